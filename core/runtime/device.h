@@ -1,0 +1,45 @@
+// What the engine knows of devices and of the plugins that offer them.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/abi/tutti_plugin.h"
+
+namespace tutti {
+
+enum class DeviceKind : uint32_t {
+  discrete = TUTTI_DISCRETE,
+  integrated = TUTTI_INTEGRATED,
+  cpu = TUTTI_CPU,
+  software = TUTTI_SOFTWARE,
+  other = TUTTI_OTHER,
+};
+std::string_view name(DeviceKind kind);
+
+/// One device of one plugin.
+struct Device {
+  std::string id;             ///< "onednn:0"
+  std::string plugin;
+  uint32_t index = 0;         ///< within the plugin
+  std::string name, driver;
+  std::string unusable;       ///< "" or why it cannot be used
+  std::string pci;            ///< or ""
+  std::array<uint8_t, 16> uuid = {};
+  DeviceKind kind = DeviceKind::other;
+  uint64_t memory_total = 0, memory_free = 0;  ///< bytes
+  int priority = 0;           ///< the manifest's score
+  std::string reason;         ///< after selection: why this one
+};
+
+/// What became of one plugin file that the search met.
+struct PluginReport {
+  std::string manifest;       ///< absolute path
+  std::string library;        ///< absolute path, "" when the manifest could not be read
+  std::string name, version;
+  bool loaded = false;
+  std::string problem;        ///< why it was not loaded
+};
+
+}  // namespace tutti

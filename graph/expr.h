@@ -1,0 +1,120 @@
+// Scalar expressions: what an elementwise op computes for one element, as straight-line typed instructions.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/dtype.h"
+
+namespace tutti {
+
+/// A scalar expression with one or several results; the instructions are the ABI's.
+struct Expr {
+  std::vector<TuttiInstr> code;
+  std::vector<DType> results;
+};
+
+class ExprBuilder;
+
+/// One instruction of an expression under construction: what op records compute with.
+class Ex {
+ public:
+  Ex(ExprBuilder* builder, uint32_t at) : builder_(builder), at_(at) {}
+  DType dtype() const;
+  uint32_t at() const { return at_; }
+  /// The constant x in this instruction's dtype.
+  Ex like(double x) const;
+  ExprBuilder& builder() const { return *builder_; }
+
+ private:
+  ExprBuilder* builder_;
+  uint32_t at_;
+};
+
+using In = std::span<const Ex>;
+using Exs = std::vector<Ex>;
+
+/// Collects instructions; equal instructions are stored once.
+class ExprBuilder {
+ public:
+  Ex input(uint32_t number, DType t);
+  Ex constant(double x, DType t);
+  /// Operands must agree in dtype (except SELECT's condition); throws Error otherwise.
+  Ex emit(uint16_t code, DType t, Ex a);
+  Ex emit(uint16_t code, DType t, Ex a, Ex b);
+  Ex emit(uint16_t code, DType t, Ex a, Ex b, Ex c);
+  DType dtype(uint32_t at) const { return static_cast<DType>(code_[at].dtype); }
+  /// Marks the results and hands the expression out.
+  Expr finish(const Exs& results);
+
+ private:
+  Ex add(TuttiInstr instr);
+  std::vector<TuttiInstr> code_;
+};
+
+/// The float64 inside a CONST instruction.
+double constant_of(const TuttiInstr& instr);
+/// "exp", "less", …: the instruction's name.
+std::string_view instr_name(uint16_t code);
+/// How many of a, b, c are operands (0 for INPUT and CONST, 1 for RESULT).
+int operand_count(uint16_t code);
+/// "exp(neg(x0)), …", one text per result.
+std::string to_string(const Expr& expr);
+
+Ex operator+(Ex a, Ex b);
+Ex operator-(Ex a, Ex b);
+Ex operator*(Ex a, Ex b);
+Ex operator/(Ex a, Ex b);
+Ex operator-(Ex a);
+Ex operator<(Ex a, Ex b);
+Ex operator<=(Ex a, Ex b);
+Ex operator!(Ex a);
+Ex operator&(Ex a, Ex b);
+Ex operator|(Ex a, Ex b);
+Ex operator^(Ex a, Ex b);
+Ex operator<<(Ex a, Ex b);
+Ex operator>>(Ex a, Ex b);
+inline Ex operator>(Ex a, Ex b) { return b < a; }
+inline Ex operator>=(Ex a, Ex b) { return b <= a; }
+Ex equal(Ex a, Ex b);
+Ex abs(Ex a);
+Ex min(Ex a, Ex b);
+Ex max(Ex a, Ex b);
+Ex sqrt(Ex a);
+Ex rsqrt(Ex a);
+Ex exp(Ex a);
+Ex expm1(Ex a);
+Ex log(Ex a);
+Ex log1p(Ex a);
+Ex tanh(Ex a);
+Ex erf(Ex a);
+Ex sin(Ex a);
+Ex cos(Ex a);
+Ex pow(Ex a, Ex b);
+Ex floor(Ex a);
+Ex select(Ex condition, Ex yes, Ex no);
+Ex cast(Ex a, DType t);
+
+// A plain number takes the dtype of its partner.
+inline Ex operator+(Ex a, double b) { return a + a.like(b); }
+inline Ex operator+(double a, Ex b) { return b.like(a) + b; }
+inline Ex operator-(Ex a, double b) { return a - a.like(b); }
+inline Ex operator-(double a, Ex b) { return b.like(a) - b; }
+inline Ex operator*(Ex a, double b) { return a * a.like(b); }
+inline Ex operator*(double a, Ex b) { return b.like(a) * b; }
+inline Ex operator/(Ex a, double b) { return a / a.like(b); }
+inline Ex operator/(double a, Ex b) { return b.like(a) / b; }
+inline Ex operator<(Ex a, double b) { return a < a.like(b); }
+inline Ex operator<(double a, Ex b) { return b.like(a) < b; }
+inline Ex operator>(Ex a, double b) { return a.like(b) < a; }
+inline Ex operator<=(Ex a, double b) { return a <= a.like(b); }
+inline Ex operator>=(Ex a, double b) { return a.like(b) <= a; }
+inline Ex operator>>(Ex a, int b) { return a >> a.like(b); }
+inline Ex operator<<(Ex a, int b) { return a << a.like(b); }
+inline Ex equal(Ex a, double b) { return equal(a, a.like(b)); }
+inline Ex min(Ex a, double b) { return min(a, a.like(b)); }
+inline Ex max(Ex a, double b) { return max(a, a.like(b)); }
+inline Ex select(Ex c, Ex yes, double no) { return select(c, yes, yes.like(no)); }
+inline Ex select(Ex c, double yes, Ex no) { return select(c, no.like(yes), no); }
+
+}  // namespace tutti

@@ -1,0 +1,104 @@
+#include "graph/graph.h"
+
+#include <fmt/format.h>
+
+#include "core/base/status.h"
+#include "graph/op.h"
+
+namespace tutti {
+
+const TensorType& Value::type() const { return graph_->info(id_).type; }
+Value Value::like(double x) const { return graph_->full(dtype(), x); }
+
+Value Graph::add_value(ValueInfo info) {
+  values_.push_back(std::move(info));
+  return {this, static_cast<ValueId>(values_.size() - 1)};
+}
+
+Value Graph::feed(const std::string& name, TensorType type) {
+  for (const ValueInfo& v : values_)
+    if (v.role == Role::feed && v.name == name) throw invalid(fmt::format("feed '{}' is declared twice", name));
+  if (find_state(name)) throw invalid(fmt::format("feed '{}': a state has that name", name));
+  return add_value({.type = std::move(type), .role = Role::feed, .name = name});
+}
+
+Value Graph::constant(TensorType type, std::vector<std::byte> data) {
+  if (data.size() != num_bytes(type))
+    throw invalid(fmt::format("constant {}: {} bytes given, {} needed", to_string(type), data.size(), num_bytes(type)));
+  return add_value({.type = std::move(type), .role = Role::constant, .data = std::move(data)});
+}
+
+Value Graph::full(DType t, double x, const Shape& shape) {
+  std::vector<std::byte> data(static_cast<size_t>(num_elements(shape)) * size_of(t));
+  for (size_t i = 0; i < data.size() / size_of(t); ++i) store_element(t, data.data(), i, x);
+  return constant({t, shape}, std::move(data));
+}
+
+const State* Graph::find_state(const std::string& name) const {
+  for (const State& s : states_)
+    if (s.name == name) return &s;
+  return nullptr;
+}
+
+Value Graph::state(const std::string& name, TensorType type) {
+  if (const State* s = find_state(name)) {
+    if (s->before == none)
+      throw invalid(fmt::format("state '{}' was declared write-only", name), "call state() before set_state()");
+    if (info(s->before).type != type)
+      throw invalid(fmt::format("state '{}' is {}, asked for as {}", name, to_string(info(s->before).type),
+                                to_string(type)));
+    return {this, s->before};
+  }
+  for (const ValueInfo& v : values_)
+    if (v.role == Role::feed && v.name == name) throw invalid(fmt::format("state '{}': a feed has that name", name));
+  Value v = add_value({.type = std::move(type), .role = Role::state, .name = name});
+  states_.push_back({name, v.id(), v.id()});
+  return v;
+}
+
+void Graph::set_state(const std::string& name, Value after) {
+  for (State& s : states_) {
+    if (s.name != name) continue;
+    if (s.before != none && info(s.before).type != after.type())
+      throw invalid(fmt::format("state '{}' is {}, set to {}", name, to_string(info(s.before).type),
+                                to_string(after.type())));
+    s.after = after.id();
+    return;
+  }
+  states_.push_back({name, none, after.id()});
+}
+
+Value Graph::latest(const std::string& name) {
+  const State* s = find_state(name);
+  if (!s) throw invalid(fmt::format("no state '{}'", name));
+  return {this, s->after};
+}
+
+Values Graph::add(const OpDef& op, std::vector<Value> inputs, const Attrs& given) {
+  std::vector<TensorType> types;
+  Node node{.op = &op, .attrs = {}, .inputs = {}, .results = {}, .label = label_};
+  for (const Value& v : inputs) {
+    if (!v || &v.graph() != this) throw invalid(fmt::format("{}: an input is not a value of this graph", op.name));
+    types.push_back(v.type());
+    node.inputs.push_back(v.id());
+  }
+  try {
+    node.attrs = given.over(op.attrs);
+  } catch (const Error& e) {
+    throw invalid(fmt::format("{}: {}", op.name, e.what()), e.remedy);
+  }
+  Types results = infer_types(op, types, node.attrs);
+  Values out;
+  for (TensorType& t : results) {
+    out.push_back(add_value({.type = std::move(t), .producer = static_cast<uint32_t>(nodes_.size())}));
+    node.results.push_back(out.back().id());
+  }
+  nodes_.push_back(std::move(node));
+  return out;
+}
+
+Graph::Scope::Scope(Graph& graph, const std::string& name) : graph_(graph), saved_(graph.label_) {
+  graph_.label_ = saved_.empty() ? name : saved_ + "." + name;
+}
+
+}  // namespace tutti

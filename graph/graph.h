@@ -1,0 +1,120 @@
+// The IR: a graph of SSA values with dtype and shape; every node is an instance of one op record.
+#pragma once
+#include <cstddef>
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/attrs.h"
+#include "core/base/shape.h"
+
+namespace tutti {
+
+struct OpDef;
+class Graph;
+
+using ValueId = uint32_t;
+constexpr uint32_t none = TUTTI_NONE;
+
+/// A handle to one value of a graph; cheap to copy, valid while the graph stays where it is.
+class Value {
+ public:
+  Value() = default;
+  Value(Graph* graph, ValueId id) : graph_(graph), id_(id) {}
+  explicit operator bool() const { return graph_ != nullptr; }
+  Graph& graph() const { return *graph_; }
+  ValueId id() const { return id_; }
+  const TensorType& type() const;
+  const Shape& shape() const { return type().shape; }
+  DType dtype() const { return type().dtype; }
+  size_t rank() const { return shape().size(); }
+  /// The scalar constant x of this value's dtype.
+  Value like(double x) const;
+  bool operator==(const Value&) const = default;
+
+ private:
+  Graph* graph_ = nullptr;
+  ValueId id_ = none;
+};
+
+using Values = std::vector<Value>;
+
+enum class Role : uint32_t { temp = TUTTI_TEMP, feed = TUTTI_FEED, constant = TUTTI_CONST, state = TUTTI_STATE };
+
+struct ValueInfo {
+  TensorType type;
+  Role role = Role::temp;
+  std::string name;             ///< feeds and states
+  std::vector<std::byte> data;  ///< constants, row-major
+  uint32_t producer = none;     ///< the node, for temps
+};
+
+struct Node {
+  const OpDef* op = nullptr;
+  Attrs attrs;
+  std::vector<ValueId> inputs, results;
+  std::string label;  ///< where in the model it came from: "fc1", "fc1.backward"
+};
+
+/// A named tensor that outlives the step: value before and after it (none: write-only; equal: read-only).
+struct State {
+  std::string name;
+  ValueId before = none, after = none;
+};
+
+/// Nodes in an order in which every value is produced before it is read. Movable; handles die with a move.
+class Graph {
+ public:
+  Graph() = default;
+  Graph(Graph&&) = default;
+  Graph& operator=(Graph&&) = default;
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  /// A value that the host hands in at every run. Throws Error if the name is taken by another feed or a state.
+  Value feed(const std::string& name, TensorType type);
+  /// A constant from row-major bytes of `type`.
+  Value constant(TensorType type, std::vector<std::byte> data);
+  /// A constant of one repeated number: shape [] unless given.
+  Value full(DType t, double x, const Shape& shape = {});
+  /// The value of a named state at the start of the step; the same handle when asked again. Throws Error when the type
+  /// differs from what the name was declared with.
+  Value state(const std::string& name, TensorType type);
+  /// What the state holds after the step. Without an earlier state() of that name the state is write-only: an output.
+  void set_state(const std::string& name, Value after);
+  /// One node. `inputs` and `attrs` are checked and the result types inferred; an Error names the op and the shapes.
+  Values add(const OpDef& op, std::vector<Value> inputs, const Attrs& attrs = {});
+
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::deque<ValueInfo>& values() const { return values_; }
+  const std::vector<State>& states() const { return states_; }
+  const ValueInfo& info(ValueId id) const { return values_[id]; }
+  Value value(ValueId id) { return {this, id}; }
+  const State* find_state(const std::string& name) const;
+  /// The value that state has after the step so far (its `after`, else its `before`). Throws Error if there is none.
+  Value latest(const std::string& name);
+
+  /// Prefix of the labels of the nodes added while it lives; nested scopes join with a dot.
+  class Scope {
+   public:
+    Scope(Graph& graph, const std::string& name);
+    ~Scope() { graph_.label_ = saved_; }
+    Scope(const Scope&) = delete;
+
+   private:
+    Graph& graph_;
+    std::string saved_;
+  };
+  const std::string& label() const { return label_; }
+  void set_label(std::string label) { label_ = std::move(label); }
+
+ private:
+  Value add_value(ValueInfo info);
+  std::deque<ValueInfo> values_;  // a deque, because type() hands out references
+  std::vector<Node> nodes_;
+  std::vector<State> states_;
+  std::string label_;
+};
+
+}  // namespace tutti

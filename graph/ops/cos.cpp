@@ -1,0 +1,14 @@
+#include "graph/ops.h"
+//: /// y = cos x
+//: inline Value cos(Value x) { return call(cos_op, {x}); }
+
+namespace tutti {
+
+const OpDef cos_op{
+    .name = "cos",
+    .doc = "y = cos x",
+    .inputs = {"x"},
+    .expr = [](In x, const Attrs&) { return Exs{cos(x[0])}; },
+    .samples = {{.shapes = {{3, 5}}, .low = -3, .high = 3}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = -3, .high = 3}}};
+
+}  // namespace tutti

@@ -1,0 +1,17 @@
+#include "graph/ops.h"
+//: /// y = a < b
+//: inline Value less(Value a, Value b) { return call(less_op, {a, b}); }
+
+namespace tutti {
+
+const OpDef less_op{
+    .name = "less",
+    .doc = "y = a < b",
+    .inputs = {"a", "b"},
+    .expr = [](In x, const Attrs&) { return Exs{x[0] < x[1]}; },
+    .samples = {{.shapes = {{3, 5}, {3, 5}}, .low = -2, .high = 2},
+                {.shapes = {{2, 1, 4}, {3, 1}}, .low = -2, .high = 2},
+                {.shapes = {{5}, {}}, .low = -2, .high = 2},
+                {.shapes = {{0}, {1}}}}};
+
+}  // namespace tutti

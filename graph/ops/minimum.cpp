@@ -1,0 +1,17 @@
+#include "graph/ops.h"
+//: /// y = min(a, b); NaN if either is; equal operands share the gradient
+//: inline Value minimum(Value a, Value b) { return call(minimum_op, {a, b}); }
+
+namespace tutti {
+
+const OpDef minimum_op{
+    .name = "minimum",
+    .doc = "y = min(a, b); NaN if either is; equal operands share the gradient",
+    .inputs = {"a", "b"},
+    .expr = [](In x, const Attrs&) { return Exs{min(x[0], x[1])}; },
+    .samples = {{.shapes = {{3, 5}, {3, 5}}, .low = -2, .high = 2},
+                {.shapes = {{2, 1, 4}, {3, 1}}, .low = -2, .high = 2},
+                {.shapes = {{5}, {}}, .low = -2, .high = 2},
+                {.shapes = {{0}, {1}}}}};
+
+}  // namespace tutti

@@ -1,0 +1,17 @@
+#include "graph/ops.h"
+//: /// y = a^b for a >= 0 (or a whole b)
+//: inline Value pow(Value a, Value b) { return call(pow_op, {a, b}); }
+
+namespace tutti {
+
+const OpDef pow_op{
+    .name = "pow",
+    .doc = "y = a^b for a >= 0 (or a whole b)",
+    .inputs = {"a", "b"},
+    .expr = [](In x, const Attrs&) { return Exs{pow(x[0], x[1])}; },
+    .samples = {{.shapes = {{3, 5}, {3, 5}}, .low = 0.2, .high = 2.5},
+                {.shapes = {{2, 1, 4}, {3, 1}}, .low = 0.2, .high = 2.5},
+                {.shapes = {{5}, {}}, .low = 0.2, .high = 2.5},
+                {.shapes = {{0}, {1}}}}};
+
+}  // namespace tutti

@@ -1,0 +1,14 @@
+#include "graph/ops.h"
+//: /// y = 1 / sqrt(x)
+//: inline Value rsqrt(Value x) { return call(rsqrt_op, {x}); }
+
+namespace tutti {
+
+const OpDef rsqrt_op{
+    .name = "rsqrt",
+    .doc = "y = 1 / sqrt(x)",
+    .inputs = {"x"},
+    .expr = [](In x, const Attrs&) { return Exs{rsqrt(x[0])}; },
+    .samples = {{.shapes = {{3, 5}}, .low = 0.1, .high = 4}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = 0.1, .high = 4}}};
+
+}  // namespace tutti

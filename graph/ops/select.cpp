@@ -1,0 +1,16 @@
+#include "graph/ops.h"
+//: /// y = condition ? a : b, with broadcasting; condition is bool
+//: inline Value select(Value condition, Value a, Value b) { return call(select_op, {condition, a, b}); }
+
+namespace tutti {
+
+const OpDef select_op{
+    .name = "select",
+    .doc = "y = condition ? a : b; condition is bool",
+    .inputs = {"condition", "a", "b"},
+    .expr = [](In x, const Attrs&) { return Exs{select(x[0], x[1], x[2])}; },
+    .samples = {{.shapes = {{3, 5}, {3, 5}, {3, 5}}, .dtypes = {DType::boolean}},
+                {.shapes = {{4, 1}, {3}, {}}, .dtypes = {DType::boolean}},
+                {.shapes = {{0}, {1}, {0}}, .dtypes = {DType::boolean}}}};
+
+}  // namespace tutti

@@ -1,0 +1,14 @@
+#include "graph/ops.h"
+//: /// y = sin x
+//: inline Value sin(Value x) { return call(sin_op, {x}); }
+
+namespace tutti {
+
+const OpDef sin_op{
+    .name = "sin",
+    .doc = "y = sin x",
+    .inputs = {"x"},
+    .expr = [](In x, const Attrs&) { return Exs{sin(x[0])}; },
+    .samples = {{.shapes = {{3, 5}}, .low = -3, .high = 3}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = -3, .high = 3}}};
+
+}  // namespace tutti

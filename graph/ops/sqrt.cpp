@@ -1,0 +1,14 @@
+#include "graph/ops.h"
+//: /// y = sqrt(x)
+//: inline Value sqrt(Value x) { return call(sqrt_op, {x}); }
+
+namespace tutti {
+
+const OpDef sqrt_op{
+    .name = "sqrt",
+    .doc = "y = sqrt(x)",
+    .inputs = {"x"},
+    .expr = [](In x, const Attrs&) { return Exs{sqrt(x[0])}; },
+    .samples = {{.shapes = {{3, 5}}, .low = 0.1, .high = 4}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = 0.1, .high = 4}}};
+
+}  // namespace tutti

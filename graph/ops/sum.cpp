@@ -1,0 +1,32 @@
+#include "graph/ops.h"
+#include "graph/reduce.h"
+//: /// Sum over `axes` (all when empty); `keep` leaves them with size 1.
+//: inline Value sum(Value x, Ints axes = {}, bool keep = false) { return call(sum_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}}); }
+//: /// Sums what broadcasting had repeated, so that the result has `shape`: the adjoint of broadcast.
+//: Value sum_to(Value x, const Shape& shape);
+
+namespace tutti {
+
+const OpDef sum_op{
+    .name = "sum",
+    .doc = "y = sum of x over `axes` (all when empty); keep = 1 leaves them with size 1",
+    .inputs = {"x"},
+    .attrs = reduce_attrs(),
+    .infer = infer_reduce,
+    .reference =
+        [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
+          each_reduced(in[0], a, [&](size_t from, size_t to) { out[0].at[to] += in[0].at[from]; });
+        },
+    .vjp = [](const Pull& g) { return Values{unreduce(g.d[0], g.in[0].shape(), g.a)}; },
+    .samples = reduce_samples({})};
+
+Value sum_to(Value x, const Shape& shape) {
+  if (x.shape() == shape) return x;
+  Ints axes;
+  size_t extra = x.rank() - shape.size();
+  for (size_t i = 0; i < x.rank(); ++i)
+    if (i < extra || (shape[i - extra] == 1 && x.shape()[i] != 1)) axes.push_back(static_cast<int64_t>(i));
+  return reshape(axes.empty() ? x : sum(x, axes), shape);
+}
+
+}  // namespace tutti

@@ -1,0 +1,14 @@
+#include "graph/ops.h"
+//: /// y = tanh x
+//: inline Value tanh(Value x) { return call(tanh_op, {x}); }
+
+namespace tutti {
+
+const OpDef tanh_op{
+    .name = "tanh",
+    .doc = "y = tanh x",
+    .inputs = {"x"},
+    .expr = [](In x, const Attrs&) { return Exs{tanh(x[0])}; },
+    .samples = {{.shapes = {{3, 5}}, .low = -2, .high = 2}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = -2, .high = 2}}};
+
+}  // namespace tutti

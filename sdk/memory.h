@@ -1,0 +1,62 @@
+// Memory that counts itself, for sessions whose device memory is host memory.
+#pragma once
+#include <map>
+#include <string>
+
+#include "core/base/shape.h"
+
+namespace tutti::sdk {
+
+/// Counts bytes at each allocation: what `usage` reports.
+class Meter {
+ public:
+  void add(size_t bytes);
+  void remove(size_t bytes) { now_ -= bytes; }
+  uint64_t now() const { return now_; }
+  uint64_t peak() const { return peak_; }
+
+ private:
+  uint64_t now_ = 0, peak_ = 0;
+};
+
+/// Zeroed host memory, 64-byte aligned, counted by a meter (which must outlive it). Throws Error(no_memory) naming
+/// `what` and the size.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Meter& meter, size_t bytes, const std::string& what);
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+  std::byte* data() const { return data_; }
+  size_t size() const { return bytes_; }
+
+ private:
+  Meter* meter_ = nullptr;
+  std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+/// The named state of a session whose device is the host, row-major. `declare` fixes name and type at compile time
+/// (Error when a name comes back with another type), `allocate` gives it zeroed memory once, read and write move whole
+/// states and name what does not fit.
+class HostStates {
+ public:
+  /// Bytes that a later allocate(name) will take: 0 when the name was declared before.
+  size_t declare(const std::string& name, const TensorType& type);
+  void allocate(const std::string& name, Meter& meter);
+  std::byte* data(const std::string& name) const;
+  void read(const std::string& name, void* to, size_t bytes) const;
+  void write(const std::string& name, const void* from, size_t bytes);
+
+ private:
+  struct Entry {
+    TensorType type;
+    Buffer buffer;
+    bool allocated = false;
+  };
+  const Entry& find(const std::string& name, size_t bytes) const;
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace tutti::sdk
