@@ -1,5 +1,8 @@
 #include "graph/reduce.h"
 
+#include <fmt/format.h>
+
+#include "core/base/status.h"
 #include "graph/ops.h"
 
 namespace tutti {
@@ -43,7 +46,27 @@ void each_reduced(const Tensor& x, const Attrs& a, const std::function<void(size
 
 Value unreduce(Value y, const Shape& shape, const Attrs& a) { return broadcast(reshape(y, kept(shape, a)), shape); }
 
-std::vector<Sample> reduce_samples(const Sample& base) {
+int64_t reduced_count(const Shape& shape, const Attrs& a) {
+  int64_t n = 1;
+  for (int64_t axis : normalize_axes(a.ints("axes"), shape.size())) n *= shape[static_cast<size_t>(axis)];
+  return n;
+}
+
+void require_elements(const Shape& shape, const Attrs& a) {
+  if (num_elements(kept(shape, a)) > 0 && reduced_count(shape, a) == 0)
+    throw invalid(fmt::format("{} has no elements along axes {}", to_string(shape), to_string(a.ints("axes"))),
+                  "reduce over axes that are not empty");
+}
+
+Values share_among_equals(const Pull& g) {
+  Value x = g.in[0];
+  Shape one = kept(x.shape(), g.a);
+  Value wins = equal(x, reshape(g.out[0], one));
+  Value count = sum(cast(wins, x.dtype()), g.a.ints("axes"), true);
+  return {select(wins, reshape(g.d[0], one) / count, x.like(0))};
+}
+
+std::vector<Sample> reduce_samples(const Sample& base, bool empty) {
   auto with = [&](Shape shape, Ints axes, int64_t keep) {
     Sample s = base;
     s.shapes = {std::move(shape)};
@@ -51,8 +74,11 @@ std::vector<Sample> reduce_samples(const Sample& base) {
     s.attrs.set("keep", Ints{keep});
     return s;
   };
-  return {with({3, 5}, {}, 0),        with({2, 3, 4}, {1}, 0),      with({2, 3, 4}, {-1, 0}, 1),
-          with({4, 3, 2, 5}, {1, 3}, 0), with({7, 1}, {1}, 0), with({33, 130}, {0}, 0)};
+  std::vector<Sample> list = {with({3, 5}, {}, 0),           with({2, 3, 4}, {1}, 0), with({2, 3, 4}, {-1, 0}, 1),
+                              with({4, 3, 2, 5}, {1, 3}, 0), with({7, 1}, {1}, 0),    with({}, {}, 0),
+                              with({0, 3}, {1}, 0),          with({33, 130}, {0}, 0), with({5, 1037}, {1}, 0)};
+  if (empty) list.insert(list.end(), {with({0, 3}, {0}, 0), with({2, 0}, {}, 1)});
+  return list;
 }
 
 }  // namespace tutti

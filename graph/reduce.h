@@ -5,7 +5,6 @@
 namespace tutti {
 
 /// `axes` (all when empty) and `keep` (1: reduced axes stay with size 1).
-
 Attrs reduce_attrs();
 
 /// The type after reducing; dtype as before.
@@ -14,7 +13,13 @@ Types infer_reduce(std::span<const TensorType> in, const Attrs& a);
 void each_reduced(const Tensor& x, const Attrs& a, const std::function<void(size_t from, size_t to)>& visit);
 /// A reduced value repeated back to the shape it was reduced from.
 Value unreduce(Value y, const Shape& shape, const Attrs& a);
-/// Samples over several axes; `base` gives everything but shapes and attributes.
-std::vector<Sample> reduce_samples(const Sample& base);
+/// How many elements go into one element of the result.
+int64_t reduced_count(const Shape& shape, const Attrs& a);
+/// Throws Error when an element of the result would be reduced from nothing.
+void require_elements(const Shape& shape, const Attrs& a);
+/// Gradient of max and min: each result's cotangent is shared equally by the elements that equal it.
+Values share_among_equals(const Pull& g);
+/// Samples over several axes; `base` gives everything but shapes and attributes. `empty` adds reductions of nothing.
+std::vector<Sample> reduce_samples(const Sample& base, bool empty = false);
 
 }  // namespace tutti

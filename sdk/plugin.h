@@ -3,6 +3,7 @@
 // Methods throw tutti::Error; the table turns that (and every other exception) into the ABI's error and code, so that
 // nothing is ever thrown across the boundary.
 #pragma once
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>

@@ -6,8 +6,17 @@
 
 #include "core/base/attrs.h"
 #include "core/base/shape.h"
+#include "core/base/status.h"
 
 namespace tutti::sdk {
+
+/// An error about one node; its number travels in TuttiError.node.
+class NodeError : public Error {
+ public:
+  NodeError(uint32_t node, Code code, const std::string& message, std::string remedy = {})
+      : Error(code, message, std::move(remedy)), node(node) {}
+  uint32_t node;
+};
 
 struct Value {
   uint32_t role = TUTTI_TEMP;
@@ -22,6 +31,11 @@ struct Node {
   std::vector<uint32_t> inputs, results;  ///< values; a result that nobody reads is TUTTI_NONE
   Attrs attrs;
   std::vector<TuttiInstr> expr;           ///< elementwise nodes
+  /// What of this node a newer host knows and this SDK does not (a flag, an attribute kind, an instruction), or "". The
+  /// table of sdk/plugin.h declines such a node by itself.
+  std::string unknown;
+
+  bool elementwise() const { return !expr.empty(); }
 };
 
 struct State {
@@ -36,8 +50,10 @@ struct Program {
   std::vector<State> states;
   std::vector<TuttiGroup> groups;
 
-  /// Copies and validates. Throws Error(invalid) for a bad index, dtype, shape, attribute or expression, and
-  /// Error(declined) for an unknown `required` bit.
+  /// Copies and validates: every index, dtype, shape, attribute and expression is good afterwards, every temp is produced
+  /// once and before it is read, every value of role STATE is the `before` of one state, and groups are in order, apart
+  /// from each other and of a known kind. Throws Error(invalid) naming what is not, NodeError where it is about a node,
+  /// and Error(declined) for an unknown `required` bit or numerics.
   static Program parse(const TuttiProgram& raw);
 
   const TensorType& type(uint32_t value) const { return values[value].type; }
@@ -45,12 +61,18 @@ struct Program {
   std::vector<uint32_t> feeds() const;
 };
 
+/// How many of a, b, c are operands of an instruction (0 for INPUT and CONST, 1 for RESULT).
+int operand_count(uint16_t code);
+/// The float64 inside a CONST instruction.
+double constant_of(const TuttiInstr& instr);
+
 /// Per value: the last node that reads it, or the number of nodes when a state holds it after the step;
 /// TUTTI_NONE when nothing reads it.
 std::vector<uint32_t> last_readers(const Program& p);
 
 /// Per state: whether its `after` may be computed right in the state's own memory: it is a node's result, nothing reads
-/// `before` after that node, and that node is elementwise (or does not read `before`).
+/// `before` after that node (no other state takes it either), and that node is elementwise (or does not read
+/// `before`). Of several states with one `after`, only the first. The others are copies at the end of the step.
 std::vector<bool> in_place_states(const Program& p);
 
 }  // namespace tutti::sdk

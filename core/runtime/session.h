@@ -31,11 +31,11 @@ class Executable {
 
  private:
   friend class Session;
-  Executable(Session* session, TuttiExecutable* handle, TuttiMemory memory, size_t feeds);
+  Executable(Session* session, TuttiExecutable* handle, TuttiMemory memory, std::vector<size_t> feed_bytes);
   Session* session_;
   TuttiExecutable* handle_;
   TuttiMemory memory_;
-  size_t feeds_;
+  std::vector<size_t> feed_bytes_;
 };
 
 /// Per node of a checked program: accepted or the reason why not.
@@ -55,8 +55,11 @@ class Session {
   const Device& device() const { return device_; }
   std::vector<Verdict> check(const TuttiProgram& program);
   /// Throws Error(declined) listing nodes and reasons when the device cannot run it.
-  Executable compile(const TuttiProgram& program);
+  /// `tuning_bytes`: device memory that the plugin may use to measure kernels while it compiles.
+  Executable compile(const TuttiProgram& program, uint64_t tuning_bytes = 0);
+  /// Waits until that run is done; errors of runs up to it arrive here.
   void wait(uint64_t ticket);
+  /// Bytes that the session holds on the device now, and the most it ever held; counted by the plugin.
   uint64_t used_bytes();
   uint64_t peak_bytes();
   /// Whole states, row-major. Throws Error when the name is unknown or the size differs.
@@ -65,7 +68,10 @@ class Session {
 
  private:
   friend class Executable;
-  void expect(int32_t code, const TuttiError& error, const char* doing) const;
+  /// Calls the plugin; throws Error("device: doing: message") unless it returns TUTTI_OK.
+  template <class F>
+  void call(const std::string& doing, F&& f, const TuttiProgram* program = nullptr) const;
+  [[noreturn]] void fail(int32_t code, TuttiError& error, const std::string& doing, const TuttiProgram* program) const;
   Device device_;
   const TuttiPlugin* table_ = nullptr;
   TuttiSession* handle_ = nullptr;

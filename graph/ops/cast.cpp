@@ -20,6 +20,7 @@ const OpDef cast_op{
         },
     .samples = {{.shapes = {{3, 5}}, .attrs = {{"to", std::string("bf16")}}},
                 {.shapes = {{3, 5}}, .attrs = {{"to", std::string("f16")}}},
+                {.shapes = {{3, 5}}, .attrs = {{"to", std::string("f64")}}},
                 {.shapes = {{3, 5}}, .low = -9, .high = 9, .attrs = {{"to", std::string("i32")}}},
                 {.shapes = {{3, 5}}, .low = -9, .high = 9, .dtypes = {DType::i32}},
                 {.shapes = {{7}}, .low = 0, .high = 255, .dtypes = {DType::u8}},

@@ -12,6 +12,8 @@ const OpDef less_equal_op{
     .samples = {{.shapes = {{3, 5}, {3, 5}}, .low = -2, .high = 2},
                 {.shapes = {{2, 1, 4}, {3, 1}}, .low = -2, .high = 2},
                 {.shapes = {{5}, {}}, .low = -2, .high = 2},
-                {.shapes = {{0}, {1}}}}};
+                {.shapes = {{0}, {1}}},
+                {.shapes = {{5, 7}, {7}}, .low = 0, .high = 2, .dtypes = {DType::i32, DType::i32}},
+                {.shapes = {{257, 129}, {129}}, .low = -2, .high = 2}}};
 
 }  // namespace tutti

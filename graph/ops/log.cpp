@@ -9,6 +9,6 @@ const OpDef log_op{
     .doc = "y = ln x",
     .inputs = {"x"},
     .expr = [](In x, const Attrs&) { return Exs{log(x[0])}; },
-    .samples = {{.shapes = {{3, 5}}, .low = 0.1, .high = 4}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = 0.1, .high = 4}}};
+    .samples = {{.shapes = {{3, 5}}, .low = 0.1, .high = 4}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = 1e-3, .high = 1000}}};
 
 }  // namespace tutti

@@ -12,6 +12,7 @@ const OpDef minimum_op{
     .samples = {{.shapes = {{3, 5}, {3, 5}}, .low = -2, .high = 2},
                 {.shapes = {{2, 1, 4}, {3, 1}}, .low = -2, .high = 2},
                 {.shapes = {{5}, {}}, .low = -2, .high = 2},
-                {.shapes = {{0}, {1}}}}};
+                {.shapes = {{0}, {1}}},
+                {.shapes = {{257, 129}, {129}}, .low = -2, .high = 2}}};
 
 }  // namespace tutti

@@ -34,6 +34,7 @@ const OpDef reshape_op{
     .vjp = [](const Pull& g) { return Values{reshape(g.d[0], g.in[0].shape())}; },
     .samples = {{.shapes = {{2, 6}}, .attrs = {{"shape", Ints{3, -1}}}},
                 {.shapes = {{1}}, .attrs = {{"shape", Ints{}}}},
-                {.shapes = {{0, 3}}, .attrs = {{"shape", Ints{3, 0}}}}}};
+                {.shapes = {{0, 3}}, .attrs = {{"shape", Ints{3, 0}}}},
+                {.shapes = {{65, 33}}, .attrs = {{"shape", Ints{33, 5, 13}}}}}};
 
 }  // namespace tutti

@@ -15,6 +15,7 @@ const OpDef sub_op{
                 {.shapes = {{2, 1, 4}, {3, 1}}, .low = -2, .high = 2},
                 {.shapes = {{5}, {}}, .low = -2, .high = 2},
                 {.shapes = {{0}, {1}}},
+                {.shapes = {{3, 5}, {5}}, .low = -9, .high = 9, .dtypes = {DType::i32, DType::i32}},
                 {.shapes = {{257, 129}, {129}}, .low = -2, .high = 2}}};
 
 }  // namespace tutti

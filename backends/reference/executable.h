@@ -1,0 +1,34 @@
+// One program on the reference device: where its values live and how it runs.
+#pragma once
+#include <memory>
+
+#include "backends/reference/reference.h"
+#include "sdk/memory.h"
+
+namespace tutti {
+struct OpDef;
+}
+
+namespace tutti::reference {
+
+/// What a session and its executables share.
+struct Shared {
+  sdk::Meter meter;
+  sdk::HostStates states;
+  uint64_t tickets = 0;
+};
+
+/// A node's record and the node's attributes over the record's defaults.
+struct Bound {
+  const OpDef* op = nullptr;
+  Attrs attrs;
+};
+
+/// Finds the record of node `k` and checks version, attributes, inputs and results against it. Throws Error(declined)
+/// saying what the device cannot run.
+Bound bind(const sdk::Program& program, uint32_t k);
+
+/// A program with `bound[k]` for each node.
+std::unique_ptr<sdk::Executable> make_executable(Shared& shared, sdk::Program program, std::vector<Bound> bound);
+
+}  // namespace tutti::reference

@@ -1,0 +1,120 @@
+#include "backends/reference/reference.h"
+
+#include <fmt/format.h>
+#include <sys/sysinfo.h>
+
+#include <charconv>
+
+#include "backends/reference/executable.h"
+#include "graph/op.h"
+
+namespace tutti::reference {
+
+Bound bind(const sdk::Program& program, uint32_t k) {
+  const sdk::Node& n = program.nodes[k];
+  auto decline = [](const std::string& reason) { return Error(Code::declined, reason); };
+  if (program.numerics != TUTTI_FAST) throw decline("this device has no exact numerics");
+  const OpDef* op = find_op(n.op);
+  if (!op) throw decline(fmt::format("unknown op '{}'", n.op));
+  if (n.version > static_cast<uint32_t>(op->version))
+    throw decline(fmt::format("version {} of '{}' is newer than {}, the newest known here", n.version, n.op, op->version));
+  if ((n.flags & TUTTI_NODE_EXACT) && !op->exact)
+    throw decline(fmt::format("'{}' is not rounded after every instruction here, as the node asks", n.op));
+  Bound bound{op, {}};
+  std::vector<TensorType> in;
+  for (uint32_t v : n.inputs) in.push_back(program.type(v));
+  Types out;
+  try {
+    bound.attrs = n.attrs.over(op->attrs);
+    out = infer_types(*op, in, bound.attrs);
+  } catch (const Error& e) {
+    throw decline(e.what());
+  }
+  if (out.size() != n.results.size())
+    throw decline(fmt::format("'{}' has {} results, the node {}", n.op, out.size(), n.results.size()));
+  for (size_t r = 0; r < out.size(); ++r)
+    if (uint32_t v = n.results[r]; v != TUTTI_NONE && program.type(v) != out[r])
+      throw decline(fmt::format("result {} of '{}' is {} here, {} in the program", r, n.op, to_string(out[r]),
+                                to_string(program.type(v))));
+  return bound;
+}
+
+namespace {
+
+class ReferenceSession : public sdk::Session {
+ public:
+  void check(const sdk::Program& program, std::span<uint8_t> accepted, const sdk::Why& why) override {
+    for (uint32_t k = 0; k < program.nodes.size(); ++k) try {
+        bind(program, k);
+        accepted[k] = 1;
+      } catch (const Error& e) {
+        why(k, e.what());
+      }
+  }
+
+  std::unique_ptr<sdk::Executable> compile(sdk::Program program, const TuttiOptions&) override {
+    std::vector<Bound> bound;
+    for (uint32_t k = 0; k < program.nodes.size(); ++k) try {
+        bound.push_back(bind(program, k));
+      } catch (const Error& e) {
+        throw sdk::NodeError(k, e.code, fmt::format("node {}: {}", k, e.what()), e.remedy);
+      }
+    return make_executable(shared_, std::move(program), std::move(bound));
+  }
+
+  void wait(uint64_t ticket, uint64_t) override {  // every step is finished when run returns
+    if (ticket > shared_.tickets)
+      throw invalid(fmt::format("wait: ticket {} was never handed out; the newest is {}", ticket, shared_.tickets));
+  }
+
+  void usage(uint64_t& now, uint64_t& peak) override {
+    now = shared_.meter.now();
+    peak = shared_.meter.peak();
+  }
+
+  void read(const std::string& state, void* to, size_t bytes) override { shared_.states.read(state, to, bytes); }
+
+  void write(const std::string& state, const void* from, size_t bytes) override {
+    shared_.states.write(state, from, bytes);
+  }
+
+ private:
+  Shared shared_;
+};
+
+class ReferencePlugin : public sdk::Plugin {
+ public:
+  const char* name() const override { return "reference"; }
+  const char* version() const override { return TUTTI_VERSION; }
+
+  std::vector<sdk::Device> devices() override {
+    sdk::Device d;
+    d.name = "reference (float64 on the host)";
+    d.driver = "tutti " TUTTI_VERSION;
+    d.kind = TUTTI_CPU;
+    struct sysinfo info = {};
+    if (sysinfo(&info) == 0) {
+      d.memory_total = uint64_t{info.totalram} * info.mem_unit;
+      d.memory_free = uint64_t{info.freeram} * info.mem_unit;
+    }
+    return {d};
+  }
+
+  std::unique_ptr<sdk::Session> open(uint32_t device, const sdk::Options& options) override {
+    if (device != 0) throw invalid(fmt::format("reference: no device {}", device), "its one device is 0");
+    for (const auto& [key, value] : options) {
+      if (key != "threads") throw invalid(fmt::format("reference: unknown option '{}'", key), "the valid option is: threads");
+      int threads = 0;  // accepted like on every CPU device; the records' loops use one
+      auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), threads);
+      if (error != std::errc() || end != value.data() + value.size() || threads < 1)
+        throw invalid(fmt::format("reference: option threads is '{}'", value), "give a whole number of at least 1");
+    }
+    return std::make_unique<ReferenceSession>();
+  }
+};
+
+}  // namespace
+
+sdk::Plugin* make_plugin() { return new ReferencePlugin; }
+
+}  // namespace tutti::reference

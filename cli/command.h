@@ -1,0 +1,27 @@
+// What every subcommand shares.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace tutti::cli {
+
+/// Exit codes of the `tutti` command.
+enum Exit { done = 0, stopped = 1, bad_input = 2 };
+
+/// Runs after parsing; returns the exit code. Throws tutti::Error.
+using Action = std::function<int()>;
+
+/// Each adds one subcommand and sets `action` when it was chosen.
+void add_devices(CLI::App& app, Action& action);
+void add_train(CLI::App& app, Action& action);
+void add_eval(CLI::App& app, Action& action);
+void add_ops(CLI::App& app, Action& action);
+
+/// Adds --json to a subcommand; the flag is also read by the error report.
+void add_json_flag(CLI::App& sub, bool& json);
+/// Writes one JSON document to stdout.
+void print_json(const nlohmann::ordered_json& document);
+
+}  // namespace tutti::cli

@@ -1,0 +1,68 @@
+// tutti devices: every device and every plugin that was tried.
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "core/runtime/selector.h"
+
+namespace tutti::cli {
+namespace {
+
+std::string gib(uint64_t bytes) { return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1 << 30)); }
+
+int run(const std::string& wanted, bool explain, bool json) {
+  Registry& registry = Registry::instance();
+  std::vector<Ranked> ranked = rank_devices(registry, wanted);
+  if (json) {
+    nlohmann::ordered_json out{{"devices", nlohmann::json::array()}, {"plugins", nlohmann::json::array()}, {"searched", nlohmann::json::array()}};
+    for (const Ranked& r : ranked) {
+      const Device& d = r.device;
+      out["devices"].push_back({{"id", d.id}, {"name", d.name}, {"driver", d.driver}, {"kind", std::string(name(d.kind))},
+                                {"priority", d.priority}, {"memory_total", d.memory_total}, {"memory_free", d.memory_free},
+                                {"pci", d.pci}, {"usable", d.unusable.empty()}, {"unusable", d.unusable}, {"why", r.why}});
+    }
+    for (const PluginReport& p : registry.plugins())
+      out["plugins"].push_back({{"name", p.name}, {"version", p.version}, {"loaded", p.loaded}, {"problem", p.problem},
+                                {"manifest", p.manifest}, {"library", p.library}});
+    for (const auto& folder : registry.folders()) out["searched"].push_back(folder.string());
+    print_json(out);
+    return ranked.empty() || !ranked[0].device.unusable.empty() ? stopped : done;
+  }
+  for (const Ranked& r : ranked) {
+    const Device& d = r.device;
+    fmt::print("{:<14} {:<10} {}\n", d.id, name(d.kind), d.name);
+    if (!d.unusable.empty()) fmt::print("{:14} cannot be used: {}\n", "", d.unusable);
+    if (explain) {
+      fmt::print("{:14} driver {}, memory {} ({} free), priority {}\n", "", d.driver.empty() ? "-" : d.driver, gib(d.memory_total),
+                 gib(d.memory_free), d.priority);
+      if (!r.why.empty()) fmt::print("{:14} {}\n", "", r.why);
+    }
+  }
+  if (ranked.empty()) fmt::print("no device\n");
+  bool failed = false;
+  for (const PluginReport& p : registry.plugins()) {
+    failed = failed || !p.loaded;
+    if (!p.loaded) fmt::print("plugin {} was not loaded: {}\n", p.name.empty() ? p.manifest : p.name, p.problem);
+  }
+  if (explain || ranked.empty()) {
+    fmt::print("\nplugins\n");
+    for (const PluginReport& p : registry.plugins())
+      fmt::print("  {:<12} {:<8} {}  {}\n", p.name.empty() ? "?" : p.name, p.version, p.loaded ? "loaded  " : "rejected", p.manifest);
+    fmt::print("searched\n");
+    for (const auto& folder : registry.folders()) fmt::print("  {}\n", folder.string());
+  }
+  return ranked.empty() || !ranked[0].device.unusable.empty() ? stopped : done;
+}
+
+}  // namespace
+
+void add_devices(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand("devices", "List the devices, best first, and the plugins that were tried");
+  static std::string wanted = "auto";
+  static bool explain = false, json = false;
+  sub->add_flag("--explain", explain, "Say why each device stands where it does, and list every plugin and folder tried");
+  sub->add_option("--device", wanted, "Rank as if this device had been asked for");
+  add_json_flag(*sub, json);
+  sub->callback([&action] { action = [] { return run(wanted, explain, json); }; });
+}
+
+}  // namespace tutti::cli

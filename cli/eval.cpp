@@ -1,0 +1,52 @@
+// tutti eval: a checkpoint's accuracy, on any device.
+#include <fmt/format.h>
+
+#include "cli/run_options.h"
+
+namespace tutti::cli {
+namespace {
+
+struct EvalCommand {
+  RunOptions run;
+  std::string file;
+  bool json = false;
+
+  int operator()() {
+    run.recall(file);
+    Device device = select_device(run.device);
+    data::Split split = data::parse_data(run.data);
+    Trainer trainer(device, run.trainer_options(split.test));
+    trainer.load(file);
+    EvalResult score = trainer.evaluate(split.test);
+    if (json) {
+      print_json({{"device", device.id},
+                  {"model", run.model},
+                  {"parameters", trainer.parameter_count()},
+                  {"checkpoint", file},
+                  {"steps", trainer.steps()},
+                  {"data", run.data},
+                  {"samples", score.samples},
+                  {"loss", score.loss},
+                  {"accuracy", score.accuracy},
+                  {"peak_bytes", trainer.peak_bytes()},
+                  {"planned_bytes", trainer.planned_bytes()}});
+    } else {
+      fmt::print("{}: {} after {} steps on {}: accuracy {:.2f} %, loss {:.4f} ({} samples, {})\n", file, run.model, trainer.steps(), run.data,
+                 100 * score.accuracy, score.loss, score.samples, device.id);
+    }
+    return done;
+  }
+};
+
+}  // namespace
+
+void add_eval(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand("eval", "Evaluate a checkpoint on the test set, on any device");
+  static EvalCommand command;
+  sub->add_option("checkpoint", command.file, "The safetensors file")->required();
+  command.run.add_to(*sub);
+  add_json_flag(*sub, command.json);
+  sub->callback([&action] { action = [] { return command(); }; });
+}
+
+}  // namespace tutti::cli

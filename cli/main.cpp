@@ -1,0 +1,73 @@
+// The `tutti` command: parses, runs one subcommand, and turns errors into one message and an exit code.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "cli/command.h"
+#include "core/base/status.h"
+
+namespace tutti::cli {
+namespace {
+
+bool as_json = false;
+
+int exit_code(Code code) {
+  return code == Code::device_lost || code == Code::timeout || code == Code::internal ? stopped : bad_input;
+}
+
+int report(const std::string& message, const std::string& remedy, int code) {
+  if (as_json) {
+    print_json({{"error", message}, {"remedy", remedy}, {"exit_code", code}});
+  } else {
+    fmt::print(stderr, "tutti: {}\n", message);
+    if (!remedy.empty()) fmt::print(stderr, "  try: {}\n", remedy);
+  }
+  return code;
+}
+
+}  // namespace
+
+void add_json_flag(CLI::App& sub, bool& json) {
+  sub.add_flag_callback(
+      "--json",
+      [&json] {
+        json = true;
+        as_json = true;
+      },
+      "One JSON document on stdout; everything else goes to stderr");
+}
+
+void print_json(const nlohmann::ordered_json& document) {
+  std::string text = document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Tutti: one model, every device. Trains neural networks on the devices that plugins offer."};
+  app.set_version_flag("--version", "tutti " TUTTI_VERSION);
+  app.require_subcommand(1);
+  app.option_defaults()->always_capture_default();
+  Action action;
+  add_devices(app, action);
+  add_train(app, action);
+  add_eval(app, action);
+  add_ops(app, action);
+  try {
+    app.parse(argc, argv);
+    return action();
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);
+    CLI::App* sub = app.get_subcommands().empty() ? &app : app.get_subcommands()[0];
+    return report(e.what(), fmt::format("tutti {}{}--help", sub == &app ? "" : sub->get_name(), sub == &app ? "" : " "), bad_input);
+  } catch (const Error& e) {
+    return report(e.what(), e.remedy, exit_code(e.code));
+  } catch (const std::bad_alloc&) {
+    return report("out of host memory", "use a smaller batch or data set", bad_input);
+  } catch (const std::exception& e) {
+    return report(fmt::format("unexpected: {}", e.what()), "", stopped);
+  }
+}
+
+}  // namespace tutti::cli
+
+int main(int argc, char** argv) { return tutti::cli::run(argc, argv); }

@@ -1,0 +1,46 @@
+#include "cli/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace tutti::cli {
+namespace {
+
+constexpr int bar_width = 24;
+constexpr std::chrono::seconds plain_interval{10};
+
+}  // namespace
+
+ProgressLine::ProgressLine(int64_t total, int64_t epochs, int64_t batch, bool quiet)
+    : total_(total), epochs_(epochs), batch_(batch), quiet_(quiet), terminal_(isatty(STDERR_FILENO)), last_(std::chrono::steady_clock::now()) {}
+
+void ProgressLine::show(const Progress& p) {
+  if (quiet_) return;
+  auto now = std::chrono::steady_clock::now();
+  if (!terminal_ && now - last_ < plain_interval) return;
+  last_ = now;
+  double share = total_ > 0 ? static_cast<double>(p.step) / static_cast<double>(total_) : 0;
+  std::string text = fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}  {:.0f} samples/s", p.epoch + 1, epochs_, p.step, total_, p.loss,
+                                 p.samples_per_second);
+  if (p.samples_per_second > 0) {
+    auto s = static_cast<int64_t>(static_cast<double>((total_ - p.step) * batch_) / p.samples_per_second + 0.5);
+    text += fmt::format("  {}:{:02} left", s / 60, s % 60);
+  }
+  if (!terminal_) {
+    fmt::print(stderr, "{}\n", text);
+    return;
+  }
+  auto full = static_cast<int>(share * bar_width);
+  fmt::print(stderr, "\r\033[K[{}{}] {:3.0f} %  {}", std::string(static_cast<size_t>(full), '='),
+             std::string(static_cast<size_t>(bar_width - full), ' '), 100 * share, text);
+  std::fflush(stderr);
+}
+
+void ProgressLine::print(const std::string& line) {
+  if (quiet_) return;
+  fmt::print(stderr, "{}{}\n", terminal_ ? "\r\033[K" : "", line);
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,23 @@
+// Progress on stderr: a bar on a terminal, plain lines otherwise.
+#pragma once
+#include <chrono>
+
+#include "train/trainer.h"
+
+namespace tutti::cli {
+
+class ProgressLine {
+ public:
+  /// `total` steps of the whole run, `batch` samples each; `quiet` shows nothing.
+  ProgressLine(int64_t total, int64_t epochs, int64_t batch, bool quiet);
+  void show(const Progress& p);
+  /// Ends the bar's line and prints a line of text.
+  void print(const std::string& line);
+
+ private:
+  int64_t total_, epochs_, batch_;
+  bool quiet_, terminal_;
+  std::chrono::steady_clock::time_point last_;
+};
+
+}  // namespace tutti::cli

@@ -1,0 +1,148 @@
+#include "cli/run_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "train/checkpoint.h"
+
+namespace tutti::cli {
+namespace {
+
+std::vector<int64_t> parse_layers(const std::string& text) {
+  std::vector<int64_t> sizes;
+  for (const std::string& part : CLI::detail::split(text, ',')) {
+    int64_t n = 0;
+    if (!CLI::detail::lexical_cast(part, n) || n < 1)
+      throw invalid(fmt::format("--layers {}: '{}' is not a positive number", text, part), "--layers 784,512,256,10");
+    sizes.push_back(n);
+  }
+  if (sizes.size() < 2) throw invalid(fmt::format("--layers {}: at least input and output are needed", text), "--layers 784,512,256,10");
+  return sizes;
+}
+
+nn::Scheme parse_init(const std::string& name) {
+  static const std::map<std::string, nn::Scheme> known = {{"torch", nn::Scheme::torch_default},
+                                                          {"kaiming_uniform", nn::Scheme::kaiming_uniform},
+                                                          {"kaiming_normal", nn::Scheme::kaiming_normal},
+                                                          {"xavier_uniform", nn::Scheme::xavier_uniform},
+                                                          {"xavier_normal", nn::Scheme::xavier_normal}};
+  auto it = known.find(name);
+  if (it == known.end())
+    throw invalid(fmt::format("--init {}: unknown", name), "use one of: torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal");
+  return it->second;
+}
+
+nn::Sequential make_mlp(const RunOptions& o, const TensorType& sample, int64_t classes) {
+  std::vector<int64_t> sizes = parse_layers(o.layers);
+  if (sizes[0] != num_elements(sample.shape))
+    throw invalid(fmt::format("--layers {}: the first layer takes {} numbers, a sample of --data {} has {} ({})", o.layers, sizes[0],
+                              o.data, num_elements(sample.shape), to_string(sample)));
+  if (sizes.back() < classes)
+    throw invalid(fmt::format("--layers {}: the last layer gives {} classes, --data {} has {}", o.layers, sizes.back(), o.data, classes));
+  std::vector<nn::Layer> layers = {nn::Flatten()};
+  nn::Linear::Options options{.init = parse_init(o.init)};
+  for (size_t i = 1; i < sizes.size(); ++i) {
+    layers.emplace_back(nn::Linear(sizes[i], options));
+    if (i + 1 == sizes.size()) break;
+    layers.emplace_back(nn::activation(o.activation));
+    if (o.dropout > 0) layers.emplace_back(nn::Dropout(o.dropout));
+  }
+  return nn::Sequential(std::move(layers));
+}
+
+nn::Sequential make_cnn(const RunOptions& o, const TensorType& sample, int64_t classes) {
+  if (sample.shape.size() != 3 || sample.shape[1] < 4 || sample.shape[2] < 4)
+    throw invalid(fmt::format("cnn takes images [C, H, W] of at least 4x4, --data {} has {}", o.data, to_string(sample)), "use mlp");
+  nn::Conv2d::Options conv{.padding = 1, .init = parse_init(o.init)};
+  nn::Linear::Options linear{.init = parse_init(o.init)};
+  std::vector<nn::Layer> layers = {nn::Conv2d(32, 3, conv), nn::activation(o.activation), nn::MaxPool2d(2),
+                                   nn::Conv2d(64, 3, conv), nn::activation(o.activation), nn::MaxPool2d(2),
+                                   nn::Flatten(),           nn::Linear(128, linear),      nn::activation(o.activation)};
+  if (o.dropout > 0) layers.emplace_back(nn::Dropout(o.dropout));
+  layers.emplace_back(nn::Linear(std::max<int64_t>(10, classes), linear));
+  return nn::Sequential(std::move(layers));
+}
+
+}  // namespace
+
+void RunOptions::add_to(CLI::App& sub) {
+  auto keep = [&](CLI::Option* o, const char* group) {
+    o->group(group);
+    options_.emplace(o->get_lnames().empty() ? "model" : o->get_lnames()[0], o);
+    return o;
+  };
+  const char *m = "Model", *d = "Data", *t = "Training";
+  keep(sub.add_option("model", model, "mlp, or cnn (conv3x3(32)-relu-pool2, conv3x3(64)-relu-pool2, fc128-relu-fc10)"), m);
+  keep(sub.add_option("--layers", layers, "Sizes of the mlp, input first"), m);
+  keep(sub.add_option("--activation", activation, "relu, leaky_relu, elu, gelu, gelu_tanh, sigmoid, tanh, silu, softplus"), m);
+  keep(sub.add_option("--dropout", dropout, "Probability after each hidden layer, in [0, 1)"), m);
+  keep(sub.add_option("--init", init, "torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal"), m);
+  keep(sub.add_option("--data", data, "fashion-mnist, idx:DIR, or synthetic:SHAPE:CLASSES (synthetic:1x28x28:10)"), d);
+  keep(sub.add_option("--batch", batch, "Samples per step"), d)->check(CLI::PositiveNumber);
+  keep(sub.add_option("--seed", seed, "Of initial weights, dropout and the order of the samples"), t);
+  keep(sub.add_option("--epochs", epochs, "Passes over the training set, in all"), t)->check(CLI::PositiveNumber);
+  keep(sub.add_option("--steps", steps, "Stop after this many steps in all (0: by epochs)"), t)->check(CLI::NonNegativeNumber);
+  keep(sub.add_option("--optimizer", optimizer, "sgd, adam or adamw"), t);
+  keep(sub.add_option("--lr", lr, "Learning rate (0: 1e-3, for sgd 1e-2)"), t)->check(CLI::NonNegativeNumber);
+  keep(sub.add_option("--momentum", momentum, "Of sgd"), t)->check(CLI::NonNegativeNumber);
+  keep(sub.add_flag("--nesterov", nesterov, "Nesterov momentum for sgd"), t);
+  keep(sub.add_option("--weight-decay", weight_decay, "-1: the optimizer's default (adamw 0.01, others 0)"), t);
+  keep(sub.add_option("--beta1", beta1, "Of adam and adamw"), t);
+  keep(sub.add_option("--beta2", beta2, "Of adam and adamw"), t);
+  keep(sub.add_option("--epsilon", epsilon, "Of adam and adamw"), t);
+  sub.add_option("--device", device, "auto, a device id such as onednn:0, or a plugin's name")->group("Device");
+  sub.add_option("--threads", threads, "CPU threads (0: the plugin's choice)")->check(CLI::NonNegativeNumber)->group("Device");
+}
+
+std::map<std::string, std::string> RunOptions::remembered() const {
+  std::map<std::string, std::string> all;
+  for (const auto& [key, option] : options_)
+    all[key] = option->empty() ? option->get_default_str() : fmt::format("{}", fmt::join(option->results(), ","));
+  return all;
+}
+
+void RunOptions::recall(const std::string& path) {
+  Checkpoint c = read_checkpoint(path);
+  auto it = c.metadata.find("run");
+  if (it == c.metadata.end()) {
+    if (model.empty()) throw invalid(fmt::format("{}: does not say what run it comes from", path), "name the model and its options");
+    return;
+  }
+  auto run = nlohmann::json::parse(it->second, nullptr, false);
+  if (!run.is_object()) throw invalid(fmt::format("{}: the metadata 'run' is not a JSON object", path));
+  for (const auto& [key, option] : options_) {
+    if (!option->empty() || !run.contains(key) || !run[key].is_string() || run[key].get<std::string>().empty()) continue;
+    option->add_result(run[key].get<std::string>());
+    option->run_callback();
+  }
+}
+
+nn::Layer RunOptions::make_model(const TensorType& sample, int64_t classes) const {
+  if (!(dropout >= 0 && dropout < 1)) throw invalid(fmt::format("--dropout {}: must be in [0, 1)", dropout));
+  if (model == "mlp") return make_mlp(*this, sample, classes);
+  if (model == "cnn") return make_cnn(*this, sample, classes);
+  throw invalid(model.empty() ? "no model named" : fmt::format("unknown model '{}'", model), "use mlp or cnn");
+}
+
+Optimizer RunOptions::make_optimizer() const {
+  double rate = lr > 0 ? lr : optimizer == "sgd" ? 1e-2 : 1e-3;
+  double decay = weight_decay >= 0 ? weight_decay : optimizer == "adamw" ? 1e-2 : 0;
+  if (optimizer != "sgd" && (momentum != 0 || nesterov)) throw invalid(fmt::format("--momentum and --nesterov are sgd's, not {}'s", optimizer));
+  if (optimizer == "sgd") {
+    if (nesterov && momentum == 0) throw invalid("--nesterov needs --momentum", "--momentum 0.9");
+    return Sgd{.lr = rate, .momentum = momentum, .nesterov = nesterov, .weight_decay = decay};
+  }
+  for (double beta : {beta1, beta2})
+    if (!(beta >= 0 && beta < 1)) throw invalid(fmt::format("--beta1 {} --beta2 {}: must be in [0, 1)", beta1, beta2));
+  if (optimizer == "adam") return Adam{.lr = rate, .beta1 = beta1, .beta2 = beta2, .epsilon = epsilon, .weight_decay = decay};
+  if (optimizer == "adamw") return AdamW{.lr = rate, .beta1 = beta1, .beta2 = beta2, .epsilon = epsilon, .weight_decay = decay};
+  throw invalid(fmt::format("unknown optimizer '{}'", optimizer), "use sgd, adam or adamw");
+}
+
+TrainerOptions RunOptions::trainer_options(const data::Dataset& set) const {
+  TrainerOptions t{.model = make_model(set.sample_type(), set.classes), .optimizer = make_optimizer(), .batch = batch, .seed = seed};
+  if (threads > 0) t.device_options["threads"] = std::to_string(threads);
+  return t;
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,39 @@
+// The options that describe a run: model, data, optimizer. The same for every subcommand that builds a model, and kept
+// in checkpoints so that a run can be resumed and evaluated without typing them again.
+#pragma once
+#include <map>
+
+#include "cli/command.h"
+#include "train/trainer.h"
+
+namespace tutti::cli {
+
+struct RunOptions {
+  std::string model, layers = "784,512,256,10", activation = "relu", init = "torch", data = "fashion-mnist";
+  double dropout = 0;
+  int64_t batch = 64, epochs = 1, steps = 0;
+  std::string optimizer = "adam";
+  double lr = 0, momentum = 0, weight_decay = -1, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  bool nesterov = false;
+  uint64_t seed = 1;
+  std::string device = "auto";
+  int threads = 0;
+
+  /// Declares them on a subcommand. All but --device and --threads are remembered in checkpoints.
+  void add_to(CLI::App& sub);
+  /// What to remember, by option name.
+  std::map<std::string, std::string> remembered() const;
+  /// Takes what a checkpoint remembered for every option that the command line does not name. Throws Error when the
+  /// file has no such record and no model was named.
+  void recall(const std::string& path);
+
+  /// Throws Error naming the option for anything that does not fit, the data's shape included.
+  nn::Layer make_model(const TensorType& sample, int64_t classes) const;
+  Optimizer make_optimizer() const;
+  TrainerOptions trainer_options(const data::Dataset& set) const;
+
+ private:
+  std::map<std::string, CLI::Option*> options_;
+};
+
+}  // namespace tutti::cli

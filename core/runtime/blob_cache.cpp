@@ -1,0 +1,109 @@
+#include "core/runtime/blob_cache.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "core/base/log.h"
+#include "core/runtime/trust.h"
+
+namespace tutti {
+namespace {
+
+constexpr size_t most_bytes = size_t{256} << 20;
+constexpr char magic[8] = {'T', 'U', 'T', 'T', 'I', 'B', 'L', '1'};
+
+struct Header {
+  char magic[8];
+  uint64_t key_bytes, bytes, checksum;
+};
+
+// FNV-1a, 64 bits: guards against damage; strangers are kept out by the folder's mode.
+uint64_t fnv(const void* data, size_t bytes, uint64_t h = 0xcbf29ce484222325u) {
+  auto* p = static_cast<const unsigned char*>(data);
+  for (size_t i = 0; i < bytes; ++i) h = (h ^ p[i]) * 0x100000001b3u;
+  return h;
+}
+
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+File open_file(const std::filesystem::path& path, int flags, const char* mode) {
+  int fd = open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+  return {fd < 0 ? nullptr : fdopen(fd, mode), std::fclose};
+}
+
+}  // namespace
+
+std::filesystem::path BlobCache::default_folder() {
+  std::filesystem::path named = trusted_variable("TUTTI_CACHE");
+  if (named == "off") return {};
+  if (!named.empty()) {
+    if (named.is_absolute()) return named;
+    log::warning("cache", "TUTTI_CACHE={}: expected an absolute path or \"off\"; caching is off", named.string());
+    return {};
+  }
+  std::filesystem::path base = trusted_variable("XDG_CACHE_HOME");
+  if (!base.is_absolute()) {
+    std::filesystem::path home = trusted_variable("HOME");
+    if (!home.is_absolute()) return {};
+    base = home / ".cache";
+  }
+  return base / "tutti" / "blobs";
+}
+
+bool BlobCache::safe() const {
+  struct stat s;
+  return !folder_.empty() && lstat(folder_.c_str(), &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == geteuid() &&
+         (s.st_mode & 077) == 0;
+}
+
+std::filesystem::path BlobCache::file_of(const std::string& key) const {
+  return folder_ / fmt::format("{:016x}.blob", fnv(key.data(), key.size()));
+}
+
+std::vector<std::byte> BlobCache::get(const std::string& key) const {
+  if (!safe()) return {};
+  File file = open_file(file_of(key), O_RDONLY, "rb");
+  Header h;
+  if (!file || std::fread(&h, sizeof h, 1, file.get()) != 1 || std::memcmp(h.magic, magic, sizeof magic) != 0 ||
+      h.key_bytes != key.size() || h.bytes > most_bytes)
+    return {};
+  std::string stored(key.size(), '\0');
+  std::vector<std::byte> bytes(h.bytes);
+  if (std::fread(stored.data(), 1, stored.size(), file.get()) != stored.size() || stored != key ||
+      std::fread(bytes.data(), 1, bytes.size(), file.get()) != bytes.size() || std::fgetc(file.get()) != EOF ||
+      h.checksum != fnv(bytes.data(), bytes.size()))
+    return {};
+  return bytes;
+}
+
+void BlobCache::put(const std::string& key, const void* from, size_t bytes) const {
+  if (folder_.empty() || bytes == 0 || bytes > most_bytes) return;
+  std::error_code ec;
+  std::filesystem::create_directories(folder_.parent_path(), ec);
+  mkdir(folder_.c_str(), 0700);  // fails where it exists; safe() judges what is there
+  if (!safe()) {
+    log::info("cache", "{} is not a folder of yours with mode 0700; nothing is cached", folder_.string());
+    return;
+  }
+  static std::atomic<unsigned> counter{0};
+  auto place = file_of(key);
+  auto draft = folder_ / fmt::format("{}.{}.{}.new", place.filename().string(), getpid(), counter++);
+  Header h{{}, key.size(), bytes, fnv(from, bytes)};
+  std::memcpy(h.magic, magic, sizeof magic);
+  File file = open_file(draft, O_WRONLY | O_CREAT | O_EXCL, "wb");
+  if (!file) return;
+  bool whole = std::fwrite(&h, sizeof h, 1, file.get()) == 1 &&
+               std::fwrite(key.data(), 1, key.size(), file.get()) == key.size() &&
+               std::fwrite(from, 1, bytes, file.get()) == bytes;
+  whole = std::fclose(file.release()) == 0 && whole;
+  if (!whole || std::rename(draft.c_str(), place.c_str()) != 0) unlink(draft.c_str());
+}
+
+}  // namespace tutti

@@ -1,0 +1,25 @@
+#include "core/runtime/boundary.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace tutti {
+
+Code code_of(int32_t code) {
+  return code >= TUTTI_OK && code <= TUTTI_INTERNAL ? static_cast<Code>(code) : Code::internal;
+}
+
+std::string clean_text(const char* text) {
+  if (!text) return "";
+  using nlohmann::json;  // its printer knows how to mend a text that was cut inside a character
+  return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
+}
+
+std::string message_of(int32_t code, TuttiError& error) {
+  error.message[sizeof error.message - 1] = '\0';
+  std::string text = clean_text(error.message);
+  return text.empty() ? fmt::format("failed with code {} and no message", code) : text;
+}
+
+}  // namespace tutti

@@ -1,0 +1,49 @@
+// Calling a plugin's C functions: their errors, and exceptions that should not have crossed.
+#pragma once
+#include <exception>
+#include <string>
+
+#include "core/abi/tutti_plugin.h"
+#include "core/base/status.h"
+
+namespace tutti {
+
+/// Element i of an array whose elements may be larger than T.
+template <class T>
+const T& element(const TuttiArray& array, size_t i) {
+  return *reinterpret_cast<const T*>(static_cast<const char*>(array.at) + i * array.stride);
+}
+
+/// An empty error for a plugin to fill.
+inline TuttiError empty_error() {
+  TuttiError e = {};
+  e.size = sizeof e;
+  e.node = TUTTI_NONE;
+  return e;
+}
+
+/// The ABI's code as ours; unknown ones are `internal`.
+Code code_of(int32_t code);
+/// The plugin's text as valid UTF-8 ("" for NULL).
+std::string clean_text(const char* text);
+/// The error's message; says so when there is none.
+std::string message_of(int32_t code, TuttiError& error);
+
+/// Calls `f(&error)` and returns its code; an exception becomes TUTTI_INTERNAL and a message that blames the plugin.
+template <class F>
+int32_t guarded(TuttiError& error, F&& f) {
+  auto blame = [&](const std::string& text) {
+    error = empty_error();
+    text.copy(error.message, sizeof error.message - 1);
+    return int32_t{TUTTI_INTERNAL};
+  };
+  try {
+    return f(&error);
+  } catch (const std::exception& e) {
+    return blame(std::string("the plugin threw an exception across the C boundary: ") + e.what());
+  } catch (...) {
+    return blame("the plugin threw an exception across the C boundary");
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,108 @@
+#include "core/runtime/loader.h"
+
+#define BOOST_DLL_USE_STD_FS
+#include <fmt/format.h>
+
+#include <boost/dll/shared_library.hpp>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/runtime/boundary.h"
+#include "core/runtime/host.h"
+
+namespace tutti {
+namespace {
+
+// Everything here lives until the process ends, whatever the order of static destructors.
+struct Loaded {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<boost::dll::shared_library>> libraries;  // never destroyed: that would unload
+  std::map<const TuttiPlugin*, std::string> started;                   // "" or the message of a failed init
+  std::vector<const TuttiPlugin*> running;
+};
+Loaded& loaded() {
+  static auto& all = *new Loaded;
+  return all;
+}
+
+// Registered once per plugin, right after its init: it runs before the destructors of statics that the library
+// constructed while it was loaded.
+void shut_one_down() {
+  auto& all = loaded();
+  if (all.running.empty()) return;
+  auto* table = all.running.back();
+  all.running.pop_back();
+  if (open_sessions() > 0) return;
+  TuttiError error = empty_error();
+  guarded(error, [&](TuttiError*) { return table->shutdown(), TUTTI_OK; });
+}
+
+TuttiNegotiate entry_of(const Manifest& m, boost::dll::shared_library& library) {
+  namespace dll = boost::dll;
+  try {
+    library.load(m.library, dll::load_mode::rtld_now | dll::load_mode::rtld_local);
+  } catch (const std::exception& e) {  // this text, unlike the error code, holds the loader's reason
+    throw invalid(fmt::format("library {} cannot be loaded: {}", m.library.string(), e.what()));
+  }
+  if (!library.has("tutti_plugin"))
+    throw invalid(fmt::format("library {} does not export the symbol tutti_plugin", m.library.string()));
+  return &library.get<const TuttiPlugin*(uint32_t, uint32_t, uint32_t*)>("tutti_plugin");
+}
+
+const TuttiPlugin* negotiate(const Manifest& m, TuttiNegotiate entry) {
+  uint32_t mine[2] = {0, 0};
+  const TuttiPlugin* table = nullptr;
+  TuttiError error = empty_error();
+  if (int32_t rc = guarded(error, [&](TuttiError*) { return table = entry(abi_min, TUTTI_ABI, mine), TUTTI_OK; }))
+    throw Error(code_of(rc), fmt::format("negotiate: {}", message_of(rc, error)));
+  if (!table)
+    throw invalid(fmt::format("speaks ABI versions {} to {}, this engine {} to {}", mine[0], mine[1], abi_min, TUTTI_ABI),
+                  "install a plugin built for this engine");
+  if (table->size < sizeof(TuttiPlugin))
+    throw invalid(fmt::format("its table has {} bytes, at least {} are needed", table->size, sizeof(TuttiPlugin)));
+  if (table->abi < abi_min || table->abi > TUTTI_ABI)
+    throw invalid(fmt::format("its table is of ABI version {}, this engine speaks {} to {}", table->abi, abi_min,
+                              TUTTI_ABI));
+  const std::pair<const char*, bool> required[] = {
+      {"init", table->init},       {"shutdown", table->shutdown}, {"devices", table->devices}, {"open", table->open},
+      {"close", table->close},     {"check", table->check},       {"compile", table->compile}, {"prepare", table->prepare},
+      {"stage", table->stage},     {"run", table->run},           {"wait", table->wait},       {"usage", table->usage},
+      {"read", table->read},       {"write", table->write},       {"release", table->release}};
+  for (auto [name, there] : required)
+    if (!there) throw invalid(fmt::format("its table lacks the function {}", name));
+  if (!table->name || m.name != table->name)
+    throw invalid(fmt::format("calls itself \"{}\", its manifest \"{}\"", clean_text(table->name), m.name));
+  return table;
+}
+
+}  // namespace
+
+std::atomic<int>& open_sessions() {
+  static std::atomic<int> count{0};
+  return count;
+}
+
+const TuttiPlugin* load_plugin(const Manifest& m) {
+  auto& all = loaded();
+  std::lock_guard lock(all.mutex);
+  auto& library = *all.libraries.emplace_back(std::make_unique<boost::dll::shared_library>());
+  const TuttiPlugin* table = negotiate(m, entry_of(m, library));
+  auto [it, fresh] = all.started.try_emplace(table);
+  if (fresh) {
+    TuttiError error = empty_error();
+    if (int32_t rc = guarded(error, [&](TuttiError* e) { return table->init(make_host(m.name), e); })) {
+      it->second = fmt::format("init: {}", message_of(rc, error));
+    } else {
+      all.running.push_back(table);
+      std::atexit(shut_one_down);
+    }
+  }
+  if (!it->second.empty()) throw Error(Code::internal, it->second);
+  return table;
+}
+
+}  // namespace tutti

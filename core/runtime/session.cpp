@@ -1,0 +1,194 @@
+#include "core/runtime/session.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/base/shape.h"
+#include "core/runtime/boundary.h"
+#include "core/runtime/loader.h"
+
+namespace tutti {
+namespace {
+
+std::string node_text(const TuttiProgram& program, uint32_t node) {
+  const auto& n = element<TuttiNode>(program.nodes, node);
+  std::string label = clean_text(n.label);
+  return fmt::format("node {} ({}{}{})", node, clean_text(n.op), label.empty() ? "" : " ", label);
+}
+
+std::string remedy_for(Code code) {
+  switch (code) {
+    case Code::no_memory: return "use a smaller batch or another device";
+    case Code::device_lost: return "open a new session; the device's driver may say more";
+    default: return "";
+  }
+}
+
+// Bytes of each feed, in the order of the program's values.
+std::vector<size_t> feed_bytes(const TuttiProgram& program) {
+  std::vector<size_t> bytes;
+  for (uint32_t i = 0; i < program.values.count; ++i) {
+    const auto& v = element<TuttiValue>(program.values, i);
+    if (v.role != TUTTI_FEED) continue;
+    bytes.push_back(num_bytes({static_cast<DType>(v.dtype), Shape(v.dims, v.dims + v.rank)}));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+template <class F>
+void Session::call(const std::string& doing, F&& f, const TuttiProgram* program) const {
+  TuttiError error = empty_error();
+  int32_t code = guarded(error, std::forward<F>(f));
+  if (code != TUTTI_OK) fail(code, error, doing, program);
+}
+
+void Session::fail(int32_t code, TuttiError& error, const std::string& doing, const TuttiProgram* program) const {
+  std::string at;
+  if (program && error.node < program->nodes.count) at = node_text(*program, error.node) + ": ";
+  throw Error(code_of(code), fmt::format("{}: {}: {}{}", device_.id, doing, at, message_of(code, error)),
+              remedy_for(code_of(code)));
+}
+
+Session::Session(const Device& device, const std::map<std::string, std::string>& options)
+    : Session(Registry::instance(), device, options) {}
+
+Session::Session(Registry& registry, const Device& device, const std::map<std::string, std::string>& options)
+    : device_(device), table_(registry.table(device.plugin)) {
+  if (!table_) throw invalid(fmt::format("device '{}': no plugin '{}' is loaded", device.id, device.plugin));
+  if (!device.unusable.empty()) throw invalid(fmt::format("{}: cannot be used: {}", device.id, device.unusable));
+  std::vector<TuttiPair> pairs;
+  for (const auto& [key, value] : options) pairs.push_back({key.c_str(), value.c_str()});
+  TuttiArray array = {pairs.data(), static_cast<uint32_t>(pairs.size()), sizeof(TuttiPair)};
+  call("open", [&](TuttiError* e) { return table_->open(device_.index, array, &handle_, e); });
+  if (!handle_) throw Error(Code::internal, fmt::format("{}: open: the plugin succeeded without a session", device.id));
+  ++open_sessions();
+}
+
+Session::~Session() {
+  TuttiError error = empty_error();
+  guarded(error, [&](TuttiError*) { return table_->close(handle_), TUTTI_OK; });
+  --open_sessions();
+}
+
+std::vector<Verdict> Session::check(const TuttiProgram& program) {
+  std::vector<uint8_t> accepted(program.nodes.count, 0);
+  std::vector<Verdict> verdicts(program.nodes.count);
+  TuttiSink sink = {&verdicts, [](void* to, uint32_t node, const char* text) noexcept {
+                      auto& all = *static_cast<std::vector<Verdict>*>(to);
+                      if (node >= all.size()) return;
+                      std::string& reason = all[node].reason;
+                      try {
+                        reason += (reason.empty() ? "" : "; ") + clean_text(text);
+                      } catch (...) {  // out of memory: the verdict stands without its reason
+                      }
+                    }};
+  call("check", [&](TuttiError* e) { return table_->check(handle_, &program, accepted.data(), sink, e); }, &program);
+  for (size_t i = 0; i < verdicts.size(); ++i) {
+    verdicts[i].accepted = accepted[i] == 1;
+    if (verdicts[i].accepted) {
+      verdicts[i].reason.clear();
+    } else if (verdicts[i].reason.empty()) {
+      verdicts[i].reason = "no reason given";
+    }
+  }
+  return verdicts;
+}
+
+Executable Session::compile(const TuttiProgram& program, uint64_t tuning_bytes) {
+  TuttiOptions options = {};
+  options.size = sizeof options;
+  options.flags = tuning_bytes ? TUTTI_OPT_TUNE : 0;
+  options.tuning_bytes = tuning_bytes;
+  TuttiMemory memory = {};
+  memory.size = sizeof memory;
+  TuttiExecutable* handle = nullptr;
+  auto bytes = feed_bytes(program);
+  try {
+    call("compile",
+         [&](TuttiError* e) { return table_->compile(handle_, &program, &options, &handle, &memory, e); }, &program);
+  } catch (const Error& error) {
+    if (error.code != Code::declined) throw;
+    std::string text = error.what();
+    int listed = 0;
+    auto verdicts = check(program);
+    for (uint32_t i = 0; i < verdicts.size(); ++i) {
+      if (verdicts[i].accepted) continue;
+      if (++listed > 10) {
+        text += "\n  and more";
+        break;
+      }
+      text += fmt::format("\n  {}: {}", node_text(program, i), verdicts[i].reason);
+    }
+    throw Error(Code::declined, text, error.remedy);
+  }
+  if (!handle)
+    throw Error(Code::internal, fmt::format("{}: compile: the plugin succeeded without an executable", device_.id));
+  return {this, handle, memory, std::move(bytes)};
+}
+
+void Session::wait(uint64_t ticket) {
+  call("wait", [&](TuttiError* e) { return table_->wait(handle_, ticket, UINT64_MAX, e); });
+}
+
+uint64_t Session::used_bytes() {
+  uint64_t now = 0, peak = 0;
+  call("usage", [&](TuttiError* e) { return table_->usage(handle_, &now, &peak, e); });
+  return now;
+}
+
+uint64_t Session::peak_bytes() {
+  uint64_t now = 0, peak = 0;
+  call("usage", [&](TuttiError* e) { return table_->usage(handle_, &now, &peak, e); });
+  return peak;
+}
+
+void Session::read(const std::string& state, void* to, size_t bytes) {
+  call(fmt::format("read state '{}'", state),
+       [&](TuttiError* e) { return table_->read(handle_, state.c_str(), to, bytes, e); });
+}
+
+void Session::write(const std::string& state, const void* from, size_t bytes) {
+  call(fmt::format("write state '{}'", state),
+       [&](TuttiError* e) { return table_->write(handle_, state.c_str(), from, bytes, e); });
+}
+
+Executable::Executable(Session* session, TuttiExecutable* handle, TuttiMemory memory, std::vector<size_t> feed_bytes)
+    : session_(session), handle_(handle), memory_(memory), feed_bytes_(std::move(feed_bytes)) {}
+
+Executable::Executable(Executable&& other) noexcept
+    : session_(other.session_), handle_(std::exchange(other.handle_, nullptr)), memory_(other.memory_),
+      feed_bytes_(std::move(other.feed_bytes_)) {}
+
+Executable::~Executable() {
+  if (!handle_) return;
+  TuttiError error = empty_error();
+  guarded(error, [&](TuttiError*) { return session_->table_->release(handle_), TUTTI_OK; });
+}
+
+uint64_t Executable::planned_bytes() const {
+  return memory_.state + memory_.constants + memory_.arena + memory_.workspace + memory_.staging;
+}
+
+void Executable::prepare() {
+  session_->call("prepare", [&](TuttiError* e) { return session_->table_->prepare(handle_, e); });
+}
+
+std::vector<void*> Executable::stage() {
+  std::vector<void*> feeds(feed_bytes_.size(), nullptr);
+  session_->call("stage", [&](TuttiError* e) { return session_->table_->stage(handle_, feeds.data(), e); });
+  for (size_t i = 0; i < feeds.size(); ++i)
+    if (!feeds[i] && feed_bytes_[i] > 0)
+      throw Error(Code::internal, fmt::format("{}: stage: the plugin gave no memory for feed {}", session_->device_.id, i));
+  return feeds;
+}
+
+uint64_t Executable::run() {
+  uint64_t ticket = 0;
+  session_->call("run", [&](TuttiError* e) { return session_->table_->run(handle_, &ticket, e); });
+  return ticket;
+}
+
+}  // namespace tutti

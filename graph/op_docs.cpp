@@ -1,0 +1,68 @@
+#include "graph/op_docs.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "graph/op.h"
+#include "graph/samples.h"
+
+namespace tutti {
+namespace {
+
+constexpr size_t longest_expression = 24;  // instructions; beyond it the text says less than the formula
+
+std::string escaped(const std::string& text) {
+  std::string y;
+  for (char c : text) {
+    if (c == '*' || c == '_' || c == '<' || c == '|' || c == '`') y += '\\';
+    y += c;
+  }
+  return y;
+}
+
+std::string code_list(const std::vector<std::string>& names) {
+  std::vector<std::string> quoted;
+  for (const std::string& n : names) quoted.push_back("`" + n + "`");
+  return quoted.empty() ? "none" : fmt::format("{}", fmt::join(quoted, ", "));
+}
+
+std::string value_of(const OpDef& op) {
+  if (!op.expr) {
+    if (!op.reference) return "decomposition into other ops";
+    return op.decompose ? "float64 reference; devices without a kernel run its decomposition" : "float64 reference";
+  }
+  std::vector<DType> dtypes;
+  for (const TensorType& t : sample_types(op.samples.at(0))) dtypes.push_back(t.dtype);
+  Expr e = expr_of(op, dtypes, op.samples[0].attrs.over(op.attrs));
+  std::string rounding = op.exact ? ", rounded after every instruction: the same bits everywhere" : "";
+  if (e.code.size() > longest_expression)
+    return fmt::format("scalar expression of {} instructions{}", e.code.size(), rounding);
+  return fmt::format("scalar expression `{}`{}", to_string(e), rounding);
+}
+
+std::string gradient_of(const OpDef& op) {
+  if (op.vjp) return "rule";
+  if (op.expr) return "derived from the expression";
+  return op.decompose ? "derived from the decomposition" : "none";
+}
+
+}  // namespace
+
+std::string ops_markdown() {
+  std::string text = fmt::format(
+      "# Ops\n\n"
+      "Generated from the records in `graph/ops/`; do not edit. The test `OpDocs` compares, and rewrites this file when\n"
+      "run with `TUTTI_UPDATE=1`.\n\n"
+      "There are {} ops. Elementwise ops (those with a scalar expression) broadcast their inputs by NumPy's rule; in\n"
+      "expressions x0, x1, … are the inputs in order. Attributes are listed with their defaults.\n",
+      all_ops().size());
+  for (const OpDef* op : all_ops()) {
+    text += fmt::format("\n## {}\n\n{}\n\n", op->name, escaped(op->doc));
+    text += fmt::format("- version {}; inputs {}; results {}\n", op->version, code_list(op->inputs), code_list(op->results));
+    if (!op->attrs.empty()) text += fmt::format("- attributes `{}`\n", op->attrs.to_string());
+    text += fmt::format("- value: {}\n- gradient: {}\n- samples: {}\n", value_of(*op), gradient_of(*op), op->samples.size());
+  }
+  return text;
+}
+
+}  // namespace tutti

@@ -1,0 +1,35 @@
+#include "graph/ops.h"
+#include "graph/reduce.h"
+//: /// Where the largest element over `axes` (all when empty) is: its i32 index in row-major order over the reduced axes;
+//: /// the first of equal ones; NaN counts as largest.
+//: inline Value argmax(Value x, Ints axes = {}, bool keep = false) { return call(argmax_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}}); }
+
+namespace tutti {
+
+const OpDef argmax_op{
+    .name = "argmax",
+    .doc = "y (i32) = row-major index over `axes` (all when empty) of the largest element; the first of equal ones; "
+           "NaN counts as largest",
+    .inputs = {"x"},
+    .attrs = reduce_attrs(),
+    .infer =
+        [](std::span<const TensorType> in, const Attrs& a) {
+          require_elements(in[0].shape, a);
+          return Types{{DType::i32, infer_reduce(in, a)[0].shape}};
+        },
+    .reference =
+        [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
+          std::vector<double> best(out[0].at.size()), visits(out[0].at.size());
+          each_reduced(in[0], a, [&](size_t from, size_t to) {
+            double x = in[0].at[from];
+            bool better = x > best[to] || (x != x && best[to] == best[to]);
+            if (visits[to] == 0 || better) {
+              best[to] = x;
+              out[0].at[to] = visits[to];
+            }
+            ++visits[to];
+          });
+        },
+    .samples = reduce_samples({.low = -3, .high = 3, .distinct = true})};
+
+}  // namespace tutti

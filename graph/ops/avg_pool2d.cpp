@@ -1,0 +1,45 @@
+#include "graph/conv.h"
+#include "graph/ops.h"
+//: /// A pool's window over the last two axes, (y, x) each; an empty stride means the kernel. `dilation` is for maximum pools, `count_include_pad` (PyTorch's default) for averages.
+//: struct Pool2dOptions {
+//:   Ints kernel = {2, 2}, stride = {}, padding = {0, 0}, dilation = {1, 1};
+//:   bool count_include_pad = true;
+//:   Attrs attrs() const { return {{"kernel", kernel}, {"stride", stride.empty() ? kernel : stride}, {"padding", padding}}; }
+//: };
+//: /// y = the average of every window of x [N, C, H, W]. With `count_include_pad` the padding counts as zeros; without it only elements of x count.
+//: inline Value avg_pool2d(Value x, const Pool2dOptions& o = {}) { Attrs a = o.attrs(); a.set("count_include_pad", Ints{o.count_include_pad}); return call(avg_pool2d_op, {x}, a); }
+
+namespace tutti {
+
+const OpDef avg_pool2d_op{
+    .name = "avg_pool2d",
+    .doc = "y = the average of every window of x [N, C, H, W]; count_include_pad = 1 counts the padding as zeros, 0 "
+           "leaves it out",
+    .inputs = {"x"},
+    .attrs = avg_pool_attrs(),
+    .infer =
+        [](std::span<const TensorType> in, const Attrs& a) {
+          return Types{{in[0].dtype, pooled(in[0].shape, pool_geometry(in[0].shape, a))}};
+        },
+    .reference =
+        [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
+          PoolGeometry g = pool_geometry(in[0].shape(), a);
+          std::vector<double> counts = pool_counts(g, a);
+          each_pool_tap(g, [&](size_t x, size_t y, int64_t) { out[0].at[y] += in[0].at[x]; });
+          for (size_t i = 0; i < out[0].at.size(); ++i) out[0].at[i] /= counts[i % counts.size()];
+        },
+    .decompose =
+        [](const Call& c) {
+          return Values{sum(pool_columns(c.in[0], c.a, 0), {2}) / pool_divisor(c.in[0], c.in[0].shape(), c.a)};
+        },
+    .vjp =
+        [](const Pull& g) { return Values{call(avg_pool2d_dx_op, {g.d[0]}, with_shape(g.a, g.in[0].shape()))}; },
+    .samples = {{.shapes = {{2, 3, 6, 4}}},
+                {.shapes = {{2, 2, 7, 9}},
+                 .attrs = {{"kernel", Ints{3, 2}}, {"stride", Ints{2, 1}}, {"padding", Ints{1, 1}}}},
+                {.shapes = {{1, 2, 7, 5}},
+                 .attrs = {{"kernel", Ints{3, 4}}, {"stride", Ints{1, 2}}, {"padding", Ints{1, 2}}, {"count_include_pad", Ints{0}}}},
+                {.shapes = {{0, 3, 4, 4}}},
+                {.shapes = {{3, 17, 28, 30}}}}};
+
+}  // namespace tutti

@@ -1,0 +1,42 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/base/status.h"
+#include "graph/ops.h"
+//: /// y = x limited to [low, high]; a bound may be infinite. The gradient is 1 within and on the bounds, 0 outside.
+//: inline Value clamp(Value x, double low, double high) { return call(clamp_op, {x}, {{"low", Reals{low}}, {"high", Reals{high}}}); }
+
+namespace tutti {
+namespace {
+constexpr double infinity = std::numeric_limits<double>::infinity();
+}
+
+const OpDef clamp_op{
+    .name = "clamp",
+    .doc = "y = min(max(x, low), high); the gradient is 1 where low <= x <= high, else 0",
+    .inputs = {"x"},
+    .attrs = {{"low", Reals{-infinity}}, {"high", Reals{infinity}}},
+    .expr =
+        [](In x, const Attrs& a) {
+          double low = a.f("low"), high = a.f("high");
+          if (!(low <= high)) throw invalid(fmt::format("low = {} is not below high = {}", low, high));
+          Ex y = x[0];
+          if (std::isfinite(low)) y = max(y, low);
+          if (std::isfinite(high)) y = min(y, high);
+          return Exs{y};
+        },
+    .vjp = [](const Pull& g) {
+      Value x = g.in[0], d = g.d[0];
+      double low = g.a.f("low"), high = g.a.f("high");
+      if (std::isfinite(low)) d = select(less(x, x.like(low)), d.like(0), d);
+      if (std::isfinite(high)) d = select(less(x.like(high), x), d.like(0), d);
+      return Values{d};
+    },
+    .samples = {{.shapes = {{3, 5}}, .low = -2, .high = 2, .attrs = {{"low", Reals{-0.7}}, {"high", Reals{1.1}}}, .kinks = {-0.7, 1.1}},
+                {.shapes = {{3, 5}}, .low = -2, .high = 2, .attrs = {{"low", Reals{0.2}}}, .kinks = {0.2}},
+                {.shapes = {{0}}, .attrs = {{"high", Reals{0.5}}}},
+                {.shapes = {{65537}}, .low = -2, .high = 2, .attrs = {{"low", Reals{-0.7}}, {"high", Reals{1.1}}}, .kinks = {-0.7, 1.1}}}};
+
+}  // namespace tutti

@@ -1,0 +1,72 @@
+#include "graph/conv.h"
+#include "graph/ops.h"
+//: /// The gradient of conv2d to its weights, of shape `w`: x is its images, d the cotangent of its result.
+//: inline Value conv2d_dw(Value x, Value d, const Shape& w, const Conv2dOptions& o = {}) { Attrs a = o.attrs(); a.set("shape", w); return call(conv2d_dw_op, {x, d}, a); }
+
+namespace tutti {
+namespace {
+
+Types infer(std::span<const TensorType> in, const Attrs& a) {
+  check_same_float(in[0], in[1]);
+  conv_geometry(in[0].shape, a.ints("shape"), in[1].shape, a);
+  return {{in[0].dtype, a.ints("shape")}};
+}
+
+void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
+  ConvGeometry g = conv_geometry(in[0].shape(), out[0].shape(), a);
+  const double *xs = in[0].at.data(), *ds = in[1].at.data();
+  double* ws = out[0].at.data();
+  each_conv_row(g, [&, step = g.x.stride](int64_t x, int64_t w, int64_t y, int64_t count) {
+    const double *p = xs + x, *q = ds + y;
+    double s[4] = {};  // independent sums, which the compiler can keep in vector registers
+    int64_t i = 0;
+    if (step == 1)
+      for (; i + 4 <= count; i += 4)
+        for (int k = 0; k < 4; ++k) s[k] += p[i + k] * q[i + k];
+    for (; i < count; ++i) s[0] += p[i * step] * q[i];
+    ws[w] += (s[0] + s[1]) + (s[2] + s[3]);
+  });
+}
+
+/// The cotangent times the transposed windows of x, summed over the samples.
+Values decompose(const Call& c) {
+  const Shape& shape = c.a.ints("shape");
+  ConvGeometry g = conv_geometry(c.in[0].shape(), shape, c.a);
+  Value d = reshape(c.in[1], {g.batch, g.groups, g.filters / g.groups, g.y.out * g.x.out});
+  return {reshape(sum(matmul(d, conv_columns(c.in[0], g, c.a), false, true), {0}), shape)};
+}
+
+}  // namespace
+
+const OpDef conv2d_dw_op{
+    .name = "conv2d_dw",
+    .doc = "the gradient of conv2d to its weights: dw[o, c, ky, kx] = sum over n and places of x[n, c] * d[n, o]; "
+           "`shape` is that of w",
+    .inputs = {"x", "d"},
+    .results = {"dw"},
+    .attrs = conv_gradient_attrs(),
+    .infer = infer,
+    .reference = reference,
+    .decompose = decompose,
+    .vjp =
+        [](const Pull& g) {
+          Value dx, dd;
+          if (g.wants[0]) dx = call(conv2d_dx_op, {g.in[1], g.d[0]}, with_shape(g.a, g.in[0].shape()));
+          if (g.wants[1]) dd = call(conv2d_op, {g.in[0], g.d[0]}, without_shape(g.a));
+          return Values{dx, dd};
+        },
+    .samples = {{.shapes = {{2, 3, 7, 5}, {2, 4, 5, 3}}, .attrs = {{"shape", Ints{4, 3, 3, 3}}}},
+                {.shapes = {{2, 2, 6, 9}, {2, 3, 3, 3}},
+                 .attrs = {{"stride", Ints{2, 3}}, {"padding", Ints{1, 0}}, {"shape", Ints{3, 2, 3, 2}}}},
+                {.shapes = {{1, 4, 8, 7}, {1, 6, 8, 6}},
+                 .attrs = {{"padding", Ints{2, 1}},
+                           {"dilation", Ints{2, 3}},
+                           {"groups", Ints{2}},
+                           {"shape", Ints{6, 2, 3, 2}}}},
+                {.shapes = {{2, 3, 5, 5}, {2, 3, 5, 5}},
+                 .attrs = {{"padding", Ints{1, 1}}, {"groups", Ints{3}}, {"shape", Ints{3, 1, 3, 3}}}},
+                {.shapes = {{0, 2, 5, 5}, {0, 3, 3, 3}}, .attrs = {{"shape", Ints{3, 2, 3, 3}}}},
+                {.shapes = {{2, 16, 17, 15}, {2, 24, 17, 15}},
+                 .attrs = {{"padding", Ints{1, 1}}, {"shape", Ints{24, 16, 3, 3}}}}}};
+
+}  // namespace tutti

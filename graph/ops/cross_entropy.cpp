@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include "core/base/status.h"
+#include "graph/loss.h"
+#include "graph/ops.h"
+//: /// What cross_entropy does with its elements; PyTorch's defaults.
+//: struct CrossEntropyOptions {
+//:   double label_smoothing = 0;
+//:   int64_t ignore_index = -100;
+//:   std::string reduction = "mean";
+//: };
+//: /// The cross-entropy of softmax(logits) against class numbers: logits [N, C] or [N, C, d1, ...], labels i32 [N] or [N, d1, ...].
+//: /// "mean" divides by the number of labels that count: `ignore_index` and labels outside [0, C) do not.
+//: inline Value cross_entropy(Value logits, Value labels, const CrossEntropyOptions& o = {}) { return call(cross_entropy_op, {logits, labels}, {{"label_smoothing", Reals{o.label_smoothing}}, {"ignore_index", Ints{o.ignore_index}}, {"reduction", o.reduction}}); }
+
+namespace tutti {
+namespace {
+
+Types infer(std::span<const TensorType> in, const Attrs& a) {
+  const Shape &x = in[0].shape, &labels = in[1].shape;
+  if (x.size() < 2 || !is_float(in[0].dtype) || x[1] < 1)
+    throw invalid(fmt::format("logits {} must be floats of shape [N, C] or [N, C, d1, ...] with C >= 1", to_string(in[0])));
+  Shape want = x;
+  want.erase(want.begin() + 1);
+  if (labels != want || in[1].dtype != DType::i32)
+    throw invalid(fmt::format("logits {} need labels {}, not {}", to_string(in[0]), to_string({DType::i32, want}),
+                              to_string(in[1])));
+  double smoothing = a.f("label_smoothing");
+  if (!(smoothing >= 0 && smoothing <= 1))
+    throw invalid(fmt::format("label_smoothing is {}, but must lie in [0, 1]", smoothing));
+  return {reduced_loss({in[0].dtype, want}, a)};
+}
+
+/// Per label, with the class axis at size 1: whether it counts, and which class it names.
+struct Labels {
+  Value counts, hit;  ///< bool [N, 1, d1, ...] and [N, C, d1, ...]
+};
+
+Labels read_labels(Value logits, Value labels, const Attrs& a) {
+  Shape row = logits.shape(), classes(logits.rank(), 1);
+  row[1] = 1;
+  classes[1] = logits.shape()[1];
+  Value l = reshape(labels, row);
+  Value in_range = logical_and(less_equal(l.like(0), l), less(l, l.like(static_cast<double>(classes[1]))));
+  Value ignored = equal(l, l.like(static_cast<double>(a.i("ignore_index"))));
+  TensorType type{labels.dtype(), classes};
+  std::vector<std::byte> numbers(num_bytes(type));
+  for (int64_t i = 0; i < classes[1]; ++i)
+    store_element(type.dtype, numbers.data(), static_cast<size_t>(i), static_cast<double>(i));
+  return {logical_and(in_range, logical_not(ignored)), equal(l, labels.graph().constant(type, std::move(numbers)))};
+}
+
+/// The probabilities that the loss asks for: (1 - s) at the label and s / C everywhere.
+Value target_of(Value logits, Value hit, const Attrs& a) {
+  double s = a.f("label_smoothing"), rest = s / static_cast<double>(logits.shape()[1]);
+  return select(hit, logits.like(1 - s + rest), logits.like(rest));
+}
+
+Value count_of(Value counts, DType t) { return sum(cast(counts, t)); }
+
+Values decompose(const Call& c) {
+  Value x = c.in[0];
+  Labels labels = read_labels(x, c.in[1], c.a);
+  Value terms = target_of(x, labels.hit, c.a) * log_softmax(x, 1);
+  if (c.a.f("label_smoothing") == 0)  // a zero times -inf must not reach the sum
+    terms = select(labels.hit, log_softmax(x, 1), x.like(0));
+  Value each = -sum(terms, {1}, true);
+  each = reshape(select(labels.counts, each, each.like(0)), c.in[1].shape());
+  const std::string& reduction = c.a.text("reduction");
+  if (reduction == "none") return {each};
+  if (reduction == "sum") return {sum(each)};
+  return {sum(each) / count_of(labels.counts, x.dtype())};
+}
+
+Values vjp(const Pull& g) {
+  Value x = g.in[0], d = g.d[0];
+  Labels labels = read_labels(x, g.in[1], g.a);
+  const std::string& reduction = g.a.text("reduction");
+  if (reduction == "mean") d = d / count_of(labels.counts, x.dtype());
+  if (reduction == "none") d = reshape(d, labels.counts.shape());
+  return {(softmax(x, 1) - target_of(x, labels.hit, g.a)) * select(labels.counts, d, d.like(0)), {}};
+}
+
+std::vector<Sample> samples() {
+  auto with = [](Shape x, double low, const char* reduction, double smoothing, int64_t ignore) {
+    Shape labels = x;
+    labels.erase(labels.begin() + 1);
+    return Sample{.shapes = {x, labels},
+                  .attrs = {{"reduction", reduction}, {"label_smoothing", Reals{smoothing}}, {"ignore_index", Ints{ignore}}},
+                  .ranges = {{-3, 3}, {low, static_cast<double>(x[1] - 1)}},
+                  .dtypes = {DType::f32, DType::i32}};
+  };
+  return {with({4, 5}, 0, "mean", 0, -100), with({6, 3}, 0, "mean", 0.1, 1),   with({3, 4, 2, 3}, 0, "sum", 0, -100),
+          with({5, 4}, -1, "none", 0.2, -1), with({9, 3}, -1, "mean", 0, -100), with({64, 10}, 0, "mean", 0, -100)};
+}
+
+}  // namespace
+
+const OpDef cross_entropy_op{
+    .name = "cross_entropy",
+    .doc = "y = -sum over classes of target * log_softmax(logits), target = 1 - label_smoothing at the label plus "
+           "label_smoothing / C everywhere; logits [N, C, ...], labels i32 [N, ...]; labels equal to ignore_index or "
+           "outside [0, C) give 0 and do not count in the \"mean\"; or \"sum\", or \"none\"",
+    .inputs = {"logits", "labels"},
+    .attrs = loss_attrs({{"label_smoothing", Reals{0}}, {"ignore_index", Ints{-100}}}),
+    .infer = infer,
+    .decompose = decompose,
+    .vjp = vjp,
+    .samples = samples()};
+
+}  // namespace tutti

@@ -1,0 +1,31 @@
+#include <fmt/format.h>
+
+#include "core/base/status.h"
+#include "graph/loss.h"
+#include "graph/ops.h"
+//: /// r^2 / 2 where |r| <= delta, else delta (|r| - delta / 2), for r = x - target; reduced: "mean" over all elements, "sum" or "none".
+//: inline Value huber(Value x, Value target, double delta = 1, const std::string& reduction = "mean") { return call(huber_op, {x, target}, {{"delta", Reals{delta}}, {"reduction", reduction}}); }
+
+namespace tutti {
+
+const OpDef huber_op{
+    .name = "huber",
+    .doc = "y = r^2 / 2 where |r| <= delta, else delta (|r| - delta / 2), for r = x - target; reduced: \"mean\" over all "
+           "elements, \"sum\" or \"none\"",
+    .inputs = {"x", "target"},
+    .attrs = loss_attrs({{"delta", Reals{1}}}),
+    .infer =
+        [](std::span<const TensorType> in, const Attrs& a) {
+          if (!(a.f("delta") > 0)) throw invalid(fmt::format("delta is {}, but must be above 0", a.f("delta")));
+          return infer_loss(in, a);
+        },
+    .decompose =
+        [](const Call& c) {
+          double delta = c.a.f("delta");
+          Value r = c.in[0] - c.in[1], size = abs(r);
+          Value each = select(less_equal(size, size.like(delta)), r * r * 0.5, (size - delta / 2) * delta);
+          return Values{reduce_loss(each, c.a)};
+        },
+    .samples = loss_samples({.low = -2, .high = 2, .attrs = {{"delta", Reals{0.7}}}})};
+
+}  // namespace tutti

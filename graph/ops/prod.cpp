@@ -1,0 +1,49 @@
+#include "graph/ops.h"
+#include "graph/reduce.h"
+//: /// Product over `axes` (all when empty); `keep` leaves them with size 1. 1 over no elements.
+//: inline Value prod(Value x, Ints axes = {}, bool keep = false) { return call(prod_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}}); }
+
+namespace tutti {
+namespace {
+
+/// A tree of products over a power of two of rows. Its derivative divides by nothing, so zeros are no special case.
+Values tree(const Call& c) {
+  Value x = c.in[0];
+  Ints axes = normalize_axes(c.a.ints("axes"), x.rank()), order = axes;
+  Shape rest;
+  for (size_t i = 0; i < x.rank(); ++i) {
+    if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end()) continue;
+    order.push_back(static_cast<int64_t>(i));
+    rest.push_back(x.shape()[i]);
+  }
+  int64_t n = reduced_count(x.shape(), c.a), m = num_elements(rest), rows = 1;
+  while (rows < n) rows *= 2;
+  Value y = reshape(transpose(x, order), {n, m});
+  if (rows > n) y = pad(y, {0, 0}, {rows - n, 0}, {}, 1);
+  for (; rows > 1; rows /= 2) y = slice(y, {0, 0}, {rows / 2, m}) * slice(y, {rows / 2, 0}, {rows, m});
+  return {reshape(y, infer_reduce(std::vector{x.type()}, c.a)[0].shape)};
+}
+
+std::vector<Sample> samples() {
+  std::vector<Sample> list = reduce_samples({.low = 0.5, .high = 1.5}, true);
+  list.push_back({.shapes = {{2, 5}}, .low = -1.5, .high = 1.5, .attrs = {{"axes", Ints{1}}}});
+  return list;
+}
+
+}  // namespace
+
+const OpDef prod_op{
+    .name = "prod",
+    .doc = "y = product of x over `axes` (all when empty), 1 over no elements; the gradient is right where x holds zeros",
+    .inputs = {"x"},
+    .attrs = reduce_attrs(),
+    .infer = infer_reduce,
+    .reference =
+        [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
+          for (double& y : out[0].at) y = 1;
+          each_reduced(in[0], a, [&](size_t from, size_t to) { out[0].at[to] *= in[0].at[from]; });
+        },
+    .decompose = tree,
+    .samples = samples()};
+
+}  // namespace tutti

@@ -1,0 +1,36 @@
+// A graph as the flat C structs that cross the plugin boundary.
+#pragma once
+#include <deque>
+#include <memory>
+
+#include "graph/graph.h"
+
+namespace tutti {
+
+/// Owns everything its TuttiProgram points to.
+class Lowered {
+ public:
+  explicit Lowered(const Graph& g, std::vector<TuttiGroup> groups = {}, uint32_t numerics = TUTTI_FAST);
+  Lowered(const Lowered&) = delete;
+  const TuttiProgram& program() const { return program_; }
+  /// Names of the feeds in program order.
+  const std::vector<std::string>& feeds() const { return feeds_; }
+
+ private:
+  TuttiArray attrs_of(const Attrs& attrs);
+  std::vector<TuttiValue> values_;
+  std::vector<TuttiNode> nodes_;
+  std::vector<TuttiState> states_;
+  std::vector<TuttiGroup> groups_;
+  std::vector<std::string> feeds_;
+  std::deque<std::string> texts_;
+  std::deque<std::vector<int64_t>> ints_;
+  std::deque<std::vector<double>> reals_;
+  std::deque<std::vector<uint32_t>> ids_;
+  std::deque<std::vector<std::byte>> data_;
+  std::deque<std::vector<TuttiAttr>> attrs_;
+  std::deque<std::vector<TuttiInstr>> exprs_;
+  TuttiProgram program_ = {};
+};
+
+}  // namespace tutti

@@ -1,0 +1,49 @@
+// The inner loops of every CPU kernel, compiled once per instruction set and chosen at run time.
+//
+// Lanes are 4 bytes: f32 (also for f16 and bf16 values), i32 (also for u8 and bool) or u32. Every instruction set
+// performs the same IEEE operations in the same order, so the bits do not depend on the machine.
+#pragma once
+#include <cstdint>
+
+namespace tutti::kernels {
+
+/// y[i] = f(a[i], b[i], c[i]) for i in [0, n). y may be one of the operands, but must not overlap one otherwise.
+using LaneFn = void (*)(void* y, const void* a, const void* b, const void* c, int64_t n);
+
+/// What a lane holds.
+enum class Lane : uint8_t { f32, i32, u32 };
+
+/// How storage is read into lanes and written from them.
+enum class Storage : uint8_t { word, f16, bf16, u8, boolean };
+
+/// What a reduction does with two elements.
+enum class Fold : uint8_t { sum, prod, max, min };
+
+/// One instruction set's loops.
+struct Lanes {
+  const char* name;  ///< "avx512", "avx2", "baseline"
+  /// The loop of an instruction on operands of lane type `from` giving `to`; bit k of `scalars` says that operand k is
+  /// one element used for all. nullptr: no such instruction.
+  LaneFn (*find)(uint16_t code, Lane from, Lane to, uint32_t scalars);
+  /// CAST to u8 or bool from lanes of that type.
+  LaneFn (*clamp)(Storage, Lane from);
+  /// Wraps (u8) or rounds (f16, bf16) lanes to what the storage can hold; nullptr where nothing is to do.
+  LaneFn (*narrow)(Storage);
+  LaneFn (*load)(Storage);   ///< storage → lanes
+  LaneFn (*store)(Storage);  ///< lanes → storage (values that fit)
+  /// Folds n contiguous lanes in a fixed order: 64 interleaved accumulators, then a tree. n >= 1.
+  float (*fold_f32)(Fold, const float* x, int64_t n);
+  int32_t (*fold_i32)(Fold, const int32_t* x, int64_t n);
+  /// y[j] = y[j] fold x[0][j] fold … for `rows` rows `stride` elements apart; eight rows at a time as a tree.
+  void (*fold_rows_f32)(Fold, float* y, const float* x, int64_t rows, int64_t stride, int64_t n);
+  void (*fold_rows_i32)(Fold, int32_t* y, const int32_t* x, int64_t rows, int64_t stride, int64_t n);
+  /// Words of Philox for elements [4 * block, 4 * (block + blocks)) of draw (seed, step, stream).
+  void (*random)(uint32_t* y, uint64_t seed, uint32_t step, uint32_t stream, uint64_t block, int64_t blocks);
+};
+
+/// The best set this machine runs. TUTTI_ISA = baseline | avx2 | avx512 asks for a lower one (read once).
+const Lanes& lanes();
+/// The set of that name, or nullptr if this machine cannot run it.
+const Lanes* lanes_named(const char* name);
+
+}  // namespace tutti::kernels

@@ -1,0 +1,125 @@
+#include "sdk/memory.h"
+
+#include <fmt/format.h>
+#include <sys/sysinfo.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "core/base/status.h"
+
+namespace tutti::sdk {
+namespace {
+
+constexpr size_t alignment = 64;
+alignas(alignment) std::byte nothing[alignment];  // what empty buffers point at, so that memcpy of 0 bytes is legal
+
+// Asking for more than the machine has would be granted by an overcommitting kernel and killed at the first touch.
+bool beyond_machine(size_t bytes) {
+  struct sysinfo info = {};
+  if (sysinfo(&info) != 0) return false;
+  return bytes / info.mem_unit > info.totalram + info.totalswap;
+}
+
+}  // namespace
+
+void Meter::add(size_t bytes) {
+  now_ += bytes;
+  peak_ = std::max(peak_, now_);
+}
+
+Buffer::Buffer(Meter& meter, size_t bytes, const std::string& what) : data_(nothing) {
+  if (bytes == 0) return;
+  void* at = beyond_machine(bytes) ? nullptr : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (!at)
+    throw Error(Code::no_memory, fmt::format("no memory for {}: {} bytes on top of {} in use", what, bytes, meter.now()),
+                "use a smaller batch or model");
+  data_ = static_cast<std::byte*>(at);
+  bytes_ = bytes;
+  meter_ = &meter;
+  std::memset(data_, 0, bytes);
+  meter.add(bytes);
+}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : meter_(std::exchange(other.meter_, nullptr)),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(meter_, other.meter_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Buffer::~Buffer() {
+  if (bytes_ == 0) return;
+  meter_->remove(bytes_);
+  std::free(data_);
+}
+
+size_t HostStates::declare(const std::string& name, const TensorType& type) {
+  auto [it, fresh] = entries_.try_emplace(name);
+  if (fresh) {
+    it->second.type = type;
+    return num_bytes(type);
+  }
+  if (it->second.type != type)
+    throw invalid(fmt::format("state '{}' is {} in this session, the program has {}", name, to_string(it->second.type),
+                              to_string(type)),
+                  "give the state another name, or open another session");
+  return 0;
+}
+
+void HostStates::allocate(const std::string& name, Meter& meter) {
+  auto it = entries_.find(name);
+  if (it == entries_.end()) throw Error(Code::internal, fmt::format("state '{}' was never declared", name));
+  Entry& entry = it->second;
+  if (entry.allocated) return;
+  entry.buffer = Buffer(meter, num_bytes(entry.type), fmt::format("state '{}' ({})", name, to_string(entry.type)));
+  entry.allocated = true;
+}
+
+std::byte* HostStates::data(const std::string& name) const {
+  auto it = entries_.find(name);
+  if (it == entries_.end() || !it->second.allocated)
+    throw Error(Code::internal, fmt::format("state '{}' has no memory yet", name));
+  return it->second.buffer.data();
+}
+
+const HostStates::Entry& HostStates::find(const std::string& name, size_t bytes) const {
+  auto it = entries_.find(name);
+  if (it == entries_.end()) {
+    std::string names;
+    size_t shown = 0;
+    for (const auto& [known, entry] : entries_) {
+      if (++shown > 8) break;
+      names += (shown > 1 ? ", " : "") + known;
+    }
+    if (shown > 8) names += fmt::format(", … ({} in all)", entries_.size());
+    throw invalid(fmt::format("no state '{}' in this session", name),
+                  names.empty() ? "compile a program that names it first" : "its states are: " + names);
+  }
+  const Entry& entry = it->second;
+  if (!entry.allocated)
+    throw invalid(fmt::format("state '{}' has no memory yet", name), "prepare a program that names it first");
+  if (bytes != entry.buffer.size())
+    throw invalid(fmt::format("state '{}' is {} with {} bytes, not {}", name, to_string(entry.type), entry.buffer.size(),
+                              bytes));
+  return entry;
+}
+
+void HostStates::read(const std::string& name, void* to, size_t bytes) const {
+  const Entry& entry = find(name, bytes);
+  if (bytes) std::memcpy(to, entry.buffer.data(), bytes);
+}
+
+void HostStates::write(const std::string& name, const void* from, size_t bytes) {
+  const Entry& entry = find(name, bytes);
+  if (bytes) std::memcpy(entry.buffer.data(), from, bytes);
+}
+
+}  // namespace tutti::sdk

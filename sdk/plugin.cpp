@@ -1,0 +1,327 @@
+#include "sdk/plugin.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <initializer_list>
+#include <new>
+#include <string_view>
+#include <type_traits>
+
+struct TuttiExecutable {
+  TuttiSession* session;
+  std::unique_ptr<tutti::sdk::Executable> impl;
+  size_t feeds;
+  bool prepared = false, staged = false;
+};
+
+struct TuttiSession {
+  std::unique_ptr<tutti::sdk::Session> impl;
+  std::vector<std::unique_ptr<TuttiExecutable>> executables;
+  ~TuttiSession() { executables.clear(); }  // before the session that they use
+};
+
+namespace tutti::sdk {
+namespace {
+
+/// Whether a struct that grows is large enough to have `field`.
+#define TUTTI_HAS(pointer, field) \
+  ((pointer)->size >= offsetof(std::remove_cv_t<std::remove_pointer_t<decltype(pointer)>>, field) + sizeof((pointer)->field))
+
+/// Fills the caller's buffer as far as its size reaches; cuts the text between two UTF-8 characters. Allocates nothing.
+int32_t report(TuttiError* error, int32_t code, uint32_t node, std::initializer_list<std::string_view> parts) noexcept {
+  if (!error) return code;
+  if (TUTTI_HAS(error, code)) error->code = code;
+  if (TUTTI_HAS(error, node)) error->node = node;
+  size_t start = offsetof(TuttiError, message), used = 0;
+  if (error->size <= start) return code;
+  size_t room = std::min(error->size - start, sizeof error->message) - 1;
+  for (std::string_view part : parts) {
+    size_t n = std::min(part.size(), room - used);
+    if (n < part.size())
+      while (n > 0 && (static_cast<unsigned char>(part[n]) & 0xC0) == 0x80) --n;
+    std::memcpy(error->message + used, part.data(), n);
+    used += n;
+    if (n < part.size()) break;
+  }
+  error->message[used] = 0;
+  return code;
+}
+
+int32_t report(TuttiError* error, const Error& e, uint32_t node) noexcept {
+  auto code = e.code == Code::ok ? TUTTI_INTERNAL : static_cast<int32_t>(e.code);
+  return report(error, code, node, {e.what(), e.remedy.empty() ? "" : "; ", e.remedy});
+}
+
+/// Runs a call's body; whatever it throws becomes the ABI's code and text.
+template <class F>
+int32_t fence(TuttiError* error, F&& body) noexcept {
+  try {
+    body();
+    return TUTTI_OK;
+  } catch (const NodeError& e) {
+    return report(error, e, e.node);
+  } catch (const Error& e) {
+    return report(error, e, TUTTI_NONE);
+  } catch (const std::bad_alloc&) {
+    return report(error, TUTTI_NO_MEMORY, TUTTI_NONE, {"out of host memory"});
+  } catch (const std::exception& e) {
+    return report(error, TUTTI_INTERNAL, TUTTI_NONE, {e.what()});
+  } catch (...) {
+    return report(error, TUTTI_INTERNAL, TUTTI_NONE, {"an exception of an unknown type"});
+  }
+}
+
+void need(const void* pointer, const char* call, const char* what) {
+  if (!pointer) throw invalid(fmt::format("{}: {} is NULL", call, what));
+}
+
+// The one plugin of this library; never destroyed, like the library.
+Plugin* plugin = nullptr;
+bool ready = false;  // between init and shutdown
+
+void need_init(const char* call) {
+  if (!ready) throw invalid(fmt::format("{}: the plugin is not initialised", call), "call init first");
+}
+
+int32_t call_init(const TuttiHost* host, TuttiError* error) {
+  return fence(error, [&] {
+    if (ready) throw invalid("init: called twice", "call it once, before any other");
+    if (host && !TUTTI_HAS(host, self)) throw invalid(fmt::format("init: the host's size is {} bytes", host->size));
+    plugin->init(Host(host));
+    ready = true;
+  });
+}
+
+void call_shutdown() {
+  if (!ready) return;
+  ready = false;
+  fence(nullptr, [] { plugin->shutdown(); });
+}
+
+int32_t call_devices(TuttiArray* out, TuttiError* error) {
+  static std::vector<Device>& kept = *new std::vector<Device>;  // the memory that the array points into
+  static std::vector<TuttiDevice>& raw = *new std::vector<TuttiDevice>;
+  return fence(error, [&] {
+    need(out, "devices", "the array");
+    need_init("devices");
+    *out = {nullptr, 0, sizeof(TuttiDevice)};
+    std::vector<Device> found = plugin->devices();
+    raw.clear();
+    kept = std::move(found);
+    for (const Device& d : kept) {
+      TuttiDevice r = {};
+      r.name = d.name.c_str();
+      r.driver = d.driver.c_str();
+      r.unusable = d.unusable.empty() ? nullptr : d.unusable.c_str();
+      r.pci = d.pci.empty() ? nullptr : d.pci.c_str();
+      std::copy(d.uuid.begin(), d.uuid.end(), r.uuid);
+      r.kind = d.kind;
+      r.memory_total = d.memory_total;
+      r.memory_free = d.memory_free;
+      raw.push_back(r);
+    }
+    *out = {raw.data(), static_cast<uint32_t>(raw.size()), sizeof(TuttiDevice)};
+  });
+}
+
+Options parse_options(const TuttiArray& pairs) {
+  Options options;
+  if (pairs.count && !pairs.at) throw invalid("open: options at address NULL");
+  if (pairs.count && pairs.stride < sizeof(TuttiPair))
+    throw invalid(fmt::format("open: options of {} bytes, at least {} are needed", pairs.stride, sizeof(TuttiPair)));
+  for (uint32_t i = 0; i < pairs.count; ++i) {
+    TuttiPair pair;
+    std::memcpy(&pair, static_cast<const char*>(pairs.at) + size_t{i} * pairs.stride, sizeof pair);
+    if (!pair.key || !pair.value) throw invalid(fmt::format("open: option {} has no key or no value", i));
+    if (!options.emplace(pair.key, pair.value).second) throw invalid(fmt::format("open: option '{}' comes twice", pair.key));
+  }
+  return options;
+}
+
+int32_t call_open(uint32_t device, TuttiArray pairs, TuttiSession** out, TuttiError* error) {
+  return fence(error, [&] {
+    need(out, "open", "the session pointer");
+    *out = nullptr;
+    need_init("open");
+    auto session = std::make_unique<TuttiSession>();
+    session->impl = plugin->open(device, parse_options(pairs));
+    if (!session->impl) throw Error(Code::internal, "open: the plugin gave no session");
+    *out = session.release();
+  });
+}
+
+void call_close(TuttiSession* session) {
+  fence(nullptr, [&] { delete session; });
+}
+
+int32_t call_check(TuttiSession* session, const TuttiProgram* raw, uint8_t* accepted, TuttiSink sink, TuttiError* error) {
+  return fence(error, [&] {
+    need(session, "check", "the session");
+    need(raw, "check", "the program");
+    Program program = Program::parse(*raw);
+    size_t count = program.nodes.size();
+    if (count) need(accepted, "check", "the array of verdicts");
+    std::vector<uint8_t> verdicts(count), explained(count);
+    Why why = [&](uint32_t node, const std::string& reason) {
+      if (node >= count || explained[node] || !program.nodes[node].unknown.empty()) return;
+      explained[node] = 1;
+      if (sink.text) sink.text(sink.to, node, reason.c_str());
+    };
+    session->impl->check(program, verdicts, why);
+    for (uint32_t k = 0; k < count; ++k) {
+      const std::string& unknown = program.nodes[k].unknown;
+      accepted[k] = unknown.empty() && verdicts[k] ? 1 : 0;
+      if (!unknown.empty() && sink.text) sink.text(sink.to, k, unknown.c_str());
+      if (unknown.empty() && !verdicts[k]) why(k, "the plugin gave no reason");
+    }
+  });
+}
+
+int32_t call_compile(TuttiSession* session, const TuttiProgram* raw, const TuttiOptions* given, TuttiExecutable** out,
+                     TuttiMemory* memory, TuttiError* error) {
+  return fence(error, [&] {
+    need(session, "compile", "the session");
+    need(raw, "compile", "the program");
+    need(out, "compile", "the executable pointer");
+    *out = nullptr;
+    need(memory, "compile", "the memory struct");
+    if (memory->size < sizeof(TuttiMemory))
+      throw invalid(fmt::format("compile: the memory struct's size is {} bytes, at least {} are needed", memory->size,
+                                sizeof(TuttiMemory)));
+    TuttiOptions options = {};
+    if (given) std::memcpy(&options, given, std::min<size_t>(given->size, sizeof options));
+    options.size = sizeof options;
+    Program program = Program::parse(*raw);
+    for (uint32_t k = 0; k < program.nodes.size(); ++k)
+      if (const std::string& unknown = program.nodes[k].unknown; !unknown.empty())
+        throw NodeError(k, Code::declined, fmt::format("node {} ({}): {}", k, program.nodes[k].op, unknown));
+    size_t feeds = program.feeds().size();
+    auto executable = std::make_unique<TuttiExecutable>();
+    executable->session = session;
+    executable->feeds = feeds;
+    executable->impl = session->impl->compile(std::move(program), options);
+    if (!executable->impl) throw Error(Code::internal, "compile: the plugin gave no executable");
+    TuttiMemory plan = executable->impl->memory();
+    plan.size = memory->size;
+    session->executables.push_back(std::move(executable));
+    std::memset(memory, 0, memory->size);  // a newer host's further fields: nothing
+    std::memcpy(memory, &plan, sizeof plan);
+    *out = session->executables.back().get();
+  });
+}
+
+int32_t call_prepare(TuttiExecutable* executable, TuttiError* error) {
+  return fence(error, [&] {
+    need(executable, "prepare", "the executable");
+    if (executable->prepared) throw invalid("prepare: called twice for one executable");
+    executable->impl->prepare();
+    executable->prepared = true;
+  });
+}
+
+void need_prepared(const TuttiExecutable* executable, const char* call) {
+  need(executable, call, "the executable");
+  if (!executable->prepared) throw invalid(fmt::format("{}: the executable has no memory yet", call), "call prepare first");
+}
+
+int32_t call_stage(TuttiExecutable* executable, void** feeds, TuttiError* error) {
+  return fence(error, [&] {
+    need_prepared(executable, "stage");
+    if (executable->feeds) need(feeds, "stage", "the array of feeds");
+    executable->impl->stage({feeds, executable->feeds});
+    executable->staged = true;
+  });
+}
+
+int32_t call_run(TuttiExecutable* executable, uint64_t* ticket, TuttiError* error) {
+  return fence(error, [&] {
+    need_prepared(executable, "run");
+    need(ticket, "run", "the ticket");
+    if (executable->feeds && !executable->staged)
+      throw invalid(fmt::format("run: the program's {} feeds were not staged since the last run", executable->feeds),
+                    "call stage before each run");
+    executable->staged = false;
+    *ticket = executable->impl->run();
+  });
+}
+
+int32_t call_wait(TuttiSession* session, uint64_t ticket, uint64_t timeout_ns, TuttiError* error) {
+  return fence(error, [&] {
+    need(session, "wait", "the session");
+    session->impl->wait(ticket, timeout_ns);
+  });
+}
+
+int32_t call_usage(TuttiSession* session, uint64_t* now, uint64_t* peak, TuttiError* error) {
+  return fence(error, [&] {
+    need(session, "usage", "the session");
+    need(now, "usage", "the current count");
+    need(peak, "usage", "the peak");
+    session->impl->usage(*now, *peak);
+  });
+}
+
+int32_t call_read(TuttiSession* session, const char* state, void* to, size_t bytes, TuttiError* error) {
+  return fence(error, [&] {
+    need(session, "read", "the session");
+    need(state, "read", "the state's name");
+    if (bytes) need(to, "read", "the destination");
+    session->impl->read(state, to, bytes);
+  });
+}
+
+int32_t call_write(TuttiSession* session, const char* state, const void* from, size_t bytes, TuttiError* error) {
+  return fence(error, [&] {
+    need(session, "write", "the session");
+    need(state, "write", "the state's name");
+    if (bytes) need(from, "write", "the source");
+    session->impl->write(state, from, bytes);
+  });
+}
+
+void call_release(TuttiExecutable* executable) {
+  if (!executable) return;
+  fence(nullptr, [&] {
+    auto& list = executable->session->executables;
+    auto it = std::find_if(list.begin(), list.end(), [&](const auto& e) { return e.get() == executable; });
+    if (it != list.end()) list.erase(it);
+  });
+}
+
+}  // namespace
+
+void Host::log(int level, const std::string& topic, const std::string& text) const {
+  if (host_ && TUTTI_HAS(host_, log) && host_->log) host_->log(host_->self, level, topic.c_str(), text.c_str());
+}
+
+std::vector<std::byte> Host::cache_get(const std::string& key) const {
+  if (!host_ || !TUTTI_HAS(host_, cache_get) || !host_->cache_get) return {};
+  std::vector<std::byte> blob(host_->cache_get(host_->self, key.c_str(), nullptr, 0));
+  if (!blob.empty() && host_->cache_get(host_->self, key.c_str(), blob.data(), blob.size()) != blob.size()) return {};
+  return blob;
+}
+
+void Host::cache_put(const std::string& key, std::span<const std::byte> bytes) const {
+  if (host_ && TUTTI_HAS(host_, cache_put) && host_->cache_put)
+    host_->cache_put(host_->self, key.c_str(), bytes.data(), bytes.size());
+}
+
+const TuttiPlugin* table(uint32_t host_min, uint32_t host_max, uint32_t mine[2], Plugin* (*make)()) {
+  if (mine) mine[0] = mine[1] = TUTTI_ABI;
+  if (host_min > TUTTI_ABI || host_max < TUTTI_ABI) return nullptr;
+  static TuttiPlugin functions = {};
+  if (functions.size) return &functions;
+  int32_t code = fence(nullptr, [&] {
+    plugin = make();
+    functions = {sizeof(TuttiPlugin), TUTTI_ABI,    plugin->name(), plugin->version(), nullptr,    call_init,
+                 call_shutdown,       call_devices, call_open,      call_close,        call_check, call_compile,
+                 call_prepare,        call_stage,   call_run,       call_wait,         call_usage, call_read,
+                 call_write,          call_release};
+  });
+  return code == TUTTI_OK ? &functions : nullptr;
+}
+
+}  // namespace tutti::sdk

@@ -1,0 +1,8 @@
+// Prints where plugins are searched: run by a test with elevated privileges.
+#include <cstdio>
+
+#include "core/runtime/registry.h"
+
+int main() {
+  for (const auto& folder : tutti::plugin_search_path()) std::printf("%s\n", folder.c_str());
+}

@@ -1,0 +1,85 @@
+// A temporary folder that tests fill with fake plugins.
+#pragma once
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "core/runtime/registry.h"
+
+namespace tutti::test {
+
+namespace fs = std::filesystem;
+
+/// For EXPECT_TRUE: the text holds the part.
+inline testing::AssertionResult has(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "\"" << text << "\"\n  does not hold \"" << part << "\"";
+}
+
+/// Made with mode 0700; removed with everything in it.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "tutti_test_XXXXXX").string();
+    if (!mkdtemp(name.data())) throw std::runtime_error("mkdtemp failed");
+    path = fs::canonical(name);
+  }
+  ~Folder() {
+    std::error_code ec;
+    fs::remove_all(path, ec);
+  }
+  Folder(const Folder&) = delete;
+
+  fs::path write(const std::string& name, const std::string& text) const {
+    std::ofstream(path / name, std::ios::binary) << text;
+    return path / name;
+  }
+  /// Copies a library of the build, so that every test loads its own.
+  fs::path library(const std::string& name, const std::string& fake = "loader_fake") const {
+    fs::copy_file(fs::path(FAKES) / (fake + ".so"), path / (name + ".so"));
+    return path / (name + ".so");
+  }
+  fs::path manifest(const std::string& name, int priority = 10, const std::string& abi = "[1, 1]") const {
+    return write(name + ".json", R"({"tutti_manifest": 1, "name": ")" + name + R"(", "version": "1.0", "abi": )" + abi +
+                                     R"(, "kind": "cpu", "priority": )" + std::to_string(priority) +
+                                     R"(, "library": ")" + name + R"(.so"})");
+  }
+  /// A whole fake plugin; `settings` are the lines of fakes/fake.cpp.
+  void plugin(const std::string& name, const std::string& settings = "device=cpu\n", int priority = 10) const {
+    library(name);
+    write(name + ".so.txt", "name=" + name + "\n" + settings);
+    manifest(name, priority);
+  }
+
+  fs::path path;
+};
+
+/// The message and remedy of the tutti::Error that f throws; a failure if it throws none.
+template <class F>
+std::string error_of(F&& f, Code code = Code::invalid) {
+  try {
+    f();
+  } catch (const Error& e) {
+    EXPECT_EQ(static_cast<int>(e.code), static_cast<int>(code)) << e.what();
+    return std::string(e.what()) + (e.remedy.empty() ? "" : " | " + e.remedy);
+  }
+  ADD_FAILURE() << "no error";
+  return "";
+}
+
+/// Clears the variables that steer loading and selection.
+class Clean : public testing::Test {
+ protected:
+  void SetUp() override { clear(); }
+  void TearDown() override { clear(); }
+  static void clear() {
+    for (const char* v : {"TUTTI_PLUGIN_PATH", "TUTTI_PLUGINS", "TUTTI_DEVICE", "TUTTI_DEVICE_ORDER"}) unsetenv(v);
+  }
+  Folder folder;
+};
+
+}  // namespace tutti::test

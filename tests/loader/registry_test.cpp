@@ -1,0 +1,227 @@
+#include "core/runtime/registry.h"
+
+#include <cstdlib>
+
+#include "tests/loader/folder.h"
+
+namespace tutti::test {
+namespace {
+
+class Loader : public Clean {
+ protected:
+  /// The problem of the one plugin in the folder.
+  std::string problem() {
+    Registry registry({folder.path});
+    EXPECT_EQ(registry.plugins().size(), 1u);
+    if (registry.plugins().size() != 1) return "";
+    EXPECT_EQ(registry.plugins()[0].loaded, registry.plugins()[0].problem.empty());
+    EXPECT_EQ(registry.table(registry.plugins()[0].name) != nullptr, registry.plugins()[0].loaded);
+    return registry.plugins()[0].problem;
+  }
+  std::string problem_of_fault(const std::string& fault) {
+    folder.plugin("toy", "device=cpu\nfault=" + fault + "\n");
+    return problem();
+  }
+};
+
+TEST_F(Loader, AGoodPluginLoadsAndListsItsDevices) {
+  folder.plugin("toy", "device=cpu||0000:65:00.0|7\ndevice=discrete|the driver is too old\n", 33);
+  Registry registry({folder.path});
+  ASSERT_EQ(registry.plugins().size(), 1u);
+  const PluginReport& report = registry.plugins()[0];
+  EXPECT_TRUE(report.loaded);
+  EXPECT_EQ(report.problem, "");
+  EXPECT_EQ(report.manifest, folder.path / "toy.json");
+  EXPECT_EQ(report.library, folder.path / "toy.so");
+  EXPECT_EQ(report.version, "1.0");
+  EXPECT_NE(registry.table("toy"), nullptr);
+  EXPECT_EQ(registry.table("other"), nullptr);
+  auto devices = registry.devices();  // the plugin's TuttiDevice is larger than ours
+  ASSERT_EQ(devices.size(), 2u);
+  EXPECT_EQ(devices[0].id, "toy:0");
+  EXPECT_EQ(devices[0].kind, DeviceKind::cpu);
+  EXPECT_EQ(devices[0].name, "Toy device");
+  EXPECT_EQ(devices[0].pci, "0000:65:00.0");
+  EXPECT_EQ(devices[0].uuid[0], 7);
+  EXPECT_EQ(devices[0].priority, 33);
+  EXPECT_EQ(devices[0].memory_free, 900u);
+  EXPECT_EQ(devices[0].unusable, "");
+  EXPECT_EQ(devices[1].id, "toy:1");
+  EXPECT_EQ(devices[1].index, 1u);
+  EXPECT_EQ(devices[1].kind, DeviceKind::discrete);
+  EXPECT_EQ(devices[1].unusable, "the driver is too old");
+}
+
+TEST_F(Loader, TwoRegistriesShareOneLoadedLibrary) {
+  folder.plugin("toy");
+  Registry first({folder.path}), second({folder.path});
+  EXPECT_EQ(first.table("toy"), second.table("toy"));
+}
+
+TEST_F(Loader, AManifestOfAnotherAbiIsReportedAndNeverLoaded) {
+  folder.write("toy.so", "not even a library: loading it would fail with another message");
+  folder.manifest("toy", 10, "[2, 9]");
+  EXPECT_TRUE(has(problem(), "its manifest offers ABI versions 2 to 9, this engine speaks 1 to 1; not loaded"));
+}
+
+TEST_F(Loader, NegotiationCanFail) {
+  EXPECT_TRUE(has(problem_of_fault("negotiate null"), "speaks ABI versions 3 to 4, this engine 1 to 1"));
+}
+
+TEST_F(Loader, NegotiationCanThrow) {
+  EXPECT_TRUE(has(problem_of_fault("negotiate throw"), "threw an exception across the C boundary: cannot talk"));
+}
+
+TEST_F(Loader, InitCanFail) { EXPECT_EQ(problem_of_fault("init error"), "init: no toy driver found"); }
+
+TEST_F(Loader, InitCanFailWithoutAMessage) {
+  EXPECT_EQ(problem_of_fault("init mute"), "init: failed with code 5 and no message");
+}
+
+TEST_F(Loader, InitRunsOnceEvenWhenItFailed) {
+  EXPECT_EQ(problem_of_fault("init error"), "init: no toy driver found");
+  folder.write("toy.so.txt", "name=toy\n");  // would work now
+  EXPECT_EQ(problem(), "init: no toy driver found");
+}
+
+TEST_F(Loader, InitCanThrow) {
+  EXPECT_EQ(problem_of_fault("init throw"), "init: the plugin threw an exception across the C boundary: a toy broke");
+}
+
+TEST_F(Loader, InitCanThrowAnything) {
+  EXPECT_EQ(problem_of_fault("init throw int"), "init: the plugin threw an exception across the C boundary");
+}
+
+TEST_F(Loader, ASmallTableIsRefused) {
+  EXPECT_EQ(problem_of_fault("small table"),
+            "its table has 100 bytes, at least " + std::to_string(sizeof(TuttiPlugin)) + " are needed");
+}
+
+TEST_F(Loader, ATableOfAnotherVersionIsRefused) {
+  EXPECT_EQ(problem_of_fault("future table"), "its table is of ABI version 2, this engine speaks 1 to 1");
+}
+
+TEST_F(Loader, AMissingFunctionIsNamed) {
+  EXPECT_EQ(problem_of_fault("null function"), "its table lacks the function compile");
+}
+
+TEST_F(Loader, APluginWithoutNameIsRefused) {
+  EXPECT_EQ(problem_of_fault("no name"), "calls itself \"\", its manifest \"toy\"");
+}
+
+TEST_F(Loader, AnotherNameThanTheManifestsIsRefused) {
+  folder.plugin("toy", "name=impostor\n");
+  EXPECT_EQ(problem(), "calls itself \"impostor\", its manifest \"toy\"");
+}
+
+TEST_F(Loader, AMissingLibraryIsNamed) {
+  folder.manifest("toy");
+  EXPECT_TRUE(has(problem(), (folder.path / "toy.so").string() + ": No such file"));
+}
+
+TEST_F(Loader, ALibraryThatIsNoneGivesTheLoadersReason) {
+  folder.write("toy.so", "text");
+  folder.manifest("toy");
+  EXPECT_TRUE(has(problem(), "cannot be loaded"));
+  EXPECT_TRUE(has(problem(), "file too short"));
+}
+
+TEST_F(Loader, AMissingSymbolIsNamed) {
+  folder.library("toy", "loader_no_symbol");
+  folder.manifest("toy");
+  EXPECT_EQ(problem(), "library " + (folder.path / "toy.so").string() + " does not export the symbol tutti_plugin");
+}
+
+TEST_F(Loader, AnUndefinedSymbolGivesTheLoadersReason) {
+  folder.library("toy", "loader_undefined");
+  folder.manifest("toy");
+  EXPECT_TRUE(has(problem(), "undefined symbol: function_that_nobody_has"));
+}
+
+TEST_F(Loader, ABrokenManifestDoesNotHideTheOthers) {
+  folder.plugin("toy");
+  folder.write("broken.json", "{");
+  folder.write("notes.txt", "no manifest");
+  Registry registry({folder.path});
+  ASSERT_EQ(registry.plugins().size(), 2u);
+  EXPECT_TRUE(has(registry.plugins()[0].problem, "broken.json: is not JSON"));
+  EXPECT_EQ(registry.plugins()[0].library, "");
+  EXPECT_TRUE(registry.plugins()[1].loaded);
+}
+
+TEST_F(Loader, OfTwoWithOneNameTheFirstWins) {
+  Folder second;
+  folder.plugin("toy", "device=cpu\n", 1);
+  second.plugin("toy", "device=cpu\n", 2);
+  Registry registry({folder.path, second.path, folder.path});
+  ASSERT_EQ(registry.folders().size(), 2u);
+  ASSERT_EQ(registry.plugins().size(), 2u);
+  EXPECT_TRUE(registry.plugins()[0].loaded);
+  EXPECT_FALSE(registry.plugins()[1].loaded);
+  EXPECT_TRUE(has(registry.plugins()[1].problem, "duplicate of " + (folder.path / "toy.json").string()));
+  ASSERT_EQ(registry.devices().size(), 1u);
+  EXPECT_EQ(registry.devices()[0].priority, 1);
+}
+
+TEST_F(Loader, DevicesCanFailAndOthersStay) {
+  folder.plugin("bad", "fault=devices error\n");
+  folder.plugin("odd", "device=cpu\nfault=devices stride\n");
+  folder.plugin("toy");
+  Registry registry({folder.path});
+  auto devices = registry.devices();
+  ASSERT_EQ(devices.size(), 1u);
+  EXPECT_EQ(devices[0].id, "toy:0");
+  EXPECT_EQ(registry.plugins()[0].problem, "devices: the bus is gone");
+  EXPECT_TRUE(has(registry.plugins()[1].problem, "devices: gave a malformed list (1 devices of 8 bytes)"));
+}
+
+TEST_F(Loader, TheVariableExcludesPluginsBeforeTheyAreLoaded) {
+  folder.plugin("one");
+  folder.write("two.so", "loading this would fail");
+  folder.manifest("two");
+  auto problems = [&](const char* value) {
+    setenv("TUTTI_PLUGINS", value, 1);
+    Registry registry({folder.path});
+    return std::pair{registry.plugins().at(0).problem, registry.plugins().at(1).problem};
+  };
+  EXPECT_EQ(problems("-two"), std::pair(std::string(), std::string("excluded by TUTTI_PLUGINS=-two")));
+  EXPECT_EQ(problems("one"), std::pair(std::string(), std::string("excluded by TUTTI_PLUGINS=one")));
+  EXPECT_EQ(problems("x,-y").first, "excluded by TUTTI_PLUGINS=x,-y");
+  EXPECT_EQ(problems("").first, "");
+}
+
+TEST_F(Loader, MissingAndEmptyFoldersAreKeptForMessages) {
+  Registry registry({folder.path / "none", folder.path});
+  EXPECT_EQ(registry.folders(), (std::vector<fs::path>{folder.path / "none", folder.path}));
+  EXPECT_TRUE(registry.plugins().empty());
+  EXPECT_TRUE(registry.devices().empty());
+}
+
+TEST_F(Loader, TheSearchPathStartsWithTheVariableAndNeverHoldsTheWorkingDirectory) {
+  fs::create_symlink(folder.path, folder.path / "link");
+  setenv("TUTTI_PLUGIN_PATH", (":plugins:.:" + folder.path.string() + "::" + (folder.path / "link").string()).c_str(), 1);
+  auto path = plugin_search_path();
+  ASSERT_GE(path.size(), 2u);
+  EXPECT_EQ(path[0], folder.path);
+  auto expected = fs::canonical("/proc/self/exe").parent_path().parent_path() / "lib/tutti/plugins";
+  EXPECT_EQ(path[1], fs::weakly_canonical(expected));
+  for (const auto& entry : path) {
+    EXPECT_TRUE(entry.is_absolute());
+    EXPECT_NE(entry, fs::current_path());
+  }
+}
+
+using LoaderDeathTest = Loader;
+
+TEST_F(LoaderDeathTest, PluginsAreShutDownAtTheEnd) {
+  folder.plugin("toy", "loud=1\n");
+  EXPECT_EXIT(
+      {
+        Registry registry({folder.path});
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "tutti warning \\[toy\\] toy: good bye");
+}
+
+}  // namespace
+}  // namespace tutti::test

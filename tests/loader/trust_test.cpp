@@ -1,0 +1,112 @@
+#include "core/runtime/trust.h"
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <array>
+#include <cstdio>
+
+#include "tests/loader/folder.h"
+
+namespace tutti::test {
+namespace {
+
+constexpr uid_t stranger = 12345;
+
+class Trust : public Clean {
+ protected:
+  void SetUp() override {
+    Clean::SetUp();
+    folder.plugin("toy");
+  }
+  std::string problem() {
+    Registry registry({folder.path});
+    EXPECT_EQ(registry.plugins().size(), 1u);
+    if (registry.plugins().size() != 1) return "";
+    const PluginReport& report = registry.plugins()[0];
+    EXPECT_EQ(report.loaded, report.problem.empty());
+    return report.problem;
+  }
+  void mode(const std::string& name, mode_t bits) { ASSERT_EQ(chmod((folder.path / name).c_str(), bits), 0); }
+  void owner(const std::string& name, uid_t user, gid_t group) {
+    ASSERT_EQ(chown((folder.path / name).c_str(), user, group), 0);
+  }
+};
+
+TEST_F(Trust, OwnFilesLoad) { EXPECT_EQ(problem(), ""); }
+
+TEST_F(Trust, AManifestThatAllCanWriteIsNotRead) {
+  mode("toy.json", 0666);
+  std::string text = problem();
+  EXPECT_TRUE(has(text, "not read: file " + (folder.path / "toy.json").string() + " can be written by everybody"));
+  EXPECT_TRUE(has(text, "chmod o-w"));
+}
+
+TEST_F(Trust, ALibraryThatAllCanWriteIsNotLoaded) {
+  mode("toy.so", 0757);
+  EXPECT_TRUE(has(problem(), "not loaded: file " + (folder.path / "toy.so").string() + " can be written by everybody"));
+}
+
+TEST_F(Trust, AFolderThatAllCanWriteIsRefused) {
+  mode(".", 0777);
+  EXPECT_TRUE(has(problem(), "folder " + folder.path.string() + " can be written by everybody"));
+}
+
+TEST_F(Trust, TheFolderOfALinkedLibraryCounts) {
+  Folder elsewhere;
+  elsewhere.library("toy");
+  fs::remove(folder.path / "toy.so");
+  fs::create_symlink(elsewhere.path / "toy.so", folder.path / "toy.so");
+  ASSERT_EQ(chmod(elsewhere.path.c_str(), 0777), 0);
+  EXPECT_TRUE(has(problem(), "folder " + elsewhere.path.string() + " can be written by everybody"));
+  ASSERT_EQ(chmod(elsewhere.path.c_str(), 0700), 0);
+  fs::copy_file(folder.path / "toy.so.txt", elsewhere.path / "toy.so.txt");
+  EXPECT_EQ(problem(), "");
+}
+
+TEST_F(Trust, ForeignFilesAreRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  owner("toy.so", stranger, 0);
+  EXPECT_TRUE(has(problem(), "belongs to user 12345, neither to root nor to you"));
+  owner("toy.so", 0, 0);
+  owner("toy.json", stranger, 0);
+  EXPECT_TRUE(has(problem(), "not read: file " + (folder.path / "toy.json").string() + " belongs to user 12345"));
+  owner("toy.json", 0, 0);
+  owner(".", stranger, 0);
+  EXPECT_TRUE(has(problem(), "folder " + folder.path.string() + " belongs to user 12345"));
+}
+
+TEST_F(Trust, OnlyTheOwnersPrivateGroupMayWrite) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can choose a file's group";
+  mode("toy.so", 0775);
+  owner("toy.so", 0, 0);  // root's own group
+  EXPECT_EQ(problem(), "");
+  owner("toy.so", 0, stranger);
+  EXPECT_TRUE(has(problem(), "can be written by group 12345"));
+}
+
+TEST_F(Trust, PathVariablesAreIgnoredUnderElevatedPrivileges) {
+  struct statvfs mount;
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make a set-user-id program of another user";
+  if (statvfs(folder.path.c_str(), &mount) != 0 || (mount.f_flag & ST_NOSUID)) GTEST_SKIP() << "the mount is nosuid";
+  fs::copy_file(fs::path(FAKES) / "loader_probe", folder.path / "probe");
+  ASSERT_EQ(chmod(folder.path.c_str(), 0755), 0);
+  setenv("TUTTI_PLUGIN_PATH", "/from/the/variable", 1);
+  auto output = [&] {
+    std::string text;
+    std::array<char, 256> line;
+    std::FILE* pipe = popen((folder.path / "probe").c_str(), "r");
+    while (pipe && std::fgets(line.data(), line.size(), pipe)) text += line.data();
+    EXPECT_EQ(pclose(pipe), 0);
+    return text;
+  };
+  EXPECT_TRUE(has(output(), "/from/the/variable\n"));
+  owner("probe", stranger, stranger);
+  mode("probe", 04755);
+  std::string text = output();
+  EXPECT_FALSE(has(text, "/from/the/variable"));
+  EXPECT_TRUE(has(text, "lib/tutti/plugins\n"));
+}
+
+}  // namespace
+}  // namespace tutti::test

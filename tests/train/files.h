@@ -1,0 +1,65 @@
+// Help for tests that read and write files: a folder of its own per test, and whole files.
+#pragma once
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "core/base/status.h"
+
+namespace tutti::test {
+
+/// A fresh folder, removed with everything in it.
+class Folder {
+ public:
+  Folder() {
+    std::string path = (std::filesystem::temp_directory_path() / "tutti-test-XXXXXX").string();
+    if (!mkdtemp(path.data())) throw std::runtime_error("cannot create " + path);
+    path_ = path;
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  std::string path() const { return path_.string(); }
+  /// How many entries it has.
+  size_t count() const {
+    std::filesystem::directory_iterator begin(path_);
+    return static_cast<size_t>(std::distance(begin, std::filesystem::directory_iterator()));
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline void put(const std::string& path, const std::string& bytes) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  ASSERT_TRUE(out.flush().good()) << path;
+}
+
+inline std::string get(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+/// The message of the Error that `f` throws; "" (and a failure) when it throws none.
+template <class F>
+std::string message_of(F f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return std::string(e.what()) + " | " + e.remedy;
+  }
+  ADD_FAILURE() << "no tutti::Error was thrown";
+  return "";
+}
+
+/// Fails unless every part occurs in the text.
+inline void expect_parts(const std::string& text, std::initializer_list<std::string> parts) {
+  for (const auto& part : parts) EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' in: " << text;
+}
+
+}  // namespace tutti::test

@@ -1,0 +1,28 @@
+// Checkpoints: safetensors files (https://github.com/huggingface/safetensors, format 0.4), written whole or not at all.
+//
+// Layout: 8 bytes, little-endian: length N of the header; N bytes of JSON: {"__metadata__": {text: text, …},
+// NAME: {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, …}; then the tensors, row-major, without gaps.
+#pragma once
+#include <map>
+#include <string>
+
+#include "train/host_tensor.h"
+
+namespace tutti {
+
+/// Named tensors and texts.
+struct Checkpoint {
+  std::map<std::string, HostTensor> tensors;    ///< dtypes f32 f64 f16 bf16 i32 i64 u8 bool u32
+  std::map<std::string, std::string> metadata;  ///< "seed", "step", …
+};
+
+/// Writes `path`.tmp beside the target, flushes it to the disk, renames it, and flushes the folder: whenever the process
+/// or the machine stops, `path` holds the old file or the new one, whole. Throws Error(invalid) naming the path, the
+/// bytes needed and the system's reason; the temporary file is gone then and the old file as it was.
+void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
+
+/// Reads a whole file. Everything in it is checked before it is used: header length (at most 100 MB), JSON, dtypes,
+/// sizes against shapes, offsets without gap or overlap. Throws Error(invalid) naming file, byte and expectation.
+Checkpoint read_checkpoint(const std::string& path);
+
+}  // namespace tutti

@@ -1,0 +1,158 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/base/status.h"
+#include "train/checkpoint.h"
+#include "train/safetensors.h"
+
+namespace tutti {
+namespace {
+
+using nlohmann::json;
+
+const char* const damaged = "the file is damaged or not a safetensors file; use another checkpoint";
+
+struct Reader {
+  std::string path;
+
+  [[noreturn]] void fail(uint64_t at, const std::string& what) const {
+    throw invalid(fmt::format("{}, byte {}: {}", path, at, what), damaged);
+  }
+
+  // JSON's parser keeps the last of two equal names without a word, so names are counted here, level by level.
+  json parse(const std::string& text) const {
+    std::vector<std::set<std::string>> names;
+    auto watch = [&](int depth, json::parse_event_t event, json& value) {
+      if (depth > 4) fail(8, "the header nests deeper than the format knows");
+      if (event == json::parse_event_t::object_start) names.emplace_back();
+      if (event == json::parse_event_t::object_end) names.pop_back();
+      if (event == json::parse_event_t::key && !names.back().insert(value.get<std::string>()).second)
+        fail(8, fmt::format("the header names '{}' twice", value.get<std::string>()));
+      return true;
+    };
+    try {
+      return json::parse(text, watch);
+    } catch (const json::exception& e) {
+      auto* where = dynamic_cast<const json::parse_error*>(&e);
+      fail(8 + (where && where->byte > 0 ? where->byte - 1 : 0), fmt::format("the header is no JSON: {}", e.what()));
+    }
+  }
+
+  uint64_t natural(const json& j, const std::string& what) const {
+    if (!j.is_number_unsigned() || j.get<uint64_t>() > uint64_t{1} << 62)
+      fail(8, fmt::format("{}: '{}' is no whole number from 0 to 2^62", what, j.dump(-1, ' ', true)));
+    return j.get<uint64_t>();
+  }
+};
+
+// Where a tensor lies, counted from the end of the header.
+struct Entry {
+  std::string name;
+  TensorType type;
+  uint64_t begin = 0, end = 0;
+};
+
+Entry read_entry(const Reader& r, const std::string& name, const json& j, uint64_t data_at) {
+  std::string what = fmt::format("tensor '{}'", name);
+  if (!j.is_object() || j.size() != 3 || !j.contains("dtype") || !j.contains("shape") || !j.contains("data_offsets"))
+    r.fail(8, what + ": expected exactly dtype, shape and data_offsets");
+  Entry e{name, {}, 0, 0};
+  const json &dtype = j["dtype"], &shape = j["shape"], &offsets = j["data_offsets"];
+  auto known = dtype.is_string() ? safetensors::parse(dtype.get<std::string>()) : std::nullopt;
+  if (!known)
+    r.fail(8, fmt::format("{}: dtype {}, expected one of {}", what, dtype.dump(-1, ' ', true), safetensors::all()));
+  e.type.dtype = *known;
+  if (!shape.is_array()) r.fail(8, what + ": the shape is no list");
+  for (const json& d : shape) e.type.shape.push_back(static_cast<int64_t>(r.natural(d, what + ", shape")));
+  if (!offsets.is_array() || offsets.size() != 2) r.fail(8, what + ": data_offsets is no list of two numbers");
+  e.begin = r.natural(offsets[0], what + ", data_offsets");
+  e.end = r.natural(offsets[1], what + ", data_offsets");
+  uint64_t bytes = 0;
+  try {
+    if (num_elements(e.type.shape) > int64_t{1} << 58) throw invalid("more than 2^58 elements");
+    bytes = num_bytes(e.type);
+  } catch (const Error& error) {
+    r.fail(8, fmt::format("{}: {}", what, error.what()));
+  }
+  if (e.end < e.begin || e.end - e.begin != bytes)
+    r.fail(data_at + e.begin, fmt::format("{}: {} takes {} bytes, its offsets [{}, {}] do not", what, to_string(e.type),
+                                          bytes, e.begin, e.end));
+  return e;
+}
+
+}  // namespace
+
+Checkpoint read_checkpoint(const std::string& path) {
+  Reader r{path};
+  std::error_code error;
+  if (!std::filesystem::exists(path, error))
+    throw invalid(fmt::format("{}: there is no such checkpoint", path), "check the path, or train without --resume");
+  if (!std::filesystem::is_regular_file(path, error)) throw invalid(fmt::format("{}: not a regular file", path));
+  uint64_t size = std::filesystem::file_size(path, error);
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw invalid(fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
+
+  uint8_t prefix[8];
+  if (size < 8 || !in.read(reinterpret_cast<char*>(prefix), 8))
+    r.fail(size, "the file ends inside the 8 bytes of the header's length");
+  uint64_t length = 0;
+  for (int i = 7; i >= 0; --i) length = length << 8 | prefix[i];
+  if (length > safetensors::max_header)
+    r.fail(0, fmt::format("a header of {} bytes, expected at most {}", length, safetensors::max_header));
+  if (length > size - 8) r.fail(size, fmt::format("the file ends inside its header of {} bytes", length));
+
+  Checkpoint checkpoint;
+  try {
+    std::string text(length, '\0');
+    if (!in.read(text.data(), static_cast<std::streamsize>(length))) r.fail(8, "the header cannot be read");
+    if (text.empty() || text[0] != '{') r.fail(8, "the header does not begin with '{'");
+    json header = r.parse(text);
+
+    uint64_t data_at = 8 + length, at = 0;
+    std::vector<Entry> entries;
+    for (const auto& [name, value] : header.items()) {
+      if (name != "__metadata__") {
+        entries.push_back(read_entry(r, name, value, data_at));
+        continue;
+      }
+      if (!value.is_object()) r.fail(8, "__metadata__ is no object of texts");
+      for (const auto& [key, text_value] : value.items()) {
+        if (!text_value.is_string()) r.fail(8, fmt::format("__metadata__ '{}' is no text", key));
+        checkpoint.metadata[key] = text_value.get<std::string>();
+      }
+    }
+    std::sort(entries.begin(), entries.end(),
+              [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+    for (const Entry& e : entries) {
+      if (e.begin != at)
+        r.fail(data_at + std::min(at, e.begin), fmt::format("tensor '{}' begins at offset {}, expected {}: {}", e.name,
+                                                            e.begin, at, e.begin < at ? "an overlap" : "a gap"));
+      at = e.end;
+    }
+    if (size - data_at != at)
+      r.fail(size, fmt::format("the file has {} bytes, its header promises {}", size, data_at + at));
+
+    for (const Entry& e : entries) {
+      HostTensor& t = checkpoint.tensors[e.name];
+      t.type = e.type;
+      t.bytes.resize(e.end - e.begin);
+      if (!in.read(reinterpret_cast<char*>(t.bytes.data()), static_cast<std::streamsize>(t.bytes.size())))
+        r.fail(data_at + e.begin, fmt::format("tensor '{}' cannot be read", e.name));
+    }
+  } catch (const std::bad_alloc&) {
+    throw Error(Code::no_memory, fmt::format("{}: no memory for its {} bytes", path, size));
+  }
+  return checkpoint;
+}
+
+}  // namespace tutti

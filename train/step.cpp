@@ -1,0 +1,119 @@
+#include "train/step.h"
+
+#include <fmt/format.h>
+
+#include "core/base/status.h"
+#include "graph/ops.h"
+#include "graph/passes/autodiff.h"
+
+namespace tutti {
+namespace {
+
+constexpr int32_t ignored_label = -100;
+
+struct Input {
+  Value samples, labels;
+};
+
+/// The batch, from the set on the device or from feeds, as floats.
+Input read_batch(Graph& g, const Source& source, int64_t batch) {
+  Graph::Scope scope(g, "data");
+  auto batched = [&](int64_t n) {
+    Shape shape = source.sample.shape;
+    shape.insert(shape.begin(), n);
+    return TensorType{source.sample.dtype, shape};
+  };
+  Input in;
+  if (source.resident) {
+    Value indices = g.feed("indices", {DType::i32, {batch}});
+    in.samples = gather(g.state(fmt::format("data.{}.samples", source.name), batched(source.size)), indices, 0);
+    in.labels = gather(g.state(fmt::format("data.{}.labels", source.name), {DType::i32, {source.size}}), indices, 0);
+  } else {
+    in.samples = g.feed("samples", batched(batch));
+    in.labels = g.feed("labels", {DType::i32, {batch}});
+  }
+  if (in.samples.dtype() == DType::u8) in.samples = cast(in.samples, DType::f32) * (1.0 / 255);
+  return in;
+}
+
+Value scalar_loss(const Loss& loss, Value output, Value labels) {
+  Graph::Scope scope(output.graph(), "loss");
+  Value l = loss(output, labels);
+  if (!l.shape().empty() || l.dtype() != DType::f32)
+    throw invalid(fmt::format("the loss is {}, not a scalar f32", to_string(l.type())), "reduce it with mean() or sum()");
+  return l;
+}
+
+}  // namespace
+
+Graph training_step(const nn::Module& model, const Loss& loss, const Optimizer& optimizer, const Source& source,
+                    int64_t batch) {
+  Graph g;
+  Value seed = g.state("seed", {DType::u32, {2}}), step = g.state("step", {DType::i32, {}});
+  Input in = read_batch(g, source, batch);
+  Value lr = g.feed("lr", {DType::f32, {}});
+  nn::Builder builder(g, true, seed, step);
+  Value l = scalar_loss(loss, model.forward(builder, in.samples), in.labels);
+
+  std::vector<std::string> names;
+  Values parameters;
+  for (const nn::Parameter& p : builder.parameters()) {
+    names.push_back(p.name);
+    parameters.push_back(g.latest(p.name));
+  }
+  apply_optimizer(g, optimizer, names, gradients(l, parameters), lr, step);
+
+  Graph::Scope scope(g, "bookkeeping");
+  Value ring = g.state("losses", {DType::f32, {loss_ring}});
+  Value place = step - step / step.like(loss_ring) * step.like(loss_ring);
+  g.set_state("losses", select(equal(iota(g, {loss_ring}, 0), place), l, ring));
+  g.set_state("step", step + 1);
+  return g;
+}
+
+Graph evaluation_step(const nn::Module& model, const Loss& loss, const Source& source, int64_t batch) {
+  Graph g;
+  Input in = read_batch(g, source, batch);
+  Value valid = g.feed("valid", {DType::i32, {}});
+  Value counts = less(iota(g, {batch}, 0), valid);
+  Value labels = select(counts, in.labels, in.labels.like(ignored_label));
+  nn::Builder builder(g, false);
+  Value output = model.forward(builder, in.samples);
+  Value l = scalar_loss(loss, output, labels);
+  Graph::Scope scope(g, "score");
+  Value right = cast(equal(argmax(output, {-1}), labels), DType::f32);
+  g.set_state("eval.loss", g.state("eval.loss", {DType::f32, {}}) + l * cast(valid, DType::f32));
+  g.set_state("eval.correct", g.state("eval.correct", {DType::f32, {}}) + sum(right));
+  return g;
+}
+
+Graph initialization(const std::vector<nn::Parameter>& parameters) {
+  Graph g;
+  Value seed = g.state("seed", {DType::u32, {2}});
+  Value step = g.full(DType::i32, -1);  // no training step has this number, so no dropout mask shares these draws
+  for (const nn::Parameter& p : parameters) {
+    Graph::Scope scope(g, p.name);
+    int64_t stream = nn::stream_of(p.name);
+    Value v;
+    switch (p.init.kind) {
+      case nn::Init::zeros: v = broadcast(g.full(DType::f32, 0), p.type.shape); break;
+      case nn::Init::ones: v = broadcast(g.full(DType::f32, 1), p.type.shape); break;
+      case nn::Init::uniform: v = random_uniform(seed, step, p.type.shape, stream, p.init.a, p.init.b); break;
+      case nn::Init::normal: v = random_normal(seed, step, p.type.shape, stream, p.init.a, p.init.b); break;
+    }
+    g.set_state(p.name, v);
+  }
+  return g;
+}
+
+std::vector<nn::Parameter> parameters_of(const nn::Module& model, const TensorType& sample, TensorType* output) {
+  Graph g;
+  Shape shape = sample.shape;
+  shape.insert(shape.begin(), 1);
+  nn::Builder builder(g, false);
+  Value y = model.forward(builder, g.feed("x", {DType::f32, shape}));
+  if (output) *output = y.type();
+  return builder.parameters();
+}
+
+}  // namespace tutti

@@ -1,0 +1,50 @@
+// The programs of a training run, as graphs over the same named state: initialisation, the training step, evaluation.
+//
+// States: the parameters; "optimizer.*"; "step" (i32, steps done); "seed" (u32[2]); "loss" and "losses" (outputs);
+// "eval.loss" and "eval.correct" (sums over the evaluated samples); "data.NAME.samples" and "data.NAME.labels".
+#pragma once
+#include <functional>
+
+#include "graph/passes/optimizer.h"
+#include "train/nn/modules.h"
+
+namespace tutti {
+
+/// A scalar loss from the model's output and the labels (i32[N]; -100 is ignored). Made from any function of (Value,
+/// Value) or (Value, Value, Options).
+class Loss {
+ public:
+  using Function = std::function<Value(Value, Value)>;
+  template <class F>
+    requires std::is_invocable_r_v<Value, F, Value, Value>
+  Loss(F f) : function_(std::move(f)) {}
+  template <class O>
+  Loss(Value (*f)(Value, Value, O)) : function_([f](Value x, Value labels) { return f(x, labels, O{}); }) {}
+  Value operator()(Value output, Value labels) const { return function_(output, labels); }
+
+ private:
+  Function function_;
+};
+
+/// How samples reach the device: resident (the whole set is state and feeds carry indices) or fed batch by batch.
+struct Source {
+  std::string name;        ///< part of the states' names
+  TensorType sample;       ///< one sample; u8 is scaled by 1/255, floats are taken as they are
+  int64_t size = 0;        ///< samples in the set
+  bool resident = true;
+};
+
+/// How many losses the device keeps before the host must read them.
+constexpr int64_t loss_ring = 256;
+
+/// Feeds: "indices" i32[batch] (resident) or "samples", "labels"; "lr" f32.
+Graph training_step(const nn::Module& model, const Loss& loss, const Optimizer& optimizer, const Source& source,
+                    int64_t batch);
+/// Feeds: the samples as above, and "valid" i32: how many of the batch count.
+Graph evaluation_step(const nn::Module& model, const Loss& loss, const Source& source, int64_t batch);
+/// Draws every parameter. Reads the state "seed".
+Graph initialization(const std::vector<nn::Parameter>& parameters);
+/// The parameters of a model for samples of that type, and the type of its output for one sample's batch.
+std::vector<nn::Parameter> parameters_of(const nn::Module& model, const TensorType& sample, TensorType* output = nullptr);
+
+}  // namespace tutti

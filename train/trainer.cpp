@@ -1,0 +1,379 @@
+#include "train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include "core/runtime/session.h"
+#include "graph/passes/compile.h"
+#include "train/checkpoint.h"
+#include "train/data/loader.h"
+
+namespace tutti {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+
+constexpr double read_interval = 0.1;                    // seconds between two looks at the losses
+constexpr uint64_t resident_limit = uint64_t{1} << 30;  // bytes of a data set that is kept on the device
+
+std::array<uint32_t, 2> seed_words(uint64_t seed) {
+  return {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
+}
+
+/// One compiled graph and where its feeds go.
+struct Program {
+  Executable executable;
+  std::vector<std::string> feeds;
+  uint64_t transient = 0;  // planned bytes that go when it is released
+
+  /// Calls fill(name, memory) for every feed, then enqueues one run.
+  uint64_t run(const std::function<void(const std::string&, void*)>& fill) {
+    std::vector<void*> memory = executable.stage();
+    for (size_t i = 0; i < feeds.size(); ++i) fill(feeds[i], memory[i]);
+    return executable.run();
+  }
+};
+
+/// Writes a batch of a data set into feed memory.
+void fill_batch(const data::Dataset& set, const data::Batch& batch, const std::string& feed, void* to) {
+  auto* bytes = static_cast<std::byte*>(to);
+  if (feed == "indices") std::memcpy(to, batch.indices.data(), batch.indices.size() * sizeof(int32_t));
+  size_t sample = num_bytes(set.sample_type());
+  for (size_t i = 0; i < batch.indices.size(); ++i) {
+    auto at = static_cast<size_t>(batch.indices[i]);
+    if (feed == "samples") std::memcpy(bytes + i * sample, set.samples.bytes.data() + at * sample, sample);
+    if (feed == "labels") std::memcpy(bytes + i * sizeof(int32_t), &set.labels[at], sizeof(int32_t));
+  }
+}
+
+}  // namespace
+
+NotFinite::NotFinite(int64_t step, double loss)
+    : Error(Code::invalid, fmt::format("the loss is {} at step {}", std::isnan(loss) ? "NaN" : fmt::format("{}", loss), step),
+            "use a smaller learning rate, or resume from the last checkpoint"),
+      step(step) {}
+
+struct Trainer::Impl {
+  Impl(const Device& device, TrainerOptions o)
+      : options(std::move(o)), session(device, options.device_options),
+        legalizer([this](const Graph& g) { return session.check(Lowered(g).program()); }) {
+    if (options.batch < 1) throw invalid(fmt::format("batch {}: at least 1 is needed", options.batch));
+  }
+
+  TrainerOptions options;
+  Session session;
+  Legalizer legalizer;
+  std::map<std::string, Program> programs;          // by kind and data set
+  std::map<std::string, TensorType> states;         // every state declared so far
+  std::vector<nn::Parameter> parameters;
+  std::optional<Checkpoint> loaded;
+  uint64_t planned = 0, planned_peak = 0;
+  bool initialized = false;
+  int64_t step = 0, first_step = 0;                 // done in all; where this trainer started
+  int64_t read_step = 0;                            // losses read up to here
+  std::vector<float> losses;
+  std::vector<double> step_seconds;
+  double compile_ms = 0;
+
+  // ---- programs ----
+
+  Program compile(const Graph& g) {
+    Lowered lowered = compile_for_device(g, legalizer);
+    Program p{session.compile(lowered.program()), lowered.feeds(), 0};
+    p.transient = p.executable.planned_bytes() - p.executable.memory().state;
+    return p;
+  }
+
+  void prepare(Program& p, const Graph& g) {
+    planned += p.executable.planned_bytes();
+    planned_peak = std::max(planned_peak, planned);
+    p.executable.prepare();
+    for (const State& s : g.states()) {
+      const TensorType& type = g.info(s.after).type;
+      if (!states.try_emplace(s.name, type).second) continue;
+      if (loaded) restore(s.name, type);
+      if (s.name == "seed") session.write("seed", seed_words(options.seed).data(), 8);
+    }
+  }
+
+  void restore(const std::string& name, const TensorType& type) {
+    auto it = loaded->tensors.find(name);
+    if (it == loaded->tensors.end()) {
+      if (name.starts_with("optimizer."))
+        throw invalid(fmt::format("the checkpoint has no '{}': it was made with another optimizer", name),
+                      "resume with the optimizer it was trained with");
+      return;
+    }
+    if (it->second.type != type)
+      throw invalid(fmt::format("'{}' is {} in the checkpoint, {} here", name, to_string(it->second.type), to_string(type)),
+                    "resume with the options the checkpoint was made with");
+    session.write(name, it->second.bytes.data(), it->second.bytes.size());
+  }
+
+  Source source_of(const data::Dataset& set, const char* kind) const {
+    uint64_t bytes = set.samples.bytes.size(), memory = session.device().memory_total;
+    return {.name = fmt::format("{}.{}", kind, set.name), .sample = set.sample_type(), .size = set.size(),
+            .resident = bytes <= resident_limit && (memory == 0 || bytes <= memory / 4)};
+  }
+
+  /// Learns the parameters from the first data set, and holds a loaded checkpoint against them.
+  void meet(const data::Dataset& set) {
+    set.check();
+    TensorType output;
+    std::vector<nn::Parameter> found = parameters_of(*options.model, set.sample_type(), &output);
+    if (output.shape.size() != 2)
+      throw invalid(fmt::format("the model gives {} for one sample, not [1, classes]", to_string(output)),
+                    "end it with Flatten and Linear(classes)");
+    set.check_labels(output.shape[1]);
+    if (parameters.empty()) {
+      parameters = found;
+      if (loaded) compare_with_checkpoint();
+      return;
+    }
+    for (size_t i = 0; i < found.size(); ++i)
+      if (found[i].type != parameters[i].type)
+        throw invalid(fmt::format("data set '{}' needs parameter '{}' as {}, the model has {}", set.name, found[i].name,
+                                  to_string(found[i].type), to_string(parameters[i].type)));
+  }
+
+  void compare_with_checkpoint() const {
+    for (const nn::Parameter& p : parameters) {
+      auto it = loaded->tensors.find(p.name);
+      std::string there = it == loaded->tensors.end() ? "missing" : to_string(it->second.type);
+      if (there != to_string(p.type))
+        throw invalid(fmt::format("the checkpoint is of another architecture: parameter '{}' is {} there, {} in the model",
+                                  p.name, there, to_string(p.type)),
+                      "use the model options it was trained with");
+    }
+    for (const auto& [name, tensor] : loaded->tensors) {
+      bool known = name.find('.') == std::string::npos || name.starts_with("optimizer.") ||
+                   std::any_of(parameters.begin(), parameters.end(), [&](const auto& p) { return p.name == name; });
+      if (!known)
+        throw invalid(fmt::format("the checkpoint is of another architecture: parameter '{}' ({}) is not in the model", name,
+                                  to_string(tensor.type)),
+                      "use the model options it was trained with");
+    }
+  }
+
+  /// Gives the parameters their first values, unless a checkpoint did.
+  void initialize() {
+    if (initialized) return;
+    initialized = true;
+    if (loaded) return;
+    Graph g = initialization(parameters);
+    Program p = compile(g);
+    prepare(p, g);
+    session.wait(p.run([](const std::string&, void*) {}));
+    planned -= p.transient;
+  }
+
+  Program& program(const char* kind, const data::Dataset& set) {
+    Source source = source_of(set, kind);
+    auto it = programs.find(source.name);
+    if (it != programs.end()) return it->second;
+    auto start = Clock::now();
+    bool training = std::string_view(kind) == "train";
+    Graph g = training ? training_step(*options.model, options.loss, options.optimizer, source, options.batch)
+                       : evaluation_step(*options.model, options.loss, source, options.eval_batch);
+    Program p = compile(g);
+    prepare(p, g);
+    if (training) compile_ms += 1000 * seconds_since(start);
+    if (source.resident) {
+      std::string state = "data." + source.name;
+      session.write(state + ".samples", set.samples.bytes.data(), set.samples.bytes.size());
+      session.write(state + ".labels", set.labels.data(), set.labels.size() * sizeof(int32_t));
+    }
+    initialize();
+    return programs.emplace(source.name, std::move(p)).first->second;
+  }
+
+  // ---- losses ----
+
+  /// Reads the losses of the steps since the last look. Waits for the device. Throws NotFinite.
+  void read_losses() {
+    if (read_step == step) return;
+    float ring[loss_ring];
+    session.read("losses", ring, sizeof ring);
+    for (; read_step < step; ++read_step) {
+      losses.push_back(ring[read_step % loss_ring]);
+      if (!std::isfinite(losses.back())) throw NotFinite(read_step + 1, losses.back());
+    }
+  }
+
+  double recent_loss() const {
+    auto count = std::min<size_t>(losses.size(), 50);
+    double total = 0;
+    for (size_t i = losses.size() - count; i < losses.size(); ++i) total += losses[i];
+    return count ? total / static_cast<double>(count) : 0;
+  }
+
+  TrainResult train(const data::Dataset& set, int64_t max_steps, const Watch& watch) {
+    meet(set);
+    Program& p = program("train", set);
+    int64_t per_epoch = set.size() / options.batch;
+    if (per_epoch == 0)
+      throw invalid(fmt::format("data set '{}' has {} samples, fewer than one batch of {}", set.name, set.size(), options.batch),
+                    "use a smaller batch");
+    int64_t epoch = step / per_epoch;
+    data::Batches batches(data::shuffled_order(set.size(), options.seed, static_cast<uint32_t>(epoch)), options.batch,
+                          data::Last::drop);
+    TrainResult result;
+    auto lr = static_cast<float>(learning_rate(options.optimizer));
+    size_t first_loss = losses.size();
+    auto start = Clock::now(), looked = start, last = start;
+    uint64_t ticket = 0;
+    for (int64_t i = step % per_epoch; i < per_epoch && !result.stopped; ++i) {
+      data::Batch batch = batches[i];
+      ticket = p.run([&](const std::string& feed, void* to) {
+        if (feed == "lr") std::memcpy(to, &lr, sizeof lr);
+        else fill_batch(set, batch, feed, to);
+      });
+      ++step;
+      ++result.steps;
+      step_seconds.push_back(seconds_since(last));
+      last = Clock::now();
+      bool end = i + 1 == per_epoch || (max_steps > 0 && result.steps == max_steps);
+      if (end || step - read_step == loss_ring || seconds_since(looked) > read_interval) {
+        session.wait(ticket);
+        read_losses();
+        looked = Clock::now();
+        if (watch)
+          result.stopped = !watch({.step = step,
+                                   .epoch = epoch,
+                                   .step_in_epoch = i + 1,
+                                   .steps_per_epoch = per_epoch,
+                                   .loss = recent_loss(),
+                                   .samples_per_second = static_cast<double>(result.steps * options.batch) / seconds_since(start)});
+      }
+      if (end) break;
+    }
+    session.wait(ticket);
+    read_losses();
+    for (size_t i = first_loss; i < losses.size(); ++i) result.loss += losses[i] / static_cast<double>(losses.size() - first_loss);
+    result.samples_per_second = static_cast<double>(result.steps * options.batch) / seconds_since(start);
+    return result;
+  }
+
+  EvalResult evaluate(const data::Dataset& set) {
+    meet(set);
+    Program& p = program("eval", set);
+    float zero = 0, loss = 0, correct = 0;
+    session.write("eval.loss", &zero, sizeof zero);
+    session.write("eval.correct", &zero, sizeof zero);
+    data::Batches batches(data::sequential_order(set.size()), options.eval_batch, data::Last::pad);
+    uint64_t ticket = 0;
+    for (int64_t i = 0; i < batches.size(); ++i) {
+      data::Batch batch = batches[i];
+      auto valid = static_cast<int32_t>(batch.valid);
+      ticket = p.run([&](const std::string& feed, void* to) {
+        if (feed == "valid") std::memcpy(to, &valid, sizeof valid);
+        else fill_batch(set, batch, feed, to);
+      });
+    }
+    session.wait(ticket);
+    session.read("eval.loss", &loss, sizeof loss);
+    session.read("eval.correct", &correct, sizeof correct);
+    auto n = static_cast<double>(set.size());
+    return {loss / n, correct / n, set.size()};
+  }
+
+  // ---- what a checkpoint holds ----
+
+  bool kept(const std::string& name) const {
+    return name == "step" || name == "seed" || name.starts_with("optimizer.") ||
+           std::any_of(parameters.begin(), parameters.end(), [&](const auto& p) { return p.name == name; });
+  }
+
+  HostTensor read(const std::string& name) {
+    auto it = states.find(name);
+    if (it == states.end()) throw invalid(fmt::format("no state '{}'", name));
+    HostTensor t{it->second, std::vector<std::byte>(num_bytes(it->second))};
+    session.read(name, t.bytes.data(), t.bytes.size());
+    return t;
+  }
+
+  std::map<std::string, HostTensor> snapshot() {
+    std::map<std::string, HostTensor> all;
+    for (const auto& [name, type] : states)
+      if (kept(name)) all.emplace(name, read(name));
+    return all;
+  }
+};
+
+Trainer::Trainer(const Device& device, TrainerOptions options) : impl_(std::make_unique<Impl>(device, std::move(options))) {}
+Trainer::~Trainer() = default;
+
+TrainResult Trainer::train(const data::Dataset& set, int64_t max_steps, const Watch& watch) {
+  return impl_->train(set, max_steps, watch);
+}
+
+EvalResult Trainer::evaluate(const data::Dataset& set) { return impl_->evaluate(set); }
+
+void Trainer::save(const std::string& path, const std::map<std::string, std::string>& metadata) {
+  Checkpoint c{impl_->snapshot(), metadata};
+  c.metadata["format"] = "tutti 1";
+  c.metadata["model"] = impl_->options.model->describe();
+  c.metadata["optimizer"] = name(impl_->options.optimizer);
+  write_checkpoint(path, c);
+}
+
+void Trainer::load(const std::string& path) {
+  if (impl_->initialized) throw invalid("load: the trainer has run already", "load before the first train() or evaluate()");
+  impl_->loaded = read_checkpoint(path);
+  auto number = [&](const char* name, DType t, size_t at) -> uint64_t {
+    auto it = impl_->loaded->tensors.find(name);
+    if (it == impl_->loaded->tensors.end() || it->second.type.dtype != t || it->second.bytes.size() < (at + 1) * 4)
+      throw invalid(fmt::format("{}: no tensor '{}' of dtype {}: not a checkpoint of a training run", path, name, tutti::name(t)));
+    return static_cast<uint64_t>(load_element(t, it->second.bytes.data(), at));
+  };
+  impl_->options.seed = number("seed", DType::u32, 0) | number("seed", DType::u32, 1) << 32;
+  impl_->step = impl_->first_step = impl_->read_step = static_cast<int64_t>(number("step", DType::i32, 0));
+}
+
+int64_t Trainer::steps() const { return impl_->step; }
+
+int64_t Trainer::parameter_count() const {
+  int64_t n = 0;
+  for (const nn::Parameter& p : impl_->parameters) n += num_elements(p.type.shape);
+  return n;
+}
+
+const std::vector<float>& Trainer::losses() const { return impl_->losses; }
+
+double Trainer::step_ms_median() const {
+  std::vector<double> s = impl_->step_seconds;
+  if (s.empty()) return 0;
+  std::nth_element(s.begin(), s.begin() + static_cast<long>(s.size() / 2), s.end());
+  return 1000 * s[s.size() / 2];
+}
+
+double Trainer::compile_ms() const { return impl_->compile_ms; }
+uint64_t Trainer::peak_bytes() { return impl_->session.peak_bytes(); }
+uint64_t Trainer::planned_bytes() const { return impl_->planned_peak; }
+
+std::string Trainer::state_hash() {
+  uint64_t h = 14695981039346656037u;
+  auto mix = [&](const void* data, size_t n) {
+    for (size_t i = 0; i < n; ++i) h = (h ^ static_cast<const unsigned char*>(data)[i]) * 1099511628211u;
+  };
+  for (const auto& [name, tensor] : impl_->snapshot()) {
+    mix(name.data(), name.size());
+    mix(tensor.bytes.data(), tensor.bytes.size());
+  }
+  return fmt::format("{:016x}", h);
+}
+
+std::vector<float> Trainer::read_state(const std::string& name) {
+  HostTensor t = impl_->read(name);
+  std::vector<float> out(static_cast<size_t>(num_elements(t.type.shape)));
+  for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(load_element(t.type.dtype, t.bytes.data(), i));
+  return out;
+}
+
+}  // namespace tutti

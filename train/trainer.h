@@ -1,0 +1,87 @@
+// Trains and evaluates a model on one device. State stays on the device; the host feeds indices and reads losses.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "core/runtime/selector.h"
+#include "graph/ops.h"
+#include "train/data/dataset.h"
+#include "train/step.h"
+
+namespace tutti {
+
+struct TrainerOptions {
+  nn::Layer model;
+  Loss loss = Loss(cross_entropy);
+  Optimizer optimizer = Adam{};
+  int64_t batch = 64;
+  uint64_t seed = 1;
+  int64_t eval_batch = 256;
+  std::map<std::string, std::string> device_options = {};  ///< the plugin's, such as {"threads", "2"}
+};
+
+/// What a progress callback sees.
+struct Progress {
+  int64_t step = 0;   ///< steps done in all
+  int64_t epoch = 0;  ///< of this step, from 0
+  int64_t step_in_epoch = 0, steps_per_epoch = 0;
+  double loss = 0;    ///< mean over the last steps read (at most 50)
+  double samples_per_second = 0;
+};
+
+struct TrainResult {
+  double loss = 0;  ///< mean over this call's steps
+  int64_t steps = 0;
+  double samples_per_second = 0;
+  bool stopped = false;  ///< the callback asked to stop
+};
+
+struct EvalResult {
+  double loss = 0, accuracy = 0;  ///< means over all samples
+  int64_t samples = 0;
+};
+
+/// Thrown when a loss is NaN or infinite; `step` is the first such step, counted from 1.
+class NotFinite : public Error {
+ public:
+  NotFinite(int64_t step, double loss);
+  int64_t step;
+};
+
+class Trainer {
+ public:
+  Trainer(const Device& device, TrainerOptions options);
+  ~Trainer();
+
+  /// Called after the steps whose losses were read, about ten times a second; false stops after that step.
+  using Watch = std::function<bool(const Progress&)>;
+  /// Trains to the end of the current epoch of `set` (one pass when at its beginning), at most `max_steps` steps (0: no
+  /// limit). The set must stay as it is while the trainer lives. Throws NotFinite.
+  TrainResult train(const data::Dataset& set, int64_t max_steps = 0, const Watch& watch = {});
+  EvalResult evaluate(const data::Dataset& set);
+
+  /// Parameters, optimizer state, step and seed as safetensors; `metadata` is kept beside them.
+  void save(const std::string& path, const std::map<std::string, std::string>& metadata = {});
+  /// Takes everything from a checkpoint, before the first train() or evaluate(). Throws Error naming the first parameter
+  /// that is missing or differs, once the model's input is known.
+  void load(const std::string& path);
+
+  int64_t steps() const;
+  int64_t parameter_count() const;  ///< elements; 0 before the model's input is known
+  const std::vector<float>& losses() const;  ///< of every step of this trainer
+  double step_ms_median() const;
+  double compile_ms() const;          ///< passes, plugin compile and allocation of the training step
+  uint64_t peak_bytes();              ///< counted by the plugin
+  uint64_t planned_bytes() const;     ///< added up from what compile reported
+  std::string state_hash();           ///< FNV-1a 64 of parameters, optimizer state and step, as 16 hex digits
+  /// Whole state by name, as f32: for tests and tools.
+  std::vector<float> read_state(const std::string& name);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tutti
