@@ -13,6 +13,7 @@ struct EvalCommand {
 
   int operator()() {
     run.recall(file);
+    run.validate();
     Device device = select_device(run.device);
     data::Split split = data::parse_data(run.data);
     Trainer trainer(device, run.trainer_options(split.test));

@@ -78,20 +78,20 @@ void RunOptions::add_to(CLI::App& sub) {
   keep(sub.add_option("--dropout", dropout, "Probability after each hidden layer, in [0, 1)"), m);
   keep(sub.add_option("--init", init, "torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal"), m);
   keep(sub.add_option("--data", data, "fashion-mnist, idx:DIR, or synthetic:SHAPE:CLASSES (synthetic:1x28x28:10)"), d);
-  keep(sub.add_option("--batch", batch, "Samples per step"), d)->check(CLI::PositiveNumber);
+  keep(sub.add_option("--batch", batch, "Samples per step"), d);
   keep(sub.add_option("--seed", seed, "Of initial weights, dropout and the order of the samples"), t);
-  keep(sub.add_option("--epochs", epochs, "Passes over the training set, in all"), t)->check(CLI::PositiveNumber);
-  keep(sub.add_option("--steps", steps, "Stop after this many steps in all (0: by epochs)"), t)->check(CLI::NonNegativeNumber);
+  keep(sub.add_option("--epochs", epochs, "Passes over the training set, in all"), t);
+  keep(sub.add_option("--steps", steps, "Stop after this many steps in all (0: by epochs)"), t);
   keep(sub.add_option("--optimizer", optimizer, "sgd, adam or adamw"), t);
-  keep(sub.add_option("--lr", lr, "Learning rate (0: 1e-3, for sgd 1e-2)"), t)->check(CLI::NonNegativeNumber);
-  keep(sub.add_option("--momentum", momentum, "Of sgd"), t)->check(CLI::NonNegativeNumber);
+  keep(sub.add_option("--lr", lr, "Learning rate (0: 1e-3, for sgd 1e-2)"), t);
+  keep(sub.add_option("--momentum", momentum, "Of sgd"), t);
   keep(sub.add_flag("--nesterov", nesterov, "Nesterov momentum for sgd"), t);
   keep(sub.add_option("--weight-decay", weight_decay, "-1: the optimizer's default (adamw 0.01, others 0)"), t);
   keep(sub.add_option("--beta1", beta1, "Of adam and adamw"), t);
   keep(sub.add_option("--beta2", beta2, "Of adam and adamw"), t);
   keep(sub.add_option("--epsilon", epsilon, "Of adam and adamw"), t);
   sub.add_option("--device", device, "auto, a device id such as onednn:0, or a plugin's name")->group("Device");
-  sub.add_option("--threads", threads, "CPU threads (0: the plugin's choice)")->check(CLI::NonNegativeNumber)->group("Device");
+  sub.add_option("--threads", threads, "CPU threads (0: the plugin's choice)")->group("Device");
 }
 
 std::map<std::string, std::string> RunOptions::remembered() const {
@@ -118,10 +118,28 @@ void RunOptions::recall(const std::string& path) {
 }
 
 nn::Layer RunOptions::make_model(const TensorType& sample, int64_t classes) const {
-  if (!(dropout >= 0 && dropout < 1)) throw invalid(fmt::format("--dropout {}: must be in [0, 1)", dropout));
+  validate();
   if (model == "mlp") return make_mlp(*this, sample, classes);
-  if (model == "cnn") return make_cnn(*this, sample, classes);
-  throw invalid(model.empty() ? "no model named" : fmt::format("unknown model '{}'", model), "use mlp or cnn");
+  return make_cnn(*this, sample, classes);
+}
+
+void RunOptions::validate() const {
+  auto at_least = [](const char* option, double x, double low) {
+    if (!(x >= low)) throw invalid(fmt::format("{} {}: must be at least {}", option, x, low));
+  };
+  at_least("--batch", static_cast<double>(batch), 1);
+  at_least("--epochs", static_cast<double>(epochs), 1);
+  at_least("--steps", static_cast<double>(steps), 0);
+  at_least("--threads", threads, 0);
+  at_least("--lr", lr, 0);
+  at_least("--momentum", momentum, 0);
+  at_least("--epsilon", epsilon, 0);
+  if (!(dropout >= 0 && dropout < 1)) throw invalid(fmt::format("--dropout {}: must be in [0, 1)", dropout));
+  make_optimizer();
+  if (model != "mlp" && model != "cnn")
+    throw invalid(model.empty() ? "no model named" : fmt::format("unknown model '{}'", model), "use mlp or cnn");
+  nn::activation(activation);
+  parse_init(init);
 }
 
 Optimizer RunOptions::make_optimizer() const {

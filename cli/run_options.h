@@ -27,7 +27,9 @@ struct RunOptions {
   /// file has no such record and no model was named.
   void recall(const std::string& path);
 
-  /// Throws Error naming the option for anything that does not fit, the data's shape included.
+  /// Throws Error naming the first option that does not fit, before any data is read.
+  void validate() const;
+  /// Throws Error also for what does not fit the data.
   nn::Layer make_model(const TensorType& sample, int64_t classes) const;
   Optimizer make_optimizer() const;
   TrainerOptions trainer_options(const data::Dataset& set) const;

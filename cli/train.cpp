@@ -25,8 +25,7 @@ int TrainCommand::operator()() {
     run.recall(resume);
     if (checkpoint.empty()) checkpoint = resume;
   }
-  run.make_optimizer();
-  if (run.model != "mlp" && run.model != "cnn") run.make_model({}, 0);  // says what is wrong before the data is read
+  run.validate();
   Device device = select_device(run.device);
   data::Split split = data::parse_data(run.data);
   Trainer trainer(device, run.trainer_options(split.train));

@@ -1,0 +1,42 @@
+# What `cmake --install` lays down: bin/tutti, lib/libtutti.so, the static libraries for plugin authors, the headers and
+# the CMake package; plugins install themselves (plugins/CMakeLists.txt). The tree may be moved as a whole.
+include(CMakePackageConfigHelpers)
+set(headers "${CMAKE_INSTALL_INCLUDEDIR}/tutti")
+set(package "${CMAKE_INSTALL_LIBDIR}/cmake/Tutti")
+
+# Sources include from the repository's root ("core/base/shape.h"); so do programs, with include/tutti in the root's place.
+foreach(library tutti_base tutti_sdk)
+  target_include_directories(${library} PUBLIC "$<INSTALL_INTERFACE:${headers}>")
+endforeach()
+foreach(library tutti tutti_base tutti_sdk)
+  target_compile_features(${library} INTERFACE cxx_std_20)
+endforeach()
+set_target_properties(tutti_sdk PROPERTIES EXPORT_NAME sdk)
+set_target_properties(tutti_base PROPERTIES EXPORT_NAME base)
+file(RELATIVE_PATH to_lib "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
+set_target_properties(tutti_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${to_lib}")
+
+install(TARGETS tutti_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(TARGETS tutti tutti_base tutti_sdk EXPORT TuttiTargets
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(DIRECTORY core graph train sdk DESTINATION "${headers}" FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/tutti/" DESTINATION "${headers}" FILES_MATCHING PATTERN "*.h")
+install(FILES "${PROJECT_BINARY_DIR}/graph/collected/graph/ops.h" DESTINATION "${headers}/graph")
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
+# A oneDNN that scripts/deps.sh fetched goes along; one of the system stays where it is.
+if(TARGET tutti_onednn AND "${dnnl_DIR}" MATCHES "^${PROJECT_SOURCE_DIR}/.deps/")
+  set_target_properties(tutti_onednn PROPERTIES INSTALL_RPATH "$ORIGIN/..")
+  install(FILES "$<TARGET_FILE:DNNL::dnnl>" DESTINATION "${CMAKE_INSTALL_LIBDIR}/tutti"
+          RENAME "$<TARGET_SONAME_FILE_NAME:DNNL::dnnl>")
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/.deps/onednn/share/doc/onednn" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc")
+elseif(TARGET tutti_onednn)
+  set_target_properties(tutti_onednn PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+endif()
+
+configure_package_config_file(cmake/TuttiConfig.cmake.in "${PROJECT_BINARY_DIR}/TuttiConfig.cmake"
+                              INSTALL_DESTINATION "${package}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/TuttiConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/TuttiConfig.cmake" "${PROJECT_BINARY_DIR}/TuttiConfigVersion.cmake"
+        DESTINATION "${package}")
+install(EXPORT TuttiTargets NAMESPACE Tutti:: DESTINATION "${package}")

@@ -17,7 +17,7 @@ int64_t two(const Attrs& a, const char* name, size_t d, int64_t least) {
   const Ints& list = a.ints(name);
   if (list.size() != 2) throw invalid(fmt::format("{} holds {} integers, not two (y, x)", name, list.size()));
   if (list[d] < least || list[d] > limit)
-    throw invalid(fmt::format("{} {}: must be at least {}", name, to_string(list), least));
+    throw invalid(fmt::format("{} {}: must be at least {} and at most {}", name, to_string(list), least, limit));
   return list[d];
 }
 
@@ -32,10 +32,12 @@ std::pair<int64_t, int64_t> WindowAxis::inside(int64_t tap) const {
 }
 
 WindowAxis window_axis(size_t d, int64_t size, int64_t kernel, const Attrs& a) {
-  WindowAxis w{size, kernel, two(a, "stride", d, 1), two(a, "padding", d, 0),
-               a.has("dilation") ? two(a, "dilation", d, 1) : 1, 0};
+  WindowAxis w{
+      size, kernel, two(a, "stride", d, 1), two(a, "padding", d, 0), a.has("dilation") ? two(a, "dilation", d, 1) : 1,
+      0};
   if (kernel < 1 || kernel > limit || size > limit)
-    throw invalid(fmt::format("{} {}, kernel {}: the kernel must be at least 1", axis_names[d], size, kernel));
+    throw invalid(fmt::format("{} {}, kernel {}: the kernel must be at least 1, and both at most {}", axis_names[d],
+                              size, kernel, limit));
   int64_t reach = w.dilation * (kernel - 1) + 1;
   if (reach > size + 2 * w.padding)
     throw invalid(fmt::format("a window of {} taps with dilation {} spans {} of the {}, which is {} with its padding",
@@ -66,12 +68,13 @@ Attrs with_shape(const Attrs& a, const Shape& shape) {
 
 ConvGeometry conv_geometry(const Shape& x, const Shape& w, const Attrs& a) {
   if (x.size() != 4 || w.size() != 4)
-    throw invalid(fmt::format("images {} and weights {}: both need 4 dimensions, [N, C, H, W] and [O, C/groups, ky, kx]",
-                              to_string(x), to_string(w)));
+    throw invalid(
+        fmt::format("images {} and weights {}: both need 4 dimensions, [N, C, H, W] and [O, C/groups, ky, kx]",
+                    to_string(x), to_string(w)));
   int64_t groups = a.i("groups");
   if (groups < 1 || x[1] % groups || w[0] % groups)
-    throw invalid(fmt::format("groups {} must divide the {} channels of images {} and the {} filters of weights {}", groups,
-                              x[1], to_string(x), w[0], to_string(w)));
+    throw invalid(fmt::format("groups {} must divide the {} channels of images {} and the {} filters of weights {}",
+                              groups, x[1], to_string(x), w[0], to_string(w)));
   if (x[1] / groups != w[1])
     throw invalid(fmt::format("images {} have {} channels in {} group(s), so weights {} need {} channels, not {}",
                               to_string(x), x[1], groups, to_string(w), x[1] / groups, w[1]));

@@ -21,8 +21,8 @@ TensorType reduced_loss(const TensorType& each, const Attrs& a) {
 
 Types infer_loss(std::span<const TensorType> in, const Attrs& a) {
   if (in[0] != in[1] || !is_float(in[0].dtype))
-    throw invalid(fmt::format("x {} and target {} must have one shape and one float dtype", to_string(in[0]),
-                              to_string(in[1])));
+    throw invalid(
+        fmt::format("x {} and target {} must have one shape and one float dtype", to_string(in[0]), to_string(in[1])));
   return {reduced_loss(in[0], a)};
 }
 

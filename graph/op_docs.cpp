@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "graph/op.h"
 #include "graph/samples.h"
 
@@ -11,10 +13,13 @@ namespace {
 
 constexpr size_t longest_expression = 24;  // instructions; beyond it the text says less than the formula
 
+/// Formulas use * and <, which Markdown would take for itself; `names` are left as code.
 std::string escaped(const std::string& text) {
   std::string y;
+  bool code = false;
   for (char c : text) {
-    if (c == '*' || c == '_' || c == '<' || c == '|' || c == '`') y += '\\';
+    if (c == '`') code = !code;
+    if (!code && (c == '*' || c == '<')) y += '\\';
     y += c;
   }
   return y;
@@ -40,7 +45,18 @@ std::string value_of(const OpDef& op) {
   return fmt::format("scalar expression `{}`{}", to_string(e), rounding);
 }
 
+bool differentiable(const OpDef& op) {
+  auto any_float = [](const Types& types) {
+    return std::any_of(types.begin(), types.end(), [](const TensorType& t) { return is_float(t.dtype); });
+  };
+  return std::any_of(op.samples.begin(), op.samples.end(), [&](const Sample& s) {
+    Types in = sample_types(s);
+    return any_float(in) && any_float(infer_types(op, in, s.attrs.over(op.attrs)));
+  });
+}
+
 std::string gradient_of(const OpDef& op) {
+  if (!differentiable(op)) return "none: no float input or no float result";
   if (op.vjp) return "rule";
   if (op.expr) return "derived from the expression";
   return op.decompose ? "derived from the decomposition" : "none";
@@ -51,16 +67,19 @@ std::string gradient_of(const OpDef& op) {
 std::string ops_markdown() {
   std::string text = fmt::format(
       "# Ops\n\n"
-      "Generated from the records in `graph/ops/`; do not edit. The test `OpDocs` compares, and rewrites this file when\n"
+      "Generated from the records in `graph/ops/`; do not edit. The test `OpDocs` compares, and rewrites this file "
+      "when\n"
       "run with `TUTTI_UPDATE=1`.\n\n"
       "There are {} ops. Elementwise ops (those with a scalar expression) broadcast their inputs by NumPy's rule; in\n"
       "expressions x0, x1, … are the inputs in order. Attributes are listed with their defaults.\n",
       all_ops().size());
   for (const OpDef* op : all_ops()) {
     text += fmt::format("\n## {}\n\n{}\n\n", op->name, escaped(op->doc));
-    text += fmt::format("- version {}; inputs {}; results {}\n", op->version, code_list(op->inputs), code_list(op->results));
+    text += fmt::format("- version {}; inputs {}; results {}\n", op->version, code_list(op->inputs),
+                        code_list(op->results));
     if (!op->attrs.empty()) text += fmt::format("- attributes `{}`\n", op->attrs.to_string());
-    text += fmt::format("- value: {}\n- gradient: {}\n- samples: {}\n", value_of(*op), gradient_of(*op), op->samples.size());
+    text += fmt::format("- value: {}\n- gradient: {}\n- samples: {}\n", value_of(*op), gradient_of(*op),
+                        op->samples.size());
   }
   return text;
 }

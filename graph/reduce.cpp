@@ -52,6 +52,11 @@ int64_t reduced_count(const Shape& shape, const Attrs& a) {
   return n;
 }
 
+Value divide_by_count(Value x, int64_t n) {
+  Value wide = size_of(x.dtype()) < 4 ? cast(x, DType::f32) : x;
+  return cast(wide / static_cast<double>(n), x.dtype());
+}
+
 void require_elements(const Shape& shape, const Attrs& a) {
   if (num_elements(kept(shape, a)) > 0 && reduced_count(shape, a) == 0)
     throw invalid(fmt::format("{} has no elements along axes {}", to_string(shape), to_string(a.ints("axes"))),

@@ -15,6 +15,8 @@ void each_reduced(const Tensor& x, const Attrs& a, const std::function<void(size
 Value unreduce(Value y, const Shape& shape, const Attrs& a);
 /// How many elements go into one element of the result.
 int64_t reduced_count(const Shape& shape, const Attrs& a);
+/// x / n; f16 and bf16 go through f32, because n would be rounded to them.
+Value divide_by_count(Value x, int64_t n);
 /// Throws Error when an element of the result would be reduced from nothing.
 void require_elements(const Shape& shape, const Attrs& a);
 /// Gradient of max and min: each result's cotangent is shared equally by the elements that equal it.

@@ -1,5 +1,6 @@
 #include "kernels/eval.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/eval_build.h"

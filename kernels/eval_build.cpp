@@ -1,5 +1,6 @@
 #include "kernels/eval_build.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "core/base/status.h"
@@ -267,6 +268,8 @@ void Eval::Builder::choose_direct() {
 
 void Eval::Builder::assign() {
   Eval& e = eval_;
+  for (size_t k = 0; k < e.in_.size(); ++k)  // nothing moves for inputs that nothing reads
+    if (loaded_[k] < 0 || !ops_[static_cast<size_t>(loaded_[k])].read) e.in_[k].walk = Walk::uniform;
   // Scalars: constants, and what is computed once or once per row.
   e.first_scalar_ = e.slots_;
   for (auto [at, bits] : bits_) {

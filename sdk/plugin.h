@@ -1,7 +1,9 @@
 // A plugin written as C++ classes: derive from these, hand the plugin to `table`, export one function.
 //
-// Methods throw tutti::Error; the table turns that (and every other exception) into the ABI's error and code, so that
-// nothing is ever thrown across the boundary.
+// Methods throw tutti::Error (NodeError for one node); the table turns that (and every other exception) into the ABI's
+// error and code, so that nothing is ever thrown across the boundary. The table also checks the arguments and the order
+// of calls: stage and run come after a prepare that succeeded, a program with feeds is staged before each run, a node
+// with something unknown is declined, and executables are destroyed before their session.
 #pragma once
 #include <array>
 #include <functional>
@@ -58,7 +60,8 @@ class Host {
  public:
   explicit Host(const TuttiHost* host = nullptr) : host_(host) {}
   void log(int level, const std::string& topic, const std::string& text) const;
-  std::vector<std::byte> cache_get(const std::string& key) const;  ///< empty: not there
+  /// The blob, or empty: not there. Asks the host twice: for the size (room 0), then for the bytes.
+  std::vector<std::byte> cache_get(const std::string& key) const;
   void cache_put(const std::string& key, std::span<const std::byte> bytes) const;
 
  private:

@@ -239,17 +239,17 @@ void parse_values(const TuttiProgram& raw, Program& p) {
   }
 }
 
-void parse_nodes(const TuttiProgram& raw, Program& p) {
+/// Returns which values exist at the end of the step.
+std::vector<bool> parse_nodes(const TuttiProgram& raw, Program& p) {
   Elements<TuttiNode> nodes(raw.nodes, "nodes");
   std::vector<bool> defined;
   for (const Value& v : p.values) defined.push_back(v.role != TUTTI_TEMP);
   NodeParser parser(p.values, defined);
   for (uint32_t i = 0; i < nodes.size(); ++i) p.nodes.push_back(parser.parse(nodes[i], i));
-  for (uint32_t v = 0; v < defined.size(); ++v)
-    if (!defined[v]) throw invalid(fmt::format("value {} is a temp that no node produces", v));
+  return defined;
 }
 
-void parse_states(const TuttiProgram& raw, Program& p) {
+void parse_states(const TuttiProgram& raw, const std::vector<bool>& defined, Program& p) {
   Elements<TuttiState> states(raw.states, "states");
   std::set<std::string> names;
   std::vector<bool> covered(p.values.size());
@@ -259,6 +259,7 @@ void parse_states(const TuttiProgram& raw, Program& p) {
     if (!names.insert(s.name).second) throw invalid(fmt::format("state '{}' comes twice", s.name));
     if (s.after >= p.values.size())
       throw invalid(fmt::format("state '{}': after is value {}, the program has {}", s.name, s.after, p.values.size()));
+    if (!defined[s.after]) throw invalid(fmt::format("state '{}': after is value {}, which no node produces", s.name, s.after));
     if (s.before != TUTTI_NONE) {
       if (s.before >= p.values.size())
         throw invalid(fmt::format("state '{}': before is value {}, the program has {}", s.name, s.before, p.values.size()));
@@ -335,8 +336,7 @@ Program Program::parse(const TuttiProgram& raw) {
   Program p;
   p.numerics = raw.numerics;
   parse_values(raw, p);
-  parse_nodes(raw, p);
-  parse_states(raw, p);
+  parse_states(raw, parse_nodes(raw, p), p);
   parse_groups(raw, p);
   return p;
 }

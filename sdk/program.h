@@ -51,7 +51,7 @@ struct Program {
   std::vector<TuttiGroup> groups;
 
   /// Copies and validates: every index, dtype, shape, attribute and expression is good afterwards, every temp is produced
-  /// once and before it is read, every value of role STATE is the `before` of one state, and groups are in order, apart
+  /// at most once and before it is read (one that nothing reads may have no producer), every value of role STATE is the `before` of one state, and groups are in order, apart
   /// from each other and of a known kind. Throws Error(invalid) naming what is not, NodeError where it is about a node,
   /// and Error(declined) for an unknown `required` bit or numerics.
   static Program parse(const TuttiProgram& raw);

@@ -47,8 +47,8 @@ std::string make_header(const std::string& path, const std::vector<const Entry*>
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');  // keeps the tensors aligned
   if (text.size() > safetensors::max_header)
-    throw invalid(fmt::format("{}: a header of {} bytes, the format allows {}", path, text.size(),
-                              safetensors::max_header));
+    throw invalid(
+        fmt::format("{}: a header of {} bytes, the format allows {}", path, text.size(), safetensors::max_header));
   uint64_t length = text.size();
   std::string prefix(8, '\0');
   std::memcpy(prefix.data(), &length, 8);
@@ -72,14 +72,15 @@ class Temporary {
         fail("cannot lock " + path_, why);
       }
       // Whoever held the lock before may have renamed or removed the file that was opened here.
-      struct stat opened{}, named{};
+      struct stat opened {
+      }, named{};
       if (::fstat(fd_, &opened) == 0 && ::lstat(path_.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
           opened.st_dev == named.st_dev)
         break;
       ::close(std::exchange(fd_, -1));
     }
     if (::ftruncate(fd_, 0) != 0) fail("cannot empty " + path_, errno);
-    struct stat old{};
+    struct stat old {};
     if (::stat(target_.c_str(), &old) == 0) (void)!::fchmod(fd_, old.st_mode & 07777);
   }
   Temporary(const Temporary&) = delete;
@@ -150,8 +151,7 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   std::string target = path;
   if (fs::is_symlink(path, error)) target = fs::weakly_canonical(path, error).string();  // the link stays
   if (fs::exists(target, error) && !fs::is_regular_file(target, error))
-    throw invalid(fmt::format("{}: not a regular file, so no checkpoint can take its place", path),
-                  "name a file");
+    throw invalid(fmt::format("{}: not a regular file, so no checkpoint can take its place", path), "name a file");
 
   Temporary file(target, bytes);
   file.write(header.data(), header.size());

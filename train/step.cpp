@@ -47,7 +47,7 @@ Value scalar_loss(const Loss& loss, Value output, Value labels) {
 }  // namespace
 
 Graph training_step(const nn::Module& model, const Loss& loss, const Optimizer& optimizer, const Source& source,
-                    int64_t batch) {
+                    int64_t batch, bool expose_gradients) {
   Graph g;
   Value seed = g.state("seed", {DType::u32, {2}}), step = g.state("step", {DType::i32, {}});
   Input in = read_batch(g, source, batch);
@@ -61,7 +61,9 @@ Graph training_step(const nn::Module& model, const Loss& loss, const Optimizer& 
     names.push_back(p.name);
     parameters.push_back(g.latest(p.name));
   }
-  apply_optimizer(g, optimizer, names, gradients(l, parameters), lr, step);
+  Values d = gradients(l, parameters);
+  apply_optimizer(g, optimizer, names, d, lr, step);
+  for (size_t k = 0; expose_gradients && k < d.size(); ++k) g.set_state("gradient." + names[k], d[k]);
 
   Graph::Scope scope(g, "bookkeeping");
   Value ring = g.state("losses", {DType::f32, {loss_ring}});

@@ -1,6 +1,6 @@
 // The programs of a training run, as graphs over the same named state: initialisation, the training step, evaluation.
 //
-// States: the parameters; "optimizer.*"; "step" (i32, steps done); "seed" (u32[2]); "loss" and "losses" (outputs);
+// States: the parameters; "optimizer.*"; "step" (i32, steps done); "seed" (u32[2]); "losses" (a ring);
 // "eval.loss" and "eval.correct" (sums over the evaluated samples); "data.NAME.samples" and "data.NAME.labels".
 #pragma once
 #include <functional>
@@ -37,9 +37,10 @@ struct Source {
 /// How many losses the device keeps before the host must read them.
 constexpr int64_t loss_ring = 256;
 
-/// Feeds: "indices" i32[batch] (resident) or "samples", "labels"; "lr" f32.
+/// Feeds: "indices" i32[batch] (resident) or "samples", "labels"; "lr" f32. With `expose_gradients` every parameter's
+/// gradient is an output, "gradient.NAME".
 Graph training_step(const nn::Module& model, const Loss& loss, const Optimizer& optimizer, const Source& source,
-                    int64_t batch);
+                    int64_t batch, bool expose_gradients = false);
 /// Feeds: the samples as above, and "valid" i32: how many of the batch count.
 Graph evaluation_step(const nn::Module& model, const Loss& loss, const Source& source, int64_t batch);
 /// Draws every parameter. Reads the state "seed".

@@ -61,8 +61,7 @@ NotFinite::NotFinite(int64_t step, double loss)
 
 struct Trainer::Impl {
   Impl(const Device& device, TrainerOptions o)
-      : options(std::move(o)), session(device, options.device_options),
-        legalizer([this](const Graph& g) { return session.check(Lowered(g).program()); }) {
+      : options(std::move(o)), session(device, options.device_options), legalizer(session) {
     if (options.batch < 1) throw invalid(fmt::format("batch {}: at least 1 is needed", options.batch));
   }
 

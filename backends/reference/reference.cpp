@@ -44,21 +44,25 @@ namespace {
 class ReferenceSession : public sdk::Session {
  public:
   void check(const sdk::Program& program, std::span<uint8_t> accepted, const sdk::Why& why) override {
-    for (uint32_t k = 0; k < program.nodes.size(); ++k) try {
+    for (uint32_t k = 0; k < program.nodes.size(); ++k) {
+      try {
         bind(program, k);
         accepted[k] = 1;
       } catch (const Error& e) {
         why(k, e.what());
       }
+    }
   }
 
   std::unique_ptr<sdk::Executable> compile(sdk::Program program, const TuttiOptions&) override {
     std::vector<Bound> bound;
-    for (uint32_t k = 0; k < program.nodes.size(); ++k) try {
+    for (uint32_t k = 0; k < program.nodes.size(); ++k) {
+      try {
         bound.push_back(bind(program, k));
       } catch (const Error& e) {
         throw sdk::NodeError(k, e.code, fmt::format("node {}: {}", k, e.what()), e.remedy);
       }
+    }
     return make_executable(shared_, std::move(program), std::move(bound));
   }
 

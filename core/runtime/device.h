@@ -21,26 +21,26 @@ std::string_view name(DeviceKind kind);
 
 /// One device of one plugin.
 struct Device {
-  std::string id;             ///< "onednn:0"
+  std::string id;  ///< "onednn:0"
   std::string plugin;
-  uint32_t index = 0;         ///< within the plugin
+  uint32_t index = 0;  ///< within the plugin
   std::string name, driver;
-  std::string unusable;       ///< "" or why it cannot be used
-  std::string pci;            ///< or ""
+  std::string unusable;  ///< "" or why it cannot be used
+  std::string pci;       ///< or ""
   std::array<uint8_t, 16> uuid = {};
   DeviceKind kind = DeviceKind::other;
   uint64_t memory_total = 0, memory_free = 0;  ///< bytes
-  int priority = 0;           ///< the manifest's score
-  std::string reason;         ///< after selection: why this one
+  int priority = 0;                            ///< the manifest's score
+  std::string reason;                          ///< after selection: why this one
 };
 
 /// What became of one plugin file that the search met.
 struct PluginReport {
-  std::string manifest;       ///< absolute path
-  std::string library;        ///< absolute path, "" when the manifest could not be read
+  std::string manifest;  ///< absolute path
+  std::string library;   ///< absolute path, "" when the manifest could not be read
   std::string name, version;
   bool loaded = false;
-  std::string problem;        ///< why it was not loaded
+  std::string problem;  ///< why it was not loaded
 };
 
 }  // namespace tutti

@@ -2,8 +2,8 @@
 #pragma once
 #include <atomic>
 
-#include "core/runtime/manifest.h"
 #include "core/abi/tutti_plugin.h"
+#include "core/runtime/manifest.h"
 
 namespace tutti {
 

@@ -78,8 +78,8 @@ Manifest parse(const std::filesystem::path& path) {
   m.abi_max = static_cast<uint32_t>(integer(abi[1], "abi", m.abi_min, 1 << 20));
   std::filesystem::path library = text(object, "library", 1024);
   if (library.is_absolute() || std::find(library.begin(), library.end(), "..") != library.end())
-    throw invalid(fmt::format("key \"library\" must be a path below the manifest's folder, not \"{}\"",
-                              library.string()));
+    throw invalid(
+        fmt::format("key \"library\" must be a path below the manifest's folder, not \"{}\"", library.string()));
   m.library = (path.parent_path() / library).lexically_normal();
   return m;
 }
@@ -90,7 +90,8 @@ Manifest read_manifest(const std::filesystem::path& path) {
   try {
     return parse(std::filesystem::absolute(path).lexically_normal());
   } catch (const std::exception& e) {
-    throw invalid(fmt::format("manifest {}: {}", path.string(), e.what()), "see docs/PLUGINS.md for the manifest's keys");
+    throw invalid(fmt::format("manifest {}: {}", path.string(), e.what()),
+                  "see docs/PLUGINS.md for the manifest's keys");
   }
 }
 

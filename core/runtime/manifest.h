@@ -13,13 +13,13 @@ namespace tutti {
 ///
 /// `description` is optional; keys that are not named here are ignored.
 struct Manifest {
-  std::filesystem::path path;             ///< of the manifest, absolute
-  std::string name;                       ///< 1 to 32 of a-z, 0-9, '_'; what device ids start with
+  std::filesystem::path path;  ///< of the manifest, absolute
+  std::string name;            ///< 1 to 32 of a-z, 0-9, '_'; what device ids start with
   std::string version, description;
-  std::string kind;                       ///< "cpu", "gpu", "software" or "other": what its devices mostly are
-  uint32_t abi_min = 0, abi_max = 0;      ///< the ABI versions that the library offers
-  int priority = 0;                       ///< -1000 to 1000; the selector prefers the higher
-  std::filesystem::path library;          ///< absolute; in the manifest: relative to its folder, without ".."
+  std::string kind;                   ///< "cpu", "gpu", "software" or "other": what its devices mostly are
+  uint32_t abi_min = 0, abi_max = 0;  ///< the ABI versions that the library offers
+  int priority = 0;                   ///< -1000 to 1000; the selector prefers the higher
+  std::filesystem::path library;      ///< absolute; in the manifest: relative to its folder, without ".."
 };
 
 /// Reads and validates a manifest of at most 64 KiB. Throws Error(invalid) naming the file, the key and what was

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <link.h>
 
 #include <algorithm>
 #include <cstring>
@@ -89,11 +90,13 @@ std::vector<fs::path> plugin_search_path() {
   }
   std::error_code ec;
   fs::path executable = fs::read_symlink("/proc/self/exe", ec);
+  // Linked statically, the engine has no library of its own: the map's name is empty then, while dladdr's file name
+  // would be argv[0], which the caller chooses.
   Dl_info self;
-  if (dladdr(reinterpret_cast<void*>(&plugin_search_path), &self) && self.dli_fname) {
-    fs::path library = fs::canonical(self.dli_fname, ec);
-    if (!ec && library != executable) add_folder(folders, library.parent_path() / "tutti/plugins");
-  }
+  link_map* map = nullptr;
+  if (dladdr1(reinterpret_cast<void*>(&plugin_search_path), &self, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) &&
+      map && map->l_name && map->l_name[0] == '/')
+    add_folder(folders, fs::path(map->l_name).parent_path() / "tutti/plugins");
   if (!executable.empty())
     for (const char* lib : {"lib", TUTTI_LIBDIR})  // the build tree's, and where this system installs libraries
       add_folder(folders, executable.parent_path() / ".." / lib / "tutti/plugins");

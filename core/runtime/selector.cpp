@@ -122,7 +122,9 @@ std::vector<Ranked> rank(const std::vector<Device>& devices, const Wish& wish) {
     } else if (i + 1 < entries.size() && entries[i + 1].usable()) {
       compare(entries[i], entries[i + 1], wish, order.size(), &why);
     } else {
-      why = entries[i].named ? "named by " + wish.source : i == 0 ? "the only usable device" : "last of the usable devices";
+      why = entries[i].named ? "named by " + wish.source
+            : i == 0         ? "the only usable device"
+                             : "last of the usable devices";
     }
     std::vector<std::string> same;
     for (const Entry& other : entries)

@@ -18,8 +18,8 @@ struct Ranked {
 /// integrated, CPU, other, software > id.
 std::vector<Ranked> rank_devices(Registry& registry, const std::string& wanted = "auto");
 
-/// The first of rank_devices, with `reason` filled. Throws Error(invalid) for an unknown id (listing the valid ones), an
-/// unusable one (with its reason), or when there is no device at all (listing every path and plugin tried).
+/// The first of rank_devices, with `reason` filled. Throws Error(invalid) for an unknown id (listing the valid ones),
+/// an unusable one (with its reason), or when there is no device at all (listing every path and plugin tried).
 Device select_device(const std::string& wanted = "auto");
 Device select_device(Registry& registry, const std::string& wanted);
 

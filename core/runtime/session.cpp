@@ -85,7 +85,8 @@ std::vector<Verdict> Session::check(const TuttiProgram& program) {
                       } catch (...) {  // out of memory: the verdict stands without its reason
                       }
                     }};
-  call("check", [&](TuttiError* e) { return table_->check(handle_, &program, accepted.data(), sink, e); }, &program);
+  call(
+      "check", [&](TuttiError* e) { return table_->check(handle_, &program, accepted.data(), sink, e); }, &program);
   for (size_t i = 0; i < verdicts.size(); ++i) {
     verdicts[i].accepted = accepted[i] == 1;
     if (verdicts[i].accepted) {
@@ -107,8 +108,9 @@ Executable Session::compile(const TuttiProgram& program, uint64_t tuning_bytes) 
   TuttiExecutable* handle = nullptr;
   auto bytes = feed_bytes(program);
   try {
-    call("compile",
-         [&](TuttiError* e) { return table_->compile(handle_, &program, &options, &handle, &memory, e); }, &program);
+    call(
+        "compile", [&](TuttiError* e) { return table_->compile(handle_, &program, &options, &handle, &memory, e); },
+        &program);
   } catch (const Error& error) {
     if (error.code != Code::declined) throw;
     std::string text = error.what();
@@ -159,7 +161,9 @@ Executable::Executable(Session* session, TuttiExecutable* handle, TuttiMemory me
     : session_(session), handle_(handle), memory_(memory), feed_bytes_(std::move(feed_bytes)) {}
 
 Executable::Executable(Executable&& other) noexcept
-    : session_(other.session_), handle_(std::exchange(other.handle_, nullptr)), memory_(other.memory_),
+    : session_(other.session_),
+      handle_(std::exchange(other.handle_, nullptr)),
+      memory_(other.memory_),
       feed_bytes_(std::move(other.feed_bytes_)) {}
 
 Executable::~Executable() {
@@ -181,7 +185,8 @@ std::vector<void*> Executable::stage() {
   session_->call("stage", [&](TuttiError* e) { return session_->table_->stage(handle_, feeds.data(), e); });
   for (size_t i = 0; i < feeds.size(); ++i)
     if (!feeds[i] && feed_bytes_[i] > 0)
-      throw Error(Code::internal, fmt::format("{}: stage: the plugin gave no memory for feed {}", session_->device_.id, i));
+      throw Error(Code::internal,
+                  fmt::format("{}: stage: the plugin gave no memory for feed {}", session_->device_.id, i));
   return feeds;
 }
 

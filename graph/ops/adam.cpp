@@ -1,7 +1,11 @@
 #include "graph/ops.h"
-//: /// One step of Adam (Kingma & Ba 2015; PyTorch's epsilon and L2 weight decay): {new p, new m, new v}. `lr` and the bias
-//: /// corrections c1 = 1 - beta1^t, c2 = 1 - beta2^t are scalars. Results have the dtypes of p, m and v.
-//: inline Values adam(Value p, Value g, Value m, Value v, Value lr, Value c1, Value c2, double beta1 = 0.9, double beta2 = 0.999, double epsilon = 1e-8, double weight_decay = 0) { return call_all(adam_op, {p, g, m, v, lr, c1, c2}, {{"beta1", Reals{beta1}}, {"beta2", Reals{beta2}}, {"epsilon", Reals{epsilon}}, {"weight_decay", Reals{weight_decay}}}); }
+//: /// One step of Adam (Kingma & Ba 2015; PyTorch's epsilon and L2 weight decay): {new p, new m, new v}. `lr` and
+//: /// the bias corrections c1 = 1 - beta1^t, c2 = 1 - beta2^t are scalars. Results have the dtypes of p, m and v.
+//: inline Values adam(Value p, Value g, Value m, Value v, Value lr, Value c1, Value c2, double beta1 = 0.9,
+//:     double beta2 = 0.999, double epsilon = 1e-8, double weight_decay = 0) {
+//:   return call_all(adam_op, {p, g, m, v, lr, c1, c2}, {{"beta1", Reals{beta1}}, {"beta2", Reals{beta2}},
+//:       {"epsilon", Reals{epsilon}}, {"weight_decay", Reals{weight_decay}}});
+//: }
 
 namespace tutti {
 namespace {
@@ -16,8 +20,9 @@ Sample sample(Shape p, double weight_decay, double epsilon) {
 
 const OpDef adam_op{
     .name = "adam",
-    .doc = "h = g + weight_decay p; m' = beta1 m + (1 - beta1) h; v' = beta2 v + (1 - beta2) h^2; "
-           "p' = p - lr / c1 * m' / (sqrt(v') / sqrt(c2) + epsilon)",
+    .doc =
+        "h = g + weight_decay p; m' = beta1 m + (1 - beta1) h; v' = beta2 v + (1 - beta2) h^2; "
+        "p' = p - lr / c1 * m' / (sqrt(v') / sqrt(c2) + epsilon)",
     .inputs = {"p", "g", "m", "v", "lr", "c1", "c2"},
     .results = {"p'", "m'", "v'"},
     .attrs = {{"beta1", Reals{0.9}}, {"beta2", Reals{0.999}}, {"epsilon", Reals{1e-8}}, {"weight_decay", Reals{0.0}}},

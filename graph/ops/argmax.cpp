@@ -1,15 +1,18 @@
 #include "graph/ops.h"
 #include "graph/reduce.h"
-//: /// Where the largest element over `axes` (all when empty) is: its i32 index in row-major order over the reduced axes;
-//: /// the first of equal ones; NaN counts as largest.
-//: inline Value argmax(Value x, Ints axes = {}, bool keep = false) { return call(argmax_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}}); }
+//: /// Where the largest element over `axes` (all when empty) is: its i32 index in row-major order over the reduced
+//: /// axes; the first of equal ones; NaN counts as largest.
+//: inline Value argmax(Value x, Ints axes = {}, bool keep = false) {
+//:   return call(argmax_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
+//: }
 
 namespace tutti {
 
 const OpDef argmax_op{
     .name = "argmax",
-    .doc = "y (i32) = row-major index over `axes` (all when empty) of the largest element; the first of equal ones; "
-           "NaN counts as largest",
+    .doc =
+        "y (i32) = row-major index over `axes` (all when empty) of the largest element; the first of equal ones; "
+        "NaN counts as largest",
     .inputs = {"x"},
     .attrs = reduce_attrs(),
     .infer =

@@ -13,8 +13,9 @@ namespace tutti {
 
 const OpDef avg_pool2d_op{
     .name = "avg_pool2d",
-    .doc = "y = the average of every window of x [N, C, H, W]; count_include_pad = 1 counts the padding as zeros, 0 "
-           "leaves it out",
+    .doc =
+        "y = the average of every window of x [N, C, H, W]; count_include_pad = 1 counts the padding as zeros, 0 "
+        "leaves it out",
     .inputs = {"x"},
     .attrs = avg_pool_attrs(),
     .infer =
@@ -32,13 +33,15 @@ const OpDef avg_pool2d_op{
         [](const Call& c) {
           return Values{sum(pool_columns(c.in[0], c.a, 0), {2}) / pool_divisor(c.in[0], c.in[0].shape(), c.a)};
         },
-    .vjp =
-        [](const Pull& g) { return Values{call(avg_pool2d_dx_op, {g.d[0]}, with_shape(g.a, g.in[0].shape()))}; },
+    .vjp = [](const Pull& g) { return Values{call(avg_pool2d_dx_op, {g.d[0]}, with_shape(g.a, g.in[0].shape()))}; },
     .samples = {{.shapes = {{2, 3, 6, 4}}},
                 {.shapes = {{2, 2, 7, 9}},
                  .attrs = {{"kernel", Ints{3, 2}}, {"stride", Ints{2, 1}}, {"padding", Ints{1, 1}}}},
                 {.shapes = {{1, 2, 7, 5}},
-                 .attrs = {{"kernel", Ints{3, 4}}, {"stride", Ints{1, 2}}, {"padding", Ints{1, 2}}, {"count_include_pad", Ints{0}}}},
+                 .attrs = {{"kernel", Ints{3, 4}},
+                           {"stride", Ints{1, 2}},
+                           {"padding", Ints{1, 2}},
+                           {"count_include_pad", Ints{0}}}},
                 {.shapes = {{0, 3, 4, 4}}},
                 {.shapes = {{3, 17, 28, 30}}}}};
 

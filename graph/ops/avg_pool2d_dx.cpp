@@ -38,13 +38,17 @@ const OpDef avg_pool2d_dx_op{
         [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
           PoolGeometry g = pool_geometry(out[0].shape(), a);
           std::vector<double> counts = pool_counts(g, a);
-          each_pool_tap(g, [&](size_t x, size_t y, int64_t) { out[0].at[x] += in[0].at[y] / counts[y % counts.size()]; });
+          each_pool_tap(g,
+                        [&](size_t x, size_t y, int64_t) { out[0].at[x] += in[0].at[y] / counts[y % counts.size()]; });
         },
     .decompose = decompose,
     .vjp = [](const Pull& g) { return Values{call(avg_pool2d_op, {g.d[0]}, without_shape(g.a))}; },
     .samples = {{.shapes = {{2, 3, 3, 2}}, .attrs = {{"shape", Ints{2, 3, 6, 4}}}},
                 {.shapes = {{2, 2, 4, 10}},
-                 .attrs = {{"kernel", Ints{3, 2}}, {"stride", Ints{2, 1}}, {"padding", Ints{1, 1}}, {"shape", Ints{2, 2, 7, 9}}}},
+                 .attrs = {{"kernel", Ints{3, 2}},
+                           {"stride", Ints{2, 1}},
+                           {"padding", Ints{1, 1}},
+                           {"shape", Ints{2, 2, 7, 9}}}},
                 {.shapes = {{1, 2, 7, 3}},
                  .attrs = {{"kernel", Ints{3, 4}},
                            {"stride", Ints{1, 2}},

@@ -7,8 +7,9 @@ namespace tutti {
 
 const OpDef bce_with_logits_op{
     .name = "bce_with_logits",
-    .doc = "y = -target log(sigmoid(x)) - (1 - target) log(1 - sigmoid(x)) = max(x, 0) - x target + log1p(exp(-|x|)), "
-           "reduced: \"mean\" over all elements, \"sum\" or \"none\"",
+    .doc =
+        "y = -target log(sigmoid(x)) - (1 - target) log(1 - sigmoid(x)) = max(x, 0) - x target + log1p(exp(-|x|)), "
+        "reduced: \"mean\" over all elements, \"sum\" or \"none\"",
     .inputs = {"x", "target"},
     .attrs = loss_attrs(),
     .infer = infer_loss,

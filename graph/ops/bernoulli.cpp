@@ -20,9 +20,10 @@ const OpDef bernoulli_op{
           if (!(p >= 0 && p <= 1)) throw invalid(fmt::format("p = {} is outside [0, 1]", p));
           return Exs{cast(x[0] >> 8, DType::f32) * 0x1p-24 < p};
         },
-    .samples = {{.shapes = {{3, 5}}, .low = 0, .high = 4294967295.0, .dtypes = {DType::u32}},
-                {.shapes = {{65537}}, .low = 0, .high = 4294967295.0, .attrs = {{"p", Reals{0.2}}}, .dtypes = {DType::u32}},
-                {.shapes = {{0}}, .dtypes = {DType::u32}}}};
+    .samples = {
+        {.shapes = {{3, 5}}, .low = 0, .high = 4294967295.0, .dtypes = {DType::u32}},
+        {.shapes = {{65537}}, .low = 0, .high = 4294967295.0, .attrs = {{"p", Reals{0.2}}}, .dtypes = {DType::u32}},
+        {.shapes = {{0}}, .dtypes = {DType::u32}}}};
 
 Value random_bernoulli(Value seed, Value step, Shape shape, int64_t stream, double p) {
   return call(bernoulli_op, {random_bits(seed, step, std::move(shape), stream)}, {{"p", Reals{p}}});

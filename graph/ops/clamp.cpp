@@ -6,7 +6,9 @@
 #include "core/base/status.h"
 #include "graph/ops.h"
 //: /// y = x limited to [low, high]; a bound may be infinite. The gradient is 1 within and on the bounds, 0 outside.
-//: inline Value clamp(Value x, double low, double high) { return call(clamp_op, {x}, {{"low", Reals{low}}, {"high", Reals{high}}}); }
+//: inline Value clamp(Value x, double low, double high) {
+//:   return call(clamp_op, {x}, {{"low", Reals{low}}, {"high", Reals{high}}});
+//: }
 
 namespace tutti {
 namespace {
@@ -27,16 +29,25 @@ const OpDef clamp_op{
           if (std::isfinite(high)) y = min(y, high);
           return Exs{y};
         },
-    .vjp = [](const Pull& g) {
-      Value x = g.in[0], d = g.d[0];
-      double low = g.a.f("low"), high = g.a.f("high");
-      if (std::isfinite(low)) d = select(less(x, x.like(low)), d.like(0), d);
-      if (std::isfinite(high)) d = select(less(x.like(high), x), d.like(0), d);
-      return Values{d};
-    },
-    .samples = {{.shapes = {{3, 5}}, .low = -2, .high = 2, .attrs = {{"low", Reals{-0.7}}, {"high", Reals{1.1}}}, .kinks = {-0.7, 1.1}},
+    .vjp =
+        [](const Pull& g) {
+          Value x = g.in[0], d = g.d[0];
+          double low = g.a.f("low"), high = g.a.f("high");
+          if (std::isfinite(low)) d = select(less(x, x.like(low)), d.like(0), d);
+          if (std::isfinite(high)) d = select(less(x.like(high), x), d.like(0), d);
+          return Values{d};
+        },
+    .samples = {{.shapes = {{3, 5}},
+                 .low = -2,
+                 .high = 2,
+                 .attrs = {{"low", Reals{-0.7}}, {"high", Reals{1.1}}},
+                 .kinks = {-0.7, 1.1}},
                 {.shapes = {{3, 5}}, .low = -2, .high = 2, .attrs = {{"low", Reals{0.2}}}, .kinks = {0.2}},
                 {.shapes = {{0}}, .attrs = {{"high", Reals{0.5}}}},
-                {.shapes = {{65537}}, .low = -2, .high = 2, .attrs = {{"low", Reals{-0.7}}, {"high", Reals{1.1}}}, .kinks = {-0.7, 1.1}}}};
+                {.shapes = {{65537}},
+                 .low = -2,
+                 .high = 2,
+                 .attrs = {{"low", Reals{-0.7}}, {"high", Reals{1.1}}},
+                 .kinks = {-0.7, 1.1}}}};
 
 }  // namespace tutti

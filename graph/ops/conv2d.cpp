@@ -44,8 +44,9 @@ Values decompose(const Call& c) {
 
 const OpDef conv2d_op{
     .name = "conv2d",
-    .doc = "y[n, o] = sum over c, ky, kx of x[n, c] * w[o, c, ky, kx]; x is [N, C, H, W], w is [O, C/groups, ky, kx]; "
-           "stride, padding and dilation are (y, x)",
+    .doc =
+        "y[n, o] = sum over c, ky, kx of x[n, c] * w[o, c, ky, kx]; x is [N, C, H, W], w is [O, C/groups, ky, kx]; "
+        "stride, padding and dilation are (y, x)",
     .inputs = {"x", "w"},
     .attrs = conv_attrs(),
     .infer = infer,

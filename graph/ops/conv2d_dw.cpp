@@ -40,8 +40,9 @@ Values decompose(const Call& c) {
 
 const OpDef conv2d_dw_op{
     .name = "conv2d_dw",
-    .doc = "the gradient of conv2d to its weights: dw[o, c, ky, kx] = sum over n and places of x[n, c] * d[n, o]; "
-           "`shape` is that of w",
+    .doc =
+        "the gradient of conv2d to its weights: dw[o, c, ky, kx] = sum over n and places of x[n, c] * d[n, o]; "
+        "`shape` is that of w",
     .inputs = {"x", "d"},
     .results = {"dw"},
     .attrs = conv_gradient_attrs(),

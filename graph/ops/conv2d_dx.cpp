@@ -40,8 +40,9 @@ Values decompose(const Call& c) {
 
 const OpDef conv2d_dx_op{
     .name = "conv2d_dx",
-    .doc = "the gradient of conv2d to its images: dx[n, c] = sum over o, ky, kx of d[n, o] * w[o, c, ky, kx], "
-           "each product at the place of x that conv2d reads; `shape` is that of x",
+    .doc =
+        "the gradient of conv2d to its images: dx[n, c] = sum over o, ky, kx of d[n, o] * w[o, c, ky, kx], "
+        "each product at the place of x that conv2d reads; `shape` is that of x",
     .inputs = {"d", "w"},
     .results = {"dx"},
     .attrs = conv_gradient_attrs(),

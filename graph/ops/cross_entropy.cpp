@@ -19,7 +19,8 @@ namespace {
 Types infer(std::span<const TensorType> in, const Attrs& a) {
   const Shape &x = in[0].shape, &labels = in[1].shape;
   if (x.size() < 2 || !is_float(in[0].dtype) || x[1] < 1)
-    throw invalid(fmt::format("logits {} must be floats of shape [N, C] or [N, C, d1, ...] with C >= 1", to_string(in[0])));
+    throw invalid(
+        fmt::format("logits {} must be floats of shape [N, C] or [N, C, d1, ...] with C >= 1", to_string(in[0])));
   Shape want = x;
   want.erase(want.begin() + 1);
   if (labels != want || in[1].dtype != DType::i32)
@@ -61,9 +62,11 @@ Value count_of(Value counts, DType t) { return sum(cast(counts, t)); }
 Values decompose(const Call& c) {
   Value x = c.in[0];
   Labels labels = read_labels(x, c.in[1], c.a);
-  Value terms = target_of(x, labels.hit, c.a) * log_softmax(x, 1);
-  if (c.a.f("label_smoothing") == 0)  // a zero times -inf must not reach the sum
-    terms = select(labels.hit, log_softmax(x, 1), x.like(0));
+  Value terms = log_softmax(x, 1);
+  if (c.a.f("label_smoothing") == 0)
+    terms = select(labels.hit, terms, x.like(0));  // no product: 0 * -inf must not reach the sum
+  else
+    terms = target_of(x, labels.hit, c.a) * terms;
   Value each = -sum(terms, {1}, true);
   each = reshape(select(labels.counts, each, each.like(0)), c.in[1].shape());
   const std::string& reduction = c.a.text("reduction");
@@ -85,12 +88,13 @@ std::vector<Sample> samples() {
   auto with = [](Shape x, double low, const char* reduction, double smoothing, int64_t ignore) {
     Shape labels = x;
     labels.erase(labels.begin() + 1);
-    return Sample{.shapes = {x, labels},
-                  .attrs = {{"reduction", reduction}, {"label_smoothing", Reals{smoothing}}, {"ignore_index", Ints{ignore}}},
-                  .ranges = {{-3, 3}, {low, static_cast<double>(x[1] - 1)}},
-                  .dtypes = {DType::f32, DType::i32}};
+    return Sample{
+        .shapes = {x, labels},
+        .attrs = {{"reduction", reduction}, {"label_smoothing", Reals{smoothing}}, {"ignore_index", Ints{ignore}}},
+        .ranges = {{-3, 3}, {low, static_cast<double>(x[1] - 1)}},
+        .dtypes = {DType::f32, DType::i32}};
   };
-  return {with({4, 5}, 0, "mean", 0, -100), with({6, 3}, 0, "mean", 0.1, 1),   with({3, 4, 2, 3}, 0, "sum", 0, -100),
+  return {with({4, 5}, 0, "mean", 0, -100),  with({6, 3}, 0, "mean", 0.1, 1),   with({3, 4, 2, 3}, 0, "sum", 0, -100),
           with({5, 4}, -1, "none", 0.2, -1), with({9, 3}, -1, "mean", 0, -100), with({64, 10}, 0, "mean", 0, -100)};
 }
 
@@ -98,9 +102,10 @@ std::vector<Sample> samples() {
 
 const OpDef cross_entropy_op{
     .name = "cross_entropy",
-    .doc = "y = -sum over classes of target * log_softmax(logits), target = 1 - label_smoothing at the label plus "
-           "label_smoothing / C everywhere; logits [N, C, ...], labels i32 [N, ...]; labels equal to ignore_index or "
-           "outside [0, C) give 0 and do not count in the \"mean\"; or \"sum\", or \"none\"",
+    .doc =
+        "y = -sum over classes of target * log_softmax(logits), target = 1 - label_smoothing at the label plus "
+        "label_smoothing / C everywhere; logits [N, C, ...], labels i32 [N, ...]; labels equal to ignore_index or "
+        "outside [0, C) give 0 and do not count in the \"mean\"; or \"sum\", or \"none\"",
     .inputs = {"logits", "labels"},
     .attrs = loss_attrs({{"label_smoothing", Reals{0}}, {"ignore_index", Ints{-100}}}),
     .infer = infer,

@@ -2,8 +2,8 @@
 
 #include "core/base/status.h"
 #include "graph/ops.h"
-//: /// Each element is 0 with probability p, else x / (1 - p); x itself when p = 0. The mask is a pure function of `seed`
-//: /// (u32[2]), `step` (i32 scalar) and `stream`; the gradient draws it again.
+//: /// Each element is 0 with probability p, else x / (1 - p); x itself when p = 0. The mask is a pure function of
+//: /// `seed` (u32[2]), `step` (i32 scalar) and `stream`; the gradient draws it again.
 //: Value dropout(Value x, Value seed, Value step, double p, int64_t stream = 0);
 
 namespace tutti {
@@ -22,7 +22,8 @@ Values decompose(const Call& c) {
   double p = c.a.f("p");
   if (p == 0) return {x};
   Value kept = random_bernoulli(c.in[1], c.in[2], x.shape(), c.a.i("stream"), 1 - p);
-  return {select(kept, x * (p < 1 ? 1 / (1 - p) : 0), x.like(0))};
+  Value wide = size_of(x.dtype()) < 4 ? cast(x, DType::f32) : x;  // f16 and bf16 would round the factor
+  return {select(kept, cast(wide * (p < 1 ? 1 / (1 - p) : 0), x.dtype()), x.like(0))};
 }
 
 Sample sample(Shape x, double p, int64_t stream) {
@@ -45,8 +46,8 @@ const OpDef dropout_op{
         [](const Pull& g) {  // linear in x with the same mask
           return Values{dropout(g.d[0], g.in[1], g.in[2], g.a.f("p"), g.a.i("stream")), {}, {}};
         },
-    .samples = {sample({3, 5}, 0.5, 0), sample({4, 9}, 0.2, 5), sample({7}, 0, 1), sample({7}, 1, 1), sample({0}, 0.5, 1),
-                sample({65537}, 0.1, 2)}};
+    .samples = {sample({3, 5}, 0.5, 0), sample({4, 9}, 0.2, 5), sample({7}, 0, 1), sample({7}, 1, 1),
+                sample({0}, 0.5, 1), sample({65537}, 0.1, 2)}};
 
 Value dropout(Value x, Value seed, Value step, double p, int64_t stream) {
   return p == 0 ? x : call(dropout_op, {x, seed, step}, {{"p", Reals{p}}, {"stream", Ints{stream}}});

@@ -7,25 +7,25 @@
 
 namespace tutti {
 
-const OpDef elu_op{
-    .name = "elu",
-    .doc = "y = x where x > 0, else alpha (e^x - 1); alpha >= 0",
-    .inputs = {"x"},
-    .attrs = {{"alpha", Reals{1.0}}},
-    .expr =
-        [](In x, const Attrs& a) {
-          double alpha = a.f("alpha");
-          if (!(alpha >= 0)) throw invalid(fmt::format("alpha is {}, not >= 0", alpha));
-          return Exs{select(x[0] > 0, x[0], alpha * expm1(x[0]))};
-        },
-    .vjp = [](const Pull& g) {  // below 0, alpha e^x = y + alpha: x need not be kept
-      Value y = g.out[0], d = g.d[0];
-      return Values{select(less(y.like(0), y), d, d * (y + g.a.f("alpha")))};
-    },
-    .samples = {{.shapes = {{3, 5}}, .low = -3, .high = 3, .kinks = {0}},
-                {.shapes = {{17}}, .low = -3, .high = 3, .attrs = {{"alpha", Reals{0.4}}}, .kinks = {0}},
-                {.shapes = {{9}}, .low = -100, .high = 100, .kinks = {0}},
-                {.shapes = {{0}}},
-                {.shapes = {{65537}}, .low = -3, .high = 3, .kinks = {0}}}};
+const OpDef elu_op{.name = "elu",
+                   .doc = "y = x where x > 0, else alpha (e^x - 1); alpha >= 0",
+                   .inputs = {"x"},
+                   .attrs = {{"alpha", Reals{1.0}}},
+                   .expr =
+                       [](In x, const Attrs& a) {
+                         double alpha = a.f("alpha");
+                         if (!(alpha >= 0)) throw invalid(fmt::format("alpha is {}, not >= 0", alpha));
+                         return Exs{select(x[0] > 0, x[0], alpha * expm1(x[0]))};
+                       },
+                   .vjp =
+                       [](const Pull& g) {  // below 0, alpha e^x = y + alpha: x need not be kept
+                         Value y = g.out[0], d = g.d[0];
+                         return Values{select(less(y.like(0), y), d, d * (y + g.a.f("alpha")))};
+                       },
+                   .samples = {{.shapes = {{3, 5}}, .low = -3, .high = 3, .kinks = {0}},
+                               {.shapes = {{17}}, .low = -3, .high = 3, .attrs = {{"alpha", Reals{0.4}}}, .kinks = {0}},
+                               {.shapes = {{9}}, .low = -100, .high = 100, .kinks = {0}},
+                               {.shapes = {{0}}},
+                               {.shapes = {{65537}}, .low = -3, .high = 3, .kinks = {0}}}};
 
 }  // namespace tutti

@@ -4,7 +4,9 @@
 #include "graph/ops.h"
 //: /// y = x with `axis` replaced by the axes of `index` (i32, any shape): y[…, i…, …] = x[…, index[i…], …]. An index
 //: /// outside [0, size) is clamped: check labels and tokens before they enter the program.
-//: inline Value gather(Value x, Value index, int64_t axis = 0) { return call(gather_op, {x, index}, {{"axis", Ints{axis}}}); }
+//: inline Value gather(Value x, Value index, int64_t axis = 0) {
+//:   return call(gather_op, {x, index}, {{"axis", Ints{axis}}});
+//: }
 
 namespace tutti {
 namespace {
@@ -50,8 +52,14 @@ const OpDef gather_op{
           return Values{scatter_add(g.in[1], g.d[0], g.in[0].shape()[static_cast<size_t>(axis)], axis), {}};
         },
     .samples = {{.shapes = {{5, 3}, {4}}, .ranges = {{-1, 1}, {0, 4}}, .dtypes = {DType::f32, DType::i32}},
-                {.shapes = {{2, 5, 3}, {2, 3}}, .attrs = {{"axis", Ints{1}}}, .ranges = {{-1, 1}, {0, 4}}, .dtypes = {DType::f32, DType::i32}},
-                {.shapes = {{3, 4}, {}}, .attrs = {{"axis", Ints{-1}}}, .ranges = {{-1, 1}, {0, 3}}, .dtypes = {DType::f32, DType::i32}},
+                {.shapes = {{2, 5, 3}, {2, 3}},
+                 .attrs = {{"axis", Ints{1}}},
+                 .ranges = {{-1, 1}, {0, 4}},
+                 .dtypes = {DType::f32, DType::i32}},
+                {.shapes = {{3, 4}, {}},
+                 .attrs = {{"axis", Ints{-1}}},
+                 .ranges = {{-1, 1}, {0, 3}},
+                 .dtypes = {DType::f32, DType::i32}},
                 {.shapes = {{4, 2}, {9}}, .ranges = {{-1, 1}, {-3, 8}}, .dtypes = {DType::f32, DType::i32}},
                 {.shapes = {{4, 2}, {0}}, .dtypes = {DType::f32, DType::i32}},
                 {.shapes = {{6}, {5}}, .ranges = {{-9, 9}, {0, 5}}, .dtypes = {DType::i32, DType::i32}},

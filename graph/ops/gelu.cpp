@@ -3,14 +3,17 @@
 #include "core/base/status.h"
 #include "graph/ops.h"
 //: /// y = x Phi(x), Phi the normal distribution; `approximate` is "none" (erf) or "tanh" (Hendrycks & Gimpel 2016)
-//: inline Value gelu(Value x, std::string approximate = "none") { return call(gelu_op, {x}, {{"approximate", std::move(approximate)}}); }
+//: inline Value gelu(Value x, std::string approximate = "none") {
+//:   return call(gelu_op, {x}, {{"approximate", std::move(approximate)}});
+//: }
 
 namespace tutti {
 
 const OpDef gelu_op{
     .name = "gelu",
-    .doc = "y = x (1 + erf(x / sqrt 2)) / 2, or with approximate = \"tanh\": "
-           "y = x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2",
+    .doc =
+        "y = x (1 + erf(x / sqrt 2)) / 2, or with approximate = \"tanh\": "
+        "y = x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2",
     .inputs = {"x"},
     .attrs = {{"approximate", std::string("none")}},
     .expr =

@@ -17,7 +17,13 @@ const OpDef global_avg_pool_op{
           if (x.size() != 4) throw invalid(fmt::format("images {} need 4 dimensions, [N, C, H, W]", to_string(x)));
           return Types{{in[0].dtype, {x[0], x[1], 1, 1}}};
         },
-    .decompose = [](const Call& c) { return Values{mean(c.in[0], {2, 3}, true)}; },
-    .samples = {{.shapes = {{2, 3, 5, 4}}}, {.shapes = {{1, 2, 1, 1}}}, {.shapes = {{0, 2, 3, 3}}}, {.shapes = {{2, 65, 7, 7}}}}};
+    .decompose =
+        [](const Call& c) {
+          return Values{mean(c.in[0], {2, 3}, true)};
+        },
+    .samples = {{.shapes = {{2, 3, 5, 4}}},
+                {.shapes = {{1, 2, 1, 1}}},
+                {.shapes = {{0, 2, 3, 3}}},
+                {.shapes = {{2, 65, 7, 7}}}}};
 
 }  // namespace tutti

@@ -10,8 +10,9 @@ namespace tutti {
 
 const OpDef huber_op{
     .name = "huber",
-    .doc = "y = r^2 / 2 where |r| <= delta, else delta (|r| - delta / 2), for r = x - target; reduced: \"mean\" over all "
-           "elements, \"sum\" or \"none\"",
+    .doc =
+        "y = r^2 / 2 where |r| <= delta, else delta (|r| - delta / 2), for r = x - target; reduced: \"mean\" over all "
+        "elements, \"sum\" or \"none\"",
     .inputs = {"x", "target"},
     .attrs = loss_attrs({{"delta", Reals{1}}}),
     .infer =

@@ -1,29 +1,31 @@
 #include "core/base/status.h"
 #include "graph/ops.h"
 //: /// i32: every element is its own position along `axis`.
-//: inline Value iota(Graph& g, Shape shape, int64_t axis = 0) { return g.add(iota_op, {}, {{"shape", std::move(shape)}, {"axis", Ints{axis}}})[0]; }
+//: inline Value iota(Graph& g, Shape shape, int64_t axis = 0) {
+//:   return g.add(iota_op, {}, {{"shape", std::move(shape)}, {"axis", Ints{axis}}})[0];
+//: }
 
 namespace tutti {
 
-const OpDef iota_op{
-    .name = "iota",
-    .doc = "y (i32) of `shape` = the position along `axis`",
-    .inputs = {},
-    .attrs = {{"shape", Ints{1}}, {"axis", Ints{0}}},
-    .infer =
-        [](std::span<const TensorType>, const Attrs& a) {
-          normalize_axis(a.i("axis"), a.ints("shape").size());
-          return Types{{DType::i32, a.ints("shape")}};
-        },
-    .reference =
-        [](std::span<const Tensor>, std::span<Tensor> out, const Attrs& a) {
-          const Shape& y = out[0].shape();
-          auto axis = static_cast<size_t>(normalize_axis(a.i("axis"), y.size()));
-          auto step = static_cast<size_t>(strides_of(y)[axis]), size = static_cast<size_t>(y[axis]);
-          for (size_t i = 0; i < out[0].at.size(); ++i) out[0].at[i] = static_cast<double>(i / step % size);
-        },
-    .samples = {{.shapes = {}, .attrs = {{"shape", Ints{7}}}},
-                {.shapes = {}, .attrs = {{"shape", Ints{2, 3, 4}}, {"axis", Ints{-2}}}},
-                {.shapes = {}, .attrs = {{"shape", Ints{0}}}}}};
+const OpDef iota_op{.name = "iota",
+                    .doc = "y (i32) of `shape` = the position along `axis`",
+                    .inputs = {},
+                    .attrs = {{"shape", Ints{1}}, {"axis", Ints{0}}},
+                    .infer =
+                        [](std::span<const TensorType>, const Attrs& a) {
+                          normalize_axis(a.i("axis"), a.ints("shape").size());
+                          return Types{{DType::i32, a.ints("shape")}};
+                        },
+                    .reference =
+                        [](std::span<const Tensor>, std::span<Tensor> out, const Attrs& a) {
+                          const Shape& y = out[0].shape();
+                          auto axis = static_cast<size_t>(normalize_axis(a.i("axis"), y.size()));
+                          auto step = static_cast<size_t>(strides_of(y)[axis]), size = static_cast<size_t>(y[axis]);
+                          for (size_t i = 0; i < out[0].at.size(); ++i)
+                            out[0].at[i] = static_cast<double>(i / step % size);
+                        },
+                    .samples = {{.shapes = {}, .attrs = {{"shape", Ints{7}}}},
+                                {.shapes = {}, .attrs = {{"shape", Ints{2, 3, 4}}, {"axis", Ints{-2}}}},
+                                {.shapes = {}, .attrs = {{"shape", Ints{0}}}}}};
 
 }  // namespace tutti

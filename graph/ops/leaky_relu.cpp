@@ -1,6 +1,8 @@
 #include "graph/ops.h"
 //: /// y = x where x > 0, else alpha x
-//: inline Value leaky_relu(Value x, double alpha = 0.01) { return call(leaky_relu_op, {x}, {{"alpha", Reals{alpha}}}); }
+//: inline Value leaky_relu(Value x, double alpha = 0.01) {
+//:   return call(leaky_relu_op, {x}, {{"alpha", Reals{alpha}}});
+//: }
 
 namespace tutti {
 
@@ -10,10 +12,11 @@ const OpDef leaky_relu_op{
     .inputs = {"x"},
     .attrs = {{"alpha", Reals{0.01}}},
     .expr = [](In x, const Attrs& a) { return Exs{select(x[0] > 0, x[0], x[0] * a.f("alpha"))}; },
-    .vjp = [](const Pull& g) {
-      Value x = g.in[0], d = g.d[0];
-      return Values{select(less(x.like(0), x), d, d * g.a.f("alpha"))};
-    },
+    .vjp =
+        [](const Pull& g) {
+          Value x = g.in[0], d = g.d[0];
+          return Values{select(less(x.like(0), x), d, d * g.a.f("alpha"))};
+        },
     .samples = {{.shapes = {{3, 5}}, .low = -2, .high = 2, .kinks = {0}},
                 {.shapes = {{17}}, .low = -2, .high = 2, .attrs = {{"alpha", Reals{0.3}}}, .kinks = {0}},
                 {.shapes = {{0}}},

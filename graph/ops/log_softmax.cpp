@@ -8,35 +8,35 @@
 
 namespace tutti {
 
-const OpDef log_softmax_op{
-    .name = "log_softmax",
-    .doc = "y = x - log(sum of exp(x) over `axis`), computed from x minus its maximum",
-    .inputs = {"x"},
-    .attrs = {{"axis", Ints{-1}}},
-    .infer = infer_softmax,
-    .reference =
-        [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
-          const double* x = in[0].at.data();
-          double* y = out[0].at.data();
-          each_line(in[0].shape(), a.i("axis"), [&](size_t first, size_t step, size_t size) {
-            double high = x[first], total = 0;
-            for (size_t i = 0; i < size; ++i) high = std::max(high, x[first + i * step]);
-            for (size_t i = 0; i < size; ++i) total += std::exp(x[first + i * step] - high);
-            double log_total = std::log(total);
-            for (size_t i = 0; i < size; ++i) y[first + i * step] = x[first + i * step] - high - log_total;
-          });
-        },
-    .decompose =
-        [](const Call& c) {
-          Ints axis = {c.a.i("axis")};
-          Value x = c.in[0] - max(c.in[0], axis, true);
-          return Values{x - log(sum(exp(x), axis, true))};
-        },
-    .vjp =
-        [](const Pull& g) {
-          Value y = g.out[0], d = g.d[0];
-          return Values{d - exp(y) * sum(d, {g.a.i("axis")}, true)};
-        },
-    .samples = softmax_samples()};
+const OpDef log_softmax_op{.name = "log_softmax",
+                           .doc = "y = x - log(sum of exp(x) over `axis`), computed from x minus its maximum",
+                           .inputs = {"x"},
+                           .attrs = {{"axis", Ints{-1}}},
+                           .infer = infer_softmax,
+                           .reference =
+                               [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
+                                 const double* x = in[0].at.data();
+                                 double* y = out[0].at.data();
+                                 each_line(in[0].shape(), a.i("axis"), [&](size_t first, size_t step, size_t size) {
+                                   double high = x[first], total = 0;
+                                   for (size_t i = 0; i < size; ++i) high = std::max(high, x[first + i * step]);
+                                   for (size_t i = 0; i < size; ++i) total += std::exp(x[first + i * step] - high);
+                                   double log_total = std::log(total);
+                                   for (size_t i = 0; i < size; ++i)
+                                     y[first + i * step] = x[first + i * step] - high - log_total;
+                                 });
+                               },
+                           .decompose =
+                               [](const Call& c) {
+                                 Ints axis = {c.a.i("axis")};
+                                 Value x = c.in[0] - max(c.in[0], axis, true);
+                                 return Values{x - log(sum(exp(x), axis, true))};
+                               },
+                           .vjp =
+                               [](const Pull& g) {
+                                 Value y = g.out[0], d = g.d[0];
+                                 return Values{d - exp(y) * sum(d, {g.a.i("axis")}, true)};
+                               },
+                           .samples = softmax_samples()};
 
 }  // namespace tutti

@@ -1,30 +1,33 @@
 #include "graph/ops.h"
 #include "graph/reduce.h"
 //: /// Largest element over `axes` (all when empty); NaN if any is; equal elements share the gradient equally.
-//: inline Value max(Value x, Ints axes = {}, bool keep = false) { return call(max_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}}); }
+//: inline Value max(Value x, Ints axes = {}, bool keep = false) {
+//:   return call(max_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
+//: }
 
 namespace tutti {
 
-const OpDef max_op{
-    .name = "max",
-    .doc = "y = largest element of x over `axes` (all when empty), NaN if any is; equal elements share the gradient equally",
-    .inputs = {"x"},
-    .attrs = reduce_attrs(),
-    .infer =
-        [](std::span<const TensorType> in, const Attrs& a) {
-          require_elements(in[0].shape, a);
-          return infer_reduce(in, a);
-        },
-    .reference =
-        [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
-          std::vector<bool> seen(out[0].at.size());
-          each_reduced(in[0], a, [&](size_t from, size_t to) {
-            double x = in[0].at[from], &y = out[0].at[to];
-            if (!seen[to] || x > y || x != x) y = y != y ? y : x;
-            seen[to] = true;
-          });
-        },
-    .vjp = share_among_equals,
-    .samples = reduce_samples({.low = -3, .high = 3, .distinct = true})};
+const OpDef max_op{.name = "max",
+                   .doc =
+                       "y = largest element of x over `axes` (all when empty), NaN if any is; equal elements share the "
+                       "gradient equally",
+                   .inputs = {"x"},
+                   .attrs = reduce_attrs(),
+                   .infer =
+                       [](std::span<const TensorType> in, const Attrs& a) {
+                         require_elements(in[0].shape, a);
+                         return infer_reduce(in, a);
+                       },
+                   .reference =
+                       [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
+                         std::vector<bool> seen(out[0].at.size());
+                         each_reduced(in[0], a, [&](size_t from, size_t to) {
+                           double x = in[0].at[from], &y = out[0].at[to];
+                           if (!seen[to] || x > y || x != x) y = y != y ? y : x;
+                           seen[to] = true;
+                         });
+                       },
+                   .vjp = share_among_equals,
+                   .samples = reduce_samples({.low = -3, .high = 3, .distinct = true})};
 
 }  // namespace tutti

@@ -27,6 +27,7 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
   });
 }
 
+/// Padding is -inf: it can name itself only where all of a window is -inf.
 Values decompose(const Call& c) {
   Value columns = pool_columns(c.in[0], c.a, -std::numeric_limits<double>::infinity());
   return {max(columns, {2}), argmax(columns, {2})};
@@ -36,8 +37,9 @@ Values decompose(const Call& c) {
 
 const OpDef max_pool2d_op{
     .name = "max_pool2d",
-    .doc = "y = the largest element of every window of x [N, C, H, W]; index = its tap ky * kernel[1] + kx (i32), the "
-           "first of equals, never the padding",
+    .doc =
+        "y = the largest element of every window of x [N, C, H, W]; index = its tap ky * kernel[1] + kx (i32), the "
+        "first of equals, never the padding",
     .inputs = {"x"},
     .results = {"y", "index"},
     .attrs = pool_attrs(true),
@@ -48,15 +50,20 @@ const OpDef max_pool2d_op{
         [](const Pull& g) {
           return Values{call(max_pool2d_dx_op, {g.d[0], g.out[1]}, with_shape(g.a, g.in[0].shape()))};
         },
-    .samples = {{.shapes = {{2, 3, 6, 4}}, .distinct = true},
-                {.shapes = {{2, 2, 7, 9}},
-                 .attrs = {{"kernel", Ints{3, 2}}, {"stride", Ints{2, 1}}, {"padding", Ints{1, 1}}},
-                 .distinct = true},
-                {.shapes = {{1, 2, 9, 8}},
-                 .attrs = {{"kernel", Ints{2, 3}}, {"stride", Ints{1, 2}}, {"padding", Ints{0, 1}}, {"dilation", Ints{3, 2}}},
-                 .distinct = true},
-                {.shapes = {{1, 1, 5, 5}}, .low = -9, .high = -1, .attrs = {{"kernel", Ints{3, 3}}, {"padding", Ints{1, 1}}}, .distinct = true},
-                {.shapes = {{0, 3, 4, 4}}},
-                {.shapes = {{3, 17, 28, 30}}, .distinct = true}}};
+    .samples = {
+        {.shapes = {{2, 3, 6, 4}}, .distinct = true},
+        {.shapes = {{2, 2, 7, 9}},
+         .attrs = {{"kernel", Ints{3, 2}}, {"stride", Ints{2, 1}}, {"padding", Ints{1, 1}}},
+         .distinct = true},
+        {.shapes = {{1, 2, 9, 8}},
+         .attrs = {{"kernel", Ints{2, 3}}, {"stride", Ints{1, 2}}, {"padding", Ints{0, 1}}, {"dilation", Ints{3, 2}}},
+         .distinct = true},
+        {.shapes = {{1, 1, 5, 5}},
+         .low = -9,
+         .high = -1,
+         .attrs = {{"kernel", Ints{3, 3}}, {"padding", Ints{1, 1}}},
+         .distinct = true},
+        {.shapes = {{0, 3, 4, 4}}},
+        {.shapes = {{3, 17, 28, 30}}, .distinct = true}}};
 
 }  // namespace tutti

@@ -48,8 +48,9 @@ Values vjp(const Pull& g) {
 
 const OpDef max_pool2d_dx_op{
     .name = "max_pool2d_dx",
-    .doc = "the gradient of max_pool2d: every d added to the element of x that its window's index names; `shape` is "
-           "that of x",
+    .doc =
+        "the gradient of max_pool2d: every d added to the element of x that its window's index names; `shape` is "
+        "that of x",
     .inputs = {"d", "index"},
     .results = {"dx"},
     .attrs = with_shape(pool_attrs(true), {0, 0, 0, 0}),
@@ -57,24 +58,27 @@ const OpDef max_pool2d_dx_op{
     .reference = reference,
     .decompose = decompose,
     .vjp = vjp,
-    .samples = {{.shapes = {{2, 3, 3, 2}, {2, 3, 3, 2}},
-                 .attrs = {{"shape", Ints{2, 3, 6, 4}}},
-                 .ranges = {{}, {0, 3}},
-                 .dtypes = {DType::f32, DType::i32}},
-                {.shapes = {{2, 2, 3, 8}, {2, 2, 3, 8}},
-                 .attrs = {{"kernel", Ints{4, 2}}, {"stride", Ints{2, 1}}, {"padding", Ints{1, 0}}, {"shape", Ints{2, 2, 7, 9}}},
-                 .ranges = {{}, {2, 5}},
-                 .dtypes = {DType::f32, DType::i32}},
-                {.shapes = {{1, 2, 6, 2}, {1, 2, 6, 2}},
-                 .attrs = {{"kernel", Ints{2, 3}}, {"stride", Ints{1, 2}}, {"dilation", Ints{3, 2}}, {"shape", Ints{1, 2, 9, 8}}},
-                 .ranges = {{}, {0, 5}},
-                 .dtypes = {DType::f32, DType::i32}},
-                {.shapes = {{0, 3, 2, 2}, {0, 3, 2, 2}},
-                 .attrs = {{"shape", Ints{0, 3, 4, 4}}},
-                 .dtypes = {DType::f32, DType::i32}},
-                {.shapes = {{3, 17, 14, 15}, {3, 17, 14, 15}},
-                 .attrs = {{"shape", Ints{3, 17, 28, 30}}},
-                 .ranges = {{}, {0, 3}},
-                 .dtypes = {DType::f32, DType::i32}}}};
+    .samples = {
+        {.shapes = {{2, 3, 3, 2}, {2, 3, 3, 2}},
+         .attrs = {{"shape", Ints{2, 3, 6, 4}}},
+         .ranges = {{}, {0, 3}},
+         .dtypes = {DType::f32, DType::i32}},
+        {.shapes = {{2, 2, 3, 8}, {2, 2, 3, 8}},
+         .attrs =
+             {{"kernel", Ints{4, 2}}, {"stride", Ints{2, 1}}, {"padding", Ints{1, 0}}, {"shape", Ints{2, 2, 7, 9}}},
+         .ranges = {{}, {2, 5}},
+         .dtypes = {DType::f32, DType::i32}},
+        {.shapes = {{1, 2, 6, 2}, {1, 2, 6, 2}},
+         .attrs =
+             {{"kernel", Ints{2, 3}}, {"stride", Ints{1, 2}}, {"dilation", Ints{3, 2}}, {"shape", Ints{1, 2, 9, 8}}},
+         .ranges = {{}, {0, 5}},
+         .dtypes = {DType::f32, DType::i32}},
+        {.shapes = {{0, 3, 2, 2}, {0, 3, 2, 2}},
+         .attrs = {{"shape", Ints{0, 3, 4, 4}}},
+         .dtypes = {DType::f32, DType::i32}},
+        {.shapes = {{3, 17, 14, 15}, {3, 17, 14, 15}},
+         .attrs = {{"shape", Ints{3, 17, 28, 30}}},
+         .ranges = {{}, {0, 3}},
+         .dtypes = {DType::f32, DType::i32}}}};
 
 }  // namespace tutti

@@ -5,17 +5,16 @@
 
 namespace tutti {
 
-const OpDef mse_op{
-    .name = "mse",
-    .doc = "y = (x - target)^2, reduced: \"mean\" over all elements, \"sum\" or \"none\"",
-    .inputs = {"x", "target"},
-    .attrs = loss_attrs(),
-    .infer = infer_loss,
-    .decompose =
-        [](const Call& c) {
-          Value r = c.in[0] - c.in[1];
-          return Values{reduce_loss(r * r, c.a)};
-        },
-    .samples = loss_samples({.low = -2, .high = 2})};
+const OpDef mse_op{.name = "mse",
+                   .doc = "y = (x - target)^2, reduced: \"mean\" over all elements, \"sum\" or \"none\"",
+                   .inputs = {"x", "target"},
+                   .attrs = loss_attrs(),
+                   .infer = infer_loss,
+                   .decompose =
+                       [](const Call& c) {
+                         Value r = c.in[0] - c.in[1];
+                         return Values{reduce_loss(r * r, c.a)};
+                       },
+                   .samples = loss_samples({.low = -2, .high = 2})};
 
 }  // namespace tutti

@@ -52,7 +52,11 @@ const OpDef normal_op{
           return Exs{z * at.f("std") + at.f("mean")};
         },
     .samples = {{.shapes = {{3, 5}, {3, 5}}, .low = 0, .high = 4294967295.0, .dtypes = {DType::u32, DType::u32}},
-                {.shapes = {{65537}, {65537}}, .low = 0, .high = 4294967295.0, .attrs = {{"mean", Reals{0.5}}, {"std", Reals{0.02}}}, .dtypes = {DType::u32, DType::u32}},
+                {.shapes = {{65537}, {65537}},
+                 .low = 0,
+                 .high = 4294967295.0,
+                 .attrs = {{"mean", Reals{0.5}}, {"std", Reals{0.02}}},
+                 .dtypes = {DType::u32, DType::u32}},
                 {.shapes = {{64}, {64}}, .ranges = {{0, 4095}, {0, 4294967295.0}}, .dtypes = {DType::u32, DType::u32}},
                 {.shapes = {{0}, {0}}, .dtypes = {DType::u32, DType::u32}}}};
 

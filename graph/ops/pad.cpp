@@ -2,9 +2,12 @@
 
 #include "core/base/status.h"
 #include "graph/ops.h"
-//: /// x with `low` elements of `value` before, `high` after and `interior` between neighbours, one entry (>= 0) per axis;
-//: /// an empty `interior` means none. To cut off instead, use slice.
-//: inline Value pad(Value x, Ints low, Ints high, Ints interior = {}, double value = 0) { return call(pad_op, {x}, {{"low", std::move(low)}, {"high", std::move(high)}, {"interior", std::move(interior)}, {"value", Reals{value}}}); }
+//: /// x with `low` elements of `value` before, `high` after and `interior` between neighbours, one entry (>= 0) per
+//: /// axis; an empty `interior` means none. To cut off instead, use slice.
+//: inline Value pad(Value x, Ints low, Ints high, Ints interior = {}, double value = 0) {
+//:   return call(pad_op, {x}, {{"low", std::move(low)}, {"high", std::move(high)}, {"interior", std::move(interior)},
+//:       {"value", Reals{value}}});
+//: }
 
 namespace tutti {
 namespace {
@@ -58,17 +61,25 @@ Values vjp(const Pull& g) {
 
 const OpDef pad_op{
     .name = "pad",
-    .doc = "y = x with `low` elements of `value` before, `high` after and `interior` between neighbours, per axis, all >= 0",
+    .doc =
+        "y = x with `low` elements of `value` before, `high` after and `interior` between neighbours, per axis, all >= "
+        "0",
     .inputs = {"x"},
     .attrs = {{"low", Ints{}}, {"high", Ints{}}, {"interior", Ints{}}, {"value", Reals{0.0}}},
     .infer = infer,
     .reference = reference,
     .vjp = vjp,
-    .samples = {{.shapes = {{2, 3}}, .attrs = {{"low", Ints{1, 0}}, {"high", Ints{2, 1}}}},
-                {.shapes = {{2, 3}}, .attrs = {{"low", Ints{0, 1}}, {"high", Ints{0, 0}}, {"interior", Ints{2, 1}}, {"value", Reals{-1.5}}}},
-                {.shapes = {{0, 2}}, .attrs = {{"low", Ints{1, 0}}, {"high", Ints{2, 0}}, {"interior", Ints{3, 1}}}},
-                {.shapes = {{}}},
-                {.shapes = {{4}}, .low = -9, .high = 9, .attrs = {{"low", Ints{1}}, {"high", Ints{1}}, {"value", Reals{7}}}, .dtypes = {DType::i32}},
-                {.shapes = {{65, 40}}, .attrs = {{"low", Ints{3, 1}}, {"high", Ints{0, 2}}, {"interior", Ints{0, 1}}}}}};
+    .samples = {
+        {.shapes = {{2, 3}}, .attrs = {{"low", Ints{1, 0}}, {"high", Ints{2, 1}}}},
+        {.shapes = {{2, 3}},
+         .attrs = {{"low", Ints{0, 1}}, {"high", Ints{0, 0}}, {"interior", Ints{2, 1}}, {"value", Reals{-1.5}}}},
+        {.shapes = {{0, 2}}, .attrs = {{"low", Ints{1, 0}}, {"high", Ints{2, 0}}, {"interior", Ints{3, 1}}}},
+        {.shapes = {{}}},
+        {.shapes = {{4}},
+         .low = -9,
+         .high = 9,
+         .attrs = {{"low", Ints{1}}, {"high", Ints{1}}, {"value", Reals{7}}},
+         .dtypes = {DType::i32}},
+        {.shapes = {{65, 40}}, .attrs = {{"low", Ints{3, 1}}, {"high", Ints{0, 2}}, {"interior", Ints{0, 1}}}}}};
 
 }  // namespace tutti

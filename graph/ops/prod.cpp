@@ -1,7 +1,9 @@
 #include "graph/ops.h"
 #include "graph/reduce.h"
 //: /// Product over `axes` (all when empty); `keep` leaves them with size 1. 1 over no elements.
-//: inline Value prod(Value x, Ints axes = {}, bool keep = false) { return call(prod_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}}); }
+//: inline Value prod(Value x, Ints axes = {}, bool keep = false) {
+//:   return call(prod_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
+//: }
 
 namespace tutti {
 namespace {
@@ -34,7 +36,8 @@ std::vector<Sample> samples() {
 
 const OpDef prod_op{
     .name = "prod",
-    .doc = "y = product of x over `axes` (all when empty), 1 over no elements; the gradient is right where x holds zeros",
+    .doc =
+        "y = product of x over `axes` (all when empty), 1 over no elements; the gradient is right where x holds zeros",
     .inputs = {"x"},
     .attrs = reduce_attrs(),
     .infer = infer_reduce,

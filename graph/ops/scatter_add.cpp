@@ -2,9 +2,11 @@
 
 #include "core/base/status.h"
 #include "graph/ops.h"
-//: /// The adjoint of gather: zeros with dimension `size` at `axis`, and y[…, index[i…], …] += updates[…, i…, …]. The axes
-//: /// of `index` (i32) are those of `updates` from `axis` on. An index outside [0, size) is clamped.
-//: inline Value scatter_add(Value index, Value updates, int64_t size, int64_t axis = 0) { return call(scatter_add_op, {index, updates}, {{"size", Ints{size}}, {"axis", Ints{axis}}}); }
+//: /// The adjoint of gather: zeros with dimension `size` at `axis`, and y[…, index[i…], …] += updates[…, i…, …]. The
+//: /// axes of `index` (i32) are those of `updates` from `axis` on. An index outside [0, size) is clamped.
+//: inline Value scatter_add(Value index, Value updates, int64_t size, int64_t axis = 0) {
+//:   return call(scatter_add_op, {index, updates}, {{"size", Ints{size}}, {"axis", Ints{axis}}});
+//: }
 
 namespace tutti {
 namespace {
@@ -15,8 +17,8 @@ Types infer(std::span<const TensorType> in, const Attrs& a) {
   if (in[0].dtype != DType::i32) throw invalid(fmt::format("the index is {}, not i32", name(in[0].dtype)), "cast it");
   if (axis < 0 || static_cast<size_t>(axis) + index.size() > u.size() ||
       !std::equal(index.begin(), index.end(), u.begin() + axis))
-    throw invalid(fmt::format("updates {} do not hold the index shape {} from axis {} on", to_string(u),
-                              to_string(index), axis));
+    throw invalid(
+        fmt::format("updates {} do not hold the index shape {} from axis {} on", to_string(u), to_string(index), axis));
   if (size < 0 || (size == 0 && num_elements(index) > 0)) throw invalid(fmt::format("size {} holds no element", size));
   Shape y(u.begin(), u.begin() + axis);
   y.push_back(size);
@@ -42,17 +44,27 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
 
 const OpDef scatter_add_op{
     .name = "scatter_add",
-    .doc = "y = zeros of dimension `size` at `axis`, y[…, index[i…], …] += updates[…, i…, …]; index is i32, clamped",
+    .doc = "y = zeros of dimension `size` at `axis`; y[…, index[i…], …] += updates[…, i…, …]; i32 index, clamped",
     .inputs = {"index", "updates"},
     .attrs = {{"size", Ints{1}}, {"axis", Ints{0}}},
     .infer = infer,
     .reference = reference,
-    .vjp = [](const Pull& g) { return Values{{}, gather(g.d[0], g.in[0], g.a.i("axis"))}; },
-    .samples = {{.shapes = {{4}, {4, 3}}, .attrs = {{"size", Ints{5}}}, .ranges = {{0, 4}}, .dtypes = {DType::i32}},
-                {.shapes = {{2, 3}, {2, 2, 3, 4}}, .attrs = {{"size", Ints{3}}, {"axis", Ints{1}}}, .ranges = {{0, 2}}, .dtypes = {DType::i32}},
-                {.shapes = {{}, {3}}, .attrs = {{"size", Ints{4}}, {"axis", Ints{1}}}, .ranges = {{0, 3}}, .dtypes = {DType::i32}},
-                {.shapes = {{9}, {9, 2}}, .attrs = {{"size", Ints{4}}}, .ranges = {{-3, 8}}, .dtypes = {DType::i32}},
-                {.shapes = {{0}, {0, 2}}, .attrs = {{"size", Ints{4}}}, .dtypes = {DType::i32}},
-                {.shapes = {{129}, {129, 65}}, .attrs = {{"size", Ints{70}}}, .ranges = {{0, 69}}, .dtypes = {DType::i32}}}};
+    .vjp =
+        [](const Pull& g) {
+          return Values{{}, gather(g.d[0], g.in[0], g.a.i("axis"))};
+        },
+    .samples = {
+        {.shapes = {{4}, {4, 3}}, .attrs = {{"size", Ints{5}}}, .ranges = {{0, 4}}, .dtypes = {DType::i32}},
+        {.shapes = {{2, 3}, {2, 2, 3, 4}},
+         .attrs = {{"size", Ints{3}}, {"axis", Ints{1}}},
+         .ranges = {{0, 2}},
+         .dtypes = {DType::i32}},
+        {.shapes = {{}, {3}},
+         .attrs = {{"size", Ints{4}}, {"axis", Ints{1}}},
+         .ranges = {{0, 3}},
+         .dtypes = {DType::i32}},
+        {.shapes = {{9}, {9, 2}}, .attrs = {{"size", Ints{4}}}, .ranges = {{-3, 8}}, .dtypes = {DType::i32}},
+        {.shapes = {{0}, {0, 2}}, .attrs = {{"size", Ints{4}}}, .dtypes = {DType::i32}},
+        {.shapes = {{129}, {129, 65}}, .attrs = {{"size", Ints{70}}}, .ranges = {{0, 69}}, .dtypes = {DType::i32}}}};
 
 }  // namespace tutti

@@ -4,18 +4,18 @@
 
 namespace tutti {
 
-const OpDef sigmoid_op{
-    .name = "sigmoid",
-    .doc = "y = 1 / (1 + e^-x)",
-    .inputs = {"x"},
-    .expr = [](In x, const Attrs&) { return Exs{1 / (1 + exp(-x[0]))}; },
-    .vjp = [](const Pull& g) {
-      Value y = g.out[0];
-      return Values{g.d[0] * y * (1 - y)};
-    },
-    .samples = {{.shapes = {{3, 5}}, .low = -6, .high = 6},
-                {.shapes = {{9}}, .low = -200, .high = 200},
-                {.shapes = {{0}}},
-                {.shapes = {{65537}}, .low = -6, .high = 6}}};
+const OpDef sigmoid_op{.name = "sigmoid",
+                       .doc = "y = 1 / (1 + e^-x)",
+                       .inputs = {"x"},
+                       .expr = [](In x, const Attrs&) { return Exs{1 / (1 + exp(-x[0]))}; },
+                       .vjp =
+                           [](const Pull& g) {
+                             Value y = g.out[0];
+                             return Values{g.d[0] * y * (1 - y)};
+                           },
+                       .samples = {{.shapes = {{3, 5}}, .low = -6, .high = 6},
+                                   {.shapes = {{9}}, .low = -200, .high = 200},
+                                   {.shapes = {{0}}},
+                                   {.shapes = {{65537}}, .low = -6, .high = 6}}};
 
 }  // namespace tutti

@@ -4,18 +4,18 @@
 
 namespace tutti {
 
-const OpDef silu_op{
-    .name = "silu",
-    .doc = "y = x / (1 + e^-x)",
-    .inputs = {"x"},
-    .expr = [](In x, const Attrs&) { return Exs{x[0] / (1 + exp(-x[0]))}; },
-    .vjp = [](const Pull& g) {  // s + x s (1 - s), s = sigmoid(x): finite where e^-x overflows
-      Value s = sigmoid(g.in[0]);
-      return Values{g.d[0] * (s + g.out[0] * (1 - s))};
-    },
-    .samples = {{.shapes = {{3, 5}}, .low = -4, .high = 4},
-                {.shapes = {{9}}, .low = -200, .high = 200},
-                {.shapes = {{0}}},
-                {.shapes = {{65537}}, .low = -8, .high = 8}}};
+const OpDef silu_op{.name = "silu",
+                    .doc = "y = x / (1 + e^-x)",
+                    .inputs = {"x"},
+                    .expr = [](In x, const Attrs&) { return Exs{x[0] / (1 + exp(-x[0]))}; },
+                    .vjp =
+                        [](const Pull& g) {  // s + x s (1 - s), s = sigmoid(x): finite where e^-x overflows
+                          Value s = sigmoid(g.in[0]);
+                          return Values{g.d[0] * (s + g.out[0] * (1 - s))};
+                        },
+                    .samples = {{.shapes = {{3, 5}}, .low = -4, .high = 4},
+                                {.shapes = {{9}}, .low = -200, .high = 200},
+                                {.shapes = {{0}}},
+                                {.shapes = {{65537}}, .low = -8, .high = 8}}};
 
 }  // namespace tutti

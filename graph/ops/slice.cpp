@@ -4,7 +4,10 @@
 #include "graph/ops.h"
 //: /// x[starts:stops:strides] as in NumPy, one entry per axis: negative counts from the end, what lies outside is cut
 //: /// off. Strides are >= 1, all 1 when empty.
-//: inline Value slice(Value x, Ints starts, Ints stops, Ints strides = {}) { return call(slice_op, {x}, {{"starts", std::move(starts)}, {"stops", std::move(stops)}, {"strides", std::move(strides)}}); }
+//: inline Value slice(Value x, Ints starts, Ints stops, Ints strides = {}) {
+//:   return call(slice_op, {x}, {{"starts", std::move(starts)}, {"stops", std::move(stops)}, {"strides",
+//:       std::move(strides)}});
+//: }
 
 namespace tutti {
 namespace {
@@ -72,11 +75,17 @@ const OpDef slice_op{
     .infer = infer,
     .reference = reference,
     .vjp = vjp,
-    .samples = {{.shapes = {{5, 7}}, .attrs = {{"starts", Ints{1, 2}}, {"stops", Ints{4, 7}}}},
-                {.shapes = {{5, 7}}, .attrs = {{"starts", Ints{-4, 0}}, {"stops", Ints{-1, 99}}, {"strides", Ints{2, 3}}}},
-                {.shapes = {{2, 3, 4}}, .attrs = {{"starts", Ints{0, 1, 0}}, {"stops", Ints{2, 1, 4}}}},
-                {.shapes = {{}}},
-                {.shapes = {{9}}, .low = -9, .high = 9, .attrs = {{"starts", Ints{1}}, {"stops", Ints{8}}, {"strides", Ints{2}}}, .dtypes = {DType::i32}},
-                {.shapes = {{200, 129}}, .attrs = {{"starts", Ints{3, 1}}, {"stops", Ints{190, 128}}, {"strides", Ints{1, 2}}}}}};
+    .samples = {
+        {.shapes = {{5, 7}}, .attrs = {{"starts", Ints{1, 2}}, {"stops", Ints{4, 7}}}},
+        {.shapes = {{5, 7}}, .attrs = {{"starts", Ints{-4, 0}}, {"stops", Ints{-1, 99}}, {"strides", Ints{2, 3}}}},
+        {.shapes = {{2, 3, 4}}, .attrs = {{"starts", Ints{0, 1, 0}}, {"stops", Ints{2, 1, 4}}}},
+        {.shapes = {{}}},
+        {.shapes = {{9}},
+         .low = -9,
+         .high = 9,
+         .attrs = {{"starts", Ints{1}}, {"stops", Ints{8}}, {"strides", Ints{2}}},
+         .dtypes = {DType::i32}},
+        {.shapes = {{200, 129}},
+         .attrs = {{"starts", Ints{3, 1}}, {"stops", Ints{190, 128}}, {"strides", Ints{1, 2}}}}}};
 
 }  // namespace tutti

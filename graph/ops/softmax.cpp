@@ -8,34 +8,34 @@
 
 namespace tutti {
 
-const OpDef softmax_op{
-    .name = "softmax",
-    .doc = "y = exp(x) / (sum of exp(x) over `axis`), computed from x minus its maximum",
-    .inputs = {"x"},
-    .attrs = {{"axis", Ints{-1}}},
-    .infer = infer_softmax,
-    .reference =
-        [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
-          const double* x = in[0].at.data();
-          double* y = out[0].at.data();
-          each_line(in[0].shape(), a.i("axis"), [&](size_t first, size_t step, size_t size) {
-            double high = x[first], total = 0;
-            for (size_t i = 0; i < size; ++i) high = std::max(high, x[first + i * step]);
-            for (size_t i = 0; i < size; ++i) total += y[first + i * step] = std::exp(x[first + i * step] - high);
-            for (size_t i = 0; i < size; ++i) y[first + i * step] /= total;
-          });
-        },
-    .decompose =
-        [](const Call& c) {
-          Ints axis = {c.a.i("axis")};
-          Value e = exp(c.in[0] - max(c.in[0], axis, true));
-          return Values{e / sum(e, axis, true)};
-        },
-    .vjp =
-        [](const Pull& g) {
-          Value y = g.out[0], d = g.d[0];
-          return Values{y * (d - sum(d * y, {g.a.i("axis")}, true))};
-        },
-    .samples = softmax_samples()};
+const OpDef softmax_op{.name = "softmax",
+                       .doc = "y = exp(x) / (sum of exp(x) over `axis`), computed from x minus its maximum",
+                       .inputs = {"x"},
+                       .attrs = {{"axis", Ints{-1}}},
+                       .infer = infer_softmax,
+                       .reference =
+                           [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
+                             const double* x = in[0].at.data();
+                             double* y = out[0].at.data();
+                             each_line(in[0].shape(), a.i("axis"), [&](size_t first, size_t step, size_t size) {
+                               double high = x[first], total = 0;
+                               for (size_t i = 0; i < size; ++i) high = std::max(high, x[first + i * step]);
+                               for (size_t i = 0; i < size; ++i)
+                                 total += y[first + i * step] = std::exp(x[first + i * step] - high);
+                               for (size_t i = 0; i < size; ++i) y[first + i * step] /= total;
+                             });
+                           },
+                       .decompose =
+                           [](const Call& c) {
+                             Ints axis = {c.a.i("axis")};
+                             Value e = exp(c.in[0] - max(c.in[0], axis, true));
+                             return Values{e / sum(e, axis, true)};
+                           },
+                       .vjp =
+                           [](const Pull& g) {
+                             Value y = g.out[0], d = g.d[0];
+                             return Values{y * (d - sum(d * y, {g.a.i("axis")}, true))};
+                           },
+                       .samples = softmax_samples()};
 
 }  // namespace tutti

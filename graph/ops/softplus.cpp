@@ -4,15 +4,14 @@
 
 namespace tutti {
 
-const OpDef softplus_op{
-    .name = "softplus",
-    .doc = "y = ln(1 + e^x) = max(x, 0) + log1p(e^-|x|)",
-    .inputs = {"x"},
-    .expr = [](In x, const Attrs&) { return Exs{max(x[0], 0) + log1p(exp(-abs(x[0])))}; },
-    .vjp = [](const Pull& g) { return Values{g.d[0] * sigmoid(g.in[0])}; },
-    .samples = {{.shapes = {{3, 5}}, .low = -4, .high = 4},
-                {.shapes = {{9}}, .low = -200, .high = 200},
-                {.shapes = {{0}}},
-                {.shapes = {{65537}}, .low = -8, .high = 8}}};
+const OpDef softplus_op{.name = "softplus",
+                        .doc = "y = ln(1 + e^x) = max(x, 0) + log1p(e^-|x|)",
+                        .inputs = {"x"},
+                        .expr = [](In x, const Attrs&) { return Exs{max(x[0], 0) + log1p(exp(-abs(x[0])))}; },
+                        .vjp = [](const Pull& g) { return Values{g.d[0] * sigmoid(g.in[0])}; },
+                        .samples = {{.shapes = {{3, 5}}, .low = -4, .high = 4},
+                                    {.shapes = {{9}}, .low = -200, .high = 200},
+                                    {.shapes = {{0}}},
+                                    {.shapes = {{65537}}, .low = -8, .high = 8}}};
 
 }  // namespace tutti

@@ -9,28 +9,36 @@
 
 namespace tutti {
 
-const OpDef uniform_op{
-    .name = "uniform",
-    .doc = "y (f32) = low + (high - low) * (bits >> 8) / 2^24, kept below high; bits is u32",
-    .inputs = {"bits"},
-    .attrs = {{"low", Reals{0.0}}, {"high", Reals{1.0}}},
-    .exact = true,
-    .expr =
-        [](In x, const Attrs& a) {
-          if (x[0].dtype() != DType::u32) throw invalid("the bits are not u32");
-          double low = a.f("low"), high = a.f("high");
-          if (!(low <= high)) throw invalid(fmt::format("low = {} is above high = {}", low, high));
-          Ex y = low + cast(x[0] >> 8, DType::f32) * 0x1p-24 * (high - low);
-          auto top = static_cast<float>(high);  // rounding may reach it
-          return Exs{min(y, std::fmax(static_cast<float>(low), std::nextafterf(top, -INFINITY)))};
-        },
-    .samples = {{.shapes = {{3, 5}}, .low = 0, .high = 4294967295.0, .dtypes = {DType::u32}},
-                {.shapes = {{65537}}, .low = 0, .high = 4294967295.0, .attrs = {{"low", Reals{-0.3}}, {"high", Reals{2.5}}}, .dtypes = {DType::u32}},
-                {.shapes = {{64}}, .low = 4294967200.0, .high = 4294967295.0, .attrs = {{"low", Reals{1.0}}, {"high", Reals{2.0}}}, .dtypes = {DType::u32}},
-                {.shapes = {{0}}, .dtypes = {DType::u32}}}};
+const OpDef uniform_op{.name = "uniform",
+                       .doc = "y (f32) = low + (high - low) * (bits >> 8) / 2^24, kept below high; bits is u32",
+                       .inputs = {"bits"},
+                       .attrs = {{"low", Reals{0.0}}, {"high", Reals{1.0}}},
+                       .exact = true,
+                       .expr =
+                           [](In x, const Attrs& a) {
+                             if (x[0].dtype() != DType::u32) throw invalid("the bits are not u32");
+                             double low = a.f("low"), high = a.f("high");
+                             if (!(low <= high)) throw invalid(fmt::format("low = {} is above high = {}", low, high));
+                             Ex y = low + cast(x[0] >> 8, DType::f32) * 0x1p-24 * (high - low);
+                             auto top = static_cast<float>(high);  // rounding may reach it
+                             return Exs{min(y, std::fmax(static_cast<float>(low), std::nextafterf(top, -INFINITY)))};
+                           },
+                       .samples = {{.shapes = {{3, 5}}, .low = 0, .high = 4294967295.0, .dtypes = {DType::u32}},
+                                   {.shapes = {{65537}},
+                                    .low = 0,
+                                    .high = 4294967295.0,
+                                    .attrs = {{"low", Reals{-0.3}}, {"high", Reals{2.5}}},
+                                    .dtypes = {DType::u32}},
+                                   {.shapes = {{64}},
+                                    .low = 4294967200.0,
+                                    .high = 4294967295.0,
+                                    .attrs = {{"low", Reals{1.0}}, {"high", Reals{2.0}}},
+                                    .dtypes = {DType::u32}},
+                                   {.shapes = {{0}}, .dtypes = {DType::u32}}}};
 
 Value random_uniform(Value seed, Value step, Shape shape, int64_t stream, double low, double high) {
-  return call(uniform_op, {random_bits(seed, step, std::move(shape), stream)}, {{"low", Reals{low}}, {"high", Reals{high}}});
+  return call(uniform_op, {random_bits(seed, step, std::move(shape), stream)},
+              {{"low", Reals{low}}, {"high", Reals{high}}});
 }
 
 }  // namespace tutti

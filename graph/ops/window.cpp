@@ -3,10 +3,11 @@
 
 #include "core/base/status.h"
 #include "graph/ops.h"
-//: /// Every window of x[N, C, H, W] side by side: y[N, C, kh, kw, OH, OW] holds x[n, c, oh*stride + ky*dilation - padding,
-//: /// …], `value` outside the image; OH = floor((H + 2*padding - dilation*(kh - 1) - 1) / stride) + 1. Each of kernel,
-//: /// stride, padding (symmetric) and dilation holds two numbers: for H, for W.
-//: Value window(Value x, Ints kernel, Ints stride = {1, 1}, Ints padding = {0, 0}, Ints dilation = {1, 1}, double value = 0);
+//: /// Every window of x[N, C, H, W] side by side: y[N, C, kh, kw, OH, OW] holds x[n, c, oh*stride + ky*dilation -
+//: /// padding, …], `value` outside the image; OH = floor((H + 2*padding - dilation*(kh - 1) - 1) / stride) + 1. Each
+//: /// of kernel, stride, padding (symmetric) and dilation holds two numbers: for H, for W.
+//: Value window(Value x, Ints kernel, Ints stride = {1, 1}, Ints padding = {0, 0}, Ints dilation = {1, 1},
+//:     double value = 0);
 //: /// The adjoint of window: adds the windows up into an image of `size` (H, W); also called col2im.
 //: Value fold(Value x, Ints size, Ints kernel, Ints stride = {1, 1}, Ints padding = {0, 0}, Ints dilation = {1, 1});
 
@@ -69,7 +70,8 @@ Types infer_fold(std::span<const TensorType> in, const Attrs& a) {
   if (x.size() != 6) throw invalid("x needs the shape [N, C, kh, kw, OH, OW]");
   if (size.size() != 2) throw invalid(fmt::format("size {}: two numbers (H, W) are needed", to_string(size)));
   Shape fits = windows_of(x, axis_of(0, size[0], a), axis_of(1, size[1], a));
-  if (x != fits) throw invalid(fmt::format("the windows of an image {} have the shape {}", to_string(size), to_string(fits)));
+  if (x != fits)
+    throw invalid(fmt::format("the windows of an image {} have the shape {}", to_string(size), to_string(fits)));
   return {{in[0].dtype, {x[0], x[1], size[0], size[1]}}};
 }
 
@@ -112,21 +114,32 @@ Sample fold_sample(Shape x, Ints size, Ints kernel, Ints stride, Ints padding, I
 }  // namespace
 
 Value window(Value x, Ints kernel, Ints stride, Ints padding, Ints dilation, double value) {
-  return call(window_op, {x}, {{"kernel", std::move(kernel)}, {"stride", std::move(stride)},
-                               {"padding", std::move(padding)}, {"dilation", std::move(dilation)},
-                               {"value", Reals{value}}});
+  return call(window_op, {x},
+              {{"kernel", std::move(kernel)},
+               {"stride", std::move(stride)},
+               {"padding", std::move(padding)},
+               {"dilation", std::move(dilation)},
+               {"value", Reals{value}}});
 }
 
 Value fold(Value x, Ints size, Ints kernel, Ints stride, Ints padding, Ints dilation) {
-  return call(fold_op, {x}, {{"size", std::move(size)}, {"kernel", std::move(kernel)}, {"stride", std::move(stride)},
-                             {"padding", std::move(padding)}, {"dilation", std::move(dilation)}});
+  return call(fold_op, {x},
+              {{"size", std::move(size)},
+               {"kernel", std::move(kernel)},
+               {"stride", std::move(stride)},
+               {"padding", std::move(padding)},
+               {"dilation", std::move(dilation)}});
 }
 
 const OpDef window_op{
     .name = "window",
     .doc = "y[n,c,ky,kx,oh,ow] = x[n, c, oh*stride + ky*dilation - padding, …], `value` outside the image",
     .inputs = {"x"},
-    .attrs = {{"kernel", Ints{1, 1}}, {"stride", Ints{1, 1}}, {"padding", Ints{0, 0}}, {"dilation", Ints{1, 1}}, {"value", Reals{0.0}}},
+    .attrs = {{"kernel", Ints{1, 1}},
+              {"stride", Ints{1, 1}},
+              {"padding", Ints{0, 0}},
+              {"dilation", Ints{1, 1}},
+              {"value", Reals{0.0}}},
     .infer = infer_window,
     .reference =
         [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
@@ -150,9 +163,14 @@ const OpDef window_op{
 
 const OpDef fold_op{
     .name = "fold",
-    .doc = "y[n,c,h,w] = sum of x[n,c,ky,kx,oh,ow] over h = oh*stride + ky*dilation - padding, …: the adjoint of window",
+    .doc =
+        "y[n,c,h,w] = sum of x[n,c,ky,kx,oh,ow] over h = oh*stride + ky*dilation - padding, …: the adjoint of window",
     .inputs = {"x"},
-    .attrs = {{"size", Ints{1, 1}}, {"kernel", Ints{1, 1}}, {"stride", Ints{1, 1}}, {"padding", Ints{0, 0}}, {"dilation", Ints{1, 1}}},
+    .attrs = {{"size", Ints{1, 1}},
+              {"kernel", Ints{1, 1}},
+              {"stride", Ints{1, 1}},
+              {"padding", Ints{0, 0}},
+              {"dilation", Ints{1, 1}}},
     .infer = infer_fold,
     .reference =
         [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
@@ -164,8 +182,8 @@ const OpDef fold_op{
     .decompose = add_taps,
     .vjp =
         [](const Pull& g) {
-          return Values{window(g.d[0], g.a.ints("kernel"), g.a.ints("stride"), g.a.ints("padding"),
-                               g.a.ints("dilation"))};
+          return Values{
+              window(g.d[0], g.a.ints("kernel"), g.a.ints("stride"), g.a.ints("padding"), g.a.ints("dilation"))};
         },
     .samples = {fold_sample({2, 3, 3, 2, 3, 3}, {5, 4}, {3, 2}, {1, 1}, {0, 0}, {1, 1}),
                 fold_sample({1, 2, 3, 3, 4, 6}, {7, 6}, {3, 3}, {2, 1}, {1, 2}, {1, 2}),

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/base/status.h"
+#include "graph/passes/lower.h"
 #include "graph/passes/rewrite.h"
 
 namespace tutti {
@@ -17,6 +18,9 @@ std::string signature(const Graph& g, const Node& n) {
 }
 
 }  // namespace
+
+Legalizer::Legalizer(Session& session)
+    : Legalizer(Ask([&session](const Graph& g) { return session.check(Lowered(g).program()); })) {}
 
 void Legalizer::learn(const Graph& g) {
   std::vector<std::string> fresh;

@@ -16,6 +16,8 @@ using Ask = std::function<std::vector<Verdict>(const Graph&)>;
 class Legalizer {
  public:
   explicit Legalizer(Ask ask) : ask_(std::move(ask)) {}
+  /// For a session's device; the session must outlive it.
+  explicit Legalizer(Session& session);
   /// A graph of which the device accepts every node. Throws Error(declined) listing each node that it declines and that
   /// has no decomposition, with the reasons.
   Graph run(const Graph& g);

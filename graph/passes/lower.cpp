@@ -38,7 +38,11 @@ Lowered::Lowered(const Graph& g, std::vector<TuttiGroup> groups, uint32_t numeri
     for (ValueId i : n.inputs) read[i] = true;
   for (const State& s : g.states()) read[s.after] = true;
 
-  for (const ValueInfo& v : g.values()) {
+  std::vector<uint32_t> number(g.values().size(), TUTTI_NONE);  // temps that nobody reads do not cross the boundary
+  for (ValueId id = 0; id < g.values().size(); ++id) {
+    const ValueInfo& v = g.info(id);
+    if (v.role == Role::temp && !read[id]) continue;
+    number[id] = static_cast<uint32_t>(values_.size());
     const Shape& dims = ints_.emplace_back(v.type.shape);
     TuttiValue raw{.role = static_cast<uint32_t>(v.role),
                    .dtype = static_cast<uint32_t>(v.type.dtype),
@@ -55,8 +59,8 @@ Lowered::Lowered(const Graph& g, std::vector<TuttiGroup> groups, uint32_t numeri
   for (const Node& n : g.nodes()) {
     std::vector<uint32_t>& inputs = ids_.emplace_back(n.inputs);
     std::vector<uint32_t>& results = ids_.emplace_back(n.results);
-    for (uint32_t& r : results)
-      if (!read[r]) r = TUTTI_NONE;
+    for (uint32_t& i : inputs) i = number[i];
+    for (uint32_t& r : results) r = number[r];
     TuttiArray expr{nullptr, 0, sizeof(TuttiInstr)};
     if (n.op->expr) {
       std::vector<DType> dtypes;
@@ -74,7 +78,8 @@ Lowered::Lowered(const Graph& g, std::vector<TuttiGroup> groups, uint32_t numeri
                       .attrs = attrs_of(n.attrs),
                       .expr = expr});
   }
-  for (const State& s : g.states()) states_.push_back({texts_.emplace_back(s.name).c_str(), s.before, s.after});
+  for (const State& s : g.states())
+    states_.push_back({texts_.emplace_back(s.name).c_str(), s.before == none ? TUTTI_NONE : number[s.before], number[s.after]});
   program_ = {.size = sizeof(TuttiProgram),
               .numerics = numerics,
               .required = 0,

@@ -5,7 +5,8 @@ Run with any Python that has torch (no GPU needed):  python tests/golden/make_go
 All numbers are float64 on one thread with fixed seeds; another torch version may change the last digits.
 
 One file per family of ops, each a list of cases:
-  {"op", "attrs", "inputs": [tensor], "results": [tensor], "cotangents": [tensor or null], "gradients": [tensor or null]}
+  {"op", "attrs", "inputs": [tensor], "results": [tensor],
+   "cotangents": [tensor or null], "gradients": [tensor or null]}
 where a tensor is {"type": "f64", "shape": [...], "data": [...]} (row-major; "nan", "inf", "-inf" as texts), attributes
 are lists of integers or of reals or a text, and gradients are those of sum(results * cotangents). A null gradient is
 not compared. training_*.json: see `training`.
@@ -107,7 +108,8 @@ def elementwise():
     for alpha in (0.01, 0.3):
         unary("leaky_relu", lambda x: F.leaky_relu(x, alpha), special=(0.0, -1.0, 1.0), attrs={"alpha": alpha})
     # not on the bounds: PyTorch's gradient there was 1 in earlier versions and is 0 in 2.15
-    unary("clamp", lambda x: x.clamp(-0.75, 1.25), special=(-0.749, 1.249, 3.0, -3.0), attrs={"low": -0.75, "high": 1.25})
+    unary("clamp", lambda x: x.clamp(-0.75, 1.25), special=(-0.749, 1.249, 3.0, -3.0),
+          attrs={"low": -0.75, "high": 1.25})
     unary("clamp", lambda x: x.clamp(min=0.25), attrs={"low": 0.25})
 
     def binary(op, f, low=-2.0, high=2.0, ties=False):
@@ -138,8 +140,8 @@ def elementwise():
         case("elementwise", "cast", [x], lambda t: t.to(to), {"to": TYPES[to]})
     case("elementwise", "cast", [const([3, -4, 0], torch.int32)], lambda t: t.double(), {"to": "f64"})
     for decay in (0.0, 0.1):
-        case("elementwise", "sgd", [rand((3, 4)), rand((3, 4)), const(0.05)], lambda p, g, lr: sgd_step(p, g, lr, decay),
-             {"weight_decay": decay}, gradient=False)
+        case("elementwise", "sgd", [rand((3, 4)), rand((3, 4)), const(0.05)],
+             lambda p, g, lr: sgd_step(p, g, lr, decay), {"weight_decay": decay}, gradient=False)
 
 
 def sgd_step(p, g, lr, decay):
@@ -160,7 +162,8 @@ def reductions():
 
     first = {"argmax": lambda x: x.argmax(-1).int(), "prod": lambda x: x.prod(-1)}
     plain = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax, "min": torch.amin}
-    shapes = (((3, 5), [], 0), ((2, 3, 4), [1], 0), ((2, 3, 4), [-1, 0], 1), ((4, 3, 2, 5), [1, 3], 0), ((7, 1), [1], 0))
+    shapes = (((3, 5), [], 0), ((2, 3, 4), [1], 0), ((2, 3, 4), [-1, 0], 1), ((4, 3, 2, 5), [1, 3], 0),
+              ((7, 1), [1], 0))
     for op in ("sum", "mean", "max", "min", "prod", "argmax"):
         for shape, axes, keep in shapes:
             x = distinct(shape) if op in ("max", "min", "argmax") else rand(shape, -1.5, 1.5)
@@ -287,8 +290,10 @@ def max_pool(x, kernel, stride, padding, dilation):
 
 
 def pools():
-    for shape, k, s, p, d in (((2, 3, 6, 4), [2, 2], [2, 2], [0, 0], [1, 1]), ((2, 2, 7, 9), [3, 2], [2, 1], [1, 1], [1, 1]),
-                              ((1, 2, 9, 8), [2, 3], [1, 2], [0, 1], [3, 2]), ((1, 1, 5, 5), [3, 3], [3, 3], [1, 1], [1, 1])):
+    for shape, k, s, p, d in (((2, 3, 6, 4), [2, 2], [2, 2], [0, 0], [1, 1]),
+                              ((2, 2, 7, 9), [3, 2], [2, 1], [1, 1], [1, 1]),
+                              ((1, 2, 9, 8), [2, 3], [1, 2], [0, 1], [3, 2]),
+                              ((1, 1, 5, 5), [3, 3], [3, 3], [1, 1], [1, 1])):
         attrs = {"kernel": k, "stride": s, "padding": p, "dilation": d}
         ties = torch.round(rand(shape, -2, 2))
         for x in (distinct(shape), distinct(shape).abs() - 100, ties):
@@ -358,7 +363,8 @@ def losses():
 MODELS = {
     "mlp": ([("fc1.weight", (16, 12)), ("fc1.bias", (16,)), ("fc2.weight", (10, 16)), ("fc2.bias", (10,))], (8, 12)),
     "cnn": ([("conv1.weight", (4, 1, 3, 3)), ("conv1.bias", (4,)), ("conv2.weight", (8, 4, 3, 3)), ("conv2.bias", (8,)),
-             ("fc1.weight", (16, 32)), ("fc1.bias", (16,)), ("fc2.weight", (10, 16)), ("fc2.bias", (10,))], (8, 1, 8, 8)),
+             ("fc1.weight", (16, 32)), ("fc1.bias", (16,)), ("fc2.weight", (10, 16)), ("fc2.bias", (10,))],
+            (8, 1, 8, 8)),
 }
 OPTIMIZERS = {
     "adam": (torch.optim.Adam, {"lr": 0.01}),
@@ -379,7 +385,8 @@ def training(model, steps=20):
     """{"parameters": {name: tensor}, "images", "labels": [tensor per step], "runs": {optimizer: {"options", "losses",
     "after": {name: {"p", "m", "v"}}}}}: the same initial parameters and batches for every optimizer."""
     shapes, batch = MODELS[model]
-    start = {n: rand(s, -1, 1) / math.sqrt(math.prod(s[1:])) if len(s) > 1 else rand(s, -0.1, 0.1) for n, s in shapes}
+    scale = {n: math.prod(s[1:]) ** -0.5 if len(s) > 1 else 0.1 for n, s in shapes}
+    start = {n: rand(s) * scale[n] for n, s in shapes}
     labels = [torch.randint(0, 10, (batch[0],), dtype=torch.int32) for _ in range(steps)]
     images = [rand(batch) for _ in range(steps)]
     for x, l in zip(images, labels):  # something to learn: the label raises one pixel
@@ -398,7 +405,7 @@ def training(model, steps=20):
         after = {}
         for n, t in p.items():
             s = o.state[t]
-            after[n] = {"p": tensor(t), "m": tensor(s.get("exp_avg", s.get("momentum_buffer")))}
+            after[n] = {"p": tensor(t), "m": tensor(s["exp_avg"] if "exp_avg" in s else s["momentum_buffer"])}
             if "exp_avg_sq" in s:
                 after[n]["v"] = tensor(s["exp_avg_sq"])
         runs[optimizer] = {"options": {k: [float(v)] for k, v in options.items()}, "losses": losses, "after": after}

@@ -72,7 +72,8 @@ TEST_P(Training, twenty_steps_match_pytorch) {
     wrt.push_back(p[name]);
     names.push_back(name);
   }
-  Value x = g.feed("images", golden::to_tensor(images[0]).type), y = g.feed("labels", golden::to_tensor(labels[0]).type);
+  Value x = g.feed("images", golden::to_tensor(images[0]).type),
+        y = g.feed("labels", golden::to_tensor(labels[0]).type);
   Value loss = cross_entropy(forward(model, p, x), y);
   Values d = gradients(loss, wrt), outputs = {loss};
   std::vector<Update> updates;
@@ -107,7 +108,8 @@ TEST_P(Training, twenty_steps_match_pytorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Runs, Training,
-                         testing::Combine(testing::Values("mlp", "cnn"), testing::Values("adam", "adamw", "sgd_momentum")),
+                         testing::Combine(testing::Values("mlp", "cnn"),
+                                          testing::Values("adam", "adamw", "sgd_momentum")),
                          [](const auto& info) { return std::get<0>(info.param) + "_" + std::get<1>(info.param); });
 
 }  // namespace

@@ -24,7 +24,7 @@ std::string feed_name(const char* kind, size_t i) { return fmt::format("{}{}", k
 /// A graph with the op's node, a feed for every input and a cotangent feed for every float result.
 struct Built {
   Graph graph;
-  Values x, y, d;                      ///< inputs; results; cotangents of the float results
+  Values x, y, d;  ///< inputs; results; cotangents of the float results
   std::map<std::string, Tensor> given;
   Built(const Case& c, const OpDef& def) {
     for (size_t i = 0; i < c.inputs.size(); ++i) {
@@ -96,12 +96,12 @@ std::optional<Case> draw_case(const OpDef& op, size_t which, std::string& why_no
     results += d.at.size();
     rounded = rounded || d.type.dtype != DType::f64;
   }
-  why_not = c.float_inputs.empty()              ? "no float input"
-            : c.float_results.empty()           ? "no float result"
-            : inputs == 0 || results == 0       ? "no elements"
-            : rounded                           ? "a result is rounded below f64: a staircase has no differences"
-            : c.elements() > most_elements      ? "too many elements"
-                                                : "";
+  why_not = c.float_inputs.empty()         ? "no float input"
+            : c.float_results.empty()      ? "no float result"
+            : inputs == 0 || results == 0  ? "no elements"
+            : rounded                      ? "a result is rounded below f64: a staircase has no differences"
+            : c.elements() > most_elements ? "too many elements"
+                                           : "";
   if (!why_not.empty()) return std::nullopt;
   return c;
 }

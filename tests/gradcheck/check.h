@@ -13,12 +13,12 @@ namespace tutti::test {
 struct Case {
   const OpDef* op = nullptr;
   Attrs attrs;
-  std::string what;                  ///< "matmul, sample 2, seed 1", for failures
-  std::vector<Tensor> inputs;        ///< floats are f64
+  std::string what;            ///< "matmul, sample 2, seed 1", for failures
+  std::vector<Tensor> inputs;  ///< floats are f64
   Types results;
   std::vector<size_t> float_inputs, float_results;
-  std::vector<Tensor> cotangents;    ///< one per float result
-  size_t elements() const;           ///< of all inputs
+  std::vector<Tensor> cotangents;  ///< one per float result
+  size_t elements() const;         ///< of all inputs
 };
 
 /// Per float input, its gradient's elements.
@@ -43,8 +43,8 @@ double norm(const std::vector<double>& x);
 /// |got - expected| / (|expected| + 0.001) in the Euclidean norm; NaN when either holds one or the sizes differ.
 double relative_error(const std::vector<double>& got, const std::vector<double>& expected);
 
-constexpr double tolerance = 1e-6;   ///< float64 differences are good to about 1e-9
-constexpr double zero_norm = 1e-7;   ///< a numeric gradient below this is zero
+constexpr double tolerance = 1e-6;  ///< float64 differences are good to about 1e-9
+constexpr double zero_norm = 1e-7;  ///< a numeric gradient below this is zero
 
 /// The op with a rule that multiplies the gradient of one input by a constant. One at a time.
 OpDef break_rule(const OpDef& op, size_t input, double factor);

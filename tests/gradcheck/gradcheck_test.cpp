@@ -2,13 +2,18 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <ostream>
 #include <set>
 
 #include "core/base/status.h"
 #include "graph/ops.h"
 #include "tests/gradcheck/check.h"
 
-namespace tutti::test {
+namespace tutti {
+
+void PrintTo(const OpDef* op, std::ostream* to) { *to << op->name; }  // for GoogleTest: not an address
+
+namespace test {
 namespace {
 
 class Gradcheck : public testing::TestWithParam<const OpDef*> {
@@ -69,7 +74,8 @@ TEST_P(Gradcheck, BrokenRuleIsNoticed) {
       for (double factor : {-7.0, -1.0, 0.0, 1.01}) {
         OpDef broken = break_rule(op, c.float_inputs[n], factor);
         double error = relative_error(rule_gradient(c, broken, all(inputs), from)[n], expected[n]);
-        EXPECT_TRUE(!(error <= tolerance)) << "times " << factor << " at input " << c.float_inputs[n] << " went unnoticed";
+        EXPECT_TRUE(!(error <= tolerance))
+            << "times " << factor << " at input " << c.float_inputs[n] << " went unnoticed";
       }
     }
   }
@@ -154,4 +160,5 @@ TEST(GradcheckCoverage, EveryOpIsComparedOrHasNoGradient) {
 }
 
 }  // namespace
-}  // namespace tutti::test
+}  // namespace test
+}  // namespace tutti

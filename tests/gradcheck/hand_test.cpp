@@ -54,6 +54,15 @@ TEST(Hand, PointsOfKinks) {
   EXPECT_EQ(slope(abs_op, x), (std::vector<double>{-1, 0, 1}));
 }
 
+TEST(Hand, MeanOfNarrowFloats) {  // 1037 is no bf16 number, and the sum of these is no f16 number
+  std::vector<double> d = slope(mean_op, tensor({1037}, std::vector<double>(1037), DType::bf16));
+  EXPECT_EQ(d[0], round_to(DType::bf16, 1. / 1037));
+  OpDef decomposed = mean_op;
+  decomposed.reference = nullptr;
+  Tensor large = tensor({8}, std::vector<double>(8, 60000), DType::f16);
+  EXPECT_EQ(value(mean_op, {large}), value(decomposed, {large}));
+}
+
 TEST(Hand, FarTailsAreFinite) {
   Tensor x = tensor({4}, {-1000, -50, 50, 1000});
   for (const OpDef* op : {&sigmoid_op, &silu_op, &softplus_op, &elu_op, &tanh_op})
@@ -84,8 +93,9 @@ TEST(Hand, IndexCopies) {
   EXPECT_EQ(value(concat_op, {tensor({2, 1}, {0, 3}), tensor({2, 2}, {1, 2, 4, 5})}, {{"axis", Ints{1}}}), x.at);
   Tensor index = tensor({3}, {-4, 1, 99}, DType::i32);
   EXPECT_EQ(value(gather_op, {x, index}), (std::vector<double>{0, 1, 5}));
-  EXPECT_EQ(value(scatter_add_op, {tensor({4}, {2, 0, 2, 9}, DType::i32), tensor({4}, {1, 2, 3, 4})}, {{"size", Ints{3}}}),
-            (std::vector<double>{2, 0, 8}));
+  EXPECT_EQ(
+      value(scatter_add_op, {tensor({4}, {2, 0, 2, 9}, DType::i32), tensor({4}, {1, 2, 3, 4})}, {{"size", Ints{3}}}),
+      (std::vector<double>{2, 0, 8}));
   EXPECT_EQ(value(iota_op, {}, {{"shape", Ints{2, 3}}, {"axis", Ints{1}}}), (std::vector<double>{0, 1, 2, 0, 1, 2}));
   // a 2x2 image, 2x2 kernel, padding 1: nine windows; the first tap of each
   auto y = value(window_op, {tensor({1, 1, 2, 2}, {1, 2, 3, 4})},
@@ -117,8 +127,10 @@ TEST(Hand, BadInputSaysWhatIsWrong) {
     }
     return std::string("nothing was thrown");
   };
-  auto expect = [](const std::string& text, const char* part) { EXPECT_NE(text.find(part), std::string::npos) << text; };
-  expect(message([](Graph&, Value x) { transpose(x, {0, 0}); }), "names one axis twice");
+  auto expect = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  expect(message([](Graph&, Value x) { transpose(x, {0, 0}); }), "name one axis twice");
   expect(message([](Graph&, Value x) { transpose(x, {0}); }), "does not name each of the 2 axes");
   expect(message([](Graph&, Value x) { slice(x, {0}, {1}); }), "one number for each of the 2 axes");
   expect(message([](Graph&, Value x) { slice(x, {0, 0}, {1, 1}, {1, 0}); }), "each must be >= 1");
@@ -131,7 +143,9 @@ TEST(Hand, BadInputSaysWhatIsWrong) {
   expect(message([](Graph&, Value x) { mean(x, {2}); }), "axis 2 is outside");
   expect(message([](Graph&, Value x) { gelu(x, "erf"); }), "not 'none' or 'tanh'");
   expect(message([](Graph&, Value x) { clamp(x, 2, 1); }), "low = 2");
-  expect(message([](Graph& g, Value x) { dropout(x, g.feed("s", {DType::u32, {2}}), g.feed("t", {DType::i32, {}}), 1.5); }),
+  expect(message([](Graph& g, Value x) {
+           dropout(x, g.feed("s", {DType::u32, {2}}), g.feed("t", {DType::i32, {}}), 1.5);
+         }),
          "outside [0, 1]");
   expect(message([](Graph& g, Value x) { dropout(x, x, g.feed("t", {DType::i32, {}}), 0.5); }), "seed is not u32[2]");
 }

@@ -95,7 +95,8 @@ TEST(Random, NormalHasItsMomentsAndQuantiles) {
   EXPECT_NEAR(m4, 3, error * std::sqrt(96));
   std::sort(x.begin(), x.end());
   for (double q : {-3., -2., -1., -0.5, 0., 0.5, 1., 2., 3.}) {
-    double below = double(std::lower_bound(x.begin(), x.end(), q) - x.begin()) / n, p = std::erfc(-q / std::sqrt(2)) / 2;
+    double below = double(std::lower_bound(x.begin(), x.end(), q) - x.begin()) / n,
+           p = std::erfc(-q / std::sqrt(2)) / 2;
     EXPECT_NEAR(below, p, error * std::sqrt(p * (1 - p))) << "quantile at " << q;
   }
 }

@@ -125,7 +125,8 @@ TEST(Host, LogLinesCarryThePluginsName) {
   host->log(host->self, 0, "memory", "it is full");
   host->log(host->self, -7, nullptr, nullptr);
   host->log(host->self, 99, "memory", "details that nobody asked for");
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "tutti error [memory] toy: it is full\ntutti error [plugin] toy: \n");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "tutti error [memory] toy: it is full\ntutti error [plugin] toy: \n");
 }
 
 }  // namespace

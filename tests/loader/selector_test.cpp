@@ -126,7 +126,8 @@ TEST_F(Selector, AnUnknownDeviceListsTheValidOnes) {
 TEST_F(Selector, AnUnusableDeviceGivesItsReason) {
   two_plugins();
   std::string error = error_of([&] { select_device(registry(), "fast:0"); });
-  EXPECT_TRUE(has(error, "device fast:0 (--device fast:0) cannot be used: driver too old | usable here: fast:1, plain:0"));
+  EXPECT_TRUE(
+      has(error, "device fast:0 (--device fast:0) cannot be used: driver too old | usable here: fast:1, plain:0"));
 }
 
 TEST_F(Selector, ADeviceOfABrokenPluginTellsWhatIsBroken) {

@@ -151,7 +151,9 @@ TEST_F(SessionTest, LateErrorsArriveInWait) {
 
 TEST_F(SessionTest, OptionsReachThePlugin) {
   session("", {{"threads", "2"}});
-  EXPECT_EQ(error_of([&] { Session(*registry_, registry_->devices()[0], {{"colour", "red"}}); }),
+  EXPECT_EQ(error_of([&] {
+              Session(*registry_, registry_->devices()[0], {{"colour", "red"}});
+            }),
             "toy:0: open: unknown option 'colour'; known: threads");
 }
 

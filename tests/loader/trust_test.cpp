@@ -13,6 +13,15 @@ namespace {
 
 constexpr uid_t stranger = 12345;
 
+std::string output_of(const std::string& command) {
+  std::string text;
+  std::array<char, 256> line;
+  std::FILE* pipe = popen(command.c_str(), "r");
+  while (pipe && std::fgets(line.data(), line.size(), pipe)) text += line.data();
+  EXPECT_TRUE(pipe && pclose(pipe) == 0);
+  return text;
+}
+
 class Trust : public Clean {
  protected:
   void SetUp() override {
@@ -92,19 +101,19 @@ TEST_F(Trust, PathVariablesAreIgnoredUnderElevatedPrivileges) {
   fs::copy_file(fs::path(FAKES) / "loader_probe", folder.path / "probe");
   ASSERT_EQ(chmod(folder.path.c_str(), 0755), 0);
   setenv("TUTTI_PLUGIN_PATH", "/from/the/variable", 1);
-  auto output = [&] {
-    std::string text;
-    std::array<char, 256> line;
-    std::FILE* pipe = popen((folder.path / "probe").c_str(), "r");
-    while (pipe && std::fgets(line.data(), line.size(), pipe)) text += line.data();
-    EXPECT_EQ(pclose(pipe), 0);
-    return text;
-  };
-  EXPECT_TRUE(has(output(), "/from/the/variable\n"));
+  const std::string probe = (folder.path / "probe").string();
+  EXPECT_TRUE(has(output_of(probe), "/from/the/variable\n"));
   owner("probe", stranger, stranger);
   mode("probe", 04755);
-  std::string text = output();
+  std::string text = output_of(probe);
   EXPECT_FALSE(has(text, "/from/the/variable"));
+  EXPECT_TRUE(has(text, "lib/tutti/plugins\n"));
+}
+
+TEST_F(Trust, TheNameThatAProgramIsCalledByDoesNotMatter) {
+  fs::path decoy = folder.write("decoy", "");
+  std::string text = output_of("bash -c 'exec -a " + decoy.string() + " " FAKES "/loader_probe'");
+  EXPECT_FALSE(has(text, folder.path.string()));
   EXPECT_TRUE(has(text, "lib/tutti/plugins\n"));
 }
 

@@ -49,6 +49,8 @@ TEST(Arena, RandomLifetimes) {
 TEST(Arena, ReusesWhatIsFree) {
   std::vector<Slot> chain = {{640, 0, 1}, {640, 1, 2}, {640, 2, 3}, {640, 3, 4}};
   EXPECT_EQ(plan_arena(chain).bytes, 1280u);
+  std::vector<Slot> growing = {{100, 0, 1}, {200, 1, 2}, {300, 2, 3}};  // the last in time is placed first
+  EXPECT_EQ(plan_arena(growing).bytes, 320u + 200u);
   EXPECT_EQ(plan_arena({}).bytes, 0u);
 }
 

@@ -149,7 +149,6 @@ TEST(Program, RefusesBadValues) {
   expect_bad("a state needs a name", TUTTI_NONE, [](auto& p) { p.values[2].name = ""; });
   expect_bad("the name 'a' is taken", TUTTI_NONE, [](auto& p) { p.values[1].name = "a"; });
   expect_bad("a constant of 4 bytes with data NULL", TUTTI_NONE, [](auto& p) { p.value(TUTTI_CONST, TUTTI_F32, {}); });
-  expect_bad("value 5 is a temp that no node produces", TUTTI_NONE, [](auto& p) { p.value(TUTTI_TEMP, TUTTI_F32, {}); });
 }
 
 TEST(Program, RefusesBadNodes) {
@@ -205,6 +204,9 @@ TEST(Program, RefusesBadStatesAndGroups) {
   expect_bad("state 0 has no name", TUTTI_NONE, [](auto& p) { p.states[0].name = nullptr; });
   expect_bad("after is value 9", TUTTI_NONE, [](auto& p) { p.states[0].after = 9; });
   expect_bad("after is value 4294967295", TUTTI_NONE, [](auto& p) { p.states[0].after = TUTTI_NONE; });
+  expect_bad("after is value 5, which no node produces", TUTTI_NONE, [](auto& p) {
+    p.states[0].after = p.value(TUTTI_TEMP, TUTTI_F32, {3});
+  });
   expect_bad("before is value 9", TUTTI_NONE, [](auto& p) { p.states[0].before = 9; });
   expect_bad("before is value 0, which is not the value of this state", TUTTI_NONE, [](auto& p) { p.states[0].before = 0; });
   expect_bad("before is value 2, which is not", TUTTI_NONE, [](auto& p) { p.states[0].name = "t"; });
@@ -232,6 +234,13 @@ TEST(Program, MarksWhatIsUnknown) {
   attr.attrs({{"k", 3, 1, &one}});
   EXPECT_NE(Program::parse(attr.raw()).nodes[1].unknown.find("'k' is of the unknown kind 3"), std::string::npos);
   EXPECT_EQ(Program::parse(attr.raw()).nodes[0].unknown, "");
+}
+
+TEST(Program, UnreadTempsNeedNoProducer) {
+  MultiplyAdd p;
+  uint32_t unread = p.value(TUTTI_TEMP, TUTTI_F32, {3});
+  Program parsed = Program::parse(p.raw());
+  EXPECT_EQ(last_readers(parsed)[unread], TUTTI_NONE);
 }
 
 TEST(Program, LastReaders) {

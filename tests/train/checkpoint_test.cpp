@@ -56,9 +56,8 @@ TEST(Checkpoint, WritesTheFormat) {
   c.tensors["a"] = host_tensor<uint8_t>(DType::u8, {2}, {7, 8});
   c.metadata["k"] = "v";
   write_checkpoint(f / "a", c);
-  std::string header =
-      R"({"__metadata__":{"k":"v"},"a":{"data_offsets":[4,6],"dtype":"U8","shape":[2]},)"
-      R"("b":{"data_offsets":[0,4],"dtype":"F32","shape":[1]}})";
+  std::string header = R"({"__metadata__":{"k":"v"},"a":{"data_offsets":[4,6],"dtype":"U8","shape":[2]},)"
+                       R"("b":{"data_offsets":[0,4],"dtype":"F32","shape":[1]}})";
   header.resize((header.size() + 7) / 8 * 8, ' ');
   EXPECT_EQ(get(f / "a"), safetensors_file(header, std::string("\x00\x00\x80\x3f\x07\x08", 6)));
 }
@@ -81,7 +80,8 @@ TEST(Checkpoint, NamesFileByteAndExpectation) {
   };
   auto with = [&](const std::string& header) { return safetensors_file(header, "12345678"); };
   std::string good = with(one(R"("F32")", "[2]", "[0,8]"));
-  std::string two = R"({"v":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"w":{"dtype":"U8","shape":[4],"data_offsets":)";
+  std::string two =
+      R"({"v":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"w":{"dtype":"U8","shape":[4],"data_offsets":)";
   struct Case {
     const char* name;
     std::string bytes;

@@ -1,11 +1,11 @@
 // Writing checkpoints: whatever happens while it goes on, the file is the old one or the new one, whole.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -65,7 +65,7 @@ TEST(CheckpointWrite, ReplacesAndKeepsMode) {
   ASSERT_EQ(chmod((f / "c").c_str(), 0640), 0);
   write_checkpoint(f / "c", version(2));
   EXPECT_EQ(version_of(f / "c"), 2);
-  struct stat s{};
+  struct stat s {};
   ASSERT_EQ(stat((f / "c").c_str(), &s), 0);
   EXPECT_EQ(s.st_mode & 07777u, 0640u);
   EXPECT_EQ(f.count(), 1u);  // no temporary file is left
@@ -154,9 +154,7 @@ TEST(CheckpointWrite, SigkillAtAnyMoment) {
 
 TEST(CheckpointWrite, NamesWhatIsWrongWithThePath) {
   Folder f;
-  auto error_of = [](const std::string& path) {
-    return message_of([&] { write_checkpoint(path, version(1)); });
-  };
+  auto error_of = [](const std::string& path) { return message_of([&] { write_checkpoint(path, version(1)); }); };
   expect_parts(error_of(f / "no/such/folder/c"), {f / "no/such/folder/c", "No such file", "create the folder"});
   expect_parts(error_of(f.path()), {f.path(), "not a regular file"});
   expect_parts(error_of("/dev/full"), {"/dev/full", "not a regular file"});

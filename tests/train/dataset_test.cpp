@@ -82,7 +82,8 @@ TEST(FashionMnist, NamesThePackage) {
 }
 
 TEST(FashionMnist, DebiansFiles) {
-  if (!std::filesystem::exists("/usr/share/datasets/fashion-mnist")) GTEST_SKIP() << "dataset-fashion-mnist not installed";
+  if (!std::filesystem::exists("/usr/share/datasets/fashion-mnist"))
+    GTEST_SKIP() << "dataset-fashion-mnist not installed";
   auto [train, test] = fashion_mnist();
   EXPECT_EQ(to_string(train.samples.type), "u8[60000, 1, 28, 28]");
   EXPECT_EQ(to_string(test.samples.type), "u8[10000, 1, 28, 28]");
@@ -140,8 +141,8 @@ TEST(Synthetic, NearestMeanLearnsIt) {
 
 TEST(ParseData, BadSpecs) {
   for (const char* spec : {"", "mnist", "idx:", "synthetic:", "synthetic:10", "synthetic:0:10", "synthetic:1x:10",
-                           "synthetic:8:0", "synthetic:8:10:0", "synthetic:8:10:5:5:5", "synthetic:8:1e3", "synthetic:-8:3",
-                           "synthetic:99999999999999999999:3"})
+                           "synthetic:8:0", "synthetic:8:10:0", "synthetic:8:10:5:5:5", "synthetic:8:1e3",
+                           "synthetic:-8:3", "synthetic:99999999999999999999:3"})
     expect_parts(error_of(spec), {spec, "fashion-mnist", "idx:DIR", "synthetic:SHAPE:CLASSES"});
   expect_parts(error_of("synthetic:3x4096x4096:10"), {"more than 8 GiB", "fewer samples"});
   expect_parts(error_of("synthetic:4294967296x4294967296:10"), {"2^62"});

@@ -92,10 +92,10 @@ TEST(DType, NamesSizesAndClasses) {
     size_t size;
     bool is_float, is_integer;
   };
-  const Row rows[] = {{DType::f32, "f32", 4, true, false},   {DType::f64, "f64", 8, true, false},
-                      {DType::f16, "f16", 2, true, false},   {DType::bf16, "bf16", 2, true, false},
-                      {DType::i32, "i32", 4, false, true},   {DType::i64, "i64", 8, false, true},
-                      {DType::u8, "u8", 1, false, true},     {DType::boolean, "bool", 1, false, false},
+  const Row rows[] = {{DType::f32, "f32", 4, true, false}, {DType::f64, "f64", 8, true, false},
+                      {DType::f16, "f16", 2, true, false}, {DType::bf16, "bf16", 2, true, false},
+                      {DType::i32, "i32", 4, false, true}, {DType::i64, "i64", 8, false, true},
+                      {DType::u8, "u8", 1, false, true},   {DType::boolean, "bool", 1, false, false},
                       {DType::u32, "u32", 4, false, true}};
   for (const Row& r : rows) {
     EXPECT_EQ(name(r.type), r.name);

@@ -24,7 +24,9 @@ TEST(ShapeTest, CountsElementsAndBytes) {
   EXPECT_EQ(num_elements(Shape{2, 3, 4}), 24);
   EXPECT_EQ(num_elements(Shape{2, 0, int64_t{1} << 61}), 0);
   EXPECT_EQ(num_elements(Shape{int64_t{1} << 31, int64_t{1} << 31}), int64_t{1} << 62);
-  EXPECT_EQ(error_of([] { num_elements(Shape{int64_t{1} << 31, int64_t{1} << 31, 2}); }),
+  EXPECT_EQ(error_of([] {
+              num_elements(Shape{int64_t{1} << 31, int64_t{1} << 31, 2});
+            }),
             "shape [2147483648, 2147483648, 2]: more than 2^62 elements");
   EXPECT_EQ(error_of([] { num_elements(Shape{0, -1}); }), "shape [0, -1]: negative dimension");
   EXPECT_EQ(num_bytes({DType::bf16, {3, 5}}), 30u);
@@ -41,7 +43,9 @@ TEST(ShapeTest, BroadcastingFollowsNumpy) {
   EXPECT_EQ(broadcast_shapes({2, 1, 4}, {3, 1}), (Shape{2, 3, 4}));
   EXPECT_EQ(broadcast_shapes({}, {5}), Shape{5});
   EXPECT_EQ(broadcast_shapes({0, 3}, {1, 3}), (Shape{0, 3}));
-  EXPECT_EQ(error_of([] { broadcast_shapes({2, 3}, {4, 3}); }),
+  EXPECT_EQ(error_of([] {
+              broadcast_shapes({2, 3}, {4, 3});
+            }),
             "shapes [2, 3] and [4, 3] do not broadcast: 2 against 4 in dimension 2 from the right");
 }
 

@@ -13,8 +13,8 @@ struct Dataset {
   HostTensor samples;           ///< [n, …]; u8 (programs scale it by 1/255) or f32 (taken as it is); images are NCHW
   std::vector<int32_t> labels;  ///< n class numbers in [0, classes)
   int64_t classes = 0;
-  std::string labels_file = {};    ///< where the labels were read from, for messages; "" for none
-  size_t label_bytes = 0;          ///< bytes of one label in that file
+  std::string labels_file = {};  ///< where the labels were read from, for messages; "" for none
+  size_t label_bytes = 0;        ///< bytes of one label in that file
 
   /// Number of samples.
   int64_t size() const { return static_cast<int64_t>(labels.size()); }

@@ -89,7 +89,8 @@ TensorType read_header(Stream& in) {
     in.fail(0, fmt::format("magic number 0x{:08x}, expected 0x0000 and then element type and rank", big_endian(magic)));
   auto dtype = element_type(magic[2]);
   if (!dtype)
-    in.fail(2, fmt::format("element type 0x{:02x}, expected 0x08 (u8), 0x0c (i32), 0x0d (f32) or 0x0e (f64)", magic[2]));
+    in.fail(2,
+            fmt::format("element type 0x{:02x}, expected 0x08 (u8), 0x0c (i32), 0x0d (f32) or 0x0e (f64)", magic[2]));
   if (magic[3] < 1 || magic[3] > 8) in.fail(3, fmt::format("rank {}, expected 1 to 8", magic[3]));
   size_t header = size_t{magic[3]} * 4;
   if (size_t got = in.read(dims, header); got < header)

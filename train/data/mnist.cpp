@@ -30,9 +30,10 @@ std::string find(const fs::path& folder, const std::string& what, const std::str
 std::string need(const fs::path& folder, const std::string& what, const std::string& rank) {
   std::string path = find(folder, what, rank);
   if (path.empty())
-    throw invalid(fmt::format("{}: found neither {}-{}-ubyte nor {}-{}-ubyte.gz", folder.string(), what, rank, what, rank),
-                  "the folder must hold train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and "
-                  "t10k-labels-idx1-ubyte, plain or .gz");
+    throw invalid(
+        fmt::format("{}: found neither {}-{}-ubyte nor {}-{}-ubyte.gz", folder.string(), what, rank, what, rank),
+        "the folder must hold train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and "
+        "t10k-labels-idx1-ubyte, plain or .gz");
   return path;
 }
 
@@ -106,9 +107,10 @@ Split fashion_mnist() {
   folders.emplace_back("/usr/share/datasets/fashion-mnist");  // Debian's and Ubuntu's package dataset-fashion-mnist
   for (const auto& folder : folders)
     if (!find(folder, "train-images", "idx3").empty()) return read_folder(folder, "fashion-mnist", 10);
-  throw invalid(fmt::format("fashion-mnist: no train-images-idx3-ubyte[.gz] in {}", fmt::join(folders, ", ")),
-                "install it with: apt install dataset-fashion-mnist; or set TUTTI_DATA_DIR to the folder that holds it; "
-                "or use --data synthetic:1x28x28:10");
+  throw invalid(
+      fmt::format("fashion-mnist: no train-images-idx3-ubyte[.gz] in {}", fmt::join(folders, ", ")),
+      "install it with: apt install dataset-fashion-mnist; or set TUTTI_DATA_DIR to the folder that holds it; "
+      "or use --data synthetic:1x28x28:10");
 }
 
 }  // namespace tutti::data

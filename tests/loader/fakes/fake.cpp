@@ -35,6 +35,7 @@ struct Settings {
   std::vector<std::vector<std::string>> devices;
 } settings;
 const TuttiHost* host = nullptr;
+int inits = 0;
 std::vector<GrownDevice> devices;
 
 void read_settings() {
@@ -102,6 +103,7 @@ struct Executable {
 
 int32_t init(const TuttiHost* h, TuttiError* error) {
   host = h;
+  ++inits;
   if (settings.fault == "init error") return fail(error, TUTTI_INTERNAL, "no toy driver found");
   if (settings.fault == "init mute") return TUTTI_DEVICE_LOST;
   if (settings.fault == "init throw") throw std::runtime_error("a toy broke");
@@ -109,7 +111,7 @@ int32_t init(const TuttiHost* h, TuttiError* error) {
   return TUTTI_OK;
 }
 void shutdown() {
-  if (settings.loud) host->log(host->self, 1, "toy", "good bye");
+  if (settings.loud) host->log(host->self, 1, "toy", inits == 1 ? "good bye after one init" : "too many inits");
 }
 int32_t list(TuttiArray* out, TuttiError* error) {
   if (settings.fault == "devices error") return fail(error, TUTTI_DEVICE_LOST, "the bus is gone");
@@ -259,8 +261,26 @@ extern "C" const TuttiPlugin* tutti_plugin(uint32_t host_min, uint32_t host_max,
   if (settings.fault == "negotiate throw") throw std::runtime_error("cannot talk");
   if (settings.fault == "negotiate null") return mine[0] = 3, mine[1] = 4, nullptr;
   if (host_min > 1 || host_max < 1) return nullptr;
-  table.base = {sizeof(GrownTable), 1,     settings.name.c_str(), "1.0", nullptr, init, shutdown, list, open, close,
-                check,              compile, prepare,             stage, run,     wait, usage,    read, write, release};
+  table.base = {sizeof(GrownTable),
+                1,
+                settings.name.c_str(),
+                "1.0",
+                nullptr,
+                init,
+                shutdown,
+                list,
+                open,
+                close,
+                check,
+                compile,
+                prepare,
+                stage,
+                run,
+                wait,
+                usage,
+                read,
+                write,
+                release};
   if (settings.fault == "small table") table.base.size = 100;
   if (settings.fault == "future table") table.base.abi = 2;
   if (settings.fault == "null function") table.base.compile = nullptr;

@@ -1,0 +1,42 @@
+// How a value lies in memory: row-major, or in a layout that oneDNN chose.
+#pragma once
+#include <dnnl.hpp>
+
+#include "core/base/shape.h"
+
+namespace tutti::onednn {
+
+using Desc = dnnl::memory::desc;
+
+/// The physical form of one value. Row-major ("plain") is the form of every state, feed and constant; temps keep the
+/// layout of the primitive that made them until a reader needs another one.
+struct Form {
+  bool plain = true;
+  Desc desc;  ///< where oneDNN can name it: also of plain forms; its dims may be another view of the same elements
+
+  bool operator==(const Form& other) const { return plain == other.plain && (plain || desc == other.desc); }
+};
+
+/// oneDNN's type for the storage of t (u32 as s32, bool as u8); undef where there is none.
+dnnl::memory::data_type data_type(DType t);
+/// Whether oneDNN can name the type: dtype and at most 12 dimensions.
+bool nameable(const TensorType& t);
+/// Row-major descriptor of these dimensions; of a scalar: one dimension of size 1.
+Desc plain_desc(dnnl::memory::data_type t, const Shape& shape);
+/// The row-major form of a value.
+Form plain_form(const TensorType& t);
+/// The form for a descriptor: plain when its strides are row-major and its dtype is that of the value.
+Form form_of(const Desc& desc, const TensorType& t);
+/// Bytes that a value takes in that form.
+size_t form_bytes(const Form& f, const TensorType& t);
+/// The loops of a form that has no padding: per physical dimension, outermost first, its size and the stride of each
+/// logical axis's index in row-major elements… see Physical.
+struct Physical {
+  Shape dims;                 ///< loop sizes, outermost first; dense
+  std::vector<size_t> axis;   ///< the logical axis each loop walks
+  std::vector<int64_t> step;  ///< by how much one iteration advances that axis's index
+};
+/// The loops of a form, or nothing where it has padding, other dtypes, another rank or no plain strides.
+bool physical_loops(const Form& f, const TensorType& t, Physical& loops);
+
+}  // namespace tutti::onednn

@@ -1,0 +1,181 @@
+#include "backends/onednn/kernel.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/copy.h"
+#include "kernels/parallel.h"
+
+namespace tutti::onednn {
+namespace {
+
+/// Below this many operations oneDNN's second thread costs more than it gives (measured: 128x10x512 and 64x10x128
+/// products take 20 us on one thread, up to 11 ms on two of a busy machine).
+constexpr double worth_threads = 4e6;
+
+}  // namespace
+
+const dnnl::engine& engine() {
+  static const auto& one = *new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return one;
+}
+
+const dnnl::stream& stream() {
+  static const auto& one = *new dnnl::stream(engine());
+  return one;
+}
+
+dnnl::primitive_attr attributes() {
+  dnnl::primitive_attr a;
+  a.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return a;
+}
+
+int threads_for(double operations, int threads) { return operations < worth_threads ? 1 : threads; }
+
+ThreadScope::ThreadScope(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
+ThreadScope::~ThreadScope() { omp_set_num_threads(before_); }
+
+Decline expect_inputs(const Case& c, size_t count) {
+  size_t have = c.node().inputs.size();
+  return have == count ? "" : fmt::format("{} inputs, {} are needed", have, count);
+}
+
+Decline expect_result(const Case& c, size_t k, const TensorType& want) {
+  if (!c.wants(k) || c.out(k) == want) return "";
+  return fmt::format("result {} is {}, {} is expected", k, to_string(c.out(k)), to_string(want));
+}
+
+Decline declines_dtype(DType t) {
+  if (t == DType::f32 || t == DType::bf16 || t == DType::f16) return "";
+  return "dtype " + std::string(name(t));
+}
+
+// ---- functions
+
+FunctionKernel::FunctionKernel(const Case& c, Run run, size_t scratch_bytes) : run_(std::move(run)) {
+  for (uint32_t v : c.node().inputs) in.push_back(plain_form(c.program.type(v)));
+  for (uint32_t v : c.node().results) out.push_back(v == TUTTI_NONE ? Form{} : plain_form(c.program.type(v)));
+  scratch = scratch_bytes;
+}
+
+void FunctionKernel::bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) {
+  in_.assign(in.begin(), in.end());
+  out_.assign(out.begin(), out.end());
+  scratch_ = scratch;
+}
+
+// ---- primitives
+
+PrimitiveKernel::PrimitiveKernel(const dnnl::primitive& primitive, std::vector<Argument> arguments, const Desc& scratchpad,
+                                 int threads, int session_threads)
+    : primitive_(primitive), arguments_(std::move(arguments)), scratchpad_(scratchpad), threads_(threads),
+      session_threads_(session_threads) {
+  scratch = scratchpad.get_size();
+}
+
+void PrimitiveKernel::bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) {
+  for (const Argument& a : arguments_) memories_.emplace_back(a.desc, engine(), a.result ? out[a.slot] : in[a.slot]);
+  for (size_t k = 0; k < arguments_.size(); ++k) bound_.push_back({arguments_[k].id, memories_[k].get()});
+  if (scratchpad_.get_size() == 0) return;
+  memories_.emplace_back(scratchpad_, engine(), scratch);
+  bound_.push_back({DNNL_ARG_SCRATCHPAD, memories_.back().get()});
+}
+
+void PrimitiveKernel::run() {
+  if (threads_ != session_threads_) omp_set_num_threads(threads_);
+  auto status = dnnl_primitive_execute(primitive_.get(), stream().get(), static_cast<int>(bound_.size()), bound_.data());
+  if (threads_ != session_threads_) omp_set_num_threads(session_threads_);
+  if (status != dnnl_success)
+    throw Error(Code::internal, fmt::format("oneDNN failed with status {} ({})", static_cast<int>(status), dnnl_status2str(status)));
+}
+
+namespace {
+
+/// A kernel around a function for work that is no node of the program.
+class LooseKernel : public Kernel {
+ public:
+  LooseKernel(Form from, Form to, std::function<void(const void*, void*)> run) : run_(std::move(run)) {
+    in = {std::move(from)};
+    out = {std::move(to)};
+  }
+  void bind(std::span<void* const> in, std::span<void* const> out, std::byte*) override {
+    from_ = in[0];
+    to_ = out[0];
+  }
+  void run() override { run_(from_, to_); }
+
+ private:
+  std::function<void(const void*, void*)> run_;
+  void *from_ = nullptr, *to_ = nullptr;
+};
+
+}  // namespace
+
+KernelPtr make_plain_copy(const TensorType& t, int threads) {
+  auto bytes = static_cast<int64_t>(num_bytes(t));
+  Form form = plain_form(t);
+  return std::make_unique<LooseKernel>(form, form, [bytes, threads](const void* x, void* y) {
+    kernels::share(bytes, bytes / 8, threads, [&](int64_t first, int64_t last, int) {
+      std::memcpy(static_cast<char*>(y) + first, static_cast<const char*>(x) + first, static_cast<size_t>(last - first));
+    });
+  });
+}
+
+KernelPtr make_zero(const Case& c) {
+  size_t bytes = num_bytes(c.out(0));
+  return std::make_unique<FunctionKernel>(c, [bytes](void* const*, void* const* out, std::byte*) { std::memset(out[0], 0, bytes); });
+}
+
+KernelPtr make_reorder(const TensorType& t, const Form& from, const Form& to, int threads) {
+  // A plain form is named by the dimensions of the other side: weights with groups have one dimension more.
+  Desc source = from.plain && !to.plain ? plain_desc(data_type(t.dtype), to.desc.get_dims()) : from.desc;
+  Desc target = to.plain && !from.plain ? plain_desc(data_type(t.dtype), from.desc.get_dims()) : to.desc;
+  int used = threads_for(static_cast<double>(num_elements(t.shape)) * 64, threads);
+  ThreadScope scope(used);
+  dnnl::reorder::primitive_desc pd(engine(), source, engine(), target, attributes());
+  auto kernel = std::make_unique<PrimitiveKernel>(
+      dnnl::reorder(pd), std::vector<PrimitiveKernel::Argument>{{DNNL_ARG_FROM, false, 0, source}, {DNNL_ARG_TO, true, 0, target}},
+      pd.scratchpad_desc(), used, threads);
+  kernel->in = {from};
+  kernel->out = {to};
+  return kernel;
+}
+
+// ---- the list
+
+const std::vector<Entry>& kernel_list() {
+  static const std::vector<Entry> list = [] {
+    std::vector<Entry> all;
+    for (auto part : {matmul_entries(), conv_entries(), pool_entries(), softmax_entries(), reduce_entries(), copy_entries(),
+                      index_entries(), elementwise_entries()})
+      all.insert(all.end(), part.begin(), part.end());
+    return all;
+  }();
+  return list;
+}
+
+Choice choose_kernel(const Case& c) {
+  Choice none;
+  if (c.program.numerics != TUTTI_FAST) {
+    none.declined.emplace_back("onednn", "this device has no exact numerics");
+    return none;
+  }
+  if (c.node().version != 1) {
+    none.declined.emplace_back("onednn", fmt::format("version {} of '{}' is newer than 1, the newest known here", c.node().version, c.node().op));
+    return none;
+  }
+  try {
+    Choice choice = sdk::choose(kernel_list(), c.node().op, c);
+    if (!choice.entry && choice.declined.empty()) choice.declined.emplace_back("onednn", fmt::format("no kernel for '{}'", c.node().op));
+    return choice;
+  } catch (const Error& e) {  // an attribute that is missing or out of range
+    none.declined.emplace_back("onednn", e.what());
+    return none;
+  }
+}
+
+}  // namespace tutti::onednn

@@ -1,0 +1,151 @@
+// What runs a node: a kernel, made by the first entry of the ordered list that takes the node.
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/onednn/form.h"
+#include "sdk/kernel_list.h"
+#include "sdk/program.h"
+
+namespace tutti::onednn {
+
+/// What a product or convolution does with its result before it is stored; see epilogue.h.
+struct Epilogue {
+  uint32_t bias = TUTTI_NONE;    ///< a value added along the last axis (matmul) or the channels (conv2d)
+  bool relu = false;
+  uint32_t result = TUTTI_NONE;  ///< the value that the last of these nodes gives; NONE: no epilogue
+};
+
+/// What an entry decides on.
+struct Case {
+  const sdk::Program& program;
+  uint32_t number;
+  int threads;
+  const std::vector<Form>* forms = nullptr;  ///< the inputs' present forms; null while only a verdict is asked for
+  Epilogue epilogue = {};                    ///< the kernel's inputs then end with the bias, its result 0 is this one
+  bool sums_gradient = false;  ///< conv2d_dw: a second result is the sum of the cotangent over all but the channels
+
+  const sdk::Node& node() const { return program.nodes[number]; }
+  const TensorType& in(size_t k) const { return program.type(node().inputs[k]); }
+  /// Results that nobody reads have no type: see wants().
+  const TensorType& out(size_t k) const { return program.type(node().results[k]); }
+  bool wants(size_t k) const { return k < node().results.size() && node().results[k] != TUTTI_NONE; }
+  Form form(size_t k) const { return forms ? (*forms)[k] : plain_form(in(k)); }
+};
+
+/// A prepared piece of work: fixed forms, fixed addresses once bound. `in` and `out` hold one form per input and result
+/// of the node (of the group); results that nobody reads are skipped.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  std::vector<Form> in, out;
+  size_t scratch = 0;  ///< bytes of workspace that run uses
+  /// Called once, when memory exists. `out` holds null for results that nobody reads.
+  virtual void bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) = 0;
+  virtual void run() = 0;
+};
+
+using KernelPtr = std::unique_ptr<Kernel>;
+using Entry = sdk::Entry<Case, KernelPtr>;
+using Choice = sdk::Choice<Case, KernelPtr>;
+using sdk::Decline;
+
+/// The ordered list: oneDNN's primitives first, then the kernels of kernels/.
+const std::vector<Entry>& kernel_list();
+/// Asks the list for a node; its numerics, version and attributes first.
+Choice choose_kernel(const Case& c);
+
+/// A kernel around a function of the bound addresses. All forms plain unless changed.
+class FunctionKernel : public Kernel {
+ public:
+  using Run = std::function<void(void* const* in, void* const* out, std::byte* scratch)>;
+  FunctionKernel(const Case& c, Run run, size_t scratch_bytes = 0);
+  void bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) override;
+  void run() override { run_(in_.data(), out_.data(), scratch_); }
+
+ private:
+  Run run_;
+  std::vector<void*> in_, out_;
+  std::byte* scratch_ = nullptr;
+};
+
+/// A kernel that is one oneDNN primitive. `slots` says which argument each input and result is.
+class PrimitiveKernel : public Kernel {
+ public:
+  struct Argument {
+    int id;         ///< DNNL_ARG_…
+    bool result;    ///< a result, else an input
+    uint32_t slot;  ///< which one
+    Desc desc;      ///< as the primitive sees it
+  };
+  /// `threads`: how many the primitive runs on (small problems are slower on several).
+  PrimitiveKernel(const dnnl::primitive& primitive, std::vector<Argument> arguments, const Desc& scratchpad, int threads,
+                  int session_threads);
+  void bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) override;
+  void run() override;
+
+ private:
+  dnnl::primitive primitive_;
+  std::vector<Argument> arguments_;
+  Desc scratchpad_;
+  int threads_, session_threads_;
+  std::vector<dnnl::memory> memories_;
+  std::vector<dnnl_exec_arg_t> bound_;
+};
+
+/// oneDNN's CPU engine and in-order stream of this process.
+const dnnl::engine& engine();
+const dnnl::stream& stream();
+/// Attributes every primitive is made with: scratch memory comes from the caller.
+dnnl::primitive_attr attributes();
+
+/// The threads for a problem of so many floating-point operations: one where a second costs more than it gives.
+int threads_for(double operations, int threads);
+
+/// Sets OpenMP's thread count for primitives made while it lives, then puts the old one back.
+class ThreadScope {
+ public:
+  explicit ThreadScope(int threads);
+  ~ThreadScope();
+  ThreadScope(const ThreadScope&) = delete;
+
+ private:
+  int before_;
+};
+
+/// Moves one value from one form into another.
+KernelPtr make_reorder(const TensorType& t, const Form& from, const Form& to, int threads);
+/// Moves bytes in row-major order, whatever the dtype.
+KernelPtr make_plain_copy(const TensorType& t, int threads);
+/// Writes zeros: the value of products over nothing.
+KernelPtr make_zero(const Case& c);
+
+/// "" or the reason: the node has not so many inputs, or result k is not of type `want`.
+Decline expect_inputs(const Case& c, size_t count);
+Decline expect_result(const Case& c, size_t k, const TensorType& want);
+/// "" or why oneDNN's primitives cannot compute in that type here (f32, bf16, f16).
+Decline declines_dtype(DType t);
+/// "" or why a primitive cannot be made; `f` makes its descriptor, which may come back empty.
+template <class F>
+Decline declines_primitive(F&& f) {
+  try {
+    return f() ? "" : "oneDNN has no implementation for it here";
+  } catch (const dnnl::error& e) {
+    return e.what();
+  }
+}
+
+// The entries, one table per file.
+std::span<const Entry> matmul_entries();
+std::span<const Entry> conv_entries();
+std::span<const Entry> pool_entries();
+std::span<const Entry> softmax_entries();
+std::span<const Entry> elementwise_entries();
+std::span<const Entry> reduce_entries();
+std::span<const Entry> copy_entries();
+std::span<const Entry> index_entries();
+
+}  // namespace tutti::onednn

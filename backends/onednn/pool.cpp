@@ -1,0 +1,132 @@
+// Pools through oneDNN. The workspace of its maximum pool holds tap numbers ky * kw + kx in the layout of the result: it
+// is the physical form of max_pool2d's result `index`.
+#include <fmt/format.h>
+
+#include "backends/onednn/window.h"
+
+namespace tutti::onednn {
+namespace {
+
+using dnnl::memory;
+using dnnl::prop_kind;
+using Forward = dnnl::pooling_forward::primitive_desc;
+using Backward = dnnl::pooling_backward::primitive_desc;
+
+/// Moving one element costs about as much as this many operations of a product.
+constexpr double element_cost = 64;
+
+int threads_of(const PoolGeometry& g, int threads) { return threads_for(static_cast<double>(num_elements(g.x)) * element_cost, threads); }
+
+dnnl::algorithm algorithm_of(const Case& c) {
+  if (c.node().op.starts_with("max")) return dnnl::algorithm::pooling_max;
+  return c.node().attrs.i("count_include_pad") ? dnnl::algorithm::pooling_avg_include_padding
+                                               : dnnl::algorithm::pooling_avg_exclude_padding;
+}
+
+/// An input's layout if oneDNN chose it, else row-major.
+Desc present(const Case& c, size_t k, memory::data_type t) {
+  Form f = c.form(k);
+  return !f.plain && f.desc.get_data_type() == t ? f.desc : plain_desc(t, c.in(k).shape);
+}
+
+Forward forward(const Case& c, const PoolGeometry& g, const Desc& x, prop_kind kind, bool allow_empty) {
+  Desc y(g.y, x.get_data_type(), memory::format_tag::any);
+  return {engine(), kind, algorithm_of(c), x, y, g.strides(), g.kernel(), g.dilates(), g.before(), g.after(), attributes(), allow_empty};
+}
+
+Backward backward(const Case& c, const PoolGeometry& g, const Desc& dx, const Forward& hint, bool allow_empty) {
+  return {engine(), algorithm_of(c), dx, hint.dst_desc(), g.strides(), g.kernel(), g.dilates(), g.before(), g.after(), hint, attributes(), allow_empty};
+}
+
+bool empty(const PoolGeometry& g) { return num_elements(g.x) == 0 || num_elements(g.y) == 0; }
+
+// ---- max_pool2d: x; y, index (i32) · avg_pool2d: x; y
+
+Decline declines_forward(const Case& c) {
+  if (Decline why = expect_inputs(c, 1); !why.empty()) return why;
+  if (Decline why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
+  PoolGeometry g = pool_geometry(c.in(0).shape, c.node().attrs);
+  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.y}); !why.empty()) return why;
+  if (Decline why = expect_result(c, 1, {DType::i32, g.y}); !why.empty() || empty(g)) return why;
+  return declines_primitive([&] { return forward(c, g, plain_desc(data_type(c.in(0).dtype), g.x), prop_kind::forward_training, true); });
+}
+
+KernelPtr make_forward(const Case& c) {
+  PoolGeometry g = pool_geometry(c.in(0).shape, c.node().attrs);
+  if (empty(g)) return std::make_unique<FunctionKernel>(c, [](void* const*, void* const*, std::byte*) {});
+  auto t = data_type(c.in(0).dtype);
+  int used = threads_of(g, c.threads);
+  ThreadScope scope(used);
+  bool index = c.wants(1);
+  TensorType y{c.in(0).dtype, g.y};
+  auto kind = index ? prop_kind::forward_training : prop_kind::forward_inference;
+  auto pd = forward(c, g, present(c, 0, t), kind, true);
+  if (!pd) pd = forward(c, g, plain_desc(t, g.x), kind, false);
+  std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_SRC, false, 0, pd.src_desc()}, {DNNL_ARG_DST, true, 0, pd.dst_desc()}};
+  if (index) arguments.push_back({DNNL_ARG_WORKSPACE, true, 1, pd.workspace_desc()});
+  auto kernel = std::make_unique<PrimitiveKernel>(dnnl::pooling_forward(pd), arguments, pd.scratchpad_desc(), used, c.threads);
+  kernel->in = {form_of(pd.src_desc(), c.in(0))};
+  kernel->out = {form_of(pd.dst_desc(), y)};
+  if (index) kernel->out.push_back(form_of(pd.workspace_desc(), {DType::i32, g.y}));
+  return kernel;
+}
+
+// ---- max_pool2d_dx: d, index; dx · avg_pool2d_dx: d; dx
+
+Decline declines_backward(const Case& c) {
+  bool max = c.node().op == "max_pool2d_dx";
+  if (Decline why = expect_inputs(c, max ? 2 : 1); !why.empty()) return why;
+  if (Decline why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
+  PoolGeometry g = pool_geometry(c.node().attrs.ints("shape"), c.node().attrs);
+  if (c.in(0).shape != g.y || (max && c.in(1) != TensorType{DType::i32, g.y}))
+    return fmt::format("a cotangent {}, {} is expected", to_string(c.in(0)), to_string(g.y));
+  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.x}); !why.empty() || empty(g)) return why;
+  return declines_primitive([&] {
+    Desc x = plain_desc(data_type(c.in(0).dtype), g.x);
+    Forward hint = forward(c, g, x, prop_kind::forward_training, true);
+    return hint && backward(c, g, x, hint, true);
+  });
+}
+
+/// The layout of x whose pool has results in the layout that the index (else the cotangent) has now.
+Desc matching(const Case& c, const PoolGeometry& g, memory::data_type t) {
+  for (auto tag : {memory::format_tag::nhwc, memory::format_tag::nChw16c, memory::format_tag::nChw8c}) {
+    Desc x(g.x, t, tag);
+    Forward hint = forward(c, g, x, prop_kind::forward_training, true);
+    if (!hint) continue;
+    bool fits = c.node().inputs.size() == 2 && !c.form(1).plain ? hint.workspace_desc() == c.form(1).desc
+                                                                : !c.form(0).plain && hint.dst_desc() == c.form(0).desc;
+    if (fits && backward(c, g, x, hint, true)) return x;
+  }
+  return plain_desc(t, g.x);
+}
+
+KernelPtr make_backward(const Case& c) {
+  PoolGeometry g = pool_geometry(c.node().attrs.ints("shape"), c.node().attrs);
+  if (empty(g)) return make_zero(c);
+  auto t = data_type(c.in(0).dtype);
+  int used = threads_of(g, c.threads);
+  ThreadScope scope(used);
+  Desc dx = matching(c, g, t);
+  Forward hint = forward(c, g, dx, prop_kind::forward_training, false);
+  auto pd = backward(c, g, dx, hint, false);
+  bool max = c.node().op == "max_pool2d_dx";
+  std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_DIFF_DST, false, 0, pd.diff_dst_desc()}, {DNNL_ARG_DIFF_SRC, true, 0, pd.diff_src_desc()}};
+  if (max) arguments.push_back({DNNL_ARG_WORKSPACE, false, 1, pd.workspace_desc()});
+  auto kernel = std::make_unique<PrimitiveKernel>(dnnl::pooling_backward(pd), arguments, pd.scratchpad_desc(), used, c.threads);
+  kernel->in = {form_of(pd.diff_dst_desc(), c.in(0))};
+  if (max) kernel->in.push_back(form_of(pd.workspace_desc(), c.in(1)));
+  kernel->out = {form_of(pd.diff_src_desc(), c.out(0))};
+  return kernel;
+}
+
+const Entry entries[] = {{"onednn max pool", "max_pool2d", declines_forward, make_forward},
+                         {"onednn average pool", "avg_pool2d", declines_forward, make_forward},
+                         {"onednn max pool gradient", "max_pool2d_dx", declines_backward, make_backward},
+                         {"onednn average pool gradient", "avg_pool2d_dx", declines_backward, make_backward}};
+
+}  // namespace
+
+std::span<const Entry> pool_entries() { return entries; }
+
+}  // namespace tutti::onednn

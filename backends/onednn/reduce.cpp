@@ -1,0 +1,97 @@
+// Reductions by kernels/reduce: over the layout the input has, where the result then comes out row-major.
+#include <algorithm>
+
+#include "backends/onednn/kernel.h"
+#include "kernels/reduce.h"
+
+namespace tutti::onednn {
+namespace {
+
+using Kind = kernels::Reduce::Kind;
+
+Kind kind_of(const std::string& op) {
+  return op == "sum" ? Kind::sum : op == "mean" ? Kind::mean : op == "prod" ? Kind::prod : op == "max" ? Kind::max : Kind::min;
+}
+
+Shape reduced_shape(const Case& c, const std::vector<int64_t>& axes) {
+  Shape y;
+  bool keep = c.node().attrs.i("keep") != 0;
+  for (size_t d = 0; d < c.in(0).shape.size(); ++d) {
+    bool gone = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
+    if (!gone) y.push_back(c.in(0).shape[d]);
+    else if (keep) y.push_back(1);
+  }
+  return y;
+}
+
+std::vector<int64_t> axes_of(const Case& c) { return normalize_axes(c.node().attrs.ints("axes"), c.in(0).shape.size()); }
+
+/// Whether something is to be found in every set of reduced elements.
+bool has_elements(const Case& c, const Shape& y) { return num_elements(y) == 0 || num_elements(c.in(0).shape) > 0; }
+
+Decline declines(const Case& c) {
+  if (Decline why = expect_inputs(c, 1); !why.empty()) return why;
+  Kind kind = kind_of(c.node().op);
+  if (Decline why = kernels::Reduce::declines(kind, c.in(0).dtype); !why.empty()) return why;
+  Shape y = reduced_shape(c, axes_of(c));
+  if ((kind == Kind::max || kind == Kind::min) && !has_elements(c, y)) return "no elements to choose from";
+  return expect_result(c, 0, {c.in(0).dtype, y});
+}
+
+/// The loops of the input's layout as a shape to reduce, if the kept ones come in the order of the result.
+bool reduce_as_it_lies(const Case& c, const std::vector<int64_t>& axes, Shape& dims, std::vector<int64_t>& gone) {
+  Physical p;
+  if (c.form(0).plain || !physical_loops(c.form(0), c.in(0), p)) return false;
+  int64_t previous_axis = -1, previous_step = 0;
+  for (size_t k = 0; k < p.dims.size(); ++k) {
+    auto axis = static_cast<int64_t>(p.axis[k]);
+    if (std::find(axes.begin(), axes.end(), axis) != axes.end()) {
+      gone.push_back(static_cast<int64_t>(k));
+      continue;
+    }
+    if (p.dims[k] == 1) continue;
+    if (axis < previous_axis || (axis == previous_axis && p.step[k] > previous_step)) return false;
+    previous_axis = axis;
+    previous_step = p.step[k];
+  }
+  dims = p.dims;
+  return true;
+}
+
+KernelPtr make(const Case& c) {
+  std::vector<int64_t> axes = axes_of(c), gone;
+  Shape dims;
+  bool as_is = reduce_as_it_lies(c, axes, dims, gone);
+  kernels::Reduce reduce(kind_of(c.node().op), as_is ? TensorType{c.in(0).dtype, dims} : c.in(0), as_is ? gone : axes);
+  int threads = c.threads;
+  auto kernel = std::make_unique<FunctionKernel>(
+      c, [reduce, threads](void* const* in, void* const* out, std::byte* scratch) { reduce.run(in[0], out[0], scratch, threads); },
+      reduce.scratch_bytes(threads));
+  if (as_is) kernel->in[0] = c.form(0);
+  return kernel;
+}
+
+Decline declines_argmax(const Case& c) {
+  if (Decline why = expect_inputs(c, 1); !why.empty()) return why;
+  if (c.in(0).dtype == DType::f64 || c.in(0).dtype == DType::i64) return "dtype " + std::string(name(c.in(0).dtype));
+  Shape y = reduced_shape(c, axes_of(c));
+  if (!has_elements(c, y)) return "no elements to choose from";
+  return expect_result(c, 0, {DType::i32, y});
+}
+
+KernelPtr make_argmax(const Case& c) {
+  return std::make_unique<FunctionKernel>(
+      c, [type = c.in(0), axes = axes_of(c), threads = c.threads](void* const* in, void* const* out, std::byte*) {
+        kernels::argmax(type, axes, in[0], static_cast<int32_t*>(out[0]), threads);
+      });
+}
+
+const Entry entries[] = {{"kernels reduce", "sum", declines, make},   {"kernels reduce", "mean", declines, make},
+                         {"kernels reduce", "prod", declines, make},  {"kernels reduce", "max", declines, make},
+                         {"kernels reduce", "min", declines, make},   {"kernels argmax", "argmax", declines_argmax, make_argmax}};
+
+}  // namespace
+
+std::span<const Entry> reduce_entries() { return entries; }
+
+}  // namespace tutti::onednn

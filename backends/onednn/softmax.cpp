@@ -1,0 +1,46 @@
+// softmax and log_softmax through oneDNN.
+#include "backends/onednn/kernel.h"
+
+namespace tutti::onednn {
+namespace {
+
+using Forward = dnnl::softmax_forward::primitive_desc;
+
+Forward forward(const Case& c, bool allow_empty) {
+  const TensorType& x = c.in(0);
+  Desc d = plain_desc(data_type(x.dtype), x.shape);
+  auto axis = static_cast<int>(normalize_axis(c.node().attrs.i("axis"), x.shape.size()));
+  auto algorithm = c.node().op == "softmax" ? dnnl::algorithm::softmax_accurate : dnnl::algorithm::softmax_log;
+  return {engine(), dnnl::prop_kind::forward_training, algorithm, d, d, axis, attributes(), allow_empty};
+}
+
+Decline declines(const Case& c) {
+  if (Decline why = expect_inputs(c, 1); !why.empty()) return why;
+  if (Decline why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
+  if (c.in(0).shape.size() > DNNL_MAX_NDIMS) return "more than 12 dimensions";
+  normalize_axis(c.node().attrs.i("axis"), c.in(0).shape.size());
+  if (Decline why = expect_result(c, 0, c.in(0)); !why.empty() || num_elements(c.in(0).shape) == 0) return why;
+  return declines_primitive([&] { return forward(c, true); });
+}
+
+KernelPtr make(const Case& c) {
+  if (num_elements(c.in(0).shape) == 0) return std::make_unique<FunctionKernel>(c, [](void* const*, void* const*, std::byte*) {});
+  int used = threads_for(static_cast<double>(num_elements(c.in(0).shape)) * 128, c.threads);
+  ThreadScope scope(used);
+  auto pd = forward(c, false);
+  auto kernel = std::make_unique<PrimitiveKernel>(
+      dnnl::softmax_forward(pd),
+      std::vector<PrimitiveKernel::Argument>{{DNNL_ARG_SRC, false, 0, pd.src_desc()}, {DNNL_ARG_DST, true, 0, pd.dst_desc()}},
+      pd.scratchpad_desc(), used, c.threads);
+  kernel->in = {plain_form(c.in(0))};
+  kernel->out = {plain_form(c.out(0))};
+  return kernel;
+}
+
+const Entry entries[] = {{"onednn softmax", "softmax", declines, make}, {"onednn log softmax", "log_softmax", declines, make}};
+
+}  // namespace
+
+std::span<const Entry> softmax_entries() { return entries; }
+
+}  // namespace tutti::onednn

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Whole training steps of Tutti and of PyTorch, taken in turn on the same machine with the same threads; prints ratios.
+
+Makes its own virtual environment (.venv/torch) the first time. Needs build/release/bin/tutti (scripts/quickstart.sh).
+
+  bench/compare.py                      the MLP 1024-2048-512-10, batch 128, and the CNN, batch 64
+  bench/compare.py --full               also the CNN's three epochs on Fashion-MNIST, with accuracy
+  bench/compare.py --save NAME          writes docs/results/NAME.json too
+"""
+import argparse
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+TUTTI = os.path.join(ROOT, "build/release/bin/tutti")
+PEER = os.path.join(ROOT, "bench/peer_torch.py")
+
+# name, options of both, data of Tutti, data of the peer. Single steps are timed at a learning rate that leaves the loss
+# where it is: made-up data is soon solved, and the denormal numbers of a solved task slow every CPU down.
+STEPS = [
+    ("mlp 1024-2048-512-10, batch 128", ["mlp", "--layers", "1024,2048,512,10", "--batch", "128", "--lr", "1e-6"],
+     "synthetic:1024:10", "synthetic"),
+    ("cnn, batch 64", ["cnn", "--batch", "64", "--lr", "1e-6"], "synthetic:1x28x28:10", "synthetic"),
+]
+FULL = ("cnn, batch 64, 3 epochs of fashion-mnist", ["cnn", "--batch", "64", "--lr", "1e-3", "--epochs", "3"],
+        "fashion-mnist", "fashion-mnist")
+
+
+def peer_python():
+    """The interpreter of our own environment, made when it is not there or not whole."""
+    folder = os.path.join(ROOT, ".venv/torch")
+    python = os.path.join(folder, "bin/python")
+    if os.path.exists(python) and \
+            subprocess.run([python, "-c", "import torch, numpy"], capture_output=True, check=False).returncode == 0:
+        return python
+    print(f"compare: making {folder} (PyTorch for the CPU, some 200 MB)", file=sys.stderr)
+    subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    cpu_only = ["--index-url", "https://download.pytorch.org/whl/cpu", "--retries", "0"]
+    if subprocess.run(install + cpu_only + ["torch", "numpy"], check=False).returncode != 0:
+        print("compare: no CPU build at download.pytorch.org; taking PyPI's (with CUDA, some GB)", file=sys.stderr)
+        subprocess.run(install + ["torch", "numpy"], check=True)
+    return python
+
+
+def run(command, threads):
+    """The JSON document that the command prints, with the wall time of the whole process."""
+    env = dict(os.environ, OMP_NUM_THREADS=str(threads))
+    start = time.perf_counter()
+    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"compare: {' '.join(command)}: exit code {done.returncode}")
+    return dict(json.loads(done.stdout), wall_s=time.perf_counter() - start)
+
+
+def summary(runs, key):
+    values = [r[key] for r in runs]
+    return {"median": statistics.median(values), "least": min(values), "most": max(values)}
+
+
+def take_turns(case, args, python, more, rounds):
+    name, options, data, peer_data = case
+    common = options + more + ["--optimizer", "adam", "--threads", str(args.threads)]
+    ours, theirs = [], []
+    for number in range(rounds):
+        print(f"compare: {name}: round {number + 1} of {rounds}", file=sys.stderr)
+        ours.append(run([TUTTI, "train", *common, "--data", data, "--device", args.device, "--quiet", "--json"],
+                        args.threads))
+        theirs.append(run([python, PEER, *common, "--data", peer_data], args.threads))
+    result = {"case": name, "rounds": rounds, "threads": args.threads, "tutti_device": ours[0]["device"],
+              "peer": theirs[0]["engine"], "steps": ours[0]["steps"]}
+    assert ours[0]["parameters"] == theirs[0]["parameters"] and ours[0]["steps"] == theirs[0]["steps"], \
+        f"not the same work: {ours[0]['parameters']} parameters, {ours[0]['steps']} steps against " \
+        f"{theirs[0]['parameters']}, {theirs[0]['steps']}"
+    for runs in (ours, theirs):
+        for r in runs:
+            r["train_s"] = r["steps"] * theirs[0]["batch"] / r["samples_per_s"]
+    for key in ("step_ms_median", "train_s", "wall_s", "accuracy"):
+        if any(r.get(key) is None for r in ours + theirs):
+            continue
+        result[key] = {"tutti": summary(ours, key), "peer": summary(theirs, key)}
+        if key != "accuracy":
+            result[key]["ratio"] = result[key]["tutti"]["median"] / result[key]["peer"]["median"]
+    return result
+
+
+def show(result):
+    print(f"\n{result['case']}   ({result['tutti_device']} against {result['peer']}, {result['threads']} threads, "
+          f"{result['rounds']} rounds of {result['steps']} steps, medians)")
+    for key, label in (("step_ms_median", "one step, ms"), ("train_s", "training, s"), ("wall_s", "whole process, s"),
+                       ("accuracy", "test accuracy")):
+        if key in result:
+            t, p = result[key]["tutti"]["median"], result[key]["peer"]["median"]
+            ratio = f"   ratio {result[key]['ratio']:.2f}" if "ratio" in result[key] else ""
+            print(f"  {label:18} tutti {t:10.4f}   PyTorch {p:10.4f}{ratio}")
+
+
+def cpu_name():
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        return next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), platform.machine())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="auto", help="of Tutti")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--full", action="store_true", help="also three epochs of the CNN")
+    parser.add_argument("--json", action="store_true", help="print JSON only")
+    parser.add_argument("--save", metavar="NAME", help="write docs/results/NAME.json")
+    parser.add_argument("--python", help="an interpreter with PyTorch, in place of our own environment")
+    args = parser.parse_args()
+    if not os.path.exists(TUTTI):
+        sys.exit(f"compare: {os.path.relpath(TUTTI)} is not built; run scripts/quickstart.sh")
+
+    python = args.python or peer_python()
+    results = [take_turns(case, args, python, ["--steps", str(args.steps)], args.rounds) for case in STEPS]
+    if args.full:
+        results.append(take_turns(FULL, args, python, [], 1))
+    document = {"date": datetime.date.today().isoformat(), "cpu": cpu_name(), "system": platform.platform(),
+                "results": results}
+    if args.json:
+        print(json.dumps(document, indent=1))
+    else:
+        print(f"{document['cpu']}, {document['system']}")
+        for result in results:
+            show(result)
+    if args.save:
+        path = os.path.join(ROOT, "docs/results", args.save + ".json")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(document, f, indent=1)
+            f.write("\n")
+        print(f"\nwritten: {os.path.relpath(path)}")
+
+
+if __name__ == "__main__":
+    main()

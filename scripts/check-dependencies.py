@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Checks that folders include only what they may depend on, and that no file grows past what one can hold in mind.
+
+Two columns meet only in core/abi and core/base:
+    cli -> train -> graph -> core/runtime          plugins -> backends -> sdk -> kernels
+Tests and benchmarks may include anything; nothing includes them.
+
+usage: check-dependencies.py [--root FOLDER]     0: all is well, 1: violations (one line each), 2: bad usage
+"""
+import argparse
+import os
+import re
+import sys
+
+BASE = ["core/abi", "core/base"]
+ENGINE = BASE + ["core/runtime", "graph", "train"]
+PLUGIN = BASE + ["sdk", "kernels"]
+# Longest matching folder decides; a folder may always include itself.
+MAY = {
+    "core/abi": [],
+    "core/base": ["core/abi"],
+    "core/runtime": BASE,
+    "graph": BASE + ["core/runtime"],
+    "train": BASE + ["core/runtime", "graph"],
+    "cli": ENGINE,
+    "include": ENGINE,
+    "examples": ENGINE + ["include"],
+    "kernels": BASE,
+    "sdk": BASE + ["kernels"],
+    "backends": PLUGIN,
+    "backends/reference": PLUGIN + ["graph"],  # the op records are the truth
+    "plugins": PLUGIN,
+    "tests": None,  # anything
+    "bench": None,
+}
+TOP = {folder.split("/")[0] for folder in MAY}
+MAX_LINES = 700
+SOURCES = (".h", ".hpp", ".c", ".cpp", ".inc", ".py", ".sh", ".cmake", "CMakeLists.txt")
+CODE = (".h", ".hpp", ".c", ".cpp", ".inc")
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def within(path, folder):
+    return path == folder or path.startswith(folder + "/")
+
+
+def own_folder(path):
+    """The folder whose rule holds for this file: one backend is not another."""
+    parts = path.split("/")
+    if parts[0] in ("backends", "plugins") and len(parts) > 2:
+        return "/".join(parts[:2])
+    matches = [f for f in MAY if within(path, f)]
+    return max(matches, key=len) if matches else parts[0]
+
+
+def allowed(path):
+    matches = [f for f in MAY if within(path, f)]
+    if not matches:
+        return []
+    rule = MAY[max(matches, key=len)]
+    if rule is None:
+        return None
+    extra = [own_folder(path)]
+    if path.startswith("plugins/") and len(path.split("/")) > 2:
+        extra.append("backends/" + path.split("/")[1])  # a plugin exports the backend of its name
+    return rule + extra
+
+
+def target(root, path, mark, name):
+    """The repository's file that an include means, or None for the system's."""
+    beside = os.path.normpath(os.path.join(os.path.dirname(path), name))
+    if mark == '"' and os.path.isfile(os.path.join(root, beside)):
+        return beside
+    name = os.path.normpath(name)
+    if name.split("/")[0] in TOP:
+        return name
+    if name.startswith("tutti/"):
+        return "include/" + name
+    return None
+
+
+def files(root):
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in ("build", "__pycache__"))
+        for name in sorted(names):
+            if name.endswith(SOURCES):
+                yield os.path.relpath(os.path.join(folder, name), root)
+
+
+def check(root):
+    """All violations, one text each, and the number of files looked at."""
+    found, count = [], 0
+    for path in files(root):
+        count += 1
+        with open(os.path.join(root, path), encoding="utf-8", errors="replace") as f:
+            lines = f.read().splitlines()
+        if len(lines) > MAX_LINES:
+            found.append(f"{path}: {len(lines)} lines, at most {MAX_LINES}: split it")
+        if not path.endswith(CODE) or "/" not in path:
+            continue
+        may = allowed(path)
+        if may is None:
+            continue
+        for number, line in enumerate(lines, 1):
+            match = INCLUDE.match(line)
+            included = target(root, path, *match.groups()) if match else None
+            if included and not any(within(included, folder) for folder in may):
+                found.append(f"{path}:{number}: includes {included}; {own_folder(path)} may include only "
+                             + (", ".join(sorted(set(may))) or "nothing"))
+    return found, count
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    root = os.path.normpath(parser.parse_args().root)
+    if not os.path.isdir(root):
+        parser.error(f"{root} is no folder")
+    found, count = check(root)
+    for text in found:
+        print(text)
+    print(f"check-dependencies: {count} files, {len(found)} violations")
+    return 1 if found or count == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+// The order and the hints that the group pass makes.
+#include <gtest/gtest.h>
+
+#include "graph/eval.h"
+#include "graph/ops.h"
+#include "graph/passes/autodiff.h"
+#include "graph/passes/dce.h"
+#include "graph/passes/group.h"
+#include "graph/passes/optimizer.h"
+#include "graph/verify.h"
+
+namespace tutti {
+namespace {
+
+const TuttiGroup* group_of(const Grouped& g, const OpDef& op) {
+  for (const TuttiGroup& group : g.groups)
+    for (uint32_t k = group.first; k < group.first + group.count; ++k)
+      if (g.graph.nodes()[k].op == &op) return &group;
+  return nullptr;
+}
+
+TEST(Group, ChainsElementwiseNodesBehindTheProductTheyRead) {
+  Graph g;
+  Value x = g.feed("x", {DType::f32, {4, 3}}), w = g.feed("w", {DType::f32, {3, 5}}), b = g.feed("b", {DType::f32, {5}});
+  g.set_state("y", relu(matmul(x, w) + b));
+  Grouped r = group(g);
+  verify(r.graph);
+  ASSERT_EQ(r.groups.size(), 1u);
+  EXPECT_EQ(r.groups[0].kind, static_cast<uint32_t>(TUTTI_CHAIN));
+  EXPECT_EQ(r.groups[0].count, 3u);
+}
+
+TEST(Group, DoesNotChainAcrossShapes) {
+  Graph g;
+  Value x = g.feed("x", {DType::f32, {4, 3}});
+  g.set_state("y", exp(exp(x) + exp(sum(exp(x)))));
+  for (const TuttiGroup& r : group(g).groups) {
+    Grouped all = group(g);
+    for (uint32_t k = r.first; k < r.first + r.count; ++k)
+      EXPECT_EQ(all.graph.info(all.graph.nodes()[k].results[0]).type.shape,
+                all.graph.info(all.graph.nodes()[r.first].results[0]).type.shape);
+  }
+}
+
+TEST(Group, PutsTheUpdateBehindEveryReaderOfTheOldValue) {
+  Graph g;
+  Value p = g.state("p", {DType::f32, {3}});
+  g.set_state("p", p + 1);
+  g.set_state("y", exp(p));
+  Grouped r = group(g);
+  verify(r.graph);
+  EXPECT_EQ(r.graph.nodes().back().op, &add_op);
+}
+
+TEST(Group, ToleratesStatesThatUpdateEachOther) {
+  Graph g;
+  Value a = g.state("a", {DType::f32, {3}}), b = g.state("b", {DType::f32, {3}});
+  g.set_state("a", a + b);
+  g.set_state("b", a - b);
+  Grouped r = group(g);
+  verify(r.graph);
+  EXPECT_EQ(r.graph.nodes().size(), 2u);
+}
+
+TEST(Group, BatchesTheOptimizer) {
+  Graph g;
+  Value x = g.feed("x", {DType::f32, {4, 3}}), lr = g.feed("lr", {DType::f32, {}}), step = g.state("step", {DType::i32, {}});
+  Value w = g.state("w", {DType::f32, {3, 5}}), b = g.state("b", {DType::f32, {5}});
+  Values d = gradients(mean(tanh(matmul(x, w) + b)), {w, b});
+  apply_optimizer(g, Adam{}, {"w", "b"}, d, lr, step);
+  Grouped r = group(dce(g));
+  verify(r.graph);
+  const TuttiGroup* adam = group_of(r, adam_op);
+  ASSERT_NE(adam, nullptr);
+  EXPECT_EQ(adam->kind, static_cast<uint32_t>(TUTTI_BATCH));
+  EXPECT_EQ(adam->count, 2u);
+}
+
+TEST(Group, KeepsWhatTheGraphComputes) {
+  Graph g;
+  Value x = g.feed("x", {DType::f32, {4, 3}}), w = g.state("w", {DType::f32, {3, 5}});
+  Value y = tanh(matmul(x, w)) * 2 + 1;
+  Value d = gradients(mean(y * y), {w})[0];
+  g.set_state("w", w - 0.1 * d);
+  Grouped r = group(dce(g));
+  std::map<std::string, Tensor> in = {{"x", Tensor({DType::f32, {4, 3}})}, {"w", Tensor({DType::f32, {3, 5}})}};
+  for (auto& [name, t] : in)
+    for (size_t i = 0; i < t.at.size(); ++i) t.at[i] = static_cast<double>(i % 5) / 4 - 0.4;
+  EXPECT_EQ(evaluate(g, in, {g.latest("w")})[0].at, evaluate(r.graph, in, {r.graph.latest("w")})[0].at);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,151 @@
+// The passes keep what a graph computes and do what they are for.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "core/base/status.h"
+#include "graph/eval.h"
+#include "graph/ops.h"
+#include "graph/passes/cse.h"
+#include "graph/passes/dce.h"
+#include "graph/passes/legalize.h"
+#include "graph/passes/simplify.h"
+#include "graph/verify.h"
+
+namespace tutti {
+namespace {
+
+Tensor ramp(const Shape& shape) {
+  Tensor t({DType::f32, shape});
+  for (size_t i = 0; i < t.at.size(); ++i) t.at[i] = static_cast<double>(i) / 4 - 1;
+  return t;
+}
+
+Tensor output(Graph& g, const std::map<std::string, Tensor>& in) { return evaluate(g, in, {g.latest("y")})[0]; }
+
+TEST(Dce, DropsWhatNoStateNeeds) {
+  Graph g;
+  Value x = g.feed("x", {DType::f32, {2}});
+  exp(x);
+  g.set_state("y", x + 1);
+  EXPECT_EQ(dce(g).nodes().size(), 1u);
+}
+
+TEST(Cse, MergesEqualNodesAndConstants) {
+  Graph g;
+  Value x = g.feed("x", {DType::f32, {2}});
+  g.set_state("y", exp(x + 1) * exp(x + 1));
+  Graph c = cse(g);
+  verify(c);
+  EXPECT_EQ(c.nodes().size(), 3u);
+  EXPECT_EQ(output(c, {{"x", ramp({2})}}).at, output(g, {{"x", ramp({2})}}).at);
+}
+
+TEST(Cse, KeepsNodesThatDifferInAttributes) {
+  Graph g;
+  Value x = g.feed("x", {DType::f32, {2, 2}});
+  g.set_state("y", sum(x, {0}) + sum(x, {1}));
+  EXPECT_EQ(cse(g).nodes().size(), 3u);
+}
+
+TEST(Simplify, FoldsConstantsAndRemovesIdentities) {
+  Graph g;
+  Value x = g.feed("x", {DType::f32, {2, 3}});
+  Value two = exp(g.full(DType::f32, 0)) + 1;
+  g.set_state("y", reshape(reshape((x * 1 + 0) / 1 - 0, {3, 2}), {6}) * two);
+  Graph s = simplify(g);
+  verify(s);
+  EXPECT_EQ(dce(s).nodes().size(), 2u) << "one reshape, one product";
+  EXPECT_EQ(output(s, {{"x", ramp({2, 3})}}).at, output(g, {{"x", ramp({2, 3})}}).at);
+}
+
+TEST(Simplify, KeepsAnAdditionThatBroadcasts) {
+  Graph g;
+  Value x = g.feed("x", {DType::f32, {3}});
+  g.set_state("y", x + broadcast(g.full(DType::f32, 0), {2, 3}));
+  Graph s = simplify(g);
+  EXPECT_EQ(s.info(s.states()[0].after).type.shape, (Shape{2, 3}));
+}
+
+Ask declining(std::string op) {
+  return [op](const Graph& g) {
+    std::vector<Verdict> out;
+    for (const Node& n : g.nodes()) out.push_back({n.op->name != op, "the test device has no " + op});
+    return out;
+  };
+}
+
+TEST(Legalize, ReplacesADeclinedOpByItsDecomposition) {
+  Graph g;
+  Value x = g.feed("x", {DType::f32, {3, 4}});
+  g.set_state("y", softmax(x, 1));
+  Legalizer legalizer(declining("softmax"));
+  Graph legal = legalizer.run(g);
+  verify(legal);
+  for (const Node& n : legal.nodes()) EXPECT_NE(n.op, &softmax_op);
+  Tensor a = output(legal, {{"x", ramp({3, 4})}}), b = output(g, {{"x", ramp({3, 4})}});
+  for (size_t i = 0; i < a.at.size(); ++i) EXPECT_NEAR(a.at[i], b.at[i], 1e-6);
+}
+
+TEST(Legalize, AsksAboutEachSignatureOnceAndAllNewOnesTogether) {
+  Graph g;
+  Value x = g.feed("x", {DType::f32, {8, 8}});
+  for (int i = 0; i < 12; ++i) x = softmax(matmul(x, x), 1) + x;
+  g.set_state("y", x);
+  Legalizer legalizer(declining("softmax"));
+  legalizer.run(g);
+  EXPECT_EQ(legalizer.calls(), 2) << "one for the graph, one for what the decomposition brought";
+  size_t known = legalizer.signatures();
+  legalizer.run(g);
+  EXPECT_EQ(legalizer.calls(), 2);
+  EXPECT_EQ(legalizer.signatures(), known);
+}
+
+TEST(Legalize, ListsEveryNodeThatCannotBeDecomposed) {
+  Graph g;
+  Value x = g.feed("x", {DType::f32, {2, 2}}), y = g.feed("y", {DType::f32, {3, 3}});
+  g.set_state("a", matmul(x, x));
+  g.set_state("b", matmul(y, y));
+  Legalizer legalizer(declining("matmul"));
+  try {
+    legalizer.run(g);
+    FAIL() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code, Code::declined);
+    std::string text = e.what();
+    EXPECT_NE(text.find("2 of 2 nodes"), std::string::npos) << text;
+    EXPECT_NE(text.find("f32[2, 2]"), std::string::npos) << text;
+    EXPECT_NE(text.find("f32[3, 3]"), std::string::npos) << text;
+    EXPECT_NE(text.find("the test device has no matmul"), std::string::npos) << text;
+  }
+}
+
+TEST(Legalize, EveryDecompositionComputesWhatTheOpDoes) {
+  for (const OpDef* op : all_ops()) {
+    if (!op->decompose || op->samples.empty()) continue;
+    for (const Sample& sample : op->samples) {
+      Graph g;
+      Values in;
+      std::map<std::string, Tensor> given;
+      for (size_t i = 0; i < sample.shapes.size(); ++i) {
+        DType t = i < sample.dtypes.size() ? sample.dtypes[i] : DType::f32;
+        in.push_back(g.feed(fmt::format("x{}", i), {t, sample.shapes[i]}));
+        Tensor x(in.back().type());
+        for (size_t k = 0; k < x.at.size(); ++k)
+          x.at[k] = is_float(t) ? 0.1 + static_cast<double>(k * 7 % 11) / 13 : static_cast<double>(k % 2);
+        given.emplace(fmt::format("x{}", i), x);
+      }
+      Values direct = g.add(*op, in, sample.attrs);
+      Values parts = op->decompose({g, in, sample.attrs.over(op->attrs)});
+      std::vector<Tensor> a = evaluate(g, given, direct), b = evaluate(g, given, parts);
+      ASSERT_EQ(a.size(), b.size()) << op->name;
+      for (size_t k = 0; k < a.size(); ++k) {
+        ASSERT_EQ(a[k].type, b[k].type) << op->name;
+        for (size_t i = 0; i < a[k].at.size(); ++i)
+          ASSERT_NEAR(a[k].at[i], b[k].at[i], 1e-5 * (1 + std::abs(a[k].at[i]))) << op->name << " " << sample.attrs.to_string();
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,81 @@
+"""Plants files in an empty tree, one at a time: the checker must name each violation, and nothing else."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CHECKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/check-dependencies.py")
+
+
+def run(files):
+    """The checker's exit code and text for a tree with these files."""
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in files.items():
+            os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as f:
+                f.write(text)
+        done = subprocess.run([sys.executable, CHECKER, "--root", root], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
+
+
+class CheckDependencies(unittest.TestCase):
+    def test_names_each_violation(self):
+        for path, include in [
+            ("core/abi/a.h", '"core/base/dtype.h"'),
+            ("core/base/a.h", '"core/runtime/session.h"'),
+            ("core/base/a.h", "<nlohmann/../graph/graph.h>"),
+            ("core/runtime/a.cpp", '"graph/graph.h"'),
+            ("graph/ops/a.cpp", '"train/trainer.h"'),
+            ("train/nn/a.cpp", '"cli/command.h"'),
+            ("train/a.cpp", '"sdk/plugin.h"'),
+            ("sdk/a.cpp", '"graph/graph.h"'),
+            ("sdk/a.cpp", '"core/runtime/registry.h"'),
+            ("kernels/a.cpp", '"sdk/program.h"'),
+            ("backends/onednn/a.cpp", '"graph/ops.h"'),
+            ("backends/onednn/a.cpp", '"core/runtime/session.h"'),
+            ("backends/onednn/a.cpp", '"backends/reference/reference.h"'),
+            ("backends/reference/a.cpp", '"train/trainer.h"'),
+            ("plugins/onednn/a.cpp", '"backends/reference/reference.h"'),
+            ("plugins/onednn/a.cpp", '"graph/graph.h"'),
+            ("cli/a.cpp", '"sdk/plugin.h"'),
+            ("cli/a.cpp", '"backends/onednn/b.h"'),
+            ("cli/a.cpp", "<tests/train/files.h>"),
+            ("examples/a.cpp", '"cli/command.h"'),
+        ]:
+            with self.subTest(path=path, include=include):
+                code, text = run({path: f"// x\n#include {include}\n"})
+                self.assertEqual(code, 1, text)
+                self.assertIn(f"{path}:2: includes ", text)
+                self.assertIn("1 violations", text)
+
+    def test_sees_through_relative_paths(self):
+        code, text = run({"graph/g.h": "", "sdk/a.cpp": '#  include "../graph/g.h"\n'})
+        self.assertEqual(code, 1)
+        self.assertIn("sdk/a.cpp:1: includes graph/g.h", text)
+
+    def test_accepts_what_is_allowed(self):
+        code, text = run({
+            "cli/a.cpp": '#include "train/trainer.h"\n#include "graph/graph.h"\n#include <vector>\n#include "own.h"\n',
+            "cli/own.h": "",
+            "graph/a.cpp": '#include "core/runtime/session.h"\n#include "graph/op.h"\n',
+            "sdk/a.cpp": '#include "core/abi/tutti_plugin.h"\n#include "kernels/lanes.h"\n',
+            "backends/reference/a.cpp": '#include "graph/ops.h"\n#include "sdk/plugin.h"\n',
+            "plugins/onednn/a.cpp": '#include "backends/onednn/b.h"\n',
+            "examples/a.cpp": '#include "tutti/tutti.h"\n',
+            "tests/unit/a.cpp": '#include "backends/onednn/b.h"\n#include "graph/graph.h"\n',
+        })
+        self.assertEqual(code, 0, text)
+
+    def test_refuses_long_files(self):
+        self.assertEqual(run({"graph/a.cpp": "\n" * 700})[0], 0)
+        code, text = run({"graph/a.cpp": "\n" * 701})
+        self.assertEqual(code, 1)
+        self.assertIn("graph/a.cpp: 701 lines", text)
+
+    def test_an_empty_tree_is_no_success(self):
+        self.assertEqual(run({})[0], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
