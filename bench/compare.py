@@ -66,12 +66,13 @@ def summary(runs, key):
 
 def take_turns(case, args, python, more, rounds):
     name, options, data, peer_data = case
+    judged = data == peer_data  # made-up data differs, so its accuracy says nothing
     common = options + more + ["--optimizer", "adam", "--threads", str(args.threads)]
     ours, theirs = [], []
     for number in range(rounds):
         print(f"compare: {name}: round {number + 1} of {rounds}", file=sys.stderr)
-        ours.append(run([TUTTI, "train", *common, "--data", data, "--device", args.device, "--quiet", "--json"],
-                        args.threads))
+        ours.append(run([TUTTI, "train", *common, "--data", data, "--device", args.device, "--quiet", "--json",
+                         *([] if judged else ["--no-eval"])], args.threads))
         theirs.append(run([python, PEER, *common, "--data", peer_data], args.threads))
     result = {"case": name, "rounds": rounds, "threads": args.threads, "tutti_device": ours[0]["device"],
               "peer": theirs[0]["engine"], "steps": ours[0]["steps"]}
@@ -82,7 +83,7 @@ def take_turns(case, args, python, more, rounds):
         for r in runs:
             r["train_s"] = r["steps"] * theirs[0]["batch"] / r["samples_per_s"]
     for key in ("step_ms_median", "train_s", "wall_s", "accuracy"):
-        if any(r.get(key) is None for r in ours + theirs):
+        if key == "accuracy" and not judged:
             continue
         result[key] = {"tutti": summary(ours, key), "peer": summary(theirs, key)}
         if key != "accuracy":

@@ -28,7 +28,7 @@ cat <<TEXT
 
 Next:
   build/release/bin/tutti devices --explain       what it ran on, and why
-  build/release/bin/tutti eval mlp --layers 784,512,256,10 --data $data --checkpoint build/quickstart.safetensors
+  build/release/bin/tutti eval build/quickstart.safetensors       the accuracy again, from the file
   build/release/bin/tutti train cnn --data $data --epochs 3
   scripts/test.sh                                 the tests
 TEXT

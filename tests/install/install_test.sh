@@ -15,7 +15,9 @@ for path in bin/tutti include/tutti/tutti.h include/tutti/graph/ops.h include/tu
 done
 config=$(find "$prefix" -name TuttiConfig.cmake)
 plugins=$(find "$prefix" -path '*/tutti/plugins/reference.json')
-[ -n "$config" ] && [ -n "$plugins" ] || { echo "not installed: TuttiConfig.cmake or the plugins"; exit 1; }
+if [ -z "$config" ] || [ -z "$plugins" ]; then
+  echo "not installed: TuttiConfig.cmake or the plugins"; exit 1; 
+fi
 
 echo "== bin/tutti devices"
 "$prefix/bin/tutti" devices | tee "$work/devices"

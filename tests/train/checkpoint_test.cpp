@@ -85,7 +85,7 @@ TEST(Checkpoint, NamesFileByteAndExpectation) {
   struct Case {
     const char* name;
     std::string bytes;
-    std::initializer_list<std::string> parts;
+    std::vector<std::string> parts;
   };
   const Case cases[] = {
       {"empty", "", {"byte 0", "header's length"}},

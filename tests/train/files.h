@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "core/base/status.h"
 
@@ -58,7 +59,7 @@ std::string message_of(F f) {
 }
 
 /// Fails unless every part occurs in the text.
-inline void expect_parts(const std::string& text, std::initializer_list<std::string> parts) {
+inline void expect_parts(const std::string& text, const std::vector<std::string>& parts) {
   for (const auto& part : parts) EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' in: " << text;
 }
 

@@ -53,7 +53,7 @@ TEST(Idx, NamesFileByteAndExpectation) {
   struct Case {
     const char* name;
     std::string bytes;
-    std::initializer_list<std::string> parts;
+    std::vector<std::string> parts;
   };
   const Case cases[] = {
       {"empty", "", {"byte 0", "magic number"}},
