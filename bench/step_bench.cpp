@@ -16,8 +16,14 @@ struct Model {
 
 const std::vector<Model>& models() {
   static const std::vector<Model> all = {
-      {"mlp_1024_2048_512_10_b128", {nn::Linear(2048), nn::Relu(), nn::Linear(512), nn::Relu(), nn::Linear(10)}, {1024}, 128},
-      {"mlp_784_512_256_10_b64", {nn::Flatten(), nn::Linear(512), nn::Relu(), nn::Linear(256), nn::Relu(), nn::Linear(10)}, {1, 28, 28}, 64},
+      {"mlp_1024_2048_512_10_b128",
+       {nn::Linear(2048), nn::Relu(), nn::Linear(512), nn::Relu(), nn::Linear(10)},
+       {1024},
+       128},
+      {"mlp_784_512_256_10_b64",
+       {nn::Flatten(), nn::Linear(512), nn::Relu(), nn::Linear(256), nn::Relu(), nn::Linear(10)},
+       {1, 28, 28},
+       64},
       {"cnn_b64",
        {nn::Conv2d(32, 3, {.padding = 1}), nn::Relu(), nn::MaxPool2d(2), nn::Conv2d(64, 3, {.padding = 1}), nn::Relu(),
         nn::MaxPool2d(2), nn::Flatten(), nn::Linear(128), nn::Relu(), nn::Linear(10)},
@@ -31,7 +37,8 @@ void steps(benchmark::State& state, const Model& model, const Device& device) {
   Trainer trainer(device, {.model = model.layers, .optimizer = Adam{.lr = 1e-6}, .batch = model.batch});
   trainer.train(split.train, 3);
   for (auto _ : state) trainer.train(split.train, 1);
-  state.counters["samples/s"] = benchmark::Counter(static_cast<double>(state.iterations() * model.batch), benchmark::Counter::kIsRate);
+  state.counters["samples/s"] =
+      benchmark::Counter(static_cast<double>(state.iterations() * model.batch), benchmark::Counter::kIsRate);
   state.counters["bytes"] = static_cast<double>(trainer.peak_bytes());
 }
 

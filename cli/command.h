@@ -19,8 +19,10 @@ void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_ops(CLI::App& app, Action& action);
 
-/// Adds --json to a subcommand; the flag is also read by the error report.
+/// Adds --json to a subcommand. With it, errors are a JSON document too.
 void add_json_flag(CLI::App& sub, bool& json);
+/// Names on stderr the plugins that could not be loaded, so that no device goes missing in silence.
+void tell_lost_plugins();
 /// Writes one JSON document to stdout.
 void print_json(const nlohmann::ordered_json& document);
 

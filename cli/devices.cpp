@@ -11,18 +11,33 @@ std::string gib(uint64_t bytes) { return fmt::format("{:.1f} GiB", static_cast<d
 
 int run(const std::string& wanted, bool explain, bool json) {
   Registry& registry = Registry::instance();
+  if (wanted != "auto") select_device(registry, wanted);  // throws for one that is not there
   std::vector<Ranked> ranked = rank_devices(registry, wanted);
   if (json) {
-    nlohmann::ordered_json out{{"devices", nlohmann::json::array()}, {"plugins", nlohmann::json::array()}, {"searched", nlohmann::json::array()}};
+    nlohmann::ordered_json out{{"devices", nlohmann::json::array()},
+                               {"plugins", nlohmann::json::array()},
+                               {"searched", nlohmann::json::array()}};
     for (const Ranked& r : ranked) {
       const Device& d = r.device;
-      out["devices"].push_back({{"id", d.id}, {"name", d.name}, {"driver", d.driver}, {"kind", std::string(name(d.kind))},
-                                {"priority", d.priority}, {"memory_total", d.memory_total}, {"memory_free", d.memory_free},
-                                {"pci", d.pci}, {"usable", d.unusable.empty()}, {"unusable", d.unusable}, {"why", r.why}});
+      out["devices"].push_back({{"id", d.id},
+                                {"name", d.name},
+                                {"driver", d.driver},
+                                {"kind", std::string(name(d.kind))},
+                                {"priority", d.priority},
+                                {"memory_total", d.memory_total},
+                                {"memory_free", d.memory_free},
+                                {"pci", d.pci},
+                                {"usable", d.unusable.empty()},
+                                {"unusable", d.unusable},
+                                {"why", r.why}});
     }
     for (const PluginReport& p : registry.plugins())
-      out["plugins"].push_back({{"name", p.name}, {"version", p.version}, {"loaded", p.loaded}, {"problem", p.problem},
-                                {"manifest", p.manifest}, {"library", p.library}});
+      out["plugins"].push_back({{"name", p.name},
+                                {"version", p.version},
+                                {"loaded", p.loaded},
+                                {"problem", p.problem},
+                                {"manifest", p.manifest},
+                                {"library", p.library}});
     for (const auto& folder : registry.folders()) out["searched"].push_back(folder.string());
     print_json(out);
     return ranked.empty() || !ranked[0].device.unusable.empty() ? stopped : done;
@@ -32,21 +47,21 @@ int run(const std::string& wanted, bool explain, bool json) {
     fmt::print("{:<14} {:<10} {}\n", d.id, name(d.kind), d.name);
     if (!d.unusable.empty()) fmt::print("{:14} cannot be used: {}\n", "", d.unusable);
     if (explain) {
-      fmt::print("{:14} driver {}, memory {} ({} free), priority {}\n", "", d.driver.empty() ? "-" : d.driver, gib(d.memory_total),
-                 gib(d.memory_free), d.priority);
+      fmt::print("{:14} driver {}, memory {} ({} free), priority {}\n", "", d.driver.empty() ? "-" : d.driver,
+                 gib(d.memory_total), gib(d.memory_free), d.priority);
       if (!r.why.empty()) fmt::print("{:14} {}\n", "", r.why);
     }
   }
   if (ranked.empty()) fmt::print("no device\n");
-  bool failed = false;
-  for (const PluginReport& p : registry.plugins()) {
-    failed = failed || !p.loaded;
-    if (!p.loaded) fmt::print("plugin {} was not loaded: {}\n", p.name.empty() ? p.manifest : p.name, p.problem);
-  }
+  for (const PluginReport& p : registry.plugins())
+    if (!p.problem.empty())
+      fmt::print("plugin {} {}: {}\n", p.name.empty() ? p.manifest : p.name, p.loaded ? "failed" : "was not loaded",
+                 p.problem);
   if (explain || ranked.empty()) {
     fmt::print("\nplugins\n");
     for (const PluginReport& p : registry.plugins())
-      fmt::print("  {:<12} {:<8} {}  {}\n", p.name.empty() ? "?" : p.name, p.version, p.loaded ? "loaded  " : "rejected", p.manifest);
+      fmt::print("  {:<12} {:<8} {}  {}\n", p.name.empty() ? "?" : p.name, p.version,
+                 p.loaded ? "loaded  " : "rejected", p.manifest);
     fmt::print("searched\n");
     for (const auto& folder : registry.folders()) fmt::print("  {}\n", folder.string());
   }
@@ -55,11 +70,18 @@ int run(const std::string& wanted, bool explain, bool json) {
 
 }  // namespace
 
+void tell_lost_plugins() {
+  for (const PluginReport& p : Registry::instance().plugins())
+    if (!p.problem.empty() && !p.problem.starts_with("excluded") && !p.problem.starts_with("duplicate"))
+      fmt::print(stderr, "plugin {} gives no device: {}\n", p.name.empty() ? p.manifest : p.name, p.problem);
+}
+
 void add_devices(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("devices", "List the devices, best first, and the plugins that were tried");
   static std::string wanted = "auto";
   static bool explain = false, json = false;
-  sub->add_flag("--explain", explain, "Say why each device stands where it does, and list every plugin and folder tried");
+  sub->add_flag("--explain", explain,
+                "Say why each device stands where it does, and list every plugin and folder tried");
   sub->add_option("--device", wanted, "Rank as if this device had been asked for");
   add_json_flag(*sub, json);
   sub->callback([&action] { action = [] { return run(wanted, explain, json); }; });

@@ -15,6 +15,7 @@ struct EvalCommand {
     run.recall(file);
     run.validate();
     Device device = select_device(run.device);
+    tell_lost_plugins();
     data::Split split = data::parse_data(run.data);
     Trainer trainer(device, run.trainer_options(split.test));
     trainer.load(file);
@@ -32,8 +33,8 @@ struct EvalCommand {
                   {"peak_bytes", trainer.peak_bytes()},
                   {"planned_bytes", trainer.planned_bytes()}});
     } else {
-      fmt::print("{}: {} after {} steps on {}: accuracy {:.2f} %, loss {:.4f} ({} samples, {})\n", file, run.model, trainer.steps(), run.data,
-                 100 * score.accuracy, score.loss, score.samples, device.id);
+      fmt::print("{}: {} after {} steps on {}: accuracy {:.2f} %, loss {:.4f} ({} samples, {})\n", file, run.model,
+                 trainer.steps(), run.data, 100 * score.accuracy, score.loss, score.samples, device.id);
     }
     return done;
   }

@@ -1,7 +1,9 @@
 // The `tutti` command: parses, runs one subcommand, and turns errors into one message and an exit code.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 #include "cli/command.h"
 #include "core/base/status.h"
@@ -16,25 +18,29 @@ int exit_code(Code code) {
 }
 
 int report(const std::string& message, const std::string& remedy, int code) {
-  if (as_json) {
-    print_json({{"error", message}, {"remedy", remedy}, {"exit_code", code}});
-  } else {
-    fmt::print(stderr, "tutti: {}\n", message);
-    if (!remedy.empty()) fmt::print(stderr, "  try: {}\n", remedy);
-  }
+  if (as_json) print_json({{"error", message}, {"remedy", remedy}, {"exit_code", code}});
+  fmt::print(stderr, "tutti: {}\n", message);
+  if (!remedy.empty()) fmt::print(stderr, "  try: {}\n", remedy);
   return code;
+}
+
+std::string names(const std::vector<CLI::App*>& subs) {
+  std::string text;
+  for (const CLI::App* sub : subs) text += (text.empty() ? "" : ", ") + sub->get_name();
+  return text;
+}
+
+/// What the parser says, in our words where it does not say enough.
+std::string explain(const CLI::ParseError& e, CLI::App& app, int argc, char** argv) {
+  if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-')
+    return fmt::format("unknown subcommand '{}', expected one of: {}", argv[1], names(app.get_subcommands({})));
+  return e.what();
 }
 
 }  // namespace
 
 void add_json_flag(CLI::App& sub, bool& json) {
-  sub.add_flag_callback(
-      "--json",
-      [&json] {
-        json = true;
-        as_json = true;
-      },
-      "One JSON document on stdout; everything else goes to stderr");
+  sub.add_flag("--json", json, "One JSON document on stdout; everything else goes to stderr");
 }
 
 void print_json(const nlohmann::ordered_json& document) {
@@ -52,13 +58,17 @@ int run(int argc, char** argv) {
   add_train(app, action);
   add_eval(app, action);
   add_ops(app, action);
+  // Known before parsing, so that errors in the other arguments are reported as JSON too.
+  as_json = std::any_of(argv, argv + argc, [](const char* a) { return std::strcmp(a, "--json") == 0; });
   try {
     app.parse(argc, argv);
     return action();
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);
     CLI::App* sub = app.get_subcommands().empty() ? &app : app.get_subcommands()[0];
-    return report(e.what(), fmt::format("tutti {}{}--help", sub == &app ? "" : sub->get_name(), sub == &app ? "" : " "), bad_input);
+    return report(explain(e, app, argc, argv),
+                  fmt::format("tutti {}{}--help", sub == &app ? "" : sub->get_name(), sub == &app ? "" : " "),
+                  bad_input);
   } catch (const Error& e) {
     return report(e.what(), e.remedy, exit_code(e.code));
   } catch (const std::bad_alloc&) {

@@ -8,7 +8,8 @@
 namespace tutti::cli {
 
 void add_ops(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("ops", "List every op: formula, attributes, how its value and gradient are defined");
+  CLI::App* sub =
+      app.add_subcommand("ops", "List every op: formula, attributes, how its value and gradient are defined");
   static bool json = false, markdown = false;
   sub->add_flag("--markdown", markdown, "The whole reference, as in docs/OPS.md");
   add_json_flag(*sub, json);
@@ -21,7 +22,11 @@ void add_ops(CLI::App& app, Action& action) {
       nlohmann::ordered_json all = nlohmann::json::array();
       for (const OpDef* op : all_ops()) {
         if (!json) fmt::print("{:<18} {}\n", op->name, op->doc);
-        all.push_back({{"name", op->name}, {"version", op->version}, {"doc", op->doc}, {"inputs", op->inputs}, {"results", op->results}});
+        all.push_back({{"name", op->name},
+                       {"version", op->version},
+                       {"doc", op->doc},
+                       {"inputs", op->inputs},
+                       {"results", op->results}});
       }
       if (json) print_json({{"ops", all}});
       return done;

@@ -1,8 +1,10 @@
 #include "cli/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace tutti::cli {
@@ -14,7 +16,12 @@ constexpr std::chrono::seconds plain_interval{10};
 }  // namespace
 
 ProgressLine::ProgressLine(int64_t total, int64_t epochs, int64_t batch, bool quiet)
-    : total_(total), epochs_(epochs), batch_(batch), quiet_(quiet), terminal_(isatty(STDERR_FILENO)), last_(std::chrono::steady_clock::now()) {}
+    : total_(total),
+      epochs_(epochs),
+      batch_(batch),
+      quiet_(quiet),
+      terminal_(isatty(STDERR_FILENO)),
+      last_(std::chrono::steady_clock::now()) {}
 
 void ProgressLine::show(const Progress& p) {
   if (quiet_) return;
@@ -22,8 +29,8 @@ void ProgressLine::show(const Progress& p) {
   if (!terminal_ && now - last_ < plain_interval) return;
   last_ = now;
   double share = total_ > 0 ? static_cast<double>(p.step) / static_cast<double>(total_) : 0;
-  std::string text = fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}  {:.0f} samples/s", p.epoch + 1, epochs_, p.step, total_, p.loss,
-                                 p.samples_per_second);
+  std::string text = fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}  {:.0f} samples/s", p.epoch + 1, epochs_, p.step,
+                                 total_, p.loss, p.samples_per_second);
   if (p.samples_per_second > 0) {
     auto s = static_cast<int64_t>(static_cast<double>((total_ - p.step) * batch_) / p.samples_per_second + 0.5);
     text += fmt::format("  {}:{:02} left", s / 60, s % 60);
@@ -33,14 +40,23 @@ void ProgressLine::show(const Progress& p) {
     return;
   }
   auto full = static_cast<int>(share * bar_width);
-  fmt::print(stderr, "\r\033[K[{}{}] {:3.0f} %  {}", std::string(static_cast<size_t>(full), '='),
-             std::string(static_cast<size_t>(bar_width - full), ' '), 100 * share, text);
+  text = fmt::format("[{}{}] {:3.0f} %  {}", std::string(static_cast<size_t>(full), '='),
+                     std::string(static_cast<size_t>(bar_width - full), ' '), 100 * share, text);
+  winsize window{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
+    text.resize(std::min<size_t>(text.size(), window.ws_col - 1));  // a wrapped line could not be wiped away
+  fmt::print(stderr, "\r\033[K{}", text);
   std::fflush(stderr);
+}
+
+void ProgressLine::clear() {
+  if (terminal_ && !quiet_) fmt::print(stderr, "\r\033[K");
 }
 
 void ProgressLine::print(const std::string& line) {
   if (quiet_) return;
-  fmt::print(stderr, "{}{}\n", terminal_ ? "\r\033[K" : "", line);
+  clear();
+  fmt::print(stderr, "{}\n", line);
 }
 
 }  // namespace tutti::cli

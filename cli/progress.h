@@ -11,6 +11,8 @@ class ProgressLine {
   /// `total` steps of the whole run, `batch` samples each; `quiet` shows nothing.
   ProgressLine(int64_t total, int64_t epochs, int64_t batch, bool quiet);
   void show(const Progress& p);
+  /// Wipes the bar away.
+  void clear();
   /// Ends the bar's line and prints a line of text.
   void print(const std::string& line);
 

@@ -3,10 +3,31 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
 #include "train/checkpoint.h"
 
 namespace tutti::cli {
 namespace {
+
+/// CLI11 wraps -1 to an unsigned number and cuts a number too large to the largest one, without a word.
+template <class T>
+std::string whole(const std::string& text) {
+  T n{};
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error == std::errc() && end == text.data() + text.size()) return "";
+  return fmt::format("'{}' is no whole number from {} to {}", text, std::numeric_limits<T>::min(),
+                     std::numeric_limits<T>::max());
+}
+
+std::string real(const std::string& text) {
+  char* end = nullptr;
+  double x = std::strtod(text.c_str(), &end);
+  return end != text.c_str() && *end == 0 && std::isfinite(x) ? "" : fmt::format("'{}' is no finite number", text);
+}
 
 std::vector<int64_t> parse_layers(const std::string& text) {
   std::vector<int64_t> sizes;
@@ -16,7 +37,8 @@ std::vector<int64_t> parse_layers(const std::string& text) {
       throw invalid(fmt::format("--layers {}: '{}' is not a positive number", text, part), "--layers 784,512,256,10");
     sizes.push_back(n);
   }
-  if (sizes.size() < 2) throw invalid(fmt::format("--layers {}: at least input and output are needed", text), "--layers 784,512,256,10");
+  if (sizes.size() < 2)
+    throw invalid(fmt::format("--layers {}: at least input and output are needed", text), "--layers 784,512,256,10");
   return sizes;
 }
 
@@ -28,17 +50,21 @@ nn::Scheme parse_init(const std::string& name) {
                                                           {"xavier_normal", nn::Scheme::xavier_normal}};
   auto it = known.find(name);
   if (it == known.end())
-    throw invalid(fmt::format("--init {}: unknown", name), "use one of: torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal");
+    throw invalid(fmt::format("--init {}: unknown", name),
+                  "use one of: torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal");
   return it->second;
 }
 
 nn::Sequential make_mlp(const RunOptions& o, const TensorType& sample, int64_t classes) {
   std::vector<int64_t> sizes = parse_layers(o.layers);
   if (sizes[0] != num_elements(sample.shape))
-    throw invalid(fmt::format("--layers {}: the first layer takes {} numbers, a sample of --data {} has {} ({})", o.layers, sizes[0],
-                              o.data, num_elements(sample.shape), to_string(sample)));
+    throw invalid(fmt::format("--layers {}: the first layer takes {} numbers, a sample of --data {} has {} ({})",
+                              o.layers, sizes[0], o.data, num_elements(sample.shape), to_string(sample)),
+                  fmt::format("--layers {}{}", num_elements(sample.shape), o.layers.substr(o.layers.find(','))));
   if (sizes.back() < classes)
-    throw invalid(fmt::format("--layers {}: the last layer gives {} classes, --data {} has {}", o.layers, sizes.back(), o.data, classes));
+    throw invalid(fmt::format("--layers {}: the last layer gives {} classes, --data {} has {}", o.layers, sizes.back(),
+                              o.data, classes),
+                  fmt::format("--layers {},{}", o.layers.substr(0, o.layers.rfind(',')), classes));
   std::vector<nn::Layer> layers = {nn::Flatten()};
   nn::Linear::Options options{.init = parse_init(o.init)};
   for (size_t i = 1; i < sizes.size(); ++i) {
@@ -52,7 +78,9 @@ nn::Sequential make_mlp(const RunOptions& o, const TensorType& sample, int64_t c
 
 nn::Sequential make_cnn(const RunOptions& o, const TensorType& sample, int64_t classes) {
   if (sample.shape.size() != 3 || sample.shape[1] < 4 || sample.shape[2] < 4)
-    throw invalid(fmt::format("cnn takes images [C, H, W] of at least 4x4, --data {} has {}", o.data, to_string(sample)), "use mlp");
+    throw invalid(
+        fmt::format("cnn takes images [C, H, W] of at least 4x4, --data {} has {}", o.data, to_string(sample)),
+        "use mlp");
   nn::Conv2d::Options conv{.padding = 1, .init = parse_init(o.init)};
   nn::Linear::Options linear{.init = parse_init(o.init)};
   std::vector<nn::Layer> layers = {nn::Conv2d(32, 3, conv), nn::activation(o.activation), nn::MaxPool2d(2),
@@ -72,26 +100,33 @@ void RunOptions::add_to(CLI::App& sub) {
     return o;
   };
   const char *m = "Model", *d = "Data", *t = "Training";
-  keep(sub.add_option("model", model, "mlp, or cnn (conv3x3(32)-relu-pool2, conv3x3(64)-relu-pool2, fc128-relu-fc10)"), m);
+  keep(sub.add_option("model", model, "mlp, or cnn (conv3x3(32)-relu-pool2, conv3x3(64)-relu-pool2, fc128-relu-fc10)"),
+       m);
   keep(sub.add_option("--layers", layers, "Sizes of the mlp, input first"), m);
-  keep(sub.add_option("--activation", activation, "relu, leaky_relu, elu, gelu, gelu_tanh, sigmoid, tanh, silu, softplus"), m);
-  keep(sub.add_option("--dropout", dropout, "Probability after each hidden layer, in [0, 1)"), m);
+  keep(sub.add_option("--activation", activation,
+                      "relu, leaky_relu, elu, gelu, gelu_tanh, sigmoid, tanh, silu, softplus"),
+       m);
+  keep(sub.add_option("--dropout", dropout, "Probability after each hidden layer, in [0, 1)")->check(real), m);
   keep(sub.add_option("--init", init, "torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal"), m);
   keep(sub.add_option("--data", data, "fashion-mnist, idx:DIR, or synthetic:SHAPE:CLASSES (synthetic:1x28x28:10)"), d);
-  keep(sub.add_option("--batch", batch, "Samples per step"), d);
-  keep(sub.add_option("--seed", seed, "Of initial weights, dropout and the order of the samples"), t);
-  keep(sub.add_option("--epochs", epochs, "Passes over the training set, in all"), t);
-  keep(sub.add_option("--steps", steps, "Stop after this many steps in all (0: by epochs)"), t);
+  keep(sub.add_option("--batch", batch, "Samples per step")->check(whole<int64_t>), d);
+  keep(sub.add_option("--seed", seed, "Of initial weights, dropout and the order of the samples")
+           ->check(whole<uint64_t>),
+       t);
+  keep(sub.add_option("--epochs", epochs, "Passes over the training set, in all")->check(whole<int64_t>), t);
+  keep(sub.add_option("--steps", steps, "Stop after this many steps in all (0: by epochs)")->check(whole<int64_t>), t);
   keep(sub.add_option("--optimizer", optimizer, "sgd, adam or adamw"), t);
-  keep(sub.add_option("--lr", lr, "Learning rate (0: 1e-3, for sgd 1e-2)"), t);
-  keep(sub.add_option("--momentum", momentum, "Of sgd"), t);
+  keep(sub.add_option("--lr", lr, "Learning rate (0: 1e-3, for sgd 1e-2)")->check(real), t);
+  keep(sub.add_option("--momentum", momentum, "Of sgd")->check(real), t);
   keep(sub.add_flag("--nesterov", nesterov, "Nesterov momentum for sgd"), t);
-  keep(sub.add_option("--weight-decay", weight_decay, "-1: the optimizer's default (adamw 0.01, others 0)"), t);
-  keep(sub.add_option("--beta1", beta1, "Of adam and adamw"), t);
-  keep(sub.add_option("--beta2", beta2, "Of adam and adamw"), t);
-  keep(sub.add_option("--epsilon", epsilon, "Of adam and adamw"), t);
+  keep(
+      sub.add_option("--weight-decay", weight_decay, "-1: the optimizer's default (adamw 0.01, others 0)")->check(real),
+      t);
+  keep(sub.add_option("--beta1", beta1, "Of adam and adamw")->check(real), t);
+  keep(sub.add_option("--beta2", beta2, "Of adam and adamw")->check(real), t);
+  keep(sub.add_option("--epsilon", epsilon, "Of adam and adamw")->check(real), t);
   sub.add_option("--device", device, "auto, a device id such as onednn:0, or a plugin's name")->group("Device");
-  sub.add_option("--threads", threads, "CPU threads (0: the plugin's choice)")->group("Device");
+  sub.add_option("--threads", threads, "CPU threads (0: the plugin's choice)")->check(whole<int>)->group("Device");
 }
 
 std::map<std::string, std::string> RunOptions::remembered() const {
@@ -105,15 +140,22 @@ void RunOptions::recall(const std::string& path) {
   Checkpoint c = read_checkpoint(path);
   auto it = c.metadata.find("run");
   if (it == c.metadata.end()) {
-    if (model.empty()) throw invalid(fmt::format("{}: does not say what run it comes from", path), "name the model and its options");
+    if (model.empty())
+      throw invalid(fmt::format("{}: does not say what run it comes from", path), "name the model and its options");
     return;
   }
   auto run = nlohmann::json::parse(it->second, nullptr, false);
   if (!run.is_object()) throw invalid(fmt::format("{}: the metadata 'run' is not a JSON object", path));
   for (const auto& [key, option] : options_) {
-    if (!option->empty() || !run.contains(key) || !run[key].is_string() || run[key].get<std::string>().empty()) continue;
-    option->add_result(run[key].get<std::string>());
-    option->run_callback();
+    if (!option->empty() || !run.contains(key) || !run[key].is_string() || run[key].get<std::string>().empty())
+      continue;
+    if (key == "steps" && named("epochs")) continue;  // whoever names epochs means them
+    try {
+      option->add_result(run[key].get<std::string>());
+      option->run_callback();
+    } catch (const CLI::Error& e) {
+      throw invalid(fmt::format("{}: the metadata 'run' is damaged: {}", path, e.what()), "use another checkpoint");
+    }
   }
 }
 
@@ -134,6 +176,7 @@ void RunOptions::validate() const {
   at_least("--lr", lr, 0);
   at_least("--momentum", momentum, 0);
   at_least("--epsilon", epsilon, 0);
+  if (weight_decay != -1) at_least("--weight-decay", weight_decay, 0);
   if (!(dropout >= 0 && dropout < 1)) throw invalid(fmt::format("--dropout {}: must be in [0, 1)", dropout));
   make_optimizer();
   if (model != "mlp" && model != "cnn")
@@ -144,21 +187,25 @@ void RunOptions::validate() const {
 
 Optimizer RunOptions::make_optimizer() const {
   double rate = lr > 0 ? lr : optimizer == "sgd" ? 1e-2 : 1e-3;
-  double decay = weight_decay >= 0 ? weight_decay : optimizer == "adamw" ? 1e-2 : 0;
-  if (optimizer != "sgd" && (momentum != 0 || nesterov)) throw invalid(fmt::format("--momentum and --nesterov are sgd's, not {}'s", optimizer));
+  double decay = weight_decay != -1 ? weight_decay : optimizer == "adamw" ? 1e-2 : 0;
+  if (optimizer != "sgd" && (momentum != 0 || nesterov))
+    throw invalid(fmt::format("--momentum and --nesterov are sgd's, not {}'s", optimizer));
   if (optimizer == "sgd") {
     if (nesterov && momentum == 0) throw invalid("--nesterov needs --momentum", "--momentum 0.9");
     return Sgd{.lr = rate, .momentum = momentum, .nesterov = nesterov, .weight_decay = decay};
   }
   for (double beta : {beta1, beta2})
     if (!(beta >= 0 && beta < 1)) throw invalid(fmt::format("--beta1 {} --beta2 {}: must be in [0, 1)", beta1, beta2));
-  if (optimizer == "adam") return Adam{.lr = rate, .beta1 = beta1, .beta2 = beta2, .epsilon = epsilon, .weight_decay = decay};
-  if (optimizer == "adamw") return AdamW{.lr = rate, .beta1 = beta1, .beta2 = beta2, .epsilon = epsilon, .weight_decay = decay};
+  if (optimizer == "adam")
+    return Adam{.lr = rate, .beta1 = beta1, .beta2 = beta2, .epsilon = epsilon, .weight_decay = decay};
+  if (optimizer == "adamw")
+    return AdamW{.lr = rate, .beta1 = beta1, .beta2 = beta2, .epsilon = epsilon, .weight_decay = decay};
   throw invalid(fmt::format("unknown optimizer '{}'", optimizer), "use sgd, adam or adamw");
 }
 
 TrainerOptions RunOptions::trainer_options(const data::Dataset& set) const {
-  TrainerOptions t{.model = make_model(set.sample_type(), set.classes), .optimizer = make_optimizer(), .batch = batch, .seed = seed};
+  TrainerOptions t{
+      .model = make_model(set.sample_type(), set.classes), .optimizer = make_optimizer(), .batch = batch, .seed = seed};
   if (threads > 0) t.device_options["threads"] = std::to_string(threads);
   return t;
 }

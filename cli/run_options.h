@@ -21,6 +21,8 @@ struct RunOptions {
 
   /// Declares them on a subcommand. All but --device and --threads are remembered in checkpoints.
   void add_to(CLI::App& sub);
+  /// Whether the command line names that option, such as "seed".
+  bool named(const std::string& option) const { return !options_.at(option)->empty(); }
   /// What to remember, by option name.
   std::map<std::string, std::string> remembered() const;
   /// Takes what a checkpoint remembered for every option that the command line does not name. Throws Error when the

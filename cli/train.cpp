@@ -1,7 +1,13 @@
 // tutti train: trains a model, shows progress, saves checkpoints.
 #include <fmt/format.h>
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <limits>
 
 #include "cli/progress.h"
 #include "cli/run_options.h"
@@ -11,14 +17,74 @@ namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 
+/// The first signal asks for an end after this step; the second one ends at once.
+void on_signal(int number) {
+  if (interrupted) {
+    std::signal(number, SIG_DFL);
+    std::raise(number);
+  }
+  interrupted = 1;
+}
+
+void catch_signals(bool on) {
+  for (int number : {SIGINT, SIGTERM}) std::signal(number, on ? on_signal : SIG_DFL);
+}
+
+std::string shell_word(const std::string& word) {
+  if (word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,+=@%") ==
+      std::string::npos)
+    return word;
+  std::string text = "'";
+  for (char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
+/// Finds out before the first step what would fail after the last one.
+void check_target(const std::string& file) {
+  namespace fs = std::filesystem;
+  std::error_code ec;
+  fs::path folder = fs::path(file).parent_path();
+  if (folder.empty()) folder = ".";
+  if (!fs::is_directory(folder, ec))
+    throw invalid(fmt::format("--checkpoint {}: there is no folder {}", file, folder.string()), "create it first");
+  if (access(folder.c_str(), W_OK) != 0)
+    throw invalid(
+        fmt::format("--checkpoint {}: folder {} cannot be written: {}", file, folder.string(), std::strerror(errno)),
+        "name a file in a folder of yours");
+  if (fs::exists(file, ec) && !fs::is_regular_file(file, ec))
+    throw invalid(fmt::format("--checkpoint {}: not a regular file", file), "name a file");
+}
+
 struct TrainCommand {
   RunOptions run;
   std::string checkpoint, resume;
   bool json = false, quiet = false, no_eval = false;
 
   int operator()();
-  std::string resume_command() const { return fmt::format("tutti train --resume {}", checkpoint); }
+  int64_t total_steps(const data::Dataset& set) const;
+  std::string resume_command() const;
 };
+
+int64_t TrainCommand::total_steps(const data::Dataset& set) const {
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();  // the device counts steps in an i32
+  int64_t per_epoch = set.size() / run.batch;
+  if (per_epoch == 0)
+    throw invalid(
+        fmt::format("--batch {}: the training set of --data {} has {} samples", run.batch, run.data, set.size()),
+        fmt::format("--batch {} or less", set.size()));
+  if (run.steps > most || (run.steps == 0 && run.epochs > most / per_epoch))
+    throw invalid(fmt::format("{}: more than 2^31 - 1 steps", run.steps > 0 ? fmt::format("--steps {}", run.steps)
+                                                                            : fmt::format("--epochs {}", run.epochs)),
+                  "ask for fewer");
+  return run.steps > 0 ? run.steps : run.epochs * per_epoch;
+}
+
+std::string TrainCommand::resume_command() const {
+  std::string text = "tutti train --resume " + shell_word(checkpoint);
+  if (run.device != "auto") text += " --device " + shell_word(run.device);
+  if (run.threads > 0) text += fmt::format(" --threads {}", run.threads);
+  return text;
+}
 
 int TrainCommand::operator()() {
   if (!resume.empty()) {
@@ -26,20 +92,29 @@ int TrainCommand::operator()() {
     if (checkpoint.empty()) checkpoint = resume;
   }
   run.validate();
+  if (!checkpoint.empty()) check_target(checkpoint);
   Device device = select_device(run.device);
+  if (!quiet) tell_lost_plugins();
   data::Split split = data::parse_data(run.data);
+  int64_t total = total_steps(split.train), per_epoch = split.train.size() / run.batch;
   Trainer trainer(device, run.trainer_options(split.train));
-  if (!resume.empty()) trainer.load(resume);
-
-  int64_t per_epoch = split.train.size() / run.batch;
-  int64_t total = run.steps > 0 ? run.steps : run.epochs * per_epoch;
-  ProgressLine progress(total, per_epoch > 0 ? (total + per_epoch - 1) / per_epoch : 0, run.batch, quiet);
+  if (!resume.empty()) {
+    trainer.load(resume);
+    if (run.named("seed") && run.seed != trainer.seed())
+      throw invalid(fmt::format("--seed {}: the run in {} has seed {}", run.seed, resume, trainer.seed()),
+                    "leave --seed out: a resumed run keeps its own");
+    run.seed = trainer.seed();
+  }
+  ProgressLine progress(total, (total + per_epoch - 1) / per_epoch, run.batch, quiet);
   progress.print(fmt::format("{}: {} ({})", device.id, device.name, device.reason));
   if (!resume.empty()) progress.print(fmt::format("resumed at step {} of {}", trainer.steps(), total));
 
-  std::signal(SIGINT, [](int) { interrupted = 1; });
+  catch_signals(true);
+  std::string good = resume;  // the last good checkpoint
   auto save = [&] {
-    if (!checkpoint.empty()) trainer.save(checkpoint, {{"run", nlohmann::json(run.remembered()).dump()}});
+    if (checkpoint.empty()) return;
+    trainer.save(checkpoint, {{"run", nlohmann::json(run.remembered()).dump()}});
+    good = checkpoint;
   };
   TrainResult result;
   EvalResult score;
@@ -47,31 +122,30 @@ int TrainCommand::operator()() {
   int epochs = 0;
   std::vector<double> rates;
   while (trainer.steps() < total && !interrupted) {
-    int64_t before = trainer.steps();
     try {
-      result = trainer.train(split.train, total - before, [&](const Progress& p) {
+      result = trainer.train(split.train, total - trainer.steps(), [&](const Progress& p) {
         progress.show(p);
         return !interrupted;
       });
+      rates.push_back(result.samples_per_second);
+      scored = !no_eval && !result.stopped;
+      if (scored) score = trainer.evaluate(split.test);
+      progress.print(fmt::format(
+          "epoch {}  step {}  loss {:.4f}{}  {:.0f} samples/s", (trainer.steps() + per_epoch - 1) / per_epoch,
+          trainer.steps(), result.loss,
+          scored ? fmt::format("  test loss {:.4f}  accuracy {:.2f} %", score.loss, 100 * score.accuracy) : "",
+          result.samples_per_second));
+      save();
     } catch (const NotFinite& e) {
-      std::signal(SIGINT, SIG_DFL);
-      bool kept = !checkpoint.empty() && epochs > 0;
-      progress.print("");
+      progress.clear();
       throw Error(Code::internal, e.what(),
-                  fmt::format("{}{}", e.remedy, kept ? fmt::format("; the last good checkpoint is {}", checkpoint) : ""));
+                  good.empty() ? e.remedy : fmt::format("{}; the last good checkpoint is {}", e.remedy, good));
     }
-    rates.push_back(result.samples_per_second);
-    scored = !no_eval && !result.stopped;
-    if (scored) score = trainer.evaluate(split.test);
-    progress.print(fmt::format("epoch {}  step {}  loss {:.4f}{}  {:.0f} samples/s", (trainer.steps() + per_epoch - 1) / per_epoch,
-                               trainer.steps(), result.loss,
-                               scored ? fmt::format("  test loss {:.4f}  accuracy {:.2f} %", score.loss, 100 * score.accuracy) : "",
-                               result.samples_per_second));
-    save();
     ++epochs;
   }
-  std::signal(SIGINT, SIG_DFL);
-  if (epochs == 0 && !no_eval) {  // resumed at its end
+  catch_signals(false);
+  bool cut_short = trainer.steps() < total;
+  if (epochs == 0 && !no_eval && !cut_short) {  // resumed at its end
     score = trainer.evaluate(split.test);
     scored = true;
   }
@@ -82,8 +156,8 @@ int TrainCommand::operator()() {
                              {"model", run.model},
                              {"parameters", trainer.parameter_count()},
                              {"steps", trainer.steps()},
-                             {"epochs", per_epoch > 0 ? static_cast<double>(trainer.steps()) / static_cast<double>(per_epoch) : 0},
-                             {"loss", result.loss},
+                             {"epochs", static_cast<double>(trainer.steps()) / static_cast<double>(per_epoch)},
+                             {"loss", epochs > 0 ? nlohmann::json(result.loss) : nlohmann::json()},
                              {"accuracy", scored ? nlohmann::json(score.accuracy) : nlohmann::json()},
                              {"test_loss", scored ? nlohmann::json(score.loss) : nlohmann::json()},
                              {"samples_per_s", rate},
@@ -99,20 +173,27 @@ int TrainCommand::operator()() {
                              {"optimizer", run.optimizer},
                              {"data", run.data},
                              {"checkpoint", checkpoint},
-                             {"stopped", interrupted != 0},
+                             {"stopped", cut_short},
                              {"losses", trainer.losses()}};
-  if (json) print_json(out);
+  if (json)
+    print_json(out);
   else {
-    fmt::print("device     {} ({})\nmodel      {}, {} parameters\nsteps      {}, {:.3f} ms each (median), {:.0f} samples/s\n", device.id,
-               device.name, run.model, trainer.parameter_count(), trainer.steps(), trainer.step_ms_median(), rate);
+    fmt::print(
+        "device     {} ({})\nmodel      {}, {} parameters\nsteps      {}, {:.3f} ms each (median), {:.0f} samples/s\n",
+        device.id, device.name, run.model, trainer.parameter_count(), trainer.steps(), trainer.step_ms_median(), rate);
     if (scored) fmt::print("accuracy   {:.2f} % (test loss {:.4f})\n", 100 * score.accuracy, score.loss);
-    fmt::print("memory     {:.1f} MiB planned, {:.1f} MiB used at most\nstate      {}\n", static_cast<double>(trainer.planned_bytes()) / (1 << 20),
+    fmt::print("memory     {:.1f} MiB planned, {:.1f} MiB used at most\nstate      {}\n",
+               static_cast<double>(trainer.planned_bytes()) / (1 << 20),
                static_cast<double>(trainer.peak_bytes()) / (1 << 20), trainer.state_hash());
-    if (!checkpoint.empty()) fmt::print("saved      {}\nnext       {}\n", checkpoint, interrupted ? resume_command() : "tutti eval " + checkpoint);
+    if (good == checkpoint && !good.empty())
+      fmt::print("saved      {}\nnext       {}\n", checkpoint,
+                 cut_short ? resume_command() : "tutti eval " + shell_word(checkpoint));
   }
-  if (!interrupted) return done;
+  if (!cut_short) return done;
   fmt::print(stderr, "stopped after step {}; {}\n", trainer.steps(),
-             checkpoint.empty() ? "nothing was saved (no --checkpoint)" : "go on with: " + resume_command());
+             checkpoint.empty() ? "nothing was saved (no --checkpoint)"
+             : epochs == 0      ? "there was nothing to save yet"
+                                : "go on with: " + resume_command());
   return stopped;
 }
 
@@ -122,8 +203,10 @@ void add_train(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("train", "Train a model; the whole step runs on the device");
   static TrainCommand command;
   command.run.add_to(*sub);
-  sub->add_option("--checkpoint", command.checkpoint, "Save here (safetensors) after every epoch and when interrupted")->group("Files");
-  sub->add_option("--resume", command.resume, "Go on from this checkpoint, with its options unless others are given")->group("Files");
+  sub->add_option("--checkpoint", command.checkpoint, "Save here (safetensors) after every epoch and when interrupted")
+      ->group("Files");
+  sub->add_option("--resume", command.resume, "Go on from this checkpoint, with its options unless others are given")
+      ->group("Files");
   sub->add_flag("--no-eval", command.no_eval, "Do not evaluate on the test set")->group("Training");
   sub->add_flag("--quiet", command.quiet, "No progress on stderr");
   add_json_flag(*sub, command.json);

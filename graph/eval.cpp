@@ -74,9 +74,12 @@ void run(const TuttiInstr& i, double* y, const double* a, const double* b, const
     case TUTTI_X_LESS_EQUAL: return apply([](double p, double q) { return p <= q; }, y, a, b, n);
     case TUTTI_X_EQUAL: return apply([](double p, double q) { return p == q; }, y, a, b, n);
     case TUTTI_X_NOT: return apply([](double p) { return p == 0; }, y, a, n);
-    case TUTTI_X_AND: return apply([&](double p, double q) { return round_to(t, double(int64_t(bits(p) & bits(q)))); }, y, a, b, n);
-    case TUTTI_X_OR: return apply([&](double p, double q) { return round_to(t, double(int64_t(bits(p) | bits(q)))); }, y, a, b, n);
-    case TUTTI_X_XOR: return apply([&](double p, double q) { return round_to(t, double(int64_t(bits(p) ^ bits(q)))); }, y, a, b, n);
+    case TUTTI_X_AND:
+      return apply([&](double p, double q) { return round_to(t, double(int64_t(bits(p) & bits(q)))); }, y, a, b, n);
+    case TUTTI_X_OR:
+      return apply([&](double p, double q) { return round_to(t, double(int64_t(bits(p) | bits(q)))); }, y, a, b, n);
+    case TUTTI_X_XOR:
+      return apply([&](double p, double q) { return round_to(t, double(int64_t(bits(p) ^ bits(q)))); }, y, a, b, n);
     case TUTTI_X_SHL:
       return apply([&](double p, double q) { return wrap(t, double(int64_t(bits(p) << (bits(q) & 31)))); }, y, a, b, n);
     case TUTTI_X_SHR: return apply([](double p, double q) { return std::floor(std::ldexp(p, -int(q))); }, y, a, b, n);
@@ -91,7 +94,8 @@ void run(const TuttiInstr& i, double* y, const double* a, const double* b, const
 /// Walks a broadcast input in the row-major order of the result.
 class Walk {
  public:
-  Walk(const Tensor& x, const Shape& to) : x_(x), shape_(to), step_(broadcast_strides(x.shape(), to)), index_(to.size()) {}
+  Walk(const Tensor& x, const Shape& to)
+      : x_(x), shape_(to), step_(broadcast_strides(x.shape(), to)), index_(to.size()) {}
   void next(double* into, size_t n) {
     for (size_t i = 0; i < n; ++i) {
       into[i] = x_.at[static_cast<size_t>(at_)];
@@ -130,11 +134,13 @@ void evaluate_expr(const Expr& e, std::span<const Tensor> in, std::span<Tensor> 
       }
       if (i.code == TUTTI_X_CONST) {
         double x = constant_of(i);
-        std::fill_n(r[k].data(), n, exact || !is_float(static_cast<DType>(i.dtype)) ? round_to(static_cast<DType>(i.dtype), x) : x);
+        std::fill_n(r[k].data(), n,
+                    exact || !is_float(static_cast<DType>(i.dtype)) ? round_to(static_cast<DType>(i.dtype), x) : x);
         continue;
       }
       int operands = operand_count(i.code);
-      run(i, r[k].data(), r[i.a].data(), operands > 1 ? r[i.b].data() : nullptr, operands > 2 ? r[i.c].data() : nullptr, n);
+      run(i, r[k].data(), r[i.a].data(), operands > 1 ? r[i.b].data() : nullptr, operands > 2 ? r[i.c].data() : nullptr,
+          n);
       if (exact)
         for (size_t j = 0; j < n; ++j) r[k][j] = round_to(static_cast<DType>(i.dtype), r[k][j]);
     }
@@ -191,7 +197,8 @@ std::vector<Tensor> evaluate(const Graph& g, const std::map<std::string, Tensor>
     auto it = inputs.find(v.name);
     if (it == inputs.end()) throw invalid(fmt::format("evaluate: no tensor for '{}'", v.name));
     if (it->second.type != v.type)
-      throw invalid(fmt::format("evaluate: '{}' is {}, given {}", v.name, to_string(v.type), to_string(it->second.type)));
+      throw invalid(
+          fmt::format("evaluate: '{}' is {}, given {}", v.name, to_string(v.type), to_string(it->second.type)));
     at[id] = it->second;
   }
   for (const Node& n : g.nodes()) {

@@ -14,19 +14,17 @@ struct Info {
   std::string_view name;
   int operands;
 };
-constexpr Info infos[] = {
-    {"input", 0}, {"const", 0}, {"result", 1}, {"add", 2},  {"sub", 2},        {"mul", 2},   {"div", 2},    {"neg", 1},
-    {"abs", 1},   {"min", 2},   {"max", 2},    {"sqrt", 1}, {"rsqrt", 1},      {"exp", 1},   {"expm1", 1},  {"log", 1},
-    {"log1p", 1}, {"tanh", 1},  {"erf", 1},    {"sin", 1},  {"cos", 1},        {"pow", 2},   {"floor", 1},  {"less", 2},
-    {"less_equal", 2},          {"equal", 2},  {"not", 1},  {"and", 2},        {"or", 2},    {"xor", 2},    {"shl", 2},
-    {"shr", 2},   {"select", 3}, {"cast", 1}};
+constexpr Info infos[] = {{"input", 0},      {"const", 0}, {"result", 1}, {"add", 2}, {"sub", 2},   {"mul", 2},
+                          {"div", 2},        {"neg", 1},   {"abs", 1},    {"min", 2}, {"max", 2},   {"sqrt", 1},
+                          {"rsqrt", 1},      {"exp", 1},   {"expm1", 1},  {"log", 1}, {"log1p", 1}, {"tanh", 1},
+                          {"erf", 1},        {"sin", 1},   {"cos", 1},    {"pow", 2}, {"floor", 1}, {"less", 2},
+                          {"less_equal", 2}, {"equal", 2}, {"not", 1},    {"and", 2}, {"or", 2},    {"xor", 2},
+                          {"shl", 2},        {"shr", 2},   {"select", 3}, {"cast", 1}};
 static_assert(std::size(infos) == TUTTI_X_CAST + 1);
 
 }  // namespace
 
-double constant_of(const TuttiInstr& instr) {
-  return std::bit_cast<double>(uint64_t{instr.b} << 32 | instr.a);
-}
+double constant_of(const TuttiInstr& instr) { return std::bit_cast<double>(uint64_t{instr.b} << 32 | instr.a); }
 
 std::string_view instr_name(uint16_t code) { return infos[code].name; }
 int operand_count(uint16_t code) { return infos[code].operands; }
@@ -65,14 +63,12 @@ Ex ExprBuilder::add(TuttiInstr in) {
   return {this, static_cast<uint32_t>(code_.size() - 1)};
 }
 
-Ex ExprBuilder::input(uint32_t number, DType t) {
-  return add({TUTTI_X_INPUT, static_cast<uint16_t>(t), number, 0, 0});
-}
+Ex ExprBuilder::input(uint32_t number, DType t) { return add({TUTTI_X_INPUT, static_cast<uint16_t>(t), number, 0, 0}); }
 
 Ex ExprBuilder::constant(double x, DType t) {
   auto bits = std::bit_cast<uint64_t>(x);
-  return add({TUTTI_X_CONST, static_cast<uint16_t>(t), static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32),
-              0});
+  return add(
+      {TUTTI_X_CONST, static_cast<uint16_t>(t), static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32), 0});
 }
 
 Ex ExprBuilder::emit(uint16_t code, DType t, Ex a) { return add({code, static_cast<uint16_t>(t), a.at(), 0, 0}); }

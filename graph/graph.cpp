@@ -45,8 +45,8 @@ Value Graph::state(const std::string& name, TensorType type) {
     if (s->before == none)
       throw invalid(fmt::format("state '{}' was declared write-only", name), "call state() before set_state()");
     if (info(s->before).type != type)
-      throw invalid(fmt::format("state '{}' is {}, asked for as {}", name, to_string(info(s->before).type),
-                                to_string(type)));
+      throw invalid(
+          fmt::format("state '{}' is {}, asked for as {}", name, to_string(info(s->before).type), to_string(type)));
     return {this, s->before};
   }
   for (const ValueInfo& v : values_)
@@ -60,8 +60,8 @@ void Graph::set_state(const std::string& name, Value after) {
   for (State& s : states_) {
     if (s.name != name) continue;
     if (s.before != none && info(s.before).type != after.type())
-      throw invalid(fmt::format("state '{}' is {}, set to {}", name, to_string(info(s.before).type),
-                                to_string(after.type())));
+      throw invalid(
+          fmt::format("state '{}' is {}, set to {}", name, to_string(info(s.before).type), to_string(after.type())));
     s.after = after.id();
     return;
   }

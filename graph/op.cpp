@@ -12,7 +12,8 @@ namespace tutti {
 
 const OpDef* find_op(std::string_view name) {
   auto ops = all_ops();
-  auto it = std::lower_bound(ops.begin(), ops.end(), name, [](const OpDef* o, std::string_view n) { return o->name < n; });
+  auto it =
+      std::lower_bound(ops.begin(), ops.end(), name, [](const OpDef* o, std::string_view n) { return o->name < n; });
   return it != ops.end() && (*it)->name == name ? *it : nullptr;
 }
 
@@ -56,8 +57,8 @@ Types infer_types(const OpDef& op, std::span<const TensorType> in, const Attrs& 
   };
   size_t fixed = op.inputs.size() - (op.variadic() ? 1 : 0);
   if (in.size() < fixed || (!op.variadic() && in.size() > fixed))
-    throw invalid(fmt::format("{}({}): takes {}{} inputs ({})", op.name, texts(), op.variadic() ? "at least " : "", fixed,
-                              fmt::join(op.inputs, ", ")));
+    throw invalid(fmt::format("{}({}): takes {}{} inputs ({})", op.name, texts(), op.variadic() ? "at least " : "",
+                              fixed, fmt::join(op.inputs, ", ")));
   try {
     Types out = op.infer ? op.infer(in, a) : op.expr ? infer_elementwise(op, in, a) : infer_decomposed(op, in, a);
     for (const TensorType& t : out) num_elements(t.shape);
@@ -75,8 +76,6 @@ Values call_all(const OpDef& op, const std::vector<Value>& in, const Attrs& a) {
   return in[0].graph().add(op, in, a);
 }
 
-Value Pull::cotangent(size_t k) const {
-  return d[k] ? d[k] : broadcast(out[k].like(0), out[k].shape());
-}
+Value Pull::cotangent(size_t k) const { return d[k] ? d[k] : broadcast(out[k].like(0), out[k].shape()); }
 
 }  // namespace tutti

@@ -32,13 +32,14 @@ struct Call {
   const Attrs& a;
 };
 
-/// What a gradient rule (vector-Jacobian product) gets: the node's inputs and results, and the cotangent of each result.
+/// What a gradient rule (vector-Jacobian product) gets: the node's inputs and results, and the cotangent of each
+/// result.
 struct Pull {
   Graph& graph;
   std::span<const Value> in, out;
-  std::span<const Value> d;   ///< null where nothing flows back (never all of them)
+  std::span<const Value> d;  ///< null where nothing flows back (never all of them)
   const Attrs& a;
-  std::vector<bool> wants;    ///< per input: whether its gradient is needed; rules may skip the others
+  std::vector<bool> wants;  ///< per input: whether its gradient is needed; rules may skip the others
   /// The cotangent of result k, zeros where nothing flows back.
   Value cotangent(size_t k) const;
 };
@@ -52,23 +53,23 @@ struct Range {
 /// based generator: floats uniformly in the range, integers as whole numbers in [low, high], bool as fair coins.
 struct Sample {
   std::vector<Shape> shapes;
-  double low = -1, high = 1;             ///< range of every input that `ranges` does not name
+  double low = -1, high = 1;  ///< range of every input that `ranges` does not name
   Attrs attrs = {};
-  std::vector<Range> ranges = {};        ///< per input, in order; may be shorter than the inputs
-  std::vector<DType> dtypes = {};        ///< per input; f32 unless named
-  std::vector<double> kinks = {};        ///< points where the gradient jumps; inputs keep 0.02 away from them
-  bool distinct = false;                 ///< float inputs are a shuffled grid: no two elements of one tensor are near
+  std::vector<Range> ranges = {};  ///< per input, in order; may be shorter than the inputs
+  std::vector<DType> dtypes = {};  ///< per input; f32 unless named
+  std::vector<double> kinks = {};  ///< points where the gradient jumps; inputs keep 0.02 away from them
+  bool distinct = false;           ///< float inputs are a shuffled grid: no two elements of one tensor are near
 };
 
 /// The definition of one op. Its value is the first present of expr, reference, decompose.
 struct OpDef {
   std::string name;
   int version = 1;
-  std::string doc;                       ///< one line: the formula, shapes where they need saying
-  std::vector<std::string> inputs;       ///< a last name ending in "..." takes any number
+  std::string doc;                  ///< one line: the formula, shapes where they need saying
+  std::vector<std::string> inputs;  ///< a last name ending in "..." takes any number
   std::vector<std::string> results = {"y"};
-  Attrs attrs = {};                      ///< every attribute with its default
-  bool exact = false;                    ///< elementwise only: rounded to its dtype after every instruction, everywhere
+  Attrs attrs = {};    ///< every attribute with its default
+  bool exact = false;  ///< elementwise only: rounded to its dtype after every instruction, everywhere
   /// Result types; throws Error saying what does not fit. Elementwise ops need none (broadcasting, dtype of the expr).
   Types (*infer)(std::span<const TensorType> in, const Attrs& a) = nullptr;
   Exs (*expr)(In x, const Attrs& a) = nullptr;  ///< one scalar per result

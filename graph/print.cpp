@@ -61,13 +61,17 @@ std::string print_dot(const Graph& g) {
   }
   for (size_t k = 0; k < g.nodes().size(); ++k) {
     const Node& n = g.nodes()[k];
-    const char* colour = n.label.ends_with(".backward") ? "#ffe2cc" : n.label.starts_with("update") ? "#d9f2d9" : "#ffffff";
+    const char* colour = n.label.ends_with(".backward")  ? "#ffe2cc"
+                         : n.label.starts_with("update") ? "#d9f2d9"
+                                                         : "#ffffff";
     add(fmt::format("n{} [shape=box, style=filled, fillcolor=\"{}\", label=\"{}{}\"];", k, colour, n.op->name,
                     n.label.empty() ? "" : "\\n" + n.label));
     for (ValueId i : n.inputs) {
       const ValueInfo& v = g.info(i);
-      if (v.role == Role::temp) add(fmt::format("n{} -> n{} [label=\"{}\", fontsize=8];", v.producer, k, to_string(v.type)));
-      else if (v.role != Role::constant) add(fmt::format("v{} -> n{};", i, k));
+      if (v.role == Role::temp)
+        add(fmt::format("n{} -> n{} [label=\"{}\", fontsize=8];", v.producer, k, to_string(v.type)));
+      else if (v.role != Role::constant)
+        add(fmt::format("v{} -> n{};", i, k));
     }
   }
   for (size_t k = 0; k < g.states().size(); ++k) {

@@ -79,7 +79,7 @@ std::string Eval::declines(std::span<const TuttiInstr> code) {
   for (const TuttiInstr& i : code) {
     auto t = static_cast<DType>(i.dtype);
     if (!computable(t)) return "dtype " + std::string(name(t));
-    if (i.code <= TUTTI_X_RESULT || i.code == TUTTI_X_CAST) continue;
+    if (i.code <= TUTTI_X_RESULT || i.code == TUTTI_X_CAST || i.code == round_instr) continue;
     Lane from = lane_of(static_cast<DType>(code[i.code == TUTTI_X_SELECT ? i.b : i.a].dtype));
     if (!lanes().find(i.code, from, lane_of(t), 0))
       return "instruction " + std::to_string(i.code) + " on " + std::string(name(t));
@@ -185,6 +185,10 @@ uint32_t Eval::Builder::compute(const TuttiInstr& i, const std::vector<uint32_t>
   op.c = arg[2];
   DType from = ops_[arg[i.code == TUTTI_X_SELECT ? 1 : 0]].dtype;
   Lane lane = lane_of(from);
+  if (i.code == round_instr) {
+    op.fn = lane == Lane::f32 ? lanes().narrow(storage_of(op.dtype)) : nullptr;
+    return op.fn ? add(op) : arg[0];
+  }
   if (i.code != TUTTI_X_CAST) {
     op.fn = lanes().find(i.code, lane, lane_of(op.dtype), scalars);
     uint32_t y = add(op);

@@ -27,8 +27,8 @@ echo "quickstart: ${train[*]}"
 cat <<TEXT
 
 Next:
-  build/release/bin/tutti devices --explain       what it ran on, and why
-  build/release/bin/tutti eval build/quickstart.safetensors       the accuracy again, from the file
+  build/release/bin/tutti eval build/quickstart.safetensors     the accuracy again, from the file
+  build/release/bin/tutti devices --explain                     what it ran on, and why
   build/release/bin/tutti train cnn --data $data --epochs 3
-  scripts/test.sh                                 the tests
+  scripts/test.sh                                               the tests
 TEXT

@@ -13,9 +13,9 @@ using Decline = std::string;
 /// An entry of the list. `Case` is what the backend decides on (its view of a node), `Kernel` what it runs.
 template <class Case, class Kernel>
 struct Entry {
-  const char* name;                     ///< "onednn matmul", "rendered gemm": shown by TUTTI_TRACE=dispatch
-  const char* op;                       ///< the op it is for; "*" asks it for every op
-  Decline (*declines)(const Case&);     ///< "" accepts
+  const char* name;                  ///< "onednn matmul", "rendered gemm": shown by TUTTI_TRACE=dispatch
+  const char* op;                    ///< the op it is for; "*" asks it for every op
+  Decline (*declines)(const Case&);  ///< "" accepts
   Kernel (*make)(const Case&);
 };
 

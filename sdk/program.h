@@ -30,7 +30,7 @@ struct Node {
   uint32_t version = 1, flags = 0;
   std::vector<uint32_t> inputs, results;  ///< values; a result that nobody reads is TUTTI_NONE
   Attrs attrs;
-  std::vector<TuttiInstr> expr;           ///< elementwise nodes
+  std::vector<TuttiInstr> expr;  ///< elementwise nodes
   /// What of this node a newer host knows and this SDK does not (a flag, an attribute kind, an instruction), or "". The
   /// table of sdk/plugin.h declines such a node by itself.
   std::string unknown;
@@ -50,10 +50,11 @@ struct Program {
   std::vector<State> states;
   std::vector<TuttiGroup> groups;
 
-  /// Copies and validates: every index, dtype, shape, attribute and expression is good afterwards, every temp is produced
-  /// at most once and before it is read (one that nothing reads may have no producer), every value of role STATE is the `before` of one state, and groups are in order, apart
-  /// from each other and of a known kind. Throws Error(invalid) naming what is not, NodeError where it is about a node,
-  /// and Error(declined) for an unknown `required` bit or numerics.
+  /// Copies and validates: every index, dtype, shape, attribute and expression is good afterwards, every temp is
+  /// produced at most once and before it is read (one that nothing reads may have no producer), every value of role
+  /// STATE is the `before` of one state, and groups are in order, apart from each other and of a known kind. Throws
+  /// Error(invalid) naming what is not, NodeError where it is about a node, and Error(declined) for an unknown
+  /// `required` bit or numerics.
   static Program parse(const TuttiProgram& raw);
 
   const TensorType& type(uint32_t value) const { return values[value].type; }

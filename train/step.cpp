@@ -40,7 +40,8 @@ Value scalar_loss(const Loss& loss, Value output, Value labels) {
   Graph::Scope scope(output.graph(), "loss");
   Value l = loss(output, labels);
   if (!l.shape().empty() || l.dtype() != DType::f32)
-    throw invalid(fmt::format("the loss is {}, not a scalar f32", to_string(l.type())), "reduce it with mean() or sum()");
+    throw invalid(fmt::format("the loss is {}, not a scalar f32", to_string(l.type())),
+                  "reduce it with mean() or sum()");
   return l;
 }
 

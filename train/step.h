@@ -16,8 +16,7 @@ class Loss {
  public:
   using Function = std::function<Value(Value, Value)>;
   template <class F>
-    requires std::is_invocable_r_v<Value, F, Value, Value>
-  Loss(F f) : function_(std::move(f)) {}
+  requires std::is_invocable_r_v<Value, F, Value, Value> Loss(F f) : function_(std::move(f)) {}
   template <class O>
   Loss(Value (*f)(Value, Value, O)) : function_([f](Value x, Value labels) { return f(x, labels, O{}); }) {}
   Value operator()(Value output, Value labels) const { return function_(output, labels); }
@@ -28,9 +27,9 @@ class Loss {
 
 /// How samples reach the device: resident (the whole set is state and feeds carry indices) or fed batch by batch.
 struct Source {
-  std::string name;        ///< part of the states' names
-  TensorType sample;       ///< one sample; u8 is scaled by 1/255, floats are taken as they are
-  int64_t size = 0;        ///< samples in the set
+  std::string name;   ///< part of the states' names
+  TensorType sample;  ///< one sample; u8 is scaled by 1/255, floats are taken as they are
+  int64_t size = 0;   ///< samples in the set
   bool resident = true;
 };
 
@@ -46,6 +45,7 @@ Graph evaluation_step(const nn::Module& model, const Loss& loss, const Source& s
 /// Draws every parameter. Reads the state "seed".
 Graph initialization(const std::vector<nn::Parameter>& parameters);
 /// The parameters of a model for samples of that type, and the type of its output for one sample's batch.
-std::vector<nn::Parameter> parameters_of(const nn::Module& model, const TensorType& sample, TensorType* output = nullptr);
+std::vector<nn::Parameter> parameters_of(const nn::Module& model, const TensorType& sample,
+                                         TensorType* output = nullptr);
 
 }  // namespace tutti

@@ -19,8 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
-constexpr double read_interval = 0.1;                    // seconds between two looks at the losses
-constexpr uint64_t resident_limit = uint64_t{1} << 30;  // bytes of a data set that is kept on the device
+constexpr double read_interval = 0.1;  // seconds between two looks at the losses
 
 std::array<uint32_t, 2> seed_words(uint64_t seed) {
   return {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
@@ -30,7 +29,8 @@ std::array<uint32_t, 2> seed_words(uint64_t seed) {
 struct Program {
   Executable executable;
   std::vector<std::string> feeds;
-  uint64_t transient = 0;  // planned bytes that go when it is released
+  uint64_t transient = 0;               // planned bytes that go when it is released
+  const std::byte* uploaded = nullptr;  // the samples that the device holds for it
 
   /// Calls fill(name, memory) for every feed, then enqueues one run.
   uint64_t run(const std::function<void(const std::string&, void*)>& fill) {
@@ -52,30 +52,39 @@ void fill_batch(const data::Dataset& set, const data::Batch& batch, const std::s
   }
 }
 
+std::string in_words(double x) { return std::isnan(x) ? "NaN" : x > 0 ? "infinite" : "-infinite"; }
+
+/// The first NaN or infinity of an f32 tensor, else 0.
+double first_not_finite(const HostTensor& t) {
+  if (t.type.dtype != DType::f32) return 0;
+  for (size_t i = 0, n = t.bytes.size() / sizeof(float); i < n; ++i)
+    if (double x = load_element(DType::f32, t.bytes.data(), i); !std::isfinite(x)) return x;
+  return 0;
+}
+
 }  // namespace
 
-NotFinite::NotFinite(int64_t step, double loss)
-    : Error(Code::invalid, fmt::format("the loss is {} at step {}", std::isnan(loss) ? "NaN" : fmt::format("{}", loss), step),
-            "use a smaller learning rate, or resume from the last checkpoint"),
-      step(step) {}
+NotFinite::NotFinite(int64_t step, const std::string& what)
+    : Error(Code::invalid, what, "use a smaller learning rate"), step(step) {}
 
 struct Trainer::Impl {
   Impl(const Device& device, TrainerOptions o)
       : options(std::move(o)), session(device, options.device_options), legalizer(session) {
-    if (options.batch < 1) throw invalid(fmt::format("batch {}: at least 1 is needed", options.batch));
+    for (int64_t batch : {options.batch, options.eval_batch})
+      if (batch < 1) throw invalid(fmt::format("batch {}: at least 1 is needed", batch));
   }
 
   TrainerOptions options;
   Session session;
   Legalizer legalizer;
-  std::map<std::string, Program> programs;          // by kind and data set
-  std::map<std::string, TensorType> states;         // every state declared so far
+  std::map<std::string, Program> programs;   // by kind and data set
+  std::map<std::string, TensorType> states;  // every state declared so far
   std::vector<nn::Parameter> parameters;
   std::optional<Checkpoint> loaded;
   uint64_t planned = 0, planned_peak = 0;
   bool initialized = false;
-  int64_t step = 0, first_step = 0;                 // done in all; where this trainer started
-  int64_t read_step = 0;                            // losses read up to here
+  int64_t step = 0, first_step = 0;  // done in all; where this trainer started
+  int64_t read_step = 0;             // losses read up to here
   std::vector<float> losses;
   std::vector<double> step_seconds;
   double compile_ms = 0;
@@ -110,15 +119,18 @@ struct Trainer::Impl {
       return;
     }
     if (it->second.type != type)
-      throw invalid(fmt::format("'{}' is {} in the checkpoint, {} here", name, to_string(it->second.type), to_string(type)),
-                    "resume with the options the checkpoint was made with");
+      throw invalid(
+          fmt::format("'{}' is {} in the checkpoint, {} here", name, to_string(it->second.type), to_string(type)),
+          "resume with the options the checkpoint was made with");
     session.write(name, it->second.bytes.data(), it->second.bytes.size());
   }
 
   Source source_of(const data::Dataset& set, const char* kind) const {
     uint64_t bytes = set.samples.bytes.size(), memory = session.device().memory_total;
-    return {.name = fmt::format("{}.{}", kind, set.name), .sample = set.sample_type(), .size = set.size(),
-            .resident = bytes <= resident_limit && (memory == 0 || bytes <= memory / 4)};
+    return {.name = fmt::format("{}.{}.{}", kind, set.name, to_string(set.samples.type)),
+            .sample = set.sample_type(),
+            .size = set.size(),
+            .resident = bytes <= options.resident_limit && (memory == 0 || bytes <= memory / 4)};
   }
 
   /// Learns the parameters from the first data set, and holds a loaded checkpoint against them.
@@ -146,16 +158,17 @@ struct Trainer::Impl {
       auto it = loaded->tensors.find(p.name);
       std::string there = it == loaded->tensors.end() ? "missing" : to_string(it->second.type);
       if (there != to_string(p.type))
-        throw invalid(fmt::format("the checkpoint is of another architecture: parameter '{}' is {} there, {} in the model",
-                                  p.name, there, to_string(p.type)),
-                      "use the model options it was trained with");
+        throw invalid(
+            fmt::format("the checkpoint is of another architecture: parameter '{}' is {} there, {} in the model",
+                        p.name, there, to_string(p.type)),
+            "use the model options it was trained with");
     }
     for (const auto& [name, tensor] : loaded->tensors) {
       bool known = name.find('.') == std::string::npos || name.starts_with("optimizer.") ||
                    std::any_of(parameters.begin(), parameters.end(), [&](const auto& p) { return p.name == name; });
       if (!known)
-        throw invalid(fmt::format("the checkpoint is of another architecture: parameter '{}' ({}) is not in the model", name,
-                                  to_string(tensor.type)),
+        throw invalid(fmt::format("the checkpoint is of another architecture: parameter '{}' ({}) is not in the model",
+                                  name, to_string(tensor.type)),
                       "use the model options it was trained with");
     }
   }
@@ -175,21 +188,39 @@ struct Trainer::Impl {
   Program& program(const char* kind, const data::Dataset& set) {
     Source source = source_of(set, kind);
     auto it = programs.find(source.name);
-    if (it != programs.end()) return it->second;
+    if (it != programs.end()) {
+      upload(it->second, source, set);
+      return it->second;
+    }
     auto start = Clock::now();
     bool training = std::string_view(kind) == "train";
+    if (training) same_optimizer();
     Graph g = training ? training_step(*options.model, options.loss, options.optimizer, source, options.batch)
                        : evaluation_step(*options.model, options.loss, source, options.eval_batch);
     Program p = compile(g);
     prepare(p, g);
     if (training) compile_ms += 1000 * seconds_since(start);
-    if (source.resident) {
-      std::string state = "data." + source.name;
-      session.write(state + ".samples", set.samples.bytes.data(), set.samples.bytes.size());
-      session.write(state + ".labels", set.labels.data(), set.labels.size() * sizeof(int32_t));
-    }
+    upload(p, source, set);
     initialize();
     return programs.emplace(source.name, std::move(p)).first->second;
+  }
+
+  /// Copies a resident set to the device, unless it is the one that is there: another set may bear the same name.
+  void upload(Program& p, const Source& source, const data::Dataset& set) {
+    if (!source.resident || p.uploaded == set.samples.bytes.data()) return;
+    std::string state = "data." + source.name;
+    session.write(state + ".samples", set.samples.bytes.data(), set.samples.bytes.size());
+    session.write(state + ".labels", set.labels.data(), set.labels.size() * sizeof(int32_t));
+    p.uploaded = set.samples.bytes.data();
+  }
+
+  void same_optimizer() const {
+    if (!loaded) return;
+    auto there = loaded->metadata.find("optimizer");
+    if (there != loaded->metadata.end() && there->second != name(options.optimizer))
+      throw invalid(fmt::format("the checkpoint was made with the optimizer {}, this run uses {}", there->second,
+                                name(options.optimizer)),
+                    "resume with the optimizer it was trained with");
   }
 
   // ---- losses ----
@@ -201,7 +232,9 @@ struct Trainer::Impl {
     session.read("losses", ring, sizeof ring);
     for (; read_step < step; ++read_step) {
       losses.push_back(ring[read_step % loss_ring]);
-      if (!std::isfinite(losses.back())) throw NotFinite(read_step + 1, losses.back());
+      if (!std::isfinite(losses.back()))
+        throw NotFinite(read_step + 1,
+                        fmt::format("the loss is {} at step {}", in_words(losses.back()), read_step + 1));
     }
   }
 
@@ -217,8 +250,9 @@ struct Trainer::Impl {
     Program& p = program("train", set);
     int64_t per_epoch = set.size() / options.batch;
     if (per_epoch == 0)
-      throw invalid(fmt::format("data set '{}' has {} samples, fewer than one batch of {}", set.name, set.size(), options.batch),
-                    "use a smaller batch");
+      throw invalid(
+          fmt::format("data set '{}' has {} samples, fewer than one batch of {}", set.name, set.size(), options.batch),
+          "use a smaller batch");
     int64_t epoch = step / per_epoch;
     data::Batches batches(data::shuffled_order(set.size(), options.seed, static_cast<uint32_t>(epoch)), options.batch,
                           data::Last::drop);
@@ -230,8 +264,10 @@ struct Trainer::Impl {
     for (int64_t i = step % per_epoch; i < per_epoch && !result.stopped; ++i) {
       data::Batch batch = batches[i];
       ticket = p.run([&](const std::string& feed, void* to) {
-        if (feed == "lr") std::memcpy(to, &lr, sizeof lr);
-        else fill_batch(set, batch, feed, to);
+        if (feed == "lr")
+          std::memcpy(to, &lr, sizeof lr);
+        else
+          fill_batch(set, batch, feed, to);
       });
       ++step;
       ++result.steps;
@@ -243,18 +279,20 @@ struct Trainer::Impl {
         read_losses();
         looked = Clock::now();
         if (watch)
-          result.stopped = !watch({.step = step,
-                                   .epoch = epoch,
-                                   .step_in_epoch = i + 1,
-                                   .steps_per_epoch = per_epoch,
-                                   .loss = recent_loss(),
-                                   .samples_per_second = static_cast<double>(result.steps * options.batch) / seconds_since(start)});
+          result.stopped =
+              !watch({.step = step,
+                      .epoch = epoch,
+                      .step_in_epoch = i + 1,
+                      .steps_per_epoch = per_epoch,
+                      .loss = recent_loss(),
+                      .samples_per_second = static_cast<double>(result.steps * options.batch) / seconds_since(start)});
       }
       if (end) break;
     }
     session.wait(ticket);
     read_losses();
-    for (size_t i = first_loss; i < losses.size(); ++i) result.loss += losses[i] / static_cast<double>(losses.size() - first_loss);
+    for (size_t i = first_loss; i < losses.size(); ++i)
+      result.loss += losses[i] / static_cast<double>(losses.size() - first_loss);
     result.samples_per_second = static_cast<double>(result.steps * options.batch) / seconds_since(start);
     return result;
   }
@@ -271,8 +309,10 @@ struct Trainer::Impl {
       data::Batch batch = batches[i];
       auto valid = static_cast<int32_t>(batch.valid);
       ticket = p.run([&](const std::string& feed, void* to) {
-        if (feed == "valid") std::memcpy(to, &valid, sizeof valid);
-        else fill_batch(set, batch, feed, to);
+        if (feed == "valid")
+          std::memcpy(to, &valid, sizeof valid);
+        else
+          fill_batch(set, batch, feed, to);
       });
     }
     session.wait(ticket);
@@ -301,11 +341,14 @@ struct Trainer::Impl {
     std::map<std::string, HostTensor> all;
     for (const auto& [name, type] : states)
       if (kept(name)) all.emplace(name, read(name));
+    // Before the first step part of the checkpoint, such as the optimizer's state, may not be on the device yet.
+    if (loaded && step == first_step) all.insert(loaded->tensors.begin(), loaded->tensors.end());
     return all;
   }
 };
 
-Trainer::Trainer(const Device& device, TrainerOptions options) : impl_(std::make_unique<Impl>(device, std::move(options))) {}
+Trainer::Trainer(const Device& device, TrainerOptions options)
+    : impl_(std::make_unique<Impl>(device, std::move(options))) {}
 Trainer::~Trainer() = default;
 
 TrainResult Trainer::train(const data::Dataset& set, int64_t max_steps, const Watch& watch) {
@@ -316,6 +359,10 @@ EvalResult Trainer::evaluate(const data::Dataset& set) { return impl_->evaluate(
 
 void Trainer::save(const std::string& path, const std::map<std::string, std::string>& metadata) {
   Checkpoint c{impl_->snapshot(), metadata};
+  for (const auto& [name, t] : c.tensors)
+    if (double x = first_not_finite(t); !std::isfinite(x))
+      throw NotFinite(steps(),
+                      fmt::format("'{}' is {} after step {}: {} was not written", name, in_words(x), steps(), path));
   c.metadata["format"] = "tutti 1";
   c.metadata["model"] = impl_->options.model->describe();
   c.metadata["optimizer"] = name(impl_->options.optimizer);
@@ -323,12 +370,14 @@ void Trainer::save(const std::string& path, const std::map<std::string, std::str
 }
 
 void Trainer::load(const std::string& path) {
-  if (impl_->initialized) throw invalid("load: the trainer has run already", "load before the first train() or evaluate()");
+  if (impl_->initialized)
+    throw invalid("load: the trainer has run already", "load before the first train() or evaluate()");
   impl_->loaded = read_checkpoint(path);
   auto number = [&](const char* name, DType t, size_t at) -> uint64_t {
     auto it = impl_->loaded->tensors.find(name);
     if (it == impl_->loaded->tensors.end() || it->second.type.dtype != t || it->second.bytes.size() < (at + 1) * 4)
-      throw invalid(fmt::format("{}: no tensor '{}' of dtype {}: not a checkpoint of a training run", path, name, tutti::name(t)));
+      throw invalid(fmt::format("{}: no tensor '{}' of dtype {}: not a checkpoint of a training run", path, name,
+                                tutti::name(t)));
     return static_cast<uint64_t>(load_element(t, it->second.bytes.data(), at));
   };
   impl_->options.seed = number("seed", DType::u32, 0) | number("seed", DType::u32, 1) << 32;
@@ -336,6 +385,7 @@ void Trainer::load(const std::string& path) {
 }
 
 int64_t Trainer::steps() const { return impl_->step; }
+uint64_t Trainer::seed() const { return impl_->options.seed; }
 
 int64_t Trainer::parameter_count() const {
   int64_t n = 0;

@@ -19,6 +19,7 @@ struct TrainerOptions {
   int64_t batch = 64;
   uint64_t seed = 1;
   int64_t eval_batch = 256;
+  uint64_t resident_limit = uint64_t{1} << 30;  ///< bytes; a larger set stays on the host and is fed batch by batch
   std::map<std::string, std::string> device_options = {};  ///< the plugin's, such as {"threads", "2"}
 };
 
@@ -27,7 +28,7 @@ struct Progress {
   int64_t step = 0;   ///< steps done in all
   int64_t epoch = 0;  ///< of this step, from 0
   int64_t step_in_epoch = 0, steps_per_epoch = 0;
-  double loss = 0;    ///< mean over the last steps read (at most 50)
+  double loss = 0;  ///< mean over the last steps read (at most 50)
   double samples_per_second = 0;
 };
 
@@ -43,10 +44,11 @@ struct EvalResult {
   int64_t samples = 0;
 };
 
-/// Thrown when a loss is NaN or infinite; `step` is the first such step, counted from 1.
+/// Thrown when a loss is NaN or infinite, or (by save) what would be saved; `step` is the first such step, counted from
+/// 1 (for save: the last one done).
 class NotFinite : public Error {
  public:
-  NotFinite(int64_t step, double loss);
+  NotFinite(int64_t step, const std::string& what);
   int64_t step;
 };
 
@@ -62,20 +64,22 @@ class Trainer {
   TrainResult train(const data::Dataset& set, int64_t max_steps = 0, const Watch& watch = {});
   EvalResult evaluate(const data::Dataset& set);
 
-  /// Parameters, optimizer state, step and seed as safetensors; `metadata` is kept beside them.
+  /// Parameters, optimizer state, step and seed as safetensors; `metadata` is kept beside them. Throws NotFinite, and
+  /// leaves an older file as it is, when one of them holds NaN or infinity.
   void save(const std::string& path, const std::map<std::string, std::string>& metadata = {});
-  /// Takes everything from a checkpoint, before the first train() or evaluate(). Throws Error naming the first parameter
-  /// that is missing or differs, once the model's input is known.
+  /// Takes everything from a checkpoint, before the first train() or evaluate(). Throws Error naming the first
+  /// parameter that is missing or differs, once the model's input is known.
   void load(const std::string& path);
 
   int64_t steps() const;
-  int64_t parameter_count() const;  ///< elements; 0 before the model's input is known
+  uint64_t seed() const;                     ///< the options', or the loaded checkpoint's
+  int64_t parameter_count() const;           ///< elements; 0 before the model's input is known
   const std::vector<float>& losses() const;  ///< of every step of this trainer
   double step_ms_median() const;
-  double compile_ms() const;          ///< passes, plugin compile and allocation of the training step
-  uint64_t peak_bytes();              ///< counted by the plugin
-  uint64_t planned_bytes() const;     ///< added up from what compile reported
-  std::string state_hash();           ///< FNV-1a 64 of parameters, optimizer state and step, as 16 hex digits
+  double compile_ms() const;       ///< passes, plugin compile and allocation of the training step
+  uint64_t peak_bytes();           ///< counted by the plugin
+  uint64_t planned_bytes() const;  ///< added up from what compile reported
+  std::string state_hash();        ///< FNV-1a 64 of parameters, optimizer state and step, as 16 hex digits
   /// Whole state by name, as f32: for tests and tools.
   std::vector<float> read_state(const std::string& name);
 

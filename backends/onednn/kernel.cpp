@@ -90,7 +90,7 @@ void PrimitiveKernel::run() {
   auto status = dnnl_primitive_execute(primitive_.get(), stream().get(), static_cast<int>(bound_.size()), bound_.data());
   if (threads_ != session_threads_) omp_set_num_threads(session_threads_);
   if (status != dnnl_success)
-    throw Error(Code::internal, fmt::format("oneDNN failed with status {} ({})", static_cast<int>(status), dnnl_status2str(status)));
+    throw Error(Code::internal, fmt::format("oneDNN failed with status {}", static_cast<int>(status)));
 }
 
 namespace {

@@ -40,8 +40,8 @@ Attrs Attrs::over(const Attrs& defaults) const {
     auto it = defaults.map_.find(name);
     if (it == defaults.map_.end()) throw invalid(fmt::format("unknown attribute '{}'", name));
     if (it->second.index() != value.index())
-      throw invalid(fmt::format("attribute '{}' must be {}, not {}", name, kinds[it->second.index()],
-                                kinds[value.index()]));
+      throw invalid(
+          fmt::format("attribute '{}' must be {}, not {}", name, kinds[it->second.index()], kinds[value.index()]));
     out.map_[name] = value;
   }
   return out;

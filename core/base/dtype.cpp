@@ -14,15 +14,8 @@ struct Info {
   std::string_view name;
   size_t size;
 };
-constexpr std::array<Info, 9> infos{{{"f32", 4},
-                                     {"f64", 8},
-                                     {"f16", 2},
-                                     {"bf16", 2},
-                                     {"i32", 4},
-                                     {"i64", 8},
-                                     {"u8", 1},
-                                     {"bool", 1},
-                                     {"u32", 4}}};
+constexpr std::array<Info, 9> infos{
+    {{"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i32", 4}, {"i64", 8}, {"u8", 1}, {"bool", 1}, {"u32", 4}}};
 
 // A double narrowed to f16 or bf16 by way of f32 would round twice; keeping the sticky bit ("round to odd") cannot.
 float narrow_to_odd(double x) {

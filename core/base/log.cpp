@@ -32,8 +32,7 @@ bool enabled(Level level) { return level <= threshold(); }
 
 bool traced(std::string_view topic) {
   static const std::string topics = "," + variable("TUTTI_TRACE") + ",";
-  return topics.find("," + std::string(topic) + ",") != std::string::npos ||
-         topics.find(",all,") != std::string::npos;
+  return topics.find("," + std::string(topic) + ",") != std::string::npos || topics.find(",all,") != std::string::npos;
 }
 
 void write(Level level, std::string_view topic, std::string_view text) {

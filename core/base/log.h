@@ -1,4 +1,5 @@
-// Logging to stderr. TUTTI_LOG = error | warning | info | debug (default warning); TUTTI_TRACE = comma-separated topics.
+// Logging to stderr. TUTTI_LOG = error | warning | info | debug (default warning); TUTTI_TRACE = comma-separated
+// topics.
 #pragma once
 #include <fmt/format.h>
 

@@ -25,9 +25,7 @@ int64_t num_elements(std::span<const int64_t> shape) {
   return empty ? 0 : n;
 }
 
-size_t num_bytes(const TensorType& type) {
-  return static_cast<size_t>(num_elements(type.shape)) * size_of(type.dtype);
-}
+size_t num_bytes(const TensorType& type) { return static_cast<size_t>(num_elements(type.shape)) * size_of(type.dtype); }
 
 Shape strides_of(std::span<const int64_t> shape) {
   Shape s(shape.size());

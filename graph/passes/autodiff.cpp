@@ -37,8 +37,8 @@ Values gradients(const Values& results, const Values& seeds, const Values& wrt) 
   };
   for (size_t k = 0; k < results.size(); ++k) {
     if (seeds[k].type() != results[k].type())
-      throw invalid(fmt::format("gradients: seed {} for a result {}", to_string(seeds[k].type()),
-                                to_string(results[k].type())));
+      throw invalid(
+          fmt::format("gradients: seed {} for a result {}", to_string(seeds[k].type()), to_string(results[k].type())));
     if (on[results[k].id()]) give(results[k].id(), seeds[k]);
   }
   std::string label = g.label();

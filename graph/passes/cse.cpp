@@ -14,7 +14,8 @@ Graph cse(const Graph& g) {
   for (ValueId id = 0; id < g.values().size(); ++id) {
     const ValueInfo& v = g.info(id);
     if (v.role != Role::constant) continue;
-    std::string key = to_string(v.type) + ":" + std::string(reinterpret_cast<const char*>(v.data.data()), v.data.size());
+    std::string key =
+        to_string(v.type) + ":" + std::string(reinterpret_cast<const char*>(v.data.data()), v.data.size());
     auto [it, fresh] = seen.try_emplace(key);
     if (fresh) it->second = {r[id]};
     r.set(id, it->second[0]);

@@ -102,7 +102,8 @@ class Scheduler {
       if (--waits_[next] == 0) ready_.insert(next);
   }
 
-  /// The next ready elementwise node of the same shape and phase that reads what the chain made, or that is next anyway.
+  /// The next ready elementwise node of the same shape and phase that reads what the chain made, or that is next
+  /// anyway.
   uint32_t find_next(uint32_t head, const std::set<ValueId>& made) const {
     for (uint32_t k : ready_) {
       const Node& n = node(k);

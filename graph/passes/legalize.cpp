@@ -55,7 +55,8 @@ Graph Legalizer::run(const Graph& g) {
       continue;
     }
     if (!n.op->decompose) {
-      problems.push_back(fmt::format("  {}{}{}: {}", signature(g, n), n.label.empty() ? "" : " at ", n.label, answer.reason));
+      problems.push_back(
+          fmt::format("  {}{}{}: {}", signature(g, n), n.label.empty() ? "" : " at ", n.label, answer.reason));
       r.copy(n);
       continue;
     }
@@ -66,7 +67,8 @@ Graph Legalizer::run(const Graph& g) {
   }
   if (!problems.empty()) {
     std::set<std::string> once(problems.begin(), problems.end());
-    std::string text = fmt::format("the device declines {} of {} nodes, which have no decomposition:", problems.size(), g.nodes().size());
+    std::string text = fmt::format("the device declines {} of {} nodes, which have no decomposition:", problems.size(),
+                                   g.nodes().size());
     for (const std::string& p : once) text += "\n" + p;
     throw Error(Code::declined, text, "use another device (`tutti devices` lists them) or another dtype");
   }

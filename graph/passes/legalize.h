@@ -11,8 +11,8 @@ namespace tutti {
 /// Asks the device about every node of a graph.
 using Ask = std::function<std::vector<Verdict>(const Graph&)>;
 
-/// Legalizes graphs for one device; remembers verdicts by node signature (op, version, attributes, input types), so each
-/// signature is asked about once, all new ones of a round in one call.
+/// Legalizes graphs for one device; remembers verdicts by node signature (op, version, attributes, input types), so
+/// each signature is asked about once, all new ones of a round in one call.
 class Legalizer {
  public:
   explicit Legalizer(Ask ask) : ask_(std::move(ask)) {}

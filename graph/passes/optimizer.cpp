@@ -25,13 +25,19 @@ void update(const Update& u, const Sgd& o) {
     u.g.set_state(u.name, call(sgd_op, {u.p, u.d, u.lr}, {{"weight_decay", Reals{o.weight_decay}}}));
     return;
   }
-  Values out = call_all(sgd_momentum_op, {u.p, u.d, u.moment("m"), u.lr},
-                        {{"momentum", Reals{o.momentum}}, {"nesterov", Ints{o.nesterov}}, {"weight_decay", Reals{o.weight_decay}}});
+  Values out = call_all(
+      sgd_momentum_op, {u.p, u.d, u.moment("m"), u.lr},
+      {{"momentum", Reals{o.momentum}}, {"nesterov", Ints{o.nesterov}}, {"weight_decay", Reals{o.weight_decay}}});
   u.g.set_state(u.name, out[0]);
   u.g.set_state(u.key("m"), out[1]);
 }
 
-void update_adam(const Update& u, const OpDef& op, const Values& corrections, const Attrs& attrs) {
+template <class Options>
+void update_adam(const Update& u, const OpDef& op, const Values& corrections, const Options& o) {
+  Attrs attrs = {{"beta1", Reals{o.beta1}},
+                 {"beta2", Reals{o.beta2}},
+                 {"epsilon", Reals{o.epsilon}},
+                 {"weight_decay", Reals{o.weight_decay}}};
   Values out = call_all(op, {u.p, u.d, u.moment("m"), u.moment("v"), u.lr, corrections[0], corrections[1]}, attrs);
   u.g.set_state(u.name, out[0]);
   u.g.set_state(u.key("m"), out[1]);
@@ -68,16 +74,9 @@ void apply_optimizer(Graph& g, const Optimizer& optimizer, const std::vector<std
     if (auto* sgd = std::get_if<Sgd>(&optimizer)) {
       update(u, *sgd);
     } else if (auto* adam = std::get_if<Adam>(&optimizer)) {
-      if (adam->weight_decay != 0) u.d = u.d + u.p * adam->weight_decay;
-      update_adam(u, adam_op, corrections,
-                  {{"beta1", Reals{adam->beta1}}, {"beta2", Reals{adam->beta2}}, {"epsilon", Reals{adam->epsilon}}});
+      update_adam(u, adam_op, corrections, *adam);
     } else {
-      const auto& adamw = std::get<AdamW>(optimizer);
-      update_adam(u, adamw_op, corrections,
-                  {{"beta1", Reals{adamw.beta1}},
-                   {"beta2", Reals{adamw.beta2}},
-                   {"epsilon", Reals{adamw.epsilon}},
-                   {"weight_decay", Reals{adamw.weight_decay}}});
+      update_adam(u, adamw_op, corrections, std::get<AdamW>(optimizer));
     }
   }
 }

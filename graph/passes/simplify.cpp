@@ -19,7 +19,9 @@ std::optional<double> number(const Value& v) {
   if (info.role != Role::constant || count == 0 || count > largest_folded) return std::nullopt;
   size_t size = size_of(info.type.dtype);
   for (size_t i = size; i < info.data.size(); i += size)
-    if (!std::equal(info.data.begin(), info.data.begin() + static_cast<long>(size), info.data.begin() + static_cast<long>(i))) return std::nullopt;
+    if (!std::equal(info.data.begin(), info.data.begin() + static_cast<long>(size),
+                    info.data.begin() + static_cast<long>(i)))
+      return std::nullopt;
   return load_element(info.type.dtype, info.data.data(), 0);
 }
 
@@ -41,7 +43,8 @@ Value passed_on(const Node& n, const Values& in, const TensorType& result) {
 }
 
 bool foldable(const Graph& g, const Node& n, const Values& in) {
-  if (!std::all_of(in.begin(), in.end(), [](Value v) { return v.graph().info(v.id()).role == Role::constant; })) return false;
+  if (!std::all_of(in.begin(), in.end(), [](Value v) { return v.graph().info(v.id()).role == Role::constant; }))
+    return false;
   return std::all_of(n.results.begin(), n.results.end(),
                      [&](ValueId r) { return num_elements(g.info(r).type.shape) <= largest_folded; });
 }

@@ -21,7 +21,8 @@ const TuttiGroup* group_of(const Grouped& g, const OpDef& op) {
 
 TEST(Group, ChainsElementwiseNodesBehindTheProductTheyRead) {
   Graph g;
-  Value x = g.feed("x", {DType::f32, {4, 3}}), w = g.feed("w", {DType::f32, {3, 5}}), b = g.feed("b", {DType::f32, {5}});
+  Value x = g.feed("x", {DType::f32, {4, 3}}), w = g.feed("w", {DType::f32, {3, 5}}),
+        b = g.feed("b", {DType::f32, {5}});
   g.set_state("y", relu(matmul(x, w) + b));
   Grouped r = group(g);
   verify(r.graph);
@@ -64,7 +65,8 @@ TEST(Group, ToleratesStatesThatUpdateEachOther) {
 
 TEST(Group, BatchesTheOptimizer) {
   Graph g;
-  Value x = g.feed("x", {DType::f32, {4, 3}}), lr = g.feed("lr", {DType::f32, {}}), step = g.state("step", {DType::i32, {}});
+  Value x = g.feed("x", {DType::f32, {4, 3}}), lr = g.feed("lr", {DType::f32, {}}),
+        step = g.state("step", {DType::i32, {}});
   Value w = g.state("w", {DType::f32, {3, 5}}), b = g.state("b", {DType::f32, {5}});
   Values d = gradients(mean(tanh(matmul(x, w) + b)), {w, b});
   apply_optimizer(g, Adam{}, {"w", "b"}, d, lr, step);

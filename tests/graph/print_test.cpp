@@ -19,12 +19,14 @@ namespace {
 
 Graph small_step() {
   Graph g;
-  Value x = g.feed("x", {DType::f32, {4, 3}}), labels = g.feed("labels", {DType::i32, {4}}), lr = g.feed("lr", {DType::f32, {}});
+  Value x = g.feed("x", {DType::f32, {4, 3}}), labels = g.feed("labels", {DType::i32, {4}}),
+        lr = g.feed("lr", {DType::f32, {}});
   Value step = g.state("step", {DType::i32, {}});
   Value y;
   {
     Graph::Scope scope(g, "fc");
-    y = relu(matmul(x, g.state("fc.weight", {DType::f32, {5, 3}}), false, true) + g.state("fc.bias", {DType::f32, {5}}));
+    y = relu(matmul(x, g.state("fc.weight", {DType::f32, {5, 3}}), false, true) +
+             g.state("fc.bias", {DType::f32, {5}}));
   }
   Value loss;
   {
@@ -47,7 +49,9 @@ void expect_golden(const std::string& file, const std::string& text) {
 }
 
 TEST(Print, StepAsBuilt) { expect_golden("step.txt", print(small_step())); }
-TEST(Print, StepAfterThePasses) { expect_golden("step_passes.txt", print(group(dce(cse(simplify(small_step())))).graph)); }
+TEST(Print, StepAfterThePasses) {
+  expect_golden("step_passes.txt", print(group(dce(cse(simplify(small_step())))).graph));
+}
 TEST(Print, Dot) { expect_golden("step.dot", print_dot(dce(cse(simplify(small_step()))))); }
 
 }  // namespace

@@ -16,7 +16,8 @@ done
 config=$(find "$prefix" -name TuttiConfig.cmake)
 plugins=$(find "$prefix" -path '*/tutti/plugins/reference.json')
 if [ -z "$config" ] || [ -z "$plugins" ]; then
-  echo "not installed: TuttiConfig.cmake or the plugins"; exit 1; 
+  echo "not installed: TuttiConfig.cmake or the plugins"
+  exit 1
 fi
 
 echo "== bin/tutti devices"

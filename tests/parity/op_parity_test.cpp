@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 
 #include "core/base/status.h"
 #include "graph/ops.h"
@@ -34,7 +35,12 @@ double reduction_length(const Graph& g) {
     double in = 0, out = 1;
     for (ValueId i : n.inputs) in = std::max(in, static_cast<double>(num_elements(g.info(i).type.shape)));
     for (ValueId r : n.results) out = std::max(out, static_cast<double>(num_elements(g.info(r).type.shape)));
-    longest = std::max(longest, std::max(in / out, n.inputs.empty() ? 1 : static_cast<double>(g.info(n.inputs[0]).type.shape.empty() ? 1 : g.info(n.inputs[0]).type.shape.back())));
+    longest =
+        std::max(longest, std::max(in / out, n.inputs.empty()
+                                                 ? 1
+                                                 : static_cast<double>(g.info(n.inputs[0]).type.shape.empty()
+                                                                           ? 1
+                                                                           : g.info(n.inputs[0]).type.shape.back())));
   }
   return longest;
 }
@@ -76,12 +82,19 @@ bool differentiable(const OpDef& op, const Sample& sample) {
          std::any_of(types.begin(), types.end(), [](const TensorType& t) { return is_float(t.dtype); });
 }
 
-class OpParity : public testing::TestWithParam<const OpDef*> {};
+/// Only what holds an f64 or i64 value may be unsupported by a device; everything else must pass.
+bool wide(const Graph& g) {
+  return std::any_of(g.values().begin(), g.values().end(),
+                     [](const ValueInfo& v) { return v.type.dtype == DType::f64 || v.type.dtype == DType::i64; });
+}
+
+class OpParity : public testing::TestWithParam<std::string> {};
 
 TEST_P(OpParity, MatchesTheReference) {
   std::vector<Device> devices = test::devices_under_test();
   if (devices.empty()) GTEST_SKIP() << "no device besides the reference";
-  const OpDef& op = *GetParam();
+  const OpDef& op = *find_op(GetParam());
+  std::string unsupported;
   for (const Device& device : devices) {
     for (size_t which = 0; which < op.samples.size(); ++which) {
       std::vector<std::vector<size_t>> subsets = {{}};
@@ -99,28 +112,40 @@ TEST_P(OpParity, MatchesTheReference) {
         Values outputs;
         for (const State& s : c.graph.states()) outputs.push_back(c.graph.value(s.after));
         std::vector<Tensor> truth = evaluate(c.graph, c.inputs, outputs);
-        std::string where = fmt::format("{} sample {} on {} ({} gradients, seed {})", op.name, which, device.id, wrt.size(), seed);
+        std::string where =
+            fmt::format("{} sample {} on {} ({} gradients, seed {})", op.name, which, device.id, wrt.size(), seed);
         std::map<std::string, Tensor> got;
         try {
           got = test::run_on(device, c.graph, c.inputs);
         } catch (const Error& e) {
+          if (e.code == Code::declined && wide(c.graph)) {
+            unsupported += fmt::format("\n{}: {}", where, e.what());
+            continue;
+          }
           FAIL() << where << ": " << e.what();
         }
         double length = reduction_length(c.graph);
         for (size_t k = 0; k < truth.size(); ++k) {
           const std::string& name = c.graph.states()[k].name;
           bool equal = op.exact || !is_float(truth[k].type.dtype);
-          double bound = equal ? 0 : epsilon(truth[k].type.dtype) * 8 * (1 + std::sqrt(length)) * (name[0] == 'd' ? 4 : 1);
+          double bound =
+              equal ? 0 : epsilon(truth[k].type.dtype) * 8 * (1 + std::sqrt(length)) * (name[0] == 'd' ? 4 : 1);
           double error = test::relative_error(got.at(name), truth[k]);
           EXPECT_TRUE(error <= bound) << where << " " << name << ": error " << error << " > " << bound;
         }
       }
     }
   }
+  if (!unsupported.empty()) std::cout << "unsupported:" << unsupported << "\n";
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OpParity, testing::ValuesIn(all_ops().begin(), all_ops().end()),
-                         [](const auto& info) { return info.param->name; });
+std::vector<std::string> names() {
+  std::vector<std::string> out;
+  for (const OpDef* op : all_ops()) out.push_back(op->name);
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OpParity, testing::ValuesIn(names()), [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace tutti

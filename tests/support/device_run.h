@@ -12,7 +12,8 @@ namespace tutti::test {
 /// Usable devices of the plugins found at run time, the reference excluded.
 std::vector<Device> devices_under_test();
 
-/// Compiles the graph for the device, feeds `inputs` (feeds and states), runs one step, and returns every state after it.
+/// Compiles the graph for the device, feeds `inputs` (feeds and states), runs one step, and returns every state after
+/// it.
 std::map<std::string, Tensor> run_on(const Device& device, const Graph& g, const std::map<std::string, Tensor>& inputs,
                                      const std::map<std::string, std::string>& options = {});
 

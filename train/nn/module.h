@@ -86,8 +86,7 @@ class Module {
 class Layer {
  public:
   template <class M>
-    requires std::derived_from<M, Module>
-  Layer(M module) : module_(std::make_shared<const M>(std::move(module))) {}
+  requires std::derived_from<M, Module> Layer(M module) : module_(std::make_shared<const M>(std::move(module))) {}
   const Module& operator*() const { return *module_; }
   const Module* operator->() const { return module_.get(); }
 

@@ -19,11 +19,12 @@ void expect_rank(const char* module, Value x, size_t rank, const char* meaning) 
 Value Linear::forward(Builder& b, Value x) const {
   if (x.rank() < 2)
     throw invalid(fmt::format("Linear takes [N, …, inputs], given {}", to_string(x.type())), "put a Flatten before it");
-  if (x.rank() > 2) return reshape(forward(b, reshape(x, {-1, x.shape().back()})), [&] {
-    Shape y = x.shape();
-    y.back() = features_;
-    return y;
-  }());
+  if (x.rank() > 2)
+    return reshape(forward(b, reshape(x, {-1, x.shape().back()})), [&] {
+      Shape y = x.shape();
+      y.back() = features_;
+      return y;
+    }());
   int64_t inputs = x.shape().back();
   Value w = b.parameter("weight", {features_, inputs}, weight_init(options_.init, inputs, features_));
   Value y = matmul(x, w, false, true);
@@ -31,18 +32,24 @@ Value Linear::forward(Builder& b, Value x) const {
   return y;
 }
 
-std::string Linear::describe() const { return fmt::format("Linear({}{})", features_, options_.bias ? "" : ", no bias"); }
+std::string Linear::describe() const {
+  return fmt::format("Linear({}{})", features_, options_.bias ? "" : ", no bias");
+}
 
 Value Conv2d::forward(Builder& b, Value x) const {
   expect_rank("Conv2d", x, 4, "images [N, C, H, W]");
   const Options& o = options_;
   int64_t in = x.shape()[1], field = kernel_ * kernel_;
   if (in % o.groups != 0 || channels_ % o.groups != 0)
-    throw invalid(fmt::format("Conv2d: {} input and {} output channels must divide into {} groups", in, channels_, o.groups));
+    throw invalid(
+        fmt::format("Conv2d: {} input and {} output channels must divide into {} groups", in, channels_, o.groups));
   int64_t fan_in = in / o.groups * field, fan_out = channels_ / o.groups * field;
   Value w = b.parameter("weight", {channels_, in / o.groups, kernel_, kernel_}, weight_init(o.init, fan_in, fan_out));
   Value y = conv2d(x, w,
-                   {.stride = {o.stride, o.stride}, .padding = {o.padding, o.padding}, .dilation = {o.dilation, o.dilation}, .groups = o.groups});
+                   {.stride = {o.stride, o.stride},
+                    .padding = {o.padding, o.padding},
+                    .dilation = {o.dilation, o.dilation},
+                    .groups = o.groups});
   if (o.bias) y = y + reshape(b.parameter("bias", {channels_}, bias_init(o.init, fan_in)), {channels_, 1, 1});
   return y;
 }
@@ -58,7 +65,9 @@ Value MaxPool2d::forward(Builder&, Value x) const {
   return max_pool2d(x, {.kernel = {kernel_, kernel_}, .stride = {stride_, stride_}, .padding = {padding_, padding_}});
 }
 
-std::string MaxPool2d::describe() const { return fmt::format("MaxPool2d({}, stride {}, padding {})", kernel_, stride_, padding_); }
+std::string MaxPool2d::describe() const {
+  return fmt::format("MaxPool2d({}, stride {}, padding {})", kernel_, stride_, padding_);
+}
 
 Dropout::Dropout(double p) : p_(p) {
   if (!(p >= 0 && p < 1)) throw invalid(fmt::format("dropout {}: the probability must be in [0, 1)", p));
@@ -74,20 +83,39 @@ Value Flatten::forward(Builder&, Value x) const {
   return x.rank() == 2 ? x : reshape(x, {x.shape().at(0), num_elements(std::span(x.shape()).subspan(1))});
 }
 
-Activation Relu() { return {"ReLU", [](Value x) { return relu(x); }}; }
-Activation LeakyRelu() { return {"LeakyReLU", [](Value x) { return leaky_relu(x); }}; }
-Activation Elu() { return {"ELU", [](Value x) { return elu(x); }}; }
-Activation Gelu() { return {"GELU", [](Value x) { return gelu(x); }}; }
-Activation GeluTanh() { return {"GELU(tanh)", [](Value x) { return gelu(x, "tanh"); }}; }
-Activation Sigmoid() { return {"Sigmoid", [](Value x) { return sigmoid(x); }}; }
-Activation Tanh() { return {"Tanh", [](Value x) { return tanh(x); }}; }
-Activation Silu() { return {"SiLU", [](Value x) { return silu(x); }}; }
-Activation Softplus() { return {"Softplus", [](Value x) { return softplus(x); }}; }
+Activation Relu() {
+  return {"ReLU", [](Value x) { return relu(x); }};
+}
+Activation LeakyRelu() {
+  return {"LeakyReLU", [](Value x) { return leaky_relu(x); }};
+}
+Activation Elu() {
+  return {"ELU", [](Value x) { return elu(x); }};
+}
+Activation Gelu() {
+  return {"GELU", [](Value x) { return gelu(x); }};
+}
+Activation GeluTanh() {
+  return {"GELU(tanh)", [](Value x) { return gelu(x, "tanh"); }};
+}
+Activation Sigmoid() {
+  return {"Sigmoid", [](Value x) { return sigmoid(x); }};
+}
+Activation Tanh() {
+  return {"Tanh", [](Value x) { return tanh(x); }};
+}
+Activation Silu() {
+  return {"SiLU", [](Value x) { return silu(x); }};
+}
+Activation Softplus() {
+  return {"Softplus", [](Value x) { return softplus(x); }};
+}
 
 Activation activation(const std::string& name) {
   static const std::vector<std::pair<const char*, Activation (*)()>> known = {
-      {"relu", Relu},       {"leaky_relu", LeakyRelu}, {"elu", Elu},   {"gelu", Gelu},        {"gelu_tanh", GeluTanh},
-      {"sigmoid", Sigmoid}, {"tanh", Tanh},            {"silu", Silu}, {"softplus", Softplus}};
+      {"relu", Relu},          {"leaky_relu", LeakyRelu}, {"elu", Elu},   {"gelu", Gelu},
+      {"gelu_tanh", GeluTanh}, {"sigmoid", Sigmoid},      {"tanh", Tanh}, {"silu", Silu},
+      {"softplus", Softplus}};
   std::vector<std::string> names;
   for (const auto& [key, make] : known) {
     if (name == key) return make();

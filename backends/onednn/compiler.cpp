@@ -1,0 +1,304 @@
+#include "backends/onednn/compiler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "backends/onednn/elementwise.h"
+#include "backends/onednn/epilogue.h"
+#include "sdk/arena.h"
+
+namespace tutti::onednn {
+namespace {
+
+constexpr size_t alignment = 64;
+
+class Compiler {
+ public:
+  Compiler(const sdk::Program& program, int threads, const std::function<void(const std::string&)>& trace)
+      : p_(program), threads_(threads), trace_(trace), held_(p_.values.size()), home_(p_.values.size(), TUTTI_NONE),
+        done_(p_.nodes.size()), readers_(p_.values.size()) {}
+
+  Plan run() {
+    place_values();
+    find_homes();
+    for (uint32_t k = 0; k < p_.nodes.size(); ++k)
+      if (!done_[k]) node(k);
+    copy_states();
+    plan_memory();
+    return std::move(plan_);
+  }
+
+ private:
+  /// One form in which a value exists, and where.
+  struct Held {
+    Form form;
+    uint32_t memory;
+  };
+
+  uint32_t add_memory(Memory m) {
+    plan_.memories.push_back(std::move(m));
+    return static_cast<uint32_t>(plan_.memories.size() - 1);
+  }
+  uint32_t now() const { return static_cast<uint32_t>(plan_.steps.size()); }
+  uint32_t temporary(size_t bytes) { return add_memory({.bytes = bytes, .first = now(), .last = now()}); }
+
+  void place_values() {
+    for (const sdk::Node& n : p_.nodes)
+      for (uint32_t v : n.inputs) ++readers_[v];
+    for (const sdk::State& s : p_.states) ++readers_[s.after];
+    for (const sdk::State& s : p_.states) states_[s.name] = add_memory({.place = Place::state, .bytes = num_bytes(p_.type(s.after)), .state = s.name});
+    for (uint32_t v = 0; v < p_.values.size(); ++v) {
+      const sdk::Value& value = p_.values[v];
+      uint32_t memory = TUTTI_NONE;
+      if (value.role == TUTTI_FEED) memory = add_memory({.place = Place::feed, .bytes = num_bytes(value.type), .value = v});
+      if (value.role == TUTTI_CONST) memory = add_memory({.place = Place::constant, .bytes = num_bytes(value.type), .value = v});
+      if (value.role == TUTTI_STATE) memory = states_.at(value.name);
+      if (memory != TUTTI_NONE) held_[v].push_back({plain_form(value.type), memory});
+    }
+  }
+
+  /// Results that are computed right in their state's memory. A reshape of the old value is the same memory: it must not
+  /// be read after the update either.
+  void find_homes() {
+    std::vector<uint32_t> last = sdk::last_readers(p_), producer(p_.values.size(), TUTTI_NONE), root(p_.values.size());
+    for (uint32_t v = 0; v < root.size(); ++v) root[v] = v;
+    for (uint32_t k = 0; k < p_.nodes.size(); ++k)
+      for (uint32_t v : p_.nodes[k].results)
+        if (v != TUTTI_NONE) {
+          producer[v] = k;
+          if (p_.nodes[k].op == "reshape" && !p_.nodes[k].inputs.empty()) root[v] = root[p_.nodes[k].inputs[0]];
+        }
+    std::vector<bool> in_place = sdk::in_place_states(p_);
+    for (size_t i = 0; i < p_.states.size(); ++i) {
+      const sdk::State& s = p_.states[i];
+      bool safe = in_place[i] && root[s.after] == s.after;
+      for (uint32_t v = 0; v < root.size() && safe && s.before != TUTTI_NONE; ++v)
+        if (root[v] == s.before && v != s.before && last[v] != TUTTI_NONE) safe = last[v] < producer[s.after];
+      if (safe) home_[s.after] = states_.at(s.name);
+    }
+  }
+
+  // ---- forms
+
+  Form present_form(uint32_t v) const { return held_[v].front().form; }
+
+  /// The memory of a value in that form; converts where it is not there yet.
+  uint32_t obtain(uint32_t v, const Form& want) {
+    const TensorType& t = p_.type(v);
+    for (const Held& h : held_[v])
+      if (h.form == want) return h.memory;
+    const Held* from = &held_[v].front();
+    for (const Held& h : held_[v])
+      if (h.form.plain) from = &h;
+    if (!from->form.plain && !want.plain && from->form.desc.get_dims() != want.desc.get_dims()) {
+      obtain(v, plain_form(t));
+      return obtain(v, want);
+    }
+    Held source = *from;
+    uint32_t to = temporary(form_bytes(want, t));
+    add_step(make_reorder(t, source.form, want, threads_), fmt::format("reorder: value {}", v), TUTTI_NONE, {source.memory}, {to});
+    held_[v].push_back({want, to});
+    return to;
+  }
+
+  void add_step(KernelPtr kernel, std::string name, uint32_t node, std::vector<uint32_t> in, std::vector<uint32_t> out) {
+    for (const auto& list : {in, out})
+      for (uint32_t m : list)
+        if (m != TUTTI_NONE) plan_.memories[m].last = std::max(plan_.memories[m].last, now());
+    plan_.workspace = std::max(plan_.workspace, kernel->scratch);
+    plan_.steps.push_back({std::move(kernel), std::move(name), node, std::move(in), std::move(out)});
+  }
+
+  /// Adds a kernel of the node(s): conversions of its inputs first, then memory for its results.
+  void place_kernel(KernelPtr kernel, const std::string& name, uint32_t node, const std::vector<uint32_t>& inputs,
+                    const std::vector<uint32_t>& results, bool fused) {
+    std::vector<uint32_t> in, out;
+    for (size_t k = 0; k < inputs.size(); ++k) in.push_back(obtain(inputs[k], kernel->in[k]));
+    for (size_t k = 0; k < results.size(); ++k) {
+      uint32_t v = results[k];
+      if (v == TUTTI_NONE) {  // nobody reads it, but a primitive may have to write it
+        bool written = k < kernel->out.size() && kernel->out[k].desc.get_size() > 0;
+        out.push_back(written ? temporary(kernel->out[k].desc.get_size()) : TUTTI_NONE);
+        continue;
+      }
+      const Form& form = kernel->out[k];
+      uint32_t home = home_[v];
+      // A state is row-major, and only an elementwise pass may overwrite what it reads.
+      if (home != TUTTI_NONE && (!form.plain || (!fused && std::find(in.begin(), in.end(), home) != in.end()))) home = TUTTI_NONE;
+      if (home == TUTTI_NONE) {
+        home_[v] = TUTTI_NONE;
+        home = temporary(form_bytes(form, p_.type(v)));
+      }
+      held_[v].push_back({form, home});
+      out.push_back(home);
+    }
+    add_step(std::move(kernel), name, node, std::move(in), std::move(out));
+  }
+
+  // ---- nodes
+
+  /// The end of the chain group that holds node k; k + 1 where it is in none.
+  uint32_t chain_end(uint32_t k) const {
+    for (const TuttiGroup& g : p_.groups)
+      if (k >= g.first && k < g.first + g.count) return g.kind == TUTTI_CHAIN ? g.first + g.count : k + 1;
+    return k + 1;
+  }
+
+  std::string describe(const char* entry, uint32_t k, uint32_t more) const {
+    const sdk::Node& n = p_.nodes[k];
+    std::string text = fmt::format("{}: {}", entry, n.op);
+    if (more) text += fmt::format(" + {}", more);
+    return n.label.empty() ? text : text + " in " + n.label;
+  }
+
+  void node(uint32_t k) {
+    const sdk::Node& n = p_.nodes[k];
+    Case c{p_, k, threads_};
+    Choice choice = choose_kernel(c);
+    if (!choice.entry) throw sdk::NodeError(k, Code::declined, fmt::format("node {} ({}): {}", k, n.op, choice.reasons()));
+    bool wanted = std::any_of(n.results.begin(), n.results.end(), [](uint32_t v) { return v != TUTTI_NONE; });
+    if (trace_) trace_(fmt::format("node {} {} → {}{}", k, n.op, wanted ? choice.entry->name : "nothing, no result is read", choice.declined.empty() ? "" : " (" + choice.reasons() + ")"));
+    done_[k] = true;
+    if (!wanted) return;
+    if (n.elementwise()) return elementwise(k);
+    if (n.op == "reshape") return reshape(n);
+    structured(k, choice);
+  }
+
+  void reshape(const sdk::Node& n) {
+    uint32_t memory = obtain(n.inputs[0], plain_form(p_.type(n.inputs[0])));
+    held_[n.results[0]].push_back({plain_form(p_.type(n.results[0])), memory});
+  }
+
+  Shape result_shape(const sdk::Node& n) const {
+    for (uint32_t v : n.results)
+      if (v != TUTTI_NONE) return p_.type(v).shape;
+    return {-1};
+  }
+
+  void elementwise(uint32_t k) {
+    std::vector<uint32_t> nodes = {k};
+    uint32_t end = chain_end(k);
+    Shape shape = result_shape(p_.nodes[k]);
+    for (uint32_t j = k + 1; j < end && !done_[j] && p_.nodes[j].elementwise() && result_shape(p_.nodes[j]) == shape; ++j) {
+      if (!choose_kernel({p_, j, threads_}).entry) break;
+      nodes.push_back(j);
+      done_[j] = true;
+    }
+    std::map<uint32_t, uint32_t> inside;  // how many readers of a value are fused
+    for (uint32_t j : nodes)
+      for (uint32_t v : p_.nodes[j].inputs) ++inside[v];
+    FusionSite site;
+    site.form = [&](uint32_t v) { return present_form(v); };
+    site.stored = [&](uint32_t v) { return readers_[v] > inside[v]; };
+    site.row_major = [&](uint32_t v) { return home_[v] != TUTTI_NONE; };
+    site.shared = [&](uint32_t i, uint32_t o) {
+      return home_[o] != TUTTI_NONE && std::any_of(held_[i].begin(), held_[i].end(), [&](const Held& h) { return h.form.plain && h.memory == home_[o]; });
+    };
+    Fusion f = make_fusion(p_, nodes, site, threads_);
+    if (trace_ && nodes.size() > 1) trace_(fmt::format("nodes {}..{} → one pass", k, nodes.back()));
+    place_kernel(std::move(f.kernel), describe("kernels elementwise", k, static_cast<uint32_t>(nodes.size()) - 1), k, f.inputs, f.outputs, true);
+  }
+
+  void structured(uint32_t k, const Choice& choice) {
+    const sdk::Node& n = p_.nodes[k];
+    std::string_view entry = choice.entry->name;
+    std::vector<uint32_t> inputs = n.inputs, results = n.results;
+    Case c{p_, k, threads_};
+    uint32_t more = 0;
+    bool nothing = std::any_of(n.inputs.begin(), n.inputs.end(), [&](uint32_t v) { return num_elements(p_.type(v).shape) == 0; });
+    if (!nothing && (entry == "onednn matmul" || entry == "onednn conv2d")) {
+      Tail tail = match_tail(p_, k, chain_end(k), readers_);
+      bool exists = tail.epilogue.bias == TUTTI_NONE || !held_[tail.epilogue.bias].empty();
+      if (tail.nodes && exists) {
+        c.epilogue = tail.epilogue;
+        more = tail.nodes;
+        for (uint32_t j = k + 1; j <= k + tail.nodes; ++j) done_[j] = true;
+        if (tail.epilogue.bias != TUTTI_NONE) inputs.push_back(tail.epilogue.bias);
+        results = {tail.epilogue.result};
+      }
+    }
+    if (!nothing && entry == "onednn conv2d_dw") {
+      uint32_t sum = match_gradient_sum(p_, k);
+      if (sum != TUTTI_NONE && !done_[sum]) {
+        c.sums_gradient = true;
+        done_[sum] = true;
+        more = 1;
+        results.push_back(p_.nodes[sum].results[0]);
+      }
+    }
+    std::vector<Form> forms;
+    for (uint32_t v : n.inputs) forms.push_back(present_form(v));
+    c.forms = &forms;
+    if (trace_ && more) trace_(fmt::format("node {} {} takes {} more node(s) along", k, n.op, more));
+    place_kernel(choice.entry->make(c), describe(choice.entry->name, k, more), k, inputs, results, false);
+  }
+
+  // ---- the end of the step
+
+  /// States that were not computed in place are copied; what another copy overwrites is saved first.
+  void copy_states() {
+    struct Move {
+      uint32_t value, from, to;
+    };
+    std::vector<Move> moves;
+    std::set<uint32_t> overwritten;
+    for (const sdk::State& s : p_.states) {
+      uint32_t to = states_.at(s.name);
+      if (s.after == s.before || home_[s.after] == to) continue;
+      uint32_t from = obtain(s.after, plain_form(p_.type(s.after)));
+      if (from == to) continue;
+      moves.push_back({s.after, from, to});
+      overwritten.insert(to);
+    }
+    for (Move& m : moves) {
+      if (!overwritten.contains(m.from)) continue;
+      uint32_t saved = temporary(num_bytes(p_.type(m.value)));
+      add_step(make_plain_copy(p_.type(m.value), threads_), "save a state", TUTTI_NONE, {m.from}, {saved});
+      m.from = saved;
+    }
+    for (const Move& m : moves) add_step(make_plain_copy(p_.type(m.value), threads_), "copy to a state", TUTTI_NONE, {m.from}, {m.to});
+  }
+
+  void plan_memory() {
+    std::vector<sdk::Slot> slots;
+    std::vector<uint32_t> ids;
+    auto behind = [](size_t& end, size_t bytes) {
+      size_t at = (end + alignment - 1) / alignment * alignment;
+      if (bytes) end = at + bytes;
+      return bytes ? at : 0;
+    };
+    for (uint32_t m = 0; m < plan_.memories.size(); ++m) {
+      Memory& memory = plan_.memories[m];
+      if (memory.place == Place::feed) memory.offset = behind(plan_.staging, memory.bytes);
+      if (memory.place == Place::constant) memory.offset = behind(plan_.constants, memory.bytes);
+      if (memory.place != Place::arena) continue;
+      ids.push_back(m);
+      slots.push_back({memory.bytes, memory.first, memory.last});
+    }
+    sdk::ArenaPlan arena = sdk::plan_arena(slots, alignment);
+    for (size_t k = 0; k < ids.size(); ++k) plan_.memories[ids[k]].offset = arena.offsets[k];
+    plan_.arena = arena.bytes;
+  }
+
+  const sdk::Program& p_;
+  int threads_;
+  const std::function<void(const std::string&)>& trace_;
+  std::vector<std::vector<Held>> held_;  // per value
+  std::vector<uint32_t> home_;           // per value: the state memory it is computed in, or NONE
+  std::vector<bool> done_;               // per node
+  std::vector<uint32_t> readers_;        // per value: nodes and states that read it
+  std::map<std::string, uint32_t> states_;
+  Plan plan_;
+};
+
+}  // namespace
+
+Plan compile(const sdk::Program& program, int threads, const std::function<void(const std::string&)>& trace) {
+  return Compiler(program, threads, trace).run();
+}
+
+}  // namespace tutti::onednn

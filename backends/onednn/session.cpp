@@ -1,0 +1,154 @@
+#include "backends/onednn/session.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "backends/onednn/compiler.h"
+#include "core/base/log.h"
+
+namespace tutti::onednn {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class CpuExecutable : public sdk::Executable {
+ public:
+  CpuExecutable(Shared& shared, sdk::Program program, Plan plan)
+      : shared_(shared), program_(std::move(program)), plan_(std::move(plan)), profiled_(log::traced("kernels")) {
+    for (const sdk::State& s : program_.states) state_bytes_ += shared_.states.declare(s.name, program_.type(s.after));
+    seconds_.resize(plan_.steps.size());
+  }
+
+  /// TUTTI_TRACE=kernels: the mean time of every step of this executable.
+  ~CpuExecutable() override {
+    if (!profiled_ || runs_ == 0) return;
+    for (size_t k = 0; k < plan_.steps.size(); ++k)
+      shared_.host.log(3, "kernels", fmt::format("{:9.1f} us  {}", seconds_[k] / static_cast<double>(runs_) * 1e6, plan_.steps[k].name));
+  }
+
+  TuttiMemory memory() const override {
+    TuttiMemory m = {};
+    m.size = sizeof m;
+    m.state = state_bytes_;
+    m.constants = plan_.constants;
+    m.arena = plan_.arena;
+    m.workspace = plan_.workspace;
+    m.staging = plan_.staging;
+    return m;
+  }
+
+  void prepare() override {
+    for (const sdk::State& s : program_.states) shared_.states.allocate(s.name, shared_.meter);
+    sdk::Buffer constants(shared_.meter, plan_.constants, "constants");
+    sdk::Buffer arena(shared_.meter, plan_.arena, "the arena");
+    sdk::Buffer workspace(shared_.meter, plan_.workspace, "the workspace");
+    sdk::Buffer staging(shared_.meter, plan_.staging, "the feeds");
+    constants_ = std::move(constants);
+    arena_ = std::move(arena);
+    workspace_ = std::move(workspace);
+    staging_ = std::move(staging);
+    for (const Memory& m : plan_.memories) {
+      if (m.place != Place::constant) continue;
+      std::vector<std::byte>& data = program_.values[m.value].data;
+      if (!data.empty()) std::memcpy(address(m), data.data(), data.size());
+      data = {};
+    }
+    for (Step& s : plan_.steps) s.kernel->bind(addresses(s.in), addresses(s.out), workspace_.data());
+  }
+
+  void stage(std::span<void*> feeds) override {
+    size_t i = 0;
+    for (uint32_t v : program_.feeds())
+      for (const Memory& m : plan_.memories)
+        if (m.place == Place::feed && m.value == v) feeds[i++] = address(m);
+  }
+
+  uint64_t run() override {
+    omp_set_num_threads(shared_.threads);
+    Affinity::Scope bound(shared_.affinity);
+    for (size_t k = 0; k < plan_.steps.size(); ++k) try {
+        if (!profiled_) {
+          plan_.steps[k].kernel->run();
+          continue;
+        }
+        auto start = Clock::now();
+        plan_.steps[k].kernel->run();
+        seconds_[k] += std::chrono::duration<double>(Clock::now() - start).count();
+      } catch (const Error& e) {
+        throw sdk::NodeError(plan_.steps[k].node, e.code, fmt::format("{}: {}", plan_.steps[k].name, e.what()), e.remedy);
+      }
+    ++runs_;
+    return ++shared_.tickets;
+  }
+
+ private:
+  std::byte* address(const Memory& m) const {
+    switch (m.place) {
+      case Place::arena: return arena_.data() + m.offset;
+      case Place::feed: return staging_.data() + m.offset;
+      case Place::constant: return constants_.data() + m.offset;
+      case Place::state: return shared_.states.data(m.state);
+    }
+    return nullptr;
+  }
+  std::vector<void*> addresses(const std::vector<uint32_t>& memories) const {
+    std::vector<void*> at;
+    for (uint32_t m : memories) at.push_back(m == TUTTI_NONE ? nullptr : address(plan_.memories[m]));
+    return at;
+  }
+
+  Shared& shared_;
+  sdk::Program program_;
+  Plan plan_;
+  bool profiled_;
+  size_t state_bytes_ = 0;
+  uint64_t runs_ = 0;
+  std::vector<double> seconds_;
+  sdk::Buffer constants_, arena_, workspace_, staging_;
+};
+
+class CpuSession : public sdk::Session {
+ public:
+  CpuSession(int threads, const sdk::Host& host) : shared_(threads) { shared_.host = host; }
+
+  void check(const sdk::Program& program, std::span<uint8_t> accepted, const sdk::Why& why) override {
+    for (uint32_t k = 0; k < program.nodes.size(); ++k) {
+      Choice choice = choose_kernel({program, k, shared_.threads});
+      accepted[k] = choice.entry != nullptr;
+      if (!choice.entry) why(k, choice.reasons());
+    }
+  }
+
+  std::unique_ptr<sdk::Executable> compile(sdk::Program program, const TuttiOptions&) override {
+    std::function<void(const std::string&)> trace;
+    if (log::traced("dispatch")) trace = [&](const std::string& line) { shared_.host.log(3, "dispatch", line); };
+    omp_set_num_threads(shared_.threads);
+    Plan plan = onednn::compile(program, shared_.threads, trace);
+    return std::make_unique<CpuExecutable>(shared_, std::move(program), std::move(plan));
+  }
+
+  void wait(uint64_t ticket, uint64_t) override {
+    if (ticket > shared_.tickets)
+      throw invalid(fmt::format("wait: ticket {} was never handed out; the newest is {}", ticket, shared_.tickets));
+  }
+
+  void usage(uint64_t& now, uint64_t& peak) override {
+    now = shared_.meter.now();
+    peak = shared_.meter.peak();
+  }
+
+  void read(const std::string& state, void* to, size_t bytes) override { shared_.states.read(state, to, bytes); }
+  void write(const std::string& state, const void* from, size_t bytes) override { shared_.states.write(state, from, bytes); }
+
+ private:
+  Shared shared_;
+};
+
+}  // namespace
+
+std::unique_ptr<sdk::Session> make_session(int threads, const sdk::Host& host) { return std::make_unique<CpuSession>(threads, host); }
+
+}  // namespace tutti::onednn

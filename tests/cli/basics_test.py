@@ -1,0 +1,77 @@
+"""Help, version and usage errors of the command line."""
+import json
+import unittest
+
+import harness
+from harness import tutti
+
+RUN_OPTIONS = ["--layers", "--activation", "--dropout", "--init", "--data", "--batch", "--seed", "--epochs", "--steps",
+               "--optimizer", "--lr", "--momentum", "--nesterov", "--weight-decay", "--device", "--threads", "--json"]
+OPTIONS = {
+    "devices": ["--explain", "--json", "--device"],
+    "train": [*RUN_OPTIONS, "--checkpoint", "--resume", "--no-eval", "--quiet"],
+    "eval": [*RUN_OPTIONS, "checkpoint"],
+    "ops": ["--markdown", "--json"],
+}
+
+
+class Basics(harness.Case):
+    def test_help_names_every_subcommand(self):
+        text = self.done("--help").stdout
+        for name in [*OPTIONS, "--version", "--help"]:
+            self.assertIn(name, text)
+
+    def test_help_of_each_subcommand_names_its_options(self):
+        for name, options in OPTIONS.items():
+            result = self.done(name, "--help")
+            self.assertEqual(result.stderr, "")
+            for option in options:
+                self.assertIn(option, result.stdout, name)
+
+    def test_version(self):
+        self.assertRegex(self.done("--version").stdout, r"^tutti \d+\.\d+\.\d+\n$")
+
+    def test_usage_errors(self):
+        for args, parts in [
+            ([], ["subcommand", "tutti --help"]),
+            (["trian"], ["unknown subcommand 'trian'", "devices, train, eval"]),
+            (["--nonsense"], ["tutti --help"]),
+            (["train", "mlp", "--nonsense"], ["--nonsense", "tutti train --help"]),
+            (["train", "mlp", "extra"], ["extra", "tutti train --help"]),
+            (["train", "mlp", "--batch"], ["--batch", "tutti train --help"]),
+            (["train", "mlp", "--batch", "many"], ["--batch", "'many' is no whole number"]),
+            (["train", "mlp", "--batch", "1.5"], ["--batch", "1.5"]),
+            (["train", "mlp", "--batch", "99999999999999999999"], ["--batch", "99999999999999999999"]),
+            (["train", "mlp", "--seed", "-1"], ["--seed", "'-1' is no whole number from 0"]),
+            (["train", "mlp", "--lr", "fast"], ["--lr", "'fast' is no finite number"]),
+            (["train", "mlp", "--lr", "1e999"], ["--lr", "1e999"]),
+            (["train", "mlp", "--dropout", "nan"], ["--dropout", "nan"]),
+            (["train", "mlp", "--threads", "5000000000"], ["--threads", "5000000000"]),
+            (["eval"], ["checkpoint", "required", "tutti eval --help"]),
+            (["devices", "now"], ["now"]),
+            (["ops", "--nonsense"], ["--nonsense", "tutti ops --help"]),
+        ]:
+            with self.subTest(args):
+                self.fails(2, parts, *args)
+
+    def test_errors_as_json(self):
+        for args, code in [(["train", "mlp", "--nonsense"], 2), (["train", "nothing"], 2), (["eval", "no-such"], 2)]:
+            result = tutti(*args, "--json")
+            self.assertEqual(result.returncode, code)
+            document = json.loads(result.stdout)
+            self.assertEqual(set(document), {"error", "remedy", "exit_code"})
+            self.assertEqual(document["exit_code"], code)
+            self.assertIn(document["error"], result.stderr)
+
+    def test_ops(self):
+        ops = self.json("ops")["ops"]
+        self.assertGreater(len(ops), 50)
+        text = self.done("ops").stdout
+        for op in ops:
+            self.assertIn(op["name"], text)
+            self.assertTrue(op["doc"], op["name"])
+        self.assertIn("matmul", self.done("ops", "--markdown").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

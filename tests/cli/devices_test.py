@@ -1,0 +1,141 @@
+"""Which devices there are, and what is said when plugins are missing or broken."""
+import json
+import pathlib
+import shutil
+import unittest
+
+import harness
+from harness import BINARY, MLP, environment, tutti
+
+PLUGINS = BINARY.parent.parent / "lib/tutti/plugins"
+
+
+class Devices(harness.Case):
+    def test_lists_reference(self):
+        result = self.done("devices")
+        self.assertRegex(result.stdout, r"(?m)^reference:0 +cpu +reference")
+
+    def test_json(self):
+        document = self.json("devices")
+        self.assertEqual(set(document), {"devices", "plugins", "searched"})
+        for d in document["devices"]:
+            self.assertLessEqual({"id", "name", "driver", "kind", "priority", "memory_total", "memory_free", "usable",
+                                  "unusable", "why"}, set(d))
+            self.assertTrue(d["why"], d["id"])
+        for p in document["plugins"]:
+            self.assertEqual(set(p), {"name", "version", "loaded", "problem", "manifest", "library"})
+            self.assertTrue(p["loaded"] or p["problem"])
+        self.assertTrue(all(pathlib.Path(folder).is_absolute() for folder in document["searched"]))
+
+    def test_explain(self):
+        document = self.json("devices")
+        text = self.done("devices", "--explain").stdout
+        for d in document["devices"]:
+            self.assertIn(d["id"], text)
+            self.assertIn(d["why"], text)
+        for p in document["plugins"]:
+            self.assertIn(p["manifest"], text)
+        for folder in document["searched"]:
+            self.assertIn(folder, text)
+
+    def test_a_named_device_comes_first(self):
+        self.assertEqual(self.json("devices", "--device", "reference:0")["devices"][0]["id"], "reference:0")
+        first = self.json("devices", env=environment(TUTTI_DEVICE="reference:0"))["devices"][0]
+        self.assertEqual((first["id"], "TUTTI_DEVICE" in first["why"]), ("reference:0", True))
+        self.fails(2, ["unknown device 'nothing:0'", "reference:0"], "devices", "--device", "nothing:0")
+
+    def test_train_says_which_device_and_why(self):
+        device = harness.usable_devices()[0]
+        result = self.done("train", *MLP, "--steps", "1", "--no-eval")
+        self.assertIn(device, result.stdout)
+        self.assertRegex(result.stderr, rf"(?m)^{device}: .+\(.+\)$")
+
+
+class Trees(harness.Case):
+    """Copies of the installed layout with fewer plugins."""
+
+    def tree(self, *plugins):
+        """bin/tutti, lib/libtutti.so.* and the named plugins' files, under the test's folder."""
+        root = self.folder / "tree"
+        into = root / "lib/tutti/plugins"
+        into.mkdir(parents=True)
+        (root / "bin").mkdir()
+        shutil.copy2(BINARY, root / "bin/tutti")
+        for library in BINARY.parent.parent.glob("lib/libtutti.so*"):
+            shutil.copy2(library, root / "lib" / library.name, follow_symlinks=False)
+        for plugin in plugins:
+            for file in [f"{plugin}.json", f"libtutti_{plugin}.so"]:
+                shutil.copy2(PLUGINS / file, into / file)
+        # The build tree's binary remembers the build tree's library; this one must come first.
+        return root, dict(binary=root / "bin/tutti", env=environment(LD_LIBRARY_PATH=str(root / "lib")))
+
+    def fake(self, root, name):
+        """A manifest whose library is not there: what is left when somebody removes the library alone."""
+        manifest = json.loads((PLUGINS / "reference.json").read_text())
+        manifest.update(name=name, library=f"libtutti_{name}.so", priority=100)
+        path = root / f"lib/tutti/plugins/{name}.json"
+        path.write_text(json.dumps(manifest))
+        return path
+
+    def test_reference_alone_is_enough(self):
+        root, at = self.tree("reference")
+        document = self.json("devices", **at)
+        self.assertEqual([d["id"] for d in document["devices"]], ["reference:0"])
+        self.assertEqual(document["searched"], [str(root / "lib/tutti/plugins")])
+        self.assertEqual(self.train(*MLP, "--steps", "2", **at)["device"], "reference:0")
+        self.fails(2, ["unknown device 'onednn:0'", "valid: auto, reference:0"], "train", *MLP, "--device", "onednn:0", **at)
+
+    def test_a_removed_library_is_told(self):
+        root, at = self.tree("reference")
+        manifest = self.fake(root, "onednn")
+        for args in (["devices"], ["devices", "--explain"]):
+            text = self.done(*args, **at).stdout
+            self.assertIn("reference:0", text)
+            self.assertRegex(text, "plugin onednn was not loaded: .*libtutti_onednn.so")
+        self.assertRegex(text, rf"rejected +{manifest}")
+        plugins = {p["name"]: p for p in self.json("devices", **at)["plugins"]}
+        self.assertTrue(plugins["reference"]["loaded"])
+        self.assertFalse(plugins["onednn"]["loaded"])
+        result = self.done("train", *MLP, "--steps", "2", **at)
+        self.assertIn("plugin onednn gives no device", result.stderr)
+        self.assertIn("the only usable device", result.stderr)
+        self.fails(2, ["unknown device 'onednn:0'", "libtutti_onednn.so"], "train", *MLP, "--device", "onednn:0", **at)
+
+    def test_no_plugin_at_all(self):
+        root, at = self.tree()
+        self.fails(2, ["no device", root / "lib/tutti/plugins", "TUTTI_PLUGIN_PATH"], "train", *MLP, **at)
+        result = tutti("devices", **at)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("no device", result.stdout)
+        self.assertIn(str(root / "lib/tutti/plugins"), result.stdout)
+        at["env"]["TUTTI_PLUGIN_PATH"] = f"{self.folder}/one:{self.folder}/two"
+        self.fails(2, [f"{self.folder}/one", f"{self.folder}/two", root / "lib/tutti/plugins"], "train", *MLP, **at)
+        broken = self.fake(root, "broken")
+        self.fails(2, ["no device", broken, "libtutti_broken.so"], "train", *MLP, **at)
+
+    def test_plugin_path_is_searched(self):
+        _, at = self.tree()
+        plugins = self.folder / "elsewhere"
+        plugins.mkdir()
+        for file in ["reference.json", "libtutti_reference.so"]:
+            shutil.copy2(PLUGINS / file, plugins / file)
+        at["env"]["TUTTI_PLUGIN_PATH"] = str(plugins)
+        document = self.json("devices", **at)
+        self.assertEqual([d["id"] for d in document["devices"]], ["reference:0"])
+        self.assertEqual(document["searched"][0], str(plugins))
+        # Neither the working directory nor a relative path serves.
+        at["env"]["TUTTI_PLUGIN_PATH"] = "elsewhere"
+        self.assertEqual(tutti("devices", cwd=self.folder, **at).returncode, 1)
+        del at["env"]["TUTTI_PLUGIN_PATH"]
+        self.assertEqual(tutti("devices", cwd=plugins, **at).returncode, 1)
+
+    def test_garbage_manifest_is_named(self):
+        root, at = self.tree("reference")
+        (root / "lib/tutti/plugins/bad.json").write_text("{")
+        text = self.done("devices", **at).stdout
+        self.assertIn("reference:0", text)
+        self.assertIn("bad.json", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,64 @@
+"""Runs the `tutti` binary named by TUTTI_BINARY, for the scripts beside this file."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+BINARY = pathlib.Path(os.environ["TUTTI_BINARY"]).resolve()
+MLP = ["mlp", "--data", "synthetic:32:4:512:256", "--layers", "32,16,4", "--batch", "16"]  # 32 steps an epoch
+CNN = ["cnn", "--data", "synthetic:1x12x12:4:64:32", "--batch", "16"]  # 4 steps an epoch
+
+
+def environment(**changes):
+    """This process's environment without the engine's own variables, plus `changes`."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("TUTTI_")}
+    return {**clean, **changes}
+
+
+def tutti(*args, env=None, binary=BINARY, cwd=None, **more):
+    """Runs the command to its end; stdout and stderr are text."""
+    return subprocess.run([str(binary), *map(str, args)], capture_output=True, text=True, timeout=240, cwd=cwd,
+                          env=env or environment(), stdin=subprocess.DEVNULL, **more)
+
+
+def usable_devices():
+    """Ids of the devices that can be used here: reference:0 and whatever else the plugins offer."""
+    found = json.loads(tutti("devices", "--json").stdout)["devices"]
+    return [d["id"] for d in found if d["usable"]]
+
+
+class Case(unittest.TestCase):
+    """A test with a folder of its own."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tutti-cli-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def done(self, *args, **more):
+        """Runs the command, which must succeed."""
+        result = tutti(*args, **more)
+        self.assertEqual(result.returncode, 0, f"{args}\n{result.stdout}\n{result.stderr}")
+        return result
+
+    def json(self, *args, **more):
+        """Runs the command with --json, which must succeed with nothing but one document on stdout."""
+        return json.loads(self.done(*args, "--json", **more).stdout)
+
+    def train(self, *args, **more):
+        return self.json("train", *args, "--quiet", **more)
+
+    def fails(self, code, parts, *args, **more):
+        """Runs the command, which must exit with `code`, say each of `parts` on stderr and nothing on stdout."""
+        result = tutti(*args, **more)
+        self.assertEqual(result.returncode, code, f"{args}\n{result.stdout}\n{result.stderr}")
+        self.assertEqual(result.stdout, "", args)
+        for part in parts:
+            self.assertIn(str(part), result.stderr, args)
+        errors = [line for line in result.stderr.splitlines() if line.startswith("tutti: ")]
+        self.assertEqual(len(errors), 1, result.stderr)
+        for noise in ("terminate called", "unexpected:", "core dumped", "Sanitizer", "runtime error"):
+            self.assertNotIn(noise, result.stderr)
+        return result

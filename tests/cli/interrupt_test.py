@@ -1,0 +1,107 @@
+"""Runs that are stopped: by Ctrl-C, which saves, and by SIGKILL at any moment, which leaves a whole file."""
+import json
+import random
+import re
+import shlex
+import signal
+import subprocess
+import time
+import unittest
+
+import harness
+from harness import BINARY, MLP, environment
+
+DEVICES = harness.usable_devices()
+LONG = ["mlp", "--data", "synthetic:32:4:2048:64", "--layers", "32,16,4", "--batch", "16", "--dropout", "0.1"]
+
+
+class Interrupt(harness.Case):
+    def start(self, *args):
+        return subprocess.Popen([str(BINARY), "train", *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True, env=environment(), cwd=self.folder)
+
+    def stopped_in_the_middle(self, number, *args, device):
+        """Starts a long run, sends the signal once the first epoch was saved, and returns what it printed."""
+        file = self.folder / "run file.safetensors"
+        file.unlink(missing_ok=True)
+        child = self.start(*LONG, "--epochs", "100000", "--device", device, "--checkpoint", file.name, *args)
+        self.addCleanup(child.kill)
+        deadline = time.monotonic() + 60
+        while not file.exists() and time.monotonic() < deadline and child.poll() is None:
+            time.sleep(0.01)
+        time.sleep(random.uniform(0, 0.05))
+        child.send_signal(number)
+        out, err = child.communicate(timeout=60)
+        self.assertEqual(child.returncode, 1, err)
+        steps = int(re.search(r"stopped after step (\d+)", err).group(1))
+        self.assertGreaterEqual(steps, 128)
+        return file, steps, out, err
+
+    def test_ctrl_c_saves_and_says_how_to_go_on(self):
+        for device in DEVICES:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                with self.subTest(device=device, number=number):
+                    file, steps, out, err = self.stopped_in_the_middle(number, device=device)
+                    command = re.search(r"go on with: (.*)$", err, re.M).group(1)
+                    self.assertIn(command, out)
+                    words = shlex.split(command)
+                    self.assertEqual(words, ["tutti", "train", "--resume", file.name, "--device", device])
+                    self.assertEqual(self.json("eval", file)["steps"], steps)
+                    # What it printed goes on, and ends where the unbroken run ends.
+                    rest = self.json(*words[1:], "--steps", steps + 50, "--quiet", cwd=self.folder)
+                    whole = self.train(*LONG, "--steps", steps + 50, "--device", device)
+                    self.assertEqual(rest["state_hash"], whole["state_hash"])
+                    self.assertEqual(rest["losses"], whole["losses"][steps:])
+
+    def test_json_of_a_stopped_run(self):
+        _, steps, out, _ = self.stopped_in_the_middle(signal.SIGINT, "--json", device="reference:0")
+        document = json.loads(out)
+        self.assertEqual((document["stopped"], document["steps"], len(document["losses"])), (True, steps, steps))
+
+    def test_without_a_checkpoint_it_says_so(self):
+        child = self.start(*LONG, "--epochs", "100000")
+        self.addCleanup(child.kill)
+        while not child.stderr.readline().startswith("epoch 1 "):
+            self.assertIsNone(child.poll())
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=60)
+        self.assertEqual(child.returncode, 1)
+        self.assertIn("nothing was saved (no --checkpoint)", err)
+
+
+class Killed(harness.Case):
+    def test_the_file_is_whole_whenever_the_run_is_killed(self):
+        seed = random.randrange(2**32)
+        dice = random.Random(seed)
+        file = self.folder / "run.safetensors"
+        # One step an epoch and a wide layer: most of the time goes into saving.
+        args = ["mlp", "--data", "synthetic:32:4:16:16", "--layers", "32,4096,4", "--batch", "16", "--no-eval", "--quiet",
+                "--device", "reference:0"]
+        self.train(*args, "--steps", "1", "--checkpoint", file)
+        last, interrupted_saves = 1, 0
+        for _ in range(25):
+            child = subprocess.Popen([str(BINARY), "train", "--resume", str(file), "--epochs", "1000000", "--no-eval", "--quiet",
+                                      "--device", "reference:0"],
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
+            time.sleep(dice.uniform(0.02, 0.25))
+            child.kill()
+            err = child.communicate()[1]
+            self.assertEqual(child.returncode, -signal.SIGKILL, err)
+            left = sorted(p.name for p in self.folder.iterdir())
+            self.assertLessEqual(set(left), {file.name, file.name + ".tmp"}, f"seed {seed}")
+            interrupted_saves += len(left) - 1
+            steps = self.json("eval", file)["steps"]
+            self.assertGreaterEqual(steps, last, f"seed {seed}")
+            last = steps
+        self.assertGreater(last, 5, "no run got as far as saving")
+        self.assertGreater(interrupted_saves, 0, f"no kill hit a save, seed {seed}")
+        # A stray temporary file neither hinders the next run nor outlives it, and nothing was lost or done twice.
+        (self.folder / (file.name + ".tmp")).write_bytes(b"half")
+        end = self.train("--resume", file, "--epochs", last + 2, "--no-eval", "--device", "reference:0")
+        self.assertEqual([p.name for p in self.folder.iterdir()], [file.name])
+        whole = self.train(*args, "--epochs", last + 2)
+        self.assertEqual(end["state_hash"], whole["state_hash"])
+
+
+if __name__ == "__main__":
+    unittest.main()
