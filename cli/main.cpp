@@ -53,6 +53,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "tutti " TUTTI_VERSION);
   app.require_subcommand(1);
   app.option_defaults()->always_capture_default();
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // scripts append what they change
   Action action;
   add_devices(app, action);
   add_train(app, action);

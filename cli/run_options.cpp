@@ -33,7 +33,8 @@ std::vector<int64_t> parse_layers(const std::string& text) {
   std::vector<int64_t> sizes;
   for (const std::string& part : CLI::detail::split(text, ',')) {
     int64_t n = 0;
-    if (!CLI::detail::lexical_cast(part, n) || n < 1)
+    if (whole<int64_t>(part).empty()) std::from_chars(part.data(), part.data() + part.size(), n);
+    if (n < 1)
       throw invalid(fmt::format("--layers {}: '{}' is not a positive number", text, part), "--layers 784,512,256,10");
     sizes.push_back(n);
   }
@@ -132,7 +133,8 @@ void RunOptions::add_to(CLI::App& sub) {
 std::map<std::string, std::string> RunOptions::remembered() const {
   std::map<std::string, std::string> all;
   for (const auto& [key, option] : options_)
-    all[key] = option->empty() ? option->get_default_str() : fmt::format("{}", fmt::join(option->results(), ","));
+    all[key] =
+        option->empty() ? option->get_default_str() : fmt::format("{}", fmt::join(option->reduced_results(), ","));
   return all;
 }
 

@@ -23,7 +23,8 @@ void by_size(size_t size, F f) {
 
 }  // namespace
 
-Copy::Copy(Shape dims, std::vector<int64_t> from, std::vector<int64_t> to, int64_t from_offset, int64_t to_offset, size_t size)
+Copy::Copy(Shape dims, std::vector<int64_t> from, std::vector<int64_t> to, int64_t from_offset, int64_t to_offset,
+           size_t size)
     : from_offset_(from_offset), to_offset_(to_offset), size_(size) {
   total_ = num_elements(dims);
   if (total_ == 0) return;
@@ -52,7 +53,9 @@ Copy::Copy(Shape dims, std::vector<int64_t> from, std::vector<int64_t> to, int64
   if (from_[last] == 1 || from_[last] == 0) return;
   for (size_t d = 0; d < last; ++d) {
     if (from_[d] != 1) continue;
-    for (auto* list : {&dims_, &from_, &to_}) std::rotate(list->begin() + static_cast<std::ptrdiff_t>(d), list->begin() + static_cast<std::ptrdiff_t>(d) + 1, list->begin() + static_cast<std::ptrdiff_t>(last));
+    for (auto* list : {&dims_, &from_, &to_})
+      std::rotate(list->begin() + static_cast<std::ptrdiff_t>(d), list->begin() + static_cast<std::ptrdiff_t>(d) + 1,
+                  list->begin() + static_cast<std::ptrdiff_t>(last));
     tiled_ = true;
     break;
   }
@@ -131,8 +134,8 @@ Inside inside(const WindowAxis& a, int64_t k) {
 
 }  // namespace
 
-void window(const void* x, void* y, int64_t planes, const WindowAxis& h, const WindowAxis& w, const void* value, size_t size,
-            int threads) {
+void window(const void* x, void* y, int64_t planes, const WindowAxis& h, const WindowAxis& w, const void* value,
+            size_t size, int threads) {
   by_size(size, [&](auto t) {
     using T = decltype(t);
     std::memcpy(&t, value, sizeof t);
@@ -181,9 +184,12 @@ void fold_as(const T* x, T* y, int64_t planes, const WindowAxis& h, const Window
 
 }  // namespace
 
-void fold_windows(const void* x, void* y, int64_t planes, const WindowAxis& h, const WindowAxis& w, bool integers, int threads) {
-  if (integers) fold_as<int32_t, uint32_t>(static_cast<const int32_t*>(x), static_cast<int32_t*>(y), planes, h, w, threads);
-  else fold_as<float, float>(static_cast<const float*>(x), static_cast<float*>(y), planes, h, w, threads);
+void fold_windows(const void* x, void* y, int64_t planes, const WindowAxis& h, const WindowAxis& w, bool integers,
+                  int threads) {
+  if (integers)
+    fold_as<int32_t, uint32_t>(static_cast<const int32_t*>(x), static_cast<int32_t*>(y), planes, h, w, threads);
+  else
+    fold_as<float, float>(static_cast<const float*>(x), static_cast<float*>(y), planes, h, w, threads);
 }
 
 }  // namespace tutti::kernels

@@ -12,7 +12,8 @@ class Copy {
  public:
   /// Strides and offsets in elements of `size` bytes (1, 2, 4 or 8). A `from` stride may be 0 (broadcast); `to` names
   /// every element once.
-  Copy(Shape dims, std::vector<int64_t> from, std::vector<int64_t> to, int64_t from_offset, int64_t to_offset, size_t size);
+  Copy(Shape dims, std::vector<int64_t> from, std::vector<int64_t> to, int64_t from_offset, int64_t to_offset,
+       size_t size);
   void run(const void* x, void* y, int threads) const;
 
  private:
@@ -34,10 +35,11 @@ struct WindowAxis {
   int64_t size, kernel, stride, padding, dilation, count;
 };
 /// y[plane, ky, kx, oh, ow] = x[plane, oh*stride + ky*dilation - padding, …], the bytes at `value` outside the image.
-void window(const void* x, void* y, int64_t planes, const WindowAxis& h, const WindowAxis& w, const void* value, size_t size,
-            int threads);
-/// The adjoint: y[plane, h, w] = sum of x[plane, ky, kx, oh, ow] over the windows that hold (h, w), in the order of taps.
-/// f32, or i32 where `integers`.
-void fold_windows(const void* x, void* y, int64_t planes, const WindowAxis& h, const WindowAxis& w, bool integers, int threads);
+void window(const void* x, void* y, int64_t planes, const WindowAxis& h, const WindowAxis& w, const void* value,
+            size_t size, int threads);
+/// The adjoint: y[plane, h, w] = sum of x[plane, ky, kx, oh, ow] over the windows that hold (h, w), in the order of
+/// taps. f32, or i32 where `integers`.
+void fold_windows(const void* x, void* y, int64_t planes, const WindowAxis& h, const WindowAxis& w, bool integers,
+                  int threads);
 
 }  // namespace tutti::kernels

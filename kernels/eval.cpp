@@ -61,9 +61,12 @@ void Eval::place(const void* const* in, void* const* out, void** table, int64_t 
     }
     if (x.walk == Walk::gathered) {
       void* to = table[x.buffer];
-      if (x.size == 4) gather(static_cast<uint32_t*>(to), static_cast<const uint32_t*>(in[k]), dims_, x.strides, start, n);
-      else if (x.size == 2) gather(static_cast<uint16_t*>(to), static_cast<const uint16_t*>(in[k]), dims_, x.strides, start, n);
-      else gather(static_cast<uint8_t*>(to), static_cast<const uint8_t*>(in[k]), dims_, x.strides, start, n);
+      if (x.size == 4)
+        gather(static_cast<uint32_t*>(to), static_cast<const uint32_t*>(in[k]), dims_, x.strides, start, n);
+      else if (x.size == 2)
+        gather(static_cast<uint16_t*>(to), static_cast<const uint16_t*>(in[k]), dims_, x.strides, start, n);
+      else
+        gather(static_cast<uint8_t*>(to), static_cast<const uint8_t*>(in[k]), dims_, x.strides, start, n);
       continue;
     }
     table[x.slot] = const_cast<std::byte*>(base + at * static_cast<int64_t>(x.size));

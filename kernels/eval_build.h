@@ -18,8 +18,8 @@ class Eval::Builder {
     int operands = 0;
     Walk walk = Walk::direct;
     DType dtype = DType::f32;
-    int input = -1;          // reads this input's pointer
-    uint32_t last = 0;       // the last operation that reads it
+    int input = -1;     // reads this input's pointer
+    uint32_t last = 0;  // the last operation that reads it
     uint16_t slot = 0;
     bool has_slot = false, read = false;
     int direct_output = -1;  // computed right where this output lies

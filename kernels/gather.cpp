@@ -12,7 +12,8 @@ int64_t clamped(int32_t i, int64_t size) { return std::clamp<int64_t>(i, 0, size
 
 /// Each thread owns some rows of y and reads all indices, so the order of additions is that of the indices.
 template <class T, class Sum>
-void scatter(const int32_t* index, const T* u, T* y, int64_t outer, int64_t size, int64_t inner, int64_t count, int threads) {
+void scatter(const int32_t* index, const T* u, T* y, int64_t outer, int64_t size, int64_t inner, int64_t count,
+             int threads) {
   share(outer * size, outer * (size + count) * inner, threads, [&](int64_t first, int64_t last, int) {
     std::fill(y + first * inner, y + last * inner, T{});
     for (int64_t o = first / size; o * size < last; ++o)
@@ -40,13 +41,15 @@ void gather(const void* x, const int32_t* index, void* y, int64_t outer, int64_t
   });
 }
 
-void scatter_add(const int32_t* index, const void* u, void* y, int64_t outer, int64_t size, int64_t inner, int64_t count,
-                 DType t, int threads) {
+void scatter_add(const int32_t* index, const void* u, void* y, int64_t outer, int64_t size, int64_t inner,
+                 int64_t count, DType t, int threads) {
   if (outer * size * inner == 0) return;
   if (t == DType::f32)
-    scatter<float, float>(index, static_cast<const float*>(u), static_cast<float*>(y), outer, size, inner, count, threads);
+    scatter<float, float>(index, static_cast<const float*>(u), static_cast<float*>(y), outer, size, inner, count,
+                          threads);
   else
-    scatter<uint32_t, uint32_t>(index, static_cast<const uint32_t*>(u), static_cast<uint32_t*>(y), outer, size, inner, count, threads);
+    scatter<uint32_t, uint32_t>(index, static_cast<const uint32_t*>(u), static_cast<uint32_t*>(y), outer, size, inner,
+                                count, threads);
 }
 
 }  // namespace tutti::kernels

@@ -14,7 +14,7 @@ void gather(const void* x, const int32_t* index, void* y, int64_t outer, int64_t
 
 /// y = 0, then y[o, index[i], :] += u[o, i, :] in the order of i, whatever the thread count: u [outer, count, inner], y
 /// [outer, size, inner], f32, i32 or u32; clamped like gather.
-void scatter_add(const int32_t* index, const void* u, void* y, int64_t outer, int64_t size, int64_t inner, int64_t count,
-                 DType t, int threads);
+void scatter_add(const int32_t* index, const void* u, void* y, int64_t outer, int64_t size, int64_t inner,
+                 int64_t count, DType t, int threads);
 
 }  // namespace tutti::kernels

@@ -19,6 +19,14 @@ enum class Storage : uint8_t { word, f16, bf16, u8, boolean };
 /// What a reduction does with two elements.
 enum class Fold : uint8_t { sum, prod, max, min };
 
+/// One row of windows over an image [height, width, inner] whose pixels are `inner` contiguous floats.
+struct PoolRow {
+  int64_t inner, height, width;  ///< the image
+  int64_t kernel_h, stride_h, padding_h, dilation_h, kernel_w, stride_w, padding_w, dilation_w;
+  int64_t count_h, count_w;  ///< windows along each axis
+  int64_t row;               ///< of windows (forward) or of the image (backward)
+};
+
 /// One instruction set's loops.
 struct Lanes {
   const char* name;  ///< "avx512", "avx2", "baseline"
@@ -37,6 +45,11 @@ struct Lanes {
   /// y[j] = y[j] fold x[0][j] fold … for `rows` rows `stride` elements apart; eight rows at a time as a tree.
   void (*fold_rows_f32)(Fold, float* y, const float* x, int64_t rows, int64_t stride, int64_t n);
   void (*fold_rows_i32)(Fold, int32_t* y, const int32_t* x, int64_t rows, int64_t stride, int64_t n);
+  /// y[ox] = the largest element of each window of a row, index[ox] = its tap ky * kernel_w + kx: the first of equals,
+  /// a NaN before all. `x` is the whole image; y and index point at the row.
+  void (*max_pool_row)(float* y, uint8_t* index, const float* x, const PoolRow&);
+  /// dx[ix] = the sum of d over the windows whose index names the pixel, for one row of the image; d and index whole.
+  void (*max_pool_dx_row)(float* dx, const float* d, const uint8_t* index, const PoolRow&);
   /// Words of Philox for elements [4 * block, 4 * (block + blocks)) of draw (seed, step, stream).
   void (*random)(uint32_t* y, uint64_t seed, uint32_t step, uint32_t stream, uint64_t block, int64_t blocks);
 };

@@ -11,8 +11,8 @@ namespace tutti::kernels {
 /// Element visits below which a second thread costs more than it gives.
 constexpr int64_t worth_a_thread = 32768;
 
-/// Calls f(first, last, thread) for a contiguous part of [0, items) per thread. `cost`: element visits in all. One thread
-/// or all of them: OpenMP runtimes end threads that a smaller team leaves over, and start them again.
+/// Calls f(first, last, thread) for a contiguous part of [0, items) per thread. `cost`: element visits in all. One
+/// thread or all of them: OpenMP runtimes end threads that a smaller team leaves over, and start them again.
 template <class F>
 void share(int64_t items, int64_t cost, int threads, F&& f) {
   if (threads == 1 || items < 2 || cost < 2 * worth_a_thread) {

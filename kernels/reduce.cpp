@@ -14,17 +14,21 @@ namespace {
 constexpr int64_t row_piece = 4096, column_piece = 128, column_tile = 1024, batch_rows = 8;
 
 /// Bytes per thread to convert narrow storage into lanes.
-constexpr size_t buffer_bytes = static_cast<size_t>(std::max(row_piece, batch_rows * column_tile)) * 4;
+constexpr size_t buffer_bytes = static_cast<size_t>(std::max(row_piece, batch_rows* column_tile)) * 4;
 
 template <class T>
 T fold(Fold f, const T* x, int64_t n) {
-  if constexpr (std::is_same_v<T, float>) return lanes().fold_f32(f, x, n);
-  else return lanes().fold_i32(f, x, n);
+  if constexpr (std::is_same_v<T, float>)
+    return lanes().fold_f32(f, x, n);
+  else
+    return lanes().fold_i32(f, x, n);
 }
 template <class T>
 void fold_rows_into(Fold f, T* y, const T* x, int64_t rows, int64_t stride, int64_t n) {
-  if constexpr (std::is_same_v<T, float>) lanes().fold_rows_f32(f, y, x, rows, stride, n);
-  else lanes().fold_rows_i32(f, y, x, rows, stride, n);
+  if constexpr (std::is_same_v<T, float>)
+    lanes().fold_rows_f32(f, y, x, rows, stride, n);
+  else
+    lanes().fold_rows_i32(f, y, x, rows, stride, n);
 }
 
 const void* at(const void* x, int64_t element, Storage s) {
@@ -48,7 +52,9 @@ std::string Reduce::declines(Kind kind, DType t) {
   return "";
 }
 
-int64_t Reduce::Stage::pieces() const { return b == 1 ? (r + row_piece - 1) / row_piece : (r + column_piece - 1) / column_piece; }
+int64_t Reduce::Stage::pieces() const {
+  return b == 1 ? (r + row_piece - 1) / row_piece : (r + column_piece - 1) / column_piece;
+}
 
 Reduce::Reduce(Kind kind, const TensorType& type, const std::vector<int64_t>& axes) : kind_(kind), dtype_(type.dtype) {
   if (std::string why = declines(kind, type.dtype); !why.empty()) throw Error(Code::declined, "no reduction of " + why);
@@ -62,8 +68,10 @@ Reduce::Reduce(Kind kind, const TensorType& type, const std::vector<int64_t>& ax
     bool reduced = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
     (reduced ? reduced_ : results_) *= type.shape[d];
     if (type.shape[d] == 1) continue;
-    if (!runs.empty() && runs.back().reduced == reduced) runs.back().size *= type.shape[d];
-    else runs.push_back({type.shape[d], reduced});
+    if (!runs.empty() && runs.back().reduced == reduced)
+      runs.back().size *= type.shape[d];
+    else
+      runs.push_back({type.shape[d], reduced});
   }
   if (results_ == 0 || reduced_ == 0) return;
   for (size_t k = runs.size(); k-- > 0;) {
@@ -90,7 +98,8 @@ size_t Reduce::scratch_bytes(int threads) const {
 
 /// B = 1: every row is contiguous.
 template <class T>
-void Reduce::fold_rows(const Stage& s, const void* x, Storage from, T* y, T* partial, std::byte* buffers, int threads) const {
+void Reduce::fold_rows(const Stage& s, const void* x, Storage from, T* y, T* partial, std::byte* buffers,
+                       int threads) const {
   int64_t pieces = s.pieces();
   T* to = pieces == 1 ? y : partial;
   share(s.a * pieces, s.a * s.r, threads, [&](int64_t first, int64_t last, int thread) {
@@ -105,7 +114,8 @@ void Reduce::fold_rows(const Stage& s, const void* x, Storage from, T* y, T* par
     const T* p = partial + k * pieces;
     if (std::is_same_v<T, float> && (fold_ == Fold::sum || fold_ == Fold::prod)) {
       double total = static_cast<double>(p[0]);
-      for (int64_t i = 1; i < pieces; ++i) total = fold_ == Fold::sum ? total + static_cast<double>(p[i]) : total * static_cast<double>(p[i]);
+      for (int64_t i = 1; i < pieces; ++i)
+        total = fold_ == Fold::sum ? total + static_cast<double>(p[i]) : total * static_cast<double>(p[i]);
       y[k] = static_cast<T>(total);
     } else {
       y[k] = fold(fold_, p, pieces);
@@ -115,14 +125,16 @@ void Reduce::fold_rows(const Stage& s, const void* x, Storage from, T* y, T* par
 
 /// B > 1: rows are added up, tile by tile.
 template <class T>
-void Reduce::fold_columns(const Stage& s, const void* x, Storage from, T* y, T* partial, std::byte* buffers, int threads) const {
+void Reduce::fold_columns(const Stage& s, const void* x, Storage from, T* y, T* partial, std::byte* buffers,
+                          int threads) const {
   int64_t pieces = s.pieces(), tiles = (s.b + column_tile - 1) / column_tile;
   T* to = pieces == 1 ? y : partial;
   share(s.a * pieces * tiles, s.a * s.r * s.b, threads, [&](int64_t first, int64_t last, int thread) {
     T* buffer = reinterpret_cast<T*>(buffers + static_cast<size_t>(thread) * buffer_bytes);
     for (int64_t k = first; k < last; ++k) {
       int64_t tile = k % tiles * column_tile, piece = k / tiles % pieces, a = k / tiles / pieces;
-      int64_t n = std::min(column_tile, s.b - tile), row = piece * column_piece, rows = std::min(column_piece, s.r - row);
+      int64_t n = std::min(column_tile, s.b - tile), row = piece * column_piece,
+              rows = std::min(column_piece, s.r - row);
       T* out = to + (a * pieces + piece) * s.b + tile;
       int64_t base = (a * s.r + row) * s.b + tile;
       if (from == Storage::word) {
@@ -169,8 +181,10 @@ void Reduce::run_as(const void* x, void* y, std::byte* scratch, int threads) con
   for (size_t k = 0; k < stages_.size(); ++k) {
     const Stage& s = stages_[k];
     out = direct && k + 1 == stages_.size() ? static_cast<T*>(y) : half[k % 2];
-    if (s.b == 1) fold_rows<T>(s, in, from, out, parts, buffers, threads);
-    else fold_columns<T>(s, in, from, out, parts, buffers, threads);
+    if (s.b == 1)
+      fold_rows<T>(s, in, from, out, parts, buffers, threads);
+    else
+      fold_columns<T>(s, in, from, out, parts, buffers, threads);
     in = out;
     from = Storage::word;
   }
@@ -181,7 +195,8 @@ void Reduce::run_as(const void* x, void* y, std::byte* scratch, int threads) con
     }
   }
   if (direct) return;
-  if (storage == Storage::u8 || storage == Storage::boolean) lanes().clamp(storage, Lane::i32)(out, out, out, out, results_);
+  if (storage == Storage::u8 || storage == Storage::boolean)
+    lanes().clamp(storage, Lane::i32)(out, out, out, out, results_);
   lanes().store(storage)(y, out, out, out, results_);
 }
 
@@ -196,8 +211,10 @@ void Reduce::run(const void* x, void* y, std::byte* scratch, int threads) const 
     std::memcpy(y, x, static_cast<size_t>(results_) * size_of(dtype_));
     return;
   }
-  if (is_float(dtype_)) run_as<float>(x, y, scratch, threads);
-  else run_as<int32_t>(x, y, scratch, threads);
+  if (is_float(dtype_))
+    run_as<float>(x, y, scratch, threads);
+  else
+    run_as<int32_t>(x, y, scratch, threads);
 }
 
 namespace {

@@ -17,8 +17,8 @@ class Reduce {
  public:
   enum class Kind { sum, mean, prod, max, min };
 
-  /// x of `type`, dense in the order of its dimensions; `axes` sorted, unique, not negative. The result is dense, of the
-  /// same dtype, its dimensions in the order of x.
+  /// x of `type`, dense in the order of its dimensions; `axes` sorted, unique, not negative. The result is dense, of
+  /// the same dtype, its dimensions in the order of x.
   Reduce(Kind kind, const TensorType& type, const std::vector<int64_t>& axes);
 
   /// "" or why the dtype cannot be reduced.
@@ -37,7 +37,8 @@ class Reduce {
   template <class T>
   void fold_rows(const Stage& s, const void* x, Storage from, T* y, T* partial, std::byte* buffers, int threads) const;
   template <class T>
-  void fold_columns(const Stage& s, const void* x, Storage from, T* y, T* partial, std::byte* buffers, int threads) const;
+  void fold_columns(const Stage& s, const void* x, Storage from, T* y, T* partial, std::byte* buffers,
+                    int threads) const;
 
   Kind kind_;
   Fold fold_;
@@ -46,8 +47,8 @@ class Reduce {
   int64_t results_ = 1, reduced_ = 1;
 };
 
-/// y (i32) = row-major position over `axes` of the largest element of x; the first of equal ones, NaN counts as largest.
-/// `axes` sorted, unique, not negative; every reduced axis has elements. dtypes: all but f64 and i64.
+/// y (i32) = row-major position over `axes` of the largest element of x; the first of equal ones, NaN counts as
+/// largest. `axes` sorted, unique, not negative; every reduced axis has elements. dtypes: all but f64 and i64.
 void argmax(const TensorType& type, const std::vector<int64_t>& axes, const void* x, int32_t* y, int threads);
 
 }  // namespace tutti::kernels

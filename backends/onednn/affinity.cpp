@@ -21,7 +21,8 @@ thread_local int workers_bound = 0;
 
 Affinity::Affinity(int threads) {
   cpu_set_t allowed;
-  if (threads < 2 || std::getenv("OMP_PROC_BIND") || std::getenv("GOMP_CPU_AFFINITY") || std::getenv("OMP_PLACES")) return;
+  if (threads < 2 || std::getenv("OMP_PROC_BIND") || std::getenv("GOMP_CPU_AFFINITY") || std::getenv("OMP_PLACES"))
+    return;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) != threads) return;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
     if (CPU_ISSET(cpu, &allowed)) cpus_.push_back(cpu);

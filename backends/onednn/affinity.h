@@ -6,8 +6,8 @@
 
 namespace tutti::onednn {
 
-/// A session that uses every CPU it may use gives each of its threads one of them: schedulers that pack threads onto few
-/// CPUs (virtual machines, power saving) otherwise leave one thread spinning for another that is not running, at
+/// A session that uses every CPU it may use gives each of its threads one of them: schedulers that pack threads onto
+/// few CPUs (virtual machines, power saving) otherwise leave one thread spinning for another that is not running, at
 /// milliseconds per parallel region. Nothing is bound where the user decided (OMP_PROC_BIND) or where CPUs are left.
 class Affinity {
  public:

@@ -18,8 +18,15 @@ constexpr size_t alignment = 64;
 class Compiler {
  public:
   Compiler(const sdk::Program& program, int threads, const std::function<void(const std::string&)>& trace)
-      : p_(program), threads_(threads), trace_(trace), held_(p_.values.size()), home_(p_.values.size(), TUTTI_NONE),
-        done_(p_.nodes.size()), readers_(p_.values.size()) {}
+      : p_(program),
+        threads_(threads),
+        trace_(trace),
+        held_(p_.values.size()),
+        home_(p_.values.size(), TUTTI_NONE),
+        takes_(p_.values.size(), TUTTI_NONE),
+        done_(p_.nodes.size()),
+        readers_(p_),
+        remaining_(p_.values.size()) {}
 
   Plan run() {
     place_values();
@@ -46,22 +53,24 @@ class Compiler {
   uint32_t temporary(size_t bytes) { return add_memory({.bytes = bytes, .first = now(), .last = now()}); }
 
   void place_values() {
-    for (const sdk::Node& n : p_.nodes)
-      for (uint32_t v : n.inputs) ++readers_[v];
-    for (const sdk::State& s : p_.states) ++readers_[s.after];
-    for (const sdk::State& s : p_.states) states_[s.name] = add_memory({.place = Place::state, .bytes = num_bytes(p_.type(s.after)), .state = s.name});
+    for (uint32_t v = 0; v < p_.values.size(); ++v)
+      remaining_[v] = static_cast<uint32_t>(readers_.nodes[v].size()) + readers_.states[v];
+    for (const sdk::State& s : p_.states)
+      states_[s.name] = add_memory({.place = Place::state, .bytes = num_bytes(p_.type(s.after)), .state = s.name});
     for (uint32_t v = 0; v < p_.values.size(); ++v) {
       const sdk::Value& value = p_.values[v];
       uint32_t memory = TUTTI_NONE;
-      if (value.role == TUTTI_FEED) memory = add_memory({.place = Place::feed, .bytes = num_bytes(value.type), .value = v});
-      if (value.role == TUTTI_CONST) memory = add_memory({.place = Place::constant, .bytes = num_bytes(value.type), .value = v});
+      if (value.role == TUTTI_FEED)
+        memory = add_memory({.place = Place::feed, .bytes = num_bytes(value.type), .value = v});
+      if (value.role == TUTTI_CONST)
+        memory = add_memory({.place = Place::constant, .bytes = num_bytes(value.type), .value = v});
       if (value.role == TUTTI_STATE) memory = states_.at(value.name);
       if (memory != TUTTI_NONE) held_[v].push_back({plain_form(value.type), memory});
     }
   }
 
-  /// Results that are computed right in their state's memory. A reshape of the old value is the same memory: it must not
-  /// be read after the update either.
+  /// Results that are computed right in their state's memory. A reshape of the old value is the same memory: it must
+  /// not be read after the update either.
   void find_homes() {
     std::vector<uint32_t> last = sdk::last_readers(p_), producer(p_.values.size(), TUTTI_NONE), root(p_.values.size());
     for (uint32_t v = 0; v < root.size(); ++v) root[v] = v;
@@ -99,12 +108,14 @@ class Compiler {
     }
     Held source = *from;
     uint32_t to = temporary(form_bytes(want, t));
-    add_step(make_reorder(t, source.form, want, threads_), fmt::format("reorder: value {}", v), TUTTI_NONE, {source.memory}, {to});
+    add_step(make_reorder(t, source.form, want, threads_), fmt::format("reorder: value {}", v), TUTTI_NONE,
+             {source.memory}, {to});
     held_[v].push_back({want, to});
     return to;
   }
 
-  void add_step(KernelPtr kernel, std::string name, uint32_t node, std::vector<uint32_t> in, std::vector<uint32_t> out) {
+  void add_step(KernelPtr kernel, std::string name, uint32_t node, std::vector<uint32_t> in,
+                std::vector<uint32_t> out) {
     for (const auto& list : {in, out})
       for (uint32_t m : list)
         if (m != TUTTI_NONE) plan_.memories[m].last = std::max(plan_.memories[m].last, now());
@@ -127,8 +138,11 @@ class Compiler {
       const Form& form = kernel->out[k];
       uint32_t home = home_[v];
       // A state is row-major, and only an elementwise pass may overwrite what it reads.
-      if (home != TUTTI_NONE && (!form.plain || (!fused && std::find(in.begin(), in.end(), home) != in.end()))) home = TUTTI_NONE;
-      if (home == TUTTI_NONE) {
+      if (home != TUTTI_NONE && (!form.plain || (!fused && std::find(in.begin(), in.end(), home) != in.end())))
+        home = TUTTI_NONE;
+      if (home == TUTTI_NONE && takes_[v] != TUTTI_NONE) {
+        home = takes_[v];
+      } else if (home == TUTTI_NONE) {
         home_[v] = TUTTI_NONE;
         home = temporary(form_bytes(form, p_.type(v)));
       }
@@ -154,16 +168,35 @@ class Compiler {
     return n.label.empty() ? text : text + " in " + n.label;
   }
 
+  /// From here on the node counts as run.
+  void finish(uint32_t k) {
+    done_[k] = true;
+    for (uint32_t v : p_.nodes[k].inputs) --remaining_[v];
+  }
+
   void node(uint32_t k) {
     const sdk::Node& n = p_.nodes[k];
-    Case c{p_, k, threads_};
-    Choice choice = choose_kernel(c);
-    if (!choice.entry) throw sdk::NodeError(k, Code::declined, fmt::format("node {} ({}): {}", k, n.op, choice.reasons()));
+    if (n.op == "sum") {  // the bias gradient of a convolution comes with its weight gradient
+      for (uint32_t j = k + 1; j < p_.nodes.size(); ++j) {
+        const sdk::Node& dw = p_.nodes[j];
+        if (dw.op != "conv2d_dw" || done_[j] || dw.inputs.size() != 2 || dw.inputs[1] != n.inputs[0] ||
+            held_[dw.inputs[0]].empty())
+          continue;
+        if (match_gradient_sum(p_, j) == k) node(j);
+        if (done_[k]) return;
+        break;
+      }
+    }
+    Choice choice = choose_kernel({p_, k, threads_});
+    if (!choice.entry)
+      throw sdk::NodeError(k, Code::declined, fmt::format("node {} ({}): {}", k, n.op, choice.reasons()));
     bool wanted = std::any_of(n.results.begin(), n.results.end(), [](uint32_t v) { return v != TUTTI_NONE; });
-    if (trace_) trace_(fmt::format("node {} {} → {}{}", k, n.op, wanted ? choice.entry->name : "nothing, no result is read", choice.declined.empty() ? "" : " (" + choice.reasons() + ")"));
-    done_[k] = true;
+    if (trace_)
+      trace_(fmt::format("node {} {} → {}{}", k, n.op, wanted ? choice.entry->name : "nothing, no result is read",
+                         choice.declined.empty() ? "" : " (" + choice.reasons() + ")"));
+    finish(k);
     if (!wanted) return;
-    if (n.elementwise()) return elementwise(k);
+    if (std::string_view(choice.entry->name) == elementwise_entry) return elementwise(k);
     if (n.op == "reshape") return reshape(n);
     structured(k, choice);
   }
@@ -183,24 +216,61 @@ class Compiler {
     std::vector<uint32_t> nodes = {k};
     uint32_t end = chain_end(k);
     Shape shape = result_shape(p_.nodes[k]);
-    for (uint32_t j = k + 1; j < end && !done_[j] && p_.nodes[j].elementwise() && result_shape(p_.nodes[j]) == shape; ++j) {
-      if (!choose_kernel({p_, j, threads_}).entry) break;
+    for (uint32_t j = k + 1; j < end && !done_[j] && p_.nodes[j].elementwise() && result_shape(p_.nodes[j]) == shape;
+         ++j) {
+      Choice choice = choose_kernel({p_, j, threads_});
+      if (!choice.entry || std::string_view(choice.entry->name) != elementwise_entry) break;
       nodes.push_back(j);
-      done_[j] = true;
+      finish(j);
     }
-    std::map<uint32_t, uint32_t> inside;  // how many readers of a value are fused
-    for (uint32_t j : nodes)
-      for (uint32_t v : p_.nodes[j].inputs) ++inside[v];
     FusionSite site;
     site.form = [&](uint32_t v) { return present_form(v); };
-    site.stored = [&](uint32_t v) { return readers_[v] > inside[v]; };
+    site.stored = [&](uint32_t v) { return remaining_[v] > 0; };
     site.row_major = [&](uint32_t v) { return home_[v] != TUTTI_NONE; };
-    site.shared = [&](uint32_t i, uint32_t o) {
-      return home_[o] != TUTTI_NONE && std::any_of(held_[i].begin(), held_[i].end(), [&](const Held& h) { return h.form.plain && h.memory == home_[o]; });
+    site.target = [&](uint32_t v) { return home_[v]; };
+    site.memory = [&](uint32_t v, const Form& form) {
+      for (const Held& h : held_[v])
+        if (h.form == form) return h.memory;
+      return TUTTI_NONE;
+    };
+    site.dead = [&](uint32_t v, uint32_t memory) {
+      return plan_.memories[memory].place == Place::arena && is_dead(memory) && remaining_[v] == 0;
     };
     Fusion f = make_fusion(p_, nodes, site, threads_);
     if (trace_ && nodes.size() > 1) trace_(fmt::format("nodes {}..{} → one pass", k, nodes.back()));
-    place_kernel(std::move(f.kernel), describe("kernels elementwise", k, static_cast<uint32_t>(nodes.size()) - 1), k, f.inputs, f.outputs, true);
+    for (size_t o = 0; o < f.outputs.size(); ++o)
+      if (f.in_memory[o] != TUTTI_NONE && home_[f.outputs[o]] == TUTTI_NONE) takes_[f.outputs[o]] = f.in_memory[o];
+    place_kernel(std::move(f.kernel), describe(elementwise_entry, k, static_cast<uint32_t>(nodes.size()) - 1), k,
+                 f.inputs, f.outputs, true);
+  }
+
+  /// Whether nothing that has not run yet reads this memory, under whatever name.
+  bool is_dead(uint32_t memory) const {
+    for (uint32_t v = 0; v < held_.size(); ++v) {
+      if (remaining_[v] == 0) continue;
+      for (const Held& h : held_[v])
+        if (h.memory == memory) return false;
+    }
+    return true;
+  }
+
+  /// Whether a value is there, or is another shape of one that is.
+  bool exists(uint32_t v) const {
+    if (!held_[v].empty()) return true;
+    uint32_t k = reshape_of(v);
+    return k != TUTTI_NONE && exists(p_.nodes[k].inputs[0]);
+  }
+  uint32_t reshape_of(uint32_t v) const {
+    for (uint32_t k = 0; k < p_.nodes.size(); ++k)
+      if (p_.nodes[k].op == "reshape" && p_.nodes[k].results[0] == v) return k;
+    return TUTTI_NONE;
+  }
+  /// Runs the reshapes that a value of exists() still needs.
+  void ensure(uint32_t v) {
+    if (!held_[v].empty()) return;
+    uint32_t k = reshape_of(v);
+    ensure(p_.nodes[k].inputs[0]);
+    node(k);
   }
 
   void structured(uint32_t k, const Choice& choice) {
@@ -208,33 +278,52 @@ class Compiler {
     std::string_view entry = choice.entry->name;
     std::vector<uint32_t> inputs = n.inputs, results = n.results;
     Case c{p_, k, threads_};
-    uint32_t more = 0;
-    bool nothing = std::any_of(n.inputs.begin(), n.inputs.end(), [&](uint32_t v) { return num_elements(p_.type(v).shape) == 0; });
-    if (!nothing && (entry == "onednn matmul" || entry == "onednn conv2d")) {
-      Tail tail = match_tail(p_, k, chain_end(k), readers_);
-      bool exists = tail.epilogue.bias == TUTTI_NONE || !held_[tail.epilogue.bias].empty();
-      if (tail.nodes && exists) {
-        c.epilogue = tail.epilogue;
-        more = tail.nodes;
-        for (uint32_t j = k + 1; j <= k + tail.nodes; ++j) done_[j] = true;
-        if (tail.epilogue.bias != TUTTI_NONE) inputs.push_back(tail.epilogue.bias);
-        results = {tail.epilogue.result};
-      }
-    }
-    if (!nothing && entry == "onednn conv2d_dw") {
-      uint32_t sum = match_gradient_sum(p_, k);
-      if (sum != TUTTI_NONE && !done_[sum]) {
-        c.sums_gradient = true;
-        done_[sum] = true;
-        more = 1;
-        results.push_back(p_.nodes[sum].results[0]);
-      }
-    }
     std::vector<Form> forms;
     for (uint32_t v : n.inputs) forms.push_back(present_form(v));
     c.forms = &forms;
-    if (trace_ && more) trace_(fmt::format("node {} {} takes {} more node(s) along", k, n.op, more));
-    place_kernel(choice.entry->make(c), describe(choice.entry->name, k, more), k, inputs, results, false);
+    bool nothing =
+        std::any_of(n.inputs.begin(), n.inputs.end(), [&](uint32_t v) { return num_elements(p_.type(v).shape) == 0; });
+    std::vector<uint32_t> taken;  // nodes that this kernel computes along with its own
+    KernelPtr kernel;
+    if (!nothing && (entry == "onednn matmul" || entry == "onednn conv2d")) {
+      Tail tail = match_tail(p_, k, readers_, [&](uint32_t v) { return exists(v); });
+      c.epilogue = tail.epilogue;
+      if (!tail.nodes.empty() && (kernel = try_make(*choice.entry, c))) {
+        taken = tail.nodes;
+        for (uint32_t j : taken) finish(j);
+        ensure(tail.epilogue.bias);
+        inputs.push_back(tail.epilogue.bias);
+        results = {tail.epilogue.result};
+      }
+    }
+    if (!nothing && entry == "onednn conv2d_dw" && results[0] != TUTTI_NONE) {
+      uint32_t sum = match_gradient_sum(p_, k);
+      c.sums_gradient = sum != TUTTI_NONE && !done_[sum];
+      if (c.sums_gradient && (kernel = try_make(*choice.entry, c))) {
+        taken = {sum};
+        finish(sum);
+        results.push_back(p_.nodes[sum].results[0]);
+      }
+    }
+    if (!kernel) {
+      c.epilogue = {};
+      c.sums_gradient = false;
+      kernel = choice.entry->make(c);
+    }
+    if (!taken.empty())
+      for (uint32_t v : results) home_[v] = TUTTI_NONE;  // computed at another place than its node's
+    if (trace_ && !taken.empty()) trace_(fmt::format("node {} {} takes node {} along", k, n.op, taken[0]));
+    place_kernel(std::move(kernel), describe(choice.entry->name, k, static_cast<uint32_t>(taken.size())), k, inputs,
+                 results, false);
+  }
+
+  /// A kernel that does more than its node, or null where oneDNN has none.
+  static KernelPtr try_make(const Entry& entry, const Case& c) {
+    try {
+      return entry.make(c);
+    } catch (const dnnl::error&) {
+      return nullptr;
+    }
   }
 
   // ---- the end of the step
@@ -260,7 +349,8 @@ class Compiler {
       add_step(make_plain_copy(p_.type(m.value), threads_), "save a state", TUTTI_NONE, {m.from}, {saved});
       m.from = saved;
     }
-    for (const Move& m : moves) add_step(make_plain_copy(p_.type(m.value), threads_), "copy to a state", TUTTI_NONE, {m.from}, {m.to});
+    for (const Move& m : moves)
+      add_step(make_plain_copy(p_.type(m.value), threads_), "copy to a state", TUTTI_NONE, {m.from}, {m.to});
   }
 
   void plan_memory() {
@@ -289,8 +379,10 @@ class Compiler {
   const std::function<void(const std::string&)>& trace_;
   std::vector<std::vector<Held>> held_;  // per value
   std::vector<uint32_t> home_;           // per value: the state memory it is computed in, or NONE
+  std::vector<uint32_t> takes_;          // per value: the memory of an operand that it is written over, or NONE
   std::vector<bool> done_;               // per node
-  std::vector<uint32_t> readers_;        // per value: nodes and states that read it
+  Readers readers_;
+  std::vector<uint32_t> remaining_;  // per value: how many of its readers have not run yet
   std::map<std::string, uint32_t> states_;
   Plan plan_;
 };

@@ -21,7 +21,7 @@ struct Memory {
 
 struct Step {
   KernelPtr kernel;
-  std::string name;               ///< "onednn matmul: matmul in fc1"
+  std::string name;  ///< "onednn matmul: matmul in fc1"
   uint32_t node = TUTTI_NONE;
   std::vector<uint32_t> in, out;  ///< memories; NONE: nothing
 };

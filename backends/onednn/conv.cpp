@@ -25,30 +25,40 @@ Desc kept(const Case& c, size_t k, memory::data_type t) {
   return !f.plain && f.desc.get_data_type() == t ? f.desc : any(t, c.in(k).shape);
 }
 
-dnnl::convolution_forward::primitive_desc forward(const ConvGeometry& g, memory::data_type t, const Desc& x, const Epilogue& e,
-                                                  prop_kind kind, bool allow_empty) {
-  dnnl::primitive_attr attr = attributes();
-  if (e.relu) {
-    dnnl::post_ops post;
-    post.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
-    attr.set_post_ops(post);
-  }
+dnnl::convolution_forward::primitive_desc forward(const ConvGeometry& g, memory::data_type t, const Desc& x,
+                                                  const Epilogue& e, prop_kind kind, bool allow_empty) {
   Desc w = any(t, weight_dims(g)), y = any(t, g.y);
   if (e.bias != TUTTI_NONE)
-    return {engine(), kind, direct, x, w, plain_desc(t, {g.w[0]}), y, g.strides(), g.dilates(), g.before(), g.after(), attr, allow_empty};
-  return {engine(), kind, direct, x, w, y, g.strides(), g.dilates(), g.before(), g.after(), attr, allow_empty};
+    return {engine(),   kind,      direct,       x,          w, plain_desc(t, {g.w[0]}), y, g.strides(), g.dilates(),
+            g.before(), g.after(), attributes(), allow_empty};
+  return {engine(), kind, direct, x, w, y, g.strides(), g.dilates(), g.before(), g.after(), attributes(), allow_empty};
 }
 
-dnnl::convolution_backward_data::primitive_desc backward_data(const ConvGeometry& g, memory::data_type t, const Desc& d, bool allow_empty) {
-  return {engine(), direct, any(t, g.x), any(t, weight_dims(g)), d, g.strides(), g.dilates(), g.before(), g.after(),
-          forward(g, t, any(t, g.x), {}, prop_kind::forward_training, false), attributes(), allow_empty};
+dnnl::convolution_backward_data::primitive_desc backward_data(const ConvGeometry& g, memory::data_type t, const Desc& d,
+                                                              bool allow_empty) {
+  return {engine(),
+          direct,
+          any(t, g.x),
+          any(t, weight_dims(g)),
+          d,
+          g.strides(),
+          g.dilates(),
+          g.before(),
+          g.after(),
+          forward(g, t, any(t, g.x), {}, prop_kind::forward_training, false),
+          attributes(),
+          allow_empty};
 }
 
-dnnl::convolution_backward_weights::primitive_desc backward_weights(const ConvGeometry& g, memory::data_type t, const Desc& x, const Desc& d,
-                                                                    bool bias, bool allow_empty) {
+dnnl::convolution_backward_weights::primitive_desc backward_weights(const ConvGeometry& g, memory::data_type t,
+                                                                    const Desc& x, const Desc& d, bool bias,
+                                                                    bool allow_empty) {
   auto hint = forward(g, t, any(t, g.x), {}, prop_kind::forward_training, false);
   Desc w = any(t, weight_dims(g));
-  if (bias) return {engine(), direct, x, w, plain_desc(t, {g.w[0]}), d, g.strides(), g.dilates(), g.before(), g.after(), hint, attributes(), allow_empty};
+  if (bias)
+    return {engine(), direct,       x,           w,          plain_desc(t, {g.w[0]}),
+            d,        g.strides(),  g.dilates(), g.before(), g.after(),
+            hint,     attributes(), allow_empty};
   return {engine(), direct, x, w, d, g.strides(), g.dilates(), g.before(), g.after(), hint, attributes(), allow_empty};
 }
 
@@ -82,7 +92,8 @@ KernelPtr make_forward(const Case& c) {
                                                       {DNNL_ARG_WEIGHTS, false, 1, pd.weights_desc()},
                                                       {DNNL_ARG_DST, true, 0, pd.dst_desc()}};
   if (c.epilogue.bias != TUTTI_NONE) arguments.push_back({DNNL_ARG_BIAS, false, 2, pd.bias_desc()});
-  auto kernel = std::make_unique<PrimitiveKernel>(dnnl::convolution_forward(pd), arguments, pd.scratchpad_desc(), used, c.threads);
+  auto kernel = std::make_unique<PrimitiveKernel>(dnnl::convolution_forward(pd), arguments, pd.scratchpad_desc(), used,
+                                                  c.threads);
   kernel->in = {form_of(pd.src_desc(), c.in(0)), form_of(pd.weights_desc(), c.in(1))};
   kernel->out = {form_of(pd.dst_desc(), c.out(0))};
   if (c.epilogue.bias != TUTTI_NONE) kernel->in.push_back(plain_form(c.program.type(c.epilogue.bias)));
@@ -142,7 +153,8 @@ KernelPtr make_dw(const Case& c) {
                                                       {DNNL_ARG_DIFF_DST, false, 1, pd.diff_dst_desc()},
                                                       {DNNL_ARG_DIFF_WEIGHTS, true, 0, pd.diff_weights_desc()}};
   if (c.sums_gradient) arguments.push_back({DNNL_ARG_DIFF_BIAS, true, 1, pd.diff_bias_desc()});
-  auto kernel = std::make_unique<PrimitiveKernel>(dnnl::convolution_backward_weights(pd), arguments, pd.scratchpad_desc(), used, c.threads);
+  auto kernel = std::make_unique<PrimitiveKernel>(dnnl::convolution_backward_weights(pd), arguments,
+                                                  pd.scratchpad_desc(), used, c.threads);
   kernel->in = {form_of(pd.src_desc(), c.in(0)), form_of(pd.diff_dst_desc(), c.in(1))};
   kernel->out = {form_of(pd.diff_weights_desc(), c.out(0))};
   if (c.sums_gradient) kernel->out.push_back(plain_form({c.in(0).dtype, {g.w[0]}}));

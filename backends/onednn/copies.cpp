@@ -66,7 +66,8 @@ std::vector<PadAxis> pad_axes(const Case& c) {
 Ints permutation(const Case& c) {
   Ints perm = c.node().attrs.ints("perm");
   size_t rank = c.in(0).shape.size();
-  if (perm.size() != rank || (rank && normalize_axes(perm, rank).size() != rank)) throw invalid("perm must name each axis once");
+  if (perm.size() != rank || (rank && normalize_axes(perm, rank).size() != rank))
+    throw invalid("perm must name each axis once");
   for (int64_t& axis : perm) axis = normalize_axis(axis, rank);
   return perm;
 }
@@ -83,7 +84,8 @@ Shape result_shape(const Case& c) {
     for (const SliceAxis& a : slice_axes(c)) y.push_back(a.count);
   } else if (op == "pad") {
     std::vector<PadAxis> axes = pad_axes(c);
-    for (size_t d = 0; d < x.size(); ++d) y.push_back(axes[d].low + axes[d].high + (x[d] == 0 ? 0 : (x[d] - 1) * axes[d].step + 1));
+    for (size_t d = 0; d < x.size(); ++d)
+      y.push_back(axes[d].low + axes[d].high + (x[d] == 0 ? 0 : (x[d] - 1) * axes[d].step + 1));
   } else {  // concat
     y = x;
     auto axis = static_cast<size_t>(normalize_axis(c.node().attrs.i("axis"), y.size()));
@@ -181,10 +183,10 @@ Decline declines_window(const Case& c) {
 
 KernelPtr make_window(const Case& c) {
   Windows g = windows_of(c.node().attrs, c.in(0).shape);
-  return std::make_unique<FunctionKernel>(
-      c, [g, value = stored_value(c), size = size_of(c.in(0).dtype), threads = c.threads](void* const* in, void* const* out, std::byte*) {
-        kernels::window(in[0], out[0], g.planes, g.h, g.w, &value, size, threads);
-      });
+  return std::make_unique<FunctionKernel>(c, [g, value = stored_value(c), size = size_of(c.in(0).dtype),
+                                              threads = c.threads](void* const* in, void* const* out, std::byte*) {
+    kernels::window(in[0], out[0], g.planes, g.h, g.w, &value, size, threads);
+  });
 }
 
 Shape folded_shape(const Case& c) {
@@ -204,16 +206,18 @@ Decline declines_fold(const Case& c) {
 
 KernelPtr make_fold(const Case& c) {
   Windows g = windows_of(c.node().attrs, folded_shape(c));
-  return std::make_unique<FunctionKernel>(c, [g, whole = c.in(0).dtype == DType::i32, threads = c.threads](void* const* in, void* const* out, std::byte*) {
-    kernels::fold_windows(in[0], out[0], g.planes, g.h, g.w, whole, threads);
-  });
+  return std::make_unique<FunctionKernel>(
+      c, [g, whole = c.in(0).dtype == DType::i32, threads = c.threads](void* const* in, void* const* out, std::byte*) {
+        kernels::fold_windows(in[0], out[0], g.planes, g.h, g.w, whole, threads);
+      });
 }
 
 /// reshape is an alias made by the compiler; this entry gives the verdict.
 Decline declines_reshape(const Case& c) {
   if (Decline why = expect_inputs(c, 1); !why.empty()) return why;
   if (!c.wants(0)) return "";
-  if (num_elements(c.in(0).shape) != num_elements(c.out(0).shape) || c.in(0).dtype != c.out(0).dtype) return "another number of elements";
+  if (num_elements(c.in(0).shape) != num_elements(c.out(0).shape) || c.in(0).dtype != c.out(0).dtype)
+    return "another number of elements";
   return "";
 }
 
@@ -223,10 +227,11 @@ KernelPtr make_reshape(const Case& c) {
   return copy;
 }
 
-const Entry entries[] = {{"kernels copy", "transpose", declines_copy, make_copy}, {"kernels copy", "broadcast", declines_copy, make_copy},
-                         {"kernels copy", "slice", declines_copy, make_copy},     {"kernels copy", "pad", declines_copy, make_copy},
-                         {"kernels copy", "concat", declines_copy, make_copy},    {"kernels window", "window", declines_window, make_window},
-                         {"kernels fold", "fold", declines_fold, make_fold},      {"alias", "reshape", declines_reshape, make_reshape}};
+const Entry entries[] = {
+    {"kernels copy", "transpose", declines_copy, make_copy}, {"kernels copy", "broadcast", declines_copy, make_copy},
+    {"kernels copy", "slice", declines_copy, make_copy},     {"kernels copy", "pad", declines_copy, make_copy},
+    {"kernels copy", "concat", declines_copy, make_copy},    {"kernels window", "window", declines_window, make_window},
+    {"kernels fold", "fold", declines_fold, make_fold},      {"alias", "reshape", declines_reshape, make_reshape}};
 
 }  // namespace
 

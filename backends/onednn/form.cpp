@@ -20,16 +20,16 @@ memory::data_type data_type(DType t) {
   }
 }
 
-bool nameable(const TensorType& t) { return data_type(t.dtype) != memory::data_type::undef && t.shape.size() <= DNNL_MAX_NDIMS; }
+bool nameable(const TensorType& t) {
+  return data_type(t.dtype) != memory::data_type::undef && t.shape.size() <= DNNL_MAX_NDIMS;
+}
 
 Desc plain_desc(memory::data_type t, const Shape& shape) {
   Shape dims = shape.empty() ? Shape{1} : shape;
   return Desc(dims, t, strides_of(dims));
 }
 
-Form plain_form(const TensorType& t) {
-  return {true, nameable(t) ? plain_desc(data_type(t.dtype), t.shape) : Desc()};
-}
+Form plain_form(const TensorType& t) { return {true, nameable(t) ? plain_desc(data_type(t.dtype), t.shape) : Desc()}; }
 
 Form form_of(const Desc& desc, const TensorType& t) {
   bool plain = desc.get_data_type() == data_type(t.dtype) && desc == plain_desc(data_type(t.dtype), desc.get_dims());

@@ -29,14 +29,14 @@ Form plain_form(const TensorType& t);
 Form form_of(const Desc& desc, const TensorType& t);
 /// Bytes that a value takes in that form.
 size_t form_bytes(const Form& f, const TensorType& t);
-/// The loops of a form that has no padding: per physical dimension, outermost first, its size and the stride of each
-/// logical axis's index in row-major elements… see Physical.
+/// The loops that walk a form in the order of its memory. Iteration i of loop k stands for `i * step[k]` along the
+/// logical axis `axis[k]`; the loops are dense.
 struct Physical {
-  Shape dims;                 ///< loop sizes, outermost first; dense
-  std::vector<size_t> axis;   ///< the logical axis each loop walks
-  std::vector<int64_t> step;  ///< by how much one iteration advances that axis's index
+  Shape dims;                 ///< loop sizes, outermost first
+  std::vector<size_t> axis;
+  std::vector<int64_t> step;  ///< more than 1 where the layout has blocks
 };
-/// The loops of a form, or nothing where it has padding, other dtypes, another rank or no plain strides.
+/// Finds them; false where the form has padding, elements of another dtype or another rank.
 bool physical_loops(const Form& f, const TensorType& t, Physical& loops);
 
 }  // namespace tutti::onednn

@@ -70,9 +70,12 @@ void FunctionKernel::bind(std::span<void* const> in, std::span<void* const> out,
 
 // ---- primitives
 
-PrimitiveKernel::PrimitiveKernel(const dnnl::primitive& primitive, std::vector<Argument> arguments, const Desc& scratchpad,
-                                 int threads, int session_threads)
-    : primitive_(primitive), arguments_(std::move(arguments)), scratchpad_(scratchpad), threads_(threads),
+PrimitiveKernel::PrimitiveKernel(const dnnl::primitive& primitive, std::vector<Argument> arguments,
+                                 const Desc& scratchpad, int threads, int session_threads)
+    : primitive_(primitive),
+      arguments_(std::move(arguments)),
+      scratchpad_(scratchpad),
+      threads_(threads),
       session_threads_(session_threads) {
   scratch = scratchpad.get_size();
 }
@@ -87,7 +90,8 @@ void PrimitiveKernel::bind(std::span<void* const> in, std::span<void* const> out
 
 void PrimitiveKernel::run() {
   if (threads_ != session_threads_) omp_set_num_threads(threads_);
-  auto status = dnnl_primitive_execute(primitive_.get(), stream().get(), static_cast<int>(bound_.size()), bound_.data());
+  auto status =
+      dnnl_primitive_execute(primitive_.get(), stream().get(), static_cast<int>(bound_.size()), bound_.data());
   if (threads_ != session_threads_) omp_set_num_threads(session_threads_);
   if (status != dnnl_success)
     throw Error(Code::internal, fmt::format("oneDNN failed with status {}", static_cast<int>(status)));
@@ -120,14 +124,16 @@ KernelPtr make_plain_copy(const TensorType& t, int threads) {
   Form form = plain_form(t);
   return std::make_unique<LooseKernel>(form, form, [bytes, threads](const void* x, void* y) {
     kernels::share(bytes, bytes / 8, threads, [&](int64_t first, int64_t last, int) {
-      std::memcpy(static_cast<char*>(y) + first, static_cast<const char*>(x) + first, static_cast<size_t>(last - first));
+      std::memcpy(static_cast<char*>(y) + first, static_cast<const char*>(x) + first,
+                  static_cast<size_t>(last - first));
     });
   });
 }
 
 KernelPtr make_zero(const Case& c) {
   size_t bytes = num_bytes(c.out(0));
-  return std::make_unique<FunctionKernel>(c, [bytes](void* const*, void* const* out, std::byte*) { std::memset(out[0], 0, bytes); });
+  return std::make_unique<FunctionKernel>(
+      c, [bytes](void* const*, void* const* out, std::byte*) { std::memset(out[0], 0, bytes); });
 }
 
 KernelPtr make_reorder(const TensorType& t, const Form& from, const Form& to, int threads) {
@@ -138,7 +144,8 @@ KernelPtr make_reorder(const TensorType& t, const Form& from, const Form& to, in
   ThreadScope scope(used);
   dnnl::reorder::primitive_desc pd(engine(), source, engine(), target, attributes());
   auto kernel = std::make_unique<PrimitiveKernel>(
-      dnnl::reorder(pd), std::vector<PrimitiveKernel::Argument>{{DNNL_ARG_FROM, false, 0, source}, {DNNL_ARG_TO, true, 0, target}},
+      dnnl::reorder(pd),
+      std::vector<PrimitiveKernel::Argument>{{DNNL_ARG_FROM, false, 0, source}, {DNNL_ARG_TO, true, 0, target}},
       pd.scratchpad_desc(), used, threads);
   kernel->in = {from};
   kernel->out = {to};
@@ -150,8 +157,8 @@ KernelPtr make_reorder(const TensorType& t, const Form& from, const Form& to, in
 const std::vector<Entry>& kernel_list() {
   static const std::vector<Entry> list = [] {
     std::vector<Entry> all;
-    for (auto part : {matmul_entries(), conv_entries(), pool_entries(), softmax_entries(), reduce_entries(), copy_entries(),
-                      index_entries(), elementwise_entries()})
+    for (auto part : {matmul_entries(), conv_entries(), pool_entries(), softmax_entries(), reduce_entries(),
+                      copy_entries(), index_entries(), elementwise_entries()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();
@@ -165,12 +172,14 @@ Choice choose_kernel(const Case& c) {
     return none;
   }
   if (c.node().version != 1) {
-    none.declined.emplace_back("onednn", fmt::format("version {} of '{}' is newer than 1, the newest known here", c.node().version, c.node().op));
+    none.declined.emplace_back("onednn", fmt::format("version {} of '{}' is newer than 1, the newest known here",
+                                                     c.node().version, c.node().op));
     return none;
   }
   try {
     Choice choice = sdk::choose(kernel_list(), c.node().op, c);
-    if (!choice.entry && choice.declined.empty()) choice.declined.emplace_back("onednn", fmt::format("no kernel for '{}'", c.node().op));
+    if (!choice.entry && choice.declined.empty())
+      choice.declined.emplace_back("onednn", fmt::format("no kernel for '{}'", c.node().op));
     return choice;
   } catch (const Error& e) {  // an attribute that is missing or out of range
     none.declined.emplace_back("onednn", e.what());

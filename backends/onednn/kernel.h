@@ -14,9 +14,8 @@ namespace tutti::onednn {
 
 /// What a product or convolution does with its result before it is stored; see epilogue.h.
 struct Epilogue {
-  uint32_t bias = TUTTI_NONE;    ///< a value added along the last axis (matmul) or the channels (conv2d)
-  bool relu = false;
-  uint32_t result = TUTTI_NONE;  ///< the value that the last of these nodes gives; NONE: no epilogue
+  uint32_t bias = TUTTI_NONE;    ///< a value added along the last axis (matmul) or the channels (conv2d); NONE: nothing
+  uint32_t result = TUTTI_NONE;  ///< the value that the addition gives
 };
 
 /// What an entry decides on.
@@ -82,8 +81,8 @@ class PrimitiveKernel : public Kernel {
     Desc desc;      ///< as the primitive sees it
   };
   /// `threads`: how many the primitive runs on (small problems are slower on several).
-  PrimitiveKernel(const dnnl::primitive& primitive, std::vector<Argument> arguments, const Desc& scratchpad, int threads,
-                  int session_threads);
+  PrimitiveKernel(const dnnl::primitive& primitive, std::vector<Argument> arguments, const Desc& scratchpad,
+                  int threads, int session_threads);
   void bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) override;
   void run() override;
 

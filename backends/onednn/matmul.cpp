@@ -32,7 +32,8 @@ Desc operand(memory::data_type t, const Shape& shape, bool transposed, size_t ra
 Decline check_shapes(const Case& c) {
   if (Decline why = expect_inputs(c, 2); !why.empty()) return why;
   const Shape &a = c.in(0).shape, &b = c.in(1).shape;
-  if (a.size() < 2 || b.size() < 2 || c.in(0).dtype != c.in(1).dtype) return "operands of rank >= 2 and one dtype are needed";
+  if (a.size() < 2 || b.size() < 2 || c.in(0).dtype != c.in(1).dtype)
+    return "operands of rank >= 2 and one dtype are needed";
   size_t ra = a.size(), rb = b.size();
   bool ta = c.node().attrs.i("ta") != 0, tb = c.node().attrs.i("tb") != 0;
   if (a[ra - (ta ? 2 : 1)] != b[rb - (tb ? 1 : 2)]) return "the inner dimensions differ";
@@ -66,14 +67,8 @@ Product describe(const Case& c, memory::data_type t) {
 }
 
 dnnl::matmul::primitive_desc primitive_of(const Product& p, const Epilogue& e, bool allow_empty) {
-  dnnl::primitive_attr attr = attributes();
-  if (e.relu) {
-    dnnl::post_ops post;
-    post.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
-    attr.set_post_ops(post);
-  }
-  if (e.bias != TUTTI_NONE) return {engine(), p.a, p.b, p.bias, p.y, attr, allow_empty};
-  return {engine(), p.a, p.b, p.y, attr, allow_empty};
+  if (e.bias != TUTTI_NONE) return {engine(), p.a, p.b, p.bias, p.y, attributes(), allow_empty};
+  return {engine(), p.a, p.b, p.y, attributes(), allow_empty};
 }
 
 bool empty(const Case& c) { return num_elements(c.out(0).shape) == 0 || num_elements(c.in(0).shape) == 0; }
@@ -90,7 +85,8 @@ KernelPtr make_product(const Case& c, memory::data_type t) {
   int used = threads_for(p.operations, c.threads);
   ThreadScope scope(used);
   auto pd = primitive_of(p, c.epilogue, false);
-  std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_SRC, false, 0, p.a}, {DNNL_ARG_WEIGHTS, false, 1, p.b}, {DNNL_ARG_DST, true, 0, p.y}};
+  std::vector<PrimitiveKernel::Argument> arguments = {
+      {DNNL_ARG_SRC, false, 0, p.a}, {DNNL_ARG_WEIGHTS, false, 1, p.b}, {DNNL_ARG_DST, true, 0, p.y}};
   if (c.epilogue.bias != TUTTI_NONE) arguments.push_back({DNNL_ARG_BIAS, false, 2, p.bias});
   auto kernel = std::make_unique<PrimitiveKernel>(dnnl::matmul(pd), arguments, pd.scratchpad_desc(), used, c.threads);
   kernel->in = {plain_form(c.in(0)), plain_form(c.in(1))};
@@ -117,7 +113,8 @@ Decline declines_widened(const Case& c) {
 /// The product in f32 between two conversions; the widened copies live in the workspace.
 class Widened : public Kernel {
  public:
-  Widened(const Case& c, KernelPtr product) : product_(std::move(product)), storage_(kernels::storage_of(c.in(0).dtype)), threads_(c.threads) {
+  Widened(const Case& c, KernelPtr product)
+      : product_(std::move(product)), storage_(kernels::storage_of(c.in(0).dtype)), threads_(c.threads) {
     sizes_ = {num_elements(c.in(0).shape), num_elements(c.in(1).shape), num_elements(c.out(0).shape)};
     in = {plain_form(c.in(0)), plain_form(c.in(1))};
     out = {plain_form(c.out(0))};

@@ -1,6 +1,6 @@
-#include <dnnl.hpp>
 #include <fmt/format.h>
 #include <sys/sysinfo.h>
+#include <dnnl.hpp>
 
 #include <charconv>
 #include <fstream>
@@ -66,7 +66,8 @@ class OnednnPlugin : public sdk::Plugin {
     if (device != 0) throw invalid(fmt::format("onednn: no device {}", device), "its one device is 0");
     int threads = default_threads();
     for (const auto& [key, value] : options) {
-      if (key != "threads") throw invalid(fmt::format("onednn: unknown option '{}'", key), "the valid option is: threads");
+      if (key != "threads")
+        throw invalid(fmt::format("onednn: unknown option '{}'", key), "the valid option is: threads");
       auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), threads);
       if (error != std::errc() || end != value.data() + value.size() || threads < 1 || threads > 1024)
         throw invalid(fmt::format("onednn: option threads is '{}'", value), "give a whole number from 1 to 1024");

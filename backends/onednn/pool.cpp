@@ -1,8 +1,9 @@
-// Pools through oneDNN. The workspace of its maximum pool holds tap numbers ky * kw + kx in the layout of the result: it
-// is the physical form of max_pool2d's result `index`.
+// Pools. max_pool2d's result `index` (tap numbers ky * kw + kx) is kept as bytes in the layout of the result, which is
+// what oneDNN's workspace holds too.
 #include <fmt/format.h>
 
 #include "backends/onednn/window.h"
+#include "kernels/pool.h"
 
 namespace tutti::onednn {
 namespace {
@@ -15,7 +16,9 @@ using Backward = dnnl::pooling_backward::primitive_desc;
 /// Moving one element costs about as much as this many operations of a product.
 constexpr double element_cost = 64;
 
-int threads_of(const PoolGeometry& g, int threads) { return threads_for(static_cast<double>(num_elements(g.x)) * element_cost, threads); }
+int threads_of(const PoolGeometry& g, int threads) {
+  return threads_for(static_cast<double>(num_elements(g.x)) * element_cost, threads);
+}
 
 dnnl::algorithm algorithm_of(const Case& c) {
   if (c.node().op.starts_with("max")) return dnnl::algorithm::pooling_max;
@@ -31,11 +34,13 @@ Desc present(const Case& c, size_t k, memory::data_type t) {
 
 Forward forward(const Case& c, const PoolGeometry& g, const Desc& x, prop_kind kind, bool allow_empty) {
   Desc y(g.y, x.get_data_type(), memory::format_tag::any);
-  return {engine(), kind, algorithm_of(c), x, y, g.strides(), g.kernel(), g.dilates(), g.before(), g.after(), attributes(), allow_empty};
+  return {engine(),   kind,      algorithm_of(c), x,          y, g.strides(), g.kernel(), g.dilates(),
+          g.before(), g.after(), attributes(),    allow_empty};
 }
 
 Backward backward(const Case& c, const PoolGeometry& g, const Desc& dx, const Forward& hint, bool allow_empty) {
-  return {engine(), algorithm_of(c), dx, hint.dst_desc(), g.strides(), g.kernel(), g.dilates(), g.before(), g.after(), hint, attributes(), allow_empty};
+  return {engine(),   algorithm_of(c), dx,   hint.dst_desc(), g.strides(), g.kernel(), g.dilates(),
+          g.before(), g.after(),       hint, attributes(),    allow_empty};
 }
 
 bool empty(const PoolGeometry& g) { return num_elements(g.x) == 0 || num_elements(g.y) == 0; }
@@ -48,7 +53,8 @@ Decline declines_forward(const Case& c) {
   PoolGeometry g = pool_geometry(c.in(0).shape, c.node().attrs);
   if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.y}); !why.empty()) return why;
   if (Decline why = expect_result(c, 1, {DType::i32, g.y}); !why.empty() || empty(g)) return why;
-  return declines_primitive([&] { return forward(c, g, plain_desc(data_type(c.in(0).dtype), g.x), prop_kind::forward_training, true); });
+  return declines_primitive(
+      [&] { return forward(c, g, plain_desc(data_type(c.in(0).dtype), g.x), prop_kind::forward_training, true); });
 }
 
 KernelPtr make_forward(const Case& c) {
@@ -62,9 +68,11 @@ KernelPtr make_forward(const Case& c) {
   auto kind = index ? prop_kind::forward_training : prop_kind::forward_inference;
   auto pd = forward(c, g, present(c, 0, t), kind, true);
   if (!pd) pd = forward(c, g, plain_desc(t, g.x), kind, false);
-  std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_SRC, false, 0, pd.src_desc()}, {DNNL_ARG_DST, true, 0, pd.dst_desc()}};
+  std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_SRC, false, 0, pd.src_desc()},
+                                                      {DNNL_ARG_DST, true, 0, pd.dst_desc()}};
   if (index) arguments.push_back({DNNL_ARG_WORKSPACE, true, 1, pd.workspace_desc()});
-  auto kernel = std::make_unique<PrimitiveKernel>(dnnl::pooling_forward(pd), arguments, pd.scratchpad_desc(), used, c.threads);
+  auto kernel =
+      std::make_unique<PrimitiveKernel>(dnnl::pooling_forward(pd), arguments, pd.scratchpad_desc(), used, c.threads);
   kernel->in = {form_of(pd.src_desc(), c.in(0))};
   kernel->out = {form_of(pd.dst_desc(), y)};
   if (index) kernel->out.push_back(form_of(pd.workspace_desc(), {DType::i32, g.y}));
@@ -111,17 +119,101 @@ KernelPtr make_backward(const Case& c) {
   Forward hint = forward(c, g, dx, prop_kind::forward_training, false);
   auto pd = backward(c, g, dx, hint, false);
   bool max = c.node().op == "max_pool2d_dx";
-  std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_DIFF_DST, false, 0, pd.diff_dst_desc()}, {DNNL_ARG_DIFF_SRC, true, 0, pd.diff_src_desc()}};
+  std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_DIFF_DST, false, 0, pd.diff_dst_desc()},
+                                                      {DNNL_ARG_DIFF_SRC, true, 0, pd.diff_src_desc()}};
   if (max) arguments.push_back({DNNL_ARG_WORKSPACE, false, 1, pd.workspace_desc()});
-  auto kernel = std::make_unique<PrimitiveKernel>(dnnl::pooling_backward(pd), arguments, pd.scratchpad_desc(), used, c.threads);
+  auto kernel =
+      std::make_unique<PrimitiveKernel>(dnnl::pooling_backward(pd), arguments, pd.scratchpad_desc(), used, c.threads);
   kernel->in = {form_of(pd.diff_dst_desc(), c.in(0))};
   if (max) kernel->in.push_back(form_of(pd.workspace_desc(), c.in(1)));
   kernel->out = {form_of(pd.diff_src_desc(), c.out(0))};
   return kernel;
 }
 
-const Entry entries[] = {{"onednn max pool", "max_pool2d", declines_forward, make_forward},
+// ---- f32 by kernels/pool: unlike oneDNN's, a NaN is the largest element; and the gradient is one pass without zeroing
+
+/// A layout of images whose channels are contiguous: the whole of them, or blocks.
+struct Channels {
+  memory::format_tag tag = memory::format_tag::nhwc;
+  int64_t inner = 1;
+  Desc of(const Shape& s, memory::data_type t) const { return Desc(s, t, tag); }
+  int64_t images(const Shape& s) const { return s[0] * ((s[1] + inner - 1) / inner); }
+};
+
+/// The layout that input k lies in, if it is one of these.
+bool channels_of(const Case& c, size_t k, Channels& layout) {
+  const Shape& s = c.in(k).shape;
+  Form f = c.form(k);
+  if (f.plain) return false;
+  for (Channels option : {Channels{memory::format_tag::nhwc, s[1]}, Channels{memory::format_tag::nChw16c, 16},
+                          Channels{memory::format_tag::nChw8c, 8}})
+    if (f.desc == option.of(s, f.desc.get_data_type())) {
+      layout = option;
+      return true;
+    }
+  return false;
+}
+
+Decline declines_own(const Case& c) {
+  if (c.node().inputs.empty() || c.in(0).dtype != DType::f32) return "not f32";
+  bool gradient = c.node().op == "max_pool2d_dx";
+  PoolGeometry g = pool_geometry(gradient ? c.node().attrs.ints("shape") : c.in(0).shape, c.node().attrs);
+  if (g.axis[0].kernel * g.axis[1].kernel > 256) return "more than 256 taps";
+  for (const kernels::WindowAxis& a : g.axis)
+    if (a.padding >= a.dilation * (a.kernel - 1) + 1 || a.size + a.padding <= (a.count - 1) * a.stride)
+      return "windows of padding alone";
+  return gradient ? declines_backward(c) : declines_forward(c);
+}
+
+/// A form for values of another shape or dtype in that layout.
+Form form_in(const Channels& layout, const TensorType& t, memory::data_type stored) {
+  return form_of(layout.of(t.shape, stored), t);
+}
+
+KernelPtr make_own(const Case& c) {
+  PoolGeometry g = pool_geometry(c.in(0).shape, c.node().attrs);
+  Channels layout{memory::format_tag::nhwc, g.x[1]};
+  channels_of(c, 0, layout);
+  int64_t results = num_elements(g.y) == 0 ? 0 : layout.images(g.y) * layout.inner * g.y[2] * g.y[3];
+  bool index = c.wants(1);
+  auto kernel = std::make_unique<FunctionKernel>(
+      c,
+      [=, threads = c.threads](void* const* in, void* const* out, std::byte* scratch) {
+        auto* spare = reinterpret_cast<float*>(scratch + (index ? 0 : (results + 63) / 64 * 64));
+        auto* y = out[0] ? static_cast<float*>(out[0]) : spare;
+        auto* taps = index ? static_cast<uint8_t*>(out[1]) : reinterpret_cast<uint8_t*>(scratch);
+        if (results)
+          kernels::max_pool(static_cast<const float*>(in[0]), y, taps, layout.images(g.y), layout.inner, g.axis[0],
+                            g.axis[1], threads);
+      },
+      static_cast<size_t>(results) * ((index ? 0 : 1) + (c.wants(0) ? 0 : 4)) + 64);
+  kernel->in[0] = form_in(layout, c.in(0), memory::data_type::f32);
+  if (c.wants(0)) kernel->out[0] = form_in(layout, c.out(0), memory::data_type::f32);
+  if (index) kernel->out[1] = form_in(layout, c.out(1), memory::data_type::u8);
+  return kernel;
+}
+
+KernelPtr make_own_gradient(const Case& c) {
+  PoolGeometry g = pool_geometry(c.out(0).shape, c.node().attrs);
+  Channels layout{memory::format_tag::nhwc, g.x[1]};
+  if (!channels_of(c, 1, layout)) channels_of(c, 0, layout);
+  bool nothing = empty(g);
+  if (nothing) return make_zero(c);
+  auto kernel = std::make_unique<FunctionKernel>(c, [=, threads = c.threads](void* const* in, void* const* out,
+                                                                             std::byte*) {
+    kernels::max_pool_dx(static_cast<const float*>(in[0]), static_cast<const uint8_t*>(in[1]),
+                         static_cast<float*>(out[0]), layout.images(g.x), layout.inner, g.axis[0], g.axis[1], threads);
+  });
+  kernel->in[0] = form_in(layout, c.in(0), memory::data_type::f32);
+  kernel->in[1] = form_in(layout, c.in(1), memory::data_type::u8);
+  kernel->out[0] = form_in(layout, c.out(0), memory::data_type::f32);
+  return kernel;
+}
+
+const Entry entries[] = {{"kernels max pool", "max_pool2d", declines_own, make_own},
+                         {"onednn max pool", "max_pool2d", declines_forward, make_forward},
                          {"onednn average pool", "avg_pool2d", declines_forward, make_forward},
+                         {"kernels max pool gradient", "max_pool2d_dx", declines_own, make_own_gradient},
                          {"onednn max pool gradient", "max_pool2d_dx", declines_backward, make_backward},
                          {"onednn average pool gradient", "avg_pool2d_dx", declines_backward, make_backward}};
 

@@ -10,7 +10,11 @@ namespace {
 using Kind = kernels::Reduce::Kind;
 
 Kind kind_of(const std::string& op) {
-  return op == "sum" ? Kind::sum : op == "mean" ? Kind::mean : op == "prod" ? Kind::prod : op == "max" ? Kind::max : Kind::min;
+  return op == "sum"    ? Kind::sum
+         : op == "mean" ? Kind::mean
+         : op == "prod" ? Kind::prod
+         : op == "max"  ? Kind::max
+                        : Kind::min;
 }
 
 Shape reduced_shape(const Case& c, const std::vector<int64_t>& axes) {
@@ -18,13 +22,17 @@ Shape reduced_shape(const Case& c, const std::vector<int64_t>& axes) {
   bool keep = c.node().attrs.i("keep") != 0;
   for (size_t d = 0; d < c.in(0).shape.size(); ++d) {
     bool gone = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
-    if (!gone) y.push_back(c.in(0).shape[d]);
-    else if (keep) y.push_back(1);
+    if (!gone)
+      y.push_back(c.in(0).shape[d]);
+    else if (keep)
+      y.push_back(1);
   }
   return y;
 }
 
-std::vector<int64_t> axes_of(const Case& c) { return normalize_axes(c.node().attrs.ints("axes"), c.in(0).shape.size()); }
+std::vector<int64_t> axes_of(const Case& c) {
+  return normalize_axes(c.node().attrs.ints("axes"), c.in(0).shape.size());
+}
 
 /// Whether something is to be found in every set of reduced elements.
 bool has_elements(const Case& c, const Shape& y) { return num_elements(y) == 0 || num_elements(c.in(0).shape) > 0; }
@@ -65,7 +73,10 @@ KernelPtr make(const Case& c) {
   kernels::Reduce reduce(kind_of(c.node().op), as_is ? TensorType{c.in(0).dtype, dims} : c.in(0), as_is ? gone : axes);
   int threads = c.threads;
   auto kernel = std::make_unique<FunctionKernel>(
-      c, [reduce, threads](void* const* in, void* const* out, std::byte* scratch) { reduce.run(in[0], out[0], scratch, threads); },
+      c,
+      [reduce, threads](void* const* in, void* const* out, std::byte* scratch) {
+        reduce.run(in[0], out[0], scratch, threads);
+      },
       reduce.scratch_bytes(threads));
   if (as_is) kernel->in[0] = c.form(0);
   return kernel;
@@ -86,9 +97,10 @@ KernelPtr make_argmax(const Case& c) {
       });
 }
 
-const Entry entries[] = {{"kernels reduce", "sum", declines, make},   {"kernels reduce", "mean", declines, make},
-                         {"kernels reduce", "prod", declines, make},  {"kernels reduce", "max", declines, make},
-                         {"kernels reduce", "min", declines, make},   {"kernels argmax", "argmax", declines_argmax, make_argmax}};
+const Entry entries[] = {
+    {"kernels reduce", "sum", declines, make},  {"kernels reduce", "mean", declines, make},
+    {"kernels reduce", "prod", declines, make}, {"kernels reduce", "max", declines, make},
+    {"kernels reduce", "min", declines, make},  {"kernels argmax", "argmax", declines_argmax, make_argmax}};
 
 }  // namespace
 

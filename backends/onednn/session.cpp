@@ -26,7 +26,9 @@ class CpuExecutable : public sdk::Executable {
   ~CpuExecutable() override {
     if (!profiled_ || runs_ == 0) return;
     for (size_t k = 0; k < plan_.steps.size(); ++k)
-      shared_.host.log(3, "kernels", fmt::format("{:9.1f} us  {}", seconds_[k] / static_cast<double>(runs_) * 1e6, plan_.steps[k].name));
+      shared_.host.log(
+          3, "kernels",
+          fmt::format("{:9.1f} us  {}", seconds_[k] / static_cast<double>(runs_) * 1e6, plan_.steps[k].name));
   }
 
   TuttiMemory memory() const override {
@@ -78,7 +80,8 @@ class CpuExecutable : public sdk::Executable {
         plan_.steps[k].kernel->run();
         seconds_[k] += std::chrono::duration<double>(Clock::now() - start).count();
       } catch (const Error& e) {
-        throw sdk::NodeError(plan_.steps[k].node, e.code, fmt::format("{}: {}", plan_.steps[k].name, e.what()), e.remedy);
+        throw sdk::NodeError(plan_.steps[k].node, e.code, fmt::format("{}: {}", plan_.steps[k].name, e.what()),
+                             e.remedy);
       }
     ++runs_;
     return ++shared_.tickets;
@@ -141,7 +144,9 @@ class CpuSession : public sdk::Session {
   }
 
   void read(const std::string& state, void* to, size_t bytes) override { shared_.states.read(state, to, bytes); }
-  void write(const std::string& state, const void* from, size_t bytes) override { shared_.states.write(state, from, bytes); }
+  void write(const std::string& state, const void* from, size_t bytes) override {
+    shared_.states.write(state, from, bytes);
+  }
 
  private:
   Shared shared_;
@@ -149,6 +154,8 @@ class CpuSession : public sdk::Session {
 
 }  // namespace
 
-std::unique_ptr<sdk::Session> make_session(int threads, const sdk::Host& host) { return std::make_unique<CpuSession>(threads, host); }
+std::unique_ptr<sdk::Session> make_session(int threads, const sdk::Host& host) {
+  return std::make_unique<CpuSession>(threads, host);
+}
 
 }  // namespace tutti::onednn

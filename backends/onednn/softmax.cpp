@@ -1,4 +1,6 @@
-// softmax and log_softmax through oneDNN.
+// softmax and log_softmax: contiguous rows of f32 by kernels/softmax (oneDNN rounds more often, which shows in the
+// gradients of nearly certain predictions and as negative losses), everything else through oneDNN.
+#include "kernels/softmax.h"
 #include "backends/onednn/kernel.h"
 
 namespace tutti::onednn {
@@ -24,20 +26,43 @@ Decline declines(const Case& c) {
 }
 
 KernelPtr make(const Case& c) {
-  if (num_elements(c.in(0).shape) == 0) return std::make_unique<FunctionKernel>(c, [](void* const*, void* const*, std::byte*) {});
+  if (num_elements(c.in(0).shape) == 0)
+    return std::make_unique<FunctionKernel>(c, [](void* const*, void* const*, std::byte*) {});
   int used = threads_for(static_cast<double>(num_elements(c.in(0).shape)) * 128, c.threads);
   ThreadScope scope(used);
   auto pd = forward(c, false);
-  auto kernel = std::make_unique<PrimitiveKernel>(
-      dnnl::softmax_forward(pd),
-      std::vector<PrimitiveKernel::Argument>{{DNNL_ARG_SRC, false, 0, pd.src_desc()}, {DNNL_ARG_DST, true, 0, pd.dst_desc()}},
-      pd.scratchpad_desc(), used, c.threads);
+  auto kernel =
+      std::make_unique<PrimitiveKernel>(dnnl::softmax_forward(pd),
+                                        std::vector<PrimitiveKernel::Argument>{{DNNL_ARG_SRC, false, 0, pd.src_desc()},
+                                                                               {DNNL_ARG_DST, true, 0, pd.dst_desc()}},
+                                        pd.scratchpad_desc(), used, c.threads);
   kernel->in = {plain_form(c.in(0))};
   kernel->out = {plain_form(c.out(0))};
   return kernel;
 }
 
-const Entry entries[] = {{"onednn softmax", "softmax", declines, make}, {"onednn log softmax", "log_softmax", declines, make}};
+Decline declines_rows(const Case& c) {
+  if (c.node().inputs.empty() || c.in(0).dtype != DType::f32) return "not f32";
+  const Shape& x = c.in(0).shape;
+  auto axis = static_cast<size_t>(normalize_axis(c.node().attrs.i("axis"), x.size()));
+  if (num_elements(std::span(x).subspan(axis + 1)) != 1) return "the rows are not contiguous";
+  return declines(c);
+}
+
+KernelPtr make_rows(const Case& c) {
+  const Shape& x = c.in(0).shape;
+  int64_t n = x[static_cast<size_t>(normalize_axis(c.node().attrs.i("axis"), x.size()))];
+  int64_t rows = n == 0 ? 0 : num_elements(x) / n;
+  return std::make_unique<FunctionKernel>(c, [rows, n, logarithm = c.node().op == "log_softmax", threads = c.threads](
+                                                 void* const* in, void* const* out, std::byte*) {
+    kernels::softmax(static_cast<const float*>(in[0]), static_cast<float*>(out[0]), rows, n, logarithm, threads);
+  });
+}
+
+const Entry entries[] = {{"kernels softmax", "softmax", declines_rows, make_rows},
+                         {"kernels log softmax", "log_softmax", declines_rows, make_rows},
+                         {"onednn softmax", "softmax", declines, make},
+                         {"onednn log softmax", "log_softmax", declines, make}};
 
 }  // namespace
 

@@ -22,11 +22,16 @@ int64_t end_padding(const kernels::WindowAxis& a) {
 }  // namespace
 
 kernels::WindowAxis window_axis(const Attrs& a, size_t axis, int64_t size, int64_t kernel) {
-  kernels::WindowAxis w{size, kernel, pair_entry(a, "stride", axis, 1), pair_entry(a, "padding", axis, 0),
-                        a.has("dilation") ? pair_entry(a, "dilation", axis, 1) : 1, 0};
+  kernels::WindowAxis w{size,
+                        kernel,
+                        pair_entry(a, "stride", axis, 1),
+                        pair_entry(a, "padding", axis, 0),
+                        a.has("dilation") ? pair_entry(a, "dilation", axis, 1) : 1,
+                        0};
   int64_t room = size + 2 * w.padding - w.dilation * (kernel - 1) - 1;
   if (kernel < 1 || kernel > limit || size > limit || room < 0)
-    throw invalid(fmt::format("a window of {} taps with dilation {} does not fit into {} with padding {}", kernel, w.dilation, size, w.padding));
+    throw invalid(fmt::format("a window of {} taps with dilation {} does not fit into {} with padding {}", kernel,
+                              w.dilation, size, w.padding));
   w.count = room / w.stride + 1;
   return w;
 }
@@ -49,7 +54,10 @@ double ConvGeometry::operations() const {
 
 PoolGeometry pool_geometry(const Shape& x, const Attrs& a) {
   if (x.size() != 4) throw invalid("images of rank 4 are needed");
-  PoolGeometry g{x, {}, {window_axis(a, 0, x[2], pair_entry(a, "kernel", 0, 1)), window_axis(a, 1, x[3], pair_entry(a, "kernel", 1, 1))}};
+  PoolGeometry g{
+      x,
+      {},
+      {window_axis(a, 0, x[2], pair_entry(a, "kernel", 0, 1)), window_axis(a, 1, x[3], pair_entry(a, "kernel", 1, 1))}};
   g.y = {x[0], x[1], g.axis[0].count, g.axis[1].count};
   return g;
 }

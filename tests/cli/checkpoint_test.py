@@ -91,6 +91,11 @@ class Checkpoints(harness.Case):
         # Naming epochs overrides the steps that the checkpoint remembers.
         self.assertEqual(self.train("--resume", self.file, "--epochs", "3")["state_hash"], whole["state_hash"])
 
+    def test_the_last_of_equal_options_counts_and_is_remembered(self):
+        self.train(*MLP, "--steps", "2", "--batch", "16", "--batch", "8", "--checkpoint", self.file)
+        self.assertEqual(json.loads(header(self.file)["__metadata__"]["run"])["batch"], "8")
+        self.assertEqual(self.train("--resume", self.file, "--steps", "4")["batch"], 8)
+
     def test_resume_many_times(self):
         whole = self.train(*MLP, "--dropout", "0.1", "--steps", "50")
         self.train(*MLP, "--dropout", "0.1", "--steps", "7", "--checkpoint", self.file)

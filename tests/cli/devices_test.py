@@ -83,7 +83,8 @@ class Trees(harness.Case):
         self.assertEqual([d["id"] for d in document["devices"]], ["reference:0"])
         self.assertEqual(document["searched"], [str(root / "lib/tutti/plugins")])
         self.assertEqual(self.train(*MLP, "--steps", "2", **at)["device"], "reference:0")
-        self.fails(2, ["unknown device 'onednn:0'", "valid: auto, reference:0"], "train", *MLP, "--device", "onednn:0", **at)
+        self.fails(2, ["unknown device 'onednn:0'", "valid: auto, reference:0"],
+                   "train", *MLP, "--device", "onednn:0", **at)
 
     def test_a_removed_library_is_told(self):
         root, at = self.tree("reference")

@@ -75,13 +75,15 @@ class Killed(harness.Case):
         dice = random.Random(seed)
         file = self.folder / "run.safetensors"
         # One step an epoch and a wide layer: most of the time goes into saving.
-        args = ["mlp", "--data", "synthetic:32:4:16:16", "--layers", "32,4096,4", "--batch", "16", "--no-eval", "--quiet",
-                "--device", "reference:0"]
+        args = ["mlp", "--data", "synthetic:32:4:16:16", "--layers", "32,4096,4", "--batch", "16", "--no-eval",
+                "--quiet", "--device", "reference:0"]
         self.train(*args, "--steps", "1", "--checkpoint", file)
         last, interrupted_saves = 1, 0
-        for _ in range(25):
-            child = subprocess.Popen([str(BINARY), "train", "--resume", str(file), "--epochs", "1000000", "--no-eval", "--quiet",
-                                      "--device", "reference:0"],
+        for kills in range(200):
+            if kills >= 20 and interrupted_saves >= 2:
+                break
+            child = subprocess.Popen([str(BINARY), "train", "--resume", str(file), "--epochs", "1000000", "--no-eval",
+                                      "--quiet", "--device", "reference:0"],
                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
             time.sleep(dice.uniform(0.02, 0.25))
             child.kill()
@@ -94,7 +96,7 @@ class Killed(harness.Case):
             self.assertGreaterEqual(steps, last, f"seed {seed}")
             last = steps
         self.assertGreater(last, 5, "no run got as far as saving")
-        self.assertGreater(interrupted_saves, 0, f"no kill hit a save, seed {seed}")
+        self.assertGreaterEqual(interrupted_saves, 2, f"too few kills hit a save, seed {seed}")
         # A stray temporary file neither hinders the next run nor outlives it, and nothing was lost or done twice.
         (self.folder / (file.name + ".tmp")).write_bytes(b"half")
         end = self.train("--resume", file, "--epochs", last + 2, "--no-eval", "--device", "reference:0")

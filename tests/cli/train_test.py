@@ -2,7 +2,6 @@
 import math
 import os
 import pty
-import re
 import subprocess
 import unittest
 
@@ -134,7 +133,8 @@ class Progress(harness.Case):
         self.assertNotIn("\r", result.stderr)
         self.assertNotIn("\033", result.stderr)
         for epoch in (1, 2):
-            self.assertRegex(result.stderr, rf"(?m)^epoch {epoch}  step {32 * epoch}  loss \d+\.\d+  test loss .* accuracy .* %")
+            self.assertRegex(result.stderr,
+                             rf"(?m)^epoch {epoch}  step {32 * epoch}  loss \d+\.\d+  test loss .* accuracy .* %")
         for word in ("device", "accuracy", "memory", "state"):
             self.assertIn(word, result.stdout)
 
@@ -158,7 +158,8 @@ class Progress(harness.Case):
         os.close(mine)
         self.assertEqual(child.returncode, 0)
         text = seen.decode()
-        self.assertTrue(re.search(r"\r\x1b\[K\[=+ *\] +\d+ %  epoch \d/2  step \d+/64  loss \d+\.\d+  \d+ samples/s  \d+:\d\d left", text), text)
+        bar = r"\r\x1b\[K\[=+ *\] +\d+ %  epoch \d/2  step \d+/64  loss \d+\.\d+  \d+ samples/s  \d+:\d\d left"
+        self.assertRegex(text, bar)
         self.assertRegex(text, r"\] 100 %  epoch 2/2  step 64/64")
         self.assertNotIn("\r", out)
 

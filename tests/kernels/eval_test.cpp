@@ -138,7 +138,10 @@ Expression random_expression(Dice& dice, const std::vector<DType>& in, uint32_t 
 
 void fill_random(Array& x, Dice& dice) {
   for (int64_t i = 0; i < num_elements(x.shape); ++i) {
-    double v = x.t == DType::boolean ? dice.below(2) : x.t == DType::u8 ? dice.below(256) : x.t == DType::i32 ? static_cast<double>(dice.below(2000)) - 1000 : dice.real();
+    double v = x.t == DType::boolean ? dice.below(2)
+               : x.t == DType::u8    ? dice.below(256)
+               : x.t == DType::i32   ? static_cast<double>(dice.below(2000)) - 1000
+                                     : dice.real();
     store_element(x.t, x.data.data(), static_cast<size_t>(i), v);
   }
 }
@@ -171,8 +174,9 @@ void check(const Expression& e, const Shape& shape, const std::vector<Array>& in
         } else if (i.code == TUTTI_X_CONST) {
           r[j] = static_cast<float>(std::bit_cast<double>(uint64_t{i.b} << 32 | i.a));
         } else if (i.code == TUTTI_X_RESULT) {
-          ASSERT_TRUE(same(out[i.b].at(k), r[i.a])) << "seed " << seed << ", element " << k << " of " << to_string(shape) << ", result " << i.b << ": "
-                                                    << out[i.b].at(k) << ", expected " << r[i.a] << ", " << threads << " threads";
+          ASSERT_TRUE(same(out[i.b].at(k), r[i.a]))
+              << "seed " << seed << ", element " << k << " of " << to_string(shape) << ", result " << i.b << ": "
+              << out[i.b].at(k) << ", expected " << r[i.a] << ", " << threads << " threads";
         } else {
           r[j] = scalar(i, r[i.a], r[i.b], i.code == TUTTI_X_SELECT ? r[i.c] : 0);
         }
@@ -182,11 +186,19 @@ void check(const Expression& e, const Shape& shape, const std::vector<Array>& in
 }
 
 TEST(Eval, random_expressions) {
-  const std::vector<std::vector<Shape>> shapes = {
-      {{7}, {7}, {1}},          {{}, {}, {}},         {{3, 5}, {5}, {3, 1}},        {{4, 1, 130}, {3, 1}, {130}},
-      {{1500}, {1500}, {}},     {{40, 1000}, {1000}, {40, 1}}, {{2, 3, 4, 5}, {3, 1, 1}, {4, 5}}, {{0, 3}, {3}, {}},
-      {{300, 300}, {300}, {1}}, {{1, 600}, {9, 1}, {1}},  {{17, 33, 10}, {33, 1}, {17, 1, 1}}};
-  const DType types[] = {DType::f32, DType::f32, DType::f32, DType::bf16, DType::f16, DType::i32, DType::u8, DType::boolean};
+  const std::vector<std::vector<Shape>> shapes = {{{7}, {7}, {1}},
+                                                  {{}, {}, {}},
+                                                  {{3, 5}, {5}, {3, 1}},
+                                                  {{4, 1, 130}, {3, 1}, {130}},
+                                                  {{1500}, {1500}, {}},
+                                                  {{40, 1000}, {1000}, {40, 1}},
+                                                  {{2, 3, 4, 5}, {3, 1, 1}, {4, 5}},
+                                                  {{0, 3}, {3}, {}},
+                                                  {{300, 300}, {300}, {1}},
+                                                  {{1, 600}, {9, 1}, {1}},
+                                                  {{17, 33, 10}, {33, 1}, {17, 1, 1}}};
+  const DType types[] = {DType::f32, DType::f32, DType::f32, DType::bf16,
+                         DType::f16, DType::i32, DType::u8,  DType::boolean};
   for (uint64_t seed = 1; seed <= 120; ++seed) {
     Dice dice(seed);
     const auto& s = shapes[seed % shapes.size()];
@@ -208,7 +220,8 @@ TEST(Eval, transposed_operands) {
   Dice dice(7);
   Array x(DType::f32, {70, 130}), y(DType::f32, {130, 70});
   fill_random(x, dice);
-  std::vector<TuttiInstr> code = {instr(TUTTI_X_INPUT, DType::f32, 0), instr(TUTTI_X_NEG, DType::f32, 0), instr(TUTTI_X_RESULT, DType::f32, 1, 0)};
+  std::vector<TuttiInstr> code = {instr(TUTTI_X_INPUT, DType::f32, 0), instr(TUTTI_X_NEG, DType::f32, 0),
+                                  instr(TUTTI_X_RESULT, DType::f32, 1, 0)};
   Eval eval(code, {130, 70}, {{DType::f32, {1, 130}}}, {DType::f32});
   std::vector<std::byte> scratch(eval.scratch_bytes(2) + 64);
   const void* in[] = {x.data.data()};
@@ -225,9 +238,11 @@ TEST(Eval, in_place) {
     Array p(DType::f32, {n}), g(DType::f32, {n}), m(DType::f32, {n});
     for (Array* x : {&p, &g, &m}) fill_random(*x, dice);
     Array p0 = p, m0 = m;
-    std::vector<TuttiInstr> code = {instr(TUTTI_X_INPUT, DType::f32, 0), instr(TUTTI_X_INPUT, DType::f32, 1), instr(TUTTI_X_INPUT, DType::f32, 2),
-                                    constant(0.9, DType::f32), instr(TUTTI_X_MUL, DType::f32, 3, 2), instr(TUTTI_X_ADD, DType::f32, 4, 1),
-                                    instr(TUTTI_X_SUB, DType::f32, 0, 5), instr(TUTTI_X_RESULT, DType::f32, 6, 0), instr(TUTTI_X_RESULT, DType::f32, 5, 1)};
+    std::vector<TuttiInstr> code = {instr(TUTTI_X_INPUT, DType::f32, 0),    instr(TUTTI_X_INPUT, DType::f32, 1),
+                                    instr(TUTTI_X_INPUT, DType::f32, 2),    constant(0.9, DType::f32),
+                                    instr(TUTTI_X_MUL, DType::f32, 3, 2),   instr(TUTTI_X_ADD, DType::f32, 4, 1),
+                                    instr(TUTTI_X_SUB, DType::f32, 0, 5),   instr(TUTTI_X_RESULT, DType::f32, 6, 0),
+                                    instr(TUTTI_X_RESULT, DType::f32, 5, 1)};
     std::vector<Operand> operands(3, {DType::f32, {1}});
     Eval eval(code, {n}, operands, {DType::f32, DType::f32}, {0, 2});
     std::vector<std::byte> scratch(eval.scratch_bytes(2) + 64);
@@ -254,11 +269,13 @@ TEST(Eval, in_place) {
 
 TEST(Eval, small_integers_wrap) {
   Array a(DType::u8, {4}), b(DType::u8, {4}), y(DType::u8, {4});
-  const uint8_t left[] = {250, 3, 16, 0}, right[] = {10, 5, 16, 1}, sum[] = {4, 8, 32, 1}, difference[] = {240, 254, 0, 255}, product[] = {196, 15, 0, 0};
+  const uint8_t left[] = {250, 3, 16, 0}, right[] = {10, 5, 16, 1}, sum[] = {4, 8, 32, 1},
+                difference[] = {240, 254, 0, 255}, product[] = {196, 15, 0, 0};
   std::memcpy(a.data.data(), left, 4);
   std::memcpy(b.data.data(), right, 4);
   auto run = [&](uint16_t code, const uint8_t* want) {
-    std::vector<TuttiInstr> e = {instr(TUTTI_X_INPUT, DType::u8, 0), instr(TUTTI_X_INPUT, DType::u8, 1), instr(code, DType::u8, 0, 1), instr(TUTTI_X_RESULT, DType::u8, 2, 0)};
+    std::vector<TuttiInstr> e = {instr(TUTTI_X_INPUT, DType::u8, 0), instr(TUTTI_X_INPUT, DType::u8, 1),
+                                 instr(code, DType::u8, 0, 1), instr(TUTTI_X_RESULT, DType::u8, 2, 0)};
     Eval eval(e, {4}, {{DType::u8, {1}}, {DType::u8, {1}}}, {DType::u8});
     std::vector<std::byte> scratch(eval.scratch_bytes(1) + 64);
     const void* in[] = {a.data.data(), b.data.data()};
@@ -272,7 +289,8 @@ TEST(Eval, small_integers_wrap) {
 }
 
 TEST(Eval, declines_what_has_no_lanes) {
-  std::vector<TuttiInstr> f64 = {instr(TUTTI_X_INPUT, DType::f64, 0)}, sine = {instr(TUTTI_X_INPUT, DType::i32, 0), instr(TUTTI_X_SIN, DType::i32, 0)};
+  std::vector<TuttiInstr> f64 = {instr(TUTTI_X_INPUT, DType::f64, 0)},
+                          sine = {instr(TUTTI_X_INPUT, DType::i32, 0), instr(TUTTI_X_SIN, DType::i32, 0)};
   EXPECT_EQ(Eval::declines(f64), "dtype f64");
   EXPECT_NE(Eval::declines(sine), "");
   EXPECT_THROW(Eval(f64, {3}, {{DType::f64, {1}}}, {}), Error);

@@ -27,7 +27,8 @@ std::vector<const Lanes*> sets() {
 
 /// Every float magnitude and sign, plus a dense grid in [-low, high].
 std::vector<float> arguments(float low, float high) {
-  std::vector<float> x = {0.0f, -0.0f, 1.0f, -1.0f, inf, -inf, nan_value, 1e-45f, -1e-45f, 1.17549435e-38f, 3.4e38f, -3.4e38f};
+  std::vector<float> x = {0.0f,      -0.0f,  1.0f,    -1.0f,           inf,     -inf,
+                          nan_value, 1e-45f, -1e-45f, 1.17549435e-38f, 3.4e38f, -3.4e38f};
   for (uint32_t i = 0; i < 200000; ++i) x.push_back(std::bit_cast<float>(random_block(1, 0, 0, i)[0]));
   for (int i = 0; i <= 200000; ++i) x.push_back(low + (high - low) * static_cast<float>(i) / 200000.0f);
   return x;
@@ -69,7 +70,8 @@ TEST_P(Unary, error_and_bits) {
     RecordProperty(std::string(set->name), std::to_string(worst));
     if (set == sets().front()) first = y;
     for (size_t i = 0; i < x.size(); ++i)
-      ASSERT_TRUE(std::bit_cast<uint32_t>(y[i]) == std::bit_cast<uint32_t>(first[i]) || (std::isnan(y[i]) && std::isnan(first[i])))
+      ASSERT_TRUE(std::bit_cast<uint32_t>(y[i]) == std::bit_cast<uint32_t>(first[i]) ||
+                  (std::isnan(y[i]) && std::isnan(first[i])))
           << set->name << ' ' << c.name << " of " << x[i] << ": " << y[i] << ", baseline " << first[i];
     // The same bits wherever in a vector an element stands.
     std::vector<float> shifted(37);
@@ -99,7 +101,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Lanes, pow) {
   std::vector<float> a, b;
   for (float p : {0.0f, -0.0f, 1.0f, -1.0f, 2.0f, -2.5f, inf, -inf, nan_value, 0.5f, 1e-40f, 1e38f})
-    for (float q : {0.0f, 1.0f, -1.0f, 2.0f, 3.0f, -3.0f, 0.5f, -0.5f, inf, -inf, nan_value, 16777217.0f, 1e10f}) a.push_back(p), b.push_back(q);
+    for (float q : {0.0f, 1.0f, -1.0f, 2.0f, 3.0f, -3.0f, 0.5f, -0.5f, inf, -inf, nan_value, 16777217.0f, 1e10f})
+      a.push_back(p), b.push_back(q);
   for (uint32_t i = 0; i < 200000; ++i) {
     auto r = random_block(2, 0, 0, i);
     a.push_back(std::bit_cast<float>(r[0] & 0x7fffffffu));
@@ -109,9 +112,11 @@ TEST(Lanes, pow) {
   }
   std::vector<float> y(a.size()), first;
   for (const Lanes* set : sets()) {
-    set->find(TUTTI_X_POW, Lane::f32, Lane::f32, 0)(y.data(), a.data(), b.data(), nullptr, static_cast<int64_t>(a.size()));
+    set->find(TUTTI_X_POW, Lane::f32, Lane::f32, 0)(y.data(), a.data(), b.data(), nullptr,
+                                                    static_cast<int64_t>(a.size()));
     for (size_t i = 0; i < a.size(); ++i)
-      ASSERT_LE(ulps(y[i], std::pow(static_cast<double>(a[i]), static_cast<double>(b[i]))), 0.51) << set->name << ": " << a[i] << " ^ " << b[i] << " = " << y[i];
+      ASSERT_LE(ulps(y[i], std::pow(static_cast<double>(a[i]), static_cast<double>(b[i]))), 0.51)
+          << set->name << ": " << a[i] << " ^ " << b[i] << " = " << y[i];
   }
 }
 
@@ -130,7 +135,9 @@ TEST(Lanes, min_and_max_pass_nan_on) {
 
 TEST(Lanes, casts_clamp) {
   std::vector<float> x = arguments(-300, 300);
-  for (float v : {2147483520.0f, 2147483648.0f, 4294967040.0f, 4294967296.0f, -2147483648.0f, -2147483904.0f, 254.9f, 255.5f}) x.push_back(v);
+  for (float v :
+       {2147483520.0f, 2147483648.0f, 4294967040.0f, 4294967296.0f, -2147483648.0f, -2147483904.0f, 254.9f, 255.5f})
+    x.push_back(v);
   auto n = static_cast<int64_t>(x.size());
   std::vector<int32_t> i(x.size());
   std::vector<uint32_t> u(x.size());
@@ -183,13 +190,15 @@ TEST(Lanes, half_formats) {
 TEST(Lanes, integers) {
   std::vector<int32_t> a, b;
   for (int32_t p : {0, 1, -1, 7, -7, 2147483647, static_cast<int32_t>(0x80000000)})
-    for (int32_t q : {0, 1, -1, 2, -3, 31, 33, 2147483647, static_cast<int32_t>(0x80000000)}) a.push_back(p), b.push_back(q);
+    for (int32_t q : {0, 1, -1, 2, -3, 31, 33, 2147483647, static_cast<int32_t>(0x80000000)})
+      a.push_back(p), b.push_back(q);
   std::vector<int32_t> y(a.size());
   auto n = static_cast<int64_t>(a.size());
   for (const Lanes* set : sets()) {
     auto run = [&](uint16_t code, Lane t, auto f) {
       set->find(code, t, t, 0)(y.data(), a.data(), b.data(), nullptr, n);
-      for (size_t k = 0; k < a.size(); ++k) EXPECT_EQ(y[k], static_cast<int32_t>(f(a[k], b[k]))) << code << ' ' << a[k] << ' ' << b[k];
+      for (size_t k = 0; k < a.size(); ++k)
+        EXPECT_EQ(y[k], static_cast<int32_t>(f(a[k], b[k]))) << code << ' ' << a[k] << ' ' << b[k];
     };
     run(TUTTI_X_ADD, Lane::i32, [](int64_t p, int64_t q) { return p + q; });
     run(TUTTI_X_MUL, Lane::i32, [](int64_t p, int64_t q) { return p * q; });
@@ -197,7 +206,8 @@ TEST(Lanes, integers) {
     run(TUTTI_X_SHL, Lane::i32, [](int64_t p, int64_t q) { return static_cast<uint64_t>(p) << (q & 31); });
     run(TUTTI_X_SHR, Lane::i32, [](int64_t p, int64_t q) { return p >> (q & 31); });
     run(TUTTI_X_SHR, Lane::u32, [](int32_t p, int32_t q) { return static_cast<uint32_t>(p) >> (q & 31); });
-    run(TUTTI_X_MAX, Lane::u32, [](int32_t p, int32_t q) { return std::max(static_cast<uint32_t>(p), static_cast<uint32_t>(q)); });
+    run(TUTTI_X_MAX, Lane::u32,
+        [](int32_t p, int32_t q) { return std::max(static_cast<uint32_t>(p), static_cast<uint32_t>(q)); });
   }
 }
 

@@ -20,15 +20,32 @@ struct Layout {
   std::vector<int64_t> axes;
 };
 
-const std::vector<Layout> layouts = {
-    {{3, 5}, {0, 1}},        {{2, 3, 4}, {1}},        {{2, 3, 4}, {0, 2}},   {{4, 3, 2, 5}, {1, 3}}, {{7, 1}, {1}},
-    {{33, 130}, {0}},        {{33, 130}, {1}},        {{128, 2048}, {0}},    {{8, 16, 28, 28}, {0, 2, 3}}, {{100003}, {0}},
-    {{5, 9001}, {1}},        {{1000, 3}, {0}},        {{2, 700, 3}, {1}},    {{3, 5}, {}},           {{1, 1}, {0, 1}},
-    {{64, 10}, {1}},         {{4, 0, 3}, {1}},        {{0, 3}, {1}},         {{6, 300, 2, 300}, {0, 1, 3}}};
+const std::vector<Layout> layouts = {{{3, 5}, {0, 1}},
+                                     {{2, 3, 4}, {1}},
+                                     {{2, 3, 4}, {0, 2}},
+                                     {{4, 3, 2, 5}, {1, 3}},
+                                     {{7, 1}, {1}},
+                                     {{33, 130}, {0}},
+                                     {{33, 130}, {1}},
+                                     {{128, 2048}, {0}},
+                                     {{8, 16, 28, 28}, {0, 2, 3}},
+                                     {{100003}, {0}},
+                                     {{5, 9001}, {1}},
+                                     {{1000, 3}, {0}},
+                                     {{2, 700, 3}, {1}},
+                                     {{3, 5}, {}},
+                                     {{1, 1}, {0, 1}},
+                                     {{64, 10}, {1}},
+                                     {{4, 0, 3}, {1}},
+                                     {{0, 3}, {1}},
+                                     {{6, 300, 2, 300}, {0, 1, 3}}};
 
 double term(int64_t i, DType t) {
   double u = static_cast<double>(random_block(5, 0, 0, static_cast<uint64_t>(i))[0]) / 4294967296.0;
-  return t == DType::boolean ? (u < 0.5 ? 0 : 1) : t == DType::u8 ? std::floor(u * 3) : t == DType::i32 ? std::floor(u * 201) - 100 : u * 2 - 1;
+  return t == DType::boolean ? (u < 0.5 ? 0 : 1)
+         : t == DType::u8    ? std::floor(u * 3)
+         : t == DType::i32   ? std::floor(u * 201) - 100
+                             : u * 2 - 1;
 }
 
 /// Calls visit(element of x, element of the result).
@@ -38,7 +55,8 @@ void each(const Layout& l, F visit) {
   for (int64_t i = 0; i < num_elements(l.shape); ++i) {
     int64_t to = 0;
     for (size_t d = 0; d < l.shape.size(); ++d)
-      if (std::find(l.axes.begin(), l.axes.end(), static_cast<int64_t>(d)) == l.axes.end()) to = to * l.shape[d] + i / strides[d] % l.shape[d];
+      if (std::find(l.axes.begin(), l.axes.end(), static_cast<int64_t>(d)) == l.axes.end())
+        to = to * l.shape[d] + i / strides[d] % l.shape[d];
     visit(i, to);
   }
 }
@@ -51,15 +69,19 @@ void check(Reduce::Kind kind, DType t, const Layout& l) {
   if (extreme && n == 0) return;
   std::vector<std::byte> x(static_cast<size_t>(n) * size_of(t)), first;
   bool product = kind == Reduce::Kind::prod;
-  for (int64_t i = 0; i < n; ++i) store_element(t, x.data(), static_cast<size_t>(i), product ? 1 + term(i, DType::f32) * 1e-3 : term(i, t));
+  for (int64_t i = 0; i < n; ++i)
+    store_element(t, x.data(), static_cast<size_t>(i), product ? 1 + term(i, DType::f32) * 1e-3 : term(i, t));
   std::vector<double> want(static_cast<size_t>(results), product ? 1 : 0), scale(want.size()), count(want.size());
   each(l, [&](int64_t i, int64_t to) {
     auto k = static_cast<size_t>(to);
     double v = load_element(t, x.data(), static_cast<size_t>(i));
     bool start = count[k]++ == 0;
-    if (product) want[k] *= v;
-    else if (extreme) want[k] = start ? v : kind == Reduce::Kind::max ? std::max(want[k], v) : std::min(want[k], v);
-    else want[k] += v;
+    if (product)
+      want[k] *= v;
+    else if (extreme)
+      want[k] = start ? v : kind == Reduce::Kind::max ? std::max(want[k], v) : std::min(want[k], v);
+    else
+      want[k] += v;
     scale[k] += std::fabs(v);
   });
   Reduce reduce(kind, {t, l.shape}, l.axes);
@@ -67,23 +89,33 @@ void check(Reduce::Kind kind, DType t, const Layout& l) {
     std::vector<std::byte> y(static_cast<size_t>(results) * size_of(t)), scratch(reduce.scratch_bytes(threads));
     reduce.run(x.data(), y.data(), scratch.data(), threads);
     if (threads == 1) first = y;
-    ASSERT_TRUE(results == 0 || std::memcmp(y.data(), first.data(), y.size()) == 0) << "the bits depend on the thread count";
+    ASSERT_TRUE(results == 0 || std::memcmp(y.data(), first.data(), y.size()) == 0)
+        << "the bits depend on the thread count";
     for (int64_t k = 0; k < results; ++k) {
       auto i = static_cast<size_t>(k);
-      double got = load_element(t, y.data(), i), truth = want[i], unit = t == DType::f32 ? 6e-8 : t == DType::bf16 ? 4e-3 : t == DType::f16 ? 5e-4 : 0;
+      double got = load_element(t, y.data(), i), truth = want[i],
+             unit = t == DType::f32    ? 6e-8
+                    : t == DType::bf16 ? 4e-3
+                    : t == DType::f16  ? 5e-4
+                                       : 0;
       double depth = 4 + std::log2(std::max(count[i], 1.0)) + (t == DType::f32 ? 30 : 0);
-      double bound = product ? (4 + count[i]) * 6e-8 * std::fabs(truth) : scale[i] * 6e-8 * depth + std::fabs(truth) * unit;
+      double bound =
+          product ? (4 + count[i]) * 6e-8 * std::fabs(truth) : scale[i] * 6e-8 * depth + std::fabs(truth) * unit;
       if (kind == Reduce::Kind::mean) truth /= count[i], bound /= std::max(count[i], 1.0);
       if (extreme) bound = 0;
-      if (std::isnan(truth)) ASSERT_TRUE(std::isnan(got));
-      else ASSERT_LE(std::fabs(got - truth), bound) << to_string(l.shape) << " result " << k << ": " << got << ", expected " << truth;
+      if (std::isnan(truth))
+        ASSERT_TRUE(std::isnan(got));
+      else
+        ASSERT_LE(std::fabs(got - truth), bound)
+            << to_string(l.shape) << " result " << k << ": " << got << ", expected " << truth;
     }
   }
 }
 
 TEST(Reduce, layouts) {
   for (const Layout& l : layouts)
-    for (auto kind : {Reduce::Kind::sum, Reduce::Kind::mean, Reduce::Kind::prod, Reduce::Kind::max, Reduce::Kind::min}) {
+    for (auto kind :
+         {Reduce::Kind::sum, Reduce::Kind::mean, Reduce::Kind::prod, Reduce::Kind::max, Reduce::Kind::min}) {
       check(kind, DType::f32, l);
       if (HasFatalFailure()) FAIL() << "kind " << static_cast<int>(kind);
     }
@@ -117,7 +149,8 @@ TEST(Reduce, argmax) {
     if (num_elements(l.shape) == 0) continue;
     int64_t n = num_elements(l.shape), results = 0;
     std::vector<float> x(static_cast<size_t>(n));
-    for (int64_t i = 0; i < n; ++i) x[static_cast<size_t>(i)] = static_cast<float>(std::floor(term(i, DType::f32) * 20));  // many equal ones
+    for (int64_t i = 0; i < n; ++i)
+      x[static_cast<size_t>(i)] = static_cast<float>(std::floor(term(i, DType::f32) * 20));  // many equal ones
     if (n > 40) x[37] = NAN;
     each(l, [&](int64_t, int64_t to) { results = std::max(results, to + 1); });
     std::vector<int32_t> y(static_cast<size_t>(results), -1), want(y), seen(y.size());

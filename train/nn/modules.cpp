@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "core/base/status.h"
 #include "graph/ops.h"
 
@@ -14,7 +16,17 @@ void expect_rank(const char* module, Value x, size_t rank, const char* meaning) 
     throw invalid(fmt::format("{} takes {} (rank {}), given {}", module, meaning, rank, to_string(x.type())));
 }
 
+void expect_sizes(const std::string& module, std::initializer_list<int64_t> sizes, int64_t padding = 0) {
+  if (std::any_of(sizes.begin(), sizes.end(), [](int64_t n) { return n < 1; }))
+    throw invalid(fmt::format("{}: every size must be at least 1", module));
+  if (padding < 0) throw invalid(fmt::format("{}: the padding must be at least 0", module));
+}
+
 }  // namespace
+
+Linear::Linear(int64_t features, Options options) : features_(features), options_(options) {
+  expect_sizes(describe(), {features});
+}
 
 Value Linear::forward(Builder& b, Value x) const {
   if (x.rank() < 2)
@@ -26,6 +38,7 @@ Value Linear::forward(Builder& b, Value x) const {
       return y;
     }());
   int64_t inputs = x.shape().back();
+  if (inputs == 0) throw invalid(fmt::format("Linear takes at least one input, given {}", to_string(x.type())));
   Value w = b.parameter("weight", {features_, inputs}, weight_init(options_.init, inputs, features_));
   Value y = matmul(x, w, false, true);
   if (options_.bias) y = y + b.parameter("bias", {features_}, bias_init(options_.init, inputs));
@@ -34,6 +47,11 @@ Value Linear::forward(Builder& b, Value x) const {
 
 std::string Linear::describe() const {
   return fmt::format("Linear({}{})", features_, options_.bias ? "" : ", no bias");
+}
+
+Conv2d::Conv2d(int64_t channels, int64_t kernel, Options options)
+    : channels_(channels), kernel_(kernel), options_(options) {
+  expect_sizes(describe(), {channels, kernel, options.stride, options.dilation, options.groups}, options.padding);
 }
 
 Value Conv2d::forward(Builder& b, Value x) const {
@@ -58,6 +76,11 @@ std::string Conv2d::describe() const {
   const Options& o = options_;
   return fmt::format("Conv2d({}, {}x{}, stride {}, padding {}, dilation {}, groups {}{})", channels_, kernel_, kernel_,
                      o.stride, o.padding, o.dilation, o.groups, o.bias ? "" : ", no bias");
+}
+
+MaxPool2d::MaxPool2d(int64_t kernel, int64_t stride, int64_t padding)
+    : kernel_(kernel), stride_(stride ? stride : kernel), padding_(padding) {
+  expect_sizes(describe(), {kernel_, stride_}, padding);
 }
 
 Value MaxPool2d::forward(Builder&, Value x) const {

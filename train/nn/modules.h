@@ -14,7 +14,8 @@ class Linear : public Module {
     Scheme init = Scheme::torch_default;
   };
   explicit Linear(int64_t features) : Linear(features, Options{}) {}
-  Linear(int64_t features, Options options) : features_(features), options_(options) {}
+  /// Throws Error unless features >= 1.
+  Linear(int64_t features, Options options);
   Value forward(Builder& b, Value x) const override;
   std::string describe() const override;
 
@@ -32,7 +33,8 @@ class Conv2d : public Module {
     Scheme init = Scheme::torch_default;
   };
   Conv2d(int64_t channels, int64_t kernel) : Conv2d(channels, kernel, Options{}) {}
-  Conv2d(int64_t channels, int64_t kernel, Options options) : channels_(channels), kernel_(kernel), options_(options) {}
+  /// Throws Error unless every size is at least 1 and the padding at least 0.
+  Conv2d(int64_t channels, int64_t kernel, Options options);
   Value forward(Builder& b, Value x) const override;
   std::string describe() const override;
 
@@ -44,8 +46,7 @@ class Conv2d : public Module {
 /// The largest of every kernel x kernel window; stride 0 means the kernel's size.
 class MaxPool2d : public Module {
  public:
-  explicit MaxPool2d(int64_t kernel, int64_t stride = 0, int64_t padding = 0)
-      : kernel_(kernel), stride_(stride ? stride : kernel), padding_(padding) {}
+  explicit MaxPool2d(int64_t kernel, int64_t stride = 0, int64_t padding = 0);
   Value forward(Builder& b, Value x) const override;
   std::string describe() const override;
 

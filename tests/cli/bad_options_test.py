@@ -1,0 +1,161 @@
+"""Options that make no sense: exit code 2, one message that names the thing, what was expected and what to do."""
+import unittest
+
+import harness
+from harness import CNN, MLP
+
+DEVICES = harness.usable_devices()
+DATA = ["--data", "synthetic:32:4:512:256"]
+
+
+class BadOptions(harness.Case):
+    def test_each(self):
+        for args, parts in [
+            (["--device", "cuda:9"], ["unknown device 'cuda:9'", "valid: auto", *DEVICES]),
+            (["--device", "refrence:0"], ["unknown device", "did you mean reference:0?"]),
+            (["--device", "reference:5"], ["unknown device 'reference:5'", "reference:0"]),
+            (["--optimizer", "lion"], ["unknown optimizer 'lion'", "sgd, adam or adamw"]),
+            (["--activation", "rleu"], ["unknown activation 'rleu'", "relu, leaky_relu, elu, gelu"]),
+            (["--init", "ones"], ["--init ones", "torch, kaiming_uniform"]),
+            (["--layers", "32,x,4"], ["--layers 32,x,4", "'x'", "--layers 784,512,256,10"]),
+            (["--layers", "32,-16,4"], ["'-16' is not a positive number"]),
+            (["--layers", "32,0,4"], ["'0' is not a positive number"]),
+            (["--layers", "32,,4"], ["--layers 32,,4", "'' is not a positive number"]),
+            (["--layers", "32"], ["--layers 32", "at least input and output"]),
+            (["--layers", "32,99999999999999999999,4"], ["99999999999999999999", "not a positive number"]),
+            (["--layers", "31,16,4"], ["31", "has 32", "--data synthetic:32:4", "--layers 32,16,4"]),
+            (["--layers", "32,16,3"], ["gives 3 classes", "has 4", "--layers 32,16,4"]),
+            (["--layers", "32,100000000000,4"], ["no memory", "1.weight", "12800000000000 bytes"]),
+            (["--layers", "32,4000000000000000000,4"], ["4000000000000000000"]),
+            (["--batch", "0"], ["--batch 0", "at least 1"]),
+            (["--batch", "-3"], ["--batch -3", "at least 1"]),
+            (["--batch", "513"], ["--batch 513", "512 samples", "--batch 512 or less"]),
+            (["--epochs", "0"], ["--epochs 0", "at least 1"]),
+            (["--steps", "0", "--epochs", "9000000000000000000"], ["--epochs 9000000000000000000", "2^31 - 1 steps"]),
+            (["--steps", "-1"], ["--steps -1", "at least 0"]),
+            (["--steps", "3000000000"], ["--steps 3000000000", "2^31 - 1 steps"]),
+            (["--threads", "-1"], ["--threads -1", "at least 0"]),
+            (["--dropout", "1"], ["--dropout 1", "[0, 1)"]),
+            (["--dropout", "-0.1"], ["--dropout -0.1", "[0, 1)"]),
+            (["--lr", "-1"], ["--lr -1", "at least 0"]),
+            (["--momentum", "-1", "--optimizer", "sgd"], ["--momentum -1", "at least 0"]),
+            (["--momentum", "0.9"], ["--momentum", "sgd's, not adam's"]),
+            (["--nesterov", "--optimizer", "sgd"], ["--nesterov needs --momentum", "--momentum 0.9"]),
+            (["--weight-decay", "-2"], ["--weight-decay -2", "at least 0"]),
+            (["--beta1", "1"], ["--beta1 1", "[0, 1)"]),
+            (["--beta2", "-0.5"], ["--beta2 -0.5", "[0, 1)"]),
+            (["--epsilon", "-1"], ["--epsilon -1", "at least 0"]),
+            (["--checkpoint", "/nowhere/at/all/run"], ["/nowhere/at/all", "no folder", "create it"]),
+            (["--checkpoint", self.folder], [self.folder, "not a regular file"]),
+            (["--checkpoint", f"{harness.BINARY}/run"], [harness.BINARY, "no folder"]),
+        ]:
+            with self.subTest(args):
+                result = self.fails(2, parts, "train", *MLP, "--steps", "2", *args)
+                self.assertLessEqual(len(result.stderr.splitlines()), 5, result.stderr)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_models_and_data(self):
+        for args, parts in [
+            ([], ["no model named", "use mlp or cnn"]),
+            (["resnet", *DATA], ["unknown model 'resnet'", "use mlp or cnn"]),
+            (["cnn", *DATA], ["images [C, H, W]", "f32[32]", "use mlp"]),
+            (["cnn", "--data", "synthetic:1x3x3:4"], ["4x4", "f32[1, 3, 3]"]),
+            (["mlp", "--data", "cifar"],
+             ["unknown data 'cifar'", "fashion-mnist", "idx:DIR", "synthetic:SHAPE:CLASSES"]),
+            (["mlp", "--data", "synthetic:32"], ["synthetic:32", "parts between colons"]),
+            (["mlp", "--data", "synthetic:32:0"], ["'0'", "number of classes"]),
+            (["mlp", "--data", "synthetic:3y2:4"], ["'3y2'", "dimension"]),
+            (["mlp", "--data", "synthetic:3000000x3000000:4"], ["8 GiB", "fewer samples"]),
+            (["mlp", "--data", "idx:"], ["unknown data 'idx:'"]),
+        ]:
+            with self.subTest(args):
+                self.fails(2, parts, "train", *args)
+
+    def test_eval(self):
+        file = self.folder / "run"
+        self.train(*MLP, "--steps", "2", "--checkpoint", file)
+        self.fails(2, ["32", "64", "--data synthetic:64:4"], "eval", file, "--data", "synthetic:64:4:64:64")
+        self.fails(2, ["gives 4 classes", "has 5"], "eval", file, "--data", "synthetic:32:5:64:64")
+        self.fails(2, ["unknown device", *DEVICES], "eval", file, "--device", "nothing:0")
+
+    def test_another_architecture_names_the_first_parameter_that_differs(self):
+        file = self.folder / "run"
+        self.train(*MLP, "--steps", "2", "--checkpoint", file)
+        before = file.read_bytes()
+        for args, parts in [
+            (["--layers", "32,24,4"],
+             ["another architecture", "'1.weight' is f32[16, 32] there, f32[24, 32] in the model"]),
+            (["--layers", "32,16,8,4"], ["'3.weight' is f32[4, 16] there, f32[8, 16]"]),
+            (["--layers", "32,4"], ["'1.weight' is f32[16, 32] there, f32[4, 32]"]),
+            (["--dropout", "0.5"], ["'4.weight' is missing there"]),  # the second Linear moves from place 3 to 4
+            (["cnn", *CNN[1:]], ["another architecture", "'0.weight'", "missing"]),
+        ]:
+            for command in (["eval", file], ["train", "--steps", "4", "--resume", file]):
+                with self.subTest(command=command[0], args=args):
+                    self.fails(2, [*parts, "model options it was trained with"], *command, *args)
+        self.assertEqual(file.read_bytes(), before)
+
+    def test_another_optimizer(self):
+        file = self.folder / "run"
+        for made, other, parts in [
+            (["--optimizer", "adam"], ["--optimizer", "sgd"], ["optimizer adam", "uses sgd"]),
+            (["--optimizer", "adam"], ["--optimizer", "adamw"], ["optimizer adam", "uses adamw"]),
+            (["--optimizer", "sgd", "--momentum", "0.9"], ["--optimizer", "adam", "--momentum", "0"],
+             ["optimizer sgd", "uses adam"]),
+            (["--optimizer", "sgd"], ["--momentum", "0.9"], ["has no 'optimizer."]),
+        ]:
+            with self.subTest(made=made, other=other):
+                self.train(*MLP, "--steps", "2", "--checkpoint", file, *made)
+                before = file.read_bytes()
+                self.fails(2, [*parts, "resume with the optimizer it was trained with"],
+                           "train", "--resume", file, "--steps", "4", *other)
+                self.assertEqual(file.read_bytes(), before)
+
+
+class NotANumber(harness.Case):
+    """A loss that is no number: exit code 1, the step, and the last good checkpoint untouched."""
+
+    DIVERGES = ["--optimizer", "sgd", "--lr", "1e30", "--no-eval"]
+
+    def test_names_the_step(self):
+        for device in DEVICES:
+            result = self.fails(1, ["the loss is", "at step ", "smaller learning rate"],
+                                "train", *MLP, *self.DIVERGES, "--device", device)
+            self.assertRegex(result.stderr, r"the loss is (NaN|infinite) at step [1-5]\b")
+            self.assertNotIn("checkpoint", result.stderr)
+
+    def test_keeps_and_names_the_last_good_checkpoint(self):
+        file = self.folder / "run"
+        good = self.train(*MLP, "--optimizer", "sgd", "--checkpoint", file)
+        before = file.read_bytes()
+        # The same file goes on with a rate that blows up.
+        result = self.fails(1, ["at step 3", f"the last good checkpoint is {file}"],
+                            "train", "--resume", file, "--epochs", "3", "--lr", "1e30")
+        self.assertRegex(result.stderr, r"at step 3[3-7]\b")
+        self.assertEqual(file.read_bytes(), before)
+        self.assertEqual(self.json("eval", file)["accuracy"], good["accuracy"])
+        # Another file: the one it came from is the last good one.
+        other = self.folder / "other"
+        self.fails(1, [f"the last good checkpoint is {file}"],
+                   "train", "--resume", file, "--epochs", "3", "--lr", "1e30", "--checkpoint", other)
+        self.assertFalse(other.exists())
+
+    def test_later_epochs_keep_the_earlier_one(self):
+        # One step an epoch. Doubled weights every step: f32 overflows after many good epochs.
+        file = self.folder / "run"
+        args = ["mlp", "--data", "synthetic:32:4:16:16", "--layers", "32,16,4", "--batch", "16", "--optimizer", "sgd",
+                "--lr", "3", "--weight-decay", "1", "--no-eval", "--epochs", "2000", "--checkpoint", file]
+        result = self.fails(1, [f"the last good checkpoint is {file}"], "train", *args)
+        self.assertRegex(result.stderr, r"(at|after) step \d+")
+        self.assertGreater(self.json("eval", file)["steps"], 2)
+
+    def test_weights_that_overflow_are_not_saved(self):
+        # The loss of the only step is fine; what the step leaves behind is not.
+        file = self.folder / "run"
+        self.fails(1, ["after step 1", str(file), "was not written"], "train", *MLP, "--optimizer", "sgd",
+                   "--lr", "1e38", "--weight-decay", "1e38", "--steps", "1", "--no-eval", "--checkpoint", file)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
