@@ -52,6 +52,8 @@ def peer_python():
 def run(command, threads):
     """The JSON document that the command prints, with the wall time of the whole process."""
     env = dict(os.environ, OMP_NUM_THREADS=str(threads))
+    if PEER in command:  # some kernels put both threads on one core; Tutti binds its own, so the peer's are bound too
+        env.setdefault("OMP_PROC_BIND", "true")
     start = time.perf_counter()
     done = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:

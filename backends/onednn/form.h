@@ -32,7 +32,7 @@ size_t form_bytes(const Form& f, const TensorType& t);
 /// The loops that walk a form in the order of its memory. Iteration i of loop k stands for `i * step[k]` along the
 /// logical axis `axis[k]`; the loops are dense.
 struct Physical {
-  Shape dims;                 ///< loop sizes, outermost first
+  Shape dims;  ///< loop sizes, outermost first
   std::vector<size_t> axis;
   std::vector<int64_t> step;  ///< more than 1 where the layout has blocks
 };
