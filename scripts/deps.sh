@@ -5,26 +5,40 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/deps.sh [--help] [--cuda] [--vulkan] [--opencl]
+usage: scripts/deps.sh [--help] [--cuda] [--vulkan] [--opencl] [--intel-opencl]
 
 Installs, by apt (as root or through sudo), what is missing of: a C++ compiler, CMake, ninja, ccache, git, Boost, CLI11,
 fmt, nlohmann-json, zlib, GoogleTest, Google Benchmark and the data set Fashion-MNIST. Takes oneDNN from the system where
 that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn.
 
-  --cuda, --vulkan, --opencl   accepted; this version has no such plugin, so nothing is installed for them
+  --vulkan                     also what the vulkan plugin is built from (headers, loader, glslang), Mesa's drivers (their
+                               software device runs on every machine) and the validation layer for its tests
+  --opencl                     also what the opencl plugin is built from (headers, C++ bindings, ICD loader) and PoCL, which
+                               runs OpenCL on the CPU
+  --intel-opencl               --opencl, and Intel's OpenCL runtime for CPUs from PyPI (290 MB to fetch, 500 MB on disk,
+                               under Intel's own licence) into .deps/intel-opencl; it is used where OCL_ICD_VENDORS names
+                               .deps/intel-opencl/vendors
+  --cuda                       accepted; this version has no such plugin, so nothing is installed for it
 TEXT
 }
 
+extra=()
+intel_opencl=no
 for arg in "$@"; do
   case "$arg" in
     -h | --help) usage; exit 0 ;;
-    --cuda | --vulkan | --opencl) echo "deps: $arg: this version has no such plugin; nothing to install for it" ;;
+    --vulkan) extra+=(libvulkan-dev glslang-dev mesa-vulkan-drivers vulkan-validationlayers) ;;
+    --opencl | --intel-opencl)
+      extra+=(ocl-icd-opencl-dev opencl-clhpp-headers pocl-opencl-icd)
+      [ "$arg" = --opencl ] || intel_opencl=yes ;;
+    --cuda) echo "deps: $arg: this version has no such plugin; nothing to install for it" ;;
     *) echo "deps: unknown option $arg (see scripts/deps.sh --help)" >&2; exit 2 ;;
   esac
 done
 
 needed=(g++ cmake ninja-build ccache git ca-certificates python3 python3-venv libboost-dev libcli11-dev libfmt-dev
-        nlohmann-json3-dev zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev)
+        nlohmann-json3-dev zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev
+        ${extra[@]+"${extra[@]}"})
 dataset="dataset-fashion-mnist"
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
@@ -81,13 +95,16 @@ has_onednn3() {  # a prefix whose headers say 3.0 or newer, with the library bes
   [ "${major:-0}" -ge 3 ] && compgen -G "$1/lib/libdnnl.so" "$1/lib/*-linux-gnu/libdnnl.so" >/dev/null
 }
 
+need_pip() {
+  python3 -m pip --version >/dev/null 2>&1 && return 0
+  command -v apt-get >/dev/null || { echo "deps: python3 has no pip" >&2; return 1; }
+  update_once && apt_install python3-pip
+}
+
 onednn_from_pypi() {
   local version=2023.2.0 staging=.deps/staging wheel from
   echo "deps: oneDNN: fetching onednn-cpu-gomp and onednn-devel-cpu-gomp $version from PyPI (38 MB) into $tree"
-  if ! python3 -m pip --version >/dev/null 2>&1; then
-    command -v apt-get >/dev/null || { echo "deps: oneDNN: python3 has no pip" >&2; return 1; }
-    update_once && apt_install python3-pip || return 1
-  fi
+  need_pip || return 1
   rm -rf "$staging" && mkdir -p "$staging" || return 1
   python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --dest "$staging" \
     "onednn-cpu-gomp==$version" "onednn-devel-cpu-gomp==$version" || return 1
@@ -127,5 +144,59 @@ if ! get_onednn; then
   rm -rf .deps/staging
   echo "deps: oneDNN: not available, the onednn plugin will be off and models run on the slow reference device;" \
        "run scripts/deps.sh again to retry"
+fi
+
+# ---- Intel's OpenCL runtime for CPUs ----
+intel=.deps/intel-opencl
+
+intel_from_pypi() {
+  local staging=.deps/staging-intel wheel file
+  echo "deps: Intel OpenCL: fetching intel-opencl-rt and intel-cmplr-lib-rt 2026.2.0 and tbb 2023.2.0 from PyPI (290 MB) into $intel"
+  need_pip || return 1
+  rm -rf "$staging" && mkdir -p "$staging" || return 1
+  python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --dest "$staging" \
+    intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0 tbb==2023.2.0 || return 1
+  (cd "$staging" && sha256sum --quiet -c) <<'TEXT' || return 1
+6b6215a420598b4999ee01caca6d5cbe106aa4155c46c52377619c5aafce9f67  intel_opencl_rt-2026.2.0-py2.py3-none-manylinux_2_28_x86_64.whl
+9f713083073a820d2496a6da8e8d4f3482aba6640f74521d25ea48dcebe72748  intel_cmplr_lib_rt-2026.2.0-py2.py3-none-manylinux_2_28_x86_64.whl
+7d80615b6e970f11671fa05b6eaa9483ac864fbfe525ac280271a78b37870b7c  tbb-2023.2.0-py2.py3-none-manylinux_2_28_x86_64.whl
+TEXT
+  mkdir "$staging/tree" || return 1
+  for wheel in "$staging"/*.whl; do
+    python3 -m zipfile -e "$wheel" "$staging/unpacked" || return 1
+    cp -al "$staging"/unpacked/*.data/data/. "$staging/tree/" || return 1
+    file=$(basename "$wheel")
+    mkdir -p "$staging/tree/share/doc/${file%%-*}" || return 1
+    cp "$staging"/unpacked/*.dist-info/LICENSE* "$staging/tree/share/doc/${file%%-*}/" || return 1
+    rm -rf "$staging/unpacked"
+  done
+  # The libraries come up to three times, as whole files; a loader of its own would hide the system's.
+  rm -f "$staging"/tree/lib/libOpenCL.so*
+  for file in "$staging"/tree/lib/*.so "$staging"/tree/lib/*.so.[0-9]*; do
+    for wheel in "$file".*; do
+      if [ -f "$file" ] && [ ! -L "$file" ] && [ -f "$wheel" ] && cmp -s "$file" "$wheel"; then
+        ln -sf "$(basename "$wheel")" "$file" || return 1
+      fi
+    done
+  done
+  rm -rf "$intel" && mv "$staging/tree" "$intel" && rm -rf "$staging"
+}
+
+# A folder of .icd files for OCL_ICD_VENDORS: the system's, and Intel's with its absolute path.
+intel_vendors() {
+  rm -rf "$intel/vendors" && mkdir "$intel/vendors" || return 1
+  if compgen -G "/etc/OpenCL/vendors/*.icd" >/dev/null; then cp /etc/OpenCL/vendors/*.icd "$intel/vendors/" || return 1; fi
+  echo "$PWD/$intel/lib/libintelocl.so" >"$intel/vendors/intel-cpu.icd"
+}
+
+if [ $intel_opencl = yes ]; then
+  if [ "$(uname -m)" != x86_64 ]; then
+    echo "deps: Intel OpenCL: its wheels are for x86_64 alone"
+  elif { [ -e "$intel/lib/libintelocl.so" ] || intel_from_pypi; } && intel_vendors; then
+    echo "deps: Intel OpenCL: to use it, export OCL_ICD_VENDORS=$PWD/$intel/vendors"
+  else
+    rm -rf .deps/staging-intel
+    echo "deps: Intel OpenCL: not available; run scripts/deps.sh --intel-opencl again to retry"
+  fi
 fi
 echo "deps: ready"

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "train/parity/device_program.h"
+
 namespace tutti::test {
 
 std::vector<Device> devices_under_test() {
@@ -16,31 +18,7 @@ std::vector<Device> devices_under_test() {
 std::map<std::string, Tensor> run_on(const Device& device, const Graph& g, const std::map<std::string, Tensor>& inputs,
                                      const std::map<std::string, std::string>& options) {
   Session session(device, options);
-  Legalizer legalizer(session);
-  Lowered lowered = compile_for_device(g, legalizer);
-  Executable executable = session.compile(lowered.program());
-  executable.prepare();
-  auto bytes_of = [](const Tensor& t) {
-    std::vector<std::byte> bytes(num_bytes(t.type));
-    store_tensor(t, bytes.data());
-    return bytes;
-  };
-  for (const State& s : g.states()) {
-    if (s.before == none) continue;
-    std::vector<std::byte> bytes = bytes_of(inputs.at(s.name));
-    session.write(s.name, bytes.data(), bytes.size());
-  }
-  std::vector<void*> slots = executable.stage();
-  for (size_t i = 0; i < slots.size(); ++i) store_tensor(inputs.at(lowered.feeds()[i]), slots[i]);
-  session.wait(executable.run());
-  std::map<std::string, Tensor> out;
-  for (const State& s : g.states()) {
-    const TensorType& type = g.info(s.after).type;
-    std::vector<std::byte> bytes(num_bytes(type));
-    session.read(s.name, bytes.data(), bytes.size());
-    out.emplace(s.name, tensor_from(type, bytes.data()));
-  }
-  return out;
+  return parity::DeviceProgram(session, g).run(inputs);
 }
 
 double relative_error(const Tensor& a, const Tensor& b) {

@@ -1,0 +1,194 @@
+#include "backends/opencl/devices.h"
+
+#include <fmt/format.h>
+#include <sys/sysinfo.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <sstream>
+
+namespace tutti::opencl {
+namespace {
+
+// Queries of extensions, whose names not every version of the headers has.
+constexpr cl_device_info pci_bus_info_khr = 0x410F, uuid_khr = 0x106A, pci_domain_nv = 0x400A, pci_bus_nv = 0x4008,
+                         pci_slot_nv = 0x4009, warp_size_nv = 0x4003, wavefront_width_amd = 0x4043,
+                         free_memory_amd = 0x4039, sub_group_sizes_intel = 0x4108;
+
+/// The value of a fixed size, or nothing where the driver does not answer with exactly that.
+template <class T>
+std::optional<T> ask(const cl::Device& device, cl_device_info what) {
+  T value = {};
+  size_t bytes = 0;
+  if (clGetDeviceInfo(device(), what, sizeof value, &value, &bytes) != CL_SUCCESS || bytes != sizeof value) return {};
+  return value;
+}
+
+std::string trimmed(std::string text) {
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\0')) text.pop_back();
+  return text.substr(std::min(text.find_first_not_of(' '), text.size()));
+}
+
+/// Without the list of build options that some drivers add: "OpenCL 3.0 PoCL 3.1+debian  Linux, None+Asserts, …".
+std::string headline(const std::string& version) { return trimmed(version.substr(0, version.find("  "))); }
+
+bool is_cpu(const cl::Device& device) { return (device.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_CPU) != 0; }
+
+uint32_t kind_of(const cl::Device& device) {
+  cl_device_type type = device.getInfo<CL_DEVICE_TYPE>();
+  if (type & CL_DEVICE_TYPE_CPU) return TUTTI_SOFTWARE;
+  if (!(type & CL_DEVICE_TYPE_GPU)) return TUTTI_OTHER;
+  return device.getInfo<CL_DEVICE_HOST_UNIFIED_MEMORY>() ? TUTTI_INTEGRATED : TUTTI_DISCRETE;
+}
+
+std::string pci_of(const cl::Device& device) {
+  struct Bus {
+    cl_uint domain, bus, device, function;
+  };
+  std::optional<Bus> at;
+  if (has_extension(device, "cl_khr_pci_bus_info")) at = ask<Bus>(device, pci_bus_info_khr);
+  if (!at && has_extension(device, "cl_nv_device_attribute_query")) {
+    auto bus = ask<cl_uint>(device, pci_bus_nv), slot = ask<cl_uint>(device, pci_slot_nv);
+    if (bus && slot) at = Bus{ask<cl_uint>(device, pci_domain_nv).value_or(0), *bus, *slot >> 3, *slot & 7};
+  }
+  return at ? fmt::format("{:04x}:{:02x}:{:02x}.{:x}", at->domain, at->bus, at->device, at->function) : "";
+}
+
+/// Where the device's memory is the host's: what is free there; else what the driver tells, or all of it.
+uint64_t free_memory(const cl::Device& device, uint64_t total) {
+  struct sysinfo info = {};
+  if (device.getInfo<CL_DEVICE_HOST_UNIFIED_MEMORY>() && sysinfo(&info) == 0)
+    return std::min(total, uint64_t{info.freeram} * info.mem_unit);
+  if (has_extension(device, "cl_amd_device_attribute_query")) {
+    size_t kib[2] = {};
+    size_t bytes = 0;
+    if (clGetDeviceInfo(device(), free_memory_amd, sizeof kib, kib, &bytes) == CL_SUCCESS && bytes >= sizeof kib[0])
+      return std::min(total, uint64_t{kib[0]} << 10);
+  }
+  return total;
+}
+
+/// Work-items that run in step, as far as extensions tell; else 1.
+uint32_t subgroup_of(const cl::Device& device) {
+  if (is_cpu(device)) return 1;
+  if (auto warp = ask<cl_uint>(device, warp_size_nv); warp && *warp > 0) return *warp;
+  if (auto wave = ask<cl_uint>(device, wavefront_width_amd); wave && *wave > 0) return *wave;
+  size_t sizes[16] = {}, bytes = 0;
+  if (clGetDeviceInfo(device(), sub_group_sizes_intel, sizeof sizes, sizes, &bytes) == CL_SUCCESS && bytes >= sizeof sizes[0])
+    return static_cast<uint32_t>(std::max<size_t>(1, *std::max_element(sizes, sizes + bytes / sizeof sizes[0])));
+  return 1;
+}
+
+/// "" or why kernels cannot run there.
+std::string unusable(const cl::Device& device) {
+  int major = 0, minor = 0;
+  std::string version = device.getInfo<CL_DEVICE_VERSION>();  // "OpenCL 3.0 …"
+  if (std::sscanf(version.c_str(), "OpenCL %d.%d", &major, &minor) != 2 || major * 10 + minor < 12)
+    return fmt::format("it offers '{}', and OpenCL 1.2 is needed", version);
+  if (!device.getInfo<CL_DEVICE_AVAILABLE>()) return "its driver says that it is not available";
+  if (!device.getInfo<CL_DEVICE_COMPILER_AVAILABLE>()) return "its driver has no compiler";
+  if (!device.getInfo<CL_DEVICE_ENDIAN_LITTLE>()) return "it is big-endian";
+  return "";
+}
+
+Found describe(const cl::Platform& platform, const std::string& platform_name, const cl::Device& device) {
+  Found f{platform, device, {}};
+  f.info.name = platform_name;
+  try {
+    f.info.name = fmt::format("{}: {}", platform_name, trimmed(device.getInfo<CL_DEVICE_NAME>()));
+    f.info.kind = kind_of(device);
+    bool subgroups = has_extension(device, "cl_khr_subgroups") || has_extension(device, "cl_intel_subgroups");
+    f.info.driver = fmt::format("{}, driver {}, {}, {}", headline(platform.getInfo<CL_PLATFORM_VERSION>()),
+                                trimmed(device.getInfo<CL_DRIVER_VERSION>()),
+                                has_extension(device, "cl_khr_fp16") ? "fp16" : "no fp16",
+                                subgroups ? "subgroups" : "no subgroups");
+    f.info.memory_total = device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>();
+    f.info.memory_free = free_memory(device, f.info.memory_total);
+    f.info.pci = pci_of(device);
+    if (has_extension(device, "cl_khr_device_uuid"))
+      f.info.uuid = ask<std::array<uint8_t, 16>>(device, uuid_khr).value_or(f.info.uuid);
+    f.info.unusable = unusable(device);
+  } catch (const cl::Error& e) {
+    f.info.unusable = fmt::format("its driver fails: {}: {}", e.what(), code_text(e.err()));
+  }
+  return f;
+}
+
+Found broken(const std::string& name, const std::string& why) {
+  Found f;
+  f.info.name = name;
+  f.info.unusable = why;
+  return f;
+}
+
+void add_platform(std::vector<Found>& out, size_t number, const cl::Platform& platform,
+                  const std::function<void(const std::string&)>& note) {
+  std::string name = fmt::format("OpenCL platform {}", number);
+  try {
+    name = trimmed(platform.getInfo<CL_PLATFORM_NAME>());
+    std::vector<cl::Device> devices;
+    try {
+      platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
+    } catch (const cl::Error& e) {
+      if (e.err() != CL_DEVICE_NOT_FOUND) throw;
+    }
+    if (devices.empty()) note(fmt::format("platform '{}' has no device", name));
+    for (const cl::Device& device : devices) out.push_back(describe(platform, name, device));
+  } catch (const cl::Error& e) {
+    out.push_back(broken(name, fmt::format("its driver fails: {}: {}", e.what(), code_text(e.err()))));
+  }
+}
+
+}  // namespace
+
+bool has_extension(const cl::Device& device, const std::string& name) {
+  std::istringstream all(device.getInfo<CL_DEVICE_EXTENSIONS>());
+  for (std::string one; all >> one;)
+    if (one.c_str() == name) return true;  // c_str: some drivers count a final NUL
+  return false;
+}
+
+std::vector<Found> find_devices(const std::function<void(const std::string&)>& note) {
+  const char* install = "install a driver's ICD: pocl-opencl-icd runs OpenCL on the CPU, GPU vendors bring their own";
+  std::vector<Found> out;
+  std::vector<cl::Platform> platforms;
+  try {
+    cl::Platform::get(&platforms);
+  } catch (const cl::Error& e) {
+    if (e.err() != -1001)  // CL_PLATFORM_NOT_FOUND_KHR: no ICD
+      return {broken("OpenCL", fmt::format("the ICD loader fails: {}: {}", e.what(), code_text(e.err())))};
+  }
+  if (platforms.empty()) {
+    const char* folder = std::getenv("OCL_ICD_VENDORS");
+    std::string why = fmt::format("no OpenCL platform{} ({})",
+                                  folder ? fmt::format(" in OCL_ICD_VENDORS={}", folder) : "", install);
+    note(why);
+    return {broken("OpenCL", why)};
+  }
+  for (size_t k = 0; k < platforms.size(); ++k) add_platform(out, k, platforms[k], note);
+  return out;
+}
+
+sdk::Traits traits_of(const cl::Platform& platform, const cl::Device& device) {
+  sdk::Traits t;
+  t.language = sdk::Language::opencl_c;
+  t.cpu_like = is_cpu(device);
+  t.byte_storage = true;
+  t.half_storage = true;  // as 16-bit integers; arithmetic on them needs cl_khr_fp16
+  t.max_local = static_cast<uint32_t>(std::min<size_t>(device.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>(), 1u << 16));
+  t.subgroup = subgroup_of(device);
+  t.compute_units = std::max(1u, device.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>());
+  t.local_bytes = device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>();
+  t.max_allocation_bytes = device.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>();
+  t.max_buffer_bytes = t.max_allocation_bytes;
+  t.memory_bytes = device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>();
+  t.alignment = std::bit_ceil(std::max(64u, device.getInfo<CL_DEVICE_MEM_BASE_ADDR_ALIGN>() / 8));
+  t.identity = fmt::format("{} | {} | {} | {} | {}", trimmed(platform.getInfo<CL_PLATFORM_NAME>()),
+                           trimmed(platform.getInfo<CL_PLATFORM_VERSION>()), trimmed(device.getInfo<CL_DEVICE_NAME>()),
+                           trimmed(device.getInfo<CL_DEVICE_VERSION>()), trimmed(device.getInfo<CL_DRIVER_VERSION>()));
+  return t;
+}
+
+}  // namespace tutti::opencl

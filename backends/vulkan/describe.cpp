@@ -1,0 +1,185 @@
+// What a physical device is and what of it kernels may use.
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/sysinfo.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include "backends/vulkan/instance.h"
+
+namespace tutti::vulkan {
+namespace {
+
+std::set<std::string> extensions_of(const Api& api, VkPhysicalDevice device) {
+  uint32_t count = 0;
+  std::vector<VkExtensionProperties> list;
+  if (api.EnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr) >= 0) {
+    list.resize(count);
+    if (api.EnumerateDeviceExtensionProperties(device, nullptr, &count, list.data()) < 0) count = 0;
+    list.resize(count);
+  }
+  std::set<std::string> names;
+  for (const VkExtensionProperties& e : list) names.insert(e.extensionName);
+  return names;
+}
+
+uint32_t kind_of(VkPhysicalDeviceType type) {
+  switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return TUTTI_DISCRETE;
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return TUTTI_INTEGRATED;
+    case VK_PHYSICAL_DEVICE_TYPE_CPU: return TUTTI_SOFTWARE;
+    default: return TUTTI_OTHER;
+  }
+}
+
+uint32_t usable_cpus() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+/// The family to take queue 0 of, or -1. The first with compute: where several have it, the first is the one that also
+/// draws, and drivers make it the strongest.
+int compute_family(const Api& api, VkPhysicalDevice device) {
+  uint32_t count = 0;
+  api.GetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> families(count);
+  api.GetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
+  for (uint32_t i = 0; i < count; ++i)
+    if (families[i].queueCount && (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) return static_cast<int>(i);
+  return -1;
+}
+
+}  // namespace
+
+void measure_memory(const Api& api, PhysicalDevice& device) {
+  VkPhysicalDeviceProperties base;
+  api.GetPhysicalDeviceProperties(device.handle, &base);
+  if (base.apiVersion < VK_API_VERSION_1_1) return;
+  bool budgeted = extensions_of(api, device.handle).contains(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+  VkPhysicalDeviceMemoryProperties2 memory = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2,
+                                              budgeted ? &budget : nullptr};
+  api.GetPhysicalDeviceMemoryProperties2(device.handle, &memory);
+  uint64_t total = 0, free = 0;
+  for (uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; ++i) {
+    const VkMemoryHeap& heap = memory.memoryProperties.memoryHeaps[i];
+    if (!(heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)) continue;
+    total += heap.size;
+    free += !budgeted ? heap.size : budget.heapBudget[i] > budget.heapUsage[i] ? budget.heapBudget[i] - budget.heapUsage[i] : 0;
+  }
+  struct sysinfo host = {};
+  if (base.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU && sysinfo(&host) == 0)
+    free = std::min(free, uint64_t{host.freeram} * host.mem_unit);
+  device.listed.memory_total = device.traits.memory_bytes = total;
+  device.listed.memory_free = free;
+}
+
+void describe(const Api& api, PhysicalDevice& device) {
+  VkPhysicalDeviceProperties base;
+  api.GetPhysicalDeviceProperties(device.handle, &base);
+  sdk::Device& listed = device.listed;
+  listed.name = base.deviceName;
+  listed.kind = kind_of(base.deviceType);
+  std::string version = fmt::format("Vulkan {}.{}.{}", VK_API_VERSION_MAJOR(base.apiVersion),
+                                    VK_API_VERSION_MINOR(base.apiVersion), VK_API_VERSION_PATCH(base.apiVersion));
+  listed.driver = version;
+  if (base.apiVersion < VK_API_VERSION_1_2) {
+    listed.unusable = fmt::format("its driver offers {}, 1.2 is needed", version);
+    return;
+  }
+  std::set<std::string> offered = extensions_of(api, device.handle);
+  auto offers = [&](const char* name) { return offered.contains(name); };
+
+  VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  auto ask = [&](auto& part) {
+    part.pNext = properties.pNext;
+    properties.pNext = &part;
+  };
+  VkPhysicalDeviceVulkan11Properties v11 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES};
+  VkPhysicalDeviceVulkan12Properties v12 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES};
+  VkPhysicalDeviceMaintenance4Properties buffers = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
+  VkPhysicalDevicePCIBusInfoPropertiesEXT pci = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT};
+  VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes = {
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT};
+  VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia = {
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
+  VkPhysicalDeviceShaderCorePropertiesAMD amd = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD};
+  ask(v11);
+  ask(v12);
+  if (offers(VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) ask(buffers);
+  if (offers(VK_EXT_PCI_BUS_INFO_EXTENSION_NAME)) ask(pci);
+  if (offers(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)) ask(sizes);
+  if (offers(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)) ask(nvidia);
+  if (offers(VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME)) ask(amd);
+  api.GetPhysicalDeviceProperties2(device.handle, &properties);
+  const VkPhysicalDeviceLimits& limits = properties.properties.limits;
+
+  VkPhysicalDeviceFeatures2 features = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+  VkPhysicalDeviceVulkan11Features f11 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
+  VkPhysicalDeviceVulkan12Features f12 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+  features.pNext = &f11;
+  f11.pNext = &f12;
+  api.GetPhysicalDeviceFeatures2(device.handle, &features);
+
+  listed.driver = fmt::format("{} {}, {}", v12.driverName, v12.driverInfo, version);
+  std::memcpy(listed.uuid.data(), v11.deviceUUID, listed.uuid.size());
+  if (offers(VK_EXT_PCI_BUS_INFO_EXTENSION_NAME))
+    listed.pci = fmt::format("{:04x}:{:02x}:{:02x}.{:x}", pci.pciDomain, pci.pciBus, pci.pciDevice, pci.pciFunction);
+  int family = compute_family(api, device.handle);
+  if (family < 0) {
+    listed.unusable = "it has no compute queue";
+    return;
+  }
+  if (!f12.timelineSemaphore) {
+    listed.unusable = "its driver has no timeline semaphores";
+    return;
+  }
+  device.queue_family = static_cast<uint32_t>(family);
+  device.int8 = f12.shaderInt8;
+  device.int16 = features.features.shaderInt16;
+  device.int64 = features.features.shaderInt64;
+  device.float16 = f12.shaderFloat16;
+  device.float64 = features.features.shaderFloat64;
+
+  sdk::Traits& traits = device.traits;
+  traits.language = sdk::Language::glsl;
+  traits.cpu_like = base.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  traits.byte_storage = f12.storageBuffer8BitAccess && device.int8;
+  traits.half_storage = f11.storageBuffer16BitAccess && device.int16;
+  traits.max_local = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
+  traits.local_bytes = limits.maxComputeSharedMemorySize;
+  if (v12.driverID == VK_DRIVER_ID_MESA_LLVMPIPE) traits.max_rounds = 65535;  // LP_MAX_TGSI_LOOP_ITERATIONS, per invocation
+  traits.max_buffer_bytes = limits.maxStorageBufferRange;
+  traits.max_arguments = std::min({limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers,
+                                   limits.maxPerStageResources});
+  traits.max_allocation_bytes = v11.maxMemoryAllocationSize;
+  if (offers(VK_KHR_MAINTENANCE_4_EXTENSION_NAME))
+    traits.max_allocation_bytes = std::min<uint64_t>(traits.max_allocation_bytes, buffers.maxBufferSize);
+  traits.alignment = std::max<uint32_t>(64, static_cast<uint32_t>(limits.minStorageBufferOffsetAlignment));
+  constexpr VkSubgroupFeatureFlags needed = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT |
+                                            VK_SUBGROUP_FEATURE_ARITHMETIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
+  if ((v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) && (v11.subgroupSupportedOperations & needed) == needed)
+    traits.subgroup = v11.subgroupSize;
+  if (sizes.minSubgroupSize < sizes.maxSubgroupSize && (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT)) {
+    device.extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
+    device.subgroup_required = v11.subgroupSize;
+    device.subgroups_per_group = sizes.maxComputeWorkgroupSubgroups;
+  }
+  // Vulkan itself does not tell how many units a GPU has; 16 stands for a small one.
+  traits.compute_units = traits.cpu_like                ? usable_cpus()
+                         : nvidia.shaderSMCount         ? nvidia.shaderSMCount
+                         : amd.computeUnitsPerShaderArray ? amd.shaderEngineCount * amd.shaderArraysPerEngineCount *
+                                                                amd.computeUnitsPerShaderArray
+                                                          : 16;
+  std::string uuid;
+  for (uint8_t byte : v11.driverUUID) uuid += fmt::format("{:02x}", byte);
+  traits.identity = fmt::format("vulkan|{}|{:x}:{:x}|{}|{:x}|{}", listed.name, base.vendorID, base.deviceID, listed.driver,
+                                base.driverVersion, uuid);
+  measure_memory(api, device);
+}
+
+}  // namespace tutti::vulkan

@@ -1,0 +1,120 @@
+// One opened Vulkan device: memory, kernels, recorded sequences, one queue.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/vulkan/hazards.h"
+#include "backends/vulkan/instance.h"
+#include "sdk/driver.h"
+
+namespace tutti::vulkan {
+
+/// See sdk/driver.h. A sequence is one recorded command buffer; a submission signals a timeline semaphore, whose values
+/// are the tickets. Every allocation is a buffer with memory of its own, mapped where the host can see it.
+class VulkanDriver : public sdk::Driver {
+ public:
+  /// `device` is one of the instance's, and usable.
+  VulkanDriver(std::shared_ptr<Instance> instance, const PhysicalDevice& device);
+  ~VulkanDriver() override;
+
+  const sdk::Traits& traits() const override { return traits_; }
+  sdk::MemoryId allocate(uint64_t bytes, const std::string& what) override;
+  void release(sdk::MemoryId memory) override;
+  void* allocate_host(uint64_t bytes, const std::string& what) override;
+  void release_host(void* memory) override;
+  void fill_zero(const sdk::Range& range) override;
+  void write(const sdk::Range& to, const void* from) override;
+  void read(const sdk::Range& from, void* to) override;
+  sdk::KernelId build(const sdk::KernelSource& source, std::vector<std::byte>& cache) override;
+  sdk::SequenceId record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) override;
+  void forget(sdk::SequenceId sequence) override;
+  uint64_t submit(sdk::SequenceId sequence) override;
+  void wait(uint64_t ticket, uint64_t timeout_ns) override;
+
+  /// Barriers that a sequence has between its launches, for tests.
+  uint32_t barriers(sdk::SequenceId sequence) const { return sequences_.at(sequence).barriers; }
+  /// Uses staging copies even where memory is mapped, for tests of devices that are not unified.
+  void avoid_mapping() { avoid_mapping_ = true; }
+
+ private:
+  struct Block {  // a buffer and its memory
+    VkBuffer buffer = VK_NULL_HANDLE;
+    VkDeviceMemory memory = VK_NULL_HANDLE;
+    std::byte* mapped = nullptr;  // where the host sees it coherently
+    uint64_t bytes = 0;           // as asked for
+  };
+  struct Layout {  // of all kernels with one number of parameters
+    VkDescriptorSetLayout set = VK_NULL_HANDLE;
+    VkPipelineLayout pipeline = VK_NULL_HANDLE;
+  };
+  struct Kernel {
+    VkPipeline pipeline = VK_NULL_HANDLE;
+    VkPipelineLayout layout = VK_NULL_HANDLE;
+    VkDescriptorSetLayout set = VK_NULL_HANDLE;
+    std::vector<bool> written;
+  };
+  struct Sequence {
+    VkCommandPool commands = VK_NULL_HANDLE;
+    VkDescriptorPool sets = VK_NULL_HANDLE;
+    VkCommandBuffer buffer = VK_NULL_HANDLE;
+    uint32_t barriers = 0;
+  };
+  enum class Place { device, upload, readback };
+
+  void open();
+  void close();
+  /// Throws what check() would, and remembers a lost device for ever.
+  void need(VkResult result, const std::string& what);
+  void need_alive() const;
+  int memory_type(uint32_t allowed, VkMemoryPropertyFlags wanted) const;
+  Block make_block(uint64_t bytes, Place place, const std::string& what);
+  void destroy(Block& block);
+  const Block& block(const sdk::Range& range, const char* call) const;
+  /// The block of allocate_host that holds `from`, and the offset there.
+  std::pair<const Block*, uint64_t> host_block(const void* from, uint64_t bytes) const;
+  Block& staging();
+  void wait_all();
+  /// Records, submits and waits: after everything submitted before.
+  void at_once(const std::function<void(VkCommandBuffer)>& commands);
+
+  const Layout& layout(uint32_t buffers);
+  VkPipeline make_pipeline(const sdk::KernelSource& source, std::span<const uint32_t> words, VkPipelineLayout layout,
+                           VkPipelineCache cache, VkResult& result);
+  VkDescriptorSet make_set(const Kernel& kernel, const sdk::Launch& launch, VkDescriptorPool pool);
+  void record_into(Sequence& sequence, std::span<const sdk::Launch> launches, const sdk::Upload* upload);
+  void check_launch(const sdk::Launch& launch) const;
+  void destroy(Sequence& sequence);
+
+  std::shared_ptr<Instance> instance_;
+  const Api& api_;
+  PhysicalDevice physical_;
+  sdk::Traits traits_;
+  VkPhysicalDeviceMemoryProperties memory_ = {};
+  VkDevice device_ = VK_NULL_HANDLE;
+  VkQueue queue_ = VK_NULL_HANDLE;
+  VkSemaphore timeline_ = VK_NULL_HANDLE;
+  VkFence fence_ = VK_NULL_HANDLE;          // of at_once
+  VkCommandPool once_ = VK_NULL_HANDLE;     // of at_once
+  VkCommandBuffer once_buffer_ = VK_NULL_HANDLE;
+  Block staging_;
+  bool lost_ = false, avoid_mapping_ = false;
+  uint64_t submitted_ = 0, done_ = 0, in_use_ = 0;
+  uint32_t next_memory_ = 1, next_sequence_ = 1;
+  std::unordered_map<sdk::MemoryId, Block> blocks_;
+  std::map<const std::byte*, Block> host_;  // by address
+  std::map<uint32_t, Layout> layouts_;      // by number of parameters
+  std::vector<Kernel> kernels_;
+  std::unordered_map<sdk::SequenceId, Sequence> sequences_;
+};
+
+/// A barrier after all earlier kernels, copies and their writes.
+void barrier(const Api& api, VkCommandBuffer commands, VkPipelineStageFlags next, VkAccessFlags access);
+constexpr VkPipelineStageFlags work_stages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+constexpr VkAccessFlags work_access = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
+                                      VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+
+}  // namespace tutti::vulkan

@@ -1,0 +1,163 @@
+// Kernels: GLSL to a compute pipeline, through the cache.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "backends/vulkan/compiler.h"
+#include "backends/vulkan/driver.h"
+
+namespace tutti::vulkan {
+namespace {
+
+/// A cache entry: this header, the SPIR-V, the driver's pipeline cache (may be empty).
+struct Header {
+  char magic[8] = {'t', 'u', 't', 't', 'i', 'v', 'k', '1'};
+  uint64_t source = 0;                    // hash of the text
+  uint64_t words = 0, pipeline_bytes = 0;
+  uint64_t payload = 0;                   // hash of all that follows
+};
+
+/// FNV-1a.
+uint64_t hash(const void* data, size_t bytes) {
+  uint64_t h = 0xcbf29ce484222325ull;
+  for (size_t i = 0; i < bytes; ++i) h = (h ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3ull;
+  return h;
+}
+
+struct Entry {
+  std::vector<uint32_t> words;
+  std::vector<std::byte> pipeline;
+};
+
+/// Whether `cache` is a whole entry for that text.
+bool unpack(const std::vector<std::byte>& cache, const std::string& text, Entry& entry) {
+  Header header;
+  if (cache.size() < sizeof header) return false;
+  std::memcpy(&header, cache.data(), sizeof header);
+  size_t rest = cache.size() - sizeof header;
+  if (std::memcmp(header.magic, Header().magic, sizeof header.magic) != 0 || header.source != hash(text.data(), text.size()) ||
+      header.words == 0 || header.words > rest / 4 || header.pipeline_bytes != rest - header.words * 4 ||
+      header.payload != hash(cache.data() + sizeof header, rest))
+    return false;
+  const std::byte* at = cache.data() + sizeof header;
+  entry.words.resize(header.words);
+  std::memcpy(entry.words.data(), at, header.words * 4);
+  entry.pipeline.assign(at + header.words * 4, cache.data() + cache.size());
+  return true;
+}
+
+std::vector<std::byte> pack(const Entry& entry, const std::string& text) {
+  Header header;
+  header.source = hash(text.data(), text.size());
+  header.words = entry.words.size();
+  header.pipeline_bytes = entry.pipeline.size();
+  std::vector<std::byte> cache(sizeof header + entry.words.size() * 4 + entry.pipeline.size());
+  std::byte* at = cache.data() + sizeof header;
+  std::memcpy(at, entry.words.data(), entry.words.size() * 4);
+  if (!entry.pipeline.empty()) std::memcpy(at + entry.words.size() * 4, entry.pipeline.data(), entry.pipeline.size());
+  header.payload = hash(at, cache.size() - sizeof header);
+  std::memcpy(cache.data(), &header, sizeof header);
+  return cache;
+}
+
+}  // namespace
+
+const VulkanDriver::Layout& VulkanDriver::layout(uint32_t buffers) {
+  auto found = layouts_.find(buffers);
+  if (found != layouts_.end()) return found->second;
+  std::vector<VkDescriptorSetLayoutBinding> bindings(buffers);
+  for (uint32_t i = 0; i < buffers; ++i)
+    bindings[i] = {i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
+  VkDescriptorSetLayoutCreateInfo set = {VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
+  set.bindingCount = buffers;
+  set.pBindings = bindings.data();
+  Layout layout;
+  need(api_.CreateDescriptorSetLayout(device_, &set, nullptr, &layout.set), "making a descriptor set layout");
+  VkPipelineLayoutCreateInfo pipeline = {VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+  pipeline.setLayoutCount = 1;
+  pipeline.pSetLayouts = &layout.set;
+  VkResult result = api_.CreatePipelineLayout(device_, &pipeline, nullptr, &layout.pipeline);
+  if (result != VK_SUCCESS) api_.DestroyDescriptorSetLayout(device_, layout.set, nullptr);
+  need(result, "making a pipeline layout");
+  return layouts_.emplace(buffers, layout).first->second;
+}
+
+VkPipeline VulkanDriver::make_pipeline(const sdk::KernelSource& source, std::span<const uint32_t> words,
+                                       VkPipelineLayout layout, VkPipelineCache cache, VkResult& result) {
+  VkShaderModuleCreateInfo module = {VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+  module.codeSize = words.size_bytes();
+  module.pCode = words.data();
+  VkComputePipelineCreateInfo info = {VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
+  info.layout = layout;
+  VkPipelineShaderStageCreateInfo& stage = info.stage;
+  stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO};
+  stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  stage.pName = "main";
+  VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT size = {
+      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT};
+  size.requiredSubgroupSize = physical_.subgroup_required;
+  uint32_t items = source.local[0] * source.local[1] * source.local[2];
+  if (physical_.subgroup_required && source.local[0] % physical_.subgroup_required == 0 &&
+      items <= physical_.subgroup_required * physical_.subgroups_per_group)
+    stage.pNext = &size;
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  result = api_.CreateShaderModule(device_, &module, nullptr, &stage.module);
+  if (result == VK_SUCCESS) {
+    result = api_.CreateComputePipelines(device_, cache, 1, &info, nullptr, &pipeline);
+    api_.DestroyShaderModule(device_, stage.module, nullptr);
+  }
+  return pipeline;
+}
+
+sdk::KernelId VulkanDriver::build(const sdk::KernelSource& source, std::vector<std::byte>& cache) {
+  need_alive();
+  auto refuse = [&](const std::string& why) {
+    std::string file = write_numbered(source.text, why);
+    throw Error(Code::compile, fmt::format("vulkan: a kernel {}; its source is in {}", why, file.empty() ? "no file" : file));
+  };
+  uint64_t items = uint64_t{source.local[0]} * source.local[1] * source.local[2];
+  if (items == 0 || items > traits_.max_local)
+    refuse(fmt::format("has {} work-items per group; {} takes 1 to {}", items, physical_.listed.name, traits_.max_local));
+  if (source.buffers > traits_.max_arguments)
+    refuse(fmt::format("has {} buffers; {} takes {}", source.buffers, physical_.listed.name, traits_.max_arguments));
+  if (source.written.size() != source.buffers)
+    throw invalid(fmt::format("vulkan: a kernel of {} buffers says of {} whether they are written", source.buffers,
+                              source.written.size()));
+  Entry entry;
+  bool fits = unpack(cache, source.text, entry);
+  if (!fits) {
+    entry = {};
+    entry.words = compile_glsl(source.text);
+  }
+  const Layout& layout = this->layout(source.buffers);
+  VkPipelineCacheCreateInfo info = {VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+  info.initialDataSize = entry.pipeline.size();
+  info.pInitialData = entry.pipeline.data();
+  VkPipelineCache driver_cache = VK_NULL_HANDLE;
+  need(api_.CreatePipelineCache(device_, &info, nullptr, &driver_cache), "making a pipeline cache");
+  VkResult result = VK_SUCCESS;
+  Kernel kernel;
+  kernel.pipeline = make_pipeline(source, entry.words, layout.pipeline, driver_cache, result);
+  if (result == VK_SUCCESS && !fits) {
+    size_t bytes = 0;
+    // A driver that caches nothing gives the header alone.
+    if (api_.GetPipelineCacheData(device_, driver_cache, &bytes, nullptr) == VK_SUCCESS &&
+        bytes > sizeof(VkPipelineCacheHeaderVersionOne)) {
+      entry.pipeline.resize(bytes);
+      if (api_.GetPipelineCacheData(device_, driver_cache, &bytes, entry.pipeline.data()) != VK_SUCCESS) bytes = 0;
+      entry.pipeline.resize(bytes);
+    }
+  }
+  api_.DestroyPipelineCache(device_, driver_cache, nullptr);
+  if (result == VK_ERROR_DEVICE_LOST) need(result, "building a kernel");
+  if (result != VK_SUCCESS) refuse(fmt::format("is refused by the driver of {}: {}", physical_.listed.name, result_name(result)));
+  if (!fits) cache = pack(entry, source.text);
+  kernel.layout = layout.pipeline;
+  kernel.set = layout.set;
+  kernel.written = source.written;
+  kernels_.push_back(std::move(kernel));
+  instance_->throw_validation();
+  return static_cast<sdk::KernelId>(kernels_.size() - 1);
+}
+
+}  // namespace tutti::vulkan

@@ -1,0 +1,45 @@
+#include <fmt/format.h>
+
+#include "backends/vulkan/driver.h"
+#include "backends/vulkan/vulkan.h"
+#include "sdk/rendered.h"
+
+namespace tutti::vulkan {
+namespace {
+
+class VulkanPlugin : public sdk::RenderedPlugin {
+ public:
+  const char* name() const override { return "vulkan"; }
+  const char* version() const override { return TUTTI_VERSION; }
+
+  std::vector<sdk::Device> devices() override {
+    try {
+      if (!instance_) instance_ = Instance::make(host_);
+    } catch (const Error& e) {
+      // One entry that says why there is nothing to use, so that `tutti devices` and --device vulkan can tell.
+      sdk::Device none;
+      none.name = "no Vulkan device";
+      none.unusable = fmt::format("{}{}{}", e.what(), e.remedy.empty() ? "" : "; ", e.remedy);
+      host_.log(2, "vulkan", none.unusable);
+      return {none};
+    }
+    instance_->refresh_memory();
+    std::vector<sdk::Device> list;
+    for (const PhysicalDevice& device : instance_->devices()) list.push_back(device.listed);
+    return list;
+  }
+
+ protected:
+  std::unique_ptr<sdk::Driver> make_driver(uint32_t device) override {
+    return std::make_unique<VulkanDriver>(instance_, instance_->devices().at(device));
+  }
+
+ private:
+  std::shared_ptr<Instance> instance_;  // kept as long as the plugin: like its library, drivers are not unloaded
+};
+
+}  // namespace
+
+sdk::Plugin* make_plugin() { return new VulkanPlugin; }
+
+}  // namespace tutti::vulkan

@@ -1,0 +1,143 @@
+// Recording launches into command buffers.
+#include <fmt/format.h>
+
+#include "backends/vulkan/driver.h"
+
+namespace tutti::vulkan {
+
+void VulkanDriver::check_launch(const sdk::Launch& launch) const {
+  auto refuse = [&](const std::string& why) { throw invalid(fmt::format("vulkan: {}: {}", launch.name, why)); };
+  if (launch.copy) {
+    if (launch.buffers.size() != 2 || launch.buffers[0].bytes != launch.buffers[1].bytes)
+      refuse("a copy takes two ranges of one size");
+  } else {
+    if (launch.kernel >= kernels_.size()) refuse(fmt::format("no kernel {}", launch.kernel));
+    size_t count = kernels_[launch.kernel].written.size();
+    if (launch.buffers.size() != count) refuse(fmt::format("{} buffers for a kernel of {}", launch.buffers.size(), count));
+    for (uint32_t groups : launch.groups)
+      if (groups == 0 || groups > 65535) refuse(fmt::format("{} groups along one dimension, 1 to 65535 are possible", groups));
+  }
+  for (const sdk::Range& range : launch.buffers) {
+    block(range, launch.name.c_str());
+    if (range.bytes == 0) refuse("an empty range");
+    if (launch.copy) continue;
+    if (range.offset % traits_.alignment) refuse(fmt::format("offset {} is no multiple of {}", range.offset, traits_.alignment));
+    if (range.bytes > traits_.max_buffer_bytes)
+      refuse(fmt::format("a range of {} bytes; {} takes {}", range.bytes, physical_.listed.name, traits_.max_buffer_bytes));
+  }
+}
+
+VkDescriptorSet VulkanDriver::make_set(const Kernel& kernel, const sdk::Launch& launch, VkDescriptorPool pool) {
+  VkDescriptorSetAllocateInfo info = {VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, nullptr, pool, 1, &kernel.set};
+  VkDescriptorSet set = VK_NULL_HANDLE;
+  need(api_.AllocateDescriptorSets(device_, &info, &set), launch.name);
+  std::vector<VkDescriptorBufferInfo> buffers(launch.buffers.size());
+  std::vector<VkWriteDescriptorSet> writes(launch.buffers.size(), {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET});
+  for (uint32_t i = 0; i < launch.buffers.size(); ++i) {
+    const sdk::Range& range = launch.buffers[i];
+    buffers[i] = {block(range, "record").buffer, range.offset, range.bytes};
+    writes[i].dstSet = set;
+    writes[i].dstBinding = i;
+    writes[i].descriptorCount = 1;
+    writes[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    writes[i].pBufferInfo = &buffers[i];
+  }
+  api_.UpdateDescriptorSets(device_, static_cast<uint32_t>(writes.size()), writes.data(), 0, nullptr);
+  return set;
+}
+
+void VulkanDriver::record_into(Sequence& sequence, std::span<const sdk::Launch> launches, const sdk::Upload* upload) {
+  uint32_t sets = 0, buffers = 0;
+  for (const sdk::Launch& launch : launches) {
+    check_launch(launch);
+    if (launch.copy || launch.buffers.empty()) continue;
+    ++sets;
+    buffers += static_cast<uint32_t>(launch.buffers.size());
+  }
+  VkCommandPoolCreateInfo commands = {VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+  commands.queueFamilyIndex = physical_.queue_family;
+  need(api_.CreateCommandPool(device_, &commands, nullptr, &sequence.commands), "making a command pool");
+  VkCommandBufferAllocateInfo allocation = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, sequence.commands,
+                                            VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
+  need(api_.AllocateCommandBuffers(device_, &allocation, &sequence.buffer), "making a command buffer");
+  if (sets) {
+    VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, buffers};
+    VkDescriptorPoolCreateInfo pool = {VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
+    pool.maxSets = sets;
+    pool.poolSizeCount = 1;
+    pool.pPoolSizes = &size;
+    need(api_.CreateDescriptorPool(device_, &pool, nullptr, &sequence.sets), "making a descriptor pool");
+  }
+
+  VkCommandBuffer to = sequence.buffer;
+  VkCommandBufferBeginInfo begin = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+  begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;  // it may be submitted again before it is done
+  need(api_.BeginCommandBuffer(to, &begin), "recording a sequence");
+  barrier(api_, to, work_stages, work_access);  // after whatever was submitted before
+
+  Hazards hazards;
+  if (upload) {
+    auto [host, offset] = host_block(upload->from, upload->to.bytes);
+    VkBufferCopy part = {offset, upload->to.offset, upload->to.bytes};
+    api_.CmdCopyBuffer(to, host->buffer, block(upload->to, "upload").buffer, 1, &part);
+    hazards.add({}, {&upload->to, 1});
+  }
+  VkPipeline bound = VK_NULL_HANDLE;
+  std::vector<sdk::Range> reads, writes;
+  for (const sdk::Launch& launch : launches) {
+    const Kernel* kernel = launch.copy ? nullptr : &kernels_[launch.kernel];
+    reads.clear();
+    writes.clear();
+    for (size_t i = 0; i < launch.buffers.size(); ++i)
+      (kernel ? kernel->written[i] : i == 1) ? writes.push_back(launch.buffers[i]) : reads.push_back(launch.buffers[i]);
+    if (hazards.conflict(reads, writes)) {
+      barrier(api_, to, work_stages, work_access);
+      hazards.clear();
+      ++sequence.barriers;
+    }
+    hazards.add(reads, writes);
+    if (launch.copy) {
+      VkBufferCopy part = {launch.buffers[0].offset, launch.buffers[1].offset, launch.buffers[0].bytes};
+      api_.CmdCopyBuffer(to, block(launch.buffers[0], "copy").buffer, block(launch.buffers[1], "copy").buffer, 1, &part);
+      continue;
+    }
+    if (kernel->pipeline != bound) api_.CmdBindPipeline(to, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
+    bound = kernel->pipeline;
+    if (!launch.buffers.empty()) {
+      VkDescriptorSet set = make_set(*kernel, launch, sequence.sets);
+      api_.CmdBindDescriptorSets(to, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, 0, 1, &set, 0, nullptr);
+    }
+    api_.CmdDispatch(to, launch.groups[0], launch.groups[1], launch.groups[2]);
+  }
+  barrier(api_, to, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT);
+  need(api_.EndCommandBuffer(to), "recording a sequence");
+}
+
+sdk::SequenceId VulkanDriver::record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) {
+  need_alive();
+  Sequence sequence;
+  try {
+    record_into(sequence, launches, upload);
+    instance_->throw_validation();
+  } catch (...) {
+    destroy(sequence);
+    throw;
+  }
+  sequences_.emplace(next_sequence_, sequence);
+  return next_sequence_++;
+}
+
+void VulkanDriver::forget(sdk::SequenceId id) {
+  auto found = sequences_.find(id);
+  if (found == sequences_.end()) return;
+  destroy(found->second);
+  sequences_.erase(found);
+}
+
+void VulkanDriver::destroy(Sequence& sequence) {
+  api_.DestroyCommandPool(device_, sequence.commands, nullptr);
+  api_.DestroyDescriptorPool(device_, sequence.sets, nullptr);
+  sequence = {};
+}
+
+}  // namespace tutti::vulkan

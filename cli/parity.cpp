@@ -1,0 +1,230 @@
+// tutti parity: every device against the float64 reference, op by op or in whole training steps.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include "cli/command.h"
+#include "core/base/status.h"
+#include "core/runtime/selector.h"
+#include "train/parity/lockstep.h"
+#include "train/parity/suite.h"
+
+namespace tutti::cli {
+namespace {
+
+struct ParityCommand {
+  std::string devices = "all", ops, only, model, page;
+  bool quick = false, full = false, json = false;
+  uint64_t seed = 1;
+  int64_t steps = 60, batch = 0;
+
+  static std::vector<std::string> split(const std::string& text) {
+    std::vector<std::string> parts;
+    for (const std::string& part : CLI::detail::split(text, ','))
+      if (!part.empty()) parts.push_back(part);
+    return parts;
+  }
+
+  /// "all": every usable device, the others named on stderr.
+  std::vector<Device> chosen() const {
+    std::vector<Device> out;
+    if (devices == "all") {
+      tell_lost_plugins();
+      for (const Device& d : Registry::instance().devices()) {
+        if (d.unusable.empty())
+          out.push_back(d);
+        else
+          fmt::print(stderr, "{} cannot be used: {}\n", d.id, d.unusable);
+      }
+      if (out.empty()) select_device("auto");  // says why there is none
+      return out;
+    }
+    for (const std::string& id : split(devices)) out.push_back(select_device(id));
+    if (out.empty()) throw invalid(fmt::format("--device '{}': no device named", devices), "--device all");
+    return out;
+  }
+
+  std::vector<parity::CaseId> cases() const {
+    if (!only.empty()) return {parity::parse_case(only)};
+    parity::Extent extent =
+        quick ? parity::Extent::quick : full ? parity::Extent::full : parity::Extent::normal;
+    std::vector<const OpDef*> wanted;
+    for (const std::string& name : split(ops)) {
+      const OpDef* op = find_op(name);
+      if (!op) throw invalid(fmt::format("--ops: unknown op '{}'", name), "`tutti ops` lists them");
+      if (std::find(wanted.begin(), wanted.end(), op) == wanted.end()) wanted.push_back(op);
+    }
+    if (ops.empty()) wanted.assign(all_ops().begin(), all_ops().end());
+    if (wanted.empty()) throw invalid("--ops: no op named", "--ops add,matmul");
+    std::vector<parity::CaseId> all;
+    for (const OpDef* op : wanted) {
+      std::vector<parity::CaseId> of = parity::cases_of(*op, extent);
+      all.insert(all.end(), of.begin(), of.end());
+    }
+    return all;
+  }
+
+  int run_ops() const {
+    std::vector<parity::CaseId> all = cases();
+    std::vector<Device> on = chosen();
+    std::ofstream html;
+    if (!page.empty()) {
+      html.open(page, std::ios::trunc);
+      if (!html) throw invalid(fmt::format("{}: cannot be written", page), "name a file in a folder that exists");
+    }
+    size_t done_ops = 0;
+    parity::Report report = parity::run(on, all, {.seed = seed, .watch = [&](const OpDef& op) {
+                                                    fmt::print(stderr, "{:3}  {}\n", ++done_ops, op.name);
+                                                  }});
+    if (html.is_open()) {
+      html << parity::html(report);
+      html.close();
+      if (!html) throw invalid(fmt::format("{}: writing failed", page), "is the disk full?");
+    }
+    bool ok = report.count(parity::Outcome::fail) == 0;
+    if (json) {
+      print_json(document(report));
+    } else {
+      fmt::print("{}", parity::table(report));
+      for (const parity::DeviceResult& d : report.devices)
+        for (const parity::CaseResult& c : d.cases) {
+          if (c.outcome == parity::Outcome::fail) fmt::print("FAIL {}\n  {}\n", d.replay(c, seed), c.why);
+          if (c.outcome == parity::Outcome::unsupported && !only.empty()) fmt::print("unsupported: {}\n", c.why);
+        }
+    }
+    return ok ? done : stopped;
+  }
+
+  static nlohmann::ordered_json counts(const parity::DeviceResult& d, const OpDef* op) {
+    nlohmann::ordered_json n;
+    for (parity::Outcome o : {parity::Outcome::pass, parity::Outcome::fail, parity::Outcome::unsupported})
+      n[std::string(parity::name(o))] = d.count(o, op);
+    return n;
+  }
+
+  nlohmann::ordered_json document(const parity::Report& report) const {
+    nlohmann::ordered_json out = {{"ok", report.count(parity::Outcome::fail) == 0}, {"seed", seed}};
+    for (const char* key : {"devices", "ops", "failures", "unsupported"}) out[key] = nlohmann::json::array();
+    for (const parity::DeviceResult& d : report.devices) {
+      nlohmann::ordered_json entry = {{"id", d.device.id}, {"name", d.device.name}};
+      entry.update(counts(d, nullptr));
+      out["devices"].push_back(entry);
+    }
+    const OpDef* last = nullptr;
+    for (const parity::CaseResult& c : report.devices[0].cases) {
+      if (c.id.op == last) continue;
+      last = c.id.op;
+      nlohmann::ordered_json entry = {{"op", last->name}};
+      for (const parity::DeviceResult& d : report.devices) {
+        nlohmann::ordered_json cell = counts(d, last);
+        double share = 0, error = 0;
+        for (const parity::CaseResult& r : d.cases)
+          if (r.id.op == last) share = std::max(share, r.share), error = std::max(error, r.error);
+        cell["worst_share_of_bound"] = share;  // infinite becomes null
+        cell["worst_error"] = error;
+        entry["devices"][d.device.id] = cell;
+      }
+      out["ops"].push_back(entry);
+    }
+    for (const parity::DeviceResult& d : report.devices)
+      for (const parity::CaseResult& c : d.cases) {
+        if (c.outcome == parity::Outcome::fail)
+          out["failures"].push_back({{"device", d.device.id},
+                                     {"case", c.id.text()},
+                                     {"why", c.why},
+                                     {"replay", d.replay(c, seed)}});
+        if (c.outcome == parity::Outcome::unsupported)
+          out["unsupported"].push_back({{"device", d.device.id}, {"case", c.id.text()}, {"why", c.why}});
+      }
+    return out;
+  }
+
+  int run_model() const {
+    if (steps < 1) throw invalid(fmt::format("--steps {}: must be at least 1", steps));
+    parity::LockstepOptions options{.model = parity::lockstep_model(model), .set = {}, .steps = steps, .seed = seed};
+    if (batch < 0) throw invalid(fmt::format("--batch {}: must be at least 1", batch));
+    options.batch = batch ? batch : model == "cnn" ? 16 : 64;
+    std::vector<Device> on = chosen();
+    options.set = parity::lockstep_images();
+    options.watch = [&](const std::string& what, int64_t step) {
+      if (step % 10 == 0) fmt::print(stderr, "{}: step {} of {}\n", what, step, steps);
+    };
+    std::vector<parity::LockstepResult> results = parity::lockstep(on, options);
+    std::vector<parity::FreeRun> runs = parity::free_runs(on, options);
+    bool ok = true;
+    for (const auto& r : results) ok = ok && r.ok();
+    if (json) {
+      nlohmann::ordered_json out = {{"ok", ok},       {"model", model}, {"data", options.set.name}, {"batch", options.batch},
+                                    {"steps", steps}, {"seed", seed}};
+      for (const char* key : {"lockstep", "free"}) out[key] = nlohmann::json::array();
+      for (const auto& r : results)
+        out["lockstep"].push_back({{"device", r.device.id},
+                                   {"ok", r.ok()},
+                                   {"steps", r.steps},
+                                   {"worst_loss", r.loss},
+                                   {"worst_gradient", r.gradient},
+                                   {"worst_state", r.state},
+                                   {"worst_update_share_of_bound", r.update},
+                                   {"failures", r.failures}});
+      for (const auto& r : runs) {
+        nlohmann::ordered_json entry = {{"device", r.device.id},   {"steps", r.losses.size()}, {"worst_loss", r.worst},
+                                        {"parted_at", r.parted}, {"problem", r.problem}};
+        entry["last_loss"] = r.losses.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(r.losses.back());
+        out["free"].push_back(entry);
+      }
+      print_json(out);
+      return ok ? done : stopped;
+    }
+    fmt::print("lockstep, {} steps of {} with batch {} on {}; worst errors\n", steps, model, options.batch,
+               options.set.name);
+    fmt::print("{:<14} {:>5} {:>10} {:>10} {:>10} {:>18}\n", "device", "", "loss", "gradient", "state",
+               "update (of bound)");
+    for (const auto& r : results) {
+      fmt::print("{:<14} {:>5} {:>10.2g} {:>10.2g} {:>10.2g} {:>18.2g}\n", r.device.id, r.ok() ? "ok" : "FAIL", r.loss,
+                 r.gradient, r.state, r.update);
+      for (const std::string& f : r.failures) fmt::print("  {}\n", f);
+      if (!r.ok())
+        fmt::print("  tutti parity --device {} --model {} --steps {} --batch {} --seed {}\n", r.device.id, model, steps,
+                   options.batch, seed);
+    }
+    fmt::print("free runs, not judged\n{:<14} {:>10} {:>22} {:>16}\n", "device", "last loss", "largest difference",
+               "parted at step");
+    for (const auto& r : runs) {
+      fmt::print("{:<14} {:>10.5f} {:>22.2g} {:>16}\n", r.device.id, r.losses.empty() ? NAN : r.losses.back(), r.worst,
+                 r.parted < 0 ? "never" : std::to_string(r.parted));
+      if (!r.problem.empty()) fmt::print("  {}\n", r.problem);
+    }
+    return ok ? done : stopped;
+  }
+
+  int operator()() const { return model.empty() ? run_ops() : run_model(); }
+};
+
+}  // namespace
+
+void add_parity(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand(
+      "parity", "Hold every device against the float64 reference: op by op, or whole training with --model");
+  static ParityCommand c;
+  sub->add_option("--device", c.devices, "all, or device ids and plugin names, separated by commas");
+  CLI::Option* ops = sub->add_option("--ops", c.ops, "Only these ops, separated by commas (all unless given)");
+  CLI::Option* quick =
+      sub->add_flag("--quick", c.quick, "Two samples per op, forward and all gradients together, as recorded");
+  CLI::Option* full = sub->add_flag("--full", c.full, "Also inputs that are transposes and slices")->excludes(quick);
+  sub->add_option("--seed", c.seed, "Of the inputs; with --model of weights, dropout and order");
+  CLI::Option* one = sub->add_option("--case", c.only, "One case, OP:SAMPLE:WHAT:DTYPE such as matmul:2:all:f32; WHAT "
+                                                       "is forward, d1 (gradient of input 1) or all; DTYPE f32 takes "
+                                                       "the sample's own dtypes");
+  one->excludes(ops)->excludes(quick)->excludes(full);
+  CLI::Option* page = sub->add_option("--html", c.page, "Write the matrix as one page to this file");
+  CLI::Option* model = sub->add_option("--model", c.model, "mlp or cnn: lockstep training instead of ops");
+  model->excludes(ops)->excludes(quick)->excludes(full)->excludes(one)->excludes(page);
+  sub->add_option("--steps", c.steps, "Training steps, with --model")->needs(model);
+  sub->add_option("--batch", c.batch, "Samples per step, with --model (0: 64 for mlp, 16 for cnn)")->needs(model);
+  add_json_flag(*sub, c.json);
+  sub->callback([&action] { action = [] { return c(); }; });
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,149 @@
+// Rows by index and their adjoint, windows added up, and values made from nothing.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/status.h"
+#include "kernels/dialect/expression.h"
+#include "kernels/dialect/kernel.h"
+
+namespace tutti::dialect {
+namespace {
+
+/// One work-item for each of `items`.
+Dispatch launch(const Target& t, Kernel k, int64_t items, std::vector<int> buffers) {
+  k.local = {std::min(t.max_local, 64u), 1, 1};
+  return dispatch(t, std::move(k), static_cast<uint64_t>((items + k.local[0] - 1) / k.local[0]), std::move(buffers));
+}
+
+void fits_int(const char* what, int64_t n) {
+  if (n > 0x7fffffff) throw Error(Code::declined, fmt::format("{} of {} elements", what, n));
+}
+
+void set_sum(Kernel& k, const Target& t, DType type) {
+  DType wide = is_float(type) ? DType::f32 : type == DType::i32 ? DType::i32 : DType::u32;
+  k.set("ZERO", literal(t.language, wide, 0));
+  k.set("ADD(a,b)", type == DType::i32 ? "I32(U32(a) + U32(b))" : "((a) + (b))");
+}
+
+}  // namespace
+
+Work gather(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count) {
+  Work work;
+  size_t bytes = tutti::size_of(type);
+  if (bytes == 8) {
+    inner *= 2;
+    bytes = 4;
+  }
+  int64_t total = outer * count * inner;
+  if (total == 0) return work;
+  fits_int("gather from an axis", size);
+  Kernel k = portable("gather", {{"T", raw_element(bytes)}});
+  k.set("TOTAL", total);
+  k.set("SIZE", size);
+  k.set("INNER", inner);
+  k.set("COUNT", count);
+  k.elements = static_cast<uint64_t>(std::max(total, outer * size * inner));
+  work.dispatches.push_back(launch(t, std::move(k), total, {0, 1, 2}));
+  return work;
+}
+
+Work scatter_add(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count) {
+  Work work;
+  Element e = element_of(type);
+  if (e == Element::boolean || e == Element::u8) throw Error(Code::declined, fmt::format("scatter_add of {}", name(type)));
+  int64_t total = outer * size * inner, columns = outer * inner;
+  if (total == 0) return work;
+  fits_int("scatter_add into an axis", size);
+  fits_int("scatter_add with an index", count);
+  // Asking every index for every row is parallel but wasteful; walking the indices per column wastes nothing.
+  bool by_rows = count <= 32 || (columns < 256 && size * count <= (int64_t{1} << 26));
+  bool narrow = e == Element::f16 || e == Element::bf16;
+  Kernel k = portable(by_rows ? "scatter_rows" : "scatter_columns", {{"T", e}, {"Y", narrow ? Element::f32 : e}});
+  k.set(by_rows ? "TOTAL" : "COLUMNS", by_rows ? total : columns);
+  k.set("SIZE", size);
+  k.set("INNER", inner);
+  k.set("COUNT", count);
+  set_sum(k, t, type);
+  k.elements = static_cast<uint64_t>(std::max(total, outer * count * inner));
+  if (by_rows || !narrow) {
+    work.dispatches.push_back(launch(t, std::move(k), by_rows ? total : columns, {0, 1, 2}));
+    return work;
+  }
+  // Narrow floats are added up in f32.
+  work.scratch_bytes = {static_cast<uint64_t>(total) * 4};
+  work.dispatches.push_back(launch(t, std::move(k), columns, {0, 1, 3}));
+  TuttiInstr code[] = {{TUTTI_X_INPUT, TUTTI_F32, 0, 0, 0},
+                       {TUTTI_X_CAST, static_cast<uint16_t>(type), 0, 0, 0},
+                       {TUTTI_X_RESULT, static_cast<uint16_t>(type), 1, 0, 0}};
+  Operand in[] = {{DType::f32, {1}}};
+  Work cast = elementwise(t, code, {total}, in, std::span(&type, 1), false);
+  cast.dispatches[0].buffers = {3, 2};
+  work.dispatches.push_back(cast.dispatches[0]);
+  return work;
+}
+
+Work random_bits(const Target& t, int64_t n, uint32_t stream) {
+  Work work;
+  if (n == 0) return work;
+  Kernel k = portable("random_bits");
+  k.set("TOTAL", n);
+  k.set("STREAM", fmt::format("{}u", stream));
+  k.set("BLOCK_HIGH(b)", n / 4 > 0xffffffffll ? "U32((b) >> 32)" : "0u");
+  k.elements = static_cast<uint64_t>(n) + 4;
+  work.dispatches.push_back(launch(t, std::move(k), (n + 3) / 4, {0, 1, 2}));
+  return work;
+}
+
+Work iota(const Target& t, int64_t outer, int64_t size, int64_t inner) {
+  Work work;
+  int64_t total = outer * size * inner;
+  if (total == 0) return work;
+  Kernel k = portable("iota");
+  k.set("TOTAL", total);
+  k.set("SIZE", size);
+  k.set("INNER", inner);
+  k.elements = static_cast<uint64_t>(total);
+  work.dispatches.push_back(launch(t, std::move(k), total, {0}));
+  return work;
+}
+
+Work fill(const Target& t, DType type, int64_t n, double value) {
+  Work work;
+  if (n == 0) return work;
+  bool pair = tutti::size_of(type) == 8;
+  if (pair && value != 0) throw Error(Code::declined, fmt::format("fill of {} with {}", name(type), value));
+  Kernel k = portable("fill", {{"T", pair ? Element::u32 : element_of(type)}});
+  if (pair) n *= 2;
+  k.set("TOTAL", n);
+  k.set("VALUE", literal(t.language, pair ? DType::u32 : type, value));
+  k.elements = static_cast<uint64_t>(n);
+  work.dispatches.push_back(launch(t, std::move(k), n, {0}));
+  return work;
+}
+
+Work fold_windows(const Target& t, DType type, int64_t planes, const WindowAxis& h, const WindowAxis& w) {
+  Work work;
+  Element e = element_of(type);
+  if (e == Element::boolean || e == Element::u8) throw Error(Code::declined, fmt::format("fold of {}", name(type)));
+  int64_t total = planes * h.size * w.size;
+  if (total == 0) return work;
+  Kernel k = portable("fold_windows", {{"T", e}});
+  k.set("TOTAL", total);
+  auto give = [&](const std::string& axis, const WindowAxis& a) {
+    k.set(axis, a.size);
+    k.set("K" + axis, a.kernel);
+    k.set("O" + axis, a.count);
+    k.set("S" + axis, a.stride);
+    k.set("P" + axis, a.padding);
+    k.set("D" + axis, a.dilation);
+  };
+  give("H", h);
+  give("W", w);
+  set_sum(k, t, type);
+  k.elements = static_cast<uint64_t>(std::max(total, planes * h.kernel * w.kernel * h.count * w.count));
+  work.dispatches.push_back(launch(t, std::move(k), total, {0, 1}));
+  return work;
+}
+
+}  // namespace tutti::dialect

@@ -1,0 +1,129 @@
+// The portable kernels: each function writes the text of one kernel (or a few) for fixed shapes, in the target's language.
+//
+// Conventions of every function here
+// - Buffers of the caller: the inputs 0 … n-1 in the order documented, then the outputs, then scratch (Work::scratch_bytes,
+//   one per entry). Dispatch::buffers says which of them each kernel parameter is. All start at an element boundary of at
+//   least 4 bytes; kernels read and write whole 32-bit words of u8, bool, f16 and bf16 tensors where the target lacks such
+//   storage, never a byte past the last word, and never change a byte past the last element.
+// - Outputs are dense, row-major, wholly written. Shapes, strides and attributes are literals of the text.
+// - Dispatches run in order, each seeing the writes of those before it. No floating-point atomics: the same bits at every run.
+// - A tensor without elements gives a Work without dispatches.
+// - Throws Error(declined) with a reason for what no kernel text exists for (f64 and i64 arithmetic, a shape beyond the
+//   language's indices): the caller declines the node with that text.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/abi/tutti_plugin.h"
+#include "core/base/shape.h"
+#include "kernels/dialect/target.h"
+
+namespace tutti::dialect {
+
+/// One kernel, ready for the device's compiler.
+struct Source {
+  std::string text;
+  std::string entry = "kernel_main";           ///< GLSL: main
+  std::array<uint32_t, 3> local = {1, 1, 1};   ///< work-items per group
+  std::vector<bool> written;                   ///< per parameter
+  bool exact = false;  ///< needs correctly rounded / and sqrt (OpenCL: -cl-fp32-correctly-rounded-divide-sqrt where offered)
+                       ///< and no contraction (CUDA: --fmad=false)
+};
+
+/// One launch.
+struct Dispatch {
+  Source source;
+  std::array<uint32_t, 3> groups = {1, 1, 1};  ///< at most 65535 each
+  std::vector<int> buffers;                    ///< per parameter: the caller's buffer
+  std::string name;                            ///< of the kernel, for traces
+};
+
+/// What computes one node or one group of nodes.
+struct Work {
+  std::vector<Dispatch> dispatches;
+  std::vector<uint64_t> scratch_bytes;
+};
+
+/// A tensor that is read: strides in elements along the loop dimensions (0: broadcast).
+struct Operand {
+  DType dtype = DType::f32;
+  Shape strides;
+};
+
+/// An instruction beyond the ABI's: operand a rounded to the instruction's dtype (f16 or bf16; others: a itself). It stands
+/// where a fused node hands its result to the next one. The same number as kernels::round_instr.
+constexpr uint16_t round_instr = 0x100;
+
+/// "" or why an instruction list has no kernel text (f64, i64, an unknown instruction).
+std::string declines(std::span<const TuttiInstr> code);
+
+/// Scalar expressions over `dims`, one kernel for one node or several fused ones. INPUT a = in[a], RESULT b = out[b].
+/// `exact`: every instruction is rounded to its dtype, nothing contracted or reordered. Each element is read before it is
+/// written by the same work-item, so an output may share the memory of an input that has its strides and element size.
+Work elementwise(const Target&, std::span<const TuttiInstr> code, const Shape& dims, std::span<const Operand> in,
+                 std::span<const DType> out, bool exact);
+
+enum class Fold { sum, mean, prod, max, min };
+/// y = x folded over `axes` (sorted, unique, not negative; empty: none), in a fixed tree; f32 inside (integers wrap in i32).
+/// Sum of nothing is 0, product 1, mean NaN, max -inf, min inf (integers: their least and greatest). NaN is passed on.
+Work reduce(const Target&, Fold kind, const TensorType& x, const std::vector<int64_t>& axes);
+/// y (i32) = row-major position over `axes` of the largest element; the first of equal ones, NaN counts as largest.
+Work argmax(const Target&, const TensorType& x, const std::vector<int64_t>& axes);
+
+/// One axis of a copy's source: coordinate c = offset + sum over output dimensions of coef[d] * i[d]. It hits element c / step
+/// when 0 <= c, c % step = 0 and c / step < size; otherwise the copy's fill value is written (or the next source asked).
+struct SourceAxis {
+  std::vector<int64_t> coef;
+  int64_t offset = 0, step = 1, size = 1, stride = 1;
+};
+/// y[i] = the first source that has an element there, else `value`.
+struct Copy {
+  DType dtype = DType::f32;
+  Shape dims;                                    ///< of y
+  std::vector<std::vector<SourceAxis>> sources;  ///< one per input; strides in elements
+  double value = 0;
+};
+Work copy(const Target&, const Copy& copy);
+
+/// The index copies of the op set as Copy: dense operands; attributes normalised (no negative axes or starts).
+Copy transpose_copy(const TensorType& x, const std::vector<int64_t>& perm);
+Copy broadcast_copy(const TensorType& x, const Shape& shape);
+Copy slice_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>& starts, const std::vector<int64_t>& strides);
+Copy pad_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>& low, const std::vector<int64_t>& interior, double value);
+Copy concat_copy(std::span<const TensorType> parts, int64_t axis);
+/// How windows move over one image axis.
+struct WindowAxis {
+  int64_t size, kernel, stride, padding, dilation, count;
+};
+/// y[planes, kh, kw, oh, ow] = x[planes, h, w] at oh*stride + ky*dilation - padding, …; `value` outside.
+Copy window_copy(DType t, int64_t planes, const WindowAxis& h, const WindowAxis& w, double value);
+/// Its adjoint: y[plane, h, w] = sum of x[plane, ky, kx, oh, ow] over the windows that hold (h, w), in the order of taps.
+Work fold_windows(const Target&, DType t, int64_t planes, const WindowAxis& h, const WindowAxis& w);
+
+/// y[o, i, :] = x[o, index[i], :]; inputs x [outer, size, inner], index i32 [count], clamped to [0, size).
+Work gather(const Target&, DType t, int64_t outer, int64_t size, int64_t inner, int64_t count);
+/// y = 0, then y[o, index[i], :] += u[o, i, :] in the order of i; inputs index i32 [count] (clamped), u [outer, count, inner].
+Work scatter_add(const Target&, DType t, int64_t outer, int64_t size, int64_t inner, int64_t count);
+/// y[e] (u32) = word e % 4 of Philox4x32-10 (core/base/philox.h), e < n; inputs seed u32[2] (low word first), step i32[].
+Work random_bits(const Target&, int64_t n, uint32_t stream);
+/// y[a, i, b] (i32) = i.
+Work iota(const Target&, int64_t outer, int64_t size, int64_t inner);
+/// y[e] = round_to(t, value), e < n; no inputs.
+Work fill(const Target&, DType t, int64_t n, double value);
+
+/// y[batch, m, n] = a b (+ bias[n]) (then relu): f32 sums in the order that the family fixes.
+struct Matmul {
+  DType dtype = DType::f32;          ///< f32, f16 or bf16, of all operands
+  int64_t m = 1, n = 1, k = 1;
+  bool ta = false, tb = false;       ///< a is stored [k, m], b [n, k]
+  Shape batch = {};                  ///< of y
+  Shape a_batch = {}, b_batch = {};  ///< elements per batch step of a and b along `batch` (0: broadcast)
+  bool bias = false, relu = false;   ///< bias is input 2, of `dtype`
+};
+/// Inputs a, b[, bias].
+Work matmul(const Target&, const Matmul& shape);
+
+}  // namespace tutti::dialect

@@ -1,0 +1,103 @@
+// What a device must offer to run the rendered kernels: allocate, copy, build a kernel, launch it.
+//
+// sdk::RenderedSession (rendered.h) turns a Driver into a whole session: it walks programs, chooses and renders kernels,
+// plans the arena, and hands the driver flat lists of launches.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/dialect/target.h"
+
+namespace tutti::sdk {
+
+using Language = dialect::Language;
+
+/// Facts that choose kernels (see kernels/dialect/target.h), plan memory and name cache entries.
+struct Traits : dialect::Target {
+  uint64_t max_buffer_bytes = ~0ull;      ///< the largest range that one kernel argument may cover
+  uint64_t max_allocation_bytes = ~0ull;  ///< the largest allocation
+  uint64_t memory_bytes = ~0ull;          ///< all of the device's memory; ~0: unknown
+  uint32_t max_arguments = 16;            ///< buffers of one kernel
+  uint32_t alignment = 256;               ///< of argument offsets, bytes; a power of two, at least 16
+  std::string identity;                   ///< device, driver and version: the cache key's first part
+};
+
+using MemoryId = uint32_t;
+using KernelId = uint32_t;
+using SequenceId = uint32_t;
+
+/// A part of an allocation.
+struct Range {
+  MemoryId memory = 0;
+  uint64_t offset = 0, bytes = 0;
+};
+
+/// One step of a sequence: a kernel over groups of work-items, or a copy. Kernel arguments are the buffers in the order of
+/// the kernel's parameters; everything else (shapes, strides, numbers) is text of the kernel. Ranges are never empty, start
+/// at multiples of Traits::alignment and have whole 32-bit words (so do allocations); a kernel may be given one range
+/// twice where it reads and writes in place.
+struct Launch {
+  KernelId kernel = 0;
+  std::vector<Range> buffers;
+  std::array<uint32_t, 3> groups = {1, 1, 1};  ///< groups, not work-items; each from 1 to 65535
+  std::string name;                  ///< "matmul fc1", for traces and errors
+  bool copy = false;                 ///< buffers[0] → buffers[1], equal sizes, apart from each other; no kernel
+};
+
+/// A kernel ready to be built.
+struct KernelSource {
+  std::string text;                  ///< in the device's language; the entry point is `entry`
+  std::string entry = "kernel_main"; ///< GLSL: always main
+  std::array<uint32_t, 3> local = {1, 1, 1};
+  uint32_t buffers = 0;              ///< parameters
+  std::vector<bool> written;         ///< per buffer
+  bool exact = false;                ///< needs correctly rounded division and square roots, and no contraction (OpenCL:
+                                     ///< -cl-fp32-correctly-rounded-divide-sqrt where offered; CUDA: --fmad=false)
+};
+
+/// Host memory, and the device range of the same size that it is copied to at the start of a sequence.
+struct Upload {
+  const void* from = nullptr;  ///< of allocate_host
+  Range to;
+};
+
+/// One device and one in-order queue, used by one thread at a time. Methods throw tutti::Error: no_memory, compile (after
+/// writing the source with line numbers to a file that the message names), device_lost (then for ever), … The destructor
+/// waits for what was submitted and frees everything.
+class Driver {
+ public:
+  virtual ~Driver() = default;
+  virtual const Traits& traits() const = 0;
+
+  /// Device memory; contents undefined. `bytes` is not 0. `what` names it in the error.
+  virtual MemoryId allocate(uint64_t bytes, const std::string& what) = 0;
+  virtual void release(MemoryId memory) = 0;  ///< nothing in flight uses it
+  /// Host memory that uploads are copied from (pinned where that helps), aligned to 64 bytes.
+  virtual void* allocate_host(uint64_t bytes, const std::string& what) = 0;
+  virtual void release_host(void* memory) = 0;
+
+  // Each comes after everything that was submitted before and is done when it returns. Offsets and sizes are any bytes.
+  virtual void fill_zero(const Range& range) = 0;
+  virtual void write(const Range& to, const void* from) = 0;
+  virtual void read(const Range& from, void* to) = 0;
+
+  /// Compiles, or takes the binary from `cache` (driver-specific bytes). Where `cache` was empty or did not fit this
+  /// driver, it holds the fresh binary afterwards (or stays empty: nothing to cache). Kernels live until the driver dies.
+  virtual KernelId build(const KernelSource& source, std::vector<std::byte>& cache) = 0;
+
+  /// Records launches to be submitted many times; each sees the writes of those before it, and of sequences submitted
+  /// before. `upload` (or null) is copied first, as its host memory is when the sequence runs.
+  virtual SequenceId record(std::span<const Launch> launches, const Upload* upload) = 0;
+  virtual void forget(SequenceId sequence) = 0;  ///< it is not in flight
+  /// Enqueues; returns a ticket that grows by one from 1 on. Does not wait.
+  virtual uint64_t submit(SequenceId sequence) = 0;
+  /// Until that ticket and all before are done. Throws Error(timeout) when the time (~0: none) runs out, and what went
+  /// wrong late otherwise.
+  virtual void wait(uint64_t ticket, uint64_t timeout_ns) = 0;
+};
+
+}  // namespace tutti::sdk

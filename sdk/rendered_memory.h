@@ -1,0 +1,85 @@
+// Device memory that counts itself, and the named state that lies in it.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/shape.h"
+#include "sdk/driver.h"
+#include "sdk/memory.h"
+
+namespace tutti::sdk {
+
+/// The size of an allocation that holds so many bytes: whole 16-byte words, at least one (kernels are never given nothing).
+uint64_t padded(uint64_t bytes);
+
+/// A driver and what is allocated from it.
+struct DeviceMemory {
+  Driver& driver;
+  Meter meter;
+};
+
+/// One allocation on the device. Frees itself; the memory must outlive it.
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  /// Throws Error(no_memory) naming `what`. `bytes` is not 0.
+  DeviceBuffer(DeviceMemory& memory, uint64_t bytes, const std::string& what);
+  DeviceBuffer(DeviceBuffer&& other) noexcept;
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
+  ~DeviceBuffer();
+  MemoryId id() const { return id_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  DeviceMemory* memory_ = nullptr;
+  MemoryId id_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+/// Host memory for uploads, counted as well.
+class UploadBuffer {
+ public:
+  UploadBuffer() = default;
+  UploadBuffer(DeviceMemory& memory, uint64_t bytes, const std::string& what);
+  UploadBuffer(UploadBuffer&& other) noexcept;
+  UploadBuffer& operator=(UploadBuffer&& other) noexcept;
+  ~UploadBuffer();
+  std::byte* data() const { return data_; }
+
+ private:
+  DeviceMemory* memory_ = nullptr;
+  std::byte* data_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
+/// The named state of a session: one allocation each, row-major.
+class DeviceStates {
+ public:
+  explicit DeviceStates(DeviceMemory& memory) : memory_(memory) {}
+  /// Bytes that a later allocation will take: 0 when the name was declared before. Throws Error(invalid) when the name
+  /// comes back with another type.
+  uint64_t declare(const std::string& name, const TensorType& type);
+  bool allocated(const std::string& name) const { return find(name).buffer.bytes() > 0; }
+  uint64_t bytes(const std::string& name) const { return padded(num_bytes(find(name).type)); }
+  /// Zeroed memory for the state; adopted by take() once everything else of a program is there as well.
+  DeviceBuffer make(const std::string& name) const;
+  void take(const std::string& name, DeviceBuffer buffer) { entries_.at(name).buffer = std::move(buffer); }
+  MemoryId id(const std::string& name) const { return find(name).buffer.id(); }
+
+  /// Whole states; throw Error(invalid) for a name or size that does not fit.
+  void read(const std::string& name, void* to, size_t bytes) const;
+  void write(const std::string& name, const void* from, size_t bytes) const;
+
+ private:
+  struct Entry {
+    TensorType type;
+    DeviceBuffer buffer;
+  };
+  const Entry& find(const std::string& name) const;
+  const Entry& find(const std::string& name, size_t bytes) const;
+  DeviceMemory& memory_;
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace tutti::sdk

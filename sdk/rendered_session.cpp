@@ -1,0 +1,306 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+
+#include "core/base/log.h"
+#include "sdk/rendered.h"
+#include "sdk/rendered_kernels.h"
+#include "sdk/rendered_memory.h"
+#include "sdk/rendered_plan.h"
+
+namespace tutti::sdk {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr uint64_t forever = ~0ull;
+constexpr uint32_t slots = 2;  // staging: one is filled while the other is in flight
+
+/// FNV-1a (Fowler, Noll, Vo), 64 bits, from a given start.
+uint64_t fnv1a(const std::string& text, uint64_t hash) {
+  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3ull;
+  return hash;
+}
+
+/// What the executables of a session share.
+struct Shared {
+  Shared(std::unique_ptr<Driver> d, const Host& h) : driver(std::move(d)), host(h), memory{*driver, {}}, states(memory) {}
+
+  /// Builds a kernel, or finds it among those of this session or in the host's cache.
+  KernelId build(const KernelSource& source) {
+    std::string text = fmt::format("{}\n{} {} {}x{}x{}\n{}", driver->traits().identity, source.entry, source.exact ? "exact" : "fast",
+                                   source.local[0], source.local[1], source.local[2], source.text);
+    auto [it, fresh] = kernels.try_emplace(text);
+    if (!fresh) return it->second;
+    std::string key = fmt::format("rendered/{:016x}{:016x}", fnv1a(text, 0xcbf29ce484222325ull), fnv1a(text, 0x9e3779b97f4a7c15ull));
+    try {
+      std::vector<std::byte> cached = host.cache_get(key), binary = cached;
+      it->second = driver->build(source, binary);
+      if (!binary.empty() && binary != cached) host.cache_put(key, binary);
+    } catch (...) {
+      kernels.erase(it);
+      throw;
+    }
+    return it->second;
+  }
+
+  std::unique_ptr<Driver> driver;
+  Host host;
+  DeviceMemory memory;
+  DeviceStates states;
+  std::map<std::string, KernelId> kernels;
+  uint64_t newest = 0;  // ticket
+};
+
+class RenderedExecutable : public Executable {
+ public:
+  RenderedExecutable(Shared& shared, Program program, RenderedPlan plan)
+      : shared_(shared), program_(std::move(program)), plan_(std::move(plan)), profiled_(log::traced("kernels")) {
+    for (const KernelSource& source : plan_.kernels) kernels_.push_back(build(source));
+    plan_.kernels = {};
+    for (const State& s : program_.states) state_bytes_ += shared_.states.declare(s.name, program_.type(s.after));
+    seconds_.resize(plan_.launches.size());
+  }
+
+  ~RenderedExecutable() override {
+    try {
+      if (last_) shared_.driver->wait(last_, forever);
+      for (const auto& slot : sequences_)
+        for (SequenceId s : slot) shared_.driver->forget(s);
+    } catch (const std::exception&) {  // a lost device: wait has said so, or will
+    }
+    if (!profiled_ || runs_ == 0) return;
+    for (size_t k = 0; k < plan_.launches.size(); ++k)
+      shared_.host.log(3, "kernels", fmt::format("{:9.1f} us  {}", seconds_[k] / static_cast<double>(runs_) * 1e6, plan_.launches[k].name));
+  }
+
+  TuttiMemory memory() const override {
+    TuttiMemory m = {};
+    m.size = sizeof m;
+    m.state = state_bytes_;
+    for (uint64_t bytes : plan_.constants) m.constants += bytes;
+    for (uint64_t bytes : plan_.arena) m.arena += bytes;
+    m.staging = plan_.staging * (1 + slots);
+    return m;
+  }
+
+  void prepare() override {
+    std::vector<std::string> fresh;
+    for (const State& s : program_.states)
+      if (!shared_.states.allocated(s.name)) fresh.push_back(s.name);
+    check_room(fresh);
+    try {
+      allocate(fresh);
+    } catch (const Error& e) {
+      drop();
+      if (e.code != Code::no_memory) throw;
+      throw Error(e.code, fmt::format("{}; {}", e.what(), shortage(fresh)), e.remedy);
+    } catch (...) {
+      drop();
+      throw;
+    }
+    record();
+  }
+
+  void stage(std::span<void*> feeds) override {
+    if (uint64_t ticket = tickets_[slot_]) shared_.driver->wait(ticket, forever);
+    tickets_[slot_] = 0;
+    size_t i = 0;
+    for (const PlannedMemory& m : plan_.memories)
+      if (m.place == Place::feed) feeds[i++] = uploads_[slot_].data() + m.offset;
+  }
+
+  uint64_t run() override {
+    const std::vector<SequenceId>& sequences = sequences_[slot_];
+    if (profiled_) run_profiled(sequences);
+    else last_ = shared_.driver->submit(sequences[0]);
+    if (plan_.staging) {
+      tickets_[slot_] = last_;
+      slot_ = (slot_ + 1) % slots;
+    }
+    ++runs_;
+    return shared_.newest = last_;
+  }
+
+ private:
+  KernelId build(const KernelSource& source) try {
+    return shared_.build(source);
+  } catch (const Error& e) {
+    for (const PlannedLaunch& l : plan_.launches)  // whose kernel it is
+      if (!l.copy && &plan_.kernels[l.kernel] == &source && l.node != TUTTI_NONE)
+        throw NodeError(l.node, e.code, fmt::format("{}: {}", l.name, e.what()), e.remedy);
+    throw;
+  }
+
+  // ---- memory
+
+  uint64_t bytes_of(const std::vector<std::string>& states) const {
+    TuttiMemory m = memory();
+    uint64_t bytes = m.constants + m.arena + m.staging;
+    for (const std::string& s : states) bytes += shared_.states.bytes(s);
+    return bytes;
+  }
+
+  /// Says that memory will not do before anything is allocated, where the device's size is known.
+  void check_room(const std::vector<std::string>& states) const {
+    uint64_t all = shared_.driver->traits().memory_bytes, used = shared_.memory.meter.now(), want = bytes_of(states);
+    if (all == forever || want <= all - std::min(used, all)) return;
+    throw Error(Code::no_memory, fmt::format("the device has {} bytes, of which this session uses {}; {}", all, used, shortage(states)),
+                "use a smaller batch or model, or another device");
+  }
+
+  /// What the program needs, its largest tensors, and what would fit.
+  std::string shortage(const std::vector<std::string>& states) const {
+    TuttiMemory m = memory();
+    uint64_t want = bytes_of(states);
+    std::vector<const PlannedMemory*> largest;
+    for (const PlannedMemory& p : plan_.memories) largest.push_back(&p);
+    size_t shown = std::min<size_t>(5, largest.size());
+    std::partial_sort(largest.begin(), largest.begin() + static_cast<std::ptrdiff_t>(shown), largest.end(),
+                      [](const auto* a, const auto* b) { return a->bytes > b->bytes; });
+    std::string text = fmt::format("this program needs {} bytes: {} state, {} constants, {} arena, {} staging; the largest tensors:", want,
+                                   want - m.constants - m.arena - m.staging, m.constants, m.arena, m.staging);
+    for (size_t k = 0; k < shown; ++k) text += fmt::format("\n  {:>14} bytes  {}", largest[k]->bytes, largest[k]->what);
+    uint64_t all = shared_.driver->traits().memory_bytes, used = shared_.memory.meter.now(), fixed = want - m.arena - m.staging;
+    if (all == forever || m.arena + m.staging == 0) return text;
+    uint64_t left = all - std::min(used, all);
+    if (left <= fixed) return text + fmt::format("\n{} bytes are free: not even state and constants ({} bytes) fit", left, fixed);
+    double part = static_cast<double>(left - fixed) / static_cast<double>(m.arena + m.staging);
+    return part >= 1 ? text : text + fmt::format("\n{} bytes are free: about {:.0f} % of this batch would fit", left, std::max(1.0, part * 100 - 0.5));
+  }
+
+  void allocate(const std::vector<std::string>& fresh) {
+    DeviceMemory& memory = shared_.memory;
+    std::vector<DeviceBuffer> states;
+    for (const std::string& s : fresh) states.push_back(shared_.states.make(s));
+    for (uint64_t bytes : plan_.constants) constants_.emplace_back(memory, bytes, "constants");
+    for (uint64_t bytes : plan_.arena) arena_.emplace_back(memory, bytes, "the arena");
+    if (plan_.staging) {
+      feeds_ = DeviceBuffer(memory, plan_.staging, "the feeds");
+      for (uint32_t s = 0; s < slots; ++s) uploads_.emplace_back(memory, plan_.staging, "staging");
+    }
+    for (const PlannedMemory& m : plan_.memories) {
+      if (m.place != Place::constant) continue;
+      const std::vector<std::byte>& data = program_.values[m.value].data;
+      if (!data.empty()) shared_.driver->write({constants_[m.block].id(), m.offset, data.size()}, data.data());
+    }
+    for (size_t k = 0; k < fresh.size(); ++k) shared_.states.take(fresh[k], std::move(states[k]));
+    for (Value& v : program_.values) v.data = {};
+  }
+  void drop() {
+    constants_.clear();
+    arena_.clear();
+    feeds_ = {};
+    uploads_.clear();
+  }
+
+  Range range(const PlannedMemory& m) const {
+    switch (m.place) {
+      case Place::arena: return {arena_[m.block].id(), m.offset, m.bytes};
+      case Place::feed: return {feeds_.id(), m.offset, m.bytes};
+      case Place::constant: return {constants_[m.block].id(), m.offset, m.bytes};
+      case Place::state: break;
+    }
+    return {shared_.states.id(m.state), 0, m.bytes};
+  }
+
+  // ---- launches
+
+  /// One sequence per staging slot; when profiled, the upload and each launch are sequences of their own.
+  void record() {
+    std::vector<Launch> launches;
+    for (const PlannedLaunch& p : plan_.launches) {
+      Launch launch{p.copy ? 0 : kernels_[p.kernel], {}, p.groups, p.name, p.copy};
+      for (uint32_t m : p.memories) launch.buffers.push_back(range(plan_.memories[m]));
+      launches.push_back(std::move(launch));
+    }
+    for (uint32_t s = 0; s < (plan_.staging ? slots : 1); ++s) {
+      Upload upload;
+      if (plan_.staging) upload = {uploads_[s].data(), {feeds_.id(), 0, plan_.staging}};
+      const Upload* first = plan_.staging ? &upload : nullptr;
+      sequences_[s].push_back(shared_.driver->record(profiled_ ? std::span<const Launch>() : launches, first));
+      if (!profiled_) continue;
+      for (const Launch& l : launches) sequences_[s].push_back(shared_.driver->record({&l, 1}, nullptr));
+    }
+  }
+
+  void run_profiled(const std::vector<SequenceId>& sequences) {
+    for (size_t k = 0; k < sequences.size(); ++k) {
+      auto start = Clock::now();
+      last_ = shared_.driver->submit(sequences[k]);
+      shared_.driver->wait(last_, forever);
+      if (k > 0) seconds_[k - 1] += std::chrono::duration<double>(Clock::now() - start).count();
+    }
+  }
+
+  Shared& shared_;
+  Program program_;
+  RenderedPlan plan_;
+  bool profiled_;
+  uint64_t state_bytes_ = 0, runs_ = 0, last_ = 0;
+  std::vector<KernelId> kernels_;
+  std::vector<DeviceBuffer> constants_, arena_;
+  DeviceBuffer feeds_;
+  std::vector<UploadBuffer> uploads_;           // per slot
+  std::vector<SequenceId> sequences_[slots];
+  uint64_t tickets_[slots] = {};                // the run that reads the slot; 0: none
+  uint32_t slot_ = 0;                           // the one to be staged or run next
+  std::vector<double> seconds_;                 // per launch, when profiled
+};
+
+class RenderedSession : public Session {
+ public:
+  RenderedSession(std::unique_ptr<Driver> driver, const Host& host) : shared_(std::move(driver), host) {}
+
+  void check(const Program& program, std::span<uint8_t> accepted, const Why& why) override {
+    for (uint32_t k = 0; k < program.nodes.size(); ++k) {
+      RenderChoice choice = choose_rendered({program, k, shared_.driver->traits()});
+      accepted[k] = choice.entry != nullptr;
+      if (!choice.entry) why(k, choice.reasons());
+    }
+  }
+
+  std::unique_ptr<Executable> compile(Program program, const TuttiOptions&) override {
+    std::function<void(const std::string&)> trace;
+    if (log::traced("dispatch")) trace = [&](const std::string& line) { shared_.host.log(3, "dispatch", line); };
+    RenderedPlan plan = plan_rendered(program, shared_.driver->traits(), trace);
+    return std::make_unique<RenderedExecutable>(shared_, std::move(program), std::move(plan));
+  }
+
+  void wait(uint64_t ticket, uint64_t timeout_ns) override {
+    if (ticket > shared_.newest)
+      throw invalid(fmt::format("wait: ticket {} was never handed out; the newest is {}", ticket, shared_.newest));
+    if (ticket) shared_.driver->wait(ticket, timeout_ns);
+  }
+
+  void usage(uint64_t& now, uint64_t& peak) override {
+    now = shared_.memory.meter.now();
+    peak = shared_.memory.meter.peak();
+  }
+
+  void read(const std::string& state, void* to, size_t bytes) override { shared_.states.read(state, to, bytes); }
+  void write(const std::string& state, const void* from, size_t bytes) override { shared_.states.write(state, from, bytes); }
+
+ private:
+  Shared shared_;
+};
+
+}  // namespace
+
+std::unique_ptr<Session> make_rendered_session(std::unique_ptr<Driver> driver, const Host& host) {
+  return std::make_unique<RenderedSession>(std::move(driver), host);
+}
+
+std::unique_ptr<Session> RenderedPlugin::open(uint32_t device, const Options& options) {
+  std::vector<Device> all = devices();
+  if (device >= all.size())
+    throw invalid(fmt::format("{}: no device {}", name(), device),
+                  all.empty() ? "it has none here" : fmt::format("its devices are 0 to {}", all.size() - 1));
+  if (!all[device].unusable.empty()) throw invalid(fmt::format("{}: device {} cannot be used: {}", name(), device, all[device].unusable));
+  if (!options.empty()) throw invalid(fmt::format("{}: unknown option '{}'", name(), options.begin()->first), "this device has no options");
+  return make_rendered_session(make_driver(device), host_);
+}
+
+}  // namespace tutti::sdk

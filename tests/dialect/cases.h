@@ -1,0 +1,40 @@
+// What is asked of the portable kernels: inputs, the kernels for a target, and results computed by plain float64 loops.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/dialect/portable.h"
+
+namespace tutti::dialect::cases {
+
+/// A tensor as float64 numbers and as the bytes that a device holds.
+struct Array {
+  DType dtype = DType::f32;
+  std::vector<double> at;
+  /// Elements as their dtype holds them.
+  std::vector<std::byte> bytes() const;
+};
+
+struct Case {
+  std::string name;
+  std::function<Work(const Target&)> make;
+  std::vector<Array> inputs, expected;
+  double relative = 0, absolute = 0;  ///< allowed difference of floats; integers are equal
+};
+
+/// n numbers of a dtype from [low, high], the same at each call for a seed.
+Array random(DType t, int64_t n, double low, double high, uint32_t seed);
+
+std::vector<Case> elementwise_cases();
+std::vector<Case> index_cases();
+std::vector<Case> reduce_cases();
+std::vector<Case> matmul_cases();
+
+/// "" or what differs first.
+std::string compare(const Case& c, const std::vector<Array>& got);
+
+/// Targets like a CPU and like a GPU.
+Target target(Language language, bool cpu_like);
+
+}  // namespace tutti::dialect::cases

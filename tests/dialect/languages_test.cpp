@@ -1,0 +1,116 @@
+// The rendered texts of every case compile: GLSL by glslangValidator, CUDA C by NVRTC, each where it is installed.
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "tests/dialect/cases.h"
+
+namespace tutti::dialect::cases {
+namespace {
+
+std::vector<Case> all_cases() {
+  std::vector<Case> all;
+  for (auto part : {elementwise_cases(), index_cases(), reduce_cases(), matmul_cases()}) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+/// How many cases stand for one, unless all are asked for.
+size_t part(size_t n) { return std::getenv("TUTTI_ALL_CASES") ? 1 : n; }
+
+/// Distinct texts. Instruction lists over other sizes give other texts of the same kind: `every` skips some of them.
+std::vector<std::string> texts(Language language, bool cpu_like, size_t every) {
+  std::set<std::string> seen;
+  std::vector<std::string> kept;
+  size_t n = 0;
+  for (const Case& c : all_cases())
+    for (const Dispatch& d : c.make(target(language, cpu_like)).dispatches)
+      if (seen.insert(d.source.text).second && n++ % every == 0) kept.push_back(d.source.text);
+  return kept;
+}
+
+TEST(DialectLanguages, GlslCompiles) {
+  if (std::system("glslangValidator --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "glslangValidator is not installed";
+  auto folder = std::filesystem::temp_directory_path() / fmt::format("tutti_glsl_{}", getpid());
+  std::filesystem::create_directories(folder);
+  size_t count = 0;
+  for (bool cpu_like : {true, false})
+    for (const std::string& text : texts(Language::glsl, cpu_like, part(5))) std::ofstream(folder / fmt::format("{}.comp", count++)) << text;
+  std::string command = fmt::format(
+      "cd {} && ls | grep comp | xargs -n 1 -P 2 glslangValidator --quiet --target-env vulkan1.2 -o /dev/null > log 2>&1", folder.string());
+  if (std::system(command.c_str()) != 0) {
+    std::ifstream log(folder / "log");
+    std::string line, errors;
+    while (std::getline(log, line) && errors.size() < 4000) errors += line + "\n";
+    FAIL() << errors << "in " << folder;
+  }
+  std::filesystem::remove_all(folder);
+  fmt::print("{} texts compiled to SPIR-V\n", count);
+}
+
+/// The few calls of NVRTC that are needed, loaded at run time.
+struct Nvrtc {
+  void* library = nullptr;
+  int (*create)(void**, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
+  int (*compile)(void*, int, const char* const*) = nullptr;
+  int (*log_size)(void*, size_t*) = nullptr;
+  int (*log)(void*, char*) = nullptr;
+  int (*destroy)(void**) = nullptr;
+
+  Nvrtc() {
+    std::vector<std::string> names = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"};
+    for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
+      if (const char* home = std::getenv(variable))
+        for (const char* folder : {"/lib64", "/lib"}) names.push_back(std::string(home) + folder + "/libnvrtc.so");
+    for (const char* folder : {"/usr/local/cuda/lib64", "/usr/local/cuda/lib"}) names.push_back(std::string(folder) + "/libnvrtc.so");
+    for (const std::string& name : names)
+      if ((library = dlopen(name.c_str(), RTLD_NOW)) != nullptr) break;
+    if (!library) return;
+    auto find = [&](auto& f, const char* name) { f = reinterpret_cast<std::decay_t<decltype(f)>>(dlsym(library, name)); };
+    find(create, "nvrtcCreateProgram");
+    find(compile, "nvrtcCompileProgram");
+    find(log_size, "nvrtcGetProgramLogSize");
+    find(log, "nvrtcGetProgramLog");
+    find(destroy, "nvrtcDestroyProgram");
+  }
+
+  std::string error_of(const std::string& text, const std::string& architecture) const {
+    void* program = nullptr;
+    if (create(&program, text.c_str(), "kernel.cu", 0, nullptr, nullptr) != 0) return "nvrtcCreateProgram failed";
+    std::string option = "--gpu-architecture=" + architecture;
+    const char* options[] = {option.c_str(), "--std=c++14"};
+    std::string message;
+    if (compile(program, 2, options) != 0) {
+      size_t n = 0;
+      log_size(program, &n);
+      message.resize(n);
+      log(program, message.data());
+      if (message.empty()) message = "nvrtcCompileProgram failed";
+    }
+    destroy(&program);
+    return message;
+  }
+};
+
+TEST(DialectLanguages, CudaCompiles) {
+  Nvrtc nvrtc;
+  if (!nvrtc.library) GTEST_SKIP() << "NVRTC is not installed";
+  std::vector<std::string> list = texts(Language::cuda_c, false, part(16));
+  for (const char* architecture : {"sm_75", "sm_80", "sm_90"}) {
+    size_t count = 0;
+    for (const std::string& text : list) {
+      std::string error = nvrtc.error_of(text, architecture);
+      ASSERT_EQ(error, "") << text;
+      ++count;
+    }
+    fmt::print("{}: {} texts compiled by NVRTC\n", architecture, count);
+  }
+}
+
+}  // namespace
+}  // namespace tutti::dialect::cases

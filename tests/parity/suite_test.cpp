@@ -1,0 +1,186 @@
+// The judges judged: wrong results, made from a device's right ones, must fail.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/base/status.h"
+#include "core/runtime/selector.h"
+#include "tests/support/device_run.h"
+#include "train/parity/compare.h"
+#include "train/parity/suite.h"
+
+namespace tutti::parity {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+using Tamper = decltype(SuiteOptions::tamper);
+
+/// A device's report on one case, after `tamper`. The reference serves where there is no other device.
+CaseResult judged(const std::string& text, Tamper tamper = {}) {
+  std::vector<Device> devices = test::devices_under_test();
+  devices.push_back(select_device("reference:0"));
+  devices.resize(1);
+  return run(devices, {parse_case(text)}, {.seed = 3, .tamper = std::move(tamper)}).devices[0].cases[0];
+}
+
+void expect_caught(const std::string& text, const Tamper& tamper) {
+  EXPECT_EQ(judged(text).outcome, Outcome::pass) << text << ": " << judged(text).why;
+  CaseResult wrong = judged(text, tamper);
+  EXPECT_EQ(wrong.outcome, Outcome::fail) << text;
+  EXPECT_FALSE(wrong.why.empty());
+}
+
+/// Every gradient 1 % too large.
+TEST(Mutation, ScaledGradient) {
+  for (const char* text : {"matmul:0:all:f32", "matmul:7:d1:f32", "conv2d:0:all:f32", "sigmoid:0:all:f32",
+                           "sum:0:all:f32", "softmax:0:all:f32", "adam:0:all:f32", "mul:0:d0:f16"})
+    expect_caught(text, [](const CaseId&, int, std::vector<Tensor>& results, const auto&) {
+      bool tampered = false;
+      for (size_t k = 1; k < results.size(); ++k)  // y0 stays as it is
+        for (double& x : results[k].at) {
+          x *= 1.01;
+          tampered = true;
+        }
+      ASSERT_TRUE(tampered);
+    });
+}
+
+/// The last row was never written: it holds zeros, or what was there before.
+TEST(Mutation, MissedRow) {
+  for (double left : {0.0, nan, 7.5})
+    for (const char* text : {"matmul:0:forward:f32", "matmul:7:forward:f32", "add:0:forward:f32", "add:5:forward:f32",
+                             "softmax:0:forward:f32", "transpose:0:forward:f32", "add:4:forward:f32"})
+      expect_caught(text, [&](const CaseId&, int, std::vector<Tensor>& results, const auto&) {
+        Tensor& y = results[0];
+        size_t row = static_cast<size_t>(y.shape().back());
+        ASSERT_GE(y.at.size(), row);
+        for (size_t i = y.at.size() - row; i < y.at.size(); ++i) y.at[i] = left;
+      });
+}
+
+/// The second run gives the first run's results again.
+TEST(Mutation, StaleBuffer) {
+  for (const char* text : {"add:0:forward:f32", "matmul:0:all:f32", "sum:0:forward:f32", "relu:0:all:f32",
+                           "gather:0:forward:f32", "argmax:0:forward:f32", "sgd:0:forward:f32"})
+    expect_caught(text, [](const CaseId&, int run, std::vector<Tensor>& results, const std::vector<Tensor>& before) {
+      if (run == 1) results = before;
+    });
+}
+
+/// A sum that leaves out its last term.
+TEST(Mutation, ShortReduction) {
+  for (const OpDef* op : {find_op("sum"), find_op("mean")}) {
+    bool tried = false;
+    for (size_t s = 0; s < op->samples.size(); ++s) {
+      CaseId id{op, s};
+      Graph g = graph_of(id);
+      Tensor x = inputs_of(id, g, 3).at("x0");
+      const TensorType& y = g.info(g.states()[0].after).type;
+      if (num_elements(y.shape) != 1 || x.at.size() < 2 || !is_float(y.dtype)) continue;  // one sum over everything
+      tried = true;
+      expect_caught(id.text(), [&](const CaseId&, int run, std::vector<Tensor>& results, const auto&) {
+        if (run == 0) results[0].at[0] -= x.at.back() / (op->name == "mean" ? static_cast<double>(x.at.size()) : 1);
+      });
+    }
+    EXPECT_TRUE(tried) << op->name;
+  }
+  // And one term of a product: y = a b without the last k.
+  CaseId id = parse_case("matmul:7:forward:f32");
+  Tensors in = inputs_of(id, graph_of(id), 3);
+  const Tensor &a = in.at("x0"), &b = in.at("x1");
+  expect_caught(id.text(), [&](const CaseId&, int run, std::vector<Tensor>& results, const auto&) {
+    size_t k = static_cast<size_t>(a.shape()[1]), n = static_cast<size_t>(b.shape()[1]);
+    for (size_t i = 0; run == 0 && i < results[0].at.size(); ++i)
+      results[0].at[i] -= a.at[i / n * k + k - 1] * b.at[(k - 1) * n + i % n];
+  });
+}
+
+Tensor vector(std::vector<double> at, DType t = DType::f32) {
+  Tensor v({t, {static_cast<int64_t>(at.size())}});
+  v.at = std::move(at);
+  return v;
+}
+
+TEST(Compare, NanNeverPasses) {
+  Bound loose{10, 10};
+  for (const Bound& b : {loose, Bound{}}) {
+    EXPECT_FALSE(compare(vector({1, nan}), vector({1, 2}), b).ok);
+    EXPECT_FALSE(compare(vector({1, 2}), vector({1, nan}), b).ok);
+    EXPECT_FALSE(compare(vector({1, inf}), vector({1, 2}), b).ok);
+    EXPECT_FALSE(compare(vector({1, inf}), vector({1, -inf}), b).ok);
+    EXPECT_TRUE(compare(vector({1, nan, inf}), vector({1, nan, inf}), b).ok);
+    EXPECT_FALSE(compare(vector({1, nan}), vector({1, 2}), b, [] { return nan; }).ok);
+    EXPECT_FALSE(compare(vector({1, nan}), vector({1, 2}), b, [] { return inf; }).ok);
+  }
+  EXPECT_TRUE(std::isnan(norm_error(vector({nan}), vector({1}))));
+}
+
+TEST(Compare, TypesMustBeTheSame) {
+  EXPECT_FALSE(compare(vector({1}), vector({1, 2}), {1, 1}).ok);
+  EXPECT_FALSE(compare(vector({1}, DType::f16), vector({1}), {1, 1}).ok);
+}
+
+TEST(Compare, IntegersMustBeEqual) {
+  Graph g;
+  const OpDef& add = *find_op("add");
+  EXPECT_TRUE(bound_of(add, g, DType::i32, false).equal());
+  EXPECT_FALSE(compare(vector({1, 2}, DType::i32), vector({1, 3}, DType::i32), {}).ok);
+  EXPECT_FALSE(bound_of(add, g, DType::f32, false).equal());
+  EXPECT_TRUE(bound_of(*find_op("random_bits"), g, DType::u32, false).equal());
+}
+
+TEST(Compare, NormIsHeldTighterThanElements) {
+  std::vector<double> want(100, 1.0), shifted(100, 1.0), one(100, 1.0);
+  for (double& x : shifted) x += 1.5e-3;  // each within 1e-3 (|1| + 1), all of them not
+  one[5] += 1.5e-3;
+  EXPECT_TRUE(compare(vector(one), vector(want), {1e-3, 0}).ok);
+  EXPECT_FALSE(compare(vector(shifted), vector(want), {1e-3, 0}).ok);
+}
+
+TEST(Cases, TextIsReadBack) {
+  for (const OpDef* op : all_ops())
+    for (const CaseId& id : cases_of(*op, Extent::full)) EXPECT_EQ(parse_case(id.text()), id);
+  for (const char* bad : {"", "add", "add:0:forward", "nop:0:forward:f32", "add:99:forward:f32", "add:-1:forward:f32",
+                          "add:0:d9:f32", "add:0:forward:f31", "add:0:forward:i32", "add:4:forward:f16", "add:0:all:f32:"})
+    EXPECT_THROW(parse_case(bad), Error) << bad;
+}
+
+TEST(Cases, EveryOpHasForwardAndGradients) {
+  for (const OpDef* op : all_ops()) {
+    std::vector<CaseId> quick = cases_of(*op, Extent::quick);
+    EXPECT_FALSE(quick.empty()) << op->name;
+    EXPECT_LE(quick.size(), cases_of(*op, Extent::normal).size());
+    EXPECT_LE(cases_of(*op, Extent::normal).size(), cases_of(*op, Extent::full).size());
+  }
+}
+
+/// The same mathematics through transposed and sliced inputs.
+TEST(Cases, ViewsGiveTheSame) {
+  for (const char* text : {"matmul:0:forward", "relu:2:all", "add:1:all"}) {
+    CaseId plain = parse_case(std::string(text) + ":f32"), views = parse_case(std::string(text) + ".views:f32");
+    Graph a = graph_of(plain), b = graph_of(views);
+    std::vector<Tensor> x = truth_of(a, inputs_of(plain, a, 5)), y = truth_of(b, inputs_of(views, b, 5));
+    ASSERT_EQ(x.size(), y.size());
+    for (size_t k = 0; k < x.size(); ++k) EXPECT_EQ(x[k].at, y[k].at) << text;
+  }
+}
+
+TEST(Report, PageAndTableHoldTheFailure) {
+  Report report = run({select_device("reference:0")}, {parse_case("add:0:forward:f32"), parse_case("relu:0:all:f32")},
+                      {.seed = 9, .tamper = [](const CaseId& id, int, std::vector<Tensor>& results, const auto&) {
+                         if (id.op->name == "relu") results[0].at[0] = nan;
+                       }});
+  EXPECT_EQ(report.count(Outcome::pass), 1u);
+  EXPECT_EQ(report.count(Outcome::fail), 1u);
+  EXPECT_NE(table(report).find("FAIL 1/1"), std::string::npos);
+  std::string page = html(report);
+  EXPECT_NE(page.find("tutti parity --device reference:0 --case relu:0:all:f32 --seed 9"), std::string::npos);
+  for (const char* outside : {"http://", "https://", "<script", "<link", "src="})
+    EXPECT_EQ(page.find(outside), std::string::npos) << outside;
+}
+
+}  // namespace
+}  // namespace tutti::parity

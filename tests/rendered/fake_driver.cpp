@@ -1,0 +1,115 @@
+#include "tests/rendered/fake_driver.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "core/base/status.h"
+
+namespace tutti::test {
+namespace {
+
+class FakeDriver : public sdk::Driver {
+ public:
+  explicit FakeDriver(std::shared_ptr<Tape> tape) : tape_(std::move(tape)) {}
+  ~FakeDriver() override {
+    EXPECT_TRUE(tape_->memory.empty()) << "device memory was not released";
+    EXPECT_TRUE(tape_->host.empty()) << "host memory was not released";
+    EXPECT_TRUE(tape_->recorded.empty()) << "sequences were not forgotten";
+  }
+  const sdk::Traits& traits() const override { return tape_->traits; }
+
+  sdk::MemoryId allocate(uint64_t bytes, const std::string& what) override {
+    count(bytes, what);
+    EXPECT_EQ(bytes % 4, 0u);
+    tape_->memory[++ids_].assign(bytes, std::byte{0xee});
+    return ids_;
+  }
+  void release(sdk::MemoryId memory) override { EXPECT_EQ(tape_->memory.erase(memory), 1u); }
+  void* allocate_host(uint64_t bytes, const std::string& what) override {
+    count(bytes, what);
+    void* at = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    tape_->host[at] = bytes;
+    return at;
+  }
+  void release_host(void* memory) override {
+    EXPECT_EQ(tape_->host.erase(memory), 1u);
+    std::free(memory);
+  }
+
+  void fill_zero(const sdk::Range& r) override { std::memset(at(r), 0, r.bytes); }
+  void write(const sdk::Range& to, const void* from) override { std::memcpy(at(to), from, to.bytes); }
+  void read(const sdk::Range& from, void* to) override { std::memcpy(to, at(from), from.bytes); }
+
+  sdk::KernelId build(const sdk::KernelSource& source, std::vector<std::byte>& cache) override {
+    if (tape_->build_fails) throw Error(Code::compile, "the compiler refused it");
+    tape_->from_cache.push_back(!cache.empty());
+    tape_->built.push_back(source);
+    cache.assign(3, std::byte{7});
+    return static_cast<sdk::KernelId>(tape_->built.size() - 1);
+  }
+
+  sdk::SequenceId record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) override {
+    for (const sdk::Launch& l : launches) {
+      for (const sdk::Range& r : l.buffers) {
+        at(r);
+        EXPECT_GT(r.bytes, 0u) << l.name;
+        EXPECT_EQ(r.bytes % 4, 0u) << l.name;
+        EXPECT_EQ(r.offset % (l.copy ? 4 : tape_->traits.alignment), 0u) << l.name;
+      }
+      if (l.copy) continue;
+      EXPECT_LT(l.kernel, tape_->built.size());
+      EXPECT_EQ(l.buffers.size(), tape_->built.at(l.kernel).buffers) << l.name;
+      EXPECT_EQ(l.buffers.size(), tape_->built.at(l.kernel).written.size()) << l.name;
+      for (uint32_t g : l.groups) EXPECT_TRUE(g >= 1 && g <= 65535) << l.name;
+    }
+    ++sequences_;
+    tape_->recorded[sequences_].assign(launches.begin(), launches.end());
+    if (upload) uploads_[sequences_] = *upload;
+    return sequences_;
+  }
+  void forget(sdk::SequenceId sequence) override { EXPECT_EQ(tape_->recorded.erase(sequence), 1u); }
+  uint64_t submit(sdk::SequenceId sequence) override {
+    if (auto it = uploads_.find(sequence); it != uploads_.end()) std::memcpy(at(it->second.to), it->second.from, it->second.to.bytes);
+    for (const sdk::Launch& l : tape_->recorded.at(sequence))
+      if (l.copy) std::memcpy(at(l.buffers[1]), at(l.buffers[0]), l.buffers[0].bytes);
+    tape_->submitted.push_back(sequence);
+    return tape_->submitted.size();
+  }
+  void wait(uint64_t ticket, uint64_t) override {
+    EXPECT_LE(ticket, tape_->submitted.size());
+    tape_->waited.push_back(ticket);
+    if (tape_->lost) throw Error(Code::device_lost, "the device is gone");
+  }
+
+ private:
+  void count(uint64_t bytes, const std::string& what) {
+    EXPECT_GT(bytes, 0u) << what;
+    if (bytes > tape_->traits.max_allocation_bytes || tape_->allocations++ == tape_->allocation_fails_at)
+      throw Error(Code::no_memory, fmt::format("no memory for {}: {} bytes", what, bytes));
+  }
+  std::byte* at(const sdk::Range& r) {
+    std::vector<std::byte>& memory = tape_->memory.at(r.memory);
+    if (r.offset + r.bytes > memory.size()) throw Error(Code::internal, "a range beyond its allocation");
+    return memory.data() + r.offset;
+  }
+
+  std::shared_ptr<Tape> tape_;
+  sdk::MemoryId ids_ = 0;
+  sdk::SequenceId sequences_ = 0;
+  std::map<sdk::SequenceId, sdk::Upload> uploads_;
+};
+
+}  // namespace
+
+uint64_t Tape::bytes() const {
+  uint64_t sum = 0;
+  for (const auto& [id, data] : memory) sum += data.size();
+  for (const auto& [at, size] : host) sum += size;
+  return sum;
+}
+
+std::unique_ptr<sdk::Driver> make_fake_driver(std::shared_ptr<Tape> tape) { return std::make_unique<FakeDriver>(std::move(tape)); }
+
+}  // namespace tutti::test
