@@ -15,8 +15,14 @@ class OpParity : public testing::TestWithParam<std::string> {};
 TEST_P(OpParity, MatchesTheReference) {
   std::vector<Device> devices = test::devices_under_test();
   if (devices.empty()) GTEST_SKIP() << "no device besides the reference";
+  // Software devices compile every kernel for seconds: two samples here, everything by `tutti parity --full`.
+  std::vector<Device> fast, slow;
+  for (const Device& d : devices) (d.kind == DeviceKind::software ? slow : fast).push_back(d);
   parity::SuiteOptions options{.seed = 20240607};
-  parity::Report report = run(devices, parity::cases_of(*find_op(GetParam()), parity::Extent::normal), options);
+  const OpDef& op = *find_op(GetParam());
+  parity::Report report = run(fast, parity::cases_of(op, parity::Extent::normal), options);
+  parity::Report quick = run(slow, parity::cases_of(op, parity::Extent::quick), options);
+  report.devices.insert(report.devices.end(), quick.devices.begin(), quick.devices.end());
   for (const parity::DeviceResult& d : report.devices) {
     for (const parity::CaseResult& c : d.cases) {
       if (c.outcome == parity::Outcome::fail) ADD_FAILURE() << d.replay(c, options.seed) << "\n  " << c.why;

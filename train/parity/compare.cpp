@@ -30,11 +30,13 @@ double smallest(DType t) {
   }
 }
 
-/// Functions that devices compute with more units in the last place than the others.
-double factor(const OpDef& op) {
+/// Units in the last place. Devices compute in f32 and round to 16 bits where they store, so there few are enough; and
+/// some functions are computed less exactly than others.
+double factor(const OpDef& op, DType coarsest, bool gradient) {
   static const std::map<std::string, double> known = {{"pow", 4}, {"normal", 2}};
   auto it = known.find(op.name);
-  return it == known.end() ? 8 : 8 * it->second;
+  bool half = size_of(coarsest) == 2;
+  return (half ? 2 : 8) * (gradient ? half ? 2 : 4 : 1) * (it == known.end() || half ? 1 : it->second);
 }
 
 double rms(const std::vector<double>& v) {
@@ -111,7 +113,7 @@ Bound bound_of(const OpDef& op, const Graph& g, DType type, bool gradient) {
   DType coarsest = type;
   for (const ValueInfo& v : g.values())
     if (is_float(v.type.dtype) && epsilon(v.type.dtype) > e) e = epsilon(coarsest = v.type.dtype);
-  return {e * factor(op) * (1 + std::sqrt(reduction_length(g))) * (gradient ? 4 : 1),
+  return {e * factor(op, coarsest, gradient) * (1 + std::sqrt(reduction_length(g))),
           std::max(smallest(type), smallest(coarsest))};
 }
 

@@ -156,6 +156,7 @@ size_t Report::count(Outcome outcome) const {
 Report run(const std::vector<Device>& devices, const std::vector<CaseId>& cases, const SuiteOptions& options) {
   Report report{options.seed, {}};
   for (const Device& d : devices) report.devices.push_back({d, {}});
+  if (devices.empty()) return report;
   // One session per op and device: many programs share it, as in training.
   std::vector<std::unique_ptr<Session>> sessions(devices.size());
   const OpDef* op = nullptr;
