@@ -48,8 +48,7 @@ struct ParityCommand {
 
   std::vector<parity::CaseId> cases() const {
     if (!only.empty()) return {parity::parse_case(only)};
-    parity::Extent extent =
-        quick ? parity::Extent::quick : full ? parity::Extent::full : parity::Extent::normal;
+    parity::Extent extent = quick ? parity::Extent::quick : full ? parity::Extent::full : parity::Extent::normal;
     std::vector<const OpDef*> wanted;
     for (const std::string& name : split(ops)) {
       const OpDef* op = find_op(name);
@@ -131,10 +130,8 @@ struct ParityCommand {
     for (const parity::DeviceResult& d : report.devices)
       for (const parity::CaseResult& c : d.cases) {
         if (c.outcome == parity::Outcome::fail)
-          out["failures"].push_back({{"device", d.device.id},
-                                     {"case", c.id.text()},
-                                     {"why", c.why},
-                                     {"replay", d.replay(c, seed)}});
+          out["failures"].push_back(
+              {{"device", d.device.id}, {"case", c.id.text()}, {"why", c.why}, {"replay", d.replay(c, seed)}});
         if (c.outcome == parity::Outcome::unsupported)
           out["unsupported"].push_back({{"device", d.device.id}, {"case", c.id.text()}, {"why", c.why}});
       }
@@ -156,8 +153,9 @@ struct ParityCommand {
     bool ok = true;
     for (const auto& r : results) ok = ok && r.ok();
     if (json) {
-      nlohmann::ordered_json out = {{"ok", ok},       {"model", model}, {"data", options.set.name}, {"batch", options.batch},
-                                    {"steps", steps}, {"seed", seed}};
+      nlohmann::ordered_json out = {
+          {"ok", ok},       {"model", model}, {"data", options.set.name}, {"batch", options.batch},
+          {"steps", steps}, {"seed", seed}};
       for (const char* key : {"lockstep", "free"}) out[key] = nlohmann::json::array();
       for (const auto& r : results)
         out["lockstep"].push_back({{"device", r.device.id},
@@ -169,8 +167,11 @@ struct ParityCommand {
                                    {"worst_update_share_of_bound", r.update},
                                    {"failures", r.failures}});
       for (const auto& r : runs) {
-        nlohmann::ordered_json entry = {{"device", r.device.id},   {"steps", r.losses.size()}, {"worst_loss", r.worst},
-                                        {"parted_at", r.parted}, {"problem", r.problem}};
+        nlohmann::ordered_json entry = {{"device", r.device.id},
+                                        {"steps", r.losses.size()},
+                                        {"worst_loss", r.worst},
+                                        {"parted_at", r.parted},
+                                        {"problem", r.problem}};
         entry["last_loss"] = r.losses.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(r.losses.back());
         out["free"].push_back(entry);
       }
@@ -214,9 +215,10 @@ void add_parity(CLI::App& app, Action& action) {
       sub->add_flag("--quick", c.quick, "Two samples per op, forward and all gradients together, as recorded");
   CLI::Option* full = sub->add_flag("--full", c.full, "Also inputs that are transposes and slices")->excludes(quick);
   sub->add_option("--seed", c.seed, "Of the inputs; with --model of weights, dropout and order");
-  CLI::Option* one = sub->add_option("--case", c.only, "One case, OP:SAMPLE:WHAT:DTYPE such as matmul:2:all:f32; WHAT "
-                                                       "is forward, d1 (gradient of input 1) or all; DTYPE f32 takes "
-                                                       "the sample's own dtypes");
+  CLI::Option* one = sub->add_option("--case", c.only,
+                                     "One case, OP:SAMPLE:WHAT:DTYPE such as matmul:2:all:f32; WHAT "
+                                     "is forward, d1 (gradient of input 1) or all; DTYPE f32 takes "
+                                     "the sample's own dtypes");
   one->excludes(ops)->excludes(quick)->excludes(full);
   CLI::Option* page = sub->add_option("--html", c.page, "Write the matrix as one page to this file");
   CLI::Option* model = sub->add_option("--model", c.model, "mlp or cnn: lockstep training instead of ops");

@@ -17,8 +17,10 @@ void lockstep(const char* model, int64_t batch) {
   if (devices.empty()) GTEST_SKIP() << "no device besides the reference";
   for (const Device& device : devices) {
     bool few = device.kind == DeviceKind::software && !std::getenv("TUTTI_TEST_ALL");
-    parity::LockstepOptions options{
-        .model = parity::lockstep_model(model), .set = parity::lockstep_images(), .batch = batch, .steps = few ? 5 : 60};
+    parity::LockstepOptions options{.model = parity::lockstep_model(model),
+                                    .set = parity::lockstep_images(),
+                                    .batch = batch,
+                                    .steps = few ? 5 : 60};
     for (const parity::LockstepResult& r : parity::lockstep({device}, options)) {
       EXPECT_EQ(r.steps, options.steps) << r.device.id;
       for (const std::string& f : r.failures) ADD_FAILURE() << r.device.id << " " << f;
@@ -55,7 +57,8 @@ TEST(Repeat, SameStateAtEveryRunAndThreadCount) {
   data::Split split = data::synthetic({1, 12, 12}, 10, 512, 64);
   for (const Device& device : devices) {
     auto run = [&](const char* threads, int64_t steps) {
-      Trainer t(device, {.model = parity::lockstep_model("cnn"), .batch = 32, .device_options = threads_of(device, threads)});
+      Trainer t(device,
+                {.model = parity::lockstep_model("cnn"), .batch = 32, .device_options = threads_of(device, threads)});
       t.evaluate(split.test);  // draws the weights
       if (steps) t.train(split.train, steps);
       return t.state_hash();

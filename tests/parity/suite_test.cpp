@@ -143,8 +143,9 @@ TEST(Compare, NormIsHeldTighterThanElements) {
 TEST(Cases, TextIsReadBack) {
   for (const OpDef* op : all_ops())
     for (const CaseId& id : cases_of(*op, Extent::full)) EXPECT_EQ(parse_case(id.text()), id);
-  for (const char* bad : {"", "add", "add:0:forward", "nop:0:forward:f32", "add:99:forward:f32", "add:-1:forward:f32",
-                          "add:0:d9:f32", "add:0:forward:f31", "add:0:forward:i32", "add:4:forward:f16", "add:0:all:f32:"})
+  for (const char* bad :
+       {"", "add", "add:0:forward", "nop:0:forward:f32", "add:99:forward:f32", "add:-1:forward:f32", "add:0:d9:f32",
+        "add:0:forward:f31", "add:0:forward:i32", "add:4:forward:f16", "add:0:all:f32:"})
     EXPECT_THROW(parse_case(bad), Error) << bad;
 }
 

@@ -16,9 +16,7 @@ namespace {
 constexpr std::string_view views = ".views";
 
 bool viewed(const CaseId& id) { return std::string_view(id.what).ends_with(views); }
-std::string kind(const CaseId& id) {
-  return viewed(id) ? id.what.substr(0, id.what.size() - views.size()) : id.what;
-}
+std::string kind(const CaseId& id) { return viewed(id) ? id.what.substr(0, id.what.size() - views.size()) : id.what; }
 
 Types types_of(const CaseId& id, std::optional<DType> floats = {}) {
   if (!floats && id.dtype != DType::f32) floats = id.dtype;

@@ -6,16 +6,17 @@
 
 namespace tutti::parity {
 
-/// How many cases: quick: two samples per op, forward and all gradients together, as recorded; normal: every sample, f16
-/// and bf16 where all inputs are floats, each gradient alone too; full: also inputs that are transposes and slices.
+/// How many cases: quick: two samples per op, forward and all gradients together, as recorded; normal: every sample,
+/// f16 and bf16 where all inputs are floats, each gradient alone too; full: also inputs that are transposes and slices.
 enum class Extent { quick, normal, full };
 
 /// One case, written "matmul:2:all:f32".
 struct CaseId {
   const OpDef* op = nullptr;
   size_t sample = 0;
-  std::string what = "forward";  ///< "forward", "d1" (the gradient of input 1 alone), "all"; "forward.views", "all.views"
-  DType dtype = DType::f32;      ///< f32: the sample as recorded (f32 unless it names others); else what floats become
+  std::string what =
+      "forward";             ///< "forward", "d1" (the gradient of input 1 alone), "all"; "forward.views", "all.views"
+  DType dtype = DType::f32;  ///< f32: the sample as recorded (f32 unless it names others); else what floats become
   std::string text() const;
   bool operator==(const CaseId&) const = default;
 };

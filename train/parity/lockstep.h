@@ -24,10 +24,10 @@ struct LockstepOptions {
 ///   of the update's op per element: small gradients hide in the norm, and Adam divides by them.
 struct LockstepResult {
   Device device;
-  int64_t steps = 0;                     ///< done
+  int64_t steps = 0;                         ///< done
   double loss = 0, gradient = 0, state = 0;  ///< worst relative errors
-  double update = 0;                     ///< worst share of the update's bound; at most 1
-  std::vector<std::string> failures;     ///< at most 20; "" where all held
+  double update = 0;                         ///< worst share of the update's bound; at most 1
+  std::vector<std::string> failures;         ///< at most 20; "" where all held
   bool ok() const { return failures.empty(); }
 };
 
@@ -43,9 +43,9 @@ std::vector<LockstepResult> lockstep(const std::vector<Device>& devices, const L
 struct FreeRun {
   Device device;
   std::vector<float> losses;
-  double worst = 0;      ///< largest |loss - the reference's| over the steps
-  int64_t parted = -1;   ///< the first step whose losses differ by more than 1e-4 max(1, |loss|); -1: none
-  std::string problem;   ///< why it stopped early
+  double worst = 0;     ///< largest |loss - the reference's| over the steps
+  int64_t parted = -1;  ///< the first step whose losses differ by more than 1e-4 max(1, |loss|); -1: none
+  std::string problem;  ///< why it stopped early
 };
 /// The reference first, then every device. Judges nothing.
 std::vector<FreeRun> free_runs(const std::vector<Device>& devices, const LockstepOptions& options);

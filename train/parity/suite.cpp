@@ -114,8 +114,8 @@ CaseResult run_case(Session& session, const Prepared& p, const SuiteOptions& opt
     for (size_t k = 0; k < truth.size(); ++k) {
       std::string name = p.graph.states()[k].name.substr(prefix);
       Bound bound = bound_of(*p.id.op, p.graph, truth[k].type.dtype, name[0] == 'd');
-      Difference d = compare(got[k], truth[k], bound,
-                             [&] { return conditioning(p.id, p.inputs[static_cast<size_t>(r)], k); });
+      Difference d =
+          compare(got[k], truth[k], bound, [&] { return conditioning(p.id, p.inputs[static_cast<size_t>(r)], k); });
       result.share = std::max(result.share, d.share);
       result.error = std::max(result.error, d.relative);
       if (d.ok) continue;
@@ -138,9 +138,8 @@ std::string_view name(Outcome outcome) {
 }
 
 size_t DeviceResult::count(Outcome outcome, const OpDef* op) const {
-  return static_cast<size_t>(std::count_if(cases.begin(), cases.end(), [&](const CaseResult& c) {
-    return c.outcome == outcome && (!op || c.id.op == op);
-  }));
+  return static_cast<size_t>(std::count_if(
+      cases.begin(), cases.end(), [&](const CaseResult& c) { return c.outcome == outcome && (!op || c.id.op == op); }));
 }
 
 std::string DeviceResult::replay(const CaseResult& c, uint64_t seed) const {

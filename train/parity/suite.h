@@ -39,8 +39,8 @@ struct SuiteOptions {
   uint64_t seed = 1;
   /// Told before the cases of an op start.
   std::function<void(const OpDef&)> watch = {};
-  /// Changes what a device gave before it is judged, so that tests can see the comparison fail. `run` is 0 or 1; results
-  /// are in the order of the graph's states; `before` holds those of run 0 at run 1.
+  /// Changes what a device gave before it is judged, so that tests can see the comparison fail. `run` is 0 or 1;
+  /// results are in the order of the graph's states; `before` holds those of run 0 at run 1.
   std::function<void(const CaseId&, int run, std::vector<Tensor>& results, const std::vector<Tensor>& before)> tamper =
       {};
 };
