@@ -69,14 +69,16 @@ std::vector<std::byte> entry_of(const cl::Program& program) {
 
 sdk::KernelId Driver::build(const sdk::KernelSource& source, std::vector<std::byte>& cache) {
   alive();
-  std::string options = "-cl-std=CL1.2";
+  std::string options = "-cl-std=CL1.2 -w";  // some compilers print how many warnings they have
   if (source.exact && correctly_rounded_) options += " -cl-fp32-correctly-rounded-divide-sqrt";
   if (!cache.empty()) {
     try {
       kernels_.push_back(checked_kernel(from_binary(cache, options), source));
       return static_cast<sdk::KernelId>(kernels_.size() - 1);
     } catch (const cl::Error& e) {
-      host_.log(2, "kernels", fmt::format("{}: a cached kernel is refused, so it is built anew: {}: {}", name_, e.what(), code_text(e.err())));
+      host_.log(2, "kernels",
+                fmt::format("{}: a cached kernel is refused, so it is built anew: {}: {}", name_, e.what(),
+                            code_text(e.err())));
     }
     cache.clear();
   }
@@ -118,15 +120,16 @@ cl::Program Driver::compile(const std::string& text, const std::string& entry, c
     program.build({device_}, options.c_str());
     return program;
   } catch (const cl::Error& e) {
-    if (code_of(e.err()) != Code::compile && e.err() != CL_INVALID_PROGRAM) throw failed(e, fmt::format("building '{}'", entry));
+    if (code_of(e.err()) != Code::compile && e.err() != CL_INVALID_PROGRAM)
+      throw failed(e, fmt::format("building '{}'", entry));
     std::string log;
     try {
       log = program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_);
     } catch (const cl::Error&) {
       log = "the driver gives no build log";
     }
-    throw Error(Code::compile, fmt::format("opencl: {}: kernel '{}' does not compile: {}\n{}\n({})", name_, entry, code_text(e.err()),
-                                           first_lines(log, 6), keep_source(text, log)));
+    throw Error(Code::compile, fmt::format("opencl: {}: kernel '{}' does not compile: {}\n{}\n({})", name_, entry,
+                                           code_text(e.err()), first_lines(log, 6), keep_source(text, log)));
   }
 }
 
@@ -135,11 +138,13 @@ Driver::Kernel Driver::checked_kernel(cl::Program program, const sdk::KernelSour
   uint64_t items = uint64_t{source.local[0]} * source.local[1] * source.local[2];
   size_t most = kernel.getWorkGroupInfo<CL_KERNEL_WORK_GROUP_SIZE>(device_);
   if (items == 0 || items > most)
-    throw Error(Code::compile, fmt::format("opencl: {}: kernel '{}' wants groups of {} work-items; the device takes {} of it", name_,
-                                           source.entry, items, most));
+    throw Error(Code::compile,
+                fmt::format("opencl: {}: kernel '{}' wants groups of {} work-items; the device takes {} of it", name_,
+                            source.entry, items, most));
   cl_uint arguments = kernel.getInfo<CL_KERNEL_NUM_ARGS>();
   if (arguments != source.buffers)
-    throw Error(Code::compile, fmt::format("opencl: kernel '{}' has {} parameters, not {}", source.entry, arguments, source.buffers));
+    throw Error(Code::compile,
+                fmt::format("opencl: kernel '{}' has {} parameters, not {}", source.entry, arguments, source.buffers));
   return {std::move(program), source.entry, source.local, source.buffers};
 }
 

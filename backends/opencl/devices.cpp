@@ -76,7 +76,8 @@ uint32_t subgroup_of(const cl::Device& device) {
   if (auto warp = ask<cl_uint>(device, warp_size_nv); warp && *warp > 0) return *warp;
   if (auto wave = ask<cl_uint>(device, wavefront_width_amd); wave && *wave > 0) return *wave;
   size_t sizes[16] = {}, bytes = 0;
-  if (clGetDeviceInfo(device(), sub_group_sizes_intel, sizeof sizes, sizes, &bytes) == CL_SUCCESS && bytes >= sizeof sizes[0])
+  if (clGetDeviceInfo(device(), sub_group_sizes_intel, sizeof sizes, sizes, &bytes) == CL_SUCCESS &&
+      bytes >= sizeof sizes[0])
     return static_cast<uint32_t>(std::max<size_t>(1, *std::max_element(sizes, sizes + bytes / sizeof sizes[0])));
   return 1;
 }
@@ -162,8 +163,8 @@ std::vector<Found> find_devices(const std::function<void(const std::string&)>& n
   }
   if (platforms.empty()) {
     const char* folder = std::getenv("OCL_ICD_VENDORS");
-    std::string why = fmt::format("no OpenCL platform{} ({})",
-                                  folder ? fmt::format(" in OCL_ICD_VENDORS={}", folder) : "", install);
+    std::string why =
+        fmt::format("no OpenCL platform{} ({})", folder ? fmt::format(" in OCL_ICD_VENDORS={}", folder) : "", install);
     note(why);
     return {broken("OpenCL", why)};
   }

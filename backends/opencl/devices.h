@@ -16,8 +16,8 @@ struct Found {
   sdk::Device info;
 };
 
-/// Every device of every platform, in the loader's order. Never throws for what a driver does: a platform that fails is one
-/// unusable entry, and where there is no platform at all the one entry says so. `note` gets what is skipped.
+/// Every device of every platform, in the loader's order. Never throws for what a driver does: a platform that fails is
+/// one unusable entry, and where there is no platform at all the one entry says so. `note` gets what is skipped.
 std::vector<Found> find_devices(const std::function<void(const std::string&)>& note);
 
 /// What the driver of a usable device says of it, for kernels and cache keys. Throws cl::Error.

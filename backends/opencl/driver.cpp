@@ -40,7 +40,8 @@ Error Driver::failed(const cl::Error& e, const std::string& what) {
 }
 
 void Driver::alive() const {
-  if (!lost_.empty()) throw Error(Code::device_lost, lost_, "start the program again; if it persists, look at the driver");
+  if (!lost_.empty())
+    throw Error(Code::device_lost, lost_, "start the program again; if it persists, look at the driver");
 }
 
 Driver::Driver(const Found& found, const sdk::Host& host) : host_(host), name_(found.info.name), device_(found.device) {
@@ -61,12 +62,14 @@ Driver::~Driver() {
     if (!buffer()) std::free(memory);
 }
 
-// ---- memory ------------------------------------------------------------------------------------------------------------
+// ---- memory
+// ------------------------------------------------------------------------------------------------------------
 
 sdk::MemoryId Driver::allocate(uint64_t bytes, const std::string& what) {
   alive();
   auto none = [&](const std::string& why) {
-    return Error(Code::no_memory, fmt::format("opencl: {}: no memory for {} of {}: {}", name_, what, size_text(bytes), why),
+    return Error(Code::no_memory,
+                 fmt::format("opencl: {}: no memory for {} of {}: {}", name_, what, size_text(bytes), why),
                  "use a smaller batch or model, or another device");
   };
   if (bytes == 0) throw invalid(fmt::format("opencl: an allocation of 0 bytes for {}", what));
@@ -101,7 +104,8 @@ void Driver::release(sdk::MemoryId id) {
 void* Driver::allocate_host(uint64_t bytes, const std::string& what) {
   if (traits_.cpu_like) {  // the device reads any memory equally well
     void* memory = std::aligned_alloc(64, (std::max<uint64_t>(bytes, 1) + 63) / 64 * 64);
-    if (!memory) throw Error(Code::no_memory, fmt::format("opencl: no host memory for {} of {}", what, size_text(bytes)));
+    if (!memory)
+      throw Error(Code::no_memory, fmt::format("opencl: no host memory for {} of {}", what, size_text(bytes)));
     pinned_.emplace(memory, cl::Buffer());
     return memory;
   }
@@ -132,7 +136,8 @@ Driver::Memory& Driver::memory(sdk::MemoryId id, const char* call) {
 Driver::Memory& Driver::checked(const sdk::Range& range, const std::string& what) {
   Memory& m = memory(range.memory, what.c_str());
   if (range.bytes > m.bytes || range.offset > m.bytes - range.bytes)
-    throw invalid(fmt::format("opencl: {}: bytes {} to {} of a memory of {}", what, range.offset, range.offset + range.bytes, m.bytes));
+    throw invalid(fmt::format("opencl: {}: bytes {} to {} of a memory of {}", what, range.offset,
+                              range.offset + range.bytes, m.bytes));
   return m;
 }
 
@@ -143,9 +148,12 @@ void Driver::fill_zero(const sdk::Range& range) {
     // OpenCL wants offset and size to be multiples of the pattern; wide patterns are much faster.
     auto fill = [&](auto pattern) { queue_.enqueueFillBuffer(m.buffer, pattern, range.offset, range.bytes); };
     uint64_t both = range.offset | range.bytes;
-    if (both % 16 == 0) fill(cl_ulong2{});
-    else if (both % 4 == 0) fill(cl_uint{});
-    else fill(cl_uchar{});
+    if (both % 16 == 0)
+      fill(cl_ulong2{});
+    else if (both % 4 == 0)
+      fill(cl_uint{});
+    else
+      fill(cl_uchar{});
     queue_.finish();
   });
 }
@@ -160,7 +168,8 @@ void Driver::read(const sdk::Range& from, void* to) {
   if (from.bytes > 0) call("read", [&] { queue_.enqueueReadBuffer(m.buffer, CL_TRUE, from.offset, from.bytes, to); });
 }
 
-// ---- sequences ---------------------------------------------------------------------------------------------------------
+// ---- sequences
+// ---------------------------------------------------------------------------------------------------------
 
 std::shared_ptr<cl::Buffer> Driver::part(const sdk::Range& range, const std::string& what) {
   Memory& m = checked(range, what);
@@ -191,10 +200,12 @@ Driver::Step Driver::prepare(const sdk::Launch& launch) {
     step.bytes = launch.buffers[0].bytes;
     return step;
   }
-  if (launch.kernel >= kernels_.size()) throw invalid(fmt::format("opencl: '{}': there is no kernel {}", launch.name, launch.kernel));
+  if (launch.kernel >= kernels_.size())
+    throw invalid(fmt::format("opencl: '{}': there is no kernel {}", launch.name, launch.kernel));
   const Kernel& kernel = kernels_[launch.kernel];
   if (launch.buffers.size() != kernel.buffers)
-    throw invalid(fmt::format("opencl: '{}' gives {} buffers to a kernel of {}", launch.name, launch.buffers.size(), kernel.buffers));
+    throw invalid(fmt::format("opencl: '{}' gives {} buffers to a kernel of {}", launch.name, launch.buffers.size(),
+                              kernel.buffers));
   step.kernel = cl::Kernel(kernel.program, kernel.entry.c_str());
   for (cl_uint k = 0; k < launch.buffers.size(); ++k) {
     step.parts.push_back(part(launch.buffers[k], launch.name));
@@ -224,9 +235,13 @@ sdk::SequenceId Driver::record(std::span<const sdk::Launch> launches, const sdk:
     s.to_offset = upload->to.offset;
     s.bytes = upload->to.bytes;
   }
-  if (launches.empty()) s.span = "a sequence without launches";
-  else if (launches.size() == 1) s.span = fmt::format("'{}'", launches[0].name);
-  else s.span = fmt::format("one of {} launches from '{}' to '{}'", launches.size(), launches.front().name, launches.back().name);
+  if (launches.empty())
+    s.span = "a sequence without launches";
+  else if (launches.size() == 1)
+    s.span = fmt::format("'{}'", launches[0].name);
+  else
+    s.span = fmt::format("one of {} launches from '{}' to '{}'", launches.size(), launches.front().name,
+                         launches.back().name);
   sequences_.emplace(next_sequence_, std::move(s));
   return next_sequence_++;
 }
@@ -237,8 +252,10 @@ void Driver::forget(sdk::SequenceId sequence) {
 }
 
 void Driver::enqueue(const Step& step, cl::Event* event) {
-  if (step.copy) queue_.enqueueCopyBuffer(step.from, step.to, step.from_offset, step.to_offset, step.bytes, nullptr, event);
-  else queue_.enqueueNDRangeKernel(step.kernel, cl::NullRange, step.global, step.local, nullptr, event);
+  if (step.copy)
+    queue_.enqueueCopyBuffer(step.from, step.to, step.from_offset, step.to_offset, step.bytes, nullptr, event);
+  else
+    queue_.enqueueNDRangeKernel(step.kernel, cl::NullRange, step.global, step.local, nullptr, event);
 }
 
 uint64_t Driver::submit(sdk::SequenceId sequence) {
@@ -254,8 +271,11 @@ uint64_t Driver::submit(sdk::SequenceId sequence) {
   Flight flight{tickets_ + 1, {}, s.span};
   const std::string* doing = nullptr;
   try {
-    if (s.bytes > 0) queue_.enqueueWriteBuffer(s.to, CL_FALSE, s.to_offset, s.bytes, s.upload, nullptr, s.steps.empty() ? &flight.last : nullptr);
-    else if (s.steps.empty()) queue_.enqueueMarkerWithWaitList(nullptr, &flight.last);
+    if (s.bytes > 0)
+      queue_.enqueueWriteBuffer(s.to, CL_FALSE, s.to_offset, s.bytes, s.upload, nullptr,
+                                s.steps.empty() ? &flight.last : nullptr);
+    else if (s.steps.empty())
+      queue_.enqueueMarkerWithWaitList(nullptr, &flight.last);
     for (const Step& step : s.steps) {
       doing = &step.name;
       enqueue(step, &step == &s.steps.back() ? &flight.last : nullptr);
@@ -272,8 +292,10 @@ uint64_t Driver::submit(sdk::SequenceId sequence) {
 void Driver::land(const Flight& flight) {
   cl_int status = flight.last.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>();
   if (status >= 0) return;
-  lost_ = fmt::format("opencl: {}: {} failed on the device: {} (with TUTTI_TRACE=kernels launches run one by one, and this names the one that failed)", name_, flight.span,
-                      code_text(status));
+  lost_ = fmt::format(
+      "opencl: {}: {} failed on the device: {} (with TUTTI_TRACE=kernels launches run one by one, and this names the "
+      "one that failed)",
+      name_, flight.span, code_text(status));
   alive();
 }
 
@@ -293,15 +315,18 @@ void Driver::wait(uint64_t ticket, uint64_t timeout_ns) {
         if (e.err() != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) throw;  // land says which launches
       }
     } else {
-      // OpenCL has no timed wait. A few looks at once, then short sleeps, which leave the cores to a device that is a CPU.
+      // OpenCL has no timed wait. A few looks at once, then short sleeps, which leave the cores to a device that is a
+      // CPU.
       auto start = Clock::now();
       for (int looks = 0; last.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() > CL_COMPLETE; ++looks) {
         auto passed = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
         if (static_cast<uint64_t>(passed) >= timeout_ns)
-          throw Error(Code::timeout, fmt::format("opencl: {}: {} did not finish within {:.3f} s", name_, std::prev(end)->span,
-                                                 static_cast<double>(timeout_ns) / 1e9));
-        if (looks < 8) std::this_thread::yield();
-        else std::this_thread::sleep_for(std::chrono::microseconds(50));
+          throw Error(Code::timeout, fmt::format("opencl: {}: {} did not finish within {:.3f} s", name_,
+                                                 std::prev(end)->span, static_cast<double>(timeout_ns) / 1e9));
+        if (looks < 8)
+          std::this_thread::yield();
+        else
+          std::this_thread::sleep_for(std::chrono::microseconds(50));
       }
     }
     while (!flights_.empty() && flights_.front().ticket <= ticket) {

@@ -44,8 +44,8 @@ class Driver : public sdk::Driver {
     std::array<uint32_t, 3> local;
     uint32_t buffers;
   };
-  /// A kernel object of its own with its arguments set, or a copy between two buffers. The parts keep the arguments alive:
-  /// OpenCL does not.
+  /// A kernel object of its own with its arguments set, or a copy between two buffers. The parts keep the arguments
+  /// alive: OpenCL does not.
   struct Step {
     cl::Kernel kernel;
     cl::NDRange global, local;

@@ -26,7 +26,9 @@ class OpenclPlugin : public sdk::RenderedPlugin {
   }
 
  protected:
-  std::unique_ptr<sdk::Driver> make_driver(uint32_t device) override { return std::make_unique<Driver>(found_[device], host_); }
+  std::unique_ptr<sdk::Driver> make_driver(uint32_t device) override {
+    return std::make_unique<Driver>(found_[device], host_);
+  }
 
  private:
   std::vector<Found> found_;

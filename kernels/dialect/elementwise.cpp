@@ -19,11 +19,15 @@ void collapse(Shape& dims, std::vector<Shape*> strides) {
     if (dims[d] == 1) continue;
     bool merges = !to.empty();
     for (size_t k = 0; k < strides.size() && merges; ++k) merges = kept[k].back() == (*strides[k])[d] * dims[d];
-    if (merges) to.back() *= dims[d];
-    else to.push_back(dims[d]);
+    if (merges)
+      to.back() *= dims[d];
+    else
+      to.push_back(dims[d]);
     for (size_t k = 0; k < strides.size(); ++k) {
-      if (merges) kept[k].back() = (*strides[k])[d];
-      else kept[k].push_back((*strides[k])[d]);
+      if (merges)
+        kept[k].back() = (*strides[k])[d];
+      else
+        kept[k].push_back((*strides[k])[d]);
     }
   }
   if (to.empty()) {
@@ -61,8 +65,9 @@ Walk walk(const Target& t, Kernel& k, const Shape& dims, int64_t lanes) {
     chunks = (units + local - 1) / local;
     w.groups = static_cast<uint64_t>(outer * chunks);
     w.text += "  idx group = GROUP;\n";
-    w.text += outer == 1 ? fmt::format("  idx x = group * {} + LOCAL;\n", local)
-                         : fmt::format("  idx rest = group / {0};\n  idx x = group % {0} * {1} + LOCAL;\n", chunks, local);
+    w.text += outer == 1
+                  ? fmt::format("  idx x = group * {} + LOCAL;\n", local)
+                  : fmt::format("  idx rest = group / {0};\n  idx x = group % {0} * {1} + LOCAL;\n", chunks, local);
     w.text += outer == 1 ? fmt::format("  if (x >= {}) return;\n", units)
                          : fmt::format("  if (rest >= {} || x >= {}) return;\n", outer, units);
     if (outer == 1 && dims.size() > 1) w.text += "  idx rest = 0;\n";
@@ -75,12 +80,13 @@ Walk walk(const Target& t, Kernel& k, const Shape& dims, int64_t lanes) {
     w.text += fmt::format("  idx x = rest % {} * {};\n  rest = rest / {};\n", units, lanes, units);
   }
   for (size_t d = dims.size() - 1; d-- > 0;)
-    w.text += d == 0 ? "  idx c0 = rest;\n" : fmt::format("  idx c{0} = rest % {1};\n  rest = rest / {1};\n", d, dims[d]);
+    w.text +=
+        d == 0 ? "  idx c0 = rest;\n" : fmt::format("  idx c{0} = rest % {1};\n  rest = rest / {1};\n", d, dims[d]);
   return w;
 }
 
-Work elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape& shape, std::span<const Source1> sources,
-                 std::span<const Element> out, bool exact, const std::string& name) {
+Work elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape& shape,
+                 std::span<const Source1> sources, std::span<const Element> out, bool exact, const std::string& name) {
   Work work;
   int64_t total = num_elements(shape);
   if (total == 0) return work;
@@ -153,8 +159,11 @@ Work elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape&
       std::string make = out[o] == Element::f32 ? "FLOAT4" : out[o] == Element::i32 ? "INT4" : "UINT4";
       text += fmt::format("  out{}v4_set(at / 4, {}({}, {}, {}, {}));\n", o, make, of(0), of(1), of(2), of(3));
     } else if (lanes == 4 && size_of(out[o]) == 1) {
-      auto bits = [&](int64_t l) { return out[o] == Element::boolean ? fmt::format("({} ? 1u : 0u)", of(l)) : "(" + of(l) + ")"; };
-      text += fmt::format("  out{}v_word_set(at / 4, {} | {} << 8 | {} << 16 | {} << 24);\n", o, bits(0), bits(1), bits(2), bits(3));
+      auto bits = [&](int64_t l) {
+        return out[o] == Element::boolean ? fmt::format("({} ? 1u : 0u)", of(l)) : "(" + of(l) + ")";
+      };
+      text += fmt::format("  out{}v_word_set(at / 4, {} | {} << 8 | {} << 16 | {} << 24);\n", o, bits(0), bits(1),
+                          bits(2), bits(3));
     } else {
       for (int64_t l = 0; l < lanes; ++l) text += fmt::format("  out{}v_set(at + {}, {});\n", o, l, of(l));
     }
@@ -174,9 +183,63 @@ Work elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape&
   return elementwise(t, code, dims, sources, results, exact, "elementwise");
 }
 
+namespace {
+
+/// A copy whose last dimension is strided while another one runs along memory: by blocks of these two.
+Work transpose(const Target& t, Element e, const Shape& dims, const Shape& strides, int64_t offset, size_t along) {
+  Work work;
+  Shape dense = strides_of(dims), outer_dims, outer_from, outer_to;
+  for (size_t d = 0; d + 1 < dims.size(); ++d) {
+    if (d == along) continue;
+    outer_dims.push_back(dims[d]);
+    outer_from.push_back(strides[d]);
+    outer_to.push_back(dense[d]);
+  }
+  auto base = [&](const Shape& steps, int64_t first) {
+    std::string s = fmt::format("IDX({})", first);
+    int64_t rest = num_elements(outer_dims);
+    for (size_t d = 0; d < outer_dims.size(); ++d) {
+      rest /= outer_dims[d];
+      if (steps[d]) s += fmt::format(" + (i) / {} % {} * {}", rest, outer_dims[d], steps[d]);
+    }
+    return "(" + s + ")";
+  };
+  bool tile = !t.cpu_like && t.max_local >= 256;
+  int64_t block = tile ? 32 : 16, a = dims[along], b = dims.back(), count = num_elements(outer_dims);
+  Kernel k = portable(tile ? "transpose_tile" : "transpose_loops", {{"T", e}});
+  k.set("COUNT", count);
+  k.set("A", a);
+  k.set("B", b);
+  k.set("A_BLOCKS", (a + block - 1) / block);
+  k.set("B_BLOCKS", (b + block - 1) / block);
+  k.set("A_STEP", strides[along]);
+  k.set("B_STEP", strides.back());
+  k.set("X_BASE(i)", base(outer_from, offset));
+  k.set("Y_BASE(i)", base(outer_to, 0));
+  k.set("Y_A", dense[along]);
+  int64_t reach = offset + 1;
+  for (size_t d = 0; d < dims.size(); ++d) reach += (dims[d] - 1) * strides[d];
+  k.elements = static_cast<uint64_t>(std::max(num_elements(dims), reach));
+  auto groups = static_cast<uint64_t>(count * ((a + block - 1) / block) * ((b + block - 1) / block));
+  if (!tile && t.language == Language::glsl) {
+    k.local = {std::max(1u, t.subgroup), 1, 1};
+    groups = (groups + k.local[0] - 1) / k.local[0];
+  }
+  work.dispatches.push_back(dispatch(t, std::move(k), groups, {0, 1}));
+  return work;
+}
+
+}  // namespace
+
 Work strided_copy(const Target& t, Element e, const Shape& dims, const Shape& strides, int64_t offset) {
+  Shape merged = dims, from = strides;
+  collapse(merged, {&from});  // outputs are dense: what x walks as one, y does too
+  if (num_elements(dims) >= 1024 && merged.size() > 1 && from.back() > 1 && merged.back() >= 8)
+    for (size_t d = 0; d + 1 < merged.size(); ++d)
+      if (from[d] == 1 && merged[d] >= 8) return transpose(t, e, merged, from, offset, d);
   uint32_t dtype = e == Element::u8 ? TUTTI_U8 : e == Element::raw16 ? TUTTI_U32 : TUTTI_U32;
-  TuttiInstr code[] = {{TUTTI_X_INPUT, static_cast<uint16_t>(dtype), 0, 0, 0}, {TUTTI_X_RESULT, static_cast<uint16_t>(dtype), 0, 0, 0}};
+  TuttiInstr code[] = {{TUTTI_X_INPUT, static_cast<uint16_t>(dtype), 0, 0, 0},
+                       {TUTTI_X_RESULT, static_cast<uint16_t>(dtype), 0, 0, 0}};
   Source1 in[] = {{e, strides, offset}};
   Element out[] = {e};
   return elementwise(t, code, dims, in, out, false, "copy");

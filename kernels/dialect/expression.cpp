@@ -16,9 +16,21 @@ int operand_count(uint16_t code) {
     case TUTTI_X_INPUT:
     case TUTTI_X_CONST: return 0;
     case TUTTI_X_SELECT: return 3;
-    case TUTTI_X_ADD: case TUTTI_X_SUB: case TUTTI_X_MUL: case TUTTI_X_DIV: case TUTTI_X_MIN: case TUTTI_X_MAX:
-    case TUTTI_X_POW: case TUTTI_X_LESS: case TUTTI_X_LESS_EQUAL: case TUTTI_X_EQUAL: case TUTTI_X_AND:
-    case TUTTI_X_OR: case TUTTI_X_XOR: case TUTTI_X_SHL: case TUTTI_X_SHR: return 2;
+    case TUTTI_X_ADD:
+    case TUTTI_X_SUB:
+    case TUTTI_X_MUL:
+    case TUTTI_X_DIV:
+    case TUTTI_X_MIN:
+    case TUTTI_X_MAX:
+    case TUTTI_X_POW:
+    case TUTTI_X_LESS:
+    case TUTTI_X_LESS_EQUAL:
+    case TUTTI_X_EQUAL:
+    case TUTTI_X_AND:
+    case TUTTI_X_OR:
+    case TUTTI_X_XOR:
+    case TUTTI_X_SHL:
+    case TUTTI_X_SHR: return 2;
     default: return 1;
   }
 }
@@ -36,12 +48,15 @@ class Writer {
  public:
   Writer(const Target& t, bool exact) : t_(t), exact_(exact) {}
 
-  std::string write(uint16_t code, DType to, DType from, const std::string& a, const std::string& b, const std::string& c) const {
+  std::string write(uint16_t code, DType to, DType from, const std::string& a, const std::string& b,
+                    const std::string& c) const {
     if (code == TUTTI_X_CAST) return cast(to, from, a);
     if (code == round_instr) return round(to, a);
     if (code == TUTTI_X_SELECT) return fmt::format("{} ? {} : {}", a, b, c);
     if (code == TUTTI_X_LESS || code == TUTTI_X_LESS_EQUAL || code == TUTTI_X_EQUAL) return compare(code, from, a, b);
-    std::string x = from == DType::boolean ? logical(code, a, b) : is_float(from) ? real(code, a, b) : whole(code, from, a, b);
+    std::string x = from == DType::boolean ? logical(code, a, b)
+                    : is_float(from)       ? real(code, a, b)
+                                           : whole(code, from, a, b);
     return exact_ && (to == DType::f16 || to == DType::bf16) ? round(to, x) : x;
   }
 
@@ -65,10 +80,16 @@ class Writer {
     }
     if (is_float(to)) return round(to, is_float(from) ? a : fmt::format("F32({})", a));
     switch (to) {
-      case DType::boolean: return from == DType::boolean ? a : fmt::format("{} != {}", a, is_float(from) ? "0.0f" : from == DType::i32 ? "0" : "0u");
+      case DType::boolean:
+        return from == DType::boolean ? a
+                                      : fmt::format("{} != {}", a,
+                                                    is_float(from)       ? "0.0f"
+                                                    : from == DType::i32 ? "0"
+                                                                         : "0u");
       case DType::i32:
         if (is_float(from)) return fmt::format("to_i32_({})", a);
-        return from == DType::u32 ? fmt::format("{0} > 2147483647u ? 2147483647 : I32({0})", a) : fmt::format("I32({})", a);
+        return from == DType::u32 ? fmt::format("{0} > 2147483647u ? 2147483647 : I32({0})", a)
+                                  : fmt::format("I32({})", a);
       case DType::u32:
         if (is_float(from)) return fmt::format("to_u32_({})", a);
         return from == DType::i32 ? fmt::format("{0} < 0 ? 0u : U32({0})", a) : a;
@@ -82,10 +103,16 @@ class Writer {
   static std::string logical(uint16_t code, const std::string& a, const std::string& b) {
     switch (code) {
       case TUTTI_X_NOT: return "!" + a;
-      case TUTTI_X_AND: case TUTTI_X_MUL: case TUTTI_X_MIN: return fmt::format("{} && {}", a, b);
-      case TUTTI_X_OR: case TUTTI_X_ADD: case TUTTI_X_MAX: return fmt::format("{} || {}", a, b);
-      case TUTTI_X_XOR: case TUTTI_X_SUB: return fmt::format("{} != {}", a, b);
-      case TUTTI_X_NEG: case TUTTI_X_ABS: return a;
+      case TUTTI_X_AND:
+      case TUTTI_X_MUL:
+      case TUTTI_X_MIN: return fmt::format("{} && {}", a, b);
+      case TUTTI_X_OR:
+      case TUTTI_X_ADD:
+      case TUTTI_X_MAX: return fmt::format("{} || {}", a, b);
+      case TUTTI_X_XOR:
+      case TUTTI_X_SUB: return fmt::format("{} != {}", a, b);
+      case TUTTI_X_NEG:
+      case TUTTI_X_ABS: return a;
       default: throw Error(Code::declined, fmt::format("instruction {} on bool", code));
     }
   }
@@ -101,9 +128,12 @@ class Writer {
       case TUTTI_X_SUB: return wrapped("-");
       case TUTTI_X_MUL: return wrapped("*");
       case TUTTI_X_DIV:  // toward zero; 0 for division by zero
-        if (i) return fmt::format("{1} == 0 ? 0 : {1} == -1 ? I32(0u - U32({0})) : {0} / ({1} == 0 || {1} == -1 ? 1 : {1})", a, b);
+        if (i)
+          return fmt::format("{1} == 0 ? 0 : {1} == -1 ? I32(0u - U32({0})) : {0} / ({1} == 0 || {1} == -1 ? 1 : {1})",
+                             a, b);
         return fmt::format("{1} == 0u ? 0u : {0} / ({1} == 0u ? 1u : {1})", a, b);
-      case TUTTI_X_NEG: return i ? fmt::format("I32(0u - U32({}))", a) : form(t == DType::u8 ? "(0u - {}) & 255u" : "0u - {}", a);
+      case TUTTI_X_NEG:
+        return i ? fmt::format("I32(0u - U32({}))", a) : form(t == DType::u8 ? "(0u - {}) & 255u" : "0u - {}", a);
       case TUTTI_X_ABS: return i ? fmt::format("{0} < 0 ? I32(0u - U32({0})) : {0}", a) : a;
       case TUTTI_X_MIN: return fmt::format("{0} < {1} ? {0} : {1}", a, b);
       case TUTTI_X_MAX: return fmt::format("{0} > {1} ? {0} : {1}", a, b);
@@ -135,7 +165,8 @@ class Writer {
 
   std::string real(uint16_t code, const std::string& a, const std::string& b) const {
     bool cuda = t_.language == Language::cuda_c;
-    // Ours where the language has none or an inaccurate one, where a CPU's compiler is to vectorize, and for equal bits.
+    // Ours where the language has none or an inaccurate one, where a CPU's compiler is to vectorize, and for equal
+    // bits.
     bool slow = exact_ || t_.language == Language::glsl, own = slow || (t_.cpu_like && !cuda);
     auto basic = [&](const char* op, const char* intrinsic) {
       return exact_ && cuda ? fmt::format("{}({}, {})", intrinsic, a, b) : fmt::format("{} {} {}", a, op, b);
@@ -157,9 +188,9 @@ class Writer {
       case TUTTI_X_LOG1P: return call("log1p", a, own);
       case TUTTI_X_TANH: return call("tanh", a, own);
       case TUTTI_X_ERF: return call("erf", a, own);
-      case TUTTI_X_SIN: return slow ? fmt::format("turn_({}, 0u)", a) : call("sin", a, false);
-      case TUTTI_X_COS: return slow ? fmt::format("turn_({}, 1u)", a) : call("cos", a, false);
-      case TUTTI_X_POW: return form(slow ? "pow_({}, {})" : cuda ? "powf({}, {})" : "pow({}, {})", a, b);
+      case TUTTI_X_SIN: return own ? fmt::format("turn_({}, 0u)", a) : call("sin", a, false);
+      case TUTTI_X_COS: return own ? fmt::format("turn_({}, 1u)", a) : call("cos", a, false);
+      case TUTTI_X_POW: return form(own ? "pow_({}, {})" : cuda ? "powf({}, {})" : "pow({}, {})", a, b);
       case TUTTI_X_FLOOR: return call("floor", a, slow);
       default: throw Error(Code::declined, fmt::format("instruction {} on a float", code));
     }
@@ -175,7 +206,10 @@ std::string literal(Language language, DType t, double x) {
   x = round_to(t, x);
   switch (t) {
     case DType::boolean: return x != 0 ? "true" : "false";
-    case DType::i32: return x == -2147483648.0 ? "(-2147483647 - 1)" : x < 0 ? fmt::format("({})", static_cast<int64_t>(x)) : std::to_string(static_cast<int64_t>(x));
+    case DType::i32:
+      return x == -2147483648.0 ? "(-2147483647 - 1)"
+             : x < 0            ? fmt::format("({})", static_cast<int64_t>(x))
+                                : std::to_string(static_cast<int64_t>(x));
     case DType::u32:
     case DType::u8: return fmt::format("{}u", static_cast<uint32_t>(x));
     default: return float_literal(language, static_cast<float>(x));
@@ -184,7 +218,8 @@ std::string literal(Language language, DType t, double x) {
 
 std::string declines(std::span<const TuttiInstr> code) {
   try {
-    Writer writer({}, true);
+    const Target any;  // which instructions there are does not depend on it
+    Writer writer(any, true);
     for (const TuttiInstr& i : code) {
       auto t = static_cast<DType>(i.dtype);
       element_of(t);

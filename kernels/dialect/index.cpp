@@ -51,13 +51,15 @@ Work gather(const Target& t, DType type, int64_t outer, int64_t size, int64_t in
 Work scatter_add(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count) {
   Work work;
   Element e = element_of(type);
-  if (e == Element::boolean || e == Element::u8) throw Error(Code::declined, fmt::format("scatter_add of {}", name(type)));
+  if (e == Element::boolean || e == Element::u8)
+    throw Error(Code::declined, fmt::format("scatter_add of {}", name(type)));
   int64_t total = outer * size * inner, columns = outer * inner;
   if (total == 0) return work;
   fits_int("scatter_add into an axis", size);
   fits_int("scatter_add with an index", count);
   // Asking every index for every row is parallel but wasteful; walking the indices per column wastes nothing.
-  bool by_rows = count <= 32 || (columns < 256 && size * count <= (int64_t{1} << 26));
+  int64_t rounds = static_cast<int64_t>(t.max_rounds) - 100;
+  bool by_rows = count <= rounds && (count <= 32 || (columns < 256 && size * count <= (int64_t{1} << 26)));
   bool narrow = e == Element::f16 || e == Element::bf16;
   Kernel k = portable(by_rows ? "scatter_rows" : "scatter_columns", {{"T", e}, {"Y", narrow ? Element::f32 : e}});
   k.set(by_rows ? "TOTAL" : "COLUMNS", by_rows ? total : columns);
@@ -66,13 +68,26 @@ Work scatter_add(const Target& t, DType type, int64_t outer, int64_t size, int64
   k.set("COUNT", count);
   set_sum(k, t, type);
   k.elements = static_cast<uint64_t>(std::max(total, outer * count * inner));
-  if (by_rows || !narrow) {
-    work.dispatches.push_back(launch(t, std::move(k), by_rows ? total : columns, {0, 1, 2}));
+  if (by_rows) {
+    work.dispatches.push_back(launch(t, std::move(k), total, {0, 1, 2}));
     return work;
   }
   // Narrow floats are added up in f32.
+  int y = narrow ? 3 : 2;
+  bool apart = size + count > rounds;  // more rounds than a work-item may make: several launches
+  if (apart) {
+    Work zero = fill(t, narrow ? DType::f32 : type, total, 0);
+    zero.dispatches[0].buffers = {y};
+    work.dispatches.push_back(zero.dispatches[0]);
+  }
+  k.set("ZEROS", apart ? 0 : size);
+  for (int64_t first = 0; first < count; first += rounds) {
+    k.set("FIRST", first);
+    k.set("LAST", std::min(count, first + rounds));
+    work.dispatches.push_back(launch(t, k, columns, {0, 1, y}));
+  }
+  if (!narrow) return work;
   work.scratch_bytes = {static_cast<uint64_t>(total) * 4};
-  work.dispatches.push_back(launch(t, std::move(k), columns, {0, 1, 3}));
   TuttiInstr code[] = {{TUTTI_X_INPUT, TUTTI_F32, 0, 0, 0},
                        {TUTTI_X_CAST, static_cast<uint16_t>(type), 0, 0, 0},
                        {TUTTI_X_RESULT, static_cast<uint16_t>(type), 1, 0, 0}};
@@ -128,7 +143,10 @@ Work fold_windows(const Target& t, DType type, int64_t planes, const WindowAxis&
   if (e == Element::boolean || e == Element::u8) throw Error(Code::declined, fmt::format("fold of {}", name(type)));
   int64_t total = planes * h.size * w.size;
   if (total == 0) return work;
-  Kernel k = portable("fold_windows", {{"T", e}});
+  bool few = h.kernel * w.kernel <= 49;
+  bool apart = h.kernel <= h.stride && w.kernel <= w.stride && h.dilation == 1 && w.dilation == 1;
+  Kernel k = portable(apart ? "fold_apart" : few ? "fold_taps" : "fold_windows", {{"T", e}});
+  if (few && !apart) k.set("TAPS", h.kernel * w.kernel);
   k.set("TOTAL", total);
   auto give = [&](const std::string& axis, const WindowAxis& a) {
     k.set(axis, a.size);

@@ -1,5 +1,5 @@
-// Sums, products, largest and least over any axes. Every reduction is a list of stages [A, R, B] → [A, B], each a tree of fixed
-// pieces: no atomics, the same bits at every run.
+// Sums, products, largest and least over any axes. Every reduction is a list of stages [A, R, B] → [A, B], each a tree
+// of fixed pieces: no atomics, the same bits at every run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -100,17 +100,30 @@ Work reduce(const Target& t, Fold kind, const TensorType& x, const std::vector<i
     const Step& step = steps[i];
     bool last = i + 1 == steps.size();
     Element to = last ? element : acc;
-    Kernel k = portable(step.group ? "reduce_group" : "reduce_items", {{"T", i ? acc : element}, {"Y", to}});
-    int64_t outputs = step.s.a * step.pieces * step.s.b;
+    bool columns = t.cpu_like && t.language == Language::opencl_c && x.dtype == DType::f32 && step.s.b >= 16;
+    Kernel k = portable(columns      ? "reduce_columns"
+                        : step.group ? "reduce_group"
+                                     : "reduce_items",
+                        {{"T", i ? acc : element}, {"Y", to}});
+    int64_t outputs = step.s.a * step.pieces * step.s.b, blocks = (step.s.b + 15) / 16;
+    if (columns) outputs = step.s.a * step.pieces * blocks;
     k.set("RESULTS", outputs);
     k.set("R", step.s.r);
     if (!step.group) k.set("B", step.s.b);
     k.set("PIECE", step.piece);
     k.set("PIECES", step.pieces);
-    k.set("INIT", literal(t.language, acc == Element::f32 ? DType::f32 : acc == Element::i32 ? DType::i32 : DType::u32, neutral_of(kind, x.dtype)));
-    k.set("COMBINE(a,b)", combine_of(kind, x.dtype));
+    k.set("INIT", literal(t.language,
+                          acc == Element::f32   ? DType::f32
+                          : acc == Element::i32 ? DType::i32
+                                                : DType::u32,
+                          neutral_of(kind, x.dtype)));
+    k.set("COMBINE(a,b)", columns && kind == Fold::max   ? "((a) > (b) || (a) != (a) ? (a) : (b))"
+                          : columns && kind == Fold::min ? "((a) < (b) || (a) != (a) ? (a) : (b))"
+                                                         : combine_of(kind, x.dtype));
+    if (columns) k.set("BLOCKS", blocks);
     std::string finish = "(a)";
-    if (last && kind == Fold::mean) finish = is_float(x.dtype) ? fmt::format("((a) / {}.0f)", count) : fmt::format("((a) / {})", count);
+    if (last && kind == Fold::mean)
+      finish = is_float(x.dtype) ? fmt::format("((a) / {}.0f)", count) : fmt::format("((a) / {})", count);
     k.set("FINISH(a)", finish);
     k.elements = static_cast<uint64_t>(step.s.a * step.s.r * step.s.b);
     uint64_t groups;
@@ -120,7 +133,7 @@ Work reduce(const Target& t, Fold kind, const TensorType& x, const std::vector<i
       k.local = {local, 1, 1};
       groups = static_cast<uint64_t>(outputs);
     } else {
-      uint32_t local = t.cpu_like && step.s.b == 1 ? 1 : 64;
+      uint32_t local = t.cpu_like && (step.s.b == 1 || columns) ? 1 : 64;
       k.local = {std::min(local, t.max_local), 1, 1};
       groups = static_cast<uint64_t>((outputs + k.local[0] - 1) / k.local[0]);
     }
@@ -128,7 +141,7 @@ Work reduce(const Target& t, Fold kind, const TensorType& x, const std::vector<i
     if (!last) {
       work.scratch_bytes.resize(std::max<size_t>(work.scratch_bytes.size(), i % 2 + 1));
       uint64_t& bytes = work.scratch_bytes[i % 2];
-      bytes = std::max(bytes, static_cast<uint64_t>(outputs) * 4);
+      bytes = std::max(bytes, static_cast<uint64_t>(step.s.a * step.pieces * step.s.b) * 4);
     }
     work.dispatches.push_back(dispatch(t, std::move(k), groups, {from, into}));
   }
@@ -143,7 +156,9 @@ Work argmax(const Target& t, const TensorType& x, const std::vector<int64_t>& ax
   if (total == 0) return work;
   int from = 0;
   Stage s = stages.empty() ? Stage{total, 1, 1} : stages[0];
-  if (stages.size() > 1) {  // the reduced axes go to the end first
+  // More rounds than a work-item may make are shared by a group.
+  bool many = s.r > static_cast<int64_t>(t.max_rounds) - 100;
+  if (stages.size() > 1 || (many && s.b > 1)) {  // the reduced axes go to the end first
     std::vector<int64_t> order, gone;
     for (size_t d = 0; d < x.shape.size(); ++d) {
       auto axis = static_cast<int64_t>(d);
@@ -158,7 +173,7 @@ Work argmax(const Target& t, const TensorType& x, const std::vector<int64_t>& ax
     from = 2;
     s = {total / r, r, 1};
   }
-  bool group = !t.cpu_like && s.b == 1 && s.r >= 256;
+  bool group = s.b == 1 && ((!t.cpu_like && s.r >= 256) || s.r > static_cast<int64_t>(t.max_rounds) - 100);
   Kernel k = portable(group ? "argmax_group" : "argmax", {{"T", element}});
   k.set("RESULTS", s.a * s.b);
   k.set("R", s.r);

@@ -103,7 +103,8 @@ TEST_F(OpenClTest, checks_what_a_launch_gives) {
     auto k = build(d, map_kernel("x[i]"));
     auto m = d.allocate(64, "m");
     sdk::Launch few{k, {{m, 0, 64}}, {1, 1, 1}, "few"};
-    EXPECT_NE(std::string(error_from([&] { d.record(std::span(&few, 1), nullptr); }).what()).find("few"), std::string::npos);
+    EXPECT_NE(std::string(error_from([&] { d.record(std::span(&few, 1), nullptr); }).what()).find("few"),
+              std::string::npos);
     sdk::Launch unknown{k + 100, {{m, 0, 64}, {m, 0, 64}}, {1, 1, 1}, "unknown"};
     EXPECT_EQ(error_from([&] { d.record(std::span(&unknown, 1), nullptr); }).code, Code::invalid);
   });

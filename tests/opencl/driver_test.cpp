@@ -49,13 +49,14 @@ TEST_F(OpenClTest, fills_exactly_the_range) {
   on_each([](Driver& d) {
     struct {
       uint64_t offset, bytes;
-    } cases[] = {{0, 256}, {16, 32}, {4, 20}, {3, 5}, {255, 1}, {10, 0}};
+    } cases[] = {{0, 256}, {16, 32}, {4, 20}, {6, 10}, {3, 5}, {255, 1}, {10, 0}};
     for (auto [offset, bytes] : cases) {
       auto m = upload(d, std::vector<uint8_t>(256, 0xA5));
       d.fill_zero({m, offset, bytes});
       auto back = fetch<uint8_t>(d, m, 256);
       for (size_t i = 0; i < 256; ++i)
-        ASSERT_EQ(back[i], i >= offset && i < offset + bytes ? 0 : 0xA5) << "byte " << i << " of " << offset << "+" << bytes;
+        ASSERT_EQ(back[i], i >= offset && i < offset + bytes ? 0 : 0xA5)
+            << "byte " << i << " of " << offset << "+" << bytes;
       d.release(m);
     }
   });
@@ -96,7 +97,8 @@ TEST_F(OpenClTest, says_what_did_not_fit_the_device) {
 TEST_F(OpenClTest, runs_launches_in_order_many_times) {
   on_each([](Driver& d) {
     auto add = build(d, map_kernel("y[i] + x[i]")), twice = build(d, map_kernel("x[i] * 2u"));
-    auto x = upload(d, counting(64, 1)), y = upload(d, std::vector<uint32_t>(64, 0)), z = upload(d, std::vector<uint32_t>(64, 9));
+    auto x = upload(d, counting(64, 1)), y = upload(d, std::vector<uint32_t>(64, 0)),
+         z = upload(d, std::vector<uint32_t>(64, 9));
     Range rx{x, 0, 256}, ry{y, 0, 256}, rz{z, 0, 256};
     // Each launch needs the one before it: y += x; z = 2y; y = z (a copy); y += x.
     std::vector<Launch> steps = {{add, {rx, ry}, {8, 1, 1}, "add"},
@@ -157,9 +159,10 @@ TEST_F(OpenClTest, kernels_see_only_their_range) {
 TEST_F(OpenClTest, runs_groups_of_three_dimensions) {
   on_each([](Driver& d) {
     sdk::KernelSource source;
-    source.text = "__kernel __attribute__((reqd_work_group_size(2, 3, 1))) void kernel_main(__global uint* y) {\n"
-                  "  y[(get_global_id(2) * get_global_size(1) + get_global_id(1)) * get_global_size(0) + get_global_id(0)] =\n"
-                  "      get_group_id(0) + 100 * get_group_id(1) + 10000 * get_group_id(2);\n}\n";
+    source.text =
+        "__kernel __attribute__((reqd_work_group_size(2, 3, 1))) void kernel_main(__global uint* y) {\n"
+        "  y[(get_global_id(2) * get_global_size(1) + get_global_id(1)) * get_global_size(0) + get_global_id(0)] =\n"
+        "      get_group_id(0) + 100 * get_group_id(1) + 10000 * get_group_id(2);\n}\n";
     source.local = {2, 3, 1};
     source.buffers = 1;
     auto k = build(d, source);

@@ -56,11 +56,14 @@ inline std::vector<uint32_t> counting(size_t n, uint32_t from = 0) {
 /// y[i] = `expression` of x[i] and y[i], eight work-items per group.
 inline sdk::KernelSource map_kernel(const std::string& expression) {
   sdk::KernelSource s;
-  s.text = "__kernel __attribute__((reqd_work_group_size(8, 1, 1)))\n"
-           "void kernel_main(__global const uint* x, __global uint* y) {\n"
-           "  uint i = get_global_id(0);\n"
-           "  y[i] = " + expression + ";\n"
-           "}\n";
+  s.text =
+      "__kernel __attribute__((reqd_work_group_size(8, 1, 1)))\n"
+      "void kernel_main(__global const uint* x, __global uint* y) {\n"
+      "  uint i = get_global_id(0);\n"
+      "  y[i] = " +
+      expression +
+      ";\n"
+      "}\n";
   s.local = {8, 1, 1};
   s.buffers = 2;
   s.written = {false, true};

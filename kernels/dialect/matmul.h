@@ -1,0 +1,27 @@
+// Inside of the dialect: what the kernels for matrix products share.
+#pragma once
+#include "kernels/dialect/kernel.h"
+
+namespace tutti::dialect {
+
+/// k cut into parts of `length`, whose sums are added up by another kernel: for few results of long sums, and where a
+/// work-item may not make so many rounds.
+struct Parts {
+  int64_t count = 1, length = 0;
+};
+/// `groups`: launched without parts; at least `enough` are wanted.
+Parts parts_of(const Target& t, const Matmul& p, int64_t groups, int64_t enough);
+/// Sets what the kernels have in common and their launch: y (or, in parts, scratch `partial`), the epilogue.
+/// `first`: the buffers of the parameters before the bias; `turned`: rows are columns of y.
+void launch_product(const Target& t, Work& work, const Matmul& p, Kernel k, const Parts& parts, std::vector<int> first,
+                    int64_t groups, bool turned);
+
+/// Where a batch's matrix starts: the batch number g split into coordinates of `dims`.
+std::string batch_base(const Shape& dims, const Shape& steps);
+/// Elements of an operand up to its last one.
+int64_t reach(const Shape& dims, const Shape& steps, int64_t one);
+
+/// The kernel for CPUs.
+Work matmul_panels(const Target& t, const Matmul& p);
+
+}  // namespace tutti::dialect
