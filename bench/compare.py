@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Whole training steps of Tutti and of PyTorch, taken in turn on the same machine with the same threads; prints ratios.
+"""Whole training steps of Tutti and of a peer, taken in turn on the same machine with the same threads; prints ratios.
 
-Makes its own virtual environment (.venv/torch) the first time. Needs build/release/bin/tutti (scripts/quickstart.sh).
+Makes the peer's own virtual environment (.venv/PEER) the first time. Needs build/release/bin/tutti (scripts/quickstart.sh).
 
-  bench/compare.py                      the MLP 1024-2048-512-10, batch 128, and the CNN, batch 64
+  bench/compare.py                      against PyTorch: two MLPs and the CNN
   bench/compare.py --full               also the CNN's three epochs on Fashion-MNIST, with accuracy
+  bench/compare.py --peer tinygrad      against tinygrad, both through OpenCL
   bench/compare.py --save NAME          writes docs/results/NAME.json too
 """
 import argparse
@@ -19,40 +20,44 @@ import time
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 TUTTI = os.path.join(ROOT, "build/release/bin/tutti")
-PEER = os.path.join(ROOT, "bench/peer_torch.py")
+PEERS = {"torch": (["torch", "numpy"], "auto"), "tinygrad": (["tinygrad", "numpy"], "opencl")}  # packages, our device
 
 # name, options of both, data of Tutti, data of the peer. Single steps are timed at a learning rate that leaves the loss
 # where it is: made-up data is soon solved, and the denormal numbers of a solved task slow every CPU down.
 STEPS = [
     ("mlp 1024-2048-512-10, batch 128", ["mlp", "--layers", "1024,2048,512,10", "--batch", "128", "--lr", "1e-6"],
      "synthetic:1024:10", "synthetic"),
+    ("mlp 784-512-256-10, batch 64", ["mlp", "--layers", "784,512,256,10", "--batch", "64", "--lr", "1e-6"],
+     "synthetic:784:10", "synthetic"),
     ("cnn, batch 64", ["cnn", "--batch", "64", "--lr", "1e-6"], "synthetic:1x28x28:10", "synthetic"),
 ]
 FULL = ("cnn, batch 64, 3 epochs of fashion-mnist", ["cnn", "--batch", "64", "--lr", "1e-3", "--epochs", "3"],
         "fashion-mnist", "fashion-mnist")
 
 
-def peer_python():
-    """The interpreter of our own environment, made when it is not there or not whole."""
-    folder = os.path.join(ROOT, ".venv/torch")
+def peer_python(peer):
+    """The interpreter of the peer's own environment, made when it is not there or not whole."""
+    packages, _ = PEERS[peer]
+    folder = os.path.join(ROOT, ".venv", peer)
     python = os.path.join(folder, "bin/python")
     if os.path.exists(python) and \
-            subprocess.run([python, "-c", "import torch, numpy"], capture_output=True, check=False).returncode == 0:
+            subprocess.run([python, "-c", f"import {', '.join(packages)}"], capture_output=True, check=False).returncode == 0:
         return python
-    print(f"compare: making {folder} (PyTorch for the CPU, some 200 MB)", file=sys.stderr)
+    print(f"compare: making {os.path.relpath(folder)} with {', '.join(packages)}", file=sys.stderr)
     subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
     install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     cpu_only = ["--index-url", "https://download.pytorch.org/whl/cpu", "--retries", "0"]
-    if subprocess.run(install + cpu_only + ["torch", "numpy"], check=False).returncode != 0:
-        print("compare: no CPU build at download.pytorch.org; taking PyPI's (with CUDA, some GB)", file=sys.stderr)
-        subprocess.run(install + ["torch", "numpy"], check=True)
+    if peer != "torch" or subprocess.run(install + cpu_only + packages, check=False).returncode != 0:
+        if peer == "torch":
+            print("compare: no CPU build at download.pytorch.org; taking PyPI's (with CUDA, some GB)", file=sys.stderr)
+        subprocess.run(install + packages, check=True)
     return python
 
 
 def run(command, threads):
     """The JSON document that the command prints, with the wall time of the whole process."""
     env = dict(os.environ, OMP_NUM_THREADS=str(threads))
-    if PEER in command:  # some kernels put both threads on one core; Tutti binds its own, so the peer's are bound too
+    if any("peer_" in part for part in command):  # some kernels put both threads on one core; Tutti binds its own, so the peer's are bound too
         env.setdefault("OMP_PROC_BIND", "true")
     start = time.perf_counter()
     done = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=False)
@@ -73,9 +78,9 @@ def take_turns(case, args, python, more, rounds):
     ours, theirs = [], []
     for number in range(rounds):
         print(f"compare: {name}: round {number + 1} of {rounds}", file=sys.stderr)
-        ours.append(run([TUTTI, "train", *common, "--data", data, "--device", args.device, "--quiet", "--json",
+        ours.append(run([TUTTI, "train", *common, "--data", data, "--device", args.device or PEERS[args.peer][1], "--quiet", "--json",
                          *([] if judged else ["--no-eval"])], args.threads))
-        theirs.append(run([python, PEER, *common, "--data", peer_data], args.threads))
+        theirs.append(run([python, os.path.join(ROOT, f"bench/peer_{args.peer}.py"), *common, "--data", peer_data], args.threads))
     result = {"case": name, "rounds": rounds, "threads": args.threads, "tutti_device": ours[0]["device"],
               "peer": theirs[0]["engine"], "steps": ours[0]["steps"]}
     assert ours[0]["parameters"] == theirs[0]["parameters"] and ours[0]["steps"] == theirs[0]["steps"], \
@@ -84,7 +89,9 @@ def take_turns(case, args, python, more, rounds):
     for runs in (ours, theirs):
         for r in runs:
             r["train_s"] = r["steps"] * theirs[0]["batch"] / r["samples_per_s"]
-    for key in ("step_ms_median", "train_s", "wall_s", "accuracy"):
+    for r in ours:
+        r["first_step_s"] = (r["compile_ms"] + r["step_ms_median"]) / 1e3
+    for key in ("step_ms_median", "first_step_s", "train_s", "wall_s", "accuracy"):
         if key == "accuracy" and not judged:
             continue
         result[key] = {"tutti": summary(ours, key), "peer": summary(theirs, key)}
@@ -94,14 +101,15 @@ def take_turns(case, args, python, more, rounds):
 
 
 def show(result):
+    peer = result["peer"].split()[0]
     print(f"\n{result['case']}   ({result['tutti_device']} against {result['peer']}, {result['threads']} threads, "
           f"{result['rounds']} rounds of {result['steps']} steps, medians)")
-    for key, label in (("step_ms_median", "one step, ms"), ("train_s", "training, s"), ("wall_s", "whole process, s"),
+    for key, label in (("step_ms_median", "one step, ms"), ("first_step_s", "first step, s"), ("train_s", "training, s"), ("wall_s", "whole process, s"),
                        ("accuracy", "test accuracy")):
         if key in result:
             t, p = result[key]["tutti"]["median"], result[key]["peer"]["median"]
             ratio = f"   ratio {result[key]['ratio']:.2f}" if "ratio" in result[key] else ""
-            print(f"  {label:18} tutti {t:10.4f}   PyTorch {p:10.4f}{ratio}")
+            print(f"  {label:18} tutti {t:10.4f}   {peer} {p:10.4f}{ratio}")
 
 
 def cpu_name():
@@ -111,19 +119,20 @@ def cpu_name():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="auto", help="of Tutti")
+    parser.add_argument("--peer", choices=PEERS, default="torch")
+    parser.add_argument("--device", help="of Tutti; default: auto against PyTorch, opencl against tinygrad")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--full", action="store_true", help="also three epochs of the CNN")
     parser.add_argument("--json", action="store_true", help="print JSON only")
     parser.add_argument("--save", metavar="NAME", help="write docs/results/NAME.json")
-    parser.add_argument("--python", help="an interpreter with PyTorch, in place of our own environment")
+    parser.add_argument("--python", help="an interpreter with the peer, in place of our own environment")
     args = parser.parse_args()
     if not os.path.exists(TUTTI):
         sys.exit(f"compare: {os.path.relpath(TUTTI)} is not built; run scripts/quickstart.sh")
 
-    python = args.python or peer_python()
+    python = args.python or peer_python(args.peer)
     results = [take_turns(case, args, python, ["--steps", str(args.steps)], args.rounds) for case in STEPS]
     if args.full:
         results.append(take_turns(FULL, args, python, [], 1))

@@ -27,7 +27,7 @@ intel_opencl=no
 for arg in "$@"; do
   case "$arg" in
     -h | --help) usage; exit 0 ;;
-    --vulkan) extra+=(libvulkan-dev glslang-dev mesa-vulkan-drivers vulkan-validationlayers) ;;
+    --vulkan) extra+=(libvulkan-dev glslang-dev glslang-tools mesa-vulkan-drivers vulkan-validationlayers) ;;
     --opencl | --intel-opencl)
       extra+=(ocl-icd-opencl-dev opencl-clhpp-headers pocl-opencl-icd)
       [ "$arg" = --opencl ] || intel_opencl=yes ;;
