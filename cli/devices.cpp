@@ -1,6 +1,8 @@
 // tutti devices: every device and every plugin that was tried.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/command.h"
 #include "core/runtime/selector.h"
 
@@ -8,6 +10,34 @@ namespace tutti::cli {
 namespace {
 
 std::string gib(uint64_t bytes) { return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1 << 30)); }
+
+void print_device(const Ranked& r, bool first, bool explain) {
+  const Device& d = r.device;
+  fmt::print("{:<14} {:<10} {}\n", (first ? "" : "  ") + d.id, name(d.kind), d.name);
+  if (!d.unusable.empty()) fmt::print("{:14} cannot be used: {}\n", "", d.unusable);
+  if (!explain) return;
+  fmt::print("{:14} driver {}, memory {} ({} free), priority {}\n", "", d.driver.empty() ? "-" : d.driver,
+             gib(d.memory_total), gib(d.memory_free), d.priority);
+  if (r.hardware != d.id) fmt::print("{:14} hardware {}\n", "", r.hardware);
+  if (!r.why.empty()) fmt::print("{:14} {}\n", "", r.why);
+}
+
+/// Best first; below each device, indented, the same hardware through other plugins.
+void print_table(const std::vector<Ranked>& ranked, bool explain) {
+  bool shared = false;
+  for (size_t i = 0; i < ranked.size(); ++i) {
+    auto same = [&](const Ranked& r) { return r.hardware == ranked[i].hardware; };
+    auto at = ranked.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::any_of(ranked.begin(), at, same)) continue;  // printed below its first
+    print_device(*at, true, explain);
+    for (auto other = std::find_if(at + 1, ranked.end(), same); other != ranked.end();
+         other = std::find_if(other + 1, ranked.end(), same)) {
+      print_device(*other, false, explain);
+      shared = true;
+    }
+  }
+  if (shared) fmt::print("(indented: the same hardware as the device above)\n");
+}
 
 int run(const std::string& wanted, bool explain, bool json) {
   Registry& registry = Registry::instance();
@@ -27,6 +57,7 @@ int run(const std::string& wanted, bool explain, bool json) {
                                 {"memory_total", d.memory_total},
                                 {"memory_free", d.memory_free},
                                 {"pci", d.pci},
+                                {"hardware", r.hardware},
                                 {"usable", d.unusable.empty()},
                                 {"unusable", d.unusable},
                                 {"why", r.why}});
@@ -42,16 +73,7 @@ int run(const std::string& wanted, bool explain, bool json) {
     print_json(out);
     return ranked.empty() || !ranked[0].device.unusable.empty() ? stopped : done;
   }
-  for (const Ranked& r : ranked) {
-    const Device& d = r.device;
-    fmt::print("{:<14} {:<10} {}\n", d.id, name(d.kind), d.name);
-    if (!d.unusable.empty()) fmt::print("{:14} cannot be used: {}\n", "", d.unusable);
-    if (explain) {
-      fmt::print("{:14} driver {}, memory {} ({} free), priority {}\n", "", d.driver.empty() ? "-" : d.driver,
-                 gib(d.memory_total), gib(d.memory_free), d.priority);
-      if (!r.why.empty()) fmt::print("{:14} {}\n", "", r.why);
-    }
-  }
+  print_table(ranked, explain);
   if (ranked.empty()) fmt::print("no device\n");
   for (const PluginReport& p : registry.plugins())
     if (!p.problem.empty())

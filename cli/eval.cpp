@@ -21,20 +21,23 @@ struct EvalCommand {
     trainer.load(file);
     EvalResult score = trainer.evaluate(split.test);
     if (json) {
-      print_json({{"device", device.id},
-                  {"model", run.model},
-                  {"parameters", trainer.parameter_count()},
-                  {"checkpoint", file},
-                  {"steps", trainer.steps()},
-                  {"data", run.data},
-                  {"samples", score.samples},
-                  {"loss", score.loss},
-                  {"accuracy", score.accuracy},
-                  {"peak_bytes", trainer.peak_bytes()},
-                  {"planned_bytes", trainer.planned_bytes()}});
+      nlohmann::ordered_json out{{"device", device.id},
+                                 {"model", run.model},
+                                 {"parameters", trainer.parameter_count()},
+                                 {"checkpoint", file},
+                                 {"steps", trainer.steps()},
+                                 {"data", run.data},
+                                 {"samples", score.samples},
+                                 {"loss", score.loss},
+                                 {"accuracy", score.accuracy},
+                                 {"peak_bytes", trainer.peak_bytes()},
+                                 {"planned_bytes", trainer.planned_bytes()}};
+      run.tell_fallback(trainer, out);
+      print_json(out);
     } else {
       fmt::print("{}: {} after {} steps on {}: accuracy {:.2f} %, loss {:.4f} ({} samples, {})\n", file, run.model,
                  trainer.steps(), run.data, 100 * score.accuracy, score.loss, score.samples, device.id);
+      fmt::print("{}", run.tell_fallback(trainer));
     }
     return done;
   }

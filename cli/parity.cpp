@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <fstream>
 
@@ -13,6 +14,31 @@
 
 namespace tutti::cli {
 namespace {
+
+/// Says on stderr now and then how far a run is, and about how long it will take from there.
+class ProgressLine {
+ public:
+  void operator()(const parity::Progress& p) {
+    auto now = Clock::now();
+    if (now - told_ < std::chrono::seconds(5) && p.done != p.of) return;
+    if (p.done == p.of && p.done == said_) return;
+    told_ = now;
+    said_ = p.done;
+    double seconds = std::chrono::duration<double>(now - start_).count();
+    double left = p.done ? seconds * static_cast<double>(p.of - p.done) / static_cast<double>(p.done) : 0;
+    fmt::print(stderr, "{} of {} cases after {}{}\n", p.done, p.of, time(seconds),
+               p.done == p.of ? "" : fmt::format(", about {} left ({} on {})", time(left), p.id.op->name, p.device.id));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static std::string time(double seconds) {
+    auto s = static_cast<int64_t>(seconds + 0.5);
+    return s < 100 ? fmt::format("{} s", s) : fmt::format("{}:{:02} min", s / 60, s % 60);
+  }
+  Clock::time_point start_ = Clock::now(), told_ = start_;
+  size_t said_ = 0;
+};
 
 struct ParityCommand {
   std::string devices = "all", ops, only, model, page;
@@ -73,42 +99,41 @@ struct ParityCommand {
       html.open(page, std::ios::trunc);
       if (!html) throw invalid(fmt::format("{}: cannot be written", page), "name a file in a folder that exists");
     }
-    size_t done_ops = 0;
-    parity::Report report = parity::run(on, all, {.seed = seed, .watch = [&](const OpDef& op) {
-                                                    fmt::print(stderr, "{:3}  {}\n", ++done_ops, op.name);
-                                                  }});
+    ProgressLine line;
+    parity::Report report = parity::run(on, all, {.seed = seed, .watch = [&](const parity::Progress& p) { line(p); }});
     if (html.is_open()) {
       html << parity::html(report);
       html.close();
       if (!html) throw invalid(fmt::format("{}: writing failed", page), "is the disk full?");
     }
-    bool ok = report.count(parity::Outcome::fail) == 0;
     if (json) {
       print_json(document(report));
     } else {
       fmt::print("{}", parity::table(report));
       for (const parity::DeviceResult& d : report.devices)
         for (const parity::CaseResult& c : d.cases) {
-          if (c.outcome == parity::Outcome::fail) fmt::print("FAIL {}\n  {}\n", d.replay(c, seed), c.why);
-          if (c.outcome == parity::Outcome::unsupported && !only.empty()) fmt::print("unsupported: {}\n", c.why);
+          bool told = !only.empty() || c.outcome == parity::Outcome::fail || c.outcome == parity::Outcome::unsupported;
+          if (told && c.outcome != parity::Outcome::pass)
+            fmt::print("{} {}\n  {}\n", parity::name(c.outcome), d.replay(c, seed), c.why);
         }
     }
-    return ok ? done : stopped;
+    return report.ok() ? done : stopped;
   }
 
   static nlohmann::ordered_json counts(const parity::DeviceResult& d, const OpDef* op) {
     nlohmann::ordered_json n;
-    for (parity::Outcome o : {parity::Outcome::pass, parity::Outcome::fail, parity::Outcome::unsupported})
-      n[std::string(parity::name(o))] = d.count(o, op);
+    for (parity::Outcome o : parity::outcomes) n[std::string(parity::name(o))] = d.count(o, op);
     return n;
   }
 
   nlohmann::ordered_json document(const parity::Report& report) const {
-    nlohmann::ordered_json out = {{"ok", report.count(parity::Outcome::fail) == 0}, {"seed", seed}};
-    for (const char* key : {"devices", "ops", "failures", "unsupported"}) out[key] = nlohmann::json::array();
+    nlohmann::ordered_json out = {{"ok", report.ok()}, {"seed", seed}};
+    for (const char* key : {"devices", "ops", "failures", "unsupported", "expected_failures", "no_room"})
+      out[key] = nlohmann::json::array();
     for (const parity::DeviceResult& d : report.devices) {
-      nlohmann::ordered_json entry = {{"id", d.device.id}, {"name", d.device.name}};
+      nlohmann::ordered_json entry = {{"id", d.device.id}, {"name", d.device.name}, {"driver", d.device.driver}};
       entry.update(counts(d, nullptr));
+      entry["seconds"] = std::round(d.seconds * 10) / 10;
       out["devices"].push_back(entry);
     }
     const OpDef* last = nullptr;
@@ -120,7 +145,8 @@ struct ParityCommand {
         nlohmann::ordered_json cell = counts(d, last);
         double share = 0, error = 0;
         for (const parity::CaseResult& r : d.cases)
-          if (r.id.op == last) share = std::max(share, r.share), error = std::max(error, r.error);
+          if (r.id.op == last && r.outcome != parity::Outcome::expected)
+            share = std::max(share, r.share), error = std::max(error, r.error);
         cell["worst_share_of_bound"] = share;  // infinite becomes null
         cell["worst_error"] = error;
         entry["devices"][d.device.id] = cell;
@@ -129,11 +155,12 @@ struct ParityCommand {
     }
     for (const parity::DeviceResult& d : report.devices)
       for (const parity::CaseResult& c : d.cases) {
-        if (c.outcome == parity::Outcome::fail)
-          out["failures"].push_back(
-              {{"device", d.device.id}, {"case", c.id.text()}, {"why", c.why}, {"replay", d.replay(c, seed)}});
-        if (c.outcome == parity::Outcome::unsupported)
-          out["unsupported"].push_back({{"device", d.device.id}, {"case", c.id.text()}, {"why", c.why}});
+        nlohmann::ordered_json entry = {{"device", d.device.id}, {"case", c.id.text()}, {"why", c.why}};
+        if (c.outcome == parity::Outcome::fail) entry["replay"] = d.replay(c, seed);
+        if (c.outcome == parity::Outcome::fail) out["failures"].push_back(entry);
+        if (c.outcome == parity::Outcome::unsupported) out["unsupported"].push_back(entry);
+        if (c.outcome == parity::Outcome::expected) out["expected_failures"].push_back(entry);
+        if (c.outcome == parity::Outcome::no_room) out["no_room"].push_back(entry);
       }
     return out;
   }
@@ -213,12 +240,14 @@ void add_parity(CLI::App& app, Action& action) {
   CLI::Option* ops = sub->add_option("--ops", c.ops, "Only these ops, separated by commas (all unless given)");
   CLI::Option* quick =
       sub->add_flag("--quick", c.quick, "Two samples per op, forward and all gradients together, as recorded");
-  CLI::Option* full = sub->add_flag("--full", c.full, "Also inputs that are transposes and slices")->excludes(quick);
+  CLI::Option* full = sub->add_flag("--full", c.full,
+                                    "Also inputs that are transposes and slices, more shapes, tensors above 2^31 bytes")
+                          ->excludes(quick);
   sub->add_option("--seed", c.seed, "Of the inputs; with --model of weights, dropout and order");
   CLI::Option* one = sub->add_option("--case", c.only,
                                      "One case, OP:SAMPLE:WHAT:DTYPE such as matmul:2:all:f32; WHAT "
-                                     "is forward, d1 (gradient of input 1) or all; DTYPE f32 takes "
-                                     "the sample's own dtypes");
+                                     "is forward, d1 (gradient of input 1) or all, then perhaps "
+                                     ".large or another variant; DTYPE f32 takes the sample's own dtypes");
   one->excludes(ops)->excludes(quick)->excludes(full);
   CLI::Option* page = sub->add_option("--html", c.page, "Write the matrix as one page to this file");
   CLI::Option* model = sub->add_option("--model", c.model, "mlp or cnn: lockstep training instead of ops");

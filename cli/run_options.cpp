@@ -126,7 +126,12 @@ void RunOptions::add_to(CLI::App& sub) {
   keep(sub.add_option("--beta1", beta1, "Of adam and adamw")->check(real), t);
   keep(sub.add_option("--beta2", beta2, "Of adam and adamw")->check(real), t);
   keep(sub.add_option("--epsilon", epsilon, "Of adam and adamw")->check(real), t);
-  sub.add_option("--device", device, "auto, a device id such as onednn:0, or a plugin's name")->group("Device");
+  sub.add_option("--device", device,
+                 "auto, an id (vulkan:1), a plugin (opencl), a kind (cpu), or a pattern (\"NVIDIA*\")")
+      ->group("Device");
+  sub.add_option("--fallback", fallback, "cpu: nodes that the device declines run on the CPU (else they are an error)")
+      ->check([](const std::string& text) { return text == "cpu" ? "" : fmt::format("'{}' is not cpu", text); })
+      ->group("Device");
   sub.add_option("--threads", threads, "CPU threads (0: the plugin's choice)")->check(whole<int>)->group("Device");
 }
 
@@ -209,7 +214,24 @@ TrainerOptions RunOptions::trainer_options(const data::Dataset& set) const {
   TrainerOptions t{
       .model = make_model(set.sample_type(), set.classes), .optimizer = make_optimizer(), .batch = batch, .seed = seed};
   if (threads > 0) t.device_options["threads"] = std::to_string(threads);
+  if (fallback == "cpu") t.fallback = Fallback::cpu;
   return t;
+}
+
+void RunOptions::tell_fallback(const Trainer& trainer, nlohmann::ordered_json& document) const {
+  if (fallback.empty()) return;
+  FallbackReport report = trainer.fallback();
+  document["fallback"] = {{"device", report.device.empty() ? nlohmann::json() : nlohmann::json(report.device)},
+                          {"nodes", report.nodes},
+                          {"bytes_per_step", report.bytes_per_step}};
+}
+
+std::string RunOptions::tell_fallback(const Trainer& trainer) const {
+  if (fallback.empty()) return "";
+  FallbackReport report = trainer.fallback();
+  if (report.nodes.empty()) return "fallback   none was needed: the device runs every node\n";
+  return fmt::format("fallback   {} kinds of nodes run on {}, {} bytes copied per step\n", report.nodes.size(),
+                     report.device, report.bytes_per_step);
 }
 
 }  // namespace tutti::cli

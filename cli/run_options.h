@@ -16,10 +16,10 @@ struct RunOptions {
   double lr = 0, momentum = 0, weight_decay = -1, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   bool nesterov = false;
   uint64_t seed = 1;
-  std::string device = "auto";
+  std::string device = "auto", fallback;
   int threads = 0;
 
-  /// Declares them on a subcommand. All but --device and --threads are remembered in checkpoints.
+  /// Declares them on a subcommand. All but --device, --fallback and --threads are remembered in checkpoints.
   void add_to(CLI::App& sub);
   /// Whether the command line names that option, such as "seed".
   bool named(const std::string& option) const { return !options_.at(option)->empty(); }
@@ -35,6 +35,10 @@ struct RunOptions {
   nn::Layer make_model(const TensorType& sample, int64_t classes) const;
   Optimizer make_optimizer() const;
   TrainerOptions trainer_options(const data::Dataset& set) const;
+  /// Adds what a --fallback came to, "fallback", to a JSON document; nothing where none was asked for.
+  void tell_fallback(const Trainer& trainer, nlohmann::ordered_json& document) const;
+  /// The same in words, a line; "" where none was asked for.
+  std::string tell_fallback(const Trainer& trainer) const;
 
  private:
   std::map<std::string, CLI::Option*> options_;

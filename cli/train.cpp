@@ -82,6 +82,7 @@ int64_t TrainCommand::total_steps(const data::Dataset& set) const {
 std::string TrainCommand::resume_command() const {
   std::string text = "tutti train --resume " + shell_word(checkpoint);
   if (run.device != "auto") text += " --device " + shell_word(run.device);
+  if (!run.fallback.empty()) text += " --fallback " + run.fallback;
   if (run.threads > 0) text += fmt::format(" --threads {}", run.threads);
   return text;
 }
@@ -175,6 +176,7 @@ int TrainCommand::operator()() {
                              {"checkpoint", checkpoint},
                              {"stopped", cut_short},
                              {"losses", trainer.losses()}};
+  run.tell_fallback(trainer, out);
   if (json)
     print_json(out);
   else {
@@ -185,6 +187,7 @@ int TrainCommand::operator()() {
     fmt::print("memory     {:.1f} MiB planned, {:.1f} MiB used at most\nstate      {}\n",
                static_cast<double>(trainer.planned_bytes()) / (1 << 20),
                static_cast<double>(trainer.peak_bytes()) / (1 << 20), trainer.state_hash());
+    fmt::print("{}", run.tell_fallback(trainer));
     if (good == checkpoint && !good.empty())
       fmt::print("saved      {}\nnext       {}\n", checkpoint,
                  cut_short ? resume_command() : "tutti eval " + shell_word(checkpoint));

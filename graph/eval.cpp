@@ -147,6 +147,12 @@ void evaluate_expr(const Expr& e, std::span<const Tensor> in, std::span<Tensor> 
   }
 }
 
+void round_results(std::vector<Tensor>& out) {
+  for (Tensor& y : out)
+    if (y.type.dtype != DType::f64)
+      for (double& x : y.at) x = round_to(y.type.dtype, x);
+}
+
 void evaluate_into(const OpDef& op, std::span<const Tensor> in, std::vector<Tensor>& out, const Attrs& a) {
   if (op.expr) {
     std::vector<DType> dtypes;
@@ -166,15 +172,21 @@ void evaluate_into(const OpDef& op, std::span<const Tensor> in, std::vector<Tens
 
 }  // namespace
 
+std::vector<Tensor> evaluate(const Expr& e, std::span<const Tensor> in, const Shape& shape, bool exact) {
+  std::vector<Tensor> out;
+  for (DType t : e.results) out.emplace_back(TensorType{t, shape});
+  evaluate_expr(e, in, out, exact);
+  round_results(out);
+  return out;
+}
+
 std::vector<Tensor> evaluate(const OpDef& op, std::span<const Tensor> in, const Attrs& a) {
   std::vector<TensorType> types;
   for (const Tensor& x : in) types.push_back(x.type);
   std::vector<Tensor> out;
   for (const TensorType& t : infer_types(op, types, a)) out.emplace_back(t);
   evaluate_into(op, in, out, a);
-  for (Tensor& y : out)
-    if (y.type.dtype != DType::f64)
-      for (double& x : y.at) x = round_to(y.type.dtype, x);
+  round_results(out);
   return out;
 }
 

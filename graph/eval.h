@@ -11,6 +11,9 @@ namespace tutti {
 /// number is a float64; results are rounded to their dtype. Inputs must fit (see infer_types).
 std::vector<Tensor> evaluate(const OpDef& op, std::span<const Tensor> in, const Attrs& a);
 
+/// The results of a scalar expression over inputs that broadcast to `shape`; `exact`: rounded after every instruction.
+std::vector<Tensor> evaluate(const Expr& e, std::span<const Tensor> in, const Shape& shape, bool exact);
+
 /// The values of `outputs`, given a tensor for every feed and state they depend on. Throws Error naming a missing one.
 std::vector<Tensor> evaluate(const Graph& g, const std::map<std::string, Tensor>& inputs, const Values& outputs);
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/status.h"
 #include "kernels/dialect/target.h"
 
 namespace tutti::sdk {
@@ -57,6 +58,13 @@ struct KernelSource {
   std::vector<bool> written;         ///< per buffer
   bool exact = false;                ///< needs correctly rounded division and square roots, and no contraction (OpenCL:
                                      ///< -cl-fp32-correctly-rounded-divide-sqrt where offered; CUDA: --fmad=false)
+  std::vector<bool> texels;          ///< per buffer: a uniform texel buffer of float4 (Vulkan); empty: none is
+};
+
+/// A kernel of Driver::build_all that could not be built.
+struct BuildError : Error {
+  BuildError(size_t source, const Error& why) : Error(why), source(source) {}
+  size_t source;  ///< which of them
 };
 
 /// Host memory, and the device range of the same size that it is copied to at the start of a sequence.
@@ -85,9 +93,13 @@ class Driver {
   virtual void write(const Range& to, const void* from) = 0;
   virtual void read(const Range& from, void* to) = 0;
 
-  /// Compiles, or takes the binary from `cache` (driver-specific bytes). Where `cache` was empty or did not fit this
-  /// driver, it holds the fresh binary afterwards (or stays empty: nothing to cache). Kernels live until the driver dies.
-  virtual KernelId build(const KernelSource& source, std::vector<std::byte>& cache) = 0;
+  /// Builds kernels together, which is much cheaper than one by one: compiles each, or takes it from `caches` (one entry
+  /// per source: driver-specific bytes, empty where there are none). An entry that was empty or did not fit this driver
+  /// holds fresh bytes afterwards, or is empty: nothing to cache. Kernels live until the driver dies. Throws BuildError
+  /// for the first source that the device refuses.
+  virtual std::vector<KernelId> build_all(std::span<const KernelSource> sources, std::span<std::vector<std::byte>> caches) = 0;
+  /// The same for one kernel.
+  KernelId build(const KernelSource& source, std::vector<std::byte>& cache) { return build_all({&source, 1}, {&cache, 1})[0]; }
 
   /// Records launches to be submitted many times; each sees the writes of those before it, and of sequences submitted
   /// before. `upload` (or null) is copied first, as its host memory is when the sequence runs.

@@ -1,4 +1,5 @@
 // Elementwise nodes as one instruction list, and what a product can take along.
+#include <algorithm>
 #include <map>
 
 #include "sdk/rendered_kernels.h"
@@ -89,15 +90,31 @@ Fusion fuse(const Program& program, const std::vector<uint32_t>& nodes, const st
   return std::move(m.f);
 }
 
-dialect::Work Fusion::render(const Program& program, const Traits& traits) const {
-  std::vector<dialect::Operand> operands;
-  std::vector<DType> types;
+std::vector<dialect::Operand> Fusion::operands(const Program& program) const {
+  std::vector<dialect::Operand> list;
   for (uint32_t v : inputs) {
     const TensorType& t = program.type(v);
-    operands.push_back({t.dtype, t.shape == dims ? strides_of(dims) : broadcast_strides(t.shape, dims)});
+    list.push_back({t.dtype, t.shape == dims ? strides_of(dims) : broadcast_strides(t.shape, dims)});
   }
-  for (uint32_t v : outputs) types.push_back(program.type(v).dtype);
-  return dialect::elementwise(traits, code, dims, operands, types, exact);
+  return list;
+}
+
+std::vector<DType> Fusion::types(const Program& program) const {
+  std::vector<DType> list;
+  for (uint32_t v : outputs) list.push_back(program.type(v).dtype);
+  return list;
+}
+
+dialect::Work Fusion::render(const Program& program, const Traits& traits) const {
+  return dialect::elementwise(traits, code, dims, operands(program), types(program), exact);
+}
+
+bool Fusion::same_as(const Fusion& other, const Program& program) const {
+  auto same = [](const TuttiInstr& x, const TuttiInstr& y) {
+    return x.code == y.code && x.dtype == y.dtype && x.a == y.a && x.b == y.b && x.c == y.c;
+  };
+  return exact == other.exact && std::equal(code.begin(), code.end(), other.code.begin(), other.code.end(), same) &&
+         types(program) == other.types(program);
 }
 
 uint32_t added_to(const Node& n, uint32_t x) {

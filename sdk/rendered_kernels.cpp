@@ -1,10 +1,6 @@
-#include "sdk/rendered_kernels.h"
-
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <initializer_list>
-#include <string_view>
+
+#include "sdk/rendered_entries.h"
 
 namespace tutti::sdk {
 namespace {
@@ -12,36 +8,7 @@ namespace {
 using dialect::Work;
 using Case = RenderCase;
 
-Error decline(const std::string& reason) { return {Code::declined, reason}; }
-
-/// What a make function starts with: inputs, results and attributes as the kernel knows them.
-void expect(const Case& c, size_t inputs, std::initializer_list<std::string_view> attrs) {
-  const Node& n = c.node();
-  if (n.inputs.size() != inputs) throw decline(fmt::format("{} inputs, {} are needed", n.inputs.size(), inputs));
-  for (const auto& [key, value] : n.attrs)
-    if (std::find(attrs.begin(), attrs.end(), key) == attrs.end()) throw decline(fmt::format("unknown attribute '{}'", key));
-}
-
-void expect_result(const Case& c, const TensorType& want) {
-  if (c.node().results.size() != 1) throw decline(fmt::format("{} results, 1 is expected", c.node().results.size()));
-  if (c.wants(0) && c.out(0) != want)
-    throw decline(fmt::format("the result is {}, {} is expected", to_string(c.out(0)), to_string(want)));
-}
-
 int64_t product(const Shape& s, size_t first, size_t last) { return num_elements(std::span(s).subspan(first, last - first)); }
-
-/// For entries whose make function throws where it cannot.
-template <Work (*make)(const Case&)>
-Decline declines(const Case& c) {
-  try {
-    for (const dialect::Dispatch& d : make(c).dispatches)
-      if (d.buffers.size() > c.traits.max_arguments)
-        return fmt::format("{} buffers; a kernel of this device takes {}", d.buffers.size(), c.traits.max_arguments);
-    return "";
-  } catch (const Error& e) {
-    return e.what();
-  }
-}
 
 // ---- products
 
@@ -200,25 +167,6 @@ Work concat(const Case& c) {
 
 // ---- windows
 
-constexpr int64_t limit = int64_t{1} << 30;
-
-int64_t entry_of(const Attrs& a, const char* name, size_t axis, int64_t least) {
-  const Ints& list = a.ints(name);
-  if (list.size() != 2 || list[axis] < least || list[axis] > limit)
-    throw decline(fmt::format("{} {}: two numbers of at least {} are needed", name, to_string(list), least));
-  return list[axis];
-}
-
-dialect::WindowAxis window_axis(const Attrs& a, size_t axis, int64_t size) {
-  dialect::WindowAxis w{size, entry_of(a, "kernel", axis, 1), entry_of(a, "stride", axis, 1), entry_of(a, "padding", axis, 0),
-                        entry_of(a, "dilation", axis, 1), 0};
-  int64_t room = size + 2 * w.padding - w.dilation * (w.kernel - 1) - 1;
-  if (size > limit || room < 0)
-    throw decline(fmt::format("a window of {} taps with dilation {} does not fit into {} with padding {}", w.kernel, w.dilation, size, w.padding));
-  w.count = room / w.stride + 1;
-  return w;
-}
-
 Work window(const Case& c) {
   expect(c, 1, {"kernel", "stride", "padding", "dilation", "value"});
   const Shape& x = c.in(0).shape;
@@ -307,9 +255,9 @@ Work elementwise(const Case& c) {
   return f.render(c.program, c.traits);
 }
 
-const std::vector<RenderEntry>& kernel_list() {
+std::vector<RenderEntry> all_entries() {
   using dialect::Fold;
-  static const auto& list = *new std::vector<RenderEntry>{
+  std::vector<RenderEntry> all = {
       {matmul_entry, "matmul", declines<matmul>, matmul},
       {"portable reduce", "sum", declines<reduce<Fold::sum>>, reduce<Fold::sum>},
       {"portable reduce", "mean", declines<reduce<Fold::mean>>, reduce<Fold::mean>},
@@ -328,8 +276,14 @@ const std::vector<RenderEntry>& kernel_list() {
       {"portable gather", "gather", declines<gather>, gather},
       {"portable scatter", "scatter_add", declines<scatter_add>, scatter_add},
       {"portable philox", "random_bits", declines<random_bits>, random_bits},
-      {"portable iota", "iota", declines<iota>, iota},
-      {elementwise_entry, "*", declines<elementwise>, elementwise}};
+      {"portable iota", "iota", declines<iota>, iota}};
+  for (const RenderEntry& e : conv_entries()) all.push_back(e);
+  all.push_back({elementwise_entry, "*", declines<elementwise>, elementwise});
+  return all;
+}
+
+const std::vector<RenderEntry>& kernel_list() {
+  static const auto& list = *new std::vector<RenderEntry>(all_entries());
   return list;
 }
 

@@ -36,6 +36,7 @@ using RenderChoice = Choice<RenderCase, dialect::Work>;
 constexpr const char* elementwise_entry = "portable elementwise";
 constexpr const char* alias_entry = "alias";
 constexpr const char* matmul_entry = "portable matmul";
+constexpr const char* conv_entry = "portable conv";
 
 /// Asks the list for a node; its numerics, version, flags and sizes first.
 RenderChoice choose_rendered(const RenderCase& c);
@@ -47,7 +48,11 @@ struct Fusion {
   Shape dims;                             ///< of every result
   bool exact = false;
 
+  std::vector<dialect::Operand> operands(const Program& program) const;
+  std::vector<DType> types(const Program& program) const;  ///< of the outputs
   dialect::Work render(const Program& program, const Traits& traits) const;
+  /// Whether the other one computes the same over other tensors.
+  bool same_as(const Fusion& other, const Program& program) const;
 };
 
 /// Fuses `nodes` (in program order, results of one shape, of equal exactness). Results for which `stored` says true are

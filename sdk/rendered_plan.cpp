@@ -86,7 +86,7 @@ class Planner {
 
   uint32_t kernel_of(const dialect::Source& source, uint32_t buffers) {
     auto [it, fresh] = kernels_.try_emplace(source.text, static_cast<uint32_t>(plan_.kernels.size()));
-    if (fresh) plan_.kernels.push_back({source.text, source.entry, source.local, buffers, source.written, source.exact});
+    if (fresh) plan_.kernels.push_back({source.text, source.entry, source.local, buffers, source.written, source.exact, source.texels});
     return it->second;
   }
 
@@ -120,10 +120,10 @@ class Planner {
 
   // ---- nodes
 
-  /// The end of the chain group that holds node k; k + 1 where it is in none.
-  uint32_t chain_end(uint32_t k) const {
+  /// The end of the group of that kind that holds node k; k + 1 where it is in none.
+  uint32_t group_end(uint32_t k, uint32_t kind) const {
     for (const TuttiGroup& g : p_.groups)
-      if (k >= g.first && k < g.first + g.count) return g.kind == TUTTI_CHAIN ? g.first + g.count : k + 1;
+      if (k >= g.first && k < g.first + g.count) return g.kind == kind ? g.first + g.count : k + 1;
     return k + 1;
   }
 
@@ -167,7 +167,8 @@ class Planner {
   void elementwise(uint32_t k) {
     std::vector<uint32_t> nodes = {k};
     const Shape& shape = *result_shape(p_.nodes[k]);
-    uint32_t end = chain_end(k);
+    if (batch(k)) return;
+    uint32_t end = group_end(k, TUTTI_CHAIN);
     for (uint32_t j = k + 1; j < end && !done_[j]; ++j) {
       const Node& n = p_.nodes[j];
       const Shape* other = result_shape(n);
@@ -196,6 +197,69 @@ class Planner {
     std::set<uint32_t> taken;
     for (uint32_t v : f.outputs) out.push_back(pass_output(v, f, in, taken, name));
     add_work(f.render(p_, traits_), name, k, in, out);
+  }
+
+  /// Node k and those of its batch group that one launch can hold, as passes of their own.
+  std::vector<std::pair<uint32_t, Fusion>> twins(uint32_t k) const {
+    std::vector<bool> stored(p_.values.size());
+    for (uint32_t v = 0; v < stored.size(); ++v) stored[v] = remaining_[v] > 0;
+    std::vector<std::pair<uint32_t, Fusion>> list;
+    std::set<uint32_t> read;
+    size_t written = 0;
+    for (uint32_t j = k, end = group_end(k, TUTTI_BATCH); j < end; ++j) {
+      const Node& n = p_.nodes[j];
+      if ((j > k && done_[j]) || !n.elementwise()) continue;
+      RenderChoice choice = choose_rendered({p_, j, traits_});
+      if (!choice.entry || std::string_view(choice.entry->name) != elementwise_entry) continue;
+      Fusion f = fuse(p_, {j}, stored);
+      if (f.outputs.empty() || num_elements(f.dims) == 0 || (!list.empty() && !f.same_as(list[0].second, p_))) continue;
+      read.insert(f.inputs.begin(), f.inputs.end());
+      written += f.outputs.size();
+      if (read.size() + written > traits_.max_arguments) break;
+      list.emplace_back(j, std::move(f));
+    }
+    return list;
+  }
+
+  /// One launch for the twins of node k, where it has some: an optimizer's many tensors.
+  bool batch(uint32_t k) {
+    // lavapipe runs both sides of a branch, so every group would compute every tensor's share.
+    if (traits_.cpu_like && traits_.language == Language::glsl) return false;
+    std::vector<std::pair<uint32_t, Fusion>> list = twins(k);
+    if (list.size() < 2 || list[0].first != k) return false;
+    for (auto& [j, f] : list)
+      if (j != k) finish(j);
+    if (trace_) trace_(fmt::format("nodes {}..{} → one launch over {} tensors", k, list.back().first, list.size()));
+    std::string name = describe(elementwise_entry, k, list.size() - 1);
+    std::vector<uint32_t> values, in, out;
+    std::map<uint32_t, std::set<uint32_t>> readers;  // memory → nodes
+    for (auto& [j, f] : list)
+      for (uint32_t v : f.inputs) {
+        readers[memory_[v]].insert(j);
+        if (std::find(values.begin(), values.end(), v) == values.end()) values.push_back(v), in.push_back(memory_[v]);
+      }
+    std::vector<dialect::Piece> pieces;
+    std::set<uint32_t> taken;
+    for (auto& [j, f] : list) {
+      dialect::Piece piece{f.dims, f.operands(p_), {}, {}};
+      std::vector<uint32_t> own;
+      for (uint32_t v : f.inputs) {
+        piece.from.push_back(static_cast<int>(std::find(values.begin(), values.end(), v) - values.begin()));
+        own.push_back(memory_[v]);
+      }
+      std::set<uint32_t> kept = taken;  // what other nodes of the launch read may not be written over
+      for (auto& [memory, nodes] : readers)
+        if (nodes.size() > 1 || !nodes.contains(j)) kept.insert(memory);
+      for (uint32_t v : f.outputs) {
+        piece.to.push_back(static_cast<int>(in.size() + out.size()));
+        out.push_back(pass_output(v, f, own, kept, name));
+        taken.insert(out.back());
+      }
+      pieces.push_back(std::move(piece));
+    }
+    const Fusion& first = list[0].second;
+    add_work(dialect::elementwise_batch(traits_, first.code, pieces, first.types(p_), first.exact), name, k, in, out);
+    return true;
   }
 
   /// How many buffers a pass over these nodes (all finished) reads and writes.
@@ -276,49 +340,59 @@ class Planner {
     return plain && n.results[0] != TUTTI_NONE && p_.type(n.results[0]) == p_.type(v) ? &n : nullptr;
   }
 
-  /// Whether `bias` is one number per column (the last axis) of y.
-  bool is_bias(uint32_t bias, const TensorType& y) const {
+  /// Whether `bias` is one number per index of an axis of y, counted from the last.
+  bool is_bias(uint32_t bias, const TensorType& y, size_t from_last) const {
     const TensorType& t = p_.type(bias);
-    return t.dtype == y.dtype && !t.shape.empty() && t.shape.size() <= y.shape.size() && t.shape.back() == y.shape.back() &&
-           num_elements(t.shape) == y.shape.back();
+    if (t.dtype != y.dtype || t.shape.size() <= from_last || t.shape.size() > y.shape.size()) return false;
+    int64_t size = y.shape[y.shape.size() - 1 - from_last];
+    return t.shape[t.shape.size() - 1 - from_last] == size && num_elements(t.shape) == size;
+  }
+
+  /// Finishes the nodes behind node k that its kernel can take along: their number, and the result and inputs with them.
+  size_t take_along(uint32_t k, const char* entry, RenderCase& c, std::vector<uint32_t>& inputs, uint32_t& result) {
+    const Node& n = p_.nodes[k];
+    bool product = std::string_view(entry) == matmul_entry, conv = n.op == "conv2d" && std::string_view(entry) == conv_entry;
+    bool nothing = std::any_of(n.inputs.begin(), n.inputs.end(), [&](uint32_t v) { return num_elements(p_.type(v).shape) == 0; });
+    if ((!product && !conv) || nothing) return 0;
+    size_t more = 0;
+    if (const Node* add = follower(result)) {
+      uint32_t bias = added_to(*add, result);
+      if (bias != TUTTI_NONE && is_bias(bias, p_.type(result), conv ? 2 : 0) && exists(bias)) {
+        ensure(bias);
+        finish(readers_[result][0]);
+        inputs.push_back(bias);
+        result = add->results[0];
+        c.epilogue.bias = true;
+        ++more;
+      }
+    }
+    if (const Node* relu = follower(result); relu && is_relu(*relu)) {
+      finish(readers_[result][0]);
+      result = relu->results[0];
+      c.epilogue.relu = true;
+      ++more;
+    }
+    // It is computed earlier than its node stands: the state's old value may still be read.
+    if (more && home_[result] != TUTTI_NONE && !is_dead(home_[result])) home_[result] = TUTTI_NONE;
+    if (trace_ && more) trace_(fmt::format("node {} {} takes {} more node(s) along", k, n.op, more));
+    return more;
   }
 
   void structured(uint32_t k, const RenderChoice& choice) {
     const Node& n = p_.nodes[k];
     RenderCase c{p_, k, traits_};
-    std::vector<uint32_t> inputs = n.inputs;
-    uint32_t result = n.results[0];
-    size_t more = 0;
-    bool nothing = std::any_of(n.inputs.begin(), n.inputs.end(), [&](uint32_t v) { return num_elements(p_.type(v).shape) == 0; });
-    if (std::string_view(choice.entry->name) == matmul_entry && !nothing) {
-      if (const Node* add = follower(result)) {
-        uint32_t bias = added_to(*add, result);
-        if (bias != TUTTI_NONE && is_bias(bias, p_.type(result)) && exists(bias)) {
-          ensure(bias);
-          finish(readers_[result][0]);
-          inputs.push_back(bias);
-          result = add->results[0];
-          c.epilogue.bias = true;
-          ++more;
-        }
-      }
-      if (const Node* relu = follower(result); relu && is_relu(*relu)) {
-        finish(readers_[result][0]);
-        result = relu->results[0];
-        c.epilogue.relu = true;
-        ++more;
-      }
-      // It is computed earlier than its node stands: the state's old value may still be read.
-      if (more && home_[result] != TUTTI_NONE && !is_dead(home_[result])) home_[result] = TUTTI_NONE;
-      if (trace_ && more) trace_(fmt::format("node {} {} takes {} more node(s) along", k, n.op, more));
-    }
+    std::vector<uint32_t> inputs = n.inputs, results = n.results;
+    size_t more = take_along(k, choice.entry->name, c, inputs, results[0]);
     std::string name = describe(choice.entry->name, k, more);
-    std::vector<uint32_t> in;
+    std::vector<uint32_t> in, out;
     for (uint32_t v : inputs) in.push_back(memory_[v]);
-    if (home_[result] != TUTTI_NONE && std::find(in.begin(), in.end(), home_[result]) != in.end()) home_[result] = TUTTI_NONE;
     dialect::Work work = choice.entry->make(c);
-    uint32_t to = result_memory(result, name);
-    if (!work.dispatches.empty()) add_work(work, name, k, in, {to});
+    for (uint32_t result : results) {
+      if (result == TUTTI_NONE) continue;
+      if (home_[result] != TUTTI_NONE && std::find(in.begin(), in.end(), home_[result]) != in.end()) home_[result] = TUTTI_NONE;
+      out.push_back(result_memory(result, name));
+    }
+    if (!work.dispatches.empty()) add_work(work, name, k, in, out);
   }
 
   // ---- the end of the step

@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 
 #include "core/base/log.h"
 #include "sdk/rendered.h"
+#include "sdk/rendered_guard.h"
 #include "sdk/rendered_kernels.h"
 #include "sdk/rendered_memory.h"
 #include "sdk/rendered_plan.h"
+#include "sdk/shortage.h"
 
 namespace tutti::sdk {
 namespace {
@@ -28,22 +31,48 @@ uint64_t fnv1a(const std::string& text, uint64_t hash) {
 struct Shared {
   Shared(std::unique_ptr<Driver> d, const Host& h) : driver(std::move(d)), host(h), memory{*driver, {}}, states(memory) {}
 
-  /// Builds a kernel, or finds it among those of this session or in the host's cache.
-  KernelId build(const KernelSource& source) {
-    std::string text = fmt::format("{}\n{} {} {}x{}x{}\n{}", driver->traits().identity, source.entry, source.exact ? "exact" : "fast",
-                                   source.local[0], source.local[1], source.local[2], source.text);
-    auto [it, fresh] = kernels.try_emplace(text);
-    if (!fresh) return it->second;
-    std::string key = fmt::format("rendered/{:016x}{:016x}", fnv1a(text, 0xcbf29ce484222325ull), fnv1a(text, 0x9e3779b97f4a7c15ull));
-    try {
-      std::vector<std::byte> cached = host.cache_get(key), binary = cached;
-      it->second = driver->build(source, binary);
-      if (!binary.empty() && binary != cached) host.cache_put(key, binary);
-    } catch (...) {
-      kernels.erase(it);
-      throw;
+  /// Finds kernels among those of this session, and builds the others together, from the host's cache where it has them.
+  /// Throws BuildError with the number in `sources`.
+  std::vector<KernelId> build(const std::vector<KernelSource>& sources) {
+    std::vector<std::string> texts;  // what tells a kernel from all others
+    std::map<std::string, size_t> absent;
+    for (size_t k = 0; k < sources.size(); ++k) {
+      const KernelSource& s = sources[k];
+      texts.push_back(fmt::format("{}\n{} {} {}x{}x{}\n{}", driver->traits().identity, s.entry, s.exact ? "exact" : "fast", s.local[0],
+                                  s.local[1], s.local[2], s.text));
+      if (!kernels.contains(texts[k])) absent.try_emplace(texts[k], k);
     }
-    return it->second;
+    std::vector<size_t> fresh;
+    for (const auto& [text, k] : absent) fresh.push_back(k);
+    std::sort(fresh.begin(), fresh.end());  // in the order of the program, at every run
+    build_fresh(sources, texts, fresh);
+    std::vector<KernelId> ids;
+    for (const std::string& text : texts) ids.push_back(kernels.at(text));
+    return ids;
+  }
+
+  /// Builds those sources and remembers them.
+  void build_fresh(const std::vector<KernelSource>& sources, const std::vector<std::string>& texts, const std::vector<size_t>& fresh) {
+    if (fresh.empty()) return;
+    std::vector<KernelSource> chosen;
+    std::vector<std::string> keys;
+    std::vector<std::vector<std::byte>> cached;
+    for (size_t k : fresh) {
+      chosen.push_back(sources[k]);
+      keys.push_back(fmt::format("rendered/{:016x}{:016x}", fnv1a(texts[k], 0xcbf29ce484222325ull), fnv1a(texts[k], 0x9e3779b97f4a7c15ull)));
+      cached.push_back(host.cache_get(keys.back()));
+    }
+    std::vector<std::vector<std::byte>> entries = cached;
+    std::vector<KernelId> ids;
+    try {
+      ids = driver->build_all(chosen, entries);
+    } catch (const BuildError& e) {
+      throw BuildError(fresh.at(e.source), e);
+    }
+    for (size_t i = 0; i < fresh.size(); ++i) {
+      kernels.emplace(texts[fresh[i]], ids[i]);
+      if (!entries[i].empty() && entries[i] != cached[i]) host.cache_put(keys[i], entries[i]);
+    }
   }
 
   std::unique_ptr<Driver> driver;
@@ -58,7 +87,7 @@ class RenderedExecutable : public Executable {
  public:
   RenderedExecutable(Shared& shared, Program program, RenderedPlan plan)
       : shared_(shared), program_(std::move(program)), plan_(std::move(plan)), profiled_(log::traced("kernels")) {
-    for (const KernelSource& source : plan_.kernels) kernels_.push_back(build(source));
+    build();
     plan_.kernels = {};
     for (const State& s : program_.states) state_bytes_ += shared_.states.declare(s.name, program_.type(s.after));
     seconds_.resize(plan_.launches.size());
@@ -125,11 +154,11 @@ class RenderedExecutable : public Executable {
   }
 
  private:
-  KernelId build(const KernelSource& source) try {
-    return shared_.build(source);
-  } catch (const Error& e) {
+  void build() try {
+    kernels_ = shared_.build(plan_.kernels);
+  } catch (const BuildError& e) {
     for (const PlannedLaunch& l : plan_.launches)  // whose kernel it is
-      if (!l.copy && &plan_.kernels[l.kernel] == &source && l.node != TUTTI_NONE)
+      if (!l.copy && l.kernel == e.source && l.node != TUTTI_NONE)
         throw NodeError(l.node, e.code, fmt::format("{}: {}", l.name, e.what()), e.remedy);
     throw;
   }
@@ -153,22 +182,13 @@ class RenderedExecutable : public Executable {
 
   /// What the program needs, its largest tensors, and what would fit.
   std::string shortage(const std::vector<std::string>& states) const {
-    TuttiMemory m = memory();
-    uint64_t want = bytes_of(states);
-    std::vector<const PlannedMemory*> largest;
-    for (const PlannedMemory& p : plan_.memories) largest.push_back(&p);
-    size_t shown = std::min<size_t>(5, largest.size());
-    std::partial_sort(largest.begin(), largest.begin() + static_cast<std::ptrdiff_t>(shown), largest.end(),
-                      [](const auto* a, const auto* b) { return a->bytes > b->bytes; });
-    std::string text = fmt::format("this program needs {} bytes: {} state, {} constants, {} arena, {} staging; the largest tensors:", want,
-                                   want - m.constants - m.arena - m.staging, m.constants, m.arena, m.staging);
-    for (size_t k = 0; k < shown; ++k) text += fmt::format("\n  {:>14} bytes  {}", largest[k]->bytes, largest[k]->what);
-    uint64_t all = shared_.driver->traits().memory_bytes, used = shared_.memory.meter.now(), fixed = want - m.arena - m.staging;
-    if (all == forever || m.arena + m.staging == 0) return text;
-    uint64_t left = all - std::min(used, all);
-    if (left <= fixed) return text + fmt::format("\n{} bytes are free: not even state and constants ({} bytes) fit", left, fixed);
-    double part = static_cast<double>(left - fixed) / static_cast<double>(m.arena + m.staging);
-    return part >= 1 ? text : text + fmt::format("\n{} bytes are free: about {:.0f} % of this batch would fit", left, std::max(1.0, part * 100 - 0.5));
+    TuttiMemory need = memory();
+    need.state = 0;
+    for (const std::string& s : states) need.state += shared_.states.bytes(s);
+    std::vector<LargeTensor> tensors;
+    for (const PlannedMemory& p : plan_.memories) tensors.push_back({p.bytes, p.what});
+    uint64_t all = shared_.driver->traits().memory_bytes, used = shared_.memory.meter.now();
+    return sdk::shortage(need, std::move(tensors), all == forever ? unknown_memory : all - std::min(used, all));
   }
 
   void allocate(const std::vector<std::string>& fresh) {
@@ -290,6 +310,8 @@ class RenderedSession : public Session {
 }  // namespace
 
 std::unique_ptr<Session> make_rendered_session(std::unique_ptr<Driver> driver, const Host& host) {
+  const char* guarded = std::getenv("TUTTI_SENTINELS");
+  if (guarded && *guarded && *guarded != '0') driver = make_guarded_driver(std::move(driver));
   return std::make_unique<RenderedSession>(std::move(driver), host);
 }
 

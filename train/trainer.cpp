@@ -7,8 +7,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/runtime/session.h"
-#include "graph/passes/compile.h"
 #include "train/checkpoint.h"
 #include "train/data/loader.h"
 
@@ -25,19 +23,11 @@ std::array<uint32_t, 2> seed_words(uint64_t seed) {
   return {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
 }
 
-/// One compiled graph and where its feeds go.
+/// One compiled graph, and the samples that the device holds for it.
 struct Program {
-  Executable executable;
-  std::vector<std::string> feeds;
-  uint64_t transient = 0;               // planned bytes that go when it is released
-  const std::byte* uploaded = nullptr;  // the samples that the device holds for it
-
-  /// Calls fill(name, memory) for every feed, then enqueues one run.
-  uint64_t run(const std::function<void(const std::string&, void*)>& fill) {
-    std::vector<void*> memory = executable.stage();
-    for (size_t i = 0; i < feeds.size(); ++i) fill(feeds[i], memory[i]);
-    return executable.run();
-  }
+  std::unique_ptr<Step> step;
+  bool training = false;
+  const std::byte* uploaded = nullptr;
 };
 
 /// Writes a batch of a data set into feed memory.
@@ -69,19 +59,19 @@ NotFinite::NotFinite(int64_t step, const std::string& what)
 
 struct Trainer::Impl {
   Impl(const Device& device, TrainerOptions o)
-      : options(std::move(o)), session(device, options.device_options), legalizer(session) {
+      : options(std::move(o)), runner(device, options.device_options, options.fallback) {
     for (int64_t batch : {options.batch, options.eval_batch})
       if (batch < 1) throw invalid(fmt::format("batch {}: at least 1 is needed", batch));
   }
 
   TrainerOptions options;
-  Session session;
-  Legalizer legalizer;
+  Runner runner;
   std::map<std::string, Program> programs;   // by kind and data set
   std::map<std::string, TensorType> states;  // every state declared so far
   std::vector<nn::Parameter> parameters;
   std::optional<Checkpoint> loaded;
-  uint64_t planned = 0, planned_peak = 0;
+  std::vector<std::string> elsewhere;  // nodes that a fallback runs, and where
+  std::string fallback_device;
   bool initialized = false;
   int64_t step = 0, first_step = 0;  // done in all; where this trainer started
   int64_t read_step = 0;             // losses read up to here
@@ -91,23 +81,20 @@ struct Trainer::Impl {
 
   // ---- programs ----
 
-  Program compile(const Graph& g) {
-    Lowered lowered = compile_for_device(g, legalizer);
-    Program p{session.compile(lowered.program()), lowered.feeds(), 0};
-    p.transient = p.executable.planned_bytes() - p.executable.memory().state;
-    return p;
-  }
-
-  void prepare(Program& p, const Graph& g) {
-    planned += p.executable.planned_bytes();
-    planned_peak = std::max(planned_peak, planned);
-    p.executable.prepare();
+  /// Compiles, allocates, and gives first values to the states that are new.
+  std::unique_ptr<Step> prepare(const Graph& g) {
+    std::unique_ptr<Step> step = runner.compile(g);
+    for (const std::string& node : step->fallback().nodes)
+      if (std::ranges::find(elsewhere, node) == elsewhere.end()) elsewhere.push_back(node);
+    if (!step->fallback().device.empty()) fallback_device = step->fallback().device;
+    step->prepare();
     for (const State& s : g.states()) {
       const TensorType& type = g.info(s.after).type;
       if (!states.try_emplace(s.name, type).second) continue;
       if (loaded) restore(s.name, type);
-      if (s.name == "seed") session.write("seed", seed_words(options.seed).data(), 8);
+      if (s.name == "seed") runner.write("seed", seed_words(options.seed).data(), 8);
     }
+    return step;
   }
 
   void restore(const std::string& name, const TensorType& type) {
@@ -122,11 +109,11 @@ struct Trainer::Impl {
       throw invalid(
           fmt::format("'{}' is {} in the checkpoint, {} here", name, to_string(it->second.type), to_string(type)),
           "resume with the options the checkpoint was made with");
-    session.write(name, it->second.bytes.data(), it->second.bytes.size());
+    runner.write(name, it->second.bytes.data(), it->second.bytes.size());
   }
 
   Source source_of(const data::Dataset& set, const char* kind) const {
-    uint64_t bytes = set.samples.bytes.size(), memory = session.device().memory_total;
+    uint64_t bytes = set.samples.bytes.size(), memory = runner.device().memory_total;
     return {.name = fmt::format("{}.{}.{}", kind, set.name, to_string(set.samples.type)),
             .sample = set.sample_type(),
             .size = set.size(),
@@ -178,11 +165,7 @@ struct Trainer::Impl {
     if (initialized) return;
     initialized = true;
     if (loaded) return;
-    Graph g = initialization(parameters);
-    Program p = compile(g);
-    prepare(p, g);
-    session.wait(p.run([](const std::string&, void*) {}));
-    planned -= p.transient;
+    runner.wait(prepare(initialization(parameters))->run([](const std::string&, void*) {}));
   }
 
   Program& program(const char* kind, const data::Dataset& set) {
@@ -197,8 +180,7 @@ struct Trainer::Impl {
     if (training) same_optimizer();
     Graph g = training ? training_step(*options.model, options.loss, options.optimizer, source, options.batch)
                        : evaluation_step(*options.model, options.loss, source, options.eval_batch);
-    Program p = compile(g);
-    prepare(p, g);
+    Program p{prepare(g), training};
     if (training) compile_ms += 1000 * seconds_since(start);
     upload(p, source, set);
     initialize();
@@ -209,8 +191,8 @@ struct Trainer::Impl {
   void upload(Program& p, const Source& source, const data::Dataset& set) {
     if (!source.resident || p.uploaded == set.samples.bytes.data()) return;
     std::string state = "data." + source.name;
-    session.write(state + ".samples", set.samples.bytes.data(), set.samples.bytes.size());
-    session.write(state + ".labels", set.labels.data(), set.labels.size() * sizeof(int32_t));
+    runner.write(state + ".samples", set.samples.bytes.data(), set.samples.bytes.size());
+    runner.write(state + ".labels", set.labels.data(), set.labels.size() * sizeof(int32_t));
     p.uploaded = set.samples.bytes.data();
   }
 
@@ -229,7 +211,7 @@ struct Trainer::Impl {
   void read_losses() {
     if (read_step == step) return;
     float ring[loss_ring];
-    session.read("losses", ring, sizeof ring);
+    runner.read("losses", ring, sizeof ring);
     for (; read_step < step; ++read_step) {
       losses.push_back(ring[read_step % loss_ring]);
       if (!std::isfinite(losses.back()))
@@ -263,7 +245,7 @@ struct Trainer::Impl {
     uint64_t ticket = 0;
     for (int64_t i = step % per_epoch; i < per_epoch && !result.stopped; ++i) {
       data::Batch batch = batches[i];
-      ticket = p.run([&](const std::string& feed, void* to) {
+      ticket = p.step->run([&](const std::string& feed, void* to) {
         if (feed == "lr")
           std::memcpy(to, &lr, sizeof lr);
         else
@@ -275,7 +257,7 @@ struct Trainer::Impl {
       last = Clock::now();
       bool end = i + 1 == per_epoch || (max_steps > 0 && result.steps == max_steps);
       if (end || step - read_step == loss_ring || seconds_since(looked) > read_interval) {
-        session.wait(ticket);
+        runner.wait(ticket);
         read_losses();
         looked = Clock::now();
         if (watch)
@@ -289,7 +271,7 @@ struct Trainer::Impl {
       }
       if (end) break;
     }
-    session.wait(ticket);
+    runner.wait(ticket);
     read_losses();
     for (size_t i = first_loss; i < losses.size(); ++i)
       result.loss += losses[i] / static_cast<double>(losses.size() - first_loss);
@@ -301,23 +283,23 @@ struct Trainer::Impl {
     meet(set);
     Program& p = program("eval", set);
     float zero = 0, loss = 0, correct = 0;
-    session.write("eval.loss", &zero, sizeof zero);
-    session.write("eval.correct", &zero, sizeof zero);
+    runner.write("eval.loss", &zero, sizeof zero);
+    runner.write("eval.correct", &zero, sizeof zero);
     data::Batches batches(data::sequential_order(set.size()), options.eval_batch, data::Last::pad);
     uint64_t ticket = 0;
     for (int64_t i = 0; i < batches.size(); ++i) {
       data::Batch batch = batches[i];
       auto valid = static_cast<int32_t>(batch.valid);
-      ticket = p.run([&](const std::string& feed, void* to) {
+      ticket = p.step->run([&](const std::string& feed, void* to) {
         if (feed == "valid")
           std::memcpy(to, &valid, sizeof valid);
         else
           fill_batch(set, batch, feed, to);
       });
     }
-    session.wait(ticket);
-    session.read("eval.loss", &loss, sizeof loss);
-    session.read("eval.correct", &correct, sizeof correct);
+    runner.wait(ticket);
+    runner.read("eval.loss", &loss, sizeof loss);
+    runner.read("eval.correct", &correct, sizeof correct);
     auto n = static_cast<double>(set.size());
     return {loss / n, correct / n, set.size()};
   }
@@ -333,7 +315,7 @@ struct Trainer::Impl {
     auto it = states.find(name);
     if (it == states.end()) throw invalid(fmt::format("no state '{}'", name));
     HostTensor t{it->second, std::vector<std::byte>(num_bytes(it->second))};
-    session.read(name, t.bytes.data(), t.bytes.size());
+    runner.read(name, t.bytes.data(), t.bytes.size());
     return t;
   }
 
@@ -403,8 +385,18 @@ double Trainer::step_ms_median() const {
 }
 
 double Trainer::compile_ms() const { return impl_->compile_ms; }
-uint64_t Trainer::peak_bytes() { return impl_->session.peak_bytes(); }
-uint64_t Trainer::planned_bytes() const { return impl_->planned_peak; }
+FallbackReport Trainer::fallback() const {
+  FallbackReport report{impl_->fallback_device, impl_->elsewhere, 0};
+  bool trained = false;
+  for (const auto& [name, program] : impl_->programs) {
+    if (trained && !program.training) continue;
+    trained = program.training;
+    report.bytes_per_step = program.step->fallback().bytes_per_step;
+  }
+  return report;
+}
+uint64_t Trainer::peak_bytes() { return impl_->runner.peak_bytes(); }
+uint64_t Trainer::planned_bytes() const { return impl_->runner.planned_bytes(); }
 
 std::string Trainer::state_hash() {
   uint64_t h = 14695981039346656037u;

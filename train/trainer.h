@@ -8,6 +8,7 @@
 #include "core/runtime/selector.h"
 #include "graph/ops.h"
 #include "train/data/dataset.h"
+#include "train/runner.h"
 #include "train/step.h"
 
 namespace tutti {
@@ -21,6 +22,7 @@ struct TrainerOptions {
   int64_t eval_batch = 256;
   uint64_t resident_limit = uint64_t{1} << 30;  ///< bytes; a larger set stays on the host and is fed batch by batch
   std::map<std::string, std::string> device_options = {};  ///< the plugin's, such as {"threads", "2"}
+  Fallback fallback = Fallback::none;                      ///< for nodes that the device declines
 };
 
 /// What a progress callback sees.
@@ -76,7 +78,10 @@ class Trainer {
   int64_t parameter_count() const;           ///< elements; 0 before the model's input is known
   const std::vector<float>& losses() const;  ///< of every step of this trainer
   double step_ms_median() const;
-  double compile_ms() const;       ///< passes, plugin compile and allocation of the training step
+  double compile_ms() const;  ///< passes, plugin compile and allocation of the training step
+  /// What runs elsewhere than on the device: the nodes of all programs compiled so far, and the bytes that one training
+  /// step copies for it (one evaluation step, before the first training).
+  FallbackReport fallback() const;
   uint64_t peak_bytes();           ///< counted by the plugin
   uint64_t planned_bytes() const;  ///< added up from what compile reported
   std::string state_hash();        ///< FNV-1a 64 of parameters, optimizer state and step, as 16 hex digits

@@ -145,6 +145,7 @@ class Compiler {
       } else if (home == TUTTI_NONE) {
         home_[v] = TUTTI_NONE;
         home = temporary(form_bytes(form, p_.type(v)));
+        plan_.memories[home].value = v;
       }
       held_[v].push_back({form, home});
       out.push_back(home);

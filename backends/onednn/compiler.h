@@ -15,7 +15,7 @@ struct Memory {
   Place place = Place::arena;
   size_t bytes = 0, offset = 0;
   std::string state;             ///< of a state
-  uint32_t value = TUTTI_NONE;   ///< of a feed or constant
+  uint32_t value = TUTTI_NONE;   ///< of a feed or constant; arena: the first that lies there
   uint32_t first = 0, last = 0;  ///< arena: the steps between which it is alive
 };
 

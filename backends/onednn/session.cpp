@@ -8,6 +8,7 @@
 
 #include "backends/onednn/compiler.h"
 #include "core/base/log.h"
+#include "sdk/shortage.h"
 
 namespace tutti::onednn {
 namespace {
@@ -43,6 +44,7 @@ class CpuExecutable : public sdk::Executable {
   }
 
   void prepare() override {
+    if (!sdk::fits_host(memory())) sdk::throw_host_shortage(memory(), tensors());
     for (const sdk::State& s : program_.states) shared_.states.allocate(s.name, shared_.meter);
     sdk::Buffer constants(shared_.meter, plan_.constants, "constants");
     sdk::Buffer arena(shared_.meter, plan_.arena, "the arena");
@@ -88,6 +90,19 @@ class CpuExecutable : public sdk::Executable {
   }
 
  private:
+  std::vector<sdk::LargeTensor> tensors() const {
+    std::vector<sdk::LargeTensor> out;
+    for (const Memory& m : plan_.memories) {
+      std::string type = m.value == TUTTI_NONE ? "scratch" : to_string(program_.type(m.value));
+      switch (m.place) {
+        case Place::arena: out.push_back({m.bytes, type + " of " + plan_.steps[m.first].name}); break;
+        case Place::feed: out.push_back({m.bytes, type + " of a feed"}); break;
+        case Place::constant: out.push_back({m.bytes, type + " of a constant"}); break;
+        case Place::state: out.push_back({m.bytes, fmt::format("state '{}'", m.state)}); break;
+      }
+    }
+    return out;
+  }
   std::byte* address(const Memory& m) const {
     switch (m.place) {
       case Place::arena: return arena_.data() + m.offset;

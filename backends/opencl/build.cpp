@@ -1,28 +1,62 @@
 // Kernels: from the cache's binary, else from source; what does not compile is left in a file to look at.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 
+#include "backends/opencl/batch.h"
 #include "backends/opencl/driver.h"
+#include "sdk/kept_source.h"
 
 namespace tutti::opencl {
 namespace {
 
-// What a cache entry starts with. The sum keeps damaged bytes from drivers, which trust what they are given.
+constexpr size_t batch_size = 16;  // kernels per program: beyond that little is saved
+
+// What cached bytes start with. The sum keeps damaged bytes from drivers, which trust what they are given.
 struct Header {
-  char magic[8] = {'t', 'u', 't', 't', 'i', 'c', 'l', '1'};
+  char magic[8] = {'t', 'u', 't', 't', 'i', 'c', 'l', '2'};
   uint64_t sum = 0;
 };
 
-uint64_t fnv1a(const std::byte* data, size_t n) {
-  uint64_t h = 0xcbf29ce484222325u;
-  for (size_t i = 0; i < n; ++i) h = (h ^ static_cast<uint64_t>(data[i])) * 0x100000001b3u;
+uint64_t fnv1a(const void* data, size_t n, uint64_t h = 0xcbf29ce484222325u) {
+  for (size_t i = 0; i < n; ++i) h = (h ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3u;
   return h;
+}
+
+std::vector<std::byte> sealed(const void* data, size_t n) {
+  Header header;
+  header.sum = fnv1a(data, n);
+  std::vector<std::byte> out(sizeof header + n);
+  std::memcpy(out.data(), &header, sizeof header);
+  std::memcpy(out.data() + sizeof header, data, n);
+  return out;
+}
+
+/// What sealed() was given. Throws cl::Error(CL_INVALID_BINARY).
+std::span<const std::byte> opened(const std::vector<std::byte>& bytes) {
+  Header header, expected;
+  if (bytes.size() <= sizeof header) throw cl::Error(CL_INVALID_BINARY, "too short");
+  std::memcpy(&header, bytes.data(), sizeof header);
+  std::span<const std::byte> data(bytes.data() + sizeof header, bytes.size() - sizeof header);
+  if (std::memcmp(header.magic, expected.magic, sizeof header.magic) != 0 ||
+      header.sum != fnv1a(data.data(), data.size()))
+    throw cl::Error(CL_INVALID_BINARY, "damaged");
+  return data;
+}
+
+// A kernel's own entry says which program of the host's cache holds it, and under which name.
+std::vector<std::byte> entry_of(const std::string& key, const std::string& name) {
+  std::string text = key + "\n" + name;
+  return sealed(text.data(), text.size());
+}
+std::pair<std::string, std::string> key_and_name(const std::vector<std::byte>& entry) {
+  std::span<const std::byte> data = opened(entry);
+  std::string text(reinterpret_cast<const char*>(data.data()), data.size());
+  size_t line = text.find('\n');
+  if (line == text.npos) throw cl::Error(CL_INVALID_BINARY, "damaged");
+  return {text.substr(0, line), text.substr(line + 1)};
 }
 
 std::string first_lines(const std::string& text, int count) {
@@ -36,105 +70,141 @@ std::string first_lines(const std::string& text, int count) {
   return out;
 }
 
-/// Writes the source with line numbers, then the log, to a new file of the temp folder; says where.
-std::string keep_source(const std::string& text, const std::string& log) {
-  static std::atomic<int> number{0};
-  std::error_code error;
-  std::filesystem::path folder = std::filesystem::temp_directory_path(error);
-  if (error) return "no temp folder to keep the source in";
-  std::filesystem::path file = folder / fmt::format("tutti-opencl-{}-{}.cl", getpid(), number++);
-  std::ofstream out(file, std::ios::trunc);
-  std::istringstream in(text);
-  int k = 0;
-  for (std::string line; std::getline(in, line);) out << fmt::format("{:5}  {}\n", ++k, line);
-  out << "\n" << log << "\n";
-  out.close();
-  return out ? fmt::format("the source with line numbers is in {}", file.string())
-             : fmt::format("the source could not be written to {}", file.string());
-}
-
-std::vector<std::byte> entry_of(const cl::Program& program) {
-  auto binaries = program.getInfo<CL_PROGRAM_BINARIES>();
-  if (binaries.empty() || binaries[0].empty()) return {};
-  const auto* data = reinterpret_cast<const std::byte*>(binaries[0].data());
-  Header header;
-  header.sum = fnv1a(data, binaries[0].size());
-  std::vector<std::byte> out(sizeof header + binaries[0].size());
-  std::memcpy(out.data(), &header, sizeof header);
-  std::memcpy(out.data() + sizeof header, data, binaries[0].size());
-  return out;
-}
-
 }  // namespace
 
-sdk::KernelId Driver::build(const sdk::KernelSource& source, std::vector<std::byte>& cache) {
-  alive();
+std::string Driver::options_of(bool exact) const {
   std::string options = "-cl-std=CL1.2 -w";  // some compilers print how many warnings they have
-  if (source.exact && correctly_rounded_) options += " -cl-fp32-correctly-rounded-divide-sqrt";
-  if (!cache.empty()) {
-    try {
-      kernels_.push_back(checked_kernel(from_binary(cache, options), source));
-      return static_cast<sdk::KernelId>(kernels_.size() - 1);
-    } catch (const cl::Error& e) {
-      host_.log(2, "kernels",
-                fmt::format("{}: a cached kernel is refused, so it is built anew: {}: {}", name_, e.what(),
-                            code_text(e.err())));
+  if (exact && correctly_rounded_) options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  return options;
+}
+
+std::vector<sdk::KernelId> Driver::build_all(std::span<const sdk::KernelSource> sources,
+                                             std::span<std::vector<std::byte>> caches) {
+  alive();
+  std::vector<sdk::KernelId> ids(sources.size());
+  std::vector<size_t> absent[2];  // by exactness: it is a compiler option
+  for (size_t k = 0; k < sources.size(); ++k) {
+    std::optional<Kernel> kernel;
+    if (!caches[k].empty()) kernel = cached_kernel(sources[k], caches[k]);
+    if (kernel) {
+      ids[k] = add(std::move(*kernel));
+    } else {
+      caches[k].clear();
+      absent[sources[k].exact].push_back(k);
     }
-    cache.clear();
   }
-  // Contraction is on in OpenCL C unless the text says otherwise.
-  std::string text = (source.exact ? "#pragma OPENCL FP_CONTRACT OFF\n" : "") + source.text;
-  cl::Program program = compile(text, source.entry, options);
-  try {
-    kernels_.push_back(checked_kernel(program, source));
-  } catch (const cl::Error& e) {
-    throw Error(Code::compile, fmt::format("opencl: {}: kernel '{}': {}: {} ({})", name_, source.entry, e.what(),
-                                           code_text(e.err()), keep_source(text, "")));
-  }
-  try {
-    cache = entry_of(program);
-  } catch (const cl::Error& e) {
-    host_.log(2, "kernels", fmt::format("{}: gives no binary of a kernel: {}", name_, code_text(e.err())));
-  }
+  for (const std::vector<size_t>& list : absent)
+    for (size_t at = 0; at < list.size(); at += batch_size)
+      build_batch(sources, std::span(list).subspan(at, std::min(batch_size, list.size() - at)), caches, ids);
+  return ids;
+}
+
+sdk::KernelId Driver::add(Kernel kernel) {
+  kernels_.push_back(std::move(kernel));
   return static_cast<sdk::KernelId>(kernels_.size() - 1);
 }
 
-cl::Program Driver::from_binary(const std::vector<std::byte>& cache, const std::string& options) const {
-  Header header, expected;
-  if (cache.size() <= sizeof header) throw cl::Error(CL_INVALID_BINARY, "too short");
-  std::memcpy(&header, cache.data(), sizeof header);
-  const std::byte* data = cache.data() + sizeof header;
-  size_t bytes = cache.size() - sizeof header;
-  if (std::memcmp(header.magic, expected.magic, sizeof header.magic) != 0 || header.sum != fnv1a(data, bytes))
-    throw cl::Error(CL_INVALID_BINARY, "damaged");
-  const auto* raw = reinterpret_cast<const unsigned char*>(data);
-  cl::Program program(context_, {device_}, {std::vector<unsigned char>(raw, raw + bytes)});
+std::optional<Driver::Kernel> Driver::cached_kernel(const sdk::KernelSource& source,
+                                                    const std::vector<std::byte>& entry) {
+  auto refused = [&](const std::string& why) {
+    host_.log(2, "kernels", fmt::format("{}: a cached kernel is refused, so it is built anew: {}", name_, why));
+  };
+  try {
+    auto [key, name] = key_and_name(entry);
+    auto [at, fresh] = cached_programs_.try_emplace(key);
+    if (fresh) at->second = from_binary(host_.cache_get(key), options_of(source.exact));
+    if (at->second()) return checked_kernel(at->second, name, source);  // else it was refused before
+  } catch (const cl::Error& e) {
+    refused(fmt::format("{}: {}", e.what(), code_text(e.err())));
+  } catch (const Error& e) {
+    refused(e.what());
+  }
+  return {};
+}
+
+cl::Program Driver::from_binary(const std::vector<std::byte>& entry, const std::string& options) const {
+  std::span<const std::byte> data = opened(entry);
+  const auto* raw = reinterpret_cast<const unsigned char*>(data.data());
+  cl::Program program(context_, {device_}, {std::vector<unsigned char>(raw, raw + data.size())});
   program.build({device_}, options.c_str());
   return program;
 }
 
-cl::Program Driver::compile(const std::string& text, const std::string& entry, const std::string& options) {
+void Driver::build_batch(std::span<const sdk::KernelSource> sources, std::span<const size_t> list,
+                         std::span<std::vector<std::byte>> caches, std::vector<sdk::KernelId>& ids) {
+  bool alone = list.size() == 1;
+  const sdk::KernelSource& first = sources[list[0]];
+  std::vector<sdk::KernelSource> chosen;
+  for (size_t k : list) chosen.push_back(sources[k]);
+  std::string options = options_of(first.exact), log;
+  // Contraction is on in OpenCL C unless the text says otherwise.
+  std::string text = (first.exact ? "#pragma OPENCL FP_CONTRACT OFF\n" : "") + (alone ? first.text : joined(chosen));
+  cl::Program program = compile(text, options, log);
+  if (!program()) {
+    if (alone)
+      throw sdk::BuildError(
+          list[0],
+          Error(Code::compile, fmt::format("opencl: {}: kernel '{}' does not compile: {}\n({})", name_, first.entry,
+                                           first_lines(log, 7), sdk::keep_source(text, log, "cl"))));
+    // Whose fault it is shows one by one; texts that cannot stand beside each other still build.
+    for (size_t i = 0; i < list.size(); ++i) build_batch(sources, list.subspan(i, 1), caches, ids);
+    return;
+  }
+  for (size_t i = 0; i < list.size(); ++i) {
+    std::string name = alone ? first.entry : joined_entry(chosen[i], i);
+    try {
+      ids[list[i]] = add(checked_kernel(program, name, chosen[i]));
+    } catch (const Error& e) {
+      throw sdk::BuildError(list[i], e);
+    } catch (const cl::Error& e) {
+      throw sdk::BuildError(
+          list[i], Error(Code::compile, fmt::format("opencl: {}: kernel '{}': {}: {} ({})", name_, first.entry,
+                                                    e.what(), code_text(e.err()), sdk::keep_source(text, "", "cl"))));
+    }
+  }
+  if (caches_itself_) return;
+  std::string key = store(program, options, text);
+  if (key.empty()) return;
+  for (size_t i = 0; i < list.size(); ++i)
+    caches[list[i]] = entry_of(key, alone ? first.entry : joined_entry(chosen[i], i));
+}
+
+std::string Driver::store(const cl::Program& program, const std::string& options, const std::string& text) {
+  try {
+    auto binaries = program.getInfo<CL_PROGRAM_BINARIES>();
+    if (binaries.empty() || binaries[0].empty()) return "";
+    std::string all = fmt::format("{}\n{}\n{}", traits_.identity, options, text);
+    std::string key = fmt::format("opencl/{:016x}{:016x}", fnv1a(all.data(), all.size()),
+                                  fnv1a(all.data(), all.size(), 0x9e3779b97f4a7c15u));
+    host_.cache_put(key, sealed(binaries[0].data(), binaries[0].size()));
+    return key;
+  } catch (const cl::Error& e) {
+    host_.log(2, "kernels", fmt::format("{}: gives no binary of a program: {}", name_, code_text(e.err())));
+    return "";
+  }
+}
+
+cl::Program Driver::compile(const std::string& text, const std::string& options, std::string& log) {
   cl::Program program;
   try {
     program = cl::Program(context_, text);
     program.build({device_}, options.c_str());
     return program;
   } catch (const cl::Error& e) {
-    if (code_of(e.err()) != Code::compile && e.err() != CL_INVALID_PROGRAM)
-      throw failed(e, fmt::format("building '{}'", entry));
-    std::string log;
+    if (code_of(e.err()) != Code::compile && e.err() != CL_INVALID_PROGRAM) throw failed(e, "building kernels");
+    log = code_text(e.err()) + "\n";
     try {
-      log = program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_);
+      log += program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_);
     } catch (const cl::Error&) {
-      log = "the driver gives no build log";
+      log += "the driver gives no build log";
     }
-    throw Error(Code::compile, fmt::format("opencl: {}: kernel '{}' does not compile: {}\n{}\n({})", name_, entry,
-                                           code_text(e.err()), first_lines(log, 6), keep_source(text, log)));
+    return {};
   }
 }
 
-Driver::Kernel Driver::checked_kernel(cl::Program program, const sdk::KernelSource& source) const {
-  cl::Kernel kernel(program, source.entry.c_str());
+Driver::Kernel Driver::checked_kernel(cl::Program program, const std::string& name,
+                                      const sdk::KernelSource& source) const {
+  cl::Kernel kernel(program, name.c_str());
   uint64_t items = uint64_t{source.local[0]} * source.local[1] * source.local[2];
   size_t most = kernel.getWorkGroupInfo<CL_KERNEL_WORK_GROUP_SIZE>(device_);
   if (items == 0 || items > most)
@@ -145,7 +215,7 @@ Driver::Kernel Driver::checked_kernel(cl::Program program, const sdk::KernelSour
   if (arguments != source.buffers)
     throw Error(Code::compile,
                 fmt::format("opencl: kernel '{}' has {} parameters, not {}", source.entry, arguments, source.buffers));
-  return {std::move(program), source.entry, source.local, source.buffers};
+  return {std::move(program), name, source.local, source.buffers};
 }
 
 }  // namespace tutti::opencl

@@ -9,6 +9,8 @@
 #include <optional>
 #include <sstream>
 
+#include "backends/opencl/icd.h"
+
 namespace tutti::opencl {
 namespace {
 
@@ -124,8 +126,7 @@ Found broken(const std::string& name, const std::string& why) {
   return f;
 }
 
-void add_platform(std::vector<Found>& out, size_t number, const cl::Platform& platform,
-                  const std::function<void(const std::string&)>& note) {
+void add_platform(std::vector<Found>& out, size_t number, const cl::Platform& platform) {
   std::string name = fmt::format("OpenCL platform {}", number);
   try {
     name = trimmed(platform.getInfo<CL_PLATFORM_NAME>());
@@ -135,7 +136,7 @@ void add_platform(std::vector<Found>& out, size_t number, const cl::Platform& pl
     } catch (const cl::Error& e) {
       if (e.err() != CL_DEVICE_NOT_FOUND) throw;
     }
-    if (devices.empty()) note(fmt::format("platform '{}' has no device", name));
+    if (devices.empty()) out.push_back(broken(name, "its driver lists no device"));
     for (const cl::Device& device : devices) out.push_back(describe(platform, name, device));
   } catch (const cl::Error& e) {
     out.push_back(broken(name, fmt::format("its driver fails: {}: {}", e.what(), code_text(e.err()))));
@@ -161,14 +162,21 @@ std::vector<Found> find_devices(const std::function<void(const std::string&)>& n
     if (e.err() != -1001)  // CL_PLATFORM_NOT_FOUND_KHR: no ICD
       return {broken("OpenCL", fmt::format("the ICD loader fails: {}: {}", e.what(), code_text(e.err())))};
   }
+  std::vector<BrokenIcd> icds = broken_icds();
   if (platforms.empty()) {
     const char* folder = std::getenv("OCL_ICD_VENDORS");
-    std::string why =
-        fmt::format("no OpenCL platform{} ({})", folder ? fmt::format(" in OCL_ICD_VENDORS={}", folder) : "", install);
+    std::string why = fmt::format("no OpenCL platform{}", folder ? fmt::format(" in OCL_ICD_VENDORS={}", folder) : "");
+    for (const BrokenIcd& icd : icds) why += fmt::format("; {}: {}", icd.file, icd.why);
+    why += fmt::format(" ({})", install);
     note(why);
     return {broken("OpenCL", why)};
   }
-  for (size_t k = 0; k < platforms.size(); ++k) add_platform(out, k, platforms[k], note);
+  for (size_t k = 0; k < platforms.size(); ++k) add_platform(out, k, platforms[k]);
+  for (const BrokenIcd& icd : icds) out.push_back(broken(fmt::format("OpenCL driver {}", icd.file), icd.why));
+  // What cannot be used takes no number from what can.
+  std::stable_partition(out.begin(), out.end(), [](const Found& f) { return f.info.unusable.empty(); });
+  for (const Found& f : out)
+    if (!f.info.unusable.empty()) note(fmt::format("{}: {}", f.info.name, f.info.unusable));
   return out;
 }
 

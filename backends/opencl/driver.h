@@ -3,8 +3,11 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <unordered_map>
 
+#include "backends/opencl/command_buffer.h"
 #include "backends/opencl/devices.h"
 
 namespace tutti::opencl {
@@ -24,12 +27,16 @@ class Driver : public sdk::Driver {
   void write(const sdk::Range& to, const void* from) override;
   void read(const sdk::Range& from, void* to) override;
 
-  sdk::KernelId build(const sdk::KernelSource& source, std::vector<std::byte>& cache) override;
+  std::vector<sdk::KernelId> build_all(std::span<const sdk::KernelSource> sources,
+                                       std::span<std::vector<std::byte>> caches) override;
 
   sdk::SequenceId record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) override;
   void forget(sdk::SequenceId sequence) override;
   uint64_t submit(sdk::SequenceId sequence) override;
   void wait(uint64_t ticket, uint64_t timeout_ns) override;
+
+  /// How many of a sequence's launches are in command buffers, for tests.
+  size_t recorded(sdk::SequenceId sequence) const;
 
  private:
   using Key = std::pair<uint64_t, uint64_t>;  // offset, bytes
@@ -55,8 +62,13 @@ class Driver : public sdk::Driver {
     std::string name;
     bool copy = false;
   };
-  struct Sequence {
+  /// Neighbouring steps; all of them launches where they are recorded together.
+  struct Run {
     std::vector<Step> steps;
+    std::unique_ptr<CommandBuffer> recorded;  // or null: enqueued one by one
+  };
+  struct Sequence {
+    std::vector<Run> runs;
     const void* upload = nullptr;
     cl::Buffer to;
     uint64_t to_offset = 0, bytes = 0;
@@ -72,7 +84,11 @@ class Driver : public sdk::Driver {
   Memory& checked(const sdk::Range& range, const std::string& what);
   std::shared_ptr<cl::Buffer> part(const sdk::Range& range, const std::string& what);
   Step prepare(const sdk::Launch& launch);
+  /// Records a run's launches where the device can and there are several.
+  void record_run(Run& run);
   void enqueue(const Step& step, cl::Event* event);
+  /// Enqueues a run; `doing` names the launch that fails. `event` (or null) gets its end.
+  void enqueue(Run& run, cl::Event* event, const std::string*& doing);
   /// Ends one flight: throws what went wrong in it.
   void land(const Flight& flight);
   void alive() const;
@@ -81,18 +97,31 @@ class Driver : public sdk::Driver {
   auto call(const std::string& what, F&& body) -> decltype(body());
   Error failed(const cl::Error& e, const std::string& what);
 
-  cl::Program from_binary(const std::vector<std::byte>& cache, const std::string& options) const;
-  cl::Program compile(const std::string& text, const std::string& entry, const std::string& options);
-  Kernel checked_kernel(cl::Program program, const sdk::KernelSource& source) const;
+  std::string options_of(bool exact) const;
+  sdk::KernelId add(Kernel kernel);
+  /// The kernel that a cache entry stands for, or nothing where it does not serve.
+  std::optional<Kernel> cached_kernel(const sdk::KernelSource& source, const std::vector<std::byte>& entry);
+  cl::Program from_binary(const std::vector<std::byte>& entry, const std::string& options) const;
+  /// Builds the sources of `list`, of one exactness, in one program; where that fails one by one.
+  void build_batch(std::span<const sdk::KernelSource> sources, std::span<const size_t> list,
+                   std::span<std::vector<std::byte>> caches, std::vector<sdk::KernelId>& ids);
+  /// A built program, or null and what the compiler says.
+  cl::Program compile(const std::string& text, const std::string& options, std::string& log);
+  /// Puts the program's binary into the host's cache; its key there, or "".
+  std::string store(const cl::Program& program, const std::string& options, const std::string& text);
+  Kernel checked_kernel(cl::Program program, const std::string& name, const sdk::KernelSource& source) const;
 
   sdk::Host host_;
   std::string name_;
   cl::Device device_;
   cl::Context context_;
   cl::CommandQueue queue_;
+  std::shared_ptr<const CommandBufferApi> command_buffers_;  // null: none
   sdk::Traits traits_;
   bool correctly_rounded_ = false;
-  std::string lost_;  // why the device is lost, or ""
+  bool caches_itself_ = false;  // the driver keeps what it compiled, and would compile again to give a binary
+  std::map<std::string, cl::Program> cached_programs_;  // by their keys in the host's cache; null: refused
+  std::string lost_;                                    // why the device is lost, or ""
 
   std::unordered_map<sdk::MemoryId, Memory> memories_;
   std::unordered_map<void*, cl::Buffer> pinned_;  // a null buffer: ordinary host memory
@@ -102,5 +131,15 @@ class Driver : public sdk::Driver {
   uint32_t next_memory_ = 1, next_sequence_ = 1;
   uint64_t tickets_ = 0, allocated_ = 0;
 };
+
+template <class F>
+auto Driver::call(const std::string& what, F&& body) -> decltype(body()) {
+  alive();
+  try {
+    return body();
+  } catch (const cl::Error& e) {
+    throw failed(e, what);
+  }
+}
 
 }  // namespace tutti::opencl

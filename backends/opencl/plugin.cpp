@@ -1,7 +1,13 @@
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include "backends/opencl/driver.h"
 #include "backends/opencl/opencl.h"
+#include "backends/opencl/pocl_cache.h"
 #include "sdk/rendered.h"
 
 namespace tutti::opencl {
@@ -16,10 +22,22 @@ class OpenclPlugin : public sdk::RenderedPlugin {
     Plugin::init(host);
     // PoCL reads it when it starts; without it two of its workers may share one core while another idles.
     setenv("POCL_AFFINITY", "1", 0);
+    if (std::filesystem::path folder = pocl_cache_folder(); !writable(folder)) {
+      unwritable_ = folder.string();
+      pocl_cache_.emplace();
+    }
   }
+
+  void shutdown() override { pocl_cache_.reset(); }
 
   std::vector<sdk::Device> devices() override {
     found_ = find_devices([&](const std::string& text) { host_.log(2, "opencl", text); });
+    bool pocl =
+        std::any_of(found_.begin(), found_.end(), [](const Found& f) { return f.info.name.starts_with("Portable"); });
+    if (pocl && !unwritable_.empty())
+      host_.log(1, "opencl",
+                fmt::format("PoCL cannot write its kernel cache {}; its kernels are compiled anew by every process",
+                            std::exchange(unwritable_, "")));
     std::vector<sdk::Device> out;
     for (const Found& f : found_) out.push_back(f.info);
     return out;
@@ -32,6 +50,8 @@ class OpenclPlugin : public sdk::RenderedPlugin {
 
  private:
   std::vector<Found> found_;
+  std::string unwritable_;  // PoCL's cache folder, until that was said
+  std::optional<PrivatePoclCache> pocl_cache_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "backends/reference/convert.h"
 #include "graph/eval.h"
 #include "sdk/arena.h"
+#include "sdk/shortage.h"
 
 namespace tutti::reference {
 namespace {
@@ -64,6 +65,7 @@ class ReferenceExecutable : public sdk::Executable {
   }
 
   void prepare() override {
+    if (!sdk::fits_host(memory())) sdk::throw_host_shortage(memory(), tensors());
     for (const sdk::State& s : program_.states) shared_.states.allocate(s.name, shared_.meter);
     sdk::Buffer constants(shared_.meter, constants_plan_.bytes(), "constants");
     sdk::Buffer arena(shared_.meter, arena_bytes_, "the arena");
@@ -98,6 +100,20 @@ class ReferenceExecutable : public sdk::Executable {
   }
 
  private:
+  std::vector<sdk::LargeTensor> tensors() const {
+    std::vector<sdk::LargeTensor> out;
+    auto add = [&](uint32_t v, const std::string& what) {
+      out.push_back({num_bytes(program_.type(v)), to_string(program_.type(v)) + " of " + what});
+    };
+    for (const sdk::State& s : program_.states) add(s.after, "state '" + s.name + "'");
+    for (const sdk::Node& n : program_.nodes)
+      for (uint32_t v : n.results)
+        if (v != TUTTI_NONE && homes_[v].place == Place::arena) add(v, n.op + (n.label.empty() ? "" : " in " + n.label));
+    for (uint32_t v = 0; v < homes_.size(); ++v)
+      if (homes_[v].place == Place::staging) add(v, "feed '" + program_.values[v].name + "'");
+    return out;
+  }
+
   void plan_states() {
     for (const sdk::State& s : program_.states) state_bytes_ += shared_.states.declare(s.name, program_.type(s.after));
     std::vector<bool> in_place = sdk::in_place_states(program_);
@@ -148,13 +164,21 @@ class ReferenceExecutable : public sdk::Executable {
     return nullptr;
   }
 
+  static Shape result_shape(const std::vector<Tensor>& in) {
+    Shape shape;
+    for (const Tensor& x : in) shape = broadcast_shapes(shape, x.shape());
+    return shape;
+  }
+
   void run_node(uint32_t k) {
     const sdk::Node& n = program_.nodes[k];
     try {
       std::vector<Tensor> in;
       in.reserve(n.inputs.size());
       for (uint32_t v : n.inputs) in.push_back(load(program_.type(v), at_[v]));
-      std::vector<Tensor> out = evaluate(*bound_[k].op, in, bound_[k].attrs);
+      const Bound& bound = bound_[k];
+      std::vector<Tensor> out = bound.op ? evaluate(*bound.op, in, bound.attrs)
+                                         : evaluate(bound.expr, in, result_shape(in), n.flags & TUTTI_NODE_EXACT);
       for (size_t r = 0; r < out.size(); ++r)
         if (uint32_t v = n.results[r]; v != TUTTI_NONE) store(out[r], at_[v]);
     } catch (const Error& e) {

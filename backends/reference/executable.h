@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "backends/reference/reference.h"
+#include "graph/expr.h"
 #include "sdk/memory.h"
 
 namespace tutti {
@@ -18,13 +19,16 @@ struct Shared {
   uint64_t tickets = 0;
 };
 
-/// A node's record and the node's attributes over the record's defaults.
+/// A node's record and the node's attributes over the record's defaults; of an elementwise node whose op has no record
+/// here, the expression.
 struct Bound {
   const OpDef* op = nullptr;
   Attrs attrs;
+  Expr expr = {};
 };
 
-/// Finds the record of node `k` and checks version, attributes, inputs and results against it. Throws Error(declined)
+/// Finds the record of node `k` and checks version, attributes, inputs and results against it. An elementwise node needs
+/// none: it brings its expression. Throws Error(declined)
 /// saying what the device cannot run.
 Bound bind(const sdk::Program& program, uint32_t k);
 

@@ -15,6 +15,12 @@ Bound bind(const sdk::Program& program, uint32_t k) {
   auto decline = [](const std::string& reason) { return Error(Code::declined, reason); };
   if (program.numerics != TUTTI_FAST) throw decline("this device has no exact numerics");
   const OpDef* op = find_op(n.op);
+  if (!op && n.elementwise()) {
+    Bound bound{nullptr, n.attrs, {n.expr, {}}};
+    for (const TuttiInstr& i : n.expr)
+      if (i.code == TUTTI_X_RESULT) bound.expr.results.push_back(static_cast<DType>(i.dtype));
+    return bound;
+  }
   if (!op) throw decline(fmt::format("unknown op '{}'", n.op));
   if (n.version > static_cast<uint32_t>(op->version))
     throw decline(fmt::format("version {} of '{}' is newer than {}, the newest known here", n.version, n.op, op->version));
@@ -95,7 +101,7 @@ class ReferencePlugin : public sdk::Plugin {
     sdk::Device d;
     d.name = "reference (float64 on the host)";
     d.driver = "tutti " TUTTI_VERSION;
-    d.kind = TUTTI_CPU;
+    d.kind = TUTTI_SOFTWARE;  // the host plays a device: the selector takes any other first
     struct sysinfo info = {};
     if (sysinfo(&info) == 0) {
       d.memory_total = uint64_t{info.totalram} * info.mem_unit;

@@ -10,9 +10,9 @@
 #define TUTTI_VULKAN_FUNCTIONS(X)                                                                                    \
   X(AllocateCommandBuffers) X(AllocateDescriptorSets) X(AllocateMemory) X(BeginCommandBuffer) X(BindBufferMemory)    \
   X(CmdBindDescriptorSets) X(CmdBindPipeline) X(CmdCopyBuffer) X(CmdDispatch) X(CmdFillBuffer) X(CmdPipelineBarrier) \
-  X(CreateBuffer) X(CreateCommandPool) X(CreateComputePipelines) X(CreateDescriptorPool)                             \
+  X(CreateBuffer) X(CreateBufferView) X(CreateCommandPool) X(CreateComputePipelines) X(CreateDescriptorPool)                             \
   X(CreateDescriptorSetLayout) X(CreateDevice) X(CreateFence) X(CreatePipelineCache) X(CreatePipelineLayout)         \
-  X(CreateSemaphore) X(CreateShaderModule) X(DestroyBuffer) X(DestroyCommandPool) X(DestroyDescriptorPool)           \
+  X(CreateSemaphore) X(CreateShaderModule) X(DestroyBuffer) X(DestroyBufferView) X(DestroyCommandPool) X(DestroyDescriptorPool)           \
   X(DestroyDescriptorSetLayout) X(DestroyDevice) X(DestroyFence) X(DestroyInstance) X(DestroyPipeline)               \
   X(DestroyPipelineCache) X(DestroyPipelineLayout) X(DestroySemaphore) X(DestroyShaderModule) X(DeviceWaitIdle)      \
   X(EndCommandBuffer) X(EnumerateDeviceExtensionProperties) X(EnumeratePhysicalDevices) X(FreeMemory)                \

@@ -154,6 +154,8 @@ void describe(const Api& api, PhysicalDevice& device) {
   traits.local_bytes = limits.maxComputeSharedMemorySize;
   if (v12.driverID == VK_DRIVER_ID_MESA_LLVMPIPE) traits.max_rounds = 65535;  // LP_MAX_TGSI_LOOP_ITERATIONS, per invocation
   traits.max_buffer_bytes = limits.maxStorageBufferRange;
+  // A descriptor of texels is bound at offsets of whole texels, as those of storage buffers are.
+  if (traits.cpu_like && limits.minTexelBufferOffsetAlignment <= 16) traits.max_texels = limits.maxTexelBufferElements;
   traits.max_arguments = std::min({limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers,
                                    limits.maxPerStageResources});
   traits.max_allocation_bytes = v11.maxMemoryAllocationSize;

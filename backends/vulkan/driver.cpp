@@ -79,7 +79,7 @@ void VulkanDriver::close() {
   api_.DeviceWaitIdle(device_);  // returns at once when the device is lost
   for (auto& [id, sequence] : sequences_) destroy(sequence);
   for (Kernel& kernel : kernels_) api_.DestroyPipeline(device_, kernel.pipeline, nullptr);
-  for (auto& [count, layout] : layouts_) {
+  for (auto& [texels, layout] : layouts_) {
     api_.DestroyPipelineLayout(device_, layout.pipeline, nullptr);
     api_.DestroyDescriptorSetLayout(device_, layout.set, nullptr);
   }

@@ -29,7 +29,8 @@ class VulkanDriver : public sdk::Driver {
   void fill_zero(const sdk::Range& range) override;
   void write(const sdk::Range& to, const void* from) override;
   void read(const sdk::Range& from, void* to) override;
-  sdk::KernelId build(const sdk::KernelSource& source, std::vector<std::byte>& cache) override;
+  std::vector<sdk::KernelId> build_all(std::span<const sdk::KernelSource> sources,
+                                       std::span<std::vector<std::byte>> caches) override;
   sdk::SequenceId record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) override;
   void forget(sdk::SequenceId sequence) override;
   uint64_t submit(sdk::SequenceId sequence) override;
@@ -47,7 +48,7 @@ class VulkanDriver : public sdk::Driver {
     std::byte* mapped = nullptr;  // where the host sees it coherently
     uint64_t bytes = 0;           // as asked for
   };
-  struct Layout {  // of all kernels with one number of parameters
+  struct Layout {  // of all kernels with the same parameters
     VkDescriptorSetLayout set = VK_NULL_HANDLE;
     VkPipelineLayout pipeline = VK_NULL_HANDLE;
   };
@@ -55,12 +56,13 @@ class VulkanDriver : public sdk::Driver {
     VkPipeline pipeline = VK_NULL_HANDLE;
     VkPipelineLayout layout = VK_NULL_HANDLE;
     VkDescriptorSetLayout set = VK_NULL_HANDLE;
-    std::vector<bool> written;
+    std::vector<bool> written, texels;
   };
   struct Sequence {
     VkCommandPool commands = VK_NULL_HANDLE;
     VkDescriptorPool sets = VK_NULL_HANDLE;
     VkCommandBuffer buffer = VK_NULL_HANDLE;
+    std::vector<VkBufferView> views;
     uint32_t barriers = 0;
   };
   enum class Place { device, upload, readback };
@@ -81,10 +83,14 @@ class VulkanDriver : public sdk::Driver {
   /// Records, submits and waits: after everything submitted before.
   void at_once(const std::function<void(VkCommandBuffer)>& commands);
 
-  const Layout& layout(uint32_t buffers);
+  /// `texels`: per parameter, whether it is a texel buffer.
+  const Layout& layout(const std::vector<bool>& texels);
   VkPipeline make_pipeline(const sdk::KernelSource& source, std::span<const uint32_t> words, VkPipelineLayout layout,
                            VkPipelineCache cache, VkResult& result);
-  VkDescriptorSet make_set(const Kernel& kernel, const sdk::Launch& launch, VkDescriptorPool pool);
+  void check_source(const sdk::KernelSource& source) const;
+  /// Compiles and makes the pipeline; touches nothing that other threads do.
+  VkPipeline build_one(const sdk::KernelSource& source, VkPipelineLayout layout, std::vector<std::byte>& cache);
+  VkDescriptorSet make_set(const Kernel& kernel, const sdk::Launch& launch, Sequence& sequence);
   void record_into(Sequence& sequence, std::span<const sdk::Launch> launches, const sdk::Upload* upload);
   void check_launch(const sdk::Launch& launch) const;
   void destroy(Sequence& sequence);
@@ -106,7 +112,7 @@ class VulkanDriver : public sdk::Driver {
   uint32_t next_memory_ = 1, next_sequence_ = 1;
   std::unordered_map<sdk::MemoryId, Block> blocks_;
   std::map<const std::byte*, Block> host_;  // by address
-  std::map<uint32_t, Layout> layouts_;      // by number of parameters
+  std::map<std::vector<bool>, Layout> layouts_;
   std::vector<Kernel> kernels_;
   std::unordered_map<sdk::SequenceId, Sequence> sequences_;
 };

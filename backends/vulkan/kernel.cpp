@@ -1,7 +1,10 @@
 // Kernels: GLSL to a compute pipeline, through the cache.
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstring>
+#include <exception>
+#include <thread>
 
 #include "backends/vulkan/compiler.h"
 #include "backends/vulkan/driver.h"
@@ -62,12 +65,14 @@ std::vector<std::byte> pack(const Entry& entry, const std::string& text) {
 
 }  // namespace
 
-const VulkanDriver::Layout& VulkanDriver::layout(uint32_t buffers) {
-  auto found = layouts_.find(buffers);
+const VulkanDriver::Layout& VulkanDriver::layout(const std::vector<bool>& texels) {
+  auto found = layouts_.find(texels);
   if (found != layouts_.end()) return found->second;
+  auto buffers = static_cast<uint32_t>(texels.size());
   std::vector<VkDescriptorSetLayoutBinding> bindings(buffers);
   for (uint32_t i = 0; i < buffers; ++i)
-    bindings[i] = {i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
+    bindings[i] = {i, texels[i] ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1,
+                   VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
   VkDescriptorSetLayoutCreateInfo set = {VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
   set.bindingCount = buffers;
   set.pBindings = bindings.data();
@@ -79,7 +84,7 @@ const VulkanDriver::Layout& VulkanDriver::layout(uint32_t buffers) {
   VkResult result = api_.CreatePipelineLayout(device_, &pipeline, nullptr, &layout.pipeline);
   if (result != VK_SUCCESS) api_.DestroyDescriptorSetLayout(device_, layout.set, nullptr);
   need(result, "making a pipeline layout");
-  return layouts_.emplace(buffers, layout).first->second;
+  return layouts_.emplace(texels, layout).first->second;
 }
 
 VkPipeline VulkanDriver::make_pipeline(const sdk::KernelSource& source, std::span<const uint32_t> words,
@@ -109,35 +114,47 @@ VkPipeline VulkanDriver::make_pipeline(const sdk::KernelSource& source, std::spa
   return pipeline;
 }
 
-sdk::KernelId VulkanDriver::build(const sdk::KernelSource& source, std::vector<std::byte>& cache) {
-  need_alive();
-  auto refuse = [&](const std::string& why) {
-    std::string file = write_numbered(source.text, why);
-    throw Error(Code::compile, fmt::format("vulkan: a kernel {}; its source is in {}", why, file.empty() ? "no file" : file));
-  };
+namespace {
+
+std::vector<bool> texels_of(const sdk::KernelSource& source) {
+  return source.texels.empty() ? std::vector<bool>(source.buffers) : source.texels;
+}
+
+[[noreturn]] void refuse(const std::string& text, const std::string& why) {
+  std::string file = write_numbered(text, why);
+  throw Error(Code::compile, fmt::format("vulkan: a kernel {}; its source is in {}", why, file.empty() ? "no file" : file));
+}
+
+}  // namespace
+
+void VulkanDriver::check_source(const sdk::KernelSource& source) const {
   uint64_t items = uint64_t{source.local[0]} * source.local[1] * source.local[2];
   if (items == 0 || items > traits_.max_local)
-    refuse(fmt::format("has {} work-items per group; {} takes 1 to {}", items, physical_.listed.name, traits_.max_local));
+    refuse(source.text, fmt::format("has {} work-items per group; {} takes 1 to {}", items, physical_.listed.name, traits_.max_local));
   if (source.buffers > traits_.max_arguments)
-    refuse(fmt::format("has {} buffers; {} takes {}", source.buffers, physical_.listed.name, traits_.max_arguments));
+    refuse(source.text, fmt::format("has {} buffers; {} takes {}", source.buffers, physical_.listed.name, traits_.max_arguments));
   if (source.written.size() != source.buffers)
     throw invalid(fmt::format("vulkan: a kernel of {} buffers says of {} whether they are written", source.buffers,
                               source.written.size()));
+  if (!source.texels.empty() && source.texels.size() != source.buffers)
+    throw invalid(fmt::format("vulkan: a kernel of {} buffers says of {} whether they are texels", source.buffers,
+                              source.texels.size()));
+}
+
+VkPipeline VulkanDriver::build_one(const sdk::KernelSource& source, VkPipelineLayout layout, std::vector<std::byte>& cache) {
   Entry entry;
   bool fits = unpack(cache, source.text, entry);
   if (!fits) {
     entry = {};
     entry.words = compile_glsl(source.text);
   }
-  const Layout& layout = this->layout(source.buffers);
   VkPipelineCacheCreateInfo info = {VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
   info.initialDataSize = entry.pipeline.size();
   info.pInitialData = entry.pipeline.data();
   VkPipelineCache driver_cache = VK_NULL_HANDLE;
-  need(api_.CreatePipelineCache(device_, &info, nullptr, &driver_cache), "making a pipeline cache");
+  check(api_.CreatePipelineCache(device_, &info, nullptr, &driver_cache), "making a pipeline cache");
   VkResult result = VK_SUCCESS;
-  Kernel kernel;
-  kernel.pipeline = make_pipeline(source, entry.words, layout.pipeline, driver_cache, result);
+  VkPipeline pipeline = make_pipeline(source, entry.words, layout, driver_cache, result);
   if (result == VK_SUCCESS && !fits) {
     size_t bytes = 0;
     // A driver that caches nothing gives the header alone.
@@ -149,15 +166,61 @@ sdk::KernelId VulkanDriver::build(const sdk::KernelSource& source, std::vector<s
     }
   }
   api_.DestroyPipelineCache(device_, driver_cache, nullptr);
-  if (result == VK_ERROR_DEVICE_LOST) need(result, "building a kernel");
-  if (result != VK_SUCCESS) refuse(fmt::format("is refused by the driver of {}: {}", physical_.listed.name, result_name(result)));
+  if (result == VK_ERROR_DEVICE_LOST) check(result, "building a kernel");
+  if (result != VK_SUCCESS)
+    refuse(source.text, fmt::format("is refused by the driver of {}: {}", physical_.listed.name, result_name(result)));
   if (!fits) cache = pack(entry, source.text);
-  kernel.layout = layout.pipeline;
-  kernel.set = layout.set;
-  kernel.written = source.written;
-  kernels_.push_back(std::move(kernel));
+  return pipeline;
+}
+
+std::vector<sdk::KernelId> VulkanDriver::build_all(std::span<const sdk::KernelSource> sources,
+                                                   std::span<std::vector<std::byte>> caches) {
+  need_alive();
+  std::vector<Layout> layouts;
+  for (size_t k = 0; k < sources.size(); ++k) {
+    try {
+      check_source(sources[k]);
+    } catch (const Error& e) {
+      throw sdk::BuildError(k, e);
+    }
+    layouts.push_back(layout(texels_of(sources[k])));
+  }
+  // Compiling is most of a cold start, and neither glslang nor pipelines share anything between kernels.
+  std::vector<VkPipeline> pipelines(sources.size(), VK_NULL_HANDLE);
+  std::vector<std::exception_ptr> errors(sources.size());
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    for (size_t k; (k = next++) < sources.size();) {
+      try {
+        pipelines[k] = build_one(sources[k], layouts[k].pipeline, caches[k]);
+      } catch (...) {
+        errors[k] = std::current_exception();
+      }
+    }
+  };
+  size_t threads = std::min<size_t>({sources.size(), std::max(1u, std::thread::hardware_concurrency()), 8});
+  {
+    std::vector<std::jthread> others;
+    for (size_t t = 1; t < threads; ++t) others.emplace_back(work);
+    work();
+  }
+  std::vector<sdk::KernelId> ids;
+  for (size_t k = 0; k < sources.size(); ++k) {  // those that worked are destroyed with the driver
+    if (!pipelines[k]) continue;
+    kernels_.push_back({pipelines[k], layouts[k].pipeline, layouts[k].set, sources[k].written, texels_of(sources[k])});
+    ids.push_back(static_cast<sdk::KernelId>(kernels_.size() - 1));
+  }
+  for (size_t k = 0; k < sources.size(); ++k) {
+    if (!errors[k]) continue;
+    try {
+      std::rethrow_exception(errors[k]);
+    } catch (const Error& e) {
+      lost_ = lost_ || e.code == Code::device_lost;
+      throw sdk::BuildError(k, e);
+    }
+  }
   instance_->throw_validation();
-  return static_cast<sdk::KernelId>(kernels_.size() - 1);
+  return ids;
 }
 
 }  // namespace tutti::vulkan

@@ -47,7 +47,7 @@ VulkanDriver::Block VulkanDriver::make_block(uint64_t bytes, Place place, const 
   VkBufferCreateInfo info = {VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
   info.size = (bytes + 3) / 4 * 4;
   info.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
-               (place == Place::device ? VK_BUFFER_USAGE_STORAGE_BUFFER_BIT : 0);
+               (place == Place::device ? VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT : 0);
   info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
   try {
     need(api_.CreateBuffer(device_, &info, nullptr, &block.buffer), what);

@@ -17,42 +17,61 @@ void VulkanDriver::check_launch(const sdk::Launch& launch) const {
     for (uint32_t groups : launch.groups)
       if (groups == 0 || groups > 65535) refuse(fmt::format("{} groups along one dimension, 1 to 65535 are possible", groups));
   }
-  for (const sdk::Range& range : launch.buffers) {
+  for (size_t i = 0; i < launch.buffers.size(); ++i) {
+    const sdk::Range& range = launch.buffers[i];
     block(range, launch.name.c_str());
     if (range.bytes == 0) refuse("an empty range");
     if (launch.copy) continue;
     if (range.offset % traits_.alignment) refuse(fmt::format("offset {} is no multiple of {}", range.offset, traits_.alignment));
+    if (kernels_[launch.kernel].texels[i]) {
+      if (range.bytes % 16 || range.bytes / 16 > traits_.max_texels)
+        refuse(fmt::format("a texel buffer of {} bytes; whole texels of 16 bytes, at most {}, are possible", range.bytes,
+                           traits_.max_texels));
+      continue;
+    }
     if (range.bytes > traits_.max_buffer_bytes)
       refuse(fmt::format("a range of {} bytes; {} takes {}", range.bytes, physical_.listed.name, traits_.max_buffer_bytes));
   }
 }
 
-VkDescriptorSet VulkanDriver::make_set(const Kernel& kernel, const sdk::Launch& launch, VkDescriptorPool pool) {
-  VkDescriptorSetAllocateInfo info = {VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, nullptr, pool, 1, &kernel.set};
+VkDescriptorSet VulkanDriver::make_set(const Kernel& kernel, const sdk::Launch& launch, Sequence& sequence) {
+  VkDescriptorSetAllocateInfo info = {VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, nullptr, sequence.sets, 1,
+                                      &kernel.set};
   VkDescriptorSet set = VK_NULL_HANDLE;
   need(api_.AllocateDescriptorSets(device_, &info, &set), launch.name);
   std::vector<VkDescriptorBufferInfo> buffers(launch.buffers.size());
+  std::vector<VkBufferView> views(launch.buffers.size(), VK_NULL_HANDLE);
   std::vector<VkWriteDescriptorSet> writes(launch.buffers.size(), {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET});
   for (uint32_t i = 0; i < launch.buffers.size(); ++i) {
     const sdk::Range& range = launch.buffers[i];
     buffers[i] = {block(range, "record").buffer, range.offset, range.bytes};
+    if (kernel.texels[i]) {
+      VkBufferViewCreateInfo view = {VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO};
+      view.buffer = buffers[i].buffer;
+      view.format = VK_FORMAT_R32G32B32A32_SFLOAT;
+      view.offset = range.offset;
+      view.range = range.bytes / 16 * 16;
+      need(api_.CreateBufferView(device_, &view, nullptr, &views[i]), launch.name);
+      sequence.views.push_back(views[i]);
+    }
     writes[i].dstSet = set;
     writes[i].dstBinding = i;
     writes[i].descriptorCount = 1;
-    writes[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    writes[i].descriptorType = kernel.texels[i] ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
     writes[i].pBufferInfo = &buffers[i];
+    writes[i].pTexelBufferView = &views[i];
   }
   api_.UpdateDescriptorSets(device_, static_cast<uint32_t>(writes.size()), writes.data(), 0, nullptr);
   return set;
 }
 
 void VulkanDriver::record_into(Sequence& sequence, std::span<const sdk::Launch> launches, const sdk::Upload* upload) {
-  uint32_t sets = 0, buffers = 0;
+  uint32_t sets = 0, buffers = 0, texels = 0;
   for (const sdk::Launch& launch : launches) {
     check_launch(launch);
     if (launch.copy || launch.buffers.empty()) continue;
     ++sets;
-    buffers += static_cast<uint32_t>(launch.buffers.size());
+    for (bool texel : kernels_[launch.kernel].texels) ++(texel ? texels : buffers);
   }
   VkCommandPoolCreateInfo commands = {VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
   commands.queueFamilyIndex = physical_.queue_family;
@@ -61,11 +80,13 @@ void VulkanDriver::record_into(Sequence& sequence, std::span<const sdk::Launch> 
                                             VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
   need(api_.AllocateCommandBuffers(device_, &allocation, &sequence.buffer), "making a command buffer");
   if (sets) {
-    VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, buffers};
+    std::vector<VkDescriptorPoolSize> sizes;
+    if (buffers) sizes.push_back({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, buffers});
+    if (texels) sizes.push_back({VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, texels});
     VkDescriptorPoolCreateInfo pool = {VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
     pool.maxSets = sets;
-    pool.poolSizeCount = 1;
-    pool.pPoolSizes = &size;
+    pool.poolSizeCount = static_cast<uint32_t>(sizes.size());
+    pool.pPoolSizes = sizes.data();
     need(api_.CreateDescriptorPool(device_, &pool, nullptr, &sequence.sets), "making a descriptor pool");
   }
 
@@ -104,7 +125,7 @@ void VulkanDriver::record_into(Sequence& sequence, std::span<const sdk::Launch> 
     if (kernel->pipeline != bound) api_.CmdBindPipeline(to, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
     bound = kernel->pipeline;
     if (!launch.buffers.empty()) {
-      VkDescriptorSet set = make_set(*kernel, launch, sequence.sets);
+      VkDescriptorSet set = make_set(*kernel, launch, sequence);
       api_.CmdBindDescriptorSets(to, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, 0, 1, &set, 0, nullptr);
     }
     api_.CmdDispatch(to, launch.groups[0], launch.groups[1], launch.groups[2]);
@@ -136,6 +157,7 @@ void VulkanDriver::forget(sdk::SequenceId id) {
 
 void VulkanDriver::destroy(Sequence& sequence) {
   api_.DestroyCommandPool(device_, sequence.commands, nullptr);
+  for (VkBufferView view : sequence.views) api_.DestroyBufferView(device_, view, nullptr);
   api_.DestroyDescriptorPool(device_, sequence.sets, nullptr);
   sequence = {};
 }

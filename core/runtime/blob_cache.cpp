@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -63,6 +64,13 @@ bool BlobCache::safe() const {
          (s.st_mode & 077) == 0;
 }
 
+void BlobCache::warn_once(const std::string& why) const {
+  static std::atomic<bool> said{false};
+  if (!said.exchange(true))
+    log::warning("cache", "nothing can be kept in {}: {}; kernels are compiled anew by every process", folder_.string(),
+                 why);
+}
+
 std::filesystem::path BlobCache::file_of(const std::string& key) const {
   return folder_ / fmt::format("{:016x}.blob", fnv(key.data(), key.size()));
 }
@@ -89,7 +97,7 @@ void BlobCache::put(const std::string& key, const void* from, size_t bytes) cons
   std::filesystem::create_directories(folder_.parent_path(), ec);
   mkdir(folder_.c_str(), 0700);  // fails where it exists; safe() judges what is there
   if (!safe()) {
-    log::info("cache", "{} is not a folder of yours with mode 0700; nothing is cached", folder_.string());
+    warn_once("it is not a folder of yours with mode 0700");
     return;
   }
   static std::atomic<unsigned> counter{0};
@@ -98,12 +106,14 @@ void BlobCache::put(const std::string& key, const void* from, size_t bytes) cons
   Header h{{}, key.size(), bytes, fnv(from, bytes)};
   std::memcpy(h.magic, magic, sizeof magic);
   File file = open_file(draft, O_WRONLY | O_CREAT | O_EXCL, "wb");
-  if (!file) return;
+  if (!file) return warn_once(std::strerror(errno));
   bool whole = std::fwrite(&h, sizeof h, 1, file.get()) == 1 &&
                std::fwrite(key.data(), 1, key.size(), file.get()) == key.size() &&
                std::fwrite(from, 1, bytes, file.get()) == bytes;
   whole = std::fclose(file.release()) == 0 && whole;
-  if (!whole || std::rename(draft.c_str(), place.c_str()) != 0) unlink(draft.c_str());
+  if (whole && std::rename(draft.c_str(), place.c_str()) == 0) return;
+  warn_once(std::strerror(errno));
+  unlink(draft.c_str());
 }
 
 }  // namespace tutti

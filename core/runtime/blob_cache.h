@@ -18,13 +18,14 @@ class BlobCache {
 
   /// The entry's bytes; empty when it is not there, damaged, or belongs to another key.
   std::vector<std::byte> get(const std::string& key) const;
-  /// Stores up to 256 MiB; more, or an unsafe or unwritable folder, stores nothing.
+  /// Stores up to 256 MiB; more, or an unsafe or unwritable folder (one warning per process), stores nothing.
   void put(const std::string& key, const void* from, size_t bytes) const;
   /// The file that holds the key's entry.
   std::filesystem::path file_of(const std::string& key) const;
 
  private:
   bool safe() const;
+  void warn_once(const std::string& why) const;
   std::filesystem::path folder_;
 };
 

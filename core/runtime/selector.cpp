@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <fnmatch.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
-#include <optional>
 
 namespace tutti {
 namespace {
@@ -24,14 +25,13 @@ Wish wish_of(const std::string& wanted) {
   return {};
 }
 
-/// The device that the text names: its id, or the first usable (else the first) device of a plugin.
-const Device* find_named(const std::vector<Device>& devices, const std::string& text) {
-  const Device* found = nullptr;
-  for (const Device& d : devices) {
-    if (d.id == text) return &d;
-    if (d.plugin == text && (!found || (!found->unusable.empty() && d.unusable.empty()))) found = &d;
-  }
-  return found;
+/// Whether the text is the device's kind, id, plugin or name, or a pattern that fits one of the last three.
+bool fits(const std::string& text, const Device& d) {
+  if (text == name(d.kind)) return true;
+  return std::ranges::any_of(std::array{&d.id, &d.plugin, &d.name}, [&](const std::string* candidate) {
+    return strcasecmp(text.c_str(), candidate->c_str()) == 0 ||
+           fnmatch(text.c_str(), candidate->c_str(), FNM_CASEFOLD) == 0;
+  });
 }
 
 std::vector<std::string> user_order() {
@@ -63,36 +63,31 @@ int kind_rank(DeviceKind kind) {
 /// A device with everything that decides its place.
 struct Entry {
   Device device;
-  bool named = false;
   size_t position = 0;  ///< in the user's order; past its end when not listed
   bool usable() const { return device.unusable.empty(); }
 };
 
-/// Less than zero when a stands before b; `why` says what decided.
-int compare(const Entry& a, const Entry& b, const Wish& wish, size_t listed, std::string* why) {
+/// Less than zero when a stands before b, the user's wish aside; `why` says what decided.
+int compare(const Entry& a, const Entry& b, size_t listed, std::string* why) {
   auto say = [&](const std::string& text) {
     if (why) *why = text;
   };
   const Device &x = a.device, &y = b.device;
   if (a.usable() != b.usable()) return a.usable() ? -1 : 1;
-  if (a.named != b.named) {
-    say(fmt::format("named by {}", wish.source));
-    return a.named ? -1 : 1;
-  }
   if (a.position != b.position) {
     say(fmt::format("TUTTI_DEVICE_ORDER position {}; {} is {}", a.position + 1, y.id,
                     b.position < listed ? fmt::format("at {}", b.position + 1) : "not in it"));
     return a.position < b.position ? -1 : 1;
   }
-  if (x.priority != y.priority) {
-    say(fmt::format("priority {} > {} of {}", x.priority, y.priority, y.id));
-    return x.priority > y.priority ? -1 : 1;
-  }
   if (kind_rank(x.kind) != kind_rank(y.kind)) {
-    say(fmt::format("equal priority; {} before {} ({})", name(x.kind), name(y.kind), y.id));
+    say(fmt::format("{} before {} ({})", name(x.kind), name(y.kind), y.id));
     return kind_rank(x.kind) - kind_rank(y.kind);
   }
-  say(fmt::format("equal priority and kind; its id comes before {}", y.id));
+  if (x.priority != y.priority) {
+    say(fmt::format("{} like {}; priority {} > {}", name(x.kind), y.id, x.priority, y.priority));
+    return x.priority > y.priority ? -1 : 1;
+  }
+  say(fmt::format("{} and priority like {}; its id comes first", name(x.kind), y.id));
   if (x.plugin != y.plugin) return x.plugin < y.plugin ? -1 : 1;
   return x.index < y.index ? -1 : x.index > y.index ? 1 : 0;
 }
@@ -104,34 +99,79 @@ bool same_hardware(const Device& a, const Device& b) {
   return !a.pci.empty() && a.pci == b.pci;
 }
 
-std::vector<Ranked> rank(const std::vector<Device>& devices, const Wish& wish) {
-  const Device* named = wish.text.empty() ? nullptr : find_named(devices, wish.text);
+/// Per device: its machine, as a number. A device joins the first machine all of whose devices are the same hardware.
+std::vector<size_t> machines(const std::vector<Device>& devices) {
+  std::vector<std::vector<size_t>> members;
+  std::vector<size_t> machine;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    auto same = [&](size_t other) { return same_hardware(devices[i], devices[other]); };
+    auto at = std::ranges::find_if(members, [&](const auto& m) { return std::ranges::all_of(m, same); });
+    machine.push_back(static_cast<size_t>(at - members.begin()));
+    if (at == members.end()) at = members.emplace(at);
+    at->push_back(i);
+  }
+  return machine;
+}
+
+/// What a machine is called: by the uuid of its devices, else PCI address, else id.
+std::string hardware_id(const std::vector<const Device*>& devices) {
+  for (const Device* d : devices)
+    if (d->uuid != std::array<uint8_t, 16>{}) return fmt::format("uuid:{:02x}", fmt::join(d->uuid, ""));
+  const Device& first = *devices.front();
+  return first.pci.empty() ? first.id : "pci:" + first.pci;
+}
+
+/// The best usable device that the wish fits goes to the front; returns the ids of all such, best first.
+std::vector<std::string> lift_named(std::vector<Entry>& entries, const Wish& wish) {
+  std::vector<std::string> ids;
+  if (wish.text.empty()) return ids;
+  auto best = entries.end();
+  for (auto at = entries.begin(); at != entries.end(); ++at) {
+    if (!at->usable() || !fits(wish.text, at->device)) continue;
+    if (best == entries.end()) best = at;
+    ids.push_back(at->device.id);
+  }
+  if (best != entries.end()) std::rotate(entries.begin(), best, best + 1);
+  return ids;
+}
+
+std::vector<Ranked> rank(std::vector<Device> devices, const Wish& wish) {
+  std::ranges::sort(devices, {}, [](const Device& d) { return std::pair(d.plugin, d.index); });
   auto order = user_order();
   std::vector<Entry> entries;
   for (const Device& d : devices) {
-    auto at = std::find_if(order.begin(), order.end(), [&](auto& e) { return e == d.id || e == d.plugin; });
-    entries.push_back({d, &d == named, static_cast<size_t>(at - order.begin())});
+    auto at = std::ranges::find_if(order, [&](const std::string& e) { return fits(e, d); });
+    entries.push_back({d, static_cast<size_t>(at - order.begin())});
   }
-  std::sort(entries.begin(), entries.end(),
-            [&](const Entry& a, const Entry& b) { return compare(a, b, wish, order.size(), nullptr) < 0; });
+  auto before = [&](const Entry& a, const Entry& b) { return compare(a, b, order.size(), nullptr) < 0; };
+  std::ranges::sort(entries, before);
+  std::vector<std::string> fitting = lift_named(entries, wish);
+
+  std::vector<size_t> machine = machines(devices);
   std::vector<Ranked> ranked;
   for (size_t i = 0; i < entries.size(); ++i) {
+    const Device& d = entries[i].device;
     std::string why;
     if (!entries[i].usable()) {
-      why = "cannot be used: " + entries[i].device.unusable;
+      why = "cannot be used: " + d.unusable;
+    } else if (i == 0 && !fitting.empty() && fitting[0] == d.id) {
+      why = "named by " + wish.source;
+      if (fitting.size() > 1) why += fmt::format(", the best of {}", fmt::join(fitting, ", "));
     } else if (i + 1 < entries.size() && entries[i + 1].usable()) {
-      compare(entries[i], entries[i + 1], wish, order.size(), &why);
+      compare(entries[i], entries[i + 1], order.size(), &why);
     } else {
-      why = entries[i].named ? "named by " + wish.source
-            : i == 0         ? "the only usable device"
-                             : "last of the usable devices";
+      why = i == 0 ? "the only usable device" : "last of the usable devices";
     }
-    std::vector<std::string> same;
-    for (const Entry& other : entries)
-      if (other.device.id != entries[i].device.id && same_hardware(other.device, entries[i].device))
-        same.push_back(other.device.id);
-    if (!same.empty()) why += fmt::format(" (the same hardware as {})", fmt::join(same, ", "));
-    ranked.push_back({entries[i].device, why});
+    size_t mine = machine[static_cast<size_t>(std::ranges::find(devices, d.id, &Device::id) - devices.begin())];
+    std::vector<const Device*> together;
+    std::vector<std::string> others;
+    for (size_t k = 0; k < devices.size(); ++k) {
+      if (machine[k] != mine) continue;
+      together.push_back(&devices[k]);
+      if (devices[k].id != d.id) others.push_back(devices[k].id);
+    }
+    if (!others.empty()) why += fmt::format(" (the same hardware as {})", fmt::join(others, ", "));
+    ranked.push_back({d, why, hardware_id(together)});
     ranked.back().device.reason = why;
   }
   return ranked;
@@ -153,11 +193,11 @@ size_t distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
-std::string closest(const std::string& text, const std::vector<Device>& devices) {
+std::string closest(const std::string& text, const std::vector<Ranked>& ranked) {
   std::string best;
   size_t least = 4;  // further apart is no typing error
-  for (const Device& d : devices)
-    for (const std::string& candidate : {d.id, d.plugin})
+  for (const Ranked& r : ranked)
+    for (const std::string& candidate : {r.device.id, r.device.plugin})
       if (size_t n = distance(text, candidate); n < least) least = n, best = candidate;
   return best;
 }
@@ -173,6 +213,32 @@ std::string what_was_tried(Registry& registry) {
   for (const PluginReport& p : registry.plugins())
     text += fmt::format("\n  plugin {}: {}", p.manifest, p.problem.empty() ? "loaded" : p.problem);
   return text;
+}
+
+/// Throws unless a usable device fits the wish.
+void refuse_unless_named(Registry& registry, const std::vector<Ranked>& ranked, const std::vector<std::string>& usable,
+                         const Wish& wish) {
+  std::vector<const Device*> fitting;
+  for (const Ranked& r : ranked)
+    if (fits(wish.text, r.device)) fitting.push_back(&r.device);
+  if (fitting.empty()) {
+    bool pattern = wish.text.find_first_of("*?[") != std::string::npos;
+    std::string text = fmt::format("{} '{}' ({}); valid: auto{}{}", pattern ? "no device fits" : "unknown device",
+                                   wish.text, wish.source, usable.empty() ? "" : ", ", fmt::join(usable, ", "));
+    std::string plugin = wish.text.substr(0, wish.text.find(':'));
+    for (const PluginReport& p : registry.plugins())
+      if (p.name == plugin && !p.problem.empty())
+        text += fmt::format("\n  plugin {} is of no use: {}", p.manifest, p.problem);
+    std::string guess = closest(wish.text, ranked);
+    throw invalid(text, guess.empty() ? "`tutti devices` lists every device and every plugin tried"
+                                      : fmt::format("did you mean {}?", guess));
+  }
+  if (std::ranges::any_of(fitting, [](const Device* d) { return d->unusable.empty(); })) return;
+  std::string text;
+  for (const Device* d : fitting)
+    text +=
+        fmt::format("{}device {} ({}) cannot be used: {}", text.empty() ? "" : "\n  ", d->id, wish.source, d->unusable);
+  throw invalid(text, usable.empty() ? "" : fmt::format("usable here: {}", fmt::join(usable, ", ")));
 }
 
 }  // namespace
@@ -193,23 +259,7 @@ Device select_device(Registry& registry, const std::string& wanted) {
   std::vector<std::string> ids;
   for (const Ranked& r : ranked)
     if (r.device.unusable.empty()) ids.push_back(r.device.id);
-  if (!wish.text.empty()) {
-    const Device* named = find_named(devices, wish.text);
-    if (!named) {
-      std::string text = fmt::format("unknown device '{}' ({}); valid: auto{}{}", wish.text, wish.source,
-                                     ids.empty() ? "" : ", ", fmt::join(ids, ", "));
-      std::string plugin = wish.text.substr(0, wish.text.find(':'));
-      for (const PluginReport& p : registry.plugins())
-        if (p.name == plugin && !p.problem.empty())
-          text += fmt::format("\n  plugin {} is of no use: {}", p.manifest, p.problem);
-      std::string guess = closest(wish.text, devices);
-      throw invalid(text, guess.empty() ? "`tutti devices` lists every device and every plugin tried"
-                                        : fmt::format("did you mean {}?", guess));
-    }
-    if (!named->unusable.empty())
-      throw invalid(fmt::format("device {} ({}) cannot be used: {}", named->id, wish.source, named->unusable),
-                    ids.empty() ? "" : fmt::format("usable here: {}", fmt::join(ids, ", ")));
-  }
+  if (!wish.text.empty()) refuse_unless_named(registry, ranked, ids, wish);
   if (ids.empty()) {
     std::string text = "no device can be used:";
     for (const Ranked& r : ranked) text += fmt::format("\n  {}: {}", r.device.id, r.device.unusable);

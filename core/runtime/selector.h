@@ -11,15 +11,22 @@ namespace tutti {
 struct Ranked {
   Device device;
   std::string why;  ///< why it stands above the next one, or why it cannot be used
+  /// The physical device behind it: "uuid:…", else "pci:0000:65:00.0", else the device's own id. Devices of several
+  /// plugins that have one uuid (or, where one of the two has none, one PCI address) share it.
+  std::string hardware;
 };
 
 /// All devices, best first, unusable ones last. The order: what the user named (`wanted`, else TUTTI_DEVICE) > the
-/// user's own order (TUTTI_DEVICE_ORDER, comma-separated ids or plugin names) > the plugin's priority > discrete,
-/// integrated, CPU, other, software > id.
+/// user's own order (TUTTI_DEVICE_ORDER, comma-separated names as below) > discrete, integrated, CPU, other, software >
+/// the plugin's priority > id.
+///
+/// A name is a device's id ("vulkan:1"), a plugin ("opencl"), a kind ("cpu"), or a pattern with * ? [ ] over ids,
+/// plugins and devices' names ("NVIDIA*"), upper and lower case alike. Of several that fit, the best usable is named.
 std::vector<Ranked> rank_devices(Registry& registry, const std::string& wanted = "auto");
 
-/// The first of rank_devices, with `reason` filled. Throws Error(invalid) for an unknown id (listing the valid ones),
-/// an unusable one (with its reason), or when there is no device at all (listing every path and plugin tried).
+/// The first of rank_devices, with `reason` filled. Throws Error(invalid) for a name that fits none (listing the valid
+/// ones), that fits unusable ones alone (with their reason), or when there is no device at all (listing every path and
+/// plugin tried).
 Device select_device(const std::string& wanted = "auto");
 Device select_device(Registry& registry, const std::string& wanted);
 

@@ -114,14 +114,9 @@ Executable Session::compile(const TuttiProgram& program, uint64_t tuning_bytes) 
   } catch (const Error& error) {
     if (error.code != Code::declined) throw;
     std::string text = error.what();
-    int listed = 0;
     auto verdicts = check(program);
     for (uint32_t i = 0; i < verdicts.size(); ++i) {
       if (verdicts[i].accepted) continue;
-      if (++listed > 10) {
-        text += "\n  and more";
-        break;
-      }
       text += fmt::format("\n  {}: {}", node_text(program, i), verdicts[i].reason);
     }
     throw Error(Code::declined, text, error.remedy);

@@ -28,6 +28,7 @@ const OpDef log_softmax_op{.name = "log_softmax",
                                },
                            .decompose =
                                [](const Call& c) {
+                                 if (num_elements(c.in[0].shape()) == 0) return Values{exp(c.in[0])};  // max of nothing is an error
                                  Ints axis = {c.a.i("axis")};
                                  Value x = c.in[0] - max(c.in[0], axis, true);
                                  return Values{x - log(sum(exp(x), axis, true))};

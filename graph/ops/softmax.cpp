@@ -27,6 +27,7 @@ const OpDef softmax_op{.name = "softmax",
                            },
                        .decompose =
                            [](const Call& c) {
+                             if (num_elements(c.in[0].shape()) == 0) return Values{exp(c.in[0])};  // max of nothing is an error
                              Ints axis = {c.a.i("axis")};
                              Value e = exp(c.in[0] - max(c.in[0], axis, true));
                              return Values{e / sum(e, axis, true)};

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <set>
+#include <algorithm>
 
 #include "core/base/status.h"
 #include "graph/passes/lower.h"
@@ -13,14 +13,14 @@ namespace {
 
 std::string signature(const Graph& g, const Node& n) {
   std::string text = n.op->name + n.attrs.to_string() + "(";
-  for (ValueId i : n.inputs) text += to_string(g.info(i).type) + " ";
+  for (size_t k = 0; k < n.inputs.size(); ++k) text += (k ? ", " : "") + to_string(g.info(n.inputs[k]).type);
   return text + ")";
 }
 
 }  // namespace
 
 Legalizer::Legalizer(Session& session)
-    : Legalizer(Ask([&session](const Graph& g) { return session.check(Lowered(g).program()); })) {}
+    : Legalizer(Ask([&session](const Graph& g) { return session.check(Lowered(g).program()); }), session.device().id) {}
 
 void Legalizer::learn(const Graph& g) {
   std::vector<std::string> fresh;
@@ -42,21 +42,12 @@ void Legalizer::learn(const Graph& g) {
   for (size_t k = 0; k < fresh.size(); ++k) verdicts_[fresh[k]] = std::move(answers[k]);
 }
 
-Graph Legalizer::run(const Graph& g) {
+Graph Legalizer::expand(const Graph& g) {
   learn(g);
   bool expanded = false;
-  std::vector<std::string> problems;
   Rewriter r(g);
-  for (size_t k = 0; k < g.nodes().size(); ++k) {
-    const Node& n = g.nodes()[k];
-    const Verdict& answer = verdicts_.at(signature(g, n));
-    if (answer.accepted) {
-      r.copy(n);
-      continue;
-    }
-    if (!n.op->decompose) {
-      problems.push_back(
-          fmt::format("  {}{}{}: {}", signature(g, n), n.label.empty() ? "" : " at ", n.label, answer.reason));
+  for (const Node& n : g.nodes()) {
+    if (!n.op->decompose || verdicts_.at(signature(g, n)).accepted) {
       r.copy(n);
       continue;
     }
@@ -65,15 +56,44 @@ Graph Legalizer::run(const Graph& g) {
     for (size_t i = 0; i < out.size(); ++i) r.set(n.results[i], out[i]);
     expanded = true;
   }
-  if (!problems.empty()) {
-    std::set<std::string> once(problems.begin(), problems.end());
-    std::string text = fmt::format("the device declines {} of {} nodes, which have no decomposition:", problems.size(),
-                                   g.nodes().size());
-    for (const std::string& p : once) text += "\n" + p;
-    throw Error(Code::declined, text, "use another device (`tutti devices` lists them) or another dtype");
-  }
   Graph out = r.finish();
-  return expanded ? run(out) : std::move(out);
+  return expanded ? expand(out) : std::move(out);
+}
+
+std::vector<Declined> Legalizer::declined(const Graph& g) {
+  learn(g);
+  std::vector<Declined> out;
+  for (uint32_t k = 0; k < g.nodes().size(); ++k) {
+    const Node& n = g.nodes()[k];
+    std::string text = signature(g, n);
+    const Verdict& answer = verdicts_.at(text);
+    if (!answer.accepted) out.push_back({k, text + (n.label.empty() ? "" : " at " + n.label), answer.reason});
+  }
+  return out;
+}
+
+Graph Legalizer::run(const Graph& g) {
+  Graph out = expand(g);
+  if (std::vector<Declined> rest = declined(out); !rest.empty())
+    throw_declined(
+        device_, rest, out.nodes().size(),
+        "use another device (`tutti devices` lists them), a smaller batch, another dtype, or --fallback cpu");
+  return out;
+}
+
+void throw_declined(const std::string& device, const std::vector<Declined>& nodes, size_t of,
+                    const std::string& remedy) {
+  std::vector<std::pair<std::string, int>> lines;
+  for (const Declined& d : nodes) {
+    std::string line = fmt::format("{}: {}", d.text, d.reason);
+    auto at = std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.first == line; });
+    if (at == lines.end()) at = lines.insert(at, {line, 0});
+    ++at->second;
+  }
+  std::string text = fmt::format("{} declines {} of {} nodes, which have no decomposition:", device, nodes.size(), of);
+  for (const auto& [line, count] : lines)
+    text += fmt::format("\n  {}{}", line, count > 1 ? fmt::format(" ({} times)", count) : "");
+  throw Error(Code::declined, text, remedy);
 }
 
 }  // namespace tutti

@@ -11,24 +11,41 @@ namespace tutti {
 /// Asks the device about every node of a graph.
 using Ask = std::function<std::vector<Verdict>(const Graph&)>;
 
+/// A node that a device cannot run and that has no decomposition.
+struct Declined {
+  uint32_t node = 0;  ///< of the graph asked about
+  std::string text;   ///< "matmul(f32[2, 3], f32[3, 4]) at fc1"
+  std::string reason;
+};
+
 /// Legalizes graphs for one device; remembers verdicts by node signature (op, version, attributes, input types), so
 /// each signature is asked about once, all new ones of a round in one call.
 class Legalizer {
  public:
-  explicit Legalizer(Ask ask) : ask_(std::move(ask)) {}
+  /// `device` is what errors call it.
+  explicit Legalizer(Ask ask, std::string device = "the device") : ask_(std::move(ask)), device_(std::move(device)) {}
   /// For a session's device; the session must outlive it.
   explicit Legalizer(Session& session);
-  /// A graph of which the device accepts every node. Throws Error(declined) listing each node that it declines and that
-  /// has no decomposition, with the reasons.
+  /// A graph of which the device accepts every node. Throws Error(declined) listing every node that it declines and
+  /// that has no decomposition, with the reasons.
   Graph run(const Graph& g);
+  /// A graph without declined nodes that have a decomposition; others stay.
+  Graph expand(const Graph& g);
+  /// Every node that the device declines as it stands, in order.
+  std::vector<Declined> declined(const Graph& g);
   int calls() const { return calls_; }
   size_t signatures() const { return verdicts_.size(); }
 
  private:
   void learn(const Graph& g);
   Ask ask_;
+  std::string device_;
   std::unordered_map<std::string, Verdict> verdicts_;
   int calls_ = 0;
 };
+
+/// Throws Error(declined) listing the nodes, equal lines once with their number.
+[[noreturn]] void throw_declined(const std::string& device, const std::vector<Declined>& nodes, size_t of,
+                                 const std::string& remedy);
 
 }  // namespace tutti

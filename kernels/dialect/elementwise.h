@@ -18,8 +18,9 @@ struct Walk {
   std::string text;  ///< declares the coordinates c0 … of all dimensions but the last, whose first coordinate is x
   uint64_t groups;
 };
-/// Sets the kernel's local size.
-Walk walk(const Target& target, Kernel& kernel, const Shape& dims, int64_t lanes);
+/// Sets the kernel's local size, or keeps the one that is `fixed`. `group`: the number of the group within the walk.
+Walk walk(const Target& target, Kernel& kernel, const Shape& dims, int64_t lanes, int64_t fixed = 0,
+          const std::string& group = "GROUP");
 /// offset + sum of coordinate * stride, without the last dimension.
 std::string base_of(const Shape& strides, int64_t offset);
 

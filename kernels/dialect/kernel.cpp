@@ -147,6 +147,12 @@ Kernel parse(const std::string& text, const std::string& file, const std::map<st
   return k;
 }
 
+void Kernel::read_as_texels(const Target& t, const std::string& param, int64_t count) {
+  if (t.language != Language::glsl || static_cast<uint64_t>(count + 3) / 4 > t.max_texels) return;
+  for (Param& p : params)
+    if (p.name == param) p.texels = p.element == Element::f32 && !p.written;
+}
+
 Kernel portable(const std::string& name, const std::map<std::string, Element>& types) {
   return parse(text_of(name), "kernels/portable/" + name + ".k", types);
 }

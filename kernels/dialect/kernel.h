@@ -36,6 +36,7 @@ struct Param {
   Element element = Element::f32;
   bool written = false;
   std::string type;  ///< "f32", … or a name that the caller binds
+  bool texels = false;  ///< f32 that is read through a texel buffer of float4 (GLSL)
 };
 
 /// One kernel in the dialect.
@@ -56,6 +57,8 @@ struct Kernel {
   /// Gives one of the values that the text names, or another one.
   void set(const std::string& name, const std::string& text);
   void set(const std::string& name, int64_t x) { set(name, std::to_string(x)); }
+  /// Reads the parameter through a texel buffer where the target wants that: f32, of at most `elements` elements.
+  void read_as_texels(const Target& target, const std::string& name, int64_t elements);
 };
 
 /// The kernel of kernels/portable/NAME.k, with its type names bound. Throws Error(internal) naming file and line for a text

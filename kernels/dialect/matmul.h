@@ -23,5 +23,7 @@ int64_t reach(const Shape& dims, const Shape& steps, int64_t one);
 
 /// The kernel for CPUs.
 Work matmul_panels(const Target& t, const Matmul& p);
+/// The kernel for CPUs that read texel buffers faster than storage buffers (Target::max_texels).
+Work matmul_texels(const Target& t, const Matmul& p);
 
 }  // namespace tutti::dialect

@@ -29,6 +29,7 @@ struct Source {
   std::string entry = "kernel_main";           ///< GLSL: main
   std::array<uint32_t, 3> local = {1, 1, 1};   ///< work-items per group
   std::vector<bool> written;                   ///< per parameter
+  std::vector<bool> texels;                    ///< per parameter: bound as a texel buffer of float4 (GLSL)
   bool exact = false;  ///< needs correctly rounded / and sqrt (OpenCL: -cl-fp32-correctly-rounded-divide-sqrt where offered)
                        ///< and no contraction (CUDA: --fmad=false)
 };
@@ -65,6 +66,17 @@ std::string declines(std::span<const TuttiInstr> code);
 /// written by the same work-item, so an output may share the memory of an input that has its strides and element size.
 Work elementwise(const Target&, std::span<const TuttiInstr> code, const Shape& dims, std::span<const Operand> in,
                  std::span<const DType> out, bool exact);
+
+/// One tensor of several that an expression runs over. Buffers are the caller's numbers; one number is one tensor, which
+/// is read or written by this launch, not both (two numbers may share memory as in elementwise, within one piece).
+struct Piece {
+  Shape dims;
+  std::vector<Operand> in;
+  std::vector<int> from, to;  ///< buffers of the inputs and the results
+};
+/// The same expression over several tensors in one launch: for the many small tensors of an optimizer.
+Work elementwise_batch(const Target&, std::span<const TuttiInstr> code, std::span<const Piece> pieces,
+                       std::span<const DType> out, bool exact);
 
 enum class Fold { sum, mean, prod, max, min };
 /// y = x folded over `axes` (sorted, unique, not negative; empty: none), in a fixed tree; f32 inside (integers wrap in i32).
@@ -125,5 +137,36 @@ struct Matmul {
 };
 /// Inputs a, b[, bias].
 Work matmul(const Target&, const Matmul& shape);
+
+/// y[n, o] = sum over c, ky, kx of x[n, c] w[o, c, ky, kx]: x [batch, channels, h.size, w.size], w [filters, channels / groups,
+/// h.kernel, w.kernel], y [batch, filters, h.count, w.count]; f32 sums in the order that the family fixes.
+struct Conv {
+  DType dtype = DType::f32;  ///< f32, f16 or bf16, of all operands
+  int64_t batch = 1, channels = 1, filters = 1, groups = 1;
+  WindowAxis h, w;
+  bool bias = false, relu = false;  ///< of conv alone: bias[filters] is input 2
+};
+/// Inputs x, w[, bias]; result y.
+Work conv(const Target&, const Conv& shape);
+/// The gradient to the images: inputs d (like y), w; result like x.
+Work conv_dx(const Target&, const Conv& shape);
+/// The gradient to the weights: inputs x, d (like y); result like w.
+Work conv_dw(const Target&, const Conv& shape);
+
+/// Windows over the planes of x [planes, h.size, w.size], results [planes, h.count, w.count]. Floats only.
+struct Pool {
+  DType dtype = DType::f32;
+  int64_t planes = 1;
+  WindowAxis h, w;
+};
+/// Input x; results: where `y`, the largest element of each window (a NaN counts as largest), then where `index` (i32), its tap
+/// ky * w.kernel + kx: the first of equals, never the padding.
+Work max_pool(const Target&, const Pool& shape, bool y, bool index);
+/// Its gradient: inputs d, index; every d added to the element that its index names.
+Work max_pool_dx(const Target&, const Pool& shape);
+/// Input x; y = the average of each window, whose padding counts as zeros or (not `whole`) not at all.
+Work avg_pool(const Target&, const Pool& shape, bool whole);
+/// Its gradient: input d, shared out among its window.
+Work avg_pool_dx(const Target&, const Pool& shape, bool whole);
 
 }  // namespace tutti::dialect

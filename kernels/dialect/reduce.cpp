@@ -88,6 +88,7 @@ Work reduce(const Target& t, Fold kind, const TensorType& x, const std::vector<i
         int64_t items = t.cpu_like ? std::max<int64_t>(64, 16 * t.compute_units) : 16384;
         int64_t want = (items + outputs - 1) / outputs;
         piece = std::clamp<int64_t>((s.r + want - 1) / want, t.cpu_like ? 256 : 32, 2048);
+        piece = (piece + 3) / 4 * 4;
       }
       int64_t pieces = (s.r + piece - 1) / piece;
       if (pieces == 1) piece = s.r;
@@ -101,12 +102,18 @@ Work reduce(const Target& t, Fold kind, const TensorType& x, const std::vector<i
     bool last = i + 1 == steps.size();
     Element to = last ? element : acc;
     bool columns = t.cpu_like && t.language == Language::opencl_c && x.dtype == DType::f32 && step.s.b >= 16;
-    Kernel k = portable(columns      ? "reduce_columns"
+    // Four at once where vectors are read well; pieces start at whole vectors.
+    bool vectors = t.max_texels > 0 && x.dtype == DType::f32 && step.s.a * step.s.r * step.s.b < (int64_t{1} << 31);
+    bool rows = vectors && step.s.b == 1 && step.s.r % 4 == 0 && step.s.r >= 16;
+    bool quads = rows || (vectors && step.s.b % 4 == 0);
+    Kernel k = portable(quads        ? "reduce_quads"
+                        : columns    ? "reduce_columns"
                         : step.group ? "reduce_group"
                                      : "reduce_items",
                         {{"T", i ? acc : element}, {"Y", to}});
     int64_t outputs = step.s.a * step.pieces * step.s.b, blocks = (step.s.b + 15) / 16;
     if (columns) outputs = step.s.a * step.pieces * blocks;
+    if (quads && !rows) outputs /= 4;
     k.set("RESULTS", outputs);
     k.set("R", step.s.r);
     if (!step.group) k.set("B", step.s.b);
@@ -121,6 +128,13 @@ Work reduce(const Target& t, Fold kind, const TensorType& x, const std::vector<i
                           : columns && kind == Fold::min ? "((a) < (b) || (a) != (a) ? (a) : (b))"
                                                          : combine_of(kind, x.dtype));
     if (columns) k.set("BLOCKS", blocks);
+    if (quads) {
+      k.set("ROWS", rows ? "true" : "false");
+      k.set("STORE(o,v)",
+            rows ? "float s = COMBINE(COMBINE(v.x, v.y), COMBINE(v.z, v.w)); y_set(o, FINISH(s))"
+                 : "y4_set(o, FLOAT4(FINISH(v.x), FINISH(v.y), FINISH(v.z), FINISH(v.w)))");
+    }
+    k.read_as_texels(t, "x", step.s.a * step.s.r * step.s.b);
     std::string finish = "(a)";
     if (last && kind == Fold::mean)
       finish = is_float(x.dtype) ? fmt::format("((a) / {}.0f)", count) : fmt::format("((a) / {})", count);
@@ -133,7 +147,7 @@ Work reduce(const Target& t, Fold kind, const TensorType& x, const std::vector<i
       k.local = {local, 1, 1};
       groups = static_cast<uint64_t>(outputs);
     } else {
-      uint32_t local = t.cpu_like && (step.s.b == 1 || columns) ? 1 : 64;
+      uint32_t local = quads && outputs < 1024 ? 8 : t.cpu_like && !quads && (step.s.b == 1 || columns) ? 1 : 64;
       k.local = {std::min(local, t.max_local), 1, 1};
       groups = static_cast<uint64_t>((outputs + k.local[0] - 1) / k.local[0]);
     }

@@ -89,6 +89,40 @@ __device__ __forceinline__ uint as_u32_(int x) { return uint(x); }
 #define UINT2(a, b) make_uint2(a, b)
 )";
 
+constexpr const char* cpp_words = R"(#include <cmath>
+#include <cstdint>
+#include <cstring>
+typedef uint32_t uint;
+typedef uint8_t uchar;
+typedef uint16_t ushort;
+struct float4 { float x, y, z, w; };
+struct int4 { int x, y, z, w; };
+struct uint4 { uint x, y, z, w; };
+struct uint2 { uint x, y; };
+#define FN static inline
+#define PRECISE
+#define LID(d) (local_[d])
+#define GRP(d) (I32(group_[d]))
+#define BARRIER barrier_(fiber_)
+#define F32(x) float(x)
+#define I32(x) int(x)
+#define U32(x) uint(x)
+static inline float as_f32_(uint x) { float y; std::memcpy(&y, &x, 4); return y; }
+static inline uint as_u32_(float x) { uint y; std::memcpy(&y, &x, 4); return y; }
+static inline uint as_u32_(int x) { return uint(x); }
+#define AS_F32(x) as_f32_(x)
+#define AS_I32(x) int(x)
+#define AS_U32(x) as_u32_(x)
+#define MUL_HI(a, b) uint(uint64_t(a) * uint64_t(b) >> 32)
+#define NAN_OF(x) ((x) != (x))
+#define FLOAT4(a, b, c, d) (float4{a, b, c, d})
+#define INT4(a, b, c, d) (int4{a, b, c, d})
+#define UINT4(a, b, c, d) (uint4{a, b, c, d})
+#define UINT2(a, b) (uint2{a, b})
+using std::fma; using std::floor; using std::sqrt; using std::exp; using std::log; using std::tanh; using std::sin; using std::cos;
+using std::pow; using std::fabs; using std::expm1; using std::log1p; using std::erf;
+)";
+
 /// The functions of kernels/portable/math.k that a text calls, and those that they call, in the order of the file.
 /// Paragraphs of the file are taken whole.
 std::string functions_for(const std::string& text) {
@@ -190,6 +224,8 @@ std::string access(const Target& t, const Param& p) {
   std::string text, n = p.name;
   size_t size = size_of(p.element);
   bool glsl = t.language == Language::glsl;
+  if (p.texels)
+    return fmt::format("#define {0}(i) texelFetch({0}_, int(i) >> 2)[int(i) & 3]\n#define {0}4(i) texelFetch({0}_, int(i))\n", n);
   if (packed(t, p.element)) {  // words: part j of a word, moved by atomics whose bits do not overlap
     uint32_t per = static_cast<uint32_t>(4 / size), bits = static_cast<uint32_t>(8 * size), mask = size == 1 ? 255 : 65535;
     text += fmt::format("uint {}_part_(uint i) {{ return ({}_[i / {}u] >> (i % {}u * {}u)) & {}u; }}\n", n, n, per, per, bits, mask);
@@ -213,6 +249,7 @@ std::string access(const Target& t, const Param& p) {
         text += fmt::format("#define {0}16(i) vload16(i, {0}_)\n#define {0}16_set(i, v) vstore16(v, i, {0}_)\n", n);
         break;
       case Language::cuda_c:
+      case Language::cpp:
         text += fmt::format("#define {0}4(i) (((const {1}4*){0}_)[i])\n#define {0}4_set(i, v) ((({1}4*){0}_)[i] = (v))\n", n, v);
         break;
       case Language::glsl: text += fmt::format("#define {0}4(i) {0}_4_[i]\n#define {0}4_set(i, v) {0}_4_[i] = (v)\n", n); break;
@@ -235,6 +272,10 @@ std::string glsl_buffers(const Target& t, const Kernel& k) {
   std::string text;
   for (size_t i = 0; i < k.params.size(); ++i) {
     const Param& p = k.params[i];
+    if (p.texels) {
+      text += fmt::format("layout(set = 0, binding = {}) uniform samplerBuffer {}_;\n", i, p.name);
+      continue;
+    }
     const char* only = p.written ? "" : "readonly ";
     auto declare = [&](const std::string& type, const char* view) {
       text += fmt::format("layout(std430, set = 0, binding = {}) {}buffer {}{}buffer_ {{ {} {}{}[]; }};\n", i, only, p.name, view, type, p.name, view);
@@ -251,6 +292,37 @@ std::string glsl_buffers(const Target& t, const Kernel& k) {
   return text;
 }
 
+/// The body becomes a function of one work-item; what the host calls comes behind it (cpp_close).
+std::string cpp_frame(const Target& t, const Kernel& k) {
+  std::string text = "struct Shared_ {\n";
+  for (const std::string& x : k.shared) text += "  " + x + ";\n";
+  text += "};\nstatic inline void item_(void* const* buffers_, const uint* group_, const int* local_, Shared_& shared_,\n"
+          "                         void (*barrier_)(void*), void* fiber_) {\n  (void)group_, (void)local_, (void)shared_, "
+          "(void)barrier_, (void)fiber_;\n";
+  for (size_t i = 0; i < k.params.size(); ++i) {
+    const Param& p = k.params[i];
+    std::string type = fmt::format("{}{}*", p.written ? "" : "const ", storage_type(t, p.element));
+    text += fmt::format("  {}{} {}_ = ({})buffers_[{}];\n", type, k.may_alias ? "" : " __restrict__", p.name, type, i);
+  }
+  for (const std::string& x : k.shared) {
+    std::string name = x.substr(0, x.find('['));
+    name = name.substr(name.find(' ') + 1);
+    text += fmt::format("  auto& {0} = shared_.{0};\n", name);
+  }
+  return text;
+}
+
+/// One group: its work-items one after the other, or where they meet at barriers, by the caller's fibers.
+std::string cpp_close(const Kernel& k) {
+  bool meets = k.body.find("BARRIER") != std::string::npos;
+  std::string text = "}\nextern \"C\" void kernel_main(void* const* buffers, const uint* group, void* shared, void (*barrier)(void*), "
+                     "void* fiber, const int* item) {\n  Shared_& s = *(Shared_*)shared;\n";
+  if (meets) return text + "  item_(buffers, group, item, s, barrier, fiber);\n}\n";
+  text += "  (void)item;\n  int l[3];\n";
+  for (int d : {2, 1, 0}) text += fmt::format("  for (l[{0}] = 0; l[{0}] < {1}; ++l[{0}])\n", d, k.local[static_cast<size_t>(d)]);
+  return text + "    item_(buffers, group, l, s, barrier, fiber);\n}\n";
+}
+
 }  // namespace
 
 std::string float_literal(Language language, float x) {
@@ -258,6 +330,7 @@ std::string float_literal(Language language, float x) {
   if (!std::isfinite(x) || (x != 0 && std::fabs(x) < 1.1754944e-38f) || bits == 0x80000000u) {
     const char* form = language == Language::opencl_c ? "as_float(0x{:08x}u)"
                        : language == Language::glsl   ? "uintBitsToFloat(0x{:08x}u)"
+                       : language == Language::cpp    ? "as_f32_(0x{:08x}u)"
                                                       : "__uint_as_float(0x{:08x}u)";
     return fmt::format(fmt::runtime(form), bits);
   }
@@ -273,6 +346,7 @@ Source render(const Target& t, const Kernel& k) {
   bool bytes = false, halves = false;
   for (const Param& p : k.params) {
     s.written.push_back(p.written);
+    s.texels.push_back(p.texels);
     bytes = bytes || (size_of(p.element) == 1 && !packed(t, p.element));
     halves = halves || (size_of(p.element) == 2 && !packed(t, p.element));
   }
@@ -303,6 +377,13 @@ Source render(const Target& t, const Kernel& k) {
       }
       frame += ") {\n";
       for (const std::string& x : k.shared) frame += "  __shared__ " + x + ";\n";
+      break;
+    }
+    case Language::cpp: {
+      head = cpp_words;
+      head += wide ? "typedef int64_t idx;\n#define IDX(x) int64_t(x)\n" : "typedef int idx;\n#define IDX(x) int(x)\n";
+      frame = cpp_frame(t, k);
+      close = cpp_close(k);
       break;
     }
     case Language::glsl: {

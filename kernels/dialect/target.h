@@ -5,7 +5,12 @@
 namespace tutti::dialect {
 
 /// What the device's compiler takes.
-enum class Language { opencl_c, glsl, cuda_c };
+enum class Language {
+  opencl_c,
+  glsl,
+  cuda_c,
+  cpp  ///< C++17 for the host's compiler: a function per group of work-items (see HostKernel in kernels/dialect/host.h)
+};
 
 /// Facts that choose a kernel's family and its text.
 struct Target {
@@ -17,6 +22,8 @@ struct Target {
   uint32_t subgroup = 1;
   uint64_t local_bytes = 32768;  ///< shared memory per group
   uint32_t compute_units = 1;
+  uint64_t max_texels = 0;       ///< of a float4 texel buffer where reading through one is worth it (lavapipe, whose storage
+                                 ///< buffers are read in a loop over the subgroup); 0: never
   uint32_t max_rounds = ~0u;     ///< loop rounds of one work-item, all its loops together: beyond that they quietly end
                                  ///< (lavapipe: 65535, nested and following loops counted together, unrolled ones not)
 };

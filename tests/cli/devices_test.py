@@ -13,15 +13,16 @@ PLUGINS = BINARY.parent.parent / "lib/tutti/plugins"
 class Devices(harness.Case):
     def test_lists_reference(self):
         result = self.done("devices")
-        self.assertRegex(result.stdout, r"(?m)^reference:0 +cpu +reference")
+        self.assertRegex(result.stdout, r"(?m)^reference:0 +software +reference")
 
     def test_json(self):
         document = self.json("devices")
         self.assertEqual(set(document), {"devices", "plugins", "searched"})
         for d in document["devices"]:
             self.assertLessEqual({"id", "name", "driver", "kind", "priority", "memory_total", "memory_free", "usable",
-                                  "unusable", "why"}, set(d))
+                                  "unusable", "why", "hardware"}, set(d))
             self.assertTrue(d["why"], d["id"])
+            self.assertTrue(d["hardware"], d["id"])
         for p in document["plugins"]:
             self.assertEqual(set(p), {"name", "version", "loaded", "problem", "manifest", "library"})
             self.assertTrue(p["loaded"] or p["problem"])
@@ -44,11 +45,74 @@ class Devices(harness.Case):
         self.assertEqual((first["id"], "TUTTI_DEVICE" in first["why"]), ("reference:0", True))
         self.fails(2, ["unknown device 'nothing:0'", "reference:0"], "devices", "--device", "nothing:0")
 
+    def test_kinds_go_before_priorities_and_the_reference_is_last(self):
+        ranks = {"discrete": 0, "integrated": 1, "cpu": 2, "other": 3, "software": 4}
+        found = [d for d in self.json("devices")["devices"] if d["usable"]]
+        order = [(ranks[d["kind"]], -d["priority"]) for d in found]
+        self.assertEqual(order, sorted(order))
+        self.assertEqual(found[-1]["id"], "reference:0")
+
+    def test_a_device_is_named_by_plugin_kind_or_pattern(self):
+        for text in ("reference", "REFERENCE:0", "ref*", "*float64*", "reference (float64 on the host)"):
+            first = self.json("devices", "--device", text)["devices"][0]
+            self.assertEqual(first["id"], "reference:0", text)
+            self.assertIn(f"named by --device {text}", first["why"])
+        # A pattern that fits several takes the best of them and names the others.
+        usable = [d["id"] for d in self.json("devices")["devices"] if d["usable"]]
+        first = self.json("devices", "--device", "*")["devices"][0]
+        self.assertEqual(first["id"], usable[0])
+        if len(usable) > 1:
+            self.assertIn("the best of " + ", ".join(usable), first["why"])
+        self.fails(2, ["no device fits 'NoSuch*'", "valid: auto", "reference:0"], "devices", "--device", "NoSuch*")
+
     def test_train_says_which_device_and_why(self):
         device = harness.usable_devices()[0]
         result = self.done("train", *MLP, "--steps", "1", "--no-eval")
         self.assertIn(device, result.stdout)
         self.assertRegex(result.stderr, rf"(?m)^{device}: .+\(.+\)$")
+
+
+class Shared(harness.Case):
+    """Fake plugins that see one card."""
+
+    FAKE = BINARY.parent.parent / "tests/fakes/loader_fake.so"
+
+    def plugin(self, name, device, priority=10):
+        into = self.folder / "plugins"
+        into.mkdir(exist_ok=True)
+        shutil.copy2(self.FAKE, into / f"{name}.so")
+        (into / f"{name}.so.txt").write_text(f"name={name}\n{device}")
+        (into / f"{name}.json").write_text(json.dumps({
+            "tutti_manifest": 1, "name": name, "version": "1.0", "abi": [1, 1], "kind": "gpu", "priority": priority,
+            "library": f"{name}.so"}))
+        return environment(TUTTI_PLUGIN_PATH=str(into))
+
+    def setUp(self):
+        super().setUp()
+        if not self.FAKE.exists():
+            self.skipTest(f"{self.FAKE} is not built")
+
+    def test_one_machine_with_several_devices(self):
+        self.plugin("zebra", "device=discrete||0000:65:00.0|7\n", 20)
+        self.plugin("lion", "device=discrete||0000:66:00.0|\n", 15)
+        env = self.plugin("apex", "device=discrete||0000:65:00.0|\n", 10)
+        found = {d["id"]: d for d in self.json("devices", env=env)["devices"]}
+        self.assertEqual(found["zebra:0"]["hardware"], "uuid:07" + 15 * "00")
+        self.assertEqual(found["apex:0"]["hardware"], found["zebra:0"]["hardware"])
+        self.assertEqual(found["lion:0"]["hardware"], "pci:0000:66:00.0")
+        self.assertEqual(found["reference:0"]["hardware"], "reference:0")
+        lines = self.done("devices", env=env).stdout.splitlines()
+        self.assertTrue(lines[0].startswith("zebra:0 "), lines)
+        self.assertTrue(lines[1].startswith("  apex:0 "), lines)
+        self.assertTrue(lines[2].startswith("lion:0 "), lines)
+        self.assertIn("(indented: the same hardware as the device above)", lines)
+        self.assertIn("hardware uuid:07" + 15 * "00", self.done("devices", "--explain", env=env).stdout)
+
+    def test_a_discrete_device_goes_before_a_cpu_of_higher_priority(self):
+        env = self.plugin("zebra", "device=discrete\n", -5)
+        first = self.json("devices", env=env)["devices"][0]
+        self.assertEqual(first["id"], "zebra:0")
+        self.assertRegex(first["why"], "discrete before (cpu|software)")
 
 
 class Trees(harness.Case):

@@ -30,6 +30,8 @@ std::vector<Case> elementwise_cases();
 std::vector<Case> index_cases();
 std::vector<Case> reduce_cases();
 std::vector<Case> matmul_cases();
+std::vector<Case> conv_cases();
+std::vector<Case> pool_cases();
 
 /// "" or what differs first.
 std::string compare(const Case& c, const std::vector<Array>& got);

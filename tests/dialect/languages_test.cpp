@@ -19,7 +19,7 @@ namespace {
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
-  for (auto part : {elementwise_cases(), index_cases(), reduce_cases(), matmul_cases()})
+  for (auto part : {elementwise_cases(), index_cases(), reduce_cases(), matmul_cases(), conv_cases(), pool_cases()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

@@ -30,6 +30,8 @@ TEST(Dialect, ElementwiseKernelsAgreeWithFloat64) { run_all(elementwise_cases())
 TEST(Dialect, IndexKernelsAgreeWithFloat64) { run_all(index_cases()); }
 TEST(Dialect, ReductionsAgreeWithFloat64) { run_all(reduce_cases()); }
 TEST(Dialect, ProductsAgreeWithFloat64) { run_all(matmul_cases()); }
+TEST(Dialect, ConvolutionsAgreeWithFloat64) { run_all(conv_cases()); }
+TEST(Dialect, PoolsAgreeWithFloat64) { run_all(pool_cases()); }
 
 }  // namespace
 }  // namespace tutti::dialect::cases

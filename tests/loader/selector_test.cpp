@@ -28,15 +28,43 @@ class Selector : public Clean {
   std::unique_ptr<Registry> registry_;
 };
 
-TEST_F(Selector, PriorityDecidesAndUnusableComesLast) {
+TEST_F(Selector, KindDecidesAndUnusableComesLast) {
   two_plugins();
   EXPECT_EQ(order(), "fast:1 plain:0 fast:0 ");
-  EXPECT_EQ(why(0), "priority 50 > 10 of plain:0");
+  EXPECT_EQ(why(0), "discrete before cpu (plain:0)");
   EXPECT_EQ(why(1), "last of the usable devices");
   EXPECT_EQ(why(2), "cannot be used: driver too old");
   Device d = select_device(registry(), "auto");
   EXPECT_EQ(d.id, "fast:1");
-  EXPECT_EQ(d.reason, "priority 50 > 10 of plain:0");
+  EXPECT_EQ(d.reason, "discrete before cpu (plain:0)");
+}
+
+TEST_F(Selector, PriorityDecidesWithinAKindAlone) {
+  folder.plugin("card", "device=discrete\n", -10);
+  folder.plugin("quick", "device=cpu\n", 100);
+  folder.plugin("slow", "device=cpu\n", 10);
+  folder.plugin("mock", "device=software\n", 900);
+  EXPECT_EQ(order(), "card:0 quick:0 slow:0 mock:0 ");
+  EXPECT_EQ(why(1), "cpu like slow:0; priority 100 > 10");
+}
+
+TEST_F(Selector, PatternsFitIdsPluginsAndNames) {
+  folder.plugin("a", "device=cpu\ndevice=discrete\ndevice=discrete|no driver\n");
+  folder.plugin("b", "device=integrated\n");
+  for (const char* text : {"a:*", "A:[01]", "A", "TOY*", "toy device", "*:1"}) {
+    Device d = select_device(registry(), text);
+    EXPECT_EQ(d.id, "a:1") << text;
+  }
+  EXPECT_EQ(select_device(registry(), "A:0").id, "a:0");
+  EXPECT_EQ(select_device(registry(), "*:0").reason, "named by --device *:0, the best of b:0, a:0");
+  EXPECT_EQ(select_device(registry(), "integrated").id, "b:0");
+  EXPECT_EQ(order("toy*"), "a:1 b:0 a:0 a:2 ");
+  EXPECT_TRUE(has(error_of([&] { select_device(registry(), "NVIDIA*"); }),
+                  "no device fits 'NVIDIA*' (--device NVIDIA*); valid: auto, a:1, b:0, a:0"));
+  EXPECT_TRUE(has(error_of([&] { select_device(registry(), "a:2*"); }),
+                  "device a:2 (--device a:2*) cannot be used: no driver"));
+  setenv("TUTTI_DEVICE_ORDER", "*:0", 1);
+  EXPECT_EQ(order(), "b:0 a:0 a:1 a:2 ");
 }
 
 TEST_F(Selector, TheArgumentGoesBeforeAll) {
@@ -78,8 +106,8 @@ TEST_F(Selector, KindThenIdBreakTies) {
   folder.plugin("b", "device=cpu\ndevice=integrated\n");
   folder.plugin("a", "device=other\ndevice=cpu\ndevice=discrete\n");
   EXPECT_EQ(order(), "a:2 b:1 a:1 b:0 a:0 soft:0 ");
-  EXPECT_EQ(why(0), "equal priority; discrete before integrated (b:1)");
-  EXPECT_EQ(why(2), "equal priority and kind; its id comes before b:0");
+  EXPECT_EQ(why(0), "discrete before integrated (b:1)");
+  EXPECT_EQ(why(2), "cpu and priority like b:0; its id comes first");
 }
 
 TEST_F(Selector, IndicesAreOrderedAsNumbers) {
@@ -110,7 +138,12 @@ TEST_F(Selector, TheSameHardwareIsNoted) {
   folder.plugin("b", "device=discrete||0000:65:00.0|\n", 20);   // no uuid: the PCI address tells
   folder.plugin("c", "device=discrete||0000:65:00.0|2\n", 10);  // both uuids differ: they decide
   EXPECT_TRUE(has(why(0), "(the same hardware as b:0)"));
-  EXPECT_TRUE(has(why(1), "(the same hardware as a:0, c:0)"));
+  EXPECT_TRUE(has(why(1), "(the same hardware as a:0)"));
+  EXPECT_FALSE(has(why(2), "the same hardware"));
+  auto ranked = rank_devices(registry(), "auto");
+  EXPECT_EQ(ranked[0].hardware, "uuid:01000000000000000000000000000000");
+  EXPECT_EQ(ranked[1].hardware, ranked[0].hardware);
+  EXPECT_EQ(ranked[2].hardware, "uuid:02000000000000000000000000000000");
 }
 
 TEST_F(Selector, AnUnknownDeviceListsTheValidOnes) {

@@ -40,39 +40,120 @@ TEST_F(OpenClTest, a_kernel_that_does_not_compile_is_left_in_a_file) {
   });
 }
 
-TEST_F(OpenClTest, takes_a_cached_binary) {
+/// A text with macros, functions and a type of its own, whose names others have too.
+sdk::KernelSource crowded(uint32_t number) {
+  sdk::KernelSource s;
+  s.text = "#define FN static inline\n#define ADD " + std::to_string(number) + "u\n#define X(i) x[i]\ntypedef " +
+           (number % 2 ? "int" : "long") +
+           " idx;\n"
+           "FN uint more_(uint a) { return a + ADD; }\n"
+           "kernel void kernel_main(global const uint* x, global uint* y) {\n"
+           "  idx i = get_global_id(0);\n  y[i] = more_(X(i));\n}\n";
+  s.buffers = 2;
+  s.local = {8, 1, 1};
+  return s;
+}
+
+TEST_F(OpenClTest, builds_many_kernels_together) {
+  on_each([](Driver& d) {
+    std::vector<sdk::KernelSource> sources;
+    for (uint32_t k = 0; k < 20; ++k) sources.push_back(crowded(k));
+    sources[3].exact = true;  // needs a program of its own
+    std::vector<std::vector<std::byte>> caches(sources.size());
+    std::vector<sdk::KernelId> ids = d.build_all(sources, caches);
+    ASSERT_EQ(ids.size(), sources.size());
+    auto x = upload(d, counting(16)), y = upload(d, std::vector<uint32_t>(16, 0));
+    for (uint32_t k : {0u, 3u, 7u, 19u}) {
+      sdk::Launch launch{ids[k], {{x, 0, 64}, {y, 0, 64}}, {2, 1, 1}, "crowded"};
+      d.wait(d.submit(d.record(std::span(&launch, 1), nullptr)), forever);
+      EXPECT_EQ(fetch<uint32_t>(d, y, 16), counting(16, k)) << k;
+    }
+  });
+}
+
+TEST_F(OpenClTest, names_the_one_of_many_that_does_not_compile) {
+  on_each([](Driver& d) {
+    std::vector<sdk::KernelSource> sources = {crowded(0), crowded(1), map_kernel("x[i] + not_declared"), crowded(2)};
+    std::vector<std::vector<std::byte>> caches(sources.size());
+    try {
+      d.build_all(sources, caches);
+      FAIL();
+    } catch (const sdk::BuildError& e) {
+      EXPECT_EQ(e.source, 2u);
+      EXPECT_NE(std::string(e.what()).find("not_declared"), std::string::npos);
+    }
+    // Names that nothing keeps apart: each still builds.
+    std::vector<sdk::KernelSource> clash(2, map_kernel("helper(x[i])"));
+    clash[0].text = "uint helper(uint a) { return a + 1u; }\n" + clash[0].text;
+    clash[1].text = "uint helper(uint a) { return a + 2u; }\n" + clash[1].text;
+    caches.assign(2, {});
+    expect_increments(d, d.build_all(clash, caches)[0]);
+  });
+}
+
+/// Makes every driver hand out binaries, the one that keeps a cache of its own too.
+class OpenClCacheTest : public OpenClTest {
+ protected:
+  void SetUp() override {
+    setenv("POCL_KERNEL_CACHE", "0", 1);
+    OpenClTest::SetUp();
+  }
+  void TearDown() override { unsetenv("POCL_KERNEL_CACHE"); }
+};
+
+TEST_F(OpenClCacheTest, takes_a_cached_binary) {
   for (const Found& f : usable_devices()) {
     SCOPED_TRACE(f.info.name);
-    std::vector<std::byte> cache;
+    MapHost host;
+    std::vector<sdk::KernelSource> sources = {map_kernel("x[i] + 1u"), crowded(1), map_kernel("x[i] + 2u")};
+    std::vector<std::vector<std::byte>> caches(3);
     {
-      Driver first(f, sdk::Host());
-      first.build(map_kernel("x[i] + 1u"), cache);
+      Driver first(f, host.host());
+      first.build_all(sources, caches);
     }
-    if (cache.empty()) continue;  // this driver keeps its own cache
-    Driver second(f, sdk::Host());
-    std::vector<std::byte> before = cache;
+    EXPECT_EQ(host.blobs.size(), 1u) << "one program";
+    Driver second(f, host.host());
+    std::vector<std::vector<std::byte>> before = caches;
     // The text is not looked at where the binary serves: this would not compile.
-    expect_increments(second, second.build(map_kernel("x[i] + not_declared"), cache));
-    EXPECT_EQ(cache, before);
+    sources[0] = map_kernel("x[i] + not_declared");
+    std::vector<sdk::KernelId> ids = second.build_all(sources, caches);
+    expect_increments(second, ids[0]);
+    expect_increments(second, ids[1]);
+    EXPECT_EQ(caches, before);
   }
 }
 
-TEST_F(OpenClTest, rebuilds_what_the_cache_damaged) {
-  on_each([](Driver& d) {
+TEST_F(OpenClCacheTest, rebuilds_what_the_cache_damaged) {
+  for (const Found& f : usable_devices()) {
+    SCOPED_TRACE(f.info.name);
+    MapHost host;
     std::vector<std::byte> good;
-    d.build(map_kernel("x[i] + 1u"), good);
-    std::vector<std::vector<std::byte>> damaged = {{std::byte{1}}, std::vector<std::byte>(1000, std::byte{0x5A})};
-    if (!good.empty()) {
-      damaged.push_back(good);
-      damaged.back()[good.size() / 2] ^= std::byte{0x40};
-      damaged.push_back(std::vector<std::byte>(good.begin(), good.begin() + static_cast<long>(good.size() / 2)));
+    Driver(f, host.host()).build(map_kernel("x[i] + 1u"), good);
+    ASSERT_FALSE(good.empty());
+    ASSERT_EQ(host.blobs.size(), 1u);
+    std::vector<std::vector<std::byte>> damaged(4, good);
+    damaged[0] = {std::byte{1}};
+    damaged[1].assign(1000, std::byte{0x5A});
+    damaged[2][good.size() / 2] ^= std::byte{0x40};
+    damaged[3].resize(good.size() / 2);
+    for (auto& entry : damaged) {
+      Driver d(f, host.host());
+      expect_increments(d, d.build(map_kernel("x[i] + 1u"), entry));
+      EXPECT_EQ(entry, good);
     }
-    for (auto& cache : damaged) {
-      expect_increments(d, d.build(map_kernel("x[i] + 1u"), cache));
-      EXPECT_EQ(cache.empty(), good.empty());
-      EXPECT_TRUE(cache.empty() || cache.size() > good.size() / 2);
+    const std::vector<std::byte> program = host.blobs.begin()->second;
+    for (size_t size : {size_t{0}, size_t{5}, program.size() / 2, program.size()}) {
+      auto& blob = host.blobs.begin()->second;
+      blob = program;
+      blob.resize(size);
+      if (size == program.size()) blob[size / 2] ^= std::byte{0x40};
+      Driver d(f, host.host());
+      std::vector<std::byte> entry = good;
+      expect_increments(d, d.build(map_kernel("x[i] + 1u"), entry));
+      EXPECT_EQ(entry, good);
+      EXPECT_GT(host.blobs.begin()->second.size(), 5u) << "stored again";
     }
-  });
+  }
 }
 
 TEST_F(OpenClTest, exact_kernels_do_not_contract) {

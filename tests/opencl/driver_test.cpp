@@ -226,6 +226,49 @@ TEST_F(OpenClTest, a_wait_can_run_out_of_time) {
   });
 }
 
+/// 40 launches of which each needs the one before, a copy among them: y = 2y + x, twenty times.
+std::vector<Launch> chain(sdk::KernelId add, sdk::KernelId twice, Range x, Range y, Range z) {
+  std::vector<Launch> steps;
+  for (int k = 0; k < 20; ++k) {
+    steps.push_back({twice, {y, z}, {8, 1, 1}, "twice"});
+    if (k == 7)
+      steps.push_back({0, {z, y}, {1, 1, 1}, "copy", true});
+    else
+      steps.push_back({twice, {z, y}, {8, 1, 1}, "again"});
+    steps.push_back({add, {x, y}, {8, 1, 1}, "add"});
+  }
+  return steps;
+}
+
+std::vector<uint32_t> run_chain(Driver& d, int times, size_t& recorded) {
+  auto add = build(d, map_kernel("y[i] + x[i]")), twice = build(d, map_kernel("x[i] * 2u"));
+  auto x = upload(d, counting(64, 1)), y = upload(d, std::vector<uint32_t>(64, 0)), z = d.allocate(256, "z");
+  auto s = d.record(chain(add, twice, {x, 0, 256}, {y, 0, 256}, {z, 0, 256}), nullptr);
+  recorded = d.recorded(s);
+  for (int k = 0; k < times; ++k) d.submit(s);  // without a wait: the last one may still be in flight
+  auto back = fetch<uint32_t>(d, y, 64);
+  d.forget(s);
+  return back;
+}
+
+TEST_F(OpenClTest, recorded_launches_give_what_single_ones_give) {
+  for (const Found& f : usable_devices()) {
+    SCOPED_TRACE(f.info.name);
+    size_t none = 0, all = 0;
+    setenv("TUTTI_OPENCL_COMMAND_BUFFER", "0", 1);
+    Driver plain(f, sdk::Host());
+    unsetenv("TUTTI_OPENCL_COMMAND_BUFFER");
+    std::vector<uint32_t> expected = run_chain(plain, 25, none);
+    EXPECT_EQ(none, 0u);
+    Driver recording(f, sdk::Host());
+    EXPECT_EQ(run_chain(recording, 25, all), expected);
+    EXPECT_EQ(all, has_extension(f.device, "cl_khr_command_buffer") ? 59u : 0u) << "all but the copy";
+    uint32_t y = 0;
+    for (int k = 0; k < 25 * 20; ++k) y = (k % 20 == 7 ? 2 : 4) * y + 1;
+    EXPECT_EQ(expected[0], y);
+  }
+}
+
 TEST_F(OpenClTest, outlives_a_thousand_submits_without_a_wait) {
   on_each([](Driver& d) {
     auto add = build(d, map_kernel("y[i] + x[i]"));

@@ -2,11 +2,35 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <map>
 #include <numeric>
 
 #include "backends/opencl/driver.h"
 
 namespace tutti::opencl {
+
+/// A host whose cache is a map.
+struct MapHost {
+  std::map<std::string, std::vector<std::byte>> blobs;
+  TuttiHost raw = {sizeof(TuttiHost),
+                   0,
+                   this,
+                   nullptr,
+                   nullptr,
+                   [](void* self, const char* key, void* to, size_t room) -> size_t {
+                     auto& blobs = static_cast<MapHost*>(self)->blobs;
+                     auto it = blobs.find(key);
+                     if (it == blobs.end()) return 0;
+                     if (to && room >= it->second.size()) std::memcpy(to, it->second.data(), it->second.size());
+                     return it->second.size();
+                   },
+                   [](void* self, const char* key, const void* from, size_t bytes) {
+                     auto* at = static_cast<const std::byte*>(from);
+                     static_cast<MapHost*>(self)->blobs[key].assign(at, at + bytes);
+                   }};
+  sdk::Host host() const { return sdk::Host(&raw); }
+};
 
 inline std::vector<Found> usable_devices() {
   std::vector<Found> out;

@@ -38,16 +38,26 @@ class FakeDriver : public sdk::Driver {
     std::free(memory);
   }
 
-  void fill_zero(const sdk::Range& r) override { std::memset(at(r), 0, r.bytes); }
-  void write(const sdk::Range& to, const void* from) override { std::memcpy(at(to), from, to.bytes); }
-  void read(const sdk::Range& from, void* to) override { std::memcpy(to, at(from), from.bytes); }
+  void fill_zero(const sdk::Range& r) override { ++tape_->host_copies, std::memset(at(r), 0, r.bytes); }
+  void write(const sdk::Range& to, const void* from) override {
+    ++tape_->host_copies, std::memcpy(at(to), from, to.bytes);
+  }
+  void read(const sdk::Range& from, void* to) override { ++tape_->host_copies, std::memcpy(to, at(from), from.bytes); }
 
-  sdk::KernelId build(const sdk::KernelSource& source, std::vector<std::byte>& cache) override {
-    if (tape_->build_fails) throw Error(Code::compile, "the compiler refused it");
-    tape_->from_cache.push_back(!cache.empty());
-    tape_->built.push_back(source);
-    cache.assign(3, std::byte{7});
-    return static_cast<sdk::KernelId>(tape_->built.size() - 1);
+  std::vector<sdk::KernelId> build_all(std::span<const sdk::KernelSource> sources,
+                                       std::span<std::vector<std::byte>> caches) override {
+    EXPECT_EQ(sources.size(), caches.size());
+    tape_->batches.push_back(sources.size());
+    std::vector<sdk::KernelId> ids;
+    for (size_t k = 0; k < sources.size(); ++k) {
+      if (tape_->build_fails_at == static_cast<int>(k))
+        throw sdk::BuildError(k, Error(Code::compile, "the compiler refused it"));
+      tape_->from_cache.push_back(!caches[k].empty());
+      tape_->built.push_back(sources[k]);
+      caches[k].assign(3, std::byte{7});
+      ids.push_back(static_cast<sdk::KernelId>(tape_->built.size() - 1));
+    }
+    return ids;
   }
 
   sdk::SequenceId record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) override {
@@ -71,7 +81,8 @@ class FakeDriver : public sdk::Driver {
   }
   void forget(sdk::SequenceId sequence) override { EXPECT_EQ(tape_->recorded.erase(sequence), 1u); }
   uint64_t submit(sdk::SequenceId sequence) override {
-    if (auto it = uploads_.find(sequence); it != uploads_.end()) std::memcpy(at(it->second.to), it->second.from, it->second.to.bytes);
+    if (auto it = uploads_.find(sequence); it != uploads_.end())
+      std::memcpy(at(it->second.to), it->second.from, it->second.to.bytes);
     for (const sdk::Launch& l : tape_->recorded.at(sequence))
       if (l.copy) std::memcpy(at(l.buffers[1]), at(l.buffers[0]), l.buffers[0].bytes);
     tape_->submitted.push_back(sequence);
@@ -110,6 +121,8 @@ uint64_t Tape::bytes() const {
   return sum;
 }
 
-std::unique_ptr<sdk::Driver> make_fake_driver(std::shared_ptr<Tape> tape) { return std::make_unique<FakeDriver>(std::move(tape)); }
+std::unique_ptr<sdk::Driver> make_fake_driver(std::shared_ptr<Tape> tape) {
+  return std::make_unique<FakeDriver>(std::move(tape));
+}
 
 }  // namespace tutti::test

@@ -15,16 +15,19 @@ namespace tutti::test {
 struct Tape {
   sdk::Traits traits;
   std::vector<sdk::KernelSource> built;
-  std::vector<bool> from_cache;                              ///< per build
+  std::vector<bool> from_cache;  ///< per build
+  std::vector<size_t> batches;   ///< how many were asked for together
   std::map<sdk::SequenceId, std::vector<sdk::Launch>> recorded;
   std::vector<sdk::SequenceId> submitted;
   std::vector<uint64_t> waited;
-  std::map<sdk::MemoryId, std::vector<std::byte>> memory;    ///< what is allocated now
-  std::map<void*, uint64_t> host;                            ///< host memory that is allocated now
-  int allocations = 0;                                       ///< ever
-  int allocation_fails_at = -1;                              ///< the so-manieth (from 0)
-  bool build_fails = false, lost = false;
-  uint64_t bytes() const;                                    ///< allocated now, host memory included
+  int host_copies = 0;                                     ///< calls of fill_zero, write and read, which all wait
+  std::map<sdk::MemoryId, std::vector<std::byte>> memory;  ///< what is allocated now
+  std::map<void*, uint64_t> host;                          ///< host memory that is allocated now
+  int allocations = 0;                                     ///< ever
+  int allocation_fails_at = -1;                            ///< the so-manieth (from 0)
+  int build_fails_at = -1;                                 ///< the so-manieth of a batch
+  bool lost = false;
+  uint64_t bytes() const;  ///< allocated now, host memory included
 };
 
 std::unique_ptr<sdk::Driver> make_fake_driver(std::shared_ptr<Tape> tape);

@@ -22,8 +22,10 @@ struct Bench {
 /// y = (x + c) s over feed x, constant c and state s of n elements, each node alone.
 struct Sums : RawProgram {
   explicit Sums(int64_t n) : numbers(static_cast<size_t>(n), 2.5f) {
-    uint32_t x = value(TUTTI_FEED, TUTTI_F32, {n}, "x"), c = value(TUTTI_CONST, TUTTI_F32, {n}, nullptr, numbers.data());
-    uint32_t s = value(TUTTI_STATE, TUTTI_F32, {n}, "s"), p = value(TUTTI_TEMP, TUTTI_F32, {n}), y = value(TUTTI_TEMP, TUTTI_F32, {n});
+    uint32_t x = value(TUTTI_FEED, TUTTI_F32, {n}, "x"),
+             c = value(TUTTI_CONST, TUTTI_F32, {n}, nullptr, numbers.data());
+    uint32_t s = value(TUTTI_STATE, TUTTI_F32, {n}, "s"), p = value(TUTTI_TEMP, TUTTI_F32, {n}),
+             y = value(TUTTI_TEMP, TUTTI_F32, {n});
     node("add", {x, c}, {p});
     binary(TUTTI_X_ADD);
     node("mul", {p, s}, {y});
@@ -118,7 +120,8 @@ TEST(RenderedMemory, NewStateIsZeroAndConstantsArrive) {
   EXPECT_EQ(back, s);
   bool found = false;
   for (const auto& [id, data] : b.tape->memory)
-    found |= data.size() == 32 && std::equal(raw.numbers.begin(), raw.numbers.end(), reinterpret_cast<const float*>(data.data()));
+    found |= data.size() == 32 &&
+             std::equal(raw.numbers.begin(), raw.numbers.end(), reinterpret_cast<const float*>(data.data()));
   EXPECT_TRUE(found) << "the constants are in no allocation";
   EXPECT_THROW(b.session->read("s", back.data(), 16), Error);
   EXPECT_THROW(b.session->read("t", back.data(), 20), Error);

@@ -13,7 +13,9 @@ namespace {
 
 using test::RawProgram;
 
-RenderedPlan plan(const RawProgram& raw, const Traits& traits = {}) { return plan_rendered(Program::parse(raw.raw()), traits, nullptr); }
+RenderedPlan plan(const RawProgram& raw, const Traits& traits = {}) {
+  return plan_rendered(Program::parse(raw.raw()), traits, nullptr);
+}
 
 /// y = max(x w + b, 0) over feed x [m, k] and states w [k, n], b [1, n]; y is a state.
 struct Layer : RawProgram {
@@ -27,7 +29,10 @@ struct Layer : RawProgram {
     node("add", {p, b}, {q});
     binary(TUTTI_X_ADD);
     node("relu", {q}, {y});
-    expr({{TUTTI_X_INPUT, TUTTI_F32, 0, 0, 0}, {TUTTI_X_CONST, TUTTI_F32, 0, 0, 0}, {TUTTI_X_MAX, TUTTI_F32, 0, 1, 0}, {TUTTI_X_RESULT, TUTTI_F32, 2, 0, 0}});
+    expr({{TUTTI_X_INPUT, TUTTI_F32, 0, 0, 0},
+          {TUTTI_X_CONST, TUTTI_F32, 0, 0, 0},
+          {TUTTI_X_MAX, TUTTI_F32, 0, 1, 0},
+          {TUTTI_X_RESULT, TUTTI_F32, 2, 0, 0}});
     states = {{"w", w, w}, {"b", b, b}, {"y", TUTTI_NONE, y}};
   }
 };
@@ -128,7 +133,8 @@ TEST(RenderedPlan, ElementwisePassesReadTheSourceOfABroadcast) {
 
 TEST(RenderedPlan, ReshapeIsAnAlias) {
   RawProgram raw;
-  uint32_t x = raw.value(TUTTI_STATE, TUTTI_F32, {2, 3}, "x"), r = raw.value(TUTTI_TEMP, TUTTI_F32, {6}), y = raw.value(TUTTI_TEMP, TUTTI_F32, {6});
+  uint32_t x = raw.value(TUTTI_STATE, TUTTI_F32, {2, 3}, "x"), r = raw.value(TUTTI_TEMP, TUTTI_F32, {6}),
+           y = raw.value(TUTTI_TEMP, TUTTI_F32, {6});
   static const int64_t six = 6;
   raw.node("reshape", {x}, {r});
   raw.attrs({{"shape", TUTTI_ATTR_I64, 1, &six}});
@@ -218,8 +224,10 @@ TEST(RenderedKernels, DeclinesWithReasons) {
   test::MultiplyAdd flagged;
   flagged.nodes[0].flags = 8;
   expect(flagged, "unknown node flags");
-  static const TuttiInstr wide_sum[] = {{TUTTI_X_INPUT, TUTTI_F64, 0, 0, 0}, {TUTTI_X_INPUT, TUTTI_F64, 1, 0, 0},
-                                        {TUTTI_X_ADD, TUTTI_F64, 0, 1, 0}, {TUTTI_X_RESULT, TUTTI_F64, 2, 0, 0}};
+  static const TuttiInstr wide_sum[] = {{TUTTI_X_INPUT, TUTTI_F64, 0, 0, 0},
+                                        {TUTTI_X_INPUT, TUTTI_F64, 1, 0, 0},
+                                        {TUTTI_X_ADD, TUTTI_F64, 0, 1, 0},
+                                        {TUTTI_X_RESULT, TUTTI_F64, 2, 0, 0}};
   test::MultiplyAdd wide;
   for (TuttiValue& v : wide.values) v.dtype = TUTTI_F64;
   for (TuttiNode& n : wide.nodes) n.expr = {wide_sum, 4, sizeof(TuttiInstr)};
@@ -235,7 +243,8 @@ TEST(RenderedKernels, DeclinesWithReasons) {
   Layer attribute(2, 3, 4);
   static const int64_t one = 1;
   attribute.nodes[0].attrs = {};
-  TuttiAttr list[] = {{"ta", TUTTI_ATTR_I64, 1, &one}, {"tb", TUTTI_ATTR_I64, 1, &one}, {"accumulate", TUTTI_ATTR_I64, 1, &one}};
+  TuttiAttr list[] = {
+      {"ta", TUTTI_ATTR_I64, 1, &one}, {"tb", TUTTI_ATTR_I64, 1, &one}, {"accumulate", TUTTI_ATTR_I64, 1, &one}};
   attribute.nodes[0].attrs = {list, 3, sizeof(TuttiAttr)};
   expect(attribute, "accumulate");
   attribute.nodes[0].attrs.count = 2;

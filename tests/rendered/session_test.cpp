@@ -15,7 +15,11 @@ using test::Tape;
 /// A host whose cache is a map.
 struct MapHost {
   std::map<std::string, std::vector<std::byte>> blobs;
-  TuttiHost raw = {sizeof(TuttiHost), 0, this, nullptr, nullptr,
+  TuttiHost raw = {sizeof(TuttiHost),
+                   0,
+                   this,
+                   nullptr,
+                   nullptr,
                    [](void* self, const char* key, void* to, size_t room) -> size_t {
                      auto& blobs = static_cast<MapHost*>(self)->blobs;
                      auto it = blobs.find(key);
@@ -75,6 +79,23 @@ TEST(RenderedSession, TwoSlotsTakeTurns) {
   EXPECT_THROW(session->wait(third + 1, 1000), Error);
 }
 
+TEST(RenderedSession, AStepWaitsAtMostOnce) {
+  auto tape = std::make_shared<Tape>();
+  auto session = make_rendered_session(test::make_fake_driver(tape), Host());
+  auto e = session->compile(Program::parse(Keep().raw()), {});
+  e->prepare();
+  int copies = tape->host_copies;
+  for (size_t step = 1; step <= 10; ++step) {
+    void* feed = nullptr;
+    e->stage({&feed, 1});
+    e->run();
+    EXPECT_EQ(tape->submitted.size(), step) << "one submission per step";
+    EXPECT_EQ(tape->waited.size(), step < 3 ? 0 : step - 2)
+        << "for the step before the last, whose memory is filled again";
+  }
+  EXPECT_EQ(tape->host_copies, copies);
+}
+
 TEST(RenderedSession, StatesThatTradePlacesAreSavedFirst) {
   RawProgram raw;
   uint32_t a = raw.value(TUTTI_STATE, TUTTI_I32, {2}, "a"), b = raw.value(TUTTI_STATE, TUTTI_I32, {2}, "b");
@@ -112,19 +133,31 @@ TEST(RenderedSession, KernelsAreBuiltOnceAndCached) {
   EXPECT_FALSE(other->from_cache[0] || other->from_cache[1]) << "another driver's binary";
 }
 
+TEST(RenderedSession, KernelsAreBuiltInOneBatch) {
+  auto tape = std::make_shared<Tape>();
+  auto session = make_rendered_session(test::make_fake_driver(tape), Host());
+  session->compile(Program::parse(test::MultiplyAdd().raw()), {});
+  EXPECT_EQ(tape->batches, std::vector<size_t>{2});
+  session->compile(Program::parse(test::MultiplyAdd().raw()), {});
+  EXPECT_EQ(tape->batches, std::vector<size_t>{2}) << "nothing new";
+}
+
 TEST(RenderedSession, AKernelThatDoesNotCompileNamesItsNode) {
   auto tape = std::make_shared<Tape>();
-  tape->build_fails = true;
   auto session = make_rendered_session(test::make_fake_driver(tape), Host());
-  try {
-    session->compile(Program::parse(test::MultiplyAdd().raw()), {});
-    FAIL();
-  } catch (const NodeError& e) {
-    EXPECT_EQ(e.code, Code::compile);
-    EXPECT_EQ(e.node, 0u);
-    EXPECT_NE(std::string(e.what()).find("refused"), std::string::npos);
+  for (int k : {0, 1}) {
+    tape->build_fails_at = k;
+    try {
+      session->compile(Program::parse(test::MultiplyAdd().raw()), {});
+      FAIL();
+    } catch (const NodeError& e) {
+      EXPECT_EQ(e.code, Code::compile);
+      EXPECT_EQ(e.node, static_cast<uint32_t>(k));
+      EXPECT_NE(std::string(e.what()).find("refused"), std::string::npos);
+    }
   }
-  tape->build_fails = false;
+  tape->build_fails_at = -1;
+  tape->built.clear();
   EXPECT_NE(session->compile(Program::parse(test::MultiplyAdd().raw()), {}), nullptr);
   EXPECT_EQ(tape->built.size(), 2u) << "nothing half-built is kept";
 }

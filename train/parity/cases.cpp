@@ -9,18 +9,24 @@
 #include "graph/ops.h"
 #include "graph/passes/autodiff.h"
 #include "graph/samples.h"
+#include "train/parity/huge.h"
+#include "train/parity/variants.h"
 
 namespace tutti::parity {
 namespace {
 
-constexpr std::string_view views = ".views";
+/// The op's sample in the shapes of the case. Throws Error where there is no such variant.
+Sample sample_of(const CaseId& id) {
+  const Sample& recorded = id.op->samples[id.sample];
+  if (id.variant.empty()) return recorded;
+  std::optional<Sample> s = varied(*id.op, recorded, id.variant);
+  if (!s) throw invalid(fmt::format("case {}: this sample has no variant '{}'", id.text(), id.variant));
+  return *s;
+}
 
-bool viewed(const CaseId& id) { return std::string_view(id.what).ends_with(views); }
-std::string kind(const CaseId& id) { return viewed(id) ? id.what.substr(0, id.what.size() - views.size()) : id.what; }
-
-Types types_of(const CaseId& id, std::optional<DType> floats = {}) {
+Types types_of(const CaseId& id, const Sample& sample, std::optional<DType> floats = {}) {
   if (!floats && id.dtype != DType::f32) floats = id.dtype;
-  return sample_types(id.op->samples[id.sample], floats);
+  return sample_types(sample, floats);
 }
 
 bool differentiable(const OpDef& op, const Types& types) {
@@ -30,11 +36,18 @@ bool differentiable(const OpDef& op, const Types& types) {
 
 /// The inputs whose gradients the case asks for.
 std::vector<size_t> wanted(const CaseId& id, const Types& types) {
-  std::string what = kind(id);
   std::vector<size_t> inputs;
   for (size_t i = 0; i < types.size(); ++i)
-    if (is_float(types[i].dtype) && (what == "all" || what == fmt::format("d{}", i))) inputs.push_back(i);
+    if (is_float(types[i].dtype) && (id.what == "all" || id.what == fmt::format("d{}", i))) inputs.push_back(i);
   return inputs;
+}
+
+/// The result that comes back into input i of a "state" case.
+std::optional<size_t> state_of(const CaseId& id, size_t i) {
+  if (id.variant == "state")
+    for (auto [input, result] : updated_inputs(*id.op))
+      if (input == i) return result;
+  return {};
 }
 
 /// How an input of the "views" cases is stored: transposed in its last two axes, or with an element more at both ends
@@ -72,25 +85,54 @@ Tensor unview(const Tensor& x) {
   return s;
 }
 
-/// Whether the case computes anything: not every op has every gradient or takes every dtype.
+/// Whether the case computes anything: not every op has every gradient or takes every dtype or shape.
 bool exists(const CaseId& id) {
-  Types types = types_of(id);
-  if (id.dtype != DType::f32) {
-    try {
-      infer_types(*id.op, types, id.op->samples[id.sample].attrs);
-    } catch (const Error&) {
-      return false;
-    }
+  try {
+    Sample sample = sample_of(id);
+    Types types = types_of(id, sample);
+    infer_types(*id.op, types, sample.attrs.over(id.op->attrs));
+    if (id.what != "forward" && (!differentiable(*id.op, types) || wanted(id, types).empty())) return false;
+    Graph g = graph_of(id);
+    if (id.variant == "empty" || id.variant == "one") truth_of(g, inputs_of(id, g, 0));
+    return id.what == "forward" ||
+           std::any_of(g.states().begin(), g.states().end(), [](const State& s) { return s.name[0] == 'd'; });
+  } catch (const Error&) {
+    if (id.variant.empty() && id.dtype == DType::f32) throw;  // a record whose sample does not hold
+    return false;
   }
-  if (kind(id) == "forward") return true;
-  if (!differentiable(*id.op, types) || wanted(id, types).empty()) return false;
-  Graph g = graph_of(id);
-  return std::any_of(g.states().begin(), g.states().end(), [](const State& s) { return s.name[0] == 'd'; });
+}
+
+std::vector<DType> dtypes_of(const Sample& sample, Extent extent) {
+  Types types = sample_types(sample);
+  bool floats =
+      !types.empty() && std::all_of(types.begin(), types.end(), [](const TensorType& t) { return is_float(t.dtype); });
+  if (extent == Extent::quick || !floats) return {DType::f32};
+  return {DType::f32, DType::f16, DType::bf16};
+}
+
+/// The first samples of the op that have this variant, with all gradients where there are any.
+void add_variant(std::vector<CaseId>& all, const OpDef& op, std::string_view variant, Extent extent) {
+  size_t found = 0, most = extent == Extent::full ? 2 : 1;
+  for (size_t s = 0; s < op.samples.size() && found < most; ++s) {
+    bool any = false;
+    for (DType dtype : dtypes_of(op.samples[s], variant == "large" && extent == Extent::full ? extent : Extent::quick))
+      for (const char* what : {"all", "forward"}) {
+        CaseId id{&op, s, what, dtype, std::string(variant)};
+        if (variant == "state" && id.what == "all") continue;
+        if (!exists(id)) continue;
+        all.push_back(id);
+        any = true;
+        break;
+      }
+    found += any;
+  }
 }
 
 }  // namespace
 
-std::string CaseId::text() const { return fmt::format("{}:{}:{}:{}", op->name, sample, what, name(dtype)); }
+std::string CaseId::text() const {
+  return fmt::format("{}:{}:{}{}{}:{}", op->name, sample, what, variant.empty() ? "" : ".", variant, name(dtype));
+}
 
 CaseId parse_case(const std::string& text) {
   std::vector<std::string> part;
@@ -109,7 +151,9 @@ CaseId parse_case(const std::string& text) {
   if (error != std::errc() || end != part[1].data() + part[1].size() || id.sample >= id.op->samples.size())
     fail(fmt::format("'{}' is no sample of {}", part[1], part[0]),
          fmt::format("{} has samples 0 to {}", part[0], id.op->samples.size() - 1));
-  id.what = part[2];
+  size_t dot = std::min(part[2].find('.'), part[2].size());
+  id.what = part[2].substr(0, dot);
+  id.variant = part[2].substr(std::min(dot + 1, part[2].size()));
   std::optional<DType> dtype = parse_dtype(part[3]);
   if (!dtype || (*dtype != DType::f32 && *dtype != DType::f16 && *dtype != DType::bf16))
     fail(fmt::format("unknown dtype '{}'", part[3]), "use f32, f16 or bf16");
@@ -128,38 +172,44 @@ std::vector<CaseId> cases_of(const OpDef& op, Extent extent) {
   std::vector<CaseId> all;
   for (size_t s = 0; s < op.samples.size() && (extent != Extent::quick || s < 2); ++s) {
     Types types = sample_types(op.samples[s]);
-    size_t floats = 0;
-    for (const TensorType& t : types) floats += is_float(t.dtype);
-    std::vector<DType> dtypes = {DType::f32};
-    if (extent != Extent::quick && floats && floats == types.size())
-      dtypes.insert(dtypes.end(), {DType::f16, DType::bf16});
-    for (DType dtype : dtypes) {
+    auto floats = std::count_if(types.begin(), types.end(), [](const TensorType& t) { return is_float(t.dtype); });
+    for (DType dtype : dtypes_of(op.samples[s], extent)) {
       std::vector<std::string> whats = {"forward"};
       if (extent != Extent::quick && floats > 1)
         for (size_t i = 0; i < types.size(); ++i)
           if (is_float(types[i].dtype)) whats.push_back(fmt::format("d{}", i));
       whats.push_back("all");
-      if (extent == Extent::full && dtype == DType::f32 && !types.empty())
-        whats.insert(whats.end(), {"forward.views", "all.views"});
-      for (const std::string& what : whats) {
-        CaseId id{&op, s, what, dtype};
-        if (exists(id)) all.push_back(id);
-      }
+      for (const std::string& what : whats)
+        if (CaseId id{&op, s, what, dtype, {}}; exists(id)) all.push_back(id);
+      if (extent == Extent::full && dtype == DType::f32)
+        for (const char* what : {"forward", "all"})
+          if (CaseId id{&op, s, what, dtype, "views"}; exists(id)) all.push_back(id);
     }
   }
+  if (extent == Extent::quick) return all;
+  for (std::string_view variant : variants())
+    if (variant != "views" && (variant != "wide" || extent == Extent::full)) add_variant(all, op, variant, extent);
+  for (size_t s = 0; s < op.samples.size() && extent == Extent::full; ++s)
+    if (has_huge(op, s)) all.push_back({&op, s, "forward", DType::f32, std::string(huge)});
   return all;
 }
 
 Graph graph_of(const CaseId& id, const std::string& prefix, std::optional<DType> floats) {
   Graph g;
-  Types types = types_of(id, floats);
+  Sample sample = sample_of(id);
+  Types types = types_of(id, sample, floats);
   Values in;
   for (size_t i = 0; i < types.size(); ++i) {
     std::string feed = fmt::format("x{}", i);
-    in.push_back(viewed(id) ? view(g.feed(feed, {types[i].dtype, stored(types[i].shape)})) : g.feed(feed, types[i]));
+    if (std::optional<size_t> result = state_of(id, i))
+      in.push_back(g.state(fmt::format("{}y{}", prefix, *result), types[i]));
+    else if (id.variant == "views")
+      in.push_back(view(g.feed(feed, {types[i].dtype, stored(types[i].shape)})));
+    else
+      in.push_back(g.feed(feed, types[i]));
   }
   std::vector<size_t> wrt = wanted(id, types);
-  Values out = g.add(*id.op, in, id.op->samples[id.sample].attrs), results, seeds, inputs;
+  Values out = g.add(*id.op, in, sample.attrs), results, seeds, inputs;
   for (size_t k = 0; k < out.size(); ++k) {
     g.set_state(fmt::format("{}y{}", prefix, k), out[k]);
     if (wrt.empty() || !is_float(out[k].dtype())) continue;
@@ -177,9 +227,14 @@ Tensors inputs_of(const CaseId& id, const Graph& g, uint64_t seed) {
   Tensors all;
   std::optional<DType> floats;
   if (id.dtype != DType::f32) floats = id.dtype;
-  std::vector<Tensor> drawn = draw(*id.op, id.op->samples[id.sample], id.sample, seed, floats);
-  for (size_t i = 0; i < drawn.size(); ++i)
-    all.emplace(fmt::format("x{}", i), viewed(id) ? unview(drawn[i]) : std::move(drawn[i]));
+  std::vector<Tensor> drawn = draw(*id.op, sample_of(id), id.sample, seed, floats);
+  for (size_t i = 0; i < drawn.size(); ++i) {
+    std::string name = fmt::format("x{}", i);
+    if (std::optional<size_t> result = state_of(id, i))
+      for (const State& s : g.states())
+        if (s.name.ends_with(fmt::format("y{}", *result))) name = s.name;
+    all.emplace(name, id.variant == "views" ? unview(drawn[i]) : std::move(drawn[i]));
+  }
   for (const ValueInfo& v : g.values())
     if (v.role == Role::feed && v.name[0] == 'c')
       all.emplace(v.name, draw_cotangent(*id.op, v.type, id.sample, std::stoul(v.name.substr(1)), seed));

@@ -17,8 +17,9 @@ class DeviceProgram {
  public:
   /// Compiles and prepares `g`. Both must outlive the program. Throws Error(declined) with the device's reasons.
   DeviceProgram(Session& session, const Graph& g);
-  /// Writes the states of `inputs`, feeds the feeds, runs one step and returns every state after it.
-  Tensors run(const Tensors& inputs);
+  /// Writes the states of `inputs` (unless told to keep those of the device), feeds the feeds, runs one step and
+  /// returns every state after it.
+  Tensors run(const Tensors& inputs, bool write_states = true);
 
   /// The pieces, for programs whose state stays on the device.
   void write(const std::string& state, const Tensor& value);

@@ -3,128 +3,169 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
 #include <memory>
+#include <mutex>
+#include <thread>
 
-#include "core/base/philox.h"
 #include "core/base/status.h"
-#include "graph/samples.h"
 #include "train/parity/compare.h"
+#include "train/parity/conditioning.h"
+#include "train/parity/expected.h"
+#include "train/parity/huge.h"
 
 namespace tutti::parity {
 namespace {
 
-constexpr int runs = 2;
+constexpr size_t window = 64;  // cases that a fast device may be ahead of a slow one
 
-/// A case with the reference's answers to both runs' data.
-struct Prepared {
-  CaseId id;
-  Graph graph;
-  std::vector<Tensors> inputs;
-  std::vector<std::vector<Tensor>> truth;
+/// One run of a program of the case and the reference's answer.
+struct Run {
+  size_t program = 0;
+  Tensors inputs;
+  std::vector<Tensor> truth;  ///< of "state" cases only the first run's: the others go on from what the device holds
 };
 
-Prepared prepare(const CaseId& id, const std::string& prefix, uint64_t seed) {
-  Prepared p{id, graph_of(id, prefix), {}, {}};
-  for (int r = 0; r < runs; ++r) {
-    p.inputs.push_back(inputs_of(id, p.graph, seed + static_cast<uint64_t>(r)));
-    p.truth.push_back(truth_of(p.graph, p.inputs.back()));
+/// A case with its programs and data.
+struct Prepared {
+  CaseId id;
+  std::vector<CaseId> ids;            ///< per program
+  std::vector<std::string> prefixes;  ///< per program: states of one session need names of their own
+  std::vector<Graph> programs;
+  std::vector<Run> runs;
+};
+
+std::shared_ptr<Prepared> prepare(const CaseId& id, size_t number, uint64_t seed) {
+  auto p = std::make_shared<Prepared>();
+  p->id = id;
+  if (id.variant == huge) return p;
+  p->ids = {id};
+  if (id.variant == "batch") {
+    p->ids.insert(p->ids.begin(), id);
+    p->ids[0].variant.clear();
   }
+  for (size_t k = 0; k < p->ids.size(); ++k) {
+    p->prefixes.push_back(fmt::format("{}.{}.", number, k));
+    p->programs.push_back(graph_of(p->ids[k], p->prefixes[k]));
+  }
+  uint64_t repeats = id.variant == "state" ? 3 : 2;
+  for (uint64_t r = 0; r < repeats; ++r)
+    for (size_t k = 0; k < p->programs.size(); ++k) {
+      Tensors inputs = inputs_of(p->ids[k], p->programs[k], seed + r);
+      std::vector<Tensor> truth;
+      if (r == 0 || id.variant != "state") truth = truth_of(p->programs[k], inputs);
+      p->runs.push_back({k, std::move(inputs), std::move(truth)});
+    }
   return p;
 }
 
-/// Every float element times 1 + h or 1 - h, drawn by coin.
-void shake(Tensor& t, double h, uint32_t trial, uint32_t stream) {
-  if (!is_float(t.type.dtype)) return;
-  for (size_t i = 0; i < t.at.size(); ++i) t.at[i] *= 1 + (random_block(0, trial, stream, i / 4)[i % 4] & 1 ? h : -h);
+/// Compares all states of one run and notes the worst in `result`.
+void judge(CaseResult& result, const Prepared& p, const Run& run, const Tensors& inputs,
+           const std::vector<Tensor>& truth, const std::vector<Tensor>& got, size_t r) {
+  const Graph& g = p.programs[run.program];
+  const CaseId& id = p.ids[run.program];
+  const std::string& prefix = p.prefixes[run.program];
+  for (size_t k = 0; k < truth.size(); ++k) {
+    std::string name = g.states()[k].name.substr(prefix.size());
+    Bound bound = bound_of(*id.op, g, truth[k].type.dtype, name[0] == 'd');
+    Difference d = compare(got[k], truth[k], bound, [&] { return conditioning(id, inputs, k, prefix); });
+    result.share = std::max(result.share, d.share);
+    result.error = std::max(result.error, d.relative);
+    if (d.ok) continue;
+    result.outcome = Outcome::fail;
+    if (result.why.empty()) result.why = fmt::format("{}{}: {}", name, r ? fmt::format(", run {}", r + 1) : "", d.text);
+  }
 }
 
-/// State k of a graph, with all feeds and all results of nodes shaken by h (0: as they are).
-Tensor shaken(const Graph& g, const Tensors& inputs, size_t k, double h, uint32_t trial) {
-  std::vector<Tensor> values(g.values().size());
-  for (ValueId v = 0; v < values.size(); ++v) {
-    const ValueInfo& info = g.info(v);
-    if (info.role == Role::constant) values[v] = tensor_from(info.type, info.data.data());
-    if (info.role == Role::feed) shake(values[v] = inputs.at(info.name), h, trial, v);
-  }
-  for (const Node& n : g.nodes()) {
-    std::vector<Tensor> in;
-    for (ValueId v : n.inputs) in.push_back(values[v]);
-    std::vector<Tensor> out = evaluate(*n.op, in, n.attrs);
-    for (size_t r = 0; r < out.size(); ++r) shake(values[n.results[r]] = std::move(out[r]), h, trial, n.results[r]);
-  }
-  return values[g.states()[k].after];
-}
-
-/// The root mean square change of result k per unit of relative change of inputs and of everything computed on the way,
-/// in float64: what roundings are worth in this formula at this point.
-double conditioning(const CaseId& id, const Tensors& inputs, size_t k) {
-  constexpr double h = 0x1p-24;
-  constexpr uint32_t trials = 3;
-  Graph g;
-  try {
-    g = graph_of(id, {}, DType::f64);
-  } catch (const Error&) {
-    return 0;  // not for these dtypes
-  }
-  Tensors wide;
-  for (const auto& [name, t] : inputs) {
-    Tensor w = t;
-    if (is_float(w.type.dtype)) w.type.dtype = DType::f64;
-    wide.emplace(name, std::move(w));
-  }
-  Tensor base = shaken(g, wide, k, 0, 0);
-  double square = 0;
-  for (uint32_t trial = 0; trial < trials; ++trial) {
-    Tensor y = shaken(g, wide, k, h, trial);
-    for (size_t i = 0; i < y.at.size(); ++i) {
-      double d = (y.at[i] - base.at[i]) / h;
-      if (std::isfinite(d)) square += d * d;
-    }
-  }
-  return base.at.empty() ? 0 : std::sqrt(square / trials / static_cast<double>(base.at.size()));
-}
-
-/// Only these dtypes may be missing on a device; everything else must run.
-bool may_decline(const Graph& g) {
-  return std::any_of(g.values().begin(), g.values().end(), [](const ValueInfo& v) {
-    DType t = v.type.dtype;
-    return t == DType::f64 || t == DType::i64 || t == DType::f16 || t == DType::bf16;
-  });
-}
-
-CaseResult run_case(Session& session, const Prepared& p, const SuiteOptions& options, size_t prefix) {
+CaseResult run_case(Session& session, Prepared& p, const SuiteOptions& options) {
   CaseResult result{.id = p.id};
-  std::unique_ptr<DeviceProgram> program;
+  std::vector<std::unique_ptr<DeviceProgram>> programs;
   try {
-    program = std::make_unique<DeviceProgram>(session, p.graph);
+    for (const Graph& g : p.programs) programs.push_back(std::make_unique<DeviceProgram>(session, g));
   } catch (const Error& e) {
     if (e.code != Code::declined) throw;
-    result.outcome = may_decline(p.graph) ? Outcome::unsupported : Outcome::fail;
+    result.outcome = Outcome::unsupported;
     result.why = e.what();
     return result;
   }
-  std::vector<Tensor> before;
-  for (int r = 0; r < runs; ++r) {
-    Tensors states = program->run(p.inputs[static_cast<size_t>(r)]);
+  std::vector<std::vector<Tensor>> before(programs.size());
+  for (size_t r = 0; r < p.runs.size(); ++r) {
+    const Run& run = p.runs[r];
+    Graph& g = p.programs[run.program];
+    std::vector<Tensor>& last = before[run.program];
+    Tensors inputs = run.inputs;
+    bool goes_on = run.truth.empty() && !g.states().empty();
+    if (goes_on)
+      for (size_t k = 0; k < last.size(); ++k)
+        if (g.states()[k].before != none) inputs.at(g.states()[k].name) = last[k];
+    Tensors states = programs[run.program]->run(inputs, !goes_on);
     std::vector<Tensor> got;
-    for (const State& s : p.graph.states()) got.push_back(std::move(states.at(s.name)));
-    if (options.tamper) options.tamper(p.id, r, got, before);
-    const std::vector<Tensor>& truth = p.truth[static_cast<size_t>(r)];
-    for (size_t k = 0; k < truth.size(); ++k) {
-      std::string name = p.graph.states()[k].name.substr(prefix);
-      Bound bound = bound_of(*p.id.op, p.graph, truth[k].type.dtype, name[0] == 'd');
-      Difference d =
-          compare(got[k], truth[k], bound, [&] { return conditioning(p.id, p.inputs[static_cast<size_t>(r)], k); });
-      result.share = std::max(result.share, d.share);
-      result.error = std::max(result.error, d.relative);
-      if (d.ok) continue;
-      result.outcome = Outcome::fail;
-      if (result.why.empty()) result.why = fmt::format("{}{}: {}", name, r ? ", second run" : "", d.text);
-    }
-    before = std::move(got);
+    for (const State& s : g.states()) got.push_back(std::move(states.at(s.name)));
+    if (options.tamper) options.tamper(p.id, static_cast<int>(r), got, last);
+    judge(result, p, run, inputs, goes_on ? truth_of(g, inputs) : run.truth, got, r);
+    last = std::move(got);
   }
   return result;
+}
+
+/// Prepared cases, each made once, by the first device that comes to it, and let go after the last.
+class Cases {
+ public:
+  Cases(const std::vector<CaseId>& ids, size_t devices, uint64_t seed)
+      : ids_(ids), seed_(seed), slots_(ids.size()), next_(devices) {}
+
+  /// Case i for device d, which is done with all before. Waits while it is far ahead of another device. Throws what
+  /// preparing threw.
+  std::shared_ptr<Prepared> take(size_t i, size_t d) {
+    {
+      std::unique_lock lock(mutex_);
+      next_[d] = i;
+      moved_.notify_all();
+      moved_.wait(lock, [&] { return i < slowest() + window; });
+      for (; freed_ < slowest(); ++freed_) slots_[freed_].prepared.reset();
+    }
+    Slot& slot = slots_[i];
+    std::lock_guard lock(slot.making);
+    if (!slot.prepared) slot.prepared = prepare(ids_[i], i, seed_);
+    return slot.prepared;
+  }
+  void finish(size_t d) {
+    std::lock_guard lock(mutex_);
+    next_[d] = ids_.size();
+    moved_.notify_all();
+  }
+  size_t slowest() const { return *std::min_element(next_.begin(), next_.end()); }
+
+ private:
+  struct Slot {
+    std::mutex making;
+    std::shared_ptr<Prepared> prepared;
+  };
+  const std::vector<CaseId>& ids_;
+  uint64_t seed_;
+  std::vector<Slot> slots_;
+  std::mutex mutex_;
+  std::condition_variable moved_;
+  std::vector<size_t> next_;  // per device
+  size_t freed_ = 0;
+};
+
+/// What the manifest says changes the outcome.
+void settle(CaseResult& result, const Device& device, const std::vector<Expected>& list) {
+  for (const Expected& e : list) {
+    if (!e.matches(result.id.text())) continue;
+    if (result.outcome == Outcome::pass) {
+      result.outcome = Outcome::fail;
+      result.why = fmt::format("passes, but the manifest of {} expects it to fail ({}): take '{}' from its list",
+                               device.plugin, e.reason, e.pattern);
+    } else if (result.outcome != Outcome::no_room) {
+      result.outcome = Outcome::expected;
+      result.why = fmt::format("{}: {}", e.reason, result.why);
+    }
+    return;
+  }
 }
 
 }  // namespace
@@ -133,7 +174,9 @@ std::string_view name(Outcome outcome) {
   switch (outcome) {
     case Outcome::pass: return "pass";
     case Outcome::fail: return "fail";
-    default: return "unsupported";
+    case Outcome::unsupported: return "unsupported";
+    case Outcome::expected: return "expected_failure";
+    default: return "no_room";
   }
 }
 
@@ -153,33 +196,48 @@ size_t Report::count(Outcome outcome) const {
 }
 
 Report run(const std::vector<Device>& devices, const std::vector<CaseId>& cases, const SuiteOptions& options) {
+  using Clock = std::chrono::steady_clock;
   Report report{options.seed, {}};
   for (const Device& d : devices) report.devices.push_back({d, {}});
-  if (devices.empty()) return report;
-  // One session per op and device: many programs share it, as in training.
-  std::vector<std::unique_ptr<Session>> sessions(devices.size());
-  const OpDef* op = nullptr;
-  for (size_t i = 0; i < cases.size(); ++i) {
-    if (cases[i].op != op) {
-      op = cases[i].op;
-      if (options.watch) options.watch(*op);
-      for (auto& s : sessions) s.reset();
-    }
-    std::string prefix = fmt::format("{}.", i);  // states of one session need names of their own
-    Prepared p = prepare(cases[i], prefix, options.seed);
-    for (size_t d = 0; d < devices.size(); ++d) {
+  Cases line(cases, devices.size(), options.seed);
+  std::mutex watching;
+  std::vector<size_t> done(devices.size());
+  Clock::time_point start = Clock::now();
+  auto work = [&](size_t d, std::vector<Expected> expected) {
+    std::unique_ptr<Session> session;
+    const OpDef* op = nullptr;
+    for (size_t i = 0; i < cases.size(); ++i) {
       CaseResult result{.id = cases[i]};
       try {
-        if (!sessions[d]) sessions[d] = std::make_unique<Session>(devices[d]);
-        result = run_case(*sessions[d], p, options, prefix.size());
+        std::shared_ptr<Prepared> p = line.take(i, d);
+        if (cases[i].op != std::exchange(op, cases[i].op)) session.reset();  // frees the states of the last op
+        if (cases[i].variant == huge) {
+          result = run_huge(devices[d], cases[i]);
+        } else {
+          if (!session) session = std::make_unique<Session>(devices[d]);
+          result = run_case(*session, *p, options);
+        }
       } catch (const std::exception& e) {
         result.outcome = Outcome::fail;
         result.why = e.what();
-        sessions[d].reset();  // what comes next starts clean
+        session.reset();  // what comes next starts clean
       }
+      settle(result, devices[d], expected);
       report.devices[d].cases.push_back(std::move(result));
+      std::lock_guard lock(watching);
+      ++done[d];
+      if (options.watch)
+        options.watch({devices[d], cases[i], *std::min_element(done.begin(), done.end()), cases.size()});
     }
-  }
+    line.finish(d);
+    report.devices[d].seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  setenv("TUTTI_SENTINELS", "1", 0);  // rendered sessions look for writes outside of their memory
+  std::vector<std::vector<Expected>> expected;
+  for (const Device& d : devices) expected.push_back(expected_failures(d));
+  std::vector<std::thread> threads;
+  for (size_t d = 0; d < devices.size(); ++d) threads.emplace_back(work, d, std::move(expected[d]));
+  for (std::thread& t : threads) t.join();
   return report;
 }
 

@@ -8,9 +8,13 @@ namespace tutti::parity {
 
 enum class Outcome {
   pass,
-  fail,
-  unsupported,  ///< declined by the device, where it may: the graph holds f64, i64, f16 or bf16 values
+  fail,         ///< also: listed as an expected failure, but passes
+  unsupported,  ///< declined by the device and not listed as an expected failure
+  expected,     ///< failed or declined, as the plugin's manifest says with a reason
+  no_room,      ///< a "huge" case for which the device or the machine has not the memory
 };
+constexpr Outcome outcomes[] = {Outcome::pass, Outcome::fail, Outcome::unsupported, Outcome::expected,
+                                Outcome::no_room};
 std::string_view name(Outcome outcome);
 
 struct CaseResult {
@@ -18,12 +22,13 @@ struct CaseResult {
   Outcome outcome = Outcome::pass;
   double share = 0;  ///< the worst error as a share of what is allowed (pass: at most 1)
   double error = 0;  ///< the worst relative error
-  std::string why;   ///< of a failure or of what is unsupported
+  std::string why;   ///< of everything but a pass
 };
 
 struct DeviceResult {
   Device device;
   std::vector<CaseResult> cases;
+  double seconds = 0;  ///< from the start to the end of its last case
   size_t count(Outcome outcome, const OpDef* op = nullptr) const;
   /// The command that runs this case alone.
   std::string replay(const CaseResult& c, uint64_t seed) const;
@@ -33,25 +38,37 @@ struct Report {
   uint64_t seed = 0;
   std::vector<DeviceResult> devices;
   size_t count(Outcome outcome) const;
+  /// Every case must pass, but for those that a manifest expects to fail and those for which there is no room.
+  bool ok() const { return count(Outcome::fail) + count(Outcome::unsupported) == 0; }
+};
+
+/// Where a run stands: `done` of `of` cases on the device that is furthest behind.
+struct Progress {
+  const Device& device;  ///< whose case was finished
+  const CaseId& id;
+  size_t done = 0, of = 0;
 };
 
 struct SuiteOptions {
   uint64_t seed = 1;
-  /// Told before the cases of an op start.
-  std::function<void(const OpDef&)> watch = {};
-  /// Changes what a device gave before it is judged, so that tests can see the comparison fail. `run` is 0 or 1;
-  /// results are in the order of the graph's states; `before` holds those of run 0 at run 1.
+  /// Told after every case, by one thread at a time.
+  std::function<void(const Progress&)> watch = {};
+  /// Changes what a device gave before it is judged, so that tests can see the comparison fail. `run` counts the
+  /// case's runs from 0; results are in the order of the graph's states; `before` holds those that the same program
+  /// gave at its last run. Called by one thread per device.
   std::function<void(const CaseId&, int run, std::vector<Tensor>& results, const std::vector<Tensor>& before)> tamper =
       {};
 };
 
-/// Every case on every device. A case's program is run twice in one session, with different data.
+/// Every case on every device; each device has a thread and, per op, one session. A case's program is run twice, with
+/// different data; in "batch" cases the program of the recorded shapes and that of the larger batch take turns; in
+/// "state" cases three steps update the state in place, each judged from the state that the device had before it.
 Report run(const std::vector<Device>& devices, const std::vector<CaseId>& cases, const SuiteOptions& options);
 
 /// The table op x device, one line per op: passed of all, or what failed.
 std::string table(const Report& report);
 /// One HTML page without outside references: the matrix with the worst error per cell, failures with their replay
-/// lines, reasons of what is unsupported.
+/// lines, reasons of what is expected to fail or not supported.
 std::string html(const Report& report);
 
 }  // namespace tutti::parity

@@ -1,0 +1,63 @@
+// The functions of the CUDA driver and of NVRTC that this backend calls, opened at run time, so that the plugin loads
+// on machines without them. Tests fill the tables with functions of their own.
+#pragma once
+#include <cuda.h>
+#include <nvrtc.h>
+
+#include <memory>
+#include <string>
+
+#include "core/base/status.h"
+
+// The names are those of cuda.h, whose macros turn some of them into versioned ones (cuMemAlloc_v2).
+#define TUTTI_CUDA_FUNCTIONS(X)                                                                                        \
+  X(cuInit)                                                                                                            \
+  X(cuDriverGetVersion) X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetUuid)                       \
+      X(cuDeviceGetPCIBusId) X(cuDeviceTotalMem) X(cuDeviceGetAttribute) X(cuDevicePrimaryCtxRetain)                   \
+          X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent) X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) \
+              X(cuMemFreeHost) X(cuMemsetD8Async) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync)       \
+                  X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamWaitEvent)                     \
+                      X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiate) X(cuGraphLaunch)             \
+                          X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord)  \
+                              X(cuEventQuery) X(cuEventSynchronize) X(cuModuleLoadData) X(cuModuleUnload)              \
+                                  X(cuModuleGetFunction) X(cuLaunchKernel) X(cuGetErrorName) X(cuGetErrorString)
+#define TUTTI_NVRTC_FUNCTIONS(X)                                                                             \
+  X(nvrtcVersion)                                                                                            \
+  X(nvrtcGetErrorString) X(nvrtcGetNumSupportedArchs) X(nvrtcGetSupportedArchs) X(nvrtcCreateProgram)        \
+      X(nvrtcCompileProgram) X(nvrtcDestroyProgram) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) X(nvrtcGetPTXSize) \
+          X(nvrtcGetPTX) X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog)
+
+namespace tutti::cuda {
+
+#define TUTTI_CUDA_POINTER(name) decltype(&::name) name = nullptr;
+/// The driver (libcuda.so.1); `api.cuInit(0)`.
+struct CudaApi {
+  TUTTI_CUDA_FUNCTIONS(TUTTI_CUDA_POINTER)
+};
+/// The compiler of kernels (libnvrtc.so).
+struct NvrtcApi {
+  TUTTI_NVRTC_FUNCTIONS(TUTTI_CUDA_POINTER)
+};
+#undef TUTTI_CUDA_POINTER
+
+/// Both, opened and of one mind about versions.
+struct Libraries {
+  CudaApi cuda;
+  NvrtcApi nvrtc;
+  int driver_version = 0;  ///< the newest CUDA that the driver takes: 13000 is 13.0
+  int nvrtc_version = 0;   ///< likewise, of the compiler
+};
+
+/// Opens both and initialises the driver. Throws Error(declined) saying what is missing or too old, and the remedy.
+std::shared_ptr<const Libraries> open_libraries();
+/// Takes both tables as given: initialises and compares the versions. Throws as open_libraries does.
+std::shared_ptr<const Libraries> start(const CudaApi& cuda, const NvrtcApi& nvrtc);
+
+/// "CUDA_ERROR_OUT_OF_MEMORY (out of memory)".
+std::string result_text(const CudaApi& api, CUresult result);
+/// The code that a result stands for: no_memory, device_lost for what kills the context, compile, else internal.
+Code code_of(CUresult result);
+/// "13.0" of 13000.
+std::string version_text(int version);
+
+}  // namespace tutti::cuda

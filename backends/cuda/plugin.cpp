@@ -1,0 +1,48 @@
+#include <fmt/format.h>
+
+#include "backends/cuda/cuda_plugin.h"
+#include "backends/cuda/driver.h"
+#include "sdk/rendered.h"
+
+namespace tutti::cuda {
+namespace {
+
+class CudaPlugin : public sdk::RenderedPlugin {
+ public:
+  const char* name() const override { return "cuda"; }
+  const char* version() const override { return TUTTI_VERSION; }
+
+  std::vector<sdk::Device> devices() override {
+    try {
+      if (!libraries_) libraries_ = open_libraries();
+      found_ = find_devices(*libraries_);
+      if (found_.empty()) throw Error(Code::declined, "NVIDIA's driver sees no GPU", "look at `nvidia-smi`");
+    } catch (const Error& e) {
+      // One entry that says why there is nothing to use, so that `tutti devices` and --device cuda can tell.
+      sdk::Device none;
+      none.name = "no CUDA device";
+      none.kind = TUTTI_DISCRETE;
+      none.unusable = fmt::format("{}{}{}", e.what(), e.remedy.empty() ? "" : "; ", e.remedy);
+      host_.log(2, "cuda", none.unusable);
+      return {none};
+    }
+    std::vector<sdk::Device> list;
+    for (const Found& f : found_) list.push_back(f.info);
+    return list;
+  }
+
+ protected:
+  std::unique_ptr<sdk::Driver> make_driver(uint32_t device) override {
+    return std::make_unique<Driver>(libraries_, found_.at(device));
+  }
+
+ private:
+  std::shared_ptr<const Libraries> libraries_;  // never closed: like the plugin itself, drivers are not unloaded
+  std::vector<Found> found_;
+};
+
+}  // namespace
+
+sdk::Plugin* make_plugin() { return new CudaPlugin; }
+
+}  // namespace tutti::cuda

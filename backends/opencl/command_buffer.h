@@ -1,0 +1,38 @@
+// cl_khr_command_buffer: launches that are recorded once and enqueued with one call.
+#pragma once
+#include <memory>
+
+#include "backends/opencl/cl.h"
+
+namespace tutti::opencl {
+
+/// The extension's functions on one device.
+struct CommandBufferApi;
+
+/// Null where the device or the headers of the build lack the extension, or TUTTI_OPENCL_COMMAND_BUFFER=0.
+std::shared_ptr<const CommandBufferApi> command_buffers_of(const cl::Platform& platform, const cl::Device& device);
+
+/// One list of kernel launches. What the kernels' arguments refer to must outlive it.
+class CommandBuffer {
+ public:
+  CommandBuffer(std::shared_ptr<const CommandBufferApi> api, const cl::CommandQueue& queue);
+  CommandBuffer(const CommandBuffer&) = delete;
+  CommandBuffer& operator=(const CommandBuffer&) = delete;
+  ~CommandBuffer();
+
+  // All throw cl::Error.
+  void add(const cl::Kernel& kernel, const cl::NDRange& global, const cl::NDRange& local);
+  void finish();
+  /// Whether it may be enqueued now: where the device does not allow it twice at once, not before it has ended.
+  bool free() const;
+  /// Enqueues all launches, in order; `event` (or null) gets the end of the last.
+  void enqueue(cl::Event* event);
+
+ private:
+  std::shared_ptr<const CommandBufferApi> api_;
+  cl::CommandQueue queue_;
+  void* handle_ = nullptr;  // cl_command_buffer_khr
+  cl::Event last_;          // kept where it may not run twice at once
+};
+
+}  // namespace tutti::opencl

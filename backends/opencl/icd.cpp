@@ -1,0 +1,50 @@
+#include "backends/opencl/icd.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace tutti::opencl {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Why the library that an .icd file names is no driver, or "". One that is loaded already is merely looked up.
+std::string problem_of(const fs::path& file) {
+  std::ifstream in(file);
+  std::string library;
+  if (!std::getline(in, library) || library.empty()) return "it names no library";
+  void* handle = dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (!handle) return dlerror();
+  bool driver = dlsym(handle, "clGetExtensionFunctionAddress") != nullptr;
+  dlclose(handle);
+  return driver ? "" : fmt::format("{} is no OpenCL driver", library);
+}
+
+}  // namespace
+
+std::vector<BrokenIcd> broken_icds() {
+  const char* named = std::getenv("OCL_ICD_VENDORS");
+  fs::path place = named && *named ? named : "/etc/OpenCL/vendors";
+  std::vector<fs::path> files;
+  std::error_code error;
+  if (fs::is_directory(place, error)) {
+    for (fs::directory_iterator at(place, error), end; !error && at != end; at.increment(error))
+      files.push_back(at->path());
+  } else {
+    files.push_back(place);
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<BrokenIcd> out;
+  for (const fs::path& file : files) {
+    if (file.extension() != ".icd") continue;
+    if (std::string why = problem_of(file); !why.empty()) out.push_back({file.string(), why});
+  }
+  return out;
+}
+
+}  // namespace tutti::opencl

@@ -1,0 +1,191 @@
+// Convolutions and their gradients as products, and which kernels compute them.
+#include "kernels/dialect/conv.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/status.h"
+
+namespace tutti::dialect {
+namespace {
+
+/// Rows are places of x that windows start from, k the window's elements.
+ConvAxis forward_axis(const WindowAxis& w) { return {w.size, w.count, w.stride, w.kernel, w.dilation, -w.padding, 1}; }
+/// Rows are places of x, the image is the cotangent: x meets result (place + padding - tap * dilation) / stride.
+ConvAxis image_gradient_axis(const WindowAxis& w) {
+  return {w.count, w.size, 1, w.kernel, -w.dilation, w.padding, w.stride};
+}
+/// Rows are taps, k the results.
+ConvAxis weight_gradient_axis(const WindowAxis& w) {
+  return {w.size, w.kernel, w.dilation, w.count, w.stride, -w.padding, 1};
+}
+
+/// Images through shared memory, for GPUs; or a work-item per result.
+Work conv_items(const Target& t, const ConvProduct& p) {
+  Work work;
+  bool tiled = !t.cpu_like && t.max_local >= 256 && t.local_bytes >= 16384 && p.columns >= 16;
+  int64_t tiles_m = (p.rows() + 63) / 64, tiles_n = (p.columns + 63) / 64, depth = p.depth();
+  int64_t groups = tiled ? tiles_m * tiles_n * p.groups : (p.y_elements + 63) / 64;
+  int64_t most = std::min<int64_t>(t.max_rounds, 0x40000000) - 2000;
+  int64_t want = std::min((4 * int64_t{t.compute_units} + groups - 1) / groups, depth / 256);
+  int64_t parts = std::max({int64_t{1}, want, (depth + most - 1) / most});
+  int64_t length = ((depth + parts - 1) / parts + 15) / 16 * 16;
+  parts = (depth + length - 1) / length;
+  Element e = element_of(p.dtype);
+  Kernel k = portable(tiled ? "conv_tile" : "conv_dot", {{"T", e}, {"Y", parts > 1 ? Element::f32 : e}});
+  describe_product(p, k);
+  k.set("M", p.rows());
+  k.set("K", depth);
+  if (tiled) {
+    k.set("TILES_M", tiles_m);
+    k.set("TILES_N", tiles_n);
+  }
+  k.set("PARTS", parts);
+  k.set("PART", length);
+  const std::pair<const char*, int64_t> numbers[] = {{"RX", p.x.rows},
+                                                     {"RY", p.y.rows},
+                                                     {"ROW_Y", p.y.row_step},
+                                                     {"ROW_X", p.x.row_step},
+                                                     {"KX", p.x.taps},
+                                                     {"KY", p.y.taps},
+                                                     {"K_Y", p.y.k_step},
+                                                     {"K_X", p.x.k_step},
+                                                     {"OFF_Y", p.y.offset},
+                                                     {"OFF_X", p.x.offset},
+                                                     {"STEP_Y", p.y.step},
+                                                     {"STEP_X", p.x.step},
+                                                     {"H", p.y.size},
+                                                     {"W", p.x.size},
+                                                     {"ROW_PLANE", p.row_plane},
+                                                     {"K_PLANE", p.k_plane},
+                                                     {"GROUP_PLANE", p.group_plane}};
+  for (auto& [name, value] : numbers) k.set(name, fmt::format("({})", value));
+  k.elements = static_cast<uint64_t>(std::max({p.image_elements(), p.b_elements, p.y_elements * parts}));
+  launch_conv(t, work, p, std::move(k), parts, {0, 1}, tiled ? groups * parts : (p.y_elements * parts + 63) / 64);
+  return work;
+}
+
+Work product(const Target& t, const ConvProduct& p) {
+  if (!is_float(p.dtype)) throw Error(Code::declined, fmt::format("convolution of {}", name(p.dtype)));
+  if (p.y_elements == 0) return {};
+  if (p.depth() == 0) {
+    if (p.bias || p.relu) throw Error(Code::declined, "a convolution over nothing");
+    Work work = fill(t, p.dtype, p.y_elements, 0);
+    for (Dispatch& d : work.dispatches)  // its one buffer is the result, behind the two operands
+      for (int& buffer : d.buffers) buffer += 2;
+    return work;
+  }
+  constexpr int64_t most = 0x7fffff00;
+  if (std::max({p.rows(), p.depth(), p.y.span(), p.x.span()}) > most)
+    throw Error(Code::declined, "a convolution whose places or sums number more than 2^31");
+  bool vectors = t.language == Language::opencl_c || (t.language == Language::glsl && t.subgroup == 8);
+  if (!t.cpu_like || !vectors) return conv_items(t, p);
+  return t.max_texels > 0 ? conv_texels(t, p) : conv_panels(t, p);
+}
+
+}  // namespace
+
+void describe_product(const ConvProduct& p, Kernel& k) {
+  k.set("TOTAL", p.y_elements);
+  k.set("N", p.columns);
+  k.set("GROUPS", p.groups);
+  k.set("Y_AT(m)", fmt::format("((m) / {0} * {1} + (m) % {0} + IDX(g) * {2})", p.places(), p.y_plane, p.y_group));
+  k.set("Y_COLUMN", p.y_column);
+  for (const Param& param : k.params)
+    if (param.name == "b") {
+      k.set("B_AT(g,k)",
+            fmt::format("((g) * {} + IDX(k) / {} * {} + IDX(k) % {})", p.b_group, p.taps(), p.b_plane, p.taps()));
+      k.set("COLUMN", p.b_column);
+    }
+}
+
+void launch_conv(const Target& t, Work& work, const ConvProduct& p, Kernel k, int64_t parts, std::vector<int> first,
+                 int64_t groups) {
+  bool whole = parts == 1;
+  int y = p.bias ? 3 : 2, partial = y + 1 + static_cast<int>(work.scratch_bytes.size());
+  auto epilogue = [&](Kernel& kernel, bool applies, const char* arguments, const std::string& column) {
+    bool bias = p.bias && applies;
+    if (!bias) std::erase_if(kernel.params, [](const Param& x) { return x.name == "bias"; });
+    std::string value = bias ? fmt::format("(v) + bias({})", column) : "(v)";
+    kernel.set(fmt::format("EPILOGUE({})", arguments),
+               p.relu && applies ? fmt::format("max_({}, 0.0f)", value) : fmt::format("({})", value));
+    return bias;
+  };
+  if (epilogue(k, whole, "v,o", "o")) first.push_back(2);
+  first.push_back(whole ? y : partial);
+  k.elements = std::max(k.elements, static_cast<uint64_t>(p.y_elements * parts));
+  work.dispatches.push_back(dispatch(t, std::move(k), static_cast<uint64_t>(groups), std::move(first)));
+  if (whole) return;
+  work.scratch_bytes.push_back(static_cast<uint64_t>(p.y_elements * parts) * 4);
+  Kernel f = portable("matmul_finish", {{"T", element_of(p.dtype)}});
+  f.set("TOTAL", p.y_elements);
+  f.set("N", 1);
+  f.set("PARTS", parts);
+  f.elements = static_cast<uint64_t>(p.y_elements * parts);
+  std::vector<int> buffers = {partial};
+  if (epilogue(f, true, "v,j", fmt::format("e / {} % {}", p.places(), p.columns * p.groups))) buffers.push_back(2);
+  buffers.push_back(y);
+  work.dispatches.push_back(
+      dispatch(t, std::move(f), static_cast<uint64_t>((p.y_elements + 63) / 64), std::move(buffers)));
+}
+
+Work conv(const Target& t, const Conv& c) {
+  int64_t in = c.channels / c.groups, out = c.filters / c.groups;
+  ConvProduct p{c.dtype, forward_axis(c.h), forward_axis(c.w), c.groups, out, c.batch, in, c.batch * c.channels};
+  int64_t places = p.places(), taps = p.taps();
+  p.row_plane = c.channels;
+  p.k_plane = 1;
+  p.group_plane = in;
+  p.b_group = out * in * taps;
+  p.b_plane = taps;
+  p.b_column = in * taps;
+  p.b_elements = c.filters * in * taps;
+  p.y_group = out * places;
+  p.y_plane = c.filters * places;
+  p.y_column = places;
+  p.y_elements = c.batch * c.filters * places;
+  p.bias = c.bias;
+  p.relu = c.relu;
+  return product(t, p);
+}
+
+Work conv_dx(const Target& t, const Conv& c) {
+  int64_t in = c.channels / c.groups, out = c.filters / c.groups;
+  ConvProduct p{c.dtype, image_gradient_axis(c.h), image_gradient_axis(c.w), c.groups, in, c.batch,
+                out,     c.batch * c.filters};
+  int64_t places = p.places(), taps = p.taps();
+  p.row_plane = c.filters;
+  p.k_plane = 1;
+  p.group_plane = out;
+  p.b_group = out * in * taps;
+  p.b_plane = in * taps;
+  p.b_column = taps;
+  p.b_elements = c.filters * in * taps;
+  p.y_group = in * places;
+  p.y_plane = c.channels * places;
+  p.y_column = places;
+  p.y_elements = c.batch * c.channels * places;
+  return product(t, p);
+}
+
+Work conv_dw(const Target& t, const Conv& c) {
+  int64_t in = c.channels / c.groups, out = c.filters / c.groups;
+  ConvProduct p{c.dtype, weight_gradient_axis(c.h), weight_gradient_axis(c.w), c.groups, out, in,
+                c.batch, c.batch * c.channels};
+  int64_t places = p.places(), results = p.taps();
+  p.row_plane = 1;
+  p.k_plane = c.channels;
+  p.group_plane = in;
+  p.b_group = out * results;
+  p.b_plane = c.filters * results;
+  p.b_column = results;
+  p.b_elements = c.batch * c.filters * results;
+  p.y_group = out * in * places;
+  p.y_plane = places;
+  p.y_column = in * places;
+  p.y_elements = c.filters * in * places;
+  return product(t, p);
+}
+
+}  // namespace tutti::dialect

@@ -1,0 +1,40 @@
+// Inside of the SDK: what the make functions of the kernel list share.
+#pragma once
+#include <fmt/format.h>
+
+#include <initializer_list>
+#include <string_view>
+
+#include "sdk/rendered_kernels.h"
+
+namespace tutti::sdk {
+
+inline Error decline(const std::string& reason) { return {Code::declined, reason}; }
+
+/// What a make function starts with: the number of inputs, and attributes that the kernel knows. Throws
+/// Error(declined).
+void expect(const RenderCase& c, size_t inputs, std::initializer_list<std::string_view> attrs);
+/// The type of the only result, where it is read. Throws Error(declined).
+void expect_result(const RenderCase& c, const TensorType& want);
+/// Axis 0 (height) or 1 of a window over an axis of `size`, by the attributes stride, padding and, where the node has
+/// it, dilation. Throws Error(declined) for numbers out of range and where the window does not fit.
+dialect::WindowAxis window_axis(const Attrs& a, size_t axis, int64_t size, int64_t kernel);
+/// The same with the attribute kernel.
+dialect::WindowAxis window_axis(const Attrs& a, size_t axis, int64_t size);
+/// "" or why the device cannot launch it: too many buffers, too much scratch memory.
+Decline declines_work(const Traits& traits, const dialect::Work& work);
+
+/// For entries whose make function throws where it cannot.
+template <dialect::Work (*make)(const RenderCase&)>
+Decline declines(const RenderCase& c) {
+  try {
+    return declines_work(c.traits, make(c));
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+/// Convolutions and pools with their gradients (rendered_conv.cpp).
+std::vector<RenderEntry> conv_entries();
+
+}  // namespace tutti::sdk

@@ -1,0 +1,56 @@
+#include "sdk/shortage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "core/base/status.h"
+
+namespace tutti::sdk {
+namespace {
+
+constexpr uint64_t never_short = uint64_t{64} << 20;  // plans below this are not worth a look at the machine
+
+uint64_t total(const TuttiMemory& m) { return m.state + m.constants + m.arena + m.workspace + m.staging; }
+
+}  // namespace
+
+std::string shortage(const TuttiMemory& need, std::vector<LargeTensor> tensors, uint64_t left) {
+  uint64_t fixed = need.state + need.constants, moving = total(need) - fixed;
+  std::string text = fmt::format(
+      "this program needs {} bytes: {} state, {} constants, {} arena, {} workspace, {} staging; the largest tensors:",
+      total(need), need.state, need.constants, need.arena, need.workspace, need.staging);
+  auto shown = static_cast<std::ptrdiff_t>(std::min<size_t>(5, tensors.size()));
+  std::partial_sort(tensors.begin(), tensors.begin() + shown, tensors.end(),
+                    [](const LargeTensor& a, const LargeTensor& b) { return a.bytes > b.bytes; });
+  for (std::ptrdiff_t k = 0; k < shown; ++k)
+    text += fmt::format("\n  {:>14} bytes  {}", tensors[static_cast<size_t>(k)].bytes,
+                        tensors[static_cast<size_t>(k)].what);
+  if (left == unknown_memory || moving == 0) return text;
+  if (left <= fixed)
+    return text + fmt::format("\n{} bytes are free: not even state and constants ({} bytes) would fit", left, fixed);
+  double percent = 100 * static_cast<double>(left - fixed) / static_cast<double>(moving);
+  if (percent >= 100) return text;
+  return text + fmt::format("\n{} bytes are free: about {:.2g} % of this batch would fit", left, percent);
+}
+
+uint64_t host_memory_left() {
+  std::ifstream info("/proc/meminfo");  // "MemAvailable:   12345 kB"
+  uint64_t kib = 0, sum = 0;
+  bool known = false;
+  for (std::string key, unit; info >> key >> kib; std::getline(info, unit)) {
+    if (key != "MemAvailable:" && key != "SwapFree:") continue;
+    known = known || key == "MemAvailable:";
+    sum += kib << 10;
+  }
+  return known ? sum : unknown_memory;
+}
+
+bool fits_host(const TuttiMemory& need) { return total(need) < never_short || total(need) <= host_memory_left(); }
+
+void throw_host_shortage(const TuttiMemory& need, std::vector<LargeTensor> tensors) {
+  throw Error(Code::no_memory, shortage(need, std::move(tensors), host_memory_left()));
+}
+
+}  // namespace tutti::sdk

@@ -1,0 +1,274 @@
+// The CUDA driver's host side over a table of fake functions; nothing here needs a GPU.
+#include "backends/cuda/driver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+#include "tests/cuda/fake_cuda.h"
+
+namespace tutti::cuda {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+/// The error that the call throws; one with code ok where it throws none.
+template <class F>
+Error error_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e;
+  }
+  return {Code::ok, "nothing was thrown"};
+}
+
+class CudaTest : public testing::Test {
+ protected:
+  fake::State& seen = fake::reset();
+  std::shared_ptr<const Libraries> libraries = start(fake::cuda(), fake::nvrtc());
+  std::vector<Found> found = find_devices(*libraries);
+
+  std::unique_ptr<Driver> open() { return std::make_unique<Driver>(libraries, found.at(0)); }
+  static sdk::KernelSource source(uint32_t buffers) {
+    sdk::KernelSource s;
+    s.text = "extern \"C\" __global__ void kernel_main(float* x) {}\n";
+    s.buffers = buffers;
+    return s;
+  }
+};
+
+TEST(CudaVersions, ArchitectureIsTheDevicesOwnOrAnOlderOneAsPtx) {
+  EXPECT_EQ(architecture_for(90, {75, 80, 90}), "sm_90");
+  EXPECT_EQ(architecture_for(103, {75, 80, 90}), "compute_90");
+  EXPECT_EQ(architecture_for(70, {75, 80, 90}), "");
+}
+
+TEST(CudaVersions, AnOldDriverIsNamedWithWhatIsNeeded) {
+  fake::reset().driver_version = 12040;
+  Error e = error_of([] { start(fake::cuda(), fake::nvrtc()); });
+  EXPECT_EQ(e.code, Code::declined);
+  EXPECT_THAT(e.what(), HasSubstr("driver too old for CUDA 13: found one for CUDA 12.4, need 13.0"));
+}
+
+TEST(CudaVersions, AnOlderCompilerServesAnOlderDriver) {
+  fake::reset().driver_version = 12040;
+  fake::state().nvrtc_major = 12;
+  EXPECT_EQ(start(fake::cuda(), fake::nvrtc())->driver_version, 12040);
+}
+
+TEST(CudaVersions, NoDeviceIsSaid) {
+  fake::reset().failing["cuInit"] = CUDA_ERROR_NO_DEVICE;
+  EXPECT_THAT(error_of([] { start(fake::cuda(), fake::nvrtc()); }).what(), HasSubstr("sees no GPU"));
+}
+
+TEST_F(CudaTest, EveryDeviceIsListedWithItsHardware) {
+  seen.devices = 2;
+  found = find_devices(*libraries);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[1].info.name, "Fake GPU 1");
+  EXPECT_EQ(found[1].info.pci, "0000:a1:00.0");  // lower case, as the other plugins write it
+  EXPECT_EQ(found[1].info.uuid[0], 2);
+  EXPECT_EQ(found[0].architecture, "sm_90");
+  EXPECT_EQ(traits_of(*libraries, found[0]).compute_units, 132u);
+}
+
+TEST_F(CudaTest, AnOldGpuIsUnusableWithReason) {
+  seen.capability = 61;
+  EXPECT_THAT(find_devices(*libraries)[0].info.unusable, HasSubstr("nothing older than sm_75; this GPU is sm_61"));
+}
+
+TEST_F(CudaTest, MemoryIsWrittenReadAndFreed) {
+  {
+    auto driver = open();
+    sdk::MemoryId m = driver->allocate(64, "a test");
+    std::vector<int> x(16), y(16);
+    std::iota(x.begin(), x.end(), 1);
+    driver->write({m, 0, 64}, x.data());
+    driver->read({m, 0, 64}, y.data());
+    EXPECT_EQ(x, y);
+    driver->fill_zero({m, 8, 8});
+    driver->read({m, 0, 64}, y.data());
+    EXPECT_EQ(y[1], 2);
+    EXPECT_EQ(y[2] | y[3], 0);
+    EXPECT_EQ(y[4], 5);
+    EXPECT_EQ(error_of([&] { driver->read({m, 32, 64}, y.data()); }).code, Code::invalid);
+    driver->release(m);
+    EXPECT_EQ(seen.allocated, 0u);
+    driver->allocate(32, "what the destructor frees");
+    driver->allocate_host(32, "host");
+  }
+  EXPECT_EQ(seen.allocated, 0u);
+  EXPECT_EQ(seen.count("cuMemFreeHost"), 1u);
+  EXPECT_EQ(seen.count("cuDevicePrimaryCtxRelease"), 1u);
+}
+
+TEST_F(CudaTest, OutOfMemoryNamesWhatAndHowMuchIsLeft) {
+  auto driver = open();
+  Error e = error_of([&] { driver->allocate(8 << 20, "the arena"); });
+  EXPECT_EQ(e.code, Code::no_memory);
+  EXPECT_THAT(e.what(), HasSubstr("no memory for the arena of 8.0 MiB: 1.0 MiB of 1.0 MiB are free"));
+  EXPECT_NO_THROW(driver->allocate(64, "less"));  // the device is not lost
+}
+
+TEST_F(CudaTest, KernelsAreCompiledForTheDeviceAndCached) {
+  auto driver = open();
+  std::vector<sdk::KernelSource> sources(5, source(1));
+  sources[3].exact = true;
+  std::vector<std::vector<std::byte>> caches(5);
+  EXPECT_EQ(driver->build_all(sources, caches).size(), 5u);
+  EXPECT_EQ(seen.compiled, 5u);
+  EXPECT_THAT(seen.compile_options, Contains("--gpu-architecture=sm_90"));
+  driver->build_all(sources, caches);
+  EXPECT_EQ(seen.compiled, 5u);
+  caches[2] = {std::byte{'?'}, std::byte{'?'}, std::byte{'?'}, std::byte{'?'}, std::byte{'?'}};  // not one of ours
+  driver->build_all(sources, caches);
+  EXPECT_EQ(seen.compiled, 6u);
+  driver.reset();
+  EXPECT_EQ(seen.live_modules, 0u);
+}
+
+TEST_F(CudaTest, ExactKernelsAreNotContracted) {
+  auto driver = open();
+  sdk::KernelSource s = source(1);
+  s.exact = true;
+  std::vector<std::byte> cache;
+  driver->build(s, cache);
+  EXPECT_THAT(seen.compile_options, Contains("--fmad=false"));
+}
+
+TEST_F(CudaTest, AKernelThatDoesNotCompileIsKeptInAFile) {
+  auto driver = open();
+  seen.compile_error = "kernel.cu(1): error: identifier \"y\" is undefined";
+  std::vector<sdk::KernelSource> sources(3, source(1));
+  std::vector<std::vector<std::byte>> caches(3);
+  Error e = error_of([&] { driver->build_all(sources, caches); });
+  EXPECT_EQ(e.code, Code::compile);
+  EXPECT_THAT(e.what(), HasSubstr("identifier \"y\" is undefined"));
+  std::string text = e.what(), path = text.substr(text.rfind(' ') + 1);
+  std::stringstream kept;
+  kept << std::ifstream(path).rdbuf();
+  EXPECT_THAT(kept.str(), HasSubstr("1  extern \"C\" __global__"));
+  std::remove(path.c_str());
+}
+
+/// A sequence of an upload, a kernel and a copy.
+struct Recorded {
+  explicit Recorded(Driver& d) : driver(d) {
+    a = d.allocate(256, "a");
+    b = d.allocate(256, "b");
+    std::vector<std::byte> cache;
+    sdk::KernelSource s;
+    s.text = "x";
+    s.buffers = 1;
+    sdk::KernelId k = d.build(s, cache);
+    host = static_cast<int*>(d.allocate_host(256, "feeds"));
+    std::iota(host, host + 64, 7);
+    sdk::Upload upload{host, {a, 0, 256}};
+    std::vector<sdk::Launch> launches = {{k, {{a, 0, 256}}, {3, 1, 1}, "a kernel"},
+                                         {0, {{a, 0, 256}, {b, 0, 256}}, {1, 1, 1}, "a copy", true}};
+    sequence = d.record(launches, &upload);
+  }
+  int first_of_b() {
+    int x = 0;
+    driver.read({b, 0, 4}, &x);
+    return x;
+  }
+  Driver& driver;
+  sdk::MemoryId a, b;
+  int* host;
+  sdk::SequenceId sequence;
+};
+
+TEST_F(CudaTest, AStepIsOneGraphLaunch) {
+  auto driver = open();
+  Recorded r(*driver);
+  EXPECT_EQ(seen.count("cuLaunchKernel"), 1u);  // captured
+  size_t before = seen.calls.size();
+  EXPECT_EQ(driver->submit(r.sequence), 1u);
+  EXPECT_EQ(seen.count("cuLaunchKernel"), 1u);
+  EXPECT_EQ(seen.count("cuGraphLaunch"), 1u);
+  EXPECT_EQ(
+      std::count(seen.calls.begin() + static_cast<std::ptrdiff_t>(before), seen.calls.end(), "cuStreamSynchronize"), 0);
+  driver->wait(1, ~uint64_t{0});
+  EXPECT_EQ(r.first_of_b(), 7);
+  r.host[0] = 99;
+  driver->wait(driver->submit(r.sequence), 1'000'000'000);
+  EXPECT_EQ(r.first_of_b(), 99);
+  driver->forget(r.sequence);
+  EXPECT_EQ(seen.live_graphs, 0u);
+}
+
+TEST_F(CudaTest, WithoutGraphsTheSameIsLaunchedOneByOne) {
+  setenv("TUTTI_CUDA_GRAPH", "0", 1);
+  auto driver = open();
+  unsetenv("TUTTI_CUDA_GRAPH");
+  Recorded r(*driver);
+  EXPECT_EQ(seen.count("cuLaunchKernel"), 0u);
+  driver->wait(driver->submit(r.sequence), ~uint64_t{0});
+  EXPECT_EQ(seen.count("cuLaunchKernel"), 1u);
+  EXPECT_EQ(seen.count("cuGraphLaunch"), 0u);
+  EXPECT_EQ(r.first_of_b(), 7);
+}
+
+TEST_F(CudaTest, ALateFailureLosesTheDeviceForEver) {
+  auto driver = open();
+  Recorded r(*driver);
+  uint64_t ticket = driver->submit(r.sequence);
+  seen.failing["cuEventSynchronize"] = CUDA_ERROR_LAUNCH_FAILED;
+  Error e = error_of([&] { driver->wait(ticket, ~uint64_t{0}); });
+  EXPECT_EQ(e.code, Code::device_lost);
+  EXPECT_THAT(e.what(), HasSubstr("one of 2 launches from 'a kernel' to 'a copy' failed on the device"));
+  seen.failing.clear();
+  EXPECT_EQ(error_of([&] { driver->submit(r.sequence); }).code, Code::device_lost);
+}
+
+TEST_F(CudaTest, AFailingLaunchIsNamed) {
+  setenv("TUTTI_CUDA_GRAPH", "0", 1);
+  auto driver = open();
+  unsetenv("TUTTI_CUDA_GRAPH");
+  Recorded r(*driver);
+  seen.failing["cuLaunchKernel"] = CUDA_ERROR_INVALID_VALUE;
+  EXPECT_THAT(error_of([&] { driver->submit(r.sequence); }).what(), HasSubstr("launching 'a kernel'"));
+}
+
+TEST_F(CudaTest, ACaptureThatFailsLeavesNothingBehind) {
+  auto driver = open();
+  seen.failing["cuLaunchKernel"] = CUDA_ERROR_INVALID_VALUE;
+  size_t before = seen.allocated;
+  EXPECT_EQ(error_of([&] { Recorded r(*driver); }).code, Code::internal);
+  EXPECT_EQ(seen.live_graphs, 0u);
+  EXPECT_EQ(seen.allocated, before + 512);  // a and b, but no landing for the upload
+}
+
+TEST_F(CudaTest, WaitingTimesOut) {
+  auto driver = open();
+  Recorded r(*driver);
+  uint64_t ticket = driver->submit(r.sequence);
+  seen.failing["cuEventQuery"] = CUDA_ERROR_NOT_READY;
+  EXPECT_EQ(error_of([&] { driver->wait(ticket, 1000); }).code, Code::timeout);
+  seen.failing.clear();
+  EXPECT_NO_THROW(driver->wait(ticket, 1000));
+}
+
+TEST_F(CudaTest, BadLaunchesAreRefused) {
+  auto driver = open();
+  sdk::MemoryId m = driver->allocate(512, "m");
+  std::vector<std::byte> cache;
+  sdk::KernelId k = driver->build(source(1), cache);
+  auto record = [&](sdk::Launch l) { return error_of([&] { driver->record({&l, 1}, nullptr); }).code; };
+  EXPECT_EQ(record({k, {{m, 0, 256}}, {1, 1, 1}, "good"}), Code::ok);
+  EXPECT_EQ(record({k, {{m, 0, 256}, {m, 256, 256}}, {1, 1, 1}, "too many"}), Code::invalid);
+  EXPECT_EQ(record({k, {{m, 4, 256}}, {1, 1, 1}, "misaligned"}), Code::invalid);
+  EXPECT_EQ(record({k, {{m, 256, 512}}, {1, 1, 1}, "past the end"}), Code::invalid);
+  EXPECT_EQ(record({k, {{m, 0, 256}}, {0, 1, 1}, "no groups"}), Code::invalid);
+  EXPECT_EQ(record({k + 1, {{m, 0, 256}}, {1, 1, 1}, "no such kernel"}), Code::invalid);
+}
+
+}  // namespace
+}  // namespace tutti::cuda

@@ -1,0 +1,63 @@
+#include "train/parity/conditioning.h"
+
+#include <cmath>
+
+#include "core/base/philox.h"
+#include "core/base/status.h"
+
+namespace tutti::parity {
+namespace {
+
+/// Every float element times 1 + h or 1 - h, drawn by coin.
+void shake(Tensor& t, double h, uint32_t trial, uint32_t stream) {
+  if (!is_float(t.type.dtype)) return;
+  for (size_t i = 0; i < t.at.size(); ++i) t.at[i] *= 1 + (random_block(0, trial, stream, i / 4)[i % 4] & 1 ? h : -h);
+}
+
+/// State k of a graph, with all inputs and all results of nodes shaken by h (0: as they are).
+Tensor shaken(const Graph& g, const Tensors& inputs, size_t k, double h, uint32_t trial) {
+  std::vector<Tensor> values(g.values().size());
+  for (ValueId v = 0; v < values.size(); ++v) {
+    const ValueInfo& info = g.info(v);
+    if (info.role == Role::constant) values[v] = tensor_from(info.type, info.data.data());
+    if (info.role == Role::feed || info.role == Role::state) shake(values[v] = inputs.at(info.name), h, trial, v);
+  }
+  for (const Node& n : g.nodes()) {
+    std::vector<Tensor> in;
+    for (ValueId v : n.inputs) in.push_back(values[v]);
+    std::vector<Tensor> out = evaluate(*n.op, in, n.attrs);
+    for (size_t r = 0; r < out.size(); ++r) shake(values[n.results[r]] = std::move(out[r]), h, trial, n.results[r]);
+  }
+  return values[g.states()[k].after];
+}
+
+}  // namespace
+
+double conditioning(const CaseId& id, const Tensors& inputs, size_t k, const std::string& prefix) {
+  constexpr double h = 0x1p-24;
+  constexpr uint32_t trials = 3;
+  Graph g;
+  try {
+    g = graph_of(id, prefix, DType::f64);
+  } catch (const Error&) {
+    return 0;  // not for these dtypes
+  }
+  Tensors wide;
+  for (const auto& [name, t] : inputs) {
+    Tensor w = t;
+    if (is_float(w.type.dtype)) w.type.dtype = DType::f64;
+    wide.emplace(name, std::move(w));
+  }
+  Tensor base = shaken(g, wide, k, 0, 0);
+  double square = 0;
+  for (uint32_t trial = 0; trial < trials; ++trial) {
+    Tensor y = shaken(g, wide, k, h, trial);
+    for (size_t i = 0; i < y.at.size(); ++i) {
+      double d = (y.at[i] - base.at[i]) / h;
+      if (std::isfinite(d)) square += d * d;
+    }
+  }
+  return base.at.empty() ? 0 : std::sqrt(square / trials / static_cast<double>(base.at.size()));
+}
+
+}  // namespace tutti::parity

@@ -1,0 +1,212 @@
+#include "train/runner.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "core/base/log.h"
+#include "core/runtime/selector.h"
+#include "graph/passes/cse.h"
+#include "graph/passes/dce.h"
+#include "graph/passes/simplify.h"
+#include "graph/verify.h"
+
+namespace tutti {
+
+struct Runner::Place {
+  Place(const Device& device, const std::map<std::string, std::string>& options)
+      : session(device, options), legalizer(session) {}
+  Session session;
+  Legalizer legalizer;
+  uint64_t planned = 0, planned_peak = 0;
+};
+
+namespace {
+
+/// What a CPU fallback may use, best first: devices of kind cpu, then the reference.
+std::vector<Device> cpu_devices(const Device& except) {
+  std::vector<Device> cpus, references;
+  for (const Ranked& r : rank_devices(Registry::instance())) {
+    const Device& d = r.device;
+    if (!d.unusable.empty() || d.id == except.id) continue;
+    if (d.plugin == "reference")
+      references.push_back(d);
+    else if (d.kind == DeviceKind::cpu)
+      cpus.push_back(d);
+  }
+  cpus.insert(cpus.end(), references.begin(), references.end());
+  return cpus;
+}
+
+uint64_t transient_bytes(const Executable& e) { return e.planned_bytes() - e.memory().state; }
+
+}  // namespace
+
+// ---- a step
+
+Step::~Step() {
+  if (!prepared_) return;
+  for (const Compiled& p : parts_) runner_.places_[p.place]->planned -= transient_bytes(p.executable);
+}
+
+void Step::prepare() {
+  prepared_ = true;
+  for (Compiled& p : parts_) {
+    Runner::Place& place = *runner_.places_[p.place];
+    place.planned += p.executable.planned_bytes();
+    place.planned_peak = std::max(place.planned_peak, place.planned);
+  }
+  for (Compiled& p : parts_) p.executable.prepare();
+  for (const TensorType& t : value_types_) values_.emplace_back(num_bytes(t));
+}
+
+uint64_t Step::run_part(Compiled& part, const Fill& fill) {
+  std::vector<void*> memory = part.executable.stage();
+  for (size_t i = 0; i < part.feeds.size(); ++i) {
+    auto at = std::ranges::find(part.carried_feeds, part.feeds[i], &Carried::name);
+    if (at == part.carried_feeds.end())
+      fill(part.feeds[i], memory[i]);
+    else if (const auto& bytes = values_[at->value]; !bytes.empty())
+      std::memcpy(memory[i], bytes.data(), bytes.size());
+  }
+  return part.executable.run();
+}
+
+uint64_t Step::run(const Fill& fill) {
+  if (parts_.size() == 1 && before_.empty() && after_.empty() && parts_[0].results.empty() && parts_[0].place == 0)
+    return run_part(parts_[0], fill);
+  auto session = [&](size_t place) -> Session& { return runner_.places_[place]->session; };
+  auto read = [&](size_t place, const Carried& c) {
+    session(place).read(c.name, values_[c.value].data(), values_[c.value].size());
+  };
+  for (const Split::Access& a : before_) read(a.place, a.carried);
+  uint64_t last = 0;
+  for (Compiled& p : parts_) {
+    uint64_t ticket = run_part(p, fill);
+    session(p.place).wait(ticket);
+    for (const Carried& c : p.results) read(p.place, c);
+    if (p.place == 0) last = ticket;
+  }
+  for (const Split::Access& a : after_)
+    session(a.place).write(a.carried.name, values_[a.carried.value].data(), values_[a.carried.value].size());
+  return last;
+}
+
+// ---- the runner
+
+Runner::Runner(const Device& device, const std::map<std::string, std::string>& options, Fallback fallback)
+    : fallback_(fallback) {
+  places_.push_back(std::make_unique<Place>(device, options));
+  if (fallback == Fallback::cpu) candidates_ = cpu_devices(device);
+}
+
+Runner::~Runner() = default;
+
+const Device& Runner::device() const { return places_[0]->session.device(); }
+
+void Runner::add_part(Step& step, size_t place, const Graph& g) {
+  Place& at = *places_[place];
+  Lowered lowered = compile_for_device(g, at.legalizer);
+  step.parts_.push_back({place, at.session.compile(lowered.program()), lowered.feeds(), {}, {}});
+}
+
+std::unique_ptr<Step> Runner::compile(const Graph& g) {
+  if (fallback_ == Fallback::cpu) {
+    verify(g);
+    Graph legal = dce(cse(simplify(places_[0]->legalizer.expand(dce(cse(simplify(g)))))));
+    std::vector<Declined> declined = places_[0]->legalizer.declined(legal);
+    auto elsewhere = [&](const State& s) { return homes_.contains(s.name) && homes_.at(s.name) != 0; };
+    if (!declined.empty() || std::ranges::any_of(g.states(), elsewhere)) return in_parts(legal, std::move(declined));
+    for (const State& s : g.states()) homes_.try_emplace(s.name, 0);
+  }
+  std::unique_ptr<Step> step(new Step(*this));
+  add_part(*step, 0, g);
+  return step;
+}
+
+std::unique_ptr<Step> Runner::in_parts(const Graph& g, std::vector<Declined> declined) {
+  std::unique_ptr<Step> step(new Step(*this));
+  std::vector<size_t> places = places_for(g, declined, step->fallback_);
+  Split s = split(g, places, homes_, fmt::format("fallback.{}.", splits_++));
+  step->fallback_.bytes_per_step = s.bytes_per_step();
+  for (Part& p : s.parts) {
+    add_part(*step, p.place, p.graph);
+    step->parts_.back().carried_feeds = std::move(p.feeds);
+    step->parts_.back().results = std::move(p.results);
+  }
+  step->value_types_ = std::move(s.values);
+  step->before_ = s.before;
+  step->after_ = s.after;
+  FallbackReport& report = step->fallback_;
+  if (!report.nodes.empty())
+    log::warning("fallback", "{} of {} nodes that {} declines run on {}, with {} bytes copied per step:\n  {}",
+                 declined.size(), g.nodes().size(), device().id, report.device, report.bytes_per_step,
+                 fmt::join(report.nodes, "\n  "));
+  return step;
+}
+
+/// Per node where it runs. Throws Error(declined) for those that nothing runs.
+std::vector<size_t> Runner::places_for(const Graph& g, std::vector<Declined>& declined, FallbackReport& report) {
+  std::vector<size_t> places(g.nodes().size());
+  std::vector<Declined> homeless;
+  std::set<std::string> devices;
+  for (Declined& d : declined) {
+    if (!find_place(alone(g, g.nodes()[d.node]), places[d.node], d.reason)) {
+      homeless.push_back(d);
+      continue;
+    }
+    const std::string& id = places_[places[d.node]]->session.device().id;
+    devices.insert(id);
+    std::string line = fmt::format("{} on {}: {}", d.text, id, d.reason);
+    if (std::ranges::find(report.nodes, line) == report.nodes.end()) report.nodes.push_back(line);
+  }
+  if (!homeless.empty())
+    throw_declined(device().id + " (and every CPU device)", homeless, g.nodes().size(),
+                   "use another device (`tutti devices` lists them) or another dtype");
+  report.device = fmt::format("{}", fmt::join(devices, ", "));
+  return places;
+}
+
+/// The first further place that runs a graph of one node; opens candidates as needed. What they say is added to
+/// `reasons` where none does.
+bool Runner::find_place(const Graph& node, size_t& place, std::string& reasons) {
+  std::string said = reasons;
+  for (place = 1; place < places_.size() || !candidates_.empty(); ++place) {
+    if (place == places_.size()) {
+      places_.push_back(std::make_unique<Place>(candidates_.front(), std::map<std::string, std::string>{}));
+      candidates_.erase(candidates_.begin());
+    }
+    Legalizer& legalizer = places_[place]->legalizer;
+    std::vector<Declined> declined = legalizer.declined(legalizer.expand(node));
+    if (declined.empty()) return true;
+    said += fmt::format("; {}: {}", places_[place]->session.device().id, declined[0].reason);
+  }
+  reasons = said;
+  return false;
+}
+
+Session& Runner::home(const std::string& state) {
+  auto it = homes_.find(state);
+  return places_[it == homes_.end() ? 0 : it->second]->session;
+}
+
+void Runner::wait(uint64_t ticket) { places_[0]->session.wait(ticket); }
+void Runner::read(const std::string& state, void* to, size_t bytes) { home(state).read(state, to, bytes); }
+void Runner::write(const std::string& state, const void* from, size_t bytes) { home(state).write(state, from, bytes); }
+
+uint64_t Runner::peak_bytes() {
+  uint64_t bytes = 0;
+  for (const auto& p : places_) bytes += p->session.peak_bytes();
+  return bytes;
+}
+
+uint64_t Runner::planned_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& p : places_) bytes += p->planned_peak;
+  return bytes;
+}
+
+}  // namespace tutti

@@ -1,0 +1,98 @@
+// Runs graphs on a device: whole where the device accepts every node, else (where that is allowed) in parts, with the
+// declined nodes on the CPU. Keeps track of where states live and of planned memory.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/runtime/session.h"
+#include "graph/passes/compile.h"
+#include "graph/passes/split.h"
+
+namespace tutti {
+
+/// What becomes of nodes that the device declines and that have no decomposition.
+enum class Fallback {
+  none,  ///< an error that lists them all
+  cpu,   ///< they run on the CPU: on the best other device of kind cpu that accepts them, else on the reference
+};
+
+/// What runs elsewhere than on the device, and what that costs.
+struct FallbackReport {
+  std::string device;              ///< where: ids joined by ", "; "" when nothing does
+  std::vector<std::string> nodes;  ///< "matmul(f64[2, 3], f64[3, 4]) at fc1 on reference:0: REASON", equal ones once
+  uint64_t bytes_per_step = 0;     ///< copied through the host
+};
+
+class Runner;
+
+/// One compiled graph. Must not outlive its runner.
+class Step {
+ public:
+  /// Writes a feed of the graph into host memory; called once or more per feed and run.
+  using Fill = std::function<void(const std::string& feed, void* memory)>;
+  ~Step();
+  Step(const Step&) = delete;
+  /// Allocates what was planned.
+  void prepare();
+  /// Enqueues one step and returns its ticket; a step in parts is done when this returns.
+  uint64_t run(const Fill& fill);
+  const FallbackReport& fallback() const { return fallback_; }
+
+ private:
+  friend class Runner;
+  struct Compiled {
+    size_t place = 0;
+    Executable executable;
+    std::vector<std::string> feeds;
+    std::vector<Carried> carried_feeds, results;
+  };
+  explicit Step(Runner& runner) : runner_(runner) {}
+  uint64_t run_part(Compiled& part, const Fill& fill);
+  Runner& runner_;
+  std::vector<Compiled> parts_;
+  std::vector<Split::Access> before_, after_;
+  std::vector<TensorType> value_types_;  // what the host carries
+  std::vector<std::vector<std::byte>> values_;
+  FallbackReport fallback_;
+  bool prepared_ = false;
+};
+
+/// A session on the device, and one on each CPU device that takes over nodes.
+class Runner {
+ public:
+  /// `options` are the device's plugin's.
+  explicit Runner(const Device& device, const std::map<std::string, std::string>& options = {},
+                  Fallback fallback = Fallback::none);
+  ~Runner();
+
+  const Device& device() const;
+  /// Throws Error(declined) listing every node that no allowed device runs. With Fallback::cpu, what runs elsewhere is
+  /// told as a warning of the topic "fallback".
+  std::unique_ptr<Step> compile(const Graph& g);
+  /// Until that run is done.
+  void wait(uint64_t ticket);
+  /// Whole states, wherever they live.
+  void read(const std::string& state, void* to, size_t bytes);
+  void write(const std::string& state, const void* from, size_t bytes);
+  uint64_t peak_bytes();           ///< counted by the plugins
+  uint64_t planned_bytes() const;  ///< at most, over all prepared steps
+
+ private:
+  friend class Step;
+  struct Place;
+  std::unique_ptr<Step> in_parts(const Graph& g, std::vector<Declined> declined);
+  std::vector<size_t> places_for(const Graph& g, std::vector<Declined>& declined, FallbackReport& report);
+  bool find_place(const Graph& node, size_t& place, std::string& reasons);
+  void add_part(Step& step, size_t place, const Graph& g);
+  Session& home(const std::string& state);
+  Fallback fallback_;
+  std::vector<std::unique_ptr<Place>> places_;  // the device first
+  std::vector<Device> candidates_;              // further CPU devices, not opened yet
+  std::map<std::string, size_t> homes_;         // with a fallback: the place of every state
+  size_t splits_ = 0;
+};
+
+}  // namespace tutti
