@@ -19,7 +19,7 @@ void print_device(const Ranked& r, bool first, bool explain) {
   fmt::print("{:14} driver {}, memory {} ({} free), priority {}\n", "", d.driver.empty() ? "-" : d.driver,
              gib(d.memory_total), gib(d.memory_free), d.priority);
   if (r.hardware != d.id) fmt::print("{:14} hardware {}\n", "", r.hardware);
-  if (!r.why.empty()) fmt::print("{:14} {}\n", "", r.why);
+  if (d.unusable.empty()) fmt::print("{:14} {}\n", "", r.why);
 }
 
 /// Best first; below each device, indented, the same hardware through other plugins.

@@ -11,7 +11,7 @@ void add_ops(CLI::App& app, Action& action) {
   CLI::App* sub =
       app.add_subcommand("ops", "List every op: formula, attributes, how its value and gradient are defined");
   static bool json = false, markdown = false;
-  sub->add_flag("--markdown", markdown, "The whole reference, as in docs/OPS.md");
+  sub->add_flag("--markdown", markdown, "The whole reference, as in docs/OPS.md (but for its matrix of devices)");
   add_json_flag(*sub, json);
   sub->callback([&action] {
     action = [] {

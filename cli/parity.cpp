@@ -91,6 +91,8 @@ struct ParityCommand {
     return all;
   }
 
+  const char* extent_name() const { return !only.empty() ? "case" : quick ? "quick" : full ? "full" : "normal"; }
+
   int run_ops() const {
     std::vector<parity::CaseId> all = cases();
     std::vector<Device> on = chosen();
@@ -127,7 +129,7 @@ struct ParityCommand {
   }
 
   nlohmann::ordered_json document(const parity::Report& report) const {
-    nlohmann::ordered_json out = {{"ok", report.ok()}, {"seed", seed}};
+    nlohmann::ordered_json out = {{"ok", report.ok()}, {"seed", seed}, {"extent", extent_name()}};
     for (const char* key : {"devices", "ops", "failures", "unsupported", "expected_failures", "no_room"})
       out[key] = nlohmann::json::array();
     for (const parity::DeviceResult& d : report.devices) {

@@ -62,17 +62,50 @@ std::string gradient_of(const OpDef& op) {
   return op.decompose ? "derived from the decomposition" : "none";
 }
 
+std::string cell_text(const ParityMatrix& parity, const std::string& op, const std::string& device) {
+  auto row = parity.ops.find(op);
+  if (row == parity.ops.end() || !row->second.contains(device)) return "not run";
+  const ParityMatrix::Cell& c = row->second.at(device);
+  std::string text = c.failed ? fmt::format("**{} failed**, {}", c.failed, c.pass) : fmt::format("{}", c.pass);
+  if (c.not_judged) text += fmt::format(" (+{})", c.not_judged);
+  return c.pass ? fmt::format("{} · {:.2g}", text, c.worst) : text;
+}
+
+std::string matrix(const ParityMatrix& parity) {
+  std::string text = fmt::format(
+      "\n## Ops and devices\n\n"
+      "How many cases of each op pass (`tutti parity --full`: forward and gradients, every sample and dtype, other\n"
+      "shapes) and the worst error as a share of what is allowed, from [{0}](results/{0}).\n"
+      "(+n): cases that a plugin's manifest expects to fail, or for which the machine has no room; that file names\n"
+      "them.\n\n",
+      parity.source);
+  for (const ParityMatrix::Device& d : parity.devices) text += fmt::format("- `{}`: {}\n", d.id, d.name);
+  text += "\n| op |";
+  for (const ParityMatrix::Device& d : parity.devices) text += fmt::format(" {} |", d.id);
+  text += "\n| --- |";
+  for (size_t i = 0; i < parity.devices.size(); ++i) text += " --- |";
+  text += "\n";
+  for (const OpDef* op : all_ops()) {
+    text += fmt::format("| [{0}](#{0}) |", op->name);
+    for (const ParityMatrix::Device& d : parity.devices)
+      text += fmt::format(" {} |", cell_text(parity, op->name, d.id));
+    text += "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
-std::string ops_markdown() {
+std::string ops_markdown(const ParityMatrix& parity) {
   std::string text = fmt::format(
       "# Ops\n\n"
-      "Generated from the records in `graph/ops/`; do not edit. The test `OpDocs` compares, and rewrites this file "
-      "when\n"
-      "run with `TUTTI_UPDATE=1`.\n\n"
+      "Generated from the records in `graph/ops/` and the newest full parity result in `docs/results/`; do not edit. "
+      "The\n"
+      "test `OpDocs` compares, and rewrites this file when run with `TUTTI_UPDATE=1`.\n\n"
       "There are {} ops. Elementwise ops (those with a scalar expression) broadcast their inputs by NumPy's rule; in\n"
       "expressions x0, x1, … are the inputs in order. Attributes are listed with their defaults.\n",
       all_ops().size());
+  if (!parity.source.empty()) text += matrix(parity);
   for (const OpDef* op : all_ops()) {
     text += fmt::format("\n## {}\n\n{}\n\n", op->name, escaped(op->doc));
     text += fmt::format("- version {}; inputs {}; results {}\n", op->version, code_list(op->inputs),

@@ -1,8 +1,9 @@
 # shellcheck shell=bash
-# Sourced by the other scripts: `build TARGET…` installs what is missing, configures and builds preset release.
+# Sourced by the other scripts: `build TARGET…` installs what is missing (the array `deps`: further options of deps.sh),
+# configures and builds preset release.
 # Output goes to build/release/script.log; a terminal also sees ninja's one line of progress.
 build() {
-  scripts/deps.sh
+  scripts/deps.sh ${deps[@]+"${deps[@]}"}
   local log=build/release/script.log
   mkdir -p build/release
   echo "build: cmake --preset release"

@@ -18,12 +18,13 @@ that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn.
   --intel-opencl               --opencl, and Intel's OpenCL runtime for CPUs from PyPI (290 MB to fetch, 500 MB on disk,
                                under Intel's own licence) into .deps/intel-opencl; it is used where OCL_ICD_VENDORS names
                                .deps/intel-opencl/vendors
-  --cuda                       accepted; this version has no such plugin, so nothing is installed for it
+  --cuda                       also the headers that the cuda plugin is built from (cuda.h, nvrtc.h), where they are missing
+                               and the system has the package nvidia-cuda-dev; else says where to get them
 TEXT
 }
 
 extra=()
-intel_opencl=no
+intel_opencl=no cuda=no
 for arg in "$@"; do
   case "$arg" in
     -h | --help) usage; exit 0 ;;
@@ -31,7 +32,7 @@ for arg in "$@"; do
     --opencl | --intel-opencl)
       extra+=(ocl-icd-opencl-dev opencl-clhpp-headers pocl-opencl-icd)
       [ "$arg" = --opencl ] || intel_opencl=yes ;;
-    --cuda) echo "deps: $arg: this version has no such plugin; nothing to install for it" ;;
+    --cuda) cuda=yes ;;
     *) echo "deps: unknown option $arg (see scripts/deps.sh --help)" >&2; exit 2 ;;
   esac
 done
@@ -198,5 +199,19 @@ if [ $intel_opencl = yes ]; then
     rm -rf .deps/staging-intel
     echo "deps: Intel OpenCL: not available; run scripts/deps.sh --intel-opencl again to retry"
   fi
+fi
+
+# ---- CUDA's headers; its libraries are opened at run time ----
+get_cuda_headers() {
+  local prefix
+  for prefix in ${CUDA_HOME:+"$CUDA_HOME"} ${CUDA_PATH:+"$CUDA_PATH"} /usr/local/cuda /usr; do
+    if [ -e "$prefix/include/cuda.h" ] && [ -e "$prefix/include/nvrtc.h" ]; then return 0; fi
+  done
+  update_once && [ -n "$(candidate nvidia-cuda-dev)" ] && apt_install nvidia-cuda-dev
+}
+
+if [ $cuda = yes ] && ! get_cuda_headers; then
+  echo "deps: CUDA: no package nvidia-cuda-dev here, the cuda plugin will be off; install NVIDIA's CUDA toolkit" \
+       "(https://developer.nvidia.com/cuda-downloads) and run scripts/deps.sh --cuda again"
 fi
 echo "deps: ready"

@@ -2,11 +2,43 @@
 # From a fresh clone to a trained model: installs, builds, trains an MLP on Fashion-MNIST, says what to try next.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-if [ $# -gt 0 ]; then
-  echo "usage: scripts/quickstart.sh   (no options; for training with your own, see build/release/bin/tutti train --help)"
-  [ "$1" = --help ] || [ "$1" = -h ] || exit 2
-  exit 0
-fi
+
+usage() {
+  cat <<'TEXT'
+usage: scripts/quickstart.sh [--help] [--device NAME]
+
+Installs what is missing, builds, trains an MLP on Fashion-MNIST for 5 epochs and says what to try next.
+
+  --device auto        the best device that is there (default)
+  --device cpu         the CPU by oneDNN (also: onednn)
+  --device opencl      also installs what the opencl plugin needs, and PoCL, which runs OpenCL on the CPU
+  --device vulkan      also installs what the vulkan plugin needs, and Mesa, whose software device runs everywhere
+  --device cuda        NVIDIA's GPUs; the driver and the CUDA toolkit have to be there
+  --device reference   float64 on the host: slow
+A number picks one of several: --device vulkan:1. For training with options of your own: build/release/bin/tutti train --help
+TEXT
+}
+
+device=auto
+while [ $# -gt 0 ]; do
+  case "$1" in
+    -h | --help) usage; exit 0 ;;
+    --device=*) device=${1#--device=} ;;
+    --device)
+      [ $# -ge 2 ] || { echo "quickstart: --device needs a name (see scripts/quickstart.sh --help)" >&2; exit 2; }
+      device=$2; shift ;;
+    *) echo "quickstart: unknown option $1 (see scripts/quickstart.sh --help)" >&2; exit 2 ;;
+  esac
+  shift
+done
+case "$device" in
+  auto | cpu | onednn | onednn:* | reference | reference:*) deps=() ;;
+  opencl | opencl:*) deps=(--opencl) ;;
+  vulkan | vulkan:*) deps=(--vulkan) ;;
+  cuda | cuda:*) deps=(--cuda) ;;
+  *) echo "quickstart: unknown device '$device'; one of: auto, cpu, opencl, vulkan, cuda, reference" >&2; exit 2 ;;
+esac
+
 . scripts/build.sh
 build tutti_cli tutti_plugins
 
@@ -21,14 +53,15 @@ if [ $found = no ]; then
 fi
 
 train=(build/release/bin/tutti train mlp --layers "784,512,256,10" --activation relu --dropout 0.2 --data "$data"
-       --batch 64 --optimizer adam --lr 1e-3 --epochs 5 --seed 1 --device auto --checkpoint build/quickstart.safetensors)
+       --batch 64 --optimizer adam --lr 1e-3 --epochs 5 --seed 1 --device "$device"
+       --checkpoint build/quickstart.safetensors)
 echo "quickstart: ${train[*]}"
 "${train[@]}"
 cat <<TEXT
 
 Next:
   build/release/bin/tutti eval build/quickstart.safetensors     the accuracy again, from the file
-  build/release/bin/tutti devices --explain                     what it ran on, and why
-  build/release/bin/tutti train cnn --data $data --epochs 3
+  build/release/bin/tutti devices --explain                     what it could run on, and why
+  build/release/bin/tutti train cnn --data $data --epochs 3 --device $device
   scripts/test.sh                                               the tests
 TEXT

@@ -1,7 +1,19 @@
 #!/usr/bin/env bash
 # Builds everything and runs the tests; arguments go to ctest (scripts/test.sh -L unit). Ends with CTest's summary.
+# `--full` as first argument: no test spares software devices, and then every parity case runs on every device
+# (scripts/parity-full.py, which writes docs/results/DATE-parity-full.json).
 set -euo pipefail
 cd "$(dirname "$0")/.."
+full=no
+if [ "${1:-}" = --full ]; then
+  full=yes
+  shift
+  export TUTTI_TEST_ALL=1
+fi
 . scripts/build.sh
 build  # everything
-exec ctest --preset release --parallel 2 "$@"
+[ "$full" = yes ] || exec ctest --preset release --parallel 2 "$@"
+failed=0
+ctest --preset release --parallel 2 --timeout 3600 "$@" || failed=1
+scripts/parity-full.py || failed=1
+exit "$failed"

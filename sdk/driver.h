@@ -1,11 +1,12 @@
 // What a device must offer to run the rendered kernels: allocate, copy, build a kernel, launch it.
 //
-// sdk::RenderedSession (rendered.h) turns a Driver into a whole session: it walks programs, chooses and renders kernels,
-// plans the arena, and hands the driver flat lists of launches.
+// sdk::RenderedSession (rendered.h) turns a Driver into a whole session: it walks programs, chooses and renders
+// kernels, plans the arena, and hands the driver flat lists of launches.
 #pragma once
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "kernels/dialect/target.h"
 
 namespace tutti::sdk {
+
+class Library;
 
 using Language = dialect::Language;
 
@@ -24,7 +27,8 @@ struct Traits : dialect::Target {
   uint64_t memory_bytes = ~0ull;          ///< all of the device's memory; ~0: unknown
   uint32_t max_arguments = 16;            ///< buffers of one kernel
   uint32_t alignment = 256;               ///< of argument offsets, bytes; a power of two, at least 16
-  std::string identity;                   ///< device, driver and version: the cache key's first part
+  const Library* library = nullptr;  ///< of the device's vendor (sdk/library.h), or null; lives as long as the driver
+  std::string identity;              ///< device, driver and version: the cache key's first part
 };
 
 using MemoryId = uint32_t;
@@ -37,28 +41,29 @@ struct Range {
   uint64_t offset = 0, bytes = 0;
 };
 
-/// One step of a sequence: a kernel over groups of work-items, or a copy. Kernel arguments are the buffers in the order of
-/// the kernel's parameters; everything else (shapes, strides, numbers) is text of the kernel. Ranges are never empty, start
-/// at multiples of Traits::alignment and have whole 32-bit words (so do allocations); a kernel may be given one range
-/// twice where it reads and writes in place.
+/// One step of a sequence: a kernel over groups of work-items, or a copy. Kernel arguments are the buffers in the order
+/// of the kernel's parameters; everything else (shapes, strides, numbers) is text of the kernel. Ranges are never
+/// empty, start at multiples of Traits::alignment and have whole 32-bit words (so do allocations); a kernel may be
+/// given one range twice where it reads and writes in place.
 struct Launch {
   KernelId kernel = 0;
   std::vector<Range> buffers;
   std::array<uint32_t, 3> groups = {1, 1, 1};  ///< groups, not work-items; each from 1 to 65535
-  std::string name;                  ///< "matmul fc1", for traces and errors
-  bool copy = false;                 ///< buffers[0] → buffers[1], equal sizes, apart from each other; no kernel
+  std::string name;                            ///< "matmul fc1", for traces and errors
+  bool copy = false;                    ///< buffers[0] → buffers[1], equal sizes, apart from each other; no kernel
+  std::shared_ptr<const void> library;  ///< what Traits::library made: runs in place of the kernel
 };
 
 /// A kernel ready to be built.
 struct KernelSource {
-  std::string text;                  ///< in the device's language; the entry point is `entry`
-  std::string entry = "kernel_main"; ///< GLSL: always main
+  std::string text;                   ///< in the device's language; the entry point is `entry`
+  std::string entry = "kernel_main";  ///< GLSL: always main
   std::array<uint32_t, 3> local = {1, 1, 1};
-  uint32_t buffers = 0;              ///< parameters
-  std::vector<bool> written;         ///< per buffer
-  bool exact = false;                ///< needs correctly rounded division and square roots, and no contraction (OpenCL:
-                                     ///< -cl-fp32-correctly-rounded-divide-sqrt where offered; CUDA: --fmad=false)
-  std::vector<bool> texels;          ///< per buffer: a uniform texel buffer of float4 (Vulkan); empty: none is
+  uint32_t buffers = 0;       ///< parameters
+  std::vector<bool> written;  ///< per buffer
+  bool exact = false;         ///< needs correctly rounded division and square roots, and no contraction (OpenCL:
+                              ///< -cl-fp32-correctly-rounded-divide-sqrt where offered; CUDA: --fmad=false)
+  std::vector<bool> texels;   ///< per buffer: a uniform texel buffer of float4 (Vulkan); empty: none is
 };
 
 /// A kernel of Driver::build_all that could not be built.
@@ -73,9 +78,9 @@ struct Upload {
   Range to;
 };
 
-/// One device and one in-order queue, used by one thread at a time. Methods throw tutti::Error: no_memory, compile (after
-/// writing the source with line numbers to a file that the message names), device_lost (then for ever), … The destructor
-/// waits for what was submitted and frees everything.
+/// One device and one in-order queue, used by one thread at a time. Methods throw tutti::Error: no_memory, compile
+/// (after writing the source with line numbers to a file that the message names), device_lost (then for ever), … The
+/// destructor waits for what was submitted and frees everything.
 class Driver {
  public:
   virtual ~Driver() = default;
@@ -93,13 +98,16 @@ class Driver {
   virtual void write(const Range& to, const void* from) = 0;
   virtual void read(const Range& from, void* to) = 0;
 
-  /// Builds kernels together, which is much cheaper than one by one: compiles each, or takes it from `caches` (one entry
-  /// per source: driver-specific bytes, empty where there are none). An entry that was empty or did not fit this driver
-  /// holds fresh bytes afterwards, or is empty: nothing to cache. Kernels live until the driver dies. Throws BuildError
-  /// for the first source that the device refuses.
-  virtual std::vector<KernelId> build_all(std::span<const KernelSource> sources, std::span<std::vector<std::byte>> caches) = 0;
+  /// Builds kernels together, which is much cheaper than one by one: compiles each, or takes it from `caches` (one
+  /// entry per source: driver-specific bytes, empty where there are none). An entry that was empty or did not fit this
+  /// driver holds fresh bytes afterwards, or is empty: nothing to cache. Kernels live until the driver dies. Throws
+  /// BuildError for the first source that the device refuses.
+  virtual std::vector<KernelId> build_all(std::span<const KernelSource> sources,
+                                          std::span<std::vector<std::byte>> caches) = 0;
   /// The same for one kernel.
-  KernelId build(const KernelSource& source, std::vector<std::byte>& cache) { return build_all({&source, 1}, {&cache, 1})[0]; }
+  KernelId build(const KernelSource& source, std::vector<std::byte>& cache) {
+    return build_all({&source, 1}, {&cache, 1})[0];
+  }
 
   /// Records launches to be submitted many times; each sees the writes of those before it, and of sequences submitted
   /// before. `upload` (or null) is copied first, as its host memory is when the sequence runs.

@@ -32,9 +32,11 @@ void Meter::add(size_t bytes) {
 
 Buffer::Buffer(Meter& meter, size_t bytes, const std::string& what) : data_(nothing) {
   if (bytes == 0) return;
-  void* at = beyond_machine(bytes) ? nullptr : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  void* at =
+      beyond_machine(bytes) ? nullptr : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   if (!at)
-    throw Error(Code::no_memory, fmt::format("no memory for {}: {} bytes on top of {} in use", what, bytes, meter.now()),
+    throw Error(Code::no_memory,
+                fmt::format("no memory for {}: {} bytes on top of {} in use", what, bytes, meter.now()),
                 "use a smaller batch or model");
   data_ = static_cast<std::byte*>(at);
   bytes_ = bytes;
@@ -107,8 +109,8 @@ const HostStates::Entry& HostStates::find(const std::string& name, size_t bytes)
   if (!entry.allocated)
     throw invalid(fmt::format("state '{}' has no memory yet", name), "prepare a program that names it first");
   if (bytes != entry.buffer.size())
-    throw invalid(fmt::format("state '{}' is {} with {} bytes, not {}", name, to_string(entry.type), entry.buffer.size(),
-                              bytes));
+    throw invalid(
+        fmt::format("state '{}' is {} with {} bytes, not {}", name, to_string(entry.type), entry.buffer.size(), bytes));
   return entry;
 }
 

@@ -28,7 +28,8 @@ namespace {
 
 /// Whether a struct that grows is large enough to have `field`.
 #define TUTTI_HAS(pointer, field) \
-  ((pointer)->size >= offsetof(std::remove_cv_t<std::remove_pointer_t<decltype(pointer)>>, field) + sizeof((pointer)->field))
+  ((pointer)->size >=             \
+   offsetof(std::remove_cv_t<std::remove_pointer_t<decltype(pointer)>>, field) + sizeof((pointer)->field))
 
 /// Fills the caller's buffer as far as its size reaches; cuts the text between two UTF-8 characters. Allocates nothing.
 int32_t report(TuttiError* error, int32_t code, uint32_t node, std::initializer_list<std::string_view> parts) noexcept {
@@ -136,7 +137,8 @@ Options parse_options(const TuttiArray& pairs) {
     TuttiPair pair;
     std::memcpy(&pair, static_cast<const char*>(pairs.at) + size_t{i} * pairs.stride, sizeof pair);
     if (!pair.key || !pair.value) throw invalid(fmt::format("open: option {} has no key or no value", i));
-    if (!options.emplace(pair.key, pair.value).second) throw invalid(fmt::format("open: option '{}' comes twice", pair.key));
+    if (!options.emplace(pair.key, pair.value).second)
+      throw invalid(fmt::format("open: option '{}' comes twice", pair.key));
   }
   return options;
 }
@@ -157,7 +159,8 @@ void call_close(TuttiSession* session) {
   fence(nullptr, [&] { delete session; });
 }
 
-int32_t call_check(TuttiSession* session, const TuttiProgram* raw, uint8_t* accepted, TuttiSink sink, TuttiError* error) {
+int32_t call_check(TuttiSession* session, const TuttiProgram* raw, uint8_t* accepted, TuttiSink sink,
+                   TuttiError* error) {
   return fence(error, [&] {
     need(session, "check", "the session");
     need(raw, "check", "the program");
@@ -224,7 +227,8 @@ int32_t call_prepare(TuttiExecutable* executable, TuttiError* error) {
 
 void need_prepared(const TuttiExecutable* executable, const char* call) {
   need(executable, call, "the executable");
-  if (!executable->prepared) throw invalid(fmt::format("{}: the executable has no memory yet", call), "call prepare first");
+  if (!executable->prepared)
+    throw invalid(fmt::format("{}: the executable has no memory yet", call), "call prepare first");
 }
 
 int32_t call_stage(TuttiExecutable* executable, void** feeds, TuttiError* error) {
@@ -316,10 +320,10 @@ const TuttiPlugin* table(uint32_t host_min, uint32_t host_max, uint32_t mine[2],
   if (functions.size) return &functions;
   int32_t code = fence(nullptr, [&] {
     plugin = make();
-    functions = {sizeof(TuttiPlugin), TUTTI_ABI,    plugin->name(), plugin->version(), nullptr,    call_init,
-                 call_shutdown,       call_devices, call_open,      call_close,        call_check, call_compile,
-                 call_prepare,        call_stage,   call_run,       call_wait,         call_usage, call_read,
-                 call_write,          call_release};
+    functions = {sizeof(TuttiPlugin), TUTTI_ABI,     plugin->name(), plugin->version(), nullptr,
+                 call_init,           call_shutdown, call_devices,   call_open,         call_close,
+                 call_check,          call_compile,  call_prepare,   call_stage,        call_run,
+                 call_wait,           call_usage,    call_read,      call_write,        call_release};
   });
   return code == TUTTI_OK ? &functions : nullptr;
 }

@@ -87,7 +87,8 @@ class NodeParser {
     n.version = raw.version;
     n.flags = raw.flags;
     if (n.version == 0) fail("op version 0; versions start at 1");
-    if (uint32_t bits = n.flags & ~uint32_t{TUTTI_NODE_EXACT}) n.unknown = fmt::format("unknown node flags {:#x}", bits);
+    if (uint32_t bits = n.flags & ~uint32_t{TUTTI_NODE_EXACT})
+      n.unknown = fmt::format("unknown node flags {:#x}", bits);
     n.inputs = indices(raw.inputs, raw.input_count, "input");
     n.results = indices(raw.results, raw.result_count, "result");
     for (uint32_t k = 0; k < n.inputs.size(); ++k) check_input(n.inputs[k], k);
@@ -148,7 +149,8 @@ class NodeParser {
     for (uint32_t i = 0; i < code.size(); ++i) {
       expr.push_back(code[i]);
       if (expr[i].code > TUTTI_X_CAST || expr[i].dtype > TUTTI_U32) {
-        n.unknown = fmt::format("its expression holds the unknown instruction {} of dtype {}", expr[i].code, expr[i].dtype);
+        n.unknown =
+            fmt::format("its expression holds the unknown instruction {} of dtype {}", expr[i].code, expr[i].dtype);
         return;
       }
     }
@@ -168,7 +170,8 @@ class NodeParser {
     uint16_t dtypes[3] = {};
     int count = operand_count(x.code);
     for (int k = 0; k < count; ++k) {
-      if (operands[k] >= i) bad(fmt::format("operand {} is instruction {}, which is not an earlier one", k, operands[k]));
+      if (operands[k] >= i)
+        bad(fmt::format("operand {} is instruction {}, which is not an earlier one", k, operands[k]));
       if (expr[operands[k]].code == TUTTI_X_RESULT) bad(fmt::format("operand {} is a RESULT, which has no value", k));
       dtypes[k] = expr[operands[k]].dtype;
     }
@@ -190,7 +193,8 @@ class NodeParser {
         ++given[x.b];
         want(0, x.dtype);
         if (uint32_t v = n.results[x.b]; v != TUTTI_NONE && values_[v].type.dtype != static_cast<DType>(x.dtype))
-          bad(fmt::format("result {} is {}, its value {}", x.b, name(static_cast<DType>(x.dtype)), name(values_[v].type.dtype)));
+          bad(fmt::format("result {} is {}, its value {}", x.b, name(static_cast<DType>(x.dtype)),
+                          name(values_[v].type.dtype)));
         return;
       case TUTTI_X_LESS:
       case TUTTI_X_LESS_EQUAL:
@@ -259,13 +263,16 @@ void parse_states(const TuttiProgram& raw, const std::vector<bool>& defined, Pro
     if (!names.insert(s.name).second) throw invalid(fmt::format("state '{}' comes twice", s.name));
     if (s.after >= p.values.size())
       throw invalid(fmt::format("state '{}': after is value {}, the program has {}", s.name, s.after, p.values.size()));
-    if (!defined[s.after]) throw invalid(fmt::format("state '{}': after is value {}, which no node produces", s.name, s.after));
+    if (!defined[s.after])
+      throw invalid(fmt::format("state '{}': after is value {}, which no node produces", s.name, s.after));
     if (s.before != TUTTI_NONE) {
       if (s.before >= p.values.size())
-        throw invalid(fmt::format("state '{}': before is value {}, the program has {}", s.name, s.before, p.values.size()));
+        throw invalid(
+            fmt::format("state '{}': before is value {}, the program has {}", s.name, s.before, p.values.size()));
       const Value& before = p.values[s.before];
       if (before.role != TUTTI_STATE || before.name != s.name)
-        throw invalid(fmt::format("state '{}': before is value {}, which is not the value of this state", s.name, s.before));
+        throw invalid(
+            fmt::format("state '{}': before is value {}, which is not the value of this state", s.name, s.before));
       if (before.type != p.type(s.after))
         throw invalid(fmt::format("state '{}' is {} before the step and {} after it", s.name, to_string(before.type),
                                   to_string(p.type(s.after))));
@@ -290,7 +297,8 @@ void parse_groups(const TuttiProgram& raw, Program& p) {
     uint64_t end = uint64_t{g.first} + g.count;
     if (g.count == 0 || end > p.nodes.size())
       throw invalid(fmt::format("group {}: nodes [{}, {}) of {}", i, g.first, end, p.nodes.size()));
-    if (g.first < next) throw invalid(fmt::format("group {}: starts at node {}, inside or before the previous one", i, g.first));
+    if (g.first < next)
+      throw invalid(fmt::format("group {}: starts at node {}, inside or before the previous one", i, g.first));
     next = end;
     if (g.kind <= TUTTI_BATCH) p.groups.push_back(g);  // an unknown hint is no hint
   }

@@ -32,14 +32,16 @@ dialect::Conv conv_of(const Case& c, const Shape& x, const Shape& w, Shape& y) {
   return p;
 }
 
+template <bool library>
 Work conv(const Case& c) {
   expect(c, 2, {"stride", "padding", "dilation", "groups"});
   Shape y;
   dialect::Conv p = conv_of(c, c.in(0).shape, c.in(1).shape, y);
   expect_result(c, {p.dtype, y});
-  return dialect::conv(c.traits, p);
+  return library ? library_of(c).conv(p) : dialect::conv(c.traits, p);
 }
 
+template <bool library>
 Work conv_dx(const Case& c) {
   expect(c, 2, {"stride", "padding", "dilation", "groups", "shape"});
   const Shape& x = c.node().attrs.ints("shape");
@@ -47,9 +49,10 @@ Work conv_dx(const Case& c) {
   dialect::Conv p = conv_of(c, x, c.in(1).shape, y);
   if (c.in(0).shape != y) throw decline(fmt::format("a cotangent {} is needed", to_string(y)));
   expect_result(c, {p.dtype, x});
-  return dialect::conv_dx(c.traits, p);
+  return library ? library_of(c).conv_dx(p) : dialect::conv_dx(c.traits, p);
 }
 
+template <bool library>
 Work conv_dw(const Case& c) {
   expect(c, 2, {"stride", "padding", "dilation", "groups", "shape"});
   const Shape& w = c.node().attrs.ints("shape");
@@ -57,7 +60,7 @@ Work conv_dw(const Case& c) {
   dialect::Conv p = conv_of(c, c.in(0).shape, w, y);
   if (c.in(1).shape != y) throw decline(fmt::format("a cotangent {} is needed", to_string(y)));
   expect_result(c, {p.dtype, w});
-  return dialect::conv_dw(c.traits, p);
+  return library ? library_of(c).conv_dw(p) : dialect::conv_dw(c.traits, p);
 }
 
 // ---- pools
@@ -115,13 +118,19 @@ Work avg_pool_dx(const Case& c) {
 }  // namespace
 
 std::vector<RenderEntry> conv_entries() {
-  return {{conv_entry, "conv2d", declines<conv>, conv},
-          {"portable conv", "conv2d_dx", declines<conv_dx>, conv_dx},
-          {"portable conv", "conv2d_dw", declines<conv_dw>, conv_dw},
+  return {{conv_entry, "conv2d", declines<conv<false>>, conv<false>},
+          {"portable conv", "conv2d_dx", declines<conv_dx<false>>, conv_dx<false>},
+          {"portable conv", "conv2d_dw", declines<conv_dw<false>>, conv_dw<false>},
           {"portable pool", "max_pool2d", declines<max_pool>, max_pool},
           {"portable pool", "max_pool2d_dx", declines<max_pool_dx>, max_pool_dx},
           {"portable pool", "avg_pool2d", declines<avg_pool>, avg_pool},
           {"portable pool", "avg_pool2d_dx", declines<avg_pool_dx>, avg_pool_dx}};
+}
+
+std::vector<RenderEntry> library_conv_entries() {
+  return {{library_entry, "conv2d", declines<conv<true>>, conv<true>},
+          {library_entry, "conv2d_dx", declines<conv_dx<true>>, conv_dx<true>},
+          {library_entry, "conv2d_dw", declines<conv_dw<true>>, conv_dw<true>}};
 }
 
 }  // namespace tutti::sdk

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "sdk/library.h"
 #include "sdk/rendered_kernels.h"
 
 namespace tutti::sdk {
@@ -36,5 +37,9 @@ Decline declines(const RenderCase& c) {
 
 /// Convolutions and pools with their gradients (rendered_conv.cpp).
 std::vector<RenderEntry> conv_entries();
+/// Convolutions and their gradients by the device's library.
+std::vector<RenderEntry> library_conv_entries();
+/// The device's library; throws Error(declined) where it has none.
+const Library& library_of(const RenderCase& c);
 
 }  // namespace tutti::sdk

@@ -8,10 +8,13 @@ namespace {
 using dialect::Work;
 using Case = RenderCase;
 
-int64_t product(const Shape& s, size_t first, size_t last) { return num_elements(std::span(s).subspan(first, last - first)); }
+int64_t product(const Shape& s, size_t first, size_t last) {
+  return num_elements(std::span(s).subspan(first, last - first));
+}
 
 // ---- products
 
+template <bool library>
 Work matmul(const Case& c) {
   expect(c, 2, {"ta", "tb"});
   const Shape &a = c.in(0).shape, &b = c.in(1).shape;
@@ -32,6 +35,7 @@ Work matmul(const Case& c) {
   Shape y = p.batch;
   y.insert(y.end(), {p.m, p.n});
   expect_result(c, {t, y});
+  if (library && (num_elements(y) == 0 || p.k == 0)) throw decline("nothing to multiply");
   if (num_elements(y) == 0) return {};
   p.bias = c.epilogue.bias;
   p.relu = c.epilogue.relu;
@@ -51,12 +55,14 @@ Work matmul(const Case& c) {
     for (int64_t& s : p.a_batch) s *= p.m * p.k;
     for (int64_t& s : p.b_batch) s *= p.k * p.n;
   }
-  return dialect::matmul(c.traits, p);
+  return library ? library_of(c).matmul(p) : dialect::matmul(c.traits, p);
 }
 
 // ---- reductions
 
-std::vector<int64_t> axes_of(const Case& c) { return normalize_axes(c.node().attrs.ints("axes"), c.in(0).shape.size()); }
+std::vector<int64_t> axes_of(const Case& c) {
+  return normalize_axes(c.node().attrs.ints("axes"), c.in(0).shape.size());
+}
 
 /// Checks a reduction to `dtype`; empty sets of reduced elements only where `nothing` is allowed.
 std::vector<int64_t> reduction(const Case& c, DType dtype, bool nothing) {
@@ -66,8 +72,10 @@ std::vector<int64_t> reduction(const Case& c, DType dtype, bool nothing) {
   Shape y;
   for (size_t d = 0; d < c.in(0).shape.size(); ++d) {
     bool gone = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
-    if (!gone) y.push_back(c.in(0).shape[d]);
-    else if (keep) y.push_back(1);
+    if (!gone)
+      y.push_back(c.in(0).shape[d]);
+    else if (keep)
+      y.push_back(1);
   }
   if (!nothing && num_elements(y) > 0 && num_elements(c.in(0).shape) == 0) throw decline("no elements to choose from");
   expect_result(c, {dtype, y});
@@ -88,7 +96,8 @@ Work transpose(const Case& c) {
   expect(c, 1, {"perm"});
   Ints perm = c.node().attrs.ints("perm");
   size_t rank = c.in(0).shape.size();
-  if (perm.size() != rank || (rank && normalize_axes(perm, rank).size() != rank)) throw decline("perm must name each axis once");
+  if (perm.size() != rank || (rank && normalize_axes(perm, rank).size() != rank))
+    throw decline("perm must name each axis once");
   Shape y;
   for (int64_t& axis : perm) {
     axis = normalize_axis(axis, rank);
@@ -199,7 +208,8 @@ Work gather(const Case& c) {
   y.insert(y.end(), index.begin(), index.end());
   y.insert(y.end(), x.begin() + static_cast<std::ptrdiff_t>(axis) + 1, x.end());
   expect_result(c, {c.in(0).dtype, y});
-  return dialect::gather(c.traits, c.in(0).dtype, product(x, 0, axis), x[axis], product(x, axis + 1, x.size()), num_elements(index));
+  return dialect::gather(c.traits, c.in(0).dtype, product(x, 0, axis), x[axis], product(x, axis + 1, x.size()),
+                         num_elements(index));
 }
 
 Work scatter_add(const Case& c) {
@@ -207,21 +217,23 @@ Work scatter_add(const Case& c) {
   const Shape &index = c.in(0).shape, &u = c.in(1).shape;
   int64_t axis = c.node().attrs.i("axis"), size = c.node().attrs.i("size");
   if (c.in(0).dtype != DType::i32) throw decline("the index is not i32");
-  if (axis < 0 || static_cast<size_t>(axis) + index.size() > u.size() || !std::equal(index.begin(), index.end(), u.begin() + axis) ||
-      size < 0 || (size == 0 && num_elements(index) > 0))
+  if (axis < 0 || static_cast<size_t>(axis) + index.size() > u.size() ||
+      !std::equal(index.begin(), index.end(), u.begin() + axis) || size < 0 || (size == 0 && num_elements(index) > 0))
     throw decline("index, updates, axis and size do not fit");
   Shape y(u.begin(), u.begin() + axis);
   y.push_back(size);
   y.insert(y.end(), u.begin() + axis + static_cast<std::ptrdiff_t>(index.size()), u.end());
   expect_result(c, {c.in(1).dtype, y});
   auto at = static_cast<size_t>(axis);
-  return dialect::scatter_add(c.traits, c.in(1).dtype, product(y, 0, at), size, product(y, at + 1, y.size()), num_elements(index));
+  return dialect::scatter_add(c.traits, c.in(1).dtype, product(y, 0, at), size, product(y, at + 1, y.size()),
+                              num_elements(index));
 }
 
 Work random_bits(const Case& c) {
   expect(c, 2, {"shape", "stream"});
   int64_t stream = c.node().attrs.i("stream");
-  if (c.in(0) != TensorType{DType::u32, {2}} || c.in(1) != TensorType{DType::i32, {}}) throw decline("a seed u32[2] and a step i32[] are needed");
+  if (c.in(0) != TensorType{DType::u32, {2}} || c.in(1) != TensorType{DType::i32, {}})
+    throw decline("a seed u32[2] and a step i32[] are needed");
   if (stream < 0 || stream > 0xffffffff) throw decline(fmt::format("stream {}", stream));
   const Shape& y = c.node().attrs.ints("shape");
   expect_result(c, {DType::u32, y});
@@ -257,34 +269,41 @@ Work elementwise(const Case& c) {
 
 std::vector<RenderEntry> all_entries() {
   using dialect::Fold;
-  std::vector<RenderEntry> all = {
-      {matmul_entry, "matmul", declines<matmul>, matmul},
-      {"portable reduce", "sum", declines<reduce<Fold::sum>>, reduce<Fold::sum>},
-      {"portable reduce", "mean", declines<reduce<Fold::mean>>, reduce<Fold::mean>},
-      {"portable reduce", "prod", declines<reduce<Fold::prod>>, reduce<Fold::prod>},
-      {"portable reduce", "max", declines<reduce<Fold::max>>, reduce<Fold::max>},
-      {"portable reduce", "min", declines<reduce<Fold::min>>, reduce<Fold::min>},
-      {"portable argmax", "argmax", declines<argmax>, argmax},
-      {alias_entry, "reshape", declines<reshape>, reshape},
-      {"portable copy", "transpose", declines<transpose>, transpose},
-      {"portable copy", "broadcast", declines<broadcast>, broadcast},
-      {"portable copy", "slice", declines<slice>, slice},
-      {"portable copy", "pad", declines<pad>, pad},
-      {"portable copy", "concat", declines<concat>, concat},
-      {"portable copy", "window", declines<window>, window},
-      {"portable fold", "fold", declines<fold>, fold},
-      {"portable gather", "gather", declines<gather>, gather},
-      {"portable scatter", "scatter_add", declines<scatter_add>, scatter_add},
-      {"portable philox", "random_bits", declines<random_bits>, random_bits},
-      {"portable iota", "iota", declines<iota>, iota}};
+  std::vector<RenderEntry> all = {{matmul_entry, "matmul", declines<matmul<false>>, matmul<false>},
+                                  {"portable reduce", "sum", declines<reduce<Fold::sum>>, reduce<Fold::sum>},
+                                  {"portable reduce", "mean", declines<reduce<Fold::mean>>, reduce<Fold::mean>},
+                                  {"portable reduce", "prod", declines<reduce<Fold::prod>>, reduce<Fold::prod>},
+                                  {"portable reduce", "max", declines<reduce<Fold::max>>, reduce<Fold::max>},
+                                  {"portable reduce", "min", declines<reduce<Fold::min>>, reduce<Fold::min>},
+                                  {"portable argmax", "argmax", declines<argmax>, argmax},
+                                  {alias_entry, "reshape", declines<reshape>, reshape},
+                                  {"portable copy", "transpose", declines<transpose>, transpose},
+                                  {"portable copy", "broadcast", declines<broadcast>, broadcast},
+                                  {"portable copy", "slice", declines<slice>, slice},
+                                  {"portable copy", "pad", declines<pad>, pad},
+                                  {"portable copy", "concat", declines<concat>, concat},
+                                  {"portable copy", "window", declines<window>, window},
+                                  {"portable fold", "fold", declines<fold>, fold},
+                                  {"portable gather", "gather", declines<gather>, gather},
+                                  {"portable scatter", "scatter_add", declines<scatter_add>, scatter_add},
+                                  {"portable philox", "random_bits", declines<random_bits>, random_bits},
+                                  {"portable iota", "iota", declines<iota>, iota}};
   for (const RenderEntry& e : conv_entries()) all.push_back(e);
   all.push_back({elementwise_entry, "*", declines<elementwise>, elementwise});
   return all;
 }
 
-const std::vector<RenderEntry>& kernel_list() {
-  static const auto& list = *new std::vector<RenderEntry>(all_entries());
-  return list;
+std::vector<RenderEntry> library_entries() {
+  std::vector<RenderEntry> all = {{library_entry, "matmul", declines<matmul<true>>, matmul<true>}};
+  for (const RenderEntry& e : library_conv_entries()) all.push_back(e);
+  for (const RenderEntry& e : all_entries()) all.push_back(e);
+  return all;
+}
+
+const std::vector<RenderEntry>& kernel_list(bool library) {
+  static const auto& portable = *new std::vector<RenderEntry>(all_entries());
+  static const auto& both = *new std::vector<RenderEntry>(library_entries());
+  return library ? both : portable;
 }
 
 /// Ops that round nothing, so that a node may ask for exact rounding.
@@ -315,14 +334,20 @@ Decline declines_node(const Case& c) {
 
 }  // namespace
 
+const Library& library_of(const RenderCase& c) {
+  if (!c.traits.library) throw decline("the device has none");
+  return *c.traits.library;
+}
+
 RenderChoice choose_rendered(const RenderCase& c) {
   RenderChoice none;
   if (Decline why = declines_node(c); !why.empty()) {
     none.declined.emplace_back("rendered", why);
     return none;
   }
-  RenderChoice choice = choose(kernel_list(), c.node().op, c);
-  if (!choice.entry && choice.declined.empty()) choice.declined.emplace_back("rendered", fmt::format("no kernel for '{}'", c.node().op));
+  RenderChoice choice = choose(kernel_list(c.traits.library != nullptr), c.node().op, c);
+  if (!choice.entry && choice.declined.empty())
+    choice.declined.emplace_back("rendered", fmt::format("no kernel for '{}'", c.node().op));
   return choice;
 }
 

@@ -37,6 +37,7 @@ constexpr const char* elementwise_entry = "portable elementwise";
 constexpr const char* alias_entry = "alias";
 constexpr const char* matmul_entry = "portable matmul";
 constexpr const char* conv_entry = "portable conv";
+constexpr const char* library_entry = "library";  ///< products and convolutions by Traits::library
 
 /// Asks the list for a node; its numerics, version, flags and sizes first.
 RenderChoice choose_rendered(const RenderCase& c);

@@ -66,7 +66,8 @@ uint64_t DeviceStates::declare(const std::string& name, const TensorType& type) 
     return padded(num_bytes(type));
   }
   if (it->second.type != type)
-    throw invalid(fmt::format("state '{}' is {} in this session, the program has {}", name, to_string(it->second.type), to_string(type)),
+    throw invalid(fmt::format("state '{}' is {} in this session, the program has {}", name, to_string(it->second.type),
+                              to_string(type)),
                   "give the state another name, or open another session");
   return 0;
 }

@@ -10,7 +10,8 @@
 
 namespace tutti::sdk {
 
-/// The size of an allocation that holds so many bytes: whole 16-byte words, at least one (kernels are never given nothing).
+/// The size of an allocation that holds so many bytes: whole 16-byte words, at least one (kernels are never given
+/// nothing).
 uint64_t padded(uint64_t bytes);
 
 /// A driver and what is allocated from it.

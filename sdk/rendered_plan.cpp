@@ -17,8 +17,14 @@ namespace {
 class Planner {
  public:
   Planner(const Program& program, const Traits& traits, const std::function<void(const std::string&)>& trace)
-      : p_(program), traits_(traits), trace_(trace), memory_(p_.values.size(), TUTTI_NONE), home_(p_.values.size(), TUTTI_NONE),
-        done_(p_.nodes.size()), readers_(p_.values.size()), remaining_(p_.values.size()) {}
+      : p_(program),
+        traits_(traits),
+        trace_(trace),
+        memory_(p_.values.size(), TUTTI_NONE),
+        home_(p_.values.size(), TUTTI_NONE),
+        done_(p_.nodes.size()),
+        readers_(p_.values.size()),
+        remaining_(p_.values.size()) {}
 
   RenderedPlan run() {
     place_values();
@@ -46,7 +52,9 @@ class Planner {
     for (const State& s : p_.states) {
       ++remaining_[s.after];
       const TensorType& t = p_.type(s.after);
-      states_[s.name] = add_memory({.place = Place::state, .bytes = num_bytes(t), .state = s.name,
+      states_[s.name] = add_memory({.place = Place::state,
+                                    .bytes = num_bytes(t),
+                                    .state = s.name,
                                     .what = fmt::format("{} of state '{}'", to_string(t), s.name)});
     }
     for (uint32_t v = 0; v < p_.values.size(); ++v) {
@@ -54,15 +62,19 @@ class Planner {
       uint64_t bytes = num_bytes(value.type);
       std::string type = to_string(value.type);
       if (value.role == TUTTI_FEED)
-        memory_[v] = add_memory({.place = Place::feed, .bytes = bytes, .value = v, .what = fmt::format("{} of feed '{}'", type, value.name)});
+        memory_[v] = add_memory({.place = Place::feed,
+                                 .bytes = bytes,
+                                 .value = v,
+                                 .what = fmt::format("{} of feed '{}'", type, value.name)});
       if (value.role == TUTTI_CONST)
-        memory_[v] = add_memory({.place = Place::constant, .bytes = bytes, .value = v, .what = type + " of a constant"});
+        memory_[v] =
+            add_memory({.place = Place::constant, .bytes = bytes, .value = v, .what = type + " of a constant"});
       if (value.role == TUTTI_STATE) memory_[v] = states_.at(value.name);
     }
   }
 
-  /// Results that are computed right in their state's memory. A reshape of the old value is the same memory: it must not
-  /// be read after the update either.
+  /// Results that are computed right in their state's memory. A reshape of the old value is the same memory: it must
+  /// not be read after the update either.
   void find_homes() {
     std::vector<uint32_t> last = last_readers(p_), producer(p_.values.size(), TUTTI_NONE), root(p_.values.size());
     std::iota(root.begin(), root.end(), 0u);
@@ -86,7 +98,9 @@ class Planner {
 
   uint32_t kernel_of(const dialect::Source& source, uint32_t buffers) {
     auto [it, fresh] = kernels_.try_emplace(source.text, static_cast<uint32_t>(plan_.kernels.size()));
-    if (fresh) plan_.kernels.push_back({source.text, source.entry, source.local, buffers, source.written, source.exact, source.texels});
+    if (fresh)
+      plan_.kernels.push_back(
+          {source.text, source.entry, source.local, buffers, source.written, source.exact, source.texels});
     return it->second;
   }
 
@@ -98,7 +112,8 @@ class Planner {
     for (uint64_t bytes : work.scratch_bytes) buffers.push_back(temporary(bytes, "scratch of " + name));
     for (uint32_t m : buffers) plan_.memories[m].last = std::max(plan_.memories[m].last, now_);
     for (const dialect::Dispatch& d : work.dispatches) {
-      PlannedLaunch launch{kernel_of(d.source, static_cast<uint32_t>(d.buffers.size())), {}, d.groups, name, false, node};
+      uint32_t kernel = d.library ? 0 : kernel_of(d.source, static_cast<uint32_t>(d.buffers.size()));
+      PlannedLaunch launch{kernel, {}, d.groups, name, false, node, d.library};
       if (work.dispatches.size() > 1) launch.name += " (" + d.name + ")";
       for (int b : d.buffers) launch.memories.push_back(buffers.at(static_cast<size_t>(b)));
       plan_.launches.push_back(std::move(launch));
@@ -114,7 +129,8 @@ class Planner {
   /// Memory for a result: its state's where that is safe, else new.
   uint32_t result_memory(uint32_t v, const std::string& name) {
     uint32_t home = home_[v];
-    if (home == TUTTI_NONE) home = temporary(num_bytes(p_.type(v)), fmt::format("{} of {}", to_string(p_.type(v)), name), v);
+    if (home == TUTTI_NONE)
+      home = temporary(num_bytes(p_.type(v)), fmt::format("{} of {}", to_string(p_.type(v)), name), v);
     return memory_[v] = home;
   }
 
@@ -271,12 +287,14 @@ class Planner {
       made.insert(p_.nodes[j].results.begin(), p_.nodes[j].results.end());
     }
     made.erase(TUTTI_NONE);
-    return used.size() + static_cast<size_t>(std::count_if(made.begin(), made.end(), [&](uint32_t v) { return remaining_[v] > 0; }));
+    return used.size() +
+           static_cast<size_t>(std::count_if(made.begin(), made.end(), [&](uint32_t v) { return remaining_[v] > 0; }));
   }
 
   /// Where a fused pass writes a result: over an operand that is read element by element, where that is the state's old
   /// value or dies here.
-  uint32_t pass_output(uint32_t v, const Fusion& f, const std::vector<uint32_t>& in, std::set<uint32_t>& taken, const std::string& name) {
+  uint32_t pass_output(uint32_t v, const Fusion& f, const std::vector<uint32_t>& in, std::set<uint32_t>& taken,
+                       const std::string& name) {
     size_t element = size_of(p_.type(v).dtype);
     int64_t count = num_elements(f.dims);
     auto overwritable = [&](uint32_t memory) {
@@ -292,7 +310,9 @@ class Planner {
     }
     for (size_t i = 0; i < in.size(); ++i) {
       uint32_t m = in[i];
-      if (plan_.memories[m].place != Place::arena || taken.contains(m) || num_elements(p_.type(f.inputs[i]).shape) != count) continue;
+      if (plan_.memories[m].place != Place::arena || taken.contains(m) ||
+          num_elements(p_.type(f.inputs[i]).shape) != count)
+        continue;
       if (!overwritable(m) || !is_dead(m)) continue;
       taken.insert(m);
       return memory_[v] = m;
@@ -348,11 +368,15 @@ class Planner {
     return t.shape[t.shape.size() - 1 - from_last] == size && num_elements(t.shape) == size;
   }
 
-  /// Finishes the nodes behind node k that its kernel can take along: their number, and the result and inputs with them.
+  /// Finishes the nodes behind node k that its kernel can take along: their number, and the result and inputs with
+  /// them.
   size_t take_along(uint32_t k, const char* entry, RenderCase& c, std::vector<uint32_t>& inputs, uint32_t& result) {
     const Node& n = p_.nodes[k];
-    bool product = std::string_view(entry) == matmul_entry, conv = n.op == "conv2d" && std::string_view(entry) == conv_entry;
-    bool nothing = std::any_of(n.inputs.begin(), n.inputs.end(), [&](uint32_t v) { return num_elements(p_.type(v).shape) == 0; });
+    std::string_view by = entry;
+    bool product = n.op == "matmul" && (by == matmul_entry || by == library_entry);
+    bool conv = n.op == "conv2d" && (by == conv_entry || by == library_entry);
+    bool nothing =
+        std::any_of(n.inputs.begin(), n.inputs.end(), [&](uint32_t v) { return num_elements(p_.type(v).shape) == 0; });
     if ((!product && !conv) || nothing) return 0;
     size_t more = 0;
     if (const Node* add = follower(result)) {
@@ -378,6 +402,23 @@ class Planner {
     return more;
   }
 
+  /// The work of a chosen entry; where a library does not take the epilogue along, the portable kernel does.
+  dialect::Work made(const RenderChoice& choice, const RenderCase& c) const {
+    if (std::string_view(choice.entry->name) != library_entry) return choice.entry->make(c);
+    try {
+      return choice.entry->make(c);
+    } catch (const Error& e) {
+      if (e.code != Code::declined) throw;
+      if (trace_) trace_(fmt::format("node {}: {}: {}", c.number, library_entry, e.what()));
+    }
+    Traits plain = traits_;
+    plain.library = nullptr;
+    RenderCase portable{c.program, c.number, plain, c.epilogue};
+    RenderChoice other = choose_rendered(portable);
+    if (!other.entry) throw NodeError(c.number, Code::declined, other.reasons());
+    return other.entry->make(portable);
+  }
+
   void structured(uint32_t k, const RenderChoice& choice) {
     const Node& n = p_.nodes[k];
     RenderCase c{p_, k, traits_};
@@ -386,10 +427,11 @@ class Planner {
     std::string name = describe(choice.entry->name, k, more);
     std::vector<uint32_t> in, out;
     for (uint32_t v : inputs) in.push_back(memory_[v]);
-    dialect::Work work = choice.entry->make(c);
+    dialect::Work work = made(choice, c);
     for (uint32_t result : results) {
       if (result == TUTTI_NONE) continue;
-      if (home_[result] != TUTTI_NONE && std::find(in.begin(), in.end(), home_[result]) != in.end()) home_[result] = TUTTI_NONE;
+      if (home_[result] != TUTTI_NONE && std::find(in.begin(), in.end(), home_[result]) != in.end())
+        home_[result] = TUTTI_NONE;
       out.push_back(result_memory(result, name));
     }
     if (!work.dispatches.empty()) add_work(work, name, k, in, out);
@@ -422,7 +464,9 @@ class Planner {
 
   // ---- memory
 
-  uint64_t aligned(uint64_t bytes) const { return (bytes + traits_.alignment - 1) / traits_.alignment * traits_.alignment; }
+  uint64_t aligned(uint64_t bytes) const {
+    return (bytes + traits_.alignment - 1) / traits_.alignment * traits_.alignment;
+  }
 
   void plan_memory() {
     std::vector<uint32_t> arena;
@@ -449,13 +493,15 @@ class Planner {
 
   Slot slot(uint32_t m) const { return {plan_.memories[m].bytes, plan_.memories[m].first, plan_.memories[m].last}; }
 
-  /// One arena, or several where the device allocates less at once: the largest first, each in the first arena it fits in.
+  /// One arena, or several where the device allocates less at once: the largest first, each in the first arena it fits
+  /// in.
   void plan_arenas(std::vector<uint32_t> ids) {
     if (ids.empty()) return;
     std::vector<std::vector<uint32_t>> blocks = {ids};
     std::vector<ArenaPlan> plans = {plan_block(ids)};
     if (plans[0].bytes > traits_.max_allocation_bytes) {
-      std::stable_sort(ids.begin(), ids.end(), [&](uint32_t a, uint32_t b) { return plan_.memories[a].bytes > plan_.memories[b].bytes; });
+      std::stable_sort(ids.begin(), ids.end(),
+                       [&](uint32_t a, uint32_t b) { return plan_.memories[a].bytes > plan_.memories[b].bytes; });
       blocks.clear();
       plans.clear();
       for (uint32_t m : ids) {
@@ -464,8 +510,10 @@ class Planner {
           blocks[b].push_back(m);
           ArenaPlan plan = plan_block(blocks[b]);
           placed = plan.bytes <= traits_.max_allocation_bytes;
-          if (placed) plans[b] = std::move(plan);
-          else blocks[b].pop_back();
+          if (placed)
+            plans[b] = std::move(plan);
+          else
+            blocks[b].pop_back();
         }
         if (placed) continue;
         blocks.push_back({m});
@@ -493,7 +541,7 @@ class Planner {
   std::vector<uint32_t> home_;                  // per value: the state memory it is computed in, or NONE
   std::vector<bool> done_;                      // per node
   std::vector<std::vector<uint32_t>> readers_;  // per value: nodes
-  std::vector<uint32_t> remaining_;             // per value: how many of its readers (nodes and states) have not run yet
+  std::vector<uint32_t> remaining_;  // per value: how many of its readers (nodes and states) have not run yet
   std::map<std::string, uint32_t> states_, kernels_;
   uint32_t now_ = 0;
   RenderedPlan plan_;
@@ -503,8 +551,8 @@ class Planner {
 
 namespace {
 
-/// Elementwise nodes broadcast by themselves: where they alone read a broadcast, they read its source, and nothing is left
-/// of it.
+/// Elementwise nodes broadcast by themselves: where they alone read a broadcast, they read its source, and nothing is
+/// left of it.
 void absorb_broadcasts(Program& p) {
   std::vector<bool> fixed(p.values.size());  // read by something that needs the whole tensor
   for (const State& s : p.states) fixed[s.after] = true;
@@ -515,7 +563,9 @@ void absorb_broadcasts(Program& p) {
   for (Node& n : p.nodes) {
     for (uint32_t& v : n.inputs)
       if (source[v] != TUTTI_NONE) v = source[v];
-    if (n.op != "broadcast" || n.inputs.size() != 1 || n.results.size() != 1 || n.results[0] == TUTTI_NONE || fixed[n.results[0]]) continue;
+    if (n.op != "broadcast" || n.inputs.size() != 1 || n.results.size() != 1 || n.results[0] == TUTTI_NONE ||
+        fixed[n.results[0]])
+      continue;
     source[n.results[0]] = n.inputs[0];
     n.results[0] = TUTTI_NONE;
   }
@@ -523,7 +573,8 @@ void absorb_broadcasts(Program& p) {
 
 }  // namespace
 
-RenderedPlan plan_rendered(Program program, const Traits& traits, const std::function<void(const std::string&)>& trace) {
+RenderedPlan plan_rendered(Program program, const Traits& traits,
+                           const std::function<void(const std::string&)>& trace) {
   absorb_broadcasts(program);
   return Planner(program, traits, trace).run();
 }

@@ -32,17 +32,20 @@ struct PlannedLaunch {
   std::string name;
   bool copy = false;
   uint32_t node = TUTTI_NONE;
+  std::shared_ptr<const void> library = {};  ///< in place of a kernel
 };
 
 struct RenderedPlan {
   std::vector<PlannedMemory> memories;
   std::vector<KernelSource> kernels;  ///< each text once
   std::vector<PlannedLaunch> launches;
-  std::vector<uint64_t> arena, constants;  ///< bytes of each allocation; one of each unless the device's largest is too small
-  uint64_t staging = 0;                    ///< bytes of all feeds; each starts at Traits::alignment
+  std::vector<uint64_t> arena,
+      constants;         ///< bytes of each allocation; one of each unless the device's largest is too small
+  uint64_t staging = 0;  ///< bytes of all feeds; each starts at Traits::alignment
 };
 
-/// `trace` receives one line per decision. Throws NodeError(declined) naming node and reasons where no kernel takes a node.
+/// `trace` receives one line per decision. Throws NodeError(declined) naming node and reasons where no kernel takes a
+/// node.
 RenderedPlan plan_rendered(Program program, const Traits& traits, const std::function<void(const std::string&)>& trace);
 
 }  // namespace tutti::sdk

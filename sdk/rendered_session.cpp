@@ -29,17 +29,18 @@ uint64_t fnv1a(const std::string& text, uint64_t hash) {
 
 /// What the executables of a session share.
 struct Shared {
-  Shared(std::unique_ptr<Driver> d, const Host& h) : driver(std::move(d)), host(h), memory{*driver, {}}, states(memory) {}
+  Shared(std::unique_ptr<Driver> d, const Host& h)
+      : driver(std::move(d)), host(h), memory{*driver, {}}, states(memory) {}
 
-  /// Finds kernels among those of this session, and builds the others together, from the host's cache where it has them.
-  /// Throws BuildError with the number in `sources`.
+  /// Finds kernels among those of this session, and builds the others together, from the host's cache where it has
+  /// them. Throws BuildError with the number in `sources`.
   std::vector<KernelId> build(const std::vector<KernelSource>& sources) {
     std::vector<std::string> texts;  // what tells a kernel from all others
     std::map<std::string, size_t> absent;
     for (size_t k = 0; k < sources.size(); ++k) {
       const KernelSource& s = sources[k];
-      texts.push_back(fmt::format("{}\n{} {} {}x{}x{}\n{}", driver->traits().identity, s.entry, s.exact ? "exact" : "fast", s.local[0],
-                                  s.local[1], s.local[2], s.text));
+      texts.push_back(fmt::format("{}\n{} {} {}x{}x{}\n{}", driver->traits().identity, s.entry,
+                                  s.exact ? "exact" : "fast", s.local[0], s.local[1], s.local[2], s.text));
       if (!kernels.contains(texts[k])) absent.try_emplace(texts[k], k);
     }
     std::vector<size_t> fresh;
@@ -52,14 +53,16 @@ struct Shared {
   }
 
   /// Builds those sources and remembers them.
-  void build_fresh(const std::vector<KernelSource>& sources, const std::vector<std::string>& texts, const std::vector<size_t>& fresh) {
+  void build_fresh(const std::vector<KernelSource>& sources, const std::vector<std::string>& texts,
+                   const std::vector<size_t>& fresh) {
     if (fresh.empty()) return;
     std::vector<KernelSource> chosen;
     std::vector<std::string> keys;
     std::vector<std::vector<std::byte>> cached;
     for (size_t k : fresh) {
       chosen.push_back(sources[k]);
-      keys.push_back(fmt::format("rendered/{:016x}{:016x}", fnv1a(texts[k], 0xcbf29ce484222325ull), fnv1a(texts[k], 0x9e3779b97f4a7c15ull)));
+      keys.push_back(fmt::format("rendered/{:016x}{:016x}", fnv1a(texts[k], 0xcbf29ce484222325ull),
+                                 fnv1a(texts[k], 0x9e3779b97f4a7c15ull)));
       cached.push_back(host.cache_get(keys.back()));
     }
     std::vector<std::vector<std::byte>> entries = cached;
@@ -102,7 +105,9 @@ class RenderedExecutable : public Executable {
     }
     if (!profiled_ || runs_ == 0) return;
     for (size_t k = 0; k < plan_.launches.size(); ++k)
-      shared_.host.log(3, "kernels", fmt::format("{:9.1f} us  {}", seconds_[k] / static_cast<double>(runs_) * 1e6, plan_.launches[k].name));
+      shared_.host.log(
+          3, "kernels",
+          fmt::format("{:9.1f} us  {}", seconds_[k] / static_cast<double>(runs_) * 1e6, plan_.launches[k].name));
   }
 
   TuttiMemory memory() const override {
@@ -143,8 +148,10 @@ class RenderedExecutable : public Executable {
 
   uint64_t run() override {
     const std::vector<SequenceId>& sequences = sequences_[slot_];
-    if (profiled_) run_profiled(sequences);
-    else last_ = shared_.driver->submit(sequences[0]);
+    if (profiled_)
+      run_profiled(sequences);
+    else
+      last_ = shared_.driver->submit(sequences[0]);
     if (plan_.staging) {
       tickets_[slot_] = last_;
       slot_ = (slot_ + 1) % slots;
@@ -154,11 +161,9 @@ class RenderedExecutable : public Executable {
   }
 
  private:
-  void build() try {
-    kernels_ = shared_.build(plan_.kernels);
-  } catch (const BuildError& e) {
+  void build() try { kernels_ = shared_.build(plan_.kernels); } catch (const BuildError& e) {
     for (const PlannedLaunch& l : plan_.launches)  // whose kernel it is
-      if (!l.copy && l.kernel == e.source && l.node != TUTTI_NONE)
+      if (!l.copy && !l.library && l.kernel == e.source && l.node != TUTTI_NONE)
         throw NodeError(l.node, e.code, fmt::format("{}: {}", l.name, e.what()), e.remedy);
     throw;
   }
@@ -176,7 +181,8 @@ class RenderedExecutable : public Executable {
   void check_room(const std::vector<std::string>& states) const {
     uint64_t all = shared_.driver->traits().memory_bytes, used = shared_.memory.meter.now(), want = bytes_of(states);
     if (all == forever || want <= all - std::min(used, all)) return;
-    throw Error(Code::no_memory, fmt::format("the device has {} bytes, of which this session uses {}; {}", all, used, shortage(states)),
+    throw Error(Code::no_memory,
+                fmt::format("the device has {} bytes, of which this session uses {}; {}", all, used, shortage(states)),
                 "use a smaller batch or model, or another device");
   }
 
@@ -232,7 +238,7 @@ class RenderedExecutable : public Executable {
   void record() {
     std::vector<Launch> launches;
     for (const PlannedLaunch& p : plan_.launches) {
-      Launch launch{p.copy ? 0 : kernels_[p.kernel], {}, p.groups, p.name, p.copy};
+      Launch launch{p.copy || p.library ? 0 : kernels_[p.kernel], {}, p.groups, p.name, p.copy, p.library};
       for (uint32_t m : p.memories) launch.buffers.push_back(range(plan_.memories[m]));
       launches.push_back(std::move(launch));
     }
@@ -263,11 +269,11 @@ class RenderedExecutable : public Executable {
   std::vector<KernelId> kernels_;
   std::vector<DeviceBuffer> constants_, arena_;
   DeviceBuffer feeds_;
-  std::vector<UploadBuffer> uploads_;           // per slot
+  std::vector<UploadBuffer> uploads_;  // per slot
   std::vector<SequenceId> sequences_[slots];
-  uint64_t tickets_[slots] = {};                // the run that reads the slot; 0: none
-  uint32_t slot_ = 0;                           // the one to be staged or run next
-  std::vector<double> seconds_;                 // per launch, when profiled
+  uint64_t tickets_[slots] = {};  // the run that reads the slot; 0: none
+  uint32_t slot_ = 0;             // the one to be staged or run next
+  std::vector<double> seconds_;   // per launch, when profiled
 };
 
 class RenderedSession : public Session {
@@ -301,7 +307,9 @@ class RenderedSession : public Session {
   }
 
   void read(const std::string& state, void* to, size_t bytes) override { shared_.states.read(state, to, bytes); }
-  void write(const std::string& state, const void* from, size_t bytes) override { shared_.states.write(state, from, bytes); }
+  void write(const std::string& state, const void* from, size_t bytes) override {
+    shared_.states.write(state, from, bytes);
+  }
 
  private:
   Shared shared_;
@@ -320,8 +328,10 @@ std::unique_ptr<Session> RenderedPlugin::open(uint32_t device, const Options& op
   if (device >= all.size())
     throw invalid(fmt::format("{}: no device {}", name(), device),
                   all.empty() ? "it has none here" : fmt::format("its devices are 0 to {}", all.size() - 1));
-  if (!all[device].unusable.empty()) throw invalid(fmt::format("{}: device {} cannot be used: {}", name(), device, all[device].unusable));
-  if (!options.empty()) throw invalid(fmt::format("{}: unknown option '{}'", name(), options.begin()->first), "this device has no options");
+  if (!all[device].unusable.empty())
+    throw invalid(fmt::format("{}: device {} cannot be used: {}", name(), device, all[device].unusable));
+  if (!options.empty())
+    throw invalid(fmt::format("{}: unknown option '{}'", name(), options.begin()->first), "this device has no options");
   return make_rendered_session(make_driver(device), host_);
 }
 

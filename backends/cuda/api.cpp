@@ -1,42 +1,15 @@
 #include "backends/cuda/api.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <cstdlib>
-#include <vector>
+#include <algorithm>
+
+#include "backends/cuda/open.h"
 
 namespace tutti::cuda {
 namespace {
 
 constexpr int oldest = 12000;  // of what is called here, CUDA graphs are the youngest
-
-/// The first of `names` that can be opened; never closed, like every library of a plugin.
-void* open_first(const std::vector<std::string>& names, std::string& why) {
-  for (const std::string& name : names) {
-    if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-    const char* text = dlerror();
-    if (why.empty()) why = text ? text : name;
-  }
-  return nullptr;
-}
-
-std::vector<std::string> nvrtc_names() {
-  std::vector<std::string> names = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char* home = std::getenv(variable))
-      for (const char* folder : {"lib64", "lib"}) names.push_back(fmt::format("{}/{}/libnvrtc.so", home, folder));
-  names.push_back("/usr/local/cuda/lib64/libnvrtc.so");
-  return names;
-}
-
-template <class F>
-void take(void* library, const char* name, const char* file, F& function) {
-  function = reinterpret_cast<F>(dlsym(library, name));
-  if (!function)
-    throw Error(Code::declined, fmt::format("{} has no {}: it is too old", file, name), "install a newer one");
-}
 
 }  // namespace
 
@@ -54,7 +27,7 @@ std::shared_ptr<const Libraries> open_libraries() {
   TUTTI_CUDA_FUNCTIONS(TUTTI_CUDA_TAKE)
 #undef TUTTI_CUDA_TAKE
   why.clear();
-  void* compiler = open_first(nvrtc_names(), why);
+  void* compiler = open_first(library_names("nvrtc", {"13", "12"}), why);
   if (!compiler)
     throw Error(
         Code::declined, fmt::format("NVRTC, which compiles the kernels, cannot be opened ({})", why),

@@ -9,7 +9,7 @@
 
 namespace tutti::cuda {
 
-Driver::Driver(std::shared_ptr<const Libraries> libraries, const Found& found)
+Driver::Driver(std::shared_ptr<const Libraries> libraries, const Found& found, const MakeLibrary& library)
     : libraries_(std::move(libraries)),
       name_(found.info.name),
       architecture_(found.architecture),
@@ -22,6 +22,8 @@ Driver::Driver(std::shared_ptr<const Libraries> libraries, const Found& found)
     enter();
     check(cuda().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     check(cuda().cuStreamCreate(&copies_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    if (library) library_ = library();
+    traits_.library = library_.get();
   } catch (...) {
     if (stream_) cuda().cuStreamDestroy(stream_);
     cuda().cuDevicePrimaryCtxRelease(device_);
@@ -34,6 +36,8 @@ Driver::~Driver() {
   cuda().cuStreamSynchronize(copies_);
   cuda().cuStreamSynchronize(stream_);
   for (auto& [id, sequence] : sequences_) destroy(sequence);
+  sequences_.clear();
+  library_.reset();
   for (Flight& f : flights_) cuda().cuEventDestroy(f.done);
   for (CUevent e : free_events_) cuda().cuEventDestroy(e);
   for (Kernel& k : kernels_) cuda().cuModuleUnload(k.module);
@@ -89,6 +93,10 @@ Driver::Step Driver::prepare(const sdk::Launch& launch) {
     s.bytes = launch.buffers[0].bytes;
     return s;
   }
+  if (launch.library) {
+    s.call = std::static_pointer_cast<const Call>(launch.library);
+    return s;
+  }
   if (launch.kernel >= kernels_.size())
     throw invalid(fmt::format("cuda: '{}': there is no kernel {}", launch.name, launch.kernel));
   const Kernel& kernel = kernels_[launch.kernel];
@@ -104,6 +112,7 @@ Driver::Step Driver::prepare(const sdk::Launch& launch) {
 }
 
 void Driver::enqueue(const Step& step) {
+  if (step.call) return step.call->run(stream_, step.arguments);
   if (!step.function)
     return check(cuda().cuMemcpyDtoDAsync(step.arguments[1], step.arguments[0], step.bytes, stream_),
                  fmt::format("'{}'", step.name));

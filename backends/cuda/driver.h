@@ -1,19 +1,24 @@
 // sdk::Driver on one NVIDIA GPU: one stream for the steps, one for the copies that feed them; a step is one CUDA graph.
 #pragma once
 #include <deque>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
+#include "backends/cuda/call.h"
 #include "backends/cuda/devices.h"
+#include "sdk/library.h"
 
 namespace tutti::cuda {
 
 /// TUTTI_CUDA_GRAPH=0 launches kernel by kernel, with the same results.
 class Driver : public sdk::Driver {
  public:
-  /// Opens a usable device of find_devices. Throws Error when the driver fails.
-  Driver(std::shared_ptr<const Libraries> libraries, const Found& found);
+  using MakeLibrary = std::function<std::unique_ptr<const sdk::Library>()>;
+  /// Opens a usable device of find_devices. `library` is called in the device's context; null: none. Throws Error when
+  /// the driver fails.
+  Driver(std::shared_ptr<const Libraries> libraries, const Found& found, const MakeLibrary& library = {});
   ~Driver() override;
   const sdk::Traits& traits() const override { return traits_; }
 
@@ -45,7 +50,8 @@ class Driver : public sdk::Driver {
     uint32_t buffers = 0;
   };
   struct Step {
-    CUfunction function = nullptr;  // null: a copy of `bytes` from arguments[0] to arguments[1]
+    CUfunction function = nullptr;     // null, and no call: a copy of `bytes` from arguments[0] to arguments[1]
+    std::shared_ptr<const Call> call;  // of a library
     std::array<uint32_t, 3> groups = {1, 1, 1}, local = {1, 1, 1};
     std::vector<CUdeviceptr> arguments;
     uint64_t bytes = 0;
@@ -86,6 +92,7 @@ class Driver : public sdk::Driver {
   Kernel load(const sdk::KernelSource& source, const std::vector<std::byte>& binary, std::string& why);
 
   std::shared_ptr<const Libraries> libraries_;
+  std::unique_ptr<const sdk::Library> library_;
   std::string name_, architecture_;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;

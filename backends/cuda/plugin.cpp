@@ -2,6 +2,7 @@
 
 #include "backends/cuda/cuda_plugin.h"
 #include "backends/cuda/driver.h"
+#include "backends/cuda/vendor.h"
 #include "sdk/rendered.h"
 
 namespace tutti::cuda {
@@ -33,7 +34,8 @@ class CudaPlugin : public sdk::RenderedPlugin {
 
  protected:
   std::unique_ptr<sdk::Driver> make_driver(uint32_t device) override {
-    return std::make_unique<Driver>(libraries_, found_.at(device));
+    auto log = [this](const std::string& text) { host_.log(2, "cuda", text); };
+    return std::make_unique<Driver>(libraries_, found_.at(device), [&] { return open_library(log); });
   }
 
  private:

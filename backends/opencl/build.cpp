@@ -147,6 +147,9 @@ void Driver::build_batch(std::span<const sdk::KernelSource> sources, std::span<c
           Error(Code::compile, fmt::format("opencl: {}: kernel '{}' does not compile: {}\n({})", name_, first.entry,
                                            first_lines(log, 7), sdk::keep_source(text, log, "cl"))));
     // Whose fault it is shows one by one; texts that cannot stand beside each other still build.
+    host_.log(2, "opencl",
+              fmt::format("{}: {} kernels do not compile together, so they are built one by one: {}", name_,
+                          list.size(), first_lines(log, 4)));
     for (size_t i = 0; i < list.size(); ++i) build_batch(sources, list.subspan(i, 1), caches, ids);
     return;
   }

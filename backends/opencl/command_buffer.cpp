@@ -24,13 +24,20 @@ void need(cl_int code, const char* call) {
   if (code != CL_SUCCESS) throw cl::Error(code, call);
 }
 
+/// Intel's CPU runtime runs a command buffer's launches on one thread, so there it must be asked for.
+bool wanted(const cl::Platform& platform, const cl::Device& device) {
+  if (const char* said = std::getenv("TUTTI_OPENCL_COMMAND_BUFFER"); said && *said)
+    return std::string_view(said) != "0";
+  bool cpu = (device.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_CPU) != 0;
+  return !(cpu && platform.getInfo<CL_PLATFORM_NAME>().starts_with("Intel"));
+}
+
 cl_command_buffer_khr typed(void* handle) { return static_cast<cl_command_buffer_khr>(handle); }
 
 }  // namespace
 
 std::shared_ptr<const CommandBufferApi> command_buffers_of(const cl::Platform& platform, const cl::Device& device) {
-  const char* wanted = std::getenv("TUTTI_OPENCL_COMMAND_BUFFER");
-  if ((wanted && std::string_view(wanted) == "0") || !has_extension(device, "cl_khr_command_buffer")) return nullptr;
+  if (!wanted(platform, device) || !has_extension(device, "cl_khr_command_buffer")) return nullptr;
   cl_command_queue_properties required = 0;
   if (clGetDeviceInfo(device(), CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR, sizeof required, &required,
                       nullptr) != CL_SUCCESS ||

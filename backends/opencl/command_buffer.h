@@ -9,7 +9,8 @@ namespace tutti::opencl {
 /// The extension's functions on one device.
 struct CommandBufferApi;
 
-/// Null where the device or the headers of the build lack the extension, or TUTTI_OPENCL_COMMAND_BUFFER=0.
+/// Null where the device or the headers of the build lack the extension, where it is known to be slower, or with
+/// TUTTI_OPENCL_COMMAND_BUFFER=0; =1 takes it wherever it is.
 std::shared_ptr<const CommandBufferApi> command_buffers_of(const cl::Platform& platform, const cl::Device& device);
 
 /// One list of kernel launches. What the kernels' arguments refer to must outlive it.

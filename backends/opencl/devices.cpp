@@ -192,6 +192,9 @@ sdk::Traits traits_of(const cl::Platform& platform, const cl::Device& device) {
   t.local_bytes = device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>();
   t.max_allocation_bytes = device.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>();
   t.max_buffer_bytes = t.max_allocation_bytes;
+  // A buffer is a pointer among the arguments.
+  t.max_arguments =
+      static_cast<uint32_t>(std::clamp<size_t>(device.getInfo<CL_DEVICE_MAX_PARAMETER_SIZE>() / 8, 16, 128));
   t.memory_bytes = device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>();
   t.alignment = std::bit_ceil(std::max(64u, device.getInfo<CL_DEVICE_MEM_BASE_ADDR_ALIGN>() / 8));
   t.identity = fmt::format("{} | {} | {} | {} | {}", trimmed(platform.getInfo<CL_PLATFORM_NAME>()),

@@ -12,9 +12,10 @@ namespace {
 
 /// Rows are places of x that windows start from, k the window's elements.
 ConvAxis forward_axis(const WindowAxis& w) { return {w.size, w.count, w.stride, w.kernel, w.dilation, -w.padding, 1}; }
-/// Rows are places of x, the image is the cotangent: x meets result (place + padding - tap * dilation) / stride.
+/// Rows are places of x, the image is the cotangent: x meets result (place + padding - tap * dilation) / stride. The
+/// taps are counted from the last, so that addresses grow.
 ConvAxis image_gradient_axis(const WindowAxis& w) {
-  return {w.count, w.size, 1, w.kernel, -w.dilation, w.padding, w.stride};
+  return {w.count, w.size, 1, w.kernel, w.dilation, w.padding - (w.kernel - 1) * w.dilation, w.stride};
 }
 /// Rows are taps, k the results.
 ConvAxis weight_gradient_axis(const WindowAxis& w) {
@@ -86,6 +87,10 @@ Work product(const Target& t, const ConvProduct& p) {
 
 }  // namespace
 
+std::string tap_in_b(const ConvProduct& p, const std::string& tap) {
+  return p.turned ? fmt::format("({} - ({}))", p.taps() - 1, tap) : fmt::format("({})", tap);
+}
+
 void describe_product(const ConvProduct& p, Kernel& k) {
   k.set("TOTAL", p.y_elements);
   k.set("N", p.columns);
@@ -94,8 +99,8 @@ void describe_product(const ConvProduct& p, Kernel& k) {
   k.set("Y_COLUMN", p.y_column);
   for (const Param& param : k.params)
     if (param.name == "b") {
-      k.set("B_AT(g,k)",
-            fmt::format("((g) * {} + IDX(k) / {} * {} + IDX(k) % {})", p.b_group, p.taps(), p.b_plane, p.taps()));
+      k.set("B_AT(g,k)", fmt::format("((g) * {} + IDX(k) / {} * {} + {})", p.b_group, p.taps(), p.b_plane,
+                                     tap_in_b(p, fmt::format("IDX(k) % {}", p.taps()))));
       k.set("COLUMN", p.b_column);
     }
 }
@@ -166,6 +171,7 @@ Work conv_dx(const Target& t, const Conv& c) {
   p.y_plane = c.channels * places;
   p.y_column = places;
   p.y_elements = c.batch * c.channels * places;
+  p.turned = true;
   return product(t, p);
 }
 

@@ -9,9 +9,8 @@ namespace tutti::dialect {
 struct ConvAxis {
   int64_t size, rows, row_step, taps, k_step, offset, step;
 
-  /// The least coordinate (before the division) that a row and a tap meet, and how many follow it.
-  int64_t least() const { return offset + std::min<int64_t>(0, (taps - 1) * k_step); }
-  int64_t span() const { return (rows - 1) * row_step + (taps - 1) * std::abs(k_step) + 1; }
+  /// How many coordinates (before the division) follow the first, which is `offset`, and it.
+  int64_t span() const { return (rows - 1) * row_step + (taps - 1) * k_step + 1; }
 };
 
 /// y[g, row, column] = sum over k of image[g, row, k] b[g, k, column]. Row numbers count (row plane, y.rows, x.rows), k
@@ -21,6 +20,7 @@ struct ConvProduct {
   ConvAxis y, x;
   int64_t groups = 1, columns = 0, row_planes = 0, k_planes = 0, planes = 0;  ///< planes: of the whole image
   int64_t row_plane = 0, k_plane = 0, group_plane = 0;
+  bool turned = false;  ///< b holds the taps of a plane in the opposite order
   int64_t b_group = 0, b_plane = 0, b_column = 0, b_elements = 0;  ///< steps in b; taps are neighbours
   int64_t y_group = 0, y_plane = 0, y_column = 0, y_elements = 0;  ///< steps in y; places of a row plane are neighbours
   bool bias = false,
@@ -35,6 +35,8 @@ struct ConvProduct {
 
 /// What the kernels of all families are told: sums, results, the other operand.
 void describe_product(const ConvProduct& p, Kernel& k);
+/// The place of a tap in b, counted from its plane's first.
+std::string tap_in_b(const ConvProduct& p, const std::string& tap);
 /// Adds the launch of a product whose buffers begin with `first`; in `parts` that another kernel adds up.
 void launch_conv(const Target& t, Work& work, const ConvProduct& p, Kernel k, int64_t parts, std::vector<int> first,
                  int64_t groups);

@@ -27,13 +27,10 @@ Image image_of(const ConvProduct& p) {
   Image m{true, p.y.span(), p.x.span()};
   // An odd number of cache lines: rows of neighbouring planes do not evict each other.
   m.plane = ((m.height * m.width + 15) / 16 | 1) * 16;
-  int64_t top = p.y.least(), left = p.x.least();
+  int64_t top = p.y.offset, left = p.x.offset;
   bool inside = top >= 0 && left >= 0 && top + m.height <= p.y.size && left + m.width <= p.x.size;
   if (inside && p.y.step == 1 && p.x.step == 1 && p.dtype == DType::f32)
     m = {false, p.y.size, p.x.size, p.y.size * p.x.size, top * p.x.size + left};
-  // The first tap's element: taps may run backwards.
-  m.base +=
-      std::max<int64_t>(0, (1 - p.y.taps) * p.y.k_step) * m.width + std::max<int64_t>(0, (1 - p.x.taps) * p.x.k_step);
   m.elements = p.planes * m.plane;
   return m;
 }
@@ -59,8 +56,8 @@ Rows rows_of(const ConvProduct& p, const Image& m, int64_t most, bool fixed) {
 Dispatch pad(const Target& t, const ConvProduct& p, const Image& m, int to) {
   Kernel k = portable("conv_pad", {{"T", element_of(p.dtype)}});
   const std::pair<const char*, int64_t> numbers[] = {
-      {"PLANES", p.planes}, {"PLANE", m.plane},     {"H", p.y.size},        {"W", p.x.size},      {"HP", m.height},
-      {"WP", m.width},      {"MIN_Y", p.y.least()}, {"MIN_X", p.x.least()}, {"STEP_Y", p.y.step}, {"STEP_X", p.x.step}};
+      {"PLANES", p.planes}, {"PLANE", m.plane},    {"H", p.y.size},       {"W", p.x.size},      {"HP", m.height},
+      {"WP", m.width},      {"MIN_Y", p.y.offset}, {"MIN_X", p.x.offset}, {"STEP_Y", p.y.step}, {"STEP_X", p.x.step}};
   for (auto& [name, value] : numbers) k.set(name, fmt::format("({})", value));
   k.elements = static_cast<uint64_t>(std::max(m.elements, p.image_elements()));
   return dispatch(t, std::move(k), static_cast<uint64_t>((p.planes * m.height + 15) / 16), {0, to});
@@ -103,13 +100,19 @@ void glsl_words(Kernel& k, const Rows& rows, int64_t last_row) {
 
 Dispatch pack_panels(const Target& t, const ConvProduct& p, Kernel k, int64_t panels, int64_t depth, int64_t wide,
                      int to) {
-  int64_t items = p.groups * panels * depth;
-  k.set("TOTAL", items);
+  int64_t strips = (depth + 63) / 64, groups = p.groups * panels * strips;
+  k.set("TOTAL", groups);
   k.set("K", depth);
+  k.set("STRIPS", strips);
   k.set("PANELS", panels);
   k.set("WIDE", wide);
-  k.elements = static_cast<uint64_t>(std::max(items * wide, p.b_elements));
-  return dispatch(t, std::move(k), static_cast<uint64_t>((items + 63) / 64), {1, to});
+  k.set("FOURS", wide / 4);
+  k.set("PUT(at,v0,v1,v2,v3)",
+        t.language == Language::glsl
+            ? "panels4_set((at) / 4, vec4(v0, v1, v2, v3))"
+            : "panels_set(at, v0); panels_set(at + 1, v1); panels_set(at + 2, v2); panels_set(at + 3, v3)");
+  k.elements = static_cast<uint64_t>(std::max(p.groups * panels * depth * wide, p.b_elements));
+  return dispatch(t, std::move(k), static_cast<uint64_t>(groups), {1, to});
 }
 
 std::string image_address(const ConvProduct& p, int64_t row_plane, int64_t group_plane, int64_t plane, int64_t width,
@@ -154,6 +157,7 @@ Work conv_panels(const Target& t, const ConvProduct& p) {
   Kernel packing = portable("conv_pack", {{"T", e}});
   describe_product(p, packing);
   packing.set("INSIDE(k)", "true");
+  packing.set("K_OF(n)", "(n)");
   work.dispatches.push_back(pack_panels(t, p, std::move(packing), panels, p.depth(), wide, packed));
 
   int64_t groups = rows.blocks * panels * p.groups;

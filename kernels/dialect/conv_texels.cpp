@@ -19,7 +19,7 @@ struct Quads {
   int64_t k1 = 0, k3 = 0;          ///< rounds along the planes and along x, four k each
   int64_t all = 0, per_outer = 0;  ///< planes of quads; those that follow each other along k, where they do
   int64_t row_plane = 0, k_plane = 0, group_plane = 0;
-  int64_t height = 0, width = 0, base = 0;
+  int64_t height = 0, width = 0;
 
   int64_t elements() const { return all * height * width * 4; }
 };
@@ -28,10 +28,10 @@ Quads quads_of(const ConvProduct& p) {
   Quads q;
   q.height = p.y.span();
   q.width = p.x.span();
-  q.base =
-      std::max<int64_t>(0, (1 - p.y.taps) * p.y.k_step) * q.width + std::max<int64_t>(0, (1 - p.x.taps) * p.x.k_step);
   int64_t four_planes = blocks(p.k_planes, 4) * 4 * p.x.taps, four_taps = p.k_planes * blocks(p.x.taps, 4) * 4;
-  q.planes = four_planes <= four_taps * 6 / 5;
+  // Fours along x are there four times; but then b is packed in its own order.
+  bool little = p.x.taps % 4 == 0 && p.planes * q.height * q.width * 4 <= p.b_elements;
+  q.planes = four_planes <= four_taps * 6 / 5 && !little;
   if (!q.planes) {
     q.k1 = p.k_planes;
     q.k3 = blocks(p.x.taps, 4);
@@ -61,16 +61,11 @@ Quads quads_of(const ConvProduct& p) {
 Dispatch image(const Target& t, const ConvProduct& p, const Quads& q, int to) {
   Kernel k = portable("conv_quads", {{"T", element_of(p.dtype)}});
   int64_t total = q.elements() / 4;
-  const std::pair<const char*, int64_t> numbers[] = {{"TOTAL", total},
-                                                     {"H", p.y.size},
-                                                     {"W", p.x.size},
-                                                     {"HP", q.height},
-                                                     {"WP", q.width},
-                                                     {"MIN_Y", p.y.least()},
-                                                     {"MIN_X", p.x.least()},
-                                                     {"STEP_Y", p.y.step},
-                                                     {"STEP_X", p.x.step},
-                                                     {"SHIFT", q.planes ? 0 : p.x.k_step},
+  const std::pair<const char*, int64_t> numbers[] = {{"TOTAL", total},      {"H", p.y.size},
+                                                     {"W", p.x.size},       {"HP", q.height},
+                                                     {"WP", q.width},       {"MIN_Y", p.y.offset},
+                                                     {"MIN_X", p.x.offset}, {"STEP_Y", p.y.step},
+                                                     {"STEP_X", p.x.step},  {"SHIFT", q.planes ? 0 : p.x.k_step},
                                                      {"COUNT", 4}};
   for (auto& [name, value] : numbers) k.set(name, value < 0 ? fmt::format("({})", value) : std::to_string(value));
   if (!q.planes) {
@@ -97,8 +92,11 @@ Kernel packing(const ConvProduct& p, const Quads& q) {
               i = fmt::format("({} / {})", rest, q.k3 * p.y.taps);
   std::string plane = q.planes ? fmt::format("({} * 4 + {})", i, c) : i,
               x = q.planes ? l : fmt::format("({} * 4 + {})", l, c);
-  k.set("B_AT(g,k)", fmt::format("((g) * {} + {} * {} + {} * {} + {})", p.b_group, plane, p.b_plane, j, p.x.taps, x));
+  k.set("B_AT(g,k)", fmt::format("((g) * {} + {} * {} + {})", p.b_group, plane, p.b_plane,
+                                 tap_in_b(p, fmt::format("{} * {} + {}", j, p.x.taps, x))));
   k.set("INSIDE(k)", fmt::format("{} < {} && {} < {}", plane, p.k_planes, x, p.x.taps));
+  // Neighbours in b are k of one quarter of the quads where a quad is of planes.
+  k.set("K_OF(n)", q.planes ? fmt::format("((n) % {0} * 4 + (n) / {0})", q.k1 * p.y.taps * q.k3) : "(n)");
   return k;
 }
 
@@ -147,7 +145,7 @@ Work conv_texels(const Target& t, const ConvProduct& p) {
                                                      {"QUADS", rows},
                                                      {"VECTORS", vectors}};
   for (auto& [name, value] : numbers) k.set(name, value);
-  k.set("A_AT(m)", image_address(p, q.row_plane, q.group_plane, plane, q.width, q.base));
+  k.set("A_AT(m)", image_address(p, q.row_plane, q.group_plane, plane, q.width, 0));
   bool whole = parts == 1;
   bool direct = (!whole || e == Element::f32) && p.places() % 4 == 0 && p.y_column % 4 == 0 && p.y_plane % 4 == 0 &&
                 p.y_group % 4 == 0 && p.y_elements % 4 == 0;

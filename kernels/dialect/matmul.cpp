@@ -76,10 +76,9 @@ Work matmul(const Target& t, const Matmul& p) {
   int64_t batches = num_elements(p.batch), total = batches * p.m * p.n;
   if (total == 0) return work;
   if (std::max({p.m, p.n, p.k}) > 0x7fffff00) throw Error(Code::declined, "a matrix dimension beyond 2^31");
-  bool vectors = t.language == Language::opencl_c || (t.language == Language::glsl && t.subgroup == 8);
-  if (t.cpu_like && vectors && p.m * p.n >= 64 && p.k >= 4) {
-    bool texels = t.language == Language::glsl && t.max_texels > 0;
-    return texels ? matmul_texels(t, p) : matmul_panels(t, p);
+  if (t.cpu_like && p.m * p.n >= 64 && p.k >= 4) {
+    if (t.language == Language::opencl_c) return matmul_panels(t, p);
+    if (t.language == Language::glsl && fits_texels(t, p)) return matmul_texels(t, p);
   }
   bool tiled = !t.cpu_like && t.max_local >= 256 && t.local_bytes >= 16384;
   int64_t rows = (p.m + 63) / 64, columns = (p.n + 63) / 64;

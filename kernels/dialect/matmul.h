@@ -21,9 +21,10 @@ std::string batch_base(const Shape& dims, const Shape& steps);
 /// Elements of an operand up to its last one.
 int64_t reach(const Shape& dims, const Shape& steps, int64_t one);
 
-/// The kernel for CPUs.
+/// The kernel for CPUs with OpenCL.
 Work matmul_panels(const Target& t, const Matmul& p);
-/// The kernel for CPUs that read texel buffers faster than storage buffers (Target::max_texels).
+/// The kernel for CPUs with Vulkan, and whether their texel buffers hold its panels.
 Work matmul_texels(const Target& t, const Matmul& p);
+bool fits_texels(const Target& t, const Matmul& p);
 
 }  // namespace tutti::dialect

@@ -1,4 +1,4 @@
-// Matrix products for devices whose work-items are loop iterations of a CPU: one operand packed into panels, the
+// Matrix products for OpenCL devices whose work-items are loop iterations of a CPU: one operand packed into panels, the
 // results in named vector registers (matmul_panels.k).
 #include <fmt/format.h>
 
@@ -54,8 +54,7 @@ Dispatch pack(const Target& t, const Matmul& p, Element e, int from, int to, con
 
 Work matmul_panels(const Target& t, const Matmul& p) {
   int64_t batches = num_elements(p.batch);
-  bool glsl = t.language == Language::glsl;
-  int64_t size = glsl ? 4 : 16, lanes = glsl ? 8 : 1, wide = 2 * size * lanes;
+  constexpr int64_t wide = 32;
   auto matrices = [&](const Shape& steps) {
     return std::all_of(steps.begin(), steps.end(), [](int64_t s) { return s == 0; }) ? 1 : batches;
   };
@@ -89,7 +88,6 @@ Work matmul_panels(const Target& t, const Matmul& p) {
   Parts parts = parts_of(t, p, groups, 4 * t.compute_units);
   bool whole = parts.count == 1;
   Kernel k = portable("matmul_panels", {{"T", e}, {"A", c.both ? Element::f32 : e}, {"Y", whole ? e : Element::f32}});
-  k.local = {static_cast<uint32_t>(lanes), 1, 1};
   k.set("M", c.m);
   k.set("N", c.n);
   k.set("K", p.k);
@@ -98,7 +96,6 @@ Work matmul_panels(const Target& t, const Matmul& p) {
   k.set("BLOCKS", c.blocks);
   k.set("PANELS", c.panels);
   k.set("WIDE", wide);
-  k.set("SIZE", size);
   int64_t step = c.both ? c.rows : spread_turned ? c.m : 1, row = spread_turned ? 1 : p.k;
   if (c.both) {
     k.set("A_BASE(g)", fmt::format("(({} + block) * {})",
@@ -111,32 +108,12 @@ Work matmul_panels(const Target& t, const Matmul& p) {
   k.set("P_BASE(g)", packed_matrices == 1 ? "IDX(0)" : "(g)");
   k.set("Y_ROW", c.swapped ? 1 : c.n);
   k.set("Y_COLUMN", c.swapped ? c.m : 1);
-  bool direct = !c.swapped && (p.dtype == DType::f32 || !whole) && (!glsl || c.n % 4 == 0);
+  bool direct = !c.swapped && (p.dtype == DType::f32 || !whole);
   k.set("DIRECT", direct ? "true" : "false");
-  if (glsl) {
-    k.subgroups = true;
-    k.set("VEC", "vec4");
-    k.set("ZERO", "vec4(0.0f)");
-    k.set("SPLAT(s)", "vec4(s)");
-    k.set("PANEL(v)", "panels4((v) * 8 + lane)");
-    k.set("LOAD_A", fmt::format("float t = a(base + ROW_AT(lane < ROWS ? lane : 0) + IDX(k) * {});", step));
-    k.set("AGET(r,p)", "subgroupBroadcast(t, uint(r))");
-    k.set("TILE(at,v)", "tile[at] = v.x; tile[at + 1] = v.y; tile[at + 2] = v.z; tile[at + 3] = v.w");
-    std::string sum = p.bias && whole ? "(v + vec4(bias(j), bias(j + 1), bias(j + 2), bias(j + 3)))" : "v";
-    if (p.relu && whole) sum = fmt::format("mix({0}, vec4(0.0f), lessThan({0}, vec4(0.0f)))", sum);
-    k.set("STORE(e,v,j)", direct ? fmt::format("y4_set((e) / 4, {})", sum) : "{}");
-  } else {
-    k.set("VEC", "float16");
-    k.set("ZERO", "((float16)(0.0f))");
-    k.set("SPLAT(s)", "((float16)(s))");
-    k.set("PANEL(v)", "panels16(v)");
-    k.set("LOAD_A", "{}");
-    k.set("AGET(r,p)", fmt::format("a((p) + IDX(k) * {})", step));
-    k.set("TILE(at,v)", "vstore16(v, 0, tile + (at))");
-    std::string sum = p.bias && whole ? "(v + vload16(0, bias_ + (j)))" : "v";
-    if (p.relu && whole) sum = fmt::format("({0} < (float16)(0.0f) ? (float16)(0.0f) : {0})", sum);
-    k.set("STORE(e,v,j)", direct ? fmt::format("vstore16({}, 0, y_ + (e))", sum) : "{}");
-  }
+  k.set("AT_STEP", step);
+  std::string sum = p.bias && whole ? "(v + vload16(0, bias_ + (j)))" : "v";
+  if (p.relu && whole) sum = fmt::format("({0} < (float16)(0.0f) ? (float16)(0.0f) : {0})", sum);
+  k.set("STORE(e,v,j)", direct ? fmt::format("vstore16({}, 0, y_ + (e))", sum) : "{}");
   k.elements = static_cast<uint64_t>(std::max(panel_elements, row_elements));
   launch_product(t, work, p, std::move(k), parts, {c.both ? rows : spread, panels}, groups, c.swapped);
   return work;

@@ -68,20 +68,40 @@ Dispatch pack(const Target& t, const Matmul& p, const Side& s, int64_t depth, in
   return dispatch(t, std::move(k), static_cast<uint64_t>((elements / 16 + 63) / 64), {s.input, to});
 }
 
+int64_t matrices(const Matmul& p, const Shape& steps) {
+  return std::all_of(steps.begin(), steps.end(), [](int64_t s) { return s == 0; }) ? 1 : num_elements(p.batch);
+}
+
+int64_t depth_of(const Matmul& p, const Tile& tile) { return blocks(p.k, tile.steps) * tile.steps; }
+
+/// Elements of all panels of an operand.
+int64_t panel_elements(const Matmul& p, const Tile& tile, const Side& s) {
+  return s.matrices * blocks(s.size, s.panel) * s.panel * depth_of(p, tile);
+}
+
+Side side_a(const Matmul& p, const Tile& tile) {
+  return {0, p.m, !p.ta, p.a_batch, tile.high(), matrices(p, p.a_batch)};
+}
+Side side_b(const Matmul& p, const Tile& tile) {
+  return {1, p.n, p.tb, p.b_batch, tile.wide(), matrices(p, p.b_batch)};
+}
+
 }  // namespace
+
+bool fits_texels(const Target& t, const Matmul& p) {
+  Tile tile = choose(p);
+  int64_t most = std::max(panel_elements(p, tile, side_a(p, tile)), panel_elements(p, tile, side_b(p, tile)));
+  constexpr int64_t storage =
+      (int64_t{1} << 27) / 4;  // the least that Vulkan's storage buffers hold: panels are written there
+  return most <= storage && static_cast<uint64_t>(most) / 4 <= t.max_texels;
+}
 
 Work matmul_texels(const Target& t, const Matmul& p) {
   Tile tile = choose(p);
-  int64_t batches = num_elements(p.batch), depth = blocks(p.k, 4) * 4;
-  depth = blocks(depth, tile.steps) * tile.steps;
-  auto matrices = [&](const Shape& steps) {
-    return std::all_of(steps.begin(), steps.end(), [](int64_t s) { return s == 0; }) ? 1 : batches;
-  };
-  Side a{0, p.m, !p.ta, p.a_batch, tile.high(), matrices(p.a_batch)};
-  Side b{1, p.n, p.tb, p.b_batch, tile.wide(), matrices(p.b_batch)};
-  int64_t tiles_m = blocks(p.m, a.panel), tiles_n = blocks(p.n, b.panel), groups = batches * tiles_m * tiles_n;
-  int64_t a_elements = a.matrices * tiles_m * depth * a.panel, b_elements = b.matrices * tiles_n * depth * b.panel;
-  if (static_cast<uint64_t>(std::max(a_elements, b_elements)) / 4 > t.max_texels) return matmul_panels(t, p);
+  Side a = side_a(p, tile), b = side_b(p, tile);
+  int64_t depth = depth_of(p, tile), tiles_m = blocks(p.m, a.panel), tiles_n = blocks(p.n, b.panel);
+  int64_t groups = num_elements(p.batch) * tiles_m * tiles_n;
+  int64_t a_elements = panel_elements(p, tile, a), b_elements = panel_elements(p, tile, b);
 
   Work work;
   int at = p.bias ? 4 : 3;

@@ -27,7 +27,6 @@ Kernel pool_kernel(const Target& t, const char* name, const Pool& p, int64_t cou
                                                      {"SH", p.h.stride},  {"SW", p.w.stride},   {"PH", p.h.padding},
                                                      {"PW", p.w.padding}, {"DH", p.h.dilation}, {"DW", p.w.dilation}};
   for (auto& [n, value] : numbers) k.set(n, value);
-  k.set("UNROLL", unrolled(count));
   k.elements = static_cast<uint64_t>(p.planes * std::max(p.h.size * p.w.size, p.h.count * p.w.count));
   return k;
 }
@@ -45,6 +44,7 @@ Kernel windows(const Target& t, const Pool& p) {
   int64_t taps = p.h.kernel * p.w.kernel;
   Kernel k = pool_kernel(t, "pool", p, taps);
   k.set("TAPS", taps);
+  k.set("UNROLL", unrolled(taps));
   // Conditions that every window of the shape meets are left out.
   std::string inside;
   auto require = [&](bool needed, const std::string& what) {
@@ -72,13 +72,40 @@ std::string taps_inside(const WindowAxis& a, const char* o) {
   return fmt::format("({} - {})", end, first);
 }
 
-Kernel gradient(const Target& t, const Pool& p) {
+Kernel pixel_windows(const Target& t, const Pool& p) {
   auto candidates = [](const WindowAxis& a) { return (a.kernel - 1) * a.dilation / a.stride + 1; };
   int64_t across = candidates(p.w), count = candidates(p.h) * across;
   Kernel k = pool_kernel(t, "pool_dx", p, count);
+  k.set("UNROLL", unrolled(count));
   k.set("WINDOWS", count);
   k.set("ACROSS", across);
   return k;
+}
+
+Kernel window_pixels(const Target& t, const Pool& p) {
+  int64_t taps = p.h.kernel * p.w.kernel;
+  Kernel k = pool_kernel(t, "pool_dx_apart", p, taps);
+  k.set("TAPS", taps);
+  return k;
+}
+
+/// Whether the windows cover each pixel once.
+bool covers_once(const WindowAxis& a) {
+  return a.padding == 0 && a.kernel == a.stride && a.count * a.stride == a.size && (a.kernel == 1 || a.dilation == 1);
+}
+
+/// A pool's gradient. `share`: what a window with the cotangent v, whose index names a tap, gives its pixel.
+Work gradient(const Target& t, const Pool& p, bool index, const std::string& share) {
+  int64_t total = p.planes * p.h.size * p.w.size;
+  if (total == 0) return {};
+  bool apart = covers_once(p.h) && covers_once(p.w) && p.h.kernel * p.w.kernel <= 16;
+  Kernel k = apart ? window_pixels(t, p) : pixel_windows(t, p);
+  k.set("SHARE(v,named,tap,oh,ow)", share);
+  k.set("INDEX(at)", index ? "index(at)" : "0");
+  if (!index) erase_param(k, "index");
+  std::vector<int> buffers = {0, 1};
+  if (index) buffers.push_back(2);
+  return launch(t, std::move(k), apart ? results(p) : total, std::move(buffers));
 }
 
 }  // namespace
@@ -103,13 +130,7 @@ Work max_pool(const Target& t, const Pool& p, bool y, bool index) {
   return launch(t, std::move(k), results(p), std::move(buffers));
 }
 
-Work max_pool_dx(const Target& t, const Pool& p) {
-  int64_t total = p.planes * p.h.size * p.w.size;
-  if (total == 0) return {};
-  Kernel k = gradient(t, p);
-  k.set("SHARE(at,tap,oh,ow)", "(index(at) == (tap) ? d(at) : 0.0f)");
-  return launch(t, std::move(k), total, {0, 1, 2});
-}
+Work max_pool_dx(const Target& t, const Pool& p) { return gradient(t, p, true, "((named) == (tap) ? (v) : 0.0f)"); }
 
 Work avg_pool(const Target& t, const Pool& p, bool whole) {
   if (results(p) == 0) return {};
@@ -122,14 +143,9 @@ Work avg_pool(const Target& t, const Pool& p, bool whole) {
 }
 
 Work avg_pool_dx(const Target& t, const Pool& p, bool whole) {
-  int64_t total = p.planes * p.h.size * p.w.size;
-  if (total == 0) return {};
-  Kernel k = gradient(t, p);
-  erase_param(k, "index");
   std::string count =
       whole ? std::to_string(p.h.kernel * p.w.kernel) : taps_inside(p.h, "oh") + " * " + taps_inside(p.w, "ow");
-  k.set("SHARE(at,tap,oh,ow)", fmt::format("(d(at) / F32({}))", count));
-  return launch(t, std::move(k), total, {0, 1});
+  return gradient(t, p, false, fmt::format("((v) / F32({}))", count));
 }
 
 }  // namespace tutti::dialect

@@ -13,6 +13,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,6 +41,7 @@ struct Dispatch {
   std::array<uint32_t, 3> groups = {1, 1, 1};  ///< at most 65535 each
   std::vector<int> buffers;                    ///< per parameter: the caller's buffer
   std::string name;                            ///< of the kernel, for traces
+  std::shared_ptr<const void> library;         ///< runs in place of the source: made by the device's sdk::Library
 };
 
 /// What computes one node or one group of nodes.

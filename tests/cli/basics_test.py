@@ -1,12 +1,15 @@
 """Help, version and usage errors of the command line."""
 import json
+import pathlib
+import subprocess
 import unittest
 
 import harness
 from harness import tutti
 
 RUN_OPTIONS = ["--layers", "--activation", "--dropout", "--init", "--data", "--batch", "--seed", "--epochs", "--steps",
-               "--optimizer", "--lr", "--momentum", "--nesterov", "--weight-decay", "--device", "--threads", "--json"]
+               "--optimizer", "--lr", "--momentum", "--nesterov", "--weight-decay", "--device", "--fallback",
+               "--threads", "--json"]
 OPTIONS = {
     "devices": ["--explain", "--json", "--device"],
     "train": [*RUN_OPTIONS, "--checkpoint", "--resume", "--no-eval", "--quiet"],
@@ -71,6 +74,28 @@ class Basics(harness.Case):
             self.assertIn(op["name"], text)
             self.assertTrue(op["doc"], op["name"])
         self.assertIn("matmul", self.done("ops", "--markdown").stdout)
+
+
+class Quickstart(unittest.TestCase):
+    """What scripts/quickstart.sh says before it installs or builds anything."""
+
+    SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts/quickstart.sh"
+
+    def run_it(self, *args):
+        return subprocess.run([self.SCRIPT, *args], capture_output=True, text=True, timeout=60)
+
+    def test_help(self):
+        result = self.run_it("--help")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        for part in ("--device", "auto", "cpu", "opencl", "vulkan"):
+            self.assertIn(part, result.stdout)
+
+    def test_bad_options(self):
+        for args, part in [(["--device", "toaster"], "unknown device 'toaster'"),
+                           (["--speed"], "unknown option --speed"), (["--device"], "--device needs a name")]:
+            result = self.run_it(*args)
+            self.assertEqual((result.returncode, result.stdout), (2, ""), args)
+            self.assertIn(part, result.stderr)
 
 
 if __name__ == "__main__":

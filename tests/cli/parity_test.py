@@ -5,14 +5,18 @@ import unittest
 import harness
 from harness import tutti
 
-COUNTS = {"pass", "fail", "unsupported"}
+COUNTS = {"pass", "fail", "unsupported", "expected_failure", "no_room"}
+LISTS = {"failures", "unsupported", "expected_failures", "no_room"}
 DEVICES = ",".join(d for d in ["reference:0", "onednn:0"] if d in harness.usable_devices())
+
+RENDERED = [d for d in harness.usable_devices() if d.startswith(("opencl:", "vulkan:"))]
 
 
 class Parity(harness.Case):
     def test_quick_json(self):
         document = self.json("parity", "--device", DEVICES, "--ops", "add,matmul,sum,relu", "--quick")
-        self.assertEqual(set(document), {"ok", "seed", "devices", "ops", "failures", "unsupported"})
+        self.assertEqual(set(document), {"ok", "seed", "extent", "devices", "ops"} | LISTS)
+        self.assertEqual(document["extent"], "quick")
         self.assertIs(document["ok"], True)
         self.assertEqual([o["op"] for o in document["ops"]], ["add", "matmul", "sum", "relu"])
         self.assertEqual(",".join(d["id"] for d in document["devices"]), DEVICES)
@@ -27,7 +31,7 @@ class Parity(harness.Case):
         page = self.folder / "parity.html"
         result = self.done("parity", "--device", DEVICES, "--ops", "add", "--html", page)
         self.assertRegex(result.stdout, r"(?m)^add( +\d+)+$")
-        self.assertRegex(result.stderr, r"(?m)^ +1 +add$")
+        self.assertRegex(result.stderr, r"(?m)^(\d+) of \1 cases after \d+ s$")
         text = page.read_text()
         self.assertTrue(text.startswith("<!doctype html>") and text.endswith("</html>\n"))
         self.assertNotIn("http", text)
@@ -37,9 +41,39 @@ class Parity(harness.Case):
         args = ["parity", "--device", device, "--case", "matmul:2:all:f32", "--seed", "11"]
         document = self.json(*args)
         self.assertEqual((document["seed"], document["devices"][0]["pass"]), (11, 1))
-        self.assertEqual(document, self.json(*args), "the same seed gives the same numbers")
+        self.assertEqual(document["ops"], self.json(*args)["ops"], "the same seed gives the same numbers")
         other = self.json(*args[:-1], "12")["ops"][0]["devices"][device]
         self.assertTrue(other["pass"])
+
+    def test_an_expected_failure_that_passes_is_a_failure(self):
+        """As its plugin's manifest lists it."""
+        plugins = self.folder / "plugins"
+        built = harness.BINARY.parent.parent / "lib/tutti/plugins"
+        plugins.mkdir()
+        manifest = json.loads((built / "reference.json").read_text())
+        (plugins / manifest["library"]).symlink_to(built / manifest["library"])
+        manifest["expected_failures"] = [{"case": "add:0:forward:*", "reason": "made up"}]
+        (plugins / "reference.json").write_text(json.dumps(manifest))
+        env = harness.environment(TUTTI_PLUGIN_PATH=str(plugins), TUTTI_PLUGINS="reference")
+        args = ["parity", "--device", "reference:0", "--ops", "add", "--quick", "--json"]
+        result = tutti(*args, env=env)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        document = json.loads(result.stdout)
+        self.assertEqual([f["case"] for f in document["failures"]], ["add:0:forward:f32"])
+        self.assertIn("made up", document["failures"][0]["why"])
+        manifest["expected_failures"] = [{"case": 3}]
+        (plugins / "reference.json").write_text(json.dumps(manifest))
+        result = tutti(*args[:-1], env=env)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("expected_failures", result.stderr)
+
+    def test_what_rendered_kernels_cannot_do_is_expected(self):
+        for device in RENDERED:
+            document = self.json("parity", "--device", device, "--ops", "cast")
+            self.assertGreater(document["devices"][0]["expected_failure"], 0)
+            for entry in document["expected_failures"]:
+                self.assertIn("f64", entry["why"])
+                self.assertTrue(entry["case"].startswith("cast:2:"))
 
     def test_lockstep(self):
         document = self.json("parity", "--device", DEVICES, "--model", "mlp", "--steps", "2", "--batch", "4")
@@ -56,6 +90,7 @@ class Parity(harness.Case):
         self.fails(2, ["unknown device 'nothing:0'"], "parity", "--device", "nothing:0", "--ops", "add")
         self.fails(2, ["no sample of add"], "parity", "--case", "add:99:forward:f32")
         self.fails(2, ["there is no such case", "add:0:all:f32"], "parity", "--case", "add:0:d7:f32")
+        self.fails(2, ["no such case", "add:0:all.large:f32"], "parity", "--case", "add:0:all.larger:f32")
         self.fails(2, ["unknown model 'rnn'"], "parity", "--model", "rnn")
         self.fails(2, ["--steps"], "parity", "--steps", "3")
         self.fails(2, ["--steps 0"], "parity", "--model", "mlp", "--steps", "0")

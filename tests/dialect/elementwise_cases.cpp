@@ -64,6 +64,35 @@ Case one(const std::string& name, uint16_t op, DType from, DType to, Fn f, const
   return c;
 }
 
+/// x * s and x + s of tensors of several shapes with one scalar s, in one launch.
+Case batch(const std::vector<Shape>& shapes, DType t) {
+  Case c{"batch of " + std::to_string(shapes.size()) + " " + std::string(name(t))};
+  c.relative = t == DType::f32 ? 1e-7 : 0;
+  Code code;
+  uint32_t x = code.in(t, 0), s = code.in(t, 1);
+  code.out(t, code.add(TUTTI_X_MUL, t, x, s), 0);
+  code.out(t, code.add(TUTTI_X_ADD, t, x, s), 1);
+  std::vector<Piece> pieces;
+  c.inputs.push_back(random(t, 1, 1, 2, 3));
+  for (const Shape& shape : shapes) {
+    auto n = static_cast<int>(pieces.size());
+    int to = static_cast<int>(shapes.size()) + 1 + 2 * n;
+    pieces.push_back({shape, {{t, strides_of(shape)}, {t, Shape(shape.size())}}, {n + 1, 0}, {to, to + 1}});
+    c.inputs.push_back(random(t, num_elements(shape), -3, 3, static_cast<uint32_t>(n)));
+    Array product{t, {}}, sum{t, {}};
+    for (double v : c.inputs.back().at) {
+      product.at.push_back(round_to(t, v * c.inputs[0].at[0]));
+      sum.at.push_back(round_to(t, v + c.inputs[0].at[0]));
+    }
+    c.expected.push_back(product);
+    c.expected.push_back(sum);
+  }
+  c.make = [list = code.list, pieces, t](const Target& target) {
+    return elementwise_batch(target, list, pieces, std::vector<DType>{t, t}, false);
+  };
+  return c;
+}
+
 double nan_min(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : std::min(a, b); }
 double nan_max(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : std::max(a, b); }
 
@@ -152,6 +181,7 @@ std::vector<Case> elementwise_cases() {
   }
   all.push_back(one("select", TUTTI_X_SELECT, f, f, [](double x, double y, double z) { return x != 0 ? y : z; }, {9, 12}, {{9, 12}, {12}, {9, 1}}, -5, 5, 0));
   all.push_back(one("select u8", TUTTI_X_SELECT, DType::u8, DType::u8, [](double x, double y, double z) { return x != 0 ? y : z; }, {9, 13}, {{9, 13}, {13}, {9, 1}}, 0, 255, 0));
+  for (DType t : {DType::f32, DType::i32, DType::bf16}) all.push_back(batch({{7}, {64, 33}, {3, 1, 5}, {0, 4}, {10, 512}, {1}}, t));
   return all;
 }
 

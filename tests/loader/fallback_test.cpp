@@ -57,8 +57,9 @@ TEST(Strict, EveryDeclinedNodeIsListed) {
   std::string error = error_of([&] { t.train(set().train); }, Code::declined);
   EXPECT_TRUE(has(error, "picky:0 declines "));
   EXPECT_TRUE(has(error, "nodes, which have no decomposition:"));
-  for (const char* part : {" at data: no taste for gather", " at update: no taste for adam", " at 4: no taste for matmul",
-                           " at 7: no taste for matmul", " at 7.backward: no taste for matmul", "--fallback cpu"})
+  for (const char* part :
+       {" at data: no taste for gather", " at update: no taste for adam", " at 4: no taste for matmul",
+        " at 7: no taste for matmul", " at 7.backward: no taste for matmul", "--fallback cpu"})
     EXPECT_TRUE(has(error, part)) << part;
 }
 

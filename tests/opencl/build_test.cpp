@@ -4,6 +4,7 @@
 #include <regex>
 #include <sstream>
 
+#include "kernels/dialect/portable.h"
 #include "tests/opencl/fixture.h"
 
 namespace tutti::opencl {
@@ -72,7 +73,10 @@ TEST_F(OpenClTest, builds_many_kernels_together) {
 }
 
 TEST_F(OpenClTest, names_the_one_of_many_that_does_not_compile) {
-  on_each([](Driver& d) {
+  for (const Found& f : usable_devices()) {
+    SCOPED_TRACE(f.info.name);
+    MapHost host;
+    Driver d(f, host.host());
     std::vector<sdk::KernelSource> sources = {crowded(0), crowded(1), map_kernel("x[i] + not_declared"), crowded(2)};
     std::vector<std::vector<std::byte>> caches(sources.size());
     try {
@@ -87,8 +91,38 @@ TEST_F(OpenClTest, names_the_one_of_many_that_does_not_compile) {
     clash[0].text = "uint helper(uint a) { return a + 1u; }\n" + clash[0].text;
     clash[1].text = "uint helper(uint a) { return a + 2u; }\n" + clash[1].text;
     caches.assign(2, {});
+    host.lines.clear();
     expect_increments(d, d.build_all(clash, caches)[0]);
-  });
+    ASSERT_EQ(host.lines.size(), 1u);
+    EXPECT_NE(host.lines[0].find("one by one"), std::string::npos);
+  }
+}
+
+TEST_F(OpenClTest, rendered_kernels_get_along_in_one_program) {
+  for (const Found& f : usable_devices()) {
+    SCOPED_TRACE(f.info.name);
+    MapHost host;
+    Driver d(f, host.host());
+    TensorType wide{DType::f32, {64, 96}}, half{DType::bf16, {64, 96}};
+    std::vector<dialect::Work> works;
+    for (DType t : {DType::f32, DType::f16, DType::bf16})
+      for (int64_t m : {3, 64}) works.push_back(dialect::matmul(d.traits(), {.dtype = t, .m = m, .n = 96, .k = 64}));
+    for (const TensorType& t : {wide, half})
+      for (int64_t axis : {0, 1}) works.push_back(dialect::reduce(d.traits(), dialect::Fold::sum, t, {axis}));
+    for (int64_t axis : {0, 1}) works.push_back(dialect::argmax(d.traits(), wide, {axis}));
+    works.push_back(dialect::copy(d.traits(), dialect::transpose_copy(half, {1, 0})));
+    works.push_back(dialect::scatter_add(d.traits(), DType::f16, 1, 40, 24, 50));
+    works.push_back(dialect::random_bits(d.traits(), 1000, 3));
+    std::vector<sdk::KernelSource> sources;
+    for (const dialect::Work& work : works)
+      for (const dialect::Dispatch& p : work.dispatches)
+        sources.push_back({p.source.text, p.source.entry, p.source.local, static_cast<uint32_t>(p.buffers.size()),
+                           p.source.written, p.source.exact});
+    ASSERT_GT(sources.size(), 14u);
+    std::vector<std::vector<std::byte>> caches(sources.size());
+    d.build_all(sources, caches);
+    for (const std::string& line : host.lines) EXPECT_EQ(line.find("one by one"), std::string::npos) << line;
+  }
 }
 
 /// Makes every driver hand out binaries, the one that keeps a cache of its own too.

@@ -257,10 +257,11 @@ TEST_F(OpenClTest, recorded_launches_give_what_single_ones_give) {
     size_t none = 0, all = 0;
     setenv("TUTTI_OPENCL_COMMAND_BUFFER", "0", 1);
     Driver plain(f, sdk::Host());
-    unsetenv("TUTTI_OPENCL_COMMAND_BUFFER");
     std::vector<uint32_t> expected = run_chain(plain, 25, none);
     EXPECT_EQ(none, 0u);
+    setenv("TUTTI_OPENCL_COMMAND_BUFFER", "1", 1);
     Driver recording(f, sdk::Host());
+    unsetenv("TUTTI_OPENCL_COMMAND_BUFFER");
     EXPECT_EQ(run_chain(recording, 25, all), expected);
     EXPECT_EQ(all, has_extension(f.device, "cl_khr_command_buffer") ? 59u : 0u) << "all but the copy";
     uint32_t y = 0;

@@ -10,25 +10,25 @@
 
 namespace tutti::opencl {
 
-/// A host whose cache is a map.
+/// A host whose cache is a map and whose log is a list.
 struct MapHost {
   std::map<std::string, std::vector<std::byte>> blobs;
-  TuttiHost raw = {sizeof(TuttiHost),
-                   0,
-                   this,
-                   nullptr,
-                   nullptr,
-                   [](void* self, const char* key, void* to, size_t room) -> size_t {
-                     auto& blobs = static_cast<MapHost*>(self)->blobs;
-                     auto it = blobs.find(key);
-                     if (it == blobs.end()) return 0;
-                     if (to && room >= it->second.size()) std::memcpy(to, it->second.data(), it->second.size());
-                     return it->second.size();
-                   },
-                   [](void* self, const char* key, const void* from, size_t bytes) {
-                     auto* at = static_cast<const std::byte*>(from);
-                     static_cast<MapHost*>(self)->blobs[key].assign(at, at + bytes);
-                   }};
+  std::vector<std::string> lines;
+  TuttiHost raw = {sizeof(TuttiHost), 0, this, nullptr, keep_line, get, put};
+  static void keep_line(void* self, int32_t, const char*, const char* text) {
+    static_cast<MapHost*>(self)->lines.push_back(text);
+  }
+  static size_t get(void* self, const char* key, void* to, size_t room) {
+    auto& blobs = static_cast<MapHost*>(self)->blobs;
+    auto it = blobs.find(key);
+    if (it == blobs.end()) return 0;
+    if (to && room >= it->second.size()) std::memcpy(to, it->second.data(), it->second.size());
+    return it->second.size();
+  }
+  static void put(void* self, const char* key, const void* from, size_t bytes) {
+    auto* at = static_cast<const std::byte*>(from);
+    static_cast<MapHost*>(self)->blobs[key].assign(at, at + bytes);
+  }
   sdk::Host host() const { return sdk::Host(&raw); }
 };
 

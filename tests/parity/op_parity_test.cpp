@@ -25,9 +25,10 @@ TEST_P(OpParity, MatchesTheReference) {
   report.devices.insert(report.devices.end(), quick.devices.begin(), quick.devices.end());
   for (const parity::DeviceResult& d : report.devices) {
     for (const parity::CaseResult& c : d.cases) {
-      if (c.outcome == parity::Outcome::fail) ADD_FAILURE() << d.replay(c, options.seed) << "\n  " << c.why;
-      if (c.outcome == parity::Outcome::unsupported)
-        std::cout << "unsupported: " << d.device.id << " " << c.id.text() << ": " << c.why << "\n";
+      if (c.outcome == parity::Outcome::fail || c.outcome == parity::Outcome::unsupported)
+        ADD_FAILURE() << name(c.outcome) << ": " << d.replay(c, options.seed) << "\n  " << c.why;
+      if (c.outcome == parity::Outcome::expected)
+        std::cout << "expected failure: " << d.device.id << " " << c.id.text() << ": " << c.why << "\n";
     }
   }
 }

@@ -2,12 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iostream>
 #include <limits>
+#include <set>
 
 #include "core/base/status.h"
 #include "core/runtime/selector.h"
 #include "tests/support/device_run.h"
 #include "train/parity/compare.h"
+#include "train/parity/expected.h"
 #include "train/parity/suite.h"
 
 namespace tutti::parity {
@@ -18,12 +21,15 @@ constexpr double inf = std::numeric_limits<double>::infinity();
 
 using Tamper = decltype(SuiteOptions::tamper);
 
-/// A device's report on one case, after `tamper`. The reference serves where there is no other device.
-CaseResult judged(const std::string& text, Tamper tamper = {}) {
+/// The device whose results are spoilt; the reference where there is no other.
+Device first_device() {
   std::vector<Device> devices = test::devices_under_test();
-  devices.push_back(select_device("reference:0"));
-  devices.resize(1);
-  return run(devices, {parse_case(text)}, {.seed = 3, .tamper = std::move(tamper)}).devices[0].cases[0];
+  return devices.empty() ? select_device("reference:0") : devices[0];
+}
+
+/// Its report on one case, after `tamper`.
+CaseResult judged(const std::string& text, Tamper tamper = {}) {
+  return run({first_device()}, {parse_case(text)}, {.seed = 3, .tamper = std::move(tamper)}).devices[0].cases[0];
 }
 
 void expect_caught(const std::string& text, const Tamper& tamper) {
@@ -98,6 +104,90 @@ TEST(Mutation, ShortReduction) {
   });
 }
 
+/// Every op's quick cases with what a device gave spoilt: for each op, the number of cases in which something was
+/// changed and the number of those that failed.
+using Counts = std::map<std::string, std::pair<int, int>>;
+Counts spoilt(const std::function<bool(const CaseId&, int run, std::vector<Tensor>&, const std::vector<Tensor>&)>& by) {
+  std::vector<CaseId> cases;
+  for (const OpDef* op : all_ops())
+    for (const CaseId& id : cases_of(*op, Extent::quick)) cases.push_back(id);
+  std::set<std::string> changed;
+  Report report = run({first_device()}, cases,
+                      {.seed = 3, .tamper = [&](const CaseId& id, int run, auto& results, const auto& before) {
+                         if (by(id, run, results, before)) changed.insert(id.text());
+                       }});
+  Counts counts;
+  for (const CaseResult& c : report.devices[0].cases) {
+    if (!changed.contains(c.id.text())) continue;
+    ++counts[c.id.op->name].first;
+    counts[c.id.op->name].second += c.outcome == Outcome::fail;
+    if (c.outcome != Outcome::fail) std::cerr << c.id.text() << " is spoilt and passes\n";
+  }
+  return counts;
+}
+
+void expect_all_caught(const Counts& counts, size_t ops) {
+  EXPECT_GE(counts.size(), ops);
+  for (const auto& [op, n] : counts) EXPECT_EQ(n.first, n.second) << op;
+}
+
+/// The gradients of all ops, 1 % too large.
+TEST(Mutation, ScaledGradientOfEveryOp) {
+  expect_all_caught(spoilt([](const CaseId& id, int, std::vector<Tensor>& results, const auto&) {
+                      bool changed = false;
+                      for (size_t k = id.op->results.size(); k < results.size(); ++k)
+                        for (double& x : results[k].at) {
+                          changed |= x != 0;
+                          x *= 1.01;
+                        }
+                      return changed;
+                    }),
+                    all_ops().size() / 2);
+}
+
+/// The last element of every result was not written.
+TEST(Mutation, MissedElementOfEveryOp) {
+  expect_all_caught(spoilt([](const CaseId&, int, std::vector<Tensor>& results, const auto&) {
+                      bool changed = false;
+                      for (Tensor& y : results)
+                        if (!y.at.empty()) {
+                          changed |= y.at.back() != 0;
+                          y.at.back() = 0;
+                        }
+                      return changed;
+                    }),
+                    all_ops().size() * 9 / 10);
+}
+
+/// The second run's results are the first's.
+TEST(Mutation, StaleBufferOfEveryOp) {
+  expect_all_caught(spoilt([](const CaseId&, int run, std::vector<Tensor>& results, const std::vector<Tensor>& before) {
+                      bool changed = false;
+                      for (size_t k = 0; run == 1 && k < results.size(); ++k) {
+                        changed |= results[k].at != before[k].at;
+                        results[k].at = before[k].at;
+                      }
+                      return changed;
+                    }),
+                    all_ops().size() * 9 / 10);
+}
+
+/// The state of an optimizer that is not updated in place is seen in the next step.
+TEST(Mutation, StateLeftBehind) {
+  for (const char* text : {"adam:0:forward.state:f32", "adamw:0:forward.state:f32", "sgd_momentum:0:forward.state:f32"})
+    expect_caught(text, [](const CaseId&, int run, std::vector<Tensor>& results, const std::vector<Tensor>& before) {
+      if (run == 2) results.back() = before.back();
+    });
+}
+
+/// The program of the larger batch, which runs second and fourth, has computed the recorded batch alone.
+TEST(Mutation, OtherBatch) {
+  for (const char* text : {"matmul:0:all.batch:f32", "softmax:0:all.batch:f32"})
+    expect_caught(text, [](const CaseId&, int run, std::vector<Tensor>& results, const auto&) {
+      if (run % 2) std::fill(results[0].at.end() - 3, results[0].at.end(), 0.0);
+    });
+}
+
 Tensor vector(std::vector<double> at, DType t = DType::f32) {
   Tensor v({t, {static_cast<int64_t>(at.size())}});
   v.at = std::move(at);
@@ -167,6 +257,53 @@ TEST(Cases, ViewsGiveTheSame) {
     ASSERT_EQ(x.size(), y.size());
     for (size_t k = 0; k < x.size(); ++k) EXPECT_EQ(x[k].at, y[k].at) << text;
   }
+}
+
+/// What the variants of a sample are.
+TEST(Cases, VariantsAreWhatTheySay) {
+  auto shape = [](const char* text) {
+    CaseId id = parse_case(text);
+    Graph g = graph_of(id);
+    return inputs_of(id, g, 1).at("x0").shape();
+  };
+  Shape recorded = find_op("matmul")->samples[0].shapes[0];
+  EXPECT_EQ(shape("matmul:0:all.batch:f32"), (Shape{recorded[0] + 3, recorded[1]}));
+  EXPECT_EQ(shape("matmul:0:all.empty:f32"), (Shape{0, recorded[1]}));
+  EXPECT_EQ(shape("matmul:0:all.one:f32"), (Shape{1, 1}));
+  EXPECT_GT(num_elements(shape("matmul:0:all.large:f32")), 1 << 16);
+  EXPECT_GT(shape("matmul:0:all.wide:f32")[1], 1 << 12);
+  EXPECT_EQ(shape("add:0:all.broadcast:f32"), (Shape{3, 1, 5}));
+  CaseId state = parse_case("adam:0:forward.state:f32");
+  Graph g = graph_of(state);
+  EXPECT_EQ(std::count_if(g.states().begin(), g.states().end(), [](const State& s) { return s.before != none; }), 3);
+}
+
+/// Every op has a tensor above 2^16 elements, another batch size and an empty tensor somewhere.
+TEST(Cases, EveryOpMeetsLargeEmptyAndOtherBatches) {
+  for (const OpDef* op : all_ops()) {
+    std::set<std::string> seen;
+    for (const CaseId& id : cases_of(*op, Extent::normal)) {
+      if (!id.variant.empty()) seen.insert(id.variant);
+      if (!id.variant.empty()) continue;
+      Graph g = graph_of(id);
+      for (const ValueInfo& v : g.values()) {
+        if (num_elements(v.type.shape) == 0) seen.insert("empty");
+        if (num_elements(v.type.shape) > 1 << 16) seen.insert("large");
+      }
+    }
+    std::set<std::string> needed = {"large", "empty", "batch"};
+    if (op->name == "random_bits") needed.erase("batch");  // its seed always has two elements
+    for (const std::string& n : needed) EXPECT_TRUE(seen.contains(n)) << op->name << " " << n;
+  }
+}
+
+TEST(Expected, PatternsFit) {
+  EXPECT_TRUE((Expected{"cast:2:*", ""}.matches("cast:2:all:f32")));
+  EXPECT_TRUE((Expected{"*:f16", ""}.matches("add:0:all.large:f16")));
+  EXPECT_TRUE((Expected{"add:0:all:f32", ""}.matches("add:0:all:f32")));
+  EXPECT_FALSE((Expected{"cast:2:*", ""}.matches("cast:20:all:f32")));
+  EXPECT_FALSE((Expected{"cast", ""}.matches("cast:2:all:f32")));
+  EXPECT_FALSE((Expected{"*:f16", ""}.matches("add:0:all:f32")));
 }
 
 TEST(Report, PageAndTableHoldTheFailure) {

@@ -99,6 +99,51 @@ TEST(RenderedPlan, ChainsEndWhereAKernelTakesNoMoreBuffers) {
   for (const PlannedLaunch& l : p.launches) EXPECT_LE(l.memories.size(), 5u);
 }
 
+/// The first of: p0 = p0 * f over f32[8], p1 = p1 * f over f32[5], p2 = p2 * p0 (its old value) over f32[8]; a batch group.
+struct Updates : RawProgram {
+  explicit Updates(uint32_t count) {
+    uint32_t f = value(TUTTI_FEED, TUTTI_F32, {}, "f"), first = 0;
+    static const std::string names[] = {"p0", "p1", "p2"};
+    for (uint32_t k = 0; k < count; ++k) {
+      int64_t size = k == 1 ? 5 : 8;
+      uint32_t before = value(TUTTI_STATE, TUTTI_F32, {size}, names[k].c_str()), after = value(TUTTI_TEMP, TUTTI_F32, {size});
+      if (k == 0) first = before;
+      node("mul", {before, k == 2 ? first : f}, {after});
+      binary(TUTTI_X_MUL);
+      states.push_back({names[k].c_str(), before, after});
+    }
+    groups = {{TUTTI_BATCH, 0, count, 0}};
+  }
+};
+
+TEST(RenderedPlan, ABatchIsOneLaunch) {
+  Updates raw(3);
+  RenderedPlan p = plan(raw);
+  ASSERT_FALSE(p.launches.empty());
+  EXPECT_EQ(p.kernels.size(), 1u);
+  std::multiset<std::string> states;  // p0 is read by two tensors' shares: what it becomes is copied afterwards
+  for (uint32_t m : p.launches[0].memories) states.insert(p.memories[m].state);
+  EXPECT_EQ(states.count("p0"), 1u);
+  EXPECT_EQ(states.count("p1"), 2u);
+  EXPECT_EQ(states.count("p2"), 2u);
+  ASSERT_EQ(p.launches.size(), 2u);
+  EXPECT_TRUE(p.launches[1].copy);
+  EXPECT_EQ(p.memories[p.launches[1].memories[1]].state, "p0");
+}
+
+TEST(RenderedPlan, ABatchIsCutWhereAKernelTakesNoMoreBuffersOrRunsBothSidesOfABranch) {
+  Updates raw(2);
+  EXPECT_EQ(plan(raw).launches.size(), 1u);
+  Traits traits;
+  traits.max_arguments = 4;
+  EXPECT_EQ(plan(raw, traits).launches.size(), 2u);
+  traits = {};
+  traits.cpu_like = true;
+  EXPECT_EQ(plan(raw, traits).launches.size(), 1u);
+  traits.language = Language::glsl;
+  EXPECT_EQ(plan(raw, traits).launches.size(), 2u);
+}
+
 TEST(RenderedPlan, ProductsTakeBiasAndReluAlong) {
   for (bool cpu : {false, true}) {
     Traits traits;

@@ -51,6 +51,23 @@ void main() {{
   return s;
 }
 
+/// y[i] = 3 x[i] for vectors of four floats that are read through a texel buffer.
+sdk::KernelSource thrice_from_texels(uint32_t n) {
+  sdk::KernelSource s;
+  s.text = fmt::format(R"({}layout(set = 0, binding = 0) uniform samplerBuffer x;
+layout(std430, set = 0, binding = 1) writeonly buffer B {{ vec4 y[]; }};
+void main() {{
+  int i = int(gl_GlobalInvocationID.x);
+  if (i < {}) y[i] = 3.0 * texelFetch(x, i);
+}}
+)", head, n);
+  s.local = {64, 1, 1};
+  s.buffers = 2;
+  s.written = {false, true};
+  s.texels = {true, false};
+  return s;
+}
+
 /// Takes a while, so that waiting can time out. (lavapipe ends all loops of a work-item after 65535 rounds.)
 sdk::KernelSource slow(uint32_t rounds) {
   sdk::KernelSource s;
@@ -324,6 +341,38 @@ TEST_F(VulkanDriverTest, CompileErrorsNameAFileWithTheSource) {
   if (std::regex_search(text, found, std::regex("in (/\\S+\\.glsl)"))) std::filesystem::remove(found[1].str());
 }
 
+TEST_F(VulkanDriverTest, BuildsManyKernelsTogether) {
+  std::vector<sdk::KernelSource> sources;
+  for (int k = 0; k < 20; ++k) {
+    sources.push_back(increment(64));
+    sources.back().text.replace(sources.back().text.find("+= 1.0"), 6, "+= " + std::to_string(k) + ".0");
+  }
+  std::vector<std::vector<std::byte>> caches(sources.size());
+  std::vector<sdk::KernelId> ids = driver->build_all(sources, caches);
+  ASSERT_EQ(ids.size(), sources.size());
+  sdk::MemoryId m = driver->allocate(256, "x");
+  for (size_t k = 0; k < ids.size(); ++k) {
+    EXPECT_FALSE(caches[k].empty()) << k;
+    driver->fill_zero({m, 0, 256});
+    std::vector<sdk::Launch> launches = {launch(ids[k], {{m, 0, 256}})};
+    driver->submit(driver->record(launches, nullptr));
+    EXPECT_EQ(floats(m, 0, 64), std::vector<float>(64, static_cast<float>(k)));
+  }
+  sources[7].text.replace(sources[7].text.find("+= 7.0"), 6, "+= oops");
+  caches.assign(sources.size(), {});
+  try {
+    driver->build_all(sources, caches);
+    FAIL();
+  } catch (const sdk::BuildError& e) {
+    EXPECT_EQ(e.source, 7u);
+    EXPECT_EQ(e.code, Code::compile);
+    std::string text = e.what();
+    std::smatch found;
+    if (std::regex_search(text, found, std::regex("in (/\\S+\\.glsl)"))) std::filesystem::remove(found[1].str());
+  }
+  EXPECT_NO_THROW(build(increment(64)));
+}
+
 TEST_F(VulkanDriverTest, TakesKernelsFromTheCacheAndRefusesCorruptOnes) {
   sdk::KernelSource source = increment(64);
   std::vector<std::byte> entry;
@@ -425,6 +474,23 @@ TEST_F(VulkanDriverTest, ValidationIsHeard) {
   auto [code, text] = failure([&] { build(greedy); });
   EXPECT_EQ(code, Code::internal);
   EXPECT_NE(text.find("validation"), std::string::npos) << text;
+}
+
+TEST_F(VulkanDriverTest, TexelBuffersAreReadFromTheirOffset) {
+  if (driver->traits().max_texels == 0) GTEST_SKIP() << "kernels for this device read no texel buffers";
+  constexpr uint32_t texels = 100;
+  uint64_t skipped = driver->traits().alignment;
+  sdk::MemoryId x = driver->allocate(skipped + texels * 16, "x"), y = driver->allocate(texels * 16, "y");
+  std::vector<float> given(texels * 4), got(texels * 4);
+  std::iota(given.begin(), given.end(), 1.0f);
+  driver->write({x, skipped, texels * 16}, given.data());
+  sdk::KernelId kernel = build(thrice_from_texels(texels));
+  sdk::Launch l = launch(kernel, {{x, skipped, texels * 16}, {y, 0, texels * 16}}, 2);
+  driver->wait(driver->submit(driver->record({&l, 1}, nullptr)), forever);
+  driver->read({y, 0, texels * 16}, got.data());
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], 3 * given[i]) << i;
+  l.buffers[0].bytes -= 4;
+  EXPECT_THROW(driver->record({&l, 1}, nullptr), Error) << "a part of a texel";
 }
 
 }  // namespace

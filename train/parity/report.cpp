@@ -68,6 +68,8 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 thead th { position: sticky; top: 0; background: #f3f5f8; z-index: 1; }
 tbody th { font-weight: 600; background: #fafbfc; } tbody tr:hover td, tbody tr:hover th { outline: 1px solid #7d8da3; }
 td .n { display: inline-block; min-width: 2.6em; text-align: right; font-variant-numeric: tabular-nums; }
+td.text, .devices th { white-space: normal; }
+thead th div { font-weight: 400; color: #4a5566; font-size: .85em; max-width: 13em; overflow: hidden; text-overflow: ellipsis; }
 td small { color: #4a5566; margin-left: .6em; }
 td meter { width: 5em; height: .8em; margin-left: .7em; vertical-align: -.05em; }
 .pass { background: #e3f5e7; } .fail { background: #f8c9c4; } .some { background: #fdf0c8; } .none { background: #e8eaee; }
@@ -101,13 +103,15 @@ std::string html_cell(const Cell& c) {
 
 std::string device_rows(const Report& report) {
   std::string text =
-      "<h2>Devices</h2>\n<table><thead><tr><th>device</th><th>name</th><th class=\"number\">passed</th>"
+      "<h2>Devices</h2>\n<table class=\"devices\"><thead><tr><th>device</th><th>name</th><th "
+      "class=\"number\">passed</th>"
       "<th class=\"number\">failed</th><th class=\"number\">unsupported</th><th class=\"number\">expected failures</th>"
-      "<th class=\"number\">without room</th><th class=\"number\">worst share</th><th class=\"number\">seconds</th>"
+      "<th class=\"number\">no room</th><th class=\"number\">worst share</th><th class=\"number\">seconds</th>"
       "</tr></thead><tbody>\n";
   for (const DeviceResult& d : report.devices) {
     Cell c = cell(d, nullptr);
-    text += fmt::format("<tr><th>{}</th><td>{}</td>", escape(d.device.id), escape(d.device.name));
+    text += fmt::format("<tr><th>{}</th><td class=\"text\">{}<small>{}</small></td>", escape(d.device.id),
+                        escape(d.device.name), escape(d.device.driver));
     for (size_t n : {c.pass, c.fail, c.unsupported, c.expected, c.no_room})
       text += fmt::format("<td class=\"number\">{}</td>", n);
     text += fmt::format("<td class=\"number\">{}</td><td class=\"number\">{:.0f}</td></tr>\n", share_text(c.share),
@@ -182,7 +186,8 @@ std::string html(const Report& report) {
   page += listed(report, Outcome::unsupported, "Unsupported");
   page += "<h2>Ops</h2>\n<table><thead><tr><th>op</th>";
   for (const DeviceResult& d : report.devices)
-    page += fmt::format("<th title=\"{}\">{}</th>", escape(d.device.name), escape(d.device.id));
+    page += fmt::format("<th>{}<div title=\"{}\">{}</div></th>", escape(d.device.id), escape(d.device.name),
+                        escape(d.device.name));
   page += "</tr></thead><tbody>\n";
   for (const OpDef* op : ops_of(report)) {
     page += fmt::format("<tr><th>{}</th>", escape(op->name));

@@ -19,7 +19,7 @@
 namespace tutti::parity {
 namespace {
 
-constexpr size_t window = 64;  // cases that a fast device may be ahead of a slow one
+constexpr size_t window = 64;  // cases that a fast group may be ahead of a slow one
 
 /// One run of a program of the case and the reference's answer.
 struct Run {
@@ -110,18 +110,18 @@ CaseResult run_case(Session& session, Prepared& p, const SuiteOptions& options) 
   return result;
 }
 
-/// Prepared cases, each made once, by the first device that comes to it, and let go after the last.
+/// Prepared cases, each made once, by the first group of devices that comes to it, and let go after the last.
 class Cases {
  public:
-  Cases(const std::vector<CaseId>& ids, size_t devices, uint64_t seed)
-      : ids_(ids), seed_(seed), slots_(ids.size()), next_(devices) {}
+  Cases(const std::vector<CaseId>& ids, size_t groups, uint64_t seed)
+      : ids_(ids), seed_(seed), slots_(ids.size()), next_(groups) {}
 
-  /// Case i for device d, which is done with all before. Waits while it is far ahead of another device. Throws what
+  /// Case i for group g, which is done with all before. Waits while it is far ahead of another group. Throws what
   /// preparing threw.
-  std::shared_ptr<Prepared> take(size_t i, size_t d) {
+  std::shared_ptr<Prepared> take(size_t i, size_t g) {
     {
       std::unique_lock lock(mutex_);
-      next_[d] = i;
+      next_[g] = i;
       moved_.notify_all();
       moved_.wait(lock, [&] { return i < slowest() + window; });
       for (; freed_ < slowest(); ++freed_) slots_[freed_].prepared.reset();
@@ -131,14 +131,14 @@ class Cases {
     if (!slot.prepared) slot.prepared = prepare(ids_[i], i, seed_);
     return slot.prepared;
   }
-  void finish(size_t d) {
+  void finish(size_t g) {
     std::lock_guard lock(mutex_);
-    next_[d] = ids_.size();
+    next_[g] = ids_.size();
     moved_.notify_all();
   }
-  size_t slowest() const { return *std::min_element(next_.begin(), next_.end()); }
 
  private:
+  size_t slowest() const { return *std::min_element(next_.begin(), next_.end()); }
   struct Slot {
     std::mutex making;
     std::shared_ptr<Prepared> prepared;
@@ -148,7 +148,7 @@ class Cases {
   std::vector<Slot> slots_;
   std::mutex mutex_;
   std::condition_variable moved_;
-  std::vector<size_t> next_;  // per device
+  std::vector<size_t> next_;  // per group
   size_t freed_ = 0;
 };
 
@@ -167,6 +167,54 @@ void settle(CaseResult& result, const Device& device, const std::vector<Expected
     return;
   }
 }
+
+/// Indices of devices that share a thread. Software GPUs do: their drivers bring compilers that do not bear each other
+/// in one process at the same time (Intel's crashes now and then beside PoCL's).
+std::vector<std::vector<size_t>> groups_of(const std::vector<Device>& devices) {
+  std::vector<std::vector<size_t>> groups;
+  std::optional<size_t> software;
+  for (size_t d = 0; d < devices.size(); ++d) {
+    if (devices[d].kind == DeviceKind::software && devices[d].plugin != "reference") {
+      if (!software) software = groups.size(), groups.emplace_back();
+      groups[*software].push_back(d);
+    } else {
+      groups.push_back({d});
+    }
+  }
+  return groups;
+}
+
+/// One device's sessions: one per op, so that the states of an op are freed with it.
+class Bench {
+ public:
+  explicit Bench(const Device& device) : device_(device), expected_(expected_failures(device)) {}
+
+  CaseResult run(const CaseId& id, Cases& line, size_t number, size_t group, const SuiteOptions& options) {
+    CaseResult result{.id = id};
+    try {
+      std::shared_ptr<Prepared> p = line.take(number, group);
+      if (id.op != std::exchange(op_, id.op)) session_.reset();
+      if (id.variant == huge) {
+        result = run_huge(device_, id);
+      } else {
+        if (!session_) session_ = std::make_unique<Session>(device_);
+        result = run_case(*session_, *p, options);
+      }
+    } catch (const std::exception& e) {
+      result.outcome = Outcome::fail;
+      result.why = e.what();
+      session_.reset();  // what comes next starts clean
+    }
+    settle(result, device_, expected_);
+    return result;
+  }
+
+ private:
+  const Device& device_;
+  std::vector<Expected> expected_;
+  std::unique_ptr<Session> session_;
+  const OpDef* op_ = nullptr;
+};
 
 }  // namespace
 
@@ -197,46 +245,33 @@ size_t Report::count(Outcome outcome) const {
 
 Report run(const std::vector<Device>& devices, const std::vector<CaseId>& cases, const SuiteOptions& options) {
   using Clock = std::chrono::steady_clock;
+  setenv("TUTTI_SENTINELS", "1", 0);  // rendered sessions look for writes outside of their memory
   Report report{options.seed, {}};
-  for (const Device& d : devices) report.devices.push_back({d, {}});
-  Cases line(cases, devices.size(), options.seed);
+  std::vector<std::unique_ptr<Bench>> benches;
+  for (const Device& d : devices) {
+    report.devices.push_back({d, {}});
+    benches.push_back(std::make_unique<Bench>(d));
+  }
+  std::vector<std::vector<size_t>> groups = groups_of(devices);
+  Cases line(cases, groups.size(), options.seed);
   std::mutex watching;
   std::vector<size_t> done(devices.size());
-  Clock::time_point start = Clock::now();
-  auto work = [&](size_t d, std::vector<Expected> expected) {
-    std::unique_ptr<Session> session;
-    const OpDef* op = nullptr;
-    for (size_t i = 0; i < cases.size(); ++i) {
-      CaseResult result{.id = cases[i]};
-      try {
-        std::shared_ptr<Prepared> p = line.take(i, d);
-        if (cases[i].op != std::exchange(op, cases[i].op)) session.reset();  // frees the states of the last op
-        if (cases[i].variant == huge) {
-          result = run_huge(devices[d], cases[i]);
-        } else {
-          if (!session) session = std::make_unique<Session>(devices[d]);
-          result = run_case(*session, *p, options);
-        }
-      } catch (const std::exception& e) {
-        result.outcome = Outcome::fail;
-        result.why = e.what();
-        session.reset();  // what comes next starts clean
+  auto work = [&](size_t group) {
+    for (size_t i = 0; i < cases.size(); ++i)
+      for (size_t d : groups[group]) {
+        Clock::time_point start = Clock::now();
+        report.devices[d].cases.push_back(benches[d]->run(cases[i], line, i, group, options));
+        report.devices[d].seconds += std::chrono::duration<double>(Clock::now() - start).count();
+        std::lock_guard lock(watching);
+        ++done[d];
+        if (options.watch)
+          options.watch({devices[d], cases[i], *std::min_element(done.begin(), done.end()), cases.size()});
       }
-      settle(result, devices[d], expected);
-      report.devices[d].cases.push_back(std::move(result));
-      std::lock_guard lock(watching);
-      ++done[d];
-      if (options.watch)
-        options.watch({devices[d], cases[i], *std::min_element(done.begin(), done.end()), cases.size()});
-    }
-    line.finish(d);
-    report.devices[d].seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    line.finish(group);
+    for (size_t d : groups[group]) benches[d].reset();
   };
-  setenv("TUTTI_SENTINELS", "1", 0);  // rendered sessions look for writes outside of their memory
-  std::vector<std::vector<Expected>> expected;
-  for (const Device& d : devices) expected.push_back(expected_failures(d));
   std::vector<std::thread> threads;
-  for (size_t d = 0; d < devices.size(); ++d) threads.emplace_back(work, d, std::move(expected[d]));
+  for (size_t g = 0; g < groups.size(); ++g) threads.emplace_back(work, g);
   for (std::thread& t : threads) t.join();
   return report;
 }

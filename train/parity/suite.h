@@ -28,7 +28,7 @@ struct CaseResult {
 struct DeviceResult {
   Device device;
   std::vector<CaseResult> cases;
-  double seconds = 0;  ///< from the start to the end of its last case
+  double seconds = 0;  ///< in its cases
   size_t count(Outcome outcome, const OpDef* op = nullptr) const;
   /// The command that runs this case alone.
   std::string replay(const CaseResult& c, uint64_t seed) const;
@@ -60,9 +60,10 @@ struct SuiteOptions {
       {};
 };
 
-/// Every case on every device; each device has a thread and, per op, one session. A case's program is run twice, with
-/// different data; in "batch" cases the program of the recorded shapes and that of the larger batch take turns; in
-/// "state" cases three steps update the state in place, each judged from the state that the device had before it.
+/// Every case on every device, in one session per op; devices have threads of their own, but software GPUs share one. A
+/// case's program is run twice, with different data; in "batch" cases the program of the recorded shapes and that of
+/// the larger batch take turns; in "state" cases three steps update the state in place, each judged from the state that
+/// the device had before it.
 Report run(const std::vector<Device>& devices, const std::vector<CaseId>& cases, const SuiteOptions& options);
 
 /// The table op x device, one line per op: passed of all, or what failed.

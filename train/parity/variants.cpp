@@ -10,7 +10,7 @@ namespace tutti::parity {
 namespace {
 
 constexpr int64_t many = 1 << 16;    // elements; where kernels change their ways
-constexpr int64_t most = many * 16;  // elements of a grown result
+constexpr int64_t most = many * 16;  // elements of any tensor of a grown sample
 constexpr size_t attribute = ~size_t{0};
 
 constexpr std::array<std::string_view, 8> all = {"views", "batch", "large",     "wide",
@@ -18,8 +18,9 @@ constexpr std::array<std::string_view, 8> all = {"views", "batch", "large",     
 
 bool taken(const OpDef& op, const Sample& s) {
   try {
-    Types out = infer_types(op, sample_types(s), s.attrs.over(op.attrs));
-    return std::all_of(out.begin(), out.end(), [](const TensorType& t) { return num_elements(t.shape) <= most; });
+    auto fits = [](const TensorType& t) { return num_elements(t.shape) <= most; };
+    Types in = sample_types(s), out = infer_types(op, in, s.attrs.over(op.attrs));
+    return std::all_of(in.begin(), in.end(), fits) && std::all_of(out.begin(), out.end(), fits);
   } catch (const Error&) {
     return false;
   }

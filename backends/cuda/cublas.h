@@ -1,0 +1,48 @@
+// Products through cuBLASLt, opened at run time.
+#pragma once
+#include <cublasLt.h>
+
+#include <memory>
+#include <string>
+
+#include "kernels/dialect/portable.h"
+
+#define TUTTI_CUBLAS_FUNCTIONS(X)                                                                                      \
+  X(cublasLtCreate)                                                                                                    \
+  X(cublasLtDestroy) X(cublasLtGetVersion) X(cublasLtGetStatusString) X(cublasLtMatmul)                                \
+      X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmulDescCreate) X(cublasLtMatmulDescDestroy)                       \
+          X(cublasLtMatmulDescSetAttribute) X(cublasLtMatrixLayoutCreate) X(cublasLtMatrixLayoutDestroy)               \
+              X(cublasLtMatrixLayoutSetAttribute) X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceDestroy) \
+                  X(cublasLtMatmulPreferenceSetAttribute)
+
+namespace tutti::cuda {
+
+struct CublasApi {
+#define TUTTI_CUDA_POINTER(name) decltype(&::name) name = nullptr;
+  TUTTI_CUBLAS_FUNCTIONS(TUTTI_CUDA_POINTER)
+#undef TUTTI_CUDA_POINTER
+};
+
+/// A handle in the current context.
+class Cublas {
+ public:
+  /// Throws Error(declined) where the library cannot be opened or refuses the device.
+  static std::shared_ptr<const Cublas> open();
+  explicit Cublas(const CublasApi& api);
+  ~Cublas();
+  Cublas(const Cublas&) = delete;
+
+  /// f32 in strict f32 (no TF32), f16 and bf16 with f32 sums; bias and relu in the library's epilogue. The algorithm is
+  /// the first of the library's own ranking. Throws Error(declined) for batches of uneven strides and what the library
+  /// refuses.
+  dialect::Work matmul(const dialect::Matmul& p) const;
+  std::string version() const;
+
+ private:
+  void check(cublasStatus_t status, const char* call) const;
+
+  std::shared_ptr<const CublasApi> api_;
+  cublasLtHandle_t handle_ = nullptr;
+};
+
+}  // namespace tutti::cuda

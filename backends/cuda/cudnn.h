@@ -1,0 +1,53 @@
+// Convolutions through cuDNN 9, opened at run time; without it the portable kernels compute them.
+#pragma once
+#include <cudnn.h>
+
+#include <memory>
+#include <string>
+
+#include "kernels/dialect/portable.h"
+
+#define TUTTI_CUDNN_FUNCTIONS(X)                                                                                       \
+  X(cudnnCreate)                                                                                                       \
+  X(cudnnDestroy) X(cudnnSetStream) X(cudnnGetVersion) X(cudnnGetErrorString) X(cudnnCreateTensorDescriptor)           \
+      X(cudnnDestroyTensorDescriptor) X(cudnnSetTensor4dDescriptor) X(cudnnCreateFilterDescriptor)                     \
+          X(cudnnDestroyFilterDescriptor) X(cudnnSetFilter4dDescriptor) X(cudnnCreateConvolutionDescriptor)            \
+              X(cudnnDestroyConvolutionDescriptor) X(cudnnSetConvolution2dDescriptor) X(cudnnSetConvolutionGroupCount) \
+                  X(cudnnSetConvolutionMathType) X(cudnnCreateActivationDescriptor)                                    \
+                      X(cudnnDestroyActivationDescriptor) X(cudnnSetActivationDescriptor)                              \
+                          X(cudnnGetConvolutionForwardAlgorithm_v7) X(cudnnGetConvolutionBackwardDataAlgorithm_v7)     \
+                              X(cudnnGetConvolutionBackwardFilterAlgorithm_v7)                                         \
+                                  X(cudnnGetConvolutionForwardWorkspaceSize) X(cudnnConvolutionForward)                \
+                                      X(cudnnConvolutionBiasActivationForward) X(cudnnConvolutionBackwardData)         \
+                                          X(cudnnConvolutionBackwardFilter)
+
+namespace tutti::cuda {
+
+struct CudnnApi {
+#define TUTTI_CUDA_POINTER(name) decltype(&::name) name = nullptr;
+  TUTTI_CUDNN_FUNCTIONS(TUTTI_CUDA_POINTER)
+#undef TUTTI_CUDA_POINTER
+};
+
+/// A handle in the current context. Images are NCHW; f32 in strict f32 (no TF32), f16 and bf16 with f32 sums; the first
+/// deterministic algorithm of cuDNN's own ranking whose workspace is at most 256 MiB. Throws Error(declined) where it
+/// has none for a shape.
+class Cudnn {
+ public:
+  /// Throws Error(declined) where the library cannot be opened or refuses the device.
+  static std::shared_ptr<const Cudnn> open();
+  explicit Cudnn(const CudnnApi& api);
+  ~Cudnn();
+  Cudnn(const Cudnn&) = delete;
+
+  dialect::Work conv(const dialect::Conv& p) const;
+  dialect::Work conv_dx(const dialect::Conv& p) const;
+  dialect::Work conv_dw(const dialect::Conv& p) const;
+  std::string version() const;
+
+ private:
+  std::shared_ptr<const CudnnApi> api_;
+  cudnnHandle_t handle_ = nullptr;
+};
+
+}  // namespace tutti::cuda

@@ -1,0 +1,27 @@
+// Opening NVIDIA's libraries at run time.
+#pragma once
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace tutti::cuda {
+
+/// Where libNAME.so may be: the loader's path with these major versions, then the folders of a CUDA toolkit.
+std::vector<std::string> library_names(const std::string& name, const std::vector<std::string>& majors);
+
+/// The first that can be opened (and is never closed, like every library of a plugin), else null and the first reason.
+void* open_first(const std::vector<std::string>& names, std::string& why);
+
+/// The function `name` of an opened library. Throws Error(declined) where `file` has none.
+template <class F>
+void take(void* library, const char* name, const char* file, F& function) {
+  function = reinterpret_cast<F>(dlsym(library, name));
+  if (!function)
+    throw Error(Code::declined, fmt::format("{} has no {}: it is too old", file, name), "install a newer one");
+}
+
+}  // namespace tutti::cuda

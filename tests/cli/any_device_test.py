@@ -1,0 +1,55 @@
+"""A checkpoint made on any device goes on on any other, to the losses of a run that stayed where it was. Software
+devices take part always: a few steps of small models."""
+import json
+import shutil
+import unittest
+
+import harness
+from harness import tutti
+
+DEVICES = [d["id"] for d in json.loads(tutti("devices", "--json").stdout)["devices"] if d["usable"]]
+MLP = ["mlp", "--data", "synthetic:32:4:512:64", "--layers", "32,16,4", "--batch", "16", "--dropout", "0.25"]
+CNN = ["cnn", "--data", "synthetic:1x12x12:4:64:32", "--batch", "16"]
+HALF, WHOLE = 4, 9
+
+
+class AnyDevice(harness.Case):
+    def near(self, losses, expected, what):
+        self.assertEqual(len(losses), len(expected), what)
+        for i, (a, b) in enumerate(zip(losses, expected)):
+            self.assertAlmostEqual(a, b, delta=1e-4 * max(1, abs(b)), msg=f"{what}, step {i}")
+
+    def go(self, model, optimizer, pairs):
+        args = [*model, *optimizer, "--seed", "5", "--no-eval"]
+        whole = {d: self.train(*args, "--steps", WHOLE, "--device", d)["losses"] for d in DEVICES}
+        for a in DEVICES:
+            made = self.folder / "made"
+            self.train(*args, "--steps", HALF, "--device", a, "--checkpoint", made)
+            for b in (b for from_, b in pairs if from_ == a):
+                with self.subTest(model=model[0], optimizer=optimizer[1], made=a, resumed=b):
+                    here = self.folder / "here"
+                    shutil.copy(made, here)
+                    rest = self.train("--resume", here, "--steps", WHOLE, "--device", b)
+                    self.assertEqual((rest["device"], rest["steps"]), (b, WHOLE))
+                    self.near(rest["losses"], whole[a][HALF:], f"{a} to {b}, against {a} all the way")
+
+    def test_every_pair_with_adam(self):
+        self.go(MLP, ["--optimizer", "adam", "--lr", "1e-2"], [(a, b) for a in DEVICES for b in DEVICES])
+
+    def test_momentum_is_handed_to_the_next(self):
+        self.go(MLP, ["--optimizer", "sgd", "--momentum", "0.9", "--nesterov"], list(zip(DEVICES, DEVICES[1:] + DEVICES[:1])))
+
+    def test_a_cnn_round_all_devices(self):
+        """Two steps on each, the checkpoint handed on."""
+        args = [*CNN, "--seed", "5", "--lr", "1e-3", "--no-eval"]
+        whole = self.train(*args, "--steps", 2 * len(DEVICES), "--epochs", "9", "--device", DEVICES[-1])["losses"]
+        file, losses = self.folder / "round", []
+        for i, device in enumerate(DEVICES):
+            start = args if i == 0 else ["--resume", file]
+            run = self.train(*start, "--steps", 2 * (i + 1), "--epochs", "9", "--device", device, "--checkpoint", file)
+            losses += run["losses"]
+        self.near(losses, whole, " to ".join(DEVICES))
+
+
+if __name__ == "__main__":
+    unittest.main()
