@@ -9,7 +9,8 @@
 
 #define TUTTI_CUDNN_FUNCTIONS(X)                                                                                       \
   X(cudnnCreate)                                                                                                       \
-  X(cudnnDestroy) X(cudnnSetStream) X(cudnnGetVersion) X(cudnnGetErrorString) X(cudnnCreateTensorDescriptor)           \
+  X(cudnnDestroy)                                                                                                      \
+  X(cudnnSetStream) X(cudnnGetVersion) X(cudnnGetErrorString) X(cudnnCreateTensorDescriptor)                           \
       X(cudnnDestroyTensorDescriptor) X(cudnnSetTensor4dDescriptor) X(cudnnCreateFilterDescriptor)                     \
           X(cudnnDestroyFilterDescriptor) X(cudnnSetFilter4dDescriptor) X(cudnnCreateConvolutionDescriptor)            \
               X(cudnnDestroyConvolutionDescriptor) X(cudnnSetConvolution2dDescriptor) X(cudnnSetConvolutionGroupCount) \

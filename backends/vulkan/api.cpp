@@ -18,8 +18,7 @@ Api Api::load() {
     throw Error(Code::declined, "libvulkan.so.1 has no vkGetInstanceProcAddr", "install the package libvulkan1 again");
   auto global = [&](const char* name) { return api.GetInstanceProcAddr(nullptr, name); };
   api.CreateInstance = reinterpret_cast<PFN_vkCreateInstance>(global("vkCreateInstance"));
-  api.EnumerateInstanceVersion =
-      reinterpret_cast<PFN_vkEnumerateInstanceVersion>(global("vkEnumerateInstanceVersion"));
+  api.EnumerateInstanceVersion = reinterpret_cast<PFN_vkEnumerateInstanceVersion>(global("vkEnumerateInstanceVersion"));
   api.EnumerateInstanceLayerProperties =
       reinterpret_cast<PFN_vkEnumerateInstanceLayerProperties>(global("vkEnumerateInstanceLayerProperties"));
   uint32_t version = VK_API_VERSION_1_0;
@@ -35,7 +34,8 @@ Api Api::load() {
 void Api::take(VkInstance instance) {
   auto get = [&](const char* name) {
     PFN_vkVoidFunction function = GetInstanceProcAddr(instance, name);
-    if (!function) throw Error(Code::declined, fmt::format("the Vulkan loader has no {}", name), "install a newer libvulkan1");
+    if (!function)
+      throw Error(Code::declined, fmt::format("the Vulkan loader has no {}", name), "install a newer libvulkan1");
     return function;
   };
 #define TUTTI_VULKAN_TAKE(name) name = reinterpret_cast<PFN_vk##name>(get("vk" #name));
@@ -72,7 +72,8 @@ void check(VkResult result, const std::string& what) {
     case VK_ERROR_OUT_OF_DEVICE_MEMORY:
       throw Error(Code::no_memory, message, "use a smaller batch or model, or another device");
     case VK_ERROR_DEVICE_LOST:
-      throw Error(Code::device_lost, message, "the session is dead: open another, and see the system log for the driver's words");
+      throw Error(Code::device_lost, message,
+                  "the session is dead: open another, and see the system log for the driver's words");
     default: throw Error(Code::internal, message);
   }
 }

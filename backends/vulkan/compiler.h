@@ -6,14 +6,15 @@
 
 namespace tutti::vulkan {
 
-/// SPIR-V 1.5 for Vulkan 1.2 of a compute shader. Throws Error(compile) naming a file with the source and the compiler's
-/// words.
+/// SPIR-V 1.5 for Vulkan 1.2 of a compute shader. Throws Error(compile) naming a file with the source and the
+/// compiler's words.
 std::vector<uint32_t> compile_glsl(const std::string& source);
 
 /// "glslang 12.0.0": part of the cache's key.
 std::string compiler_version();
 
-/// Writes `source` with line numbers after `why` to a new file in the temporary folder; its path, or "" when that fails.
+/// Writes `source` with line numbers after `why` to a new file in the temporary folder; its path, or "" when that
+/// fails.
 std::string write_numbered(const std::string& source, const std::string& why);
 
 }  // namespace tutti::vulkan

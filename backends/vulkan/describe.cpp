@@ -69,7 +69,9 @@ void measure_memory(const Api& api, PhysicalDevice& device) {
     const VkMemoryHeap& heap = memory.memoryProperties.memoryHeaps[i];
     if (!(heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)) continue;
     total += heap.size;
-    free += !budgeted ? heap.size : budget.heapBudget[i] > budget.heapUsage[i] ? budget.heapBudget[i] - budget.heapUsage[i] : 0;
+    free += !budgeted                                    ? heap.size
+            : budget.heapBudget[i] > budget.heapUsage[i] ? budget.heapBudget[i] - budget.heapUsage[i]
+                                                         : 0;
   }
   struct sysinfo host = {};
   if (base.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU && sysinfo(&host) == 0)
@@ -152,35 +154,38 @@ void describe(const Api& api, PhysicalDevice& device) {
   traits.half_storage = f11.storageBuffer16BitAccess && device.int16;
   traits.max_local = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
   traits.local_bytes = limits.maxComputeSharedMemorySize;
-  if (v12.driverID == VK_DRIVER_ID_MESA_LLVMPIPE) traits.max_rounds = 65535;  // LP_MAX_TGSI_LOOP_ITERATIONS, per invocation
+  if (v12.driverID == VK_DRIVER_ID_MESA_LLVMPIPE)
+    traits.max_rounds = 65535;  // LP_MAX_TGSI_LOOP_ITERATIONS, per invocation
   traits.max_buffer_bytes = limits.maxStorageBufferRange;
   // A descriptor of texels is bound at offsets of whole texels, as those of storage buffers are.
   if (traits.cpu_like && limits.minTexelBufferOffsetAlignment <= 16) traits.max_texels = limits.maxTexelBufferElements;
-  traits.max_arguments = std::min({limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers,
-                                   limits.maxPerStageResources});
+  traits.max_arguments = std::min(
+      {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
   traits.max_allocation_bytes = v11.maxMemoryAllocationSize;
   if (offers(VK_KHR_MAINTENANCE_4_EXTENSION_NAME))
     traits.max_allocation_bytes = std::min<uint64_t>(traits.max_allocation_bytes, buffers.maxBufferSize);
   traits.alignment = std::max<uint32_t>(64, static_cast<uint32_t>(limits.minStorageBufferOffsetAlignment));
   constexpr VkSubgroupFeatureFlags needed = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT |
                                             VK_SUBGROUP_FEATURE_ARITHMETIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
-  if ((v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) && (v11.subgroupSupportedOperations & needed) == needed)
+  if ((v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
+      (v11.subgroupSupportedOperations & needed) == needed)
     traits.subgroup = v11.subgroupSize;
-  if (sizes.minSubgroupSize < sizes.maxSubgroupSize && (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT)) {
+  if (sizes.minSubgroupSize < sizes.maxSubgroupSize &&
+      (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT)) {
     device.extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
     device.subgroup_required = v11.subgroupSize;
     device.subgroups_per_group = sizes.maxComputeWorkgroupSubgroups;
   }
   // Vulkan itself does not tell how many units a GPU has; 16 stands for a small one.
-  traits.compute_units = traits.cpu_like                ? usable_cpus()
-                         : nvidia.shaderSMCount         ? nvidia.shaderSMCount
-                         : amd.computeUnitsPerShaderArray ? amd.shaderEngineCount * amd.shaderArraysPerEngineCount *
-                                                                amd.computeUnitsPerShaderArray
-                                                          : 16;
+  traits.compute_units = traits.cpu_like        ? usable_cpus()
+                         : nvidia.shaderSMCount ? nvidia.shaderSMCount
+                         : amd.computeUnitsPerShaderArray
+                             ? amd.shaderEngineCount * amd.shaderArraysPerEngineCount * amd.computeUnitsPerShaderArray
+                             : 16;
   std::string uuid;
   for (uint8_t byte : v11.driverUUID) uuid += fmt::format("{:02x}", byte);
-  traits.identity = fmt::format("vulkan|{}|{:x}:{:x}|{}|{:x}|{}", listed.name, base.vendorID, base.deviceID, listed.driver,
-                                base.driverVersion, uuid);
+  traits.identity = fmt::format("vulkan|{}|{:x}:{:x}|{}|{:x}|{}", listed.name, base.vendorID, base.deviceID,
+                                listed.driver, base.driverVersion, uuid);
   measure_memory(api, device);
 }
 

@@ -130,8 +130,10 @@ void VulkanDriver::wait(uint64_t ticket, uint64_t timeout_ns) {
     info.pValues = &ticket;
     VkResult result = api_.WaitSemaphores(device_, &info, timeout_ns);
     if (result == VK_TIMEOUT)
-      throw Error(Code::timeout, fmt::format("vulkan: step {} is not done after {:.3f} s", ticket, 1e-9 * static_cast<double>(timeout_ns)),
-                  "wait again: the work goes on");
+      throw Error(
+          Code::timeout,
+          fmt::format("vulkan: step {} is not done after {:.3f} s", ticket, 1e-9 * static_cast<double>(timeout_ns)),
+          "wait again: the work goes on");
     need(result, fmt::format("waiting for step {}", ticket));
     done_ = ticket;
   }
@@ -146,7 +148,8 @@ void VulkanDriver::at_once(const std::function<void(VkCommandBuffer)>& commands)
   VkCommandBufferBeginInfo begin = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
   begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
   need(api_.BeginCommandBuffer(once_buffer_, &begin), "recording a copy");
-  barrier(api_, once_buffer_, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+  barrier(api_, once_buffer_, VK_PIPELINE_STAGE_TRANSFER_BIT,
+          VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
   commands(once_buffer_);
   barrier(api_, once_buffer_, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT);
   need(api_.EndCommandBuffer(once_buffer_), "recording a copy");

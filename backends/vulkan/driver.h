@@ -103,8 +103,8 @@ class VulkanDriver : public sdk::Driver {
   VkDevice device_ = VK_NULL_HANDLE;
   VkQueue queue_ = VK_NULL_HANDLE;
   VkSemaphore timeline_ = VK_NULL_HANDLE;
-  VkFence fence_ = VK_NULL_HANDLE;          // of at_once
-  VkCommandPool once_ = VK_NULL_HANDLE;     // of at_once
+  VkFence fence_ = VK_NULL_HANDLE;       // of at_once
+  VkCommandPool once_ = VK_NULL_HANDLE;  // of at_once
   VkCommandBuffer once_buffer_ = VK_NULL_HANDLE;
   Block staging_;
   bool lost_ = false, avoid_mapping_ = false;
@@ -120,7 +120,7 @@ class VulkanDriver : public sdk::Driver {
 /// A barrier after all earlier kernels, copies and their writes.
 void barrier(const Api& api, VkCommandBuffer commands, VkPipelineStageFlags next, VkAccessFlags access);
 constexpr VkPipelineStageFlags work_stages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-constexpr VkAccessFlags work_access = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
-                                      VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+constexpr VkAccessFlags work_access =
+    VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
 
 }  // namespace tutti::vulkan

@@ -11,8 +11,8 @@ namespace tutti::vulkan {
 /// Ranges read and written since the last barrier.
 class Hazards {
  public:
-  /// Whether something that reads and writes these ranges must come after a barrier: it reads what was written, or writes
-  /// what was read or written.
+  /// Whether something that reads and writes these ranges must come after a barrier: it reads what was written, or
+  /// writes what was read or written.
   bool conflict(std::span<const sdk::Range> reads, std::span<const sdk::Range> writes) const {
     return meet(reads, writes_) || meet(writes, writes_) || meet(writes, reads_);
   }

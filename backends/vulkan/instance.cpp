@@ -67,13 +67,15 @@ void Instance::create(const sdk::Host& host) {
     bool found = false;
     for (const VkLayerProperties& layer : layers) found = found || !std::strcmp(layer.layerName, validation_layer);
     if (!found)
-      throw Error(Code::declined, fmt::format("TUTTI_VULKAN_VALIDATION is set, and the layer {} is not installed", validation_layer),
+      throw Error(Code::declined,
+                  fmt::format("TUTTI_VULKAN_VALIDATION is set, and the layer {} is not installed", validation_layer),
                   "install the package vulkan-validationlayers, or unset the variable");
     messages_ = std::make_unique<Messages>();
     messages_->host = host;
     listener.messageSeverity =
         VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
-    listener.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT;
+    listener.messageType =
+        VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT;
     listener.pfnUserCallback = Messages::receive;
     listener.pUserData = messages_.get();
     info.pNext = &listener;  // for what happens while the instance is made and destroyed
@@ -91,9 +93,11 @@ void Instance::create(const sdk::Host& host) {
   if (result != VK_SUCCESS)
     throw Error(Code::declined,
                 fmt::format("{} ({})",
-                            result == VK_ERROR_INCOMPATIBLE_DRIVER ? "no Vulkan driver can be loaded" : "no Vulkan instance can be made",
+                            result == VK_ERROR_INCOMPATIBLE_DRIVER ? "no Vulkan driver can be loaded"
+                                                                   : "no Vulkan instance can be made",
                             result_name(result)),
-                "install a driver (the package mesa-vulkan-drivers, or the GPU vendor's) and see the files named by VK_ICD_FILENAMES");
+                "install a driver (the package mesa-vulkan-drivers, or the GPU vendor's) and see the files named by "
+                "VK_ICD_FILENAMES");
   api_.take(handle_);
   if (!wanted.empty()) {
     auto make = reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(

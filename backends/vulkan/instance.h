@@ -13,17 +13,17 @@ namespace tutti::vulkan {
 /// A physical device: what it is, which queue to use, what may be asked of it.
 struct PhysicalDevice {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
-  sdk::Device listed;                  ///< `unusable` says why it cannot be opened
+  sdk::Device listed;  ///< `unusable` says why it cannot be opened
   sdk::Traits traits;
   uint32_t queue_family = 0;
-  std::vector<const char*> extensions; ///< to enable
-  uint32_t subgroup_required = 0;      ///< subgroup size to require of pipelines; 0: it never varies
-  uint32_t subgroups_per_group = 0;    ///< at most, where a size is required
+  std::vector<const char*> extensions;  ///< to enable
+  uint32_t subgroup_required = 0;       ///< subgroup size to require of pipelines; 0: it never varies
+  uint32_t subgroups_per_group = 0;     ///< at most, where a size is required
   bool int8 = false, int16 = false, int64 = false, float16 = false, float64 = false;
 };
 
-/// With TUTTI_VULKAN_VALIDATION=1 the instance has the Khronos validation layer, with =sync its synchronization checks too;
-/// whatever it says is logged as an error and makes the next call that checks throw.
+/// With TUTTI_VULKAN_VALIDATION=1 the instance has the Khronos validation layer, with =sync its synchronization checks
+/// too; whatever it says is logged as an error and makes the next call that checks throw.
 class Instance {
  public:
   /// Throws Error(declined) that names the package to install when there is no loader or no driver.

@@ -15,9 +15,9 @@ namespace {
 /// A cache entry: this header, the SPIR-V, the driver's pipeline cache (may be empty).
 struct Header {
   char magic[8] = {'t', 'u', 't', 't', 'i', 'v', 'k', '1'};
-  uint64_t source = 0;                    // hash of the text
+  uint64_t source = 0;  // hash of the text
   uint64_t words = 0, pipeline_bytes = 0;
-  uint64_t payload = 0;                   // hash of all that follows
+  uint64_t payload = 0;  // hash of all that follows
 };
 
 /// FNV-1a.
@@ -38,9 +38,9 @@ bool unpack(const std::vector<std::byte>& cache, const std::string& text, Entry&
   if (cache.size() < sizeof header) return false;
   std::memcpy(&header, cache.data(), sizeof header);
   size_t rest = cache.size() - sizeof header;
-  if (std::memcmp(header.magic, Header().magic, sizeof header.magic) != 0 || header.source != hash(text.data(), text.size()) ||
-      header.words == 0 || header.words > rest / 4 || header.pipeline_bytes != rest - header.words * 4 ||
-      header.payload != hash(cache.data() + sizeof header, rest))
+  if (std::memcmp(header.magic, Header().magic, sizeof header.magic) != 0 ||
+      header.source != hash(text.data(), text.size()) || header.words == 0 || header.words > rest / 4 ||
+      header.pipeline_bytes != rest - header.words * 4 || header.payload != hash(cache.data() + sizeof header, rest))
     return false;
   const std::byte* at = cache.data() + sizeof header;
   entry.words.resize(header.words);
@@ -122,7 +122,8 @@ std::vector<bool> texels_of(const sdk::KernelSource& source) {
 
 [[noreturn]] void refuse(const std::string& text, const std::string& why) {
   std::string file = write_numbered(text, why);
-  throw Error(Code::compile, fmt::format("vulkan: a kernel {}; its source is in {}", why, file.empty() ? "no file" : file));
+  throw Error(Code::compile,
+              fmt::format("vulkan: a kernel {}; its source is in {}", why, file.empty() ? "no file" : file));
 }
 
 }  // namespace
@@ -130,9 +131,11 @@ std::vector<bool> texels_of(const sdk::KernelSource& source) {
 void VulkanDriver::check_source(const sdk::KernelSource& source) const {
   uint64_t items = uint64_t{source.local[0]} * source.local[1] * source.local[2];
   if (items == 0 || items > traits_.max_local)
-    refuse(source.text, fmt::format("has {} work-items per group; {} takes 1 to {}", items, physical_.listed.name, traits_.max_local));
+    refuse(source.text, fmt::format("has {} work-items per group; {} takes 1 to {}", items, physical_.listed.name,
+                                    traits_.max_local));
   if (source.buffers > traits_.max_arguments)
-    refuse(source.text, fmt::format("has {} buffers; {} takes {}", source.buffers, physical_.listed.name, traits_.max_arguments));
+    refuse(source.text,
+           fmt::format("has {} buffers; {} takes {}", source.buffers, physical_.listed.name, traits_.max_arguments));
   if (source.written.size() != source.buffers)
     throw invalid(fmt::format("vulkan: a kernel of {} buffers says of {} whether they are written", source.buffers,
                               source.written.size()));
@@ -141,7 +144,8 @@ void VulkanDriver::check_source(const sdk::KernelSource& source) const {
                               source.texels.size()));
 }
 
-VkPipeline VulkanDriver::build_one(const sdk::KernelSource& source, VkPipelineLayout layout, std::vector<std::byte>& cache) {
+VkPipeline VulkanDriver::build_one(const sdk::KernelSource& source, VkPipelineLayout layout,
+                                   std::vector<std::byte>& cache) {
   Entry entry;
   bool fits = unpack(cache, source.text, entry);
   if (!fits) {

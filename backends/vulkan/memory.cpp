@@ -30,7 +30,8 @@ VulkanDriver::Block VulkanDriver::make_block(uint64_t bytes, Place place, const 
                 fmt::format("vulkan: {} needs {}; one allocation on {} may have at most {}", what, mib(bytes),
                             physical_.listed.name, mib(traits_.max_allocation_bytes)),
                 "use a smaller batch or model, or another device");
-  constexpr VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+  constexpr VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
+                                  cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
   constexpr VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   std::vector<VkMemoryPropertyFlags> wishes;
   if (place == Place::device) {
@@ -46,8 +47,9 @@ VulkanDriver::Block VulkanDriver::make_block(uint64_t bytes, Place place, const 
   block.bytes = bytes;
   VkBufferCreateInfo info = {VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
   info.size = (bytes + 3) / 4 * 4;
-  info.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
-               (place == Place::device ? VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT : 0);
+  info.usage =
+      VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+      (place == Place::device ? VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT : 0);
   info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
   try {
     need(api_.CreateBuffer(device_, &info, nullptr, &block.buffer), what);
@@ -62,10 +64,11 @@ VulkanDriver::Block VulkanDriver::make_block(uint64_t bytes, Place place, const 
     VkResult result = requirements.size > heap ? VK_ERROR_OUT_OF_DEVICE_MEMORY
                                                : api_.AllocateMemory(device_, &allocation, nullptr, &block.memory);
     if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY)
-      throw Error(Code::no_memory,
-                  fmt::format("vulkan: {} needs {}, which {} does not have left: {} of its {} are in use by this session", what,
-                              mib(bytes), physical_.listed.name, mib(in_use_), mib(heap)),
-                  "use a smaller batch or model, or another device");
+      throw Error(
+          Code::no_memory,
+          fmt::format("vulkan: {} needs {}, which {} does not have left: {} of its {} are in use by this session", what,
+                      mib(bytes), physical_.listed.name, mib(in_use_), mib(heap)),
+          "use a smaller batch or model, or another device");
     need(result, what);
     need(api_.BindBufferMemory(device_, block.buffer, block.memory, 0), what);
     if ((memory_.memoryTypes[type].propertyFlags & host) == host) {
@@ -184,7 +187,8 @@ void VulkanDriver::fill_zero(const sdk::Range& range) {
   }
   // Vulkan fills whole words; the bytes before and after them are written.
   constexpr std::byte zeros[4] = {};
-  uint64_t end = range.offset + range.bytes, first = std::min((range.offset + 3) / 4 * 4, end), last = std::max(end / 4 * 4, first);
+  uint64_t end = range.offset + range.bytes, first = std::min((range.offset + 3) / 4 * 4, end),
+           last = std::max(end / 4 * 4, first);
   if (last > first)
     at_once([&](VkCommandBuffer commands) { api_.CmdFillBuffer(commands, target.buffer, first, last - first, 0); });
   if (first > range.offset) write({range.memory, range.offset, first - range.offset}, zeros);

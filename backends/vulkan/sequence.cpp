@@ -13,24 +13,28 @@ void VulkanDriver::check_launch(const sdk::Launch& launch) const {
   } else {
     if (launch.kernel >= kernels_.size()) refuse(fmt::format("no kernel {}", launch.kernel));
     size_t count = kernels_[launch.kernel].written.size();
-    if (launch.buffers.size() != count) refuse(fmt::format("{} buffers for a kernel of {}", launch.buffers.size(), count));
+    if (launch.buffers.size() != count)
+      refuse(fmt::format("{} buffers for a kernel of {}", launch.buffers.size(), count));
     for (uint32_t groups : launch.groups)
-      if (groups == 0 || groups > 65535) refuse(fmt::format("{} groups along one dimension, 1 to 65535 are possible", groups));
+      if (groups == 0 || groups > 65535)
+        refuse(fmt::format("{} groups along one dimension, 1 to 65535 are possible", groups));
   }
   for (size_t i = 0; i < launch.buffers.size(); ++i) {
     const sdk::Range& range = launch.buffers[i];
     block(range, launch.name.c_str());
     if (range.bytes == 0) refuse("an empty range");
     if (launch.copy) continue;
-    if (range.offset % traits_.alignment) refuse(fmt::format("offset {} is no multiple of {}", range.offset, traits_.alignment));
+    if (range.offset % traits_.alignment)
+      refuse(fmt::format("offset {} is no multiple of {}", range.offset, traits_.alignment));
     if (kernels_[launch.kernel].texels[i]) {
       if (range.bytes % 16 || range.bytes / 16 > traits_.max_texels)
-        refuse(fmt::format("a texel buffer of {} bytes; whole texels of 16 bytes, at most {}, are possible", range.bytes,
-                           traits_.max_texels));
+        refuse(fmt::format("a texel buffer of {} bytes; whole texels of 16 bytes, at most {}, are possible",
+                           range.bytes, traits_.max_texels));
       continue;
     }
     if (range.bytes > traits_.max_buffer_bytes)
-      refuse(fmt::format("a range of {} bytes; {} takes {}", range.bytes, physical_.listed.name, traits_.max_buffer_bytes));
+      refuse(fmt::format("a range of {} bytes; {} takes {}", range.bytes, physical_.listed.name,
+                         traits_.max_buffer_bytes));
   }
 }
 
@@ -57,7 +61,8 @@ VkDescriptorSet VulkanDriver::make_set(const Kernel& kernel, const sdk::Launch& 
     writes[i].dstSet = set;
     writes[i].dstBinding = i;
     writes[i].descriptorCount = 1;
-    writes[i].descriptorType = kernel.texels[i] ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    writes[i].descriptorType =
+        kernel.texels[i] ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
     writes[i].pBufferInfo = &buffers[i];
     writes[i].pTexelBufferView = &views[i];
   }
@@ -119,7 +124,8 @@ void VulkanDriver::record_into(Sequence& sequence, std::span<const sdk::Launch> 
     hazards.add(reads, writes);
     if (launch.copy) {
       VkBufferCopy part = {launch.buffers[0].offset, launch.buffers[1].offset, launch.buffers[0].bytes};
-      api_.CmdCopyBuffer(to, block(launch.buffers[0], "copy").buffer, block(launch.buffers[1], "copy").buffer, 1, &part);
+      api_.CmdCopyBuffer(to, block(launch.buffers[0], "copy").buffer, block(launch.buffers[1], "copy").buffer, 1,
+                         &part);
       continue;
     }
     if (kernel->pipeline != bound) api_.CmdBindPipeline(to, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);

@@ -73,7 +73,8 @@ Work copy(const Target& t, const Copy& given) {
   int64_t total = num_elements(c.dims);
   if (total == 0) return work;
   Element e = raw_element(tutti::size_of(c.dtype));
-  if (c.sources.size() == 1 && std::all_of(c.sources[0].begin(), c.sources[0].end(), [&](auto& a) { return always_inside(a, c.dims); })) {
+  if (c.sources.size() == 1 &&
+      std::all_of(c.sources[0].begin(), c.sources[0].end(), [&](auto& a) { return always_inside(a, c.dims); })) {
     Shape strides(c.dims.size());
     int64_t offset = 0;
     for (const SourceAxis& a : c.sources[0]) {
@@ -153,7 +154,8 @@ Copy broadcast_copy(const TensorType& x, const Shape& shape) {
   return c;
 }
 
-Copy slice_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>& starts, const std::vector<int64_t>& steps) {
+Copy slice_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>& starts,
+                const std::vector<int64_t>& steps) {
   Copy c{x.dtype, y, {{}}};
   Shape strides = strides_of(x.shape);
   for (size_t d = 0; d < y.size(); ++d)
@@ -161,7 +163,8 @@ Copy slice_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>&
   return c;
 }
 
-Copy pad_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>& low, const std::vector<int64_t>& interior, double value) {
+Copy pad_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>& low,
+              const std::vector<int64_t>& interior, double value) {
   // Neighbouring axes that stay as they are merge.
   Shape from, to;
   std::vector<int64_t> before, step;
@@ -181,18 +184,21 @@ Copy pad_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>& l
   }
   Copy c{x.dtype, to, {{}}, value};
   Shape strides = strides_of(from);
-  for (size_t d = 0; d < to.size(); ++d) c.sources[0].push_back(along(to.size(), d, 1, -before[d], from[d], strides[d], step[d]));
+  for (size_t d = 0; d < to.size(); ++d)
+    c.sources[0].push_back(along(to.size(), d, 1, -before[d], from[d], strides[d], step[d]));
   return c;
 }
 
 Copy concat_copy(std::span<const TensorType> parts, int64_t axis) {
   auto at = static_cast<size_t>(axis);
   const Shape& first = parts[0].shape;
-  int64_t outer = num_elements(std::span(first).first(at)), inner = num_elements(std::span(first).subspan(at + 1)), size = 0;
+  int64_t outer = num_elements(std::span(first).first(at)), inner = num_elements(std::span(first).subspan(at + 1)),
+          size = 0;
   Copy c{parts[0].dtype, {}, {}};
   for (const TensorType& p : parts) {
     int64_t n = p.shape[at];
-    c.sources.push_back({along(3, 0, 1, 0, outer, n * inner), along(3, 1, 1, -size, n, inner), along(3, 2, 1, 0, inner, 1)});
+    c.sources.push_back(
+        {along(3, 0, 1, 0, outer, n * inner), along(3, 1, 1, -size, n, inner), along(3, 2, 1, 0, inner, 1)});
     size += n;
   }
   c.dims = {outer, size, inner};
@@ -203,7 +209,8 @@ Copy window_copy(DType t, int64_t planes, const WindowAxis& h, const WindowAxis&
   Copy c{t, {planes, h.kernel, w.kernel, h.count, w.count}, {{}}, value};
   Axes& axes = c.sources[0];
   axes.push_back(along(5, 0, 1, 0, planes, h.size * w.size));
-  SourceAxis y = along(5, 1, h.dilation, -h.padding, h.size, w.size), x = along(5, 2, w.dilation, -w.padding, w.size, 1);
+  SourceAxis y = along(5, 1, h.dilation, -h.padding, h.size, w.size),
+             x = along(5, 2, w.dilation, -w.padding, w.size, 1);
   y.coef[3] = h.stride;
   x.coef[4] = w.stride;
   axes.push_back(y);

@@ -14,8 +14,8 @@ struct Statements {
   std::string text;
   std::vector<std::vector<std::string>> results;  ///< [RESULT b][lane]: a variable of the register type
 };
-/// `inputs[a][lane]` names what INPUT a reads. `exact`: every instruction is rounded to its dtype, with the functions of
-/// math.k in every language, and nothing is contracted.
+/// `inputs[a][lane]` names what INPUT a reads. `exact`: every instruction is rounded to its dtype, with the functions
+/// of math.k in every language, and nothing is contracted.
 Statements statements(const Target& target, std::span<const TuttiInstr> code,
                       const std::vector<std::vector<std::string>>& inputs, size_t results, bool exact);
 

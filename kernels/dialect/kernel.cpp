@@ -13,7 +13,7 @@ namespace tutti::dialect {
 namespace {
 
 const std::pair<const char*, Element> element_names[] = {
-    {"f32", Element::f32}, {"i32", Element::i32},   {"u32", Element::u32},   {"u8", Element::u8},
+    {"f32", Element::f32},      {"i32", Element::i32}, {"u32", Element::u32},   {"u8", Element::u8},
     {"bool", Element::boolean}, {"f16", Element::f16}, {"bf16", Element::bf16}, {"raw16", Element::raw16}};
 
 [[noreturn]] void fail(const std::string& file, int line, const std::string& what) {
@@ -35,7 +35,9 @@ const char* text_of(const std::string& name) {
 }
 
 /// The lines after "---" of a text that holds functions.
-std::string functions_of(const std::string& name) { return parse(text_of(name), "kernels/portable/" + name + ".k", {}).body; }
+std::string functions_of(const std::string& name) {
+  return parse(text_of(name), "kernels/portable/" + name + ".k", {}).body;
+}
 
 }  // namespace
 
@@ -126,7 +128,8 @@ Kernel parse(const std::string& text, const std::string& file, const std::map<st
         k.functions += functions_of(rest);
       }
     } else {
-      fail(file, number, fmt::format("{}: not one of kernel, functions, in, out, shared, local, value, repeat, uses, ---", word));
+      fail(file, number,
+           fmt::format("{}: not one of kernel, functions, in, out, shared, local, value, repeat, uses, ---", word));
     }
     if (words.clear(), words >> word) fail(file, number, fmt::format("{}: more than expected", word));
   }
@@ -187,7 +190,8 @@ Dispatch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vec
   d.buffers = std::move(buffers);
   d.name = kernel.name;
   if (d.buffers.size() != kernel.params.size())
-    throw Error(Code::internal, fmt::format("kernel {}: {} buffers for {} parameters", kernel.name, d.buffers.size(), kernel.params.size()));
+    throw Error(Code::internal, fmt::format("kernel {}: {} buffers for {} parameters", kernel.name, d.buffers.size(),
+                                            kernel.params.size()));
   return d;
 }
 

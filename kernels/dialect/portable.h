@@ -1,12 +1,15 @@
-// The portable kernels: each function writes the text of one kernel (or a few) for fixed shapes, in the target's language.
+// The portable kernels: each function writes the text of one kernel (or a few) for fixed shapes, in the target's
+// language.
 //
 // Conventions of every function here
-// - Buffers of the caller: the inputs 0 … n-1 in the order documented, then the outputs, then scratch (Work::scratch_bytes,
-//   one per entry). Dispatch::buffers says which of them each kernel parameter is. All start at an element boundary of at
-//   least 4 bytes; kernels read and write whole 32-bit words of u8, bool, f16 and bf16 tensors where the target lacks such
-//   storage, never a byte past the last word, and never change a byte past the last element.
+// - Buffers of the caller: the inputs 0 … n-1 in the order documented, then the outputs, then scratch
+// (Work::scratch_bytes,
+//   one per entry). Dispatch::buffers says which of them each kernel parameter is. All start at an element boundary of
+//   at least 4 bytes; kernels read and write whole 32-bit words of u8, bool, f16 and bf16 tensors where the target
+//   lacks such storage, never a byte past the last word, and never change a byte past the last element.
 // - Outputs are dense, row-major, wholly written. Shapes, strides and attributes are literals of the text.
-// - Dispatches run in order, each seeing the writes of those before it. No floating-point atomics: the same bits at every run.
+// - Dispatches run in order, each seeing the writes of those before it. No floating-point atomics: the same bits at
+// every run.
 // - A tensor without elements gives a Work without dispatches.
 // - Throws Error(declined) with a reason for what no kernel text exists for (f64 and i64 arithmetic, a shape beyond the
 //   language's indices): the caller declines the node with that text.
@@ -27,12 +30,12 @@ namespace tutti::dialect {
 /// One kernel, ready for the device's compiler.
 struct Source {
   std::string text;
-  std::string entry = "kernel_main";           ///< GLSL: main
-  std::array<uint32_t, 3> local = {1, 1, 1};   ///< work-items per group
-  std::vector<bool> written;                   ///< per parameter
-  std::vector<bool> texels;                    ///< per parameter: bound as a texel buffer of float4 (GLSL)
-  bool exact = false;  ///< needs correctly rounded / and sqrt (OpenCL: -cl-fp32-correctly-rounded-divide-sqrt where offered)
-                       ///< and no contraction (CUDA: --fmad=false)
+  std::string entry = "kernel_main";          ///< GLSL: main
+  std::array<uint32_t, 3> local = {1, 1, 1};  ///< work-items per group
+  std::vector<bool> written;                  ///< per parameter
+  std::vector<bool> texels;                   ///< per parameter: bound as a texel buffer of float4 (GLSL)
+  bool exact = false;  ///< needs correctly rounded / and sqrt (OpenCL: -cl-fp32-correctly-rounded-divide-sqrt where
+                       ///< offered) and no contraction (CUDA: --fmad=false)
 };
 
 /// One launch.
@@ -56,21 +59,23 @@ struct Operand {
   Shape strides;
 };
 
-/// An instruction beyond the ABI's: operand a rounded to the instruction's dtype (f16 or bf16; others: a itself). It stands
-/// where a fused node hands its result to the next one. The same number as kernels::round_instr.
+/// An instruction beyond the ABI's: operand a rounded to the instruction's dtype (f16 or bf16; others: a itself). It
+/// stands where a fused node hands its result to the next one. The same number as kernels::round_instr.
 constexpr uint16_t round_instr = 0x100;
 
 /// "" or why an instruction list has no kernel text (f64, i64, an unknown instruction).
 std::string declines(std::span<const TuttiInstr> code);
 
 /// Scalar expressions over `dims`, one kernel for one node or several fused ones. INPUT a = in[a], RESULT b = out[b].
-/// `exact`: every instruction is rounded to its dtype, nothing contracted or reordered. Each element is read before it is
-/// written by the same work-item, so an output may share the memory of an input that has its strides and element size.
+/// `exact`: every instruction is rounded to its dtype, nothing contracted or reordered. Each element is read before it
+/// is written by the same work-item, so an output may share the memory of an input that has its strides and element
+/// size.
 Work elementwise(const Target&, std::span<const TuttiInstr> code, const Shape& dims, std::span<const Operand> in,
                  std::span<const DType> out, bool exact);
 
-/// One tensor of several that an expression runs over. Buffers are the caller's numbers; one number is one tensor, which
-/// is read or written by this launch, not both (two numbers may share memory as in elementwise, within one piece).
+/// One tensor of several that an expression runs over. Buffers are the caller's numbers; one number is one tensor,
+/// which is read or written by this launch, not both (two numbers may share memory as in elementwise, within one
+/// piece).
 struct Piece {
   Shape dims;
   std::vector<Operand> in;
@@ -81,14 +86,16 @@ Work elementwise_batch(const Target&, std::span<const TuttiInstr> code, std::spa
                        std::span<const DType> out, bool exact);
 
 enum class Fold { sum, mean, prod, max, min };
-/// y = x folded over `axes` (sorted, unique, not negative; empty: none), in a fixed tree; f32 inside (integers wrap in i32).
-/// Sum of nothing is 0, product 1, mean NaN, max -inf, min inf (integers: their least and greatest). NaN is passed on.
+/// y = x folded over `axes` (sorted, unique, not negative; empty: none), in a fixed tree; f32 inside (integers wrap in
+/// i32). Sum of nothing is 0, product 1, mean NaN, max -inf, min inf (integers: their least and greatest). NaN is
+/// passed on.
 Work reduce(const Target&, Fold kind, const TensorType& x, const std::vector<int64_t>& axes);
 /// y (i32) = row-major position over `axes` of the largest element; the first of equal ones, NaN counts as largest.
 Work argmax(const Target&, const TensorType& x, const std::vector<int64_t>& axes);
 
-/// One axis of a copy's source: coordinate c = offset + sum over output dimensions of coef[d] * i[d]. It hits element c / step
-/// when 0 <= c, c % step = 0 and c / step < size; otherwise the copy's fill value is written (or the next source asked).
+/// One axis of a copy's source: coordinate c = offset + sum over output dimensions of coef[d] * i[d]. It hits element c
+/// / step when 0 <= c, c % step = 0 and c / step < size; otherwise the copy's fill value is written (or the next source
+/// asked).
 struct SourceAxis {
   std::vector<int64_t> coef;
   int64_t offset = 0, step = 1, size = 1, stride = 1;
@@ -105,8 +112,10 @@ Work copy(const Target&, const Copy& copy);
 /// The index copies of the op set as Copy: dense operands; attributes normalised (no negative axes or starts).
 Copy transpose_copy(const TensorType& x, const std::vector<int64_t>& perm);
 Copy broadcast_copy(const TensorType& x, const Shape& shape);
-Copy slice_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>& starts, const std::vector<int64_t>& strides);
-Copy pad_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>& low, const std::vector<int64_t>& interior, double value);
+Copy slice_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>& starts,
+                const std::vector<int64_t>& strides);
+Copy pad_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>& low,
+              const std::vector<int64_t>& interior, double value);
 Copy concat_copy(std::span<const TensorType> parts, int64_t axis);
 /// How windows move over one image axis.
 struct WindowAxis {
@@ -114,14 +123,17 @@ struct WindowAxis {
 };
 /// y[planes, kh, kw, oh, ow] = x[planes, h, w] at oh*stride + ky*dilation - padding, …; `value` outside.
 Copy window_copy(DType t, int64_t planes, const WindowAxis& h, const WindowAxis& w, double value);
-/// Its adjoint: y[plane, h, w] = sum of x[plane, ky, kx, oh, ow] over the windows that hold (h, w), in the order of taps.
+/// Its adjoint: y[plane, h, w] = sum of x[plane, ky, kx, oh, ow] over the windows that hold (h, w), in the order of
+/// taps.
 Work fold_windows(const Target&, DType t, int64_t planes, const WindowAxis& h, const WindowAxis& w);
 
 /// y[o, i, :] = x[o, index[i], :]; inputs x [outer, size, inner], index i32 [count], clamped to [0, size).
 Work gather(const Target&, DType t, int64_t outer, int64_t size, int64_t inner, int64_t count);
-/// y = 0, then y[o, index[i], :] += u[o, i, :] in the order of i; inputs index i32 [count] (clamped), u [outer, count, inner].
+/// y = 0, then y[o, index[i], :] += u[o, i, :] in the order of i; inputs index i32 [count] (clamped), u [outer, count,
+/// inner].
 Work scatter_add(const Target&, DType t, int64_t outer, int64_t size, int64_t inner, int64_t count);
-/// y[e] (u32) = word e % 4 of Philox4x32-10 (core/base/philox.h), e < n; inputs seed u32[2] (low word first), step i32[].
+/// y[e] (u32) = word e % 4 of Philox4x32-10 (core/base/philox.h), e < n; inputs seed u32[2] (low word first), step
+/// i32[].
 Work random_bits(const Target&, int64_t n, uint32_t stream);
 /// y[a, i, b] (i32) = i.
 Work iota(const Target&, int64_t outer, int64_t size, int64_t inner);
@@ -130,7 +142,7 @@ Work fill(const Target&, DType t, int64_t n, double value);
 
 /// y[batch, m, n] = a b (+ bias[n]) (then relu): f32 sums in the order that the family fixes.
 struct Matmul {
-  DType dtype = DType::f32;          ///< f32, f16 or bf16, of all operands
+  DType dtype = DType::f32;  ///< f32, f16 or bf16, of all operands
   int64_t m = 1, n = 1, k = 1;
   bool ta = false, tb = false;       ///< a is stored [k, m], b [n, k]
   Shape batch = {};                  ///< of y
@@ -140,8 +152,8 @@ struct Matmul {
 /// Inputs a, b[, bias].
 Work matmul(const Target&, const Matmul& shape);
 
-/// y[n, o] = sum over c, ky, kx of x[n, c] w[o, c, ky, kx]: x [batch, channels, h.size, w.size], w [filters, channels / groups,
-/// h.kernel, w.kernel], y [batch, filters, h.count, w.count]; f32 sums in the order that the family fixes.
+/// y[n, o] = sum over c, ky, kx of x[n, c] w[o, c, ky, kx]: x [batch, channels, h.size, w.size], w [filters, channels /
+/// groups, h.kernel, w.kernel], y [batch, filters, h.count, w.count]; f32 sums in the order that the family fixes.
 struct Conv {
   DType dtype = DType::f32;  ///< f32, f16 or bf16, of all operands
   int64_t batch = 1, channels = 1, filters = 1, groups = 1;
@@ -161,8 +173,8 @@ struct Pool {
   int64_t planes = 1;
   WindowAxis h, w;
 };
-/// Input x; results: where `y`, the largest element of each window (a NaN counts as largest), then where `index` (i32), its tap
-/// ky * w.kernel + kx: the first of equals, never the padding.
+/// Input x; results: where `y`, the largest element of each window (a NaN counts as largest), then where `index` (i32),
+/// its tap ky * w.kernel + kx: the first of equals, never the padding.
 Work max_pool(const Target&, const Pool& shape, bool y, bool index);
 /// Its gradient: inputs d, index; every d added to the element that its index names.
 Work max_pool_dx(const Target&, const Pool& shape);

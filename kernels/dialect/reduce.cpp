@@ -130,9 +130,8 @@ Work reduce(const Target& t, Fold kind, const TensorType& x, const std::vector<i
     if (columns) k.set("BLOCKS", blocks);
     if (quads) {
       k.set("ROWS", rows ? "true" : "false");
-      k.set("STORE(o,v)",
-            rows ? "float s = COMBINE(COMBINE(v.x, v.y), COMBINE(v.z, v.w)); y_set(o, FINISH(s))"
-                 : "y4_set(o, FLOAT4(FINISH(v.x), FINISH(v.y), FINISH(v.z), FINISH(v.w)))");
+      k.set("STORE(o,v)", rows ? "float s = COMBINE(COMBINE(v.x, v.y), COMBINE(v.z, v.w)); y_set(o, FINISH(s))"
+                               : "y4_set(o, FLOAT4(FINISH(v.x), FINISH(v.y), FINISH(v.z), FINISH(v.w)))");
     }
     k.read_as_texels(t, "x", step.s.a * step.s.r * step.s.b);
     std::string finish = "(a)";

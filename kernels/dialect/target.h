@@ -15,17 +15,17 @@ enum class Language {
 /// Facts that choose a kernel's family and its text.
 struct Target {
   Language language = Language::opencl_c;
-  bool cpu_like = false;         ///< work-items are loop iterations of a CPU: few fat ones, no barriers
-  bool byte_storage = true;      ///< 8-bit elements can be written one by one
-  bool half_storage = false;     ///< 16-bit elements likewise
-  uint32_t max_local = 256;      ///< work-items per group
+  bool cpu_like = false;      ///< work-items are loop iterations of a CPU: few fat ones, no barriers
+  bool byte_storage = true;   ///< 8-bit elements can be written one by one
+  bool half_storage = false;  ///< 16-bit elements likewise
+  uint32_t max_local = 256;   ///< work-items per group
   uint32_t subgroup = 1;
   uint64_t local_bytes = 32768;  ///< shared memory per group
   uint32_t compute_units = 1;
-  uint64_t max_texels = 0;       ///< of a float4 texel buffer where reading through one is worth it (lavapipe, whose storage
-                                 ///< buffers are read in a loop over the subgroup); 0: never
-  uint32_t max_rounds = ~0u;     ///< loop rounds of one work-item, all its loops together: beyond that they quietly end
-                                 ///< (lavapipe: 65535, nested and following loops counted together, unrolled ones not)
+  uint64_t max_texels = 0;  ///< of a float4 texel buffer where reading through one is worth it (lavapipe, whose storage
+                            ///< buffers are read in a loop over the subgroup); 0: never
+  uint32_t max_rounds = ~0u;  ///< loop rounds of one work-item, all its loops together: beyond that they quietly end
+                              ///< (lavapipe: 65535, nested and following loops counted together, unrolled ones not)
 };
 
 }  // namespace tutti::dialect

@@ -25,7 +25,8 @@ std::string compare(const Case& c, const std::vector<Array>& got) {
   if (got.size() != c.expected.size()) return "the number of results differs";
   for (size_t r = 0; r < got.size(); ++r) {
     const Array& want = c.expected[r];
-    if (got[r].at.size() != want.at.size()) return fmt::format("result {}: {} elements, not {}", r, got[r].at.size(), want.at.size());
+    if (got[r].at.size() != want.at.size())
+      return fmt::format("result {}: {} elements, not {}", r, got[r].at.size(), want.at.size());
     for (size_t i = 0; i < want.at.size(); ++i) {
       double x = got[r].at[i], y = want.at[i];
       if (std::isnan(x) && std::isnan(y)) continue;

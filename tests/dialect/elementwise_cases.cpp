@@ -24,8 +24,8 @@ struct Code {
 using Fn = std::function<double(double, double, double)>;
 
 /// One instruction over up to three inputs, broadcast from `shapes` to `dims`.
-Case one(const std::string& name, uint16_t op, DType from, DType to, Fn f, const Shape& dims, const std::vector<Shape>& shapes,
-         double low, double high, double relative, std::vector<double> special = {}) {
+Case one(const std::string& name, uint16_t op, DType from, DType to, Fn f, const Shape& dims,
+         const std::vector<Shape>& shapes, double low, double high, double relative, std::vector<double> special = {}) {
   Case c{name};
   c.relative = relative;
   c.absolute = relative > 0 ? 1e-45 : 0;
@@ -38,7 +38,8 @@ Case one(const std::string& name, uint16_t op, DType from, DType to, Fn f, const
     strides.push_back(broadcast_strides(shapes[i], dims));
     operands.push_back({t, strides.back()});
     at.push_back(code.in(t, static_cast<uint32_t>(i)));
-    c.inputs.push_back(random(t, num_elements(shapes[i]), t == DType::boolean ? 0 : low, t == DType::boolean ? 2 : high, 7 + static_cast<uint32_t>(i)));
+    c.inputs.push_back(random(t, num_elements(shapes[i]), t == DType::boolean ? 0 : low, t == DType::boolean ? 2 : high,
+                              7 + static_cast<uint32_t>(i)));
     if (i == 0 || shapes.size() == 2)
       for (size_t k = 0; k < special.size() * special.size() && k < c.inputs.back().at.size(); ++k)
         c.inputs.back().at[k] = round_to(t, special[i == 0 ? k % special.size() : k / special.size()]);
@@ -60,7 +61,9 @@ Case one(const std::string& name, uint16_t op, DType from, DType to, Fn f, const
     y.at[e] = round_to(to, f(x[0], x[1], x[2]));
   }
   c.expected = {y};
-  c.make = [list = code.list, dims, operands, to](const Target& t) { return elementwise(t, list, dims, operands, std::span(&to, 1), false); };
+  c.make = [list = code.list, dims, operands, to](const Target& t) {
+    return elementwise(t, list, dims, operands, std::span(&to, 1), false);
+  };
   return c;
 }
 
@@ -101,87 +104,158 @@ double nan_max(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN
 std::vector<Case> elementwise_cases() {
   std::vector<Case> all;
   const double inf = HUGE_VAL;
-  const std::vector<double> edges = {0.0, -0.0, 1.0, -1.0, inf, -inf, NAN, 1e-42, 3e38, -3e38, 0.5, 2.5, 1e10, 16777216};
+  const std::vector<double> edges = {0.0,   -0.0, 1.0,   -1.0, inf, -inf, NAN,
+                                     1e-42, 3e38, -3e38, 0.5,  2.5, 1e10, 16777216};
   const DType f = DType::f32, b = DType::boolean, i = DType::i32, u = DType::u32;
-  auto binary = [&](const char* name, uint16_t op, DType from, DType to, auto g, double low, double high, double relative, std::vector<double> special) {
+  auto binary = [&](const char* name, uint16_t op, DType from, DType to, auto g, double low, double high,
+                    double relative, std::vector<double> special) {
     Fn fn = [g](double x, double y, double) { return static_cast<double>(g(x, y)); };
-    for (int64_t n : {0, 1, 1021}) all.push_back(one(std::string(name) + " " + std::to_string(n), op, from, to, fn, {n}, {{n}, {n}}, low, high, relative, n > 1 ? special : std::vector<double>{}));
+    for (int64_t n : {0, 1, 1021})
+      all.push_back(one(std::string(name) + " " + std::to_string(n), op, from, to, fn, {n}, {{n}, {n}}, low, high,
+                        relative, n > 1 ? special : std::vector<double>{}));
   };
-  auto unary = [&](const char* name, uint16_t op, DType from, DType to, auto g, double low, double high, double relative, std::vector<double> special) {
+  auto unary = [&](const char* name, uint16_t op, DType from, DType to, auto g, double low, double high,
+                   double relative, std::vector<double> special) {
     Fn fn = [g](double x, double, double) { return static_cast<double>(g(x)); };
-    for (int64_t n : {1, 1020, 1021}) all.push_back(one(std::string(name) + " " + std::to_string(n), op, from, to, fn, {n}, {{n}}, low, high, relative, n > 1 ? special : std::vector<double>{}));
+    for (int64_t n : {1, 1020, 1021})
+      all.push_back(one(std::string(name) + " " + std::to_string(n), op, from, to, fn, {n}, {{n}}, low, high, relative,
+                        n > 1 ? special : std::vector<double>{}));
   };
-  binary("add", TUTTI_X_ADD, f, f, [](double x, double y) { return x + y; }, -10, 10, 1e-7, edges);
-  binary("sub", TUTTI_X_SUB, f, f, [](double x, double y) { return x - y; }, -10, 10, 1e-7, edges);
-  binary("mul", TUTTI_X_MUL, f, f, [](double x, double y) { return x * y; }, -10, 10, 1e-7, edges);
-  binary("div", TUTTI_X_DIV, f, f, [](double x, double y) { return x / y; }, -10, 10, 3e-7, {1.0, -1.0, 0.0, inf, NAN, 3.0});
+  binary(
+      "add", TUTTI_X_ADD, f, f, [](double x, double y) { return x + y; }, -10, 10, 1e-7, edges);
+  binary(
+      "sub", TUTTI_X_SUB, f, f, [](double x, double y) { return x - y; }, -10, 10, 1e-7, edges);
+  binary(
+      "mul", TUTTI_X_MUL, f, f, [](double x, double y) { return x * y; }, -10, 10, 1e-7, edges);
+  binary("div", TUTTI_X_DIV, f, f, [](double x, double y) { return x / y; }, -10, 10, 3e-7,
+         {1.0, -1.0, 0.0, inf, NAN, 3.0});
   binary("min", TUTTI_X_MIN, f, f, nan_min, -10, 10, 0, edges);
   binary("max", TUTTI_X_MAX, f, f, nan_max, -10, 10, 0, edges);
-  binary("pow", TUTTI_X_POW, f, f, [](double x, double y) { return std::pow(x, y); }, 0.01, 12, 2e-6, {0.0, 1.0, -1.0, 2.0, inf, -inf, NAN, -2.0, 3.0, 0.5, -3.0});
-  binary("less", TUTTI_X_LESS, f, b, [](double x, double y) { return x < y; }, -2, 2, 0, edges);
-  binary("less_equal", TUTTI_X_LESS_EQUAL, f, b, [](double x, double y) { return x <= y; }, -2, 2, 0, edges);
-  binary("equal", TUTTI_X_EQUAL, f, b, [](double x, double y) { return x == y; }, -2, 2, 0, edges);
-  unary("neg", TUTTI_X_NEG, f, f, [](double x) { return -x; }, -10, 10, 0, edges);
-  unary("abs", TUTTI_X_ABS, f, f, [](double x) { return std::fabs(x); }, -10, 10, 0, edges);
+  binary("pow", TUTTI_X_POW, f, f, [](double x, double y) { return std::pow(x, y); }, 0.01, 12, 2e-6,
+         {0.0, 1.0, -1.0, 2.0, inf, -inf, NAN, -2.0, 3.0, 0.5, -3.0});
+  binary(
+      "less", TUTTI_X_LESS, f, b, [](double x, double y) { return x < y; }, -2, 2, 0, edges);
+  binary(
+      "less_equal", TUTTI_X_LESS_EQUAL, f, b, [](double x, double y) { return x <= y; }, -2, 2, 0, edges);
+  binary(
+      "equal", TUTTI_X_EQUAL, f, b, [](double x, double y) { return x == y; }, -2, 2, 0, edges);
+  unary(
+      "neg", TUTTI_X_NEG, f, f, [](double x) { return -x; }, -10, 10, 0, edges);
+  unary(
+      "abs", TUTTI_X_ABS, f, f, [](double x) { return std::fabs(x); }, -10, 10, 0, edges);
   unary("sqrt", TUTTI_X_SQRT, f, f, [](double x) { return std::sqrt(x); }, 0, 10, 3e-7, {0.0, 1.0, inf, NAN, -1.0});
-  unary("rsqrt", TUTTI_X_RSQRT, f, f, [](double x) { return 1 / std::sqrt(x); }, 0.01, 10, 4e-7, {0.0, 1.0, inf, NAN, -1.0});
-  unary("exp", TUTTI_X_EXP, f, f, [](double x) { return std::exp(x); }, -80, 80, 4e-7, {0.0, inf, -inf, NAN, 89.0, 88.7, -87.0, 1e-42});
-  unary("expm1", TUTTI_X_EXPM1, f, f, [](double x) { return std::expm1(x); }, -20, 80, 4e-7, {0.0, inf, -inf, NAN, 89.0, 88.7, 1e-6, -1e-6});
-  unary("log", TUTTI_X_LOG, f, f, [](double x) { return std::log(x); }, 1e-6, 90, 4e-7, {0.0, inf, -1.0, NAN, 1.0, 1e-40, 3e38});
-  unary("log1p", TUTTI_X_LOG1P, f, f, [](double x) { return std::log1p(x); }, -0.99, 90, 4e-7, {0.0, inf, -1.0, -2.0, NAN, 1e-6, 3e38});
-  unary("tanh", TUTTI_X_TANH, f, f, [](double x) { return std::tanh(x); }, -10, 10, 4e-7, {0.0, inf, -inf, NAN, 1e-5, 0.625});
-  unary("erf", TUTTI_X_ERF, f, f, [](double x) { return std::erf(x); }, -5, 5, 4e-7, {0.0, inf, -inf, NAN, 1e-5, 0.9277});
+  unary("rsqrt", TUTTI_X_RSQRT, f, f, [](double x) { return 1 / std::sqrt(x); }, 0.01, 10, 4e-7,
+        {0.0, 1.0, inf, NAN, -1.0});
+  unary("exp", TUTTI_X_EXP, f, f, [](double x) { return std::exp(x); }, -80, 80, 4e-7,
+        {0.0, inf, -inf, NAN, 89.0, 88.7, -87.0, 1e-42});
+  unary("expm1", TUTTI_X_EXPM1, f, f, [](double x) { return std::expm1(x); }, -20, 80, 4e-7,
+        {0.0, inf, -inf, NAN, 89.0, 88.7, 1e-6, -1e-6});
+  unary("log", TUTTI_X_LOG, f, f, [](double x) { return std::log(x); }, 1e-6, 90, 4e-7,
+        {0.0, inf, -1.0, NAN, 1.0, 1e-40, 3e38});
+  unary("log1p", TUTTI_X_LOG1P, f, f, [](double x) { return std::log1p(x); }, -0.99, 90, 4e-7,
+        {0.0, inf, -1.0, -2.0, NAN, 1e-6, 3e38});
+  unary("tanh", TUTTI_X_TANH, f, f, [](double x) { return std::tanh(x); }, -10, 10, 4e-7,
+        {0.0, inf, -inf, NAN, 1e-5, 0.625});
+  unary("erf", TUTTI_X_ERF, f, f, [](double x) { return std::erf(x); }, -5, 5, 4e-7,
+        {0.0, inf, -inf, NAN, 1e-5, 0.9277});
   unary("sin", TUTTI_X_SIN, f, f, [](double x) { return std::sin(x); }, -100, 100, 1e-6, {0.0, inf, NAN, 1e-5});
   unary("cos", TUTTI_X_COS, f, f, [](double x) { return std::cos(x); }, -1, 1, 1e-6, {0.0, inf, NAN, 1e-5});
-  unary("floor", TUTTI_X_FLOOR, f, f, [](double x) { return std::floor(x); }, -10, 10, 0, edges);
-  auto wrap32 = [](double x) { return static_cast<double>(static_cast<int32_t>(static_cast<uint32_t>(static_cast<int64_t>(x)))); };
+  unary(
+      "floor", TUTTI_X_FLOOR, f, f, [](double x) { return std::floor(x); }, -10, 10, 0, edges);
+  auto wrap32 = [](double x) {
+    return static_cast<double>(static_cast<int32_t>(static_cast<uint32_t>(static_cast<int64_t>(x))));
+  };
   auto wrap = [](double x) { return static_cast<double>(static_cast<uint32_t>(static_cast<int64_t>(x))); };
   const std::vector<double> whole = {0, 1, -1, 2147483647, -2147483648.0, 7, -7};
   const std::vector<double> natural = {0, 1, 4294967295.0, 2147483648.0, 7};
-  binary("add i32", TUTTI_X_ADD, i, i, [=](double x, double y) { return wrap32(x + y); }, -2e9, 2e9, 0, whole);
-  binary("sub i32", TUTTI_X_SUB, i, i, [=](double x, double y) { return wrap32(x - y); }, -2e9, 2e9, 0, whole);
-  binary("mul i32", TUTTI_X_MUL, i, i, [](double x, double y) { return static_cast<int32_t>(static_cast<uint32_t>(static_cast<int64_t>(x)) * static_cast<uint32_t>(static_cast<int64_t>(y))); }, -2e9, 2e9, 0, whole);
-  binary("div i32", TUTTI_X_DIV, i, i, [=](double x, double y) { return y == 0 ? 0 : wrap32(std::trunc(x / y)); }, -2e9, 2e9, 0, whole);
+  binary(
+      "add i32", TUTTI_X_ADD, i, i, [=](double x, double y) { return wrap32(x + y); }, -2e9, 2e9, 0, whole);
+  binary(
+      "sub i32", TUTTI_X_SUB, i, i, [=](double x, double y) { return wrap32(x - y); }, -2e9, 2e9, 0, whole);
+  binary(
+      "mul i32", TUTTI_X_MUL, i, i,
+      [](double x, double y) {
+        return static_cast<int32_t>(static_cast<uint32_t>(static_cast<int64_t>(x)) *
+                                    static_cast<uint32_t>(static_cast<int64_t>(y)));
+      },
+      -2e9, 2e9, 0, whole);
+  binary(
+      "div i32", TUTTI_X_DIV, i, i, [=](double x, double y) { return y == 0 ? 0 : wrap32(std::trunc(x / y)); }, -2e9,
+      2e9, 0, whole);
   binary("min i32", TUTTI_X_MIN, i, i, nan_min, -2e9, 2e9, 0, whole);
-  binary("mul u32", TUTTI_X_MUL, u, u, [](double x, double y) { return static_cast<uint32_t>(x) * static_cast<uint32_t>(y); }, 0, 4e9, 0, natural);
-  binary("sub u32", TUTTI_X_SUB, u, u, [=](double x, double y) { return wrap(x - y); }, 0, 4e9, 0, natural);
-  binary("xor u32", TUTTI_X_XOR, u, u, [](double x, double y) { return static_cast<uint32_t>(x) ^ static_cast<uint32_t>(y); }, 0, 4e9, 0, natural);
-  binary("and u32", TUTTI_X_AND, u, u, [](double x, double y) { return static_cast<uint32_t>(x) & static_cast<uint32_t>(y); }, 0, 4e9, 0, natural);
-  binary("shr u32", TUTTI_X_SHR, u, u, [](double x, double y) { return static_cast<uint32_t>(x) >> static_cast<uint32_t>(y); }, 0, 31.9, 0, {});
-  binary("shl i32", TUTTI_X_SHL, i, i, [=](double x, double y) { return wrap32(std::ldexp(x, static_cast<int>(y))); }, 0, 12, 0, {});
-  binary("shr i32", TUTTI_X_SHR, i, i, [](double x, double y) { return static_cast<int32_t>(x) >> (static_cast<int32_t>(y) & 31); }, 0, 31, 0, {});
-  binary("add u8", TUTTI_X_ADD, DType::u8, DType::u8, [](double x, double y) { return static_cast<uint8_t>(static_cast<int>(x + y)); }, 0, 255.9, 0, {});
+  binary(
+      "mul u32", TUTTI_X_MUL, u, u,
+      [](double x, double y) { return static_cast<uint32_t>(x) * static_cast<uint32_t>(y); }, 0, 4e9, 0, natural);
+  binary(
+      "sub u32", TUTTI_X_SUB, u, u, [=](double x, double y) { return wrap(x - y); }, 0, 4e9, 0, natural);
+  binary(
+      "xor u32", TUTTI_X_XOR, u, u,
+      [](double x, double y) { return static_cast<uint32_t>(x) ^ static_cast<uint32_t>(y); }, 0, 4e9, 0, natural);
+  binary(
+      "and u32", TUTTI_X_AND, u, u,
+      [](double x, double y) { return static_cast<uint32_t>(x) & static_cast<uint32_t>(y); }, 0, 4e9, 0, natural);
+  binary("shr u32", TUTTI_X_SHR, u, u,
+         [](double x, double y) { return static_cast<uint32_t>(x) >> static_cast<uint32_t>(y); }, 0, 31.9, 0, {});
+  binary("shl i32", TUTTI_X_SHL, i, i, [=](double x, double y) { return wrap32(std::ldexp(x, static_cast<int>(y))); },
+         0, 12, 0, {});
+  binary("shr i32", TUTTI_X_SHR, i, i,
+         [](double x, double y) { return static_cast<int32_t>(x) >> (static_cast<int32_t>(y) & 31); }, 0, 31, 0, {});
+  binary("add u8", TUTTI_X_ADD, DType::u8, DType::u8,
+         [](double x, double y) { return static_cast<uint8_t>(static_cast<int>(x + y)); }, 0, 255.9, 0, {});
   binary("and bool", TUTTI_X_AND, b, b, [](double x, double y) { return x != 0 && y != 0; }, 0, 2, 0, {});
   binary("or bool", TUTTI_X_OR, b, b, [](double x, double y) { return x != 0 || y != 0; }, 0, 2, 0, {});
   unary("not bool", TUTTI_X_NOT, b, b, [](double x) { return x == 0; }, 0, 2, 0, {});
   auto same = [](double x) { return x; };
-  const std::vector<double> casts = {0.0, -0.0, 0.99, -0.99, 1.5, -1.5, inf, -inf, NAN, 3e9, -3e9, 5e9, 255.5, 256, 300, 2147483520.0, 65504, 65519, 65520, 6e-8, 1e-5, 3.4e38};
+  const std::vector<double> casts = {0.0, -0.0,  0.99, -0.99, 1.5,          -1.5,  inf,   -inf,  NAN,  3e9,  -3e9,
+                                     5e9, 255.5, 256,  300,   2147483520.0, 65504, 65519, 65520, 6e-8, 1e-5, 3.4e38};
   for (DType to : {i, u, DType::u8, b, DType::f16, DType::bf16, f}) {
-    unary(("cast f32 to " + std::string(name(to))).c_str(), TUTTI_X_CAST, f, to, [to](double x) { return round_to(to, x); }, -300, 300, 0, casts);
-    unary(("cast i32 to " + std::string(name(to))).c_str(), TUTTI_X_CAST, i, to, same, -70000, 70000, 0, {0, 1, -1, 2147483647, -2147483648.0, 16777217});
+    unary(("cast f32 to " + std::string(name(to))).c_str(), TUTTI_X_CAST, f, to,
+          [to](double x) { return round_to(to, x); }, -300, 300, 0, casts);
+    unary(("cast i32 to " + std::string(name(to))).c_str(), TUTTI_X_CAST, i, to, same, -70000, 70000, 0,
+          {0, 1, -1, 2147483647, -2147483648.0, 16777217});
     unary(("cast u32 to " + std::string(name(to))).c_str(), TUTTI_X_CAST, u, to, same, 0, 70000, 0, natural);
     unary(("cast u8 to " + std::string(name(to))).c_str(), TUTTI_X_CAST, DType::u8, to, same, 0, 255.9, 0, {});
     unary(("cast bool to " + std::string(name(to))).c_str(), TUTTI_X_CAST, b, to, same, 0, 2, 0, {});
-    unary(("cast f16 to " + std::string(name(to))).c_str(), TUTTI_X_CAST, DType::f16, to, [to](double x) { return round_to(to, x); }, -300, 300, 0, casts);
-    unary(("cast bf16 to " + std::string(name(to))).c_str(), TUTTI_X_CAST, DType::bf16, to, [to](double x) { return round_to(to, x); }, -300, 300, 0, casts);
+    unary(("cast f16 to " + std::string(name(to))).c_str(), TUTTI_X_CAST, DType::f16, to,
+          [to](double x) { return round_to(to, x); }, -300, 300, 0, casts);
+    unary(("cast bf16 to " + std::string(name(to))).c_str(), TUTTI_X_CAST, DType::bf16, to,
+          [to](double x) { return round_to(to, x); }, -300, 300, 0, casts);
   }
   binary("mul f16", TUTTI_X_MUL, DType::f16, DType::f16, [](double x, double y) { return x * y; }, -10, 10, 0, {});
   binary("mul bf16", TUTTI_X_MUL, DType::bf16, DType::bf16, [](double x, double y) { return x * y; }, -10, 10, 0, {});
   // Broadcasting.
   Fn plus = [](double x, double y, double) { return x + y; };
-  struct Shapes { Shape dims; std::vector<Shape> in; };
-  for (const Shapes& s : std::vector<Shapes>{{{}, {{}, {}}}, {{5, 7}, {{5, 7}, {7}}}, {{5, 8}, {{5, 1}, {8}}}, {{128, 512}, {{128, 512}, {512}}},
-                                             {{3, 4, 5}, {{4, 1}, {3, 1, 5}}}, {{2, 3, 4, 6}, {{1, 3, 1, 1}, {2, 3, 4, 6}}}, {{4, 0}, {{4, 0}, {1}}},
-                                             {{33, 130}, {{33, 1}, {33, 130}}}, {{64, 32, 14, 14}, {{64, 32, 14, 14}, {32, 1, 1}}}, {{70000}, {{70000}, {1}}}, {{300, 1, 260}, {{300, 2, 1}, {2, 260}}}}) {
+  struct Shapes {
+    Shape dims;
+    std::vector<Shape> in;
+  };
+  for (const Shapes& s : std::vector<Shapes>{{{}, {{}, {}}},
+                                             {{5, 7}, {{5, 7}, {7}}},
+                                             {{5, 8}, {{5, 1}, {8}}},
+                                             {{128, 512}, {{128, 512}, {512}}},
+                                             {{3, 4, 5}, {{4, 1}, {3, 1, 5}}},
+                                             {{2, 3, 4, 6}, {{1, 3, 1, 1}, {2, 3, 4, 6}}},
+                                             {{4, 0}, {{4, 0}, {1}}},
+                                             {{33, 130}, {{33, 1}, {33, 130}}},
+                                             {{64, 32, 14, 14}, {{64, 32, 14, 14}, {32, 1, 1}}},
+                                             {{70000}, {{70000}, {1}}},
+                                             {{300, 1, 260}, {{300, 2, 1}, {2, 260}}}}) {
     Shape dims = s.dims;
     if (dims == Shape{300, 1, 260}) dims = {300, 2, 260};
     all.push_back(one("broadcast add " + to_string(dims), TUTTI_X_ADD, f, f, plus, dims, s.in, -5, 5, 1e-7));
-    all.push_back(one("broadcast add u8 " + to_string(dims), TUTTI_X_ADD, DType::u8, DType::u8, plus, dims, s.in, 0, 100, 0));
-    all.push_back(one("broadcast add bf16 " + to_string(dims), TUTTI_X_ADD, DType::bf16, DType::bf16, plus, dims, s.in, 0, 100, 0));
+    all.push_back(
+        one("broadcast add u8 " + to_string(dims), TUTTI_X_ADD, DType::u8, DType::u8, plus, dims, s.in, 0, 100, 0));
+    all.push_back(one("broadcast add bf16 " + to_string(dims), TUTTI_X_ADD, DType::bf16, DType::bf16, plus, dims, s.in,
+                      0, 100, 0));
   }
-  all.push_back(one("select", TUTTI_X_SELECT, f, f, [](double x, double y, double z) { return x != 0 ? y : z; }, {9, 12}, {{9, 12}, {12}, {9, 1}}, -5, 5, 0));
-  all.push_back(one("select u8", TUTTI_X_SELECT, DType::u8, DType::u8, [](double x, double y, double z) { return x != 0 ? y : z; }, {9, 13}, {{9, 13}, {13}, {9, 1}}, 0, 255, 0));
-  for (DType t : {DType::f32, DType::i32, DType::bf16}) all.push_back(batch({{7}, {64, 33}, {3, 1, 5}, {0, 4}, {10, 512}, {1}}, t));
+  all.push_back(one(
+      "select", TUTTI_X_SELECT, f, f, [](double x, double y, double z) { return x != 0 ? y : z; }, {9, 12},
+      {{9, 12}, {12}, {9, 1}}, -5, 5, 0));
+  all.push_back(one(
+      "select u8", TUTTI_X_SELECT, DType::u8, DType::u8, [](double x, double y, double z) { return x != 0 ? y : z; },
+      {9, 13}, {{9, 13}, {13}, {9, 1}}, 0, 255, 0));
+  for (DType t : {DType::f32, DType::i32, DType::bf16})
+    all.push_back(batch({{7}, {64, 33}, {3, 1, 5}, {0, 4}, {10, 512}, {1}}, t));
   return all;
 }
 

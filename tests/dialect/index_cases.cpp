@@ -26,7 +26,8 @@ void each(const Shape& dims, F visit) {
 template <class F>
 Case moved(const std::string& what, const TensorType& x, const Shape& y, const Copy& copy, F source, double value = 0) {
   Case c{what + " " + to_string(x) + " " + to_string(y)};
-  c.inputs = {random(x.dtype, num_elements(x.shape), x.dtype == DType::boolean ? 0 : 1, x.dtype == DType::boolean ? 2 : 200, 5)};
+  c.inputs = {random(x.dtype, num_elements(x.shape), x.dtype == DType::boolean ? 0 : 1,
+                     x.dtype == DType::boolean ? 2 : 200, 5)};
   Array out{x.dtype, std::vector<double>(static_cast<size_t>(num_elements(y)))};
   each(y, [&](size_t e, const At& at) {
     int64_t k = source(at);
@@ -60,15 +61,18 @@ Case padded(DType t, const Shape& shape, const At& low, const At& high, const At
     int64_t step = interior.empty() ? 1 : interior[d] + 1;
     y.push_back(low[d] + high[d] + (shape[d] ? (shape[d] - 1) * step + 1 : 0));
   }
-  return moved("pad", x, y, pad_copy(x, y, low, interior, value), [=](const At& at) {
-    int64_t k = 0;
-    for (size_t d = 0; d < at.size(); ++d) {
-      int64_t step = interior.empty() ? 1 : interior[d] + 1, p = at[d] - low[d];
-      if (p < 0 || p % step || p / step >= shape[d]) return int64_t{-1};
-      k += p / step * strides[d];
-    }
-    return k;
-  }, value);
+  return moved(
+      "pad", x, y, pad_copy(x, y, low, interior, value),
+      [=](const At& at) {
+        int64_t k = 0;
+        for (size_t d = 0; d < at.size(); ++d) {
+          int64_t step = interior.empty() ? 1 : interior[d] + 1, p = at[d] - low[d];
+          if (p < 0 || p % step || p / step >= shape[d]) return int64_t{-1};
+          k += p / step * strides[d];
+        }
+        return k;
+      },
+      value);
 }
 
 Case sliced(DType t, const Shape& shape, const Shape& y, const At& starts, const At& steps) {
@@ -87,10 +91,14 @@ WindowAxis axis(int64_t size, int64_t kernel, int64_t stride, int64_t padding, i
 
 Case windowed(DType t, int64_t planes, const WindowAxis& h, const WindowAxis& w, double value) {
   TensorType x{t, {planes, h.size, w.size}};
-  return moved("window", x, {planes, h.kernel, w.kernel, h.count, w.count}, window_copy(t, planes, h, w, value), [=](const At& at) {
-    int64_t y = at[3] * h.stride + at[1] * h.dilation - h.padding, z = at[4] * w.stride + at[2] * w.dilation - w.padding;
-    return y < 0 || y >= h.size || z < 0 || z >= w.size ? int64_t{-1} : (at[0] * h.size + y) * w.size + z;
-  }, value);
+  return moved(
+      "window", x, {planes, h.kernel, w.kernel, h.count, w.count}, window_copy(t, planes, h, w, value),
+      [=](const At& at) {
+        int64_t y = at[3] * h.stride + at[1] * h.dilation - h.padding,
+                z = at[4] * w.stride + at[2] * w.dilation - w.padding;
+        return y < 0 || y >= h.size || z < 0 || z >= w.size ? int64_t{-1} : (at[0] * h.size + y) * w.size + z;
+      },
+      value);
 }
 
 Case folded(DType t, int64_t planes, const WindowAxis& h, const WindowAxis& w) {
@@ -99,8 +107,10 @@ Case folded(DType t, int64_t planes, const WindowAxis& h, const WindowAxis& w) {
   c.inputs = {random(t, num_elements(from), -4, 4, 11)};
   Array y{t, std::vector<double>(static_cast<size_t>(planes * h.size * w.size))};
   each(from, [&](size_t e, const At& at) {
-    int64_t a = at[3] * h.stride + at[1] * h.dilation - h.padding, b = at[4] * w.stride + at[2] * w.dilation - w.padding;
-    if (a >= 0 && a < h.size && b >= 0 && b < w.size) y.at[static_cast<size_t>((at[0] * h.size + a) * w.size + b)] += c.inputs[0].at[e];
+    int64_t a = at[3] * h.stride + at[1] * h.dilation - h.padding,
+            b = at[4] * w.stride + at[2] * w.dilation - w.padding;
+    if (a >= 0 && a < h.size && b >= 0 && b < w.size)
+      y.at[static_cast<size_t>((at[0] * h.size + a) * w.size + b)] += c.inputs[0].at[e];
   });
   c.expected = {y};
   c.relative = t == DType::f32 ? 1e-6 : 1e-3;
@@ -113,7 +123,8 @@ Case joined(DType t, const std::vector<Shape>& shapes, int64_t axis) {
   Case c{"concat"};
   std::vector<TensorType> parts;
   int64_t outer = 1, inner = 1;
-  for (size_t d = 0; d < shapes[0].size(); ++d) (static_cast<int64_t>(d) < axis ? outer : inner) *= static_cast<int64_t>(d) == axis ? 1 : shapes[0][d];
+  for (size_t d = 0; d < shapes[0].size(); ++d)
+    (static_cast<int64_t>(d) < axis ? outer : inner) *= static_cast<int64_t>(d) == axis ? 1 : shapes[0][d];
   for (size_t i = 0; i < shapes.size(); ++i) {
     parts.push_back({t, shapes[i]});
     c.name += " " + to_string(shapes[i]);
@@ -132,12 +143,14 @@ Case joined(DType t, const std::vector<Shape>& shapes, int64_t axis) {
 
 Case gathered(DType t, int64_t outer, int64_t size, int64_t inner, int64_t count) {
   Case c{"gather " + to_string(Shape{outer, size, inner, count})};
-  c.inputs = {random(t, outer * size * inner, 0, 200, 3), random(DType::i32, count, -2, static_cast<double>(size) + 2, 4)};
+  c.inputs = {random(t, outer * size * inner, 0, 200, 3),
+              random(DType::i32, count, -2, static_cast<double>(size) + 2, 4)};
   Array y{t, {}};
   for (int64_t o = 0; o < outer; ++o)
     for (double i : c.inputs[1].at) {
       auto row = static_cast<int64_t>(std::clamp(i, 0.0, static_cast<double>(size) - 1));
-      for (int64_t k = 0; k < inner; ++k) y.at.push_back(c.inputs[0].at[static_cast<size_t>((o * size + row) * inner + k)]);
+      for (int64_t k = 0; k < inner; ++k)
+        y.at.push_back(c.inputs[0].at[static_cast<size_t>((o * size + row) * inner + k)]);
     }
   c.expected = {y};
   c.make = [=](const Target& target) { return gather(target, t, outer, size, inner, count); };
@@ -146,13 +159,15 @@ Case gathered(DType t, int64_t outer, int64_t size, int64_t inner, int64_t count
 
 Case scattered(DType t, int64_t outer, int64_t size, int64_t inner, int64_t count) {
   Case c{"scatter_add " + to_string(Shape{outer, size, inner, count})};
-  c.inputs = {random(DType::i32, count, -2, static_cast<double>(size) + 2, 4), random(t, outer * count * inner, -4, 4, 3)};
+  c.inputs = {random(DType::i32, count, -2, static_cast<double>(size) + 2, 4),
+              random(t, outer * count * inner, -4, 4, 3)};
   Array y{t, std::vector<double>(static_cast<size_t>(outer * size * inner))};
   size_t from = 0;
   for (int64_t o = 0; o < outer; ++o)
     for (double i : c.inputs[0].at) {
       auto row = static_cast<int64_t>(std::clamp(i, 0.0, static_cast<double>(size) - 1));
-      for (int64_t k = 0; k < inner; ++k) y.at[static_cast<size_t>((o * size + row) * inner + k)] += c.inputs[1].at[from++];
+      for (int64_t k = 0; k < inner; ++k)
+        y.at[static_cast<size_t>((o * size + row) * inner + k)] += c.inputs[1].at[from++];
     }
   c.expected = {y};
   c.relative = t == DType::f32 ? 1e-5 : 1e-2;
@@ -163,9 +178,12 @@ Case scattered(DType t, int64_t outer, int64_t size, int64_t inner, int64_t coun
 
 Case bits(int64_t n, uint64_t seed, int32_t step, uint32_t stream) {
   Case c{"random_bits " + std::to_string(n)};
-  c.inputs = {{DType::u32, {static_cast<double>(seed & 0xffffffff), static_cast<double>(seed >> 32)}}, {DType::i32, {static_cast<double>(step)}}};
+  c.inputs = {{DType::u32, {static_cast<double>(seed & 0xffffffff), static_cast<double>(seed >> 32)}},
+              {DType::i32, {static_cast<double>(step)}}};
   Array y{DType::u32, {}};
-  for (int64_t e = 0; e < n; ++e) y.at.push_back(random_block(seed, static_cast<uint32_t>(step), stream, static_cast<uint64_t>(e / 4))[static_cast<size_t>(e % 4)]);
+  for (int64_t e = 0; e < n; ++e)
+    y.at.push_back(random_block(seed, static_cast<uint32_t>(step), stream,
+                                static_cast<uint64_t>(e / 4))[static_cast<size_t>(e % 4)]);
   c.expected = {y};
   c.make = [=](const Target& target) { return random_bits(target, n, stream); };
   return c;
@@ -176,7 +194,14 @@ Case bits(int64_t n, uint64_t seed, int32_t step, uint32_t stream) {
 std::vector<Case> index_cases() {
   std::vector<Case> all;
   for (DType t : {DType::f32, DType::u8, DType::boolean, DType::bf16, DType::i64}) {
-    for (auto& [shape, perm] : std::vector<std::pair<Shape, At>>{{{3, 5}, {1, 0}}, {{}, {}}, {{1}, {0}}, {{0, 3}, {1, 0}}, {{129, 67}, {1, 0}}, {{2, 3, 4}, {2, 0, 1}}, {{2, 8, 1, 4}, {0, 3, 1, 2}}, {{7, 40, 36}, {0, 2, 1}}})
+    for (auto& [shape, perm] : std::vector<std::pair<Shape, At>>{{{3, 5}, {1, 0}},
+                                                                 {{}, {}},
+                                                                 {{1}, {0}},
+                                                                 {{0, 3}, {1, 0}},
+                                                                 {{129, 67}, {1, 0}},
+                                                                 {{2, 3, 4}, {2, 0, 1}},
+                                                                 {{2, 8, 1, 4}, {0, 3, 1, 2}},
+                                                                 {{7, 40, 36}, {0, 2, 1}}})
       all.push_back(transposed(t, shape, perm));
     all.push_back(sliced(t, {5, 7}, {3, 5}, {1, 2}, {}));
     all.push_back(sliced(t, {9, 70}, {2, 23}, {1, 0}, {5, 3}));
@@ -203,7 +228,8 @@ std::vector<Case> index_cases() {
     all.push_back(windowed(t, 10, axis(19, 3, 2, 1, 1), axis(23, 3, 2, 1, 1), 2));
   }
   TensorType column{DType::f32, {129, 1}};
-  all.push_back(moved("broadcast", column, {5, 129, 33}, broadcast_copy(column, {5, 129, 33}), [](const At& at) { return at[1]; }));
+  all.push_back(moved("broadcast", column, {5, 129, 33}, broadcast_copy(column, {5, 129, 33}),
+                      [](const At& at) { return at[1]; }));
   TensorType scalar{DType::i32, {}};
   all.push_back(moved("broadcast", scalar, {5}, broadcast_copy(scalar, {5}), [](const At&) { return int64_t{0}; }));
   for (DType t : {DType::f32, DType::i32, DType::f16}) {

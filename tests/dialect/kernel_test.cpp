@@ -17,7 +17,10 @@ std::string error_of(const std::string& text) {
 }
 
 TEST(KernelText, ReadsAHeader) {
-  Kernel k = parse("// about\nkernel twice\nin x T  // read\nout y f16\nvalue N\nshared float tile[4]\nlocal 8 2\n---\n  y_set(ITEM, x(ITEM));\n", "a.k", {{"T", Element::i32}});
+  Kernel k = parse(
+      "// about\nkernel twice\nin x T  // read\nout y f16\nvalue N\nshared float tile[4]\nlocal 8 2\n---\n  "
+      "y_set(ITEM, x(ITEM));\n",
+      "a.k", {{"T", Element::i32}});
   EXPECT_EQ(k.name, "twice");
   ASSERT_EQ(k.params.size(), 2u);
   EXPECT_EQ(k.params[0].element, Element::i32);

@@ -73,22 +73,52 @@ void expect_ulps(const char* call, F reference, double low, double high, double 
   printf("%s: %.2f ulp at %g\n", call, worst, at);
 }
 
-TEST(DialectMath, Exp) { expect_ulps("exp_(a(e))", [](double x) { return std::exp(x); }, -104, 89, 1.2); }
-TEST(DialectMath, Expm1) { expect_ulps("expm1_(a(e))", [](double x) { return std::expm1(x); }, -20, 89, 1.8); }
-TEST(DialectMath, Log) { expect_ulps("log_(a(e))", [](double x) { return std::log(x); }, 0, 3.4e38, 1.2); }
-TEST(DialectMath, Log1p) { expect_ulps("log1p_(a(e))", [](double x) { return std::log1p(x); }, -1, 3.4e38, 2.0); }
-TEST(DialectMath, Tanh) { expect_ulps("tanh_(a(e))", [](double x) { return std::tanh(x); }, -20, 20, 2.0); }
-TEST(DialectMath, Erf) { expect_ulps("erf_(a(e))", [](double x) { return std::erf(x); }, -6, 6, 2.0); }
-TEST(DialectMath, Sqrt) { expect_ulps("sqrt_(a(e))", [](double x) { return std::sqrt(x); }, 0, 3.4e38, 0.5); }
-TEST(DialectMath, Floor) { expect_ulps("floor_(a(e))", [](double x) { return std::floor(x); }, -3.4e38, 3.4e38, 0); }
-TEST(DialectMath, Sin) {
-  expect_ulps("turn_(a(e), 0u)", [](double x) { return std::sin(x); }, -3.0, 3.0, 2.5, true);
-  expect_ulps("turn_(a(e), 0u)", [](double x) { return std::sin(x); }, 8193, 3.4e38, 3, true);
+TEST(DialectMath, Exp) {
+  expect_ulps(
+      "exp_(a(e))", [](double x) { return std::exp(x); }, -104, 89, 1.2);
 }
-TEST(DialectMath, Cos) { expect_ulps("turn_(a(e), 1u)", [](double x) { return std::cos(x); }, -1.5, 1.5, 2.5, true); }
+TEST(DialectMath, Expm1) {
+  expect_ulps(
+      "expm1_(a(e))", [](double x) { return std::expm1(x); }, -20, 89, 1.8);
+}
+TEST(DialectMath, Log) {
+  expect_ulps(
+      "log_(a(e))", [](double x) { return std::log(x); }, 0, 3.4e38, 1.2);
+}
+TEST(DialectMath, Log1p) {
+  expect_ulps(
+      "log1p_(a(e))", [](double x) { return std::log1p(x); }, -1, 3.4e38, 2.0);
+}
+TEST(DialectMath, Tanh) {
+  expect_ulps(
+      "tanh_(a(e))", [](double x) { return std::tanh(x); }, -20, 20, 2.0);
+}
+TEST(DialectMath, Erf) {
+  expect_ulps(
+      "erf_(a(e))", [](double x) { return std::erf(x); }, -6, 6, 2.0);
+}
+TEST(DialectMath, Sqrt) {
+  expect_ulps(
+      "sqrt_(a(e))", [](double x) { return std::sqrt(x); }, 0, 3.4e38, 0.5);
+}
+TEST(DialectMath, Floor) {
+  expect_ulps(
+      "floor_(a(e))", [](double x) { return std::floor(x); }, -3.4e38, 3.4e38, 0);
+}
+TEST(DialectMath, Sin) {
+  expect_ulps(
+      "turn_(a(e), 0u)", [](double x) { return std::sin(x); }, -3.0, 3.0, 2.5, true);
+  expect_ulps(
+      "turn_(a(e), 0u)", [](double x) { return std::sin(x); }, 8193, 3.4e38, 3, true);
+}
+TEST(DialectMath, Cos) {
+  expect_ulps(
+      "turn_(a(e), 1u)", [](double x) { return std::cos(x); }, -1.5, 1.5, 2.5, true);
+}
 TEST(DialectMath, SinIsAbsolutelyAccurateUpTo8192) {
   if (!no_opencl().empty()) GTEST_SKIP() << no_opencl();
-  Array x = random(DType::f32, 100000, -8192, 8192, 3), s = evaluate("turn_(a(e), 0u)", {x}), c = evaluate("turn_(a(e), 1u)", {x});
+  Array x = random(DType::f32, 100000, -8192, 8192, 3), s = evaluate("turn_(a(e), 0u)", {x}),
+        c = evaluate("turn_(a(e), 1u)", {x});
   for (size_t i = 0; i < x.at.size(); ++i) {
     ASSERT_NEAR(s.at[i], std::sin(x.at[i]), 2e-7) << x.at[i];
     ASSERT_NEAR(c.at[i], std::cos(x.at[i]), 2e-7) << x.at[i];
@@ -97,7 +127,8 @@ TEST(DialectMath, SinIsAbsolutelyAccurateUpTo8192) {
 
 TEST(DialectMath, Pow) {
   if (!no_opencl().empty()) GTEST_SKIP() << no_opencl();
-  std::vector<double> edges = {0.0, -0.0, 1.0, -1.0, HUGE_VAL, -HUGE_VAL, NAN, 2.0, -2.0, 3.0, 0.5, -0.5, 1e-40, 16777217, 3e38, -3e38};
+  std::vector<double> edges = {0.0,  -0.0, 1.0, -1.0, HUGE_VAL, -HUGE_VAL, NAN,  2.0,
+                               -2.0, 3.0,  0.5, -0.5, 1e-40,    16777217,  3e38, -3e38};
   Array a{DType::f32, {}}, b{DType::f32, {}};
   for (double x : edges)
     for (double y : edges) {
@@ -123,7 +154,8 @@ TEST(DialectMath, Pow) {
     }
     double rounded = round_to(DType::f32, want);
     if (std::isinf(rounded) || std::fabs(want) < 1.2e-38) {
-      EXPECT_NEAR(std::isinf(rounded) ? (y.at[i] == rounded) : 1, 1, 0) << a.at[i] << " ^ " << b.at[i] << " = " << y.at[i];
+      EXPECT_NEAR(std::isinf(rounded) ? (y.at[i] == rounded) : 1, 1, 0)
+          << a.at[i] << " ^ " << b.at[i] << " = " << y.at[i];
       if (!std::isinf(rounded)) {
         EXPECT_NEAR(y.at[i], want, 1.2e-38 * 1e-6);
       }

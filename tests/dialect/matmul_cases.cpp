@@ -6,8 +6,9 @@ namespace tutti::dialect::cases {
 namespace {
 
 Case product(Matmul p, int64_t a_matrices, int64_t b_matrices) {
-  Case c{"matmul " + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) + (p.ta ? " ta" : "") + (p.tb ? " tb" : "") +
-         " batch " + to_string(p.batch) + (p.bias ? " bias" : "") + (p.relu ? " relu " : " ") + std::string(name(p.dtype))};
+  Case c{"matmul " + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) + (p.ta ? " ta" : "") +
+         (p.tb ? " tb" : "") + " batch " + to_string(p.batch) + (p.bias ? " bias" : "") + (p.relu ? " relu " : " ") +
+         std::string(name(p.dtype))};
   c.inputs = {random(p.dtype, a_matrices * p.m * p.k, -1, 1, 1), random(p.dtype, b_matrices * p.k * p.n, -1, 1, 2)};
   if (p.bias) c.inputs.push_back(random(p.dtype, p.n, -1, 1, 3));
   int64_t batches = num_elements(p.batch);
@@ -42,7 +43,18 @@ std::vector<Case> matmul_cases() {
   std::vector<Case> all;
   for (bool ta : {false, true})
     for (bool tb : {false, true})
-      for (const Shape& s : std::vector<Shape>{{1, 1, 1}, {3, 5, 4}, {64, 64, 16}, {65, 33, 130}, {128, 10, 512}, {10, 512, 128}, {130, 200, 70}, {0, 3, 2}, {2, 3, 0}, {1, 300, 77}, {300, 1, 77}, {17, 96, 1030}})
+      for (const Shape& s : std::vector<Shape>{{1, 1, 1},
+                                               {3, 5, 4},
+                                               {64, 64, 16},
+                                               {65, 33, 130},
+                                               {128, 10, 512},
+                                               {10, 512, 128},
+                                               {130, 200, 70},
+                                               {0, 3, 2},
+                                               {2, 3, 0},
+                                               {1, 300, 77},
+                                               {300, 1, 77},
+                                               {17, 96, 1030}})
         all.push_back(product({DType::f32, s[0], s[1], s[2], ta, tb}, 1, 1));
   for (DType t : {DType::f16, DType::bf16})
     for (bool tb : {false, true}) all.push_back(product({t, 33, 65, 40, false, tb}, 1, 1));

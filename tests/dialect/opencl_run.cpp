@@ -66,7 +66,8 @@ struct Buffer {
     std::vector<unsigned char> all(bytes + guard);
     check(clEnqueueReadBuffer(device().queue, mem, CL_TRUE, 0, all.size(), all.data(), 0, nullptr, nullptr), "read");
     for (size_t i = bytes; i < all.size(); ++i)
-      if (all[i] != mark) throw std::runtime_error(fmt::format("{}: byte {} past its end was written", what, i - bytes));
+      if (all[i] != mark)
+        throw std::runtime_error(fmt::format("{}: byte {} past its end was written", what, i - bytes));
     all.resize(bytes);
     return all;
   }
@@ -85,13 +86,16 @@ void launch(const Dispatch& d, const std::vector<Buffer>& buffers) {
   cl_kernel kernel = clCreateKernel(program, d.source.entry.c_str(), &e);
   check(e, "clCreateKernel");
   for (size_t i = 0; i < d.buffers.size(); ++i)
-    check(clSetKernelArg(kernel, static_cast<cl_uint>(i), sizeof(cl_mem), &buffers.at(static_cast<size_t>(d.buffers[i])).mem), "clSetKernelArg");
+    check(clSetKernelArg(kernel, static_cast<cl_uint>(i), sizeof(cl_mem),
+                         &buffers.at(static_cast<size_t>(d.buffers[i])).mem),
+          "clSetKernelArg");
   size_t local[3], global[3];
   for (int k = 0; k < 3; ++k) {
     local[k] = d.source.local[k];
     global[k] = local[k] * d.groups[k];
   }
-  check(clEnqueueNDRangeKernel(device().queue, kernel, 3, nullptr, global, local, 0, nullptr, nullptr), "clEnqueueNDRangeKernel");
+  check(clEnqueueNDRangeKernel(device().queue, kernel, 3, nullptr, global, local, 0, nullptr, nullptr),
+        "clEnqueueNDRangeKernel");
   check(clFinish(device().queue), "clFinish");
   clReleaseKernel(kernel);
   clReleaseProgram(program);
@@ -113,7 +117,8 @@ std::vector<Array> run(const Work& work, const std::vector<Array>& inputs, const
   for (size_t i = 0; i < inputs.size(); ++i) {
     auto now = buffers[i].read(fmt::format("input {}", i));
     auto before = inputs[i].bytes();
-    if (std::memcmp(now.data(), before.data(), before.size()) != 0) throw std::runtime_error(fmt::format("input {} was changed", i));
+    if (std::memcmp(now.data(), before.data(), before.size()) != 0)
+      throw std::runtime_error(fmt::format("input {} was changed", i));
   }
   for (size_t i = inputs.size() + like.size(); i < buffers.size(); ++i) buffers[i].read("scratch");
   std::vector<Array> results;

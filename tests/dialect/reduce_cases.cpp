@@ -37,7 +37,15 @@ Case reduced(Fold kind, DType t, const Shape& shape, const Axes& axes) {
   c.inputs = {random(t, num_elements(shape), low, high, 9)};
   if (is_float(t) && kind != Fold::prod && num_elements(shape) == 2 * 3 * 4) c.inputs[0].at[5] = NAN;
   int64_t n = each_reduced(shape, axes, [](size_t, size_t, int64_t) {});
-  double start = kind == Fold::prod ? 1 : kind == Fold::max ? (t == DType::i32 ? -2147483648.0 : is_float(t) ? -HUGE_VAL : 0) : kind == Fold::min ? (t == DType::i32 ? 2147483647.0 : t == DType::u8 ? 255 : t == DType::u32 ? 4294967295.0 : HUGE_VAL) : 0;
+  double start = kind == Fold::prod  ? 1
+                 : kind == Fold::max ? (t == DType::i32 ? -2147483648.0
+                                        : is_float(t)   ? -HUGE_VAL
+                                                        : 0)
+                 : kind == Fold::min ? (t == DType::i32   ? 2147483647.0
+                                        : t == DType::u8  ? 255
+                                        : t == DType::u32 ? 4294967295.0
+                                                          : HUGE_VAL)
+                                     : 0;
   std::vector<double> y(static_cast<size_t>(n), start), size(static_cast<size_t>(n));
   double count = 0, largest = 0;
   each_reduced(shape, axes, [&](size_t from, size_t to, int64_t at) {
@@ -58,14 +66,18 @@ Case reduced(Fold kind, DType t, const Shape& shape, const Axes& axes) {
   c.expected = {{t, y}};
   bool exact = kind == Fold::max || kind == Fold::min;
   c.relative = exact ? 0 : t == DType::f32 ? 2e-7 * std::sqrt(count + 4) : 1e-2;
-  c.absolute = exact ? 0 : (kind == Fold::sum ? 2e-7 * largest : kind == Fold::mean ? 2e-7 * largest / std::max(count, 1.0) : 0);
+  c.absolute = exact ? 0
+                     : (kind == Fold::sum    ? 2e-7 * largest
+                        : kind == Fold::mean ? 2e-7 * largest / std::max(count, 1.0)
+                                             : 0);
   c.make = [=](const Target& target) { return reduce(target, kind, {t, shape}, axes); };
   return c;
 }
 
 Case largest_at(DType t, const Shape& shape, const Axes& axes, bool with_nan) {
   Case c{"argmax " + to_string(TensorType{t, shape}) + " " + to_string(axes) + (with_nan ? " NaN" : "")};
-  c.inputs = {random(t, num_elements(shape), t == DType::boolean || t == DType::u8 ? 0 : -3, t == DType::boolean ? 2 : 3, 13)};
+  c.inputs = {
+      random(t, num_elements(shape), t == DType::boolean || t == DType::u8 ? 0 : -3, t == DType::boolean ? 2 : 3, 13)};
   for (double& x : c.inputs[0].at)
     if (is_float(t)) x = std::floor(x * 8) / 8;  // many equal ones
   if (with_nan && c.inputs[0].at.size() > 3) c.inputs[0].at[1] = c.inputs[0].at[3] = NAN;
@@ -88,12 +100,30 @@ Case largest_at(DType t, const Shape& shape, const Axes& axes, bool with_nan) {
 
 std::vector<Case> reduce_cases() {
   std::vector<Case> all;
-  const std::vector<std::pair<Shape, Axes>> shapes = {
-      {{}, {}}, {{1}, {0}}, {{7}, {0}}, {{7}, {}}, {{0}, {0}}, {{3, 0}, {1}}, {{0, 3}, {1}}, {{2, 3, 4}, {1}}, {{2, 3, 4}, {0, 2}},
-      {{2, 3, 4}, {0, 1, 2}}, {{5, 6, 7, 3}, {0, 2}}, {{64, 10}, {1}}, {{64, 10}, {0}}, {{33, 1000}, {1}}, {{1000, 33}, {0}}, {{70001}, {0}},
-      {{300000}, {0}}, {{5000, 3}, {0}}, {{3, 5000}, {1}}, {{16, 8, 14, 14}, {0, 2, 3}}, {{2, 65, 3, 66}, {1, 3}}};
+  const std::vector<std::pair<Shape, Axes>> shapes = {{{}, {}},
+                                                      {{1}, {0}},
+                                                      {{7}, {0}},
+                                                      {{7}, {}},
+                                                      {{0}, {0}},
+                                                      {{3, 0}, {1}},
+                                                      {{0, 3}, {1}},
+                                                      {{2, 3, 4}, {1}},
+                                                      {{2, 3, 4}, {0, 2}},
+                                                      {{2, 3, 4}, {0, 1, 2}},
+                                                      {{5, 6, 7, 3}, {0, 2}},
+                                                      {{64, 10}, {1}},
+                                                      {{64, 10}, {0}},
+                                                      {{33, 1000}, {1}},
+                                                      {{1000, 33}, {0}},
+                                                      {{70001}, {0}},
+                                                      {{300000}, {0}},
+                                                      {{5000, 3}, {0}},
+                                                      {{3, 5000}, {1}},
+                                                      {{16, 8, 14, 14}, {0, 2, 3}},
+                                                      {{2, 65, 3, 66}, {1, 3}}};
   for (auto& [shape, axes] : shapes) {
-    for (Fold kind : {Fold::sum, Fold::mean, Fold::max, Fold::min}) all.push_back(reduced(kind, DType::f32, shape, axes));
+    for (Fold kind : {Fold::sum, Fold::mean, Fold::max, Fold::min})
+      all.push_back(reduced(kind, DType::f32, shape, axes));
     if (num_elements(shape) <= 24 || shape.size() == 4) {
       all.push_back(reduced(Fold::prod, DType::f32, shape, axes));
       for (Fold kind : {Fold::sum, Fold::max, Fold::min}) {

@@ -8,7 +8,8 @@
 namespace tutti::dialect::cases {
 namespace {
 
-/// A part of the cases, all of them where the environment variable TUTTI_ALL_CASES is set: compiling them takes minutes.
+/// A part of the cases, all of them where the environment variable TUTTI_ALL_CASES is set: compiling them takes
+/// minutes.
 void run_all(const std::vector<Case>& all) {
   if (!no_opencl().empty()) GTEST_SKIP() << no_opencl();
   for (bool cpu_like : {true, false})

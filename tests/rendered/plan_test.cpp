@@ -99,14 +99,16 @@ TEST(RenderedPlan, ChainsEndWhereAKernelTakesNoMoreBuffers) {
   for (const PlannedLaunch& l : p.launches) EXPECT_LE(l.memories.size(), 5u);
 }
 
-/// The first of: p0 = p0 * f over f32[8], p1 = p1 * f over f32[5], p2 = p2 * p0 (its old value) over f32[8]; a batch group.
+/// The first of: p0 = p0 * f over f32[8], p1 = p1 * f over f32[5], p2 = p2 * p0 (its old value) over f32[8]; a batch
+/// group.
 struct Updates : RawProgram {
   explicit Updates(uint32_t count) {
     uint32_t f = value(TUTTI_FEED, TUTTI_F32, {}, "f"), first = 0;
     static const std::string names[] = {"p0", "p1", "p2"};
     for (uint32_t k = 0; k < count; ++k) {
       int64_t size = k == 1 ? 5 : 8;
-      uint32_t before = value(TUTTI_STATE, TUTTI_F32, {size}, names[k].c_str()), after = value(TUTTI_TEMP, TUTTI_F32, {size});
+      uint32_t before = value(TUTTI_STATE, TUTTI_F32, {size}, names[k].c_str()),
+               after = value(TUTTI_TEMP, TUTTI_F32, {size});
       if (k == 0) first = before;
       node("mul", {before, k == 2 ? first : f}, {after});
       binary(TUTTI_X_MUL);

@@ -29,7 +29,8 @@ void main() {{
   uint i = gl_GlobalInvocationID.x;
   if (i < {}u) y[i] = 2.0 * x[i] + 1.0;
 }}
-)", head, n);
+)",
+                       head, n);
   s.local = {64, 1, 1};
   s.buffers = 2;
   s.written = {false, true};
@@ -44,7 +45,8 @@ void main() {{
   uint i = gl_GlobalInvocationID.x;
   if (i < {}u) x[i] += 1.0;
 }}
-)", head, n);
+)",
+                       head, n);
   s.local = {64, 1, 1};
   s.buffers = 1;
   s.written = {true};
@@ -60,7 +62,8 @@ void main() {{
   int i = int(gl_GlobalInvocationID.x);
   if (i < {}) y[i] = 3.0 * texelFetch(x, i);
 }}
-)", head, n);
+)",
+                       head, n);
   s.local = {64, 1, 1};
   s.buffers = 2;
   s.written = {false, true};
@@ -77,7 +80,8 @@ void main() {{
   for (uint i = 0u; i < {}u; ++i) v = v * 1664525u + 1013904223u;
   x[gl_GlobalInvocationID.x] = v;
 }}
-)", head, rounds);
+)",
+                       head, rounds);
   s.local = {64, 1, 1};
   s.buffers = 1;
   s.written = {true};
@@ -226,7 +230,7 @@ TEST_F(VulkanDriverTest, RunsAKernelOverRangesWithOffsets) {
   driver->wait(2, forever);
   std::vector<float> y = floats(m, 3 * step, 101);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(y[i], 2.f * i + 1);
-  EXPECT_EQ(y[100], 0.f);                       // nothing past the end
+  EXPECT_EQ(y[100], 0.f);  // nothing past the end
   EXPECT_EQ(floats(m, 2 * step, 1)[0], 0.f);
   EXPECT_EQ(floats(m, step, 100), x);
   driver->forget(s);
@@ -262,7 +266,8 @@ TEST_F(VulkanDriverTest, IndependentLaunchesNeedNoBarrier) {
   sdk::KernelId add = build(increment(n)), twice = build(twice_plus_one(n));
   auto part = [&](uint64_t i) { return sdk::Range{m, i * bytes, bytes}; };
   std::vector<sdk::Launch> launches;
-  for (uint64_t i = 0; i < 4; ++i) launches.push_back(launch(twice, {part(0), part(i + 1)}, n / 64));  // one input, four results
+  for (uint64_t i = 0; i < 4; ++i)
+    launches.push_back(launch(twice, {part(0), part(i + 1)}, n / 64));  // one input, four results
   sdk::SequenceId independent = driver->record(launches, nullptr);
   EXPECT_EQ(driver->barriers(independent), 0u);
   launches.push_back(launch(add, {part(0)}, n / 64));  // writes what the others read

@@ -19,7 +19,7 @@ struct LockstepOptions {
 
 /// One device's part. Every step starts from the reference's state; judged are
 /// - the loss: within 1e-5 max(1, |loss|),
-/// - every gradient, parameter and optimizer state: within 1e-3 in the 2-norm, relative to the reference's,
+/// - every gradient and parameter: within 1e-3 in the 2-norm, relative to the reference's,
 /// - every parameter and optimizer state also against the float64 update by the device's own gradient, within the bound
 ///   of the update's op per element: small gradients hide in the norm, and Adam divides by them.
 struct LockstepResult {

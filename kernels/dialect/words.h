@@ -1,0 +1,11 @@
+// The dialect's words in each language.
+#pragma once
+#include "kernels/dialect/target.h"
+
+namespace tutti::dialect {
+
+/// Macros, types and functions that every text of the language begins with: FN, LID, BARRIER, F32, FLOAT4, …. What
+/// depends on the kernel (IDX, LOCALS, the parameters' macros) is not among them.
+const char* words(Language language);
+
+}  // namespace tutti::dialect
