@@ -192,6 +192,8 @@ struct ParityCommand {
                                    {"steps", r.steps},
                                    {"worst_loss", r.loss},
                                    {"worst_gradient", r.gradient},
+                                   {"steps_with_jumps", r.jumps},
+                                   {"worst_jump", r.jump},
                                    {"worst_state", r.state},
                                    {"worst_update_share_of_bound", r.update},
                                    {"failures", r.failures}});
@@ -209,11 +211,11 @@ struct ParityCommand {
     }
     fmt::print("lockstep, {} steps of {} with batch {} on {}; worst errors\n", steps, model, options.batch,
                options.set.name);
-    fmt::print("{:<14} {:>5} {:>10} {:>10} {:>10} {:>18}\n", "device", "", "loss", "gradient", "state",
-               "update (of bound)");
+    fmt::print("{:<14} {:>5} {:>10} {:>10} {:>10} {:>18} {:>6}\n", "device", "", "loss", "gradient", "state",
+               "update (of bound)", "jumps");
     for (const auto& r : results) {
-      fmt::print("{:<14} {:>5} {:>10.2g} {:>10.2g} {:>10.2g} {:>18.2g}\n", r.device.id, r.ok() ? "ok" : "FAIL", r.loss,
-                 r.gradient, r.state, r.update);
+      fmt::print("{:<14} {:>5} {:>10.2g} {:>10.2g} {:>10.2g} {:>18.2g} {:>6}\n", r.device.id, r.ok() ? "ok" : "FAIL",
+                 r.loss, r.gradient, r.state, r.update, r.jumps);
       for (const std::string& f : r.failures) fmt::print("  {}\n", f);
       if (!r.ok())
         fmt::print("  tutti parity --device {} --model {} --steps {} --batch {} --seed {}\n", r.device.id, model, steps,

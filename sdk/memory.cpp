@@ -8,8 +8,6 @@
 #include <cstring>
 #include <utility>
 
-#include "core/base/status.h"
-
 namespace tutti::sdk {
 namespace {
 
@@ -63,6 +61,14 @@ Buffer::~Buffer() {
   std::free(data_);
 }
 
+Error unknown_state(const std::string& name, const std::vector<std::string>& known) {
+  std::string names;
+  for (size_t k = 0; k < std::min<size_t>(known.size(), 8); ++k) names += (k ? ", " : "") + known[k];
+  if (known.size() > 8) names += fmt::format(", … ({} in all)", known.size());
+  return invalid(fmt::format("no state '{}' in this session", name),
+                 names.empty() ? "compile a program that names it first" : "its states are: " + names);
+}
+
 size_t HostStates::declare(const std::string& name, const TensorType& type) {
   auto [it, fresh] = entries_.try_emplace(name);
   if (fresh) {
@@ -95,15 +101,9 @@ std::byte* HostStates::data(const std::string& name) const {
 const HostStates::Entry& HostStates::find(const std::string& name, size_t bytes) const {
   auto it = entries_.find(name);
   if (it == entries_.end()) {
-    std::string names;
-    size_t shown = 0;
-    for (const auto& [known, entry] : entries_) {
-      if (++shown > 8) break;
-      names += (shown > 1 ? ", " : "") + known;
-    }
-    if (shown > 8) names += fmt::format(", … ({} in all)", entries_.size());
-    throw invalid(fmt::format("no state '{}' in this session", name),
-                  names.empty() ? "compile a program that names it first" : "its states are: " + names);
+    std::vector<std::string> known;
+    for (const auto& [one, entry] : entries_) known.push_back(one);
+    throw unknown_state(name, known);
   }
   const Entry& entry = it->second;
   if (!entry.allocated)

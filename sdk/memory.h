@@ -2,8 +2,10 @@
 #pragma once
 #include <map>
 #include <string>
+#include <vector>
 
 #include "core/base/shape.h"
+#include "core/base/status.h"
 
 namespace tutti::sdk {
 
@@ -36,6 +38,9 @@ class Buffer {
   std::byte* data_ = nullptr;
   size_t bytes_ = 0;
 };
+
+/// The error of a name that is none of a session's `known` states; it names the first eight of them.
+Error unknown_state(const std::string& name, const std::vector<std::string>& known);
 
 /// The named state of a session whose device is the host, row-major. `declare` fixes name and type at compile time
 /// (Error when a name comes back with another type), `allocate` gives it zeroed memory once, read and write move whole

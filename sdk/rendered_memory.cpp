@@ -82,15 +82,9 @@ DeviceBuffer DeviceStates::make(const std::string& name) const {
 const DeviceStates::Entry& DeviceStates::find(const std::string& name) const {
   auto it = entries_.find(name);
   if (it != entries_.end()) return it->second;
-  std::string names;
-  size_t shown = 0;
-  for (const auto& [known, entry] : entries_) {
-    if (++shown > 8) break;
-    names += (shown > 1 ? ", " : "") + known;
-  }
-  if (shown > 8) names += fmt::format(", … ({} in all)", entries_.size());
-  throw invalid(fmt::format("no state '{}' in this session", name),
-                names.empty() ? "compile a program that names it first" : "its states are: " + names);
+  std::vector<std::string> known;
+  for (const auto& [one, entry] : entries_) known.push_back(one);
+  throw unknown_state(name, known);
 }
 
 const DeviceStates::Entry& DeviceStates::find(const std::string& name, size_t bytes) const {

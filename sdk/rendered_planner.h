@@ -1,6 +1,8 @@
 // The planner behind plan_rendered: what is known while nodes become launches, one after the other.
 #pragma once
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>

@@ -16,6 +16,11 @@ uint64_t total(const TuttiMemory& m) { return m.state + m.constants + m.arena + 
 
 }  // namespace
 
+std::string size_text(uint64_t bytes) {
+  return bytes < (1u << 20) ? fmt::format("{} bytes", bytes)
+                            : fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
 std::string shortage(const TuttiMemory& need, std::vector<LargeTensor> tensors, uint64_t left) {
   uint64_t fixed = need.state + need.constants, moving = total(need) - fixed;
   std::string text = fmt::format(

@@ -13,6 +13,9 @@ struct LargeTensor {
   std::string what;
 };
 
+/// "4096 bytes", "1.5 MiB": for messages.
+std::string size_text(uint64_t bytes);
+
 constexpr uint64_t unknown_memory = ~uint64_t{0};
 
 /// What the program needs, its five largest tensors, and what part of its batch would fit into `left` free bytes.

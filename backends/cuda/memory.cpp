@@ -2,17 +2,9 @@
 #include <fmt/format.h>
 
 #include "backends/cuda/driver.h"
+#include "sdk/shortage.h"
 
 namespace tutti::cuda {
-namespace {
-
-std::string size_text(uint64_t bytes) {
-  return bytes < (1u << 20) ? fmt::format("{} bytes", bytes)
-                            : fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
-}
-
-}  // namespace
-
 CUdeviceptr Driver::device_memory(uint64_t bytes, const std::string& what) {
   if (bytes == 0) throw invalid(fmt::format("cuda: an allocation of 0 bytes for {}", what));
   enter();
@@ -21,12 +13,13 @@ CUdeviceptr Driver::device_memory(uint64_t bytes, const std::string& what) {
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     size_t free = 0, total = 0;
     cuda().cuMemGetInfo(&free, &total);
-    throw Error(Code::no_memory,
-                fmt::format("cuda: {}: no memory for {} of {}: {} of {} are free, {} are this session's", name_, what,
-                            size_text(bytes), size_text(free), size_text(total), size_text(allocated_)),
-                "use a smaller batch or model, or another device");
+    throw Error(
+        Code::no_memory,
+        fmt::format("cuda: {}: no memory for {} of {}: {} of {} are free, {} are this session's", name_, what,
+                    sdk::size_text(bytes), sdk::size_text(free), sdk::size_text(total), sdk::size_text(allocated_)),
+        "use a smaller batch or model, or another device");
   }
-  check(result, fmt::format("allocating {} for {}", size_text(bytes), what));
+  check(result, fmt::format("allocating {} for {}", sdk::size_text(bytes), what));
   allocated_ += bytes;
   return at;
 }
@@ -55,7 +48,7 @@ void* Driver::allocate_host(uint64_t bytes, const std::string& what) {
   void* at = nullptr;
   CUresult result = cuda().cuMemHostAlloc(&at, std::max<uint64_t>(bytes, 1), CU_MEMHOSTALLOC_PORTABLE);
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
-    throw Error(Code::no_memory, fmt::format("cuda: no pinned host memory for {} of {}", what, size_text(bytes)),
+    throw Error(Code::no_memory, fmt::format("cuda: no pinned host memory for {} of {}", what, sdk::size_text(bytes)),
                 "use a smaller batch, or raise the limit on locked memory");
   check(result, fmt::format("allocating pinned host memory for {}", what));
   pinned_[at] = true;

@@ -5,13 +5,10 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "sdk/shortage.h"
+
 namespace tutti::opencl {
 namespace {
-
-std::string size_text(uint64_t bytes) {
-  return bytes < (1u << 20) ? fmt::format("{} bytes", bytes)
-                            : fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
-}
 
 /// PoCL caches under the text's hash; its binaries are compiled once more, for groups of any size.
 bool caches_itself(const cl::Platform& platform) {
@@ -60,14 +57,15 @@ sdk::MemoryId Driver::allocate(uint64_t bytes, const std::string& what) {
   alive();
   auto none = [&](const std::string& why) {
     return Error(Code::no_memory,
-                 fmt::format("opencl: {}: no memory for {} of {}: {}", name_, what, size_text(bytes), why),
+                 fmt::format("opencl: {}: no memory for {} of {}: {}", name_, what, sdk::size_text(bytes), why),
                  "use a smaller batch or model, or another device");
   };
   if (bytes == 0) throw invalid(fmt::format("opencl: an allocation of 0 bytes for {}", what));
   if (bytes > traits_.max_allocation_bytes)
-    throw none(fmt::format("the device's largest allocation is {}", size_text(traits_.max_allocation_bytes)));
+    throw none(fmt::format("the device's largest allocation is {}", sdk::size_text(traits_.max_allocation_bytes)));
   if (bytes > traits_.memory_bytes - std::min(allocated_, traits_.memory_bytes))
-    throw none(fmt::format("{} of the device's {} are taken", size_text(allocated_), size_text(traits_.memory_bytes)));
+    throw none(fmt::format("{} of the device's {} are taken", sdk::size_text(allocated_),
+                           sdk::size_text(traits_.memory_bytes)));
   Memory m;
   try {
     m.buffer = cl::Buffer(context_, CL_MEM_READ_WRITE, bytes);
@@ -79,8 +77,8 @@ sdk::MemoryId Driver::allocate(uint64_t bytes, const std::string& what) {
     queue_.finish();
   } catch (const cl::Error& e) {
     if (code_of(e.err()) == Code::no_memory || e.err() == CL_OUT_OF_RESOURCES)
-      throw none(fmt::format("{} ({} taken)", code_text(e.err()), size_text(allocated_)));
-    throw failed(e, fmt::format("allocating {} for {}", size_text(bytes), what));
+      throw none(fmt::format("{} ({} taken)", code_text(e.err()), sdk::size_text(allocated_)));
+    throw failed(e, fmt::format("allocating {} for {}", sdk::size_text(bytes), what));
   }
   allocated_ += bytes;
   memories_.emplace(next_memory_, std::move(m));
@@ -96,11 +94,11 @@ void* Driver::allocate_host(uint64_t bytes, const std::string& what) {
   if (traits_.cpu_like) {  // the device reads any memory equally well
     void* memory = std::aligned_alloc(64, (std::max<uint64_t>(bytes, 1) + 63) / 64 * 64);
     if (!memory)
-      throw Error(Code::no_memory, fmt::format("opencl: no host memory for {} of {}", what, size_text(bytes)));
+      throw Error(Code::no_memory, fmt::format("opencl: no host memory for {} of {}", what, sdk::size_text(bytes)));
     pinned_.emplace(memory, cl::Buffer());
     return memory;
   }
-  return call(fmt::format("allocating {} of pinned host memory for {}", size_text(bytes), what), [&] {
+  return call(fmt::format("allocating {} of pinned host memory for {}", sdk::size_text(bytes), what), [&] {
     bytes = std::max<uint64_t>(bytes, 1);
     cl::Buffer buffer(context_, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes);
     void* memory = queue_.enqueueMapBuffer(buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes);

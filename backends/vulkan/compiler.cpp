@@ -4,12 +4,9 @@
 #include <glslang/Public/ShaderLang.h>
 #include <glslang/SPIRV/GlslangToSpv.h>
 #include <glslang/build_info.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <filesystem>
 
 #include "core/base/status.h"
+#include "sdk/kept_source.h"
 
 namespace tutti::vulkan {
 namespace {
@@ -31,40 +28,11 @@ TBuiltInResource resources() {
 }
 
 [[noreturn]] void refuse(const std::string& source, const std::string& log) {
-  std::string first;
-  for (size_t at = 0; at < log.size() && first.empty();) {  // the first line that tells of an error
-    size_t end = std::min(log.find('\n', at), log.size());
-    std::string line = log.substr(at, end - at);
-    if (line.starts_with("ERROR:")) first = line;
-    at = end + 1;
-  }
-  std::string file = write_numbered(source, log);
-  throw Error(Code::compile,
-              fmt::format("vulkan: a kernel does not compile: {}; its source is in {}", first.empty() ? log : first,
-                          file.empty() ? "no file: the temporary folder cannot be written" : file));
+  throw Error(Code::compile, fmt::format("vulkan: a kernel does not compile: {}; {}", sdk::first_error(log),
+                                         sdk::keep_source(source, log, "glsl")));
 }
 
 }  // namespace
-
-std::string write_numbered(const std::string& source, const std::string& why) {
-  std::error_code ec;
-  std::filesystem::path folder = std::filesystem::temp_directory_path(ec);
-  if (ec) return "";
-  std::string name = (folder / "tutti-kernel-XXXXXX.glsl").string();
-  int descriptor = mkstemps(name.data(), 5);
-  FILE* file = descriptor < 0 ? nullptr : fdopen(descriptor, "w");
-  if (!file) return "";
-  std::string text = "/*\n" + why + "\n*/\n";
-  int number = 1;
-  for (size_t at = 0; at < source.size(); ++number) {
-    size_t end = std::min(source.find('\n', at), source.size());
-    text += fmt::format("{:4}  {}\n", number, source.substr(at, end - at));
-    at = end + 1;
-  }
-  bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  written = std::fclose(file) == 0 && written;
-  return written ? name : "";
-}
 
 std::string compiler_version() {
   return fmt::format("glslang {}.{}.{}", GLSLANG_VERSION_MAJOR, GLSLANG_VERSION_MINOR, GLSLANG_VERSION_PATCH);

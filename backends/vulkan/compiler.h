@@ -13,8 +13,4 @@ std::vector<uint32_t> compile_glsl(const std::string& source);
 /// "glslang 12.0.0": part of the cache's key.
 std::string compiler_version();
 
-/// Writes `source` with line numbers after `why` to a new file in the temporary folder; its path, or "" when that
-/// fails.
-std::string write_numbered(const std::string& source, const std::string& why);
-
 }  // namespace tutti::vulkan

@@ -8,6 +8,7 @@
 
 #include "backends/vulkan/compiler.h"
 #include "backends/vulkan/driver.h"
+#include "sdk/kept_source.h"
 
 namespace tutti::vulkan {
 namespace {
@@ -121,9 +122,7 @@ std::vector<bool> texels_of(const sdk::KernelSource& source) {
 }
 
 [[noreturn]] void refuse(const std::string& text, const std::string& why) {
-  std::string file = write_numbered(text, why);
-  throw Error(Code::compile,
-              fmt::format("vulkan: a kernel {}; its source is in {}", why, file.empty() ? "no file" : file));
+  throw Error(Code::compile, fmt::format("vulkan: a kernel {}; {}", why, sdk::keep_source(text, why, "glsl")));
 }
 
 }  // namespace

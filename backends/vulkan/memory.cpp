@@ -5,13 +5,12 @@
 #include <cstring>
 
 #include "backends/vulkan/driver.h"
+#include "sdk/shortage.h"
 
 namespace tutti::vulkan {
 namespace {
 
 constexpr uint64_t staging_bytes = 16 << 20;
-
-std::string mib(uint64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
 
 }  // namespace
 
@@ -27,8 +26,8 @@ VulkanDriver::Block VulkanDriver::make_block(uint64_t bytes, Place place, const 
   if (bytes == 0) throw invalid(fmt::format("vulkan: {}: an allocation of 0 bytes", what));
   if (bytes > traits_.max_allocation_bytes)
     throw Error(Code::no_memory,
-                fmt::format("vulkan: {} needs {}; one allocation on {} may have at most {}", what, mib(bytes),
-                            physical_.listed.name, mib(traits_.max_allocation_bytes)),
+                fmt::format("vulkan: {} needs {}; one allocation on {} may have at most {}", what,
+                            sdk::size_text(bytes), physical_.listed.name, sdk::size_text(traits_.max_allocation_bytes)),
                 "use a smaller batch or model, or another device");
   constexpr VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
                                   cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
@@ -67,7 +66,7 @@ VulkanDriver::Block VulkanDriver::make_block(uint64_t bytes, Place place, const 
       throw Error(
           Code::no_memory,
           fmt::format("vulkan: {} needs {}, which {} does not have left: {} of its {} are in use by this session", what,
-                      mib(bytes), physical_.listed.name, mib(in_use_), mib(heap)),
+                      sdk::size_text(bytes), physical_.listed.name, sdk::size_text(in_use_), sdk::size_text(heap)),
           "use a smaller batch or model, or another device");
     need(result, what);
     need(api_.BindBufferMemory(device_, block.buffer, block.memory, 0), what);

@@ -109,15 +109,7 @@ void launch_conv(const Target& t, Work& work, const ConvProduct& p, Kernel k, in
                  int64_t groups) {
   bool whole = parts == 1;
   int y = p.bias ? 3 : 2, partial = y + 1 + static_cast<int>(work.scratch_bytes.size());
-  auto epilogue = [&](Kernel& kernel, bool applies, const char* arguments, const std::string& column) {
-    bool bias = p.bias && applies;
-    if (!bias) std::erase_if(kernel.params, [](const Param& x) { return x.name == "bias"; });
-    std::string value = bias ? fmt::format("(v) + bias({})", column) : "(v)";
-    kernel.set(fmt::format("EPILOGUE({})", arguments),
-               p.relu && applies ? fmt::format("max_({}, 0.0f)", value) : fmt::format("({})", value));
-    return bias;
-  };
-  if (epilogue(k, whole, "v,o", "o")) first.push_back(2);
+  if (k.set_epilogue(p.bias && whole, p.relu && whole, "v,o", "o")) first.push_back(2);
   first.push_back(whole ? y : partial);
   k.elements = std::max(k.elements, static_cast<uint64_t>(p.y_elements * parts));
   work.dispatches.push_back(dispatch(t, std::move(k), static_cast<uint64_t>(groups), std::move(first)));
@@ -129,7 +121,8 @@ void launch_conv(const Target& t, Work& work, const ConvProduct& p, Kernel k, in
   f.set("PARTS", parts);
   f.elements = static_cast<uint64_t>(p.y_elements * parts);
   std::vector<int> buffers = {partial};
-  if (epilogue(f, true, "v,j", fmt::format("e / {} % {}", p.places(), p.columns * p.groups))) buffers.push_back(2);
+  if (f.set_epilogue(p.bias, p.relu, "v,j", fmt::format("e / {} % {}", p.places(), p.columns * p.groups)))
+    buffers.push_back(2);
   buffers.push_back(y);
   work.dispatches.push_back(
       dispatch(t, std::move(f), static_cast<uint64_t>((p.y_elements + 63) / 64), std::move(buffers)));

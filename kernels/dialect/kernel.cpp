@@ -150,6 +150,13 @@ Kernel parse(const std::string& text, const std::string& file, const std::map<st
   return k;
 }
 
+bool Kernel::set_epilogue(bool bias, bool relu, const char* arguments, const std::string& column) {
+  if (!bias) std::erase_if(params, [](const Param& p) { return p.name == "bias"; });
+  std::string value = bias ? fmt::format("(v) + bias({})", column) : "(v)";
+  set(fmt::format("EPILOGUE({})", arguments), fmt::format(fmt::runtime(relu ? "max_({}, 0.0f)" : "({})"), value));
+  return bias;
+}
+
 void Kernel::read_as_texels(const Target& t, const std::string& param, int64_t count) {
   if (t.language != Language::glsl || static_cast<uint64_t>(count + 3) / 4 > t.max_texels) return;
   for (Param& p : params)

@@ -59,6 +59,9 @@ struct Kernel {
   /// Gives one of the values that the text names, or another one.
   void set(const std::string& name, const std::string& text);
   void set(const std::string& name, int64_t x) { set(name, std::to_string(x)); }
+  /// Sets EPILOGUE(arguments), a function of v: v plus `bias` at `column` and max(·, 0), each if wanted; without a bias
+  /// the parameter of that name is dropped. Returns whether there is one.
+  bool set_epilogue(bool bias, bool relu, const char* arguments, const std::string& column);
   /// Reads the parameter through a texel buffer where the target wants that: f32, of at most `elements` elements.
   void read_as_texels(const Target& target, const std::string& name, int64_t elements);
 };

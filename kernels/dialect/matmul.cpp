@@ -40,20 +40,12 @@ void launch_product(const Target& t, Work& work, const Matmul& p, Kernel k, cons
   bool whole = parts.count == 1;
   int64_t batches = num_elements(p.batch), total = batches * p.m * p.n;
   int y = p.bias ? 3 : 2, partial = y + 1 + static_cast<int>(work.scratch_bytes.size());
-  auto epilogue = [&](Kernel& kernel, bool applies, const char* arguments, const char* column) {
-    bool bias = p.bias && applies;
-    if (!bias) std::erase_if(kernel.params, [](const Param& x) { return x.name == "bias"; });
-    std::string value = bias ? fmt::format("(v) + bias({})", column) : "(v)";
-    kernel.set(fmt::format("EPILOGUE({})", arguments),
-               p.relu && applies ? fmt::format("max_({}, 0.0f)", value) : fmt::format("({})", value));
-    return bias;
-  };
   k.set("PART", parts.length);
   k.set("BATCHES", batches);
   k.elements = std::max({k.elements, static_cast<uint64_t>(total * parts.count),
                          static_cast<uint64_t>(reach(p.batch, p.a_batch, p.m * p.k)),
                          static_cast<uint64_t>(reach(p.batch, p.b_batch, p.k * p.n))});
-  if (epilogue(k, whole, "v,i,j", turned ? "i" : "j")) first.push_back(2);
+  if (k.set_epilogue(p.bias && whole, p.relu && whole, "v,i,j", turned ? "i" : "j")) first.push_back(2);
   first.push_back(whole ? y : partial);
   work.dispatches.push_back(dispatch(t, std::move(k), static_cast<uint64_t>(groups * parts.count), std::move(first)));
   if (whole) return;
@@ -64,7 +56,7 @@ void launch_product(const Target& t, Work& work, const Matmul& p, Kernel k, cons
   f.set("PARTS", parts.count);
   f.elements = static_cast<uint64_t>(total * parts.count);
   std::vector<int> buffers = {partial};
-  if (epilogue(f, true, "v,j", "j")) buffers.push_back(2);
+  if (f.set_epilogue(p.bias, p.relu, "v,j", "j")) buffers.push_back(2);
   buffers.push_back(y);
   work.dispatches.push_back(dispatch(t, std::move(f), static_cast<uint64_t>((total + 63) / 64), std::move(buffers)));
 }

@@ -2,6 +2,8 @@
 // for ten steps. Also what must not depend on the thread count.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "graph/ops.h"
@@ -30,6 +32,23 @@ void lockstep(const char* model, int64_t batch) {
 
 TEST(Lockstep, Mlp) { lockstep("mlp", 64); }
 TEST(Lockstep, Cnn) { lockstep("cnn", 16); }
+
+/// What one step says when the states that the device gave are changed.
+std::vector<std::string> failures_with(const std::function<void(Tensor& gradient)>& change) {
+  parity::LockstepOptions options{
+      .model = parity::lockstep_model("cnn"), .set = parity::lockstep_images(), .batch = 8, .steps = 1};
+  options.tamper = [&](int64_t, parity::Tensors& states) { change(states.at("gradient.3.weight")); };
+  return parity::lockstep({select_device("reference:0")}, options)[0].failures;
+}
+
+TEST(Lockstep, WrongGradientsAreFound) {
+  EXPECT_TRUE(failures_with([](Tensor&) {}).empty());
+  EXPECT_FALSE(failures_with([](Tensor& g) {
+                 for (double& x : g.at) x *= 1.01;
+               }).empty());
+  EXPECT_FALSE(failures_with([](Tensor& g) { std::fill_n(g.at.begin(), g.at.size() / 64, 0); }).empty());
+  EXPECT_FALSE(failures_with([](Tensor& g) { g.at[7] = NAN; }).empty());
+}
 
 TEST(FreeRun, FirstTenLossesAgree) {
   std::vector<Device> devices = test::devices_under_test();

@@ -49,17 +49,18 @@ double rms(const std::vector<double>& v) {
 
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-Difference judge(const Tensor& got, const Tensor& want, const Bound& bound, double scale) {
+Difference judge(const Tensor& got, const Tensor& want, const Bound& bound, double scale, const Tensor* terms) {
   Difference d;
   double square = 0;
   size_t wrong = 0;
-  auto allowed = [&](double ref) {
-    return bound.relative * ((std::isfinite(ref) ? std::abs(ref) : 0) + scale) + bound.absolute;
+  auto size = [](double x) { return std::isfinite(x) ? std::abs(x) : 0; };
+  auto allowed = [&](size_t i) {
+    return bound.relative * (size(want.at[i]) + (terms ? size(terms->at[i]) : 0) + scale) + bound.absolute;
   };
   for (size_t i = 0; i < want.at.size(); ++i) {
     double a = got.at[i], b = want.at[i];
     if (same(a, b)) continue;
-    double error = std::abs(a - b), share = bound.equal() ? infinite : error / allowed(b);
+    double error = std::abs(a - b), share = bound.equal() ? infinite : error / allowed(i);
     if (!(share < infinite)) share = error = infinite;  // one NaN, one infinity, or equality asked
     wrong += !(share <= 1);
     square += error * error;
@@ -119,15 +120,15 @@ Bound bound_of(const OpDef& op, const Graph& g, DType type, bool gradient) {
 }
 
 Difference compare(const Tensor& got, const Tensor& want, const Bound& bound,
-                   const std::function<double()>& conditioning) {
+                   const std::function<double()>& conditioning, const Tensor* terms) {
   if (got.type.shape != want.type.shape || got.type.dtype != want.type.dtype || got.at.size() != want.at.size())
     return {false, infinite, infinite, 0,
             fmt::format("the type is {}, not {}", to_string(got.type), to_string(want.type))};
   double scale = rms(want.at);
-  Difference d = judge(got, want, bound, scale);
+  Difference d = judge(got, want, bound, scale, terms);
   if (d.ok || bound.equal() || !conditioning) return d;
   double inner = conditioning();
-  return inner > scale ? judge(got, want, bound, inner) : d;
+  return inner > scale ? judge(got, want, bound, inner, terms) : d;
 }
 
 double norm_error(const Tensor& a, const Tensor& b) {

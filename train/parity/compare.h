@@ -31,9 +31,10 @@ struct Difference {
 
 /// Compares. `conditioning`, asked only when the first judgement fails, gives the root mean square change of the result
 /// per unit of relative change of what it is computed from: where terms cancel, the size of the result says nothing
-/// about the roundings that led to it, and `scale` becomes this.
+/// about the roundings that led to it, and `scale` becomes this. `terms`, where given, tells it per element: the size
+/// of a term of the sum that the element is, which then counts like |reference|.
 Difference compare(const Tensor& got, const Tensor& want, const Bound& bound,
-                   const std::function<double()>& conditioning = {});
+                   const std::function<double()>& conditioning = {}, const Tensor* terms = nullptr);
 
 /// |a - b| / |b| in the 2-norm; NaN when one holds a NaN.
 double norm_error(const Tensor& a, const Tensor& b);
