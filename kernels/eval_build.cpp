@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/base/instr.h"
 #include "core/base/status.h"
 
 namespace tutti::kernels {
@@ -14,31 +15,8 @@ constexpr size_t large_bytes = size_t{8} << 20;
 /// An inner loop shorter than this is not worth a block of its own.
 constexpr int64_t shortest_row = 96;
 
-double constant_of(const TuttiInstr& i) { return std::bit_cast<double>(uint64_t{i.b} << 32 | i.a); }
-
-int operand_count(uint16_t code) {
-  switch (code) {
-    case TUTTI_X_INPUT:
-    case TUTTI_X_CONST: return 0;
-    case TUTTI_X_SELECT: return 3;
-    case TUTTI_X_ADD:
-    case TUTTI_X_SUB:
-    case TUTTI_X_MUL:
-    case TUTTI_X_DIV:
-    case TUTTI_X_MIN:
-    case TUTTI_X_MAX:
-    case TUTTI_X_POW:
-    case TUTTI_X_LESS:
-    case TUTTI_X_LESS_EQUAL:
-    case TUTTI_X_EQUAL:
-    case TUTTI_X_AND:
-    case TUTTI_X_OR:
-    case TUTTI_X_XOR:
-    case TUTTI_X_SHL:
-    case TUTTI_X_SHR: return 2;
-    default: return 1;
-  }
-}
+using instr::constant_of;
+using instr::operand_count;
 
 bool computable(DType t) { return t != DType::f64 && t != DType::i64; }
 

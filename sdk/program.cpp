@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <set>
@@ -305,33 +304,6 @@ void parse_groups(const TuttiProgram& raw, Program& p) {
 }
 
 }  // namespace
-
-int operand_count(uint16_t code) {
-  switch (code) {
-    case TUTTI_X_INPUT:
-    case TUTTI_X_CONST: return 0;
-    case TUTTI_X_RESULT:
-    case TUTTI_X_NEG:
-    case TUTTI_X_ABS:
-    case TUTTI_X_SQRT:
-    case TUTTI_X_RSQRT:
-    case TUTTI_X_EXP:
-    case TUTTI_X_EXPM1:
-    case TUTTI_X_LOG:
-    case TUTTI_X_LOG1P:
-    case TUTTI_X_TANH:
-    case TUTTI_X_ERF:
-    case TUTTI_X_SIN:
-    case TUTTI_X_COS:
-    case TUTTI_X_FLOOR:
-    case TUTTI_X_NOT:
-    case TUTTI_X_CAST: return 1;
-    case TUTTI_X_SELECT: return 3;
-    default: return 2;
-  }
-}
-
-double constant_of(const TuttiInstr& instr) { return std::bit_cast<double>(uint64_t{instr.b} << 32 | instr.a); }
 
 Program Program::parse(const TuttiProgram& raw) {
   if (raw.size < sizeof(TuttiProgram))

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/attrs.h"
+#include "core/base/instr.h"
 #include "core/base/shape.h"
 #include "core/base/status.h"
 
@@ -62,10 +63,8 @@ struct Program {
   std::vector<uint32_t> feeds() const;
 };
 
-/// How many of a, b, c are operands of an instruction (0 for INPUT and CONST, 1 for RESULT).
-int operand_count(uint16_t code);
-/// The float64 inside a CONST instruction.
-double constant_of(const TuttiInstr& instr);
+using instr::constant_of;
+using instr::operand_count;
 
 /// Per value: the last node that reads it, or the number of nodes when a state holds it after the step;
 /// TUTTI_NONE when nothing reads it.

@@ -10,26 +10,26 @@
 #include "core/base/status.h"
 
 // The names are those of cuda.h, whose macros turn some of them into versioned ones (cuMemAlloc_v2).
+// clang-format off
 #define TUTTI_CUDA_FUNCTIONS(X)                                                                                        \
   X(cuInit)                                                                                                            \
   X(cuDriverGetVersion)                                                                                                \
-  X(cuDeviceGetCount)                                                                                                  \
-  X(cuDeviceGet)                                                                                                       \
-  X(cuDeviceGetName) X(cuDeviceGetUuid) X(cuDeviceGetPCIBusId) X(cuDeviceTotalMem) X(cuDeviceGetAttribute)             \
-      X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent) X(cuMemGetInfo) X(cuMemAlloc)        \
-          X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemsetD8Async) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) \
-              X(cuMemcpyDtoDAsync) X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamWaitEvent)    \
-                  X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiate) X(cuGraphLaunch)                 \
-                      X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord)      \
-                          X(cuEventQuery) X(cuEventSynchronize) X(cuModuleLoadData) X(cuModuleUnload)                  \
-                              X(cuModuleGetFunction) X(cuLaunchKernel) X(cuGetErrorName) X(cuGetErrorString)
-#define TUTTI_NVRTC_FUNCTIONS(X)                                                                            \
-  X(nvrtcVersion)                                                                                           \
-  X(nvrtcGetErrorString)                                                                                    \
-  X(nvrtcGetNumSupportedArchs)                                                                              \
-  X(nvrtcGetSupportedArchs)                                                                                 \
-  X(nvrtcCreateProgram) X(nvrtcCompileProgram) X(nvrtcDestroyProgram) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) \
-      X(nvrtcGetPTXSize) X(nvrtcGetPTX) X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog)
+  X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetUuid) X(cuDeviceGetPCIBusId) X(cuDeviceTotalMem)  \
+      X(cuDeviceGetAttribute) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent)              \
+          X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemsetD8Async)             \
+              X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuStreamCreate) X(cuStreamDestroy)      \
+                  X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuStreamBeginCapture) X(cuStreamEndCapture)            \
+                      X(cuGraphInstantiate) X(cuGraphLaunch) X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuEventCreate)  \
+                          X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuEventSynchronize) X(cuModuleLoadData) \
+                              X(cuModuleUnload) X(cuModuleGetFunction) X(cuLaunchKernel) X(cuGetErrorName)             \
+                                  X(cuGetErrorString)
+#define TUTTI_NVRTC_FUNCTIONS(X)                                                                      \
+  X(nvrtcVersion)                                                                                     \
+  X(nvrtcGetErrorString)                                                                              \
+  X(nvrtcGetNumSupportedArchs) X(nvrtcGetSupportedArchs) X(nvrtcCreateProgram) X(nvrtcCompileProgram) \
+      X(nvrtcDestroyProgram) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) X(nvrtcGetPTXSize) X(nvrtcGetPTX)  \
+          X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog)
+// clang-format on
 
 namespace tutti::cuda {
 

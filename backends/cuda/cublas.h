@@ -7,14 +7,15 @@
 
 #include "kernels/dialect/portable.h"
 
-#define TUTTI_CUBLAS_FUNCTIONS(X)                                                                              \
-  X(cublasLtCreate)                                                                                            \
-  X(cublasLtDestroy)                                                                                           \
-  X(cublasLtGetVersion)                                                                                        \
-  X(cublasLtGetStatusString) X(cublasLtMatmul) X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmulDescCreate)   \
-      X(cublasLtMatmulDescDestroy) X(cublasLtMatmulDescSetAttribute) X(cublasLtMatrixLayoutCreate)             \
-          X(cublasLtMatrixLayoutDestroy) X(cublasLtMatrixLayoutSetAttribute) X(cublasLtMatmulPreferenceCreate) \
-              X(cublasLtMatmulPreferenceDestroy) X(cublasLtMatmulPreferenceSetAttribute)
+// clang-format off
+#define TUTTI_CUBLAS_FUNCTIONS(X)                                                                                      \
+  X(cublasLtCreate)                                                                                                    \
+  X(cublasLtDestroy) X(cublasLtGetVersion) X(cublasLtGetStatusString) X(cublasLtMatmul)                                \
+      X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmulDescCreate) X(cublasLtMatmulDescDestroy)                       \
+          X(cublasLtMatmulDescSetAttribute) X(cublasLtMatrixLayoutCreate) X(cublasLtMatrixLayoutDestroy)               \
+              X(cublasLtMatrixLayoutSetAttribute) X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceDestroy) \
+                  X(cublasLtMatmulPreferenceSetAttribute)
+// clang-format on
 
 namespace tutti::cuda {
 

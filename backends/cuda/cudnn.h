@@ -7,21 +7,21 @@
 
 #include "kernels/dialect/portable.h"
 
-#define TUTTI_CUDNN_FUNCTIONS(X)                                                                                 \
-  X(cudnnCreate)                                                                                                 \
-  X(cudnnDestroy)                                                                                                \
-  X(cudnnSetStream)                                                                                              \
-  X(cudnnGetVersion) X(cudnnGetErrorString) X(cudnnCreateTensorDescriptor) X(cudnnDestroyTensorDescriptor)       \
-      X(cudnnSetTensor4dDescriptor) X(cudnnCreateFilterDescriptor) X(cudnnDestroyFilterDescriptor)               \
-          X(cudnnSetFilter4dDescriptor) X(cudnnCreateConvolutionDescriptor) X(cudnnDestroyConvolutionDescriptor) \
-              X(cudnnSetConvolution2dDescriptor) X(cudnnSetConvolutionGroupCount) X(cudnnSetConvolutionMathType) \
-                  X(cudnnCreateActivationDescriptor) X(cudnnDestroyActivationDescriptor)                         \
-                      X(cudnnSetActivationDescriptor) X(cudnnGetConvolutionForwardAlgorithm_v7)                  \
-                          X(cudnnGetConvolutionBackwardDataAlgorithm_v7)                                         \
-                              X(cudnnGetConvolutionBackwardFilterAlgorithm_v7)                                   \
-                                  X(cudnnGetConvolutionForwardWorkspaceSize) X(cudnnConvolutionForward)          \
-                                      X(cudnnConvolutionBiasActivationForward) X(cudnnConvolutionBackwardData)   \
+// clang-format off
+#define TUTTI_CUDNN_FUNCTIONS(X)                                                                                       \
+  X(cudnnCreate)                                                                                                       \
+  X(cudnnDestroy) X(cudnnSetStream) X(cudnnGetVersion) X(cudnnGetErrorString) X(cudnnCreateTensorDescriptor)           \
+      X(cudnnDestroyTensorDescriptor) X(cudnnSetTensor4dDescriptor) X(cudnnCreateFilterDescriptor)                     \
+          X(cudnnDestroyFilterDescriptor) X(cudnnSetFilter4dDescriptor) X(cudnnCreateConvolutionDescriptor)            \
+              X(cudnnDestroyConvolutionDescriptor) X(cudnnSetConvolution2dDescriptor) X(cudnnSetConvolutionGroupCount) \
+                  X(cudnnSetConvolutionMathType) X(cudnnCreateActivationDescriptor)                                    \
+                      X(cudnnDestroyActivationDescriptor) X(cudnnSetActivationDescriptor)                              \
+                          X(cudnnGetConvolutionForwardAlgorithm_v7) X(cudnnGetConvolutionBackwardDataAlgorithm_v7)     \
+                              X(cudnnGetConvolutionBackwardFilterAlgorithm_v7)                                         \
+                                  X(cudnnGetConvolutionForwardWorkspaceSize) X(cudnnConvolutionForward)                \
+                                      X(cudnnConvolutionBiasActivationForward) X(cudnnConvolutionBackwardData)         \
                                           X(cudnnConvolutionBackwardFilter)
+// clang-format on
 
 namespace tutti::cuda {
 

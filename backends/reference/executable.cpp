@@ -108,7 +108,8 @@ class ReferenceExecutable : public sdk::Executable {
     for (const sdk::State& s : program_.states) add(s.after, "state '" + s.name + "'");
     for (const sdk::Node& n : program_.nodes)
       for (uint32_t v : n.results)
-        if (v != TUTTI_NONE && homes_[v].place == Place::arena) add(v, n.op + (n.label.empty() ? "" : " in " + n.label));
+        if (v != TUTTI_NONE && homes_[v].place == Place::arena)
+          add(v, n.op + (n.label.empty() ? "" : " in " + n.label));
     for (uint32_t v = 0; v < homes_.size(); ++v)
       if (homes_[v].place == Place::staging) add(v, "feed '" + program_.values[v].name + "'");
     return out;
@@ -120,8 +121,10 @@ class ReferenceExecutable : public sdk::Executable {
     for (size_t i = 0; i < program_.states.size(); ++i) {
       const sdk::State& s = program_.states[i];
       if (s.before != TUTTI_NONE) homes_[s.before] = {Place::state, 0, s.name};
-      if (in_place[i]) homes_[s.after] = {Place::state, 0, s.name};
-      else if (s.after != s.before) copies_.push_back({s.after, s.name});
+      if (in_place[i])
+        homes_[s.after] = {Place::state, 0, s.name};
+      else if (s.after != s.before)
+        copies_.push_back({s.after, s.name});
     }
   }
 
@@ -189,8 +192,8 @@ class ReferenceExecutable : public sdk::Executable {
   Shared& shared_;
   sdk::Program program_;
   std::vector<Bound> bound_;
-  std::vector<Home> homes_;      // per value
-  std::vector<std::byte*> at_;   // per value, once prepared
+  std::vector<Home> homes_;     // per value
+  std::vector<std::byte*> at_;  // per value, once prepared
   std::vector<Copy> copies_;
   size_t state_bytes_ = 0, arena_bytes_ = 0;
   Layout constants_plan_, workspace_plan_, staging_plan_;

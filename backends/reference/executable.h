@@ -27,9 +27,8 @@ struct Bound {
   Expr expr = {};
 };
 
-/// Finds the record of node `k` and checks version, attributes, inputs and results against it. An elementwise node needs
-/// none: it brings its expression. Throws Error(declined)
-/// saying what the device cannot run.
+/// Finds the record of node `k` and checks version, attributes, inputs and results against it. An elementwise node
+/// needs none: it brings its expression. Throws Error(declined) saying what the device cannot run.
 Bound bind(const sdk::Program& program, uint32_t k);
 
 /// A program with `bound[k]` for each node.

@@ -23,7 +23,8 @@ Bound bind(const sdk::Program& program, uint32_t k) {
   }
   if (!op) throw decline(fmt::format("unknown op '{}'", n.op));
   if (n.version > static_cast<uint32_t>(op->version))
-    throw decline(fmt::format("version {} of '{}' is newer than {}, the newest known here", n.version, n.op, op->version));
+    throw decline(
+        fmt::format("version {} of '{}' is newer than {}, the newest known here", n.version, n.op, op->version));
   if ((n.flags & TUTTI_NODE_EXACT) && !op->exact)
     throw decline(fmt::format("'{}' is not rounded after every instruction here, as the node asks", n.op));
   Bound bound{op, {}};
@@ -113,7 +114,8 @@ class ReferencePlugin : public sdk::Plugin {
   std::unique_ptr<sdk::Session> open(uint32_t device, const sdk::Options& options) override {
     if (device != 0) throw invalid(fmt::format("reference: no device {}", device), "its one device is 0");
     for (const auto& [key, value] : options) {
-      if (key != "threads") throw invalid(fmt::format("reference: unknown option '{}'", key), "the valid option is: threads");
+      if (key != "threads")
+        throw invalid(fmt::format("reference: unknown option '{}'", key), "the valid option is: threads");
       int threads = 0;  // accepted like on every CPU device; the records' loops use one
       auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), threads);
       if (error != std::errc() || end != value.data() + value.size() || threads < 1)

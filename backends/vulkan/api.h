@@ -7,24 +7,21 @@
 
 #include "core/base/status.h"
 
+// clang-format off
 #define TUTTI_VULKAN_FUNCTIONS(X)                                                                                    \
-  X(AllocateCommandBuffers)                                                                                          \
-  X(AllocateDescriptorSets)                                                                                          \
-  X(AllocateMemory) X(BeginCommandBuffer) X(BindBufferMemory) X(CmdBindDescriptorSets) X(CmdBindPipeline)            \
-      X(CmdCopyBuffer) X(CmdDispatch) X(CmdFillBuffer) X(CmdPipelineBarrier) X(CreateBuffer) X(CreateBufferView)     \
-          X(CreateCommandPool) X(CreateComputePipelines) X(CreateDescriptorPool) X(CreateDescriptorSetLayout)        \
-              X(CreateDevice) X(CreateFence) X(CreatePipelineCache) X(CreatePipelineLayout) X(CreateSemaphore)       \
-                  X(CreateShaderModule) X(DestroyBuffer) X(DestroyBufferView) X(DestroyCommandPool)                  \
-                      X(DestroyDescriptorPool) X(DestroyDescriptorSetLayout) X(DestroyDevice) X(DestroyFence)        \
-                          X(DestroyInstance) X(DestroyPipeline) X(DestroyPipelineCache) X(DestroyPipelineLayout)     \
-                              X(DestroySemaphore) X(DestroyShaderModule) X(DeviceWaitIdle) X(EndCommandBuffer)       \
-                                  X(EnumerateDeviceExtensionProperties) X(EnumeratePhysicalDevices) X(FreeMemory)    \
-                                      X(GetBufferMemoryRequirements) X(GetDeviceQueue) X(GetPhysicalDeviceFeatures2) \
-                                          X(GetPhysicalDeviceMemoryProperties2) X(GetPhysicalDeviceProperties)       \
-                                              X(GetPhysicalDeviceProperties2)                                        \
-                                                  X(GetPhysicalDeviceQueueFamilyProperties) X(GetPipelineCacheData)  \
-                                                      X(MapMemory) X(QueueSubmit) X(ResetCommandPool) X(ResetFences) \
-                                                          X(UpdateDescriptorSets) X(WaitForFences) X(WaitSemaphores)
+  X(AllocateCommandBuffers) X(AllocateDescriptorSets) X(AllocateMemory) X(BeginCommandBuffer) X(BindBufferMemory)    \
+  X(CmdBindDescriptorSets) X(CmdBindPipeline) X(CmdCopyBuffer) X(CmdDispatch) X(CmdFillBuffer) X(CmdPipelineBarrier) \
+  X(CreateBuffer) X(CreateBufferView) X(CreateCommandPool) X(CreateComputePipelines) X(CreateDescriptorPool)                             \
+  X(CreateDescriptorSetLayout) X(CreateDevice) X(CreateFence) X(CreatePipelineCache) X(CreatePipelineLayout)         \
+  X(CreateSemaphore) X(CreateShaderModule) X(DestroyBuffer) X(DestroyBufferView) X(DestroyCommandPool) X(DestroyDescriptorPool)           \
+  X(DestroyDescriptorSetLayout) X(DestroyDevice) X(DestroyFence) X(DestroyInstance) X(DestroyPipeline)               \
+  X(DestroyPipelineCache) X(DestroyPipelineLayout) X(DestroySemaphore) X(DestroyShaderModule) X(DeviceWaitIdle)      \
+  X(EndCommandBuffer) X(EnumerateDeviceExtensionProperties) X(EnumeratePhysicalDevices) X(FreeMemory)                \
+  X(GetBufferMemoryRequirements) X(GetDeviceQueue) X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceMemoryProperties2) \
+  X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceQueueFamilyProperties)           \
+  X(GetPipelineCacheData) X(MapMemory) X(QueueSubmit) X(ResetCommandPool) X(ResetFences) X(UpdateDescriptorSets)     \
+  X(WaitForFences) X(WaitSemaphores)
+// clang-format on
 
 namespace tutti::vulkan {
 

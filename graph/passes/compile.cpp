@@ -1,5 +1,7 @@
 #include "graph/passes/compile.h"
 
+#include <fmt/format.h>
+
 #include "core/base/log.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/dce.h"
@@ -17,7 +19,7 @@ Lowered compile_for_device(const Graph& g, Legalizer& legalizer) {
   // Simplifying may leave signatures that the device has not seen (another reshape): it is asked again.
   if (Graph again = legalizer.run(grouped.graph); again.nodes().size() != grouped.graph.nodes().size())
     grouped = group(dce(again));
-  if (log::traced("graph")) log::write(log::Level::info, "graph", "\n" + print(grouped.graph));
+  if (log::traced("graph")) log::write(log::Level::info, "graph", fmt::format("\n{}", print(grouped.graph)));
   return Lowered(grouped.graph, std::move(grouped.groups));
 }
 

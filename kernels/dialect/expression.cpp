@@ -2,38 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <bit>
-
+#include "core/base/instr.h"
 #include "core/base/status.h"
 
 namespace tutti::dialect {
 namespace {
 
-double constant_of(const TuttiInstr& i) { return std::bit_cast<double>(uint64_t{i.b} << 32 | i.a); }
-
-int operand_count(uint16_t code) {
-  switch (code) {
-    case TUTTI_X_INPUT:
-    case TUTTI_X_CONST: return 0;
-    case TUTTI_X_SELECT: return 3;
-    case TUTTI_X_ADD:
-    case TUTTI_X_SUB:
-    case TUTTI_X_MUL:
-    case TUTTI_X_DIV:
-    case TUTTI_X_MIN:
-    case TUTTI_X_MAX:
-    case TUTTI_X_POW:
-    case TUTTI_X_LESS:
-    case TUTTI_X_LESS_EQUAL:
-    case TUTTI_X_EQUAL:
-    case TUTTI_X_AND:
-    case TUTTI_X_OR:
-    case TUTTI_X_XOR:
-    case TUTTI_X_SHL:
-    case TUTTI_X_SHR: return 2;
-    default: return 1;
-  }
-}
+using instr::constant_of;
+using instr::operand_count;
 
 /// fmt::format with a form that is chosen at run time.
 template <class... Args>

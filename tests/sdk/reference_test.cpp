@@ -95,7 +95,7 @@ TEST_F(Reference, Device) {
   ASSERT_EQ(list.count, 1u);
   auto* d = static_cast<const TuttiDevice*>(list.at);
   EXPECT_STREQ(d->name, "reference (float64 on the host)");
-  EXPECT_EQ(d->kind, static_cast<uint32_t>(TUTTI_CPU));
+  EXPECT_EQ(d->kind, static_cast<uint32_t>(TUTTI_SOFTWARE));
   EXPECT_GT(d->memory_total, uint64_t{1} << 26);
   EXPECT_LE(d->memory_free, d->memory_total);
 }
@@ -234,6 +234,7 @@ TEST_F(Reference, StoresDeclaredDtypes) {
 TEST_F(Reference, DeclinesWithAReason) {
   MultiplyAdd p;
   p.nodes[0].op = "frobnicate";
+  p.nodes[0].expr = {};  // with one it would be an elementwise op of the caller's
   p.nodes[1].version = 1000;
   auto reasons = declined(p);
   EXPECT_EQ(reasons[0], "unknown op 'frobnicate'");
@@ -282,7 +283,7 @@ TEST_F(Reference, TooLargeForTheMachine) {
   TuttiExecutable* x = nullptr;
   ASSERT_EQ(t->compile(session, &raw, nullptr, &x, &m, &e), TUTTI_OK) << e.message;
   EXPECT_EQ(m.state, uint64_t{1} << 49);
-  expect_error(t->prepare(x, &e), TUTTI_NO_MEMORY, "no memory for state 'huge' (f64[70368744177664]): 562949953421312 bytes");
+  expect_error(t->prepare(x, &e), TUTTI_NO_MEMORY, "562949953421312 bytes  f64[70368744177664] of state 'huge'");
 }
 
 }  // namespace
