@@ -74,13 +74,16 @@ def summary(runs, key):
 def take_turns(case, args, python, more, rounds):
     name, options, data, peer_data = case
     judged = data == peer_data  # made-up data differs, so its accuracy says nothing
-    common = options + more + ["--optimizer", "adam", "--threads", str(args.threads)]
+    common = options + more + ["--optimizer", "adam"]
+    threads = ["--threads", str(args.threads)]
+    device = args.device or PEERS[args.peer][1]
+    mine = common + (threads if device.startswith(("auto", "cpu", "onednn")) else [])  # GPUs' plugins have no such option
     ours, theirs = [], []
     for number in range(rounds):
         print(f"compare: {name}: round {number + 1} of {rounds}", file=sys.stderr)
-        ours.append(run([TUTTI, "train", *common, "--data", data, "--device", args.device or PEERS[args.peer][1], "--quiet", "--json",
+        ours.append(run([TUTTI, "train", *mine, "--data", data, "--device", device, "--quiet", "--json",
                          *([] if judged else ["--no-eval"])], args.threads))
-        theirs.append(run([python, os.path.join(ROOT, f"bench/peer_{args.peer}.py"), *common, "--data", peer_data], args.threads))
+        theirs.append(run([python, os.path.join(ROOT, f"bench/peer_{args.peer}.py"), *common, *threads, "--data", peer_data], args.threads))
     result = {"case": name, "rounds": rounds, "threads": args.threads, "tutti_device": ours[0]["device"],
               "peer": theirs[0]["engine"], "steps": ours[0]["steps"]}
     assert ours[0]["parameters"] == theirs[0]["parameters"] and ours[0]["steps"] == theirs[0]["steps"], \
