@@ -6,6 +6,8 @@ Makes the peer's own virtual environment (.venv/PEER) the first time. Needs buil
   bench/compare.py                      against PyTorch: two MLPs and the CNN
   bench/compare.py --full               also the CNN's three epochs on Fashion-MNIST, with accuracy
   bench/compare.py --peer tinygrad      against tinygrad, both through OpenCL
+  bench/compare.py --device cuda --peer-device cuda --peer-modes eager,compile,reduce-overhead
+                                        both on a CUDA device; the ratios are to the fastest of the peer's modes
   bench/compare.py --save NAME          writes docs/results/NAME.json too
 """
 import argparse
@@ -35,10 +37,10 @@ FULL = ("cnn, batch 64, 3 epochs of fashion-mnist", ["cnn", "--batch", "64", "--
         "fashion-mnist", "fashion-mnist")
 
 
-def peer_python(peer):
+def peer_python(peer, device):
     """The interpreter of the peer's own environment, made when it is not there or not whole."""
     packages, _ = PEERS[peer]
-    folder = os.path.join(ROOT, ".venv", peer)
+    folder = os.path.join(ROOT, ".venv", peer if device == "cpu" else f"{peer}-{device}")
     python = os.path.join(folder, "bin/python")
     if os.path.exists(python) and \
             subprocess.run([python, "-c", f"import {', '.join(packages)}"], capture_output=True, check=False).returncode == 0:
@@ -47,8 +49,8 @@ def peer_python(peer):
     subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
     install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     cpu_only = ["--index-url", "https://download.pytorch.org/whl/cpu", "--retries", "0"]
-    if peer != "torch" or subprocess.run(install + cpu_only + packages, check=False).returncode != 0:
-        if peer == "torch":
+    if peer != "torch" or device != "cpu" or subprocess.run(install + cpu_only + packages, check=False).returncode != 0:
+        if peer == "torch" and device == "cpu":
             print("compare: no CPU build at download.pytorch.org; taking PyPI's (with CUDA, some GB)", file=sys.stderr)
         subprocess.run(install + packages, check=True)
     return python
@@ -77,15 +79,28 @@ def take_turns(case, args, python, more, rounds):
     common = options + more + ["--optimizer", "adam"]
     threads = ["--threads", str(args.threads)]
     device = args.device or PEERS[args.peer][1]
+    if args.tf32:
+        common_peer, common = common + ["--tf32"], common + ["--precision", "tf32"]
+    else:
+        common_peer = common
+    if args.peer == "torch":
+        common_peer = common_peer + ["--device", args.peer_device]
     mine = common + (threads if device.startswith(("auto", "cpu", "onednn")) else [])  # GPUs' plugins have no such option
-    ours, theirs = [], []
+    modes = args.peer_modes if args.peer == "torch" else [""]
+    ours, theirs = [], {mode: [] for mode in modes}
     for number in range(rounds):
         print(f"compare: {name}: round {number + 1} of {rounds}", file=sys.stderr)
-        ours.append(run([TUTTI, "train", *mine, "--data", data, "--device", device, "--quiet", "--json",
+        ours.append(run([args.binary, "train", *mine, "--data", data, "--device", device, "--quiet", "--json",
                          *([] if judged else ["--no-eval"])], args.threads))
-        theirs.append(run([python, os.path.join(ROOT, f"bench/peer_{args.peer}.py"), *common, *threads, "--data", peer_data], args.threads))
+        for mode in modes:
+            theirs[mode].append(run([python, os.path.join(ROOT, f"bench/peer_{args.peer}.py"), *common_peer, *threads, "--data", peer_data,
+                                     *(["--mode", mode] if mode else [])], args.threads))
+    medians = {mode: summary(runs, "step_ms_median")["median"] for mode, runs in theirs.items()}
+    theirs = theirs[min(medians, key=medians.get)]
     result = {"case": name, "rounds": rounds, "threads": args.threads, "tutti_device": ours[0]["device"],
               "peer": theirs[0]["engine"], "steps": ours[0]["steps"]}
+    if len(modes) > 1:
+        result["peer_step_ms_by_mode"] = medians
     assert ours[0]["parameters"] == theirs[0]["parameters"] and ours[0]["steps"] == theirs[0]["steps"], \
         f"not the same work: {ours[0]['parameters']} parameters, {ours[0]['steps']} steps against " \
         f"{theirs[0]['parameters']}, {theirs[0]['steps']}"
@@ -113,6 +128,8 @@ def show(result):
             t, p = result[key]["tutti"]["median"], result[key]["peer"]["median"]
             ratio = f"   ratio {result[key]['ratio']:.2f}" if "ratio" in result[key] else ""
             print(f"  {label:18} tutti {t:10.4f}   {peer} {p:10.4f}{ratio}")
+    for mode, ms in result.get("peer_step_ms_by_mode", {}).items():
+        print(f"  {peer} {mode}: {ms:.4f} ms per step")
 
 
 def cpu_name():
@@ -130,12 +147,19 @@ def main():
     parser.add_argument("--full", action="store_true", help="also three epochs of the CNN")
     parser.add_argument("--json", action="store_true", help="print JSON only")
     parser.add_argument("--save", metavar="NAME", help="write docs/results/NAME.json")
+    parser.add_argument("--peer-device", choices=["cpu", "cuda"], default="cpu", help="where PyTorch runs")
+    parser.add_argument("--peer-modes", type=lambda text: text.split(","), default=["eager"], metavar="MODE,…",
+                        help="of PyTorch: eager, compile, reduce-overhead, max-autotune; the fastest one counts")
+    parser.add_argument("--tf32", action="store_true", help="both in TF32")
+    parser.add_argument("--binary", default=TUTTI, help="the tutti to run (default: %(default)s)")
     parser.add_argument("--python", help="an interpreter with the peer, in place of our own environment")
     args = parser.parse_args()
-    if not os.path.exists(TUTTI):
-        sys.exit(f"compare: {os.path.relpath(TUTTI)} is not built; run scripts/quickstart.sh")
+    if not os.path.exists(args.binary):
+        sys.exit(f"compare: {os.path.relpath(args.binary)} is not built; run scripts/quickstart.sh")
+    if args.peer != "torch" and (args.peer_device != "cpu" or args.peer_modes != ["eager"] or args.tf32):
+        sys.exit("compare: --peer-device, --peer-modes and --tf32 are for --peer torch")
 
-    python = args.python or peer_python(args.peer)
+    python = args.python or peer_python(args.peer, args.peer_device)
     results = [take_turns(case, args, python, ["--steps", str(args.steps)], args.rounds) for case in STEPS]
     if args.full:
         results.append(take_turns(FULL, args, python, [], 1))

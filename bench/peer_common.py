@@ -9,7 +9,8 @@ import sys
 import numpy as np
 
 
-def arguments(description):
+def arguments(description, more=None):
+    """The options of every peer; `more` adds a peer's own to the parser."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", choices=["mlp", "cnn"])
     parser.add_argument("--layers", default="784,512,256,10")
@@ -22,6 +23,8 @@ def arguments(description):
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--threads", type=int, default=0, help="0: as the peer chooses")
     parser.add_argument("--seed", type=int, default=1)
+    if more:
+        more(parser)
     args = parser.parse_args()
     args.sizes = [int(n) for n in args.layers.split(",")]
     args.shape, args.classes = ((1, 28, 28), 10) if args.model == "cnn" else ((args.sizes[0],), args.sizes[-1])

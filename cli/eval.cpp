@@ -27,6 +27,7 @@ struct EvalCommand {
                                  {"checkpoint", file},
                                  {"steps", trainer.steps()},
                                  {"data", run.data},
+                                 {"precision", run.precision},
                                  {"samples", score.samples},
                                  {"loss", score.loss},
                                  {"accuracy", score.accuracy},

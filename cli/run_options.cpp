@@ -126,6 +126,9 @@ void RunOptions::add_to(CLI::App& sub) {
   keep(sub.add_option("--beta1", beta1, "Of adam and adamw")->check(real), t);
   keep(sub.add_option("--beta2", beta2, "Of adam and adamw")->check(real), t);
   keep(sub.add_option("--epsilon", epsilon, "Of adam and adamw")->check(real), t);
+  keep(sub.add_option("--precision", precision,
+                      "f32 (strict), tf32 (NVIDIA GPUs), or mixed with f32 weights: bf16, f16 (dynamic loss scaling)"),
+       t);
   sub.add_option("--device", device,
                  "auto, an id (vulkan:1), a plugin (opencl), a kind (cpu), or a pattern (\"NVIDIA*\")")
       ->group("Device");
@@ -186,6 +189,7 @@ void RunOptions::validate() const {
   if (weight_decay != -1) at_least("--weight-decay", weight_decay, 0);
   if (!(dropout >= 0 && dropout < 1)) throw invalid(fmt::format("--dropout {}: must be in [0, 1)", dropout));
   make_optimizer();
+  parse_precision(precision);
   if (model != "mlp" && model != "cnn")
     throw invalid(model.empty() ? "no model named" : fmt::format("unknown model '{}'", model), "use mlp or cnn");
   nn::activation(activation);
@@ -213,6 +217,7 @@ Optimizer RunOptions::make_optimizer() const {
 TrainerOptions RunOptions::trainer_options(const data::Dataset& set) const {
   TrainerOptions t{
       .model = make_model(set.sample_type(), set.classes), .optimizer = make_optimizer(), .batch = batch, .seed = seed};
+  t.precision = parse_precision(precision);
   if (threads > 0) t.device_options["threads"] = std::to_string(threads);
   if (fallback == "cpu") t.fallback = Fallback::cpu;
   return t;

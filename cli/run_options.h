@@ -16,6 +16,7 @@ struct RunOptions {
   double lr = 0, momentum = 0, weight_decay = -1, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   bool nesterov = false;
   uint64_t seed = 1;
+  std::string precision = "f32";
   std::string device = "auto", fallback;
   int threads = 0;
 

@@ -153,6 +153,7 @@ int TrainCommand::operator()() {
   double rate = 0;
   for (double r : rates) rate += r / static_cast<double>(rates.size());
 
+  std::optional<double> scale = trainer.loss_scale();
   nlohmann::ordered_json out{{"device", device.id},
                              {"model", run.model},
                              {"parameters", trainer.parameter_count()},
@@ -173,6 +174,9 @@ int TrainCommand::operator()() {
                              {"batch", run.batch},
                              {"optimizer", run.optimizer},
                              {"data", run.data},
+                             {"precision", run.precision},
+                             {"loss_scale", scale ? nlohmann::json(*scale) : nlohmann::json()},
+                             {"skipped_steps", trainer.skipped_steps()},
                              {"checkpoint", checkpoint},
                              {"stopped", cut_short},
                              {"losses", trainer.losses()}};
@@ -187,6 +191,9 @@ int TrainCommand::operator()() {
     fmt::print("memory     {:.1f} MiB planned, {:.1f} MiB used at most\nstate      {}\n",
                static_cast<double>(trainer.planned_bytes()) / (1 << 20),
                static_cast<double>(trainer.peak_bytes()) / (1 << 20), trainer.state_hash());
+    if (run.precision != "f32")
+      fmt::print("precision  {}{}\n", run.precision,
+                 scale ? fmt::format(", loss scale {}, {} steps skipped", *scale, trainer.skipped_steps()) : "");
     fmt::print("{}", run.tell_fallback(trainer));
     if (good == checkpoint && !good.empty())
       fmt::print("saved      {}\nnext       {}\n", checkpoint,

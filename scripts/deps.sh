@@ -18,8 +18,10 @@ that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn.
   --intel-opencl               --opencl, and Intel's OpenCL runtime for CPUs from PyPI (290 MB to fetch, 500 MB on disk,
                                under Intel's own licence) into .deps/intel-opencl; it is used where OCL_ICD_VENDORS names
                                .deps/intel-opencl/vendors
-  --cuda                       also the headers that the cuda plugin is built from (cuda.h, nvrtc.h), where they are missing
-                               and the system has the package nvidia-cuda-dev; else says where to get them
+  --cuda                       looks for the headers that the cuda plugin is built from (cuda.h and nvrtc.h of CUDA 12 or 13,
+                               cublasLt.h, cudnn.h of cuDNN 9). Installs nvidia-cuda-dev where the system has it in
+                               version 12 or newer (Debian 12 has 11.8, too old); cuDNN it never installs. Says
+                               what is missing and where to get it. No NVIDIA library or driver is needed to build
 TEXT
 }
 
@@ -202,16 +204,35 @@ if [ $intel_opencl = yes ]; then
 fi
 
 # ---- CUDA's headers; its libraries are opened at run time ----
-get_cuda_headers() {
-  local prefix
-  for prefix in ${CUDA_HOME:+"$CUDA_HOME"} ${CUDA_PATH:+"$CUDA_PATH"} /usr/local/cuda /usr; do
-    if [ -e "$prefix/include/cuda.h" ] && [ -e "$prefix/include/nvrtc.h" ]; then return 0; fi
+missing_cuda_headers() {
+  local prefix header found
+  for header in "$@"; do
+    found=no
+    for prefix in ${CUDA_HOME:+"$CUDA_HOME"} ${CUDA_PATH:+"$CUDA_PATH"} /usr/local/cuda /usr/local /usr; do
+      [ ! -e "$prefix/include/$header" ] || found=yes
+    done
+    [ $found = yes ] || echo "$header"
   done
-  update_once && [ -n "$(candidate nvidia-cuda-dev)" ] && apt_install nvidia-cuda-dev
 }
 
-if [ $cuda = yes ] && ! get_cuda_headers; then
-  echo "deps: CUDA: no package nvidia-cuda-dev here, the cuda plugin will be off; install NVIDIA's CUDA toolkit" \
-       "(https://developer.nvidia.com/cuda-downloads) and run scripts/deps.sh --cuda again"
-fi
+get_cuda_headers() {
+  local missing package
+  missing=$(missing_cuda_headers cuda.h nvrtc.h cublasLt.h)
+  if [ -n "$missing" ] && command -v apt-get >/dev/null; then
+    update_once
+    package=$(candidate nvidia-cuda-dev)
+    if [ -n "$package" ] && dpkg --compare-versions "$package" ge 12; then apt_install nvidia-cuda-dev || true; fi
+    missing=$(missing_cuda_headers cuda.h nvrtc.h cublasLt.h)
+  fi
+  if [ -n "$missing" ]; then
+    echo "deps: CUDA: missing: ${missing//$'\n'/ }; install NVIDIA's CUDA toolkit 12 or 13 (https://developer.nvidia.com/cuda-downloads)"
+  fi
+  if [ -n "$(missing_cuda_headers cudnn.h)" ]; then
+    missing+=" cudnn.h"
+    echo "deps: CUDA: missing: cudnn.h; install cuDNN 9 (https://developer.nvidia.com/cudnn-downloads)"
+  fi
+  [ -z "$missing" ] || echo "deps: CUDA: the cuda plugin will be off until these are there"
+}
+
+if [ $cuda = yes ]; then get_cuda_headers; fi
 echo "deps: ready"

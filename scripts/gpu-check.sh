@@ -8,6 +8,8 @@ usage() {
 usage: scripts/gpu-check.sh pack                       from a built tree: what the GPU machine needs, into build/gpu (at most 64 MB)
        scripts/gpu-check.sh PART… [--out DIR]          there: runs parts and writes DIR/gpu-check.{json,txt} (default build/gpu/out)
 
+The GPU machine needs NVIDIA's driver and NVRTC (of a CUDA toolkit or of PyPI's wheels, which come with PyTorch).
+
 parts, each under 9 minutes, each going on after a piece that failed and naming it:
   correctness   devices, the test programs, op parity on every GPU device, lockstep training, three epochs of the CNN
   sanitizer     compute-sanitizer (memcheck, racecheck, initcheck) over kernels on cuda
@@ -25,7 +27,7 @@ pack() {
   for name in cuda reference opencl vulkan; do  # oneDNN's library alone is 55 MB
     cp $from/lib/tutti/plugins/{libtutti_$name.so,$name.json} $to/lib/tutti/plugins/ || exit 2
   done
-  for name in cuda_test op_parity parity_suite lockstep golden_test outside_op; do cp $from/tests/$name $to/tests/; done
+  for name in cuda_test cuda_device_test op_parity golden_test; do cp $from/tests/$name $to/tests/; done
   cp /usr/share/datasets/fashion-mnist/*ubyte* $to/data/fashion-mnist/ 2>/dev/null || echo "gpu-check: without Fashion-MNIST"
   # Libraries of this system that another may lack; never the C library, nor what a GPU's driver brings.
   for lib in $(ldd $to/bin/* $to/tests/* $to/lib/tutti/plugins/*.so | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u); do
@@ -59,6 +61,10 @@ done
 here=$PWD/build/gpu
 [ -x "$here/bin/tutti" ] || { echo "gpu-check: $here is missing; scripts/gpu-check.sh pack makes it" >&2; exit 2; }
 export LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} TUTTI_PLUGIN_PATH=$here/lib/tutti/plugins
+# NVRTC, cuBLASLt and cuDNN as PyPI's wheels bring them (PyTorch's do), behind the system's own.
+for folder in $(python3 -c 'import glob, site; print(*(p for s in site.getsitepackages() for p in glob.glob(s + "/nvidia/*/lib")))' 2>/dev/null); do
+  LD_LIBRARY_PATH+=:$folder
+done
 [ -d "$here/data/fashion-mnist" ] && export TUTTI_DATA_DIR=$here/data
 export TUTTI_CACHE=${TUTTI_CACHE:-$here/cache}
 mkdir -p "$out" "$TUTTI_CACHE"
@@ -91,6 +97,7 @@ fi
 correctness() {
   local d
   piece correctness cuda_test 60 "$here/tests/cuda_test"
+  piece correctness cuda_device_test 90 "$here/tests/cuda_device_test"
   piece correctness golden 60 env TUTTI_PLUGINS=cuda,reference "$here/tests/golden_test"
   for d in $gpus; do
     piece correctness "op_parity-${d//:/-}" 120 env TUTTI_PLUGINS="${d%%:*},reference" "$here/tests/op_parity"
@@ -122,12 +129,15 @@ sanitizer() {
 bench() {
   local d
   for d in $gpus; do
-    piece bench "steps-${d//:/-}" 120 "$here/bin/step_bench" --benchmark_filter="/$d" --benchmark_format=json
-    piece bench "matmul-${d//:/-}" 60 "$here/bin/op_bench" --device "$d" --op matmul --shape 4096x4096x4096 --json
-    piece bench "conv-${d//:/-}" 60 "$here/bin/op_bench" --device "$d" --op conv2d --shape 64,32,14,14,64,3 --json
+    piece bench "steps-${d//:/-}" 50 "$here/bin/step_bench" --benchmark_filter="/$d" --benchmark_format=json
+    piece bench "matmul-${d//:/-}" 20 "$here/bin/op_bench" --device "$d" --op matmul --shape 4096x4096x4096 --json
+    piece bench "conv-${d//:/-}" 20 "$here/bin/op_bench" --device "$d" --op conv2d --shape 64,32,14,14,64,3 --json
   done
   if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
-    piece bench torch 300 python3 bench/compare.py --python python3 --device cuda --peer-device cuda --binary "$tutti" --json
+    # torch.compile takes a while at each start, so there is one round, and fewer modes for the second precision.
+    local compare=(python3 bench/compare.py --python python3 --device cuda --peer-device cuda --rounds 1 --binary "$tutti" --json)
+    piece bench torch 200 "${compare[@]}" --peer-modes eager,compile,reduce-overhead
+    piece bench torch-tf32 130 "${compare[@]}" --tf32 --peer-modes eager,reduce-overhead
   else
     echo "bench        torch: not run, python3 has no PyTorch with CUDA" | tee -a "$out/gpu-check.txt"
   fi

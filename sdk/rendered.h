@@ -15,7 +15,7 @@ namespace tutti::sdk {
 /// TUTTI_TRACE=kernels every launch is waited for, and its mean time shown at the end.
 std::unique_ptr<Session> make_rendered_session(std::unique_ptr<Driver> driver, const Host& host);
 
-/// The plugin of a family of devices that differ in their drivers alone. Sessions have no options.
+/// The plugin of a family of devices that differ in their drivers alone.
 class RenderedPlugin : public Plugin {
  public:
   /// Throws Error(invalid) for an index or option that does not exist, and what is wrong with an unusable device.
@@ -24,6 +24,9 @@ class RenderedPlugin : public Plugin {
  protected:
   /// A driver of its own for a usable device of devices().
   virtual std::unique_ptr<Driver> make_driver(uint32_t device) = 0;
+  /// The same for a session's options, of which there are none unless a plugin overrides this. Throws Error(invalid)
+  /// for one that it does not know.
+  virtual std::unique_ptr<Driver> make_driver_for(uint32_t device, const Options& options);
 };
 
 }  // namespace tutti::sdk

@@ -330,9 +330,13 @@ std::unique_ptr<Session> RenderedPlugin::open(uint32_t device, const Options& op
                   all.empty() ? "it has none here" : fmt::format("its devices are 0 to {}", all.size() - 1));
   if (!all[device].unusable.empty())
     throw invalid(fmt::format("{}: device {} cannot be used: {}", name(), device, all[device].unusable));
+  return make_rendered_session(make_driver_for(device, options), host_);
+}
+
+std::unique_ptr<Driver> RenderedPlugin::make_driver_for(uint32_t device, const Options& options) {
   if (!options.empty())
     throw invalid(fmt::format("{}: unknown option '{}'", name(), options.begin()->first), "this device has no options");
-  return make_rendered_session(make_driver(device), host_);
+  return make_driver(device);
 }
 
 }  // namespace tutti::sdk

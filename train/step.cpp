@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "core/base/status.h"
 #include "graph/ops.h"
 #include "graph/passes/autodiff.h"
@@ -15,8 +17,8 @@ struct Input {
   Value samples, labels;
 };
 
-/// The batch, from the set on the device or from feeds, as floats.
-Input read_batch(Graph& g, const Source& source, int64_t batch) {
+/// The batch, from the set on the device or from feeds, as floats: of dtype `compute` where that is a short one.
+Input read_batch(Graph& g, const Source& source, int64_t batch, DType compute) {
   Graph::Scope scope(g, "data");
   auto batched = [&](int64_t n) {
     Shape shape = source.sample.shape;
@@ -33,7 +35,14 @@ Input read_batch(Graph& g, const Source& source, int64_t batch) {
     in.labels = g.feed("labels", {DType::i32, {batch}});
   }
   if (in.samples.dtype() == DType::u8) in.samples = cast(in.samples, DType::f32) * (1.0 / 255);
+  if (compute != DType::f32) in.samples = cast(in.samples, compute);
   return in;
+}
+
+/// The model's output in f32, whatever it computed in: losses and scores need the digits.
+Value output_of(const nn::Module& model, nn::Builder& builder, Value samples) {
+  Value y = model.forward(builder, samples);
+  return builder.compute() == DType::f32 ? y : cast(y, DType::f32);
 }
 
 Value scalar_loss(const Loss& loss, Value output, Value labels) {
@@ -48,13 +57,16 @@ Value scalar_loss(const Loss& loss, Value output, Value labels) {
 }  // namespace
 
 Graph training_step(const nn::Module& model, const Loss& loss, const Optimizer& optimizer, const Source& source,
-                    int64_t batch, bool expose_gradients) {
+                    int64_t batch, const StepOptions& options) {
+  DType compute = compute_dtype(options.precision);
   Graph g;
   Value seed = g.state("seed", {DType::u32, {2}}), step = g.state("step", {DType::i32, {}});
-  Input in = read_batch(g, source, batch);
+  std::optional<LossScaler> scaler;
+  if (options.precision == Precision::f16) scaler.emplace(g, options.loss_scaling);
+  Input in = read_batch(g, source, batch, compute);
   Value lr = g.feed("lr", {DType::f32, {}});
-  nn::Builder builder(g, true, seed, step);
-  Value l = scalar_loss(loss, model.forward(builder, in.samples), in.labels);
+  nn::Builder builder(g, true, seed, step, compute);
+  Value l = scalar_loss(loss, output_of(model, builder, in.samples), in.labels);
 
   std::vector<std::string> names;
   Values parameters;
@@ -62,9 +74,11 @@ Graph training_step(const nn::Module& model, const Loss& loss, const Optimizer& 
     names.push_back(p.name);
     parameters.push_back(g.latest(p.name));
   }
-  Values d = gradients(l, parameters);
-  apply_optimizer(g, optimizer, names, d, lr, step);
-  for (size_t k = 0; expose_gradients && k < d.size(); ++k) g.set_state("gradient." + names[k], d[k]);
+  Values d = scaler ? gradients(Values{l}, Values{scaler->scale()}, parameters) : gradients(l, parameters);
+  if (scaler) scaler->unscale(d);
+  apply_optimizer(g, optimizer, names, d, lr, scaler ? scaler->updates(step) : step);
+  if (scaler) scaler->finish();
+  for (size_t k = 0; options.expose_gradients && k < d.size(); ++k) g.set_state("gradient." + names[k], d[k]);
 
   Graph::Scope scope(g, "bookkeeping");
   Value ring = g.state("losses", {DType::f32, {loss_ring}});
@@ -74,14 +88,16 @@ Graph training_step(const nn::Module& model, const Loss& loss, const Optimizer& 
   return g;
 }
 
-Graph evaluation_step(const nn::Module& model, const Loss& loss, const Source& source, int64_t batch) {
+Graph evaluation_step(const nn::Module& model, const Loss& loss, const Source& source, int64_t batch,
+                      Precision precision) {
   Graph g;
-  Input in = read_batch(g, source, batch);
+  DType compute = compute_dtype(precision);
+  Input in = read_batch(g, source, batch, compute);
   Value valid = g.feed("valid", {DType::i32, {}});
   Value counts = less(iota(g, {batch}, 0), valid);
   Value labels = select(counts, in.labels, in.labels.like(ignored_label));
-  nn::Builder builder(g, false);
-  Value output = model.forward(builder, in.samples);
+  nn::Builder builder(g, false, {}, {}, compute);
+  Value output = output_of(model, builder, in.samples);
   Value l = scalar_loss(loss, output, labels);
   Graph::Scope scope(g, "score");
   Value right = cast(equal(argmax(output, {-1}), labels), DType::f32);

@@ -1,12 +1,14 @@
 // The programs of a training run, as graphs over the same named state: initialisation, the training step, evaluation.
 //
 // States: the parameters; "optimizer.*"; "step" (i32, steps done); "seed" (u32[2]); "losses" (a ring);
-// "eval.loss" and "eval.correct" (sums over the evaluated samples); "data.NAME.samples" and "data.NAME.labels".
+// the states of loss scaling (f16, see train/precision.h); "eval.loss" and "eval.correct" (sums over the evaluated
+// samples); "data.NAME.samples" and "data.NAME.labels".
 #pragma once
 #include <functional>
 
 #include "graph/passes/optimizer.h"
 #include "train/nn/modules.h"
+#include "train/precision.h"
 
 namespace tutti {
 
@@ -36,12 +38,19 @@ struct Source {
 /// How many losses the device keeps before the host must read them.
 constexpr int64_t loss_ring = 256;
 
-/// Feeds: "indices" i32[batch] (resident) or "samples", "labels"; "lr" f32. With `expose_gradients` every parameter's
-/// gradient is an output, "gradient.NAME".
+/// What a training step does beside the plain one.
+struct StepOptions {
+  bool expose_gradients = false;  ///< every parameter's gradient, f32, is an output: "gradient.NAME"
+  Precision precision = Precision::f32;
+  LossScaling loss_scaling = {};  ///< for f16
+};
+
+/// Feeds: "indices" i32[batch] (resident) or "samples", "labels"; "lr" f32.
 Graph training_step(const nn::Module& model, const Loss& loss, const Optimizer& optimizer, const Source& source,
-                    int64_t batch, bool expose_gradients = false);
+                    int64_t batch, const StepOptions& options = {});
 /// Feeds: the samples as above, and "valid" i32: how many of the batch count.
-Graph evaluation_step(const nn::Module& model, const Loss& loss, const Source& source, int64_t batch);
+Graph evaluation_step(const nn::Module& model, const Loss& loss, const Source& source, int64_t batch,
+                      Precision precision = Precision::f32);
 /// Draws every parameter. Reads the state "seed".
 Graph initialization(const std::vector<nn::Parameter>& parameters);
 /// The parameters of a model for samples of that type, and the type of its output for one sample's batch.

@@ -9,11 +9,26 @@
 
 #include "train/checkpoint.h"
 #include "train/data/loader.h"
+#include "train/resume.h"
 
 namespace tutti {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// A runner on the device. TF32 is the device's own business: a session option.
+Runner open(const Device& device, const TrainerOptions& o) {
+  if (o.precision != Precision::tf32) return Runner(device, o.device_options, o.fallback);
+  auto with_tf32 = o.device_options;
+  with_tf32["precision"] = name(o.precision);
+  try {
+    return Runner(device, with_tf32, o.fallback);
+  } catch (const Error& e) {
+    if (e.code != Code::invalid) throw;
+    throw Error(Code::declined, fmt::format("{} has no precision tf32 ({})", device.id, e.what()),
+                "tf32 is a mode of NVIDIA GPUs; use --precision f32 or bf16");
+  }
+}
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
@@ -54,12 +69,13 @@ double first_not_finite(const HostTensor& t) {
 
 }  // namespace
 
-NotFinite::NotFinite(int64_t step, const std::string& what)
-    : Error(Code::invalid, what, "use a smaller learning rate"), step(step) {}
+NotFinite::NotFinite(int64_t step, const std::string& what, const std::string& remedy)
+    : Error(Code::invalid, what, remedy), step(step) {}
 
 struct Trainer::Impl {
-  Impl(const Device& device, TrainerOptions o)
-      : options(std::move(o)), runner(device, options.device_options, options.fallback) {
+  Impl(const Device& device, TrainerOptions o) : options(std::move(o)), runner(open(device, options)) {
+    if (double scale = options.loss_scaling.initial; !(scale >= smallest_loss_scale && scale <= 0x1p100))
+      throw invalid(fmt::format("the loss scale starts at {}: from 2^-24 to 2^100 is possible", scale));
     for (int64_t batch : {options.batch, options.eval_batch})
       if (batch < 1) throw invalid(fmt::format("batch {}: at least 1 is needed", batch));
   }
@@ -93,23 +109,16 @@ struct Trainer::Impl {
       if (!states.try_emplace(s.name, type).second) continue;
       if (loaded) restore(s.name, type);
       if (s.name == "seed") runner.write("seed", seed_words(options.seed).data(), 8);
+      if (s.name == "loss_scale" && !loaded) {
+        auto scale = static_cast<float>(options.loss_scaling.initial);
+        runner.write("loss_scale", &scale, sizeof scale);
+      }
     }
     return step;
   }
 
   void restore(const std::string& name, const TensorType& type) {
-    auto it = loaded->tensors.find(name);
-    if (it == loaded->tensors.end()) {
-      if (name.starts_with("optimizer."))
-        throw invalid(fmt::format("the checkpoint has no '{}': it was made with another optimizer", name),
-                      "resume with the optimizer it was trained with");
-      return;
-    }
-    if (it->second.type != type)
-      throw invalid(
-          fmt::format("'{}' is {} in the checkpoint, {} here", name, to_string(it->second.type), to_string(type)),
-          "resume with the options the checkpoint was made with");
-    runner.write(name, it->second.bytes.data(), it->second.bytes.size());
+    if (const HostTensor* t = stored(*loaded, name, type)) runner.write(name, t->bytes.data(), t->bytes.size());
   }
 
   Source source_of(const data::Dataset& set, const char* kind) const {
@@ -131,33 +140,13 @@ struct Trainer::Impl {
     set.check_labels(output.shape[1]);
     if (parameters.empty()) {
       parameters = found;
-      if (loaded) compare_with_checkpoint();
+      if (loaded) expect_same_model(*loaded, parameters);
       return;
     }
     for (size_t i = 0; i < found.size(); ++i)
       if (found[i].type != parameters[i].type)
         throw invalid(fmt::format("data set '{}' needs parameter '{}' as {}, the model has {}", set.name, found[i].name,
                                   to_string(found[i].type), to_string(parameters[i].type)));
-  }
-
-  void compare_with_checkpoint() const {
-    for (const nn::Parameter& p : parameters) {
-      auto it = loaded->tensors.find(p.name);
-      std::string there = it == loaded->tensors.end() ? "missing" : to_string(it->second.type);
-      if (there != to_string(p.type))
-        throw invalid(
-            fmt::format("the checkpoint is of another architecture: parameter '{}' is {} there, {} in the model",
-                        p.name, there, to_string(p.type)),
-            "use the model options it was trained with");
-    }
-    for (const auto& [name, tensor] : loaded->tensors) {
-      bool known = name.find('.') == std::string::npos || name.starts_with("optimizer.") ||
-                   std::any_of(parameters.begin(), parameters.end(), [&](const auto& p) { return p.name == name; });
-      if (!known)
-        throw invalid(fmt::format("the checkpoint is of another architecture: parameter '{}' ({}) is not in the model",
-                                  name, to_string(tensor.type)),
-                      "use the model options it was trained with");
-    }
   }
 
   /// Gives the parameters their first values, unless a checkpoint did.
@@ -177,9 +166,10 @@ struct Trainer::Impl {
     }
     auto start = Clock::now();
     bool training = std::string_view(kind) == "train";
-    if (training) same_optimizer();
-    Graph g = training ? training_step(*options.model, options.loss, options.optimizer, source, options.batch)
-                       : evaluation_step(*options.model, options.loss, source, options.eval_batch);
+    if (training && loaded) expect_same_training(*loaded, options.optimizer, options.precision);
+    Graph g = training ? training_step(*options.model, options.loss, options.optimizer, source, options.batch,
+                                       {.precision = options.precision, .loss_scaling = options.loss_scaling})
+                       : evaluation_step(*options.model, options.loss, source, options.eval_batch, options.precision);
     Program p{prepare(g), training};
     if (training) compile_ms += 1000 * seconds_since(start);
     upload(p, source, set);
@@ -196,28 +186,30 @@ struct Trainer::Impl {
     p.uploaded = set.samples.bytes.data();
   }
 
-  void same_optimizer() const {
-    if (!loaded) return;
-    auto there = loaded->metadata.find("optimizer");
-    if (there != loaded->metadata.end() && there->second != name(options.optimizer))
-      throw invalid(fmt::format("the checkpoint was made with the optimizer {}, this run uses {}", there->second,
-                                name(options.optimizer)),
-                    "resume with the optimizer it was trained with");
-  }
-
   // ---- losses ----
 
   /// Reads the losses of the steps since the last look. Waits for the device. Throws NotFinite.
   void read_losses() {
     if (read_step == step) return;
+    bool narrow = options.precision == Precision::f16;
+    const char* remedy = narrow ? "use --precision bf16, or a smaller learning rate" : "use a smaller learning rate";
     float ring[loss_ring];
     runner.read("losses", ring, sizeof ring);
     for (; read_step < step; ++read_step) {
       losses.push_back(ring[read_step % loss_ring]);
       if (!std::isfinite(losses.back()))
-        throw NotFinite(read_step + 1,
-                        fmt::format("the loss is {} at step {}", in_words(losses.back()), read_step + 1));
+        throw NotFinite(read_step + 1, fmt::format("the loss is {} at step {}", in_words(losses.back()), read_step + 1),
+                        remedy);
     }
+    if (narrow && element("loss_scale") <= smallest_loss_scale)
+      throw NotFinite(step, fmt::format("the gradients are not finite at step {}, however small the loss scale", step),
+                      remedy);
+  }
+
+  /// A scalar state.
+  double element(const std::string& name) {
+    HostTensor t = read(name);
+    return load_element(t.type.dtype, t.bytes.data(), 0);
   }
 
   double recent_loss() const {
@@ -307,7 +299,7 @@ struct Trainer::Impl {
   // ---- what a checkpoint holds ----
 
   bool kept(const std::string& name) const {
-    return name == "step" || name == "seed" || name.starts_with("optimizer.") ||
+    return name == "step" || name == "seed" || is_loss_scaling(name) || name.starts_with("optimizer.") ||
            std::any_of(parameters.begin(), parameters.end(), [&](const auto& p) { return p.name == name; });
   }
 
@@ -348,6 +340,7 @@ void Trainer::save(const std::string& path, const std::map<std::string, std::str
   c.metadata["format"] = "tutti 1";
   c.metadata["model"] = impl_->options.model->describe();
   c.metadata["optimizer"] = name(impl_->options.optimizer);
+  c.metadata["precision"] = name(impl_->options.precision);
   write_checkpoint(path, c);
 }
 
@@ -395,6 +388,15 @@ FallbackReport Trainer::fallback() const {
   }
   return report;
 }
+std::optional<double> Trainer::loss_scale() {
+  if (impl_->options.precision != Precision::f16) return std::nullopt;
+  return impl_->states.contains("loss_scale") ? impl_->element("loss_scale") : impl_->options.loss_scaling.initial;
+}
+
+int64_t Trainer::skipped_steps() {
+  return impl_->states.contains("skipped_steps") ? static_cast<int64_t>(impl_->element("skipped_steps")) : 0;
+}
+
 uint64_t Trainer::peak_bytes() { return impl_->runner.peak_bytes(); }
 uint64_t Trainer::planned_bytes() const { return impl_->runner.planned_bytes(); }
 

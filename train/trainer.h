@@ -23,6 +23,8 @@ struct TrainerOptions {
   uint64_t resident_limit = uint64_t{1} << 30;  ///< bytes; a larger set stays on the host and is fed batch by batch
   std::map<std::string, std::string> device_options = {};  ///< the plugin's, such as {"threads", "2"}
   Fallback fallback = Fallback::none;                      ///< for nodes that the device declines
+  Precision precision = Precision::f32;
+  LossScaling loss_scaling = {};  ///< for f16; a checkpoint's scale goes before `initial`
 };
 
 /// What a progress callback sees.
@@ -46,11 +48,11 @@ struct EvalResult {
   int64_t samples = 0;
 };
 
-/// Thrown when a loss is NaN or infinite, or (by save) what would be saved; `step` is the first such step, counted from
-/// 1 (for save: the last one done).
+/// Thrown when a loss is NaN or infinite, when f16 gradients stay so at the smallest loss scale, or (by save) what
+/// would be saved; `step` is the first such step, counted from 1 (for save: the last one done).
 class NotFinite : public Error {
  public:
-  NotFinite(int64_t step, const std::string& what);
+  NotFinite(int64_t step, const std::string& what, const std::string& remedy = "use a smaller learning rate");
   int64_t step;
 };
 
@@ -66,11 +68,12 @@ class Trainer {
   TrainResult train(const data::Dataset& set, int64_t max_steps = 0, const Watch& watch = {});
   EvalResult evaluate(const data::Dataset& set);
 
-  /// Parameters, optimizer state, step and seed as safetensors; `metadata` is kept beside them. Throws NotFinite, and
-  /// leaves an older file as it is, when one of them holds NaN or infinity.
+  /// Parameters, optimizer state, step, seed and loss scale as safetensors; `metadata` is kept beside them. Throws
+  /// NotFinite, and leaves an older file as it is, when one of them holds NaN or infinity.
   void save(const std::string& path, const std::map<std::string, std::string>& metadata = {});
   /// Takes everything from a checkpoint, before the first train() or evaluate(). Throws Error naming the first
-  /// parameter that is missing or differs, once the model's input is known.
+  /// parameter that is missing or differs, once the model's input is known; train() throws Error where optimizer or
+  /// precision are not the checkpoint's.
   void load(const std::string& path);
 
   int64_t steps() const;
@@ -82,9 +85,11 @@ class Trainer {
   /// What runs elsewhere than on the device: the nodes of all programs compiled so far, and the bytes that one training
   /// step copies for it (one evaluation step, before the first training).
   FallbackReport fallback() const;
-  uint64_t peak_bytes();           ///< counted by the plugin
-  uint64_t planned_bytes() const;  ///< added up from what compile reported
-  std::string state_hash();        ///< FNV-1a 64 of parameters, optimizer state and step, as 16 hex digits
+  std::optional<double> loss_scale();  ///< of the next step; none unless the precision is f16
+  int64_t skipped_steps();             ///< f16 steps in all whose gradients were not finite
+  uint64_t peak_bytes();               ///< counted by the plugin
+  uint64_t planned_bytes() const;      ///< added up from what compile reported
+  std::string state_hash();            ///< FNV-1a 64 of parameters, optimizer state and step, as 16 hex digits
   /// Whole state by name, as f32: for tests and tools.
   std::vector<float> read_state(const std::string& name);
 

@@ -26,7 +26,11 @@ std::shared_ptr<const Libraries> open_libraries() {
 #define TUTTI_CUDA_TAKE(name) take(driver, TUTTI_CUDA_NAME(name), "libcuda.so.1", cuda.name);
   TUTTI_CUDA_FUNCTIONS(TUTTI_CUDA_TAKE)
 #undef TUTTI_CUDA_TAKE
-  why.clear();
+  return start(cuda, open_nvrtc());
+}
+
+NvrtcApi open_nvrtc() {
+  std::string why;
   void* compiler = open_first(library_names("nvrtc", {"13", "12"}), why);
   if (!compiler)
     throw Error(
@@ -36,7 +40,7 @@ std::shared_ptr<const Libraries> open_libraries() {
 #define TUTTI_CUDA_TAKE(name) take(compiler, TUTTI_CUDA_NAME(name), "libnvrtc.so", nvrtc.name);
   TUTTI_NVRTC_FUNCTIONS(TUTTI_CUDA_TAKE)
 #undef TUTTI_CUDA_TAKE
-  return start(cuda, nvrtc);
+  return nvrtc;
 }
 
 std::shared_ptr<const Libraries> start(const CudaApi& cuda, const NvrtcApi& nvrtc) {

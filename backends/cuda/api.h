@@ -54,6 +54,8 @@ struct Libraries {
 
 /// Opens both and initialises the driver. Throws Error(declined) saying what is missing or too old, and the remedy.
 std::shared_ptr<const Libraries> open_libraries();
+/// The compiler alone, which needs no driver. Throws likewise.
+NvrtcApi open_nvrtc();
 /// Takes both tables as given: initialises and compares the versions. Throws as open_libraries does.
 std::shared_ptr<const Libraries> start(const CudaApi& cuda, const NvrtcApi& nvrtc);
 

@@ -7,13 +7,13 @@
 #include <mutex>
 #include <thread>
 
+#include "backends/cuda/build.h"
 #include "backends/cuda/driver.h"
 #include "sdk/kept_source.h"
 
 namespace tutti::cuda {
 
-std::vector<std::byte> Driver::compile(const sdk::KernelSource& source) const {
-  const NvrtcApi& rtc = libraries_->nvrtc;
+Binary compile(const NvrtcApi& rtc, const sdk::KernelSource& source, const std::string& architecture, bool verbose) {
   auto check = [&](nvrtcResult result, const char* call) {
     if (result != NVRTC_SUCCESS)
       throw Error(Code::compile, fmt::format("cuda: {}: {}", call, rtc.nvrtcGetErrorString(result)));
@@ -25,24 +25,27 @@ std::vector<std::byte> Driver::compile(const sdk::KernelSource& source) const {
     nvrtcProgram& program;
     ~Guard() { rtc.nvrtcDestroyProgram(&program); }
   } guard{rtc, program};
-  std::string architecture = "--gpu-architecture=" + architecture_;
-  std::vector<const char*> options = {architecture.c_str(), "--std=c++17"};
+  std::string target = "--gpu-architecture=" + architecture;
+  std::vector<const char*> options = {target.c_str(), "--std=c++17"};
   if (source.exact) options.push_back("--fmad=false");
-  if (rtc.nvrtcCompileProgram(program, static_cast<int>(options.size()), options.data()) != NVRTC_SUCCESS) {
-    size_t bytes = 0;
-    rtc.nvrtcGetProgramLogSize(program, &bytes);
-    std::string log(bytes, '\0');
-    if (bytes) rtc.nvrtcGetProgramLog(program, log.data());
-    throw Error(Code::compile,
-                fmt::format("cuda: a kernel does not compile for {}: {}; {}", architecture_, sdk::first_error(log),
-                            sdk::keep_source(source.text, log, "cu")),
-                "report it with that file");
-  }
-  bool binary = architecture_.starts_with("sm_");
+  if (verbose) options.push_back("--ptxas-options=-v");
+  nvrtcResult result = rtc.nvrtcCompileProgram(program, static_cast<int>(options.size()), options.data());
+  Binary out;
   size_t bytes = 0;
+  if (result != NVRTC_SUCCESS || verbose) {
+    rtc.nvrtcGetProgramLogSize(program, &bytes);
+    out.log.resize(bytes);
+    if (bytes) rtc.nvrtcGetProgramLog(program, out.log.data());
+  }
+  if (result != NVRTC_SUCCESS)
+    throw Error(Code::compile,
+                fmt::format("cuda: a kernel does not compile for {}: {}; {}", architecture, sdk::first_error(out.log),
+                            sdk::keep_source(source.text, out.log, "cu")),
+                "report it with that file");
+  bool binary = architecture.starts_with("sm_");
   check(binary ? rtc.nvrtcGetCUBINSize(program, &bytes) : rtc.nvrtcGetPTXSize(program, &bytes), "nvrtcGetCUBINSize");
-  std::vector<std::byte> out(bytes);
-  char* at = reinterpret_cast<char*>(out.data());
+  out.code.resize(bytes);
+  char* at = reinterpret_cast<char*>(out.code.data());
   check(binary ? rtc.nvrtcGetCUBIN(program, at) : rtc.nvrtcGetPTX(program, at), "nvrtcGetCUBIN");
   return out;
 }
@@ -80,7 +83,7 @@ std::vector<sdk::KernelId> Driver::build_all(std::span<const sdk::KernelSource> 
     for (size_t m = next++; m < missing.size(); m = next++) {
       size_t i = missing[m];
       try {
-        caches[i] = compile(sources[i]);
+        caches[i] = compile(libraries_->nvrtc, sources[i], architecture_).code;
       } catch (...) {
         std::lock_guard hold(lock);
         if (i < wrong) wrong = i, error = std::current_exception();

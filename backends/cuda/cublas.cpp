@@ -11,6 +11,7 @@ namespace tutti::cuda {
 namespace {
 
 constexpr size_t most_workspace = 32 << 20;  // what NVIDIA recommends for Hopper
+constexpr uintptr_t buffer_alignment = 256;  // of Traits::alignment
 
 cudaDataType_t type_of(DType t) {
   switch (t) {
@@ -54,15 +55,13 @@ class Product : public Call {
     size_t at = 2;
     if (bias_) {
       const void* bias = pointer(at++);
-      api_->cublasLtMatmulDescSetAttribute(desc_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+      check(api_->cublasLtMatmulDescSetAttribute(desc_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
     }
     void* y = pointer(at++);
     float one = 1, zero = 0;
-    cublasStatus_t status = api_->cublasLtMatmul(handle_, desc_, &one, pointer(1), b_, pointer(0), a_, &zero, y, y_, y,
-                                                 y_, &algorithm_.algo, algorithm_.workspaceSize ? pointer(at) : nullptr,
-                                                 algorithm_.workspaceSize, stream);
-    if (status != CUBLAS_STATUS_SUCCESS)
-      throw Error(Code::internal, fmt::format("cuda: cublasLtMatmul: {}", api_->cublasLtGetStatusString(status)));
+    check(api_->cublasLtMatmul(handle_, desc_, &one, pointer(1), b_, pointer(0), a_, &zero, y, y_, y, y_,
+                               &algorithm_.algo, algorithm_.workspaceSize ? pointer(at) : nullptr,
+                               algorithm_.workspaceSize, stream));
   }
 
   /// The library's own first choice for this shape.
@@ -70,6 +69,7 @@ class Product : public Call {
     int found = 0;
     cublasStatus_t status =
         api_->cublasLtMatmulAlgoGetHeuristic(handle_, desc_, b_, a_, y_, y_, preference, 1, &algorithm_, &found);
+    if (status == CUBLAS_STATUS_SUCCESS && found) status = algorithm_.state;
     if (status != CUBLAS_STATUS_SUCCESS || found == 0)
       throw Error(Code::declined,
                   fmt::format("cuBLASLt has no algorithm for it ({})", api_->cublasLtGetStatusString(status)));
@@ -77,6 +77,12 @@ class Product : public Call {
   size_t workspace() const { return algorithm_.workspaceSize; }
 
  private:
+  void check(cublasStatus_t status) const {
+    if (status != CUBLAS_STATUS_SUCCESS)
+      throw Error(status == CUBLAS_STATUS_ALLOC_FAILED ? Code::no_memory : Code::internal,
+                  fmt::format("cuda: cublasLtMatmul: {}", api_->cublasLtGetStatusString(status)));
+  }
+
   std::shared_ptr<const CublasApi> api_;
   cublasLtMatmulHeuristicResult_t algorithm_ = {};
   cublasLtHandle_t handle_;
@@ -87,7 +93,7 @@ class Product : public Call {
 
 }  // namespace
 
-std::shared_ptr<const Cublas> Cublas::open() {
+std::shared_ptr<const Cublas> Cublas::open(bool tf32) {
   std::string why;
   void* library = open_first(library_names("cublasLt", {"13", "12"}), why);
   if (!library)
@@ -97,10 +103,10 @@ std::shared_ptr<const Cublas> Cublas::open() {
 #define TUTTI_CUDA_TAKE(name) take(library, #name, "libcublasLt.so", api.name);
   TUTTI_CUBLAS_FUNCTIONS(TUTTI_CUDA_TAKE)
 #undef TUTTI_CUDA_TAKE
-  return std::make_shared<Cublas>(api);
+  return std::make_shared<Cublas>(api, tf32);
 }
 
-Cublas::Cublas(const CublasApi& api) : api_(std::make_shared<CublasApi>(api)) {
+Cublas::Cublas(const CublasApi& api, bool tf32) : api_(std::make_shared<CublasApi>(api)), tf32_(tf32) {
   check(api_->cublasLtCreate(&handle_), "cublasLtCreate");
 }
 
@@ -123,7 +129,8 @@ dialect::Work Cublas::matmul(const dialect::Matmul& p) const {
   if (batches > INT32_MAX) throw Error(Code::declined, "more than 2^31 batches");
 
   cublasLtMatmulDesc_t raw = nullptr;
-  check(api_->cublasLtMatmulDescCreate(&raw, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+  auto compute = tf32_ && p.dtype == DType::f32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  check(api_->cublasLtMatmulDescCreate(&raw, compute, CUDA_R_32F), "cublasLtMatmulDescCreate");
   Product::Desc desc(raw, api_->cublasLtMatmulDescDestroy);
   auto set = [&](cublasLtMatmulDescAttributes_t which, auto value) {
     check(api_->cublasLtMatmulDescSetAttribute(desc, which, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
@@ -133,7 +140,11 @@ dialect::Work Cublas::matmul(const dialect::Matmul& p) const {
   cublasLtEpilogue_t epilogue = p.bias ? (p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS)
                                        : (p.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-  if (p.bias) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type);
+  if (p.bias) {
+    set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type);
+    // The ranking reads the pointer's alignment, which is that of every buffer; the pointer itself comes with the call.
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(buffer_alignment));
+  }
 
   auto layout = [&](int64_t rows, int64_t columns, int64_t step) {
     cublasLtMatrixLayout_t l = nullptr;

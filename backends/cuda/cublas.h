@@ -29,14 +29,14 @@ struct CublasApi {
 class Cublas {
  public:
   /// Throws Error(declined) where the library cannot be opened or refuses the device.
-  static std::shared_ptr<const Cublas> open();
-  explicit Cublas(const CublasApi& api);
+  static std::shared_ptr<const Cublas> open(bool tf32 = false);
+  explicit Cublas(const CublasApi& api, bool tf32 = false);
   ~Cublas();
   Cublas(const Cublas&) = delete;
 
-  /// f32 in strict f32 (no TF32), f16 and bf16 with f32 sums; bias and relu in the library's epilogue. The algorithm is
-  /// the first of the library's own ranking. Throws Error(declined) for batches of uneven strides and what the library
-  /// refuses.
+  /// f32 in strict f32 (or, where the handle was made for it, TF32), f16 and bf16 with f32 sums; bias and relu in the
+  /// library's epilogue. The algorithm is the first of the library's own ranking. Throws Error(declined) for batches of
+  /// uneven strides and what the library refuses.
   dialect::Work matmul(const dialect::Matmul& p) const;
   std::string version() const;
 
@@ -45,6 +45,7 @@ class Cublas {
 
   std::shared_ptr<const CublasApi> api_;
   cublasLtHandle_t handle_ = nullptr;
+  bool tf32_;
 };
 
 }  // namespace tutti::cuda

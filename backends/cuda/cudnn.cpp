@@ -36,8 +36,8 @@ class Convolution : public Call {
  public:
   enum class Kind { forward, images, weights };
 
-  Convolution(std::shared_ptr<const CudnnApi> api, cudnnHandle_t handle, const dialect::Conv& p, Kind kind)
-      : api_(std::move(api)), handle_(handle), kind_(kind), bias_(p.bias) {
+  Convolution(std::shared_ptr<const CudnnApi> api, cudnnHandle_t handle, const dialect::Conv& p, Kind kind, bool tf32)
+      : api_(std::move(api)), handle_(handle), kind_(kind), bias_(p.bias), tf32_(tf32) {
     try {
       describe(p);
       choose(p);
@@ -78,7 +78,8 @@ class Convolution : public Call {
  private:
   void check(cudnnStatus_t status, const char* call, Code code = Code::declined) const {
     if (status != CUDNN_STATUS_SUCCESS)
-      throw Error(code, fmt::format("cuDNN: {}: {}", call, api_->cudnnGetErrorString(status)));
+      throw Error(code == Code::internal && status == CUDNN_STATUS_ALLOC_FAILED ? Code::no_memory : code,
+                  fmt::format("cuDNN: {}: {}", call, api_->cudnnGetErrorString(status)));
   }
 
   void describe(const dialect::Conv& p) {
@@ -100,7 +101,9 @@ class Convolution : public Call {
                                                 CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
           "cudnnSetConvolution2dDescriptor");
     check(api_->cudnnSetConvolutionGroupCount(conv_, whole(p.groups)), "cudnnSetConvolutionGroupCount");
-    cudnnMathType_t math = p.dtype == DType::f32 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH;
+    cudnnMathType_t math = p.dtype != DType::f32 ? CUDNN_TENSOR_OP_MATH
+                           : tf32_               ? CUDNN_DEFAULT_MATH  // may use TF32
+                                                 : CUDNN_FMA_MATH;
     check(api_->cudnnSetConvolutionMathType(conv_, math), "cudnnSetConvolutionMathType");
     if (!p.bias) return;
     tensor(b_, 1, p.filters, 1, 1);
@@ -167,7 +170,7 @@ class Convolution : public Call {
   std::shared_ptr<const CudnnApi> api_;
   cudnnHandle_t handle_;
   Kind kind_;
-  bool bias_;
+  bool bias_, tf32_;
   cudnnTensorDescriptor_t x_ = nullptr, y_ = nullptr, b_ = nullptr;
   cudnnFilterDescriptor_t w_ = nullptr;
   cudnnConvolutionDescriptor_t conv_ = nullptr;
@@ -179,9 +182,9 @@ class Convolution : public Call {
 };
 
 dialect::Work work(const std::shared_ptr<const CudnnApi>& api, cudnnHandle_t handle, const dialect::Conv& p,
-                   Convolution::Kind kind) {
+                   Convolution::Kind kind, bool tf32) {
   if (p.relu && !p.bias) throw Error(Code::declined, "relu without bias");
-  auto call = std::make_shared<Convolution>(api, handle, p, kind);
+  auto call = std::make_shared<Convolution>(api, handle, p, kind, tf32);
   size_t workspace = call->workspace();
   return work_of(std::move(call), "cuDNN", p.bias ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{0, 1, 2},
                  workspace);
@@ -189,7 +192,7 @@ dialect::Work work(const std::shared_ptr<const CudnnApi>& api, cudnnHandle_t han
 
 }  // namespace
 
-std::shared_ptr<const Cudnn> Cudnn::open() {
+std::shared_ptr<const Cudnn> Cudnn::open(bool tf32) {
   std::string why;
   void* library = open_first(library_names("cudnn", {"9"}), why);
   if (!library) throw Error(Code::declined, fmt::format("cuDNN cannot be opened ({})", why), "install libcudnn9");
@@ -197,10 +200,10 @@ std::shared_ptr<const Cudnn> Cudnn::open() {
 #define TUTTI_CUDA_TAKE(name) take(library, #name, "libcudnn.so", api.name);
   TUTTI_CUDNN_FUNCTIONS(TUTTI_CUDA_TAKE)
 #undef TUTTI_CUDA_TAKE
-  return std::make_shared<Cudnn>(api);
+  return std::make_shared<Cudnn>(api, tf32);
 }
 
-Cudnn::Cudnn(const CudnnApi& api) : api_(std::make_shared<CudnnApi>(api)) {
+Cudnn::Cudnn(const CudnnApi& api, bool tf32) : api_(std::make_shared<CudnnApi>(api)), tf32_(tf32) {
   cudnnStatus_t status = api_->cudnnCreate(&handle_);
   if (status != CUDNN_STATUS_SUCCESS)
     throw Error(Code::declined, fmt::format("cudnnCreate: {}", api_->cudnnGetErrorString(status)));
@@ -212,10 +215,14 @@ std::string Cudnn::version() const {
   return fmt::format("{}.{}", v / 10000, v / 100 % 100);
 }
 
-dialect::Work Cudnn::conv(const dialect::Conv& p) const { return work(api_, handle_, p, Convolution::Kind::forward); }
-dialect::Work Cudnn::conv_dx(const dialect::Conv& p) const { return work(api_, handle_, p, Convolution::Kind::images); }
+dialect::Work Cudnn::conv(const dialect::Conv& p) const {
+  return work(api_, handle_, p, Convolution::Kind::forward, tf32_);
+}
+dialect::Work Cudnn::conv_dx(const dialect::Conv& p) const {
+  return work(api_, handle_, p, Convolution::Kind::images, tf32_);
+}
 dialect::Work Cudnn::conv_dw(const dialect::Conv& p) const {
-  return work(api_, handle_, p, Convolution::Kind::weights);
+  return work(api_, handle_, p, Convolution::Kind::weights, tf32_);
 }
 
 }  // namespace tutti::cuda

@@ -31,14 +31,14 @@ struct CudnnApi {
 #undef TUTTI_CUDA_POINTER
 };
 
-/// A handle in the current context. Images are NCHW; f32 in strict f32 (no TF32), f16 and bf16 with f32 sums; the first
-/// deterministic algorithm of cuDNN's own ranking whose workspace is at most 256 MiB. Throws Error(declined) where it
-/// has none for a shape.
+/// A handle in the current context. Images are NCHW; f32 in strict f32 (or TF32, where made for it), f16 and bf16 with
+/// f32 sums; the first deterministic algorithm of cuDNN's own ranking whose workspace is at most 256 MiB. Throws
+/// Error(declined) where it has none for a shape.
 class Cudnn {
  public:
   /// Throws Error(declined) where the library cannot be opened or refuses the device.
-  static std::shared_ptr<const Cudnn> open();
-  explicit Cudnn(const CudnnApi& api);
+  static std::shared_ptr<const Cudnn> open(bool tf32 = false);
+  explicit Cudnn(const CudnnApi& api, bool tf32 = false);
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;
 
@@ -50,6 +50,7 @@ class Cudnn {
  private:
   std::shared_ptr<const CudnnApi> api_;
   cudnnHandle_t handle_ = nullptr;
+  bool tf32_;
 };
 
 }  // namespace tutti::cuda

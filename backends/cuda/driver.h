@@ -88,7 +88,6 @@ class Driver : public sdk::Driver {
   void destroy(Sequence& sequence);
   void land(const Flight& flight, CUresult result);
 
-  std::vector<std::byte> compile(const sdk::KernelSource& source) const;
   Kernel load(const sdk::KernelSource& source, const std::vector<std::byte>& binary, std::string& why);
 
   std::shared_ptr<const Libraries> libraries_;

@@ -33,12 +33,17 @@ class CudaPlugin : public sdk::RenderedPlugin {
   }
 
  protected:
-  std::unique_ptr<sdk::Driver> make_driver(uint32_t device) override {
-    auto log = [this](const std::string& text) { host_.log(2, "cuda", text); };
-    return std::make_unique<Driver>(libraries_, found_.at(device), [&] { return open_library(log); });
+  std::unique_ptr<sdk::Driver> make_driver(uint32_t device) override { return make(device, false); }
+  std::unique_ptr<sdk::Driver> make_driver_for(uint32_t device, const sdk::Options& options) override {
+    return make(device, wants_tf32(options));
   }
 
  private:
+  std::unique_ptr<sdk::Driver> make(uint32_t device, bool tf32) {
+    auto log = [this](const std::string& text) { host_.log(2, "cuda", text); };
+    return std::make_unique<Driver>(libraries_, found_.at(device), [&] { return open_library(log, tf32); });
+  }
+
   std::shared_ptr<const Libraries> libraries_;  // never closed: like the plugin itself, drivers are not unloaded
   std::vector<Found> found_;
 };

@@ -4,9 +4,6 @@
 
 #include <cstdlib>
 
-#include "backends/cuda/cublas.h"
-#include "backends/cuda/cudnn.h"
-
 namespace tutti::cuda {
 namespace {
 
@@ -34,9 +31,9 @@ class Vendor : public sdk::Library {
 };
 
 template <class T>
-std::shared_ptr<const T> open(const char* name, const std::function<void(const std::string&)>& log) {
+std::shared_ptr<const T> open(const char* name, const std::function<void(const std::string&)>& log, bool tf32) {
   try {
-    auto library = T::open();
+    auto library = T::open(tf32);
     log(fmt::format("{} {}", name, library->version()));
     return library;
   } catch (const Error& e) {
@@ -47,13 +44,28 @@ std::shared_ptr<const T> open(const char* name, const std::function<void(const s
 
 }  // namespace
 
-std::unique_ptr<const sdk::Library> open_library(const std::function<void(const std::string&)>& log) {
+std::unique_ptr<const sdk::Library> join(std::shared_ptr<const Cublas> products,
+                                         std::shared_ptr<const Cudnn> convolutions) {
+  return std::make_unique<Vendor>(std::move(products), std::move(convolutions));
+}
+
+bool wants_tf32(const sdk::Options& options) {
+  for (const auto& [key, value] : options) {
+    if (key != "precision") throw invalid(fmt::format("cuda: unknown option '{}'", key), "its option is 'precision'");
+    if (value != "f32" && value != "tf32")
+      throw invalid(fmt::format("cuda: option 'precision' is '{}'", value), "use f32 or tf32");
+    if (value == "tf32") return true;
+  }
+  return false;
+}
+
+std::unique_ptr<const sdk::Library> open_library(const std::function<void(const std::string&)>& log, bool tf32) {
   const char* wanted = std::getenv("TUTTI_CUDA_LIBRARIES");
   if (wanted && std::string(wanted) == "0") return nullptr;
-  auto products = open<Cublas>("cuBLASLt", log);
-  auto convolutions = open<Cudnn>("cuDNN", log);
+  auto products = open<Cublas>("cuBLASLt", log, tf32);
+  auto convolutions = open<Cudnn>("cuDNN", log, tf32);
   if (!products && !convolutions) return nullptr;
-  return std::make_unique<Vendor>(products, convolutions);
+  return join(std::move(products), std::move(convolutions));
 }
 
 }  // namespace tutti::cuda

@@ -4,12 +4,22 @@
 #include <memory>
 #include <string>
 
+#include "backends/cuda/cublas.h"
+#include "backends/cuda/cudnn.h"
 #include "sdk/library.h"
+#include "sdk/plugin.h"
 
 namespace tutti::cuda {
 
 /// Products by cuBLASLt, convolutions by cuDNN, in the current context: what can be opened of them. `log` hears what is
 /// missing and why; null where neither is there. TUTTI_CUDA_LIBRARIES=0 leaves both out: all kernels are rendered.
-std::unique_ptr<const sdk::Library> open_library(const std::function<void(const std::string&)>& log);
+/// `tf32`: f32 products and convolutions may use TF32.
+std::unique_ptr<const sdk::Library> open_library(const std::function<void(const std::string&)>& log, bool tf32 = false);
+
+/// Whether a session's options ask for TF32 ("precision" = "f32" or "tf32"). Throws Error(invalid) for other options.
+bool wants_tf32(const sdk::Options& options);
+/// The library of those two; either may be null, and then declines.
+std::unique_ptr<const sdk::Library> join(std::shared_ptr<const Cublas> products,
+                                         std::shared_ptr<const Cudnn> convolutions);
 
 }  // namespace tutti::cuda

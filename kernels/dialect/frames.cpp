@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kernels/dialect/buffers.h"
 
 namespace tutti::dialect {
@@ -27,8 +29,10 @@ std::string opencl_frame(const Target& t, const Kernel& k) {
 }
 
 std::string cuda_frame(const Target& t, const Kernel& k) {
-  return fmt::format("extern \"C\" __global__ void __launch_bounds__({}) kernel_main(",
-                     k.local[0] * k.local[1] * k.local[2]) +
+  uint32_t threads = k.local[0] * k.local[1] * k.local[2];
+  // Tiled kernels get 64 registers: left to itself, ptxas spills some of them for the sake of more groups at once.
+  std::string together = k.shared.empty() ? "" : fmt::format(", {}", std::max(1u, 1024 / threads));
+  return fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) kernel_main(", threads, together) +
          signature(t, k, "", " __restrict__", "__shared__");
 }
 

@@ -22,22 +22,9 @@ CUresult call(const std::string& name) {
 
 /// A captured stream keeps what is enqueued; a graph runs it again.
 struct Graph {
-  std::vector<std::pair<std::string, std::vector<uint64_t>>> work;
+  std::vector<std::function<void()>> work;
 };
 Graph* capturing = nullptr;
-
-void run(const std::pair<std::string, std::vector<uint64_t>>& work) {
-  if (work.first == "copy")
-    std::memmove(reinterpret_cast<void*>(work.second[0]), reinterpret_cast<void*>(work.second[1]), work.second[2]);
-}
-CUresult enqueue(const std::string& name, std::vector<uint64_t> arguments) {
-  std::pair<std::string, std::vector<uint64_t>> work = {name, std::move(arguments)};
-  if (capturing)
-    capturing->work.push_back(work);
-  else
-    run(work);
-  return CUDA_SUCCESS;
-}
 
 uint64_t number(const void* p) { return reinterpret_cast<uint64_t>(p); }
 template <class T>
@@ -70,6 +57,13 @@ State& reset() {
   return *current;
 }
 State& state() { return *current; }
+
+void enqueue(std::function<void()> work) {
+  if (capturing)
+    capturing->work.push_back(std::move(work));
+  else
+    work();
+}
 
 CudaApi cuda() {
   CudaApi a;
@@ -176,7 +170,8 @@ CudaApi cuda() {
   };
   a.cuMemcpyDtoDAsync = [](CUdeviceptr to, CUdeviceptr from, size_t n, CUstream) {
     FAKE("cuMemcpyDtoDAsync");
-    return enqueue("copy", {to, from, n});
+    enqueue([=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n); });
+    return CUDA_SUCCESS;
   };
   a.cuStreamCreate = [](CUstream* s, unsigned) {
     FAKE("cuStreamCreate");
@@ -214,7 +209,7 @@ CudaApi cuda() {
   };
   a.cuGraphLaunch = [](CUgraphExec e, CUstream) {
     FAKE("cuGraphLaunch");
-    for (const auto& work : reinterpret_cast<Graph*>(e)->work) run(work);
+    for (const auto& work : reinterpret_cast<Graph*>(e)->work) work();
     return CUDA_SUCCESS;
   };
   a.cuGraphDestroy = [](CUgraph g) {
@@ -262,10 +257,10 @@ CudaApi cuda() {
     *f = reinterpret_cast<CUfunction>(m);
     return CUDA_SUCCESS;
   };
-  a.cuLaunchKernel = [](CUfunction f, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
+  a.cuLaunchKernel = [](CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
                         void**, void**) {
     FAKE("cuLaunchKernel");
-    return enqueue("kernel", {number(f)});
+    return CUDA_SUCCESS;
   };
   a.cuGetErrorName = get_name;
   a.cuGetErrorString = [](CUresult, const char** text) {

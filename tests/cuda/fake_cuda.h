@@ -1,6 +1,7 @@
 // A CUDA driver and an NVRTC of functions that compute nothing: memory is the host's, streams run at once, launches are
 // counted, and any call can be made to fail.
 #pragma once
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -30,6 +31,8 @@ struct State {
 State& reset();
 State& state();
 CudaApi cuda();
+/// What a fake library puts into the stream: it runs now or, while the stream is captured, when the graph does.
+void enqueue(std::function<void()> work);
 NvrtcApi nvrtc();
 
 }  // namespace tutti::cuda::fake

@@ -6,6 +6,10 @@
 
 #include "kernels/dialect/portable.h"
 
+namespace tutti::sdk {
+class Library;
+}
+
 namespace tutti::dialect::cases {
 
 /// A tensor as float64 numbers and as the bytes that a device holds.
@@ -20,7 +24,8 @@ struct Case {
   std::string name;
   std::function<Work(const Target&)> make;
   std::vector<Array> inputs, expected;
-  double relative = 0, absolute = 0;  ///< allowed difference of floats; integers are equal
+  double relative = 0, absolute = 0;                         ///< allowed difference of floats; integers are equal
+  std::function<Work(const sdk::Library&)> by_library = {};  ///< products and convolutions: the same by a library
 };
 
 /// n numbers of a dtype from [low, high], the same at each call for a seed.

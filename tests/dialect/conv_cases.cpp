@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sdk/library.h"
 #include "tests/dialect/cases.h"
 
 namespace tutti::dialect::cases {
@@ -60,6 +61,7 @@ Case forward(const Conv& s) {
     y[i] = c.inputs[2].at[i / static_cast<size_t>(places) % static_cast<size_t>(s.filters)];
   each_product(s, [&](size_t x, size_t w, size_t to) { y[to] += c.inputs[0].at[x] * c.inputs[1].at[w]; });
   c.make = [s](const Target& t) { return conv(t, s); };
+  c.by_library = [s](const sdk::Library& l) { return l.conv(s); };
   return finished(c, s.dtype, y, s.channels / s.groups * s.h.kernel * s.w.kernel, s.relu);
 }
 
@@ -69,6 +71,7 @@ Case to_images(const Conv& s) {
   std::vector<double> dx(static_cast<size_t>(x_size(s)));
   each_product(s, [&](size_t x, size_t w, size_t d) { dx[x] += c.inputs[0].at[d] * c.inputs[1].at[w]; });
   c.make = [s](const Target& t) { return conv_dx(t, s); };
+  c.by_library = [s](const sdk::Library& l) { return l.conv_dx(s); };
   return finished(c, s.dtype, dx, s.filters / s.groups * s.h.kernel * s.w.kernel, false);
 }
 
@@ -78,6 +81,7 @@ Case to_weights(const Conv& s) {
   std::vector<double> dw(static_cast<size_t>(w_size(s)));
   each_product(s, [&](size_t x, size_t w, size_t d) { dw[w] += c.inputs[0].at[x] * c.inputs[1].at[d]; });
   c.make = [s](const Target& t) { return conv_dw(t, s); };
+  c.by_library = [s](const sdk::Library& l) { return l.conv_dw(s); };
   return finished(c, s.dtype, dw, s.batch * s.h.count * s.w.count, false);
 }
 

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "sdk/library.h"
 #include "tests/dialect/cases.h"
 
 namespace tutti::dialect::cases {
@@ -34,6 +35,7 @@ Case product(Matmul p, int64_t a_matrices, int64_t b_matrices) {
   c.relative = p.dtype == DType::f32 ? 1e-6 : p.dtype == DType::f16 ? 2e-3 : 1e-2;
   c.absolute = (1e-6 + 6e-8 * static_cast<double>(p.k)) * (p.dtype == DType::f32 ? 1 : 10);
   c.make = [p](const Target& t) { return matmul(t, p); };
+  c.by_library = [p](const sdk::Library& l) { return l.matmul(p); };
   return c;
 }
 

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "graph/ops.h"
+
 namespace tutti::nn {
 
 Init weight_init(Scheme scheme, int64_t fan_in, int64_t fan_out) {
@@ -31,7 +33,7 @@ Value Builder::parameter(const std::string& name, Shape shape, Init init) {
   std::string full = path_.empty() ? name : path_ + "." + name;
   TensorType type{DType::f32, std::move(shape)};
   parameters_.push_back({full, type, init});
-  return graph_.state(full, type);
+  return cast(graph_.state(full, type), compute_);
 }
 
 int64_t Builder::stream() const { return stream_of(path_); }

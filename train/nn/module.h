@@ -35,17 +35,20 @@ struct Parameter {
 /// Where a model is being built: collects the parameters and knows whether this is training.
 class Builder {
  public:
-  /// `seed` (u32[2]) and `step` (i32 scalar) drive dropout; they may be null when not training.
-  Builder(Graph& graph, bool training, Value seed = {}, Value step = {})
-      : graph_(graph), training_(training), seed_(seed), step_(step) {}
+  /// `seed` (u32[2]) and `step` (i32 scalar) drive dropout; they may be null when not training. `compute` is the dtype
+  /// of the activations.
+  Builder(Graph& graph, bool training, Value seed = {}, Value step = {}, DType compute = DType::f32)
+      : graph_(graph), training_(training), seed_(seed), step_(step), compute_(compute) {}
 
   Graph& graph() { return graph_; }
   bool training() const { return training_; }
   Value seed() const { return seed_; }
   Value step() const { return step_; }
+  /// f32, or the short format of mixed precision. A module that normalises or reduces casts to f32 for that, and back.
+  DType compute() const { return compute_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
 
-  /// Declares "PATH.name" as state and returns its value at the start of the step.
+  /// Declares "PATH.name" as an f32 state and returns its value at the start of the step, cast to compute().
   Value parameter(const std::string& name, Shape shape, Init init);
   /// The random stream of the module at the current path: a hash of the path.
   int64_t stream() const;
@@ -66,6 +69,7 @@ class Builder {
   Graph& graph_;
   bool training_;
   Value seed_, step_;
+  DType compute_;
   std::string path_;
   std::vector<Parameter> parameters_;
 };
@@ -76,7 +80,8 @@ int64_t stream_of(const std::string& name);
 class Module {
  public:
   virtual ~Module() = default;
-  /// Adds the module's nodes; x's first dimension is the batch. Throws Error when x does not fit.
+  /// Adds the module's nodes; x's first dimension is the batch, its dtype b.compute(). Throws Error when x does not
+  /// fit.
   virtual Value forward(Builder& b, Value x) const = 0;
   /// "Linear(128)": also what a checkpoint remembers.
   virtual std::string describe() const = 0;

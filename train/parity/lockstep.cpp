@@ -192,7 +192,7 @@ data::Dataset lockstep_images() {
 
 std::vector<LockstepResult> lockstep(const std::vector<Device>& devices, const LockstepOptions& o) {
   Source source{.name = "train", .sample = o.set.sample_type(), .size = o.set.size()};
-  Graph g = training_step(o.model, Loss(cross_entropy), o.optimizer, source, o.batch, true);
+  Graph g = training_step(o.model, Loss(cross_entropy), o.optimizer, source, o.batch, {.expose_gradients = true});
   std::vector<nn::Parameter> parameters = parameters_of(o.model, source.sample);
   Side truth(select_device("reference:0"), g, o.set);
   draw_weights(truth.session, parameters, o.seed);

@@ -1,0 +1,173 @@
+#include "tests/cuda/fake_cublas.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "core/base/dtype.h"
+#include "tests/cuda/fake_cuda.h"
+
+namespace tutti::cuda::fake {
+namespace {
+
+std::unique_ptr<CublasState> current = std::make_unique<CublasState>();
+
+struct Desc {
+  int32_t ta = CUBLAS_OP_N, tb = CUBLAS_OP_N;
+  int32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT, bias_type = -1;
+  const void* bias = nullptr;
+
+  bool adds() const { return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS; }
+  bool cuts() const { return epilogue == CUBLASLT_EPILOGUE_RELU || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS; }
+};
+
+struct Layout {
+  cudaDataType type;
+  int64_t rows, columns, ld;
+  int32_t count = 1;
+  int64_t step = 0;
+
+  DType dtype() const { return type == CUDA_R_32F ? DType::f32 : type == CUDA_R_16F ? DType::f16 : DType::bf16; }
+  double load(const void* data, int64_t g, int64_t row, int64_t column, int32_t op) const {
+    if (op == CUBLAS_OP_T) std::swap(row, column);
+    return load_element(dtype(), data, static_cast<size_t>(g * step + row + column * ld));
+  }
+};
+
+template <class T>
+T& of(const void* handle) {
+  return *static_cast<T*>(const_cast<void*>(handle));
+}
+
+template <class T, class Handle, class... Arguments>
+cublasStatus_t create(const char* name, Handle* handle, Arguments... arguments) {
+  if (auto at = current->failing.find(name); at != current->failing.end()) return at->second;
+  *handle = reinterpret_cast<Handle>(new T{arguments...});
+  ++current->descriptors;
+  return CUBLAS_STATUS_SUCCESS;
+}
+template <class T>
+cublasStatus_t destroy(const void* handle) {
+  delete static_cast<const T*>(handle);
+  --current->descriptors;
+  return CUBLAS_STATUS_SUCCESS;
+}
+template <class T>
+cublasStatus_t take(T& field, const void* from, size_t bytes) {
+  if (bytes != sizeof field) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(&field, from, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/// Whether the operands fit together: op(A) [m, k], op(B) [k, n], D [m, n], columns that do not overlap.
+bool fits(const Desc& desc, const Layout& a, const Layout& b, const Layout& d) {
+  auto turned = [](const Layout& l, int32_t op) {
+    return op == CUBLAS_OP_T ? std::pair(l.columns, l.rows) : std::pair(l.rows, l.columns);
+  };
+  auto [m, k] = turned(a, desc.ta);
+  auto [depth, n] = turned(b, desc.tb);
+  bool columns = a.ld >= a.rows && b.ld >= b.rows && d.ld >= d.rows;
+  bool apart = d.count == 1 || d.step >= d.ld * d.columns;
+  bool types = a.type == b.type && a.type == d.type && (!desc.adds() || desc.bias_type == static_cast<int>(a.type));
+  return columns && apart && types && m == d.rows && n == d.columns && k == depth && a.count == d.count &&
+         b.count == d.count;
+}
+
+void multiply(const Desc& desc, const Layout& a, const void* from_a, const Layout& b, const void* from_b,
+              const Layout& d, void* to) {
+  int64_t k = desc.ta == CUBLAS_OP_T ? a.rows : a.columns;
+  for (int64_t g = 0; g < d.count; ++g)
+    for (int64_t j = 0; j < d.columns; ++j)
+      for (int64_t i = 0; i < d.rows; ++i) {
+        double sum = desc.adds() ? load_element(d.dtype(), desc.bias, static_cast<size_t>(i)) : 0;
+        for (int64_t l = 0; l < k; ++l) sum += a.load(from_a, g, i, l, desc.ta) * b.load(from_b, g, l, j, desc.tb);
+        store_element(d.dtype(), to, static_cast<size_t>(g * d.step + i + j * d.ld),
+                      desc.cuts() ? std::max(sum, 0.0) : sum);
+      }
+}
+
+}  // namespace
+
+CublasState& reset_cublas() {
+  current = std::make_unique<CublasState>();
+  return *current;
+}
+
+CublasApi cublas() {
+  CublasApi f;
+  f.cublasLtCreate = [](cublasLtHandle_t* h) { return create<int>("cublasLtCreate", h); };
+  f.cublasLtDestroy = [](cublasLtHandle_t h) { return destroy<int>(h); };
+  f.cublasLtGetVersion = []() -> size_t { return 130100; };
+  f.cublasLtGetStatusString = [](cublasStatus_t) { return "as the test wanted"; };
+  f.cublasLtMatmulDescCreate = [](cublasLtMatmulDesc_t* d, cublasComputeType_t compute, cudaDataType_t) {
+    current->compute = compute;
+    return create<Desc>("cublasLtMatmulDescCreate", d);
+  };
+  f.cublasLtMatmulDescDestroy = [](cublasLtMatmulDesc_t d) { return destroy<Desc>(d); };
+  f.cublasLtMatmulDescSetAttribute = [](cublasLtMatmulDesc_t handle, cublasLtMatmulDescAttributes_t which,
+                                        const void* from, size_t bytes) {
+    auto& d = of<Desc>(handle);
+    switch (which) {
+      case CUBLASLT_MATMUL_DESC_TRANSA: return take(d.ta, from, bytes);
+      case CUBLASLT_MATMUL_DESC_TRANSB: return take(d.tb, from, bytes);
+      case CUBLASLT_MATMUL_DESC_EPILOGUE: return take(d.epilogue, from, bytes);
+      case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return take(d.bias, from, bytes);
+      case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: return take(d.bias_type, from, bytes);
+      default: return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+  };
+  f.cublasLtMatrixLayoutCreate = [](cublasLtMatrixLayout_t* l, cudaDataType type, uint64_t rows, uint64_t columns,
+                                    int64_t ld) {
+    return create<Layout>("cublasLtMatrixLayoutCreate", l, type, static_cast<int64_t>(rows),
+                          static_cast<int64_t>(columns), ld);
+  };
+  f.cublasLtMatrixLayoutDestroy = [](cublasLtMatrixLayout_t l) { return destroy<Layout>(l); };
+  f.cublasLtMatrixLayoutSetAttribute = [](cublasLtMatrixLayout_t handle, cublasLtMatrixLayoutAttribute_t which,
+                                          const void* from, size_t bytes) {
+    auto& l = of<Layout>(handle);
+    switch (which) {
+      case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: return take(l.count, from, bytes);
+      case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET: return take(l.step, from, bytes);
+      default: return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+  };
+  f.cublasLtMatmulPreferenceCreate = [](cublasLtMatmulPreference_t* p) {
+    return create<int>("cublasLtMatmulPreferenceCreate", p);
+  };
+  f.cublasLtMatmulPreferenceDestroy = [](cublasLtMatmulPreference_t p) { return destroy<int>(p); };
+  f.cublasLtMatmulPreferenceSetAttribute = [](cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t which,
+                                              const void* from, size_t bytes) {
+    return which == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? take(current->most_workspace, from, bytes)
+                                                             : take(current->schemes, from, bytes);
+  };
+  f.cublasLtMatmulAlgoGetHeuristic = [](cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                                        cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                        cublasLtMatmulPreference_t, int, cublasLtMatmulHeuristicResult_t* result,
+                                        int* found) {
+    *found = 0;
+    if (!fits(of<Desc>(desc), of<Layout>(a), of<Layout>(b), of<Layout>(d))) return CUBLAS_STATUS_INVALID_VALUE;
+    // It judges the bias by the alignment of its pointer.
+    if (of<Desc>(desc).adds() && !of<Desc>(desc).bias) return CUBLAS_STATUS_INVALID_VALUE;
+    *found = current->found;
+    result->workspaceSize = current->workspace;
+    result->state = CUBLAS_STATUS_SUCCESS;
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  f.cublasLtMatmul = [](cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void*, const void* a,
+                        cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout, const void*,
+                        const void*, cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t d_layout,
+                        const cublasLtMatmulAlgo_t*, void* space, size_t bytes, cudaStream_t) {
+    if (auto at = current->failing.find("cublasLtMatmul"); at != current->failing.end()) return at->second;
+    ++current->products;
+    if (bytes < current->workspace || (bytes && !space)) return CUBLAS_STATUS_INVALID_VALUE;
+    enqueue(
+        [=, desc = of<Desc>(desc), la = of<Layout>(a_layout), lb = of<Layout>(b_layout), ld = of<Layout>(d_layout)] {
+          if (space) std::memset(space, 0xA5, bytes);  // a workspace that is somebody else's memory is noticed
+          multiply(desc, la, a, lb, b, ld, d);
+        });
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  return f;
+}
+
+}  // namespace tutti::cuda::fake

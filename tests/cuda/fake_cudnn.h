@@ -1,0 +1,25 @@
+// A cuDNN in host memory: convolutions as loops that obey their descriptors, and a ranking of algorithms whose first
+// one is not deterministic.
+#pragma once
+#include <map>
+#include <string>
+
+#include "backends/cuda/cudnn.h"
+
+namespace tutti::cuda::fake {
+
+struct CudnnState {
+  std::map<std::string, cudnnStatus_t> failing;  ///< calls that give this result
+  bool deterministic = true;                     ///< whether the ranking's second algorithm is
+  size_t workspace = 0;                          ///< what it needs
+
+  int descriptors = 0;   ///< alive now, of all kinds
+  int convolutions = 0;  ///< calls that compute
+  cudnnMathType_t math = CUDNN_DEFAULT_MATH;
+};
+
+/// The state that the functions work on, fresh at every call.
+CudnnState& reset_cudnn();
+CudnnApi cudnn();
+
+}  // namespace tutti::cuda::fake

@@ -1,0 +1,163 @@
+// What the kernels of whole training steps take of a GPU: registers, shared memory, spills, as NVRTC's ptxas tells
+// them. Nothing here needs a GPU.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <regex>
+#include <thread>
+
+#include "backends/cuda/build.h"
+#include "graph/ops.h"
+#include "graph/passes/compile.h"
+#include "sdk/rendered_kernels.h"
+#include "sdk/rendered_plan.h"
+#include "train/nn/modules.h"
+#include "train/step.h"
+
+namespace tutti::cuda {
+namespace {
+
+/// An H100 as its driver describes it.
+sdk::Traits hopper() {
+  sdk::Traits t;
+  t.language = sdk::Language::cuda_c;
+  t.half_storage = true;
+  t.max_local = 1024;
+  t.subgroup = 32;
+  t.local_bytes = 49152;
+  t.compute_units = 132;
+  t.max_arguments = 256;
+  return t;
+}
+
+/// The plan of a graph whose nodes the rendered kernels take.
+sdk::RenderedPlan plan(const Graph& g) {
+  Legalizer legalizer(
+      [](const Graph& asked) {
+        Lowered lowered(asked);
+        sdk::Program program = sdk::Program::parse(lowered.program());
+        std::vector<Verdict> verdicts;
+        for (uint32_t k = 0; k < program.nodes.size(); ++k) {
+          sdk::RenderChoice choice = sdk::choose_rendered({program, k, hopper()});
+          verdicts.push_back({choice.entry != nullptr, choice.entry ? "" : choice.reasons()});
+        }
+        return verdicts;
+      },
+      "cuda");
+  Lowered lowered = compile_for_device(g, legalizer);
+  return plan_rendered(sdk::Program::parse(lowered.program()), hopper(), nullptr);
+}
+
+Graph step(bool cnn, Precision precision) {
+  nn::Sequential mlp = {nn::Linear(2048), nn::Relu(), nn::Dropout(0.2), nn::Linear(512), nn::Gelu(), nn::Linear(10)};
+  nn::Sequential net = {nn::Conv2d(32, 3, {.padding = 1}),
+                        nn::Relu(),
+                        nn::MaxPool2d(2),
+                        nn::Conv2d(64, 3, {.padding = 1}),
+                        nn::Relu(),
+                        nn::MaxPool2d(2),
+                        nn::Flatten(),
+                        nn::Linear(128),
+                        nn::Relu(),
+                        nn::Linear(10)};
+  Source images{"set", {DType::u8, {1, 28, 28}}, 4096, true}, rows{"set", {DType::f32, {1024}}, 4096, true};
+  return training_step(cnn ? net : mlp, Loss(cross_entropy), Adam{}, cnn ? images : rows, cnn ? 64 : 128,
+                       {.precision = precision});
+}
+
+struct Use {
+  int registers = 0, shared = 0, stack = 0, spilled = 0;  ///< bytes but for the registers
+};
+
+constexpr int few_registers = 32;  ///< a full complement of threads fits, however they are grouped
+
+/// Of a log of ptxas -v.
+Use read(const std::string& log) {
+  auto number = [&](const char* pattern) {
+    std::smatch found;
+    return std::regex_search(log, found, std::regex(pattern)) ? std::stoi(found[1]) : 0;
+  };
+  return {number("Used ([0-9]+) registers"), number("([0-9]+) bytes smem"), number("([0-9]+) bytes stack frame"),
+          number("([0-9]+) bytes spill stores") + number("([0-9]+) bytes spill loads")};
+}
+
+TEST(CudaResourceLog, IsRead) {
+  Use u = read(
+      "ptxas . 96 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads\nUsed 255 registers, 512 bytes smem");
+  EXPECT_EQ(u.registers, 255);
+  EXPECT_EQ(u.shared, 512);
+  EXPECT_EQ(u.stack, 96);
+  EXPECT_EQ(u.spilled, 12);
+}
+
+class CudaResources : public testing::TestWithParam<int> {};
+
+TEST_P(CudaResources, NoKernelOfATrainingStepSpills) {
+  NvrtcApi nvrtc;
+  try {
+    nvrtc = open_nvrtc();
+  } catch (const Error& e) {
+    GTEST_SKIP() << e.what();
+  }
+  int count = 0;
+  nvrtc.nvrtcGetNumSupportedArchs(&count);
+  std::vector<int> supported(static_cast<size_t>(count));
+  nvrtc.nvrtcGetSupportedArchs(supported.data());
+  if (std::ranges::find(supported, GetParam()) == supported.end())
+    GTEST_SKIP() << "this NVRTC does not compile for sm_" << GetParam();
+
+  // Each text once, under the name of its first launch.
+  std::map<std::string, std::pair<std::string, sdk::KernelSource>> kernels;
+  for (bool cnn : {false, true})
+    for (Precision precision : {Precision::f32, Precision::bf16}) {
+      sdk::RenderedPlan p = plan(step(cnn, precision));
+      for (const sdk::PlannedLaunch& l : p.launches)
+        if (!l.copy)
+          kernels.try_emplace(
+              p.kernels[l.kernel].text,
+              fmt::format("{} {}: {}", cnn ? "cnn" : "mlp", precision == Precision::f32 ? "f32" : "bf16", l.name),
+              p.kernels[l.kernel]);
+    }
+  ASSERT_GE(kernels.size(), 30u);
+  std::vector<std::pair<std::string, sdk::KernelSource>> list;
+  for (auto& [text, kernel] : kernels) list.push_back(kernel);
+  std::vector<Use> uses(list.size());
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    for (size_t i = next++; i < list.size(); i = next++)
+      uses[i] = read(compile(nvrtc, list[i].second, fmt::format("sm_{}", GetParam()), true).log);
+  };
+  std::thread other(work);
+  work();
+  other.join();
+
+  std::vector<size_t> order(list.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::sort(order, [&](size_t a, size_t b) { return list[a].first < list[b].first; });
+  fmt::print("sm_{}: {} kernels\n{:>9} {:>8} {:>6} {:>7} {:>8}\n", GetParam(), list.size(), "registers", "shared",
+             "stack", "spilled", "threads");
+  int small = 0;
+  for (size_t i : order) {
+    const auto& [name, source] = list[i];
+    const Use& u = uses[i];
+    uint32_t threads = source.local[0] * source.local[1] * source.local[2];
+    if (u.shared == 0 && u.registers <= few_registers && u.spilled == 0)
+      ++small;
+    else
+      fmt::print("{:>9} {:>8} {:>6} {:>7} {:>8}  {}\n", u.registers, u.shared, u.stack, u.spilled, threads, name);
+    EXPECT_GT(u.registers, 0) << name << ": ptxas told nothing";
+    EXPECT_EQ(u.spilled, 0) << name;
+    EXPECT_LE(static_cast<uint32_t>(u.registers) * threads, 65536u) << name << " cannot be launched";
+    EXPECT_LE(u.shared, 49152) << name;
+  }
+  fmt::print("and {} without shared memory or spills, of at most {} registers\n", small, few_registers);
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, CudaResources, testing::Values(75, 80, 90, 100),
+                         [](const auto& info) { return fmt::format("sm_{}", info.param); });
+
+}  // namespace
+}  // namespace tutti::cuda

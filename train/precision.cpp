@@ -1,0 +1,77 @@
+#include "train/precision.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "core/base/status.h"
+#include "graph/ops.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::array known = {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16};
+constexpr std::array loss_scaling_states = {"loss_scale", "good_steps", "skipped_steps"};
+
+}  // namespace
+
+std::string name(Precision precision) {
+  return precision == Precision::tf32 ? "tf32" : std::string(name(compute_dtype(precision)));
+}
+
+Precision parse_precision(const std::string& text) {
+  for (Precision p : known)
+    if (name(p) == text) return p;
+  throw invalid(fmt::format("--precision {}: unknown", text), "use one of: f32, tf32, bf16, f16");
+}
+
+DType compute_dtype(Precision precision) {
+  if (precision == Precision::bf16) return DType::bf16;
+  return precision == Precision::f16 ? DType::f16 : DType::f32;
+}
+
+bool is_loss_scaling(const std::string& state) {
+  return std::find(loss_scaling_states.begin(), loss_scaling_states.end(), state) != loss_scaling_states.end();
+}
+
+LossScaler::LossScaler(Graph& g, const LossScaling& options)
+    : g_(g),
+      options_(options),
+      scale_(g.state("loss_scale", {DType::f32, {}})),
+      good_(g.state("good_steps", {DType::i32, {}})),
+      skipped_(g.state("skipped_steps", {DType::i32, {}})) {}
+
+Value LossScaler::updates(Value step) const { return step - skipped_; }
+
+void LossScaler::unscale(Values& gradients) {
+  Graph::Scope scope(g_, "loss_scale");
+  Value factor = 1 / scale_, bad = g_.full(DType::f32, 0);
+  for (Value& d : gradients) {
+    if (!d) continue;
+    d = d * factor;
+    // NaN compares false, so it counts as bad, as infinities do.
+    Value finite = less_equal(abs(d), d.like(std::numeric_limits<float>::max()));
+    bad = bad + sum(select(finite, d.like(0), d.like(1)));
+  }
+  finite_ = equal(bad, bad.like(0));
+}
+
+void LossScaler::finish() {
+  Graph::Scope scope(g_, "loss_scale");
+  const std::vector<State> states = g_.states();  // a copy: set_state changes them
+  for (const State& s : states)
+    if (s.before != none && s.after != s.before)
+      g_.set_state(s.name, select(finite_, g_.value(s.after), g_.value(s.before)));
+
+  Value good = good_ + 1, grown = equal(good, good.like(static_cast<double>(options_.growth_interval)));
+  Value most = scale_.like(std::max(largest_loss_scale, options_.initial));
+  Value more = select(grown, minimum(scale_ * 2, most), scale_);
+  Value less = maximum(scale_ * 0.5, scale_.like(smallest_loss_scale));
+  g_.set_state("loss_scale", select(finite_, more, less));
+  g_.set_state("good_steps", select(logical_and(finite_, logical_not(grown)), good, good.like(0)));
+  g_.set_state("skipped_steps", skipped_ + select(finite_, skipped_.like(0), skipped_.like(1)));
+}
+
+}  // namespace tutti

@@ -1,0 +1,22 @@
+// Whether a checkpoint fits the run that goes on from it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "graph/passes/optimizer.h"
+#include "train/checkpoint.h"
+#include "train/nn/module.h"
+#include "train/precision.h"
+
+namespace tutti {
+
+/// The checkpoint's value of a state of that type, or null when it holds none. Throws Error where the type differs, and
+/// where the optimizer's or the loss scaling's state is missing: those come whole.
+const HostTensor* stored(const Checkpoint& checkpoint, const std::string& name, const TensorType& type);
+/// Throws Error naming the first parameter that is missing in the checkpoint, differs, or is not in the model.
+void expect_same_model(const Checkpoint& checkpoint, const std::vector<nn::Parameter>& parameters);
+/// Throws Error naming both sides where the optimizer or the precision differs. A checkpoint that does not name its
+/// precision was trained in f32.
+void expect_same_training(const Checkpoint& checkpoint, const Optimizer& optimizer, Precision precision);
+
+}  // namespace tutti
