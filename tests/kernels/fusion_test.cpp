@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "core/base/philox.h"
 #include "graph/ops.h"
 #include "graph/passes/autodiff.h"
@@ -58,7 +60,8 @@ std::map<std::string, Tensor> run_as_built(const Device& device, const Graph& g,
   return out;
 }
 
-void expect_parity(Graph& g, uint64_t seed, double tolerance = 2e-5) {
+/// Software devices, which compile for seconds per graph, take every `spare`-th seed, all where TUTTI_TEST_ALL is set.
+void expect_parity(Graph& g, uint64_t seed, double tolerance = 2e-5, uint64_t spare = 1) {
   Dice dice(seed + 1000);
   std::map<std::string, Tensor> inputs;
   for (const ValueInfo& v : g.values())
@@ -66,13 +69,15 @@ void expect_parity(Graph& g, uint64_t seed, double tolerance = 2e-5) {
   Values after;
   for (const State& s : g.states()) after.push_back(g.value(s.after));
   std::vector<Tensor> truth = evaluate(g, inputs, after);
-  for (const Device& device : test::devices_under_test())
+  for (const Device& device : test::devices_under_test()) {
+    if (device.kind == DeviceKind::software && seed % spare != 0 && !std::getenv("TUTTI_TEST_ALL")) continue;
     for (const auto& got : {test::run_on(device, g, inputs), run_as_built(device, g, inputs)})
       for (size_t k = 0; k < truth.size() && !got.empty(); ++k) {
         const std::string& name = g.states()[k].name;
         EXPECT_LE(test::relative_error(got.at(name), truth[k]), tolerance)
             << device.id << " seed " << seed << ' ' << name;
       }
+  }
 }
 
 /// One random elementwise value of the given ones, broadcasting where shapes allow.
@@ -129,7 +134,7 @@ TEST(Fusion, elementwise_graphs_over_states) {
     }
     g.set_state("out", values.back());
     g.set_state("again", values.back());
-    expect_parity(g, seed);
+    expect_parity(g, seed, 2e-5, 30);
     if (HasFailure()) return;
   }
 }
@@ -214,7 +219,7 @@ TEST(Fusion, convolution_graphs_with_gradients) {
     for (size_t k = 0; k < names.size(); ++k) g.set_state(names[k], wrt[k] - 0.1 * d[k]);
     g.set_state("loss", loss);
     if (dice.below(2)) g.set_state("activations", x);
-    expect_parity(g, seed, 2e-4);
+    expect_parity(g, seed, 2e-4, 8);
     if (HasFailure()) return;
   }
 }
