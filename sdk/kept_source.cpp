@@ -17,14 +17,19 @@ std::string keep_source(const std::string& source, const std::string& log, const
   std::string name = (folder / ("tutti-kernel-XXXXXX." + extension)).string();
   int descriptor = mkstemps(name.data(), static_cast<int>(extension.size()) + 1);
   FILE* file = descriptor < 0 ? nullptr : fdopen(descriptor, "w");
-  if (!file) return fmt::format("its source could not be kept in {}", folder.string());
+  if (!file) {
+    if (descriptor >= 0) close(descriptor), unlink(name.c_str());
+    return fmt::format("its source could not be kept in {}", folder.string());
+  }
   std::string text = "/*\n" + log + "\n*/\n";
   std::istringstream in(source);
   int number = 0;
   for (std::string line; std::getline(in, line);) text += fmt::format("{:5}  {}\n", ++number, line);
   bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
   written = std::fclose(file) == 0 && written;
-  return (written ? "the source with line numbers is in " : "its source could not be written to ") + name;
+  if (written) return "the source with line numbers is in " + name;
+  unlink(name.c_str());
+  return "its source could not be written to " + name;
 }
 
 std::string first_error(const std::string& log) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "core/base/status.h"
 
@@ -17,9 +18,14 @@ constexpr std::byte sentinel{0xA5};
 class GuardedDriver : public Driver {
  public:
   explicit GuardedDriver(std::unique_ptr<Driver> driver)
-      : driver_(std::move(driver)), front_(std::max<uint64_t>(guard_bytes, driver_->traits().alignment)) {}
+      : driver_(std::move(driver)),
+        traits_(driver_->traits()),
+        front_(std::max<uint64_t>(guard_bytes, traits_.alignment)) {
+    uint64_t& most = traits_.max_allocation_bytes;  // the guards take their part of the largest allocation
+    if (most != ~0ull) most -= std::min(most, front_ + guard_bytes);
+  }
 
-  const Traits& traits() const override { return driver_->traits(); }
+  const Traits& traits() const override { return traits_; }
 
   MemoryId allocate(uint64_t bytes, const std::string& what) override {
     MemoryId id = driver_->allocate(front_ + bytes + guard_bytes, what);
@@ -109,6 +115,7 @@ class GuardedDriver : public Driver {
   }
 
   std::unique_ptr<Driver> driver_;
+  Traits traits_;
   uint64_t front_;
   std::map<MemoryId, Allocation> allocations_;
   std::map<SequenceId, Sequence> sequences_;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 
+#include "core/base/hash.h"
 #include "core/base/log.h"
 #include "sdk/rendered.h"
 #include "sdk/rendered_guard.h"
@@ -20,12 +21,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr uint64_t forever = ~0ull;
 constexpr uint32_t slots = 2;  // staging: one is filled while the other is in flight
-
-/// FNV-1a (Fowler, Noll, Vo), 64 bits, from a given start.
-uint64_t fnv1a(const std::string& text, uint64_t hash) {
-  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3ull;
-  return hash;
-}
 
 /// What the executables of a session share.
 struct Shared {
@@ -61,8 +56,8 @@ struct Shared {
     std::vector<std::vector<std::byte>> cached;
     for (size_t k : fresh) {
       chosen.push_back(sources[k]);
-      keys.push_back(fmt::format("rendered/{:016x}{:016x}", fnv1a(texts[k], 0xcbf29ce484222325ull),
-                                 fnv1a(texts[k], 0x9e3779b97f4a7c15ull)));
+      keys.push_back(fmt::format("rendered/{:016x}{:016x}", fnv1a(texts[k].data(), texts[k].size()),
+                                 fnv1a(texts[k].data(), texts[k].size(), other_fnv_start)));
       cached.push_back(host.cache_get(keys.back()));
     }
     std::vector<std::vector<std::byte>> entries = cached;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/base/hash.h"
 #include "train/checkpoint.h"
 #include "train/data/loader.h"
 #include "train/resume.h"
@@ -401,13 +402,10 @@ uint64_t Trainer::peak_bytes() { return impl_->runner.peak_bytes(); }
 uint64_t Trainer::planned_bytes() const { return impl_->runner.planned_bytes(); }
 
 std::string Trainer::state_hash() {
-  uint64_t h = 14695981039346656037u;
-  auto mix = [&](const void* data, size_t n) {
-    for (size_t i = 0; i < n; ++i) h = (h ^ static_cast<const unsigned char*>(data)[i]) * 1099511628211u;
-  };
+  uint64_t h = fnv1a(nullptr, 0);
   for (const auto& [name, tensor] : impl_->snapshot()) {
-    mix(name.data(), name.size());
-    mix(tensor.bytes.data(), tensor.bytes.size());
+    h = fnv1a(name.data(), name.size(), h);
+    h = fnv1a(tensor.bytes.data(), tensor.bytes.size(), h);
   }
   return fmt::format("{:016x}", h);
 }

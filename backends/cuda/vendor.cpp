@@ -50,13 +50,14 @@ std::unique_ptr<const sdk::Library> join(std::shared_ptr<const Cublas> products,
 }
 
 bool wants_tf32(const sdk::Options& options) {
+  bool tf32 = false;
   for (const auto& [key, value] : options) {
     if (key != "precision") throw invalid(fmt::format("cuda: unknown option '{}'", key), "its option is 'precision'");
     if (value != "f32" && value != "tf32")
       throw invalid(fmt::format("cuda: option 'precision' is '{}'", value), "use f32 or tf32");
-    if (value == "tf32") return true;
+    tf32 = value == "tf32";
   }
-  return false;
+  return tf32;
 }
 
 std::unique_ptr<const sdk::Library> open_library(const std::function<void(const std::string&)>& log, bool tf32) {

@@ -7,6 +7,7 @@
 
 #include "backends/opencl/batch.h"
 #include "backends/opencl/driver.h"
+#include "core/base/hash.h"
 #include "sdk/kept_source.h"
 
 namespace tutti::opencl {
@@ -19,11 +20,6 @@ struct Header {
   char magic[8] = {'t', 'u', 't', 't', 'i', 'c', 'l', '2'};
   uint64_t sum = 0;
 };
-
-uint64_t fnv1a(const void* data, size_t n, uint64_t h = 0xcbf29ce484222325u) {
-  for (size_t i = 0; i < n; ++i) h = (h ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3u;
-  return h;
-}
 
 std::vector<std::byte> sealed(const void* data, size_t n) {
   Header header;
@@ -161,7 +157,7 @@ void Driver::build_batch(std::span<const sdk::KernelSource> sources, std::span<c
       throw sdk::BuildError(list[i], e);
     } catch (const cl::Error& e) {
       throw sdk::BuildError(
-          list[i], Error(Code::compile, fmt::format("opencl: {}: kernel '{}': {}: {} ({})", name_, first.entry,
+          list[i], Error(Code::compile, fmt::format("opencl: {}: kernel '{}': {}: {} ({})", name_, chosen[i].entry,
                                                     e.what(), code_text(e.err()), sdk::keep_source(text, "", "cl"))));
     }
   }
@@ -178,7 +174,7 @@ std::string Driver::store(const cl::Program& program, const std::string& options
     if (binaries.empty() || binaries[0].empty()) return "";
     std::string all = fmt::format("{}\n{}\n{}", traits_.identity, options, text);
     std::string key = fmt::format("opencl/{:016x}{:016x}", fnv1a(all.data(), all.size()),
-                                  fnv1a(all.data(), all.size(), 0x9e3779b97f4a7c15u));
+                                  fnv1a(all.data(), all.size(), other_fnv_start));
     host_.cache_put(key, sealed(binaries[0].data(), binaries[0].size()));
     return key;
   } catch (const cl::Error& e) {

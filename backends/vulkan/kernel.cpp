@@ -8,6 +8,7 @@
 
 #include "backends/vulkan/compiler.h"
 #include "backends/vulkan/driver.h"
+#include "core/base/hash.h"
 #include "sdk/kept_source.h"
 
 namespace tutti::vulkan {
@@ -21,13 +22,6 @@ struct Header {
   uint64_t payload = 0;  // hash of all that follows
 };
 
-/// FNV-1a.
-uint64_t hash(const void* data, size_t bytes) {
-  uint64_t h = 0xcbf29ce484222325ull;
-  for (size_t i = 0; i < bytes; ++i) h = (h ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3ull;
-  return h;
-}
-
 struct Entry {
   std::vector<uint32_t> words;
   std::vector<std::byte> pipeline;
@@ -40,8 +34,8 @@ bool unpack(const std::vector<std::byte>& cache, const std::string& text, Entry&
   std::memcpy(&header, cache.data(), sizeof header);
   size_t rest = cache.size() - sizeof header;
   if (std::memcmp(header.magic, Header().magic, sizeof header.magic) != 0 ||
-      header.source != hash(text.data(), text.size()) || header.words == 0 || header.words > rest / 4 ||
-      header.pipeline_bytes != rest - header.words * 4 || header.payload != hash(cache.data() + sizeof header, rest))
+      header.source != fnv1a(text.data(), text.size()) || header.words == 0 || header.words > rest / 4 ||
+      header.pipeline_bytes != rest - header.words * 4 || header.payload != fnv1a(cache.data() + sizeof header, rest))
     return false;
   const std::byte* at = cache.data() + sizeof header;
   entry.words.resize(header.words);
@@ -52,14 +46,14 @@ bool unpack(const std::vector<std::byte>& cache, const std::string& text, Entry&
 
 std::vector<std::byte> pack(const Entry& entry, const std::string& text) {
   Header header;
-  header.source = hash(text.data(), text.size());
+  header.source = fnv1a(text.data(), text.size());
   header.words = entry.words.size();
   header.pipeline_bytes = entry.pipeline.size();
   std::vector<std::byte> cache(sizeof header + entry.words.size() * 4 + entry.pipeline.size());
   std::byte* at = cache.data() + sizeof header;
   std::memcpy(at, entry.words.data(), entry.words.size() * 4);
   if (!entry.pipeline.empty()) std::memcpy(at + entry.words.size() * 4, entry.pipeline.data(), entry.pipeline.size());
-  header.payload = hash(at, cache.size() - sizeof header);
+  header.payload = fnv1a(at, cache.size() - sizeof header);
   std::memcpy(cache.data(), &header, sizeof header);
   return cache;
 }

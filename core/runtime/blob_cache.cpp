@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 
+#include "core/base/hash.h"
 #include "core/base/log.h"
 #include "core/runtime/trust.h"
 
@@ -24,13 +25,6 @@ struct Header {
   char magic[8];
   uint64_t key_bytes, bytes, checksum;
 };
-
-// FNV-1a, 64 bits: guards against damage; strangers are kept out by the folder's mode.
-uint64_t fnv(const void* data, size_t bytes, uint64_t h = 0xcbf29ce484222325u) {
-  auto* p = static_cast<const unsigned char*>(data);
-  for (size_t i = 0; i < bytes; ++i) h = (h ^ p[i]) * 0x100000001b3u;
-  return h;
-}
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
@@ -72,7 +66,7 @@ void BlobCache::warn_once(const std::string& why) const {
 }
 
 std::filesystem::path BlobCache::file_of(const std::string& key) const {
-  return folder_ / fmt::format("{:016x}.blob", fnv(key.data(), key.size()));
+  return folder_ / fmt::format("{:016x}.blob", fnv1a(key.data(), key.size()));
 }
 
 std::vector<std::byte> BlobCache::get(const std::string& key) const {
@@ -86,7 +80,7 @@ std::vector<std::byte> BlobCache::get(const std::string& key) const {
   std::vector<std::byte> bytes(h.bytes);
   if (std::fread(stored.data(), 1, stored.size(), file.get()) != stored.size() || stored != key ||
       std::fread(bytes.data(), 1, bytes.size(), file.get()) != bytes.size() || std::fgetc(file.get()) != EOF ||
-      h.checksum != fnv(bytes.data(), bytes.size()))
+      h.checksum != fnv1a(bytes.data(), bytes.size()))
     return {};
   return bytes;
 }
@@ -103,7 +97,7 @@ void BlobCache::put(const std::string& key, const void* from, size_t bytes) cons
   static std::atomic<unsigned> counter{0};
   auto place = file_of(key);
   auto draft = folder_ / fmt::format("{}.{}.{}.new", place.filename().string(), getpid(), counter++);
-  Header h{{}, key.size(), bytes, fnv(from, bytes)};
+  Header h{{}, key.size(), bytes, fnv1a(from, bytes)};
   std::memcpy(h.magic, magic, sizeof magic);
   File file = open_file(draft, O_WRONLY | O_CREAT | O_EXCL, "wb");
   if (!file) return warn_once(std::strerror(errno));
