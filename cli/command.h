@@ -19,6 +19,7 @@ void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_ops(CLI::App& app, Action& action);
 void add_parity(CLI::App& app, Action& action);
+void add_doctor(CLI::App& app, Action& action);
 
 /// Adds --json to a subcommand. With it, errors are a JSON document too.
 void add_json_flag(CLI::App& sub, bool& json);

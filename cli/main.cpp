@@ -60,6 +60,7 @@ int run(int argc, char** argv) {
   add_eval(app, action);
   add_ops(app, action);
   add_parity(app, action);
+  add_doctor(app, action);
   // Known before parsing, so that errors in the other arguments are reported as JSON too.
   as_json = std::any_of(argv, argv + argc, [](const char* a) { return std::strcmp(a, "--json") == 0; });
   try {

@@ -24,13 +24,12 @@ def tutti(*args, env=None, binary=BINARY, cwd=None, **more):
                           env=env or environment(), stdin=subprocess.DEVNULL, **more)
 
 
-def usable_devices():
-    """Ids of the devices that can be used here; software devices, which are slow to compile for, only with
-    TUTTI_TEST_ALL (the reference, which compiles nothing, always)."""
+def usable_devices(slow="TUTTI_TEST_ALL" in os.environ):
+    """Ids of the devices that can be used here; software devices, which are slow to compile for, only if `slow` (the
+    reference, which compiles nothing, always)."""
     found = json.loads(tutti("devices", "--json").stdout)["devices"]
-    slow = "TUTTI_TEST_ALL" not in os.environ
     return [d["id"] for d in found
-            if d["usable"] and not (slow and d["kind"] == "software" and not d["id"].startswith("reference:"))]
+            if d["usable"] and (slow or d["kind"] != "software" or d["id"].startswith("reference:"))]
 
 
 class Case(unittest.TestCase):

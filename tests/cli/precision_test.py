@@ -1,5 +1,6 @@
 """`--precision`: what trains, what its JSON says, and what cannot be."""
 import json
+import re
 import struct
 import unittest
 
@@ -37,6 +38,19 @@ class Precision(harness.Case):
                             self.assertNotEqual(out["state_hash"], exact["state_hash"])
                             for a, b in zip(out["losses"], exact["losses"]):
                                 self.assertAlmostEqual(a, b, delta=0.03)
+
+    def test_onednn_computes_products_without_its_reference(self):
+        """The implementations that oneDNN takes where it has no other are a thousand times slower."""
+        if "onednn:0" not in DEVICES:
+            self.skipTest("the onednn plugin is not here")
+        for precision in ("bf16", "f16"):
+            out = self.done("train", *CNN, "--device", "onednn:0", "--steps", "1", "--precision", precision, "--quiet",
+                            env=harness.environment(ONEDNN_VERBOSE="1", DNNL_VERBOSE="1")).stdout
+            used = re.findall(r"(?m)^\w+_verbose,.*?exec,cpu,(?:convolution|matmul),([^,]*),", out)
+            if not used:
+                self.skipTest("this oneDNN does not tell what it runs")
+            self.assertGreaterEqual(len(used), 11)  # 5 convolutions and 6 products in a training step
+            self.assertEqual([name for name in used if name.startswith("ref")], [], precision)
 
     def test_f32_is_the_default(self):
         a, b = self.train(*MLP, "--steps", "4"), self.train(*MLP, "--steps", "4", "--precision", "f32")

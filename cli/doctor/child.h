@@ -1,0 +1,27 @@
+// Commands and probes in processes of their own: whatever a driver does to them, this process goes on.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tutti::cli {
+
+/// How a child ended, and what it wrote (at most 1 MiB of each).
+struct Child {
+  int exit_code = -1;  ///< -1: it did not exit by itself
+  int signal = 0;      ///< that ended it
+  bool timed_out = false;
+  std::string out, err;
+  double seconds = 0;
+  /// "exit code 2", "signal 11 (Segmentation fault)", "no end within 60 s".
+  std::string ending() const;
+};
+
+/// Runs this executable with other arguments and these variables added, and kills it when the time is over.
+Child run_self(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment,
+               double seconds);
+/// Runs a function in a copy of this process, which must have one thread; `out` is what it returned.
+Child run_apart(const std::function<std::string()>& probe, double seconds);
+
+}  // namespace tutti::cli

@@ -1,0 +1,110 @@
+// Plugins and devices, as `tutti devices --json` sees them, and a tiny training run on each.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cli/doctor/child.h"
+#include "cli/doctor/report.h"
+
+namespace tutti::cli {
+namespace {
+
+using nlohmann::json;
+
+/// What to do about a plugin that was not loaded.
+std::string remedy_of(const std::string& problem) {
+  static constexpr std::pair<const char*, const char*> packages[] = {
+      {"libdnnl", "install oneDNN 3 (scripts/deps.sh fetches it; packages: libdnnl3, oneapi-dnnl)"},
+      {"libOpenCL", "install ocl-icd-libopencl1"},
+      {"libvulkan", "install libvulkan1"},
+      {"libglslang", "install glslang-dev"},
+      {"libSPIRV", "install glslang-dev"},
+      {"libgomp", "install libgomp1"},
+      {"libstdc++", "install libstdc++6 of the compiler that the plugin was built with"},
+      {"ABI version", "install the plugin's version that was built for this engine, or rebuild it (docs/PLUGINS.md)"},
+      {"chmod", "change the mode as it says; a plugin's file that others can write is not loaded"},
+      {"chown", "change the owner as it says; a plugin's file of another user is not loaded"},
+      {"manifest", "reinstall the plugin; docs/PLUGINS.md has the manifest's keys"}};
+  for (auto [part, remedy] : packages)
+    if (problem.find(part) != std::string::npos) return remedy;
+  return "reinstall the plugin";
+}
+
+/// The last line that is not empty.
+std::string last_line(const std::string& text) {
+  size_t end = text.find_last_not_of("\n ");
+  if (end == std::string::npos) return "";
+  size_t begin = text.rfind('\n', end);
+  return text.substr(begin == std::string::npos ? 0 : begin + 1,
+                     end - (begin == std::string::npos ? 0 : begin + 1) + 1);
+}
+
+void train_on(Area& area, const json& device, double seconds) {
+  std::string id = device["id"], about = fmt::format("{}: {} ({})", id, device["name"].get<std::string>(),
+                                                     device["driver"].get<std::string>());
+  nlohmann::ordered_json facts = device;
+  if (seconds <= 0) return area.ok(about, facts);
+  Child child = run_self({"train", "mlp", "--data", "synthetic:16:4:64:16", "--layers", "16,8,4", "--batch", "16",
+                          "--steps", "2", "--no-eval", "--quiet", "--json", "--device", id},
+                         {}, seconds);
+  facts["seconds"] = child.seconds;
+  json result = json::parse(child.out, nullptr, false);
+  facts["trained"] = child.exit_code == 0 && result.is_object() && result.contains("loss");
+  if (facts["trained"].get<bool>())
+    return area.ok(fmt::format("{}: trained two steps; {:.2f} s with start and compilation", about, child.seconds),
+                   facts);
+  std::string why =
+      result.is_object() && result.contains("error") ? result["error"].get<std::string>() : last_line(child.err);
+  facts["error"] = without_home(why);
+  area.problem(fmt::format("{}: a tiny training step fails: {}{}{}", about, child.ending(), why.empty() ? "" : ": ",
+                           without_home(why)),
+               result.is_object() && !result.value("remedy", "").empty()
+                   ? result.value("remedy", "")
+                   : fmt::format("leave it out by TUTTI_PLUGINS=-{}, and report it with TUTTI_TRACE=kernels' output",
+                                 device["id"].get<std::string>().substr(0, id.find(':'))),
+               facts);
+}
+
+}  // namespace
+
+Area examine_plugins(const json& devices) {
+  Area area{"plugins", {}};
+  for (const json& folder : devices["searched"])
+    area.ok("searched: " + without_home(folder.get<std::string>()), {{"folder", without_home(folder)}});
+  for (const json& p : devices["plugins"]) {
+    std::string name = p["name"], problem = p["problem"], file = without_home(p["manifest"]);
+    nlohmann::ordered_json facts = p;
+    for (const char* key : {"manifest", "library", "problem"}) facts[key] = without_home(p[key]);
+    std::string what = fmt::format("{} {} {}", name.empty() ? "?" : name, p["version"].get<std::string>(), file);
+    if (problem.empty())
+      area.ok(what, facts);
+    else if (problem.starts_with("excluded") || problem.starts_with("duplicate"))
+      area.missing(fmt::format("{}: {}", what, without_home(problem)),
+                   problem.starts_with("excluded") ? "unset TUTTI_PLUGINS" : "remove one of the two", facts);
+    else
+      area.problem(fmt::format("{}: {}", what, without_home(problem)), remedy_of(problem), facts);
+  }
+  if (devices["plugins"].empty())
+    area.problem("no plugin is found", "reinstall Tutti, or name their folder by TUTTI_PLUGIN_PATH (an absolute path)");
+  return area;
+}
+
+Area examine_devices(const json& devices, double seconds) {
+  Area area{"devices", {}};
+  bool some = false;
+  for (const json& d : devices["devices"]) {
+    some = some || d["usable"].get<bool>();
+    if (d["usable"].get<bool>()) {
+      train_on(area, d, seconds);
+      continue;
+    }
+    std::string why = without_home(d["unusable"]);
+    nlohmann::ordered_json facts = d;
+    facts["unusable"] = why;
+    area.missing(fmt::format("{} cannot be used: {}", d["id"].get<std::string>(), why), "", facts);
+  }
+  if (!some) area.problem("no device can be used", "see the plugins and drivers above");
+  return area;
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,181 @@
+// Operating system, processor, memory, disks, caches, environment.
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "cli/doctor/report.h"
+#include "core/runtime/blob_cache.h"
+
+extern char** environ;
+
+namespace tutti::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t little_disk = uint64_t{256} << 20;
+
+std::string size(uint64_t bytes) {
+  if (bytes >= uint64_t{1} << 30) return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1 << 30));
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+/// The value of `key` in a file of "key<separator>value" lines, without quotes.
+std::string line_of(const char* file, const std::string& key, char separator) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    size_t at = line.find(separator);
+    if (at == std::string::npos || line.compare(0, key.size(), key) != 0) continue;
+    std::string value = line.substr(at + 1);
+    value.erase(0, value.find_first_not_of(" \t\""));
+    value.erase(value.find_last_not_of(" \t\"") + 1);
+    return value;
+  }
+  return "";
+}
+
+uint64_t kib_of(const char* key) {
+  return std::strtoull(line_of("/proc/meminfo", key, ':').c_str(), nullptr, 10) << 10;
+}
+
+/// The nearest folder above that exists.
+fs::path existing(fs::path path) {
+  std::error_code ec;
+  while (!fs::exists(path, ec) && path.has_relative_path()) path = path.parent_path();
+  return path;
+}
+
+/// Files and bytes below a folder.
+std::pair<uint64_t, uint64_t> contents(const fs::path& folder) {
+  uint64_t files = 0, bytes = 0;
+  std::error_code ec;
+  fs::recursive_directory_iterator it(folder, fs::directory_options::skip_permission_denied, ec), end;
+  for (; !ec && it != end; it.increment(ec)) {
+    std::error_code gone;
+    if (!it->is_regular_file(gone)) continue;
+    uint64_t n = it->file_size(gone);
+    if (gone) continue;
+    ++files;
+    bytes += n;
+  }
+  return {files, bytes};
+}
+
+void examine_disk(Area& area, const char* what, const fs::path& folder) {
+  struct statvfs s;
+  fs::path at = existing(folder);
+  if (statvfs(at.c_str(), &s) != 0) return;
+  uint64_t free = uint64_t{s.f_bavail} * s.f_frsize;
+  std::string text = fmt::format("{} free on the disk of {} ({})", size(free), what, without_home(folder.string()));
+  nlohmann::ordered_json facts{{"folder", without_home(folder.string())}, {"free", free}};
+  if (free < little_disk)
+    area.problem(text, "free some space there: checkpoints and compiled kernels need it", facts);
+  else
+    area.ok(text, facts);
+}
+
+/// Whether an entry that is put can be got back.
+bool keeps(const BlobCache& cache) {
+  const std::string key = "doctor", entry = fmt::format("written by process {}", getpid());
+  cache.put(key, entry.data(), entry.size());
+  auto back = cache.get(key);
+  std::error_code ec;
+  fs::remove(cache.file_of(key), ec);
+  return std::string(reinterpret_cast<const char*>(back.data()), back.size()) == entry;
+}
+
+}  // namespace
+
+std::string without_home(std::string text) {
+  const char* home = std::getenv("HOME");
+  std::string folder = home ? home : "";
+  if (folder.size() < 2) return text;
+  for (size_t at = 0; (at = text.find(folder, at)) != std::string::npos; ++at) {
+    size_t end = at + folder.size();
+    if (end == text.size() || text[end] == '/' || text[end] == ':') text.replace(at, folder.size(), "~");
+  }
+  return text;
+}
+
+Area examine_machine() {
+  Area area{"machine", {}};
+  utsname kernel = {};
+  uname(&kernel);
+  std::string os = line_of("/etc/os-release", "PRETTY_NAME", '=');
+  area.ok(fmt::format("tutti {} on {}, {} {} {}", TUTTI_VERSION, os.empty() ? "an unknown system" : os, kernel.sysname,
+                      kernel.release, kernel.machine),
+          {{"tutti", TUTTI_VERSION}, {"system", os}, {"kernel", kernel.release}, {"machine", kernel.machine}});
+  std::string processor = line_of("/proc/cpuinfo", "model name", ':');
+  unsigned threads = std::thread::hardware_concurrency();
+  area.ok(fmt::format("{}, {} threads", processor.empty() ? "unknown processor" : processor, threads),
+          {{"processor", processor}, {"threads", threads}});
+  uint64_t all = kib_of("MemTotal"), free = kib_of("MemAvailable");
+  area.ok(fmt::format("{} of memory, {} of it free", size(all), size(free)),
+          {{"memory_total", all}, {"memory_free", free}});
+  examine_disk(area, "temporary files", fs::temp_directory_path());
+  std::error_code ec;
+  examine_disk(area, "the working folder", fs::current_path(ec));
+  return area;
+}
+
+Area examine_caches() {
+  Area area{"caches", {}};
+  fs::path folder = BlobCache::default_folder();
+  if (folder.empty()) {
+    area.missing("Tutti keeps no compiled kernels: TUTTI_CACHE=off, or neither it, XDG_CACHE_HOME nor HOME is absolute",
+                 "unset TUTTI_CACHE or name an absolute path; without, every process compiles its kernels anew");
+  } else {
+    bool whole = keeps(BlobCache(folder));
+    auto [files, bytes] = contents(folder);
+    nlohmann::ordered_json facts{
+        {"folder", without_home(folder.string())}, {"files", files}, {"bytes", bytes}, {"keeps", whole}};
+    std::string text = fmt::format("{}: {} entries, {}", without_home(folder.string()), files, size(bytes));
+    if (whole)
+      area.ok(text, facts);
+    else
+      area.problem(fmt::format("{}: nothing can be kept in it", text),
+                   "it must be a folder of yours with mode 0700 that can be written (chmod 700), on a disk with room; "
+                   "TUTTI_CACHE names another, TUTTI_CACHE=off does without",
+                   facts);
+    examine_disk(area, "the cache", folder);
+  }
+  const char *named = std::getenv("POCL_CACHE_DIR"), *base = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
+  fs::path pocl = named ? fs::path(named) : base ? fs::path(base) / "pocl" : home ? fs::path(home) / ".cache/pocl" : "";
+  if (std::error_code ec; !pocl.empty() && fs::is_directory(pocl, ec)) {
+    auto [files, bytes] = contents(pocl);
+    std::string text = fmt::format("{} (PoCL's): {} files, {}", without_home(pocl.string()), files, size(bytes));
+    nlohmann::ordered_json facts{{"folder", without_home(pocl.string())}, {"files", files}, {"bytes", bytes}};
+    if (access(pocl.c_str(), W_OK) == 0)
+      area.ok(text, facts);
+    else
+      area.problem(text + ": it cannot be written", "chmod u+w it, or name another by POCL_CACHE_DIR", facts);
+  }
+  return area;
+}
+
+Area examine_environment() {
+  Area area{"environment", {}};
+  constexpr std::array prefixes = {"TUTTI_", "OCL_ICD_", "POCL_",    "VK_", "CUDA_",           "OMP_",
+                                   "DNNL_",  "ONEDNN_",  "GALLIUM_", "LP_", "LD_LIBRARY_PATH", "LD_PRELOAD"};
+  for (char** entry = environ; *entry; ++entry) {
+    std::string text = *entry;
+    for (const char* prefix : prefixes)
+      if (text.starts_with(prefix)) {
+        size_t equals = text.find('=');
+        std::string value = without_home(text.substr(equals + 1));
+        area.ok(fmt::format("{}={}", text.substr(0, equals), value),
+                {{"name", text.substr(0, equals)}, {"value", value}});
+        break;
+      }
+  }
+  return area;
+}
+
+}  // namespace tutti::cli
