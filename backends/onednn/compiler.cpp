@@ -297,7 +297,7 @@ class Compiler {
         results = {tail.epilogue.result};
       }
     }
-    if (!nothing && entry == "onednn conv2d_dw" && results[0] != TUTTI_NONE) {
+    if (!nothing && entry.starts_with("onednn conv2d_dw") && results[0] != TUTTI_NONE) {
       uint32_t sum = match_gradient_sum(p_, k);
       c.sums_gradient = sum != TUTTI_NONE && !done_[sum];
       if (c.sums_gradient && (kernel = try_make(*choice.entry, c))) {

@@ -1,6 +1,7 @@
 // Convolution and its two gradients through oneDNN, which chooses the layouts.
 #include <fmt/format.h>
 
+#include "backends/onednn/widened.h"
 #include "backends/onednn/window.h"
 
 namespace tutti::onednn {
@@ -18,9 +19,8 @@ Shape weight_dims(const ConvGeometry& g) {
 
 Desc any(memory::data_type t, const Shape& dims) { return Desc(dims, t, memory::format_tag::any); }
 
-/// The present layout of an input when it is a usable one of oneDNN's own, else any: a second choice of layout costs a
-/// conversion of the whole tensor.
-Desc kept(const Case& c, size_t k, memory::data_type t) {
+/// The present layout of an input when it is one of oneDNN's own in that type, else any.
+Desc present(const Case& c, size_t k, memory::data_type t) {
   Form f = c.form(k);
   return !f.plain && f.desc.get_data_type() == t ? f.desc : any(t, c.in(k).shape);
 }
@@ -62,108 +62,146 @@ dnnl::convolution_backward_weights::primitive_desc backward_weights(const ConvGe
   return {engine(), direct, x, w, d, g.strides(), g.dilates(), g.before(), g.after(), hint, attributes(), allow_empty};
 }
 
+/// The implementation on present layouts where it is the one that oneDNN takes when it may choose them (a conversion of
+/// a whole tensor is saved), else the latter (a product on AMX tiles is many times faster). `f` makes a descriptor of
+/// present layouts, or of any where told so.
+template <class F>
+auto best(F&& f) {
+  auto as_is = f(false, true), free = f(true, false);
+  return as_is && std::string_view(as_is.impl_info_str()) == free.impl_info_str() ? as_is : free;
+}
+
 bool empty(const ConvGeometry& g) { return num_elements(g.x) == 0 || num_elements(g.w) == 0 || num_elements(g.y) == 0; }
 
-Decline check_inputs(const Case& c) {
+Decline check_inputs(const Case& c, bool wide) {
   if (Decline why = expect_inputs(c, 2); !why.empty()) return why;
   if (c.in(0).dtype != c.in(1).dtype) return "two dtypes";
-  return declines_dtype(c.in(0).dtype);
+  return wide ? declines_widening(c) : declines_dtype(c.in(0).dtype);
 }
 
 // ---- conv2d: x, w
 
+template <bool wide>
 Decline declines_forward(const Case& c) {
-  if (Decline why = check_inputs(c); !why.empty()) return why;
+  if (Decline why = check_inputs(c, wide); !why.empty()) return why;
   ConvGeometry g = conv_geometry(c.in(0).shape, c.in(1).shape, c.node().attrs);
   if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.y}); !why.empty() || empty(g)) return why;
-  auto t = data_type(c.in(0).dtype);
-  return declines_primitive([&] { return forward(g, t, any(t, g.x), {}, prop_kind::forward_training, true); });
+  DType dtype = wide ? DType::f32 : c.in(0).dtype;
+  auto t = data_type(dtype);
+  return declines_primitive(dtype, [&] { return forward(g, t, any(t, g.x), {}, prop_kind::forward_training, true); });
 }
 
-KernelPtr make_forward(const Case& c) {
+KernelPtr make_forward(const Case& c, DType dtype) {
   ConvGeometry g = conv_geometry(c.in(0).shape, c.in(1).shape, c.node().attrs);
   if (empty(g)) return make_zero(c);
-  auto t = data_type(c.in(0).dtype);
+  auto t = data_type(dtype);
   int used = threads_for(g.operations(), c.threads);
   ThreadScope scope(used);
-  auto pd = forward(g, t, kept(c, 0, t), c.epilogue, prop_kind::forward_training, true);
-  if (!pd) pd = forward(g, t, any(t, g.x), c.epilogue, prop_kind::forward_training, false);
+  auto pd = best([&](bool any_layout, bool allow_empty) {
+    Desc x = any_layout ? any(t, g.x) : present(c, 0, t);
+    return forward(g, t, x, c.epilogue, prop_kind::forward_training, allow_empty);
+  });
   std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_SRC, false, 0, pd.src_desc()},
                                                       {DNNL_ARG_WEIGHTS, false, 1, pd.weights_desc()},
                                                       {DNNL_ARG_DST, true, 0, pd.dst_desc()}};
   if (c.epilogue.bias != TUTTI_NONE) arguments.push_back({DNNL_ARG_BIAS, false, 2, pd.bias_desc()});
   auto kernel = std::make_unique<PrimitiveKernel>(dnnl::convolution_forward(pd), arguments, pd.scratchpad_desc(), used,
                                                   c.threads);
-  kernel->in = {form_of(pd.src_desc(), c.in(0)), form_of(pd.weights_desc(), c.in(1))};
-  kernel->out = {form_of(pd.dst_desc(), c.out(0))};
+  kernel->in = {form_of(pd.src_desc(), {dtype, c.in(0).shape}), form_of(pd.weights_desc(), {dtype, c.in(1).shape})};
+  kernel->out = {form_of(pd.dst_desc(), {dtype, c.out(0).shape})};
   if (c.epilogue.bias != TUTTI_NONE) kernel->in.push_back(plain_form(c.program.type(c.epilogue.bias)));
   return kernel;
 }
 
 // ---- conv2d_dx: d, w
 
+template <bool wide>
 Decline declines_dx(const Case& c) {
-  if (Decline why = check_inputs(c); !why.empty()) return why;
+  if (Decline why = check_inputs(c, wide); !why.empty()) return why;
   ConvGeometry g = conv_geometry(c.node().attrs.ints("shape"), c.in(1).shape, c.node().attrs);
   if (c.in(0).shape != g.y) return fmt::format("a cotangent {}, {} is expected", to_string(c.in(0)), to_string(g.y));
   if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.x}); !why.empty() || empty(g)) return why;
-  auto t = data_type(c.in(0).dtype);
-  return declines_primitive([&] { return backward_data(g, t, any(t, g.y), true); });
+  DType dtype = wide ? DType::f32 : c.in(0).dtype;
+  auto t = data_type(dtype);
+  return declines_primitive(dtype, [&] { return backward_data(g, t, any(t, g.y), true); });
 }
 
-KernelPtr make_dx(const Case& c) {
+KernelPtr make_dx(const Case& c, DType dtype) {
   ConvGeometry g = conv_geometry(c.out(0).shape, c.in(1).shape, c.node().attrs);
   if (empty(g)) return make_zero(c);
-  auto t = data_type(c.in(0).dtype);
+  auto t = data_type(dtype);
   int used = threads_for(g.operations(), c.threads);
   ThreadScope scope(used);
-  auto pd = backward_data(g, t, kept(c, 0, t), true);
-  if (!pd) pd = backward_data(g, t, any(t, g.y), false);
+  auto pd = best([&](bool any_layout, bool allow_empty) {
+    return backward_data(g, t, any_layout ? any(t, g.y) : present(c, 0, t), allow_empty);
+  });
   auto kernel = std::make_unique<PrimitiveKernel>(
       dnnl::convolution_backward_data(pd),
       std::vector<PrimitiveKernel::Argument>{{DNNL_ARG_DIFF_DST, false, 0, pd.diff_dst_desc()},
                                              {DNNL_ARG_WEIGHTS, false, 1, pd.weights_desc()},
                                              {DNNL_ARG_DIFF_SRC, true, 0, pd.diff_src_desc()}},
       pd.scratchpad_desc(), used, c.threads);
-  kernel->in = {form_of(pd.diff_dst_desc(), c.in(0)), form_of(pd.weights_desc(), c.in(1))};
-  kernel->out = {form_of(pd.diff_src_desc(), c.out(0))};
+  kernel->in = {form_of(pd.diff_dst_desc(), {dtype, c.in(0).shape}),
+                form_of(pd.weights_desc(), {dtype, c.in(1).shape})};
+  kernel->out = {form_of(pd.diff_src_desc(), {dtype, c.out(0).shape})};
   return kernel;
 }
 
 // ---- conv2d_dw: x, d
 
+template <bool wide>
 Decline declines_dw(const Case& c) {
-  if (Decline why = check_inputs(c); !why.empty()) return why;
+  if (Decline why = check_inputs(c, wide); !why.empty()) return why;
   ConvGeometry g = conv_geometry(c.in(0).shape, c.node().attrs.ints("shape"), c.node().attrs);
   if (c.in(1).shape != g.y) return fmt::format("a cotangent {}, {} is expected", to_string(c.in(1)), to_string(g.y));
   if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.w}); !why.empty() || empty(g)) return why;
-  auto t = data_type(c.in(0).dtype);
-  return declines_primitive([&] { return backward_weights(g, t, any(t, g.x), any(t, g.y), false, true); });
+  DType dtype = wide ? DType::f32 : c.in(0).dtype;
+  auto t = data_type(dtype);
+  return declines_primitive(dtype, [&] { return backward_weights(g, t, any(t, g.x), any(t, g.y), false, true); });
 }
 
-KernelPtr make_dw(const Case& c) {
+KernelPtr make_dw(const Case& c, DType dtype) {
   ConvGeometry g = conv_geometry(c.in(0).shape, c.out(0).shape, c.node().attrs);
   if (empty(g)) return make_zero(c);
-  auto t = data_type(c.in(0).dtype);
+  auto t = data_type(dtype);
   int used = threads_for(g.operations(), c.threads);
   ThreadScope scope(used);
-  auto pd = backward_weights(g, t, kept(c, 0, t), kept(c, 1, t), c.sums_gradient, true);
-  if (!pd) pd = backward_weights(g, t, any(t, g.x), any(t, g.y), c.sums_gradient, false);
+  auto pd = best([&](bool any_layout, bool allow_empty) {
+    Desc x = any_layout ? any(t, g.x) : present(c, 0, t), d = any_layout ? any(t, g.y) : present(c, 1, t);
+    return backward_weights(g, t, x, d, c.sums_gradient, allow_empty);
+  });
   std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_SRC, false, 0, pd.src_desc()},
                                                       {DNNL_ARG_DIFF_DST, false, 1, pd.diff_dst_desc()},
                                                       {DNNL_ARG_DIFF_WEIGHTS, true, 0, pd.diff_weights_desc()}};
   if (c.sums_gradient) arguments.push_back({DNNL_ARG_DIFF_BIAS, true, 1, pd.diff_bias_desc()});
   auto kernel = std::make_unique<PrimitiveKernel>(dnnl::convolution_backward_weights(pd), arguments,
                                                   pd.scratchpad_desc(), used, c.threads);
-  kernel->in = {form_of(pd.src_desc(), c.in(0)), form_of(pd.diff_dst_desc(), c.in(1))};
-  kernel->out = {form_of(pd.diff_weights_desc(), c.out(0))};
-  if (c.sums_gradient) kernel->out.push_back(plain_form({c.in(0).dtype, {g.w[0]}}));
+  kernel->in = {form_of(pd.src_desc(), {dtype, c.in(0).shape}), form_of(pd.diff_dst_desc(), {dtype, c.in(1).shape})};
+  kernel->out = {form_of(pd.diff_weights_desc(), {dtype, c.out(0).shape})};
+  if (c.sums_gradient) kernel->out.push_back(plain_form({dtype, {g.w[0]}}));
   return kernel;
 }
 
-const Entry entries[] = {{"onednn conv2d", "conv2d", declines_forward, make_forward},
-                         {"onednn conv2d_dx", "conv2d_dx", declines_dx, make_dx},
-                         {"onednn conv2d_dw", "conv2d_dw", declines_dw, make_dw}};
+// ---- in the dtype of the node, and in f32
+
+/// A table entry's functions from those of one of the three ops.
+template <KernelPtr (*make)(const Case&, DType)>
+KernelPtr as_is(const Case& c) {
+  return make(c, c.in(0).dtype);
+}
+template <KernelPtr (*make)(const Case&, DType)>
+KernelPtr in_f32(const Case& c) {
+  if (num_elements(c.out(0).shape) == 0 || num_elements(c.in(0).shape) == 0 || num_elements(c.in(1).shape) == 0)
+    return make_zero(c);
+  return make_widened(c, make(c, DType::f32));
+}
+
+const Entry entries[] = {{"onednn conv2d", "conv2d", declines_forward<false>, as_is<make_forward>},
+                         {"onednn conv2d_dx", "conv2d_dx", declines_dx<false>, as_is<make_dx>},
+                         {"onednn conv2d_dw", "conv2d_dw", declines_dw<false>, as_is<make_dw>},
+                         {"onednn conv2d in f32", "conv2d", declines_forward<true>, in_f32<make_forward>},
+                         {"onednn conv2d_dx in f32", "conv2d_dx", declines_dx<true>, in_f32<make_dx>},
+                         {"onednn conv2d_dw in f32", "conv2d_dw", declines_dw<true>, in_f32<make_dw>}};
 
 }  // namespace
 

@@ -136,6 +136,19 @@ Decline declines_primitive(F&& f) {
     return e.what();
   }
 }
+/// The same for an op that has an entry in f32 too: in f16 and bf16 an implementation that is oneDNN's reference (a
+/// thousand times slower) is none. `t`: what the primitive computes on.
+template <class F>
+Decline declines_primitive(DType t, F&& f) {
+  std::string used;
+  Decline why = declines_primitive([&] {
+    auto pd = f();
+    if (pd) used = pd.impl_info_str();
+    return static_cast<bool>(pd);
+  });
+  if (!why.empty() || t == DType::f32 || !used.starts_with("ref")) return why;
+  return "oneDNN has only its reference implementation (" + used + ")";
+}
 
 // The entries, one table per file.
 std::span<const Entry> matmul_entries();

@@ -3,9 +3,7 @@
 
 #include <numeric>
 
-#include "backends/onednn/kernel.h"
-#include "kernels/eval.h"
-#include "kernels/parallel.h"
+#include "backends/onednn/widened.h"
 
 namespace tutti::onednn {
 namespace {
@@ -77,11 +75,12 @@ Decline declines(const Case& c) {
   if (Decline why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
   if (Decline why = check_shapes(c); !why.empty()) return why;
   if (!c.wants(0) || empty(c)) return "";
-  return declines_primitive([&] { return primitive_of(describe(c, data_type(c.in(0).dtype)), {}, true); });
+  return declines_primitive(c.in(0).dtype,
+                            [&] { return primitive_of(describe(c, data_type(c.in(0).dtype)), {}, true); });
 }
 
-KernelPtr make_product(const Case& c, memory::data_type t) {
-  Product p = describe(c, t);
+KernelPtr make_product(const Case& c, DType t) {
+  Product p = describe(c, data_type(t));
   int used = threads_for(p.operations, c.threads);
   ThreadScope scope(used);
   auto pd = primitive_of(p, c.epilogue, false);
@@ -89,71 +88,31 @@ KernelPtr make_product(const Case& c, memory::data_type t) {
       {DNNL_ARG_SRC, false, 0, p.a}, {DNNL_ARG_WEIGHTS, false, 1, p.b}, {DNNL_ARG_DST, true, 0, p.y}};
   if (c.epilogue.bias != TUTTI_NONE) arguments.push_back({DNNL_ARG_BIAS, false, 2, p.bias});
   auto kernel = std::make_unique<PrimitiveKernel>(dnnl::matmul(pd), arguments, pd.scratchpad_desc(), used, c.threads);
-  kernel->in = {plain_form(c.in(0)), plain_form(c.in(1))};
-  kernel->out = {plain_form(c.out(0))};
+  for (size_t k = 0; k < 2; ++k) kernel->in.push_back(plain_form({t, c.in(k).shape}));
+  kernel->out = {plain_form({t, c.out(0).shape})};
   if (c.epilogue.bias != TUTTI_NONE) kernel->in.push_back(plain_form(c.program.type(c.epilogue.bias)));
   return kernel;
 }
 
 KernelPtr make(const Case& c) {
   if (empty(c)) return make_zero(c);
-  return make_product(c, data_type(c.in(0).dtype));
+  return make_product(c, c.in(0).dtype);
 }
 
-// ---- f16 and bf16 where the primitive has no implementation: computed in f32 on widened copies
+// ---- in f32
 
-size_t rounded(int64_t elements) { return (static_cast<size_t>(elements) * 4 + 63) / 64 * 64; }
-
-Decline declines_widened(const Case& c) {
-  DType t = c.in(0).dtype;
-  if (t != DType::f16 && t != DType::bf16) return "dtype " + std::string(name(t));
+Decline declines_wide(const Case& c) {
+  if (Decline why = declines_widening(c); !why.empty()) return why;
   return check_shapes(c);
 }
 
-/// The product in f32 between two conversions; the widened copies live in the workspace.
-class Widened : public Kernel {
- public:
-  Widened(const Case& c, KernelPtr product)
-      : product_(std::move(product)), storage_(kernels::storage_of(c.in(0).dtype)), threads_(c.threads) {
-    sizes_ = {num_elements(c.in(0).shape), num_elements(c.in(1).shape), num_elements(c.out(0).shape)};
-    in = {plain_form(c.in(0)), plain_form(c.in(1))};
-    out = {plain_form(c.out(0))};
-    scratch = product_->scratch;
-    for (int64_t n : sizes_) scratch += rounded(n);
-  }
-  void bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) override {
-    narrow_ = {in[0], in[1], out[0]};
-    for (size_t k = 0; k < 3; ++k, scratch += rounded(sizes_[k - 1])) wide_[k] = scratch;
-    product_->bind(std::span(wide_).first(2), std::span(wide_).last(1), scratch);
-  }
-  void run() override {
-    const kernels::Lanes& l = kernels::lanes();
-    auto convert = [&](kernels::LaneFn f, void* to, size_t to_size, const void* from, size_t from_size, int64_t n) {
-      kernels::share(n, n, threads_, [&](int64_t first, int64_t last, int) {
-        const void* x = static_cast<const char*>(from) + static_cast<size_t>(first) * from_size;
-        f(static_cast<char*>(to) + static_cast<size_t>(first) * to_size, x, x, x, last - first);
-      });
-    };
-    for (size_t k = 0; k < 2; ++k) convert(l.load(storage_), wide_[k], 4, narrow_[k], 2, sizes_[k]);
-    product_->run();
-    convert(l.store(storage_), narrow_[2], 2, wide_[2], 4, sizes_[2]);
-  }
-
- private:
-  KernelPtr product_;
-  kernels::Storage storage_;
-  int threads_;
-  std::array<int64_t, 3> sizes_ = {};
-  std::array<void*, 3> narrow_ = {}, wide_ = {};
-};
-
-KernelPtr make_widened(const Case& c) {
+KernelPtr make_wide(const Case& c) {
   if (empty(c)) return make_zero(c);
-  return std::make_unique<Widened>(c, make_product(c, memory::data_type::f32));
+  return make_widened(c, make_product(c, DType::f32));
 }
 
 const Entry entries[] = {{"onednn matmul", "matmul", declines, make},
-                         {"onednn matmul in f32", "matmul", declines_widened, make_widened}};
+                         {"onednn matmul in f32", "matmul", declines_wide, make_wide}};
 
 }  // namespace
 

@@ -1,0 +1,113 @@
+#include "backends/onednn/widened.h"
+
+#include <algorithm>
+
+#include "kernels/eval.h"
+#include "kernels/parallel.h"
+
+namespace tutti::onednn {
+namespace {
+
+constexpr auto f32 = dnnl::memory::data_type::f32;
+
+size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/// One input or result: `count` numbers that are narrow outside and f32 inside, in a layout of their own in between
+/// where the inner kernel wants another.
+struct Side {
+  int64_t count = 0;
+  size_t wide_bytes = 0;
+  KernelPtr reorder;  // null: the inner kernel takes (gives) what the conversion gives (takes)
+  size_t reordered_bytes = 0;
+  size_t bytes() const { return aligned(wide_bytes) + aligned(reordered_bytes); }
+};
+
+/// The form without blocks or padding that differs from `f` in the dtype alone; row-major where that is impossible.
+Form retyped(const Form& f, const Desc& plain_like, dnnl::memory::data_type t) {
+  bool strided = !f.plain && f.desc.get_inner_nblks() == 0 && f.desc.get_dims() == plain_like.get_dims() &&
+                 f.desc.get_padded_dims() == f.desc.get_dims() && f.desc.get_submemory_offset() == 0 &&
+                 f.desc.get_size() == static_cast<size_t>(num_elements(f.desc.get_dims())) * 2;
+  if (!strided) return {true, plain_desc(t, plain_like.get_dims())};
+  return {false, Desc(f.desc.get_dims(), t, f.desc.get_strides())};
+}
+
+class Widened : public Kernel {
+ public:
+  Widened(const Case& c, KernelPtr wide)
+      : wide_(std::move(wide)), storage_(kernels::storage_of(c.in(0).dtype)), threads_(c.threads) {
+    auto narrow = data_type(c.in(0).dtype);
+    size_t shared = wide_->scratch;
+    auto add = [&](const Form& outer, const Form& inner, bool result) {
+      Shape dims = inner.desc.get_dims();
+      TensorType type{DType::f32, dims};
+      Form between = retyped(outer, inner.desc, f32);
+      Side s{num_elements(dims), num_bytes(type), nullptr, 0};
+      if (between.desc != inner.desc) {
+        s.reorder = make_reorder(type, result ? inner : between, result ? between : inner, threads_);
+        s.reordered_bytes = inner.desc.get_size();
+        shared = std::max(shared, s.reorder->scratch);
+      }
+      scratch += s.bytes();
+      sides_.push_back(std::move(s));
+      return retyped(outer, inner.desc, narrow);
+    };
+    for (size_t k = 0; k < wide_->in.size(); ++k) in.push_back(add(c.form(k), wide_->in[k], false));
+    for (const Form& f : wide_->out) out.push_back(add({}, f, true));
+    scratch += shared;
+  }
+
+  void bind(std::span<void* const> from, std::span<void* const> to, std::byte* scratch) override {
+    std::vector<void*> inside;
+    for (size_t k = 0; k < sides_.size(); ++k) {
+      narrow_.push_back(k < in.size() ? from[k] : to[k - in.size()]);
+      converted_.push_back(scratch);
+      inside.push_back(sides_[k].reorder ? scratch + aligned(sides_[k].wide_bytes) : scratch);
+      scratch += sides_[k].bytes();
+    }
+    for (size_t k = 0; k < sides_.size(); ++k) {
+      if (!sides_[k].reorder) continue;
+      bool result = k >= in.size();
+      void *source = result ? inside[k] : converted_[k], *target = result ? converted_[k] : inside[k];
+      sides_[k].reorder->bind(std::span(&source, 1), std::span(&target, 1), scratch);
+    }
+    wide_->bind(std::span(inside).first(in.size()), std::span(inside).subspan(in.size()), scratch);
+  }
+
+  void run() override {
+    const kernels::Lanes& l = kernels::lanes();
+    for (size_t k = 0; k < in.size(); ++k) {
+      convert(l.load(storage_), converted_[k], 4, narrow_[k], 2, sides_[k].count);
+      if (sides_[k].reorder) sides_[k].reorder->run();
+    }
+    wide_->run();
+    for (size_t k = in.size(); k < sides_.size(); ++k) {
+      if (sides_[k].reorder) sides_[k].reorder->run();
+      if (narrow_[k]) convert(l.store(storage_), narrow_[k], 2, converted_[k], 4, sides_[k].count);
+    }
+  }
+
+ private:
+  void convert(kernels::LaneFn f, void* to, int64_t to_size, const void* from, int64_t from_size, int64_t n) const {
+    kernels::share(n, n, threads_, [&](int64_t first, int64_t last, int) {
+      const void* x = static_cast<const char*>(from) + first * from_size;
+      f(static_cast<char*>(to) + first * to_size, x, x, x, last - first);
+    });
+  }
+
+  KernelPtr wide_;
+  kernels::Storage storage_;
+  int threads_;
+  std::vector<Side> sides_;  // inputs, then results
+  std::vector<void*> narrow_, converted_;
+};
+
+}  // namespace
+
+Decline declines_widening(const Case& c) {
+  DType t = c.in(0).dtype;
+  return t == DType::f16 || t == DType::bf16 ? "" : "dtype " + std::string(name(t));
+}
+
+KernelPtr make_widened(const Case& c, KernelPtr wide) { return std::make_unique<Widened>(c, std::move(wide)); }
+
+}  // namespace tutti::onednn
