@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 namespace tutti::dialect {
-namespace {
 
-/// The register value of stored bits, and the stored bits of a register value.
 std::string decode(Element e, const std::string& bits) {
   switch (e) {
     case Element::boolean: return fmt::format("({} != 0u)", bits);
@@ -22,8 +20,6 @@ std::string encode(Element e, const std::string& value) {
     default: return fmt::format("({})", value);
   }
 }
-
-}  // namespace
 
 std::string storage_type(const Target& t, Element e) {
   bool glsl = t.language == Language::glsl;
@@ -69,8 +65,11 @@ std::string access(const Target& t, const Param& p) {
         text += fmt::format("#define {0}4(i) vload4(i, {0}_)\n#define {0}4_set(i, v) vstore4(v, i, {0}_)\n", n);
         text += fmt::format("#define {0}16(i) vload16(i, {0}_)\n#define {0}16_set(i, v) vstore16(v, i, {0}_)\n", n);
         break;
-      case Language::cuda_c:
       case Language::cpp:
+        text += fmt::format("#define {0}16(i) vload16(0, {0}_ + 16 * (i))\n", n);
+        text += fmt::format("#define {0}16_set(i, v) vstore16(v, 0, {0}_ + 16 * (i))\n", n);
+        [[fallthrough]];
+      case Language::cuda_c:
         text += fmt::format(
             "#define {0}4(i) (((const {1}4*){0}_)[i])\n#define {0}4_set(i, v) ((({1}4*){0}_)[i] = (v))\n", n, v);
         break;
@@ -90,6 +89,13 @@ std::string access(const Target& t, const Param& p) {
                          ? fmt::format("((global {}uint*){}_)[i]", p.written ? "" : "const ", n)
                          : fmt::format("(({}uint*){}_)[i]", p.written ? "" : "const ", n);
   text += fmt::format("#define {0}_word(i) {1}\n#define {0}_word_set(i, v) {1} = (v)\n", n, word);
+  if (glsl) return text;
+  const char* only = p.written ? "" : "const ";
+  for (int words : {2, 4}) {
+    std::string at =
+        fmt::format("((({}{}uint{}*){}_)[i])", t.language == Language::opencl_c ? "global " : "", only, words, n);
+    text += fmt::format("#define {0}_words{1}(i) {2}\n#define {0}_words{1}_set(i, v) ({2} = (v))\n", n, words, at);
+  }
   return text;
 }
 

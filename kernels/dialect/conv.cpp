@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "core/base/rounding.h"
 #include "core/base/status.h"
+#include "kernels/dialect/matmul.h"
 
 namespace tutti::dialect {
 namespace {
@@ -26,13 +28,13 @@ ConvAxis weight_gradient_axis(const WindowAxis& w) {
 Work conv_items(const Target& t, const ConvProduct& p) {
   Work work;
   bool tiled = !t.cpu_like && t.max_local >= 256 && t.local_bytes >= 16384 && p.columns >= 16;
-  int64_t tiles_m = (p.rows() + 63) / 64, tiles_n = (p.columns + 63) / 64, depth = p.depth();
-  int64_t groups = tiled ? tiles_m * tiles_n * p.groups : (p.y_elements + 63) / 64;
+  int64_t tiles_m = ceil_div(p.rows(), 64), tiles_n = ceil_div(p.columns, 64), depth = p.depth();
+  int64_t groups = tiled ? tiles_m * tiles_n * p.groups : ceil_div(p.y_elements, 64);
   int64_t most = std::min<int64_t>(t.max_rounds, 0x40000000) - 2000;
-  int64_t want = std::min((4 * int64_t{t.compute_units} + groups - 1) / groups, depth / 256);
-  int64_t parts = std::max({int64_t{1}, want, (depth + most - 1) / most});
-  int64_t length = ((depth + parts - 1) / parts + 15) / 16 * 16;
-  parts = (depth + length - 1) / length;
+  int64_t want = std::min(ceil_div(4 * int64_t{t.compute_units}, groups), depth / 256);
+  int64_t parts = std::max({int64_t{1}, want, ceil_div(depth, most)});
+  int64_t length = align_up(ceil_div(depth, parts), 16);
+  parts = ceil_div(depth, length);
   Element e = element_of(p.dtype);
   Kernel k = portable(tiled ? "conv_tile" : "conv_dot", {{"T", e}, {"Y", parts > 1 ? Element::f32 : e}});
   describe_product(p, k);
@@ -63,7 +65,7 @@ Work conv_items(const Target& t, const ConvProduct& p) {
                                                      {"GROUP_PLANE", p.group_plane}};
   for (auto& [name, value] : numbers) k.set(name, fmt::format("({})", value));
   k.elements = static_cast<uint64_t>(std::max({p.image_elements(), p.b_elements, p.y_elements * parts}));
-  launch_conv(t, work, p, std::move(k), parts, {0, 1}, tiled ? groups * parts : (p.y_elements * parts + 63) / 64);
+  launch_conv(t, work, p, std::move(k), parts, {0, 1}, tiled ? groups * parts : ceil_div(p.y_elements * parts, 64));
   return work;
 }
 
@@ -80,7 +82,8 @@ Work product(const Target& t, const ConvProduct& p) {
   constexpr int64_t most = 0x7fffff00;
   if (std::max({p.rows(), p.depth(), p.y.span(), p.x.span()}) > most)
     throw Error(Code::declined, "a convolution whose places or sums number more than 2^31");
-  bool vectors = t.language == Language::opencl_c || (t.language == Language::glsl && t.subgroup == 8);
+  bool vectors = t.language == Language::opencl_c || t.language == Language::cpp ||
+                 (t.language == Language::glsl && t.subgroup == 8);
   if (!t.cpu_like || !vectors) return conv_items(t, p);
   return t.max_texels > 0 ? conv_texels(t, p) : conv_panels(t, p);
 }
@@ -92,11 +95,13 @@ std::string tap_in_b(const ConvProduct& p, const std::string& tap) {
 }
 
 void describe_product(const ConvProduct& p, Kernel& k) {
-  k.set("TOTAL", p.y_elements);
   k.set("N", p.columns);
-  k.set("GROUPS", p.groups);
-  k.set("Y_AT(m)", fmt::format("((m) / {0} * {1} + (m) % {0} + IDX(g) * {2})", p.places(), p.y_plane, p.y_group));
-  k.set("Y_COLUMN", p.y_column);
+  if (k.takes("Y_AT")) {
+    k.set("TOTAL", p.y_elements);
+    k.set("GROUPS", p.groups);
+    k.set("Y_AT(m)", fmt::format("((m) / {0} * {1} + (m) % {0} + IDX(g) * {2})", p.places(), p.y_plane, p.y_group));
+    k.set("Y_COLUMN", p.y_column);
+  }
   for (const Param& param : k.params)
     if (param.name == "b") {
       k.set("B_AT(g,k)", fmt::format("((g) * {} + IDX(k) / {} * {} + {})", p.b_group, p.taps(), p.b_plane,
@@ -107,25 +112,9 @@ void describe_product(const ConvProduct& p, Kernel& k) {
 
 void launch_conv(const Target& t, Work& work, const ConvProduct& p, Kernel k, int64_t parts, std::vector<int> first,
                  int64_t groups) {
-  bool whole = parts == 1;
-  int y = p.bias ? 3 : 2, partial = y + 1 + static_cast<int>(work.scratch_bytes.size());
-  if (k.set_epilogue(p.bias && whole, p.relu && whole, "v,o", "o")) first.push_back(2);
-  first.push_back(whole ? y : partial);
-  k.elements = std::max(k.elements, static_cast<uint64_t>(p.y_elements * parts));
-  work.dispatches.push_back(dispatch(t, std::move(k), static_cast<uint64_t>(groups), std::move(first)));
-  if (whole) return;
-  work.scratch_bytes.push_back(static_cast<uint64_t>(p.y_elements * parts) * 4);
-  Kernel f = portable("matmul_finish", {{"T", element_of(p.dtype)}});
-  f.set("TOTAL", p.y_elements);
-  f.set("N", 1);
-  f.set("PARTS", parts);
-  f.elements = static_cast<uint64_t>(p.y_elements * parts);
-  std::vector<int> buffers = {partial};
-  if (f.set_epilogue(p.bias, p.relu, "v,j", fmt::format("e / {} % {}", p.places(), p.columns * p.groups)))
-    buffers.push_back(2);
-  buffers.push_back(y);
-  work.dispatches.push_back(
-      dispatch(t, std::move(f), static_cast<uint64_t>((p.y_elements + 63) / 64), std::move(buffers)));
+  Results r{p.dtype, p.y_elements, parts, p.bias, p.relu, "v,o", "o"};
+  r.column_of_e = fmt::format("(e) / {} % {}", p.places(), p.columns * p.groups);
+  launch_results(t, work, r, std::move(k), std::move(first), groups);
 }
 
 Work conv(const Target& t, const Conv& c) {

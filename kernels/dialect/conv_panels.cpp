@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "core/base/rounding.h"
 #include "core/base/status.h"
 #include "kernels/dialect/conv.h"
+#include "kernels/dialect/words.h"
 
 namespace tutti::dialect {
 namespace {
@@ -26,7 +28,7 @@ struct Image {
 Image image_of(const ConvProduct& p) {
   Image m{true, p.y.span(), p.x.span()};
   // An odd number of cache lines: rows of neighbouring planes do not evict each other.
-  m.plane = ((m.height * m.width + 15) / 16 | 1) * 16;
+  m.plane = (ceil_div(m.height * m.width, 16) | 1) * 16;
   int64_t top = p.y.offset, left = p.x.offset;
   bool inside = top >= 0 && left >= 0 && top + m.height <= p.y.size && left + m.width <= p.x.size;
   if (inside && p.y.step == 1 && p.x.step == 1 && p.dtype == DType::f32)
@@ -39,7 +41,7 @@ Image image_of(const ConvProduct& p) {
 Rows rows_of(const ConvProduct& p, const Image& m, int64_t most, bool fixed) {
   int64_t rows = p.rows(), places = p.places();
   for (int64_t segment : {places, p.x.rows}) {
-    int64_t blocks = (segment + most - 1) / most, count = (segment + blocks - 1) / blocks;
+    int64_t blocks = ceil_div(segment, most), count = ceil_div(segment, blocks);
     bool one_line = segment == p.x.rows;
     if (!fixed || (!one_line && blocks > 1) || count < 5 || count * blocks * 10 > segment * 11) continue;
     if (!m.padded && count * blocks != segment) continue;  // would read past the image
@@ -49,8 +51,8 @@ Rows rows_of(const ConvProduct& p, const Image& m, int64_t most, bool fixed) {
                            (one_line ? n : n % p.x.rows) * p.x.row_step);
     return r;
   }
-  int64_t blocks = (rows + (fixed ? 10 : most) - 1) / (fixed ? 10 : most);
-  return {(rows + blocks - 1) / blocks, blocks, 0, 0, {}};
+  int64_t blocks = ceil_div(rows, fixed ? 10 : most);
+  return {ceil_div(rows, blocks), blocks, 0, 0, {}};
 }
 
 Dispatch pad(const Target& t, const ConvProduct& p, const Image& m, int to) {
@@ -60,13 +62,13 @@ Dispatch pad(const Target& t, const ConvProduct& p, const Image& m, int to) {
       {"WP", m.width},      {"MIN_Y", p.y.offset}, {"MIN_X", p.x.offset}, {"STEP_Y", p.y.step}, {"STEP_X", p.x.step}};
   for (auto& [name, value] : numbers) k.set(name, fmt::format("({})", value));
   k.elements = static_cast<uint64_t>(std::max(m.elements, p.image_elements()));
-  return dispatch(t, std::move(k), static_cast<uint64_t>((p.planes * m.height + 15) / 16), {0, to});
+  return dispatch_items(t, std::move(k), p.planes * m.height, {0, to});
 }
 
-void opencl_words(Kernel& k, const Rows& rows, int64_t last_row) {
+void vector_words(Language language, Kernel& k, const Rows& rows, int64_t last_row) {
   k.set("VEC", "float16");
-  k.set("ZERO", "((float16)(0.0f))");
-  k.set("SPLAT(s)", "((float16)(s))");
+  k.set("ZERO", "SPLAT(0.0f)");
+  k.set("SPLAT(s)", splat16(language));
   k.set("PANEL(p)", "panels16(p)");
   k.set("TILE(at,v)", "vstore16(v, 0, tile + (at))");
   k.set("LOAD_A", "{}");
@@ -86,7 +88,7 @@ void glsl_words(Kernel& k, const Rows& rows, int64_t last_row) {
   k.set("SPLAT(s)", "vec4(s)");
   k.set("PANEL(p)", "panels4((p) * 8 + lane)");
   k.set("TILE(at,v)", "tile[at] = v.x; tile[at + 1] = v.y; tile[at + 2] = v.z; tile[at + 3] = v.w");
-  int64_t loads = (rows.count + 7) / 8;
+  int64_t loads = ceil_div(rows.count, 8);
   std::string load;
   for (int64_t n = 0; n < loads; ++n) load += fmt::format("{}t{} = a(at{} + off)", n ? ", " : "float ", n, n);
   k.set("LOAD_A", load + ";");
@@ -100,7 +102,7 @@ void glsl_words(Kernel& k, const Rows& rows, int64_t last_row) {
 
 Dispatch pack_panels(const Target& t, const ConvProduct& p, Kernel k, int64_t panels, int64_t depth, int64_t wide,
                      int to) {
-  int64_t strips = (depth + 63) / 64, groups = p.groups * panels * strips;
+  int64_t strips = ceil_div(depth, 64), groups = p.groups * panels * strips;
   k.set("TOTAL", groups);
   k.set("K", depth);
   k.set("STRIPS", strips);
@@ -128,17 +130,17 @@ int64_t part_of(const Target& t, std::array<int64_t, 3> rounds, int64_t groups, 
   int64_t most = (static_cast<int64_t>(t.max_rounds) - 2000) / each;
   if (most < 1)
     throw Error(Code::declined, fmt::format("{} rounds of a loop; this device makes {}", each, t.max_rounds));
-  int64_t parts = std::min((4 * int64_t{t.compute_units} + groups - 1) / groups, planes);
+  int64_t parts = std::min(ceil_div(4 * int64_t{t.compute_units}, groups), planes);
   bool streamed = bytes > 4 * cache;  // panels that every block of rows would read from memory
   if (streamed) parts = std::max(parts, std::min(planes, bytes / cache));
-  return std::min((planes + parts - 1) / parts, most);
+  return std::min(ceil_div(planes, parts), most);
 }
 
 Work conv_panels(const Target& t, const ConvProduct& p) {
   bool glsl = t.language == Language::glsl;
   int64_t size = glsl ? 4 : 16, lanes = glsl ? 8 : 1, vectors = p.columns > size * lanes ? 2 : 1,
           wide = vectors * size * lanes;
-  int64_t panels = (p.columns + wide - 1) / wide, panel_elements = p.groups * panels * p.depth() * wide;
+  int64_t panels = ceil_div(p.columns, wide), panel_elements = p.groups * panels * p.depth() * wide;
   Image image = image_of(p);
   Rows rows = rows_of(p, image, glsl ? 16 : 14, !glsl);
   Element e = element_of(p.dtype);
@@ -162,7 +164,7 @@ Work conv_panels(const Target& t, const ConvProduct& p) {
 
   int64_t groups = rows.blocks * panels * p.groups;
   int64_t part = part_of(t, {p.k_planes, p.y.taps, p.x.taps}, groups, p.depth() * wide * 4),
-          parts = (p.k_planes + part - 1) / part;
+          parts = ceil_div(p.k_planes, part);
   Kernel k = portable("conv_panels", {{"T", e}, {"A", Element::f32}, {"Y", parts > 1 ? Element::f32 : e}});
   describe_product(p, k);
   int64_t plane = image.plane;
@@ -193,7 +195,7 @@ Work conv_panels(const Target& t, const ConvProduct& p) {
   if (glsl)
     glsl_words(k, rows, p.rows() - 1);
   else
-    opencl_words(k, rows, p.rows() - 1);
+    vector_words(t.language, k, rows, p.rows() - 1);
   k.elements =
       static_cast<uint64_t>(std::max({image.elements + 64 * p.x.row_step, panel_elements, p.y_elements * parts}));
   launch_conv(t, work, p, std::move(k), parts, {from, packed}, groups * parts);

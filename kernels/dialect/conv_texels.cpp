@@ -4,14 +4,13 @@
 
 #include <algorithm>
 
+#include "core/base/rounding.h"
 #include "kernels/dialect/conv.h"
 
 namespace tutti::dialect {
 namespace {
 
 constexpr int64_t lanes = 8;
-
-int64_t blocks(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
 /// The four neighbours along k of a texel: of four planes, or of four taps along x.
 struct Quads {
@@ -28,20 +27,20 @@ Quads quads_of(const ConvProduct& p) {
   Quads q;
   q.height = p.y.span();
   q.width = p.x.span();
-  int64_t four_planes = blocks(p.k_planes, 4) * 4 * p.x.taps, four_taps = p.k_planes * blocks(p.x.taps, 4) * 4;
+  int64_t four_planes = align_up(p.k_planes, 4) * p.x.taps, four_taps = p.k_planes * align_up(p.x.taps, 4);
   // Fours along x are there four times; but then b is packed in its own order.
   bool little = p.x.taps % 4 == 0 && p.planes * q.height * q.width * 4 <= p.b_elements;
   q.planes = four_planes <= four_taps * 6 / 5 && !little;
   if (!q.planes) {
     q.k1 = p.k_planes;
-    q.k3 = blocks(p.x.taps, 4);
+    q.k3 = ceil_div(p.x.taps, 4);
     q.all = p.planes;
     q.row_plane = p.row_plane;
     q.k_plane = p.k_plane;
     q.group_plane = p.group_plane;
     return q;
   }
-  q.k1 = blocks(p.k_planes, 4);
+  q.k1 = ceil_div(p.k_planes, 4);
   q.k3 = p.x.taps;
   if (p.k_plane == 1) {  // channels: four of one sample
     q.per_outer = q.k1;
@@ -80,7 +79,7 @@ Dispatch image(const Target& t, const ConvProduct& p, const Quads& q, int to) {
   }
   k.read_as_texels(t, "x", p.image_elements());
   k.elements = static_cast<uint64_t>(std::max(q.elements(), p.image_elements()));
-  return dispatch(t, std::move(k), static_cast<uint64_t>((total + 63) / 64), {0, to});
+  return dispatch_items(t, std::move(k), total, {0, to});
 }
 
 /// The kernel that packs b in the order of the quads.
@@ -108,14 +107,17 @@ Work conv_texels(const Target& t, const ConvProduct& p) {
   int64_t lanes_n = 8, depth = q.k1 * p.y.taps * q.k3 * 4;
   auto area = [&](int64_t n) {
     int64_t high = rows * 4 * (lanes / n), wide = vectors * 4 * n;
-    return blocks(p.rows(), high) * high * blocks(p.columns, wide) * wide;
+    return align_up(p.rows(), high) * align_up(p.columns, wide);
   };
   for (int64_t n : {4, 2, 1})
     if (area(n) < area(lanes_n)) lanes_n = n;
   int64_t high = rows * 4 * (lanes / lanes_n), wide = vectors * 4 * lanes_n;
-  int64_t row_blocks = blocks(p.rows(), high), panels = blocks(p.columns, wide),
+  int64_t row_blocks = ceil_div(p.rows(), high), panels = ceil_div(p.columns, wide),
           panel_elements = p.groups * panels * depth * wide;
-  if (static_cast<uint64_t>(std::max(panel_elements, q.elements())) / 4 > t.max_texels) return conv_panels(t, p);
+  // Both are written to storage buffers and read as texels.
+  if (static_cast<uint64_t>(std::max(panel_elements, q.elements())) >
+      std::min(t.max_buffer_bytes / 4, t.max_texels * 4))
+    return conv_panels(t, p);
 
   Work work;
   int quads = p.bias ? 4 : 3, packed = quads + 1;
@@ -123,7 +125,7 @@ Work conv_texels(const Target& t, const ConvProduct& p) {
   work.dispatches.push_back(image(t, p, q, quads));
   work.dispatches.push_back(pack_panels(t, p, packing(p, q), panels, depth, wide, packed));
   int64_t groups = row_blocks * panels * p.groups;
-  int64_t part = part_of(t, {q.k1, p.y.taps, q.k3}, groups, depth * wide * 4), parts = blocks(q.k1, part);
+  int64_t part = part_of(t, {q.k1, p.y.taps, q.k3}, groups, depth * wide * 4), parts = ceil_div(q.k1, part);
   Element e = element_of(p.dtype);
   Kernel k = portable("conv_texels", {{"T", e}, {"Y", parts > 1 ? Element::f32 : e}});
   describe_product(p, k);

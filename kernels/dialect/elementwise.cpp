@@ -5,8 +5,10 @@
 
 #include <algorithm>
 
+#include "core/base/rounding.h"
 #include "core/base/status.h"
 #include "kernels/dialect/expression.h"
+#include "kernels/dialect/lanes.h"
 
 namespace tutti::dialect {
 namespace {
@@ -38,8 +40,10 @@ void collapse(Shape& dims, std::vector<Shape*> strides) {
   for (size_t k = 0; k < strides.size(); ++k) *strides[k] = kept[k];
 }
 
-bool divisible(const Shape& strides, int64_t offset) {
-  return offset % 4 == 0 && std::all_of(strides.begin(), strides.end() - 1, [](int64_t s) { return s % 4 == 0; });
+/// Whether `lanes` neighbours along the last dimension lie side by side from multiples of `lanes` on.
+bool in_lanes(const Source1& x, int64_t lanes) {
+  return lanes > 1 && x.strides.back() == 1 && x.offset % lanes == 0 &&
+         std::all_of(x.strides.begin(), x.strides.end() - 1, [&](int64_t s) { return s % lanes == 0; });
 }
 
 /// Elements of an operand up to its last one.
@@ -48,8 +52,6 @@ int64_t reach_of(const Source1& s, const Shape& dims) {
   for (size_t d = 0; d < dims.size(); ++d) reach += (dims[d] - 1) * s.strides[d];
   return reach;
 }
-
-std::string pick(size_t lane) { return std::string(1, "xyzw"[lane]); }
 
 }  // namespace
 
@@ -62,14 +64,14 @@ std::string base_of(const Shape& strides, int64_t offset) {
 
 Walk walk(const Target& t, Kernel& k, const Shape& dims, int64_t lanes, int64_t fixed, const std::string& group) {
   Walk w;
-  int64_t inner = dims.back(), outer = num_elements(dims) / inner, units = inner / lanes;
+  int64_t inner = dims.back(), outer = num_elements(dims) / inner, units = ceil_div(inner, lanes);
   int64_t most = std::min<int64_t>(t.max_local, 256), least = 32;
   bool rows = outer == 1 || units >= least;
   if (rows) {  // a group lies within one row: the outer coordinates are the same for all its work-items
-    int64_t chunks = (units + most - 1) / most;
-    int64_t local = fixed ? fixed : std::min(most, ((units + chunks - 1) / chunks + 7) / 8 * 8);
+    int64_t chunks = ceil_div(units, most);
+    int64_t local = fixed ? fixed : std::min(most, align_up(ceil_div(units, chunks), 8));
     k.local = {static_cast<uint32_t>(local), 1, 1};
-    chunks = (units + local - 1) / local;
+    chunks = ceil_div(units, local);
     w.groups = static_cast<uint64_t>(outer * chunks);
     w.text += fmt::format("  idx group = {};\n", group);
     w.text += outer == 1
@@ -81,8 +83,8 @@ Walk walk(const Target& t, Kernel& k, const Shape& dims, int64_t lanes, int64_t 
     if (lanes > 1) w.text += fmt::format("  x = x * {};\n", lanes);
   } else {
     int64_t all = outer * units;
-    k.local = {static_cast<uint32_t>(fixed ? fixed : std::min(most, (all + 7) / 8 * 8)), 1, 1};
-    w.groups = static_cast<uint64_t>((all + k.local[0] - 1) / k.local[0]);
+    k.local = {static_cast<uint32_t>(fixed ? fixed : std::min(most, align_up(all, 8))), 1, 1};
+    w.groups = static_cast<uint64_t>(ceil_div(all, k.local[0]));
     w.text += fmt::format("  idx rest = {} * LOCALS + LOCAL;\n  if (rest >= {}) return;\n", group, all);
     w.text += fmt::format("  idx x = rest % {} * {};\n  rest = rest / {};\n", units, lanes, units);
   }
@@ -101,67 +103,78 @@ struct Pass {
   std::vector<size_t> from, to;
 };
 
-/// The text of a pass: loads, statements, stores.
-std::string pass_text(const Target& t, Kernel& k, std::span<const TuttiInstr> code, Pass& pass, const Walk& w,
-                      int64_t lanes) {
-  const Shape dense = strides_of(pass.dims);
-  std::string text = w.text;
+/// Loads, statements and stores of `lanes` neighbours from x on.
+std::string lanes_text(const Target& t, Kernel& k, std::span<const TuttiInstr> code, const Pass& pass, int64_t lanes) {
+  std::string text;
   std::vector<std::vector<std::string>> names(pass.in.size());
   for (size_t i = 0; i < pass.in.size(); ++i) {
     const Source1& s = pass.in[i];
-    const std::string param = k.params[pass.from[i]].name;
+    const Param& p = k.params[pass.from[i]];
     const char* type = register_type(s.element);
     int64_t step = s.strides.back();
     std::string base = base_of(s.strides, s.offset);
     if (step == 0) {
       // A scalar is never written over.
-      if (s.strides == Shape(s.strides.size())) k.read_as_texels(t, param, 1);
-      text += fmt::format("  {} a{} = {}({});\n", type, i, param, base);
+      if (s.strides == Shape(s.strides.size())) k.read_as_texels(t, p.name, 1);
+      text += fmt::format("  {} a{} = {}({});\n", type, i, p.name, base);
       names[i] = {fmt::format("a{}", i)};
       continue;
     }
-    text += fmt::format("  idx b{} = {} + x{};\n", i, base, step == 1 ? "" : fmt::format(" * {}", step));
-    bool whole = lanes == 4 && step == 1 && divisible(s.strides, s.offset);
-    if (whole && size_of(s.element) == 4) {
-      k.read_as_texels(t, param, reach_of(s, pass.dims));
-      text += fmt::format("  {0}4 a{1} = {2}4(b{1} / 4);\n", type, i, param);
-      for (size_t l = 0; l < 4; ++l) names[i].push_back(fmt::format("a{}.{}", i, pick(l)));
+    std::string from = fmt::format("b{}", i), to = fmt::format("a{}", i);
+    text += fmt::format("  idx {} = {} + x{};\n", from, base, step == 1 ? "" : fmt::format(" * {}", step));
+    if (in_lanes(s, lanes)) {
+      k.read_as_texels(t, p.name, reach_of(s, pass.dims));
+      text += load_lanes(t, p, from, lanes, to, names[i]);
       continue;
     }
     for (int64_t l = 0; l < lanes; ++l) {
-      std::string at = l == 0 ? fmt::format("b{}", i) : fmt::format("b{} + {}", i, l * step);
-      names[i].push_back(lanes == 1 ? fmt::format("a{}", i) : fmt::format("a{}_{}", i, l));
-      text += fmt::format("  {} {} = {}({});\n", type, names[i].back(), param, at);
+      std::string at = l == 0 ? from : fmt::format("{} + {}", from, l * step);
+      names[i].push_back(lanes == 1 ? to : fmt::format("{}_{}", to, l));
+      text += fmt::format("  {} {} = {}({});\n", type, names[i].back(), p.name, at);
     }
   }
   Statements body = statements(t, code, names, pass.to.size(), k.exact);
   text += body.text;
 
   // Outputs are dense.
-  text += fmt::format("  idx at = {} + x;\n", base_of(dense, 0));
+  text += fmt::format("  idx at = {} + x;\n", base_of(strides_of(pass.dims), 0));
   for (size_t o = 0; o < pass.to.size(); ++o) {
-    const auto& r = body.results[o];
+    std::vector<std::string> r = body.results[o];
     const Param& to = k.params[pass.to[o]];
     if (r.empty()) throw Error(Code::internal, fmt::format("result {} of an expression is never given", o));
-    auto of = [&](int64_t l) { return r.size() == 1 ? r[0] : r[static_cast<size_t>(l)]; };
-    if (lanes == 4 && size_of(to.element) == 4) {
-      std::string make = to.element == Element::f32 ? "FLOAT4" : to.element == Element::i32 ? "INT4" : "UINT4";
-      text += fmt::format("  {}4_set(at / 4, {}({}, {}, {}, {}));\n", to.name, make, of(0), of(1), of(2), of(3));
-    } else if (lanes == 4 && size_of(to.element) == 1) {
-      auto bits = [&](int64_t l) {
-        return to.element == Element::boolean ? fmt::format("({} ? 1u : 0u)", of(l)) : "(" + of(l) + ")";
-      };
-      text += fmt::format("  {}_word_set(at / 4, {} | {} << 8 | {} << 16 | {} << 24);\n", to.name, bits(0), bits(1),
-                          bits(2), bits(3));
-    } else {
-      for (int64_t l = 0; l < lanes; ++l) text += fmt::format("  {}_set(at + {}, {});\n", to.name, l, of(l));
-    }
+    r.resize(static_cast<size_t>(lanes), r[0]);  // one value for all, or one for each
+    text += lanes > 1 ? store_lanes(t, to, "at", r) : fmt::format("  {}_set(at, {});\n", to.name, r[0]);
   }
   return text;
 }
 
-/// Merges the dimensions of a pass, notes how far it reaches, and says how many neighbours a work-item takes: four,
-/// except where the compiler itself puts neighbouring work-items into vectors.
+/// The text of a pass. Where lanes do not divide a tensor that is one line, its last elements go one by one.
+std::string pass_text(const Target& t, Kernel& k, std::span<const TuttiInstr> code, const Pass& pass, const Walk& w,
+                      int64_t lanes) {
+  int64_t line = pass.dims.back();
+  if (line % lanes == 0) return w.text + lanes_text(t, k, code, pass, lanes);
+  return w.text + fmt::format("  if (x + {} <= {}) {{\n{}  }} else {{\n  for (; x < {}; ++x) {{\n{}  }}\n  }}\n", lanes,
+                              line, lanes_text(t, k, code, pass, lanes), line, lanes_text(t, k, code, pass, 1));
+}
+
+/// How many neighbours a work-item takes: what fills 16 bytes of the narrowest floats that lie side by side, or four;
+/// one where the compiler itself puts neighbouring work-items into vectors.
+int64_t lanes_of(const Target& t, const Kernel& k, const Pass& pass) {
+  if (t.cpu_like && t.language == Language::opencl_c) return 1;
+  size_t narrowest = 4;
+  auto see = [&](Element e) { narrowest = std::min(narrowest, std::max<size_t>(2, size_of(e))); };
+  for (const Source1& x : pass.in)
+    if (in_lanes(x, 4)) see(x.element);
+  for (size_t o : pass.to) see(k.params[o].element);
+  constexpr int64_t long_line = 1024;  // worth the text of a tail
+  int64_t line = pass.dims.back();
+  bool tail = pass.dims.size() == 1 && line >= long_line;
+  for (int64_t lanes = widest_lanes(t, narrowest); lanes >= 4; lanes /= 2)
+    if (tail || line % lanes == 0) return lanes;
+  return 1;
+}
+
+/// Merges the dimensions of a pass, notes how far it reaches, and says how many neighbours a work-item takes.
 int64_t prepare(const Target& t, Kernel& k, Pass& pass) {
   Shape dense = strides_of(pass.dims);
   std::vector<Shape*> strides = {&dense};
@@ -169,8 +182,7 @@ int64_t prepare(const Target& t, Kernel& k, Pass& pass) {
   collapse(pass.dims, strides);
   k.elements = std::max(k.elements, static_cast<uint64_t>(num_elements(pass.dims)));
   for (const Source1& x : pass.in) k.elements = std::max(k.elements, static_cast<uint64_t>(reach_of(x, pass.dims)));
-  bool vectors = !(t.cpu_like && t.language == Language::opencl_c);
-  return vectors && pass.dims.back() % 4 == 0 ? 4 : 1;
+  return lanes_of(t, k, pass);
 }
 
 }  // namespace
@@ -272,8 +284,8 @@ Work transpose(const Target& t, Element e, const Shape& dims, const Shape& strid
   k.set("COUNT", count);
   k.set("A", a);
   k.set("B", b);
-  k.set("A_BLOCKS", (a + block - 1) / block);
-  k.set("B_BLOCKS", (b + block - 1) / block);
+  k.set("A_BLOCKS", ceil_div(a, block));
+  k.set("B_BLOCKS", ceil_div(b, block));
   k.set("A_STEP", strides[along]);
   k.set("B_STEP", strides.back());
   k.set("X_BASE(i)", base(outer_from, offset));
@@ -282,10 +294,10 @@ Work transpose(const Target& t, Element e, const Shape& dims, const Shape& strid
   int64_t reach = offset + 1;
   for (size_t d = 0; d < dims.size(); ++d) reach += (dims[d] - 1) * strides[d];
   k.elements = static_cast<uint64_t>(std::max(num_elements(dims), reach));
-  auto groups = static_cast<uint64_t>(count * ((a + block - 1) / block) * ((b + block - 1) / block));
+  auto groups = static_cast<uint64_t>(count * ceil_div(a, block) * ceil_div(b, block));
   if (!tile && t.language == Language::glsl) {
     k.local = {std::max(1u, t.subgroup), 1, 1};
-    groups = (groups + k.local[0] - 1) / k.local[0];
+    groups = ceil_div(groups, k.local[0]);
   }
   work.dispatches.push_back(dispatch(t, std::move(k), groups, {0, 1}));
   return work;

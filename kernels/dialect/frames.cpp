@@ -32,7 +32,7 @@ std::string cuda_frame(const Target& t, const Kernel& k) {
   uint32_t threads = k.local[0] * k.local[1] * k.local[2];
   // Tiled kernels get 64 registers: left to itself, ptxas spills some of them for the sake of more groups at once.
   std::string together = k.shared.empty() ? "" : fmt::format(", {}", std::max(1u, 1024 / threads));
-  return fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) kernel_main(", threads, together) +
+  return fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) {}(", threads, together, cuda_entry(k)) +
          signature(t, k, "", " __restrict__", "__shared__");
 }
 
@@ -42,10 +42,13 @@ std::string glsl_frame(const Kernel& k) {
   return text + "void main() {\n";
 }
 
+bool shuffles(const Kernel& k) { return k.body.find("SHUFFLE_DOWN") != std::string::npos; }
+
 /// The body becomes a function of one work-item; what the host calls comes behind it (cpp_close).
 std::string cpp_frame(const Target& t, const Kernel& k) {
   std::string text = "struct Shared_ {\n";
   for (const std::string& x : k.shared) text += "  " + x + ";\n";
+  if (shuffles(k)) text += "  uint lanes_[LOCALS];\n";
   text +=
       "};\nstatic inline void item_(void* const* buffers_, const uint* group_, const int* local_, Shared_& shared_,\n"
       "                         void (*barrier_)(void*), void* fiber_) {\n  (void)group_, (void)local_, (void)shared_, "
@@ -60,12 +63,13 @@ std::string cpp_frame(const Target& t, const Kernel& k) {
     name = name.substr(name.find(' ') + 1);
     text += fmt::format("  auto& {0} = shared_.{0};\n", name);
   }
+  if (shuffles(k)) text += "  auto& lanes_ = shared_.lanes_;\n";
   return text;
 }
 
-/// One group: its work-items one after the other, or where they meet at barriers, by the caller's fibers.
+/// One group: its work-items one after the other, or where they meet at barriers or shuffles, by the caller's fibers.
 std::string cpp_close(const Kernel& k) {
-  bool meets = k.body.find("BARRIER") != std::string::npos;
+  bool meets = shuffles(k) || k.body.find("BARRIER") != std::string::npos;
   std::string text =
       "}\nextern \"C\" void kernel_main(void* const* buffers, const uint* group, void* shared, void (*barrier)(void*), "
       "void* fiber, const int* item) {\n  Shared_& s = *(Shared_*)shared;\n";

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/rounding.h"
 #include "core/base/status.h"
 #include "kernels/dialect/expression.h"
 #include "kernels/dialect/kernel.h"
@@ -13,7 +14,7 @@ namespace {
 /// One work-item for each of `items`.
 Dispatch launch(const Target& t, Kernel k, int64_t items, std::vector<int> buffers) {
   k.local = {std::min(t.max_local, 64u), 1, 1};
-  return dispatch(t, std::move(k), static_cast<uint64_t>((items + k.local[0] - 1) / k.local[0]), std::move(buffers));
+  return dispatch_items(t, std::move(k), items, std::move(buffers));
 }
 
 void fits_int(const char* what, int64_t n) {
@@ -23,7 +24,7 @@ void fits_int(const char* what, int64_t n) {
 void set_sum(Kernel& k, const Target& t, DType type) {
   DType wide = is_float(type) ? DType::f32 : type == DType::i32 ? DType::i32 : DType::u32;
   k.set("ZERO", literal(t.language, wide, 0));
-  k.set("ADD(a,b)", type == DType::i32 ? "I32(U32(a) + U32(b))" : "((a) + (b))");
+  if (k.takes("ADD")) k.set("ADD(a,b)", type == DType::i32 ? "I32(U32(a) + U32(b))" : "((a) + (b))");
 }
 
 }  // namespace
@@ -106,7 +107,7 @@ Work random_bits(const Target& t, int64_t n, uint32_t stream) {
   k.set("STREAM", fmt::format("{}u", stream));
   k.set("BLOCK_HIGH(b)", n / 4 > 0xffffffffll ? "U32((b) >> 32)" : "0u");
   k.elements = static_cast<uint64_t>(n) + 4;
-  work.dispatches.push_back(launch(t, std::move(k), (n + 3) / 4, {0, 1, 2}));
+  work.dispatches.push_back(launch(t, std::move(k), ceil_div(n, 4), {0, 1, 2}));
   return work;
 }
 
@@ -154,7 +155,7 @@ Work fold_windows(const Target& t, DType type, int64_t planes, const WindowAxis&
     k.set("O" + axis, a.count);
     k.set("S" + axis, a.stride);
     k.set("P" + axis, a.padding);
-    k.set("D" + axis, a.dilation);
+    if (k.takes("D" + axis)) k.set("D" + axis, a.dilation);
   };
   give("H", h);
   give("W", w);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "core/base/rounding.h"
 #include "core/base/status.h"
 #include "kernels/dialect/texts.h"
 
@@ -150,6 +151,11 @@ Kernel parse(const std::string& text, const std::string& file, const std::map<st
   return k;
 }
 
+bool Kernel::takes(const std::string& name) const {
+  return std::any_of(values.begin(), values.end(),
+                     [&](auto& v) { return v.first.substr(0, v.first.find('(')) == name; });
+}
+
 bool Kernel::set_epilogue(bool bias, bool relu, const char* arguments, const std::string& column) {
   if (!bias) std::erase_if(params, [](const Param& p) { return p.name == "bias"; });
   std::string value = bias ? fmt::format("(v) + bias({})", column) : "(v)";
@@ -158,7 +164,7 @@ bool Kernel::set_epilogue(bool bias, bool relu, const char* arguments, const std
 }
 
 void Kernel::read_as_texels(const Target& t, const std::string& param, int64_t count) {
-  if (t.language != Language::glsl || static_cast<uint64_t>(count + 3) / 4 > t.max_texels) return;
+  if (t.language != Language::glsl || static_cast<uint64_t>(ceil_div(count, 4)) > t.max_texels) return;
   for (Param& p : params)
     if (p.name == param) p.texels = p.element == Element::f32 && !p.written;
 }
@@ -173,17 +179,22 @@ std::vector<std::string> portable_names() {
   return names;
 }
 
+Dispatch dispatch_items(const Target& target, Kernel kernel, int64_t items, std::vector<int> buffers) {
+  uint32_t local = kernel.local[0] * kernel.local[1] * kernel.local[2];
+  return dispatch(target, std::move(kernel), static_cast<uint64_t>(ceil_div(items, local)), std::move(buffers));
+}
+
 Dispatch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vector<int> buffers) {
   constexpr uint64_t most = 65535;
   Dispatch d;
   uint64_t x = groups, y = 1, z = 1;
   if (x > most) {
-    y = (groups + most - 1) / most;
-    x = (groups + y - 1) / y;
+    y = ceil_div(groups, most);
+    x = ceil_div(groups, y);
   }
   if (y > most) {
-    z = (y + most - 1) / most;
-    y = (y + z - 1) / z;
+    z = ceil_div(y, most);
+    y = ceil_div(y, z);
   }
   if (z > most) throw Error(Code::declined, fmt::format("{} groups of work-items", groups));
   d.groups = {static_cast<uint32_t>(x), static_cast<uint32_t>(y), static_cast<uint32_t>(z)};

@@ -8,11 +8,14 @@
 //   LOCAL LOCALS            number of this work-item in its group, work-items per group; LID(d), GRP(d) per dimension
 //   GROUP                   number of the group counted over all dimensions; ITEM = GROUP * LOCALS + LOCAL
 //   BARRIER;                all work-items of the group meet; shared arrays are visible then
+//   T w = SHUFFLE_DOWN(v, d);  v (int, uint, float) of the work-item d further in its warp of 32, or its own beyond the
+//                           warp; called by all of the group that still run (Target::shuffles)
 //   NAN_OF(x)               true for a NaN, whatever the compiler assumes
 //   PRECISE float x = …;    computed operation by operation
 // A parameter `x` is read as x(i), written as x_set(i, v): values are float for floats, int, uint (u8 too) or bool.
 // Four neighbours at once: x4(i) and x4_set(i, v), where i counts fours; only for f32, i32, u32. Of narrower elements:
-// x_word(i), x_word_set(i, v), whole 32-bit words. OpenCL C alone: x16(i), x16_set(i, v) of f32. The functions of
+// x_word(i), x_word_set(i, v), whole 32-bit words, and but for GLSL x_words2(i), x_words4(i), … two and four of them as
+// uint2 and uint4, where i counts these. OpenCL C and C++: x16(i), x16_set(i, v) of f32, in a float16. The functions of
 // kernels/portable/math.k can be called; only those used are rendered. "repeat r ROWS" in the header: each line of the
 // body that holds {r} stands for ROWS lines, with r = 0 … ROWS - 1.
 #pragma once
@@ -59,6 +62,8 @@ struct Kernel {
   /// Gives one of the values that the text names, or another one.
   void set(const std::string& name, const std::string& text);
   void set(const std::string& name, int64_t x) { set(name, std::to_string(x)); }
+  /// Whether the text names that value.
+  bool takes(const std::string& name) const;
   /// Sets EPILOGUE(arguments), a function of v: v plus `bias` at `column` and max(·, 0), each if wanted; without a bias
   /// the parameter of that name is dropped. Returns whether there is one.
   bool set_epilogue(bool bias, bool relu, const char* arguments, const std::string& column);
@@ -78,6 +83,9 @@ Source render(const Target& target, const Kernel& kernel);
 
 /// Renders and launches over `groups` groups (split over dimensions where one does not hold them).
 Dispatch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vector<int> buffers);
+
+/// The same over the groups that hold `items` work-items.
+Dispatch dispatch_items(const Target& target, Kernel kernel, int64_t items, std::vector<int> buffers);
 
 /// A float32 constant in the language.
 std::string float_literal(Language language, float x);

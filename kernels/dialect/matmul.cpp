@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/base/rounding.h"
 #include "core/base/status.h"
 
 namespace tutti::dialect {
@@ -27,38 +28,44 @@ int64_t reach(const Shape& dims, const Shape& steps, int64_t one) {
 Parts parts_of(const Target& t, const Matmul& p, int64_t groups, int64_t enough) {
   Parts parts{1, std::max<int64_t>(p.k, 1)};
   int64_t most = static_cast<int64_t>(t.max_rounds) - 2000;
-  int64_t want = std::min((enough + groups - 1) / groups, p.k / 512);
-  parts.count = std::max({int64_t{1}, want, (p.k + most - 1) / most});
-  parts.length = (parts.length + parts.count - 1) / parts.count;
-  parts.length = (parts.length + 15) / 16 * 16;
-  parts.count = (std::max<int64_t>(p.k, 1) + parts.length - 1) / parts.length;
+  int64_t want = std::min(ceil_div(enough, groups), p.k / 512);
+  parts.count = std::max({int64_t{1}, want, ceil_div(p.k, most)});
+  parts.length = ceil_div(parts.length, parts.count);
+  parts.length = align_up(parts.length, 16);
+  parts.count = ceil_div(std::max<int64_t>(p.k, 1), parts.length);
   return parts;
+}
+
+void launch_results(const Target& t, Work& work, const Results& r, Kernel k, std::vector<int> first, int64_t groups) {
+  bool whole = r.parts == 1;
+  int y = r.bias ? 3 : 2, partial = y + 1 + static_cast<int>(work.scratch_bytes.size());
+  auto elements = static_cast<uint64_t>(r.total * r.parts);
+  k.elements = std::max(k.elements, elements);
+  if (k.set_epilogue(r.bias && whole, r.relu && whole, r.arguments, r.column)) first.push_back(2);
+  first.push_back(whole ? y : partial);
+  work.dispatches.push_back(dispatch(t, std::move(k), static_cast<uint64_t>(groups), std::move(first)));
+  if (whole) return;
+  work.scratch_bytes.push_back(elements * 4);
+  Kernel f = portable("matmul_finish", {{"T", element_of(r.dtype)}});
+  f.set("TOTAL", r.total);
+  f.set("PARTS", r.parts);
+  f.elements = elements;
+  std::vector<int> buffers = {partial};
+  if (f.set_epilogue(r.bias, r.relu, "v,e", r.column_of_e)) buffers.push_back(2);
+  buffers.push_back(y);
+  work.dispatches.push_back(dispatch_items(t, std::move(f), r.total, std::move(buffers)));
 }
 
 void launch_product(const Target& t, Work& work, const Matmul& p, Kernel k, const Parts& parts, std::vector<int> first,
                     int64_t groups, bool turned) {
-  bool whole = parts.count == 1;
-  int64_t batches = num_elements(p.batch), total = batches * p.m * p.n;
-  int y = p.bias ? 3 : 2, partial = y + 1 + static_cast<int>(work.scratch_bytes.size());
+  int64_t batches = num_elements(p.batch);
   k.set("PART", parts.length);
   k.set("BATCHES", batches);
-  k.elements = std::max({k.elements, static_cast<uint64_t>(total * parts.count),
-                         static_cast<uint64_t>(reach(p.batch, p.a_batch, p.m * p.k)),
+  k.elements = std::max({k.elements, static_cast<uint64_t>(reach(p.batch, p.a_batch, p.m * p.k)),
                          static_cast<uint64_t>(reach(p.batch, p.b_batch, p.k * p.n))});
-  if (k.set_epilogue(p.bias && whole, p.relu && whole, "v,i,j", turned ? "i" : "j")) first.push_back(2);
-  first.push_back(whole ? y : partial);
-  work.dispatches.push_back(dispatch(t, std::move(k), static_cast<uint64_t>(groups * parts.count), std::move(first)));
-  if (whole) return;
-  work.scratch_bytes.push_back(static_cast<uint64_t>(total * parts.count) * 4);
-  Kernel f = portable("matmul_finish", {{"T", element_of(p.dtype)}});
-  f.set("TOTAL", total);
-  f.set("N", p.n);
-  f.set("PARTS", parts.count);
-  f.elements = static_cast<uint64_t>(total * parts.count);
-  std::vector<int> buffers = {partial};
-  if (f.set_epilogue(p.bias, p.relu, "v,j", "j")) buffers.push_back(2);
-  buffers.push_back(y);
-  work.dispatches.push_back(dispatch(t, std::move(f), static_cast<uint64_t>((total + 63) / 64), std::move(buffers)));
+  Results r{p.dtype, batches * p.m * p.n, parts.count, p.bias, p.relu, "v,i,j", turned ? "i" : "j"};
+  r.column_of_e = fmt::format("(e) % {}", p.n);
+  launch_results(t, work, r, std::move(k), std::move(first), groups * parts.count);
 }
 
 Work matmul(const Target& t, const Matmul& p) {
@@ -69,12 +76,12 @@ Work matmul(const Target& t, const Matmul& p) {
   if (total == 0) return work;
   if (std::max({p.m, p.n, p.k}) > 0x7fffff00) throw Error(Code::declined, "a matrix dimension beyond 2^31");
   if (t.cpu_like && p.m * p.n >= 64 && p.k >= 4) {
-    if (t.language == Language::opencl_c) return matmul_panels(t, p);
+    if (t.language == Language::opencl_c || t.language == Language::cpp) return matmul_panels(t, p);
     if (t.language == Language::glsl && fits_texels(t, p)) return matmul_texels(t, p);
   }
   bool tiled = !t.cpu_like && t.max_local >= 256 && t.local_bytes >= 16384;
-  int64_t rows = (p.m + 63) / 64, columns = (p.n + 63) / 64;
-  int64_t groups = tiled ? batches * rows * columns : (total + 63) / 64;
+  int64_t rows = ceil_div(p.m, 64), columns = ceil_div(p.n, 64);
+  int64_t groups = tiled ? batches * rows * columns : ceil_div(total, 64);
   Parts parts = parts_of(t, p, groups, tiled ? 4 * t.compute_units : 1);
   Kernel k = portable(tiled ? "matmul_tile" : "matmul_dot", {{"T", e}, {"Y", parts.count > 1 ? Element::f32 : e}});
   k.set("M", p.m);

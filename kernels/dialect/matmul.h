@@ -11,6 +11,19 @@ struct Parts {
 };
 /// `groups`: launched without parts; at least `enough` are wanted.
 Parts parts_of(const Target& t, const Matmul& p, int64_t groups, int64_t enough);
+
+/// The results of a product or a convolution whose k is cut into parts.
+struct Results {
+  DType dtype = DType::f32;
+  int64_t total = 0, parts = 1;
+  bool bias = false, relu = false;
+  const char* arguments = "";  ///< of the kernel's EPILOGUE
+  std::string column;          ///< the bias's number, made of these arguments
+  std::string column_of_e;     ///< the same of result number e
+};
+/// Adds the launch of a product's kernel: its buffers are `first`, the bias where wanted, and y, which stands behind
+/// the operands; of several parts, scratch and the kernel that adds them up, which then has the epilogue.
+void launch_results(const Target& t, Work& work, const Results& r, Kernel k, std::vector<int> first, int64_t groups);
 /// Sets what the kernels have in common and their launch: y (or, in parts, scratch `partial`), the epilogue.
 /// `first`: the buffers of the parameters before the bias; `turned`: rows are columns of y.
 void launch_product(const Target& t, Work& work, const Matmul& p, Kernel k, const Parts& parts, std::vector<int> first,

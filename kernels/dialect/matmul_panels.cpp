@@ -1,10 +1,12 @@
-// Matrix products for OpenCL devices whose work-items are loop iterations of a CPU: one operand packed into panels, the
+// Matrix products in OpenCL C and C++ for devices whose work-items are loop iterations of a CPU: one operand packed into panels, the
 // results in named vector registers (matmul_panels.k).
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "core/base/rounding.h"
 #include "kernels/dialect/matmul.h"
+#include "kernels/dialect/words.h"
 
 namespace tutti::dialect {
 namespace {
@@ -21,8 +23,8 @@ constexpr int64_t most_rows = 8;
 
 Panels plan(int64_t m, int64_t n, int64_t k, bool turned, int64_t packed_matrices, int64_t row_matrices,
             int64_t batches, int64_t wide, bool swapped) {
-  Panels p{m, n, 0, (m + most_rows - 1) / most_rows, (n + wide - 1) / wide, swapped};
-  p.rows = (m + p.blocks - 1) / p.blocks;
+  Panels p{m, n, 0, ceil_div(m, most_rows), ceil_div(n, wide), swapped};
+  p.rows = ceil_div(m, p.blocks);
   p.both = turned && k >= 384;
   double rows = static_cast<double>(p.blocks * p.rows), columns = static_cast<double>(p.panels * wide),
          depth = static_cast<double>(k);
@@ -46,8 +48,7 @@ Dispatch pack(const Target& t, const Matmul& p, Element e, int from, int to, con
   k.set("B_BASE(g)", matrices == 1 ? "IDX(0)" : batch_base(p.batch, steps));
   int64_t elements = matrices * panels * p.k * wide;
   k.elements = static_cast<uint64_t>(std::max(elements, reach(p.batch, steps, p.k * columns)));
-  auto items = static_cast<uint64_t>(matrices * panels * p.k);
-  return dispatch(t, std::move(k), (items + 63) / 64, {from, to});
+  return dispatch_items(t, std::move(k), matrices * panels * p.k, {from, to});
 }
 
 }  // namespace
@@ -111,8 +112,9 @@ Work matmul_panels(const Target& t, const Matmul& p) {
   bool direct = !c.swapped && (p.dtype == DType::f32 || !whole);
   k.set("DIRECT", direct ? "true" : "false");
   k.set("AT_STEP", step);
+  k.set("SPLAT(s)", splat16(t.language));
   std::string sum = p.bias && whole ? "(v + vload16(0, bias_ + (j)))" : "v";
-  if (p.relu && whole) sum = fmt::format("({0} < (float16)(0.0f) ? (float16)(0.0f) : {0})", sum);
+  if (p.relu && whole) sum = fmt::format("({0} < SPLAT(0.0f) ? SPLAT(0.0f) : {0})", sum);
   k.set("STORE(e,v,j)", direct ? fmt::format("vstore16({}, 0, y_ + (e))", sum) : "{}");
   k.elements = static_cast<uint64_t>(std::max(panel_elements, row_elements));
   launch_product(t, work, p, std::move(k), parts, {c.both ? rows : spread, panels}, groups, c.swapped);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/rounding.h"
 #include "kernels/dialect/matmul.h"
 
 namespace tutti::dialect {
@@ -19,12 +20,10 @@ struct Tile {
   int64_t wide() const { return vectors * 4 * lanes_n; }
 };
 
-int64_t blocks(int64_t n, int64_t size) { return (n + size - 1) / size; }
-
 /// The arrangement with the least padding.
 Tile choose(const Matmul& p) {
   Tile best;
-  auto area = [&](const Tile& t) { return blocks(p.m, t.high()) * t.high() * blocks(p.n, t.wide()) * t.wide(); };
+  auto area = [&](const Tile& t) { return align_up(p.m, t.high()) * align_up(p.n, t.wide()); };
   for (int64_t n : {4, 2, 1}) {
     Tile t = best;
     t.lanes_n = n;
@@ -46,12 +45,10 @@ struct Side {
 Dispatch pack(const Target& t, const Matmul& p, const Side& s, int64_t depth, int to) {
   Element e = element_of(p.dtype);
   Kernel k = portable("matmul_blocks", {{"T", e}});
-  int64_t length = s.along ? p.k : s.size, panels = blocks(s.size, s.panel);
+  int64_t length = s.along ? p.k : s.size, panels = ceil_div(s.size, s.panel);
   int64_t given = reach(p.batch, s.batch, p.k * s.size), elements = s.matrices * panels * depth * s.panel;
   bool whole = e == Element::f32 && length % 4 == 0 &&
                std::all_of(s.batch.begin(), s.batch.end(), [](int64_t x) { return x % 4 == 0; });
-  k.set("N", s.size);
-  k.set("K", p.k);
   k.set("DEPTH", depth);
   k.set("BATCHES", s.matrices);
   k.set("PANELS", panels);
@@ -65,18 +62,18 @@ Dispatch pack(const Target& t, const Matmul& p, const Side& s, int64_t depth, in
   k.set("COUNT", 4);
   k.read_as_texels(t, "b", given);
   k.elements = static_cast<uint64_t>(std::max(elements, given));
-  return dispatch(t, std::move(k), static_cast<uint64_t>((elements / 16 + 63) / 64), {s.input, to});
+  return dispatch_items(t, std::move(k), elements / 16, {s.input, to});
 }
 
 int64_t matrices(const Matmul& p, const Shape& steps) {
   return std::all_of(steps.begin(), steps.end(), [](int64_t s) { return s == 0; }) ? 1 : num_elements(p.batch);
 }
 
-int64_t depth_of(const Matmul& p, const Tile& tile) { return blocks(p.k, tile.steps) * tile.steps; }
+int64_t depth_of(const Matmul& p, const Tile& tile) { return align_up(p.k, tile.steps); }
 
 /// Elements of all panels of an operand.
 int64_t panel_elements(const Matmul& p, const Tile& tile, const Side& s) {
-  return s.matrices * blocks(s.size, s.panel) * s.panel * depth_of(p, tile);
+  return s.matrices * align_up(s.size, s.panel) * depth_of(p, tile);
 }
 
 Side side_a(const Matmul& p, const Tile& tile) {
@@ -91,15 +88,14 @@ Side side_b(const Matmul& p, const Tile& tile) {
 bool fits_texels(const Target& t, const Matmul& p) {
   Tile tile = choose(p);
   int64_t most = std::max(panel_elements(p, tile, side_a(p, tile)), panel_elements(p, tile, side_b(p, tile)));
-  constexpr int64_t storage =
-      (int64_t{1} << 27) / 4;  // the least that Vulkan's storage buffers hold: panels are written there
-  return most <= storage && static_cast<uint64_t>(most) / 4 <= t.max_texels;
+  // Panels are written to storage buffers and read as texels.
+  return static_cast<uint64_t>(most) <= std::min(t.max_buffer_bytes / 4, t.max_texels * 4);
 }
 
 Work matmul_texels(const Target& t, const Matmul& p) {
   Tile tile = choose(p);
   Side a = side_a(p, tile), b = side_b(p, tile);
-  int64_t depth = depth_of(p, tile), tiles_m = blocks(p.m, a.panel), tiles_n = blocks(p.n, b.panel);
+  int64_t depth = depth_of(p, tile), tiles_m = ceil_div(p.m, a.panel), tiles_n = ceil_div(p.n, b.panel);
   int64_t groups = num_elements(p.batch) * tiles_m * tiles_n;
   int64_t a_elements = panel_elements(p, tile, a), b_elements = panel_elements(p, tile, b);
 
@@ -115,7 +111,6 @@ Work matmul_texels(const Target& t, const Matmul& p) {
   k.local = {lanes, 1, 1};
   k.set("M", p.m);
   k.set("N", p.n);
-  k.set("K", p.k);
   k.set("DEPTH", depth);
   k.set("GROUPS", groups);
   k.set("TILES_M", tiles_m);

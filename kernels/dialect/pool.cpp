@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/rounding.h"
 #include "core/base/status.h"
 #include "kernels/dialect/kernel.h"
 
@@ -26,7 +27,8 @@ Kernel pool_kernel(const Target& t, const char* name, const Pool& p, int64_t cou
                                                      {"KW", p.w.kernel},  {"OH", p.h.count},    {"OW", p.w.count},
                                                      {"SH", p.h.stride},  {"SW", p.w.stride},   {"PH", p.h.padding},
                                                      {"PW", p.w.padding}, {"DH", p.h.dilation}, {"DW", p.w.dilation}};
-  for (auto& [n, value] : numbers) k.set(n, value);
+  for (auto& [n, value] : numbers)
+    if (k.takes(n)) k.set(n, value);
   k.elements = static_cast<uint64_t>(p.planes * std::max(p.h.size * p.w.size, p.h.count * p.w.count));
   return k;
 }
@@ -36,7 +38,7 @@ int64_t results(const Pool& p) { return p.planes * p.h.count * p.w.count; }
 Work launch(const Target& t, Kernel k, int64_t total, std::vector<int> buffers) {
   k.set("TOTAL", total);
   Work work;
-  work.dispatches.push_back(dispatch(t, std::move(k), static_cast<uint64_t>((total + 63) / 64), std::move(buffers)));
+  work.dispatches.push_back(dispatch_items(t, std::move(k), total, std::move(buffers)));
   return work;
 }
 

@@ -2,14 +2,14 @@
 // language.
 //
 // Conventions of every function here
-// - Buffers of the caller: the inputs 0 … n-1 in the order documented, then the outputs, then scratch
-// (Work::scratch_bytes,
-//   one per entry). Dispatch::buffers says which of them each kernel parameter is. All start at an element boundary of
-//   at least 4 bytes; kernels read and write whole 32-bit words of u8, bool, f16 and bf16 tensors where the target
-//   lacks such storage, never a byte past the last word, and never change a byte past the last element.
+// - Buffers of the caller: the inputs 0 … n-1 in the order documented, then the outputs, then scratch, one per entry
+//   of Work::scratch_bytes. Dispatch::buffers says which of them each kernel parameter is. All start at multiples of 16
+//   bytes, and kernels move 16 bytes at once; they read and write whole 32-bit words of u8, bool, f16 and bf16 tensors
+//   where the target lacks such storage, never a byte past the last word, and never change a byte past the last
+//   element.
 // - Outputs are dense, row-major, wholly written. Shapes, strides and attributes are literals of the text.
-// - Dispatches run in order, each seeing the writes of those before it. No floating-point atomics: the same bits at
-// every run.
+// - Dispatches run in order, each seeing the writes of those before it. No floating-point atomics: every run gives the
+//   same bits.
 // - A tensor without elements gives a Work without dispatches.
 // - Throws Error(declined) with a reason for what no kernel text exists for (f64 and i64 arithmetic, a shape beyond the
 //   language's indices): the caller declines the node with that text.

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
+#include "core/base/rounding.h"
 #include "core/base/status.h"
 #include "kernels/dialect/expression.h"
 #include "kernels/dialect/kernel.h"
+#include "kernels/dialect/lanes.h"
 
 namespace tutti::dialect {
 namespace {
@@ -50,6 +53,114 @@ double neutral_of(Fold kind, DType t) {
 /// The accumulator's storage.
 Element wide(DType t) { return is_float(t) ? Element::f32 : t == DType::i32 ? Element::i32 : Element::u32; }
 
+/// A stage, or a part of one: long stages are cut into pieces, whose results are folded in the same way.
+struct Step {
+  Stage s;
+  int64_t piece, pieces;
+  bool group;  ///< work-items share a result
+
+  int64_t elements() const { return s.a * s.r * s.b; }
+  int64_t results() const { return s.a * pieces * s.b; }
+};
+
+std::vector<Step> steps_of(const Target& t, const std::vector<Stage>& stages) {
+  std::vector<Step> steps;
+  for (Stage s : stages) {
+    while (true) {
+      bool group = !t.cpu_like && s.b == 1 && s.r >= (t.shuffles() ? 32 : 64);
+      int64_t outputs = s.a * s.b, piece;
+      if (group) {
+        int64_t want = std::max<int64_t>(1, 1024 / std::max<int64_t>(outputs, 1));
+        piece = std::clamp<int64_t>(ceil_div(s.r, want), 4096, 65536);
+        piece = align_up(piece, 16);  // whole loads
+      } else {
+        int64_t items = t.cpu_like ? std::max<int64_t>(64, 16 * t.compute_units) : 16384;
+        int64_t want = ceil_div(items, outputs);
+        piece = std::clamp<int64_t>(ceil_div(s.r, want), t.cpu_like ? 256 : 32, 2048);
+        piece = align_up(piece, 4);
+      }
+      int64_t pieces = ceil_div(s.r, piece);
+      if (pieces == 1) piece = s.r;
+      steps.push_back({s, piece, pieces, group});
+      if (pieces == 1) break;
+      s.r = pieces;
+    }
+  }
+  return steps;
+}
+
+struct Types {
+  Element from, to;  ///< what a step reads and writes
+};
+
+/// A step's kernel, told what differs between kernels.
+struct Chosen {
+  Kernel kernel;
+  int64_t groups, results;
+};
+
+/// The largest power of two that is not beyond `most`.
+uint32_t power_of_two(int64_t most) { return std::bit_floor(static_cast<uint32_t>(std::max<int64_t>(most, 1))); }
+
+/// Work-items that share a result by exchanging registers: a warp, or a group of warps.
+Chosen warps(const Target& t, const Step& step, const Types& types) {
+  Kernel k = portable("reduce_warps", {{"T", types.from}, {"Y", types.to}});
+  int64_t lanes = widest_lanes(t, size_of(types.from));
+  if (step.s.a > 1 && step.s.r % lanes != 0) lanes = 1;  // rows start anywhere
+  uint32_t most = std::min(t.max_local, 256u);
+  bool one = step.piece <= 32 * 32 || most < 64;  // a warp per result
+  k.local = {one ? power_of_two(std::min(most, 128u)) : power_of_two(most), 1, 1};
+  int64_t span = one ? 32 : k.local[0];
+  std::vector<std::string> values;
+  std::string take = lanes > 1 ? load_lanes(t, k.params[0], "at", lanes, "q", values) : "T q = x(at); ";
+  if (lanes == 1) values = {"q"};
+  for (size_t l = 0; l < values.size(); ++l) take += fmt::format("v{0} = COMBINE(v{0}, {1}); ", l, values[l]);
+  std::replace(take.begin(), take.end(), '\n', ' ');
+  k.set("TAKE(at)", take);
+  k.set("LANES", lanes);
+  k.set("SPAN", span);
+  int64_t per_group = k.local[0] / span;
+  return {std::move(k), ceil_div(step.results(), per_group), step.results()};
+}
+
+/// Work-items that share a result, by shared memory where they cannot exchange registers.
+Chosen together(const Target& t, const Step& step, const Types& types) {
+  if (t.shuffles() && t.max_local >= 32) return warps(t, step, types);
+  Kernel k = portable("reduce_group", {{"T", types.from}, {"Y", types.to}});
+  k.local = {std::min(power_of_two(std::min(t.max_local, 256u)), power_of_two(step.piece / 2)), 1, 1};
+  return {std::move(k), step.results(), step.results()};
+}
+
+/// A work-item per result, or per 16 or 4 of them.
+Chosen apart(const Target& t, const Step& step, const Types& types) {
+  const Stage& s = step.s;
+  bool f32 = types.from == Element::f32 && types.to == Element::f32;
+  bool columns = f32 && t.cpu_like && t.language == Language::opencl_c && s.b >= 16;
+  // Four at once where vectors are read well; pieces start at whole vectors.
+  bool vectors = f32 && t.max_texels > 0 && step.elements() < (int64_t{1} << 31);
+  bool rows = vectors && s.b == 1 && s.r % 4 == 0 && s.r >= 16;
+  bool quads = rows || (vectors && s.b % 4 == 0);
+  Kernel k = portable(quads     ? "reduce_quads"
+                      : columns ? "reduce_columns"
+                                : "reduce_items",
+                      {{"T", types.from}, {"Y", types.to}});
+  int64_t blocks = ceil_div(s.b, 16), results = step.results();
+  if (columns) {
+    results = s.a * step.pieces * blocks;
+    k.set("BLOCKS", blocks);
+  }
+  if (quads) {
+    if (!rows) results /= 4;
+    k.set("ROWS", rows ? "true" : "false");
+    k.set("STORE(o,v)", rows ? "float s = COMBINE(COMBINE(v.x, v.y), COMBINE(v.z, v.w)); y_set(o, FINISH(s))"
+                             : "y4_set(o, FLOAT4(FINISH(v.x), FINISH(v.y), FINISH(v.z), FINISH(v.w)))");
+  }
+  k.set("B", s.b);
+  uint32_t local = quads && results < 1024 ? 8 : t.cpu_like && !quads && (s.b == 1 || columns) ? 1 : 64;
+  k.local = {std::min(local, t.max_local), 1, 1};
+  return {std::move(k), ceil_div(results, k.local[0]), results};
+}
+
 }  // namespace
 
 Work reduce(const Target& t, Fold kind, const TensorType& x, const std::vector<int64_t>& axes) {
@@ -69,94 +180,37 @@ Work reduce(const Target& t, Fold kind, const TensorType& x, const std::vector<i
   }
   std::vector<Stage> stages = stages_of(x.shape, axes);
   if (stages.empty()) stages.push_back({results, 1, 1});
-  // Long stages are cut into pieces, whose results are folded in the same way.
-  struct Step {
-    Stage s;
-    int64_t piece, pieces;
-    bool group;
-  };
-  std::vector<Step> steps;
-  for (size_t i = 0; i < stages.size(); ++i) {
-    Stage s = stages[i];
-    while (true) {
-      bool group = !t.cpu_like && s.b == 1 && s.r >= 64;
-      int64_t outputs = s.a * s.b, piece;
-      if (group) {
-        int64_t want = std::max<int64_t>(1, 1024 / std::max<int64_t>(outputs, 1));
-        piece = std::clamp<int64_t>((s.r + want - 1) / want, 4096, 65536);
-      } else {
-        int64_t items = t.cpu_like ? std::max<int64_t>(64, 16 * t.compute_units) : 16384;
-        int64_t want = (items + outputs - 1) / outputs;
-        piece = std::clamp<int64_t>((s.r + want - 1) / want, t.cpu_like ? 256 : 32, 2048);
-        piece = (piece + 3) / 4 * 4;
-      }
-      int64_t pieces = (s.r + piece - 1) / piece;
-      if (pieces == 1) piece = s.r;
-      steps.push_back({s, piece, pieces, group});
-      if (pieces == 1) break;
-      s.r = pieces;
-    }
-  }
+  std::vector<Step> steps = steps_of(t, stages);
+  DType register_dtype = is_float(x.dtype) ? DType::f32 : x.dtype == DType::i32 ? DType::i32 : DType::u32;
   for (size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
     bool last = i + 1 == steps.size();
-    Element to = last ? element : acc;
-    bool columns = t.cpu_like && t.language == Language::opencl_c && x.dtype == DType::f32 && step.s.b >= 16;
-    // Four at once where vectors are read well; pieces start at whole vectors.
-    bool vectors = t.max_texels > 0 && x.dtype == DType::f32 && step.s.a * step.s.r * step.s.b < (int64_t{1} << 31);
-    bool rows = vectors && step.s.b == 1 && step.s.r % 4 == 0 && step.s.r >= 16;
-    bool quads = rows || (vectors && step.s.b % 4 == 0);
-    Kernel k = portable(quads        ? "reduce_quads"
-                        : columns    ? "reduce_columns"
-                        : step.group ? "reduce_group"
-                                     : "reduce_items",
-                        {{"T", i ? acc : element}, {"Y", to}});
-    int64_t outputs = step.s.a * step.pieces * step.s.b, blocks = (step.s.b + 15) / 16;
-    if (columns) outputs = step.s.a * step.pieces * blocks;
-    if (quads && !rows) outputs /= 4;
-    k.set("RESULTS", outputs);
+    Types types{i ? acc : element, last ? element : acc};
+    Chosen c = step.group ? together(t, step, types) : apart(t, step, types);
+    Kernel& k = c.kernel;
+    k.set("RESULTS", c.results);
     k.set("R", step.s.r);
-    if (!step.group) k.set("B", step.s.b);
     k.set("PIECE", step.piece);
     k.set("PIECES", step.pieces);
-    k.set("INIT", literal(t.language,
-                          acc == Element::f32   ? DType::f32
-                          : acc == Element::i32 ? DType::i32
-                                                : DType::u32,
-                          neutral_of(kind, x.dtype)));
-    k.set("COMBINE(a,b)", columns && kind == Fold::max   ? "((a) > (b) || (a) != (a) ? (a) : (b))"
-                          : columns && kind == Fold::min ? "((a) < (b) || (a) != (a) ? (a) : (b))"
-                                                         : combine_of(kind, x.dtype));
-    if (columns) k.set("BLOCKS", blocks);
-    if (quads) {
-      k.set("ROWS", rows ? "true" : "false");
-      k.set("STORE(o,v)", rows ? "float s = COMBINE(COMBINE(v.x, v.y), COMBINE(v.z, v.w)); y_set(o, FINISH(s))"
-                               : "y4_set(o, FLOAT4(FINISH(v.x), FINISH(v.y), FINISH(v.z), FINISH(v.w)))");
-    }
-    k.read_as_texels(t, "x", step.s.a * step.s.r * step.s.b);
+    k.set("INIT", literal(t.language, register_dtype, neutral_of(kind, x.dtype)));
+    // A vector of OpenCL C takes no function of math.k.
+    bool vector = k.name == "reduce_columns";
+    k.set("COMBINE(a,b)", vector && kind == Fold::max   ? "((a) > (b) || (a) != (a) ? (a) : (b))"
+                          : vector && kind == Fold::min ? "((a) < (b) || (a) != (a) ? (a) : (b))"
+                                                        : combine_of(kind, x.dtype));
+    k.read_as_texels(t, "x", step.elements());
     std::string finish = "(a)";
     if (last && kind == Fold::mean)
       finish = is_float(x.dtype) ? fmt::format("((a) / {}.0f)", count) : fmt::format("((a) / {})", count);
     k.set("FINISH(a)", finish);
-    k.elements = static_cast<uint64_t>(step.s.a * step.s.r * step.s.b);
-    uint64_t groups;
-    if (step.group) {
-      uint32_t local = 1, most = std::min<uint32_t>(t.max_local, 256);
-      while (local * 2 <= most && local * 4 <= step.piece) local *= 2;
-      k.local = {local, 1, 1};
-      groups = static_cast<uint64_t>(outputs);
-    } else {
-      uint32_t local = quads && outputs < 1024 ? 8 : t.cpu_like && !quads && (step.s.b == 1 || columns) ? 1 : 64;
-      k.local = {std::min(local, t.max_local), 1, 1};
-      groups = static_cast<uint64_t>((outputs + k.local[0] - 1) / k.local[0]);
-    }
+    k.elements = static_cast<uint64_t>(step.elements());
     int from = i == 0 ? 0 : 2 + static_cast<int>((i - 1) % 2), into = last ? 1 : 2 + static_cast<int>(i % 2);
     if (!last) {
       work.scratch_bytes.resize(std::max<size_t>(work.scratch_bytes.size(), i % 2 + 1));
       uint64_t& bytes = work.scratch_bytes[i % 2];
-      bytes = std::max(bytes, static_cast<uint64_t>(step.s.a * step.pieces * step.s.b) * 4);
+      bytes = std::max(bytes, static_cast<uint64_t>(step.results()) * 4);
     }
-    work.dispatches.push_back(dispatch(t, std::move(k), groups, {from, into}));
+    work.dispatches.push_back(dispatch(t, std::move(k), static_cast<uint64_t>(c.groups), {from, into}));
   }
   return work;
 }
@@ -182,12 +236,13 @@ Work argmax(const Target& t, const TensorType& x, const std::vector<int64_t>& ax
     order.insert(order.end(), gone.begin(), gone.end());
     work = copy(t, transpose_copy(x, order));
     work.dispatches[0].buffers = {0, 2};
-    work.scratch_bytes = {(static_cast<uint64_t>(total) * tutti::size_of(x.dtype) + 3) / 4 * 4};
+    work.scratch_bytes = {align_up(static_cast<uint64_t>(total) * tutti::size_of(x.dtype), 4)};
     from = 2;
     s = {total / r, r, 1};
   }
   bool group = s.b == 1 && ((!t.cpu_like && s.r >= 256) || s.r > static_cast<int64_t>(t.max_rounds) - 100);
-  Kernel k = portable(group ? "argmax_group" : "argmax", {{"T", element}});
+  bool warps = group && t.shuffles() && t.max_local >= 32;
+  Kernel k = portable(warps ? "argmax_warps" : group ? "argmax_group" : "argmax", {{"T", element}});
   k.set("RESULTS", s.a * s.b);
   k.set("R", s.r);
   if (!group) k.set("B", s.b);
@@ -196,11 +251,9 @@ Work argmax(const Target& t, const TensorType& x, const std::vector<int64_t>& ax
   if (s.r > 0x7fffffff) throw Error(Code::declined, fmt::format("argmax over {} elements", s.r));
   uint64_t groups = static_cast<uint64_t>(s.a * s.b);
   if (group) {
-    uint32_t local = 1, most = std::min<uint32_t>(t.max_local, 256);
-    while (local * 2 <= most) local *= 2;
-    k.local = {local, 1, 1};
+    k.local = {power_of_two(std::min(t.max_local, 256u)), 1, 1};
   } else {
-    groups = (groups + 63) / 64;
+    groups = ceil_div(groups, 64);
   }
   work.dispatches.push_back(dispatch(t, std::move(k), groups, {from, 1}));
   return work;

@@ -163,6 +163,7 @@ Source render(const Target& t, const Kernel& k) {
                 fmt::format("kernel {}: {} elements are more than GLSL can number", k.name, k.elements));
   Source s;
   if (glsl) s.entry = "main";
+  if (t.language == Language::cuda_c) s.entry = cuda_entry(k);
   s.local = k.local;
   s.exact = k.exact;
   for (const Param& p : k.params) {

@@ -9,7 +9,7 @@ enum class Language {
   opencl_c,
   glsl,
   cuda_c,
-  cpp  ///< C++17 for the host's compiler: a function per group of work-items (see HostKernel in kernels/dialect/host.h)
+  cpp  ///< C++14 for the host's compiler: a function per group of work-items (see HostKernel in kernels/dialect/host.h)
 };
 
 /// Facts that choose a kernel's family and its text.
@@ -24,8 +24,12 @@ struct Target {
   uint32_t compute_units = 1;
   uint64_t max_texels = 0;  ///< of a float4 texel buffer where reading through one is worth it (lavapipe, whose storage
                             ///< buffers are read in a loop over the subgroup); 0: never
+  uint64_t max_buffer_bytes = ~0ull;  ///< the largest range that one kernel argument may cover
   uint32_t max_rounds = ~0u;  ///< loop rounds of one work-item, all its loops together: beyond that they quietly end
                               ///< (lavapipe: 65535, nested and following loops counted together, unrolled ones not)
+
+  /// Whether the language lets the work-items of a warp of 32 read each other's registers (SHUFFLE_DOWN).
+  bool shuffles() const { return subgroup == 32 && (language == Language::cuda_c || language == Language::cpp); }
 };
 
 }  // namespace tutti::dialect

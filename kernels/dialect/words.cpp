@@ -61,6 +61,7 @@ __device__ __forceinline__ int grp_(int d) { return d == 0 ? blockIdx.x : d == 1
 #define LID(d) lid_(d)
 #define GRP(d) grp_(d)
 #define BARRIER __syncthreads()
+#define SHUFFLE_DOWN(v, d) __shfl_down_sync(0xffffffffu, v, d)
 #define F32(x) float(x)
 #define I32(x) int(x)
 #define U32(x) uint(x)
@@ -93,6 +94,7 @@ struct uint2 { uint x, y; };
 #define LID(d) (local_[d])
 #define GRP(d) (I32(group_[d]))
 #define BARRIER barrier_(fiber_)
+#define SHUFFLE_DOWN(v, d) shuffle_down_(v, d, LOCAL, lanes_, barrier_, fiber_)
 #define F32(x) float(x)
 #define I32(x) int(x)
 #define U32(x) uint(x)
@@ -103,6 +105,15 @@ static inline uint as_u32_(int x) { return uint(x); }
 #define AS_I32(x) int(x)
 #define AS_U32(x) as_u32_(x)
 #define MUL_HI(a, b) uint(uint64_t(a) * uint64_t(b) >> 32)
+template <class T>
+static inline T shuffle_down_(T v, int d, int me, uint* lanes, void (*barrier)(void*), void* fiber) {
+  std::memcpy(lanes + me, &v, 4);
+  barrier(fiber);
+  T far;
+  std::memcpy(&far, lanes + (me % 32 + d < 32 ? me + d : me), 4);
+  barrier(fiber);
+  return far;
+}
 #define NAN_OF(x) ((x) != (x))
 #define FLOAT4(a, b, c, d) (float4{a, b, c, d})
 #define INT4(a, b, c, d) (int4{a, b, c, d})
@@ -110,9 +121,18 @@ static inline uint as_u32_(int x) { return uint(x); }
 #define UINT2(a, b) (uint2{a, b})
 using std::fma; using std::floor; using std::sqrt; using std::exp; using std::log; using std::tanh; using std::sin; using std::cos;
 using std::pow; using std::fabs; using std::expm1; using std::log1p; using std::erf;
+typedef float float16 __attribute__((vector_size(64)));
+typedef float loose_float16_ __attribute__((vector_size(64), aligned(4), may_alias));
+static inline float16 fma(float16 a, float16 b, float16 c) { return a * b + c; }
+static inline float16 vload16(int, const float* from) { return *(const loose_float16_*)from; }
+static inline void vstore16(float16 v, int, float* to) { *(loose_float16_*)to = v; }
 )";
 
 }  // namespace
+
+const char* splat16(Language language) {
+  return language == Language::cpp ? "((s) - float16{})" : "((float16)(s))";  // x - 0 is x, -0 and NaN included
+}
 
 const char* words(Language language) {
   switch (language) {

@@ -8,4 +8,7 @@ namespace tutti::dialect {
 /// depends on the kernel (IDX, LOCALS, the parameters' macros) is not among them.
 const char* words(Language language);
 
+/// What the macro SPLAT(s) stands for: a float16 of sixteen times s (OpenCL C and C++).
+const char* splat16(Language language);
+
 }  // namespace tutti::dialect

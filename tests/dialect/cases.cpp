@@ -45,6 +45,7 @@ Target target(Language language, bool cpu_like) {
   t.subgroup = !cpu_like ? 32 : language == Language::glsl ? 8 : 1;
   t.compute_units = cpu_like ? 2 : 16;
   t.max_texels = cpu_like && language == Language::glsl ? 1 << 27 : 0;
+  if (t.max_texels) t.max_buffer_bytes = 1 << 27;
   t.byte_storage = language != Language::glsl || cpu_like;
   t.half_storage = language != Language::glsl || cpu_like;
   return t;

@@ -31,6 +31,11 @@ struct Case {
 /// n numbers of a dtype from [low, high], the same at each call for a seed.
 Array random(DType t, int64_t n, double low, double high, uint32_t seed);
 
+/// The windows along one axis, as many as fit.
+inline WindowAxis axis(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
+  return {size, kernel, stride, padding, dilation, (size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1};
+}
+
 std::vector<Case> elementwise_cases();
 std::vector<Case> index_cases();
 std::vector<Case> reduce_cases();

@@ -96,6 +96,53 @@ Case batch(const std::vector<Shape>& shapes, DType t) {
   return c;
 }
 
+/// A step of Adam over tensors of several sizes in one launch; the learning rate is a tensor, as on a device.
+Case adam(const std::vector<int64_t>& sizes, DType gradient) {
+  constexpr double b1 = 0.9, b2 = 0.999, epsilon = 1e-8;
+  const DType f = DType::f32;
+  Case c{"Adam, gradients in " + std::string(name(gradient))};
+  c.relative = 1e-5;
+  c.absolute = 1e-7;
+  Code code;
+  uint32_t p = code.in(f, 0), m = code.in(f, 1), v = code.in(f, 2), rate = code.in(f, 4), g = code.in(gradient, 3);
+  auto two = [&](uint16_t op, uint32_t a, uint32_t b) { return code.add(op, f, a, b); };
+  auto scaled = [&](uint32_t a, double by) { return two(TUTTI_X_MUL, a, code.constant(f, by)); };
+  if (gradient != f) g = code.add(TUTTI_X_CAST, f, g);
+  uint32_t m1 = two(TUTTI_X_ADD, scaled(m, b1), scaled(g, 1 - b1));
+  uint32_t v1 = two(TUTTI_X_ADD, scaled(v, b2), scaled(two(TUTTI_X_MUL, g, g), 1 - b2));
+  uint32_t root = two(TUTTI_X_ADD, code.add(TUTTI_X_SQRT, f, v1), code.constant(f, epsilon));
+  code.out(f, two(TUTTI_X_SUB, p, two(TUTTI_X_DIV, two(TUTTI_X_MUL, rate, m1), root)), 0);
+  code.out(f, m1, 1);
+  code.out(f, v1, 2);
+  std::vector<Piece> pieces;
+  c.inputs.push_back({f, {0.01}});
+  int inputs = 1 + 4 * static_cast<int>(sizes.size());
+  for (int64_t n : sizes) {
+    int k = static_cast<int>(pieces.size()), from = 1 + 4 * k, to = inputs + 3 * k;
+    Operand line{f, {1}};
+    pieces.push_back({{n},
+                      {line, line, line, {gradient, {1}}, {f, {0}}},
+                      {from, from + 1, from + 2, from + 3, 0},
+                      {to, to + 1, to + 2}});
+    auto seed = static_cast<uint32_t>(4 * k);
+    Array x[] = {random(f, n, -1, 1, seed), random(f, n, -1, 1, seed + 1), random(f, n, 0.01, 1, seed + 2),
+                 random(gradient, n, -1, 1, seed + 3)};
+    Array y[] = {{f, {}}, {f, {}}, {f, {}}};
+    for (size_t i = 0; i < x[0].at.size(); ++i) {
+      double d = x[3].at[i], mean = b1 * x[1].at[i] + (1 - b1) * d, square = b2 * x[2].at[i] + (1 - b2) * d * d;
+      y[0].at.push_back(x[0].at[i] - 0.01 * mean / (std::sqrt(square) + epsilon));
+      y[1].at.push_back(mean);
+      y[2].at.push_back(square);
+    }
+    c.inputs.insert(c.inputs.end(), std::begin(x), std::end(x));
+    c.expected.insert(c.expected.end(), std::begin(y), std::end(y));
+  }
+  c.make = [list = code.list, pieces, f](const Target& target) {
+    return elementwise_batch(target, list, pieces, std::vector<DType>{f, f, f}, false);
+  };
+  return c;
+}
+
 double nan_min(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : std::min(a, b); }
 double nan_max(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : std::max(a, b); }
 
@@ -254,6 +301,21 @@ std::vector<Case> elementwise_cases() {
   all.push_back(one(
       "select u8", TUTTI_X_SELECT, DType::u8, DType::u8, [](double x, double y, double z) { return x != 0 ? y : z; },
       {9, 13}, {{9, 13}, {13}, {9, 1}}, 0, 255, 0));
+  // Long lines whose last elements fill no load, and lines of whole loads that begin at each row.
+  for (int64_t n : {2048, 2051})
+    for (DType t : {f, b, DType::u8, DType::f16, DType::bf16})
+      for (DType to : {f, DType::u8, DType::bf16})
+        if (n % 4 != 0 || t == DType::f16 || t == DType::u8)
+          all.push_back(one(
+              "cast " + std::string(name(t)) + " to " + std::string(name(to)) + " " + std::to_string(n), TUTTI_X_CAST,
+              t, to, [](double x, double, double) { return x; }, {n}, {{n}}, 0, t == b ? 2 : 200, 0));
+  for (DType t : {f, DType::f16, DType::bf16})
+    for (const Shape& dims : std::vector<Shape>{{7, 516}, {9, 40}, {3, 20}, {2051, 1}, {3, 7}})
+      all.push_back(one(
+          "broadcast mul " + std::string(name(t)) + " " + to_string(dims), TUTTI_X_MUL, t, t,
+          [](double x, double y, double) { return x * y; }, dims, {dims, {dims[1]}}, -3, 3, t == f ? 1e-7 : 0));
+  all.push_back(adam({4096, 10, 2051, 100}, f));
+  all.push_back(adam({2055, 24}, DType::bf16));
   for (DType t : {DType::f32, DType::i32, DType::bf16})
     all.push_back(batch({{7}, {64, 33}, {3, 1, 5}, {0, 4}, {10, 512}, {1}}, t));
   return all;

@@ -10,7 +10,6 @@
 #include <fstream>
 #include <memory>
 #include <set>
-#include <sstream>
 #include <stdexcept>
 
 namespace tutti::dialect::cases {
@@ -19,34 +18,22 @@ namespace {
 constexpr size_t guard = 64;  // bytes
 constexpr std::byte mark{0xa5};
 
-/// One text in a namespace of its own, its entry renamed, its macros forgotten behind it.
-std::string apart(const std::string& text, size_t number) {
-  std::string code = fmt::format("namespace kernel_{} {{\n{}}}\n", number, text);
-  if (size_t at = code.find("void kernel_main("); at != std::string::npos)
-    code.insert(at + std::strlen("void kernel_main"), fmt::format("_{}", number));
-  std::set<std::string> names;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("#define ")) names.insert(line.substr(8, line.find_first_of(" (", 8) - 8));
-  for (const std::string& name : names) code += "#undef " + name + "\n";
-  return code;
-}
-
 /// The work-items of one group, each on a stack of its own, taking turns at barriers.
 class Fibers {
  public:
   void run(HostKernel kernel, void* const* buffers, const uint32_t* group, void* shared,
            const std::array<uint32_t, 3>& local) {
-    all_.clear();
-    for (int z = 0; z < static_cast<int>(local[2]); ++z)
-      for (int y = 0; y < static_cast<int>(local[1]); ++y)
-        for (int x = 0; x < static_cast<int>(local[0]); ++x) {
-          auto f = std::make_unique<Fiber>();
-          f->item = {x, y, z};
-          f->start = [=, p = f.get()] { kernel(buffers, group, shared, meet, p, p->item.data()), p->done = true; };
-          prepare(*f);
-          all_.push_back(std::move(f));
-        }
+    size_t count = size_t{local[0]} * local[1] * local[2];
+    while (all_.size() < count) all_.push_back(std::make_unique<Fiber>());
+    all_.resize(count);
+    for (size_t n = 0; n < count; ++n) {
+      Fiber& f = *all_[n];
+      f.item = {static_cast<int>(n % local[0]), static_cast<int>(n / local[0] % local[1]),
+                static_cast<int>(n / local[0] / local[1])};
+      f.start = [=, &f] { kernel(buffers, group, shared, meet, &f, f.item.data()), f.done = true; };
+      f.done = false;
+      prepare(f);
+    }
     for (bool running = true; running;) {
       running = false;
       for (auto& f : all_) {
@@ -58,9 +45,10 @@ class Fibers {
   }
 
  private:
+  static constexpr size_t stack_bytes = 64 << 10;
   struct Fiber {
     ucontext_t context;
-    std::vector<char> stack = std::vector<char>(64 << 10);
+    std::unique_ptr<char[]> stack{new char[stack_bytes]};
     std::array<int, 3> item;
     std::function<void()> start;
     Fibers* owner = nullptr;
@@ -69,8 +57,8 @@ class Fibers {
   void prepare(Fiber& f) {
     f.owner = this;
     getcontext(&f.context);
-    f.context.uc_stack.ss_sp = f.stack.data();
-    f.context.uc_stack.ss_size = f.stack.size();
+    f.context.uc_stack.ss_sp = f.stack.get();
+    f.context.uc_stack.ss_size = stack_bytes;
     f.context.uc_link = &main_;
     auto at = reinterpret_cast<uintptr_t>(&f);
     makecontext(&f.context, reinterpret_cast<void (*)()>(enter), 2, static_cast<unsigned>(at >> 32),
@@ -96,7 +84,8 @@ Guarded guarded(const std::vector<std::byte>& bytes) {
 void launch(HostKernel kernel, const Dispatch& d, std::vector<Guarded>& buffers) {
   std::vector<void*> arguments;
   for (int b : d.buffers) arguments.push_back(buffers.at(static_cast<size_t>(b)).data());
-  bool meets = d.source.text.find(" BARRIER;") != std::string::npos;
+  bool meets = d.source.text.find(" BARRIER;") != std::string::npos ||
+               d.source.text.find("= SHUFFLE_DOWN(") != std::string::npos;
   alignas(64) static char shared[1 << 16];
   Fibers fibers;
   for (uint32_t z = 0; z < d.groups[2]; ++z)
@@ -116,14 +105,10 @@ HostKernels::HostKernels(const std::vector<std::string>& texts) {
   auto folder = std::filesystem::temp_directory_path() / fmt::format("tutti_host_{}", getpid());
   std::filesystem::create_directories(folder);
   std::string source = (folder / "kernels.cpp").string(), library = (folder / "kernels.so").string();
-  std::vector<std::string> distinct;
-  std::string code = "#include <cmath>\n#include <cstdint>\n#include <cstring>\n";
-  for (const std::string& text : std::set<std::string>(texts.begin(), texts.end())) {
-    code += apart(text, distinct.size());
-    distinct.push_back(text);
-  }
-  std::ofstream(source) << code;
-  std::string command = fmt::format("{} -std=c++17 -O1 -w -ffp-contract=off -fPIC -shared {} -o {} {} > {}.log 2>&1",
+  std::set<std::string_view> sorted(texts.begin(), texts.end());
+  std::vector<std::string_view> distinct(sorted.begin(), sorted.end());
+  std::ofstream(source) << host_unit(distinct);
+  std::string command = fmt::format("{} -std=c++14 -O1 -w -ffp-contract=off -fPIC -shared {} -o {} {} > {}.log 2>&1",
                                     TUTTI_HOST_COMPILER, TUTTI_HOST_FLAGS, library, source, source);
   if (std::system(command.c_str()) != 0) {
     std::ifstream log(source + ".log");
@@ -134,7 +119,7 @@ HostKernels::HostKernels(const std::vector<std::string>& texts) {
   library_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library_) throw std::runtime_error(dlerror());
   for (size_t k = 0; k < distinct.size(); ++k)
-    kernels_[distinct[k]] = reinterpret_cast<HostKernel>(dlsym(library_, fmt::format("kernel_main_{}", k).c_str()));
+    kernels_[std::string(distinct[k])] = reinterpret_cast<HostKernel>(dlsym(library_, host_entry(k).c_str()));
   std::filesystem::remove_all(folder);
 }
 

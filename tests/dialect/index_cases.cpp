@@ -85,10 +85,6 @@ Case sliced(DType t, const Shape& shape, const Shape& y, const At& starts, const
   });
 }
 
-WindowAxis axis(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
-  return {size, kernel, stride, padding, dilation, (size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1};
-}
-
 Case windowed(DType t, int64_t planes, const WindowAxis& h, const WindowAxis& w, double value) {
   TensorType x{t, {planes, h.size, w.size}};
   return moved(

@@ -1,6 +1,8 @@
 // Reading kernel texts: what is malformed is named by file and line.
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "core/base/status.h"
 #include "kernels/dialect/kernel.h"
 
@@ -40,6 +42,18 @@ TEST(KernelText, NamesTheLineOfAMistake) {
   EXPECT_EQ(error_of("kernel a\n---\n  if (x) {\n"), "some.k:4: } is missing");
   EXPECT_EQ(error_of("kernel a\n---\n  f(x));\n"), "some.k:3: ) closes no bracket");
   EXPECT_EQ(error_of("in x T\n---\n"), "some.k:1: there is no line kernel NAME");
+}
+
+TEST(KernelText, WhatAKernelIsGivenItUses) {
+  for (const std::string& name : portable_names()) {
+    if (name == "math") continue;
+    Kernel k = portable(name, {{"T", Element::f32}, {"Y", Element::f32}, {"A", Element::f32}});
+    for (auto& [value, text] : k.values) {
+      std::string word = value.substr(0, value.find('('));
+      bool counts = std::any_of(k.repeats.begin(), k.repeats.end(), [&](auto& r) { return r.second == word; });
+      EXPECT_TRUE(counts || std::regex_search(k.body, std::regex("\\b" + word + "\\b"))) << k.file << ": " << word;
+    }
+  }
 }
 
 TEST(KernelText, AValueThatNobodyGaveIsNamed) {

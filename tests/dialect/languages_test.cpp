@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <thread>
 
@@ -71,6 +73,8 @@ struct Nvrtc {
   int (*compile)(void*, int, const char* const*) = nullptr;
   int (*log_size)(void*, size_t*) = nullptr;
   int (*log)(void*, char*) = nullptr;
+  int (*ptx_size)(void*, size_t*) = nullptr;
+  int (*ptx)(void*, char*) = nullptr;
   int (*destroy)(void**) = nullptr;
 
   Nvrtc() {
@@ -93,6 +97,8 @@ struct Nvrtc {
     find(compile, "nvrtcCompileProgram");
     find(log_size, "nvrtcGetProgramLogSize");
     find(log, "nvrtcGetProgramLog");
+    find(ptx_size, "nvrtcGetPTXSize");
+    find(ptx, "nvrtcGetPTX");
     find(destroy, "nvrtcDestroyProgram");
   }
 
@@ -112,7 +118,8 @@ struct Nvrtc {
     return {list.begin(), list.end()};
   }
 
-  std::string error_of(const std::string& text, const std::string& architecture) const {
+  /// The compiler's words about a text that it refuses, or "" and, where wanted, its PTX.
+  std::string error_of(const std::string& text, const std::string& architecture, std::string* code = nullptr) const {
     void* program = nullptr;
     if (create(&program, text.c_str(), "kernel.cu", 0, nullptr, nullptr) != 0) return "nvrtcCreateProgram failed";
     std::string option = "--gpu-architecture=" + architecture;
@@ -124,11 +131,21 @@ struct Nvrtc {
       message.resize(n);
       log(program, message.data());
       if (message.empty()) message = "nvrtcCompileProgram failed";
+    } else if (code) {
+      size_t n = 0;
+      ptx_size(program, &n);
+      code->resize(n);
+      ptx(program, code->data());
     }
     destroy(&program);
     return message;
   }
 };
+
+const Nvrtc& opened_nvrtc() {
+  static const Nvrtc& opened = *new Nvrtc;
+  return opened;
+}
 
 /// An architecture, and whether every text is compiled for it or only each kernel's first.
 struct Architecture {
@@ -139,8 +156,8 @@ struct Architecture {
 class DialectCuda : public testing::TestWithParam<Architecture> {};
 
 TEST_P(DialectCuda, Compiles) {
-  static const Nvrtc& nvrtc = *new Nvrtc;
   const auto [number, every] = GetParam();
+  const Nvrtc& nvrtc = opened_nvrtc();
   if (!nvrtc.library) GTEST_SKIP() << "NVRTC is not installed";
   if (!nvrtc.supported().contains(number))
     GTEST_SKIP() << "NVRTC " << nvrtc.version_text() << " does not compile for sm_" << number;
@@ -167,6 +184,63 @@ INSTANTIATE_TEST_SUITE_P(Architectures, DialectCuda,
                          testing::Values(Architecture{75, true}, Architecture{80, true}, Architecture{90, true},
                                          Architecture{86, false}, Architecture{89, false}, Architecture{100, false}),
                          [](const auto& info) { return fmt::format("sm_{}", info.param.number); });
+
+/// What NVRTC makes of single kernels.
+class DialectPtx : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    if (!opened_nvrtc().library) GTEST_SKIP() << "NVRTC is not installed";
+    if (!opened_nvrtc().supported().contains(GetParam()))
+      GTEST_SKIP() << "NVRTC " << opened_nvrtc().version_text() << " does not compile for sm_" << GetParam();
+  }
+  std::string ptx_of(const Case& c) {
+    Work work = c.make(target(Language::cuda_c, false));
+    std::string ptx,
+        error = opened_nvrtc().error_of(work.dispatches.at(0).source.text, fmt::format("sm_{}", GetParam()), &ptx);
+    EXPECT_EQ(error, "");
+    return ptx;
+  }
+  static const Case& find(const std::vector<Case>& all, const std::string& name) {
+    auto at = std::find_if(all.begin(), all.end(), [&](const Case& c) { return c.name.starts_with(name); });
+    if (at == all.end()) throw std::runtime_error("no case " + name);
+    return *at;
+  }
+  static int count(const std::string& text, const char* pattern) {
+    std::regex r(pattern);
+    return static_cast<int>(std::distance(std::sregex_iterator(text.begin(), text.end(), r), std::sregex_iterator()));
+  }
+};
+
+constexpr const char* wide_load = "ld\\.global[.a-z]*\\.v4\\.[a-z]32";
+constexpr const char* wide_store = "st\\.global\\.v4\\.[a-z]32";
+constexpr const char* shuffle = "shfl\\.sync\\.down";
+
+TEST_P(DialectPtx, AdamMoves16BytesAtOnce) {
+  const std::vector<Case> all = elementwise_cases();
+  // Three tensors of four are long enough or whole fours: parameter, two moments and gradient in, three out.
+  std::string f32 = ptx_of(find(all, "Adam, gradients in f32"));
+  EXPECT_EQ(count(f32, wide_load), 3 * 4);
+  EXPECT_EQ(count(f32, wide_store), 3 * 3);
+  // Eight gradients in 16 bytes, and twice four of the others.
+  std::string bf16 = ptx_of(find(all, "Adam, gradients in bf16"));
+  EXPECT_EQ(count(bf16, wide_load), 2 * (1 + 3 * 2));
+  EXPECT_EQ(count(bf16, wide_store), 2 * 3 * 2);
+}
+
+TEST_P(DialectPtx, ReductionsLoad16BytesAndShuffle) {
+  const std::vector<Case> all = reduce_cases();
+  std::string row = ptx_of(find(all, "sum f32[33, 1000]")), long_row = ptx_of(find(all, "sum f32[3, 5000]")),
+              narrow = ptx_of(find(all, "max bf16[3, 5000]")), place = ptx_of(find(all, "argmax f32[33, 1000]"));
+  for (const std::string* ptx : {&row, &long_row, &narrow}) EXPECT_GE(count(*ptx, wide_load), 1) << *ptx;
+  EXPECT_EQ(count(row, shuffle), 5);
+  EXPECT_EQ(count(row, "bar\\.sync"), 0) << "a warp has no one to wait for";
+  EXPECT_EQ(count(long_row, shuffle), 10);
+  EXPECT_EQ(count(long_row, "bar\\.sync"), 1);
+  EXPECT_EQ(count(place, shuffle), 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, DialectPtx, testing::Values(80, 90),
+                         [](const auto& info) { return fmt::format("sm_{}", info.param); });
 
 }  // namespace
 }  // namespace tutti::dialect::cases

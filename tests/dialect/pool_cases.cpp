@@ -8,10 +8,6 @@
 namespace tutti::dialect::cases {
 namespace {
 
-WindowAxis axis(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
-  return {size, kernel, stride, padding, dilation, (size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1};
-}
-
 /// Calls visit(x element, y element, tap) for every tap inside the image, in the order of windows and taps.
 template <class F>
 void each_tap(const Pool& p, F visit) {
