@@ -107,6 +107,24 @@ Effort build_add(Graph& g, const Settings& s, DType t) {
   return {0, bytes_of({a, b, y})};
 }
 
+/// The device's own copy of memory: what everything bound by memory is measured against.
+Effort build_copy(Graph& g, const Settings& s, DType t) {
+  Value x = g.state("x", {t, parse_shape(s.shape, 1)});
+  g.set_state("y", x);
+  return {0, bytes_of({x, x})};
+}
+
+/// One step of Adam over f32 parameters: 28 bytes for each.
+Effort build_adam(Graph& g, const Settings& s, DType) {
+  TensorType type{DType::f32, parse_shape(s.shape, 1)}, one{DType::f32, {}};
+  Value p = g.state("p", type), m = g.state("m", type), v = g.state("v", type), gradient = g.state("g", type);
+  Values after = adam(p, gradient, m, v, g.state("lr", one), g.state("c1", one), g.state("c2", one));
+  g.set_state("p", after[0]);
+  g.set_state("m", after[1]);
+  g.set_state("v", after[2]);
+  return {0, bytes_of({p, m, v, gradient, p, m, v})};
+}
+
 using Build = std::function<Effort(Graph&, const Settings&, DType)>;
 
 const std::map<std::string, Build>& ops() {
@@ -115,6 +133,8 @@ const std::map<std::string, Build>& ops() {
       {"conv2d", build_conv2d},
       {"max_pool2d", build_pool},
       {"add", build_add},
+      {"adam", build_adam},
+      {"copy", build_copy},
       {"exp",
        [](Graph& g, const Settings& s, DType t) { return build_unary(g, s, t, [](Value x) { return exp(x); }); }},
       {"sum", [](Graph& g, const Settings& s,

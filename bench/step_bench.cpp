@@ -1,5 +1,10 @@
-// Whole training steps on every usable device: forward, loss, backward, optimizer. One benchmark per model and device.
+// Whole training steps on every usable device: forward, loss, backward, optimizer. One benchmark per model and device;
+// on GPUs also the larger models, and TF32 (CUDA) and bf16.
 #include <benchmark/benchmark.h>
+
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "train/trainer.h"
 
@@ -12,7 +17,23 @@ struct Model {
   nn::Sequential layers;
   Shape sample;
   int64_t batch;
+  int64_t classes = 10;
+  Optimizer optimizer = Adam{.lr = 1e-6};
+  bool large = false;  // for GPUs
 };
+
+nn::Sequential cnn() {
+  return {nn::Conv2d(32, 3, {.padding = 1}),
+          nn::Relu(),
+          nn::MaxPool2d(2),
+          nn::Conv2d(64, 3, {.padding = 1}),
+          nn::Relu(),
+          nn::MaxPool2d(2),
+          nn::Flatten(),
+          nn::Linear(128),
+          nn::Relu(),
+          nn::Linear(10)};
+}
 
 const std::vector<Model>& models() {
   static const std::vector<Model> all = {
@@ -24,17 +45,24 @@ const std::vector<Model>& models() {
        {nn::Flatten(), nn::Linear(512), nn::Relu(), nn::Linear(256), nn::Relu(), nn::Linear(10)},
        {1, 28, 28},
        64},
-      {"cnn_b64",
-       {nn::Conv2d(32, 3, {.padding = 1}), nn::Relu(), nn::MaxPool2d(2), nn::Conv2d(64, 3, {.padding = 1}), nn::Relu(),
-        nn::MaxPool2d(2), nn::Flatten(), nn::Linear(128), nn::Relu(), nn::Linear(10)},
-       {1, 28, 28},
-       64}};
+      {"mlp_1024_2048_2048_10_gelu_b512",
+       {nn::Linear(2048), nn::Gelu(), nn::Linear(2048), nn::Gelu(), nn::Linear(10)},
+       {1024},
+       512,
+       10,
+       AdamW{.lr = 1e-6},
+       true},
+      {"linear_4096_b1024", {nn::Linear(4096)}, {4096}, 1024, 4096, AdamW{.lr = 1e-6}, true},
+      {"cnn_b64", cnn(), {1, 28, 28}, 64},
+      {"cnn_b256", cnn(), {1, 28, 28}, 256, 10, Adam{.lr = 1e-6}, true}};
   return all;
 }
 
-void steps(benchmark::State& state, const Model& model, const Device& device) {
-  data::Split split = data::synthetic(model.sample, 10, 4096, 64);
-  Trainer trainer(device, {.model = model.layers, .optimizer = Adam{.lr = 1e-6}, .batch = model.batch});
+void steps(benchmark::State& state, const Model& model, const Device& device, Precision precision) {
+  data::Split split = data::synthetic(model.sample, model.classes, 4096, 64);
+  TrainerOptions options{.model = model.layers, .optimizer = model.optimizer, .batch = model.batch};
+  options.precision = precision;
+  Trainer trainer(device, options);
   trainer.train(split.train, 3);
   for (auto _ : state) trainer.train(split.train, 1);
   state.counters["samples/s"] =
@@ -47,10 +75,17 @@ void steps(benchmark::State& state, const Model& model, const Device& device) {
 int main(int argc, char** argv) {
   for (const Device& device : Registry::instance().devices()) {
     if (!device.unusable.empty()) continue;
+    bool gpu = device.kind == DeviceKind::discrete || device.kind == DeviceKind::integrated;
     for (const Model& model : models())
-      benchmark::RegisterBenchmark((std::string(model.name) + "/" + device.id).c_str(), steps, model, device)
-          ->Unit(benchmark::kMillisecond)
-          ->UseRealTime();
+      for (auto [precision, suffix] :
+           {std::pair(Precision::f32, ""), std::pair(Precision::tf32, "_tf32"), std::pair(Precision::bf16, "_bf16")}) {
+        if (!gpu && (model.large || precision != Precision::f32)) continue;
+        if (precision == Precision::tf32 && device.plugin != "cuda") continue;
+        benchmark::RegisterBenchmark((std::string(model.name) + suffix + "/" + device.id).c_str(), steps, model, device,
+                                     precision)
+            ->Unit(benchmark::kMillisecond)
+            ->UseRealTime();
+      }
   }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();

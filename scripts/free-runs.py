@@ -13,9 +13,25 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 KEPT = ["accuracy", "test_loss", "loss", "steps", "seconds"]
 
 
+def document_of(command):
+    """The JSON object that the command prints, and "" or what went wrong."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+    except OSError as e:
+        return {}, str(e)
+    ended = f"exit code {done.returncode}"
+    try:
+        document = json.loads(done.stdout)
+    except json.JSONDecodeError:
+        return {}, f"{ended}, and {'part of a' if done.stdout.strip() else 'no'} JSON document on its output"
+    return document, document.get("error", "" if done.returncode == 0 else ended)
+
+
 def usable_devices(binary):
     """All but the reference, which would take hours."""
-    found = json.loads(subprocess.run([binary, "devices", "--json"], capture_output=True, text=True, check=True).stdout)
+    found, why = document_of([binary, "devices", "--json"])
+    if why:
+        sys.exit(f"free-runs: {binary} devices --json: {why}")
     return [d["id"] for d in found["devices"] if d["usable"] and not d["id"].startswith("reference:")]
 
 
@@ -34,11 +50,9 @@ def main():
     runs, lost = [], []
     for device in o.device.split(",") if o.device else usable_devices(o.binary):
         start = time.monotonic()
-        done = subprocess.run([o.binary, *args, "--device", device, "--quiet", "--json"], stdout=subprocess.PIPE,
-                              stdin=subprocess.DEVNULL, text=True)
-        document = json.loads(done.stdout or "{}")
-        if done.returncode or "accuracy" not in document:
-            lost.append(f"{device}: {document.get('error', f'exit code {done.returncode}')}")
+        document, why = document_of([o.binary, *args, "--device", device, "--quiet", "--json"])
+        if why or "accuracy" not in document:
+            lost.append(f"{device}: {why or 'its document has no accuracy'}")
             print(lost[-1], flush=True)
             continue
         run = {"device": device, **{k: document[k] for k in KEPT if k in document},

@@ -26,10 +26,13 @@ def run(binary, device, args, folder):
     with open(folder / f"{name}.json", "w") as out, open(folder / f"{name}.log", "w") as log:
         code = subprocess.run([binary, "parity", "--device", device, "--json", *args], stdout=out, stderr=log,
                               stdin=subprocess.DEVNULL).returncode
+    ended = f"tutti ended with {code}; see {folder / name}.log"
     try:
         document = json.loads((folder / f"{name}.json").read_text())
+        if "error" not in document and code != (0 if document["ok"] else 1):
+            document = {"error": f"its document is whole, but {ended}"}
     except json.JSONDecodeError:
-        document = {"error": f"tutti ended with {code}; see {folder / name}.log"}
+        document = {"error": ended}
     print(f"{device}: {document.get('error') or summary(document['devices'][0])}", flush=True)
     return document
 

@@ -14,6 +14,6 @@ fi
 build  # everything
 [ "$full" = yes ] || exec ctest --preset release --parallel 2 "$@"
 failed=0
-ctest --preset release --parallel 2 --timeout 3600 "$@" || failed=1
+ctest --preset release --parallel 2 "$@" || failed=1
 scripts/parity-full.py || failed=1
 exit "$failed"

@@ -22,7 +22,6 @@ using Language = dialect::Language;
 
 /// Facts that choose kernels (see kernels/dialect/target.h), plan memory and name cache entries.
 struct Traits : dialect::Target {
-  uint64_t max_buffer_bytes = ~0ull;      ///< the largest range that one kernel argument may cover
   uint64_t max_allocation_bytes = ~0ull;  ///< the largest allocation
   uint64_t memory_bytes = ~0ull;          ///< all of the device's memory; ~0: unknown
   uint32_t max_arguments = 16;            ///< buffers of one kernel

@@ -1,20 +1,37 @@
 // Products and convolutions by the library of a device's vendor, in place of the portable kernels.
 #pragma once
+#include <cstdint>
+
 #include "core/base/status.h"
 #include "kernels/dialect/portable.h"
 
 namespace tutti::sdk {
 
+/// An operand of a product summed over the inner dimension as a second result: a gives m numbers, b gives n. Where the
+/// product is the gradient to a layer's weights, that is the gradient to its bias.
+enum class OperandSum { none, a, b };
+
+/// gelu in its tanh form behind a product and its bias; `keep` has what it is applied to as a second result.
+enum class Gelu { none, plain, keep };
+
+/// What is asked of a library beside the shape. It declines what it does not offer.
+struct LibraryRequest {
+  OperandSum sum = OperandSum::none;  ///< of matmul without bias, relu and gelu; the results are then y, sum
+  Gelu gelu = Gelu::none;             ///< of matmul without relu
+  uint64_t tuning_bytes = 0;          ///< device memory for measuring algorithms meanwhile; 0: nothing is measured
+};
+
 /// What a Driver offers beside its kernels (Traits::library). Each function returns what computes the shape (buffers as
-/// documented for the portable kernel of the same name; dispatches with `library` set, which the driver alone
-/// understands) or throws Error(declined) with the reason; the portable kernel is asked next.
+/// documented for the portable kernel of the same name, then further results as the request says; dispatches with
+/// `library` set, which the driver alone understands) or throws Error(declined) with the reason; the portable kernel is
+/// asked next.
 class Library {
  public:
   virtual ~Library() = default;
-  virtual dialect::Work matmul(const dialect::Matmul&) const { throw none(); }
-  virtual dialect::Work conv(const dialect::Conv&) const { throw none(); }
-  virtual dialect::Work conv_dx(const dialect::Conv&) const { throw none(); }
-  virtual dialect::Work conv_dw(const dialect::Conv&) const { throw none(); }
+  virtual dialect::Work matmul(const dialect::Matmul&, const LibraryRequest& = {}) const { throw none(); }
+  virtual dialect::Work conv(const dialect::Conv&, const LibraryRequest& = {}) const { throw none(); }
+  virtual dialect::Work conv_dx(const dialect::Conv&, const LibraryRequest& = {}) const { throw none(); }
+  virtual dialect::Work conv_dw(const dialect::Conv&, const LibraryRequest& = {}) const { throw none(); }
 
  private:
   static Error none() { return {Code::declined, "the device's library has none"}; }

@@ -38,7 +38,7 @@ Work conv(const Case& c) {
   Shape y;
   dialect::Conv p = conv_of(c, c.in(0).shape, c.in(1).shape, y);
   expect_result(c, {p.dtype, y});
-  return library ? library_of(c).conv(p) : dialect::conv(c.traits, p);
+  return library ? library_of(c).conv(p, request_of(c)) : dialect::conv(c.traits, p);
 }
 
 template <bool library>
@@ -49,7 +49,7 @@ Work conv_dx(const Case& c) {
   dialect::Conv p = conv_of(c, x, c.in(1).shape, y);
   if (c.in(0).shape != y) throw decline(fmt::format("a cotangent {} is needed", to_string(y)));
   expect_result(c, {p.dtype, x});
-  return library ? library_of(c).conv_dx(p) : dialect::conv_dx(c.traits, p);
+  return library ? library_of(c).conv_dx(p, request_of(c)) : dialect::conv_dx(c.traits, p);
 }
 
 template <bool library>
@@ -60,7 +60,7 @@ Work conv_dw(const Case& c) {
   dialect::Conv p = conv_of(c, c.in(0).shape, w, y);
   if (c.in(1).shape != y) throw decline(fmt::format("a cotangent {} is needed", to_string(y)));
   expect_result(c, {p.dtype, w});
-  return library ? library_of(c).conv_dw(p) : dialect::conv_dw(c.traits, p);
+  return library ? library_of(c).conv_dw(p, request_of(c)) : dialect::conv_dw(c.traits, p);
 }
 
 // ---- pools

@@ -41,5 +41,7 @@ std::vector<RenderEntry> conv_entries();
 std::vector<RenderEntry> library_conv_entries();
 /// The device's library; throws Error(declined) where it has none.
 const Library& library_of(const RenderCase& c);
+/// What is asked of it.
+LibraryRequest request_of(const RenderCase& c);
 
 }  // namespace tutti::sdk

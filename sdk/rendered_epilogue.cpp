@@ -1,4 +1,4 @@
-// Products take the bias and the relu behind them along.
+// Products take the bias and the activation behind them along, and the sum of an operand beside them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,37 +45,144 @@ bool Planner::is_bias(uint32_t bias, const TensorType& y, size_t from_last) cons
   return t.shape[t.shape.size() - 1 - from_last] == size && num_elements(t.shape) == size;
 }
 
-size_t Planner::take_along(uint32_t k, const char* entry, RenderCase& c, std::vector<uint32_t>& inputs,
-                           uint32_t& result) {
+uint32_t Planner::bias_behind(uint32_t result, size_t from_last) const {
+  const Node* add = follower(result);
+  uint32_t bias = add ? added_to(*add, result) : TUTTI_NONE;
+  return bias != TUTTI_NONE && is_bias(bias, p_.type(result), from_last) && exists(bias) ? bias : TUTTI_NONE;
+}
+
+void Planner::leave_home(uint32_t v) {
+  if (home_[v] != TUTTI_NONE && !is_dead(home_[v])) home_[v] = TUTTI_NONE;
+}
+
+size_t Planner::take_along(uint32_t k, const RenderEntry& entry, RenderCase& c, std::vector<uint32_t>& inputs,
+                           std::vector<uint32_t>& results) {
   const Node& n = p_.nodes[k];
-  std::string_view by = entry;
+  std::string_view by = entry.name;
   bool product = n.op == "matmul" && (by == matmul_entry || by == library_entry);
   bool conv = n.op == "conv2d" && (by == conv_entry || by == library_entry);
   bool nothing =
       std::any_of(n.inputs.begin(), n.inputs.end(), [&](uint32_t v) { return num_elements(p_.type(v).shape) == 0; });
   if ((!product && !conv) || nothing) return 0;
   size_t more = 0;
-  if (const Node* add = follower(result)) {
-    uint32_t bias = added_to(*add, result);
-    if (bias != TUTTI_NONE && is_bias(bias, p_.type(result), conv ? 2 : 0) && exists(bias)) {
-      ensure(bias);
-      finish(readers_[result][0]);
-      inputs.push_back(bias);
-      result = add->results[0];
-      c.epilogue.bias = true;
-      ++more;
-    }
-  }
-  if (const Node* relu = follower(result); relu && is_relu(*relu)) {
-    finish(readers_[result][0]);
-    result = relu->results[0];
-    c.epilogue.relu = true;
+  if (uint32_t bias = bias_behind(results[0], conv ? 2 : 0); bias != TUTTI_NONE) {
+    uint32_t add = readers_[results[0]][0];
+    ensure(bias);
+    finish(add);
+    inputs.push_back(bias);
+    results[0] = p_.nodes[add].results[0];
+    c.epilogue.bias = true;
     ++more;
   }
-  // It is computed earlier than its node stands: the state's old value may still be read.
-  if (more && home_[result] != TUTTI_NONE && !is_dead(home_[result])) home_[result] = TUTTI_NONE;
+  if (const Node* relu = follower(results[0]); relu && is_relu(*relu)) {
+    finish(readers_[results[0]][0]);
+    results[0] = relu->results[0];
+    c.epilogue.relu = true;
+    ++more;
+  } else if (product && by == library_entry && take_gelu(entry, c, results)) {
+    ++more;
+  }
+  if (more)
+    for (uint32_t result : results) leave_home(result);
   if (trace_ && more) trace_(fmt::format("node {} {} takes {} more node(s) along", k, n.op, more));
   return more;
+}
+
+bool Planner::take_gelu(const RenderEntry& entry, RenderCase& c, std::vector<uint32_t>& results) {
+  uint32_t before = results[0];
+  auto gelu = [&](uint32_t k) {
+    const Node& n = p_.nodes[k];
+    return !done_[k] && n.version == 1 && n.flags == 0 && n.unknown.empty() && is_tanh_gelu(n) &&
+           n.results[0] != TUTTI_NONE && p_.type(n.results[0]) == p_.type(before);
+  };
+  auto at = std::find_if(readers_[before].begin(), readers_[before].end(), gelu);
+  if (at == readers_[before].end()) return false;
+  RenderCase with = c;
+  with.epilogue.gelu = remaining_[before] == 1 ? Gelu::plain : Gelu::keep;
+  with.tuning_bytes = 0;
+  try {
+    entry.make(with);
+  } catch (const Error& e) {
+    if (e.code != Code::declined) throw;
+    if (trace_) trace_(fmt::format("node {} {} stays apart: {}: {}", *at, p_.nodes[*at].op, entry.name, e.what()));
+    return false;
+  }
+  c.epilogue.gelu = with.epilogue.gelu;
+  finish(*at);
+  results[0] = p_.nodes[*at].results[0];
+  if (c.epilogue.gelu == Gelu::keep) results.push_back(before);
+  return true;
+}
+
+// ---- sums of an operand
+
+OperandSum Planner::summed_operand(uint32_t product, uint32_t sum) const {
+  const Node &p = p_.nodes[product], &s = p_.nodes[sum];
+  if (p.op != "matmul" || s.op != "sum" || p.inputs.size() != 2 || s.inputs.size() != 1) return OperandSum::none;
+  for (uint32_t v : p.inputs)
+    if (p_.type(v).shape.size() != 2) return OperandSum::none;
+  for (size_t i = 0; i < 2; ++i) {
+    if (p.inputs[i] != s.inputs[0]) continue;
+    int64_t inner = i == 0 ? (p.attrs.i("ta") ? 0 : 1) : (p.attrs.i("tb") ? 1 : 0);
+    if (normalize_axes(s.attrs.ints("axes"), 2) == std::vector<int64_t>{inner})
+      return i == 0 ? OperandSum::a : OperandSum::b;
+  }
+  return OperandSum::none;
+}
+
+bool Planner::with_operand_sum(uint32_t k) {
+  const std::string& op = p_.nodes[k].op;
+  if (!traits_.library || (op != "matmul" && op != "sum")) return false;
+  for (uint32_t v : p_.nodes[k].inputs)
+    for (uint32_t other : readers_[v])
+      if (other != k && !done_[other] && (op == "sum" ? product_and_sum(other, k) : product_and_sum(k, other)))
+        return true;
+  return false;
+}
+
+bool Planner::product_and_sum(uint32_t product, uint32_t sum) {
+  OperandSum which = summed_operand(product, sum);
+  if (which == OperandSum::none) return false;
+  std::vector<uint32_t> results;
+  for (uint32_t k : {product, sum}) {
+    const Node& n = p_.nodes[k];
+    if (n.results.size() != 1 || n.results[0] == TUTTI_NONE) return false;
+    for (uint32_t v : n.inputs)
+      if (!exists(v)) return false;
+    results.push_back(n.results[0]);
+  }
+  const Node* next = follower(results[0]);
+  if (next && (is_relu(*next) || bias_behind(results[0], 0) != TUTTI_NONE)) return false;  // its epilogue is taken
+  RenderCase c{p_, product, traits_, {}, tuning_bytes_};
+  RenderChoice choice = choose_rendered(c);
+  if (!choice.entry || std::string_view(choice.entry->name) != library_entry ||
+      !choose_rendered({p_, sum, traits_}).entry)
+    return false;
+  c.epilogue.sum = which;
+  dialect::Work work;
+  try {
+    work = choice.entry->make(c);
+  } catch (const Error& e) {
+    if (e.code != Code::declined) throw;
+    if (trace_) trace_(fmt::format("node {} sum stays apart: {}: {}", sum, library_entry, e.what()));
+    return false;
+  }
+  if (trace_) trace_(fmt::format("node {} matmul and node {} sum → {}", product, sum, library_entry));
+  finish(product);
+  finish(sum);
+  std::string name = describe(choice.entry->name, product, 1);
+  std::vector<uint32_t> in, out;
+  for (uint32_t v : p_.nodes[product].inputs) {
+    ensure(v);
+    in.push_back(memory_[v]);
+  }
+  for (uint32_t v : results) {
+    leave_home(v);
+    if (std::find(in.begin(), in.end(), home_[v]) != in.end()) home_[v] = TUTTI_NONE;
+    out.push_back(result_memory(v, name));
+  }
+  add_work(work, name, product, in, out);
+  return true;
 }
 
 }  // namespace tutti::sdk

@@ -134,4 +134,10 @@ bool is_relu(const Node& n) {
   return (a.code == TUTTI_X_INPUT && zero(b)) || (b.code == TUTTI_X_INPUT && zero(a));
 }
 
+bool is_tanh_gelu(const Node& n) {
+  auto tanh = [](const TuttiInstr& i) { return i.code == TUTTI_X_TANH; };
+  return n.op == "gelu" && n.inputs.size() == 1 && n.results.size() == 1 &&
+         std::any_of(n.expr.begin(), n.expr.end(), tanh);
+}
+
 }  // namespace tutti::sdk

@@ -39,6 +39,8 @@ Work matmul(const Case& c) {
   if (num_elements(y) == 0) return {};
   p.bias = c.epilogue.bias;
   p.relu = c.epilogue.relu;
+  if (!library && (c.epilogue.gelu != Gelu::none || c.epilogue.sum != OperandSum::none))
+    throw decline("an epilogue of libraries");
   if (p.k == 0) {
     if (p.bias || p.relu) throw decline("a product over nothing");
     Work work = dialect::fill(c.traits, t, num_elements(y), 0);
@@ -55,7 +57,7 @@ Work matmul(const Case& c) {
     for (int64_t& s : p.a_batch) s *= p.m * p.k;
     for (int64_t& s : p.b_batch) s *= p.k * p.n;
   }
-  return library ? library_of(c).matmul(p) : dialect::matmul(c.traits, p);
+  return library ? library_of(c).matmul(p, request_of(c)) : dialect::matmul(c.traits, p);
 }
 
 // ---- reductions
@@ -338,6 +340,8 @@ const Library& library_of(const RenderCase& c) {
   if (!c.traits.library) throw decline("the device has none");
   return *c.traits.library;
 }
+
+LibraryRequest request_of(const RenderCase& c) { return {c.epilogue.sum, c.epilogue.gelu, c.tuning_bytes}; }
 
 RenderChoice choose_rendered(const RenderCase& c) {
   RenderChoice none;

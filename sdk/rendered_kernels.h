@@ -6,14 +6,17 @@
 #include "kernels/dialect/portable.h"
 #include "sdk/driver.h"
 #include "sdk/kernel_list.h"
+#include "sdk/library.h"
 #include "sdk/program.h"
 
 namespace tutti::sdk {
 
 /// What a product does with its result before it is stored.
 struct Epilogue {
-  bool bias = false;  ///< the kernel's next input is added along the last axis
-  bool relu = false;  ///< then max(x, 0)
+  bool bias = false;                  ///< the kernel's next input is added along the last axis
+  bool relu = false;                  ///< then max(x, 0)
+  Gelu gelu = Gelu::none;             ///< or this: by a library alone
+  OperandSum sum = OperandSum::none;  ///< as a second result: by a library alone
 };
 
 /// What an entry decides on.
@@ -22,6 +25,7 @@ struct RenderCase {
   uint32_t number;
   const Traits& traits;
   Epilogue epilogue = {};
+  uint64_t tuning_bytes = 0;  ///< of LibraryRequest
 
   const Node& node() const { return program.nodes[number]; }
   const TensorType& in(size_t k) const { return program.type(node().inputs[k]); }
@@ -64,5 +68,7 @@ Fusion fuse(const Program& program, const std::vector<uint32_t>& nodes, const st
 uint32_t added_to(const Node& n, uint32_t x);
 /// Whether `n` is max(x, 0) of its one input.
 bool is_relu(const Node& n);
+/// Whether `n` is the tanh form of gelu.
+bool is_tanh_gelu(const Node& n);
 
 }  // namespace tutti::sdk

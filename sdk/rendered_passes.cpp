@@ -68,13 +68,15 @@ std::vector<std::pair<uint32_t, Fusion>> Planner::twins(uint32_t k) const {
   std::vector<std::pair<uint32_t, Fusion>> list;
   std::set<uint32_t> read;
   size_t written = 0;
+  const Node& first = p_.nodes[k];
   for (uint32_t j = k, end = group_end(k, TUTTI_BATCH); j < end; ++j) {
     const Node& n = p_.nodes[j];
     if ((j > k && done_[j]) || !n.elementwise()) continue;
-    RenderChoice choice = choose_rendered({p_, j, traits_});
-    if (!choice.entry || std::string_view(choice.entry->name) != elementwise_entry) continue;
+    if (n.op != first.op || n.flags != first.flags || n.expr.size() != first.expr.size()) continue;
     Fusion f = fuse(p_, {j}, stored);
     if (f.outputs.empty() || num_elements(f.dims) == 0 || (!list.empty() && !f.same_as(list[0].second, p_))) continue;
+    RenderChoice choice = choose_rendered({p_, j, traits_});  // last: it renders the kernel
+    if (!choice.entry || std::string_view(choice.entry->name) != elementwise_entry) continue;
     read.insert(f.inputs.begin(), f.inputs.end());
     written += f.outputs.size();
     if (read.size() + written > traits_.max_arguments) break;

@@ -135,6 +135,7 @@ void Planner::finish(uint32_t k) {
 }
 
 void Planner::node(uint32_t k) {
+  if (with_operand_sum(k)) return;
   const Node& n = p_.nodes[k];
   RenderChoice choice = choose_rendered({p_, k, traits_});
   if (!choice.entry) throw NodeError(k, Code::declined, fmt::format("node {} ({}): {}", k, n.op, choice.reasons()));
@@ -170,9 +171,9 @@ dialect::Work Planner::made(const RenderChoice& choice, const RenderCase& c) con
 
 void Planner::structured(uint32_t k, const RenderChoice& choice) {
   const Node& n = p_.nodes[k];
-  RenderCase c{p_, k, traits_};
+  RenderCase c{p_, k, traits_, {}, tuning_bytes_};
   std::vector<uint32_t> inputs = n.inputs, results = n.results;
-  size_t more = take_along(k, choice.entry->name, c, inputs, results[0]);
+  size_t more = take_along(k, *choice.entry, c, inputs, results);
   std::string name = describe(choice.entry->name, k, more);
   std::vector<uint32_t> in, out;
   for (uint32_t v : inputs) in.push_back(memory_[v]);
@@ -240,10 +241,10 @@ void absorb_broadcasts(Program& p) {
 
 }  // namespace
 
-RenderedPlan plan_rendered(Program program, const Traits& traits,
-                           const std::function<void(const std::string&)>& trace) {
+RenderedPlan plan_rendered(Program program, const Traits& traits, const std::function<void(const std::string&)>& trace,
+                           uint64_t tuning_bytes) {
   absorb_broadcasts(program);
-  return Planner(program, traits, trace).run();
+  return Planner(program, traits, trace, tuning_bytes).run();
 }
 
 }  // namespace tutti::sdk

@@ -44,8 +44,9 @@ struct RenderedPlan {
   uint64_t staging = 0;  ///< bytes of all feeds; each starts at Traits::alignment
 };
 
-/// `trace` receives one line per decision. Throws NodeError(declined) naming node and reasons where no kernel takes a
-/// node.
-RenderedPlan plan_rendered(Program program, const Traits& traits, const std::function<void(const std::string&)>& trace);
+/// `trace` receives one line per decision. A library may use `tuning_bytes` of device memory to measure its algorithms
+/// meanwhile. Throws NodeError(declined) naming node and reasons where no kernel takes a node.
+RenderedPlan plan_rendered(Program program, const Traits& traits, const std::function<void(const std::string&)>& trace,
+                           uint64_t tuning_bytes = 0);
 
 }  // namespace tutti::sdk

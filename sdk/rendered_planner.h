@@ -15,10 +15,12 @@ namespace tutti::sdk {
 /// Plans one program; see plan_rendered. Program, traits and trace must outlive it.
 class Planner {
  public:
-  Planner(const Program& program, const Traits& traits, const std::function<void(const std::string&)>& trace)
+  Planner(const Program& program, const Traits& traits, const std::function<void(const std::string&)>& trace,
+          uint64_t tuning_bytes)
       : p_(program),
         traits_(traits),
         trace_(trace),
+        tuning_bytes_(tuning_bytes),
         memory_(p_.values.size(), TUTTI_NONE),
         home_(p_.values.size(), TUTTI_NONE),
         done_(p_.nodes.size()),
@@ -70,7 +72,7 @@ class Planner {
   uint32_t pass_output(uint32_t v, const Fusion& f, const std::vector<uint32_t>& in, std::set<uint32_t>& taken,
                        const std::string& name);
 
-  // ---- products take the bias and the relu behind them along: rendered_epilogue.cpp
+  // ---- products take what stands behind and beside them along: rendered_epilogue.cpp
   uint32_t only_reader(uint32_t v) const;
   uint32_t reshape_of(uint32_t v) const;
   /// Whether a value is there, or is another shape of one that is.
@@ -81,13 +83,27 @@ class Planner {
   const Node* follower(uint32_t v) const;
   /// Whether `bias` is one number per index of an axis of y, counted from the last.
   bool is_bias(uint32_t bias, const TensorType& y, size_t from_last) const;
-  /// Finishes the nodes behind node k that its kernel can take along: their number, and the result and inputs with
+  /// Finishes the nodes behind node k that its kernel can take along: their number, and the results and inputs with
   /// them.
-  size_t take_along(uint32_t k, const char* entry, RenderCase& c, std::vector<uint32_t>& inputs, uint32_t& result);
+  size_t take_along(uint32_t k, const RenderEntry& entry, RenderCase& c, std::vector<uint32_t>& inputs,
+                    std::vector<uint32_t>& results);
+  /// The bias that the node behind `result` adds along an axis counted from the last, or NONE.
+  uint32_t bias_behind(uint32_t result, size_t from_last) const;
+  /// The gelu behind a library's product.
+  bool take_gelu(const RenderEntry& entry, RenderCase& c, std::vector<uint32_t>& results);
+  /// A value computed before its node's turn: its state's old value may still be read.
+  void leave_home(uint32_t v);
+  /// Which operand of the product node `sum` sums over the inner dimension.
+  OperandSum summed_operand(uint32_t product, uint32_t sum) const;
+  /// Runs node k together with its partner, where one of them is a product, the other the sum of an operand of it over
+  /// the inner dimension, and the device's library computes both at once.
+  bool with_operand_sum(uint32_t k);
+  bool product_and_sum(uint32_t product, uint32_t sum);
 
   const Program& p_;
   const Traits& traits_;
   const std::function<void(const std::string&)>& trace_;
+  uint64_t tuning_bytes_;
   std::vector<uint32_t> memory_;                // per value: where it lies, or NONE
   std::vector<uint32_t> home_;                  // per value: the state memory it is computed in, or NONE
   std::vector<bool> done_;                      // per node

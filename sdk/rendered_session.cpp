@@ -6,8 +6,8 @@
 #include <cstring>
 #include <map>
 
-#include "core/base/hash.h"
 #include "core/base/log.h"
+#include "sdk/cache_key.h"
 #include "sdk/rendered.h"
 #include "sdk/rendered_guard.h"
 #include "sdk/rendered_kernels.h"
@@ -56,8 +56,7 @@ struct Shared {
     std::vector<std::vector<std::byte>> cached;
     for (size_t k : fresh) {
       chosen.push_back(sources[k]);
-      keys.push_back(fmt::format("rendered/{:016x}{:016x}", fnv1a(texts[k].data(), texts[k].size()),
-                                 fnv1a(texts[k].data(), texts[k].size(), other_fnv_start)));
+      keys.push_back(cache_key("rendered", texts[k]));
       cached.push_back(host.cache_get(keys.back()));
     }
     std::vector<std::vector<std::byte>> entries = cached;
@@ -85,8 +84,6 @@ class RenderedExecutable : public Executable {
  public:
   RenderedExecutable(Shared& shared, Program program, RenderedPlan plan)
       : shared_(shared), program_(std::move(program)), plan_(std::move(plan)), profiled_(log::traced("kernels")) {
-    build();
-    plan_.kernels = {};
     for (const State& s : program_.states) state_bytes_ += shared_.states.declare(s.name, program_.type(s.after));
     seconds_.resize(plan_.launches.size());
   }
@@ -120,6 +117,7 @@ class RenderedExecutable : public Executable {
     for (const State& s : program_.states)
       if (!shared_.states.allocated(s.name)) fresh.push_back(s.name);
     check_room(fresh);
+    build();  // not while compiling: who only asks for the memory need not wait for the device's compiler
     try {
       allocate(fresh);
     } catch (const Error& e) {
@@ -156,7 +154,10 @@ class RenderedExecutable : public Executable {
   }
 
  private:
-  void build() try { kernels_ = shared_.build(plan_.kernels); } catch (const BuildError& e) {
+  void build() try {
+    if (!plan_.kernels.empty()) kernels_ = shared_.build(plan_.kernels);
+    plan_.kernels = {};
+  } catch (const BuildError& e) {
     for (const PlannedLaunch& l : plan_.launches)  // whose kernel it is
       if (!l.copy && !l.library && l.kernel == e.source && l.node != TUTTI_NONE)
         throw NodeError(l.node, e.code, fmt::format("{}: {}", l.name, e.what()), e.remedy);
@@ -177,8 +178,7 @@ class RenderedExecutable : public Executable {
     uint64_t all = shared_.driver->traits().memory_bytes, used = shared_.memory.meter.now(), want = bytes_of(states);
     if (all == forever || want <= all - std::min(used, all)) return;
     throw Error(Code::no_memory,
-                fmt::format("the device has {} bytes, of which this session uses {}; {}", all, used, shortage(states)),
-                "use a smaller batch or model, or another device");
+                fmt::format("the device has {} bytes, of which this session uses {}; {}", all, used, shortage(states)));
   }
 
   /// What the program needs, its largest tensors, and what would fit.
@@ -283,10 +283,11 @@ class RenderedSession : public Session {
     }
   }
 
-  std::unique_ptr<Executable> compile(Program program, const TuttiOptions&) override {
+  std::unique_ptr<Executable> compile(Program program, const TuttiOptions& options) override {
     std::function<void(const std::string&)> trace;
     if (log::traced("dispatch")) trace = [&](const std::string& line) { shared_.host.log(3, "dispatch", line); };
-    RenderedPlan plan = plan_rendered(program, shared_.driver->traits(), trace);
+    RenderedPlan plan = plan_rendered(program, shared_.driver->traits(), trace,
+                                      options.flags & TUTTI_OPT_TUNE ? options.tuning_bytes : 0);
     return std::make_unique<RenderedExecutable>(shared_, std::move(program), std::move(plan));
   }
 

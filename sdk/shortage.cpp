@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "core/base/status.h"
 
@@ -40,22 +39,10 @@ std::string shortage(const TuttiMemory& need, std::vector<LargeTensor> tensors, 
   return text + fmt::format("\n{} bytes are free: about {:.2g} % of this batch would fit", left, percent);
 }
 
-uint64_t host_memory_left() {
-  std::ifstream info("/proc/meminfo");  // "MemAvailable:   12345 kB"
-  uint64_t kib = 0, sum = 0;
-  bool known = false;
-  for (std::string key, unit; info >> key >> kib; std::getline(info, unit)) {
-    if (key != "MemAvailable:" && key != "SwapFree:") continue;
-    known = known || key == "MemAvailable:";
-    sum += kib << 10;
-  }
-  return known ? sum : unknown_memory;
-}
-
-bool fits_host(const TuttiMemory& need) { return total(need) < never_short || total(need) <= host_memory_left(); }
-
-void throw_host_shortage(const TuttiMemory& need, std::vector<LargeTensor> tensors) {
-  throw Error(Code::no_memory, shortage(need, std::move(tensors), host_memory_left()));
+void check_host_room(const TuttiMemory& need, const std::function<std::vector<LargeTensor>()>& tensors) {
+  if (total(need) < never_short) return;
+  uint64_t left = host_memory_left();
+  if (total(need) > left) throw Error(Code::no_memory, shortage(need, tensors(), left));
 }
 
 }  // namespace tutti::sdk

@@ -16,7 +16,7 @@
   X(cuDriverGetVersion)                                                                                                \
   X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetUuid) X(cuDeviceGetPCIBusId) X(cuDeviceTotalMem)  \
       X(cuDeviceGetAttribute) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent)              \
-          X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemsetD8Async)             \
+          X(cuCtxGetCurrent) X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemsetD8Async)             \
               X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuStreamCreate) X(cuStreamDestroy)      \
                   X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuStreamBeginCapture) X(cuStreamEndCapture)            \
                       X(cuGraphInstantiate) X(cuGraphLaunch) X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuEventCreate)  \
@@ -37,6 +37,7 @@ namespace tutti::cuda {
 /// The driver (libcuda.so.1); `api.cuInit(0)`.
 struct CudaApi {
   TUTTI_CUDA_FUNCTIONS(TUTTI_CUDA_POINTER)
+  decltype(&::cuEventElapsedTime) event_elapsed = nullptr;  ///< its first version, which every driver has
 };
 /// The compiler of kernels (libnvrtc.so).
 struct NvrtcApi {

@@ -1,15 +1,15 @@
 // Kernels: CUDA C through NVRTC to binaries for the device's own architecture.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <atomic>
 #include <exception>
-#include <mutex>
-#include <thread>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "backends/cuda/build.h"
 #include "backends/cuda/driver.h"
 #include "sdk/kept_source.h"
+#include "sdk/parallel_build.h"
 
 namespace tutti::cuda {
 
@@ -51,7 +51,7 @@ Binary compile(const NvrtcApi& rtc, const sdk::KernelSource& source, const std::
 }
 
 Driver::Kernel Driver::load(const sdk::KernelSource& source, const std::vector<std::byte>& binary, std::string& why) {
-  Kernel k{nullptr, nullptr, source.local, source.buffers};
+  Kernel k{nullptr, nullptr, source.local, source.buffers, source.written};
   if (binary.empty()) return k;
   CUresult result = cuda().cuModuleLoadData(&k.module, binary.data());
   if (result == CUDA_SUCCESS) {
@@ -64,54 +64,47 @@ Driver::Kernel Driver::load(const sdk::KernelSource& source, const std::vector<s
   return {};
 }
 
-std::vector<sdk::KernelId> Driver::build_all(std::span<const sdk::KernelSource> sources,
-                                             std::span<std::vector<std::byte>> caches) {
-  enter();
-  std::vector<Kernel> kernels(sources.size());
+void Driver::load_or_compile(std::span<const sdk::KernelSource> sources, std::span<std::vector<std::byte>> caches,
+                             std::vector<Kernel>& kernels) {
   std::vector<size_t> missing;
-  std::string why;
   for (size_t i = 0; i < sources.size(); ++i) {
+    std::string why;
     kernels[i] = load(sources[i], caches[i], why);
     if (!kernels[i].function) missing.push_back(i);
+    if (!why.empty() && log_)
+      log_(fmt::format("{} refuses a kernel from the cache, which is compiled again: {}", name_, why));
   }
   // NVRTC compiles in any thread; what it made is loaded in this one.
-  std::atomic<size_t> next = 0;
-  std::mutex lock;
-  std::exception_ptr error;
-  size_t wrong = sources.size();
-  auto work = [&] {
-    for (size_t m = next++; m < missing.size(); m = next++) {
-      size_t i = missing[m];
-      try {
-        caches[i] = compile(libraries_->nvrtc, sources[i], architecture_).code;
-      } catch (...) {
-        std::lock_guard hold(lock);
-        if (i < wrong) wrong = i, error = std::current_exception();
-      }
-    }
-  };
-  std::vector<std::thread> threads;
-  size_t helpers = std::min<size_t>(missing.size(), std::max(1u, std::thread::hardware_concurrency()));
-  for (size_t t = 1; t < helpers; ++t) threads.emplace_back(work);
-  work();
-  for (std::thread& t : threads) t.join();
-  auto rethrow = [&] {
-    try {
-      std::rethrow_exception(error);
-    } catch (const Error& e) {
-      throw sdk::BuildError(wrong, e);
-    }
-  };
-  if (error) rethrow();
-  std::vector<sdk::KernelId> ids;
-  for (size_t i = 0; i < sources.size(); ++i) {
-    if (!kernels[i].function) kernels[i] = load(sources[i], caches[i], why);
+  std::vector<std::exception_ptr> errors = sdk::parallel_build(missing.size(), [&](size_t m) {
+    caches[missing[m]] = compile(libraries_->nvrtc, sources[missing[m]], architecture_).code;
+  });
+  for (size_t m = 0; m < missing.size(); ++m)
+    if (errors[m]) sdk::throw_build_error(missing[m], errors[m]);
+  for (size_t i : missing) {
+    std::string why;
+    kernels[i] = load(sources[i], caches[i], why);
     if (!kernels[i].function)
       throw sdk::BuildError(
           i, Error(Code::compile,
                    fmt::format("cuda: {} does not take a kernel compiled for {}: {}", name_, architecture_, why),
                    "install the NVRTC of the driver's own CUDA version"));
-    kernels_.push_back(kernels[i]);
+  }
+}
+
+std::vector<sdk::KernelId> Driver::build_all(std::span<const sdk::KernelSource> sources,
+                                             std::span<std::vector<std::byte>> caches) {
+  enter();
+  std::vector<Kernel> kernels(sources.size());
+  try {
+    load_or_compile(sources, caches, kernels);
+  } catch (...) {
+    for (const Kernel& k : kernels)
+      if (k.module) cuda().cuModuleUnload(k.module);
+    throw;
+  }
+  std::vector<sdk::KernelId> ids;
+  for (Kernel& k : kernels) {
+    kernels_.push_back(std::move(k));
     ids.push_back(static_cast<sdk::KernelId>(kernels_.size() - 1));
   }
   return ids;

@@ -2,8 +2,9 @@
 #pragma once
 #include <cuda.h>
 
-#include <algorithm>
+#include <cstddef>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -18,19 +19,23 @@ class Call {
   virtual ~Call() = default;
   /// Enqueues (or records, while the stream captures) the call on buffers in the order of the dispatch. Throws Error.
   virtual void run(CUstream stream, std::span<const CUdeviceptr> buffers) const = 0;
+  /// How many of the first buffers are only read; every other one counts as written. Calls of which no one writes what
+  /// another touches may run side by side.
+  virtual size_t inputs() const { return 0; }
 };
 
-/// A Work of one call on `buffers`, whose last one is a workspace of `workspace` bytes where that is not 0.
-inline dialect::Work work_of(std::shared_ptr<const Call> call, const char* name, std::vector<int> buffers,
-                             size_t workspace) {
+/// A Work of one call on `buffers` buffers (inputs, then results), and a workspace of `workspace` bytes where that is
+/// not 0.
+inline dialect::Work work_of(std::shared_ptr<const Call> call, const char* name, size_t buffers, size_t workspace) {
   dialect::Work work;
   dialect::Dispatch d;
   d.name = name;
   if (workspace) {
     work.scratch_bytes = {workspace};
-    buffers.push_back(*std::max_element(buffers.begin(), buffers.end()) + 1);
+    ++buffers;
   }
-  d.buffers = std::move(buffers);
+  d.buffers.resize(buffers);
+  std::iota(d.buffers.begin(), d.buffers.end(), 0);
   d.library = std::move(call);
   work.dispatches.push_back(std::move(d));
   return work;

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "backends/cuda/call.h"
 #include "backends/cuda/open.h"
@@ -10,6 +13,7 @@
 namespace tutti::cuda {
 namespace {
 
+constexpr int most_candidates = 8;
 constexpr size_t most_workspace = 32 << 20;  // what NVIDIA recommends for Hopper
 constexpr uintptr_t buffer_alignment = 256;  // of Traits::alignment
 
@@ -34,49 +38,124 @@ int64_t even_step(const Shape& dims, const Shape& steps) {
   return step;
 }
 
-class Product : public Call {
+/// What the library is told of a product.
+struct Asked {
+  dialect::Matmul shape;
+  sdk::LibraryRequest request;
+  std::string description;
+
+  cublasLtEpilogue_t epilogue() const {
+    // The library's matrices are column-major, so that its A is b and its B is a.
+    if (request.sum != sdk::OperandSum::none)
+      return request.sum == sdk::OperandSum::b ? CUBLASLT_EPILOGUE_BGRADA : CUBLASLT_EPILOGUE_BGRADB;
+    int bits = 0;
+    if (shape.bias) bits |= CUBLASLT_EPILOGUE_BIAS;
+    if (shape.relu) bits |= CUBLASLT_EPILOGUE_RELU;
+    if (request.gelu == sdk::Gelu::plain) bits |= CUBLASLT_EPILOGUE_GELU;
+    if (request.gelu == sdk::Gelu::keep) bits |= CUBLASLT_EPILOGUE_GELU_AUX;
+    return bits ? static_cast<cublasLtEpilogue_t>(bits) : CUBLASLT_EPILOGUE_DEFAULT;
+  }
+  bool sums() const { return request.sum != sdk::OperandSum::none; }
+  bool keeps() const { return request.gelu == sdk::Gelu::keep; }
+  size_t inputs() const { return shape.bias ? 3 : 2; }
+  size_t results() const { return sums() || keeps() ? 2 : 1; }
+};
+
+class Product : public Tunable {
  public:
   using Desc = Owned<cublasLtMatmulDesc_t, decltype(&cublasLtMatmulDescDestroy)>;
   using Layout = Owned<cublasLtMatrixLayout_t, decltype(&cublasLtMatrixLayoutDestroy)>;
 
   Product(std::shared_ptr<const CublasApi> api, cublasLtHandle_t handle, Desc desc, Layout a, Layout b, Layout y,
-          bool bias)
+          Asked asked)
       : api_(std::move(api)),
         handle_(handle),
         desc_(std::move(desc)),
         a_(std::move(a)),
         b_(std::move(b)),
         y_(std::move(y)),
-        bias_(bias) {}
+        asked_(std::move(asked)) {}
 
-  /// Buffers: a, b[, bias], y[, workspace]. Row-major y = a b is column-major yᵀ = bᵀ aᵀ: the operands change places.
+  /// Buffers: a, b[, bias], y[, sum or what gelu is applied to][, workspace]. Row-major y = a b is column-major yᵀ = bᵀ
+  /// aᵀ: the operands change places.
   void run(CUstream stream, std::span<const CUdeviceptr> buffers) const override {
     auto pointer = [&](size_t i) { return reinterpret_cast<void*>(buffers[i]); };
-    size_t at = 2;
-    if (bias_) {
-      const void* bias = pointer(at++);
-      check(api_->cublasLtMatmulDescSetAttribute(desc_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
-    }
-    void* y = pointer(at++);
+    size_t y = asked_.inputs(), space = y + asked_.results();
+    if (asked_.shape.bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointer(2));
+    if (asked_.sums()) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointer(y + 1));
+    if (asked_.keeps()) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, pointer(y + 1));
     float one = 1, zero = 0;
-    check(api_->cublasLtMatmul(handle_, desc_, &one, pointer(1), b_, pointer(0), a_, &zero, y, y_, y, y_,
-                               &algorithm_.algo, algorithm_.workspaceSize ? pointer(at) : nullptr,
-                               algorithm_.workspaceSize, stream));
+    const cublasLtMatmulHeuristicResult_t& chosen = found_[selected_];
+    check(api_->cublasLtMatmul(handle_, desc_, &one, pointer(1), b_, pointer(0), a_, &zero, pointer(y), y_, pointer(y),
+                               y_, &chosen.algo, chosen.workspaceSize ? pointer(space) : nullptr, chosen.workspaceSize,
+                               stream));
+  }
+  size_t inputs() const override { return asked_.inputs(); }
+
+  /// Takes the library's ranking for this shape, of which it selects the first.
+  void rank(cublasLtMatmulPreference_t preference, std::map<std::string, Cublas::Ranking>& known) {
+    auto at = known.find(asked_.description);
+    if (at == known.end()) at = known.emplace(asked_.description, asked_for(preference)).first;
+    found_ = at->second;
   }
 
-  /// The library's own first choice for this shape.
-  void choose(cublasLtMatmulPreference_t preference) {
-    int found = 0;
-    cublasStatus_t status =
-        api_->cublasLtMatmulAlgoGetHeuristic(handle_, desc_, b_, a_, y_, y_, preference, 1, &algorithm_, &found);
-    if (status == CUBLAS_STATUS_SUCCESS && found) status = algorithm_.state;
-    if (status != CUBLAS_STATUS_SUCCESS || found == 0)
-      throw Error(Code::declined,
-                  fmt::format("cuBLASLt has no algorithm for it ({})", api_->cublasLtGetStatusString(status)));
+  // ---- Tunable
+  size_t candidates() const override { return found_.size(); }
+  void select(size_t candidate) override { selected_ = candidate; }
+  size_t workspace() const override { return found_[selected_].workspaceSize; }
+  std::string description() const override { return asked_.description; }
+  std::vector<uint64_t> buffer_bytes() const override {
+    const dialect::Matmul& p = asked_.shape;
+    auto reach = [&](const Shape& steps, int64_t matrix) {
+      for (size_t d = 0; d < steps.size(); ++d) matrix += (p.batch[d] - 1) * steps[d];
+      return matrix;
+    };
+    int64_t y = num_elements(p.batch) * p.m * p.n;
+    std::vector<int64_t> elements = {reach(p.a_batch, p.m * p.k), reach(p.b_batch, p.k * p.n)};
+    if (p.bias) elements.push_back(p.n);
+    elements.push_back(y);
+    if (asked_.sums()) elements.push_back(asked_.request.sum == sdk::OperandSum::a ? p.m : p.n);
+    if (asked_.keeps()) elements.push_back(y);
+    std::vector<uint64_t> bytes;
+    for (int64_t n : elements) bytes.push_back(static_cast<uint64_t>(n) * size_of(p.dtype));
+    return bytes;
   }
-  size_t workspace() const { return algorithm_.workspaceSize; }
+  std::vector<std::byte> saved() const override {
+    auto at = std::as_bytes(std::span(&found_[selected_].algo, 1));
+    return {at.begin(), at.end()};
+  }
+  bool restore(std::span<const std::byte> algorithm) override {
+    cublasLtMatmulHeuristicResult_t result = {};
+    if (algorithm.size() != sizeof result.algo) return false;
+    cublasLtMatmulAlgo_t algo;
+    std::memcpy(&algo, algorithm.data(), sizeof algo);
+    cublasStatus_t status = api_->cublasLtMatmulAlgoCheck(handle_, desc_, b_, a_, y_, y_, &algo, &result);
+    if (status != CUBLAS_STATUS_SUCCESS || result.state != CUBLAS_STATUS_SUCCESS ||
+        result.workspaceSize > most_workspace)
+      return false;
+    result.algo = algo;
+    found_.push_back(result);
+    selected_ = found_.size() - 1;
+    return true;
+  }
 
  private:
+  Cublas::Ranking asked_for(cublasLtMatmulPreference_t preference) const {
+    Cublas::Ranking list(most_candidates);
+    int found = 0;
+    cublasStatus_t status = api_->cublasLtMatmulAlgoGetHeuristic(handle_, desc_, b_, a_, y_, y_, preference,
+                                                                 most_candidates, list.data(), &found);
+    list.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<size_t>(found) : 0);
+    if (!list.empty()) status = list[0].state;
+    std::erase_if(list, [](const auto& f) { return f.state != CUBLAS_STATUS_SUCCESS; });
+    if (list.empty())
+      throw Error(Code::declined,
+                  fmt::format("cuBLASLt has no algorithm for it ({})", api_->cublasLtGetStatusString(status)));
+    return list;
+  }
+  void set(cublasLtMatmulDescAttributes_t which, const void* pointer) const {
+    check(api_->cublasLtMatmulDescSetAttribute(desc_, which, &pointer, sizeof pointer));
+  }
   void check(cublasStatus_t status) const {
     if (status != CUBLAS_STATUS_SUCCESS)
       throw Error(status == CUBLAS_STATUS_ALLOC_FAILED ? Code::no_memory : Code::internal,
@@ -84,16 +163,29 @@ class Product : public Call {
   }
 
   std::shared_ptr<const CublasApi> api_;
-  cublasLtMatmulHeuristicResult_t algorithm_ = {};
   cublasLtHandle_t handle_;
   Desc desc_;
   Layout a_, b_, y_;
-  bool bias_;
+  Asked asked_;
+  Cublas::Ranking found_;
+  size_t selected_ = 0;
 };
+
+/// "" or why the library is not asked.
+std::string refuses(const dialect::Matmul& p, const sdk::LibraryRequest& r, bool tf32) {
+  if (r.sum != sdk::OperandSum::none && (p.bias || p.relu || r.gelu != sdk::Gelu::none || !p.batch.empty()))
+    return "the sum of an operand beside another epilogue or of a batch";
+  if (r.gelu == sdk::Gelu::none) return "";
+  if (p.relu) return "gelu behind relu";
+  if (p.dtype == DType::f32 && !tf32) return "its gelu is not known to be as exact as f32 asks";
+  if (r.gelu == sdk::Gelu::keep && (p.n % 8 || !p.batch.empty()))
+    return "it stores what gelu is applied to in rows of a multiple of 8 only, and of no batch";
+  return "";
+}
 
 }  // namespace
 
-std::shared_ptr<const Cublas> Cublas::open(bool tf32) {
+std::shared_ptr<const Cublas> Cublas::open(bool tf32, std::shared_ptr<Tuner> tuner) {
   std::string why;
   void* library = open_first(library_names("cublasLt", {"13", "12"}), why);
   if (!library)
@@ -103,10 +195,11 @@ std::shared_ptr<const Cublas> Cublas::open(bool tf32) {
 #define TUTTI_CUDA_TAKE(name) take(library, #name, "libcublasLt.so", api.name);
   TUTTI_CUBLAS_FUNCTIONS(TUTTI_CUDA_TAKE)
 #undef TUTTI_CUDA_TAKE
-  return std::make_shared<Cublas>(api, tf32);
+  return std::make_shared<Cublas>(api, tf32, std::move(tuner));
 }
 
-Cublas::Cublas(const CublasApi& api, bool tf32) : api_(std::make_shared<CublasApi>(api)), tf32_(tf32) {
+Cublas::Cublas(const CublasApi& api, bool tf32, std::shared_ptr<Tuner> tuner)
+    : api_(std::make_shared<CublasApi>(api)), tuner_(std::move(tuner)), tf32_(tf32) {
   check(api_->cublasLtCreate(&handle_), "cublasLtCreate");
 }
 
@@ -122,28 +215,41 @@ void Cublas::check(cublasStatus_t status, const char* call) const {
     throw Error(Code::declined, fmt::format("{}: {}", call, api_->cublasLtGetStatusString(status)));
 }
 
-dialect::Work Cublas::matmul(const dialect::Matmul& p) const {
+dialect::Work Cublas::matmul(const dialect::Matmul& p, const sdk::LibraryRequest& request) const {
   cudaDataType_t type = type_of(p.dtype);
+  if (std::string why = refuses(p, request, tf32_); !why.empty()) throw Error(Code::declined, why);
   int64_t batches = num_elements(p.batch);
   int64_t a_step = even_step(p.batch, p.a_batch), b_step = even_step(p.batch, p.b_batch);
   if (batches > INT32_MAX) throw Error(Code::declined, "more than 2^31 batches");
+  bool fast = tf32_ && p.dtype == DType::f32;
+  Asked asked{p, request, {}};
+  cublasLtEpilogue_t epilogue = asked.epilogue();
+  asked.description =
+      fmt::format("cuBLASLt {} product {} {}x{}x{}{}{} batch {} steps {} {} epilogue {}", api_->cublasLtGetVersion(),
+                  fast ? "tf32" : name(p.dtype), p.m, p.n, p.k, p.ta ? " ta" : "", p.tb ? " tb" : "", batches, a_step,
+                  b_step, static_cast<int>(epilogue));
 
   cublasLtMatmulDesc_t raw = nullptr;
-  auto compute = tf32_ && p.dtype == DType::f32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-  check(api_->cublasLtMatmulDescCreate(&raw, compute, CUDA_R_32F), "cublasLtMatmulDescCreate");
+  check(api_->cublasLtMatmulDescCreate(&raw, fast ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        "cublasLtMatmulDescCreate");
   Product::Desc desc(raw, api_->cublasLtMatmulDescDestroy);
   auto set = [&](cublasLtMatmulDescAttributes_t which, auto value) {
     check(api_->cublasLtMatmulDescSetAttribute(desc, which, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
   };
   set(CUBLASLT_MATMUL_DESC_TRANSA, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, p.ta ? CUBLAS_OP_T : CUBLAS_OP_N);
-  cublasLtEpilogue_t epilogue = p.bias ? (p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS)
-                                       : (p.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-  if (p.bias) {
+  // The ranking reads the pointers' alignment, which is that of every buffer; the pointers themselves come with the
+  // call.
+  const void* aligned = reinterpret_cast<const void*>(buffer_alignment);
+  if (p.bias || asked.sums()) {
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type);
-    // The ranking reads the pointer's alignment, which is that of every buffer; the pointer itself comes with the call.
-    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(buffer_alignment));
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
+  }
+  if (asked.keeps()) {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, type);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.n);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned);
   }
 
   auto layout = [&](int64_t rows, int64_t columns, int64_t step) {
@@ -174,11 +280,13 @@ dialect::Work Cublas::matmul(const dialect::Matmul& p) const {
                                                    sizeof schemes),
         "the reductions");
 
-  auto product =
-      std::make_shared<Product>(api_, handle_, std::move(desc), std::move(a), std::move(b), std::move(y), p.bias);
-  product->choose(wish);
+  size_t buffers = asked.inputs() + asked.results();
+  auto product = std::make_shared<Product>(api_, handle_, std::move(desc), std::move(a), std::move(b), std::move(y),
+                                           std::move(asked));
+  product->rank(wish, rankings_);
+  if (tuner_) tuner_->choose(*product, request.tuning_bytes);
   size_t workspace = product->workspace();
-  return work_of(product, "cublasLt", p.bias ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{0, 1, 2}, workspace);
+  return work_of(std::move(product), "cublasLt", buffers, workspace);
 }
 
 }  // namespace tutti::cuda

@@ -2,16 +2,20 @@
 #pragma once
 #include <cublasLt.h>
 
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "backends/cuda/tune.h"
 #include "kernels/dialect/portable.h"
+#include "sdk/library.h"
 
 // clang-format off
 #define TUTTI_CUBLAS_FUNCTIONS(X)                                                                                      \
   X(cublasLtCreate)                                                                                                    \
   X(cublasLtDestroy) X(cublasLtGetVersion) X(cublasLtGetStatusString) X(cublasLtMatmul)                                \
-      X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmulDescCreate) X(cublasLtMatmulDescDestroy)                       \
+      X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmulAlgoCheck) X(cublasLtMatmulDescCreate) X(cublasLtMatmulDescDestroy)                       \
           X(cublasLtMatmulDescSetAttribute) X(cublasLtMatrixLayoutCreate) X(cublasLtMatrixLayoutDestroy)               \
               X(cublasLtMatrixLayoutSetAttribute) X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceDestroy) \
                   X(cublasLtMatmulPreferenceSetAttribute)
@@ -29,21 +33,28 @@ struct CublasApi {
 class Cublas {
  public:
   /// Throws Error(declined) where the library cannot be opened or refuses the device.
-  static std::shared_ptr<const Cublas> open(bool tf32 = false);
-  explicit Cublas(const CublasApi& api, bool tf32 = false);
+  static std::shared_ptr<const Cublas> open(bool tf32 = false, std::shared_ptr<Tuner> tuner = nullptr);
+  /// `tuner`: null: the library's own first choices.
+  explicit Cublas(const CublasApi& api, bool tf32 = false, std::shared_ptr<Tuner> tuner = nullptr);
   ~Cublas();
   Cublas(const Cublas&) = delete;
 
-  /// f32 in strict f32 (or, where the handle was made for it, TF32), f16 and bf16 with f32 sums; bias and relu in the
-  /// library's epilogue. The algorithm is the first of the library's own ranking. Throws Error(declined) for batches of
-  /// uneven strides and what the library refuses.
-  dialect::Work matmul(const dialect::Matmul& p) const;
+  /// f32 in strict f32 (or, where the handle was made for it, TF32), f16 and bf16 with f32 sums; bias, relu, the sum of
+  /// an operand, and gelu (but in strict f32) in the library's epilogue. The algorithm is the tuner's choice, else the
+  /// first of the library's own ranking. Throws Error(declined) for batches of uneven strides and what the library
+  /// refuses.
+  dialect::Work matmul(const dialect::Matmul& p, const sdk::LibraryRequest& request = {}) const;
   std::string version() const;
+
+  /// Algorithms for one description, best guess first.
+  using Ranking = std::vector<cublasLtMatmulHeuristicResult_t>;
 
  private:
   void check(cublasStatus_t status, const char* call) const;
 
   std::shared_ptr<const CublasApi> api_;
+  std::shared_ptr<Tuner> tuner_;
+  mutable std::map<std::string, Ranking> rankings_;  // asked for once: a node is planned several times
   cublasLtHandle_t handle_ = nullptr;
   bool tf32_;
 };

@@ -4,6 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "backends/cuda/call.h"
 #include "backends/cuda/open.h"
@@ -31,168 +36,234 @@ int whole(int64_t n) {
   return static_cast<int>(n);
 }
 
-/// The descriptors of one convolution and its algorithm.
-class Convolution : public Call {
+/// A failed call: of no use for a shape, or (`running`) an error.
+[[noreturn]] void fail(const CudnnApi& api, cudnnStatus_t status, const char* call, bool running) {
+  Code code = !running ? Code::declined : status == CUDNN_STATUS_ALLOC_FAILED ? Code::no_memory : Code::internal;
+  throw Error(code, fmt::format("cuDNN: {}: {}", call, api.cudnnGetErrorString(status)));
+}
+void check(const CudnnApi& api, cudnnStatus_t status, const char* call) {
+  if (status != CUDNN_STATUS_SUCCESS) fail(api, status, call, false);
+}
+
+using Images = Owned<cudnnTensorDescriptor_t, decltype(&cudnnDestroyTensorDescriptor)>;
+using Weights = Owned<cudnnFilterDescriptor_t, decltype(&cudnnDestroyFilterDescriptor)>;
+using Movement = Owned<cudnnConvolutionDescriptor_t, decltype(&cudnnDestroyConvolutionDescriptor)>;
+using Activation = Owned<cudnnActivationDescriptor_t, decltype(&cudnnDestroyActivationDescriptor)>;
+
+Images images(const CudnnApi& api, DType t, int64_t n, int64_t c, int64_t h, int64_t w) {
+  cudnnTensorDescriptor_t d = nullptr;
+  check(api, api.cudnnCreateTensorDescriptor(&d), "cudnnCreateTensorDescriptor");
+  Images owned(d, api.cudnnDestroyTensorDescriptor);
+  check(api, api.cudnnSetTensor4dDescriptor(d, CUDNN_TENSOR_NCHW, type_of(t), whole(n), whole(c), whole(h), whole(w)),
+        "cudnnSetTensor4dDescriptor");
+  return owned;
+}
+
+Weights weights(const CudnnApi& api, const dialect::Conv& p) {
+  cudnnFilterDescriptor_t d = nullptr;
+  check(api, api.cudnnCreateFilterDescriptor(&d), "cudnnCreateFilterDescriptor");
+  Weights owned(d, api.cudnnDestroyFilterDescriptor);
+  check(api,
+        api.cudnnSetFilter4dDescriptor(d, type_of(p.dtype), CUDNN_TENSOR_NCHW, whole(p.filters),
+                                       whole(p.channels / p.groups), whole(p.h.kernel), whole(p.w.kernel)),
+        "cudnnSetFilter4dDescriptor");
+  return owned;
+}
+
+Movement movement(const CudnnApi& api, const dialect::Conv& p, bool tf32) {
+  cudnnConvolutionDescriptor_t d = nullptr;
+  check(api, api.cudnnCreateConvolutionDescriptor(&d), "cudnnCreateConvolutionDescriptor");
+  Movement owned(d, api.cudnnDestroyConvolutionDescriptor);
+  check(api,
+        api.cudnnSetConvolution2dDescriptor(d, whole(p.h.padding), whole(p.w.padding), whole(p.h.stride),
+                                            whole(p.w.stride), whole(p.h.dilation), whole(p.w.dilation),
+                                            CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
+        "cudnnSetConvolution2dDescriptor");
+  check(api, api.cudnnSetConvolutionGroupCount(d, whole(p.groups)), "cudnnSetConvolutionGroupCount");
+  cudnnMathType_t math = p.dtype != DType::f32 ? CUDNN_TENSOR_OP_MATH
+                         : tf32                ? CUDNN_DEFAULT_MATH  // may use TF32
+                                               : CUDNN_FMA_MATH;
+  check(api, api.cudnnSetConvolutionMathType(d, math), "cudnnSetConvolutionMathType");
+  return owned;
+}
+
+Activation activation(const CudnnApi& api, bool relu) {
+  cudnnActivationDescriptor_t d = nullptr;
+  check(api, api.cudnnCreateActivationDescriptor(&d), "cudnnCreateActivationDescriptor");
+  Activation owned(d, api.cudnnDestroyActivationDescriptor);
+  check(api,
+        api.cudnnSetActivationDescriptor(d, relu ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY,
+                                         CUDNN_PROPAGATE_NAN, 0),
+        "cudnnSetActivationDescriptor");
+  return owned;
+}
+
+/// One convolution or gradient with the algorithms that compute it.
+class Convolution : public Tunable {
  public:
   enum class Kind { forward, images, weights };
 
   Convolution(std::shared_ptr<const CudnnApi> api, cudnnHandle_t handle, const dialect::Conv& p, Kind kind, bool tf32)
-      : api_(std::move(api)), handle_(handle), kind_(kind), bias_(p.bias), tf32_(tf32) {
-    try {
-      describe(p);
-      choose(p);
-    } catch (...) {
-      destroy();
-      throw;
+      : api_(std::move(api)),
+        handle_(handle),
+        shape_(p),
+        kind_(kind),
+        tf32_(tf32),
+        x_(images(*api_, p.dtype, p.batch, p.channels, p.h.size, p.w.size)),
+        y_(images(*api_, p.dtype, p.batch, p.filters, p.h.count, p.w.count)),
+        w_(weights(*api_, p)),
+        conv_(movement(*api_, p, tf32)) {
+    if (p.bias) {
+      b_.emplace(images(*api_, p.dtype, 1, p.filters, 1, 1));
+      activation_.emplace(activation(*api_, p.relu));
     }
+    rank();
   }
-  ~Convolution() override { destroy(); }
-  Convolution(const Convolution&) = delete;
-
-  size_t workspace() const { return workspace_; }
 
   /// forward: x, w[, bias], y; images: cotangent, w, dx; weights: x, cotangent, dw; then the workspace.
   void run(CUstream stream, std::span<const CUdeviceptr> buffers) const override {
     auto at = [&](size_t i) { return reinterpret_cast<void*>(buffers[i]); };
-    size_t y = bias_ ? 3 : 2;
-    void* space = workspace_ ? at(y + 1) : nullptr;
+    size_t y = inputs(), bytes = workspace();
+    void* space = bytes ? at(y + 1) : nullptr;
     float one = 1, zero = 0;
-    check(api_->cudnnSetStream(handle_, stream), "cudnnSetStream", Code::internal);
-    cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
-    if (bias_)
-      status =
-          api_->cudnnConvolutionBiasActivationForward(handle_, &one, x_, at(0), w_, at(1), conv_, forward_, space,
-                                                      workspace_, &zero, y_, at(y), b_, at(2), activation_, y_, at(y));
+    cudnnStatus_t status = api_->cudnnSetStream(handle_, stream);
+    if (status != CUDNN_STATUS_SUCCESS) fail(*api_, status, "cudnnSetStream", true);
+    int algorithm = algorithms_[selected_].number;
+    if (shape_.bias)
+      status = api_->cudnnConvolutionBiasActivationForward(
+          handle_, &one, x_, at(0), w_, at(1), conv_, static_cast<cudnnConvolutionFwdAlgo_t>(algorithm), space, bytes,
+          &zero, y_, at(y), *b_, at(2), *activation_, y_, at(y));
     else if (kind_ == Kind::forward)
-      status = api_->cudnnConvolutionForward(handle_, &one, x_, at(0), w_, at(1), conv_, forward_, space, workspace_,
-                                             &zero, y_, at(y));
+      status = api_->cudnnConvolutionForward(handle_, &one, x_, at(0), w_, at(1), conv_,
+                                             static_cast<cudnnConvolutionFwdAlgo_t>(algorithm), space, bytes, &zero, y_,
+                                             at(y));
     else if (kind_ == Kind::images)
-      status = api_->cudnnConvolutionBackwardData(handle_, &one, w_, at(1), y_, at(0), conv_, images_, space,
-                                                  workspace_, &zero, x_, at(y));
+      status = api_->cudnnConvolutionBackwardData(handle_, &one, w_, at(1), y_, at(0), conv_,
+                                                  static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm), space, bytes,
+                                                  &zero, x_, at(y));
     else
-      status = api_->cudnnConvolutionBackwardFilter(handle_, &one, x_, at(0), y_, at(1), conv_, weights_, space,
-                                                    workspace_, &zero, w_, at(y));
-    check(status, "a convolution", Code::internal);
+      status = api_->cudnnConvolutionBackwardFilter(handle_, &one, x_, at(0), y_, at(1), conv_,
+                                                    static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm), space,
+                                                    bytes, &zero, w_, at(y));
+    if (status != CUDNN_STATUS_SUCCESS) fail(*api_, status, "a convolution", true);
+  }
+  size_t inputs() const override { return shape_.bias ? 3 : 2; }
+
+  // ---- Tunable
+  size_t candidates() const override { return algorithms_.size(); }
+  void select(size_t candidate) override { selected_ = candidate; }
+  size_t workspace() const override { return algorithms_[selected_].workspace; }
+  std::vector<uint64_t> buffer_bytes() const override {
+    const dialect::Conv& p = shape_;
+    auto bytes = [&](int64_t elements) { return static_cast<uint64_t>(elements) * size_of(p.dtype); };
+    uint64_t x = bytes(p.batch * p.channels * p.h.size * p.w.size),
+             y = bytes(p.batch * p.filters * p.h.count * p.w.count);
+    uint64_t w = bytes(p.filters * (p.channels / p.groups) * p.h.kernel * p.w.kernel);
+    if (kind_ == Kind::images) return {y, w, x};
+    if (kind_ == Kind::weights) return {x, y, w};
+    return p.bias ? std::vector<uint64_t>{x, w, bytes(p.filters), y} : std::vector<uint64_t>{x, w, y};
+  }
+  std::string description() const override {
+    const dialect::Conv& p = shape_;
+    auto axis = [](const dialect::WindowAxis& a) {
+      return fmt::format("{}/{} stride {} padding {} dilation {}", a.size, a.kernel, a.stride, a.padding, a.dilation);
+    };
+    constexpr const char* kinds[] = {"conv", "conv dx", "conv dw"};
+    return fmt::format("cuDNN {} {} {} images {}x{} filters {} groups {} height {} width {}{}{}",
+                       api_->cudnnGetVersion(), kinds[static_cast<size_t>(kind_)],
+                       tf32_ && p.dtype == DType::f32 ? "tf32" : name(p.dtype), p.batch, p.channels, p.filters,
+                       p.groups, axis(p.h), axis(p.w), p.bias ? " bias" : "", p.relu ? " relu" : "");
+  }
+  std::vector<std::byte> saved() const override {
+    auto at = std::as_bytes(std::span(&algorithms_[selected_].number, 1));
+    return {at.begin(), at.end()};
+  }
+  bool restore(std::span<const std::byte> algorithm) override {
+    int number = 0;
+    if (algorithm.size() != sizeof number) return false;
+    std::memcpy(&number, algorithm.data(), sizeof number);
+    for (size_t k = 0; k < algorithms_.size(); ++k)
+      if (algorithms_[k].number == number) return selected_ = k, true;
+    return false;
   }
 
  private:
-  void check(cudnnStatus_t status, const char* call, Code code = Code::declined) const {
-    if (status != CUDNN_STATUS_SUCCESS)
-      throw Error(code == Code::internal && status == CUDNN_STATUS_ALLOC_FAILED ? Code::no_memory : code,
-                  fmt::format("cuDNN: {}: {}", call, api_->cudnnGetErrorString(status)));
-  }
+  struct Algorithm {
+    int number;
+    size_t workspace;
+  };
 
-  void describe(const dialect::Conv& p) {
-    cudnnDataType_t type = type_of(p.dtype);
-    auto tensor = [&](cudnnTensorDescriptor_t& d, int64_t n, int64_t c, int64_t h, int64_t w) {
-      check(api_->cudnnCreateTensorDescriptor(&d), "cudnnCreateTensorDescriptor");
-      check(api_->cudnnSetTensor4dDescriptor(d, CUDNN_TENSOR_NCHW, type, whole(n), whole(c), whole(h), whole(w)),
-            "cudnnSetTensor4dDescriptor");
-    };
-    tensor(x_, p.batch, p.channels, p.h.size, p.w.size);
-    tensor(y_, p.batch, p.filters, p.h.count, p.w.count);
-    check(api_->cudnnCreateFilterDescriptor(&w_), "cudnnCreateFilterDescriptor");
-    check(api_->cudnnSetFilter4dDescriptor(w_, type, CUDNN_TENSOR_NCHW, whole(p.filters), whole(p.channels / p.groups),
-                                           whole(p.h.kernel), whole(p.w.kernel)),
-          "cudnnSetFilter4dDescriptor");
-    check(api_->cudnnCreateConvolutionDescriptor(&conv_), "cudnnCreateConvolutionDescriptor");
-    check(api_->cudnnSetConvolution2dDescriptor(conv_, whole(p.h.padding), whole(p.w.padding), whole(p.h.stride),
-                                                whole(p.w.stride), whole(p.h.dilation), whole(p.w.dilation),
-                                                CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
-          "cudnnSetConvolution2dDescriptor");
-    check(api_->cudnnSetConvolutionGroupCount(conv_, whole(p.groups)), "cudnnSetConvolutionGroupCount");
-    cudnnMathType_t math = p.dtype != DType::f32 ? CUDNN_TENSOR_OP_MATH
-                           : tf32_               ? CUDNN_DEFAULT_MATH  // may use TF32
-                                                 : CUDNN_FMA_MATH;
-    check(api_->cudnnSetConvolutionMathType(conv_, math), "cudnnSetConvolutionMathType");
-    if (!p.bias) return;
-    tensor(b_, 1, p.filters, 1, 1);
-    check(api_->cudnnCreateActivationDescriptor(&activation_), "cudnnCreateActivationDescriptor");
-    check(api_->cudnnSetActivationDescriptor(activation_, p.relu ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY,
-                                             CUDNN_PROPAGATE_NAN, 0),
-          "cudnnSetActivationDescriptor");
-  }
-
-  /// The first of the ranking that gives the same bits at every run.
-  template <class Perf, class Algorithm, class Ask>
-  void first(Algorithm& algorithm, Ask&& ask, const char* call) {
+  /// Those of a ranking that give the same bits at every run.
+  template <class Perf, class Ask>
+  void take(Ask&& ask, const char* call) {
     std::array<Perf, 10> ranking;
     int found = 0;
-    check(ask(static_cast<int>(ranking.size()), &found, ranking.data()), call);
+    check(*api_, ask(static_cast<int>(ranking.size()), &found, ranking.data()), call);
     for (int k = 0; k < found; ++k) {
       const Perf& p = ranking[static_cast<size_t>(k)];
-      if (p.status != CUDNN_STATUS_SUCCESS || p.determinism != CUDNN_DETERMINISTIC || p.memory > most_workspace)
-        continue;
-      algorithm = p.algo;
-      workspace_ = p.memory;
-      return;
+      auto same = [&](const Algorithm& a) { return a.number == static_cast<int>(p.algo); };  // with another math type
+      if (p.status == CUDNN_STATUS_SUCCESS && p.determinism == CUDNN_DETERMINISTIC && p.memory <= most_workspace &&
+          std::none_of(algorithms_.begin(), algorithms_.end(), same))
+        algorithms_.push_back({static_cast<int>(p.algo), p.memory});
     }
-    throw Error(Code::declined, "cuDNN has no deterministic algorithm for it");
+    if (algorithms_.empty()) throw Error(Code::declined, "cuDNN has no deterministic algorithm for it");
   }
 
-  void choose(const dialect::Conv& p) {
-    if (p.bias && !p.relu) {  // cuDNN adds a bias alone by this algorithm only
-      forward_ = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
-      return check(api_->cudnnGetConvolutionForwardWorkspaceSize(handle_, x_, w_, conv_, y_, forward_, &workspace_),
-                   "a convolution with bias");
+  void rank() {
+    if (shape_.bias && !shape_.relu) {  // cuDNN adds a bias alone by this algorithm only
+      auto only = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+      size_t bytes = 0;
+      check(*api_, api_->cudnnGetConvolutionForwardWorkspaceSize(handle_, x_, w_, conv_, y_, only, &bytes),
+            "a convolution with bias");
+      algorithms_ = {{static_cast<int>(only), bytes}};
+      return;
     }
     if (kind_ == Kind::forward)
-      first<cudnnConvolutionFwdAlgoPerf_t>(
-          forward_,
+      take<cudnnConvolutionFwdAlgoPerf_t>(
           [&](int most, int* n, auto* list) {
             return api_->cudnnGetConvolutionForwardAlgorithm_v7(handle_, x_, w_, conv_, y_, most, n, list);
           },
           "cudnnGetConvolutionForwardAlgorithm_v7");
     else if (kind_ == Kind::images)
-      first<cudnnConvolutionBwdDataAlgoPerf_t>(
-          images_,
+      take<cudnnConvolutionBwdDataAlgoPerf_t>(
           [&](int most, int* n, auto* list) {
             return api_->cudnnGetConvolutionBackwardDataAlgorithm_v7(handle_, w_, y_, conv_, x_, most, n, list);
           },
           "cudnnGetConvolutionBackwardDataAlgorithm_v7");
     else
-      first<cudnnConvolutionBwdFilterAlgoPerf_t>(
-          weights_,
+      take<cudnnConvolutionBwdFilterAlgoPerf_t>(
           [&](int most, int* n, auto* list) {
             return api_->cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle_, x_, y_, conv_, w_, most, n, list);
           },
           "cudnnGetConvolutionBackwardFilterAlgorithm_v7");
   }
 
-  void destroy() {
-    for (cudnnTensorDescriptor_t d : {x_, y_, b_})
-      if (d) api_->cudnnDestroyTensorDescriptor(d);
-    if (w_) api_->cudnnDestroyFilterDescriptor(w_);
-    if (conv_) api_->cudnnDestroyConvolutionDescriptor(conv_);
-    if (activation_) api_->cudnnDestroyActivationDescriptor(activation_);
-  }
-
   std::shared_ptr<const CudnnApi> api_;
   cudnnHandle_t handle_;
+  dialect::Conv shape_;
   Kind kind_;
-  bool bias_, tf32_;
-  cudnnTensorDescriptor_t x_ = nullptr, y_ = nullptr, b_ = nullptr;
-  cudnnFilterDescriptor_t w_ = nullptr;
-  cudnnConvolutionDescriptor_t conv_ = nullptr;
-  cudnnActivationDescriptor_t activation_ = nullptr;
-  cudnnConvolutionFwdAlgo_t forward_ = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM;
-  cudnnConvolutionBwdDataAlgo_t images_ = CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
-  cudnnConvolutionBwdFilterAlgo_t weights_ = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
-  size_t workspace_ = 0;
+  bool tf32_;
+  Images x_, y_;
+  Weights w_;
+  Movement conv_;
+  std::optional<Images> b_;  // with a bias
+  std::optional<Activation> activation_;
+  std::vector<Algorithm> algorithms_;
+  size_t selected_ = 0;
 };
 
 dialect::Work work(const std::shared_ptr<const CudnnApi>& api, cudnnHandle_t handle, const dialect::Conv& p,
-                   Convolution::Kind kind, bool tf32) {
+                   Convolution::Kind kind, bool tf32, Tuner* tuner, uint64_t tuning_bytes) {
   if (p.relu && !p.bias) throw Error(Code::declined, "relu without bias");
   auto call = std::make_shared<Convolution>(api, handle, p, kind, tf32);
-  size_t workspace = call->workspace();
-  return work_of(std::move(call), "cuDNN", p.bias ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{0, 1, 2},
-                 workspace);
+  if (tuner) tuner->choose(*call, tuning_bytes);
+  size_t buffers = call->inputs() + 1, workspace = call->workspace();
+  return work_of(std::move(call), "cuDNN", buffers, workspace);
 }
 
 }  // namespace
 
-std::shared_ptr<const Cudnn> Cudnn::open(bool tf32) {
+std::shared_ptr<const Cudnn> Cudnn::open(bool tf32, std::shared_ptr<Tuner> tuner) {
   std::string why;
   void* library = open_first(library_names("cudnn", {"9"}), why);
   if (!library) throw Error(Code::declined, fmt::format("cuDNN cannot be opened ({})", why), "install libcudnn9");
@@ -200,13 +271,12 @@ std::shared_ptr<const Cudnn> Cudnn::open(bool tf32) {
 #define TUTTI_CUDA_TAKE(name) take(library, #name, "libcudnn.so", api.name);
   TUTTI_CUDNN_FUNCTIONS(TUTTI_CUDA_TAKE)
 #undef TUTTI_CUDA_TAKE
-  return std::make_shared<Cudnn>(api, tf32);
+  return std::make_shared<Cudnn>(api, tf32, std::move(tuner));
 }
 
-Cudnn::Cudnn(const CudnnApi& api, bool tf32) : api_(std::make_shared<CudnnApi>(api)), tf32_(tf32) {
-  cudnnStatus_t status = api_->cudnnCreate(&handle_);
-  if (status != CUDNN_STATUS_SUCCESS)
-    throw Error(Code::declined, fmt::format("cudnnCreate: {}", api_->cudnnGetErrorString(status)));
+Cudnn::Cudnn(const CudnnApi& api, bool tf32, std::shared_ptr<Tuner> tuner)
+    : api_(std::make_shared<CudnnApi>(api)), tuner_(std::move(tuner)), tf32_(tf32) {
+  check(*api_, api_->cudnnCreate(&handle_), "cudnnCreate");
 }
 Cudnn::~Cudnn() { api_->cudnnDestroy(handle_); }
 
@@ -215,14 +285,14 @@ std::string Cudnn::version() const {
   return fmt::format("{}.{}", v / 10000, v / 100 % 100);
 }
 
-dialect::Work Cudnn::conv(const dialect::Conv& p) const {
-  return work(api_, handle_, p, Convolution::Kind::forward, tf32_);
+dialect::Work Cudnn::conv(const dialect::Conv& p, const sdk::LibraryRequest& request) const {
+  return work(api_, handle_, p, Convolution::Kind::forward, tf32_, tuner_.get(), request.tuning_bytes);
 }
-dialect::Work Cudnn::conv_dx(const dialect::Conv& p) const {
-  return work(api_, handle_, p, Convolution::Kind::images, tf32_);
+dialect::Work Cudnn::conv_dx(const dialect::Conv& p, const sdk::LibraryRequest& request) const {
+  return work(api_, handle_, p, Convolution::Kind::images, tf32_, tuner_.get(), request.tuning_bytes);
 }
-dialect::Work Cudnn::conv_dw(const dialect::Conv& p) const {
-  return work(api_, handle_, p, Convolution::Kind::weights, tf32_);
+dialect::Work Cudnn::conv_dw(const dialect::Conv& p, const sdk::LibraryRequest& request) const {
+  return work(api_, handle_, p, Convolution::Kind::weights, tf32_, tuner_.get(), request.tuning_bytes);
 }
 
 }  // namespace tutti::cuda

@@ -5,7 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "backends/cuda/tune.h"
 #include "kernels/dialect/portable.h"
+#include "sdk/library.h"
 
 // clang-format off
 #define TUTTI_CUDNN_FUNCTIONS(X)                                                                                       \
@@ -32,23 +34,25 @@ struct CudnnApi {
 };
 
 /// A handle in the current context. Images are NCHW; f32 in strict f32 (or TF32, where made for it), f16 and bf16 with
-/// f32 sums; the first deterministic algorithm of cuDNN's own ranking whose workspace is at most 256 MiB. Throws
-/// Error(declined) where it has none for a shape.
+/// f32 sums. Of the deterministic algorithms of cuDNN's own ranking whose workspace is at most 256 MiB, the tuner's
+/// choice, else the first. Throws Error(declined) where it has none for a shape.
 class Cudnn {
  public:
   /// Throws Error(declined) where the library cannot be opened or refuses the device.
-  static std::shared_ptr<const Cudnn> open(bool tf32 = false);
-  explicit Cudnn(const CudnnApi& api, bool tf32 = false);
+  static std::shared_ptr<const Cudnn> open(bool tf32 = false, std::shared_ptr<Tuner> tuner = nullptr);
+  /// `tuner`: null: cuDNN's own first choices.
+  explicit Cudnn(const CudnnApi& api, bool tf32 = false, std::shared_ptr<Tuner> tuner = nullptr);
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;
 
-  dialect::Work conv(const dialect::Conv& p) const;
-  dialect::Work conv_dx(const dialect::Conv& p) const;
-  dialect::Work conv_dw(const dialect::Conv& p) const;
+  dialect::Work conv(const dialect::Conv& p, const sdk::LibraryRequest& request = {}) const;
+  dialect::Work conv_dx(const dialect::Conv& p, const sdk::LibraryRequest& request = {}) const;
+  dialect::Work conv_dw(const dialect::Conv& p, const sdk::LibraryRequest& request = {}) const;
   std::string version() const;
 
  private:
   std::shared_ptr<const CudnnApi> api_;
+  std::shared_ptr<Tuner> tuner_;
   cudnnHandle_t handle_ = nullptr;
   bool tf32_;
 };

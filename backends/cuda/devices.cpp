@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 
 namespace tutti::cuda {
@@ -46,7 +47,7 @@ Found describe(const Libraries& l, int number, const std::vector<int>& supported
   if (l.cuda.cuDeviceGetPCIBusId(text, sizeof text, f.handle) == CUDA_SUCCESS) {
     f.info.pci = text;  // lower case, like Vulkan's and OpenCL's
     std::transform(f.info.pci.begin(), f.info.pci.end(), f.info.pci.begin(),
-                   [](unsigned char c) { return std::tolower(c); });
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   }
   size_t total = 0;
   if (CUresult r = l.cuda.cuDeviceTotalMem(&total, f.handle); r != CUDA_SUCCESS) return failed("cuDeviceTotalMem", r);

@@ -3,32 +3,63 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <string_view>
 #include <thread>
 
 namespace tutti::cuda {
+namespace {
 
-Driver::Driver(std::shared_ptr<const Libraries> libraries, const Found& found, const MakeLibrary& library)
+/// TUTTI_CUDA_STREAMS. Throws Error(invalid).
+size_t wanted_streams() {
+  const char* text = std::getenv("TUTTI_CUDA_STREAMS");
+  if (!text) return 1;
+  std::string_view wanted = text;
+  size_t n = 0;
+  auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), n);
+  if (error != std::errc() || end != wanted.data() + wanted.size() || n < 1 || n > 16)
+    throw invalid(fmt::format("cuda: TUTTI_CUDA_STREAMS is '{}'", wanted), "use a number from 1 to 16");
+  return n;
+}
+
+}  // namespace
+
+Driver::Driver(std::shared_ptr<const Libraries> libraries, const Found& found, const MakeLibrary& library, Log log)
     : libraries_(std::move(libraries)),
       name_(found.info.name),
       architecture_(found.architecture),
-      device_(found.handle) {
+      device_(found.handle),
+      log_(std::move(log)) {
   const char* graphs = std::getenv("TUTTI_CUDA_GRAPH");
   graphs_ = !graphs || std::string(graphs) != "0";
+  size_t streams = wanted_streams();
   traits_ = traits_of(*libraries_, found);
   check(cuda().cuDevicePrimaryCtxRetain(&context_, device_), "opening the device");
   try {
     enter();
     check(cuda().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     check(cuda().cuStreamCreate(&copies_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    while (graphs_ && branches_.size() + 1 < streams) {
+      branches_.push_back(nullptr);
+      check(cuda().cuStreamCreate(&branches_.back(), CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    }
     if (library) library_ = library();
     traits_.library = library_.get();
   } catch (...) {
-    if (stream_) cuda().cuStreamDestroy(stream_);
-    cuda().cuDevicePrimaryCtxRelease(device_);
+    close();
     throw;
   }
+}
+
+void Driver::close() noexcept {
+  for (CUstream s : branches_)
+    if (s) cuda().cuStreamDestroy(s);
+  for (CUstream s : {copies_, stream_})
+    if (s) cuda().cuStreamDestroy(s);
+  cuda().cuCtxSetCurrent(nullptr);
+  cuda().cuDevicePrimaryCtxRelease(device_);
 }
 
 Driver::~Driver() {
@@ -42,11 +73,8 @@ Driver::~Driver() {
   for (CUevent e : free_events_) cuda().cuEventDestroy(e);
   for (Kernel& k : kernels_) cuda().cuModuleUnload(k.module);
   for (auto& [id, m] : memories_) cuda().cuMemFree(m.at);
-  for (auto& [memory, pinned] : pinned_) cuda().cuMemFreeHost(memory);
-  cuda().cuStreamDestroy(copies_);
-  cuda().cuStreamDestroy(stream_);
-  cuda().cuCtxSetCurrent(nullptr);
-  cuda().cuDevicePrimaryCtxRelease(device_);
+  for (void* memory : pinned_) cuda().cuMemFreeHost(memory);
+  close();
 }
 
 void Driver::enter() {
@@ -56,8 +84,7 @@ void Driver::enter() {
   check(cuda().cuCtxSetCurrent(context_), "cuCtxSetCurrent");
 }
 
-void Driver::check(CUresult result, const std::string& what) {
-  if (result == CUDA_SUCCESS) return;
+void Driver::fail(CUresult result, const std::string& what) {
   Error error(code_of(result), fmt::format("cuda: {}: {}: {}", name_, what, result_text(cuda(), result)));
   if (error.code == Code::no_memory) error.remedy = "use a smaller batch or model, or another device";
   if (error.code == Code::device_lost) lost_ = error.what();
@@ -87,14 +114,20 @@ Driver::Step Driver::prepare(const sdk::Launch& launch) {
       throw invalid(
           fmt::format("cuda: {}: offset {} is no multiple of {}", launch.name, range.offset, traits_.alignment));
   }
+  auto writes = [&](auto&& written) {
+    for (size_t i = 0; i < s.arguments.size(); ++i)
+      s.accesses.push_back({s.arguments[i], s.arguments[i] + launch.buffers[i].bytes, written(i)});
+  };
   if (launch.copy) {
     if (launch.buffers.size() != 2 || launch.buffers[0].bytes != launch.buffers[1].bytes)
       throw invalid(fmt::format("cuda: the copy '{}' needs two ranges of one size", launch.name));
     s.bytes = launch.buffers[0].bytes;
+    writes([](size_t i) { return i == 1; });
     return s;
   }
   if (launch.library) {
     s.call = std::static_pointer_cast<const Call>(launch.library);
+    writes([&](size_t i) { return i >= s.call->inputs(); });
     return s;
   }
   if (launch.kernel >= kernels_.size())
@@ -108,41 +141,22 @@ Driver::Step Driver::prepare(const sdk::Launch& launch) {
   s.function = kernel.function;
   s.groups = launch.groups;
   s.local = kernel.local;
+  writes([&](size_t i) { return i >= kernel.written.size() || kernel.written[i]; });
   return s;
 }
 
-void Driver::enqueue(const Step& step) {
-  if (step.call) return step.call->run(stream_, step.arguments);
-  if (!step.function)
-    return check(cuda().cuMemcpyDtoDAsync(step.arguments[1], step.arguments[0], step.bytes, stream_),
-                 fmt::format("'{}'", step.name));
-  std::vector<void*> arguments;
-  for (const CUdeviceptr& a : step.arguments) arguments.push_back(const_cast<CUdeviceptr*>(&a));
-  check(cuda().cuLaunchKernel(step.function, step.groups[0], step.groups[1], step.groups[2], step.local[0],
-                              step.local[1], step.local[2], 0, stream_, arguments.data(), nullptr),
-        fmt::format("launching '{}'", step.name));
-}
-
-CUgraphExec Driver::capture(const Sequence& sequence) {
-  check(cuda().cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "recording a graph");
-  std::exception_ptr error;
-  try {
-    for (const Step& step : sequence.steps) enqueue(step);
-  } catch (...) {
-    error = std::current_exception();
+void Driver::enqueue(const Step& step, CUstream stream) {
+  if (step.call) return step.call->run(stream, step.arguments);
+  CUresult result = CUDA_SUCCESS;
+  if (step.function) {
+    std::vector<void*> arguments;
+    for (const CUdeviceptr& a : step.arguments) arguments.push_back(const_cast<CUdeviceptr*>(&a));
+    result = cuda().cuLaunchKernel(step.function, step.groups[0], step.groups[1], step.groups[2], step.local[0],
+                                   step.local[1], step.local[2], 0, stream, arguments.data(), nullptr);
+  } else {
+    result = cuda().cuMemcpyDtoDAsync(step.arguments[1], step.arguments[0], step.bytes, stream);
   }
-  CUgraph graph = nullptr;
-  CUresult ended = cuda().cuStreamEndCapture(stream_, &graph);
-  if (error) {
-    if (graph) cuda().cuGraphDestroy(graph);
-    std::rethrow_exception(error);
-  }
-  check(ended, "recording a graph");
-  CUgraphExec executable = nullptr;
-  CUresult made = cuda().cuGraphInstantiate(&executable, graph, 0);
-  cuda().cuGraphDestroy(graph);
-  check(made, "preparing a graph");
-  return executable;
+  if (result != CUDA_SUCCESS) fail(result, fmt::format("launching '{}'", step.name));
 }
 
 sdk::SequenceId Driver::record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) {
@@ -163,6 +177,7 @@ sdk::SequenceId Driver::record(std::span<const sdk::Launch> launches, const sdk:
       s.landed = event();
       s.taken = event();
       onward.arguments = {s.landing, to};
+      onward.accesses = {{s.landing, s.landing + s.bytes, false}, {to, to + s.bytes, true}};
       s.steps.push_back(std::move(onward));
     }
     for (const sdk::Launch& launch : launches) s.steps.push_back(prepare(launch));
@@ -209,10 +224,11 @@ uint64_t Driver::submit(sdk::SequenceId sequence) {
     check(cuda().cuEventRecord(s.landed, copies_), "uploading");
     check(cuda().cuStreamWaitEvent(stream_, s.landed, 0), "uploading");
   }
-  if (s.graph)
-    check(cuda().cuGraphLaunch(s.graph, stream_), "launching " + s.span);
-  else
-    for (const Step& step : s.steps) enqueue(step);
+  if (s.graph) {
+    if (CUresult r = cuda().cuGraphLaunch(s.graph, stream_); r != CUDA_SUCCESS) fail(r, "launching " + s.span);
+  } else {
+    for (const Step& step : s.steps) enqueue(step, stream_);
+  }
   if (s.bytes) check(cuda().cuEventRecord(s.taken, stream_), "uploading");
   Flight flight{tickets_ + 1, event(), s.span};
   check(cuda().cuEventRecord(flight.done, stream_), "submitting");

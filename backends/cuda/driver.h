@@ -1,24 +1,30 @@
 // sdk::Driver on one NVIDIA GPU: one stream for the steps, one for the copies that feed them; a step is one CUDA graph.
 #pragma once
+#include <array>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "backends/cuda/branches.h"
 #include "backends/cuda/call.h"
 #include "backends/cuda/devices.h"
 #include "sdk/library.h"
 
 namespace tutti::cuda {
 
-/// TUTTI_CUDA_GRAPH=0 launches kernel by kernel, with the same results.
+/// TUTTI_CUDA_GRAPH=0 launches kernel by kernel, TUTTI_CUDA_STREAMS=N lets up to N branches of a graph run side by
+/// side; both with the same results.
 class Driver : public sdk::Driver {
  public:
   using MakeLibrary = std::function<std::unique_ptr<const sdk::Library>()>;
-  /// Opens a usable device of find_devices. `library` is called in the device's context; null: none. Throws Error when
-  /// the driver fails.
-  Driver(std::shared_ptr<const Libraries> libraries, const Found& found, const MakeLibrary& library = {});
+  using Log = std::function<void(const std::string&)>;
+  /// Opens a usable device of find_devices. `library` is called in the device's context; null: none. `log` hears what
+  /// is worth a line. Throws Error when the driver fails.
+  Driver(std::shared_ptr<const Libraries> libraries, const Found& found, const MakeLibrary& library = {}, Log log = {});
   ~Driver() override;
   const sdk::Traits& traits() const override { return traits_; }
 
@@ -48,12 +54,14 @@ class Driver : public sdk::Driver {
     CUfunction function = nullptr;
     std::array<uint32_t, 3> local = {1, 1, 1};
     uint32_t buffers = 0;
+    std::vector<bool> written;
   };
   struct Step {
     CUfunction function = nullptr;     // null, and no call: a copy of `bytes` from arguments[0] to arguments[1]
     std::shared_ptr<const Call> call;  // of a library
     std::array<uint32_t, 3> groups = {1, 1, 1}, local = {1, 1, 1};
     std::vector<CUdeviceptr> arguments;
+    std::vector<Access> accesses;  // per argument
     uint64_t bytes = 0;
     std::string name;
   };
@@ -77,18 +85,27 @@ class Driver : public sdk::Driver {
   const CudaApi& cuda() const { return libraries_->cuda; }
   /// Makes the context current; throws for a lost device.
   void enter();
-  void check(CUresult result, const std::string& what);
+  void check(CUresult result, const char* what) {
+    if (result != CUDA_SUCCESS) fail(result, what);
+  }
+  [[noreturn]] void fail(CUresult result, const std::string& what);
   Memory& memory(sdk::MemoryId id, const char* call);
   CUdeviceptr checked(const sdk::Range& range, const std::string& what);
   CUdeviceptr device_memory(uint64_t bytes, const std::string& what);
   CUevent event();
   Step prepare(const sdk::Launch& launch);
-  void enqueue(const Step& step);
+  void enqueue(const Step& step, CUstream stream);
+  /// Puts the steps into the capture that stream_ is in, with `events` of as many as it wants.
+  void branch(const std::vector<Step>& steps, std::vector<CUevent>& events);
   CUgraphExec capture(const Sequence& sequence);
+  void close() noexcept;
   void destroy(Sequence& sequence);
   void land(const Flight& flight, CUresult result);
 
+  /// A kernel without a function, and why, where the device refuses the binary; without a reason where there is none.
   Kernel load(const sdk::KernelSource& source, const std::vector<std::byte>& binary, std::string& why);
+  void load_or_compile(std::span<const sdk::KernelSource> sources, std::span<std::vector<std::byte>> caches,
+                       std::vector<Kernel>& kernels);
 
   std::shared_ptr<const Libraries> libraries_;
   std::unique_ptr<const sdk::Library> library_;
@@ -96,12 +113,14 @@ class Driver : public sdk::Driver {
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr, copies_ = nullptr;
+  std::vector<CUstream> branches_;  // beside stream_, where graphs branch
+  Log log_;
   sdk::Traits traits_;
   bool graphs_ = true;
   std::string lost_;  // why the device is lost, or ""
 
   std::unordered_map<sdk::MemoryId, Memory> memories_;
-  std::unordered_map<void*, bool> pinned_;
+  std::unordered_set<void*> pinned_;
   std::vector<Kernel> kernels_;
   std::unordered_map<sdk::SequenceId, Sequence> sequences_;
   std::deque<Flight> flights_;

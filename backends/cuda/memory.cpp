@@ -1,10 +1,13 @@
 // Device and host memory, and copies that are waited for.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "backends/cuda/driver.h"
 #include "sdk/shortage.h"
 
 namespace tutti::cuda {
+
 CUdeviceptr Driver::device_memory(uint64_t bytes, const std::string& what) {
   if (bytes == 0) throw invalid(fmt::format("cuda: an allocation of 0 bytes for {}", what));
   enter();
@@ -19,7 +22,7 @@ CUdeviceptr Driver::device_memory(uint64_t bytes, const std::string& what) {
                     sdk::size_text(bytes), sdk::size_text(free), sdk::size_text(total), sdk::size_text(allocated_)),
         "use a smaller batch or model, or another device");
   }
-  check(result, fmt::format("allocating {} for {}", sdk::size_text(bytes), what));
+  if (result != CUDA_SUCCESS) fail(result, fmt::format("allocating {} for {}", sdk::size_text(bytes), what));
   allocated_ += bytes;
   return at;
 }
@@ -50,8 +53,8 @@ void* Driver::allocate_host(uint64_t bytes, const std::string& what) {
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
     throw Error(Code::no_memory, fmt::format("cuda: no pinned host memory for {} of {}", what, sdk::size_text(bytes)),
                 "use a smaller batch, or raise the limit on locked memory");
-  check(result, fmt::format("allocating pinned host memory for {}", what));
-  pinned_[at] = true;
+  if (result != CUDA_SUCCESS) fail(result, fmt::format("allocating pinned host memory for {}", what));
+  pinned_.insert(at);
   return at;
 }
 

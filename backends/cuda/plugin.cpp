@@ -2,6 +2,7 @@
 
 #include "backends/cuda/cuda_plugin.h"
 #include "backends/cuda/driver.h"
+#include "backends/cuda/tune_bench.h"
 #include "backends/cuda/vendor.h"
 #include "sdk/rendered.h"
 
@@ -41,7 +42,13 @@ class CudaPlugin : public sdk::RenderedPlugin {
  private:
   std::unique_ptr<sdk::Driver> make(uint32_t device, bool tf32) {
     auto log = [this](const std::string& text) { host_.log(2, "cuda", text); };
-    return std::make_unique<Driver>(libraries_, found_.at(device), [&] { return open_library(log, tf32); });
+    const Found& found = found_.at(device);
+    auto library = [&] {
+      auto tuner = std::make_shared<Tuner>(std::make_unique<DeviceBench>(libraries_), host_,
+                                           traits_of(*libraries_, found).identity);
+      return open_library(log, tf32, std::move(tuner));
+    };
+    return std::make_unique<Driver>(libraries_, found, library, log);
   }
 
   std::shared_ptr<const Libraries> libraries_;  // never closed: like the plugin itself, drivers are not unloaded

@@ -12,17 +12,17 @@ class Vendor : public sdk::Library {
   Vendor(std::shared_ptr<const Cublas> products, std::shared_ptr<const Cudnn> convolutions)
       : products_(std::move(products)), convolutions_(std::move(convolutions)) {}
 
-  dialect::Work matmul(const dialect::Matmul& p) const override {
-    return products_ ? products_->matmul(p) : Library::matmul(p);
+  dialect::Work matmul(const dialect::Matmul& p, const sdk::LibraryRequest& request) const override {
+    return products_ ? products_->matmul(p, request) : Library::matmul(p, request);
   }
-  dialect::Work conv(const dialect::Conv& p) const override {
-    return convolutions_ ? convolutions_->conv(p) : Library::conv(p);
+  dialect::Work conv(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
+    return convolutions_ ? convolutions_->conv(p, request) : Library::conv(p, request);
   }
-  dialect::Work conv_dx(const dialect::Conv& p) const override {
-    return convolutions_ ? convolutions_->conv_dx(p) : Library::conv_dx(p);
+  dialect::Work conv_dx(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
+    return convolutions_ ? convolutions_->conv_dx(p, request) : Library::conv_dx(p, request);
   }
-  dialect::Work conv_dw(const dialect::Conv& p) const override {
-    return convolutions_ ? convolutions_->conv_dw(p) : Library::conv_dw(p);
+  dialect::Work conv_dw(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
+    return convolutions_ ? convolutions_->conv_dw(p, request) : Library::conv_dw(p, request);
   }
 
  private:
@@ -31,9 +31,10 @@ class Vendor : public sdk::Library {
 };
 
 template <class T>
-std::shared_ptr<const T> open(const char* name, const std::function<void(const std::string&)>& log, bool tf32) {
+std::shared_ptr<const T> open(const char* name, const std::function<void(const std::string&)>& log, bool tf32,
+                              std::shared_ptr<Tuner> tuner) {
   try {
-    auto library = T::open(tf32);
+    auto library = T::open(tf32, std::move(tuner));
     log(fmt::format("{} {}", name, library->version()));
     return library;
   } catch (const Error& e) {
@@ -60,11 +61,12 @@ bool wants_tf32(const sdk::Options& options) {
   return tf32;
 }
 
-std::unique_ptr<const sdk::Library> open_library(const std::function<void(const std::string&)>& log, bool tf32) {
+std::unique_ptr<const sdk::Library> open_library(const std::function<void(const std::string&)>& log, bool tf32,
+                                                 std::shared_ptr<Tuner> tuner) {
   const char* wanted = std::getenv("TUTTI_CUDA_LIBRARIES");
   if (wanted && std::string(wanted) == "0") return nullptr;
-  auto products = open<Cublas>("cuBLASLt", log, tf32);
-  auto convolutions = open<Cudnn>("cuDNN", log, tf32);
+  auto products = open<Cublas>("cuBLASLt", log, tf32, tuner);
+  auto convolutions = open<Cudnn>("cuDNN", log, tf32, tuner);
   if (!products && !convolutions) return nullptr;
   return join(std::move(products), std::move(convolutions));
 }

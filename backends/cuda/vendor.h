@@ -13,8 +13,10 @@ namespace tutti::cuda {
 
 /// Products by cuBLASLt, convolutions by cuDNN, in the current context: what can be opened of them. `log` hears what is
 /// missing and why; null where neither is there. TUTTI_CUDA_LIBRARIES=0 leaves both out: all kernels are rendered.
-/// `tf32`: f32 products and convolutions may use TF32.
-std::unique_ptr<const sdk::Library> open_library(const std::function<void(const std::string&)>& log, bool tf32 = false);
+/// `tf32`: f32 products and convolutions may use TF32. `tuner` chooses among their algorithms; null: their own first
+/// ones.
+std::unique_ptr<const sdk::Library> open_library(const std::function<void(const std::string&)>& log, bool tf32 = false,
+                                                 std::shared_ptr<Tuner> tuner = nullptr);
 
 /// Whether a session's options ask for TF32 ("precision" = "f32" or "tf32"). Throws Error(invalid) for other options.
 bool wants_tf32(const sdk::Options& options);

@@ -162,6 +162,12 @@ TEST_P(CudaTraining, GraphsAndSingleLaunchesGiveTheSameBits) {
   EXPECT_EQ(graph, train(GetParam()).hash);
 }
 
+TEST_P(CudaTraining, BranchesSideBySideGiveTheSameBits) {
+  std::string one = train(GetParam()).hash;
+  Setting several("TUTTI_CUDA_STREAMS", "3");
+  EXPECT_EQ(one, train(GetParam()).hash);
+}
+
 TEST_P(CudaTraining, RenderedKernelsAndLibrariesAgree) {
   double with = train(GetParam()).loss;
   Setting off("TUTTI_CUDA_LIBRARIES", "0");

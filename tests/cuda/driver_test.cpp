@@ -9,6 +9,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "kernels/dialect/portable.h"
 #include "tests/cuda/fake_cuda.h"
 
 namespace tutti::cuda {
@@ -83,6 +84,21 @@ TEST_F(CudaTest, AnOldGpuIsUnusableWithReason) {
   EXPECT_THAT(find_devices(*libraries)[0].info.unusable, HasSubstr("nothing older than sm_75; this GPU is sm_61"));
 }
 
+TEST_F(CudaTest, ADriverThatCannotOpenLeavesNothing) {
+  for (const char* streams : {"1", "3"}) {
+    setenv("TUTTI_CUDA_STREAMS", streams, 1);
+    EXPECT_EQ(error_of([&] {
+                Driver(libraries, found.at(0), []() -> std::unique_ptr<const sdk::Library> {
+                  throw Error(Code::internal, "a library that fails");
+                });
+              }).code,
+              Code::internal);
+    unsetenv("TUTTI_CUDA_STREAMS");
+    EXPECT_EQ(seen.live_streams, 0u);
+  }
+  EXPECT_EQ(seen.count("cuDevicePrimaryCtxRelease"), 2u);
+}
+
 TEST_F(CudaTest, MemoryIsWrittenReadAndFreed) {
   {
     auto driver = open();
@@ -131,6 +147,43 @@ TEST_F(CudaTest, KernelsAreCompiledForTheDeviceAndCached) {
   EXPECT_EQ(seen.compiled, 6u);
   driver.reset();
   EXPECT_EQ(seen.live_modules, 0u);
+}
+
+TEST_F(CudaTest, ACachedKernelThatIsRefusedIsSaid) {
+  std::vector<std::string> lines;
+  Driver driver(libraries, found.at(0), {}, [&](const std::string& line) { lines.push_back(line); });
+  std::vector<std::byte> cache;
+  driver.build(source(1), cache);
+  driver.build(source(1), cache);
+  EXPECT_THAT(lines, testing::IsEmpty());
+  cache.assign(5, std::byte{'?'});
+  driver.build(source(1), cache);
+  EXPECT_THAT(lines, testing::ElementsAre(HasSubstr("refuses a kernel from the cache, which is compiled again")));
+}
+
+TEST_F(CudaTest, KernelsBesideOneThatFailsAreUnloaded) {
+  auto driver = open();
+  std::vector<sdk::KernelSource> sources(3, source(1));
+  std::vector<std::vector<std::byte>> caches(3);
+  driver->build_all({sources.data(), 2}, {caches.data(), 2});  // two of the three are in the cache
+  size_t before = seen.live_modules;
+  seen.compile_error = "error: no";
+  Error e = error_of([&] { driver->build_all(sources, caches); });
+  EXPECT_EQ(e.code, Code::compile);
+  std::string text = e.what();
+  std::remove(text.substr(text.rfind(' ') + 1).c_str());
+  EXPECT_EQ(seen.live_modules, before);
+}
+
+TEST_F(CudaTest, RenderedKernelsAreNamedAfterWhatTheyCompute) {
+  dialect::Target target;
+  target.language = dialect::Language::cuda_c;
+  dialect::Source named = dialect::matmul(target, {DType::f32, 64, 64, 64}).dispatches.at(0).source;
+  EXPECT_THAT(named.entry, testing::StartsWith("tutti_matmul_"));
+  EXPECT_THAT(named.text, HasSubstr(" " + named.entry + "("));
+  EXPECT_EQ(named.text.find("kernel_main"), std::string::npos);
+  dialect::Source again = dialect::matmul(target, {DType::f32, 64, 64, 64}).dispatches.at(0).source;
+  EXPECT_EQ(named.text, again.text) << "nodes of one shape share their kernel";
 }
 
 TEST_F(CudaTest, ExactKernelsAreNotContracted) {

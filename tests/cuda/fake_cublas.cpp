@@ -1,6 +1,7 @@
 #include "tests/cuda/fake_cublas.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 
@@ -14,11 +15,16 @@ std::unique_ptr<CublasState> current = std::make_unique<CublasState>();
 
 struct Desc {
   int32_t ta = CUBLAS_OP_N, tb = CUBLAS_OP_N;
-  int32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT, bias_type = -1;
-  const void* bias = nullptr;
+  int32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT, bias_type = -1, aux_type = -1;
+  void *bias = nullptr, *aux = nullptr;
+  int64_t aux_ld = 0;
 
-  bool adds() const { return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS; }
-  bool cuts() const { return epilogue == CUBLASLT_EPILOGUE_RELU || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS; }
+  bool has(int bits) const { return epilogue > CUBLASLT_EPILOGUE_DEFAULT && (epilogue & bits) == bits; }
+  bool adds() const { return has(CUBLASLT_EPILOGUE_BIAS); }
+  bool cuts() const { return has(CUBLASLT_EPILOGUE_RELU); }
+  bool bends() const { return has(CUBLASLT_EPILOGUE_GELU); }
+  bool keeps() const { return has(CUBLASLT_EPILOGUE_GELU_AUX); }
+  bool sums() const { return epilogue == CUBLASLT_EPILOGUE_BGRADA || epilogue == CUBLASLT_EPILOGUE_BGRADB; }
 };
 
 struct Layout {
@@ -68,9 +74,13 @@ bool fits(const Desc& desc, const Layout& a, const Layout& b, const Layout& d) {
   auto [depth, n] = turned(b, desc.tb);
   bool columns = a.ld >= a.rows && b.ld >= b.rows && d.ld >= d.rows;
   bool apart = d.count == 1 || d.step >= d.ld * d.columns;
-  bool types = a.type == b.type && a.type == d.type && (!desc.adds() || desc.bias_type == static_cast<int>(a.type));
-  return columns && apart && types && m == d.rows && n == d.columns && k == depth && a.count == d.count &&
-         b.count == d.count;
+  bool types = a.type == b.type && a.type == d.type &&
+               ((!desc.adds() && !desc.sums()) || desc.bias_type == static_cast<int>(a.type));
+  bool aux =
+      !desc.keeps() || (desc.aux_type == static_cast<int>(a.type) && desc.aux_ld % 8 == 0 && desc.aux_ld >= d.rows);
+  bool alone = d.count == 1 || (!desc.keeps() && !desc.sums());
+  return columns && apart && types && aux && alone && m == d.rows && n == d.columns && k == depth &&
+         a.count == d.count && b.count == d.count;
 }
 
 void multiply(const Desc& desc, const Layout& a, const void* from_a, const Layout& b, const void* from_b,
@@ -81,9 +91,26 @@ void multiply(const Desc& desc, const Layout& a, const void* from_a, const Layou
       for (int64_t i = 0; i < d.rows; ++i) {
         double sum = desc.adds() ? load_element(d.dtype(), desc.bias, static_cast<size_t>(i)) : 0;
         for (int64_t l = 0; l < k; ++l) sum += a.load(from_a, g, i, l, desc.ta) * b.load(from_b, g, l, j, desc.tb);
-        store_element(d.dtype(), to, static_cast<size_t>(g * d.step + i + j * d.ld),
-                      desc.cuts() ? std::max(sum, 0.0) : sum);
+        if (desc.keeps()) store_element(d.dtype(), desc.aux, static_cast<size_t>(i + j * desc.aux_ld), sum);
+        if (desc.cuts()) sum = std::max(sum, 0.0);
+        if (desc.bends()) sum = 0.5 * sum * (1 + std::tanh(0.79788456080286536 * (sum + 0.044715 * sum * sum * sum)));
+        store_element(d.dtype(), to, static_cast<size_t>(g * d.step + i + j * d.ld), sum);
       }
+  if (!desc.sums()) return;
+  bool of_a = desc.epilogue == CUBLASLT_EPILOGUE_BGRADA;
+  for (int64_t i = 0; i < (of_a ? d.rows : d.columns); ++i) {
+    double sum = 0;
+    for (int64_t l = 0; l < k; ++l) sum += of_a ? a.load(from_a, 0, i, l, desc.ta) : b.load(from_b, 0, l, i, desc.tb);
+    store_element(d.dtype(), desc.bias, static_cast<size_t>(i), sum);
+  }
+}
+
+cublasLtMatmulHeuristicResult_t ranked(uint64_t algorithm) {
+  cublasLtMatmulHeuristicResult_t result = {};
+  result.algo.data[0] = algorithm;
+  result.workspaceSize = current->workspace * algorithm;
+  result.state = CUBLAS_STATUS_SUCCESS;
+  return result;
 }
 
 }  // namespace
@@ -113,6 +140,9 @@ CublasApi cublas() {
       case CUBLASLT_MATMUL_DESC_EPILOGUE: return take(d.epilogue, from, bytes);
       case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return take(d.bias, from, bytes);
       case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: return take(d.bias_type, from, bytes);
+      case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: return take(d.aux, from, bytes);
+      case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: return take(d.aux_ld, from, bytes);
+      case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE: return take(d.aux_type, from, bytes);
       default: return CUBLAS_STATUS_NOT_SUPPORTED;
     }
   };
@@ -142,29 +172,45 @@ CublasApi cublas() {
   };
   f.cublasLtMatmulAlgoGetHeuristic = [](cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
                                         cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
-                                        cublasLtMatmulPreference_t, int, cublasLtMatmulHeuristicResult_t* result,
+                                        cublasLtMatmulPreference_t, int most, cublasLtMatmulHeuristicResult_t* list,
                                         int* found) {
+    ++current->rankings;
     *found = 0;
     if (!fits(of<Desc>(desc), of<Layout>(a), of<Layout>(b), of<Layout>(d))) return CUBLAS_STATUS_INVALID_VALUE;
-    // It judges the bias by the alignment of its pointer.
-    if (of<Desc>(desc).adds() && !of<Desc>(desc).bias) return CUBLAS_STATUS_INVALID_VALUE;
-    *found = current->found;
-    result->workspaceSize = current->workspace;
-    result->state = CUBLAS_STATUS_SUCCESS;
+    const auto& told = of<Desc>(desc);
+    // It judges further vectors by the alignment of their pointers.
+    if (((told.adds() || told.sums()) && !told.bias) || (told.keeps() && !told.aux)) return CUBLAS_STATUS_INVALID_VALUE;
+    if (current->epilogues.contains(told.epilogue)) return CUBLAS_STATUS_NOT_SUPPORTED;
+    *found = std::min(current->found, most);
+    for (int k = 0; k < *found; ++k) list[k] = ranked(static_cast<uint64_t>(k) + 1);
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  f.cublasLtMatmulAlgoCheck = [](cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                                 cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                 const cublasLtMatmulAlgo_t* algorithm, cublasLtMatmulHeuristicResult_t* result) {
+    if (!fits(of<Desc>(desc), of<Layout>(a), of<Layout>(b), of<Layout>(d)) || algorithm->data[0] == 0 ||
+        current->refused.contains(algorithm->data[0]))
+      return CUBLAS_STATUS_NOT_SUPPORTED;
+    *result = ranked(algorithm->data[0]);
     return CUBLAS_STATUS_SUCCESS;
   };
   f.cublasLtMatmul = [](cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void*, const void* a,
                         cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout, const void*,
                         const void*, cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t d_layout,
-                        const cublasLtMatmulAlgo_t*, void* space, size_t bytes, cudaStream_t) {
+                        const cublasLtMatmulAlgo_t* algorithm, void* space, size_t bytes, cudaStream_t stream) {
     if (auto at = current->failing.find("cublasLtMatmul"); at != current->failing.end()) return at->second;
+    uint64_t used = algorithm->data[0];
+    if (current->broken.contains(used)) return CUBLAS_STATUS_EXECUTION_FAILED;
     ++current->products;
-    if (bytes < current->workspace || (bytes && !space)) return CUBLAS_STATUS_INVALID_VALUE;
-    enqueue(
-        [=, desc = of<Desc>(desc), la = of<Layout>(a_layout), lb = of<Layout>(b_layout), ld = of<Layout>(d_layout)] {
-          if (space) std::memset(space, 0xA5, bytes);  // a workspace that is somebody else's memory is noticed
-          multiply(desc, la, a, lb, b, ld, d);
-        });
+    current->used = used;
+    current->epilogue = of<Desc>(desc).epilogue;
+    if (bytes < ranked(used).workspaceSize || (bytes && !space)) return CUBLAS_STATUS_INVALID_VALUE;
+    enqueue(stream, [=, desc = of<Desc>(desc), la = of<Layout>(a_layout), lb = of<Layout>(b_layout),
+                     ld = of<Layout>(d_layout)] {
+      if (space) std::memset(space, 0xA5, bytes);  // a workspace that is somebody else's memory is noticed
+      multiply(desc, la, a, lb, b, ld, d);
+      if (auto cost = current->costs.find(used); cost != current->costs.end()) state().clock += cost->second;
+    });
     return CUBLAS_STATUS_SUCCESS;
   };
   return f;

@@ -1,6 +1,7 @@
 // A cuBLASLt in host memory: a column-major product that obeys its descriptors, and refuses those that do not fit.
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 
 #include "backends/cuda/cublas.h"
@@ -9,11 +10,18 @@ namespace tutti::cuda::fake {
 
 struct CublasState {
   std::map<std::string, cublasStatus_t> failing;  ///< calls that give this result
-  int found = 1;                                  ///< algorithms that the ranking has
-  size_t workspace = 0;                           ///< what its first one needs
+  int found = 1;                                  ///< algorithms that the ranking has, 1 …
+  size_t workspace = 0;                           ///< what its first one needs; the second twice that, …
+  std::map<uint64_t, double> costs;               ///< milliseconds of an algorithm
+  std::set<uint64_t> refused;                     ///< algorithms that a check refuses
+  std::set<uint64_t> broken;                      ///< algorithms that fail when they run
+  std::set<int> epilogues;                        ///< that the library lacks
 
   int descriptors = 0;  ///< alive now, of all kinds
+  int rankings = 0;     ///< calls of cublasLtMatmulAlgoGetHeuristic
   int products = 0;     ///< calls of cublasLtMatmul
+  uint64_t used = 0;    ///< the algorithm of the newest one
+  int epilogue = 0;     ///< its epilogue
   cublasComputeType_t compute = CUBLAS_COMPUTE_64F;
   size_t most_workspace = 0;  ///< that the ranking was allowed
   uint32_t schemes = ~0u;     ///< of reductions, likewise

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 namespace tutti::cuda::fake {
 namespace {
@@ -11,7 +12,9 @@ namespace {
 std::unique_ptr<State> current = std::make_unique<State>();
 std::map<CUdeviceptr, std::vector<char>> blocks;
 std::map<void*, std::vector<char>> host_blocks;
+std::map<CUevent, double> recorded;  // the clock
 std::mutex nvrtc_lock;
+size_t streams_made = 0, events_made = 0;
 
 /// One call: seen, and failing where the test wants it.
 CUresult call(const std::string& name) {
@@ -20,11 +23,52 @@ CUresult call(const std::string& name) {
   return at == current->failing.end() ? CUDA_SUCCESS : at->second;
 }
 
-/// A captured stream keeps what is enqueued; a graph runs it again.
-struct Graph {
-  std::vector<std::function<void()>> work;
+struct Node {
+  std::function<void()> work;
+  std::set<size_t> after;
 };
-Graph* capturing = nullptr;
+struct Graph {
+  std::vector<Node> nodes;
+};
+
+/// Nodes that what comes next in a stream, or behind an event, must wait for.
+using Front = std::set<size_t>;
+/// The capture that is going on: its first stream, and every stream in it.
+struct Capture {
+  std::unique_ptr<Graph> graph;
+  CUstream origin = nullptr;
+  std::map<CUstream, Front> streams;
+  std::map<CUevent, Front> events;
+};
+Capture capturing;
+
+/// Whether each node of `front` is, or comes before, one of `ends`.
+bool joined(const Graph& graph, const Front& front, const Front& ends) {
+  Front seen;
+  std::vector<size_t> open(ends.begin(), ends.end());
+  while (!open.empty()) {
+    size_t n = open.back();
+    open.pop_back();
+    if (!seen.insert(n).second) continue;
+    open.insert(open.end(), graph.nodes[n].after.begin(), graph.nodes[n].after.end());
+  }
+  return std::includes(seen.begin(), seen.end(), front.begin(), front.end());
+}
+
+void run(const Graph& graph) {
+  std::set<size_t> open, done;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) open.insert(n);
+  while (!open.empty()) {
+    std::vector<size_t> ready;
+    for (size_t n : open)
+      if (std::includes(done.begin(), done.end(), graph.nodes[n].after.begin(), graph.nodes[n].after.end()))
+        ready.push_back(n);
+    size_t n = ready.at(current->next ? current->next(ready) : 0);
+    graph.nodes[n].work();
+    open.erase(n);
+    done.insert(n);
+  }
+}
 
 uint64_t number(const void* p) { return reinterpret_cast<uint64_t>(p); }
 template <class T>
@@ -53,16 +97,18 @@ State& reset() {
   current = std::make_unique<State>();
   blocks.clear();
   host_blocks.clear();
-  capturing = nullptr;
+  recorded.clear();
+  capturing = {};
   return *current;
 }
 State& state() { return *current; }
 
-void enqueue(std::function<void()> work) {
-  if (capturing)
-    capturing->work.push_back(std::move(work));
-  else
-    work();
+void enqueue(CUstream stream, std::function<void()> work) {
+  auto at = capturing.streams.find(stream);
+  if (at == capturing.streams.end()) return work();
+  std::vector<Node>& nodes = capturing.graph->nodes;
+  nodes.push_back({std::move(work), at->second});
+  at->second = {nodes.size() - 1};
 }
 
 CudaApi cuda() {
@@ -121,6 +167,11 @@ CudaApi cuda() {
     FAKE("cuCtxSetCurrent");
     return CUDA_SUCCESS;
   };
+  a.cuCtxGetCurrent = [](CUcontext* c) {
+    FAKE("cuCtxGetCurrent");
+    *c = handle<CUcontext>(1);
+    return CUDA_SUCCESS;
+  };
   a.cuMemGetInfo = [](size_t* free, size_t* total) {
     *total = current->memory;
     *free = current->memory - current->allocated;
@@ -168,48 +219,63 @@ CudaApi cuda() {
     std::memcpy(to, reinterpret_cast<void*>(from), n);
     return CUDA_SUCCESS;
   };
-  a.cuMemcpyDtoDAsync = [](CUdeviceptr to, CUdeviceptr from, size_t n, CUstream) {
+  a.cuMemcpyDtoDAsync = [](CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream) {
     FAKE("cuMemcpyDtoDAsync");
-    enqueue([=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n); });
+    enqueue(stream, [=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n); });
     return CUDA_SUCCESS;
   };
   a.cuStreamCreate = [](CUstream* s, unsigned) {
     FAKE("cuStreamCreate");
-    *s = handle<CUstream>(2);
+    *s = handle<CUstream>(0x100 + ++streams_made);
+    ++current->live_streams;
     return CUDA_SUCCESS;
   };
   a.cuStreamDestroy = [](CUstream) {
     FAKE("cuStreamDestroy");
+    --current->live_streams;
     return CUDA_SUCCESS;
   };
   a.cuStreamSynchronize = [](CUstream) {
     FAKE("cuStreamSynchronize");
     return CUDA_SUCCESS;
   };
-  a.cuStreamWaitEvent = [](CUstream, CUevent, unsigned) {
+  a.cuStreamWaitEvent = [](CUstream stream, CUevent event, unsigned) {
     FAKE("cuStreamWaitEvent");
+    auto at = capturing.events.find(event);
+    if (at != capturing.events.end())
+      capturing.streams[stream].insert(at->second.begin(), at->second.end());
+    else if (capturing.streams.contains(stream))
+      return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     return CUDA_SUCCESS;
   };
-  a.cuStreamBeginCapture = [](CUstream, CUstreamCaptureMode) {
+  a.cuStreamBeginCapture = [](CUstream stream, CUstreamCaptureMode) {
     FAKE("cuStreamBeginCapture");
-    capturing = new Graph;
+    capturing = {std::make_unique<Graph>(), stream, {{stream, {}}}, {}};
     return CUDA_SUCCESS;
   };
-  a.cuStreamEndCapture = [](CUstream, CUgraph* g) {
-    *g = reinterpret_cast<CUgraph>(capturing);
-    capturing = nullptr;
+  a.cuStreamEndCapture = [](CUstream stream, CUgraph* g) {
+    Capture ended = std::exchange(capturing, {});
+    *g = nullptr;
     FAKE("cuStreamEndCapture");
+    if (stream != ended.origin) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    for (const auto& [other, front] : ended.streams)
+      if (!joined(*ended.graph, front, ended.streams.at(stream))) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+    *g = reinterpret_cast<CUgraph>(ended.graph.release());
     return CUDA_SUCCESS;
   };
   a.cuGraphInstantiate = [](CUgraphExec* e, CUgraph g, unsigned long long) {
     FAKE("cuGraphInstantiate");
-    *e = reinterpret_cast<CUgraphExec>(new Graph(*reinterpret_cast<Graph*>(g)));
+    auto* graph = new Graph(*reinterpret_cast<Graph*>(g));
+    *e = reinterpret_cast<CUgraphExec>(graph);
     ++current->live_graphs;
+    current->graph_nodes = graph->nodes.size();
+    current->graph_edges = 0;
+    for (const Node& n : graph->nodes) current->graph_edges += n.after.size();
     return CUDA_SUCCESS;
   };
   a.cuGraphLaunch = [](CUgraphExec e, CUstream) {
     FAKE("cuGraphLaunch");
-    for (const auto& work : reinterpret_cast<Graph*>(e)->work) work();
+    run(*reinterpret_cast<Graph*>(e));
     return CUDA_SUCCESS;
   };
   a.cuGraphDestroy = [](CUgraph g) {
@@ -223,15 +289,18 @@ CudaApi cuda() {
   };
   a.cuEventCreate = [](CUevent* e, unsigned) {
     FAKE("cuEventCreate");
-    *e = handle<CUevent>(++current->live_events);
+    ++current->live_events;
+    *e = handle<CUevent>(++events_made);
     return CUDA_SUCCESS;
   };
   a.cuEventDestroy = [](CUevent) {
     --current->live_events;
     return CUDA_SUCCESS;
   };
-  a.cuEventRecord = [](CUevent, CUstream) {
+  a.cuEventRecord = [](CUevent e, CUstream stream) {
     FAKE("cuEventRecord");
+    if (auto at = capturing.streams.find(stream); at != capturing.streams.end()) capturing.events[e] = at->second;
+    recorded[e] = current->clock;
     return CUDA_SUCCESS;
   };
   a.cuEventQuery = [](CUevent) {
@@ -240,6 +309,11 @@ CudaApi cuda() {
   };
   a.cuEventSynchronize = [](CUevent) {
     FAKE("cuEventSynchronize");
+    return CUDA_SUCCESS;
+  };
+  a.event_elapsed = [](float* ms, CUevent from, CUevent to) {
+    FAKE("cuEventElapsedTime");
+    *ms = static_cast<float>(recorded.at(to) - recorded.at(from));
     return CUDA_SUCCESS;
   };
   a.cuModuleLoadData = [](CUmodule* m, const void* data) {
@@ -257,9 +331,11 @@ CudaApi cuda() {
     *f = reinterpret_cast<CUfunction>(m);
     return CUDA_SUCCESS;
   };
-  a.cuLaunchKernel = [](CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
-                        void**, void**) {
+  a.cuLaunchKernel = [](CUfunction f, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                        CUstream stream, void** parameters, void**) {
     FAKE("cuLaunchKernel");
+    enqueue(
+        stream, current->kernel ? current->kernel(f, parameters) : [] {});
     return CUDA_SUCCESS;
   };
   a.cuGetErrorName = get_name;

@@ -14,6 +14,7 @@ namespace tutti::cuda::fake {
 namespace {
 
 std::unique_ptr<CudnnState> current = std::make_unique<CudnnState>();
+cudaStream_t stream = nullptr;  // that of the handle
 
 /// Of images (n, c, h, w) and of weights (filters, channels of a group, kernel h, kernel w).
 struct Tensor {
@@ -92,22 +93,24 @@ void each(const Tensor& x, const Tensor& w, const Movement& m, const Tensor& y, 
 
 /// One call that computes: judged, counted, and put into the stream.
 template <class F>
-cudnnStatus_t compute(const char* name, bool right, void* space, size_t bytes, F work) {
+cudnnStatus_t compute(const char* name, bool right, int algorithm, void* space, size_t bytes, F work) {
   if (auto at = current->failing.find(name); at != current->failing.end()) return at->second;
   if (!right || bytes < current->workspace || (bytes && !space)) return CUDNN_STATUS_BAD_PARAM;
   ++current->convolutions;
-  enqueue([=] {
+  current->used = algorithm;
+  enqueue(stream, [=] {
     if (space) std::memset(space, 0xA5, bytes);  // a workspace that is somebody else's memory is noticed
     work();
+    if (auto cost = current->costs.find(algorithm); cost != current->costs.end()) state().clock += cost->second;
   });
   return CUDNN_STATUS_SUCCESS;
 }
 
-/// The two algorithms of every ranking: the faster one with atomics.
+/// The algorithms of every ranking: the first one with atomics; the steady one twice, with two math types.
 template <class Perf, class Algorithm>
-cudnnStatus_t rank(bool right, Algorithm fast, Algorithm steady, int* found, Perf* list) {
+cudnnStatus_t rank(bool right, Algorithm fast, Algorithm steady, Algorithm other, int* found, Perf* list) {
   if (!right) return CUDNN_STATUS_BAD_PARAM;
-  *found = 2;
+  *found = current->third ? 4 : 3;
   list[0] = {};
   list[0].algo = fast;
   list[0].determinism = CUDNN_NON_DETERMINISTIC;
@@ -115,6 +118,10 @@ cudnnStatus_t rank(bool right, Algorithm fast, Algorithm steady, int* found, Per
   list[1].algo = steady;
   list[1].memory = current->workspace;
   list[1].determinism = current->deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
+  list[2] = list[1];
+  if (!current->third) return CUDNN_STATUS_SUCCESS;
+  list[3] = list[1];
+  list[3].algo = other;
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -124,22 +131,24 @@ void rankings(CudnnApi& f) {
                                                 const cudnnTensorDescriptor_t y, const int, int* found,
                                                 cudnnConvolutionFwdAlgoPerf_t* list) {
     return rank(fits(of<Tensor>(x), of<Tensor>(w), of<Movement>(m), of<Tensor>(y)), CUDNN_CONVOLUTION_FWD_ALGO_GEMM,
-                CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, found, list);
+                CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD, found, list);
   };
-  f.cudnnGetConvolutionBackwardDataAlgorithm_v7 =
-      [](cudnnHandle_t, const cudnnFilterDescriptor_t w, const cudnnTensorDescriptor_t y,
-         const cudnnConvolutionDescriptor_t m, const cudnnTensorDescriptor_t x, const int, int* found,
-         cudnnConvolutionBwdDataAlgoPerf_t* list) {
-        return rank(fits(of<Tensor>(x), of<Tensor>(w), of<Movement>(m), of<Tensor>(y)),
-                    CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, found, list);
-      };
-  f.cudnnGetConvolutionBackwardFilterAlgorithm_v7 =
-      [](cudnnHandle_t, const cudnnTensorDescriptor_t x, const cudnnTensorDescriptor_t y,
-         const cudnnConvolutionDescriptor_t m, const cudnnFilterDescriptor_t w, const int, int* found,
-         cudnnConvolutionBwdFilterAlgoPerf_t* list) {
-        return rank(fits(of<Tensor>(x), of<Tensor>(w), of<Movement>(m), of<Tensor>(y)),
-                    CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, found, list);
-      };
+  f.cudnnGetConvolutionBackwardDataAlgorithm_v7 = [](cudnnHandle_t, const cudnnFilterDescriptor_t w,
+                                                     const cudnnTensorDescriptor_t y,
+                                                     const cudnnConvolutionDescriptor_t m,
+                                                     const cudnnTensorDescriptor_t x, const int, int* found,
+                                                     cudnnConvolutionBwdDataAlgoPerf_t* list) {
+    return rank(fits(of<Tensor>(x), of<Tensor>(w), of<Movement>(m), of<Tensor>(y)), CUDNN_CONVOLUTION_BWD_DATA_ALGO_0,
+                CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD, found, list);
+  };
+  f.cudnnGetConvolutionBackwardFilterAlgorithm_v7 = [](cudnnHandle_t, const cudnnTensorDescriptor_t x,
+                                                       const cudnnTensorDescriptor_t y,
+                                                       const cudnnConvolutionDescriptor_t m,
+                                                       const cudnnFilterDescriptor_t w, const int, int* found,
+                                                       cudnnConvolutionBwdFilterAlgoPerf_t* list) {
+    return rank(fits(of<Tensor>(x), of<Tensor>(w), of<Movement>(m), of<Tensor>(y)), CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0,
+                CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED, found, list);
+  };
   f.cudnnGetConvolutionForwardWorkspaceSize =
       [](cudnnHandle_t, const cudnnTensorDescriptor_t, const cudnnFilterDescriptor_t,
          const cudnnConvolutionDescriptor_t, const cudnnTensorDescriptor_t, cudnnConvolutionFwdAlgo_t, size_t* bytes) {
@@ -156,8 +165,9 @@ void convolutions(CudnnApi& f) {
                                  void* y) {
     Tensor tx = of<Tensor>(x_desc), tw = of<Tensor>(w_desc), ty = of<Tensor>(y_desc);
     Movement m = of<Movement>(m_desc);
-    bool right = fits(tx, tw, m, ty) && algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM;
-    return compute("cudnnConvolutionForward", right, space, bytes, [=] {
+    bool right = fits(tx, tw, m, ty) && (algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM ||
+                                         algorithm == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD);
+    return compute("cudnnConvolutionForward", right, algorithm, space, bytes, [=] {
       std::vector<double> in = tx.load(x), weights = tw.load(w), out(ty.elements());
       each(tx, tw, m, ty, [&](size_t a, size_t b, size_t to) { out[to] += in[a] * weights[b]; });
       ty.store(y, out);
@@ -174,7 +184,7 @@ void convolutions(CudnnApi& f) {
         bool relu = of<cudnnActivationMode_t>(mode) == CUDNN_ACTIVATION_RELU;
         bool right = fits(tx, tw, m, ty) && tb.n == 1 && tb.h == 1 && tb.w == 1 && tb.c == ty.c && tb.type == ty.type &&
                      (relu || algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM);
-        return compute("cudnnConvolutionBiasActivationForward", right, space, bytes, [=] {
+        return compute("cudnnConvolutionBiasActivationForward", right, algorithm, space, bytes, [=] {
           std::vector<double> in = tx.load(x), weights = tw.load(w), out(ty.elements()), add = tb.load(bias);
           for (size_t i = 0; i < out.size(); ++i)
             out[i] = add[i / static_cast<size_t>(ty.h * ty.w) % static_cast<size_t>(ty.c)];
@@ -190,8 +200,9 @@ void convolutions(CudnnApi& f) {
                                       const cudnnTensorDescriptor_t x_desc, void* dx) {
     Tensor tx = of<Tensor>(x_desc), tw = of<Tensor>(w_desc), ty = of<Tensor>(y_desc);
     Movement m = of<Movement>(m_desc);
-    bool right = fits(tx, tw, m, ty) && algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
-    return compute("cudnnConvolutionBackwardData", right, space, bytes, [=] {
+    bool right = fits(tx, tw, m, ty) && (algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 ||
+                                         algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD);
+    return compute("cudnnConvolutionBackwardData", right, algorithm, space, bytes, [=] {
       std::vector<double> cotangent = ty.load(d), weights = tw.load(w), out(tx.elements());
       each(tx, tw, m, ty, [&](size_t to, size_t b, size_t c) { out[to] += cotangent[c] * weights[b]; });
       tx.store(dx, out);
@@ -204,8 +215,9 @@ void convolutions(CudnnApi& f) {
                                         const void*, const cudnnFilterDescriptor_t w_desc, void* dw) {
     Tensor tx = of<Tensor>(x_desc), tw = of<Tensor>(w_desc), ty = of<Tensor>(y_desc);
     Movement m = of<Movement>(m_desc);
-    bool right = fits(tx, tw, m, ty) && algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
-    return compute("cudnnConvolutionBackwardFilter", right, space, bytes, [=] {
+    bool right = fits(tx, tw, m, ty) && (algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 ||
+                                         algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED);
+    return compute("cudnnConvolutionBackwardFilter", right, algorithm, space, bytes, [=] {
       std::vector<double> in = tx.load(x), cotangent = ty.load(d), out(tw.elements());
       each(tx, tw, m, ty, [&](size_t a, size_t to, size_t c) { out[to] += in[a] * cotangent[c]; });
       tw.store(dw, out);
@@ -267,7 +279,10 @@ CudnnApi cudnn() {
   CudnnApi f;
   f.cudnnCreate = [](cudnnHandle_t* h) { return create<int>("cudnnCreate", h); };
   f.cudnnDestroy = [](cudnnHandle_t h) { return destroy<int>(h); };
-  f.cudnnSetStream = [](cudnnHandle_t, cudaStream_t) { return CUDNN_STATUS_SUCCESS; };
+  f.cudnnSetStream = [](cudnnHandle_t, cudaStream_t s) {
+    stream = s;
+    return CUDNN_STATUS_SUCCESS;
+  };
   f.cudnnGetVersion = []() -> size_t { return 91900; };
   f.cudnnGetErrorString = [](cudnnStatus_t) { return "as the test wanted"; };
   descriptors(f);

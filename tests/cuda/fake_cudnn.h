@@ -11,10 +11,13 @@ namespace tutti::cuda::fake {
 struct CudnnState {
   std::map<std::string, cudnnStatus_t> failing;  ///< calls that give this result
   bool deterministic = true;                     ///< whether the ranking's second algorithm is
-  size_t workspace = 0;                          ///< what it needs
+  bool third = false;                            ///< whether there is another deterministic one
+  size_t workspace = 0;                          ///< what each needs
+  std::map<int, double> costs;                   ///< milliseconds of an algorithm
 
   int descriptors = 0;   ///< alive now, of all kinds
   int convolutions = 0;  ///< calls that compute
+  int used = -1;         ///< the algorithm of the newest one
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
 };
 

@@ -12,6 +12,7 @@
 #include "backends/cuda/build.h"
 #include "graph/ops.h"
 #include "graph/passes/compile.h"
+#include "sdk/library.h"
 #include "sdk/rendered_kernels.h"
 #include "sdk/rendered_plan.h"
 #include "train/nn/modules.h"
@@ -20,9 +21,10 @@
 namespace tutti::cuda {
 namespace {
 
-/// An H100 as its driver describes it.
-sdk::Traits hopper() {
+/// An H100 as its driver describes it, perhaps with a library.
+sdk::Traits hopper(const sdk::Library* library = nullptr) {
   sdk::Traits t;
+  t.library = library;
   t.language = sdk::Language::cuda_c;
   t.half_storage = true;
   t.max_local = 1024;
@@ -33,22 +35,23 @@ sdk::Traits hopper() {
   return t;
 }
 
-/// The plan of a graph whose nodes the rendered kernels take.
-sdk::RenderedPlan plan(const Graph& g) {
+/// The plan of a graph whose nodes the rendered kernels and the library take.
+sdk::RenderedPlan plan(const Graph& g, const sdk::Library* library = nullptr) {
+  sdk::Traits traits = hopper(library);
   Legalizer legalizer(
-      [](const Graph& asked) {
+      [&](const Graph& asked) {
         Lowered lowered(asked);
         sdk::Program program = sdk::Program::parse(lowered.program());
         std::vector<Verdict> verdicts;
         for (uint32_t k = 0; k < program.nodes.size(); ++k) {
-          sdk::RenderChoice choice = sdk::choose_rendered({program, k, hopper()});
+          sdk::RenderChoice choice = sdk::choose_rendered({program, k, traits});
           verdicts.push_back({choice.entry != nullptr, choice.entry ? "" : choice.reasons()});
         }
         return verdicts;
       },
       "cuda");
   Lowered lowered = compile_for_device(g, legalizer);
-  return plan_rendered(sdk::Program::parse(lowered.program()), hopper(), nullptr);
+  return plan_rendered(sdk::Program::parse(lowered.program()), traits, nullptr);
 }
 
 Graph step(bool cnn, Precision precision) {
@@ -91,6 +94,38 @@ TEST(CudaResourceLog, IsRead) {
   EXPECT_EQ(u.shared, 512);
   EXPECT_EQ(u.stack, 96);
   EXPECT_EQ(u.spilled, 12);
+}
+
+/// Takes every product with every epilogue.
+struct Products : sdk::Library {
+  dialect::Work matmul(const dialect::Matmul& p, const sdk::LibraryRequest& r) const override {
+    bool second = r.sum != sdk::OperandSum::none || r.gelu == sdk::Gelu::keep;
+    dialect::Work work;
+    work.dispatches.resize(1);
+    for (int k = 0; k < 3 + p.bias + second; ++k) work.dispatches[0].buffers.push_back(k);
+    work.dispatches[0].library = std::make_shared<sdk::LibraryRequest>(r);
+    return work;
+  }
+};
+
+TEST(CudaPlans, TheProductsOfATrainingStepTakeBiasGradientsAndGeluAlong) {
+  Products library;
+  nn::Sequential net = {nn::Linear(64), nn::Relu(), nn::Linear(48), nn::GeluTanh(), nn::Linear(10)};
+  Source rows{"set", {DType::f32, {32}}, 256, true};
+  Graph g = training_step(net, Loss(cross_entropy), Adam{}, rows, 16);
+  int products = 0, sums = 0, kept = 0, kernels = 0;
+  for (const sdk::PlannedLaunch& l : plan(g, &library).launches) {
+    kernels += l.name.starts_with("portable matmul");
+    if (!l.library) continue;
+    const auto& r = *static_cast<const sdk::LibraryRequest*>(l.library.get());
+    ++products;
+    sums += r.sum != sdk::OperandSum::none;
+    kept += r.gelu == sdk::Gelu::keep;
+  }
+  EXPECT_EQ(products, 8) << "three forward, three for the weights, two for what comes before";
+  EXPECT_EQ(sums, 3) << "each layer's bias";
+  EXPECT_EQ(kept, 1) << "its derivative reads what gelu is applied to";
+  EXPECT_EQ(kernels, 0);
 }
 
 class CudaResources : public testing::TestWithParam<int> {};
@@ -139,7 +174,7 @@ TEST_P(CudaResources, NoKernelOfATrainingStepSpills) {
   std::ranges::sort(order, [&](size_t a, size_t b) { return list[a].first < list[b].first; });
   fmt::print("sm_{}: {} kernels\n{:>9} {:>8} {:>6} {:>7} {:>8}\n", GetParam(), list.size(), "registers", "shared",
              "stack", "spilled", "threads");
-  int small = 0;
+  int small = 0, optimizers = 0;
   for (size_t i : order) {
     const auto& [name, source] = list[i];
     const Use& u = uses[i];
@@ -148,11 +183,16 @@ TEST_P(CudaResources, NoKernelOfATrainingStepSpills) {
       ++small;
     else
       fmt::print("{:>9} {:>8} {:>6} {:>7} {:>8}  {}\n", u.registers, u.shared, u.stack, u.spilled, threads, name);
+    if (name.find(": portable elementwise: adam") != std::string::npos) {  // parameter and two moments of each tensor
+      EXPECT_NE(source.text.find("4_set((at)"), std::string::npos) << name << " does not store 16 bytes at once";
+      ++optimizers;
+    }
     EXPECT_GT(u.registers, 0) << name << ": ptxas told nothing";
     EXPECT_EQ(u.spilled, 0) << name;
     EXPECT_LE(static_cast<uint32_t>(u.registers) * threads, 65536u) << name << " cannot be launched";
     EXPECT_LE(u.shared, 49152) << name;
   }
+  EXPECT_GE(optimizers, 2);
   fmt::print("and {} without shared memory or spills, of at most {} registers\n", small, few_registers);
 }
 

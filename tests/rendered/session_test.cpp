@@ -121,6 +121,9 @@ TEST(RenderedSession, KernelsAreBuiltOnceAndCached) {
     auto session = make_rendered_session(test::make_fake_driver(tape), Host(&host.raw));
     auto e = session->compile(Program::parse(test::MultiplyAdd().raw()), {});
     auto same = session->compile(Program::parse(test::MultiplyAdd().raw()), {});
+    EXPECT_TRUE(tape->built.empty()) << "memory is told before any kernel is built";
+    e->prepare();
+    same->prepare();
     return tape;
   };
   auto cold = run("device 1");
@@ -136,9 +139,9 @@ TEST(RenderedSession, KernelsAreBuiltOnceAndCached) {
 TEST(RenderedSession, KernelsAreBuiltInOneBatch) {
   auto tape = std::make_shared<Tape>();
   auto session = make_rendered_session(test::make_fake_driver(tape), Host());
-  session->compile(Program::parse(test::MultiplyAdd().raw()), {});
+  session->compile(Program::parse(test::MultiplyAdd().raw()), {})->prepare();
   EXPECT_EQ(tape->batches, std::vector<size_t>{2});
-  session->compile(Program::parse(test::MultiplyAdd().raw()), {});
+  session->compile(Program::parse(test::MultiplyAdd().raw()), {})->prepare();
   EXPECT_EQ(tape->batches, std::vector<size_t>{2}) << "nothing new";
 }
 
@@ -148,7 +151,7 @@ TEST(RenderedSession, AKernelThatDoesNotCompileNamesItsNode) {
   for (int k : {0, 1}) {
     tape->build_fails_at = k;
     try {
-      session->compile(Program::parse(test::MultiplyAdd().raw()), {});
+      session->compile(Program::parse(test::MultiplyAdd().raw()), {})->prepare();
       FAIL();
     } catch (const NodeError& e) {
       EXPECT_EQ(e.code, Code::compile);
@@ -158,7 +161,7 @@ TEST(RenderedSession, AKernelThatDoesNotCompileNamesItsNode) {
   }
   tape->build_fails_at = -1;
   tape->built.clear();
-  EXPECT_NE(session->compile(Program::parse(test::MultiplyAdd().raw()), {}), nullptr);
+  session->compile(Program::parse(test::MultiplyAdd().raw()), {})->prepare();
   EXPECT_EQ(tape->built.size(), 2u) << "nothing half-built is kept";
 }
 

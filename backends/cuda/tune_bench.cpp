@@ -1,0 +1,98 @@
+#include "backends/cuda/tune_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace tutti::cuda {
+namespace {
+
+constexpr double long_enough = 2e-4;  // seconds between two events, so that their own time does not count
+constexpr int most_repeats = 16, rounds = 4;
+constexpr unsigned char pattern = 0x3c;  // small positive numbers in f32, f16 and bf16
+
+}  // namespace
+
+DeviceBench::DeviceBench(std::shared_ptr<const Libraries> libraries)
+    : libraries_(std::move(libraries)), api_(libraries_->cuda) {
+  check(api_.cuCtxGetCurrent(&context_), "cuCtxGetCurrent");
+  if (!context_) throw Error(Code::internal, "cuda: calls cannot be timed without a context");
+}
+
+void DeviceBench::check(CUresult result, const char* what) const {
+  if (result != CUDA_SUCCESS)
+    throw Error(code_of(result), fmt::format("cuda: timing a call: {}: {}", what, result_text(api_, result)));
+}
+
+void DeviceBench::open(std::span<const uint64_t> bytes) {
+  close();
+  try {
+    check(api_.cuCtxSetCurrent(context_), "cuCtxSetCurrent");
+    check(api_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    for (CUevent* e : {&begin_, &end_}) check(api_.cuEventCreate(e, CU_EVENT_DEFAULT), "cuEventCreate");
+    for (uint64_t n : bytes) {
+      CUdeviceptr at = 0;
+      check(api_.cuMemAlloc(&at, n), "cuMemAlloc");
+      buffers_.push_back(at);
+      check(api_.cuMemsetD8Async(at, pattern, n, stream_), "cuMemsetD8Async");
+    }
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+void DeviceBench::close() {
+  if (!stream_) return;
+  api_.cuStreamSynchronize(stream_);  // results are ignored: what failed has been said
+  for (CUdeviceptr at : buffers_) api_.cuMemFree(at);
+  buffers_.clear();
+  for (CUevent* e : {&begin_, &end_})
+    if (CUevent event = std::exchange(*e, nullptr)) api_.cuEventDestroy(event);
+  api_.cuStreamDestroy(std::exchange(stream_, nullptr));
+}
+
+double DeviceBench::timed(const std::function<void()>& work) {
+  check(api_.cuEventRecord(begin_, stream_), "cuEventRecord");
+  work();
+  check(api_.cuEventRecord(end_, stream_), "cuEventRecord");
+  check(api_.cuEventSynchronize(end_), "cuEventSynchronize");
+  float milliseconds = 0;
+  check(api_.event_elapsed(&milliseconds, begin_, end_), "cuEventElapsedTime");
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
+CUgraphExec DeviceBench::record(const Call& call, int repeats) {
+  check(api_.cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "recording a graph");
+  std::exception_ptr error;
+  try {
+    for (int k = 0; k < repeats; ++k) call.run(stream_, buffers_);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  CUgraph graph = nullptr;
+  CUresult ended = api_.cuStreamEndCapture(stream_, &graph);
+  CUgraphExec executable = nullptr;
+  CUresult made = error || ended != CUDA_SUCCESS ? ended : api_.cuGraphInstantiate(&executable, graph, 0);
+  if (graph) api_.cuGraphDestroy(graph);
+  if (error) std::rethrow_exception(error);
+  check(made, "recording a graph");
+  return executable;
+}
+
+double DeviceBench::seconds(const Call& call) {
+  auto once = [&] { call.run(stream_, buffers_); };
+  timed(once);  // loads the kernels, which a recording may not do
+  double first = std::max(timed(once), 1e-7);
+  int repeats = std::clamp(static_cast<int>(long_enough / first), 1, most_repeats);
+  Owned graph(record(call, repeats), api_.cuGraphExecDestroy);
+  auto launch = [&] { check(api_.cuGraphLaunch(graph, stream_), "cuGraphLaunch"); };
+  timed(launch);
+  double best = timed(launch);
+  for (int k = 1; k < rounds; ++k) best = std::min(best, timed(launch));
+  return best / repeats;
+}
+
+}  // namespace tutti::cuda

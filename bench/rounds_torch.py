@@ -1,0 +1,115 @@
+"""PyTorch's cases for peer_rounds.py: the models of peer_torch.py, and single ops."""
+import sys
+
+import torch
+import torch.nn.functional as F
+
+import peer_common
+import peer_torch
+from peer_rounds import Declined
+
+DTYPES = {"f32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
+
+
+class Peer:
+    def __init__(self, threads):
+        if threads > 0:
+            torch.set_num_threads(threads)
+        self.engine = f"PyTorch {torch.__version__}"
+        self.devices = [{"kind": "cpu", "name": f"CPU, {torch.get_num_threads()} threads"}]
+        if torch.cuda.is_available():
+            self.devices.append({"kind": "cuda", "name": torch.cuda.get_device_name()})
+
+    def open(self, case):
+        """Two functions: one run, and waiting until all are done."""
+        cuda = case["device"] == "cuda"
+        if case["precision"] == "tf32" and not cuda:
+            raise Declined("tf32 is a mode of NVIDIA GPUs")
+        device = torch.device(case["device"])
+        work = self.model(case, device) if case["kind"] == "model" else self.op(case, device)
+        tf32 = case["precision"] == "tf32"
+
+        def run():  # the flags are the process's, and other cases are open beside this one
+            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+            work()
+
+        return (run if cuda else work), (torch.cuda.synchronize if cuda else lambda: None)
+
+    def model(self, case, device):
+        """A whole training step, as peer_torch.py makes it: batch by index, forward, loss, backward, fused optimizer."""
+        if case["precision"] == "f16":
+            raise Declined("the peer has no training step in f16")
+        sys.argv = ["peer_torch", case["model"], "--layers", case["layers"], "--batch", str(case["batch"]), "--optimizer",
+                    case["optimizer"], "--lr", str(case["lr"]), "--device", device.type, "--precision", case["precision"]]
+        args = peer_common.arguments(peer_torch.__doc__, peer_torch.options)
+        torch.manual_seed(args.seed)
+        x, y = (torch.from_numpy(a[:case["samples"]]).to(device) for a in peer_common.load(args)[0])
+        trainer = peer_torch.Trainer(args, peer_torch.make_model(args).to(device), x, y)
+        batch, at, order = args.batch, 0, None
+        per_epoch = len(y) // batch
+        if per_epoch == 0:
+            raise Declined(f"the peer's set has {len(y)} samples, fewer than one batch of {batch}")
+
+        def step():
+            nonlocal at, order
+            if at % per_epoch == 0:
+                order = torch.randperm(len(y)).to(device)
+            first = at % per_epoch * batch
+            at += 1
+            trainer.step(order[first:first + batch])
+
+        return step
+
+    def op(self, case, device):
+        """One op on tensors that are there already."""
+        s, op = case["shape"], case["op"]
+        new = {"dtype": DTYPES[case["precision"]], "device": device}
+
+        def random(*shape):
+            return torch.rand(*shape, device=device).to(new["dtype"])
+
+        def without_gradients(f):
+            def run():
+                with torch.no_grad():
+                    f()
+            return run
+
+        if op.startswith("matmul"):
+            m, n, k = s
+            a = random(k, m).t() if op == "matmul_ta" else random(m, k)
+            b = random(n, k).t() if op == "matmul_tb" else random(k, n)
+            y = torch.empty(m, n, **new)
+            return without_gradients(lambda: torch.matmul(a, b, out=y))
+        if op.startswith("conv2d"):
+            pad = s[5] // 2
+            x, w = random(*s[:4]), random(s[4], s[1], s[5], s[5])
+            d = random(*F.conv2d(x, w, padding=pad).shape)
+            if op == "conv2d":
+                return without_gradients(lambda: F.conv2d(x, w, padding=pad))
+            wanted = [op == "conv2d_dx", op == "conv2d_dw", False]
+            return without_gradients(lambda: torch.ops.aten.convolution_backward(
+                d, x, w, None, [1, 1], [pad, pad], [1, 1], False, [0, 0], 1, wanted))
+        if op == "max_pool2d":
+            x = random(*s)
+            return without_gradients(lambda: F.max_pool2d(x, 2))
+        if op == "adam":
+            p = torch.nn.Parameter(random(*s))
+            p.grad = random(*s)
+            optimizer = torch.optim.Adam([p], lr=1e-6, fused=True)
+            return optimizer.step
+        if op == "gather":
+            x, index = random(s[0], s[1]), torch.randint(s[0], (s[2],), device=device)
+            y = torch.empty(s[2], s[1], **new)
+            return without_gradients(lambda: torch.index_select(x, 0, index, out=y))
+        if op == "add":
+            a, b, y = random(*s), random(*s), torch.empty(*s, **new)
+            return without_gradients(lambda: torch.add(a, b, out=y))
+        x = random(*s)
+        unary = {"exp": (lambda out: torch.exp(x, out=out), s), "sum": (lambda out: torch.sum(x, 0, out=out), s[1:]),
+                 "softmax": (lambda out: torch.softmax(x, -1, out=out), s),
+                 "transpose": (lambda out: out.copy_(x.t()), s[::-1])}
+        if op not in unary:
+            raise Declined(f"no case for {op}")
+        f, shape = unary[op]
+        y = torch.empty(*shape, **new)
+        return without_gradients(lambda: f(y))

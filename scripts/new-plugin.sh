@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# new-plugin.sh NAME DIR (installed as tutti-new-plugin): a plugin of your own. Copies the template, a complete backend
+# on the host's threads, to the folder DIR, which must be new or empty, and renames it to NAME.
+set -euo pipefail
+here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
+
+fail() {
+  echo "new-plugin: $1" >&2
+  exit 2
+}
+
+if [ "${1:-}" = -h ] || [ "${1:-}" = --help ]; then
+  echo "usage: $(basename "$0") NAME DIR"
+  echo "Writes a plugin named NAME (a-z, 0-9, _) into the new folder DIR; its README.md has the next commands."
+  exit 0
+fi
+[ $# -eq 2 ] || fail "two arguments are needed, NAME and DIR; got $#"
+name=$1 folder=$2
+
+template=
+for candidate in "$here/../plugins/template" "$here/../share/tutti/template"; do
+  [ -f "$candidate/myplugin.json" ] && template=$candidate && break
+done
+[ -n "$template" ] || fail "the template is neither in $here/../plugins nor in $here/../share/tutti; install Tutti again"
+
+[[ $name =~ ^[a-z][a-z0-9_]*$ ]] || fail "the name '$name' must begin with a-z and hold only a-z, 0-9 and _"
+[ ${#name} -le 32 ] || fail "the name '$name' has ${#name} letters; 32 are allowed"
+case $name in
+  all | auto) fail "the name '$name' has a meaning of its own for --device; take another" ;;
+  cuda | mock | onednn | opencl | reference | vulkan) fail "'$name' is a plugin of Tutti's own; take another name" ;;
+esac
+[ -n "$folder" ] || fail "DIR is empty"
+[ ! -e "$folder" ] || [ -d "$folder" ] || fail "'$folder' exists and is no folder"
+[ -z "$(ls -A "$folder" 2>/dev/null)" ] || fail "the folder '$folder' is not empty; name a new one"
+
+umask 022  # plugins that others can write are not loaded
+mkdir -p "$folder" 2>/dev/null || fail "the folder '$folder' cannot be made"
+cp -- "$template"/* "$folder" || fail "the template cannot be copied to '$folder'"
+mv -- "$folder/myplugin.json" "$folder/$name.json" 2>/dev/null || [ "$name" = myplugin ]
+sed -i "s/myplugin/$name/g" "$folder"/*
+echo "$folder holds the plugin $name. Build it, and let tutti find it:"
+echo "  cmake -S $folder -B $folder/build && cmake --build $folder/build"
+echo "  export TUTTI_PLUGIN_PATH=$(cd "$folder" && pwd)/build/plugins"
+echo "  tutti devices"

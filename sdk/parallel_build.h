@@ -1,0 +1,46 @@
+// Kernels built in several threads.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <thread>
+#include <vector>
+
+#include "sdk/driver.h"
+
+namespace tutti::sdk {
+
+/// Calls build(0) … build(count - 1), each once, from as many threads as the machine has cores (16 at most). Returns
+/// what each of them threw, null where one did not.
+template <class F>
+std::vector<std::exception_ptr> parallel_build(size_t count, F&& build) {
+  std::vector<std::exception_ptr> errors(count);
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    for (size_t k; (k = next++) < count;) {
+      try {
+        build(k);
+      } catch (...) {
+        errors[k] = std::current_exception();
+      }
+    }
+  };
+  std::vector<std::jthread> others;
+  size_t threads = std::min<size_t>({count, std::max(1u, std::thread::hardware_concurrency()), 16});
+  for (size_t t = 1; t < threads; ++t) others.emplace_back(work);
+  work();
+  others.clear();  // joins
+  return errors;
+}
+
+/// Throws what the build of that source threw: an Error as BuildError.
+[[noreturn]] inline void throw_build_error(size_t source, const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& e) {
+    throw BuildError(source, e);
+  }
+}
+
+}  // namespace tutti::sdk
