@@ -8,7 +8,7 @@
 namespace tutti::cli {
 
 /// Exit codes of the `tutti` command.
-enum Exit { done = 0, stopped = 1, bad_input = 2 };
+enum Exit { done = 0, stopped = 1, bad_input = 2, incomplete = 3 };
 
 /// Runs after parsing; returns the exit code. Throws tutti::Error.
 using Action = std::function<int()>;
@@ -19,7 +19,12 @@ void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_ops(CLI::App& app, Action& action);
 void add_parity(CLI::App& app, Action& action);
+void add_bisect(CLI::App& app, Action& action);
+void add_replay(CLI::App& app, Action& action);
+void add_bench(CLI::App& app, Action& action);
+void add_conformance(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
+void add_plan(CLI::App& app, Action& action);
 
 /// Adds --json to a subcommand. With it, errors are a JSON document too.
 void add_json_flag(CLI::App& sub, bool& json);

@@ -60,6 +60,11 @@ int run(int argc, char** argv) {
   add_eval(app, action);
   add_ops(app, action);
   add_parity(app, action);
+  add_bisect(app, action);
+  add_replay(app, action);
+  add_bench(app, action);
+  add_conformance(app, action);
+  add_plan(app, action);
   add_doctor(app, action);
   // Known before parsing, so that errors in the other arguments are reported as JSON too.
   as_json = std::any_of(argv, argv + argc, [](const char* a) { return std::strcmp(a, "--json") == 0; });

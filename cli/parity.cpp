@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 
 #include "cli/command.h"
+#include "cli/device_list.h"
 #include "core/base/status.h"
 #include "core/runtime/selector.h"
 #include "train/parity/lockstep.h"
@@ -46,37 +48,11 @@ struct ParityCommand {
   uint64_t seed = 1;
   int64_t steps = 60, batch = 0;
 
-  static std::vector<std::string> split(const std::string& text) {
-    std::vector<std::string> parts;
-    for (const std::string& part : CLI::detail::split(text, ','))
-      if (!part.empty()) parts.push_back(part);
-    return parts;
-  }
-
-  /// "all": every usable device, the others named on stderr.
-  std::vector<Device> chosen() const {
-    std::vector<Device> out;
-    if (devices == "all") {
-      tell_lost_plugins();
-      for (const Device& d : Registry::instance().devices()) {
-        if (d.unusable.empty())
-          out.push_back(d);
-        else
-          fmt::print(stderr, "{} cannot be used: {}\n", d.id, d.unusable);
-      }
-      if (out.empty()) select_device("auto");  // says why there is none
-      return out;
-    }
-    for (const std::string& id : split(devices)) out.push_back(select_device(id));
-    if (out.empty()) throw invalid(fmt::format("--device '{}': no device named", devices), "--device all");
-    return out;
-  }
-
   std::vector<parity::CaseId> cases() const {
     if (!only.empty()) return {parity::parse_case(only)};
     parity::Extent extent = quick ? parity::Extent::quick : full ? parity::Extent::full : parity::Extent::normal;
     std::vector<const OpDef*> wanted;
-    for (const std::string& name : split(ops)) {
+    for (const std::string& name : split_list(ops)) {
       const OpDef* op = find_op(name);
       if (!op) throw invalid(fmt::format("--ops: unknown op '{}'", name), "`tutti ops` lists them");
       if (std::find(wanted.begin(), wanted.end(), op) == wanted.end()) wanted.push_back(op);
@@ -95,13 +71,14 @@ struct ParityCommand {
 
   int run_ops() const {
     std::vector<parity::CaseId> all = cases();
-    std::vector<Device> on = chosen();
+    std::vector<Device> on = devices_named(devices);
     std::ofstream html;
     if (!page.empty()) {
       html.open(page, std::ios::trunc);
       if (!html) throw invalid(fmt::format("{}: cannot be written", page), "name a file in a folder that exists");
     }
     ProgressLine line;
+    setenv("TUTTI_SENTINELS", "1", 0);  // rendered sessions look for writes outside of their memory
     parity::Report report = parity::run(on, all, {.seed = seed, .watch = [&](const parity::Progress& p) { line(p); }});
     if (html.is_open()) {
       html << parity::html(report);
@@ -172,7 +149,7 @@ struct ParityCommand {
     parity::LockstepOptions options{.model = parity::lockstep_model(model), .set = {}, .steps = steps, .seed = seed};
     if (batch < 0) throw invalid(fmt::format("--batch {}: must be at least 1", batch));
     options.batch = batch ? batch : model == "cnn" ? 16 : 64;
-    std::vector<Device> on = chosen();
+    std::vector<Device> on = devices_named(devices);
     options.set = parity::lockstep_images();
     options.watch = [&](const std::string& what, int64_t step) {
       if (step % 10 == 0) fmt::print(stderr, "{}: step {} of {}\n", what, step, steps);

@@ -226,7 +226,8 @@ TrainerOptions RunOptions::trainer_options(const data::Dataset& set) const {
 void RunOptions::tell_fallback(const Trainer& trainer, nlohmann::ordered_json& document) const {
   if (fallback.empty()) return;
   FallbackReport report = trainer.fallback();
-  document["fallback"] = {{"device", report.device.empty() ? nlohmann::json() : nlohmann::json(report.device)},
+  std::string where = fmt::format("{}", fmt::join(report.devices, ", "));
+  document["fallback"] = {{"device", where.empty() ? nlohmann::json() : nlohmann::json(where)},
                           {"nodes", report.nodes},
                           {"bytes_per_step", report.bytes_per_step}};
 }
@@ -236,7 +237,7 @@ std::string RunOptions::tell_fallback(const Trainer& trainer) const {
   FallbackReport report = trainer.fallback();
   if (report.nodes.empty()) return "fallback   none was needed: the device runs every node\n";
   return fmt::format("fallback   {} kinds of nodes run on {}, {} bytes copied per step\n", report.nodes.size(),
-                     report.device, report.bytes_per_step);
+                     fmt::join(report.devices, ", "), report.bytes_per_step);
 }
 
 }  // namespace tutti::cli

@@ -1,25 +1,27 @@
-# What `cmake --install` lays down: bin/tutti, lib/libtutti.so, the static libraries for plugin authors, the headers and
-# the CMake package; plugins install themselves (plugins/CMakeLists.txt). The tree may be moved as a whole.
+# What `cmake --install` lays down: bin/tutti, lib/libtutti.so, the headers and the CMake package; for plugin authors the
+# static libraries, tutti_add_plugin, the template and bin/tutti-new-plugin, which copies it. Plugins install themselves
+# (TuttiPlugin.cmake). The tree may be moved as a whole.
 include(CMakePackageConfigHelpers)
 set(headers "${CMAKE_INSTALL_INCLUDEDIR}/tutti")
 set(package "${CMAKE_INSTALL_LIBDIR}/cmake/Tutti")
 
 # Sources include from the repository's root ("core/base/shape.h"); so do programs, with include/tutti in the root's place.
-foreach(library tutti_base tutti_sdk)
-  target_include_directories(${library} PUBLIC "$<INSTALL_INTERFACE:${headers}>")
+foreach(part base dialect kernels sdk)
+  target_include_directories(tutti_${part} PUBLIC "$<INSTALL_INTERFACE:${headers}>")
+  target_compile_features(tutti_${part} INTERFACE cxx_std_20)
+  set_target_properties(tutti_${part} PROPERTIES EXPORT_NAME ${part})
 endforeach()
-foreach(library tutti tutti_base tutti_sdk)
-  target_compile_features(${library} INTERFACE cxx_std_20)
-endforeach()
-set_target_properties(tutti_sdk PROPERTIES EXPORT_NAME sdk)
-set_target_properties(tutti_base PROPERTIES EXPORT_NAME base)
+target_compile_features(tutti INTERFACE cxx_std_20)
 file(RELATIVE_PATH to_lib "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
 set_target_properties(tutti_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${to_lib}")
 
 install(TARGETS tutti_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-install(TARGETS tutti tutti_base tutti_sdk EXPORT TuttiTargets
+install(TARGETS tutti tutti_base tutti_dialect tutti_sdk EXPORT TuttiTargets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(DIRECTORY core graph train sdk DESTINATION "${headers}" FILES_MATCHING PATTERN "*.h")
+install(TARGETS tutti_kernels EXPORT TuttiKernelsTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(DIRECTORY core graph train sdk kernels DESTINATION "${headers}" FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY plugins/template/ DESTINATION "${CMAKE_INSTALL_DATADIR}/tutti/template")
+install(PROGRAMS scripts/new-plugin.sh DESTINATION "${CMAKE_INSTALL_BINDIR}" RENAME tutti-new-plugin)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/tutti/" DESTINATION "${headers}" FILES_MATCHING PATTERN "*.h")
 install(FILES "${PROJECT_BINARY_DIR}/graph/collected/graph/ops.h" DESTINATION "${headers}/graph")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
@@ -38,5 +40,6 @@ configure_package_config_file(cmake/TuttiConfig.cmake.in "${PROJECT_BINARY_DIR}/
                               INSTALL_DESTINATION "${package}")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/TuttiConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/TuttiConfig.cmake" "${PROJECT_BINARY_DIR}/TuttiConfigVersion.cmake"
-        DESTINATION "${package}")
+              cmake/TuttiPlugin.cmake cmake/TuttiPlugin.map DESTINATION "${package}")
 install(EXPORT TuttiTargets NAMESPACE Tutti:: DESTINATION "${package}")
+install(EXPORT TuttiKernelsTargets NAMESPACE Tutti:: DESTINATION "${package}")

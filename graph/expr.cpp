@@ -5,29 +5,24 @@
 
 #include <bit>
 
+#include "core/base/instr.h"
 #include "core/base/status.h"
 
 namespace tutti {
 namespace {
 
-struct Info {
-  std::string_view name;
-  int operands;
-};
-constexpr Info infos[] = {{"input", 0},      {"const", 0}, {"result", 1}, {"add", 2}, {"sub", 2},   {"mul", 2},
-                          {"div", 2},        {"neg", 1},   {"abs", 1},    {"min", 2}, {"max", 2},   {"sqrt", 1},
-                          {"rsqrt", 1},      {"exp", 1},   {"expm1", 1},  {"log", 1}, {"log1p", 1}, {"tanh", 1},
-                          {"erf", 1},        {"sin", 1},   {"cos", 1},    {"pow", 2}, {"floor", 1}, {"less", 2},
-                          {"less_equal", 2}, {"equal", 2}, {"not", 1},    {"and", 2}, {"or", 2},    {"xor", 2},
-                          {"shl", 2},        {"shr", 2},   {"select", 3}, {"cast", 1}};
-static_assert(std::size(infos) == TUTTI_X_CAST + 1);
+constexpr std::string_view names[] = {
+    "input",      "const", "result", "add", "sub",   "mul",  "div", "neg", "abs",    "min", "max",   "sqrt",
+    "rsqrt",      "exp",   "expm1",  "log", "log1p", "tanh", "erf", "sin", "cos",    "pow", "floor", "less",
+    "less_equal", "equal", "not",    "and", "or",    "xor",  "shl", "shr", "select", "cast"};
+static_assert(std::size(names) == TUTTI_X_CAST + 1);
 
 }  // namespace
 
-double constant_of(const TuttiInstr& instr) { return std::bit_cast<double>(uint64_t{instr.b} << 32 | instr.a); }
+double constant_of(const TuttiInstr& instr) { return instr::constant_of(instr); }
 
-std::string_view instr_name(uint16_t code) { return infos[code].name; }
-int operand_count(uint16_t code) { return infos[code].operands; }
+std::string_view instr_name(uint16_t code) { return names[code]; }
+int operand_count(uint16_t code) { return instr::operand_count(code); }
 
 std::string to_string(const Expr& expr) {
   std::vector<std::string> texts, results;

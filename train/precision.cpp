@@ -68,7 +68,7 @@ void LossScaler::finish() {
   Value good = good_ + 1, grown = equal(good, good.like(static_cast<double>(options_.growth_interval)));
   Value most = scale_.like(std::max(largest_loss_scale, options_.initial));
   Value more = select(grown, minimum(scale_ * 2, most), scale_);
-  Value less = maximum(scale_ * 0.5, scale_.like(smallest_loss_scale));
+  Value less = maximum(scale_ * 0.5, scale_.like(smallest_loss_scale / 2));
   g_.set_state("loss_scale", select(finite_, more, less));
   g_.set_state("good_steps", select(logical_and(finite_, logical_not(grown)), good, good.like(0)));
   g_.set_state("skipped_steps", skipped_ + select(finite_, skipped_.like(0), skipped_.like(1)));

@@ -27,7 +27,8 @@ Precision parse_precision(const std::string& name);
 DType compute_dtype(Precision precision);
 
 /// How the factor on an f16 loss moves: doubled after `growth_interval` good steps in a row, halved by every other
-/// step, between 2^-24 and 2^24 (or a larger initial value).
+/// step, between 2^-24 and 2^24 (or a larger initial value). Below that it says that a step at 2^-24 did not fit
+/// either.
 struct LossScaling {
   double initial = 65536;
   int64_t growth_interval = 2000;

@@ -9,10 +9,7 @@
 
 #include "core/base/log.h"
 #include "core/runtime/selector.h"
-#include "graph/passes/cse.h"
-#include "graph/passes/dce.h"
-#include "graph/passes/simplify.h"
-#include "graph/verify.h"
+#include "train/reference.h"
 
 namespace tutti {
 
@@ -26,13 +23,15 @@ struct Runner::Place {
 
 namespace {
 
+constexpr uint64_t tuning_bytes = uint64_t{1} << 30;  // of the device, while a graph compiles
+
 /// What a CPU fallback may use, best first: devices of kind cpu, then the reference.
 std::vector<Device> cpu_devices(const Device& except) {
   std::vector<Device> cpus, references;
   for (const Ranked& r : rank_devices(Registry::instance())) {
     const Device& d = r.device;
     if (!d.unusable.empty() || d.id == except.id) continue;
-    if (d.plugin == "reference")
+    if (is_reference(d))
       references.push_back(d);
     else if (d.kind == DeviceKind::cpu)
       cpus.push_back(d);
@@ -45,14 +44,14 @@ uint64_t transient_bytes(const Executable& e) { return e.planned_bytes() - e.mem
 
 }  // namespace
 
-// ---- a step
+// ---- a compiled graph
 
-Step::~Step() {
+CompiledGraph::~CompiledGraph() {
   if (!prepared_) return;
   for (const Compiled& p : parts_) runner_.places_[p.place]->planned -= transient_bytes(p.executable);
 }
 
-void Step::prepare() {
+void CompiledGraph::prepare() {
   prepared_ = true;
   for (Compiled& p : parts_) {
     Runner::Place& place = *runner_.places_[p.place];
@@ -63,7 +62,7 @@ void Step::prepare() {
   for (const TensorType& t : value_types_) values_.emplace_back(num_bytes(t));
 }
 
-uint64_t Step::run_part(Compiled& part, const Fill& fill) {
+uint64_t CompiledGraph::run_part(Compiled& part, const Fill& fill) {
   std::vector<void*> memory = part.executable.stage();
   for (size_t i = 0; i < part.feeds.size(); ++i) {
     auto at = std::ranges::find(part.carried_feeds, part.feeds[i], &Carried::name);
@@ -75,7 +74,7 @@ uint64_t Step::run_part(Compiled& part, const Fill& fill) {
   return part.executable.run();
 }
 
-uint64_t Step::run(const Fill& fill) {
+uint64_t CompiledGraph::run(const Fill& fill) {
   if (parts_.size() == 1 && before_.empty() && after_.empty() && parts_[0].results.empty() && parts_[0].place == 0)
     return run_part(parts_[0], fill);
   auto session = [&](size_t place) -> Session& { return runner_.places_[place]->session; };
@@ -107,33 +106,32 @@ Runner::~Runner() = default;
 
 const Device& Runner::device() const { return places_[0]->session.device(); }
 
-void Runner::add_part(Step& step, size_t place, const Graph& g) {
-  Place& at = *places_[place];
-  Lowered lowered = compile_for_device(g, at.legalizer);
-  step.parts_.push_back({place, at.session.compile(lowered.program()), lowered.feeds(), {}, {}});
+void Runner::add_part(CompiledGraph& to, size_t place, const Lowered& lowered) {
+  to.parts_.push_back(
+      {place, places_[place]->session.compile(lowered.program(), tuning_bytes), lowered.feeds(), {}, {}});
 }
 
-std::unique_ptr<Step> Runner::compile(const Graph& g) {
+std::unique_ptr<CompiledGraph> Runner::compile(const Graph& g) {
+  Legalizer& legalizer = places_[0]->legalizer;
+  Graph expanded = expand_for_device(g, legalizer);
   if (fallback_ == Fallback::cpu) {
-    verify(g);
-    Graph legal = dce(cse(simplify(places_[0]->legalizer.expand(dce(cse(simplify(g)))))));
-    std::vector<Declined> declined = places_[0]->legalizer.declined(legal);
+    std::vector<Declined> declined = legalizer.declined(expanded);
     auto elsewhere = [&](const State& s) { return homes_.contains(s.name) && homes_.at(s.name) != 0; };
-    if (!declined.empty() || std::ranges::any_of(g.states(), elsewhere)) return in_parts(legal, std::move(declined));
+    if (!declined.empty() || std::ranges::any_of(g.states(), elsewhere)) return in_parts(expanded, std::move(declined));
     for (const State& s : g.states()) homes_.try_emplace(s.name, 0);
   }
-  std::unique_ptr<Step> step(new Step(*this));
-  add_part(*step, 0, g);
-  return step;
+  std::unique_ptr<CompiledGraph> whole(new CompiledGraph(*this));
+  add_part(*whole, 0, lower_for_device(expanded, legalizer));
+  return whole;
 }
 
-std::unique_ptr<Step> Runner::in_parts(const Graph& g, std::vector<Declined> declined) {
-  std::unique_ptr<Step> step(new Step(*this));
+std::unique_ptr<CompiledGraph> Runner::in_parts(const Graph& g, std::vector<Declined> declined) {
+  std::unique_ptr<CompiledGraph> step(new CompiledGraph(*this));
   std::vector<size_t> places = places_for(g, declined, step->fallback_);
   Split s = split(g, places, homes_, fmt::format("fallback.{}.", splits_++));
   step->fallback_.bytes_per_step = s.bytes_per_step();
   for (Part& p : s.parts) {
-    add_part(*step, p.place, p.graph);
+    add_part(*step, p.place, compile_for_device(p.graph, places_[p.place]->legalizer));
     step->parts_.back().carried_feeds = std::move(p.feeds);
     step->parts_.back().results = std::move(p.results);
   }
@@ -143,7 +141,7 @@ std::unique_ptr<Step> Runner::in_parts(const Graph& g, std::vector<Declined> dec
   FallbackReport& report = step->fallback_;
   if (!report.nodes.empty())
     log::warning("fallback", "{} of {} nodes that {} declines run on {}, with {} bytes copied per step:\n  {}",
-                 declined.size(), g.nodes().size(), device().id, report.device, report.bytes_per_step,
+                 declined.size(), g.nodes().size(), device().id, fmt::join(report.devices, ", "), report.bytes_per_step,
                  fmt::join(report.nodes, "\n  "));
   return step;
 }
@@ -152,21 +150,19 @@ std::unique_ptr<Step> Runner::in_parts(const Graph& g, std::vector<Declined> dec
 std::vector<size_t> Runner::places_for(const Graph& g, std::vector<Declined>& declined, FallbackReport& report) {
   std::vector<size_t> places(g.nodes().size());
   std::vector<Declined> homeless;
-  std::set<std::string> devices;
   for (Declined& d : declined) {
     if (!find_place(alone(g, g.nodes()[d.node]), places[d.node], d.reason)) {
       homeless.push_back(d);
       continue;
     }
     const std::string& id = places_[places[d.node]]->session.device().id;
-    devices.insert(id);
+    report.devices.insert(id);
     std::string line = fmt::format("{} on {}: {}", d.text, id, d.reason);
     if (std::ranges::find(report.nodes, line) == report.nodes.end()) report.nodes.push_back(line);
   }
   if (!homeless.empty())
     throw_declined(device().id + " (and every CPU device)", homeless, g.nodes().size(),
                    "use another device (`tutti devices` lists them) or another dtype");
-  report.device = fmt::format("{}", fmt::join(devices, ", "));
   return places;
 }
 
@@ -175,16 +171,29 @@ std::vector<size_t> Runner::places_for(const Graph& g, std::vector<Declined>& de
 bool Runner::find_place(const Graph& node, size_t& place, std::string& reasons) {
   std::string said = reasons;
   for (place = 1; place < places_.size() || !candidates_.empty(); ++place) {
-    if (place == places_.size()) {
-      places_.push_back(std::make_unique<Place>(candidates_.front(), std::map<std::string, std::string>{}));
-      candidates_.erase(candidates_.begin());
-    }
+    if (place == places_.size() && !open_candidate()) break;
     Legalizer& legalizer = places_[place]->legalizer;
     std::vector<Declined> declined = legalizer.declined(legalizer.expand(node));
     if (declined.empty()) return true;
     said += fmt::format("; {}: {}", places_[place]->session.device().id, declined[0].reason);
   }
-  reasons = said;
+  reasons = said + not_opened_;
+  return false;
+}
+
+/// Makes the first candidate that can be opened the last place; false where none can.
+bool Runner::open_candidate() {
+  while (!candidates_.empty()) {
+    Device device = std::move(candidates_.front());
+    candidates_.erase(candidates_.begin());
+    try {
+      places_.push_back(std::make_unique<Place>(device, std::map<std::string, std::string>{}));
+      return true;
+    } catch (const Error& e) {
+      not_opened_ += fmt::format("; {}: {}", device.id, e.what());
+      log::warning("fallback", "{} cannot be used: {}", device.id, e.what());
+    }
+  }
   return false;
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,23 +22,23 @@ enum class Fallback {
 
 /// What runs elsewhere than on the device, and what that costs.
 struct FallbackReport {
-  std::string device;              ///< where: ids joined by ", "; "" when nothing does
+  std::set<std::string> devices;   ///< where: ids
   std::vector<std::string> nodes;  ///< "matmul(f64[2, 3], f64[3, 4]) at fc1 on reference:0: REASON", equal ones once
   uint64_t bytes_per_step = 0;     ///< copied through the host
 };
 
 class Runner;
 
-/// One compiled graph. Must not outlive its runner.
-class Step {
+/// A graph (a training step, an evaluation step, an initialization) compiled for a runner, which it must not outlive.
+class CompiledGraph {
  public:
   /// Writes a feed of the graph into host memory; called once or more per feed and run.
   using Fill = std::function<void(const std::string& feed, void* memory)>;
-  ~Step();
-  Step(const Step&) = delete;
+  ~CompiledGraph();
+  CompiledGraph(const CompiledGraph&) = delete;
   /// Allocates what was planned.
   void prepare();
-  /// Enqueues one step and returns its ticket; a step in parts is done when this returns.
+  /// Enqueues one run and returns its ticket; a run in parts is done when this returns.
   uint64_t run(const Fill& fill);
   const FallbackReport& fallback() const { return fallback_; }
 
@@ -49,7 +50,7 @@ class Step {
     std::vector<std::string> feeds;
     std::vector<Carried> carried_feeds, results;
   };
-  explicit Step(Runner& runner) : runner_(runner) {}
+  explicit CompiledGraph(Runner& runner) : runner_(runner) {}
   uint64_t run_part(Compiled& part, const Fill& fill);
   Runner& runner_;
   std::vector<Compiled> parts_;
@@ -71,26 +72,28 @@ class Runner {
   const Device& device() const;
   /// Throws Error(declined) listing every node that no allowed device runs. With Fallback::cpu, what runs elsewhere is
   /// told as a warning of the topic "fallback".
-  std::unique_ptr<Step> compile(const Graph& g);
+  std::unique_ptr<CompiledGraph> compile(const Graph& g);
   /// Until that run is done.
   void wait(uint64_t ticket);
   /// Whole states, wherever they live.
   void read(const std::string& state, void* to, size_t bytes);
   void write(const std::string& state, const void* from, size_t bytes);
   uint64_t peak_bytes();           ///< counted by the plugins
-  uint64_t planned_bytes() const;  ///< at most, over all prepared steps
+  uint64_t planned_bytes() const;  ///< at most, over all prepared graphs
 
  private:
-  friend class Step;
+  friend class CompiledGraph;
   struct Place;
-  std::unique_ptr<Step> in_parts(const Graph& g, std::vector<Declined> declined);
+  std::unique_ptr<CompiledGraph> in_parts(const Graph& g, std::vector<Declined> declined);
   std::vector<size_t> places_for(const Graph& g, std::vector<Declined>& declined, FallbackReport& report);
   bool find_place(const Graph& node, size_t& place, std::string& reasons);
-  void add_part(Step& step, size_t place, const Graph& g);
+  void add_part(CompiledGraph& to, size_t place, const Lowered& lowered);
+  bool open_candidate();
   Session& home(const std::string& state);
   Fallback fallback_;
   std::vector<std::unique_ptr<Place>> places_;  // the device first
   std::vector<Device> candidates_;              // further CPU devices, not opened yet
+  std::string not_opened_;                      // candidates that could not be: "; ID: REASON" each
   std::map<std::string, size_t> homes_;         // with a fallback: the place of every state
   size_t splits_ = 0;
 };

@@ -10,6 +10,7 @@
 #include "core/base/hash.h"
 #include "train/checkpoint.h"
 #include "train/data/loader.h"
+#include "train/plan.h"
 #include "train/resume.h"
 
 namespace tutti {
@@ -18,17 +19,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// A runner on the device. TF32 is the device's own business: a session option.
-Runner open(const Device& device, const TrainerOptions& o) {
-  if (o.precision != Precision::tf32) return Runner(device, o.device_options, o.fallback);
-  auto with_tf32 = o.device_options;
-  with_tf32["precision"] = name(o.precision);
-  try {
-    return Runner(device, with_tf32, o.fallback);
-  } catch (const Error& e) {
-    if (e.code != Code::invalid) throw;
-    throw Error(Code::declined, fmt::format("{} has no precision tf32 ({})", device.id, e.what()),
-                "tf32 is a mode of NVIDIA GPUs; use --precision f32 or bf16");
-  }
+Runner open(const Device& device, const TrainerOptions& o) try {
+  return Runner(device, session_options(o), o.fallback);
+} catch (const Error& e) {
+  rethrow_open(e, device, o);
 }
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
@@ -41,7 +35,7 @@ std::array<uint32_t, 2> seed_words(uint64_t seed) {
 
 /// One compiled graph, and the samples that the device holds for it.
 struct Program {
-  std::unique_ptr<Step> step;
+  std::unique_ptr<CompiledGraph> step;
   bool training = false;
   const std::byte* uploaded = nullptr;
 };
@@ -88,7 +82,7 @@ struct Trainer::Impl {
   std::vector<nn::Parameter> parameters;
   std::optional<Checkpoint> loaded;
   std::vector<std::string> elsewhere;  // nodes that a fallback runs, and where
-  std::string fallback_device;
+  std::set<std::string> fallback_devices;
   bool initialized = false;
   int64_t step = 0, first_step = 0;  // done in all; where this trainer started
   int64_t read_step = 0;             // losses read up to here
@@ -99,11 +93,11 @@ struct Trainer::Impl {
   // ---- programs ----
 
   /// Compiles, allocates, and gives first values to the states that are new.
-  std::unique_ptr<Step> prepare(const Graph& g) {
-    std::unique_ptr<Step> step = runner.compile(g);
+  std::unique_ptr<CompiledGraph> prepare(const Graph& g) {
+    std::unique_ptr<CompiledGraph> step = runner.compile(g);
     for (const std::string& node : step->fallback().nodes)
       if (std::ranges::find(elsewhere, node) == elsewhere.end()) elsewhere.push_back(node);
-    if (!step->fallback().device.empty()) fallback_device = step->fallback().device;
+    fallback_devices.insert(step->fallback().devices.begin(), step->fallback().devices.end());
     step->prepare();
     for (const State& s : g.states()) {
       const TensorType& type = g.info(s.after).type;
@@ -120,14 +114,6 @@ struct Trainer::Impl {
 
   void restore(const std::string& name, const TensorType& type) {
     if (const HostTensor* t = stored(*loaded, name, type)) runner.write(name, t->bytes.data(), t->bytes.size());
-  }
-
-  Source source_of(const data::Dataset& set, const char* kind) const {
-    uint64_t bytes = set.samples.bytes.size(), memory = runner.device().memory_total;
-    return {.name = fmt::format("{}.{}.{}", kind, set.name, to_string(set.samples.type)),
-            .sample = set.sample_type(),
-            .size = set.size(),
-            .resident = bytes <= options.resident_limit && (memory == 0 || bytes <= memory / 4)};
   }
 
   /// Learns the parameters from the first data set, and holds a loaded checkpoint against them.
@@ -159,7 +145,7 @@ struct Trainer::Impl {
   }
 
   Program& program(const char* kind, const data::Dataset& set) {
-    Source source = source_of(set, kind);
+    Source source = source_of(set, kind, runner.device(), options.resident_limit);
     auto it = programs.find(source.name);
     if (it != programs.end()) {
       upload(it->second, source, set);
@@ -202,7 +188,7 @@ struct Trainer::Impl {
         throw NotFinite(read_step + 1, fmt::format("the loss is {} at step {}", in_words(losses.back()), read_step + 1),
                         remedy);
     }
-    if (narrow && element("loss_scale") <= smallest_loss_scale)
+    if (narrow && element("loss_scale") < smallest_loss_scale)
       throw NotFinite(step, fmt::format("the gradients are not finite at step {}, however small the loss scale", step),
                       remedy);
   }
@@ -380,7 +366,7 @@ double Trainer::step_ms_median() const {
 
 double Trainer::compile_ms() const { return impl_->compile_ms; }
 FallbackReport Trainer::fallback() const {
-  FallbackReport report{impl_->fallback_device, impl_->elsewhere, 0};
+  FallbackReport report{impl_->fallback_devices, impl_->elsewhere, 0};
   bool trained = false;
   for (const auto& [name, program] : impl_->programs) {
     if (trained && !program.training) continue;

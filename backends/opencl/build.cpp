@@ -8,6 +8,7 @@
 #include "backends/opencl/batch.h"
 #include "backends/opencl/driver.h"
 #include "core/base/hash.h"
+#include "sdk/cache_key.h"
 #include "sdk/kept_source.h"
 
 namespace tutti::opencl {
@@ -173,8 +174,7 @@ std::string Driver::store(const cl::Program& program, const std::string& options
     auto binaries = program.getInfo<CL_PROGRAM_BINARIES>();
     if (binaries.empty() || binaries[0].empty()) return "";
     std::string all = fmt::format("{}\n{}\n{}", traits_.identity, options, text);
-    std::string key = fmt::format("opencl/{:016x}{:016x}", fnv1a(all.data(), all.size()),
-                                  fnv1a(all.data(), all.size(), other_fnv_start));
+    std::string key = sdk::cache_key("opencl", all);
     host_.cache_put(key, sealed(binaries[0].data(), binaries[0].size()));
     return key;
   } catch (const cl::Error& e) {

@@ -57,8 +57,7 @@ sdk::MemoryId Driver::allocate(uint64_t bytes, const std::string& what) {
   alive();
   auto none = [&](const std::string& why) {
     return Error(Code::no_memory,
-                 fmt::format("opencl: {}: no memory for {} of {}: {}", name_, what, sdk::size_text(bytes), why),
-                 "use a smaller batch or model, or another device");
+                 fmt::format("opencl: {}: no memory for {} of {}: {}", name_, what, sdk::size_text(bytes), why));
   };
   if (bytes == 0) throw invalid(fmt::format("opencl: an allocation of 0 bytes for {}", what));
   if (bytes > traits_.max_allocation_bytes)

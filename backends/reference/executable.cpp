@@ -65,7 +65,7 @@ class ReferenceExecutable : public sdk::Executable {
   }
 
   void prepare() override {
-    if (!sdk::fits_host(memory())) sdk::throw_host_shortage(memory(), tensors());
+    sdk::check_host_room(memory(), [&] { return tensors(); });
     for (const sdk::State& s : program_.states) shared_.states.allocate(s.name, shared_.meter);
     sdk::Buffer constants(shared_.meter, constants_plan_.bytes(), "constants");
     sdk::Buffer arena(shared_.meter, arena_bytes_, "the arena");

@@ -1,15 +1,14 @@
 // Kernels: GLSL to a compute pipeline, through the cache.
 #include <fmt/format.h>
 
-#include <atomic>
 #include <cstring>
 #include <exception>
-#include <thread>
 
 #include "backends/vulkan/compiler.h"
 #include "backends/vulkan/driver.h"
 #include "core/base/hash.h"
 #include "sdk/kept_source.h"
+#include "sdk/parallel_build.h"
 
 namespace tutti::vulkan {
 namespace {
@@ -184,23 +183,8 @@ std::vector<sdk::KernelId> VulkanDriver::build_all(std::span<const sdk::KernelSo
   }
   // Compiling is most of a cold start, and neither glslang nor pipelines share anything between kernels.
   std::vector<VkPipeline> pipelines(sources.size(), VK_NULL_HANDLE);
-  std::vector<std::exception_ptr> errors(sources.size());
-  std::atomic<size_t> next{0};
-  auto work = [&] {
-    for (size_t k; (k = next++) < sources.size();) {
-      try {
-        pipelines[k] = build_one(sources[k], layouts[k].pipeline, caches[k]);
-      } catch (...) {
-        errors[k] = std::current_exception();
-      }
-    }
-  };
-  size_t threads = std::min<size_t>({sources.size(), std::max(1u, std::thread::hardware_concurrency()), 8});
-  {
-    std::vector<std::jthread> others;
-    for (size_t t = 1; t < threads; ++t) others.emplace_back(work);
-    work();
-  }
+  std::vector<std::exception_ptr> errors = sdk::parallel_build(
+      sources.size(), [&](size_t k) { pipelines[k] = build_one(sources[k], layouts[k].pipeline, caches[k]); });
   std::vector<sdk::KernelId> ids;
   for (size_t k = 0; k < sources.size(); ++k) {  // those that worked are destroyed with the driver
     if (!pipelines[k]) continue;
@@ -210,10 +194,10 @@ std::vector<sdk::KernelId> VulkanDriver::build_all(std::span<const sdk::KernelSo
   for (size_t k = 0; k < sources.size(); ++k) {
     if (!errors[k]) continue;
     try {
-      std::rethrow_exception(errors[k]);
+      sdk::throw_build_error(k, errors[k]);
     } catch (const Error& e) {
       lost_ = lost_ || e.code == Code::device_lost;
-      throw sdk::BuildError(k, e);
+      throw;
     }
   }
   instance_->throw_validation();

@@ -25,10 +25,9 @@ VulkanDriver::Block VulkanDriver::make_block(uint64_t bytes, Place place, const 
   need_alive();
   if (bytes == 0) throw invalid(fmt::format("vulkan: {}: an allocation of 0 bytes", what));
   if (bytes > traits_.max_allocation_bytes)
-    throw Error(Code::no_memory,
-                fmt::format("vulkan: {} needs {}; one allocation on {} may have at most {}", what,
-                            sdk::size_text(bytes), physical_.listed.name, sdk::size_text(traits_.max_allocation_bytes)),
-                "use a smaller batch or model, or another device");
+    throw Error(Code::no_memory, fmt::format("vulkan: {} needs {}; one allocation on {} may have at most {}", what,
+                                             sdk::size_text(bytes), physical_.listed.name,
+                                             sdk::size_text(traits_.max_allocation_bytes)));
   constexpr VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
                                   cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
   constexpr VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
@@ -66,8 +65,7 @@ VulkanDriver::Block VulkanDriver::make_block(uint64_t bytes, Place place, const 
       throw Error(
           Code::no_memory,
           fmt::format("vulkan: {} needs {}, which {} does not have left: {} of its {} are in use by this session", what,
-                      sdk::size_text(bytes), physical_.listed.name, sdk::size_text(in_use_), sdk::size_text(heap)),
-          "use a smaller batch or model, or another device");
+                      sdk::size_text(bytes), physical_.listed.name, sdk::size_text(in_use_), sdk::size_text(heap)));
     need(result, what);
     need(api_.BindBufferMemory(device_, block.buffer, block.memory, 0), what);
     if ((memory_.memoryTypes[type].propertyFlags & host) == host) {

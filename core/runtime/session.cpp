@@ -19,7 +19,7 @@ std::string node_text(const TuttiProgram& program, uint32_t node) {
 
 std::string remedy_for(Code code) {
   switch (code) {
-    case Code::no_memory: return "use a smaller batch or another device";
+    case Code::no_memory: return "use a smaller batch or model, or another device";
     case Code::device_lost: return "open a new session; the device's driver may say more";
     default: return "";
   }

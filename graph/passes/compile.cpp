@@ -12,15 +12,22 @@
 
 namespace tutti {
 
-Lowered compile_for_device(const Graph& g, Legalizer& legalizer) {
+Graph expand_for_device(const Graph& g, Legalizer& legalizer) {
   verify(g);
-  Graph legal = legalizer.run(dce(cse(simplify(g))));
-  Grouped grouped = group(dce(cse(simplify(legal))));
+  return dce(cse(simplify(legalizer.expand(dce(cse(simplify(g)))))));
+}
+
+Lowered lower_for_device(const Graph& expanded, Legalizer& legalizer) {
+  Grouped grouped = group(expanded);
   // Simplifying may leave signatures that the device has not seen (another reshape): it is asked again.
   if (Graph again = legalizer.run(grouped.graph); again.nodes().size() != grouped.graph.nodes().size())
     grouped = group(dce(again));
   if (log::traced("graph")) log::write(log::Level::info, "graph", fmt::format("\n{}", print(grouped.graph)));
   return Lowered(grouped.graph, std::move(grouped.groups));
+}
+
+Lowered compile_for_device(const Graph& g, Legalizer& legalizer) {
+  return lower_for_device(expand_for_device(g, legalizer), legalizer);
 }
 
 }  // namespace tutti

@@ -1,5 +1,6 @@
 // Strict by default, and the fallback to the CPU: with the reference as a device that declines what a test names, and
 // on every device that is here.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -11,13 +12,14 @@
 namespace tutti::test {
 namespace {
 
-/// One folder with the plugin "picky", beside the real ones: the process has one registry.
+/// One folder with the plugins "picky" and "broken", beside the real ones: the process has one registry.
 class Picky : public testing::Environment {
  public:
   void SetUp() override {
     for (const char* v : {"TUTTI_DEVICE", "TUTTI_DEVICE_ORDER"}) unsetenv(v);
     folder().library("picky", "loader_picky");
     folder().manifest("picky");
+    folder().plugin("broken", "device=cpu\nfault=open hollow\n", 1000);  // the best CPU, but it cannot be opened
     setenv("TUTTI_PLUGIN_PATH", folder().path.c_str(), 1);
   }
   static const Folder& folder() {
@@ -88,8 +90,9 @@ TEST_P(FallbackOps, TrainsAsWithoutIt) {
   EXPECT_NEAR(a.loss, b.loss, 2e-5);
   EXPECT_EQ(a.accuracy, b.accuracy);
   FallbackReport report = t.fallback();
-  EXPECT_FALSE(report.device.empty());
-  EXPECT_FALSE(has(report.device, "picky"));
+  EXPECT_FALSE(report.devices.empty());
+  EXPECT_FALSE(report.devices.contains("picky:0"));
+  EXPECT_FALSE(report.devices.contains("broken:0"));
   if (std::string("random_bits") != GetParam()) {  // the initialization's alone
     EXPECT_GT(report.bytes_per_step, 0u);
   }
@@ -108,9 +111,34 @@ TEST(FallbackTest, NoneIsNeeded) {
   t.train(set().train);
   t.evaluate(set().test);
   FallbackReport report = t.fallback();
-  EXPECT_EQ(report.device, "");
+  EXPECT_TRUE(report.devices.empty());
   EXPECT_TRUE(report.nodes.empty());
   EXPECT_EQ(report.bytes_per_step, 0u);
+}
+
+// An op of two programs that no CPU device but the reference has, and one that oneDNN has: both are told.
+TEST(FallbackTest, EveryDeviceThatTookOverIsReported) {
+  if (std::ranges::none_of(Registry::instance().devices(), [](const Device& d) { return d.id == "onednn:0"; }))
+    GTEST_SKIP() << "the onednn plugin is not here";
+  nn::Activation::Function f64_tanh = [](Value x) { return cast(tanh(cast(x, DType::f64)), DType::f32); };
+  TrainerOptions options = cnn(Fallback::cpu);
+  options.model = nn::Sequential{nn::Flatten(), nn::Activation("f64 tanh", f64_tanh), nn::Linear(4)};
+  Trainer t(Picky::declining("tanh adam"), options);
+  t.train(set().train);
+  EXPECT_EQ(t.fallback().devices, (std::set<std::string>{"onednn:0", "reference:0"}));
+  t.evaluate(set().test);  // needs the reference alone
+  EXPECT_EQ(t.fallback().devices, (std::set<std::string>{"onednn:0", "reference:0"}));
+}
+
+TEST(FallbackTest, ACpuThatCannotBeOpenedIsPassedOver) {
+  Graph g;
+  g.set_state("y", tanh(g.feed("x", {DType::f32, {3}})));
+  Device device = Picky::declining("tanh");
+  Runner runner(device, {}, Fallback::cpu);
+  EXPECT_FALSE(runner.compile(g)->fallback().devices.contains("broken:0"));
+  Graph h;
+  h.set_state("y", sum(cast(h.feed("x", {DType::f32, {3}}), DType::f64), {0}));
+  EXPECT_FALSE(Runner(Picky::declining("sum"), {}, Fallback::cpu).compile(h)->fallback().devices.empty());
 }
 
 TEST(FallbackTest, ACheckpointGoesOnWithAndWithoutIt) {
@@ -167,7 +195,7 @@ class RandomProgram {
 
 std::vector<float> run(Runner& runner, const std::vector<uint32_t>& seeds) {
   std::vector<float> seen;
-  std::vector<std::unique_ptr<Step>> steps;
+  std::vector<std::unique_ptr<CompiledGraph>> steps;
   for (uint32_t seed : seeds) {
     steps.push_back(runner.compile(RandomProgram(seed).make()));
     steps.back()->prepare();
@@ -220,12 +248,14 @@ TEST(FallbackTest, RealDevicesGiveFloat64ToTheReference) {
   plain.train(set().train);
   int tried = 0;
   for (const Device& device : Registry::instance().devices()) {
-    if (!device.unusable.empty() || device.plugin == "reference" || device.plugin == "picky") continue;
+    if (!device.unusable.empty() || device.plugin == "reference" || device.plugin == "picky" ||
+        device.plugin == "broken")
+      continue;
     Trainer strict(device, options(Fallback::none)), t(device, options(Fallback::cpu));
     t.train(set().train);
     for (size_t i = 0; i < t.losses().size(); ++i) EXPECT_NEAR(t.losses()[i], plain.losses()[i], 2e-5) << device.id;
     if (t.fallback().nodes.empty()) continue;  // it can do float64
-    EXPECT_TRUE(has(t.fallback().device, "reference:0")) << device.id;
+    EXPECT_TRUE(t.fallback().devices.contains("reference:0")) << device.id;
     EXPECT_TRUE(has(all_of(t.fallback().nodes), "f64")) << device.id;
     EXPECT_TRUE(has(error_of([&] { strict.train(set().train); }, Code::declined), device.id + " declines"));
     EXPECT_EQ(t.planned_bytes(), t.peak_bytes()) << device.id;

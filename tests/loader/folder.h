@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/runtime/registry.h"
+#include "tests/support/error_of.h"
 
 namespace tutti::test {
 
@@ -57,19 +58,6 @@ class Folder {
 
   fs::path path;
 };
-
-/// The message and remedy of the tutti::Error that f throws; a failure if it throws none.
-template <class F>
-std::string error_of(F&& f, Code code = Code::invalid) {
-  try {
-    f();
-  } catch (const Error& e) {
-    EXPECT_EQ(static_cast<int>(e.code), static_cast<int>(code)) << e.what();
-    return std::string(e.what()) + (e.remedy.empty() ? "" : " | " + e.remedy);
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
 
 /// Clears the variables that steer loading and selection.
 class Clean : public testing::Test {

@@ -254,14 +254,17 @@ TEST_P(PrecisionTest, GradientsThatNoScaleMendsAreAnError) {
   nn::Sequential model = {nn::Linear(8), WithoutGradient(), nn::Linear(4)};
   Trainer t(device, options(Precision::f16, model, 0x1p-20));
   try {
-    while (t.steps() < 10) t.train(vectors().train, 1);
+    while (t.steps() < 10) {
+      t.train(vectors().train, 1);
+      EXPECT_EQ(*t.loss_scale(), std::ldexp(0x1p-20, -static_cast<int>(t.steps())));
+    }
     FAIL() << "no NotFinite";
   } catch (const NotFinite& e) {
-    EXPECT_EQ(e.step, 4);
+    EXPECT_EQ(e.step, 5);  // the one at 2^-24
     expect_parts(e.what(), {"gradients are not finite", "however small the loss scale"});
     expect_parts(e.remedy, {"--precision bf16"});
   }
-  EXPECT_EQ(t.skipped_steps(), 4);
+  EXPECT_EQ(t.skipped_steps(), 5);
 }
 
 TEST_P(PrecisionTest, NamesAScaleThatCannotBe) {

@@ -2,21 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "core/base/status.h"
+#include "tests/support/error_of.h"
 
 namespace tutti {
 namespace {
 
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
+using test::error_of;
 
 const Attrs sample = {{"axes", Ints{0, 1}}, {"keep", Ints{1}}, {"alpha", Reals{0.5}}, {"mode", std::string("same")}};
 

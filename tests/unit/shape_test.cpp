@@ -2,22 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "core/base/status.h"
+#include "tests/support/error_of.h"
 
 namespace tutti {
 namespace {
 
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code, Code::invalid);
-    return e.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
+using test::error_of;
 
 TEST(ShapeTest, CountsElementsAndBytes) {
   EXPECT_EQ(num_elements(Shape{}), 1);
@@ -46,7 +36,8 @@ TEST(ShapeTest, BroadcastingFollowsNumpy) {
   EXPECT_EQ(error_of([] {
               broadcast_shapes({2, 3}, {4, 3});
             }),
-            "shapes [2, 3] and [4, 3] do not broadcast: 2 against 4 in dimension 2 from the right");
+            "shapes [2, 3] and [4, 3] do not broadcast: 2 against 4 in dimension 2 from the right | each "
+            "pair of dimensions, aligned at the right, must be equal or hold a 1");
 }
 
 TEST(ShapeTest, Axes) {

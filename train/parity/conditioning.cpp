@@ -45,7 +45,52 @@ double change(const Graph& g, const Tensors& inputs, const Tensor& base, size_t 
   return base.at.empty() ? 0 : std::sqrt(square / trials / static_cast<double>(base.at.size()));
 }
 
+DType wide_type(DType t) { return is_float(t) ? DType::f64 : t; }
+
 }  // namespace
+
+Graph widened(const Graph& g) {
+  Graph wide;
+  Values map(g.values().size());
+  for (ValueId v = 0; v < map.size(); ++v) {
+    const ValueInfo& info = g.info(v);
+    TensorType type{wide_type(info.type.dtype), info.type.shape};
+    if (info.role == Role::feed) map[v] = wide.feed(info.name, type);
+    if (info.role == Role::state) map[v] = wide.state(info.name, type);
+    if (info.role != Role::constant) continue;
+    Tensor t = tensor_from(info.type, info.data.data());
+    t.type = type;
+    std::vector<std::byte> bytes(num_bytes(type));
+    store_tensor(t, bytes.data());
+    map[v] = wide.constant(type, std::move(bytes));
+  }
+  for (const Node& n : g.nodes()) {
+    Attrs attrs = n.attrs;
+    for (const auto& [name, value] : n.attrs)
+      if (const auto* text = std::get_if<std::string>(&value))
+        if (std::optional<DType> t = parse_dtype(*text); t && is_float(*t)) attrs.set(name, "f64");
+    Values in;
+    for (ValueId v : n.inputs) in.push_back(map[v]);
+    Values out = wide.add(*n.op, in, attrs);
+    for (size_t r = 0; r < out.size(); ++r) map[n.results[r]] = out[r];
+  }
+  for (const State& s : g.states())
+    if (s.after != s.before) wide.set_state(s.name, map[s.after]);
+  return wide;
+}
+
+Tensors widened(const Tensors& tensors) {
+  Tensors wide = tensors;
+  for (auto& [name, t] : wide) t.type.dtype = wide_type(t.type.dtype);
+  return wide;
+}
+
+double conditioning(const Graph& wide, const Tensors& inputs, size_t k) {
+  Tensor base = shaken(wide, inputs, k, 0, 0);
+  double fine = change(wide, inputs, base, k, 0x1p-24), coarse = change(wide, inputs, base, k, 0x1p-16);
+  // Where results jump (the mask in the gradient of a maximum), a smaller change is no smaller: that is no rounding.
+  return fine > 4 * coarse ? 0 : fine;
+}
 
 double conditioning(const CaseId& id, const Tensors& inputs, size_t k, const std::string& prefix) {
   Graph g;
@@ -54,16 +99,7 @@ double conditioning(const CaseId& id, const Tensors& inputs, size_t k, const std
   } catch (const Error&) {
     return 0;  // not for these dtypes
   }
-  Tensors wide;
-  for (const auto& [name, t] : inputs) {
-    Tensor w = t;
-    if (is_float(w.type.dtype)) w.type.dtype = DType::f64;
-    wide.emplace(name, std::move(w));
-  }
-  Tensor base = shaken(g, wide, k, 0, 0);
-  double fine = change(g, wide, base, k, 0x1p-24), coarse = change(g, wide, base, k, 0x1p-16);
-  // Where results jump (the mask in the gradient of a maximum), a smaller change is no smaller: that is no rounding.
-  return fine > 4 * coarse ? 0 : fine;
+  return conditioning(g, widened(inputs), k);
 }
 
 }  // namespace tutti::parity

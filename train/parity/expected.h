@@ -1,5 +1,6 @@
 // Cases that a plugin says it cannot pass.
 #pragma once
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace tutti::parity {
 ///
 ///     "expected_failures": [{"case": "cast:2:*", "reason": "no f64 on this device"}]
 struct Expected {
-  std::string pattern;  ///< a case's text, in which * stands for any characters
+  std::string pattern;  ///< a case's text, with the wildcards of fnmatch(3)
   std::string reason;
   bool matches(const std::string& text) const;
 };
@@ -19,5 +20,7 @@ struct Expected {
 /// The list in the manifest of the device's plugin; empty where there is none. Throws Error(invalid) naming the
 /// manifest when an entry is not as above.
 std::vector<Expected> expected_failures(const Device& device);
+/// The list in that manifest.
+std::vector<Expected> expected_failures(const std::filesystem::path& manifest);
 
 }  // namespace tutti::parity

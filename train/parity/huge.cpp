@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <functional>
 
+#include "core/base/host_memory.h"
 #include "core/base/status.h"
 #include "graph/ops.h"
+#include "train/reference.h"
 
 namespace tutti::parity {
 namespace {
@@ -122,15 +123,6 @@ std::string difference(const Tensor& got, const Probe& probe) {
   return {};
 }
 
-/// Bytes of host memory that can be had without swapping; 0 where the system does not say.
-uint64_t available_memory() {
-  std::ifstream info("/proc/meminfo");
-  std::string key, unit;
-  for (uint64_t kib = 0; info >> key >> kib; std::getline(info, unit))
-    if (key == "MemAvailable:") return kib * 1024;
-  return 0;
-}
-
 }  // namespace
 
 bool has_huge(const OpDef& op, size_t sample) { return find(op, sample) != nullptr; }
@@ -144,10 +136,10 @@ CaseResult run_huge(const Device& device, const CaseId& id) {
     return result;
   };
   uint64_t need = c.big.bytes() * (c.transposed ? 2 : 1), slack = uint64_t{1} << 30;
-  if (device.plugin == "reference") return no_room("the reference holds every element as 8 bytes more than once");
+  if (is_reference(device)) return no_room("the reference holds every element as 8 bytes more than once");
   bool on_host = device.kind == DeviceKind::cpu || device.kind == DeviceKind::software;
-  if (on_host && available_memory() < need + slack)
-    return no_room(fmt::format("needs {} bytes, the machine has {} free", need + slack, available_memory()));
+  if (uint64_t left = host_memory_left(); on_host && left < need + slack)
+    return no_room(fmt::format("needs {} bytes, the machine has {} free", need + slack, left));
   try {
     Session session(device);
     Graph maker;

@@ -25,6 +25,7 @@ struct LockstepOptions {
 /// passes
 ///   where the reference's own one jumps as far when its weights change by 2^-22 (a near tie of a max pool or a relu
 ///   falls the other way: no rounding is right there): at most 1e-3 plus twice the largest jump of eight such changes,
+///   of which 0.05 counts at most, and in a quarter of the steps (and one more) at most,
 /// - every parameter and optimizer state also against the float64 update by the device's own gradient, within the bound
 ///   of the update's op per element: small gradients hide in the norm, and Adam divides by them.
 struct LockstepResult {

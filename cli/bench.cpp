@@ -1,0 +1,310 @@
+// tutti bench: how fast devices are, and what they could be; peers beside them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "cli/device_list.h"
+#include "cli/run_options.h"
+#include "train/bench/measure.h"
+#include "train/bench/peer.h"
+#include "train/whole_file.h"
+
+namespace tutti::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char* const model_names[] = {"mlp", "cnn"};
+
+struct BenchCommand {
+  RunOptions run;  // of the models
+  std::string models, ops, devices = "all", precisions = "f32", peer, python;
+  std::string json, csv, report, history;
+  bool as_json = false, list = false, quick = false;
+  bool layers_named = false, batch_named = false, time_named = false, repetitions_named = false;
+  int repetitions = 10;
+  double seconds = 2;
+
+  int operator()();
+  void check() const;
+  std::vector<std::string> chosen_models() const;
+  std::vector<bench::OpCase> chosen_ops() const;
+  std::vector<Precision> chosen_precisions() const;
+  bench::ModelCase model_case(const std::string& name) const;
+  void add_peer(std::vector<std::unique_ptr<bench::Lane>>& lanes, bench::Result& result) const;
+  std::vector<bench::Result> earlier(bench::Result& result) const;
+  void write(bench::Result& result) const;
+};
+
+std::string read_file(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  if (!in) throw invalid(fmt::format("{}: cannot be read", path.string()));
+  return text.str();
+}
+
+/// Finds out before the first measurement what would fail after the last one.
+void check_target(const char* option, const std::string& file) {
+  if (file.empty()) return;
+  std::error_code ec;
+  fs::path folder = fs::path(file).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, ec))
+    throw invalid(fmt::format("{} {}: there is no folder {}", option, file, folder.string()), "create it first");
+  if (fs::is_directory(file, ec)) throw invalid(fmt::format("{} {}: is a folder", option, file), "name a file");
+}
+
+void print_list() {
+  fmt::print("models: mlp (--layers), cnn\nops, as OP or OP:SHAPE\n");
+  for (const bench::OpKind& kind : bench::op_kinds())
+    fmt::print("  {:<11} {}; {}\n", kind.name, kind.shape_means,
+               bench::OpCase{std::string(kind.name), kind.usual}.shape_text());
+  fmt::print("precisions: f32, tf32, bf16, f16\n");
+}
+
+void BenchCommand::check() const {
+  if (repetitions < 1) throw invalid(fmt::format("--repetitions {}: must be at least 1", repetitions));
+  if (!(seconds > 0 && seconds <= 3600)) throw invalid(fmt::format("--time {}: must be in (0, 3600]", seconds));
+  if (!peer.empty() && peer != "torch" && peer != "tinygrad")
+    throw invalid(fmt::format("--peer: unknown peer '{}'", peer), "use torch or tinygrad");
+  if (!history.empty() && !fs::is_directory(history))
+    throw invalid(fmt::format("--history {}: no such folder", history), "name a folder of `tutti bench --json` files");
+  if (!history.empty() && report.empty()) throw invalid("--history is part of the page", "add --report FILE");
+  check_target("--json", json);
+  check_target("--csv", csv);
+  check_target("--report", report);
+}
+
+std::vector<std::string> BenchCommand::chosen_models() const {
+  std::vector<std::string> names = split_list(models);
+  if (models == "none" || (models.empty() && !ops.empty())) return {};
+  if (names.empty() || models == "all") names.assign(std::begin(model_names), std::end(model_names));
+  for (const std::string& name : names)
+    if (std::ranges::find(model_names, name) == std::end(model_names))
+      throw invalid(fmt::format("--models: unknown model '{}'", name), "use of: mlp, cnn");
+  return names;
+}
+
+std::vector<bench::OpCase> BenchCommand::chosen_ops() const {
+  std::vector<std::string> names = split_list(ops);
+  if (ops == "none" || (ops.empty() && !models.empty())) return {};
+  if (names.empty() || ops == "all") {
+    names.clear();
+    for (const bench::OpKind& kind : bench::op_kinds()) names.emplace_back(kind.name);
+  }
+  std::vector<bench::OpCase> cases;
+  for (const std::string& name : names) cases.push_back(bench::parse_op(name, quick));
+  return cases;
+}
+
+std::vector<Precision> BenchCommand::chosen_precisions() const {
+  std::vector<Precision> all;
+  for (const std::string& name : split_list(precisions)) all.push_back(parse_precision(name));
+  if (all.empty()) throw invalid(fmt::format("--precision '{}': none named", precisions), "--precision f32");
+  return all;
+}
+
+bench::ModelCase BenchCommand::model_case(const std::string& name) const {
+  RunOptions o = run;
+  o.model = name;
+  if (quick && !layers_named) o.layers = "64,32,10";
+  if (quick && !batch_named) o.batch = 16;
+  o.lr = 1e-6;  // leaves the loss where it is: a solved task is full of denormal numbers, which slow every CPU down
+  int64_t samples = std::max<int64_t>(quick ? 256 : 8192, o.batch);
+  std::string shape = "1x28x28", classes = "10";
+  if (name == "mlp") {
+    shape = std::to_string(std::max(1LL, std::atoll(o.layers.c_str())));
+    classes = std::to_string(std::max(2LL, std::atoll(o.layers.substr(o.layers.rfind(',') + 1).c_str())));
+  }
+  o.data = fmt::format("synthetic:{}:{}:{}:16", shape, classes, samples);
+  o.validate();
+  data::Dataset set = data::parse_data(o.data).train;
+  TrainerOptions options = o.trainer_options(set);
+  options.device_options.clear();  // each lane has its own
+  std::string layers = o.layers;
+  std::ranges::replace(layers, ',', '-');
+  nlohmann::json same = {{"model", name},       {"layers", o.layers}, {"batch", o.batch},
+                         {"optimizer", "adam"}, {"lr", o.lr},         {"samples", samples}};
+  return {.name = name,
+          .detail = fmt::format("{}batch {}", name == "mlp" ? layers + ", " : "", o.batch),
+          .options = std::move(options),
+          .set = std::move(set),
+          .peer = same.dump()};
+}
+
+void BenchCommand::add_peer(std::vector<std::unique_ptr<bench::Lane>>& lanes, bench::Result& result) const {
+  if (peer.empty()) return;
+  std::error_code ec;
+  fs::path bin = fs::read_symlink("/proc/self/exe", ec).parent_path();
+  const char* named = std::getenv("TUTTI_PYTHON");
+  bench::PeerOptions o{.name = peer,
+                       .python = !python.empty()   ? python
+                                 : named && *named ? named
+                                                   : "python3",
+                       .script = (bin / TUTTI_BENCH_SCRIPTS / "peer_rounds.py").lexically_normal().string(),
+                       .threads = run.threads > 0 ? run.threads : bench::this_machine().cores,
+                       .cuda = std::ranges::any_of(lanes, [](auto& l) { return l->info().id.starts_with("cuda:"); })};
+  try {
+    fmt::print(stderr, "starting {} ({})\n", peer, o.python);
+    for (auto& lane : bench::peer_lanes(o)) lanes.push_back(std::move(lane));
+  } catch (const Error& e) {
+    result.notes.push_back(fmt::format("{}; {}", e.what(), e.remedy));
+    fmt::print(stderr, "{}; going on without it\n", result.notes.back());
+  }
+}
+
+/// The results in --history that are of a machine like this one. What is none is named.
+std::vector<bench::Result> BenchCommand::earlier(bench::Result& result) const {
+  std::vector<bench::Result> all;
+  if (history.empty()) return all;
+  size_t elsewhere = 0;
+  for (const auto& entry : fs::directory_iterator(history)) {
+    if (entry.path().extension() != ".json" || !entry.is_regular_file()) continue;
+    try {
+      bench::Result r = bench::read_json(read_file(entry.path()), entry.path().filename().string());
+      if (r.machine.cpu == result.machine.cpu && r.machine.cores == result.machine.cores)
+        all.push_back(std::move(r));
+      else
+        ++elsewhere;
+    } catch (const Error& e) {
+      fmt::print(stderr, "--history: {}\n", e.what());
+    }
+  }
+  if (elsewhere > 0)
+    result.notes.push_back(fmt::format("{} runs of other machines were left out of the history.", elsewhere));
+  return all;
+}
+
+/// Says so where the figures are those of a busy machine.
+void tell_noise(bench::Result& result, double load) {
+  if (load > 0.5 * result.machine.cores)
+    result.notes.push_back(
+        fmt::format("The machine was busy when this began: a load of {:.1f} on {} cores.", load, result.machine.cores));
+  size_t wide = std::ranges::count_if(result.measurements, [](const bench::Measurement& m) {
+    return m.measured() && m.seconds.count > 3 && m.seconds.q3 > 1.3 * m.seconds.q1;
+  });
+  if (wide > 0)
+    result.notes.push_back(fmt::format(
+        "{} of {} measurements have quartiles that lie more than 30 % apart: repeat them on a quiet machine.", wide,
+        result.measurements.size()));
+}
+
+void BenchCommand::write(bench::Result& result) const {
+  std::vector<bench::Result> runs = earlier(result);
+  if (!json.empty()) write_whole_file(json, bench::json(result));
+  if (!csv.empty()) write_whole_file(csv, bench::csv(result));
+  if (!report.empty()) write_whole_file(report, bench::page(result, runs));
+  if (as_json)
+    fmt::print("{}", bench::json(result));
+  else
+    fmt::print("{}", bench::tables(result));
+  for (const std::string* file : {&json, &csv, &report})
+    if (!file->empty()) fmt::print(stderr, "written: {}\n", *file);
+}
+
+int BenchCommand::operator()() {
+  if (list) {
+    print_list();
+    return done;
+  }
+  check();
+  if (quick && !time_named) seconds = 0.03;
+  if (quick && !repetitions_named) repetitions = 3;
+  std::vector<bench::ModelCase> some_models;
+  for (const std::string& name : chosen_models()) some_models.push_back(model_case(name));
+  std::vector<bench::OpCase> some_ops = chosen_ops();
+  std::vector<Precision> in = chosen_precisions();
+  if (some_models.empty() && some_ops.empty()) throw invalid("neither models nor ops are named", "--models mlp,cnn");
+
+  auto start = std::chrono::steady_clock::now();
+  double load = 0;
+  getloadavg(&load, 1);
+  bench::Result result{.date = bench::utc_now(),
+                       .version = TUTTI_VERSION,
+                       .machine = bench::this_machine(),
+                       .repetitions = repetitions,
+                       .seconds_per_case = seconds,
+                       .seconds = 0,
+                       .quick = quick,
+                       .lanes = {},
+                       .measurements = {},
+                       .notes = {}};
+  std::vector<std::unique_ptr<bench::Lane>> lanes;
+  for (const Device& d : devices_named(devices)) lanes.push_back(bench::device_lane(d, run.threads));
+  add_peer(lanes, result);
+  std::vector<bench::Lane*> all;
+  for (const auto& lane : lanes) {
+    result.lanes.push_back(lane->info());
+    all.push_back(lane.get());
+  }
+  bench::MeasureOptions how{
+      .repetitions = repetitions, .seconds = seconds, .quick = quick, .watch = [&](const std::string& what) {
+        double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        fmt::print(stderr, "{:4.0f} s  {}\n", s, what);
+      }};
+  bench::measure_peaks(result.lanes, lanes, in, how);
+  auto take = [&](const bench::Case& c) {
+    for (bench::Measurement& m : bench::measure(c, all, how)) {
+      if (const bench::LaneInfo* lane = result.lane(m.lane); !lane->peer) bench::relate(m, lane->peaks);
+      result.measurements.push_back(std::move(m));
+    }
+  };
+  for (Precision p : in) {
+    for (const bench::ModelCase& m : some_models) take({.op = nullptr, .model = &m, .precision = p});
+    for (const bench::OpCase& o : some_ops) take({.op = &o, .model = nullptr, .precision = p});
+  }
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  tell_noise(result, load);
+  write(result);
+  bool failed = std::ranges::any_of(result.measurements, [](const auto& m) { return m.status == "failed"; });
+  bool any = std::ranges::any_of(result.measurements, &bench::Measurement::measured);
+  return failed || !any ? stopped : done;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand("bench", "Measure training steps and ops on devices, against their own peaks");
+  static BenchCommand c;
+  sub->add_option("--models", c.models, "mlp, cnn; all or none. Neither --models nor --ops: all of both")
+      ->group("Cases");
+  sub->add_option("--ops", c.ops, "As --list lists them, OP or OP:SHAPE (matmul:512x2048x2048); all or none")
+      ->group("Cases");
+  CLI::Option* layers = sub->add_option("--layers", c.run.layers, "Sizes of the mlp, input first")->group("Cases");
+  CLI::Option* batch = sub->add_option("--batch", c.run.batch, "Samples per step of the models")->group("Cases");
+  sub->add_option("--precision", c.precisions, "f32, tf32, bf16, f16, separated by commas; compared with itself only")
+      ->group("Cases");
+  sub->add_option("--device", c.devices, "all, or device ids and plugin names, separated by commas")->group("Where");
+  sub->add_option("--threads", c.run.threads, "CPU threads (0: the plugin's choice)")->group("Where");
+  sub->add_option("--peer", c.peer, "torch or tinygrad: the same cases in a peer beside the devices")->group("Where");
+  sub->add_option("--python", c.python, "The peer's interpreter (TUTTI_PYTHON, else python3)")->group("Where");
+  CLI::Option* repetitions =
+      sub->add_option("--repetitions", c.repetitions, "At most, per case and device")->group("How long");
+  CLI::Option* time = sub->add_option("--time", c.seconds, "Seconds per case and device")->group("How long");
+  sub->add_flag("--quick", c.quick, "Small shapes and little time: to see that it works")->group("How long");
+  sub->add_option("--json", c.json, "One JSON document, into this file or on stdout")
+      ->expected(0, 1)
+      ->default_str("")
+      ->group("Output");
+  sub->add_option("--csv", c.csv, "One line per measurement, into this file")->group("Output");
+  sub->add_option("--report", c.report, "One HTML page, into this file")->group("Output");
+  sub->add_option("--history", c.history, "A folder of earlier --json files, for the page's lines over time")
+      ->group("Output");
+  sub->add_flag("--list", c.list, "List models, ops and what their shapes mean")->group("Output");
+  sub->footer("Example: tutti bench --models mlp,cnn --device all --peer torch --report bench.html");
+  sub->callback([&action, sub, layers, batch, repetitions, time] {
+    c.layers_named = !layers->empty();
+    c.batch_named = !batch->empty();
+    c.repetitions_named = !repetitions->empty();
+    c.time_named = !time->empty();
+    c.as_json = sub->count("--json") > 0 && c.json.empty();
+    action = [] { return c(); };
+  });
+}
+
+}  // namespace tutti::cli

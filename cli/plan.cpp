@@ -1,0 +1,177 @@
+// tutti plan: what a training run will take of each device's memory, and the largest batch that fits.
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "cli/device_list.h"
+#include "cli/run_options.h"
+#include "train/plan.h"
+
+namespace tutti::cli {
+namespace {
+
+std::string size(uint64_t bytes) {
+  if (bytes < 10000) return fmt::format("{} B", bytes);
+  if (bytes < uint64_t{10000} << 10) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+/// One device and precision.
+struct Row {
+  Device device;
+  std::string precision, problem;
+  MemoryPlan plan;
+  std::optional<int64_t> largest_batch;
+  bool known() const { return device.memory_free > 0; }
+  bool fits() const { return !known() || plan.peak <= device.memory_free; }
+};
+
+nlohmann::ordered_json document(const TuttiMemory& m) {
+  return {{"new_state", m.state},
+          {"constants", m.constants},
+          {"arena", m.arena},
+          {"workspace", m.workspace},
+          {"staging", m.staging}};
+}
+
+nlohmann::ordered_json document(const Row& row) {
+  nlohmann::ordered_json out{{"device", row.device.id}, {"precision", row.precision}};
+  if (!row.problem.empty()) {
+    out["problem"] = row.problem;
+    if (row.largest_batch) out["largest_batch"] = *row.largest_batch;
+    return out;
+  }
+  const MemoryPlan& p = row.plan;
+  out["peak_bytes"] = p.peak;
+  out["state"] = {
+      {"parameters", p.parameters}, {"optimizer", p.optimizer}, {"data_set", p.data_set}, {"other", p.other_state}};
+  out["training"] = document(p.training);
+  out["initialization"] = document(p.initialization);
+  out["evaluation"] = document(p.evaluation);
+  out["gradients"] = p.gradients;
+  out["activations"] = p.activations;
+  out["largest"] = nlohmann::json::array();
+  for (const auto& t : p.largest) out["largest"].push_back({{"bytes", t.bytes}, {"what", t.what}});
+  out["memory_free"] = row.known() ? nlohmann::json(row.device.memory_free) : nlohmann::json();
+  out["fits"] = row.known() ? nlohmann::json(row.fits()) : nlohmann::json();
+  out["largest_batch"] = row.largest_batch ? nlohmann::json(*row.largest_batch) : nlohmann::json();
+  return out;
+}
+
+struct PlanCommand {
+  RunOptions run;
+  std::string devices = "all";
+  bool json = false, no_eval = false, no_search = false;
+
+  void print(const Row& row, int64_t samples) const {
+    fmt::print("{}, {}: {}\n", row.device.id, row.precision, row.device.name);
+    if (!row.problem.empty()) {
+      fmt::print("  cannot run it: {}\n", row.problem);
+      if (row.largest_batch.value_or(0) > 0) fmt::print("  the largest batch that fits: {}\n", *row.largest_batch);
+      fmt::print("\n");
+      return;
+    }
+    const MemoryPlan& p = row.plan;
+    auto line = [](const char* what, uint64_t bytes, const std::string& note = "") {
+      fmt::print("  {:<16}{:>12}  {}\n", what, size(bytes), note);
+    };
+    line("in all", p.peak,
+         !row.known() ? "how much memory is free is unknown"
+                      : fmt::format("{} of {} free", row.fits() ? "fits into" : "DOES NOT FIT into",
+                                    size(row.device.memory_free)));
+    line("parameters", p.parameters);
+    line("optimizer", p.optimizer);
+    line("data set", p.data_set, p.data_set ? "" : "fed batch by batch");
+    line("other state", p.other_state, "losses, counters, seed");
+    line("training step", p.training.arena,
+         fmt::format("its arena; of it in turn: activations {}, gradients {}", size(p.activations), size(p.gradients)));
+    line("workspace", p.training.workspace);
+    line("staging", p.training.staging, "feeds on their way");
+    line("constants", p.training.constants);
+    if (!no_eval)
+      line("evaluation", p.evaluation.arena + p.evaluation.workspace + p.evaluation.staging + p.evaluation.constants);
+    if (row.largest_batch)
+      fmt::print(
+          "  largest batch   {:>12}  {}\n", *row.largest_batch,
+          *row.largest_batch == samples ? "the whole set" : fmt::format("of the {} samples of the set", samples));
+    fmt::print("  largest tensors\n");
+    for (const auto& t : p.largest) fmt::print("  {:>28}  {}\n", size(t.bytes), t.what);
+    fmt::print("\n");
+  }
+
+  Row plan(const Device& device, const std::string& precision, const data::Split& split) const {
+    Row row{device, precision, "", {}, {}};
+    RunOptions one = run;
+    one.precision = precision;
+    try {
+      TrainerOptions options = one.trainer_options(split.train);
+      RunPlanner planner(device, options, split.train, no_eval ? nullptr : &split.test);
+      try {
+        row.plan = planner.plan(run.batch);
+      } catch (const Error& e) {
+        row.problem = e.what();  // a smaller batch may do
+      }
+      if (!no_search && row.known()) {
+        if (!json) fmt::print(stderr, "{}, {}: looking for the largest batch that fits\n", device.id, precision);
+        row.largest_batch = planner.largest_batch(device.memory_free);
+      }
+    } catch (const Error& e) {
+      row.problem = e.what();
+    }
+    return row;
+  }
+
+  int operator()() {
+    std::vector<std::string> precisions = split_list(run.precision);
+    for (const std::string& p : precisions) parse_precision(p);
+    RunOptions first = run;
+    first.precision = precisions.empty() ? "" : precisions[0];
+    first.validate();
+    data::Split split = data::parse_data(run.data);
+    if (run.batch > split.train.size())
+      throw invalid(fmt::format("--batch {}: the training set of --data {} has {} samples", run.batch, run.data,
+                                split.train.size()),
+                    fmt::format("--batch {} or less", split.train.size()));
+    first.make_model(split.train.sample_type(), split.train.classes);  // its errors are the user's, not a device's
+    std::vector<Row> rows;
+    for (const Device& d : devices_named(devices))
+      for (const std::string& p : precisions) {
+        rows.push_back(plan(d, p, split));
+        if (!json) print(rows.back(), split.train.size());
+      }
+    bool good = true;
+    nlohmann::ordered_json out{{"model", run.model},
+                               {"batch", run.batch},
+                               {"data", run.data},
+                               {"optimizer", run.optimizer},
+                               {"plans", nlohmann::json::array()}};
+    for (const Row& row : rows) {
+      out["plans"].push_back(document(row));
+      good = good && row.problem.empty() && row.fits();
+    }
+    if (json) print_json(out);
+    return good ? done : stopped;
+  }
+};
+
+}  // namespace
+
+void add_plan(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand(
+      "plan", "Say what a training run will take of each device's memory, before any of it is allocated");
+  static PlanCommand command;
+  command.run.add_to(*sub);
+  sub->remove_option(sub->get_option("--device"));
+  sub->remove_option(sub->get_option("--fallback"));
+  sub->add_option("--device", command.devices, "all, or a list: ids, plugins, kinds, patterns")->group("Device");
+  sub->get_option("--precision")->description("One or more of f32, tf32, bf16, f16: f32,bf16");
+  sub->add_flag("--no-eval", command.no_eval, "Without evaluation on the test set")->group("Training");
+  sub->add_flag("--no-search", command.no_search, "Do not look for the largest batch that fits")->group("Training");
+  add_json_flag(*sub, command.json);
+  sub->footer(
+      "Sizes are exact: they are the planned_bytes and peak_bytes of `tutti train` with the same options. Exit code 1 "
+      "where a device cannot run the model or has too little free memory.");
+  sub->callback([&action] { action = [] { return command(); }; });
+}
+
+}  // namespace tutti::cli

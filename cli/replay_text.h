@@ -1,0 +1,23 @@
+// What bisect and replay say of nodes and of wrong elements.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "train/parity/replay.h"
+
+namespace tutti::cli {
+
+/// "conv2d at 3 {stride=[1, 1]}: f32[8, 32, 6, 6], f32[64, 32, 3, 3] -> f32[8, 64, 6, 6]"
+std::string in_words(const Node& n, const Types& inputs, const Types& results);
+/// "forward", "backward" or "update", from the node's label.
+std::string phase_of(const Node& n);
+/// The same for every node of a graph, a line each.
+std::string in_words(const Graph& g, const std::string& indent);
+
+/// "[3, 0] of %95": the worst element.
+std::string place_in_words(const Graph& g, const parity::Judgement& j);
+/// "0.12345  210 times its bound" or "0.12  0.03 of its bound".
+std::string share_in_words(const parity::Judgement& j);
+nlohmann::ordered_json document(const Graph& g, const parity::Judgement& j);
+
+}  // namespace tutti::cli

@@ -1,0 +1,213 @@
+"""Benchmarks: what is measured and said, with devices and with peers; the page; what is refused."""
+import csv
+import json
+import os
+import stat
+import subprocess
+import sys
+import unittest
+import xml.etree.ElementTree
+
+import harness
+from harness import BINARY, environment, tutti
+
+DEVICES = [d for d in ["onednn:0", "reference:0"] if d in harness.usable_devices()]
+QUICK = ["bench", "--quick", "--device", ",".join(DEVICES)]
+MEASURED = {"kind", "case", "detail", "precision", "lane", "status", "reason", "ms", "repetitions", "runs", "flops",
+            "bytes", "gflops", "gb_per_s", "share_of_peaks", "bound", "first_ms", "planned_bytes", "peak_bytes", "peer",
+            "ratio_to_peer"}
+SCRIPTS = BINARY.parent.parent / "share/tutti/bench"
+
+FAKE_PEER = """#!{python}
+import json, sys
+print(json.dumps({{"engine": "Fake 1", "devices": [{{"kind": "cpu", "name": "made up"}}]}}), flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    if request["do"] == "open":
+        if request["case"].get("op") == "{declines}":
+            answer = {{"error": "not that one", "declined": True}}
+        else:
+            answer = {{"number": 1, "first_s": 0.5}}
+    elif request["do"] == "run":
+        if "{dies}":
+            sys.exit(3)
+        answer = {{"seconds": request["runs"] * 0.001}}
+    else:
+        answer = {{}}
+    print(json.dumps(answer), flush=True)
+"""
+
+
+class Bench(harness.Case):
+    def fake_peer(self, declines="", dies=""):
+        path = self.folder / "peer"
+        path.write_text(FAKE_PEER.format(python=sys.executable, declines=declines, dies=dies))
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return path
+
+    def test_json(self):
+        document = self.json(*QUICK, "--models", "mlp,cnn", "--ops", "matmul,add", "--batch", "8")
+        self.assertEqual((document["tutti_bench"], document["settings"]["quick"]), (1, True))
+        self.assertEqual(set(document["machine"]), {"cpu", "cores", "memory_bytes", "system"})
+        self.assertEqual([lane["id"] for lane in document["lanes"]], DEVICES)
+        for lane in document["lanes"]:
+            self.assertEqual([c["bytes"] for c in lane["peaks"]["copies"]], [3 * 4 * 64 ** 2, 3 * 4 * 256 ** 2])
+            self.assertTrue(all(c["gb_per_s"] > 0 for c in lane["peaks"]["copies"]))
+            self.assertEqual([p["precision"] for p in lane["peaks"]["products"]], ["f32"])
+            self.assertGreater(lane["peaks"]["products"][0]["gflops"], 0)
+        self.assertEqual([(r["case"], r["lane"]) for r in document["results"]],
+                         [(c, d) for c in ("mlp", "cnn", "matmul", "add") for d in DEVICES])
+        for r in document["results"]:
+            self.assertEqual(r["status"], "measured", r)
+            self.assertEqual(set(r) - {"batch", "samples_per_s"}, MEASURED)
+            self.assertEqual("batch" in r, r["kind"] == "model")
+            ms = r["ms"]
+            self.assertTrue(0 < ms["least"] <= ms["q1"] <= ms["median"] <= ms["q3"] <= ms["most"], ms)
+            self.assertGreaterEqual(r["runs"], r["repetitions"])
+            self.assertGreaterEqual(r["repetitions"], 1)
+            self.assertEqual(r["planned_bytes"], r["peak_bytes"], r)
+            self.assertGreater(r["share_of_peaks"], 0)
+            self.assertIsNone(r["ratio_to_peer"])
+        # 64-32-10: forward and the weights' gradients over both layers, the inputs' gradient over the second
+        products = 2 * 8 * ((64 * 32 + 32 * 10) * 2 + 32 * 10)
+        self.assertEqual({r["flops"] for r in document["results"] if r["case"] == "mlp"}, {products})
+        self.assertEqual({(r["flops"], r["bytes"]) for r in document["results"] if r["case"] == "matmul"},
+                         {(2 * 64 ** 3, 3 * 4 * 64 ** 2)})
+
+    def page_of(self, path):
+        text = path.read_text()
+        self.assertTrue(text.startswith("<!DOCTYPE html>"))
+        for outside in ("http:", "https:", "src=", "url(", "@import", "<script", "<link"):
+            self.assertNotIn(outside, text)
+        return text, xml.etree.ElementTree.fromstring(text)
+
+    def test_files(self):
+        page, table, document = self.folder / "b.html", self.folder / "b.csv", self.folder / "b.json"
+        result = self.done(*QUICK, "--models", "mlp", "--ops", "matmul", "--report", page, "--csv", table, "--json",
+                           document)
+        for word in ("peaks", "training step of mlp 64-32-10, batch 16, f32", "matmul 64x64x64, f32", *DEVICES):
+            self.assertIn(word, result.stdout)
+        self.assertIn("measuring", result.stderr)
+        found = json.loads(document.read_text())["results"]
+        with table.open() as lines:
+            rows = list(csv.DictReader(lines))
+        self.assertEqual([(r["case"], r["lane"]) for r in rows], [(r["case"], r["lane"]) for r in found])
+        for row, r in zip(rows, found):
+            self.assertAlmostEqual(float(row["median_ms"]), r["ms"]["median"], delta=1e-9)
+            self.assertEqual(int(row["runs"]), r["runs"])
+        text, tree = self.page_of(page)
+        self.assertEqual(len(tree.findall(".//svg")), len(DEVICES), "a roofline per device")
+        for svg in tree.findall(".//svg"):
+            self.assertTrue(svg.get("aria-label"))
+        self.assertEqual(len(tree.findall(".//table[@class='bars']")), 2)
+        self.assertNotIn("History", text)
+
+    def test_history(self):
+        runs = self.folder / "runs"
+        runs.mkdir()
+        args = [*QUICK, "--models", "mlp"]
+        self.done(*args, "--json", runs / "new.json")
+        old = json.loads((runs / "new.json").read_text())
+        for name, changes in {"old": {"date": "2020-01-01T00:00:00Z"},
+                              "elsewhere": {"date": "2020-01-02T00:00:00Z",
+                                            "machine": {**old["machine"], "cpu": "another"}}}.items():
+            (runs / f"{name}.json").write_text(json.dumps({**old, **changes}))
+        (runs / "broken.json").write_text("{")
+        page = self.folder / "b.html"
+        result = self.done(*args, "--history", runs, "--report", page)
+        self.assertIn("broken.json: no result of", result.stderr)
+        text, tree = self.page_of(page)
+        self.assertIn("1 runs of other machines", text)
+        self.assertIn("2020-01-01", text)
+        self.assertNotIn("2020-01-02", text)
+        self.assertEqual(len(tree.findall(".//polyline[@class]")), 3 * len(DEVICES))  # two roofs and a line each
+
+    def test_precisions_stay_apart(self):
+        document = self.json(*QUICK, "--ops", "matmul", "--precision", "f32,bf16", "--peer", "torch", "--python",
+                             self.fake_peer())
+        seen = [(r["precision"], r["lane"]) for r in document["results"]]
+        self.assertEqual(seen, [(p, lane) for p in ("f32", "bf16") for lane in (*DEVICES, "torch:cpu")])
+        for r in document["results"]:
+            if r["ratio_to_peer"] is None:
+                continue
+            peer = next(p for p in document["results"]
+                        if (p["lane"], p["precision"]) == (r["peer"], r["precision"]))
+            self.assertAlmostEqual(r["ratio_to_peer"], r["ms"]["median"] / peer["ms"]["median"])
+
+    def test_declined_is_shown(self):
+        result = tutti(*QUICK, "--ops", "matmul", "--precision", "tf32", "--json")
+        self.assertEqual(result.returncode, 1, "nothing was measured")
+        for r in json.loads(result.stdout)["results"]:
+            self.assertEqual(r["status"], "declined")
+            self.assertIn("tf32", r["reason"])
+
+    def test_peer(self):
+        args = [*QUICK, "--models", "mlp", "--ops", "add,matmul", "--peer", "torch", "--python"]
+        document = self.json(*args, self.fake_peer(declines="add"))
+        self.assertEqual(document["lanes"][-1], {"id": "torch:cpu", "peer": True, "name": "made up", "driver": "Fake 1",
+                                                 "kind": "cpu"})
+        mine = {(r["case"], r["lane"]): r for r in document["results"]}
+        self.assertEqual(mine["add", "torch:cpu"]["status"], "declined")
+        self.assertEqual(mine["add", "torch:cpu"]["reason"], "not that one")
+        self.assertIsNone(mine["add", DEVICES[0]]["ratio_to_peer"])
+        model = mine["mlp", "torch:cpu"]
+        self.assertAlmostEqual(model["ms"]["median"], 1)
+        self.assertAlmostEqual(model["first_ms"], 500)
+        self.assertEqual(model["flops"], mine["mlp", DEVICES[0]]["flops"])
+        for device in DEVICES:
+            self.assertAlmostEqual(mine["mlp", device]["ratio_to_peer"], mine["mlp", device]["ms"]["median"])
+
+    def test_a_peer_that_dies_takes_nothing_along(self):
+        result = tutti(*QUICK, "--ops", "matmul,exp", "--peer", "torch", "--python", self.fake_peer(dies="yes"),
+                       "--json")
+        self.assertEqual(result.returncode, 1)
+        for r in json.loads(result.stdout)["results"]:
+            self.assertEqual(r["status"], "failed" if r["lane"] == "torch:cpu" else "measured")
+            if r["status"] == "failed":
+                self.assertIn("it has ended", r["reason"])
+
+    def test_a_peer_that_is_not_there(self):
+        result = self.done(*QUICK, "--ops", "add", "--peer", "torch", "--python", self.folder / "none")
+        self.assertIn("cannot run", result.stderr)
+        self.assertIn("--python or TUTTI_PYTHON", result.stdout)
+        (self.folder / "torch.py").write_text("raise ImportError('no such thing here')")
+        env = environment(PYTHONPATH=str(self.folder), TUTTI_PYTHON=sys.executable)
+        result = self.done(*QUICK, "--ops", "add", "--peer", "torch", env=env)
+        self.assertIn("not installed: no such thing here", result.stderr)
+        self.assertIn("going on without it", result.stderr)
+
+    def test_the_real_peer_where_it_is_installed(self):
+        if subprocess.run([sys.executable, "-c", "import torch, numpy"], capture_output=True, check=False).returncode:
+            self.skipTest("this Python has no PyTorch")
+        document = self.json(*QUICK, "--models", "mlp,cnn", "--ops", "all", "--peer", "torch", "--python", sys.executable)
+        for r in document["results"]:
+            self.assertEqual(r["status"], "measured", r)
+
+    def test_list(self):
+        text = self.done("bench", "--list").stdout
+        for word in ("mlp", "cnn", "matmul", "conv2d_dw", "M x N x K"):
+            self.assertIn(word, text)
+
+    def test_bad_input(self):
+        self.fails(2, ["unknown model 'rnn'", "mlp, cnn"], "bench", "--models", "mlp,rnn")
+        self.fails(2, ["unknown op 'nop'", "matmul", "gather"], "bench", "--ops", "nop")
+        self.fails(2, ["M x N x K", "matmul:512x512x512"], "bench", "--ops", "matmul:2x2")
+        self.fails(2, ["f8", "bf16"], "bench", "--precision", "f8")
+        self.fails(2, ["unknown device 'nothing:0'"], "bench", "--device", "nothing:0")
+        self.fails(2, ["unknown peer 'keras'", "torch or tinygrad"], "bench", "--peer", "keras")
+        self.fails(2, ["--repetitions 0"], "bench", "--repetitions", "0")
+        self.fails(2, ["--time 0"], "bench", "--time", "0")
+        self.fails(2, ["--layers 64"], "bench", "--models", "mlp", "--layers", "64")
+        self.fails(2, ["--batch 0"], "bench", "--batch", "0")
+        self.fails(2, ["no such folder"], "bench", "--report", self.folder / "b.html", "--history", self.folder / "no")
+        self.fails(2, ["there is no folder"], "bench", "--report", self.folder / "no/where.html")
+        self.fails(2, ["is a folder"], "bench", "--csv", self.folder)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_scripts_lie_where_they_are_sought(self):
+        for name in ("peer_rounds", "rounds_torch", "rounds_tinygrad", "peer_torch", "peer_tinygrad", "peer_common"):
+            self.assertTrue((SCRIPTS / f"{name}.py").is_file(), name)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,76 @@
+"""`tutti plan` says what a run then uses."""
+import unittest
+
+import harness
+
+
+class Plan(harness.Case):
+    def planned(self, *args):
+        """The plans of one call, by device and precision."""
+        result = harness.tutti("plan", *args, "--json")
+        self.assertIn(result.returncode, (0, 1), result.stderr)
+        return {(p["device"], p["precision"]): p for p in harness.json.loads(result.stdout)["plans"]}
+
+    def test_equals_what_a_run_uses(self):
+        for model in (harness.MLP, harness.CNN):
+            for device in harness.usable_devices(slow=True):
+                for more in ([], ["--no-eval", "--optimizer", "sgd", "--batch", "24"]):
+                    plan = self.planned(*model, "--device", device, "--no-search", *more)[device, "f32"]
+                    run = self.train(*model, "--device", device, "--steps", 1, *more)
+                    self.assertEqual(plan["peak_bytes"], run["planned_bytes"], (model, device, more))
+                    self.assertEqual(plan["peak_bytes"], run["peak_bytes"], (model, device, more))
+                    self.assertEqual(plan["state"]["parameters"], 4 * run["parameters"])
+                    self.assertEqual(plan["gradients"], 4 * run["parameters"])
+
+    def test_precisions_and_what_a_device_declines(self):
+        plans = self.planned(*harness.MLP, "--device", "reference", "--precision", "f32,bf16,tf32", "--no-search")
+        f32, bf16 = plans["reference:0", "f32"], plans["reference:0", "bf16"]
+        self.assertEqual(f32["state"]["parameters"], bf16["state"]["parameters"])
+        self.assertLess(bf16["activations"], f32["activations"])
+        self.assertIn("tf32", plans["reference:0", "tf32"]["problem"])
+        run = self.train(*harness.MLP, "--device", "reference", "--steps", 1, "--precision", "bf16")
+        self.assertEqual(bf16["peak_bytes"], run["peak_bytes"])
+
+    def test_parts_make_the_whole(self):
+        p = self.planned(*harness.CNN, "--device", "reference", "--no-search")["reference:0", "f32"]
+        moving = {k: sum(p[k].values()) - p[k]["new_state"] for k in ("training", "initialization", "evaluation")}
+        state = sum(p["state"].values())
+        early = state - p["evaluation"]["new_state"] + moving["training"] + moving["initialization"]
+        self.assertEqual(p["peak_bytes"], max(early, state + moving["training"] + moving["evaluation"]))
+        self.assertEqual(p["largest"], sorted(p["largest"], key=lambda t: -t["bytes"]))
+        self.assertIn("7.weight", p["largest"][0]["what"])
+        self.assertEqual(p["state"]["optimizer"], 2 * p["state"]["parameters"])
+
+    def test_the_largest_batch_fits_and_the_next_does_not(self):
+        # lavapipe's buffers end at 128 MiB: a layer of 2^20 numbers per sample has room for few samples there.
+        device = next((d for d in harness.usable_devices(slow=True) if d.startswith("vulkan:")), None)
+        if not device:
+            self.skipTest("no Vulkan device is here")
+        args = ["mlp", "--data", "synthetic:8:4:512:64", "--layers", "8,1048576,4", "--device", device, "--no-eval"]
+        best = self.planned(*args)[device, "f32"]["largest_batch"]
+        if best is None or best >= 512:
+            self.skipTest("the device has room for the whole set")
+        self.assertGreater(best, 0)
+        self.assertTrue(self.planned(*args, "--batch", best, "--no-search")[device, "f32"].get("fits"))
+        beyond = self.planned(*args, "--batch", best + 1, "--no-search")[device, "f32"]
+        self.assertTrue("problem" in beyond or not beyond["fits"])
+
+    def test_a_small_set_is_the_largest_batch(self):
+        p = self.planned(*harness.MLP, "--device", "reference")["reference:0", "f32"]
+        self.assertEqual(p["largest_batch"], 512)
+        self.assertTrue(p["fits"])
+
+    def test_text(self):
+        text = self.done("plan", *harness.MLP, "--device", "reference").stdout
+        for part in ("reference:0, f32", "in all", "parameters", "largest batch", "the whole set", "largest tensors"):
+            self.assertIn(part, text)
+
+    def test_bad_input(self):
+        self.fails(2, ["unknown model 'vgg'"], "plan", "vgg")
+        self.fails(2, ["--batch 1000", "512 samples"], "plan", *harness.MLP[:-1], "1000")
+        self.fails(2, ["f99"], "plan", *harness.MLP, "--precision", "f32,f99")
+        self.fails(2, ["no device"], "plan", *harness.MLP, "--device", ",")
+
+
+if __name__ == "__main__":
+    unittest.main()

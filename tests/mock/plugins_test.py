@@ -1,0 +1,126 @@
+"""tutti conformance: on this project's own plugins, and as a command."""
+import json
+import os
+import pathlib
+import shutil
+import sys
+import unittest
+import xml.etree.ElementTree as xml
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
+import harness
+from harness import tutti
+
+MOCK = pathlib.Path(os.environ["MOCK"])
+PLUGINS = harness.BINARY.parent.parent / "lib/tutti/plugins"
+# What a device that compiles kernels is asked for unless TUTTI_TEST_ALL is set.
+LIGHT = "negotiation.*,init.*,open.*,arguments.*,programs.*,growth.*,run.*,memory.*,threads.*,op.add,op.matmul,op.adam," \
+        "model.memory"
+
+
+class Conformance(harness.Case):
+    def holds(self, plugin):
+        library = PLUGINS / f"libtutti_{plugin}.so"
+        if not library.exists():
+            self.skipTest(f"the {plugin} plugin is off")
+        compiles = plugin not in ("reference", "onednn")
+        light = ["--only", LIGHT] if compiles and "TUTTI_TEST_ALL" not in os.environ else []
+        result = tutti("conformance", library, "--json", "-", *light)
+        document = json.loads(result.stdout)
+        wrong = [c for c in document["checks"] if c["outcome"] == "fail" or (c["outcome"] == "unsupported" and not c["no_device"])]
+        self.assertEqual(wrong, [])
+        self.assertEqual(result.returncode, 3 if document["incomplete"] else 0, result.stderr)
+        if document["incomplete"]:
+            self.assertIn("INCOMPLETE", result.stderr)
+            self.skipTest(f"{plugin}: no device; {document['pass']} checks that need none pass")
+
+    def test_reference(self):
+        self.holds("reference")
+
+    def test_onednn(self):
+        self.holds("onednn")
+
+    def test_opencl(self):
+        self.holds("opencl")
+
+    def test_vulkan(self):
+        self.holds("vulkan")
+
+    def test_cuda(self):
+        self.holds("cuda")
+
+    def plugin(self, **changes):
+        """A folder with the mock and its manifest, changed."""
+        folder = self.folder / "plugins"
+        folder.mkdir(mode=0o700)
+        shutil.copy(MOCK, folder)
+        manifest = json.loads((MOCK.parent / "mock.json").read_text())
+        (folder / "mock.json").write_text(json.dumps({**manifest, **changes}))
+        return folder / MOCK.name
+
+    def test_files(self):
+        out, junit = self.folder / "out.json", self.folder / "out.xml"
+        result = tutti("conformance", MOCK, "--only", "negotiation.*,programs.required,op.add", "--json", out, "--junit", junit,
+                       env=harness.environment(TUTTI_MOCK="ignore_required"))
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^negotiation +7 +0 +0 +0 ")
+        self.assertRegex(result.stdout, r"(?m)^fail programs\.required$")
+        self.assertIn("mock FAILS: the must-pass list does not hold", result.stdout)
+        document = json.loads(out.read_text())
+        self.assertEqual((document["plugin"], document["device"], document["fail"]), ("mock", "Mock device", 1))
+        suites = {s.get("name"): s for s in xml.parse(junit).getroot()}
+        self.assertEqual(list(suites), ["negotiation", "programs", "op", "process"])
+        self.assertEqual((suites["programs"].get("failures"), suites["op"].get("failures")), ("1", "0"))
+        self.assertIn("TUTTI_DECLINED is right", suites["programs"].find("testcase/failure").get("message"))
+
+    def test_list(self):
+        lines = self.done("conformance", "--list", "--only", "memory.*").stdout.splitlines()
+        self.assertEqual(len(lines), 7)
+        self.assertTrue(lines[0].startswith("memory.reported "))
+
+    def test_expected_failures(self):
+        """They count for the must-pass list, and one that passes is a failure."""
+        library = self.plugin(expected_failures=[{"case": "programs.required", "reason": "made up"},
+                                                 {"case": "matmul:1:*", "reason": "no second sample"}])
+        args = ["conformance", library, "--only", "programs.required,op.matmul", "--json", "-"]
+        faults = "ignore_required,corrupt:matmul"
+        document = json.loads(tutti(*args, env=harness.environment(TUTTI_MOCK=faults)).stdout)
+        outcomes = {c["id"]: (c["outcome"], c["why"]) for c in document["checks"]}
+        self.assertEqual(outcomes["programs.required"][0], "expected_failure")
+        self.assertIn("made up", outcomes["programs.required"][1])
+        self.assertEqual(outcomes["op.matmul"][0], "fail")  # its first sample is not listed
+        result = tutti(*args)
+        self.assertEqual(result.returncode, 1)
+        outcomes = {c["id"]: (c["outcome"], c["why"]) for c in json.loads(result.stdout)["checks"]}
+        self.assertIn("the manifest expects it to fail (made up)", outcomes["programs.required"][1])
+        self.assertIn("expects it to fail (no second sample)", outcomes["op.matmul"][1])
+
+    def test_the_manifest_is_held_too(self):
+        result = tutti("conformance", self.plugin(version="9.9", abi=[1, 4]), "--only", "negotiation.*")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn('its manifest\'s "9.9"', result.stdout)
+        self.assertIn("speaks versions 1 to 1, its manifest says 1 to 4", result.stdout)
+
+    def test_bad_usage(self):
+        other = self.folder / "library.so"
+        shutil.copy(MOCK, other)
+        self.fails(2, ["no plugin named"], "conformance")
+        self.fails(2, ["no/such.so", "No such file"], "conformance", self.folder / "no/such.so")
+        self.fails(2, ["no manifest beside it names this library"], "conformance", other)
+        self.fails(2, ["is no file"], "conformance", self.folder)
+        self.fails(2, ["no check fits 'nothing'"], "conformance", MOCK, "--only", "nothing")
+        self.fails(2, ["--timeout 0"], "conformance", MOCK, "--timeout", "0")
+        self.fails(2, ["cannot be written"], "conformance", MOCK, "--junit", self.folder / "no/where.xml")
+        library = self.plugin()
+        library.write_text("not a library")
+        self.fails(2, ["cannot be loaded"], "conformance", library)
+        fake = harness.BINARY.parent.parent / "tests/fakes/loader_no_symbol.so"
+        if fake.exists():
+            shutil.copy(fake, library)
+            self.fails(2, ["does not export the symbol tutti_plugin"], "conformance", library)
+        library.chmod(0o777)
+        self.fails(2, ["not loaded", "can be written by everybody"], "conformance", library)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,250 @@
+#include "tests/mock/session.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "backends/reference/reference.h"
+#include "tests/mock/faults.h"
+
+namespace tutti::mock {
+namespace {
+
+bool on(const char* fault) { return Faults::get().on(fault); }
+
+/// What a session and its executables know of each other.
+struct Shared {
+  std::unique_ptr<sdk::Session> inner;
+  uint64_t prepares = 0, runs = 0, leaked = 0;
+  bool lost = false;
+  std::map<std::string, std::vector<std::byte>> last, before;  // of stale_read: states as read now and one run ago
+  std::map<std::string, size_t> sizes;
+};
+
+class MockExecutable : public sdk::Executable {
+ public:
+  MockExecutable(Shared& shared, const sdk::Program& program, std::unique_ptr<sdk::Executable> inner)
+      : shared_(shared), inner_(std::move(inner)) {
+    std::string corrupted = Faults::get().argument("corrupt");
+    for (const sdk::Node& n : program.nodes)
+      corrupt_ = corrupt_ || (on("corrupt") && (n.op == corrupted || n.label == corrupted));
+    for (const sdk::State& s : program.states) {
+      states_.push_back(s.name);
+      sizes_.push_back(num_bytes(program.type(s.after)));
+      shared_.sizes[s.name] = sizes_.back();
+      floats_.push_back(program.type(s.after).dtype == DType::f32 && s.after != s.before);
+    }
+    for (uint32_t v : program.feeds()) feed_bytes_.push_back(num_bytes(program.type(v)));
+  }
+
+  TuttiMemory memory() const override {
+    TuttiMemory m = inner_->memory();
+    if (on("wrong_size") && m.arena >= 64) m.arena -= 64;
+    return m;
+  }
+
+  ~MockExecutable() override {
+    if (!on("leak") || !prepared_) return;
+    TuttiMemory m = inner_->memory();
+    shared_.leaked += m.constants + m.arena + m.workspace + m.staging;
+  }
+
+  void prepare() override {
+    if (on("fail_alloc") && ++shared_.prepares == Faults::get().number("fail_alloc"))
+      throw Error(Code::no_memory, "no memory for the arena: 4096 bytes");
+    inner_->prepare();
+    prepared_ = true;
+    if (!on("dirty_state")) return;
+    for (size_t k = 0; k < states_.size(); ++k)
+      shared_.inner->write(states_[k], std::vector<std::byte>(sizes_[k], std::byte{1}).data(), sizes_[k]);
+  }
+
+  void stage(std::span<void*> feeds) override {
+    inner_->stage(feeds);
+    if (on("null_feed"))
+      for (void*& f : feeds) f = nullptr;
+    if (!on("stale_feed")) return;
+    // Like a device that reads the feeds of another run: all but the first see those of the run before.
+    if (delayed_.empty())
+      for (size_t bytes : feed_bytes_) delayed_.emplace_back(bytes);
+    real_.assign(feeds.begin(), feeds.end());
+    for (size_t i = 0; i < feeds.size(); ++i) feeds[i] = delayed_[i].data();
+  }
+
+  uint64_t run() override {
+    const Faults& faults = Faults::get();
+    ++shared_.runs;
+    if (on("fail_run") && shared_.runs == faults.number("fail_run"))
+      throw Error(Code::internal, fmt::format("the driver refused run {}", shared_.runs));
+    if (shared_.lost) throw Error(Code::device_lost, "the device is gone");
+    if (on("sleep")) std::this_thread::sleep_for(std::chrono::milliseconds(faults.number("sleep")));
+    while (on("hang")) std::this_thread::sleep_for(std::chrono::seconds(1));
+    if (on("stale_feed")) {
+      const auto& seen = pending_.empty() ? delayed_ : pending_;
+      for (size_t i = 0; i < real_.size(); ++i) std::memcpy(real_[i], seen[i].data(), feed_bytes_[i]);
+      pending_ = delayed_;
+    }
+    if (on("stale_read"))
+      for (size_t k = 0; k < states_.size(); ++k) shared_.before[states_[k]] = read(k);
+    uint64_t ticket = inner_->run();
+    if (on("lost")) shared_.lost = true;
+    if (corrupt_) change([](float x) { return x * 1.01f + 0.01f; });
+    if (on("nondeterministic"))
+      change([](float x) {
+        uint32_t bits;
+        std::memcpy(&bits, &x, sizeof bits);
+        bits ^= static_cast<uint32_t>(std::chrono::steady_clock::now().time_since_epoch().count() / 64) & 1;
+        std::memcpy(&x, &bits, sizeof bits);
+        return x;
+      });
+    return ticket;
+  }
+
+ private:
+  std::vector<std::byte> read(size_t k) const {
+    std::vector<std::byte> bytes(sizes_[k]);
+    shared_.inner->read(states_[k], bytes.data(), bytes.size());
+    return bytes;
+  }
+  /// Changes the first element of the first float state that the step wrote.
+  void change(float (*f)(float)) {
+    for (size_t k = 0; k < states_.size(); ++k) {
+      if (!floats_[k] || sizes_[k] < sizeof(float)) continue;
+      std::vector<std::byte> bytes = read(k);
+      float x;
+      std::memcpy(&x, bytes.data(), sizeof x);
+      x = f(x);
+      std::memcpy(bytes.data(), &x, sizeof x);
+      shared_.inner->write(states_[k], bytes.data(), bytes.size());
+      return;
+    }
+  }
+
+  Shared& shared_;
+  std::unique_ptr<sdk::Executable> inner_;
+  bool corrupt_ = false, prepared_ = false;
+  std::vector<std::string> states_;
+  std::vector<size_t> sizes_, feed_bytes_;
+  std::vector<bool> floats_;
+  std::vector<std::vector<std::byte>> delayed_, pending_;  // of stale_feed
+  std::vector<void*> real_;
+};
+
+class MockSession : public sdk::Session {
+ public:
+  explicit MockSession(std::unique_ptr<sdk::Session> inner) : own_(std::make_unique<Shared>()) {
+    static Shared* common = nullptr;
+    own_->inner = std::move(inner);
+    shared_ = own_.get();
+    if (!on("shared")) return;
+    if (!common) common = own_.release();  // lives as long as the process
+    shared_ = common;
+  }
+
+  void check(const sdk::Program& program, std::span<uint8_t> accepted, const sdk::Why& why) override {
+    shared_->inner->check(program, accepted, why);
+    for (uint32_t k = 0; k < program.nodes.size(); ++k) {
+      if (!declines(program.nodes[k])) continue;
+      accepted[k] = 0;
+      why(k, fmt::format("no kernel for {}", program.nodes[k].op));
+    }
+  }
+
+  std::unique_ptr<sdk::Executable> compile(sdk::Program program, const TuttiOptions& options) override {
+    for (uint32_t k = 0; k < program.nodes.size(); ++k)
+      if (declines(program.nodes[k]))
+        throw sdk::NodeError(k, Code::declined, fmt::format("no kernel for {}", program.nodes[k].op));
+    sdk::Program copy = program;
+    return std::make_unique<MockExecutable>(*shared_, copy, shared_->inner->compile(std::move(program), options));
+  }
+
+  void wait(uint64_t ticket, uint64_t timeout_ns) override {
+    if (on("late_error") && shared_->runs) throw Error(Code::internal, "a kernel of run 1 failed");
+    if (shared_->lost) throw Error(Code::device_lost, "the device is gone");
+    if (!on("any_ticket")) shared_->inner->wait(ticket, timeout_ns);
+  }
+
+  void usage(uint64_t& now, uint64_t& peak) override {
+    shared_->inner->usage(now, peak);
+    now += shared_->leaked;
+    peak = std::max(peak, now);
+  }
+
+  void read(const std::string& state, void* to, size_t bytes) override {
+    auto it = shared_->before.find(state);
+    if (it != shared_->before.end() && it->second.size() == bytes) {
+      std::memcpy(to, it->second.data(), bytes);
+      return;
+    }
+    if (std::vector<std::byte> all; resized(state, bytes, all)) {
+      shared_->inner->read(state, all.data(), all.size());
+      std::memcpy(to, all.data(), std::min(bytes, all.size()));
+      return;
+    }
+    shared_->inner->read(state, to, bytes);
+  }
+
+  void write(const std::string& state, const void* from, size_t bytes) override {
+    shared_->before.erase(state);
+    if (std::vector<std::byte> all; resized(state, bytes, all)) {
+      shared_->inner->read(state, all.data(), all.size());
+      std::memcpy(all.data(), from, std::min(bytes, all.size()));
+      return shared_->inner->write(state, all.data(), all.size());
+    }
+    shared_->inner->write(state, from, bytes);
+  }
+
+ private:
+  static bool declines(const sdk::Node& n) { return on("decline") && n.op == Faults::get().argument("decline"); }
+  /// Whether any_size is to make a wrong size right.
+  bool resized(const std::string& state, size_t bytes, std::vector<std::byte>& all) const {
+    auto it = shared_->sizes.find(state);
+    if (!on("any_size") || it == shared_->sizes.end() || it->second == bytes) return false;
+    all.resize(it->second);
+    return true;
+  }
+  std::unique_ptr<Shared> own_;
+  Shared* shared_;
+};
+
+class MockPlugin : public sdk::Plugin {
+ public:
+  const char* name() const override { return "mock"; }
+  const char* version() const override { return TUTTI_VERSION; }
+
+  void init(sdk::Host host) override {
+    sdk::Plugin::init(host);
+    if (const std::string& unknown = Faults::get().unknown(); !unknown.empty())
+      throw invalid(fmt::format("TUTTI_MOCK: unknown fault '{}'", unknown), "tests/mock/faults.h lists them");
+    if (on("init_error")) throw Error(Code::internal, "no driver of version 7 found");
+  }
+
+  std::vector<sdk::Device> devices() override {
+    std::vector<sdk::Device> all = inner_->devices();
+    all[0].name = "Mock device";
+    if (on("no_device")) all[0].unusable = "the mock's cable is not plugged in";
+    if (on("bad_device")) {
+      all[0].name = "";
+      all[0].kind = 99;
+    }
+    return all;
+  }
+
+  std::unique_ptr<sdk::Session> open(uint32_t device, const sdk::Options& options) override {
+    if (on("no_device")) throw invalid("mock: device 0 cannot be used: the cable is not plugged in");
+    return std::make_unique<MockSession>(
+        inner_->open(on("any_device") ? 0 : device, on("any_option") ? sdk::Options{} : options));
+  }
+
+ private:
+  std::unique_ptr<sdk::Plugin> inner_{reference::make_plugin()};
+};
+
+}  // namespace
+
+sdk::Plugin* make_plugin() { return new MockPlugin; }
+
+}  // namespace tutti::mock

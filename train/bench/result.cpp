@@ -1,0 +1,115 @@
+#include "train/bench/result.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <fstream>
+
+#include "core/base/status.h"
+
+namespace tutti::bench {
+
+std::string CaseName::text() const {
+  return fmt::format("{}{}{}, {}", name, detail.empty() ? "" : " ", detail, precision);
+}
+
+double Peaks::copy_rate(double bytes) const {
+  if (copies.empty()) return 0;
+  auto above = copies.upper_bound(bytes);
+  return above == copies.begin() ? above->second : std::prev(above)->second;
+}
+
+double Peaks::best_rate() const {
+  double best = 0;
+  for (const auto& [bytes, rate] : copies) best = std::max(best, rate);
+  return best;
+}
+
+const LaneInfo* Result::lane(const std::string& id) const {
+  auto at = std::ranges::find(lanes, id, &LaneInfo::id);
+  return at == lanes.end() ? nullptr : &*at;
+}
+
+std::vector<CaseName> Result::cases() const {
+  std::vector<CaseName> all;
+  for (const Measurement& m : measurements)
+    if (std::ranges::find(all, m.of) == all.end()) all.push_back(m.of);
+  return all;
+}
+
+const Measurement* Result::find(const CaseName& of, const std::string& lane) const {
+  auto at = std::ranges::find_if(measurements, [&](const Measurement& m) { return m.of == of && m.lane == lane; });
+  return at == measurements.end() ? nullptr : &*at;
+}
+
+const Measurement* Result::peer_of(const Measurement& m) const {
+  const LaneInfo* mine = lane(m.lane);
+  if (!mine || mine->peer) return nullptr;
+  for (bool cuda : {mine->id.starts_with("cuda:"), false})
+    for (const LaneInfo& l : lanes) {
+      if (!l.peer || l.id.ends_with(":cuda") != cuda) continue;
+      const Measurement* other = find(m.of, l.id);
+      if (other && other->measured()) return other;
+    }
+  return nullptr;
+}
+
+double ratio(const Measurement& a, const Measurement& b) {
+  if (a.of.precision != b.of.precision)
+    throw invalid(fmt::format("{} in {} against {} in {}: times of two precisions are not compared", a.lane,
+                              a.of.precision, b.lane, b.of.precision),
+                  "measure both in one precision");
+  if (a.of != b.of) throw invalid(fmt::format("'{}' against '{}': not the same case", a.of.text(), b.of.text()));
+  for (const Measurement* m : {&a, &b})
+    if (!m->measured()) throw invalid(fmt::format("{} on {}: {}, so it has no time", m->of.text(), m->lane, m->status));
+  return a.seconds.median / b.seconds.median;
+}
+
+Machine this_machine() {
+  Machine m;
+  std::ifstream cpus("/proc/cpuinfo");
+  for (std::string line; m.cpu.empty() && std::getline(cpus, line);)
+    if (line.starts_with("model name") && line.find(": ") != std::string::npos)
+      m.cpu = line.substr(line.find(": ") + 2);
+  utsname kernel{};
+  uname(&kernel);
+  if (m.cpu.empty()) m.cpu = kernel.machine;
+  std::ifstream release("/etc/os-release");
+  for (std::string line; std::getline(release, line);)
+    if (line.starts_with("PRETTY_NAME=")) m.system = line.substr(12);
+  std::erase(m.system, '"');
+  m.system += fmt::format("{}{} {}", m.system.empty() ? "" : ", ", kernel.sysname, kernel.machine);
+  cpu_set_t mine;
+  m.cores = sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
+  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
+  if (pages > 0 && page > 0) m.memory_bytes = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page);
+  return m;
+}
+
+std::string utc_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
+
+std::string digits(double x) {
+  if (x == 0) return "0";
+  double size = std::abs(x);
+  return fmt::format("{:.{}f}", x, size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : size >= 0.0995 ? 3 : 4);
+}
+
+std::string time_text(double seconds) {
+  if (seconds >= 1) return digits(seconds) + " s";
+  if (seconds >= 1e-3) return digits(seconds * 1e3) + " ms";
+  return digits(seconds * 1e6) + " us";
+}
+
+std::string bytes_text(double bytes) {
+  if (bytes >= 1 << 30) return digits(bytes / (1 << 30)) + " GiB";
+  if (bytes >= 1 << 20) return digits(bytes / (1 << 20)) + " MiB";
+  return digits(bytes / (1 << 10)) + " KiB";
+}
+
+}  // namespace tutti::bench

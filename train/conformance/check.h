@@ -1,0 +1,72 @@
+// What the checks are made of.
+#pragma once
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/runtime/manifest.h"
+
+namespace tutti::conformance {
+
+/// What a child needs to know.
+struct Setup {
+  Manifest manifest;
+  int device = -1;
+  bool full = false;
+};
+
+/// Ends a check: what comes after makes no sense.
+struct Failure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+/// Ends a check that the device cannot be held to.
+struct Unsupported : std::runtime_error {
+  explicit Unsupported(const std::string& why, bool no_device = false)
+      : std::runtime_error(why), no_device(no_device) {}
+  bool no_device;
+};
+/// Ends a check that failed as the manifest says.
+struct ExpectedFailure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// What a check found; empty: it passed.
+class Findings {
+ public:
+  void add(const std::string& text);
+  void add(const Findings& other);
+  bool empty() const { return texts_.empty(); }
+  /// The first ten, separated by "; ".
+  std::string text() const;
+
+ private:
+  std::vector<std::string> texts_;
+};
+
+class Bench;
+
+struct Check {
+  std::string id;   ///< "GROUP.NAME"; each group has a process of its own
+  std::string doc;  ///< what must hold
+  std::function<void(Bench&, Findings&)> run;
+  bool must = true;
+};
+using Checks = std::vector<Check>;
+
+/// One per file of checks.
+Checks negotiation_checks();
+Checks open_checks();
+Checks argument_checks();
+Checks program_checks();
+Checks growth_checks();
+Checks run_checks();
+Checks memory_checks();
+Checks thread_checks();
+Checks op_checks();
+Checks model_checks();
+/// All of them, in the order in which they run.
+Checks all_checks();
+
+}  // namespace tutti::conformance

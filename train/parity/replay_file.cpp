@@ -1,0 +1,128 @@
+// Replay files: a checkpoint whose metadata holds the graph.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "core/base/status.h"
+#include "train/checkpoint.h"
+#include "train/parity/replay_graph.h"
+
+namespace tutti::parity {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr const char* format_name = "tutti replay 1";
+
+HostTensor host_of(const Tensor& t) {
+  HostTensor h{t.type, std::vector<std::byte>(num_bytes(t.type))};
+  store_tensor(t, h.bytes.data());
+  return h;
+}
+
+void put(Checkpoint& c, const std::string& prefix, const Tensors& tensors) {
+  for (const auto& [name, t] : tensors) c.tensors.emplace(prefix + name, host_of(t));
+}
+
+/// The tensors of a checkpoint whose names begin with `prefix`, without it.
+Tensors take(const Checkpoint& c, const std::string& prefix) {
+  Tensors out;
+  for (const auto& [name, t] : c.tensors)
+    if (name.starts_with(prefix)) out.emplace(name.substr(prefix.size()), tensor_from(t.type, t.bytes.data()));
+  return out;
+}
+
+const std::string& metadata(const Checkpoint& c, const char* key) {
+  auto it = c.metadata.find(key);
+  if (it == c.metadata.end()) throw invalid(fmt::format("the metadata has no '{}'", key));
+  return it->second;
+}
+
+json parsed(const Checkpoint& c, const char* key) {
+  const std::string& text = metadata(c, key);
+  // Depth is bounded, because the parser's tree is freed by recursion.
+  auto shallow = [](int depth, json::parse_event_t, json&) {
+    if (depth > 8) throw invalid("the metadata nests too deep");
+    return true;
+  };
+  json j = json::parse(text, shallow, false);
+  if (j.is_discarded()) throw invalid(fmt::format("the metadata '{}' is no JSON", key));
+  return j;
+}
+
+void expect(const Tensors& tensors, const std::string& what, const std::string& name, const TensorType& type) {
+  auto it = tensors.find(name);
+  if (it == tensors.end()) throw invalid(fmt::format("no tensor '{}{}'", what, name));
+  if (it->second.type != type)
+    throw invalid(
+        fmt::format("tensor '{}{}' is {}, the graph has {}", what, name, to_string(it->second.type), to_string(type)));
+}
+
+std::string text_at(const json& j, const char* key) {
+  if (!j.is_object() || !j.contains(key) || !j[key].is_string())
+    throw invalid(fmt::format("the metadata 'answers' has no text '{}'", key));
+  return j[key].get<std::string>();
+}
+
+Replay read(const Checkpoint& c) {
+  if (const std::string& format = metadata(c, "format"); format != format_name)
+    throw invalid(fmt::format("its format is '{}', expected '{}'", format, format_name));
+  Replay r;
+  Tensors constants;
+  for (auto& [name, t] : take(c, "constant/")) constants.emplace("constant/" + name, t);
+  r.graph = graph_from(parsed(c, "graph"), constants);
+  r.inputs = take(c, "input/");
+  r.truth = take(c, "truth/");
+  for (const ValueInfo& v : r.graph.values())
+    if (v.role == Role::feed || v.role == Role::state) expect(r.inputs, "input/", v.name, v.type);
+  json answers = parsed(c, "answers");
+  if (!answers.is_array() || answers.size() > 16) throw invalid("the metadata 'answers' is no short list");
+  for (size_t k = 0; k < answers.size(); ++k)
+    r.answers.push_back({text_at(answers[k], "id"), text_at(answers[k], "name"), text_at(answers[k], "driver"),
+                         text_at(answers[k], "how"), take(c, fmt::format("answer/{}/", k))});
+  for (const State& s : r.graph.states()) {
+    if (s.after == s.before) continue;
+    const TensorType& type = r.graph.info(s.after).type;
+    expect(r.truth, "truth/", s.name, type);
+    for (size_t k = 0; k < r.answers.size(); ++k)
+      expect(r.answers[k].results, fmt::format("answer/{}/", k), s.name, type);
+  }
+  for (const auto& [key, text] : c.metadata)
+    if (key.starts_with("about.")) r.about.emplace(key.substr(6), text);
+  return r;
+}
+
+}  // namespace
+
+void write_replay(const std::string& path, const Replay& r) {
+  Checkpoint c;
+  Tensors constants;
+  c.metadata = {{"format", format_name}, {"graph", to_json(r.graph, constants).dump()}};
+  put(c, "", constants);
+  put(c, "input/", r.inputs);
+  put(c, "truth/", r.truth);
+  ordered_json answers = ordered_json::array();
+  for (size_t k = 0; k < r.answers.size(); ++k) {
+    const Answer& a = r.answers[k];
+    answers.push_back({{"id", a.id}, {"name", a.name}, {"driver", a.driver}, {"how", a.how}});
+    put(c, fmt::format("answer/{}/", k), a.results);
+  }
+  c.metadata["answers"] = answers.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  for (const auto& [key, text] : r.about) c.metadata["about." + key] = text;
+  write_checkpoint(path, c);
+}
+
+Replay read_replay(const std::string& path) {
+  std::error_code ec;
+  if (!std::filesystem::exists(path, ec)) throw invalid(fmt::format("{}: there is no such file", path));
+  Checkpoint c = read_checkpoint(path);
+  try {
+    return read(c);
+  } catch (const Error& e) {
+    throw invalid(fmt::format("{}: not a replay file that can be used: {}", path, e.what()),
+                  "use a file that `tutti bisect` wrote with this version");
+  }
+}
+
+}  // namespace tutti::parity

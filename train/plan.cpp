@@ -1,0 +1,213 @@
+#include "train/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/base/status.h"
+#include "graph/passes/compile.h"
+
+namespace tutti {
+namespace {
+
+constexpr size_t shown = 10;  // largest tensors
+
+uint64_t transient(const TuttiMemory& m) { return m.constants + m.arena + m.workspace + m.staging; }
+
+/// A compiled program's parts, as the plugin got them.
+class View {
+ public:
+  explicit View(const TuttiProgram& p) : p_(p), readers_(p.values.count), producer_(p.values.count, TUTTI_NONE) {
+    for (uint32_t k = 0; k < p.nodes.count; ++k) {
+      const TuttiNode& n = node(k);
+      for (uint32_t i = 0; i < n.input_count; ++i)
+        if (n.inputs[i] != TUTTI_NONE) readers_[n.inputs[i]].push_back(k);
+      for (uint32_t i = 0; i < n.result_count; ++i)
+        if (n.results[i] != TUTTI_NONE) producer_[n.results[i]] = k;
+    }
+    for (uint32_t s = 0; s < p.states.count; ++s) kept_.insert(state(s).after);
+  }
+  const TuttiState& state(uint32_t s) const { return at<TuttiState>(p_.states, s); }
+  const TuttiValue& value(uint32_t v) const { return at<TuttiValue>(p_.values, v); }
+
+  TensorType type(uint32_t v) const {
+    const TuttiValue& x = value(v);
+    return {static_cast<DType>(x.dtype), Shape(x.dims, x.dims + x.rank)};
+  }
+
+  void largest(std::vector<MemoryPlan::Tensor>& out) const {
+    for (uint32_t v = 0; v < p_.values.count; ++v) {
+      const TuttiValue& x = value(v);
+      if (x.role == TUTTI_TEMP && (producer_[v] == TUTTI_NONE || kept_.contains(v) || inside_group(v))) continue;
+      std::string type_text = to_string(type(v));
+      std::string what = x.role == TUTTI_TEMP    ? fmt::format("{} of {}", type_text, place(producer_[v]))
+                         : x.role == TUTTI_CONST ? fmt::format("{}, a constant", type_text)
+                                                 : fmt::format("{} {}", type_text, x.name);
+      out.push_back({num_bytes(type(v)), what});
+    }
+    std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+    out.resize(std::min(shown, out.size()));
+  }
+
+  /// Bytes of the results of nodes of one kind that nodes of another kind read.
+  template <class From, class To>
+  uint64_t between(From from, To to) const {
+    uint64_t bytes = 0;
+    for (uint32_t v = 0; v < p_.values.count; ++v) {
+      if (producer_[v] == TUTTI_NONE || !from(label(producer_[v]))) continue;
+      if (std::any_of(readers_[v].begin(), readers_[v].end(), [&](uint32_t k) { return to(label(k)); }))
+        bytes += num_bytes(type(v));
+    }
+    return bytes;
+  }
+
+ private:
+  template <class T>
+  static const T& at(const TuttiArray& a, uint32_t i) {
+    return *reinterpret_cast<const T*>(static_cast<const std::byte*>(a.at) + size_t{i} * a.stride);
+  }
+  const TuttiNode& node(uint32_t k) const { return at<TuttiNode>(p_.nodes, k); }
+  std::string_view label(uint32_t k) const { return node(k).label ? node(k).label : ""; }
+  std::string place(uint32_t k) const {
+    return label(k).empty() ? std::string(node(k).op) : fmt::format("{} in {}", node(k).op, label(k));
+  }
+  /// Whether only nodes of its own fused pass read it: it never comes to memory then.
+  bool inside_group(uint32_t v) const {
+    for (uint32_t i = 0; i < p_.groups.count; ++i) {
+      const auto& g = at<TuttiGroup>(p_.groups, i);
+      auto inside = [&](uint32_t k) { return k >= g.first && k - g.first < g.count; };
+      if (g.kind == TUTTI_CHAIN && inside(producer_[v]))
+        return std::all_of(readers_[v].begin(), readers_[v].end(), inside);
+    }
+    return false;
+  }
+
+  const TuttiProgram& p_;
+  std::vector<std::vector<uint32_t>> readers_;  // per value
+  std::vector<uint32_t> producer_;              // per value
+  std::set<uint32_t> kept_;                     // values that are states after the step
+};
+
+bool is_backward(std::string_view label) { return label.ends_with(".backward"); }
+bool is_update(std::string_view label) { return label == "update"; }
+bool is_forward(std::string_view label) { return !is_backward(label) && !is_update(label) && label != "bookkeeping"; }
+
+}  // namespace
+
+std::map<std::string, std::string> session_options(const TrainerOptions& options) {
+  auto all = options.device_options;
+  if (options.precision == Precision::tf32) all["precision"] = name(options.precision);
+  return all;
+}
+
+void rethrow_open(const Error& e, const Device& device, const TrainerOptions& options) {
+  if (e.code != Code::invalid || options.precision != Precision::tf32) throw e;
+  throw Error(Code::declined, fmt::format("{} has no precision tf32 ({})", device.id, e.what()),
+              "tf32 is a mode of NVIDIA GPUs; use --precision f32 or bf16");
+}
+
+Source source_of(const data::Dataset& set, const char* kind, const Device& device, uint64_t resident_limit) {
+  uint64_t bytes = set.samples.bytes.size(), memory = device.memory_total;
+  return {.name = fmt::format("{}.{}.{}", kind, set.name, to_string(set.samples.type)),
+          .sample = set.sample_type(),
+          .size = set.size(),
+          .resident = bytes <= resident_limit && (memory == 0 || bytes <= memory / 4)};
+}
+
+struct RunPlanner::Impl {
+  Impl(const Device& device, const TrainerOptions& o, const data::Dataset& train, const data::Dataset* test)
+      : options(o), train(train), test(test), session(device, session_options(o)), legalizer(session) {
+    parameters = parameters_of(*options.model, train.sample_type());
+  }
+
+  /// Compiles a graph and counts its states; says what `prepare` would allocate.
+  TuttiMemory compile(const Graph& g, MemoryPlan* details) {
+    Lowered lowered = compile_for_device(g, legalizer);
+    TuttiMemory memory = session.compile(lowered.program()).memory();
+    state_bytes += memory.state;
+    View view(lowered.program());
+    for (uint32_t s = 0; s < lowered.program().states.count; ++s)
+      states.emplace(view.state(s).name, num_bytes(view.type(view.state(s).after)));
+    if (details) {
+      view.largest(details->largest);
+      details->gradients = view.between(is_backward, is_update);
+      details->activations = view.between(is_forward, is_backward);
+    }
+    return memory;
+  }
+
+  Graph step(int64_t batch) const {
+    return training_step(*options.model, options.loss, options.optimizer,
+                         source_of(train, "train", session.device(), options.resident_limit), batch,
+                         {.precision = options.precision, .loss_scaling = options.loss_scaling});
+  }
+
+  /// In the order of a run: a program's `state` counts only what no earlier one has named.
+  MemoryPlan plan(int64_t batch) {
+    MemoryPlan p;
+    p.training = compile(step(batch), &p);
+    p.initialization = compile(initialization(parameters), nullptr);
+    if (test)
+      p.evaluation = compile(evaluation_step(*options.model, options.loss,
+                                             source_of(*test, "eval", session.device(), options.resident_limit),
+                                             options.eval_batch, options.precision),
+                             nullptr);
+    evaluation_state = std::max(evaluation_state, p.evaluation.state);  // 0 when planned again
+    uint64_t early = state_bytes - evaluation_state + transient(p.training) + transient(p.initialization);
+    p.peak = std::max(early, state_bytes + transient(p.training) + transient(p.evaluation));
+    for (const auto& [name, bytes] : states) {
+      bool weight = std::any_of(parameters.begin(), parameters.end(), [&](const auto& q) { return q.name == name; });
+      (weight                           ? p.parameters
+       : name.starts_with("optimizer.") ? p.optimizer
+       : name.starts_with("data.")      ? p.data_set
+                                        : p.other_state) += bytes;
+    }
+    // What a device rounds up per state.
+    uint64_t named = p.parameters + p.optimizer + p.data_set + p.other_state;
+    p.other_state += state_bytes > named ? state_bytes - named : 0;
+    return p;
+  }
+
+  const TrainerOptions& options;
+  const data::Dataset& train;
+  const data::Dataset* test;
+  Session session;
+  Legalizer legalizer;
+  std::vector<nn::Parameter> parameters;
+  std::map<std::string, uint64_t> states;
+  uint64_t state_bytes = 0, evaluation_state = 0;  // of all states declared so far; those of the evaluation alone
+};
+
+RunPlanner::RunPlanner(const Device& device, const TrainerOptions& options, const data::Dataset& train,
+                       const data::Dataset* test) try
+    : impl_(std::make_unique<Impl>(device, options, train, test)) {
+} catch (const Error& e) {
+  rethrow_open(e, device, options);
+}
+RunPlanner::~RunPlanner() = default;
+
+MemoryPlan RunPlanner::plan(int64_t batch) { return impl_->plan(batch); }
+
+int64_t RunPlanner::largest_batch(uint64_t room) {
+  auto fits = [&](int64_t batch) {
+    try {
+      return impl_->plan(batch).peak <= room;
+    } catch (const Error& e) {
+      if (e.code != Code::no_memory && e.code != Code::declined && e.code != Code::invalid) throw;
+      return false;  // larger than a buffer may be, or than the device's kernels count
+    }
+  };
+  int64_t good = 0, most = impl_->train.size(), bad = most + 1;
+  for (int64_t batch = std::min<int64_t>(impl_->options.batch, most); bad > most; batch = std::min(2 * batch, most)) {
+    (fits(batch) ? good : bad) = batch;
+    if (good == most) return good;
+  }
+  while (bad - good > 1) {
+    int64_t middle = good + (bad - good) / 2;
+    (fits(middle) ? good : bad) = middle;
+  }
+  return good;
+}
+
+}  // namespace tutti

@@ -1,0 +1,56 @@
+// What a training run will take of a device's memory, before anything is allocated there.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "train/trainer.h"
+
+namespace tutti {
+
+/// The memory of one run, in bytes. Exact: `peak` is what Trainer::planned_bytes and Trainer::peak_bytes will say.
+struct MemoryPlan {
+  uint64_t peak = 0;  ///< the most that the run holds at once
+
+  // Of `peak`, what is held all the time:
+  uint64_t parameters = 0, optimizer = 0, data_set = 0, other_state = 0;
+  // and what the programs add (the initialization's is given back before the evaluation's comes):
+  TuttiMemory training = {}, initialization = {}, evaluation = {};
+
+  // Inside the training step's arena, where buffers are used again, so that their sum may be larger than the arena:
+  uint64_t gradients = 0;    ///< of the parameters
+  uint64_t activations = 0;  ///< results of the forward pass that the backward pass reads
+
+  struct Tensor {
+    uint64_t bytes = 0;
+    std::string what;  ///< "f32[60000, 1, 28, 28] data.train…", "f32[64, 32, 28, 28] of conv2d in 0"
+  };
+  std::vector<Tensor> largest;  ///< of the training step, largest first, at most ten
+};
+
+/// Plans runs on one device, as Trainer would do them with these options: the set is trained on, and `test` (or null)
+/// evaluated. The device's programs are compiled, nothing is run. The arguments must outlive it.
+class RunPlanner {
+ public:
+  RunPlanner(const Device& device, const TrainerOptions& options, const data::Dataset& train,
+             const data::Dataset* test);
+  ~RunPlanner();
+  /// Throws Error(declined) where the device cannot run the step, and Error where it cannot plan it.
+  MemoryPlan plan(int64_t batch);
+  /// The largest batch of at most the whole set whose peak is at most `room` bytes and that the device can plan; 0: not
+  /// even one sample.
+  int64_t largest_batch(uint64_t room);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The options that a run's session is opened with.
+std::map<std::string, std::string> session_options(const TrainerOptions& options);
+/// What opening a session with them threw, in the user's words: a device that has no such option has no TF32.
+[[noreturn]] void rethrow_open(const Error& e, const Device& device, const TrainerOptions& options);
+/// How the samples of a set reach the device; `kind` is "train" or "eval".
+Source source_of(const data::Dataset& set, const char* kind, const Device& device, uint64_t resident_limit);
+
+}  // namespace tutti

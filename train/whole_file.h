@@ -1,0 +1,34 @@
+// A file that is written whole or not at all.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tutti {
+
+/// Written beside the target, then renamed to it: whoever reads sees the old file or the new one. What is not finished
+/// is removed, and the next writer takes the place of what a killed process left. Every call throws Error(invalid)
+/// naming the target, what failed and a remedy.
+class WholeFile {
+ public:
+  /// A symbolic link stays and its target is replaced. `bytes`: how many will be written, for messages.
+  WholeFile(const std::string& path, uint64_t bytes);
+  WholeFile(const WholeFile&) = delete;
+  WholeFile& operator=(const WholeFile&) = delete;
+  ~WholeFile();
+  void write(const void* data, size_t bytes);
+  /// Flushes to the disk and takes the target's place.
+  void become_target();
+
+ private:
+  [[noreturn]] void fail(const std::string& doing, int why);
+  std::string target_, path_;
+  uint64_t bytes_;
+  int fd_ = -1;
+  bool renamed_ = false;
+};
+
+/// All of it in one call.
+void write_whole_file(const std::string& path, std::string_view text);
+
+}  // namespace tutti
