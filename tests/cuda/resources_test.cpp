@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <set>
 #include <regex>
 #include <thread>
 
@@ -98,34 +99,41 @@ TEST(CudaResourceLog, IsRead) {
 
 /// Takes every product with every epilogue.
 struct Products : sdk::Library {
+  mutable std::set<const void*> biased;
   dialect::Work matmul(const dialect::Matmul& p, const sdk::LibraryRequest& r) const override {
     bool second = r.sum != sdk::OperandSum::none || r.gelu == sdk::Gelu::keep;
     dialect::Work work;
     work.dispatches.resize(1);
     for (int k = 0; k < 3 + p.bias + second; ++k) work.dispatches[0].buffers.push_back(k);
     work.dispatches[0].library = std::make_shared<sdk::LibraryRequest>(r);
+    if (p.bias) biased.insert(work.dispatches[0].library.get());
     return work;
   }
 };
 
 TEST(CudaPlans, TheProductsOfATrainingStepTakeBiasGradientsAndGeluAlong) {
-  Products library;
   nn::Sequential net = {nn::Linear(64), nn::Relu(), nn::Linear(48), nn::GeluTanh(), nn::Linear(10)};
   Source rows{"set", {DType::f32, {32}}, 256, true};
-  Graph g = training_step(net, Loss(cross_entropy), Adam{}, rows, 16);
-  int products = 0, sums = 0, kept = 0, kernels = 0;
-  for (const sdk::PlannedLaunch& l : plan(g, &library).launches) {
-    kernels += l.name.starts_with("portable matmul");
-    if (!l.library) continue;
-    const auto& r = *static_cast<const sdk::LibraryRequest*>(l.library.get());
-    ++products;
-    sums += r.sum != sdk::OperandSum::none;
-    kept += r.gelu == sdk::Gelu::keep;
+  for (Precision precision : {Precision::f32, Precision::bf16}) {
+    SCOPED_TRACE(name(precision));
+    Products library;
+    Graph g = training_step(net, Loss(cross_entropy), Adam{}, rows, 16, {.precision = precision});
+    int products = 0, biases = 0, sums = 0, kept = 0, kernels = 0;
+    for (const sdk::PlannedLaunch& l : plan(g, &library).launches) {
+      kernels += l.name.starts_with("portable matmul");
+      if (!l.library) continue;
+      const auto& r = *static_cast<const sdk::LibraryRequest*>(l.library.get());
+      ++products;
+      biases += library.biased.contains(l.library.get());
+      sums += r.sum != sdk::OperandSum::none;
+      kept += r.gelu == sdk::Gelu::keep;
+    }
+    EXPECT_EQ(products, 8) << "three forward, three for the weights, two for what comes before";
+    EXPECT_EQ(biases, 3) << "each layer's";
+    EXPECT_EQ(sums, 3) << "each layer's bias";
+    EXPECT_EQ(kept, 1) << "its derivative reads what gelu is applied to";
+    EXPECT_EQ(kernels, 0);
   }
-  EXPECT_EQ(products, 8) << "three forward, three for the weights, two for what comes before";
-  EXPECT_EQ(sums, 3) << "each layer's bias";
-  EXPECT_EQ(kept, 1) << "its derivative reads what gelu is applied to";
-  EXPECT_EQ(kernels, 0);
 }
 
 class CudaResources : public testing::TestWithParam<int> {};

@@ -40,9 +40,10 @@ Value Linear::forward(Builder& b, Value x) const {
   int64_t inputs = x.shape().back();
   if (inputs == 0) throw invalid(fmt::format("Linear takes at least one input, given {}", to_string(x.type())));
   Value w = b.parameter("weight", {features_, inputs}, weight_init(options_.init, inputs, features_));
+  // Before the product: what is there by then, a kernel takes along (a short format's bias is a cast of its own).
+  Value bias = options_.bias ? b.parameter("bias", {features_}, bias_init(options_.init, inputs)) : Value();
   Value y = matmul(x, w, false, true);
-  if (options_.bias) y = y + b.parameter("bias", {features_}, bias_init(options_.init, inputs));
-  return y;
+  return bias ? y + bias : y;
 }
 
 std::string Linear::describe() const {
@@ -63,13 +64,13 @@ Value Conv2d::forward(Builder& b, Value x) const {
         fmt::format("Conv2d: {} input and {} output channels must divide into {} groups", in, channels_, o.groups));
   int64_t fan_in = in / o.groups * field, fan_out = channels_ / o.groups * field;
   Value w = b.parameter("weight", {channels_, in / o.groups, kernel_, kernel_}, weight_init(o.init, fan_in, fan_out));
+  Value bias = o.bias ? b.parameter("bias", {channels_}, bias_init(o.init, fan_in)) : Value();
   Value y = conv2d(x, w,
                    {.stride = {o.stride, o.stride},
                     .padding = {o.padding, o.padding},
                     .dilation = {o.dilation, o.dilation},
                     .groups = o.groups});
-  if (o.bias) y = y + reshape(b.parameter("bias", {channels_}, bias_init(o.init, fan_in)), {channels_, 1, 1});
-  return y;
+  return bias ? y + reshape(bias, {channels_, 1, 1}) : y;
 }
 
 std::string Conv2d::describe() const {
