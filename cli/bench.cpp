@@ -1,9 +1,12 @@
 // tutti bench: how fast devices are, and what they could be; peers beside them.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -56,6 +59,9 @@ void check_target(const char* option, const std::string& file) {
   fs::path folder = fs::path(file).parent_path();
   if (!folder.empty() && !fs::is_directory(folder, ec))
     throw invalid(fmt::format("{} {}: there is no folder {}", option, file, folder.string()), "create it first");
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
+    throw invalid(fmt::format("{} {}: its folder cannot be written: {}", option, file, std::strerror(errno)),
+                  "name a file in a folder of yours");
   if (fs::is_directory(file, ec)) throw invalid(fmt::format("{} {}: is a folder", option, file), "name a file");
 }
 
@@ -249,16 +255,14 @@ int BenchCommand::operator()() {
       }};
   bench::measure_peaks(result.lanes, lanes, in, how);
   auto take = [&](const bench::Case& c) {
-    for (bench::Measurement& m : bench::measure(c, all, how)) {
-      if (const bench::LaneInfo* lane = result.lane(m.lane); !lane->peer) bench::relate(m, lane->peaks);
-      result.measurements.push_back(std::move(m));
-    }
+    for (bench::Measurement& m : bench::measure(c, all, how)) result.measurements.push_back(std::move(m));
   };
   for (Precision p : in) {
     for (const bench::ModelCase& m : some_models) take({.op = nullptr, .model = &m, .precision = p});
     for (const bench::OpCase& o : some_ops) take({.op = &o, .model = nullptr, .precision = p});
   }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  bench::relate_all(result);
   tell_noise(result, load);
   write(result);
   bool failed = std::ranges::any_of(result.measurements, [](const auto& m) { return m.status == "failed"; });

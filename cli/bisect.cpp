@@ -138,8 +138,8 @@ struct BisectCommand {
     if (precision == Precision::tf32)
       throw invalid("--precision tf32: its products are coarser than any bound that bisect knows",
                     "compare in f32: what is right there is right in tf32");
-    Device first = select_device(a), second = select_device(b);
     tell_lost_plugins();
+    Device first = select_device(a), second = select_device(b);
     data::Split split = data::parse_data(run.data);
     parity::BisectOptions options{.model = run.make_model(split.train.sample_type(), split.train.classes),
                                   .optimizer = run.make_optimizer(),
@@ -162,7 +162,8 @@ struct BisectCommand {
                                   {"name", s.device.name},
                                   {"driver", s.device.driver},
                                   {"worst_share_of_bound", s.share},
-                                  {"worst_state_error", s.error}});
+                                  {"worst_state_error", s.error},
+                                  {"changed_by_keeping", s.apart}});
       out["findings"] = ordered_json::array();
       for (size_t k = 0; k < r.findings.size(); ++k) out["findings"].push_back(document(r.findings[k], r, paths[k]));
       print_json(out);
@@ -173,8 +174,8 @@ struct BisectCommand {
       fmt::print("{} and {} agree: {} step{} of {} with batch {}, every node within its bound of float64\n", first.id,
                  second.id, r.steps, r.steps == 1 ? "" : "s", run.model, run.batch);
     for (const parity::BisectSide& s : r.sides)
-      fmt::print("  {:<14} worst node {:.2g} of its bound, worst state {:.2g} from float64's (2-norm)\n", s.device.id,
-                 s.share, s.error);
+      fmt::print("  {:<14} worst node {:.2g} of its bound, worst change of a state {:.2g} from float64's (2-norm)\n",
+                 s.device.id, s.share, s.error);
     return ok ? done : stopped;
   }
 };

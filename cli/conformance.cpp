@@ -75,7 +75,7 @@ void add_conformance(CLI::App& app, Action& action) {
   sub->add_flag("--list", c.list, "Name the checks and what must hold, and run none");
   sub->add_flag("--full", c.options.full, "Every case of `tutti parity` and longer training, in place of a light set");
   sub->add_option("--device-index", c.options.device, "Of the plugin's devices (-1: the first that can be used)");
-  sub->add_option("--timeout", c.options.timeout, "Seconds that one check may take");
+  sub->add_option("--timeout", c.options.timeout, "Seconds that one check may take; ten times as many with --full");
   sub->add_option("--json", c.json, "Write the result to this file ('-': stdout)");
   sub->add_option("--junit", c.junit, "Write the result as JUnit XML to this file ('-': stdout)");
   sub->callback([&action] { action = [] { return c(); }; });

@@ -12,6 +12,7 @@
 #include "core/base/status.h"
 #include "core/runtime/selector.h"
 #include "train/parity/lockstep.h"
+#include "train/parity/record.h"
 #include "train/parity/suite.h"
 
 namespace tutti::cli {
@@ -43,22 +44,28 @@ class ProgressLine {
 };
 
 struct ParityCommand {
-  std::string devices = "all", ops, only, model, page;
+  std::string devices = "all", ops, only, model, page, record, against;
   bool quick = false, full = false, json = false;
   uint64_t seed = 1;
   int64_t steps = 60, batch = 0;
 
-  std::vector<parity::CaseId> cases() const {
-    if (!only.empty()) return {parity::parse_case(only)};
-    parity::Extent extent = quick ? parity::Extent::quick : full ? parity::Extent::full : parity::Extent::normal;
+  /// The ops of --ops; empty where it was not given.
+  std::vector<const OpDef*> named_ops() const {
     std::vector<const OpDef*> wanted;
     for (const std::string& name : split_list(ops)) {
       const OpDef* op = find_op(name);
       if (!op) throw invalid(fmt::format("--ops: unknown op '{}'", name), "`tutti ops` lists them");
       if (std::find(wanted.begin(), wanted.end(), op) == wanted.end()) wanted.push_back(op);
     }
-    if (ops.empty()) wanted.assign(all_ops().begin(), all_ops().end());
-    if (wanted.empty()) throw invalid("--ops: no op named", "--ops add,matmul");
+    if (wanted.empty() && !ops.empty()) throw invalid("--ops: no op named", "--ops add,matmul");
+    return wanted;
+  }
+
+  std::vector<parity::CaseId> cases() const {
+    if (!only.empty()) return {parity::parse_case(only)};
+    parity::Extent extent = quick ? parity::Extent::quick : full ? parity::Extent::full : parity::Extent::normal;
+    std::vector<const OpDef*> wanted = named_ops();
+    if (wanted.empty()) wanted.assign(all_ops().begin(), all_ops().end());
     std::vector<parity::CaseId> all;
     for (const OpDef* op : wanted) {
       std::vector<parity::CaseId> of = parity::cases_of(*op, extent);
@@ -79,7 +86,8 @@ struct ParityCommand {
     }
     ProgressLine line;
     setenv("TUTTI_SENTINELS", "1", 0);  // rendered sessions look for writes outside of their memory
-    parity::Report report = parity::run(on, all, {.seed = seed, .watch = [&](const parity::Progress& p) { line(p); }});
+    parity::SuiteOptions options{.seed = seed, .watch = [&](const parity::Progress& p) { line(p); }};
+    parity::Report report = record.empty() ? parity::run(on, all, options) : run_recorded(on, all, options);
     if (html.is_open()) {
       html << parity::html(report);
       html.close();
@@ -97,6 +105,62 @@ struct ParityCommand {
         }
     }
     return report.ok() ? done : stopped;
+  }
+
+  /// The same, with the results of the one device in a file.
+  parity::Report run_recorded(const std::vector<Device>& on, const std::vector<parity::CaseId>& all,
+                              const parity::SuiteOptions& options) const {
+    if (on.size() != 1)
+      throw invalid(fmt::format("--record takes the results of one device, {} are chosen", on.size()),
+                    "--device " + on[0].id);
+    parity::Report report;
+    parity::Record r = parity::record(on[0], all, options, report);
+    r.extent = extent_name();
+    r.version = TUTTI_VERSION;
+    write_record(record, r);
+    fmt::print(stderr, "{} cases of {} recorded in {}\n", r.cases.size(), r.device, record);
+    return report;
+  }
+
+  /// This machine's devices against the results that another one recorded.
+  int run_against() const {
+    parity::Record r = parity::read_record(against);
+    if (seed_option->count() && seed != r.seed)
+      throw invalid(fmt::format("--seed {}: {} was recorded with seed {}", seed, against, r.seed), "leave --seed out");
+    std::vector<parity::CaseId> all = parity::cases_of(r, named_ops());
+    if (all.empty()) throw invalid(fmt::format("{} holds no case of these ops", against));
+    ProgressLine line;
+    parity::SuiteOptions options{.watch = [&](const parity::Progress& p) { line(p); }};
+    parity::Report report;
+    nlohmann::ordered_json out = {{"ok", true}, {"seed", r.seed}, {"extent", r.extent}};
+    out["recorded"] = {{"id", r.device}, {"name", r.name}, {"driver", r.driver}, {"version", r.version}};
+    out["devices"] = nlohmann::json::array();
+    bool ok = true;
+    for (const Device& d : devices_named(devices)) {
+      parity::Comparison c = parity::against(r, d, all, options, report);
+      size_t failed = report.devices.back().count(parity::Outcome::fail);
+      ok = ok && c.parted.empty();
+      nlohmann::ordered_json entry = {{"id", d.id},
+                                      {"name", d.name},
+                                      {"driver", d.driver},
+                                      {"cases", c.compared},
+                                      {"missing", c.missing},
+                                      {"beyond_reference", failed},
+                                      {"parted", nlohmann::json::array()}};
+      if (!json)
+        fmt::print("{} against {} ({}, {}): {} cases, {} part, {} not run here, {} beyond the float64 bound here\n",
+                   d.id, r.device, r.name, r.driver, c.compared, c.parted.size(), c.missing.size(), failed);
+      for (const parity::Parted& p : c.parted) {
+        entry["parted"].push_back({{"case", p.id.text()}, {"result", p.result}, {"why", p.difference.text}});
+        if (!json)
+          fmt::print("parts {} {}: {}\n  tutti parity --device {} --case {} --seed {}\n", p.id.text(), p.result,
+                     p.difference.text, d.id, p.id.text(), r.seed);
+      }
+      out["devices"].push_back(entry);
+    }
+    out["ok"] = ok;
+    if (json) print_json(out);
+    return ok ? done : stopped;
   }
 
   static nlohmann::ordered_json counts(const parity::DeviceResult& d, const OpDef* op) {
@@ -208,7 +272,11 @@ struct ParityCommand {
     return ok ? done : stopped;
   }
 
-  int operator()() const { return model.empty() ? run_ops() : run_model(); }
+  int operator()() const {
+    if (!against.empty()) return run_against();
+    return model.empty() ? run_ops() : run_model();
+  }
+  CLI::Option* seed_option = nullptr;
 };
 
 }  // namespace
@@ -224,15 +292,21 @@ void add_parity(CLI::App& app, Action& action) {
   CLI::Option* full = sub->add_flag("--full", c.full,
                                     "Also inputs that are transposes and slices, more shapes, tensors above 2^31 bytes")
                           ->excludes(quick);
-  sub->add_option("--seed", c.seed, "Of the inputs; with --model of weights, dropout and order");
+  c.seed_option = sub->add_option("--seed", c.seed, "Of the inputs; with --model of weights, dropout and order");
   CLI::Option* one = sub->add_option("--case", c.only,
                                      "One case, OP:SAMPLE:WHAT:DTYPE such as matmul:2:all:f32; WHAT "
                                      "is forward, d1 (gradient of input 1) or all, then perhaps "
                                      ".large or another variant; DTYPE f32 takes the sample's own dtypes");
   one->excludes(ops)->excludes(quick)->excludes(full);
   CLI::Option* page = sub->add_option("--html", c.page, "Write the matrix as one page to this file");
+  CLI::Option* record =
+      sub->add_option("--record", c.record, "Keep what the one --device gives in this file, for --against elsewhere");
+  CLI::Option* against = sub->add_option(
+      "--against", c.against, "Compare with the results that another machine recorded in this file, case by case");
+  against->excludes(quick)->excludes(full)->excludes(one)->excludes(page)->excludes(record);
   CLI::Option* model = sub->add_option("--model", c.model, "mlp or cnn: lockstep training instead of ops");
-  model->excludes(ops)->excludes(quick)->excludes(full)->excludes(one)->excludes(page);
+  model->excludes(ops)->excludes(quick)->excludes(full)->excludes(one)->excludes(page)->excludes(record)->excludes(
+      against);
   sub->add_option("--steps", c.steps, "Training steps, with --model")->needs(model);
   sub->add_option("--batch", c.batch, "Samples per step, with --model (0: 64 for mlp, 16 for cnn)")->needs(model);
   add_json_flag(*sub, c.json);

@@ -39,6 +39,7 @@ struct ReplayCommand {
     ordered_json out = {{"ok", true}, {"file", file}, {"about", r.about}};
     for (const char* key : {"nodes", "recorded", "devices"}) out[key] = ordered_json::array();
     for (const Node& n : r.graph.nodes()) out["nodes"].push_back({{"op", n.op->name}, {"label", n.label}});
+    if (!json && r.about.contains("command")) fmt::print("found by {}\n", r.about.at("command"));
     if (!json) fmt::print("{}", in_words(r.graph, ""));
     bool ok = true;
     auto tell = [&](const char* list, const std::string& id, const std::string& how, const Tensors& results) {

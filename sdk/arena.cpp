@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/base/rounding.h"
 #include "core/base/status.h"
 
 namespace tutti::sdk {
@@ -31,7 +32,7 @@ ArenaPlan plan_arena(std::span<const Slot> slots, size_t alignment) {
       if (other.last < slot.first || slot.last < other.first) continue;
       if (at + slot.bytes <= plan.offsets[j]) break;  // the gap before `other` is large enough
       size_t end = plan.offsets[j] + other.bytes;
-      at = std::max(at, (end + alignment - 1) / alignment * alignment);
+      at = std::max(at, align_up(end, alignment));
     }
     plan.offsets[i] = at;
     plan.bytes = std::max(plan.bytes, at + slot.bytes);

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/base/rounding.h"
+
 namespace tutti::sdk {
 namespace {
 
@@ -30,8 +32,7 @@ void Meter::add(size_t bytes) {
 
 Buffer::Buffer(Meter& meter, size_t bytes, const std::string& what) : data_(nothing) {
   if (bytes == 0) return;
-  void* at =
-      beyond_machine(bytes) ? nullptr : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  void* at = beyond_machine(bytes) ? nullptr : std::aligned_alloc(alignment, align_up(bytes, alignment));
   if (!at)
     throw Error(Code::no_memory,
                 fmt::format("no memory for {}: {} bytes on top of {} in use", what, bytes, meter.now()),

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 #include <initializer_list>
+#include <mutex>
 #include <new>
 #include <string_view>
 #include <type_traits>
@@ -82,6 +83,8 @@ void need(const void* pointer, const char* call, const char* what) {
 // The one plugin of this library; never destroyed, like the library.
 Plugin* plugin = nullptr;
 bool ready = false;  // between init and shutdown
+// Sessions may be opened by several threads at a time; the plugin's own methods are called by one after the other.
+std::mutex& calls = *new std::mutex;
 
 void need_init(const char* call) {
   if (!ready) throw invalid(fmt::format("{}: the plugin is not initialised", call), "call init first");
@@ -108,6 +111,7 @@ int32_t call_devices(TuttiArray* out, TuttiError* error) {
   return fence(error, [&] {
     need(out, "devices", "the array");
     need_init("devices");
+    std::lock_guard lock(calls);
     *out = {nullptr, 0, sizeof(TuttiDevice)};
     std::vector<Device> found = plugin->devices();
     raw.clear();
@@ -149,7 +153,11 @@ int32_t call_open(uint32_t device, TuttiArray pairs, TuttiSession** out, TuttiEr
     *out = nullptr;
     need_init("open");
     auto session = std::make_unique<TuttiSession>();
-    session->impl = plugin->open(device, parse_options(pairs));
+    Options options = parse_options(pairs);
+    {
+      std::lock_guard lock(calls);
+      session->impl = plugin->open(device, options);
+    }
     if (!session->impl) throw Error(Code::internal, "open: the plugin gave no session");
     *out = session.release();
   });

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 
+#include "core/base/rounding.h"
 #include "sdk/arena.h"
 
 namespace tutti::sdk {
 namespace {
-
-uint64_t aligned(uint64_t bytes, const Traits& traits) {
-  return (bytes + traits.alignment - 1) / traits.alignment * traits.alignment;
-}
 
 ArenaPlan plan_block(const RenderedPlan& plan, const Traits& traits, const std::vector<uint32_t>& ids) {
   std::vector<Slot> slots;
@@ -61,11 +58,11 @@ void place_memories(RenderedPlan& plan, const Traits& traits) {
     PlannedMemory& memory = plan.memories[m];
     if (memory.place == Place::arena) arena.push_back(m);
     if (memory.place == Place::feed) {
-      memory.offset = aligned(plan.staging, traits);
+      memory.offset = align_up(plan.staging, traits.alignment);
       plan.staging = memory.offset + memory.bytes;
     }
     if (memory.place == Place::constant) {
-      uint64_t at = plan.constants.empty() ? 0 : aligned(plan.constants.back(), traits);
+      uint64_t at = plan.constants.empty() ? 0 : align_up(plan.constants.back(), traits.alignment);
       if (plan.constants.empty() || at + memory.bytes > traits.max_allocation_bytes) {
         plan.constants.push_back(0);
         at = 0;

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/rounding.h"
 #include "core/base/status.h"
 
 namespace tutti::sdk {
 
-uint64_t padded(uint64_t bytes) { return (std::max<uint64_t>(bytes, 1) + 15) / 16 * 16; }
+uint64_t padded(uint64_t bytes) { return align_up(std::max<uint64_t>(bytes, 1), 16); }
 
 DeviceBuffer::DeviceBuffer(DeviceMemory& memory, uint64_t bytes, const std::string& what)
     : memory_(&memory), id_(memory.driver.allocate(bytes, what)), bytes_(bytes) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "core/base/rounding.h"
 #include "sdk/shortage.h"
 
 namespace tutti::sdk {
@@ -37,8 +38,7 @@ class QueuedDriver : public Driver {
 
   MemoryId allocate(uint64_t bytes, const std::string& what) override {
     auto none = [&](const std::string& why) {
-      return Error(Code::no_memory, fmt::format("no memory for {} of {}: {}", what, size_text(bytes), why),
-                   "use a smaller batch or model, or another device");
+      return Error(Code::no_memory, fmt::format("no memory for {} of {}: {}", what, size_text(bytes), why));
     };
     drain();
     const Traits& t = traits();
@@ -64,7 +64,7 @@ class QueuedDriver : public Driver {
   }
 
   void* allocate_host(uint64_t bytes, const std::string& what) override {
-    void* memory = std::aligned_alloc(64, (std::max<uint64_t>(bytes, 1) + 63) / 64 * 64);
+    void* memory = std::aligned_alloc(64, align_up(std::max<uint64_t>(bytes, 1), 64));
     if (!memory) throw Error(Code::no_memory, fmt::format("no host memory for {} of {}", what, size_text(bytes)));
     host_[memory] = bytes;
     return memory;

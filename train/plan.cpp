@@ -122,9 +122,9 @@ struct RunPlanner::Impl {
   }
 
   /// Compiles a graph and counts its states; says what `prepare` would allocate.
-  TuttiMemory compile(const Graph& g, MemoryPlan* details) {
+  TuttiMemory compile(const Graph& g, uint64_t tuning, MemoryPlan* details) {
     Lowered lowered = compile_for_device(g, legalizer);
-    TuttiMemory memory = session.compile(lowered.program()).memory();
+    TuttiMemory memory = session.compile(lowered.program(), tuning).memory();
     state_bytes += memory.state;
     View view(lowered.program());
     for (uint32_t s = 0; s < lowered.program().states.count; ++s)
@@ -144,15 +144,15 @@ struct RunPlanner::Impl {
   }
 
   /// In the order of a run: a program's `state` counts only what no earlier one has named.
-  MemoryPlan plan(int64_t batch) {
+  MemoryPlan plan(int64_t batch, uint64_t tuning) {
     MemoryPlan p;
-    p.training = compile(step(batch), &p);
-    p.initialization = compile(initialization(parameters), nullptr);
+    p.training = compile(step(batch), tuning, &p);
+    p.initialization = compile(initialization(parameters), tuning, nullptr);
     if (test)
       p.evaluation = compile(evaluation_step(*options.model, options.loss,
                                              source_of(*test, "eval", session.device(), options.resident_limit),
                                              options.eval_batch, options.precision),
-                             nullptr);
+                             tuning, nullptr);
     evaluation_state = std::max(evaluation_state, p.evaluation.state);  // 0 when planned again
     uint64_t early = state_bytes - evaluation_state + transient(p.training) + transient(p.initialization);
     p.peak = std::max(early, state_bytes + transient(p.training) + transient(p.evaluation));
@@ -187,12 +187,12 @@ RunPlanner::RunPlanner(const Device& device, const TrainerOptions& options, cons
 }
 RunPlanner::~RunPlanner() = default;
 
-MemoryPlan RunPlanner::plan(int64_t batch) { return impl_->plan(batch); }
+MemoryPlan RunPlanner::plan(int64_t batch) { return impl_->plan(batch, tuning_bytes); }
 
 int64_t RunPlanner::largest_batch(uint64_t room) {
-  auto fits = [&](int64_t batch) {
+  auto fits = [&](int64_t batch, uint64_t tuning = 0) {
     try {
-      return impl_->plan(batch).peak <= room;
+      return impl_->plan(batch, tuning).peak <= room;
     } catch (const Error& e) {
       if (e.code != Code::no_memory && e.code != Code::declined && e.code != Code::invalid) throw;
       return false;  // larger than a buffer may be, or than the device's kernels count
@@ -201,12 +201,14 @@ int64_t RunPlanner::largest_batch(uint64_t room) {
   int64_t good = 0, most = impl_->train.size(), bad = most + 1;
   for (int64_t batch = std::min<int64_t>(impl_->options.batch, most); bad > most; batch = std::min(2 * batch, most)) {
     (fits(batch) ? good : bad) = batch;
-    if (good == most) return good;
+    if (good == most) break;
   }
   while (bad - good > 1) {
     int64_t middle = good + (bad - good) / 2;
     (fits(middle) ? good : bad) = middle;
   }
+  // To measure kernels for every batch on the way would take too long; those that a run then takes may need more.
+  while (good > 0 && !fits(good, tuning_bytes)) good -= 1 + good / 64;
   return good;
 }
 

@@ -29,7 +29,8 @@ struct MemoryPlan {
 };
 
 /// Plans runs on one device, as Trainer would do them with these options: the set is trained on, and `test` (or null)
-/// evaluated. The device's programs are compiled, nothing is run. The arguments must outlive it.
+/// evaluated. The device's programs are compiled as for a run, which on some devices measures kernels and remembers the
+/// fastest; nothing else is run. The arguments must outlive it.
 class RunPlanner {
  public:
   RunPlanner(const Device& device, const TrainerOptions& options, const data::Dataset& train,
@@ -37,8 +38,8 @@ class RunPlanner {
   ~RunPlanner();
   /// Throws Error(declined) where the device cannot run the step, and Error where it cannot plan it.
   MemoryPlan plan(int64_t batch);
-  /// The largest batch of at most the whole set whose peak is at most `room` bytes and that the device can plan; 0: not
-  /// even one sample.
+  /// The largest batch of at most the whole set whose peak is at most `room` bytes and that the device can plan (where
+  /// measured kernels need more than others, one that is a little smaller); 0: not even one sample.
   int64_t largest_batch(uint64_t room);
 
  private:

@@ -23,8 +23,6 @@ struct Runner::Place {
 
 namespace {
 
-constexpr uint64_t tuning_bytes = uint64_t{1} << 30;  // of the device, while a graph compiles
-
 /// What a CPU fallback may use, best first: devices of kind cpu, then the reference.
 std::vector<Device> cpu_devices(const Device& except) {
   std::vector<Device> cpus, references;

@@ -14,6 +14,9 @@
 
 namespace tutti {
 
+/// Device memory that a plugin may use to measure kernels while a run's graphs compile.
+constexpr uint64_t tuning_bytes = uint64_t{1} << 30;
+
 /// What becomes of nodes that the device declines and that have no decomposition.
 enum class Fallback {
   none,  ///< an error that lists them all

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <functional>
 
+#include "core/base/rounding.h"
+
 namespace tutti::cuda {
 namespace {
 
@@ -12,7 +14,7 @@ constexpr uint32_t none = ~0u;
 /// A set of launches.
 class Set {
  public:
-  explicit Set(size_t size) : words_((size + 63) / 64) {}
+  explicit Set(size_t size) : words_(ceil_div(size, 64)) {}
   bool has(uint32_t k) const { return words_[k / 64] >> (k % 64) & 1; }
   void add(uint32_t k) { words_[k / 64] |= uint64_t{1} << (k % 64); }
   void add(const Set& other) {

@@ -86,7 +86,6 @@ void Driver::enter() {
 
 void Driver::fail(CUresult result, const std::string& what) {
   Error error(code_of(result), fmt::format("cuda: {}: {}: {}", name_, what, result_text(cuda(), result)));
-  if (error.code == Code::no_memory) error.remedy = "use a smaller batch or model, or another device";
   if (error.code == Code::device_lost) lost_ = error.what();
   throw error;
 }

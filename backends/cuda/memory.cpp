@@ -19,8 +19,7 @@ CUdeviceptr Driver::device_memory(uint64_t bytes, const std::string& what) {
     throw Error(
         Code::no_memory,
         fmt::format("cuda: {}: no memory for {} of {}: {} of {} are free, {} are this session's", name_, what,
-                    sdk::size_text(bytes), sdk::size_text(free), sdk::size_text(total), sdk::size_text(allocated_)),
-        "use a smaller batch or model, or another device");
+                    sdk::size_text(bytes), sdk::size_text(free), sdk::size_text(total), sdk::size_text(allocated_)));
   }
   if (result != CUDA_SUCCESS) fail(result, fmt::format("allocating {} for {}", sdk::size_text(bytes), what));
   allocated_ += bytes;

@@ -8,6 +8,7 @@
 
 #include "backends/onednn/elementwise.h"
 #include "backends/onednn/epilogue.h"
+#include "core/base/rounding.h"
 #include "sdk/arena.h"
 
 namespace tutti::onednn {
@@ -358,7 +359,7 @@ class Compiler {
     std::vector<sdk::Slot> slots;
     std::vector<uint32_t> ids;
     auto behind = [](size_t& end, size_t bytes) {
-      size_t at = (end + alignment - 1) / alignment * alignment;
+      size_t at = align_up(end, alignment);
       if (bytes) end = at + bytes;
       return bytes ? at : 0;
     };

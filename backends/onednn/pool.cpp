@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "backends/onednn/window.h"
+#include "core/base/rounding.h"
 #include "kernels/pool.h"
 
 namespace tutti::onednn {
@@ -179,7 +180,7 @@ KernelPtr make_own(const Case& c) {
   auto kernel = std::make_unique<FunctionKernel>(
       c,
       [=, threads = c.threads](void* const* in, void* const* out, std::byte* scratch) {
-        auto* spare = reinterpret_cast<float*>(scratch + (index ? 0 : (results + 63) / 64 * 64));
+        auto* spare = reinterpret_cast<float*>(scratch + (index ? 0 : align_up(results, 64)));
         auto* y = out[0] ? static_cast<float*>(out[0]) : spare;
         auto* taps = index ? static_cast<uint8_t*>(out[1]) : reinterpret_cast<uint8_t*>(scratch);
         if (results)

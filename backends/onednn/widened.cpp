@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/rounding.h"
 #include "kernels/eval.h"
 #include "kernels/parallel.h"
 
@@ -10,7 +11,7 @@ namespace {
 
 constexpr auto f32 = dnnl::memory::data_type::f32;
 
-size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+size_t aligned(size_t bytes) { return align_up(bytes, size_t{64}); }
 
 /// One input or result: `count` numbers that are narrow outside and f32 inside, in a layout of their own in between
 /// where the inner kernel wants another.

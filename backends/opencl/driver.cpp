@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/base/rounding.h"
 #include "sdk/shortage.h"
 
 namespace tutti::opencl {
@@ -91,7 +92,7 @@ void Driver::release(sdk::MemoryId id) {
 
 void* Driver::allocate_host(uint64_t bytes, const std::string& what) {
   if (traits_.cpu_like) {  // the device reads any memory equally well
-    void* memory = std::aligned_alloc(64, (std::max<uint64_t>(bytes, 1) + 63) / 64 * 64);
+    void* memory = std::aligned_alloc(64, align_up(std::max<uint64_t>(bytes, 1), 64));
     if (!memory)
       throw Error(Code::no_memory, fmt::format("opencl: no host memory for {} of {}", what, sdk::size_text(bytes)));
     pinned_.emplace(memory, cl::Buffer());

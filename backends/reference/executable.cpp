@@ -4,6 +4,7 @@
 #include <set>
 
 #include "backends/reference/convert.h"
+#include "core/base/rounding.h"
 #include "graph/eval.h"
 #include "sdk/arena.h"
 #include "sdk/shortage.h"
@@ -17,7 +18,7 @@ constexpr size_t alignment = 64;
 class Layout {
  public:
   size_t add(size_t bytes) {
-    size_t at = (bytes_ + alignment - 1) / alignment * alignment;
+    size_t at = align_up(bytes_, alignment);
     if (bytes) bytes_ = at + bytes;
     return bytes ? at : 0;
   }

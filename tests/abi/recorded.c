@@ -9,19 +9,19 @@
 
 #include "tutti_plugin_v1.h"
 
-#define AT(type, array, i) ((const type *)((const char *)(array).at + (size_t)(i) * (array).stride))
+#define AT(type, array, i) ((const type*)((const char*)(array).at + (size_t)(i) * (array).stride))
 enum { MOST = 8, CODE = 96 }; /* the largest rank, the longest expression */
 
 typedef struct State {
-  char *name;
-  char *data; /* NULL: not prepared */
+  char* name;
+  char* data; /* NULL: not prepared */
   size_t bytes;
-  struct State *next;
+  struct State* next;
 } State;
 
 struct TuttiSession {
-  State *states;
-  TuttiExecutable *programs;
+  State* states;
+  TuttiExecutable* programs;
   uint64_t now, peak, ticket;
 };
 
@@ -29,35 +29,35 @@ typedef struct {
   uint32_t role, dtype, rank;
   int64_t dims[MOST];
   size_t count, bytes;
-  char *data;
-  State *state;
+  char* data;
+  State* state;
 } Value;
 
 typedef struct Node Node;
 struct Node {
-  void (*run)(const TuttiExecutable *, const Node *);
+  void (*run)(const TuttiExecutable*, const Node*);
   uint32_t in[CODE], input_count, out[CODE], result_count, code_count, stream;
   int64_t axes[MOST], axis_count, axis, ta, tb;
   TuttiInstr code[CODE];
 };
 
 typedef struct {
-  State *state;
+  State* state;
   uint32_t after;
 } Update;
 
 struct TuttiExecutable {
-  TuttiSession *session;
-  TuttiExecutable *next;
-  Value *values;
-  Node *nodes;
-  Update *updates;
+  TuttiSession* session;
+  TuttiExecutable* next;
+  Value* values;
+  Node* nodes;
+  Update* updates;
   uint32_t value_count, node_count, update_count;
   TuttiMemory memory;
   int prepared;
 };
 
-static int32_t fail(TuttiError *e, int32_t code, const char *format, ...) {
+static int32_t fail(TuttiError* e, int32_t code, const char* format, ...) {
   va_list list;
   va_start(list, format);
   if (e) {
@@ -71,7 +71,9 @@ static int32_t fail(TuttiError *e, int32_t code, const char *format, ...) {
 
 static size_t size_of(uint32_t dtype) {
   switch (dtype) {
-    case TUTTI_F32: case TUTTI_I32: case TUTTI_U32: return 4;
+    case TUTTI_F32:
+    case TUTTI_I32:
+    case TUTTI_U32: return 4;
     case TUTTI_BOOL: return 1;
     default: return 0; /* this device has no others */
   }
@@ -79,21 +81,21 @@ static size_t size_of(uint32_t dtype) {
 
 /* ---- kernels ---- */
 
-static double load(const Value *v, size_t i) {
+static double load(const Value* v, size_t i) {
   switch (v->dtype) {
-    case TUTTI_F32: return ((const float *)v->data)[i];
-    case TUTTI_I32: return ((const int32_t *)v->data)[i];
-    case TUTTI_U32: return ((const uint32_t *)v->data)[i];
-    default: return ((const uint8_t *)v->data)[i];
+    case TUTTI_F32: return ((const float*)v->data)[i];
+    case TUTTI_I32: return ((const int32_t*)v->data)[i];
+    case TUTTI_U32: return ((const uint32_t*)v->data)[i];
+    default: return ((const uint8_t*)v->data)[i];
   }
 }
 
-static void store(const Value *v, size_t i, double x) {
+static void store(const Value* v, size_t i, double x) {
   switch (v->dtype) {
-    case TUTTI_F32: ((float *)v->data)[i] = (float)x; break;
-    case TUTTI_I32: ((int32_t *)v->data)[i] = (int32_t)x; break;
-    case TUTTI_U32: ((uint32_t *)v->data)[i] = (uint32_t)x; break;
-    default: ((uint8_t *)v->data)[i] = x != 0;
+    case TUTTI_F32: ((float*)v->data)[i] = (float)x; break;
+    case TUTTI_I32: ((int32_t*)v->data)[i] = (int32_t)x; break;
+    case TUTTI_U32: ((uint32_t*)v->data)[i] = (uint32_t)x; break;
+    default: ((uint8_t*)v->data)[i] = x != 0;
   }
 }
 
@@ -113,14 +115,14 @@ static double cast(uint32_t dtype, double x) {
   return trunc(x < low ? low : x > high ? high : x);
 }
 
-static double constant(const TuttiInstr *c) {
+static double constant(const TuttiInstr* c) {
   uint64_t bits = (uint64_t)c->b << 32 | c->a;
   double x;
   memcpy(&x, &bits, sizeof x);
   return x;
 }
 
-static double compute(const TuttiInstr *c, const double *r) {
+static double compute(const TuttiInstr* c, const double* r) {
   double x = r[c->a < CODE ? c->a : 0], y = r[c->b < CODE ? c->b : 0];
   int64_t i = (int64_t)(x == x ? x : 0), j = (int64_t)(y == y ? y : 0);
   int whole = c->dtype != TUTTI_F32;
@@ -160,7 +162,7 @@ static double compute(const TuttiInstr *c, const double *r) {
 }
 
 /* Where element `at` of a result of shape `to` reads an input: NumPy's broadcast. */
-static size_t broadcast(const Value *from, const Value *to, size_t at) {
+static size_t broadcast(const Value* from, const Value* to, size_t at) {
   size_t index = 0, step = 1, d;
   for (d = 0; d < from->rank; ++d) {
     size_t dim = (size_t)to->dims[to->rank - 1 - d], mine = (size_t)from->dims[from->rank - 1 - d];
@@ -171,18 +173,18 @@ static size_t broadcast(const Value *from, const Value *to, size_t at) {
   return index;
 }
 
-static void run_expression(const TuttiExecutable *x, const Node *n) {
+static void run_expression(const TuttiExecutable* x, const Node* n) {
   double r[CODE];
-  const Value *shape = NULL;
+  const Value* shape = NULL;
   uint32_t k;
   size_t at;
   for (k = 0; k < n->result_count; ++k)
     if (n->out[k] != TUTTI_NONE) shape = &x->values[n->out[k]];
   for (at = 0; shape && at < shape->count; ++at)
     for (k = 0; k < n->code_count; ++k) {
-      const TuttiInstr *c = &n->code[k];
+      const TuttiInstr* c = &n->code[k];
       if (c->code == TUTTI_X_INPUT) {
-        const Value *v = &x->values[n->in[c->a]];
+        const Value* v = &x->values[n->in[c->a]];
         r[k] = load(v, broadcast(v, shape, at));
       } else if (c->code == TUTTI_X_CONST) {
         r[k] = fit(c->dtype, constant(c));
@@ -194,11 +196,11 @@ static void run_expression(const TuttiExecutable *x, const Node *n) {
     }
 }
 
-static void run_reshape(const TuttiExecutable *x, const Node *n) {
+static void run_reshape(const TuttiExecutable* x, const Node* n) {
   memcpy(x->values[n->out[0]].data, x->values[n->in[0]].data, x->values[n->out[0]].bytes);
 }
 
-static void run_gather(const TuttiExecutable *x, const Node *n) { /* axis 0 */
+static void run_gather(const TuttiExecutable* x, const Node* n) { /* axis 0 */
   const Value *from = &x->values[n->in[0]], *index = &x->values[n->in[1]], *to = &x->values[n->out[0]];
   size_t row = index->count ? to->bytes / index->count : 0, i;
   for (i = 0; i < index->count; ++i) {
@@ -208,7 +210,7 @@ static void run_gather(const TuttiExecutable *x, const Node *n) { /* axis 0 */
   }
 }
 
-static void run_matmul(const TuttiExecutable *x, const Node *n) { /* rank 2 */
+static void run_matmul(const TuttiExecutable* x, const Node* n) { /* rank 2 */
   const Value *a = &x->values[n->in[0]], *b = &x->values[n->in[1]], *y = &x->values[n->out[0]];
   int64_t i, j, k, depth = a->dims[n->ta ? 0 : 1];
   for (i = 0; i < y->dims[0]; ++i)
@@ -222,10 +224,10 @@ static void run_matmul(const TuttiExecutable *x, const Node *n) { /* rank 2 */
 }
 
 /* Sum, max and argmax over axes: every element of x in order, and the element of y that it belongs to. */
-static void reduce(const TuttiExecutable *x, const Node *n, int kind) {
+static void reduce(const TuttiExecutable* x, const Node* n, int kind) {
   const Value *from = &x->values[n->in[0]], *to = &x->values[n->out[0]];
   double *best = calloc(to->count + 1, sizeof *best), *at = calloc(to->count + 1, sizeof *at);
-  double *visits = calloc(to->count + 1, sizeof *visits);
+  double* visits = calloc(to->count + 1, sizeof *visits);
   size_t i;
   for (i = 0; best && at && visits && i < from->count; ++i) {
     size_t rest = i, target = 0, step = 1;
@@ -240,7 +242,8 @@ static void reduce(const TuttiExecutable *x, const Node *n, int kind) {
       rest /= (size_t)from->dims[d];
     }
     double v = load(from, i), *b = &best[target];
-    if (kind == 0) *b += v;
+    if (kind == 0)
+      *b += v;
     else if (visits[target] == 0 || v > *b || (v != v && *b == *b)) {
       *b = v;
       at[target] = visits[target];
@@ -250,18 +253,18 @@ static void reduce(const TuttiExecutable *x, const Node *n, int kind) {
   for (i = 0; best && at && i < to->count; ++i) store(to, i, kind == 2 ? at[i] : best[i]);
   free(best), free(at), free(visits);
 }
-static void run_sum(const TuttiExecutable *x, const Node *n) { reduce(x, n, 0); }
-static void run_max(const TuttiExecutable *x, const Node *n) { reduce(x, n, 1); }
-static void run_argmax(const TuttiExecutable *x, const Node *n) { reduce(x, n, 2); }
+static void run_sum(const TuttiExecutable* x, const Node* n) { reduce(x, n, 0); }
+static void run_max(const TuttiExecutable* x, const Node* n) { reduce(x, n, 1); }
+static void run_argmax(const TuttiExecutable* x, const Node* n) { reduce(x, n, 2); }
 
-static void run_random(const TuttiExecutable *x, const Node *n) { /* Philox4x32-10 */
-  const uint32_t *seed = (const uint32_t *)x->values[n->in[0]].data;
-  const Value *to = &x->values[n->out[0]];
+static void run_random(const TuttiExecutable* x, const Node* n) { /* Philox4x32-10 */
+  const uint32_t* seed = (const uint32_t*)x->values[n->in[0]].data;
+  const Value* to = &x->values[n->out[0]];
   size_t block, i;
   for (block = 0; block * 4 < to->count; ++block) {
     uint32_t c[4] = {(uint32_t)block, (uint32_t)((uint64_t)block >> 32), 0, n->stream}, key[2] = {seed[0], seed[1]};
     int round;
-    c[2] = (uint32_t) * (const int32_t *)x->values[n->in[1]].data;
+    c[2] = (uint32_t) * (const int32_t*)x->values[n->in[1]].data;
     for (round = 0; round < 10; ++round) {
       uint64_t p = (uint64_t)0xD2511F53u * c[0], q = (uint64_t)0xCD9E8D57u * c[2];
       uint32_t next[4] = {(uint32_t)(q >> 32) ^ c[1] ^ key[0], (uint32_t)q, (uint32_t)(p >> 32) ^ c[3] ^ key[1],
@@ -270,13 +273,13 @@ static void run_random(const TuttiExecutable *x, const Node *n) { /* Philox4x32-
       key[0] += 0x9E3779B9u;
       key[1] += 0xBB67AE85u;
     }
-    for (i = 0; i < 4 && block * 4 + i < to->count; ++i) ((uint32_t *)to->data)[block * 4 + i] = c[i];
+    for (i = 0; i < 4 && block * 4 + i < to->count; ++i) ((uint32_t*)to->data)[block * 4 + i] = c[i];
   }
 }
 
 /* ---- reading programs ---- */
 
-static const char *read_value(const TuttiValue *from, Value *to) {
+static const char* read_value(const TuttiValue* from, Value* to) {
   uint32_t d;
   memset(to, 0, sizeof *to);
   to->role = from->role, to->dtype = from->dtype, to->rank = from->rank, to->count = 1;
@@ -290,38 +293,40 @@ static const char *read_value(const TuttiValue *from, Value *to) {
   return NULL;
 }
 
-static int64_t integer(const TuttiNode *n, const char *name, int64_t *list, int64_t *count) {
+static int64_t integer(const TuttiNode* n, const char* name, int64_t* list, int64_t* count) {
   uint32_t i;
   for (i = 0; i < n->attrs.count; ++i) {
-    const TuttiAttr *a = AT(TuttiAttr, n->attrs, i);
+    const TuttiAttr* a = AT(TuttiAttr, n->attrs, i);
     if (strcmp(a->name, name) || a->kind != TUTTI_ATTR_I64) continue;
     if (list) memcpy(list, a->data, (a->count < MOST ? a->count : MOST) * sizeof *list);
     if (count) *count = a->count;
-    return a->count ? *(const int64_t *)a->data : 0;
+    return a->count ? *(const int64_t*)a->data : 0;
   }
   return 0;
 }
 
 /* Why this device cannot run a node, or NULL; fills `to`. */
-static const char *read_node(const TuttiProgram *p, const TuttiNode *n, Node *to) {
+static const char* read_node(const TuttiProgram* p, const TuttiNode* n, Node* to) {
   static const struct {
-    const char *op;
-    void (*run)(const TuttiExecutable *, const Node *);
-  } ops[] = {{"reshape", run_reshape}, {"gather", run_gather}, {"matmul", run_matmul}, {"sum", run_sum},
+    const char* op;
+    void (*run)(const TuttiExecutable*, const Node*);
+  } ops[] = {{"reshape", run_reshape}, {"gather", run_gather}, {"matmul", run_matmul},     {"sum", run_sum},
              {"max", run_max},         {"argmax", run_argmax}, {"random_bits", run_random}};
   Value v;
   uint32_t i;
   memset(to, 0, sizeof *to);
   /* every instruction is rounded to its dtype anyway, as exact nodes ask */
-  if (n->version != 1 || (n->flags & ~(uint32_t)TUTTI_NODE_EXACT)) return "a version or flag that this device does not know";
+  if (n->version != 1 || (n->flags & ~(uint32_t)TUTTI_NODE_EXACT))
+    return "a version or flag that this device does not know";
   if (n->input_count > CODE || n->result_count > CODE || n->expr.count > CODE) return "more than this device holds";
   to->input_count = n->input_count, to->result_count = n->result_count, to->code_count = n->expr.count;
   for (i = 0; i < n->input_count; ++i) {
-    const char *why = read_value(AT(TuttiValue, p->values, to->in[i] = n->inputs[i]), &v);
+    const char* why = read_value(AT(TuttiValue, p->values, to->in[i] = n->inputs[i]), &v);
     if (why) return why;
   }
   for (i = 0; i < n->result_count; ++i) {
-    const char *why = (to->out[i] = n->results[i]) == TUTTI_NONE ? NULL : read_value(AT(TuttiValue, p->values, to->out[i]), &v);
+    const char* why =
+        (to->out[i] = n->results[i]) == TUTTI_NONE ? NULL : read_value(AT(TuttiValue, p->values, to->out[i]), &v);
     if (why) return why;
   }
   for (i = 0; i < n->expr.count; ++i) {
@@ -333,7 +338,7 @@ static const char *read_node(const TuttiProgram *p, const TuttiNode *n, Node *to
     if (!strcmp(n->op, ops[i].op)) to->run = ops[i].run;
   if (!to->run) return "no kernel for this op";
   if (to->run == run_expression) return NULL;
-  const TuttiValue *first = AT(TuttiValue, p->values, n->inputs[0]);
+  const TuttiValue* first = AT(TuttiValue, p->values, n->inputs[0]);
   to->ta = integer(n, "ta", NULL, NULL), to->tb = integer(n, "tb", NULL, NULL);
   to->axis = integer(n, "axis", NULL, NULL), to->stream = (uint32_t)integer(n, "stream", NULL, NULL);
   integer(n, "axes", to->axes, &to->axis_count);
@@ -347,10 +352,10 @@ static const char *read_node(const TuttiProgram *p, const TuttiNode *n, Node *to
 
 /* ---- the table ---- */
 
-static int32_t init(const TuttiHost *host, TuttiError *e) { return (void)host, (void)e, TUTTI_OK; }
+static int32_t init(const TuttiHost* host, TuttiError* e) { return (void)host, (void)e, TUTTI_OK; }
 static void shutdown(void) {}
 
-static int32_t devices(TuttiArray *list, TuttiError *e) {
+static int32_t devices(TuttiArray* list, TuttiError* e) {
   static TuttiDevice one;
   (void)e;
   one.name = "a device of ABI version 1", one.driver = "C99", one.kind = TUTTI_SOFTWARE;
@@ -358,21 +363,23 @@ static int32_t devices(TuttiArray *list, TuttiError *e) {
   return TUTTI_OK;
 }
 
-static int32_t open(uint32_t device, TuttiArray options, TuttiSession **session, TuttiError *e) {
+static int32_t open(uint32_t device, TuttiArray options, TuttiSession** session, TuttiError* e) {
   if (device != 0) return fail(e, TUTTI_INVALID, "there is one device, number 0");
   if (options.count) return fail(e, TUTTI_INVALID, "this device has no options");
   *session = calloc(1, sizeof **session);
   return *session ? TUTTI_OK : fail(e, TUTTI_NO_MEMORY, "no memory for a session");
 }
 
-static void *take(TuttiSession *s, size_t bytes) {
-  if (!bytes) bytes = 1; /* not counted */
-  else if ((s->now += bytes) > s->peak) s->peak = s->now;
+static void* take(TuttiSession* s, size_t bytes) {
+  if (!bytes)
+    bytes = 1; /* not counted */
+  else if ((s->now += bytes) > s->peak)
+    s->peak = s->now;
   return calloc(1, bytes);
 }
 
-static void release(TuttiExecutable *x) {
-  TuttiExecutable **at = &x->session->programs;
+static void release(TuttiExecutable* x) {
+  TuttiExecutable** at = &x->session->programs;
   uint32_t v;
   while (*at != x) at = &(*at)->next;
   *at = x->next;
@@ -382,18 +389,18 @@ static void release(TuttiExecutable *x) {
   free(x->values), free(x->nodes), free(x->updates), free(x);
 }
 
-static void close(TuttiSession *s) {
+static void close(TuttiSession* s) {
   while (s->programs) release(s->programs);
   while (s->states) {
-    State *first = s->states;
+    State* first = s->states;
     s->states = first->next;
     free(first->name), free(first->data), free(first);
   }
   free(s);
 }
 
-static int32_t check(TuttiSession *s, const TuttiProgram *p, uint8_t *accepted, TuttiSink why, TuttiError *e) {
-  Node *node = malloc(sizeof *node);
+static int32_t check(TuttiSession* s, const TuttiProgram* p, uint8_t* accepted, TuttiSink why, TuttiError* e) {
+  Node* node = malloc(sizeof *node);
   uint32_t k;
   (void)s;
   if (p->required || p->numerics != TUTTI_FAST) {
@@ -401,7 +408,7 @@ static int32_t check(TuttiSession *s, const TuttiProgram *p, uint8_t *accepted, 
     return fail(e, TUTTI_DECLINED, "the program requires what this device does not know");
   }
   for (k = 0; k < p->nodes.count; ++k) {
-    const char *text = read_node(p, AT(TuttiNode, p->nodes, k), node);
+    const char* text = read_node(p, AT(TuttiNode, p->nodes, k), node);
     accepted[k] = text == NULL;
     if (text) why.text(why.to, k, text);
   }
@@ -409,15 +416,15 @@ static int32_t check(TuttiSession *s, const TuttiProgram *p, uint8_t *accepted, 
   return TUTTI_OK;
 }
 
-static State *state_of(TuttiSession *s, const char *name) {
-  State *at = s->states;
+static State* state_of(TuttiSession* s, const char* name) {
+  State* at = s->states;
   while (at && strcmp(at->name, name)) at = at->next;
   return at;
 }
 
-static int32_t compile(TuttiSession *s, const TuttiProgram *p, const TuttiOptions *o, TuttiExecutable **out,
-                       TuttiMemory *memory, TuttiError *e) {
-  TuttiExecutable *x = calloc(1, sizeof *x);
+static int32_t compile(TuttiSession* s, const TuttiProgram* p, const TuttiOptions* o, TuttiExecutable** out,
+                       TuttiMemory* memory, TuttiError* e) {
+  TuttiExecutable* x = calloc(1, sizeof *x);
   uint32_t i;
   (void)o;
   x->session = s, x->next = s->programs, s->programs = x;
@@ -429,8 +436,8 @@ static int32_t compile(TuttiSession *s, const TuttiProgram *p, const TuttiOption
     return fail(e, TUTTI_DECLINED, "the program requires what this device does not know");
   }
   for (i = 0; i < p->values.count; ++i) {
-    const TuttiValue *v = AT(TuttiValue, p->values, i);
-    const char *text = read_value(v, &x->values[x->value_count++]);
+    const TuttiValue* v = AT(TuttiValue, p->values, i);
+    const char* text = read_value(v, &x->values[x->value_count++]);
     if (text) {
       release(x);
       return fail(e, TUTTI_DECLINED, "value %u: %s", i, text);
@@ -444,7 +451,7 @@ static int32_t compile(TuttiSession *s, const TuttiProgram *p, const TuttiOption
     if (v->role == TUTTI_TEMP) x->memory.arena += x->values[i].bytes;
   }
   for (i = 0; i < p->nodes.count; ++i) {
-    const char *text = read_node(p, AT(TuttiNode, p->nodes, i), &x->nodes[x->node_count++]);
+    const char* text = read_node(p, AT(TuttiNode, p->nodes, i), &x->nodes[x->node_count++]);
     if (!text) continue;
     release(x);
     fail(e, TUTTI_DECLINED, "node %u (%s): %s", i, AT(TuttiNode, p->nodes, i)->op, text);
@@ -452,8 +459,8 @@ static int32_t compile(TuttiSession *s, const TuttiProgram *p, const TuttiOption
     return TUTTI_DECLINED;
   }
   for (i = 0; i < p->states.count; ++i) {
-    const TuttiState *from = AT(TuttiState, p->states, i);
-    State *state = state_of(s, from->name);
+    const TuttiState* from = AT(TuttiState, p->states, i);
+    State* state = state_of(s, from->name);
     if (!state) {
       state = calloc(1, sizeof *state);
       state->name = malloc(strlen(from->name) + 1);
@@ -474,24 +481,27 @@ static int32_t compile(TuttiSession *s, const TuttiProgram *p, const TuttiOption
   return TUTTI_OK;
 }
 
-static int32_t prepare(TuttiExecutable *x, TuttiError *e) {
-  State *s;
+static int32_t prepare(TuttiExecutable* x, TuttiError* e) {
+  State* s;
   uint32_t v;
   (void)e;
   for (s = x->session->states; s; s = s->next)
     if (!s->data) s->data = take(x->session, s->bytes);
   for (v = 0; v < x->value_count; ++v) {
-    Value *value = &x->values[v];
-    if (value->state) value->data = value->state->data;
-    else if (value->role == TUTTI_CONST) x->session->now += value->bytes; /* taken when compiled, counted from now */
-    else value->data = take(x->session, value->bytes);
+    Value* value = &x->values[v];
+    if (value->state)
+      value->data = value->state->data;
+    else if (value->role == TUTTI_CONST)
+      x->session->now += value->bytes; /* taken when compiled, counted from now */
+    else
+      value->data = take(x->session, value->bytes);
   }
   if (x->session->now > x->session->peak) x->session->peak = x->session->now;
   x->prepared = 1;
   return TUTTI_OK;
 }
 
-static int32_t stage(TuttiExecutable *x, void **feeds, TuttiError *e) {
+static int32_t stage(TuttiExecutable* x, void** feeds, TuttiError* e) {
   uint32_t v;
   (void)e;
   for (v = 0; v < x->value_count; ++v)
@@ -499,7 +509,7 @@ static int32_t stage(TuttiExecutable *x, void **feeds, TuttiError *e) {
   return TUTTI_OK;
 }
 
-static int32_t run(TuttiExecutable *x, uint64_t *ticket, TuttiError *e) {
+static int32_t run(TuttiExecutable* x, uint64_t* ticket, TuttiError* e) {
   uint32_t k;
   (void)e;
   for (k = 0; k < x->node_count; ++k) x->nodes[k].run(x, &x->nodes[k]);
@@ -509,39 +519,41 @@ static int32_t run(TuttiExecutable *x, uint64_t *ticket, TuttiError *e) {
   return TUTTI_OK;
 }
 
-static int32_t wait(TuttiSession *s, uint64_t ticket, uint64_t timeout_ns, TuttiError *e) {
+static int32_t wait(TuttiSession* s, uint64_t ticket, uint64_t timeout_ns, TuttiError* e) {
   (void)timeout_ns;
-  return ticket <= s->ticket ? TUTTI_OK : fail(e, TUTTI_INVALID, "ticket %llu was never given", (unsigned long long)ticket);
+  return ticket <= s->ticket ? TUTTI_OK
+                             : fail(e, TUTTI_INVALID, "ticket %llu was never given", (unsigned long long)ticket);
 }
 
-static int32_t usage(TuttiSession *s, uint64_t *now, uint64_t *peak, TuttiError *e) {
+static int32_t usage(TuttiSession* s, uint64_t* now, uint64_t* peak, TuttiError* e) {
   return *now = s->now, *peak = s->peak, (void)e, TUTTI_OK;
 }
 
-static int32_t find(TuttiSession *s, const char *name, size_t bytes, State **out, TuttiError *e) {
+static int32_t find(TuttiSession* s, const char* name, size_t bytes, State** out, TuttiError* e) {
   *out = state_of(s, name);
   if (!*out || !(*out)->data) return fail(e, TUTTI_INVALID, "no state '%s'", name);
   if ((*out)->bytes != bytes) return fail(e, TUTTI_INVALID, "state '%s' has %zu bytes", name, (*out)->bytes);
   return TUTTI_OK;
 }
 
-static int32_t read(TuttiSession *s, const char *name, void *to, size_t bytes, TuttiError *e) {
-  State *state;
+static int32_t read(TuttiSession* s, const char* name, void* to, size_t bytes, TuttiError* e) {
+  State* state;
   int32_t code = find(s, name, bytes, &state, e);
   if (code == TUTTI_OK && bytes) memcpy(to, state->data, bytes);
   return code;
 }
 
-static int32_t write(TuttiSession *s, const char *name, const void *from, size_t bytes, TuttiError *e) {
-  State *state;
+static int32_t write(TuttiSession* s, const char* name, const void* from, size_t bytes, TuttiError* e) {
+  State* state;
   int32_t code = find(s, name, bytes, &state, e);
   if (code == TUTTI_OK && bytes) memcpy(state->data, from, bytes);
   return code;
 }
 
-const TuttiPlugin *tutti_plugin(uint32_t host_min, uint32_t host_max, uint32_t mine[2]) {
-  static const TuttiPlugin table = {sizeof table, 1,     "recorded", "1.0.0", NULL, init,  shutdown, devices, open, close,
-                                    check,        compile, prepare,  stage,   run,  wait,  usage,    read,    write, release};
+const TuttiPlugin* tutti_plugin(uint32_t host_min, uint32_t host_max, uint32_t mine[2]) {
+  static const TuttiPlugin table = {sizeof table, 1,    "recorded", "1.0.0", NULL,    init,    shutdown,
+                                    devices,      open, close,      check,   compile, prepare, stage,
+                                    run,          wait, usage,      read,    write,   release};
   mine[0] = mine[1] = 1;
   return host_min <= 1 && host_max >= 1 ? &table : NULL;
 }

@@ -120,7 +120,8 @@ class Bench(harness.Case):
         self.assertIn("1 runs of other machines", text)
         self.assertIn("2020-01-01", text)
         self.assertNotIn("2020-01-02", text)
-        self.assertEqual(len(tree.findall(".//polyline[@class]")), 3 * len(DEVICES))  # two roofs and a line each
+        lines = [p for p in tree.findall(".//polyline") if p.get("class").startswith("line ")]
+        self.assertEqual([len(p.get("points").split()) for p in lines], [2] * len(DEVICES), "two runs of each device")
 
     def test_precisions_stay_apart(self):
         document = self.json(*QUICK, "--ops", "matmul", "--precision", "f32,bf16", "--peer", "torch", "--python",

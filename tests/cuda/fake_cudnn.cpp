@@ -116,11 +116,12 @@ cudnnStatus_t rank(bool right, Algorithm fast, Algorithm steady, Algorithm other
   list[0].determinism = CUDNN_NON_DETERMINISTIC;
   list[1] = {};
   list[1].algo = steady;
-  list[1].memory = current->workspace;
+  list[1].memory = current->workspace / 2;  // with the other math type than the convolution's
   list[1].determinism = current->deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
   list[2] = list[1];
+  list[2].memory = current->workspace;
   if (!current->third) return CUDNN_STATUS_SUCCESS;
-  list[3] = list[1];
+  list[3] = list[2];
   list[3].algo = other;
   return CUDNN_STATUS_SUCCESS;
 }

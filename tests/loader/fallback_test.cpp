@@ -7,7 +7,7 @@
 
 #include "graph/ops.h"
 #include "tests/loader/folder.h"
-#include "train/trainer.h"
+#include "train/plan.h"
 
 namespace tutti::test {
 namespace {
@@ -75,6 +75,21 @@ TEST(Strict, NodesOfDecompositionsAreListedBesideOthers) {
   std::string error = error_of([&] { compile_for_device(g, legalizer); }, Code::declined);
   EXPECT_TRUE(has(error, "no taste for exp"));
   EXPECT_TRUE(has(error, "no taste for sqrt"));
+}
+
+TEST(Plans, CountWhatMeasuredKernelsNeed) {
+  TrainerOptions options = cnn(Fallback::none);
+  Device device = Picky::declining("tuning");
+  RunPlanner planner(device, options, set().train, &set().test);
+  uint64_t peak = planner.plan(options.batch).peak;
+  Trainer t(device, options);
+  t.train(set().train);
+  t.evaluate(set().test);
+  EXPECT_EQ(peak, t.planned_bytes());
+  uint64_t room = planner.plan(40).peak - 1;
+  int64_t most = planner.largest_batch(room);
+  EXPECT_GT(most, 30);
+  EXPECT_LE(planner.plan(most).peak, room) << "a batch of " << most;
 }
 
 class FallbackOps : public testing::TestWithParam<const char*> {};

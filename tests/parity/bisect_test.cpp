@@ -87,6 +87,7 @@ const Case cases[] = {
     {"gather", "gather", "data"},
     {"other", "mul", "loss.backward"},
     {"fused", "conv2d", "0", Finding::fused},
+    {"together", "max_pool2d", "2", Finding::fused},
     {"damaged", "relu", "1", Finding::memory, false},
 };
 INSTANTIATE_TEST_SUITE_P(Planted, BisectFinds, testing::ValuesIn(cases),
@@ -100,6 +101,18 @@ TEST(Bisect, NoFaultNothingFound) {
     EXPECT_LE(s.share, 1) << s.device.id;
     EXPECT_LE(s.error, 1e-6) << s.device.id;
   }
+}
+
+/// A step that is wrong unless any value is kept: the parameters hardly move, their change is what shows it.
+TEST(Bisect, OnlyTheStepAsItIs) {
+  parity::BisectOptions o = cnn();
+  o.optimizer = Sgd{};
+  parity::BisectResult r = parity::bisect(Planted::with("crowded"), select_device("reference:0"), o);
+  ASSERT_EQ(r.findings.size(), 1u);
+  EXPECT_EQ(r.findings[0].kind, Finding::memory);
+  EXPECT_TRUE(has(r.findings[0].reader, "sgd at update"));
+  EXPECT_NEAR(r.sides[0].apart, 0.2, 0.01);
+  EXPECT_TRUE(parity::bisect(Planted::with("none"), select_device("reference:0"), o).findings.empty());
 }
 
 TEST(Bisect, TheSecondDeviceMayBeWrongOrBoth) {

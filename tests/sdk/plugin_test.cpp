@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <new>
+#include <thread>
 
 #include "tests/sdk/raw_program.h"
 
@@ -158,6 +161,29 @@ TEST(Negotiation, RangesBeforeAnything) {
   TuttiArray list = {};
   EXPECT_EQ(t->devices(&list, &e), TUTTI_INVALID);
   EXPECT_NE(std::string(e.message).find("call init first"), std::string::npos);
+}
+
+TEST_F(Table, ThePluginsOwnMethodsAreCalledOneAtATime) {
+  std::atomic<int> inside = 0, most = 0;
+  fault = [&] {
+    int now = ++inside;
+    for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    --inside;
+  };
+  std::vector<std::thread> threads;
+  TuttiSession* opened[3] = {};
+  for (TuttiSession*& own : opened)
+    threads.emplace_back([&] {
+      TuttiError error = fresh();
+      EXPECT_EQ(t->open(0, {}, &own, &error), TUTTI_OK);
+    });
+  TuttiArray list = {};
+  EXPECT_EQ(t->devices(&list, &e), TUTTI_OK);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(most, 1);
+  for (TuttiSession* own : opened) t->close(own);
 }
 
 TEST_F(Table, EveryExceptionBecomesACode) {

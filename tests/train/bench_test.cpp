@@ -178,7 +178,7 @@ TEST(BenchMeasure, Share) {
   relate(m, peaks);  // products alone need 10 ms, memory 1 ms
   EXPECT_EQ(m.bound, "products");
   EXPECT_DOUBLE_EQ(m.share, 0.5);
-  peaks.copies = {{0, 1e8}};
+  peaks.copies = {{0, 2e8}};
   relate(m, peaks);
   EXPECT_EQ(m.bound, "products");
   peaks.copies = {{0, 1e12}, {1e6, 5e7}, {1e7, 1e3}};
@@ -190,6 +190,21 @@ TEST(BenchMeasure, Share) {
   other.share = 0;
   relate(other, peaks);
   EXPECT_EQ(other.share, 0) << "another precision's peak says nothing";
+}
+
+TEST(BenchMeasure, PeaksAreTheBestThatWasSeen) {
+  Result r;
+  r.lanes = {{.id = "a"}, {.id = "b"}};
+  for (LaneInfo& lane : r.lanes) lane.peaks = {.products = {{"f32", {1e9, "squares"}}}, .copies = {{1, 1e12}}};
+  Measurement m{.of = {"op", "matmul", "2x2x2", "f32"}, .lane = "a", .effort = {1e9, 1e3}};
+  m.seconds.least = 0.5;
+  m.seconds.median = 1;
+  r.measurements = {m};
+  relate_all(r);
+  EXPECT_EQ(r.lanes[0].peaks.products["f32"].flops_per_second, 2e9);
+  EXPECT_EQ(r.lanes[0].peaks.products["f32"].shape, "matmul 2x2x2");
+  EXPECT_EQ(r.lanes[1].peaks.products["f32"].flops_per_second, 1e9);
+  EXPECT_DOUBLE_EQ(r.measurements[0].share, 0.5);
 }
 
 Measurement made_up(const std::string& lane, double seconds, const std::string& precision = "f32") {

@@ -116,7 +116,7 @@ void measure_peaks(std::vector<LaneInfo>& infos, const std::vector<std::unique_p
                    const std::vector<Precision>& precisions, const MeasureOptions& options) {
   MeasureOptions how = options;
   how.repetitions = 20;  // short ones: the best of them counts, and a busy machine spoils long ones
-  how.seconds = options.quick ? 0.02 : 0.5;
+  how.seconds = options.quick ? 0.02 : options.seconds / 4;
   constexpr double longest = 0.4;  // seconds of one product
   std::vector<int64_t> sizes =
       options.quick ? std::vector<int64_t>{64, 128} : std::vector<int64_t>{256, 512, 1024, 2048, 4096, 8192};
@@ -157,6 +157,18 @@ void relate(Measurement& m, const Peaks& peaks) {
   double memory = m.effort.bytes / peaks.copy_rate(m.effort.bytes);
   m.bound = products > memory ? "products" : "memory";
   m.share = std::max(products, memory) / m.seconds.median;
+}
+
+void relate_all(Result& result) {
+  for (const Measurement& m : result.measurements)
+    for (LaneInfo& lane : result.lanes) {
+      auto peak = lane.id == m.lane ? lane.peaks.products.find(m.of.precision) : lane.peaks.products.end();
+      if (!m.measured() || peak == lane.peaks.products.end()) continue;
+      double rate = m.effort.flops / m.seconds.least;
+      if (rate > peak->second.flops_per_second) peak->second = {rate, m.of.name + " " + m.of.detail};
+    }
+  for (Measurement& m : result.measurements)
+    if (const LaneInfo* lane = result.lane(m.lane)) relate(m, lane->peaks);
 }
 
 }  // namespace tutti::bench

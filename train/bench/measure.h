@@ -15,7 +15,7 @@ struct MeasureOptions {
   std::function<void(const std::string&)> watch = {};
 };
 
-/// The peaks of every device in each of the precisions: products of growing squares, sums of two large tensors.
+/// The peaks of every device in each of the precisions: products of growing squares, sums of two growing tensors.
 void measure_peaks(std::vector<LaneInfo>& infos, const std::vector<std::unique_ptr<Lane>>& lanes,
                    const std::vector<Precision>& precisions, const MeasureOptions& options);
 
@@ -24,5 +24,8 @@ std::vector<Measurement> measure(const Case& c, const std::vector<Lane*>& lanes,
 
 /// Fills in `bound` and `share` from the peaks of the measurement's lane.
 void relate(Measurement& m, const Peaks& peaks);
+/// The same for all measurements of a result, after raising the peaks of products to what its cases reached at best: a
+/// device was busy when its peaks were measured, or likes other shapes better.
+void relate_all(Result& result);
 
 }  // namespace tutti::bench

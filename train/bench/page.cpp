@@ -56,14 +56,14 @@ std::string figures(const Result& r, const char* kind, const char* title, const 
 std::string rooflines(const Result& r) {
   std::string grid;
   for (const LaneInfo& l : r.lanes)
-    if (!l.peer) grid += roofline(r, l);
+    for (const auto& [precision, product] : l.peaks.products) grid += roofline(r, l, precision);
   if (grid.empty()) return "";
   return fmt::format(
       "<section><h2>What each device could do</h2>\n<p>The roof is what this very device reached just before: sums of "
       "two "
       "large tensors give the slope (memory; dashed: of smaller ones, which stay in a cache), square products the "
       "ceiling "
-      "of each precision. A dot is a case with products, round for a model, square for an op: how many of them per "
+      "of a precision. A dot is a case with products, round for a model, square for an op: how many of them per "
       "byte "
       "that must be moved (to the right), how many per second (up). Its distance to the roof is what is left to "
       "gain.</p>\n"
@@ -132,7 +132,7 @@ std::string page(const Result& r, const std::vector<Result>& earlier) {
   text +=
       figures(r, "model", "Training steps",
               "Time of one step: forward, loss, backward, optimizer. Shorter is better. The mark on a bar spans the "
-              "quartiles; a bar that fades is cut off at twenty times the fastest. Peers are hatched. Only times of "
+              "quartiles; a bar that fades is cut off at eight times the fastest. Peers are hatched. Only times of "
               "one precision stand in one figure; faster and slower are meant against the peer of its kind.");
   text += figures(r, "op", "Ops", "Time of one run of one op.");
   text += rooflines(r) + all_cases(r) + over_time(r, earlier);

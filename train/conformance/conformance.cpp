@@ -82,7 +82,8 @@ class Runner {
         options_(options),
         checks_(checks),
         report_(report),
-        expected_(parity::expected_failures(setup.manifest.path)) {}
+        expected_(parity::expected_failures(setup.manifest.path)),
+        timeout_(options.timeout * (options.full ? 10 : 1)) {}
 
   void run() {
     for (size_t first = 0; first < checks_.size();) {
@@ -107,7 +108,7 @@ class Runner {
       bool alive = true;
       while (alive && first < end) {
         auto start = Clock::now();
-        Event e = child.next(options_.timeout);
+        Event e = child.next(timeout_);
         alive = e.kind == Event::result;
         if (!alive) e.outcome = Outcome::fail;
         if (e.kind == Event::silent && ++silent_ == most_silent)
@@ -116,7 +117,7 @@ class Runner {
         ++first;
       }
       if (!alive) continue;  // the rest gets a new process
-      Event e = child.next(options_.timeout);
+      Event e = child.next(timeout_);
       note_output(checks_[end - 1].id, e);
       if (e.kind != Event::finished)
         ended_.add(fmt::format("after the checks of '{}' {}", blank(checks_[end - 1]).group(), e.why));
@@ -180,6 +181,7 @@ class Runner {
   const Checks& checks_;
   Report& report_;
   std::vector<parity::Expected> expected_;
+  double timeout_;
   Findings printed_, ended_;
   std::string lost_;
   int silent_ = 0;

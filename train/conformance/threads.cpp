@@ -27,11 +27,11 @@ void sessions(Bench& bench, Findings& f) {
   for (int t = 0; t < count; ++t)
     threads.push_back(start(found[t], [&, t] {
       Findings& mine = found[t];
-      for (int round = 0; round < 2; ++round) {
+      for (int round = 0; round < 4; ++round) {
         SmallProgram p(2000 + 500 * t);
         RawSession s(bench, mine);
         SmallRun r(s, p.get(), p.size());
-        for (int k = 0; k < 20; ++k) s.wait(r.enqueue(k + t));
+        for (int k = 0; k < 10; ++k) s.wait(r.enqueue(k + t));
         r.verify(mine, fmt::format("in thread {} of {}", t + 1, count));
       }
     }));

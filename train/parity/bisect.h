@@ -51,6 +51,7 @@ struct BisectSide {
   Device device;
   double share = 0;  ///< the worst error of a node as a share of its bound
   double error = 0;  ///< the worst relative error of a state after a step, in the 2-norm
+  double apart = 0;  ///< the same between the step as it is and the step with values kept
 };
 
 struct BisectResult {

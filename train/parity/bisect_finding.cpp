@@ -11,12 +11,9 @@
 namespace tutti::parity {
 namespace {
 
-/// Whether two runs of one program part by more than other kernels would.
-bool differ(const Tensor& a, const Tensor& b) {
-  if (is_float(b.type.dtype)) return !(norm_error(a, b) <= 1e-3);
-  size_t wrong = 0;
-  for (size_t i = 0; i < b.at.size(); ++i) wrong += a.at[i] != b.at[i];
-  return wrong * 100 > b.at.size();
+/// Whether two runs of one program part by more than other kernels would. `before`: of a state.
+bool differ(const Tensor& a, const Tensor& b, const Tensor* before) {
+  return !(change_error(a, b, before) <= (is_float(b.type.dtype) ? 1e-3 : 1e-2));
 }
 
 Types types_of(const Graph& g, const std::vector<ValueId>& values) {
@@ -86,6 +83,23 @@ Violation shown_by(const Side& side, Span span, const std::string& name, const T
   return v;
 }
 
+/// Two groups and what lies between them, alone on the device with inputs as they should be: a violation where they are
+/// wrong there as well, so that it is the kernel that computes them together.
+std::optional<Violation> alone_together(const Side& side, Span a, Span b) {
+  constexpr uint32_t most = 64;
+  Span both{std::min(a.first, b.first), 0};
+  both.count = std::max(a.first + a.count, b.first + b.count) - both.first;
+  if (both.count > most) return {};
+  Violation v{both, {}, cut(side.graph(), side.readers(), both), {}, {}, {}};
+  v.inputs = side.inputs_of(v.graph, side.kept());
+  v.truth = truths_of(v.graph, v.inputs);
+  Tensors results = run_alone(side.device(), v.graph, v.inputs);
+  for (const auto& [name, value] : v.truth) v.got.emplace(name, results.at(name));
+  v.judgement = judge(v.graph, v.inputs, v.truth, v.got);
+  if (v.judgement.ok) return {};
+  return v;
+}
+
 std::string in_words(const Side& side, Span span) {
   const Node& n = side.graph().nodes()[span.first];
   return fmt::format("{}{}", n.op->name, n.label.empty() ? "" : " at " + n.label);
@@ -116,11 +130,18 @@ Finding find_damage(const Side& side) {
         if (!seen.state) keep.push_back(seen.value);
         return side.keeping(keep);
       };
+      auto it = side.inputs().find(name);
+      const Tensor* before = seen.state && it != side.inputs().end() ? &it->second : nullptr;
       Tensors results = seen.state ? side.plain() : run({});
-      if (!differ(results.at(name), side.kept().at(name))) continue;
+      if (!differ(results.at(name), side.kept().at(name), before)) continue;
       Violation shown = shown_by(side, group, name, results);
       for (ValueId u : read_by(side, group)) {
-        if (differ(run({u}).at(name), side.kept().at(name))) continue;
+        if (differ(run({u}).at(name), side.kept().at(name), before)) continue;
+        Span maker = side.group_of(side.graph().info(u).producer);
+        if (std::optional<Violation> v = alone_together(side, maker, group)) {
+          Span both = v->span;
+          return blame(side, Finding::fused, both, std::move(*v));
+        }
         Finding f = blame(side, Finding::memory, {side.graph().info(u).producer, 1}, std::move(shown));
         f.reader = in_words(side, group);
         return f;

@@ -1,6 +1,7 @@
 #include "train/parity/bisect_side.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/status.h"
 #include "graph/passes/rewrite.h"
@@ -50,6 +51,22 @@ std::vector<Span> spans_of(const Grouped& grouped, const Readers& readers) {
 }
 
 }  // namespace
+
+double change_error(const Tensor& got, const Tensor& want, const Tensor* before) {
+  double wrong = 0, square = 0, size = 0, change = 0;
+  for (size_t i = 0; i < want.at.size(); ++i) {
+    double d = got.at[i] - want.at[i], c = before ? want.at[i] - before->at[i] : want.at[i];
+    if (got.at[i] == want.at[i] || (std::isnan(got.at[i]) && std::isnan(want.at[i]))) d = 0;
+    wrong += d != 0;
+    square += d * d;
+    change += c * c;
+    size += want.at[i] * want.at[i];
+  }
+  if (square == 0) return 0;
+  if (!is_float(want.type.dtype)) return wrong / static_cast<double>(want.at.size());
+  if (before && std::sqrt(square) <= 0x1p-22 * std::sqrt(size)) return 0;
+  return std::sqrt(square / std::max(change, 1e-300));
+}
 
 Side::Side(const Device& device, const Graph& step) : device_(device) {
   try {

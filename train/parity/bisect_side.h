@@ -19,6 +19,10 @@ class OwnProgram {
   DeviceProgram program_;
 };
 
+/// |got - want| in the 2-norm, relative to the change from `before` to `want` where there is one (0 where it is less
+/// than rounding of the values can be), else to `want`. Whole numbers: the share that differs.
+double change_error(const Tensor& got, const Tensor& want, const Tensor* before);
+
 /// A group that is further from its truth than it may be.
 struct Violation {
   Span span;

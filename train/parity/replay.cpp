@@ -12,6 +12,14 @@
 namespace tutti::parity {
 namespace {
 
+/// How many terms one result of a product sums: exact for matmul, within the size of the window for convolutions and
+/// their gradients, of which a weight's sums over the whole batch of images.
+double product_length(const Graph& g, const Node& n) {
+  if (n.op->elementwise() || n.inputs.size() != 2) return 1;
+  auto size = [&](ValueId v) { return static_cast<double>(num_elements(g.info(v).type.shape)); };
+  return std::sqrt(size(n.inputs[0]) * size(n.inputs[1]) / std::max(1.0, size(n.results[0])));
+}
+
 bool changes(const State& s) { return s.after != s.before; }
 
 double rms(const Tensor& t) {
@@ -159,12 +167,15 @@ Tensors truths_of(Graph& g, const Tensors& inputs) {
 
 Bound bound_of(const Graph& g, DType type) {
   Bound most;
+  double known = reduction_length(g), length = known;
   for (const Node& n : g.nodes()) {
     Bound b = bound_of(*n.op, g, type, false);
     most.relative = std::max(most.relative, b.relative);
     most.absolute = std::max(most.absolute, b.absolute);
+    length = std::max(length, product_length(g, n));
   }
   most.relative *= std::sqrt(static_cast<double>(std::max<size_t>(1, g.nodes().size())));
+  most.relative *= (1 + std::sqrt(length)) / (1 + std::sqrt(known));
   return most;
 }
 

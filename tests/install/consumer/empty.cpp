@@ -1,12 +1,16 @@
 // A plugin without devices, from the installed SDK.
 #define TUTTI_BUILDING_PLUGIN
+#include "kernels/lanes.h"
 #include "sdk/plugin.h"
 
 namespace {
 struct Empty : tutti::sdk::Plugin {
   const char* name() const override { return "empty"; }
   const char* version() const override { return "1.0"; }
-  std::vector<tutti::sdk::Device> devices() override { return {}; }
+  std::vector<tutti::sdk::Device> devices() override {
+    if (!tutti::kernels::lanes_named("baseline")) throw tutti::invalid("the kernels are not linked");
+    return {};
+  }
   std::unique_ptr<tutti::sdk::Session> open(uint32_t, const tutti::sdk::Options&) override {
     throw tutti::invalid("empty has no device");
   }

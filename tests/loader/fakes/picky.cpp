@@ -1,5 +1,6 @@
-// The reference, which declines some ops: those named in the file LIBRARY.txt, separated by white space. For the tests
-// of strictness and fallback.
+// The reference, which declines some ops: those named in the file LIBRARY.txt, separated by white space. Where that
+// says "tuning", programs compiled with memory for measuring are said to need more. For the tests of strictness,
+// fallback and plans.
 #define TUTTI_BUILDING_PLUGIN
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -21,6 +22,23 @@ std::set<std::string> read_declined() {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
+/// What the measured kernels of a program need beside the rest.
+class TunedExecutable : public sdk::Executable {
+ public:
+  explicit TunedExecutable(std::unique_ptr<sdk::Executable> inner) : inner_(std::move(inner)) {}
+  TuttiMemory memory() const override {
+    TuttiMemory m = inner_->memory();
+    m.workspace += 4096;
+    return m;
+  }
+  void prepare() override { inner_->prepare(); }
+  void stage(std::span<void*> feeds) override { inner_->stage(feeds); }
+  uint64_t run() override { return inner_->run(); }
+
+ private:
+  std::unique_ptr<sdk::Executable> inner_;
+};
+
 class PickySession : public sdk::Session {
  public:
   explicit PickySession(std::unique_ptr<sdk::Session> inner) : inner_(std::move(inner)), declined_(read_declined()) {}
@@ -37,7 +55,9 @@ class PickySession : public sdk::Session {
     for (uint32_t k = 0; k < p.nodes.size(); ++k)
       if (declined_.contains(p.nodes[k].op))
         throw sdk::NodeError(k, Code::declined, fmt::format("no taste for {}", p.nodes[k].op));
-    return inner_->compile(std::move(p), options);
+    auto made = inner_->compile(std::move(p), options);
+    if (options.tuning_bytes && declined_.contains("tuning")) made = std::make_unique<TunedExecutable>(std::move(made));
+    return made;
   }
   void wait(uint64_t ticket, uint64_t timeout_ns) override { inner_->wait(ticket, timeout_ns); }
   void usage(uint64_t& now, uint64_t& peak) override { inner_->usage(now, peak); }

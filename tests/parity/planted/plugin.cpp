@@ -67,11 +67,10 @@ class PlantedExecutable : public sdk::Executable {
     return std::ranges::any_of(p_.states, [&](const sdk::State& s) { return s.after == v; });
   }
 
-  /// Whether the program keeps none of the results of a node: it could be computed along with the next one.
+  /// Whether the program does not keep the (first) result of a node: it could be computed along with the next one.
   bool hidden(const std::string& op, const std::string& label) const {
-    return std::ranges::none_of(p_.nodes, [&](const sdk::Node& n) {
-      return n.op == op && n.label == label && std::ranges::any_of(n.results, [&](uint32_t v) { return kept(v); });
-    });
+    return std::ranges::none_of(
+        p_.nodes, [&](const sdk::Node& n) { return n.op == op && n.label == label && kept(n.results[0]); });
   }
 
   void run_node(uint32_t k) {
@@ -87,6 +86,11 @@ class PlantedExecutable : public sdk::Executable {
     }
     if (fault_ == "fused" && n.op == "relu" && n.label == "1" && hidden("conv2d", "0") && hidden("add", "0"))
       for (double& x : w.out[0].at) x = -x;
+    if (fault_ == "together" && n.op == "reshape" && n.label == "3" && hidden("max_pool2d", "2"))
+      std::ranges::reverse(w.out[0].at);
+    bool plain = std::ranges::none_of(p_.states, [](const sdk::State& s) { return s.name.starts_with('%'); });
+    if (fault_ == "crowded" && n.op == "sgd" && plain)
+      for (size_t i = 0; i < w.out[0].at.size(); ++i) w.out[0].at[i] += 0.2 * (w.out[0].at[i] - w.in[0].at[i]);
     for (size_t r = 0; r < w.out.size(); ++r) {
       uint32_t v = n.results[r];
       if (v == TUTTI_NONE) continue;

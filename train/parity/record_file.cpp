@@ -1,0 +1,97 @@
+// Records as safetensors files.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/base/status.h"
+#include "train/checkpoint.h"
+#include "train/parity/record.h"
+
+namespace tutti::parity {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* format_name = "tutti parity record 1";
+
+const std::string& metadata(const Checkpoint& c, const char* key) {
+  auto it = c.metadata.find(key);
+  if (it == c.metadata.end()) throw invalid(fmt::format("the metadata has no '{}'", key));
+  return it->second;
+}
+
+uint64_t seed_from(const std::string& text) {
+  uint64_t seed = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw invalid(fmt::format("the seed '{}' is no whole number", text));
+  return seed;
+}
+
+Record read(const Checkpoint& c) {
+  if (const std::string& format = metadata(c, "format"); format != format_name)
+    throw invalid(fmt::format("its format is '{}', expected '{}'", format, format_name));
+  Record r{.seed = seed_from(metadata(c, "seed")),
+           .extent = metadata(c, "extent"),
+           .device = metadata(c, "device"),
+           .name = metadata(c, "name"),
+           .driver = metadata(c, "driver"),
+           .version = metadata(c, "version"),
+           .cases = {}};
+  json cases = json::parse(metadata(c, "cases"), nullptr, false);
+  if (!cases.is_object()) throw invalid("the metadata 'cases' is no JSON object");
+  for (const auto& [text, mark] : cases.items()) {
+    if (!mark.is_string()) throw invalid(fmt::format("case {} has no fingerprint", text));
+    r.cases[text].fingerprint = mark.get<std::string>();
+  }
+  for (const auto& [name, t] : c.tensors) {
+    size_t slash = name.rfind('/');
+    auto at = r.cases.find(name.substr(0, slash));
+    if (slash == std::string::npos || at == r.cases.end())
+      throw invalid(fmt::format("tensor '{}' is of no case", name));
+    if (t.type.shape.size() != 1 || t.type.shape[0] > static_cast<int64_t>(most_recorded))
+      throw invalid(fmt::format("tensor '{}' is {}, expected at most {} numbers in a row", name, to_string(t.type),
+                                most_recorded));
+    at->second.results.emplace(name.substr(slash + 1), tensor_from(t.type, t.bytes.data()));
+  }
+  for (const auto& [text, recorded] : r.cases)
+    if (recorded.results.empty()) throw invalid(fmt::format("case {} has no results", text));
+  return r;
+}
+
+}  // namespace
+
+void write_record(const std::string& path, const Record& r) {
+  Checkpoint c;
+  json cases = json::object();
+  for (const auto& [text, recorded] : r.cases) {
+    cases[text] = recorded.fingerprint;
+    for (const auto& [name, t] : recorded.results) {
+      HostTensor h{t.type, std::vector<std::byte>(num_bytes(t.type))};
+      store_tensor(t, h.bytes.data());
+      c.tensors.emplace(text + "/" + name, std::move(h));
+    }
+  }
+  c.metadata = {{"format", format_name}, {"seed", std::to_string(r.seed)},
+                {"extent", r.extent},    {"device", r.device},
+                {"name", r.name},        {"driver", r.driver},
+                {"version", r.version}};
+  c.metadata["cases"] = cases.dump();
+  write_checkpoint(path, c);
+}
+
+Record read_record(const std::string& path) {
+  std::error_code ec;
+  if (!std::filesystem::exists(path, ec)) throw invalid(fmt::format("{}: there is no such file", path));
+  Checkpoint c = read_checkpoint(path);
+  try {
+    return read(c);
+  } catch (const Error& e) {
+    throw invalid(fmt::format("{}: not a parity record that can be used: {}", path, e.what()),
+                  "use a file that `tutti parity --record` wrote");
+  }
+}
+
+}  // namespace tutti::parity
