@@ -1,0 +1,74 @@
+"""Every `tutti` command line in a fenced block of README.md and docs/ parses and runs, made small by options behind it."""
+import pathlib
+import re
+import shlex
+import subprocess
+import unittest
+
+import harness
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COMMAND = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S+ )*(?:build/release/bin/)?tutti (?P<line>.*)$")
+
+
+def commands():
+    """(file, line number, arguments of tutti), the continuation lines joined, comments cut."""
+    files = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    for file in files:
+        fenced, lines = False, file.read_text().splitlines()
+        for number, line in enumerate(lines, 1):
+            fenced ^= line.startswith("```")
+            found = COMMAND.match(line)
+            if not fenced or not found or file.name in ("PLUGINS.md", "OPS.md"):
+                continue  # PLUGINS.md is run whole, by tests/install
+            text, more = found["line"], number
+            while text.endswith("\\"):
+                text, more = text[:-1] + lines[more].strip(), more + 1
+            yield file.name, number, text.split("  #")[0].split(" 2>")[0].strip()
+
+
+class Docs(harness.Case):
+    def small(self, words, device):
+        """What is put behind a command so that it takes a moment, and the exit codes that it may have then."""
+        data = ["--data", "synthetic:1x28x28:10:64:32", "--batch", "16"]
+        match words[0]:
+            case "train": return [*data, "--layers", "784,16,10", "--steps", "1", "--no-eval", "--device", device], (0,)
+            case "plan": return [*data, "--device", device, "--no-search"], (0,)
+            case "bisect": return [*data, "--a", device, "--b", device, "--steps", "1", "--batch", "2"], (0,)
+            case "replay": return [], (2,)  # the file is made where two devices part
+            case "bench": return ["--device", device, "--quick", "--repetitions", "1", "--time", "0.05"], (0,)
+            case "parity" if "--against" in words: return ["--device", device], (0,)
+            case "parity": return ["--device", device, "--ops", "add", "--quick"], (0,)
+            case "doctor": return ["--no-steps"], (0, 1)
+            case "devices" | "ops": return [], (0,)
+        self.fail(f"no small form of `tutti {' '.join(words)}` is known here")
+
+    def test_every_command_runs(self):
+        device = harness.usable_devices()[0]
+        seen = set()
+        for name in ("build", "runs"):  # that the commands write to
+            (self.folder / name).mkdir()
+        for file, number, text in commands():
+            words = shlex.split(subprocess.run(["sh", "-c", f"printf '%s' \"{text}\""], capture_output=True,
+                                               text=True).stdout)
+            more, codes = self.small(words, device)
+            result = harness.tutti(*words, *more, cwd=self.folder)
+            where = f"{file}:{number}: tutti {' '.join(words + more)}\n{result.stdout}\n{result.stderr}"
+            self.assertIn(result.returncode, codes, where)
+            self.assertNotIn("not expected", result.stderr, where)
+            if codes == (2,):
+                self.assertIn(words[1], result.stderr, where)
+            seen.add(words[0])
+        self.assertGreaterEqual(seen, {"train", "devices", "bench", "bisect", "parity"})
+
+    def test_every_subcommand_is_in_the_readme(self):
+        listed = harness.tutti("--help").stdout.split("Subcommands:")[1]
+        names = re.findall(r"^  (\w+) ", listed, re.M)
+        self.assertGreater(len(names), 8)
+        readme = (ROOT / "README.md").read_text()
+        for name in names:
+            self.assertIn(f"tutti {name}", readme)
+
+
+if __name__ == "__main__":
+    unittest.main()
