@@ -193,7 +193,8 @@ class Convolution : public Tunable {
     size_t workspace;
   };
 
-  /// Those of a ranking that give the same bits at every run.
+  /// Those of a ranking that give the same bits at every run. One may stand there several times, with other math types
+  /// than the descriptor's and their workspaces: the largest one does for each.
   template <class Perf, class Ask>
   void take(Ask&& ask, const char* call) {
     std::array<Perf, 10> ranking;
@@ -201,11 +202,15 @@ class Convolution : public Tunable {
     check(*api_, ask(static_cast<int>(ranking.size()), &found, ranking.data()), call);
     for (int k = 0; k < found; ++k) {
       const Perf& p = ranking[static_cast<size_t>(k)];
-      auto same = [&](const Algorithm& a) { return a.number == static_cast<int>(p.algo); };  // with another math type
-      if (p.status == CUDNN_STATUS_SUCCESS && p.determinism == CUDNN_DETERMINISTIC && p.memory <= most_workspace &&
-          std::none_of(algorithms_.begin(), algorithms_.end(), same))
-        algorithms_.push_back({static_cast<int>(p.algo), p.memory});
+      if (p.status != CUDNN_STATUS_SUCCESS || p.determinism != CUDNN_DETERMINISTIC) continue;
+      int number = static_cast<int>(p.algo);
+      auto known = std::find_if(algorithms_.begin(), algorithms_.end(), [&](auto& a) { return a.number == number; });
+      if (known == algorithms_.end())
+        algorithms_.push_back({number, p.memory});
+      else
+        known->workspace = std::max(known->workspace, p.memory);
     }
+    std::erase_if(algorithms_, [](const Algorithm& a) { return a.workspace > most_workspace; });
     if (algorithms_.empty()) throw Error(Code::declined, "cuDNN has no deterministic algorithm for it");
   }
 

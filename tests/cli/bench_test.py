@@ -121,7 +121,7 @@ class Bench(harness.Case):
         self.assertIn("2020-01-01", text)
         self.assertNotIn("2020-01-02", text)
         lines = [p for p in tree.findall(".//polyline") if p.get("class").startswith("line ")]
-        self.assertEqual([len(p.get("points").split()) for p in lines], [2] * len(DEVICES), "two runs of each device")
+        self.assertEqual([len(p.get("points").split()) for p in lines], [3] * len(DEVICES), "three runs of each device")
 
     def test_precisions_stay_apart(self):
         document = self.json(*QUICK, "--ops", "matmul", "--precision", "f32,bf16", "--peer", "torch", "--python",

@@ -37,6 +37,8 @@ Case reduced(Fold kind, DType t, const Shape& shape, const Axes& axes) {
   c.inputs = {random(t, num_elements(shape), low, high, 9)};
   if (is_float(t) && kind != Fold::prod && num_elements(shape) == 2 * 3 * 4) c.inputs[0].at[5] = NAN;
   int64_t n = each_reduced(shape, axes, [](size_t, size_t, int64_t) {});
+  bool exact = kind == Fold::max || kind == Fold::min;
+  if (auto& x = c.inputs[0].at; is_float(t) && exact && n > 1 && x.size() > 24) x[x.size() / 2 + 5] = x.back() = NAN;
   double start = kind == Fold::prod  ? 1
                  : kind == Fold::max ? (t == DType::i32 ? -2147483648.0
                                         : is_float(t)   ? -HUGE_VAL
@@ -64,7 +66,6 @@ Case reduced(Fold kind, DType t, const Shape& shape, const Axes& axes) {
     for (double& v : y) v = is_float(t) ? v / count : std::trunc(v / count);
   for (double& v : y) v = round_to(t, v);
   c.expected = {{t, y}};
-  bool exact = kind == Fold::max || kind == Fold::min;
   c.relative = exact ? 0 : t == DType::f32 ? 2e-7 * std::sqrt(count + 4) : 1e-2;
   c.absolute = exact ? 0
                      : (kind == Fold::sum    ? 2e-7 * largest

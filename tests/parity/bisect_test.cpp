@@ -109,9 +109,9 @@ TEST(Bisect, OnlyTheStepAsItIs) {
   o.optimizer = Sgd{};
   parity::BisectResult r = parity::bisect(Planted::with("crowded"), select_device("reference:0"), o);
   ASSERT_EQ(r.findings.size(), 1u);
-  EXPECT_EQ(r.findings[0].kind, Finding::memory);
-  EXPECT_TRUE(has(r.findings[0].reader, "sgd at update"));
-  EXPECT_NEAR(r.sides[0].apart, 0.2, 0.01);
+  EXPECT_EQ(r.findings[0].kind, Finding::node);
+  EXPECT_EQ(r.findings[0].blamed[0].op->name, "sgd");
+  EXPECT_NEAR(r.sides[0].apart, 0.2 / 1.2, 0.01);
   EXPECT_TRUE(parity::bisect(Planted::with("none"), select_device("reference:0"), o).findings.empty());
 }
 

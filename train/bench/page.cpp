@@ -111,10 +111,9 @@ std::string all_cases(const Result& r) {
 
 std::string over_time(const Result& r, const std::vector<Result>& earlier) {
   std::vector<const Result*> runs;
-  for (const Result& e : earlier)
-    if (e.date != r.date) runs.push_back(&e);
+  for (const Result& e : earlier) runs.push_back(&e);
   runs.push_back(&r);
-  std::ranges::sort(runs, {}, [](const Result* x) { return x->date; });
+  std::ranges::stable_sort(runs, {}, [](const Result* x) { return x->date; });
   std::string grid;
   for (const CaseName& c : r.cases()) grid += history(c, runs);
   if (grid.empty()) return "";

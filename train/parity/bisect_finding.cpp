@@ -23,7 +23,7 @@ Types types_of(const Graph& g, const std::vector<ValueId>& values) {
 }
 
 /// A finding that blames this span, shown by a violation of the same or of another one.
-Finding blame(const Side& side, Finding::Kind kind, Span span, Violation shown) {
+Finding blame(const Side& side, Finding::Kind kind, Span span, Violation shown, const char* how = "in the step") {
   const Graph& g = side.graph();
   Finding f;
   f.kind = kind;
@@ -39,7 +39,7 @@ Finding blame(const Side& side, Finding::Kind kind, Span span, Violation shown) 
   f.replay.inputs = std::move(shown.inputs);
   f.replay.truth = std::move(shown.truth);
   const Device& d = side.device();
-  f.replay.answers.push_back({d.id, d.name, d.driver, "in the step", std::move(shown.got)});
+  f.replay.answers.push_back({d.id, d.name, d.driver, how, std::move(shown.got)});
   return f;
 }
 
@@ -83,9 +83,9 @@ Violation shown_by(const Side& side, Span span, const std::string& name, const T
   return v;
 }
 
-/// Two groups and what lies between them, alone on the device with inputs as they should be: a violation where they are
-/// wrong there as well, so that it is the kernel that computes them together.
-std::optional<Violation> alone_together(const Side& side, Span a, Span b) {
+/// Two groups and what lies between them, alone on the device with inputs as they should be: to blame where they are
+/// wrong there as well.
+std::optional<Finding> blame_alone(const Side& side, Span a, Span b) {
   constexpr uint32_t most = 64;
   Span both{std::min(a.first, b.first), 0};
   both.count = std::max(a.first + a.count, b.first + b.count) - both.first;
@@ -97,7 +97,7 @@ std::optional<Violation> alone_together(const Side& side, Span a, Span b) {
   for (const auto& [name, value] : v.truth) v.got.emplace(name, results.at(name));
   v.judgement = judge(v.graph, v.inputs, v.truth, v.got);
   if (v.judgement.ok) return {};
-  return v;
+  return blame(side, both.count > 1 ? Finding::fused : Finding::node, both, std::move(v), "alone");
 }
 
 std::string in_words(const Side& side, Span span) {
@@ -135,13 +135,11 @@ Finding find_damage(const Side& side) {
       Tensors results = seen.state ? side.plain() : run({});
       if (!differ(results.at(name), side.kept().at(name), before)) continue;
       Violation shown = shown_by(side, group, name, results);
+      if (std::optional<Finding> alone = blame_alone(side, group, group)) return std::move(*alone);
       for (ValueId u : read_by(side, group)) {
         if (differ(run({u}).at(name), side.kept().at(name), before)) continue;
-        Span maker = side.group_of(side.graph().info(u).producer);
-        if (std::optional<Violation> v = alone_together(side, maker, group)) {
-          Span both = v->span;
-          return blame(side, Finding::fused, both, std::move(*v));
-        }
+        if (std::optional<Finding> together = blame_alone(side, side.group_of(side.graph().info(u).producer), group))
+          return std::move(*together);
         Finding f = blame(side, Finding::memory, {side.graph().info(u).producer, 1}, std::move(shown));
         f.reader = in_words(side, group);
         return f;

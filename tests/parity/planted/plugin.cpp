@@ -67,10 +67,11 @@ class PlantedExecutable : public sdk::Executable {
     return std::ranges::any_of(p_.states, [&](const sdk::State& s) { return s.after == v; });
   }
 
-  /// Whether the program does not keep the (first) result of a node: it could be computed along with the next one.
+  /// Whether the program has that node and does not keep its (first) result: it could be computed along with the next
+  /// one.
   bool hidden(const std::string& op, const std::string& label) const {
     return std::ranges::none_of(
-        p_.nodes, [&](const sdk::Node& n) { return n.op == op && n.label == label && kept(n.results[0]); });
+        p_.nodes, [&](const sdk::Node& n) { return n.op == op && n.label == label && !kept(n.results[0]); });
   }
 
   void run_node(uint32_t k) {
