@@ -1,5 +1,5 @@
-// Matrix products in OpenCL C and C++ for devices whose work-items are loop iterations of a CPU: one operand packed into panels, the
-// results in named vector registers (matmul_panels.k).
+// Matrix products in OpenCL C and C++ for devices whose work-items are loop iterations of a CPU: one operand packed
+// into panels, the results in named vector registers (matmul_panels.k).
 #include <fmt/format.h>
 
 #include <algorithm>

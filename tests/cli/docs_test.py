@@ -39,6 +39,7 @@ class Docs(harness.Case):
             case "bench": return ["--device", device, "--quick", "--repetitions", "1", "--time", "0.05"], (0,)
             case "parity" if "--against" in words: return ["--device", device], (0,)
             case "parity": return ["--device", device, "--ops", "add", "--quick"], (0,)
+            case "conformance": return ["--list"], (0,)  # tests/install builds and judges the demo plugin
             case "doctor": return ["--no-steps"], (0, 1)
             case "devices" | "ops": return [], (0,)
         self.fail(f"no small form of `tutti {' '.join(words)}` is known here")

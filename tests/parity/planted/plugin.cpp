@@ -70,7 +70,7 @@ class PlantedExecutable : public sdk::Executable {
   /// Whether the program has that node and does not keep its (first) result: it could be computed along with the next
   /// one.
   bool hidden(const std::string& op, const std::string& label) const {
-    return std::ranges::none_of(
+    return std::ranges::any_of(
         p_.nodes, [&](const sdk::Node& n) { return n.op == op && n.label == label && !kept(n.results[0]); });
   }
 
