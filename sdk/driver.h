@@ -25,6 +25,7 @@ struct Traits : dialect::Target {
   uint64_t max_allocation_bytes = ~0ull;  ///< the largest allocation
   uint64_t memory_bytes = ~0ull;          ///< all of the device's memory; ~0: unknown
   uint32_t max_arguments = 16;            ///< buffers of one kernel
+  bool landings = false;                  ///< uploads go through device memory of their own, while a step still runs
   uint32_t alignment = 256;               ///< of argument offsets, bytes; a power of two, at least 16
   const Library* library = nullptr;  ///< of the device's vendor (sdk/library.h), or null; lives as long as the driver
   std::string identity;              ///< device, driver and version: the cache key's first part
@@ -75,6 +76,7 @@ struct BuildError : Error {
 struct Upload {
   const void* from = nullptr;  ///< of allocate_host
   Range to;
+  Range landing = {};  ///< where Traits::landings asks for one: as large as `to`, of this sequence alone; else empty
 };
 
 /// One device and one in-order queue, used by one thread at a time. Methods throw tutti::Error: no_memory, compile

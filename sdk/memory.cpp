@@ -35,8 +35,7 @@ Buffer::Buffer(Meter& meter, size_t bytes, const std::string& what) : data_(noth
   void* at = beyond_machine(bytes) ? nullptr : std::aligned_alloc(alignment, align_up(bytes, alignment));
   if (!at)
     throw Error(Code::no_memory,
-                fmt::format("no memory for {}: {} bytes on top of {} in use", what, bytes, meter.now()),
-                "use a smaller batch or model");
+                fmt::format("no memory for {}: {} bytes on top of {} in use", what, bytes, meter.now()));
   data_ = static_cast<std::byte*>(at);
   bytes_ = bytes;
   meter_ = &meter;

@@ -63,7 +63,7 @@ class GuardedDriver : public Driver {
       if (sequence.names.size() < 200) sequence.names += (sequence.names.empty() ? "" : ", ") + l.name;
     }
     Upload in;
-    if (upload) in = {upload->from, inner(upload->to)};
+    if (upload) in = {upload->from, inner(upload->to), upload->landing.bytes ? inner(upload->landing) : Range()};
     SequenceId id = driver_->record(moved, upload ? &in : nullptr);
     sequences_[id] = std::move(sequence);
     return id;

@@ -108,7 +108,7 @@ class RenderedExecutable : public Executable {
     m.state = state_bytes_;
     for (uint64_t bytes : plan_.constants) m.constants += bytes;
     for (uint64_t bytes : plan_.arena) m.arena += bytes;
-    m.staging = plan_.staging * (1 + slots);
+    m.staging = plan_.staging * (1 + slots * (shared_.driver->traits().landings ? 2 : 1));
     return m;
   }
 
@@ -200,7 +200,10 @@ class RenderedExecutable : public Executable {
     for (uint64_t bytes : plan_.arena) arena_.emplace_back(memory, bytes, "the arena");
     if (plan_.staging) {
       feeds_ = DeviceBuffer(memory, plan_.staging, "the feeds");
-      for (uint32_t s = 0; s < slots; ++s) uploads_.emplace_back(memory, plan_.staging, "staging");
+      for (uint32_t s = 0; s < slots; ++s) {
+        uploads_.emplace_back(memory, plan_.staging, "staging");
+        if (memory.driver.traits().landings) landings_.emplace_back(memory, plan_.staging, "uploads");
+      }
     }
     for (const PlannedMemory& m : plan_.memories) {
       if (m.place != Place::constant) continue;
@@ -215,6 +218,7 @@ class RenderedExecutable : public Executable {
     arena_.clear();
     feeds_ = {};
     uploads_.clear();
+    landings_.clear();
   }
 
   Range range(const PlannedMemory& m) const {
@@ -240,6 +244,7 @@ class RenderedExecutable : public Executable {
     for (uint32_t s = 0; s < (plan_.staging ? slots : 1); ++s) {
       Upload upload;
       if (plan_.staging) upload = {uploads_[s].data(), {feeds_.id(), 0, plan_.staging}};
+      if (!landings_.empty()) upload.landing = {landings_[s].id(), 0, plan_.staging};
       const Upload* first = plan_.staging ? &upload : nullptr;
       sequences_[s].push_back(shared_.driver->record(profiled_ ? std::span<const Launch>() : launches, first));
       if (!profiled_) continue;
@@ -264,7 +269,8 @@ class RenderedExecutable : public Executable {
   std::vector<KernelId> kernels_;
   std::vector<DeviceBuffer> constants_, arena_;
   DeviceBuffer feeds_;
-  std::vector<UploadBuffer> uploads_;  // per slot
+  std::vector<UploadBuffer> uploads_;   // per slot
+  std::vector<DeviceBuffer> landings_;  // per slot, where the driver wants them
   std::vector<SequenceId> sequences_[slots];
   uint64_t tickets_[slots] = {};  // the run that reads the slot; 0: none
   uint32_t slot_ = 0;             // the one to be staged or run next

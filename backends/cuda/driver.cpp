@@ -172,7 +172,9 @@ sdk::SequenceId Driver::record(std::span<const sdk::Launch> launches, const sdk:
       onward.bytes = s.bytes = upload->to.bytes;
       CUdeviceptr to = checked(upload->to, "upload");
       s.upload = upload->from;
-      s.landing = device_memory(s.bytes, "uploads");
+      if (upload->landing.bytes != s.bytes)
+        throw invalid(fmt::format("cuda: an upload of {} bytes needs a landing of that size", s.bytes));
+      s.landing = checked(upload->landing, "upload");
       s.landed = event();
       s.taken = event();
       onward.arguments = {s.landing, to};
@@ -193,10 +195,6 @@ void Driver::destroy(Sequence& s) {
   if (s.graph) cuda().cuGraphExecDestroy(s.graph);
   for (CUevent e : {s.landed, s.taken})
     if (e) cuda().cuEventDestroy(e);
-  if (s.landing) {
-    cuda().cuMemFree(s.landing);
-    allocated_ -= s.bytes;
-  }
 }
 
 void Driver::forget(sdk::SequenceId sequence) {

@@ -65,7 +65,7 @@ class Driver : public sdk::Driver {
     uint64_t bytes = 0;
     std::string name;
   };
-  /// Uploads go to a buffer of the sequence's own on the copy stream, while the step before still runs; the step begins
+  /// Uploads go to the sequence's landing on the copy stream, while the step before still runs; the step begins
   /// by copying it on, at the speed of the device's memory.
   struct Sequence {
     std::vector<Step> steps;

@@ -55,7 +55,9 @@ void Tuner::choose(Tunable& call, uint64_t most_bytes) {
   std::string key = sdk::cache_key("algorithm", text);
   if (recall(call, key, text)) return trace(fmt::format("{}: the remembered algorithm", call.description()));
   std::string chosen = measure(call, fitting);
-  if (!remember(call, key, text)) {
+  if (recall(call, key, text)) {
+    chosen = "the algorithm that another process has chosen meanwhile";
+  } else if (!remember(call, key, text)) {
     call.select(0);
     wanted_ = false;
     chosen = "the library's first algorithm, because the host's cache remembers no other";

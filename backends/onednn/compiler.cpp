@@ -310,22 +310,13 @@ class Compiler {
     if (!kernel) {
       c.epilogue = {};
       c.sums_gradient = false;
-      kernel = choice.entry->make(c);
+      kernel = make_kernel(*choice.entry, c);
     }
     if (!taken.empty())
       for (uint32_t v : results) home_[v] = TUTTI_NONE;  // computed at another place than its node's
     if (trace_ && !taken.empty()) trace_(fmt::format("node {} {} takes node {} along", k, n.op, taken[0]));
     place_kernel(std::move(kernel), describe(choice.entry->name, k, static_cast<uint32_t>(taken.size())), k, inputs,
                  results, false);
-  }
-
-  /// A kernel that does more than its node, or null where oneDNN has none.
-  static KernelPtr try_make(const Entry& entry, const Case& c) {
-    try {
-      return entry.make(c);
-    } catch (const dnnl::error&) {
-      return nullptr;
-    }
   }
 
   // ---- the end of the step

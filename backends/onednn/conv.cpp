@@ -97,10 +97,10 @@ KernelPtr make_forward(const Case& c, DType dtype) {
   auto t = data_type(dtype);
   int used = threads_for(g.operations(), c.threads);
   ThreadScope scope(used);
-  auto pd = best([&](bool any_layout, bool allow_empty) {
-    Desc x = any_layout ? any(t, g.x) : present(c, 0, t);
-    return forward(g, t, x, c.epilogue, prop_kind::forward_training, allow_empty);
-  });
+  auto pd = not_reference(dtype, best([&](bool any_layout, bool allow_empty) {
+                            Desc x = any_layout ? any(t, g.x) : present(c, 0, t);
+                            return forward(g, t, x, c.epilogue, prop_kind::forward_training, allow_empty);
+                          }));
   std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_SRC, false, 0, pd.src_desc()},
                                                       {DNNL_ARG_WEIGHTS, false, 1, pd.weights_desc()},
                                                       {DNNL_ARG_DST, true, 0, pd.dst_desc()}};
@@ -132,9 +132,9 @@ KernelPtr make_dx(const Case& c, DType dtype) {
   auto t = data_type(dtype);
   int used = threads_for(g.operations(), c.threads);
   ThreadScope scope(used);
-  auto pd = best([&](bool any_layout, bool allow_empty) {
-    return backward_data(g, t, any_layout ? any(t, g.y) : present(c, 0, t), allow_empty);
-  });
+  auto pd = not_reference(dtype, best([&](bool any_layout, bool allow_empty) {
+                            return backward_data(g, t, any_layout ? any(t, g.y) : present(c, 0, t), allow_empty);
+                          }));
   auto kernel = std::make_unique<PrimitiveKernel>(
       dnnl::convolution_backward_data(pd),
       std::vector<PrimitiveKernel::Argument>{{DNNL_ARG_DIFF_DST, false, 0, pd.diff_dst_desc()},
@@ -166,10 +166,11 @@ KernelPtr make_dw(const Case& c, DType dtype) {
   auto t = data_type(dtype);
   int used = threads_for(g.operations(), c.threads);
   ThreadScope scope(used);
-  auto pd = best([&](bool any_layout, bool allow_empty) {
-    Desc x = any_layout ? any(t, g.x) : present(c, 0, t), d = any_layout ? any(t, g.y) : present(c, 1, t);
-    return backward_weights(g, t, x, d, c.sums_gradient, allow_empty);
-  });
+  auto pd = not_reference(dtype, best([&](bool any_layout, bool allow_empty) {
+                            Desc x = any_layout ? any(t, g.x) : present(c, 0, t),
+                                 d = any_layout ? any(t, g.y) : present(c, 1, t);
+                            return backward_weights(g, t, x, d, c.sums_gradient, allow_empty);
+                          }));
   std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_SRC, false, 0, pd.src_desc()},
                                                       {DNNL_ARG_DIFF_DST, false, 1, pd.diff_dst_desc()},
                                                       {DNNL_ARG_DIFF_WEIGHTS, true, 0, pd.diff_weights_desc()}};

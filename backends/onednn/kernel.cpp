@@ -165,6 +165,15 @@ const std::vector<Entry>& kernel_list() {
   return list;
 }
 
+KernelPtr make_kernel(const Entry& entry, const Case& c) try { return entry.make(c); } catch (const dnnl::error& e) {
+  throw sdk::NodeError(c.number, e.status == dnnl_out_of_memory ? Code::no_memory : Code::compile,
+                       fmt::format("{}: oneDNN: {}", entry.name, e.what()), "use a smaller batch or model");
+}
+
+KernelPtr try_make(const Entry& entry, const Case& c) try { return entry.make(c); } catch (const dnnl::error&) {
+  return nullptr;
+}
+
 Choice choose_kernel(const Case& c) {
   Choice none;
   if (c.program.numerics != TUTTI_FAST) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/onednn/form.h"
@@ -56,6 +57,11 @@ using sdk::Decline;
 const std::vector<Entry>& kernel_list();
 /// Asks the list for a node; its numerics, version and attributes first.
 Choice choose_kernel(const Case& c);
+
+/// The entry's kernel. Throws NodeError when oneDNN cannot make it, for want of memory as a rule.
+KernelPtr make_kernel(const Entry& entry, const Case& c);
+/// The same, or null where oneDNN has none: for a kernel that does more than its node.
+KernelPtr try_make(const Entry& entry, const Case& c);
 
 /// A kernel around a function of the bound addresses. All forms plain unless changed.
 class FunctionKernel : public Kernel {
@@ -136,18 +142,30 @@ Decline declines_primitive(F&& f) {
     return e.what();
   }
 }
-/// The same for an op that has an entry in f32 too: in f16 and bf16 an implementation that is oneDNN's reference (a
-/// thousand times slower) is none. `t`: what the primitive computes on.
+/// Whether a primitive that computes on `t` is oneDNN's reference implementation where that is none: in f16 and bf16,
+/// for which the ops have an entry in f32 too, it is a thousand times slower.
+template <class Pd>
+bool is_slow_reference(DType t, const Pd& pd) {
+  return t != DType::f32 && std::string_view(pd.impl_info_str()).starts_with("ref");
+}
+/// declines_primitive for such an op.
 template <class F>
 Decline declines_primitive(DType t, F&& f) {
   std::string used;
   Decline why = declines_primitive([&] {
     auto pd = f();
-    if (pd) used = pd.impl_info_str();
+    if (pd && is_slow_reference(t, pd)) used = pd.impl_info_str();
     return static_cast<bool>(pd);
   });
-  if (!why.empty() || t == DType::f32 || !used.starts_with("ref")) return why;
+  if (!why.empty() || used.empty()) return why;
   return "oneDNN has only its reference implementation (" + used + ")";
+}
+/// A primitive for make(): with an epilogue it may be another implementation than the one that was asked about. Throws
+/// dnnl::error for a slow reference.
+template <class Pd>
+Pd not_reference(DType t, Pd pd) {
+  if (is_slow_reference(t, pd)) throw dnnl::error(dnnl_unimplemented, "only oneDNN's reference implementation does it");
+  return pd;
 }
 
 // The entries, one table per file.

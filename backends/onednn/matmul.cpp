@@ -83,7 +83,7 @@ KernelPtr make_product(const Case& c, DType t) {
   Product p = describe(c, data_type(t));
   int used = threads_for(p.operations, c.threads);
   ThreadScope scope(used);
-  auto pd = primitive_of(p, c.epilogue, false);
+  auto pd = not_reference(t, primitive_of(p, c.epilogue, false));
   std::vector<PrimitiveKernel::Argument> arguments = {
       {DNNL_ARG_SRC, false, 0, p.a}, {DNNL_ARG_WEIGHTS, false, 1, p.b}, {DNNL_ARG_DST, true, 0, p.y}};
   if (c.epilogue.bias != TUTTI_NONE) arguments.push_back({DNNL_ARG_BIAS, false, 2, p.bias});

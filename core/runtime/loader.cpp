@@ -12,6 +12,7 @@
 
 #include "core/base/status.h"
 #include "core/runtime/boundary.h"
+#include "core/runtime/elf.h"
 #include "core/runtime/host.h"
 
 namespace tutti {
@@ -43,6 +44,8 @@ void shut_one_down() {
 
 TuttiNegotiate entry_of(const Manifest& m, boost::dll::shared_library& library) {
   namespace dll = boost::dll;
+  if (std::string why = damage_of(m.library); !why.empty())
+    throw invalid(fmt::format("library {} cannot be loaded: {}", m.library.string(), why), "install the plugin again");
   try {
     library.load(m.library, dll::load_mode::rtld_now | dll::load_mode::rtld_local);
   } catch (const std::exception& e) {  // this text, unlike the error code, holds the loader's reason

@@ -222,7 +222,7 @@ struct Recorded {
     sdk::KernelId k = d.build(s, cache);
     host = static_cast<int*>(d.allocate_host(256, "feeds"));
     std::iota(host, host + 64, 7);
-    sdk::Upload upload{host, {a, 0, 256}};
+    sdk::Upload upload{host, {a, 0, 256}, {d.allocate(256, "landing"), 0, 256}};
     std::vector<sdk::Launch> launches = {{k, {{a, 0, 256}}, {3, 1, 1}, "a kernel"},
                                          {0, {{a, 0, 256}, {b, 0, 256}}, {1, 1, 1}, "a copy", true}};
     sequence = d.record(launches, &upload);
@@ -296,7 +296,7 @@ TEST_F(CudaTest, ACaptureThatFailsLeavesNothingBehind) {
   size_t before = seen.allocated;
   EXPECT_EQ(error_of([&] { Recorded r(*driver); }).code, Code::internal);
   EXPECT_EQ(seen.live_graphs, 0u);
-  EXPECT_EQ(seen.allocated, before + 512);  // a and b, but no landing for the upload
+  EXPECT_EQ(seen.allocated, before + 768);  // a, b and the landing
 }
 
 TEST_F(CudaTest, WaitingTimesOut) {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <set>
 #include <regex>
+#include <set>
 #include <thread>
 
 #include "backends/cuda/build.h"
@@ -16,7 +16,7 @@
 #include "sdk/library.h"
 #include "sdk/rendered_kernels.h"
 #include "sdk/rendered_plan.h"
-#include "train/nn/modules.h"
+#include "train/nn/nets.h"
 #include "train/step.h"
 
 namespace tutti::cuda {
@@ -57,18 +57,8 @@ sdk::RenderedPlan plan(const Graph& g, const sdk::Library* library = nullptr) {
 
 Graph step(bool cnn, Precision precision) {
   nn::Sequential mlp = {nn::Linear(2048), nn::Relu(), nn::Dropout(0.2), nn::Linear(512), nn::Gelu(), nn::Linear(10)};
-  nn::Sequential net = {nn::Conv2d(32, 3, {.padding = 1}),
-                        nn::Relu(),
-                        nn::MaxPool2d(2),
-                        nn::Conv2d(64, 3, {.padding = 1}),
-                        nn::Relu(),
-                        nn::MaxPool2d(2),
-                        nn::Flatten(),
-                        nn::Linear(128),
-                        nn::Relu(),
-                        nn::Linear(10)};
   Source images{"set", {DType::u8, {1, 28, 28}}, 4096, true}, rows{"set", {DType::f32, {1024}}, 4096, true};
-  return training_step(cnn ? net : mlp, Loss(cross_entropy), Adam{}, cnn ? images : rows, cnn ? 64 : 128,
+  return training_step(cnn ? nn::small_cnn(10) : mlp, Loss(cross_entropy), Adam{}, cnn ? images : rows, cnn ? 64 : 128,
                        {.precision = precision});
 }
 

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <functional>
+#include <utility>
 
 #include "backends/cuda/driver.h"
 #include "backends/cuda/tune_bench.h"
@@ -59,6 +61,7 @@ struct Stopwatch : Bench {
   }
   double seconds(const Call& call) override {
     ++measured;
+    if (meanwhile) std::exchange(meanwhile, {})();
     const auto& c = static_cast<const Timed&>(call);
     if (double s = c.algorithms[c.selected].seconds; s >= 0) return s;
     throw Error(failure, "it fails");
@@ -66,6 +69,7 @@ struct Stopwatch : Bench {
   void close() override { --opened; }
 
   int opened = 0, measured = 0;
+  std::function<void()> meanwhile;  ///< at the next call
   bool full = false;
   Code failure = Code::internal;
   std::vector<uint64_t> sizes;
@@ -143,6 +147,17 @@ TEST_F(Tuning, AChoiceThatIsNotKeptIsNotMade) {
   EXPECT_EQ(call.selected, 0u) << "the next run would have to measure again, and might choose another";
   t.choose(call, plenty);
   EXPECT_EQ(watch->measured, 2) << "and it is not tried again";
+}
+
+TEST_F(Tuning, WhatAnotherProcessHasChosenMeanwhileStays) {
+  Timed call({{3e-6}, {1e-6}, {2e-6}}), same({{3e-6}, {2e-6}, {1e-6}}), later({{3e-6}, {1e-6}, {2e-6}});
+  Tuner t = tuner();
+  watch->meanwhile = [&] { Tuner(std::make_unique<Stopwatch>(), host.host(), "a GPU").choose(same, plenty); };
+  t.choose(call, plenty);
+  EXPECT_EQ(same.selected, 2u);
+  EXPECT_EQ(call.selected, 2u) << "or this run and the next would not compute the same bits";
+  tuner().choose(later, plenty);
+  EXPECT_EQ(later.selected, 2u);
 }
 
 TEST_F(Tuning, ARefusedEntryIsMeasuredAgain) {

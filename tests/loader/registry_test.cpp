@@ -119,11 +119,20 @@ TEST_F(Loader, AMissingLibraryIsNamed) {
   EXPECT_TRUE(has(problem(), (folder.path / "toy.so").string() + ": No such file"));
 }
 
-TEST_F(Loader, ALibraryThatIsNoneGivesTheLoadersReason) {
+TEST_F(Loader, ALibraryThatIsNoneIsSaidToBeNone) {
   folder.write("toy.so", "text");
   folder.manifest("toy");
-  EXPECT_TRUE(has(problem(), "cannot be loaded"));
-  EXPECT_TRUE(has(problem(), "file too short"));
+  EXPECT_TRUE(has(problem(), "cannot be loaded: it is no shared library"));
+}
+
+TEST_F(Loader, ALibraryThatIsCutOffIsNotMapped) {
+  fs::path library = folder.library("toy");
+  folder.manifest("toy");
+  auto whole = fs::file_size(library);
+  for (uintmax_t size : {whole / 2, uintmax_t{3000}, uintmax_t{500}, uintmax_t{100}, uintmax_t{20}, uintmax_t{0}}) {
+    fs::resize_file(library, size);
+    EXPECT_TRUE(has(problem(), size < 64 ? "it is no shared library" : "it is cut off")) << size;
+  }
 }
 
 TEST_F(Loader, AMissingSymbolIsNamed) {

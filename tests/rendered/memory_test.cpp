@@ -67,6 +67,22 @@ TEST(RenderedMemory, WhatIsPlannedIsAllocated) {
   EXPECT_EQ(now, m.state);
 }
 
+TEST(RenderedMemory, LandingsOfUploadsArePlannedAndCounted) {
+  Bench b;
+  b.tape->traits.landings = true;
+  b.open();
+  auto e = b.compile(Sums(1000));
+  TuttiMemory m = e->memory();
+  EXPECT_EQ(m.staging, 5 * 4000u) << "two slots with a landing each, and the range they are copied to";
+  e->prepare();
+  uint64_t now = 0, peak = 0;
+  b.session->usage(now, peak);
+  EXPECT_EQ(peak, total(m));
+  EXPECT_EQ(b.tape->bytes(), total(m));
+  e.reset();
+  EXPECT_EQ(b.tape->bytes(), m.state);
+}
+
 TEST(RenderedMemory, AFailedAllocationLeavesNothingBehind) {
   for (int at = 0; at < 7; ++at) {  // two states, constants, arena, feeds, two slots
     Bench b;
