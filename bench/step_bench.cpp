@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "train/nn/nets.h"
 #include "train/trainer.h"
 
 namespace {
@@ -22,29 +23,13 @@ struct Model {
   bool large = false;  // for GPUs
 };
 
-nn::Sequential cnn() {
-  return {nn::Conv2d(32, 3, {.padding = 1}),
-          nn::Relu(),
-          nn::MaxPool2d(2),
-          nn::Conv2d(64, 3, {.padding = 1}),
-          nn::Relu(),
-          nn::MaxPool2d(2),
-          nn::Flatten(),
-          nn::Linear(128),
-          nn::Relu(),
-          nn::Linear(10)};
-}
-
 const std::vector<Model>& models() {
   static const std::vector<Model> all = {
       {"mlp_1024_2048_512_10_b128",
        {nn::Linear(2048), nn::Relu(), nn::Linear(512), nn::Relu(), nn::Linear(10)},
        {1024},
        128},
-      {"mlp_784_512_256_10_b64",
-       {nn::Flatten(), nn::Linear(512), nn::Relu(), nn::Linear(256), nn::Relu(), nn::Linear(10)},
-       {1, 28, 28},
-       64},
+      {"mlp_784_512_256_10_b64", nn::mlp({512, 256, 10}), {1, 28, 28}, 64},
       {"mlp_1024_2048_2048_10_gelu_b512",
        {nn::Linear(2048), nn::Gelu(), nn::Linear(2048), nn::Gelu(), nn::Linear(10)},
        {1024},
@@ -53,8 +38,8 @@ const std::vector<Model>& models() {
        AdamW{.lr = 1e-6},
        true},
       {"linear_4096_b1024", {nn::Linear(4096)}, {4096}, 1024, 4096, AdamW{.lr = 1e-6}, true},
-      {"cnn_b64", cnn(), {1, 28, 28}, 64},
-      {"cnn_b256", cnn(), {1, 28, 28}, 256, 10, Adam{.lr = 1e-6}, true}};
+      {"cnn_b64", nn::small_cnn(10), {1, 28, 28}, 64},
+      {"cnn_b256", nn::small_cnn(10), {1, 28, 28}, 256, 10, Adam{.lr = 1e-6}, true}};
   return all;
 }
 

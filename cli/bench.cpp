@@ -1,21 +1,20 @@
 // tutti bench: how fast devices are, and what they could be; peers beside them.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <array>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "cli/device_list.h"
+#include "cli/output_file.h"
 #include "cli/run_options.h"
+#include "core/base/text.h"
 #include "train/bench/measure.h"
 #include "train/bench/peer.h"
-#include "train/whole_file.h"
 
 namespace tutti::cli {
 namespace {
@@ -28,12 +27,15 @@ struct BenchCommand {
   RunOptions run;  // of the models
   std::string models, ops, devices = "all", precisions = "f32", peer, python;
   std::string json, csv, report, history;
-  bool as_json = false, list = false, quick = false;
+  bool list = false, quick = false;
   bool layers_named = false, batch_named = false, time_named = false, repetitions_named = false;
   int repetitions = 10;
   double seconds = 2;
 
   int operator()();
+  std::array<std::pair<const char*, const std::string*>, 3> targets() const {
+    return {{{"--json", &json}, {"--csv", &csv}, {"--report", &report}}};
+  }
   void check() const;
   std::vector<std::string> chosen_models() const;
   std::vector<bench::OpCase> chosen_ops() const;
@@ -52,19 +54,6 @@ std::string read_file(const fs::path& path) {
   return text.str();
 }
 
-/// Finds out before the first measurement what would fail after the last one.
-void check_target(const char* option, const std::string& file) {
-  if (file.empty()) return;
-  std::error_code ec;
-  fs::path folder = fs::path(file).parent_path();
-  if (!folder.empty() && !fs::is_directory(folder, ec))
-    throw invalid(fmt::format("{} {}: there is no folder {}", option, file, folder.string()), "create it first");
-  if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
-    throw invalid(fmt::format("{} {}: its folder cannot be written: {}", option, file, std::strerror(errno)),
-                  "name a file in a folder of yours");
-  if (fs::is_directory(file, ec)) throw invalid(fmt::format("{} {}: is a folder", option, file), "name a file");
-}
-
 void print_list() {
   fmt::print("models: mlp (--layers), cnn\nops, as OP or OP:SHAPE\n");
   for (const bench::OpKind& kind : bench::op_kinds())
@@ -81,13 +70,11 @@ void BenchCommand::check() const {
   if (!history.empty() && !fs::is_directory(history))
     throw invalid(fmt::format("--history {}: no such folder", history), "name a folder of `tutti bench --json` files");
   if (!history.empty() && report.empty()) throw invalid("--history is part of the page", "add --report FILE");
-  check_target("--json", json);
-  check_target("--csv", csv);
-  check_target("--report", report);
+  for (auto [option, file] : targets()) check_target(option, *file);
 }
 
 std::vector<std::string> BenchCommand::chosen_models() const {
-  std::vector<std::string> names = split_list(models);
+  std::vector<std::string> names = split(models, ',');
   if (models == "none" || (models.empty() && !ops.empty())) return {};
   if (names.empty() || models == "all") names.assign(std::begin(model_names), std::end(model_names));
   for (const std::string& name : names)
@@ -97,7 +84,7 @@ std::vector<std::string> BenchCommand::chosen_models() const {
 }
 
 std::vector<bench::OpCase> BenchCommand::chosen_ops() const {
-  std::vector<std::string> names = split_list(ops);
+  std::vector<std::string> names = split(ops, ',');
   if (ops == "none" || (ops.empty() && !models.empty())) return {};
   if (names.empty() || ops == "all") {
     names.clear();
@@ -110,7 +97,7 @@ std::vector<bench::OpCase> BenchCommand::chosen_ops() const {
 
 std::vector<Precision> BenchCommand::chosen_precisions() const {
   std::vector<Precision> all;
-  for (const std::string& name : split_list(precisions)) all.push_back(parse_precision(name));
+  for (const std::string& name : split(precisions, ',')) all.push_back(parse_precision(name));
   if (all.empty()) throw invalid(fmt::format("--precision '{}': none named", precisions), "--precision f32");
   return all;
 }
@@ -202,15 +189,13 @@ void tell_noise(bench::Result& result, double load) {
 
 void BenchCommand::write(bench::Result& result) const {
   std::vector<bench::Result> runs = earlier(result);
-  if (!json.empty()) write_whole_file(json, bench::json(result));
-  if (!csv.empty()) write_whole_file(csv, bench::csv(result));
-  if (!report.empty()) write_whole_file(report, bench::page(result, runs));
-  if (as_json)
-    fmt::print("{}", bench::json(result));
-  else
+  write_target(json, bench::json(result));
+  write_target(csv, bench::csv(result));
+  if (!report.empty()) write_target(report, bench::page(result, runs));
+  if (std::ranges::none_of(targets(), [](const auto& t) { return *t.second == "-"; }))
     fmt::print("{}", bench::tables(result));
-  for (const std::string* file : {&json, &csv, &report})
-    if (!file->empty()) fmt::print(stderr, "written: {}\n", *file);
+  for (auto [option, file] : targets())
+    if (!file->empty() && *file != "-") fmt::print(stderr, "written: {}\n", *file);
 }
 
 int BenchCommand::operator()() {
@@ -291,22 +276,18 @@ void add_bench(CLI::App& app, Action& action) {
       sub->add_option("--repetitions", c.repetitions, "At most, per case and device")->group("How long");
   CLI::Option* time = sub->add_option("--time", c.seconds, "Seconds per case and device")->group("How long");
   sub->add_flag("--quick", c.quick, "Small shapes and little time: to see that it works")->group("How long");
-  sub->add_option("--json", c.json, "One JSON document, into this file or on stdout")
-      ->expected(0, 1)
-      ->default_str("")
-      ->group("Output");
+  add_json_target(*sub, c.json)->group("Output");
   sub->add_option("--csv", c.csv, "One line per measurement, into this file")->group("Output");
   sub->add_option("--report", c.report, "One HTML page, into this file")->group("Output");
   sub->add_option("--history", c.history, "A folder of earlier --json files, for the page's lines over time")
       ->group("Output");
   sub->add_flag("--list", c.list, "List models, ops and what their shapes mean")->group("Output");
   sub->footer("Example: tutti bench --models mlp,cnn --device all --peer torch --report bench.html");
-  sub->callback([&action, sub, layers, batch, repetitions, time] {
+  sub->callback([&action, layers, batch, repetitions, time] {
     c.layers_named = !layers->empty();
     c.batch_named = !batch->empty();
     c.repetitions_named = !repetitions->empty();
     c.time_named = !time->empty();
-    c.as_json = sub->count("--json") > 0 && c.json.empty();
     action = [] { return c(); };
   });
 }

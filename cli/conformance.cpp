@@ -4,9 +4,8 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <fstream>
 
-#include "cli/command.h"
+#include "cli/output_file.h"
 #include "core/base/status.h"
 
 namespace tutti::cli {
@@ -16,22 +15,6 @@ struct ConformanceCommand {
   conformance::Options options;
   std::string file, json, junit;
   bool list = false;
-
-  static std::ofstream opened(const std::string& path) {
-    std::ofstream out;
-    if (path.empty() || path == "-") return out;
-    out.open(path, std::ios::trunc);
-    if (!out) throw invalid(fmt::format("{}: cannot be written", path), "name a file in a folder that exists");
-    return out;
-  }
-
-  static void write(std::ofstream& out, const std::string& path, const std::string& text) {
-    if (path == "-") fmt::print("{}", text);
-    if (!out.is_open()) return;
-    out << text;
-    out.close();
-    if (!out) throw invalid(fmt::format("{}: writing failed", path), "is the disk full?");
-  }
 
   int print_list() const {
     for (const conformance::Result& r : conformance::list(options.only))
@@ -45,18 +28,19 @@ struct ConformanceCommand {
     if (!(options.timeout > 0)) throw invalid(fmt::format("--timeout {:g}: must be above 0", options.timeout));
     if (options.device < -1) throw invalid(fmt::format("--device-index {}: must be at least 0", options.device));
     options.file = file;
-    std::ofstream json_out = opened(json), junit_out = opened(junit);
+    check_target("--json", json);
+    check_target("--junit", junit);
     auto told = std::chrono::steady_clock::now();
     options.watch = [&](const conformance::Result& r, size_t number, size_t of) {
-      if (r.broken()) fmt::print(stderr, "{} {}\n", conformance::name(r.outcome), r.id);
+      if (r.broken()) fmt::print(stderr, "{} {}\n", parity::name(r.outcome), r.id);
       if (auto now = std::chrono::steady_clock::now(); now - told > std::chrono::seconds(5)) {
         fmt::print(stderr, "{} of {} checks ({})\n", number, of, r.id);
         told = now;
       }
     };
     conformance::Report report = conformance::run(options);
-    write(json_out, json, conformance::to_json(report));
-    write(junit_out, junit, conformance::to_junit(report));
+    write_target(json, conformance::to_json(report));
+    write_target(junit, conformance::to_junit(report));
     fmt::print(json == "-" || junit == "-" ? stderr : stdout, "{}", conformance::to_text(report));
     return !report.ok() ? stopped : report.incomplete() ? incomplete : done;
   }
@@ -76,7 +60,7 @@ void add_conformance(CLI::App& app, Action& action) {
   sub->add_flag("--full", c.options.full, "Every case of `tutti parity` and longer training, in place of a light set");
   sub->add_option("--device-index", c.options.device, "Of the plugin's devices (-1: the first that can be used)");
   sub->add_option("--timeout", c.options.timeout, "Seconds that one check may take; ten times as many with --full");
-  sub->add_option("--json", c.json, "Write the result to this file ('-': stdout)");
+  add_json_target(*sub, c.json);
   sub->add_option("--junit", c.junit, "Write the result as JUnit XML to this file ('-': stdout)");
   sub->callback([&action] { action = [] { return c(); }; });
 }

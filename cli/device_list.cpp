@@ -4,15 +4,9 @@
 
 #include "cli/command.h"
 #include "core/base/status.h"
+#include "core/base/text.h"
 
 namespace tutti::cli {
-
-std::vector<std::string> split_list(const std::string& text) {
-  std::vector<std::string> parts;
-  for (const std::string& part : CLI::detail::split(text, ','))
-    if (!part.empty()) parts.push_back(part);
-  return parts;
-}
 
 std::vector<Device> devices_named(const std::string& list) {
   std::vector<Device> out;
@@ -27,7 +21,7 @@ std::vector<Device> devices_named(const std::string& list) {
     if (out.empty()) select_device("auto");  // says why there is none
     return out;
   }
-  for (const std::string& id : split_list(list)) out.push_back(select_device(id));
+  for (const std::string& id : split(list, ',')) out.push_back(select_device(id));
   if (out.empty()) throw invalid(fmt::format("--device '{}': no device named", list), "--device all");
   return out;
 }

@@ -7,8 +7,6 @@
 
 namespace tutti::cli {
 
-/// The parts of a comma-separated list that are not empty.
-std::vector<std::string> split_list(const std::string& text);
 /// "all": every usable device, the others named on stderr; else a comma-separated list as `select_device` takes them.
 /// Throws Error where none is left.
 std::vector<Device> devices_named(const std::string& list);

@@ -4,12 +4,11 @@
 #include <algorithm>
 
 #include "cli/command.h"
+#include "core/base/text.h"
 #include "core/runtime/selector.h"
 
 namespace tutti::cli {
 namespace {
-
-std::string gib(uint64_t bytes) { return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1 << 30)); }
 
 void print_device(const Ranked& r, bool first, bool explain) {
   const Device& d = r.device;
@@ -17,7 +16,7 @@ void print_device(const Ranked& r, bool first, bool explain) {
   if (!d.unusable.empty()) fmt::print("{:14} cannot be used: {}\n", "", d.unusable);
   if (!explain) return;
   fmt::print("{:14} driver {}, memory {} ({} free), priority {}\n", "", d.driver.empty() ? "-" : d.driver,
-             gib(d.memory_total), gib(d.memory_free), d.priority);
+             bytes_text(d.memory_total), bytes_text(d.memory_free), d.priority);
   if (r.hardware != d.id) fmt::print("{:14} hardware {}\n", "", r.hardware);
   if (d.unusable.empty()) fmt::print("{:14} {}\n", "", r.why);
 }

@@ -1,9 +1,8 @@
 // The `tutti` command: parses, runs one subcommand, and turns errors into one message and an exit code.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <cstring>
+#include <string_view>
 
 #include "cli/command.h"
 #include "core/base/status.h"
@@ -37,6 +36,23 @@ std::string explain(const CLI::ParseError& e, CLI::App& app, int argc, char** ar
   return e.what();
 }
 
+/// Whether a JSON document is to go to stdout: known before parsing, so that errors in the other arguments are JSON
+/// too.
+bool wants_json(const CLI::App& app, int argc, char** argv) {
+  auto chosen = app.get_subcommands([&](const CLI::App* sub) { return argc > 1 && sub->get_name() == argv[1]; });
+  const CLI::Option* option = chosen.empty() ? nullptr : chosen[0]->get_option_no_throw("--json");
+  bool takes_file = option && option->get_items_expected_max() > 0;
+  bool wanted = false;
+  for (int i = 1; i < argc; ++i) {
+    std::string_view word = argv[i];
+    if (word == "--json")  // "-", another option or nothing behind it
+      wanted = !takes_file || i + 1 == argc || argv[i + 1][0] == '-';
+    else if (takes_file && word.starts_with("--json="))
+      wanted = word == "--json=-";
+  }
+  return wanted;
+}
+
 }  // namespace
 
 void add_json_flag(CLI::App& sub, bool& json) {
@@ -66,8 +82,7 @@ int run(int argc, char** argv) {
   add_conformance(app, action);
   add_plan(app, action);
   add_doctor(app, action);
-  // Known before parsing, so that errors in the other arguments are reported as JSON too.
-  as_json = std::any_of(argv, argv + argc, [](const char* a) { return std::strcmp(a, "--json") == 0; });
+  as_json = wants_json(app, argc, argv);
   try {
     app.parse(argc, argv);
     return action();

@@ -5,11 +5,12 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 
 #include "cli/command.h"
 #include "cli/device_list.h"
+#include "cli/output_file.h"
 #include "core/base/status.h"
+#include "core/base/text.h"
 #include "core/runtime/selector.h"
 #include "train/parity/lockstep.h"
 #include "train/parity/record.h"
@@ -52,7 +53,7 @@ struct ParityCommand {
   /// The ops of --ops; empty where it was not given.
   std::vector<const OpDef*> named_ops() const {
     std::vector<const OpDef*> wanted;
-    for (const std::string& name : split_list(ops)) {
+    for (const std::string& name : split(ops, ',')) {
       const OpDef* op = find_op(name);
       if (!op) throw invalid(fmt::format("--ops: unknown op '{}'", name), "`tutti ops` lists them");
       if (std::find(wanted.begin(), wanted.end(), op) == wanted.end()) wanted.push_back(op);
@@ -79,20 +80,13 @@ struct ParityCommand {
   int run_ops() const {
     std::vector<parity::CaseId> all = cases();
     std::vector<Device> on = devices_named(devices);
-    std::ofstream html;
-    if (!page.empty()) {
-      html.open(page, std::ios::trunc);
-      if (!html) throw invalid(fmt::format("{}: cannot be written", page), "name a file in a folder that exists");
-    }
+    check_target("--html", page);
+    check_target("--record", record);
     ProgressLine line;
     setenv("TUTTI_SENTINELS", "1", 0);  // rendered sessions look for writes outside of their memory
     parity::SuiteOptions options{.seed = seed, .watch = [&](const parity::Progress& p) { line(p); }};
     parity::Report report = record.empty() ? parity::run(on, all, options) : run_recorded(on, all, options);
-    if (html.is_open()) {
-      html << parity::html(report);
-      html.close();
-      if (!html) throw invalid(fmt::format("{}: writing failed", page), "is the disk full?");
-    }
+    if (!page.empty()) write_target(page, parity::html(report));
     if (json) {
       print_json(document(report));
     } else {

@@ -5,16 +5,11 @@
 
 #include "cli/device_list.h"
 #include "cli/run_options.h"
+#include "core/base/text.h"
 #include "train/plan.h"
 
 namespace tutti::cli {
 namespace {
-
-std::string size(uint64_t bytes) {
-  if (bytes < 10000) return fmt::format("{} B", bytes);
-  if (bytes < uint64_t{10000} << 10) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
-}
 
 /// One device and precision.
 struct Row {
@@ -73,18 +68,19 @@ struct PlanCommand {
     }
     const MemoryPlan& p = row.plan;
     auto line = [](const char* what, uint64_t bytes, const std::string& note = "") {
-      fmt::print("  {:<16}{:>12}  {}\n", what, size(bytes), note);
+      fmt::print("  {:<16}{:>12}  {}\n", what, bytes_text(bytes), note);
     };
     line("in all", p.peak,
          !row.known() ? "how much memory is free is unknown"
-                      : fmt::format("{} of {} free", row.fits() ? "fits into" : "DOES NOT FIT into",
-                                    size(row.device.memory_free)));
+                      : fmt::format("{} the {} that are free", row.fits() ? "fits into" : "DOES NOT FIT into",
+                                    bytes_text(row.device.memory_free)));
     line("parameters", p.parameters);
     line("optimizer", p.optimizer);
     line("data set", p.data_set, p.data_set ? "" : "fed batch by batch");
     line("other state", p.other_state, "losses, counters, seed");
     line("training step", p.training.arena,
-         fmt::format("its arena; of it in turn: activations {}, gradients {}", size(p.activations), size(p.gradients)));
+         fmt::format("its arena; of it in turn: activations {}, gradients {}", bytes_text(p.activations),
+                     bytes_text(p.gradients)));
     line("workspace", p.training.workspace);
     line("staging", p.training.staging, "feeds on their way");
     line("constants", p.training.constants);
@@ -95,7 +91,7 @@ struct PlanCommand {
           "  largest batch   {:>12}  {}\n", *row.largest_batch,
           *row.largest_batch == samples ? "the whole set" : fmt::format("of the {} samples of the set", samples));
     fmt::print("  largest tensors\n");
-    for (const auto& t : p.largest) fmt::print("  {:>28}  {}\n", size(t.bytes), t.what);
+    for (const auto& t : p.largest) fmt::print("  {:>28}  {}\n", bytes_text(t.bytes), t.what);
     fmt::print("\n");
   }
 
@@ -122,7 +118,7 @@ struct PlanCommand {
   }
 
   int operator()() {
-    std::vector<std::string> precisions = split_list(run.precision);
+    std::vector<std::string> precisions = split(run.precision, ',');
     for (const std::string& p : precisions) parse_precision(p);
     RunOptions first = run;
     first.precision = precisions.empty() ? "" : precisions[0];

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "train/checkpoint.h"
+#include "train/nn/nets.h"
 
 namespace tutti::cli {
 namespace {
@@ -56,6 +57,10 @@ nn::Scheme parse_init(const std::string& name) {
   return it->second;
 }
 
+nn::NetOptions net_options(const RunOptions& o) {
+  return {.activation = o.activation, .dropout = o.dropout, .init = parse_init(o.init)};
+}
+
 nn::Sequential make_mlp(const RunOptions& o, const TensorType& sample, int64_t classes) {
   std::vector<int64_t> sizes = parse_layers(o.layers);
   if (sizes[0] != num_elements(sample.shape))
@@ -66,15 +71,7 @@ nn::Sequential make_mlp(const RunOptions& o, const TensorType& sample, int64_t c
     throw invalid(fmt::format("--layers {}: the last layer gives {} classes, --data {} has {}", o.layers, sizes.back(),
                               o.data, classes),
                   fmt::format("--layers {},{}", o.layers.substr(0, o.layers.rfind(',')), classes));
-  std::vector<nn::Layer> layers = {nn::Flatten()};
-  nn::Linear::Options options{.init = parse_init(o.init)};
-  for (size_t i = 1; i < sizes.size(); ++i) {
-    layers.emplace_back(nn::Linear(sizes[i], options));
-    if (i + 1 == sizes.size()) break;
-    layers.emplace_back(nn::activation(o.activation));
-    if (o.dropout > 0) layers.emplace_back(nn::Dropout(o.dropout));
-  }
-  return nn::Sequential(std::move(layers));
+  return nn::mlp({sizes.begin() + 1, sizes.end()}, net_options(o));
 }
 
 nn::Sequential make_cnn(const RunOptions& o, const TensorType& sample, int64_t classes) {
@@ -82,14 +79,7 @@ nn::Sequential make_cnn(const RunOptions& o, const TensorType& sample, int64_t c
     throw invalid(
         fmt::format("cnn takes images [C, H, W] of at least 4x4, --data {} has {}", o.data, to_string(sample)),
         "use mlp");
-  nn::Conv2d::Options conv{.padding = 1, .init = parse_init(o.init)};
-  nn::Linear::Options linear{.init = parse_init(o.init)};
-  std::vector<nn::Layer> layers = {nn::Conv2d(32, 3, conv), nn::activation(o.activation), nn::MaxPool2d(2),
-                                   nn::Conv2d(64, 3, conv), nn::activation(o.activation), nn::MaxPool2d(2),
-                                   nn::Flatten(),           nn::Linear(128, linear),      nn::activation(o.activation)};
-  if (o.dropout > 0) layers.emplace_back(nn::Dropout(o.dropout));
-  layers.emplace_back(nn::Linear(std::max<int64_t>(10, classes), linear));
-  return nn::Sequential(std::move(layers));
+  return nn::small_cnn(std::max<int64_t>(10, classes), net_options(o));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "cli/progress.h"
 #include "cli/run_options.h"
+#include "core/base/text.h"
 
 namespace tutti::cli {
 namespace {
@@ -188,9 +189,8 @@ int TrainCommand::operator()() {
         "device     {} ({})\nmodel      {}, {} parameters\nsteps      {}, {:.3f} ms each (median), {:.0f} samples/s\n",
         device.id, device.name, run.model, trainer.parameter_count(), trainer.steps(), trainer.step_ms_median(), rate);
     if (scored) fmt::print("accuracy   {:.2f} % (test loss {:.4f})\n", 100 * score.accuracy, score.loss);
-    fmt::print("memory     {:.1f} MiB planned, {:.1f} MiB used at most\nstate      {}\n",
-               static_cast<double>(trainer.planned_bytes()) / (1 << 20),
-               static_cast<double>(trainer.peak_bytes()) / (1 << 20), trainer.state_hash());
+    fmt::print("memory     {} planned, {} used at most\nstate      {}\n", bytes_text(trainer.planned_bytes()),
+               bytes_text(trainer.peak_bytes()), trainer.state_hash());
     if (run.precision != "f32")
       fmt::print("precision  {}{}\n", run.precision,
                  scale ? fmt::format(", loss scale {}, {} steps skipped", *scale, trainer.skipped_steps()) : "");

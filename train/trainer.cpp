@@ -220,7 +220,8 @@ struct Trainer::Impl {
     TrainResult result;
     auto lr = static_cast<float>(learning_rate(options.optimizer));
     size_t first_loss = losses.size();
-    auto start = Clock::now(), looked = start, last = start;
+    auto start = Clock::now(), looked = start;
+    size_t unwatched = 0;  // steps since then
     uint64_t ticket = 0;
     for (int64_t i = step % per_epoch; i < per_epoch && !result.stopped; ++i) {
       data::Batch batch = batches[i];
@@ -232,11 +233,13 @@ struct Trainer::Impl {
       });
       ++step;
       ++result.steps;
-      step_seconds.push_back(seconds_since(last));
-      last = Clock::now();
+      ++unwatched;
       bool end = i + 1 == per_epoch || (max_steps > 0 && result.steps == max_steps);
       if (end || step - read_step == loss_ring || seconds_since(looked) > read_interval) {
         runner.wait(ticket);
+        // Until here a step may merely have been put into the device's queue.
+        step_seconds.insert(step_seconds.end(), unwatched, seconds_since(looked) / static_cast<double>(unwatched));
+        unwatched = 0;
         read_losses();
         looked = Clock::now();
         if (watch)

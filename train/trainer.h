@@ -80,8 +80,8 @@ class Trainer {
   uint64_t seed() const;                     ///< the options', or the loaded checkpoint's
   int64_t parameter_count() const;           ///< elements; 0 before the model's input is known
   const std::vector<float>& losses() const;  ///< of every step of this trainer
-  double step_ms_median() const;
-  double compile_ms() const;  ///< passes, plugin compile and allocation of the training step
+  double step_ms_median() const;             ///< of means over the steps between two looks at the device
+  double compile_ms() const;                 ///< passes, plugin compile and allocation of the training step
   /// What runs elsewhere than on the device: the nodes of all programs compiled so far, and the bytes that one training
   /// step copies for it (one evaluation step, before the first training).
   FallbackReport fallback() const;

@@ -5,16 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "core/runtime/child_process.h"
+
 namespace tutti::cli {
 
 /// How a child ended, and what it wrote (at most 1 MiB of each).
-struct Child {
-  int exit_code = -1;  ///< -1: it did not exit by itself
-  int signal = 0;      ///< that ended it
+struct Child : Ending {
   bool timed_out = false;
   std::string out, err;
   double seconds = 0;
-  /// "exit code 2", "signal 11 (Segmentation fault)", "no end within 60 s".
+  /// "exit code 2", "signal 11 (SIGSEGV: Segmentation fault)", "no end within 60 s".
   std::string ending() const;
 };
 

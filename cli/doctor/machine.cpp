@@ -7,11 +7,12 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "cli/doctor/report.h"
+#include "core/base/text.h"
 #include "core/runtime/blob_cache.h"
+#include "core/runtime/machine.h"
 
 extern char** environ;
 
@@ -22,27 +23,8 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t little_disk = uint64_t{256} << 20;
 
-std::string size(uint64_t bytes) {
-  if (bytes >= uint64_t{1} << 30) return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1 << 30));
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
-}
-
-/// The value of `key` in a file of "key<separator>value" lines, without quotes.
-std::string line_of(const char* file, const std::string& key, char separator) {
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    size_t at = line.find(separator);
-    if (at == std::string::npos || line.compare(0, key.size(), key) != 0) continue;
-    std::string value = line.substr(at + 1);
-    value.erase(0, value.find_first_not_of(" \t\""));
-    value.erase(value.find_last_not_of(" \t\"") + 1);
-    return value;
-  }
-  return "";
-}
-
 uint64_t kib_of(const char* key) {
-  return std::strtoull(line_of("/proc/meminfo", key, ':').c_str(), nullptr, 10) << 10;
+  return std::strtoull(value_in("/proc/meminfo", key, ':').c_str(), nullptr, 10) << 10;
 }
 
 /// The nearest folder above that exists.
@@ -73,7 +55,8 @@ void examine_disk(Area& area, const char* what, const fs::path& folder) {
   fs::path at = existing(folder);
   if (statvfs(at.c_str(), &s) != 0) return;
   uint64_t free = uint64_t{s.f_bavail} * s.f_frsize;
-  std::string text = fmt::format("{} free on the disk of {} ({})", size(free), what, without_home(folder.string()));
+  std::string text =
+      fmt::format("{} free on the disk of {} ({})", bytes_text(free), what, without_home(folder.string()));
   nlohmann::ordered_json facts{{"folder", without_home(folder.string())}, {"free", free}};
   if (free < little_disk)
     area.problem(text, "free some space there: checkpoints and compiled kernels need it", facts);
@@ -108,16 +91,16 @@ Area examine_machine() {
   Area area{"machine", {}};
   utsname kernel = {};
   uname(&kernel);
-  std::string os = line_of("/etc/os-release", "PRETTY_NAME", '=');
+  std::string os = system_name();
   area.ok(fmt::format("tutti {} on {}, {} {} {}", TUTTI_VERSION, os.empty() ? "an unknown system" : os, kernel.sysname,
                       kernel.release, kernel.machine),
           {{"tutti", TUTTI_VERSION}, {"system", os}, {"kernel", kernel.release}, {"machine", kernel.machine}});
-  std::string processor = line_of("/proc/cpuinfo", "model name", ':');
+  std::string processor = cpu_model();
   unsigned threads = std::thread::hardware_concurrency();
   area.ok(fmt::format("{}, {} threads", processor.empty() ? "unknown processor" : processor, threads),
           {{"processor", processor}, {"threads", threads}});
   uint64_t all = kib_of("MemTotal"), free = kib_of("MemAvailable");
-  area.ok(fmt::format("{} of memory, {} of it free", size(all), size(free)),
+  area.ok(fmt::format("{} of memory, {} of it free", bytes_text(all), bytes_text(free)),
           {{"memory_total", all}, {"memory_free", free}});
   examine_disk(area, "temporary files", fs::temp_directory_path());
   std::error_code ec;
@@ -136,7 +119,7 @@ Area examine_caches() {
     auto [files, bytes] = contents(folder);
     nlohmann::ordered_json facts{
         {"folder", without_home(folder.string())}, {"files", files}, {"bytes", bytes}, {"keeps", whole}};
-    std::string text = fmt::format("{}: {} entries, {}", without_home(folder.string()), files, size(bytes));
+    std::string text = fmt::format("{}: {} entries, {}", without_home(folder.string()), files, bytes_text(bytes));
     if (whole)
       area.ok(text, facts);
     else
@@ -150,7 +133,7 @@ Area examine_caches() {
   fs::path pocl = named ? fs::path(named) : base ? fs::path(base) / "pocl" : home ? fs::path(home) / ".cache/pocl" : "";
   if (std::error_code ec; !pocl.empty() && fs::is_directory(pocl, ec)) {
     auto [files, bytes] = contents(pocl);
-    std::string text = fmt::format("{} (PoCL's): {} files, {}", without_home(pocl.string()), files, size(bytes));
+    std::string text = fmt::format("{} (PoCL's): {} files, {}", without_home(pocl.string()), files, bytes_text(bytes));
     nlohmann::ordered_json facts{{"folder", without_home(pocl.string())}, {"files", files}, {"bytes", bytes}};
     if (access(pocl.c_str(), W_OK) == 0)
       area.ok(text, facts);

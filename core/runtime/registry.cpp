@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "core/base/log.h"
+#include "core/base/text.h"
 #include "core/runtime/boundary.h"
 #include "core/runtime/loader.h"
 #include "core/runtime/manifest.h"
@@ -19,16 +20,6 @@ namespace tutti {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  for (size_t at = 0; at <= text.size();) {
-    size_t end = std::min(text.find(separator, at), text.size());
-    if (end > at) parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
 
 void add_folder(std::vector<fs::path>& folders, const fs::path& folder) {
   std::error_code ec;
@@ -84,6 +75,8 @@ std::vector<fs::path> plugin_search_path() {
   for (const std::string& entry : split(trusted_variable("TUTTI_PLUGIN_PATH"), ':')) {
     if (fs::path(entry).is_absolute()) {
       add_folder(folders, entry);
+      if (std::error_code gone; !fs::is_directory(entry, gone))
+        log::warning("plugins", "TUTTI_PLUGIN_PATH: there is no folder {}", entry);
     } else {
       log::warning("plugins", "TUTTI_PLUGIN_PATH: \"{}\" is ignored, because it is not an absolute path", entry);
     }

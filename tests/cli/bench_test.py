@@ -203,6 +203,10 @@ class Bench(harness.Case):
         self.fails(2, ["no such folder"], "bench", "--report", self.folder / "b.html", "--history", self.folder / "no")
         self.fails(2, ["there is no folder"], "bench", "--report", self.folder / "no/where.html")
         self.fails(2, ["is a folder"], "bench", "--csv", self.folder)
+        self.fails(2, ["unknown model 'rnn'"], "bench", "--models", "rnn", "--json", self.folder / "b.json")
+        for spelling in (["--json"], ["--json", "-"], ["--json=-"]):  # the document's place is the errors' place
+            refused = tutti("bench", "--models", "rnn", *spelling, cwd=self.folder)
+            self.assertIn("unknown model 'rnn'", json.loads(refused.stdout)["error"])
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_scripts_lie_where_they_are_sought(self):

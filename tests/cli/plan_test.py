@@ -62,7 +62,8 @@ class Plan(harness.Case):
 
     def test_text(self):
         text = self.done("plan", *harness.MLP, "--device", "reference").stdout
-        for part in ("reference:0, f32", "in all", "parameters", "largest batch", "the whole set", "largest tensors"):
+        for part in ("reference:0, f32", "in all", "parameters", "fits into the ", "largest batch", "the whole set",
+                     "largest tensors"):
             self.assertIn(part, text)
 
     def test_bad_input(self):

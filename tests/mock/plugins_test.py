@@ -73,6 +73,10 @@ class Conformance(harness.Case):
         self.assertEqual((suites["programs"].get("failures"), suites["op"].get("failures")), ("1", "0"))
         self.assertIn("TUTTI_DECLINED is right", suites["programs"].find("testcase/failure").get("message"))
 
+    def test_document_on_stdout(self):
+        document = self.json("conformance", MOCK, "--only", "op.add")
+        self.assertEqual((document["ok"], document["plugin"]), (True, "mock"))
+
     def test_list(self):
         lines = self.done("conformance", "--list", "--only", "memory.*").stdout.splitlines()
         self.assertEqual(len(lines), 7)
@@ -105,6 +109,10 @@ class Conformance(harness.Case):
         other = self.folder / "library.so"
         shutil.copy(MOCK, other)
         self.fails(2, ["no plugin named"], "conformance")
+        self.fails(2, ["No such file"], "conformance", self.folder / "no/such.so", "--json", self.folder / "out.json")
+        for spelling in (["--json"], ["--json", "-"], ["--json=-"]):  # the document's place is the errors' place
+            refused = tutti("conformance", self.folder / "no/such.so", *spelling)
+            self.assertIn("No such file", json.loads(refused.stdout)["error"])
         self.fails(2, ["no/such.so", "No such file"], "conformance", self.folder / "no/such.so")
         self.fails(2, ["no manifest beside it names this library"], "conformance", other)
         self.fails(2, ["is no file"], "conformance", self.folder)

@@ -55,7 +55,7 @@ class RunningOp : public Running {
     session_ = open_session(device, options, c.precision);
     Legalizer legalizer(*session_);
     Lowered lowered = compile_for_device(graph_, legalizer);
-    step_ = std::make_unique<Executable>(session_->compile(lowered.program()));
+    step_ = std::make_unique<Executable>(session_->compile(lowered.program(), tuning_bytes));
     step_->prepare();
     first_seconds = since(start);
     fill_states(*session_, graph_, c.op->shape[0]);

@@ -3,25 +3,10 @@
 
 #include <algorithm>
 
+#include "core/base/text.h"
 #include "train/bench/page_parts.h"
 
 namespace tutti::bench {
-
-std::string escape(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      default:
-        if (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t')
-          out += c;  // XML has no other control codes
-    }
-  }
-  return out;
-}
 
 std::string lane_class(const Result& r, const std::string& lane) {
   auto at = std::ranges::find(r.lanes, lane, &LaneInfo::id);
@@ -33,10 +18,9 @@ namespace {
 std::string header(const Result& r) {
   std::string text = "<h1>Tutti benchmark</h1>\n<dl class=\"machine\">";
   auto row = [&](const char* what, const std::string& value) {
-    text += fmt::format("<dt>{}</dt><dd>{}</dd>\n", what, escape(value));
+    text += fmt::format("<dt>{}</dt><dd>{}</dd>\n", what, escape_xml(value));
   };
-  row("machine", fmt::format("{}, {} cores, {}", r.machine.cpu, r.machine.cores,
-                             bytes_text(static_cast<double>(r.machine.memory_bytes))));
+  row("machine", fmt::format("{}, {} cores, {}", r.machine.cpu, r.machine.cores, bytes_text(r.machine.memory_bytes)));
   row("system", r.machine.system);
   row("when", fmt::format("{} (UTC), {:.0f} s", r.date, r.seconds));
   row("version", "tutti " + r.version);
@@ -83,12 +67,12 @@ std::string all_cases(const Result& r) {
       "<th>to peer</th></tr></thead>\n";
   for (const CaseName& c : r.cases()) {
     text += fmt::format("<tbody><tr class=\"case\"><th colspan=\"11\" scope=\"rowgroup\">{}{}</th></tr>\n",
-                        c.kind == "model" ? "training step of " : "", escape(c.text()));
+                        c.kind == "model" ? "training step of " : "", escape_xml(c.text()));
     for (const Measurement& m : r.measurements) {
       if (m.of != c) continue;
-      text += fmt::format("<tr><th scope=\"row\">{}</th>", escape(m.lane));
+      text += fmt::format("<tr><th scope=\"row\">{}</th>", escape_xml(m.lane));
       if (!m.measured()) {
-        text += fmt::format("<td class=\"why\" colspan=\"10\">{}: {}</td></tr>\n", m.status, escape(m.reason));
+        text += fmt::format("<td class=\"why\" colspan=\"10\">{}: {}</td></tr>\n", m.status, escape_xml(m.reason));
         continue;
       }
       const Statistics& s = m.seconds;
@@ -101,8 +85,8 @@ std::string all_cases(const Result& r) {
                                         std::min(m.share, 1.0), 100 * m.share)
                           : "<td></td>";
       text += fmt::format("<td>{}</td><td>{}</td><td>{} in {}</td><td>{}</td></tr>\n",
-                          m.peak_bytes ? bytes_text(static_cast<double>(m.peak_bytes)) : "", time_text(m.first_seconds),
-                          m.runs, s.count, peer ? fmt::format("{:.2f} x {}", ratio(m, *peer), escape(peer->lane)) : "");
+                          m.peak_bytes ? bytes_text(m.peak_bytes) : "", time_text(m.first_seconds), m.runs, s.count,
+                          peer ? fmt::format("{:.2f} x {}", ratio(m, *peer), escape_xml(peer->lane)) : "");
     }
     text += "</tbody>\n";
   }
@@ -143,7 +127,7 @@ std::string page(const Result& r, const std::vector<Result>& earlier) {
   text +=
       "<li>GFLOP/s count products (matmul, convolution and its gradients), 2 per multiply-add; bytes are those that "
       "must cross memory: each input of a node or fused group once, each result once.</li>";
-  for (const std::string& note : r.notes) text += fmt::format("<li>{}</li>", escape(note));
+  for (const std::string& note : r.notes) text += fmt::format("<li>{}</li>", escape_xml(note));
   return text + "</ul></section>\n</main></body></html>\n";
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/base/text.h"
 #include "train/bench/page_parts.h"
 
 namespace tutti::bench {
@@ -61,7 +62,7 @@ std::string Labels::place(double x, double y, const std::string& text) {
   std::string lead;
   if (std::hypot(cx - x, cy - y) > 12)
     lead = fmt::format("<line class=\"lead\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>", x, y, cx, cy);
-  return lead + fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", best->x + 1, best->y + 11, escape(text));
+  return lead + fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", best->x + 1, best->y + 11, escape_xml(text));
 }
 
 }  // namespace tutti::bench

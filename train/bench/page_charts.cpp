@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/text.h"
 #include "train/bench/page_axes.h"
 #include "train/bench/page_parts.h"
 
@@ -34,11 +35,11 @@ std::string bars(const Result& r, const CaseName& c) {
   auto percent = [&](double s) { return full > 0 ? std::clamp(100 * s / full, 0.0, 100.0) : 0.0; };
   std::string text = fmt::format(
       "<figure><figcaption>{}<small>{}, {}</small></figcaption>\n<table class=\"bars\" aria-label=\"Times of {}\">\n",
-      escape(c.name), escape(c.detail), escape(c.precision), escape(c.text()));
+      escape_xml(c.name), escape_xml(c.detail), escape_xml(c.precision), escape_xml(c.text()));
   for (const Measurement* m : rows) {
-    text += fmt::format("<tr><th scope=\"row\">{}</th>", escape(m->lane));
+    text += fmt::format("<tr><th scope=\"row\">{}</th>", escape_xml(m->lane));
     if (!m->measured()) {
-      text += fmt::format("<td class=\"why\" colspan=\"3\">{}: {}</td></tr>\n", m->status, escape(m->reason));
+      text += fmt::format("<td class=\"why\" colspan=\"3\">{}: {}</td></tr>\n", m->status, escape_xml(m->reason));
       continue;
     }
     const LaneInfo* lane = r.lane(m->lane);
@@ -82,7 +83,8 @@ std::string history(const CaseName& c, const std::vector<const Result*>& runs) {
   std::string text = fmt::format(
       "<figure><figcaption>{}<small>{}, {}; ms</small></figcaption>\n<svg viewBox=\"0 0 {} {}\" role=\"img\" "
       "aria-label=\"Medians of {} over {} runs\">\n",
-      escape(c.name), escape(c.detail), escape(c.precision), chart_width, tall, escape(c.text()), runs.size());
+      escape_xml(c.name), escape_xml(c.detail), escape_xml(c.precision), chart_width, tall, escape_xml(c.text()),
+      runs.size());
   for (int p = static_cast<int>(y.low); p <= static_cast<int>(y.high); ++p)
     text += fmt::format(
         "<line class=\"axis\" x1=\"{0}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/><text class=\"tick\" "
@@ -90,14 +92,14 @@ std::string history(const CaseName& c, const std::vector<const Result*>& runs) {
         chart_left, chart_width - 100, y(std::pow(10, p)), chart_left - 6, y(std::pow(10, p)) + 4, power_text(p));
   for (size_t i : {size_t{0}, runs.size() - 1})
     text += fmt::format("<text class=\"tick\" text-anchor=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
-                        i ? "end" : "start", x(i), tall - 8, escape(runs[i]->date.substr(0, 16)));
+                        i ? "end" : "start", x(i), tall - 8, escape_xml(runs[i]->date.substr(0, 16)));
   const Result& newest = *runs.back();
   std::string table;
   double last_label = -100;
   std::vector<std::pair<double, std::string>> ends;
   for (const auto& [lane, points] : lines) {
     std::string color = lane_class(newest, lane), at;
-    table += fmt::format("<tr><th scope=\"row\">{}</th>", escape(lane));
+    table += fmt::format("<tr><th scope=\"row\">{}</th>", escape_xml(lane));
     size_t column = 0;
     for (const Point& p : points) {
       at += fmt::format("{:.1f},{:.1f} ", x(p.run), y(p.ms));
@@ -111,18 +113,18 @@ std::string history(const CaseName& c, const std::vector<const Result*>& runs) {
     for (const Point& p : points)
       text += fmt::format(
           "<circle class=\"dot {}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\"><title>{}: {} ms, {}</title></circle>\n",
-          color, x(p.run), y(p.ms), escape(lane), digits(p.ms), escape(runs[p.run]->date));
+          color, x(p.run), y(p.ms), escape_xml(lane), digits(p.ms), escape_xml(runs[p.run]->date));
     ends.emplace_back(y(points.back().ms), lane);
   }
   std::ranges::sort(ends);
   for (const auto& [at, lane] : ends) {
     last_label = std::max(at, last_label + 14);
     text += fmt::format("<text class=\"lane\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", chart_width - 92, last_label + 4,
-                        escape(lane));
+                        escape_xml(lane));
   }
   text +=
       "</svg>\n<details><summary>numbers, ms</summary><div class=\"scroll\"><table class=\"all\"><thead><tr><th></th>";
-  for (const Result* run : runs) text += fmt::format("<th>{}</th>", escape(run->date.substr(0, 16)));
+  for (const Result* run : runs) text += fmt::format("<th>{}</th>", escape_xml(run->date.substr(0, 16)));
   return text + "</tr></thead><tbody>\n" + table + "</tbody></table></div></details></figure>\n";
 }
 

@@ -9,8 +9,6 @@ namespace tutti::bench {
 
 extern const std::string_view page_head;  ///< everything up to the body's first element: title and style
 
-/// Text inside an element or a quoted attribute.
-std::string escape(const std::string& text);
 /// The colour class of a lane: "l0" … "l7", by its place in the result.
 std::string lane_class(const Result& r, const std::string& lane);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/text.h"
 #include "train/bench/page_axes.h"
 #include "train/bench/page_parts.h"
 
@@ -67,8 +68,9 @@ class Drawing {
   void dots() {
     for (const Dot& d : r_.dots) {
       double px = x_(d.intensity), py = y_(d.gflops);
-      std::string title = fmt::format("<title>{}: {} GFLOP/s, {} FLOP per byte, {:.0f} % of the roof</title>",
-                                      escape(d.m->of.text()), digits(d.gflops), digits(d.intensity), 100 * d.m->share);
+      std::string title =
+          fmt::format("<title>{}: {} GFLOP/s, {} FLOP per byte, {:.0f} % of the roof</title>",
+                      escape_xml(d.m->of.text()), digits(d.gflops), digits(d.intensity), 100 * d.m->share);
       if (d.m->of.kind == "model")
         lines_ += fmt::format("<circle class=\"dot {}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5.5\">{}</circle>\n", color_,
                               px, py, title);
@@ -111,7 +113,7 @@ std::string roofline(const Result& r, const LaneInfo& lane, const std::string& p
       "<figure><figcaption>{0}, {1}<small>{2}</small></figcaption>\n<svg viewBox=\"0 0 {3} {4}\" role=\"img\" "
       "aria-label=\"Roofline of {0} in {1}: {5} GFLOP/s, {6} GB/s; its cases are in the table "
       "below\">\n{7}</svg></figure>\n",
-      escape(lane.id), escape(precision), escape(lane.name), chart_width, height, digits(roofline.ceiling),
+      escape_xml(lane.id), escape_xml(precision), escape_xml(lane.name), chart_width, height, digits(roofline.ceiling),
       digits(roofline.memory), drawing.text());
 }
 

@@ -1,20 +1,18 @@
 #include "train/bench/peer.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <spawn.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "core/runtime/child_process.h"
 #include "graph/passes/lower.h"
 
 extern char** environ;
@@ -23,7 +21,7 @@ namespace tutti::bench {
 namespace {
 
 using Json = nlohmann::json;
-constexpr std::chrono::seconds patience{240};  // for one answer: a first import or a compilation takes its time
+constexpr double patience = 240;  // seconds for one answer: a first import or a compilation takes its time
 
 /// A child that answers lines with lines.
 class Process {
@@ -38,21 +36,18 @@ class Process {
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     std::vector<std::string> words = {o.python, "-B", "-u", o.script, o.name, "--threads", std::to_string(o.threads)};
-    std::vector<char*> argv;
-    for (std::string& w : words) argv.push_back(w.data());
-    argv.push_back(nullptr);
     std::vector<std::string> settings;
+    for (char** e = environ; *e; ++e) settings.emplace_back(*e);
     // Our threads are bound to cores of their own; a peer whose threads share one core would be judged by that.
     if (!std::getenv("OMP_PROC_BIND")) settings.emplace_back("OMP_PROC_BIND=true");
-    std::vector<char*> env;
-    for (char** e = environ; *e; ++e) env.push_back(*e);
-    for (std::string& s : settings) env.push_back(s.data());
-    env.push_back(nullptr);
-    int error = posix_spawnp(&pid_, o.python.c_str(), &actions, nullptr, argv.data(), env.data());
+    pid_t pid = -1;
+    int error = posix_spawnp(&pid, o.python.c_str(), &actions, nullptr, pointers_to(words).data(),
+                             pointers_to(settings).data());
     posix_spawn_file_actions_destroy(&actions);
     ::close(ends[1]);
-    if (error != 0) {
-      pid_ = -1;
+    if (error == 0) {
+      process_.emplace(pid);
+    } else {
       stop();
       throw invalid(fmt::format("peer {}: cannot run {}: {}", o.name, o.python, std::strerror(error)),
                     "name an interpreter with --python or TUTTI_PYTHON");
@@ -80,23 +75,11 @@ class Process {
 
  private:
   std::string read_line() {
-    auto end = std::chrono::steady_clock::now() + patience;
-    for (;;) {
-      if (size_t at = pending_.find('\n'); at != std::string::npos) {
-        std::string line = pending_.substr(0, at);
-        pending_.erase(0, at + 1);
-        return line;
-      }
-      auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
-      pollfd wait{socket_, POLLIN, 0};
-      int ready = left > 0 ? ::poll(&wait, 1, static_cast<int>(left)) : 0;
-      if (ready < 0 && errno == EINTR) continue;
-      if (ready == 0) lost(fmt::format("no answer for {} s", patience.count()));
-      char part[4096];
-      ssize_t n = ::read(socket_, part, sizeof part);
-      if (n <= 0) lost("it has ended");
-      pending_.append(part, static_cast<size_t>(n));
-    }
+    std::string text;
+    LineReader::Result got = lines_.next(socket_, text, deadline_in(patience));
+    if (got == LineReader::silent) lost(fmt::format("no answer for {} s", patience));
+    if (got == LineReader::closed) lost("it has ended");
+    return text;
   }
 
   [[noreturn]] void lost(const std::string& why) {
@@ -106,16 +89,13 @@ class Process {
 
   void stop() {
     if (socket_ >= 0) ::close(std::exchange(socket_, -1));
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGTERM);  // it holds nothing that is worth a farewell
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-    pid_ = -1;
+    process_.reset();
   }
 
-  std::string name_, pending_;
+  std::string name_;
   int socket_ = -1;
-  pid_t pid_ = -1;
+  std::optional<ChildProcess> process_;
+  LineReader lines_;
 };
 
 Json json_of(const Case& c, const std::string& device) {

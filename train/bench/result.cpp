@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <fstream>
 
 #include "core/base/status.h"
+#include "core/runtime/machine.h"
 
 namespace tutti::bench {
 
@@ -73,17 +73,11 @@ double ratio(const Measurement& a, const Measurement& b) {
 
 Machine this_machine() {
   Machine m;
-  std::ifstream cpus("/proc/cpuinfo");
-  for (std::string line; m.cpu.empty() && std::getline(cpus, line);)
-    if (line.starts_with("model name") && line.find(": ") != std::string::npos)
-      m.cpu = line.substr(line.find(": ") + 2);
   utsname kernel{};
   uname(&kernel);
+  m.cpu = cpu_model();
   if (m.cpu.empty()) m.cpu = kernel.machine;
-  std::ifstream release("/etc/os-release");
-  for (std::string line; std::getline(release, line);)
-    if (line.starts_with("PRETTY_NAME=")) m.system = line.substr(12);
-  std::erase(m.system, '"');
+  m.system = system_name();
   m.system += fmt::format("{}{} {}", m.system.empty() ? "" : ", ", kernel.sysname, kernel.machine);
   cpu_set_t mine;
   m.cores = sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
@@ -104,12 +98,6 @@ std::string time_text(double seconds) {
   if (seconds >= 1) return digits(seconds) + " s";
   if (seconds >= 1e-3) return digits(seconds * 1e3) + " ms";
   return digits(seconds * 1e6) + " us";
-}
-
-std::string bytes_text(double bytes) {
-  if (bytes >= 1 << 30) return digits(bytes / (1 << 30)) + " GiB";
-  if (bytes >= 1 << 20) return digits(bytes / (1 << 20)) + " MiB";
-  return digits(bytes / (1 << 10)) + " KiB";
 }
 
 }  // namespace tutti::bench

@@ -117,7 +117,6 @@ std::string page(const Result& result, const std::vector<Result>& earlier = {});
 // ---- numbers as text
 
 std::string time_text(double seconds);  ///< "1.23 ms"
-std::string bytes_text(double bytes);   ///< "25.7 MiB"
 /// Three digits: "0.0123", "1.23", "312".
 std::string digits(double x);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/text.h"
 #include "train/bench/result.h"
 
 namespace tutti::bench {
@@ -35,14 +36,13 @@ std::string line(const Result& r, const Measurement& m) {
     return fmt::format("  {:<14} {}: {}\n", m.lane, m.status, why);
   }
   const Measurement* peer = r.peer_of(m);
-  return fmt::format("  {:<14} {:>9} {:>19} {:>8} {:>7} {:>6} {:>9} {:>9} {:>7} {:>6}\n", m.lane,
-                     time_text(m.seconds.median),
-                     fmt::format("{} - {}", digits(m.seconds.q1 * 1e3), digits(m.seconds.q3 * 1e3)),
-                     or_dash(m.effort.flops, digits(m.flops_per_second() * 1e-9)),
-                     or_dash(m.effort.bytes, digits(m.bytes_per_second() * 1e-9)),
-                     or_dash(m.share, fmt::format("{:.0f}%", 100 * m.share)),
-                     m.peak_bytes ? bytes_text(static_cast<double>(m.peak_bytes)) : "-", time_text(m.first_seconds),
-                     m.runs, peer ? fmt::format("{:.2f}", ratio(m, *peer)) : "-");
+  return fmt::format(
+      "  {:<14} {:>9} {:>19} {:>8} {:>7} {:>6} {:>9} {:>9} {:>7} {:>6}\n", m.lane, time_text(m.seconds.median),
+      fmt::format("{} - {}", digits(m.seconds.q1 * 1e3), digits(m.seconds.q3 * 1e3)),
+      or_dash(m.effort.flops, digits(m.flops_per_second() * 1e-9)),
+      or_dash(m.effort.bytes, digits(m.bytes_per_second() * 1e-9)),
+      or_dash(m.share, fmt::format("{:.0f}%", 100 * m.share)), m.peak_bytes ? bytes_text(m.peak_bytes) : "-",
+      time_text(m.first_seconds), m.runs, peer ? fmt::format("{:.2f}", ratio(m, *peer)) : "-");
 }
 
 std::string quoted(const std::string& text) {

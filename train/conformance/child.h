@@ -1,7 +1,6 @@
 // A child process that runs checks of one group, one after the other, and says through a pipe how far it is.
 #pragma once
-#include <sys/types.h>
-
+#include "core/runtime/child_process.h"
 #include "train/conformance/check.h"
 #include "train/conformance/conformance.h"
 
@@ -26,18 +25,17 @@ class Child {
  public:
   /// Starts the checks [first, end) of `checks` in a process of their own. The caller must have one thread.
   Child(const Setup& setup, const Checks& checks, size_t first, size_t end);
-  /// Kills it where it still runs.
   ~Child();
-  Child(const Child&) = delete;
   Event next(double timeout);
 
  private:
   std::string fresh_output();
-  Event end(bool killed, double timeout);
-  pid_t pid_ = -1;
-  int pipe_ = -1, output_ = -1;
+  [[noreturn]] void work(const Setup& setup, const Checks& checks, size_t first, size_t end);
+  Pipe answers_;
+  int output_;
   off_t seen_ = 0;
-  std::string pending_;
+  ChildProcess process_;
+  LineReader lines_;
 };
 
 }  // namespace tutti::conformance

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "core/base/status.h"
+#include "core/base/text.h"
 #include "core/runtime/trust.h"
 #include "train/conformance/child.h"
 #include "train/parity/expected.h"
@@ -20,12 +21,7 @@ constexpr int most_silent = 3;  // a plugin that hangs everywhere is left alone 
 
 bool wanted(const std::string& id, const std::string& only) {
   if (only.empty()) return true;
-  for (size_t at = 0; at <= only.size();) {
-    size_t stop = std::min(only.find(',', at), only.size());
-    if (parity::Expected{only.substr(at, stop - at), ""}.matches(id)) return true;
-    at = stop + 1;
-  }
-  return false;
+  return std::ranges::any_of(split(only, ','), [&](const auto& p) { return parity::Expected{p, ""}.matches(id); });
 }
 
 Result blank(const Check& c) { return {.id = c.id, .doc = c.doc, .must = c.must}; }
@@ -188,15 +184,6 @@ class Runner {
 };
 
 }  // namespace
-
-std::string_view name(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::pass: return "pass";
-    case Outcome::fail: return "fail";
-    case Outcome::unsupported: return "unsupported";
-    default: return "expected_failure";
-  }
-}
 
 bool Result::broken() const {
   return must && (outcome == Outcome::fail || (outcome == Outcome::unsupported && !no_device));

@@ -6,17 +6,11 @@
 #include <vector>
 
 #include "core/runtime/manifest.h"
+#include "train/parity/suite.h"
 
 namespace tutti::conformance {
 
-enum class Outcome {
-  pass,
-  fail,         ///< also: listed as an expected failure, but passes
-  unsupported,  ///< declined, or not run; says why
-  expected,     ///< failed or declined, as the plugin's manifest says with a reason
-};
-constexpr Outcome outcomes[] = {Outcome::pass, Outcome::fail, Outcome::unsupported, Outcome::expected};
-std::string_view name(Outcome outcome);
+using parity::Outcome;  // fail: also listed as an expected failure, but passes; unsupported: declined, or not run
 
 /// One check and what became of it.
 struct Result {

@@ -5,6 +5,7 @@
 #include "graph/passes/compile.h"
 #include "train/conformance/bench.h"
 #include "train/data/loader.h"
+#include "train/nn/nets.h"
 #include "train/parity/device_program.h"
 #include "train/parity/lockstep.h"
 #include "train/step.h"
@@ -16,7 +17,7 @@ constexpr int64_t batch = 8;
 
 nn::Sequential model_of(const std::string& name, bool full) {
   if (full) return parity::lockstep_model(name);
-  if (name == "mlp") return {nn::Flatten(), nn::Linear(24), nn::Relu(), nn::Dropout(0.2), nn::Linear(10)};
+  if (name == "mlp") return nn::mlp({24, 10}, {.dropout = 0.2});
   return {nn::Conv2d(6, 3, {.padding = 1}),
           nn::Relu(),
           nn::MaxPool2d(2),

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/text.h"
 #include "train/conformance/conformance.h"
 
 namespace tutti::conformance {
@@ -19,21 +20,6 @@ std::string verdict(const Report& r) {
   if (!r.ok()) return "FAILS: the must-pass list does not hold";
   if (r.incomplete()) return "INCOMPLETE: no device can be used here; what needs none passes";
   return "PASSES";
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\n': out += "&#10;"; break;
-      default: out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
-    }
-  }
-  return out;
 }
 
 /// What a terminal bears; the JSON holds the whole.
@@ -81,7 +67,8 @@ std::string to_json(const Report& report) {
                                 {"version", report.manifest.version},
                                 {"library", report.manifest.library.filename().string()},
                                 {"device", report.device}};
-  for (Outcome o : outcomes) out[std::string(name(o))] = report.count(o);
+  for (Outcome o : {Outcome::pass, Outcome::fail, Outcome::unsupported, Outcome::expected})
+    out[std::string(name(o))] = report.count(o);
   out["checks"] = nlohmann::ordered_json::array();
   for (const Result& r : report.results)
     out["checks"].push_back({{"id", r.id},
@@ -104,15 +91,16 @@ std::string to_junit(const Report& report) {
       ++tests;
       bool failed = r.broken();
       failures += failed;
-      cases += fmt::format("    <testcase classname=\"{}.{}\" name=\"{}\" time=\"{:.3f}\"",
-                           escaped(report.manifest.name), group, escaped(r.id.substr(group.size() + 1)), r.seconds);
+      cases +=
+          fmt::format("    <testcase classname=\"{}.{}\" name=\"{}\" time=\"{:.3f}\"", escape_xml(report.manifest.name),
+                      group, escape_xml(r.id.substr(group.size() + 1)), r.seconds);
       if (r.outcome == Outcome::pass) {
         cases += "/>\n";
         continue;
       }
       skipped += !failed;
       cases += fmt::format(">\n      <{} message=\"{}\"/>\n    </testcase>\n", failed ? "failure" : "skipped",
-                           escaped(r.outcome == Outcome::expected ? "expected failure: " + r.why : r.why));
+                           escape_xml(r.outcome == Outcome::expected ? "expected failure: " + r.why : r.why));
     }
     out += fmt::format("  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\">\n{}  </testsuite>\n",
                        group, tests, failures, skipped, cases);

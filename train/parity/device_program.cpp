@@ -2,12 +2,12 @@
 
 namespace tutti::parity {
 
-DeviceProgram::DeviceProgram(Session& session, const Graph& g)
+DeviceProgram::DeviceProgram(Session& session, const Graph& g, uint64_t tuning_bytes)
     : session_(session),
       graph_(g),
       legalizer_(session),
       lowered_(compile_for_device(g, legalizer_)),
-      executable_(session.compile(lowered_.program())) {
+      executable_(session.compile(lowered_.program(), tuning_bytes)) {
   executable_.prepare();
 }
 

@@ -15,8 +15,9 @@ using Tensors = std::map<std::string, Tensor>;
 
 class DeviceProgram {
  public:
-  /// Compiles and prepares `g`. Both must outlive the program. Throws Error(declined) with the device's reasons.
-  DeviceProgram(Session& session, const Graph& g);
+  /// Compiles and prepares `g`. Both must outlive the program. `tuning_bytes`: see Session::compile. Throws
+  /// Error(declined) with the device's reasons.
+  DeviceProgram(Session& session, const Graph& g, uint64_t tuning_bytes = 0);
   /// Writes the states of `inputs` (unless told to keep those of the device), feeds the feeds, runs one step and
   /// returns every state after it.
   Tensors run(const Tensors& inputs, bool write_states = true);

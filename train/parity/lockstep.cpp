@@ -10,6 +10,7 @@
 #include "core/base/philox.h"
 #include "core/base/status.h"
 #include "train/data/loader.h"
+#include "train/nn/nets.h"
 #include "train/parity/cases.h"
 #include "train/parity/compare.h"
 #include "train/reference.h"
@@ -26,7 +27,8 @@ constexpr double rate = 1e-3;
 struct Side {
   Session session;
   DeviceProgram program;
-  Side(const Device& device, const Graph& g, const data::Dataset& set) : session(device), program(session, g) {
+  Side(const Device& device, const Graph& g, const data::Dataset& set)
+      : session(device), program(session, g, tuning_bytes) {
     session.write("data.train.samples", set.samples.bytes.data(), set.samples.bytes.size());
     session.write("data.train.labels", set.labels.data(), set.labels.size() * 4);
   }
@@ -168,20 +170,8 @@ void judge_step(Judge judge, const Graph& g, std::vector<Update>& updates, const
 }  // namespace
 
 nn::Sequential lockstep_model(const std::string& name) {
-  if (name == "mlp")
-    return {nn::Flatten(),   nn::Linear(512), nn::Relu(),       nn::Dropout(0.2),
-            nn::Linear(256), nn::Relu(),      nn::Dropout(0.2), nn::Linear(10)};
-  if (name == "cnn")
-    return {nn::Conv2d(32, 3, {.padding = 1}),
-            nn::Relu(),
-            nn::MaxPool2d(2),
-            nn::Conv2d(64, 3, {.padding = 1}),
-            nn::Relu(),
-            nn::MaxPool2d(2),
-            nn::Flatten(),
-            nn::Linear(128),
-            nn::Relu(),
-            nn::Linear(10)};
+  if (name == "mlp") return nn::mlp({512, 256, 10}, {.dropout = 0.2});
+  if (name == "cnn") return nn::small_cnn(10);
   throw invalid(fmt::format("unknown model '{}'", name), "use mlp or cnn");
 }
 

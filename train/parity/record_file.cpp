@@ -2,25 +2,18 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/base/status.h"
-#include "train/checkpoint.h"
 #include "train/parity/record.h"
+#include "train/parity/tensor_file.h"
 
 namespace tutti::parity {
 namespace {
 
 using nlohmann::json;
 
-constexpr const char* format_name = "tutti parity record 1";
-
-const std::string& metadata(const Checkpoint& c, const char* key) {
-  auto it = c.metadata.find(key);
-  if (it == c.metadata.end()) throw invalid(fmt::format("the metadata has no '{}'", key));
-  return it->second;
-}
+constexpr FileKind kind = {"tutti parity record 1", "parity record", "use a file that `tutti parity --record` wrote"};
 
 uint64_t seed_from(const std::string& text) {
   uint64_t seed = 0;
@@ -31,8 +24,6 @@ uint64_t seed_from(const std::string& text) {
 }
 
 Record read(const Checkpoint& c) {
-  if (const std::string& format = metadata(c, "format"); format != format_name)
-    throw invalid(fmt::format("its format is '{}', expected '{}'", format, format_name));
   Record r{.seed = seed_from(metadata(c, "seed")),
            .extent = metadata(c, "extent"),
            .device = metadata(c, "device"),
@@ -68,13 +59,9 @@ void write_record(const std::string& path, const Record& r) {
   json cases = json::object();
   for (const auto& [text, recorded] : r.cases) {
     cases[text] = recorded.fingerprint;
-    for (const auto& [name, t] : recorded.results) {
-      HostTensor h{t.type, std::vector<std::byte>(num_bytes(t.type))};
-      store_tensor(t, h.bytes.data());
-      c.tensors.emplace(text + "/" + name, std::move(h));
-    }
+    for (const auto& [name, t] : recorded.results) put(c, text + "/" + name, t);
   }
-  c.metadata = {{"format", format_name}, {"seed", std::to_string(r.seed)},
+  c.metadata = {{"format", kind.format}, {"seed", std::to_string(r.seed)},
                 {"extent", r.extent},    {"device", r.device},
                 {"name", r.name},        {"driver", r.driver},
                 {"version", r.version}};
@@ -83,15 +70,9 @@ void write_record(const std::string& path, const Record& r) {
 }
 
 Record read_record(const std::string& path) {
-  std::error_code ec;
-  if (!std::filesystem::exists(path, ec)) throw invalid(fmt::format("{}: there is no such file", path));
-  Checkpoint c = read_checkpoint(path);
-  try {
-    return read(c);
-  } catch (const Error& e) {
-    throw invalid(fmt::format("{}: not a parity record that can be used: {}", path, e.what()),
-                  "use a file that `tutti parity --record` wrote");
-  }
+  Record r;
+  read_tensor_file(path, kind, [&](const Checkpoint& c) { r = read(c); });
+  return r;
 }
 
 }  // namespace tutti::parity

@@ -1,11 +1,9 @@
 // Replay files: a checkpoint whose metadata holds the graph.
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "core/base/status.h"
-#include "train/checkpoint.h"
 #include "train/parity/replay_graph.h"
+#include "train/parity/tensor_file.h"
 
 namespace tutti::parity {
 namespace {
@@ -13,16 +11,10 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr const char* format_name = "tutti replay 1";
+constexpr FileKind kind = {"tutti replay 1", "replay file", "use a file that `tutti bisect` wrote with this version"};
 
-HostTensor host_of(const Tensor& t) {
-  HostTensor h{t.type, std::vector<std::byte>(num_bytes(t.type))};
-  store_tensor(t, h.bytes.data());
-  return h;
-}
-
-void put(Checkpoint& c, const std::string& prefix, const Tensors& tensors) {
-  for (const auto& [name, t] : tensors) c.tensors.emplace(prefix + name, host_of(t));
+void put_all(Checkpoint& c, const std::string& prefix, const Tensors& tensors) {
+  for (const auto& [name, t] : tensors) put(c, prefix + name, t);
 }
 
 /// The tensors of a checkpoint whose names begin with `prefix`, without it.
@@ -31,12 +23,6 @@ Tensors take(const Checkpoint& c, const std::string& prefix) {
   for (const auto& [name, t] : c.tensors)
     if (name.starts_with(prefix)) out.emplace(name.substr(prefix.size()), tensor_from(t.type, t.bytes.data()));
   return out;
-}
-
-const std::string& metadata(const Checkpoint& c, const char* key) {
-  auto it = c.metadata.find(key);
-  if (it == c.metadata.end()) throw invalid(fmt::format("the metadata has no '{}'", key));
-  return it->second;
 }
 
 json parsed(const Checkpoint& c, const char* key) {
@@ -66,8 +52,6 @@ std::string text_at(const json& j, const char* key) {
 }
 
 Replay read(const Checkpoint& c) {
-  if (const std::string& format = metadata(c, "format"); format != format_name)
-    throw invalid(fmt::format("its format is '{}', expected '{}'", format, format_name));
   Replay r;
   Tensors constants;
   for (auto& [name, t] : take(c, "constant/")) constants.emplace("constant/" + name, t);
@@ -98,15 +82,15 @@ Replay read(const Checkpoint& c) {
 void write_replay(const std::string& path, const Replay& r) {
   Checkpoint c;
   Tensors constants;
-  c.metadata = {{"format", format_name}, {"graph", to_json(r.graph, constants).dump()}};
-  put(c, "", constants);
-  put(c, "input/", r.inputs);
-  put(c, "truth/", r.truth);
+  c.metadata = {{"format", kind.format}, {"graph", to_json(r.graph, constants).dump()}};
+  put_all(c, "", constants);
+  put_all(c, "input/", r.inputs);
+  put_all(c, "truth/", r.truth);
   ordered_json answers = ordered_json::array();
   for (size_t k = 0; k < r.answers.size(); ++k) {
     const Answer& a = r.answers[k];
     answers.push_back({{"id", a.id}, {"name", a.name}, {"driver", a.driver}, {"how", a.how}});
-    put(c, fmt::format("answer/{}/", k), a.results);
+    put_all(c, fmt::format("answer/{}/", k), a.results);
   }
   c.metadata["answers"] = answers.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
   for (const auto& [key, text] : r.about) c.metadata["about." + key] = text;
@@ -114,15 +98,9 @@ void write_replay(const std::string& path, const Replay& r) {
 }
 
 Replay read_replay(const std::string& path) {
-  std::error_code ec;
-  if (!std::filesystem::exists(path, ec)) throw invalid(fmt::format("{}: there is no such file", path));
-  Checkpoint c = read_checkpoint(path);
-  try {
-    return read(c);
-  } catch (const Error& e) {
-    throw invalid(fmt::format("{}: not a replay file that can be used: {}", path, e.what()),
-                  "use a file that `tutti bisect` wrote with this version");
-  }
+  Replay r;
+  read_tensor_file(path, kind, [&](const Checkpoint& c) { r = read(c); });
+  return r;
 }
 
 }  // namespace tutti::parity

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/text.h"
 #include "train/parity/suite.h"
 
 namespace tutti::parity {
@@ -29,20 +30,6 @@ Cell cell(const DeviceResult& d, const OpDef* op) {
   for (const CaseResult& r : d.cases)
     if ((!op || r.id.op == op) && r.outcome != Outcome::expected) c.share = std::max(c.share, r.share);
   return c;
-}
-
-std::string escape(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
 }
 
 /// "1 unsupported, 8 expected failures"; "" where there are none.
@@ -110,8 +97,8 @@ std::string device_rows(const Report& report) {
       "</tr></thead><tbody>\n";
   for (const DeviceResult& d : report.devices) {
     Cell c = cell(d, nullptr);
-    text += fmt::format("<tr><th>{}</th><td class=\"text\">{}<small>{}</small></td>", escape(d.device.id),
-                        escape(d.device.name), escape(d.device.driver));
+    text += fmt::format("<tr><th>{}</th><td class=\"text\">{}<small>{}</small></td>", escape_xml(d.device.id),
+                        escape_xml(d.device.name), escape_xml(d.device.driver));
     for (size_t n : {c.pass, c.fail, c.unsupported, c.expected, c.no_room})
       text += fmt::format("<td class=\"number\">{}</td>", n);
     text += fmt::format("<td class=\"number\">{}</td><td class=\"number\">{:.0f}</td></tr>\n", share_text(c.share),
@@ -127,12 +114,12 @@ std::string listed(const Report& report, Outcome outcome, const char* title) {
   std::string text = fmt::format("<h2>{}</h2>\n", title);
   for (const DeviceResult& d : report.devices) {
     if (!d.count(outcome)) continue;
-    text += fmt::format("<details{}><summary>{}: {}</summary><ul>\n", open ? " open" : "", escape(d.device.id),
+    text += fmt::format("<details{}><summary>{}: {}</summary><ul>\n", open ? " open" : "", escape_xml(d.device.id),
                         d.count(outcome));
     for (const CaseResult& c : d.cases)
       if (c.outcome == outcome)
-        text += fmt::format("<li><code>{}</code><br>{}</li>\n", escape(open ? d.replay(c, report.seed) : c.id.text()),
-                            escape(c.why));
+        text += fmt::format("<li><code>{}</code><br>{}</li>\n",
+                            escape_xml(open ? d.replay(c, report.seed) : c.id.text()), escape_xml(c.why));
     text += "</ul></details>\n";
   }
   return text;
@@ -186,11 +173,11 @@ std::string html(const Report& report) {
   page += listed(report, Outcome::unsupported, "Unsupported");
   page += "<h2>Ops</h2>\n<table><thead><tr><th>op</th>";
   for (const DeviceResult& d : report.devices)
-    page += fmt::format("<th>{}<div title=\"{}\">{}</div></th>", escape(d.device.id), escape(d.device.name),
-                        escape(d.device.name));
+    page += fmt::format("<th>{}<div title=\"{}\">{}</div></th>", escape_xml(d.device.id), escape_xml(d.device.name),
+                        escape_xml(d.device.name));
   page += "</tr></thead><tbody>\n";
   for (const OpDef* op : ops_of(report)) {
-    page += fmt::format("<tr><th>{}</th>", escape(op->name));
+    page += fmt::format("<tr><th>{}</th>", escape_xml(op->name));
     for (const DeviceResult& d : report.devices) page += html_cell(cell(d, op));
     page += "</tr>\n";
   }

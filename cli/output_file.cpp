@@ -1,0 +1,44 @@
+#include "cli/output_file.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "core/base/status.h"
+#include "train/whole_file.h"
+
+namespace tutti::cli {
+
+CLI::Option* add_json_target(CLI::App& sub, std::string& target) {
+  return sub.add_option("--json", target, "One JSON document, into this file or on stdout")
+      ->expected(0, 1)
+      ->default_str("-");
+}
+
+void check_target(const char* option, const std::string& target) {
+  namespace fs = std::filesystem;
+  if (target.empty() || target == "-") return;
+  auto refuse = [&](const std::string& why, const char* remedy) {
+    throw invalid(fmt::format("{} {}: cannot be written: {}", option, target, why), remedy);
+  };
+  std::error_code ec;
+  fs::path folder = fs::path(target).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, ec))
+    refuse(fmt::format("there is no folder {}", folder.string()), "create it first");
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
+    refuse(fmt::format("its folder cannot be written: {}", std::strerror(errno)), "name a file in a folder of yours");
+  if (fs::is_directory(target, ec)) refuse("it is a folder", "name a file");
+}
+
+void write_target(const std::string& target, std::string_view text) {
+  if (target == "-")
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  else if (!target.empty())
+    write_whole_file(target, text);
+}
+
+}  // namespace tutti::cli

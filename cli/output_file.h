@@ -1,0 +1,20 @@
+// Results that go into a file, whole or not at all, or to stdout.
+#pragma once
+#include <string_view>
+
+#include "cli/command.h"
+
+namespace tutti::cli {
+
+/// Adds `--json [FILE]` to a subcommand whose document may go into a file. `target`: the file, "-" for stdout (also
+/// where none is named), "" where nobody asked. Errors are a JSON document only where the result would be one on
+/// stdout.
+CLI::Option* add_json_target(CLI::App& sub, std::string& target);
+
+/// Finds out before the work what would fail after it. Throws Error(invalid) naming the option, the file and why.
+void check_target(const char* option, const std::string& target);
+
+/// Writes to the file, or to stdout for "-"; nothing for "". Throws Error(invalid).
+void write_target(const std::string& target, std::string_view text);
+
+}  // namespace tutti::cli

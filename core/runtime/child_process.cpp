@@ -1,0 +1,118 @@
+#include "core/runtime/child_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "core/base/status.h"
+
+namespace tutti {
+namespace {
+
+[[noreturn]] void give_up(const char* what) {
+  throw Error(Code::internal, fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+}  // namespace
+
+Deadline deadline_in(double seconds) {
+  std::chrono::duration<double> left(std::min(seconds, 1e9));  // more would not fit
+  return Deadline::clock::now() + std::chrono::duration_cast<Deadline::duration>(left);
+}
+
+bool wait_readable(pollfd* of, size_t count, Deadline end) {
+  for (;;) {
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Deadline::clock::now()).count();
+    if (left <= 0) return false;
+    int ready = ::poll(of, count, static_cast<int>(std::min<int64_t>(left, 1 << 30)));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) give_up("waiting for a process");
+  }
+}
+
+Pipe::Pipe() {
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) give_up("no pipe can be made");
+}
+
+Pipe::~Pipe() {
+  close_end(0);
+  close_end(1);
+}
+
+void Pipe::close_end(size_t k) {
+  if (ends[k] >= 0) ::close(std::exchange(ends[k], -1));
+}
+
+std::string Ending::text() const {
+  if (!signal) return fmt::format("exit code {}", exit_code);
+  const char* name = sigabbrev_np(signal);
+  return fmt::format("signal {} ({}{})", signal, name ? fmt::format("SIG{}: ", name) : "", strsignal(signal));
+}
+
+ChildProcess::ChildProcess(const std::function<void()>& body) : pid_(fork()) {
+  if (pid_ < 0) give_up("no process can be made");
+  if (pid_ > 0) return;
+  try {
+    body();
+  } catch (const std::exception& e) {  // must not go on as a second parent
+    fmt::print(stderr, "{}\n", e.what());
+  }
+  _exit(127);
+}
+
+ChildProcess::~ChildProcess() {
+  if (pid_ <= 0) return;
+  kill(SIGKILL);
+  wait();
+}
+
+void ChildProcess::kill(int signal) const {
+  if (pid_ <= 0) return;
+  ::kill(pid_, signal);
+  ::kill(-pid_, signal);
+}
+
+Ending ChildProcess::wait() {
+  int status = 0;
+  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+  Ending e;
+  if (WIFEXITED(status)) e.exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) e.signal = WTERMSIG(status);
+  return e;
+}
+
+LineReader::Result LineReader::next(int from, std::string& text, Deadline end) {
+  for (;;) {
+    if (size_t at = pending_.find('\n'); at != std::string::npos) {
+      text = pending_.substr(0, at);
+      pending_.erase(0, at + 1);
+      return line;
+    }
+    pollfd p = {from, POLLIN, 0};
+    if (!wait_readable(&p, 1, end)) return silent;
+    char part[4096];
+    ssize_t n = ::read(from, part, sizeof part);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return closed;
+    pending_.append(part, static_cast<size_t>(n));
+  }
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> all;
+  for (std::string& w : words) all.push_back(w.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+}  // namespace tutti
