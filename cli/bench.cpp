@@ -1,9 +1,11 @@
 // tutti bench: how fast devices are, and what they could be; peers beside them.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const char* const model_names[] = {"mlp", "cnn"};
+const char* const precision_names[] = {"f32", "tf32", "bf16", "f16"};
 
 struct BenchCommand {
   RunOptions run;  // of the models
@@ -33,9 +36,7 @@ struct BenchCommand {
   double seconds = 2;
 
   int operator()();
-  std::array<std::pair<const char*, const std::string*>, 3> targets() const {
-    return {{{"--json", &json}, {"--csv", &csv}, {"--report", &report}}};
-  }
+  std::array<Target, 3> targets() const { return {{{"--json", &json}, {"--csv", &csv}, {"--report", &report}}}; }
   void check() const;
   std::vector<std::string> chosen_models() const;
   std::vector<bench::OpCase> chosen_ops() const;
@@ -43,7 +44,8 @@ struct BenchCommand {
   bench::ModelCase model_case(const std::string& name) const;
   void add_peer(std::vector<std::unique_ptr<bench::Lane>>& lanes, bench::Result& result) const;
   std::vector<bench::Result> earlier(bench::Result& result) const;
-  void write(bench::Result& result) const;
+  bool write(bench::Result& result) const;
+  int print_list() const;
 };
 
 std::string read_file(const fs::path& path) {
@@ -54,12 +56,23 @@ std::string read_file(const fs::path& path) {
   return text.str();
 }
 
-void print_list() {
+int BenchCommand::print_list() const {
+  check_targets(targets());
+  if (!json.empty()) {
+    nlohmann::ordered_json document = {{"models", model_names}, {"precisions", precision_names}};
+    for (const bench::OpKind& kind : bench::op_kinds())
+      document["ops"].push_back({{"op", kind.name},
+                                 {"shape", kind.shape_means},
+                                 {"usual", bench::OpCase{std::string(kind.name), kind.usual}.shape_text()}});
+    write_target(json, document.dump(2) + "\n");
+    return done;
+  }
   fmt::print("models: mlp (--layers), cnn\nops, as OP or OP:SHAPE\n");
   for (const bench::OpKind& kind : bench::op_kinds())
     fmt::print("  {:<11} {}; {}\n", kind.name, kind.shape_means,
                bench::OpCase{std::string(kind.name), kind.usual}.shape_text());
-  fmt::print("precisions: f32, tf32, bf16, f16\n");
+  fmt::print("precisions: {}\n", fmt::join(precision_names, ", "));
+  return done;
 }
 
 void BenchCommand::check() const {
@@ -70,7 +83,8 @@ void BenchCommand::check() const {
   if (!history.empty() && !fs::is_directory(history))
     throw invalid(fmt::format("--history {}: no such folder", history), "name a folder of `tutti bench --json` files");
   if (!history.empty() && report.empty()) throw invalid("--history is part of the page", "add --report FILE");
-  for (auto [option, file] : targets()) check_target(option, *file);
+  if (run.threads < 0) throw invalid(fmt::format("--threads {}: must be at least 0", run.threads));
+  check_targets(targets());
 }
 
 std::vector<std::string> BenchCommand::chosen_models() const {
@@ -187,22 +201,29 @@ void tell_noise(bench::Result& result, double load) {
         result.measurements.size()));
 }
 
-void BenchCommand::write(bench::Result& result) const {
+/// What goes to stdout first: a file that cannot be written any more takes no figures along. Whether all were.
+bool BenchCommand::write(bench::Result& result) const {
   std::vector<bench::Result> runs = earlier(result);
-  write_target(json, bench::json(result));
-  write_target(csv, bench::csv(result));
-  if (!report.empty()) write_target(report, bench::page(result, runs));
-  if (std::ranges::none_of(targets(), [](const auto& t) { return *t.second == "-"; }))
-    fmt::print("{}", bench::tables(result));
-  for (auto [option, file] : targets())
-    if (!file->empty() && *file != "-") fmt::print(stderr, "written: {}\n", *file);
+  auto form = [&](const Target& t) {
+    return t.second == &json ? bench::json(result) : t.second == &csv ? bench::csv(result) : bench::page(result, runs);
+  };
+  auto on_stdout = [](const Target& t) { return *t.second == "-"; };
+  if (std::ranges::none_of(targets(), on_stdout)) fmt::print("{}", bench::tables(result));
+  for (const Target& t : targets())
+    if (on_stdout(t)) write_target("-", form(t));
+  std::fflush(stdout);
+  bool all = true;
+  for (const Target& t : targets()) {
+    if (t.second->empty() || on_stdout(t)) continue;
+    bool written = try_write_target(t, form(t));
+    if (written) fmt::print(stderr, "written: {}\n", *t.second);
+    all = all && written;
+  }
+  return all;
 }
 
 int BenchCommand::operator()() {
-  if (list) {
-    print_list();
-    return done;
-  }
+  if (list) return print_list();
   check();
   if (quick && !time_named) seconds = 0.03;
   if (quick && !repetitions_named) repetitions = 3;
@@ -249,7 +270,7 @@ int BenchCommand::operator()() {
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   bench::relate_all(result);
   tell_noise(result, load);
-  write(result);
+  if (!write(result)) return bad_input;
   bool failed = std::ranges::any_of(result.measurements, [](const auto& m) { return m.status == "failed"; });
   bool any = std::ranges::any_of(result.measurements, &bench::Measurement::measured);
   return failed || !any ? stopped : done;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <chrono>
 
 #include "cli/output_file.h"
@@ -16,20 +17,25 @@ struct ConformanceCommand {
   std::string file, json, junit;
   bool list = false;
 
+  void check() const;
   int print_list() const {
+    if (!json.empty()) {
+      check_target("--json", json);
+      nlohmann::ordered_json all = nlohmann::ordered_json::array();
+      for (const conformance::Result& r : conformance::list(options.only))
+        all.push_back({{"id", r.id}, {"doc", r.doc}, {"must", r.must}});
+      write_target(json, nlohmann::ordered_json{{"checks", all}}.dump(2) + "\n");
+      return done;
+    }
     for (const conformance::Result& r : conformance::list(options.only))
       fmt::print("{:<32} {}{}\n", r.id, r.doc, r.must ? "" : " (not on the must-pass list)");
     return done;
   }
 
   int operator()() {
+    check();
     if (list) return print_list();
-    if (file.empty()) throw invalid("no plugin named", "tutti conformance libtutti_NAME.so");
-    if (!(options.timeout > 0)) throw invalid(fmt::format("--timeout {:g}: must be above 0", options.timeout));
-    if (options.device < -1) throw invalid(fmt::format("--device-index {}: must be at least 0", options.device));
     options.file = file;
-    check_target("--json", json);
-    check_target("--junit", junit);
     auto told = std::chrono::steady_clock::now();
     options.watch = [&](const conformance::Result& r, size_t number, size_t of) {
       if (r.broken()) fmt::print(stderr, "{} {}\n", parity::name(r.outcome), r.id);
@@ -39,12 +45,27 @@ struct ConformanceCommand {
       }
     };
     conformance::Report report = conformance::run(options);
-    write_target(json, conformance::to_json(report));
-    write_target(junit, conformance::to_junit(report));
     fmt::print(json == "-" || junit == "-" ? stderr : stdout, "{}", conformance::to_text(report));
+    bool written = try_write_target({"--json", &json}, conformance::to_json(report));
+    written = try_write_target({"--junit", &junit}, conformance::to_junit(report)) && written;
+    if (!written) return bad_input;
     return !report.ok() ? stopped : report.incomplete() ? incomplete : done;
   }
 };
+
+void ConformanceCommand::check() const {
+  if (json.ends_with(".so"))  // --json takes the word behind it, and a plugin is nothing to write over
+    throw invalid(fmt::format("{} was taken as --json's file", json), "put --json last or write --json=-");
+  if (list) return;
+  if (file.empty() && !json.empty() && json != "-")
+    throw invalid(fmt::format("no plugin named: {} was taken as --json's file", json),
+                  "put --json last or write --json=-");
+  if (file.empty()) throw invalid("no plugin named", "tutti conformance libtutti_NAME.so");
+  if (!(options.timeout > 0 && options.timeout <= 86400))
+    throw invalid(fmt::format("--timeout {:g}: must be in (0, 86400]", options.timeout));
+  if (options.device < -1) throw invalid(fmt::format("--device-index {}: must be at least 0", options.device));
+  check_targets(std::array{Target{"--json", &json}, Target{"--junit", &junit}});
+}
 
 }  // namespace
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/command.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
@@ -10,9 +12,14 @@ namespace tutti::cli {
 
 std::vector<Device> devices_named(const std::string& list) {
   std::vector<Device> out;
-  if (list == "all") {
+  std::vector<std::string> names = split(list, ',');
+  for (std::string& name : names) {
+    name.erase(0, name.find_first_not_of(' '));
+    name.erase(name.find_last_not_of(' ') + 1);
+  }
+  if (names == std::vector<std::string>{"all"}) {
     tell_lost_plugins();
-    for (const Device& d : Registry::instance().devices()) {
+    for (const auto& [d, why, hardware] : rank_devices(Registry::instance())) {
       if (d.unusable.empty())
         out.push_back(d);
       else
@@ -21,7 +28,10 @@ std::vector<Device> devices_named(const std::string& list) {
     if (out.empty()) select_device("auto");  // says why there is none
     return out;
   }
-  for (const std::string& id : split(list, ',')) out.push_back(select_device(id));
+  for (const std::string& name : names) {
+    Device d = select_device(name);
+    if (std::none_of(out.begin(), out.end(), [&](const Device& other) { return other.id == d.id; })) out.push_back(d);
+  }
   if (out.empty()) throw invalid(fmt::format("--device '{}': no device named", list), "--device all");
   return out;
 }

@@ -7,8 +7,8 @@
 
 namespace tutti::cli {
 
-/// "all": every usable device, the others named on stderr; else a comma-separated list as `select_device` takes them.
-/// Throws Error where none is left.
+/// "all": every usable device, best first, the others named on stderr; else a comma-separated list as `select_device`
+/// takes them, each once. Throws Error where none is left.
 std::vector<Device> devices_named(const std::string& list);
 
 }  // namespace tutti::cli

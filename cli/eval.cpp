@@ -51,6 +51,9 @@ void add_eval(CLI::App& app, Action& action) {
   static EvalCommand command;
   sub->add_option("checkpoint", command.file, "The safetensors file")->required();
   command.run.add_to(*sub);
+  for (const char* of_training : {"--epochs", "--steps", "--optimizer", "--lr", "--momentum", "--nesterov",
+                                  "--weight-decay", "--beta1", "--beta2", "--epsilon"})
+    sub->get_option(of_training)->group("");  // a checkpoint may hold them; nobody needs to name them here
   add_json_flag(*sub, command.json);
   sub->callback([&action] { action = [] { return command(); }; });
 }

@@ -1,8 +1,11 @@
 // The `tutti` command: parses, runs one subcommand, and turns errors into one message and an exit code.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string_view>
+#include <system_error>
 
 #include "cli/command.h"
 #include "core/base/status.h"
@@ -53,6 +56,22 @@ bool wants_json(const CLI::App& app, int argc, char** argv) {
   return wanted;
 }
 
+/// An empty value is an unset shell variable, as a rule: it must not mean "the default".
+void refuse_empty_values(const CLI::App& sub) {
+  for (const CLI::Option* o : sub.get_options())
+    for (const std::string& value : o->results())
+      if (value.empty() && o->get_items_expected_min() > 0)
+        throw invalid(fmt::format("{} is given an empty value", o->get_name()), "give it one, or leave it out");
+}
+
+/// What was printed must have arrived: a full disk or a closed pipe is no success.
+int checked(int code) {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
+  as_json = false;  // there is nowhere to write it
+  return report(fmt::format("stdout cannot be written: {}", std::strerror(errno)), "is there room on its disk?",
+                stopped);
+}
+
 }  // namespace
 
 void add_json_flag(CLI::App& sub, bool& json) {
@@ -85,7 +104,8 @@ int run(int argc, char** argv) {
   as_json = wants_json(app, argc, argv);
   try {
     app.parse(argc, argv);
-    return action();
+    refuse_empty_values(*app.get_subcommands()[0]);
+    return checked(action());
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);
     CLI::App* sub = app.get_subcommands().empty() ? &app : app.get_subcommands()[0];
@@ -94,6 +114,8 @@ int run(int argc, char** argv) {
                   bad_input);
   } catch (const Error& e) {
     return report(e.what(), e.remedy, exit_code(e.code));
+  } catch (const std::system_error& e) {  // of printing, which throws where it notices
+    return std::ferror(stdout) ? checked(stopped) : report(fmt::format("unexpected: {}", e.what()), "", stopped);
   } catch (const std::bad_alloc&) {
     return report("out of host memory", "use a smaller batch or data set", bad_input);
   } catch (const std::exception& e) {

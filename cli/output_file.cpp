@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 
 #include "core/base/status.h"
 #include "train/whole_file.h"
@@ -32,6 +33,22 @@ void check_target(const char* option, const std::string& target) {
   if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
     refuse(fmt::format("its folder cannot be written: {}", std::strerror(errno)), "name a file in a folder of yours");
   if (fs::is_directory(target, ec)) refuse("it is a folder", "name a file");
+  if (fs::exists(target, ec) && !fs::is_regular_file(target, ec))
+    refuse("it is no regular file", "name a file, or '-' for stdout");
+}
+
+void check_targets(std::span<const Target> targets) {
+  namespace fs = std::filesystem;
+  std::map<std::string, const char*> takers;
+  for (auto [option, file] : targets) {
+    check_target(option, *file);
+    if (file->empty()) continue;
+    std::error_code ec;
+    auto [taker, first] = takers.emplace(*file == "-" ? "-" : fs::weakly_canonical(*file, ec).string(), option);
+    if (!first)
+      throw invalid(fmt::format("{} and {} both go to {}", taker->second, option, *file == "-" ? "stdout" : *file),
+                    "name a file for each");
+  }
 }
 
 void write_target(const std::string& target, std::string_view text) {
@@ -39,6 +56,17 @@ void write_target(const std::string& target, std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
   else if (!target.empty())
     write_whole_file(target, text);
+}
+
+bool try_write_target(const Target& target, std::string_view text) {
+  try {
+    write_target(*target.second, text);
+    return true;
+  } catch (const Error& e) {
+    fmt::print(stderr, "tutti: {} {}\n", target.first, e.what());
+    if (!e.remedy.empty()) fmt::print(stderr, "  try: {}\n", e.remedy);
+    return false;
+  }
 }
 
 }  // namespace tutti::cli

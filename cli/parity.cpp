@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/device_list.h"
+#include "cli/number.h"
 #include "cli/output_file.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
@@ -286,7 +287,8 @@ void add_parity(CLI::App& app, Action& action) {
   CLI::Option* full = sub->add_flag("--full", c.full,
                                     "Also inputs that are transposes and slices, more shapes, tensors above 2^31 bytes")
                           ->excludes(quick);
-  c.seed_option = sub->add_option("--seed", c.seed, "Of the inputs; with --model of weights, dropout and order");
+  c.seed_option = sub->add_option("--seed", c.seed, "Of the inputs; with --model of weights, dropout and order")
+                      ->check(whole<uint64_t>);
   CLI::Option* one = sub->add_option("--case", c.only,
                                      "One case, OP:SAMPLE:WHAT:DTYPE such as matmul:2:all:f32; WHAT "
                                      "is forward, d1 (gradient of input 1) or all, then perhaps "
@@ -301,8 +303,10 @@ void add_parity(CLI::App& app, Action& action) {
   CLI::Option* model = sub->add_option("--model", c.model, "mlp or cnn: lockstep training instead of ops");
   model->excludes(ops)->excludes(quick)->excludes(full)->excludes(one)->excludes(page)->excludes(record)->excludes(
       against);
-  sub->add_option("--steps", c.steps, "Training steps, with --model")->needs(model);
-  sub->add_option("--batch", c.batch, "Samples per step, with --model (0: 64 for mlp, 16 for cnn)")->needs(model);
+  sub->add_option("--steps", c.steps, "Training steps, with --model")->check(whole<int64_t>)->needs(model);
+  sub->add_option("--batch", c.batch, "Samples per step, with --model (0: 64 for mlp, 16 for cnn)")
+      ->check(whole<int64_t>)
+      ->needs(model);
   add_json_flag(*sub, c.json);
   sub->callback([&action] { action = [] { return c(); }; });
 }

@@ -8,27 +8,12 @@
 #include <cstdlib>
 #include <limits>
 
+#include "cli/number.h"
 #include "train/checkpoint.h"
 #include "train/nn/nets.h"
 
 namespace tutti::cli {
 namespace {
-
-/// CLI11 wraps -1 to an unsigned number and cuts a number too large to the largest one, without a word.
-template <class T>
-std::string whole(const std::string& text) {
-  T n{};
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error == std::errc() && end == text.data() + text.size()) return "";
-  return fmt::format("'{}' is no whole number from {} to {}", text, std::numeric_limits<T>::min(),
-                     std::numeric_limits<T>::max());
-}
-
-std::string real(const std::string& text) {
-  char* end = nullptr;
-  double x = std::strtod(text.c_str(), &end);
-  return end != text.c_str() && *end == 0 && std::isfinite(x) ? "" : fmt::format("'{}' is no finite number", text);
-}
 
 std::vector<int64_t> parse_layers(const std::string& text) {
   std::vector<int64_t> sizes;

@@ -24,7 +24,7 @@ install(DIRECTORY plugins/template/ DESTINATION "${CMAKE_INSTALL_DATADIR}/tutti/
 install(PROGRAMS scripts/new-plugin.sh DESTINATION "${CMAKE_INSTALL_BINDIR}" RENAME tutti-new-plugin)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/tutti/" DESTINATION "${headers}" FILES_MATCHING PATTERN "*.h")
 install(FILES "${PROJECT_BINARY_DIR}/graph/collected/graph/ops.h" DESTINATION "${headers}/graph")
-install(FILES LICENSE docs/PLUGINS.md docs/OPS.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES LICENSE docs/PLUGINS.md docs/ABI.md docs/OPS.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 # A oneDNN that scripts/deps.sh fetched goes along; one of the system stays where it is.
 if(TARGET tutti_onednn AND "${dnnl_DIR}" MATCHES "^${PROJECT_SOURCE_DIR}/.deps/")

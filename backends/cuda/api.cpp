@@ -19,9 +19,13 @@ constexpr int oldest = 12000;  // what CMakeLists.txt asks of the headers, which
 std::shared_ptr<const Libraries> open_libraries() {
   std::string why;
   void* driver = open_first({"libcuda.so.1"}, why);
-  if (!driver)
+  if (!driver) {
+    std::string other;
+    bool needs13 = open_first(library_names("nvrtc", {"13"}), other) != nullptr;
     throw Error(Code::declined, fmt::format("no NVIDIA driver ({})", why),
-                "install NVIDIA's driver, version 525 or newer");
+                fmt::format("install NVIDIA's driver, version {}",
+                            needs13 ? "580 or newer: NVRTC 13 is installed" : "525 or newer"));
+  }
   CudaApi cuda;
 #define TUTTI_CUDA_TAKE(name) take(driver, TUTTI_CUDA_NAME(name), "libcuda.so.1", cuda.name);
   TUTTI_CUDA_FUNCTIONS(TUTTI_CUDA_TAKE)

@@ -1,10 +1,13 @@
 // Plugins and devices, as `tutti devices --json` sees them, and a tiny training run on each.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <utility>
 
 #include "cli/doctor/child.h"
 #include "cli/doctor/report.h"
+#include "core/base/text.h"
+#include "core/runtime/trust.h"
 
 namespace tutti::cli {
 namespace {
@@ -71,6 +74,10 @@ Area examine_plugins(const json& devices) {
   Area area{"plugins", {}};
   for (const json& folder : devices["searched"])
     area.ok("searched: " + without_home(folder.get<std::string>()), {{"folder", without_home(folder)}});
+  for (const std::string& named : split(trusted_variable("TUTTI_PLUGIN_PATH"), ':'))
+    if (std::error_code gone; !std::filesystem::is_directory(named, gone))
+      area.problem(fmt::format("TUTTI_PLUGIN_PATH names {}: there is no such folder", without_home(named)),
+                   "correct it: absolute paths, separated by ':'", {{"folder", without_home(named)}});
   for (const json& p : devices["plugins"]) {
     std::string name = p["name"], problem = p["problem"], file = without_home(p["manifest"]);
     nlohmann::ordered_json facts = p;

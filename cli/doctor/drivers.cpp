@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -52,7 +53,7 @@ const std::vector<Known>& known() {
        "cuDriverGetVersion",
        Tells::into_int,
        "no CUDA device",
-       "install NVIDIA's driver, version 525 or newer",
+       "install NVIDIA's driver: version 525 or newer for CUDA 12, 580 or newer for CUDA 13",
        true},
       {"NVRTC",
        {"libnvrtc.so.13", "libnvrtc.so.12"},
@@ -108,6 +109,13 @@ std::string open_library(const Known& k) {
       return fmt::format("ok {}", file);
     }
   return why;
+}
+
+/// A file may hold anything: what a terminal would obey becomes '?'.
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (std::iscntrl(static_cast<unsigned char>(c))) c = '?';
+  return text;
 }
 
 /// Why a driver's library cannot be loaded, or "".
@@ -201,9 +209,11 @@ void examine_opencl(Area& area) {
     std::ifstream in(file);
     std::string library;
     std::getline(in, library);
-    std::string why = library.empty() ? "it names no library" : why_not_loaded(library);
-    nlohmann::ordered_json facts{{"icd", without_home(file.string())}, {"library", without_home(library)}};
-    std::string what = fmt::format("OpenCL driver {}: {}", without_home(file.string()), without_home(library));
+    std::string why = library.empty() ? "it names no library" : printable(why_not_loaded(library));
+    std::string shown = without_home(printable(library.substr(0, 200)));
+    nlohmann::ordered_json facts{{"icd", without_home(file.string())}, {"library", shown}};
+    std::string what =
+        fmt::format("OpenCL driver {}{}{}", without_home(file.string()), shown.empty() ? "" : ": ", shown);
     if (why.empty())
       area.ok(what, facts);
     else

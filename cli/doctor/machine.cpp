@@ -79,10 +79,14 @@ bool keeps(const BlobCache& cache) {
 std::string without_home(std::string text) {
   const char* home = std::getenv("HOME");
   std::string folder = home ? home : "";
-  if (folder.size() < 2) return text;
-  for (size_t at = 0; (at = text.find(folder, at)) != std::string::npos; ++at) {
+  for (size_t at = 0; folder.size() > 1 && (at = text.find(folder, at)) != std::string::npos; ++at) {
     size_t end = at + folder.size();
     if (end == text.size() || text[end] == '/' || text[end] == ':') text.replace(at, folder.size(), "~");
+  }
+  constexpr std::string_view homes = "/home/";  // HOME may be root's while the files are another user's
+  for (size_t at = 0; (at = text.find(homes, at)) != std::string::npos; at += homes.size()) {
+    size_t name = at + homes.size();
+    text.replace(name, std::min(text.find_first_of("/:", name), text.size()) - name, "USER");
   }
   return text;
 }

@@ -157,6 +157,29 @@ class NotANumber(harness.Case):
                    "--lr", "1e38", "--weight-decay", "1e38", "--steps", "1", "--no-eval", "--checkpoint", file)
         self.assertEqual(list(self.folder.iterdir()), [])
 
+    def test_empty_values_are_not_the_default(self):
+        for args in (["parity", "--ops", ""], ["parity", "--html", "", "--ops", "add"], ["bench", "--ops", ""],
+                     ["train", *MLP, "--checkpoint", ""], ["plan", *MLP, "--device", ""]):
+            self.fails(2, ["empty value", "leave it out"], *args)
+
+    def test_lists_of_devices(self):
+        self.fails(2, ["unknown device 'all'"], "plan", *MLP, "--device", "all,reference")
+        plans = self.json("plan", *MLP, "--device", "reference, reference:0", "--no-search")["plans"]
+        self.assertEqual([p["device"] for p in plans], ["reference:0"])
+
+    def test_seeds(self):
+        for seed in ("-1", "99999999999999999999", "x"):
+            self.fails(2, [f"'{seed}' is no whole number"], "parity", "--ops", "add", "--seed", seed)
+
+    def test_a_full_disk_behind_stdout_is_told(self):
+        for args in (["devices"], ["devices", "--json"], ["ops", "--json"], ["plan", *MLP, "--device", "reference"],
+                     ["train", *MLP, "--steps", "1", "--no-eval", "--device", "reference", "--quiet"]):
+            with open("/dev/full", "w") as full:
+                result = harness.subprocess.run([str(harness.BINARY), *args], stdout=full, stderr=harness.subprocess.PIPE,
+                                                text=True, env=harness.environment(), timeout=240)
+            self.assertEqual(result.returncode, 1, (args, result.stderr))
+            self.assertIn("stdout cannot be written: No space left on device", result.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -51,7 +51,7 @@ class Bisect(harness.Case):
         document = json.loads(self.bisect("--json", "--save", file).stdout)
         finding, = document["findings"]
         self.assertEqual((finding["wrong"], finding["kind"], finding["phase"], finding["step"]),
-                         ("planted:0", "node", "backward", 0))
+                         ("planted:0", "node", "backward", 1))
         self.assertEqual([(n["op"], n["label"]) for n in finding["nodes"]], [("softmax", "loss.backward")])
         self.assertGreater(finding["worst"]["share_of_bound"], 1000)
         self.assertTrue(finding["other"]["ok"])
@@ -59,21 +59,82 @@ class Bisect(harness.Case):
 
         replayed = tutti("replay", file, "--json", env=self.env)
         self.assertEqual(replayed.returncode, 1, replayed.stderr)
+        about = json.loads(replayed.stdout)["about"]
+        self.assertEqual((about["step"], about["node"]), (1, finding["node"]))
         devices = {d["device"]: d for d in json.loads(replayed.stdout)["devices"]}
         self.assertEqual({k: d["ok"] for k, d in devices.items()}, {"planted:0": False, "reference:0": True})
         self.assertEqual(devices["planted:0"]["value"], finding["worst"]["value"])
         self.done("replay", file, "--device", "reference:0", env=self.env)
         without = tutti("replay", file)  # the plugin is gone: the other one is asked, the missing one named
         self.assertEqual(without.returncode, 0, without.stderr)
-        self.assertIn("planted:0: unknown device", without.stderr)
+        self.assertIn("planted:0 (", without.stderr)
+        self.assertIn("is not on this machine", without.stderr)
+        self.assertNotIn("--device", without.stderr)
         self.plant("none")
         self.done("replay", file, "--device", "all", env=self.env)
 
+    def test_the_finding_outlives_its_file(self):
+        self.plant("softmax")
+        if os.geteuid() == 0:  # whom no permission stops: a folder in the place of the default file
+            (self.folder / "bisect-softmax.safetensors").mkdir()
+        else:
+            self.folder.chmod(0o500)
+            self.addCleanup(self.folder.chmod, 0o700)
+        result = self.bisect()
+        self.assertIn("softmax at loss.backward", result.stdout)
+        self.assertNotIn("tutti replay", result.stdout)
+        self.assertEqual(result.stderr.count("the finding is not saved: "), 1)
+        self.assertIn("bisect-softmax.safetensors", result.stderr)
+        finding, = json.loads(self.bisect("--json").stdout)["findings"]
+        self.assertEqual(finding["nodes"][0]["op"], "softmax")
+        self.assertIn("bisect-softmax.safetensors", finding["not_saved"]["error"])
+        self.assertNotIn("replay", finding)
+
+    def test_save_is_checked_before_the_run(self):
+        self.plant("none")
+        for target, why in (("/nonexistent/x", "there is no folder"), ("/dev/full", "not a regular file"),
+                            (self.folder, "it is a folder"), ("-", "stdout")):
+            refused = self.bisect("--save", target, code=2)
+            self.assertIn(f"--save {target}: ", refused.stderr)
+            self.assertIn(why, refused.stderr)
+            self.assertNotIn("compiling", refused.stderr)
+
+    def test_the_file_names_no_folder(self):
+        self.plant("softmax")
+        data = self.folder / "secret"
+        data.mkdir()
+        rows = 32
+        for part in ("train", "t10k"):
+            (data / f"{part}-images-idx3-ubyte").write_bytes(
+                bytes([0, 0, 8, 3, 0, 0, 0, rows, 0, 0, 0, 4, 0, 0, 0, 4]) +
+                bytes((37 * i) % 251 for i in range(16 * rows)))
+            (data / f"{part}-labels-idx1-ubyte").write_bytes(
+                bytes([0, 0, 8, 1, 0, 0, 0, rows]) + bytes(i % 4 for i in range(rows)))
+        file = self.folder / "node.safetensors"
+        self.bisect("--data", f"idx:{data}", "--save", file)
+        self.assertNotIn(b"secret", file.read_bytes())
+        command = json.loads(tutti("replay", file, "--json", env=self.env).stdout)["about"]["command"]
+        self.assertIn("--data idx:DIR ", command)
+
+    def test_help_shows_what_is_true(self):
+        text = self.done("bisect", "--help").stdout
+        self.assertIn("--batch INT=16", text)
+        self.assertIn("--steps INT=3", text)
+        self.assertNotIn("epochs", text)
+        self.fails(2, ["--epochs"], "bisect", *MODEL, "--a", "reference:0", "--b", "reference:0", "--epochs", "2")
+        self.fails(2, ["--steps 0: must be at least 1"], "bisect", *MODEL, "--a", "reference:0", "--b", "reference:0",
+                   "--steps", "0")
+
     def test_no_files_that_are_none(self):
-        self.fails(2, ["there is no such file"], "replay", self.folder / "no.safetensors")
+        self.fails(2, ["there is no such file", "`tutti bisect`"], "replay", self.folder / "no.safetensors")
+        self.fails(2, ["there is no such file", "`tutti parity --record`"], "parity", "--against",
+                   self.folder / "no.safetensors")
+        self.fails(2, ["not a regular file", "`tutti bisect`"], "replay", self.folder)
+        self.fails(2, ["file"], "replay", "")
         other = self.folder / "other.safetensors"
         other.write_bytes(b"\x10" + bytes(7) + b'{"a":1}         ')
-        self.fails(2, ["other.safetensors"], "replay", other)
+        for command in (["replay"], ["parity", "--against"]):
+            self.assertNotIn("checkpoint", self.fails(2, ["other.safetensors", "damaged"], *command, other).stderr)
         self.train(*harness.MLP, "--device", "reference:0", "--steps", "1", "--checkpoint", other)
         self.fails(2, ["not a replay file", "its format is"], "replay", other)
         self.fails(2, ["not a parity record", "its format is"], "parity", "--against", other)
@@ -81,12 +142,14 @@ class Bisect(harness.Case):
         self.bisect("--save", other)
         whole = other.read_bytes()
         other.write_bytes(whole[:-5])
-        self.fails(2, ["other.safetensors"], "replay", other)
+        self.fails(2, ["other.safetensors", "`tutti bisect`"], "replay", other)
+        other.write_bytes(whole[:-5] + bytes([whole[-5] ^ 1]) + whole[-4:])
+        self.fails(2, ["other.safetensors", "checksum"], "replay", other)
 
     def test_bad_usage(self):
         base = ["bisect", *MODEL, "--a", "reference:0"]
         self.fails(2, ["--b is required"], *base)
-        self.fails(2, ["unknown device 'nothing:0'"], *base, "--b", "nothing:0")
+        self.fails(2, ["unknown device 'nothing:0' (--b nothing:0)"], *base, "--b", "nothing:0")
         self.fails(2, ["tf32"], *base, "--b", "reference:0", "--precision", "tf32")
         self.fails(2, ["fewer than one batch of 65"], *base, "--b", "reference:0", "--batch", "65")
         self.fails(2, ["unknown model 'rnn'"], "bisect", "rnn", "--a", "reference:0", "--b", "reference:0")

@@ -115,6 +115,22 @@ class Doctor(harness.Case):
         if len(host) > 5:
             self.assertNotIn(host, text)
 
+    def test_a_plugin_path_that_is_not_there(self):
+        found = self.doctor("--no-steps", TUTTI_PLUGIN_PATH="/home/somebody/plugins", TUTTI_PLUGINS="reference")
+        gone = self.finding(found, "plugins", "there is no such folder")
+        self.assertEqual(gone["mark"], "problem")
+        self.assertNotIn("somebody", json.dumps(found))
+        self.assertIn("there is no folder", harness.tutti("devices", env=harness.environment(
+            TUTTI_PLUGIN_PATH="/nowhere/plugins")).stderr)
+
+    def test_an_icd_of_noise_is_not_printed_raw(self):
+        vendors = self.folder_of("vendors")
+        (vendors / "noise.icd").write_bytes(bytes(range(1, 256)) * 20)
+        text = harness.tutti("doctor", "--no-steps", env=harness.environment(OCL_ICD_VENDORS=str(vendors),
+                                                                            TUTTI_PLUGINS="reference")).stdout
+        self.assertIn("noise.icd", text)
+        self.assertTrue(all(c.isprintable() or c == "\n" for c in text), repr(text))
+
     def test_bad_options(self):
         self.fails(2, ["--timeout 0", "more than 0"], "doctor", "--timeout", "0")
 

@@ -24,6 +24,7 @@ constexpr FaultDoc all_faults[] = {
     {"hang", "the first run never returns"},
     {"lost", "the device is gone after the first run"},
     {"leak", "release gives nothing back"},
+    {"leak_memory", "release counts memory as given back, but keeps as much"},
     {"nondeterministic", "the last bit of a state depends on the clock"},
     {"shared", "all sessions have one state"},
     {"stale_read", "read gives the state of one run ago"},

@@ -24,6 +24,7 @@ EXPECTED = {
     "hang": ("run.result", "run.result", "did not return within 2 s"),
     "lost": ("run.result", "run.result", "TUTTI_DEVICE_LOST: the device is gone"),
     "leak": ("memory.*", "memory.release", "in use after release"),
+    "leak_memory": ("memory.*", "memory.returned", "the process grows by"),
     "nondeterministic": ("model.same_mlp", "model.same_mlp", "part in state"),
     "shared": ("memory.*", "memory.reopened", "in use in a new session"),
     "stale_read": ("run.*", "run.result", "of the state is"),

@@ -47,6 +47,7 @@ class MockExecutable : public sdk::Executable {
   }
 
   ~MockExecutable() override {
+    if (on("leak_memory")) keep_memory();
     if (!on("leak") || !prepared_) return;
     TuttiMemory m = inner_->memory();
     shared_.leaked += m.constants + m.arena + m.workspace + m.staging;
@@ -104,6 +105,11 @@ class MockExecutable : public sdk::Executable {
   }
 
  private:
+  void keep_memory() const {
+    static std::vector<std::vector<std::byte>> kept;
+    TuttiMemory m = inner_->memory();
+    kept.emplace_back(m.constants + m.arena + m.workspace + m.staging, std::byte{1});
+  }
   std::vector<std::byte> read(size_t k) const {
     std::vector<std::byte> bytes(sizes_[k]);
     shared_.inner->read(states_[k], bytes.data(), bytes.size());

@@ -214,6 +214,19 @@ TEST(Replay, DamagedFilesAreRefused) {
   }
 }
 
+TEST(Replay, TheChecksumCoversTensorsAndTexts) {
+  auto flip = [](const char* tensor) {
+    return reading([&](Checkpoint& c) {
+      auto it = std::ranges::find_if(c.tensors, [&](const auto& t) { return t.first.starts_with(tensor); });
+      it->second.bytes.back() ^= std::byte{1};
+    });
+  };
+  for (const char* tensor : {"input/", "truth/", "answer/0/"}) EXPECT_TRUE(has(flip(tensor), "its checksum"));
+  EXPECT_TRUE(has(reading([](Checkpoint& c) { replace(c.metadata.at("answers"), "alone", "a1one"); }), "its checksum"));
+  EXPECT_TRUE(has(reading([](Checkpoint& c) { c.metadata.at("checksum") = ""; }), "its checksum"));
+  EXPECT_EQ(reading([](Checkpoint& c) { c.metadata.erase("checksum"); }), nothing_thrown);  // an older file
+}
+
 class BisectDevices : public testing::TestWithParam<const char*> {};
 
 TEST_P(BisectDevices, OneDnnAgreesWithTheReference) {

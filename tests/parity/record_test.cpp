@@ -101,6 +101,7 @@ TEST_F(RecordFile, DamagedFilesAreRefused) {
   HostTensor row = host_tensor(DType::f32, {2000}, std::vector<float>(2000));
   EXPECT_TRUE(has(reading([&](Checkpoint& c) { c.tensors.begin()->second = row; }), "at most 1024"));
   EXPECT_TRUE(has(reading([&](Checkpoint& c) { c.tensors["nop/y0"] = row; }), "is of no case"));
+  EXPECT_TRUE(has(reading([](Checkpoint& c) { c.tensors.begin()->second.bytes[0] ^= std::byte{1}; }), "its checksum"));
 }
 
 }  // namespace

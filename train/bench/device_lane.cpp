@@ -133,6 +133,12 @@ class DeviceLane : public Lane {
              .driver = device.driver,
              .kind = std::string(name(device.kind)),
              .peaks = {}};
+    if (options_.empty()) return;
+    try {
+      Session accepted(device_, options_);
+    } catch (const Error& e) {
+      if (e.code == Code::invalid) throw;  // what else goes wrong is the measurements' to tell
+    }
   }
   const LaneInfo& info() const override { return info_; }
   std::unique_ptr<Running> open(const Case& c, double& first_seconds) override {

@@ -24,7 +24,7 @@ class Lane {
   virtual std::unique_ptr<Running> open(const Case& c, double& first_seconds) = 0;
 };
 
-/// `threads`: of CPU devices; 0: as the plugin chooses.
+/// `threads`: of CPU devices; 0: as the plugin chooses. Throws Error(invalid) where the device refuses so many.
 std::unique_ptr<Lane> device_lane(const Device& device, int threads);
 
 }  // namespace tutti::bench

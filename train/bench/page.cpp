@@ -56,37 +56,43 @@ std::string rooflines(const Result& r) {
 }
 
 std::string all_cases(const Result& r) {
+  bool peers = std::ranges::any_of(r.lanes, &LaneInfo::peer);
+  int columns = peers ? 11 : 10;
   std::string text =
       "<section><h2>All cases</h2>\n<p>Times of one run: the median of the repetitions, their quartiles, least and "
       "most. "
       "share: of what the device's own peaks allow. first: opening, compiling or loading cached kernels, allocating, "
       "the "
       "first run; without the start of the process.</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
-      "aria-label=\"All cases\"><table class=\"all\"><thead><tr><th>device</th><th>median</th><th>quartiles, ms</th>"
-      "<th>least – most, ms</th><th>GFLOP/s</th><th>GB/s</th><th>share</th><th>memory</th><th>first</th><th>runs</th>"
-      "<th>to peer</th></tr></thead>\n";
+      "aria-label=\"All cases\"><table class=\"all\"><thead><tr><th>device</th><th>median</th><th>quartiles</th>"
+      "<th>least – most</th><th>GFLOP/s</th><th>GB/s</th><th>share</th><th>memory</th><th>first</th><th>runs</th>";
+  text += peers ? "<th>to peer</th></tr></thead>\n" : "</tr></thead>\n";
   for (const CaseName& c : r.cases()) {
-    text += fmt::format("<tbody><tr class=\"case\"><th colspan=\"11\" scope=\"rowgroup\">{}{}</th></tr>\n",
+    text += fmt::format("<tbody><tr class=\"case\"><th colspan=\"{}\" scope=\"rowgroup\">{}{}</th></tr>\n", columns,
                         c.kind == "model" ? "training step of " : "", escape_xml(c.text()));
     for (const Measurement& m : r.measurements) {
       if (m.of != c) continue;
       text += fmt::format("<tr><th scope=\"row\">{}</th>", escape_xml(m.lane));
       if (!m.measured()) {
-        text += fmt::format("<td class=\"why\" colspan=\"10\">{}: {}</td></tr>\n", m.status, escape_xml(m.reason));
+        text += fmt::format("<td class=\"why\" colspan=\"{}\">{}: {}</td></tr>\n", columns - 1, m.status,
+                            escape_xml(m.reason));
         continue;
       }
       const Statistics& s = m.seconds;
       const Measurement* peer = r.peer_of(m);
-      text += fmt::format("<td>{}</td><td>{} – {}</td><td>{} – {}</td>", time_text(s.median), digits(s.q1 * 1e3),
-                          digits(s.q3 * 1e3), digits(s.least * 1e3), digits(s.most * 1e3));
+      text += fmt::format("<td>{}</td><td>{}</td><td>{}</td>", time_text(s.median),
+                          span_text(s.q1, s.q3, s.median, " – "), span_text(s.least, s.most, s.median, " – "));
       text += fmt::format("<td>{}</td><td>{}</td>", m.effort.flops > 0 ? digits(m.flops_per_second() * 1e-9) : "",
                           m.effort.bytes > 0 ? digits(m.bytes_per_second() * 1e-9) : "");
       text += m.share > 0 ? fmt::format("<td><meter min=\"0\" max=\"1\" value=\"{:.3f}\"></meter>{:.0f} %</td>",
                                         std::min(m.share, 1.0), 100 * m.share)
                           : "<td></td>";
-      text += fmt::format("<td>{}</td><td>{}</td><td>{} in {}</td><td>{}</td></tr>\n",
-                          m.peak_bytes ? bytes_text(m.peak_bytes) : "", time_text(m.first_seconds), m.runs, s.count,
-                          peer ? fmt::format("{:.2f} x {}", ratio(m, *peer), escape_xml(peer->lane)) : "");
+      text += fmt::format("<td>{}</td><td>{}</td><td>{} in {}</td>", m.peak_bytes ? bytes_text(m.peak_bytes) : "",
+                          time_text(m.first_seconds), m.runs, s.count);
+      if (peers)
+        text +=
+            fmt::format("<td>{}</td>", peer ? fmt::format("{:.2f} x {}", ratio(m, *peer), escape_xml(peer->lane)) : "");
+      text += "</tr>\n";
     }
     text += "</tbody>\n";
   }

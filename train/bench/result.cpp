@@ -88,16 +88,38 @@ Machine this_machine() {
 
 std::string utc_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
-std::string digits(double x) {
-  if (x == 0) return "0";
+namespace {
+
+/// Of three digits.
+int decimals(double x) {
   double size = std::abs(x);
-  return fmt::format("{:.{}f}", x, size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : size >= 0.0995 ? 3 : 4);
+  return size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : size >= 0.0995 ? 3 : 4;
 }
 
+struct Unit {
+  double per_second;
+  const char* name;
+};
+
+Unit unit_of(double seconds) {
+  if (seconds >= 1) return {1, "s"};
+  return seconds >= 1e-3 ? Unit{1e3, "ms"} : Unit{1e6, "us"};
+}
+
+}  // namespace
+
+std::string digits(double x) { return x == 0 ? "0" : fmt::format("{:.{}f}", x, decimals(x)); }
+
 std::string time_text(double seconds) {
-  if (seconds >= 1) return digits(seconds) + " s";
-  if (seconds >= 1e-3) return digits(seconds * 1e3) + " ms";
-  return digits(seconds * 1e6) + " us";
+  Unit unit = unit_of(seconds);
+  return fmt::format("{} {}", digits(seconds * unit.per_second), unit.name);
+}
+
+std::string span_text(double from, double to, double like, std::string_view dash) {
+  Unit unit = unit_of(like);
+  double scale = unit.per_second;
+  return fmt::format("{:.{}f}{}{:.{}f} {}", from * scale, decimals(like * scale), dash, to * scale,
+                     decimals(like * scale), unit.name);
 }
 
 }  // namespace tutti::bench

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "train/bench/effort.h"
@@ -117,6 +118,8 @@ std::string page(const Result& result, const std::vector<Result>& earlier = {});
 // ---- numbers as text
 
 std::string time_text(double seconds);  ///< "1.23 ms"
+/// Two times in the unit and with the decimals of `like`, so that what lies between them is seen to: "1.21 - 1.25 ms".
+std::string span_text(double from, double to, double like, std::string_view dash = " - ");
 /// Three digits: "0.0123", "1.23", "312".
 std::string digits(double x);
 

@@ -29,20 +29,21 @@ std::string peaks_table(const Result& r) {
   return text;
 }
 
-std::string line(const Result& r, const Measurement& m) {
+std::string line(const Result& r, const Measurement& m, bool peers) {
   if (!m.measured()) {
     std::string why = m.reason;
     std::ranges::replace(why, '\n', ' ');
     return fmt::format("  {:<14} {}: {}\n", m.lane, m.status, why);
   }
   const Measurement* peer = r.peer_of(m);
-  return fmt::format(
-      "  {:<14} {:>9} {:>19} {:>8} {:>7} {:>6} {:>9} {:>9} {:>7} {:>6}\n", m.lane, time_text(m.seconds.median),
-      fmt::format("{} - {}", digits(m.seconds.q1 * 1e3), digits(m.seconds.q3 * 1e3)),
-      or_dash(m.effort.flops, digits(m.flops_per_second() * 1e-9)),
-      or_dash(m.effort.bytes, digits(m.bytes_per_second() * 1e-9)),
-      or_dash(m.share, fmt::format("{:.0f}%", 100 * m.share)), m.peak_bytes ? bytes_text(m.peak_bytes) : "-",
-      time_text(m.first_seconds), m.runs, peer ? fmt::format("{:.2f}", ratio(m, *peer)) : "-");
+  std::string text = fmt::format("  {:<14} {:>9} {:>19} {:>8} {:>7} {:>6} {:>9} {:>9} {:>7}", m.lane,
+                                 time_text(m.seconds.median), span_text(m.seconds.q1, m.seconds.q3, m.seconds.median),
+                                 or_dash(m.effort.flops, digits(m.flops_per_second() * 1e-9)),
+                                 or_dash(m.effort.bytes, digits(m.bytes_per_second() * 1e-9)),
+                                 or_dash(m.share, fmt::format("{:.0f}%", 100 * m.share)),
+                                 m.peak_bytes ? bytes_text(m.peak_bytes) : "-", time_text(m.first_seconds), m.runs);
+  if (peers) text += fmt::format(" {:>6}", peer ? fmt::format("{:.2f}", ratio(m, *peer)) : "-");
+  return text + "\n";
 }
 
 std::string quoted(const std::string& text) {
@@ -59,11 +60,11 @@ std::string tables(const Result& r) {
                                  r.version, peaks_table(r));
   bool peer = std::ranges::any_of(r.lanes, &LaneInfo::peer);
   for (const CaseName& c : r.cases()) {
-    text += fmt::format("\n{}{}\n  {:<14} {:>9} {:>19} {:>8} {:>7} {:>6} {:>9} {:>9} {:>7} {:>6}\n",
-                        c.kind == "model" ? "training step of " : "", c.text(), "", "median", "quartiles, ms",
-                        "GFLOP/s", "GB/s", "share", "memory", "first", "runs", peer ? "/peer" : "");
+    text += fmt::format("\n{}{}\n  {:<14} {:>9} {:>19} {:>8} {:>7} {:>6} {:>9} {:>9} {:>7}{}\n",
+                        c.kind == "model" ? "training step of " : "", c.text(), "", "median", "quartiles", "GFLOP/s",
+                        "GB/s", "share", "memory", "first", "runs", peer ? "  /peer" : "");
     for (const Measurement& m : r.measurements)
-      if (m.of == c) text += line(r, m);
+      if (m.of == c) text += line(r, m, peer);
   }
   text += "\nshare: of what the device's own peaks allow; first: open, compile, allocate and first run in this process";
   text += peer ? "; /peer: time over the peer's, same precision\n" : "\n";

@@ -7,7 +7,9 @@
 
 #include "core/base/status.h"
 #include "core/base/text.h"
+#include "core/runtime/elf.h"
 #include "core/runtime/trust.h"
+#include "train/conformance/bench.h"
 #include "train/conformance/child.h"
 #include "train/parity/expected.h"
 
@@ -67,7 +69,25 @@ Setup setup_of(const Options& o) {
   Manifest m = manifest_of(o.file);
   for (const fs::path& path : {m.path, m.library})
     if (std::string why = distrust(path); !why.empty()) throw invalid("not loaded: " + why);
+  if (std::string why = damage_of(m.library); !why.empty())
+    throw invalid(fmt::format("{}: the library cannot be loaded: {}", m.library.string(), why),
+                  "install the plugin again");
   return {m, o.device, o.full};
+}
+
+/// Throws Error(invalid) where the plugin lists devices and the chosen one is none of them. What else goes wrong with
+/// the list is for the checks to find.
+void check_index(const Setup& setup, double timeout) {
+  if (setup.device < 0) return;
+  auto look = [](Bench& bench, Findings& f) {
+    size_t n = bench.devices(f).size();
+    if (n > 0 && static_cast<size_t>(bench.setup().device) >= n)
+      throw Unsupported(fmt::format("the plugin lists {}: {}", n, n == 1 ? "0" : fmt::format("0..{}", n - 1)));
+  };
+  Checks one = {{"init.devices", "", look}};
+  Event e = Child(setup, one, 0, 1).next(timeout);
+  if (e.kind == Event::result && e.outcome == Outcome::unsupported)
+    throw invalid(fmt::format("--device-index {}: {}", setup.device, e.why), "name one of them");
 }
 
 /// Runs the chosen checks, each group in processes of its own, and keeps what they printed and how they ended.
@@ -215,6 +235,7 @@ Report run(const Options& options) {
   Setup setup = setup_of(options);
   if (list(options.only).empty())
     throw invalid(fmt::format("no check fits '{}'", options.only), "--list names all; * stands for any characters");
+  check_index(setup, options.timeout);
   Report report{setup.manifest, "", {}};
   Checks checks = chosen(options.only);
   Runner(setup, options, checks, report).run();

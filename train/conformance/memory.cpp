@@ -1,6 +1,10 @@
 // What compile reports against what usage counts.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <fstream>
+
+#include "core/base/text.h"
 #include "train/conformance/programs.h"
 
 namespace tutti::conformance {
@@ -92,6 +96,39 @@ void reopened(Bench& bench, Findings& f) {
   }
 }
 
+/// Bytes of this process that lie in memory.
+int64_t resident_bytes() {
+  std::ifstream in("/proc/self/statm");
+  int64_t pages = 0, resident = 0;
+  if (!(in >> pages >> resident)) throw Failure("/proc/self/statm cannot be read");
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+void returned(Bench& bench, Findings& f) {
+  uint32_t kind = bench.devices(f)[bench.device(f)].kind;
+  if (kind != TUTTI_CPU && kind != TUTTI_SOFTWARE) return;  // this process cannot see its memory
+  // Twice as many rounds as allocators that keep freed memory for a while (a sanitizer's) need to begin to reuse it.
+  constexpr int most_blocks = 8, rounds = 5;
+  SmallProgram p(1 << 19);
+  auto tensor = static_cast<int64_t>(p.size() * sizeof(float));
+  auto round = [&](int k) {
+    RawSession s(bench, f);
+    SmallRun r(s, p.get(), p.size());
+    s.wait(r.enqueue(k));
+    s.table().release(r.get());
+  };
+  for (int k = 0; k < rounds; ++k) round(k);
+  int64_t start = resident_bytes();
+  for (int block = 0; block < most_blocks; ++block) {
+    int64_t before = resident_bytes();
+    for (int k = 0; k < rounds; ++k) round(k);
+    if (resident_bytes() - before < rounds * tensor / 2) return;
+  }
+  f.add(fmt::format("the process grows by {} with every session that trains a program of tensors of {} and is closed",
+                    bytes_text(static_cast<uint64_t>((resident_bytes() - start) / (most_blocks * rounds))),
+                    bytes_text(static_cast<uint64_t>(tensor))));
+}
+
 }  // namespace
 
 Checks memory_checks() {
@@ -101,6 +138,7 @@ Checks memory_checks() {
       {"memory.unprepared", "compile keeps no memory of its own", unprepared},
       {"memory.exhausted", "what does not fit is TUTTI_NO_MEMORY, and the session goes on", exhausted},
       {"memory.reopened", "a new session starts from nothing", reopened},
+      {"memory.returned", "on a device in host memory, closed sessions leave the process no larger", returned},
   };
 }
 
