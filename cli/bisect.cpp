@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <new>
 
 #include "cli/device_list.h"
+#include "cli/output_file.h"
 #include "cli/replay_text.h"
 #include "cli/run_options.h"
 #include "train/parity/bisect.h"
@@ -34,22 +36,35 @@ const char* name_of(Finding::Kind kind) {
   }
 }
 
+/// `--data` for a file that others read: what kind of data it was, without the folder.
+std::string data_without_path(const std::string& spec) { return spec.starts_with("idx:") ? "idx:DIR" : spec; }
+
+/// select_device for another option than --device, which its messages name.
+Device device_of(const char* option, const std::string& wanted) try {
+  return select_device(wanted);
+} catch (const Error& e) {
+  std::string text = e.what(), said = fmt::format("(--device {})", wanted);
+  for (size_t at = 0; (at = text.find(said, at)) != std::string::npos;)
+    text.replace(at, said.size(), fmt::format("({} {})", option, wanted));
+  throw Error(e.code, text, e.remedy);
+}
+
+/// What became of a finding's replay file.
+struct Saved {
+  std::string path, problem, remedy;  ///< problem: why there is none
+};
+
 struct BisectCommand {
   RunOptions run;
   std::string a, b, file;
   bool json = false;
 
-  /// What `--steps` and `--batch` are when nobody names them.
-  void set_defaults() {
-    if (!run.named("steps") || run.steps == 0) run.steps = 3;
-    if (!run.named("batch")) run.batch = 16;
-  }
-
   std::string command() const {
     std::string text = "tutti bisect " + run.model;
     for (const auto& [key, value] : run.remembered())
-      if (key != "model" && key != "epochs" && run.named(key))
-        text += key == "nesterov" ? " --nesterov" : fmt::format(" --{} {}", key, value);
+      if (key != "model" && run.named(key))
+        text += key == "nesterov" ? " --nesterov"
+                                  : fmt::format(" --{} {}", key, key == "data" ? data_without_path(value) : value);
     return text + fmt::format(" --a {} --b {}", a, b);
   }
 
@@ -61,20 +76,31 @@ struct BisectCommand {
     return (path.parent_path() / fmt::format("{}-b{}", path.stem().string(), path.extension().string())).string();
   }
 
-  std::string save(Finding& f, bool several) const {
-    if (f.kind == Finding::states) return "";
+  /// Says on stderr where it fails: the finding must not be lost with its file.
+  Saved save(Finding& f, bool several) const {
+    if (f.kind == Finding::states) return {};
     f.replay.about = {{"command", command()},
                       {"version", TUTTI_VERSION},
-                      {"step", std::to_string(f.step)},
+                      {"step", std::to_string(f.step + 1)},
                       {"node", std::to_string(f.span.first)},
                       {"wrong", f.replay.answers[0].id},
                       {"kind", name_of(f.kind)}};
-    std::string path = file_of(f, several);
-    write_replay(path, f.replay);
-    return path;
+    Saved saved{file_of(f, several), "", ""};
+    try {
+      write_replay(saved.path, f.replay);
+    } catch (const Error& e) {
+      saved.problem = fmt::format("the finding is not saved: {}", e.what());
+      saved.remedy = e.remedy;
+    } catch (const std::bad_alloc&) {
+      saved.problem = fmt::format("the finding is not saved: {}: out of host memory", saved.path);
+      saved.remedy = "use a smaller batch";
+    }
+    if (!saved.problem.empty()) fmt::print(stderr, "tutti: {}\n", saved.problem);
+    if (!saved.remedy.empty()) fmt::print(stderr, "  try: {}\n", saved.remedy);
+    return saved;
   }
 
-  static void print(const Finding& f, const parity::BisectResult& r, const std::string& path) {
+  static void print(const Finding& f, const parity::BisectResult& r) {
     const std::string &wrong = r.sides[f.side].device.id, &other = r.sides[1 - f.side].device.id;
     fmt::print("{} is wrong in step {}", wrong, f.step + 1);
     if (f.kind == Finding::states) {
@@ -97,12 +123,11 @@ struct BisectCommand {
                  f.alone->ok ? "right: it needs the whole step" : "wrong as well");
     if (!f.problem.empty()) fmt::print("  not run alone: {}\n", f.problem);
     if (f.more) fmt::print("  {} later places of the step are beyond their bounds, too\n", f.more);
-    fmt::print("  tutti replay {}\n", path);
   }
 
-  ordered_json document(const Finding& f, const parity::BisectResult& r, const std::string& path) const {
+  static ordered_json document(const Finding& f, const parity::BisectResult& r, const Saved& saved) {
     ordered_json out = {
-        {"kind", name_of(f.kind)}, {"wrong", r.sides[f.side].device.id}, {"step", f.step}, {"what", what_of(f)}};
+        {"kind", name_of(f.kind)}, {"wrong", r.sides[f.side].device.id}, {"step", f.step + 1}, {"what", what_of(f)}};
     if (f.kind == Finding::states) return out;
     out["node"] = f.span.first;
     out["of"] = f.nodes;
@@ -127,19 +152,64 @@ struct BisectCommand {
     if (f.alone) out["alone"] = cli::document(g, *f.alone);
     if (!f.problem.empty()) out["problem"] = f.problem;
     out["more"] = f.more;
-    out["replay"] = "tutti replay " + path;
+    if (saved.problem.empty())
+      out["replay"] = "tutti replay " + saved.path;
+    else
+      out["not_saved"] = {{"error", saved.problem}, {"remedy", saved.remedy}};
     return out;
   }
 
-  int operator()() {
+  void print(parity::BisectResult& r) const {
+    bool several = r.findings.size() > 1;
+    for (Finding& f : r.findings) {
+      print(f, r);
+      std::fflush(stdout);  // what saving says on stderr comes behind it
+      if (Saved saved = save(f, several); saved.problem.empty() && !saved.path.empty())
+        fmt::print("  tutti replay {}\n", saved.path);
+    }
+    if (r.findings.empty())
+      fmt::print("{} and {} agree: {} step{} of {} with batch {}, every node within its bound of float64\n",
+                 r.sides[0].device.id, r.sides[1].device.id, r.steps, r.steps == 1 ? "" : "s", run.model, run.batch);
+    for (const parity::BisectSide& s : r.sides)
+      fmt::print("  {:<14} worst node {:.2g} of its bound, worst change of a state {:.2g} from float64's (2-norm)\n",
+                 s.device.id, s.share, s.error);
+  }
+
+  ordered_json document(parity::BisectResult& r) const {
+    ordered_json out = {{"ok", r.findings.empty()},   {"model", run.model},       {"data", run.data},
+                        {"batch", run.batch},         {"steps", r.steps},         {"seed", run.seed},
+                        {"precision", run.precision}, {"nodes_per_step", r.nodes}};
+    for (const parity::BisectSide& s : r.sides)
+      out["devices"].push_back({{"id", s.device.id},
+                                {"name", s.device.name},
+                                {"driver", s.device.driver},
+                                {"worst_share_of_bound", s.share},
+                                {"worst_state_error", s.error},
+                                {"changed_by_keeping", s.apart}});
+    out["findings"] = ordered_json::array();
+    bool several = r.findings.size() > 1;
+    for (Finding& f : r.findings) {
+      Saved saved = save(f, several);
+      out["findings"].push_back(document(f, r, saved));
+    }
+    return out;
+  }
+
+  /// What would fail after the run, as far as it can be known before it.
+  void validate() const {
     run.validate();
-    set_defaults();
-    Precision precision = parse_precision(run.precision);
-    if (precision == Precision::tf32)
+    if (run.steps < 1) throw invalid(fmt::format("--steps {}: must be at least 1", run.steps));
+    if (parse_precision(run.precision) == Precision::tf32)
       throw invalid("--precision tf32: its products are coarser than any bound that bisect knows",
                     "compare in f32: what is right there is right in tf32");
+    if (file == "-") throw invalid("--save -: a replay file does not go to stdout", "name a file");
+    check_target("--save", file);
+  }
+
+  int operator()() const {
+    validate();
     tell_lost_plugins();
-    Device first = select_device(a), second = select_device(b);
+    Device first = device_of("--a", a), second = device_of("--b", b);
     data::Split split = data::parse_data(run.data);
     parity::BisectOptions options{.model = run.make_model(split.train.sample_type(), split.train.classes),
                                   .optimizer = run.make_optimizer(),
@@ -147,36 +217,14 @@ struct BisectCommand {
                                   .batch = run.batch,
                                   .steps = run.steps,
                                   .seed = run.seed,
-                                  .precision = precision};
+                                  .precision = parse_precision(run.precision)};
     options.watch = [](const std::string& what) { fmt::print(stderr, "{}\n", what); };
     parity::BisectResult r = parity::bisect(first, second, options);
-    std::vector<std::string> paths;
-    for (Finding& f : r.findings) paths.push_back(save(f, r.findings.size() > 1));
-    bool ok = r.findings.empty();
-    if (json) {
-      ordered_json out = {
-          {"ok", ok},         {"model", run.model}, {"data", run.data},           {"batch", run.batch},
-          {"steps", r.steps}, {"seed", run.seed},   {"precision", run.precision}, {"nodes_per_step", r.nodes}};
-      for (const parity::BisectSide& s : r.sides)
-        out["devices"].push_back({{"id", s.device.id},
-                                  {"name", s.device.name},
-                                  {"driver", s.device.driver},
-                                  {"worst_share_of_bound", s.share},
-                                  {"worst_state_error", s.error},
-                                  {"changed_by_keeping", s.apart}});
-      out["findings"] = ordered_json::array();
-      for (size_t k = 0; k < r.findings.size(); ++k) out["findings"].push_back(document(r.findings[k], r, paths[k]));
-      print_json(out);
-      return ok ? done : stopped;
-    }
-    for (size_t k = 0; k < r.findings.size(); ++k) print(r.findings[k], r, paths[k]);
-    if (ok)
-      fmt::print("{} and {} agree: {} step{} of {} with batch {}, every node within its bound of float64\n", first.id,
-                 second.id, r.steps, r.steps == 1 ? "" : "s", run.model, run.batch);
-    for (const parity::BisectSide& s : r.sides)
-      fmt::print("  {:<14} worst node {:.2g} of its bound, worst change of a state {:.2g} from float64's (2-norm)\n",
-                 s.device.id, s.share, s.error);
-    return ok ? done : stopped;
+    if (json)
+      print_json(document(r));
+    else
+      print(r);
+    return r.findings.empty() ? done : stopped;
   }
 };
 
@@ -186,16 +234,17 @@ void add_bisect(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand(
       "bisect", "Find the first node of a training step where two devices part, and which of them is wrong");
   static BisectCommand c;
+  c.run.batch = 16;
+  c.run.steps = 3;
   c.run.add_to(*sub);
-  for (const char* option : {"--device", "--fallback", "--threads"}) sub->remove_option(sub->get_option(option));
+  for (const char* option : {"device", "fallback", "threads", "epochs"}) c.run.leave_out(*sub, option);
+  sub->get_option("--steps")->description("Steps to compare; it ends at the first where they part");
   sub->add_option("--a", c.a, "One device, as train --device takes it")->required();
   sub->add_option("--b", c.b, "The other device")->required();
   sub->add_option("--save", c.file,
                   "Where the node and its inputs go when they part (bisect-OP.safetensors unless given)");
   add_json_flag(*sub, c.json);
-  sub->footer(
-      "Both devices run every step from the float64 reference's state. Without --steps 3 steps, without --batch "
-      "16 samples.\nExit code 1 when they part.");
+  sub->footer("Both devices run every step from the float64 reference's state. Exit code 1 when they part.");
   sub->callback([&action] { action = [] { return c(); }; });
 }
 

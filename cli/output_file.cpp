@@ -33,8 +33,7 @@ void check_target(const char* option, const std::string& target) {
   if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
     refuse(fmt::format("its folder cannot be written: {}", std::strerror(errno)), "name a file in a folder of yours");
   if (fs::is_directory(target, ec)) refuse("it is a folder", "name a file");
-  if (fs::exists(target, ec) && !fs::is_regular_file(target, ec))
-    refuse("it is no regular file", "name a file, or '-' for stdout");
+  if (fs::exists(target, ec) && !fs::is_regular_file(target, ec)) refuse("it is not a regular file", "name a file");
 }
 
 void check_targets(std::span<const Target> targets) {
@@ -44,7 +43,8 @@ void check_targets(std::span<const Target> targets) {
     check_target(option, *file);
     if (file->empty()) continue;
     std::error_code ec;
-    auto [taker, first] = takers.emplace(*file == "-" ? "-" : fs::weakly_canonical(*file, ec).string(), option);
+    auto [taker, first] =
+        takers.emplace(*file == "-" ? "-" : fs::weakly_canonical(fs::absolute(*file, ec), ec).string(), option);
     if (!first)
       throw invalid(fmt::format("{} and {} both go to {}", taker->second, option, *file == "-" ? "stdout" : *file),
                     "name a file for each");

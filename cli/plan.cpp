@@ -157,9 +157,7 @@ void add_plan(CLI::App& app, Action& action) {
       "plan", "Say what a training run will take of each device's memory, before any of it is allocated");
   static PlanCommand command;
   command.run.add_to(*sub);
-  sub->remove_option(sub->get_option("--device"));
-  sub->remove_option(sub->get_option("--fallback"));
-  for (const char* without_effect : {"--epochs", "--steps"}) sub->remove_option(sub->get_option(without_effect));
+  for (const char* option : {"device", "fallback", "epochs", "steps"}) command.run.leave_out(*sub, option);
   sub->add_option("--device", command.devices, "all, or a list: ids, plugins, kinds, patterns")->group("Device");
   sub->get_option("--precision")->description("One or more of f32, tf32, bf16, f16: f32,bf16");
   sub->add_flag("--no-eval", command.no_eval, "Without evaluation on the test set")->group("Training");

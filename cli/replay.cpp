@@ -1,6 +1,10 @@
 // tutti replay: the nodes that bisect saved, alone, on any device.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+#include <set>
+
 #include "cli/command.h"
 #include "cli/device_list.h"
 #include "cli/replay_text.h"
@@ -17,26 +21,40 @@ struct ReplayCommand {
 
   /// The devices that were recorded, as far as they are here.
   static std::vector<Device> recorded(const parity::Replay& r) {
-    std::vector<Device> here;
-    std::vector<std::string> seen;
+    tell_lost_plugins();
+    std::vector<Device> here, all = Registry::instance().devices();
+    std::set<std::string> seen;
     for (const parity::Answer& a : r.answers) {
-      if (std::find(seen.begin(), seen.end(), a.id) != seen.end()) continue;
-      seen.push_back(a.id);
-      try {
-        here.push_back(select_device(a.id));
-      } catch (const Error& e) {
-        fmt::print(stderr, "{}: {}\n", a.id, e.what());
-      }
+      if (!seen.insert(a.id).second) continue;
+      auto it = std::ranges::find(all, a.id, &Device::id);
+      if (it == all.end())
+        fmt::print(stderr, "{} ({}), where it was recorded, is not on this machine\n", a.id, a.name);
+      else if (!it->unusable.empty())
+        fmt::print(stderr, "{}, where it was recorded, cannot be used: {}\n", a.id, it->unusable);
+      else
+        here.push_back(*it);
     }
     if (here.empty()) throw invalid("none of the devices of this file is here", "--device all");
     return here;
+  }
+
+  /// What the file says about itself; step and node as numbers.
+  static ordered_json about(const parity::Replay& r) {
+    ordered_json out = ordered_json::object();
+    for (const auto& [key, text] : r.about) {
+      int64_t n = 0;
+      auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+      bool number = (key == "step" || key == "node") && error == std::errc() && end == text.data() + text.size();
+      out[key] = number ? ordered_json(n) : ordered_json(text);
+    }
+    return out;
   }
 
   int operator()() const {
     parity::Replay r = parity::read_replay(file);
     std::vector<Device> on = devices.empty() ? recorded(r) : devices_named(devices);
     Tensors truth = parity::truths_of(r.graph, r.inputs);
-    ordered_json out = {{"ok", true}, {"file", file}, {"about", r.about}};
+    ordered_json out = {{"ok", true}, {"file", file}, {"about", about(r)}};
     for (const char* key : {"nodes", "recorded", "devices"}) out[key] = ordered_json::array();
     for (const Node& n : r.graph.nodes()) out["nodes"].push_back({{"op", n.op->name}, {"label", n.label}});
     if (!json && r.about.contains("command")) fmt::print("found by {}\n", r.about.at("command"));

@@ -113,6 +113,11 @@ void RunOptions::add_to(CLI::App& sub) {
   sub.add_option("--threads", threads, "CPU threads (0: the plugin's choice)")->check(whole<int>)->group("Device");
 }
 
+void RunOptions::leave_out(CLI::App& sub, const std::string& option) {
+  options_.erase(option);
+  sub.remove_option(sub.get_option("--" + option));
+}
+
 std::map<std::string, std::string> RunOptions::remembered() const {
   std::map<std::string, std::string> all;
   for (const auto& [key, option] : options_)

@@ -22,6 +22,8 @@ struct RunOptions {
 
   /// Declares them on a subcommand. All but --device, --fallback and --threads are remembered in checkpoints.
   void add_to(CLI::App& sub);
+  /// Takes an option, such as "epochs", from a subcommand where it would have no effect.
+  void leave_out(CLI::App& sub, const std::string& option);
   /// Whether the command line names that option, such as "seed".
   bool named(const std::string& option) const { return !options_.at(option)->empty(); }
   /// What to remember, by option name.

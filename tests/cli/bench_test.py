@@ -2,6 +2,8 @@
 import csv
 import json
 import os
+import resource
+import signal
 import stat
 import subprocess
 import sys
@@ -188,6 +190,39 @@ class Bench(harness.Case):
         text = self.done("bench", "--list").stdout
         for word in ("mlp", "cnn", "matmul", "conv2d_dw", "M x N x K"):
             self.assertIn(word, text)
+        document = self.json("bench", "--list")
+        self.assertEqual((document["models"], document["precisions"]), (["mlp", "cnn"], ["f32", "tf32", "bf16", "f16"]))
+        self.assertIn({"op": "matmul", "shape": "M x N x K", "usual": "512x512x512"}, document["ops"])
+
+    def test_a_full_disk_takes_no_figures_along(self):
+        """The run is over when its files are written: what they cannot hold is still shown."""
+        args = [*QUICK, "--ops", "add", "--report", self.folder / "b.html", "--csv", self.folder / "b.csv"]
+
+        def full():  # the page does not fit, the other file does
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+        result = tutti(*args, preexec_fn=full)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("add 64x64, f32", result.stdout)
+        self.assertRegex(result.stderr, r"tutti: --report .*b\.html: cannot write")
+        result = tutti(*args, "--json", preexec_fn=full)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertEqual(json.loads(result.stdout)["tutti_bench"], 1)
+        self.assertEqual(os.listdir(self.folder), ["b.csv"])
+
+    def test_no_peer_no_column(self):
+        args = [*QUICK, "--ops", "add", "--report", self.folder / "b.html"]
+        for more, columns in ([], 10), (["--peer", "torch", "--python", self.fake_peer()], 11):
+            result = self.done(*args, *more)
+            row = next(line for line in result.stdout.split("add 64x64, f32")[1].splitlines() if DEVICES[0] in line)
+            self.assertEqual(row.endswith(" -"), False, row)
+            self.assertEqual("/peer" in result.stdout, columns == 11)
+            tree = self.page_of(self.folder / "b.html")[1]
+            table = next(t for t in tree.findall(".//table") if t.get("class") == "all")
+            self.assertEqual(len(table.findall("thead/tr/th")), columns)
+            for line in table.findall("tbody/tr"):
+                self.assertEqual(sum(int(cell.get("colspan", "1")) for cell in line), columns)
 
     def test_bad_input(self):
         self.fails(2, ["unknown model 'rnn'", "mlp, cnn"], "bench", "--models", "mlp,rnn")
@@ -203,6 +238,15 @@ class Bench(harness.Case):
         self.fails(2, ["no such folder"], "bench", "--report", self.folder / "b.html", "--history", self.folder / "no")
         self.fails(2, ["there is no folder"], "bench", "--report", self.folder / "no/where.html")
         self.fails(2, ["is a folder"], "bench", "--csv", self.folder)
+        self.fails(2, ["--csv /dev/full", "not a regular file"], "bench", "--csv", "/dev/full")
+        self.fails(2, ["--json and --csv both go to"], "bench", "--json", self.folder / "x", "--csv",
+                   f"{self.folder}/./x")
+        twice = tutti("bench", "--json", "-", "--csv", "-")
+        self.assertIn("--json and --csv both go to stdout", json.loads(twice.stdout)["error"])
+        self.fails(2, ["--threads -1"], "bench", "--ops", "add", "--threads", "-1")
+        if "onednn:0" in DEVICES:
+            refused = self.fails(2, ["100000"], "bench", "--ops", "add", "--threads", "100000", "--device", "onednn:0")
+            self.assertNotIn("measuring", refused.stderr)
         self.fails(2, ["unknown model 'rnn'"], "bench", "--models", "rnn", "--json", self.folder / "b.json")
         for spelling in (["--json"], ["--json", "-"], ["--json=-"]):  # the document's place is the errors' place
             refused = tutti("bench", "--models", "rnn", *spelling, cwd=self.folder)

@@ -172,8 +172,8 @@ class Bisect(harness.Case):
         self.assertEqual({p["case"].split(":")[0] for p in parted}, {"softmax"})
         self.done("parity", "--device", "planted:0", "--against", file, "--ops", "add,matmul", env=self.env)
         self.fails(2, ["recorded with seed 5"], "parity", "--against", file, "--seed", "6")
-        self.fails(2, ["one device, 2 are chosen"], "parity", "--device", "reference:0,reference:0", *ops, "--record",
-                   file)
+        self.fails(2, ["one device, 2 are chosen"], "parity", "--device", "reference:0,planted:0", *ops, "--record",
+                   file, env=self.env)
         self.fails(2, ["excludes"], "parity", "--against", file, "--quick")
 
 

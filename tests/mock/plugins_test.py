@@ -79,8 +79,11 @@ class Conformance(harness.Case):
 
     def test_list(self):
         lines = self.done("conformance", "--list", "--only", "memory.*").stdout.splitlines()
-        self.assertEqual(len(lines), 7)
+        self.assertEqual(len(lines), 8)
         self.assertTrue(lines[0].startswith("memory.reported "))
+        checks = self.json("conformance", "--list", "--only", "memory.*")["checks"]
+        self.assertEqual([c["id"] for c in checks], [line.split()[0] for line in lines])
+        self.assertEqual(set(checks[0]), {"id", "doc", "must"})
 
     def test_expected_failures(self):
         """They count for the must-pass list, and one that passes is a failure."""
@@ -118,10 +121,20 @@ class Conformance(harness.Case):
         self.fails(2, ["is no file"], "conformance", self.folder)
         self.fails(2, ["no check fits 'nothing'"], "conformance", MOCK, "--only", "nothing")
         self.fails(2, ["--timeout 0"], "conformance", MOCK, "--timeout", "0")
+        self.fails(2, ["--timeout 1e+300", "86400"], "conformance", MOCK, "--timeout", "1e300")
+        self.fails(2, ["--device-index 7: the plugin lists 1: 0"], "conformance", MOCK, "--device-index", "7")
+        for more in [], ["--list"]:
+            self.fails(2, [f"{other} was taken as --json's file", "--json=-"], "conformance", *more, "--json", other)
+        self.assertEqual(other.read_bytes(), MOCK.read_bytes())
+        self.fails(2, ["no plugin named: out was taken as --json's file"], "conformance", "--json", "out")
+        self.fails(2, ["--json and --junit both go to"], "conformance", MOCK, "--json", other.with_suffix(".x"), "--junit",
+                   other.with_suffix(".x"))
         self.fails(2, ["cannot be written"], "conformance", MOCK, "--junit", self.folder / "no/where.xml")
         library = self.plugin()
         library.write_text("not a library")
-        self.fails(2, ["cannot be loaded"], "conformance", library)
+        self.fails(2, ["cannot be loaded", "no shared library"], "conformance", library)
+        library.write_bytes(MOCK.read_bytes()[:MOCK.stat().st_size // 2])
+        self.fails(2, ["cannot be loaded", "cut off"], "conformance", library)
         fake = harness.BINARY.parent.parent / "tests/fakes/loader_no_symbol.so"
         if fake.exists():
             shutil.copy(fake, library)

@@ -47,7 +47,7 @@ class MockExecutable : public sdk::Executable {
   }
 
   ~MockExecutable() override {
-    if (on("leak_memory")) keep_memory();
+    if (on("leak_memory") && prepared_) keep_memory();
     if (!on("leak") || !prepared_) return;
     TuttiMemory m = inner_->memory();
     shared_.leaked += m.constants + m.arena + m.workspace + m.staging;

@@ -285,6 +285,29 @@ TEST(BenchResult, FormsKeepWhatWasDeclined) {
   EXPECT_NE(page(r).find("declined: no &lt;op&gt;"), std::string::npos);
 }
 
+TEST(BenchResult, QuartilesInTheMediansUnit) {
+  EXPECT_EQ(span_text(2.186e-6, 2.3e-6, 2.19e-6), "2.19 - 2.30 us");
+  EXPECT_EQ(span_text(0.9e-3, 1.2e-3, 1.01e-3), "0.90 - 1.20 ms");
+  EXPECT_EQ(span_text(0.5, 1.5, 1, " – "), "0.50 – 1.50 s");
+  Result r = some_result();
+  r.measurements.resize(1);
+  r.measurements[0].seconds = {
+      .count = 3, .least = 1e-6, .q1 = 2.186e-6, .median = 2.194e-6, .q3 = 2.3e-6, .most = 1e-3};
+  EXPECT_NE(tables(r).find("2.19 us      2.19 - 2.30 us"), std::string::npos) << tables(r);
+  EXPECT_NE(page(r).find("<td>2.19 us</td><td>2.19 – 2.30 us</td><td>1.00 – 1000.00 us</td>"), std::string::npos);
+}
+
+TEST(BenchResult, NoPeerNoColumn) {
+  Result r = some_result();
+  EXPECT_NE(tables(r).find("/peer"), std::string::npos);
+  EXPECT_NE(page(r).find("to peer"), std::string::npos);
+  std::erase_if(r.lanes, &LaneInfo::peer);
+  std::erase_if(r.measurements, [](const Measurement& m) { return m.lane.starts_with("torch"); });
+  EXPECT_EQ(tables(r).find("/peer"), std::string::npos);
+  EXPECT_EQ(tables(r).find("3      -\n"), std::string::npos) << tables(r);
+  EXPECT_EQ(page(r).find("to peer"), std::string::npos);
+}
+
 TEST(BenchOps, Named) {
   EXPECT_EQ(parse_op("matmul:2x3x4", false).shape, (Shape{2, 3, 4}));
   EXPECT_EQ(parse_op("matmul", false).shape, (Shape{512, 512, 512}));

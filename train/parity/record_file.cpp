@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr FileKind kind = {"tutti parity record 1", "parity record", "use a file that `tutti parity --record` wrote"};
+constexpr FileKind kind = {"tutti parity record 1", "parity record", "`tutti parity --record`"};
 
 uint64_t seed_from(const std::string& text) {
   uint64_t seed = 0;
@@ -61,12 +61,14 @@ void write_record(const std::string& path, const Record& r) {
     cases[text] = recorded.fingerprint;
     for (const auto& [name, t] : recorded.results) put(c, text + "/" + name, t);
   }
-  c.metadata = {{"format", kind.format}, {"seed", std::to_string(r.seed)},
-                {"extent", r.extent},    {"device", r.device},
-                {"name", r.name},        {"driver", r.driver},
+  c.metadata = {{"seed", std::to_string(r.seed)},
+                {"extent", r.extent},
+                {"device", r.device},
+                {"name", r.name},
+                {"driver", r.driver},
                 {"version", r.version}};
   c.metadata["cases"] = cases.dump();
-  write_checkpoint(path, c);
+  write_tensor_file(path, kind, std::move(c));
 }
 
 Record read_record(const std::string& path) {

@@ -70,13 +70,13 @@ struct Replay {
   Tensors inputs;  ///< for its feeds and the states that it reads
   Tensors truth;
   std::vector<Answer> answers;
-  std::map<std::string, std::string> about;  ///< "command", "where", "step", "version"
+  std::map<std::string, std::string> about;  ///< "command", "step" (from 1), "node", "version"
 };
 
 /// A safetensors file, written whole or not at all. Throws Error(invalid) naming the path.
 void write_replay(const std::string& path, const Replay& replay);
-/// Reads and checks it: the graph is built anew node by node, every tensor held against it, sizes bounded. Throws
-/// Error(invalid) naming the file and what is wrong.
+/// Reads and checks it: the graph is built anew node by node, every tensor held against it, sizes bounded, its
+/// checksum computed anew. Throws Error(invalid) naming the file and what is wrong.
 Replay read_replay(const std::string& path);
 
 }  // namespace tutti::parity

@@ -11,7 +11,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr FileKind kind = {"tutti replay 1", "replay file", "use a file that `tutti bisect` wrote with this version"};
+constexpr FileKind kind = {"tutti replay 1", "replay file", "`tutti bisect`"};
 
 void put_all(Checkpoint& c, const std::string& prefix, const Tensors& tensors) {
   for (const auto& [name, t] : tensors) put(c, prefix + name, t);
@@ -82,7 +82,7 @@ Replay read(const Checkpoint& c) {
 void write_replay(const std::string& path, const Replay& r) {
   Checkpoint c;
   Tensors constants;
-  c.metadata = {{"format", kind.format}, {"graph", to_json(r.graph, constants).dump()}};
+  c.metadata["graph"] = to_json(r.graph, constants).dump();
   put_all(c, "", constants);
   put_all(c, "input/", r.inputs);
   put_all(c, "truth/", r.truth);
@@ -94,7 +94,7 @@ void write_replay(const std::string& path, const Replay& r) {
   }
   c.metadata["answers"] = answers.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
   for (const auto& [key, text] : r.about) c.metadata["about." + key] = text;
-  write_checkpoint(path, c);
+  write_tensor_file(path, kind, std::move(c));
 }
 
 Replay read_replay(const std::string& path) {

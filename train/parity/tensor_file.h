@@ -17,11 +17,14 @@ void put(Checkpoint& c, const std::string& name, const Tensor& t);
 struct FileKind {
   const char* format;  ///< its metadata "format"
   const char* what;    ///< "parity record"
-  const char* remedy;
+  const char* writer;  ///< the command that writes it, in a message: "`tutti bisect`"
 };
 
+/// Writes the file with the kind's format and a checksum of everything in it. Throws Error(invalid).
+void write_tensor_file(const std::string& path, const FileKind& kind, Checkpoint c);
+
 /// Reads a file of that kind and hands it to `take`. Throws Error(invalid) naming the file and what is wrong, also with
-/// what `take` throws.
+/// what `take` throws, and where the checksum is another one; a file without one is taken.
 void read_tensor_file(const std::string& path, const FileKind& kind,
                       const std::function<void(const Checkpoint&)>& take);
 
