@@ -10,11 +10,20 @@ from harness import tutti
 RUN_OPTIONS = ["--layers", "--activation", "--dropout", "--init", "--data", "--batch", "--seed", "--epochs", "--steps",
                "--optimizer", "--lr", "--momentum", "--nesterov", "--weight-decay", "--device", "--fallback",
                "--threads", "--json"]
+OF_TRAINING = ["--epochs", "--steps", "--optimizer", "--lr", "--momentum", "--nesterov", "--weight-decay", "--beta1",
+               "--beta2", "--epsilon"]
 OPTIONS = {
     "devices": ["--explain", "--json", "--device"],
     "train": [*RUN_OPTIONS, "--checkpoint", "--resume", "--no-eval", "--quiet"],
-    "eval": [*RUN_OPTIONS, "checkpoint"],
+    "eval": [o for o in RUN_OPTIONS if o not in OF_TRAINING] + ["checkpoint"],
     "ops": ["--markdown", "--json"],
+    "plan": [o for o in RUN_OPTIONS if o not in ("--fallback", "--epochs", "--steps")] + ["--no-eval", "--no-search"],
+    "parity": ["--device", "--ops", "--case", "--record", "--against", "--html", "--model", "--seed", "--json"],
+    "bisect": ["--a", "--b", "--save", "--layers", "--seed", "--json"],
+    "replay": ["--device", "--json"],
+    "bench": ["--models", "--ops", "--device", "--precision", "--peer", "--report", "--csv", "--history", "--json"],
+    "conformance": ["--only", "--list", "--full", "--timeout", "--junit", "--json"],
+    "doctor": ["--no-steps", "--timeout", "--json"],
 }
 
 
@@ -30,6 +39,11 @@ class Basics(harness.Case):
             self.assertEqual(result.stderr, "")
             for option in options:
                 self.assertIn(option, result.stdout, name)
+
+    def test_eval_shows_nothing_of_training(self):
+        text = self.done("eval", "--help").stdout
+        for option in OF_TRAINING:
+            self.assertNotIn(option + " ", text)
 
     def test_version(self):
         self.assertRegex(self.done("--version").stdout, r"^tutti \d+\.\d+\.\d+\n$")
