@@ -68,7 +68,7 @@ void refuse_empty_values(const CLI::App& sub) {
 int checked(int code) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
   as_json = false;  // there is nowhere to write it
-  return report(fmt::format("stdout cannot be written: {}", std::strerror(errno)), "is there room on its disk?",
+  return report(fmt::format("stdout cannot be written: {}", std::strerror(errno)), "write to a disk with room",
                 stopped);
 }
 

@@ -95,18 +95,6 @@ bool is_forward(std::string_view label) { return !is_backward(label) && !is_upda
 
 }  // namespace
 
-std::map<std::string, std::string> session_options(const TrainerOptions& options) {
-  auto all = options.device_options;
-  if (options.precision == Precision::tf32) all["precision"] = name(options.precision);
-  return all;
-}
-
-void rethrow_open(const Error& e, const Device& device, const TrainerOptions& options) {
-  if (e.code != Code::invalid || options.precision != Precision::tf32) throw e;
-  throw Error(Code::declined, fmt::format("{} has no precision tf32 ({})", device.id, e.what()),
-              "tf32 is a mode of NVIDIA GPUs; use --precision f32 or bf16");
-}
-
 Source source_of(const data::Dataset& set, const char* kind, const Device& device, uint64_t resident_limit) {
   uint64_t bytes = set.samples.bytes.size(), memory = device.memory_total;
   return {.name = fmt::format("{}.{}.{}", kind, set.name, to_string(set.samples.type)),
@@ -117,7 +105,11 @@ Source source_of(const data::Dataset& set, const char* kind, const Device& devic
 
 struct RunPlanner::Impl {
   Impl(const Device& device, const TrainerOptions& o, const data::Dataset& train, const data::Dataset* test)
-      : options(o), train(train), test(test), session(device, session_options(o)), legalizer(session) {
+      : options(o),
+        train(train),
+        test(test),
+        session(device, session_options(o.device_options, o.precision)),
+        legalizer(session) {
     parameters = parameters_of(*options.model, train.sample_type());
   }
 
@@ -183,7 +175,7 @@ RunPlanner::RunPlanner(const Device& device, const TrainerOptions& options, cons
                        const data::Dataset* test) try
     : impl_(std::make_unique<Impl>(device, options, train, test)) {
 } catch (const Error& e) {
-  rethrow_open(e, device, options);
+  rethrow_open(e, device, options.precision);
 }
 RunPlanner::~RunPlanner() = default;
 

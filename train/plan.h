@@ -47,10 +47,6 @@ class RunPlanner {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The options that a run's session is opened with.
-std::map<std::string, std::string> session_options(const TrainerOptions& options);
-/// What opening a session with them threw, in the user's words: a device that has no such option has no TF32.
-[[noreturn]] void rethrow_open(const Error& e, const Device& device, const TrainerOptions& options);
 /// How the samples of a set reach the device; `kind` is "train" or "eval".
 Source source_of(const data::Dataset& set, const char* kind, const Device& device, uint64_t resident_limit);
 

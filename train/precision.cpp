@@ -32,6 +32,17 @@ DType compute_dtype(Precision precision) {
   return precision == Precision::f16 ? DType::f16 : DType::f32;
 }
 
+std::map<std::string, std::string> session_options(std::map<std::string, std::string> options, Precision precision) {
+  if (precision == Precision::tf32) options["precision"] = name(precision);
+  return options;
+}
+
+void rethrow_open(const Error& e, const Device& device, Precision precision) {
+  if (e.code != Code::invalid || precision != Precision::tf32) throw;
+  throw Error(Code::declined, fmt::format("{} has no precision tf32 ({})", device.id, e.what()),
+              "tf32 is a mode of NVIDIA GPUs; use --precision f32 or bf16");
+}
+
 bool is_loss_scaling(const std::string& state) {
   return std::find(loss_scaling_states.begin(), loss_scaling_states.end(), state) != loss_scaling_states.end();
 }

@@ -5,9 +5,12 @@
 // and the update are f32. f16 has few exponents, so its gradients are scaled up on the way and checked before they are
 // used.
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
+#include "core/base/status.h"
+#include "core/runtime/device.h"
 #include "graph/graph.h"
 
 namespace tutti {
@@ -23,6 +26,11 @@ enum class Precision {
 std::string name(Precision precision);
 /// The precision of that name. Throws Error(invalid) listing them otherwise.
 Precision parse_precision(const std::string& name);
+/// A device's options with those that the precision adds: TF32 is the device's own business.
+std::map<std::string, std::string> session_options(std::map<std::string, std::string> options, Precision precision);
+/// Called where opening a session with them threw `e`: throws it again, in the user's words where the device has no
+/// TF32.
+[[noreturn]] void rethrow_open(const Error& e, const Device& device, Precision precision);
 /// What the model's activations are: f32 for f32 and tf32, else the short format.
 DType compute_dtype(Precision precision);
 

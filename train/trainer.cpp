@@ -20,9 +20,9 @@ using Clock = std::chrono::steady_clock;
 
 /// A runner on the device. TF32 is the device's own business: a session option.
 Runner open(const Device& device, const TrainerOptions& o) try {
-  return Runner(device, session_options(o), o.fallback);
+  return Runner(device, session_options(o.device_options, o.precision), o.fallback);
 } catch (const Error& e) {
-  rethrow_open(e, device, o);
+  rethrow_open(e, device, o.precision);
 }
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }

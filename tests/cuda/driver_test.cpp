@@ -11,23 +11,14 @@
 
 #include "kernels/dialect/portable.h"
 #include "tests/cuda/fake_cuda.h"
+#include "tests/support/error_of.h"
 
 namespace tutti::cuda {
 namespace {
 
+using test::error_from;
 using testing::Contains;
 using testing::HasSubstr;
-
-/// The error that the call throws; one with code ok where it throws none.
-template <class F>
-Error error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e;
-  }
-  return {Code::ok, "nothing was thrown"};
-}
 
 class CudaTest : public testing::Test {
  protected:
@@ -52,7 +43,7 @@ TEST(CudaVersions, ArchitectureIsTheDevicesOwnOrAnOlderOneAsPtx) {
 
 TEST(CudaVersions, AnOldDriverIsNamedWithWhatIsNeeded) {
   fake::reset().driver_version = 12040;
-  Error e = error_of([] { start(fake::cuda(), fake::nvrtc()); });
+  Error e = error_from([] { start(fake::cuda(), fake::nvrtc()); });
   EXPECT_EQ(e.code, Code::declined);
   EXPECT_THAT(e.what(), HasSubstr("driver too old for CUDA 13: found one for CUDA 12.4, need 13.0"));
 }
@@ -65,7 +56,7 @@ TEST(CudaVersions, AnOlderCompilerServesAnOlderDriver) {
 
 TEST(CudaVersions, NoDeviceIsSaid) {
   fake::reset().failing["cuInit"] = CUDA_ERROR_NO_DEVICE;
-  EXPECT_THAT(error_of([] { start(fake::cuda(), fake::nvrtc()); }).what(), HasSubstr("sees no GPU"));
+  EXPECT_THAT(error_from([] { start(fake::cuda(), fake::nvrtc()); }).what(), HasSubstr("sees no GPU"));
 }
 
 TEST_F(CudaTest, EveryDeviceIsListedWithItsHardware) {
@@ -87,7 +78,7 @@ TEST_F(CudaTest, AnOldGpuIsUnusableWithReason) {
 TEST_F(CudaTest, ADriverThatCannotOpenLeavesNothing) {
   for (const char* streams : {"1", "3"}) {
     setenv("TUTTI_CUDA_STREAMS", streams, 1);
-    EXPECT_EQ(error_of([&] {
+    EXPECT_EQ(error_from([&] {
                 Driver(libraries, found.at(0), []() -> std::unique_ptr<const sdk::Library> {
                   throw Error(Code::internal, "a library that fails");
                 });
@@ -113,7 +104,7 @@ TEST_F(CudaTest, MemoryIsWrittenReadAndFreed) {
     EXPECT_EQ(y[1], 2);
     EXPECT_EQ(y[2] | y[3], 0);
     EXPECT_EQ(y[4], 5);
-    EXPECT_EQ(error_of([&] { driver->read({m, 32, 64}, y.data()); }).code, Code::invalid);
+    EXPECT_EQ(error_from([&] { driver->read({m, 32, 64}, y.data()); }).code, Code::invalid);
     driver->release(m);
     EXPECT_EQ(seen.allocated, 0u);
     driver->allocate(32, "what the destructor frees");
@@ -126,7 +117,7 @@ TEST_F(CudaTest, MemoryIsWrittenReadAndFreed) {
 
 TEST_F(CudaTest, OutOfMemoryNamesWhatAndHowMuchIsLeft) {
   auto driver = open();
-  Error e = error_of([&] { driver->allocate(8 << 20, "the arena"); });
+  Error e = error_from([&] { driver->allocate(8 << 20, "the arena"); });
   EXPECT_EQ(e.code, Code::no_memory);
   EXPECT_THAT(e.what(), HasSubstr("no memory for the arena of 8.0 MiB: 1.0 MiB of 1.0 MiB are free"));
   EXPECT_NO_THROW(driver->allocate(64, "less"));  // the device is not lost
@@ -168,7 +159,7 @@ TEST_F(CudaTest, KernelsBesideOneThatFailsAreUnloaded) {
   driver->build_all({sources.data(), 2}, {caches.data(), 2});  // two of the three are in the cache
   size_t before = seen.live_modules;
   seen.compile_error = "error: no";
-  Error e = error_of([&] { driver->build_all(sources, caches); });
+  Error e = error_from([&] { driver->build_all(sources, caches); });
   EXPECT_EQ(e.code, Code::compile);
   std::string text = e.what();
   std::remove(text.substr(text.rfind(' ') + 1).c_str());
@@ -200,7 +191,7 @@ TEST_F(CudaTest, AKernelThatDoesNotCompileIsKeptInAFile) {
   seen.compile_error = "kernel.cu(1): error: identifier \"y\" is undefined";
   std::vector<sdk::KernelSource> sources(3, source(1));
   std::vector<std::vector<std::byte>> caches(3);
-  Error e = error_of([&] { driver->build_all(sources, caches); });
+  Error e = error_from([&] { driver->build_all(sources, caches); });
   EXPECT_EQ(e.code, Code::compile);
   EXPECT_THAT(e.what(), HasSubstr("identifier \"y\" is undefined"));
   std::string text = e.what(), path = text.substr(text.rfind(' ') + 1);
@@ -274,11 +265,11 @@ TEST_F(CudaTest, ALateFailureLosesTheDeviceForEver) {
   Recorded r(*driver);
   uint64_t ticket = driver->submit(r.sequence);
   seen.failing["cuEventSynchronize"] = CUDA_ERROR_LAUNCH_FAILED;
-  Error e = error_of([&] { driver->wait(ticket, ~uint64_t{0}); });
+  Error e = error_from([&] { driver->wait(ticket, ~uint64_t{0}); });
   EXPECT_EQ(e.code, Code::device_lost);
   EXPECT_THAT(e.what(), HasSubstr("one of 2 launches from 'a kernel' to 'a copy' failed on the device"));
   seen.failing.clear();
-  EXPECT_EQ(error_of([&] { driver->submit(r.sequence); }).code, Code::device_lost);
+  EXPECT_EQ(error_from([&] { driver->submit(r.sequence); }).code, Code::device_lost);
 }
 
 TEST_F(CudaTest, AFailingLaunchIsNamed) {
@@ -287,14 +278,14 @@ TEST_F(CudaTest, AFailingLaunchIsNamed) {
   unsetenv("TUTTI_CUDA_GRAPH");
   Recorded r(*driver);
   seen.failing["cuLaunchKernel"] = CUDA_ERROR_INVALID_VALUE;
-  EXPECT_THAT(error_of([&] { driver->submit(r.sequence); }).what(), HasSubstr("launching 'a kernel'"));
+  EXPECT_THAT(error_from([&] { driver->submit(r.sequence); }).what(), HasSubstr("launching 'a kernel'"));
 }
 
 TEST_F(CudaTest, ACaptureThatFailsLeavesNothingBehind) {
   auto driver = open();
   seen.failing["cuLaunchKernel"] = CUDA_ERROR_INVALID_VALUE;
   size_t before = seen.allocated;
-  EXPECT_EQ(error_of([&] { Recorded r(*driver); }).code, Code::internal);
+  EXPECT_EQ(error_from([&] { Recorded r(*driver); }).code, Code::internal);
   EXPECT_EQ(seen.live_graphs, 0u);
   EXPECT_EQ(seen.allocated, before + 768);  // a, b and the landing
 }
@@ -304,7 +295,7 @@ TEST_F(CudaTest, WaitingTimesOut) {
   Recorded r(*driver);
   uint64_t ticket = driver->submit(r.sequence);
   seen.failing["cuEventQuery"] = CUDA_ERROR_NOT_READY;
-  EXPECT_EQ(error_of([&] { driver->wait(ticket, 1000); }).code, Code::timeout);
+  EXPECT_EQ(error_from([&] { driver->wait(ticket, 1000); }).code, Code::timeout);
   seen.failing.clear();
   EXPECT_NO_THROW(driver->wait(ticket, 1000));
 }
@@ -314,7 +305,7 @@ TEST_F(CudaTest, BadLaunchesAreRefused) {
   sdk::MemoryId m = driver->allocate(512, "m");
   std::vector<std::byte> cache;
   sdk::KernelId k = driver->build(source(1), cache);
-  auto record = [&](sdk::Launch l) { return error_of([&] { driver->record({&l, 1}, nullptr); }).code; };
+  auto record = [&](sdk::Launch l) { return error_from([&] { driver->record({&l, 1}, nullptr); }).code; };
   EXPECT_EQ(record({k, {{m, 0, 256}}, {1, 1, 1}, "good"}), Code::ok);
   EXPECT_EQ(record({k, {{m, 0, 256}, {m, 256, 256}}, {1, 1, 1}, "too many"}), Code::invalid);
   EXPECT_EQ(record({k, {{m, 4, 256}}, {1, 1, 1}, "misaligned"}), Code::invalid);

@@ -14,23 +14,15 @@
 #include "tests/cuda/fake_cudnn.h"
 #include "tests/dialect/cases.h"
 #include "tests/sdk/raw_program.h"
+#include "tests/support/error_of.h"
 
 namespace tutti::cuda {
 namespace {
 
 using dialect::cases::Array;
 using dialect::cases::Case;
+using test::error_from;
 using testing::HasSubstr;
-
-template <class F>
-Error error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e;
-  }
-  return {Code::ok, "nothing was thrown"};
-}
 
 class Vendors : public testing::Test {
  protected:
@@ -72,7 +64,7 @@ size_t all_right(const std::vector<Case>& cases, const sdk::Library& library) {
   for (const Case& c : cases) {
     if (empty(c)) continue;
     std::string wrong;
-    Error e = error_of([&] { wrong = run(c, library); });
+    Error e = error_from([&] { wrong = run(c, library); });
     if (e.code == Code::declined) continue;
     EXPECT_EQ(e.code, Code::ok) << c.name << ": " << e.what();
     EXPECT_EQ(wrong, "") << c.name;
@@ -95,9 +87,9 @@ TEST_F(Vendors, ProductsAreThoseOfTheRowMajorOperands) {
 TEST_F(Vendors, BatchesOfOneStepAreTakenOthersDeclined) {
   auto l = library();
   dialect::Matmul p{DType::f32, 3, 4, 5, false, false, {2, 3}, {45, 15}, {0, 0}};
-  EXPECT_EQ(error_of([&] { l->matmul(p); }).code, Code::ok);
+  EXPECT_EQ(error_from([&] { l->matmul(p); }).code, Code::ok);
   p.a_batch = {15, 0};  // each of two matrices three times
-  Error e = error_of([&] { l->matmul(p); });
+  Error e = error_from([&] { l->matmul(p); });
   EXPECT_EQ(e.code, Code::declined);
   EXPECT_THAT(e.what(), HasSubstr("uneven strides"));
 }
@@ -135,25 +127,25 @@ TEST(VendorOptions, AreF32OrTf32) {
   EXPECT_FALSE(wants_tf32({}));
   EXPECT_FALSE(wants_tf32({{"precision", "f32"}}));
   EXPECT_TRUE(wants_tf32({{"precision", "tf32"}}));
-  EXPECT_THAT(error_of([] { wants_tf32({{"precision", "f64"}}); }).what(), HasSubstr("'f64'"));
-  EXPECT_THAT(error_of([] { wants_tf32({{"threads", "2"}}); }).what(), HasSubstr("unknown option 'threads'"));
+  EXPECT_THAT(error_from([] { wants_tf32({{"precision", "f64"}}); }).what(), HasSubstr("'f64'"));
+  EXPECT_THAT(error_from([] { wants_tf32({{"threads", "2"}}); }).what(), HasSubstr("unknown option 'threads'"));
 }
 
 TEST_F(Vendors, WithoutAnAlgorithmItDeclines) {
   auto l = library();
   products.found = 0;
-  Error e = error_of([&] { l->matmul({DType::f32, 3, 4, 5}); });
+  Error e = error_from([&] { l->matmul({DType::f32, 3, 4, 5}); });
   EXPECT_EQ(e.code, Code::declined);
   EXPECT_THAT(e.what(), HasSubstr("no algorithm"));
   convolutions.deterministic = false;
-  e = error_of([&] { l->conv_dw({DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}}); });
+  e = error_from([&] { l->conv_dw({DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}}); });
   EXPECT_EQ(e.code, Code::declined);
   EXPECT_THAT(e.what(), HasSubstr("no deterministic algorithm"));
 }
 
 TEST_F(Vendors, AWorkspaceBeyondTheLimitIsDeclined) {
   convolutions.workspace = size_t{1} << 30;
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(error_from([&] {
               library()->conv({DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}});
             }).code,
             Code::declined);
@@ -163,11 +155,11 @@ TEST_F(Vendors, DescriptorsThatFailDeclineAndLeaveNothing) {
   auto l = library();
   int before = products.descriptors;
   products.failing["cublasLtMatrixLayoutCreate"] = CUBLAS_STATUS_ALLOC_FAILED;
-  EXPECT_EQ(error_of([&] { l->matmul({DType::f32, 3, 4, 5}); }).code, Code::declined);
+  EXPECT_EQ(error_from([&] { l->matmul({DType::f32, 3, 4, 5}); }).code, Code::declined);
   EXPECT_EQ(products.descriptors, before);
   before = convolutions.descriptors;
   convolutions.failing["cudnnCreateConvolutionDescriptor"] = CUDNN_STATUS_ALLOC_FAILED;
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(error_from([&] {
               l->conv({DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}});
             }).code,
             Code::declined);
@@ -175,43 +167,23 @@ TEST_F(Vendors, DescriptorsThatFailDeclineAndLeaveNothing) {
 }
 
 TEST_F(Vendors, OtherDtypesAndAMissingLibraryDecline) {
-  EXPECT_EQ(error_of([&] { library()->matmul({DType::f64, 3, 4, 5}); }).code, Code::declined);
-  EXPECT_EQ(error_of([&] { join(nullptr, nullptr)->matmul({DType::f32, 3, 4, 5}); }).code, Code::declined);
+  EXPECT_EQ(error_from([&] { library()->matmul({DType::f64, 3, 4, 5}); }).code, Code::declined);
+  EXPECT_EQ(error_from([&] { join(nullptr, nullptr)->matmul({DType::f32, 3, 4, 5}); }).code, Code::declined);
 }
 
 TEST_F(Vendors, AFailingCallIsATypedError) {
   auto l = library();
   Case c = dialect::cases::matmul_cases().front();
   products.failing["cublasLtMatmul"] = CUBLAS_STATUS_EXECUTION_FAILED;
-  Error e = error_of([&] { run(c, *l); });
+  Error e = error_from([&] { run(c, *l); });
   EXPECT_EQ(e.code, Code::internal);
   EXPECT_THAT(e.what(), HasSubstr("cublasLtMatmul"));
   products.failing["cublasLtMatmul"] = CUBLAS_STATUS_ALLOC_FAILED;
-  EXPECT_EQ(error_of([&] { run(c, *l); }).code, Code::no_memory);
+  EXPECT_EQ(error_from([&] { run(c, *l); }).code, Code::no_memory);
   c = dialect::cases::conv_cases().front();
   convolutions.failing["cudnnConvolutionForward"] = CUDNN_STATUS_EXECUTION_FAILED;
-  EXPECT_EQ(error_of([&] { run(c, *l); }).code, Code::internal);
+  EXPECT_EQ(error_from([&] { run(c, *l); }).code, Code::internal);
 }
-
-/// The state y = max(x w + b, 0) of the feed x [2, 3] and states w [3, 4], b [1, 4].
-struct Layer : test::RawProgram {
-  Layer() {
-    uint32_t x = value(TUTTI_FEED, TUTTI_F32, {2, 3}, "x"), w = value(TUTTI_STATE, TUTTI_F32, {3, 4}, "w");
-    uint32_t b = value(TUTTI_STATE, TUTTI_F32, {1, 4}, "b"), p = value(TUTTI_TEMP, TUTTI_F32, {2, 4});
-    uint32_t q = value(TUTTI_TEMP, TUTTI_F32, {2, 4}), y = value(TUTTI_TEMP, TUTTI_F32, {2, 4});
-    static const int64_t no = 0;
-    node("matmul", {x, w}, {p});
-    attrs({{"ta", TUTTI_ATTR_I64, 1, &no}, {"tb", TUTTI_ATTR_I64, 1, &no}});
-    node("add", {p, b}, {q});
-    binary(TUTTI_X_ADD);
-    node("relu", {q}, {y});
-    expr({{TUTTI_X_INPUT, TUTTI_F32, 0, 0, 0},
-          {TUTTI_X_CONST, TUTTI_F32, 0, 0, 0},
-          {TUTTI_X_MAX, TUTTI_F32, 0, 1, 0},
-          {TUTTI_X_RESULT, TUTTI_F32, 2, 0, 0}});
-    states = {{"w", w, w}, {"b", b, b}, {"y", TUTTI_NONE, y}};
-  }
-};
 
 /// A session on the fake device with the fake libraries, and one step of Layer.
 struct Step {
@@ -225,7 +197,7 @@ struct Step {
       make = [] { return join(std::make_shared<Cublas>(fake::cublas()), std::make_shared<Cudnn>(fake::cudnn())); };
     session = sdk::make_rendered_session(std::make_unique<Driver>(libraries, find_devices(*libraries).at(0), make),
                                          sdk::Host());
-    executable = session->compile(sdk::Program::parse(Layer().raw()), {});
+    executable = session->compile(sdk::Program::parse(test::MatmulBiasRelu(2, 3, 4).raw()), {});
   }
   void run() {
     executable->prepare();

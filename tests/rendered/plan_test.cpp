@@ -11,31 +11,12 @@
 namespace tutti::sdk {
 namespace {
 
+using test::MatmulBiasRelu;
 using test::RawProgram;
 
 RenderedPlan plan(const RawProgram& raw, const Traits& traits = {}) {
   return plan_rendered(Program::parse(raw.raw()), traits, nullptr);
 }
-
-/// y = max(x w + b, 0) over feed x [m, k] and states w [k, n], b [1, n]; y is a state.
-struct Layer : RawProgram {
-  Layer(int64_t m, int64_t k, int64_t n) {
-    uint32_t x = value(TUTTI_FEED, TUTTI_F32, {m, k}, "x"), w = value(TUTTI_STATE, TUTTI_F32, {k, n}, "w");
-    uint32_t b = value(TUTTI_STATE, TUTTI_F32, {1, n}, "b"), p = value(TUTTI_TEMP, TUTTI_F32, {m, n});
-    uint32_t q = value(TUTTI_TEMP, TUTTI_F32, {m, n}), y = value(TUTTI_TEMP, TUTTI_F32, {m, n});
-    static const int64_t no = 0;
-    node("matmul", {x, w}, {p});
-    attrs({{"ta", TUTTI_ATTR_I64, 1, &no}, {"tb", TUTTI_ATTR_I64, 1, &no}});
-    node("add", {p, b}, {q});
-    binary(TUTTI_X_ADD);
-    node("relu", {q}, {y});
-    expr({{TUTTI_X_INPUT, TUTTI_F32, 0, 0, 0},
-          {TUTTI_X_CONST, TUTTI_F32, 0, 0, 0},
-          {TUTTI_X_MAX, TUTTI_F32, 0, 1, 0},
-          {TUTTI_X_RESULT, TUTTI_F32, 2, 0, 0}});
-    states = {{"w", w, w}, {"b", b, b}, {"y", TUTTI_NONE, y}};
-  }
-};
 
 TEST(RenderedPlan, ChainIsOnePassThatUpdatesTheStateInPlace) {
   test::MultiplyAdd raw;
@@ -150,7 +131,7 @@ TEST(RenderedPlan, ProductsTakeBiasAndReluAlong) {
   for (bool cpu : {false, true}) {
     Traits traits;
     traits.cpu_like = cpu;
-    Layer raw(40, 24, 48);
+    MatmulBiasRelu raw(40, 24, 48);
     RenderedPlan p = plan(raw, traits);
     for (const PlannedLaunch& l : p.launches) EXPECT_EQ(l.node, 0u) << l.name;
     raw.states.push_back({"q", TUTTI_NONE, 4});  // the sum is read elsewhere: it stays the product's last part
@@ -244,9 +225,9 @@ TEST(RenderedPlan, SeveralArenasWhereTheDeviceAllocatesLittleAtOnce) {
 }
 
 TEST(RenderedPlan, EmptyTensorsAreNotLaunched) {
-  Layer raw(0, 24, 48);
+  MatmulBiasRelu raw(0, 24, 48);
   EXPECT_TRUE(plan(raw).launches.empty());
-  Layer nothing(3, 0, 4);  // a product over nothing is zeros
+  MatmulBiasRelu nothing(3, 0, 4);  // a product over nothing is zeros
   RenderedPlan p = plan(nothing);
   ASSERT_FALSE(p.launches.empty());
   EXPECT_EQ(p.launches[0].memories.size(), 1u);
@@ -284,10 +265,10 @@ TEST(RenderedKernels, DeclinesWithReasons) {
   tiny.max_buffer_bytes = 8;
   expect(large, "at most 8", tiny);
 
-  Layer unknown(2, 3, 4);
+  MatmulBiasRelu unknown(2, 3, 4);
   unknown.nodes[0].op = "attention";
   expect(unknown, "attention");
-  Layer attribute(2, 3, 4);
+  MatmulBiasRelu attribute(2, 3, 4);
   static const int64_t one = 1;
   attribute.nodes[0].attrs = {};
   TuttiAttr list[] = {
@@ -298,7 +279,7 @@ TEST(RenderedKernels, DeclinesWithReasons) {
   expect(attribute, "inner dimensions");
   attribute.nodes[0].attrs.count = 1;
   expect(attribute, "tb");
-  Layer exact(2, 3, 4);
+  MatmulBiasRelu exact(2, 3, 4);
   exact.nodes[0].flags = TUTTI_NODE_EXACT;
   expect(exact, "rounded");
 }

@@ -20,8 +20,16 @@ class RawProgram {
   TuttiNode& node(const char* op, std::vector<uint32_t> inputs, std::vector<uint32_t> results) {
     const auto& in = indices_.emplace_back(std::move(inputs));
     const auto& out = indices_.emplace_back(std::move(results));
-    nodes.push_back({op, nullptr, 1, 0, in.data(), out.data(), static_cast<uint32_t>(in.size()),
-                     static_cast<uint32_t>(out.size()), {}, {}});
+    nodes.push_back({op,
+                     nullptr,
+                     1,
+                     0,
+                     in.data(),
+                     out.data(),
+                     static_cast<uint32_t>(in.size()),
+                     static_cast<uint32_t>(out.size()),
+                     {},
+                     {}});
     return nodes.back();
   }
   /// An expression `code(x0, x1)` in dtype f32 for the newest node.
@@ -77,6 +85,26 @@ struct MultiplyAdd : RawProgram {
     node("add", {3, 2}, {4});
     binary(TUTTI_X_ADD);
     states.push_back({"s", 2, 4});
+  }
+};
+
+/// y = max(x w + b, 0) over feed x [m, k] and states w [k, n], b [1, n]; y is a state.
+struct MatmulBiasRelu : RawProgram {
+  MatmulBiasRelu(int64_t m, int64_t k, int64_t n) {
+    uint32_t x = value(TUTTI_FEED, TUTTI_F32, {m, k}, "x"), w = value(TUTTI_STATE, TUTTI_F32, {k, n}, "w");
+    uint32_t b = value(TUTTI_STATE, TUTTI_F32, {1, n}, "b"), p = value(TUTTI_TEMP, TUTTI_F32, {m, n});
+    uint32_t q = value(TUTTI_TEMP, TUTTI_F32, {m, n}), y = value(TUTTI_TEMP, TUTTI_F32, {m, n});
+    static const int64_t no = 0;
+    node("matmul", {x, w}, {p});
+    attrs({{"ta", TUTTI_ATTR_I64, 1, &no}, {"tb", TUTTI_ATTR_I64, 1, &no}});
+    node("add", {p, b}, {q});
+    binary(TUTTI_X_ADD);
+    node("relu", {q}, {y});
+    expr({{TUTTI_X_INPUT, TUTTI_F32, 0, 0, 0},
+          {TUTTI_X_CONST, TUTTI_F32, 0, 0, 0},
+          {TUTTI_X_MAX, TUTTI_F32, 0, 1, 0},
+          {TUTTI_X_RESULT, TUTTI_F32, 2, 0, 0}});
+    states = {{"w", w, w}, {"b", b, b}, {"y", TUTTI_NONE, y}};
   }
 };
 

@@ -21,4 +21,15 @@ std::string error_of(F&& f, Code code = Code::invalid) {
   return "";
 }
 
+/// The tutti::Error that f throws; one with code ok where it throws none.
+template <class F>
+Error error_from(F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e;
+  }
+  return {Code::ok, "nothing was thrown"};
+}
+
 }  // namespace tutti::test

@@ -16,15 +16,10 @@ using Options = std::map<std::string, std::string>;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-std::unique_ptr<Session> open_session(const Device& device, Options options, Precision precision) {
-  if (precision != Precision::tf32) return std::make_unique<Session>(device, options);
-  options["precision"] = name(precision);
-  try {
-    return std::make_unique<Session>(device, options);
-  } catch (const Error& e) {
-    if (e.code != Code::invalid) throw;
-    throw Error(Code::declined, fmt::format("no precision tf32 ({})", e.what()));
-  }
+std::unique_ptr<Session> open_session(const Device& device, const Options& options, Precision precision) try {
+  return std::make_unique<Session>(device, session_options(options, precision));
+} catch (const Error& e) {
+  rethrow_open(e, device, precision);
 }
 
 /// Numbers in (0, 1), or for integers below `limit`, in every state that is read.
