@@ -18,6 +18,7 @@ enum class Gelu { none, plain, keep };
 struct LibraryRequest {
   OperandSum sum = OperandSum::none;  ///< of matmul without bias, relu and gelu; the results are then y, sum
   Gelu gelu = Gelu::none;             ///< of matmul without relu
+  bool trial = false;                 ///< the call is run once before it is returned, and declined where that fails
   uint64_t tuning_bytes = 0;          ///< device memory for measuring algorithms meanwhile; 0: nothing is measured
 };
 

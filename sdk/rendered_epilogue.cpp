@@ -55,6 +55,22 @@ void Planner::leave_home(uint32_t v) {
   if (home_[v] != TUTTI_NONE && !is_dead(home_[v])) home_[v] = TUTTI_NONE;
 }
 
+bool Planner::takes(const RenderEntry& entry, const RenderCase& c, const Epilogue& epilogue) const {
+  if (std::string_view(entry.name) != library_entry) return true;
+  RenderCase with = c;
+  with.epilogue = epilogue;
+  with.tuning_bytes = 0;
+  try {
+    entry.make(with);
+    return true;
+  } catch (const Error& e) {
+    if (e.code != Code::declined) throw;
+    if (trace_)
+      trace_(fmt::format("node {} {}: epilogue stays apart: {}: {}", c.number, c.node().op, entry.name, e.what()));
+    return false;
+  }
+}
+
 size_t Planner::take_along(uint32_t k, const RenderEntry& entry, RenderCase& c, std::vector<uint32_t>& inputs,
                            std::vector<uint32_t>& results) {
   const Node& n = p_.nodes[k];
@@ -64,20 +80,26 @@ size_t Planner::take_along(uint32_t k, const RenderEntry& entry, RenderCase& c, 
   bool nothing =
       std::any_of(n.inputs.begin(), n.inputs.end(), [&](uint32_t v) { return num_elements(p_.type(v).shape) == 0; });
   if ((!product && !conv) || nothing) return 0;
+  uint32_t bias = bias_behind(results[0], conv ? 2 : 0);
+  uint32_t add = bias == TUTTI_NONE ? TUTTI_NONE : readers_[results[0]][0];
+  uint32_t sum = add == TUTTI_NONE ? results[0] : p_.nodes[add].results[0];
+  const Node* relu = follower(sum);
+  if (relu && !is_relu(*relu)) relu = nullptr;
+  // Where a ReLU stays apart, the pass that computes it adds the bias at no cost.
+  Epilogue epilogue{.bias = add != TUTTI_NONE, .relu = relu != nullptr};
+  if ((epilogue.bias || epilogue.relu) && !takes(entry, c, epilogue)) return 0;
+  c.epilogue = epilogue;
   size_t more = 0;
-  if (uint32_t bias = bias_behind(results[0], conv ? 2 : 0); bias != TUTTI_NONE) {
-    uint32_t add = readers_[results[0]][0];
+  if (epilogue.bias) {
     ensure(bias);
     finish(add);
     inputs.push_back(bias);
-    results[0] = p_.nodes[add].results[0];
-    c.epilogue.bias = true;
+    results[0] = sum;
     ++more;
   }
-  if (const Node* relu = follower(results[0]); relu && is_relu(*relu)) {
-    finish(readers_[results[0]][0]);
+  if (epilogue.relu) {
+    finish(readers_[sum][0]);
     results[0] = relu->results[0];
-    c.epilogue.relu = true;
     ++more;
   } else if (product && by == library_entry && take_gelu(entry, c, results)) {
     ++more;
@@ -97,17 +119,10 @@ bool Planner::take_gelu(const RenderEntry& entry, RenderCase& c, std::vector<uin
   };
   auto at = std::find_if(readers_[before].begin(), readers_[before].end(), gelu);
   if (at == readers_[before].end()) return false;
-  RenderCase with = c;
-  with.epilogue.gelu = remaining_[before] == 1 ? Gelu::plain : Gelu::keep;
-  with.tuning_bytes = 0;
-  try {
-    entry.make(with);
-  } catch (const Error& e) {
-    if (e.code != Code::declined) throw;
-    if (trace_) trace_(fmt::format("node {} {} stays apart: {}: {}", *at, p_.nodes[*at].op, entry.name, e.what()));
-    return false;
-  }
-  c.epilogue.gelu = with.epilogue.gelu;
+  Epilogue epilogue = c.epilogue;
+  epilogue.gelu = remaining_[before] == 1 ? Gelu::plain : Gelu::keep;
+  if (!takes(entry, c, epilogue)) return false;
+  c.epilogue = epilogue;
   finish(*at);
   results[0] = p_.nodes[*at].results[0];
   if (c.epilogue.gelu == Gelu::keep) results.push_back(before);
@@ -153,12 +168,14 @@ bool Planner::product_and_sum(uint32_t product, uint32_t sum) {
   }
   const Node* next = follower(results[0]);
   if (next && (is_relu(*next) || bias_behind(results[0], 0) != TUTTI_NONE)) return false;  // its epilogue is taken
-  RenderCase c{p_, product, traits_, {}, tuning_bytes_};
+  RenderCase c{p_, product, traits_};
   RenderChoice choice = choose_rendered(c);
   if (!choice.entry || std::string_view(choice.entry->name) != library_entry ||
       !choose_rendered({p_, sum, traits_}).entry)
     return false;
   c.epilogue.sum = which;
+  c.trial = true;
+  c.tuning_bytes = tuning_bytes_;
   dialect::Work work;
   try {
     work = choice.entry->make(c);

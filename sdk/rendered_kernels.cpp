@@ -341,7 +341,7 @@ const Library& library_of(const RenderCase& c) {
   return *c.traits.library;
 }
 
-LibraryRequest request_of(const RenderCase& c) { return {c.epilogue.sum, c.epilogue.gelu, c.tuning_bytes}; }
+LibraryRequest request_of(const RenderCase& c) { return {c.epilogue.sum, c.epilogue.gelu, c.trial, c.tuning_bytes}; }
 
 RenderChoice choose_rendered(const RenderCase& c) {
   RenderChoice none;

@@ -25,7 +25,8 @@ struct RenderCase {
   uint32_t number;
   const Traits& traits;
   Epilogue epilogue = {};
-  uint64_t tuning_bytes = 0;  ///< of LibraryRequest
+  bool trial = false;         ///< of LibraryRequest
+  uint64_t tuning_bytes = 0;  ///< likewise
 
   const Node& node() const { return program.nodes[number]; }
   const TensorType& in(size_t k) const { return program.type(node().inputs[k]); }

@@ -158,7 +158,7 @@ dialect::Work Planner::made(const RenderChoice& choice, const RenderCase& c) con
   try {
     return choice.entry->make(c);
   } catch (const Error& e) {
-    if (e.code != Code::declined) throw;
+    if (e.code != Code::declined || c.epilogue.gelu != Gelu::none) throw;  // no portable product takes a gelu along
     if (trace_) trace_(fmt::format("node {}: {}: {}", c.number, library_entry, e.what()));
   }
   Traits plain = traits_;
@@ -171,7 +171,7 @@ dialect::Work Planner::made(const RenderChoice& choice, const RenderCase& c) con
 
 void Planner::structured(uint32_t k, const RenderChoice& choice) {
   const Node& n = p_.nodes[k];
-  RenderCase c{p_, k, traits_, {}, tuning_bytes_};
+  RenderCase c{p_, k, traits_, {}, true, tuning_bytes_};
   std::vector<uint32_t> inputs = n.inputs, results = n.results;
   size_t more = take_along(k, *choice.entry, c, inputs, results);
   std::string name = describe(choice.entry->name, k, more);

@@ -83,6 +83,9 @@ class Planner {
   const Node* follower(uint32_t v) const;
   /// Whether `bias` is one number per index of an axis of y, counted from the last.
   bool is_bias(uint32_t bias, const TensorType& y, size_t from_last) const;
+  /// Whether the entry makes the node with this epilogue. A device's library may decline: not every epilogue is worth
+  /// the loss of the product itself.
+  bool takes(const RenderEntry& entry, const RenderCase& c, const Epilogue& epilogue) const;
   /// Finishes the nodes behind node k that its kernel can take along: their number, and the results and inputs with
   /// them.
   size_t take_along(uint32_t k, const RenderEntry& entry, RenderCase& c, std::vector<uint32_t>& inputs,

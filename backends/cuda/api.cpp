@@ -4,12 +4,23 @@
 
 #include <algorithm>
 
+#include "backends/cuda/context.h"
 #include "backends/cuda/open.h"
 
 namespace tutti::cuda {
 namespace {
 
 constexpr int oldest = 12000;  // what CMakeLists.txt asks of the headers, which say which versions are called
+
+/// A driver takes the binaries of every compiler of its major version.
+int needed_driver(int nvrtc_version) { return std::max(oldest, nvrtc_version / 1000 * 1000); }
+
+Error driver_too_old(int driver_version, int nvrtc_version) {
+  return {Code::declined,
+          fmt::format("driver too old for CUDA {}: found one for CUDA {}, need {}", nvrtc_version / 1000,
+                      version_text(driver_version), version_text(needed_driver(nvrtc_version))),
+          "install a newer NVIDIA driver, or an older NVRTC"};
+}
 
 }  // namespace
 
@@ -31,42 +42,68 @@ std::shared_ptr<const Libraries> open_libraries() {
   TUTTI_CUDA_FUNCTIONS(TUTTI_CUDA_TAKE)
 #undef TUTTI_CUDA_TAKE
   take(driver, "cuEventElapsedTime", "libcuda.so.1", cuda.event_elapsed);
-  return start(cuda, open_nvrtc());
+  int version = 0;
+  cuda.cuDriverGetVersion(&version);  // needs no cuInit
+  return start(cuda, open_nvrtc(version));
 }
 
-NvrtcApi open_nvrtc() {
+NvrtcApi open_nvrtc(int driver_version) {
   std::string why;
-  void* compiler = open_first(library_names("nvrtc", {"13", "12"}), why);
-  if (!compiler)
-    throw Error(
-        Code::declined, fmt::format("NVRTC, which compiles the kernels, cannot be opened ({})", why),
-        "install the CUDA toolkit's cuda-nvrtc, or nvidia-cuda-nvrtc from PyPI with its folder in LD_LIBRARY_PATH");
-  NvrtcApi nvrtc;
-#define TUTTI_CUDA_TAKE(name) take(compiler, TUTTI_CUDA_NAME(name), "libnvrtc.so", nvrtc.name);
-  TUTTI_NVRTC_FUNCTIONS(TUTTI_CUDA_TAKE)
+  auto open = [&](const std::string& name) -> std::unique_ptr<FoundNvrtc> {
+    void* compiler = open_first({name}, why);
+    if (!compiler) return nullptr;
+    auto found = std::make_unique<FoundNvrtc>();
+#define TUTTI_CUDA_TAKE(name) take(compiler, TUTTI_CUDA_NAME(name), "libnvrtc.so", found->api.name);
+    TUTTI_NVRTC_FUNCTIONS(TUTTI_CUDA_TAKE)
 #undef TUTTI_CUDA_TAKE
-  return nvrtc;
+    int major = 0, minor = 0;
+    found->api.nvrtcVersion(&major, &minor);
+    found->version = major * 1000 + minor * 10;
+    // It looks for this one by its bare name when it compiles, which fails where only a path led to it.
+    open_beside(reinterpret_cast<void*>(found->api.nvrtcVersion),
+                fmt::format("libnvrtc-builtins.so.{}.{}", major, minor));
+    return found;
+  };
+  return choose_nvrtc(library_names("nvrtc", {"13", "12"}), driver_version, open, why);
+}
+
+NvrtcApi choose_nvrtc(const std::vector<std::string>& names, int driver_version,
+                      const std::function<std::unique_ptr<FoundNvrtc>(const std::string& name)>& open,
+                      const std::string& why) {
+  int oldest_refused = 0;
+  for (const std::string& name : names) {
+    std::unique_ptr<FoundNvrtc> found = open(name);
+    if (!found) continue;
+    int needed = needed_driver(found->version);
+    if (driver_version == 0 || driver_version >= needed) return found->api;
+    oldest_refused = oldest_refused ? std::min(oldest_refused, found->version) : found->version;
+  }
+  if (oldest_refused) throw driver_too_old(driver_version, oldest_refused);
+  throw Error(
+      Code::declined, fmt::format("NVRTC, which compiles the kernels, cannot be opened ({})", why),
+      "install the CUDA toolkit's cuda-nvrtc, or nvidia-cuda-nvrtc from PyPI with its folder in LD_LIBRARY_PATH");
 }
 
 std::shared_ptr<const Libraries> start(const CudaApi& cuda, const NvrtcApi& nvrtc) {
-  Libraries l{cuda, nvrtc, 0, 0};
   if (CUresult result = cuda.cuInit(0); result != CUDA_SUCCESS) {
     if (result == CUDA_ERROR_NO_DEVICE)
       throw Error(Code::declined, "NVIDIA's driver sees no GPU", "look at `nvidia-smi`");
     throw Error(Code::declined, fmt::format("NVIDIA's driver does not start: cuInit: {}", result_text(cuda, result)),
                 "look at `nvidia-smi`; after an update of the driver, restart the machine");
   }
-  int major = 0, minor = 0;
-  cuda.cuDriverGetVersion(&l.driver_version);
+  int major = 0, minor = 0, driver_version = 0;
+  cuda.cuDriverGetVersion(&driver_version);
   nvrtc.nvrtcVersion(&major, &minor);
-  l.nvrtc_version = major * 1000 + minor * 10;
-  int needed = std::max(oldest, major * 1000);  // a driver takes the binaries of every compiler of its major version
-  if (l.driver_version < needed)
-    throw Error(Code::declined,
-                fmt::format("driver too old for CUDA {}: found one for CUDA {}, need {}", major,
-                            version_text(l.driver_version), version_text(needed)),
-                "install a newer NVIDIA driver, or an older NVRTC");
-  return std::make_shared<Libraries>(l);
+  int nvrtc_version = major * 1000 + minor * 10;
+  if (driver_version < needed_driver(nvrtc_version)) throw driver_too_old(driver_version, nvrtc_version);
+  return std::make_shared<Libraries>(cuda, nvrtc, driver_version, nvrtc_version);
+}
+
+std::shared_ptr<Context> Libraries::context(CUdevice device, const std::string& name) const {
+  std::lock_guard hold(mutex_);
+  std::shared_ptr<Context>& context = contexts_[device];
+  if (!context) context = std::make_shared<Context>(cuda, device, name);
+  return context;
 }
 
 std::string result_text(const CudaApi& api, CUresult result) {

@@ -4,8 +4,12 @@
 #include <cuda.h>
 #include <nvrtc.h>
 
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "core/base/status.h"
 
@@ -21,7 +25,7 @@
                   X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuStreamBeginCapture) X(cuStreamEndCapture)            \
                       X(cuGraphInstantiate) X(cuGraphLaunch) X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuEventCreate)  \
                           X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuEventSynchronize) X(cuModuleLoadData) \
-                              X(cuModuleUnload) X(cuModuleGetFunction) X(cuLaunchKernel) X(cuGetErrorName)             \
+                              X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncGetAttribute) X(cuLaunchKernel) X(cuGetErrorName)             \
                                   X(cuGetErrorString)
 #define TUTTI_NVRTC_FUNCTIONS(X)                                                                      \
   X(nvrtcVersion)                                                                                     \
@@ -45,20 +49,47 @@ struct NvrtcApi {
 };
 #undef TUTTI_CUDA_POINTER
 
-/// Both, opened and of one mind about versions.
-struct Libraries {
-  CudaApi cuda;
-  NvrtcApi nvrtc;
-  int driver_version = 0;  ///< the newest CUDA that the driver takes: 13000 is 13.0
-  int nvrtc_version = 0;   ///< likewise, of the compiler
+class Context;
+
+/// Both, opened and of one mind about versions; and the contexts of the devices in use, each retained once.
+class Libraries {
+ public:
+  Libraries(const CudaApi& driver, const NvrtcApi& compiler, int of_driver, int of_compiler)
+      : cuda(driver), nvrtc(compiler), driver_version(of_driver), nvrtc_version(of_compiler) {}
+  Libraries(const Libraries&) = delete;
+
+  const CudaApi cuda;
+  const NvrtcApi nvrtc;
+  const int driver_version;  ///< the newest CUDA that the driver takes: 13000 is 13.0
+  const int nvrtc_version;   ///< likewise, of the compiler
+
+  /// Made at the first call, and kept: a context that is made again for every session loses its loaded libraries.
+  /// Throws Error where the driver fails.
+  std::shared_ptr<Context> context(CUdevice device, const std::string& name) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::map<CUdevice, std::shared_ptr<Context>> contexts_;
 };
 
 /// Opens both and initialises the driver. Throws Error(declined) saying what is missing or too old, and the remedy.
 std::shared_ptr<const Libraries> open_libraries();
-/// The compiler alone, which needs no driver. Throws likewise.
-NvrtcApi open_nvrtc();
+/// The newest compiler that can be opened and that a driver of that version (0: any) takes binaries of; it needs no
+/// driver itself. Throws likewise.
+NvrtcApi open_nvrtc(int driver_version = 0);
 /// Takes both tables as given: initialises and compares the versions. Throws as open_libraries does.
 std::shared_ptr<const Libraries> start(const CudaApi& cuda, const NvrtcApi& nvrtc);
+
+/// A compiler that was found, and its version (13000 is 13.0).
+struct FoundNvrtc {
+  NvrtcApi api;
+  int version = 0;
+};
+/// The first of `names` that `open` gives (no value: it cannot be opened) and a driver of that version takes. Throws
+/// Error(declined): with the versions where all are too new, else with `why`.
+NvrtcApi choose_nvrtc(const std::vector<std::string>& names, int driver_version,
+                      const std::function<std::unique_ptr<FoundNvrtc>(const std::string& name)>& open,
+                      const std::string& why);
 
 /// "CUDA_ERROR_OUT_OF_MEMORY (out of memory)".
 std::string result_text(const CudaApi& api, CUresult result);

@@ -56,8 +56,16 @@ Driver::Kernel Driver::load(const sdk::KernelSource& source, const std::vector<s
   CUresult result = cuda().cuModuleLoadData(&k.module, binary.data());
   if (result == CUDA_SUCCESS) {
     result = cuda().cuModuleGetFunction(&k.function, k.module, source.entry.c_str());
-    if (result == CUDA_SUCCESS) return k;
+    int most = 0;  // asking for it loads the function, which a driver may put off until a launch, and so into a capture
+    if (result == CUDA_SUCCESS)
+      result = cuda().cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, k.function);
+    uint32_t threads = source.local[0] * source.local[1] * source.local[2];
+    if (result == CUDA_SUCCESS && static_cast<uint32_t>(most) >= threads) return k;
     cuda().cuModuleUnload(k.module);
+    if (result == CUDA_SUCCESS) {
+      why = fmt::format("a block of it has {} threads, and its registers leave room for {}", threads, most);
+      return {};
+    }
   }
   if (code_of(result) == Code::device_lost || code_of(result) == Code::no_memory) check(result, "loading a kernel");
   why = result_text(cuda(), result);
@@ -93,7 +101,7 @@ void Driver::load_or_compile(std::span<const sdk::KernelSource> sources, std::sp
 
 std::vector<sdk::KernelId> Driver::build_all(std::span<const sdk::KernelSource> sources,
                                              std::span<std::vector<std::byte>> caches) {
-  enter();
+  Current in(*context_);
   std::vector<Kernel> kernels(sources.size());
   try {
     load_or_compile(sources, caches, kernels);

@@ -1,6 +1,9 @@
 // A sequence as one CUDA graph, whose independent branches may run side by side.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include "backends/cuda/driver.h"
 
@@ -38,9 +41,20 @@ void Driver::branch(const std::vector<Step>& steps, std::vector<CUevent>& events
   for (uint32_t s = 1; s <= used; ++s) wait(stream_, mark(stream(s)));  // … and must come back before it ends
 }
 
+CUgraphExec Driver::captured(const Sequence& sequence) {
+  try {
+    return capture(sequence);
+  } catch (const Error& e) {
+    if (e.code == Code::device_lost) throw;
+    if (log_ && !std::exchange(complained_, true))
+      log_(fmt::format("{} records no graph of {}, whose launches go one by one: {}", name_, sequence.span, e.what()));
+    return nullptr;
+  }
+}
+
 CUgraphExec Driver::capture(const Sequence& sequence) {
   std::vector<CUevent> events;
-  check(cuda().cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "recording a graph");
+  check(cuda().cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED), "recording a graph");
   std::exception_ptr error;
   try {
     branch(sequence.steps, events);

@@ -38,7 +38,7 @@ int64_t even_step(const Shape& dims, const Shape& steps) {
   return step;
 }
 
-/// What the library is told of a product.
+/// What the library computes.
 struct Asked {
   dialect::Matmul shape;
   sdk::LibraryRequest request;
@@ -103,6 +103,8 @@ class Product : public Tunable {
   size_t candidates() const override { return found_.size(); }
   void select(size_t candidate) override { selected_ = candidate; }
   size_t workspace() const override { return found_[selected_].workspaceSize; }
+  DType dtype() const override { return asked_.shape.dtype; }
+  bool activates() const override { return asked_.shape.relu || asked_.request.gelu != sdk::Gelu::none; }
   std::string description() const override { return asked_.description; }
   std::vector<uint64_t> buffer_bytes() const override {
     const dialect::Matmul& p = asked_.shape;
@@ -185,9 +187,11 @@ std::string refuses(const dialect::Matmul& p, const sdk::LibraryRequest& r, bool
 
 }  // namespace
 
-std::shared_ptr<const Cublas> Cublas::open(bool tf32, std::shared_ptr<Tuner> tuner) {
+std::shared_ptr<const Cublas> Cublas::open(int driver_version, bool tf32, std::shared_ptr<Tuner> tuner) {
   std::string why;
-  void* library = open_first(library_names("cublasLt", {"13", "12"}), why);
+  std::vector<std::string> majors = {"12"};
+  if (driver_version >= 13000) majors.insert(majors.begin(), "13");
+  void* library = open_first(library_names("cublasLt", majors), why);
   if (!library)
     throw Error(Code::declined, fmt::format("cuBLASLt cannot be opened ({})", why),
                 "install libcublas of CUDA 12 or 13");
@@ -218,6 +222,8 @@ void Cublas::check(cublasStatus_t status, const char* call) const {
 dialect::Work Cublas::matmul(const dialect::Matmul& p, const sdk::LibraryRequest& request) const {
   cudaDataType_t type = type_of(p.dtype);
   if (std::string why = refuses(p, request, tf32_); !why.empty()) throw Error(Code::declined, why);
+  if (!tuner_ && (p.relu || request.gelu != sdk::Gelu::none))
+    throw Error(Code::declined, "nobody has seen what its activation makes of NaN");
   int64_t batches = num_elements(p.batch);
   int64_t a_step = even_step(p.batch, p.a_batch), b_step = even_step(p.batch, p.b_batch);
   if (batches > INT32_MAX) throw Error(Code::declined, "more than 2^31 batches");
@@ -269,22 +275,22 @@ dialect::Work Cublas::matmul(const dialect::Matmul& p, const sdk::LibraryRequest
   Product::Layout b = p.tb ? layout(p.k, p.n, b_step) : layout(p.n, p.k, b_step);
   Product::Layout y = layout(p.n, p.m, p.m * p.n);
 
-  cublasLtMatmulPreference_t wish = nullptr;
-  check(api_->cublasLtMatmulPreferenceCreate(&wish), "cublasLtMatmulPreferenceCreate");
-  Owned preference(wish, api_->cublasLtMatmulPreferenceDestroy);
+  cublasLtMatmulPreference_t made = nullptr;
+  check(api_->cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
+  Owned preference(made, api_->cublasLtMatmulPreferenceDestroy);
   size_t most = most_workspace;
   uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;  // parts are added in f32, in a fixed order
-  check(api_->cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most),
+  check(api_->cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most),
         "the workspace's size");
-  check(api_->cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
+  check(api_->cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
                                                    sizeof schemes),
         "the reductions");
 
   size_t buffers = asked.inputs() + asked.results();
   auto product = std::make_shared<Product>(api_, handle_, std::move(desc), std::move(a), std::move(b), std::move(y),
                                            std::move(asked));
-  product->rank(wish, rankings_);
-  if (tuner_) tuner_->choose(*product, request.tuning_bytes);
+  product->rank(made, rankings_);
+  if (tuner_) tuner_->choose(*product, request);
   size_t workspace = product->workspace();
   return work_of(std::move(product), "cublasLt", buffers, workspace);
 }

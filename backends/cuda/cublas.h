@@ -32,17 +32,20 @@ struct CublasApi {
 /// A handle in the current context.
 class Cublas {
  public:
-  /// Throws Error(declined) where the library cannot be opened or refuses the device.
-  static std::shared_ptr<const Cublas> open(bool tf32 = false, std::shared_ptr<Tuner> tuner = nullptr);
-  /// `tuner`: null: the library's own first choices.
+  /// Throws Error(declined) where the library cannot be opened or refuses the device. `driver_version` (13000 is 13.0):
+  /// a library of a newer major version is not taken.
+  static std::shared_ptr<const Cublas> open(int driver_version, bool tf32 = false,
+                                            std::shared_ptr<Tuner> tuner = nullptr);
+  /// `tuner`: null: the library's own first choices, untried, and no activations.
   explicit Cublas(const CublasApi& api, bool tf32 = false, std::shared_ptr<Tuner> tuner = nullptr);
   ~Cublas();
   Cublas(const Cublas&) = delete;
 
   /// f32 in strict f32 (or, where the handle was made for it, TF32), f16 and bf16 with f32 sums; bias, relu, the sum of
-  /// an operand, and gelu (but in strict f32) in the library's epilogue. The algorithm is the tuner's choice, else the
-  /// first of the library's own ranking. Throws Error(declined) for batches of uneven strides and what the library
-  /// refuses.
+  /// an operand, and gelu (but in strict f32) in the library's epilogue; an activation only by an algorithm that hands
+  /// NaN on, which EPILOGUE_RELU does not promise. The algorithm is the tuner's choice, else the first of the library's
+  /// own ranking. Throws Error(declined) for batches of uneven strides, what the library refuses, and a trial that
+  /// failed.
   dialect::Work matmul(const dialect::Matmul& p, const sdk::LibraryRequest& request = {}) const;
   std::string version() const;
 

@@ -87,13 +87,15 @@ Movement movement(const CudnnApi& api, const dialect::Conv& p, bool tf32) {
   return owned;
 }
 
+/// The reference of cudnnConvolutionBiasActivationForward allows NOT_PROPAGATE_NAN alone. To IDENTITY that makes no
+/// difference; a ReLU is asked to hand NaN on, and used where the library takes that after all.
 Activation activation(const CudnnApi& api, bool relu) {
   cudnnActivationDescriptor_t d = nullptr;
   check(api, api.cudnnCreateActivationDescriptor(&d), "cudnnCreateActivationDescriptor");
   Activation owned(d, api.cudnnDestroyActivationDescriptor);
   check(api,
         api.cudnnSetActivationDescriptor(d, relu ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY,
-                                         CUDNN_PROPAGATE_NAN, 0),
+                                         relu ? CUDNN_PROPAGATE_NAN : CUDNN_NOT_PROPAGATE_NAN, 0),
         "cudnnSetActivationDescriptor");
   return owned;
 }
@@ -163,6 +165,8 @@ class Convolution : public Tunable {
     if (kind_ == Kind::weights) return {x, y, w};
     return p.bias ? std::vector<uint64_t>{x, w, bytes(p.filters), y} : std::vector<uint64_t>{x, w, y};
   }
+  DType dtype() const override { return shape_.dtype; }
+  bool activates() const override { return shape_.relu; }
   std::string description() const override {
     const dialect::Conv& p = shape_;
     auto axis = [](const dialect::WindowAxis& a) {
@@ -193,34 +197,55 @@ class Convolution : public Tunable {
     size_t workspace;
   };
 
-  /// Those of a ranking that give the same bits at every run. One may stand there several times, with other math types
-  /// than the descriptor's and their workspaces: the largest one does for each.
+  /// Whether an algorithm computes each result by products and sums of the operands themselves.
+  static bool direct(cudnnConvolutionFwdAlgo_t a) { return a <= CUDNN_CONVOLUTION_FWD_ALGO_DIRECT; }
+  static bool direct(cudnnConvolutionBwdDataAlgo_t a) { return a <= CUDNN_CONVOLUTION_BWD_DATA_ALGO_1; }
+  static bool direct(cudnnConvolutionBwdFilterAlgo_t a) {
+    return a <= CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 || a == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3;
+  }
+
+  cudnnStatus_t needed(cudnnConvolutionFwdAlgo_t a, size_t* bytes) const {
+    return api_->cudnnGetConvolutionForwardWorkspaceSize(handle_, x_, w_, conv_, y_, a, bytes);
+  }
+  cudnnStatus_t needed(cudnnConvolutionBwdDataAlgo_t a, size_t* bytes) const {
+    return api_->cudnnGetConvolutionBackwardDataWorkspaceSize(handle_, w_, y_, conv_, x_, a, bytes);
+  }
+  cudnnStatus_t needed(cudnnConvolutionBwdFilterAlgo_t a, size_t* bytes) const {
+    return api_->cudnnGetConvolutionBackwardFilterWorkspaceSize(handle_, x_, y_, conv_, w_, a, bytes);
+  }
+
+  /// Adds an algorithm with the workspace that it needs under this convolution's own math type; a ranking's figure may
+  /// be that of another.
+  template <class Algorithm>
+  void add(Algorithm a) {
+    size_t bytes = 0;
+    if (needed(a, &bytes) == CUDNN_STATUS_SUCCESS && bytes <= most_workspace)
+      algorithms_.push_back({static_cast<int>(a), bytes});
+  }
+
+  /// Those of a ranking that give the same bits at every run, each once.
   template <class Perf, class Ask>
   void take(Ask&& ask, const char* call) {
     std::array<Perf, 10> ranking;
     int found = 0;
     check(*api_, ask(static_cast<int>(ranking.size()), &found, ranking.data()), call);
+    bool transforms = tf32_ && shape_.dtype == DType::f32;
     for (int k = 0; k < found; ++k) {
       const Perf& p = ranking[static_cast<size_t>(k)];
       if (p.status != CUDNN_STATUS_SUCCESS || p.determinism != CUDNN_DETERMINISTIC) continue;
-      int number = static_cast<int>(p.algo);
-      auto known = std::find_if(algorithms_.begin(), algorithms_.end(), [&](auto& a) { return a.number == number; });
-      if (known == algorithms_.end())
-        algorithms_.push_back({number, p.memory});
-      else
-        known->workspace = std::max(known->workspace, p.memory);
+      if (!transforms && !direct(p.algo)) continue;
+      if (std::none_of(algorithms_.begin(), algorithms_.end(), [&](auto& a) { return a.number == p.algo; }))
+        add(p.algo);
     }
-    std::erase_if(algorithms_, [](const Algorithm& a) { return a.workspace > most_workspace; });
-    if (algorithms_.empty()) throw Error(Code::declined, "cuDNN has no deterministic algorithm for it");
+    if (algorithms_.empty())
+      throw Error(Code::declined, fmt::format("cuDNN has no deterministic algorithm for it{} within {} MiB",
+                                              transforms ? "" : " that sums products", most_workspace >> 20));
   }
 
   void rank() {
     if (shape_.bias && !shape_.relu) {  // cuDNN adds a bias alone by this algorithm only
-      auto only = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
-      size_t bytes = 0;
-      check(*api_, api_->cudnnGetConvolutionForwardWorkspaceSize(handle_, x_, w_, conv_, y_, only, &bytes),
-            "a convolution with bias");
-      algorithms_ = {{static_cast<int>(only), bytes}};
+      add(CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM);
+      if (algorithms_.empty()) throw Error(Code::declined, "cuDNN has no workspace for a convolution with bias");
       return;
     }
     if (kind_ == Kind::forward)
@@ -258,17 +283,18 @@ class Convolution : public Tunable {
 };
 
 dialect::Work work(const std::shared_ptr<const CudnnApi>& api, cudnnHandle_t handle, const dialect::Conv& p,
-                   Convolution::Kind kind, bool tf32, Tuner* tuner, uint64_t tuning_bytes) {
+                   Convolution::Kind kind, bool tf32, Tuner* tuner, const sdk::LibraryRequest& request) {
   if (p.relu && !p.bias) throw Error(Code::declined, "relu without bias");
+  if (p.relu && !tuner) throw Error(Code::declined, "nobody has seen what its activation makes of NaN");
   auto call = std::make_shared<Convolution>(api, handle, p, kind, tf32);
-  if (tuner) tuner->choose(*call, tuning_bytes);
+  if (tuner) tuner->choose(*call, request);
   size_t buffers = call->inputs() + 1, workspace = call->workspace();
   return work_of(std::move(call), "cuDNN", buffers, workspace);
 }
 
 }  // namespace
 
-std::shared_ptr<const Cudnn> Cudnn::open(bool tf32, std::shared_ptr<Tuner> tuner) {
+std::shared_ptr<const Cudnn> Cudnn::open(int driver_version, bool tf32, std::shared_ptr<Tuner> tuner) {
   std::string why;
   void* library = open_first(library_names("cudnn", {"9"}), why);
   if (!library) throw Error(Code::declined, fmt::format("cuDNN cannot be opened ({})", why), "install libcudnn9");
@@ -276,6 +302,11 @@ std::shared_ptr<const Cudnn> Cudnn::open(bool tf32, std::shared_ptr<Tuner> tuner
 #define TUTTI_CUDA_TAKE(name) take(library, #name, "libcudnn.so", api.name);
   TUTTI_CUDNN_FUNCTIONS(TUTTI_CUDA_TAKE)
 #undef TUTTI_CUDA_TAKE
+  int built_for = static_cast<int>(api.cudnnGetCudartVersion()) / 1000;
+  if (built_for > driver_version / 1000)
+    throw Error(Code::declined,
+                fmt::format("the driver is for CUDA {}, this cuDNN for CUDA {}", driver_version / 1000, built_for),
+                fmt::format("install cuDNN 9 for CUDA {}", driver_version / 1000));
   return std::make_shared<Cudnn>(api, tf32, std::move(tuner));
 }
 
@@ -291,13 +322,13 @@ std::string Cudnn::version() const {
 }
 
 dialect::Work Cudnn::conv(const dialect::Conv& p, const sdk::LibraryRequest& request) const {
-  return work(api_, handle_, p, Convolution::Kind::forward, tf32_, tuner_.get(), request.tuning_bytes);
+  return work(api_, handle_, p, Convolution::Kind::forward, tf32_, tuner_.get(), request);
 }
 dialect::Work Cudnn::conv_dx(const dialect::Conv& p, const sdk::LibraryRequest& request) const {
-  return work(api_, handle_, p, Convolution::Kind::images, tf32_, tuner_.get(), request.tuning_bytes);
+  return work(api_, handle_, p, Convolution::Kind::images, tf32_, tuner_.get(), request);
 }
 dialect::Work Cudnn::conv_dw(const dialect::Conv& p, const sdk::LibraryRequest& request) const {
-  return work(api_, handle_, p, Convolution::Kind::weights, tf32_, tuner_.get(), request.tuning_bytes);
+  return work(api_, handle_, p, Convolution::Kind::weights, tf32_, tuner_.get(), request);
 }
 
 }  // namespace tutti::cuda

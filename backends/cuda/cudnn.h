@@ -12,7 +12,7 @@
 // clang-format off
 #define TUTTI_CUDNN_FUNCTIONS(X)                                                                                       \
   X(cudnnCreate)                                                                                                       \
-  X(cudnnDestroy) X(cudnnSetStream) X(cudnnGetVersion) X(cudnnGetErrorString) X(cudnnCreateTensorDescriptor)           \
+  X(cudnnDestroy) X(cudnnSetStream) X(cudnnGetVersion) X(cudnnGetCudartVersion) X(cudnnGetErrorString) X(cudnnCreateTensorDescriptor)           \
       X(cudnnDestroyTensorDescriptor) X(cudnnSetTensor4dDescriptor) X(cudnnCreateFilterDescriptor)                     \
           X(cudnnDestroyFilterDescriptor) X(cudnnSetFilter4dDescriptor) X(cudnnCreateConvolutionDescriptor)            \
               X(cudnnDestroyConvolutionDescriptor) X(cudnnSetConvolution2dDescriptor) X(cudnnSetConvolutionGroupCount) \
@@ -20,7 +20,7 @@
                       X(cudnnDestroyActivationDescriptor) X(cudnnSetActivationDescriptor)                              \
                           X(cudnnGetConvolutionForwardAlgorithm_v7) X(cudnnGetConvolutionBackwardDataAlgorithm_v7)     \
                               X(cudnnGetConvolutionBackwardFilterAlgorithm_v7)                                         \
-                                  X(cudnnGetConvolutionForwardWorkspaceSize) X(cudnnConvolutionForward)                \
+                                  X(cudnnGetConvolutionForwardWorkspaceSize) X(cudnnGetConvolutionBackwardDataWorkspaceSize) X(cudnnGetConvolutionBackwardFilterWorkspaceSize) X(cudnnConvolutionForward)                \
                                       X(cudnnConvolutionBiasActivationForward) X(cudnnConvolutionBackwardData)         \
                                           X(cudnnConvolutionBackwardFilter)
 // clang-format on
@@ -35,12 +35,16 @@ struct CudnnApi {
 
 /// A handle in the current context. Images are NCHW; f32 in strict f32 (or TF32, where made for it), f16 and bf16 with
 /// f32 sums. Of the deterministic algorithms of cuDNN's own ranking whose workspace is at most 256 MiB, the tuner's
-/// choice, else the first. Throws Error(declined) where it has none for a shape.
+/// choice, else the first; those that transform their operands (FFT, Winograd) only for TF32, because their error is a
+/// share of the largest result, not of each. An activation only where it hands NaN on. Throws Error(declined) where it
+/// has none for a shape, and where a trial failed.
 class Cudnn {
  public:
-  /// Throws Error(declined) where the library cannot be opened or refuses the device.
-  static std::shared_ptr<const Cudnn> open(bool tf32 = false, std::shared_ptr<Tuner> tuner = nullptr);
-  /// `tuner`: null: cuDNN's own first choices.
+  /// Throws Error(declined) where the library cannot be opened, is made for a newer major version of CUDA than
+  /// `driver_version` (13000 is 13.0), or refuses the device.
+  static std::shared_ptr<const Cudnn> open(int driver_version, bool tf32 = false,
+                                           std::shared_ptr<Tuner> tuner = nullptr);
+  /// `tuner`: null: cuDNN's own first choices, untried, and no activations.
   explicit Cudnn(const CudnnApi& api, bool tf32 = false, std::shared_ptr<Tuner> tuner = nullptr);
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <thread>
 
+#include "backends/cuda/library_in_context.h"
+
 namespace tutti::cuda {
 namespace {
 
@@ -30,22 +32,22 @@ Driver::Driver(std::shared_ptr<const Libraries> libraries, const Found& found, c
     : libraries_(std::move(libraries)),
       name_(found.info.name),
       architecture_(found.architecture),
-      device_(found.handle),
+      context_(libraries_->context(found.handle, found.info.name)),
       log_(std::move(log)) {
   const char* graphs = std::getenv("TUTTI_CUDA_GRAPH");
   graphs_ = !graphs || std::string(graphs) != "0";
   size_t streams = wanted_streams();
   traits_ = traits_of(*libraries_, found);
-  check(cuda().cuDevicePrimaryCtxRetain(&context_, device_), "opening the device");
+  Current in(*context_);
   try {
-    enter();
     check(cuda().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     check(cuda().cuStreamCreate(&copies_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     while (graphs_ && branches_.size() + 1 < streams) {
       branches_.push_back(nullptr);
       check(cuda().cuStreamCreate(&branches_.back(), CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     }
-    if (library) library_ = library();
+    if (auto made = library ? library() : nullptr)
+      library_ = std::make_unique<LibraryInContext>(context_, std::move(made));
     traits_.library = library_.get();
   } catch (...) {
     close();
@@ -58,12 +60,10 @@ void Driver::close() noexcept {
     if (s) cuda().cuStreamDestroy(s);
   for (CUstream s : {copies_, stream_})
     if (s) cuda().cuStreamDestroy(s);
-  cuda().cuCtxSetCurrent(nullptr);
-  cuda().cuDevicePrimaryCtxRelease(device_);
 }
 
 Driver::~Driver() {
-  cuda().cuCtxSetCurrent(context_);  // results are ignored: on a lost device everything fails, and nothing can be done
+  Current in(*context_, std::nothrow);  // results are ignored: on a lost device everything fails
   cuda().cuStreamSynchronize(copies_);
   cuda().cuStreamSynchronize(stream_);
   for (auto& [id, sequence] : sequences_) destroy(sequence);
@@ -75,19 +75,6 @@ Driver::~Driver() {
   for (auto& [id, m] : memories_) cuda().cuMemFree(m.at);
   for (void* memory : pinned_) cuda().cuMemFreeHost(memory);
   close();
-}
-
-void Driver::enter() {
-  if (!lost_.empty())
-    throw Error(Code::device_lost, lost_,
-                "start the program again; if it persists, look at `nvidia-smi` and the system log");
-  check(cuda().cuCtxSetCurrent(context_), "cuCtxSetCurrent");
-}
-
-void Driver::fail(CUresult result, const std::string& what) {
-  Error error(code_of(result), fmt::format("cuda: {}: {}: {}", name_, what, result_text(cuda(), result)));
-  if (error.code == Code::device_lost) lost_ = error.what();
-  throw error;
 }
 
 CUevent Driver::event() {
@@ -159,7 +146,7 @@ void Driver::enqueue(const Step& step, CUstream stream) {
 }
 
 sdk::SequenceId Driver::record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) {
-  enter();
+  Current in(*context_);
   Sequence s;
   s.span = launches.empty()       ? "a sequence without launches"
            : launches.size() == 1 ? fmt::format("'{}'", launches[0].name)
@@ -182,7 +169,7 @@ sdk::SequenceId Driver::record(std::span<const sdk::Launch> launches, const sdk:
       s.steps.push_back(std::move(onward));
     }
     for (const sdk::Launch& launch : launches) s.steps.push_back(prepare(launch));
-    if (graphs_ && s.steps.size() > 1) s.graph = capture(s);
+    if (graphs_ && s.steps.size() > 1) s.graph = captured(s);
   } catch (...) {
     destroy(s);
     throw;
@@ -200,7 +187,7 @@ void Driver::destroy(Sequence& s) {
 void Driver::forget(sdk::SequenceId sequence) {
   auto at = sequences_.find(sequence);
   if (at == sequences_.end()) throw invalid(fmt::format("cuda: there is no sequence {}", sequence));
-  enter();
+  Current in(*context_);
   destroy(at->second);
   sequences_.erase(at);
 }
@@ -208,7 +195,7 @@ void Driver::forget(sdk::SequenceId sequence) {
 uint64_t Driver::submit(sdk::SequenceId sequence) {
   auto at = sequences_.find(sequence);
   if (at == sequences_.end()) throw invalid(fmt::format("cuda: there is no sequence {}", sequence));
-  enter();
+  Current in(*context_);
   const Sequence& s = at->second;
   // Whoever never waits must not pile up events; one that failed stays, for the wait to come.
   while (flights_.size() > 64 && cuda().cuEventQuery(flights_.front().done) == CUDA_SUCCESS) {
@@ -235,17 +222,17 @@ uint64_t Driver::submit(sdk::SequenceId sequence) {
 
 void Driver::land(const Flight& flight, CUresult result) {
   if (result == CUDA_SUCCESS) return free_events_.push_back(flight.done);
-  lost_ = fmt::format(
-      "cuda: {}: {} failed on the device: {} (with TUTTI_TRACE=kernels launches run one by one, and this "
-      "names the one that failed)",
-      name_, flight.span, result_text(cuda(), result));
-  enter();
+  context_->lose(
+      fmt::format("cuda: {}: {} failed on the device: {} (with TUTTI_TRACE=kernels launches run one by one, and this "
+                  "names the one that failed)",
+                  name_, flight.span, result_text(cuda(), result)));
+  Current lost(*context_);
 }
 
 void Driver::wait(uint64_t ticket, uint64_t timeout_ns) {
   using Clock = std::chrono::steady_clock;
   if (ticket > tickets_) throw invalid(fmt::format("cuda: there is no ticket {}", ticket));
-  enter();
+  Current in(*context_);
   auto start = Clock::now();
   while (!flights_.empty() && flights_.front().ticket <= ticket) {
     const Flight& flight = flights_.front();

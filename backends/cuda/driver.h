@@ -11,6 +11,7 @@
 
 #include "backends/cuda/branches.h"
 #include "backends/cuda/call.h"
+#include "backends/cuda/context.h"
 #include "backends/cuda/devices.h"
 #include "sdk/library.h"
 
@@ -22,8 +23,8 @@ class Driver : public sdk::Driver {
  public:
   using MakeLibrary = std::function<std::unique_ptr<const sdk::Library>()>;
   using Log = std::function<void(const std::string&)>;
-  /// Opens a usable device of find_devices. `library` is called in the device's context; null: none. `log` hears what
-  /// is worth a line. Throws Error when the driver fails.
+  /// Opens a usable device of find_devices. `library` is called in the device's context, as every call of what it makes
+  /// is; null: none. `log` hears what is worth a line. Throws Error when the driver fails.
   Driver(std::shared_ptr<const Libraries> libraries, const Found& found, const MakeLibrary& library = {}, Log log = {});
   ~Driver() override;
   const sdk::Traits& traits() const override { return traits_; }
@@ -83,12 +84,8 @@ class Driver : public sdk::Driver {
   };
 
   const CudaApi& cuda() const { return libraries_->cuda; }
-  /// Makes the context current; throws for a lost device.
-  void enter();
-  void check(CUresult result, const char* what) {
-    if (result != CUDA_SUCCESS) fail(result, what);
-  }
-  [[noreturn]] void fail(CUresult result, const std::string& what);
+  void check(CUresult result, const char* what) { context_->check(result, what); }
+  [[noreturn]] void fail(CUresult result, const std::string& what) { context_->fail(result, what); }
   Memory& memory(sdk::MemoryId id, const char* call);
   CUdeviceptr checked(const sdk::Range& range, const std::string& what);
   CUdeviceptr device_memory(uint64_t bytes, const std::string& what);
@@ -97,7 +94,10 @@ class Driver : public sdk::Driver {
   void enqueue(const Step& step, CUstream stream);
   /// Puts the steps into the capture that stream_ is in, with `events` of as many as it wants.
   void branch(const std::vector<Step>& steps, std::vector<CUevent>& events);
+  /// The steps as a graph. Throws what went wrong, with the streams as before.
   CUgraphExec capture(const Sequence& sequence);
+  /// The same, but null, and a line in the log once, where the device is not lost.
+  CUgraphExec captured(const Sequence& sequence);
   void close() noexcept;
   void destroy(Sequence& sequence);
   void land(const Flight& flight, CUresult result);
@@ -110,14 +110,12 @@ class Driver : public sdk::Driver {
   std::shared_ptr<const Libraries> libraries_;
   std::unique_ptr<const sdk::Library> library_;
   std::string name_, architecture_;
-  CUdevice device_ = 0;
-  CUcontext context_ = nullptr;
+  std::shared_ptr<Context> context_;
   CUstream stream_ = nullptr, copies_ = nullptr;
   std::vector<CUstream> branches_;  // beside stream_, where graphs branch
   Log log_;
   sdk::Traits traits_;
-  bool graphs_ = true;
-  std::string lost_;  // why the device is lost, or ""
+  bool graphs_ = true, complained_ = false;
 
   std::unordered_map<sdk::MemoryId, Memory> memories_;
   std::unordered_set<void*> pinned_;

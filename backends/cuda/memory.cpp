@@ -10,7 +10,7 @@ namespace tutti::cuda {
 
 CUdeviceptr Driver::device_memory(uint64_t bytes, const std::string& what) {
   if (bytes == 0) throw invalid(fmt::format("cuda: an allocation of 0 bytes for {}", what));
-  enter();
+  Current in(*context_);
   CUdeviceptr at = 0;
   CUresult result = cuda().cuMemAlloc(&at, bytes);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
@@ -27,7 +27,8 @@ CUdeviceptr Driver::device_memory(uint64_t bytes, const std::string& what) {
 }
 
 sdk::MemoryId Driver::allocate(uint64_t bytes, const std::string& what) {
-  memories_[next_memory_] = {device_memory(bytes, what), bytes};
+  Memory made{device_memory(bytes, what), bytes};
+  memories_.emplace(next_memory_, made);
   return next_memory_++;
 }
 
@@ -41,12 +42,12 @@ void Driver::release(sdk::MemoryId id) {
   Memory m = memory(id, "release");
   memories_.erase(id);
   allocated_ -= m.bytes;
-  enter();
+  Current in(*context_);
   check(cuda().cuMemFree(m.at), "cuMemFree");
 }
 
 void* Driver::allocate_host(uint64_t bytes, const std::string& what) {
-  enter();
+  Current in(*context_);
   void* at = nullptr;
   CUresult result = cuda().cuMemHostAlloc(&at, std::max<uint64_t>(bytes, 1), CU_MEMHOSTALLOC_PORTABLE);
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
@@ -59,7 +60,7 @@ void* Driver::allocate_host(uint64_t bytes, const std::string& what) {
 
 void Driver::release_host(void* memory) {
   if (pinned_.erase(memory) == 0) throw invalid("cuda: release_host of memory that allocate_host did not give");
-  enter();
+  Current in(*context_);
   check(cuda().cuMemFreeHost(memory), "cuMemFreeHost");
 }
 
@@ -74,7 +75,7 @@ CUdeviceptr Driver::checked(const sdk::Range& range, const std::string& what) {
 void Driver::fill_zero(const sdk::Range& range) {
   CUdeviceptr at = checked(range, "fill_zero");
   if (range.bytes == 0) return;
-  enter();
+  Current in(*context_);
   check(cuda().cuMemsetD8Async(at, 0, range.bytes, stream_), "fill_zero");
   check(cuda().cuStreamSynchronize(stream_), "fill_zero");
 }
@@ -82,7 +83,7 @@ void Driver::fill_zero(const sdk::Range& range) {
 void Driver::write(const sdk::Range& to, const void* from) {
   CUdeviceptr at = checked(to, "write");
   if (to.bytes == 0) return;
-  enter();
+  Current in(*context_);
   check(cuda().cuMemcpyHtoDAsync(at, from, to.bytes, stream_), "write");
   check(cuda().cuStreamSynchronize(stream_), "write");
 }
@@ -90,7 +91,7 @@ void Driver::write(const sdk::Range& to, const void* from) {
 void Driver::read(const sdk::Range& from, void* to) {
   CUdeviceptr at = checked(from, "read");
   if (from.bytes == 0) return;
-  enter();
+  Current in(*context_);
   check(cuda().cuMemcpyDtoHAsync(to, at, from.bytes, stream_), "read");
   check(cuda().cuStreamSynchronize(stream_), "read");
 }

@@ -5,15 +5,22 @@
 namespace tutti::cuda {
 
 std::vector<std::string> library_names(const std::string& name, const std::vector<std::string>& majors) {
-  std::vector<std::string> names;
-  for (const std::string& major : majors) names.push_back(fmt::format("lib{}.so.{}", name, major));
-  names.push_back(fmt::format("lib{}.so", name));
   std::vector<std::string> folders;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char* home = std::getenv(variable)) folders.push_back(home);
+    if (const char* home = std::getenv(variable); home && *home) folders.push_back(home);
   folders.push_back("/usr/local/cuda");
-  for (const std::string& folder : folders)
-    for (const char* lib : {"lib64", "lib"}) names.push_back(fmt::format("{}/{}/lib{}.so", folder, lib, name));
+  std::vector<std::string> names;
+  auto add = [&](const std::string& file, const std::vector<std::string>& in) {
+    names.push_back(file);
+    for (const std::string& folder : in)
+      for (const char* lib : {"lib64", "lib"}) names.push_back(fmt::format("{}/{}/{}", folder, lib, file));
+  };
+  for (const std::string& major : majors) {
+    std::vector<std::string> in = folders;
+    in.push_back("/usr/local/cuda-" + major);  // the toolkit's packages link it to the newest of that version
+    add(fmt::format("lib{}.so.{}", name, major), in);
+  }
+  add(fmt::format("lib{}.so", name), folders);
   return names;
 }
 
@@ -24,6 +31,14 @@ void* open_first(const std::vector<std::string>& names, std::string& why) {
     if (why.empty()) why = text ? text : name;
   }
   return nullptr;
+}
+
+void open_beside(void* function, const std::string& name) {
+  Dl_info info = {};
+  if (!dladdr(function, &info) || !info.dli_fname) return;
+  std::string path = info.dli_fname;
+  size_t slash = path.rfind('/');
+  if (slash != std::string::npos) dlopen((path.substr(0, slash + 1) + name).c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 }  // namespace tutti::cuda

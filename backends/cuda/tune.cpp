@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -13,7 +14,10 @@
 namespace tutti::cuda {
 namespace {
 
-constexpr double noise = 0.02;  // a later candidate must be faster by more than this
+constexpr double noise = 0.02;                     // a later candidate must be faster by more than this
+constexpr unsigned char all_nan = 0xFF;            // in every float format
+constexpr unsigned char small_numbers = 0x3c;      // positive ones in f32, f16 and bf16
+constexpr uint64_t most_read = uint64_t{1} << 20;  // of a result, to look for NaN
 
 /// Closes the bench however its scope ends.
 class Opened {
@@ -25,6 +29,19 @@ class Opened {
  private:
   Bench& bench_;
 };
+
+/// Those whose buffers and workspace take at most that.
+std::vector<size_t> candidates_within(Tunable& call, uint64_t most_bytes) {
+  std::vector<uint64_t> buffers = call.buffer_bytes();
+  uint64_t fixed = std::accumulate(buffers.begin(), buffers.end(), uint64_t{0});
+  std::vector<size_t> fitting;
+  for (size_t k = 0; k < call.candidates(); ++k) {
+    call.select(k);
+    if (fixed + call.workspace() <= most_bytes) fitting.push_back(k);
+  }
+  call.select(0);
+  return fitting;
+}
 
 std::vector<std::byte> bytes_of(const std::string& text) {
   std::vector<std::byte> bytes(text.size());
@@ -40,29 +57,56 @@ Tuner::Tuner(std::unique_ptr<Bench> bench, const sdk::Host& host, std::string de
   wanted_ = !wanted || std::string(wanted) != "0";
 }
 
-void Tuner::choose(Tunable& call, uint64_t most_bytes) {
-  if (!wanted_ || most_bytes == 0 || call.candidates() < 2) return;
-  std::vector<uint64_t> buffers = call.buffer_bytes();
-  uint64_t fixed = std::accumulate(buffers.begin(), buffers.end(), uint64_t{0});
-  std::vector<size_t> fitting;
-  for (size_t k = 0; k < call.candidates(); ++k) {
-    call.select(k);
-    if (fixed + call.workspace() <= most_bytes) fitting.push_back(k);
+void Tuner::choose(Tunable& call, const sdk::LibraryRequest& request) {
+  if (!request.trial) return;
+  std::vector<size_t> fitting = wanted_ ? candidates_within(call, request.tuning_bytes) : std::vector<size_t>();
+  Known& known = known_[call.description()];
+  bool new_work = fitting.size() > 1 && !known.measured;
+  if (known.refused.empty() && !new_work && !known.algorithm.empty() && call.restore(known.algorithm)) return;
+  if (known.refused.empty() || new_work) {
+    std::vector<std::byte> ran = known.algorithm;
+    known = find(call, fitting);
+    if (!known.refused.empty() && !ran.empty() && call.restore(ran))
+      known = {true, ran, ""};  // what was promised stays
+  }
+  if (!known.refused.empty()) throw Error(Code::declined, known.refused);
+}
+
+Tuner::Known Tuner::find(Tunable& call, const std::vector<size_t>& fitting) {
+  bool untried = false, several = fitting.size() > 1, outdated = false;
+  std::string text = fmt::format("{}\n{}\n", device_, call.description()), key = sdk::cache_key("algorithm", text);
+  if (several && recall(call, key, text)) {
+    std::string why = trial(call, untried);
+    trace(
+        fmt::format("{}: the remembered algorithm{}", call.description(), why.empty() ? "" : ", which fails: " + why));
+    if (why.empty()) return {true, call.saved(), ""};
+    outdated = true;
   }
   call.select(0);
-  if (fitting.size() < 2) return;
-  std::string text = fmt::format("{}\n{}\n", device_, call.description());
-  std::string key = sdk::cache_key("algorithm", text);
-  if (recall(call, key, text)) return trace(fmt::format("{}: the remembered algorithm", call.description()));
-  std::string chosen = measure(call, fitting);
-  if (recall(call, key, text)) {
-    chosen = "the algorithm that another process has chosen meanwhile";
-  } else if (!remember(call, key, text)) {
-    call.select(0);
-    wanted_ = false;
-    chosen = "the library's first algorithm, because the host's cache remembers no other";
+  if (several) {
+    if (std::optional<std::string> chosen = measure(call, fitting)) {
+      if (!outdated && recall(call, key, text)) {
+        chosen = "the algorithm that another process has chosen meanwhile";
+      } else if (!remember(call, key, text)) {
+        call.select(0);
+        wanted_ = false;
+        chosen = "the library's first algorithm, because the host's cache remembers no other";
+      }
+      trace(fmt::format("{}: {}", call.description(), *chosen));
+    }
   }
-  trace(fmt::format("{}: {}", call.description(), chosen));
+  // The first one that runs, beginning with what is selected.
+  std::string reasons;
+  std::vector<std::byte> selected = call.saved();
+  for (size_t k = 0; k <= call.candidates(); ++k) {
+    if (k > 0) call.select(k - 1);
+    if (k > 0 && call.saved() == selected) continue;
+    std::string why = trial(call, untried);
+    if (why.empty()) return {several && !untried, call.saved(), ""};
+    if (reasons.find(why) == std::string::npos) reasons += (reasons.empty() ? "" : "; ") + why;
+  }
+  trace(fmt::format("{}: declined: {}", call.description(), reasons));
+  return {true, {}, reasons};
 }
 
 bool Tuner::recall(Tunable& call, const std::string& key, const std::string& text) const {
@@ -78,16 +122,48 @@ bool Tuner::remember(const Tunable& call, const std::string& key, const std::str
   return host_.cache_get(key) == entry;
 }
 
-std::string Tuner::measure(Tunable& call, const std::vector<size_t>& fitting) {
+std::string Tuner::run_once(Tunable& call) {
+  size_t results = call.inputs(), buffers = call.buffer_bytes().size();
+  for (size_t k = 0; k < buffers; ++k) bench_->fill(k, k < results && call.activates() ? all_nan : small_numbers);
+  bench_->run(call);
+  if (!call.activates()) return "";
+  uint64_t bytes = std::min<uint64_t>(call.buffer_bytes()[results], most_read);
+  std::vector<std::byte> y = bench_->read(results, bytes);
+  for (size_t i = 0; i < bytes / size_of(call.dtype()); ++i)
+    if (!std::isnan(load_element(call.dtype(), y.data(), i))) return "its activation makes a number of NaN";
+  for (size_t k = 0; k < results; ++k) bench_->fill(k, small_numbers);  // who measures next wants ordinary ones
+  return "";
+}
+
+std::string Tuner::trial(Tunable& call, bool& untried) {
+  std::vector<uint64_t> bytes = call.buffer_bytes();
+  if (size_t space = call.workspace()) bytes.push_back(space);
+  std::optional<Opened> opened;
+  try {
+    opened.emplace(*bench_, bytes);
+  } catch (const Error& e) {
+    if (e.code != Code::no_memory) throw;
+    untried = true;
+    trace(fmt::format("{}: untried: {}", call.description(), e.what()));
+    return call.activates() ? "no room to see what its activation makes of NaN" : "";
+  }
+  try {
+    return run_once(call);
+  } catch (const Error& e) {
+    if (e.code == Code::device_lost) throw;
+    return e.what();
+  }
+}
+
+std::optional<std::string> Tuner::measure(Tunable& call, const std::vector<size_t>& fitting) {
   std::vector<uint64_t> bytes = call.buffer_bytes();
   size_t largest = 0;
   for (size_t k : fitting) {
     call.select(k);
     largest = std::max(largest, call.workspace());
   }
-  call.select(0);
   if (largest) bytes.push_back(largest);
-  size_t best = fitting.front();
+  size_t best = 0;
   double least = 0;
   std::string times;
   try {
@@ -96,21 +172,26 @@ std::string Tuner::measure(Tunable& call, const std::vector<size_t>& fitting) {
       call.select(k);
       double seconds = 0;
       try {
-        seconds = bench_->seconds(call);
+        std::string why = run_once(call);
+        if (why.empty()) seconds = bench_->seconds(call);
+        times +=
+            why.empty() ? fmt::format(" {}: {:.1f} us;", k + 1, seconds * 1e6) : fmt::format(" {}: {};", k + 1, why);
+        if (!why.empty()) continue;
       } catch (const Error& e) {
-        if (e.code == Code::device_lost) throw;
+        if (e.code == Code::device_lost || e.code == Code::no_memory) throw;
         times += fmt::format(" {}: {};", k + 1, e.what());
         continue;
       }
-      times += fmt::format(" {}: {:.1f} us;", k + 1, seconds * 1e6);
       if (least == 0 || seconds < least * (1 - noise)) least = seconds, best = k;
     }
   } catch (const Error& e) {
     call.select(0);
     if (e.code == Code::device_lost) throw;
-    return fmt::format("the library's first algorithm, because none was measured ({})", e.what());
+    trace(fmt::format("{}: not measured: {}", call.description(), e.what()));
+    return std::nullopt;
   }
   call.select(best);
+  if (least == 0) return std::nullopt;
   return fmt::format("algorithm {} of {} ({})", best + 1, call.candidates(), times.substr(1, times.size() - 2));
 }
 

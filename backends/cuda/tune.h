@@ -1,13 +1,18 @@
-// The algorithm of a library's call, chosen by measuring on the device, once: the host's cache keeps the choice.
+// The algorithm of a library's call: one that was seen to work on this device, chosen by measuring where that is asked
+// for.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "backends/cuda/call.h"
+#include "core/base/dtype.h"
+#include "sdk/library.h"
 #include "sdk/plugin.h"
 
 namespace tutti::cuda {
@@ -22,6 +27,11 @@ class Tunable : public Call {
   virtual size_t workspace() const = 0;
   /// Bytes of the buffers of run(), but for the workspace.
   virtual std::vector<uint64_t> buffer_bytes() const = 0;
+  /// Of all buffers.
+  virtual DType dtype() const = 0;
+  /// Whether the library applies an activation, which may make a number of NaN. Then every result is one of such
+  /// activations, and NaN where all inputs are.
+  virtual bool activates() const = 0;
   /// Library, version, types, shape, epilogue: what tells this call from all others.
   virtual std::string description() const = 0;
   /// The selected algorithm as bytes for restore().
@@ -31,41 +41,59 @@ class Tunable : public Call {
   virtual bool restore(std::span<const std::byte> algorithm) = 0;
 };
 
-/// Where calls are timed: scratch memory and a stream of their own, from open() to close().
+/// Where calls are tried and timed: scratch memory and a stream of their own, from open() to close().
 class Bench {
  public:
   virtual ~Bench() = default;
   /// Allocates buffers of these sizes. Throws Error(no_memory), with nothing left behind.
   virtual void open(std::span<const uint64_t> bytes) = 0;
-  /// Seconds of one run of the call on those buffers. Throws what the call throws, and Error where a graph cannot
-  /// record it.
+  /// Sets every byte of a buffer.
+  virtual void fill(size_t buffer, unsigned char byte) = 0;
+  /// Runs the call once on those buffers, outside of any graph, and waits. Throws what the call throws.
+  virtual void run(const Call& call) = 0;
+  /// The first `bytes` of a buffer.
+  virtual std::vector<std::byte> read(size_t buffer, uint64_t bytes) = 0;
+  /// Seconds of one run of the call. Throws what the call throws, and Error where a graph cannot record it.
   virtual double seconds(const Call& call) = 0;
   virtual void close() = 0;
 };
 
-/// Chooses once for every description and device. So that each run computes the same bits, a choice that the cache does
-/// not keep is not made: the library's first one is taken instead.
+/// Tries calls, and chooses among their algorithms once for every description and device. So that each run computes the
+/// same bits, a choice that the cache does not keep is not made: the library's first one is taken instead.
 class Tuner {
  public:
-  /// `device` tells the device and its driver from all others. TUTTI_CUDA_TUNE=0: choose() does nothing.
+  /// `device` tells the device and its driver from all others. TUTTI_CUDA_TUNE=0: nothing is measured.
   Tuner(std::unique_ptr<Bench> bench, const sdk::Host& host, std::string device);
 
-  /// Selects the remembered algorithm of `call`, else the fastest, else leaves the library's first choice: where there
-  /// is one candidate only, where its buffers take more than `most_bytes` of device memory, and where nothing can be
-  /// remembered. A device without room for them keeps the first choice too, and remembers that. Throws
-  /// Error(device_lost).
-  void choose(Tunable& call, uint64_t most_bytes);
+  /// Selects an algorithm of `call` that ran: the remembered one, else the fastest where `request.tuning_bytes` hold
+  /// the buffers of two, else the library's first. Does nothing where request.trial is not set. Throws Error(declined)
+  /// with the library's own words where every algorithm fails or makes numbers of NaN, Error(device_lost). Where the
+  /// device has no room for the buffers, the first one is taken untried, and nothing is remembered of that.
+  void choose(Tunable& call, const sdk::LibraryRequest& request);
 
  private:
+  /// What is known of a description in this process.
+  struct Known {
+    bool measured = false;             ///< or there was nothing to measure
+    std::vector<std::byte> algorithm;  ///< that ran
+    std::string refused;               ///< why none did, or ""
+  };
+  Known find(Tunable& call, const std::vector<size_t>& fitting);
+  /// "" or why the selected algorithm is not to be used; `untried` where there is no room to run it.
+  std::string trial(Tunable& call, bool& untried);
+  std::string run_once(Tunable& call);
   bool recall(Tunable& call, const std::string& key, const std::string& text) const;
   bool remember(const Tunable& call, const std::string& key, const std::string& text);
-  std::string measure(Tunable& call, const std::vector<size_t>& fitting);
+  /// The fastest of those candidates that run, selected, and what there is to say; nothing where none does, or none
+  /// could be measured.
+  std::optional<std::string> measure(Tunable& call, const std::vector<size_t>& fitting);
   void trace(const std::string& text) const;
 
   std::unique_ptr<Bench> bench_;
   sdk::Host host_;
   std::string device_;
   bool wanted_ = true;
+  std::map<std::string, Known> known_;  // by description
 };
 
 }  // namespace tutti::cuda

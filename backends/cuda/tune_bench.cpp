@@ -1,7 +1,5 @@
 #include "backends/cuda/tune_bench.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <exception>
 #include <utility>
@@ -11,41 +9,49 @@ namespace {
 
 constexpr double long_enough = 2e-4;  // seconds between two events, so that their own time does not count
 constexpr int most_repeats = 16, rounds = 4;
-constexpr unsigned char pattern = 0x3c;  // small positive numbers in f32, f16 and bf16
 
 }  // namespace
-
-DeviceBench::DeviceBench(std::shared_ptr<const Libraries> libraries)
-    : libraries_(std::move(libraries)), api_(libraries_->cuda) {
-  check(api_.cuCtxGetCurrent(&context_), "cuCtxGetCurrent");
-  if (!context_) throw Error(Code::internal, "cuda: calls cannot be timed without a context");
-}
-
-void DeviceBench::check(CUresult result, const char* what) const {
-  if (result != CUDA_SUCCESS)
-    throw Error(code_of(result), fmt::format("cuda: timing a call: {}: {}", what, result_text(api_, result)));
-}
 
 void DeviceBench::open(std::span<const uint64_t> bytes) {
   close();
   try {
-    check(api_.cuCtxSetCurrent(context_), "cuCtxSetCurrent");
+    Current in(*context_);
     check(api_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     for (CUevent* e : {&begin_, &end_}) check(api_.cuEventCreate(e, CU_EVENT_DEFAULT), "cuEventCreate");
     for (uint64_t n : bytes) {
       CUdeviceptr at = 0;
       check(api_.cuMemAlloc(&at, n), "cuMemAlloc");
       buffers_.push_back(at);
-      check(api_.cuMemsetD8Async(at, pattern, n, stream_), "cuMemsetD8Async");
     }
   } catch (...) {
     close();
     throw;
   }
+  bytes_.assign(bytes.begin(), bytes.end());
+}
+
+void DeviceBench::fill(size_t buffer, unsigned char byte) {
+  Current in(*context_);
+  check(api_.cuMemsetD8Async(buffers_.at(buffer), byte, bytes_.at(buffer), stream_), "cuMemsetD8Async");
+}
+
+void DeviceBench::run(const Call& call) {
+  Current in(*context_);
+  call.run(stream_, buffers_);
+  check(api_.cuStreamSynchronize(stream_), "a call of a library");
+}
+
+std::vector<std::byte> DeviceBench::read(size_t buffer, uint64_t bytes) {
+  Current in(*context_);
+  std::vector<std::byte> to(bytes);
+  check(api_.cuMemcpyDtoHAsync(to.data(), buffers_.at(buffer), bytes, stream_), "cuMemcpyDtoHAsync");
+  check(api_.cuStreamSynchronize(stream_), "cuStreamSynchronize");
+  return to;
 }
 
 void DeviceBench::close() {
   if (!stream_) return;
+  Current in(*context_, std::nothrow);
   api_.cuStreamSynchronize(stream_);  // results are ignored: what failed has been said
   for (CUdeviceptr at : buffers_) api_.cuMemFree(at);
   buffers_.clear();
@@ -65,7 +71,7 @@ double DeviceBench::timed(const std::function<void()>& work) {
 }
 
 CUgraphExec DeviceBench::record(const Call& call, int repeats) {
-  check(api_.cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "recording a graph");
+  check(api_.cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED), "recording a graph");
   std::exception_ptr error;
   try {
     for (int k = 0; k < repeats; ++k) call.run(stream_, buffers_);
@@ -83,8 +89,9 @@ CUgraphExec DeviceBench::record(const Call& call, int repeats) {
 }
 
 double DeviceBench::seconds(const Call& call) {
+  Current in(*context_);
   auto once = [&] { call.run(stream_, buffers_); };
-  timed(once);  // loads the kernels, which a recording may not do
+  timed(once);
   double first = std::max(timed(once), 1e-7);
   int repeats = std::clamp(static_cast<int>(long_enough / first), 1, most_repeats);
   Owned graph(record(call, repeats), api_.cuGraphExecDestroy);

@@ -1,37 +1,38 @@
-// Calls timed on an NVIDIA GPU.
+// Calls tried and timed on an NVIDIA GPU.
 #pragma once
 #include <functional>
 #include <memory>
 #include <span>
-#include <string>
+#include <utility>
 #include <vector>
 
-#include "backends/cuda/api.h"
+#include "backends/cuda/context.h"
 #include "backends/cuda/tune.h"
 
 namespace tutti::cuda {
 
-/// Times a call as a step runs it, recorded into a CUDA graph, with events around several of them. It works in the
-/// context that is current when it is made.
+/// Times a call as a step runs it, recorded into a CUDA graph, with events around several of them.
 class DeviceBench : public Bench {
  public:
-  /// Throws Error where there is no current context.
-  explicit DeviceBench(std::shared_ptr<const Libraries> libraries);
+  explicit DeviceBench(std::shared_ptr<Context> context) : context_(std::move(context)), api_(context_->api()) {}
   ~DeviceBench() override { close(); }
   DeviceBench(const DeviceBench&) = delete;
 
   void open(std::span<const uint64_t> bytes) override;
+  void fill(size_t buffer, unsigned char byte) override;
+  void run(const Call& call) override;
+  std::vector<std::byte> read(size_t buffer, uint64_t bytes) override;
   double seconds(const Call& call) override;
   void close() override;
 
  private:
-  void check(CUresult result, const char* what) const;
+  void check(CUresult result, const char* what) const { context_->check(result, what); }
   double timed(const std::function<void()>& work);
   CUgraphExec record(const Call& call, int repeats);
 
-  std::shared_ptr<const Libraries> libraries_;
+  std::shared_ptr<Context> context_;
   const CudaApi& api_;
-  CUcontext context_ = nullptr;
+  std::vector<uint64_t> bytes_;
   CUstream stream_ = nullptr;
   CUevent begin_ = nullptr, end_ = nullptr;
   std::vector<CUdeviceptr> buffers_;

@@ -31,10 +31,10 @@ class Vendor : public sdk::Library {
 };
 
 template <class T>
-std::shared_ptr<const T> open(const char* name, const std::function<void(const std::string&)>& log, bool tf32,
-                              std::shared_ptr<Tuner> tuner) {
+std::shared_ptr<const T> open(const char* name, const std::function<void(const std::string&)>& log, int driver_version,
+                              bool tf32, std::shared_ptr<Tuner> tuner) {
   try {
-    auto library = T::open(tf32, std::move(tuner));
+    auto library = T::open(driver_version, tf32, std::move(tuner));
     log(fmt::format("{} {}", name, library->version()));
     return library;
   } catch (const Error& e) {
@@ -61,12 +61,12 @@ bool wants_tf32(const sdk::Options& options) {
   return tf32;
 }
 
-std::unique_ptr<const sdk::Library> open_library(const std::function<void(const std::string&)>& log, bool tf32,
-                                                 std::shared_ptr<Tuner> tuner) {
+std::unique_ptr<const sdk::Library> open_library(const std::function<void(const std::string&)>& log, int driver_version,
+                                                 bool tf32, std::shared_ptr<Tuner> tuner) {
   const char* wanted = std::getenv("TUTTI_CUDA_LIBRARIES");
   if (wanted && std::string(wanted) == "0") return nullptr;
-  auto products = open<Cublas>("cuBLASLt", log, tf32, tuner);
-  auto convolutions = open<Cudnn>("cuDNN", log, tf32, tuner);
+  auto products = open<Cublas>("cuBLASLt", log, driver_version, tf32, tuner);
+  auto convolutions = open<Cudnn>("cuDNN", log, driver_version, tf32, tuner);
   if (!products && !convolutions) return nullptr;
   return join(std::move(products), std::move(convolutions));
 }

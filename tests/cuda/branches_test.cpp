@@ -125,7 +125,7 @@ struct Sum : Call {
   void run(CUstream stream, std::span<const CUdeviceptr> buffers) const override {
     auto* x = reinterpret_cast<uint32_t*>(buffers[0]);
     auto* z = reinterpret_cast<uint32_t*>(buffers[1]);
-    fake::enqueue(stream, [=] { *z = *x + 3 * *z; });
+    (void)fake::enqueue(stream, [=] { *z = *x + 3 * *z; });
   }
   size_t inputs() const override { return 1; }
 };
@@ -251,7 +251,7 @@ TEST_F(CudaGraphs, AFailingBranchLeavesNothingBehind) {
     std::vector<sdk::Launch> launches;
     for (uint64_t at : {256, 512, 768}) launches.push_back({0, {{m, 0, 4}, {m, at, 4}}, {1, 1, 1}, "copy", true});
     seen.failing[call] = CUDA_ERROR_INVALID_VALUE;
-    EXPECT_THROW(driver->record(launches, nullptr), Error) << call;
+    EXPECT_NO_THROW(driver->record(launches, nullptr)) << "launched one by one after " << call;
     seen.failing.clear();
     EXPECT_EQ(seen.live_events, 0u) << call;
     EXPECT_EQ(seen.live_graphs, 0u) << call;

@@ -126,8 +126,9 @@ TEST_F(CudaDevice, GraphsAndSingleLaunchesGiveTheSameBits) {
 
 TEST_F(CudaDevice, SaysWhichLibrariesItOpened) {
   auto libraries = open_libraries();
-  Driver driver(libraries, find_devices(*libraries).at(gpu().index),
-                [] { return open_library([](const std::string& text) { fmt::print("{}\n", text); }); });
+  Driver driver(libraries, find_devices(*libraries).at(gpu().index), [&] {
+    return open_library([](const std::string& text) { fmt::print("{}\n", text); }, libraries->driver_version);
+  });
   fmt::print("{}: {}, {}\n", gpu().id, gpu().name, gpu().driver);
 }
 

@@ -13,6 +13,11 @@ namespace {
 
 std::unique_ptr<CublasState> current = std::make_unique<CublasState>();
 
+/// A handle, and the algorithms whose kernels it has loaded.
+struct Handle {
+  std::set<uint64_t> loaded;
+};
+
 struct Desc {
   int32_t ta = CUBLAS_OP_N, tb = CUBLAS_OP_N;
   int32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT, bias_type = -1, aux_type = -1;
@@ -83,16 +88,20 @@ bool fits(const Desc& desc, const Layout& a, const Layout& b, const Layout& d) {
          a.count == d.count && b.count == d.count;
 }
 
-void multiply(const Desc& desc, const Layout& a, const void* from_a, const Layout& b, const void* from_b,
-              const Layout& d, void* to) {
+/// D = epilogue(alpha op(A) op(B) + beta C). C is not read where beta is 0.
+void multiply(const Desc& desc, float alpha, const Layout& a, const void* from_a, const Layout& b, const void* from_b,
+              float beta, const Layout& c, const void* from_c, const Layout& d, void* to) {
   int64_t k = desc.ta == CUBLAS_OP_T ? a.rows : a.columns;
   for (int64_t g = 0; g < d.count; ++g)
     for (int64_t j = 0; j < d.columns; ++j)
       for (int64_t i = 0; i < d.rows; ++i) {
-        double sum = desc.adds() ? load_element(d.dtype(), desc.bias, static_cast<size_t>(i)) : 0;
+        double sum = 0;
         for (int64_t l = 0; l < k; ++l) sum += a.load(from_a, g, i, l, desc.ta) * b.load(from_b, g, l, j, desc.tb);
+        sum *= alpha;
+        if (beta != 0) sum += beta * c.load(from_c, g, i, j, CUBLAS_OP_N);
+        if (desc.adds()) sum += load_element(d.dtype(), desc.bias, static_cast<size_t>(i));
         if (desc.keeps()) store_element(d.dtype(), desc.aux, static_cast<size_t>(i + j * desc.aux_ld), sum);
-        if (desc.cuts()) sum = std::max(sum, 0.0);
+        if (desc.cuts() && !(current->relu_keeps_nan && std::isnan(sum))) sum = sum > 0 ? sum : 0;
         if (desc.bends()) sum = 0.5 * sum * (1 + std::tanh(0.79788456080286536 * (sum + 0.044715 * sum * sum * sum)));
         store_element(d.dtype(), to, static_cast<size_t>(g * d.step + i + j * d.ld), sum);
       }
@@ -122,8 +131,10 @@ CublasState& reset_cublas() {
 
 CublasApi cublas() {
   CublasApi f;
-  f.cublasLtCreate = [](cublasLtHandle_t* h) { return create<int>("cublasLtCreate", h); };
-  f.cublasLtDestroy = [](cublasLtHandle_t h) { return destroy<int>(h); };
+  f.cublasLtCreate = [](cublasLtHandle_t* h) {
+    return usable() == CUDA_SUCCESS ? create<Handle>("cublasLtCreate", h) : CUBLAS_STATUS_NOT_INITIALIZED;
+  };
+  f.cublasLtDestroy = [](cublasLtHandle_t h) { return destroy<Handle>(h); };
   f.cublasLtGetVersion = []() -> size_t { return 130100; };
   f.cublasLtGetStatusString = [](cublasStatus_t) { return "as the test wanted"; };
   f.cublasLtMatmulDescCreate = [](cublasLtMatmulDesc_t* d, cublasComputeType_t compute, cudaDataType_t) {
@@ -194,24 +205,29 @@ CublasApi cublas() {
     *result = ranked(algorithm->data[0]);
     return CUBLAS_STATUS_SUCCESS;
   };
-  f.cublasLtMatmul = [](cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void*, const void* a,
-                        cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout, const void*,
-                        const void*, cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t d_layout,
-                        const cublasLtMatmulAlgo_t* algorithm, void* space, size_t bytes, cudaStream_t stream) {
+  f.cublasLtMatmul = [](cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void* alpha, const void* a,
+                        cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
+                        const void* beta, const void* c, cublasLtMatrixLayout_t c_layout, void* d,
+                        cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm, void* space,
+                        size_t bytes, cudaStream_t stream) {
     if (auto at = current->failing.find("cublasLtMatmul"); at != current->failing.end()) return at->second;
     uint64_t used = algorithm->data[0];
-    if (current->broken.contains(used)) return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (current->broken.contains(used) || usable() != CUDA_SUCCESS) return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (of<Handle>(handle).loaded.insert(used).second && unsafe_call() != CUDA_SUCCESS)
+      return CUBLAS_STATUS_INTERNAL_ERROR;
     ++current->products;
     current->used = used;
     current->epilogue = of<Desc>(desc).epilogue;
     if (bytes < ranked(used).workspaceSize || (bytes && !space)) return CUBLAS_STATUS_INVALID_VALUE;
-    enqueue(stream, [=, desc = of<Desc>(desc), la = of<Layout>(a_layout), lb = of<Layout>(b_layout),
-                     ld = of<Layout>(d_layout)] {
-      if (space) std::memset(space, 0xA5, bytes);  // a workspace that is somebody else's memory is noticed
-      multiply(desc, la, a, lb, b, ld, d);
-      if (auto cost = current->costs.find(used); cost != current->costs.end()) state().clock += cost->second;
-    });
-    return CUBLAS_STATUS_SUCCESS;
+    CUresult sent =
+        enqueue(stream, [=, desc = of<Desc>(desc), la = of<Layout>(a_layout), lb = of<Layout>(b_layout),
+                         lc = of<Layout>(c_layout), ld = of<Layout>(d_layout),
+                         alpha = *static_cast<const float*>(alpha), beta = *static_cast<const float*>(beta)] {
+          if (space) std::memset(space, 0xA5, bytes);  // a workspace that is somebody else's memory is noticed
+          multiply(desc, alpha, la, a, lb, b, beta, lc, c, ld, d);
+          if (auto cost = current->costs.find(used); cost != current->costs.end()) state().clock += cost->second;
+        });
+    return sent == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
   };
   return f;
 }

@@ -1,4 +1,6 @@
-// A cuBLASLt in host memory: a column-major product that obeys its descriptors, and refuses those that do not fit.
+// A cuBLASLt in host memory: a column-major product that obeys its descriptors, alpha and beta, and refuses those that
+// do not fit. It works in the current context only, its ReLU turns NaN into 0 as the real one's is reported to, and the
+// first use of an algorithm by a handle allocates, as loading a kernel may.
 #pragma once
 #include <map>
 #include <set>
@@ -16,6 +18,7 @@ struct CublasState {
   std::set<uint64_t> refused;                     ///< algorithms that a check refuses
   std::set<uint64_t> broken;                      ///< algorithms that fail when they run
   std::set<int> epilogues;                        ///< that the library lacks
+  bool relu_keeps_nan = false;
 
   int descriptors = 0;  ///< alive now, of all kinds
   int rankings = 0;     ///< calls of cublasLtMatmulAlgoGetHeuristic

@@ -2,27 +2,38 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 namespace tutti::cuda::fake {
 namespace {
 
-std::unique_ptr<State> current = std::make_unique<State>();
-std::map<CUdeviceptr, std::vector<char>> blocks;
-std::map<void*, std::vector<char>> host_blocks;
-std::map<CUevent, double> recorded;  // the clock
-std::mutex nvrtc_lock;
-size_t streams_made = 0, events_made = 0;
-
-/// One call: seen, and failing where the test wants it.
-CUresult call(const std::string& name) {
-  current->calls.push_back(name);
-  auto at = current->failing.find(name);
-  return at == current->failing.end() ? CUDA_SUCCESS : at->second;
+template <class T>
+T handle(size_t n) {
+  return reinterpret_cast<T>(n);
+}
+template <class T>
+size_t number(T* handle) {
+  return reinterpret_cast<size_t>(handle);
 }
 
+// ---- what there is
+
+struct Event {
+  bool timing = true;
+  size_t asked = 0, done = 0;  // how often it was recorded, and how often its stream came to that
+  CUstream stream = nullptr;   // of the newest record
+  double at = 0;               // of the clock
+  bool captured = false;
+};
+struct Stream {
+  CUcontext context = nullptr;
+  bool blocking = false;
+  std::deque<std::function<void()>> work;
+};
 struct Node {
   std::function<void()> work;
   std::set<size_t> after;
@@ -30,17 +41,83 @@ struct Node {
 struct Graph {
   std::vector<Node> nodes;
 };
-
 /// Nodes that what comes next in a stream, or behind an event, must wait for.
 using Front = std::set<size_t>;
 /// The capture that is going on: its first stream, and every stream in it.
 struct Capture {
-  std::unique_ptr<Graph> graph;
+  std::unique_ptr<Graph> graph = std::make_unique<Graph>();
   CUstream origin = nullptr;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   std::map<CUstream, Front> streams;
   std::map<CUevent, Front> events;
+  bool invalid = false;
 };
-Capture capturing;
+
+constexpr size_t contexts = 0x10, foreign = 0xF0;
+std::unique_ptr<State> current = std::make_unique<State>();
+std::map<CUdeviceptr, std::vector<char>> blocks;
+std::map<void*, std::vector<char>> pinned;
+std::map<CUevent, Event> events;
+std::map<CUstream, Stream> streams;
+std::map<CUcontext, int> retained;
+std::optional<Capture> capturing;
+CUresult sticky = CUDA_SUCCESS;
+thread_local CUcontext current_context = nullptr;
+std::mutex nvrtc_lock;
+size_t streams_made = 0, events_made = 0;
+
+bool is_sticky(CUresult r) { return code_of(r) == Code::device_lost; }
+
+/// One call: seen, and failing where the test wants it or the device is broken.
+CUresult call(const std::string& name) {
+  current->calls.push_back(name);
+  if (sticky != CUDA_SUCCESS) return sticky;
+  auto at = current->failing.find(name);
+  if (at == current->failing.end()) return CUDA_SUCCESS;
+  if (is_sticky(at->second)) sticky = at->second;
+  return at->second;
+}
+/// One that needs a current context.
+CUresult call_here(const std::string& name) {
+  if (CUresult failed = call(name)) return failed;
+  return usable();
+}
+/// One that may wait for the device or change its memory.
+CUresult call_unsafe(const std::string& name) {
+  if (CUresult failed = call_here(name)) return failed;
+  return unsafe_call();
+}
+
+#define FAKE(name) \
+  if (CUresult failed = call(name)) return failed
+#define FAKE_HERE(name) \
+  if (CUresult failed = call_here(name)) return failed
+#define FAKE_UNSAFE(name) \
+  if (CUresult failed = call_unsafe(name)) return failed
+
+// ---- running
+
+/// Runs the oldest work of a stream.
+void step(Stream& s) {
+  auto work = std::move(s.work.front());
+  s.work.pop_front();
+  if (sticky == CUDA_SUCCESS) work();
+}
+void drain(CUstream stream) {
+  auto at = streams.find(stream);
+  while (at != streams.end() && !at->second.work.empty()) step(at->second);
+}
+void drain_all() {
+  for (auto& [handle, stream] : streams) drain(handle);
+}
+/// Runs the event's stream until it has passed that record.
+void reach(CUevent event, size_t record) {
+  while (events.at(event).done < record && sticky == CUDA_SUCCESS) {
+    Stream& s = streams.at(events.at(event).stream);
+    if (s.work.empty()) return;
+    step(s);
+  }
+}
 
 /// Whether each node of `front` is, or comes before, one of `ends`.
 bool joined(const Graph& graph, const Front& front, const Front& ends) {
@@ -58,7 +135,7 @@ bool joined(const Graph& graph, const Front& front, const Front& ends) {
 void run(const Graph& graph) {
   std::set<size_t> open, done;
   for (size_t n = 0; n < graph.nodes.size(); ++n) open.insert(n);
-  while (!open.empty()) {
+  while (!open.empty() && sticky == CUDA_SUCCESS) {
     std::vector<size_t> ready;
     for (size_t n : open)
       if (std::includes(done.begin(), done.end(), graph.nodes[n].after.begin(), graph.nodes[n].after.end()))
@@ -70,49 +147,14 @@ void run(const Graph& graph) {
   }
 }
 
-uint64_t number(const void* p) { return reinterpret_cast<uint64_t>(p); }
-template <class T>
-T handle(size_t n) {
-  return reinterpret_cast<T>(n);
+CUresult invalidate(CUresult why) {
+  if (capturing) capturing->invalid = true;
+  return why;
 }
 
-CUresult stop(const char* name) { return call(name); }
-#define FAKE(name) \
-  if (CUresult failed = stop(name)) return failed
+// ---- the driver's functions
 
-CUresult get_name(CUresult e, const char** text) {
-  *text = e == CUDA_ERROR_OUT_OF_MEMORY   ? "CUDA_ERROR_OUT_OF_MEMORY"
-          : e == CUDA_ERROR_LAUNCH_FAILED ? "CUDA_ERROR_LAUNCH_FAILED"
-                                          : "CUDA_ERROR_OTHER";
-  return CUDA_SUCCESS;
-}
-
-}  // namespace
-
-size_t State::count(const std::string& name) const {
-  return static_cast<size_t>(std::count(calls.begin(), calls.end(), name));
-}
-
-State& reset() {
-  current = std::make_unique<State>();
-  blocks.clear();
-  host_blocks.clear();
-  recorded.clear();
-  capturing = {};
-  return *current;
-}
-State& state() { return *current; }
-
-void enqueue(CUstream stream, std::function<void()> work) {
-  auto at = capturing.streams.find(stream);
-  if (at == capturing.streams.end()) return work();
-  std::vector<Node>& nodes = capturing.graph->nodes;
-  nodes.push_back({std::move(work), at->second});
-  at->second = {nodes.size() - 1};
-}
-
-CudaApi cuda() {
-  CudaApi a;
+void listing(CudaApi& a) {
   a.cuInit = [](unsigned) {
     FAKE("cuInit");
     return CUDA_SUCCESS;
@@ -154,31 +196,53 @@ CudaApi cuda() {
                                                                  : 0;
     return CUDA_SUCCESS;
   };
-  a.cuDevicePrimaryCtxRetain = [](CUcontext* c, CUdevice) {
+  a.cuGetErrorName = [](CUresult e, const char** text) {
+    *text = e == CUDA_ERROR_OUT_OF_MEMORY     ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : e == CUDA_ERROR_LAUNCH_FAILED   ? "CUDA_ERROR_LAUNCH_FAILED"
+            : e == CUDA_ERROR_INVALID_CONTEXT ? "CUDA_ERROR_INVALID_CONTEXT"
+                                              : "CUDA_ERROR_OTHER";
+    return CUDA_SUCCESS;
+  };
+  a.cuGetErrorString = [](CUresult, const char** text) {
+    *text = "as the test wanted";
+    return CUDA_SUCCESS;
+  };
+}
+
+void context_functions(CudaApi& a) {
+  a.cuDevicePrimaryCtxRetain = [](CUcontext* c, CUdevice d) {
     FAKE("cuDevicePrimaryCtxRetain");
-    *c = handle<CUcontext>(1);
+    *c = handle<CUcontext>(contexts + static_cast<size_t>(d));
+    ++retained[*c];
+    ++current->retained;
     return CUDA_SUCCESS;
   };
-  a.cuDevicePrimaryCtxRelease = [](CUdevice) {
+  a.cuDevicePrimaryCtxRelease = [](CUdevice d) {
     FAKE("cuDevicePrimaryCtxRelease");
+    --retained[handle<CUcontext>(contexts + static_cast<size_t>(d))];
+    --current->retained;
     return CUDA_SUCCESS;
   };
-  a.cuCtxSetCurrent = [](CUcontext) {
+  a.cuCtxSetCurrent = [](CUcontext c) {
     FAKE("cuCtxSetCurrent");
+    current_context = c;
     return CUDA_SUCCESS;
   };
   a.cuCtxGetCurrent = [](CUcontext* c) {
     FAKE("cuCtxGetCurrent");
-    *c = handle<CUcontext>(1);
+    *c = current_context;
     return CUDA_SUCCESS;
   };
+}
+
+void memory_functions(CudaApi& a) {
   a.cuMemGetInfo = [](size_t* free, size_t* total) {
     *total = current->memory;
     *free = current->memory - current->allocated;
     return CUDA_SUCCESS;
   };
   a.cuMemAlloc = [](CUdeviceptr* p, size_t bytes) {
-    FAKE("cuMemAlloc");
+    FAKE_UNSAFE("cuMemAlloc");
     if (bytes > current->memory - current->allocated) return CUDA_ERROR_OUT_OF_MEMORY;
     std::vector<char> block(bytes, 0x5a);
     *p = number(block.data());
@@ -187,84 +251,115 @@ CudaApi cuda() {
     return CUDA_SUCCESS;
   };
   a.cuMemFree = [](CUdeviceptr p) {
-    FAKE("cuMemFree");
+    if (sticky == CUDA_SUCCESS) drain_all();  // it waits for the device
     current->allocated -= blocks.at(p).size();
     blocks.erase(p);
+    FAKE_UNSAFE("cuMemFree");
     return CUDA_SUCCESS;
   };
   a.cuMemHostAlloc = [](void** p, size_t bytes, unsigned) {
-    FAKE("cuMemHostAlloc");
+    FAKE_UNSAFE("cuMemHostAlloc");
     std::vector<char> block(bytes);
     *p = block.data();
-    host_blocks[*p] = std::move(block);
+    pinned[*p] = std::move(block);
     return CUDA_SUCCESS;
   };
   a.cuMemFreeHost = [](void* p) {
-    FAKE("cuMemFreeHost");
-    host_blocks.erase(p);
+    if (sticky == CUDA_SUCCESS) drain_all();
+    pinned.erase(p);
+    FAKE_UNSAFE("cuMemFreeHost");
     return CUDA_SUCCESS;
   };
-  a.cuMemsetD8Async = [](CUdeviceptr p, unsigned char v, size_t n, CUstream) {
-    FAKE("cuMemsetD8Async");
-    std::memset(reinterpret_cast<void*>(p), v, n);
-    return CUDA_SUCCESS;
+  a.cuMemsetD8Async = [](CUdeviceptr p, unsigned char v, size_t n, CUstream stream) {
+    FAKE_HERE("cuMemsetD8Async");
+    return enqueue(stream, [=] { std::memset(reinterpret_cast<void*>(p), v, n); });
   };
-  a.cuMemcpyHtoDAsync = [](CUdeviceptr to, const void* from, size_t n, CUstream) {
-    FAKE("cuMemcpyHtoDAsync");
-    std::memcpy(reinterpret_cast<void*>(to), from, n);
-    return CUDA_SUCCESS;
+  a.cuMemcpyHtoDAsync = [](CUdeviceptr to, const void* from, size_t n, CUstream stream) {
+    FAKE_HERE("cuMemcpyHtoDAsync");
+    auto inside = [&](const auto& block) {
+      const char* begin = block.second.data();
+      return from >= begin && from < begin + block.second.size();
+    };
+    if (std::any_of(pinned.begin(), pinned.end(), inside))  // read when the stream comes to it
+      return enqueue(stream, [=] { std::memcpy(reinterpret_cast<void*>(to), from, n); });
+    const auto* bytes = static_cast<const char*>(from);
+    return enqueue(stream, [to, copy = std::vector<char>(bytes, bytes + n)] {
+      std::memcpy(reinterpret_cast<void*>(to), copy.data(), copy.size());
+    });
   };
-  a.cuMemcpyDtoHAsync = [](void* to, CUdeviceptr from, size_t n, CUstream) {
-    FAKE("cuMemcpyDtoHAsync");
-    std::memcpy(to, reinterpret_cast<void*>(from), n);
-    return CUDA_SUCCESS;
+  a.cuMemcpyDtoHAsync = [](void* to, CUdeviceptr from, size_t n, CUstream stream) {
+    FAKE_HERE("cuMemcpyDtoHAsync");
+    return enqueue(stream, [=] { std::memcpy(to, reinterpret_cast<void*>(from), n); });
   };
   a.cuMemcpyDtoDAsync = [](CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream) {
-    FAKE("cuMemcpyDtoDAsync");
-    enqueue(stream, [=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n); });
-    return CUDA_SUCCESS;
+    FAKE_HERE("cuMemcpyDtoDAsync");
+    return enqueue(stream, [=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n); });
   };
-  a.cuStreamCreate = [](CUstream* s, unsigned) {
-    FAKE("cuStreamCreate");
+}
+
+void stream_functions(CudaApi& a) {
+  a.cuStreamCreate = [](CUstream* s, unsigned flags) {
+    FAKE_HERE("cuStreamCreate");
     *s = handle<CUstream>(0x100 + ++streams_made);
+    streams[*s] = {current_context, !(flags & CU_STREAM_NON_BLOCKING), {}};
     ++current->live_streams;
     return CUDA_SUCCESS;
   };
-  a.cuStreamDestroy = [](CUstream) {
-    FAKE("cuStreamDestroy");
+  a.cuStreamDestroy = [](CUstream s) {
+    if (sticky == CUDA_SUCCESS) drain(s);
+    streams.erase(s);
     --current->live_streams;
+    FAKE("cuStreamDestroy");
     return CUDA_SUCCESS;
   };
-  a.cuStreamSynchronize = [](CUstream) {
-    FAKE("cuStreamSynchronize");
-    return CUDA_SUCCESS;
+  a.cuStreamSynchronize = [](CUstream s) {
+    FAKE_HERE("cuStreamSynchronize");
+    if (capturing && capturing->streams.contains(s)) return invalidate(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    if (CUresult refused = unsafe_call()) return refused;
+    drain(s);
+    return sticky;
   };
   a.cuStreamWaitEvent = [](CUstream stream, CUevent event, unsigned) {
-    FAKE("cuStreamWaitEvent");
-    auto at = capturing.events.find(event);
-    if (at != capturing.events.end())
-      capturing.streams[stream].insert(at->second.begin(), at->second.end());
-    else if (capturing.streams.contains(stream))
-      return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    FAKE_HERE("cuStreamWaitEvent");
+    if (capturing) {
+      auto at = capturing->events.find(event);
+      if (at != capturing->events.end()) {
+        if (capturing->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+        capturing->streams[stream].insert(at->second.begin(), at->second.end());
+        return CUDA_SUCCESS;
+      }
+      if (capturing->streams.contains(stream)) return invalidate(CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    }
+    if (size_t record = events.at(event).asked) return enqueue(stream, [=] { reach(event, record); });
     return CUDA_SUCCESS;
   };
-  a.cuStreamBeginCapture = [](CUstream stream, CUstreamCaptureMode) {
-    FAKE("cuStreamBeginCapture");
-    capturing = {std::make_unique<Graph>(), stream, {{stream, {}}}, {}};
+  a.cuStreamBeginCapture = [](CUstream stream, CUstreamCaptureMode mode) {
+    FAKE_HERE("cuStreamBeginCapture");
+    if (!stream || capturing) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    capturing.emplace();
+    capturing->origin = stream;
+    capturing->mode = mode;
+    capturing->streams[stream] = {};
     return CUDA_SUCCESS;
   };
   a.cuStreamEndCapture = [](CUstream stream, CUgraph* g) {
-    Capture ended = std::exchange(capturing, {});
     *g = nullptr;
+    if (!capturing) return CUDA_ERROR_ILLEGAL_STATE;
+    Capture ended = std::move(*capturing);
+    capturing.reset();
     FAKE("cuStreamEndCapture");
-    if (stream != ended.origin) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    if (stream != ended.origin) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+    if (ended.invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     for (const auto& [other, front] : ended.streams)
       if (!joined(*ended.graph, front, ended.streams.at(stream))) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
     *g = reinterpret_cast<CUgraph>(ended.graph.release());
     return CUDA_SUCCESS;
   };
+}
+
+void graph_functions(CudaApi& a) {
   a.cuGraphInstantiate = [](CUgraphExec* e, CUgraph g, unsigned long long) {
-    FAKE("cuGraphInstantiate");
+    FAKE_UNSAFE("cuGraphInstantiate");
     auto* graph = new Graph(*reinterpret_cast<Graph*>(g));
     *e = reinterpret_cast<CUgraphExec>(graph);
     ++current->live_graphs;
@@ -273,10 +368,9 @@ CudaApi cuda() {
     for (const Node& n : graph->nodes) current->graph_edges += n.after.size();
     return CUDA_SUCCESS;
   };
-  a.cuGraphLaunch = [](CUgraphExec e, CUstream) {
-    FAKE("cuGraphLaunch");
-    run(*reinterpret_cast<Graph*>(e));
-    return CUDA_SUCCESS;
+  a.cuGraphLaunch = [](CUgraphExec e, CUstream stream) {
+    FAKE_HERE("cuGraphLaunch");
+    return enqueue(stream, [graph = *reinterpret_cast<Graph*>(e)] { run(graph); });
   };
   a.cuGraphDestroy = [](CUgraph g) {
     delete reinterpret_cast<Graph*>(g);
@@ -287,37 +381,78 @@ CudaApi cuda() {
     --current->live_graphs;
     return CUDA_SUCCESS;
   };
-  a.cuEventCreate = [](CUevent* e, unsigned) {
-    FAKE("cuEventCreate");
+}
+
+/// A captured event belongs to its capture: nobody can wait for it.
+CUresult of_capture(CUevent e) {
+  return capturing && capturing->events.contains(e) ? invalidate(CUDA_ERROR_CAPTURED_EVENT)
+         : events.at(e).captured                    ? CUDA_ERROR_CAPTURED_EVENT
+                                                    : CUDA_SUCCESS;
+}
+
+void event_functions(CudaApi& a) {
+  a.cuEventCreate = [](CUevent* e, unsigned flags) {
+    FAKE_HERE("cuEventCreate");
     ++current->live_events;
     *e = handle<CUevent>(++events_made);
+    events[*e].timing = !(flags & CU_EVENT_DISABLE_TIMING);
     return CUDA_SUCCESS;
   };
-  a.cuEventDestroy = [](CUevent) {
+  a.cuEventDestroy = [](CUevent e) {
+    if (sticky == CUDA_SUCCESS) reach(e, events.at(e).asked);
+    events.erase(e);
     --current->live_events;
     return CUDA_SUCCESS;
   };
   a.cuEventRecord = [](CUevent e, CUstream stream) {
-    FAKE("cuEventRecord");
-    if (auto at = capturing.streams.find(stream); at != capturing.streams.end()) capturing.events[e] = at->second;
-    recorded[e] = current->clock;
-    return CUDA_SUCCESS;
+    FAKE_HERE("cuEventRecord");
+    if (capturing)
+      if (auto at = capturing->streams.find(stream); at != capturing->streams.end()) {
+        if (capturing->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+        capturing->events[e] = at->second;
+        events.at(e).captured = true;
+        return CUDA_SUCCESS;
+      }
+    Event& event = events.at(e);
+    event.captured = false;
+    event.stream = stream;
+    size_t record = ++event.asked;
+    return enqueue(stream, [=] {
+      events.at(e).done = record;
+      events.at(e).at = current->clock;
+    });
   };
-  a.cuEventQuery = [](CUevent) {
-    FAKE("cuEventQuery");
-    return CUDA_SUCCESS;
+  a.cuEventQuery = [](CUevent e) {
+    FAKE_HERE("cuEventQuery");
+    if (CUresult refused = of_capture(e)) return refused;
+    if (CUresult refused = unsafe_call()) return refused;
+    Event& event = events.at(e);
+    if (event.done == event.asked) return CUDA_SUCCESS;
+    step(streams.at(event.stream));  // the device goes on meanwhile
+    return sticky != CUDA_SUCCESS ? sticky : CUDA_ERROR_NOT_READY;
   };
-  a.cuEventSynchronize = [](CUevent) {
-    FAKE("cuEventSynchronize");
-    return CUDA_SUCCESS;
+  a.cuEventSynchronize = [](CUevent e) {
+    FAKE_HERE("cuEventSynchronize");
+    if (CUresult refused = of_capture(e)) return refused;
+    if (CUresult refused = unsafe_call()) return refused;
+    reach(e, events.at(e).asked);
+    return sticky;
   };
   a.event_elapsed = [](float* ms, CUevent from, CUevent to) {
     FAKE("cuEventElapsedTime");
-    *ms = static_cast<float>(recorded.at(to) - recorded.at(from));
+    for (CUevent e : {from, to}) {
+      const Event& event = events.at(e);
+      if (!event.timing || event.asked == 0) return CUDA_ERROR_INVALID_HANDLE;
+      if (event.done != event.asked) return CUDA_ERROR_NOT_READY;
+    }
+    *ms = static_cast<float>(events.at(to).at - events.at(from).at);
     return CUDA_SUCCESS;
   };
+}
+
+void kernel_functions(CudaApi& a) {
   a.cuModuleLoadData = [](CUmodule* m, const void* data) {
-    FAKE("cuModuleLoadData");
+    FAKE_UNSAFE("cuModuleLoadData");
     if (std::memcmp(data, "cubin", 5) != 0) return CUDA_ERROR_INVALID_IMAGE;
     *m = handle<CUmodule>(++current->live_modules);
     return CUDA_SUCCESS;
@@ -327,22 +462,92 @@ CudaApi cuda() {
     return CUDA_SUCCESS;
   };
   a.cuModuleGetFunction = [](CUfunction* f, CUmodule m, const char*) {
-    FAKE("cuModuleGetFunction");
+    FAKE_HERE("cuModuleGetFunction");
     *f = reinterpret_cast<CUfunction>(m);
+    return CUDA_SUCCESS;
+  };
+  a.cuFuncGetAttribute = [](int* v, CUfunction_attribute which, CUfunction) {
+    FAKE_UNSAFE("cuFuncGetAttribute");
+    *v = which == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? current->most_threads : 0;
     return CUDA_SUCCESS;
   };
   a.cuLaunchKernel = [](CUfunction f, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                         CUstream stream, void** parameters, void**) {
-    FAKE("cuLaunchKernel");
-    enqueue(
+    FAKE_HERE("cuLaunchKernel");
+    return enqueue(
         stream, current->kernel ? current->kernel(f, parameters) : [] {});
-    return CUDA_SUCCESS;
   };
-  a.cuGetErrorName = get_name;
-  a.cuGetErrorString = [](CUresult, const char** text) {
-    *text = "as the test wanted";
-    return CUDA_SUCCESS;
-  };
+}
+
+}  // namespace
+
+size_t State::count(const std::string& name) const {
+  return static_cast<size_t>(std::count(calls.begin(), calls.end(), name));
+}
+
+State& reset() {
+  current = std::make_unique<State>();
+  blocks.clear();
+  pinned.clear();
+  events.clear();
+  streams.clear();
+  retained.clear();
+  capturing.reset();
+  sticky = CUDA_SUCCESS;
+  current_context = nullptr;
+  return *current;
+}
+State& state() { return *current; }
+
+CUresult enqueue(CUstream stream, std::function<void()> work) {
+  if (sticky != CUDA_SUCCESS) return sticky;
+  if (capturing) {
+    auto at = capturing->streams.find(stream);
+    if (at != capturing->streams.end()) {
+      if (capturing->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+      std::vector<Node>& nodes = capturing->graph->nodes;
+      nodes.push_back({std::move(work), at->second});
+      at->second = {nodes.size() - 1};
+      return CUDA_SUCCESS;
+    }
+    if (!stream && streams.at(capturing->origin).blocking) return invalidate(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  }
+  if (!stream) {
+    work();
+    return sticky;
+  }
+  auto at = streams.find(stream);
+  if (at == streams.end() || at->second.context != current_context) return CUDA_ERROR_INVALID_HANDLE;
+  at->second.work.push_back(std::move(work));
+  return CUDA_SUCCESS;
+}
+
+CUresult unsafe_call() {
+  if (!capturing || capturing->mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
+  return invalidate(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
+CUresult usable() {
+  if (sticky != CUDA_SUCCESS) return sticky;
+  if (!current_context) return CUDA_ERROR_INVALID_CONTEXT;
+  if (current_context == handle<CUcontext>(foreign)) return CUDA_SUCCESS;
+  auto at = retained.find(current_context);
+  return at == retained.end() || at->second == 0 ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
+}
+
+void fault(CUresult broken) { sticky = broken; }
+
+CUcontext foreign_context() { return current_context = handle<CUcontext>(foreign); }
+
+CudaApi cuda() {
+  CudaApi a;
+  listing(a);
+  context_functions(a);
+  memory_functions(a);
+  stream_functions(a);
+  graph_functions(a);
+  event_functions(a);
+  kernel_functions(a);
   return a;
 }
 

@@ -1,6 +1,8 @@
-// A CUDA driver and an NVRTC of functions that compute nothing by themselves: memory is the host's, streams run at
-// once, launches are counted, and any call can be made to fail. What is captured becomes a graph of nodes and of the
-// edges that streams and events make; launching it runs the nodes in any order that the edges leave open.
+// A CUDA driver and an NVRTC that keep the rules of cuda.h without computing anything by themselves. Memory is the
+// host's. Work waits in its stream until somebody synchronizes with it, and reads pinned host memory only then. What is
+// captured becomes a graph of nodes and of the edges that streams and events make; launching it runs the nodes in any
+// order that the edges leave open. Calls need a current context, a capture refuses what the driver refuses, and an
+// error that the driver calls sticky is the answer to every later call. Any call can be made to fail.
 #pragma once
 #include <functional>
 #include <map>
@@ -20,7 +22,8 @@ struct State {
   std::map<std::string, CUresult> failing;  ///< calls that give this result
   std::string compile_error;                ///< what NVRTC says; "": it compiles
   size_t memory = 1 << 20;
-  double clock = 0;  ///< milliseconds, which work in the stream moves on and events record
+  int most_threads = 1024;  ///< of a block, by what a function takes of the device
+  double clock = 0;         ///< milliseconds, which work in the stream moves on and events record
   /// What a kernel computes with those parameters, which are gone when it runs; null: nothing.
   std::function<std::function<void()>(CUfunction, void** parameters)> kernel;
   /// Which of the nodes that may run now a graph runs next; null: the first captured one.
@@ -30,16 +33,29 @@ struct State {
   std::vector<std::string> calls;
   size_t allocated = 0, live_modules = 0, live_graphs = 0, live_events = 0, live_streams = 0, compiled = 0;
   size_t graph_nodes = 0, graph_edges = 0;  ///< of the newest graph
+  size_t retained = 0;                      ///< of primary contexts, now
   std::vector<std::string> compile_options;
   size_t count(const std::string& call) const;
 };
 
-/// The state that the functions work on, fresh at every call.
+/// The state that the functions work on, fresh at every call; no context is current then.
 State& reset();
 State& state();
 CudaApi cuda();
-/// What a fake library puts into the stream: it runs now or, while the stream is captured, when the graph does.
-void enqueue(CUstream stream, std::function<void()> work);
 NvrtcApi nvrtc();
+
+// ---- for fake libraries and for kernels of tests
+
+/// Puts work into the stream, or into the graph that the stream is captured for. The legacy stream (null) runs it at
+/// once. Fails as a launch does.
+CUresult enqueue(CUstream stream, std::function<void()> work);
+/// An allocation or a synchronization somewhere in a call: what a capture in a strict mode refuses and is lost by.
+CUresult unsafe_call();
+/// Whether a live context is current in this thread, and no sticky error is there; else the driver's answer.
+CUresult usable();
+/// What runs on the device breaks it: the answer to every call from now on.
+void fault(CUresult sticky);
+/// A context of another library or device, made current in this thread.
+CUcontext foreign_context();
 
 }  // namespace tutti::cuda::fake

@@ -1,8 +1,10 @@
 #include "tests/cuda/fake_cudnn.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "core/base/dtype.h"
@@ -14,7 +16,11 @@ namespace tutti::cuda::fake {
 namespace {
 
 std::unique_ptr<CudnnState> current = std::make_unique<CudnnState>();
-cudaStream_t stream = nullptr;  // that of the handle
+
+struct Handle {
+  cudaStream_t stream = nullptr;
+  std::set<int> loaded;  // algorithms
+};
 
 /// Of images (n, c, h, w) and of weights (filters, channels of a group, kernel h, kernel w).
 struct Tensor {
@@ -39,6 +45,10 @@ struct Tensor {
 };
 struct Movement {
   int pad_h, pad_w, stride_h, stride_w, dilation_h, dilation_w, groups = 1;
+};
+struct Activation {
+  cudnnActivationMode_t mode = CUDNN_ACTIVATION_IDENTITY;
+  cudnnNanPropagation_t nan = CUDNN_NOT_PROPAGATE_NAN;
 };
 
 template <class T>
@@ -91,38 +101,68 @@ void each(const Tensor& x, const Tensor& w, const Movement& m, const Tensor& y, 
               }
 }
 
-/// One call that computes: judged, counted, and put into the stream.
-template <class F>
-cudnnStatus_t compute(const char* name, bool right, int algorithm, void* space, size_t bytes, F work) {
-  if (auto at = current->failing.find(name); at != current->failing.end()) return at->second;
-  if (!right || bytes < current->workspace || (bytes && !space)) return CUDNN_STATUS_BAD_PARAM;
-  ++current->convolutions;
-  current->used = algorithm;
-  enqueue(stream, [=] {
-    if (space) std::memset(space, 0xA5, bytes);  // a workspace that is somebody else's memory is noticed
-    work();
-    if (auto cost = current->costs.find(algorithm); cost != current->costs.end()) state().clock += cost->second;
-  });
+/// One call that computes alpha times `sums` plus beta times what is there, which `finish` changes: judged, counted,
+/// and put into the stream.
+struct Compute {
+  const char* name;
+  cudnnHandle_t handle;
+  bool right;
+  int algorithm;
+  bool transforms;  ///< whether the algorithm does, and so errs by a part of the largest sum
+  void* space;
+  size_t bytes;
+  const void *alpha, *beta;
+  Tensor result;
+  void* to;
+
+  template <class Sums, class Finish>
+  cudnnStatus_t operator()(Sums sums, Finish finish) const {
+    if (auto at = current->failing.find(name); at != current->failing.end()) return at->second;
+    if (!right || bytes < current->workspace || (bytes && !space)) return CUDNN_STATUS_BAD_PARAM;
+    if (usable() != CUDA_SUCCESS) return CUDNN_STATUS_EXECUTION_FAILED;
+    auto& h = of<Handle>(handle);
+    if (h.loaded.insert(algorithm).second && unsafe_call() != CUDA_SUCCESS) return CUDNN_STATUS_INTERNAL_ERROR;
+    ++current->convolutions;
+    current->used = algorithm;
+    CUresult sent = enqueue(h.stream, [call = *this, one = *static_cast<const float*>(alpha),
+                                       kept = *static_cast<const float*>(beta), sums, finish] {
+      if (call.space) std::memset(call.space, 0xA5, call.bytes);  // one that is somebody else's memory is noticed
+      std::vector<double> out = sums(), before = kept != 0 ? call.result.load(call.to) : std::vector<double>();
+      double largest = 0;
+      for (double v : out) largest = std::max(largest, std::abs(v));
+      for (size_t i = 0; i < out.size(); ++i) {
+        out[i] = one * out[i] + (call.transforms ? 1e-3 * largest : 0) + (kept != 0 ? kept * before[i] : 0);
+        finish(out, i);
+      }
+      call.result.store(call.to, out);
+      if (auto cost = current->costs.find(call.algorithm); cost != current->costs.end()) state().clock += cost->second;
+    });
+    return sent == CUDA_SUCCESS ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
+  }
+  template <class Sums>
+  cudnnStatus_t operator()(Sums sums) const {
+    return (*this)(sums, [](std::vector<double>&, size_t) {});
+  }
+};
+
+/// A ranking: an algorithm with atomics, one that transforms, a steady one twice with two math types, perhaps another
+/// steady one. Memory is that of another math type than the convolution's.
+template <class Perf, class Algorithm>
+cudnnStatus_t rank(bool right, const std::vector<Algorithm>& algorithms, int* found, Perf* list) {
+  if (!right) return CUDNN_STATUS_BAD_PARAM;
+  *found = 0;
+  for (Algorithm a : algorithms) {
+    Perf& p = list[(*found)++];
+    p = {};
+    p.algo = a;
+    p.memory = current->workspace / 2;
+    p.determinism = *found > 1 && current->deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
+  }
   return CUDNN_STATUS_SUCCESS;
 }
 
-/// The algorithms of every ranking: the first one with atomics; the steady one twice, with two math types.
-template <class Perf, class Algorithm>
-cudnnStatus_t rank(bool right, Algorithm fast, Algorithm steady, Algorithm other, int* found, Perf* list) {
-  if (!right) return CUDNN_STATUS_BAD_PARAM;
-  *found = current->third ? 4 : 3;
-  list[0] = {};
-  list[0].algo = fast;
-  list[0].determinism = CUDNN_NON_DETERMINISTIC;
-  list[1] = {};
-  list[1].algo = steady;
-  list[1].memory = current->workspace / 2;  // with the other math type than the convolution's
-  list[1].determinism = current->deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
-  list[2] = list[1];
-  list[2].memory = current->workspace;
-  if (!current->third) return CUDNN_STATUS_SUCCESS;
-  list[3] = list[2];
-  list[3].algo = other;
+cudnnStatus_t workspace(size_t* bytes) {
+  *bytes = current->workspace;
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -131,97 +171,121 @@ void rankings(CudnnApi& f) {
                                                 const cudnnFilterDescriptor_t w, const cudnnConvolutionDescriptor_t m,
                                                 const cudnnTensorDescriptor_t y, const int, int* found,
                                                 cudnnConvolutionFwdAlgoPerf_t* list) {
-    return rank(fits(of<Tensor>(x), of<Tensor>(w), of<Movement>(m), of<Tensor>(y)), CUDNN_CONVOLUTION_FWD_ALGO_GEMM,
-                CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD, found, list);
+    std::vector<cudnnConvolutionFwdAlgo_t> all = {
+        CUDNN_CONVOLUTION_FWD_ALGO_DIRECT, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD,
+        CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM};
+    if (current->third) all.push_back(CUDNN_CONVOLUTION_FWD_ALGO_GEMM);
+    return rank(fits(of<Tensor>(x), of<Tensor>(w), of<Movement>(m), of<Tensor>(y)), all, found, list);
   };
-  f.cudnnGetConvolutionBackwardDataAlgorithm_v7 = [](cudnnHandle_t, const cudnnFilterDescriptor_t w,
-                                                     const cudnnTensorDescriptor_t y,
-                                                     const cudnnConvolutionDescriptor_t m,
-                                                     const cudnnTensorDescriptor_t x, const int, int* found,
-                                                     cudnnConvolutionBwdDataAlgoPerf_t* list) {
-    return rank(fits(of<Tensor>(x), of<Tensor>(w), of<Movement>(m), of<Tensor>(y)), CUDNN_CONVOLUTION_BWD_DATA_ALGO_0,
-                CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD, found, list);
-  };
-  f.cudnnGetConvolutionBackwardFilterAlgorithm_v7 = [](cudnnHandle_t, const cudnnTensorDescriptor_t x,
-                                                       const cudnnTensorDescriptor_t y,
-                                                       const cudnnConvolutionDescriptor_t m,
-                                                       const cudnnFilterDescriptor_t w, const int, int* found,
-                                                       cudnnConvolutionBwdFilterAlgoPerf_t* list) {
-    return rank(fits(of<Tensor>(x), of<Tensor>(w), of<Movement>(m), of<Tensor>(y)), CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0,
-                CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED, found, list);
-  };
-  f.cudnnGetConvolutionForwardWorkspaceSize =
-      [](cudnnHandle_t, const cudnnTensorDescriptor_t, const cudnnFilterDescriptor_t,
-         const cudnnConvolutionDescriptor_t, const cudnnTensorDescriptor_t, cudnnConvolutionFwdAlgo_t, size_t* bytes) {
-        *bytes = current->workspace;
-        return CUDNN_STATUS_SUCCESS;
+  f.cudnnGetConvolutionBackwardDataAlgorithm_v7 =
+      [](cudnnHandle_t, const cudnnFilterDescriptor_t w, const cudnnTensorDescriptor_t y,
+         const cudnnConvolutionDescriptor_t m, const cudnnTensorDescriptor_t x, const int, int* found,
+         cudnnConvolutionBwdDataAlgoPerf_t* list) {
+        return rank<cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdDataAlgo_t>(
+            fits(of<Tensor>(x), of<Tensor>(w), of<Movement>(m), of<Tensor>(y)),
+            {CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD,
+             CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1},
+            found, list);
       };
+  f.cudnnGetConvolutionBackwardFilterAlgorithm_v7 =
+      [](cudnnHandle_t, const cudnnTensorDescriptor_t x, const cudnnTensorDescriptor_t y,
+         const cudnnConvolutionDescriptor_t m, const cudnnFilterDescriptor_t w, const int, int* found,
+         cudnnConvolutionBwdFilterAlgoPerf_t* list) {
+        return rank<cudnnConvolutionBwdFilterAlgoPerf_t, cudnnConvolutionBwdFilterAlgo_t>(
+            fits(of<Tensor>(x), of<Tensor>(w), of<Movement>(m), of<Tensor>(y)),
+            {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED,
+             CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1},
+            found, list);
+      };
+  f.cudnnGetConvolutionForwardWorkspaceSize = [](cudnnHandle_t, const cudnnTensorDescriptor_t,
+                                                 const cudnnFilterDescriptor_t, const cudnnConvolutionDescriptor_t,
+                                                 const cudnnTensorDescriptor_t, cudnnConvolutionFwdAlgo_t,
+                                                 size_t* bytes) { return workspace(bytes); };
+  f.cudnnGetConvolutionBackwardDataWorkspaceSize = [](cudnnHandle_t, const cudnnFilterDescriptor_t,
+                                                      const cudnnTensorDescriptor_t, const cudnnConvolutionDescriptor_t,
+                                                      const cudnnTensorDescriptor_t, cudnnConvolutionBwdDataAlgo_t,
+                                                      size_t* bytes) { return workspace(bytes); };
+  f.cudnnGetConvolutionBackwardFilterWorkspaceSize =
+      [](cudnnHandle_t, const cudnnTensorDescriptor_t, const cudnnTensorDescriptor_t,
+         const cudnnConvolutionDescriptor_t, const cudnnFilterDescriptor_t, cudnnConvolutionBwdFilterAlgo_t,
+         size_t* bytes) { return workspace(bytes); };
 }
 
 void convolutions(CudnnApi& f) {
-  f.cudnnConvolutionForward = [](cudnnHandle_t, const void*, const cudnnTensorDescriptor_t x_desc, const void* x,
-                                 const cudnnFilterDescriptor_t w_desc, const void* w,
+  f.cudnnConvolutionForward = [](cudnnHandle_t h, const void* alpha, const cudnnTensorDescriptor_t x_desc,
+                                 const void* x, const cudnnFilterDescriptor_t w_desc, const void* w,
                                  const cudnnConvolutionDescriptor_t m_desc, cudnnConvolutionFwdAlgo_t algorithm,
-                                 void* space, size_t bytes, const void*, const cudnnTensorDescriptor_t y_desc,
+                                 void* space, size_t bytes, const void* beta, const cudnnTensorDescriptor_t y_desc,
                                  void* y) {
     Tensor tx = of<Tensor>(x_desc), tw = of<Tensor>(w_desc), ty = of<Tensor>(y_desc);
     Movement m = of<Movement>(m_desc);
-    bool right = fits(tx, tw, m, ty) && (algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM ||
-                                         algorithm == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD);
-    return compute("cudnnConvolutionForward", right, algorithm, space, bytes, [=] {
+    bool right = fits(tx, tw, m, ty) && algorithm != CUDNN_CONVOLUTION_FWD_ALGO_DIRECT;
+    bool transforms = algorithm == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD;
+    Compute compute{"cudnnConvolutionForward", h, right, algorithm, transforms, space, bytes, alpha, beta, ty, y};
+    return compute([=] {
       std::vector<double> in = tx.load(x), weights = tw.load(w), out(ty.elements());
       each(tx, tw, m, ty, [&](size_t a, size_t b, size_t to) { out[to] += in[a] * weights[b]; });
-      ty.store(y, out);
+      return out;
     });
   };
   f.cudnnConvolutionBiasActivationForward =
-      [](cudnnHandle_t, const void*, const cudnnTensorDescriptor_t x_desc, const void* x,
+      [](cudnnHandle_t h, const void* alpha, const cudnnTensorDescriptor_t x_desc, const void* x,
          const cudnnFilterDescriptor_t w_desc, const void* w, const cudnnConvolutionDescriptor_t m_desc,
-         cudnnConvolutionFwdAlgo_t algorithm, void* space, size_t bytes, const void*, const cudnnTensorDescriptor_t,
-         const void*, const cudnnTensorDescriptor_t b_desc, const void* bias, const cudnnActivationDescriptor_t mode,
-         const cudnnTensorDescriptor_t y_desc, void* y) {
+         cudnnConvolutionFwdAlgo_t algorithm, void* space, size_t bytes, const void* beta,
+         const cudnnTensorDescriptor_t, const void*, const cudnnTensorDescriptor_t b_desc, const void* bias,
+         const cudnnActivationDescriptor_t mode, const cudnnTensorDescriptor_t y_desc, void* y) {
         Tensor tx = of<Tensor>(x_desc), tw = of<Tensor>(w_desc), ty = of<Tensor>(y_desc), tb = of<Tensor>(b_desc);
         Movement m = of<Movement>(m_desc);
-        bool relu = of<cudnnActivationMode_t>(mode) == CUDNN_ACTIVATION_RELU;
+        auto activation = of<Activation>(mode);
+        bool relu = activation.mode == CUDNN_ACTIVATION_RELU, keeps = activation.nan == CUDNN_PROPAGATE_NAN;
+        if (keeps && !(relu && current->relu_takes_nan)) return CUDNN_STATUS_NOT_SUPPORTED;
         bool right = fits(tx, tw, m, ty) && tb.n == 1 && tb.h == 1 && tb.w == 1 && tb.c == ty.c && tb.type == ty.type &&
                      (relu || algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM);
-        return compute("cudnnConvolutionBiasActivationForward", right, algorithm, space, bytes, [=] {
-          std::vector<double> in = tx.load(x), weights = tw.load(w), out(ty.elements()), add = tb.load(bias);
-          for (size_t i = 0; i < out.size(); ++i)
-            out[i] = add[i / static_cast<size_t>(ty.h * ty.w) % static_cast<size_t>(ty.c)];
-          each(tx, tw, m, ty, [&](size_t a, size_t b, size_t to) { out[to] += in[a] * weights[b]; });
-          for (double& v : out) v = relu ? std::max(v, 0.0) : v;
-          ty.store(y, out);
-        });
+        Compute compute{
+            "cudnnConvolutionBiasActivationForward", h, right, algorithm, false, space, bytes, alpha, beta, ty, y};
+        return compute(
+            [=] {
+              std::vector<double> in = tx.load(x), weights = tw.load(w), out(ty.elements());
+              each(tx, tw, m, ty, [&](size_t a, size_t b, size_t to) { out[to] += in[a] * weights[b]; });
+              return out;
+            },
+            [=](std::vector<double>& out, size_t i) {
+              double& v = out[i];
+              v += load_element(tb.dtype(), bias, i / static_cast<size_t>(ty.h * ty.w) % static_cast<size_t>(ty.c));
+              if (relu && !(keeps && std::isnan(v))) v = v > 0 ? v : 0;
+            });
       };
-  f.cudnnConvolutionBackwardData = [](cudnnHandle_t, const void*, const cudnnFilterDescriptor_t w_desc, const void* w,
-                                      const cudnnTensorDescriptor_t y_desc, const void* d,
+  f.cudnnConvolutionBackwardData = [](cudnnHandle_t h, const void* alpha, const cudnnFilterDescriptor_t w_desc,
+                                      const void* w, const cudnnTensorDescriptor_t y_desc, const void* d,
                                       const cudnnConvolutionDescriptor_t m_desc,
-                                      cudnnConvolutionBwdDataAlgo_t algorithm, void* space, size_t bytes, const void*,
-                                      const cudnnTensorDescriptor_t x_desc, void* dx) {
+                                      cudnnConvolutionBwdDataAlgo_t algorithm, void* space, size_t bytes,
+                                      const void* beta, const cudnnTensorDescriptor_t x_desc, void* dx) {
     Tensor tx = of<Tensor>(x_desc), tw = of<Tensor>(w_desc), ty = of<Tensor>(y_desc);
     Movement m = of<Movement>(m_desc);
-    bool right = fits(tx, tw, m, ty) && (algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 ||
-                                         algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD);
-    return compute("cudnnConvolutionBackwardData", right, algorithm, space, bytes, [=] {
+    bool transforms = algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD;
+    bool right = fits(tx, tw, m, ty) && (transforms || algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1);
+    Compute compute{"cudnnConvolutionBackwardData", h, right, algorithm, transforms, space, bytes, alpha, beta, tx, dx};
+    return compute([=] {
       std::vector<double> cotangent = ty.load(d), weights = tw.load(w), out(tx.elements());
       each(tx, tw, m, ty, [&](size_t to, size_t b, size_t c) { out[to] += cotangent[c] * weights[b]; });
-      tx.store(dx, out);
+      return out;
     });
   };
-  f.cudnnConvolutionBackwardFilter = [](cudnnHandle_t, const void*, const cudnnTensorDescriptor_t x_desc, const void* x,
-                                        const cudnnTensorDescriptor_t y_desc, const void* d,
+  f.cudnnConvolutionBackwardFilter = [](cudnnHandle_t h, const void* alpha, const cudnnTensorDescriptor_t x_desc,
+                                        const void* x, const cudnnTensorDescriptor_t y_desc, const void* d,
                                         const cudnnConvolutionDescriptor_t m_desc,
                                         cudnnConvolutionBwdFilterAlgo_t algorithm, void* space, size_t bytes,
-                                        const void*, const cudnnFilterDescriptor_t w_desc, void* dw) {
+                                        const void* beta, const cudnnFilterDescriptor_t w_desc, void* dw) {
     Tensor tx = of<Tensor>(x_desc), tw = of<Tensor>(w_desc), ty = of<Tensor>(y_desc);
     Movement m = of<Movement>(m_desc);
-    bool right = fits(tx, tw, m, ty) && (algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 ||
-                                         algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED);
-    return compute("cudnnConvolutionBackwardFilter", right, algorithm, space, bytes, [=] {
+    bool transforms = algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED;
+    bool right = fits(tx, tw, m, ty) && (transforms || algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);
+    Compute compute{
+        "cudnnConvolutionBackwardFilter", h, right, algorithm, transforms, space, bytes, alpha, beta, tw, dw};
+    return compute([=] {
       std::vector<double> in = tx.load(x), cotangent = ty.load(d), out(tw.elements());
       each(tx, tw, m, ty, [&](size_t a, size_t to, size_t c) { out[to] += in[a] * cotangent[c]; });
-      tw.store(dw, out);
+      return out;
     });
   };
 }
@@ -259,12 +323,12 @@ void descriptors(CudnnApi& f) {
     return CUDNN_STATUS_SUCCESS;
   };
   f.cudnnCreateActivationDescriptor = [](cudnnActivationDescriptor_t* d) {
-    return create<cudnnActivationMode_t>("cudnnCreateActivationDescriptor", d);
+    return create<Activation>("cudnnCreateActivationDescriptor", d);
   };
-  f.cudnnDestroyActivationDescriptor = [](cudnnActivationDescriptor_t d) { return destroy<cudnnActivationMode_t>(d); };
-  f.cudnnSetActivationDescriptor = [](cudnnActivationDescriptor_t d, cudnnActivationMode_t mode, cudnnNanPropagation_t,
-                                      double) {
-    of<cudnnActivationMode_t>(d) = mode;
+  f.cudnnDestroyActivationDescriptor = [](cudnnActivationDescriptor_t d) { return destroy<Activation>(d); };
+  f.cudnnSetActivationDescriptor = [](cudnnActivationDescriptor_t d, cudnnActivationMode_t mode,
+                                      cudnnNanPropagation_t nan, double) {
+    of<Activation>(d) = {mode, nan};
     return CUDNN_STATUS_SUCCESS;
   };
 }
@@ -278,10 +342,12 @@ CudnnState& reset_cudnn() {
 
 CudnnApi cudnn() {
   CudnnApi f;
-  f.cudnnCreate = [](cudnnHandle_t* h) { return create<int>("cudnnCreate", h); };
-  f.cudnnDestroy = [](cudnnHandle_t h) { return destroy<int>(h); };
-  f.cudnnSetStream = [](cudnnHandle_t, cudaStream_t s) {
-    stream = s;
+  f.cudnnCreate = [](cudnnHandle_t* h) {
+    return usable() == CUDA_SUCCESS ? create<Handle>("cudnnCreate", h) : CUDNN_STATUS_NOT_INITIALIZED;
+  };
+  f.cudnnDestroy = [](cudnnHandle_t h) { return destroy<Handle>(h); };
+  f.cudnnSetStream = [](cudnnHandle_t h, cudaStream_t s) {
+    of<Handle>(h).stream = s;
     return CUDNN_STATUS_SUCCESS;
   };
   f.cudnnGetVersion = []() -> size_t { return 91900; };

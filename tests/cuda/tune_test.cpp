@@ -12,21 +12,24 @@
 #include "backends/cuda/tune_bench.h"
 #include "backends/cuda/vendor.h"
 #include "sdk/rendered.h"
-#include "tests/cuda/fake_cublas.h"
-#include "tests/cuda/fake_cuda.h"
-#include "tests/cuda/fake_cudnn.h"
+#include "tests/cuda/fake_device.h"
 #include "tests/cuda/fake_host.h"
 #include "tests/sdk/raw_program.h"
+#include "tests/support/error_of.h"
 
 namespace tutti::cuda {
 namespace {
 
 constexpr uint64_t plenty = 1 << 30;
+
+sdk::LibraryRequest within(uint64_t bytes) { return {.trial = true, .tuning_bytes = bytes}; }
+
 [[maybe_unused]] const int traced = setenv("TUTTI_TRACE", "dispatch", 1);  // which is read once
 
 struct Algorithm {
   double seconds;
   size_t workspace = 0;
+  bool keeps_nan = true;
 };
 
 /// A call whose algorithms take known times.
@@ -38,6 +41,9 @@ class Timed : public Tunable {
   void select(size_t candidate) override { selected = candidate; }
   size_t workspace() const override { return algorithms.at(selected).workspace; }
   std::vector<uint64_t> buffer_bytes() const override { return {100, 200}; }
+  size_t inputs() const override { return 1; }
+  DType dtype() const override { return DType::f32; }
+  bool activates() const override { return bends; }
   std::string description() const override { return text; }
   std::vector<std::byte> saved() const override { return {std::byte(selected)}; }
   bool restore(std::span<const std::byte> algorithm) override {
@@ -49,7 +55,7 @@ class Timed : public Tunable {
   std::vector<Algorithm> algorithms;
   std::string text = "a product";
   size_t selected = 0;
-  bool refuses = false;
+  bool refuses = false, bends = false;
 };
 
 /// Hands out the known times, and counts. A negative one is a failure.
@@ -59,16 +65,32 @@ struct Stopwatch : Bench {
     ++opened;
     sizes.assign(bytes.begin(), bytes.end());
   }
+  void fill(size_t buffer, unsigned char byte) override {
+    if (buffer == 0) nan = byte == 0xFF;
+  }
+  void run(const Call& call) override {
+    ++runs;
+    const Algorithm& a = algorithm(call);
+    if (a.seconds < 0) throw Error(failure, "it fails");
+    nan = nan && a.keeps_nan;
+  }
+  std::vector<std::byte> read(size_t, uint64_t bytes) override {
+    return std::vector<std::byte>(bytes, std::byte(nan ? 0xFF : 0));
+  }
   double seconds(const Call& call) override {
     ++measured;
     if (meanwhile) std::exchange(meanwhile, {})();
-    const auto& c = static_cast<const Timed&>(call);
-    if (double s = c.algorithms[c.selected].seconds; s >= 0) return s;
-    throw Error(failure, "it fails");
+    return algorithm(call).seconds;
   }
   void close() override { --opened; }
 
-  int opened = 0, measured = 0;
+  static const Algorithm& algorithm(const Call& call) {
+    const auto& c = static_cast<const Timed&>(call);
+    return c.algorithms[c.selected];
+  }
+
+  int opened = 0, runs = 0, measured = 0;
+  bool nan = false;
   std::function<void()> meanwhile;  ///< at the next call
   bool full = false;
   Code failure = Code::internal;
@@ -89,19 +111,19 @@ class Tuning : public testing::Test {
 
 TEST_F(Tuning, TheFastestIsTakenAndRemembered) {
   Timed call({{3e-6}, {1e-6, 64}, {2e-6}});
-  tuner().choose(call, plenty);
+  tuner().choose(call, within(plenty));
   EXPECT_EQ(call.selected, 1u);
   Timed again({{3e-6}, {1e-6, 64}, {2e-6}});
   Tuner second = tuner();
-  second.choose(again, plenty);
+  second.choose(again, within(plenty));
   EXPECT_EQ(again.selected, 1u);
   EXPECT_EQ(watch->measured, 0) << "measured once";
 }
 
 TEST_F(Tuning, TheTraceSaysWhatWasChosenOfHowMany) {
   Timed call({{3e-6}, {1e-6}, {-1}});
-  tuner().choose(call, plenty);
-  tuner().choose(call, plenty);
+  tuner().choose(call, within(plenty));
+  tuner().choose(call, within(plenty));
   EXPECT_THAT(host.lines, testing::ElementsAre("a product: algorithm 2 of 3 (1: 3.0 us; 2: 1.0 us; 3: it fails)",
                                                "a product: the remembered algorithm"));
 }
@@ -109,33 +131,36 @@ TEST_F(Tuning, TheTraceSaysWhatWasChosenOfHowMany) {
 TEST_F(Tuning, BuffersAndTheLargestWorkspaceAreTheBenchs) {
   Timed call({{3e-6, 8}, {1e-6, 64}, {2e-6}});
   Tuner t = tuner();
-  t.choose(call, plenty);
+  t.choose(call, within(plenty));
   EXPECT_EQ(watch->sizes, (std::vector<uint64_t>{100, 200, 64}));
   EXPECT_EQ(watch->opened, 0) << "and given back";
 }
 
 TEST_F(Tuning, ALittleFasterIsNoise) {
   Timed call({{1e-6}, {0.99e-6}});
-  tuner().choose(call, plenty);
+  tuner().choose(call, within(plenty));
   EXPECT_EQ(call.selected, 0u);
 }
 
 TEST_F(Tuning, OneCandidateIsNotMeasured) {
   Timed call(std::vector<Algorithm>{{3e-6}});
   Tuner t = tuner();
-  t.choose(call, plenty);
+  t.choose(call, within(plenty));
   EXPECT_EQ(watch->measured, 0);
+  EXPECT_EQ(watch->runs, 1) << "but tried";
+  t.choose(call, within(plenty));
+  EXPECT_EQ(watch->runs, 1) << "once";
   EXPECT_TRUE(host.entries.empty());
 }
 
 TEST_F(Tuning, NothingIsMeasuredWithoutMemoryForIt) {
   Timed call({{3e-6}, {1e-6, 64}, {2e-6, 64}});
   Tuner t = tuner();
-  t.choose(call, 0);
-  t.choose(call, 300 + 63);  // the buffers and one candidate
+  t.choose(call, within(0));
+  t.choose(call, within(300 + 63));  // the buffers and one candidate
   EXPECT_EQ(call.selected, 0u);
   EXPECT_EQ(watch->measured, 0);
-  t.choose(call, 300 + 64);
+  t.choose(call, within(300 + 64));
   EXPECT_EQ(call.selected, 1u);
 }
 
@@ -143,59 +168,58 @@ TEST_F(Tuning, AChoiceThatIsNotKeptIsNotMade) {
   host.keeps = false;
   Timed call({{3e-6}, {1e-6}});
   Tuner t = tuner();
-  t.choose(call, plenty);
+  t.choose(call, within(plenty));
   EXPECT_EQ(call.selected, 0u) << "the next run would have to measure again, and might choose another";
-  t.choose(call, plenty);
+  t.choose(call, within(plenty));
   EXPECT_EQ(watch->measured, 2) << "and it is not tried again";
 }
 
 TEST_F(Tuning, WhatAnotherProcessHasChosenMeanwhileStays) {
   Timed call({{3e-6}, {1e-6}, {2e-6}}), same({{3e-6}, {2e-6}, {1e-6}}), later({{3e-6}, {1e-6}, {2e-6}});
   Tuner t = tuner();
-  watch->meanwhile = [&] { Tuner(std::make_unique<Stopwatch>(), host.host(), "a GPU").choose(same, plenty); };
-  t.choose(call, plenty);
+  watch->meanwhile = [&] { Tuner(std::make_unique<Stopwatch>(), host.host(), "a GPU").choose(same, within(plenty)); };
+  t.choose(call, within(plenty));
   EXPECT_EQ(same.selected, 2u);
   EXPECT_EQ(call.selected, 2u) << "or this run and the next would not compute the same bits";
-  tuner().choose(later, plenty);
+  tuner().choose(later, within(plenty));
   EXPECT_EQ(later.selected, 2u);
 }
 
 TEST_F(Tuning, ARefusedEntryIsMeasuredAgain) {
   Timed call({{3e-6}, {1e-6}});
   Tuner t = tuner();
-  t.choose(call, plenty);
+  t.choose(call, within(plenty));
   call.refuses = true;
   call.algorithms = {{3e-6}, {4e-6}, {2e-6}};
-  t.choose(call, plenty);
+  t.choose(call, within(plenty));
   EXPECT_EQ(call.selected, 2u);
 }
 
 TEST_F(Tuning, AnEntryOfAnotherTextIsNotTaken) {
   Timed call({{3e-6}, {1e-6}});
-  Tuner t = tuner();
-  t.choose(call, plenty);
+  tuner().choose(call, within(plenty));
   ASSERT_EQ(host.entries.size(), 1u);
   host.entries.begin()->second[0] = std::byte{'?'};
-  watch->measured = 0;
-  t.choose(call, plenty);
+  Tuner second = tuner();
+  second.choose(call, within(plenty));
   EXPECT_EQ(watch->measured, 2);
 }
 
 TEST_F(Tuning, DevicesAndShapesAreApart) {
   Timed call({{3e-6}, {1e-6}});
-  tuner().choose(call, plenty);
+  tuner().choose(call, within(plenty));
   Tuner other = tuner("another GPU");
-  other.choose(call, plenty);
+  other.choose(call, within(plenty));
   EXPECT_EQ(watch->measured, 2);
   call.text = "another product";
-  other.choose(call, plenty);
+  other.choose(call, within(plenty));
   EXPECT_EQ(watch->measured, 4);
   EXPECT_EQ(host.entries.size(), 3u);
 }
 
 TEST_F(Tuning, AFailingCandidateDropsOut) {
   Timed call({{3e-6}, {-1}, {2e-6}});
-  tuner().choose(call, plenty);
+  tuner().choose(call, within(plenty));
   EXPECT_EQ(call.selected, 2u);
 }
 
@@ -203,21 +227,72 @@ TEST_F(Tuning, ALostDeviceIsAnError) {
   Timed call({{3e-6}, {-1}});
   Tuner t = tuner();
   watch->failure = Code::device_lost;
-  EXPECT_THROW(t.choose(call, plenty), Error);
+  EXPECT_THROW(t.choose(call, within(plenty)), Error);
   EXPECT_EQ(watch->opened, 0);
   EXPECT_TRUE(host.entries.empty());
 }
 
-TEST_F(Tuning, WithoutRoomTheFirstIsTakenAndRemembered) {
+TEST_F(Tuning, WithoutRoomTheFirstIsTakenAndNotRemembered) {
   Timed call({{3e-6}, {1e-6}});
   Tuner t = tuner();
   watch->full = true;
-  t.choose(call, plenty);
+  t.choose(call, within(plenty));
   EXPECT_EQ(call.selected, 0u);
+  EXPECT_TRUE(host.entries.empty()) << "memory that was short once says nothing about the algorithms";
   watch->full = false;
-  t.choose(call, plenty);
-  EXPECT_EQ(call.selected, 0u) << "the same at every run";
-  EXPECT_EQ(watch->measured, 0);
+  t.choose(call, within(plenty));
+  EXPECT_EQ(call.selected, 1u);
+}
+
+TEST_F(Tuning, WhereEveryAlgorithmFailsTheCallIsDeclinedAndNothingRemembered) {
+  for (uint64_t bytes : {uint64_t{0}, plenty}) {
+    Timed call({{-1}, {-1}});
+    Tuner t = tuner();
+    for (int k = 0; k < 2; ++k) {
+      Error e = test::error_from([&] { t.choose(call, within(bytes)); });
+      EXPECT_EQ(e.code, Code::declined);
+      EXPECT_STREQ(e.what(), "it fails");
+    }
+    EXPECT_LE(watch->runs, 4) << "what is known is not tried again";
+    EXPECT_TRUE(host.entries.empty());
+  }
+}
+
+TEST_F(Tuning, WithoutMeasuringTheFirstThatRunsIsTaken) {
+  Timed call({{-1}, {2e-6}, {1e-6}});
+  tuner().choose(call, within(0));
+  EXPECT_EQ(call.selected, 1u);
+}
+
+TEST_F(Tuning, ARememberedAlgorithmThatFailsNowIsMeasuredAgain) {
+  Timed call({{3e-6}, {1e-6}, {2e-6}});
+  tuner().choose(call, within(plenty));
+  call.algorithms[1].seconds = -1;
+  tuner().choose(call, within(plenty));
+  EXPECT_EQ(call.selected, 2u);
+}
+
+TEST_F(Tuning, AnActivationThatMakesANumberOfNanIsNotTaken) {
+  Timed call({{1e-6, 0, false}, {2e-6, 0, true}});
+  call.bends = true;
+  tuner().choose(call, within(plenty));
+  EXPECT_EQ(call.selected, 1u);
+  call.algorithms[1].keeps_nan = false;
+  Error e = test::error_from([&] { tuner("another GPU").choose(call, within(plenty)); });
+  EXPECT_EQ(e.code, Code::declined);
+  EXPECT_THAT(e.what(), testing::HasSubstr("a number of NaN"));
+  call.bends = false;
+  EXPECT_NO_THROW(tuner("a third").choose(call, within(plenty))) << "a plain product sums NaN anyhow";
+}
+
+TEST_F(Tuning, WhatWasPromisedWithoutMeasuringStaysWhereMeasuringFindsNoRoom) {
+  Timed call({{1e-6}, {2e-6}});
+  call.bends = true;
+  Tuner t = tuner();
+  t.choose(call, within(0));
+  watch->full = true;
+  EXPECT_NO_THROW(t.choose(call, within(plenty)));
+  EXPECT_EQ(call.selected, 0u);
 }
 
 TEST_F(Tuning, CanBeTurnedOff) {
@@ -225,7 +300,7 @@ TEST_F(Tuning, CanBeTurnedOff) {
   Tuner t = tuner();
   unsetenv("TUTTI_CUDA_TUNE");
   Timed call({{3e-6}, {1e-6}});
-  t.choose(call, plenty);
+  t.choose(call, within(plenty));
   EXPECT_EQ(call.selected, 0u);
   EXPECT_EQ(watch->measured, 0);
 }
@@ -233,12 +308,14 @@ TEST_F(Tuning, CanBeTurnedOff) {
 /// The libraries' fakes, whose algorithms move a fake clock on.
 class TunedVendors : public testing::Test {
  protected:
-  fake::State& device = fake::reset();
-  fake::CublasState& products = fake::reset_cublas();
-  fake::CudnnState& convolutions = fake::reset_cudnn();
+  fake::FakeDevice fakes;
+  fake::State& device = fakes.seen;
+  fake::CublasState& products = fakes.products;
+  fake::CudnnState& convolutions = fakes.convolutions;
   fake::CacheHost host;
-  std::shared_ptr<const Libraries> libraries = start(fake::cuda(), fake::nvrtc());
-  sdk::LibraryRequest request{sdk::OperandSum::none, sdk::Gelu::none, plenty};
+  sdk::LibraryRequest request = within(plenty);
+  bool tf32 = false;
+  Current in{*fakes.context};
 
   TunedVendors() {
     device.memory = 64 << 20;
@@ -246,14 +323,11 @@ class TunedVendors : public testing::Test {
     products.workspace = 512;
     products.costs = {{1, 0.02}, {2, 0.01}, {3, 0.03}};
   }
-  std::unique_ptr<const sdk::Library> library() {
-    auto tuner = std::make_shared<Tuner>(std::make_unique<DeviceBench>(libraries), host.host(), "a GPU");
-    return join(std::make_shared<Cublas>(fake::cublas(), false, tuner),
-                std::make_shared<Cudnn>(fake::cudnn(), false, tuner));
-  }
+  std::unique_ptr<const sdk::Library> library() { return fakes.library(tf32, host.host()); }
   /// The algorithm that runs afterwards.
   uint64_t product(const sdk::LibraryRequest& asked) {
-    dialect::Work work = library()->matmul({DType::f32, 3, 4, 5}, asked);
+    auto l = library();
+    dialect::Work work = l->matmul({DType::f32, 3, 4, 5}, asked);
     std::vector<std::vector<float>> memory(4, std::vector<float>(4096));
     std::vector<CUdeviceptr> buffers;
     for (auto& m : memory) buffers.push_back(reinterpret_cast<CUdeviceptr>(m.data()));
@@ -262,7 +336,8 @@ class TunedVendors : public testing::Test {
   }
   int convolution(dialect::Work (sdk::Library::*kind)(const dialect::Conv&, const sdk::LibraryRequest&) const) {
     dialect::Conv c{DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}};
-    dialect::Work work = ((*library()).*kind)(c, request);
+    auto l = library();
+    dialect::Work work = ((*l).*kind)(c, request);
     std::vector<float> memory[3] = {std::vector<float>(256), std::vector<float>(256), std::vector<float>(256)};
     std::vector<CUdeviceptr> buffers;
     for (auto& m : memory) buffers.push_back(reinterpret_cast<CUdeviceptr>(m.data()));
@@ -275,7 +350,7 @@ TEST_F(TunedVendors, TheFastestProductIsFoundOnTheDeviceAndKept) {
   EXPECT_EQ(product(request), 2u);
   int runs = products.products;
   EXPECT_EQ(product(request), 2u);
-  EXPECT_EQ(products.products, runs + 1) << "nothing but the run itself";
+  EXPECT_EQ(products.products, runs + 2) << "nothing but a trial and the run itself";
   EXPECT_EQ(device.allocated, 0u) << "scratch memory is given back";
   EXPECT_EQ(device.live_graphs, 0u);
   EXPECT_EQ(device.live_events, 0u);
@@ -297,8 +372,8 @@ TEST_F(TunedVendors, ARankingIsAskedForOnce) {
 }
 
 TEST_F(TunedVendors, WithoutTuningMemoryTheFirstProductIsTaken) {
-  EXPECT_EQ(product({}), 1u);
-  EXPECT_EQ(products.products, 1);
+  EXPECT_EQ(product(within(0)), 1u);
+  EXPECT_EQ(products.products, 2) << "a trial and the run itself";
 }
 
 TEST_F(TunedVendors, AnAlgorithmThatTheLibraryRefusesNowIsMeasuredAgain) {
@@ -335,14 +410,15 @@ struct OneProduct : test::RawProgram {
 
 TEST_F(TunedVendors, ASessionTunesWhereItsHostAsksForIt) {
   for (uint64_t bytes : {uint64_t{0}, plenty}) {
-    auto driver = std::make_unique<Driver>(libraries, find_devices(*libraries).at(0), [this] { return library(); });
+    auto driver =
+        std::make_unique<Driver>(fakes.libraries, find_devices(*fakes.libraries).at(0), [this] { return library(); });
     auto session = sdk::make_rendered_session(std::move(driver), host.host());
     TuttiOptions options = {sizeof(TuttiOptions), bytes ? uint32_t{TUTTI_OPT_TUNE} : 0u, bytes};
     std::vector<uint8_t> accepted(1);
     session->check(sdk::Program::parse(OneProduct().raw()), accepted, [](uint32_t, const std::string&) {});
-    EXPECT_EQ(products.products, 0) << "to ask what it can run costs no measuring";
+    EXPECT_EQ(products.products, 0) << "to ask what it can run costs no trial";
     auto executable = session->compile(sdk::Program::parse(OneProduct().raw()), options);
-    EXPECT_EQ(products.products > 0, bytes > 0);
+    EXPECT_EQ(products.products > 1, bytes > 0) << "one trial, or measuring";
     executable->prepare();
     session->wait(executable->run(), ~0ull);
     EXPECT_EQ(products.used, bytes ? 2u : 1u);
@@ -352,11 +428,12 @@ TEST_F(TunedVendors, ASessionTunesWhereItsHostAsksForIt) {
 
 TEST_F(TunedVendors, DeterministicConvolutionsCompete) {
   convolutions.third = true;
-  convolutions.costs = {{CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, 0.02}, {CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD, 0.01}};
-  EXPECT_EQ(convolution(&sdk::Library::conv), CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD);
+  convolutions.costs = {{CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, 0.02}, {CUDNN_CONVOLUTION_FWD_ALGO_GEMM, 0.01}};
+  EXPECT_EQ(convolution(&sdk::Library::conv), CUDNN_CONVOLUTION_FWD_ALGO_GEMM);
   int runs = convolutions.convolutions;
-  EXPECT_EQ(convolution(&sdk::Library::conv), CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD);
-  EXPECT_EQ(convolutions.convolutions, runs + 1);
+  EXPECT_EQ(convolution(&sdk::Library::conv), CUDNN_CONVOLUTION_FWD_ALGO_GEMM);
+  EXPECT_EQ(convolutions.convolutions, runs + 2) << "a trial and the run itself";
+  tf32 = true;
   convolutions.costs = {{CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, 0.02}, {CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD, 0.01}};
   EXPECT_EQ(convolution(&sdk::Library::conv_dx), CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD);
   convolutions.costs = {{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, 0.01},
@@ -364,9 +441,9 @@ TEST_F(TunedVendors, DeterministicConvolutionsCompete) {
   EXPECT_EQ(convolution(&sdk::Library::conv_dw), CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);
 }
 
-TEST_F(TunedVendors, OneDeterministicConvolutionIsNotMeasured) {
+TEST_F(TunedVendors, OneDeterministicConvolutionIsTriedAndNotMeasured) {
   convolution(&sdk::Library::conv);
-  EXPECT_EQ(convolutions.convolutions, 1);
+  EXPECT_EQ(convolutions.convolutions, 2);
   EXPECT_TRUE(host.entries.empty());
 }
 

@@ -4,14 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "backends/cuda/call.h"
 #include "backends/cuda/driver.h"
 #include "sdk/rendered.h"
-#include "tests/cuda/fake_cublas.h"
-#include "tests/cuda/fake_cuda.h"
-#include "tests/cuda/fake_cudnn.h"
+#include "tests/cuda/fake_device.h"
+#include "tests/cuda/fake_host.h"
 #include "tests/dialect/cases.h"
 #include "tests/sdk/raw_program.h"
 #include "tests/support/error_of.h"
@@ -26,14 +27,17 @@ using testing::HasSubstr;
 
 class Vendors : public testing::Test {
  protected:
-  fake::State& device = fake::reset();
-  fake::CublasState& products = fake::reset_cublas();
-  fake::CudnnState& convolutions = fake::reset_cudnn();
+  fake::FakeDevice fakes;
+  fake::State& device = fakes.seen;
+  fake::CublasState& products = fakes.products;
+  fake::CudnnState& convolutions = fakes.convolutions;
+  Current in{*fakes.context};
 
-  static std::unique_ptr<const sdk::Library> library() {
-    return join(std::make_shared<Cublas>(fake::cublas()), std::make_shared<Cudnn>(fake::cudnn()));
-  }
+  Vendors() { device.memory = 64 << 20; }
+  std::unique_ptr<const sdk::Library> library(bool tf32 = false) const { return fakes.library(tf32); }
 };
+
+[[maybe_unused]] const int traced = setenv("TUTTI_TRACE", "dispatch", 1);  // which is read once
 
 /// Runs the call of a case on host memory; "" or how its result differs.
 std::string run(const Case& c, const sdk::Library& library) {
@@ -95,6 +99,7 @@ TEST_F(Vendors, BatchesOfOneStepAreTakenOthersDeclined) {
 }
 
 TEST_F(Vendors, ConvolutionsAndTheirGradientsFollowTheDescriptors) {
+  convolutions.relu_takes_nan = true;
   for (size_t workspace : {size_t{0}, size_t{4096}}) {
     convolutions.workspace = workspace;
     auto l = library();
@@ -114,7 +119,7 @@ TEST_F(Vendors, SinglePrecisionUsesNoTensorCores) {
 }
 
 TEST_F(Vendors, Tf32IsUsedWhereItWasAskedFor) {
-  auto l = join(std::make_shared<Cublas>(fake::cublas(), true), std::make_shared<Cudnn>(fake::cudnn(), true));
+  auto l = library(true);
   l->matmul({DType::f32, 3, 4, 5});
   EXPECT_EQ(products.compute, CUBLAS_COMPUTE_32F_FAST_TF32);
   l->matmul({DType::bf16, 3, 4, 5});
@@ -190,13 +195,11 @@ struct Step {
   std::unique_ptr<sdk::Session> session;
   std::unique_ptr<sdk::Executable> executable;
 
-  explicit Step(bool with_library = true) {
-    auto libraries = start(fake::cuda(), fake::nvrtc());
-    Driver::MakeLibrary make;
-    if (with_library)
-      make = [] { return join(std::make_shared<Cublas>(fake::cublas()), std::make_shared<Cudnn>(fake::cudnn())); };
-    session = sdk::make_rendered_session(std::make_unique<Driver>(libraries, find_devices(*libraries).at(0), make),
-                                         sdk::Host());
+  explicit Step(const fake::FakeDevice& fakes, const sdk::Host& host = sdk::Host()) {
+    auto log = [host](const std::string& line) { host.log(2, "cuda", line); };
+    auto driver = std::make_unique<Driver>(
+        fakes.libraries, find_devices(*fakes.libraries).at(0), [&] { return fakes.library(false, host); }, log);
+    session = sdk::make_rendered_session(std::move(driver), host);
     executable = session->compile(sdk::Program::parse(test::MatmulBiasRelu(2, 3, 4).raw()), {});
   }
   void run() {
@@ -219,35 +222,126 @@ struct Step {
 };
 
 TEST_F(Vendors, AStepRunsItsProductInTheGraph) {
-  device.memory = 64 << 20;
   products.workspace = 1 << 16;
-  Step step;
+  products.relu_keeps_nan = true;
+  Step step(fakes);
+  int tried = products.products;
   step.run();
   EXPECT_EQ(device.compiled, 0u) << "the library's epilogue does all of it";
   EXPECT_EQ(step.y(), (std::vector<float>{0, 0, 0, 0, 0, 10, 14, 18}));
-  EXPECT_EQ(products.products, 2) << "one per slot, recorded; replays call nothing";
+  EXPECT_EQ(products.products, tried + 2) << "one per slot, recorded; replays call nothing";
   EXPECT_EQ(device.count("cuGraphLaunch"), 2u);
   EXPECT_EQ(device.count("cuLaunchKernel"), 0u);
 }
 
+TEST_F(Vendors, AReluThatMakesANumberOfNanStaysApartFromItsProduct) {
+  Step step(fakes);
+  step.run();
+  EXPECT_EQ(device.compiled, 2u) << "a pass for the bias and one for the ReLU, which this program does not group";
+  EXPECT_EQ(products.epilogue, CUBLASLT_EPILOGUE_DEFAULT) << "the product is the library's still";
+  EXPECT_GE(device.count("cuLaunchKernel"), 1u);
+}
+
+TEST_F(Vendors, ActivationsNobodyTriedAreDeclined) {
+  Cublas untried(fake::cublas());
+  dialect::Matmul p{DType::f32, 3, 4, 5};
+  EXPECT_EQ(error_from([&] { untried.matmul(p); }).code, Code::ok);
+  p.bias = p.relu = true;
+  EXPECT_EQ(error_from([&] { untried.matmul(p); }).code, Code::declined);
+}
+
+TEST_F(Vendors, ACudnnThatTakesNoNanForItsReluLeavesItToAKernel) {
+  dialect::Conv c{DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}};
+  c.bias = c.relu = true;
+  sdk::LibraryRequest request{.trial = true};
+  Error e = error_from([&] { library()->conv(c, request); });
+  EXPECT_EQ(e.code, Code::declined);
+  convolutions.relu_takes_nan = true;
+  EXPECT_EQ(error_from([&] { library()->conv(c, request); }).code, Code::ok);
+  convolutions.relu_takes_nan = c.relu = false;
+  EXPECT_EQ(error_from([&] { library()->conv(c, request); }).code, Code::ok) << "a bias alone is no activation";
+}
+
+TEST_F(Vendors, WorkspacesAreThoseThatTheLibraryAsksFor) {
+  convolutions.workspace = 4096;  // its ranking says half
+  dialect::Conv c{DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}};
+  auto l = library();
+  for (dialect::Work work : {l->conv(c), l->conv_dx(c), l->conv_dw(c)})
+    EXPECT_EQ(work.scratch_bytes, std::vector<uint64_t>{4096});
+}
+
+TEST_F(Vendors, AlgorithmsThatTransformAreForTf32Alone) {
+  dialect::Conv c{DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}};
+  sdk::LibraryRequest request{.trial = true};
+  for (DType t : {DType::f32, DType::f16, DType::bf16}) {
+    c.dtype = t;
+    library()->conv(c, request);
+    EXPECT_EQ(convolutions.used, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM);
+    library()->conv_dx(c, request);
+    EXPECT_EQ(convolutions.used, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1);
+    library()->conv_dw(c, request);
+    EXPECT_EQ(convolutions.used, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);
+  }
+  c.dtype = DType::f32;
+  library(true)->conv(c, request);
+  EXPECT_EQ(convolutions.used, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD);
+}
+
 TEST_F(Vendors, TheWorkspaceIsPartOfThePlan) {
-  device.memory = 64 << 20;
   auto arena = [&](size_t bytes) {
     products.workspace = bytes;
-    Step step;
+    products.relu_keeps_nan = true;
+    Step step(fakes);
     return step.executable->memory().arena;
   };
   EXPECT_EQ(arena(1 << 16) - arena(0), size_t{1} << 16);
 }
 
 TEST_F(Vendors, WhereTheLibraryDeclinesThePortableKernelTakesTheNode) {
-  device.memory = 64 << 20;
   products.found = 0;
-  Step step;
+  Step step(fakes);
   step.run();
   EXPECT_GE(device.compiled, 1u);
   EXPECT_EQ(products.products, 0);
   EXPECT_GE(device.count("cuLaunchKernel"), 1u);
+}
+
+TEST_F(Vendors, ACallThatFailsIsDeclinedWhilePlanningInTheLibrarysOwnWords) {
+  fake::CacheHost host;
+  products.failing["cublasLtMatmul"] = CUBLAS_STATUS_NOT_SUPPORTED;
+  Step step(fakes, host.host());
+  EXPECT_NO_THROW(step.run());
+  EXPECT_GE(device.count("cuLaunchKernel"), 1u) << "a rendered kernel computes it";
+  EXPECT_THAT(host.lines, testing::Contains(HasSubstr("cublasLtMatmul: as the test wanted")));
+}
+
+TEST_F(Vendors, TheFirstUseOfACallIsNotInACapture) {
+  Step step(fakes);  // whose libraries allocate when an algorithm is used for the first time
+  step.run();
+  EXPECT_EQ(device.count("cuGraphLaunch"), 2u);
+}
+
+TEST_F(Vendors, ACallThatThereWasNoRoomToTryIsCapturedAllTheSame) {
+  device.failing["cuMemAlloc"] = CUDA_ERROR_OUT_OF_MEMORY;
+  Step step(fakes);
+  EXPECT_EQ(products.products, 0) << "nothing could be tried";
+  device.failing.clear();
+  step.run();
+  EXPECT_EQ(device.count("cuGraphLaunch"), 2u) << "what its first use allocates does not end a capture";
+}
+
+TEST_F(Vendors, AStepThatCannotBeCapturedIsLaunchedOneByOne) {
+  fake::CacheHost host;
+  products.relu_keeps_nan = true;
+  device.failing["cuGraphInstantiate"] = CUDA_ERROR_NOT_SUPPORTED;
+  Step step(fakes, host.host());
+  step.run();
+  EXPECT_EQ(step.y(), (std::vector<float>{0, 0, 0, 0, 0, 10, 14, 18}));
+  EXPECT_EQ(device.count("cuGraphLaunch"), 0u);
+  EXPECT_EQ(std::count_if(host.lines.begin(), host.lines.end(),
+                          [](auto& l) { return l.find("one by one") != std::string::npos; }),
+            1)
+      << "said once, though two slots were recorded";
 }
 
 }  // namespace

@@ -1,0 +1,43 @@
+// A library that is entered from code that knows nothing of contexts.
+#pragma once
+#include <memory>
+#include <utility>
+
+#include "backends/cuda/context.h"
+#include "sdk/library.h"
+
+namespace tutti::cuda {
+
+/// A library whose every call is made in the device's context: whoever plans a step need not know of it.
+class LibraryInContext : public sdk::Library {
+ public:
+  LibraryInContext(std::shared_ptr<Context> context, std::unique_ptr<const sdk::Library> library)
+      : context_(std::move(context)), library_(std::move(library)) {}
+  ~LibraryInContext() override {
+    Current in(*context_, std::nothrow);
+    library_.reset();
+  }
+
+  dialect::Work matmul(const dialect::Matmul& p, const sdk::LibraryRequest& request) const override {
+    Current in(*context_);
+    return library_->matmul(p, request);
+  }
+  dialect::Work conv(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
+    Current in(*context_);
+    return library_->conv(p, request);
+  }
+  dialect::Work conv_dx(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
+    Current in(*context_);
+    return library_->conv_dx(p, request);
+  }
+  dialect::Work conv_dw(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
+    Current in(*context_);
+    return library_->conv_dw(p, request);
+  }
+
+ private:
+  std::shared_ptr<Context> context_;
+  std::unique_ptr<const sdk::Library> library_;
+};
+
+}  // namespace tutti::cuda
