@@ -34,6 +34,15 @@ constexpr FaultDoc all_faults[] = {
     {"any_ticket", "wait takes any ticket"},
     {"any_size", "read and write take any size"},
     {"dirty_state", "new state is not zero"},
+    {"bad_product", "products are wrong where ARGUMENT says: row, large, ta, long, both, batch (see bad_product())"},
+    {"finite", "NaN and infinity in results become numbers"},
+    {"flush", "denormal numbers become 0"},
+    {"second", "there is a second device, whose results are wrong"},
+    {"patient", "wait takes 300 milliseconds, whatever its time"},
+    {"shared_scratch", "sessions that run at a time disturb each other"},
+    {"late_free", "what release should give back stays until the session closes"},
+    {"lost_write", "a write while runs are in flight is lost"},
+    {"abort_oom", "on this CPU, an allocation that fails ends the process"},
     // across the table
     {"crash_init", "init crashes"},
     {"crash_run", "run crashes"},
@@ -60,6 +69,8 @@ constexpr FaultDoc all_faults[] = {
     {"any_version", "negotiation gives a table for any version"},
     {"null_function", "the table lacks usage"},
     {"no_device", "there is no device that can be used"},
+    {"no_driver", "a device does not say what drives it"},
+    {"bad_memory", "a device has ARGUMENT bytes of memory"},
     {"bad_device", "a device has no name and an unknown kind"},
 };
 

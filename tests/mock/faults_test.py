@@ -34,6 +34,22 @@ EXPECTED = {
     "any_ticket": ("arguments.wait", "arguments.wait", "never handed out: TUTTI_INVALID is right"),
     "any_size": ("arguments.*", "arguments.read", "where the state has"),
     "dirty_state": ("arguments.read", "arguments.read", "not zero"),
+    "bad_product:row": ("product.shapes", "product.shapes", "[1, 37] times [37, 19]: element 0 of 19"),
+    "bad_product:large": ("product.shapes", "product.shapes", "[450, 9] times [9, 451]"),
+    "bad_product:ta": ("product.shapes", "product.shapes", "transposed times"),
+    "bad_product:long": ("product.shapes", "product.shapes", "[5, 1025] times"),
+    "bad_product:both": ("product.shapes", "product.shapes", "transposed times [11, 40] transposed"),
+    "bad_product:batch": ("product.batches", "product.batches", "[4, 5, 6] times [6, 7]"),
+    "finite": ("product.special", "product.special", "with nan in it: element"),
+    "second": ("product.devices", "product.devices", "mock:1"),
+    "patient": ("run.timeout", "run.timeout", "wait of 0 ns took 3"),
+    "shared_scratch": ("product.sessions", "product.sessions", "beside another session"),
+    "late_free": ("memory.released", "memory.released", "the process grows by"),
+    "lost_write": ("run.write_in_flight", "run.write_in_flight", "written while runs were in flight"),
+    "abort_oom": ("memory.refused", "memory.refused", "ABRT"),
+    "no_driver": ("init.devices", "init.devices", "no driver"),
+    "bad_memory:0": ("init.devices", "init.devices", "memory_total is 0 bytes"),
+    "bad_memory:9000000000000000000": ("init.devices", "init.devices", "memory_total is 9000000000000000000 bytes"),
     "crash_init": ("init.start", "init.start", "SEGV"),
     "crash_run": ("run.result", "run.result", "SEGV"),
     "abort": ("run.result", "run.result", "ABRT"),
@@ -78,7 +94,7 @@ def failed(document):
 class Faults(unittest.TestCase):
     def test_every_fault_has_an_expectation(self):
         names = re.findall(r'^    \{"(\w+)", "', HEADER.read_text(), re.MULTILINE)
-        covered = {key.split(":")[0] for key in [*EXPECTED, *HARMLESS]} | {"accepts_bad_arguments"}
+        covered = {key.split(":")[0] for key in [*EXPECTED, *HARMLESS]} | {"accepts_bad_arguments", "flush"}
         self.assertEqual(set(names), covered)
         self.assertGreater(len(names), 40)
 
@@ -91,6 +107,11 @@ class Faults(unittest.TestCase):
                 found = failed(document)
                 self.assertIn(check, found, document)
                 self.assertIn(text, found[check])
+
+    def test_denormals_are_reported_beside_the_must_pass_list(self):
+        document, code = run("flush", "product.denormals")
+        self.assertEqual((code, document["must_pass_holds"]), (0, True))
+        self.assertIn("a denormal number of f32, became 0", failed(document)["product.denormals"])
 
     def test_nulls_that_are_accepted(self):
         found = failed(run("accepts_bad_arguments", "arguments.*")[0])
@@ -106,7 +127,7 @@ class Faults(unittest.TestCase):
     def test_a_plugin_that_hangs_everywhere_is_left_alone(self):
         found = failed(run("hang", "run.*", "--timeout", "1")[0])
         self.assertEqual(sum("did not return within 1 s" in why for why in found.values()), 3)
-        self.assertEqual(sum("not run: 3 checks did not return" in why for why in found.values()), 4)
+        self.assertEqual(sum("not run: 3 checks did not return" in why for why in found.values()), 6)
 
     def test_slow_is_right(self):
         self.assertEqual(run("sleep:20", "run.result")[1], 0)

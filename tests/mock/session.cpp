@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <chrono>
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <thread>
@@ -15,11 +18,28 @@ namespace {
 
 bool on(const char* fault) { return Faults::get().on(fault); }
 
+/// Whether the fault bad_product hits the node.
+bool bad_product(const sdk::Program& p, const sdk::Node& n) {
+  if (!on("bad_product") || n.op != "matmul") return false;
+  const Shape &a = p.type(n.inputs[0]).shape, &b = p.type(n.inputs[1]).shape, &y = p.type(n.results[0]).shape;
+  bool ta = n.attrs.i("ta"), tb = n.attrs.i("tb");
+  int64_t m = y[y.size() - 2], k = a[a.size() - (ta ? 2 : 1)];
+  std::string where = Faults::get().argument("bad_product");
+  Shape batch_a(a.begin(), a.end() - 2), batch_b(b.begin(), b.end() - 2);
+  return where == "row"     ? m == 1
+         : where == "large" ? m * y.back() >= 200000
+         : where == "ta"    ? ta && k > 8
+         : where == "long"  ? k >= 700
+         : where == "both"  ? ta && tb
+                            : where == "batch" && batch_a != batch_b;
+}
+
 /// What a session and its executables know of each other.
 struct Shared {
   std::unique_ptr<sdk::Session> inner;
-  uint64_t prepares = 0, runs = 0, leaked = 0;
-  bool lost = false;
+  uint64_t prepares = 0, runs = 0, waited = 0, leaked = 0;
+  bool lost = false, wrong = false;
+  std::vector<std::vector<std::byte>> kept;                    // of late_free
   std::map<std::string, std::vector<std::byte>> last, before;  // of stale_read: states as read now and one run ago
   std::map<std::string, size_t> sizes;
 };
@@ -30,7 +50,8 @@ class MockExecutable : public sdk::Executable {
       : shared_(shared), inner_(std::move(inner)) {
     std::string corrupted = Faults::get().argument("corrupt");
     for (const sdk::Node& n : program.nodes)
-      corrupt_ = corrupt_ || (on("corrupt") && (n.op == corrupted || n.label == corrupted));
+      corrupt_ = corrupt_ || (on("corrupt") && (n.op == corrupted || n.label == corrupted)) || bad_product(program, n);
+    corrupt_ = corrupt_ || shared_.wrong;
     for (const sdk::State& s : program.states) {
       states_.push_back(s.name);
       sizes_.push_back(num_bytes(program.type(s.after)));
@@ -47,7 +68,9 @@ class MockExecutable : public sdk::Executable {
   }
 
   ~MockExecutable() override {
-    if (on("leak_memory") && prepared_) keep_memory();
+    static std::vector<std::vector<std::byte>> for_ever;
+    if (on("leak_memory") && prepared_) keep_memory(for_ever);
+    if (on("late_free") && prepared_) keep_memory(shared_.kept);
     if (!on("leak") || !prepared_) return;
     TuttiMemory m = inner_->memory();
     shared_.leaked += m.constants + m.arena + m.workspace + m.staging;
@@ -56,6 +79,11 @@ class MockExecutable : public sdk::Executable {
   void prepare() override {
     if (on("fail_alloc") && ++shared_.prepares == Faults::get().number("fail_alloc"))
       throw Error(Code::no_memory, "no memory for the arena: 4096 bytes");
+    for (size_t bytes : sizes_) {
+      void* memory = on("abort_oom") ? std::malloc(bytes) : nullptr;
+      if (on("abort_oom") && !memory) std::abort();
+      std::free(memory);
+    }
     inner_->prepare();
     prepared_ = true;
     if (!on("dirty_state")) return;
@@ -90,9 +118,15 @@ class MockExecutable : public sdk::Executable {
     }
     if (on("stale_read"))
       for (size_t k = 0; k < states_.size(); ++k) shared_.before[states_[k]] = read(k);
+    static std::atomic<int> running = 0;
+    bool disturbed = ++running > 1;
+    if (on("shared_scratch")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     uint64_t ticket = inner_->run();
+    disturbed = running-- > 1 || disturbed;
     if (on("lost")) shared_.lost = true;
-    if (corrupt_) change([](float x) { return x * 1.01f + 0.01f; });
+    if (corrupt_ || (on("shared_scratch") && disturbed)) change([](float x) { return x * 1.01f + 0.0137f; });
+    if (on("finite")) change([](float x) { return std::isfinite(x) ? x : 0.0f; }, true);
+    if (on("flush")) change([](float x) { return std::fpclassify(x) == FP_SUBNORMAL ? 0.0f : x; }, true);
     if (on("nondeterministic"))
       change([](float x) {
         uint32_t bits;
@@ -105,8 +139,7 @@ class MockExecutable : public sdk::Executable {
   }
 
  private:
-  void keep_memory() const {
-    static std::vector<std::vector<std::byte>> kept;
+  void keep_memory(std::vector<std::vector<std::byte>>& kept) const {
     TuttiMemory m = inner_->memory();
     kept.emplace_back(m.constants + m.arena + m.workspace + m.staging, std::byte{1});
   }
@@ -115,17 +148,19 @@ class MockExecutable : public sdk::Executable {
     shared_.inner->read(states_[k], bytes.data(), bytes.size());
     return bytes;
   }
-  /// Changes the first element of the first float state that the step wrote.
-  void change(float (*f)(float)) {
+  /// Changes the first element of the first float state that the step wrote, or all elements of all.
+  void change(float (*f)(float), bool all = false) {
     for (size_t k = 0; k < states_.size(); ++k) {
       if (!floats_[k] || sizes_[k] < sizeof(float)) continue;
       std::vector<std::byte> bytes = read(k);
-      float x;
-      std::memcpy(&x, bytes.data(), sizeof x);
-      x = f(x);
-      std::memcpy(bytes.data(), &x, sizeof x);
+      for (size_t at = 0; at < (all ? bytes.size() : sizeof(float)); at += sizeof(float)) {
+        float x;
+        std::memcpy(&x, &bytes[at], sizeof x);
+        x = f(x);
+        std::memcpy(&bytes[at], &x, sizeof x);
+      }
       shared_.inner->write(states_[k], bytes.data(), bytes.size());
-      return;
+      if (!all) return;
     }
   }
 
@@ -141,9 +176,10 @@ class MockExecutable : public sdk::Executable {
 
 class MockSession : public sdk::Session {
  public:
-  explicit MockSession(std::unique_ptr<sdk::Session> inner) : own_(std::make_unique<Shared>()) {
+  MockSession(std::unique_ptr<sdk::Session> inner, bool wrong) : own_(std::make_unique<Shared>()) {
     static Shared* common = nullptr;
     own_->inner = std::move(inner);
+    own_->wrong = wrong;
     shared_ = own_.get();
     if (!on("shared")) return;
     if (!common) common = own_.release();  // lives as long as the process
@@ -170,6 +206,8 @@ class MockSession : public sdk::Session {
   void wait(uint64_t ticket, uint64_t timeout_ns) override {
     if (on("late_error") && shared_->runs) throw Error(Code::internal, "a kernel of run 1 failed");
     if (shared_->lost) throw Error(Code::device_lost, "the device is gone");
+    if (on("patient")) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    shared_->waited = shared_->runs;
     if (!on("any_ticket")) shared_->inner->wait(ticket, timeout_ns);
   }
 
@@ -194,6 +232,7 @@ class MockSession : public sdk::Session {
   }
 
   void write(const std::string& state, const void* from, size_t bytes) override {
+    if (on("lost_write") && shared_->runs > shared_->waited) return;
     shared_->before.erase(state);
     if (std::vector<std::byte> all; resized(state, bytes, all)) {
       shared_->inner->read(state, all.data(), all.size());
@@ -236,13 +275,18 @@ class MockPlugin : public sdk::Plugin {
       all[0].name = "";
       all[0].kind = 99;
     }
+    if (on("no_driver")) all[0].driver = "";
+    if (on("bad_memory")) all[0].memory_total = all[0].memory_free = Faults::get().number("bad_memory");
+    if (on("abort_oom")) all[0].kind = TUTTI_CPU;
+    if (on("second")) all.push_back(all[0]);
     return all;
   }
 
   std::unique_ptr<sdk::Session> open(uint32_t device, const sdk::Options& options) override {
     if (on("no_device")) throw invalid("mock: device 0 cannot be used: the cable is not plugged in");
+    bool second = on("second") && device == 1;
     return std::make_unique<MockSession>(
-        inner_->open(on("any_device") ? 0 : device, on("any_option") ? sdk::Options{} : options));
+        inner_->open(on("any_device") || second ? 0 : device, on("any_option") ? sdk::Options{} : options), second);
   }
 
  private:

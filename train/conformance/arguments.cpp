@@ -111,6 +111,7 @@ void wait(Bench& bench, Findings& f) {
   refused("wait in no session", nullptr, ticket);
   refused("wait for a ticket never handed out", s.get(), ticket + 1000);
   refused("wait for the largest ticket", s.get(), UINT64_MAX);
+  succeed(f, "wait for ticket 0, which is that of no run", [&](TuttiError* e) { return t.wait(s.get(), 0, 0, e); });
   s.wait(ticket);
 }
 
@@ -182,7 +183,7 @@ Checks argument_checks() {
       {"arguments.stage", "stage refuses NULLs and comes after prepare", stage},
       {"arguments.run", "run refuses NULLs and comes after prepare", run},
       {"arguments.unstaged_run", "run refuses a program whose feeds were not staged", unstaged, false},
-      {"arguments.wait", "wait refuses tickets that were never handed out", wait},
+      {"arguments.wait", "wait refuses tickets that were never handed out, and takes ticket 0", wait},
       {"arguments.usage", "usage refuses NULLs", usage},
       {"arguments.read", "read refuses unknown states, wrong sizes and NULLs; new state is zero", read},
       {"arguments.write", "write refuses unknown states, wrong sizes and NULLs", write},

@@ -64,6 +64,7 @@ Checks growth_checks();
 Checks run_checks();
 Checks memory_checks();
 Checks thread_checks();
+Checks product_checks();
 Checks op_checks();
 Checks model_checks();
 /// All of them, in the order in which they run.

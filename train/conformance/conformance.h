@@ -52,7 +52,8 @@ struct Options {
 std::vector<Result> list(const std::string& only = {});
 
 /// Runs them. Throws Error(invalid) when the file is missing, is not trusted (core/runtime/trust.h), has no manifest
-/// beside it, is cut off or no plugin, or lists devices but not the one of that index. The calling process loads nothing of the plugin; it must have one thread only.
+/// beside it, is cut off or no plugin, or lists devices but not the one of that index. The calling process loads
+/// nothing of the plugin; it must have one thread only.
 Report run(const Options& options);
 
 /// One line per group, the findings, a summary.

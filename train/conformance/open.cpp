@@ -1,5 +1,6 @@
 // init, devices, open, close.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -24,17 +25,28 @@ void twice(Bench& bench, Findings& f) {
   refuse(f, "a second init", {TUTTI_INVALID}, [&](TuttiError* e) { return t.init(bench.host(), e); });
 }
 
+constexpr uint64_t least_memory = 1 << 20, most_memory = uint64_t{1} << 50;
+
+/// Of this machine, in bytes.
+uint64_t host_memory() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
 void devices(Bench& bench, Findings& f) {
   std::vector<TuttiDevice> all = bench.devices(f);
   for (size_t i = 0; i < all.size(); ++i) {
     const TuttiDevice& d = all[i];
     auto bad = [&](const std::string& text) { f.add(fmt::format("device {}: {}", i, text)); };
     if (!d.name || !*d.name) bad("no name");
-    if (!d.driver) bad("driver is NULL");
+    if (!d.driver || !*d.driver) bad("no driver");  // it tells cached kernels and recorded results apart
     if (d.name && clean_text(d.name) != d.name) bad("its name is not UTF-8");
     if (d.unusable && !*d.unusable) bad("unusable, but no reason why");
     if (d.kind > TUTTI_OTHER) bad(fmt::format("unknown kind {}", d.kind));
     if (d.memory_free > d.memory_total) bad("more memory free than there is");
+    if (d.unusable) continue;
+    uint64_t most = d.kind == TUTTI_CPU || d.kind == TUTTI_SOFTWARE ? host_memory() : most_memory;
+    if (d.memory_total < least_memory || d.memory_total > most)
+      bad(fmt::format("memory_total is {} bytes, from {} to {} can be", d.memory_total, least_memory, most));
     if (d.pci && std::strlen(d.pci) != std::strlen("0000:65:00.0")) bad(fmt::format("PCI address \"{}\"", d.pci));
   }
   if (size_t again = bench.devices(f).size(); again != all.size())

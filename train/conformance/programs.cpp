@@ -40,6 +40,11 @@ uint64_t SmallRun::enqueue(int k) {
   return session_.run(x_);
 }
 
+void SmallRun::write(const std::vector<float>& values) {
+  session_.write(state_, values);
+  want_.assign(values.begin(), values.end());
+}
+
 void SmallRun::verify(Findings& f, const std::string& when) {
   std::vector<float> got = session_.read(state_, want_.size());
   for (size_t i = 0; i < got.size(); ++i) {

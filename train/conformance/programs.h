@@ -32,6 +32,8 @@ class SmallRun {
   SmallRun(RawSession& session, const TuttiProgram& program, size_t n, const std::string& state = "s");
   /// Stages and runs with the feeds of draw k; returns the ticket.
   uint64_t enqueue(int k);
+  /// Writes the state.
+  void write(const std::vector<float>& values);
   /// Reads the state and compares.
   void verify(Findings& f, const std::string& when);
   TuttiExecutable* get() const { return x_; }

@@ -1,6 +1,8 @@
 // What small programs compute, in whatever order they are run.
 #include <fmt/format.h>
 
+#include <chrono>
+
 #include "train/conformance/programs.h"
 
 namespace tutti::conformance {
@@ -54,6 +56,45 @@ void waits(Bench& bench, Findings& f) {
   r.verify(f, "after waiting in any order");
 }
 
+/// Where work is in flight, a wait without time must not last as long as the work.
+void timeout(Bench& bench, Findings& f) {
+  using Clock = std::chrono::steady_clock;
+  auto since = [](Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  SmallProgram p(1 << 18);
+  RawSession s(bench, f);
+  SmallRun r(s, p.get(), p.size());
+  auto enqueue = [&] {
+    uint64_t last = 0;
+    for (int k = 0; k < 20; ++k) last = r.enqueue(k);
+    return last;
+  };
+  Clock::time_point start = Clock::now();
+  s.wait(enqueue());
+  double whole = since(start);
+  uint64_t last = enqueue();
+  start = Clock::now();
+  Answer a = ask(f, "wait", [&](TuttiError* e) { return s.table().wait(s.get(), last, 0, e); });
+  double waited = since(start);
+  if (a.code != TUTTI_OK && a.code != TUTTI_TIMEOUT)
+    f.add(fmt::format("wait of 0 ns: {} ({})", code_name(a.code), a.message));
+  if (waited > 0.1 && waited > whole / 4)
+    f.add(fmt::format("wait of 0 ns took {:.0f} ms, where 20 steps take {:.0f} ms", waited * 1e3, whole * 1e3));
+  s.wait(last);
+}
+
+void write_in_flight(Bench& bench, Findings& f) {
+  SmallProgram p(5000);
+  RawSession s(bench, f);
+  SmallRun r(s, p.get(), p.size());
+  for (int round = 0; round < 3; ++round) {
+    for (int k = 0; k < 4; ++k) r.enqueue(k);
+    r.write(std::vector<float>(p.size(), static_cast<float>(round)));
+    r.verify(f, "written while runs were in flight");
+    s.wait(r.enqueue(round));
+    r.verify(f, "one step after that");
+  }
+}
+
 void shared_state(Bench& bench, Findings& f) {
   SmallProgram p;
   RawSession s(bench, f);
@@ -103,6 +144,8 @@ Checks run_checks() {
       {"run.in_flight", "steps may be enqueued without waiting; tickets grow, feeds are kept apart", in_flight},
       {"run.read_waits", "read gives the state after all runs so far", read_waits},
       {"run.waits", "wait keeps to its time, and takes any ticket handed out, again and in any order", waits},
+      {"run.timeout", "a wait without time does not wait for the work", timeout},
+      {"run.write_in_flight", "write comes after all runs so far", write_in_flight},
       {"run.shared_state", "state belongs to the session, not to a program", shared_state},
       {"run.write", "a written state is what the next step starts from", write_then_run},
       {"run.closing", "release and close may come while work is in flight", closing},
