@@ -289,7 +289,7 @@ void add_bench(CLI::App& app, Action& action) {
   CLI::Option* batch = sub->add_option("--batch", c.run.batch, "Samples per step of the models")->group("Cases");
   sub->add_option("--precision", c.precisions, "f32, tf32, bf16, f16, separated by commas; compared with itself only")
       ->group("Cases");
-  sub->add_option("--device", c.devices, "all, or device ids and plugin names, separated by commas")->group("Where");
+  sub->add_option("--device", c.devices, devices_help)->group("Where");
   sub->add_option("--threads", c.run.threads, "CPU threads (0: the plugin's choice)")->group("Where");
   sub->add_option("--peer", c.peer, "torch or tinygrad: the same cases in a peer beside the devices")->group("Where");
   sub->add_option("--python", c.python, "The peer's interpreter (TUTTI_PYTHON, else python3)")->group("Where");

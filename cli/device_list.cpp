@@ -29,8 +29,8 @@ std::vector<Device> devices_named(const std::string& list) {
     return out;
   }
   for (const std::string& name : names) {
-    Device d = select_device(name);
-    if (std::none_of(out.begin(), out.end(), [&](const Device& other) { return other.id == d.id; })) out.push_back(d);
+    for (const Device& d : select_devices(name))
+      if (std::none_of(out.begin(), out.end(), [&](const Device& other) { return other.id == d.id; })) out.push_back(d);
   }
   if (out.empty()) throw invalid(fmt::format("--device '{}': no device named", list), "--device all");
   return out;

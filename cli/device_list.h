@@ -7,7 +7,10 @@
 
 namespace tutti::cli {
 
-/// "all": every usable device, best first, the others named on stderr; else a comma-separated list as `select_device`
+constexpr const char* devices_help =
+    "all, or ids, plugins, kinds and patterns of devices, separated by commas: every usable device that fits one";
+
+/// "all": every usable device, best first, the others named on stderr; else a comma-separated list as `select_devices`
 /// takes them, each once. Throws Error where none is left.
 std::vector<Device> devices_named(const std::string& list);
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/device_list.h"
@@ -14,6 +15,7 @@
 #include "core/base/text.h"
 #include "core/runtime/selector.h"
 #include "train/parity/lockstep.h"
+#include "train/parity/processes.h"
 #include "train/parity/record.h"
 #include "train/parity/suite.h"
 
@@ -31,8 +33,9 @@ class ProgressLine {
     said_ = p.done;
     double seconds = std::chrono::duration<double>(now - start_).count();
     double left = p.done ? seconds * static_cast<double>(p.of - p.done) / static_cast<double>(p.done) : 0;
-    fmt::print(stderr, "{} of {} cases after {}{}\n", p.done, p.of, time(seconds),
-               p.done == p.of ? "" : fmt::format(", about {} left ({} on {})", time(left), p.id.op->name, p.device.id));
+    fmt::print(
+        stderr, "{} of {} cases after {}{}\n", p.done, p.of, time(seconds),
+        p.done == p.of ? "" : fmt::format(", about {} left ({} on {})", time(left), p.result.id.op->name, p.device.id));
   }
 
  private:
@@ -45,11 +48,15 @@ class ProgressLine {
   size_t said_ = 0;
 };
 
+constexpr int64_t most_jobs = 256;
+
 struct ParityCommand {
-  std::string devices = "all", ops, only, model, page, record, against;
+  std::string devices = "all", ops, only, model, page, record, against, job;
   bool quick = false, full = false, json = false;
   uint64_t seed = 1;
   int64_t steps = 60, batch = 0;
+  std::optional<int64_t> jobs;
+  std::optional<double> timeout;
 
   /// The ops of --ops; empty where it was not given.
   std::vector<const OpDef*> named_ops() const {
@@ -76,17 +83,37 @@ struct ParityCommand {
     return all;
   }
 
+  /// Runs cases in processes of their own where --jobs or the kind of a device asks for it, else in this one.
+  parity::Runner runner(const std::vector<Device>& on) const {
+    bool gpu = std::ranges::any_of(
+        on, [](const Device& d) { return d.kind == DeviceKind::discrete || d.kind == DeviceKind::integrated; });
+    int64_t at_once = jobs.value_or(gpu ? 4 : 0);
+    if (at_once < 0 || at_once > most_jobs)
+      throw invalid(fmt::format("--jobs {}: must be from 0 to {}", at_once, most_jobs));
+    if (timeout && !(*timeout > 0 && *timeout <= 86400))
+      throw invalid(fmt::format("--timeout {:g}: must be in (0, 86400]", *timeout));
+    if (timeout && !at_once) throw invalid("--timeout ends processes, and there are none", "add --jobs 4");
+    if (!at_once) return parity::run;
+    parity::Processes processes{.command = {"/proc/self/exe", "parity", "--job"}, .at_once = size_t(at_once)};
+    processes.patience = timeout.value_or(full ? 10 * processes.patience : processes.patience);
+    return [processes](const auto& devices, const auto& cases, const auto& options) {
+      return parity::run_in_processes(devices, cases, options, processes);
+    };
+  }
+
   const char* extent_name() const { return !only.empty() ? "case" : quick ? "quick" : full ? "full" : "normal"; }
 
   int run_ops() const {
     std::vector<parity::CaseId> all = cases();
     std::vector<Device> on = devices_named(devices);
+    parity::Runner by = runner(on);
     check_target("--html", page);
     check_target("--record", record);
     ProgressLine line;
     setenv("TUTTI_SENTINELS", "1", 0);  // rendered sessions look for writes outside of their memory
     parity::SuiteOptions options{.seed = seed, .watch = [&](const parity::Progress& p) { line(p); }};
-    parity::Report report = record.empty() ? parity::run(on, all, options) : run_recorded(on, all, options);
+    parity::Report report = record.empty() ? by(on, all, options) : run_recorded(on, all, options, by);
+    tell_remarks(report);
     if (!page.empty()) write_target(page, parity::html(report));
     if (json) {
       print_json(document(report));
@@ -104,12 +131,12 @@ struct ParityCommand {
 
   /// The same, with the results of the one device in a file.
   parity::Report run_recorded(const std::vector<Device>& on, const std::vector<parity::CaseId>& all,
-                              const parity::SuiteOptions& options) const {
+                              const parity::SuiteOptions& options, const parity::Runner& by) const {
     if (on.size() != 1)
       throw invalid(fmt::format("--record takes the results of one device, {} are chosen", on.size()),
                     "--device " + on[0].id);
     parity::Report report;
-    parity::Record r = parity::record(on[0], all, options, report);
+    parity::Record r = parity::record(on[0], all, options, report, by);
     r.extent = extent_name();
     r.version = TUTTI_VERSION;
     write_record(record, r);
@@ -131,8 +158,10 @@ struct ParityCommand {
     out["recorded"] = {{"id", r.device}, {"name", r.name}, {"driver", r.driver}, {"version", r.version}};
     out["devices"] = nlohmann::json::array();
     bool ok = true;
-    for (const Device& d : devices_named(devices)) {
-      parity::Comparison c = parity::against(r, d, all, options, report);
+    std::vector<Device> on = devices_named(devices);
+    parity::Runner by = runner(on);
+    for (const Device& d : on) {
+      parity::Comparison c = parity::against(r, d, all, options, report, by);
       size_t failed = report.devices.back().count(parity::Outcome::fail);
       ok = ok && c.parted.empty();
       nlohmann::ordered_json entry = {{"id", d.id},
@@ -153,9 +182,14 @@ struct ParityCommand {
       }
       out["devices"].push_back(entry);
     }
+    tell_remarks(report);
     out["ok"] = ok;
     if (json) print_json(out);
     return ok ? done : stopped;
+  }
+
+  static void tell_remarks(const parity::Report& report) {
+    for (const std::string& remark : report.remarks) fmt::print(stderr, "{}\n", remark);
   }
 
   static nlohmann::ordered_json counts(const parity::DeviceResult& d, const OpDef* op) {
@@ -268,6 +302,10 @@ struct ParityCommand {
   }
 
   int operator()() const {
+    if (!job.empty()) {
+      parity::work(job);
+      return done;
+    }
     if (!against.empty()) return run_against();
     return model.empty() ? run_ops() : run_model();
   }
@@ -280,7 +318,7 @@ void add_parity(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand(
       "parity", "Hold every device against the float64 reference: op by op, or whole training with --model");
   static ParityCommand c;
-  sub->add_option("--device", c.devices, "all, or device ids and plugin names, separated by commas");
+  sub->add_option("--device", c.devices, devices_help);
   CLI::Option* ops = sub->add_option("--ops", c.ops, "Only these ops, separated by commas (all unless given)");
   CLI::Option* quick =
       sub->add_flag("--quick", c.quick, "Two samples per op, forward and all gradients together, as recorded");
@@ -307,6 +345,16 @@ void add_parity(CLI::App& app, Action& action) {
   sub->add_option("--batch", c.batch, "Samples per step, with --model (0: 64 for mlp, 16 for cnn)")
       ->check(whole<int64_t>)
       ->needs(model);
+  auto add_of_processes = [&](const char* name, auto& to, const char* help) {
+    model->excludes(sub->add_option(name, to, help));
+  };
+  add_of_processes("--jobs", c.jobs,
+                   "Run each op on each device in a process of its own, so many at once, so that a crash, a hang or a "
+                   "spoilt GPU costs that op alone; 0: all in one process (4 where a discrete or integrated device is "
+                   "among them, else 0)");
+  add_of_processes("--timeout", c.timeout,
+                   "Seconds that one case may take in such a process (120; ten times as many with --full)");
+  sub->add_option("--job", c.job, "What such a process is to do")->group("");  // hidden
   add_json_flag(*sub, c.json);
   sub->callback([&action] { action = [] { return c(); }; });
 }

@@ -158,7 +158,7 @@ void add_plan(CLI::App& app, Action& action) {
   static PlanCommand command;
   command.run.add_to(*sub);
   for (const char* option : {"device", "fallback", "epochs", "steps"}) command.run.leave_out(*sub, option);
-  sub->add_option("--device", command.devices, "all, or a list: ids, plugins, kinds, patterns")->group("Device");
+  sub->add_option("--device", command.devices, devices_help)->group("Device");
   sub->get_option("--precision")->description("One or more of f32, tf32, bf16, f16: f32,bf16");
   sub->add_flag("--no-eval", command.no_eval, "Without evaluation on the test set")->group("Training");
   sub->add_flag("--no-search", command.no_search, "Do not look for the largest batch that fits")->group("Training");

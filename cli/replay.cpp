@@ -86,8 +86,7 @@ void add_replay(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("replay", "Run the nodes that bisect saved, alone, and hold them against float64");
   static ReplayCommand c;
   sub->add_option("file", c.file, "A file that bisect wrote")->required();
-  sub->add_option("--device", c.devices,
-                  "all, or device ids and plugin names, separated by commas (those of the file unless given)");
+  sub->add_option("--device", c.devices, fmt::format("{} (those of the file unless given)", devices_help));
   add_json_flag(*sub, c.json);
   sub->footer("Exit code 1 when one of the devices is beyond the bound.");
   sub->callback([&action] { action = [] { return c(); }; });

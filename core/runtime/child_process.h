@@ -44,8 +44,9 @@ class ChildProcess {
   ChildProcess() = default;
   /// Takes over a child of this process.
   explicit ChildProcess(pid_t pid) : pid_(pid) {}
-  /// Runs `body` in a copy of this process, which must have one thread; where it returns or throws, the exit code is
-  /// 127. Throws Error(internal).
+  /// Runs `body` in a copy of this process; where it returns or throws, the exit code is 127. Where this process has
+  /// several threads or has opened a driver, the body may only call what is safe in a signal handler, and exec. Throws
+  /// Error(internal).
   explicit ChildProcess(const std::function<void()>& body);
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
@@ -54,6 +55,7 @@ class ChildProcess {
   /// Sends the signal to it and to its group, where it leads one.
   void kill(int signal) const;
   Ending wait();
+  pid_t id() const { return pid_; }
 
  private:
   pid_t pid_ = -1;

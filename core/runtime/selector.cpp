@@ -268,4 +268,13 @@ Device select_device(Registry& registry, const std::string& wanted) {
   return ranked.front().device;
 }
 
+std::vector<Device> select_devices(const std::string& wanted) { return select_devices(Registry::instance(), wanted); }
+
+std::vector<Device> select_devices(Registry& registry, const std::string& wanted) {
+  std::vector<Device> all = {select_device(registry, wanted)};
+  for (const Ranked& r : rank_devices(registry, wanted))
+    if (r.device.unusable.empty() && r.device.id != all[0].id && fits(wanted, r.device)) all.push_back(r.device);
+  return all;
+}
+
 }  // namespace tutti

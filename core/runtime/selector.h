@@ -29,5 +29,9 @@ std::vector<Ranked> rank_devices(Registry& registry, const std::string& wanted =
 /// plugin tried).
 Device select_device(const std::string& wanted = "auto");
 Device select_device(Registry& registry, const std::string& wanted);
+/// All usable devices that the name fits, best first: every one of a plugin, a kind or a pattern, and the best alone
+/// for "auto". Throws like select_device.
+std::vector<Device> select_devices(const std::string& wanted);
+std::vector<Device> select_devices(Registry& registry, const std::string& wanted);
 
 }  // namespace tutti

@@ -81,6 +81,27 @@ TEST_F(Selector, APluginsNameMeansItsFirstUsableDevice) {
   EXPECT_EQ(select_device(registry(), "fast").id, "fast:1");
 }
 
+TEST_F(Selector, AListTakesEveryUsableDeviceThatFits) {
+  folder.plugin("a", "device=cpu\ndevice=discrete\ndevice=discrete|no driver\n");
+  folder.plugin("b", "device=integrated\n");
+  auto all = [&](const std::string& wanted) {
+    std::string text;
+    for (const Device& d : select_devices(registry(), wanted)) text += d.id + " ";
+    return text;
+  };
+  EXPECT_EQ(all("a"), "a:1 a:0 ");
+  EXPECT_EQ(all("a:0"), "a:0 ");
+  EXPECT_EQ(all("*:0"), "b:0 a:0 ");
+  EXPECT_EQ(all("toy*"), "a:1 b:0 a:0 ");
+  EXPECT_EQ(all("cpu"), "a:0 ");
+  EXPECT_EQ(all("auto"), "a:1 ");
+  setenv("TUTTI_DEVICE", "b", 1);
+  EXPECT_EQ(all("auto"), "b:0 ");
+  EXPECT_EQ(all("a"), "a:1 a:0 ");
+  EXPECT_TRUE(has(error_of([&] { select_devices(registry(), "a:2"); }), "cannot be used: no driver"));
+  EXPECT_TRUE(has(error_of([&] { select_devices(registry(), "c"); }), "unknown device 'c'"));
+}
+
 TEST_F(Selector, TheVariableNamesADevice) {
   two_plugins();
   setenv("TUTTI_DEVICE", "plain", 1);

@@ -41,7 +41,7 @@ EXPECTED = {
     "bad_product:both": ("product.shapes", "product.shapes", "transposed times [11, 40] transposed"),
     "bad_product:batch": ("product.batches", "product.batches", "[4, 5, 6] times [6, 7]"),
     "finite": ("product.special", "product.special", "with nan in it: element"),
-    "second": ("product.devices", "product.devices", "mock:1"),
+    "devices:2,second": ("product.devices", "product.devices", "mock:1"),
     "patient": ("run.timeout", "run.timeout", "wait of 0 ns took 3"),
     "shared_scratch": ("product.sessions", "product.sessions", "beside another session"),
     "late_free": ("memory.released", "memory.released", "the process grows by"),
@@ -50,6 +50,10 @@ EXPECTED = {
     "no_driver": ("init.devices", "init.devices", "no driver"),
     "bad_memory:0": ("init.devices", "init.devices", "memory_total is 0 bytes"),
     "bad_memory:9000000000000000000": ("init.devices", "init.devices", "memory_total is 9000000000000000000 bytes"),
+    "crash_op:matmul": ("op.matmul", "op.matmul", "SEGV"),
+    "hang_op:matmul": ("op.matmul", "op.matmul", "did not return within 2 s"),
+    "exit_op:matmul": ("op.matmul", "op.matmul", "ended with exit code 0"),
+    "sticky:matmul": ("op.matmul", "op.matmul", "an illegal memory access"),
     "crash_init": ("init.start", "init.start", "SEGV"),
     "crash_run": ("run.result", "run.result", "SEGV"),
     "abort": ("run.result", "run.result", "ABRT"),
@@ -76,7 +80,7 @@ EXPECTED = {
     "bad_device": ("init.devices", "init.devices", "unknown kind 99"),
 }
 # Right, though slow; or told apart from a failure.
-HARMLESS = {"sleep:20": "run.result", "no_device": "*"}
+HARMLESS = {"sleep:20": "run.result", "no_device": "*", "devices:2": "run.result"}
 NULLS = ["check", "compile", "prepare", "stage", "run", "usage", "read", "write"]
 
 
@@ -94,14 +98,14 @@ def failed(document):
 class Faults(unittest.TestCase):
     def test_every_fault_has_an_expectation(self):
         names = re.findall(r'^    \{"(\w+)", "', HEADER.read_text(), re.MULTILINE)
-        covered = {key.split(":")[0] for key in [*EXPECTED, *HARMLESS]} | {"accepts_bad_arguments", "flush"}
+        covered = {key.split(":")[0] for key in [*EXPECTED, *HARMLESS]} | {"accepts_bad_arguments", "flush", "second"}
         self.assertEqual(set(names), covered)
         self.assertGreater(len(names), 40)
 
     def test_each_is_named(self):
         for fault, (only, check, text) in EXPECTED.items():
             with self.subTest(fault=fault):
-                timeout = ["--timeout", "2"] if fault == "hang" else []
+                timeout = ["--timeout", "2"] if fault.startswith("hang") else []
                 document, code = run(fault, only, *timeout)
                 self.assertEqual(code, 1, document)
                 found = failed(document)
@@ -131,6 +135,9 @@ class Faults(unittest.TestCase):
 
     def test_slow_is_right(self):
         self.assertEqual(run("sleep:20", "run.result")[1], 0)
+
+    def test_a_second_device_is_right(self):
+        self.assertEqual(run("devices:2", "run.result")[1], 0)
 
     def test_no_device(self):
         document, code = run("no_device", "*")

@@ -5,9 +5,11 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "backends/reference/reference.h"
@@ -34,6 +36,13 @@ bool bad_product(const sdk::Program& p, const sdk::Node& n) {
                             : where == "batch" && batch_a != batch_b;
 }
 
+/// After the fault "sticky", like a GPU's context after an illegal access.
+std::atomic<bool> poisoned = false;
+
+void refuse_if_poisoned() {
+  if (poisoned) throw Error(Code::internal, "an illegal memory access was encountered");
+}
+
 /// What a session and its executables know of each other.
 struct Shared {
   std::unique_ptr<sdk::Session> inner;
@@ -48,10 +57,13 @@ class MockExecutable : public sdk::Executable {
  public:
   MockExecutable(Shared& shared, const sdk::Program& program, std::unique_ptr<sdk::Executable> inner)
       : shared_(shared), inner_(std::move(inner)) {
-    std::string corrupted = Faults::get().argument("corrupt");
     for (const sdk::Node& n : program.nodes)
-      corrupt_ = corrupt_ || (on("corrupt") && (n.op == corrupted || n.label == corrupted)) || bad_product(program, n);
-    corrupt_ = corrupt_ || shared_.wrong;
+      for (const char* fault : {"corrupt", "crash_op", "hang_op", "exit_op", "sticky"})
+        if (std::string named = Faults::get().argument(fault); on(fault) && (n.op == named || n.label == named))
+          op_faults_.insert(fault);
+    bool hit = shared_.wrong;
+    for (const sdk::Node& n : program.nodes) hit = hit || bad_product(program, n);
+    if (hit) op_faults_.insert("corrupt");
     for (const sdk::State& s : program.states) {
       states_.push_back(s.name);
       sizes_.push_back(num_bytes(program.type(s.after)));
@@ -110,7 +122,11 @@ class MockExecutable : public sdk::Executable {
       throw Error(Code::internal, fmt::format("the driver refused run {}", shared_.runs));
     if (shared_.lost) throw Error(Code::device_lost, "the device is gone");
     if (on("sleep")) std::this_thread::sleep_for(std::chrono::milliseconds(faults.number("sleep")));
-    while (on("hang")) std::this_thread::sleep_for(std::chrono::seconds(1));
+    if (op_faults_.contains("crash_op")) std::raise(SIGSEGV);
+    if (op_faults_.contains("exit_op")) std::_Exit(0);
+    if (op_faults_.contains("sticky")) poisoned = true;
+    refuse_if_poisoned();
+    while (on("hang") || op_faults_.contains("hang_op")) std::this_thread::sleep_for(std::chrono::seconds(1));
     if (on("stale_feed")) {
       const auto& seen = pending_.empty() ? delayed_ : pending_;
       for (size_t i = 0; i < real_.size(); ++i) std::memcpy(real_[i], seen[i].data(), feed_bytes_[i]);
@@ -124,7 +140,8 @@ class MockExecutable : public sdk::Executable {
     uint64_t ticket = inner_->run();
     disturbed = running-- > 1 || disturbed;
     if (on("lost")) shared_.lost = true;
-    if (corrupt_ || (on("shared_scratch") && disturbed)) change([](float x) { return x * 1.01f + 0.0137f; });
+    if (op_faults_.contains("corrupt") || (on("shared_scratch") && disturbed))
+      change([](float x) { return x * 1.01f + 0.0137f; });
     if (on("finite")) change([](float x) { return std::isfinite(x) ? x : 0.0f; }, true);
     if (on("flush")) change([](float x) { return std::fpclassify(x) == FP_SUBNORMAL ? 0.0f : x; }, true);
     if (on("nondeterministic"))
@@ -166,7 +183,8 @@ class MockExecutable : public sdk::Executable {
 
   Shared& shared_;
   std::unique_ptr<sdk::Executable> inner_;
-  bool corrupt_ = false, prepared_ = false;
+  std::set<std::string> op_faults_;  // that one of its ops brings
+  bool prepared_ = false;
   std::vector<std::string> states_;
   std::vector<size_t> sizes_, feed_bytes_;
   std::vector<bool> floats_;
@@ -196,6 +214,7 @@ class MockSession : public sdk::Session {
   }
 
   std::unique_ptr<sdk::Executable> compile(sdk::Program program, const TuttiOptions& options) override {
+    refuse_if_poisoned();
     for (uint32_t k = 0; k < program.nodes.size(); ++k)
       if (declines(program.nodes[k]))
         throw sdk::NodeError(k, Code::declined, fmt::format("no kernel for {}", program.nodes[k].op));
@@ -204,6 +223,7 @@ class MockSession : public sdk::Session {
   }
 
   void wait(uint64_t ticket, uint64_t timeout_ns) override {
+    refuse_if_poisoned();
     if (on("late_error") && shared_->runs) throw Error(Code::internal, "a kernel of run 1 failed");
     if (shared_->lost) throw Error(Code::device_lost, "the device is gone");
     if (on("patient")) std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -218,6 +238,7 @@ class MockSession : public sdk::Session {
   }
 
   void read(const std::string& state, void* to, size_t bytes) override {
+    refuse_if_poisoned();
     auto it = shared_->before.find(state);
     if (it != shared_->before.end() && it->second.size() == bytes) {
       std::memcpy(to, it->second.data(), bytes);
@@ -232,6 +253,7 @@ class MockSession : public sdk::Session {
   }
 
   void write(const std::string& state, const void* from, size_t bytes) override {
+    refuse_if_poisoned();
     if (on("lost_write") && shared_->runs > shared_->waited) return;
     shared_->before.erase(state);
     if (std::vector<std::byte> all; resized(state, bytes, all)) {
@@ -278,15 +300,17 @@ class MockPlugin : public sdk::Plugin {
     if (on("no_driver")) all[0].driver = "";
     if (on("bad_memory")) all[0].memory_total = all[0].memory_free = Faults::get().number("bad_memory");
     if (on("abort_oom")) all[0].kind = TUTTI_CPU;
-    if (on("second")) all.push_back(all[0]);
+    if (on("devices")) all.resize(Faults::get().number("devices"), all[0]);
     return all;
   }
 
   std::unique_ptr<sdk::Session> open(uint32_t device, const sdk::Options& options) override {
     if (on("no_device")) throw invalid("mock: device 0 cannot be used: the cable is not plugged in");
-    bool second = on("second") && device == 1;
+    refuse_if_poisoned();
+    bool another = on("devices") && device < Faults::get().number("devices");
     return std::make_unique<MockSession>(
-        inner_->open(on("any_device") || second ? 0 : device, on("any_option") ? sdk::Options{} : options), second);
+        inner_->open(on("any_device") || another ? 0 : device, on("any_option") ? sdk::Options{} : options),
+        on("second") && device == 1);
   }
 
  private:

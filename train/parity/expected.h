@@ -8,6 +8,8 @@
 
 namespace tutti::parity {
 
+struct CaseResult;
+
 /// One entry of a manifest's list:
 ///
 ///     "expected_failures": [{"case": "cast:2:*", "reason": "no f64 on this device"}]
@@ -22,5 +24,8 @@ struct Expected {
 std::vector<Expected> expected_failures(const Device& device);
 /// The list in that manifest.
 std::vector<Expected> expected_failures(const std::filesystem::path& manifest);
+
+/// Changes the result of a case of the device that the list names.
+void settle(CaseResult& result, const Device& device, const std::vector<Expected>& list);
 
 }  // namespace tutti::parity

@@ -13,23 +13,11 @@
 namespace tutti::parity {
 namespace {
 
-/// At most most_recorded elements, evenly spaced, the first and the last among them.
-Tensor thinned(const Tensor& t) {
-  size_t count = std::min(most_recorded, t.at.size());
-  Tensor out({t.type.dtype, {static_cast<int64_t>(count)}});
-  for (size_t i = 0; i < count; ++i) out.at[i] = t.at[count > 1 ? i * (t.at.size() - 1) / (count - 1) : 0];
-  return out;
-}
-
-/// Calls `see` with the first results of every case.
-SuiteOptions seeing(const SuiteOptions& options, uint64_t seed,
-                    std::function<void(const CaseId&, const std::vector<Tensor>&)> see) {
-  SuiteOptions out = options;
-  out.seed = seed;
-  out.tamper = [see = std::move(see)](const CaseId& id, int run, std::vector<Tensor>& results, const auto&) {
-    if (run == 0) see(id, results);
-  };
-  return out;
+/// The same with another seed, told what a device gives.
+SuiteOptions seeing(SuiteOptions options, uint64_t seed, decltype(SuiteOptions::see) see) {
+  options.seed = seed;
+  options.see = std::move(see);
+  return options;
 }
 
 /// The graph that run 0 of a case computes: of "batch" cases the one of the recorded shapes.
@@ -42,6 +30,7 @@ CaseId first_of(const CaseId& id) {
 void add(Report& to, Report&& from) {
   to.seed = from.seed;
   for (DeviceResult& d : from.devices) to.devices.push_back(std::move(d));
+  for (std::string& r : from.remarks) to.remarks.push_back(std::move(r));
 }
 
 /// One case's results against the recorded ones.
@@ -64,6 +53,13 @@ void compare_case(const RecordedCase& there, uint64_t seed, const CaseId& id, co
 
 }  // namespace
 
+Tensor thinned(const Tensor& t) {
+  size_t count = std::min(most_recorded, t.at.size());
+  Tensor out({t.type.dtype, {static_cast<int64_t>(count)}});
+  for (size_t i = 0; i < count; ++i) out.at[i] = t.at[count > 1 ? i * (t.at.size() - 1) / (count - 1) : 0];
+  return out;
+}
+
 std::string fingerprint(const CaseId& id, uint64_t seed) {
   CaseId first = first_of(id);
   Graph g = graph_of(first);
@@ -77,7 +73,8 @@ std::string fingerprint(const CaseId& id, uint64_t seed) {
   return fmt::format("{:016x}", hash);
 }
 
-Record record(const Device& device, const std::vector<CaseId>& cases, const SuiteOptions& options, Report& report) {
+Record record(const Device& device, const std::vector<CaseId>& cases, const SuiteOptions& options, Report& report,
+              const Runner& by) {
   Record r;
   r.seed = options.seed;
   r.device = device.id;
@@ -89,7 +86,7 @@ Record record(const Device& device, const std::vector<CaseId>& cases, const Suit
     Graph g = graph_of(first_of(id));
     for (size_t k = 0; k < results.size(); ++k) c.results.emplace(g.states()[k].name, thinned(results[k]));
   };
-  add(report, run({device}, cases, seeing(options, r.seed, see)));
+  add(report, by({device}, cases, seeing(options, r.seed, see)));
   return r;
 }
 
@@ -113,13 +110,13 @@ std::vector<CaseId> cases_of(const Record& r, const std::vector<const OpDef*>& o
 }
 
 Comparison against(const Record& r, const Device& device, const std::vector<CaseId>& cases, const SuiteOptions& options,
-                   Report& report) {
+                   Report& report, const Runner& by) {
   Comparison c{.device = device};
   auto see = [&](const CaseId& id, const std::vector<Tensor>& results) {
     ++c.compared;
     compare_case(r.cases.at(id.text()), r.seed, id, results, c.parted);
   };
-  Report own = run({device}, cases, seeing(options, r.seed, see));
+  Report own = by({device}, cases, seeing(options, r.seed, see));
   for (const CaseResult& result : own.devices[0].cases)
     if (result.outcome == Outcome::unsupported) c.missing.push_back(result.id.text() + ": " + result.why);
   add(report, std::move(own));

@@ -23,8 +23,15 @@ struct Record {
 /// Of a case with the inputs of this seed: equal where two versions compute the same thing of the same numbers.
 std::string fingerprint(const CaseId& id, uint64_t seed);
 
+/// At most most_recorded elements, evenly spaced, the first and the last among them, in one dimension.
+Tensor thinned(const Tensor& t);
+
+/// What runs the cases: `run`, or run_in_processes.
+using Runner = std::function<Report(const std::vector<Device>&, const std::vector<CaseId>&, const SuiteOptions&)>;
+
 /// Runs the cases on the device, judging them as always (`report`), and keeps what it gave. `options` may watch.
-Record record(const Device& device, const std::vector<CaseId>& cases, const SuiteOptions& options, Report& report);
+Record record(const Device& device, const std::vector<CaseId>& cases, const SuiteOptions& options, Report& report,
+              const Runner& by = run);
 
 /// A safetensors file, written whole or not at all.
 void write_record(const std::string& path, const Record& r);
@@ -50,6 +57,6 @@ struct Comparison {
 
 /// Runs the cases on a device of this machine and compares. Adds to `report` how they stand to the reference.
 Comparison against(const Record& r, const Device& device, const std::vector<CaseId>& cases, const SuiteOptions& options,
-                   Report& report);
+                   Report& report, const Runner& by = run);
 
 }  // namespace tutti::parity

@@ -103,6 +103,7 @@ CaseResult run_case(Session& session, Prepared& p, const SuiteOptions& options) 
     Tensors states = programs[run.program]->run(inputs, !goes_on);
     std::vector<Tensor> got;
     for (const State& s : g.states()) got.push_back(std::move(states.at(s.name)));
+    if (options.see && r == 0) options.see(p.id, got);
     if (options.tamper) options.tamper(p.id, static_cast<int>(r), got, last);
     judge(result, p, run, inputs, goes_on ? truth_of(g, inputs) : run.truth, got, r);
     last = std::move(got);
@@ -152,22 +153,6 @@ class Cases {
   size_t freed_ = 0;
 };
 
-/// What the manifest says changes the outcome.
-void settle(CaseResult& result, const Device& device, const std::vector<Expected>& list) {
-  for (const Expected& e : list) {
-    if (!e.matches(result.id.text())) continue;
-    if (result.outcome == Outcome::pass) {
-      result.outcome = Outcome::fail;
-      result.why = fmt::format("passes, but the manifest of {} expects it to fail ({}): take '{}' from its list",
-                               device.plugin, e.reason, e.pattern);
-    } else if (result.outcome != Outcome::no_room) {
-      result.outcome = Outcome::expected;
-      result.why = fmt::format("{}: {}", e.reason, result.why);
-    }
-    return;
-  }
-}
-
 /// Indices of devices that share a thread. Software GPUs do: their drivers bring compilers that do not bear each other
 /// in one process at the same time (Intel's crashes now and then beside PoCL's).
 std::vector<std::vector<size_t>> groups_of(const std::vector<Device>& devices) {
@@ -203,7 +188,7 @@ class Bench {
     } catch (const std::exception& e) {
       result.outcome = Outcome::fail;
       result.why = e.what();
-      session_.reset();  // what comes next starts clean
+      session_.reset();  // what comes next gets a new one
     }
     settle(result, device_, expected_);
     return result;
@@ -245,7 +230,7 @@ size_t Report::count(Outcome outcome) const {
 
 Report run(const std::vector<Device>& devices, const std::vector<CaseId>& cases, const SuiteOptions& options) {
   using Clock = std::chrono::steady_clock;
-  Report report{options.seed, {}};
+  Report report{.seed = options.seed, .devices = {}};
   std::vector<std::unique_ptr<Bench>> benches;
   for (const Device& d : devices) {
     report.devices.push_back({d, {}});
@@ -264,7 +249,8 @@ Report run(const std::vector<Device>& devices, const std::vector<CaseId>& cases,
         std::lock_guard lock(watching);
         ++done[d];
         if (options.watch)
-          options.watch({devices[d], cases[i], *std::min_element(done.begin(), done.end()), cases.size()});
+          options.watch(
+              {devices[d], report.devices[d].cases[i], *std::min_element(done.begin(), done.end()), cases.size()});
       }
     line.finish(group);
     for (size_t d : groups[group]) benches[d].reset();

@@ -37,6 +37,7 @@ struct DeviceResult {
 struct Report {
   uint64_t seed = 0;
   std::vector<DeviceResult> devices;
+  std::vector<std::string> remarks = {};  ///< what went wrong outside of the cases
   size_t count(Outcome outcome) const;
   /// Every case must pass, but for those that a manifest expects to fail and those for which there is no room.
   bool ok() const { return count(Outcome::fail) + count(Outcome::unsupported) == 0; }
@@ -45,7 +46,7 @@ struct Report {
 /// Where a run stands: `done` of `of` cases on the device that is furthest behind.
 struct Progress {
   const Device& device;  ///< whose case was finished
-  const CaseId& id;
+  const CaseResult& result;
   size_t done = 0, of = 0;
 };
 
@@ -53,6 +54,8 @@ struct SuiteOptions {
   uint64_t seed = 1;
   /// Told after every case, by one thread at a time.
   std::function<void(const Progress&)> watch = {};
+  /// Told what a device gave at the first run of a case, in the order of the graph's states, by one thread per device.
+  std::function<void(const CaseId&, const std::vector<Tensor>& results)> see = {};
   /// Changes what a device gave before it is judged, so that tests can see the comparison fail. `run` counts the
   /// case's runs from 0; results are in the order of the graph's states; `before` holds those that the same program
   /// gave at its last run. Called by one thread per device.
@@ -63,7 +66,8 @@ struct SuiteOptions {
 /// Every case on every device, in one session per op; devices have threads of their own, but software GPUs share one. A
 /// case's program is run twice, with different data; in "batch" cases the program of the recorded shapes and that of
 /// the larger batch take turns; in "state" cases three steps update the state in place, each judged from the state that
-/// the device had before it.
+/// the device had before it. Devices whose errors stick to the process, as a GPU's do, want run_in_processes
+/// (processes.h).
 Report run(const std::vector<Device>& devices, const std::vector<CaseId>& cases, const SuiteOptions& options);
 
 /// The table op x device, one line per op: passed of all, or what failed.
