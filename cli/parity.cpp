@@ -183,6 +183,7 @@ struct ParityCommand {
       out["devices"].push_back(entry);
     }
     tell_remarks(report);
+    ok = ok && report.remarks.empty();
     out["ok"] = ok;
     if (json) print_json(out);
     return ok ? done : stopped;
@@ -234,6 +235,7 @@ struct ParityCommand {
         if (c.outcome == parity::Outcome::expected) out["expected_failures"].push_back(entry);
         if (c.outcome == parity::Outcome::no_room) out["no_room"].push_back(entry);
       }
+    out["remarks"] = report.remarks;
     return out;
   }
 

@@ -238,13 +238,13 @@ sanitizer() {
     fi
     # Our own kernels are what is checked: NVIDIA's libraries are left out.
     log=$out/$part.$tool.log
-    if ! timeout -k 5 60 "$bin" --tool $tool --error-exitcode 9 "$tutti" parity --quick --device "$cuda" --ops relu >"$log" 2>&1 &&
+    if ! timeout -k 5 60 "$bin" --tool $tool --error-exitcode 9 "$tutti" parity --quick --jobs 0 --device "$cuda" --ops relu >"$log" 2>&1 &&
       ! grep -q 'ERROR SUMMARY: [1-9]' "$log"; then
       skip $tool "refused: $(grep -m1 -iE 'error|not supported|permission' "$log" | cut -c1-200)"
       continue
     fi
     piece $tool 160 env TUTTI_PLUGINS=cuda,reference TUTTI_CUDA_LIBRARIES=0 "$bin" --tool $tool --error-exitcode 9 \
-      "$tutti" parity --quick --device "$cuda" --ops add,matmul,conv2d,max_pool2d,sum,softmax,gather,scatter_add,adam
+      "$tutti" parity --quick --jobs 0 --device "$cuda" --ops add,matmul,conv2d,max_pool2d,sum,softmax,gather,scatter_add,adam
   done
 }
 

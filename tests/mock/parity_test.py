@@ -124,8 +124,10 @@ class Processes(harness.Case):
 
     def test_a_crash_at_the_end_is_told(self):
         document, log = run("crash_end", "--jobs", "2")
-        self.assertEqual(outcomes(document), self.sound)
-        self.assertIn("the process of relu on mock:0 died of signal 11", log)
+        self.assertEqual((document["ok"], outcomes(document)), (False, self.sound))
+        remark = "the process of relu on mock:0 died of signal 11 (SIGSEGV: Segmentation fault) after its last case"
+        self.assertIn(remark, document["remarks"])
+        self.assertIn(remark, log)
 
     def test_expected_crashes(self):
         folder = self.folder / "plugins"
@@ -151,6 +153,9 @@ class Processes(harness.Case):
             self.assertEqual(result.returncode, 1, result.stderr)
             self.assertEqual({p["case"].split(":")[0] for p in json.loads(result.stdout)["devices"][0]["parted"]},
                              {"relu"})
+        result = tutti(*again, "--jobs", "2", env=environment("crash_op:relu"))
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("died of signal 11", json.loads(result.stdout)["devices"][0]["parted"][0]["why"])
 
     def test_every_device_of_a_plugin(self):
         for jobs in ("0", "2"):
@@ -173,9 +178,10 @@ class Processes(harness.Case):
                 self.assertTrue(until(lambda: not started & set(processes())))
 
     def test_bad_input(self):
-        for wrong in (["--jobs", "-1"], ["--jobs", "257"], ["--jobs", "2", "--timeout", "0"], ["--timeout", "5"],
-                      ["--jobs", "2", "--model", "mlp"], ["--job", "{}"], ["--job", "x"]):
-            self.fails(2, [wrong[0]] if wrong[0] != "--job" else ["no job"], *QUICK, "--ops", "add", *wrong, env=environment())
+        for said, *wrong in (("--jobs -1", "--jobs", "-1"), ("--jobs 257", "--jobs", "257"),
+                             ("--timeout 0", "--jobs", "2", "--timeout", "0"), ("add --jobs", "--timeout", "5"),
+                             ("excludes", "--jobs", "2", "--model", "mlp"), ("no job", "--job", "{}")):
+            self.fails(2, [said], *QUICK, *wrong, env=environment())
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/base/hash.h"
 #include "core/base/status.h"
@@ -112,13 +113,18 @@ std::vector<CaseId> cases_of(const Record& r, const std::vector<const OpDef*>& o
 Comparison against(const Record& r, const Device& device, const std::vector<CaseId>& cases, const SuiteOptions& options,
                    Report& report, const Runner& by) {
   Comparison c{.device = device};
+  std::set<std::string> seen;
   auto see = [&](const CaseId& id, const std::vector<Tensor>& results) {
     ++c.compared;
+    seen.insert(id.text());
     compare_case(r.cases.at(id.text()), r.seed, id, results, c.parted);
   };
   Report own = by({device}, cases, seeing(options, r.seed, see));
-  for (const CaseResult& result : own.devices[0].cases)
+  for (const CaseResult& result : own.devices[0].cases) {
     if (result.outcome == Outcome::unsupported) c.missing.push_back(result.id.text() + ": " + result.why);
+    if (result.outcome == Outcome::fail && !seen.contains(result.id.text()))
+      c.parted.push_back({result.id, "without a result", {.ok = false, .text = result.why}});
+  }
   add(report, std::move(own));
   return c;
 }

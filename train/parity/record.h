@@ -41,7 +41,8 @@ Record read_record(const std::string& path);
 /// The record's cases of these ops (all where none is named). Throws Error where a case of it is another one here.
 std::vector<CaseId> cases_of(const Record& r, const std::vector<const OpDef*>& ops);
 
-/// A result that is further from the recorded one than two bounds: both sides may be off by one.
+/// A result that is further from the recorded one than two bounds: both sides may be off by one. Or a case that failed
+/// here without a result.
 struct Parted {
   CaseId id;
   std::string result;  ///< "y0"

@@ -37,10 +37,10 @@ struct DeviceResult {
 struct Report {
   uint64_t seed = 0;
   std::vector<DeviceResult> devices;
-  std::vector<std::string> remarks = {};  ///< what went wrong outside of the cases
+  std::vector<std::string> remarks = {};  ///< what went wrong after the cases: processes that did not end well
   size_t count(Outcome outcome) const;
   /// Every case must pass, but for those that a manifest expects to fail and those for which there is no room.
-  bool ok() const { return count(Outcome::fail) + count(Outcome::unsupported) == 0; }
+  bool ok() const { return count(Outcome::fail) + count(Outcome::unsupported) == 0 && remarks.empty(); }
 };
 
 /// Where a run stands: `done` of `of` cases on the device that is furthest behind.
