@@ -51,14 +51,21 @@ Shape parse_shape(const std::string& text, size_t least) {
   return shape;
 }
 
-/// y = matmul(a, b) of M x N x K.
+/// y = matmul(a, b) of M x N x K, or of a batch of them.
 Effort build_matmul(Graph& g, const Settings& s, DType t) {
   Shape d = parse_shape(s.shape, 3);
-  Value a = g.state("a", {t, s.ta ? Shape{d[2], d[0]} : Shape{d[0], d[2]}});
-  Value b = g.state("b", {t, s.tb ? Shape{d[1], d[2]} : Shape{d[2], d[1]}});
+  Shape batch(d.begin(), d.end() - 3);
+  int64_t m = d.end()[-3], n = d.end()[-2], k = d.end()[-1];
+  auto operand = [&](const char* name, int64_t rows, int64_t columns) {
+    Shape shape = batch;
+    shape.insert(shape.end(), {rows, columns});
+    return g.state(name, {t, shape});
+  };
+  Value a = s.ta ? operand("a", k, m) : operand("a", m, k);
+  Value b = s.tb ? operand("b", n, k) : operand("b", k, n);
   Value y = matmul(a, b, s.ta, s.tb);
   g.set_state("y", y);
-  return {2.0 * static_cast<double>(d[0] * d[1] * d[2]), bytes_of({a, b, y})};
+  return {2.0 * static_cast<double>(num_elements(d)), bytes_of({a, b, y})};
 }
 
 /// conv2d of N, C, H, W with K filters of size R x R, or one of its gradients.
@@ -237,7 +244,7 @@ int main(int argc, char** argv) {
   CLI::App app("Times one op on one device: the median of many runs, each waited for.");
   app.add_option("--device", s.device, "as tutti train takes it");
   app.add_option("--op", s.op, names);
-  app.add_option("--shape", s.shape, "matmul: MxNxK; conv2d: N,C,H,W,filters,size; others: the input's shape");
+  app.add_option("--shape", s.shape, "matmul: MxNxK or BATCHxMxNxK; conv2d: N,C,H,W,filters,size; others: the input's shape");
   app.add_option("--dtype", s.dtype, "f32, f16 or bf16");
   app.add_flag("--ta", s.ta, "matmul: a is stored transposed");
   app.add_flag("--tb", s.tb, "matmul: b is stored transposed");

@@ -9,6 +9,8 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN OFF)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+# Programs find lib beside their own folder, so that a build tree can be moved, and parts of it packed.
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 set(TUTTI_PLUGIN_DIR "${CMAKE_BINARY_DIR}/lib/tutti/plugins")
 
 if(NOT CMAKE_BUILD_TYPE)

@@ -11,9 +11,20 @@
 
 namespace tutti::golden {
 
+namespace {
+
+/// golden_data beside this program: the build links it, and a copy of both elsewhere works too.
+const std::filesystem::path& folder() {
+  static const std::filesystem::path found =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "golden_data";
+  return found;
+}
+
+}  // namespace
+
 nlohmann::json read(const std::string& name) {
-  std::ifstream in(std::string(TUTTI_GOLDEN_DATA) + "/" + name);
-  if (!in) throw invalid(fmt::format("no file {} in " TUTTI_GOLDEN_DATA, name), "run make_golden.py");
+  std::ifstream in(folder() / name);
+  if (!in) throw invalid(fmt::format("no file {} in {}", name, folder().string()), "run make_golden.py");
   try {
     return nlohmann::json::parse(in);
   } catch (const std::exception& e) {
@@ -23,7 +34,7 @@ nlohmann::json read(const std::string& name) {
 
 std::vector<std::string> files() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(TUTTI_GOLDEN_DATA))
+  for (const auto& entry : std::filesystem::directory_iterator(folder()))
     names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;

@@ -7,9 +7,9 @@
 
 namespace tutti::golden {
 
-/// The document in data/NAME. Throws Error naming the file when it is missing or no JSON.
+/// The document NAME of the folder golden_data beside the program. Throws Error naming the file when it is missing or no JSON.
 nlohmann::json read(const std::string& name);
-/// The names of all files in data/, sorted.
+/// The names of all files there, sorted.
 std::vector<std::string> files();
 Tensor to_tensor(const nlohmann::json& t);
 Attrs to_attrs(const nlohmann::json& a);
