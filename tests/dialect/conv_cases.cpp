@@ -47,10 +47,11 @@ std::string text(const Conv& c) {
                      c.h.padding, c.w.padding, c.h.dilation, c.w.dilation, c.groups, name(c.dtype));
 }
 
-Case forward(const Conv& s) {
+Case forward(const Conv& s, const Change& change) {
   Case c{"conv " + text(s) + (s.bias ? " bias" : "") + (s.relu ? " relu" : "")};
   c.inputs = {random(s.dtype, x_size(s), -1, 1, 1), random(s.dtype, w_size(s), -1, 1, 2)};
   if (s.bias) c.inputs.push_back(random(s.dtype, s.filters, -1, 1, 3));
+  if (change) change(c.inputs);
   std::vector<double> y(static_cast<size_t>(y_size(s)));
   int64_t places = s.h.count * s.w.count;
   for (size_t i = 0; i < y.size() && s.bias; ++i)
@@ -61,9 +62,10 @@ Case forward(const Conv& s) {
   return finished(c, s.dtype, y, s.channels / s.groups * s.h.kernel * s.w.kernel, s.relu);
 }
 
-Case to_images(const Conv& s) {
+Case to_images(const Conv& s, const Change& change) {
   Case c{"conv_dx " + text(s)};
   c.inputs = {random(s.dtype, y_size(s), -1, 1, 1), random(s.dtype, w_size(s), -1, 1, 2)};
+  if (change) change(c.inputs);
   std::vector<double> dx(static_cast<size_t>(x_size(s)));
   each_product(s, [&](size_t x, size_t w, size_t d) { dx[x] += c.inputs[0].at[d] * c.inputs[1].at[w]; });
   c.make = [s](const Target& t) { return conv_dx(t, s); };
@@ -71,9 +73,10 @@ Case to_images(const Conv& s) {
   return finished(c, s.dtype, dx, s.filters / s.groups * s.h.kernel * s.w.kernel, false);
 }
 
-Case to_weights(const Conv& s) {
+Case to_weights(const Conv& s, const Change& change) {
   Case c{"conv_dw " + text(s)};
   c.inputs = {random(s.dtype, x_size(s), -1, 1, 1), random(s.dtype, y_size(s), -1, 1, 2)};
+  if (change) change(c.inputs);
   std::vector<double> dw(static_cast<size_t>(w_size(s)));
   each_product(s, [&](size_t x, size_t w, size_t d) { dw[w] += c.inputs[0].at[x] * c.inputs[1].at[d]; });
   c.make = [s](const Target& t) { return conv_dw(t, s); };
@@ -82,6 +85,11 @@ Case to_weights(const Conv& s) {
 }
 
 }  // namespace
+
+Case conv_case(Convolution kind, const Conv& shape, const Change& change) {
+  if (kind == Convolution::images) return to_images(shape, change);
+  return kind == Convolution::weights ? to_weights(shape, change) : forward(shape, change);
+}
 
 std::vector<Case> conv_cases() {
   std::vector<Conv> shapes;
@@ -104,19 +112,18 @@ std::vector<Case> conv_cases() {
   for (DType t : {DType::f16, DType::bf16}) add(2, 4, 20, 2, axis(7, 3, 1, 1, 1), axis(7, 3, 1, 1, 1), t);
   std::vector<Case> all;
   for (const Conv& s : shapes) {
-    all.push_back(forward(s));
-    all.push_back(to_images(s));
-    all.push_back(to_weights(s));
+    for (Convolution kind : {Convolution::forward, Convolution::images, Convolution::weights})
+      all.push_back(conv_case(kind, s));
   }
   for (bool bias : {false, true}) {
     Conv s = shapes[3];
     s.bias = bias;
     s.relu = true;
-    all.push_back(forward(s));
+    all.push_back(conv_case(Convolution::forward, s));
     s = shapes[4];
     s.bias = true;
     s.relu = bias;
-    all.push_back(forward(s));
+    all.push_back(conv_case(Convolution::forward, s));
   }
   return all;
 }

@@ -1,0 +1,333 @@
+// Every kind of call of cuBLASLt and cuDNN with every epilogue, on the device, against float64 on the host; each test
+// is one kind in one dtype, so that each can run in a process of its own. The same bodies run over the fakes as well.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "backends/cuda/driver.h"
+#include "backends/cuda/vendor.h"
+#include "tests/cuda/fake_cublas.h"
+#include "tests/cuda/fake_cuda.h"
+#include "tests/cuda/fake_cudnn.h"
+#include "tests/dialect/cases.h"
+
+namespace tutti::cuda {
+namespace {
+
+using dialect::Conv;
+using dialect::Matmul;
+using dialect::cases::Array;
+using dialect::cases::axis;
+using dialect::cases::Case;
+using dialect::cases::Convolution;
+using sdk::Gelu;
+using sdk::OperandSum;
+
+// ---- what is tested: the device's libraries, or the fakes
+
+enum class Under { device, fakes };
+
+std::unique_ptr<Driver> open(Under under, bool tf32, bool graph) {
+  setenv("TUTTI_CUDA_GRAPH", graph ? "1" : "0", 1);
+  if (under == Under::device) {
+    auto libraries = open_libraries();
+    auto log = [](const std::string& line) { fmt::print("{}\n", line); };
+    return std::make_unique<Driver>(libraries, find_devices(*libraries).at(0), [=] { return open_library(log, tf32); });
+  }
+  auto libraries = start(fake::cuda(), fake::nvrtc());
+  return std::make_unique<Driver>(libraries, find_devices(*libraries).at(0), [=] {
+    return join(std::make_shared<Cublas>(fake::cublas(), tf32), std::make_shared<Cudnn>(fake::cudnn(), tf32));
+  });
+}
+
+/// "" or why there is no device to test.
+std::string no_device() {
+  try {
+    auto libraries = open_libraries();
+    std::vector<Found> found = find_devices(*libraries);
+    return found.empty() ? "the driver lists none" : found[0].info.unusable;
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+/// What the call of a case gives. Throws Error(declined) where the library does not offer it.
+std::vector<Array> results(const Case& c, Driver& driver) {
+  if (!driver.traits().library) throw Error(Code::declined, "no library");
+  dialect::Work work = c.by_library(*driver.traits().library);
+  if (work.dispatches.size() != 1 || !work.dispatches[0].library) throw Error(Code::internal, "not one call");
+  std::vector<sdk::Range> memory;
+  auto allocate = [&](size_t bytes) {
+    uint64_t whole = (bytes + 255) / 256 * 256;
+    memory.push_back({driver.allocate(whole, c.name), 0, whole});
+    std::vector<std::byte> poison(whole, std::byte{0x5A});
+    driver.write(memory.back(), poison.data());
+  };
+  for (const Array& a : c.inputs) {
+    std::vector<std::byte> bytes = a.bytes();
+    allocate(bytes.size());
+    driver.write({memory.back().memory, 0, bytes.size()}, bytes.data());
+  }
+  for (const Array& a : c.expected) allocate(a.bytes().size());
+  for (uint64_t bytes : work.scratch_bytes) allocate(bytes);
+  sdk::Launch launch;
+  launch.name = c.name;
+  launch.library = work.dispatches[0].library;
+  for (int b : work.dispatches[0].buffers) launch.buffers.push_back(memory.at(static_cast<size_t>(b)));
+  sdk::SequenceId sequence = driver.record({&launch, 1}, nullptr);
+  driver.wait(driver.submit(sequence), ~uint64_t{0});
+  std::vector<Array> got;
+  for (const Array& a : c.expected) {
+    std::vector<std::byte> bytes(a.bytes().size());
+    driver.read({memory[c.inputs.size() + got.size()].memory, 0, bytes.size()}, bytes.data());
+    Array y{a.dtype, std::vector<double>(a.at.size())};
+    for (size_t i = 0; i < y.at.size(); ++i) y.at[i] = load_element(y.dtype, bytes.data(), i);
+    got.push_back(std::move(y));
+  }
+  driver.forget(sequence);
+  for (const sdk::Range& m : memory) driver.release(m.memory);
+  return got;
+}
+
+// ---- the calls
+
+/// A dtype, or TF32 in f32.
+struct Type {
+  const char* name;
+  DType dtype;
+  bool tf32 = false;
+};
+constexpr Type types[] = {{"f32", DType::f32}, {"tf32", DType::f32, true}, {"f16", DType::f16}, {"bf16", DType::bf16}};
+
+/// Allows for TF32's operands of 11 bits, and for a gelu in the library's own arithmetic.
+Case loosened(Case c, const Type& t, int64_t terms, bool gelu) {
+  double root = std::sqrt(static_cast<double>(terms));
+  if (t.tf32) c.relative += 2e-3, c.absolute += 2e-3 * root;
+  if (gelu) c.relative += 2e-3, c.absolute += 2e-3;
+  return c;
+}
+
+struct Product {
+  Matmul shape;
+  sdk::LibraryRequest request = {};
+  bool special = false;  ///< NaN in row 0, inf in row 1, -inf in row 2 of a
+};
+
+double gelu(double x) { return 0.5 * x * (1 + std::tanh(0.79788456080286536 * (x + 0.044715 * x * x * x))); }
+
+Case product_case(const Type& t, const Product& call) {
+  const Matmul& p = call.shape;
+  const sdk::LibraryRequest& r = call.request;
+  Case c{fmt::format("{} {}x{}x{}{}{} batch {}{}{}", t.name, p.m, p.n, p.k, p.ta ? " ta" : "", p.tb ? " tb" : "",
+                     num_elements(p.batch), p.bias ? " bias" : "", p.relu ? " relu" : "")};
+  int64_t batches = num_elements(p.batch);
+  c.inputs = {dialect::cases::random(p.dtype, batches * p.m * p.k, -1, 1, 1),
+              dialect::cases::random(p.dtype, batches * p.k * p.n, -1, 1, 2)};
+  if (p.bias) c.inputs.push_back(dialect::cases::random(p.dtype, p.n, -1, 1, 3));
+  auto a = [&](int64_t g, int64_t i, int64_t l) -> double& {
+    return c.inputs[0].at[static_cast<size_t>(g * p.m * p.k + (p.ta ? l * p.m + i : i * p.k + l))];
+  };
+  auto b = [&](int64_t g, int64_t l, int64_t j) {
+    return c.inputs[1].at[static_cast<size_t>(g * p.k * p.n + (p.tb ? j * p.k + l : l * p.n + j))];
+  };
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  if (call.special) {
+    a(0, 0, 0) = std::numeric_limits<double>::quiet_NaN();
+    if (r.gelu == Gelu::none) a(0, 1, 0) = inf, a(0, 2, 0) = -inf;  // gelu of -inf is not specified
+  }
+  Array y{p.dtype, {}}, second{p.dtype, {}};
+  for (int64_t g = 0; g < batches; ++g)
+    for (int64_t i = 0; i < p.m; ++i)
+      for (int64_t j = 0; j < p.n; ++j) {
+        double sum = p.bias ? c.inputs[2].at[static_cast<size_t>(j)] : 0;
+        for (int64_t l = 0; l < p.k; ++l) sum += a(g, i, l) * b(g, l, j);
+        if (r.gelu == Gelu::keep) second.at.push_back(round_to(p.dtype, sum));
+        double out = p.relu ? std::max(sum, 0.0) : r.gelu != Gelu::none ? gelu(sum) : sum;
+        y.at.push_back(round_to(p.dtype, out));
+      }
+  bool of_a = r.sum == OperandSum::a;
+  for (int64_t i = 0; r.sum != OperandSum::none && i < (of_a ? p.m : p.n); ++i) {
+    double sum = 0;
+    for (int64_t l = 0; l < p.k; ++l) sum += of_a ? a(0, i, l) : b(0, l, i);
+    second.at.push_back(round_to(p.dtype, sum));
+  }
+  c.expected = {y};
+  if (!second.at.empty()) c.expected.push_back(second);
+  c.relative = p.dtype == DType::f32 ? 1e-6 : p.dtype == DType::f16 ? 2e-3 : 1e-2;
+  c.absolute = (1e-6 + 6e-8 * static_cast<double>(p.k)) * (p.dtype == DType::f32 ? 1 : 10);
+  c.by_library = [p, r](const sdk::Library& l) { return l.matmul(p, r); };
+  return loosened(std::move(c), t, p.k, r.gelu != Gelu::none);
+}
+
+/// A test: a kind of call in one dtype, with its shapes.
+struct Kind {
+  std::string name;
+  bool tf32 = false;
+  std::vector<Case> cases = {};
+  bool spreads = false;  ///< NaN may reach further than it must: algorithms by tiles transform whole ones
+};
+
+/// A kind of product in one dtype: plain sizes, odd ones, transposed ones; or NaN and inf.
+void add_products(std::vector<Kind>& all, const Type& t, const char* name, const Product& call, bool whole = false) {
+  Kind sizes{fmt::format("product{}_{}", name, t.name), t.tf32}, special = sizes;
+  for (const Shape& s :
+       std::vector<Shape>{{64, 48, 80}, {1, 1, 1}, {3, 17, 129}, {129, 3, 17}, {17, 129, 3}, {1, 8, 129}}) {
+    if (whole && s[1] % 8) continue;
+    for (int turned = 0; turned < 4; ++turned) {
+      if (turned && s[0] == 129) continue;
+      Product p = call;
+      p.shape.dtype = t.dtype;
+      p.shape.m = s[0], p.shape.n = s[1], p.shape.k = s[2], p.shape.ta = turned & 1, p.shape.tb = turned & 2;
+      sizes.cases.push_back(product_case(t, p));
+    }
+  }
+  Product p = call;
+  p.shape.dtype = t.dtype;
+  p.shape.m = 17, p.shape.n = 24, p.shape.k = 40, p.special = true;
+  special.name += "_nan";
+  special.cases = {product_case(t, p)};
+  all.push_back(std::move(sizes));
+  all.push_back(std::move(special));
+}
+
+Kind batched_products(const Type& t) {
+  Kind kind{fmt::format("product_batched_{}", t.name), t.tf32};
+  for (const Shape& s : std::vector<Shape>{{33, 17, 64}, {5, 7, 3}, {64, 64, 32}}) {
+    Product p;
+    p.shape = {t.dtype, s[0], s[1], s[2], false, true, {6}, {s[0] * s[2]}, {s[1] * s[2]}};
+    kind.cases.push_back(product_case(t, p));
+  }
+  return kind;
+}
+
+/// A kind of convolution in one dtype: padding, no padding, strides, dilation, groups, odd sizes; or NaN.
+void add_convolutions(std::vector<Kind>& all, const Type& t, const char* name, Convolution what, bool bias, bool relu) {
+  Kind sizes{fmt::format("{}_{}", name, t.name), t.tf32}, special = sizes;
+  auto add = [&](Kind& to, Conv s, const dialect::cases::Change& change = {}) {
+    s.dtype = t.dtype;
+    s.bias = bias, s.relu = relu;
+    int64_t terms = what == Convolution::weights  ? s.batch * s.h.count * s.w.count
+                    : what == Convolution::images ? s.filters / s.groups * s.h.kernel * s.w.kernel
+                                                  : s.channels / s.groups * s.h.kernel * s.w.kernel;
+    to.cases.push_back(loosened(dialect::cases::conv_case(what, s, change), t, terms, false));
+  };
+  Conv usual{t.dtype, 3, 8, 16, 1, axis(14, 3, 1, 1, 1), axis(14, 3, 1, 1, 1)};
+  add(sizes, usual);
+  add(sizes, {t.dtype, 3, 1, 32, 1, axis(28, 3, 1, 1, 1), axis(28, 3, 1, 1, 1)});
+  add(sizes, {t.dtype, 2, 3, 17, 1, axis(7, 3, 1, 0, 1), axis(5, 3, 1, 0, 1)});
+  add(sizes, {t.dtype, 2, 4, 6, 2, axis(8, 3, 2, 1, 2), axis(13, 2, 3, 0, 1)});
+  add(sizes, {t.dtype, 2, 6, 6, 6, axis(6, 3, 1, 1, 1), axis(6, 3, 1, 1, 1)});
+  add(sizes, {t.dtype, 1, 17, 9, 1, axis(5, 1, 1, 0, 1), axis(7, 1, 1, 0, 1)});
+  special.name += "_nan";
+  special.spreads = true;
+  add(special, usual, [](std::vector<Array>& inputs) { inputs[0].at[7] = std::numeric_limits<double>::quiet_NaN(); });
+  all.push_back(std::move(sizes));
+  all.push_back(std::move(special));
+}
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all = [] {
+    std::vector<Kind> list;
+    for (const Type& t : types) {
+      Product bias;
+      bias.shape.bias = true;
+      Product relu = bias;
+      relu.shape.relu = true;
+      add_products(list, t, "", {});
+      add_products(list, t, "_bias", bias);
+      add_products(list, t, "_bias_relu", relu);
+      add_products(list, t, "_sum_a", {{}, {OperandSum::a}});
+      add_products(list, t, "_sum_b", {{}, {OperandSum::b}});
+      list.push_back(batched_products(t));
+      if (t.dtype != DType::f32 || t.tf32) {  // strict f32 leaves gelu to kernels
+        add_products(list, t, "_bias_gelu", {bias.shape, {OperandSum::none, Gelu::plain}});
+        add_products(list, t, "_bias_gelu_kept", {bias.shape, {OperandSum::none, Gelu::keep}}, true);
+      }
+      add_convolutions(list, t, "conv", Convolution::forward, false, false);
+      add_convolutions(list, t, "conv_bias", Convolution::forward, true, false);
+      add_convolutions(list, t, "conv_bias_relu", Convolution::forward, true, true);
+      add_convolutions(list, t, "conv_dx", Convolution::images, false, false);
+      add_convolutions(list, t, "conv_dw", Convolution::weights, false, false);
+    }
+    return list;
+  }();
+  return all;
+}
+
+// ---- the tests
+
+/// The case with NaN expected wherever it came out.
+Case spread(Case c, const std::vector<Array>& got) {
+  for (size_t i = 0; i < got[0].at.size(); ++i)
+    if (std::isnan(got[0].at[i])) c.expected[0].at[i] = got[0].at[i];
+  return c;
+}
+
+std::string kind_of(double x) { return std::isfinite(x) ? x == 0 ? "0" : "finite" : fmt::format("{}", x); }
+
+/// How NaN, inf and -inf came out: a library may have rules of its own.
+void tell_special(const Case& c, const std::vector<Array>& got) {
+  std::map<std::string, size_t> seen;
+  for (size_t i = 0; i < got[0].at.size(); ++i)
+    if (!std::isfinite(c.expected[0].at[i]) || !std::isfinite(got[0].at[i]))
+      ++seen[fmt::format("{} → {}", kind_of(c.expected[0].at[i]), kind_of(got[0].at[i]))];
+  for (const auto& [change, count] : seen) fmt::print("{}: {} (expected → got) {} times\n", c.name, change, count);
+}
+
+/// Runs every case of a kind, alone and in a graph; returns how many the library declined.
+size_t check(const Kind& kind, Under under) {
+  size_t declined = 0;
+  std::string why;
+  for (const Case& c : kind.cases) {
+    SCOPED_TRACE(c.name);
+    std::vector<Array> alone;
+    for (bool graph : {false, true}) {
+      auto driver = open(under, kind.tf32, graph);
+      try {
+        std::vector<Array> got = results(c, *driver);
+        if (!graph) tell_special(c, got);
+        EXPECT_EQ(dialect::cases::compare(kind.spreads ? spread(c, got) : c, got), "")
+            << (graph ? "in a graph" : "launched alone");
+        if (!graph) alone = std::move(got);
+      } catch (const Error& e) {
+        if (e.code != Code::declined) ADD_FAILURE() << (graph ? "in a graph: " : "launched alone: ") << e.what();
+        if (e.code == Code::device_lost) return declined;
+        if (e.code != Code::declined) continue;
+        if (!alone.empty()) ADD_FAILURE() << "declined after it was taken: " << e.what();
+        fmt::print("{}: declined: {}\n", c.name, e.what());
+        declined += !graph;
+      }
+    }
+  }
+  return declined;
+}
+
+class LibraryCall : public testing::TestWithParam<size_t> {};
+
+TEST_P(LibraryCall, IsRightOnTheDevice) {
+  if (std::string why = no_device(); !why.empty()) GTEST_SKIP() << "no device: " << why;
+  const Kind& kind = kinds()[GetParam()];
+  size_t declined = check(kind, Under::device);
+  if (declined == kind.cases.size() && !HasFailure()) GTEST_SKIP() << "declined: all " << declined << " shapes";
+}
+
+INSTANTIATE_TEST_SUITE_P(Device, LibraryCall, testing::Range(size_t{0}, kinds().size()),
+                         [](const auto& info) { return kinds()[info.param].name; });
+
+TEST(LibraryCalls, AreRightOverTheFakes) {
+  fake::reset().memory = 64 << 20;
+  fake::reset_cublas();
+  fake::reset_cudnn();
+  size_t declined = 0, cases = 0;
+  for (const Kind& kind : kinds()) {
+    declined += check(kind, Under::fakes);
+    cases += kind.cases.size();
+  }
+  EXPECT_LT(declined, cases / 20) << "of " << cases;
+}
+
+}  // namespace
+}  // namespace tutti::cuda
