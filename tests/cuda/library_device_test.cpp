@@ -307,14 +307,14 @@ size_t check(const Kind& kind, Under under) {
 
 class LibraryCall : public testing::TestWithParam<size_t> {};
 
-TEST_P(LibraryCall, IsRightOnTheDevice) {
+TEST_P(LibraryCall, OnDevice) {
   if (std::string why = no_device(); !why.empty()) GTEST_SKIP() << "no device: " << why;
   const Kind& kind = kinds()[GetParam()];
   size_t declined = check(kind, Under::device);
   if (declined == kind.cases.size() && !HasFailure()) GTEST_SKIP() << "declined: all " << declined << " shapes";
 }
 
-INSTANTIATE_TEST_SUITE_P(Device, LibraryCall, testing::Range(size_t{0}, kinds().size()),
+INSTANTIATE_TEST_SUITE_P(All, LibraryCall, testing::Range(size_t{0}, kinds().size()),
                          [](const auto& info) { return kinds()[info.param].name; });
 
 TEST(LibraryCalls, AreRightOverTheFakes) {
