@@ -45,8 +45,25 @@ def told(out, err):
     return "\n".join(part for part in (cut(out, TOLD), cut(err, TOLD)) if part.strip())
 
 
+NO_REASON = re.compile(r"try: |\d+ of \d+ cases after|lockstep: step|\[")  # remedies and progress
+
+
+def reason(out, err, document):
+    """One line: why a process failed."""
+    failures = document.get("failures") if isinstance(document, dict) else None
+    if failures:
+        return f"{len(failures)} cases, first {failures[0].get('case')}: {failures[0].get('why')}"[:400].replace("\n", " ")
+    test = re.search(r": Failure\n(.*?)(?=\n\[|\n\n|\Z)", out, re.S)
+    if test:
+        return " ".join(test[1].split())[:400]
+    lines = [line.strip() for text in (err, out) for line in text.splitlines() if line.strip() and not NO_REASON.match(line.strip())]
+    named = [line for line in lines if re.match(r"tutti: |cuda: |.*[Ee]rror", line)]
+    return (named[0] if named else last_line(err) or last_line(out))[:400]
+
+
 def last_line(text):
-    return next((line.strip()[:300] for line in reversed(text.splitlines()) if line.strip()), "")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return next((line[:400] for line in reversed(lines) if not NO_REASON.match(line)), lines[-1][:400] if lines else "")
 
 
 def write_whole(path, data):

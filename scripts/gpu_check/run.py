@@ -42,11 +42,11 @@ class Job:
 class Run:
     """A part on a machine. Fills `records`, one per piece, and the two files under `out`."""
 
-    def __init__(self, part, stages, machine, out, scale=1.0, begun=None, signals=()):
+    def __init__(self, part, stages, machine, out, scale=1.0, signals=()):
         self.signals = signals  # those that asked for an end
         self.part, self.stages, self.machine, self.out, self.scale = part, stages, machine, out, scale
         self.date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-        self.begun = time.monotonic() if begun is None else begun
+        self.begun = time.monotonic()
         self.facts, self.missing, self.gpus = machine.facts(), {}, []
         self.logs = os.path.join(machine.work, "logs")
         os.makedirs(self.logs, exist_ok=True)
@@ -69,6 +69,8 @@ class Run:
             self.write()
 
     def skip(self, job, why):
+        if job.piece.fact:
+            self.missing[job.piece.env.get("TUTTI_PLUGINS", job.piece.fact)] = why
         self.tell({"stage": job.stage.name, "name": job.name, "status": "skipped", "why": why})
 
     def count(self, status):
@@ -149,7 +151,7 @@ class Run:
         skipped = "[  SKIPPED ]" in out and "[       OK ]" not in out
         if p.why or (code != 0 and piece.fact != "devices" and not (piece.partial and code == piece.partial)):
             record.update(status="skipped" if piece.optional and not p.why else "failed", text=results.told(out, err),
-                          why=p.why or results.last_line(err) or results.last_line(out) or f"exit code {code}")
+                          why=p.why or results.reason(out, err, record.get("result")) or f"exit code {code}")
         elif skipped or code == piece.partial != 0:
             record.update(status="skipped", why=results.last_line(err) if code else self.skip_reason(out))
         elif piece.each and "[==========]" in out and "[       OK ]" in out:
@@ -300,7 +302,6 @@ def find_archive():
 
 
 def main(part, out, scale):
-    begun = time.monotonic()
     archive = find_archive()
     if not archive:
         print("gpu-check: there is no pack.tar.xz; scripts/gpu-check.sh pack makes it", file=sys.stderr)
@@ -312,7 +313,7 @@ def main(part, out, scale):
     work = tempfile.mkdtemp(prefix="gpu-check-")
     out = os.path.abspath(out or os.path.dirname(archive) + "-out")
     try:
-        run = Run(part, PARTS[part], Machine(archive, work), out, scale, begun, signals)
+        run = Run(part, PARTS[part], Machine(archive, work), out, scale, signals)
         code = run.all()
         print("\n".join([""] + run.summary()))
         print(f"gpu-check: {out}/gpu-check-{part}.json and .tar.gz; exit code {code}", flush=True)

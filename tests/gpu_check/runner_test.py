@@ -221,6 +221,14 @@ class Results(Case):
             (self.folder / f"{k}.out").write_bytes(os.urandom(100_000))
         self.assertLessEqual(len(results.archive_bytes(str(self.folder), "")), results.LIMIT)
 
+    def test_reasons_are_neither_remedies_nor_progress(self):
+        self.assertEqual(results.reason("", "a:0: step\ntutti: cuda: it broke\n  try: something else\n", None), "tutti: cuda: it broke")
+        self.assertEqual(results.reason("", "4 of 4 cases after 0 s\n", {"failures": [{"case": "add.f32", "why": "far\noff"}]}),
+                         "1 cases, first add.f32: far off")
+        self.assertEqual(results.reason("[ RUN      ] A.b\nx.cpp:3: Failure\nExpected: 1\n  Which is: 2\n\n[  FAILED  ] A.b (0 ms)\n", "", None),
+                         "Expected: 1 Which is: 2")
+        self.assertEqual(results.reason("", "Traceback\nModuleNotFoundError: No module named 'x'\n", None), "ModuleNotFoundError: No module named 'x'")
+
     def test_traces_are_summed(self):
         trace = ("tutti debug [dispatch] cuda: node 2 matmul → library (rendered: why (not))\n"
                  "tutti debug [dispatch] cuda: node 3 matmul → library\n"
