@@ -1,4 +1,5 @@
 """gpu-check's command line."""
+
 import os
 import sys
 
@@ -68,7 +69,8 @@ def main(arguments):
     if listed:
         for stage in PARTS[verb]:
             for piece in stage.pieces:
-                print(f"{stage.name:<12} {piece.name:<32} {piece.limit:>4} s  {' '.join(piece.command)}")
+                settings = "".join(f"{k}={v} " for k, v in piece.env.items())
+                print(f"{stage.name:<12} {piece.name:<26} {piece.limit:>3} s  {settings}{piece.command.splitlines()[0]}")
         return 0
     return run.main(verb, options["--out"], scale)
 

@@ -1,4 +1,5 @@
 """What the pieces' results say together: equal bits, close losses, times by kernel, reasons for declining, rates."""
+
 import re
 from collections import defaultdict
 
@@ -6,7 +7,7 @@ NEAR = 0.05  # relative difference of losses between precisions
 
 
 def same_bits(records):
-    """"" or how the pieces' final states part."""
+    """ "" or how the pieces' final states part."""
     found = defaultdict(list)
     for r in records:
         found[r["result"].get("state_hash")].append(r["name"])
@@ -16,13 +17,17 @@ def same_bits(records):
 
 
 def near_losses(records):
-    """"" or which losses are far from the first piece's."""
+    """ "" or which losses are far from the first piece's."""
     first = records[0]["result"].get("losses", [])
     far = []
     for r in records[1:]:
         losses = r["result"].get("losses", [])
         pairs = list(zip(losses, first))
-        if not losses or len(losses) != len(first) or not all(isinstance(a, float) and abs(a - b) <= NEAR * abs(b) for a, b in pairs):
+        if (
+            not losses
+            or len(losses) != len(first)
+            or not all(isinstance(a, float) and abs(a - b) <= NEAR * abs(b) for a, b in pairs)
+        ):
             far.append(f"{r['name']}: {losses}")
     return "; ".join(far) and f"{'; '.join(far)}; {records[0]['name']}: {first}"
 

@@ -1,4 +1,5 @@
 """The machine that the pack came to: what is unpacked where, which libraries are used, and what is known beforehand."""
+
 import glob
 import json
 import os
@@ -13,7 +14,12 @@ from process import ask
 
 # Where containers put NVIDIA's driver without telling the loader.
 DRIVER_FOLDERS = ["/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/local/cuda/lib64"]
-VULKAN_FOLDERS = ["/etc/vulkan/icd.d", "/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/usr/local/nvidia/share/vulkan/icd.d"]
+VULKAN_FOLDERS = [
+    "/etc/vulkan/icd.d",
+    "/usr/share/vulkan/icd.d",
+    "/usr/local/share/vulkan/icd.d",
+    "/usr/local/nvidia/share/vulkan/icd.d",
+]
 
 # Prints for each library named whether it can be opened here, and the file of libstdc++.
 PROBE = """
@@ -81,8 +87,12 @@ class Machine:
         self.set_path([])
         self.spared = self.spare()
         self.set_path([os.path.join(work, "spare")])
-        self.env.update(TUTTI_PLUGIN_PATH=self.path("lib/tutti/plugins"), TUTTI_CACHE=os.path.join(work, "cache"),
-                        CUDA_CACHE_PATH=os.path.join(work, "driver-cache"), PYTHONDONTWRITEBYTECODE="1")
+        self.env.update(
+            TUTTI_PLUGIN_PATH=self.path("lib/tutti/plugins"),
+            TUTTI_CACHE=os.path.join(work, "cache"),
+            CUDA_CACHE_PATH=os.path.join(work, "driver-cache"),
+            PYTHONDONTWRITEBYTECODE="1",
+        )
         data = os.path.join(os.path.dirname(archive), "data")
         if os.path.isdir(data):
             self.env["TUTTI_DATA_DIR"] = data
@@ -126,12 +136,20 @@ class Machine:
         elif not named and "libGLX_nvidia.so.0" in found:
             self.env["VK_DRIVER_FILES"] = os.path.join(self.work, "nvidia_icd.json")
             with open(self.env["VK_DRIVER_FILES"], "w", encoding="utf-8") as f:
-                json.dump({"file_format_version": "1.0.0", "ICD": {"library_path": "libGLX_nvidia.so.0", "api_version": "1.3.0"}}, f)
+                json.dump(
+                    {"file_format_version": "1.0.0", "ICD": {"library_path": "libGLX_nvidia.so.0", "api_version": "1.3.0"}}, f
+                )
 
     def facts(self):
         """What pieces may name and need."""
-        facts = {"tutti": self.path("bin/tutti"), "bin": self.path("bin"), "tests": self.path("tests"), "bench": self.path("bench"),
-                 "python": sys.executable, "work": self.work}
+        facts = {
+            "tutti": self.path("bin/tutti"),
+            "bin": self.path("bin"),
+            "tests": self.path("tests"),
+            "bench": self.path("bench"),
+            "python": sys.executable,
+            "work": self.work,
+        }
         for word, program in (("compute_sanitizer", "compute-sanitizer"), ("ncu", "ncu")):
             found = shutil.which(program) or shutil.which(program, path="/usr/local/cuda/bin")
             if found:
@@ -147,8 +165,17 @@ class Machine:
                     return next((line.split("=", 1)[-1].split(":", 1)[-1].strip() for line in f if line.startswith(start)), "")
             except OSError:
                 return ""
-        return {"system": platform.platform(), "name": first_line("/etc/os-release", "PRETTY_NAME"), "cpu": first_line("/proc/cpuinfo", "model name"),
-                "cpus": os.cpu_count(), "libc": " ".join(platform.libc_ver()), "python": sys.version.split()[0], "python_at": sys.executable,
-                "packed": {k: v for k, v in self.packed.items() if k not in ("ops", "tests")}, "spare_libraries_used": self.spared,
-                "library_path": self.env["LD_LIBRARY_PATH"].split(":"),
-                "settings": {k: self.env[k] for k in ("VK_DRIVER_FILES", "OCL_ICD_VENDORS") if k in self.env}}
+
+        return {
+            "system": platform.platform(),
+            "name": first_line("/etc/os-release", "PRETTY_NAME"),
+            "cpu": first_line("/proc/cpuinfo", "model name"),
+            "cpus": os.cpu_count(),
+            "libc": " ".join(platform.libc_ver()),
+            "python": sys.version.split()[0],
+            "python_at": sys.executable,
+            "packed": {k: v for k, v in self.packed.items() if k not in ("ops", "tests")},
+            "spare_libraries_used": self.spared,
+            "library_path": self.env["LD_LIBRARY_PATH"].split(":"),
+            "settings": {k: self.env[k] for k in ("VK_DRIVER_FILES", "OCL_ICD_VENDORS") if k in self.env},
+        }

@@ -1,4 +1,5 @@
 """Makes build/gpu of a built tree: this program, an archive of what it runs, and Fashion-MNIST where it is installed."""
+
 import json
 import os
 import re
@@ -81,7 +82,9 @@ def paths_inside(folder, roots):
                     wrong.append(f"{name}: {found.decode('utf-8', 'replace')[:200]}")
         if data[:4] == b"\x7fELF":
             for entries in re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", output("readelf", "-d", path)):
-                wrong += [f"{name}: run-time path {entry}" for entry in entries.split(":") if entry and not entry.startswith("$ORIGIN")]
+                wrong += [
+                    f"{name}: run-time path {entry}" for entry in entries.split(":") if entry and not entry.startswith("$ORIGIN")
+                ]
     return wrong
 
 
@@ -101,10 +104,16 @@ def stage(root, build, to):
     ours = [f for f in files_of(to) if is_elf(f)]
     needed = {prefix: max(newest_version(f, prefix) for f in ours) for prefix in ("GLIBCXX", "CXXABI")}
     env = {**os.environ, "LD_LIBRARY_PATH": os.path.join(to, "lib"), "TUTTI_PLUGIN_PATH": os.path.join(to, "lib/tutti/plugins")}
-    packed = {"commit": output("git", "-C", root, "describe", "--always", "--dirty").strip(), "libstdc++": needed,
-              "glibc": ".".join(map(str, max(newest_version(f, "GLIBC") for f in ours))),
-              "ops": [o["name"] for o in json.loads(output(os.path.join(to, "bin/tutti"), "ops", "--json", env=env))["ops"]],
-              "tests": {os.path.basename(p): tests_of(os.path.join(to, p), env) for p in PROGRAMS if p.startswith("tests/")}}
+    packed = {
+        "commit": output("git", "-C", root, "describe", "--always", "--dirty").strip(),
+        "libstdc++": needed,
+        "glibc": ".".join(map(str, max(newest_version(f, "GLIBC") for f in ours))),
+        "ops": [o["name"] for o in json.loads(output(os.path.join(to, "bin/tutti"), "ops", "--json", env=env))["ops"]],
+        "tests": {os.path.basename(p): tests_of(os.path.join(to, p), env) for p in PROGRAMS if p.startswith("tests/")},
+    }
+    for name, listed in [("tutti ops", packed["ops"]), *packed["tests"].items()]:
+        if not listed:
+            raise Failed(f"{name} lists nothing")
     for name, path in spare_libraries(ours).items():
         copy(path, os.path.join(to, "spare", name))
     with open(os.path.join(to, "pack.json"), "w", encoding="utf-8") as f:
@@ -143,21 +152,26 @@ def pack(root, build, to, preset=6, data=FASHION, most=MOST):
 
     def parts():
         return tracked(root) + [(os.path.getsize(f), os.path.relpath(f, root)) for f in files_of(to)]
+
     lines = []
     images = [f for f in files_of(data) if "ubyte" in f] if data else []
     if images and sum(size for size, _ in parts()) + sum(map(os.path.getsize, images)) <= most:
         for f in images:
             copy(f, os.path.join(to, "data/fashion-mnist", os.path.basename(f)))
     else:
-        lines.append(f"without Fashion-MNIST ({'it does not fit' if images else f'{data} has none'}): its runs will be skipped there")
+        lines.append(
+            f"without Fashion-MNIST ({'it does not fit' if images else f'{data} has none'}): its runs will be skipped there"
+        )
     travel = sorted(parts(), reverse=True)
     total = sum(size for size, _ in travel)
     if total > most:
         largest = "\n".join(f"  {size / 2**20:6.1f} MiB  {name}" for size, name in travel[:8])
         raise Failed(f"the tree and the pack are {total / 2**20:.1f} MiB, more than {most / 2**20:.0f}; the largest:\n{largest}")
     own = sum(os.path.getsize(f) for f in files_of(to))
-    return lines + [f"{os.path.relpath(to, root)} {own / 2**20:.1f} MiB + the tree {(total - own) / 2**20:.1f} MiB = {total / 2**20:.1f} of at most "
-                    f"{most / 2**20:.0f} MiB"]
+    return lines + [
+        f"{os.path.relpath(to, root)} {own / 2**20:.1f} MiB + the tree {(total - own) / 2**20:.1f} MiB = {total / 2**20:.1f} of at most "
+        f"{most / 2**20:.0f} MiB"
+    ]
 
 
 def main():

@@ -1,18 +1,18 @@
 """What is run: parts of stages of pieces, the most telling ones first. Nothing here runs anything."""
+
+import shlex
 from dataclasses import dataclass, field
 
 # ---- one list of models: name → options of `tutti train`
-MODELS = {
-    "mlp": ["mlp", "--data", "synthetic:784:10"],
-    "cnn": ["cnn", "--data", "synthetic:1x28x28:10"],
-}
+MODELS = {"mlp": "mlp --data synthetic:784:10", "cnn": "cnn --data synthetic:1x28x28:10"}
 
 
 @dataclass(frozen=True)
 class Piece:
     """One process. `{NAME}` in `command` and `env` stands for a fact of run.py (paths, device ids, seconds left)."""
+
     name: str
-    command: list
+    command: str  # as a shell splits it
     limit: int = 20  # seconds
     env: dict = field(default_factory=dict)
     needs: tuple = ("cuda",)  # facts without which it is skipped
@@ -28,131 +28,199 @@ class Piece:
 @dataclass(frozen=True)
 class Stage:
     """Pieces that share `budget` seconds, and what the stages before left over; `at_once` processes at a time."""
+
     name: str
     budget: int
     pieces: list
     at_once: int = 1
 
 
-def tests(program, limit=20, **more):
+def tests(program, limit=20):
     """Every test of a program, in a process of its own."""
-    return Piece(program, ["{tests}/" + program, "--gtest_filter={each}"], limit, each=program, **more)
+    return Piece(program, f"{{tests}}/{program} --gtest_filter={{each}}", limit, each=program)
 
 
-def train(name, model, *options, steps=2, limit=25, env=None, **more):
-    return Piece(f"{name}-{model}", ["{tutti}", "train", *MODELS[model], "--steps", str(steps), "--device", "{cuda}", "--json",
-                                     "--quiet", "--no-eval", *options], limit, env or {}, **more)
+def train(name, model, options="", steps=2, env=None, **more):
+    command = f"{{tutti}} train {MODELS[model]} --steps {steps} --device {{cuda}} --json --quiet --no-eval {options}"
+    return Piece(f"{name}-{model}", command, 25, env or {}, **more)
 
 
 def each_model(make):
     return [piece for model in MODELS for piece in make(model)]
 
 
-def op(name, *options, limit=12):
-    return Piece(name, ["{bin}/op_bench", "--device", "{cuda}", "--seconds", "0.4", "--json", *options], limit)
+def lockstep(model, steps, limit):
+    return Piece(f"lockstep-{model}", f"{{tutti}} parity --device {{cuda}} --model {model} --steps {steps} --json", limit)
 
 
-def parity(device, **more):
-    return Piece(f"parity-{device}", ["{tutti}", "parity", "--quick", "--ops", "{each}", "--device", "{" + device + "}", "--json"],
-                 30, {"TUTTI_PLUGINS": f"{device},reference"}, (device,), each="ops", **more)
+def op(name, options):
+    return Piece(name, f"{{bin}}/op_bench --device {{cuda}} --seconds 0.4 --json --op {options}", 12)
 
 
-def torch(precision, cases, modes, steps=200):
-    return Piece(f"torch-{precision}", ["{python}", "{bench}/compare.py", "--python", "{python}", "--device", "{cuda}", "--peer-device", "cuda",
-                                        "--rounds", "1", "--steps", str(steps), "--binary", "{tutti}", "--cases", cases, "--precisions", precision,
-                                        "--deadline", "{left}", "--json", "--peer-modes", modes], 300, needs=("cuda", "torch"), partial=3, again=False)
+def steps_of(name, api, env=None, precision=""):
+    """Steps per second of every model; "" is f32."""
+    models = f"_{precision}" if precision else "_b[0-9]+"
+    command = f"{{bin}}/step_bench --benchmark_filter={models}/{{{api}}}$ --benchmark_min_time=0.1 --benchmark_format=json"
+    return Piece(name, command, 30, env or {}, (api,))
+
+
+def parity(api):
+    command = f"{{tutti}} parity --quick --ops {{each}} --device {{{api}}} --json"
+    return Piece(f"parity-{api}", command, 30, {"TUTTI_PLUGINS": f"{api},reference"}, (api,), each="ops")
+
+
+def torch(precision, cases, modes, limit=300):
+    """Against the machine's own PyTorch; as many cases and modes as the time allows."""
+    command = (
+        f"{{python}} {{bench}}/compare.py --python {{python}} --device {{cuda}} --peer-device cuda --rounds 1 --binary {{tutti}}"
+    )
+    command += f" --cases {cases} --precisions {precision} --peer-modes {modes} --deadline {{left}} --json"
+    return Piece(f"torch-{precision}", command, limit, needs=("cuda", "torch"), partial=3, again=False)
 
 
 def sanitizer(tool, ops):
-    return Piece(tool, ["{compute_sanitizer}", "--tool", tool, "--error-exitcode", "9", "{tutti}", "parity", "--quick", "--device", "{cuda}",
-                        "--ops", ops], 60, {"TUTTI_PLUGINS": "cuda,reference", "TUTTI_CUDA_LIBRARIES": "0"}, ("cuda", "compute_sanitizer"),
-                 again=False)
+    """Over our own kernels: NVIDIA's libraries are left out."""
+    command = f"{{compute_sanitizer}} --tool {tool} --target-processes all --error-exitcode 9"
+    command += f" {{tutti}} parity --quick --device {{cuda}} --ops {ops}"
+    env = {"TUTTI_PLUGINS": "cuda,reference", "TUTTI_CUDA_LIBRARIES": "0"}
+    return Piece(tool, command, 60, env, ("cuda", "compute_sanitizer"), again=False)
 
 
-TORCH = ("import torch\nprint(torch.__version__, 'CUDA', torch.version.cuda, 'cuDNN', torch.backends.cudnn.version())\n"
-         "print(torch.cuda.get_device_name(0))\nassert (torch.ones(8, device='cuda') * 2).sum().item() == 16")
+def devices(api):
+    return Piece(f"devices-{api}", "{tutti} devices --json", 15, {"TUTTI_PLUGINS": api}, (), fact="devices", again=False)
 
-MACHINE = Stage("machine", 30, [
-    Piece("devices-cuda", ["{tutti}", "devices", "--json"], 15, {"TUTTI_PLUGINS": "cuda"}, (), fact="devices", again=False),
-    Piece("nvidia-smi", ["nvidia-smi"], 12, needs=(), optional=True),
-    Piece("devices-vulkan", ["{tutti}", "devices", "--json"], 15, {"TUTTI_PLUGINS": "vulkan"}, (), fact="devices", again=False),
-    Piece("devices-opencl", ["{tutti}", "devices", "--json"], 15, {"TUTTI_PLUGINS": "opencl"}, (), fact="devices", again=False),
-    Piece("torch", ["{python}", "-c", TORCH], 25, needs=(), fact="torch", optional=True, again=False),
-    Piece("nvidia-smi-q", ["nvidia-smi", "-q"], 12, needs=(), optional=True),
-    Piece("ldconfig", ["ldconfig", "-p"], 5, needs=(), optional=True),
-], at_once=5)
 
-VERSIONS = Stage("versions", 8, [Piece("libraries", ["{tests}/cuda_device_test", "--gtest_filter=*SaysWhichLibraries*"], 15)])
+def question(name, command, limit, **more):
+    """To the machine: what it answers is kept, and that it does not is no failure."""
+    return Piece(name, command, limit, needs=(), optional=True, again=False, **more)
 
-GELU = ["--layers", "784,256,10", "--activation", "gelu_tanh"]
+
+TORCH = """import torch
+print(torch.__version__, 'CUDA', torch.version.cuda, 'cuDNN', torch.backends.cudnn.version())
+print(torch.cuda.get_device_name(0))
+assert (torch.ones(8, device='cuda') * 2).sum().item() == 16"""
+
+ASKED = [
+    devices("cuda"),
+    question("nvidia-smi", "nvidia-smi", 12),
+    devices("vulkan"),
+    devices("opencl"),
+    question("torch", "{python} -c " + shlex.quote(TORCH), 25, fact="torch"),
+    question("nvidia-smi-q", "nvidia-smi -q", 12),
+    question("ldconfig", "ldconfig -p", 5),
+]
+MACHINE = [
+    Stage("machine", 30, ASKED, at_once=5),
+    Stage("versions", 8, [Piece("libraries", "{tests}/cuda_device_test --gtest_filter=*SaysWhichLibraries*", 15)]),
+]
+
+# Algorithms are chosen by measuring: equal bits are asked of runs that share a cache, or choose nothing.
+UNTUNED, NO_GRAPH = {"TUTTI_CUDA_TUNE": "0"}, {"TUTTI_CUDA_GRAPH": "0"}
+TRACED = {"TUTTI_TRACE": "kernels,dispatch"}
+GELU = "--layers 784,256,10 --activation gelu_tanh"
+
+
+def cache(model):
+    return {"TUTTI_CACHE": "{work}/cache-" + model}
+
+
+def training(model):
+    return [
+        train("cold", model, env=cache(model), same=model, near=model),
+        train("untuned", model, env=UNTUNED, same=model + "-untuned", near=model),
+        train("untuned-no-graph", model, env={**UNTUNED, **NO_GRAPH}, same=model + "-untuned"),
+        train("rendered", model, env={"TUTTI_CUDA_LIBRARIES": "0"}, near=model),
+        *[train(precision, model, f"--precision {precision}", near=model) for precision in ("bf16", "f16", "tf32")],
+        lockstep(model, 2, 40),
+    ]
+
+
+def training_2(model):
+    return [
+        train("warm", model, env=cache(model), same=model),
+        train("warm-no-graph", model, env={**cache(model), **NO_GRAPH}, same=model),
+        train("warm-streams", model, env={**cache(model), "TUTTI_CUDA_STREAMS": "3"}, same=model),
+    ]
+
+
+def traces(model):
+    return [train("trace", model, steps=20, env=TRACED), train("trace-bf16", model, "--precision bf16", steps=20, env=TRACED)]
+
+
+GELU_TRAINING = [
+    train("gelu", "mlp", GELU, near="gelu"),
+    train("gelu-tf32", "mlp", GELU + " --precision tf32", near="gelu"),
+    train("gelu-bf16", "mlp", GELU + " --precision bf16", near="gelu"),
+]
+GELU_TRACE = train("trace-gelu", "mlp", GELU + " --precision tf32", steps=20, env=TRACED)
+
+RATES = [
+    op("copy", "copy --shape 134217728"),
+    op("matmul-f32", "matmul --shape 4096x4096x4096"),
+    op("matmul-bf16", "matmul --shape 8192x8192x8192 --dtype bf16"),
+    op("adam", "adam --shape 67108864"),
+    op("attention-scores-bf16", "matmul --shape 128x1024x1024x64 --tb --dtype bf16"),
+    op("attention-values-bf16", "matmul --shape 128x1024x64x1024 --dtype bf16"),
+    op("attention-scores-f32", "matmul --shape 128x1024x1024x64 --tb"),
+    op("conv", "conv2d --shape 64,64,56,56,64,3"),
+    op("conv-dx", "conv2d --shape 64,64,56,56,64,3 --grad x"),
+    op("conv-dw", "conv2d --shape 64,64,56,56,64,3 --grad w"),
+    op("conv-bf16", "conv2d --shape 64,64,56,56,64,3 --dtype bf16"),
+    op("softmax", "softmax --shape 16384,4096"),
+    *[steps_of(f"steps-{precision or 'f32'}", "cuda", precision=precision) for precision in ("", "bf16", "tf32")],
+]
+
+SANITIZERS = [
+    sanitizer("memcheck", "matmul,softmax,max_pool2d"),
+    sanitizer("racecheck", "matmul,sum,softmax"),
+    sanitizer("synccheck", "matmul,sum,softmax"),
+]
+
+NCU = Piece(
+    "ncu",
+    f"{{ncu}} --clock-control none -c 12 -k regex:tutti_ {{tutti}} train {MODELS['mlp']} --steps 2 --device {{cuda}} --quiet --no-eval",
+    40,
+    NO_GRAPH,
+    ("cuda", "ncu"),
+    optional=True,
+    again=False,
+)
 
 FIRST = [
-    MACHINE,
-    VERSIONS,
+    *MACHINE,
     Stage("calls", 65, [tests("library_device_test"), tests("cuda_device_test", 30)], at_once=4),
     Stage("parity", 90, [parity("cuda")], at_once=4),
-    # Algorithms are chosen by measuring: equal bits are asked of runs that share a cache, or choose nothing.
-    Stage("training", 45, each_model(lambda m: [
-        train("cold", m, env={"TUTTI_CACHE": "{work}/cache-" + m}, same=m, near=m),
-        train("untuned", m, env={"TUTTI_CUDA_TUNE": "0"}, same=m + "-untuned", near=m),
-        train("untuned-no-graph", m, env={"TUTTI_CUDA_TUNE": "0", "TUTTI_CUDA_GRAPH": "0"}, same=m + "-untuned"),
-        train("rendered", m, env={"TUTTI_CUDA_LIBRARIES": "0"}, near=m),
-        train("bf16", m, "--precision", "bf16", near=m),
-        train("f16", m, "--precision", "f16", near=m),
-        train("tf32", m, "--precision", "tf32", near=m),
-        Piece(f"lockstep-{m}", ["{tutti}", "parity", "--device", "{cuda}", "--model", m, "--steps", "2", "--json"], 40)])
-        + [train("gelu", "mlp", *GELU, near="gelu"), train("gelu-tf32", "mlp", *GELU, "--precision", "tf32", near="gelu"),
-           train("gelu-bf16", "mlp", *GELU, "--precision", "bf16", near="gelu")], at_once=4),
-    Stage("training-2", 20, each_model(lambda m: [
-        train("warm", m, env={"TUTTI_CACHE": "{work}/cache-" + m}, same=m),
-        train("warm-no-graph", m, env={"TUTTI_CACHE": "{work}/cache-" + m, "TUTTI_CUDA_GRAPH": "0"}, same=m),
-        train("warm-streams", m, env={"TUTTI_CACHE": "{work}/cache-" + m, "TUTTI_CUDA_STREAMS": "3"}, same=m)]), at_once=4),
-    Stage("traces", 25, each_model(lambda m: [
-        train("trace", m, steps=20, env={"TUTTI_TRACE": "kernels,dispatch"}),
-        train("trace-bf16", m, "--precision", "bf16", steps=20, env={"TUTTI_TRACE": "kernels,dispatch"})])
-        + [train("trace-gelu", "mlp", *GELU, "--precision", "tf32", steps=20, env={"TUTTI_TRACE": "kernels,dispatch"})]),
-    Stage("rates", 65, [
-        op("copy", "--op", "copy", "--shape", "134217728"),
-        op("matmul-f32", "--op", "matmul", "--shape", "4096x4096x4096"),
-        op("matmul-bf16", "--op", "matmul", "--shape", "8192x8192x8192", "--dtype", "bf16"),
-        op("adam", "--op", "adam", "--shape", "67108864"),
-        op("attention-scores-bf16", "--op", "matmul", "--shape", "128x1024x1024x64", "--tb", "--dtype", "bf16"),
-        op("attention-values-bf16", "--op", "matmul", "--shape", "128x1024x64x1024", "--dtype", "bf16"),
-        op("attention-scores-f32", "--op", "matmul", "--shape", "128x1024x1024x64", "--tb"),
-        op("conv", "--op", "conv2d", "--shape", "64,64,56,56,64,3"),
-        op("conv-dx", "--op", "conv2d", "--shape", "64,64,56,56,64,3", "--grad", "x"),
-        op("conv-dw", "--op", "conv2d", "--shape", "64,64,56,56,64,3", "--grad", "w"),
-        op("conv-bf16", "--op", "conv2d", "--shape", "64,64,56,56,64,3", "--dtype", "bf16"),
-        op("softmax", "--op", "softmax", "--shape", "16384,4096"),
-        Piece("steps", ["{bin}/step_bench", "--benchmark_filter=/{cuda}$", "--benchmark_min_time=0.1", "--benchmark_format=json"], 45),
-    ]),
-    Stage("torch", 60, [torch("f32", "mlp-1024,cnn-64", "eager,graph"), torch("bf16", "mlp-1024,cnn-64", "eager,graph")]),
+    Stage("training", 45, each_model(training) + GELU_TRAINING, at_once=4),
+    Stage("training-2", 20, each_model(training_2), at_once=4),
+    Stage("traces", 25, each_model(traces) + [GELU_TRACE]),
+    Stage("rates", 65, RATES),
+    Stage("torch", 70, [torch(precision, "mlp-1024,cnn-64", "eager,graph", 40) for precision in ("f32", "bf16")]),
     Stage("other-apis", 45, [parity("vulkan"), parity("opencl")], at_once=8),
-    Stage("sanitizers", 45, [sanitizer("memcheck", "matmul,softmax,max_pool2d"), sanitizer("racecheck", "matmul,sum,softmax"),
-                             sanitizer("synccheck", "matmul,sum,softmax")], at_once=3),
-    Stage("profile", 15, [Piece("ncu", ["{ncu}", "--clock-control", "none", "-c", "12", "-k", "regex:tutti_", "{tutti}", "train", *MODELS["mlp"], "--steps",
-                                        "2", "--device", "{cuda}", "--quiet", "--no-eval"], 40, {"TUTTI_CUDA_GRAPH": "0"},
-                                ("cuda", "ncu"), optional=True, again=False)]),
+    Stage("sanitizers", 45, SANITIZERS, at_once=3),
+    Stage("profile", 15, [NCU]),
 ]
 
-ALL_MODES = "eager,graph,reduce-overhead,compile,graph+channels-last,max-autotune"
+MODES = "eager,graph,reduce-overhead,compile,graph+channels-last,max-autotune"
 
-SPEED = [
-    MACHINE,
-    VERSIONS,
-    Stage("streams", 40, [Piece(f"steps-streams-{n}", ["{bin}/step_bench", "--benchmark_filter=/{cuda}$", "--benchmark_min_time=0.1",
-                                                       "--benchmark_format=json"], 30, {"TUTTI_CUDA_STREAMS": str(n)}) for n in (1, 2, 4)]),
-    Stage("torch-f32", 120, [torch("f32", "mlp-1024,mlp-784,mlp-gelu,cnn-64,cnn-256", ALL_MODES)]),
-    Stage("torch-bf16", 110, [torch("bf16", "mlp-1024,mlp-gelu,linear-4096,cnn-64,cnn-256", ALL_MODES)]),
-    Stage("torch-tf32", 80, [torch("tf32", "mlp-1024,mlp-gelu,cnn-64", ALL_MODES)]),
-    Stage("steps", 35, [Piece(f"steps-{api}", ["{bin}/step_bench", "--benchmark_filter=/{" + api + "}$", "--benchmark_min_time=0.1",
-                                               "--benchmark_format=json"], 30, needs=(api,)) for api in ("vulkan", "opencl")]),
-    Stage("fashion", 40, [Piece("cnn-3-epochs" + again, ["{tutti}", "train", "cnn", "--epochs", "3", "--device", "{cuda}", "--json", "--quiet"], 60,
-                                needs=("cuda", "fashion_mnist"), same="cnn-3-epochs") for again in ("", "-again")]),
-    Stage("longer", 60, each_model(lambda m: [
-        train("long", m, steps=60, same=m + "-long"),
-        train("long-again", m, steps=60, same=m + "-long"),
-        Piece(f"lockstep-{m}", ["{tutti}", "parity", "--device", "{cuda}", "--model", m, "--steps", "20", "--json"], 60)])),
+
+def fashion(name):
+    command = "{tutti} train cnn --epochs 3 --device {cuda} --json --quiet"
+    return Piece(name, command, 60, needs=("cuda", "fashion_mnist"), same="cnn-3-epochs")
+
+
+def longer(model):
+    name = model + "-long"
+    return [train("long", model, steps=60, same=name), train("long-again", model, steps=60, same=name), lockstep(model, 20, 60)]
+
+
+SPEED_ONLY = [
+    Stage("streams", 40, [steps_of(f"steps-streams-{n}", "cuda", {"TUTTI_CUDA_STREAMS": str(n)}) for n in (1, 2, 4)]),
+    Stage("torch-f32", 120, [torch("f32", "mlp-1024,mlp-784,mlp-gelu,cnn-64,cnn-256", MODES)]),
+    Stage("torch-bf16", 110, [torch("bf16", "mlp-1024,mlp-gelu,linear-4096,cnn-64,cnn-256", MODES)]),
+    Stage("torch-tf32", 80, [torch("tf32", "mlp-1024,mlp-gelu,cnn-64", MODES)]),
+    Stage("steps", 35, [steps_of(f"steps-{api}", api) for api in ("vulkan", "opencl")]),
+    Stage("fashion", 40, [fashion("cnn-3-epochs"), fashion("cnn-3-epochs-again")]),
+    Stage("longer", 60, each_model(longer)),
 ]
 
-PARTS = {"first": FIRST, "speed": SPEED, "all": FIRST + SPEED[2:]}
+PARTS = {"first": FIRST, "speed": MACHINE + SPEED_ONLY, "all": FIRST + SPEED_ONLY}

@@ -1,4 +1,5 @@
 """Processes that cannot hold up their caller: each in a session of its own, which is ended whole."""
+
 import os
 import signal
 import subprocess
@@ -32,7 +33,9 @@ class Process:
         self.begun = time.monotonic()
         self.why = ""  # it was ended for
         with open(out, "wb") as o, open(err, "wb") as e:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=o, stderr=e, env=env, cwd=folder, start_new_session=True)
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=o, stderr=e, env=env, cwd=folder, start_new_session=True
+            )
 
     def seconds(self):
         return time.monotonic() - self.begun
@@ -74,7 +77,9 @@ class Process:
 def ask(command, env, seconds):
     """The output of a short question to the machine; "" where it fails or takes too long."""
     try:
-        p = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env, start_new_session=True)
+        p = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env, start_new_session=True
+        )
     except OSError:
         return ""
     try:

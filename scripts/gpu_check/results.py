@@ -1,4 +1,5 @@
 """The two files of a run: a JSON document and an archive of what was printed, each under a bound, each whole at any time."""
+
 import io
 import json
 import os
@@ -15,7 +16,7 @@ def cut(text, most):
     if len(text) <= most:
         return text
     note = f"\n… {len(text) - most} more …\n"
-    return text[:most // 4] + (note.encode() if isinstance(text, bytes) else note) + text[-(most - most // 4):]
+    return text[: most // 4] + (note.encode() if isinstance(text, bytes) else note) + text[-(most - most // 4) :]
 
 
 def read(path, most=1 << 20):
@@ -56,7 +57,9 @@ def reason(out, err, document):
     test = re.search(r": Failure\n(.*?)(?=\n\[|\n\n|\Z)", out, re.S)
     if test:
         return " ".join(test[1].split())[:400]
-    lines = [line.strip() for text in (err, out) for line in text.splitlines() if line.strip() and not NO_REASON.match(line.strip())]
+    lines = [
+        line.strip() for text in (err, out) for line in text.splitlines() if line.strip() and not NO_REASON.match(line.strip())
+    ]
     named = [line for line in lines if re.match(r"tutti: |cuda: |.*[Ee]rror", line)]
     return (named[0] if named else last_line(err) or last_line(out))[:400]
 
@@ -88,7 +91,7 @@ def shortened(value, most):
     if isinstance(value, dict):
         return {k: shortened(v, most) for k, v in value.items()}
     if isinstance(value, list):
-        return [shortened(v, most) for v in value[:max(most, 10)]]
+        return [shortened(v, most) for v in value[: max(most, 10)]]
     return cut(value, most) if isinstance(value, str) else value
 
 
@@ -99,7 +102,8 @@ def archive_bytes(folder, summary):
         to = io.BytesIO()
         with tarfile.open(fileobj=to, mode="w:gz", compresslevel=6) as tar:
             for name, data in [("summary.txt", summary.encode("utf-8", "replace"))] + [
-                    (os.path.join("logs", f), read(os.path.join(folder, f), most)) for f in sorted(os.listdir(folder))]:
+                (os.path.join("logs", f), read(os.path.join(folder, f), most)) for f in sorted(os.listdir(folder))
+            ]:
                 info = tarfile.TarInfo(name)
                 info.size = len(data)
                 tar.addfile(info, io.BytesIO(data))

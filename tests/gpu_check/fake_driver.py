@@ -1,17 +1,18 @@
 """Writes C of a CUDA driver and an NVRTC that compute nothing: every function that the plugin asks for, 0 unless told below.
 
 FAKE_CUDA=hang: cuInit never returns; =error: it fails; else there is a GPU, memory and copies work, and every launch fails."""
+
 import pathlib
 import re
 
 BODIES = {
-    "cuInit": "(unsigned f) { while (is(\"hang\")) pause(); return is(\"error\") ? 999 : 0; }",
+    "cuInit": '(unsigned f) { while (is("hang")) pause(); return is("error") ? 999 : 0; }',
     "cuDriverGetVersion": "(int* v) { *v = 13000; return 0; }",
     "cuDeviceGetCount": "(int* n) { *n = 1; return 0; }",
     "cuDeviceGet": "(int* d, int n) { *d = 0; return 0; }",
-    "cuDeviceGetName": "(char* s, int n, int d) { strncpy(s, \"a GPU that lies\", n); return 0; }",
+    "cuDeviceGetName": '(char* s, int n, int d) { strncpy(s, "a GPU that lies", n); return 0; }',
     "cuDeviceGetUuid": "(char* u, int d) { memset(u, 7, 16); return 0; }",
-    "cuDeviceGetPCIBusId": "(char* s, int n, int d) { strncpy(s, \"0000:01:00.0\", n); return 0; }",
+    "cuDeviceGetPCIBusId": '(char* s, int n, int d) { strncpy(s, "0000:01:00.0", n); return 0; }',
     "cuDeviceTotalMem": "(size_t* b, int d) { *b = 1ul << 32; return 0; }",
     "cuDeviceGetAttribute": "(int* v, int a, int d) { *v = a == 75 ? 9 : a == 1 ? 1024 : a == 8 ? 49152 : a == 10 ? 32 : a == 16 ? 4 : 0; return 0; }",
     "cuDevicePrimaryCtxRetain": "(void** c, int d) { return some(c); }",
@@ -29,10 +30,10 @@ BODIES = {
     "cuEventCreate": "(void** e, unsigned f) { return some(e); }",
     "cuModuleLoadData": "(void** m, void* image) { return some(m); }",
     "cuModuleGetFunction": "(void** f, void* m, char* name) { return some(f); }",
-    "cuGetErrorName": "(int e, const char** s) { *s = e == 719 ? \"CUDA_ERROR_LAUNCH_FAILED\" : \"CUDA_ERROR_UNKNOWN\"; return 0; }",
-    "cuGetErrorString": "(int e, const char** s) { *s = \"as the rehearsal wants\"; return 0; }",
+    "cuGetErrorName": '(int e, const char** s) { *s = e == 719 ? "CUDA_ERROR_LAUNCH_FAILED" : "CUDA_ERROR_UNKNOWN"; return 0; }',
+    "cuGetErrorString": '(int e, const char** s) { *s = "as the rehearsal wants"; return 0; }',
     "nvrtcVersion": "(int* a, int* b) { *a = 13; *b = 0; return 0; }",
-    "nvrtcGetErrorString": "(int e) { return (long)\"an error\"; }",
+    "nvrtcGetErrorString": '(int e) { return (long)"an error"; }',
     "nvrtcGetNumSupportedArchs": "(int* n) { *n = 1; return 0; }",
     "nvrtcGetSupportedArchs": "(int* a) { *a = 90; return 0; }",
     "nvrtcCreateProgram": "(void** p) { return some(p); }",

@@ -1,6 +1,7 @@
 """`gpu-check.sh first` as it goes to another machine, unpacked where there is nothing but a C library, python3 and a shell:
 without a driver, with one that hangs, one that fails, and one that lies. Needs a built tree (TUTTI_BUILD) and a C compiler.
 As root it runs in a root folder of its own; else in a bare folder with a bare environment."""
+
 import json
 import os
 import pathlib
@@ -35,7 +36,9 @@ class Machine:
 
     def __init__(self, root):
         self.root = root
-        self.rooted = os.geteuid() == 0 and subprocess.run([*UNSHARE, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+        self.rooted = (
+            os.geteuid() == 0 and subprocess.run([*UNSHARE, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+        )
         (root / "tmp").mkdir()
         if self.rooted:
             self.fill()
@@ -43,7 +46,9 @@ class Machine:
     def fill(self):
         """python3, sh and what they are linked with; nothing else."""
         stdlib, real = pathlib.Path(os.__file__).parent, pathlib.Path(sys.executable).resolve()
-        skipped = shutil.ignore_patterns("site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "__pycache__", "config-*", "*.a")
+        skipped = shutil.ignore_patterns(
+            "site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "__pycache__", "config-*", "*.a"
+        )
         shutil.copytree(stdlib, self.at(stdlib), ignore=skipped)
         programs = [shutil.which(name) for name in ("sh", "dirname", "sleep")]
         for path in [str(real), *programs, *libraries_of([str(real), *programs, *map(str, (stdlib / "lib-dynload").glob("*.so"))])]:
@@ -71,8 +76,15 @@ class Machine:
         words = [*UNSHARE, "sh", "-c", ENTER, "sh", str(self.root)] if self.rooted else []
         env = [f"{k}={v}" for k, v in env.items()]
         inside = ["/usr/bin/env", "-i", *env] if not self.rooted else []
-        done = subprocess.run(words + inside + command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds, check=False,
-                              env=dict(e.split("=", 1) for e in env) if self.rooted else None)
+        done = subprocess.run(
+            words + inside + command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=seconds,
+            check=False,
+            env=dict(e.split("=", 1) for e in env) if self.rooted else None,
+        )
         return done.returncode, done.stdout
 
 
@@ -87,9 +99,14 @@ class Rehearsal(unittest.TestCase):
         (root / "fake/bin").mkdir(parents=True)
         (root / "fake/driver.c").write_text(fake_driver.source())
         for name in ("libcuda.so.1", "libnvrtc.so.13"):
-            subprocess.run([os.environ.get("CC", "cc"), "-w", "-shared", "-fPIC", "-o", root / "fake" / name, root / "fake/driver.c"], check=True)
-        print(f"rehearsal: {'in a root folder of its own' if cls.machine.rooted else 'in a bare folder (a root folder of its own needs root)'}",
-              file=sys.stderr)
+            subprocess.run(
+                [os.environ.get("CC", "cc"), "-w", "-shared", "-fPIC", "-o", root / "fake" / name, root / "fake/driver.c"],
+                check=True,
+            )
+        print(
+            f"rehearsal: {'in a root folder of its own' if cls.machine.rooted else 'in a bare folder (a root folder of its own needs root)'}",
+            file=sys.stderr,
+        )
 
     def first(self, driver, scale):
         """Runs the part; (exit code, output, document, names in the archive)."""
@@ -97,13 +114,20 @@ class Rehearsal(unittest.TestCase):
         if driver:
             (root / "fake/bin/nvidia-smi").write_text(f"#!/bin/sh\n{SMI[driver]}\n")
             (root / "fake/bin/nvidia-smi").chmod(0o755)
-            env = {"FAKE_CUDA": driver, "LD_LIBRARY_PATH": self.machine.seen(root / "fake"), "PATH": self.machine.seen(root / "fake/bin")}
+            env = {
+                "FAKE_CUDA": driver,
+                "LD_LIBRARY_PATH": self.machine.seen(root / "fake"),
+                "PATH": self.machine.seen(root / "fake/bin"),
+            }
         out = root / f"out-{driver}"
         allowed = sum(stage.budget for stage in FIRST) * scale + 12
         begun = time.monotonic()
         shell = shutil.which("sh")
-        code, text = self.machine.run([shell, self.machine.seen(root / "gpu/gpu-check.sh"), "first", "--scale", str(scale), "--out",
-                                       self.machine.seen(out)], env, allowed + 30)
+        code, text = self.machine.run(
+            [shell, self.machine.seen(root / "gpu/gpu-check.sh"), "first", "--scale", str(scale), "--out", self.machine.seen(out)],
+            env,
+            allowed + 30,
+        )
         self.assertLess(time.monotonic() - begun, allowed, text[-3000:])
         self.assertTrue(out.is_dir(), text)
         self.assertEqual(sorted(os.listdir(out)), ["gpu-check-first.json", "gpu-check-first.tar.gz"], text[-3000:])
@@ -145,8 +169,12 @@ class Rehearsal(unittest.TestCase):
         self.assertIn("cuda:0", document["summary"][-1])
         failed = [p for p in document["pieces"] if p["status"] == "failed"]
         self.assertGreater(len(failed), 20)
-        self.assertTrue(any("CUDA_ERROR_LAUNCH_FAILED" in p["why"] for p in failed if p["name"].startswith("parity-cuda")), failed[:5])
-        self.assertFalse([name for name, p in pieces.items() if name.startswith(("parity/", "training/cold")) and p["status"] == "ok"])
+        self.assertTrue(
+            any("CUDA_ERROR_LAUNCH_FAILED" in p["why"] for p in failed if p["name"].startswith("parity-cuda")), failed[:5]
+        )
+        self.assertFalse(
+            [name for name, p in pieces.items() if name.startswith(("parity/", "training/cold")) and p["status"] == "ok"]
+        )
         self.assertTrue(any("again" in p for p in failed), "the libraries' logs of some")
         self.assertIn("FAILED", text)
 

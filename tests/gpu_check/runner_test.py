@@ -1,7 +1,9 @@
 """The runner of gpu-check over pieces of a test's own: nothing holds it up, and what it leaves is whole."""
+
 import json
 import os
 import pathlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -39,7 +41,7 @@ class Made:
 
 def python(name, code, limit=5, **more):
     more.setdefault("needs", ())
-    return Piece(name, ["{python}", "-S", "-E", "-c", textwrap.dedent(code)], limit, **more)
+    return Piece(name, "{python} -S -E -c " + shlex.quote(textwrap.dedent(code)), limit, **more)
 
 
 GPU = python("devices", f"print('''{DEVICES}''')", fact="devices", env={"TUTTI_PLUGINS": "cuda"})
@@ -57,7 +59,9 @@ class Case(unittest.TestCase):
         with open(os.devnull, "w", encoding="utf-8") as null:
             out, sys.stdout = sys.stdout, null
             try:
-                code = run.Run("first", list(stages), Made(self.folder / "work", **more), str(self.folder / "out"), scale, signals=signals).all()
+                code = run.Run(
+                    "first", list(stages), Made(self.folder / "work", **more), str(self.folder / "out"), scale, signals=signals
+                ).all()
             finally:
                 sys.stdout = out
         document = json.loads((self.folder / "out/gpu-check-first.json").read_text())
@@ -82,18 +86,25 @@ class Runs(Case):
 
     def test_a_piece_that_hangs_is_ended_with_all_it_started(self):
         pid = self.folder / "pid"
-        hang = python("hang", f"""
+        hang = python(
+            "hang",
+            f"""
             import os, signal, subprocess, time
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             code = "import os, time; os.setpgid(0, 0); open('{pid}', 'w').write(str(os.getpid())); time.sleep(99)"
             subprocess.Popen([{sys.executable!r}, "-c", code])
-            time.sleep(99)""", limit=0.7, again=False)
+            time.sleep(99)""",
+            limit=0.7,
+            again=False,
+        )
         begun = time.monotonic()
         code, _ = self.go(Stage("s", 30, [GPU, hang, python("after", "")]))
         self.assertLess(time.monotonic() - begun, 5)
         self.assertEqual((code, self.pieces["hang"]["why"], self.pieces["after"]["status"]), (1, "ended after 0.7 s", "ok"))
         time.sleep(0.1)
-        self.assertFalse(any("zombie" not in line for line in self.state(int(pid.read_text()))), "its child, in a group of its own, lives")
+        self.assertFalse(
+            any("zombie" not in line for line in self.state(int(pid.read_text()))), "its child, in a group of its own, lives"
+        )
 
     @staticmethod
     def state(number):
@@ -118,11 +129,14 @@ class Runs(Case):
         self.assertEqual(self.texts["logs/s.op-a.out"], "a\n")
 
     def test_what_failed_runs_again_with_the_libraries_logs_on(self):
-        bad = python("bad", """
+        bad = python(
+            "bad",
+            """
             import os, sys
             path = os.environ.get("CUBLASLT_LOG_FILE", "").replace("%i", "7")
             if path: open(path, "w").write("cublasLtMatmul was called")
-            sys.exit(os.environ.get("TUTTI_TRACE", "without"))""")
+            sys.exit(os.environ.get("TUTTI_TRACE", "without"))""",
+        )
         self.go(Stage("s", 9, [GPU, bad]))
         self.assertEqual(self.pieces["bad"]["why"], "without")
         self.assertEqual(self.pieces["bad"]["again"]["text"].strip(), "dispatch,kernels")
@@ -133,8 +147,10 @@ class Runs(Case):
         self.assertEqual(sum("again" in p for p in self.pieces.values()), run.RETRIES)
 
     def test_a_failed_test_says_why_in_the_document(self):
-        said = ("[==========] Running\\n[ RUN      ] A.b\\n[       OK ] A.b (1 ms)\\n[ RUN      ] A.c\\nx.cpp:7: Failure\\nExpected: 1\\n"
-                "[  FAILED  ] A.c (2 ms)\\n")
+        said = (
+            "[==========] Running\\n[ RUN      ] A.b\\n[       OK ] A.b (1 ms)\\n[ RUN      ] A.c\\nx.cpp:7: Failure\\nExpected: 1\\n"
+            "[  FAILED  ] A.c (2 ms)\\n"
+        )
         self.go(Stage("s", 9, [GPU, python("t", f"print('{said}'); raise SystemExit(1)", each="t")]), tests={"t": ["A.c"]})
         self.assertIn("x.cpp:7: Failure\nExpected: 1", self.pieces["t/c"]["text"])
         self.assertNotIn("A.b", self.pieces["t/c"]["text"])
@@ -149,7 +165,9 @@ class Runs(Case):
         signal.signal(signal.SIGALRM, lambda *_: signals.append("SIGALRM"))
         signal.setitimer(signal.ITIMER_REAL, 0.5)
         begun = time.monotonic()
-        code, document = self.go(Stage("s", 60, [GPU, python("long", "import time; time.sleep(50)", 50), python("next", "")]), signals=signals)
+        code, document = self.go(
+            Stage("s", 60, [GPU, python("long", "import time; time.sleep(50)", 50), python("next", "")]), signals=signals
+        )
         self.assertLess(time.monotonic() - begun, 4)
         self.assertEqual((code, document["ended"]), (3, "ended by SIGALRM"))
         self.assertEqual([self.pieces[n]["status"] for n in ("long", "next")], ["skipped", "skipped"])
@@ -162,11 +180,19 @@ class Runs(Case):
         self.assertLess(len(self.texts["logs/s.flood.out"]), results.PRINTED + 100)
 
     def test_a_program_that_is_missing(self):
-        self.go(Stage("s", 9, [GPU, Piece("gone", ["/no/such/program"], needs=()), Piece("maybe", ["/no/such/program"], needs=(), optional=True)]))
+        self.go(
+            Stage(
+                "s",
+                9,
+                [GPU, Piece("gone", "/no/such/program", needs=()), Piece("maybe", "/no/such/program", needs=(), optional=True)],
+            )
+        )
         self.assertEqual([self.pieces[n]["status"] for n in ("gone", "maybe")], ["failed", "skipped"])
 
     def test_devices_that_hang_are_the_reason_of_all_that_is_skipped(self):
-        hang = python("devices-cuda", "import time; time.sleep(99)", 0.5, fact="devices", env={"TUTTI_PLUGINS": "cuda"}, again=False)
+        hang = python(
+            "devices-cuda", "import time; time.sleep(99)", 0.5, fact="devices", env={"TUTTI_PLUGINS": "cuda"}, again=False
+        )
         code, _ = self.go(Stage("s", 9, [hang]), Stage("t", 9, [python("op", "", each="ops", needs=("cuda",))]))
         self.assertEqual((code, self.pieces["op"]["why"]), (1, "tutti devices: ended after 0.5 s"))
 
@@ -176,14 +202,19 @@ class Comparisons(Case):
         return python(name, f"print('''{json.dumps({'state_hash': state, 'losses': losses})}''')", **more)
 
     def test_equal_bits(self):
-        self.go(Stage("a", 5, [GPU, self.trained("x", "1", [1.0], same="m")]), Stage("b", 5, [self.trained("y", "1", [1.0], same="m")]))
+        self.go(
+            Stage("a", 5, [GPU, self.trained("x", "1", [1.0], same="m")]), Stage("b", 5, [self.trained("y", "1", [1.0], same="m")])
+        )
         self.assertEqual(self.pieces["same-m"]["status"], "ok")
         code, _ = self.go(Stage("a", 5, [GPU, self.trained("x", "1", [1.0], same="m"), self.trained("y", "2", [1.0], same="m")]))
         self.assertEqual((code, self.pieces["same-m"]["why"]), (1, "x: 1; y: 2"))
 
     def test_close_losses(self):
         def near(losses):
-            return self.go(Stage("a", 5, [GPU, self.trained("x", "1", [2.0, 1.0], near="m"), self.trained("y", "2", losses, near="m")]))[0]
+            return self.go(
+                Stage("a", 5, [GPU, self.trained("x", "1", [2.0, 1.0], near="m"), self.trained("y", "2", losses, near="m")])
+            )[0]
+
         self.assertEqual(near([2.01, 0.99]), 0)
         self.assertEqual(near([2.01, 1.2]), 1)
         self.assertEqual(near([]), 1)
@@ -199,13 +230,31 @@ class Parts(unittest.TestCase):
             self.assertLessEqual(sum(stage.budget for stage in PARTS[name]), 9 * 60 - 15, name)
 
     def test_names_are_files_and_pieces_are_filled(self):
-        facts = {name: "x" for name in ("tutti", "bin", "tests", "bench", "python", "work", "cuda", "vulkan", "opencl", "torch",
-                                        "compute_sanitizer", "ncu", "fashion_mnist", "each", "left")}
+        facts = {
+            name: "x"
+            for name in (
+                "tutti",
+                "bin",
+                "tests",
+                "bench",
+                "python",
+                "work",
+                "cuda",
+                "vulkan",
+                "opencl",
+                "torch",
+                "compute_sanitizer",
+                "ncu",
+                "fashion_mnist",
+                "each",
+                "left",
+            )
+        }
         for part, stages in PARTS.items():
             names = [(s.name, p.name) for s in stages for p in s.pieces]
             self.assertEqual(len(names), len(set(names)), part)
             for piece in (p for s in stages for p in s.pieces):
-                for text in [*piece.command, *piece.env.values()]:
+                for text in [piece.command, *piece.env.values()]:
                     text.format(**facts)
                 self.assertLessEqual(set(piece.needs), set(facts), piece.name)
 
@@ -222,19 +271,30 @@ class Results(Case):
         self.assertLessEqual(len(results.archive_bytes(str(self.folder), "")), results.LIMIT)
 
     def test_reasons_are_neither_remedies_nor_progress(self):
-        self.assertEqual(results.reason("", "a:0: step\ntutti: cuda: it broke\n  try: something else\n", None), "tutti: cuda: it broke")
-        self.assertEqual(results.reason("", "4 of 4 cases after 0 s\n", {"failures": [{"case": "add.f32", "why": "far\noff"}]}),
-                         "1 cases, first add.f32: far off")
-        self.assertEqual(results.reason("[ RUN      ] A.b\nx.cpp:3: Failure\nExpected: 1\n  Which is: 2\n\n[  FAILED  ] A.b (0 ms)\n", "", None),
-                         "Expected: 1 Which is: 2")
-        self.assertEqual(results.reason("", "Traceback\nModuleNotFoundError: No module named 'x'\n", None), "ModuleNotFoundError: No module named 'x'")
+        self.assertEqual(
+            results.reason("", "a:0: step\ntutti: cuda: it broke\n  try: something else\n", None), "tutti: cuda: it broke"
+        )
+        self.assertEqual(
+            results.reason("", "4 of 4 cases after 0 s\n", {"failures": [{"case": "add.f32", "why": "far\noff"}]}),
+            "1 cases, first add.f32: far off",
+        )
+        self.assertEqual(
+            results.reason("[ RUN      ] A.b\nx.cpp:3: Failure\nExpected: 1\n  Which is: 2\n\n[  FAILED  ] A.b (0 ms)\n", "", None),
+            "Expected: 1 Which is: 2",
+        )
+        self.assertEqual(
+            results.reason("", "Traceback\nModuleNotFoundError: No module named 'x'\n", None),
+            "ModuleNotFoundError: No module named 'x'",
+        )
 
     def test_traces_are_summed(self):
-        trace = ("tutti debug [dispatch] cuda: node 2 matmul → library (rendered: why (not))\n"
-                 "tutti debug [dispatch] cuda: node 3 matmul → library\n"
-                 "tutti debug [dispatch] cuda: node 2: library: cuBLASLt has no algorithm for it\n"
-                 "tutti debug [dispatch] cuda: cuBLASLt product f32: algorithm 2 of 3 (1: 3.0 us; 2: 1.0 us)\n"
-                 "tutti debug [kernels] cuda:       1.5 us  matmul in fc1\ntutti debug [kernels] cuda:       2.0 us  matmul in fc1\n")
+        trace = (
+            "tutti debug [dispatch] cuda: node 2 matmul → library (rendered: why (not))\n"
+            "tutti debug [dispatch] cuda: node 3 matmul → library\n"
+            "tutti debug [dispatch] cuda: node 2: library: cuBLASLt has no algorithm for it\n"
+            "tutti debug [dispatch] cuda: cuBLASLt product f32: algorithm 2 of 3 (1: 3.0 us; 2: 1.0 us)\n"
+            "tutti debug [kernels] cuda:       1.5 us  matmul in fc1\ntutti debug [kernels] cuda:       2.0 us  matmul in fc1\n"
+        )
         found = figures.of_trace(trace)
         self.assertEqual(found["kernels_us"], [[3.5, 2, "matmul in fc1"]])
         self.assertEqual(found["took"], {"matmul → library": 2})
@@ -250,7 +310,19 @@ class Packing(Case):
     def test_absolute_run_time_paths_are_found(self):
         if subprocess.run(["sh", "-c", "command -v cc readelf"], stdout=subprocess.DEVNULL, check=False).returncode:
             self.skipTest("no cc or readelf")
-        subprocess.run(["cc", "-shared", "-o", self.folder / "l.so", "-x", "c", "/dev/null", "-Wl,--enable-new-dtags,-rpath,$ORIGIN/lib:/opt/x"], check=True)
+        subprocess.run(
+            [
+                "cc",
+                "-shared",
+                "-o",
+                self.folder / "l.so",
+                "-x",
+                "c",
+                "/dev/null",
+                "-Wl,--enable-new-dtags,-rpath,$ORIGIN/lib:/opt/x",
+            ],
+            check=True,
+        )
         self.assertEqual(pack.paths_inside(str(self.folder), {"/work/tree"}), ["l.so: run-time path /opt/x"])
 
     def test_a_library_is_new_enough_or_not(self):
@@ -274,7 +346,14 @@ class CommandLine(unittest.TestCase):
             self.assertIn(f" {part} ", text)
 
     def test_wrong_arguments(self):
-        for arguments in ([], ["frist"], ["first", "--out"], ["first", "speed"], ["first", "--scale", "x"], ["first", "--scale", "0"]):
+        for arguments in (
+            [],
+            ["frist"],
+            ["first", "--out"],
+            ["first", "speed"],
+            ["first", "--scale", "x"],
+            ["first", "--scale", "0"],
+        ):
             code, text = self.call(*arguments)
             self.assertEqual(code, 2, arguments)
             self.assertIn("gpu-check: ", text)
