@@ -20,6 +20,8 @@ def judged(job, code):
     trace = figures.of_trace(err)
     if trace:
         record["trace"] = trace
+    if code == 0 and "json" in piece.command and "result" not in record:
+        code, p.why = 1, p.why or "it printed no JSON"
     in_part = piece.partial and code == piece.partial
     fine = code == 0 or in_part or (piece.fact == "devices" and isinstance(record.get("result"), dict))
     if p.why or not fine:

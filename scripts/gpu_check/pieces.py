@@ -60,7 +60,7 @@ def op(name, options):
 def steps_of(name, api, env=None, precision=""):
     """Steps per second of every model; "" is f32."""
     models = f"_{precision}" if precision else "_b[0-9]+"
-    command = f"{{bin}}/step_bench --benchmark_filter={models}/{{{api}}}$ --benchmark_min_time=0.1 --benchmark_format=json"
+    command = f"{{bin}}/step_bench --benchmark_filter={models}/{{{api}}}/ --benchmark_min_time=0.1 --benchmark_format=json"
     return Piece(name, command, 30, env or {}, (api,))
 
 

@@ -155,6 +155,11 @@ class Runs(Case):
         self.assertIn("x.cpp:7: Failure\nExpected: 1", self.pieces["t/c"]["text"])
         self.assertNotIn("A.b", self.pieces["t/c"]["text"])
 
+    def test_a_program_that_prints_no_json_where_it_should_has_failed(self):
+        piece = Piece("quiet", "{python} -c pass --json", needs=(), again=False)
+        self.go(Stage("s", 9, [GPU, piece]))
+        self.assertEqual((self.pieces["quiet"]["status"], self.pieces["quiet"]["why"]), ("failed", "it printed no JSON"))
+
     def test_a_test_that_skips_itself_is_skipped(self):
         said = "[==========] Running\\n[ RUN      ] A.c\\nx.cpp:7: Skipped\\ndeclined: all 3 shapes\\n[  SKIPPED ] A.c (2 ms)\\n"
         self.go(Stage("s", 9, [GPU, python("t", f"print('{said}')", each="t")]), tests={"t": ["A.c"]})
