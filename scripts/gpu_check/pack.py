@@ -105,7 +105,7 @@ def stage(root, build, to):
     needed = {prefix: max(newest_version(f, prefix) for f in ours) for prefix in ("GLIBCXX", "CXXABI")}
     env = {**os.environ, "LD_LIBRARY_PATH": os.path.join(to, "lib"), "TUTTI_PLUGIN_PATH": os.path.join(to, "lib/tutti/plugins")}
     packed = {
-        "commit": output("git", "-C", root, "describe", "--always", "--dirty").strip(),
+        "commit": git(root, "describe", "--always", "--dirty").strip(),
         "libstdc++": needed,
         "glibc": ".".join(map(str, max(newest_version(f, "GLIBC") for f in ours))),
         "ops": [o["name"] for o in json.loads(output(os.path.join(to, "bin/tutti"), "ops", "--json", env=env))["ops"]],
@@ -128,11 +128,20 @@ def of_root(info):
     return info
 
 
+def git(root, *arguments):
+    """What git says of the source tree; "" where it is none of git's."""
+    try:
+        return output("git", "-C", root, *arguments)
+    except (Failed, OSError):
+        return ""
+
+
 def tracked(root):
     """What travels of the source tree: (bytes, name)."""
-    names = output("git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
-    paths = [(os.path.join(root, n), n) for n in names if n]
-    return [(os.lstat(p).st_size, n) for p, n in paths if os.path.isfile(p)]
+    names = git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+    if names == [""]:
+        names = [os.path.relpath(f, root) for f in files_of(root) if not f.startswith(os.path.join(root, "build") + os.sep)]
+    return [(os.lstat(os.path.join(root, n)).st_size, n) for n in names if os.path.isfile(os.path.join(root, n))]
 
 
 def pack(root, build, to, preset=6, data=FASHION, most=MOST):

@@ -31,6 +31,11 @@ def libraries_of(binaries):
     return set(re.findall(r"(/\S+) \(0x", done.stdout))
 
 
+def libraries_of_loader(name):
+    done = subprocess.run(["/sbin/ldconfig", "-p"], stdout=subprocess.PIPE, text=True, check=False)
+    return [line for line in done.stdout.splitlines() if line.strip().startswith(name + " ")]
+
+
 class Machine:
     """A folder that plays a machine."""
 
@@ -141,6 +146,8 @@ class Rehearsal(unittest.TestCase):
         return code, text, document, {f"{p['stage']}/{p['name']}": p for p in document["pieces"]}
 
     def test_without_a_driver(self):
+        if not self.machine.rooted and libraries_of_loader("libcuda.so.1"):
+            self.skipTest("this machine has a driver")
         code, text, document, pieces = self.first("", 0.05)
         self.assertEqual(code, 2)
         self.assertIn("no NVIDIA driver", pieces["parity/parity-cuda"]["why"])
@@ -169,9 +176,9 @@ class Rehearsal(unittest.TestCase):
         self.assertIn("cuda:0", document["summary"][-1])
         failed = [p for p in document["pieces"] if p["status"] == "failed"]
         self.assertGreater(len(failed), 20)
-        self.assertTrue(
-            any("CUDA_ERROR_LAUNCH_FAILED" in p["why"] for p in failed if p["name"].startswith("parity-cuda")), failed[:5]
-        )
+        if self.machine.rooted:  # else the plugin may find this machine's libraries, which take their time over such a driver
+            parity = [p["why"] for p in failed if p["name"].startswith("parity-cuda")]
+            self.assertTrue(any("CUDA_ERROR_LAUNCH_FAILED" in why for why in parity), parity)
         self.assertFalse(
             [name for name, p in pieces.items() if name.startswith(("parity/", "training/cold")) and p["status"] == "ok"]
         )
