@@ -1,6 +1,6 @@
 // Fits y = a x + b by gradient descent, with a graph of one's own: build, differentiate, update, compile, run.
-#include <cstdio>
 #include <tutti/tutti.h>
+#include <cstdio>
 
 using namespace tutti;
 
@@ -17,25 +17,16 @@ int main(int argc, char** argv) try {
   std::printf("%s\n", print(g).c_str());
 
   // Compile it for a device. State lives there; new state is zero.
-  Session session(select_device(argc > 1 ? argv[1] : "auto"));
-  Legalizer legalizer(session);
-  Lowered lowered = compile_for_device(g, legalizer);
-  Executable step = session.compile(lowered.program());
-  step.prepare();
-
+  Runner runner(select_device(argc > 1 ? argv[1] : "auto"));
+  auto step = runner.compile(g);
+  step->prepare();
+  HostTensors feeds = {{"x", host_tensor(DType::f32, {4}, std::vector{0.0f, 0.5f, 1.0f, 1.5f})},
+                       {"y", host_tensor(DType::f32, {4}, std::vector{1.0f, 2.0f, 3.0f, 4.0f})}};  // y = 2 x + 1
   for (int i = 1; i <= 200; ++i) {
-    std::vector<void*> feeds = step.stage();  // in the order in which they were declared
-    for (int k = 0; k < 4; ++k) {
-      static_cast<float*>(feeds[0])[k] = static_cast<float>(k) / 2;
-      static_cast<float*>(feeds[1])[k] = static_cast<float>(k) + 1;  // y = 2 x + 1
-    }
-    session.wait(step.run());
+    runner.wait(step->run(feeds));
     if (i % 50 != 0) continue;
-    float now[3];
-    session.read("a", &now[0], 4);
-    session.read("b", &now[1], 4);
-    session.read("loss", &now[2], 4);
-    std::printf("step %3d on %s: a %.4f  b %.4f  loss %.6f\n", i, session.device().id.c_str(), now[0], now[1], now[2]);
+    std::printf("step %3d on %s: a %.4f  b %.4f  loss %.6f\n", i, runner.device().id.c_str(), runner.read("a").item(),
+                runner.read("b").item(), runner.read("loss").item());
   }
 } catch (const Error& e) {
   std::fprintf(stderr, "%s\n%s\n", e.what(), e.remedy.c_str());

@@ -13,4 +13,16 @@ HostTensor host_tensor_from(const TensorType& type, const void* data, size_t byt
   return {type, {from, from + bytes}};
 }
 
+double HostTensor::item(size_t i) const {
+  size_t count = bytes.size() / size_of(type.dtype);
+  if (i >= count) throw invalid(fmt::format("element {} of {}, which has {}", i, to_string(type), count));
+  return load_element(type.dtype, bytes.data(), i);
+}
+
+void HostTensor::check_element(size_t size) const {
+  if (size != size_of(type.dtype))
+    throw invalid(fmt::format("{} read as elements of {} bytes", to_string(type), size),
+                  fmt::format("an element of it has {}", size_of(type.dtype)));
+}
+
 }  // namespace tutti

@@ -1,6 +1,9 @@
 // A tensor in host memory.
 #pragma once
 #include <cstddef>
+#include <cstring>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "core/base/shape.h"
@@ -12,7 +15,24 @@ struct HostTensor {
   TensorType type;
   std::vector<std::byte> bytes;
   bool operator==(const HostTensor&) const = default;
+
+  /// The elements as T, which must have the size of the dtype. Throws Error otherwise.
+  template <class T>
+  std::vector<T> as() const {
+    check_element(sizeof(T));
+    std::vector<T> all(bytes.size() / sizeof(T));
+    if (!all.empty()) std::memcpy(all.data(), bytes.data(), bytes.size());
+    return all;
+  }
+  /// The only element of a tensor that has one, or element `i`. Throws Error where there is none.
+  double item(size_t i = 0) const;
+
+ private:
+  void check_element(size_t size) const;
 };
+
+/// Tensors by the names of feeds and states.
+using HostTensors = std::map<std::string, HostTensor>;
 
 /// A tensor of `type` with a copy of `bytes` bytes. Throws Error unless that is the size of the type.
 HostTensor host_tensor_from(const TensorType& type, const void* data, size_t bytes);

@@ -40,6 +40,19 @@ std::vector<Device> cpu_devices(const Device& except) {
 
 uint64_t transient_bytes(const Executable& e) { return e.planned_bytes() - e.memory().state; }
 
+/// "its feeds are 'x', 'y'".
+std::string known(const char* what, const std::map<std::string, TensorType>& names) {
+  std::string list;
+  for (const auto& [name, type] : names) list += fmt::format("{}'{}'", list.empty() ? "" : ", ", name);
+  return fmt::format("its {} are {}", what, list.empty() ? "none" : list);
+}
+
+void check_type(const char* what, const std::string& name, const HostTensor& tensor, const TensorType& type) {
+  if (tensor.type != type || tensor.bytes.size() != num_bytes(type))
+    throw invalid(
+        fmt::format("{} '{}' is {}, a tensor {} was given", what, name, to_string(type), to_string(tensor.type)));
+}
+
 }  // namespace
 
 // ---- a compiled graph
@@ -92,6 +105,21 @@ uint64_t CompiledGraph::run(const Fill& fill) {
   return last;
 }
 
+uint64_t CompiledGraph::run(const HostTensors& feeds) {
+  for (const auto& [name, tensor] : feeds) {
+    auto at = feeds_.find(name);
+    if (at == feeds_.end()) throw invalid(fmt::format("run: the graph has no feed '{}'", name), known("feeds", feeds_));
+    check_type("run: feed", name, tensor, at->second);
+  }
+  for (const auto& [name, type] : feeds_)
+    if (!feeds.contains(name))
+      throw invalid(fmt::format("run: no tensor for the feed '{}', {}", name, to_string(type)));
+  return run([&](const std::string& feed, void* memory) {
+    const std::vector<std::byte>& bytes = feeds.at(feed).bytes;
+    if (!bytes.empty()) std::memcpy(memory, bytes.data(), bytes.size());
+  });
+}
+
 // ---- the runner
 
 Runner::Runner(const Device& device, const std::map<std::string, std::string>& options, Fallback fallback)
@@ -110,6 +138,14 @@ void Runner::add_part(CompiledGraph& to, size_t place, const Lowered& lowered) {
 }
 
 std::unique_ptr<CompiledGraph> Runner::compile(const Graph& g) {
+  std::unique_ptr<CompiledGraph> compiled = compile_parts(g);
+  for (const ValueInfo& v : g.values())
+    if (v.role == Role::feed) compiled->feeds_.emplace(v.name, v.type);
+  for (const State& s : g.states()) states_.emplace(s.name, g.info(s.after).type);
+  return compiled;
+}
+
+std::unique_ptr<CompiledGraph> Runner::compile_parts(const Graph& g) {
   Legalizer& legalizer = places_[0]->legalizer;
   Graph expanded = expand_for_device(g, legalizer);
   if (fallback_ == Fallback::cpu) {
@@ -214,6 +250,37 @@ uint64_t Runner::planned_bytes() const {
   uint64_t bytes = 0;
   for (const auto& p : places_) bytes += p->planned_peak;
   return bytes;
+}
+
+HostTensor Runner::read(const std::string& state) {
+  auto at = states_.find(state);
+  if (at == states_.end()) throw invalid(fmt::format("read: no compiled graph has a state '{}'", state));
+  HostTensor tensor{at->second, std::vector<std::byte>(num_bytes(at->second))};
+  read(state, tensor.bytes.data(), tensor.bytes.size());
+  return tensor;
+}
+
+void Runner::write(const std::string& state, const HostTensor& value) {
+  auto at = states_.find(state);
+  if (at == states_.end()) throw invalid(fmt::format("write: no compiled graph has a state '{}'", state));
+  check_type("write: state", state, value, at->second);
+  write(state, value.bytes.data(), value.bytes.size());
+}
+
+HostTensors run(const Graph& g, const Device& device, const HostTensors& inputs) {
+  Runner runner(device);
+  std::unique_ptr<CompiledGraph> compiled = runner.compile(g);
+  compiled->prepare();
+  HostTensors feeds = inputs;
+  for (const State& s : g.states())
+    if (auto at = feeds.find(s.name); at != feeds.end() && s.before != none) {
+      runner.write(s.name, at->second);
+      feeds.erase(at);
+    }
+  runner.wait(compiled->run(feeds));
+  HostTensors out;
+  for (const State& s : g.states()) out.emplace(s.name, runner.read(s.name));
+  return out;
 }
 
 }  // namespace tutti

@@ -11,6 +11,7 @@
 #include "core/runtime/session.h"
 #include "graph/passes/compile.h"
 #include "graph/passes/split.h"
+#include "train/host_tensor.h"
 
 namespace tutti {
 
@@ -43,6 +44,8 @@ class CompiledGraph {
   void prepare();
   /// Enqueues one run and returns its ticket; a run in parts is done when this returns.
   uint64_t run(const Fill& fill);
+  /// The same with a tensor for every feed. Throws Error for one that is missing, unknown, or of another type.
+  uint64_t run(const HostTensors& feeds);
   const FallbackReport& fallback() const { return fallback_; }
 
  private:
@@ -56,6 +59,7 @@ class CompiledGraph {
   explicit CompiledGraph(Runner& runner) : runner_(runner) {}
   uint64_t run_part(Compiled& part, const Fill& fill);
   Runner& runner_;
+  std::map<std::string, TensorType> feeds_;
   std::vector<Compiled> parts_;
   std::vector<Split::Access> before_, after_;
   std::vector<TensorType> value_types_;  // what the host carries
@@ -81,12 +85,16 @@ class Runner {
   /// Whole states, wherever they live.
   void read(const std::string& state, void* to, size_t bytes);
   void write(const std::string& state, const void* from, size_t bytes);
+  /// The same as tensors. Throws Error for a state that no compiled graph names, and for another type.
+  HostTensor read(const std::string& state);
+  void write(const std::string& state, const HostTensor& value);
   uint64_t peak_bytes();           ///< counted by the plugins
   uint64_t planned_bytes() const;  ///< at most, over all prepared graphs
 
  private:
   friend class CompiledGraph;
   struct Place;
+  std::unique_ptr<CompiledGraph> compile_parts(const Graph& g);
   std::unique_ptr<CompiledGraph> in_parts(const Graph& g, std::vector<Declined> declined);
   std::vector<size_t> places_for(const Graph& g, std::vector<Declined>& declined, FallbackReport& report);
   bool find_place(const Graph& node, size_t& place, std::string& reasons);
@@ -98,7 +106,13 @@ class Runner {
   std::vector<Device> candidates_;              // further CPU devices, not opened yet
   std::string not_opened_;                      // candidates that could not be: "; ID: REASON" each
   std::map<std::string, size_t> homes_;         // with a fallback: the place of every state
+  std::map<std::string, TensorType> states_;    // of all compiled graphs
   size_t splits_ = 0;
 };
+
+/// One run of a graph on a device: `inputs` has every feed and, where they are not to be zero, states; the result has
+/// every state afterwards, outputs (states without a value before) among them. Throws Error for an input that the graph
+/// does not know, that is missing, or of another type, and Error(declined) as Runner::compile does.
+HostTensors run(const Graph& g, const Device& device, const HostTensors& inputs);
 
 }  // namespace tutti

@@ -18,9 +18,11 @@ extern "C" {
 /* What a call returns and TuttiError.code holds. */
 enum {
   TUTTI_OK = 0,
-  TUTTI_INVALID = 1,     /* the caller broke the contract: a bad argument, an unknown name, a wrong size */
+  TUTTI_INVALID = 1,     /* the caller broke the contract: a bad argument, an unknown name, a wrong size, a tensor of
+                            more elements or bytes than 63 bits count */
   TUTTI_DECLINED = 2,    /* the device cannot run this */
-  TUTTI_NO_MEMORY = 3,   /* an allocation failed; the message names its size */
+  TUTTI_NO_MEMORY = 3,   /* an allocation failed, or would: the program is right, but larger than the device; the
+                            message names its size */
   TUTTI_COMPILE = 4,     /* a device compiler or library refused a kernel */
   TUTTI_DEVICE_LOST = 5, /* the device is gone; the session is dead */
   TUTTI_TIMEOUT = 6,     /* wait's time ran out; the work goes on */
@@ -114,7 +116,8 @@ typedef struct {
 
 /* A hint about nodes [first, first + count). CHAIN: one pass over memory is enough (elementwise nodes of one shape,
    behind at most one structured node). BATCH: the same node over many tensors. Any contiguous part is a legal group
-   too; a plugin may cut or ignore groups. */
+   too; a plugin may cut or ignore groups, and ignores kinds that it does not know. Groups do not overlap; one that
+   reaches behind the last node is INVALID. */
 typedef struct {
   uint32_t kind, first, count, unused;
 } TuttiGroup;
@@ -227,7 +230,8 @@ typedef struct { /* [grows] */
   int32_t (*open)(uint32_t device, TuttiArray of_TuttiPair, TuttiSession **, TuttiError *); /* unknown keys: INVALID */
   void (*close)(TuttiSession *); /* frees everything the session holds, executables included */
   /* Fills accepted[node] with 0 or 1 and says why not. The verdict depends on the node's signature (op, version, flags,
-     attrs, dtypes, shapes), the numerics and the session's options alone. */
+     attrs, dtypes, shapes), the numerics and the session's options alone. Returns OK with a verdict for every node,
+     DECLINED where the program as a whole is unknown (`required`, numerics), INVALID where it is malformed. */
   int32_t (*check)(TuttiSession *, const TuttiProgram *, uint8_t *accepted, TuttiSink why, TuttiError *);
   int32_t (*compile)(TuttiSession *, const TuttiProgram *, const TuttiOptions *, TuttiExecutable **, TuttiMemory *,
                      TuttiError *);
@@ -235,10 +239,13 @@ typedef struct { /* [grows] */
   int32_t (*stage)(TuttiExecutable *, void **feeds, TuttiError *); /* host memory for the next run's feeds, one pointer
                                                                       each, in the order of the program's values */
   int32_t (*run)(TuttiExecutable *, uint64_t *ticket, TuttiError *); /* enqueues one step */
-  int32_t (*wait)(TuttiSession *, uint64_t ticket, uint64_t timeout_ns, TuttiError *); /* late errors arrive here */
+  /* Late errors arrive here. Tickets of a session grow from 1; 0 is that of no run, and done. Of any ticket that was
+     handed out, again and in any order; of another: INVALID. A timeout of 0 only asks, UINT64_MAX waits for ever. */
+  int32_t (*wait)(TuttiSession *, uint64_t ticket, uint64_t timeout_ns, TuttiError *);
   int32_t (*usage)(TuttiSession *, uint64_t *now, uint64_t *peak, TuttiError *);       /* counted at each allocation */
-  int32_t (*read)(TuttiSession *, const char *state, void *to, size_t bytes, TuttiError *);         /* row-major */
-  int32_t (*write)(TuttiSession *, const char *state, const void *from, size_t bytes, TuttiError *); /* row-major */
+  /* Whole states, row-major, after all runs so far. `bytes` is the state's size, else INVALID; NULL goes with 0 bytes. */
+  int32_t (*read)(TuttiSession *, const char *state, void *to, size_t bytes, TuttiError *);
+  int32_t (*write)(TuttiSession *, const char *state, const void *from, size_t bytes, TuttiError *);
   void (*release)(TuttiExecutable *); /* state stays with the session */
 } TuttiPlugin;
 

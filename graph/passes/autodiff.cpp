@@ -24,10 +24,19 @@ std::vector<bool> reached_from(const Graph& g, const Values& wrt) {
   return on;
 }
 
+/// The gradient to a value that nothing reaches.
+Value missing(const Value& v, Unreached unreached) {
+  return unreached == Unreached::null ? Value{} : v.graph().full(v.dtype(), 0, v.shape());
+}
+
 }  // namespace
 
-Values gradients(const Values& results, const Values& seeds, const Values& wrt) {
-  if (results.empty()) return Values(wrt.size());
+Values gradients(const Values& results, const Values& seeds, const Values& wrt, Unreached unreached) {
+  if (results.empty()) {
+    Values none_reach;
+    for (const Value& v : wrt) none_reach.push_back(missing(v, unreached));
+    return none_reach;
+  }
   Graph& g = results[0].graph();
   std::vector<bool> on = reached_from(g, wrt);
   std::map<ValueId, Value> d;
@@ -77,16 +86,16 @@ Values gradients(const Values& results, const Values& seeds, const Values& wrt) 
   Values out;
   for (const Value& v : wrt) {
     auto it = d.find(v.id());
-    out.push_back(it == d.end() ? Value{} : it->second);
+    out.push_back(it == d.end() ? missing(v, unreached) : it->second);
   }
   return out;
 }
 
-Values gradients(Value loss, const Values& wrt) {
+Values gradients(Value loss, const Values& wrt, Unreached unreached) {
   if (!loss.shape().empty() || !is_float(loss.dtype()))
     throw invalid(fmt::format("gradients: the loss is {}, not a scalar of a float dtype", to_string(loss.type())),
                   "reduce it with mean() or sum()");
-  return gradients(Values{loss}, Values{loss.like(1)}, wrt);
+  return gradients(Values{loss}, Values{loss.like(1)}, wrt, unreached);
 }
 
 }  // namespace tutti
