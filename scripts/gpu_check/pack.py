@@ -144,6 +144,15 @@ def tracked(root):
     return [(os.lstat(os.path.join(root, n)).st_size, n) for n in names if os.path.isfile(os.path.join(root, n))]
 
 
+def total_of(travel, most):
+    """The bytes of all (bytes, name). Throws Failed with the largest where they are more than `most`."""
+    total = sum(size for size, _ in travel)
+    if total > most:
+        largest = "\n".join(f"  {size / 2**20:6.1f} MiB  {name}" for size, name in sorted(travel, reverse=True)[:8])
+        raise Failed(f"the tree and the pack are {total / 2**20:.1f} MiB, more than {most / 2**20:.0f}; the largest:\n{largest}")
+    return total
+
+
 def pack(root, build, to, preset=6, data=FASHION, most=MOST):
     """Writes `to` and returns lines about it. Throws Failed."""
     shutil.rmtree(to, ignore_errors=True)
@@ -171,11 +180,7 @@ def pack(root, build, to, preset=6, data=FASHION, most=MOST):
         lines.append(
             f"without Fashion-MNIST ({'it does not fit' if images else f'{data} has none'}): its runs will be skipped there"
         )
-    travel = sorted(parts(), reverse=True)
-    total = sum(size for size, _ in travel)
-    if total > most:
-        largest = "\n".join(f"  {size / 2**20:6.1f} MiB  {name}" for size, name in travel[:8])
-        raise Failed(f"the tree and the pack are {total / 2**20:.1f} MiB, more than {most / 2**20:.0f}; the largest:\n{largest}")
+    total = total_of(parts(), most)
     own = sum(os.path.getsize(f) for f in files_of(to))
     return lines + [
         f"{os.path.relpath(to, root)} {own / 2**20:.1f} MiB + the tree {(total - own) / 2**20:.1f} MiB = {total / 2**20:.1f} of at most "

@@ -65,7 +65,7 @@ def steps_of(name, api, env=None, precision=""):
 
 
 def parity(api):
-    command = f"{{tutti}} parity --quick --ops {{each}} --device {{{api}}} --json"
+    command = f"{{tutti}} parity --quick --jobs 0 --ops {{each}} --device {{{api}}} --json"
     return Piece(f"parity-{api}", command, 30, {"TUTTI_PLUGINS": f"{api},reference"}, (api,), each="ops")
 
 
@@ -81,7 +81,7 @@ def torch(precision, cases, modes, limit=300):
 def sanitizer(tool, ops):
     """Over our own kernels: NVIDIA's libraries are left out."""
     command = f"{{compute_sanitizer}} --tool {tool} --target-processes all --error-exitcode 9"
-    command += f" {{tutti}} parity --quick --device {{cuda}} --ops {ops}"
+    command += f" {{tutti}} parity --quick --jobs 0 --device {{cuda}} --ops {ops}"
     env = {"TUTTI_PLUGINS": "cuda,reference", "TUTTI_CUDA_LIBRARIES": "0"}
     return Piece(tool, command, 60, env, ("cuda", "compute_sanitizer"), again=False)
 

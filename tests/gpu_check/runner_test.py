@@ -330,6 +330,12 @@ class Packing(Case):
         )
         self.assertEqual(pack.paths_inside(str(self.folder), {"/work/tree"}), ["l.so: run-time path /opt/x"])
 
+    def test_what_is_too_large_to_travel_is_named(self):
+        travel = [(1 << 20, "small"), (40 << 20, "build/gpu/large"), (20 << 20, "middle")]
+        self.assertEqual(pack.total_of(travel, 61 << 20), 61 << 20)
+        with self.assertRaisesRegex(pack.Failed, "61.0 MiB, more than 60; the largest:\n +40.0 MiB  build/gpu/large\n +20.0 MiB"):
+            pack.total_of(travel, 60 << 20)
+
     def test_a_library_is_new_enough_or_not(self):
         library = self.folder / "libstdc++.so.6"
         library.write_bytes(b"GLIBCXX_3.4.9\0GLIBCXX_3.4.28\0CXXABI_1.3.12\0")
