@@ -26,8 +26,9 @@ options:
   --out DIR      where the two files go
   --list         the pieces of the part, and do nothing
   --scale X      multiply every time limit by X (to rehearse)
-Exit code: 0 everything ran and passed, 1 a piece failed, 2 there is no GPU to check or a wrong argument, 3 nothing failed
-but pieces were skipped, which the last lines name. The two files are written in every case but a wrong argument.
+Exit code: 0 everything ran and passed, 1 a piece failed, 2 there is no GPU to check, or a wrong argument or pack,
+3 nothing failed but pieces were skipped, which the last lines name. The two files are written in every other case, and
+where there is no GPU.
 """
 
 

@@ -258,7 +258,11 @@ def main(part, out, scale):
     work = tempfile.mkdtemp(prefix="gpu-check-")
     out = os.path.abspath(out or os.path.dirname(archive) + "-out")
     try:
-        run = Run(part, PARTS[part], Machine(archive, work), out, scale, signals)
+        try:
+            run = Run(part, PARTS[part], Machine(archive, work), out, scale, signals)
+        except Exception as e:  # pylint: disable=broad-except
+            print(f"gpu-check: {archive} cannot be unpacked, or {out} not be made: {e!r}", file=sys.stderr)
+            return 2
         code = run.all()
         print("\n".join([""] + run.report.summary()))
         print(f"gpu-check: {out}/gpu-check-{part}.json and .tar.gz; exit code {code}", flush=True)

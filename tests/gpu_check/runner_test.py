@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -355,6 +356,16 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(code, 0)
         for part in [*PARTS, "pack"]:
             self.assertIn(f" {part} ", text)
+
+    def test_a_pack_that_is_none(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(SCRIPTS, f"{folder}/gpu_check", ignore=shutil.ignore_patterns("__pycache__"))
+            program = [sys.executable, "-B", f"{folder}/gpu_check", "first", "--out", f"{folder}/out"]
+            for text, said in (("", "scripts/gpu-check.sh pack makes it"), ("no archive", "pack.tar.xz cannot be unpacked")):
+                if text:
+                    pathlib.Path(folder, "pack.tar.xz").write_text(text)
+                done = subprocess.run(program, capture_output=True, text=True, check=False)
+                self.assertEqual((done.returncode, said in done.stderr), (2, True), done.stderr)
 
     def test_wrong_arguments(self):
         for arguments in (
