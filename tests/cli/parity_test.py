@@ -62,11 +62,17 @@ class Parity(harness.Case):
         document = json.loads(result.stdout)
         self.assertEqual([f["case"] for f in document["failures"]], ["add:0:forward:f32"])
         self.assertIn("made up", document["failures"][0]["why"])
-        manifest["expected_failures"] = [{"case": 3}]
+        manifest["expected_failures"][0]["may_pass"] = True
+        (plugins / "reference.json").write_text(json.dumps(manifest))
+        result = tutti(*args, env=env)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(json.loads(result.stdout)["devices"][0]["expected_failure"], 0)
+        manifest["expected_failures"][0]["may_fail"] = True
         (plugins / "reference.json").write_text(json.dumps(manifest))
         result = tutti(*args[:-1], env=env)
         self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertIn("expected_failures", result.stderr)
+        self.assertIn('"expected_failures": entry 0: key "may_fail" is unknown', result.stderr)
+        self.assertIn("may_pass", result.stderr)
 
     def test_what_rendered_kernels_cannot_do_is_expected(self):
         if not RENDERED:

@@ -102,6 +102,17 @@ class Conformance(harness.Case):
         self.assertIn("the manifest expects it to fail (made up)", outcomes["programs.required"][1])
         self.assertIn("expects it to fail (no second sample)", outcomes["op.matmul"][1])
 
+    def test_expected_failures_that_may_pass(self):
+        library = self.plugin(expected_failures=[{"case": "programs.required", "reason": "made up", "may_pass": True},
+                                                 {"case": "matmul:*", "reason": "some shapes", "may_pass": True}])
+        args = ["conformance", library, "--only", "programs.required,op.matmul", "--json", "-"]
+        for faults, expected in (("", ("pass", "pass")),
+                                 ("ignore_required,corrupt:matmul", ("expected_failure", "expected_failure"))):
+            result = tutti(*args, env=harness.environment(TUTTI_MOCK=faults))
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            outcomes = {c["id"]: c["outcome"] for c in json.loads(result.stdout)["checks"]}
+            self.assertEqual((outcomes["programs.required"], outcomes["op.matmul"]), expected)
+
     def test_the_manifest_is_held_too(self):
         result = tutti("conformance", self.plugin(version="9.9", abi=[1, 4]), "--only", "negotiation.*")
         self.assertEqual(result.returncode, 1)

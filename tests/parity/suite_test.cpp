@@ -1,8 +1,12 @@
 // The judges judged: wrong results, made from a device's right ones, must fail.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <limits>
 #include <set>
@@ -309,6 +313,63 @@ TEST(Expected, PatternsFit) {
   EXPECT_FALSE((Expected{"cast:2:*", ""}.matches("cast:20:all:f32")));
   EXPECT_FALSE((Expected{"cast", ""}.matches("cast:2:all:f32")));
   EXPECT_FALSE((Expected{"*:f16", ""}.matches("add:0:all:f32")));
+}
+
+/// The list of a manifest with that text for it.
+std::vector<Expected> listed(const std::string& list) {
+  std::filesystem::path path = std::filesystem::path(testing::TempDir()) / fmt::format("expected-{}.json", getpid());
+  std::ofstream(path) << R"({"expected_failures": )" << list << "}";
+  std::shared_ptr<void> removed(nullptr, [&](void*) { std::filesystem::remove(path); });
+  return expected_failures(path);
+}
+
+TEST(Expected, EntriesAreStrictUnlessTheySayOtherwise) {
+  std::vector<Expected> list =
+      listed(R"([{"case": "add:*", "reason": "a"}, {"case": "b", "reason": "b", "may_pass": true},
+                                          {"case": "c", "reason": "c", "may_pass": false}])");
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0].pattern, "add:*");
+  EXPECT_EQ(list[1].reason, "b");
+  EXPECT_EQ((std::vector<bool>{list[0].may_pass, list[1].may_pass, list[2].may_pass}),
+            (std::vector<bool>{false, true, false}));
+}
+
+TEST(Expected, WrongEntriesAreNamed) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"case": "a", "reason": "b"})", "must be a list, not object"},
+      {R"([{"case": "a", "reason": "b"}, 3])", "entry 1: must be an object, not number"},
+      {R"([{"case": 3, "reason": "b"}])", "entry 0: key \"case\" must be a text, not number"},
+      {R"([{"case": "a", "reason": ""}])", "entry 0: key \"reason\" must be a text, not empty"},
+      {R"([{"reason": "b"}])", "entry 0: key \"case\" is missing"},
+      {R"([{"case": "a"}])", "entry 0: key \"reason\" is missing"},
+      {R"([{"case": "a", "reason": "b", "may_pass": "yes"}])",
+       "entry 0: key \"may_pass\" must be true or false, not string"},
+      {R"([{"case": "a", "reason": "b", "may-pass": true}])", "entry 0: key \"may-pass\" is unknown"},
+      {R"([{"case": "a", "reason": "b", "\u001b[2J": true}])", "key \"\\u001b[2J\" is unknown"},
+  };
+  for (const auto& [list, part] : cases) try {
+      listed(list);
+      ADD_FAILURE() << list << " was taken";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code, Code::invalid);
+      EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("key \"expected_failures\""), std::string::npos) << e.what();
+      EXPECT_NE(e.remedy.find("may_pass"), std::string::npos);
+    }
+}
+
+TEST(Expected, PassesAreFailuresOrTolerated) {
+  Device device = first_device();
+  auto settled = [&](Outcome outcome, bool may_pass) {
+    CaseResult r{.id = parse_case("add:0:forward:f32"), .outcome = outcome, .why = "x"};
+    settle(r, device, {{"add:*", "made up", may_pass}, {"*", "later entries do not count", !may_pass}});
+    return r.outcome;
+  };
+  for (Outcome o : {Outcome::fail, Outcome::unsupported})
+    for (bool may_pass : {false, true}) EXPECT_EQ(settled(o, may_pass), Outcome::expected);
+  EXPECT_EQ(settled(Outcome::pass, false), Outcome::fail);
+  EXPECT_EQ(settled(Outcome::pass, true), Outcome::pass);
+  for (bool may_pass : {false, true}) EXPECT_EQ(settled(Outcome::no_room, may_pass), Outcome::no_room);
 }
 
 TEST(Report, PageAndTableHoldTheFailure) {
