@@ -28,8 +28,11 @@ struct Traits : dialect::Target {
   bool landings = false;                  ///< uploads go through device memory of their own, while a step still runs
   uint32_t alignment = 256;               ///< of argument offsets, bytes; a power of two, at least 16
   const Library* library = nullptr;  ///< of the device's vendor (sdk/library.h), or null; lives as long as the driver
-  std::string identity;              ///< device, driver and version: the cache key's first part
+  std::string identity;              ///< device, driver and version: the cache key's first part; not empty
 };
+
+/// Throws Error(invalid) where the traits name no identity.
+void check_identity(const Traits& traits);
 
 using MemoryId = uint32_t;
 using KernelId = uint32_t;

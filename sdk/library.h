@@ -1,6 +1,8 @@
 // Products and convolutions by the library of a device's vendor, in place of the portable kernels.
 #pragma once
 #include <cstdint>
+#include <memory>
+#include <string>
 
 #include "core/base/status.h"
 #include "kernels/dialect/portable.h"
@@ -37,5 +39,9 @@ class Library {
  private:
   static Error none() { return {Code::declined, "the device's library has none"}; }
 };
+
+/// A Work of one call on `buffers` buffers (inputs, then results), and behind them `scratch` bytes where that is not 0.
+/// The driver gets `call` back as Launch::library: make it a pointer to the type that the driver casts to.
+dialect::Work work_of(std::shared_ptr<const void> call, std::string name, size_t buffers, uint64_t scratch = 0);
 
 }  // namespace tutti::sdk

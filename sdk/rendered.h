@@ -11,8 +11,9 @@
 namespace tutti::sdk {
 
 /// A session on that device. Kernel binaries go through the host's cache, keyed by Traits::identity and the kernel's
-/// text. TUTTI_TRACE=dispatch shows for each node which entry of the kernel list took it and why others declined; with
-/// TUTTI_TRACE=kernels every launch is waited for, and its mean time shown at the end.
+/// text; throws Error(invalid) where that identity is empty. TUTTI_TRACE=dispatch shows for each node which entry of
+/// the kernel list took it and why others declined; with TUTTI_TRACE=kernels every launch is waited for, and its mean
+/// time shown at the end.
 std::unique_ptr<Session> make_rendered_session(std::unique_ptr<Driver> driver, const Host& host);
 
 /// The plugin of a family of devices that differ in their drivers alone.

@@ -184,6 +184,7 @@ bool Planner::product_and_sum(uint32_t product, uint32_t sum) {
     if (trace_) trace_(fmt::format("node {} sum stays apart: {}: {}", sum, library_entry, e.what()));
     return false;
   }
+  check_library(work, product, p_.nodes[product].inputs.size() + results.size());
   if (trace_) trace_(fmt::format("node {} matmul and node {} sum → {}", product, sum, library_entry));
   finish(product);
   finish(sum);

@@ -85,6 +85,26 @@ uint32_t Planner::kernel_of(const dialect::Source& source, uint32_t buffers) {
   return it->second;
 }
 
+void Planner::check_library(const dialect::Work& work, uint32_t node, size_t operands) const {
+  auto wrong = [&](const std::string& why) {
+    return NodeError(
+        node, Code::internal,
+        fmt::format("node {} ({}): the device's library gave a wrong Work: {}", node, p_.nodes[node].op, why),
+        "a Work's buffers are the inputs, the results that the LibraryRequest asks for, then its scratch");
+  };
+  size_t all = operands + work.scratch_bytes.size();
+  std::vector<bool> used(all);
+  for (const dialect::Dispatch& d : work.dispatches) {
+    if (!d.library && d.source.text.empty()) throw wrong(fmt::format("'{}' has neither a call nor a kernel", d.name));
+    for (int b : d.buffers) {
+      if (b < 0 || static_cast<size_t>(b) >= all) throw wrong(fmt::format("'{}' uses buffer {} of {}", d.name, b, all));
+      used[static_cast<size_t>(b)] = true;
+    }
+  }
+  auto unused = std::find(used.begin(), used.end(), false);
+  if (unused != used.end()) throw wrong(fmt::format("nothing uses buffer {} of {}", unused - used.begin(), all));
+}
+
 void Planner::add_work(const dialect::Work& work, const std::string& name, uint32_t node,
                        const std::vector<uint32_t>& in, const std::vector<uint32_t>& out) {
   std::vector<uint32_t> buffers = in;
@@ -178,6 +198,10 @@ void Planner::structured(uint32_t k, const RenderChoice& choice) {
   std::vector<uint32_t> in, out;
   for (uint32_t v : inputs) in.push_back(memory_[v]);
   dialect::Work work = made(choice, c);
+  if (std::string_view(choice.entry->name) == library_entry)
+    check_library(work, k,
+                  inputs.size() + static_cast<size_t>(std::count_if(results.begin(), results.end(),
+                                                                    [](uint32_t v) { return v != TUTTI_NONE; })));
   for (uint32_t result : results) {
     if (result == TUTTI_NONE) continue;
     if (home_[result] != TUTTI_NONE && std::find(in.begin(), in.end(), home_[result]) != in.end())

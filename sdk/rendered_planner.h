@@ -38,6 +38,9 @@ class Planner {
   /// not be read after the update either.
   void find_homes();
   uint32_t kernel_of(const dialect::Source& source, uint32_t buffers);
+  /// Throws NodeError(internal) where what a library made does not use each of `operands` inputs and results, and its
+  /// scratch.
+  void check_library(const dialect::Work& work, uint32_t node, size_t operands) const;
   /// Adds the launches of one Work; its buffers are `in`, then `out`, then scratch.
   void add_work(const dialect::Work& work, const std::string& name, uint32_t node, const std::vector<uint32_t>& in,
                 const std::vector<uint32_t>& out);

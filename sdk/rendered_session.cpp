@@ -319,7 +319,15 @@ class RenderedSession : public Session {
 
 }  // namespace
 
+void check_identity(const Traits& traits) {
+  if (traits.identity.empty())
+    throw invalid(
+        "Traits::identity is empty: kernels that another device or driver compiled would be taken from the cache",
+        "name all that a compiled kernel depends on beside its text: device, driver, compiler and versions");
+}
+
 std::unique_ptr<Session> make_rendered_session(std::unique_ptr<Driver> driver, const Host& host) {
+  check_identity(driver->traits());
   const char* guarded = std::getenv("TUTTI_SENTINELS");
   if (guarded && *guarded && *guarded != '0') driver = make_guarded_driver(std::move(driver));
   return std::make_unique<RenderedSession>(std::move(driver), host);

@@ -152,6 +152,7 @@ class QueuedDriver : public Driver {
     KernelId kernel = 0;
     std::vector<Part> buffers;
     std::array<uint32_t, 3> groups = {};
+    std::shared_ptr<const void> library = {};
   };
   struct Sequence {
     const void* from = nullptr;
@@ -169,13 +170,14 @@ class QueuedDriver : public Driver {
   }
 
   Step step_of(const Launch& launch) const {
-    Step step{launch.name, launch.copy, launch.kernel, {}, launch.groups};
+    Step step{launch.name, launch.copy, launch.kernel, {}, launch.groups, launch.library};
     for (const Range& range : launch.buffers) step.buffers.push_back(checked(range, launch.name));
     if (launch.copy) {
       if (step.buffers.size() != 2 || step.buffers[0].bytes != step.buffers[1].bytes)
         throw invalid(fmt::format("the copy '{}' needs two ranges of one size", launch.name));
       return step;
     }
+    if (launch.library) return step;  // its buffers are its own affair
     auto kernel = kernels_.find(launch.kernel);
     if (kernel == kernels_.end()) throw invalid(fmt::format("'{}': there is no kernel {}", launch.name, launch.kernel));
     if (kernel->second != step.buffers.size())
@@ -209,21 +211,31 @@ class QueuedDriver : public Driver {
   /// What went wrong, if anything.
   std::optional<Error> run(const Sequence& sequence) {
     std::string name = "the upload";
+    std::optional<Error> failure;
     try {
       if (sequence.from && sequence.to.bytes > 0) device_->write(sequence.to, sequence.from);
       for (const Step& step : sequence.steps) {
         name = step.name;
         if (step.copy)
           device_->copy(step.buffers[0], step.buffers[1]);
+        else if (step.library)
+          device_->run_library(step.library.get(), step.buffers);
         else
           device_->launch(step.kernel, step.buffers, step.groups);
       }
+      if (sequence.steps.size() != 1) name = "a launch of the step";
+      device_->finish();
       return {};
     } catch (const Error& e) {
-      return Error(e.code, fmt::format("'{}' failed on the device: {}", name, e.what()), e.remedy);
+      failure = Error(e.code, fmt::format("'{}' failed on the device: {}", name, e.what()), e.remedy);
     } catch (const std::exception& e) {
-      return Error(Code::internal, fmt::format("'{}' failed on the device: {}", name, e.what()));
+      failure = Error(Code::internal, fmt::format("'{}' failed on the device: {}", name, e.what()));
     }
+    try {
+      device_->finish();  // what was enqueued before uses memory that may be released next
+    } catch (const std::exception&) {
+    }
+    return failure;
   }
 
   void drain_quietly() {
@@ -261,7 +273,13 @@ void SimpleDevice::copy(const Part& from, const Part& to) {
   write(to, bytes.data());
 }
 
+void SimpleDevice::run_library(const void*, std::span<const Part>) {
+  throw Error(Code::internal, "Traits::library is set, but the device does not say how its calls are run",
+              "override SimpleDevice::run_library, or leave Traits::library null");
+}
+
 std::unique_ptr<Driver> make_driver(std::unique_ptr<SimpleDevice> device) {
+  check_identity(device->traits());
   return std::make_unique<QueuedDriver>(std::move(device));
 }
 

@@ -17,9 +17,9 @@ struct Part {
   uint64_t offset = 0, bytes = 0;
 };
 
-/// A device whose calls have done their work when they return. Calls come one at a time, though from two threads, and
-/// with good arguments: make_driver sees to that. They throw tutti::Error for what fails; a launch or copy that fails
-/// ends the session.
+/// A device whose calls have done their work when they return; launch, run_library and copy may also only enqueue it,
+/// in order, where finish waits for it. Calls come one at a time, though from two threads, and with good arguments:
+/// make_driver sees to that. They throw tutti::Error for what fails; a launch or copy that fails ends the session.
 class SimpleDevice {
  public:
   virtual ~SimpleDevice() = default;
@@ -40,10 +40,16 @@ class SimpleDevice {
                                           std::span<std::vector<std::byte>> caches) = 0;
   /// Runs groups[0] x groups[1] x groups[2] groups of work-items of a built kernel.
   virtual void launch(KernelId kernel, std::span<const Part> buffers, const std::array<uint32_t, 3>& groups) = 0;
+  /// Runs what Traits::library made for a dispatch on the dispatch's buffers; `call` is its pointer, of the type that
+  /// the library gave it. A device whose traits name a library overrides this; by default an error says so.
+  virtual void run_library(const void* call, std::span<const Part> buffers);
+  /// Returns when all that was enqueued is done; throws what went wrong with it. write and read come after it.
+  virtual void finish() {}
 };
 
 /// The device behind an in-order queue on a thread of its own: checks arguments, keeps within the traits' memory,
-/// records, enqueues, waits and keeps what fails on the way for the next wait, which names the launch.
+/// records, enqueues, waits and keeps what fails on the way for the next wait, which names the launch. Throws
+/// Error(invalid) for traits without an identity.
 std::unique_ptr<Driver> make_driver(std::unique_ptr<SimpleDevice> device);
 
 }  // namespace tutti::sdk

@@ -3,13 +3,8 @@
 #include <cuda.h>
 
 #include <cstddef>
-#include <memory>
-#include <numeric>
 #include <span>
 #include <utility>
-
-#include "core/base/status.h"
-#include "kernels/dialect/portable.h"
 
 namespace tutti::cuda {
 
@@ -23,23 +18,6 @@ class Call {
   /// another touches may run side by side.
   virtual size_t inputs() const { return 0; }
 };
-
-/// A Work of one call on `buffers` buffers (inputs, then results), and a workspace of `workspace` bytes where that is
-/// not 0.
-inline dialect::Work work_of(std::shared_ptr<const Call> call, const char* name, size_t buffers, size_t workspace) {
-  dialect::Work work;
-  dialect::Dispatch d;
-  d.name = name;
-  if (workspace) {
-    work.scratch_bytes = {workspace};
-    ++buffers;
-  }
-  d.buffers.resize(buffers);
-  std::iota(d.buffers.begin(), d.buffers.end(), 0);
-  d.library = std::move(call);
-  work.dispatches.push_back(std::move(d));
-  return work;
-}
 
 /// Owns a descriptor of a C library.
 template <class Handle, class Destroy>

@@ -292,7 +292,7 @@ dialect::Work Cublas::matmul(const dialect::Matmul& p, const sdk::LibraryRequest
   product->rank(made, rankings_);
   if (tuner_) tuner_->choose(*product, request);
   size_t workspace = product->workspace();
-  return work_of(std::move(product), "cublasLt", buffers, workspace);
+  return sdk::work_of(std::shared_ptr<const Call>(std::move(product)), "cublasLt", buffers, workspace);
 }
 
 }  // namespace tutti::cuda

@@ -289,7 +289,7 @@ dialect::Work work(const std::shared_ptr<const CudnnApi>& api, cudnnHandle_t han
   auto call = std::make_shared<Convolution>(api, handle, p, kind, tf32);
   if (tuner) tuner->choose(*call, request);
   size_t buffers = call->inputs() + 1, workspace = call->workspace();
-  return work_of(std::move(call), "cuDNN", buffers, workspace);
+  return sdk::work_of(std::shared_ptr<const Call>(std::move(call)), "cuDNN", buffers, workspace);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace tutti::test {
 
 /// What the test sees and sets, outliving the driver.
 struct Tape {
+  Tape() { traits.identity = "fake"; }
   sdk::Traits traits;
   std::vector<sdk::KernelSource> built;
   std::vector<bool> from_cache;  ///< per build

@@ -113,6 +113,19 @@ TEST(RenderedSession, StatesThatTradePlacesAreSavedFirst) {
   EXPECT_EQ(back[0], 1);
 }
 
+TEST(RenderedSession, ADeviceWithoutAnIdentityIsRefused) {
+  auto tape = std::make_shared<Tape>();
+  tape->traits.identity.clear();
+  try {
+    make_rendered_session(test::make_fake_driver(tape), Host());
+    FAIL() << "kernels of another device would be taken from the cache";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code, Code::invalid);
+    EXPECT_NE(std::string(e.what()).find("Traits::identity is empty"), std::string::npos) << e.what();
+    EXPECT_NE(e.remedy.find("compiler"), std::string::npos) << e.remedy;
+  }
+}
+
 TEST(RenderedSession, KernelsAreBuiltOnceAndCached) {
   MapHost host;
   auto run = [&](const std::string& identity) {

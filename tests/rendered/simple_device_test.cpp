@@ -16,6 +16,7 @@ struct Adder : SimpleDevice {
   Adder() {
     facts.max_allocation_bytes = 1 << 20;
     facts.memory_bytes = 1 << 21;
+    facts.identity = "adder";
   }
   ~Adder() override { EXPECT_EQ(held, 0) << "memory was not released"; }
   const Traits& traits() const override { return facts; }
@@ -36,8 +37,14 @@ struct Adder : SimpleDevice {
     if (fails) throw Error(Code::internal, "the adder is broken", "buy another");
     ++*at(buffers[0]);
   }
+  void finish() override {
+    ++finished;
+    if (finish_fails) throw Error(Code::device_lost, "the adder fell off");
+  }
   Traits facts;
   std::shared_future<void> gate;
+  int finished = 0;
+  bool finish_fails = false;
   int held = 0;
   bool refuses = false;
   std::atomic<bool> fails = false;
@@ -117,6 +124,45 @@ TEST_F(SimpleDeviceTest, AFailureArrivesAtTheWaitAndStays) {
   error_of([&] { first(); }, Code::internal);
   driver->forget(sequence);
   driver->release(memory);  // without a word: destructors call these
+}
+
+TEST_F(SimpleDeviceTest, AStepEndsWithFinishAlsoWhenItFails) {
+  SequenceId two = recorded({launch(), launch()}), one = recorded({launch()});
+  driver->wait(driver->submit(two), ~0ull);
+  EXPECT_EQ(device->finished, 1);
+  device->fails = true;
+  error_of([&] { driver->wait(driver->submit(two), ~0ull); }, Code::internal);
+  EXPECT_EQ(device->finished, 2) << "what was enqueued may still use memory";
+  driver->forget(one);
+}
+
+TEST_F(SimpleDeviceTest, WhatFinishFindsIsTheStepsError) {
+  SequenceId two = recorded({launch(), launch()});
+  device->finish_fails = true;
+  EXPECT_EQ(error_of([&] { driver->wait(driver->submit(two), ~0ull); }, Code::device_lost),
+            "'a launch of the step' failed on the device: the adder fell off");
+}
+
+TEST_F(SimpleDeviceTest, ADeviceThatDoesNotRunItsLibraryIsToldSo) {
+  Launch call = launch();
+  call.library = std::make_shared<int>(1);
+  call.name = "library: matmul in fc1";
+  uint64_t ticket = driver->submit(recorded({call}));
+  std::string why = error_of([&] { driver->wait(ticket, ~0ull); }, Code::internal);
+  EXPECT_NE(why.find("'library: matmul in fc1' failed on the device: Traits::library is set"), std::string::npos)
+      << why;
+  try {
+    driver->wait(ticket, ~0ull);
+  } catch (const Error& e) {
+    EXPECT_NE(e.remedy.find("SimpleDevice::run_library"), std::string::npos) << e.remedy;
+  }
+}
+
+TEST(SimpleDevice, NeedsAnIdentity) {
+  auto made = std::make_unique<Adder>();
+  made->facts.identity.clear();
+  EXPECT_NE(SimpleDeviceTest::error_of([&] { make_driver(std::move(made)); }, Code::invalid).find("identity is empty"),
+            std::string::npos);
 }
 
 TEST_F(SimpleDeviceTest, MemoryKeepsWithinTheTraits) {
