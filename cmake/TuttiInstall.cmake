@@ -1,6 +1,6 @@
 # What `cmake --install` lays down: bin/tutti, lib/libtutti.so, the headers and the CMake package; for plugin authors the
-# static libraries, tutti_add_plugin, the template and bin/tutti-new-plugin, which copies it. Plugins install themselves
-# (TuttiPlugin.cmake). The tree may be moved as a whole.
+# static libraries, tutti_add_plugin, the template, the card and bin/tutti-new-plugin, which copies them. Plugins install
+# themselves (TuttiPlugin.cmake). The tree may be moved as a whole.
 include(CMakePackageConfigHelpers)
 set(headers "${CMAKE_INSTALL_INCLUDEDIR}/tutti")
 set(package "${CMAKE_INSTALL_LIBDIR}/cmake/Tutti")
@@ -20,7 +20,7 @@ install(TARGETS tutti tutti_base tutti_dialect tutti_sdk EXPORT TuttiTargets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS tutti_kernels EXPORT TuttiKernelsTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(DIRECTORY core graph train sdk kernels DESTINATION "${headers}" FILES_MATCHING PATTERN "*.h")
-install(DIRECTORY plugins/template/ DESTINATION "${CMAKE_INSTALL_DATADIR}/tutti/template")
+install(DIRECTORY plugins/template plugins/card DESTINATION "${CMAKE_INSTALL_DATADIR}/tutti")
 install(PROGRAMS scripts/new-plugin.sh DESTINATION "${CMAKE_INSTALL_BINDIR}" RENAME tutti-new-plugin)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/tutti/" DESTINATION "${headers}" FILES_MATCHING PATTERN "*.h")
 install(FILES "${PROJECT_BINARY_DIR}/graph/collected/graph/ops.h" DESTINATION "${headers}/graph")

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# new-plugin.sh NAME DIR (installed as tutti-new-plugin): a plugin of your own. Copies the template, a complete backend
-# on the host's threads, to the folder DIR, which must be new or empty, and renames it to NAME.
+# new-plugin.sh [--card] NAME DIR (installed as tutti-new-plugin): a plugin of your own. Copies the template, a complete
+# backend on the host's threads, to the folder DIR, which must be new or empty, and renames it to NAME. --card lays the
+# files of plugins/card over it: a device with memory of its own, a queue and a vendor's product.
 set -euo pipefail
 here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
 
@@ -10,18 +11,24 @@ fail() {
 }
 
 if [ "${1:-}" = -h ] || [ "${1:-}" = --help ]; then
-  echo "usage: $(basename "$0") NAME DIR"
+  echo "usage: $(basename "$0") [--card] NAME DIR"
   echo "Writes a plugin named NAME (a-z, 0-9, _) into the new folder DIR; its README.md has the next commands."
+  echo "  --card  its device has memory of its own, a queue and a vendor's product"
   exit 0
+fi
+layers=(template)
+if [ "${1:-}" = --card ]; then
+  layers+=(card)
+  shift
 fi
 [ $# -eq 2 ] || fail "two arguments are needed, NAME and DIR; got $#"
 name=$1 folder=$2
 
-template=
-for candidate in "$here/../plugins/template" "$here/../share/tutti/template"; do
-  [ -f "$candidate/myplugin.json" ] && template=$candidate && break
+from=
+for candidate in "$here/../plugins" "$here/../share/tutti"; do
+  [ -f "$candidate/template/myplugin.json" ] && from=$candidate && break
 done
-[ -n "$template" ] || fail "the template is neither in $here/../plugins nor in $here/../share/tutti; install Tutti again"
+[ -n "$from" ] || fail "the template is neither in $here/../plugins nor in $here/../share/tutti; install Tutti again"
 
 [[ $name =~ ^[a-z][a-z0-9_]*$ ]] || fail "the name '$name' must begin with a-z and hold only a-z, 0-9 and _"
 [ ${#name} -le 32 ] || fail "the name '$name' has ${#name} letters; 32 are allowed"
@@ -35,7 +42,9 @@ esac
 
 umask 022  # plugins that others can write are not loaded
 mkdir -p "$folder" 2>/dev/null || fail "the folder '$folder' cannot be made"
-cp -- "$template"/* "$folder" || fail "the template cannot be copied to '$folder'"
+for layer in "${layers[@]}"; do
+  cp -- "$from/$layer"/* "$folder" || fail "the $layer cannot be copied to '$folder'"
+done
 mv -- "$folder/myplugin.json" "$folder/$name.json" 2>/dev/null || [ "$name" = myplugin ]
 sed -i "s/myplugin/$name/g" "$folder"/*
 echo "$folder holds the plugin $name. Build it, and let tutti find it:"

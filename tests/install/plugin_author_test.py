@@ -16,6 +16,8 @@ SOURCE = pathlib.Path(os.environ["TUTTI_SOURCE"]).resolve()
 CXX = os.environ["CXX"]
 DOCS = SOURCE / "docs/PLUGINS.md"
 TEMPLATE = SOURCE / "plugins/template"
+CARD = SOURCE / "plugins/card"
+VENDOR = "A vendor's product"  # the chapter whose commands are class Card's
 
 
 def environment(folder, **changes):
@@ -24,7 +26,7 @@ def environment(folder, **changes):
     (folder / "tmp").mkdir(exist_ok=True)
     cmake = pathlib.Path(os.environ["TUTTI_CMAKE"]).parent
     return {**clean, "PATH": f"{PREFIX}/bin:{cmake}:{clean['PATH']}", "TUTTI_CACHE": str(folder / "cache"),
-            "TMPDIR": str(folder / "tmp"), "XDG_CACHE_HOME": str(folder / "xdg"), "TUTTI_PLUGINS": "demo,reference",
+            "TMPDIR": str(folder / "tmp"), "XDG_CACHE_HOME": str(folder / "xdg"), "TUTTI_PLUGINS": "demo,card,reference",
             **changes}
 
 
@@ -33,10 +35,23 @@ def run(*command, cwd=None, env=None):
                           stdin=subprocess.DEVNULL)
 
 
-def documented_commands():
-    """The lines of the blocks marked `sh`, in order."""
-    blocks = re.findall(r"^```sh\n(.*?)^```", DOCS.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+def documented_commands(vendor):
+    """The lines of the blocks marked `sh`, in order: of that chapter, or of all others."""
+    chapters = re.split(r"^## ", DOCS.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    text = "".join(c for c in chapters if c.startswith(VENDOR) == vendor)
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return [line for block in blocks for line in block.splitlines() if line and not line.startswith("#")]
+
+
+def run_commands(test, commands, parts, **where):
+    """What they print, as a reader of the page would run them."""
+    for part in parts:
+        test.assertTrue(any(part in line for line in commands), f"{DOCS} has no command with '{part}'")
+    script = "set -eu\n" + "".join(f"echo {shell_quoted('$ ' + c)}\n{c}\n" for c in commands)
+    result = run("bash", "-c", script, **where)
+    print(result.stdout)
+    test.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+    return result.stdout
 
 
 class PluginAuthor(unittest.TestCase):
@@ -65,14 +80,9 @@ class PluginAuthor(unittest.TestCase):
         return {**self.env, "TUTTI_PLUGIN_PATH": str(folder)}
 
     def test_1_every_documented_command_works(self):
-        commands = documented_commands()
-        for part in ("tutti-new-plugin demo", "cmake --build", "tutti devices", "tutti conformance", "tutti train cnn"):
-            self.assertTrue(any(part in line for line in commands), f"{DOCS} has no command with '{part}'")
-        script = "set -eu\n" + "".join(f"echo {shell_quoted('$ ' + c)}\n{c}\n" for c in commands)
-        result = run("bash", "-c", script, cwd=self.folder, env=self.env)
-        print(result.stdout)
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        self.assertIn("demo:0", result.stdout)
+        parts = ("tutti-new-plugin demo", "cmake --build", "tutti devices", "tutti conformance", "tutti train cnn")
+        printed = run_commands(self, documented_commands(vendor=False), parts, cwd=self.folder, env=self.env)
+        self.assertIn("demo:0", printed)
 
     def test_2_the_library_exports_one_symbol_and_links_no_engine(self):
         library = self.folder / "demo/build/plugins/libtutti_demo.so"
@@ -139,6 +149,25 @@ class PluginAuthor(unittest.TestCase):
         self.assertIn("kernel_main", pathlib.Path(kept[1]).read_text())
 
 
+class Card(unittest.TestCase):
+    """The plugin with memory of its own, a queue and a vendor's product."""
+
+    def test_the_documented_commands_work(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="tutti-card-author-"))
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        parts = ("tutti-new-plugin --card", "tutti parity", "TUTTI_TRACE=dispatch", "tutti conformance")
+        run_commands(self, documented_commands(vendor=True), parts, cwd=folder, env=environment(folder))
+        trace = (folder / "card.txt").read_text()
+        self.assertRegex(trace, r"node \d+ matmul → library")
+        self.assertRegex(trace, r"matmul takes 2 more node\(s\) along")  # bias and ReLU go along with the vendor's product
+        self.assertIn("neither sums nor gelu", trace)  # what it declines
+
+    def test_it_stays_short(self):
+        lines = {f: len((CARD / f).read_text(encoding="utf-8").splitlines()) for f in ("plugin.cpp", "card.h")}
+        self.assertLessEqual(lines["plugin.cpp"], 120, lines)
+        self.assertLessEqual(sum(lines.values()), 300, lines)
+
+
 class Package(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tutti-new-"))
@@ -153,6 +182,8 @@ class Package(unittest.TestCase):
 
     def test_wrong_arguments_are_named(self):
         self.refused("two arguments", "demo")
+        self.refused("two arguments", "--card", "demo")
+        self.refused("must begin with a-z", "--disc", "demo")
         for name in ("", "Demo", "my-plugin", "9lives", "a b", "../x"):
             self.refused("must begin with a-z", name, "new")
         self.refused("32", "a" * 33, "new")
@@ -170,14 +201,18 @@ class Package(unittest.TestCase):
             self.refused("Tutti's own", name, "new")
 
     def test_the_source_tree_gives_what_the_package_gives(self):
-        for script, to in ((SOURCE / "scripts/new-plugin.sh", "a"), (PREFIX / "bin/tutti-new-plugin", "b")):
-            result = run(script, "other_2", to, cwd=self.folder)
-            self.assertEqual(result.returncode, 0, result.stderr)
-        a, b = ({p.name: p.read_text() for p in (self.folder / d).iterdir()} for d in "ab")
-        self.assertEqual(a, b)
-        self.assertIn("other_2.json", a)
-        self.assertNotIn("myplugin", "".join(a.values()))
-        self.assertEqual(json.loads(a["other_2.json"])["name"], "other_2")
+        for options in ([], ["--card"]):
+            for script, to in ((SOURCE / "scripts/new-plugin.sh", "a"), (PREFIX / "bin/tutti-new-plugin", "b")):
+                result = run(script, *options, "other_2", to, cwd=self.folder)
+                self.assertEqual(result.returncode, 0, result.stderr)
+            a, b = ({p.name: p.read_text() for p in (self.folder / d).iterdir()} for d in "ab")
+            self.assertEqual(a, b)
+            self.assertIn("other_2.json", a)
+            self.assertEqual("card.h" in a, bool(options))
+            self.assertNotIn("myplugin", "".join(a.values()))
+            self.assertEqual(json.loads(a["other_2.json"])["name"], "other_2")
+            for folder in "ab":
+                shutil.rmtree(self.folder / folder)
 
     def test_the_template_stays_short(self):
         lines = {p.name: len(p.read_text(encoding="utf-8").splitlines()) for p in TEMPLATE.iterdir()}
