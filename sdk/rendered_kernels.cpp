@@ -217,9 +217,9 @@ Work gather(const Case& c) {
 Work scatter_add(const Case& c) {
   expect(c, 2, {"axis", "size"});
   const Shape &index = c.in(0).shape, &u = c.in(1).shape;
-  int64_t axis = c.node().attrs.i("axis"), size = c.node().attrs.i("size");
+  int64_t axis = normalize_axis(c.node().attrs.i("axis"), c.out(0).shape.size()), size = c.node().attrs.i("size");
   if (c.in(0).dtype != DType::i32) throw decline("the index is not i32");
-  if (axis < 0 || static_cast<size_t>(axis) + index.size() > u.size() ||
+  if (static_cast<size_t>(axis) + index.size() > u.size() ||
       !std::equal(index.begin(), index.end(), u.begin() + axis) || size < 0 || (size == 0 && num_elements(index) > 0))
     throw decline("index, updates, axis and size do not fit");
   Shape y(u.begin(), u.begin() + axis);

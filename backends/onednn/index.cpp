@@ -44,12 +44,12 @@ KernelPtr make_gather(const Case& c) {
 Decline declines_scatter(const Case& c) {
   if (Decline why = expect_inputs(c, 2); !why.empty()) return why;
   const Shape &index = c.in(0).shape, &u = c.in(1).shape;
-  int64_t axis = c.node().attrs.i("axis"), size = c.node().attrs.i("size");
+  int64_t axis = normalize_axis(c.node().attrs.i("axis"), c.out(0).shape.size()), size = c.node().attrs.i("size");
   DType t = c.in(1).dtype;
   if (c.in(0).dtype != DType::i32) return "the index is not i32";
   if (t != DType::f32 && t != DType::i32 && t != DType::u32 && t != DType::f16 && t != DType::bf16)
     return "dtype " + std::string(name(t));
-  if (axis < 0 || static_cast<size_t>(axis) + index.size() > u.size() ||
+  if (static_cast<size_t>(axis) + index.size() > u.size() ||
       !std::equal(index.begin(), index.end(), u.begin() + axis) || size < 0 || (size == 0 && num_elements(index) > 0))
     return "index, updates, axis and size do not fit";
   Shape y(u.begin(), u.begin() + axis);
@@ -60,7 +60,7 @@ Decline declines_scatter(const Case& c) {
 
 KernelPtr make_scatter(const Case& c) {
   const Shape &u = c.in(1).shape, &y = c.out(0).shape;
-  auto axis = static_cast<size_t>(c.node().attrs.i("axis"));
+  auto axis = static_cast<size_t>(normalize_axis(c.node().attrs.i("axis"), y.size()));
   int64_t outer = product(u, 0, axis), inner = product(y, axis + 1, y.size()), size = y[axis],
           count = num_elements(c.in(0).shape);
   int64_t reads = num_elements(u), writes = num_elements(y);

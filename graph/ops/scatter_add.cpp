@@ -3,7 +3,7 @@
 #include "core/base/status.h"
 #include "graph/ops.h"
 //: /// The adjoint of gather: zeros with dimension `size` at `axis`, and y[…, index[i…], …] += updates[…, i…, …]. The
-//: /// axes of `index` (i32) are those of `updates` from `axis` on. An index outside [0, size) is clamped.
+//: /// axes of `index` (i32) are those of `updates` from `axis` on; a negative `axis` counts y's from the end. An index outside [0, size) is clamped.
 //: inline Value scatter_add(Value index, Value updates, int64_t size, int64_t axis = 0) {
 //:   return call(scatter_add_op, {index, updates}, {{"size", Ints{size}}, {"axis", Ints{axis}}});
 //: }
@@ -11,12 +11,18 @@
 namespace tutti {
 namespace {
 
+/// The axis of y that the index runs over. Throws Error where there is none.
+size_t axis_of(const Shape& index, const Shape& u, const Attrs& a) {
+  size_t rank = u.size() + 1 < index.size() ? 0 : u.size() + 1 - index.size();
+  return static_cast<size_t>(normalize_axis(a.i("axis"), rank));
+}
+
 Types infer(std::span<const TensorType> in, const Attrs& a) {
   const Shape &index = in[0].shape, &u = in[1].shape;
-  int64_t axis = a.i("axis"), size = a.i("size");
+  int64_t size = a.i("size");
   if (in[0].dtype != DType::i32) throw invalid(fmt::format("the index is {}, not i32", name(in[0].dtype)), "cast it");
-  if (axis < 0 || static_cast<size_t>(axis) + index.size() > u.size() ||
-      !std::equal(index.begin(), index.end(), u.begin() + axis))
+  auto axis = static_cast<std::ptrdiff_t>(axis_of(index, u, a));
+  if (static_cast<size_t>(axis) + index.size() > u.size() || !std::equal(index.begin(), index.end(), u.begin() + axis))
     throw invalid(
         fmt::format("updates {} do not hold the index shape {} from axis {} on", to_string(u), to_string(index), axis));
   if (size < 0 || (size == 0 && num_elements(index) > 0)) throw invalid(fmt::format("size {} holds no element", size));
@@ -28,7 +34,7 @@ Types infer(std::span<const TensorType> in, const Attrs& a) {
 
 void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
   const Shape& y = out[0].shape();
-  auto axis = static_cast<size_t>(a.i("axis"));
+  size_t axis = axis_of(in[0].shape(), in[1].shape(), a);
   auto outer = static_cast<size_t>(num_elements(std::span(y).first(axis)));
   auto inner = static_cast<size_t>(num_elements(std::span(y).subspan(axis + 1)));
   auto size = static_cast<size_t>(y[axis]);
@@ -44,7 +50,9 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
 
 const OpDef scatter_add_op{
     .name = "scatter_add",
-    .doc = "y = zeros of dimension `size` at `axis`; y[…, index[i…], …] += updates[…, i…, …]; i32 index, clamped",
+    .doc =
+        "y = zeros of dimension `size` at `axis`; y[…, index[i…], …] += updates[…, i…, …]; i32 index, clamped; "
+        "a negative axis counts from the end of y",
     .inputs = {"index", "updates"},
     .attrs = {{"size", Ints{1}}, {"axis", Ints{0}}},
     .infer = infer,
@@ -58,6 +66,10 @@ const OpDef scatter_add_op{
         {.shapes = {{2, 3}, {2, 2, 3, 4}},
          .attrs = {{"size", Ints{3}}, {"axis", Ints{1}}},
          .ranges = {{0, 2}},
+         .dtypes = {DType::i32}},
+        {.shapes = {{4}, {2, 4}},
+         .attrs = {{"size", Ints{5}}, {"axis", Ints{-1}}},
+         .ranges = {{0, 4}},
          .dtypes = {DType::i32}},
         {.shapes = {{}, {3}},
          .attrs = {{"size", Ints{4}}, {"axis", Ints{1}}},
