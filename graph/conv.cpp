@@ -95,6 +95,32 @@ void check_same_float(const TensorType& a, const TensorType& b) {
   if (a.dtype != b.dtype || !is_float(a.dtype)) throw invalid("both inputs need one float dtype", "cast one of them");
 }
 
+void each_conv_outside(const ConvGeometry& g, bool images, const std::function<bool(size_t)>& asked,
+                       const std::function<void(size_t, size_t)>& visit) {
+  int64_t depth = g.channels / g.groups, per_group = g.filters / g.groups;
+  // Per axis and tap: the places of the result that read, or the pixels that are read.
+  auto inside = [&](const WindowAxis& axis, int64_t tap) {
+    auto [first, last] = axis.inside(tap);
+    std::vector<bool> on(static_cast<size_t>(images ? axis.size : axis.out));
+    for (int64_t o = first; o < last; ++o) on[static_cast<size_t>(images ? axis.at(o, tap) : o)] = true;
+    return on;
+  };
+  size_t w = 0;
+  for (int64_t o = 0; o < g.filters; ++o)
+    for (int64_t c = 0; c < depth; ++c)
+      for (int64_t ky = 0; ky < g.y.kernel; ++ky)
+        for (int64_t kx = 0; kx < g.x.kernel; ++kx, ++w) {
+          if (!asked(w)) continue;
+          std::vector<bool> rows = inside(g.y, ky), columns = inside(g.x, kx);
+          int64_t planes = images ? g.channels : g.filters, plane = images ? o / per_group * depth + c : o;
+          for (int64_t n = 0; n < g.batch; ++n)
+            for (size_t y = 0; y < rows.size(); ++y)
+              for (size_t x = 0; x < columns.size(); ++x)
+                if (!rows[y] || !columns[x])
+                  visit(w, (static_cast<size_t>(n * planes + plane) * rows.size() + y) * columns.size() + x);
+        }
+}
+
 Value conv_columns(Value x, const ConvGeometry& g, const Attrs& a) {
   Value taps = window(x, {g.y.kernel, g.x.kernel}, a.ints("stride"), a.ints("padding"), a.ints("dilation"));
   return reshape(taps, {g.batch, g.groups, g.channels / g.groups * g.y.kernel * g.x.kernel, g.y.out * g.x.out});

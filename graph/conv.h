@@ -1,5 +1,6 @@
 // What convolutions and pools share: windows that slide over the last two axes of an NCHW image.
 #pragma once
+#include <functional>
 #include <utility>
 
 #include "graph/op.h"
@@ -62,6 +63,12 @@ void each_conv_row(const ConvGeometry& g, const Row& row) {
                   (rows + oy) * g.x.out + left, right - left);
           }
 }
+
+/// Where such a product reads outside of the image, which counts as a zero that takes part: calls visit(w, y) for every
+/// place y of the result and weight w for which conv2d and conv2d_dw do, visit(w, x) for every pixel for which
+/// conv2d_dx does. Of the weights (of the w's) only those for which `asked(w)`.
+void each_conv_outside(const ConvGeometry& g, bool images, const std::function<bool(size_t w)>& asked,
+                       const std::function<void(size_t w, size_t at)>& visit);
 
 /// Every window of x laid out for one matrix product per sample and group: [N, groups, C/groups * ky * kx, OH * OW].
 Value conv_columns(Value x, const ConvGeometry& g, const Attrs& a);

@@ -1,6 +1,7 @@
 // Convolution and its two gradients through oneDNN, which chooses the layouts.
 #include <fmt/format.h>
 
+#include "backends/onednn/outside.h"
 #include "backends/onednn/widened.h"
 #include "backends/onednn/window.h"
 
@@ -62,6 +63,12 @@ dnnl::convolution_backward_weights::primitive_desc backward_weights(const ConvGe
   return {engine(), direct, x, w, d, g.strides(), g.dilates(), g.before(), g.after(), hint, attributes(), allow_empty};
 }
 
+/// Why oneDNN's f16 and bf16 convolutions cannot sum over so many channels: they go by pairs, and an odd one out is
+/// paired with the next pixel times zero, which is NaN where that is inf or NaN.
+Decline declines_odd(int64_t channels, bool wide) {
+  return wide || channels % 2 == 0 ? "" : "an odd number of channels";
+}
+
 /// The implementation on present layouts where it is the one that oneDNN takes when it may choose them (a conversion of
 /// a whole tensor is saved), else the latter (a product on AMX tiles is many times faster). `f` makes a descriptor of
 /// present layouts, or of any where told so.
@@ -87,6 +94,7 @@ Decline declines_forward(const Case& c) {
   ConvGeometry g = conv_geometry(c.in(0).shape, c.in(1).shape, c.node().attrs);
   if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.y}); !why.empty() || empty(g)) return why;
   DType dtype = wide ? DType::f32 : c.in(0).dtype;
+  if (Decline why = declines_odd(g.w[1], size_of(dtype) == 4); !why.empty()) return why;
   auto t = data_type(dtype);
   return declines_primitive(dtype, [&] { return forward(g, t, any(t, g.x), {}, prop_kind::forward_training, true); });
 }
@@ -110,7 +118,7 @@ KernelPtr make_forward(const Case& c, DType dtype) {
   kernel->in = {form_of(pd.src_desc(), {dtype, c.in(0).shape}), form_of(pd.weights_desc(), {dtype, c.in(1).shape})};
   kernel->out = {form_of(pd.dst_desc(), {dtype, c.out(0).shape})};
   if (c.epilogue.bias != TUTTI_NONE) kernel->in.push_back(plain_form(c.program.type(c.epilogue.bias)));
-  return kernel;
+  return with_outside("conv2d", g, std::move(kernel), dtype);
 }
 
 // ---- conv2d_dx: d, w
@@ -122,6 +130,7 @@ Decline declines_dx(const Case& c) {
   if (c.in(0).shape != g.y) return fmt::format("a cotangent {}, {} is expected", to_string(c.in(0)), to_string(g.y));
   if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.x}); !why.empty() || empty(g)) return why;
   DType dtype = wide ? DType::f32 : c.in(0).dtype;
+  if (Decline why = declines_odd(g.w[0] / g.groups, size_of(dtype) == 4); !why.empty()) return why;
   auto t = data_type(dtype);
   return declines_primitive(dtype, [&] { return backward_data(g, t, any(t, g.y), true); });
 }
@@ -144,7 +153,7 @@ KernelPtr make_dx(const Case& c, DType dtype) {
   kernel->in = {form_of(pd.diff_dst_desc(), {dtype, c.in(0).shape}),
                 form_of(pd.weights_desc(), {dtype, c.in(1).shape})};
   kernel->out = {form_of(pd.diff_src_desc(), {dtype, c.out(0).shape})};
-  return kernel;
+  return with_outside("conv2d_dx", g, std::move(kernel), dtype);
 }
 
 // ---- conv2d_dw: x, d
@@ -180,7 +189,7 @@ KernelPtr make_dw(const Case& c, DType dtype) {
   kernel->in = {form_of(pd.src_desc(), {dtype, c.in(0).shape}), form_of(pd.diff_dst_desc(), {dtype, c.in(1).shape})};
   kernel->out = {form_of(pd.diff_weights_desc(), {dtype, c.out(0).shape})};
   if (c.sums_gradient) kernel->out.push_back(plain_form({dtype, {g.w[0]}}));
-  return kernel;
+  return with_outside("conv2d_dw", g, std::move(kernel), dtype);
 }
 
 // ---- in the dtype of the node, and in f32

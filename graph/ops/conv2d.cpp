@@ -1,3 +1,6 @@
+#include <cmath>
+#include <limits>
+
 #include "graph/conv.h"
 #include "graph/ops.h"
 //: /// How a window moves over the last two axes, (y, x) each; `groups` divides the channels. PyTorch's defaults.
@@ -30,6 +33,9 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
     else
       for (int64_t i = 0; i < count; ++i) to[i] += weight * from[i * step];
   });
+  each_conv_outside(
+      g, false, [&](size_t w) { return !std::isfinite(ws[w]); },
+      [&](size_t, size_t y) { ys[y] = std::numeric_limits<double>::quiet_NaN(); });
 }
 
 /// One matrix product per sample and group: weights times the windows of x.
@@ -46,7 +52,9 @@ const OpDef conv2d_op{
     .name = "conv2d",
     .doc =
         "y[n, o] = sum over c, ky, kx of x[n, c] * w[o, c, ky, kx]; x is [N, C, H, W], w is [O, C/groups, ky, kx]; "
-        "stride, padding and dilation are (y, x)",
+        "stride, padding and dilation are (y, x). What lies outside of an image counts as zeros that take part: 0 "
+        "times "
+        "inf or NaN is NaN",
     .inputs = {"x", "w"},
     .attrs = conv_attrs(),
     .infer = infer,

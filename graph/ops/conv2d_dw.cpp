@@ -1,3 +1,6 @@
+#include <cmath>
+#include <limits>
+
 #include "graph/conv.h"
 #include "graph/ops.h"
 //: /// The gradient of conv2d to its weights, of shape `w`: x is its images, d the cotangent of its result.
@@ -26,6 +29,11 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
     for (; i < count; ++i) s[0] += p[i * step] * q[i];
     ws[w] += (s[0] + s[1]) + (s[2] + s[3]);
   });
+  each_conv_outside(
+      g, false, [](size_t) { return true; },
+      [&](size_t w, size_t d) {
+        if (!std::isfinite(ds[d])) ws[w] = std::numeric_limits<double>::quiet_NaN();
+      });
 }
 
 /// The cotangent times the transposed windows of x, summed over the samples.
@@ -42,7 +50,7 @@ const OpDef conv2d_dw_op{
     .name = "conv2d_dw",
     .doc =
         "the gradient of conv2d to its weights: dw[o, c, ky, kx] = sum over n and places of x[n, c] * d[n, o]; "
-        "`shape` is that of w",
+        "`shape` is that of w. What lies outside of an image counts as zeros that take part: 0 times inf or NaN is NaN",
     .inputs = {"x", "d"},
     .results = {"dw"},
     .attrs = conv_gradient_attrs(),

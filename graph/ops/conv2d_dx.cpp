@@ -1,3 +1,6 @@
+#include <cmath>
+#include <limits>
+
 #include "graph/conv.h"
 #include "graph/ops.h"
 //: /// The gradient of conv2d to its images, of shape `x`: d is the cotangent of its result, w its weights.
@@ -24,6 +27,9 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
     else
       for (int64_t i = 0; i < count; ++i) to[i * step] += weight * from[i];
   });
+  each_conv_outside(
+      g, true, [&](size_t w) { return !std::isfinite(ws[w]); },
+      [&](size_t, size_t x) { xs[x] = std::numeric_limits<double>::quiet_NaN(); });
 }
 
 /// Transposed weights times the cotangent gives what every window contributes; overlapping windows add up.
@@ -42,7 +48,9 @@ const OpDef conv2d_dx_op{
     .name = "conv2d_dx",
     .doc =
         "the gradient of conv2d to its images: dx[n, c] = sum over o, ky, kx of d[n, o] * w[o, c, ky, kx], "
-        "each product at the place of x that conv2d reads; `shape` is that of x",
+        "each product at the place of x that conv2d reads; `shape` is that of x. d counts as zeros that take part "
+        "where "
+        "no window reads the pixel by that tap: 0 times inf or NaN is NaN",
     .inputs = {"d", "w"},
     .results = {"dx"},
     .attrs = conv_gradient_attrs(),

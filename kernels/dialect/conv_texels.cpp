@@ -138,6 +138,8 @@ Work conv_texels(const Target& t, const ConvProduct& p) {
                                                      {"K1", q.k1},
                                                      {"K2", p.y.taps},
                                                      {"K3", q.k3},
+                                                     // Taps beyond these read pixels that are none of the window's.
+                                                     {"TAPS", q.planes ? q.k3 * 4 : p.x.taps},
                                                      {"S1", q.k_plane * plane},
                                                      {"S2", p.y.k_step * q.width},
                                                      {"S3", p.x.k_step * (q.planes ? 1 : 4)},
