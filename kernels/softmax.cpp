@@ -37,8 +37,11 @@ void row(const Loops& l, const float* x, float* y, int64_t n, bool logarithm) {
     total += sum_of(e, m);
   }
   if (logarithm) {
-    double offset = static_cast<double>(high) + std::log(total);
-    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(static_cast<double>(x[i]) - offset);
+    double offset = std::log(total);  // x - high first: beside a large high it would be lost
+    for (int64_t i = 0; i < n; ++i) {
+      double below = static_cast<double>(x[i]) - static_cast<double>(high);
+      y[i] = static_cast<float>(below - offset);
+    }
   } else {
     double scale = 1 / total;
     for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(static_cast<double>(y[i]) * scale);

@@ -2,8 +2,10 @@
 // what oneDNN's workspace holds too.
 #include <fmt/format.h>
 
+#include "backends/onednn/widened.h"
 #include "backends/onednn/window.h"
 #include "core/base/rounding.h"
+#include "kernels/eval.h"
 #include "kernels/pool.h"
 
 namespace tutti::onednn {
@@ -131,7 +133,8 @@ KernelPtr make_backward(const Case& c) {
   return kernel;
 }
 
-// ---- f32 by kernels/pool: unlike oneDNN's, a NaN is the largest element; and the gradient is one pass without zeroing
+// ---- by kernels/pool: unlike oneDNN's, a NaN is the largest element; f16 and bf16 as f32. The gradient of f32 is one
+// pass without zeroing.
 
 /// A layout of images whose channels are contiguous: the whole of them, or blocks.
 struct Channels {
@@ -156,8 +159,9 @@ bool channels_of(const Case& c, size_t k, Channels& layout) {
 }
 
 Decline declines_own(const Case& c) {
-  if (c.node().inputs.empty() || c.in(0).dtype != DType::f32) return "not f32";
   bool gradient = c.node().op == "max_pool2d_dx";
+  if (c.node().inputs.empty()) return "no input";
+  if (c.in(0).dtype != DType::f32 && (gradient || !declines_widening(c).empty())) return "not f32";
   PoolGeometry g = pool_geometry(gradient ? c.node().attrs.ints("shape") : c.in(0).shape, c.node().attrs);
   if (g.axis[0].kernel * g.axis[1].kernel > 256) return "more than 256 taps";
   for (const kernels::WindowAxis& a : g.axis)
@@ -175,21 +179,31 @@ KernelPtr make_own(const Case& c) {
   PoolGeometry g = pool_geometry(c.in(0).shape, c.node().attrs);
   Channels layout{memory::format_tag::nhwc, g.x[1]};
   channels_of(c, 0, layout);
-  int64_t results = num_elements(g.y) == 0 ? 0 : layout.images(g.y) * layout.inner * g.y[2] * g.y[3];
-  bool index = c.wants(1);
+  auto elements = [&](const Shape& s) {
+    return num_elements(s) == 0 ? 0 : layout.images(s) * layout.inner * s[2] * s[3];
+  };
+  int64_t results = elements(g.y), pixels = elements(g.x);
+  bool index = c.wants(1), wide = c.in(0).dtype == DType::f32;
+  // Scratch: the taps where nobody reads them, y as f32 where it is not, x as f32 where it is not.
+  size_t y_at = align_up(static_cast<size_t>(index ? 0 : results), size_t{64});
+  size_t x_at = y_at + align_up(static_cast<size_t>(wide && c.wants(0) ? 0 : results * 4), size_t{64});
+  size_t scratch_bytes = x_at + static_cast<size_t>(wide ? 0 : pixels * 4) + 64;
   auto kernel = std::make_unique<FunctionKernel>(
       c,
-      [=, threads = c.threads](void* const* in, void* const* out, std::byte* scratch) {
-        auto* spare = reinterpret_cast<float*>(scratch + (index ? 0 : align_up(results, 64)));
-        auto* y = out[0] ? static_cast<float*>(out[0]) : spare;
+      [=, storage = kernels::storage_of(c.in(0).dtype), threads = c.threads](void* const* in, void* const* out,
+                                                                             std::byte* scratch) {
+        if (results == 0) return;
         auto* taps = index ? static_cast<uint8_t*>(out[1]) : reinterpret_cast<uint8_t*>(scratch);
-        if (results)
-          kernels::max_pool(static_cast<const float*>(in[0]), y, taps, layout.images(g.y), layout.inner, g.axis[0],
-                            g.axis[1], threads);
+        auto* y = wide && out[0] ? static_cast<float*>(out[0]) : reinterpret_cast<float*>(scratch + y_at);
+        auto* x = wide ? static_cast<float*>(in[0]) : reinterpret_cast<float*>(scratch + x_at);
+        if (!wide) to_f32(storage, x, in[0], pixels, threads);
+        kernels::max_pool(x, y, taps, layout.images(g.y), layout.inner, g.axis[0], g.axis[1], threads);
+        if (!wide && out[0]) from_f32(storage, out[0], y, results, threads);
       },
-      static_cast<size_t>(results) * ((index ? 0 : 1) + (c.wants(0) ? 0 : 4)) + 64);
-  kernel->in[0] = form_in(layout, c.in(0), memory::data_type::f32);
-  if (c.wants(0)) kernel->out[0] = form_in(layout, c.out(0), memory::data_type::f32);
+      scratch_bytes);
+  auto t = data_type(c.in(0).dtype);
+  kernel->in[0] = form_in(layout, c.in(0), t);
+  if (c.wants(0)) kernel->out[0] = form_in(layout, c.out(0), t);
   if (index) kernel->out[1] = form_in(layout, c.out(1), memory::data_type::u8);
   return kernel;
 }

@@ -75,26 +75,18 @@ class Widened : public Kernel {
   }
 
   void run() override {
-    const kernels::Lanes& l = kernels::lanes();
     for (size_t k = 0; k < in.size(); ++k) {
-      convert(l.load(storage_), converted_[k], 4, narrow_[k], 2, sides_[k].count);
+      to_f32(storage_, static_cast<float*>(converted_[k]), narrow_[k], sides_[k].count, threads_);
       if (sides_[k].reorder) sides_[k].reorder->run();
     }
     wide_->run();
     for (size_t k = in.size(); k < sides_.size(); ++k) {
       if (sides_[k].reorder) sides_[k].reorder->run();
-      if (narrow_[k]) convert(l.store(storage_), narrow_[k], 2, converted_[k], 4, sides_[k].count);
+      if (narrow_[k]) from_f32(storage_, narrow_[k], static_cast<float*>(converted_[k]), sides_[k].count, threads_);
     }
   }
 
  private:
-  void convert(kernels::LaneFn f, void* to, int64_t to_size, const void* from, int64_t from_size, int64_t n) const {
-    kernels::share(n, n, threads_, [&](int64_t first, int64_t last, int) {
-      const void* x = static_cast<const char*>(from) + first * from_size;
-      f(static_cast<char*>(to) + first * to_size, x, x, x, last - first);
-    });
-  }
-
   KernelPtr wide_;
   kernels::Storage storage_;
   int threads_;
@@ -103,6 +95,20 @@ class Widened : public Kernel {
 };
 
 }  // namespace
+
+void to_f32(kernels::Storage from, float* y, const void* x, int64_t n, int threads) {
+  kernels::share(n, n, threads, [&](int64_t first, int64_t last, int) {
+    const void* part = static_cast<const uint16_t*>(x) + first;
+    kernels::lanes().load(from)(y + first, part, part, part, last - first);
+  });
+}
+
+void from_f32(kernels::Storage to, void* y, const float* x, int64_t n, int threads) {
+  kernels::share(n, n, threads, [&](int64_t first, int64_t last, int) {
+    const void* part = x + first;
+    kernels::lanes().store(to)(static_cast<uint16_t*>(y) + first, part, part, part, last - first);
+  });
+}
 
 Decline declines_widening(const Case& c) {
   DType t = c.in(0).dtype;

@@ -1,6 +1,7 @@
 // f16 and bf16 where oneDNN has no implementation, or only its reference: computed in f32 on widened copies.
 #pragma once
 #include "backends/onednn/kernel.h"
+#include "kernels/lanes.h"
 
 namespace tutti::onednn {
 
@@ -10,5 +11,9 @@ Decline declines_widening(const Case& c);
 /// A kernel that widens the inputs of the case to f32, runs `wide` (its forms are those of the f32 copies, one per
 /// input and result) and rounds its results, which come out row-major. All copies live in the workspace.
 KernelPtr make_widened(const Case& c, KernelPtr wide);
+
+/// n numbers of f16 or bf16 as f32, and back.
+void to_f32(kernels::Storage from, float* y, const void* x, int64_t n, int threads);
+void from_f32(kernels::Storage to, void* y, const float* x, int64_t n, int threads);
 
 }  // namespace tutti::onednn
