@@ -149,8 +149,13 @@ class Writer {
     };
     switch (code) {
       case TUTTI_X_ADD: return basic("+", "__fadd_rn");
-      case TUTTI_X_SUB: return basic("-", "__fsub_rn");
-      case TUTTI_X_MUL: return basic("*", "__fmul_rn");
+      case TUTTI_X_SUB:  // lavapipe takes x - x and x * 0 for 0, even where they are precise
+        if (t_.language == Language::glsl && a == b) return fmt::format("minus_itself_({})", a);
+        return basic("-", "__fsub_rn");
+      case TUTTI_X_MUL:
+        if (t_.language == Language::glsl && zero(b)) return fmt::format("times_zero_({})", a);
+        if (t_.language == Language::glsl && zero(a)) return fmt::format("times_zero_({})", b);
+        return basic("*", "__fmul_rn");
       case TUTTI_X_DIV: return divide(a, b);
       case TUTTI_X_NEG: return "-" + a;
       case TUTTI_X_ABS: return fmt::format("AS_F32(AS_U32({}) & 0x7fffffffu)", a);
@@ -171,6 +176,8 @@ class Writer {
       default: throw Error(Code::declined, fmt::format("instruction {} on a float", code));
     }
   }
+
+  bool zero(const std::string& operand) const { return operand == float_literal(t_.language, 0.0f); }
 
   const Target& t_;
   bool exact_;
@@ -227,7 +234,8 @@ Statements statements(const Target& target, std::span<const TuttiInstr> code,
       continue;
     }
     if (i.code == TUTTI_X_CONST) {
-      names[k] = {literal(target.language, t, constant_of(i))};
+      bool narrow = t == DType::f16 || t == DType::bf16;  // computed in f32, so are their constants
+      names[k] = {literal(target.language, narrow && !exact ? DType::f32 : t, constant_of(i))};
       continue;
     }
     if (i.code == TUTTI_X_RESULT) {
@@ -239,7 +247,8 @@ Statements statements(const Target& target, std::span<const TuttiInstr> code,
     if (count > 1) width = std::max(width, names[i.b].size());
     if (count > 2) width = std::max(width, names[i.c].size());
     auto from = static_cast<DType>(code[i.code == TUTTI_X_SELECT ? i.b : i.a].dtype);
-    const char* precise = exact && is_float(t) ? "PRECISE " : "";
+    // GLSL's compilers take x * 0 for 0 and a * b + a * c for a * (b + c), whatever a and x are, unless told otherwise.
+    const char* precise = (exact || target.language == Language::glsl) && is_float(t) ? "PRECISE " : "";
     for (size_t lane = 0; lane < width; ++lane) {
       auto operand = [&](uint32_t at) { return names[at].size() == 1 ? names[at][0] : names[at][lane]; };
       std::string a = operand(i.a), b = count > 1 ? operand(i.b) : "", c = count > 2 ? operand(i.c) : "";
