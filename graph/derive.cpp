@@ -2,7 +2,10 @@
 // (reverse mode) and the derivative is written in public ops.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/status.h"
+#include "graph/in_f32.h"
 #include "graph/op.h"
 #include "graph/ops.h"
 #include "graph/passes/autodiff.h"
@@ -13,9 +16,10 @@ namespace {
 /// The value of every instruction in public ops, made when it is first asked for.
 class Lifted {
  public:
-  Lifted(const Expr& e, const Pull& g) : e_(e), g_(g), values_(e.code.size()) {
-    for (const TuttiInstr& i : e.code)  // results that the forward pass computed are reused
-      if (i.code == TUTTI_X_RESULT) values_[i.a] = g.out[i.b];
+  /// `reuse`: what the forward pass computed is read again.
+  Lifted(const Expr& e, const Pull& g, bool reuse) : e_(e), g_(g), values_(e.code.size()) {
+    for (const TuttiInstr& i : e.code)
+      if (reuse && i.code == TUTTI_X_RESULT) values_[i.a] = g.out[i.b];
   }
   Value operator[](uint32_t at) {
     if (!values_[at]) values_[at] = make(e_.code[at]);
@@ -84,13 +88,12 @@ std::vector<bool> active(const Expr& e, const std::vector<bool>& wants) {
   return on;
 }
 
-}  // namespace
-
-Values derive_from_expr(const OpDef& op, const Pull& g) {
+/// One gradient per input, of the result's shape.
+Values derive(const OpDef& op, const Pull& g, bool reuse) {
   std::vector<DType> dtypes;
   for (const Value& v : g.in) dtypes.push_back(v.dtype());
   Expr e = expr_of(op, dtypes, g.a);
-  Lifted at(e, g);
+  Lifted at(e, g, reuse);
   std::vector<bool> on = active(e, g.wants);
   Values d(e.code.size());
   auto give = [&](uint32_t to, auto&& make) {
@@ -127,17 +130,17 @@ Values derive_from_expr(const OpDef& op, const Pull& g) {
       case TUTTI_X_NEG: give(a, [&] { return -c; }); break;
       case TUTTI_X_ABS: give(a, [&] { return c * sign(at[a]); }); break;
       case TUTTI_X_MIN:
-      case TUTTI_X_MAX: {  // equal operands share the gradient
+      case TUTTI_X_MAX: {  // equal operands share the gradient; beside a NaN both get it, as in PyTorch
         auto share = [&](uint32_t own, uint32_t other) {
-          Value wins = i.code == TUTTI_X_MIN ? less(at[own], at[other]) : less(at[other], at[own]);
-          return c * select(wins, c.like(1), select(equal(at[own], at[other]), c.like(0.5), c.like(0)));
+          Value loses = i.code == TUTTI_X_MIN ? less(at[other], at[own]) : less(at[own], at[other]);
+          return select(loses, c.like(0), select(equal(at[own], at[other]), c * 0.5, c));
         };
         give(a, [&] { return share(a, b); });
         give(b, [&] { return share(b, a); });
         break;
       }
       case TUTTI_X_SQRT: give(a, [&] { return c * 0.5 / at[k]; }); break;
-      case TUTTI_X_RSQRT: give(a, [&] { return c * -0.5 * at[k] / at[a]; }); break;
+      case TUTTI_X_RSQRT: give(a, [&] { return c * -0.5 * at[k] * (at[k] * at[k]); }); break;
       case TUTTI_X_EXP: give(a, [&] { return c * at[k]; }); break;
       case TUTTI_X_EXPM1: give(a, [&] { return c * (at[k] + 1); }); break;
       case TUTTI_X_LOG: give(a, [&] { return c / at[a]; }); break;
@@ -146,11 +149,11 @@ Values derive_from_expr(const OpDef& op, const Pull& g) {
       case TUTTI_X_ERF: give(a, [&] { return c * 1.1283791670955126 * exp(-(at[a] * at[a])); }); break;
       case TUTTI_X_SIN: give(a, [&] { return c * cos(at[a]); }); break;
       case TUTTI_X_COS: give(a, [&] { return -(c * sin(at[a])); }); break;
-      case TUTTI_X_POW:  // d/da = b a^(b-1); d/db = a^b ln a, 0 where a is 0
-        give(a, [&] { return c * at[b] * pow(at[a], at[b] - 1); });
+      case TUTTI_X_POW:  // d/da = b a^(b-1), 0 where b is 0; d/db = a^b ln a, 0 where a is 0 and b is not below 0
+        give(a, [&] { return select(equal(at[b], at[b].like(0)), c.like(0), c * (at[b] * pow(at[a], at[b] - 1))); });
         give(b, [&] {
-          Value zero = equal(at[a], at[a].like(0));
-          return c * at[k] * log(select(zero, at[a].like(1), at[a]));
+          Value zero = logical_and(equal(at[a], at[a].like(0)), less_equal(at[b].like(0), at[b]));
+          return c * (at[k] * log(select(zero, at[a].like(1), at[a])));
         });
         break;
       case TUTTI_X_SELECT:
@@ -163,8 +166,18 @@ Values derive_from_expr(const OpDef& op, const Pull& g) {
   }
   Values out(g.in.size());
   for (uint32_t k = 0; k < e.code.size(); ++k)
-    if (e.code[k].code == TUTTI_X_INPUT && d[k]) out[e.code[k].a] = sum_to(d[k], g.in[e.code[k].a].shape());
+    if (e.code[k].code == TUTTI_X_INPUT) out[e.code[k].a] = d[k];
   return out;
+}
+
+}  // namespace
+
+Values derive_from_expr(const OpDef& op, const Pull& g) {
+  bool reuse = std::none_of(g.out.begin(), g.out.end(), is_narrow);
+  Values d = rounded_once([&](const Pull& p) { return derive(op, p, reuse); }, g);
+  for (size_t k = 0; k < d.size(); ++k)
+    if (d[k]) d[k] = sum_to(d[k], g.in[k].shape());
+  return d;
 }
 
 Values pull_back(const OpDef& op, const Pull& g) {

@@ -4,6 +4,7 @@
 
 #include "core/base/status.h"
 #include "graph/ops.h"
+#include "graph/reduce.h"
 
 namespace tutti {
 
@@ -29,6 +30,11 @@ Types infer_loss(std::span<const TensorType> in, const Attrs& a) {
 Value reduce_loss(Value each, const Attrs& a) {
   const std::string& reduction = a.text("reduction");
   return reduction == "none" ? each : reduction == "sum" ? sum(each) : mean(each);
+}
+
+Value pull_loss(const Pull& g) {
+  if (g.a.text("reduction") != "mean") return g.d[0];
+  return divide_by_count(g.d[0], num_elements(g.in[0].shape()));
 }
 
 std::vector<Sample> loss_samples(const Sample& base) {

@@ -12,6 +12,8 @@ Types infer_loss(std::span<const TensorType> in, const Attrs& a);
 TensorType reduced_loss(const TensorType& each, const Attrs& a);
 /// The mean, the sum, or the elements themselves.
 Value reduce_loss(Value each, const Attrs& a);
+/// The cotangent of each element: the loss's own, shared out by the reduction. It broadcasts to the elements.
+Value pull_loss(const Pull& g);
 /// Two shapes under each reduction; `base` gives the rest.
 std::vector<Sample> loss_samples(const Sample& base);
 

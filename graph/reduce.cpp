@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/status.h"
+#include "graph/in_f32.h"
 #include "graph/ops.h"
 
 namespace tutti {
@@ -64,11 +65,15 @@ void require_elements(const Shape& shape, const Attrs& a) {
 }
 
 Values share_among_equals(const Pull& g) {
-  Value x = g.in[0];
-  Shape one = kept(x.shape(), g.a);
-  Value wins = equal(x, reshape(g.out[0], one));
-  Value count = sum(cast(wins, x.dtype()), g.a.ints("axes"), true);
-  return {select(wins, reshape(g.d[0], one) / count, x.like(0))};
+  return rounded_once(
+      [](const Pull& p) {
+        Value x = p.in[0];
+        Shape one = kept(x.shape(), p.a);
+        Value wins = equal(x, reshape(p.out[0], one));
+        Value count = sum(cast(wins, x.dtype()), p.a.ints("axes"), true);
+        return Values{select(wins, reshape(p.d[0], one), x.like(0)) / count};  // NaN equals nothing: 0 / 0
+      },
+      g);
 }
 
 std::vector<Sample> reduce_samples(const Sample& base, bool empty) {

@@ -19,7 +19,8 @@ int64_t reduced_count(const Shape& shape, const Attrs& a);
 Value divide_by_count(Value x, int64_t n);
 /// Throws Error when an element of the result would be reduced from nothing.
 void require_elements(const Shape& shape, const Attrs& a);
-/// Gradient of max and min: each result's cotangent is shared equally by the elements that equal it.
+/// Gradient of max and min: each result's cotangent is shared equally by the elements that equal it; NaN for
+/// all where one is NaN.
 Values share_among_equals(const Pull& g);
 /// Samples over several axes; `base` gives everything but shapes and attributes. `empty` adds reductions of nothing.
 std::vector<Sample> reduce_samples(const Sample& base, bool empty = false);

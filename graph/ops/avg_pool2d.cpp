@@ -1,4 +1,5 @@
 #include "graph/conv.h"
+#include "graph/in_f32.h"
 #include "graph/ops.h"
 //: /// A pool's window over the last two axes, (y, x) each; an empty stride means the kernel. `dilation` is for maximum pools, `count_include_pad` (PyTorch's default) for averages.
 //: struct Pool2dOptions {
@@ -10,6 +11,13 @@
 //: inline Value avg_pool2d(Value x, const Pool2dOptions& o = {}) { Attrs a = o.attrs(); a.set("count_include_pad", Ints{o.count_include_pad}); return call(avg_pool2d_op, {x}, a); }
 
 namespace tutti {
+namespace {
+
+Values decompose(const Call& c) {
+  return {sum(pool_columns(c.in[0], c.a, 0), {2}) / pool_divisor(c.in[0], c.in[0].shape(), c.a)};
+}
+
+}  // namespace
 
 const OpDef avg_pool2d_op{
     .name = "avg_pool2d",
@@ -29,10 +37,7 @@ const OpDef avg_pool2d_op{
           each_pool_tap(g, [&](size_t x, size_t y, int64_t) { out[0].at[y] += in[0].at[x]; });
           for (size_t i = 0; i < out[0].at.size(); ++i) out[0].at[i] /= counts[i % counts.size()];
         },
-    .decompose =
-        [](const Call& c) {
-          return Values{sum(pool_columns(c.in[0], c.a, 0), {2}) / pool_divisor(c.in[0], c.in[0].shape(), c.a)};
-        },
+    .decompose = in_f32<decompose>,
     .vjp = [](const Pull& g) { return Values{call(avg_pool2d_dx_op, {g.d[0]}, with_shape(g.a, g.in[0].shape()))}; },
     .samples = {{.shapes = {{2, 3, 6, 4}}},
                 {.shapes = {{2, 2, 7, 9}},

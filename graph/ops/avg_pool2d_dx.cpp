@@ -2,6 +2,7 @@
 
 #include "core/base/status.h"
 #include "graph/conv.h"
+#include "graph/in_f32.h"
 #include "graph/ops.h"
 
 namespace tutti {
@@ -41,7 +42,7 @@ const OpDef avg_pool2d_dx_op{
           each_pool_tap(g,
                         [&](size_t x, size_t y, int64_t) { out[0].at[x] += in[0].at[y] / counts[y % counts.size()]; });
         },
-    .decompose = decompose,
+    .decompose = in_f32<decompose>,
     .vjp = [](const Pull& g) { return Values{call(avg_pool2d_op, {g.d[0]}, without_shape(g.a))}; },
     .samples = {{.shapes = {{2, 3, 3, 2}}, .attrs = {{"shape", Ints{2, 3, 6, 4}}}},
                 {.shapes = {{2, 2, 4, 10}},

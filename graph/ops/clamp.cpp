@@ -17,7 +17,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 const OpDef clamp_op{
     .name = "clamp",
-    .doc = "y = min(max(x, low), high); the gradient is 1 where low <= x <= high, else 0",
+    .doc = "y = min(max(x, low), high), NaN where x is; the gradient is 1 where low <= x <= high, else 0",
     .inputs = {"x"},
     .attrs = {{"low", Reals{-infinity}}, {"high", Reals{infinity}}},
     .expr =
@@ -33,8 +33,8 @@ const OpDef clamp_op{
         [](const Pull& g) {
           Value x = g.in[0], d = g.d[0];
           double low = g.a.f("low"), high = g.a.f("high");
-          if (std::isfinite(low)) d = select(less(x, x.like(low)), d.like(0), d);
-          if (std::isfinite(high)) d = select(less(x.like(high), x), d.like(0), d);
+          if (std::isfinite(low)) d = select(less_equal(x.like(low), x), d, d.like(0));
+          if (std::isfinite(high)) d = select(less_equal(x, x.like(high)), d, d.like(0));
           return Values{d};
         },
     .samples = {{.shapes = {{3, 5}},

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "core/base/status.h"
+#include "graph/in_f32.h"
 #include "graph/loss.h"
 #include "graph/ops.h"
 //: /// What cross_entropy does with its elements; PyTorch's defaults.
@@ -109,8 +110,8 @@ const OpDef cross_entropy_op{
     .inputs = {"logits", "labels"},
     .attrs = loss_attrs({{"label_smoothing", Reals{0}}, {"ignore_index", Ints{-100}}}),
     .infer = infer,
-    .decompose = decompose,
-    .vjp = vjp,
+    .decompose = in_f32<decompose>,
+    .vjp = in_f32<vjp>,
     .samples = samples()};
 
 }  // namespace tutti

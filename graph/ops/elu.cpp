@@ -1,11 +1,20 @@
 #include <fmt/format.h>
 
 #include "core/base/status.h"
+#include "graph/in_f32.h"
 #include "graph/ops.h"
 //: /// y = x where x > 0, else alpha (e^x - 1); alpha >= 0
 //: inline Value elu(Value x, double alpha = 1) { return call(elu_op, {x}, {{"alpha", Reals{alpha}}}); }
 
 namespace tutti {
+namespace {
+
+Values vjp(const Pull& g) {
+  Value x = g.in[0], d = g.d[0];
+  return {select(less(x.like(0), x), d, d * (exp(x) * g.a.f("alpha")))};
+}
+
+}  // namespace
 
 const OpDef elu_op{.name = "elu",
                    .doc = "y = x where x > 0, else alpha (e^x - 1); alpha >= 0",
@@ -17,11 +26,7 @@ const OpDef elu_op{.name = "elu",
                          if (!(alpha >= 0)) throw invalid(fmt::format("alpha is {}, not >= 0", alpha));
                          return Exs{select(x[0] > 0, x[0], alpha * expm1(x[0]))};
                        },
-                   .vjp =
-                       [](const Pull& g) {  // below 0, alpha e^x = y + alpha: x need not be kept
-                         Value y = g.out[0], d = g.d[0];
-                         return Values{select(less(y.like(0), y), d, d * (y + g.a.f("alpha")))};
-                       },
+                   .vjp = in_f32<vjp>,
                    .samples = {{.shapes = {{3, 5}}, .low = -3, .high = 3, .kinks = {0}},
                                {.shapes = {{17}}, .low = -3, .high = 3, .attrs = {{"alpha", Reals{0.4}}}, .kinks = {0}},
                                {.shapes = {{9}}, .low = -100, .high = 100, .kinks = {0}},

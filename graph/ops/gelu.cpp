@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "core/base/status.h"
+#include "graph/in_f32.h"
 #include "graph/ops.h"
 //: /// y = x Phi(x), Phi the normal distribution; `approximate` is "none" (erf) or "tanh" (Hendrycks & Gimpel 2016)
 //: inline Value gelu(Value x, std::string approximate = "none") {
@@ -8,6 +9,24 @@
 //: }
 
 namespace tutti {
+namespace {
+
+constexpr double root_2_over_pi = 0.79788456080286536, cubic = 0.044715;
+
+/// y = x P(x): P + x P', and what d is worth comes last, so that large x and d do not overflow between.
+Values vjp(const Pull& g) {
+  Value x = g.in[0];
+  if (g.a.text("approximate") == "none") {
+    Value density = exp(x * x * -0.5) * 0.3989422804014327;
+    return {g.d[0] * (0.5 * (1 + erf(x * 0.70710678118654752)) + x * density)};
+  }
+  Value near = clamp(x, -40, 40), square = near * near;  // beyond, P' is 0 and the cube may overflow
+  Value t = tanh(root_2_over_pi * (near + cubic * (square * near)));
+  Value slope = (1 - t * t) * (root_2_over_pi * (1 + 3 * cubic * square));
+  return {g.d[0] * (0.5 * (1 + t) + 0.5 * x * slope)};
+}
+
+}  // namespace
 
 const OpDef gelu_op{
     .name = "gelu",
@@ -21,9 +40,10 @@ const OpDef gelu_op{
           Ex x = in[0];
           const std::string& how = a.text("approximate");
           if (how == "none") return Exs{x * 0.5 * (1 + erf(x * 0.70710678118654752))};
-          if (how == "tanh") return Exs{x * 0.5 * (1 + tanh(0.79788456080286536 * (x + 0.044715 * (x * x * x))))};
+          if (how == "tanh") return Exs{x * 0.5 * (1 + tanh(root_2_over_pi * (x + cubic * (x * x * x))))};
           throw invalid(fmt::format("approximate is '{}', not 'none' or 'tanh'", how));
         },
+    .vjp = in_f32<vjp>,
     .samples = {{.shapes = {{3, 5}}, .low = -3, .high = 3},
                 {.shapes = {{3, 5}}, .low = -3, .high = 3, .attrs = {{"approximate", std::string("tanh")}}},
                 {.shapes = {{0}}},

@@ -1,12 +1,29 @@
 #include <fmt/format.h>
 
 #include "core/base/status.h"
+#include "graph/in_f32.h"
 #include "graph/loss.h"
 #include "graph/ops.h"
 //: /// r^2 / 2 where |r| <= delta, else delta (|r| - delta / 2), for r = x - target; reduced: "mean" over all elements, "sum" or "none".
 //: inline Value huber(Value x, Value target, double delta = 1, const std::string& reduction = "mean") { return call(huber_op, {x, target}, {{"delta", Reals{delta}}, {"reduction", reduction}}); }
 
 namespace tutti {
+namespace {
+
+Values decompose(const Call& c) {
+  double delta = c.a.f("delta");
+  Value r = c.in[0] - c.in[1], size = abs(r);
+  return {reduce_loss(select(less_equal(size, size.like(delta)), r * r * 0.5, (size - delta / 2) * delta), c.a)};
+}
+
+/// The residual limited to [-delta, delta]: right where it is infinite, unlike the gradient of the decomposition.
+Values vjp(const Pull& g) {
+  double delta = g.a.f("delta");
+  Value dx = pull_loss(g) * clamp(g.in[0] - g.in[1], -delta, delta);
+  return {dx, -dx};
+}
+
+}  // namespace
 
 const OpDef huber_op{
     .name = "huber",
@@ -20,13 +37,8 @@ const OpDef huber_op{
           if (!(a.f("delta") > 0)) throw invalid(fmt::format("delta is {}, but must be above 0", a.f("delta")));
           return infer_loss(in, a);
         },
-    .decompose =
-        [](const Call& c) {
-          double delta = c.a.f("delta");
-          Value r = c.in[0] - c.in[1], size = abs(r);
-          Value each = select(less_equal(size, size.like(delta)), r * r * 0.5, (size - delta / 2) * delta);
-          return Values{reduce_loss(each, c.a)};
-        },
+    .decompose = in_f32<decompose>,
+    .vjp = in_f32<vjp>,
     .samples = loss_samples({.low = -2, .high = 2, .attrs = {{"delta", Reals{0.7}}}})};
 
 }  // namespace tutti

@@ -1,3 +1,4 @@
+#include "graph/in_f32.h"
 #include "graph/ops.h"
 //: /// y = x where x > 0, else alpha x
 //: inline Value leaky_relu(Value x, double alpha = 0.01) {
@@ -5,18 +6,22 @@
 //: }
 
 namespace tutti {
+namespace {
+
+Values vjp(const Pull& g) {
+  Value x = g.in[0], d = g.d[0];
+  return {select(less(x.like(0), x), d, d * g.a.f("alpha"))};
+}
+
+}  // namespace
 
 const OpDef leaky_relu_op{
     .name = "leaky_relu",
-    .doc = "y = x where x > 0, else alpha x; the gradient at 0 is alpha",
+    .doc = "y = x where x > 0, else alpha x; the gradient at 0 and at NaN is alpha",
     .inputs = {"x"},
     .attrs = {{"alpha", Reals{0.01}}},
     .expr = [](In x, const Attrs& a) { return Exs{select(x[0] > 0, x[0], x[0] * a.f("alpha"))}; },
-    .vjp =
-        [](const Pull& g) {
-          Value x = g.in[0], d = g.d[0];
-          return Values{select(less(x.like(0), x), d, d * g.a.f("alpha"))};
-        },
+    .vjp = in_f32<vjp>,
     .samples = {{.shapes = {{3, 5}}, .low = -2, .high = 2, .kinks = {0}},
                 {.shapes = {{17}}, .low = -2, .high = 2, .attrs = {{"alpha", Reals{0.3}}}, .kinks = {0}},
                 {.shapes = {{0}}},

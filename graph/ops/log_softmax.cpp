@@ -1,12 +1,29 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/in_f32.h"
 #include "graph/ops.h"
 #include "graph/softmax.h"
 //: /// y = x - log(sum of exp(x) over `axis`), computed from x minus its maximum
 //: inline Value log_softmax(Value x, int64_t axis = -1) { return call(log_softmax_op, {x}, {{"axis", Ints{axis}}}); }
 
 namespace tutti {
+namespace {
+
+Values decompose(const Call& c) {
+  if (num_elements(c.in[0].shape()) == 0) return {exp(c.in[0])};  // max of nothing is an error
+  Ints axis = {c.a.i("axis")};
+  Value x = c.in[0] - max(c.in[0], axis, true);
+  return {x - log(sum(exp(x), axis, true))};
+}
+
+Values vjp(const Pull& g) {
+  int64_t axis = g.a.i("axis");
+  Value y = log_softmax(g.in[0], axis), d = g.d[0];
+  return {d - exp(y) * sum(d, {axis}, true)};
+}
+
+}  // namespace
 
 const OpDef log_softmax_op{.name = "log_softmax",
                            .doc = "y = x - log(sum of exp(x) over `axis`), computed from x minus its maximum",
@@ -26,18 +43,8 @@ const OpDef log_softmax_op{.name = "log_softmax",
                                      y[first + i * step] = x[first + i * step] - high - log_total;
                                  });
                                },
-                           .decompose =
-                               [](const Call& c) {
-                                 if (num_elements(c.in[0].shape()) == 0) return Values{exp(c.in[0])};  // max of nothing is an error
-                                 Ints axis = {c.a.i("axis")};
-                                 Value x = c.in[0] - max(c.in[0], axis, true);
-                                 return Values{x - log(sum(exp(x), axis, true))};
-                               },
-                           .vjp =
-                               [](const Pull& g) {
-                                 Value y = g.out[0], d = g.d[0];
-                                 return Values{d - exp(y) * sum(d, {g.a.i("axis")}, true)};
-                               },
+                           .decompose = in_f32<decompose>,
+                           .vjp = in_f32<vjp>,
                            .samples = softmax_samples()};
 
 }  // namespace tutti

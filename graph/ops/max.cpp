@@ -10,7 +10,7 @@ namespace tutti {
 const OpDef max_op{.name = "max",
                    .doc =
                        "y = largest element of x over `axes` (all when empty), NaN if any is; equal elements share the "
-                       "gradient equally",
+                       "gradient equally, which is NaN for all where one is NaN",
                    .inputs = {"x"},
                    .attrs = reduce_attrs(),
                    .infer =

@@ -1,12 +1,12 @@
 #include "graph/ops.h"
-//: /// y = max(a, b); NaN if either is; equal operands share the gradient
+//: /// y = max(a, b); NaN if either is; equal operands share the gradient, beside a NaN both get it
 //: inline Value maximum(Value a, Value b) { return call(maximum_op, {a, b}); }
 
 namespace tutti {
 
 const OpDef maximum_op{
     .name = "maximum",
-    .doc = "y = max(a, b); NaN if either is; equal operands share the gradient",
+    .doc = "y = max(a, b); NaN if either is; equal operands share the gradient, beside a NaN both get it",
     .inputs = {"a", "b"},
     .expr = [](In x, const Attrs&) { return Exs{max(x[0], x[1])}; },
     .samples = {{.shapes = {{3, 5}, {3, 5}}, .low = -2, .high = 2},

@@ -9,7 +9,9 @@
 namespace tutti {
 
 const OpDef mean_op{.name = "mean",
-                    .doc = "y = mean of x over `axes` (all when empty); keep = 1 leaves them with size 1; floats only",
+                    .doc =
+                        "y = mean of x over `axes` (all when empty), summed before it is divided; keep = 1 leaves them "
+                        "with size 1; floats only",
                     .inputs = {"x"},
                     .attrs = reduce_attrs(),
                     .infer =

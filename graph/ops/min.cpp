@@ -10,7 +10,7 @@ namespace tutti {
 const OpDef min_op{.name = "min",
                    .doc =
                        "y = smallest element of x over `axes` (all when empty), NaN if any is; equal elements share "
-                       "the gradient equally",
+                       "the gradient equally, which is NaN for all where one is NaN",
                    .inputs = {"x"},
                    .attrs = reduce_attrs(),
                    .infer =

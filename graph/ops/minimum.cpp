@@ -1,12 +1,12 @@
 #include "graph/ops.h"
-//: /// y = min(a, b); NaN if either is; equal operands share the gradient
+//: /// y = min(a, b); NaN if either is; equal operands share the gradient, beside a NaN both get it
 //: inline Value minimum(Value a, Value b) { return call(minimum_op, {a, b}); }
 
 namespace tutti {
 
 const OpDef minimum_op{
     .name = "minimum",
-    .doc = "y = min(a, b); NaN if either is; equal operands share the gradient",
+    .doc = "y = min(a, b); NaN if either is; equal operands share the gradient, beside a NaN both get it",
     .inputs = {"a", "b"},
     .expr = [](In x, const Attrs&) { return Exs{min(x[0], x[1])}; },
     .samples = {{.shapes = {{3, 5}, {3, 5}}, .low = -2, .high = 2},

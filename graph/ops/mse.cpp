@@ -1,20 +1,25 @@
+#include "graph/in_f32.h"
 #include "graph/loss.h"
 #include "graph/ops.h"
 //: /// The squared error (x - target)^2, reduced: "mean" over all elements, "sum" or "none".
 //: inline Value mse(Value x, Value target, const std::string& reduction = "mean") { return call(mse_op, {x, target}, {{"reduction", reduction}}); }
 
 namespace tutti {
+namespace {
+
+Values decompose(const Call& c) {
+  Value r = c.in[0] - c.in[1];
+  return {reduce_loss(r * r, c.a)};
+}
+
+}  // namespace
 
 const OpDef mse_op{.name = "mse",
                    .doc = "y = (x - target)^2, reduced: \"mean\" over all elements, \"sum\" or \"none\"",
                    .inputs = {"x", "target"},
                    .attrs = loss_attrs(),
                    .infer = infer_loss,
-                   .decompose =
-                       [](const Call& c) {
-                         Value r = c.in[0] - c.in[1];
-                         return Values{reduce_loss(r * r, c.a)};
-                       },
+                   .decompose = in_f32<decompose>,
                    .samples = loss_samples({.low = -2, .high = 2})};
 
 }  // namespace tutti

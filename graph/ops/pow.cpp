@@ -6,7 +6,7 @@ namespace tutti {
 
 const OpDef pow_op{
     .name = "pow",
-    .doc = "y = a^b for a >= 0 (or a whole b)",
+    .doc = "y = a^b for a >= 0 (or a whole b); the gradient to a is 0 where b is 0, to b 0 where a is 0 and b >= 0",
     .inputs = {"a", "b"},
     .expr = [](In x, const Attrs&) { return Exs{pow(x[0], x[1])}; },
     .samples = {{.shapes = {{3, 5}, {3, 5}}, .low = 0.2, .high = 2.5},

@@ -1,3 +1,4 @@
+#include "graph/in_f32.h"
 #include "graph/ops.h"
 #include "graph/reduce.h"
 //: /// Product over `axes` (all when empty); `keep` leaves them with size 1. 1 over no elements.
@@ -46,7 +47,7 @@ const OpDef prod_op{
           for (double& y : out[0].at) y = 1;
           each_reduced(in[0], a, [&](size_t from, size_t to) { out[0].at[to] *= in[0].at[from]; });
         },
-    .decompose = tree,
+    .decompose = in_f32<tree>,
     .samples = samples()};
 
 }  // namespace tutti

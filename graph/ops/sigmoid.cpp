@@ -1,18 +1,23 @@
+#include "graph/in_f32.h"
 #include "graph/ops.h"
 //: /// y = 1 / (1 + e^-x)
 //: inline Value sigmoid(Value x) { return call(sigmoid_op, {x}); }
 
 namespace tutti {
+namespace {
+
+Values vjp(const Pull& g) {
+  Value y = sigmoid(g.in[0]);
+  return {g.d[0] * y * (1 - y)};
+}
+
+}  // namespace
 
 const OpDef sigmoid_op{.name = "sigmoid",
                        .doc = "y = 1 / (1 + e^-x)",
                        .inputs = {"x"},
                        .expr = [](In x, const Attrs&) { return Exs{1 / (1 + exp(-x[0]))}; },
-                       .vjp =
-                           [](const Pull& g) {
-                             Value y = g.out[0];
-                             return Values{g.d[0] * y * (1 - y)};
-                           },
+                       .vjp = in_f32<vjp>,
                        .samples = {{.shapes = {{3, 5}}, .low = -6, .high = 6},
                                    {.shapes = {{9}}, .low = -200, .high = 200},
                                    {.shapes = {{0}}},

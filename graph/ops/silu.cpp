@@ -1,18 +1,24 @@
+#include "graph/in_f32.h"
 #include "graph/ops.h"
 //: /// y = x / (1 + e^-x), also called swish
 //: inline Value silu(Value x) { return call(silu_op, {x}); }
 
 namespace tutti {
+namespace {
+
+/// s + x s (1 - s), s = sigmoid(x): finite where e^-x overflows.
+Values vjp(const Pull& g) {
+  Value x = g.in[0], s = sigmoid(x);
+  return {g.d[0] * (s + silu(x) * (1 - s))};
+}
+
+}  // namespace
 
 const OpDef silu_op{.name = "silu",
                     .doc = "y = x / (1 + e^-x)",
                     .inputs = {"x"},
                     .expr = [](In x, const Attrs&) { return Exs{x[0] / (1 + exp(-x[0]))}; },
-                    .vjp =
-                        [](const Pull& g) {  // s + x s (1 - s), s = sigmoid(x): finite where e^-x overflows
-                          Value s = sigmoid(g.in[0]);
-                          return Values{g.d[0] * (s + g.out[0] * (1 - s))};
-                        },
+                    .vjp = in_f32<vjp>,
                     .samples = {{.shapes = {{3, 5}}, .low = -4, .high = 4},
                                 {.shapes = {{9}}, .low = -200, .high = 200},
                                 {.shapes = {{0}}},

@@ -1,12 +1,29 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/in_f32.h"
 #include "graph/ops.h"
 #include "graph/softmax.h"
 //: /// y = exp(x) / (sum of exp(x) over `axis`), computed from x minus its maximum
 //: inline Value softmax(Value x, int64_t axis = -1) { return call(softmax_op, {x}, {{"axis", Ints{axis}}}); }
 
 namespace tutti {
+namespace {
+
+Values decompose(const Call& c) {
+  if (num_elements(c.in[0].shape()) == 0) return {exp(c.in[0])};  // max of nothing is an error
+  Ints axis = {c.a.i("axis")};
+  Value e = exp(c.in[0] - max(c.in[0], axis, true));
+  return {e / sum(e, axis, true)};
+}
+
+Values vjp(const Pull& g) {
+  int64_t axis = g.a.i("axis");
+  Value y = softmax(g.in[0], axis), d = g.d[0];
+  return {y * (d - sum(d * y, {axis}, true))};
+}
+
+}  // namespace
 
 const OpDef softmax_op{.name = "softmax",
                        .doc = "y = exp(x) / (sum of exp(x) over `axis`), computed from x minus its maximum",
@@ -25,18 +42,8 @@ const OpDef softmax_op{.name = "softmax",
                                for (size_t i = 0; i < size; ++i) y[first + i * step] /= total;
                              });
                            },
-                       .decompose =
-                           [](const Call& c) {
-                             if (num_elements(c.in[0].shape()) == 0) return Values{exp(c.in[0])};  // max of nothing is an error
-                             Ints axis = {c.a.i("axis")};
-                             Value e = exp(c.in[0] - max(c.in[0], axis, true));
-                             return Values{e / sum(e, axis, true)};
-                           },
-                       .vjp =
-                           [](const Pull& g) {
-                             Value y = g.out[0], d = g.d[0];
-                             return Values{y * (d - sum(d * y, {g.a.i("axis")}, true))};
-                           },
+                       .decompose = in_f32<decompose>,
+                       .vjp = in_f32<vjp>,
                        .samples = softmax_samples()};
 
 }  // namespace tutti

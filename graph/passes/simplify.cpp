@@ -25,6 +25,16 @@ std::optional<double> number(const Value& v) {
   return load_element(info.type.dtype, info.data.data(), 0);
 }
 
+/// x of cast(cast(x, wider), dtype of x): the way there and back, or null.
+Value there_and_back(const Value& v, DType to) {
+  const Graph& g = v.graph();
+  const ValueInfo& info = g.info(v.id());
+  if (info.role != Role::temp || g.nodes()[info.producer].op != &cast_op) return {};
+  Value x = v.graph().value(g.nodes()[info.producer].inputs[0]);
+  bool wider = is_float(x.dtype()) && is_float(v.dtype()) && size_of(v.dtype()) > size_of(x.dtype());
+  return wider && x.dtype() == to ? x : Value{};
+}
+
 /// The value that the node merely passes on, or null.
 Value passed_on(const Node& n, const Values& in, const TensorType& result) {
   auto same = [&](const Value& v) { return v.type() == result; };
@@ -34,7 +44,10 @@ Value passed_on(const Node& n, const Values& in, const TensorType& result) {
   if (op == &mul_op) return is(1, 1) && same(in[0]) ? in[0] : is(0, 1) && same(in[1]) ? in[1] : Value{};
   if (op == &sub_op) return is(1, 0) && same(in[0]) ? in[0] : Value{};
   if (op == &div_op) return is(1, 1) && same(in[0]) ? in[0] : Value{};
-  if (op == &reshape_op || op == &broadcast_op || op == &cast_op) return same(in[0]) ? in[0] : Value{};
+  if (op == &reshape_op || op == &broadcast_op || op == &cast_op) {
+    if (same(in[0])) return in[0];
+    return op == &cast_op ? there_and_back(in[0], result.dtype) : Value{};
+  }
   if (op == &select_op) {
     auto condition = number(in[0]);
     if (condition) return same(in[*condition != 0 ? 1 : 2]) ? in[*condition != 0 ? 1 : 2] : Value{};

@@ -1,0 +1,38 @@
+#include "graph/in_f32.h"
+
+#include <algorithm>
+
+#include "graph/ops.h"
+
+namespace tutti {
+namespace {
+
+bool any_narrow(std::span<const Value> values) { return std::any_of(values.begin(), values.end(), is_narrow); }
+
+Values wide(std::span<const Value> values) {
+  Values out;
+  for (const Value& v : values) out.push_back(is_narrow(v) ? cast(v, DType::f32) : v);
+  return out;
+}
+
+}  // namespace
+
+Values rounded_once(const std::function<Values(const Call&)>& f, const Call& c) {
+  auto narrow = std::find_if(c.in.begin(), c.in.end(), is_narrow);
+  if (narrow == c.in.end()) return f(c);
+  Values in = wide(c.in), out = f({c.graph, in, c.a});
+  for (Value& v : out)
+    if (v.dtype() == DType::f32) v = cast(v, narrow->dtype());
+  return out;
+}
+
+Values rounded_once(const std::function<Values(const Pull&)>& f, const Pull& g) {
+  if (!any_narrow(g.in) && !any_narrow(g.out)) return f(g);
+  Values in = wide(g.in), out = wide(g.out), d = wide(g.d);
+  Values got = f({g.graph, in, out, d, g.a, g.wants});
+  for (size_t k = 0; k < got.size(); ++k)
+    if (got[k]) got[k] = cast(got[k], g.in[k].dtype());
+  return got;
+}
+
+}  // namespace tutti

@@ -1,0 +1,28 @@
+// The arithmetic of f16 and bf16: in f32, rounded once at the end (docs/decisions/0011).
+#pragma once
+#include <functional>
+
+#include "graph/op.h"
+
+namespace tutti {
+
+/// f16 or bf16: computed in f32.
+inline bool is_narrow(const Value& v) { return v && is_float(v.dtype()) && size_of(v.dtype()) < 4; }
+
+/// What `f` gives for operands with every f16 and bf16 cast to f32; its f32 results are cast back. What a rule reads in
+/// `out` was rounded once already: rules that lose digits by that compute it again from `in`, where cse finds it for
+/// f32.
+Values rounded_once(const std::function<Values(const Call&)>& f, const Call& c);
+Values rounded_once(const std::function<Values(const Pull&)>& f, const Pull& g);
+
+/// A record's decomposition or gradient rule that computes so: .vjp = in_f32<vjp>.
+template <Values (*f)(const Call&)>
+Values in_f32(const Call& c) {
+  return rounded_once(f, c);
+}
+template <Values (*f)(const Pull&)>
+Values in_f32(const Pull& g) {
+  return rounded_once(f, g);
+}
+
+}  // namespace tutti
