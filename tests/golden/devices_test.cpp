@@ -1,0 +1,126 @@
+// PyTorch's values where numbers end (edges.json), on every device: results and gradients in f32, f16 and bf16.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "core/base/status.h"
+#include "graph/passes/autodiff.h"
+#include "tests/golden/golden_data.h"
+#include "tests/support/device_run.h"
+
+namespace tutti {
+namespace {
+
+using nlohmann::json;
+
+/// Ops whose terms cancel, so that f32 leaves an error as a share of the terms, not of the result.
+const std::set<std::string> cancelling = {"expm1", "gelu",        "sigmoid",         "silu",         "softmax",
+                                          "tanh",  "log_softmax", "bce_with_logits", "cross_entropy"};
+
+/// A state of the graph and what it must hold.
+struct Expected {
+  std::string what;
+  Tensor want;       ///< float64 where the result is a float
+  double terms = 0;  ///< what terms that cancel may be worth
+};
+
+/// All cases of one format as one program.
+struct Cases {
+  Graph graph;
+  std::map<std::string, Tensor> given;
+  std::map<std::string, Expected> expected;
+};
+
+Tensor retyped(Tensor t, DType to) {
+  if (!is_float(t.type.dtype)) return t;
+  t.type.dtype = to;
+  for (double& x : t.at) x = round_to(to, x);
+  return t;
+}
+
+void add(Cases& all, const json& c, size_t number) {
+  DType dtype = *parse_dtype(c.at("dtype").get<std::string>());
+  Graph& g = all.graph;
+  std::string name = fmt::format("{}", number), op = c.at("op").get<std::string>();
+  std::string what = fmt::format("{} {} {}", op, c.at("dtype").get<std::string>(), c.at("attrs").dump());
+  auto feed = [&](std::string part, const json& t) {
+    Tensor x = retyped(golden::to_tensor(t), dtype);
+    Value v = g.feed(name + part, x.type);
+    all.given.emplace(name + part, std::move(x));
+    return v;
+  };
+  auto expect = [&](std::string part, Value v, const json& t, double terms) {
+    g.set_state(name + part, v);
+    std::string in = c.at("inputs").dump();
+    all.expected[name + part] = {what + " " + part + " of " + in.substr(0, 300), golden::to_tensor(t),
+                                 cancelling.contains(op) ? terms : 0};
+  };
+  Values in;
+  for (const json& t : c.at("inputs")) in.push_back(feed(fmt::format("x{}", in.size()), t));
+  const OpDef& record = *find_op(op);
+  Values out = g.add(record, in, golden::to_attrs(c.at("attrs")).over(record.attrs));
+  expect("y", out[0], c.at("results")[0], 1);
+  if (c.at("cotangents")[0].is_null()) return;
+  Values wrt;
+  std::vector<size_t> numbers;
+  for (size_t k = 0; k < in.size(); ++k) {
+    if (c.at("gradients")[k].is_null()) continue;
+    wrt.push_back(in[k]);
+    numbers.push_back(k);
+  }
+  double largest = 0;
+  for (double x : golden::to_tensor(c.at("cotangents")[0]).at) largest = std::max(largest, std::abs(x));
+  Values d = gradients({out[0]}, {feed("d", c.at("cotangents")[0])}, wrt);
+  for (size_t k = 0; k < d.size(); ++k)
+    expect(fmt::format("dx{}", numbers[k]), d[k] ? d[k] : g.full(wrt[k].dtype(), 0, wrt[k].shape()),
+           c.at("gradients")[numbers[k]], largest);
+}
+
+Cases cases_of(const std::string& dtype) {
+  Cases all;
+  size_t number = 0;
+  for (const json& c : golden::read("edges.json"))
+    if (c.at("dtype") == dtype && (!getenv("ONLY") || c.at("op") == getenv("ONLY"))) add(all, c, number++);
+  return all;
+}
+
+/// Half a unit in the last place of the format, and what f32 leaves of a formula.
+double tolerance(DType t) { return 4e-6 + (t == DType::f16 ? 0x1p-11 : t == DType::bf16 ? 0x1p-8 : 0); }
+
+/// Below this a device may flush to zero.
+double smallest(DType t) { return t == DType::f16 ? 0x1p-24 : 0x1p-126; }
+
+bool agrees(DType t, double got, double want, double terms) {
+  double rounded = round_to(t, want);
+  if (std::isnan(want) || std::isinf(rounded) || !std::isfinite(got))
+    return got == rounded || (std::isnan(got) && std::isnan(want));
+  return std::abs(got - want) <= tolerance(t) * std::abs(want) + 1e-6 * terms + smallest(t);
+}
+
+class Edges : public testing::TestWithParam<std::string> {};
+
+TEST_P(Edges, match_pytorch_on_every_device) {
+  Cases all = cases_of(GetParam());
+  for (const Device& device : Registry::instance().devices()) {
+    if (!device.unusable.empty()) continue;
+    std::map<std::string, Tensor> got = test::run_on(device, all.graph, all.given);
+    for (const auto& [name, e] : all.expected) {
+      const Tensor& y = got.at(name);
+      ASSERT_EQ(y.at.size(), e.want.at.size()) << e.what;
+      size_t wrong = 0, first = 0;
+      for (size_t i = y.at.size(); i-- > 0;)
+        if (!agrees(y.type.dtype, y.at[i], e.want.at[i], e.terms)) ++wrong, first = i;
+      if (wrong)
+        ADD_FAILURE() << device.id << ": " << e.what << ": " << wrong << " of " << y.at.size() << " differ, first at "
+                      << first << ": " << y.at[first] << ", expected " << e.want.at[first];
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, Edges, testing::Values("f32", "f16", "bf16"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace tutti
