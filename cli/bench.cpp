@@ -13,6 +13,7 @@
 
 #include "cli/device_list.h"
 #include "cli/output_file.h"
+#include "cli/print.h"
 #include "cli/run_options.h"
 #include "core/base/text.h"
 #include "train/bench/measure.h"
@@ -67,11 +68,11 @@ int BenchCommand::print_list() const {
     write_target(json, document.dump(2) + "\n");
     return done;
   }
-  fmt::print("models: mlp (--layers), cnn\nops, as OP or OP:SHAPE\n");
+  print_out("models: mlp (--layers), cnn\nops, as OP or OP:SHAPE\n");
   for (const bench::OpKind& kind : bench::op_kinds())
-    fmt::print("  {:<11} {}; {}\n", kind.name, kind.shape_means,
-               bench::OpCase{std::string(kind.name), kind.usual}.shape_text());
-  fmt::print("precisions: {}\n", fmt::join(precision_names, ", "));
+    print_out("  {:<11} {}; {}\n", kind.name, kind.shape_means,
+              bench::OpCase{std::string(kind.name), kind.usual}.shape_text());
+  print_out("precisions: {}\n", fmt::join(precision_names, ", "));
   return done;
 }
 
@@ -157,11 +158,11 @@ void BenchCommand::add_peer(std::vector<std::unique_ptr<bench::Lane>>& lanes, be
                        .threads = run.threads > 0 ? run.threads : bench::this_machine().cores,
                        .cuda = std::ranges::any_of(lanes, [](auto& l) { return l->info().id.starts_with("cuda:"); })};
   try {
-    fmt::print(stderr, "starting {} ({})\n", peer, o.python);
+    print_err("starting {} ({})\n", peer, o.python);
     for (auto& lane : bench::peer_lanes(o)) lanes.push_back(std::move(lane));
   } catch (const Error& e) {
     result.notes.push_back(fmt::format("{}; {}", e.what(), e.remedy));
-    fmt::print(stderr, "{}; going on without it\n", result.notes.back());
+    print_err("{}; going on without it\n", result.notes.back());
   }
 }
 
@@ -179,7 +180,7 @@ std::vector<bench::Result> BenchCommand::earlier(bench::Result& result) const {
       else
         ++elsewhere;
     } catch (const Error& e) {
-      fmt::print(stderr, "--history: {}\n", e.what());
+      print_err("--history: {}\n", e.what());
     }
   }
   if (elsewhere > 0)
@@ -208,7 +209,7 @@ bool BenchCommand::write(bench::Result& result) const {
     return t.second == &json ? bench::json(result) : t.second == &csv ? bench::csv(result) : bench::page(result, runs);
   };
   auto on_stdout = [](const Target& t) { return *t.second == "-"; };
-  if (std::ranges::none_of(targets(), on_stdout)) fmt::print("{}", bench::tables(result));
+  if (std::ranges::none_of(targets(), on_stdout)) print_out("{}", bench::tables(result));
   for (const Target& t : targets())
     if (on_stdout(t)) write_target("-", form(t));
   std::fflush(stdout);
@@ -216,7 +217,7 @@ bool BenchCommand::write(bench::Result& result) const {
   for (const Target& t : targets()) {
     if (t.second->empty() || on_stdout(t)) continue;
     bool written = try_write_target(t, form(t));
-    if (written) fmt::print(stderr, "written: {}\n", *t.second);
+    if (written) print_err("written: {}\n", *t.second);
     all = all && written;
   }
   return all;
@@ -257,7 +258,7 @@ int BenchCommand::operator()() {
   bench::MeasureOptions how{
       .repetitions = repetitions, .seconds = seconds, .quick = quick, .watch = [&](const std::string& what) {
         double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        fmt::print(stderr, "{:4.0f} s  {}\n", s, what);
+        print_err("{:4.0f} s  {}\n", s, what);
       }};
   bench::measure_peaks(result.lanes, lanes, in, how);
   auto take = [&](const bench::Case& c) {

@@ -6,6 +6,7 @@
 
 #include "cli/device_list.h"
 #include "cli/output_file.h"
+#include "cli/print.h"
 #include "cli/replay_text.h"
 #include "cli/run_options.h"
 #include "train/parity/bisect.h"
@@ -63,8 +64,9 @@ struct BisectCommand {
     std::string text = "tutti bisect " + run.model;
     for (const auto& [key, value] : run.remembered())
       if (key != "model" && run.named(key))
-        text += key == "nesterov" ? " --nesterov"
-                                  : fmt::format(" --{} {}", key, key == "data" ? data_without_path(value) : value);
+        text += key == "nesterov"
+                    ? " --nesterov"
+                    : fmt::format(" --{} {}", key, shell_word(key == "data" ? data_without_path(value) : value));
     return text + fmt::format(" --a {} --b {}", a, b);
   }
 
@@ -95,34 +97,34 @@ struct BisectCommand {
       saved.problem = fmt::format("the finding is not saved: {}: out of host memory", saved.path);
       saved.remedy = "use a smaller batch";
     }
-    if (!saved.problem.empty()) fmt::print(stderr, "tutti: {}\n", saved.problem);
-    if (!saved.remedy.empty()) fmt::print(stderr, "  try: {}\n", saved.remedy);
+    if (!saved.problem.empty()) print_err("tutti: {}\n", saved.problem);
+    if (!saved.remedy.empty()) print_err("  try: {}\n", saved.remedy);
     return saved;
   }
 
   static void print(const Finding& f, const parity::BisectResult& r) {
     const std::string &wrong = r.sides[f.side].device.id, &other = r.sides[1 - f.side].device.id;
-    fmt::print("{} is wrong in step {}", wrong, f.step + 1);
+    print_out("{} is wrong in step {}", wrong, f.step + 1);
     if (f.kind == Finding::states) {
-      fmt::print(": {}\n", what_of(f));
+      print_out(": {}\n", what_of(f));
       return;
     }
-    fmt::print(", node {} of {}, {}: {}\n", f.span.first, f.nodes, phase_of(f.blamed[0]), what_of(f));
-    for (size_t k = 0; k < f.blamed.size(); ++k) fmt::print("  {}\n", in_words(f.blamed[k], f.inputs[k], f.results[k]));
+    print_out(", node {} of {}, {}: {}\n", f.span.first, f.nodes, phase_of(f.blamed[0]), what_of(f));
+    for (size_t k = 0; k < f.blamed.size(); ++k) print_out("  {}\n", in_words(f.blamed[k], f.inputs[k], f.results[k]));
     const Graph& g = f.replay.graph;
-    fmt::print("  worst element {}\n", place_in_words(g, f.own));
-    fmt::print("    {:<14} {:>16.9g}\n", "float64", f.own.want);
-    fmt::print("    {:<14} {:>16.9g}  {}\n", wrong, f.own.got, share_in_words(f.own));
+    print_out("  worst element {}\n", place_in_words(g, f.own));
+    print_out("    {:<14} {:>16.9g}\n", "float64", f.own.want);
+    print_out("    {:<14} {:>16.9g}  {}\n", wrong, f.own.got, share_in_words(f.own));
     if (f.other) {
       const Tensor& t = f.replay.answers.back().results.at(f.own.result);
-      fmt::print("    {:<14} {:>16.9g}  {}\n", other, t.at[f.own.at],
-                 f.other->ok ? share_in_words(*f.other) : "wrong too: " + share_in_words(*f.other));
+      print_out("    {:<14} {:>16.9g}  {}\n", other, t.at[f.own.at],
+                f.other->ok ? share_in_words(*f.other) : "wrong too: " + share_in_words(*f.other));
     }
     if (f.alone)
-      fmt::print("  alone and with the same inputs {} is {}\n", wrong,
-                 f.alone->ok ? "right: it needs the whole step" : "wrong as well");
-    if (!f.problem.empty()) fmt::print("  not run alone: {}\n", f.problem);
-    if (f.more) fmt::print("  {} later places of the step are beyond their bounds, too\n", f.more);
+      print_out("  alone and with the same inputs {} is {}\n", wrong,
+                f.alone->ok ? "right: it needs the whole step" : "wrong as well");
+    if (!f.problem.empty()) print_out("  not run alone: {}\n", f.problem);
+    if (f.more) print_out("  {} later places of the step are beyond their bounds, too\n", f.more);
   }
 
   static ordered_json document(const Finding& f, const parity::BisectResult& r, const Saved& saved) {
@@ -153,7 +155,7 @@ struct BisectCommand {
     if (!f.problem.empty()) out["problem"] = f.problem;
     out["more"] = f.more;
     if (saved.problem.empty())
-      out["replay"] = "tutti replay " + saved.path;
+      out["replay"] = "tutti replay " + file_word(saved.path);
     else
       out["not_saved"] = {{"error", saved.problem}, {"remedy", saved.remedy}};
     return out;
@@ -165,14 +167,14 @@ struct BisectCommand {
       print(f, r);
       std::fflush(stdout);  // what saving says on stderr comes behind it
       if (Saved saved = save(f, several); saved.problem.empty() && !saved.path.empty())
-        fmt::print("  tutti replay {}\n", saved.path);
+        print_out("  tutti replay {}\n", file_word(saved.path));
     }
     if (r.findings.empty())
-      fmt::print("{} and {} agree: {} step{} of {} with batch {}, every node within its bound of float64\n",
-                 r.sides[0].device.id, r.sides[1].device.id, r.steps, r.steps == 1 ? "" : "s", run.model, run.batch);
+      print_out("{} and {} agree: {} step{} of {} with batch {}, every node within its bound of float64\n",
+                r.sides[0].device.id, r.sides[1].device.id, r.steps, r.steps == 1 ? "" : "s", run.model, run.batch);
     for (const parity::BisectSide& s : r.sides)
-      fmt::print("  {:<14} worst node {:.2g} of its bound, worst change of a state {:.2g} from float64's (2-norm)\n",
-                 s.device.id, s.share, s.error);
+      print_out("  {:<14} worst node {:.2g} of its bound, worst change of a state {:.2g} from float64's (2-norm)\n",
+                s.device.id, s.share, s.error);
   }
 
   ordered_json document(parity::BisectResult& r) const {
@@ -210,7 +212,7 @@ struct BisectCommand {
     validate();
     tell_lost_plugins();
     Device first = device_of("--a", a), second = device_of("--b", b);
-    data::Split split = data::parse_data(run.data);
+    data::Split split = run.read_data();
     parity::BisectOptions options{.model = run.make_model(split.train.sample_type(), split.train.classes),
                                   .optimizer = run.make_optimizer(),
                                   .set = std::move(split.train),
@@ -218,7 +220,7 @@ struct BisectCommand {
                                   .steps = run.steps,
                                   .seed = run.seed,
                                   .precision = parse_precision(run.precision)};
-    options.watch = [](const std::string& what) { fmt::print(stderr, "{}\n", what); };
+    options.watch = [](const std::string& what) { print_err("{}\n", what); };
     parity::BisectResult r = parity::bisect(first, second, options);
     if (json)
       print_json(document(r));

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "cli/output_file.h"
+#include "cli/print.h"
 #include "core/base/status.h"
 
 namespace tutti::cli {
@@ -38,14 +39,17 @@ struct ConformanceCommand {
     options.file = file;
     auto told = std::chrono::steady_clock::now();
     options.watch = [&](const conformance::Result& r, size_t number, size_t of) {
-      if (r.broken()) fmt::print(stderr, "{} {}\n", parity::name(r.outcome), r.id);
+      if (r.broken()) print_err("{} {}\n", parity::name(r.outcome), r.id);
       if (auto now = std::chrono::steady_clock::now(); now - told > std::chrono::seconds(5)) {
-        fmt::print(stderr, "{} of {} checks ({})\n", number, of, r.id);
+        print_err("{} of {} checks ({})\n", number, of, r.id);
         told = now;
       }
     };
     conformance::Report report = conformance::run(options);
-    fmt::print(json == "-" || junit == "-" ? stderr : stdout, "{}", conformance::to_text(report));
+    if (json == "-" || junit == "-")
+      print_err("{}", conformance::to_text(report));
+    else
+      print_out("{}", conformance::to_text(report));
     bool written = try_write_target({"--json", &json}, conformance::to_json(report));
     written = try_write_target({"--junit", &junit}, conformance::to_junit(report)) && written;
     if (!written) return bad_input;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/command.h"
+#include "cli/print.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 
@@ -23,7 +24,7 @@ std::vector<Device> devices_named(const std::string& list) {
       if (d.unusable.empty())
         out.push_back(d);
       else
-        fmt::print(stderr, "{} cannot be used: {}\n", d.id, d.unusable);
+        print_err("{} cannot be used: {}\n", d.id, d.unusable);
     }
     if (out.empty()) select_device("auto");  // says why there is none
     return out;

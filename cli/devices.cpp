@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cli/command.h"
+#include "cli/print.h"
 #include "core/base/text.h"
 #include "core/runtime/selector.h"
 
@@ -94,7 +95,7 @@ int run(const std::string& wanted, bool explain, bool json) {
 void tell_lost_plugins() {
   for (const PluginReport& p : Registry::instance().plugins())
     if (!p.problem.empty() && !p.problem.starts_with("excluded") && !p.problem.starts_with("duplicate"))
-      fmt::print(stderr, "plugin {} gives no device: {}\n", p.name.empty() ? p.manifest : p.name, p.problem);
+      print_err("plugin {} gives no device: {}\n", p.name.empty() ? p.manifest : p.name, p.problem);
 }
 
 void add_devices(CLI::App& app, Action& action) {

@@ -16,7 +16,7 @@ struct EvalCommand {
     run.validate();
     Device device = select_device(run.device);
     tell_lost_plugins();
-    data::Split split = data::parse_data(run.data);
+    data::Split split = run.read_data();
     Trainer trainer(device, run.trainer_options(split.test));
     trainer.load(file);
     EvalResult score = trainer.evaluate(split.test);

@@ -1,6 +1,8 @@
 // The `tutti` command: parses, runs one subcommand, and turns errors into one message and an exit code.
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -8,6 +10,8 @@
 #include <system_error>
 
 #include "cli/command.h"
+#include "cli/print.h"
+#include "cli/signals.h"
 #include "core/base/status.h"
 
 namespace tutti::cli {
@@ -21,8 +25,8 @@ int exit_code(Code code) {
 
 int report(const std::string& message, const std::string& remedy, int code) {
   if (as_json) print_json({{"error", message}, {"remedy", remedy}, {"exit_code", code}});
-  fmt::print(stderr, "tutti: {}\n", message);
-  if (!remedy.empty()) fmt::print(stderr, "  try: {}\n", remedy);
+  print_err("tutti: {}\n", message);
+  if (!remedy.empty()) print_err("  try: {}\n", remedy);
   return code;
 }
 
@@ -67,7 +71,10 @@ void refuse_empty_values(const CLI::App& sub) {
 /// What was printed must have arrived: a full disk or a closed pipe is no success.
 int checked(int code) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
-  as_json = false;  // there is nowhere to write it
+  errno = EIO;
+  (void)!write(STDOUT_FILENO, "\n", 1);  // the first failure's reason may be gone: another one tells it
+  as_json = false;                       // there is nowhere to write it
+  if (errno == EPIPE) return report("stdout cannot be written: its reader is gone", "", stopped);
   return report(fmt::format("stdout cannot be written: {}", std::strerror(errno)), "write to a disk with room",
                 stopped);
 }
@@ -84,6 +91,7 @@ void print_json(const nlohmann::ordered_json& document) {
 }
 
 int run(int argc, char** argv) {
+  prepare_process();
   CLI::App app{"Tutti: one model, every device. Trains neural networks on the devices that plugins offer."};
   app.set_version_flag("--version", "tutti " TUTTI_VERSION);
   app.require_subcommand(1);
@@ -107,7 +115,7 @@ int run(int argc, char** argv) {
     refuse_empty_values(*app.get_subcommands()[0]);
     return checked(action());
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);
+    if (e.get_exit_code() == 0) return checked(app.exit(e));
     CLI::App* sub = app.get_subcommands().empty() ? &app : app.get_subcommands()[0];
     return report(explain(e, app, argc, argv),
                   fmt::format("tutti {}{}--help", sub == &app ? "" : sub->get_name(), sub == &app ? "" : " "),

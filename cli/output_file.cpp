@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 
+#include "cli/print.h"
 #include "core/base/status.h"
 #include "train/whole_file.h"
 
@@ -23,7 +24,7 @@ CLI::Option* add_json_target(CLI::App& sub, std::string& target) {
 void check_target(const char* option, const std::string& target) {
   namespace fs = std::filesystem;
   if (target.empty() || target == "-") return;
-  auto refuse = [&](const std::string& why, const char* remedy) {
+  auto refuse = [&](const std::string& why, const std::string& remedy) {
     throw invalid(fmt::format("{} {}: cannot be written: {}", option, target, why), remedy);
   };
   std::error_code ec;
@@ -34,7 +35,24 @@ void check_target(const char* option, const std::string& target) {
     refuse(fmt::format("its folder cannot be written: {}", std::strerror(errno)), "name a file in a folder of yours");
   if (fs::is_directory(target, ec)) refuse("it is a folder", "name a file");
   if (fs::exists(target, ec) && !fs::is_regular_file(target, ec)) refuse("it is not a regular file", "name a file");
+  try {
+    FileLock probe(target);
+  } catch (const Error& e) {
+    refuse(e.what(), e.remedy);
+  }
 }
+
+std::string shell_word(const std::string& word) {
+  if (!word.empty() &&
+      word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,+=@%") ==
+          std::string::npos)
+    return word;
+  std::string text = "'";
+  for (char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
+std::string file_word(const std::string& path) { return shell_word(path.starts_with('-') ? "./" + path : path); }
 
 void check_targets(std::span<const Target> targets) {
   namespace fs = std::filesystem;
@@ -63,8 +81,8 @@ bool try_write_target(const Target& target, std::string_view text) {
     write_target(*target.second, text);
     return true;
   } catch (const Error& e) {
-    fmt::print(stderr, "tutti: {} {}\n", target.first, e.what());
-    if (!e.remedy.empty()) fmt::print(stderr, "  try: {}\n", e.remedy);
+    print_err("tutti: {} {}\n", target.first, e.what());
+    if (!e.remedy.empty()) print_err("  try: {}\n", e.remedy);
     return false;
   }
 }

@@ -17,6 +17,11 @@ CLI::Option* add_json_target(CLI::App& sub, std::string& target);
 /// Finds out before the work what would fail after it. Throws Error(invalid) naming the option, the file and why.
 void check_target(const char* option, const std::string& target);
 
+/// A word of a command that a shell takes for what it is.
+std::string shell_word(const std::string& word);
+/// The same of a file's path, which must not look like an option.
+std::string file_word(const std::string& path);
+
 /// An option and the file that it names.
 using Target = std::pair<const char*, const std::string*>;
 

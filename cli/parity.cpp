@@ -11,6 +11,7 @@
 #include "cli/device_list.h"
 #include "cli/number.h"
 #include "cli/output_file.h"
+#include "cli/print.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/runtime/selector.h"
@@ -33,9 +34,12 @@ class ProgressLine {
     said_ = p.done;
     double seconds = std::chrono::duration<double>(now - start_).count();
     double left = p.done ? seconds * static_cast<double>(p.of - p.done) / static_cast<double>(p.done) : 0;
-    fmt::print(
-        stderr, "{} of {} cases after {}{}\n", p.done, p.of, time(seconds),
-        p.done == p.of ? "" : fmt::format(", about {} left ({} on {})", time(left), p.result.id.op->name, p.device.id));
+    print_err(
+        "{} of {} cases after {}{}
+        ", p.done, p.of, time(seconds),
+                p.done == p.of
+            ? ""
+            : fmt::format(", about {} left ({} on {})", time(left), p.result.id.op->name, p.device.id));
   }
 
  private:
@@ -140,7 +144,7 @@ struct ParityCommand {
     r.extent = extent_name();
     r.version = TUTTI_VERSION;
     write_record(record, r);
-    fmt::print(stderr, "{} cases of {} recorded in {}\n", r.cases.size(), r.device, record);
+    print_err("{} cases of {} recorded in {}\n", r.cases.size(), r.device, record);
     return report;
   }
 
@@ -190,7 +194,7 @@ struct ParityCommand {
   }
 
   static void tell_remarks(const parity::Report& report) {
-    for (const std::string& remark : report.remarks) fmt::print(stderr, "{}\n", remark);
+    for (const std::string& remark : report.remarks) print_err("{}\n", remark);
   }
 
   static nlohmann::ordered_json counts(const parity::DeviceResult& d, const OpDef* op) {
@@ -247,7 +251,7 @@ struct ParityCommand {
     std::vector<Device> on = devices_named(devices);
     options.set = parity::lockstep_images();
     options.watch = [&](const std::string& what, int64_t step) {
-      if (step % 10 == 0) fmt::print(stderr, "{}: step {} of {}\n", what, step, steps);
+      if (step % 10 == 0) print_err("{}: step {} of {}\n", what, step, steps);
     };
     std::vector<parity::LockstepResult> results = parity::lockstep(on, options);
     std::vector<parity::FreeRun> runs = parity::free_runs(on, options);

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cli/device_list.h"
+#include "cli/print.h"
 #include "cli/run_options.h"
 #include "core/base/text.h"
 #include "train/plan.h"
@@ -108,7 +109,7 @@ struct PlanCommand {
         row.problem = e.what();  // a smaller batch may do
       }
       if (!no_search && row.known()) {
-        if (!json) fmt::print(stderr, "{}, {}: looking for the largest batch that fits\n", device.id, precision);
+        if (!json) print_err("{}, {}: looking for the largest batch that fits\n", device.id, precision);
         row.largest_batch = planner.largest_batch(device.memory_free);
       }
     } catch (const Error& e) {
@@ -123,7 +124,7 @@ struct PlanCommand {
     RunOptions first = run;
     first.precision = precisions.empty() ? "" : precisions[0];
     first.validate();
-    data::Split split = data::parse_data(run.data);
+    data::Split split = run.read_data();
     if (run.batch > split.train.size())
       throw invalid(fmt::format("--batch {}: the training set of --data {} has {} samples", run.batch, run.data,
                                 split.train.size()),

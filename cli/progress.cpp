@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cli/print.h"
+
 namespace tutti::cli {
 namespace {
 
@@ -36,7 +38,7 @@ void ProgressLine::show(const Progress& p) {
     text += fmt::format("  {}:{:02} left", s / 60, s % 60);
   }
   if (!terminal_) {
-    fmt::print(stderr, "{}\n", text);
+    print_err("{}\n", text);
     return;
   }
   auto full = static_cast<int>(share * bar_width);
@@ -45,18 +47,18 @@ void ProgressLine::show(const Progress& p) {
   winsize window{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
     text.resize(std::min<size_t>(text.size(), window.ws_col - 1));  // a wrapped line could not be wiped away
-  fmt::print(stderr, "\r\033[K{}", text);
+  print_err("\r\033[K{}", text);
   std::fflush(stderr);
 }
 
 void ProgressLine::clear() {
-  if (terminal_ && !quiet_) fmt::print(stderr, "\r\033[K");
+  if (terminal_ && !quiet_) print_err("\r\033[K");
 }
 
 void ProgressLine::print(const std::string& line) {
   if (quiet_) return;
   clear();
-  fmt::print(stderr, "{}\n", line);
+  print_err("{}\n", line);
 }
 
 }  // namespace tutti::cli

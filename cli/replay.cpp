@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/device_list.h"
+#include "cli/print.h"
 #include "cli/replay_text.h"
 #include "core/base/status.h"
 
@@ -28,9 +29,9 @@ struct ReplayCommand {
       if (!seen.insert(a.id).second) continue;
       auto it = std::ranges::find(all, a.id, &Device::id);
       if (it == all.end())
-        fmt::print(stderr, "{} ({}), where it was recorded, is not on this machine\n", a.id, a.name);
+        print_err("{} ({}), where it was recorded, is not on this machine\n", a.id, a.name);
       else if (!it->unusable.empty())
-        fmt::print(stderr, "{}, where it was recorded, cannot be used: {}\n", a.id, it->unusable);
+        print_err("{}, where it was recorded, cannot be used: {}\n", a.id, it->unusable);
       else
         here.push_back(*it);
     }

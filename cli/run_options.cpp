@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "cli/number.h"
+#include "core/base/text.h"
 #include "train/checkpoint.h"
 #include "train/nn/nets.h"
 
@@ -143,19 +144,43 @@ void RunOptions::recall(const std::string& path) {
     try {
       option->add_result(run[key].get<std::string>());
       option->run_callback();
+      data_recalled_ = data_recalled_ || key == "data";
     } catch (const CLI::Error& e) {
       throw invalid(fmt::format("{}: the metadata 'run' is damaged: {}", path, e.what()), "use another checkpoint");
     }
+    recalled_ = path;
   }
 }
 
-nn::Layer RunOptions::make_model(const TensorType& sample, int64_t classes) const {
-  validate();
-  if (model == "mlp") return make_mlp(*this, sample, classes);
-  return make_cnn(*this, sample, classes);
+/// Says where options come from that nobody typed.
+void RunOptions::rethrow(const Error& e) const {
+  if (recalled_.empty()) throw;
+  throw Error(e.code, fmt::format("{} (with the options remembered in {})", e.what(), recalled_), e.remedy);
 }
 
-void RunOptions::validate() const {
+data::Split RunOptions::read_data() const try {
+  constexpr uint64_t most = uint64_t{1} << 30;  // a small file must not fill the memory
+  if (uint64_t bytes = data_recalled_ ? data::made_up_bytes(data) : 0; bytes > most)
+    throw invalid(fmt::format("--data {} takes {} of memory", data, bytes_text(bytes)),
+                  fmt::format("if that is meant, name it: --data {}", data));
+  return data::parse_data(data);
+} catch (const Error& e) {
+  rethrow(e);
+}
+
+nn::Layer RunOptions::make_model(const TensorType& sample, int64_t classes) const try {
+  validate_each();
+  if (model == "mlp") return make_mlp(*this, sample, classes);
+  return make_cnn(*this, sample, classes);
+} catch (const Error& e) {
+  rethrow(e);
+}
+
+void RunOptions::validate() const try { validate_each(); } catch (const Error& e) {
+  rethrow(e);
+}
+
+void RunOptions::validate_each() const {
   auto at_least = [](const char* option, double x, double low) {
     if (!(x >= low)) throw invalid(fmt::format("{} {}: must be at least {}", option, x, low));
   };

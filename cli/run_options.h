@@ -34,6 +34,8 @@ struct RunOptions {
 
   /// Throws Error naming the first option that does not fit, before any data is read.
   void validate() const;
+  /// The data sets that --data names. Throws Error where a checkpoint alone asks for more than 1 GiB.
+  data::Split read_data() const;
   /// Throws Error also for what does not fit the data.
   nn::Layer make_model(const TensorType& sample, int64_t classes) const;
   Optimizer make_optimizer() const;
@@ -44,7 +46,11 @@ struct RunOptions {
   std::string tell_fallback(const Trainer& trainer) const;
 
  private:
+  void validate_each() const;
+  [[noreturn]] void rethrow(const Error& e) const;
   std::map<std::string, CLI::Option*> options_;
+  std::string recalled_;        // the file that some of them come from
+  bool data_recalled_ = false;  // --data does
 };
 
 }  // namespace tutti::cli

@@ -1,60 +1,19 @@
 // tutti train: trains a model, shows progress, saves checkpoints.
 #include <fmt/format.h>
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <csignal>
-#include <cstring>
-#include <filesystem>
 #include <limits>
+#include <optional>
 
+#include "cli/output_file.h"
+#include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/run_options.h"
+#include "cli/signals.h"
 #include "core/base/text.h"
+#include "train/file_lock.h"
 
 namespace tutti::cli {
 namespace {
-
-volatile std::sig_atomic_t interrupted = 0;
-
-/// The first signal asks for an end after this step; the second one ends at once.
-void on_signal(int number) {
-  if (interrupted) {
-    std::signal(number, SIG_DFL);
-    std::raise(number);
-  }
-  interrupted = 1;
-}
-
-void catch_signals(bool on) {
-  for (int number : {SIGINT, SIGTERM}) std::signal(number, on ? on_signal : SIG_DFL);
-}
-
-std::string shell_word(const std::string& word) {
-  if (word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,+=@%") ==
-      std::string::npos)
-    return word;
-  std::string text = "'";
-  for (char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
-  return text + "'";
-}
-
-/// Finds out before the first step what would fail after the last one.
-void check_target(const std::string& file) {
-  namespace fs = std::filesystem;
-  std::error_code ec;
-  fs::path folder = fs::path(file).parent_path();
-  if (folder.empty()) folder = ".";
-  if (!fs::is_directory(folder, ec))
-    throw invalid(fmt::format("--checkpoint {}: there is no folder {}", file, folder.string()), "create it first");
-  if (access(folder.c_str(), W_OK) != 0)
-    throw invalid(
-        fmt::format("--checkpoint {}: folder {} cannot be written: {}", file, folder.string(), std::strerror(errno)),
-        "name a file in a folder of yours");
-  if (fs::exists(file, ec) && !fs::is_regular_file(file, ec))
-    throw invalid(fmt::format("--checkpoint {}: not a regular file", file), "name a file");
-}
 
 struct TrainCommand {
   RunOptions run;
@@ -81,7 +40,7 @@ int64_t TrainCommand::total_steps(const data::Dataset& set) const {
 }
 
 std::string TrainCommand::resume_command() const {
-  std::string text = "tutti train --resume " + shell_word(checkpoint);
+  std::string text = "tutti train --resume " + file_word(checkpoint);
   if (run.device != "auto") text += " --device " + shell_word(run.device);
   if (!run.fallback.empty()) text += " --fallback " + run.fallback;
   if (run.threads > 0) text += fmt::format(" --threads {}", run.threads);
@@ -94,10 +53,13 @@ int TrainCommand::operator()() {
     if (checkpoint.empty()) checkpoint = resume;
   }
   run.validate();
-  if (!checkpoint.empty()) check_target(checkpoint);
+  if (checkpoint == "-") throw invalid("--checkpoint -: a checkpoint does not go to stdout", "name a file");
+  check_target("--checkpoint", checkpoint);
+  std::optional<FileLock> lock;  // two runs that save to one file would undo each other's work
+  if (!checkpoint.empty()) lock.emplace(checkpoint);
   Device device = select_device(run.device);
   if (!quiet) tell_lost_plugins();
-  data::Split split = data::parse_data(run.data);
+  data::Split split = run.read_data();
   int64_t total = total_steps(split.train), per_epoch = split.train.size() / run.batch;
   Trainer trainer(device, run.trainer_options(split.train));
   if (!resume.empty()) {
@@ -109,13 +71,23 @@ int TrainCommand::operator()() {
   }
   ProgressLine progress(total, (total + per_epoch - 1) / per_epoch, run.batch, quiet);
   progress.print(fmt::format("{}: {} ({})", device.id, device.name, device.reason));
-  if (!resume.empty()) progress.print(fmt::format("resumed at step {} of {}", trainer.steps(), total));
+  if (!resume.empty())
+    progress.print(fmt::format("resumed at step {} of {}, saves to {}", trainer.steps(), total, checkpoint));
 
-  catch_signals(true);
+  catch_signals();
   std::string good = resume;  // the last good checkpoint
+  auto with_good = [&](const std::string& remedy) {
+    return good.empty() ? remedy : fmt::format("{}; the last good checkpoint is {}", remedy, good);
+  };
   auto save = [&] {
     if (checkpoint.empty()) return;
-    trainer.save(checkpoint, {{"run", nlohmann::json(run.remembered()).dump()}});
+    try {
+      trainer.save(checkpoint, {{"run", nlohmann::json(run.remembered()).dump()}});
+    } catch (const NotFinite&) {
+      throw;
+    } catch (const Error& e) {  // the options were good, so it is no bad input
+      throw Error(Code::internal, e.what(), with_good(e.remedy));
+    }
     good = checkpoint;
   };
   TrainResult result;
@@ -123,11 +95,12 @@ int TrainCommand::operator()() {
   bool scored = false;
   int epochs = 0;
   std::vector<double> rates;
-  while (trainer.steps() < total && !interrupted) {
+  while (trainer.steps() < total && !interrupted()) {
     try {
       result = trainer.train(split.train, total - trainer.steps(), [&](const Progress& p) {
         progress.show(p);
-        return !interrupted;
+        catch_signals();
+        return !interrupted();
       });
       rates.push_back(result.samples_per_second);
       scored = !no_eval && !result.stopped;
@@ -140,12 +113,11 @@ int TrainCommand::operator()() {
       save();
     } catch (const NotFinite& e) {
       progress.clear();
-      throw Error(Code::internal, e.what(),
-                  good.empty() ? e.remedy : fmt::format("{}; the last good checkpoint is {}", e.remedy, good));
+      throw Error(Code::internal, e.what(), with_good(e.remedy));
     }
     ++epochs;
   }
-  catch_signals(false);
+  release_signals();
   bool cut_short = trainer.steps() < total;
   if (epochs == 0 && !no_eval && !cut_short) {  // resumed at its end
     score = trainer.evaluate(split.test);
@@ -197,13 +169,13 @@ int TrainCommand::operator()() {
     fmt::print("{}", run.tell_fallback(trainer));
     if (good == checkpoint && !good.empty())
       fmt::print("saved      {}\nnext       {}\n", checkpoint,
-                 cut_short ? resume_command() : "tutti eval " + shell_word(checkpoint));
+                 cut_short ? resume_command() : "tutti eval " + file_word(checkpoint));
   }
   if (!cut_short) return done;
-  fmt::print(stderr, "stopped after step {}; {}\n", trainer.steps(),
-             checkpoint.empty() ? "nothing was saved (no --checkpoint)"
-             : epochs == 0      ? "there was nothing to save yet"
-                                : "go on with: " + resume_command());
+  print_err("stopped after step {}; {}\n", trainer.steps(),
+            checkpoint.empty() ? "nothing was saved (no --checkpoint)"
+            : epochs == 0      ? "there was nothing to save yet"
+                               : "go on with: " + resume_command());
   return stopped;
 }
 
@@ -215,7 +187,9 @@ void add_train(CLI::App& app, Action& action) {
   command.run.add_to(*sub);
   sub->add_option("--checkpoint", command.checkpoint, "Save here (safetensors) after every epoch and when interrupted")
       ->group("Files");
-  sub->add_option("--resume", command.resume, "Go on from this checkpoint, with its options unless others are given")
+  sub->add_option("--resume", command.resume,
+                  "Go on from this checkpoint, with its options unless others are given, and save to it unless "
+                  "--checkpoint names another")
       ->group("Files");
   sub->add_flag("--no-eval", command.no_eval, "Do not evaluate on the test set")->group("Training");
   sub->add_flag("--quiet", command.quiet, "No progress on stderr");

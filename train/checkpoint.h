@@ -16,7 +16,7 @@ struct Checkpoint {
   std::map<std::string, std::string> metadata;  ///< "seed", "step", …
 };
 
-/// Writes `path`.tmp beside the target, flushes it to the disk, renames it, and flushes the folder: whenever the
+/// Writes a temporary file beside the target, flushes it to the disk, renames it, and flushes the folder: whenever the
 /// process or the machine stops, `path` holds the old file or the new one, whole. Throws Error(invalid) naming the
 /// path, the bytes needed and the system's reason; the temporary file is gone then and the old file as it was.
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);

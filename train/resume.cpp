@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include "core/base/status.h"
 
@@ -26,6 +28,38 @@ const HostTensor* stored(const Checkpoint& checkpoint, const std::string& name, 
   return &it->second;
 }
 
+void expect_possible(const std::string& path, const Checkpoint& checkpoint) {
+  const char* remedy = "the file is damaged or of another program: use another checkpoint";
+  auto tensor = [&](const char* name, const TensorType& type) -> const HostTensor& {
+    auto it = checkpoint.tensors.find(name);
+    if (it == checkpoint.tensors.end() || it->second.type != type)
+      throw invalid(
+          fmt::format("{}: no tensor '{}', {}: not a checkpoint of a training run", path, name, to_string(type)),
+          remedy);
+    return it->second;
+  };
+  auto expect = [&](bool possible, const std::string& name, double x, const std::string& range) {
+    if (!possible) throw invalid(fmt::format("{}: '{}' holds {}, expected {}", path, name, x, range), remedy);
+  };
+  tensor("seed", {DType::u32, {2}});
+  double step = load_element(DType::i32, tensor("step", {DType::i32, {}}).bytes.data(), 0);
+  expect(step >= 0, "step", step, "a whole number from 0");
+  for (const auto& [name, t] : checkpoint.tensors) {
+    bool second_moment = name.starts_with("optimizer.v.");
+    bool scale = name == "loss_scale", count = is_loss_scaling(name) && !scale;
+    if (scale) tensor("loss_scale", {DType::f32, {}});
+    if (count) tensor(name.c_str(), {DType::i32, {}});
+    if (!count && !is_float(t.type.dtype)) continue;
+    for (int64_t i = 0, n = num_elements(t.type.shape); i < n; ++i) {
+      double x = load_element(t.type.dtype, t.bytes.data(), static_cast<size_t>(i));
+      if (count) expect(x >= 0 && x <= step, name, x, fmt::format("a whole number from 0 to {}, the steps", step));
+      expect(std::isfinite(x), name, x, "finite numbers");
+      if (scale) expect(x >= smallest_loss_scale / 2 && x <= 0x1p100, name, x, "a number from 2^-25 to 2^100");
+      if (second_moment) expect(x >= 0, name, x, "no negative number");
+    }
+  }
+}
+
 void expect_same_model(const Checkpoint& checkpoint, const std::vector<nn::Parameter>& parameters) {
   const char* remedy = "use the model options it was trained with";
   for (const nn::Parameter& p : parameters) {
@@ -37,9 +71,10 @@ void expect_same_model(const Checkpoint& checkpoint, const std::vector<nn::Param
                       there, to_string(p.type)),
           remedy);
   }
+  std::set<std::string_view> names;
+  for (const nn::Parameter& p : parameters) names.insert(p.name);
   for (const auto& [name, tensor] : checkpoint.tensors) {
-    bool known = name.find('.') == std::string::npos || name.starts_with("optimizer.") ||
-                 std::any_of(parameters.begin(), parameters.end(), [&](const auto& p) { return p.name == name; });
+    bool known = name.find('.') == std::string::npos || name.starts_with("optimizer.") || names.contains(name);
     if (!known)
       throw invalid(fmt::format("the checkpoint is of another architecture: parameter '{}' ({}) is not in the model",
                                 name, to_string(tensor.type)),

@@ -337,16 +337,15 @@ void Trainer::save(const std::string& path, const std::map<std::string, std::str
 void Trainer::load(const std::string& path) {
   if (impl_->initialized)
     throw invalid("load: the trainer has run already", "load before the first train() or evaluate()");
-  impl_->loaded = read_checkpoint(path);
-  auto number = [&](const char* name, DType t, size_t at) -> uint64_t {
-    auto it = impl_->loaded->tensors.find(name);
-    if (it == impl_->loaded->tensors.end() || it->second.type.dtype != t || it->second.bytes.size() < (at + 1) * 4)
-      throw invalid(fmt::format("{}: no tensor '{}' of dtype {}: not a checkpoint of a training run", path, name,
-                                tutti::name(t)));
-    return static_cast<uint64_t>(load_element(t, it->second.bytes.data(), at));
+  Checkpoint c = read_checkpoint(path);
+  expect_possible(path, c);
+  auto number = [&](const char* name, size_t at) {
+    const HostTensor& t = c.tensors.at(name);
+    return static_cast<uint64_t>(load_element(t.type.dtype, t.bytes.data(), at));
   };
-  impl_->options.seed = number("seed", DType::u32, 0) | number("seed", DType::u32, 1) << 32;
-  impl_->step = impl_->first_step = impl_->read_step = static_cast<int64_t>(number("step", DType::i32, 0));
+  impl_->options.seed = number("seed", 0) | number("seed", 1) << 32;
+  impl_->step = impl_->first_step = impl_->read_step = static_cast<int64_t>(number("step", 0));
+  impl_->loaded = std::move(c);
 }
 
 int64_t Trainer::steps() const { return impl_->step; }

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <random>
 #include <utility>
 
 #include "core/base/status.h"
@@ -19,43 +19,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string target_of(const std::string& path) {
-  std::error_code error;
-  std::string target = path;
-  if (fs::is_symlink(path, error)) target = fs::weakly_canonical(path, error).string();  // the link stays
-  if (fs::exists(target, error) && !fs::is_regular_file(target, error))
-    throw invalid(fmt::format("{}: not a regular file, so nothing can take its place", path), "name a file");
-  return target;
+/// Flushes to the disk where the file system has such a thing; otherwise what went wrong.
+int flush(int fd) {
+  if (::fsync(fd) == 0 || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP) return 0;
+  return errno;
+}
+
+uint64_t random_number() {
+  static std::random_device device;
+  return uint64_t{device()} << 32 | device();
 }
 
 }  // namespace
 
-// The temporary file's name is fixed, so that what a killed process left is written over by the next; a lock keeps two
-// processes apart.
-WholeFile::WholeFile(const std::string& path, uint64_t bytes)
-    : target_(target_of(path)), path_(target_ + ".tmp"), bytes_(bytes) {
-  for (;;) {
-    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd_ < 0) fail("cannot create " + path_, errno);
-    if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-      int why = errno;
-      ::close(std::exchange(fd_, -1));
-      if (why == EWOULDBLOCK)
-        throw invalid(fmt::format("{}: another process is writing it just now", target_),
-                      "give each run a file of its own");
-      fail("cannot lock " + path_, why);
-    }
-    // Whoever held the lock before may have renamed or removed the file that was opened here.
-    struct stat opened {
-    }, named{};
-    if (::fstat(fd_, &opened) == 0 && ::lstat(path_.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
-        opened.st_dev == named.st_dev)
-      break;
-    ::close(std::exchange(fd_, -1));
-  }
-  if (::ftruncate(fd_, 0) != 0) fail("cannot empty " + path_, errno);
+WholeFile::WholeFile(const std::string& path, uint64_t bytes) : lock_(path), bytes_(bytes) {
   struct stat old {};
-  if (::stat(target_.c_str(), &old) == 0) (void)!::fchmod(fd_, old.st_mode & 07777);
+  bool there = ::stat(lock_.target().c_str(), &old) == 0;
+  for (int tries = 0; fd_ < 0; ++tries) {
+    path_ = beside(lock_.target(), fmt::format(".{:016x}.tmp", random_number()));
+    fd_ =
+        ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, there ? old.st_mode & 0777 : 0666);
+    if (fd_ < 0 && (errno != EEXIST || tries == 100)) fail("cannot create " + path_, errno);
+  }
+  if (there) (void)!::fchmod(fd_, old.st_mode & 07777);
 }
 
 WholeFile::~WholeFile() {
@@ -76,15 +62,15 @@ void WholeFile::write(const void* data, size_t bytes) {
 }
 
 void WholeFile::become_target() {
-  if (::fsync(fd_) != 0) fail("cannot flush to the disk", errno);
-  if (::rename(path_.c_str(), target_.c_str()) != 0) fail("cannot rename " + path_, errno);
+  if (int why = flush(fd_)) fail("cannot flush to the disk", why);
+  if (::rename(path_.c_str(), lock_.target().c_str()) != 0) fail("cannot rename " + path_, errno);
   renamed_ = true;
-  fs::path folder = fs::path(target_).parent_path();
+  fs::path folder = fs::path(lock_.target()).parent_path();
   int dir = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir < 0) return;  // a folder that may be written but not read
-  int result = ::fsync(dir), why = errno;
+  int why = flush(dir);
   ::close(dir);
-  if (result != 0 && why != EINVAL) fail("cannot flush the folder to the disk", why);  // EINVAL: it has no such thing
+  if (why != 0) fail("cannot flush the folder to the disk", why);
 }
 
 void WholeFile::fail(const std::string& doing, int why) {
@@ -93,10 +79,8 @@ void WholeFile::fail(const std::string& doing, int why) {
     if (!renamed_) ::unlink(path_.c_str());
     ::close(std::exchange(fd_, -1));
   }
-  std::string remedy = "check the folder and its permissions";
-  if (why == ENOSPC || why == EDQUOT || why == EFBIG) remedy = "free some space, or save to another disk";
-  if (why == ENOENT) remedy = "create the folder first";
-  throw invalid(fmt::format("{}: {}: {} ({} bytes needed)", target_, doing, std::strerror(why), bytes_), remedy);
+  throw invalid(fmt::format("{}: {}: {} ({} bytes needed)", lock_.target(), doing, std::strerror(why), bytes_),
+                remedy_of_writing(why));
 }
 
 void write_whole_file(const std::string& path, std::string_view text) {

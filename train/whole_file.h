@@ -4,11 +4,13 @@
 #include <string>
 #include <string_view>
 
+#include "train/file_lock.h"
+
 namespace tutti {
 
-/// Written beside the target, then renamed to it: whoever reads sees the old file or the new one. What is not finished
-/// is removed, and the next writer takes the place of what a killed process left. Every call throws Error(invalid)
-/// naming the target, what failed and a remedy.
+/// Written beside the target under a name of its own, then renamed to it: whoever reads sees the old file or the new
+/// one. What is not finished is removed, and the next writer removes what a killed process left. Every call throws
+/// Error(invalid) naming the target, what failed and a remedy.
 class WholeFile {
  public:
   /// A symbolic link stays and its target is replaced. `bytes`: how many will be written, for messages.
@@ -22,7 +24,8 @@ class WholeFile {
 
  private:
   [[noreturn]] void fail(const std::string& doing, int why);
-  std::string target_, path_;
+  FileLock lock_;
+  std::string path_;
   uint64_t bytes_;
   int fd_ = -1;
   bool renamed_ = false;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -63,7 +64,7 @@ ChildProcess::ChildProcess(const std::function<void()>& body) : pid_(fork()) {
   try {
     body();
   } catch (const std::exception& e) {  // must not go on as a second parent
-    fmt::print(stderr, "{}\n", e.what());
+    std::fprintf(stderr, "%s\n", e.what());
   }
   _exit(127);
 }

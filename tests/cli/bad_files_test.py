@@ -168,6 +168,59 @@ class BadCheckpoints(harness.Case):
         put('{"__metadata__":{"run":' + run + '},' + tensor + '}')
         self.both_fail([self.file, "'run'", "many"])
 
+    def changed(self, tensors={}, run={}, only=None):
+        """The good checkpoint with other tensors (name: dtype, shape, bytes) and other options in its record."""
+        size = struct.unpack("<Q", self.whole[:8])[0]
+        header, data = json.loads(self.whole[8:8 + size]), self.whole[8 + size:]
+        meta = header.pop("__metadata__")
+        meta["run"] = json.dumps({**json.loads(meta["run"]), **run})
+        parts = {n: (t["dtype"], t["shape"], data[slice(*t["data_offsets"])]) for n, t in header.items()}
+        parts.update(tensors)
+        out, body = {"__metadata__": meta}, b""
+        for name, (dtype, shape, value) in parts.items():
+            out[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), len(body) + len(value)]}
+            body += value
+        text = json.dumps(out).encode()
+        self.file.write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+    def test_numbers_that_no_run_comes_to(self):
+        f, i = lambda *x: struct.pack(f"<{len(x)}f", *x), lambda x: struct.pack("<i", x)
+        nan, inf = float("nan"), float("inf")
+        for name, tensor, parts in [
+            ("step", ("I32", [], i(-5)), ["'step' holds -5"]), ("step", ("I32", [], i(-2**31)), ["'step' holds -21"]),
+            ("step", ("I32", [1], i(5)), ["no tensor 'step', i32[]"]),
+            ("step", ("F32", [], f(1)), ["no tensor 'step', i32[]"]),
+            ("seed", ("U32", [1], i(1)), ["no tensor 'seed', u32[2]"]),
+            ("3.bias", ("F32", [4], f(0, nan, 0, 0)), ["'3.bias' holds nan"]),
+            ("3.bias", ("F32", [4], f(0, 0, 0, -inf)), ["'3.bias' holds -inf"]),
+            ("optimizer.m.3.bias", ("F32", [4], f(0, inf, 0, 0)), ["'optimizer.m.3.bias' holds inf"]),
+            ("optimizer.v.3.bias", ("F32", [4], f(0, -1, 0, 0)), ["'optimizer.v.3.bias' holds -1"]),
+            ("loss_scale", ("F32", [], f(0)), ["'loss_scale' holds 0"]),
+            ("loss_scale", ("F32", [], f(nan)), ["'loss_scale' holds nan"]),
+            ("loss_scale", ("I32", [], i(4)), ["no tensor 'loss_scale', f32[]"]),
+            ("good_steps", ("I32", [], i(3)), ["'good_steps' holds 3", "from 0 to 2"]),
+            ("skipped_steps", ("I32", [], i(-1)), ["'skipped_steps' holds -1"]),
+        ]:
+            with self.subTest(name=name, parts=parts):
+                self.changed({name: tensor})
+                self.both_fail([self.file, *parts])
+
+    def test_options_that_no_run_has(self):
+        for run, part in [({"batch": "-5"}, "--batch -5"), ({"layers": "32,-1,4"}, "--layers 32,-1,4"),
+                          ({"layers": "99,16,4"}, "--layers 99,16,4"), ({"lr": "-1"}, "--lr -1"),
+                          ({"model": "rnn"}, "unknown model 'rnn'"), ({"data": "synthetic:0:1"}, "synthetic:0:1"),
+                          ({"precision": "f8"}, "f8"), ({"init": "x"}, "--init x")]:
+            with self.subTest(run):
+                self.changed(run=run)
+                self.both_fail([part, f"(with the options remembered in {self.file})"])
+
+    def test_a_small_file_does_not_fill_the_memory(self):
+        for data in ("synthetic:32:4:9000000:1", "synthetic:32:4:1:9000000"):
+            self.changed(run={"data": data})
+            self.both_fail([self.file, "takes 1.1 GiB of memory", f"if that is meant, name it: --data {data}"])
+        self.changed(run={"data": "synthetic:32:4:60000000000:1"})
+        self.both_fail([self.file, "must lie in"])
+
     def test_any_damaged_byte_is_survived(self):
         for at in range(0, len(self.whole), 211):
             self.file.write_bytes(self.whole[:at] + bytes([self.whole[at] ^ 0x5A]) + self.whole[at + 1:])
@@ -183,11 +236,11 @@ class FullDisk(harness.Case):
     def full(self, file, room, *args):
         """Trains where files may not grow past `room` bytes, as on a full disk."""
         def limit():
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # which would end it without a word
             resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 
-        result = tutti("train", *args, preexec_fn=limit, restore_signals=False)
-        self.assertEqual(result.returncode, 2, result.stderr)
+        result = tutti("train", *args, preexec_fn=limit)
+        self.assertEqual(result.returncode, 1, result.stderr)
         self.assertEqual(result.stdout, "")
         for part in (file, "bytes needed", "free some space"):
             self.assertIn(str(part), result.stderr)
@@ -217,7 +270,8 @@ class FullDisk(harness.Case):
         file = disk / "run"
         self.train(*self.BIG, "--checkpoint", file)  # one fits, two do not
         before = file.read_bytes()
-        self.fails(2, [file, "No space left on device", "bytes needed", "free some space"],
+        self.fails(1, [file, "No space left on device", "bytes needed", "free some space",
+                       f"the last good checkpoint is {file}"],
                    "train", "--resume", file, "--epochs", "2")
         self.assertEqual(file.read_bytes(), before)
         self.assertEqual([p.name for p in disk.iterdir()], ["run"])

@@ -39,7 +39,7 @@ class Interrupt(harness.Case):
 
     def test_ctrl_c_saves_and_says_how_to_go_on(self):
         for device in DEVICES:
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 with self.subTest(device=device, number=number):
                     file, steps, out, err = self.stopped_in_the_middle(number, device=device)
                     command = re.search(r"go on with: (.*)$", err, re.M).group(1)
@@ -52,6 +52,37 @@ class Interrupt(harness.Case):
                     whole = self.train(*LONG, "--steps", steps + 50, "--device", device)
                     self.assertEqual(rest["state_hash"], whole["state_hash"])
                     self.assertEqual(rest["losses"], whole["losses"][steps:])
+
+    def test_a_terminal_that_goes_away_loses_nothing(self):
+        # SIGHUP comes twice, from the kernel and from the shell, and nothing can be written to the terminal any more.
+        file = self.folder / "run"
+        child = subprocess.Popen([str(BINARY), "train", *LONG, "--epochs", "100000", "--device", "reference:0",
+                                  "--checkpoint", str(file)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                 env=environment(), restore_signals=True)
+        self.addCleanup(child.kill)
+        while not file.exists():
+            self.assertIsNone(child.poll())
+            time.sleep(0.01)
+        child.stderr.close()
+        child.send_signal(signal.SIGHUP)
+        child.send_signal(signal.SIGHUP)
+        self.assertEqual(child.wait(timeout=60), 1)
+        self.assertGreaterEqual(self.json("eval", file)["steps"], 128)
+        self.assertEqual([p.name for p in self.folder.iterdir()], ["run"])
+
+    def test_nohup_is_respected(self):
+        child = subprocess.Popen([str(BINARY), "train", *LONG, "--epochs", "100000", "--device", "reference:0"],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment(),
+                                 preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        self.addCleanup(child.kill)
+        for epoch in (1, 2):
+            while not child.stderr.readline().startswith(f"epoch {epoch} "):
+                self.assertIsNone(child.poll())
+            child.send_signal(signal.SIGHUP)
+        while not child.stderr.readline().startswith("epoch 3 "):
+            self.assertIsNone(child.poll())
+        child.kill()
+        child.communicate()
 
     def test_json_of_a_stopped_run(self):
         _, steps, out, _ = self.stopped_in_the_middle(signal.SIGINT, "--json", device="reference:0")
@@ -90,15 +121,17 @@ class Killed(harness.Case):
             err = child.communicate()[1]
             self.assertEqual(child.returncode, -signal.SIGKILL, err)
             left = sorted(p.name for p in self.folder.iterdir())
-            self.assertLessEqual(set(left), {file.name, file.name + ".tmp"}, f"seed {seed}")
-            interrupted_saves += len(left) - 1
+            half = [name for name in left if re.fullmatch(re.escape(file.name) + r"\.[0-9a-f]{16}\.tmp", name)]
+            self.assertLessEqual(set(left), {file.name, file.name + ".lock", *half}, f"seed {seed}")
+            self.assertLessEqual(len(half), 1, "the next run removes what a killed one left")
+            interrupted_saves += len(half)
             steps = self.json("eval", file)["steps"]
             self.assertGreaterEqual(steps, last, f"seed {seed}")
             last = steps
         self.assertGreater(last, 5, "no run got as far as saving")
         self.assertGreaterEqual(interrupted_saves, 2, f"too few kills hit a save, seed {seed}")
         # A stray temporary file neither hinders the next run nor outlives it, and nothing was lost or done twice.
-        (self.folder / (file.name + ".tmp")).write_bytes(b"half")
+        (self.folder / (file.name + ".0123456789abcdef.tmp")).write_bytes(b"half")
         end = self.train("--resume", file, "--epochs", last + 2, "--no-eval", "--device", "reference:0")
         self.assertEqual([p.name for p in self.folder.iterdir()], [file.name])
         whole = self.train(*args, "--epochs", last + 2)

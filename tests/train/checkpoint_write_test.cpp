@@ -15,6 +15,7 @@
 
 #include "tests/train/files.h"
 #include "train/checkpoint.h"
+#include "train/file_lock.h"
 
 namespace tutti {
 namespace {
@@ -36,6 +37,14 @@ int32_t version_of(const std::string& path, size_t count = 64) {
   int32_t number = std::stoi(c.metadata.at("version"));
   EXPECT_EQ(c.tensors, version(number, count).tensors) << "a mixture";
   return number;
+}
+
+// The files of a folder that end so.
+std::vector<std::filesystem::path> files_with(const Folder& f, const std::string& end) {
+  std::vector<std::filesystem::path> found;
+  for (const auto& entry : std::filesystem::directory_iterator(f.path()))
+    if (entry.path().string().ends_with(end)) found.push_back(entry.path());
+  return found;
 }
 
 // Runs `f` in a child process and returns its wait status; an exception in it is exit code 3.
@@ -116,10 +125,16 @@ TEST(CheckpointWrite, KilledInTheMiddleLeavesOldFile) {
   });
   ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
   EXPECT_EQ(version_of(f / "c"), 1);
-  EXPECT_EQ(std::filesystem::file_size(f / "c.tmp"), 100000u);  // half written, beside the whole one
-  write_checkpoint(f / "c", version(3));                        // and the next one writes over it
+  auto left = files_with(f, ".tmp");
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(std::filesystem::file_size(left[0]), 100000u);  // half written, beside the whole one
+  std::filesystem::rename(f / "c.lock", f / "kept");        // of another file, the same is left alone
+  write_checkpoint(f / "c2", version(3));
+  EXPECT_TRUE(std::filesystem::exists(left[0]));
+  std::filesystem::rename(f / "kept", f / "c.lock");
+  write_checkpoint(f / "c", version(3));  // and the next one removes it
   EXPECT_EQ(version_of(f / "c"), 3);
-  EXPECT_EQ(f.count(), 1u);
+  EXPECT_EQ(f.count(), 2u);
 }
 
 // SIGKILL at any moment of a loop of saves.
@@ -160,7 +175,7 @@ TEST(CheckpointWrite, NamesWhatIsWrongWithThePath) {
   expect_parts(error_of("/dev/full"), {"/dev/full", "not a regular file"});
   if (geteuid() != 0) {
     ASSERT_EQ(chmod(f.path().c_str(), 0500), 0);
-    expect_parts(error_of(f / "c"), {f / "c", "Permission denied", "bytes needed"});
+    expect_parts(error_of(f / "c"), {f / "c", "Permission denied"});
     ASSERT_EQ(chmod(f.path().c_str(), 0700), 0);
   }
   EXPECT_EQ(f.count(), 0u);
@@ -168,14 +183,50 @@ TEST(CheckpointWrite, NamesWhatIsWrongWithThePath) {
 
 TEST(CheckpointWrite, TwoProcessesDoNotMix) {
   Folder f;
-  int other = open((f / "c.tmp").c_str(), O_WRONLY | O_CREAT, 0600);
+  int other = open((f / "c.lock").c_str(), O_WRONLY | O_CREAT, 0600);
   ASSERT_GE(other, 0);
   ASSERT_EQ(flock(other, LOCK_EX), 0);
+  put(f / "c.0123456789abcdef.tmp", "half");
   expect_parts(message_of([&] { write_checkpoint(f / "c", version(1)); }), {f / "c", "another process"});
-  EXPECT_TRUE(std::filesystem::exists(f / "c.tmp"));  // it is the other's
+  EXPECT_EQ(f.count(), 2u);  // they are the other's
   close(other);
   write_checkpoint(f / "c", version(1));
   EXPECT_EQ(version_of(f / "c"), 1);
+  EXPECT_EQ(f.count(), 1u);
+}
+
+// A lock that is held for a whole run lets the run itself save, and nobody else.
+TEST(CheckpointWrite, ALockIsSharedWithinTheProcess) {
+  Folder f;
+  std::filesystem::create_symlink("c", f / "link");
+  auto in_another_process = [&] {
+    return in_child([&] {
+      int go = open((f / "c.lock").c_str(), O_RDONLY);
+      return go >= 0 && flock(go, LOCK_EX | LOCK_NB) != 0 ? 1 : 0;
+    });
+  };
+  {
+    FileLock run(f / "link");
+    FileLock again(f / "c");
+    for (int i = 0; i < 3; ++i) {
+      write_checkpoint(f / "c", version(i));
+      EXPECT_NE(in_another_process(), 0);
+    }
+  }
+  EXPECT_EQ(in_another_process(), 0);
+  EXPECT_EQ(f.count(), 2u);
+}
+
+TEST(CheckpointWrite, ThreadsThatSaveOneFileTakeTurns) {
+  Folder f;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20; ++i) write_checkpoint(f / "c", version(t));
+    });
+  for (std::thread& t : threads) t.join();
+  version_of(f / "c");
+  EXPECT_EQ(f.count(), 1u);
 }
 
 TEST(CheckpointWrite, RefusesWhatTheFormatCannotHold) {

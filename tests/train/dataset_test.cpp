@@ -107,6 +107,20 @@ TEST(Synthetic, ShapesSizesAndReplay) {
   EXPECT_EQ(parse_data("synthetic:8:3:64").test.size(), 16);
 }
 
+// More classes than samples: their prototypes are drawn as they are needed, and are the same.
+TEST(Synthetic, ManyClassesTakeNoMemory) {
+  Split few = synthetic({5}, 40, 30, 10), many = synthetic({5}, 41, 30, 10), huge = synthetic({5}, 2000000000, 8, 2);
+  EXPECT_EQ(huge.train.classes, 2000000000);
+  EXPECT_EQ(synthetic_bytes({5}, 2000000000, 8, 2), (10 + 10 + 1) * 5 * 4u);
+  size_t compared = 0;
+  for (size_t i = 0; i < 30; ++i) {
+    if (few.train.labels[i] != many.train.labels[i]) continue;
+    ++compared;
+    for (size_t k = 0; k < 5; ++k) EXPECT_EQ(element(few.train, i * 5 + k), element(many.train, i * 5 + k)) << i;
+  }
+  EXPECT_GT(compared, 10u);
+}
+
 // The bits are part of the contract: runs on synthetic data can be compared between machines.
 TEST(Synthetic, FrozenBits) {
   auto [train, test] = synthetic({4}, 5, 2, 1);

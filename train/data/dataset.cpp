@@ -33,19 +33,26 @@ int64_t positive(const std::string& spec, const std::string& text, const char* w
   return n;
 }
 
-Split parse_synthetic(const std::string& spec) {
+struct Synthetic {
+  Shape shape;
+  int64_t classes = 0, train = 0, test = 0;
+};
+
+Synthetic parse_synthetic(const std::string& spec) {
   auto parts = cut(spec, ':');
   if (parts.size() < 3 || parts.size() > 5)
     throw invalid(fmt::format("data '{}': expected 3 to 5 parts between colons, found {}", spec, parts.size()), forms);
-  Shape shape;
-  for (const auto& d : cut(parts[1], 'x')) shape.push_back(positive(spec, d, "dimension"));
-  int64_t classes = positive(spec, parts[2], "number of classes");
-  int64_t train = parts.size() > 3 ? positive(spec, parts[3], "number of training samples") : 8192;
-  int64_t test = parts.size() > 4   ? positive(spec, parts[4], "number of test samples")
-                 : parts.size() > 3 ? std::max<int64_t>(train / 4, 1)
-                                    : 2048;
-  return synthetic(shape, classes, train, test);
+  Synthetic s;
+  for (const auto& d : cut(parts[1], 'x')) s.shape.push_back(positive(spec, d, "dimension"));
+  s.classes = positive(spec, parts[2], "number of classes");
+  s.train = parts.size() > 3 ? positive(spec, parts[3], "number of training samples") : 8192;
+  s.test = parts.size() > 4   ? positive(spec, parts[4], "number of test samples")
+           : parts.size() > 3 ? std::max<int64_t>(s.train / 4, 1)
+                              : 2048;
+  return s;
 }
+
+bool is_synthetic(const std::string& spec) { return spec.starts_with("synthetic:"); }
 
 }  // namespace
 
@@ -85,8 +92,17 @@ void Dataset::check_labels(int64_t limit) const {
 Split parse_data(const std::string& spec) {
   if (spec == "fashion-mnist") return fashion_mnist();
   if (spec.starts_with("idx:") && spec.size() > 4) return idx_folder(spec.substr(4));
-  if (spec.starts_with("synthetic:")) return parse_synthetic(spec);
+  if (is_synthetic(spec)) {
+    Synthetic s = parse_synthetic(spec);
+    return synthetic(s.shape, s.classes, s.train, s.test);
+  }
   throw invalid(fmt::format("unknown data '{}'", spec), forms);
+}
+
+uint64_t made_up_bytes(const std::string& spec) {
+  if (!is_synthetic(spec)) return 0;
+  Synthetic s = parse_synthetic(spec);
+  return synthetic_bytes(s.shape, s.classes, s.train, s.test);
 }
 
 }  // namespace tutti::data

@@ -45,9 +45,13 @@ Split idx_folder(const std::string& folder, int64_t classes = 0);
 /// Learnable made-up data, the same bits on every machine: sample = prototype of its class + noise, both uniform and
 /// drawn by Philox. `shape` is one sample's; f32; values lie in [-2, 2]. Test samples share the prototypes.
 Split synthetic(const Shape& shape, int64_t classes, int64_t train = 8192, int64_t test = 2048, uint64_t seed = 0);
+/// Bytes of host memory that it takes, at most 8 GiB. Throws Error(invalid) for more, and for numbers below 1.
+uint64_t synthetic_bytes(const Shape& shape, int64_t classes, int64_t train, int64_t test);
 
 /// A data set by its spec: "fashion-mnist", "idx:DIR" or "synthetic:SHAPE:CLASSES[:TRAIN[:TEST]]" with SHAPE like
 /// 1x28x28 or 1024. Throws Error(invalid) that lists these forms.
 Split parse_data(const std::string& spec);
+/// Bytes of host memory that the spec alone makes up; 0 where files tell. Throws Error(invalid) as parse_data does.
+uint64_t made_up_bytes(const std::string& spec);
 
 }  // namespace tutti::data

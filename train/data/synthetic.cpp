@@ -6,6 +6,7 @@
 #include <limits>
 #include <new>
 
+#include "core/base/host_memory.h"
 #include "core/base/philox.h"
 #include "core/base/status.h"
 #include "train/data/dataset.h"
@@ -28,8 +29,29 @@ void draw(uint64_t seed, uint32_t step, uint32_t stream, size_t n, F put) {
   }
 }
 
-Dataset make(const std::string& name, const Shape& shape, const std::vector<float>& prototype, int64_t classes,
-             int64_t count, uint64_t seed, uint32_t half) {
+/// The prototypes: kept where they are no more than the samples, else drawn anew for each sample.
+class Prototypes {
+ public:
+  Prototypes(uint64_t seed, size_t classes, size_t size, size_t samples) : seed_(seed), one_(size) {
+    if (classes > samples) return;
+    all_.resize(classes * size);
+    draw(seed, 0, prototypes, all_.size(), [&](size_t i, uint32_t word) { all_[i] = uniform(word); });
+  }
+  const float* of(int32_t label) {
+    size_t first = static_cast<size_t>(label) * one_.size();
+    if (!all_.empty()) return all_.data() + first;
+    for (size_t k = 0; k < one_.size(); ++k)
+      one_[k] = uniform(random_block(seed_, 0, prototypes, (first + k) / 4)[(first + k) % 4]);
+    return one_.data();
+  }
+
+ private:
+  uint64_t seed_;
+  std::vector<float> all_, one_;
+};
+
+Dataset make(const std::string& name, const Shape& shape, Prototypes& prototype, int64_t classes, int64_t count,
+             uint64_t seed, uint32_t half) {
   Dataset d;
   d.name = name;
   d.classes = classes;
@@ -43,11 +65,11 @@ Dataset make(const std::string& name, const Shape& shape, const std::vector<floa
   });
   d.samples.bytes.resize(num_bytes(d.samples.type));
   size_t sample = 0, at = 0;  // element k = (sample, at), walked in order
-  const float* centre = prototype.data() + static_cast<size_t>(d.labels[0]) * size;
+  const float* centre = prototype.of(d.labels[0]);
   draw(seed, half, noise, n * size, [&](size_t k, uint32_t word) {
     if (at == size) {
       at = 0;
-      centre = prototype.data() + static_cast<size_t>(d.labels[++sample]) * size;
+      centre = prototype.of(d.labels[++sample]);
     }
     float x = centre[at++] + uniform(word);
     std::memcpy(d.samples.bytes.data() + k * sizeof x, &x, sizeof x);
@@ -58,7 +80,7 @@ Dataset make(const std::string& name, const Shape& shape, const std::vector<floa
 
 }  // namespace
 
-Split synthetic(const Shape& shape, int64_t classes, int64_t train, int64_t test, uint64_t seed) {
+uint64_t synthetic_bytes(const Shape& shape, int64_t classes, int64_t train, int64_t test) {
   constexpr int64_t limit = int64_t{1} << 33;  // 8 GiB
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
   if (shape.empty() || num_elements(shape) < 1)
@@ -66,18 +88,27 @@ Split synthetic(const Shape& shape, int64_t classes, int64_t train, int64_t test
   if (classes < 1 || train < 1 || test < 1 || classes > most || train > most || test > most)
     throw invalid(fmt::format("synthetic data: {} classes, {} training and {} test samples; each must lie in [1, 2^31)",
                               classes, train, test));
-  int64_t rows = train + test + classes, size = num_elements(shape);
+  int64_t samples = train + test, size = num_elements(shape);
+  int64_t rows = samples + std::min(classes, samples) + 1;
   if (size > limit / 4 / rows)
     throw invalid(fmt::format("synthetic data: {} samples of shape {} take more than 8 GiB", rows, to_string(shape)),
                   "ask for fewer samples: synthetic:SHAPE:CLASSES:TRAIN:TEST");
+  return static_cast<uint64_t>(rows * size * 4);
+}
+
+Split synthetic(const Shape& shape, int64_t classes, int64_t train, int64_t test, uint64_t seed) {
+  uint64_t bytes = synthetic_bytes(shape, classes, train, test);
+  const char* remedy = "ask for fewer samples: synthetic:SHAPE:CLASSES:TRAIN:TEST";
+  if (uint64_t left = host_memory_left(); bytes > left)
+    throw Error(Code::no_memory, fmt::format("synthetic data: {} bytes of memory are needed, {} are free", bytes, left),
+                remedy);
   try {
-    std::vector<float> prototype(static_cast<size_t>(classes * size));
-    draw(seed, 0, prototypes, prototype.size(), [&](size_t i, uint32_t word) { prototype[i] = uniform(word); });
+    Prototypes prototype(seed, static_cast<size_t>(classes), static_cast<size_t>(num_elements(shape)),
+                         static_cast<size_t>(train + test));
     return {make("synthetic/train", shape, prototype, classes, train, seed, 0),
             make("synthetic/test", shape, prototype, classes, test, seed, 1)};
   } catch (const std::bad_alloc&) {
-    throw Error(Code::no_memory, fmt::format("synthetic data: no memory for {} bytes", rows * size * 4),
-                "ask for fewer samples: synthetic:SHAPE:CLASSES:TRAIN:TEST");
+    throw Error(Code::no_memory, fmt::format("synthetic data: no memory for {} bytes", bytes), remedy);
   }
 }
 

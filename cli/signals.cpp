@@ -1,0 +1,43 @@
+#include "cli/signals.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace tutti::cli {
+namespace {
+
+volatile std::sig_atomic_t signalled = 0;
+bool hangups_ignored = false;
+
+void on_signal(int number) {
+  if (signalled && number != SIGHUP) {  // a terminal that closes sends SIGHUP twice
+    std::signal(number, SIG_DFL);
+    std::raise(number);
+  }
+  signalled = 1;
+}
+
+void handle(void (*handler)(int)) {
+  for (int number : {SIGINT, SIGTERM}) std::signal(number, handler);
+  std::signal(SIGHUP, hangups_ignored ? SIG_IGN : handler);
+  for (int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
+}
+
+}  // namespace
+
+void prepare_process() {
+  // A closed stream's number would be taken by the next file that is opened, and messages would go into that file.
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+  struct sigaction old {};
+  hangups_ignored = sigaction(SIGHUP, nullptr, &old) == 0 && old.sa_handler == SIG_IGN;
+  for (int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
+}
+
+void catch_signals() { handle(on_signal); }
+void release_signals() { handle(SIG_DFL); }
+bool interrupted() { return signalled != 0; }
+
+}  // namespace tutti::cli
