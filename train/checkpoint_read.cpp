@@ -8,17 +8,18 @@
 #include <fstream>
 #include <new>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "core/base/status.h"
 #include "train/checkpoint.h"
 #include "train/safetensors.h"
+#include "train/strict_json.h"
 
 namespace tutti {
 namespace {
 
 using nlohmann::json;
 
+constexpr size_t most_dimensions = 32;
 const char* const damaged = "the file is damaged or not a safetensors file; use another checkpoint";
 
 struct Reader {
@@ -28,23 +29,9 @@ struct Reader {
     throw invalid(fmt::format("{}, byte {}: {}", path, at, what), damaged);
   }
 
-  // JSON's parser keeps the last of two equal names without a word, so names are counted here, level by level.
   json parse(const std::string& text) const {
-    std::vector<std::set<std::string>> names;
-    auto watch = [&](int depth, json::parse_event_t event, json& value) {
-      if (depth > 4) fail(8, "the header nests deeper than the format knows");
-      if (event == json::parse_event_t::object_start) names.emplace_back();
-      if (event == json::parse_event_t::object_end) names.pop_back();
-      if (event == json::parse_event_t::key && !names.back().insert(value.get<std::string>()).second)
-        fail(8, fmt::format("the header names '{}' twice", value.get<std::string>()));
-      return true;
-    };
-    try {
-      return json::parse(text, watch);
-    } catch (const json::exception& e) {
-      auto* where = dynamic_cast<const json::parse_error*>(&e);
-      fail(8 + (where && where->byte > 0 ? where->byte - 1 : 0), fmt::format("the header is no JSON: {}", e.what()));
-    }
+    return parse_strict(text, {.depth = 4, .list = most_dimensions},
+                        [&](size_t at, const std::string& what) { fail(8 + at, "the header " + what); });
   }
 
   uint64_t natural(const json& j, const std::string& what) const {

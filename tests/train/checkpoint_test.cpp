@@ -1,6 +1,7 @@
 // Reading safetensors files: what the format allows, and every way in which a file can be wrong.
 #include "train/checkpoint.h"
 
+#include <chrono>
 #include <cstring>
 
 #include "tests/train/files.h"
@@ -98,6 +99,15 @@ TEST(Checkpoint, NamesFileByteAndExpectation) {
       {"json-utf8", with("{\"\xff\":1}"), {"byte 10", "no JSON"}},
       {"list", with("[]"), {"byte 8", "'{'"}},
       {"deep", with(R"({"w":)" + std::string(100000, '[')), {"deeper"}},
+      {"long-list",
+       with(R"({"w":[1)" +
+            [] {
+              std::string more;
+              for (int i = 0; i < 32; ++i) more += ",1";
+              return more;
+            }() +
+            "]}"),
+       {"more than 32 elements"}},
       {"twice", with(R"({"w":{},"w":{}})"), {"'w' twice"}},
       {"twice-inside", with(R"({"w":{"dtype":"U8","dtype":"F32"}})"), {"'dtype' twice"}},
       {"no-dict", with(R"({"w":5})"), {"'w'", "dtype, shape and data_offsets"}},
@@ -134,6 +144,18 @@ TEST(Checkpoint, NamesFileByteAndExpectation) {
 }
 
 // Whatever byte is damaged, the answer is a checkpoint or an Error.
+// A parser that walks all names again at each of them takes minutes here.
+TEST(Checkpoint, ManyTensorsAreReadInLinearTime) {
+  Folder f;
+  std::string header = "{";
+  for (int i = 0; i < 100000; ++i)
+    header += (i ? ",\"t" : "\"t") + std::to_string(i) + R"(":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})";
+  put(f / "many", safetensors_file(header + "}", ""));
+  auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(read_checkpoint(f / "many").tensors.size(), 100000u);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
 TEST(Checkpoint, EveryDamagedByteIsSurvived) {
   Folder f;
   Checkpoint c;

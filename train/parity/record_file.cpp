@@ -7,6 +7,7 @@
 #include "core/base/status.h"
 #include "train/parity/record.h"
 #include "train/parity/tensor_file.h"
+#include "train/strict_json.h"
 
 namespace tutti::parity {
 namespace {
@@ -31,7 +32,9 @@ Record read(const Checkpoint& c) {
            .driver = metadata(c, "driver"),
            .version = metadata(c, "version"),
            .cases = {}};
-  json cases = json::parse(metadata(c, "cases"), nullptr, false);
+  json cases = parse_strict(metadata(c, "cases"), {}, [](size_t, const std::string& what) {
+    throw invalid(fmt::format("the metadata 'cases' {}", what));
+  });
   if (!cases.is_object()) throw invalid("the metadata 'cases' is no JSON object");
   for (const auto& [text, mark] : cases.items()) {
     if (!mark.is_string()) throw invalid(fmt::format("case {} has no fingerprint", text));

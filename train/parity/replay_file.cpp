@@ -4,6 +4,7 @@
 #include "core/base/status.h"
 #include "train/parity/replay_graph.h"
 #include "train/parity/tensor_file.h"
+#include "train/strict_json.h"
 
 namespace tutti::parity {
 namespace {
@@ -27,14 +28,9 @@ Tensors take(const Checkpoint& c, const std::string& prefix) {
 
 json parsed(const Checkpoint& c, const char* key) {
   const std::string& text = metadata(c, key);
-  // Depth is bounded, because the parser's tree is freed by recursion.
-  auto shallow = [](int depth, json::parse_event_t, json&) {
-    if (depth > 8) throw invalid("the metadata nests too deep");
-    return true;
-  };
-  json j = json::parse(text, shallow, false);
-  if (j.is_discarded()) throw invalid(fmt::format("the metadata '{}' is no JSON", key));
-  return j;
+  return parse_strict(text, {}, [&](size_t, const std::string& what) {
+    throw invalid(fmt::format("the metadata '{}' {}", key, what));
+  });
 }
 
 void expect(const Tensors& tensors, const std::string& what, const std::string& name, const TensorType& type) {

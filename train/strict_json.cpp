@@ -1,0 +1,77 @@
+#include "train/strict_json.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <vector>
+
+namespace tutti {
+namespace {
+
+using nlohmann::json;
+
+/// A look at every token before a tree is built. The parser's own callback would walk all members of an object again
+/// after each of them.
+class Watch : public nlohmann::json_sax<json> {
+ public:
+  Watch(const JsonLimits& limits, const std::function<void(size_t, const std::string&)>& fail)
+      : limits_(limits), fail_(fail) {}
+
+  bool null() override { return element(); }
+  bool boolean(bool) override { return element(); }
+  bool number_integer(number_integer_t) override { return element(); }
+  bool number_unsigned(number_unsigned_t) override { return element(); }
+  bool number_float(number_float_t, const string_t&) override { return element(); }
+  bool string(string_t&) override { return element(); }
+  bool binary(binary_t&) override { return element(); }
+  bool start_object(size_t) override { return enter(true); }
+  bool start_array(size_t) override { return enter(false); }
+  bool end_object() override { return leave(); }
+  bool end_array() override { return leave(); }
+  bool key(string_t& name) override {
+    if (!open_.back().names.insert(name).second) fail_(0, fmt::format("names '{}' twice", name));
+    return true;
+  }
+  bool parse_error(size_t at, const std::string&, const nlohmann::detail::exception& e) override {
+    fail_(at > 0 ? at - 1 : 0, fmt::format("is no JSON: {}", e.what()));
+    return false;
+  }
+
+ private:
+  struct Open {
+    bool object;
+    size_t elements = 0;
+    std::set<std::string> names = {};
+  };
+
+  bool element() {
+    if (!open_.empty() && !open_.back().object && ++open_.back().elements > limits_.list)
+      fail_(0, fmt::format("has a list of more than {} elements", limits_.list));
+    return true;
+  }
+  bool enter(bool object) {
+    element();
+    if (open_.size() == limits_.depth) fail_(0, "nests deeper than the format knows");
+    open_.push_back({object});
+    return true;
+  }
+  bool leave() {
+    open_.pop_back();
+    return true;
+  }
+
+  const JsonLimits& limits_;
+  const std::function<void(size_t, const std::string&)>& fail_;
+  std::vector<Open> open_;
+};
+
+}  // namespace
+
+json parse_strict(const std::string& text, const JsonLimits& limits,
+                  const std::function<void(size_t, const std::string&)>& fail) {
+  Watch watch(limits, fail);
+  json::sax_parse(text, &watch);
+  return json::parse(text);
+}
+
+}  // namespace tutti
