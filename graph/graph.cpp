@@ -16,9 +16,8 @@ Value Graph::add_value(ValueInfo info) {
 }
 
 Value Graph::feed(const std::string& name, TensorType type) {
-  for (const ValueInfo& v : values_)
-    if (v.role == Role::feed && v.name == name) throw invalid(fmt::format("feed '{}' is declared twice", name));
   if (find_state(name)) throw invalid(fmt::format("feed '{}': a state has that name", name));
+  if (!feeds_.insert(name).second) throw invalid(fmt::format("feed '{}' is declared twice", name));
   return add_value({.type = std::move(type), .role = Role::feed, .name = name});
 }
 
@@ -35,9 +34,13 @@ Value Graph::full(DType t, double x, const Shape& shape) {
 }
 
 const State* Graph::find_state(const std::string& name) const {
-  for (const State& s : states_)
-    if (s.name == name) return &s;
-  return nullptr;
+  auto it = places_.find(name);
+  return it == places_.end() ? nullptr : &states_[it->second];
+}
+
+void Graph::add_state(State state) {
+  places_.emplace(state.name, states_.size());
+  states_.push_back(std::move(state));
 }
 
 Value Graph::state(const std::string& name, TensorType type) {
@@ -49,23 +52,20 @@ Value Graph::state(const std::string& name, TensorType type) {
           fmt::format("state '{}' is {}, asked for as {}", name, to_string(info(s->before).type), to_string(type)));
     return {this, s->before};
   }
-  for (const ValueInfo& v : values_)
-    if (v.role == Role::feed && v.name == name) throw invalid(fmt::format("state '{}': a feed has that name", name));
+  if (feeds_.contains(name)) throw invalid(fmt::format("state '{}': a feed has that name", name));
   Value v = add_value({.type = std::move(type), .role = Role::state, .name = name});
-  states_.push_back({name, v.id(), v.id()});
+  add_state({name, v.id(), v.id()});
   return v;
 }
 
 void Graph::set_state(const std::string& name, Value after) {
-  for (State& s : states_) {
-    if (s.name != name) continue;
-    if (s.before != none && info(s.before).type != after.type())
-      throw invalid(
-          fmt::format("state '{}' is {}, set to {}", name, to_string(info(s.before).type), to_string(after.type())));
-    s.after = after.id();
-    return;
-  }
-  states_.push_back({name, none, after.id()});
+  auto it = places_.find(name);
+  if (it == places_.end()) return add_state({name, none, after.id()});
+  State& s = states_[it->second];
+  if (s.before != none && info(s.before).type != after.type())
+    throw invalid(
+        fmt::format("state '{}' is {}, set to {}", name, to_string(info(s.before).type), to_string(after.type())));
+  s.after = after.id();
 }
 
 Value Graph::latest(const std::string& name) {

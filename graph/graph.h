@@ -4,6 +4,8 @@
 #include <deque>
 #include <span>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "core/base/attrs.h"
@@ -111,9 +113,12 @@ class Graph {
 
  private:
   Value add_value(ValueInfo info);
+  void add_state(State state);
   std::deque<ValueInfo> values_;  // a deque, because type() hands out references
   std::vector<Node> nodes_;
   std::vector<State> states_;
+  std::unordered_set<std::string> feeds_;           // names
+  std::unordered_map<std::string, size_t> places_;  // of states by name
   std::string label_;
 };
 

@@ -353,4 +353,43 @@ std::vector<bool> in_place_states(const Program& p) {
   return out;
 }
 
+std::vector<uint32_t> reshapes(const Program& p) {
+  std::vector<uint32_t> out(p.values.size(), TUTTI_NONE);
+  for (uint32_t k = 0; k < p.nodes.size(); ++k) {
+    const Node& n = p.nodes[k];
+    if (n.op == "reshape" && !n.inputs.empty() && n.results.size() == 1 && n.results[0] != TUTTI_NONE)
+      out[n.results[0]] = k;
+  }
+  return out;
+}
+
+std::vector<bool> home_states(const Program& p) {
+  std::vector<uint32_t> last = last_readers(p), reshape = reshapes(p), producer(p.values.size(), TUTTI_NONE);
+  std::vector<uint32_t> root(p.values.size());      // what a value is a reshape of, or itself
+  std::vector<int64_t> alias(p.values.size(), -1);  // the last node that reads a reshape of the value
+  for (uint32_t v = 0; v < root.size(); ++v) root[v] = v;
+  for (uint32_t k = 0; k < p.nodes.size(); ++k)
+    for (uint32_t v : p.nodes[k].results) {
+      if (v == TUTTI_NONE) continue;
+      producer[v] = k;
+      if (reshape[v] == TUTTI_NONE) continue;
+      root[v] = root[p.nodes[k].inputs[0]];
+      if (last[v] != TUTTI_NONE) alias[root[v]] = std::max<int64_t>(alias[root[v]], last[v]);
+    }
+  std::vector<bool> out = in_place_states(p);
+  for (size_t i = 0; i < out.size(); ++i) {
+    const State& s = p.states[i];
+    out[i] = out[i] && root[s.after] == s.after && (s.before == TUTTI_NONE || alias[s.before] < producer[s.after]);
+  }
+  return out;
+}
+
+std::vector<uint32_t> group_ends(const Program& p, uint32_t kind) {
+  std::vector<uint32_t> out(p.nodes.size());
+  for (uint32_t k = 0; k < out.size(); ++k) out[k] = k + 1;
+  for (const TuttiGroup& g : p.groups)
+    if (g.kind == kind) std::fill_n(out.begin() + g.first, g.count, g.first + g.count);
+  return out;
+}
+
 }  // namespace tutti::sdk

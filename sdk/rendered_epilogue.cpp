@@ -11,21 +11,15 @@ uint32_t Planner::only_reader(uint32_t v) const {
   return readers_[v].size() == 1 && remaining_[v] == 1 ? readers_[v][0] : TUTTI_NONE;
 }
 
-uint32_t Planner::reshape_of(uint32_t v) const {
-  for (uint32_t k = 0; k < p_.nodes.size(); ++k)
-    if (p_.nodes[k].op == "reshape" && !p_.nodes[k].inputs.empty() && p_.nodes[k].results[0] == v) return k;
-  return TUTTI_NONE;
-}
-
 bool Planner::exists(uint32_t v) const {
   if (memory_[v] != TUTTI_NONE) return true;
-  uint32_t k = reshape_of(v);
+  uint32_t k = reshape_of_[v];
   return k != TUTTI_NONE && exists(p_.nodes[k].inputs[0]);
 }
 
 void Planner::ensure(uint32_t v) {
   if (memory_[v] != TUTTI_NONE) return;
-  uint32_t k = reshape_of(v);
+  uint32_t k = reshape_of_[v];
   ensure(p_.nodes[k].inputs[0]);
   node(k);
 }

@@ -10,7 +10,7 @@ namespace {
 /// Merges the expressions of nodes.
 class Merger {
  public:
-  Merger(const Program& program, const std::vector<bool>& stored) : program_(program), stored_(stored) {}
+  Merger(const Program& program, const std::function<bool(uint32_t)>& stored) : program_(program), stored_(stored) {}
 
   void add(const Node& n) {
     std::vector<uint32_t> at(n.expr.size());
@@ -33,7 +33,7 @@ class Merger {
       at[k] = push(i);
     }
     for (uint32_t v : n.results) {
-      if (v == TUTTI_NONE || !stored_[v]) continue;
+      if (v == TUTTI_NONE || !stored_(v)) continue;
       auto dtype = static_cast<uint16_t>(program_.type(v).dtype);
       push({TUTTI_X_RESULT, dtype, made_[v], static_cast<uint32_t>(f.outputs.size()), 0});
       f.outputs.push_back(v);
@@ -61,7 +61,7 @@ class Merger {
   }
 
   const Program& program_;
-  const std::vector<bool>& stored_;
+  const std::function<bool(uint32_t)>& stored_;
   std::map<uint32_t, uint32_t> made_;  // value → instruction
 };
 
@@ -78,7 +78,7 @@ const TuttiInstr* only_instruction(const Node& n) {
 
 }  // namespace
 
-Fusion fuse(const Program& program, const std::vector<uint32_t>& nodes, const std::vector<bool>& stored) {
+Fusion fuse(const Program& program, const std::vector<uint32_t>& nodes, const std::function<bool(uint32_t)>& stored) {
   Merger m(program, stored);
   for (uint32_t k : nodes) {
     const Node& n = program.nodes[k];

@@ -263,8 +263,7 @@ Work reshape(const Case& c) {
 Work elementwise(const Case& c) {
   if (!c.node().elementwise()) throw decline(fmt::format("'{}' has no scalar expression", c.node().op));
   if (std::string why = dialect::declines(c.node().expr); !why.empty()) throw decline(why);
-  std::vector<bool> stored(c.program.values.size(), true);
-  Fusion f = fuse(c.program, {c.number}, stored);
+  Fusion f = fuse(c.program, {c.number}, [](uint32_t) { return true; });
   if (f.outputs.empty()) return {};
   return f.render(c.program, c.traits);
 }

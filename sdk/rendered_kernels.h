@@ -1,5 +1,6 @@
 // The ordered kernel list of rendered devices: which text of kernels/portable runs a node.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -63,7 +64,7 @@ struct Fusion {
 
 /// Fuses `nodes` (in program order, results of one shape, of equal exactness). Results for which `stored` says true are
 /// outputs.
-Fusion fuse(const Program& program, const std::vector<uint32_t>& nodes, const std::vector<bool>& stored);
+Fusion fuse(const Program& program, const std::vector<uint32_t>& nodes, const std::function<bool(uint32_t)>& stored);
 
 /// When `n` is x + other (one addition of two inputs): the other operand; else NONE.
 uint32_t added_to(const Node& n, uint32_t x);

@@ -13,7 +13,7 @@ void Planner::elementwise(uint32_t k) {
   std::vector<uint32_t> nodes = {k};
   const Shape& shape = *result_shape(p_.nodes[k]);
   if (batch(k)) return;
-  uint32_t end = group_end(k, TUTTI_CHAIN);
+  uint32_t end = chain_end_[k];
   for (uint32_t j = k + 1; j < end && !done_[j]; ++j) {
     const Node& n = p_.nodes[j];
     const Shape* other = result_shape(n);
@@ -28,9 +28,7 @@ void Planner::elementwise(uint32_t k) {
     for (uint32_t v : n.inputs) ++remaining_[v];
     break;
   }
-  std::vector<bool> stored(p_.values.size());
-  for (uint32_t v = 0; v < stored.size(); ++v) stored[v] = remaining_[v] > 0;
-  Fusion f = fuse(p_, nodes, stored);
+  Fusion f = fuse(p_, nodes, [&](uint32_t v) { return remaining_[v] > 0; });
   if (trace_ && nodes.size() > 1) trace_(fmt::format("nodes {}..{} → one pass", k, nodes.back()));
   if (f.outputs.empty() || num_elements(f.dims) == 0) {
     for (uint32_t v : f.outputs) result_memory(v, "nothing");
@@ -63,17 +61,15 @@ size_t Planner::arguments(const std::vector<uint32_t>& nodes) const {
 }
 
 std::vector<std::pair<uint32_t, Fusion>> Planner::twins(uint32_t k) const {
-  std::vector<bool> stored(p_.values.size());
-  for (uint32_t v = 0; v < stored.size(); ++v) stored[v] = remaining_[v] > 0;
   std::vector<std::pair<uint32_t, Fusion>> list;
   std::set<uint32_t> read;
   size_t written = 0;
   const Node& first = p_.nodes[k];
-  for (uint32_t j = k, end = group_end(k, TUTTI_BATCH); j < end; ++j) {
+  for (uint32_t j = k, end = batch_end_[k]; j < end; ++j) {
     const Node& n = p_.nodes[j];
     if ((j > k && done_[j]) || !n.elementwise()) continue;
     if (n.op != first.op || n.flags != first.flags || n.expr.size() != first.expr.size()) continue;
-    Fusion f = fuse(p_, {j}, stored);
+    Fusion f = fuse(p_, {j}, [&](uint32_t v) { return remaining_[v] > 0; });
     if (f.outputs.empty() || num_elements(f.dims) == 0 || (!list.empty() && !f.same_as(list[0].second, p_))) continue;
     RenderChoice choice = choose_rendered({p_, j, traits_});  // last: it renders the kernel
     if (!choice.entry || std::string_view(choice.entry->name) != elementwise_entry) continue;
@@ -137,7 +133,7 @@ uint32_t Planner::pass_output(uint32_t v, const Fusion& f, const std::vector<uin
     return true;
   };
   if (uint32_t home = home_[v]; home != TUTTI_NONE) {
-    if (overwritable(home) && taken.insert(home).second) return memory_[v] = home;
+    if (overwritable(home) && taken.insert(home).second) return hold(v, home);
     home_[v] = TUTTI_NONE;
   }
   for (size_t i = 0; i < in.size(); ++i) {
@@ -147,7 +143,7 @@ uint32_t Planner::pass_output(uint32_t v, const Fusion& f, const std::vector<uin
       continue;
     if (!overwritable(m) || !is_dead(m)) continue;
     taken.insert(m);
-    return memory_[v] = m;
+    return hold(v, m);
   }
   return result_memory(v, name);
 }

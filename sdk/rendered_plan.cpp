@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "sdk/rendered_arena.h"
@@ -48,31 +47,20 @@ void Planner::place_values() {
     uint64_t bytes = num_bytes(value.type);
     std::string type = to_string(value.type);
     if (value.role == TUTTI_FEED)
-      memory_[v] = add_memory(
-          {.place = Place::feed, .bytes = bytes, .value = v, .what = fmt::format("{} of feed '{}'", type, value.name)});
+      hold(v, add_memory({.place = Place::feed,
+                          .bytes = bytes,
+                          .value = v,
+                          .what = fmt::format("{} of feed '{}'", type, value.name)}));
     if (value.role == TUTTI_CONST)
-      memory_[v] = add_memory({.place = Place::constant, .bytes = bytes, .value = v, .what = type + " of a constant"});
-    if (value.role == TUTTI_STATE) memory_[v] = states_.at(value.name);
+      hold(v, add_memory({.place = Place::constant, .bytes = bytes, .value = v, .what = type + " of a constant"}));
+    if (value.role == TUTTI_STATE) hold(v, states_.at(value.name));
   }
 }
 
 void Planner::find_homes() {
-  std::vector<uint32_t> last = last_readers(p_), producer(p_.values.size(), TUTTI_NONE), root(p_.values.size());
-  std::iota(root.begin(), root.end(), 0u);
-  for (uint32_t k = 0; k < p_.nodes.size(); ++k)
-    for (uint32_t v : p_.nodes[k].results) {
-      if (v == TUTTI_NONE) continue;
-      producer[v] = k;
-      if (p_.nodes[k].op == "reshape" && !p_.nodes[k].inputs.empty()) root[v] = root[p_.nodes[k].inputs[0]];
-    }
-  std::vector<bool> in_place = in_place_states(p_);
-  for (size_t i = 0; i < p_.states.size(); ++i) {
-    const State& s = p_.states[i];
-    bool safe = in_place[i] && root[s.after] == s.after;
-    for (uint32_t v = 0; v < root.size() && safe && s.before != TUTTI_NONE; ++v)
-      if (root[v] == s.before && v != s.before && last[v] != TUTTI_NONE) safe = last[v] < producer[s.after];
-    if (safe) home_[s.after] = states_.at(s.name);
-  }
+  std::vector<bool> home = home_states(p_);
+  for (size_t i = 0; i < p_.states.size(); ++i)
+    if (home[i]) home_[p_.states[i].after] = states_.at(p_.states[i].name);
 }
 
 // ---- launches
@@ -131,16 +119,10 @@ uint32_t Planner::result_memory(uint32_t v, const std::string& name) {
   uint32_t home = home_[v];
   if (home == TUTTI_NONE)
     home = temporary(num_bytes(p_.type(v)), fmt::format("{} of {}", to_string(p_.type(v)), name), v);
-  return memory_[v] = home;
+  return hold(v, home);
 }
 
 // ---- nodes
-
-uint32_t Planner::group_end(uint32_t k, uint32_t kind) const {
-  for (const TuttiGroup& g : p_.groups)
-    if (k >= g.first && k < g.first + g.count) return g.kind == kind ? g.first + g.count : k + 1;
-  return k + 1;
-}
 
 std::string Planner::describe(const char* entry, uint32_t k, size_t more) const {
   const Node& n = p_.nodes[k];
@@ -167,7 +149,7 @@ void Planner::node(uint32_t k) {
   if (!wanted) return;
   if (std::string_view(choice.entry->name) == elementwise_entry) return elementwise(k);
   if (std::string_view(choice.entry->name) == alias_entry) {
-    memory_[n.results[0]] = memory_[n.inputs[0]];
+    hold(n.results[0], memory_[n.inputs[0]]);
     return;
   }
   structured(k, choice);
@@ -211,10 +193,16 @@ void Planner::structured(uint32_t k, const RenderChoice& choice) {
   if (!work.dispatches.empty()) add_work(work, name, k, in, out);
 }
 
-bool Planner::is_dead(uint32_t memory) const {
-  for (uint32_t v = 0; v < memory_.size(); ++v)
-    if (memory_[v] == memory && remaining_[v] > 0) return false;
-  return true;
+uint32_t Planner::hold(uint32_t v, uint32_t memory) {
+  holders_.resize(plan_.memories.size());
+  holders_[memory].push_back(v);
+  return memory_[v] = memory;
+}
+
+bool Planner::is_dead(uint32_t memory) {
+  if (memory >= holders_.size()) return true;
+  std::erase_if(holders_[memory], [&](uint32_t v) { return remaining_[v] == 0; });
+  return holders_[memory].empty();
 }
 
 // ---- the end of the step

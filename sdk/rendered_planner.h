@@ -24,6 +24,9 @@ class Planner {
         memory_(p_.values.size(), TUTTI_NONE),
         home_(p_.values.size(), TUTTI_NONE),
         done_(p_.nodes.size()),
+        chain_end_(group_ends(p_, TUTTI_CHAIN)),
+        batch_end_(group_ends(p_, TUTTI_BATCH)),
+        reshape_of_(reshapes(p_)),
         readers_(p_.values.size()),
         remaining_(p_.values.size()) {}
 
@@ -47,8 +50,6 @@ class Planner {
   void add_copy(const std::string& name, uint32_t from, uint32_t to);
   /// Memory for a result: its state's where that is safe, else new.
   uint32_t result_memory(uint32_t v, const std::string& name);
-  /// The end of the group of that kind that holds node k; k + 1 where it is in none.
-  uint32_t group_end(uint32_t k, uint32_t kind) const;
   std::string describe(const char* entry, uint32_t k, size_t more) const;
   /// From here on the node counts as run.
   void finish(uint32_t k);
@@ -57,7 +58,9 @@ class Planner {
   dialect::Work made(const RenderChoice& choice, const RenderCase& c) const;
   void structured(uint32_t k, const RenderChoice& choice);
   /// Whether nothing that has not run yet reads this memory, under whatever name.
-  bool is_dead(uint32_t memory) const;
+  bool is_dead(uint32_t memory);
+  /// From here on the value is in that memory.
+  uint32_t hold(uint32_t v, uint32_t memory);
   /// States that were not computed in place are copied; what another copy overwrites is saved first.
   void copy_states();
 
@@ -77,7 +80,6 @@ class Planner {
 
   // ---- products take what stands behind and beside them along: rendered_epilogue.cpp
   uint32_t only_reader(uint32_t v) const;
-  uint32_t reshape_of(uint32_t v) const;
   /// Whether a value is there, or is another shape of one that is.
   bool exists(uint32_t v) const;
   /// Runs the reshapes that a value of exists() still needs.
@@ -110,10 +112,13 @@ class Planner {
   const Traits& traits_;
   const std::function<void(const std::string&)>& trace_;
   uint64_t tuning_bytes_;
-  std::vector<uint32_t> memory_;                // per value: where it lies, or NONE
-  std::vector<uint32_t> home_;                  // per value: the state memory it is computed in, or NONE
-  std::vector<bool> done_;                      // per node
-  std::vector<std::vector<uint32_t>> readers_;  // per value: nodes
+  std::vector<uint32_t> memory_;                 // per value: where it lies, or NONE
+  std::vector<uint32_t> home_;                   // per value: the state memory it is computed in, or NONE
+  std::vector<std::vector<uint32_t>> holders_;   // per memory: the values in it that are still to be read
+  std::vector<bool> done_;                       // per node
+  std::vector<uint32_t> chain_end_, batch_end_;  // per node: the end of its group of that kind
+  std::vector<uint32_t> reshape_of_;             // per value: the reshape that makes it, or NONE
+  std::vector<std::vector<uint32_t>> readers_;   // per value: nodes
   std::vector<uint32_t> remaining_;  // per value: how many of its readers (nodes and states) have not run yet
   std::map<std::string, uint32_t> states_, kernels_;
   uint32_t now_ = 0;

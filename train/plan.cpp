@@ -18,7 +18,8 @@ uint64_t transient(const TuttiMemory& m) { return m.constants + m.arena + m.work
 /// A compiled program's parts, as the plugin got them.
 class View {
  public:
-  explicit View(const TuttiProgram& p) : p_(p), readers_(p.values.count), producer_(p.values.count, TUTTI_NONE) {
+  explicit View(const TuttiProgram& p)
+      : p_(p), readers_(p.values.count), producer_(p.values.count, TUTTI_NONE), chain_(p.nodes.count, TUTTI_NONE) {
     for (uint32_t k = 0; k < p.nodes.count; ++k) {
       const TuttiNode& n = node(k);
       for (uint32_t i = 0; i < n.input_count; ++i)
@@ -27,6 +28,10 @@ class View {
         if (n.results[i] != TUTTI_NONE) producer_[n.results[i]] = k;
     }
     for (uint32_t s = 0; s < p.states.count; ++s) kept_.insert(state(s).after);
+    for (uint32_t i = 0; i < p.groups.count; ++i) {
+      const auto& g = at<TuttiGroup>(p.groups, i);
+      if (g.kind == TUTTI_CHAIN) std::fill_n(chain_.begin() + g.first, g.count, i);
+    }
   }
   const TuttiState& state(uint32_t s) const { return at<TuttiState>(p_.states, s); }
   const TuttiValue& value(uint32_t v) const { return at<TuttiValue>(p_.values, v); }
@@ -74,18 +79,15 @@ class View {
   }
   /// Whether only nodes of its own fused pass read it: it never comes to memory then.
   bool inside_group(uint32_t v) const {
-    for (uint32_t i = 0; i < p_.groups.count; ++i) {
-      const auto& g = at<TuttiGroup>(p_.groups, i);
-      auto inside = [&](uint32_t k) { return k >= g.first && k - g.first < g.count; };
-      if (g.kind == TUTTI_CHAIN && inside(producer_[v]))
-        return std::all_of(readers_[v].begin(), readers_[v].end(), inside);
-    }
-    return false;
+    uint32_t chain = chain_[producer_[v]];
+    return chain != TUTTI_NONE &&
+           std::all_of(readers_[v].begin(), readers_[v].end(), [&](uint32_t k) { return chain_[k] == chain; });
   }
 
   const TuttiProgram& p_;
   std::vector<std::vector<uint32_t>> readers_;  // per value
   std::vector<uint32_t> producer_;              // per value
+  std::vector<uint32_t> chain_;                 // per node: the chain group that it is in, or NONE
   std::set<uint32_t> kept_;                     // values that are states after the step
 };
 
@@ -148,9 +150,10 @@ struct RunPlanner::Impl {
     evaluation_state = std::max(evaluation_state, p.evaluation.state);  // 0 when planned again
     uint64_t early = state_bytes - evaluation_state + transient(p.training) + transient(p.initialization);
     p.peak = std::max(early, state_bytes + transient(p.training) + transient(p.evaluation));
+    std::set<std::string_view> weights;
+    for (const nn::Parameter& q : parameters) weights.insert(q.name);
     for (const auto& [name, bytes] : states) {
-      bool weight = std::any_of(parameters.begin(), parameters.end(), [&](const auto& q) { return q.name == name; });
-      (weight                           ? p.parameters
+      (weights.contains(name)           ? p.parameters
        : name.starts_with("optimizer.") ? p.optimizer
        : name.starts_with("data.")      ? p.data_set
                                         : p.other_state) += bytes;

@@ -80,6 +80,7 @@ struct Trainer::Impl {
   std::map<std::string, Program> programs;   // by kind and data set
   std::map<std::string, TensorType> states;  // every state declared so far
   std::vector<nn::Parameter> parameters;
+  std::set<std::string> parameter_names;
   std::optional<Checkpoint> loaded;
   std::vector<std::string> elsewhere;  // nodes that a fallback runs, and where
   std::set<std::string> fallback_devices;
@@ -127,6 +128,7 @@ struct Trainer::Impl {
     set.check_labels(output.shape[1]);
     if (parameters.empty()) {
       parameters = found;
+      for (const nn::Parameter& p : parameters) parameter_names.insert(p.name);
       if (loaded) expect_same_model(*loaded, parameters);
       return;
     }
@@ -290,7 +292,7 @@ struct Trainer::Impl {
 
   bool kept(const std::string& name) const {
     return name == "step" || name == "seed" || is_loss_scaling(name) || name.starts_with("optimizer.") ||
-           std::any_of(parameters.begin(), parameters.end(), [&](const auto& p) { return p.name == name; });
+           parameter_names.contains(name);
   }
 
   HostTensor read(const std::string& name) {

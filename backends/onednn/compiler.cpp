@@ -26,6 +26,8 @@ class Compiler {
         home_(p_.values.size(), TUTTI_NONE),
         takes_(p_.values.size(), TUTTI_NONE),
         done_(p_.nodes.size()),
+        chain_end_(sdk::group_ends(p_, TUTTI_CHAIN)),
+        reshape_of_(sdk::reshapes(p_)),
         readers_(p_),
         remaining_(p_.values.size()) {}
 
@@ -66,29 +68,16 @@ class Compiler {
       if (value.role == TUTTI_CONST)
         memory = add_memory({.place = Place::constant, .bytes = num_bytes(value.type), .value = v});
       if (value.role == TUTTI_STATE) memory = states_.at(value.name);
-      if (memory != TUTTI_NONE) held_[v].push_back({plain_form(value.type), memory});
+      if (memory != TUTTI_NONE) hold(v, plain_form(value.type), memory);
     }
   }
 
   /// Results that are computed right in their state's memory. A reshape of the old value is the same memory: it must
   /// not be read after the update either.
   void find_homes() {
-    std::vector<uint32_t> last = sdk::last_readers(p_), producer(p_.values.size(), TUTTI_NONE), root(p_.values.size());
-    for (uint32_t v = 0; v < root.size(); ++v) root[v] = v;
-    for (uint32_t k = 0; k < p_.nodes.size(); ++k)
-      for (uint32_t v : p_.nodes[k].results)
-        if (v != TUTTI_NONE) {
-          producer[v] = k;
-          if (p_.nodes[k].op == "reshape" && !p_.nodes[k].inputs.empty()) root[v] = root[p_.nodes[k].inputs[0]];
-        }
-    std::vector<bool> in_place = sdk::in_place_states(p_);
-    for (size_t i = 0; i < p_.states.size(); ++i) {
-      const sdk::State& s = p_.states[i];
-      bool safe = in_place[i] && root[s.after] == s.after;
-      for (uint32_t v = 0; v < root.size() && safe && s.before != TUTTI_NONE; ++v)
-        if (root[v] == s.before && v != s.before && last[v] != TUTTI_NONE) safe = last[v] < producer[s.after];
-      if (safe) home_[s.after] = states_.at(s.name);
-    }
+    std::vector<bool> home = sdk::home_states(p_);
+    for (size_t i = 0; i < p_.states.size(); ++i)
+      if (home[i]) home_[p_.states[i].after] = states_.at(p_.states[i].name);
   }
 
   // ---- forms
@@ -111,7 +100,7 @@ class Compiler {
     uint32_t to = temporary(form_bytes(want, t));
     add_step(make_reorder(t, source.form, want, threads_), fmt::format("reorder: value {}", v), TUTTI_NONE,
              {source.memory}, {to});
-    held_[v].push_back({want, to});
+    hold(v, want, to);
     return to;
   }
 
@@ -148,20 +137,13 @@ class Compiler {
         home = temporary(form_bytes(form, p_.type(v)));
         plan_.memories[home].value = v;
       }
-      held_[v].push_back({form, home});
+      hold(v, form, home);
       out.push_back(home);
     }
     add_step(std::move(kernel), name, node, std::move(in), std::move(out));
   }
 
   // ---- nodes
-
-  /// The end of the chain group that holds node k; k + 1 where it is in none.
-  uint32_t chain_end(uint32_t k) const {
-    for (const TuttiGroup& g : p_.groups)
-      if (k >= g.first && k < g.first + g.count) return g.kind == TUTTI_CHAIN ? g.first + g.count : k + 1;
-    return k + 1;
-  }
 
   std::string describe(const char* entry, uint32_t k, uint32_t more) const {
     const sdk::Node& n = p_.nodes[k];
@@ -179,12 +161,12 @@ class Compiler {
   void node(uint32_t k) {
     const sdk::Node& n = p_.nodes[k];
     if (n.op == "sum") {  // the bias gradient of a convolution comes with its weight gradient
-      for (uint32_t j = k + 1; j < p_.nodes.size(); ++j) {
+      for (uint32_t j : readers_.nodes[n.inputs[0]]) {
         const sdk::Node& dw = p_.nodes[j];
-        if (dw.op != "conv2d_dw" || done_[j] || dw.inputs.size() != 2 || dw.inputs[1] != n.inputs[0] ||
+        if (j < k || dw.op != "conv2d_dw" || done_[j] || dw.inputs.size() != 2 || dw.inputs[1] != n.inputs[0] ||
             held_[dw.inputs[0]].empty())
           continue;
-        if (match_gradient_sum(p_, j) == k) node(j);
+        if (match_gradient_sum(p_, j, readers_) == k) node(j);
         if (done_[k]) return;
         break;
       }
@@ -205,7 +187,7 @@ class Compiler {
 
   void reshape(const sdk::Node& n) {
     uint32_t memory = obtain(n.inputs[0], plain_form(p_.type(n.inputs[0])));
-    held_[n.results[0]].push_back({plain_form(p_.type(n.results[0])), memory});
+    hold(n.results[0], plain_form(p_.type(n.results[0])), memory);
   }
 
   Shape result_shape(const sdk::Node& n) const {
@@ -216,7 +198,7 @@ class Compiler {
 
   void elementwise(uint32_t k) {
     std::vector<uint32_t> nodes = {k};
-    uint32_t end = chain_end(k);
+    uint32_t end = chain_end_[k];
     Shape shape = result_shape(p_.nodes[k]);
     for (uint32_t j = k + 1; j < end && !done_[j] && p_.nodes[j].elementwise() && result_shape(p_.nodes[j]) == shape;
          ++j) {
@@ -247,30 +229,29 @@ class Compiler {
   }
 
   /// Whether nothing that has not run yet reads this memory, under whatever name.
-  bool is_dead(uint32_t memory) const {
-    for (uint32_t v = 0; v < held_.size(); ++v) {
-      if (remaining_[v] == 0) continue;
-      for (const Held& h : held_[v])
-        if (h.memory == memory) return false;
-    }
-    return true;
+  bool is_dead(uint32_t memory) {
+    if (memory >= holders_.size()) return true;
+    std::erase_if(holders_[memory], [&](uint32_t v) { return remaining_[v] == 0; });
+    return holders_[memory].empty();
+  }
+
+  /// From here on the value is in that memory, too.
+  void hold(uint32_t v, const Form& form, uint32_t memory) {
+    held_[v].push_back({form, memory});
+    holders_.resize(plan_.memories.size());
+    holders_[memory].push_back(v);
   }
 
   /// Whether a value is there, or is another shape of one that is.
   bool exists(uint32_t v) const {
     if (!held_[v].empty()) return true;
-    uint32_t k = reshape_of(v);
+    uint32_t k = reshape_of_[v];
     return k != TUTTI_NONE && exists(p_.nodes[k].inputs[0]);
-  }
-  uint32_t reshape_of(uint32_t v) const {
-    for (uint32_t k = 0; k < p_.nodes.size(); ++k)
-      if (p_.nodes[k].op == "reshape" && p_.nodes[k].results[0] == v) return k;
-    return TUTTI_NONE;
   }
   /// Runs the reshapes that a value of exists() still needs.
   void ensure(uint32_t v) {
     if (!held_[v].empty()) return;
-    uint32_t k = reshape_of(v);
+    uint32_t k = reshape_of_[v];
     ensure(p_.nodes[k].inputs[0]);
     node(k);
   }
@@ -299,7 +280,7 @@ class Compiler {
       }
     }
     if (!nothing && entry.starts_with("onednn conv2d_dw") && results[0] != TUTTI_NONE) {
-      uint32_t sum = match_gradient_sum(p_, k);
+      uint32_t sum = match_gradient_sum(p_, k, readers_);
       c.sums_gradient = sum != TUTTI_NONE && !done_[sum];
       if (c.sums_gradient && (kernel = try_make(*choice.entry, c))) {
         taken = {sum};
@@ -370,10 +351,13 @@ class Compiler {
   const sdk::Program& p_;
   int threads_;
   const std::function<void(const std::string&)>& trace_;
-  std::vector<std::vector<Held>> held_;  // per value
-  std::vector<uint32_t> home_;           // per value: the state memory it is computed in, or NONE
-  std::vector<uint32_t> takes_;          // per value: the memory of an operand that it is written over, or NONE
-  std::vector<bool> done_;               // per node
+  std::vector<std::vector<Held>> held_;         // per value
+  std::vector<uint32_t> home_;                  // per value: the state memory it is computed in, or NONE
+  std::vector<uint32_t> takes_;                 // per value: the memory of an operand that it is written over, or NONE
+  std::vector<std::vector<uint32_t>> holders_;  // per memory: the values in it that are still to be read
+  std::vector<bool> done_;                      // per node
+  std::vector<uint32_t> chain_end_;             // per node: the end of its chain group
+  std::vector<uint32_t> reshape_of_;            // per value: the reshape that makes it, or NONE
   Readers readers_;
   std::vector<uint32_t> remaining_;  // per value: how many of its readers have not run yet
   std::map<std::string, uint32_t> states_;

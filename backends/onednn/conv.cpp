@@ -82,6 +82,7 @@ bool empty(const ConvGeometry& g) { return num_elements(g.x) == 0 || num_element
 
 Decline check_inputs(const Case& c, bool wide) {
   if (Decline why = expect_inputs(c, 2); !why.empty()) return why;
+  if (Decline why = expect_counted(c); !why.empty()) return why;
   if (c.in(0).dtype != c.in(1).dtype) return "two dtypes";
   return wide ? declines_widening(c) : declines_dtype(c.in(0).dtype);
 }

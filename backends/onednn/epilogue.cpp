@@ -64,10 +64,10 @@ Tail match_tail(const sdk::Program& program, uint32_t node, const Readers& reade
   return tail;
 }
 
-uint32_t match_gradient_sum(const sdk::Program& program, uint32_t node) {
+uint32_t match_gradient_sum(const sdk::Program& program, uint32_t node, const Readers& readers) {
   const sdk::Node& dw = program.nodes[node];
   uint32_t d = dw.inputs[1];
-  for (uint32_t k = 0; k < program.nodes.size(); ++k) {
+  for (uint32_t k : readers.nodes[d]) {
     const sdk::Node& n = program.nodes[k];
     if (n.op != "sum" || n.version != 1 || !n.unknown.empty() || n.inputs.size() != 1 || n.results.size() != 1 ||
         n.inputs[0] != d || n.results[0] == TUTTI_NONE)

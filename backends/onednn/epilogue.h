@@ -27,6 +27,6 @@ Tail match_tail(const sdk::Program& program, uint32_t node, const Readers& reade
 
 /// The node that sums the cotangent of convolution gradient `node` (a conv2d_dw) over all axes but the channels, or
 /// TUTTI_NONE.
-uint32_t match_gradient_sum(const sdk::Program& program, uint32_t node);
+uint32_t match_gradient_sum(const sdk::Program& program, uint32_t node, const Readers& readers);
 
 }  // namespace tutti::onednn

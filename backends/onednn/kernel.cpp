@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "kernels/copy.h"
 #include "kernels/parallel.h"
@@ -42,6 +43,14 @@ ThreadScope::~ThreadScope() { omp_set_num_threads(before_); }
 Decline expect_inputs(const Case& c, size_t count) {
   size_t have = c.node().inputs.size();
   return have == count ? "" : fmt::format("{} inputs, {} are needed", have, count);
+}
+
+Decline expect_counted(const Case& c) {
+  for (uint32_t v : c.node().inputs)
+    for (int64_t d : c.program.type(v).shape)
+      if (d > std::numeric_limits<int32_t>::max())
+        return fmt::format("{}: a dimension beyond 2^31 - 1", to_string(c.program.type(v)));
+  return "";
 }
 
 Decline expect_result(const Case& c, size_t k, const TensorType& want) {

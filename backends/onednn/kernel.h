@@ -130,6 +130,8 @@ KernelPtr make_zero(const Case& c);
 
 /// "" or the reason: the node has not so many inputs, or result k is not of type `want`.
 Decline expect_inputs(const Case& c, size_t count);
+/// oneDNN's products count a dimension in 32 bits on the way: beyond, they divide by zero or worse.
+Decline expect_counted(const Case& c);
 Decline expect_result(const Case& c, size_t k, const TensorType& want);
 /// "" or why oneDNN's primitives cannot compute in that type here (f32, bf16, f16).
 Decline declines_dtype(DType t);

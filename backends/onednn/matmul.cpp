@@ -29,6 +29,7 @@ Desc operand(memory::data_type t, const Shape& shape, bool transposed, size_t ra
 
 Decline check_shapes(const Case& c) {
   if (Decline why = expect_inputs(c, 2); !why.empty()) return why;
+  if (Decline why = expect_counted(c); !why.empty()) return why;
   const Shape &a = c.in(0).shape, &b = c.in(1).shape;
   if (a.size() < 2 || b.size() < 2 || c.in(0).dtype != c.in(1).dtype)
     return "operands of rank >= 2 and one dtype are needed";

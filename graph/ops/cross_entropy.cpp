@@ -45,11 +45,7 @@ Labels read_labels(Value logits, Value labels, const Attrs& a) {
   Value l = reshape(labels, row);
   Value in_range = logical_and(less_equal(l.like(0), l), less(l, l.like(static_cast<double>(classes[1]))));
   Value ignored = equal(l, l.like(static_cast<double>(a.i("ignore_index"))));
-  TensorType type{labels.dtype(), classes};
-  std::vector<std::byte> numbers(num_bytes(type));
-  for (int64_t i = 0; i < classes[1]; ++i)
-    store_element(type.dtype, numbers.data(), static_cast<size_t>(i), static_cast<double>(i));
-  return {logical_and(in_range, logical_not(ignored)), equal(l, labels.graph().constant(type, std::move(numbers)))};
+  return {logical_and(in_range, logical_not(ignored)), equal(l, iota(labels.graph(), classes, 1))};
 }
 
 /// The probabilities that the loss asks for: (1 - s) at the label and s / C everywhere.

@@ -1,6 +1,7 @@
 #include "graph/passes/group.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "graph/passes/rewrite.h"
@@ -24,7 +25,10 @@ class Order {
       if (s.before == none || s.after == s.before || g.info(s.after).role != Role::temp) continue;
       uint32_t update = g.info(s.after).producer;
       for (uint32_t reader : readers[s.before])
-        if (reader != update && !reaches(update, reader)) add(reader, update);
+        if (reader != update && !reaches(update, reader)) {
+          add(reader, update);
+          forward_ = forward_ && reader < update;
+        }
     }
   }
   const std::set<uint32_t>& after(uint32_t node) const { return after_[node]; }
@@ -35,6 +39,7 @@ class Order {
     if (after_[first].insert(second).second) ++waits_[second];
   }
   bool reaches(uint32_t from, uint32_t to) const {
+    if (forward_ && to < from) return false;
     std::vector<bool> seen(after_.size());
     std::vector<uint32_t> open = {from};
     while (!open.empty()) {
@@ -42,7 +47,7 @@ class Order {
       open.pop_back();
       if (k == to) return true;
       for (uint32_t next : after_[k]) {
-        if (seen[next]) continue;
+        if (seen[next] || (forward_ && next > to)) continue;
         seen[next] = true;
         open.push_back(next);
       }
@@ -51,6 +56,7 @@ class Order {
   }
   std::vector<std::set<uint32_t>> after_;
   std::vector<size_t> waits_;
+  bool forward_ = true;  // so far nothing waits for a node that comes later in the graph
 };
 
 enum class Phase { forward, backward, update };
@@ -65,7 +71,7 @@ class Scheduler {
   explicit Scheduler(const Graph& g) : g_(g), order_(g), rewriter_(g), waits_(g.nodes().size()) {
     for (uint32_t k = 0; k < waits_.size(); ++k) {
       waits_[k] = order_.waits(k);
-      if (waits_[k] == 0) ready_.insert(k);
+      if (waits_[k] == 0) make_ready(k);
     }
   }
 
@@ -79,10 +85,11 @@ class Scheduler {
         kind = TUTTI_BATCH;
         for (; twin != none; twin = find_twin(head)) take(twin);
       } else {
-        std::set<ValueId> made(node(head).results.begin(), node(head).results.end());
-        for (uint32_t next; count_ - first < longest_chain && (next = find_next(head, made)) != none;) {
+        Chain chain;
+        extend(chain, head);
+        for (uint32_t next; count_ - first < longest_chain && (next = find_next(head, chain)) != none;) {
           take(next);
-          made.insert(node(next).results.begin(), node(next).results.end());
+          extend(chain, next);
         }
       }
       if (count_ - first > 1) groups_.push_back({kind, first, count_ - first, 0});
@@ -91,25 +98,47 @@ class Scheduler {
   }
 
  private:
+  /// What a chain made so far, and the nodes that may read it.
+  struct Chain {
+    std::set<ValueId> made;
+    std::set<uint32_t> readers;
+  };
+  using Kind = std::pair<const OpDef*, std::string>;  // op and attributes
+
   const Node& node(uint32_t k) const { return g_.nodes()[k]; }
+  Kind kind(uint32_t k) const { return {node(k).op, node(k).attrs.to_string()}; }
   const Shape& shape(uint32_t k) const { return g_.info(node(k).results[0]).type.shape; }
 
   void take(uint32_t k) {
     rewriter_.copy(node(k));
     ready_.erase(k);
+    if (node(k).op->elementwise()) twins_[kind(k)].erase(k);
     ++count_;
     for (uint32_t next : order_.after(k))
-      if (--waits_[next] == 0) ready_.insert(next);
+      if (--waits_[next] == 0) make_ready(next);
+  }
+
+  void make_ready(uint32_t k) {
+    ready_.insert(k);
+    if (node(k).op->elementwise()) twins_[kind(k)].insert(k);
+  }
+
+  void extend(Chain& chain, uint32_t k) const {
+    chain.made.insert(node(k).results.begin(), node(k).results.end());
+    chain.readers.insert(order_.after(k).begin(), order_.after(k).end());
   }
 
   /// The next ready elementwise node of the same shape and phase that reads what the chain made, or that is next
   /// anyway.
-  uint32_t find_next(uint32_t head, const std::set<ValueId>& made) const {
-    for (uint32_t k : ready_) {
-      const Node& n = node(k);
-      if (!n.op->elementwise() || phase(n) != phase(node(head)) || shape(k) != shape(head)) continue;
-      bool reads = std::any_of(n.inputs.begin(), n.inputs.end(), [&](ValueId i) { return made.contains(i); });
-      if (reads || k == *ready_.begin()) return k;
+  uint32_t find_next(uint32_t head, const Chain& chain) const {
+    auto fits = [&](uint32_t k) {
+      return node(k).op->elementwise() && phase(node(k)) == phase(node(head)) && shape(k) == shape(head);
+    };
+    if (!ready_.empty() && fits(*ready_.begin())) return *ready_.begin();
+    for (uint32_t k : chain.readers) {
+      const auto& inputs = node(k).inputs;
+      bool reads = std::any_of(inputs.begin(), inputs.end(), [&](ValueId i) { return chain.made.contains(i); });
+      if (reads && ready_.contains(k) && fits(k)) return k;
     }
     return none;
   }
@@ -118,9 +147,8 @@ class Scheduler {
   uint32_t find_twin(uint32_t head) const {
     const Node& h = node(head);
     if (!h.op->elementwise() || phase(h) != Phase::update || shape(head).empty()) return none;
-    for (uint32_t k : ready_)
-      if (node(k).op == h.op && node(k).attrs == h.attrs) return k;
-    return none;
+    auto it = twins_.find(kind(head));
+    return it == twins_.end() || it->second.empty() ? none : *it->second.begin();
   }
 
   const Graph& g_;
@@ -128,6 +156,7 @@ class Scheduler {
   Rewriter rewriter_;
   std::vector<size_t> waits_;
   std::set<uint32_t> ready_;
+  std::map<Kind, std::set<uint32_t>> twins_;  // the ready elementwise nodes
   std::vector<TuttiGroup> groups_;
   uint32_t count_ = 0;
 };
