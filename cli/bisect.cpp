@@ -210,8 +210,8 @@ struct BisectCommand {
 
   int operator()() const {
     validate();
-    tell_lost_plugins();
     Device first = device_of("--a", a), second = device_of("--b", b);
+    tell_lost_plugins();
     data::Split split = run.read_data();
     parity::BisectOptions options{.model = run.make_model(split.train.sample_type(), split.train.classes),
                                   .optimizer = run.make_optimizer(),

@@ -19,12 +19,15 @@ std::vector<Device> devices_named(const std::string& list) {
     name.erase(name.find_last_not_of(' ') + 1);
   }
   if (names == std::vector<std::string>{"all"}) {
+    Registry& registry = Registry::instance();
+    std::vector<Ranked> ranked = rank_devices(registry);
     tell_lost_plugins();
-    for (const auto& [d, why, hardware] : rank_devices(Registry::instance())) {
-      if (d.unusable.empty())
-        out.push_back(d);
+    for (const Ranked& r : ranked) {
+      std::string why = r.device.unusable.empty() ? registry.try_open(r.device) : r.device.unusable;
+      if (why.empty())
+        out.push_back(r.device);
       else
-        print_err("{} cannot be used: {}\n", d.id, d.unusable);
+        print_err("{} cannot be used: {}\n", r.device.id, why);
     }
     if (out.empty()) select_device("auto");  // says why there is none
     return out;

@@ -41,6 +41,7 @@ void print_table(const std::vector<Ranked>& ranked, bool explain) {
 
 int run(const std::string& wanted, bool explain, bool json) {
   Registry& registry = Registry::instance();
+  registry.renew();                                       // who asks for the devices wants to know what is there now
   if (wanted != "auto") select_device(registry, wanted);  // throws for one that is not there
   std::vector<Ranked> ranked = rank_devices(registry, wanted);
   if (json) {
@@ -76,14 +77,12 @@ int run(const std::string& wanted, bool explain, bool json) {
   print_table(ranked, explain);
   if (ranked.empty()) fmt::print("no device\n");
   for (const PluginReport& p : registry.plugins())
-    if (!p.problem.empty())
-      fmt::print("plugin {} {}: {}\n", p.name.empty() ? p.manifest : p.name, p.loaded ? "failed" : "was not loaded",
-                 p.problem);
+    if (!p.problem.empty()) fmt::print("plugin {} was not loaded: {}\n", p.title(), p.problem);
   if (explain || ranked.empty()) {
     fmt::print("\nplugins\n");
     for (const PluginReport& p : registry.plugins())
       fmt::print("  {:<12} {:<8} {}  {}\n", p.name.empty() ? "?" : p.name, p.version,
-                 p.loaded ? "loaded  " : "rejected", p.manifest);
+                 p.loaded ? "loaded  " : "rejected", p.manifest.empty() ? p.library : p.manifest);
     fmt::print("searched\n");
     for (const auto& folder : registry.folders()) fmt::print("  {}\n", folder.string());
   }
@@ -95,7 +94,7 @@ int run(const std::string& wanted, bool explain, bool json) {
 void tell_lost_plugins() {
   for (const PluginReport& p : Registry::instance().plugins())
     if (!p.problem.empty() && !p.problem.starts_with("excluded") && !p.problem.starts_with("duplicate"))
-      print_err("plugin {} gives no device: {}\n", p.name.empty() ? p.manifest : p.name, p.problem);
+      print_err("plugin {} gives no device: {}\n", p.title(), p.problem);
 }
 
 void add_devices(CLI::App& app, Action& action) {

@@ -131,6 +131,7 @@ struct PlanCommand {
                     fmt::format("--batch {} or less", split.train.size()));
     first.make_model(split.train.sample_type(), split.train.classes);  // its errors are the user's, not a device's
     std::vector<Row> rows;
+    Registry::instance().renew();  // free memory as it is now
     for (const Device& d : devices_named(devices))
       for (const std::string& p : precisions) {
         rows.push_back(plan(d, p, split));

@@ -22,8 +22,8 @@ struct ReplayCommand {
 
   /// The devices that were recorded, as far as they are here.
   static std::vector<Device> recorded(const parity::Replay& r) {
-    tell_lost_plugins();
     std::vector<Device> here, all = Registry::instance().devices();
+    tell_lost_plugins();
     std::set<std::string> seen;
     for (const parity::Answer& a : r.answers) {
       if (!seen.insert(a.id).second) continue;

@@ -16,6 +16,7 @@ file(RELATIVE_PATH to_lib "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
 set_target_properties(tutti_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${to_lib}")
 
 install(TARGETS tutti_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(TARGETS tutti_probe RUNTIME DESTINATION "${CMAKE_INSTALL_LIBDIR}/tutti")
 install(TARGETS tutti tutti_base tutti_dialect tutti_sdk EXPORT TuttiTargets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS tutti_kernels EXPORT TuttiKernelsTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
@@ -24,7 +25,20 @@ install(DIRECTORY plugins/template plugins/card DESTINATION "${CMAKE_INSTALL_DAT
 install(PROGRAMS scripts/new-plugin.sh DESTINATION "${CMAKE_INSTALL_BINDIR}" RENAME tutti-new-plugin)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/tutti/" DESTINATION "${headers}" FILES_MATCHING PATTERN "*.h")
 install(FILES "${PROJECT_BINARY_DIR}/graph/collected/graph/ops.h" DESTINATION "${headers}/graph")
-install(FILES LICENSE docs/PLUGINS.md docs/ABI.md docs/OPS.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY docs/ DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
+# The plugin in plain C: the one that a test holds to the recorded header, over the header that is installed.
+foreach(file recorded.c recorded.json)
+  file(READ "tests/abi/${file}" text)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/abi/${file}")
+  string(REPLACE "tutti_plugin_v1.h" "core/abi/tutti_plugin.h" text "${text}")
+  string(REPLACE "recorded header and nothing of Tutti" "installed header and nothing else of Tutti" text "${text}")
+  string(REGEX REPLACE "(\"|_)recorded" "\\1plain" text "${text}")
+  string(REPLACE "recorded" "plain" file "${file}")
+  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/plain_c/${file}" CONTENT "${text}" @ONLY)
+endforeach()
+install(DIRECTORY "${PROJECT_BINARY_DIR}/plain_c" DESTINATION "${CMAKE_INSTALL_DATADIR}/tutti")
 
 # A oneDNN that scripts/deps.sh fetched goes along; one of the system stays where it is.
 if(TARGET tutti_onednn AND "${dnnl_DIR}" MATCHES "^${PROJECT_SOURCE_DIR}/.deps/")

@@ -20,6 +20,7 @@ MAY = {
     "core/abi": [],
     "core/base": ["core/abi"],
     "core/runtime": BASE,
+    "core/probe": BASE + ["core/runtime"],
     "graph": BASE + ["core/runtime"],
     "train": BASE + ["core/runtime", "graph"],
     "cli": ENGINE,

@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 /// What to do about a plugin that was not loaded.
-std::string remedy_of(const std::string& problem) {
+std::string remedy_of(const std::string& plugin, const std::string& problem) {
   static constexpr std::pair<const char*, const char*> packages[] = {
       {"libdnnl", "install oneDNN 3 (scripts/deps.sh fetches it; packages: libdnnl3, oneapi-dnnl)"},
       {"libOpenCL", "install ocl-icd-libopencl1"},
@@ -27,7 +27,11 @@ std::string remedy_of(const std::string& problem) {
       {"ABI version", "install the plugin's version that was built for this engine, or rebuild it (docs/PLUGINS.md)"},
       {"chmod", "change the mode as it says; a plugin's file that others can write is not loaded"},
       {"chown", "change the owner as it says; a plugin's file of another user is not loaded"},
+      {"has no manifest", "write one (docs/PLUGINS.md has its keys), or remove the library"},
       {"manifest", "reinstall the plugin; docs/PLUGINS.md has the manifest's keys"}};
+  for (const char* end : {": the plugin crashed", ": the plugin ended its process", ": no answer within"})
+    if (problem.find(end) != std::string::npos)
+      return fmt::format("a fault of the plugin or of its driver; TUTTI_PLUGINS=-{} leaves it out", plugin);
   for (auto [part, remedy] : packages)
     if (problem.find(part) != std::string::npos) return remedy;
   return "reinstall the plugin";
@@ -79,7 +83,8 @@ Area examine_plugins(const json& devices) {
       area.problem(fmt::format("TUTTI_PLUGIN_PATH names {}: there is no such folder", without_home(named)),
                    "correct it: absolute paths, separated by ':'", {{"folder", without_home(named)}});
   for (const json& p : devices["plugins"]) {
-    std::string name = p["name"], problem = p["problem"], file = without_home(p["manifest"]);
+    std::string name = p["name"], problem = p["problem"];
+    std::string file = without_home(p[p["manifest"].get<std::string>().empty() ? "library" : "manifest"]);
     nlohmann::ordered_json facts = p;
     for (const char* key : {"manifest", "library", "problem"}) facts[key] = without_home(p[key]);
     std::string what = fmt::format("{} {} {}", name.empty() ? "?" : name, p["version"].get<std::string>(), file);
@@ -89,7 +94,7 @@ Area examine_plugins(const json& devices) {
       area.missing(fmt::format("{}: {}", what, without_home(problem)),
                    problem.starts_with("excluded") ? "unset TUTTI_PLUGINS" : "remove one of the two", facts);
     else
-      area.problem(fmt::format("{}: {}", what, without_home(problem)), remedy_of(problem), facts);
+      area.problem(fmt::format("{}: {}", what, without_home(problem)), remedy_of(name, problem), facts);
   }
   if (devices["plugins"].empty())
     area.problem("no plugin is found", "reinstall Tutti, or name their folder by TUTTI_PLUGIN_PATH (an absolute path)");

@@ -7,9 +7,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "cli/doctor/child.h"
 #include "cli/doctor/report.h"
+#include "core/runtime/driver_folders.h"
 
 namespace tutti::cli {
 namespace {
@@ -197,11 +199,11 @@ void examine_libraries(Area& area) {
 }
 
 void examine_opencl(Area& area) {
-  auto files = named_or({"OCL_ICD_VENDORS"}, {"/etc/OpenCL/vendors"}, ".icd");
+  auto files = named_or({"OCL_ICD_VENDORS"}, {opencl_driver_folder}, ".icd");
   if (files.empty()) {
     const char* named = std::getenv("OCL_ICD_VENDORS");
     area.missing(
-        fmt::format("OpenCL: no driver: no .icd file in {}", without_home(named ? named : "/etc/OpenCL/vendors")),
+        fmt::format("OpenCL: no driver: no .icd file in {}", without_home(named ? named : opencl_driver_folder)),
         named ? "unset OCL_ICD_VENDORS, or let it name a folder with a driver's .icd file"
               : "install a driver: pocl-opencl-icd runs OpenCL on the CPU, GPU vendors bring their own");
   }
@@ -231,7 +233,7 @@ json manifest_part(const fs::path& file, const char* part) {
 
 void examine_vulkan(Area& area) {
   auto files = named_or({"VK_DRIVER_FILES", "VK_ICD_FILENAMES"},
-                        {"/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/usr/share/vulkan/icd.d"}, ".json");
+                        {std::begin(vulkan_driver_folders), std::end(vulkan_driver_folders)}, ".json");
   if (files.empty())
     area.missing("Vulkan: no driver's manifest is found",
                  std::getenv("VK_DRIVER_FILES") || std::getenv("VK_ICD_FILENAMES")

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,9 +59,13 @@ std::string Ending::text() const {
   return fmt::format("signal {} ({}{})", signal, name ? fmt::format("SIG{}: ", name) : "", strsignal(signal));
 }
 
-ChildProcess::ChildProcess(const std::function<void()>& body) : pid_(fork()) {
+ChildProcess::ChildProcess(const std::function<void()>& body) {
+  pid_t parent = getpid();
+  pid_ = fork();
   if (pid_ < 0) give_up("no process can be made");
   if (pid_ > 0) return;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(127);  // which has ended before the line above
   try {
     body();
   } catch (const std::exception& e) {  // must not go on as a second parent

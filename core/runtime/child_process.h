@@ -38,7 +38,7 @@ struct Ending {
   std::string text() const;
 };
 
-/// A process that is killed and waited for when this goes out of scope.
+/// A process that is killed and waited for when this goes out of scope, and killed when this process ends.
 class ChildProcess {
  public:
   ChildProcess() = default;

@@ -36,11 +36,13 @@ struct Device {
 
 /// What became of one plugin file that the search met.
 struct PluginReport {
-  std::string manifest;  ///< absolute path
+  std::string manifest;  ///< absolute path, "" for a library that no manifest names
   std::string library;   ///< absolute path, "" when the manifest could not be read
   std::string name, version;
-  bool loaded = false;
-  std::string problem;  ///< why it was not loaded
+  bool loaded = false;  ///< it was asked for its devices, and answered
+  std::string problem;  ///< why it is of no use
+  /// What to call it in messages: its name, else its file.
+  const std::string& title() const { return !name.empty() ? name : !manifest.empty() ? manifest : library; }
 };
 
 }  // namespace tutti

@@ -6,14 +6,21 @@
 #include <link.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cstdlib>
+#include <iterator>
+#include <map>
 #include <mutex>
+#include <optional>
 
 #include "core/base/log.h"
 #include "core/base/text.h"
-#include "core/runtime/boundary.h"
+#include "core/runtime/elf.h"
+#include "core/runtime/listing.h"
+#include "core/runtime/listing_cache.h"
 #include "core/runtime/loader.h"
 #include "core/runtime/manifest.h"
+#include "core/runtime/probe.h"
+#include "core/runtime/trace_topics.h"
 #include "core/runtime/trust.h"
 
 namespace tutti {
@@ -50,25 +57,37 @@ std::vector<fs::path> manifests_in(const fs::path& folder) {
   return files;
 }
 
-Device device_from(const TuttiDevice& d, const std::string& plugin, uint32_t index, int priority) {
-  Device out;
-  out.id = fmt::format("{}:{}", plugin, index);
-  out.plugin = plugin;
-  out.index = index;
-  out.name = clean_text(d.name);
-  out.driver = clean_text(d.driver);
-  out.unusable = clean_text(d.unusable);
-  if (d.unusable && out.unusable.empty()) out.unusable = "the plugin gives no reason";
-  out.pci = clean_text(d.pci);
-  std::memcpy(out.uuid.data(), d.uuid, out.uuid.size());
-  out.kind = d.kind <= TUTTI_OTHER ? static_cast<DeviceKind>(d.kind) : DeviceKind::other;
-  out.memory_total = d.memory_total;
-  out.memory_free = d.memory_free;
-  out.priority = priority;
-  return out;
+/// Libraries of the folder that look like plugins and that none of the manifests names.
+std::vector<fs::path> libraries_without_manifest(const fs::path& folder, const std::vector<fs::path>& named) {
+  std::vector<fs::path> files;
+  std::error_code ec;
+  for (fs::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec))
+    if (std::error_code gone; it->path().extension() == ".so" && fs::is_regular_file(it->path(), gone) &&
+                              std::ranges::find(named, it->path()) == named.end() &&
+                              mentions(it->path(), "tutti_plugin"))
+      files.push_back(it->path());
+  std::ranges::sort(files);
+  return files;
 }
 
 }  // namespace
+
+std::vector<fs::path> engine_folders() {
+  std::vector<fs::path> folders;
+  std::error_code ec;
+  fs::path executable = fs::read_symlink("/proc/self/exe", ec);
+  // Linked statically, the engine has no library of its own: the map's name is empty then, while dladdr's file name
+  // would be argv[0], which the caller chooses.
+  Dl_info self;
+  link_map* map = nullptr;
+  if (dladdr1(reinterpret_cast<void*>(&engine_folders), &self, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) &&
+      map && map->l_name && map->l_name[0] == '/')
+    add_folder(folders, fs::path(map->l_name).parent_path() / "tutti");
+  if (!executable.empty())
+    for (const char* lib : {"lib", TUTTI_LIBDIR})  // the build tree's, and where this system installs libraries
+      add_folder(folders, executable.parent_path() / ".." / lib / "tutti");
+  return folders;
+}
 
 std::vector<fs::path> plugin_search_path() {
   std::vector<fs::path> folders;
@@ -81,33 +100,50 @@ std::vector<fs::path> plugin_search_path() {
       log::warning("plugins", "TUTTI_PLUGIN_PATH: \"{}\" is ignored, because it is not an absolute path", entry);
     }
   }
-  std::error_code ec;
-  fs::path executable = fs::read_symlink("/proc/self/exe", ec);
-  // Linked statically, the engine has no library of its own: the map's name is empty then, while dladdr's file name
-  // would be argv[0], which the caller chooses.
-  Dl_info self;
-  link_map* map = nullptr;
-  if (dladdr1(reinterpret_cast<void*>(&plugin_search_path), &self, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) &&
-      map && map->l_name && map->l_name[0] == '/')
-    add_folder(folders, fs::path(map->l_name).parent_path() / "tutti/plugins");
-  if (!executable.empty())
-    for (const char* lib : {"lib", TUTTI_LIBDIR})  // the build tree's, and where this system installs libraries
-      add_folder(folders, executable.parent_path() / ".." / lib / "tutti/plugins");
+  for (const fs::path& folder : engine_folders()) add_folder(folders, folder / "plugins");
   return folders;
 }
 
 struct Registry::Impl {
   struct Plugin {
     size_t report;  // its place among the reports
-    int priority;
-    const TuttiPlugin* table;
+    Manifest manifest;
+    std::optional<KeptListing> kept;
+    bool foreign = false;                       // another process made that listing
+    std::map<uint32_t, std::string> bad_opens;  // devices whose `open` crashed or hung
+    const TuttiPlugin* table = nullptr;         // once loaded into this process
+    std::vector<Device> here;                   // what it lists in this process
+    bool known() const { return kept && kept->fresh(); }
+    bool failed() const { return known() && !kept->listing.problem.empty(); }
   };
   std::mutex mutex;
   std::vector<fs::path> folders;
   std::vector<PluginReport> reports;
-  std::vector<Plugin> plugins;
+  std::vector<Plugin> plugins;  // in search order; of one name the first that has not failed counts
+  fs::path probe = probe_program();
+  ListingCache cache{probe};
+  bool anew = false;  // kept listings of other processes are not used
 
-  void load(const fs::path& file) {
+  // ---- what lies in the folders
+
+  void scan(const fs::path& folder) {
+    std::vector<fs::path> libraries;
+    bool all_read = true;
+    for (const fs::path& file : manifests_in(folder)) {
+      scan_manifest(file);
+      libraries.emplace_back(reports.back().library);
+      all_read = all_read && !reports.back().library.empty();
+    }
+    if (!all_read) return;  // a manifest that cannot be read may name any library
+    for (const fs::path& file : libraries_without_manifest(folder, libraries)) {
+      PluginReport& report = reports.emplace_back();
+      report.library = file.string();
+      report.problem =
+          fmt::format("library {} has no manifest: a file NAME.json beside it must name it", file.string());
+    }
+  }
+
+  void scan_manifest(const fs::path& file) {
     PluginReport report;
     report.manifest = file.string();
     try {
@@ -117,17 +153,15 @@ struct Registry::Impl {
       report.name = m.name;
       report.version = m.version;
       if (auto why = excluded(m.name); !why.empty()) throw invalid(why);
-      for (const PluginReport& other : reports)
-        if (other.name == m.name && other.problem.rfind("excluded", 0) != 0)
-          throw invalid(fmt::format("duplicate of {}, which comes first in the search order", other.manifest));
       if (m.abi_max < abi_min || m.abi_min > TUTTI_ABI)
         throw invalid(fmt::format("its manifest offers ABI versions {} to {}, this engine speaks {} to {}; not loaded",
                                   m.abi_min, m.abi_max, abi_min, TUTTI_ABI));
       if (auto why = distrust(m.library); !why.empty()) throw invalid("not loaded: " + why);
-      const TuttiPlugin* table = load_plugin(m);
-      report.loaded = true;
-      plugins.push_back({reports.size(), m.priority, table});
-      log::debug("plugins", "loaded {} {} from {}", m.name, m.version, report.library);
+      if (auto first = std::ranges::find(plugins, m.name, [](const Plugin& p) { return p.manifest.name; });
+          first != plugins.end())
+        report.problem =
+            fmt::format("duplicate of {}, which comes first in the search order", first->manifest.path.string());
+      plugins.push_back({reports.size(), std::move(m)});
     } catch (const std::exception& e) {
       report.problem = e.what();
       log::info("plugins", "{}: {}", report.manifest, report.problem);
@@ -135,31 +169,105 @@ struct Registry::Impl {
     reports.push_back(std::move(report));
   }
 
-  std::vector<Device> list(const Plugin& plugin) {
-    PluginReport& report = reports[plugin.report];
-    TuttiArray array = {};
-    TuttiError error = empty_error();
-    if (int32_t rc = guarded(error, [&](TuttiError* e) { return plugin.table->devices(&array, e); }))
-      throw Error(code_of(rc), message_of(rc, error));
-    if (array.count == 0) return {};
-    if (!array.at || array.stride < sizeof(TuttiDevice) || array.count > 4096)
-      throw invalid(fmt::format("gave a malformed list ({} devices of {} bytes)", array.count, array.stride));
-    std::vector<Device> out;
-    for (uint32_t i = 0; i < array.count; ++i)
-      out.push_back(device_from(element<TuttiDevice>(array, i), report.name, i, plugin.priority));
-    return out;
+  // ---- what the plugins say
+
+  /// The plugin that counts for a name, as far as is known.
+  Plugin* current(const std::string& name) {
+    auto it = std::ranges::find_if(plugins, [&](const Plugin& p) { return p.manifest.name == name && !p.failed(); });
+    return it == plugins.end() ? nullptr : &*it;
+  }
+
+  /// The plugins that count, or the one of that name; asks until each of them has answered or no other is left.
+  std::vector<Plugin*> answered(const std::string& name) {
+    for (;;) {
+      std::vector<Plugin*> counting, asked;
+      for (Plugin& p : plugins)
+        if ((name.empty() || p.manifest.name == name) && current(p.manifest.name) == &p) counting.push_back(&p);
+      std::ranges::copy_if(counting, std::back_inserter(asked), [](const Plugin* p) { return !p->known(); });
+      if (asked.empty()) return counting;
+      ask(asked);
+    }
+  }
+
+  void ask(const std::vector<Plugin*>& asked) {
+    std::vector<Plugin*> apart;
+    for (Plugin* p : asked) {
+      std::optional<KeptListing> kept = probe.empty() ? std::nullopt : cache.get(p->manifest);
+      p->foreign = kept && kept->fresh() && !anew;
+      p->kept = kept ? std::move(*kept) : KeptListing{cache.circumstances(p->manifest), {}, {}, {}};
+      if (!p->foreign) apart.push_back(p);
+    }
+    std::vector<Listing> listings = listings_of(apart);
+    for (size_t i = 0; i < apart.size(); ++i) {
+      KeptListing& kept = *apart[i]->kept;
+      if (!std::ranges::equal(kept.listing.devices, listings[i].devices, same_device)) kept.opened.clear();
+      kept.listing = std::move(listings[i]);
+      kept.made = KeptListing::Clock::now();
+      if (!probe.empty()) cache.put(apart[i]->manifest, kept);
+    }
+    for (Plugin* p : asked) {
+      PluginReport& report = reports[p->report];
+      report.problem = p->kept->listing.problem;
+      report.loaded = report.problem.empty();
+      if (!report.loaded) log::warning("plugins", "{}: {}", report.name, report.problem);
+    }
+  }
+
+  std::vector<Listing> listings_of(const std::vector<Plugin*>& asked) {
+    std::vector<Manifest> manifests;
+    for (const Plugin* p : asked) manifests.push_back(p->manifest);
+    if (asked.empty()) return {};
+    try {
+      if (!probe.empty()) return list_apart(probe, manifests);
+      log::info("plugins", "there is no tutti-probe beside the engine: plugins are asked in this process");
+    } catch (const Error& e) {
+      log::warning("plugins", "{}: plugins are asked in this process", e.what());
+    }
+    std::vector<Listing> listings;
+    for (Plugin* p : asked) {
+      Listing& listing = listings.emplace_back();
+      try {
+        load_here(*p);
+        listing.devices = p->here = list_devices(*p->table, p->manifest);
+      } catch (const std::exception& e) {
+        listing.problem = e.what();
+      }
+    }
+    return listings;
+  }
+
+  // ---- this process
+
+  void load_here(Plugin& p) {
+    if (p.table) return;
+    if (auto why = distrust(p.manifest.library); !why.empty()) throw invalid("not loaded: " + why);
+    p.table = load_plugin(p.manifest);
+    log::debug("plugins", "loaded {} {} from {}", p.manifest.name, p.manifest.version, p.manifest.library.string());
+  }
+
+  /// Whether the plugin lists the device in this process. A plugin may count on `devices` before `open`.
+  bool lists(Plugin& p, const Device& device) {
+    auto there = [&] { return device.index < p.here.size() && same_device(device, p.here[device.index]); };
+    if (!there()) p.here = list_devices(*p.table, p.manifest);
+    return there();
   }
 };
 
 Registry& Registry::instance() {
-  static auto& registry = *new Registry(plugin_search_path());
+  static auto& registry = *[] {
+    auto* all = new Registry(plugin_search_path());
+    const char* topics = std::getenv("TUTTI_TRACE");
+    std::vector<std::string> names;
+    for (const Impl::Plugin& p : all->impl_->plugins) names.push_back(p.manifest.name);
+    if (auto wrong = wrong_topics(topics ? topics : "", names); !wrong.empty()) log::warning("log", "{}", wrong);
+    return all;
+  }();
   return registry;
 }
 
 Registry::Registry(const std::vector<fs::path>& folders) : impl_(std::make_unique<Impl>()) {
   for (const fs::path& folder : folders) add_folder(impl_->folders, fs::absolute(folder));
-  for (const fs::path& folder : impl_->folders)
-    for (const fs::path& file : manifests_in(folder)) impl_->load(file);
+  for (const fs::path& folder : impl_->folders) impl_->scan(folder);
 }
 
 Registry::~Registry() = default;
@@ -168,27 +276,81 @@ const std::vector<fs::path>& Registry::folders() const { return impl_->folders; 
 
 const std::vector<PluginReport>& Registry::plugins() const { return impl_->reports; }
 
-std::vector<Device> Registry::devices() {
+std::vector<Device> Registry::devices(const std::string& plugin) {
   std::lock_guard lock(impl_->mutex);
   std::vector<Device> all;
-  for (const Impl::Plugin& plugin : impl_->plugins) {
-    PluginReport& report = impl_->reports[plugin.report];
-    try {
-      auto some = impl_->list(plugin);
-      report.problem.clear();
-      all.insert(all.end(), some.begin(), some.end());
-    } catch (const std::exception& e) {
-      report.problem = fmt::format("devices: {}", e.what());
-      log::warning("plugins", "{}: {}", report.name, report.problem);
-    }
-  }
+  for (const Impl::Plugin* p : impl_->answered(plugin))
+    all.insert(all.end(), p->kept->listing.devices.begin(), p->kept->listing.devices.end());
   return all;
 }
 
-const TuttiPlugin* Registry::table(const std::string& plugin) const {
-  for (const Impl::Plugin& p : impl_->plugins)
-    if (impl_->reports[p.report].name == plugin) return p.table;
-  return nullptr;
+bool Registry::renew() {
+  std::lock_guard lock(impl_->mutex);
+  impl_->anew = true;
+  bool some = false;
+  for (Impl::Plugin& p : impl_->plugins) {
+    if (!p.foreign) continue;
+    p.kept.reset();
+    p.foreign = false;
+    some = true;
+  }
+  return some;
+}
+
+std::string Registry::try_open(const Device& device) {
+  std::lock_guard lock(impl_->mutex);
+  auto counting = impl_->answered(device.plugin);
+  if (counting.empty() || impl_->probe.empty() || counting[0]->table) return "";
+  Impl::Plugin& p = *counting[0];
+  if (auto bad = p.bad_opens.find(device.index); bad != p.bad_opens.end()) return bad->second;
+  if (p.kept->opened.contains(device.index)) return "";
+  try {
+    if (auto why = open_apart(impl_->probe, p.manifest, device.index); !why.empty())
+      return p.bad_opens[device.index] = why;
+  } catch (const Error& e) {
+    log::warning("plugins", "{}: {} was not tried in a process of its own", e.what(), device.id);
+    return "";
+  }
+  p.kept->opened.insert(device.index);
+  impl_->cache.put(p.manifest, *p.kept);
+  return "";
+}
+
+const TuttiPlugin* Registry::table(const std::string& plugin) {
+  std::lock_guard lock(impl_->mutex);
+  auto counting = impl_->answered(plugin);
+  if (counting.empty()) return nullptr;
+  try {
+    impl_->load_here(*counting[0]);
+  } catch (const std::exception& e) {
+    PluginReport& report = impl_->reports[counting[0]->report];
+    report.problem = e.what();
+    report.loaded = false;
+  }
+  return counting[0]->table;
+}
+
+const TuttiPlugin& Registry::load(const Device& device) {
+  std::lock_guard lock(impl_->mutex);
+  auto counting = impl_->answered(device.plugin);
+  if (counting.empty()) {
+    std::string text = fmt::format("device '{}': no plugin '{}' is loaded", device.id, device.plugin);
+    for (const PluginReport& r : impl_->reports)
+      if (r.name == device.plugin && !r.problem.empty())
+        text += fmt::format("\n  plugin {}: {}", r.manifest, r.problem);
+    throw invalid(text);
+  }
+  Impl::Plugin& p = *counting[0];
+  impl_->load_here(p);
+  if (!impl_->lists(p, device)) {
+    p.kept->made = {};  // it is not true any more, for nobody
+    if (!impl_->probe.empty()) impl_->cache.put(p.manifest, *p.kept);
+    throw Error(
+        Code::device_lost,
+        fmt::format("device {} ({}) is not there any more, or changed since it was listed", device.id, device.name),
+        "run it again; `tutti devices` lists what is there now");
+  }
+  return *p.table;
 }
 
 }  // namespace tutti

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "core/base/log.h"
+
 namespace tutti {
 namespace {
 
@@ -211,7 +213,8 @@ std::string what_was_tried(Registry& registry) {
                         std::filesystem::is_directory(folder, ec) ? "" : " (no such folder)");
   }
   for (const PluginReport& p : registry.plugins())
-    text += fmt::format("\n  plugin {}: {}", p.manifest, p.problem.empty() ? "loaded" : p.problem);
+    text += fmt::format("\n  plugin {}: {}", p.manifest.empty() ? p.library : p.manifest,
+                        p.problem.empty() ? "loaded" : p.problem);
   return text;
 }
 
@@ -227,8 +230,8 @@ void refuse_unless_named(Registry& registry, const std::vector<Ranked>& ranked, 
                                    wish.text, wish.source, usable.empty() ? "" : ", ", fmt::join(usable, ", "));
     std::string plugin = wish.text.substr(0, wish.text.find(':'));
     for (const PluginReport& p : registry.plugins())
-      if (p.name == plugin && !p.problem.empty())
-        text += fmt::format("\n  plugin {} is of no use: {}", p.manifest, p.problem);
+      if ((p.name == plugin || p.name.empty()) && !p.problem.empty())  // one without a name may have been meant
+        text += fmt::format("\n  plugin {} is of no use: {}", p.manifest.empty() ? p.library : p.manifest, p.problem);
     std::string guess = closest(wish.text, ranked);
     throw invalid(text, guess.empty() ? "`tutti devices` lists every device and every plugin tried"
                                       : fmt::format("did you mean {}?", guess));
@@ -241,6 +244,40 @@ void refuse_unless_named(Registry& registry, const std::vector<Ranked>& ranked, 
   throw invalid(text, usable.empty() ? "" : fmt::format("usable here: {}", fmt::join(usable, ", ")));
 }
 
+/// The plugin that alone can have what the text names ("vulkan", "vulkan:1"); "" where others can.
+std::string plugin_named(const Registry& registry, const std::string& text) {
+  constexpr DeviceKind kinds[] = {DeviceKind::discrete, DeviceKind::integrated, DeviceKind::cpu, DeviceKind::software,
+                                  DeviceKind::other};
+  std::string plugin = text.substr(0, text.find(':'));
+  if (std::ranges::any_of(kinds, [&](DeviceKind k) { return text == name(k); })) return "";
+  bool there = std::ranges::any_of(registry.plugins(), [&](const PluginReport& p) { return p.name == plugin; });
+  return there && text.find_first_not_of("0123456789", plugin.size() + 1) == std::string::npos ? plugin : "";
+}
+
+/// The first of these devices that opens in a process of its own.
+Device choose(Registry& registry, std::vector<Device> devices, const Wish& wish) {
+  if (devices.empty())
+    throw invalid("no device: no plugin offers one" + what_was_tried(registry),
+                  "build or install a plugin, or name its folder in TUTTI_PLUGIN_PATH");
+  for (;;) {
+    auto ranked = rank(devices, wish);
+    std::vector<std::string> ids;
+    for (const Ranked& r : ranked)
+      if (r.device.unusable.empty()) ids.push_back(r.device.id);
+    if (!wish.text.empty()) refuse_unless_named(registry, ranked, ids, wish);
+    if (ids.empty()) {
+      std::string text = "no device can be used:";
+      for (const Ranked& r : ranked) text += fmt::format("\n  {}: {}", r.device.id, r.device.unusable);
+      throw invalid(text + what_was_tried(registry), "`tutti devices` lists every device and every plugin tried");
+    }
+    const Device& best = ranked.front().device;
+    std::string why = registry.try_open(best);
+    if (why.empty()) return best;
+    log::warning("plugins", "{} is passed over: {}", best.id, why);
+    std::ranges::find(devices, best.id, &Device::id)->unusable = why;
+  }
+}
+
 }  // namespace
 
 std::vector<Ranked> rank_devices(Registry& registry, const std::string& wanted) {
@@ -250,22 +287,13 @@ std::vector<Ranked> rank_devices(Registry& registry, const std::string& wanted) 
 Device select_device(const std::string& wanted) { return select_device(Registry::instance(), wanted); }
 
 Device select_device(Registry& registry, const std::string& wanted) {
-  auto devices = registry.devices();
-  if (devices.empty())
-    throw invalid("no device: no plugin offers one" + what_was_tried(registry),
-                  "build or install a plugin, or name its folder in TUTTI_PLUGIN_PATH");
   Wish wish = wish_of(wanted);
-  auto ranked = rank(devices, wish);
-  std::vector<std::string> ids;
-  for (const Ranked& r : ranked)
-    if (r.device.unusable.empty()) ids.push_back(r.device.id);
-  if (!wish.text.empty()) refuse_unless_named(registry, ranked, ids, wish);
-  if (ids.empty()) {
-    std::string text = "no device can be used:";
-    for (const Ranked& r : ranked) text += fmt::format("\n  {}: {}", r.device.id, r.device.unusable);
-    throw invalid(text + what_was_tried(registry), "`tutti devices` lists every device and every plugin tried");
+  try {
+    return choose(registry, registry.devices(plugin_named(registry, wish.text)), wish);
+  } catch (const Error&) {
+    registry.renew();  // a refusal must not come from what another process was told
+    return choose(registry, registry.devices(), wish);
   }
-  return ranked.front().device;
 }
 
 std::vector<Device> select_devices(const std::string& wanted) { return select_devices(Registry::instance(), wanted); }

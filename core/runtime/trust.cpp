@@ -52,6 +52,7 @@ std::string distrust(const std::filesystem::path& file) {
   std::error_code ec;
   auto real = std::filesystem::canonical(file, ec);
   if (ec) return fmt::format("file {}: {}", file.string(), ec.message());
+  if (!std::filesystem::is_regular_file(real, ec)) return fmt::format("{} is no regular file", real.string());
   std::string why = distrust_one(real, "file");
   if (why.empty()) why = distrust_one(real.parent_path(), "folder");
   // A link is as safe as the folder it lies in.

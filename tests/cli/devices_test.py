@@ -85,7 +85,7 @@ class Shared(harness.Case):
         (into / f"{name}.json").write_text(json.dumps({
             "tutti_manifest": 1, "name": name, "version": "1.0", "abi": [1, 1], "kind": "gpu", "priority": priority,
             "library": f"{name}.so"}))
-        return environment(TUTTI_PLUGIN_PATH=str(into))
+        return environment(TUTTI_PLUGIN_PATH=str(into), TUTTI_CACHE="off")
 
     def setUp(self):
         super().setUp()
@@ -118,20 +118,22 @@ class Shared(harness.Case):
 class Trees(harness.Case):
     """Copies of the installed layout with fewer plugins."""
 
-    def tree(self, *plugins):
-        """bin/tutti, lib/libtutti.so.* and the named plugins' files, under the test's folder."""
+    def tree(self, *plugins, probe=True):
+        """bin/tutti, lib/libtutti.so.*, lib/tutti/tutti-probe and the named plugins' files, under the test's folder."""
         root = self.folder / "tree"
         into = root / "lib/tutti/plugins"
         into.mkdir(parents=True)
         (root / "bin").mkdir()
         shutil.copy2(BINARY, root / "bin/tutti")
+        if probe:
+            shutil.copy2(PLUGINS.parent / "tutti-probe", root / "lib/tutti/tutti-probe")
         for library in BINARY.parent.parent.glob("lib/libtutti.so*"):
             shutil.copy2(library, root / "lib" / library.name, follow_symlinks=False)
         for plugin in plugins:
             for file in [f"{plugin}.json", f"libtutti_{plugin}.so"]:
                 shutil.copy2(PLUGINS / file, into / file)
         # The build tree's binary remembers the build tree's library; this one must come first.
-        return root, dict(binary=root / "bin/tutti", env=environment(LD_LIBRARY_PATH=str(root / "lib")))
+        return root, dict(binary=root / "bin/tutti", env=environment(LD_LIBRARY_PATH=str(root / "lib"), TUTTI_CACHE="off"))
 
     def fake(self, root, name):
         """A manifest whose library is not there: what is left when somebody removes the library alone."""
@@ -149,6 +151,31 @@ class Trees(harness.Case):
         self.assertEqual(self.train(*MLP, "--steps", "2", **at)["device"], "reference:0")
         self.fails(2, ["unknown device 'onednn:0'", "valid: auto, reference:0"],
                    "train", *MLP, "--device", "onednn:0", **at)
+
+    def test_without_the_probe_plugins_are_asked_in_the_process(self):
+        for probe in (True, False):
+            shutil.rmtree(self.folder / "tree", ignore_errors=True)
+            _, at = self.tree("reference", probe=probe)
+            at["env"]["TUTTI_LOG"] = "info"
+            result = self.done("devices", **at)
+            self.assertIn("reference:0", result.stdout)
+            self.assertEqual("there is no tutti-probe" in result.stderr, not probe, result.stderr)
+            self.train(*MLP, "--steps", "1", **at)
+
+    def test_what_is_wrong_with_a_plugin_reaches_unknown_device(self):
+        root, at = self.tree("reference")
+        plugins = root / "lib/tutti/plugins"
+        (plugins / "bad.json").write_text("{")
+        self.fails(2, ["unknown device 'mine:0'", f"{plugins}/bad.json: is not JSON"], "train", *MLP, "--device", "mine:0", **at)
+        (plugins / "bad.json").unlink()
+        shutil.copy2(plugins / "libtutti_reference.so", plugins / "libtutti_mine.so")
+        lost = f"{plugins}/libtutti_mine.so has no manifest"
+        self.fails(2, ["unknown device 'mine:0'", lost], "train", *MLP, "--device", "mine:0", **at)
+        self.assertIn(lost, self.done("devices", **at).stdout)
+        found = json.loads(tutti("doctor", "--no-steps", "--json", **at).stdout)
+        bad = [f for f in found["plugins"] if f["mark"] == "problem"]
+        self.assertEqual([lost in f["what"] for f in bad], [True])
+        self.assertIn("write one", bad[0]["remedy"])
 
     def test_a_removed_library_is_told(self):
         root, at = self.tree("reference")

@@ -62,10 +62,15 @@ class Folder {
 /// Clears the variables that steer loading and selection.
 class Clean : public testing::Test {
  protected:
-  void SetUp() override { clear(); }
+  void SetUp() override {
+    clear();
+    setenv("TUTTI_CACHE", "off", 1);  // nothing is kept of folders that are gone
+  }
   void TearDown() override { clear(); }
   static void clear() {
-    for (const char* v : {"TUTTI_PLUGIN_PATH", "TUTTI_PLUGINS", "TUTTI_DEVICE", "TUTTI_DEVICE_ORDER"}) unsetenv(v);
+    for (const char* v : {"TUTTI_PLUGIN_PATH", "TUTTI_PLUGINS", "TUTTI_DEVICE", "TUTTI_DEVICE_ORDER", "TUTTI_CACHE",
+                          "TUTTI_PROBE_SECONDS"})
+      unsetenv(v);
   }
   Folder folder;
 };

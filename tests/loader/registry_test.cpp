@@ -1,7 +1,15 @@
 #include "core/runtime/registry.h"
 
-#include <cstdlib>
+#include <sys/stat.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "core/runtime/loader.h"
+#include "core/runtime/selector.h"
+#include "core/runtime/session.h"
+#include "core/runtime/trace_topics.h"
 #include "tests/loader/folder.h"
 
 namespace tutti::test {
@@ -12,6 +20,7 @@ class Loader : public Clean {
   /// The problem of the one plugin in the folder.
   std::string problem() {
     Registry registry({folder.path});
+    registry.devices();
     EXPECT_EQ(registry.plugins().size(), 1u);
     if (registry.plugins().size() != 1) return "";
     EXPECT_EQ(registry.plugins()[0].loaded, registry.plugins()[0].problem.empty());
@@ -29,6 +38,8 @@ TEST_F(Loader, AGoodPluginLoadsAndListsItsDevices) {
   Registry registry({folder.path});
   ASSERT_EQ(registry.plugins().size(), 1u);
   const PluginReport& report = registry.plugins()[0];
+  EXPECT_FALSE(report.loaded);
+  auto devices = registry.devices();  // the plugin's TuttiDevice is larger than ours
   EXPECT_TRUE(report.loaded);
   EXPECT_EQ(report.problem, "");
   EXPECT_EQ(report.manifest, folder.path / "toy.json");
@@ -36,7 +47,6 @@ TEST_F(Loader, AGoodPluginLoadsAndListsItsDevices) {
   EXPECT_EQ(report.version, "1.0");
   EXPECT_NE(registry.table("toy"), nullptr);
   EXPECT_EQ(registry.table("other"), nullptr);
-  auto devices = registry.devices();  // the plugin's TuttiDevice is larger than ours
   ASSERT_EQ(devices.size(), 2u);
   EXPECT_EQ(devices[0].id, "toy:0");
   EXPECT_EQ(devices[0].kind, DeviceKind::cpu);
@@ -75,13 +85,15 @@ TEST_F(Loader, NegotiationCanThrow) {
 TEST_F(Loader, InitCanFail) { EXPECT_EQ(problem_of_fault("init error"), "init: no toy driver found"); }
 
 TEST_F(Loader, InitCanFailWithoutAMessage) {
-  EXPECT_EQ(problem_of_fault("init mute"), "init: failed with code 5 and no message");
+  EXPECT_TRUE(has(problem_of_fault("init mute"), "init: failed with code 5 (DEVICE_LOST) and no message"));
 }
 
 TEST_F(Loader, InitRunsOnceEvenWhenItFailed) {
-  EXPECT_EQ(problem_of_fault("init error"), "init: no toy driver found");
+  folder.plugin("toy", "fault=init error\n");
+  Manifest m = read_manifest(folder.path / "toy.json");
+  EXPECT_EQ(error_of([&] { load_plugin(m); }, Code::internal), "init: no toy driver found");
   folder.write("toy.so.txt", "name=toy\n");  // would work now
-  EXPECT_EQ(problem(), "init: no toy driver found");
+  EXPECT_EQ(error_of([&] { load_plugin(m); }, Code::internal), "init: no toy driver found");
 }
 
 TEST_F(Loader, InitCanThrow) {
@@ -152,6 +164,7 @@ TEST_F(Loader, ABrokenManifestDoesNotHideTheOthers) {
   folder.write("broken.json", "{");
   folder.write("notes.txt", "no manifest");
   Registry registry({folder.path});
+  registry.devices();
   ASSERT_EQ(registry.plugins().size(), 2u);
   EXPECT_TRUE(has(registry.plugins()[0].problem, "broken.json: is not JSON"));
   EXPECT_EQ(registry.plugins()[0].library, "");
@@ -163,6 +176,7 @@ TEST_F(Loader, OfTwoWithOneNameTheFirstWins) {
   folder.plugin("toy", "device=cpu\n", 1);
   second.plugin("toy", "device=cpu\n", 2);
   Registry registry({folder.path, second.path, folder.path});
+  ASSERT_EQ(registry.devices().size(), 1u);
   ASSERT_EQ(registry.folders().size(), 2u);
   ASSERT_EQ(registry.plugins().size(), 2u);
   EXPECT_TRUE(registry.plugins()[0].loaded);
@@ -182,6 +196,164 @@ TEST_F(Loader, DevicesCanFailAndOthersStay) {
   EXPECT_EQ(devices[0].id, "toy:0");
   EXPECT_EQ(registry.plugins()[0].problem, "devices: the bus is gone");
   EXPECT_TRUE(has(registry.plugins()[1].problem, "devices: gave a malformed list (1 devices of 8 bytes)"));
+  for (const char* name : {"bad", "odd"}) EXPECT_EQ(registry.table(name), nullptr);
+  EXPECT_FALSE(registry.plugins()[0].loaded || registry.plugins()[1].loaded);
+}
+
+TEST_F(Loader, APluginThatTakesItsProcessDownIsNamedAndOthersStay) {
+  setenv("TUTTI_PROBE_SECONDS", "0.3", 1);
+  folder.plugin("crash", "device=cpu\nfault=devices crash\n");
+  folder.plugin("end", "device=cpu\nfault=devices exit\n");
+  folder.plugin("hang", "device=cpu\nfault=devices hang\n");
+  folder.plugin("init", "device=cpu\nfault=init crash\n");
+  folder.plugin("toy");
+  Registry registry({folder.path});
+  ASSERT_EQ(registry.devices().size(), 1u);
+  EXPECT_EQ(registry.devices()[0].id, "toy:0");
+  EXPECT_TRUE(has(registry.plugins()[0].problem, "devices: the plugin crashed: signal 11 (SIGSEGV"));
+  EXPECT_EQ(registry.plugins()[1].problem, "devices: the plugin ended its process with exit code 0");
+  EXPECT_TRUE(has(registry.plugins()[2].problem, "devices: no answer within 0.3 s (TUTTI_PROBE_SECONDS"));
+  EXPECT_TRUE(has(registry.plugins()[3].problem, "load: the plugin crashed: signal 11"));
+  for (const char* name : {"crash", "end", "hang", "init"}) EXPECT_EQ(registry.table(name), nullptr);
+}
+
+TEST_F(Loader, OnlyPluginsThatAreUsedAreLoadedIntoThisProcess) {
+  folder.plugin("one");
+  folder.plugin("two");
+  Registry registry({folder.path});
+  ASSERT_EQ(registry.devices("one").size(), 1u);
+  EXPECT_TRUE(registry.plugins()[0].loaded);
+  EXPECT_FALSE(registry.plugins()[1].loaded);
+  EXPECT_EQ(registry.plugins()[1].problem, "");
+  auto mapped = [&](const char* library) {
+    std::ifstream maps("/proc/self/maps");
+    std::string all(std::istreambuf_iterator<char>(maps), {});
+    return all.find((folder.path / library).string()) != std::string::npos;
+  };
+  registry.devices();
+  EXPECT_FALSE(mapped("one.so") || mapped("two.so"));
+  registry.table("one");
+  EXPECT_TRUE(mapped("one.so"));
+  EXPECT_FALSE(mapped("two.so"));
+}
+
+TEST_F(Loader, AnOpenThatCrashesOrHangsIsFoundOutApart) {
+  setenv("TUTTI_PROBE_SECONDS", "0.3", 1);
+  folder.plugin("crash", "device=cpu\nfault=open crash\n");
+  folder.plugin("hang", "device=cpu\nfault=open hang\n");
+  folder.plugin("toy", "device=cpu\n", -5);
+  folder.plugin("refuses", "device=cpu\nfault=open error\n");  // which is an answer
+  Registry registry({folder.path});
+  auto devices = registry.devices();
+  ASSERT_EQ(devices.size(), 4u);
+  EXPECT_TRUE(has(registry.try_open(devices[0]), "open: the plugin crashed: signal 11 (SIGSEGV"));
+  EXPECT_TRUE(has(registry.try_open(devices[1]), "open: no answer within 0.3 s"));
+  EXPECT_EQ(registry.try_open(devices[2]), "");
+  EXPECT_EQ(registry.try_open(devices[3]), "");
+}
+
+TEST_F(Loader, ALibraryWithoutManifestIsToldUnlessItIsNoPlugin) {
+  folder.library("toy");
+  folder.write("dependency.so", "a library that a plugin is linked to");
+  Registry registry({folder.path});
+  ASSERT_EQ(registry.plugins().size(), 1u);
+  const PluginReport& report = registry.plugins()[0];
+  EXPECT_EQ(report.library, folder.path / "toy.so");
+  EXPECT_EQ(report.title(), folder.path / "toy.so");
+  EXPECT_TRUE(has(report.problem, "toy.so has no manifest: a file NAME.json beside it must name it"));
+}
+
+TEST_F(Loader, AnIncompatiblePluginShadowsNoOther) {
+  Folder second, third;
+  folder.plugin("toy");
+  folder.manifest("toy", 1, "[2, 9]");            // of another ABI
+  second.plugin("toy", "fault=init error\n", 2);  // does not start
+  third.plugin("toy", "device=cpu\n", 3);
+  Registry registry({folder.path, second.path, third.path});
+  ASSERT_EQ(registry.devices().size(), 1u);
+  EXPECT_EQ(registry.devices()[0].priority, 3);
+  EXPECT_NE(registry.table("toy"), nullptr);
+  EXPECT_TRUE(has(registry.plugins()[0].problem, "ABI versions 2 to 9"));
+  EXPECT_EQ(registry.plugins()[1].problem, "init: no toy driver found");
+  EXPECT_TRUE(registry.plugins()[2].loaded);
+}
+
+TEST_F(Loader, AFifoIsNoManifestAndNoLibrary) {
+  ASSERT_EQ(mkfifo((folder.path / "pipe.json").c_str(), 0600), 0);
+  folder.manifest("toy");
+  ASSERT_EQ(mkfifo((folder.path / "toy.so").c_str(), 0600), 0);
+  Registry registry({folder.path});
+  ASSERT_EQ(registry.plugins().size(), 2u);
+  for (const PluginReport& p : registry.plugins()) EXPECT_TRUE(has(p.problem, "is no regular file"));
+}
+
+TEST(TraceTopics, UnknownOnesAreAnsweredWithTheValidOnes) {
+  EXPECT_EQ(wrong_topics("kernels,mine,all,graph", {"mine"}), "");
+  EXPECT_EQ(wrong_topics("", {}), "");
+  EXPECT_EQ(wrong_topics("kernels,nonsense,Graph", {"mine"}),
+            "TUTTI_TRACE=kernels,nonsense,Graph: there is no topic nonsense, Graph; "
+            "valid: all, dispatch, graph, kernels, mine");
+}
+
+/// With a cache of listings.
+class Kept : public Loader {
+ protected:
+  void SetUp() override {
+    Loader::SetUp();
+    setenv("TUTTI_CACHE", (cache.path / "blobs").c_str(), 1);
+  }
+  std::vector<Device> list(bool renewed = false) {
+    Registry registry({folder.path});
+    if (renewed) registry.renew();
+    return registry.devices();
+  }
+  Folder cache;
+};
+
+TEST_F(Kept, AListingIsKeptWhileThePluginsFilesAndTheEnvironmentStay) {
+  folder.plugin("toy");
+  ASSERT_EQ(list().size(), 1u);
+  folder.write("toy.so.txt", "name=toy\ndevice=cpu\ndevice=cpu\n");  // a second device appears
+  EXPECT_EQ(list().size(), 1u);
+  setenv("SOME_DRIVERS_VARIABLE", "1", 1);
+  EXPECT_EQ(list().size(), 2u);
+  unsetenv("SOME_DRIVERS_VARIABLE");
+  EXPECT_EQ(list().size(), 2u);  // of one plugin the last listing is kept
+  folder.write("toy.so.txt", "name=toy\ndevice=cpu\n");
+  fs::last_write_time(folder.path / "toy.so", fs::file_time_type::clock::now());
+  EXPECT_EQ(list().size(), 1u);
+  folder.write("toy.so.txt", "name=toy\ndevice=cpu\ndevice=cpu\n");
+  EXPECT_EQ(list(true).size(), 2u);
+  EXPECT_EQ(list().size(), 2u);  // and was kept
+}
+
+TEST_F(Kept, ARefusalIsNeverOfAKeptListing) {
+  folder.plugin("toy", "device=cpu|no driver\n");
+  ASSERT_EQ(list().size(), 1u);
+  folder.write("toy.so.txt", "name=toy\ndevice=cpu\ndevice=cpu\n");  // the driver was installed
+  Registry one({folder.path}), two({folder.path});
+  EXPECT_EQ(select_device(one, "toy:0").id, "toy:0");
+  folder.write("toy.so.txt", "name=toy\ndevice=cpu|no driver\n");
+  EXPECT_EQ(select_device(two, "auto").id, "toy:0");  // kept
+  EXPECT_TRUE(has(error_of([&] { Session(two, two.devices()[0]); }, Code::device_lost),
+                  "device toy:0 (Toy device) is not there any more, or changed since it was listed | run it again"));
+  Registry three({folder.path});
+  EXPECT_TRUE(has(error_of([&] { select_device(three, "auto"); }), "toy:0: no driver"));
+}
+
+TEST_F(Kept, AFailureIsKeptTooAndAnOpenThatWentWellIsNotTriedAgain) {
+  setenv("TUTTI_PROBE_SECONDS", "0.3", 1);
+  folder.plugin("hang", "fault=devices hang\n");
+  folder.plugin("toy");
+  ASSERT_EQ(list().size(), 1u);
+  Registry first({folder.path});
+  EXPECT_EQ(first.try_open(first.devices()[0]), "");
+  folder.write("toy.so.txt", "name=toy\ndevice=cpu\nfault=open crash\n");
+  folder.write("hang.so.txt", "name=hang\ndevice=cpu\n");
+  Registry second({folder.path});
+  EXPECT_EQ(second.devices().size(), 1u);
+  EXPECT_TRUE(has(second.plugins()[0].problem, "no answer"));
+  EXPECT_EQ(second.try_open(second.devices()[0]), "");
 }
 
 TEST_F(Loader, TheVariableExcludesPluginsBeforeTheyAreLoaded) {
@@ -191,6 +363,7 @@ TEST_F(Loader, TheVariableExcludesPluginsBeforeTheyAreLoaded) {
   auto problems = [&](const char* value) {
     setenv("TUTTI_PLUGINS", value, 1);
     Registry registry({folder.path});
+    registry.devices();
     return std::pair{registry.plugins().at(0).problem, registry.plugins().at(1).problem};
   };
   EXPECT_EQ(problems("-two"), std::pair(std::string(), std::string("excluded by TUTTI_PLUGINS=-two")));
@@ -229,6 +402,8 @@ TEST_F(LoaderDeathTest, PluginsAreInitialisedOnceAndShutDownAtTheEnd) {
       {
         Registry first({folder.path});
         Registry second({folder.path});
+        first.table("toy");
+        second.table("toy");
         std::exit(0);
       },
       testing::ExitedWithCode(0), "^tutti warning \\[toy\\] toy: good bye after one init\n$");

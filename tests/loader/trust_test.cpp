@@ -30,6 +30,7 @@ class Trust : public Clean {
   }
   std::string problem() {
     Registry registry({folder.path});
+    registry.devices();
     EXPECT_EQ(registry.plugins().size(), 1u);
     if (registry.plugins().size() != 1) return "";
     const PluginReport& report = registry.plugins()[0];

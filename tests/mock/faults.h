@@ -16,6 +16,7 @@ constexpr FaultDoc all_faults[] = {
     // in a session
     {"decline", "declines the op ARGUMENT"},
     {"wrong_size", "reports 64 bytes of arena less than it allocates"},
+    {"large_size", "reports a PiB of arena more than it allocates"},
     {"fail_alloc", "the ARGUMENTth prepare finds no memory"},
     {"fail_run", "the ARGUMENTth run is refused"},
     {"late_error", "the first run fails, which the wait after it says"},
@@ -50,6 +51,13 @@ constexpr FaultDoc all_faults[] = {
     {"devices", "there are ARGUMENT devices"},
     // across the table
     {"crash_init", "init crashes"},
+    {"crash_devices", "devices crashes"},
+    {"exit_devices", "devices ends the process as if all were well"},
+    {"hang_devices", "devices never returns"},
+    {"malformed_list", "devices gives elements of 8 bytes"},
+    {"crash_open", "open crashes"},
+    {"exit_open", "open ends the process as if all were well"},
+    {"hang_open", "open never returns"},
     {"crash_run", "run crashes"},
     {"abort", "compile aborts the process"},
     {"exit", "compile ends the process as if all were well"},

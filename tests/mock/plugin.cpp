@@ -1,10 +1,13 @@
 // The mock's table: the SDK's, with functions replaced that a fault of the table itself needs.
 #define TUTTI_BUILDING_PLUGIN
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "core/abi/tutti_plugin.h"
@@ -20,6 +23,13 @@ TuttiPlugin table = {};
 bool on(const char* fault) { return Faults::get().on(fault); }
 
 void crash() { std::raise(SIGSEGV); }
+
+/// crash_CALL, exit_CALL, hang_CALL.
+void fall_in(const std::string& call) {
+  if (Faults::get().on("crash_" + call)) crash();
+  if (Faults::get().on("exit_" + call)) std::exit(0);
+  while (Faults::get().on("hang_" + call)) pause();
+}
 
 /// What becomes of an error on its way to the host.
 int32_t passed(int32_t code, TuttiError* e) {
@@ -39,12 +49,16 @@ int32_t init(const TuttiHost* host, TuttiError* e) {
 
 int32_t devices(TuttiArray* list, TuttiError* e) {
   if (on("accepts_bad_arguments") && !list) return TUTTI_OK;
-  return passed(inner->devices(list, e), e);
+  fall_in("devices");
+  int32_t code = passed(inner->devices(list, e), e);
+  if (on("malformed_list") && list) list->stride = 8;
+  return code;
 }
 
 int32_t open(uint32_t device, TuttiArray options, TuttiSession** session, TuttiError* e) {
   if (on("print_error")) std::fprintf(stderr, "mock: opening device %u\n", device);
   if (on("accepts_bad_arguments") && !session) return TUTTI_OK;
+  fall_in("open");
   return passed(inner->open(device, options, session, e), e);
 }
 

@@ -174,12 +174,13 @@ Device Bench::engine_device() {
   setenv("TUTTI_PLUGIN_PATH", folder.c_str(), 1);
   setenv("TUTTI_PLUGINS", (setup_.manifest.name + ",reference").c_str(), 1);
   Registry& registry = Registry::instance();
+  std::vector<Device> all = registry.devices();
   std::string problem = "the registry did not find it";
   for (const PluginReport& p : registry.plugins())
     if (std::error_code ec; std::filesystem::equivalent(p.manifest, setup_.manifest.path, ec)) problem = p.problem;
   if (!problem.empty()) throw Failure(fmt::format("{}: {}", setup_.manifest.path.string(), problem));
   std::string why = "the plugin lists none";
-  for (const Device& d : registry.devices()) {
+  for (const Device& d : all) {
     if (d.plugin != setup_.manifest.name || (setup_.device >= 0 && d.index != static_cast<uint32_t>(setup_.device)))
       continue;
     if (d.unusable.empty()) {
@@ -188,8 +189,6 @@ Device Bench::engine_device() {
     }
     why = d.id + " " + d.unusable;
   }
-  for (const PluginReport& p : registry.plugins())  // what devices() said went wrong
-    if (p.name == setup_.manifest.name && !p.problem.empty() && p.loaded) throw Failure(p.problem);
   throw Unsupported("no usable device: " + why, true);
 }
 

@@ -3,9 +3,12 @@
 //   name=toy   device=KIND|unusable|pci|uuid byte   fault=…   loud=1 (logs when it is shut down)
 #define TUTTI_BUILDING_PLUGIN
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -101,10 +104,18 @@ struct Executable {
   uint64_t temps = 0;
 };
 
+/// "CALL crash", "CALL exit", "CALL hang".
+void fall_in(const std::string& call) {
+  if (settings.fault == call + " crash") std::raise(SIGSEGV);
+  if (settings.fault == call + " exit") std::exit(0);
+  while (settings.fault == call + " hang") pause();
+}
+
 int32_t init(const TuttiHost* h, TuttiError* error) {
   host = h;
   ++inits;
   if (settings.fault == "init error") return fail(error, TUTTI_INTERNAL, "no toy driver found");
+  fall_in("init");
   if (settings.fault == "init mute") return TUTTI_DEVICE_LOST;
   if (settings.fault == "init throw") throw std::runtime_error("a toy broke");
   if (settings.fault == "init throw int") throw 7;
@@ -115,6 +126,7 @@ void shutdown() {
 }
 int32_t list(TuttiArray* out, TuttiError* error) {
   if (settings.fault == "devices error") return fail(error, TUTTI_DEVICE_LOST, "the bus is gone");
+  fall_in("devices");
   devices.clear();
   for (const auto& d : settings.devices) {
     GrownDevice g = {};
@@ -134,7 +146,9 @@ int32_t list(TuttiArray* out, TuttiError* error) {
   return TUTTI_OK;
 }
 int32_t open(uint32_t device, TuttiArray options, TuttiSession** session, TuttiError* error) {
+  fall_in("open");
   if (settings.fault == "open hollow") return TUTTI_OK;
+  if (settings.fault == "open error") return fail(error, TUTTI_DEVICE_LOST, "the card fell out");
   if (device >= devices.size()) return fail(error, TUTTI_INVALID, "no such device");
   for (uint32_t i = 0; i < options.count; ++i) {
     std::string key = at<TuttiPair>(options, i).key;
