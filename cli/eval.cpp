@@ -20,6 +20,7 @@ struct EvalCommand {
     Trainer trainer(device, run.trainer_options(split.test));
     trainer.load(file);
     EvalResult score = trainer.evaluate(split.test);
+    trainer.check_memory();
     if (json) {
       nlohmann::ordered_json out{{"device", device.id},
                                  {"model", run.model},

@@ -123,6 +123,7 @@ int TrainCommand::operator()() {
     score = trainer.evaluate(split.test);
     scored = true;
   }
+  trainer.check_memory();
   double rate = 0;
   for (double r : rates) rate += r / static_cast<double>(rates.size());
 

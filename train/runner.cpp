@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/base/log.h"
+#include "core/base/text.h"
 #include "core/runtime/selector.h"
 #include "train/reference.h"
 
@@ -221,6 +222,7 @@ bool Runner::open_candidate() {
     Device device = std::move(candidates_.front());
     candidates_.erase(candidates_.begin());
     try {
+      if (auto why = Registry::instance().try_open(device); !why.empty()) throw Error(Code::internal, why);
       places_.push_back(std::make_unique<Place>(device, std::map<std::string, std::string>{}));
       return true;
     } catch (const Error& e) {
@@ -281,6 +283,18 @@ HostTensors run(const Graph& g, const Device& device, const HostTensors& inputs)
   HostTensors out;
   for (const State& s : g.states()) out.emplace(s.name, runner.read(s.name));
   return out;
+}
+
+void Runner::check_memory() {
+  for (const auto& p : places_) {
+    uint64_t used = p->session.peak_bytes(), planned = p->planned_peak;
+    if (used == planned) continue;
+    const Device& d = p->session.device();
+    throw Error(Code::internal,
+                fmt::format("{}: plugin '{}' planned {} bytes ({}) and used {} ({}) at most: one of the two is wrong",
+                            d.id, d.plugin, planned, bytes_text(planned), used, bytes_text(used)),
+                "report it to the plugin's author; `tutti conformance --only 'memory.*'` on its library shows more");
+  }
 }
 
 }  // namespace tutti

@@ -100,6 +100,7 @@ struct Trainer::Impl {
       if (std::ranges::find(elsewhere, node) == elsewhere.end()) elsewhere.push_back(node);
     fallback_devices.insert(step->fallback().devices.begin(), step->fallback().devices.end());
     step->prepare();
+    runner.check_memory();  // before hours are spent
     for (const State& s : g.states()) {
       const TensorType& type = g.info(s.after).type;
       if (!states.try_emplace(s.name, type).second) continue;
@@ -389,6 +390,7 @@ int64_t Trainer::skipped_steps() {
 }
 
 uint64_t Trainer::peak_bytes() { return impl_->runner.peak_bytes(); }
+void Trainer::check_memory() { impl_->runner.check_memory(); }
 uint64_t Trainer::planned_bytes() const { return impl_->runner.planned_bytes(); }
 
 std::string Trainer::state_hash() {

@@ -89,7 +89,9 @@ class Trainer {
   int64_t skipped_steps();             ///< f16 steps in all whose gradients were not finite
   uint64_t peak_bytes();               ///< counted by the plugin
   uint64_t planned_bytes() const;      ///< added up from what compile reported
-  std::string state_hash();            ///< FNV-1a 64 of parameters, optimizer state and step, as 16 hex digits
+  /// Throws Error(internal) naming the plugin when the two differ; done after each compilation, too.
+  void check_memory();
+  std::string state_hash();  ///< FNV-1a 64 of parameters, optimizer state and step, as 16 hex digits
   /// Whole state by name, as f32: for tests and tools.
   std::vector<float> read_state(const std::string& name);
 

@@ -76,6 +76,7 @@ class MockExecutable : public sdk::Executable {
   TuttiMemory memory() const override {
     TuttiMemory m = inner_->memory();
     if (on("wrong_size") && m.arena >= 64) m.arena -= 64;
+    if (on("large_size")) m.arena += uint64_t{1} << 50;
     return m;
   }
 

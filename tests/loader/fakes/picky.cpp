@@ -1,10 +1,11 @@
 // The reference, which declines some ops: those named in the file LIBRARY.txt, separated by white space. Where that
-// says "tuning", programs compiled with memory for measuring are said to need more. For the tests of strictness,
+// says "tuning", programs compiled with memory for measuring need more. For the tests of strictness,
 // fallback and plans.
 #define TUTTI_BUILDING_PLUGIN
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 
@@ -22,21 +23,37 @@ std::set<std::string> read_declined() {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
-/// What the measured kernels of a program need beside the rest.
+/// What measured kernels of the prepared programs take beside the rest.
+struct Measured {
+  uint64_t now = 0, peak = 0;  ///< peak: of everything
+};
+
 class TunedExecutable : public sdk::Executable {
  public:
-  explicit TunedExecutable(std::unique_ptr<sdk::Executable> inner) : inner_(std::move(inner)) {}
+  TunedExecutable(std::unique_ptr<sdk::Executable> inner, sdk::Session& session, Measured& measured)
+      : inner_(std::move(inner)), session_(session), measured_(measured) {}
+  ~TunedExecutable() override { measured_.now -= mine_; }
   TuttiMemory memory() const override {
     TuttiMemory m = inner_->memory();
     m.workspace += 4096;
     return m;
   }
-  void prepare() override { inner_->prepare(); }
+  void prepare() override {
+    inner_->prepare();
+    mine_ = 4096;
+    measured_.now += mine_;
+    uint64_t now = 0, peak = 0;
+    session_.usage(now, peak);
+    measured_.peak = std::max(measured_.peak, now + measured_.now);
+  }
   void stage(std::span<void*> feeds) override { inner_->stage(feeds); }
   uint64_t run() override { return inner_->run(); }
 
  private:
   std::unique_ptr<sdk::Executable> inner_;
+  sdk::Session& session_;
+  Measured& measured_;
+  uint64_t mine_ = 0;
 };
 
 class PickySession : public sdk::Session {
@@ -56,17 +73,23 @@ class PickySession : public sdk::Session {
       if (declined_.contains(p.nodes[k].op))
         throw sdk::NodeError(k, Code::declined, fmt::format("no taste for {}", p.nodes[k].op));
     auto made = inner_->compile(std::move(p), options);
-    if (options.tuning_bytes && declined_.contains("tuning")) made = std::make_unique<TunedExecutable>(std::move(made));
+    if (options.tuning_bytes && declined_.contains("tuning"))
+      made = std::make_unique<TunedExecutable>(std::move(made), *inner_, measured_);
     return made;
   }
   void wait(uint64_t ticket, uint64_t timeout_ns) override { inner_->wait(ticket, timeout_ns); }
-  void usage(uint64_t& now, uint64_t& peak) override { inner_->usage(now, peak); }
+  void usage(uint64_t& now, uint64_t& peak) override {
+    inner_->usage(now, peak);
+    now += measured_.now;
+    peak = std::max(peak, measured_.peak);
+  }
   void read(const std::string& s, void* to, size_t bytes) override { inner_->read(s, to, bytes); }
   void write(const std::string& s, const void* from, size_t bytes) override { inner_->write(s, from, bytes); }
 
  private:
   std::unique_ptr<sdk::Session> inner_;
   std::set<std::string> declined_;
+  Measured measured_;
 };
 
 class PickyPlugin : public sdk::Plugin {
