@@ -19,7 +19,13 @@ std::string clean_text(const char* text) {
 std::string message_of(int32_t code, TuttiError& error) {
   error.message[sizeof error.message - 1] = '\0';
   std::string text = clean_text(error.message);
-  return text.empty() ? fmt::format("failed with code {} and no message", code) : text;
+  if (!text.empty()) return text;
+  constexpr const char* names[] = {"OK",      "INVALID",     "DECLINED", "NO_MEMORY",
+                                   "COMPILE", "DEVICE_LOST", "TIMEOUT",  "INTERNAL"};
+  return fmt::format(
+      "failed with code {} ({}) and no message: a fault of the plugin; TUTTI_LOG=debug may say more, and `tutti "
+      "conformance` shows which calls give none",
+      code, code >= TUTTI_OK && code <= TUTTI_INTERNAL ? names[code] : "which no header knows");
 }
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
 #include "core/runtime/session.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <utility>
 
@@ -56,13 +57,22 @@ Session::Session(const Device& device, const std::map<std::string, std::string>&
     : Session(Registry::instance(), device, options) {}
 
 Session::Session(Registry& registry, const Device& device, const std::map<std::string, std::string>& options)
-    : device_(device), table_(registry.table(device.plugin)) {
-  if (!table_) throw invalid(fmt::format("device '{}': no plugin '{}' is loaded", device.id, device.plugin));
+    : device_(device), table_(&registry.load(device)) {
   if (!device.unusable.empty()) throw invalid(fmt::format("{}: cannot be used: {}", device.id, device.unusable));
   std::vector<TuttiPair> pairs;
   for (const auto& [key, value] : options) pairs.push_back({key.c_str(), value.c_str()});
   TuttiArray array = {pairs.data(), static_cast<uint32_t>(pairs.size()), sizeof(TuttiPair)};
-  call("open", [&](TuttiError* e) { return table_->open(device_.index, array, &handle_, e); });
+  try {
+    call("open", [&](TuttiError* e) { return table_->open(device_.index, array, &handle_, e); });
+  } catch (const Error& e) {
+    if (options.empty() || e.code != Code::invalid || !e.remedy.empty()) throw;
+    std::vector<std::string> names;
+    for (const auto& [key, value] : options) names.push_back(key);
+    throw invalid(e.what(),
+                  fmt::format("the session was opened with the option {}: leave out what this device does not "
+                              "have (docs/SETTINGS.md lists each plugin's)",
+                              fmt::join(names, ", ")));
+  }
   if (!handle_) throw Error(Code::internal, fmt::format("{}: open: the plugin succeeded without a session", device.id));
   ++open_sessions();
 }

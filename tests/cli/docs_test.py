@@ -62,6 +62,20 @@ class Docs(harness.Case):
             seen.add(words[0])
         self.assertGreaterEqual(seen, {"train", "devices", "bench", "bisect", "parity"})
 
+    def test_every_variable_is_in_the_settings(self):
+        settings = (ROOT / "docs/SETTINGS.md").read_text()
+        sources = [f for room in ("core", "graph", "train", "cli", "sdk", "backends", "kernels")
+                   for f in (ROOT / room).rglob("*.cpp")]
+        read = re.compile(r'(?:getenv|variable)\("(TUTTI_\w+)"\)')
+        variables = {name for f in sources for name in read.findall(f.read_text())}
+        self.assertGreater(len(variables), 12)
+        for name in variables | {"TUTTI_ISA"}:
+            self.assertIn(f"`{name}`", settings)
+        answer = harness.tutti("devices", env=harness.environment(TUTTI_TRACE="nonsense")).stderr
+        self.assertIn("TUTTI_TRACE=nonsense: there is no topic nonsense; valid: all, ", answer)
+        for topic in answer.split("valid: ")[1].split("\n")[0].split(", ")[:4]:
+            self.assertIn(f"| `{topic}` |", settings)
+
     def test_every_subcommand_is_in_the_readme(self):
         listed = harness.tutti("--help").stdout.split("Subcommands:")[1]
         names = re.findall(r"^  (\w+) ", listed, re.M)

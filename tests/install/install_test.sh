@@ -7,7 +7,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset TUTTI_PLUGIN_PATH TUTTI_DEVICE TUTTI_DEVICE_ORDER LD_LIBRARY_PATH
 
-for path in bin/tutti include/tutti/tutti.h include/tutti/graph/ops.h include/tutti/sdk/plugin.h; do
+for path in bin/tutti include/tutti/tutti.h include/tutti/graph/ops.h include/tutti/sdk/plugin.h share/doc/Tutti/SETTINGS.md \
+  share/doc/Tutti/decisions/README.md share/tutti/plain_c/plain.c; do
   [ -e "$prefix/$path" ] || { echo "not installed: $path"; exit 1; }
 done
 config=$(find "$prefix" -name TuttiConfig.cmake)
@@ -24,12 +25,14 @@ for manifest in "$build"/lib/tutti/plugins/*.json; do  # every plugin of the bui
   grep -q "^$name:0" "$work/devices" || { echo "no device of plugin $name"; exit 1; }
 done
 if command -v readelf >/dev/null; then
-  find "$prefix" -type f \( -name '*.so*' -o -name tutti \) -exec readelf -d {} + 2>/dev/null >"$work/dynamic"
+  find "$prefix" -type f \( -name '*.so*' -o -name 'tutti*' \) -exec readelf -d {} + 2>/dev/null >"$work/dynamic"
   if grep -E 'R(UN)?PATH' "$work/dynamic" | grep -F "${build%/build/*}"; then
     echo "an installed file points into the build or source folder"
     exit 1
   fi
 fi
+
+if TUTTI_LOG=info "$prefix/bin/tutti" devices 2>&1 >/dev/null | grep "no tutti-probe"; then exit 1; fi
 
 echo "== a consumer"
 "$cmake" -S "$here/consumer" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER="$compiler" \

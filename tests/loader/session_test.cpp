@@ -151,10 +151,12 @@ TEST_F(SessionTest, LateErrorsArriveInWait) {
 
 TEST_F(SessionTest, OptionsReachThePlugin) {
   session("", {{"threads", "2"}});
-  EXPECT_EQ(error_of([&] {
-              Session(*registry_, registry_->devices()[0], {{"colour", "red"}});
-            }),
-            "toy:0: open: unknown option 'colour'; known: threads");
+  EXPECT_EQ(
+      error_of([&] {
+        Session(*registry_, registry_->devices()[0], {{"colour", "red"}});
+      }),
+      "toy:0: open: unknown option 'colour'; known: threads | the session was opened with the option colour: leave "
+      "out what this device does not have (docs/SETTINGS.md lists each plugin's)");
 }
 
 TEST_F(SessionTest, AnUnusableOrForeignDeviceIsRefused) {
