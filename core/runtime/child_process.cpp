@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "core/base/status.h"
@@ -86,8 +87,22 @@ void ChildProcess::kill(int signal) const {
   ::kill(-pid_, signal);
 }
 
+bool ChildProcess::ends_by(Deadline end) const {
+  for (;;) {
+    siginfo_t info = {};
+    if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid_)
+      return true;
+    if (Deadline::clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 Ending ChildProcess::wait() {
   int status = 0;
+  siginfo_t info = {};
+  while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  }
+  ::kill(-pid_, SIGKILL);  // while its number is still its own
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;

@@ -54,7 +54,10 @@ class ChildProcess {
 
   /// Sends the signal to it and to its group, where it leads one.
   void kill(int signal) const;
+  /// Waits for its end, then kills what is left of the group that it leads.
   Ending wait();
+  /// Whether it ends by then.
+  bool ends_by(Deadline end) const;
   pid_t id() const { return pid_; }
 
  private:

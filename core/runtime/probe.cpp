@@ -63,7 +63,7 @@ class Probe {
       if (line.is_object() && !line.contains("doing")) return line;
       if (line.is_object() && line["doing"].is_string()) doing = line["doing"];
     }
-    if (got == LineReader::silent) {
+    if (got == LineReader::silent || !process_.ends_by(end)) {
       problem = fmt::format("{}: no answer within {:g} s (TUTTI_PROBE_SECONDS gives it more)", doing, patience());
       return nullptr;
     }

@@ -209,7 +209,11 @@ struct Registry::Impl {
       PluginReport& report = reports[p->report];
       report.problem = p->kept->listing.problem;
       report.loaded = report.problem.empty();
-      if (!report.loaded) log::warning("plugins", "{}: {}", report.name, report.problem);
+      bool ran = report.problem.starts_with("devices: ") || report.problem.starts_with("load: ");
+      if (ran)
+        log::warning("plugins", "{}: {}", report.name, report.problem);
+      else if (!report.loaded)
+        log::info("plugins", "{}: {}", report.name, report.problem);
     }
   }
 

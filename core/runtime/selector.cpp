@@ -288,10 +288,11 @@ Device select_device(const std::string& wanted) { return select_device(Registry:
 
 Device select_device(Registry& registry, const std::string& wanted) {
   Wish wish = wish_of(wanted);
+  std::string only = plugin_named(registry, wish.text);
   try {
-    return choose(registry, registry.devices(plugin_named(registry, wish.text)), wish);
-  } catch (const Error&) {
-    registry.renew();  // a refusal must not come from what another process was told
+    return choose(registry, registry.devices(only), wish);
+  } catch (const Error&) {  // a refusal must not come from what another process was told, nor from one plugin alone
+    if (!registry.renew() && only.empty()) throw;
     return choose(registry, registry.devices(), wish);
   }
 }

@@ -203,6 +203,7 @@ TEST_F(Loader, DevicesCanFailAndOthersStay) {
 TEST_F(Loader, APluginThatTakesItsProcessDownIsNamedAndOthersStay) {
   setenv("TUTTI_PROBE_SECONDS", "0.3", 1);
   folder.plugin("crash", "device=cpu\nfault=devices crash\n");
+  folder.plugin("deaf", "device=cpu\nfault=devices deaf\n");
   folder.plugin("end", "device=cpu\nfault=devices exit\n");
   folder.plugin("hang", "device=cpu\nfault=devices hang\n");
   folder.plugin("init", "device=cpu\nfault=init crash\n");
@@ -211,10 +212,11 @@ TEST_F(Loader, APluginThatTakesItsProcessDownIsNamedAndOthersStay) {
   ASSERT_EQ(registry.devices().size(), 1u);
   EXPECT_EQ(registry.devices()[0].id, "toy:0");
   EXPECT_TRUE(has(registry.plugins()[0].problem, "devices: the plugin crashed: signal 11 (SIGSEGV"));
-  EXPECT_EQ(registry.plugins()[1].problem, "devices: the plugin ended its process with exit code 0");
-  EXPECT_TRUE(has(registry.plugins()[2].problem, "devices: no answer within 0.3 s (TUTTI_PROBE_SECONDS"));
-  EXPECT_TRUE(has(registry.plugins()[3].problem, "load: the plugin crashed: signal 11"));
-  for (const char* name : {"crash", "end", "hang", "init"}) EXPECT_EQ(registry.table(name), nullptr);
+  EXPECT_EQ(registry.plugins()[2].problem, "devices: the plugin ended its process with exit code 0");
+  for (size_t i : {1, 3})
+    EXPECT_TRUE(has(registry.plugins()[i].problem, "devices: no answer within 0.3 s (TUTTI_PROBE_SECONDS"));
+  EXPECT_TRUE(has(registry.plugins()[4].problem, "load: the plugin crashed: signal 11"));
+  for (const char* name : {"crash", "deaf", "end", "hang", "init"}) EXPECT_EQ(registry.table(name), nullptr);
 }
 
 TEST_F(Loader, OnlyPluginsThatAreUsedAreLoadedIntoThisProcess) {

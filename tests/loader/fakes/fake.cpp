@@ -104,11 +104,13 @@ struct Executable {
   uint64_t temps = 0;
 };
 
-/// "CALL crash", "CALL exit", "CALL hang".
+/// "CALL crash", "CALL exit", "CALL hang"; "CALL deaf": closes all files and hangs.
 void fall_in(const std::string& call) {
   if (settings.fault == call + " crash") std::raise(SIGSEGV);
   if (settings.fault == call + " exit") std::exit(0);
-  while (settings.fault == call + " hang") pause();
+  if (settings.fault == call + " deaf")
+    for (int file = 0; file < 64; ++file) ::close(file);
+  while (settings.fault == call + " hang" || settings.fault == call + " deaf") pause();
 }
 
 int32_t init(const TuttiHost* h, TuttiError* error) {
