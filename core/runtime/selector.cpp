@@ -301,8 +301,13 @@ std::vector<Device> select_devices(const std::string& wanted) { return select_de
 
 std::vector<Device> select_devices(Registry& registry, const std::string& wanted) {
   std::vector<Device> all = {select_device(registry, wanted)};
-  for (const Ranked& r : rank_devices(registry, wanted))
-    if (r.device.unusable.empty() && r.device.id != all[0].id && fits(wanted, r.device)) all.push_back(r.device);
+  for (const Ranked& r : rank(registry.devices(plugin_named(registry, wanted)), wish_of(wanted))) {
+    if (!r.device.unusable.empty() || r.device.id == all[0].id || !fits(wanted, r.device)) continue;
+    if (auto why = registry.try_open(r.device); why.empty())
+      all.push_back(r.device);
+    else
+      log::warning("plugins", "{} is passed over: {}", r.device.id, why);
+  }
   return all;
 }
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -78,10 +77,7 @@ struct Share {
 class Worker {
  public:
   Worker(Share share, std::vector<std::string> words, std::vector<std::string> environment)
-      : share(std::move(share)),
-        process_([&, argv = pointers_to(words), envp = pointers_to(environment), parent = getpid()] {
-          prctl(PR_SET_PDEATHSIG, SIGKILL);
-          if (getppid() != parent) _exit(1);
+      : share(std::move(share)), process_([&, argv = pointers_to(words), envp = pointers_to(environment)] {
           setpgid(0, 0);  // a compiler that a driver starts ends with it
           dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
           dup2(answers_.ends[1], STDOUT_FILENO);
