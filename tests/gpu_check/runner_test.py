@@ -310,8 +310,8 @@ class Results(Case):
 
 class Packing(Case):
     def test_paths_of_the_packing_machine_are_found(self):
-        (self.folder / "a").write_bytes(b"\0/work/tree/tests/data\0/work/tree/tests/x.cpp\0/work/tree/core/y.h:12\0")
-        self.assertEqual(pack.paths_inside(str(self.folder), {"/work/tree"}), ["a: /work/tree/tests/data"])
+        (self.folder / "a").write_bytes(b"\0/src/tree/tests/data\0/src/tree/tests/x.cpp\0/src/tree/core/y.h:12\0")
+        self.assertEqual(pack.paths_inside(str(self.folder), {"/src/tree"}), ["a: /src/tree/tests/data"])
 
     def test_absolute_run_time_paths_are_found(self):
         if subprocess.run(["sh", "-c", "command -v cc readelf"], stdout=subprocess.DEVNULL, check=False).returncode:
@@ -329,7 +329,7 @@ class Packing(Case):
             ],
             check=True,
         )
-        self.assertEqual(pack.paths_inside(str(self.folder), {"/work/tree"}), ["l.so: run-time path /opt/x"])
+        self.assertEqual(pack.paths_inside(str(self.folder), {"/src/tree"}), ["l.so: run-time path /opt/x"])
 
     def test_what_is_too_large_to_travel_is_named(self):
         travel = [(1 << 20, "small"), (40 << 20, "build/gpu/large"), (20 << 20, "middle")]
