@@ -34,9 +34,9 @@ class ProgressLine {
     said_ = p.done;
     double seconds = std::chrono::duration<double>(now - start_).count();
     double left = p.done ? seconds * static_cast<double>(p.of - p.done) / static_cast<double>(p.done) : 0;
-    print_err("{} of {} cases after {}{}\n", p.done, p.of, time(seconds),
-              p.done == p.of ? ""
-                             : fmt::format(", about {} left ({} on {})", time(left), p.result.id.op->name, p.device.id));
+    print_err(
+        "{} of {} cases after {}{}\n", p.done, p.of, time(seconds),
+        p.done == p.of ? "" : fmt::format(", about {} left ({} on {})", time(left), p.result.id.op->name, p.device.id));
   }
 
  private:
