@@ -25,7 +25,7 @@ class BadOptions(harness.Case):
             (["--layers", "32,99999999999999999999,4"], ["99999999999999999999", "not a positive number"]),
             (["--layers", "31,16,4"], ["31", "has 32", "--data synthetic:32:4", "--layers 32,16,4"]),
             (["--layers", "32,16,3"], ["gives 3 classes", "has 4", "--layers 32,16,4"]),
-            (["--layers", "32,100000000000,4"], ["this program needs", "12800000000000 bytes  state '1.weight'", "would fit"]),
+            (["--layers", "32,1000000000,4"], ["this program needs", "128000000000 bytes  state '1.weight'", "would fit"]),
             (["--layers", "32,4000000000000000000,4"], ["4000000000000000000"]),
             (["--batch", "0"], ["--batch 0", "at least 1"]),
             (["--batch", "-3"], ["--batch -3", "at least 1"]),
@@ -46,7 +46,7 @@ class BadOptions(harness.Case):
             (["--beta2", "-0.5"], ["--beta2 -0.5", "[0, 1)"]),
             (["--epsilon", "-1"], ["--epsilon -1", "at least 0"]),
             (["--checkpoint", "/nowhere/at/all/run"], ["/nowhere/at/all", "no folder", "create it"]),
-            (["--checkpoint", self.folder], [self.folder, "not a regular file"]),
+            (["--checkpoint", self.folder], [self.folder, "it is a folder"]),
             (["--checkpoint", f"{harness.BINARY}/run"], [harness.BINARY, "no folder"]),
         ]:
             with self.subTest(args):
