@@ -38,12 +38,13 @@ void devices(Bench& bench, Findings& f) {
     const TuttiDevice& d = all[i];
     auto bad = [&](const std::string& text) { f.add(fmt::format("device {}: {}", i, text)); };
     if (!d.name || !*d.name) bad("no name");
-    if (!d.driver || !*d.driver) bad("no driver");  // it tells cached kernels and recorded results apart
+    if (!d.driver) bad("driver is NULL");
     if (d.name && clean_text(d.name) != d.name) bad("its name is not UTF-8");
     if (d.unusable && !*d.unusable) bad("unusable, but no reason why");
     if (d.kind > TUTTI_OTHER) bad(fmt::format("unknown kind {}", d.kind));
     if (d.memory_free > d.memory_total) bad("more memory free than there is");
     if (d.unusable) continue;
+    if (d.driver && !*d.driver) bad("no driver");  // it tells cached kernels and recorded results apart
     uint64_t most = d.kind == TUTTI_CPU || d.kind == TUTTI_SOFTWARE ? host_memory() : most_memory;
     if (d.memory_total < least_memory || d.memory_total > most)
       bad(fmt::format("memory_total is {} bytes, from {} to {} can be", d.memory_total, least_memory, most));
