@@ -2,16 +2,16 @@
 """Writes tests/golden/data/edges.json: what PyTorch computes where numbers end.
 
 Run like make_golden.py. Every op with float inputs, forward and gradient, over NaN, infinities, zeros, denormals, large
-and tiny numbers, in f32, f16 and bf16. Each case is one of make_golden.py's, with this difference: "dtype" is the format
-of the inputs and cotangents, and results and gradients are PyTorch's in float64 on those same numbers, not rounded to it.
+and tiny numbers, in f32, f16 and bf16. A case is one of make_golden.py's with two more members, "dtype", the format of
+inputs and cotangents, and "family", the function below that made it; results and gradients are PyTorch's in float64 on
+those same numbers, not rounded to the format.
 """
 import math
 
 import torch
 import torch.nn.functional as F
 
-import make_golden
-from make_golden import CONVOLUTIONS, number, write  # noqa: F401
+from make_golden import number, write
 
 INF, NAN = math.inf, math.nan
 FORMATS = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
@@ -20,7 +20,7 @@ LARGE = {"f32": [1e10, -1e20, 3e38, -3e38], "f16": [256.0, -1000.0, 6e4, -6e4], 
 TINY = {"f32": [1e-30, -1e-30, 1e-41], "f16": [1e-4, -1e-4, 1e-6], "bf16": [1e-30, -1e-30, 1e-40]}
 SEEDS = {"f32": [1.5, -0.75, 2e4], "f16": [1.5, -0.75, 2e4], "bf16": [1.5, -0.75, 2e4]}
 cases = []
-dtype = "f32"
+dtype, family = "f32", None
 
 
 def fitted(values):
@@ -53,7 +53,7 @@ def case(op, inputs, f, attrs=None, gradient=True, seeds=None, skip=()):
         cycle = seeds or SEEDS[dtype]
         d = fitted([cycle[i % len(cycle)] for i in range(y.numel())]).reshape(y.shape)
         got = dict(zip(wanted, torch.autograd.grad(y, [x[i] for i in wanted], d)))
-    cases.append({"op": op, "dtype": dtype,
+    cases.append({"op": op, "family": family.__name__, "dtype": dtype,
                   "attrs": {k: v if isinstance(v, str) else [number(e) for e in v] for k, v in lists.items()},
                   "inputs": [plain(t, 17) for t in inputs], "results": [plain(y)],
                   "cotangents": [None if d is None else plain(d, 17)],
@@ -80,8 +80,8 @@ def elementwise():
     def unary(op, f, **attrs):
         case(op, [x], f, attrs)
 
-    for op in ("abs", "neg", "sign", "floor", "sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf",
-               "sigmoid", "relu"):
+    for op in ("abs", "neg", "sign", "floor", "sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "sin", "cos", "tanh",
+               "erf", "sigmoid", "relu"):
         unary(op, getattr(torch, op))
     unary("silu", F.silu)
     unary("softplus", lambda t: F.softplus(t, threshold=40))
@@ -108,17 +108,29 @@ def elementwise():
          torch.where)
 
 
-def reductions():
-    rows = [[1.0, NAN, 2.0, 3.0], [1.0, INF, 2.0, 3.0], [1.0, -INF, 2.0, 3.0], [INF, -INF, 1.0, 2.0],
+def lines():
+    return [[1.0, NAN, 2.0, 3.0], [1.0, INF, 2.0, 3.0], [1.0, -INF, 2.0, 3.0], [INF, -INF, 1.0, 2.0],
             [INF, INF, 1.0, 2.0], [NAN, NAN, INF, 1.0], [-INF, -INF, -INF, -INF], [0.0, 1.0, 0.0, 2.0],
             [LARGE[dtype][2]] * 4, [TINY[dtype][0]] * 4, [3.0, 1.0, 3.0, 3.0]]
-    many = (torch.round(torch.rand(2, 130, dtype=torch.float64) * 256) / 64 + 0.5).tolist()
+
+
+def spread():
+    return (torch.round(torch.rand(2, 130, dtype=torch.float64) * 256) / 64 + 0.5).tolist()
+
+
+def reductions():
+    rows, many = lines(), spread()
     sums = rows[:8] + rows[9:] if dtype != "f16" else rows  # f32 and bf16: devices add in f32, which overflows
-    for op, f in (("sum", torch.sum), ("mean", torch.mean), ("max", torch.amax), ("min", torch.amin), ("prod", torch.prod)):
+    for op, f in (("sum", torch.sum), ("mean", torch.mean), ("max", torch.amax), ("min", torch.amin),
+                  ("prod", torch.prod)):
         for x, axis in ((sums, 1), (torch.tensor(sums).mT.tolist(), 0), (many, 1)):
             if op in ("sum", "mean") or x is not many:
                 case(op, [x], lambda t: f(t, axis), {"axes": [axis]})
     case("argmax", [rows], lambda t: t.argmax(1).int(), {"axes": [1]}, gradient=False)
+
+
+def losses():
+    rows, many = lines(), spread()
     for op, f in (("softmax", F.softmax), ("log_softmax", F.log_softmax)):
         for x in (rows[:3] + rows[7:], rows, many):
             for axis in (1, 0):
@@ -127,22 +139,20 @@ def reductions():
                     continue
                 case(op, [t if axis == 1 else t.mT.contiguous()], lambda v: f(v, axis), {"axis": axis},
                      seeds=[1.5, -0.75, 2.0])
-
-
-def losses():
     x, t = pairs([NAN, INF, -INF, 0.0, 1.0, -3.0, 40.0, LARGE[dtype][2], TINY[dtype][0]])
     for reduction in ("none", "mean"):
         case("mse", [x, t], lambda a, b: F.mse_loss(a, b, reduction=reduction), {"reduction": reduction})
         case("huber", [x, t], lambda a, b: F.huber_loss(a, b, reduction=reduction), {"reduction": reduction})
-    case("huber", [[INF, -INF, 4.0, 0.5], [0.0, 0.0, 0.0, 0.0]], lambda a, b: F.huber_loss(a, b, reduction="none", delta=0.7),
-         {"reduction": "none", "delta": 0.7})
+    case("huber", [[INF, -INF, 4.0, 0.5], [0.0, 0.0, 0.0, 0.0]],
+         lambda a, b: F.huber_loss(a, b, reduction="none", delta=0.7), {"reduction": "none", "delta": 0.7})
     targets = [[0.0, 0.3, 1.0][i % 3] for i in range(len(x))]
     case("bce_with_logits", [x, targets], lambda a, b: F.binary_cross_entropy_with_logits(a, b, reduction="none"),
          {"reduction": "none"})
     near = (torch.rand(40, dtype=torch.float64) * 12 - 6)
     case("bce_with_logits", [near, torch.rand(40, dtype=torch.float64)],
          lambda a, b: F.binary_cross_entropy_with_logits(a, b), {"reduction": "mean"})
-    logits = [[1.0, NAN, 2.0], [1.0, INF, 2.0], [1.0, -INF, 2.0], [8.0, -8.0, 0.3], [LARGE[dtype][2], 1.0, 0.0], [0.1, 0.2, 0.3]]
+    logits = [[1.0, NAN, 2.0], [1.0, INF, 2.0], [1.0, -INF, 2.0], [8.0, -8.0, 0.3], [LARGE[dtype][2], 1.0, 0.0],
+              [0.1, 0.2, 0.3]]
     labels = torch.tensor([0, 1, 0, 1, 0, 2], dtype=torch.int32)
     for smoothing in (0.0, 0.1):
         for reduction in ("none", "mean"):
@@ -206,7 +216,8 @@ def images():
          padding=1)
     conv((1, 16, 5, 5), (4, 16, 3, 3), [("w", (3, 1, 0, 2), INF), ("d", (0, 3, 4, 4), NAN)], padding=1)
     conv((2, 5, 8, 8), (7, 5, 3, 2), [("x", (0, 4, 7, 7), INF), ("w", (6, 4, 2, 1), INF), ("d", (1, 6, 3, 3), INF)])
-    conv((1, 4, 8, 8), (4, 2, 3, 3), [("w", (0, 0, 0, 0), INF), ("x", (0, 3, 0, 7), NAN)], padding=2, dilation=2, groups=2)
+    conv((1, 4, 8, 8), (4, 2, 3, 3), [("w", (0, 0, 0, 0), INF), ("x", (0, 3, 0, 7), NAN)], padding=2, dilation=2,
+         groups=2)
     x = torch.rand(1, 2, 6, 6, dtype=torch.float64)
     x[0, 0, 1, 1], x[0, 0, 5, 5], x[0, 1, 0, 4] = NAN, INF, -INF
     x[0, 1, 2:4, 0:2] = -INF
@@ -224,12 +235,13 @@ def images():
 def indices():
     i = torch.tensor([2, 0, 2], dtype=torch.int32)
     u = [[1.0, NAN, INF], [2.0, 1.0, -INF]]
-    case("scatter_add", [i, u], lambda k, t: torch.zeros(2, 4, dtype=t.dtype).index_add(1, k, t), {"size": 4, "axis": -1})
+    case("scatter_add", [i, u], lambda k, t: torch.zeros(2, 4, dtype=t.dtype).index_add(1, k, t),
+         {"size": 4, "axis": -1})
     case("gather", [u, i], lambda t, k: t[:, k.long()], {"axis": -1})
 
 
 def main():
-    global dtype
+    global dtype, family
     torch.set_num_threads(1)
     for seed, dtype in enumerate(FORMATS, 1):
         torch.manual_seed(seed)
