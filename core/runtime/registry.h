@@ -29,8 +29,8 @@ class Registry {
   /// What is known of every plugin so far: those that nobody has asked for devices are neither loaded nor a problem.
   const std::vector<PluginReport>& plugins() const;
   /// The devices of all plugins, or of one. Plugins are asked in processes of their own, all at once, unless a listing
-  /// of the last ten minutes was kept (see ListingCache), which free memory is of, too; one that fails, crashes or does not answer is reported.
-  /// Without the executable tutti-probe they are loaded and asked in this process.
+  /// of the last ten minutes was kept (see ListingCache), free memory included; one that fails, crashes or does not
+  /// answer is reported. Without the executable tutti-probe they are loaded and asked in this process.
   std::vector<Device> devices(const std::string& plugin = "");
   /// Lets plugins be asked anew whose listings were made by other processes. False where none has been used.
   bool renew();
