@@ -188,6 +188,7 @@ int probe_main(int argc, char** argv) {
     fmt::print(stderr, "tutti-probe: Tutti starts it to ask a plugin for its devices; see `tutti devices`\n");
     return 2;
   }
+  setenv("TUTTI_LOG", "error", 0);  // the process that uses the plugin hears its warnings
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != std::atoi(argv[1])) return 1;  // it has ended already
   try {

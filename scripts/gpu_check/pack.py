@@ -12,7 +12,14 @@ import tempfile
 from machine import newest_version
 
 MOST = 60 << 20  # bytes of everything that travels: the tracked tree and the pack
-PROGRAMS = ["bin/tutti", "lib/tutti/tutti-probe", "bin/step_bench", "bin/op_bench", "tests/library_device_test", "tests/cuda_device_test"]
+PROGRAMS = [
+    "bin/tutti",
+    "lib/tutti/tutti-probe",
+    "bin/step_bench",
+    "bin/op_bench",
+    "tests/library_device_test",
+    "tests/cuda_device_test",
+]
 PLUGINS = ["cuda", "reference", "opencl", "vulkan"]  # oneDNN's library alone is 55 MB
 SYSTEM = re.compile(r"/(ld-linux.*|lib(c|m|dl|pthread|rt|resolv|cuda|tutti)\.so.*)$")  # the C library's, the driver's, ours
 FASHION = "/usr/share/datasets/fashion-mnist"
