@@ -129,7 +129,8 @@ Counts spoilt(const std::function<bool(const CaseId&, int run, std::vector<Tenso
     if (!changed.contains(c.id.text())) continue;
     ++counts[c.id.op->name].first;
     counts[c.id.op->name].second += c.outcome == Outcome::fail;
-    if (c.outcome != Outcome::fail) std::cerr << c.id.text() << " is spoilt and passes\n";
+    if (c.outcome != Outcome::fail)
+      std::cerr << c.id.text() << " is spoilt and passes, share " << c.share << ", error " << c.error << "\n";
   }
   return counts;
 }

@@ -21,8 +21,8 @@ void before(const std::string& fault, Work& w) {
     tap = std::fmod(tap + 1, 4);
   }
   if (fault == "mask" && w.op == "select" && w.label == "1.backward") {
-    double& open = w.in[0].at[largest(w.in[1])];
-    open = 1 - open;
+    double& shut = w.in[0].at[largest(w.in[2])];
+    shut = 1 - shut;
   }
   if (fault == "tail" && w.op == "sum" && w.label == "6.backward") w.in[0].at.back() = 0;
   if (fault == "gather" && w.op == "gather")
