@@ -43,6 +43,33 @@ double patience() {
   return 30;
 }
 
+/// A temporary folder for what a driver leaves in one, since a process that is killed tidies nothing up.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::error_code error;
+    std::string name = (std::filesystem::temp_directory_path(error) / "tutti-probe-XXXXXX").string();
+    if (!error && mkdtemp(name.data())) path_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+
+  /// This process's environment with TMPDIR naming the folder, where one could be made.
+  std::vector<std::string> environment() const {
+    std::vector<std::string> all;
+    for (char** v = environ; *v; ++v)
+      if (path_.empty() || std::strncmp(*v, "TMPDIR=", 7) != 0) all.emplace_back(*v);
+    if (!path_.empty()) all.push_back("TMPDIR=" + path_);
+    return all;
+  }
+
+ private:
+  std::string path_;
+};
+
 /// One process that was asked; killed with all that it started when this goes out of scope.
 class Probe {
  public:
@@ -90,13 +117,16 @@ class Probe {
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);  // what a driver starts ends with it
     posix_spawnattr_setpgroup(&attributes, 0);
     pid_t pid = -1;
-    int error = posix_spawn(&pid, program.c_str(), &files, &attributes, pointers_to(words).data(), environ);
+    std::vector<std::string> environment = scratch_.environment();
+    int error = posix_spawn(&pid, program.c_str(), &files, &attributes, pointers_to(words).data(),
+                            pointers_to(environment).data());
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
     if (error != 0) throw Error(Code::internal, fmt::format("{}: {}", program.string(), std::strerror(error)));
     return pid;
   }
 
+  ScratchFolder scratch_;  // goes after the process
   Pipe pipe_;
   ChildProcess process_;
   LineReader lines_;
