@@ -21,17 +21,20 @@ inline testing::AssertionResult has(const std::string& text, const std::string& 
   return testing::AssertionFailure() << "\"" << text << "\"\n  does not hold \"" << part << "\"";
 }
 
-/// Made with mode 0700; removed with everything in it.
+/// Made with mode 0700; removed with everything in it. The folder above is its own too: what others do in the temporary
+/// folder changes neither, and a kept listing counts only while both are as they were.
 class Folder {
  public:
   Folder() {
     std::string name = (fs::temp_directory_path() / "tutti_test_XXXXXX").string();
     if (!mkdtemp(name.data())) throw std::runtime_error("mkdtemp failed");
-    path = fs::canonical(name);
+    path = fs::canonical(name) / "plugins";
+    fs::create_directory(path);
+    fs::permissions(path, fs::perms::owner_all);
   }
   ~Folder() {
     std::error_code ec;
-    fs::remove_all(path, ec);
+    fs::remove_all(path.parent_path(), ec);
   }
   Folder(const Folder&) = delete;
 
