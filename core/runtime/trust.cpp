@@ -1,11 +1,13 @@
 #include "core/runtime/trust.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <grp.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +15,8 @@
 
 namespace tutti {
 namespace {
+
+namespace fs = std::filesystem;
 
 std::string user_name(uid_t uid) {
   std::vector<char> room(16384);
@@ -33,31 +37,117 @@ bool private_group(gid_t gid, uid_t owner) {
   return user == entry.gr_name;
 }
 
-std::string distrust_one(const std::filesystem::path& path, const char* what) {
-  struct stat s;
-  if (stat(path.c_str(), &s) != 0) return fmt::format("{} {}: {}", what, path.string(), std::strerror(errno));
-  if (s.st_uid != 0 && s.st_uid != geteuid())
-    return fmt::format("{} {} belongs to user {}, neither to root nor to you (user {}); `chown` it to load it", what,
-                       path.string(), s.st_uid, geteuid());
-  if (s.st_mode & S_IWOTH)
-    return fmt::format("{} {} can be written by everybody; `chmod o-w` it to load it", what, path.string());
-  if ((s.st_mode & S_IWGRP) && !private_group(s.st_gid, s.st_uid))
-    return fmt::format("{} {} can be written by group {}; `chmod g-w` it to load it", what, path.string(), s.st_gid);
+/// Whose it is, which counts whatever it is.
+std::string distrust_owner(const struct stat& s, const std::string& what) {
+  if (s.st_uid == 0 || s.st_uid == geteuid()) return "";
+  return fmt::format("{} belongs to user {}, neither to root nor to you (user {}); `chown` it to load it", what,
+                     s.st_uid, geteuid());
+}
+
+/// Who may write it. `ancestor`: a folder further up, where the sticky bit (/tmp) keeps others from renaming what is
+/// not theirs, and a system group (Debian's staff in /usr/local) is the administrator's choice.
+std::string distrust_mode(const struct stat& s, const std::string& what, bool ancestor) {
+  constexpr gid_t first_user_group = 1000;
+  if (ancestor && (s.st_mode & S_ISVTX)) return "";
+  if (s.st_mode & S_IWOTH) return fmt::format("{} can be written by everybody; `chmod o-w` it to load it", what);
+  if ((s.st_mode & S_IWGRP) && !private_group(s.st_gid, s.st_uid) &&
+      !(ancestor && s.st_uid == 0 && s.st_gid < first_user_group))
+    return fmt::format("{} can be written by group {}; `chmod g-w` it to load it", what, s.st_gid);
   return "";
 }
+
+/// Walks to a file from the root, one open folder after the other, so that what is judged is what is entered: where
+/// nobody else can rename anything on the way, the name stays that of the file that was judged.
+class Walk {
+ public:
+  ~Walk() { leave(); }
+
+  std::string judge(const fs::path& file) {
+    std::vector<std::string> open = parts(file);  // still to be entered, the next one last
+    for (int links = 0; !open.empty();) {
+      std::string part = std::move(open.back());
+      open.pop_back();
+      if (part == "/") {
+        if (std::string why = enter("/", "/", false); !why.empty()) return why;
+        continue;
+      }
+      if (part == ".") continue;
+      if (part == "..") {  // of a resolved path, so the folder above was judged before
+        at_ = at_.parent_path();
+        if (std::string why = enter(at_.c_str(), at_, false); !why.empty()) return why;
+        continue;
+      }
+      fs::path path = at_ / part;
+      struct stat s;
+      if (fstatat(folder_, part.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0)
+        return fmt::format("file {}: {}", path.string(), std::strerror(errno));
+      if (S_ISLNK(s.st_mode)) {
+        if (std::string why = distrust_owner(s, "link " + path.string()); !why.empty()) return why;
+        std::error_code ec;
+        fs::path target = fs::read_symlink(path, ec);
+        if (ec || ++links > 40)
+          return fmt::format("file {}: {}", path.string(), std::strerror(ec ? ec.value() : ELOOP));
+        if (std::string why = folder_of_file(open); !why.empty()) return why;  // a link is as safe as its folder
+        for (std::string& p : parts(target)) open.push_back(std::move(p));
+        continue;
+      }
+      if (!open.empty()) {
+        if (std::string why = enter(part.c_str(), path, true); !why.empty()) return why;
+        continue;
+      }
+      std::string what = "file " + path.string();
+      if (!S_ISREG(s.st_mode)) return what + " is no regular file";
+      if (std::string why = distrust_owner(s, what); !why.empty()) return why;
+      if (std::string why = distrust_mode(s, what, false); !why.empty()) return why;
+      return folder_of_file(open);
+    }
+    return fmt::format("file {}: it is a folder", file.string());
+  }
+
+ private:
+  static std::vector<std::string> parts(const fs::path& path) {
+    std::vector<std::string> all;
+    for (const fs::path& p : path)
+      if (!p.empty()) all.push_back(p.string());
+    std::reverse(all.begin(), all.end());
+    return all;
+  }
+
+  /// The folder that holds the file itself, or the link to it: nobody else may write there at all.
+  std::string folder_of_file(const std::vector<std::string>& open) const {
+    struct stat s;
+    if (!open.empty() || fstat(folder_, &s) != 0) return "";
+    return distrust_mode(s, "folder " + at_.string(), false);
+  }
+
+  std::string enter(const char* name, const fs::path& path, bool below) {
+    int next = openat(below ? folder_ : AT_FDCWD, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (next < 0) return fmt::format("folder {}: {}", path.string(), std::strerror(errno));
+    leave();
+    folder_ = next;
+    at_ = path;
+    struct stat s;
+    if (fstat(folder_, &s) != 0) return fmt::format("folder {}: {}", path.string(), std::strerror(errno));
+    std::string what = "folder " + path.string();
+    std::string why = distrust_owner(s, what);
+    return why.empty() ? distrust_mode(s, what, true) : why;
+  }
+
+  void leave() {
+    if (folder_ >= 0) close(folder_);
+    folder_ = -1;
+  }
+
+  int folder_ = -1;
+  fs::path at_;
+};
 
 }  // namespace
 
 std::string distrust(const std::filesystem::path& file) {
   std::error_code ec;
-  auto real = std::filesystem::canonical(file, ec);
-  if (ec) return fmt::format("file {}: {}", file.string(), ec.message());
-  if (!std::filesystem::is_regular_file(real, ec)) return fmt::format("{} is no regular file", real.string());
-  std::string why = distrust_one(real, "file");
-  if (why.empty()) why = distrust_one(real.parent_path(), "folder");
-  // A link is as safe as the folder it lies in.
-  if (why.empty() && file.parent_path() != real.parent_path()) why = distrust_one(file.parent_path(), "folder");
-  return why;
+  fs::path whole = fs::absolute(file, ec);
+  return Walk().judge(whole);
 }
 
 std::string trusted_variable(const char* name) {

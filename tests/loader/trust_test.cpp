@@ -74,6 +74,53 @@ TEST_F(Trust, TheFolderOfALinkedLibraryCounts) {
   EXPECT_EQ(problem(), "");
 }
 
+TEST_F(Trust, EveryFolderOnTheWayCounts) {
+  Folder above;
+  fs::create_directories(above.path / "a/b");
+  Folder& inner = folder;
+  for (const char* file : {"toy.json", "toy.so", "toy.so.txt"})
+    if (fs::exists(inner.path / file)) fs::copy_file(inner.path / file, above.path / "a/b" / file);
+  auto problem_below = [&] { return Registry({above.path / "a/b"}).plugins().at(0).problem; };
+  EXPECT_EQ(problem_below(), "");
+  ASSERT_EQ(chmod((above.path / "a").c_str(), 0777), 0);
+  EXPECT_TRUE(has(problem_below(), "folder " + (above.path / "a").string() + " can be written by everybody"));
+  ASSERT_EQ(chmod((above.path / "a").c_str(), 01777), 0);  // sticky: nobody can rename what is not theirs
+  EXPECT_EQ(problem_below(), "");
+  ASSERT_EQ(chmod((above.path / "a/b").c_str(), 01777), 0);  // but the folder itself is for its owner alone
+  EXPECT_TRUE(has(problem_below(), "folder " + (above.path / "a/b").string() + " can be written by everybody"));
+  if (geteuid() != 0) return;
+  ASSERT_EQ(chmod((above.path / "a/b").c_str(), 0755), 0);
+  ASSERT_EQ(chmod((above.path / "a").c_str(), 0755), 0);
+  ASSERT_EQ(chown((above.path / "a").c_str(), stranger, 0), 0);
+  EXPECT_TRUE(has(problem_below(), "folder " + (above.path / "a").string() + " belongs to user 12345"));
+}
+
+TEST_F(Trust, LinksInTheMiddleCount) {
+  Folder open, elsewhere;
+  elsewhere.library("toy");
+  fs::create_directory(open.path / "in");
+  fs::create_symlink(elsewhere.path, open.path / "in/link");  // toy.so → in/link/toy.so → elsewhere/toy.so
+  fs::remove(folder.path / "toy.so");
+  fs::create_symlink(open.path / "in/link/toy.so", folder.path / "toy.so");
+  fs::copy_file(folder.path / "toy.so.txt", elsewhere.path / "toy.so.txt", fs::copy_options::skip_existing);
+  EXPECT_EQ(problem(), "");
+  ASSERT_EQ(chmod((open.path / "in").c_str(), 0777), 0);
+  EXPECT_TRUE(has(problem(), "folder " + (open.path / "in").string() + " can be written by everybody"));
+  ASSERT_EQ(chmod((open.path / "in").c_str(), 0755), 0);
+  if (geteuid() != 0) return;
+  ASSERT_EQ(lchown((open.path / "in/link").c_str(), stranger, 0), 0);
+  EXPECT_TRUE(has(problem(), "link " + (open.path / "in/link").string() + " belongs to user 12345"));
+}
+
+TEST_F(Trust, PipesInPlaceOfFilesAreRefused) {
+  fs::remove(folder.path / "toy.so");
+  ASSERT_EQ(mkfifo((folder.path / "toy.so").c_str(), 0600), 0);
+  EXPECT_TRUE(has(problem(), "is no regular file"));
+  fs::remove(folder.path / "toy.json");
+  ASSERT_EQ(mkfifo((folder.path / "toy.json").c_str(), 0600), 0);
+  EXPECT_TRUE(has(problem(), "is no regular file"));
+}
+
 TEST_F(Trust, ForeignFilesAreRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   owner("toy.so", stranger, 0);
