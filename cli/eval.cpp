@@ -1,6 +1,7 @@
 // tutti eval: a checkpoint's accuracy, on any device.
 #include <fmt/format.h>
 
+#include "cli/print.h"
 #include "cli/run_options.h"
 
 namespace tutti::cli {
@@ -37,9 +38,9 @@ struct EvalCommand {
       run.tell_fallback(trainer, out);
       print_json(out);
     } else {
-      fmt::print("{}: {} after {} steps on {}: accuracy {:.2f} %, loss {:.4f} ({} samples, {})\n", file, run.model,
-                 trainer.steps(), run.data, 100 * score.accuracy, score.loss, score.samples, device.id);
-      fmt::print("{}", run.tell_fallback(trainer));
+      print_out("{}: {} after {} steps on {}: accuracy {:.2f} %, loss {:.4f} ({} samples, {})\n", file, run.model,
+                trainer.steps(), run.data, 100 * score.accuracy, score.loss, score.samples, device.id);
+      print_out("{}", run.tell_fallback(trainer));
     }
     return done;
   }

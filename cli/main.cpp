@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/print.h"
 #include "cli/signals.h"
+#include "core/base/printable.h"
 #include "core/base/status.h"
 
 namespace tutti::cli {
@@ -23,7 +24,9 @@ int exit_code(Code code) {
   return code == Code::device_lost || code == Code::timeout || code == Code::internal ? stopped : bad_input;
 }
 
-int report(const std::string& message, const std::string& remedy, int code) {
+/// Files and plugins have their say in messages: what is no text is spelt out, what is too long is cut.
+int report(const std::string& raw_message, const std::string& raw_remedy, int code) {
+  std::string message = printable(raw_message), remedy = printable(raw_remedy);
   if (as_json) print_json({{"error", message}, {"remedy", remedy}, {"exit_code", code}});
   print_err("tutti: {}\n", message);
   if (!remedy.empty()) print_err("  try: {}\n", remedy);

@@ -47,12 +47,12 @@ void ProgressLine::show(const Progress& p) {
   winsize window{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
     text.resize(std::min<size_t>(text.size(), window.ws_col - 1));  // a wrapped line could not be wiped away
-  print_err("\r\033[K{}", text);
+  std::fputs(("\r\033[K" + text).c_str(), stderr);
   std::fflush(stderr);
 }
 
 void ProgressLine::clear() {
-  if (terminal_ && !quiet_) print_err("\r\033[K");
+  if (terminal_ && !quiet_) std::fputs("\r\033[K", stderr);
 }
 
 void ProgressLine::print(const std::string& line) {

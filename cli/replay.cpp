@@ -58,8 +58,8 @@ struct ReplayCommand {
     ordered_json out = {{"ok", true}, {"file", file}, {"about", about(r)}};
     for (const char* key : {"nodes", "recorded", "devices"}) out[key] = ordered_json::array();
     for (const Node& n : r.graph.nodes()) out["nodes"].push_back({{"op", n.op->name}, {"label", n.label}});
-    if (!json && r.about.contains("command")) fmt::print("found by {}\n", r.about.at("command"));
-    if (!json) fmt::print("{}", in_words(r.graph, ""));
+    if (!json && r.about.contains("command")) print_out("found by {}\n", r.about.at("command"));
+    if (!json) print_out("{}", in_words(r.graph, ""));
     bool ok = true;
     auto tell = [&](const char* list, const std::string& id, const std::string& how, const Tensors& results) {
       parity::Judgement j = parity::judge(r.graph, r.inputs, truth, results);
@@ -68,8 +68,8 @@ struct ReplayCommand {
       entry["how"] = how;
       out[list].push_back(entry);
       if (!json)
-        fmt::print("{:<14} {:<22} {:<6} worst {}: {:.9g}, float64 {:.9g}, {}\n", id, how, j.ok ? "right" : "WRONG",
-                   place_in_words(r.graph, j), j.got, j.want, share_in_words(j));
+        print_out("{:<14} {:<22} {:<6} worst {}: {:.9g}, float64 {:.9g}, {}\n", id, how, j.ok ? "right" : "WRONG",
+                  place_in_words(r.graph, j), j.got, j.want, share_in_words(j));
       return j.ok;
     };
     for (const parity::Answer& a : r.answers) tell("recorded", a.id, "recorded, " + a.how, a.results);

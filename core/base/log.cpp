@@ -1,8 +1,11 @@
 #include "core/base/log.h"
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+
+#include "core/base/printable.h"
 
 namespace tutti::log {
 namespace {
@@ -36,7 +39,8 @@ bool traced(std::string_view topic) {
 }
 
 void write(Level level, std::string_view topic, std::string_view text) {
-  std::string line = fmt::format("tutti {} [{}] {}\n", names[static_cast<int>(level)], topic, text);
+  std::string line =
+      fmt::format("tutti {} [{}] {}\n", names[static_cast<int>(level)], topic, printable(text, SIZE_MAX));
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -18,7 +20,7 @@
 namespace tutti {
 namespace {
 
-constexpr size_t most_bytes = size_t{256} << 20;
+constexpr size_t largest_entry = size_t{256} << 20;
 constexpr char magic[8] = {'T', 'U', 'T', 'T', 'I', 'B', 'L', '1'};
 
 struct Header {
@@ -29,7 +31,12 @@ struct Header {
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 File open_file(const std::filesystem::path& path, int flags, const char* mode) {
-  int fd = open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+  int fd = open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);  // a pipe would wait for ever
+  struct stat s;
+  if (fd >= 0 && (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode))) {
+    close(fd);
+    fd = -1;
+  }
   return {fd < 0 ? nullptr : fdopen(fd, mode), std::fclose};
 }
 
@@ -74,7 +81,7 @@ std::vector<std::byte> BlobCache::get(const std::string& key) const {
   File file = open_file(file_of(key), O_RDONLY, "rb");
   Header h;
   if (!file || std::fread(&h, sizeof h, 1, file.get()) != 1 || std::memcmp(h.magic, magic, sizeof magic) != 0 ||
-      h.key_bytes != key.size() || h.bytes > most_bytes)
+      h.key_bytes != key.size() || h.bytes > largest_entry)
     return {};
   std::string stored(key.size(), '\0');
   std::vector<std::byte> bytes(h.bytes);
@@ -82,11 +89,41 @@ std::vector<std::byte> BlobCache::get(const std::string& key) const {
       std::fread(bytes.data(), 1, bytes.size(), file.get()) != bytes.size() || std::fgetc(file.get()) != EOF ||
       h.checksum != fnv1a(bytes.data(), bytes.size()))
     return {};
+  futimens(fileno(file.get()), nullptr);  // used just now
   return bytes;
 }
 
+void BlobCache::make_room() const {
+  namespace fs = std::filesystem;
+  struct Entry {
+    fs::file_time_type used;
+    uint64_t bytes;
+    fs::path path;
+  };
+  std::vector<Entry> entries;
+  uint64_t all = 0;
+  std::error_code ec;
+  for (fs::directory_iterator it(folder_, ec), end; !ec && it != end; it.increment(ec)) {
+    std::error_code gone;
+    Entry e{it->last_write_time(gone), it->file_size(gone), it->path()};
+    if (gone || !it->is_regular_file(gone) || it->is_symlink(gone)) continue;
+    // What a killed process left half written; another may be writing a younger one.
+    bool stray = e.path.extension() == ".new" && fs::file_time_type::clock::now() - e.used > std::chrono::hours(1);
+    if (stray) fs::remove(e.path, gone);
+    if (e.path.extension() != ".blob") continue;
+    all += e.bytes;
+    entries.push_back(std::move(e));
+  }
+  if (all <= most_bytes_) return;
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
+  for (size_t i = 0; i < entries.size() && all > most_bytes_; ++i) {
+    std::error_code gone;
+    if (fs::remove(entries[i].path, gone)) all -= entries[i].bytes;
+  }
+}
+
 void BlobCache::put(const std::string& key, const void* from, size_t bytes) const {
-  if (folder_.empty() || bytes == 0 || bytes > most_bytes) return;
+  if (folder_.empty() || bytes == 0 || bytes > largest_entry) return;
   std::error_code ec;
   std::filesystem::create_directories(folder_.parent_path(), ec);
   mkdir(folder_.c_str(), 0700);  // fails where it exists; safe() judges what is there
@@ -105,7 +142,7 @@ void BlobCache::put(const std::string& key, const void* from, size_t bytes) cons
                std::fwrite(key.data(), 1, key.size(), file.get()) == key.size() &&
                std::fwrite(from, 1, bytes, file.get()) == bytes;
   whole = std::fclose(file.release()) == 0 && whole;
-  if (whole && std::rename(draft.c_str(), place.c_str()) == 0) return;
+  if (whole && std::rename(draft.c_str(), place.c_str()) == 0) return make_room();
   warn_once(std::strerror(errno));
   unlink(draft.c_str());
 }

@@ -1,6 +1,7 @@
 // A small cache of verified files: compiled kernels and tuning results of plugins.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -11,8 +12,10 @@ namespace tutti {
 /// written beside its place and renamed, so a reader sees whole entries. Every failure is a miss, never an error.
 class BlobCache {
  public:
-  /// A cache in `folder` (created with mode 0700 at the first put); "" disables it.
-  explicit BlobCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  /// A cache in `folder` (created with mode 0700 at the first put); "" disables it. Once all entries together take more
+  /// than `most_bytes`, those that were used least recently go.
+  explicit BlobCache(std::filesystem::path folder, uint64_t most_bytes = uint64_t{1} << 30)
+      : folder_(std::move(folder)), most_bytes_(most_bytes) {}
   /// ${XDG_CACHE_HOME:-~/.cache}/tutti/blobs; TUTTI_CACHE names another folder, or "off" disables it.
   static std::filesystem::path default_folder();
 
@@ -26,7 +29,9 @@ class BlobCache {
  private:
   bool safe() const;
   void warn_once(const std::string& why) const;
+  void make_room() const;
   std::filesystem::path folder_;
+  uint64_t most_bytes_;
 };
 
 }  // namespace tutti

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/printable.h"
+
 namespace tutti {
 
 Code code_of(int32_t code) {
@@ -13,7 +15,7 @@ Code code_of(int32_t code) {
 std::string clean_text(const char* text) {
   if (!text) return "";
   using nlohmann::json;  // its printer knows how to mend a text that was cut inside a character
-  return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
+  return printable(json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>());
 }
 
 std::string message_of(int32_t code, TuttiError& error) {

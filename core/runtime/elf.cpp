@@ -22,6 +22,8 @@ bool read_at(std::ifstream& in, uint64_t at, T& out) {
 
 std::string damage_of(const std::filesystem::path& library) {
   std::error_code ec;
+  if (std::filesystem::exists(library, ec) && !std::filesystem::is_regular_file(library, ec))
+    return "it is no regular file";  // opening a pipe would wait for ever
   uint64_t size = std::filesystem::file_size(library, ec);
   std::ifstream in(library, std::ios::binary);
   if (ec || !in) return "";  // the loader says why

@@ -15,6 +15,9 @@ using nlohmann::json;
 constexpr std::streamsize most_bytes = 64 * 1024;
 
 std::string read_bounded(const std::filesystem::path& path) {
+  std::error_code ec;
+  if (std::filesystem::exists(path, ec) && !std::filesystem::is_regular_file(path, ec))
+    throw invalid("is no regular file");  // opening a pipe would wait for ever
   std::ifstream in(path, std::ios::binary);
   if (!in) throw invalid("cannot be opened");
   std::string text(most_bytes + 1, '\0');

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -215,7 +216,7 @@ std::string open_apart(const std::filesystem::path& program, const Manifest& plu
 int probe_main(int argc, char** argv) {
   bool opens = argc == 5 && std::strcmp(argv[2], "open") == 0;
   if (fcntl(answers, F_SETFD, FD_CLOEXEC) != 0 || (!opens && !(argc == 4 && std::strcmp(argv[2], "list") == 0))) {
-    fmt::print(stderr, "tutti-probe: Tutti starts it to ask a plugin for its devices; see `tutti devices`\n");
+    std::fputs("tutti-probe: Tutti starts it to ask a plugin for its devices; see `tutti devices`\n", stderr);
     return 2;
   }
   setenv("TUTTI_LOG", "error", 0);  // the process that uses the plugin hears its warnings

@@ -221,6 +221,15 @@ class BadCheckpoints(harness.Case):
         self.changed(run={"data": "synthetic:32:4:60000000000:1"})
         self.both_fail([self.file, "must lie in"])
 
+    def test_what_a_file_says_is_escaped_and_cut(self):
+        for run in ({"model": "\x1b[31mred\x9b"}, {"model": "x" * 2000000}, {"init": "a\rb\x1b]0;title\x07"}):
+            self.changed(run=run)
+            for more in ((), ("--json",)):
+                result = tutti("eval", self.file, *more)
+                self.assertEqual(result.returncode, 2)
+                self.assertLess(len(result.stderr) + len(result.stdout), 20000)
+                self.assertNotRegex(result.stderr + result.stdout, "[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
     def test_any_damaged_byte_is_survived(self):
         for at in range(0, len(self.whole), 211):
             self.file.write_bytes(self.whole[:at] + bytes([self.whole[at] ^ 0x5A]) + self.whole[at + 1:])

@@ -69,6 +69,39 @@ TEST(BlobCache, AnUnsafeFolderIsNotUsed) {
   EXPECT_EQ(get(cache, "key"), "value");
 }
 
+TEST(BlobCache, APipeInPlaceOfAnEntryIsAMiss) {
+  Folder folder;
+  BlobCache cache(folder.path / "blobs");
+  cache.put("key", "value", 5);
+  fs::remove(cache.file_of("key"));
+  ASSERT_EQ(mkfifo(cache.file_of("key").c_str(), 0600), 0);
+  EXPECT_EQ(get(cache, "key"), "");
+  cache.put("key", "value", 5);
+  EXPECT_EQ(get(cache, "key"), "value");
+}
+
+TEST(BlobCache, WhatWasUsedLeastRecentlyGoesFirst) {
+  using std::chrono::hours;
+  Folder folder;
+  const std::string value(1000, 'v');
+  BlobCache cache(folder.path / "blobs", 3500);
+  auto put = [&](const std::string& key) { cache.put(key, value.data(), value.size()); };
+  auto age = [&](const std::string& key, int by) {
+    fs::last_write_time(cache.file_of(key), fs::file_time_type::clock::now() - hours(by));
+  };
+  for (const char* key : {"a", "b", "c"}) put(key);
+  age("a", 3), age("b", 2), age("c", 1);
+  EXPECT_EQ(get(cache, "a"), value);  // used now
+  folder.write("blobs/stray.1.2.new", "half");
+  fs::last_write_time(folder.path / "blobs/stray.1.2.new", fs::file_time_type::clock::now() - hours(2));
+  folder.write("blobs/young.1.2.new", "half");
+  put("d");
+  EXPECT_EQ(get(cache, "b"), "");
+  for (const char* key : {"a", "c", "d"}) EXPECT_EQ(get(cache, key), value) << key;
+  EXPECT_FALSE(fs::exists(folder.path / "blobs/stray.1.2.new"));
+  EXPECT_TRUE(fs::exists(folder.path / "blobs/young.1.2.new"));
+}
+
 TEST(BlobCache, TheVariablesNameItsFolder) {
   Folder folder;
   setenv("TUTTI_CACHE", "off", 1);
