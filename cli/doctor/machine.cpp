@@ -1,5 +1,6 @@
 // Operating system, processor, memory, disks, caches, environment.
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
+#include <tuple>
 
 #include "cli/doctor/report.h"
 #include "core/base/text.h"
@@ -64,6 +66,20 @@ void examine_disk(Area& area, const char* what, const fs::path& folder) {
     area.ok(text, facts);
 }
 
+/// Drivers that compile on the CPU crash or hang where memory is refused, so that nothing else can tell.
+void examine_limits(Area& area) {
+  constexpr rlim_t little = rlim_t{4} << 30;
+  for (auto [resource, name, option] :
+       {std::tuple{RLIMIT_AS, "address space", "v"}, std::tuple{RLIMIT_DATA, "data", "d"}}) {
+    rlimit limit;
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur >= little) continue;
+    area.problem(fmt::format("a process may have {} of {}: PoCL and lavapipe crash or hang when they get no more",
+                             bytes_text(limit.rlim_cur), name),
+                 fmt::format("ulimit -{} unlimited, or use another device (--device onednn)", option),
+                 {{"limit", name}, {"bytes", uint64_t{limit.rlim_cur}}});
+  }
+}
+
 /// Whether an entry that is put can be got back.
 bool keeps(const BlobCache& cache) {
   const std::string key = "doctor", entry = fmt::format("written by process {}", getpid());
@@ -106,6 +122,7 @@ Area examine_machine() {
   uint64_t all = kib_of("MemTotal"), free = kib_of("MemAvailable");
   area.ok(fmt::format("{} of memory, {} of it free", bytes_text(all), bytes_text(free)),
           {{"memory_total", all}, {"memory_free", free}});
+  examine_limits(area);
   examine_disk(area, "temporary files", fs::temp_directory_path());
   std::error_code ec;
   examine_disk(area, "the working folder", fs::current_path(ec));
@@ -138,9 +155,11 @@ Area examine_caches() {
   if (std::error_code ec; !pocl.empty() && fs::is_directory(pocl, ec)) {
     auto [files, bytes] = contents(pocl);
     std::string text = fmt::format("{} (PoCL's): {} files, {}", without_home(pocl.string()), files, bytes_text(bytes));
+    std::string clear =
+        fmt::format("; damaged files crash programs: `rm -r {}` clears them", without_home(pocl.string()));
     nlohmann::ordered_json facts{{"folder", without_home(pocl.string())}, {"files", files}, {"bytes", bytes}};
     if (access(pocl.c_str(), W_OK) == 0)
-      area.ok(text, facts);
+      area.ok(text + clear, facts);
     else
       area.problem(text + ": it cannot be written", "chmod u+w it, or name another by POCL_CACHE_DIR", facts);
   }

@@ -131,6 +131,20 @@ class Doctor(harness.Case):
         self.assertIn("noise.icd", text)
         self.assertTrue(all(c.isprintable() or c == "\n" for c in text), repr(text))
 
+    def test_little_memory_is_told_before_a_driver_dies_of_it(self):
+        import resource
+        for limit, name in ((resource.RLIMIT_AS, "address space"), (resource.RLIMIT_DATA, "data")):
+            result = harness.tutti("doctor", "--no-steps", "--json", env=harness.environment(TUTTI_PLUGINS="reference"),
+                                   preexec_fn=lambda: resource.setrlimit(limit, (3 << 30, 3 << 30)))
+            told = [f for f in json.loads(result.stdout)["machine"] if f"3.0 GiB of {name}" in f["what"]]
+            self.assertEqual([f["mark"] for f in told], ["problem"])
+            self.assertIn("ulimit", told[0]["remedy"])
+
+    def test_pocl_s_cache_and_how_to_clear_it(self):
+        cache = self.folder_of("pocl")
+        found = self.doctor("--no-steps", POCL_CACHE_DIR=str(cache), TUTTI_PLUGINS="reference")
+        self.assertIn("rm -r", self.finding(found, "caches", "PoCL's")["what"])
+
     def test_bad_options(self):
         self.fails(2, ["--timeout 0", "more than 0"], "doctor", "--timeout", "0")
 
