@@ -19,7 +19,7 @@ extern "C" {
 enum {
   TUTTI_OK = 0,
   TUTTI_INVALID = 1,     /* the caller broke the contract: a bad argument, an unknown name, a wrong size, a tensor of
-                            more elements or bytes than 63 bits count */
+                            more than 2^48 elements */
   TUTTI_DECLINED = 2,    /* the device cannot run this */
   TUTTI_NO_MEMORY = 3,   /* an allocation failed, or would: the program is right, but larger than the device; the
                             message names its size */
