@@ -91,8 +91,10 @@ class Machine:
             TUTTI_PLUGIN_PATH=self.path("lib/tutti/plugins"),
             TUTTI_CACHE=os.path.join(work, "cache"),
             CUDA_CACHE_PATH=os.path.join(work, "driver-cache"),
+            TMPDIR=os.path.join(work, "tmp"),  # a piece that is killed leaves nothing on the machine
             PYTHONDONTWRITEBYTECODE="1",
         )
+        os.makedirs(self.env["TMPDIR"], exist_ok=True)
         data = os.path.join(os.path.dirname(archive), "data")
         if os.path.isdir(data):
             self.env["TUTTI_DATA_DIR"] = data
