@@ -9,7 +9,7 @@ namespace tutti::cli {
 namespace {
 
 volatile std::sig_atomic_t signalled = 0;
-bool hangups_ignored = false;
+bool ignored[NSIG] = {};  // by who started this process
 
 void on_signal(int number) {
   if (signalled && number != SIGHUP) {  // a terminal that closes sends SIGHUP twice
@@ -20,8 +20,7 @@ void on_signal(int number) {
 }
 
 void handle(void (*handler)(int)) {
-  for (int number : {SIGINT, SIGTERM}) std::signal(number, handler);
-  std::signal(SIGHUP, hangups_ignored ? SIG_IGN : handler);
+  for (int number : {SIGINT, SIGTERM, SIGHUP}) std::signal(number, ignored[number] ? SIG_IGN : handler);
   for (int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
 }
 
@@ -31,8 +30,10 @@ void prepare_process() {
   // A closed stream's number would be taken by the next file that is opened, and messages would go into that file.
   for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
-  struct sigaction old {};
-  hangups_ignored = sigaction(SIGHUP, nullptr, &old) == 0 && old.sa_handler == SIG_IGN;
+  for (int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction old {};
+    ignored[number] = sigaction(number, nullptr, &old) == 0 && old.sa_handler == SIG_IGN;
+  }
   for (int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
 }
 

@@ -56,10 +56,9 @@ Driver::Kernel Driver::load(const sdk::KernelSource& source, const std::vector<s
   CUresult result = cuda().cuModuleLoadData(&k.module, binary.data());
   if (result == CUDA_SUCCESS) {
     result = cuda().cuModuleGetFunction(&k.function, k.module, source.entry.c_str());
-    int most = 0;  // asking for it loads the function, which a driver may put off until a launch, and so into a capture
-    if (result == CUDA_SUCCESS)
-      result = cuda().cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, k.function);
     uint32_t threads = source.local[0] * source.local[1] * source.local[2];
+    int most = static_cast<int>(threads);  // what its registers leave room for, where the driver says it
+    if (result == CUDA_SUCCESS) cuda().cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, k.function);
     if (result == CUDA_SUCCESS && static_cast<uint32_t>(most) >= threads) return k;
     cuda().cuModuleUnload(k.module);
     if (result == CUDA_SUCCESS) {

@@ -222,11 +222,13 @@ uint64_t Driver::submit(sdk::SequenceId sequence) {
 
 void Driver::land(const Flight& flight, CUresult result) {
   if (result == CUDA_SUCCESS) return free_events_.push_back(flight.done);
-  context_->lose(
-      fmt::format("cuda: {}: {} failed on the device: {} (with TUTTI_TRACE=kernels launches run one by one, and this "
-                  "names the one that failed)",
+  Error error(
+      code_of(result),
+      fmt::format("cuda: {}: {} failed on the device: {} (with TUTTI_TRACE=kernels launches run one by one, and "
+                  "this names the one that failed)",
                   name_, flight.span, result_text(cuda(), result)));
-  Current lost(*context_);
+  if (error.code == Code::device_lost) context_->lose(error.what());
+  throw error;
 }
 
 void Driver::wait(uint64_t ticket, uint64_t timeout_ns) {

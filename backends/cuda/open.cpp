@@ -9,18 +9,15 @@ std::vector<std::string> library_names(const std::string& name, const std::vecto
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
     if (const char* home = std::getenv(variable); home && *home) folders.push_back(home);
   folders.push_back("/usr/local/cuda");
+  for (const char* toolkit : {"13", "12"}) folders.push_back(fmt::format("/usr/local/cuda-{}", toolkit));
   std::vector<std::string> names;
-  auto add = [&](const std::string& file, const std::vector<std::string>& in) {
+  auto add = [&](const std::string& file) {
     names.push_back(file);
-    for (const std::string& folder : in)
+    for (const std::string& folder : folders)
       for (const char* lib : {"lib64", "lib"}) names.push_back(fmt::format("{}/{}/{}", folder, lib, file));
   };
-  for (const std::string& major : majors) {
-    std::vector<std::string> in = folders;
-    in.push_back("/usr/local/cuda-" + major);  // the toolkit's packages link it to the newest of that version
-    add(fmt::format("lib{}.so.{}", name, major), in);
-  }
-  add(fmt::format("lib{}.so", name), folders);
+  for (const std::string& major : majors) add(fmt::format("lib{}.so.{}", name, major));
+  add(fmt::format("lib{}.so", name));
   return names;
 }
 

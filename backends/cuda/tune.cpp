@@ -14,10 +14,11 @@
 namespace tutti::cuda {
 namespace {
 
-constexpr double noise = 0.02;                     // a later candidate must be faster by more than this
-constexpr unsigned char all_nan = 0xFF;            // in every float format
-constexpr unsigned char small_numbers = 0x3c;      // positive ones in f32, f16 and bf16
-constexpr uint64_t most_read = uint64_t{1} << 20;  // of a result, to look for NaN
+constexpr double noise = 0.02;                      // a later candidate must be faster by more than this
+constexpr unsigned char all_nan = 0xFF;             // in every float format
+constexpr unsigned char small_numbers = 0x3c;       // positive ones in f32, f16 and bf16
+constexpr uint64_t most_tried = uint64_t{1} << 30;  // bytes of a call's buffers
+constexpr uint64_t most_read = uint64_t{1} << 20;   // of a result, to look for NaN
 
 /// Closes the bench however its scope ends.
 class Opened {
@@ -61,26 +62,25 @@ void Tuner::choose(Tunable& call, const sdk::LibraryRequest& request) {
   if (!request.trial) return;
   std::vector<size_t> fitting = wanted_ ? candidates_within(call, request.tuning_bytes) : std::vector<size_t>();
   Known& known = known_[call.description()];
-  bool new_work = fitting.size() > 1 && !known.measured;
-  if (known.refused.empty() && !new_work && !known.algorithm.empty() && call.restore(known.algorithm)) return;
-  if (known.refused.empty() || new_work) {
-    std::vector<std::byte> ran = known.algorithm;
-    known = find(call, fitting);
-    if (!known.refused.empty() && !ran.empty() && call.restore(ran))
-      known = {true, ran, ""};  // what was promised stays
+  bool undecided = fitting.size() > 1 && !known.decided;
+  if (known.refused.empty() && !undecided && !known.algorithm.empty() && call.restore(known.algorithm)) return;
+  if (known.refused.empty() || undecided) {
+    Known found = find(call, fitting);
+    // What was promised without measuring stays where measuring finds nothing.
+    if (found.refused.empty() || known.algorithm.empty() || !call.restore(known.algorithm)) known = std::move(found);
   }
-  if (!known.refused.empty()) throw Error(Code::declined, known.refused);
+  std::string refused = known.refused;
+  if (!known.decided && !refused.empty()) known = {};  // for want of memory, of which there may be more another time
+  if (!refused.empty()) throw Error(Code::declined, refused);
 }
 
 Tuner::Known Tuner::find(Tunable& call, const std::vector<size_t>& fitting) {
-  bool untried = false, several = fitting.size() > 1, outdated = false;
-  std::string text = fmt::format("{}\n{}\n", device_, call.description()), key = sdk::cache_key("algorithm", text);
-  if (several && recall(call, key, text)) {
-    std::string why = trial(call, untried);
-    trace(
-        fmt::format("{}: the remembered algorithm{}", call.description(), why.empty() ? "" : ", which fails: " + why));
-    if (why.empty()) return {true, call.saved(), ""};
-    outdated = true;
+  bool several = fitting.size() > 1, outdated = false, untried = false;
+  std::string text = fmt::format("{}\n{}\n", device_, call.description()), key = sdk::cache_key("algorithm", text), why;
+  if (wanted_ && call.candidates() > 1 && recall(call, key, text)) {
+    outdated = trial(call, why) == Trial::failed;
+    trace(fmt::format("{}: the remembered algorithm{}", call.description(), outdated ? ", which fails: " + why : ""));
+    if (!outdated) return {true, call.saved(), ""};
   }
   call.select(0);
   if (several) {
@@ -101,12 +101,14 @@ Tuner::Known Tuner::find(Tunable& call, const std::vector<size_t>& fitting) {
   for (size_t k = 0; k <= call.candidates(); ++k) {
     if (k > 0) call.select(k - 1);
     if (k > 0 && call.saved() == selected) continue;
-    std::string why = trial(call, untried);
-    if (why.empty()) return {several && !untried, call.saved(), ""};
+    Trial result = trial(call, why);
+    untried = untried || result == Trial::untried;
+    if (result == Trial::ran) return {several && !untried, call.saved(), ""};
+    if (result == Trial::untried && !call.activates()) return {false, call.saved(), ""};
     if (reasons.find(why) == std::string::npos) reasons += (reasons.empty() ? "" : "; ") + why;
   }
   trace(fmt::format("{}: declined: {}", call.description(), reasons));
-  return {true, {}, reasons};
+  return {!untried, {}, reasons};
 }
 
 bool Tuner::recall(Tunable& call, const std::string& key, const std::string& text) const {
@@ -135,23 +137,21 @@ std::string Tuner::run_once(Tunable& call) {
   return "";
 }
 
-std::string Tuner::trial(Tunable& call, bool& untried) {
+Tuner::Trial Tuner::trial(Tunable& call, std::string& why) {
   std::vector<uint64_t> bytes = call.buffer_bytes();
   if (size_t space = call.workspace()) bytes.push_back(space);
-  std::optional<Opened> opened;
   try {
-    opened.emplace(*bench_, bytes);
-  } catch (const Error& e) {
-    if (e.code != Code::no_memory) throw;
-    untried = true;
-    trace(fmt::format("{}: untried: {}", call.description(), e.what()));
-    return call.activates() ? "no room to see what its activation makes of NaN" : "";
-  }
-  try {
-    return run_once(call);
+    if (std::accumulate(bytes.begin(), bytes.end(), uint64_t{0}) > most_tried)
+      throw Error(Code::no_memory, "its buffers take more than a trial may");
+    Opened opened(*bench_, bytes);
+    why = run_once(call);
+    return why.empty() ? Trial::ran : Trial::failed;
   } catch (const Error& e) {
     if (e.code == Code::device_lost) throw;
-    return e.what();
+    why = e.what();
+    if (e.code != Code::no_memory) return Trial::failed;
+    trace(fmt::format("{}: untried: {}", call.description(), why));
+    return Trial::untried;
   }
 }
 

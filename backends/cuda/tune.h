@@ -29,8 +29,8 @@ class Tunable : public Call {
   virtual std::vector<uint64_t> buffer_bytes() const = 0;
   /// Of all buffers.
   virtual DType dtype() const = 0;
-  /// Whether the library applies an activation, which may make a number of NaN. Then every result is one of such
-  /// activations, and NaN where all inputs are.
+  /// Whether the library applies an activation, which may make a number of NaN. Then the first result is one of such
+  /// activations, all NaN where all inputs are.
   virtual bool activates() const = 0;
   /// Library, version, types, shape, epilogue: what tells this call from all others.
   virtual std::string description() const = 0;
@@ -67,20 +67,22 @@ class Tuner {
 
   /// Selects an algorithm of `call` that ran: the remembered one, else the fastest where `request.tuning_bytes` hold
   /// the buffers of two, else the library's first. Does nothing where request.trial is not set. Throws Error(declined)
-  /// with the library's own words where every algorithm fails or makes numbers of NaN, Error(device_lost). Where the
-  /// device has no room for the buffers, the first one is taken untried, and nothing is remembered of that.
+  /// with the library's own words where every algorithm fails or makes numbers of NaN, Error(device_lost). Buffers of
+  /// more than 1 GiB are not tried, nor those for which the device has no room just now: then the remembered or the
+  /// first one is taken untried, but an activation that nobody has seen is declined.
   void choose(Tunable& call, const sdk::LibraryRequest& request);
 
  private:
   /// What is known of a description in this process.
   struct Known {
-    bool measured = false;             ///< or there was nothing to measure
+    bool decided = false;              ///< by measuring, or because there is nothing to measure
     std::vector<std::byte> algorithm;  ///< that ran
     std::string refused;               ///< why none did, or ""
   };
   Known find(Tunable& call, const std::vector<size_t>& fitting);
-  /// "" or why the selected algorithm is not to be used; `untried` where there is no room to run it.
-  std::string trial(Tunable& call, bool& untried);
+  enum class Trial { ran, failed, untried };
+  /// Runs the selected algorithm; `why` says what was wrong, or why it was not tried.
+  Trial trial(Tunable& call, std::string& why);
   std::string run_once(Tunable& call);
   bool recall(Tunable& call, const std::string& key, const std::string& text) const;
   bool remember(const Tunable& call, const std::string& key, const std::string& text);

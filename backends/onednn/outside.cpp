@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace tutti::onednn {
 namespace {
@@ -65,6 +66,16 @@ bool is_read(const WindowAxis& a, int64_t i, int64_t tap) {
   return at >= 0 && at % a.stride == 0 && at / a.stride < a.count;
 }
 
+/// Whether some result reads no pixel at any tap.
+bool reads_nothing(const WindowAxis& a) {
+  for (int64_t o = 0; o < a.count; ++o) {
+    bool any = false;
+    for (int64_t tap = 0; tap < a.kernel && !any; ++tap) any = reads(a, o, tap);
+    if (!any) return true;
+  }
+  return false;
+}
+
 class WithOutside : public Kernel {
  public:
   WithOutside(const std::string& op, const ConvGeometry& g, KernelPtr conv, DType dtype)
@@ -73,7 +84,8 @@ class WithOutside : public Kernel {
         g_(g),
         conv_(std::move(conv)),
         other_(conv_->in[1].desc, dtype),
-        result_(conv_->out[0].desc, dtype) {
+        result_(conv_->out[0].desc, dtype),
+        blind_(reads_nothing(g.axis[0]) || reads_nothing(g.axis[1])) {
     in = conv_->in;
     out = conv_->out;
     scratch = conv_->scratch;
@@ -86,8 +98,8 @@ class WithOutside : public Kernel {
   }
   void run() override {
     conv_->run();
-    // An inf or NaN among the cotangents of dw is in the result too, which is smaller.
-    if (bound_ && !(weights_ ? result_ : other_).finite()) spoil();
+    // An inf or NaN among the cotangents of dw is in the result too, which is smaller, unless its place reads no pixel.
+    if (bound_ && !(weights_ && !blind_ ? result_ : other_).finite()) spoil();
   }
 
  private:
@@ -96,29 +108,55 @@ class WithOutside : public Kernel {
     return g_.groups == 1 ? Shape{o, c, ky, kx} : Shape{o / per_group, o % per_group, c, ky, kx};
   }
 
+  /// Whether a weight at that tap between the plane of the result and any other plane is inf or NaN.
+  bool special(int64_t plane, int64_t ky, int64_t kx) const {
+    int64_t per_group = g_.w[0] / g_.groups, depth = g_.w[1];
+    for (int64_t k = 0; k < (images_ ? per_group : depth); ++k) {
+      Shape at = images_ ? weight(plane / depth * per_group + k, plane % depth, ky, kx) : weight(plane, k, ky, kx);
+      if (!std::isfinite(other_.get(at))) return true;
+    }
+    return false;
+  }
+
+  /// visit(y, x) for the places of a plane that the tap finds outside, until it gives false.
+  template <class F>
+  bool each_outside(int64_t ky, int64_t kx, F&& visit) const {
+    const Shape& places = images_ ? g_.x : g_.y;
+    auto inside = [&](size_t axis, int64_t i, int64_t tap) {
+      return images_ ? is_read(g_.axis[axis], i, tap) : reads(g_.axis[axis], i, tap);
+    };
+    std::vector<int64_t> columns;
+    for (int64_t x = 0; x < places[3]; ++x)
+      if (!inside(1, x, kx)) columns.push_back(x);
+    for (int64_t y = 0; y < places[2]; ++y) {
+      if (inside(0, y, ky)) {
+        for (int64_t x : columns)
+          if (!visit(y, x)) return false;
+      } else {
+        for (int64_t x = 0; x < places[3]; ++x)
+          if (!visit(y, x)) return false;
+      }
+    }
+    return true;
+  }
+
   /// Every result that a product with the outside makes NaN becomes so.
   void spoil() const {
-    const Shape& places = images_ ? g_.x : g_.y;
-    auto inside = [&](int64_t y, int64_t x, int64_t ky, int64_t kx) {
-      return images_ ? is_read(g_.axis[0], y, ky) && is_read(g_.axis[1], x, kx)
-                     : reads(g_.axis[0], y, ky) && reads(g_.axis[1], x, kx);
-    };
-    for (int64_t o = 0; o < g_.w[0]; ++o)
-      for (int64_t c = 0; c < g_.w[1]; ++c)
-        for (int64_t ky = 0; ky < g_.w[2]; ++ky)
-          for (int64_t kx = 0; kx < g_.w[3]; ++kx) {
-            if (!weights_ && std::isfinite(other_.get(weight(o, c, ky, kx)))) continue;
-            int64_t channel = images_ ? o / (g_.w[0] / g_.groups) * g_.w[1] + c : o;
-            for (int64_t n = 0; n < places[0]; ++n)
-              for (int64_t y = 0; y < places[2]; ++y)
-                for (int64_t x = 0; x < places[3]; ++x) {
-                  if (inside(y, x, ky, kx)) continue;
-                  if (!weights_)
-                    result_.set({n, channel, y, x}, nan_);
-                  else if (!std::isfinite(other_.get({n, o, y, x})))
-                    result_.set(weight(o, c, ky, kx), nan_);
-                }
-          }
+    int64_t planes = images_ ? g_.groups * g_.w[1] : g_.w[0], batch = g_.x[0];
+#pragma omp parallel for
+    for (int64_t plane = 0; plane < planes; ++plane)
+      for (int64_t ky = 0; ky < g_.w[2]; ++ky)
+        for (int64_t kx = 0; kx < g_.w[3]; ++kx) {
+          if (!weights_ && !special(plane, ky, kx)) continue;
+          bool clean = true;
+          for (int64_t n = 0; n < batch && clean; ++n)
+            clean = each_outside(ky, kx, [&](int64_t y, int64_t x) {
+              if (weights_) return std::isfinite(other_.get({n, plane, y, x}));
+              result_.set({n, plane, y, x}, nan_);
+              return true;
+            });
+          for (int64_t c = 0; weights_ && !clean && c < g_.w[1]; ++c) result_.set(weight(plane, c, ky, kx), nan_);
+        }
   }
 
   static constexpr double nan_ = std::numeric_limits<double>::quiet_NaN();
@@ -126,6 +164,7 @@ class WithOutside : public Kernel {
   ConvGeometry g_;
   KernelPtr conv_;
   Numbers other_, result_;
+  bool blind_;  // some place of the result of conv2d reads no pixel at all
   bool bound_ = false;
 };
 

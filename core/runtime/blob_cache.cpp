@@ -28,6 +28,13 @@ struct Header {
   uint64_t key_bytes, bytes, checksum;
 };
 
+/// Whether it is the name of an entry (16 digits, ".blob") or of its draft: the folder may hold files of others.
+bool is_ours(const std::string& name) {
+  size_t digits = name.find_first_not_of("0123456789abcdef");
+  if (digits != 16 || name.compare(digits, 5, ".blob") != 0) return false;
+  return name.size() == digits + 5 || (name[digits + 5] == '.' && name.ends_with(".new"));
+}
+
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 File open_file(const std::filesystem::path& path, int flags, const char* mode) {
@@ -106,11 +113,11 @@ void BlobCache::make_room() const {
   for (fs::directory_iterator it(folder_, ec), end; !ec && it != end; it.increment(ec)) {
     std::error_code gone;
     Entry e{it->last_write_time(gone), it->file_size(gone), it->path()};
-    if (gone || !it->is_regular_file(gone) || it->is_symlink(gone)) continue;
+    if (gone || !it->is_regular_file(gone) || it->is_symlink(gone) || !is_ours(e.path.filename().string())) continue;
     // What a killed process left half written; another may be writing a younger one.
-    bool stray = e.path.extension() == ".new" && fs::file_time_type::clock::now() - e.used > std::chrono::hours(1);
-    if (stray) fs::remove(e.path, gone);
-    if (e.path.extension() != ".blob") continue;
+    bool draft = e.path.extension() == ".new", old = fs::file_time_type::clock::now() - e.used > std::chrono::hours(1);
+    if (draft && old) fs::remove(e.path, gone);
+    if (draft) continue;
     all += e.bytes;
     entries.push_back(std::move(e));
   }
@@ -142,7 +149,15 @@ void BlobCache::put(const std::string& key, const void* from, size_t bytes) cons
                std::fwrite(key.data(), 1, key.size(), file.get()) == key.size() &&
                std::fwrite(from, 1, bytes, file.get()) == bytes;
   whole = std::fclose(file.release()) == 0 && whole;
-  if (whole && std::rename(draft.c_str(), place.c_str()) == 0) return make_room();
+  if (whole && std::rename(draft.c_str(), place.c_str()) == 0) {
+    // The folder is looked through at the first entry of a process, and again when much has come to it.
+    static std::atomic<uint64_t> unseen{UINT64_MAX / 2};
+    if ((unseen += bytes) > most_bytes_ / 16) {
+      unseen = 0;
+      make_room();
+    }
+    return;
+  }
   warn_once(std::strerror(errno));
   unlink(draft.c_str());
 }

@@ -38,7 +38,8 @@ struct Ending {
   std::string text() const;
 };
 
-/// A process that is killed and waited for when this goes out of scope, and killed when this process ends.
+/// A process that is killed and waited for when this goes out of scope and, where it was forked here, killed when the
+/// thread that made it ends.
 class ChildProcess {
  public:
   ChildProcess() = default;

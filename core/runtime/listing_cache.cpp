@@ -88,7 +88,7 @@ void ListingCache::put(const Manifest& plugin, const KeptListing& kept) const {
                           {"made", duration_cast<milliseconds>(kept.made.time_since_epoch()).count()},
                           {"opened", kept.opened},
                           {"listing", to_json(kept.listing)}}
-                         .dump();
+                         .dump(-1, ' ', false, json::error_handler_t::replace);
   blobs_.put(key_of(plugin), text.data(), text.size());
 }
 

@@ -115,8 +115,14 @@ class Probe {
     posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);  // ours is for results alone
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);  // what a driver starts ends with it
-    posix_spawnattr_setpgroup(&attributes, 0);
+    sigset_t usual;  // whatever this process does with them
+    sigemptyset(&usual);
+    posix_spawnattr_setsigmask(&attributes, &usual);
+    sigaddset(&usual, SIGPIPE);
+    sigaddset(&usual, SIGXFSZ);
+    posix_spawnattr_setsigdefault(&attributes, &usual);
+    posix_spawnattr_setpgroup(&attributes, 0);  // what a driver starts ends with it
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     pid_t pid = -1;
     std::vector<std::string> environment = scratch_.environment();
     int error = posix_spawn(&pid, program.c_str(), &files, &attributes, pointers_to(words).data(),

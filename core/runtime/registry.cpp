@@ -109,12 +109,12 @@ struct Registry::Impl {
     size_t report;  // its place among the reports
     Manifest manifest;
     std::optional<KeptListing> kept;
-    bool foreign = false;                       // another process made that listing
-    std::map<uint32_t, std::string> bad_opens;  // devices whose `open` crashed or hung
-    const TuttiPlugin* table = nullptr;         // once loaded into this process
-    std::vector<Device> here;                   // what it lists in this process
-    bool known() const { return kept && kept->fresh(); }
-    bool failed() const { return known() && !kept->listing.problem.empty(); }
+    bool foreign = false;                                            // another process made that listing
+    std::map<uint32_t, std::string> bad_opens;                       // devices whose `open` crashed or hung
+    const TuttiPlugin* table = nullptr;                              // once loaded into this process
+    std::vector<Device> here;                                        // what it lists in this process
+    bool known() const { return kept && (table || kept->fresh()); }  // one that is in use is not asked again
+    bool failed() const { return known() && !table && !kept->listing.problem.empty(); }
   };
   std::mutex mutex;
   std::vector<fs::path> folders;
@@ -278,7 +278,10 @@ Registry::~Registry() = default;
 
 const std::vector<fs::path>& Registry::folders() const { return impl_->folders; }
 
-const std::vector<PluginReport>& Registry::plugins() const { return impl_->reports; }
+std::vector<PluginReport> Registry::plugins() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->reports;
+}
 
 std::vector<Device> Registry::devices(const std::string& plugin) {
   std::lock_guard lock(impl_->mutex);

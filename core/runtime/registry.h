@@ -27,7 +27,7 @@ class Registry {
 
   const std::vector<std::filesystem::path>& folders() const;
   /// What is known of every plugin so far: those that nobody has asked for devices are neither loaded nor a problem.
-  const std::vector<PluginReport>& plugins() const;
+  std::vector<PluginReport> plugins() const;
   /// The devices of all plugins, or of one. Plugins are asked in processes of their own, all at once, unless a listing
   /// of the last ten minutes was kept (see ListingCache), free memory included; one that fails, crashes or does not
   /// answer is reported. Without the executable tutti-probe they are loaded and asked in this process.

@@ -11,7 +11,8 @@ namespace {
 
 Values vjp(const Pull& g) {
   Value x = g.in[0], d = g.d[0];
-  return {select(less(x.like(0), x), d, d * (exp(x) * g.a.f("alpha")))};
+  Value below = minimum(x, x.like(0));  // or the branch that is not taken would overflow, and its own gradient be NaN
+  return {select(less(x.like(0), x), d, d * (exp(below) * g.a.f("alpha")))};
 }
 
 }  // namespace

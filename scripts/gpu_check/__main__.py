@@ -15,13 +15,13 @@ usage: scripts/gpu-check.sh pack                    from a built tree: what the 
 The GPU machine needs python3 (3.9 or newer), NVIDIA's driver, and NVRTC (of a CUDA toolkit or of PyPI's wheels, which come
 with PyTorch). build/gpu holds this program too, so that it also goes there alone: `gpu-check.sh first` in that folder.
 
-parts, each done after 9 minutes at the latest:
+parts; first and speed end after 9 minutes at the latest:
   first    versions, every library call and op in a process of its own, two training steps of every model in every mode,
            rates, PyTorch beside them, Vulkan and OpenCL on the same card, compute-sanitizer, ncu
   speed    the second call: PyTorch's modes in f32, bf16 and TF32, streams, longer runs that must give the same bits
-  all      both in turn
+  all      both in turn, in 16 minutes
 
-Every piece has its own time limit; one that fails is run once more with the libraries' logs on, and the next one goes on.
+Every piece has its own time limit. Of those that fail, some of each stage are run once more with the libraries' logs on.
 options:
   --out DIR      where the two files go
   --list         the pieces of the part, and do nothing

@@ -89,6 +89,7 @@ class Machine:
         self.set_path([os.path.join(work, "spare")])
         self.env.update(
             TUTTI_PLUGIN_PATH=self.path("lib/tutti/plugins"),
+            TUTTI_PROBE_SECONDS="10",
             TUTTI_CACHE=os.path.join(work, "cache"),
             CUDA_CACHE_PATH=os.path.join(work, "driver-cache"),
             TMPDIR=os.path.join(work, "tmp"),  # a piece that is killed leaves nothing on the machine

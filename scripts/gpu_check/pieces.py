@@ -35,14 +35,17 @@ class Stage:
     at_once: int = 1
 
 
+CUDA_ALONE = {"TUTTI_PLUGINS": "cuda,reference"}  # another driver that hangs costs these pieces nothing
+
+
 def tests(program, limit=20):
     """Every test of a program, in a process of its own."""
-    return Piece(program, f"{{tests}}/{program} --gtest_filter={{each}}", limit, each=program)
+    return Piece(program, f"{{tests}}/{program} --gtest_filter={{each}}", limit, CUDA_ALONE, each=program)
 
 
 def train(name, model, options="", steps=2, env=None, **more):
     command = f"{{tutti}} train {MODELS[model]} --steps {steps} --device {{cuda}} --json --quiet --no-eval {options}"
-    return Piece(f"{name}-{model}", command, 25, env or {}, **more)
+    return Piece(f"{name}-{model}", command, 25, {**CUDA_ALONE, **(env or {})}, **more)
 
 
 def each_model(make):
@@ -50,18 +53,19 @@ def each_model(make):
 
 
 def lockstep(model, steps, limit):
-    return Piece(f"lockstep-{model}", f"{{tutti}} parity --device {{cuda}} --model {model} --steps {steps} --json", limit)
+    command = f"{{tutti}} parity --device {{cuda}} --model {model} --steps {steps} --json"
+    return Piece(f"lockstep-{model}", command, limit, CUDA_ALONE)
 
 
 def op(name, options):
-    return Piece(name, f"{{bin}}/op_bench --device {{cuda}} --seconds 0.4 --json --op {options}", 12)
+    return Piece(name, f"{{bin}}/op_bench --device {{cuda}} --seconds 0.4 --json --op {options}", 12, CUDA_ALONE)
 
 
 def steps_of(name, api, env=None, precision=""):
     """Steps per second of every model; "" is f32."""
     models = f"_{precision}" if precision else "_b[0-9]+"
     command = f"{{bin}}/step_bench --benchmark_filter={models}/{{{api}}}/ --benchmark_min_time=0.1 --benchmark_format=json"
-    return Piece(name, command, 30, env or {}, (api,))
+    return Piece(name, command, 30, {"TUTTI_PLUGINS": f"{api},reference", **(env or {})}, (api,))
 
 
 def parity(api):
@@ -75,7 +79,7 @@ def torch(precision, cases, modes, limit=300):
         f"{{python}} {{bench}}/compare.py --python {{python}} --device {{cuda}} --peer-device cuda --rounds 1 --binary {{tutti}}"
     )
     command += f" --cases {cases} --precisions {precision} --peer-modes {modes} --deadline {{left}} --json"
-    return Piece(f"torch-{precision}", command, limit, needs=("cuda", "torch"), partial=3, again=False)
+    return Piece(f"torch-{precision}", command, limit, CUDA_ALONE, ("cuda", "torch"), partial=3, again=False)
 
 
 def sanitizer(tool, ops):
@@ -83,16 +87,16 @@ def sanitizer(tool, ops):
     command = f"{{compute_sanitizer}} --tool {tool} --target-processes all --error-exitcode 9"
     command += f" {{tutti}} parity --quick --jobs 0 --device {{cuda}} --ops {ops}"
     env = {"TUTTI_PLUGINS": "cuda,reference", "TUTTI_CUDA_LIBRARIES": "0"}
-    return Piece(tool, command, 60, env, ("cuda", "compute_sanitizer"), again=False)
+    return Piece(tool, command, 60, env, ("cuda", "sanitizer_works"), again=False)
 
 
-def devices(api):
-    return Piece(f"devices-{api}", "{tutti} devices --json", 15, {"TUTTI_PLUGINS": api}, (), fact="devices", again=False)
+def devices(api, limit=15):
+    return Piece(f"devices-{api}", "{tutti} devices --json", limit, {"TUTTI_PLUGINS": api}, (), fact="devices", again=False)
 
 
-def question(name, command, limit, **more):
+def question(name, command, limit, needs=(), **more):
     """To the machine: what it answers is kept, and that it does not is no failure."""
-    return Piece(name, command, limit, needs=(), optional=True, again=False, **more)
+    return Piece(name, command, limit, needs=needs, optional=True, again=False, **more)
 
 
 TORCH = """import torch
@@ -101,17 +105,17 @@ print(torch.cuda.get_device_name(0))
 assert (torch.ones(8, device='cuda') * 2).sum().item() == 16"""
 
 ASKED = [
-    devices("cuda"),
     question("nvidia-smi", "nvidia-smi", 12),
     devices("vulkan"),
     devices("opencl"),
-    question("torch", "{python} -c " + shlex.quote(TORCH), 25, fact="torch"),
+    question("torch", "{python} -c " + shlex.quote(TORCH), 45, fact="torch"),
     question("nvidia-smi-q", "nvidia-smi -q", 12),
     question("ldconfig", "ldconfig -p", 5),
 ]
 MACHINE = [
-    Stage("machine", 30, ASKED, at_once=5),
-    Stage("versions", 8, [Piece("libraries", "{tests}/cuda_device_test --gtest_filter=*SaysWhichLibraries*", 15)]),
+    Stage("cuda", 40, [devices("cuda", 40)]),  # by itself: all that follows rests on it, and a first start may be slow
+    Stage("machine", 45, ASKED, at_once=5),
+    Stage("versions", 8, [Piece("libraries", "{tests}/cuda_device_test --gtest_filter=*SaysWhichLibraries*", 15, CUDA_ALONE)]),
 ]
 
 # Algorithms are chosen by measuring: equal bits are asked of runs that share a cache, or choose nothing.
@@ -176,11 +180,20 @@ SANITIZERS = [
     sanitizer("synccheck", "matmul,sum,softmax"),
 ]
 
+WORKS = question(
+    "sanitizer-works",
+    "{compute_sanitizer} --tool memcheck --error-exitcode 9 {tests}/cuda_device_test --gtest_filter=*MemoryGoesThereAndBack*",
+    20,
+    ("cuda", "compute_sanitizer"),
+    env=CUDA_ALONE,
+    fact="sanitizer_works",
+)
+
 NCU = Piece(
     "ncu",
     f"{{ncu}} --clock-control none -c 12 -k regex:tutti_ {{tutti}} train {MODELS['mlp']} --steps 2 --device {{cuda}} --quiet --no-eval",
     40,
-    NO_GRAPH,
+    {**CUDA_ALONE, **NO_GRAPH},
     ("cuda", "ncu"),
     optional=True,
     again=False,
@@ -188,16 +201,17 @@ NCU = Piece(
 
 FIRST = [
     *MACHINE,
-    Stage("calls", 65, [tests("library_device_test"), tests("cuda_device_test", 30)], at_once=4),
-    Stage("parity", 90, [parity("cuda")], at_once=4),
-    Stage("training", 45, each_model(training) + GELU_TRAINING, at_once=4),
+    Stage("calls", 60, [tests("cuda_device_test", 30), tests("library_device_test")], at_once=8),
+    Stage("parity", 75, [parity("cuda")], at_once=8),
+    Stage("training", 40, each_model(training) + GELU_TRAINING, at_once=4),
     Stage("training-2", 20, each_model(training_2), at_once=4),
-    Stage("traces", 25, each_model(traces) + [GELU_TRACE]),
-    Stage("rates", 65, RATES),
-    Stage("torch", 70, [torch(precision, "mlp-1024,cnn-64", "eager,graph", 40) for precision in ("f32", "bf16")]),
-    Stage("other-apis", 45, [parity("vulkan"), parity("opencl")], at_once=8),
-    Stage("sanitizers", 45, SANITIZERS, at_once=3),
-    Stage("profile", 15, [NCU]),
+    Stage("traces", 20, each_model(traces) + [GELU_TRACE]),
+    Stage("rates", 60, RATES),
+    Stage("torch", 60, [torch(precision, "mlp-1024,cnn-64", "eager,graph", 40) for precision in ("f32", "bf16")]),
+    Stage("other-apis", 35, [parity("vulkan"), parity("opencl")], at_once=8),
+    Stage("sanitizer", 10, [WORKS]),
+    Stage("sanitizers", 40, SANITIZERS, at_once=3),
+    Stage("profile", 12, [NCU]),
 ]
 
 MODES = "eager,graph,reduce-overhead,compile,graph+channels-last,max-autotune"
@@ -215,9 +229,9 @@ def longer(model):
 
 SPEED_ONLY = [
     Stage("streams", 40, [steps_of(f"steps-streams-{n}", "cuda", {"TUTTI_CUDA_STREAMS": str(n)}) for n in (1, 2, 4)]),
-    Stage("torch-f32", 120, [torch("f32", "mlp-1024,mlp-784,mlp-gelu,cnn-64,cnn-256", MODES)]),
-    Stage("torch-bf16", 110, [torch("bf16", "mlp-1024,mlp-gelu,linear-4096,cnn-64,cnn-256", MODES)]),
-    Stage("torch-tf32", 80, [torch("tf32", "mlp-1024,mlp-gelu,cnn-64", MODES)]),
+    Stage("torch-f32", 100, [torch("f32", "mlp-1024,mlp-784,mlp-gelu,cnn-64,cnn-256", MODES)]),
+    Stage("torch-bf16", 95, [torch("bf16", "mlp-1024,mlp-gelu,linear-4096,cnn-64,cnn-256", MODES)]),
+    Stage("torch-tf32", 62, [torch("tf32", "mlp-1024,mlp-gelu,cnn-64", MODES)]),
     Stage("steps", 35, [steps_of(f"steps-{api}", api) for api in ("vulkan", "opencl")]),
     Stage("fashion", 40, [fashion("cnn-3-epochs"), fashion("cnn-3-epochs-again")]),
     Stage("longer", 60, each_model(longer)),

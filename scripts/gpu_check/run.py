@@ -63,7 +63,7 @@ class Run:
 
     def skip(self, job, why):
         if job.piece.fact:
-            self.missing[job.piece.env.get("TUTTI_PLUGINS", job.piece.fact)] = why
+            self.missing[job.piece.env["TUTTI_PLUGINS"] if job.piece.fact == "devices" else job.piece.fact] = why
         self.report.tell({"stage": job.stage.name, "name": job.name, "status": "skipped", "why": why})
 
     # ---- one piece

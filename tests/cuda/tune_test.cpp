@@ -285,6 +285,30 @@ TEST_F(Tuning, AnActivationThatMakesANumberOfNanIsNotTaken) {
   EXPECT_NO_THROW(tuner("a third").choose(call, within(plenty))) << "a plain product sums NaN anyhow";
 }
 
+TEST_F(Tuning, ARememberedAlgorithmIsTakenWithoutMeasuringAndWithoutRoom) {
+  Timed call({{3e-6}, {1e-6}});
+  call.bends = true;
+  tuner().choose(call, within(plenty));
+  for (bool full : {false, true}) {
+    Timed again({{3e-6}, {1e-6}});
+    again.bends = true;
+    Tuner t = tuner();
+    watch->full = full;
+    t.choose(again, within(0));
+    EXPECT_EQ(again.selected, 1u) << "or the bits would depend on the memory that is free";
+  }
+}
+
+TEST_F(Tuning, WantOfMemoryIsNoRefusalForEver) {
+  Timed call(std::vector<Algorithm>{{3e-6}});
+  call.bends = true;
+  Tuner t = tuner();
+  watch->full = true;
+  EXPECT_EQ(test::error_from([&] { t.choose(call, within(0)); }).code, Code::declined);
+  watch->full = false;
+  EXPECT_NO_THROW(t.choose(call, within(0)));
+}
+
 TEST_F(Tuning, WhatWasPromisedWithoutMeasuringStaysWhereMeasuringFindsNoRoom) {
   Timed call({{1e-6}, {2e-6}});
   call.bends = true;

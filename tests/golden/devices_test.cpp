@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "core/base/status.h"
+#include "graph/ops.h"
 #include "graph/passes/autodiff.h"
 #include "tests/golden/golden_data.h"
 #include "tests/support/device_run.h"
@@ -121,6 +124,29 @@ TEST_P(Edges, match_pytorch_on_every_device) {
         ADD_FAILURE() << device.id << ": " << e.what << ": " << wrong << " of " << y.at.size() << " differ, first at "
                       << first << ": " << y.at[first] << ", expected " << e.want.at[first];
     }
+  }
+}
+
+/// The record's rule, at places of the result that read nothing but padding, and in a large weight gradient.
+TEST(ConvOutside, counts_as_zeros_that_take_part) {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  Graph g;
+  Tensor x({DType::f32, {1, 1, 2, 2}}), d({DType::f32, {1, 1, 4, 4}});
+  Tensor many({DType::f32, {8, 16, 32, 32}});
+  for (Tensor* t : {&x, &many}) std::fill(t->at.begin(), t->at.end(), 1.0);
+  d.at[0] = inf;
+  Tensor broken = many;
+  std::fill(broken.at.begin(), broken.at.end(), inf);
+  g.set_state("ring", conv2d_dw(g.feed("x", x.type), g.feed("d", d.type), {1, 1, 1, 1}, {.padding = {1, 1}}));
+  g.set_state("all",
+              conv2d_dw(g.feed("many", many.type), g.feed("broken", broken.type), {16, 16, 3, 3}, {.padding = {1, 1}}));
+  std::map<std::string, Tensor> given = {{"x", x}, {"d", d}, {"many", many}, {"broken", broken}};
+  for (const Device& device : Registry::instance().devices()) {
+    if (!device.unusable.empty()) continue;
+    std::map<std::string, Tensor> got = test::run_on(device, g, given);
+    EXPECT_TRUE(std::isnan(got.at("ring").at[0])) << device.id << ": an inf that only padding meets";
+    for (size_t i = 0; i < got.at("all").at.size(); ++i)
+      EXPECT_EQ(std::isnan(got.at("all").at[i]), i % 9 != 4) << device.id << ": the middle tap reads no padding";
   }
 }
 

@@ -159,10 +159,10 @@ class Rehearsal(unittest.TestCase):
     def test_with_a_driver_that_hangs(self):
         code, text, _, pieces = self.first("hang", 0.05)
         self.assertEqual(code, 1)
-        self.assertIn("ended after", pieces["machine/devices-cuda"]["why"])
+        self.assertIn("ended after", pieces["cuda/devices-cuda"]["why"])
         self.assertIn("ended after", pieces["machine/nvidia-smi"]["why"])
         self.assertIn("tutti devices: ended after", pieces["rates/copy"]["why"])
-        self.assertIn("FAILED machine/devices-cuda", text)
+        self.assertIn("FAILED cuda/devices-cuda", text)
 
     def test_with_a_driver_that_fails(self):
         code, _, _, pieces = self.first("error", 0.05)

@@ -250,6 +250,7 @@ class Parts(unittest.TestCase):
                 "opencl",
                 "torch",
                 "compute_sanitizer",
+                "sanitizer_works",
                 "ncu",
                 "fashion_mnist",
                 "each",

@@ -128,5 +128,11 @@ TEST_F(Functions, GradientsToWhatIsNotReachedAreNullOrZeros) {
   EXPECT_THAT(values(d[1]), ElementsAre(0, 0, 0));
 }
 
+TEST_F(Functions, TheSecondDerivativeOfEluIsFiniteWhereItIsNotTaken) {
+  Value x = feed("x", {2}, 100);
+  Value once = gradients(sum(elu(x)), {x})[0];
+  EXPECT_THAT(values(gradients(sum(once * once), {x})[0]), ElementsAre(0, 0)) << "e^x overflows f32 at 100";
+}
+
 }  // namespace
 }  // namespace tutti

@@ -92,14 +92,17 @@ TEST(BlobCache, WhatWasUsedLeastRecentlyGoesFirst) {
   for (const char* key : {"a", "b", "c"}) put(key);
   age("a", 3), age("b", 2), age("c", 1);
   EXPECT_EQ(get(cache, "a"), value);  // used now
-  folder.write("blobs/stray.1.2.new", "half");
-  fs::last_write_time(folder.path / "blobs/stray.1.2.new", fs::file_time_type::clock::now() - hours(2));
-  folder.write("blobs/young.1.2.new", "half");
+  folder.write("blobs/0123456789abcdef.blob.1.2.new", "half");
+  fs::last_write_time(folder.path / "blobs/0123456789abcdef.blob.1.2.new", fs::file_time_type::clock::now() - hours(2));
+  folder.write("blobs/fedcba9876543210.blob.1.2.new", "half");
+  folder.write("blobs/config.new", "somebody's");
+  fs::last_write_time(folder.path / "blobs/config.new", fs::file_time_type::clock::now() - hours(2));
   put("d");
   EXPECT_EQ(get(cache, "b"), "");
   for (const char* key : {"a", "c", "d"}) EXPECT_EQ(get(cache, key), value) << key;
-  EXPECT_FALSE(fs::exists(folder.path / "blobs/stray.1.2.new"));
-  EXPECT_TRUE(fs::exists(folder.path / "blobs/young.1.2.new"));
+  EXPECT_FALSE(fs::exists(folder.path / "blobs/0123456789abcdef.blob.1.2.new"));
+  EXPECT_TRUE(fs::exists(folder.path / "blobs/fedcba9876543210.blob.1.2.new")) << "another process may be writing it";
+  EXPECT_TRUE(fs::exists(folder.path / "blobs/config.new")) << "it is no entry's";
 }
 
 TEST(BlobCache, TheVariablesNameItsFolder) {

@@ -37,9 +37,9 @@ TEST_F(Loader, AGoodPluginLoadsAndListsItsDevices) {
   folder.plugin("toy", "device=cpu||0000:65:00.0|7\ndevice=discrete|the driver is too old\n", 33);
   Registry registry({folder.path});
   ASSERT_EQ(registry.plugins().size(), 1u);
-  const PluginReport& report = registry.plugins()[0];
-  EXPECT_FALSE(report.loaded);
+  EXPECT_FALSE(registry.plugins()[0].loaded);
   auto devices = registry.devices();  // the plugin's TuttiDevice is larger than ours
+  PluginReport report = registry.plugins()[0];
   EXPECT_TRUE(report.loaded);
   EXPECT_EQ(report.problem, "");
   EXPECT_EQ(report.manifest, folder.path / "toy.json");
@@ -259,7 +259,7 @@ TEST_F(Loader, ALibraryWithoutManifestIsToldUnlessItIsNoPlugin) {
   folder.write("dependency.so", "a library that a plugin is linked to");
   Registry registry({folder.path});
   ASSERT_EQ(registry.plugins().size(), 1u);
-  const PluginReport& report = registry.plugins()[0];
+  PluginReport report = registry.plugins()[0];
   EXPECT_EQ(report.library, folder.path / "toy.so");
   EXPECT_EQ(report.title(), folder.path / "toy.so");
   EXPECT_TRUE(has(report.problem, "toy.so has no manifest: a file NAME.json beside it must name it"));

@@ -33,7 +33,7 @@ class Trust : public Clean {
     registry.devices();
     EXPECT_EQ(registry.plugins().size(), 1u);
     if (registry.plugins().size() != 1) return "";
-    const PluginReport& report = registry.plugins()[0];
+    PluginReport report = registry.plugins()[0];
     EXPECT_EQ(report.loaded, report.problem.empty());
     return report.problem;
   }
