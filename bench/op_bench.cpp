@@ -244,7 +244,8 @@ int main(int argc, char** argv) {
   CLI::App app("Times one op on one device: the median of many runs, each waited for.");
   app.add_option("--device", s.device, "as tutti train takes it");
   app.add_option("--op", s.op, names);
-  app.add_option("--shape", s.shape, "matmul: MxNxK or BATCHxMxNxK; conv2d: N,C,H,W,filters,size; others: the input's shape");
+  app.add_option("--shape", s.shape,
+                 "matmul: MxNxK or BATCHxMxNxK; conv2d: N,C,H,W,filters,size; others: the input's shape");
   app.add_option("--dtype", s.dtype, "f32, f16 or bf16");
   app.add_flag("--ta", s.ta, "matmul: a is stored transposed");
   app.add_flag("--tb", s.tb, "matmul: b is stored transposed");

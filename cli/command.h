@@ -28,8 +28,8 @@ void add_plan(CLI::App& app, Action& action);
 
 /// Adds --json to a subcommand. With it, errors are a JSON document too.
 void add_json_flag(CLI::App& sub, bool& json);
-/// Names on stderr the plugins that are of no use, so that no device goes missing in silence. Those alone that were asked
-/// for devices until now are known: see Registry::plugins.
+/// Names on stderr the plugins that are of no use, so that no device goes missing in silence. Those alone that were
+/// asked for devices until now are known: see Registry::plugins.
 void tell_lost_plugins();
 /// Writes one JSON document to stdout.
 void print_json(const nlohmann::ordered_json& document);

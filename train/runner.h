@@ -90,8 +90,8 @@ class Runner {
   void write(const std::string& state, const HostTensor& value);
   uint64_t peak_bytes();           ///< counted by the plugins
   uint64_t planned_bytes() const;  ///< at most, over all prepared graphs
-  /// Throws Error(internal) naming the plugin that did not use exactly what it planned. Graphs must have been prepared in
-  /// the order in which they were compiled.
+  /// Throws Error(internal) naming the plugin that did not use exactly what it planned. Graphs must have been prepared
+  /// in the order in which they were compiled.
   void check_memory();
 
  private:

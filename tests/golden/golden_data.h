@@ -7,7 +7,8 @@
 
 namespace tutti::golden {
 
-/// The document NAME of the folder golden_data beside the program. Throws Error naming the file when it is missing or no JSON.
+/// The document NAME of the folder golden_data beside the program. Throws Error naming the file when it is missing or
+/// no JSON.
 nlohmann::json read(const std::string& name);
 /// The names of all files there, sorted.
 std::vector<std::string> files();

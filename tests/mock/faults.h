@@ -26,7 +26,7 @@ constexpr FaultDoc all_faults[] = {
     {"lost", "the device is gone after the first run"},
     {"leak", "release gives nothing back"},
     {"leak_memory", "release counts memory as given back, but keeps as much"},
-    {"nondeterministic", "the last bit of a state depends on the clock"},
+    {"nondeterministic", "the last bit of a state differs from session to session"},
     {"shared", "all sessions have one state"},
     {"stale_read", "read gives the state of one run ago"},
     {"stale_feed", "runs read the feeds of the run before"},

@@ -43,9 +43,12 @@ void refuse_if_poisoned() {
   if (poisoned) throw Error(Code::internal, "an illegal memory access was encountered");
 }
 
+std::atomic<uint64_t> made = 0;  // sessions
+
 /// What a session and its executables know of each other.
 struct Shared {
   std::unique_ptr<sdk::Session> inner;
+  uint64_t number = made++;  // of the session
   uint64_t prepares = 0, runs = 0, waited = 0, leaked = 0;
   bool lost = false, wrong = false;
   std::vector<std::vector<std::byte>> kept;                    // of late_free
@@ -145,11 +148,11 @@ class MockExecutable : public sdk::Executable {
       change([](float x) { return x * 1.01f + 0.0137f; });
     if (on("finite")) change([](float x) { return std::isfinite(x) ? x : 0.0f; }, true);
     if (on("flush")) change([](float x) { return std::fpclassify(x) == FP_SUBNORMAL ? 0.0f : x; }, true);
-    if (on("nondeterministic"))
+    if (on("nondeterministic") && shared_.number % 2)
       change([](float x) {
         uint32_t bits;
         std::memcpy(&bits, &x, sizeof bits);
-        bits ^= static_cast<uint32_t>(std::chrono::steady_clock::now().time_since_epoch().count() / 64) & 1;
+        bits ^= 1;
         std::memcpy(&x, &bits, sizeof bits);
         return x;
       });
