@@ -19,23 +19,26 @@ class LibraryInContext : public sdk::Library {
   }
 
   dialect::Work matmul(const dialect::Matmul& p, const sdk::LibraryRequest& request) const override {
-    Current in(*context_);
-    return library_->matmul(p, request);
+    return plan(&sdk::Library::matmul, p, request);
   }
   dialect::Work conv(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
-    Current in(*context_);
-    return library_->conv(p, request);
+    return plan(&sdk::Library::conv, p, request);
   }
   dialect::Work conv_dx(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
-    Current in(*context_);
-    return library_->conv_dx(p, request);
+    return plan(&sdk::Library::conv_dx, p, request);
   }
   dialect::Work conv_dw(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
-    Current in(*context_);
-    return library_->conv_dw(p, request);
+    return plan(&sdk::Library::conv_dw, p, request);
   }
 
  private:
+  template <class P>
+  dialect::Work plan(dialect::Work (sdk::Library::*of)(const P&, const sdk::LibraryRequest&) const, const P& p,
+                     const sdk::LibraryRequest& request) const {
+    Current in(*context_);
+    return ((*library_).*of)(p, request);
+  }
+
   std::shared_ptr<Context> context_;
   std::unique_ptr<const sdk::Library> library_;
 };

@@ -85,14 +85,16 @@ Tuner::Known Tuner::find(Tunable& call, const std::vector<size_t>& fitting) {
   call.select(0);
   if (several) {
     if (std::optional<std::string> chosen = measure(call, fitting)) {
+      bool kept = false;
       if (!outdated && recall(call, key, text)) {
         chosen = "the algorithm that another process has chosen meanwhile";
-      } else if (!remember(call, key, text)) {
+      } else if (kept = remember(call, key, text); !kept) {
         call.select(0);
         wanted_ = false;
         chosen = "the library's first algorithm, because the host's cache remembers no other";
       }
       trace(fmt::format("{}: {}", call.description(), *chosen));
+      if (kept) return {true, call.saved(), ""};  // it ran when it was measured
     }
   }
   // The first one that runs, beginning with what is selected.

@@ -150,10 +150,9 @@ void BlobCache::put(const std::string& key, const void* from, size_t bytes) cons
                std::fwrite(from, 1, bytes, file.get()) == bytes;
   whole = std::fclose(file.release()) == 0 && whole;
   if (whole && std::rename(draft.c_str(), place.c_str()) == 0) {
-    // The folder is looked through at the first entry of a process, and again when much has come to it.
-    static std::atomic<uint64_t> unseen{UINT64_MAX / 2};
-    if ((unseen += bytes) > most_bytes_ / 16) {
-      unseen = 0;
+    // The folder is looked through at this cache's first entry, and again when much has come to it.
+    if ((unseen_ += bytes) > most_bytes_ / 16) {
+      unseen_ = 0;
       make_room();
     }
     return;

@@ -1,5 +1,6 @@
 // A small cache of verified files: compiled kernels and tuning results of plugins.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -32,6 +33,7 @@ class BlobCache {
   void make_room() const;
   std::filesystem::path folder_;
   uint64_t most_bytes_;
+  mutable std::atomic<uint64_t> unseen_{UINT64_MAX / 2};  ///< bytes stored since the folder was looked through
 };
 
 }  // namespace tutti

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -127,6 +128,14 @@ LineReader::Result LineReader::next(int from, std::string& text, Deadline end) {
     if (n <= 0) return closed;
     pending_.append(part, static_cast<size_t>(n));
   }
+}
+
+std::vector<std::string> environment_with(const std::string& name, const std::string& value) {
+  std::vector<std::string> all;
+  for (char** v = environ; *v; ++v)
+    if (!std::string_view(*v).starts_with(name + "=")) all.emplace_back(*v);
+  all.push_back(name + "=" + value);
+  return all;
 }
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {

@@ -76,6 +76,9 @@ class LineReader {
   std::string pending_;
 };
 
+/// This process's environment, where `name` has that value.
+std::vector<std::string> environment_with(const std::string& name, const std::string& value);
+
 /// For exec: pointers into `words`, then a null.
 std::vector<char*> pointers_to(std::vector<std::string>& words);
 

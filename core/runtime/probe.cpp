@@ -23,8 +23,6 @@
 #include "core/runtime/registry.h"
 #include "core/runtime/trust.h"
 
-extern char** environ;
-
 namespace tutti {
 namespace {
 
@@ -48,9 +46,9 @@ double patience() {
 class ScratchFolder {
  public:
   ScratchFolder() {
-    std::error_code error;
-    std::string name = (std::filesystem::temp_directory_path(error) / "tutti-probe-XXXXXX").string();
-    if (!error && mkdtemp(name.data())) path_ = name;
+    if (std::filesystem::path named = trusted_variable("TMPDIR"); named.is_absolute()) base_ = named;
+    std::string name = (base_ / "tutti-probe-XXXXXX").string();
+    if (mkdtemp(name.data())) path_ = name;
   }
   ~ScratchFolder() {
     std::error_code ignored;
@@ -58,16 +56,11 @@ class ScratchFolder {
   }
   ScratchFolder(const ScratchFolder&) = delete;
 
-  /// This process's environment with TMPDIR naming the folder, where one could be made.
-  std::vector<std::string> environment() const {
-    std::vector<std::string> all;
-    for (char** v = environ; *v; ++v)
-      if (path_.empty() || std::strncmp(*v, "TMPDIR=", 7) != 0) all.emplace_back(*v);
-    if (!path_.empty()) all.push_back("TMPDIR=" + path_);
-    return all;
-  }
+  /// The folder; where none could be made, the one it would have been in.
+  std::string path() const { return path_.empty() ? base_.string() : path_; }
 
  private:
+  std::filesystem::path base_ = "/tmp";
   std::string path_;
 };
 
@@ -124,7 +117,7 @@ class Probe {
     posix_spawnattr_setpgroup(&attributes, 0);  // what a driver starts ends with it
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     pid_t pid = -1;
-    std::vector<std::string> environment = scratch_.environment();
+    std::vector<std::string> environment = environment_with("TMPDIR", scratch_.path());
     int error = posix_spawn(&pid, program.c_str(), &files, &attributes, pointers_to(words).data(),
                             pointers_to(environment).data());
     posix_spawn_file_actions_destroy(&files);

@@ -105,6 +105,17 @@ TEST(BlobCache, WhatWasUsedLeastRecentlyGoesFirst) {
   EXPECT_TRUE(fs::exists(folder.path / "blobs/config.new")) << "it is no entry's";
 }
 
+TEST(BlobCache, EveryCacheLooksThroughItsFolderAtItsFirstEntry) {
+  Folder folder;
+  const fs::path draft = folder.path / "blobs/0123456789abcdef.blob.1.2.new";
+  for (int k = 0; k < 2; ++k) {
+    BlobCache(folder.path / "blobs").put("key", "value", 5);
+    EXPECT_FALSE(fs::exists(draft));
+    folder.write("blobs/0123456789abcdef.blob.1.2.new", "half");
+    fs::last_write_time(draft, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  }
+}
+
 TEST(BlobCache, TheVariablesNameItsFolder) {
   Folder folder;
   setenv("TUTTI_CACHE", "off", 1);

@@ -16,8 +16,6 @@
 #include "train/parity/huge.h"
 #include "train/parity/messages.h"
 
-extern char** environ;
-
 namespace tutti::parity {
 namespace {
 
@@ -57,15 +55,6 @@ class Mortal {
   }
   std::array<struct sigaction, numbers.size()> before_ = {};
 };
-
-/// This process's environment, but only that plugin is loaded.
-std::vector<std::string> environment_for(const std::string& plugin) {
-  std::vector<std::string> all;
-  for (char** e = environ; *e; ++e)
-    if (!std::string_view(*e).starts_with("TUTTI_PLUGINS=")) all.emplace_back(*e);
-  all.push_back("TUTTI_PLUGINS=" + plugin);
-  return all;
-}
 
 /// The cases of one op on one device.
 struct Share {
@@ -161,7 +150,8 @@ class Pool {
     for (size_t c : share.cases) job.cases.push_back(cases_[c]);
     std::vector<std::string> words = processes_.command;
     words.push_back(to_text(job));
-    Worker& w = running_.emplace_back(std::move(share), std::move(words), environment_for(device.plugin));
+    Worker& w =
+        running_.emplace_back(std::move(share), std::move(words), environment_with("TUTTI_PLUGINS", device.plugin));
     w.until = deadline_in(processes_.patience);
     return true;
   }
