@@ -20,6 +20,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 STRUCT = re.compile(r"(/\*(?:(?!\*/).)*\*/\s*)?typedef struct(?: \w+)? \{(.*?)\n\} (\w+);", re.DOTALL)
 ENUM = re.compile(r"\benum \{(.*?)\}", re.DOTALL)
+TEXT = re.compile(r'^#define (TUTTI_\w+) +"([^"]*)"', re.MULTILINE)
 DEFINE = re.compile(r"^#define (TUTTI_\w+) +\S", re.MULTILINE)
 FUNCTION = re.compile(r"typedef ([^;{}]*)\(\*(\w+)\)(\([^;{}]*\));", re.DOTALL)
 
@@ -86,13 +87,15 @@ def parse(text):
 def measure(header, compiler):
     """The layout of a header, by the compiler."""
     with open(header, encoding="utf-8") as f:
-        structs, enums, defines, calls = parse(f.read())
+        text = f.read()
+    structs, enums, defines, calls = parse(text)
+    texts = dict(TEXT.findall(text))
     lines = ['#include <stdio.h>', f'#include "{os.path.abspath(header)}"', "int main(void) {"]
     for name, struct in structs.items():
         lines.append(f'printf("%zu\\n", sizeof({name}));')
         for field, _ in struct["fields"]:
             lines.append(f'printf("%zu %zu\\n", offsetof({name}, {field}), sizeof((({name} *)0)->{field}));')
-    constants = defines + [c for e in enums for c in e]
+    constants = [d for d in defines if d not in texts] + [c for e in enums for c in e]
     lines += [f'printf("%lld\\n", (long long){c});' for c in constants] + ["return 0;", "}"]
     with tempfile.TemporaryDirectory() as folder:
         source, program = os.path.join(folder, "layout.c"), os.path.join(folder, "layout")
@@ -110,7 +113,7 @@ def measure(header, compiler):
             entry["fields"].append({"name": field, "offset": offset, "size": size, "type": kind})
         layout["structs"][name] = entry
     for name in defines:
-        layout["constants"][name] = int(next(numbers))
+        layout["constants"][name] = texts[name] if name in texts else int(next(numbers))
     for names in enums:
         layout["enums"].append({name: int(next(numbers)) for name in names})
     return layout

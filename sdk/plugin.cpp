@@ -11,6 +11,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "core/abi/growth.h"
+
 struct TuttiExecutable {
   TuttiSession* session;
   std::unique_ptr<tutti::sdk::Executable> impl;
@@ -199,16 +201,17 @@ int32_t call_compile(TuttiSession* session, const TuttiProgram* raw, const Tutti
     need(out, "compile", "the executable pointer");
     *out = nullptr;
     need(memory, "compile", "the memory struct");
-    if (memory->size < sizeof(TuttiMemory))
+    if (memory->size < v1_size<TuttiMemory>)
       throw invalid(fmt::format("compile: the memory struct's size is {} bytes, at least {} are needed", memory->size,
-                                sizeof(TuttiMemory)));
-    TuttiOptions options = {};
-    if (given) std::memcpy(&options, given, std::min<size_t>(given->size, sizeof options));
+                                v1_size<TuttiMemory>));
+    auto options = zero_extended<TuttiOptions>(given, given ? given->size : 0);
     options.size = sizeof options;
     Program program = Program::parse(*raw);
     for (uint32_t k = 0; k < program.nodes.size(); ++k)
       if (const std::string& unknown = program.nodes[k].unknown; !unknown.empty())
         throw NodeError(k, Code::declined, fmt::format("node {} ({}): {}", k, program.nodes[k].op, unknown));
+    for (const Value& value : program.values)
+      if (!value.unknown.empty()) throw Error(Code::declined, value.unknown, "use a newer plugin");
     size_t feeds = program.feeds().size();
     auto executable = std::make_unique<TuttiExecutable>();
     executable->session = session;
@@ -218,8 +221,8 @@ int32_t call_compile(TuttiSession* session, const TuttiProgram* raw, const Tutti
     TuttiMemory plan = executable->impl->memory();
     plan.size = memory->size;
     session->executables.push_back(std::move(executable));
-    std::memset(memory, 0, memory->size);  // a newer host's further fields: nothing
-    std::memcpy(memory, &plan, sizeof plan);
+    std::memset(memory, 0, plan.size);  // a newer host's further fields: nothing
+    std::memcpy(memory, &plan, std::min<size_t>(plan.size, sizeof plan));
     *out = session->executables.back().get();
   });
 }

@@ -7,40 +7,40 @@
 #include <cstring>
 #include <set>
 
+#include "core/abi/growth.h"
+
 namespace tutti::sdk {
 namespace {
 
 constexpr uint32_t max_rank = 32;
 constexpr int64_t max_elements = int64_t{1} << 48;  // keeps every sum of byte counts inside 64 bits
 
-/// The elements of a TuttiArray, copied out one by one: a newer host's may be larger than ours.
+/// The elements of a TuttiArray, copied out one by one: another host's may be larger or smaller than ours.
 template <class T>
 class Elements {
  public:
   Elements(const TuttiArray& array, std::string what) : array_(array), what_(std::move(what)) {
     if (array.count == 0) return;
     if (!array.at) throw invalid(fmt::format("{}: {} elements at address NULL", what_, array.count));
-    if (array.stride < sizeof(T))
-      throw invalid(fmt::format("{}: elements of {} bytes, at least {} are needed", what_, array.stride, sizeof(T)),
+    if (array.stride < v1_size<T>)
+      throw invalid(fmt::format("{}: elements of {} bytes, at least {} are needed", what_, array.stride, v1_size<T>),
                     "set the array's stride to the size of its element");
   }
   uint32_t size() const { return array_.count; }
-  T operator[](uint32_t i) const {
-    T element;
-    std::memcpy(&element, static_cast<const char*>(array_.at) + size_t{i} * array_.stride, sizeof element);
-    return element;
-  }
+  T operator[](uint32_t i) const { return element_of<T>(array_, i); }
 
  private:
   TuttiArray array_;
   std::string what_;
 };
 
+bool known_dtype(uint32_t dtype) { return dtype <= TUTTI_U32; }
+
 TensorType parse_type(const TuttiValue& v, const std::string& what) {
-  if (v.dtype > TUTTI_U32) throw invalid(fmt::format("{}: unknown dtype {}", what, v.dtype));
   if (v.rank > max_rank) throw invalid(fmt::format("{}: rank {}, at most {} is allowed", what, v.rank, max_rank));
   if (v.rank && !v.dims) throw invalid(fmt::format("{}: rank {} with dims NULL", what, v.rank));
-  TensorType type{static_cast<DType>(v.dtype), Shape(v.dims, v.dims + v.rank)};
+  DType dtype = known_dtype(v.dtype) ? static_cast<DType>(v.dtype) : DType::u8;
+  TensorType type{dtype, Shape(v.dims, v.dims + v.rank)};
   try {
     if (num_elements(type.shape) > max_elements)
       throw invalid(fmt::format("shape {}: more than 2^48 elements", to_string(type.shape)));
@@ -56,12 +56,13 @@ Value parse_value(const TuttiValue& v, uint32_t i) {
   out.role = v.role;
   if (v.role > TUTTI_STATE) throw invalid(fmt::format("{}: unknown role {}", what, v.role));
   out.type = parse_type(v, what);
+  if (!known_dtype(v.dtype)) out.unknown = fmt::format("{} is of the unknown dtype {}", what, v.dtype);
   if (v.role == TUTTI_FEED || v.role == TUTTI_STATE) {
     if (!v.name || !*v.name)
       throw invalid(fmt::format("{}: a {} needs a name", what, v.role == TUTTI_FEED ? "feed" : "state"));
     out.name = v.name;
   }
-  if (v.role == TUTTI_CONST) {
+  if (v.role == TUTTI_CONST && out.unknown.empty()) {
     size_t bytes = num_bytes(out.type);
     if (bytes && !v.data) throw invalid(fmt::format("{}: a constant of {} bytes with data NULL", what, bytes));
     auto* at = static_cast<const std::byte*>(v.data);
@@ -92,6 +93,9 @@ class NodeParser {
     n.results = indices(raw.results, raw.result_count, "result");
     for (uint32_t k = 0; k < n.inputs.size(); ++k) check_input(n.inputs[k], k);
     for (uint32_t k = 0; k < n.results.size(); ++k) check_result(n.results[k], k);
+    for (const auto* list : {&n.inputs, &n.results})
+      for (uint32_t v : *list)
+        if (v != TUTTI_NONE && !values_[v].unknown.empty()) n.unknown = values_[v].unknown;
     parse_attrs(raw.attrs, n);
     parse_expr(raw.expr, n);
     return n;
@@ -147,12 +151,13 @@ class NodeParser {
     std::vector<TuttiInstr> expr;
     for (uint32_t i = 0; i < code.size(); ++i) {
       expr.push_back(code[i]);
-      if (expr[i].code > TUTTI_X_CAST || expr[i].dtype > TUTTI_U32) {
+      if (expr[i].code > TUTTI_X_CAST || !known_dtype(expr[i].dtype)) {
         n.unknown =
             fmt::format("its expression holds the unknown instruction {} of dtype {}", expr[i].code, expr[i].dtype);
         return;
       }
     }
+    if (!n.unknown.empty()) return;  // a value's dtype, which no instruction could be checked against
     std::vector<uint32_t> given(n.results.size());
     for (uint32_t i = 0; i < expr.size(); ++i) check_instr(expr, i, n, given);
     for (uint32_t k = 0; k < given.size(); ++k)
@@ -305,9 +310,11 @@ void parse_groups(const TuttiProgram& raw, Program& p) {
 
 }  // namespace
 
-Program Program::parse(const TuttiProgram& raw) {
-  if (raw.size < sizeof(TuttiProgram))
-    throw invalid(fmt::format("program: size is {} bytes, at least {} are needed", raw.size, sizeof(TuttiProgram)));
+Program Program::parse(const TuttiProgram& given) {
+  if (given.size < v1_size<TuttiProgram>)
+    throw invalid(
+        fmt::format("program: size is {} bytes, at least {} are needed", given.size, v1_size<TuttiProgram>));
+  auto raw = zero_extended<TuttiProgram>(&given, given.size);
   if (raw.required)
     throw Error(Code::declined, fmt::format("program: it requires the unknown bits {:#x}", raw.required),
                 "use a newer plugin");
@@ -319,6 +326,13 @@ Program Program::parse(const TuttiProgram& raw) {
   parse_states(raw, parse_nodes(raw, p), p);
   parse_groups(raw, p);
   return p;
+}
+
+std::string declines_exact(const Node& n) {
+  static constexpr std::string_view moves[] = {"reshape", "transpose", "broadcast", "slice",       "pad", "concat",
+                                               "window",  "gather",    "argmax",    "random_bits", "iota"};
+  if (!(n.flags & TUTTI_NODE_EXACT) || n.elementwise() || std::ranges::find(moves, n.op) != std::end(moves)) return "";
+  return fmt::format("'{}' is not rounded after every instruction here, as the node asks", n.op);
 }
 
 std::vector<uint32_t> Program::feeds() const {

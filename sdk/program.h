@@ -24,6 +24,9 @@ struct Value {
   TensorType type;
   std::string name;             ///< feeds and states
   std::vector<std::byte> data;  ///< constants, row-major
+  /// Names a dtype that a newer host knows and this SDK does not, or "". `type` then says u8, and each node that reads
+  /// or makes the value is unknown.
+  std::string unknown;
 };
 
 struct Node {
@@ -32,8 +35,8 @@ struct Node {
   std::vector<uint32_t> inputs, results;  ///< values; a result that nobody reads is TUTTI_NONE
   Attrs attrs;
   std::vector<TuttiInstr> expr;  ///< elementwise nodes
-  /// What of this node a newer host knows and this SDK does not (a flag, an attribute kind, an instruction), or "". The
-  /// table of sdk/plugin.h declines such a node by itself.
+  /// What of this node a newer host knows and this SDK does not (a flag, a dtype, an attribute kind, an instruction), or
+  /// "". The table of sdk/plugin.h declines such a node by itself.
   std::string unknown;
 
   bool elementwise() const { return !expr.empty(); }
@@ -56,7 +59,7 @@ struct Program {
   /// STATE is the `before` of one state, and groups are in order, apart from each other and of a known kind. Throws
   /// Error(invalid) naming what is not, NodeError where it is about a node, and Error(declined) for an unknown
   /// `required` bit or numerics.
-  static Program parse(const TuttiProgram& raw);
+  static Program parse(const TuttiProgram& given);
 
   const TensorType& type(uint32_t value) const { return values[value].type; }
   /// The feeds' values in order.
@@ -65,6 +68,10 @@ struct Program {
 
 using instr::constant_of;
 using instr::operand_count;
+
+/// "" or why a device that rounds a structured op once, at its end, cannot run the node: it asks for EXACT rounding.
+/// Elementwise nodes carry their instructions, and ops that only move elements round nothing.
+std::string declines_exact(const Node& n);
 
 /// Per value: the last node that reads it, or the number of nodes when a state holds it after the step;
 /// TUTTI_NONE when nothing reads it.

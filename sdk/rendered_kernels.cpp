@@ -307,21 +307,13 @@ const std::vector<RenderEntry>& kernel_list(bool library) {
   return library ? both : portable;
 }
 
-/// Ops that round nothing, so that a node may ask for exact rounding.
-bool moves_only(const std::string& op) {
-  static constexpr std::string_view ops[] = {"reshape", "transpose", "broadcast", "slice",       "pad", "concat",
-                                             "window",  "gather",    "argmax",    "random_bits", "iota"};
-  return std::find(std::begin(ops), std::end(ops), op) != std::end(ops);
-}
-
 /// "" or why no kernel here can take the node, whatever its op.
 Decline declines_node(const Case& c) {
   const Node& n = c.node();
   if (c.program.numerics != TUTTI_FAST) return "this device has no exact numerics";
   if (!n.unknown.empty()) return n.unknown;
   if (n.version != 1) return fmt::format("version {} of '{}' is newer than 1, the newest known here", n.version, n.op);
-  if ((n.flags & TUTTI_NODE_EXACT) && !n.elementwise() && !moves_only(n.op))
-    return fmt::format("'{}' is not rounded after every instruction here, as the node asks", n.op);
+  if (auto why = declines_exact(n); !why.empty()) return why;
   for (const auto& list : {n.inputs, n.results})
     for (uint32_t v : list) {
       if (v == TUTTI_NONE) continue;

@@ -194,6 +194,10 @@ Choice choose_kernel(const Case& c) {
                                                      c.node().version, c.node().op));
     return none;
   }
+  if (auto why = sdk::declines_exact(c.node()); !why.empty()) {
+    none.declined.emplace_back("onednn", why);
+    return none;
+  }
   try {
     Choice choice = sdk::choose(kernel_list(), c.node().op, c);
     if (!choice.entry && choice.declined.empty())

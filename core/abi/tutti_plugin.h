@@ -47,7 +47,7 @@ typedef struct TuttiExecutable TuttiExecutable; /* one compiled program of one s
 
 /* An array whose elements may be larger than the reader knows: element i is at `at + i * stride`. */
 typedef struct {
-  const void *at;
+  const void* at;
   uint32_t count, stride;
 } TuttiArray;
 
@@ -61,15 +61,16 @@ typedef struct {
 
 /* Receives one line of text about one node. */
 typedef struct {
-  void *to;
-  void (*text)(void *to, uint32_t node, const char *text);
+  void* to;
+  void (*text)(void* to, uint32_t node, const char* text);
 } TuttiSink;
 
-/* An extension, found by its id along the chain. None is defined yet. [grows] */
+/* The head of an extension, found by its id along the chain. What the id stands for lies behind it, within `size`: see
+   the end of this header. [grows] */
 typedef struct TuttiExt {
-  const char *id;
+  const char* id;
   uint32_t size, version;
-  const struct TuttiExt *next;
+  const struct TuttiExt* next;
 } TuttiExt;
 
 /* ---- the program: what one step computes ---------------------------------------------------------------------- */
@@ -88,9 +89,9 @@ enum { TUTTI_CHAIN = 0, TUTTI_BATCH = 1 };                            /* TuttiGr
 enum { TUTTI_NODE_EXACT = 1 }; /* TuttiNode.flags: round every instruction to its dtype, contract and reorder nothing */
 
 typedef struct {
-  const char *name;
+  const char* name;
   uint32_t kind, count;
-  const void *data;
+  const void* data;
 } TuttiAttr;
 
 /* One instruction of a scalar expression. a, b, c are earlier instructions of the same list, except:
@@ -102,15 +103,15 @@ typedef struct {
 
 typedef struct { /* [grows] */
   uint32_t role, dtype, rank, unused;
-  const int64_t *dims;
-  const char *name; /* feeds and states; else NULL */
-  const void *data; /* constants; else NULL */
+  const int64_t* dims;
+  const char* name; /* feeds and states; else NULL */
+  const void* data; /* constants; else NULL */
 } TuttiValue;
 
 /* One named state. `before`: its value at the start (NONE: write-only); `after`: its value at the end (equal to
    `before`: read-only). The plugin updates in place where that is safe. */
 typedef struct {
-  const char *name;
+  const char* name;
   uint32_t before, after;
 } TuttiState;
 
@@ -183,8 +184,8 @@ enum { TUTTI_DISCRETE = 0, TUTTI_INTEGRATED = 1, TUTTI_CPU = 2, TUTTI_SOFTWARE =
 
 typedef struct { /* [grows] */
   const char *name, *driver;
-  const char *unusable; /* NULL, or why it cannot be used */
-  const char *pci;      /* "0000:65:00.0", or NULL */
+  const char* unusable; /* NULL, or why it cannot be used */
+  const char* pci;      /* "0000:65:00.0", or NULL */
   uint8_t uuid[16];     /* all zero: unknown */
   uint32_t kind, unused;
   uint64_t memory_total, memory_free; /* bytes */
@@ -197,7 +198,10 @@ typedef struct {
   uint64_t state, constants, arena, workspace, staging;
 } TuttiMemory;
 
-enum { TUTTI_OPT_TUNE = 1, TUTTI_OPT_PROFILE = 2 };
+enum {
+  TUTTI_OPT_TUNE = 1,
+  TUTTI_OPT_PROFILE = 2 /* keep times for TuttiProfile; without effect where the plugin has no such extension */
+};
 typedef struct { /* [grows] */
   uint32_t size, flags;
   uint64_t tuning_bytes; /* device bytes that compile may use and frees before it returns */
@@ -209,11 +213,11 @@ typedef struct {
 
 typedef struct { /* [grows] */
   uint32_t size, unused;
-  void *self;
-  const TuttiExt *extensions;
-  void (*log)(void *self, int32_t level, const char *topic, const char *text); /* 0 error, 1 warning, 2 info, 3 debug */
-  size_t (*cache_get)(void *self, const char *key, void *to, size_t room);     /* bytes; 0: not there; verified */
-  void (*cache_put)(void *self, const char *key, const void *from, size_t bytes);
+  void* self;
+  const TuttiExt* extensions;
+  void (*log)(void* self, int32_t level, const char* topic, const char* text); /* 0 error, 1 warning, 2 info, 3 debug */
+  size_t (*cache_get)(void* self, const char* key, void* to, size_t room);     /* bytes; 0: not there; verified */
+  void (*cache_put)(void* self, const char* key, const void* from, size_t bytes);
 } TuttiHost;
 
 /* ---- the plugin: one exported function, one table --------------------------------------------------------------- */
@@ -223,37 +227,101 @@ typedef struct { /* [grows] */
 typedef struct { /* [grows] */
   uint32_t size, abi;
   const char *name, *version;
-  const TuttiExt *extensions;
-  int32_t (*init)(const TuttiHost *, TuttiError *); /* once, before any other; the host outlives the plugin */
+  const TuttiExt* extensions;
+  int32_t (*init)(const TuttiHost*, TuttiError*); /* once, before any other; the host outlives the plugin */
   void (*shutdown)(void);
-  int32_t (*devices)(TuttiArray *of_TuttiDevice, TuttiError *); /* memory of the plugin's, valid until the next call */
-  int32_t (*open)(uint32_t device, TuttiArray of_TuttiPair, TuttiSession **, TuttiError *); /* unknown keys: INVALID */
-  void (*close)(TuttiSession *); /* frees everything the session holds, executables included */
+  int32_t (*devices)(TuttiArray* of_TuttiDevice, TuttiError*); /* memory of the plugin's, valid until the next call */
+  int32_t (*open)(uint32_t device, TuttiArray of_TuttiPair, TuttiSession**, TuttiError*); /* unknown keys: INVALID */
+  void (*close)(TuttiSession*); /* frees everything the session holds, executables included */
   /* Fills accepted[node] with 0 or 1 and says why not. The verdict depends on the node's signature (op, version, flags,
      attrs, dtypes, shapes), the numerics and the session's options alone. Returns OK with a verdict for every node,
      DECLINED where the program as a whole is unknown (`required`, numerics), INVALID where it is malformed. */
-  int32_t (*check)(TuttiSession *, const TuttiProgram *, uint8_t *accepted, TuttiSink why, TuttiError *);
-  int32_t (*compile)(TuttiSession *, const TuttiProgram *, const TuttiOptions *, TuttiExecutable **, TuttiMemory *,
-                     TuttiError *);
-  int32_t (*prepare)(TuttiExecutable *, TuttiError *); /* allocates exactly what compile reported; new state is zero */
-  int32_t (*stage)(TuttiExecutable *, void **feeds, TuttiError *); /* host memory for the next run's feeds, one pointer
+  int32_t (*check)(TuttiSession*, const TuttiProgram*, uint8_t* accepted, TuttiSink why, TuttiError*);
+  int32_t (*compile)(TuttiSession*, const TuttiProgram*, const TuttiOptions*, TuttiExecutable**, TuttiMemory*,
+                     TuttiError*);
+  int32_t (*prepare)(TuttiExecutable*, TuttiError*); /* allocates exactly what compile reported; new state is zero */
+  int32_t (*stage)(TuttiExecutable*, void** feeds, TuttiError*);   /* host memory for the next run's feeds, one pointer
                                                                       each, in the order of the program's values */
-  int32_t (*run)(TuttiExecutable *, uint64_t *ticket, TuttiError *); /* enqueues one step */
+  int32_t (*run)(TuttiExecutable*, uint64_t* ticket, TuttiError*); /* enqueues one step */
   /* Late errors arrive here. Tickets of a session grow from 1; 0 is that of no run, and done. Of any ticket that was
      handed out, again and in any order; of another: INVALID. A timeout of 0 only asks, UINT64_MAX waits for ever. */
-  int32_t (*wait)(TuttiSession *, uint64_t ticket, uint64_t timeout_ns, TuttiError *);
-  int32_t (*usage)(TuttiSession *, uint64_t *now, uint64_t *peak, TuttiError *);       /* counted at each allocation */
-  /* Whole states, row-major, after all runs so far. `bytes` is the state's size, else INVALID; NULL goes with 0 bytes. */
-  int32_t (*read)(TuttiSession *, const char *state, void *to, size_t bytes, TuttiError *);
-  int32_t (*write)(TuttiSession *, const char *state, const void *from, size_t bytes, TuttiError *);
-  void (*release)(TuttiExecutable *); /* state stays with the session */
+  int32_t (*wait)(TuttiSession*, uint64_t ticket, uint64_t timeout_ns, TuttiError*);
+  int32_t (*usage)(TuttiSession*, uint64_t* now, uint64_t* peak, TuttiError*); /* counted at each allocation */
+  /* Whole states, row-major, after all runs so far. `bytes` is the state's size, else INVALID; NULL goes with 0 bytes.
+   */
+  int32_t (*read)(TuttiSession*, const char* state, void* to, size_t bytes, TuttiError*);
+  int32_t (*write)(TuttiSession*, const char* state, const void* from, size_t bytes, TuttiError*);
+  void (*release)(TuttiExecutable*); /* state stays with the session */
 } TuttiPlugin;
 
 /* First and pure: the table for the highest version both know, or NULL; `mine` receives the plugin's own range. */
-typedef const TuttiPlugin *(*TuttiNegotiate)(uint32_t host_min, uint32_t host_max, uint32_t mine[2]);
+typedef const TuttiPlugin* (*TuttiNegotiate)(uint32_t host_min, uint32_t host_max, uint32_t mine[2]);
+
+/* ---- extensions: services that a plugin may have, along TuttiPlugin.extensions ----------------------------------- */
+
+/* Each struct starts with the fields of TuttiExt; `size` is that of the whole struct, `version` is 1. A function that
+   is NULL, or that lies behind `size`, is not there. The rules of the table hold for its calls. */
+#define TUTTI_EXT_PROFILE "tutti.profile"
+#define TUTTI_EXT_NATIVE "tutti.native"
+#define TUTTI_EXT_COLLECTIVE "tutti.collective"
+
+/* What one kernel of a run took. [grows] */
+typedef struct {
+  uint32_t node, unused; /* of the program; of several in one kernel the first; NONE: a copy of the plugin's own */
+  uint64_t start, nanoseconds; /* on the device's clock; `start` is 0 for the first kernel of the run */
+  const char *kernel, *reason; /* what ran, and why this one; "" where there was no choice */
+} TuttiNodeTime;
+
+typedef struct { /* [grows] */
+  const char* id;
+  uint32_t size, version;
+  const TuttiExt* next;
+  /* The executable's last run, in the order of `start`; waits for it. INVALID before the first run, and where `compile`
+     was not given TUTTI_OPT_PROFILE. Memory of the executable's, valid until the next call about it. */
+  int32_t (*times)(TuttiExecutable*, TuttiArray* of_TuttiNodeTime, TuttiError*);
+} TuttiProfile;
+
+/* What `data`, `queue` and `context` are. The numbers are those of DLPack's DLDeviceType. */
+enum {
+  TUTTI_NATIVE_HOST = 1,   /* an address; NULL; NULL */
+  TUTTI_NATIVE_CUDA = 2,   /* CUdeviceptr, CUstream, CUcontext */
+  TUTTI_NATIVE_OPENCL = 4, /* cl_mem, cl_command_queue, cl_context */
+  TUTTI_NATIVE_VULKAN = 7  /* VkBuffer, VkQueue, VkDevice */
+};
+
+/* A state in the terms of the device's own interface. [grows] */
+typedef struct {
+  uint32_t size, kind, dtype, ordinal; /* ordinal: which device of that interface; 0 for HOST */
+  uint64_t data, offset, bytes;        /* the state is row-major at `offset` bytes of `data` */
+  void *queue, *context;
+} TuttiNativeState;
+
+typedef struct { /* [grows] */
+  const char* id;
+  uint32_t size, version;
+  const TuttiExt* next;
+  /* Where a state lies; it stays there until `close`. All runs so far were submitted to `queue` before it returns, and
+     what the caller submits there comes before later runs. INVALID: no such state; DECLINED: it is not row-major. */
+  int32_t (*state)(TuttiSession*, const char* name, TuttiNativeState*, TuttiError*);
+} TuttiNative;
+
+/* One session of each of `ranks` processes or devices as a group. Calls come in the same order with the same arguments
+   in every rank; each is enqueued behind all runs so far, and later runs see what it wrote. A rank that is lost makes
+   the others' next `wait` fail with DEVICE_LOST. */
+typedef struct { /* [grows] */
+  const char* id;
+  uint32_t size, version;
+  const TuttiExt* next;
+  int32_t (*unique_id)(uint8_t id[128], TuttiError*); /* names a new group; one rank makes it and hands it to all */
+  int32_t (*join)(TuttiSession*, const uint8_t id[128], uint32_t rank, uint32_t ranks, TuttiError*); /* of one group;
+                                                                         returns when all ranks have joined */
+  int32_t (*leave)(TuttiSession*, TuttiError*);
+  int32_t (*all_reduce)(TuttiSession*, const char* const* states, uint32_t count, TuttiError*); /* sums, in place */
+  int32_t (*broadcast)(TuttiSession*, const char* const* states, uint32_t count, uint32_t root, TuttiError*);
+} TuttiCollective;
 
 #if defined(TUTTI_BUILDING_PLUGIN)
-__attribute__((visibility("default"))) const TuttiPlugin *tutti_plugin(uint32_t host_min, uint32_t host_max,
+__attribute__((visibility("default"))) const TuttiPlugin* tutti_plugin(uint32_t host_min, uint32_t host_max,
                                                                        uint32_t mine[2]);
 #endif
 #ifdef __cplusplus

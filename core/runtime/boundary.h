@@ -3,16 +3,10 @@
 #include <exception>
 #include <string>
 
-#include "core/abi/tutti_plugin.h"
+#include "core/abi/growth.h"
 #include "core/base/status.h"
 
 namespace tutti {
-
-/// Element i of an array whose elements may be larger than T.
-template <class T>
-const T& element(const TuttiArray& array, size_t i) {
-  return *reinterpret_cast<const T*>(static_cast<const char*>(array.at) + i * array.stride);
-}
 
 /// An empty error for a plugin to fill.
 inline TuttiError empty_error() {

@@ -35,10 +35,10 @@ std::vector<Device> list_devices(const TuttiPlugin& table, const Manifest& manif
     throw Error(code_of(rc), "devices: " + message_of(rc, error));
   std::vector<Device> all;
   if (array.count == 0) return all;
-  if (!array.at || array.stride < sizeof(TuttiDevice) || array.count > 4096)
+  if (!array.at || array.stride < v1_size<TuttiDevice> || array.count > 4096)
     throw invalid(fmt::format("devices: gave a malformed list ({} devices of {} bytes)", array.count, array.stride));
   for (uint32_t i = 0; i < array.count; ++i) {
-    const auto& from = element<TuttiDevice>(array, i);
+    auto from = element_of<TuttiDevice>(array, i);
     Device& d = all.emplace_back(device_at(manifest, i));
     d.name = clean_text(from.name);
     d.driver = clean_text(from.driver);

@@ -19,10 +19,14 @@ namespace tutti {
 namespace {
 
 // Everything here lives until the process ends, whatever the order of static destructors.
+struct Started {
+  TuttiPlugin table;    // in this header's size: calls that the plugin does not know are null
+  std::string problem;  // "" or the message of a failed init
+};
 struct Loaded {
   std::mutex mutex;
   std::vector<std::unique_ptr<boost::dll::shared_library>> libraries;  // never destroyed: that would unload
-  std::map<const TuttiPlugin*, std::string> started;                   // "" or the message of a failed init
+  std::map<const TuttiPlugin*, Started> started;                       // by the plugin's own table
   std::vector<const TuttiPlugin*> running;
 };
 Loaded& loaded() {
@@ -66,8 +70,8 @@ const TuttiPlugin* negotiate(const Manifest& m, TuttiNegotiate entry) {
     throw invalid(
         fmt::format("speaks ABI versions {} to {}, this engine {} to {}", mine[0], mine[1], abi_min, TUTTI_ABI),
         "install a plugin built for this engine");
-  if (table->size < sizeof(TuttiPlugin))
-    throw invalid(fmt::format("its table has {} bytes, at least {} are needed", table->size, sizeof(TuttiPlugin)));
+  if (table->size < v1_size<TuttiPlugin>)
+    throw invalid(fmt::format("its table has {} bytes, at least {} are needed", table->size, v1_size<TuttiPlugin>));
   if (table->abi < abi_min || table->abi > TUTTI_ABI)
     throw invalid(
         fmt::format("its table is of ABI version {}, this engine speaks {} to {}", table->abi, abi_min, TUTTI_ABI));
@@ -94,19 +98,21 @@ const TuttiPlugin* load_plugin(const Manifest& m) {
   auto& all = loaded();
   std::lock_guard lock(all.mutex);
   auto& library = *all.libraries.emplace_back(std::make_unique<boost::dll::shared_library>());
-  const TuttiPlugin* table = negotiate(m, entry_of(m, library));
-  auto [it, fresh] = all.started.try_emplace(table);
+  const TuttiPlugin* own = negotiate(m, entry_of(m, library));
+  auto [it, fresh] = all.started.try_emplace(own);
+  auto& [table, problem] = it->second;
   if (fresh) {
+    table = zero_extended<TuttiPlugin>(own, own->size);
     TuttiError error = empty_error();
-    if (int32_t rc = guarded(error, [&](TuttiError* e) { return table->init(make_host(m.name), e); })) {
-      it->second = fmt::format("init: {}", message_of(rc, error));
+    if (int32_t rc = guarded(error, [&](TuttiError* e) { return table.init(make_host(m.name), e); })) {
+      problem = fmt::format("init: {}", message_of(rc, error));
     } else {
-      all.running.push_back(table);
+      all.running.push_back(&table);
       std::atexit(shut_one_down);
     }
   }
-  if (!it->second.empty()) throw Error(Code::internal, it->second);
-  return table;
+  if (!problem.empty()) throw Error(Code::internal, problem);
+  return &table;
 }
 
 }  // namespace tutti

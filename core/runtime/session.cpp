@@ -13,7 +13,7 @@ namespace tutti {
 namespace {
 
 std::string node_text(const TuttiProgram& program, uint32_t node) {
-  const auto& n = element<TuttiNode>(program.nodes, node);
+  auto n = element_of<TuttiNode>(program.nodes, node);
   std::string label = clean_text(n.label);
   return fmt::format("node {} ({}{}{})", node, clean_text(n.op), label.empty() ? "" : " ", label);
 }
@@ -30,7 +30,7 @@ std::string remedy_for(Code code) {
 std::vector<size_t> feed_bytes(const TuttiProgram& program) {
   std::vector<size_t> bytes;
   for (uint32_t i = 0; i < program.values.count; ++i) {
-    const auto& v = element<TuttiValue>(program.values, i);
+    auto v = element_of<TuttiValue>(program.values, i);
     if (v.role != TUTTI_FEED) continue;
     bytes.push_back(num_bytes({static_cast<DType>(v.dtype), Shape(v.dims, v.dims + v.rank)}));
   }

@@ -67,6 +67,7 @@ constexpr FaultDoc all_faults[] = {
     {"throw", "prepare throws an exception"},
     {"init_error", "init fails"},
     {"ignore_required", "takes unknown required bits for known ones"},
+    {"refuse_dtype", "a dtype that it does not know makes the whole program invalid"},
     {"ignore_numerics", "takes unknown numerics for known ones"},
     {"fixed_stride", "reads arrays by the size of the elements that it knows"},
     {"small_struct", "reads behind the size of the options"},

@@ -72,6 +72,7 @@ EXPECTED = {
     "throw": ("run.result", "run.result", "threw an exception across the C boundary: out of mock memory"),
     "init_error": ("init.*", "init.start", "no driver of version 7 found"),
     "ignore_required": ("programs.required", "programs.required", "required bits 0x1"),
+    "refuse_dtype": ("programs.unknown_dtype", "programs.unknown_dtype", "a verdict per node is right"),
     "ignore_numerics": ("programs.unknown_numerics", "programs.unknown_numerics", "unknown numerics"),
     "fixed_stride": ("growth.larger", "growth.larger", ""),
     "small_struct": ("growth.exact", "growth.exact", "SEGV"),

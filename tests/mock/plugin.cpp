@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/abi/tutti_plugin.h"
+#include "core/abi/growth.h"
 #include "tests/mock/faults.h"
 #include "tests/mock/session.h"
 
@@ -83,6 +83,12 @@ int32_t check(TuttiSession* s, const TuttiProgram* p, uint8_t* accepted, TuttiSi
   if (on("accepts_bad_arguments") && (!s || !p || !accepted)) return TUTTI_OK;
   if (on("no_reason")) why.text = [](void*, uint32_t, const char*) {};
   if (!p) return passed(inner->check(s, p, accepted, why, e), e);
+  if (on("refuse_dtype"))
+    for (uint32_t i = 0; i < p->values.count; ++i)
+      if (tutti::element_of<TuttiValue>(p->values, i).dtype > TUTTI_U32) {
+        std::snprintf(e->message, sizeof e->message, "value %u: unknown dtype", i);
+        return e->code = TUTTI_INVALID;
+      }
   return passed(inner->check(s, Careless(*p).get(), accepted, why, e), e);
 }
 

@@ -139,7 +139,6 @@ TEST(Program, RefusesBadStructs) {
 
 TEST(Program, RefusesBadValues) {
   expect_bad("value 3: unknown role 4", TUTTI_NONE, [](auto& p) { p.values[3].role = 4; });
-  expect_bad("value 0: unknown dtype 9", TUTTI_NONE, [](auto& p) { p.values[0].dtype = 9; });
   expect_bad("value 0: rank 33", TUTTI_NONE, [](auto& p) { p.values[0].rank = 33; });
   expect_bad("value 0: rank 1 with dims NULL", TUTTI_NONE, [](auto& p) { p.values[0].dims = nullptr; });
   expect_bad("negative dimension", TUTTI_NONE, [](auto& p) { p.values[0].dims = negative; });
@@ -234,6 +233,11 @@ TEST(Program, MarksWhatIsUnknown) {
   attr.attrs({{"k", 3, 1, &one}});
   EXPECT_NE(Program::parse(attr.raw()).nodes[1].unknown.find("'k' is of the unknown kind 3"), std::string::npos);
   EXPECT_EQ(Program::parse(attr.raw()).nodes[0].unknown, "");
+  MultiplyAdd dtype;  // only the product reads value 0
+  dtype.values[0].dtype = 9;
+  Program p = Program::parse(dtype.raw());
+  EXPECT_EQ(p.nodes[0].unknown, "value 0 is of the unknown dtype 9");
+  EXPECT_EQ(p.nodes[1].unknown, "");
 }
 
 TEST(Program, UnreadTempsNeedNoProducer) {

@@ -120,9 +120,9 @@ const TuttiPlugin& Bench::table() {
   uint32_t mine[2] = {};
   const TuttiPlugin* t = entry()(TUTTI_ABI, TUTTI_ABI, mine);
   if (!t) throw Failure(fmt::format("speaks ABI versions {} to {}, not {}", mine[0], mine[1], TUTTI_ABI));
-  if (t->size < sizeof(TuttiPlugin))
-    throw Failure(fmt::format("its table has {} bytes, at least {} are needed", t->size, sizeof(TuttiPlugin)));
-  return *(table_ = t);
+  if (t->size < v1_size<TuttiPlugin>)
+    throw Failure(fmt::format("its table has {} bytes, at least {} are needed", t->size, v1_size<TuttiPlugin>));
+  return table_.emplace(zero_extended<TuttiPlugin>(t, t->size));
 }
 
 const TuttiHost* Bench::host() {
@@ -144,11 +144,11 @@ std::vector<TuttiDevice> Bench::devices(Findings& f) {
   const TuttiPlugin& t = plugin();
   TuttiArray array = {};
   succeed(f, "devices", [&](TuttiError* e) { return t.devices(&array, e); });
-  if (array.count && (!array.at || array.stride < sizeof(TuttiDevice) || array.count > 4096))
+  if (array.count && (!array.at || array.stride < v1_size<TuttiDevice> || array.count > 4096))
     throw Failure(fmt::format("devices: a malformed list ({} elements of {} bytes{})", array.count, array.stride,
                               array.at ? "" : " at address NULL"));
   std::vector<TuttiDevice> out;
-  for (uint32_t i = 0; i < array.count; ++i) out.push_back(element<TuttiDevice>(array, i));
+  for (uint32_t i = 0; i < array.count; ++i) out.push_back(element_of<TuttiDevice>(array, i));
   return out;
 }
 

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <optional>
 
-#include "core/abi/tutti_plugin.h"
+#include "core/abi/growth.h"
 #include "core/runtime/device.h"
 #include "train/conformance/check.h"
 
@@ -58,7 +58,7 @@ class Bench {
   struct Host;
   Setup setup_;
   void* library_ = nullptr;
-  const TuttiPlugin* table_ = nullptr;
+  std::optional<TuttiPlugin> table_;
   bool ready_ = false;
   std::optional<uint32_t> device_;
   std::string device_name_;

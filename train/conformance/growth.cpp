@@ -8,12 +8,12 @@
 namespace tutti::conformance {
 namespace {
 
-/// Checks, compiles and runs a copy of the small program; the host's structs have `extra` bytes more.
-void train(Bench& bench, Findings& f, uint32_t extra, bool guarded) {
+/// Checks, compiles and runs a copy of the small program; the host's structs are of other sizes.
+void train(Bench& bench, Findings& f, const Growth& growth) {
   RawSession s(bench, f);
   const TuttiPlugin& t = s.table();
   SmallProgram p;
-  ProgramCopy copy(p.get(), extra, guarded);
+  ProgramCopy copy(p.get(), growth);
   auto* verdicts = static_cast<uint8_t*>(copy.place(p.get().nodes.count));
   std::memset(verdicts, 9, p.get().nodes.count);
   TuttiSink silent = {nullptr, [](void*, uint32_t, const char*) {}};
@@ -21,15 +21,15 @@ void train(Bench& bench, Findings& f, uint32_t extra, bool guarded) {
   for (uint32_t k = 0; k < p.get().nodes.count; ++k)
     if (verdicts[k] != 1) throw Unsupported("the device declines a small elementwise program");
 
-  auto* options = static_cast<TuttiOptions*>(copy.place(sizeof(TuttiOptions) + extra));
-  options->size = static_cast<uint32_t>(sizeof *options) + extra;
+  auto* options = static_cast<TuttiOptions*>(copy.place(growth.size<TuttiOptions>()));
+  options->size = growth.size<TuttiOptions>();
   options->flags = 0;
   options->tuning_bytes = 0;
-  auto* memory = static_cast<TuttiMemory*>(copy.place(sizeof(TuttiMemory) + extra));
-  memory->size = static_cast<uint32_t>(sizeof *memory) + extra;
+  auto* memory = static_cast<TuttiMemory*>(copy.place(growth.size<TuttiMemory>()));
+  memory->size = growth.size<TuttiMemory>();
   TuttiExecutable* x = nullptr;
   succeed(f, "compile", [&](TuttiError* e) { return t.compile(s.get(), &copy.get(), options, &x, memory, e); });
-  if (memory->size != sizeof *memory + extra) f.add("compile changed the size of the memory struct");
+  if (memory->size != growth.size<TuttiMemory>()) f.add("compile changed the size of the memory struct");
   SmallRun twin(s, p.get(), p.size());  // the same program in this ABI's own structs
   TuttiMemory want = twin.memory();
   if (memory->arena != want.arena || memory->constants != want.constants || memory->workspace != want.workspace ||
@@ -48,10 +48,12 @@ void train(Bench& bench, Findings& f, uint32_t extra, bool guarded) {
 }
 
 void larger(Bench& bench, Findings& f) {
-  for (uint32_t extra : {8u, 64u, 1000u}) train(bench, f, extra, false);
+  for (uint32_t extra : {8u, 64u, 1000u}) train(bench, f, {.extra = extra});
 }
 
-void exact(Bench& bench, Findings& f) { train(bench, f, 0, true); }
+void smaller(Bench& bench, Findings& f) { train(bench, f, {.version1 = true, .guarded = true}); }
+
+void exact(Bench& bench, Findings& f) { train(bench, f, {.guarded = true}); }
 
 void errors(Bench& bench, Findings& f) {
   RawSession s(bench, f);
@@ -76,6 +78,7 @@ void errors(Bench& bench, Findings& f) {
 Checks growth_checks() {
   return {
       {"growth.larger", "structs and array elements that have grown are read by their sizes and strides", larger},
+      {"growth.smaller", "structs and array elements as version 1 began are enough", smaller},
       {"growth.exact", "nothing behind a struct's size or an array's end is touched", exact},
       {"growth.errors", "an error struct that has grown is filled like any other", errors},
   };

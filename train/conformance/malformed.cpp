@@ -71,6 +71,9 @@ void unknown_flag(Bench& b, Findings& f) {
 void unknown_instruction(Bench& b, Findings& f) {
   declined(b, f, "an unknown instruction", [](ProgramCopy& c) { c.instr(0, 2).code = 60000; });
 }
+void unknown_dtype(Bench& b, Findings& f) {
+  declined(b, f, "a value of an unknown dtype", [](ProgramCopy& c) { c.value(0).dtype = 99; });
+}
 void unknown_numerics(Bench& b, Findings& f) {
   declined(
       b, f, "unknown numerics", [](ProgramCopy& c) { c.get().numerics = 77; }, false);
@@ -90,7 +93,6 @@ void malformed(Bench& bench, Findings& f) {
       {"nodes at NULL", [](ProgramCopy& c) { c.get().nodes.at = nullptr; }},
       {"nodes of 8 bytes", [](ProgramCopy& c) { c.get().nodes.stride = 8; }},
       {"states of 4 bytes", [](ProgramCopy& c) { c.get().states.stride = 4; }},
-      {"a value of an unknown dtype", [](ProgramCopy& c) { c.value(0).dtype = 99; }},
       {"a value of an unknown role", [](ProgramCopy& c) { c.value(0).role = 99; }},
       {"a value without dims", [](ProgramCopy& c) { c.value(0).dims = nullptr; }},
       {"a negative dimension", [](ProgramCopy& c) { c.value(0).dims = negative; }},
@@ -136,6 +138,7 @@ Checks program_checks() {
       {"programs.unknown_version", "a newer version of an op is declined", unknown_version},
       {"programs.unknown_flag", "a node with an unknown flag is declined", unknown_flag},
       {"programs.unknown_instruction", "an expression with an unknown instruction is declined", unknown_instruction},
+      {"programs.unknown_dtype", "a node with a value of an unknown dtype is declined, and it alone", unknown_dtype},
       {"programs.unknown_numerics", "unknown numerics are declined", unknown_numerics},
       {"programs.required", "a program that requires unknown bits is declined", required},
       {"programs.malformed", "malformed programs are refused and leave the session as it was", malformed},

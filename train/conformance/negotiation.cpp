@@ -87,7 +87,7 @@ void table(Bench& bench, Findings& f) {
   for (const TuttiExt* x = t.extensions; x; x = x->next) {
     if (!seen.insert(x).second) throw Failure("the chain of extensions is a circle");
     if (!x->id || !*x->id) f.add("an extension has no id");
-    if (x->size < sizeof(TuttiExt)) f.add(fmt::format("extension {} has {} bytes", clean_text(x->id), x->size));
+    if (x->size < v1_size<TuttiExt>) f.add(fmt::format("extension {} has {} bytes", clean_text(x->id), x->size));
   }
 }
 

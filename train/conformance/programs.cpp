@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -53,17 +54,18 @@ void SmallRun::verify(Findings& f, const std::string& when) {
   }
 }
 
-ProgramCopy::ProgramCopy(const TuttiProgram& program, uint32_t extra, bool guarded) : extra_(extra), guarded_(guarded) {
-  program_ = static_cast<TuttiProgram*>(place(sizeof program + extra));
-  *program_ = program;
-  program_->size = static_cast<uint32_t>(sizeof program) + extra;
-  program_->values = copy(program.values, sizeof(TuttiValue));
-  program_->nodes = copy(program.nodes, sizeof(TuttiNode));
-  program_->states = copy(program.states, sizeof(TuttiState));
-  program_->groups = copy(program.groups, sizeof(TuttiGroup));
+ProgramCopy::ProgramCopy(const TuttiProgram& program, const Growth& growth) : growth_(growth) {
+  uint32_t size = growth.size<TuttiProgram>();
+  program_ = static_cast<TuttiProgram*>(place(size));
+  std::memcpy(static_cast<void*>(program_), &program, std::min<size_t>(size, sizeof program));
+  program_->size = size;
+  program_->values = copy<TuttiValue>(program.values);
+  program_->nodes = copy<TuttiNode>(program.nodes);
+  program_->states = copy<TuttiState>(program.states);
+  program_->groups = copy<TuttiGroup>(program.groups);
   for (uint32_t k = 0; k < program.nodes.count; ++k) {
-    node(k).attrs = copy(node(k).attrs, sizeof(TuttiAttr));
-    node(k).expr = copy(node(k).expr, sizeof(TuttiInstr));
+    node(k).attrs = copy<TuttiAttr>(node(k).attrs);
+    node(k).expr = copy<TuttiInstr>(node(k).expr);
     node(k).inputs = copy(node(k).inputs, node(k).input_count);
     node(k).results = copy(node(k).results, node(k).result_count);
   }
@@ -74,7 +76,7 @@ ProgramCopy::~ProgramCopy() {
 }
 
 void* ProgramCopy::place(size_t bytes) {
-  if (!guarded_) {
+  if (!growth_.guarded) {
     auto& words = heap_.emplace_back((bytes + 7) / 8 + 1, 0xA5A5A5A5A5A5A5A5u);
     return words.data();
   }
@@ -86,13 +88,15 @@ void* ProgramCopy::place(size_t bytes) {
   return static_cast<char*>(at) + whole - page - bytes;
 }
 
-TuttiArray ProgramCopy::copy(const TuttiArray& array, uint32_t element) {
+template <class T>
+TuttiArray ProgramCopy::copy(const TuttiArray& array) {
   if (array.count == 0) return array;
-  uint32_t stride = element + extra_;
+  uint32_t stride = growth_.size<T>();
   auto* at = static_cast<char*>(place(size_t{stride} * array.count));
   std::memset(at, 0xA5, size_t{stride} * array.count);
   for (uint32_t i = 0; i < array.count; ++i)
-    std::memcpy(at + size_t{stride} * i, static_cast<const char*>(array.at) + size_t{array.stride} * i, element);
+    std::memcpy(at + size_t{stride} * i, static_cast<const char*>(array.at) + size_t{array.stride} * i,
+                std::min<size_t>(stride, array.stride));
   return {at, array.count, stride};
 }
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/abi/tutti_plugin.h"
+#include "core/abi/growth.h"
 #include "graph/passes/lower.h"
 #include "train/conformance/bench.h"
 
@@ -47,11 +47,21 @@ class SmallRun {
   std::vector<double> want_;
 };
 
-/// A deep copy of a program's structs whose elements are `extra` bytes larger than this ABI's, with noise behind the
-/// known part. With `guarded`, what comes behind each struct and array cannot be read.
+/// Of which size the structs that grow are.
+struct Growth {
+  uint32_t extra = 0;    ///< bytes more than this header's, filled with noise
+  bool version1 = false;  ///< as version 1 began, which may be less than this header's
+  bool guarded = false;  ///< what comes behind each struct and array cannot be read
+  template <class T>
+  uint32_t size() const {
+    return static_cast<uint32_t>(version1 ? v1_size<T> : sizeof(T)) + extra;
+  }
+};
+
+/// A deep copy of a program's structs in other sizes.
 class ProgramCopy {
  public:
-  explicit ProgramCopy(const TuttiProgram& program, uint32_t extra = 0, bool guarded = false);
+  explicit ProgramCopy(const TuttiProgram& program, const Growth& growth = {});
   ~ProgramCopy();
   ProgramCopy(const ProgramCopy&) = delete;
   TuttiProgram& get() { return *program_; }
@@ -70,10 +80,10 @@ class ProgramCopy {
   T& at(const TuttiArray& array, uint32_t i) {
     return *reinterpret_cast<T*>(static_cast<char*>(const_cast<void*>(array.at)) + size_t{i} * array.stride);
   }
-  TuttiArray copy(const TuttiArray& array, uint32_t element);
+  template <class T>
+  TuttiArray copy(const TuttiArray& array);
   const uint32_t* copy(const uint32_t* at, uint32_t count);
-  uint32_t extra_;
-  bool guarded_;
+  Growth growth_;
   std::vector<std::pair<void*, size_t>> pages_;
   std::deque<std::vector<uint64_t>> heap_;
   TuttiProgram* program_;
