@@ -109,7 +109,7 @@ struct BisectCommand {
       print_out(": {}\n", what_of(f));
       return;
     }
-    print_out(", node {} of {}, {}: {}\n", f.span.first, f.nodes, phase_of(f.blamed[0]), what_of(f));
+    print_out(", node {} of {}, {}: {}\n", f.span.first, f.nodes, name(f.blamed[0].phase), what_of(f));
     for (size_t k = 0; k < f.blamed.size(); ++k) print_out("  {}\n", in_words(f.blamed[k], f.inputs[k], f.results[k]));
     const Graph& g = f.replay.graph;
     print_out("  worst element {}\n", place_in_words(g, f.own));
@@ -133,7 +133,7 @@ struct BisectCommand {
     if (f.kind == Finding::states) return out;
     out["node"] = f.span.first;
     out["of"] = f.nodes;
-    out["phase"] = phase_of(f.blamed[0]);
+    out["phase"] = name(f.blamed[0].phase);
     out["nodes"] = ordered_json::array();
     for (size_t k = 0; k < f.blamed.size(); ++k) {
       ordered_json node = {{"op", f.blamed[k].op->name},

@@ -38,11 +38,6 @@ std::string in_words(const Graph& g, const std::string& indent) {
   return text;
 }
 
-std::string phase_of(const Node& n) {
-  if (n.label.ends_with(".backward")) return "backward";
-  return n.label.starts_with("update") ? "update" : "forward";
-}
-
 std::string place_in_words(const Graph& g, const parity::Judgement& j) {
   return fmt::format("{} of {}", to_string(place_of(g, j)), j.result);
 }

@@ -9,8 +9,6 @@ namespace tutti::cli {
 
 /// "conv2d at 3 {stride=[1, 1]}: f32[8, 32, 6, 6], f32[64, 32, 3, 3] -> f32[8, 64, 6, 6]"
 std::string in_words(const Node& n, const Types& inputs, const Types& results);
-/// "forward", "backward" or "update", from the node's label.
-std::string phase_of(const Node& n);
 /// The same for every node of a graph, a line each.
 std::string in_words(const Graph& g, const std::string& indent);
 

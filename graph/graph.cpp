@@ -43,7 +43,7 @@ void Graph::add_state(State state) {
   states_.push_back(std::move(state));
 }
 
-Value Graph::state(const std::string& name, TensorType type) {
+Value Graph::state(const std::string& name, TensorType type, StateRole role) {
   if (const State* s = find_state(name)) {
     if (s->before == none)
       throw invalid(fmt::format("state '{}' was declared write-only", name), "call state() before set_state()");
@@ -54,13 +54,13 @@ Value Graph::state(const std::string& name, TensorType type) {
   }
   if (feeds_.contains(name)) throw invalid(fmt::format("state '{}': a feed has that name", name));
   Value v = add_value({.type = std::move(type), .role = Role::state, .name = name});
-  add_state({name, v.id(), v.id()});
+  add_state({name, v.id(), v.id(), role});
   return v;
 }
 
-void Graph::set_state(const std::string& name, Value after) {
+void Graph::set_state(const std::string& name, Value after, StateRole role) {
   auto it = places_.find(name);
-  if (it == places_.end()) return add_state({name, none, after.id()});
+  if (it == places_.end()) return add_state({name, none, after.id(), role});
   State& s = states_[it->second];
   if (s.before != none && info(s.before).type != after.type())
     throw invalid(
@@ -76,7 +76,7 @@ Value Graph::latest(const std::string& name) {
 
 Values Graph::add(const OpDef& op, std::vector<Value> inputs, const Attrs& given) {
   std::vector<TensorType> types;
-  Node node{.op = &op, .attrs = {}, .inputs = {}, .results = {}, .label = label_};
+  Node node{origin_, &op, {}, {}, {}};
   for (const Value& v : inputs) {
     if (!v || &v.graph() != this) throw invalid(fmt::format("{}: an input is not a value of this graph", op.name));
     types.push_back(v.type());
@@ -97,8 +97,15 @@ Values Graph::add(const OpDef& op, std::vector<Value> inputs, const Attrs& given
   return out;
 }
 
-Graph::Scope::Scope(Graph& graph, const std::string& name) : graph_(graph), saved_(graph.label_) {
-  graph_.label_ = saved_.empty() ? name : saved_ + "." + name;
+Graph::Scope::Scope(Graph& graph, const std::string& name) : Scope(graph, name, graph.origin_.phase) {}
+
+Graph::Scope::Scope(Graph& graph, const std::string& name, Phase phase) : graph_(graph), saved_(graph.origin_) {
+  graph_.origin_ = {saved_.label.empty() ? name : saved_.label + "." + name, phase};
+}
+
+std::string_view name(Phase phase) {
+  constexpr std::string_view names[] = {"forward", "loss", "backward", "update", "bookkeeping"};
+  return names[static_cast<size_t>(phase)];
 }
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 #include <deque>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -52,17 +53,38 @@ struct ValueInfo {
   uint32_t producer = none;     ///< the node, for temps
 };
 
-struct Node {
+/// Which part of a step a node belongs to.
+enum class Phase { forward, loss, backward, update, bookkeeping };
+std::string_view name(Phase phase);
+
+/// Where a node came from: its place in the model ("fc1", "fc1.backward"), which is for people, and its phase.
+struct Origin {
+  std::string label;
+  Phase phase = Phase::forward;
+};
+
+struct Node : Origin {
   const OpDef* op = nullptr;
   Attrs attrs;
   std::vector<ValueId> inputs, results;
-  std::string label;  ///< where in the model it came from: "fc1", "fc1.backward"
+};
+
+/// What a state is for. A checkpoint keeps parameters, buffers, the optimizer's state and bookkeeping.
+enum class StateRole {
+  parameter,
+  buffer,       ///< of the model, but without a gradient
+  optimizer,    ///< moments
+  data,         ///< a data set
+  metric,       ///< read by the host: losses, scores, a graph's outputs
+  gradient,     ///< of a parameter, as an output
+  bookkeeping,  ///< step, seed, loss scale
 };
 
 /// A named tensor that outlives the step: value before and after it (none: write-only; equal: read-only).
 struct State {
   std::string name;
   ValueId before = none, after = none;
+  StateRole role = StateRole::buffer;
 };
 
 /// Nodes in an order in which every value is produced before it is read. Movable; handles die with a move.
@@ -80,11 +102,12 @@ class Graph {
   Value constant(TensorType type, std::vector<std::byte> data);
   /// A constant of one repeated number: shape [] unless given.
   Value full(DType t, double x, const Shape& shape = {});
-  /// The value of a named state at the start of the step; the same handle when asked again. Throws Error when the type
-  /// differs from what the name was declared with.
-  Value state(const std::string& name, TensorType type);
-  /// What the state holds after the step. Without an earlier state() of that name the state is write-only: an output.
-  void set_state(const std::string& name, Value after);
+  /// The value of a named state at the start of the step; the same handle when asked again, whatever role is given
+  /// then. Throws Error when the type differs from what the name was declared with.
+  Value state(const std::string& name, TensorType type, StateRole role = StateRole::buffer);
+  /// What the state holds after the step. Without an earlier state() of that name the state is write-only, an output of
+  /// the given role.
+  void set_state(const std::string& name, Value after, StateRole role = StateRole::metric);
   /// One node. `inputs` and `attrs` are checked and the result types inferred; an Error names the op and the shapes.
   Values add(const OpDef& op, std::vector<Value> inputs, const Attrs& attrs = {});
 
@@ -97,19 +120,22 @@ class Graph {
   /// The value that state has after the step so far (its `after`, else its `before`). Throws Error if there is none.
   Value latest(const std::string& name);
 
-  /// Prefix of the labels of the nodes added while it lives; nested scopes join with a dot.
+  /// Prefix of the labels of the nodes added while it lives, and their phase; nested scopes join their names with a dot
+  /// and keep the phase of the outer one unless they name another.
   class Scope {
    public:
     Scope(Graph& graph, const std::string& name);
-    ~Scope() { graph_.label_ = saved_; }
+    Scope(Graph& graph, const std::string& name, Phase phase);
+    ~Scope() { graph_.origin_ = std::move(saved_); }
     Scope(const Scope&) = delete;
 
    private:
     Graph& graph_;
-    std::string saved_;
+    Origin saved_;
   };
-  const std::string& label() const { return label_; }
-  void set_label(std::string label) { label_ = std::move(label); }
+  /// Of the nodes that are added next.
+  const Origin& origin() const { return origin_; }
+  void set_origin(Origin origin) { origin_ = std::move(origin); }
 
  private:
   Value add_value(ValueInfo info);
@@ -119,7 +145,7 @@ class Graph {
   std::vector<State> states_;
   std::unordered_set<std::string> feeds_;           // names
   std::unordered_map<std::string, size_t> places_;  // of states by name
-  std::string label_;
+  Origin origin_;
 };
 
 }  // namespace tutti

@@ -18,8 +18,9 @@ uint64_t transient(const TuttiMemory& m) { return m.constants + m.arena + m.work
 /// A compiled program's parts, as the plugin got them.
 class View {
  public:
-  explicit View(const TuttiProgram& p)
-      : p_(p), readers_(p.values.count), producer_(p.values.count, TUTTI_NONE), chain_(p.nodes.count, TUTTI_NONE) {
+  explicit View(const Lowered& lowered)
+      : p_(lowered.program()), phases_(lowered.phases()), readers_(p_.values.count), producer_(p_.values.count, TUTTI_NONE), chain_(p_.nodes.count, TUTTI_NONE) {
+    const TuttiProgram& p = p_;
     for (uint32_t k = 0; k < p.nodes.count; ++k) {
       const TuttiNode& n = node(k);
       for (uint32_t i = 0; i < n.input_count; ++i)
@@ -27,13 +28,12 @@ class View {
       for (uint32_t i = 0; i < n.result_count; ++i)
         if (n.results[i] != TUTTI_NONE) producer_[n.results[i]] = k;
     }
-    for (uint32_t s = 0; s < p.states.count; ++s) kept_.insert(state(s).after);
+    for (uint32_t s = 0; s < p.states.count; ++s) kept_.insert(at<TuttiState>(p_.states, s).after);
     for (uint32_t i = 0; i < p.groups.count; ++i) {
       const auto& g = at<TuttiGroup>(p.groups, i);
       if (g.kind == TUTTI_CHAIN) std::fill_n(chain_.begin() + g.first, g.count, i);
     }
   }
-  const TuttiState& state(uint32_t s) const { return at<TuttiState>(p_.states, s); }
   const TuttiValue& value(uint32_t v) const { return at<TuttiValue>(p_.values, v); }
 
   TensorType type(uint32_t v) const {
@@ -55,13 +55,13 @@ class View {
     out.resize(std::min(shown, out.size()));
   }
 
-  /// Bytes of the results of nodes of one kind that nodes of another kind read.
+  /// Bytes of the results of nodes of some phases that nodes of others read.
   template <class From, class To>
   uint64_t between(From from, To to) const {
     uint64_t bytes = 0;
     for (uint32_t v = 0; v < p_.values.count; ++v) {
-      if (producer_[v] == TUTTI_NONE || !from(label(producer_[v]))) continue;
-      if (std::any_of(readers_[v].begin(), readers_[v].end(), [&](uint32_t k) { return to(label(k)); }))
+      if (producer_[v] == TUTTI_NONE || !from(phases_[producer_[v]])) continue;
+      if (std::any_of(readers_[v].begin(), readers_[v].end(), [&](uint32_t k) { return to(phases_[k]); }))
         bytes += num_bytes(type(v));
     }
     return bytes;
@@ -85,15 +85,16 @@ class View {
   }
 
   const TuttiProgram& p_;
+  const std::vector<Phase>& phases_;            // per node
   std::vector<std::vector<uint32_t>> readers_;  // per value
   std::vector<uint32_t> producer_;              // per value
   std::vector<uint32_t> chain_;                 // per node: the chain group that it is in, or NONE
   std::set<uint32_t> kept_;                     // values that are states after the step
 };
 
-bool is_backward(std::string_view label) { return label.ends_with(".backward"); }
-bool is_update(std::string_view label) { return label == "update"; }
-bool is_forward(std::string_view label) { return !is_backward(label) && !is_update(label) && label != "bookkeeping"; }
+bool is_backward(Phase p) { return p == Phase::backward; }
+bool is_update(Phase p) { return p == Phase::update; }
+bool is_forward(Phase p) { return p == Phase::forward || p == Phase::loss; }
 
 }  // namespace
 
@@ -120,10 +121,9 @@ struct RunPlanner::Impl {
     Lowered lowered = compile_for_device(g, legalizer);
     TuttiMemory memory = session.compile(lowered.program(), tuning).memory();
     state_bytes += memory.state;
-    View view(lowered.program());
-    for (uint32_t s = 0; s < lowered.program().states.count; ++s)
-      states.emplace(view.state(s).name, num_bytes(view.type(view.state(s).after)));
+    for (const State& s : g.states()) states.try_emplace(s.name, s.role, num_bytes(g.info(s.after).type));
     if (details) {
+      View view(lowered);
       view.largest(details->largest);
       details->gradients = view.between(is_backward, is_update);
       details->activations = view.between(is_forward, is_backward);
@@ -150,13 +150,12 @@ struct RunPlanner::Impl {
     evaluation_state = std::max(evaluation_state, p.evaluation.state);  // 0 when planned again
     uint64_t early = state_bytes - evaluation_state + transient(p.training) + transient(p.initialization);
     p.peak = std::max(early, state_bytes + transient(p.training) + transient(p.evaluation));
-    std::set<std::string_view> weights;
-    for (const nn::Parameter& q : parameters) weights.insert(q.name);
-    for (const auto& [name, bytes] : states) {
-      (weights.contains(name)           ? p.parameters
-       : name.starts_with("optimizer.") ? p.optimizer
-       : name.starts_with("data.")      ? p.data_set
-                                        : p.other_state) += bytes;
+    for (const auto& [name, state] : states) {
+      auto [role, bytes] = state;
+      (role == StateRole::parameter   ? p.parameters
+       : role == StateRole::optimizer ? p.optimizer
+       : role == StateRole::data      ? p.data_set
+                                      : p.other_state) += bytes;
     }
     // What a device rounds up per state.
     uint64_t named = p.parameters + p.optimizer + p.data_set + p.other_state;
@@ -170,7 +169,7 @@ struct RunPlanner::Impl {
   Session session;
   Legalizer legalizer;
   std::vector<nn::Parameter> parameters;
-  std::map<std::string, uint64_t> states;
+  std::map<std::string, std::pair<StateRole, uint64_t>> states;  // bytes
   uint64_t state_bytes = 0, evaluation_state = 0;  // of all states declared so far; those of the evaluation alone
 };
 

@@ -50,14 +50,14 @@ bool is_loss_scaling(const std::string& state) {
 LossScaler::LossScaler(Graph& g, const LossScaling& options)
     : g_(g),
       options_(options),
-      scale_(g.state("loss_scale", {DType::f32, {}})),
-      good_(g.state("good_steps", {DType::i32, {}})),
-      skipped_(g.state("skipped_steps", {DType::i32, {}})) {}
+      scale_(g.state("loss_scale", {DType::f32, {}}, StateRole::bookkeeping)),
+      good_(g.state("good_steps", {DType::i32, {}}, StateRole::bookkeeping)),
+      skipped_(g.state("skipped_steps", {DType::i32, {}}, StateRole::bookkeeping)) {}
 
 Value LossScaler::updates(Value step) const { return step - skipped_; }
 
 void LossScaler::unscale(Values& gradients) {
-  Graph::Scope scope(g_, "loss_scale");
+  Graph::Scope scope(g_, "loss_scale", Phase::bookkeeping);
   Value factor = 1 / scale_, bad = g_.full(DType::f32, 0);
   for (Value& d : gradients) {
     if (!d) continue;
@@ -70,7 +70,7 @@ void LossScaler::unscale(Values& gradients) {
 }
 
 void LossScaler::finish() {
-  Graph::Scope scope(g_, "loss_scale");
+  Graph::Scope scope(g_, "loss_scale", Phase::bookkeeping);
   const std::vector<State> states = g_.states();  // a copy: set_state changes them
   for (const State& s : states)
     if (s.before != none && s.after != s.before)

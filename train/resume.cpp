@@ -7,13 +7,15 @@
 #include <set>
 
 #include "core/base/status.h"
+#include "train/step.h"
 
 namespace tutti {
 
-const HostTensor* stored(const Checkpoint& checkpoint, const std::string& name, const TensorType& type) {
+const HostTensor* stored(const Checkpoint& checkpoint, const std::string& name, const TensorType& type,
+                         StateRole role) {
   auto it = checkpoint.tensors.find(name);
   if (it == checkpoint.tensors.end()) {
-    if (name.starts_with("optimizer."))
+    if (role == StateRole::optimizer)
       throw invalid(fmt::format("the checkpoint has no '{}': it was made with another optimizer", name),
                     "resume with the optimizer it was trained with");
     if (is_loss_scaling(name))
@@ -74,8 +76,7 @@ void expect_same_model(const Checkpoint& checkpoint, const std::vector<nn::Param
   std::set<std::string_view> names;
   for (const nn::Parameter& p : parameters) names.insert(p.name);
   for (const auto& [name, tensor] : checkpoint.tensors) {
-    bool known = name.find('.') == std::string::npos || name.starts_with("optimizer.") || names.contains(name);
-    if (!known)
+    if (!is_reserved(name) && !names.contains(name))
       throw invalid(fmt::format("the checkpoint is of another architecture: parameter '{}' ({}) is not in the model",
                                 name, to_string(tensor.type)),
                     remedy);

@@ -12,7 +12,7 @@ namespace tutti {
 
 /// The checkpoint's value of a state of that type, or null when it holds none. Throws Error where the type differs, and
 /// where the optimizer's or the loss scaling's state is missing: those come whole.
-const HostTensor* stored(const Checkpoint& checkpoint, const std::string& name, const TensorType& type);
+const HostTensor* stored(const Checkpoint& checkpoint, const std::string& name, const TensorType& type, StateRole role);
 /// Throws Error naming file and tensor where a number is one that no run can have come to: a step below 0, a loss scale
 /// that is none, a count beyond the steps, a NaN.
 void expect_possible(const std::string& path, const Checkpoint& checkpoint);

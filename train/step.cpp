@@ -28,8 +28,9 @@ Input read_batch(Graph& g, const Source& source, int64_t batch, DType compute) {
   Input in;
   if (source.resident) {
     Value indices = g.feed("indices", {DType::i32, {batch}});
-    in.samples = gather(g.state(fmt::format("data.{}.samples", source.name), batched(source.size)), indices, 0);
-    in.labels = gather(g.state(fmt::format("data.{}.labels", source.name), {DType::i32, {source.size}}), indices, 0);
+    in.samples = gather(g.state(fmt::format("data.{}.samples", source.name), batched(source.size), StateRole::data), indices, 0);
+    in.labels = gather(g.state(fmt::format("data.{}.labels", source.name), {DType::i32, {source.size}}, StateRole::data),
+                       indices, 0);
   } else {
     in.samples = g.feed("samples", batched(batch));
     in.labels = g.feed("labels", {DType::i32, {batch}});
@@ -46,7 +47,7 @@ Value output_of(const nn::Module& model, nn::Builder& builder, Value samples) {
 }
 
 Value scalar_loss(const Loss& loss, Value output, Value labels) {
-  Graph::Scope scope(output.graph(), "loss");
+  Graph::Scope scope(output.graph(), "loss", Phase::loss);
   Value l = loss(output, labels);
   if (!l.shape().empty() || l.dtype() != DType::f32)
     throw invalid(fmt::format("the loss is {}, not a scalar f32", to_string(l.type())),
@@ -60,7 +61,8 @@ Graph training_step(const nn::Module& model, const Loss& loss, const Optimizer& 
                     int64_t batch, const StepOptions& options) {
   DType compute = compute_dtype(options.precision);
   Graph g;
-  Value seed = g.state("seed", {DType::u32, {2}}), step = g.state("step", {DType::i32, {}});
+  Value seed = g.state("seed", {DType::u32, {2}}, StateRole::bookkeeping);
+  Value step = g.state("step", {DType::i32, {}}, StateRole::bookkeeping);
   std::optional<LossScaler> scaler;
   if (options.precision == Precision::f16) scaler.emplace(g, options.loss_scaling);
   Input in = read_batch(g, source, batch, compute);
@@ -78,10 +80,10 @@ Graph training_step(const nn::Module& model, const Loss& loss, const Optimizer& 
   if (scaler) scaler->unscale(d);
   apply_optimizer(g, optimizer, names, d, lr, scaler ? scaler->updates(step) : step);
   if (scaler) scaler->finish();
-  for (size_t k = 0; options.expose_gradients && k < d.size(); ++k) g.set_state("gradient." + names[k], d[k]);
+  for (size_t k = 0; options.expose_gradients && k < d.size(); ++k) g.set_state("gradient." + names[k], d[k], StateRole::gradient);
 
-  Graph::Scope scope(g, "bookkeeping");
-  Value ring = g.state("losses", {DType::f32, {loss_ring}});
+  Graph::Scope scope(g, "bookkeeping", Phase::bookkeeping);
+  Value ring = g.state("losses", {DType::f32, {loss_ring}}, StateRole::metric);
   Value place = step - step / step.like(loss_ring) * step.like(loss_ring);
   g.set_state("losses", select(equal(iota(g, {loss_ring}, 0), place), l, ring));
   g.set_state("step", step + 1);
@@ -99,16 +101,17 @@ Graph evaluation_step(const nn::Module& model, const Loss& loss, const Source& s
   nn::Builder builder(g, false, {}, {}, compute);
   Value output = output_of(model, builder, in.samples);
   Value l = scalar_loss(loss, output, labels);
-  Graph::Scope scope(g, "score");
+  Graph::Scope scope(g, "score", Phase::bookkeeping);
   Value right = cast(equal(argmax(output, {-1}), labels), DType::f32);
-  g.set_state("eval.loss", g.state("eval.loss", {DType::f32, {}}) + l * cast(valid, DType::f32));
-  g.set_state("eval.correct", g.state("eval.correct", {DType::f32, {}}) + sum(right));
+  auto total = [&](const char* name) { return g.state(name, {DType::f32, {}}, StateRole::metric); };
+  g.set_state("eval.loss", total("eval.loss") + l * cast(valid, DType::f32));
+  g.set_state("eval.correct", total("eval.correct") + sum(right));
   return g;
 }
 
 Graph initialization(const std::vector<nn::Parameter>& parameters) {
   Graph g;
-  Value seed = g.state("seed", {DType::u32, {2}});
+  Value seed = g.state("seed", {DType::u32, {2}}, StateRole::bookkeeping);
   Value step = g.full(DType::i32, -1);  // no training step has this number, so no dropout mask shares these draws
   for (const nn::Parameter& p : parameters) {
     Graph::Scope scope(g, p.name);
@@ -120,9 +123,13 @@ Graph initialization(const std::vector<nn::Parameter>& parameters) {
       case nn::Init::uniform: v = random_uniform(seed, step, p.type.shape, stream, p.init.a, p.init.b); break;
       case nn::Init::normal: v = random_normal(seed, step, p.type.shape, stream, p.init.a, p.init.b); break;
     }
-    g.set_state(p.name, v);
+    g.set_state(p.name, v, StateRole::parameter);
   }
   return g;
+}
+
+bool is_reserved(const std::string& state) {
+  return state.starts_with("optimizer.") || state == "step" || state == "seed" || is_loss_scaling(state);
 }
 
 std::vector<nn::Parameter> parameters_of(const nn::Module& model, const TensorType& sample, TensorType* output) {
@@ -132,6 +139,10 @@ std::vector<nn::Parameter> parameters_of(const nn::Module& model, const TensorTy
   nn::Builder builder(g, false);
   Value y = model.forward(builder, g.feed("x", {DType::f32, shape}));
   if (output) *output = y.type();
+  for (const nn::Parameter& p : builder.parameters())
+    if (is_reserved(p.name))
+      throw invalid(fmt::format("parameter '{}': checkpoints keep the run's own state under that name", p.name),
+                    "give the module another name");
   return builder.parameters();
 }
 

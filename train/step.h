@@ -53,7 +53,11 @@ Graph evaluation_step(const nn::Module& model, const Loss& loss, const Source& s
                       Precision precision = Precision::f32);
 /// Draws every parameter. Reads the state "seed".
 Graph initialization(const std::vector<nn::Parameter>& parameters);
-/// The parameters of a model for samples of that type, and the type of its output for one sample's batch.
+/// Whether a checkpoint keeps the run's own state under that name: the optimizer's ("optimizer.…"), "step", "seed", the
+/// loss scale and its counters.
+bool is_reserved(const std::string& state);
+/// The parameters of a model for samples of that type, and the type of its output for one sample's batch. Throws
+/// Error(invalid) for a parameter of a reserved name.
 std::vector<nn::Parameter> parameters_of(const nn::Module& model, const TensorType& sample,
                                          TensorType* output = nullptr);
 

@@ -78,9 +78,12 @@ struct Trainer::Impl {
   TrainerOptions options;
   Runner runner;
   std::map<std::string, Program> programs;   // by kind and data set
-  std::map<std::string, TensorType> states;  // every state declared so far
+  struct Declared {
+    TensorType type;
+    StateRole role;
+  };
+  std::map<std::string, Declared> states;  // every state declared so far
   std::vector<nn::Parameter> parameters;
-  std::set<std::string> parameter_names;
   std::optional<Checkpoint> loaded;
   std::vector<std::string> elsewhere;  // nodes that a fallback runs, and where
   std::set<std::string> fallback_devices;
@@ -103,8 +106,8 @@ struct Trainer::Impl {
     runner.check_memory();  // before hours are spent
     for (const State& s : g.states()) {
       const TensorType& type = g.info(s.after).type;
-      if (!states.try_emplace(s.name, type).second) continue;
-      if (loaded) restore(s.name, type);
+      if (!states.try_emplace(s.name, Declared{type, s.role}).second) continue;
+      if (loaded) restore(s.name, type, s.role);
       if (s.name == "seed") runner.write("seed", seed_words(options.seed).data(), 8);
       if (s.name == "loss_scale" && !loaded) {
         auto scale = static_cast<float>(options.loss_scaling.initial);
@@ -114,8 +117,8 @@ struct Trainer::Impl {
     return step;
   }
 
-  void restore(const std::string& name, const TensorType& type) {
-    if (const HostTensor* t = stored(*loaded, name, type)) runner.write(name, t->bytes.data(), t->bytes.size());
+  void restore(const std::string& name, const TensorType& type, StateRole role) {
+    if (const HostTensor* t = stored(*loaded, name, type, role)) runner.write(name, t->bytes.data(), t->bytes.size());
   }
 
   /// Learns the parameters from the first data set, and holds a loaded checkpoint against them.
@@ -129,7 +132,6 @@ struct Trainer::Impl {
     set.check_labels(output.shape[1]);
     if (parameters.empty()) {
       parameters = found;
-      for (const nn::Parameter& p : parameters) parameter_names.insert(p.name);
       if (loaded) expect_same_model(*loaded, parameters);
       return;
     }
@@ -291,23 +293,23 @@ struct Trainer::Impl {
 
   // ---- what a checkpoint holds ----
 
-  bool kept(const std::string& name) const {
-    return name == "step" || name == "seed" || is_loss_scaling(name) || name.starts_with("optimizer.") ||
-           parameter_names.contains(name);
+  static bool kept(StateRole role) {
+    return role != StateRole::data && role != StateRole::metric && role != StateRole::gradient;
   }
 
   HostTensor read(const std::string& name) {
     auto it = states.find(name);
     if (it == states.end()) throw invalid(fmt::format("no state '{}'", name));
-    HostTensor t{it->second, std::vector<std::byte>(num_bytes(it->second))};
+    const TensorType& type = it->second.type;
+    HostTensor t{type, std::vector<std::byte>(num_bytes(type))};
     runner.read(name, t.bytes.data(), t.bytes.size());
     return t;
   }
 
   std::map<std::string, HostTensor> snapshot() {
     std::map<std::string, HostTensor> all;
-    for (const auto& [name, type] : states)
-      if (kept(name)) all.emplace(name, read(name));
+    for (const auto& [name, state] : states)
+      if (kept(state.role)) all.emplace(name, read(name));
     // Before the first step part of the checkpoint, such as the optimizer's state, may not be on the device yet.
     if (loaded && step == first_step) all.insert(loaded->tensors.begin(), loaded->tensors.end());
     return all;

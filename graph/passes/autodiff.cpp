@@ -50,7 +50,7 @@ Values gradients(const Values& results, const Values& seeds, const Values& wrt, 
           fmt::format("gradients: seed {} for a result {}", to_string(seeds[k].type()), to_string(results[k].type())));
     if (on[results[k].id()]) give(results[k].id(), seeds[k]);
   }
-  std::string label = g.label();
+  Origin origin = g.origin();
   for (size_t k = g.nodes().size(); k-- > 0;) {
     const Node n = g.nodes()[k];  // a copy: the rules append nodes
     Pull pull{.graph = g, .in = {}, .out = {}, .d = {}, .a = n.attrs, .wants = {}};
@@ -72,7 +72,8 @@ Values gradients(const Values& results, const Values& seeds, const Values& wrt, 
     pull.in = in;
     pull.out = out;
     pull.d = cotangents;
-    g.set_label(n.label.empty() || n.label.ends_with(".backward") ? n.label : n.label + ".backward");
+    bool named = n.label.empty() || n.phase == Phase::backward;
+    g.set_origin({named ? n.label : n.label + ".backward", Phase::backward});
     Values back = pull_back(*n.op, pull);
     for (size_t i = 0; i < in.size(); ++i) {
       if (!pull.wants[i] || !back[i]) continue;
@@ -82,7 +83,7 @@ Values gradients(const Values& results, const Values& seeds, const Values& wrt, 
       give(in[i].id(), back[i]);
     }
   }
-  g.set_label(label);
+  g.set_origin(std::move(origin));
   Values out;
   for (const Value& v : wrt) {
     auto it = d.find(v.id());

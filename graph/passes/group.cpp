@@ -59,11 +59,9 @@ class Order {
   bool forward_ = true;  // so far nothing waits for a node that comes later in the graph
 };
 
-enum class Phase { forward, backward, update };
-
-Phase phase(const Node& n) {
-  if (n.label.ends_with(".backward")) return Phase::backward;
-  return n.label.starts_with("update") ? Phase::update : Phase::forward;
+/// Nodes of these parts of a step do not share a pass over memory.
+Phase part(const Node& n) {
+  return n.phase == Phase::backward || n.phase == Phase::update ? n.phase : Phase::forward;
 }
 
 class Scheduler {
@@ -132,7 +130,7 @@ class Scheduler {
   /// anyway.
   uint32_t find_next(uint32_t head, const Chain& chain) const {
     auto fits = [&](uint32_t k) {
-      return node(k).op->elementwise() && phase(node(k)) == phase(node(head)) && shape(k) == shape(head);
+      return node(k).op->elementwise() && part(node(k)) == part(node(head)) && shape(k) == shape(head);
     };
     if (!ready_.empty() && fits(*ready_.begin())) return *ready_.begin();
     for (uint32_t k : chain.readers) {
@@ -146,7 +144,7 @@ class Scheduler {
   /// A ready update node with the same op and attributes over another tensor.
   uint32_t find_twin(uint32_t head) const {
     const Node& h = node(head);
-    if (!h.op->elementwise() || phase(h) != Phase::update || shape(head).empty()) return none;
+    if (!h.op->elementwise() || h.phase != Phase::update || shape(head).empty()) return none;
     auto it = twins_.find(kind(head));
     return it == twins_.end() || it->second.empty() ? none : *it->second.begin();
   }

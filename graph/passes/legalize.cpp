@@ -31,7 +31,7 @@ void Legalizer::learn(const Graph& g) {
     Values in;
     for (ValueId i : n.inputs)
       in.push_back(question.feed(fmt::format("x{}", question.values().size()), g.info(i).type));
-    question.set_label(n.label);
+    question.set_origin(n);
     Values out = question.add(*n.op, in, n.attrs);
     for (size_t k = 0; k < out.size(); ++k) question.set_state(fmt::format("y{}.{}", fresh.size(), k), out[k]);
     fresh.push_back(std::move(key));
@@ -51,7 +51,7 @@ Graph Legalizer::expand(const Graph& g) {
       r.copy(n);
       continue;
     }
-    r.to().set_label(n.label);
+    r.to().set_origin(n);
     Values out = n.op->decompose({r.to(), r.map(n.inputs), n.attrs});
     for (size_t i = 0; i < out.size(); ++i) r.set(n.results[i], out[i]);
     expanded = true;

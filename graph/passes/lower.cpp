@@ -57,6 +57,7 @@ Lowered::Lowered(const Graph& g, std::vector<TuttiGroup> groups, uint32_t numeri
     values_.push_back(raw);
   }
   for (const Node& n : g.nodes()) {
+    phases_.push_back(n.phase);
     std::vector<uint32_t>& inputs = ids_.emplace_back(n.inputs);
     std::vector<uint32_t>& results = ids_.emplace_back(n.results);
     for (uint32_t& i : inputs) i = number[i];

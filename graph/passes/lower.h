@@ -13,6 +13,8 @@ class Lowered {
   explicit Lowered(const Graph& g, std::vector<TuttiGroup> groups = {}, uint32_t numerics = TUTTI_FAST);
   Lowered(const Lowered&) = delete;
   const TuttiProgram& program() const { return program_; }
+  /// Per node of the program, which are the graph's.
+  const std::vector<Phase>& phases() const { return phases_; }
   /// Names of the feeds in program order.
   const std::vector<std::string>& feeds() const { return feeds_; }
 
@@ -23,6 +25,7 @@ class Lowered {
   std::vector<TuttiState> states_;
   std::vector<TuttiGroup> groups_;
   std::vector<std::string> feeds_;
+  std::vector<Phase> phases_;
   std::deque<std::string> texts_;
   std::deque<std::vector<int64_t>> ints_;
   std::deque<std::vector<double>> reals_;

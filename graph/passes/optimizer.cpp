@@ -16,7 +16,7 @@ struct Update {
   std::string name;
   Value p, d, lr;
 
-  Value moment(const char* which) const { return g.state(key(which), p.type()); }
+  Value moment(const char* which) const { return g.state(key(which), p.type(), StateRole::optimizer); }
   std::string key(const char* which) const { return fmt::format("optimizer.{}.{}", which, name); }
 };
 
@@ -59,7 +59,7 @@ double learning_rate(const Optimizer& optimizer) {
 
 void apply_optimizer(Graph& g, const Optimizer& optimizer, const std::vector<std::string>& parameters,
                      const Values& gradients, Value lr, Value step) {
-  Graph::Scope scope(g, "update");
+  Graph::Scope scope(g, "update", Phase::update);
   Values corrections;
   auto correct = [&](const auto& o) {
     Value t = cast(step, lr.dtype()) + 1;

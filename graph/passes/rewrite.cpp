@@ -8,7 +8,7 @@ Rewriter::Rewriter(const Graph& from) : from_(from), map_(from.values().size()) 
   for (ValueId id = 0; id < map_.size(); ++id) {
     const ValueInfo& v = from.info(id);
     if (v.role == Role::feed) map_[id] = to_.feed(v.name, v.type);
-    if (v.role == Role::state) map_[id] = to_.state(v.name, v.type);
+    if (v.role == Role::state) map_[id] = to_.state(v.name, v.type, from.find_state(v.name)->role);
   }
 }
 
@@ -25,7 +25,7 @@ Values Rewriter::map(const std::vector<ValueId>& old) {
 }
 
 Values Rewriter::copy(const Node& n) {
-  to_.set_label(n.label);
+  to_.set_origin(n);
   Values out = to_.add(*n.op, map(n.inputs), n.attrs);
   for (size_t k = 0; k < out.size(); ++k) map_[n.results[k]] = out[k];
   return out;
@@ -33,8 +33,8 @@ Values Rewriter::copy(const Node& n) {
 
 Graph Rewriter::finish() {
   for (const State& s : from_.states())
-    if (s.after != s.before) to_.set_state(s.name, (*this)[s.after]);
-  to_.set_label("");
+    if (s.after != s.before) to_.set_state(s.name, (*this)[s.after], s.role);
+  to_.set_origin({});
   return std::move(to_);
 }
 

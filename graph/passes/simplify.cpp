@@ -89,7 +89,7 @@ Graph simplify(const Graph& g) {
     if (n.op == &reshape_op) {  // a reshape of a reshape starts from the first one's input
       const ValueInfo& v = r.to().info(in[0].id());
       if (v.role == Role::temp && r.to().nodes()[v.producer].op == &reshape_op) {
-        r.to().set_label(n.label);
+        r.to().set_origin(n);
         Value first = r.to().value(r.to().nodes()[v.producer].inputs[0]);
         const Shape& shape = g.info(n.results[0]).type.shape;
         r.set(n.results[0], first.shape() == shape ? first : reshape(first, shape));

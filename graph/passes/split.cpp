@@ -113,9 +113,9 @@ class Splitter {
     Values in;
     for (ValueId i : n.inputs) in.push_back(value(i, part));
     Graph& to = out_.parts[part].graph;
-    to.set_label(n.label);
+    to.set_origin(n);
     Values out = to.add(*n.op, in, n.attrs);
-    to.set_label("");
+    to.set_origin({});
     for (size_t k = 0; k < out.size(); ++k) maps_[part][n.results[k]] = out[k];
   }
 
@@ -129,7 +129,7 @@ class Splitter {
     const ValueInfo& v = g_.info(old);
     if (v.role == Role::constant) return to.graph.constant(v.type, v.data);
     if (v.role == Role::feed) return to.graph.feed(v.name, v.type);
-    if (v.role == Role::state && homes_.at(v.name) == to.place) return to.graph.state(v.name, v.type);
+    if (v.role == Role::state && homes_.at(v.name) == to.place) return to.graph.state(v.name, v.type, g_.find_state(v.name)->role);
     if (v.role == Role::temp && out_.parts[part_of_[v.producer]].place == to.place)
       return to.graph.state(keep(old), v.type);
     size_t number = carry(old);
@@ -173,7 +173,7 @@ class Splitter {
     if (here && s.before != none) value(s.before, part);  // one state, not a read and a written one
     auto last = s.before == none ? last_read_.end() : last_read_.find(s.before);
     if (here && (last == last_read_.end() || last->second <= part))
-      out_.parts[part].graph.set_state(s.name, value(s.after, part));
+      out_.parts[part].graph.set_state(s.name, value(s.after, part), s.role);
     else
       out_.after.push_back({home, {s.name, carry(s.after)}});
   }
@@ -208,7 +208,7 @@ Graph alone(const Graph& g, const Node& n) {
   Graph out;
   Values in;
   for (size_t k = 0; k < n.inputs.size(); ++k) in.push_back(out.feed(fmt::format("x{}", k), g.info(n.inputs[k]).type));
-  out.set_label(n.label);
+  out.set_origin(n);
   Values results = out.add(*n.op, in, n.attrs);
   for (size_t k = 0; k < results.size(); ++k) out.set_state(fmt::format("y{}", k), results[k]);
   return out;

@@ -53,6 +53,24 @@ TEST(Group, PutsTheUpdateBehindEveryReaderOfTheOldValue) {
   EXPECT_EQ(r.graph.nodes().back().op, &add_op);
 }
 
+/// An update over many tensors is one launch; so named modules of a model are not.
+TEST(Group, TakesPhasesNotNamesForTheUpdate) {
+  for (Phase phase : {Phase::forward, Phase::update}) {
+    Graph g;
+    {
+      Graph::Scope scope(g, "update1", phase);
+      for (const char* name : {"a", "b", "c"}) {
+        Value s = g.state(name, {DType::f32, {static_cast<int64_t>(name[0])}});
+        g.set_state(name, s * 0.5);
+      }
+    }
+    Grouped r = group(g);
+    bool batched = !r.groups.empty() && r.groups[0].kind == TUTTI_BATCH;
+    EXPECT_EQ(batched, phase == Phase::update);
+    for (const Node& n : r.graph.nodes()) EXPECT_EQ(n.phase, phase);
+  }
+}
+
 TEST(Group, ToleratesStatesThatUpdateEachOther) {
   Graph g;
   Value a = g.state("a", {DType::f32, {3}}), b = g.state("b", {DType::f32, {3}});

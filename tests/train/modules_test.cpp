@@ -35,6 +35,25 @@ std::vector<std::string> names(const Built& b) {
 
 using Names = std::vector<std::string>;
 
+TEST(Modules, ParametersAreStatesOfTheirRole) {
+  Graph g;
+  Builder b(g, false);
+  Linear(5).forward(b, g.feed("x", {DType::f32, {7, 3}}));
+  for (const State& s : g.states()) EXPECT_EQ(s.role, StateRole::parameter) << s.name;
+}
+
+TEST(Modules, NamesOfTheRunsOwnStateAreRefused) {
+  struct Named : Module {
+    std::string name;
+    Value forward(Builder& b, Value x) const override { return x * b.parameter(name, {3}, {}); }
+    std::string describe() const override { return name; }
+  } module;
+  for (const char* name : {"loss_scale", "good_steps", "optimizer.m", "step"}) {
+    module.name = name;
+    expect_parts(message_of([&] { parameters_of(module, {DType::f32, {3}}); }), {name, "checkpoints keep"});
+  }
+}
+
 TEST(Modules, LinearKeepsLeadingDimensions) {
   Built b = build(Linear(5), {7, 3});
   EXPECT_EQ(to_string(b.output), "f32[7, 5]");

@@ -33,7 +33,7 @@ Value Builder::parameter(const std::string& name, Shape shape, Init init) {
   std::string full = path_.empty() ? name : path_ + "." + name;
   TensorType type{DType::f32, std::move(shape)};
   parameters_.push_back({full, type, init});
-  return cast(graph_.state(full, type), compute_);
+  return cast(graph_.state(full, type, StateRole::parameter), compute_);
 }
 
 int64_t Builder::stream() const { return stream_of(path_); }

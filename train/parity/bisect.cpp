@@ -53,19 +53,18 @@ Tensors first_states(const Graph& step, const BisectOptions& o, const data::Data
 
 /// How far a state is from what it should be, in the 2-norm: its change, but for parameters whose optimizer divides by
 /// its moments, where the smallest gradients decide signs.
-double state_error(const std::string& name, const Tensor& got, const Tensor& want, const Tensors& before,
-                   bool moments) {
-  auto it = before.find(name);
-  bool whole = it == before.end() || (moments && !name.starts_with("optimizer."));
+double state_error(const State& state, const Tensor& got, const Tensor& want, const Tensors& before, bool moments) {
+  auto it = before.find(state.name);
+  bool whole = it == before.end() || (moments && state.role != StateRole::optimizer);
   return change_error(got, want, whole ? nullptr : &it->second);
 }
 
 /// The worst of all states.
-double worst_change(const Tensors& got, const Tensors& want, const Tensors& before) {
-  bool moments = std::ranges::any_of(before, [](const auto& s) { return s.first.starts_with("optimizer."); });
+double worst_change(const Graph& step, const Tensors& got, const Tensors& want, const Tensors& before) {
+  bool moments = std::ranges::any_of(step.states(), [](const State& s) { return s.role == StateRole::optimizer; });
   double worst = 0;
   for (const auto& [name, value] : want) {
-    double e = state_error(name, got.at(name), value, before, moments);
+    double e = state_error(*step.find_state(name), got.at(name), value, before, moments);
     if (!(e <= worst)) worst = e;
   }
   return worst;
@@ -122,12 +121,12 @@ class Bisection {
     Side& side = *sides_[s];
     BisectSide& told = result_.sides[s];
     side.step(inputs);
-    double error = worst_change(side.plain(), truth, inputs);
+    double error = worst_change(side.graph(), side.plain(), truth, inputs);
     if (!(error <= told.error)) told.error = error;
     std::vector<Violation> wrong;
     for (Span span : side.groups())
       if (std::optional<Violation> v = side.examine(span, side.kept(), told.share)) wrong.push_back(std::move(*v));
-    double apart = worst_change(side.kept(), side.plain(), inputs);
+    double apart = worst_change(side.graph(), side.kept(), side.plain(), inputs);
     if (!(apart <= told.apart)) told.apart = apart;
     bool damaged = wrong.empty() && !(apart <= norm_bound) && !(error <= norm_bound);
     if (wrong.empty() && !damaged) return;

@@ -43,7 +43,7 @@ std::vector<Span> spans_of(const Grouped& grouped, const Readers& readers) {
   std::vector<Span> spans;
   for (Span span : groups_of(grouped)) {
     const Node& head = grouped.graph.nodes()[span.first];
-    if (head.op->elementwise() && !head.label.starts_with("update"))
+    if (head.op->elementwise() && head.phase != Phase::update)
       for (; !spans.empty() && joins(grouped.graph, readers, spans.back(), span); spans.pop_back())
         span = {spans.back().first, spans.back().count + span.count};
     spans.push_back(span);

@@ -56,7 +56,7 @@ Graph widened(const Graph& g) {
     const ValueInfo& info = g.info(v);
     TensorType type{wide_type(info.type.dtype), info.type.shape};
     if (info.role == Role::feed) map[v] = wide.feed(info.name, type);
-    if (info.role == Role::state) map[v] = wide.state(info.name, type);
+    if (info.role == Role::state) map[v] = wide.state(info.name, type, g.find_state(info.name)->role);
     if (info.role != Role::constant) continue;
     Tensor t = tensor_from(info.type, info.data.data());
     t.type = type;
@@ -75,7 +75,7 @@ Graph widened(const Graph& g) {
     for (size_t r = 0; r < out.size(); ++r) map[n.results[r]] = out[r];
   }
   for (const State& s : g.states())
-    if (s.after != s.before) wide.set_state(s.name, map[s.after]);
+    if (s.after != s.before) wide.set_state(s.name, map[s.after], s.role);
   return wide;
 }
 

@@ -42,7 +42,7 @@ void draw_weights(Session& session, const std::vector<nn::Parameter>& parameters
   draw.step({});
 }
 
-bool is_data(const State& s) { return s.name.starts_with("data."); }
+bool is_data(const State& s) { return s.role == StateRole::data; }
 
 /// The optimizer's update of one parameter as a graph of its own.
 struct Update {
@@ -79,7 +79,8 @@ class Jumps {
       uint32_t stream = 0;
       for (const auto& [name, value] : before_) {
         Tensor t = value;
-        if (is_float(t.type.dtype) && !name.starts_with("optimizer.") && name != "losses")
+        StateRole role = g_.find_state(name)->role;
+        if (is_float(t.type.dtype) && role != StateRole::optimizer && role != StateRole::metric)
           for (size_t i = 0; i < t.at.size(); ++i)
             t.at[i] =
                 round_to(t.type.dtype, t.at[i] * (1 + (random_block(0, trial, stream, i / 4)[i % 4] & 1 ? h : -h)));
@@ -88,7 +89,7 @@ class Jumps {
       }
       truth_.program.step(feeds_);
       for (const State& s : g_.states())
-        if (s.name.starts_with("gradient.")) {
+        if (s.role == StateRole::gradient) {
           double& most = largest_[s.name];
           most = std::max(most, norm_error(truth_.program.read(s.name), after_.at(s.name)));
         }
@@ -134,17 +135,16 @@ void judge_step(Judge judge, const Graph& g, std::vector<Update>& updates, const
   double x = got.at("losses").at[at], y = truth.at("losses").at[at];
   judge.within(judge.result.loss, std::abs(x - y) / std::max(1.0, std::abs(y)), loss_bound, "loss");
   for (const State& s : g.states()) {
-    if (s.name == "losses" || is_data(s)) continue;
+    if (s.role == StateRole::metric || is_data(s)) continue;
     const Tensor &a = got.at(s.name), &b = truth.at(s.name);
     if (!is_float(a.type.dtype)) {
       if (a.at != b.at) judge.fail(s.name + " differs");
       continue;
     }
     double error = norm_error(a, b);
-    if (s.name.starts_with("gradient."))
+    if (s.role == StateRole::gradient)
       judge.gradient(error, s.name);
-    else if (s.name.starts_with(
-                 "optimizer."))  // follows from the gradient, which is judged, by the update, judged below
+    else if (s.role == StateRole::optimizer)  // follows from the gradient, which is judged, by the update, judged below
       judge.result.state = std::max(judge.result.state, error);
     else
       judge.within(judge.result.state, error, norm_bound, s.name);

@@ -132,7 +132,7 @@ Graph cut(const Graph& g, const Readers& readers, Span span) {
     switch (info.role) {
       case Role::constant: return map[v] = out.constant(info.type, info.data);
       case Role::feed: return map[v] = out.feed(info.name, info.type);
-      case Role::state: return map[v] = out.state(info.name, info.type);
+      case Role::state: return map[v] = out.state(info.name, info.type, g.find_state(info.name)->role);
       default: return map[v] = out.feed(value_name(v), info.type);
     }
   };
@@ -140,11 +140,11 @@ Graph cut(const Graph& g, const Readers& readers, Span span) {
     const Node& n = g.nodes()[k];
     Values in;
     for (ValueId v : n.inputs) in.push_back(value(v));
-    out.set_label(n.label);
+    out.set_origin(n);
     Values results = out.add(*n.op, in, n.attrs);
     for (size_t r = 0; r < results.size(); ++r) map[n.results[r]] = results[r];
   }
-  out.set_label("");
+  out.set_origin({});
   for (uint32_t k = span.first; k < span.first + span.count; ++k)
     for (ValueId v : g.nodes()[k].results)
       if (leaves(g, readers, span, v)) out.set_state(result_name(g, v), map[v]);

@@ -90,6 +90,15 @@ Attrs attrs_from(const json& j) {
   return attrs;
 }
 
+/// Files of before 0.2 have none.
+Phase phase_from(const json& node) {
+  if (!node.contains("phase")) return Phase::forward;
+  std::string given = text(node, "phase");
+  for (Phase p : {Phase::forward, Phase::loss, Phase::backward, Phase::update, Phase::bookkeeping})
+    if (given == name(p)) return p;
+  fail(fmt::format("unknown phase '{}'", given));
+}
+
 /// Builds the graph and counts what its values take.
 class Builder {
  public:
@@ -146,9 +155,9 @@ class Builder {
       fail(fmt::format("version {} of '{}', this is {}", version, name, op->version));
     Values in;
     for (const json& i : list(j, "inputs")) in.push_back(value(i));
-    g_.set_label(text(j, "label"));
+    g_.set_origin({text(j, "label"), phase_from(j)});
     for (Value v : g_.add(*op, in, attrs_from(member(j, "attrs")))) take(v);
-    g_.set_label("");
+    g_.set_origin({});
   }
 
   const Tensors& constants_;
@@ -181,7 +190,8 @@ ordered_json to_json(const Graph& g, Tensors& constants) {
                             {"version", n.op->version},
                             {"attrs", attrs_json(n.attrs)},
                             {"inputs", inputs},
-                            {"label", n.label}});
+                            {"label", n.label},
+                            {"phase", name(n.phase)}});
     for (ValueId v : n.results) number[v] = count++;
   }
   for (const State& s : g.states())
