@@ -11,7 +11,7 @@ Installs, by apt (as root or through sudo), what is missing of: a C++ compiler, 
 fmt, nlohmann-json, zlib, GoogleTest, Google Benchmark and the data set Fashion-MNIST. Takes oneDNN from the system where
 that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn.
 
-  --run                        not what the tests and benchmarks alone need: GoogleTest and Google Benchmark
+  --run                        not what the tests and benchmarks alone need: GoogleTest, Google Benchmark and venv
   --lint                       also clang-format 14 and clang-tidy 14 (scripts/lint.sh)
   --vulkan                     also what the vulkan plugin is built from (headers, loader, glslang), Mesa's drivers (their
                                software device runs on every machine) and the validation layer for its tests
@@ -28,7 +28,7 @@ TEXT
 }
 
 extra=()
-tests=(libgtest-dev libgmock-dev libbenchmark-dev)
+tests=(python3-venv libgtest-dev libgmock-dev libbenchmark-dev)
 intel_opencl=no cuda=no
 for arg in "$@"; do
   case "$arg" in
@@ -44,7 +44,7 @@ for arg in "$@"; do
   esac
 done
 
-needed=(g++ cmake ninja-build ccache git ca-certificates python3 python3-venv libboost-dev libcli11-dev libfmt-dev
+needed=(g++ cmake ninja-build ccache git ca-certificates python3 libboost-dev libcli11-dev libfmt-dev
         nlohmann-json3-dev zlib1g-dev ${tests[@]+"${tests[@]}"} ${extra[@]+"${extra[@]}"})
 dataset="dataset-fashion-mnist"
 
