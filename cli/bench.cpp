@@ -106,6 +106,7 @@ std::vector<bench::OpCase> BenchCommand::chosen_ops() const {
     for (const bench::OpKind& kind : bench::op_kinds()) names.emplace_back(kind.name);
   }
   std::vector<bench::OpCase> cases;
+  cases.reserve(names.size());
   for (const std::string& name : names) cases.push_back(bench::parse_op(name, quick));
   return cases;
 }

@@ -42,7 +42,7 @@ class ProgressLine {
  private:
   using Clock = std::chrono::steady_clock;
   static std::string time(double seconds) {
-    auto s = static_cast<int64_t>(seconds + 0.5);
+    int64_t s = std::lround(seconds);
     return s < 100 ? fmt::format("{} s", s) : fmt::format("{}:{:02} min", s / 60, s % 60);
   }
   Clock::time_point start_ = Clock::now(), told_ = start_;

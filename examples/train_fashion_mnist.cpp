@@ -1,6 +1,6 @@
 // Trains a small CNN on Fashion-MNIST, on the best device here or the one named on the command line.
-#include <cstdio>
 #include <tutti/tutti.h>
+#include <cstdio>
 
 using namespace tutti;
 
@@ -8,19 +8,23 @@ int main(int argc, char** argv) try {
   Device device = select_device(argc > 1 ? argv[1] : "auto");
   std::printf("%s: %s (%s)\n", device.id.c_str(), device.name.c_str(), device.reason.c_str());
 
+  // clang-format off
   nn::Sequential model = {
       nn::Conv2d(32, 3, {.padding = 1}), nn::Relu(), nn::MaxPool2d(2),
       nn::Conv2d(64, 3, {.padding = 1}), nn::Relu(), nn::MaxPool2d(2),
       nn::Flatten(), nn::Linear(128), nn::Relu(), nn::Linear(10),
   };
+  // clang-format on
 
   auto [train, test] = data::fashion_mnist();
-  Trainer trainer(device, {.model = model, .loss = cross_entropy, .optimizer = Adam{.lr = 1e-3}, .batch = 64, .seed = 1});
+  Trainer trainer(device,
+                  {.model = model, .loss = cross_entropy, .optimizer = Adam{.lr = 1e-3}, .batch = 64, .seed = 1});
 
   for (int epoch = 1; epoch <= 3; ++epoch) {
-    TrainResult t = trainer.train(train);    // one pass over the set
-    EvalResult e = trainer.evaluate(test);   // the same weights, where they are
-    std::printf("epoch %d  loss %.3f  accuracy %.2f %%  %.0f samples/s\n", epoch, t.loss, 100 * e.accuracy, t.samples_per_second);
+    TrainResult t = trainer.train(train);   // one pass over the set
+    EvalResult e = trainer.evaluate(test);  // the same weights, where they are
+    std::printf("epoch %d  loss %.3f  accuracy %.2f %%  %.0f samples/s\n", epoch, t.loss, 100 * e.accuracy,
+                t.samples_per_second);
   }
   trainer.save("fashion.safetensors");
 } catch (const Error& e) {

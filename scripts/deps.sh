@@ -5,12 +5,14 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/deps.sh [--help] [--cuda] [--vulkan] [--opencl] [--intel-opencl]
+usage: scripts/deps.sh [--help] [--run] [--lint] [--cuda] [--vulkan] [--opencl] [--intel-opencl]
 
 Installs, by apt (as root or through sudo), what is missing of: a C++ compiler, CMake, ninja, ccache, git, Boost, CLI11,
 fmt, nlohmann-json, zlib, GoogleTest, Google Benchmark and the data set Fashion-MNIST. Takes oneDNN from the system where
 that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn.
 
+  --run                        not what the tests and benchmarks alone need: GoogleTest, Google Benchmark and venv
+  --lint                       also clang-format 14 and clang-tidy 14 (scripts/lint.sh)
   --vulkan                     also what the vulkan plugin is built from (headers, loader, glslang), Mesa's drivers (their
                                software device runs on every machine) and the validation layer for its tests
   --opencl                     also what the opencl plugin is built from (headers, C++ bindings, ICD loader) and PoCL, which
@@ -26,10 +28,13 @@ TEXT
 }
 
 extra=()
+tests=(python3-venv libgtest-dev libgmock-dev libbenchmark-dev)
 intel_opencl=no cuda=no
 for arg in "$@"; do
   case "$arg" in
     -h | --help) usage; exit 0 ;;
+    --run) tests=() ;;
+    --lint) extra+=(clang-format-14 clang-tidy-14) ;;
     --vulkan) extra+=(libvulkan-dev glslang-dev glslang-tools mesa-vulkan-drivers vulkan-validationlayers) ;;
     --opencl | --intel-opencl)
       extra+=(ocl-icd-opencl-dev opencl-clhpp-headers pocl-opencl-icd)
@@ -39,9 +44,8 @@ for arg in "$@"; do
   esac
 done
 
-needed=(g++ cmake ninja-build ccache git ca-certificates python3 python3-venv libboost-dev libcli11-dev libfmt-dev
-        nlohmann-json3-dev zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev
-        ${extra[@]+"${extra[@]}"})
+needed=(g++ cmake ninja-build ccache git ca-certificates python3 libboost-dev libcli11-dev libfmt-dev
+        nlohmann-json3-dev zlib1g-dev ${tests[@]+"${tests[@]}"} ${extra[@]+"${extra[@]}"})
 dataset="dataset-fashion-mnist"
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }

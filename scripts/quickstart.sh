@@ -7,7 +7,7 @@ usage() {
   cat <<'TEXT'
 usage: scripts/quickstart.sh [--help] [--device NAME]
 
-Installs what is missing, builds, trains an MLP on Fashion-MNIST for 5 epochs and says what to try next.
+Installs what is missing, builds the command and the plugins of the devices that are here, trains an MLP on Fashion-MNIST for 5 epochs and says what to try next.
 
   --device auto        the best device that is there (default)
   --device cpu         the CPU by oneDNN (also: onednn)
@@ -31,16 +31,26 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+# Plugins for the device that is asked for; for `auto` those whose hardware is here, the CPU's among them.
+deps=()
 case "$device" in
-  auto | cpu | onednn | onednn:* | reference | reference:*) deps=() ;;
-  opencl | opencl:*) deps=(--opencl) ;;
-  vulkan | vulkan:*) deps=(--vulkan) ;;
-  cuda | cuda:*) deps=(--cuda) ;;
+  auto)
+    plugins=(onednn)
+    if compgen -G "/dev/dri/renderD*" >/dev/null; then plugins+=(opencl vulkan); fi
+    if [ -e /dev/nvidiactl ]; then plugins+=(opencl vulkan cuda); fi ;;
+  cpu | onednn | onednn:*) plugins=(onednn) ;;
+  reference | reference:*) plugins=(reference) ;;
+  opencl | opencl:* | vulkan | vulkan:* | cuda | cuda:*) plugins=("${device%%:*}") deps+=("--${device%%:*}") ;;
   *) echo "quickstart: unknown device '$device'; one of: auto, cpu, opencl, vulkan, cuda, reference" >&2; exit 2 ;;
 esac
 
+# A tree that has no tests yet is configured without, so that what they alone need is not installed.
+if ! grep -qs "TUTTI_TESTS:BOOL=ON" build/release/CMakeCache.txt; then
+  deps+=(--run) options=(-DTUTTI_TESTS=OFF -DTUTTI_BENCH=OFF)
+fi
+
 . scripts/build.sh
-build tutti_cli tutti_plugins
+build tutti_cli "${plugins[@]/#/tutti_}"
 
 data=fashion-mnist
 found=no

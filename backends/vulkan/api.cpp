@@ -69,8 +69,7 @@ void check(VkResult result, const std::string& what) {
   std::string message = fmt::format("vulkan: {}: {}", what, result_name(result));
   switch (result) {
     case VK_ERROR_OUT_OF_HOST_MEMORY:
-    case VK_ERROR_OUT_OF_DEVICE_MEMORY:
-      throw Error(Code::no_memory, message);
+    case VK_ERROR_OUT_OF_DEVICE_MEMORY: throw Error(Code::no_memory, message);
     case VK_ERROR_DEVICE_LOST:
       throw Error(Code::device_lost, message,
                   "the session is dead: open another, and see the system log for the driver's words");

@@ -12,7 +12,7 @@ namespace tutti {
 namespace {
 
 using nlohmann::json;
-constexpr std::streamsize most_bytes = 64 * 1024;
+constexpr std::streamsize most_bytes = 64 << 10;
 
 std::string read_bounded(const std::filesystem::path& path) {
   std::error_code ec;

@@ -8,7 +8,7 @@ namespace tutti {
 
 /// One plugin's manifest, validated.
 ///
-///     {"tutti_manifest": 1, "name": "onednn", "version": "0.1.0", "abi": [1, 1], "kind": "cpu", "priority": 50,
+///     {"tutti_manifest": 1, "name": "onednn", "version": "0.2.0", "abi": [1, 1], "kind": "cpu", "priority": 50,
 ///      "library": "libtutti_onednn.so", "description": "oneDNN on the CPU"}
 ///
 /// `description` is optional; keys that are not named here are ignored.

@@ -29,17 +29,16 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs&) 
 
 }  // namespace
 
-const OpDef broadcast_op{
-    .name = "broadcast",
-    .doc = "y = x repeated to `shape` by NumPy's rule",
-    .inputs = {"x"},
-    .attrs = {{"shape", Ints{}}},
-    .infer = infer,
-    .reference = reference,
-    .vjp = [](const Pull& g) { return Values{sum_to(g.d[0], g.in[0].shape())}; },
-    .samples = {{.shapes = {{3, 1}}, .attrs = {{"shape", Ints{2, 3, 4}}}},
-                {.shapes = {{}}, .attrs = {{"shape", Ints{5}}}},
-                {.shapes = {{1, 3}}, .attrs = {{"shape", Ints{0, 3}}}},
-                {.shapes = {{129, 1}}, .attrs = {{"shape", Ints{5, 129, 33}}}}}};
+const OpDef broadcast_op{.name = "broadcast",
+                         .doc = "y = x repeated to `shape` by NumPy's rule",
+                         .inputs = {"x"},
+                         .attrs = {{"shape", Ints{}}},
+                         .infer = infer,
+                         .reference = reference,
+                         .vjp = [](const Pull& g) { return Values{sum_to(g.d[0], g.in[0].shape())}; },
+                         .samples = {{.shapes = {{3, 1}}, .attrs = {{"shape", Ints{2, 3, 4}}}},
+                                     {.shapes = {{}}, .attrs = {{"shape", Ints{5}}}},
+                                     {.shapes = {{1, 3}}, .attrs = {{"shape", Ints{0, 3}}}},
+                                     {.shapes = {{129, 1}}, .attrs = {{"shape", Ints{5, 129, 33}}}}}};
 
 }  // namespace tutti

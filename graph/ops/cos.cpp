@@ -9,6 +9,7 @@ const OpDef cos_op{
     .doc = "y = cos x",
     .inputs = {"x"},
     .expr = [](In x, const Attrs&) { return Exs{cos(x[0])}; },
-    .samples = {{.shapes = {{3, 5}}, .low = -3, .high = 3}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = -20, .high = 20}}};
+    .samples = {
+        {.shapes = {{3, 5}}, .low = -3, .high = 3}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = -20, .high = 20}}};
 
 }  // namespace tutti

@@ -6,15 +6,14 @@
 
 namespace tutti {
 
-const OpDef div_op{
-    .name = "div",
-    .doc = "y = a / b",
-    .inputs = {"a", "b"},
-    .expr = [](In x, const Attrs&) { return Exs{x[0] / x[1]}; },
-    .samples = {{.shapes = {{3, 5}, {3, 5}}, .low = 0.3, .high = 2},
-                {.shapes = {{2, 1, 4}, {3, 1}}, .low = 0.3, .high = 2},
-                {.shapes = {{5}, {}}, .low = 0.3, .high = 2},
-                {.shapes = {{0}, {1}}},
-                {.shapes = {{257, 129}, {129}}, .low = 0.3, .high = 2}}};
+const OpDef div_op{.name = "div",
+                   .doc = "y = a / b",
+                   .inputs = {"a", "b"},
+                   .expr = [](In x, const Attrs&) { return Exs{x[0] / x[1]}; },
+                   .samples = {{.shapes = {{3, 5}, {3, 5}}, .low = 0.3, .high = 2},
+                               {.shapes = {{2, 1, 4}, {3, 1}}, .low = 0.3, .high = 2},
+                               {.shapes = {{5}, {}}, .low = 0.3, .high = 2},
+                               {.shapes = {{0}, {1}}},
+                               {.shapes = {{257, 129}, {129}}, .low = 0.3, .high = 2}}};
 
 }  // namespace tutti

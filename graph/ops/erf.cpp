@@ -9,6 +9,7 @@ const OpDef erf_op{
     .doc = "y = 2/sqrt(pi) * integral from 0 to x of e^(-t^2) dt",
     .inputs = {"x"},
     .expr = [](In x, const Attrs&) { return Exs{erf(x[0])}; },
-    .samples = {{.shapes = {{3, 5}}, .low = -2, .high = 2}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = -5, .high = 5}}};
+    .samples = {
+        {.shapes = {{3, 5}}, .low = -2, .high = 2}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = -5, .high = 5}}};
 
 }  // namespace tutti

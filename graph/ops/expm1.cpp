@@ -9,6 +9,7 @@ const OpDef expm1_op{
     .doc = "y = e^x - 1, accurate near 0",
     .inputs = {"x"},
     .expr = [](In x, const Attrs&) { return Exs{expm1(x[0])}; },
-    .samples = {{.shapes = {{3, 5}}, .low = -2, .high = 2}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = -2, .high = 2}}};
+    .samples = {
+        {.shapes = {{3, 5}}, .low = -2, .high = 2}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = -2, .high = 2}}};
 
 }  // namespace tutti

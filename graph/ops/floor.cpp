@@ -4,11 +4,12 @@
 
 namespace tutti {
 
-const OpDef floor_op{
-    .name = "floor",
-    .doc = "y = the largest whole number <= x; the gradient is 0",
-    .inputs = {"x"},
-    .expr = [](In x, const Attrs&) { return Exs{floor(x[0])}; },
-    .samples = {{.shapes = {{3, 5}}, .low = -3, .high = 3, .kinks = {-3, -2, -1, 0, 1, 2, 3}}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = -3, .high = 3, .kinks = {-3, -2, -1, 0, 1, 2, 3}}}};
+const OpDef floor_op{.name = "floor",
+                     .doc = "y = the largest whole number <= x; the gradient is 0",
+                     .inputs = {"x"},
+                     .expr = [](In x, const Attrs&) { return Exs{floor(x[0])}; },
+                     .samples = {{.shapes = {{3, 5}}, .low = -3, .high = 3, .kinks = {-3, -2, -1, 0, 1, 2, 3}},
+                                 {.shapes = {{0}}},
+                                 {.shapes = {{65537}}, .low = -3, .high = 3, .kinks = {-3, -2, -1, 0, 1, 2, 3}}}};
 
 }  // namespace tutti

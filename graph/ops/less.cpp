@@ -4,16 +4,15 @@
 
 namespace tutti {
 
-const OpDef less_op{
-    .name = "less",
-    .doc = "y = a < b",
-    .inputs = {"a", "b"},
-    .expr = [](In x, const Attrs&) { return Exs{x[0] < x[1]}; },
-    .samples = {{.shapes = {{3, 5}, {3, 5}}, .low = -2, .high = 2},
-                {.shapes = {{2, 1, 4}, {3, 1}}, .low = -2, .high = 2},
-                {.shapes = {{5}, {}}, .low = -2, .high = 2},
-                {.shapes = {{0}, {1}}},
-                {.shapes = {{5, 7}, {7}}, .low = 0, .high = 2, .dtypes = {DType::i32, DType::i32}},
-                {.shapes = {{257, 129}, {129}}, .low = -2, .high = 2}}};
+const OpDef less_op{.name = "less",
+                    .doc = "y = a < b",
+                    .inputs = {"a", "b"},
+                    .expr = [](In x, const Attrs&) { return Exs{x[0] < x[1]}; },
+                    .samples = {{.shapes = {{3, 5}, {3, 5}}, .low = -2, .high = 2},
+                                {.shapes = {{2, 1, 4}, {3, 1}}, .low = -2, .high = 2},
+                                {.shapes = {{5}, {}}, .low = -2, .high = 2},
+                                {.shapes = {{0}, {1}}},
+                                {.shapes = {{5, 7}, {7}}, .low = 0, .high = 2, .dtypes = {DType::i32, DType::i32}},
+                                {.shapes = {{257, 129}, {129}}, .low = -2, .high = 2}}};
 
 }  // namespace tutti

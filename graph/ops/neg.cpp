@@ -4,11 +4,10 @@
 
 namespace tutti {
 
-const OpDef neg_op{
-    .name = "neg",
-    .doc = "y = -x",
-    .inputs = {"x"},
-    .expr = [](In x, const Attrs&) { return Exs{-x[0]}; },
-    .samples = {{.shapes = {{3, 5}}}, {.shapes = {{0}}}, {.shapes = {{65537}}}}};
+const OpDef neg_op{.name = "neg",
+                   .doc = "y = -x",
+                   .inputs = {"x"},
+                   .expr = [](In x, const Attrs&) { return Exs{-x[0]}; },
+                   .samples = {{.shapes = {{3, 5}}}, {.shapes = {{0}}}, {.shapes = {{65537}}}}};
 
 }  // namespace tutti

@@ -9,6 +9,7 @@ const OpDef sin_op{
     .doc = "y = sin x",
     .inputs = {"x"},
     .expr = [](In x, const Attrs&) { return Exs{sin(x[0])}; },
-    .samples = {{.shapes = {{3, 5}}, .low = -3, .high = 3}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = -20, .high = 20}}};
+    .samples = {
+        {.shapes = {{3, 5}}, .low = -3, .high = 3}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = -20, .high = 20}}};
 
 }  // namespace tutti

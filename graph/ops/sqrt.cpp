@@ -9,6 +9,7 @@ const OpDef sqrt_op{
     .doc = "y = sqrt(x)",
     .inputs = {"x"},
     .expr = [](In x, const Attrs&) { return Exs{sqrt(x[0])}; },
-    .samples = {{.shapes = {{3, 5}}, .low = 0.1, .high = 4}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = 0.1, .high = 4}}};
+    .samples = {
+        {.shapes = {{3, 5}}, .low = 0.1, .high = 4}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = 0.1, .high = 4}}};
 
 }  // namespace tutti

@@ -7,18 +7,17 @@
 
 namespace tutti {
 
-const OpDef sum_op{
-    .name = "sum",
-    .doc = "y = sum of x over `axes` (all when empty); keep = 1 leaves them with size 1",
-    .inputs = {"x"},
-    .attrs = reduce_attrs(),
-    .infer = infer_reduce,
-    .reference =
-        [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
-          each_reduced(in[0], a, [&](size_t from, size_t to) { out[0].at[to] += in[0].at[from]; });
-        },
-    .vjp = [](const Pull& g) { return Values{unreduce(g.d[0], g.in[0].shape(), g.a)}; },
-    .samples = reduce_samples({}, true)};
+const OpDef sum_op{.name = "sum",
+                   .doc = "y = sum of x over `axes` (all when empty); keep = 1 leaves them with size 1",
+                   .inputs = {"x"},
+                   .attrs = reduce_attrs(),
+                   .infer = infer_reduce,
+                   .reference =
+                       [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
+                         each_reduced(in[0], a, [&](size_t from, size_t to) { out[0].at[to] += in[0].at[from]; });
+                       },
+                   .vjp = [](const Pull& g) { return Values{unreduce(g.d[0], g.in[0].shape(), g.a)}; },
+                   .samples = reduce_samples({}, true)};
 
 Value sum_to(Value x, const Shape& shape) {
   if (x.shape() == shape) return x;

@@ -9,6 +9,7 @@ const OpDef tanh_op{
     .doc = "y = tanh x",
     .inputs = {"x"},
     .expr = [](In x, const Attrs&) { return Exs{tanh(x[0])}; },
-    .samples = {{.shapes = {{3, 5}}, .low = -2, .high = 2}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = -12, .high = 12}}};
+    .samples = {
+        {.shapes = {{3, 5}}, .low = -2, .high = 2}, {.shapes = {{0}}}, {.shapes = {{65537}}, .low = -12, .high = 12}}};
 
 }  // namespace tutti

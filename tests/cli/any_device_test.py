@@ -1,13 +1,12 @@
 """A checkpoint made on any device goes on on any other, to the losses of a run that stayed where it was. Software
 devices take part always: a few steps of small models."""
-import json
 import shutil
 import unittest
 
 import harness
 from harness import tutti
 
-DEVICES = [d["id"] for d in json.loads(tutti("devices", "--json").stdout)["devices"] if d["usable"]]
+DEVICES = harness.usable_devices(slow=True)
 MLP = ["mlp", "--data", "synthetic:32:4:512:64", "--layers", "32,16,4", "--batch", "16", "--dropout", "0.25"]
 CNN = ["cnn", "--data", "synthetic:1x12x12:4:64:32", "--batch", "16"]
 HALF, WHOLE = 4, 9

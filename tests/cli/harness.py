@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 BINARY = pathlib.Path(os.environ["TUTTI_BINARY"]).resolve()
+REQUIRED = [p for p in os.environ.get("TUTTI_REQUIRE", "").split(",") if p]  # plugins whose devices have to be here
 MLP = ["mlp", "--data", "synthetic:32:4:512:256", "--layers", "32,16,4", "--batch", "16"]  # 32 steps an epoch
 CNN = ["cnn", "--data", "synthetic:1x12x12:4:64:32", "--batch", "16"]  # 4 steps an epoch
 
@@ -26,8 +27,11 @@ def tutti(*args, env=None, binary=BINARY, cwd=None, **more):
 
 def usable_devices(slow="TUTTI_TEST_ALL" in os.environ):
     """Ids of the devices that can be used here; software devices, which are slow to compile for, only if `slow` (the
-    reference, which compiles nothing, always)."""
+    reference, which compiles nothing, always). An AssertionError where a plugin that TUTTI_REQUIRE names has none."""
     found = json.loads(tutti("devices", "--json").stdout)["devices"]
+    for plugin in REQUIRED:
+        assert any(d["usable"] and d["id"].startswith(f"{plugin}:") for d in found), \
+            f"TUTTI_REQUIRE names {plugin}, which has no usable device here"
     return [d["id"] for d in found
             if d["usable"] and (slow or d["kind"] != "software" or d["id"].startswith("reference:"))]
 
@@ -38,6 +42,12 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tutti-cli-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def skip_without(self, plugin, why):
+        """Skips the test for want of what `plugin` needs; fails it where TUTTI_REQUIRE names the plugin."""
+        if plugin in REQUIRED:
+            self.fail(f"TUTTI_REQUIRE names {plugin}: {why}")
+        self.skipTest(why)
 
     def done(self, *args, **more):
         """Runs the command, which must succeed."""

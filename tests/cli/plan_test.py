@@ -45,7 +45,7 @@ class Plan(harness.Case):
         # lavapipe's buffers end at 128 MiB: a layer of 2^20 numbers per sample has room for few samples there.
         device = next((d for d in harness.usable_devices(slow=True) if d.startswith("vulkan:")), None)
         if not device:
-            self.skipTest("no Vulkan device is here")
+            self.skip_without("vulkan", "no Vulkan device is here")
         args = ["mlp", "--data", "synthetic:8:4:512:64", "--layers", "8,1048576,4", "--device", device, "--no-eval"]
         best = self.planned(*args)[device, "f32"]["largest_batch"]
         if best is None or best >= 512:

@@ -46,7 +46,7 @@ class Precision(harness.Case):
     def test_onednn_computes_products_without_its_reference(self):
         """The implementations that oneDNN takes where it has no other are a thousand times slower."""
         if "onednn:0" not in DEVICES:
-            self.skipTest("the onednn plugin is not here")
+            self.skip_without("onednn", "the onednn plugin is not here")
         for precision in ("bf16", "f16"):
             out = self.done("train", *CNN, "--device", "onednn:0", "--steps", "1", "--precision", precision, "--quiet",
                             env=harness.environment(ONEDNN_VERBOSE="1", DNNL_VERBOSE="1")).stdout

@@ -9,6 +9,7 @@
 #include "backends/cuda/driver.h"
 #include "backends/cuda/vendor.h"
 #include "core/runtime/registry.h"
+#include "tests/support/require.h"
 #include "train/trainer.h"
 
 namespace tutti::cuda {
@@ -43,7 +44,7 @@ class Setting {
 class CudaDevice : public testing::Test {
  protected:
   void SetUp() override {
-    if (!gpu().unusable.empty()) GTEST_SKIP() << "no device: " << gpu().unusable;
+    if (!gpu().unusable.empty()) test::skip_without("cuda", "no device: " + gpu().unusable);
   }
 };
 

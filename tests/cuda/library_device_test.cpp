@@ -14,6 +14,7 @@
 #include "tests/cuda/fake_cuda.h"
 #include "tests/cuda/fake_cudnn.h"
 #include "tests/dialect/cases.h"
+#include "tests/support/require.h"
 
 namespace tutti::cuda {
 namespace {
@@ -333,7 +334,7 @@ Count check(const Kind& kind, Under under) {
 class LibraryCall : public testing::TestWithParam<size_t> {};
 
 TEST_P(LibraryCall, OnDevice) {
-  if (std::string why = no_device(); !why.empty()) GTEST_SKIP() << "no device: " << why;
+  if (std::string why = no_device(); !why.empty()) return test::skip_without("cuda", "no device: " + why);
   const Kind& kind = kinds()[GetParam()];
   Count count = check(kind, Under::device);
   if (count.declined == count.cases && !HasFailure()) GTEST_SKIP() << "declined: all " << count.cases << " shapes";

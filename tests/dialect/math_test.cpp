@@ -6,6 +6,7 @@
 
 #include "kernels/dialect/kernel.h"
 #include "tests/dialect/opencl_run.h"
+#include "tests/support/require.h"
 
 namespace tutti::dialect::cases {
 namespace {
@@ -49,7 +50,7 @@ Array arguments(double low, double high, uint32_t seed) {
 
 template <class F>
 void expect_ulps(const char* call, F reference, double low, double high, double most, bool only_in_range = false) {
-  if (!no_opencl().empty()) GTEST_SKIP() << no_opencl();
+  if (!no_opencl().empty()) return test::skip_without("opencl", no_opencl());
   Array x = arguments(low, high, 21);
   if (only_in_range) std::erase_if(x.at, [&](double v) { return v < low || v > high; });
   Array y = evaluate(call, {x});
@@ -116,7 +117,7 @@ TEST(DialectMath, Cos) {
       "turn_(a(e), 1u)", [](double x) { return std::cos(x); }, -1.5, 1.5, 2.5, true);
 }
 TEST(DialectMath, SinIsAbsolutelyAccurateUpTo8192) {
-  if (!no_opencl().empty()) GTEST_SKIP() << no_opencl();
+  if (!no_opencl().empty()) return test::skip_without("opencl", no_opencl());
   Array x = random(DType::f32, 100000, -8192, 8192, 3), s = evaluate("turn_(a(e), 0u)", {x}),
         c = evaluate("turn_(a(e), 1u)", {x});
   for (size_t i = 0; i < x.at.size(); ++i) {
@@ -126,7 +127,7 @@ TEST(DialectMath, SinIsAbsolutelyAccurateUpTo8192) {
 }
 
 TEST(DialectMath, Pow) {
-  if (!no_opencl().empty()) GTEST_SKIP() << no_opencl();
+  if (!no_opencl().empty()) return test::skip_without("opencl", no_opencl());
   std::vector<double> edges = {0.0,  -0.0, 1.0, -1.0, HUGE_VAL, -HUGE_VAL, NAN,  2.0,
                                -2.0, 3.0,  0.5, -0.5, 1e-40,    16777217,  3e38, -3e38};
   Array a{DType::f32, {}}, b{DType::f32, {}};
@@ -169,7 +170,7 @@ TEST(DialectMath, Pow) {
 }
 
 TEST(DialectMath, DivisionIsCorrectlyRounded) {
-  if (!no_opencl().empty()) GTEST_SKIP() << no_opencl();
+  if (!no_opencl().empty()) return test::skip_without("opencl", no_opencl());
   Array a = arguments(-1e38, 1e38, 31), b = arguments(-1e38, 1e38, 57);
   size_t n = std::min(a.at.size(), b.at.size());
   a.at.resize(n);

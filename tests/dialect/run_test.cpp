@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "tests/dialect/opencl_run.h"
+#include "tests/support/require.h"
 
 namespace tutti::dialect::cases {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 /// A part of the cases, all of them where the environment variable TUTTI_ALL_CASES is set: compiling them takes
 /// minutes.
 void run_all(const std::vector<Case>& all) {
-  if (!no_opencl().empty()) GTEST_SKIP() << no_opencl();
+  if (!no_opencl().empty()) return test::skip_without("opencl", no_opencl());
   for (bool cpu_like : {true, false})
     for (size_t n = 0; n < all.size(); ++n) {
       const Case& c = all[n];

@@ -110,8 +110,7 @@ bool agrees(DType t, double got, double want, double terms) {
 class Edges : public testing::TestWithParam<std::string> {};
 
 TEST_P(Edges, match_pytorch_on_every_device) {
-  for (const Device& device : Registry::instance().devices()) {
-    if (!device.unusable.empty()) continue;
+  for (const Device& device : test::devices_and_reference()) {
     Cases all = cases_of(GetParam(), device.kind == DeviceKind::software && device.plugin != "reference");
     std::map<std::string, Tensor> got = test::run_on(device, all.graph, all.given);
     for (const auto& [name, e] : all.expected) {
@@ -141,8 +140,7 @@ TEST(ConvOutside, counts_as_zeros_that_take_part) {
   g.set_state("all",
               conv2d_dw(g.feed("many", many.type), g.feed("broken", broken.type), {16, 16, 3, 3}, {.padding = {1, 1}}));
   std::map<std::string, Tensor> given = {{"x", x}, {"d", d}, {"many", many}, {"broken", broken}};
-  for (const Device& device : Registry::instance().devices()) {
-    if (!device.unusable.empty()) continue;
+  for (const Device& device : test::devices_and_reference()) {
     std::map<std::string, Tensor> got = test::run_on(device, g, given);
     EXPECT_TRUE(std::isnan(got.at("ring").at[0])) << device.id << ": an inf that only padding meets";
     for (size_t i = 0; i < got.at("all").at.size(); ++i)

@@ -7,6 +7,7 @@
 
 #include "graph/ops.h"
 #include "tests/loader/folder.h"
+#include "tests/support/require.h"
 #include "train/plan.h"
 
 namespace tutti::test {
@@ -134,7 +135,7 @@ TEST(FallbackTest, NoneIsNeeded) {
 // An op of two programs that no CPU device but the reference has, and one that oneDNN has: both are told.
 TEST(FallbackTest, EveryDeviceThatTookOverIsReported) {
   if (std::ranges::none_of(Registry::instance().devices(), [](const Device& d) { return d.id == "onednn:0"; }))
-    GTEST_SKIP() << "the onednn plugin is not here";
+    return test::skip_without("onednn", "the onednn plugin is not here");
   nn::Activation::Function f64_tanh = [](Value x) { return cast(tanh(cast(x, DType::f64)), DType::f32); };
   TrainerOptions options = cnn(Fallback::cpu);
   options.model = nn::Sequential{nn::Flatten(), nn::Activation("f64 tanh", f64_tanh), nn::Linear(4)};

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "backends/opencl/driver.h"
+#include "tests/support/require.h"
 
 namespace tutti::opencl {
 
@@ -42,7 +43,8 @@ inline std::vector<Found> usable_devices() {
 class OpenClTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (usable_devices().empty()) GTEST_SKIP() << "no usable OpenCL device here (install pocl-opencl-icd)";
+    if (usable_devices().empty())
+      test::skip_without("opencl", "no usable OpenCL device here (install pocl-opencl-icd)");
   }
 
   /// Runs `body` on a fresh driver of each device.

@@ -3,6 +3,7 @@
 
 #include "graph/op.h"
 #include "tests/loader/folder.h"
+#include "tests/support/require.h"
 #include "train/checkpoint.h"
 #include "train/parity/bisect.h"
 
@@ -241,7 +242,7 @@ TEST_P(BisectDevices, OneDnnAgreesWithTheReference) {
   try {
     onednn = select_device("onednn:0");
   } catch (const Error& e) {
-    GTEST_SKIP() << e.what();
+    return test::skip_without("onednn", e.what());
   }
   parity::BisectOptions o = cnn();
   if (std::string(GetParam()) == "mlp")

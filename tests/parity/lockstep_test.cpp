@@ -107,10 +107,8 @@ std::map<std::string, std::string> threads_of(const Device& device, const char* 
 }
 
 TEST(Repeat, SameStateAtEveryRunAndThreadCount) {
-  std::vector<Device> devices = test::devices_under_test();
-  devices.push_back(select_device("reference:0"));
   data::Split split = data::synthetic({1, 12, 12}, 10, 512, 64);
-  for (const Device& device : devices) {
+  for (const Device& device : test::devices_and_reference()) {
     auto run = [&](const char* threads, int64_t steps) {
       Trainer t(device,
                 {.model = parity::lockstep_model("cnn"), .batch = 32, .device_options = threads_of(device, threads)});

@@ -28,12 +28,6 @@ const OpDef soft_clip_op{
                 {.shapes = {{65537}, {}}},
                 {.shapes = {{0, 3}, {3}}}}};
 
-std::vector<Device> all_devices() {
-  std::vector<Device> devices = test::devices_under_test();
-  devices.push_back(select_device("reference:0"));
-  return devices;
-}
-
 TEST(OutsideOp, RunsOnEveryDevice) {
   ASSERT_EQ(find_op("soft_clip"), nullptr);
   std::vector<parity::CaseId> cases = parity::cases_of(soft_clip_op, parity::Extent::quick);
@@ -43,7 +37,7 @@ TEST(OutsideOp, RunsOnEveryDevice) {
   for (const parity::CaseId& id : more)  // and of the many: large, empty, another batch, each gradient alone in f16
     if (id.variant == "large" || id.variant == "empty" || id.variant == "batch" || id.dtype == DType::f16)
       cases.push_back(id);
-  parity::Report report = parity::run(all_devices(), cases, {.seed = 12});
+  parity::Report report = parity::run(test::devices_and_reference(), cases, {.seed = 12});
   for (const parity::DeviceResult& d : report.devices) {
     EXPECT_EQ(d.cases.size(), cases.size());
     for (const parity::CaseResult& c : d.cases)
@@ -54,16 +48,17 @@ TEST(OutsideOp, RunsOnEveryDevice) {
 /// A wrong gradient of it is seen on every device.
 TEST(OutsideOp, WrongGradientIsCaught) {
   parity::CaseId id{&soft_clip_op, 0, "all"};
-  parity::Report report = parity::run(
-      all_devices(), {id}, {.seed = 12, .tamper = [](const parity::CaseId&, int, auto& results, const auto&) {
-                              for (double& x : results[1].at) x *= 1.01;
-                            }});
+  parity::Report report =
+      parity::run(test::devices_and_reference(), {id},
+                  {.seed = 12, .tamper = [](const parity::CaseId&, int, auto& results, const auto&) {
+                     for (double& x : results[1].at) x *= 1.01;
+                   }});
   for (const parity::DeviceResult& d : report.devices) EXPECT_EQ(d.count(parity::Outcome::fail), 1u) << d.device.id;
 }
 
 /// In a graph among the engine's ops, as a model uses it.
 TEST(OutsideOp, TrainsAmongOthers) {
-  for (const Device& device : all_devices()) {
+  for (const Device& device : test::devices_and_reference()) {
     Graph g;
     Value x = g.feed("x", {DType::f32, {8, 16}}), w = g.state("w", {DType::f32, {16, 4}});
     Value loss = mean(call(soft_clip_op, {matmul(x, w), w.like(1)}));

@@ -37,7 +37,8 @@ TEST(Arena, RandomLifetimes) {
       EXPECT_LE(plan.offsets[i] + slots[i].bytes, plan.bytes) << "seed " << seed;
       for (size_t j = 0; j < i; ++j) {
         if (slots[i].last < slots[j].first || slots[j].last < slots[i].first) continue;
-        bool apart = plan.offsets[i] + slots[i].bytes <= plan.offsets[j] || plan.offsets[j] + slots[j].bytes <= plan.offsets[i];
+        bool apart =
+            plan.offsets[i] + slots[i].bytes <= plan.offsets[j] || plan.offsets[j] + slots[j].bytes <= plan.offsets[i];
         EXPECT_TRUE(apart || !slots[i].bytes || !slots[j].bytes) << "seed " << seed << ": slots " << j << " and " << i;
       }
     }

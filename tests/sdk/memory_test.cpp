@@ -59,7 +59,10 @@ TEST(Memory, States) {
   TensorType type{DType::f32, {2, 3}};
   EXPECT_EQ(states.declare("w", type), 24u);
   EXPECT_EQ(states.declare("w", type), 0u);
-  EXPECT_NE(message_of([&] { states.declare("w", {DType::f32, {6}}); }).find("'w' is f32[2, 3] in this session"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              states.declare("w", {DType::f32, {6}});
+            }).find("'w' is f32[2, 3] in this session"),
+            std::string::npos);
   float x[6] = {1, 2, 3, 4, 5, 6}, y[6] = {};
   EXPECT_NE(message_of([&] { states.read("w", y, 24); }).find("no memory yet"), std::string::npos);
   EXPECT_EQ(meter.now(), 0u);
@@ -72,7 +75,8 @@ TEST(Memory, States) {
   states.read("w", y, 24);
   EXPECT_EQ(std::memcmp(x, y, 24), 0);
   EXPECT_NE(message_of([&] { states.write("w", x, 20); }).find("24 bytes, not 20"), std::string::npos);
-  EXPECT_NE(message_of([&] { states.read("v", y, 24); }).find("no state 'v' in this session; its states are: w"), std::string::npos);
+  EXPECT_NE(message_of([&] { states.read("v", y, 24); }).find("no state 'v' in this session; its states are: w"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -103,8 +103,13 @@ TuttiError fresh() {
   return e;
 }
 
-const TuttiHost host = {sizeof(TuttiHost), 0, nullptr, nullptr,
-                        [](void*, int32_t, const char*, const char* text) { told.push_back(text); }, nullptr, nullptr};
+const TuttiHost host = {sizeof(TuttiHost),
+                        0,
+                        nullptr,
+                        nullptr,
+                        [](void*, int32_t, const char*, const char* text) { told.push_back(text); },
+                        nullptr,
+                        nullptr};
 
 class Table : public testing::Test {
  protected:
@@ -134,7 +139,8 @@ class Table : public testing::Test {
   void expect(int32_t code, int32_t wanted, const std::string& text) {
     EXPECT_EQ(code, wanted);
     EXPECT_EQ(e.code, wanted);
-    EXPECT_NE(std::string(e.message).find(text), std::string::npos) << "expected \"" << text << "\", got \"" << e.message << "\"";
+    EXPECT_NE(std::string(e.message).find(text), std::string::npos)
+        << "expected \"" << text << "\", got \"" << e.message << "\"";
     e = fresh();
   }
   const TuttiPlugin* t = nullptr;
@@ -236,8 +242,8 @@ TEST_F(Table, MessagesFitTheCallersBuffer) {
     TuttiError before = e;
     e.size = before.size = size;
     EXPECT_EQ(t->wait(session, 0, 0, &e), TUTTI_INVALID);
-    EXPECT_EQ(std::memcmp(reinterpret_cast<char*>(&e) + std::max(size, 4u), reinterpret_cast<char*>(&before) + std::max(size, 4u),
-                          sizeof e - std::max(size, 4u)),
+    EXPECT_EQ(std::memcmp(reinterpret_cast<char*>(&e) + std::max(size, 4u),
+                          reinterpret_cast<char*>(&before) + std::max(size, 4u), sizeof e - std::max(size, 4u)),
               0)
         << "wrote past " << size << " bytes";
     if (size == 20) {
@@ -326,7 +332,8 @@ TEST_F(Table, CheckAnswersEveryNode) {
   EXPECT_EQ(accepted[1], 0);
   EXPECT_EQ(accepted[2], 0);
   EXPECT_EQ(accepted[3], 0) << "a flag that the SDK does not know declines, whatever the plugin says";
-  EXPECT_EQ(why.texts, (std::map<uint32_t, std::string>{{1, "no adder"}, {2, "the plugin gave no reason"}, {3, "unknown node flags 0x10"}}));
+  EXPECT_EQ(why.texts, (std::map<uint32_t, std::string>{
+                           {1, "no adder"}, {2, "the plugin gave no reason"}, {3, "unknown node flags 0x10"}}));
   EXPECT_EQ(t->check(session, &raw, accepted, {}, &e), TUTTI_OK) << "a host need not listen";
   TuttiExecutable* x = nullptr;
   TuttiMemory m = {sizeof m};

@@ -38,7 +38,8 @@ void expect_invalid(const TuttiProgram& raw, const std::string& text, uint32_t n
 }
 
 // What the changes below point values and nodes at.
-const int64_t negative[] = {-1}, huge[] = {int64_t{1} << 49}, wide[] = {int64_t{1} << 40, int64_t{1} << 40}, other[] = {4};
+const int64_t negative[] = {-1}, huge[] = {int64_t{1} << 49}, wide[] = {int64_t{1} << 40, int64_t{1} << 40},
+              other[] = {4};
 const uint32_t far[] = {0, 50}, late[] = {4, 1}, again[] = {3}, to_feed[] = {0};
 
 template <class Change>
@@ -58,7 +59,8 @@ TEST(Program, CopiesEverything) {
     int64_t dims[] = {2, 3};
     double eps = 1e-5;
     raw.node("mystery", {c}, {y, TUTTI_NONE}).label = "fc1";
-    raw.attrs({{"shape", TUTTI_ATTR_I64, 2, dims}, {"eps", TUTTI_ATTR_F64, 1, &eps}, {"to", TUTTI_ATTR_TEXT, 3, "f16"}});
+    raw.attrs(
+        {{"shape", TUTTI_ATTR_I64, 2, dims}, {"eps", TUTTI_ATTR_F64, 1, &eps}, {"to", TUTTI_ATTR_TEXT, 3, "f16"}});
     raw.groups = {{TUTTI_CHAIN, 0, 2, 0}, {77, 2, 1, 0}};
     p = Program::parse(raw.raw());
     half = 0;
@@ -166,7 +168,9 @@ TEST(Program, RefusesBadNodes) {
 TEST(Program, RefusesBadAttributes) {
   static const int64_t one = 1;
   expect_bad("attribute 0 has no name", 1, [](auto& p) { p.attrs({{nullptr, TUTTI_ATTR_I64, 1, &one}}); });
-  expect_bad("attribute 'k': 1 elements at address NULL", 1, [](auto& p) { p.attrs({{"k", TUTTI_ATTR_I64, 1, nullptr}}); });
+  expect_bad("attribute 'k': 1 elements at address NULL", 1, [](auto& p) {
+    p.attrs({{"k", TUTTI_ATTR_I64, 1, nullptr}});
+  });
   expect_bad("attribute 'k' comes twice", 1, [](auto& p) {
     p.attrs({{"k", TUTTI_ATTR_I64, 1, &one}, {"k", TUTTI_ATTR_I64, 1, &one}});
   });
@@ -179,19 +183,29 @@ void expect_bad_expr(const std::string& text, std::vector<TuttiInstr> code) {
 
 TEST(Program, RefusesBadExpressions) {
   const TuttiInstr x0 = {TUTTI_X_INPUT, TUTTI_F32, 0, 0, 0}, y = {TUTTI_X_RESULT, TUTTI_F32, 0, 0, 0};
-  EXPECT_EQ([&] { MultiplyAdd p; p.expr({x0, y}); return parse(p.raw()).text; }(), "");
+  EXPECT_EQ(
+      [&] {
+        MultiplyAdd p;
+        p.expr({x0, y});
+        return parse(p.raw()).text;
+      }(),
+      "");
   expect_bad_expr("input 2, the node has 2", {{TUTTI_X_INPUT, TUTTI_F32, 2, 0, 0}, y});
   expect_bad_expr("input 0 is f32, not f64", {{TUTTI_X_INPUT, TUTTI_F64, 0, 0, 0}, y});
-  expect_bad_expr("operand 1 is instruction 1, which is not an earlier one", {x0, {TUTTI_X_ADD, TUTTI_F32, 0, 1, 0}, y});
+  expect_bad_expr("operand 1 is instruction 1, which is not an earlier one",
+                  {x0, {TUTTI_X_ADD, TUTTI_F32, 0, 1, 0}, y});
   expect_bad_expr("operand 0 is instruction 7", {x0, {TUTTI_X_NEG, TUTTI_F32, 7, 0, 0}, y});
   expect_bad_expr("operand 0 is a RESULT", {x0, y, {TUTTI_X_NEG, TUTTI_F32, 1, 0, 0}});
   expect_bad_expr("result 3, the node has 1", {x0, {TUTTI_X_RESULT, TUTTI_F32, 0, 3, 0}});
   expect_bad_expr("gives result 0 0 times", {x0});
   expect_bad_expr("gives result 0 2 times", {x0, y, y});
   expect_bad_expr("operand 0 is f32, bool is needed", {x0, {TUTTI_X_SELECT, TUTTI_F32, 0, 0, 0}, y});
-  expect_bad_expr("operand 1 is f64, f32 is needed",
-                  {x0, {TUTTI_X_CONST, TUTTI_F64, 0, 0, 0}, {TUTTI_X_ADD, TUTTI_F32, 0, 1, 0}, {TUTTI_X_RESULT, TUTTI_F32, 2, 0, 0}});
-  expect_bad_expr("a comparison gives bool", {x0, {TUTTI_X_LESS, TUTTI_F32, 0, 0, 0}, {TUTTI_X_RESULT, TUTTI_F32, 1, 0, 0}});
+  expect_bad_expr("operand 1 is f64, f32 is needed", {x0,
+                                                      {TUTTI_X_CONST, TUTTI_F64, 0, 0, 0},
+                                                      {TUTTI_X_ADD, TUTTI_F32, 0, 1, 0},
+                                                      {TUTTI_X_RESULT, TUTTI_F32, 2, 0, 0}});
+  expect_bad_expr("a comparison gives bool",
+                  {x0, {TUTTI_X_LESS, TUTTI_F32, 0, 0, 0}, {TUTTI_X_RESULT, TUTTI_F32, 1, 0, 0}});
   expect_bad_expr("operand 0 is f32, bool is needed", {x0, {TUTTI_X_NOT, TUTTI_BOOL, 0, 0, 0}, y});
   expect_bad_expr("result 0 is f64, its value f32",
                   {x0, {TUTTI_X_CAST, TUTTI_F64, 0, 0, 0}, {TUTTI_X_RESULT, TUTTI_F64, 1, 0, 0}});
@@ -203,18 +217,17 @@ TEST(Program, RefusesBadStatesAndGroups) {
   expect_bad("state 0 has no name", TUTTI_NONE, [](auto& p) { p.states[0].name = nullptr; });
   expect_bad("after is value 9", TUTTI_NONE, [](auto& p) { p.states[0].after = 9; });
   expect_bad("after is value 4294967295", TUTTI_NONE, [](auto& p) { p.states[0].after = TUTTI_NONE; });
-  expect_bad("after is value 5, which no node produces", TUTTI_NONE, [](auto& p) {
-    p.states[0].after = p.value(TUTTI_TEMP, TUTTI_F32, {3});
-  });
+  expect_bad("after is value 5, which no node produces", TUTTI_NONE,
+             [](auto& p) { p.states[0].after = p.value(TUTTI_TEMP, TUTTI_F32, {3}); });
   expect_bad("before is value 9", TUTTI_NONE, [](auto& p) { p.states[0].before = 9; });
-  expect_bad("before is value 0, which is not the value of this state", TUTTI_NONE, [](auto& p) { p.states[0].before = 0; });
+  expect_bad("before is value 0, which is not the value of this state", TUTTI_NONE,
+             [](auto& p) { p.states[0].before = 0; });
   expect_bad("before is value 2, which is not", TUTTI_NONE, [](auto& p) { p.states[0].name = "t"; });
   expect_bad("state 's' comes twice", TUTTI_NONE, [](auto& p) { p.states.push_back(p.states[0]); });
   expect_bad("'s' is the `before` of no state", TUTTI_NONE, [](auto& p) { p.states.clear(); });
   expect_bad("'a' is both a feed and a state", TUTTI_NONE, [](auto& p) { p.states.push_back({"a", TUTTI_NONE, 3}); });
-  expect_bad("state 's' is f32[3] before the step and f32[1] after it", TUTTI_NONE, [](auto& p) {
-    p.states[0].after = p.value(TUTTI_FEED, TUTTI_F32, {1}, "c");
-  });
+  expect_bad("state 's' is f32[3] before the step and f32[1] after it", TUTTI_NONE,
+             [](auto& p) { p.states[0].after = p.value(TUTTI_FEED, TUTTI_F32, {1}, "c"); });
   expect_bad("group 0: nodes [1, 3) of 2", TUTTI_NONE, [](auto& p) { p.groups = {{TUTTI_CHAIN, 1, 2, 0}}; });
   expect_bad("group 0: nodes [0, 0) of 2", TUTTI_NONE, [](auto& p) { p.groups = {{TUTTI_CHAIN, 0, 0, 0}}; });
   expect_bad("nodes [4294967295, 4294967297)", TUTTI_NONE, [](auto& p) { p.groups = {{TUTTI_CHAIN, ~0u, 2, 0}}; });

@@ -77,7 +77,8 @@ class Reference : public testing::Test {
   }
   void expect_error(int32_t code, int32_t wanted, const std::string& text) {
     EXPECT_EQ(code, wanted);
-    EXPECT_NE(std::string(e.message).find(text), std::string::npos) << "expected \"" << text << "\", got \"" << e.message << "\"";
+    EXPECT_NE(std::string(e.message).find(text), std::string::npos)
+        << "expected \"" << text << "\", got \"" << e.message << "\"";
   }
 
   const TuttiPlugin* t = nullptr;
@@ -107,10 +108,12 @@ TEST_F(Reference, Options) {
   t->close(s);
   for (const char* bad : {"0", "-1", "two", "4x", "", "99999999999"}) {
     pairs[0].value = bad;
-    expect_error(t->open(0, RawProgram::array(pairs), &s, &e), TUTTI_INVALID, "option threads is '" + std::string(bad) + "'");
+    expect_error(t->open(0, RawProgram::array(pairs), &s, &e), TUTTI_INVALID,
+                 "option threads is '" + std::string(bad) + "'");
   }
   pairs[0] = {"colour", "red"};
-  expect_error(t->open(0, RawProgram::array(pairs), &s, &e), TUTTI_INVALID, "unknown option 'colour'; the valid option is: threads");
+  expect_error(t->open(0, RawProgram::array(pairs), &s, &e), TUTTI_INVALID,
+               "unknown option 'colour'; the valid option is: threads");
   expect_error(t->open(1, {}, &s, &e), TUTTI_INVALID, "no device 1");
 }
 
@@ -144,7 +147,8 @@ TEST_F(Reference, ProgramsShareState) {
   run(add, {{1, 2, 3}, {1, 1, 1}});
   RawProgram other;  // out = s * [2]
   float two = 2;
-  uint32_t s = other.value(TUTTI_STATE, TUTTI_F32, {3}, "s"), c = other.value(TUTTI_CONST, TUTTI_F32, {1}, nullptr, &two);
+  uint32_t s = other.value(TUTTI_STATE, TUTTI_F32, {3}, "s"),
+           c = other.value(TUTTI_CONST, TUTTI_F32, {1}, nullptr, &two);
   uint32_t y = other.value(TUTTI_TEMP, TUTTI_F32, {3});
   other.node("mul", {s, c}, {y});
   other.binary(TUTTI_X_MUL);
@@ -162,7 +166,8 @@ TEST_F(Reference, ProgramsShareState) {
   TuttiProgram raw = clash.raw();
   TuttiMemory m = {sizeof m};
   TuttiExecutable* none = nullptr;
-  expect_error(t->compile(session, &raw, nullptr, &none, &m, &e), TUTTI_INVALID, "'s' is f32[3] in this session, the program has f32[4]");
+  expect_error(t->compile(session, &raw, nullptr, &none, &m, &e), TUTTI_INVALID,
+               "'s' is f32[3] in this session, the program has f32[4]");
 }
 
 // States that take each other's old values: each copy must see what was there before the step.
@@ -199,8 +204,9 @@ TEST_F(Reference, OldValueReadLater) {
 
 // Every dtype is stored in its own width and rounded to it.
 TEST_F(Reference, StoresDeclaredDtypes) {
-  const std::pair<uint32_t, const char*> types[] = {{TUTTI_F64, "f64"}, {TUTTI_F16, "f16"}, {TUTTI_BF16, "bf16"}, {TUTTI_I32, "i32"},
-                                                    {TUTTI_I64, "i64"}, {TUTTI_U8, "u8"},   {TUTTI_BOOL, "bool"}, {TUTTI_U32, "u32"}};
+  const std::pair<uint32_t, const char*> types[] = {{TUTTI_F64, "f64"},   {TUTTI_F16, "f16"}, {TUTTI_BF16, "bf16"},
+                                                    {TUTTI_I32, "i32"},   {TUTTI_I64, "i64"}, {TUTTI_U8, "u8"},
+                                                    {TUTTI_BOOL, "bool"}, {TUTTI_U32, "u32"}};
   const double wanted[] = {300.7f, 300.75, 300, 300, 300, 255, 1, 300};
   RawProgram p;
   std::vector<std::string> names;

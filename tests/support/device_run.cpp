@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/runtime/selector.h"
+#include "tests/support/require.h"
 #include "train/parity/device_program.h"
 
 namespace tutti::test {
@@ -12,6 +14,15 @@ std::vector<Device> devices_under_test() {
   std::vector<Device> out;
   for (const Device& d : Registry::instance().devices())
     if (d.plugin != "reference" && d.unusable.empty()) out.push_back(d);
+  for (const std::string& plugin : required_plugins())
+    if (plugin != "reference" && std::ranges::find(out, plugin, &Device::plugin) == out.end())
+      ADD_FAILURE() << "TUTTI_REQUIRE names " << plugin << ", which has no usable device here";
+  return out;
+}
+
+std::vector<Device> devices_and_reference() {
+  std::vector<Device> out = devices_under_test();
+  out.push_back(select_device("reference:0"));
   return out;
 }
 

@@ -9,8 +9,12 @@
 
 namespace tutti::test {
 
-/// Usable devices of the plugins found at run time, the reference excluded.
+/// Usable devices of the plugins found at run time, the reference excluded. The running test fails where a plugin that
+/// TUTTI_REQUIRE names has none.
 std::vector<Device> devices_under_test();
+
+/// The same, and the reference.
+std::vector<Device> devices_and_reference();
 
 /// Compiles the graph for the device, feeds `inputs` (feeds and states), runs one step, and returns every state after
 /// it.

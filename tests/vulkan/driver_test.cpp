@@ -11,6 +11,8 @@
 #include <numeric>
 #include <regex>
 
+#include "tests/support/require.h"
+
 namespace tutti::vulkan {
 namespace {
 
@@ -103,11 +105,11 @@ class VulkanDriverTest : public ::testing::Test {
       instance = kept;
     } catch (const Error& e) {
       if (validation_wanted()) FAIL() << e.what();
-      GTEST_SKIP() << e.what() << "; " << e.remedy;
+      return test::skip_without("vulkan", std::string(e.what()) + "; " + e.remedy);
     }
     for (const PhysicalDevice& d : instance->devices())
       if (d.listed.unusable.empty()) physical = &d;
-    if (!physical) GTEST_SKIP() << "no usable Vulkan device";
+    if (!physical) return test::skip_without("vulkan", "no usable Vulkan device");
     driver = std::make_unique<VulkanDriver>(instance, *physical);
   }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/vulkan/vulkan.h"
+#include "tests/support/require.h"
 
 namespace tutti::vulkan {
 namespace {
@@ -78,7 +79,7 @@ TEST_F(VulkanPluginTest, RecoversWhenADriverComes) {
   unsetenv("VK_ICD_FILENAMES");
   std::vector<sdk::Device> devices = plugin->devices();
   ASSERT_FALSE(devices.empty());
-  if (!devices[0].unusable.empty()) GTEST_SKIP() << devices[0].unusable;
+  if (!devices[0].unusable.empty()) return test::skip_without("vulkan", devices[0].unusable);
   EXPECT_NE(plugin->open(0, {}), nullptr);
   EXPECT_THROW(plugin->open(0, {{"threads", "2"}}), Error);
   EXPECT_THROW(plugin->open(static_cast<uint32_t>(devices.size()), {}), Error);
