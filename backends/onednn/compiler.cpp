@@ -10,6 +10,7 @@
 #include "backends/onednn/epilogue.h"
 #include "core/base/rounding.h"
 #include "sdk/arena.h"
+#include "sdk/plan/liveness.h"
 
 namespace tutti::onednn {
 namespace {

@@ -7,6 +7,7 @@
 #include "core/base/rounding.h"
 #include "graph/eval.h"
 #include "sdk/arena.h"
+#include "sdk/plan/liveness.h"
 #include "sdk/shortage.h"
 
 namespace tutti::reference {
