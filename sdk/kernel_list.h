@@ -10,13 +10,25 @@ namespace tutti::sdk {
 /// Whether an entry takes a node: an empty text is yes, any other is the reason why not.
 using Decline = std::string;
 
+/// What a planner may do with an entry's nodes beside running each by a kernel of its own.
+struct Capabilities {
+  bool elementwise = false;  ///< they are fused into passes
+  bool alias = false;        ///< the result is the input's memory
+  bool library = false;      ///< the device's library makes the kernel, and may decline what is asked of it
+  bool bias = false;         ///< a bias that is added to the result is taken along,
+  bool relu = false;         ///< max(x, 0) behind that,
+  bool gelu = false;         ///< or gelu in its tanh form
+  bool operand_sum = false;  ///< the sum of an operand over the inner dimension is computed along
+};
+
 /// An entry of the list. `Case` is what the backend decides on (its view of a node), `Kernel` what it runs.
 template <class Case, class Kernel>
 struct Entry {
-  const char* name;                  ///< "onednn matmul", "rendered gemm": shown by TUTTI_TRACE=dispatch
-  const char* op;                    ///< the op it is for; "*" asks it for every op
+  const char* name;  ///< "onednn matmul", "rendered gemm": shown by TUTTI_TRACE=dispatch; nothing is decided by it
+  const char* op;    ///< the op it is for; "*" asks it for every op
   Decline (*declines)(const Case&);  ///< "" accepts
-  Kernel (*make)(const Case&);
+  Kernel (*make)(const Case&);       ///< may be null where the planner makes what stands for the node by itself
+  Capabilities can = {};
 };
 
 /// What was chosen for a node, and what declined before it and why.
@@ -24,6 +36,8 @@ template <class Case, class Kernel>
 struct Choice {
   const Entry<Case, Kernel>* entry = nullptr;
   std::vector<std::pair<const char*, Decline>> declined;
+
+  const char* name() const { return entry ? entry->name : nullptr; }
 
   /// All reasons in one line: "onednn matmul: dtype f64; …".
   std::string reasons() const {

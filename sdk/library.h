@@ -6,12 +6,9 @@
 
 #include "core/base/status.h"
 #include "kernels/dialect/portable.h"
+#include "sdk/plan/patterns.h"
 
 namespace tutti::sdk {
-
-/// An operand of a product summed over the inner dimension as a second result: a gives m numbers, b gives n. Where the
-/// product is the gradient to a layer's weights, that is the gradient to its bias.
-enum class OperandSum { none, a, b };
 
 /// gelu in its tanh form behind a product and its bias; `keep` has what it is applied to as a second result.
 enum class Gelu { none, plain, keep };

@@ -73,23 +73,4 @@ using instr::operand_count;
 /// Elementwise nodes carry their instructions, and ops that only move elements round nothing.
 std::string declines_exact(const Node& n);
 
-/// Per value: the last node that reads it, or the number of nodes when a state holds it after the step;
-/// TUTTI_NONE when nothing reads it.
-std::vector<uint32_t> last_readers(const Program& p);
-
-/// Per state: whether its `after` may be computed right in the state's own memory: it is a node's result, nothing reads
-/// `before` after that node (no other state takes it either), and that node is elementwise (or does not read
-/// `before`). Of several states with one `after`, only the first. The others are copies at the end of the step.
-std::vector<bool> in_place_states(const Program& p);
-
-/// The same for plugins whose reshapes share the memory of what they reshape: nor is `after` a reshape, nor does
-/// anything read a reshape of `before` after that node.
-std::vector<bool> home_states(const Program& p);
-
-/// Per value: the reshape that makes it, or TUTTI_NONE.
-std::vector<uint32_t> reshapes(const Program& p);
-
-/// Per node: where its group of that kind ends, or the next node where it is in none.
-std::vector<uint32_t> group_ends(const Program& p, uint32_t kind);
-
 }  // namespace tutti::sdk

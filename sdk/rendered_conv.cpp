@@ -118,7 +118,7 @@ Work avg_pool_dx(const Case& c) {
 }  // namespace
 
 std::vector<RenderEntry> conv_entries() {
-  return {{conv_entry, "conv2d", declines<conv<false>>, conv<false>},
+  return {{"portable conv", "conv2d", declines<conv<false>>, conv<false>, {.bias = true, .relu = true}},
           {"portable conv", "conv2d_dx", declines<conv_dx<false>>, conv_dx<false>},
           {"portable conv", "conv2d_dw", declines<conv_dw<false>>, conv_dw<false>},
           {"portable pool", "max_pool2d", declines<max_pool>, max_pool},
@@ -128,9 +128,9 @@ std::vector<RenderEntry> conv_entries() {
 }
 
 std::vector<RenderEntry> library_conv_entries() {
-  return {{library_entry, "conv2d", declines<conv<true>>, conv<true>},
-          {library_entry, "conv2d_dx", declines<conv_dx<true>>, conv_dx<true>},
-          {library_entry, "conv2d_dw", declines<conv_dw<true>>, conv_dw<true>}};
+  return {{"library", "conv2d", declines<conv<true>>, conv<true>, {.library = true, .bias = true, .relu = true}},
+          {"library", "conv2d_dx", declines<conv_dx<true>>, conv_dx<true>, {.library = true}},
+          {"library", "conv2d_dw", declines<conv_dw<true>>, conv_dw<true>, {.library = true}}};
 }
 
 }  // namespace tutti::sdk

@@ -263,39 +263,41 @@ Work reshape(const Case& c) {
 Work elementwise(const Case& c) {
   if (!c.node().elementwise()) throw decline(fmt::format("'{}' has no scalar expression", c.node().op));
   if (std::string why = dialect::declines(c.node().expr); !why.empty()) throw decline(why);
-  Fusion f = fuse(c.program, {c.number}, [](uint32_t) { return true; });
+  Fusion f = fuse(c.program, std::span(&c.number, 1), ExactRounding::by_target, [](uint32_t) { return true; });
   if (f.outputs.empty()) return {};
-  return f.render(c.program, c.traits);
+  return render(c.program, c.traits, f);
 }
 
 std::vector<RenderEntry> all_entries() {
   using dialect::Fold;
-  std::vector<RenderEntry> all = {{matmul_entry, "matmul", declines<matmul<false>>, matmul<false>},
-                                  {"portable reduce", "sum", declines<reduce<Fold::sum>>, reduce<Fold::sum>},
-                                  {"portable reduce", "mean", declines<reduce<Fold::mean>>, reduce<Fold::mean>},
-                                  {"portable reduce", "prod", declines<reduce<Fold::prod>>, reduce<Fold::prod>},
-                                  {"portable reduce", "max", declines<reduce<Fold::max>>, reduce<Fold::max>},
-                                  {"portable reduce", "min", declines<reduce<Fold::min>>, reduce<Fold::min>},
-                                  {"portable argmax", "argmax", declines<argmax>, argmax},
-                                  {alias_entry, "reshape", declines<reshape>, reshape},
-                                  {"portable copy", "transpose", declines<transpose>, transpose},
-                                  {"portable copy", "broadcast", declines<broadcast>, broadcast},
-                                  {"portable copy", "slice", declines<slice>, slice},
-                                  {"portable copy", "pad", declines<pad>, pad},
-                                  {"portable copy", "concat", declines<concat>, concat},
-                                  {"portable copy", "window", declines<window>, window},
-                                  {"portable fold", "fold", declines<fold>, fold},
-                                  {"portable gather", "gather", declines<gather>, gather},
-                                  {"portable scatter", "scatter_add", declines<scatter_add>, scatter_add},
-                                  {"portable philox", "random_bits", declines<random_bits>, random_bits},
-                                  {"portable iota", "iota", declines<iota>, iota}};
+  std::vector<RenderEntry> all = {
+      {"portable matmul", "matmul", declines<matmul<false>>, matmul<false>, {.bias = true, .relu = true}},
+      {"portable reduce", "sum", declines<reduce<Fold::sum>>, reduce<Fold::sum>},
+      {"portable reduce", "mean", declines<reduce<Fold::mean>>, reduce<Fold::mean>},
+      {"portable reduce", "prod", declines<reduce<Fold::prod>>, reduce<Fold::prod>},
+      {"portable reduce", "max", declines<reduce<Fold::max>>, reduce<Fold::max>},
+      {"portable reduce", "min", declines<reduce<Fold::min>>, reduce<Fold::min>},
+      {"portable argmax", "argmax", declines<argmax>, argmax},
+      {"alias", "reshape", declines<reshape>, reshape, {.alias = true}},
+      {"portable copy", "transpose", declines<transpose>, transpose},
+      {"portable copy", "broadcast", declines<broadcast>, broadcast},
+      {"portable copy", "slice", declines<slice>, slice},
+      {"portable copy", "pad", declines<pad>, pad},
+      {"portable copy", "concat", declines<concat>, concat},
+      {"portable copy", "window", declines<window>, window},
+      {"portable fold", "fold", declines<fold>, fold},
+      {"portable gather", "gather", declines<gather>, gather},
+      {"portable scatter", "scatter_add", declines<scatter_add>, scatter_add},
+      {"portable philox", "random_bits", declines<random_bits>, random_bits},
+      {"portable iota", "iota", declines<iota>, iota}};
   for (const RenderEntry& e : conv_entries()) all.push_back(e);
-  all.push_back({elementwise_entry, "*", declines<elementwise>, elementwise});
+  all.push_back({"portable elementwise", "*", declines<elementwise>, elementwise, {.elementwise = true}});
   return all;
 }
 
 std::vector<RenderEntry> library_entries() {
-  std::vector<RenderEntry> all = {{library_entry, "matmul", declines<matmul<true>>, matmul<true>}};
+  constexpr Capabilities product = {.library = true, .bias = true, .relu = true, .gelu = true, .operand_sum = true};
+  std::vector<RenderEntry> all = {{"library", "matmul", declines<matmul<true>>, matmul<true>, product}};
   for (const RenderEntry& e : library_conv_entries()) all.push_back(e);
   for (const RenderEntry& e : all_entries()) all.push_back(e);
   return all;
@@ -333,6 +335,19 @@ const Library& library_of(const RenderCase& c) {
 }
 
 LibraryRequest request_of(const RenderCase& c) { return {c.epilogue.sum, c.epilogue.gelu, c.trial, c.tuning_bytes}; }
+
+std::vector<dialect::Operand> operands_of(const Program& program, const Fusion& f) {
+  std::vector<dialect::Operand> list;
+  for (uint32_t v : f.inputs) {
+    const TensorType& t = program.type(v);
+    list.push_back({t.dtype, t.shape == f.dims ? strides_of(f.dims) : broadcast_strides(t.shape, f.dims)});
+  }
+  return list;
+}
+
+Work render(const Program& program, const Traits& traits, const Fusion& f) {
+  return dialect::elementwise(traits, f.code, f.dims, operands_of(program, f), f.types(program), f.exact);
+}
 
 RenderChoice choose_rendered(const RenderCase& c) {
   RenderChoice none;

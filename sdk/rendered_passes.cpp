@@ -2,65 +2,51 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
 #include "sdk/rendered_planner.h"
 
 namespace tutti::sdk {
+namespace {
 
-void Planner::elementwise(uint32_t k) {
-  std::vector<uint32_t> nodes = {k};
-  const Shape& shape = *result_shape(p_.nodes[k]);
-  if (batch(k)) return;
-  uint32_t end = chain_end_[k];
-  for (uint32_t j = k + 1; j < end && !done_[j]; ++j) {
-    const Node& n = p_.nodes[j];
-    const Shape* other = result_shape(n);
-    if (!n.elementwise() || !other || *other != shape || n.flags != p_.nodes[k].flags) break;
-    RenderChoice choice = choose_rendered({p_, j, traits_});
-    if (!choice.entry || std::string_view(choice.entry->name) != elementwise_entry) break;
-    nodes.push_back(j);
-    finish(j);
-    if (arguments(nodes) <= traits_.max_arguments) continue;
-    nodes.pop_back();
-    done_[j] = false;
-    for (uint32_t v : n.inputs) ++remaining_[v];
-    break;
-  }
-  Fusion f = fuse(p_, nodes, [&](uint32_t v) { return remaining_[v] > 0; });
-  if (trace_ && nodes.size() > 1) trace_(fmt::format("nodes {}..{} → one pass", k, nodes.back()));
+/// Whether two passes compute the same over different tensors.
+bool same_code(const Fusion& f, const Fusion& g, const Program& program) {
+  auto same = [](const TuttiInstr& x, const TuttiInstr& y) {
+    return x.code == y.code && x.dtype == y.dtype && x.a == y.a && x.b == y.b && x.c == y.c;
+  };
+  return f.exact == g.exact && std::equal(f.code.begin(), f.code.end(), g.code.begin(), g.code.end(), same) &&
+         f.types(program) == g.types(program);
+}
+
+}  // namespace
+
+bool Planner::fuses(uint32_t k) {
+  RenderChoice choice = choose_rendered({p_, k, traits_});
+  return choice.entry && choice.entry->can.elementwise;
+}
+
+Fusion Planner::fused(std::span<const uint32_t> nodes) const {
+  return fuse(p_, nodes, ExactRounding::by_target, [&](uint32_t v) { return remaining_[v] > 0; });
+}
+
+void Planner::elementwise(uint32_t k, const char* entry) {
+  if (batch(k, entry)) return;
+  std::vector<uint32_t> nodes = chain(k, traits_.max_arguments, false);
+  Fusion f = fused(nodes);
   if (f.outputs.empty() || num_elements(f.dims) == 0) {
-    for (uint32_t v : f.outputs) result_memory(v, "nothing");
+    for (uint32_t v : f.outputs) place_result(v, "nothing");
     return;
   }
-  std::string name = describe(elementwise_entry, k, nodes.size() - 1);
-  std::vector<uint32_t> in, out;
-  for (uint32_t v : f.inputs) in.push_back(memory_[v]);
+  std::string name = describe(entry, k, nodes.size() - 1);
+  std::vector<uint32_t> in = memories_of(f.inputs), out;
   std::set<uint32_t> taken;
-  for (uint32_t v : f.outputs) out.push_back(pass_output(v, f, in, taken, name));
-  add_work(f.render(p_, traits_), name, k, in, out);
+  for (uint32_t v : f.outputs) out.push_back(pass_output(v, f, taken, name));
+  add_work(render(p_, traits_, f), name, k, in, out);
 }
 
-const Shape* Planner::result_shape(const Node& n) const {
-  for (uint32_t v : n.results)
-    if (v != TUTTI_NONE) return &p_.type(v).shape;
-  return nullptr;
-}
-
-size_t Planner::arguments(const std::vector<uint32_t>& nodes) const {
-  std::set<uint32_t> made, used;
-  for (uint32_t j : nodes) {
-    for (uint32_t v : p_.nodes[j].inputs)
-      if (!made.contains(v)) used.insert(v);
-    made.insert(p_.nodes[j].results.begin(), p_.nodes[j].results.end());
-  }
-  made.erase(TUTTI_NONE);
-  return used.size() +
-         static_cast<size_t>(std::count_if(made.begin(), made.end(), [&](uint32_t v) { return remaining_[v] > 0; }));
-}
-
-std::vector<std::pair<uint32_t, Fusion>> Planner::twins(uint32_t k) const {
+std::vector<std::pair<uint32_t, Fusion>> Planner::twins(uint32_t k) {
   std::vector<std::pair<uint32_t, Fusion>> list;
   std::set<uint32_t> read;
   size_t written = 0;
@@ -69,10 +55,10 @@ std::vector<std::pair<uint32_t, Fusion>> Planner::twins(uint32_t k) const {
     const Node& n = p_.nodes[j];
     if ((j > k && done_[j]) || !n.elementwise()) continue;
     if (n.op != first.op || n.flags != first.flags || n.expr.size() != first.expr.size()) continue;
-    Fusion f = fuse(p_, {j}, [&](uint32_t v) { return remaining_[v] > 0; });
-    if (f.outputs.empty() || num_elements(f.dims) == 0 || (!list.empty() && !f.same_as(list[0].second, p_))) continue;
-    RenderChoice choice = choose_rendered({p_, j, traits_});  // last: it renders the kernel
-    if (!choice.entry || std::string_view(choice.entry->name) != elementwise_entry) continue;
+    Fusion f = fused(std::array{j});
+    if (f.outputs.empty() || num_elements(f.dims) == 0 || (!list.empty() && !same_code(f, list[0].second, p_)))
+      continue;
+    if (!fuses(j)) continue;  // last: it renders the kernel
     read.insert(f.inputs.begin(), f.inputs.end());
     written += f.outputs.size();
     if (read.size() + written > traits_.max_arguments) break;
@@ -81,7 +67,7 @@ std::vector<std::pair<uint32_t, Fusion>> Planner::twins(uint32_t k) const {
   return list;
 }
 
-bool Planner::batch(uint32_t k) {
+bool Planner::batch(uint32_t k, const char* entry) {
   // lavapipe runs both sides of a branch, so every group would compute every tensor's share.
   if (traits_.cpu_like && traits_.language == Language::glsl) return false;
   std::vector<std::pair<uint32_t, Fusion>> list = twins(k);
@@ -89,29 +75,27 @@ bool Planner::batch(uint32_t k) {
   for (auto& [j, f] : list)
     if (j != k) finish(j);
   if (trace_) trace_(fmt::format("nodes {}..{} → one launch over {} tensors", k, list.back().first, list.size()));
-  std::string name = describe(elementwise_entry, k, list.size() - 1);
-  std::vector<uint32_t> values, in, out;
+  std::string name = describe(entry, k, list.size() - 1);
+  std::vector<uint32_t> values, out;
   std::map<uint32_t, std::set<uint32_t>> readers;  // memory → nodes
   for (auto& [j, f] : list)
     for (uint32_t v : f.inputs) {
-      readers[memory_[v]].insert(j);
-      if (std::find(values.begin(), values.end(), v) == values.end()) values.push_back(v), in.push_back(memory_[v]);
+      readers[memory_of(v)].insert(j);
+      if (std::find(values.begin(), values.end(), v) == values.end()) values.push_back(v);
     }
+  std::vector<uint32_t> in = memories_of(values);
   std::vector<dialect::Piece> pieces;
   std::set<uint32_t> taken;
   for (auto& [j, f] : list) {
-    dialect::Piece piece{f.dims, f.operands(p_), {}, {}};
-    std::vector<uint32_t> own;
-    for (uint32_t v : f.inputs) {
+    dialect::Piece piece{f.dims, operands_of(p_, f), {}, {}};
+    for (uint32_t v : f.inputs)
       piece.from.push_back(static_cast<int>(std::find(values.begin(), values.end(), v) - values.begin()));
-      own.push_back(memory_[v]);
-    }
     std::set<uint32_t> kept = taken;  // what other nodes of the launch read may not be written over
     for (auto& [memory, nodes] : readers)
       if (nodes.size() > 1 || !nodes.contains(j)) kept.insert(memory);
     for (uint32_t v : f.outputs) {
       piece.to.push_back(static_cast<int>(in.size() + out.size()));
-      out.push_back(pass_output(v, f, own, kept, name));
+      out.push_back(pass_output(v, f, kept, name));
       taken.insert(out.back());
     }
     pieces.push_back(std::move(piece));
@@ -121,31 +105,16 @@ bool Planner::batch(uint32_t k) {
   return true;
 }
 
-uint32_t Planner::pass_output(uint32_t v, const Fusion& f, const std::vector<uint32_t>& in, std::set<uint32_t>& taken,
-                              const std::string& name) {
-  size_t element = size_of(p_.type(v).dtype);
-  int64_t count = num_elements(f.dims);
-  auto overwritable = [&](uint32_t memory) {
-    for (size_t i = 0; i < in.size(); ++i) {
-      const TensorType& t = p_.type(f.inputs[i]);
-      if (in[i] == memory && (size_of(t.dtype) != element || num_elements(t.shape) != count)) return false;
-    }
-    return true;
-  };
-  if (uint32_t home = home_[v]; home != TUTTI_NONE) {
-    if (overwritable(home) && taken.insert(home).second) return hold(v, home);
-    home_[v] = TUTTI_NONE;
+uint32_t Planner::pass_output(uint32_t v, const Fusion& f, std::set<uint32_t>& taken, const std::string& name) {
+  std::vector<PassOperand> operands;
+  for (uint32_t i : f.inputs) {
+    const TensorType& t = p_.type(i);
+    operands.push_back({memory_of(i), size_of(t.dtype), num_elements(t.shape) == num_elements(f.dims)});
   }
-  for (size_t i = 0; i < in.size(); ++i) {
-    uint32_t m = in[i];
-    if (plan_.memories[m].place != Place::arena || taken.contains(m) ||
-        num_elements(p_.type(f.inputs[i]).shape) != count)
-      continue;
-    if (!overwritable(m) || !is_dead(m)) continue;
-    taken.insert(m);
-    return hold(v, m);
-  }
-  return result_memory(v, name);
+  uint32_t memory = overwritten(v, operands, taken);
+  if (memory == TUTTI_NONE) return place_result(v, name);
+  hold(v, memory);
+  return memory;
 }
 
 }  // namespace tutti::sdk

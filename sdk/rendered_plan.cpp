@@ -3,64 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <array>
 
-#include "sdk/rendered_arena.h"
 #include "sdk/rendered_memory.h"
 #include "sdk/rendered_planner.h"
 
 namespace tutti::sdk {
 
 RenderedPlan Planner::run() {
-  place_values();
-  find_homes();
-  for (uint32_t k = 0; k < p_.nodes.size(); ++k)
-    if (!done_[k]) node(k);
-  copy_states();
-  place_memories(plan_, traits_);
+  walk();
+  plan_.memories = std::move(memories_);
+  for (PlannedMemory& m : plan_.memories) m.bytes = padded(m.bytes);
+  place_memories(plan_, traits_.alignment, traits_.max_allocation_bytes);
   return std::move(plan_);
-}
-
-uint32_t Planner::add_memory(PlannedMemory m) {
-  m.bytes = padded(m.bytes);
-  plan_.memories.push_back(std::move(m));
-  return static_cast<uint32_t>(plan_.memories.size() - 1);
-}
-
-uint32_t Planner::temporary(uint64_t bytes, std::string what, uint32_t value) {
-  return add_memory({.bytes = bytes, .value = value, .what = std::move(what), .first = now_, .last = now_});
-}
-
-void Planner::place_values() {
-  for (uint32_t k = 0; k < p_.nodes.size(); ++k)
-    for (uint32_t v : p_.nodes[k].inputs) readers_[v].push_back(k), ++remaining_[v];
-  for (const State& s : p_.states) {
-    ++remaining_[s.after];
-    const TensorType& t = p_.type(s.after);
-    states_[s.name] = add_memory({.place = Place::state,
-                                  .bytes = num_bytes(t),
-                                  .state = s.name,
-                                  .what = fmt::format("{} of state '{}'", to_string(t), s.name)});
-  }
-  for (uint32_t v = 0; v < p_.values.size(); ++v) {
-    const Value& value = p_.values[v];
-    uint64_t bytes = num_bytes(value.type);
-    std::string type = to_string(value.type);
-    if (value.role == TUTTI_FEED)
-      hold(v, add_memory({.place = Place::feed,
-                          .bytes = bytes,
-                          .value = v,
-                          .what = fmt::format("{} of feed '{}'", type, value.name)}));
-    if (value.role == TUTTI_CONST)
-      hold(v, add_memory({.place = Place::constant, .bytes = bytes, .value = v, .what = type + " of a constant"}));
-    if (value.role == TUTTI_STATE) hold(v, states_.at(value.name));
-  }
-}
-
-void Planner::find_homes() {
-  std::vector<bool> home = home_states(p_);
-  for (size_t i = 0; i < p_.states.size(); ++i)
-    if (home[i]) home_[p_.states[i].after] = states_.at(p_.states[i].name);
 }
 
 // ---- launches
@@ -98,7 +53,6 @@ void Planner::add_work(const dialect::Work& work, const std::string& name, uint3
   std::vector<uint32_t> buffers = in;
   buffers.insert(buffers.end(), out.begin(), out.end());
   for (uint64_t bytes : work.scratch_bytes) buffers.push_back(temporary(bytes, "scratch of " + name));
-  for (uint32_t m : buffers) plan_.memories[m].last = std::max(plan_.memories[m].last, now_);
   for (const dialect::Dispatch& d : work.dispatches) {
     uint32_t kernel = d.library ? 0 : kernel_of(d.source, static_cast<uint32_t>(d.buffers.size()));
     PlannedLaunch launch{kernel, {}, d.groups, name, false, node, d.library};
@@ -106,62 +60,46 @@ void Planner::add_work(const dialect::Work& work, const std::string& name, uint3
     for (int b : d.buffers) launch.memories.push_back(buffers.at(static_cast<size_t>(b)));
     plan_.launches.push_back(std::move(launch));
   }
-  ++now_;
+  step(buffers, {});
 }
 
-void Planner::add_copy(const std::string& name, uint32_t from, uint32_t to) {
-  for (uint32_t m : {from, to}) plan_.memories[m].last = std::max(plan_.memories[m].last, now_);
+void Planner::copy(const TensorType&, const std::string& name, uint32_t from, uint32_t to) {
   plan_.launches.push_back({0, {from, to}, {1, 1, 1}, name, true, TUTTI_NONE});
-  ++now_;
+  step(std::array{from, to}, {});
 }
 
-uint32_t Planner::result_memory(uint32_t v, const std::string& name) {
-  uint32_t home = home_[v];
-  if (home == TUTTI_NONE)
-    home = temporary(num_bytes(p_.type(v)), fmt::format("{} of {}", to_string(p_.type(v)), name), v);
-  return hold(v, home);
+std::vector<uint32_t> Planner::memories_of(const std::vector<uint32_t>& values) const {
+  std::vector<uint32_t> list;
+  for (uint32_t v : values) list.push_back(memory_of(v));
+  return list;
+}
+
+uint32_t Planner::place_result(uint32_t v, const std::string& name, const std::vector<uint32_t>& in) {
+  if (std::find(in.begin(), in.end(), home_[v]) != in.end()) home_[v] = TUTTI_NONE;
+  uint32_t memory = result_memory(v, num_bytes(p_.type(v)), name);
+  hold(v, memory);
+  return memory;
 }
 
 // ---- nodes
-
-std::string Planner::describe(const char* entry, uint32_t k, size_t more) const {
-  const Node& n = p_.nodes[k];
-  std::string text = fmt::format("{}: {}", entry, n.op);
-  if (more) text += fmt::format(" + {}", more);
-  return n.label.empty() ? text : text + " in " + n.label;
-}
-
-void Planner::finish(uint32_t k) {
-  done_[k] = true;
-  for (uint32_t v : p_.nodes[k].inputs) --remaining_[v];
-}
 
 void Planner::node(uint32_t k) {
   if (with_operand_sum(k)) return;
   const Node& n = p_.nodes[k];
   RenderChoice choice = choose_rendered({p_, k, traits_});
-  if (!choice.entry) throw NodeError(k, Code::declined, fmt::format("node {} ({}): {}", k, n.op, choice.reasons()));
-  bool wanted = std::any_of(n.results.begin(), n.results.end(), [](uint32_t v) { return v != TUTTI_NONE; });
-  if (trace_)
-    trace_(fmt::format("node {} {} → {}{}", k, n.op, wanted ? choice.entry->name : "nothing, no result is read",
-                       choice.declined.empty() ? "" : " (" + choice.reasons() + ")"));
-  finish(k);
-  if (!wanted) return;
-  if (std::string_view(choice.entry->name) == elementwise_entry) return elementwise(k);
-  if (std::string_view(choice.entry->name) == alias_entry) {
-    hold(n.results[0], memory_[n.inputs[0]]);
-    return;
-  }
+  if (!begin(k, choice.name(), choice.reasons())) return;
+  if (choice.entry->can.elementwise) return elementwise(k, choice.name());
+  if (choice.entry->can.alias) return hold(n.results[0], memory_of(n.inputs[0]));
   structured(k, choice);
 }
 
 dialect::Work Planner::made(const RenderChoice& choice, const RenderCase& c) const {
-  if (std::string_view(choice.entry->name) != library_entry) return choice.entry->make(c);
+  if (!choice.entry->can.library) return choice.entry->make(c);
   try {
     return choice.entry->make(c);
   } catch (const Error& e) {
     if (e.code != Code::declined || c.epilogue.gelu != Gelu::none) throw;  // no portable product takes a gelu along
-    if (trace_) trace_(fmt::format("node {}: {}: {}", c.number, library_entry, e.what()));
+    if (trace_) trace_(fmt::format("node {}: {}: {}", c.number, choice.name(), e.what()));
   }
   Traits plain = traits_;
   plain.library = nullptr;
@@ -177,56 +115,12 @@ void Planner::structured(uint32_t k, const RenderChoice& choice) {
   std::vector<uint32_t> inputs = n.inputs, results = n.results;
   size_t more = take_along(k, *choice.entry, c, inputs, results);
   std::string name = describe(choice.entry->name, k, more);
-  std::vector<uint32_t> in, out;
-  for (uint32_t v : inputs) in.push_back(memory_[v]);
+  std::erase(results, TUTTI_NONE);
+  std::vector<uint32_t> in = memories_of(inputs), out;
   dialect::Work work = made(choice, c);
-  if (std::string_view(choice.entry->name) == library_entry)
-    check_library(work, k,
-                  inputs.size() + static_cast<size_t>(std::count_if(results.begin(), results.end(),
-                                                                    [](uint32_t v) { return v != TUTTI_NONE; })));
-  for (uint32_t result : results) {
-    if (result == TUTTI_NONE) continue;
-    if (home_[result] != TUTTI_NONE && std::find(in.begin(), in.end(), home_[result]) != in.end())
-      home_[result] = TUTTI_NONE;
-    out.push_back(result_memory(result, name));
-  }
+  if (choice.entry->can.library) check_library(work, k, inputs.size() + results.size());
+  for (uint32_t v : results) out.push_back(place_result(v, name, in));
   if (!work.dispatches.empty()) add_work(work, name, k, in, out);
-}
-
-uint32_t Planner::hold(uint32_t v, uint32_t memory) {
-  holders_.resize(plan_.memories.size());
-  holders_[memory].push_back(v);
-  return memory_[v] = memory;
-}
-
-bool Planner::is_dead(uint32_t memory) {
-  if (memory >= holders_.size()) return true;
-  std::erase_if(holders_[memory], [&](uint32_t v) { return remaining_[v] == 0; });
-  return holders_[memory].empty();
-}
-
-// ---- the end of the step
-
-void Planner::copy_states() {
-  struct Move {
-    uint32_t from, to;
-    std::string state;
-  };
-  std::vector<Move> moves;
-  std::set<uint32_t> overwritten;
-  for (const State& s : p_.states) {
-    uint32_t to = states_.at(s.name), from = memory_[s.after];
-    if (s.after == s.before || from == to || num_elements(p_.type(s.after).shape) == 0) continue;
-    moves.push_back({from, to, s.name});
-    overwritten.insert(to);
-  }
-  for (Move& m : moves) {
-    if (!overwritten.contains(m.from)) continue;
-    uint32_t saved = temporary(plan_.memories[m.from].bytes, "the saved state '" + m.state + "'");
-    add_copy(fmt::format("save for state '{}'", m.state), m.from, saved);
-    m.from = saved;
-  }
-  for (const Move& m : moves) add_copy(fmt::format("copy to state '{}'", m.state), m.from, m.to);
 }
 
 namespace {

@@ -5,24 +5,10 @@
 #include <vector>
 
 #include "sdk/driver.h"
+#include "sdk/plan/memory.h"
 #include "sdk/program.h"
 
 namespace tutti::sdk {
-
-/// Where a piece of memory lies.
-enum class Place { arena, feed, constant, state };
-
-/// A piece of memory of a program.
-struct PlannedMemory {
-  Place place = Place::arena;
-  uint64_t bytes = 0;            ///< padded
-  uint32_t block = 0;            ///< which of the arena's or the constants' allocations
-  uint64_t offset = 0;           ///< in its allocation
-  std::string state;             ///< of a state
-  uint32_t value = TUTTI_NONE;   ///< the first value that lies there; NONE: scratch
-  std::string what;              ///< "f32[64, 10] of matmul in fc1", for errors
-  uint32_t first = 0, last = 0;  ///< arena: the steps between which it is alive
-};
 
 /// A launch whose buffers are pieces of memory.
 struct PlannedLaunch {
@@ -35,13 +21,10 @@ struct PlannedLaunch {
   std::shared_ptr<const void> library = {};  ///< in place of a kernel
 };
 
-struct RenderedPlan {
-  std::vector<PlannedMemory> memories;
+/// Every memory is padded; feeds start at multiples of Traits::alignment.
+struct RenderedPlan : MemoryPlan {
   std::vector<KernelSource> kernels;  ///< each text once
   std::vector<PlannedLaunch> launches;
-  std::vector<uint64_t> arena,
-      constants;         ///< bytes of each allocation; one of each unless the device's largest is too small
-  uint64_t staging = 0;  ///< bytes of all feeds; each starts at Traits::alignment
 };
 
 /// `trace` receives one line per decision. A library may use `tuning_bytes` of device memory to measure its algorithms

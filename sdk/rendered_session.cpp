@@ -106,8 +106,8 @@ class RenderedExecutable : public Executable {
     TuttiMemory m = {};
     m.size = sizeof m;
     m.state = state_bytes_;
-    for (uint64_t bytes : plan_.constants) m.constants += bytes;
-    for (uint64_t bytes : plan_.arena) m.arena += bytes;
+    m.constants = plan_.constant_bytes();
+    m.arena = plan_.arena_bytes();
     m.staging = plan_.staging * (1 + slots * (shared_.driver->traits().landings ? 2 : 1));
     return m;
   }

@@ -4,20 +4,9 @@
 #include <vector>
 
 #include "backends/onednn/kernel.h"
-#include "sdk/memory.h"
+#include "sdk/plan/memory.h"
 
 namespace tutti::onednn {
-
-/// Where a piece of memory lies.
-enum class Place { arena, feed, constant, state };
-
-struct Memory {
-  Place place = Place::arena;
-  size_t bytes = 0, offset = 0;
-  std::string state;             ///< of a state
-  uint32_t value = TUTTI_NONE;   ///< of a feed or constant; arena: the first that lies there
-  uint32_t first = 0, last = 0;  ///< arena: the steps between which it is alive
-};
 
 struct Step {
   KernelPtr kernel;
@@ -27,10 +16,9 @@ struct Step {
 };
 
 /// What a program needs to run. Offsets are planned; nothing is allocated.
-struct Plan {
+struct Plan : sdk::MemoryPlan {
   std::vector<Step> steps;
-  std::vector<Memory> memories;
-  size_t arena = 0, constants = 0, staging = 0, workspace = 0;
+  size_t workspace = 0;
 };
 
 /// Compiles for so many threads. `trace` receives one line per decision. Throws NodeError(declined) naming node and

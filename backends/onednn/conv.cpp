@@ -207,12 +207,13 @@ KernelPtr in_f32(const Case& c) {
   return make_widened(c, make(c, DType::f32));
 }
 
-const Entry entries[] = {{"onednn conv2d", "conv2d", declines_forward<false>, as_is<make_forward>},
-                         {"onednn conv2d_dx", "conv2d_dx", declines_dx<false>, as_is<make_dx>},
-                         {"onednn conv2d_dw", "conv2d_dw", declines_dw<false>, as_is<make_dw>},
-                         {"onednn conv2d in f32", "conv2d", declines_forward<true>, in_f32<make_forward>},
-                         {"onednn conv2d_dx in f32", "conv2d_dx", declines_dx<true>, in_f32<make_dx>},
-                         {"onednn conv2d_dw in f32", "conv2d_dw", declines_dw<true>, in_f32<make_dw>}};
+const Entry entries[] = {
+    {"onednn conv2d", "conv2d", declines_forward<false>, as_is<make_forward>, {.bias = true}},
+    {"onednn conv2d_dx", "conv2d_dx", declines_dx<false>, as_is<make_dx>},
+    {"onednn conv2d_dw", "conv2d_dw", declines_dw<false>, as_is<make_dw>, {.operand_sum = true}},
+    {"onednn conv2d in f32", "conv2d", declines_forward<true>, in_f32<make_forward>},
+    {"onednn conv2d_dx in f32", "conv2d_dx", declines_dx<true>, in_f32<make_dx>},
+    {"onednn conv2d_dw in f32", "conv2d_dw", declines_dw<true>, in_f32<make_dw>, {.operand_sum = true}}};
 
 }  // namespace
 

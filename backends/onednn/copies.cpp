@@ -221,17 +221,14 @@ Decline declines_reshape(const Case& c) {
   return "";
 }
 
-KernelPtr make_reshape(const Case& c) {
-  KernelPtr copy = make_plain_copy(c.out(0), c.threads);
-  copy->in = {plain_form(c.in(0))};
-  return copy;
-}
-
-const Entry entries[] = {
-    {"kernels copy", "transpose", declines_copy, make_copy}, {"kernels copy", "broadcast", declines_copy, make_copy},
-    {"kernels copy", "slice", declines_copy, make_copy},     {"kernels copy", "pad", declines_copy, make_copy},
-    {"kernels copy", "concat", declines_copy, make_copy},    {"kernels window", "window", declines_window, make_window},
-    {"kernels fold", "fold", declines_fold, make_fold},      {"alias", "reshape", declines_reshape, make_reshape}};
+const Entry entries[] = {{"kernels copy", "transpose", declines_copy, make_copy},
+                         {"kernels copy", "broadcast", declines_copy, make_copy},
+                         {"kernels copy", "slice", declines_copy, make_copy},
+                         {"kernels copy", "pad", declines_copy, make_copy},
+                         {"kernels copy", "concat", declines_copy, make_copy},
+                         {"kernels window", "window", declines_window, make_window},
+                         {"kernels fold", "fold", declines_fold, make_fold},
+                         {"alias", "reshape", declines_reshape, nullptr, {.alias = true}}};
 
 }  // namespace
 

@@ -1,31 +1,27 @@
 // Elementwise nodes fused into one pass over memory.
 #pragma once
 #include "backends/onednn/kernel.h"
+#include "sdk/plan/fusion.h"
 
 namespace tutti::onednn {
 
-/// The name of the entry whose nodes are fused.
-constexpr const char* elementwise_entry = "kernels elementwise";
-
-/// Several elementwise nodes of one shape as one kernel.
-struct Fusion {
-  KernelPtr kernel;
-  std::vector<uint32_t> inputs, outputs;  ///< values, in the order of the kernel's `in` and `out`
-  std::vector<uint32_t> in_memory;        ///< per output: the memory of an input that it is written over, or NONE
+/// The kernel of a pass.
+struct Pass {
+  KernelPtr kernel;            ///< its `in` and `out` are the fusion's inputs and outputs
+  std::vector<uint32_t> over;  ///< per output: the memory that it is written over, or NONE
 };
 
-/// What the compiler knows about the values of a fusion.
-struct FusionSite {
+/// What the compiler knows about the values of a pass.
+struct PassSite {
   std::function<Form(uint32_t value)> form;                          ///< the present form of an input
-  std::function<bool(uint32_t value)> stored;                        ///< whether a result is read afterwards
   std::function<bool(uint32_t value)> row_major;                     ///< whether a result must be (a state)
-  std::function<uint32_t(uint32_t value)> target;                    ///< memory a result must be written to, or NONE
   std::function<uint32_t(uint32_t value, const Form& form)> memory;  ///< where an input lies in that form, or NONE
-  std::function<bool(uint32_t value, uint32_t memory)> dead;         ///< whether nothing reads it afterwards
+  /// See sdk::Schedule::overwritten.
+  std::function<uint32_t(uint32_t value, std::span<const sdk::PassOperand> in)> overwritten;
 };
 
-/// Fuses `nodes` (in program order). The pass runs over the layout that most of its bytes already have; results take
-/// the memory of operands that die with it.
-Fusion make_fusion(const sdk::Program& program, std::span<const uint32_t> nodes, const FusionSite& site, int threads);
+/// The pass runs over the layout that most of its bytes already have; results take the memory of operands that die
+/// with it.
+Pass make_pass(const sdk::Program& program, const sdk::Fusion& fusion, const PassSite& site, int threads);
 
 }  // namespace tutti::onednn

@@ -13,10 +13,10 @@
 
 namespace tutti::onednn {
 
-/// What a product or convolution does with its result before it is stored; see epilogue.h.
+/// What a product or convolution does with its result before it is stored. (`max(…, 0)` stays a pass of its own:
+/// oneDNN's relu turns NaN into 0, which would hide a diverging run.)
 struct Epilogue {
-  uint32_t bias = TUTTI_NONE;    ///< a value added along the last axis (matmul) or the channels (conv2d); NONE: nothing
-  uint32_t result = TUTTI_NONE;  ///< the value that the addition gives
+  uint32_t bias = TUTTI_NONE;  ///< a value added along the last axis (matmul) or the channels (conv2d); NONE: nothing
 };
 
 /// What an entry decides on.
@@ -24,16 +24,16 @@ struct Case {
   const sdk::Program& program;
   uint32_t number;
   int threads;
-  const std::vector<Form>* forms = nullptr;  ///< the inputs' present forms; null while only a verdict is asked for
-  Epilogue epilogue = {};                    ///< the kernel's inputs then end with the bias, its result 0 is this one
-  bool sums_gradient = false;  ///< conv2d_dw: a second result is the sum of the cotangent over all but the channels
+  std::vector<Form> forms = {};  ///< the inputs' present forms; empty while only a verdict is asked for
+  Epilogue epilogue = {};        ///< the kernel's inputs then end with the bias
+  bool sums_gradient = false;    ///< conv2d_dw: a second result is the sum of the cotangent over all but the channels
 
   const sdk::Node& node() const { return program.nodes[number]; }
   const TensorType& in(size_t k) const { return program.type(node().inputs[k]); }
   /// Results that nobody reads have no type: see wants().
   const TensorType& out(size_t k) const { return program.type(node().results[k]); }
   bool wants(size_t k) const { return k < node().results.size() && node().results[k] != TUTTI_NONE; }
-  Form form(size_t k) const { return forms ? (*forms)[k] : plain_form(in(k)); }
+  Form form(size_t k) const { return forms.empty() ? plain_form(in(k)) : forms[k]; }
 };
 
 /// A prepared piece of work: fixed forms, fixed addresses once bound. `in` and `out` hold one form per input and result

@@ -112,7 +112,7 @@ KernelPtr make_wide(const Case& c) {
   return make_widened(c, make_product(c, DType::f32));
 }
 
-const Entry entries[] = {{"onednn matmul", "matmul", declines, make},
+const Entry entries[] = {{"onednn matmul", "matmul", declines, make, {.bias = true}},
                          {"onednn matmul in f32", "matmul", declines_wide, make_wide}};
 
 }  // namespace

@@ -36,8 +36,8 @@ class CpuExecutable : public sdk::Executable {
     TuttiMemory m = {};
     m.size = sizeof m;
     m.state = state_bytes_;
-    m.constants = plan_.constants;
-    m.arena = plan_.arena;
+    m.constants = plan_.constant_bytes();
+    m.arena = plan_.arena_bytes();
     m.workspace = plan_.workspace;
     m.staging = plan_.staging;
     return m;
@@ -46,16 +46,16 @@ class CpuExecutable : public sdk::Executable {
   void prepare() override {
     sdk::check_host_room(memory(), [&] { return tensors(); });
     for (const sdk::State& s : program_.states) shared_.states.allocate(s.name, shared_.meter);
-    sdk::Buffer constants(shared_.meter, plan_.constants, "constants");
-    sdk::Buffer arena(shared_.meter, plan_.arena, "the arena");
+    sdk::Buffer constants(shared_.meter, plan_.constant_bytes(), "constants");
+    sdk::Buffer arena(shared_.meter, plan_.arena_bytes(), "the arena");
     sdk::Buffer workspace(shared_.meter, plan_.workspace, "the workspace");
     sdk::Buffer staging(shared_.meter, plan_.staging, "the feeds");
     constants_ = std::move(constants);
     arena_ = std::move(arena);
     workspace_ = std::move(workspace);
     staging_ = std::move(staging);
-    for (const Memory& m : plan_.memories) {
-      if (m.place != Place::constant) continue;
+    for (const sdk::PlannedMemory& m : plan_.memories) {
+      if (m.place != sdk::Place::constant) continue;
       std::vector<std::byte>& data = program_.values[m.value].data;
       if (!data.empty()) std::memcpy(address(m), data.data(), data.size());
       data = {};
@@ -66,8 +66,8 @@ class CpuExecutable : public sdk::Executable {
   void stage(std::span<void*> feeds) override {
     size_t i = 0;
     for (uint32_t v : program_.feeds())
-      for (const Memory& m : plan_.memories)
-        if (m.place == Place::feed && m.value == v) feeds[i++] = address(m);
+      for (const sdk::PlannedMemory& m : plan_.memories)
+        if (m.place == sdk::Place::feed && m.value == v) feeds[i++] = address(m);
   }
 
   uint64_t run() override {
@@ -92,23 +92,15 @@ class CpuExecutable : public sdk::Executable {
  private:
   std::vector<sdk::LargeTensor> tensors() const {
     std::vector<sdk::LargeTensor> out;
-    for (const Memory& m : plan_.memories) {
-      std::string type = m.value == TUTTI_NONE ? "scratch" : to_string(program_.type(m.value));
-      switch (m.place) {
-        case Place::arena: out.push_back({m.bytes, type + " of " + plan_.steps[m.first].name}); break;
-        case Place::feed: out.push_back({m.bytes, type + " of a feed"}); break;
-        case Place::constant: out.push_back({m.bytes, type + " of a constant"}); break;
-        case Place::state: out.push_back({m.bytes, fmt::format("state '{}'", m.state)}); break;
-      }
-    }
+    for (const sdk::PlannedMemory& m : plan_.memories) out.push_back({m.bytes, m.what});
     return out;
   }
-  std::byte* address(const Memory& m) const {
+  std::byte* address(const sdk::PlannedMemory& m) const {
     switch (m.place) {
-      case Place::arena: return arena_.data() + m.offset;
-      case Place::feed: return staging_.data() + m.offset;
-      case Place::constant: return constants_.data() + m.offset;
-      case Place::state: return shared_.states.data(m.state);
+      case sdk::Place::arena: return arena_.data() + m.offset;
+      case sdk::Place::feed: return staging_.data() + m.offset;
+      case sdk::Place::constant: return constants_.data() + m.offset;
+      case sdk::Place::state: return shared_.states.data(m.state);
     }
     return nullptr;
   }

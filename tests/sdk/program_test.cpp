@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "sdk/plan/liveness.h"
 #include "tests/sdk/raw_program.h"
 
 namespace tutti::sdk {

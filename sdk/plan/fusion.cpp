@@ -1,0 +1,92 @@
+#include "sdk/plan/fusion.h"
+
+#include <map>
+
+#include "kernels/dialect/portable.h"
+
+namespace tutti::sdk {
+namespace {
+
+/// Merges the expressions of nodes.
+class Merger {
+ public:
+  Merger(const Program& program, const std::function<bool(uint32_t)>& stored, ExactRounding exact)
+      : program_(program), stored_(stored), exact_(exact) {}
+
+  void add(const Node& n) {
+    f.exact = (n.flags & TUTTI_NODE_EXACT) != 0;
+    std::vector<uint32_t> at(n.expr.size());
+    for (size_t k = 0; k < n.expr.size(); ++k) {
+      TuttiInstr i = n.expr[k];
+      if (i.code == TUTTI_X_INPUT) {
+        at[k] = input(n.inputs[i.a]);
+        continue;
+      }
+      if (i.code == TUTTI_X_RESULT) {
+        if (uint32_t v = n.results[i.b]; v != TUTTI_NONE) made_[v] = rounded(at[i.a], i.dtype);
+        continue;
+      }
+      if (i.code != TUTTI_X_CONST) {
+        int operands = operand_count(i.code);
+        if (operands > 0) i.a = at[i.a];
+        if (operands > 1) i.b = at[i.b];
+        if (operands > 2) i.c = at[i.c];
+      }
+      at[k] = push(i);
+      if (f.exact && exact_ == ExactRounding::by_code) at[k] = rounded(at[k], i.dtype);
+    }
+    for (uint32_t v : n.results) {
+      if (v == TUTTI_NONE || !stored_(v)) continue;
+      auto dtype = static_cast<uint16_t>(program_.type(v).dtype);
+      push({TUTTI_X_RESULT, dtype, made_[v], static_cast<uint32_t>(f.outputs.size()), 0});
+      f.outputs.push_back(v);
+    }
+  }
+
+  Fusion f;
+
+ private:
+  uint32_t push(const TuttiInstr& i) {
+    f.code.push_back(i);
+    return static_cast<uint32_t>(f.code.size() - 1);
+  }
+  uint32_t input(uint32_t v) {
+    if (auto it = made_.find(v); it != made_.end()) return it->second;
+    auto dtype = static_cast<uint16_t>(program_.type(v).dtype);
+    uint32_t at = push({TUTTI_X_INPUT, dtype, static_cast<uint32_t>(f.inputs.size()), 0, 0});
+    f.inputs.push_back(v);
+    return made_[v] = at;
+  }
+  /// A result that the next node reads is what memory would have held.
+  uint32_t rounded(uint32_t at, uint16_t dtype) {
+    if (dtype != TUTTI_F16 && dtype != TUTTI_BF16) return at;
+    return push({dialect::round_instr, dtype, at, 0, 0});
+  }
+
+  const Program& program_;
+  const std::function<bool(uint32_t)>& stored_;
+  ExactRounding exact_;
+  std::map<uint32_t, uint32_t> made_;  // value → instruction
+};
+
+}  // namespace
+
+std::vector<DType> Fusion::types(const Program& program) const {
+  std::vector<DType> list;
+  for (uint32_t v : outputs) list.push_back(program.type(v).dtype);
+  return list;
+}
+
+Fusion fuse(const Program& program, std::span<const uint32_t> nodes, ExactRounding exact,
+            const std::function<bool(uint32_t)>& stored) {
+  Merger m(program, stored, exact);
+  for (uint32_t k : nodes) {
+    const Node& n = program.nodes[k];
+    for (uint32_t v : n.results)
+      if (v != TUTTI_NONE) m.f.dims = program.type(v).shape;
+    m.add(n);
+  }
+  return std::move(m.f);
+}
+
+}  // namespace tutti::sdk
