@@ -6,7 +6,7 @@ set(headers "${CMAKE_INSTALL_INCLUDEDIR}/tutti")
 set(package "${CMAKE_INSTALL_LIBDIR}/cmake/Tutti")
 
 # Sources include from the repository's root ("core/base/shape.h"); so do programs, with include/tutti in the root's place.
-foreach(part base dialect kernels sdk)
+foreach(part base geometry dialect kernels sdk)
   target_include_directories(tutti_${part} PUBLIC "$<INSTALL_INTERFACE:${headers}>")
   target_compile_features(tutti_${part} INTERFACE cxx_std_20)
   set_target_properties(tutti_${part} PROPERTIES EXPORT_NAME ${part})
@@ -17,7 +17,7 @@ set_target_properties(tutti_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${to_lib}")
 
 install(TARGETS tutti_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(TARGETS tutti_probe RUNTIME DESTINATION "${CMAKE_INSTALL_LIBDIR}/tutti")
-install(TARGETS tutti tutti_base tutti_dialect tutti_sdk EXPORT TuttiTargets
+install(TARGETS tutti tutti_base tutti_geometry tutti_dialect tutti_sdk EXPORT TuttiTargets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS tutti_kernels EXPORT TuttiKernelsTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(DIRECTORY core graph train sdk kernels DESTINATION "${headers}" FILES_MATCHING PATTERN "*.h")

@@ -1,32 +1,11 @@
-// What convolutions and pools share: windows that slide over the last two axes of an NCHW image.
+// What the records of convolutions and pools share: attributes, walks over elements, windows as columns.
 #pragma once
 #include <functional>
-#include <utility>
 
+#include "core/geometry/conv.h"
 #include "graph/op.h"
 
 namespace tutti {
-
-/// One axis of a sliding window: output o reads, for each tap, the input at o * stride - padding + tap * dilation.
-struct WindowAxis {
-  int64_t size, kernel, stride, padding, dilation;
-  int64_t out;  ///< floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1
-
-  int64_t at(int64_t o, int64_t tap) const { return o * stride - padding + tap * dilation; }
-  /// [first, last): the outputs for which `tap` falls inside the input.
-  std::pair<int64_t, int64_t> inside(int64_t tap) const;
-};
-
-/// The axis `d` (0: y, 1: x) of a window described by the attributes stride, padding and dilation (two integers each).
-/// Throws Error for a size, stride, dilation or padding out of range and for a window larger than the padded input.
-WindowAxis window_axis(size_t d, int64_t size, int64_t kernel, const Attrs& a);
-
-/// A convolution y[n, o] = sum over c of x[n, c] * w[o, c]; x is NCHW, w is O, C/groups, ky, kx.
-struct ConvGeometry {
-  int64_t batch, channels, filters, groups;
-  WindowAxis y, x;
-  Shape result() const { return {batch, filters, y.out, x.out}; }
-};
 
 /// stride, padding, dilation (two integers each: y, x) and groups, with PyTorch's defaults.
 Attrs conv_attrs();
@@ -35,32 +14,28 @@ Attrs conv_gradient_attrs();
 /// `a` without and with the attribute `shape`: from a gradient's record to its forward record and back.
 Attrs without_shape(const Attrs& a);
 Attrs with_shape(const Attrs& a, const Shape& shape);
-/// Throws Error naming both shapes where they do not fit.
-ConvGeometry conv_geometry(const Shape& x, const Shape& w, const Attrs& a);
-/// The same for a gradient, whose cotangent `d` must have the shape of the convolution's result.
-ConvGeometry conv_geometry(const Shape& x, const Shape& w, const Shape& d, const Attrs& a);
 /// Throws Error unless the dtypes are one and the same float.
 void check_same_float(const TensorType& a, const TensorType& b);
 
 /// The loop nest of all three convolution records: row(x, w, y, count) for every run of `count` products
-/// x[x + i * g.x.stride] * w[w] that belong to y[y + i]. Runs of one y row follow each other.
+/// x[x + i * g.w.stride] * w[w] that belong to y[y + i]. Runs of one y row follow each other.
 template <class Row>
 void each_conv_row(const ConvGeometry& g, const Row& row) {
-  int64_t depth = g.groups ? g.channels / g.groups : 0, per_group = g.groups ? g.filters / g.groups : 0;
+  int64_t depth = g.depth(), per_group = g.filters_per_group();
   for (int64_t n = 0; n < g.batch; ++n)
     for (int64_t o = 0; o < g.filters; ++o)
       for (int64_t c = 0; c < depth; ++c)
-        for (int64_t ky = 0; ky < g.y.kernel; ++ky)
-          for (int64_t kx = 0; kx < g.x.kernel; ++kx) {
-            auto [top, bottom] = g.y.inside(ky);
-            auto [left, right] = g.x.inside(kx);
+        for (int64_t ky = 0; ky < g.h.kernel; ++ky)
+          for (int64_t kx = 0; kx < g.w.kernel; ++kx) {
+            auto [top, bottom] = g.h.inside(ky);
+            auto [left, right] = g.w.inside(kx);
             if (left >= right) continue;
             int64_t channel = o / per_group * depth + c;
-            int64_t plane = (n * g.channels + channel) * g.y.size, filter = (o * depth + c) * g.y.kernel + ky;
-            int64_t rows = (n * g.filters + o) * g.y.out;
+            int64_t plane = (n * g.channels + channel) * g.h.size, filter = (o * depth + c) * g.h.kernel + ky;
+            int64_t rows = (n * g.filters + o) * g.h.count;
             for (int64_t oy = top; oy < bottom; ++oy)
-              row((plane + g.y.at(oy, ky)) * g.x.size + g.x.at(left, kx), filter * g.x.kernel + kx,
-                  (rows + oy) * g.x.out + left, right - left);
+              row((plane + g.h.at(oy, ky)) * g.w.size + g.w.at(left, kx), filter * g.w.kernel + kx,
+                  (rows + oy) * g.w.count + left, right - left);
           }
 }
 
@@ -75,32 +50,22 @@ Value conv_columns(Value x, const ConvGeometry& g, const Attrs& a);
 /// Its adjoint: adds such columns up into images.
 Value conv_scatter(Value columns, const ConvGeometry& g, const Attrs& a);
 
-/// A pool: the window's taps over x, one result per window.
-struct PoolGeometry {
-  int64_t planes;  ///< N * C
-  WindowAxis y, x;
-};
-
 /// kernel, stride, padding and, where `dilated`, dilation; two integers each.
 Attrs pool_attrs(bool dilated);
-/// Throws Error unless x is [N, C, H, W] and every window reaches at least one of its elements.
-PoolGeometry pool_geometry(const Shape& x, const Attrs& a);
-/// The shape of the result.
-Shape pooled(const Shape& x, const PoolGeometry& g);
 /// Calls visit(x element, y element, tap) for every tap inside the input, taps of one window in ascending order.
 template <class Visit>
-void each_pool_tap(const PoolGeometry& g, const Visit& visit) {
-  for (int64_t p = 0; p < g.planes; ++p)
-    for (int64_t oy = 0; oy < g.y.out; ++oy)
-      for (int64_t ox = 0; ox < g.x.out; ++ox)
-        for (int64_t ky = 0; ky < g.y.kernel; ++ky) {
-          int64_t iy = g.y.at(oy, ky);
-          if (iy < 0 || iy >= g.y.size) continue;
-          for (int64_t kx = 0; kx < g.x.kernel; ++kx) {
-            int64_t ix = g.x.at(ox, kx);
-            if (ix < 0 || ix >= g.x.size) continue;
-            visit(static_cast<size_t>((p * g.y.size + iy) * g.x.size + ix),
-                  static_cast<size_t>((p * g.y.out + oy) * g.x.out + ox), ky * g.x.kernel + kx);
+void each_pool_tap(const WindowGeometry& g, const Visit& visit) {
+  for (int64_t p = 0; p < g.planes(); ++p)
+    for (int64_t oy = 0; oy < g.h.count; ++oy)
+      for (int64_t ox = 0; ox < g.w.count; ++ox)
+        for (int64_t ky = 0; ky < g.h.kernel; ++ky) {
+          int64_t iy = g.h.at(oy, ky);
+          if (iy < 0 || iy >= g.h.size) continue;
+          for (int64_t kx = 0; kx < g.w.kernel; ++kx) {
+            int64_t ix = g.w.at(ox, kx);
+            if (ix < 0 || ix >= g.w.size) continue;
+            visit(static_cast<size_t>((p * g.h.size + iy) * g.w.size + ix),
+                  static_cast<size_t>((p * g.h.count + oy) * g.w.count + ox), ky * g.w.kernel + kx);
           }
         }
 }
@@ -111,10 +76,10 @@ Value pool_scatter(Value columns, const Shape& x, const Attrs& a);
 /// avg_pool2d's attributes: pool_attrs() and count_include_pad.
 Attrs avg_pool_attrs();
 /// What the sum over each window of one plane is divided by, [OH * OW].
-std::vector<double> pool_counts(const PoolGeometry& g, const Attrs& a);
+std::vector<double> pool_counts(const WindowGeometry& g, const Attrs& a);
 /// The same as a constant of `like`'s dtype: a scalar where all are equal, else [OH, OW].
 Value pool_divisor(Value like, const Shape& x, const Attrs& a);
 /// The tap numbers 0 .. ky * kx - 1 as an i32 constant [ky * kx, 1, 1].
-Value pool_taps(Graph& graph, const PoolGeometry& g);
+Value pool_taps(Graph& graph, const WindowGeometry& g);
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
 #include "graph/softmax.h"
 
 #include "core/base/status.h"
+#include "core/geometry/index.h"
 
 namespace tutti {
 
@@ -11,11 +12,10 @@ Types infer_softmax(std::span<const TensorType> in, const Attrs& a) {
 }
 
 void each_line(const Shape& x, int64_t axis, const std::function<void(size_t, size_t, size_t)>& visit) {
-  auto at = static_cast<size_t>(normalize_axis(axis, x.size()));
-  auto size = static_cast<size_t>(x[at]), step = static_cast<size_t>(strides_of(x)[at]);
-  auto total = static_cast<size_t>(num_elements(x));
-  if (total == 0) return;
-  for (size_t outer = 0; outer < total; outer += size * step)
+  AxisGeometry g = axis_geometry(x, axis);
+  auto size = static_cast<size_t>(g.size), step = static_cast<size_t>(g.inner);
+  if (size == 0) return;
+  for (size_t outer = 0; outer < static_cast<size_t>(g.outer) * size * step; outer += size * step)
     for (size_t inner = 0; inner < step; ++inner) visit(outer + inner, step, size);
 }
 

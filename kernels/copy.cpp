@@ -119,21 +119,6 @@ void fill(void* y, const void* value, size_t size, int64_t n, int threads) {
   });
 }
 
-namespace {
-
-/// The range of windows whose tap k lies inside the image.
-struct Inside {
-  int64_t first, last, start;  // windows [first, last); `start`: where window `first` reads
-};
-Inside inside(const WindowAxis& a, int64_t k) {
-  int64_t offset = k * a.dilation - a.padding;  // of window 0
-  int64_t first = offset >= 0 ? 0 : (-offset + a.stride - 1) / a.stride;
-  int64_t last = offset >= a.size ? 0 : std::min(a.count, (a.size - 1 - offset) / a.stride + 1);
-  return {std::min(first, last), last, first * a.stride + offset};
-}
-
-}  // namespace
-
 void window(const void* x, void* y, int64_t planes, const WindowAxis& h, const WindowAxis& w, const void* value,
             size_t size, int threads) {
   by_size(size, [&](auto t) {
@@ -142,18 +127,20 @@ void window(const void* x, void* y, int64_t planes, const WindowAxis& h, const W
     int64_t taps = h.kernel * w.kernel, area = h.count * w.count;
     share(planes * taps, planes * taps * area, threads, [&](int64_t first, int64_t last, int) {
       for (int64_t k = first; k < last; ++k) {
-        Inside v = inside(h, k % taps / w.kernel), u = inside(w, k % w.kernel);
+        int64_t ky = k % taps / w.kernel, kx = k % w.kernel;
+        auto [top, bottom] = h.inside(ky);
+        auto [left, right] = w.inside(kx);
         auto* from = static_cast<const T*>(x) + k / taps * h.size * w.size;
         T* to = static_cast<T*>(y) + k * area;
         for (int64_t i = 0; i < h.count; ++i, to += w.count) {
-          if (i < v.first || i >= v.last) {
+          if (i < top || i >= bottom) {
             std::fill_n(to, w.count, t);
             continue;
           }
-          const T* row = from + (v.start + (i - v.first) * h.stride) * w.size + u.start;
-          std::fill_n(to, u.first, t);
-          for (int64_t j = u.first; j < u.last; ++j) to[j] = row[(j - u.first) * w.stride];
-          std::fill(to + std::max<int64_t>(u.last, u.first), to + w.count, t);
+          const T* row = from + h.at(i, ky) * w.size + w.at(left, kx);
+          std::fill_n(to, left, t);
+          for (int64_t j = left; j < right; ++j) to[j] = row[(j - left) * w.stride];
+          std::fill(to + right, to + w.count, t);
         }
       }
     });
@@ -169,12 +156,14 @@ void fold_as(const T* x, T* y, int64_t planes, const WindowAxis& h, const Window
     std::fill(y + first * image, y + last * image, T{});
     for (int64_t p = first; p < last; ++p)
       for (int64_t k = 0; k < taps; ++k) {
-        Inside v = inside(h, k / w.kernel), u = inside(w, k % w.kernel);
+        int64_t ky = k / w.kernel, kx = k % w.kernel;
+        auto [top, bottom] = h.inside(ky);
+        auto [left, right] = w.inside(kx);
         const T* from = x + (p * taps + k) * area;
-        for (int64_t i = v.first; i < v.last; ++i) {
-          T* row = y + p * image + (v.start + (i - v.first) * h.stride) * w.size + u.start;
-          for (int64_t j = u.first; j < u.last; ++j) {
-            T& to = row[(j - u.first) * w.stride];
+        for (int64_t i = top; i < bottom; ++i) {
+          T* row = y + p * image + h.at(i, ky) * w.size + w.at(left, kx);
+          for (int64_t j = left; j < right; ++j) {
+            T& to = row[(j - left) * w.stride];
             to = static_cast<T>(static_cast<Sum>(to) + static_cast<Sum>(from[i * w.count + j]));
           }
         }

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/shape.h"
+#include "core/geometry/window.h"
 
 namespace tutti::kernels {
 
@@ -30,10 +30,6 @@ class Copy {
 /// Writes n elements of `size` bytes (1, 2, 4 or 8), each the bytes at `value`.
 void fill(void* y, const void* value, size_t size, int64_t n, int threads);
 
-/// How windows move over one image axis.
-struct WindowAxis {
-  int64_t size, kernel, stride, padding, dilation, count;
-};
 /// y[plane, ky, kx, oh, ow] = x[plane, oh*stride + ky*dilation - padding, …], the bytes at `value` outside the image.
 void window(const void* x, void* y, int64_t planes, const WindowAxis& h, const WindowAxis& w, const void* value,
             size_t size, int threads);

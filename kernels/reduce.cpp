@@ -43,6 +43,10 @@ const T* as_lanes(const void* x, Storage s, T* buffer, int64_t n) {
   return buffer;
 }
 
+int64_t pieces_of(const ReductionStage& s) {
+  return s.b == 1 ? (s.r + row_piece - 1) / row_piece : (s.r + column_piece - 1) / column_piece;
+}
+
 }  // namespace
 
 std::string Reduce::declines(Kind kind, DType t) {
@@ -52,36 +56,12 @@ std::string Reduce::declines(Kind kind, DType t) {
   return "";
 }
 
-int64_t Reduce::Stage::pieces() const {
-  return b == 1 ? (r + row_piece - 1) / row_piece : (r + column_piece - 1) / column_piece;
-}
-
 Reduce::Reduce(Kind kind, const TensorType& type, const std::vector<int64_t>& axes) : kind_(kind), dtype_(type.dtype) {
   if (std::string why = declines(kind, type.dtype); !why.empty()) throw Error(Code::declined, "no reduction of " + why);
   fold_ = kind == Kind::prod ? Fold::prod : kind == Kind::max ? Fold::max : kind == Kind::min ? Fold::min : Fold::sum;
-  struct Run {
-    int64_t size;
-    bool reduced;
-  };
-  std::vector<Run> runs;
-  for (size_t d = 0; d < type.shape.size(); ++d) {
-    bool reduced = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
-    (reduced ? reduced_ : results_) *= type.shape[d];
-    if (type.shape[d] == 1) continue;
-    if (!runs.empty() && runs.back().reduced == reduced)
-      runs.back().size *= type.shape[d];
-    else
-      runs.push_back({type.shape[d], reduced});
-  }
-  if (results_ == 0 || reduced_ == 0) return;
-  for (size_t k = runs.size(); k-- > 0;) {
-    if (!runs[k].reduced) continue;
-    Stage s{1, runs[k].size, 1};
-    for (size_t j = 0; j < k; ++j) s.a *= runs[j].size;
-    for (size_t j = k + 1; j < runs.size(); ++j)
-      if (!runs[j].reduced) s.b *= runs[j].size;
-    stages_.push_back(s);
-  }
+  for (size_t d = 0; d < type.shape.size(); ++d)
+    (std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end() ? reduced_ : results_) *= type.shape[d];
+  if (results_ != 0 && reduced_ != 0) stages_ = reduction_stages(type.shape, axes);
 }
 
 size_t Reduce::scratch_bytes(int threads) const {
@@ -90,7 +70,7 @@ size_t Reduce::scratch_bytes(int threads) const {
     const Stage& s = stages_[k];
     auto out = static_cast<size_t>(s.a * s.b);
     values = std::max(values, out);
-    partial = std::max(partial, out * static_cast<size_t>(s.pieces()));
+    partial = std::max(partial, out * static_cast<size_t>(pieces_of(s)));
   }
   size_t buffers = storage_of(dtype_) == Storage::word ? 0 : static_cast<size_t>(threads) * buffer_bytes;
   return (2 * values + partial) * 4 + buffers + 192;
@@ -100,7 +80,7 @@ size_t Reduce::scratch_bytes(int threads) const {
 template <class T>
 void Reduce::fold_rows(const Stage& s, const void* x, Storage from, T* y, T* partial, std::byte* buffers,
                        int threads) const {
-  int64_t pieces = s.pieces();
+  int64_t pieces = pieces_of(s);
   T* to = pieces == 1 ? y : partial;
   share(s.a * pieces, s.a * s.r, threads, [&](int64_t first, int64_t last, int thread) {
     T* buffer = reinterpret_cast<T*>(buffers + static_cast<size_t>(thread) * buffer_bytes);
@@ -127,7 +107,7 @@ void Reduce::fold_rows(const Stage& s, const void* x, Storage from, T* y, T* par
 template <class T>
 void Reduce::fold_columns(const Stage& s, const void* x, Storage from, T* y, T* partial, std::byte* buffers,
                           int threads) const {
-  int64_t pieces = s.pieces(), tiles = (s.b + column_tile - 1) / column_tile;
+  int64_t pieces = pieces_of(s), tiles = (s.b + column_tile - 1) / column_tile;
   T* to = pieces == 1 ? y : partial;
   share(s.a * pieces * tiles, s.a * s.r * s.b, threads, [&](int64_t first, int64_t last, int thread) {
     T* buffer = reinterpret_cast<T*>(buffers + static_cast<size_t>(thread) * buffer_bytes);
@@ -169,7 +149,7 @@ void Reduce::run_as(const void* x, void* y, std::byte* scratch, int threads) con
   size_t values = 0, partial = 0;
   for (const Stage& s : stages_) {
     values = std::max(values, static_cast<size_t>(s.a * s.b));
-    partial = std::max(partial, static_cast<size_t>(s.a * s.b * s.pieces()));
+    partial = std::max(partial, static_cast<size_t>(s.a * s.b * pieces_of(s)));
   }
   T* half[2] = {reinterpret_cast<T*>(scratch), reinterpret_cast<T*>(scratch) + values};
   T* parts = reinterpret_cast<T*>(scratch) + 2 * values;

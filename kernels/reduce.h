@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/shape.h"
+#include "core/geometry/reduction.h"
 #include "kernels/lanes.h"
 
 namespace tutti::kernels {
@@ -28,10 +28,7 @@ class Reduce {
   void run(const void* x, void* y, std::byte* scratch, int threads) const;
 
  private:
-  struct Stage {
-    int64_t a, r, b;
-    int64_t pieces() const;
-  };
+  using Stage = ReductionStage;
   template <class T>
   void run_as(const void* x, void* y, std::byte* scratch, int threads) const;
   template <class T>

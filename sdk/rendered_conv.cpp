@@ -1,6 +1,5 @@
 // Entries of the kernel list for convolutions, pools and their gradients.
-#include <algorithm>
-
+#include "core/geometry/conv.h"
 #include "sdk/rendered_entries.h"
 
 namespace tutti::sdk {
@@ -11,33 +10,18 @@ using Case = RenderCase;
 
 // ---- convolutions
 
-/// The convolution of images and weights of these shapes; `y` is then its result's.
-dialect::Conv conv_of(const Case& c, const Shape& x, const Shape& w, Shape& y) {
-  if (x.size() != 4 || w.size() != 4) throw decline("images and weights of rank 4 are needed");
+/// The convolution of that geometry with what the case asks for besides.
+dialect::Conv conv_of(const Case& c, const ConvGeometry& g) {
   if (c.in(0).dtype != c.in(1).dtype) throw decline("operands of several dtypes");
-  const Attrs& a = c.node().attrs;
-  dialect::Conv p;
-  p.dtype = c.in(0).dtype;
-  p.batch = x[0];
-  p.channels = x[1];
-  p.filters = w[0];
-  p.groups = a.i("groups");
-  if (p.groups < 1 || p.channels % p.groups || p.filters % p.groups || p.channels / p.groups != w[1])
-    throw decline(fmt::format("{} groups do not fit images {} and weights {}", p.groups, to_string(x), to_string(w)));
-  p.h = window_axis(a, 0, x[2], w[2]);
-  p.w = window_axis(a, 1, x[3], w[3]);
-  p.bias = c.epilogue.bias;
-  p.relu = c.epilogue.relu;
-  y = {p.batch, p.filters, p.h.count, p.w.count};
-  return p;
+  return {c.in(0).dtype, g.batch, g.channels, g.filters, g.groups, g.h, g.w, c.epilogue.bias, c.epilogue.relu};
 }
 
 template <bool library>
 Work conv(const Case& c) {
   expect(c, 2, {"stride", "padding", "dilation", "groups"});
-  Shape y;
-  dialect::Conv p = conv_of(c, c.in(0).shape, c.in(1).shape, y);
-  expect_result(c, {p.dtype, y});
+  ConvGeometry g = conv_geometry(c.in(0).shape, c.in(1).shape, c.node().attrs);
+  dialect::Conv p = conv_of(c, g);
+  expect_result(c, {p.dtype, g.result()});
   return library ? library_of(c).conv(p, request_of(c)) : dialect::conv(c.traits, p);
 }
 
@@ -45,9 +29,7 @@ template <bool library>
 Work conv_dx(const Case& c) {
   expect(c, 2, {"stride", "padding", "dilation", "groups", "shape"});
   const Shape& x = c.node().attrs.ints("shape");
-  Shape y;
-  dialect::Conv p = conv_of(c, x, c.in(1).shape, y);
-  if (c.in(0).shape != y) throw decline(fmt::format("a cotangent {} is needed", to_string(y)));
+  dialect::Conv p = conv_of(c, conv_geometry(x, c.in(1).shape, c.in(0).shape, c.node().attrs));
   expect_result(c, {p.dtype, x});
   return library ? library_of(c).conv_dx(p, request_of(c)) : dialect::conv_dx(c.traits, p);
 }
@@ -56,9 +38,7 @@ template <bool library>
 Work conv_dw(const Case& c) {
   expect(c, 2, {"stride", "padding", "dilation", "groups", "shape"});
   const Shape& w = c.node().attrs.ints("shape");
-  Shape y;
-  dialect::Conv p = conv_of(c, c.in(0).shape, w, y);
-  if (c.in(1).shape != y) throw decline(fmt::format("a cotangent {} is needed", to_string(y)));
+  dialect::Conv p = conv_of(c, conv_geometry(c.in(0).shape, w, c.in(1).shape, c.node().attrs));
   expect_result(c, {p.dtype, w});
   return library ? library_of(c).conv_dw(p, request_of(c)) : dialect::conv_dw(c.traits, p);
 }
@@ -67,11 +47,9 @@ Work conv_dw(const Case& c) {
 
 /// The pool of images `x`; `y` is then its result's shape.
 dialect::Pool pool_of(const Case& c, const Shape& x, Shape& y) {
-  if (x.size() != 4) throw decline("images of rank 4 are needed");
-  const Attrs& a = c.node().attrs;
-  dialect::Pool p{c.in(0).dtype, x[0] * x[1], window_axis(a, 0, x[2]), window_axis(a, 1, x[3])};
-  y = {x[0], x[1], p.h.count, p.w.count};
-  return p;
+  WindowGeometry g = pool_geometry(x, c.node().attrs);
+  y = g.pooled();
+  return {c.in(0).dtype, g.planes(), g.h, g.w};
 }
 
 Work max_pool(const Case& c) {

@@ -17,11 +17,6 @@ inline Error decline(const std::string& reason) { return {Code::declined, reason
 void expect(const RenderCase& c, size_t inputs, std::initializer_list<std::string_view> attrs);
 /// The type of the only result, where it is read. Throws Error(declined).
 void expect_result(const RenderCase& c, const TensorType& want);
-/// Axis 0 (height) or 1 of a window over an axis of `size`, by the attributes stride, padding and, where the node has
-/// it, dilation. Throws Error(declined) for numbers out of range and where the window does not fit.
-dialect::WindowAxis window_axis(const Attrs& a, size_t axis, int64_t size, int64_t kernel);
-/// The same with the attribute kernel.
-dialect::WindowAxis window_axis(const Attrs& a, size_t axis, int64_t size);
 /// "" or why the device cannot launch it: too many buffers, too much scratch memory.
 Decline declines_work(const Traits& traits, const dialect::Work& work);
 

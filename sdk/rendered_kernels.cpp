@@ -1,5 +1,8 @@
 #include <algorithm>
 
+#include "core/geometry/copy.h"
+#include "core/geometry/index.h"
+#include "core/geometry/reduction.h"
 #include "sdk/rendered_entries.h"
 
 namespace tutti::sdk {
@@ -7,10 +10,6 @@ namespace {
 
 using dialect::Work;
 using Case = RenderCase;
-
-int64_t product(const Shape& s, size_t first, size_t last) {
-  return num_elements(std::span(s).subspan(first, last - first));
-}
 
 // ---- products
 
@@ -62,26 +61,12 @@ Work matmul(const Case& c) {
 
 // ---- reductions
 
-std::vector<int64_t> axes_of(const Case& c) {
-  return normalize_axes(c.node().attrs.ints("axes"), c.in(0).shape.size());
-}
-
-/// Checks a reduction to `dtype`; empty sets of reduced elements only where `nothing` is allowed.
-std::vector<int64_t> reduction(const Case& c, DType dtype, bool nothing) {
+/// Checks a reduction to `dtype` and gives its axes; empty sets of reduced elements only where `nothing` is allowed.
+Ints reduction(const Case& c, DType dtype, bool nothing) {
   expect(c, 1, {"axes", "keep"});
-  std::vector<int64_t> axes = axes_of(c);
-  bool keep = c.node().attrs.i("keep") != 0;
-  Shape y;
-  for (size_t d = 0; d < c.in(0).shape.size(); ++d) {
-    bool gone = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
-    if (!gone)
-      y.push_back(c.in(0).shape[d]);
-    else if (keep)
-      y.push_back(1);
-  }
-  if (!nothing && num_elements(y) > 0 && num_elements(c.in(0).shape) == 0) throw decline("no elements to choose from");
-  expect_result(c, {dtype, y});
-  return axes;
+  ReductionGeometry g = reduction_geometry(c.in(0).shape, c.node().attrs, !nothing);
+  expect_result(c, {dtype, g.result});
+  return g.axes;
 }
 
 template <dialect::Fold kind>
@@ -96,139 +81,73 @@ Work argmax(const Case& c) { return dialect::argmax(c.traits, c.in(0), reduction
 
 Work transpose(const Case& c) {
   expect(c, 1, {"perm"});
-  Ints perm = c.node().attrs.ints("perm");
-  size_t rank = c.in(0).shape.size();
-  if (perm.size() != rank || (rank && normalize_axes(perm, rank).size() != rank))
-    throw decline("perm must name each axis once");
-  Shape y;
-  for (int64_t& axis : perm) {
-    axis = normalize_axis(axis, rank);
-    y.push_back(c.in(0).shape[static_cast<size_t>(axis)]);
-  }
-  expect_result(c, {c.in(0).dtype, y});
-  return dialect::copy(c.traits, dialect::transpose_copy(c.in(0), perm));
+  TransposeGeometry g = transpose_geometry(c.in(0).shape, c.node().attrs);
+  expect_result(c, {c.in(0).dtype, g.result});
+  return dialect::copy(c.traits, dialect::transpose_copy(c.in(0), g.perm));
 }
 
 Work broadcast(const Case& c) {
   expect(c, 1, {"shape"});
-  const Shape& y = c.node().attrs.ints("shape");
-  if (broadcast_shapes(c.in(0).shape, y) != y) throw decline("x does not broadcast to that shape");
+  Shape y = broadcast_geometry(c.in(0).shape, c.node().attrs).result;
   expect_result(c, {c.in(0).dtype, y});
   return dialect::copy(c.traits, dialect::broadcast_copy(c.in(0), y));
 }
 
 Work slice(const Case& c) {
   expect(c, 1, {"starts", "stops", "strides"});
-  const Shape& x = c.in(0).shape;
-  const Attrs& a = c.node().attrs;
-  const Ints &starts = a.ints("starts"), &stops = a.ints("stops"), &strides = a.ints("strides");
-  if (starts.size() != x.size() || stops.size() != x.size() || (!strides.empty() && strides.size() != x.size()))
-    throw decline("starts, stops and strides need one number per axis");
-  Shape y;
-  Ints from, steps;
-  for (size_t d = 0; d < x.size(); ++d) {
-    int64_t step = strides.empty() ? 1 : strides[d];
-    if (step < 1) throw decline("strides must be at least 1");
-    auto within = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + x[d] : at, 0, x[d]); };
-    int64_t start = within(starts[d]), length = std::max<int64_t>(0, within(stops[d]) - start);
-    y.push_back(length == 0 ? 0 : (length - 1) / step + 1);
-    from.push_back(start);
-    steps.push_back(step);
-  }
-  expect_result(c, {c.in(0).dtype, y});
-  return dialect::copy(c.traits, dialect::slice_copy(c.in(0), y, from, steps));
+  SliceGeometry g = slice_geometry(c.in(0).shape, c.node().attrs);
+  expect_result(c, {c.in(0).dtype, g.result});
+  return dialect::copy(c.traits, dialect::slice_copy(c.in(0), g.result, g.starts, g.strides));
 }
 
 Work pad(const Case& c) {
   expect(c, 1, {"low", "high", "interior", "value"});
-  const Shape& x = c.in(0).shape;
-  const Attrs& a = c.node().attrs;
-  const Ints &low = a.ints("low"), &high = a.ints("high");
-  Ints interior = a.ints("interior");
-  if (interior.empty()) interior.resize(x.size());
-  if (low.size() != x.size() || high.size() != x.size() || interior.size() != x.size())
-    throw decline("low, high and interior need one number per axis");
-  Shape y;
-  for (size_t d = 0; d < x.size(); ++d) {
-    if (low[d] < 0 || high[d] < 0 || interior[d] < 0) throw decline("low, high and interior must not be negative");
-    y.push_back(low[d] + high[d] + (x[d] == 0 ? 0 : (x[d] - 1) * (interior[d] + 1) + 1));
-  }
-  expect_result(c, {c.in(0).dtype, y});
-  return dialect::copy(c.traits, dialect::pad_copy(c.in(0), y, low, interior, a.f("value")));
+  PadGeometry g = pad_geometry(c.in(0).shape, c.node().attrs);
+  expect_result(c, {c.in(0).dtype, g.result});
+  double value = c.node().attrs.f("value");
+  return dialect::copy(c.traits, dialect::pad_copy(c.in(0), g.result, g.low, g.interior, value));
 }
 
 Work concat(const Case& c) {
-  if (c.node().inputs.empty()) throw decline("no inputs");
   expect(c, c.node().inputs.size(), {"axis"});
-  Shape y = c.in(0).shape;
-  int64_t axis = normalize_axis(c.node().attrs.i("axis"), y.size());
-  auto at = static_cast<size_t>(axis);
-  std::vector<TensorType> parts = {c.in(0)};
-  for (size_t k = 1; k < c.node().inputs.size(); ++k) {
-    Shape s = c.in(k).shape;
-    if (s.size() != y.size() || c.in(k).dtype != c.in(0).dtype) throw decline("inputs of several types");
-    parts.push_back(c.in(k));
-    y[at] += s[at];
-    s[at] = y[at];
-    if (s != y) throw decline("inputs that differ along another axis");
-  }
-  expect_result(c, {c.in(0).dtype, y});
-  return dialect::copy(c.traits, dialect::concat_copy(parts, axis));
+  std::vector<TensorType> parts;
+  for (size_t k = 0; k < c.node().inputs.size(); ++k) parts.push_back(c.in(k));
+  ConcatGeometry g = concat_geometry(parts, c.node().attrs);
+  expect_result(c, {c.in(0).dtype, g.result});
+  return dialect::copy(c.traits, dialect::concat_copy(parts, static_cast<int64_t>(g.axis)));
 }
 
 // ---- windows
 
 Work window(const Case& c) {
   expect(c, 1, {"kernel", "stride", "padding", "dilation", "value"});
-  const Shape& x = c.in(0).shape;
-  if (x.size() != 4) throw decline("images of rank 4 are needed");
-  dialect::WindowAxis h = window_axis(c.node().attrs, 0, x[2]), w = window_axis(c.node().attrs, 1, x[3]);
-  expect_result(c, {c.in(0).dtype, {x[0], x[1], h.kernel, w.kernel, h.count, w.count}});
-  return dialect::copy(c.traits, dialect::window_copy(c.in(0).dtype, x[0] * x[1], h, w, c.node().attrs.f("value")));
+  WindowGeometry g = window_geometry(c.in(0).shape, c.node().attrs);
+  expect_result(c, {c.in(0).dtype, g.windows()});
+  double value = c.node().attrs.f("value");
+  return dialect::copy(c.traits, dialect::window_copy(c.in(0).dtype, g.planes(), g.h, g.w, value));
 }
 
 Work fold(const Case& c) {
   expect(c, 1, {"size", "kernel", "stride", "padding", "dilation"});
-  const Shape& x = c.in(0).shape;
-  const Ints& size = c.node().attrs.ints("size");
-  if (x.size() != 6 || size.size() != 2) throw decline("windows of rank 6 and a size of two numbers are needed");
-  dialect::WindowAxis h = window_axis(c.node().attrs, 0, size[0]), w = window_axis(c.node().attrs, 1, size[1]);
-  if (x != Shape{x[0], x[1], h.kernel, w.kernel, h.count, w.count}) throw decline("the windows do not fit the image");
-  expect_result(c, {c.in(0).dtype, {x[0], x[1], size[0], size[1]}});
-  return dialect::fold_windows(c.traits, c.in(0).dtype, x[0] * x[1], h, w);
+  WindowGeometry g = fold_geometry(c.in(0).shape, c.node().attrs);
+  expect_result(c, {c.in(0).dtype, g.images()});
+  return dialect::fold_windows(c.traits, c.in(0).dtype, g.planes(), g.h, g.w);
 }
 
 // ---- rows by index, values from nothing
 
 Work gather(const Case& c) {
   expect(c, 2, {"axis"});
-  const Shape &x = c.in(0).shape, &index = c.in(1).shape;
-  auto axis = static_cast<size_t>(normalize_axis(c.node().attrs.i("axis"), x.size()));
-  if (c.in(1).dtype != DType::i32) throw decline("the index is not i32");
-  if (x[axis] == 0 && num_elements(index) > 0) throw decline("an empty axis");
-  Shape y(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(axis));
-  y.insert(y.end(), index.begin(), index.end());
-  y.insert(y.end(), x.begin() + static_cast<std::ptrdiff_t>(axis) + 1, x.end());
-  expect_result(c, {c.in(0).dtype, y});
-  return dialect::gather(c.traits, c.in(0).dtype, product(x, 0, axis), x[axis], product(x, axis + 1, x.size()),
-                         num_elements(index));
+  IndexGeometry g = gather_geometry(c.in(0), c.in(1), c.node().attrs);
+  expect_result(c, {c.in(0).dtype, g.result});
+  return dialect::gather(c.traits, c.in(0).dtype, g.outer, g.size, g.inner, g.count);
 }
 
 Work scatter_add(const Case& c) {
   expect(c, 2, {"axis", "size"});
-  const Shape &index = c.in(0).shape, &u = c.in(1).shape;
-  int64_t axis = normalize_axis(c.node().attrs.i("axis"), c.out(0).shape.size()), size = c.node().attrs.i("size");
-  if (c.in(0).dtype != DType::i32) throw decline("the index is not i32");
-  if (static_cast<size_t>(axis) + index.size() > u.size() ||
-      !std::equal(index.begin(), index.end(), u.begin() + axis) || size < 0 || (size == 0 && num_elements(index) > 0))
-    throw decline("index, updates, axis and size do not fit");
-  Shape y(u.begin(), u.begin() + axis);
-  y.push_back(size);
-  y.insert(y.end(), u.begin() + axis + static_cast<std::ptrdiff_t>(index.size()), u.end());
-  expect_result(c, {c.in(1).dtype, y});
-  auto at = static_cast<size_t>(axis);
-  return dialect::scatter_add(c.traits, c.in(1).dtype, product(y, 0, at), size, product(y, at + 1, y.size()),
-                              num_elements(index));
+  IndexGeometry g = scatter_geometry(c.in(0), c.in(1), c.node().attrs);
+  expect_result(c, {c.in(1).dtype, g.result});
+  return dialect::scatter_add(c.traits, c.in(1).dtype, g.outer, g.size, g.inner, g.count);
 }
 
 Work random_bits(const Case& c) {
@@ -245,9 +164,9 @@ Work random_bits(const Case& c) {
 Work iota(const Case& c) {
   expect(c, 0, {"shape", "axis"});
   const Shape& y = c.node().attrs.ints("shape");
-  auto axis = static_cast<size_t>(normalize_axis(c.node().attrs.i("axis"), y.size()));
+  AxisGeometry g = axis_geometry(y, c.node().attrs.i("axis"));
   expect_result(c, {DType::i32, y});
-  return dialect::iota(c.traits, product(y, 0, axis), y[axis], product(y, axis + 1, y.size()));
+  return dialect::iota(c.traits, g.outer, g.size, g.inner);
 }
 
 // ---- what the compiler does by itself

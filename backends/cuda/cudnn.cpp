@@ -169,7 +169,7 @@ class Convolution : public Tunable {
   bool activates() const override { return shape_.relu; }
   std::string description() const override {
     const dialect::Conv& p = shape_;
-    auto axis = [](const dialect::WindowAxis& a) {
+    auto axis = [](const WindowAxis& a) {
       return fmt::format("{}/{} stride {} padding {} dilation {}", a.size, a.kernel, a.stride, a.padding, a.dilation);
     };
     constexpr const char* kinds[] = {"conv", "conv dx", "conv dw"};

@@ -1,6 +1,4 @@
 // Convolution and its two gradients through oneDNN, which chooses the layouts.
-#include <fmt/format.h>
-
 #include "backends/onednn/outside.h"
 #include "backends/onednn/widened.h"
 #include "backends/onednn/window.h"
@@ -14,8 +12,8 @@ constexpr auto direct = dnnl::algorithm::convolution_direct;
 
 /// Weights as oneDNN sees them: with groups, the group is a dimension of its own.
 Shape weight_dims(const ConvGeometry& g) {
-  if (g.groups == 1) return g.w;
-  return {g.groups, g.w[0] / g.groups, g.w[1], g.w[2], g.w[3]};
+  if (g.groups == 1) return g.weights();
+  return {g.groups, g.filters_per_group(), g.depth(), g.h.kernel, g.w.kernel};
 }
 
 Desc any(memory::data_type t, const Shape& dims) { return Desc(dims, t, memory::format_tag::any); }
@@ -28,25 +26,25 @@ Desc present(const Case& c, size_t k, memory::data_type t) {
 
 dnnl::convolution_forward::primitive_desc forward(const ConvGeometry& g, memory::data_type t, const Desc& x,
                                                   const Epilogue& e, prop_kind kind, bool allow_empty) {
-  Desc w = any(t, weight_dims(g)), y = any(t, g.y);
+  Desc w = any(t, weight_dims(g)), y = any(t, g.result());
   if (e.bias != TUTTI_NONE)
-    return {engine(),   kind,      direct,       x,          w, plain_desc(t, {g.w[0]}), y, g.strides(), g.dilates(),
-            g.before(), g.after(), attributes(), allow_empty};
-  return {engine(), kind, direct, x, w, y, g.strides(), g.dilates(), g.before(), g.after(), attributes(), allow_empty};
+    return {engine(),  kind,     direct,       x,          w, plain_desc(t, {g.filters}), y, strides(g), dilates(g),
+            before(g), after(g), attributes(), allow_empty};
+  return {engine(), kind, direct, x, w, y, strides(g), dilates(g), before(g), after(g), attributes(), allow_empty};
 }
 
 dnnl::convolution_backward_data::primitive_desc backward_data(const ConvGeometry& g, memory::data_type t, const Desc& d,
                                                               bool allow_empty) {
   return {engine(),
           direct,
-          any(t, g.x),
+          any(t, g.images()),
           any(t, weight_dims(g)),
           d,
-          g.strides(),
-          g.dilates(),
-          g.before(),
-          g.after(),
-          forward(g, t, any(t, g.x), {}, prop_kind::forward_training, false),
+          strides(g),
+          dilates(g),
+          before(g),
+          after(g),
+          forward(g, t, any(t, g.images()), {}, prop_kind::forward_training, false),
           attributes(),
           allow_empty};
 }
@@ -54,13 +52,13 @@ dnnl::convolution_backward_data::primitive_desc backward_data(const ConvGeometry
 dnnl::convolution_backward_weights::primitive_desc backward_weights(const ConvGeometry& g, memory::data_type t,
                                                                     const Desc& x, const Desc& d, bool bias,
                                                                     bool allow_empty) {
-  auto hint = forward(g, t, any(t, g.x), {}, prop_kind::forward_training, false);
+  auto hint = forward(g, t, any(t, g.images()), {}, prop_kind::forward_training, false);
   Desc w = any(t, weight_dims(g));
   if (bias)
-    return {engine(), direct,       x,           w,          plain_desc(t, {g.w[0]}),
-            d,        g.strides(),  g.dilates(), g.before(), g.after(),
+    return {engine(), direct,       x,          w,         plain_desc(t, {g.filters}),
+            d,        strides(g),   dilates(g), before(g), after(g),
             hint,     attributes(), allow_empty};
-  return {engine(), direct, x, w, d, g.strides(), g.dilates(), g.before(), g.after(), hint, attributes(), allow_empty};
+  return {engine(), direct, x, w, d, strides(g), dilates(g), before(g), after(g), hint, attributes(), allow_empty};
 }
 
 /// Why oneDNN's f16 and bf16 convolutions cannot sum over so many channels: they go by pairs, and an odd one out is
@@ -78,7 +76,13 @@ auto best(F&& f) {
   return as_is && std::string_view(as_is.impl_info_str()) == free.impl_info_str() ? as_is : free;
 }
 
-bool empty(const ConvGeometry& g) { return num_elements(g.x) == 0 || num_elements(g.w) == 0 || num_elements(g.y) == 0; }
+double operations(const ConvGeometry& g) {
+  return 2.0 * static_cast<double>(num_elements(g.result())) * static_cast<double>(g.depth() * g.h.kernel * g.w.kernel);
+}
+
+bool empty(const ConvGeometry& g) {
+  return num_elements(g.images()) == 0 || num_elements(g.weights()) == 0 || num_elements(g.result()) == 0;
+}
 
 Decline check_inputs(const Case& c, bool wide) {
   if (Decline why = expect_inputs(c, 2); !why.empty()) return why;
@@ -93,21 +97,22 @@ template <bool wide>
 Decline declines_forward(const Case& c) {
   if (Decline why = check_inputs(c, wide); !why.empty()) return why;
   ConvGeometry g = conv_geometry(c.in(0).shape, c.in(1).shape, c.node().attrs);
-  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.y}); !why.empty() || empty(g)) return why;
+  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.result()}); !why.empty() || empty(g)) return why;
   DType dtype = wide ? DType::f32 : c.in(0).dtype;
-  if (Decline why = declines_odd(g.w[1], size_of(dtype) == 4); !why.empty()) return why;
+  if (Decline why = declines_odd(g.depth(), size_of(dtype) == 4); !why.empty()) return why;
   auto t = data_type(dtype);
-  return declines_primitive(dtype, [&] { return forward(g, t, any(t, g.x), {}, prop_kind::forward_training, true); });
+  return declines_primitive(dtype,
+                            [&] { return forward(g, t, any(t, g.images()), {}, prop_kind::forward_training, true); });
 }
 
 KernelPtr make_forward(const Case& c, DType dtype) {
   ConvGeometry g = conv_geometry(c.in(0).shape, c.in(1).shape, c.node().attrs);
   if (empty(g)) return make_zero(c);
   auto t = data_type(dtype);
-  int used = threads_for(g.operations(), c.threads);
+  int used = threads_for(operations(g), c.threads);
   ThreadScope scope(used);
   auto pd = not_reference(dtype, best([&](bool any_layout, bool allow_empty) {
-                            Desc x = any_layout ? any(t, g.x) : present(c, 0, t);
+                            Desc x = any_layout ? any(t, g.images()) : present(c, 0, t);
                             return forward(g, t, x, c.epilogue, prop_kind::forward_training, allow_empty);
                           }));
   std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_SRC, false, 0, pd.src_desc()},
@@ -127,23 +132,23 @@ KernelPtr make_forward(const Case& c, DType dtype) {
 template <bool wide>
 Decline declines_dx(const Case& c) {
   if (Decline why = check_inputs(c, wide); !why.empty()) return why;
-  ConvGeometry g = conv_geometry(c.node().attrs.ints("shape"), c.in(1).shape, c.node().attrs);
-  if (c.in(0).shape != g.y) return fmt::format("a cotangent {}, {} is expected", to_string(c.in(0)), to_string(g.y));
-  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.x}); !why.empty() || empty(g)) return why;
+  const Attrs& a = c.node().attrs;
+  ConvGeometry g = conv_geometry(a.ints("shape"), c.in(1).shape, c.in(0).shape, a);
+  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.images()}); !why.empty() || empty(g)) return why;
   DType dtype = wide ? DType::f32 : c.in(0).dtype;
-  if (Decline why = declines_odd(g.w[0] / g.groups, size_of(dtype) == 4); !why.empty()) return why;
+  if (Decline why = declines_odd(g.filters_per_group(), size_of(dtype) == 4); !why.empty()) return why;
   auto t = data_type(dtype);
-  return declines_primitive(dtype, [&] { return backward_data(g, t, any(t, g.y), true); });
+  return declines_primitive(dtype, [&] { return backward_data(g, t, any(t, g.result()), true); });
 }
 
 KernelPtr make_dx(const Case& c, DType dtype) {
   ConvGeometry g = conv_geometry(c.out(0).shape, c.in(1).shape, c.node().attrs);
   if (empty(g)) return make_zero(c);
   auto t = data_type(dtype);
-  int used = threads_for(g.operations(), c.threads);
+  int used = threads_for(operations(g), c.threads);
   ThreadScope scope(used);
   auto pd = not_reference(dtype, best([&](bool any_layout, bool allow_empty) {
-                            return backward_data(g, t, any_layout ? any(t, g.y) : present(c, 0, t), allow_empty);
+                            return backward_data(g, t, any_layout ? any(t, g.result()) : present(c, 0, t), allow_empty);
                           }));
   auto kernel = std::make_unique<PrimitiveKernel>(
       dnnl::convolution_backward_data(pd),
@@ -162,23 +167,24 @@ KernelPtr make_dx(const Case& c, DType dtype) {
 template <bool wide>
 Decline declines_dw(const Case& c) {
   if (Decline why = check_inputs(c, wide); !why.empty()) return why;
-  ConvGeometry g = conv_geometry(c.in(0).shape, c.node().attrs.ints("shape"), c.node().attrs);
-  if (c.in(1).shape != g.y) return fmt::format("a cotangent {}, {} is expected", to_string(c.in(1)), to_string(g.y));
-  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.w}); !why.empty() || empty(g)) return why;
+  const Attrs& a = c.node().attrs;
+  ConvGeometry g = conv_geometry(c.in(0).shape, a.ints("shape"), c.in(1).shape, a);
+  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.weights()}); !why.empty() || empty(g)) return why;
   DType dtype = wide ? DType::f32 : c.in(0).dtype;
   auto t = data_type(dtype);
-  return declines_primitive(dtype, [&] { return backward_weights(g, t, any(t, g.x), any(t, g.y), false, true); });
+  return declines_primitive(
+      dtype, [&] { return backward_weights(g, t, any(t, g.images()), any(t, g.result()), false, true); });
 }
 
 KernelPtr make_dw(const Case& c, DType dtype) {
   ConvGeometry g = conv_geometry(c.in(0).shape, c.out(0).shape, c.node().attrs);
   if (empty(g)) return make_zero(c);
   auto t = data_type(dtype);
-  int used = threads_for(g.operations(), c.threads);
+  int used = threads_for(operations(g), c.threads);
   ThreadScope scope(used);
   auto pd = not_reference(dtype, best([&](bool any_layout, bool allow_empty) {
-                            Desc x = any_layout ? any(t, g.x) : present(c, 0, t),
-                                 d = any_layout ? any(t, g.y) : present(c, 1, t);
+                            Desc x = any_layout ? any(t, g.images()) : present(c, 0, t),
+                                 d = any_layout ? any(t, g.result()) : present(c, 1, t);
                             return backward_weights(g, t, x, d, c.sums_gradient, allow_empty);
                           }));
   std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_SRC, false, 0, pd.src_desc()},
@@ -189,7 +195,7 @@ KernelPtr make_dw(const Case& c, DType dtype) {
                                                   pd.scratchpad_desc(), used, c.threads);
   kernel->in = {form_of(pd.src_desc(), {dtype, c.in(0).shape}), form_of(pd.diff_dst_desc(), {dtype, c.in(1).shape})};
   kernel->out = {form_of(pd.diff_weights_desc(), {dtype, c.out(0).shape})};
-  if (c.sums_gradient) kernel->out.push_back(plain_form({dtype, {g.w[0]}}));
+  if (c.sums_gradient) kernel->out.push_back(plain_form({dtype, {g.filters}}));
   return with_outside("conv2d_dw", g, std::move(kernel), dtype);
 }
 

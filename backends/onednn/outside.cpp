@@ -7,8 +7,6 @@
 namespace tutti::onednn {
 namespace {
 
-using kernels::WindowAxis;
-
 /// Numbers in a layout of oneDNN's, by their coordinates.
 class Numbers {
  public:
@@ -55,27 +53,6 @@ class Numbers {
   void* at_ = nullptr;
 };
 
-/// Whether result `o` of the window reads a pixel at `tap`.
-bool reads(const WindowAxis& a, int64_t o, int64_t tap) {
-  int64_t at = o * a.stride - a.padding + tap * a.dilation;
-  return at >= 0 && at < a.size;
-}
-/// Whether some result reads pixel `i` at `tap`.
-bool is_read(const WindowAxis& a, int64_t i, int64_t tap) {
-  int64_t at = i + a.padding - tap * a.dilation;
-  return at >= 0 && at % a.stride == 0 && at / a.stride < a.count;
-}
-
-/// Whether some result reads no pixel at any tap.
-bool reads_nothing(const WindowAxis& a) {
-  for (int64_t o = 0; o < a.count; ++o) {
-    bool any = false;
-    for (int64_t tap = 0; tap < a.kernel && !any; ++tap) any = reads(a, o, tap);
-    if (!any) return true;
-  }
-  return false;
-}
-
 class WithOutside : public Kernel {
  public:
   WithOutside(const std::string& op, const ConvGeometry& g, KernelPtr conv, DType dtype)
@@ -85,7 +62,7 @@ class WithOutside : public Kernel {
         conv_(std::move(conv)),
         other_(conv_->in[1].desc, dtype),
         result_(conv_->out[0].desc, dtype),
-        blind_(reads_nothing(g.axis[0]) || reads_nothing(g.axis[1])) {
+        blind_(g.h.blind() || g.w.blind()) {
     in = conv_->in;
     out = conv_->out;
     scratch = conv_->scratch;
@@ -104,13 +81,13 @@ class WithOutside : public Kernel {
 
  private:
   Shape weight(int64_t o, int64_t c, int64_t ky, int64_t kx) const {
-    int64_t per_group = g_.w[0] / g_.groups;
+    int64_t per_group = g_.filters_per_group();
     return g_.groups == 1 ? Shape{o, c, ky, kx} : Shape{o / per_group, o % per_group, c, ky, kx};
   }
 
   /// Whether a weight at that tap between the plane of the result and any other plane is inf or NaN.
   bool special(int64_t plane, int64_t ky, int64_t kx) const {
-    int64_t per_group = g_.w[0] / g_.groups, depth = g_.w[1];
+    int64_t per_group = g_.filters_per_group(), depth = g_.depth();
     for (int64_t k = 0; k < (images_ ? per_group : depth); ++k) {
       Shape at = images_ ? weight(plane / depth * per_group + k, plane % depth, ky, kx) : weight(plane, k, ky, kx);
       if (!std::isfinite(other_.get(at))) return true;
@@ -118,44 +95,25 @@ class WithOutside : public Kernel {
     return false;
   }
 
-  /// visit(y, x) for the places of a plane that the tap finds outside, until it gives false.
-  template <class F>
-  bool each_outside(int64_t ky, int64_t kx, F&& visit) const {
-    const Shape& places = images_ ? g_.x : g_.y;
-    auto inside = [&](size_t axis, int64_t i, int64_t tap) {
-      return images_ ? is_read(g_.axis[axis], i, tap) : reads(g_.axis[axis], i, tap);
-    };
-    std::vector<int64_t> columns;
-    for (int64_t x = 0; x < places[3]; ++x)
-      if (!inside(1, x, kx)) columns.push_back(x);
-    for (int64_t y = 0; y < places[2]; ++y) {
-      if (inside(0, y, ky)) {
-        for (int64_t x : columns)
-          if (!visit(y, x)) return false;
-      } else {
-        for (int64_t x = 0; x < places[3]; ++x)
-          if (!visit(y, x)) return false;
-      }
-    }
-    return true;
-  }
-
   /// Every result that a product with the outside makes NaN becomes so.
   void spoil() const {
-    int64_t planes = images_ ? g_.groups * g_.w[1] : g_.w[0], batch = g_.x[0];
+    int64_t planes = images_ ? g_.channels : g_.filters, width = images_ ? g_.w.size : g_.w.count;
 #pragma omp parallel for
     for (int64_t plane = 0; plane < planes; ++plane)
-      for (int64_t ky = 0; ky < g_.w[2]; ++ky)
-        for (int64_t kx = 0; kx < g_.w[3]; ++kx) {
+      for (int64_t ky = 0; ky < g_.h.kernel; ++ky)
+        for (int64_t kx = 0; kx < g_.w.kernel; ++kx) {
           if (!weights_ && !special(plane, ky, kx)) continue;
+          std::vector<int64_t> places = places_outside(g_, images_, ky, kx);
           bool clean = true;
-          for (int64_t n = 0; n < batch && clean; ++n)
-            clean = each_outside(ky, kx, [&](int64_t y, int64_t x) {
-              if (weights_) return std::isfinite(other_.get({n, plane, y, x}));
-              result_.set({n, plane, y, x}, nan_);
-              return true;
-            });
-          for (int64_t c = 0; weights_ && !clean && c < g_.w[1]; ++c) result_.set(weight(plane, c, ky, kx), nan_);
+          for (int64_t n = 0; n < g_.batch && clean; ++n)
+            for (int64_t place : places) {
+              Shape at = {n, plane, place / width, place % width};
+              if (!weights_)
+                result_.set(at, nan_);
+              else if (clean = std::isfinite(other_.get(at)); !clean)
+                break;
+            }
+          for (int64_t c = 0; weights_ && !clean && c < g_.depth(); ++c) result_.set(weight(plane, c, ky, kx), nan_);
         }
   }
 
@@ -169,12 +127,10 @@ class WithOutside : public Kernel {
 };
 
 /// Whether no tap of any result (of dx: of any pixel) lies outside.
-bool all_inside(const WindowAxis& a, bool images) {
-  for (int64_t tap = 0; tap < a.kernel; ++tap) {
-    if (!images && !(reads(a, 0, tap) && reads(a, a.count - 1, tap))) return false;
-    for (int64_t i = 0; images && i < a.size; ++i)
-      if (!is_read(a, i, tap)) return false;
-  }
+bool all_inside(const ConvGeometry& g, bool images) {
+  for (int64_t ky = 0; ky < g.h.kernel; ++ky)
+    for (int64_t kx = 0; kx < g.w.kernel; ++kx)
+      if (!places_outside(g, images, ky, kx).empty()) return false;
   return true;
 }
 
@@ -182,7 +138,7 @@ bool all_inside(const WindowAxis& a, bool images) {
 
 KernelPtr with_outside(const std::string& op, const ConvGeometry& g, KernelPtr conv, DType dtype) {
   bool images = op == "conv2d_dx";
-  if (all_inside(g.axis[0], images) && all_inside(g.axis[1], images)) return conv;
+  if (all_inside(g, images)) return conv;
   return std::make_unique<WithOutside>(op, g, std::move(conv), dtype);
 }
 

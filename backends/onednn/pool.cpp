@@ -19,9 +19,11 @@ using Backward = dnnl::pooling_backward::primitive_desc;
 /// Moving one element costs about as much as this many operations of a product.
 constexpr double element_cost = 64;
 
-int threads_of(const PoolGeometry& g, int threads) {
-  return threads_for(static_cast<double>(num_elements(g.x)) * element_cost, threads);
+int threads_of(const WindowGeometry& g, int threads) {
+  return threads_for(static_cast<double>(num_elements(g.images())) * element_cost, threads);
 }
+
+memory::dims kernel(const WindowGeometry& g) { return {g.h.kernel, g.w.kernel}; }
 
 dnnl::algorithm algorithm_of(const Case& c) {
   if (c.node().op.starts_with("max")) return dnnl::algorithm::pooling_max;
@@ -35,42 +37,43 @@ Desc present(const Case& c, size_t k, memory::data_type t) {
   return !f.plain && f.desc.get_data_type() == t ? f.desc : plain_desc(t, c.in(k).shape);
 }
 
-Forward forward(const Case& c, const PoolGeometry& g, const Desc& x, prop_kind kind, bool allow_empty) {
-  Desc y(g.y, x.get_data_type(), memory::format_tag::any);
-  return {engine(),   kind,      algorithm_of(c), x,          y, g.strides(), g.kernel(), g.dilates(),
-          g.before(), g.after(), attributes(),    allow_empty};
+Forward forward(const Case& c, const WindowGeometry& g, const Desc& x, prop_kind kind, bool allow_empty) {
+  Desc y(g.pooled(), x.get_data_type(), memory::format_tag::any);
+  return {engine(),  kind,     algorithm_of(c), x,          y, strides(g), kernel(g), dilates(g),
+          before(g), after(g), attributes(),    allow_empty};
 }
 
-Backward backward(const Case& c, const PoolGeometry& g, const Desc& dx, const Forward& hint, bool allow_empty) {
-  return {engine(),   algorithm_of(c), dx,   hint.dst_desc(), g.strides(), g.kernel(), g.dilates(),
-          g.before(), g.after(),       hint, attributes(),    allow_empty};
+Backward backward(const Case& c, const WindowGeometry& g, const Desc& dx, const Forward& hint, bool allow_empty) {
+  return {engine(),  algorithm_of(c), dx,   hint.dst_desc(), strides(g), kernel(g), dilates(g),
+          before(g), after(g),        hint, attributes(),    allow_empty};
 }
 
-bool empty(const PoolGeometry& g) { return num_elements(g.x) == 0 || num_elements(g.y) == 0; }
+bool empty(const WindowGeometry& g) { return num_elements(g.images()) == 0 || num_elements(g.pooled()) == 0; }
 
 // ---- max_pool2d: x; y, index (i32) · avg_pool2d: x; y
 
 Decline declines_forward(const Case& c) {
   if (Decline why = expect_inputs(c, 1); !why.empty()) return why;
   if (Decline why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
-  PoolGeometry g = pool_geometry(c.in(0).shape, c.node().attrs);
-  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.y}); !why.empty()) return why;
-  if (Decline why = expect_result(c, 1, {DType::i32, g.y}); !why.empty() || empty(g)) return why;
-  return declines_primitive(
-      [&] { return forward(c, g, plain_desc(data_type(c.in(0).dtype), g.x), prop_kind::forward_training, true); });
+  WindowGeometry g = pool_geometry(c.in(0).shape, c.node().attrs);
+  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.pooled()}); !why.empty()) return why;
+  if (Decline why = expect_result(c, 1, {DType::i32, g.pooled()}); !why.empty() || empty(g)) return why;
+  return declines_primitive([&] {
+    return forward(c, g, plain_desc(data_type(c.in(0).dtype), g.images()), prop_kind::forward_training, true);
+  });
 }
 
 KernelPtr make_forward(const Case& c) {
-  PoolGeometry g = pool_geometry(c.in(0).shape, c.node().attrs);
+  WindowGeometry g = pool_geometry(c.in(0).shape, c.node().attrs);
   if (empty(g)) return std::make_unique<FunctionKernel>(c, [](void* const*, void* const*, std::byte*) {});
   auto t = data_type(c.in(0).dtype);
   int used = threads_of(g, c.threads);
   ThreadScope scope(used);
   bool index = c.wants(1);
-  TensorType y{c.in(0).dtype, g.y};
+  TensorType y{c.in(0).dtype, g.pooled()};
   auto kind = index ? prop_kind::forward_training : prop_kind::forward_inference;
   auto pd = forward(c, g, present(c, 0, t), kind, true);
-  if (!pd) pd = forward(c, g, plain_desc(t, g.x), kind, false);
+  if (!pd) pd = forward(c, g, plain_desc(t, g.images()), kind, false);
   std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_SRC, false, 0, pd.src_desc()},
                                                       {DNNL_ARG_DST, true, 0, pd.dst_desc()}};
   if (index) arguments.push_back({DNNL_ARG_WORKSPACE, true, 1, pd.workspace_desc()});
@@ -78,7 +81,7 @@ KernelPtr make_forward(const Case& c) {
       std::make_unique<PrimitiveKernel>(dnnl::pooling_forward(pd), arguments, pd.scratchpad_desc(), used, c.threads);
   kernel->in = {form_of(pd.src_desc(), c.in(0))};
   kernel->out = {form_of(pd.dst_desc(), y)};
-  if (index) kernel->out.push_back(form_of(pd.workspace_desc(), {DType::i32, g.y}));
+  if (index) kernel->out.push_back(form_of(pd.workspace_desc(), {DType::i32, g.pooled()}));
   return kernel;
 }
 
@@ -88,32 +91,32 @@ Decline declines_backward(const Case& c) {
   bool max = c.node().op == "max_pool2d_dx";
   if (Decline why = expect_inputs(c, max ? 2 : 1); !why.empty()) return why;
   if (Decline why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
-  PoolGeometry g = pool_geometry(c.node().attrs.ints("shape"), c.node().attrs);
-  if (c.in(0).shape != g.y || (max && c.in(1) != TensorType{DType::i32, g.y}))
-    return fmt::format("a cotangent {}, {} is expected", to_string(c.in(0)), to_string(g.y));
-  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.x}); !why.empty() || empty(g)) return why;
+  WindowGeometry g = pool_geometry(c.node().attrs.ints("shape"), c.node().attrs);
+  if (c.in(0).shape != g.pooled() || (max && c.in(1) != TensorType{DType::i32, g.pooled()}))
+    return fmt::format("a cotangent {}, {} is expected", to_string(c.in(0)), to_string(g.pooled()));
+  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.images()}); !why.empty() || empty(g)) return why;
   return declines_primitive([&] {
-    Desc x = plain_desc(data_type(c.in(0).dtype), g.x);
+    Desc x = plain_desc(data_type(c.in(0).dtype), g.images());
     Forward hint = forward(c, g, x, prop_kind::forward_training, true);
     return hint && backward(c, g, x, hint, true);
   });
 }
 
 /// The layout of x whose pool has results in the layout that the index (else the cotangent) has now.
-Desc matching(const Case& c, const PoolGeometry& g, memory::data_type t) {
+Desc matching(const Case& c, const WindowGeometry& g, memory::data_type t) {
   for (auto tag : {memory::format_tag::nhwc, memory::format_tag::nChw16c, memory::format_tag::nChw8c}) {
-    Desc x(g.x, t, tag);
+    Desc x(g.images(), t, tag);
     Forward hint = forward(c, g, x, prop_kind::forward_training, true);
     if (!hint) continue;
     bool fits = c.node().inputs.size() == 2 && !c.form(1).plain ? hint.workspace_desc() == c.form(1).desc
                                                                 : !c.form(0).plain && hint.dst_desc() == c.form(0).desc;
     if (fits && backward(c, g, x, hint, true)) return x;
   }
-  return plain_desc(t, g.x);
+  return plain_desc(t, g.images());
 }
 
 KernelPtr make_backward(const Case& c) {
-  PoolGeometry g = pool_geometry(c.node().attrs.ints("shape"), c.node().attrs);
+  WindowGeometry g = pool_geometry(c.node().attrs.ints("shape"), c.node().attrs);
   if (empty(g)) return make_zero(c);
   auto t = data_type(c.in(0).dtype);
   int used = threads_of(g, c.threads);
@@ -162,11 +165,8 @@ Decline declines_own(const Case& c) {
   bool gradient = c.node().op == "max_pool2d_dx";
   if (c.node().inputs.empty()) return "no input";
   if (c.in(0).dtype != DType::f32 && (gradient || !declines_widening(c).empty())) return "not f32";
-  PoolGeometry g = pool_geometry(gradient ? c.node().attrs.ints("shape") : c.in(0).shape, c.node().attrs);
-  if (g.axis[0].kernel * g.axis[1].kernel > 256) return "more than 256 taps";
-  for (const kernels::WindowAxis& a : g.axis)
-    if (a.padding >= a.dilation * (a.kernel - 1) + 1 || a.size + a.padding <= (a.count - 1) * a.stride)
-      return "windows of padding alone";
+  WindowGeometry g = pool_geometry(gradient ? c.node().attrs.ints("shape") : c.in(0).shape, c.node().attrs);
+  if (g.taps() > 256) return "more than 256 taps";
   return gradient ? declines_backward(c) : declines_forward(c);
 }
 
@@ -176,13 +176,13 @@ Form form_in(const Channels& layout, const TensorType& t, memory::data_type stor
 }
 
 KernelPtr make_own(const Case& c) {
-  PoolGeometry g = pool_geometry(c.in(0).shape, c.node().attrs);
-  Channels layout{memory::format_tag::nhwc, g.x[1]};
+  WindowGeometry g = pool_geometry(c.in(0).shape, c.node().attrs);
+  Channels layout{memory::format_tag::nhwc, g.channels};
   channels_of(c, 0, layout);
   auto elements = [&](const Shape& s) {
     return num_elements(s) == 0 ? 0 : layout.images(s) * layout.inner * s[2] * s[3];
   };
-  int64_t results = elements(g.y), pixels = elements(g.x);
+  int64_t results = elements(g.pooled()), pixels = elements(g.images());
   bool index = c.wants(1), wide = c.in(0).dtype == DType::f32;
   // Scratch: the taps where nobody reads them, y as f32 where it is not, x as f32 where it is not.
   size_t y_at = align_up(static_cast<size_t>(index ? 0 : results), size_t{64});
@@ -197,7 +197,7 @@ KernelPtr make_own(const Case& c) {
         auto* y = wide && out[0] ? static_cast<float*>(out[0]) : reinterpret_cast<float*>(scratch + y_at);
         auto* x = wide ? static_cast<float*>(in[0]) : reinterpret_cast<float*>(scratch + x_at);
         if (!wide) to_f32(storage, x, in[0], pixels, threads);
-        kernels::max_pool(x, y, taps, layout.images(g.y), layout.inner, g.axis[0], g.axis[1], threads);
+        kernels::max_pool(x, y, taps, layout.images(g.pooled()), layout.inner, g.h, g.w, threads);
         if (!wide && out[0]) from_f32(storage, out[0], y, results, threads);
       },
       scratch_bytes);
@@ -209,16 +209,16 @@ KernelPtr make_own(const Case& c) {
 }
 
 KernelPtr make_own_gradient(const Case& c) {
-  PoolGeometry g = pool_geometry(c.out(0).shape, c.node().attrs);
-  Channels layout{memory::format_tag::nhwc, g.x[1]};
+  WindowGeometry g = pool_geometry(c.out(0).shape, c.node().attrs);
+  Channels layout{memory::format_tag::nhwc, g.channels};
   if (!channels_of(c, 1, layout)) channels_of(c, 0, layout);
   bool nothing = empty(g);
   if (nothing) return make_zero(c);
-  auto kernel = std::make_unique<FunctionKernel>(c, [=, threads = c.threads](void* const* in, void* const* out,
-                                                                             std::byte*) {
-    kernels::max_pool_dx(static_cast<const float*>(in[0]), static_cast<const uint8_t*>(in[1]),
-                         static_cast<float*>(out[0]), layout.images(g.x), layout.inner, g.axis[0], g.axis[1], threads);
-  });
+  auto kernel =
+      std::make_unique<FunctionKernel>(c, [=, threads = c.threads](void* const* in, void* const* out, std::byte*) {
+        kernels::max_pool_dx(static_cast<const float*>(in[0]), static_cast<const uint8_t*>(in[1]),
+                             static_cast<float*>(out[0]), layout.images(g.images()), layout.inner, g.h, g.w, threads);
+      });
   kernel->in[0] = form_in(layout, c.in(0), memory::data_type::f32);
   kernel->in[1] = form_in(layout, c.in(1), memory::data_type::u8);
   kernel->out[0] = form_in(layout, c.out(0), memory::data_type::f32);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backends/onednn/kernel.h"
+#include "core/geometry/reduction.h"
 #include "kernels/reduce.h"
 
 namespace tutti::onednn {
@@ -17,33 +18,14 @@ Kind kind_of(const std::string& op) {
                         : Kind::min;
 }
 
-Shape reduced_shape(const Case& c, const std::vector<int64_t>& axes) {
-  Shape y;
-  bool keep = c.node().attrs.i("keep") != 0;
-  for (size_t d = 0; d < c.in(0).shape.size(); ++d) {
-    bool gone = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
-    if (!gone)
-      y.push_back(c.in(0).shape[d]);
-    else if (keep)
-      y.push_back(1);
-  }
-  return y;
-}
-
-std::vector<int64_t> axes_of(const Case& c) {
-  return normalize_axes(c.node().attrs.ints("axes"), c.in(0).shape.size());
-}
-
-/// Whether something is to be found in every set of reduced elements.
-bool has_elements(const Case& c, const Shape& y) { return num_elements(y) == 0 || num_elements(c.in(0).shape) > 0; }
+Ints axes_of(const Case& c) { return reduction_geometry(c.in(0).shape, c.node().attrs).axes; }
 
 Decline declines(const Case& c) {
   if (Decline why = expect_inputs(c, 1); !why.empty()) return why;
   Kind kind = kind_of(c.node().op);
   if (Decline why = kernels::Reduce::declines(kind, c.in(0).dtype); !why.empty()) return why;
-  Shape y = reduced_shape(c, axes_of(c));
-  if ((kind == Kind::max || kind == Kind::min) && !has_elements(c, y)) return "no elements to choose from";
-  return expect_result(c, 0, {c.in(0).dtype, y});
+  bool choice = kind == Kind::max || kind == Kind::min;
+  return expect_result(c, 0, {c.in(0).dtype, reduction_geometry(c.in(0).shape, c.node().attrs, choice).result});
 }
 
 /// The loops of the input's layout as a shape to reduce, if the kept ones come in the order of the result.
@@ -85,9 +67,7 @@ KernelPtr make(const Case& c) {
 Decline declines_argmax(const Case& c) {
   if (Decline why = expect_inputs(c, 1); !why.empty()) return why;
   if (c.in(0).dtype == DType::f64 || c.in(0).dtype == DType::i64) return "dtype " + std::string(name(c.in(0).dtype));
-  Shape y = reduced_shape(c, axes_of(c));
-  if (!has_elements(c, y)) return "no elements to choose from";
-  return expect_result(c, 0, {DType::i32, y});
+  return expect_result(c, 0, {DType::i32, reduction_geometry(c.in(0).shape, c.node().attrs, true).result});
 }
 
 KernelPtr make_argmax(const Case& c) {

@@ -4,6 +4,7 @@
 #include "kernels/softmax.h"
 #include "backends/onednn/kernel.h"
 #include "backends/onednn/widened.h"
+#include "core/geometry/index.h"
 
 namespace tutti::onednn {
 namespace {
@@ -51,15 +52,13 @@ KernelPtr make(const Case& c) {
 Decline declines_rows(const Case& c) {
   if (Decline why = declines_shape(c); !why.empty()) return why;
   if (c.in(0).dtype != DType::f32 && !declines_widening(c).empty()) return declines_widening(c);
-  const Shape& x = c.in(0).shape;
-  auto axis = static_cast<size_t>(normalize_axis(c.node().attrs.i("axis"), x.size()));
-  if (num_elements(std::span(x).subspan(axis + 1)) != 1) return "the rows are not contiguous";
+  if (axis_geometry(c.in(0).shape, c.node().attrs.i("axis")).inner != 1) return "the rows are not contiguous";
   return "";
 }
 
 KernelPtr make_rows(const Case& c) {
   const Shape& x = c.in(0).shape;
-  int64_t n = x[static_cast<size_t>(normalize_axis(c.node().attrs.i("axis"), x.size()))];
+  int64_t n = axis_geometry(x, c.node().attrs.i("axis")).size;
   int64_t rows = n == 0 ? 0 : num_elements(x) / n;
   auto kernel =
       std::make_unique<FunctionKernel>(c, [rows, n, logarithm = c.node().op == "log_softmax", threads = c.threads](

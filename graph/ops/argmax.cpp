@@ -17,8 +17,7 @@ const OpDef argmax_op{
     .attrs = reduce_attrs(),
     .infer =
         [](std::span<const TensorType> in, const Attrs& a) {
-          require_elements(in[0].shape, a);
-          return Types{{DType::i32, infer_reduce(in, a)[0].shape}};
+          return Types{{DType::i32, infer_choice(in, a)[0].shape}};
         },
     .reference =
         [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {

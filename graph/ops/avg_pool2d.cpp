@@ -28,11 +28,11 @@ const OpDef avg_pool2d_op{
     .attrs = avg_pool_attrs(),
     .infer =
         [](std::span<const TensorType> in, const Attrs& a) {
-          return Types{{in[0].dtype, pooled(in[0].shape, pool_geometry(in[0].shape, a))}};
+          return Types{{in[0].dtype, pool_geometry(in[0].shape, a).pooled()}};
         },
     .reference =
         [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
-          PoolGeometry g = pool_geometry(in[0].shape(), a);
+          WindowGeometry g = pool_geometry(in[0].shape(), a);
           std::vector<double> counts = pool_counts(g, a);
           each_pool_tap(g, [&](size_t x, size_t y, int64_t) { out[0].at[y] += in[0].at[x]; });
           for (size_t i = 0; i < out[0].at.size(); ++i) out[0].at[i] /= counts[i % counts.size()];

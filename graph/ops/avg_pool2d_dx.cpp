@@ -10,7 +10,7 @@ namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
   const Shape& x = a.ints("shape");
-  Shape y = pooled(x, pool_geometry(x, a));
+  Shape y = pool_geometry(x, a).pooled();
   if (in[0].shape != y)
     throw invalid(fmt::format("images {} are pooled to {}, but the cotangent is {}", to_string(x), to_string(y),
                               to_string(in[0].shape)));
@@ -19,10 +19,10 @@ Types infer(std::span<const TensorType> in, const Attrs& a) {
 
 Values decompose(const Call& c) {
   const Shape& x = c.a.ints("shape");
-  PoolGeometry g = pool_geometry(x, c.a);
+  WindowGeometry g = pool_geometry(x, c.a);
   Value share = c.in[0] / pool_divisor(c.in[0], x, c.a);
-  Value columns = broadcast(reshape(share, {x[0], x[1], 1, g.y.out, g.x.out}),
-                            {x[0], x[1], g.y.kernel * g.x.kernel, g.y.out, g.x.out});
+  Value columns =
+      broadcast(reshape(share, {x[0], x[1], 1, g.h.count, g.w.count}), {x[0], x[1], g.taps(), g.h.count, g.w.count});
   return {pool_scatter(columns, x, c.a)};
 }
 
@@ -37,7 +37,7 @@ const OpDef avg_pool2d_dx_op{
     .infer = infer,
     .reference =
         [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
-          PoolGeometry g = pool_geometry(out[0].shape(), a);
+          WindowGeometry g = pool_geometry(out[0].shape(), a);
           std::vector<double> counts = pool_counts(g, a);
           each_pool_tap(g,
                         [&](size_t x, size_t y, int64_t) { out[0].at[x] += in[0].at[y] / counts[y % counts.size()]; });

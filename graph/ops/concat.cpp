@@ -1,6 +1,4 @@
-#include <fmt/format.h>
-
-#include "core/base/status.h"
+#include "core/geometry/copy.h"
 #include "graph/ops.h"
 //: /// The tensors one after the other along `axis`; the other dimensions and the dtype agree. At least one.
 //: inline Value concat(const Values& x, int64_t axis) { return call(concat_op, x, {{"axis", Ints{axis}}}); }
@@ -8,32 +6,14 @@
 namespace tutti {
 namespace {
 
-Types infer(std::span<const TensorType> in, const Attrs& a) {
-  if (in.empty()) throw invalid("at least one input is needed");
-  Shape y = in[0].shape;
-  auto axis = static_cast<size_t>(normalize_axis(a.i("axis"), y.size()));
-  for (size_t k = 1; k < in.size(); ++k) {
-    Shape s = in[k].shape;
-    bool fits = s.size() == y.size() && in[k].dtype == in[0].dtype;
-    for (size_t d = 0; fits && d < s.size(); ++d) fits = d == axis || s[d] == y[d];
-    if (!fits)
-      throw invalid(fmt::format("input {} is {}, the first {}: only axis {} may differ", k, to_string(in[k]),
-                                to_string(in[0]), axis));
-    y[axis] += s[axis];
-  }
-  return {{in[0].dtype, y}};
-}
+Types infer(std::span<const TensorType> in, const Attrs& a) { return {{in[0].dtype, concat_geometry(in, a).result}}; }
 
 void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
-  const Shape& y = out[0].shape();
-  auto axis = static_cast<size_t>(normalize_axis(a.i("axis"), y.size()));
-  size_t outer = 1, row = 1, offset = 0;
-  for (size_t d = 0; d < y.size(); ++d) (d < axis ? outer : row) *= static_cast<size_t>(y[d]);
-  for (const Tensor& x : in) {
-    size_t part = outer == 0 ? 0 : x.at.size() / outer;
-    for (size_t o = 0; o < outer; ++o) std::copy_n(x.at.data() + o * part, part, out[0].at.data() + o * row + offset);
-    offset += part;
-  }
+  Types types;
+  for (const Tensor& x : in) types.push_back(x.type);
+  ConcatGeometry g = concat_geometry(types, a);
+  for (size_t k = 0; k < in.size(); ++k)
+    each_element(g.copies[k], [&](size_t from, size_t to) { out[0].at[to] = in[k].at[from]; });
 }
 
 Values vjp(const Pull& g) {

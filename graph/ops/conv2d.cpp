@@ -25,7 +25,7 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
   ConvGeometry g = conv_geometry(in[0].shape(), in[1].shape(), a);
   const double *xs = in[0].at.data(), *ws = in[1].at.data();
   double* ys = out[0].at.data();
-  each_conv_row(g, [&, step = g.x.stride](int64_t x, int64_t w, int64_t y, int64_t count) {
+  each_conv_row(g, [&, step = g.w.stride](int64_t x, int64_t w, int64_t y, int64_t count) {
     const double* from = xs + x;
     double weight = ws[w], *to = ys + y;
     if (step == 1)

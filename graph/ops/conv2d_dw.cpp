@@ -20,7 +20,7 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
   ConvGeometry g = conv_geometry(in[0].shape(), out[0].shape(), a);
   const double *xs = in[0].at.data(), *ds = in[1].at.data();
   double* ws = out[0].at.data();
-  each_conv_row(g, [&, step = g.x.stride](int64_t x, int64_t w, int64_t y, int64_t count) {
+  each_conv_row(g, [&, step = g.w.stride](int64_t x, int64_t w, int64_t y, int64_t count) {
     const double *p = xs + x, *q = ds + y;
     double s[4] = {};  // independent sums, which the compiler can keep in vector registers
     int64_t i = 0;
@@ -42,7 +42,7 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
 Values decompose(const Call& c) {
   const Shape& shape = c.a.ints("shape");
   ConvGeometry g = conv_geometry(c.in[0].shape(), shape, c.a);
-  Value d = reshape(c.in[1], {g.batch, g.groups, g.filters / g.groups, g.y.out * g.x.out});
+  Value d = reshape(c.in[1], {g.batch, g.groups, g.filters / g.groups, g.h.count * g.w.count});
   return {reshape(sum(matmul(d, conv_columns(c.in[0], g, c.a), false, true), {0}), shape)};
 }
 

@@ -19,7 +19,7 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
   ConvGeometry g = conv_geometry(out[0].shape(), in[1].shape(), a);
   const double *ds = in[0].at.data(), *ws = in[1].at.data();
   double* xs = out[0].at.data();
-  each_conv_row(g, [&, step = g.x.stride](int64_t x, int64_t w, int64_t y, int64_t count) {
+  each_conv_row(g, [&, step = g.w.stride](int64_t x, int64_t w, int64_t y, int64_t count) {
     const double* from = ds + y;
     double weight = ws[w], *to = xs + x;
     if (step == 1)
@@ -36,8 +36,8 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
 Values decompose(const Call& c) {
   const Shape& shape = c.a.ints("shape");
   ConvGeometry g = conv_geometry(shape, c.in[1].shape(), c.a);
-  Value d = reshape(c.in[0], {g.batch, g.groups, g.filters / g.groups, g.y.out * g.x.out});
-  int64_t depth = g.channels / g.groups * g.y.kernel * g.x.kernel;
+  Value d = reshape(c.in[0], {g.batch, g.groups, g.filters / g.groups, g.h.count * g.w.count});
+  int64_t depth = g.channels / g.groups * g.h.kernel * g.w.kernel;
   Value w = reshape(c.in[1], {1, g.groups, g.filters / g.groups, depth});
   return {conv_scatter(matmul(w, d, true), g, c.a)};
 }

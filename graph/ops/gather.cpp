@@ -1,6 +1,4 @@
-#include <fmt/format.h>
-
-#include "core/base/status.h"
+#include "core/geometry/index.h"
 #include "graph/ops.h"
 //: /// y = x with `axis` replaced by the axes of `index` (i32, any shape): y[…, i…, …] = x[…, index[i…], …]. An index
 //: /// outside [0, size) is clamped: check labels and tokens before they enter the program.
@@ -12,22 +10,12 @@ namespace tutti {
 namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
-  const Shape &x = in[0].shape, &index = in[1].shape;
-  auto axis = static_cast<size_t>(normalize_axis(a.i("axis"), x.size()));
-  if (in[1].dtype != DType::i32) throw invalid(fmt::format("the index is {}, not i32", name(in[1].dtype)), "cast it");
-  if (x[axis] == 0 && num_elements(index) > 0) throw invalid(fmt::format("axis {} of x has no elements", axis));
-  Shape y(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(axis));
-  y.insert(y.end(), index.begin(), index.end());
-  y.insert(y.end(), x.begin() + static_cast<std::ptrdiff_t>(axis) + 1, x.end());
-  return {{in[0].dtype, y}};
+  return {{in[0].dtype, gather_geometry(in[0], in[1], a).result}};
 }
 
 void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
-  const Shape& x = in[0].shape();
-  auto axis = static_cast<size_t>(normalize_axis(a.i("axis"), x.size()));
-  auto outer = static_cast<size_t>(num_elements(std::span(x).first(axis)));
-  auto inner = static_cast<size_t>(num_elements(std::span(x).subspan(axis + 1)));
-  auto size = static_cast<size_t>(x[axis]);
+  IndexGeometry g = gather_geometry(in[0].type, in[1].type, a);
+  auto outer = static_cast<size_t>(g.outer), size = static_cast<size_t>(g.size), inner = static_cast<size_t>(g.inner);
   double* y = out[0].at.data();
   for (size_t o = 0; o < outer; ++o)
     for (double i : in[1].at) {
@@ -48,8 +36,8 @@ const OpDef gather_op{
     .reference = reference,
     .vjp =
         [](const Pull& g) {
-          int64_t axis = normalize_axis(g.a.i("axis"), g.in[0].rank());
-          return Values{scatter_add(g.in[1], g.d[0], g.in[0].shape()[static_cast<size_t>(axis)], axis), {}};
+          AxisGeometry x = axis_geometry(g.in[0].shape(), g.a.i("axis"));
+          return Values{scatter_add(g.in[1], g.d[0], x.size, static_cast<int64_t>(x.axis)), {}};
         },
     .samples = {{.shapes = {{5, 3}, {4}}, .ranges = {{-1, 1}, {0, 4}}, .dtypes = {DType::f32, DType::i32}},
                 {.shapes = {{2, 5, 3}, {2, 3}},

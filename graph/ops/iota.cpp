@@ -1,4 +1,4 @@
-#include "core/base/status.h"
+#include "core/geometry/index.h"
 #include "graph/ops.h"
 //: /// i32: every element is its own position along `axis`.
 //: inline Value iota(Graph& g, Shape shape, int64_t axis = 0) {
@@ -18,9 +18,8 @@ const OpDef iota_op{.name = "iota",
                         },
                     .reference =
                         [](std::span<const Tensor>, std::span<Tensor> out, const Attrs& a) {
-                          const Shape& y = out[0].shape();
-                          auto axis = static_cast<size_t>(normalize_axis(a.i("axis"), y.size()));
-                          auto step = static_cast<size_t>(strides_of(y)[axis]), size = static_cast<size_t>(y[axis]);
+                          AxisGeometry g = axis_geometry(out[0].shape(), a.i("axis"));
+                          auto step = static_cast<size_t>(g.inner), size = static_cast<size_t>(g.size);
                           for (size_t i = 0; i < out[0].at.size(); ++i)
                             out[0].at[i] = static_cast<double>(i / step % size);
                         },

@@ -13,11 +13,7 @@ const OpDef max_op{.name = "max",
                        "gradient equally, which is NaN for all where one is NaN",
                    .inputs = {"x"},
                    .attrs = reduce_attrs(),
-                   .infer =
-                       [](std::span<const TensorType> in, const Attrs& a) {
-                         require_elements(in[0].shape, a);
-                         return infer_reduce(in, a);
-                       },
+                   .infer = infer_choice,
                    .reference =
                        [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
                          std::vector<bool> seen(out[0].at.size());

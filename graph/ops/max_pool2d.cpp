@@ -11,12 +11,12 @@ namespace tutti {
 namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
-  Shape y = pooled(in[0].shape, pool_geometry(in[0].shape, a));
+  Shape y = pool_geometry(in[0].shape, a).pooled();
   return {{in[0].dtype, y}, {DType::i32, y}};
 }
 
 void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
-  PoolGeometry g = pool_geometry(in[0].shape(), a);
+  WindowGeometry g = pool_geometry(in[0].shape(), a);
   const auto& x = in[0].at;
   auto &best = out[0].at, &index = out[1].at;
   std::fill(index.begin(), index.end(), -1);

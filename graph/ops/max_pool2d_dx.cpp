@@ -9,7 +9,7 @@ namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
   const Shape& x = a.ints("shape");
-  Shape y = pooled(x, pool_geometry(x, a));
+  Shape y = pool_geometry(x, a).pooled();
   if (in[0].shape != y || in[1].shape != y)
     throw invalid(fmt::format("images {} are pooled to {}, but cotangent and index are {} and {}", to_string(x),
                               to_string(y), to_string(in[0].shape), to_string(in[1].shape)));
@@ -24,8 +24,8 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
 }
 
 /// Every cotangent at its window's tap, zeros at the others; [N, C, ky * kx, OH, OW].
-Value spread(Value d, Value index, const PoolGeometry& g) {
-  Shape row = {d.shape()[0], d.shape()[1], 1, g.y.out, g.x.out};
+Value spread(Value d, Value index, const WindowGeometry& g) {
+  Shape row = {d.shape()[0], d.shape()[1], 1, g.h.count, g.w.count};
   Value hit = equal(reshape(index, row), pool_taps(d.graph(), g));
   return select(hit, reshape(d, row), d.like(0));
 }
@@ -37,9 +37,9 @@ Values decompose(const Call& c) {
 
 /// The cotangent of x, read at every window's tap.
 Values vjp(const Pull& g) {
-  PoolGeometry geometry = pool_geometry(g.a.ints("shape"), g.a);
+  WindowGeometry geometry = pool_geometry(g.a.ints("shape"), g.a);
   Value columns = pool_columns(g.d[0], g.a, 0);
-  Shape row = {columns.shape()[0], columns.shape()[1], 1, geometry.y.out, geometry.x.out};
+  Shape row = {columns.shape()[0], columns.shape()[1], 1, geometry.h.count, geometry.w.count};
   Value hit = equal(reshape(g.in[1], row), pool_taps(g.graph, geometry));
   return {sum(select(hit, columns, columns.like(0)), {2}), {}};
 }

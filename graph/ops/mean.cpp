@@ -8,34 +8,35 @@
 
 namespace tutti {
 
-const OpDef mean_op{.name = "mean",
-                    .doc =
-                        "y = mean of x over `axes` (all when empty), summed before it is divided; keep = 1 leaves them "
-                        "with size 1; floats only",
-                    .inputs = {"x"},
-                    .attrs = reduce_attrs(),
-                    .infer =
-                        [](std::span<const TensorType> in, const Attrs& a) {
-                          if (!is_float(in[0].dtype)) throw invalid("the mean needs a float dtype", "cast x to f32");
-                          return infer_reduce(in, a);
-                        },
-                    .reference =
-                        [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
-                          each_reduced(in[0], a, [&](size_t from, size_t to) { out[0].at[to] += in[0].at[from]; });
-                          auto n = static_cast<double>(reduced_count(in[0].shape(), a));
-                          for (double& y : out[0].at) y /= n;
-                        },
-                    .decompose =
-                        [](const Call& c) {  // the sum of many f16 elements overflows where their mean does not
-                          Value x = c.in[0], wide = size_of(x.dtype()) < 4 ? cast(x, DType::f32) : x;
-                          Value total = sum(wide, c.a.ints("axes"), c.a.i("keep") != 0);
-                          return Values{cast(divide_by_count(total, reduced_count(x.shape(), c.a)), x.dtype())};
-                        },
-                    .vjp =
-                        [](const Pull& g) {
-                          const Shape& shape = g.in[0].shape();
-                          return Values{unreduce(divide_by_count(g.d[0], reduced_count(shape, g.a)), shape, g.a)};
-                        },
-                    .samples = reduce_samples({})};
+const OpDef mean_op{
+    .name = "mean",
+    .doc =
+        "y = mean of x over `axes` (all when empty), summed before it is divided; keep = 1 leaves them "
+        "with size 1; floats only",
+    .inputs = {"x"},
+    .attrs = reduce_attrs(),
+    .infer =
+        [](std::span<const TensorType> in, const Attrs& a) {
+          if (!is_float(in[0].dtype)) throw invalid("the mean needs a float dtype", "cast x to f32");
+          return infer_reduce(in, a);
+        },
+    .reference =
+        [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
+          each_reduced(in[0], a, [&](size_t from, size_t to) { out[0].at[to] += in[0].at[from]; });
+          auto n = static_cast<double>(reduction_geometry(in[0].shape(), a).count);
+          for (double& y : out[0].at) y /= n;
+        },
+    .decompose =
+        [](const Call& c) {  // the sum of many f16 elements overflows where their mean does not
+          Value x = c.in[0], wide = size_of(x.dtype()) < 4 ? cast(x, DType::f32) : x;
+          Value total = sum(wide, c.a.ints("axes"), c.a.i("keep") != 0);
+          return Values{cast(divide_by_count(total, reduction_geometry(x.shape(), c.a).count), x.dtype())};
+        },
+    .vjp =
+        [](const Pull& g) {
+          const Shape& shape = g.in[0].shape();
+          return Values{unreduce(divide_by_count(g.d[0], reduction_geometry(shape, g.a).count), shape, g.a)};
+        },
+    .samples = reduce_samples({})};
 
 }  // namespace tutti

@@ -12,19 +12,17 @@ namespace {
 /// A tree of products over a power of two of rows. Its derivative divides by nothing, so zeros are no special case.
 Values tree(const Call& c) {
   Value x = c.in[0];
-  Ints axes = normalize_axes(c.a.ints("axes"), x.rank()), order = axes;
-  Shape rest;
-  for (size_t i = 0; i < x.rank(); ++i) {
-    if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end()) continue;
-    order.push_back(static_cast<int64_t>(i));
-    rest.push_back(x.shape()[i]);
-  }
-  int64_t n = reduced_count(x.shape(), c.a), m = num_elements(rest), rows = 1;
+  ReductionGeometry g = reduction_geometry(x.shape(), c.a);
+  Ints order = g.axes;
+  for (size_t i = 0; i < x.rank(); ++i)
+    if (std::find(g.axes.begin(), g.axes.end(), static_cast<int64_t>(i)) == g.axes.end())
+      order.push_back(static_cast<int64_t>(i));
+  int64_t n = g.count, m = num_elements(g.kept), rows = 1;
   while (rows < n) rows *= 2;
   Value y = reshape(transpose(x, order), {n, m});
   if (rows > n) y = pad(y, {0, 0}, {rows - n, 0}, {}, 1);
   for (; rows > 1; rows /= 2) y = slice(y, {0, 0}, {rows / 2, m}) * slice(y, {rows / 2, 0}, {rows, m});
-  return {reshape(y, infer_reduce(std::vector{x.type()}, c.a)[0].shape)};
+  return {reshape(y, g.result)};
 }
 
 std::vector<Sample> samples() {

@@ -1,6 +1,4 @@
-#include <fmt/format.h>
-
-#include "core/base/status.h"
+#include "core/geometry/index.h"
 #include "graph/ops.h"
 //: /// The adjoint of gather: zeros with dimension `size` at `axis`, and y[…, index[i…], …] += updates[…, i…, …]. The
 //: /// axes of `index` (i32) are those of `updates` from `axis` on; a negative `axis` counts y's from the end. An index outside [0, size) is clamped.
@@ -11,33 +9,13 @@
 namespace tutti {
 namespace {
 
-/// The axis of y that the index runs over. Throws Error where there is none.
-size_t axis_of(const Shape& index, const Shape& u, const Attrs& a) {
-  size_t rank = u.size() + 1 < index.size() ? 0 : u.size() + 1 - index.size();
-  return static_cast<size_t>(normalize_axis(a.i("axis"), rank));
-}
-
 Types infer(std::span<const TensorType> in, const Attrs& a) {
-  const Shape &index = in[0].shape, &u = in[1].shape;
-  int64_t size = a.i("size");
-  if (in[0].dtype != DType::i32) throw invalid(fmt::format("the index is {}, not i32", name(in[0].dtype)), "cast it");
-  auto axis = static_cast<std::ptrdiff_t>(axis_of(index, u, a));
-  if (static_cast<size_t>(axis) + index.size() > u.size() || !std::equal(index.begin(), index.end(), u.begin() + axis))
-    throw invalid(
-        fmt::format("updates {} do not hold the index shape {} from axis {} on", to_string(u), to_string(index), axis));
-  if (size < 0 || (size == 0 && num_elements(index) > 0)) throw invalid(fmt::format("size {} holds no element", size));
-  Shape y(u.begin(), u.begin() + axis);
-  y.push_back(size);
-  y.insert(y.end(), u.begin() + axis + static_cast<std::ptrdiff_t>(index.size()), u.end());
-  return {{in[1].dtype, y}};
+  return {{in[1].dtype, scatter_geometry(in[0], in[1], a).result}};
 }
 
 void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
-  const Shape& y = out[0].shape();
-  size_t axis = axis_of(in[0].shape(), in[1].shape(), a);
-  auto outer = static_cast<size_t>(num_elements(std::span(y).first(axis)));
-  auto inner = static_cast<size_t>(num_elements(std::span(y).subspan(axis + 1)));
-  auto size = static_cast<size_t>(y[axis]);
+  IndexGeometry g = scatter_geometry(in[0].type, in[1].type, a);
+  auto outer = static_cast<size_t>(g.outer), size = static_cast<size_t>(g.size), inner = static_cast<size_t>(g.inner);
   const double* u = in[1].at.data();
   for (size_t o = 0; o < outer; ++o)
     for (double i : in[0].at) {

@@ -1,6 +1,4 @@
-#include <fmt/format.h>
-
-#include "core/base/status.h"
+#include "graph/copy.h"
 #include "graph/ops.h"
 //: /// x[starts:stops:strides] as in NumPy, one entry per axis: negative counts from the end, what lies outside is cut
 //: /// off. Strides are >= 1, all 1 when empty.
@@ -12,57 +10,16 @@
 namespace tutti {
 namespace {
 
-struct Axis {
-  int64_t start, stride, count;
-};
-
-std::vector<Axis> axes_of(const Shape& shape, const Attrs& a) {
-  const Ints &starts = a.ints("starts"), &stops = a.ints("stops"), &strides = a.ints("strides");
-  if (starts.size() != shape.size() || stops.size() != shape.size() ||
-      (!strides.empty() && strides.size() != shape.size()))
-    throw invalid(fmt::format("starts {}, stops {}, strides {}: one number for each of the {} axes is needed",
-                              to_string(starts), to_string(stops), to_string(strides), shape.size()));
-  std::vector<Axis> axes;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    int64_t n = shape[i], stride = strides.empty() ? 1 : strides[i];
-    if (stride < 1) throw invalid(fmt::format("strides {}: each must be >= 1", to_string(strides)));
-    auto within = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + n : at, 0, n); };
-    int64_t start = within(starts[i]), length = std::max<int64_t>(0, within(stops[i]) - start);
-    axes.push_back({start, stride, length == 0 ? 0 : (length - 1) / stride + 1});
-  }
-  return axes;
-}
-
-Types infer(std::span<const TensorType> in, const Attrs& a) {
-  Shape y;
-  for (const Axis& axis : axes_of(in[0].shape, a)) y.push_back(axis.count);
-  return {{in[0].dtype, y}};
-}
-
-void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
-  std::vector<Axis> axes = axes_of(in[0].shape(), a);
-  Shape from = strides_of(in[0].shape()), to = strides_of(out[0].shape());
-  for (size_t i = 0; i < out[0].at.size(); ++i) {
-    int64_t rest = static_cast<int64_t>(i), k = 0;
-    for (size_t d = 0; d < to.size(); ++d) {
-      k += (axes[d].start + rest / to[d] * axes[d].stride) * from[d];
-      rest %= to[d];
-    }
-    out[0].at[i] = in[0].at[static_cast<size_t>(k)];
-  }
-}
-
 Values vjp(const Pull& g) {
   const Shape& shape = g.in[0].shape();
-  std::vector<Axis> axes = axes_of(shape, g.a);
-  Ints low, high, interior;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    low.push_back(axes[i].start);
-    interior.push_back(axes[i].stride - 1);
-    int64_t covered = axes[i].count == 0 ? 0 : (axes[i].count - 1) * axes[i].stride + 1;
-    high.push_back(shape[i] - axes[i].start - covered);
+  SliceGeometry s = slice_geometry(shape, g.a);
+  Ints high, interior;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    interior.push_back(s.strides[i] - 1);
+    int64_t covered = s.result[i] == 0 ? 0 : (s.result[i] - 1) * s.strides[i] + 1;
+    high.push_back(shape[i] - s.starts[i] - covered);
   }
-  return {pad(g.d[0], low, high, interior, 0)};
+  return {pad(g.d[0], s.starts, high, interior, 0)};
 }
 
 }  // namespace
@@ -72,8 +29,8 @@ const OpDef slice_op{
     .doc = "y = x[starts:stops:strides] as in NumPy, one entry per axis; strides >= 1, all 1 when empty",
     .inputs = {"x"},
     .attrs = {{"starts", Ints{}}, {"stops", Ints{}}, {"strides", Ints{}}},
-    .infer = infer,
-    .reference = reference,
+    .infer = infer_copy<slice_geometry>,
+    .reference = copy_reference<slice_geometry>,
     .vjp = vjp,
     .samples = {
         {.shapes = {{5, 7}}, .attrs = {{"starts", Ints{1, 2}}, {"stops", Ints{4, 7}}}},

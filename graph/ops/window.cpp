@@ -1,7 +1,5 @@
 // Sliding windows over images, and their adjoint: one geometry, one walk, two records.
-#include <fmt/format.h>
-
-#include "core/base/status.h"
+#include "core/geometry/window.h"
 #include "graph/ops.h"
 //: /// Every window of x[N, C, H, W] side by side: y[N, C, kh, kw, OH, OW] holds x[n, c, oh*stride + ky*dilation -
 //: /// padding, …], `value` outside the image; OH = floor((H + 2*padding - dilation*(kh - 1) - 1) / stride) + 1. Each
@@ -14,72 +12,36 @@
 namespace tutti {
 namespace {
 
-/// One of the two image axes.
-struct Axis {
-  int64_t size, kernel, stride, padding, dilation, count;
-};
-
-Axis axis_of(size_t i, int64_t size, const Attrs& a) {
-  Axis x{size, 0, 0, 0, 0, 0};
-  auto get = [&](const char* name, int64_t least) {
-    const Ints& v = a.ints(name);
-    if (v.size() != 2 || v[i] < least)
-      throw invalid(fmt::format("{} {}: two numbers >= {} are needed", name, to_string(v), least));
-    return v[i];
-  };
-  x.kernel = get("kernel", 1);
-  x.stride = get("stride", 1);
-  x.padding = get("padding", 0);
-  x.dilation = get("dilation", 1);
-  int64_t room = size + 2 * x.padding - x.dilation * (x.kernel - 1) - 1;
-  if (room < 0)
-    throw invalid(fmt::format("a kernel of {} with dilation {} does not fit into {} with padding {}", x.kernel,
-                              x.dilation, size, x.padding));
-  x.count = room / x.stride + 1;
-  return x;
-}
-
-Shape windows_of(const Shape& n, const Axis& h, const Axis& w) {
-  return {n[0], n[1], h.kernel, w.kernel, h.count, w.count};
-}
-
 /// Calls visit(pixel, window element) for every element of y; pixel is -1 outside the image.
 template <class F>
-void each_tap(int64_t planes, const Axis& h, const Axis& w, F visit) {
+void each_tap(const WindowGeometry& g, F visit) {
+  const WindowAxis &h = g.h, &w = g.w;
   size_t at = 0;
-  for (int64_t p = 0; p < planes; ++p)
+  for (int64_t p = 0; p < g.planes(); ++p)
     for (int64_t ky = 0; ky < h.kernel; ++ky)
       for (int64_t kx = 0; kx < w.kernel; ++kx)
         for (int64_t oy = 0; oy < h.count; ++oy)
           for (int64_t ox = 0; ox < w.count; ++ox, ++at) {
-            int64_t y = oy * h.stride + ky * h.dilation - h.padding, x = ox * w.stride + kx * w.dilation - w.padding;
+            int64_t y = h.at(oy, ky), x = w.at(ox, kx);
             bool inside = y >= 0 && y < h.size && x >= 0 && x < w.size;
             visit(inside ? (p * h.size + y) * w.size + x : -1, at);
           }
 }
 
 Types infer_window(std::span<const TensorType> in, const Attrs& a) {
-  const Shape& x = in[0].shape;
-  if (x.size() != 4) throw invalid("x needs the shape [N, C, H, W]");
-  return {{in[0].dtype, windows_of(x, axis_of(0, x[2], a), axis_of(1, x[3], a))}};
+  return {{in[0].dtype, window_geometry(in[0].shape, a).windows()}};
 }
 
 Types infer_fold(std::span<const TensorType> in, const Attrs& a) {
-  const Shape& x = in[0].shape;
-  const Ints& size = a.ints("size");
-  if (x.size() != 6) throw invalid("x needs the shape [N, C, kh, kw, OH, OW]");
-  if (size.size() != 2) throw invalid(fmt::format("size {}: two numbers (H, W) are needed", to_string(size)));
-  Shape fits = windows_of(x, axis_of(0, size[0], a), axis_of(1, size[1], a));
-  if (x != fits)
-    throw invalid(fmt::format("the windows of an image {} have the shape {}", to_string(size), to_string(fits)));
-  return {{in[0].dtype, {x[0], x[1], size[0], size[1]}}};
+  return {{in[0].dtype, fold_geometry(in[0].shape, a).images()}};
 }
 
 /// One padded, dilated copy of every tap, added up.
 Values add_taps(const Call& c) {
   Value x = c.in[0], y;
   const Shape& s = x.shape();
-  Axis h = axis_of(0, c.a.ints("size")[0], c.a), w = axis_of(1, c.a.ints("size")[1], c.a);
+  WindowGeometry g = fold_geometry(s, c.a);
+  const WindowAxis &h = g.h, &w = g.w;
   int64_t high = h.size + 2 * h.padding, wide = w.size + 2 * w.padding;
   int64_t rows = (h.count - 1) * h.stride + 1, columns = (w.count - 1) * w.stride + 1;
   for (int64_t ky = 0; ky < h.kernel; ++ky)
@@ -143,9 +105,8 @@ const OpDef window_op{
     .infer = infer_window,
     .reference =
         [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
-          const Shape& x = in[0].shape();
           double outside = round_to(in[0].type.dtype, a.f("value"));
-          each_tap(x[0] * x[1], axis_of(0, x[2], a), axis_of(1, x[3], a), [&](int64_t pixel, size_t at) {
+          each_tap(window_geometry(in[0].shape(), a), [&](int64_t pixel, size_t at) {
             out[0].at[at] = pixel < 0 ? outside : in[0].at[static_cast<size_t>(pixel)];
           });
         },
@@ -174,8 +135,7 @@ const OpDef fold_op{
     .infer = infer_fold,
     .reference =
         [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
-          const Shape& y = out[0].shape();
-          each_tap(y[0] * y[1], axis_of(0, y[2], a), axis_of(1, y[3], a), [&](int64_t pixel, size_t at) {
+          each_tap(fold_geometry(in[0].shape(), a), [&](int64_t pixel, size_t at) {
             if (pixel >= 0) out[0].at[static_cast<size_t>(pixel)] += in[0].at[at];
           });
         },

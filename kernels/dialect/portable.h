@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "core/abi/tutti_plugin.h"
-#include "core/base/shape.h"
+#include "core/geometry/window.h"
 #include "kernels/dialect/target.h"
 
 namespace tutti::dialect {
@@ -117,10 +117,6 @@ Copy slice_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>&
 Copy pad_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>& low,
               const std::vector<int64_t>& interior, double value);
 Copy concat_copy(std::span<const TensorType> parts, int64_t axis);
-/// How windows move over one image axis.
-struct WindowAxis {
-  int64_t size, kernel, stride, padding, dilation, count;
-};
 /// y[planes, kh, kw, oh, ow] = x[planes, h, w] at oh*stride + ky*dilation - padding, …; `value` outside.
 Copy window_copy(DType t, int64_t planes, const WindowAxis& h, const WindowAxis& w, double value);
 /// Its adjoint: y[plane, h, w] = sum of x[plane, ky, kx, oh, ow] over the windows that hold (h, w), in the order of

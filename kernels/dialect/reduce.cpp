@@ -7,6 +7,7 @@
 
 #include "core/base/rounding.h"
 #include "core/base/status.h"
+#include "core/geometry/reduction.h"
 #include "kernels/dialect/expression.h"
 #include "kernels/dialect/kernel.h"
 #include "kernels/dialect/lanes.h"
@@ -14,25 +15,7 @@
 namespace tutti::dialect {
 namespace {
 
-struct Stage {
-  int64_t a, r, b;
-};
-
-/// Neighbouring axes merged, the innermost reduced ones first.
-std::vector<Stage> stages_of(const Shape& shape, const std::vector<int64_t>& axes) {
-  std::vector<bool> gone(shape.size());
-  for (int64_t axis : axes) gone[static_cast<size_t>(axis)] = true;
-  std::vector<Stage> stages;
-  int64_t b = 1;
-  for (size_t d = shape.size(); d > 0;) {
-    while (d > 0 && (!gone[d - 1] || shape[d - 1] == 1)) b *= shape[--d];
-    if (d == 0) break;
-    int64_t r = 1;
-    while (d > 0 && (gone[d - 1] || shape[d - 1] == 1)) r *= shape[--d];
-    stages.push_back({num_elements(std::span(shape).first(d)), r, b});
-  }
-  return stages;
-}
+using Stage = ReductionStage;
 
 const char* combine_of(Fold kind, DType t) {
   bool real = is_float(t), i = t == DType::i32;
@@ -178,7 +161,7 @@ Work reduce(const Target& t, Fold kind, const TensorType& x, const std::vector<i
     for (int& b : filled.dispatches[0].buffers) b = 1;
     return filled;
   }
-  std::vector<Stage> stages = stages_of(x.shape, axes);
+  std::vector<Stage> stages = reduction_stages(x.shape, axes);
   if (stages.empty()) stages.push_back({results, 1, 1});
   std::vector<Step> steps = steps_of(t, stages);
   DType register_dtype = is_float(x.dtype) ? DType::f32 : x.dtype == DType::i32 ? DType::i32 : DType::u32;
@@ -218,7 +201,7 @@ Work reduce(const Target& t, Fold kind, const TensorType& x, const std::vector<i
 Work argmax(const Target& t, const TensorType& x, const std::vector<int64_t>& axes) {
   Work work;
   Element element = x.dtype == DType::boolean ? Element::u8 : element_of(x.dtype);
-  std::vector<Stage> stages = stages_of(x.shape, axes);
+  std::vector<Stage> stages = reduction_stages(x.shape, axes);
   int64_t total = num_elements(x.shape);
   if (total == 0) return work;
   int from = 0;

@@ -220,7 +220,7 @@ class Package(unittest.TestCase):
 
     def test_headers_compile_alone(self):
         include = PREFIX / "include/tutti"
-        headers = [p for d in ("core/abi", "core/base", "sdk", "kernels") for p in sorted((include / d).rglob("*.h"))]
+        headers = [p for d in ("core/abi", "core/base", "core/geometry", "sdk", "kernels") for p in sorted((include / d).rglob("*.h"))]
         self.assertGreater(len(headers), 30)
         cases = [[CXX, "-std=c++20", "-fsyntax-only", "-I", include, "-x", "c++", h] for h in headers]
         cases.append([CXX, "-std=c99", "-pedantic-errors", "-fsyntax-only", "-x", "c", include / "core/abi/tutti_plugin.h"])

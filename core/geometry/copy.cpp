@@ -1,0 +1,110 @@
+#include "core/geometry/copy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/status.h"
+
+namespace tutti {
+namespace {
+
+/// How far the first and last of `count` elements lie apart, both counted.
+int64_t extent(int64_t count, int64_t step) { return count == 0 ? 0 : (count - 1) * step + 1; }
+
+}  // namespace
+
+TransposeGeometry transpose_geometry(const Shape& x, const Attrs& a) {
+  TransposeGeometry g;
+  g.perm = a.ints("perm");
+  if (g.perm.size() != x.size() || (!x.empty() && normalize_axes(g.perm, x.size()).size() != x.size()))
+    throw invalid(fmt::format("perm {} does not name each of the {} axes once", to_string(g.perm), x.size()));
+  Shape strides = strides_of(x), from;
+  for (int64_t& axis : g.perm) {
+    axis = normalize_axis(axis, x.size());
+    g.result.push_back(x[static_cast<size_t>(axis)]);
+    from.push_back(strides[static_cast<size_t>(axis)]);
+  }
+  g.copies = {{g.result, from, strides_of(g.result)}};
+  return g;
+}
+
+CopyGeometry broadcast_geometry(const Shape& x, const Attrs& a) {
+  const Shape& y = a.ints("shape");
+  if (broadcast_shapes(x, y) != y)
+    throw invalid(fmt::format("{} does not broadcast to {}", to_string(x), to_string(y)));
+  return {y, {{y, broadcast_strides(x, y), strides_of(y)}}};
+}
+
+SliceGeometry slice_geometry(const Shape& x, const Attrs& a) {
+  const Ints &starts = a.ints("starts"), &stops = a.ints("stops"), &strides = a.ints("strides");
+  if (starts.size() != x.size() || stops.size() != x.size() || (!strides.empty() && strides.size() != x.size()))
+    throw invalid(fmt::format("starts {}, stops {}, strides {}: one number for each of the {} axes is needed",
+                              to_string(starts), to_string(stops), to_string(strides), x.size()));
+  SliceGeometry g;
+  StridedCopy c{{}, strides_of(x), {}};
+  for (size_t d = 0; d < x.size(); ++d) {
+    int64_t n = x[d], stride = strides.empty() ? 1 : strides[d];
+    if (stride < 1) throw invalid(fmt::format("strides {}: each must be >= 1", to_string(strides)));
+    auto within = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + n : at, 0, n); };
+    int64_t start = within(starts[d]), length = std::max<int64_t>(0, within(stops[d]) - start);
+    g.starts.push_back(start);
+    g.strides.push_back(stride);
+    g.result.push_back(length == 0 ? 0 : (length - 1) / stride + 1);
+    c.from_offset += start * c.from[d];
+    c.from[d] *= stride;
+  }
+  c.dims = g.result;
+  c.to = strides_of(g.result);
+  g.copies = {c};
+  return g;
+}
+
+PadGeometry pad_geometry(const Shape& x, const Attrs& a) {
+  const Ints &low = a.ints("low"), &high = a.ints("high"), &interior = a.ints("interior");
+  PadGeometry g;
+  g.low = low;
+  g.interior = interior;
+  if (g.interior.empty()) g.interior.resize(x.size());
+  if (low.size() != x.size() || high.size() != x.size() || g.interior.size() != x.size())
+    throw invalid(fmt::format("low {}, high {}, interior {}: one number for each of the {} axes is needed",
+                              to_string(low), to_string(high), to_string(interior), x.size()));
+  for (size_t d = 0; d < x.size(); ++d) {
+    if (low[d] < 0 || high[d] < 0 || g.interior[d] < 0)
+      throw invalid(fmt::format("low {}, high {}, interior {}: each must be >= 0", to_string(low), to_string(high),
+                                to_string(interior)),
+                    "cut off with slice()");
+    g.result.push_back(low[d] + high[d] + extent(x[d], g.interior[d] + 1));
+  }
+  StridedCopy c{x, strides_of(x), strides_of(g.result)};
+  for (size_t d = 0; d < x.size(); ++d) {
+    c.to_offset += low[d] * c.to[d];
+    c.to[d] *= g.interior[d] + 1;
+  }
+  g.copies = {c};
+  return g;
+}
+
+ConcatGeometry concat_geometry(std::span<const TensorType> x, const Attrs& a) {
+  if (x.empty()) throw invalid("at least one input is needed");
+  ConcatGeometry g;
+  g.result = x[0].shape;
+  g.axis = static_cast<size_t>(normalize_axis(a.i("axis"), g.result.size()));
+  for (size_t k = 1; k < x.size(); ++k) {
+    Shape want = x[0].shape;
+    if (x[k].shape.size() == want.size()) want[g.axis] = x[k].shape[g.axis];
+    if (x[k] != TensorType{x[0].dtype, want})
+      throw invalid(fmt::format("input {} is {}, the first {}: only axis {} may differ", k, to_string(x[k]),
+                                to_string(x[0]), g.axis));
+    g.result[g.axis] += want[g.axis];
+  }
+  Shape to = strides_of(g.result);
+  int64_t offset = 0;
+  for (const TensorType& part : x) {
+    g.copies.push_back({part.shape, strides_of(part.shape), to, 0, offset});
+    offset += part.shape[g.axis] * to[g.axis];
+  }
+  return g;
+}
+
+}  // namespace tutti

@@ -1,0 +1,54 @@
+#include "core/geometry/index.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/status.h"
+
+namespace tutti {
+namespace {
+
+void require_i32(const TensorType& index) {
+  if (index.dtype != DType::i32) throw invalid(fmt::format("the index is {}, not i32", name(index.dtype)), "cast it");
+}
+
+/// `shape` with `count` axes from `axis` on replaced by others.
+Shape replaced(const Shape& shape, size_t axis, size_t count, const Shape& by) {
+  auto first = shape.begin() + static_cast<std::ptrdiff_t>(axis);
+  Shape y(shape.begin(), first);
+  y.insert(y.end(), by.begin(), by.end());
+  y.insert(y.end(), first + static_cast<std::ptrdiff_t>(count), shape.end());
+  return y;
+}
+
+}  // namespace
+
+AxisGeometry axis_geometry(const Shape& shape, int64_t axis) {
+  auto at = static_cast<size_t>(normalize_axis(axis, shape.size()));
+  return {at, num_elements(std::span(shape).first(at)), shape[at], num_elements(std::span(shape).subspan(at + 1))};
+}
+
+IndexGeometry gather_geometry(const TensorType& x, const TensorType& index, const Attrs& a) {
+  AxisGeometry g = axis_geometry(x.shape, a.i("axis"));
+  int64_t count = num_elements(index.shape);
+  require_i32(index);
+  if (g.size == 0 && count > 0) throw invalid(fmt::format("axis {} of x has no elements", g.axis));
+  return {g, count, replaced(x.shape, g.axis, 1, index.shape)};
+}
+
+IndexGeometry scatter_geometry(const TensorType& index, const TensorType& updates, const Attrs& a) {
+  const Shape &i = index.shape, &u = updates.shape;
+  int64_t size = a.i("size"), count = num_elements(i);
+  require_i32(index);
+  // A rank of the result below 1 has no axis.
+  auto axis = normalize_axis(a.i("axis"), u.size() + 1 < i.size() ? 0 : u.size() + 1 - i.size());
+  if (!std::equal(i.begin(), i.end(), u.begin() + axis))
+    throw invalid(
+        fmt::format("updates {} do not hold the index shape {} from axis {} on", to_string(u), to_string(i), axis));
+  if (size < 0 || (size == 0 && count > 0)) throw invalid(fmt::format("size {} holds no element", size));
+  Shape y = replaced(u, static_cast<size_t>(axis), i.size(), {size});
+  return {axis_geometry(y, axis), count, y};
+}
+
+}  // namespace tutti
