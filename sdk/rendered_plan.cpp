@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "kernels/dialect/kernel.h"
 #include "sdk/rendered_arena.h"
 #include "sdk/rendered_memory.h"
 #include "sdk/rendered_planner.h"
@@ -65,11 +66,12 @@ void Planner::find_homes() {
 
 // ---- launches
 
-uint32_t Planner::kernel_of(const dialect::Source& source, uint32_t buffers) {
+uint32_t Planner::kernel_of(const dialect::Kernel& kernel) {
+  dialect::Source source = dialect::render(traits_, kernel);
   auto [it, fresh] = kernels_.try_emplace(source.text, static_cast<uint32_t>(plan_.kernels.size()));
   if (fresh)
-    plan_.kernels.push_back(
-        {source.text, source.entry, source.local, buffers, source.written, source.exact, source.texels});
+    plan_.kernels.push_back({source.text, source.entry, source.local, static_cast<uint32_t>(source.written.size()),
+                             source.written, source.exact, source.texels});
   return it->second;
 }
 
@@ -83,7 +85,7 @@ void Planner::check_library(const dialect::Work& work, uint32_t node, size_t ope
   size_t all = operands + work.scratch_bytes.size();
   std::vector<bool> used(all);
   for (const dialect::Dispatch& d : work.dispatches) {
-    if (!d.library && d.source.text.empty()) throw wrong(fmt::format("'{}' has neither a call nor a kernel", d.name));
+    if (!d.library && !d.kernel) throw wrong(fmt::format("'{}' has neither a call nor a kernel", d.name));
     for (int b : d.buffers) {
       if (b < 0 || static_cast<size_t>(b) >= all) throw wrong(fmt::format("'{}' uses buffer {} of {}", d.name, b, all));
       used[static_cast<size_t>(b)] = true;
@@ -100,7 +102,7 @@ void Planner::add_work(const dialect::Work& work, const std::string& name, uint3
   for (uint64_t bytes : work.scratch_bytes) buffers.push_back(temporary(bytes, "scratch of " + name));
   for (uint32_t m : buffers) plan_.memories[m].last = std::max(plan_.memories[m].last, now_);
   for (const dialect::Dispatch& d : work.dispatches) {
-    uint32_t kernel = d.library ? 0 : kernel_of(d.source, static_cast<uint32_t>(d.buffers.size()));
+    uint32_t kernel = d.library ? 0 : kernel_of(*d.kernel);
     PlannedLaunch launch{kernel, {}, d.groups, name, false, node, d.library};
     if (work.dispatches.size() > 1) launch.name += " (" + d.name + ")";
     for (int b : d.buffers) launch.memories.push_back(buffers.at(static_cast<size_t>(b)));

@@ -40,7 +40,7 @@ class Planner {
   /// Results that are computed right in their state's memory. A reshape of the old value is the same memory: it must
   /// not be read after the update either.
   void find_homes();
-  uint32_t kernel_of(const dialect::Source& source, uint32_t buffers);
+  uint32_t kernel_of(const dialect::Kernel& kernel);
   /// Throws NodeError(internal) where what a library made does not use each of `operands` inputs and results, and its
   /// scratch.
   void check_library(const dialect::Work& work, uint32_t node, size_t operands) const;

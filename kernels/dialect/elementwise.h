@@ -15,12 +15,16 @@ struct Source1 {
 };
 /// Work-items over `dims`, `lanes` neighbours of the last dimension (which they divide) each.
 struct Walk {
-  std::string text;  ///< declares the coordinates c0 … of all dimensions but the last, whose first coordinate is x
-  uint64_t groups;
+  Shape dims;
+  int64_t lanes = 1, local = 0, chunks = 0;  ///< chunks: groups of a row; 0: a group may hold several rows
+  uint64_t groups = 0;
+
+  /// Declares the coordinates c0 … of all dimensions but the last, whose first coordinate is x. `group`: the number of
+  /// the group within the walk.
+  std::string text(const std::string& group = "GROUP") const;
 };
-/// Sets the kernel's local size, or keeps the one that is `fixed`. `group`: the number of the group within the walk.
-Walk walk(const Target& target, Kernel& kernel, const Shape& dims, int64_t lanes, int64_t fixed = 0,
-          const std::string& group = "GROUP");
+/// Sets the kernel's local size, or keeps the one that is `fixed`.
+Walk walk(const Target& target, Kernel& kernel, const Shape& dims, int64_t lanes, int64_t fixed = 0);
 /// offset + sum of coordinate * stride, without the last dimension.
 std::string base_of(const Shape& strides, int64_t offset);
 

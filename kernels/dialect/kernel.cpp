@@ -204,12 +204,15 @@ Dispatch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vec
   if (y > 1) group = fmt::format("(IDX(GRP(0)) + {} * IDX(GRP(1)))", x);
   if (z > 1) group = fmt::format("(IDX(GRP(0)) + {} * (IDX(GRP(1)) + {} * IDX(GRP(2))))", x, y);
   kernel.values.emplace_back("GROUP", group);
-  d.source = render(target, kernel);
+  if (target.language == Language::glsl && kernel.elements > 0xffffffffu)
+    throw Error(Code::declined,
+                fmt::format("kernel {}: {} elements are more than GLSL can number", kernel.name, kernel.elements));
   d.buffers = std::move(buffers);
   d.name = kernel.name;
   if (d.buffers.size() != kernel.params.size())
     throw Error(Code::internal, fmt::format("kernel {}: {} buffers for {} parameters", kernel.name, d.buffers.size(),
                                             kernel.params.size()));
+  d.kernel = std::make_shared<const Kernel>(std::move(kernel));
   return d;
 }
 

@@ -1,5 +1,5 @@
-// The portable kernels: each function writes the text of one kernel (or a few) for fixed shapes, in the target's
-// language.
+// The portable kernels: each function plans one kernel (or a few) for fixed shapes; render (kernel.h) writes its text
+// in the target's language.
 //
 // Conventions of every function here
 // - Buffers of the caller: the inputs 0 … n-1 in the order documented, then the outputs, then scratch, one per entry
@@ -38,13 +38,15 @@ struct Source {
                        ///< offered) and no contraction (CUDA: --fmad=false)
 };
 
+struct Kernel;  // kernels/dialect/kernel.h
+
 /// One launch.
 struct Dispatch {
-  Source source;
+  std::shared_ptr<const Kernel> kernel;        ///< planned, not rendered: render() gives its text
   std::array<uint32_t, 3> groups = {1, 1, 1};  ///< at most 65535 each
   std::vector<int> buffers;                    ///< per parameter: the caller's buffer
   std::string name;                            ///< of the kernel, for traces
-  std::shared_ptr<const void> library;         ///< runs in place of the source: made by the device's sdk::Library
+  std::shared_ptr<const void> library;         ///< runs in place of the kernel: made by the device's sdk::Library
 };
 
 /// What computes one node or one group of nodes.

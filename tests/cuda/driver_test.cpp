@@ -11,6 +11,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "kernels/dialect/kernel.h"
 #include "kernels/dialect/portable.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/support/error_of.h"
@@ -302,11 +303,14 @@ TEST_F(CudaTest, KernelsBesideOneThatFailsAreUnloaded) {
 TEST_F(CudaTest, RenderedKernelsAreNamedAfterWhatTheyCompute) {
   dialect::Target target;
   target.language = dialect::Language::cuda_c;
-  dialect::Source named = dialect::matmul(target, {DType::f32, 64, 64, 64}).dispatches.at(0).source;
+  auto product = [&] {
+    return dialect::render(target, *dialect::matmul(target, {DType::f32, 64, 64, 64}).dispatches.at(0).kernel);
+  };
+  dialect::Source named = product();
   EXPECT_THAT(named.entry, testing::StartsWith("tutti_matmul_"));
   EXPECT_THAT(named.text, HasSubstr(" " + named.entry + "("));
   EXPECT_EQ(named.text.find("kernel_main"), std::string::npos);
-  dialect::Source again = dialect::matmul(target, {DType::f32, 64, 64, 64}).dispatches.at(0).source;
+  dialect::Source again = product();
   EXPECT_EQ(named.text, again.text) << "nodes of one shape share their kernel";
 }
 

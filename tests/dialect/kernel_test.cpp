@@ -75,8 +75,7 @@ TEST(KernelText, IndicesGrowWithTheTensor) {
   k.set("GROUP", "IDX(GRP(0))");
   k.elements = uint64_t{1} << 33;
   EXPECT_NE(render({}, k).text.find("typedef long idx;"), std::string::npos);
-  Target glsl{Language::glsl};
-  EXPECT_THROW(render(glsl, k), Error);
+  EXPECT_THROW(dispatch({Language::glsl}, k, 1, {0}), Error);
   k.elements = 1000;
   EXPECT_NE(render({}, k).text.find("typedef int idx;"), std::string::npos);
 }

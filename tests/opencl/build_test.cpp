@@ -4,6 +4,7 @@
 #include <regex>
 #include <sstream>
 
+#include "kernels/dialect/kernel.h"
 #include "kernels/dialect/portable.h"
 #include "tests/opencl/fixture.h"
 
@@ -115,9 +116,10 @@ TEST_F(OpenClTest, rendered_kernels_get_along_in_one_program) {
     works.push_back(dialect::random_bits(d.traits(), 1000, 3));
     std::vector<sdk::KernelSource> sources;
     for (const dialect::Work& work : works)
-      for (const dialect::Dispatch& p : work.dispatches)
-        sources.push_back({p.source.text, p.source.entry, p.source.local, static_cast<uint32_t>(p.buffers.size()),
-                           p.source.written, p.source.exact});
+      for (const dialect::Dispatch& p : work.dispatches) {
+        dialect::Source s = dialect::render(d.traits(), *p.kernel);
+        sources.push_back({s.text, s.entry, s.local, static_cast<uint32_t>(p.buffers.size()), s.written, s.exact});
+      }
     ASSERT_GT(sources.size(), 14u);
     std::vector<std::vector<std::byte>> caches(sources.size());
     d.build_all(sources, caches);
