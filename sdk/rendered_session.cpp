@@ -77,7 +77,6 @@ struct Shared {
   DeviceMemory memory;
   DeviceStates states;
   std::map<std::string, KernelId> kernels;
-  uint64_t newest = 0;  // ticket
 };
 
 class RenderedExecutable : public Executable {
@@ -150,7 +149,7 @@ class RenderedExecutable : public Executable {
       slot_ = (slot_ + 1) % slots;
     }
     ++runs_;
-    return shared_.newest = last_;
+    return last_;
   }
 
  private:
@@ -298,8 +297,6 @@ class RenderedSession : public Session {
   }
 
   void wait(uint64_t ticket, uint64_t timeout_ns) override {
-    if (ticket > shared_.newest)
-      throw invalid(fmt::format("wait: ticket {} was never handed out; the newest is {}", ticket, shared_.newest));
     if (ticket) shared_.driver->wait(ticket, timeout_ns);
   }
 
@@ -318,13 +315,6 @@ class RenderedSession : public Session {
 };
 
 }  // namespace
-
-void check_identity(const Traits& traits) {
-  if (traits.identity.empty())
-    throw invalid(
-        "Traits::identity is empty: kernels that another device or driver compiled would be taken from the cache",
-        "name all that a compiled kernel depends on beside its text: device, driver, compiler and versions");
-}
 
 std::unique_ptr<Session> make_rendered_session(std::unique_ptr<Driver> driver, const Host& host) {
   check_identity(driver->traits());

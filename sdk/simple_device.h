@@ -47,7 +47,7 @@ class SimpleDevice {
   virtual void finish() {}
 };
 
-/// The device behind an in-order queue on a thread of its own: checks arguments, keeps within the traits' memory,
+/// The device behind an in-order queue on a thread of its own: keeps within the traits' memory,
 /// records, enqueues, waits and keeps what fails on the way for the next wait, which names the launch. Throws
 /// Error(invalid) for traits without an identity.
 std::unique_ptr<Driver> make_driver(std::unique_ptr<SimpleDevice> device);

@@ -169,8 +169,8 @@ VkPipeline VulkanDriver::build_one(const sdk::KernelSource& source, VkPipelineLa
   return pipeline;
 }
 
-std::vector<sdk::KernelId> VulkanDriver::build_all(std::span<const sdk::KernelSource> sources,
-                                                   std::span<std::vector<std::byte>> caches) {
+std::vector<sdk::KernelId> VulkanDriver::do_build_all(std::span<const sdk::KernelSource> sources,
+                                                      std::span<std::vector<std::byte>> caches) {
   need_alive();
   std::vector<Layout> layouts;
   for (size_t k = 0; k < sources.size(); ++k) {
