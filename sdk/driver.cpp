@@ -57,7 +57,7 @@ std::vector<KernelId> Driver::build_all(std::span<const KernelSource> sources,
     throw Error(Code::internal, fmt::format("build_all gave {} kernels for {}", ids.size(), sources.size()));
   for (size_t k = 0; k < ids.size(); ++k) {
     kernels_[ids[k]] = sources[k].texels;
-    kernels_[ids[k]].resize(sources[k].buffers);
+    kernels_[ids[k]].resize(sources[k].buffers());
   }
   return ids;
 }

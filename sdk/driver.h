@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "kernels/dialect/launch.h"
 #include "kernels/dialect/target.h"
 
 namespace tutti::sdk {
@@ -21,6 +22,7 @@ namespace tutti::sdk {
 class Library;
 
 using Language = dialect::Language;
+using KernelSource = dialect::KernelSource;
 
 /// Facts that choose kernels (see kernels/dialect/target.h), plan memory and name cache entries.
 struct Traits : dialect::Target {
@@ -49,27 +51,8 @@ struct Range {
 /// One step of a sequence: a kernel over groups of work-items, or a copy. Kernel arguments are the buffers in the order
 /// of the kernel's parameters; everything else (shapes, strides, numbers) is text of the kernel. Ranges are never
 /// empty, start at multiples of Traits::alignment and have whole 32-bit words (so do allocations); a kernel may be
-/// given one range twice where it reads and writes in place.
-struct Launch {
-  KernelId kernel = 0;
-  std::vector<Range> buffers;
-  std::array<uint32_t, 3> groups = {1, 1, 1};  ///< groups, not work-items; each from 1 to 65535
-  std::string name;                            ///< "matmul fc1", for traces and errors
-  bool copy = false;                    ///< buffers[0] → buffers[1], equal sizes, apart from each other; no kernel
-  std::shared_ptr<const void> library;  ///< what Traits::library made: runs in place of the kernel
-};
-
-/// A kernel ready to be built.
-struct KernelSource {
-  std::string text;                   ///< in the device's language; the entry point is `entry`
-  std::string entry = "kernel_main";  ///< GLSL: always main
-  std::array<uint32_t, 3> local = {1, 1, 1};
-  uint32_t buffers = 0;       ///< parameters
-  std::vector<bool> written;  ///< per buffer
-  bool exact = false;         ///< needs correctly rounded division and square roots, and no contraction (OpenCL:
-                              ///< -cl-fp32-correctly-rounded-divide-sqrt where offered; CUDA: --fmad=false)
-  std::vector<bool> texels;   ///< per buffer: a uniform texel buffer of float4 (Vulkan); empty: none is
-};
+/// given one range twice where it reads and writes in place. Those of a copy have equal sizes and lie apart.
+using Launch = dialect::LaunchOf<KernelId, Range>;
 
 /// A kernel of Driver::build_all that could not be built.
 struct BuildError : Error {

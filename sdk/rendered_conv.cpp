@@ -6,7 +6,7 @@
 namespace tutti::sdk {
 namespace {
 
-using dialect::Work;
+using dialect::LaunchList;
 using Case = RenderCase;
 
 // ---- convolutions
@@ -33,7 +33,7 @@ dialect::Conv conv_of(const Case& c, const Shape& x, const Shape& w, Shape& y) {
 }
 
 template <bool library>
-Work conv(const Case& c) {
+LaunchList conv(const Case& c) {
   expect(c, 2, {"stride", "padding", "dilation", "groups"});
   Shape y;
   dialect::Conv p = conv_of(c, c.in(0).shape, c.in(1).shape, y);
@@ -42,7 +42,7 @@ Work conv(const Case& c) {
 }
 
 template <bool library>
-Work conv_dx(const Case& c) {
+LaunchList conv_dx(const Case& c) {
   expect(c, 2, {"stride", "padding", "dilation", "groups", "shape"});
   const Shape& x = c.node().attrs.ints("shape");
   Shape y;
@@ -53,7 +53,7 @@ Work conv_dx(const Case& c) {
 }
 
 template <bool library>
-Work conv_dw(const Case& c) {
+LaunchList conv_dw(const Case& c) {
   expect(c, 2, {"stride", "padding", "dilation", "groups", "shape"});
   const Shape& w = c.node().attrs.ints("shape");
   Shape y;
@@ -74,7 +74,7 @@ dialect::Pool pool_of(const Case& c, const Shape& x, Shape& y) {
   return p;
 }
 
-Work max_pool(const Case& c) {
+LaunchList max_pool(const Case& c) {
   expect(c, 1, {"kernel", "stride", "padding", "dilation"});
   if (c.node().results.size() != 2) throw decline(fmt::format("{} results, 2 are expected", c.node().results.size()));
   Shape y;
@@ -84,7 +84,7 @@ Work max_pool(const Case& c) {
   return dialect::max_pool(c.traits, p, c.wants(0), c.wants(1));
 }
 
-Work max_pool_dx(const Case& c) {
+LaunchList max_pool_dx(const Case& c) {
   expect(c, 2, {"kernel", "stride", "padding", "dilation", "shape"});
   const Shape& x = c.node().attrs.ints("shape");
   Shape y;
@@ -97,7 +97,7 @@ Work max_pool_dx(const Case& c) {
 
 bool padding_counts(const Case& c) { return c.node().attrs.i("count_include_pad") != 0; }
 
-Work avg_pool(const Case& c) {
+LaunchList avg_pool(const Case& c) {
   expect(c, 1, {"kernel", "stride", "padding", "count_include_pad"});
   Shape y;
   dialect::Pool p = pool_of(c, c.in(0).shape, y);
@@ -105,7 +105,7 @@ Work avg_pool(const Case& c) {
   return dialect::avg_pool(c.traits, p, padding_counts(c));
 }
 
-Work avg_pool_dx(const Case& c) {
+LaunchList avg_pool_dx(const Case& c) {
   expect(c, 1, {"kernel", "stride", "padding", "count_include_pad", "shape"});
   const Shape& x = c.node().attrs.ints("shape");
   Shape y;

@@ -49,8 +49,8 @@ dialect::WindowAxis window_axis(const Attrs& a, size_t axis, int64_t size) {
   return window_axis(a, axis, size, entry_of(a, "kernel", axis, 1));
 }
 
-Decline declines_work(const Traits& traits, const dialect::Work& work) {
-  for (const dialect::Dispatch& d : work.dispatches)
+Decline declines_launches(const Traits& traits, const dialect::LaunchList& work) {
+  for (const dialect::Launch& d : work.launches)
     if (d.buffers.size() > traits.max_arguments)
       return fmt::format("{} buffers; a kernel of this device takes {}", d.buffers.size(), traits.max_arguments);
   for (uint64_t bytes : work.scratch_bytes)

@@ -23,13 +23,13 @@ dialect::WindowAxis window_axis(const Attrs& a, size_t axis, int64_t size, int64
 /// The same with the attribute kernel.
 dialect::WindowAxis window_axis(const Attrs& a, size_t axis, int64_t size);
 /// "" or why the device cannot launch it: too many buffers, too much scratch memory.
-Decline declines_work(const Traits& traits, const dialect::Work& work);
+Decline declines_launches(const Traits& traits, const dialect::LaunchList& work);
 
 /// For entries whose make function throws where it cannot.
-template <dialect::Work (*make)(const RenderCase&)>
+template <dialect::LaunchList (*make)(const RenderCase&)>
 Decline declines(const RenderCase& c) {
   try {
-    return declines_work(c.traits, make(c));
+    return declines_launches(c.traits, make(c));
   } catch (const Error& e) {
     return e.what();
   }

@@ -170,7 +170,7 @@ bool Planner::product_and_sum(uint32_t product, uint32_t sum) {
   c.epilogue.sum = which;
   c.trial = true;
   c.tuning_bytes = tuning_bytes_;
-  dialect::Work work;
+  dialect::LaunchList work;
   try {
     work = choice.entry->make(c);
   } catch (const Error& e) {

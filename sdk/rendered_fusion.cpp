@@ -105,7 +105,7 @@ std::vector<DType> Fusion::types(const Program& program) const {
   return list;
 }
 
-dialect::Work Fusion::render(const Program& program, const Traits& traits) const {
+dialect::LaunchList Fusion::render(const Program& program, const Traits& traits) const {
   return dialect::elementwise(traits, code, dims, operands(program), types(program), exact);
 }
 

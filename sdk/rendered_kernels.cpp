@@ -5,7 +5,7 @@
 namespace tutti::sdk {
 namespace {
 
-using dialect::Work;
+using dialect::LaunchList;
 using Case = RenderCase;
 
 int64_t product(const Shape& s, size_t first, size_t last) {
@@ -15,7 +15,7 @@ int64_t product(const Shape& s, size_t first, size_t last) {
 // ---- products
 
 template <bool library>
-Work matmul(const Case& c) {
+LaunchList matmul(const Case& c) {
   expect(c, 2, {"ta", "tb"});
   const Shape &a = c.in(0).shape, &b = c.in(1).shape;
   size_t ra = a.size(), rb = b.size();
@@ -43,9 +43,8 @@ Work matmul(const Case& c) {
     throw decline("an epilogue of libraries");
   if (p.k == 0) {
     if (p.bias || p.relu) throw decline("a product over nothing");
-    Work work = dialect::fill(c.traits, t, num_elements(y), 0);
-    for (dialect::Dispatch& d : work.dispatches)  // its one buffer is the result, behind the two operands
-      for (int& buffer : d.buffers) buffer += 2;
+    LaunchList work = dialect::fill(c.traits, t, num_elements(y), 0);
+    work.launches[0].buffers = {2};  // the result, behind the two operands
     return work;
   }
   if (!p.ta && num_elements(batch_b) == 1) {  // one matrix b for all of a's batch: the batch is rows
@@ -85,16 +84,16 @@ std::vector<int64_t> reduction(const Case& c, DType dtype, bool nothing) {
 }
 
 template <dialect::Fold kind>
-Work reduce(const Case& c) {
+LaunchList reduce(const Case& c) {
   bool choice = kind == dialect::Fold::max || kind == dialect::Fold::min;
   return dialect::reduce(c.traits, kind, c.in(0), reduction(c, c.in(0).dtype, !choice));
 }
 
-Work argmax(const Case& c) { return dialect::argmax(c.traits, c.in(0), reduction(c, DType::i32, false)); }
+LaunchList argmax(const Case& c) { return dialect::argmax(c.traits, c.in(0), reduction(c, DType::i32, false)); }
 
 // ---- index copies
 
-Work transpose(const Case& c) {
+LaunchList transpose(const Case& c) {
   expect(c, 1, {"perm"});
   Ints perm = c.node().attrs.ints("perm");
   size_t rank = c.in(0).shape.size();
@@ -109,7 +108,7 @@ Work transpose(const Case& c) {
   return dialect::copy(c.traits, dialect::transpose_copy(c.in(0), perm));
 }
 
-Work broadcast(const Case& c) {
+LaunchList broadcast(const Case& c) {
   expect(c, 1, {"shape"});
   const Shape& y = c.node().attrs.ints("shape");
   if (broadcast_shapes(c.in(0).shape, y) != y) throw decline("x does not broadcast to that shape");
@@ -117,7 +116,7 @@ Work broadcast(const Case& c) {
   return dialect::copy(c.traits, dialect::broadcast_copy(c.in(0), y));
 }
 
-Work slice(const Case& c) {
+LaunchList slice(const Case& c) {
   expect(c, 1, {"starts", "stops", "strides"});
   const Shape& x = c.in(0).shape;
   const Attrs& a = c.node().attrs;
@@ -139,7 +138,7 @@ Work slice(const Case& c) {
   return dialect::copy(c.traits, dialect::slice_copy(c.in(0), y, from, steps));
 }
 
-Work pad(const Case& c) {
+LaunchList pad(const Case& c) {
   expect(c, 1, {"low", "high", "interior", "value"});
   const Shape& x = c.in(0).shape;
   const Attrs& a = c.node().attrs;
@@ -157,7 +156,7 @@ Work pad(const Case& c) {
   return dialect::copy(c.traits, dialect::pad_copy(c.in(0), y, low, interior, a.f("value")));
 }
 
-Work concat(const Case& c) {
+LaunchList concat(const Case& c) {
   if (c.node().inputs.empty()) throw decline("no inputs");
   expect(c, c.node().inputs.size(), {"axis"});
   Shape y = c.in(0).shape;
@@ -178,7 +177,7 @@ Work concat(const Case& c) {
 
 // ---- windows
 
-Work window(const Case& c) {
+LaunchList window(const Case& c) {
   expect(c, 1, {"kernel", "stride", "padding", "dilation", "value"});
   const Shape& x = c.in(0).shape;
   if (x.size() != 4) throw decline("images of rank 4 are needed");
@@ -187,7 +186,7 @@ Work window(const Case& c) {
   return dialect::copy(c.traits, dialect::window_copy(c.in(0).dtype, x[0] * x[1], h, w, c.node().attrs.f("value")));
 }
 
-Work fold(const Case& c) {
+LaunchList fold(const Case& c) {
   expect(c, 1, {"size", "kernel", "stride", "padding", "dilation"});
   const Shape& x = c.in(0).shape;
   const Ints& size = c.node().attrs.ints("size");
@@ -200,7 +199,7 @@ Work fold(const Case& c) {
 
 // ---- rows by index, values from nothing
 
-Work gather(const Case& c) {
+LaunchList gather(const Case& c) {
   expect(c, 2, {"axis"});
   const Shape &x = c.in(0).shape, &index = c.in(1).shape;
   auto axis = static_cast<size_t>(normalize_axis(c.node().attrs.i("axis"), x.size()));
@@ -214,7 +213,7 @@ Work gather(const Case& c) {
                          num_elements(index));
 }
 
-Work scatter_add(const Case& c) {
+LaunchList scatter_add(const Case& c) {
   expect(c, 2, {"axis", "size"});
   const Shape &index = c.in(0).shape, &u = c.in(1).shape;
   int64_t axis = normalize_axis(c.node().attrs.i("axis"), c.out(0).shape.size()), size = c.node().attrs.i("size");
@@ -231,7 +230,7 @@ Work scatter_add(const Case& c) {
                               num_elements(index));
 }
 
-Work random_bits(const Case& c) {
+LaunchList random_bits(const Case& c) {
   expect(c, 2, {"shape", "stream"});
   int64_t stream = c.node().attrs.i("stream");
   if (c.in(0) != TensorType{DType::u32, {2}} || c.in(1) != TensorType{DType::i32, {}})
@@ -242,7 +241,7 @@ Work random_bits(const Case& c) {
   return dialect::random_bits(c.traits, num_elements(y), static_cast<uint32_t>(stream));
 }
 
-Work iota(const Case& c) {
+LaunchList iota(const Case& c) {
   expect(c, 0, {"shape", "axis"});
   const Shape& y = c.node().attrs.ints("shape");
   auto axis = static_cast<size_t>(normalize_axis(c.node().attrs.i("axis"), y.size()));
@@ -252,7 +251,7 @@ Work iota(const Case& c) {
 
 // ---- what the compiler does by itself
 
-Work reshape(const Case& c) {
+LaunchList reshape(const Case& c) {
   expect(c, 1, {"shape"});
   if (c.wants(0) && (num_elements(c.in(0).shape) != num_elements(c.out(0).shape) || c.in(0).dtype != c.out(0).dtype))
     throw decline("another number of elements or another dtype");
@@ -260,7 +259,7 @@ Work reshape(const Case& c) {
 }
 
 /// A single elementwise node; the compiler fuses several.
-Work elementwise(const Case& c) {
+LaunchList elementwise(const Case& c) {
   if (!c.node().elementwise()) throw decline(fmt::format("'{}' has no scalar expression", c.node().op));
   if (std::string why = dialect::declines(c.node().expr); !why.empty()) throw decline(why);
   Fusion f = fuse(c.program, {c.number}, [](uint32_t) { return true; });

@@ -35,8 +35,8 @@ struct RenderCase {
   bool wants(size_t k) const { return k < node().results.size() && node().results[k] != TUTTI_NONE; }
 };
 
-using RenderEntry = Entry<RenderCase, dialect::Work>;
-using RenderChoice = Choice<RenderCase, dialect::Work>;
+using RenderEntry = Entry<RenderCase, dialect::LaunchList>;
+using RenderChoice = Choice<RenderCase, dialect::LaunchList>;
 
 /// The names of the entries that the compiler treats by itself: fused passes, aliases, products with an epilogue.
 constexpr const char* elementwise_entry = "portable elementwise";
@@ -57,7 +57,7 @@ struct Fusion {
 
   std::vector<dialect::Operand> operands(const Program& program) const;
   std::vector<DType> types(const Program& program) const;  ///< of the outputs
-  dialect::Work render(const Program& program, const Traits& traits) const;
+  dialect::LaunchList render(const Program& program, const Traits& traits) const;
   /// Whether the other one computes the same over other tensors.
   bool same_as(const Fusion& other, const Program& program) const;
 };

@@ -67,24 +67,22 @@ void Planner::find_homes() {
 // ---- launches
 
 uint32_t Planner::kernel_of(const dialect::Kernel& kernel) {
-  dialect::Source source = dialect::render(traits_, kernel);
+  KernelSource source = dialect::render(traits_, kernel);
   auto [it, fresh] = kernels_.try_emplace(source.text, static_cast<uint32_t>(plan_.kernels.size()));
-  if (fresh)
-    plan_.kernels.push_back({source.text, source.entry, source.local, static_cast<uint32_t>(source.written.size()),
-                             source.written, source.exact, source.texels});
+  if (fresh) plan_.kernels.push_back(std::move(source));
   return it->second;
 }
 
-void Planner::check_library(const dialect::Work& work, uint32_t node, size_t operands) const {
+void Planner::check_library(const dialect::LaunchList& work, uint32_t node, size_t operands) const {
   auto wrong = [&](const std::string& why) {
     return NodeError(
         node, Code::internal,
-        fmt::format("node {} ({}): the device's library gave a wrong Work: {}", node, p_.nodes[node].op, why),
-        "a Work's buffers are the inputs, the results that the LibraryRequest asks for, then its scratch");
+        fmt::format("node {} ({}): the device's library gave a wrong LaunchList: {}", node, p_.nodes[node].op, why),
+        "a LaunchList's buffers are the inputs, the results that the LibraryRequest asks for, then its scratch");
   };
   size_t all = operands + work.scratch_bytes.size();
   std::vector<bool> used(all);
-  for (const dialect::Dispatch& d : work.dispatches) {
+  for (const dialect::Launch& d : work.launches) {
     if (!d.library && !d.kernel) throw wrong(fmt::format("'{}' has neither a call nor a kernel", d.name));
     for (int b : d.buffers) {
       if (b < 0 || static_cast<size_t>(b) >= all) throw wrong(fmt::format("'{}' uses buffer {} of {}", d.name, b, all));
@@ -95,17 +93,16 @@ void Planner::check_library(const dialect::Work& work, uint32_t node, size_t ope
   if (unused != used.end()) throw wrong(fmt::format("nothing uses buffer {} of {}", unused - used.begin(), all));
 }
 
-void Planner::add_work(const dialect::Work& work, const std::string& name, uint32_t node,
+void Planner::add_work(const dialect::LaunchList& work, const std::string& name, uint32_t node,
                        const std::vector<uint32_t>& in, const std::vector<uint32_t>& out) {
   std::vector<uint32_t> buffers = in;
   buffers.insert(buffers.end(), out.begin(), out.end());
   for (uint64_t bytes : work.scratch_bytes) buffers.push_back(temporary(bytes, "scratch of " + name));
   for (uint32_t m : buffers) plan_.memories[m].last = std::max(plan_.memories[m].last, now_);
-  for (const dialect::Dispatch& d : work.dispatches) {
-    uint32_t kernel = d.library ? 0 : kernel_of(*d.kernel);
-    PlannedLaunch launch{kernel, {}, d.groups, name, false, node, d.library};
-    if (work.dispatches.size() > 1) launch.name += " (" + d.name + ")";
-    for (int b : d.buffers) launch.memories.push_back(buffers.at(static_cast<size_t>(b)));
+  for (const dialect::Launch& d : work.launches) {
+    auto memory = [&](int b) { return buffers.at(static_cast<size_t>(b)); };
+    PlannedLaunch launch{d.with(d.library ? 0 : kernel_of(*d.kernel), memory), node};
+    launch.name = work.launches.size() > 1 ? name + " (" + d.name + ")" : name;
     plan_.launches.push_back(std::move(launch));
   }
   ++now_;
@@ -113,7 +110,7 @@ void Planner::add_work(const dialect::Work& work, const std::string& name, uint3
 
 void Planner::add_copy(const std::string& name, uint32_t from, uint32_t to) {
   for (uint32_t m : {from, to}) plan_.memories[m].last = std::max(plan_.memories[m].last, now_);
-  plan_.launches.push_back({0, {from, to}, {1, 1, 1}, name, true, TUTTI_NONE});
+  plan_.launches.push_back({{0, {from, to}, {1, 1, 1}, name, true}});
   ++now_;
 }
 
@@ -157,7 +154,7 @@ void Planner::node(uint32_t k) {
   structured(k, choice);
 }
 
-dialect::Work Planner::made(const RenderChoice& choice, const RenderCase& c) const {
+dialect::LaunchList Planner::made(const RenderChoice& choice, const RenderCase& c) const {
   if (std::string_view(choice.entry->name) != library_entry) return choice.entry->make(c);
   try {
     return choice.entry->make(c);
@@ -181,7 +178,7 @@ void Planner::structured(uint32_t k, const RenderChoice& choice) {
   std::string name = describe(choice.entry->name, k, more);
   std::vector<uint32_t> in, out;
   for (uint32_t v : inputs) in.push_back(memory_[v]);
-  dialect::Work work = made(choice, c);
+  dialect::LaunchList work = made(choice, c);
   if (std::string_view(choice.entry->name) == library_entry)
     check_library(work, k,
                   inputs.size() + static_cast<size_t>(std::count_if(results.begin(), results.end(),
@@ -192,7 +189,7 @@ void Planner::structured(uint32_t k, const RenderChoice& choice) {
       home_[result] = TUTTI_NONE;
     out.push_back(result_memory(result, name));
   }
-  if (!work.dispatches.empty()) add_work(work, name, k, in, out);
+  if (!work.launches.empty()) add_work(work, name, k, in, out);
 }
 
 uint32_t Planner::hold(uint32_t v, uint32_t memory) {

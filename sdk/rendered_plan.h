@@ -24,15 +24,9 @@ struct PlannedMemory {
   uint32_t first = 0, last = 0;  ///< arena: the steps between which it is alive
 };
 
-/// A launch whose buffers are pieces of memory.
-struct PlannedLaunch {
-  uint32_t kernel = 0;  ///< of RenderedPlan::kernels
-  std::vector<uint32_t> memories;
-  std::array<uint32_t, 3> groups = {1, 1, 1};
-  std::string name;
-  bool copy = false;
+/// A launch of one of RenderedPlan::kernels whose buffers are pieces of memory.
+struct PlannedLaunch : dialect::LaunchOf<uint32_t, uint32_t> {
   uint32_t node = TUTTI_NONE;
-  std::shared_ptr<const void> library = {};  ///< in place of a kernel
 };
 
 struct RenderedPlan {

@@ -43,10 +43,10 @@ class Planner {
   uint32_t kernel_of(const dialect::Kernel& kernel);
   /// Throws NodeError(internal) where what a library made does not use each of `operands` inputs and results, and its
   /// scratch.
-  void check_library(const dialect::Work& work, uint32_t node, size_t operands) const;
-  /// Adds the launches of one Work; its buffers are `in`, then `out`, then scratch.
-  void add_work(const dialect::Work& work, const std::string& name, uint32_t node, const std::vector<uint32_t>& in,
-                const std::vector<uint32_t>& out);
+  void check_library(const dialect::LaunchList& work, uint32_t node, size_t operands) const;
+  /// Adds the launches of one LaunchList; its buffers are `in`, then `out`, then scratch.
+  void add_work(const dialect::LaunchList& work, const std::string& name, uint32_t node,
+                const std::vector<uint32_t>& in, const std::vector<uint32_t>& out);
   void add_copy(const std::string& name, uint32_t from, uint32_t to);
   /// Memory for a result: its state's where that is safe, else new.
   uint32_t result_memory(uint32_t v, const std::string& name);
@@ -55,7 +55,7 @@ class Planner {
   void finish(uint32_t k);
   void node(uint32_t k);
   /// The work of a chosen entry; where a library does not take the epilogue along, the portable kernel does.
-  dialect::Work made(const RenderChoice& choice, const RenderCase& c) const;
+  dialect::LaunchList made(const RenderChoice& choice, const RenderCase& c) const;
   void structured(uint32_t k, const RenderChoice& choice);
   /// Whether nothing that has not run yet reads this memory, under whatever name.
   bool is_dead(uint32_t memory);

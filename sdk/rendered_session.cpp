@@ -236,9 +236,8 @@ class RenderedExecutable : public Executable {
   void record() {
     std::vector<Launch> launches;
     for (const PlannedLaunch& p : plan_.launches) {
-      Launch launch{p.copy || p.library ? 0 : kernels_[p.kernel], {}, p.groups, p.name, p.copy, p.library};
-      for (uint32_t m : p.memories) launch.buffers.push_back(range(plan_.memories[m]));
-      launches.push_back(std::move(launch));
+      auto resolve = [&](uint32_t m) { return range(plan_.memories[m]); };
+      launches.push_back(p.with(p.copy || p.library ? 0 : kernels_[p.kernel], resolve));
     }
     for (uint32_t s = 0; s < (plan_.staging ? slots : 1); ++s) {
       Upload upload;

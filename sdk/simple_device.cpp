@@ -106,7 +106,8 @@ class QueuedDriver : public Driver {
       sequence.from = upload->from;
       sequence.to = part_of(upload->to);
     }
-    for (const Launch& launch : launches) sequence.steps.push_back(step_of(launch));
+    for (const Launch& launch : launches)
+      sequence.steps.push_back(launch.with(launch.kernel, [&](const Range& r) { return part_of(r); }));
     std::lock_guard lock(mutex_);
     sequences_.emplace(next_sequence_, std::move(sequence));
     return next_sequence_++;
@@ -138,27 +139,13 @@ class QueuedDriver : public Driver {
   struct Memory {
     uint64_t handle = 0, bytes = 0;
   };
-  struct Step {
-    std::string name;
-    bool copy = false;
-    KernelId kernel = 0;
-    std::vector<Part> buffers;
-    std::array<uint32_t, 3> groups = {};
-    std::shared_ptr<const void> library = {};
-  };
   struct Sequence {
     const void* from = nullptr;
     Part to;
-    std::vector<Step> steps;
+    std::vector<dialect::LaunchOf<KernelId, Part>> steps;
   };
 
   Part part_of(const Range& range) const { return {memories_.at(range.memory).handle, range.offset, range.bytes}; }
-
-  Step step_of(const Launch& launch) const {
-    Step step{launch.name, launch.copy, launch.kernel, {}, launch.groups, launch.library};
-    for (const Range& range : launch.buffers) step.buffers.push_back(part_of(range));
-    return step;
-  }
 
   // ---- the worker: while anything is queued, it alone calls the device
 
@@ -186,7 +173,7 @@ class QueuedDriver : public Driver {
     std::optional<Error> failure;
     try {
       if (sequence.from) device_->write(sequence.to, sequence.from);
-      for (const Step& step : sequence.steps) {
+      for (const auto& step : sequence.steps) {
         name = step.name;
         if (step.copy)
           device_->copy(step.buffers[0], step.buffers[1]);

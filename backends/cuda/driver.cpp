@@ -112,7 +112,7 @@ Driver::Step Driver::prepare(const sdk::Launch& launch) {
   s.function = kernel.function;
   s.groups = launch.groups;
   s.local = kernel.local;
-  writes([&](size_t i) { return i >= kernel.written.size() || kernel.written[i]; });
+  writes([&](size_t i) { return kernel.written[i]; });
   return s;
 }
 

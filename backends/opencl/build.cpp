@@ -211,9 +211,9 @@ Driver::Kernel Driver::checked_kernel(cl::Program program, const std::string& na
                 fmt::format("opencl: {}: kernel '{}' wants groups of {} work-items; the device takes {} of it", name_,
                             source.entry, items, most));
   cl_uint arguments = kernel.getInfo<CL_KERNEL_NUM_ARGS>();
-  if (arguments != source.buffers)
-    throw Error(Code::compile,
-                fmt::format("opencl: kernel '{}' has {} parameters, not {}", source.entry, arguments, source.buffers));
+  if (arguments != source.buffers())
+    throw Error(Code::compile, fmt::format("opencl: kernel '{}' has {} parameters, not {}", source.entry, arguments,
+                                           source.buffers()));
   return {std::move(program), name, source.local};
 }
 

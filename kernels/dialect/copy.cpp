@@ -102,12 +102,11 @@ std::string indexed_copy(const Target& t, const Copy& c, const Walk& w) {
 
 }  // namespace
 
-Work copy(const Target& t, const Copy& given) {
+LaunchList copy(const Target& t, const Copy& given) {
   if (tutti::size_of(given.dtype) == 8) return copy(t, as_words(given));
   Copy c = given;
-  Work work;
   int64_t total = num_elements(c.dims);
-  if (total == 0) return work;
+  if (total == 0) return {};
   Element e = raw_element(tutti::size_of(c.dtype));
   if (c.sources.size() == 1 &&
       std::all_of(c.sources[0].begin(), c.sources[0].end(), [&](auto& a) { return always_inside(a, c.dims); })) {
@@ -139,8 +138,7 @@ Work copy(const Target& t, const Copy& given) {
   buffers.push_back(static_cast<int>(c.sources.size()));
   c.dims = std::move(dims);
   k.write_body = [c = std::move(c), w](const Target& target, Kernel&) { return indexed_copy(target, c, w); };
-  work.dispatches.push_back(dispatch(t, std::move(k), w.groups, std::move(buffers)));
-  return work;
+  return {{dispatch(t, std::move(k), w.groups, std::move(buffers))}, {}};
 }
 
 Copy transpose_copy(const TensorType& x, const std::vector<int64_t>& perm) {

@@ -192,8 +192,8 @@ void prepare(const Target& t, Kernel& k, Pass& pass, int64_t local) {
 }
 
 /// The launch of one pass, or of a batch of them side by side.
-Dispatch launch(const Target& t, Kernel k, std::span<const TuttiInstr> instructions, std::vector<Pass> all, bool batch,
-                std::vector<int> buffers) {
+Launch launch(const Target& t, Kernel k, std::span<const TuttiInstr> instructions, std::vector<Pass> all, bool batch,
+              std::vector<int> buffers) {
   uint64_t groups = 0;
   for (const Pass& pass : all) groups += pass.walk.groups;
   k.write_body = [code = std::vector(instructions.begin(), instructions.end()), passes = std::move(all), batch](
@@ -213,10 +213,10 @@ Dispatch launch(const Target& t, Kernel k, std::span<const TuttiInstr> instructi
 
 }  // namespace
 
-Work elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape& shape,
-                 std::span<const Source1> sources, std::span<const Element> out, bool exact, const std::string& name) {
-  Work work;
-  if (num_elements(shape) == 0) return work;
+LaunchList elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape& shape,
+                       std::span<const Source1> sources, std::span<const Element> out, bool exact,
+                       const std::string& name) {
+  if (num_elements(shape) == 0) return {};
   Kernel k;
   k.name = name;
   k.exact = exact;
@@ -232,12 +232,11 @@ Work elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape&
   for (size_t i = 0; i < pass.in.size(); ++i) add(fmt::format("in{}v", i), pass.in[i].element, false, pass.from);
   for (size_t i = 0; i < out.size(); ++i) add(fmt::format("out{}v", i), out[i], true, pass.to);
   prepare(t, k, pass, 0);
-  work.dispatches.push_back(launch(t, std::move(k), code, {pass}, false, std::move(buffers)));
-  return work;
+  return {{launch(t, std::move(k), code, {pass}, false, std::move(buffers))}, {}};
 }
 
-Work elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape& dims, std::span<const Operand> in,
-                 std::span<const DType> out, bool exact) {
+LaunchList elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape& dims,
+                       std::span<const Operand> in, std::span<const DType> out, bool exact) {
   if (std::string why = declines(code); !why.empty()) throw Error(Code::declined, why);
   std::vector<Source1> sources;
   for (const Operand& x : in) sources.push_back({element_of(x.dtype), x.strides, 0});
@@ -246,10 +245,9 @@ Work elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape&
   return elementwise(t, code, dims, sources, results, exact, "elementwise");
 }
 
-Work elementwise_batch(const Target& t, std::span<const TuttiInstr> code, std::span<const Piece> pieces,
-                       std::span<const DType> out, bool exact) {
+LaunchList elementwise_batch(const Target& t, std::span<const TuttiInstr> code, std::span<const Piece> pieces,
+                             std::span<const DType> out, bool exact) {
   if (std::string why = declines(code); !why.empty()) throw Error(Code::declined, why);
-  Work work;
   Kernel k;
   k.name = "elementwise_batch";
   k.exact = exact;
@@ -274,16 +272,15 @@ Work elementwise_batch(const Target& t, std::span<const TuttiInstr> code, std::s
     prepare(t, k, pass, std::min<int64_t>(t.max_local, 256));
     passes.push_back(std::move(pass));
   }
-  if (!passes.empty())
-    work.dispatches.push_back(launch(t, std::move(k), code, std::move(passes), true, std::move(buffers)));
-  return work;
+  if (passes.empty()) return {};
+  return {{launch(t, std::move(k), code, std::move(passes), true, std::move(buffers))}, {}};
 }
 
 namespace {
 
 /// A copy whose last dimension is strided while another one runs along memory: by blocks of these two.
-Work transpose(const Target& t, Element e, const Shape& dims, const Shape& strides, int64_t offset, size_t along) {
-  Work work;
+LaunchList transpose(const Target& t, Element e, const Shape& dims, const Shape& strides, int64_t offset,
+                     size_t along) {
   Shape dense = strides_of(dims), outer_dims, outer_from, outer_to;
   for (size_t d = 0; d + 1 < dims.size(); ++d) {
     if (d == along) continue;
@@ -321,13 +318,12 @@ Work transpose(const Target& t, Element e, const Shape& dims, const Shape& strid
     k.local = {std::max(1u, t.subgroup), 1, 1};
     groups = ceil_div(groups, k.local[0]);
   }
-  work.dispatches.push_back(dispatch(t, std::move(k), groups, {0, 1}));
-  return work;
+  return {{dispatch(t, std::move(k), groups, {0, 1})}, {}};
 }
 
 }  // namespace
 
-Work strided_copy(const Target& t, Element e, const Shape& dims, const Shape& strides, int64_t offset) {
+LaunchList strided_copy(const Target& t, Element e, const Shape& dims, const Shape& strides, int64_t offset) {
   Shape merged = dims, from = strides;
   collapse(merged, {&from});  // outputs are dense: what x walks as one, y does too
   if (num_elements(dims) >= 1024 && merged.size() > 1 && from.back() > 1 && merged.back() >= 8)

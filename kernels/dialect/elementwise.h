@@ -13,7 +13,7 @@ struct Source1 {
   Shape strides;
   int64_t offset = 0;
 };
-/// Work-items over `dims`, `lanes` neighbours of the last dimension (which they divide) each.
+/// LaunchList-items over `dims`, `lanes` neighbours of the last dimension (which they divide) each.
 struct Walk {
   Shape dims;
   int64_t lanes = 1, local = 0, chunks = 0;  ///< chunks: groups of a row; 0: a group may hold several rows
@@ -28,9 +28,9 @@ Walk walk(const Target& target, Kernel& kernel, const Shape& dims, int64_t lanes
 /// offset + sum of coordinate * stride, without the last dimension.
 std::string base_of(const Shape& strides, int64_t offset);
 
-Work elementwise(const Target& target, std::span<const TuttiInstr> code, const Shape& dims, std::span<const Source1> in,
-                 std::span<const Element> out, bool exact, const std::string& name);
+LaunchList elementwise(const Target& target, std::span<const TuttiInstr> code, const Shape& dims,
+                       std::span<const Source1> in, std::span<const Element> out, bool exact, const std::string& name);
 /// y[i] = x[offset + i · strides], y dense.
-Work strided_copy(const Target& target, Element e, const Shape& dims, const Shape& strides, int64_t offset);
+LaunchList strided_copy(const Target& target, Element e, const Shape& dims, const Shape& strides, int64_t offset);
 
 }  // namespace tutti::dialect

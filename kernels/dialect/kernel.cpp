@@ -179,14 +179,14 @@ std::vector<std::string> portable_names() {
   return names;
 }
 
-Dispatch dispatch_items(const Target& target, Kernel kernel, int64_t items, std::vector<int> buffers) {
+Launch dispatch_items(const Target& target, Kernel kernel, int64_t items, std::vector<int> buffers) {
   uint32_t local = kernel.local[0] * kernel.local[1] * kernel.local[2];
   return dispatch(target, std::move(kernel), static_cast<uint64_t>(ceil_div(items, local)), std::move(buffers));
 }
 
-Dispatch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vector<int> buffers) {
+Launch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vector<int> buffers) {
   constexpr uint64_t most = 65535;
-  Dispatch d;
+  Launch d;
   uint64_t x = groups, y = 1, z = 1;
   if (x > most) {
     y = ceil_div(groups, most);

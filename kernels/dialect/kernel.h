@@ -82,14 +82,14 @@ std::vector<std::string> portable_names();
 Kernel parse(const std::string& text, const std::string& file, const std::map<std::string, Element>& types);
 
 /// The text of a kernel that was planned for that target.
-Source render(const Target& target, Kernel kernel);
+KernelSource render(const Target& target, Kernel kernel);
 
 /// Launches over `groups` groups (split over dimensions where one does not hold them). Throws Error(declined) for
 /// more groups or elements than the target can number.
-Dispatch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vector<int> buffers);
+Launch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vector<int> buffers);
 
 /// The same over the groups that hold `items` work-items.
-Dispatch dispatch_items(const Target& target, Kernel kernel, int64_t items, std::vector<int> buffers);
+Launch dispatch_items(const Target& target, Kernel kernel, int64_t items, std::vector<int> buffers);
 
 /// A float32 constant in the language.
 std::string float_literal(Language language, float x);

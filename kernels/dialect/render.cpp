@@ -156,10 +156,10 @@ std::string float_literal(Language language, float x) {
   return x < 0 ? "(" + s + "f)" : s + "f";
 }
 
-Source render(const Target& t, Kernel k) {
+KernelSource render(const Target& t, Kernel k) {
   bool glsl = t.language == Language::glsl;
   if (k.write_body) k.body = k.write_body(t, k);
-  Source s;
+  KernelSource s;
   if (glsl) s.entry = "main";
   if (t.language == Language::cuda_c) s.entry = cuda_entry(k);
   s.local = k.local;

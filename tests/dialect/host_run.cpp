@@ -83,7 +83,7 @@ Guarded guarded(const std::vector<std::byte>& bytes) {
   return g;
 }
 
-void launch(HostKernel kernel, const Source& source, const Dispatch& d, std::vector<Guarded>& buffers) {
+void launch(HostKernel kernel, const KernelSource& source, const Launch& d, std::vector<Guarded>& buffers) {
   std::vector<void*> arguments;
   for (int b : d.buffers) arguments.push_back(buffers.at(static_cast<size_t>(b)).data());
   bool meets =
@@ -129,7 +129,7 @@ HostKernels::~HostKernels() {
   if (library_) dlclose(library_);
 }
 
-std::vector<Array> run_on_host(const HostKernels& kernels, const Target& target, const Work& work,
+std::vector<Array> run_on_host(const HostKernels& kernels, const Target& target, const LaunchList& work,
                                const std::vector<Array>& inputs, const std::vector<Array>& like) {
   std::vector<Guarded> buffers;
   for (const Array& a : inputs) buffers.push_back(guarded(a.bytes()));
@@ -137,8 +137,8 @@ std::vector<Array> run_on_host(const HostKernels& kernels, const Target& target,
     buffers.push_back(guarded(std::vector<std::byte>(a.at.size() * tutti::size_of(a.dtype), mark)));
   for (uint64_t n : work.scratch_bytes) buffers.push_back(guarded(std::vector<std::byte>(n, mark)));
   std::vector<Guarded> before = buffers;
-  for (const Dispatch& d : work.dispatches) {
-    Source source = render(target, *d.kernel);
+  for (const Launch& d : work.launches) {
+    KernelSource source = render(target, *d.kernel);
     launch(kernels.find(source.text), source, d, buffers);
   }
   for (size_t b = 0; b < buffers.size(); ++b) {

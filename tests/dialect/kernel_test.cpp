@@ -84,7 +84,7 @@ TEST(KernelText, ALaunchIsSplitOverDimensions) {
   Kernel k = portable("fill", {{"T", Element::f32}});
   k.set("TOTAL", 5);
   k.set("VALUE", "0.0f");
-  Dispatch d = dispatch({}, k, 200000, {0});
+  Launch d = dispatch({}, k, 200000, {0});
   EXPECT_LE(d.groups[0], 65535u);
   EXPECT_GE(uint64_t{d.groups[0]} * d.groups[1] * d.groups[2], 200000u);
 }

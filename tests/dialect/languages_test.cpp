@@ -37,7 +37,7 @@ std::vector<std::string> texts(Language language, bool cpu_like, size_t every) {
   std::vector<std::string> kept;
   Target t = target(language, cpu_like);
   for (const Case& c : all_cases())
-    for (const Dispatch& d : c.make(t).dispatches) {
+    for (const Launch& d : c.make(t).launches) {
       std::string text = render(t, *d.kernel).text;
       if (seen.insert(text).second && of_kernel[d.name]++ % every == 0) kept.push_back(text);
     }
@@ -199,8 +199,8 @@ class DialectPtx : public testing::TestWithParam<int> {
   }
   std::string ptx_of(const Case& c) {
     Target t = target(Language::cuda_c, false);
-    Work work = c.make(t);
-    std::string ptx, error = opened_nvrtc().error_of(render(t, *work.dispatches.at(0).kernel).text,
+    LaunchList work = c.make(t);
+    std::string ptx, error = opened_nvrtc().error_of(render(t, *work.launches.at(0).kernel).text,
                                                      fmt::format("sm_{}", GetParam()), &ptx);
     EXPECT_EQ(error, "");
     return ptx;

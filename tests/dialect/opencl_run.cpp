@@ -75,7 +75,7 @@ struct Buffer {
   }
 };
 
-void launch(const Dispatch& d, const Source& source, const std::vector<Buffer>& buffers) {
+void launch(const Launch& d, const KernelSource& source, const std::vector<Buffer>& buffers) {
   const char* text = source.text.c_str();
   cl_int e;
   cl_program program = clCreateProgramWithSource(device().context, 1, &text, nullptr, &e);
@@ -107,7 +107,7 @@ void launch(const Dispatch& d, const Source& source, const std::vector<Buffer>& 
 
 std::string no_opencl() { return device().why; }
 
-std::vector<Array> run(const Target& target, const Work& work, const std::vector<Array>& inputs,
+std::vector<Array> run(const Target& target, const LaunchList& work, const std::vector<Array>& inputs,
                        const std::vector<Array>& like) {
   std::vector<Buffer> buffers;
   for (const Array& a : inputs) {
@@ -116,7 +116,7 @@ std::vector<Array> run(const Target& target, const Work& work, const std::vector
   }
   for (const Array& a : like) buffers.emplace_back(a.at.size() * tutti::size_of(a.dtype), nullptr);
   for (uint64_t n : work.scratch_bytes) buffers.emplace_back(n, nullptr);
-  for (const Dispatch& d : work.dispatches) launch(d, render(target, *d.kernel), buffers);
+  for (const Launch& d : work.launches) launch(d, render(target, *d.kernel), buffers);
   for (size_t i = 0; i < inputs.size(); ++i) {
     auto now = buffers[i].read(fmt::format("input {}", i));
     auto before = inputs[i].bytes();

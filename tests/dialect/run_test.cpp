@@ -20,9 +20,9 @@ void run_all(const std::vector<Case>& all) {
       SCOPED_TRACE(c.name + (cpu_like ? ", cpu-like" : ", gpu-like"));
       try {
         Target t = target(Language::opencl_c, cpu_like);
-        Work work = c.make(t);
+        LaunchList work = c.make(t);
         std::string wrong = compare(c, run(t, work, c.inputs, c.expected));
-        EXPECT_EQ(wrong, "") << (work.dispatches.empty() ? "" : render(t, *work.dispatches.back().kernel).text);
+        EXPECT_EQ(wrong, "") << (work.launches.empty() ? "" : render(t, *work.launches.back().kernel).text);
       } catch (const std::exception& e) {
         ADD_FAILURE() << e.what();
       }

@@ -32,7 +32,6 @@ void main() {{
 )",
                        head, n);
   s.local = {64, 1, 1};
-  s.buffers = 2;
   s.written = {false, true};
   return s;
 }
@@ -48,7 +47,6 @@ void main() {{
 )",
                        head, n);
   s.local = {64, 1, 1};
-  s.buffers = 1;
   s.written = {true};
   return s;
 }
@@ -65,7 +63,6 @@ void main() {{
 )",
                        head, n);
   s.local = {64, 1, 1};
-  s.buffers = 2;
   s.written = {false, true};
   s.texels = {true, false};
   return s;
@@ -83,7 +80,6 @@ void main() {{
 )",
                        head, rounds);
   s.local = {64, 1, 1};
-  s.buffers = 1;
   s.written = {true};
   return s;
 }
