@@ -6,12 +6,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/base/status.h"
+#include "kernels/dialect/launch.h"
 #include "kernels/dialect/target.h"
 
 namespace tutti::sdk {
@@ -19,6 +22,7 @@ namespace tutti::sdk {
 class Library;
 
 using Language = dialect::Language;
+using KernelSource = dialect::KernelSource;
 
 /// Facts that choose kernels (see kernels/dialect/target.h), plan memory and name cache entries.
 struct Traits : dialect::Target {
@@ -47,27 +51,8 @@ struct Range {
 /// One step of a sequence: a kernel over groups of work-items, or a copy. Kernel arguments are the buffers in the order
 /// of the kernel's parameters; everything else (shapes, strides, numbers) is text of the kernel. Ranges are never
 /// empty, start at multiples of Traits::alignment and have whole 32-bit words (so do allocations); a kernel may be
-/// given one range twice where it reads and writes in place.
-struct Launch {
-  KernelId kernel = 0;
-  std::vector<Range> buffers;
-  std::array<uint32_t, 3> groups = {1, 1, 1};  ///< groups, not work-items; each from 1 to 65535
-  std::string name;                            ///< "matmul fc1", for traces and errors
-  bool copy = false;                    ///< buffers[0] → buffers[1], equal sizes, apart from each other; no kernel
-  std::shared_ptr<const void> library;  ///< what Traits::library made: runs in place of the kernel
-};
-
-/// A kernel ready to be built.
-struct KernelSource {
-  std::string text;                   ///< in the device's language; the entry point is `entry`
-  std::string entry = "kernel_main";  ///< GLSL: always main
-  std::array<uint32_t, 3> local = {1, 1, 1};
-  uint32_t buffers = 0;       ///< parameters
-  std::vector<bool> written;  ///< per buffer
-  bool exact = false;         ///< needs correctly rounded division and square roots, and no contraction (OpenCL:
-                              ///< -cl-fp32-correctly-rounded-divide-sqrt where offered; CUDA: --fmad=false)
-  std::vector<bool> texels;   ///< per buffer: a uniform texel buffer of float4 (Vulkan); empty: none is
-};
+/// given one range twice where it reads and writes in place. Those of a copy have equal sizes and lie apart.
+using Launch = dialect::LaunchOf<KernelId, Range>;
 
 /// A kernel of Driver::build_all that could not be built.
 struct BuildError : Error {
@@ -82,32 +67,32 @@ struct Upload {
   Range landing = {};  ///< where Traits::landings asks for one: as large as `to`, of this sequence alone; else empty
 };
 
-/// One device and one in-order queue, used by one thread at a time. Methods throw tutti::Error: no_memory, compile
-/// (after writing the source with line numbers to a file that the message names), device_lost (then for ever), … The
-/// destructor waits for what was submitted and frees everything.
+/// One device and one in-order queue, used by one thread at a time. Methods throw tutti::Error: invalid for arguments
+/// that are checked here for every driver, then no_memory, compile (after writing the source with line numbers to a
+/// file that the message names), device_lost (then for ever), … The destructor waits for what was submitted and frees
+/// everything.
 class Driver {
  public:
   virtual ~Driver() = default;
   virtual const Traits& traits() const = 0;
 
   /// Device memory; contents undefined. `bytes` is not 0. `what` names it in the error.
-  virtual MemoryId allocate(uint64_t bytes, const std::string& what) = 0;
-  virtual void release(MemoryId memory) = 0;  ///< nothing in flight uses it
+  MemoryId allocate(uint64_t bytes, const std::string& what);
+  void release(MemoryId memory);  ///< nothing in flight uses it
   /// Host memory that uploads are copied from (pinned where that helps), aligned to 64 bytes.
-  virtual void* allocate_host(uint64_t bytes, const std::string& what) = 0;
-  virtual void release_host(void* memory) = 0;
+  void* allocate_host(uint64_t bytes, const std::string& what);
+  void release_host(void* memory);
 
   // Each comes after everything that was submitted before and is done when it returns. Offsets and sizes are any bytes.
-  virtual void fill_zero(const Range& range) = 0;
-  virtual void write(const Range& to, const void* from) = 0;
-  virtual void read(const Range& from, void* to) = 0;
+  void fill_zero(const Range& range);
+  void write(const Range& to, const void* from);
+  void read(const Range& from, void* to);
 
   /// Builds kernels together, which is much cheaper than one by one: compiles each, or takes it from `caches` (one
   /// entry per source: driver-specific bytes, empty where there are none). An entry that was empty or did not fit this
   /// driver holds fresh bytes afterwards, or is empty: nothing to cache. Kernels live until the driver dies. Throws
   /// BuildError for the first source that the device refuses.
-  virtual std::vector<KernelId> build_all(std::span<const KernelSource> sources,
-                                          std::span<std::vector<std::byte>> caches) = 0;
+  std::vector<KernelId> build_all(std::span<const KernelSource> sources, std::span<std::vector<std::byte>> caches);
   /// The same for one kernel.
   KernelId build(const KernelSource& source, std::vector<std::byte>& cache) {
     return build_all({&source, 1}, {&cache, 1})[0];
@@ -115,13 +100,42 @@ class Driver {
 
   /// Records launches to be submitted many times; each sees the writes of those before it, and of sequences submitted
   /// before. `upload` (or null) is copied first, as its host memory is when the sequence runs.
-  virtual SequenceId record(std::span<const Launch> launches, const Upload* upload) = 0;
-  virtual void forget(SequenceId sequence) = 0;  ///< it is not in flight
+  SequenceId record(std::span<const Launch> launches, const Upload* upload);
+  void forget(SequenceId sequence);  ///< it is not in flight
   /// Enqueues; returns a ticket that grows by one from 1 on. Does not wait.
-  virtual uint64_t submit(SequenceId sequence) = 0;
+  uint64_t submit(SequenceId sequence);
   /// Until that ticket and all before are done. Throws Error(timeout) when the time (~0: none) runs out, and what went
   /// wrong late otherwise.
-  virtual void wait(uint64_t ticket, uint64_t timeout_ns) = 0;
+  void wait(uint64_t ticket, uint64_t timeout_ns);
+
+ protected:
+  /// "one of 3 launches from 'a' to 'b'", for late errors.
+  static std::string span_text(std::span<const Launch> launches);
+
+  // What a device does, with arguments that were checked; ranges are not empty.
+  virtual MemoryId do_allocate(uint64_t bytes, const std::string& what) = 0;
+  virtual void do_release(MemoryId memory) = 0;
+  virtual void* do_allocate_host(uint64_t bytes, const std::string& what) = 0;
+  virtual void do_release_host(void* memory) = 0;
+  virtual void do_fill_zero(const Range& range) = 0;
+  virtual void do_write(const Range& to, const void* from) = 0;
+  virtual void do_read(const Range& from, void* to) = 0;
+  virtual std::vector<KernelId> do_build_all(std::span<const KernelSource> sources,
+                                             std::span<std::vector<std::byte>> caches) = 0;
+  virtual SequenceId do_record(std::span<const Launch> launches, const Upload* upload) = 0;
+  virtual void do_forget(SequenceId sequence) = 0;
+  virtual uint64_t do_submit(SequenceId sequence) = 0;
+  virtual void do_wait(uint64_t ticket, uint64_t timeout_ns) = 0;
+
+ private:
+  void check_range(const Range& range, const std::string& what) const;
+  void check_launch(const Launch& launch) const;
+
+  std::map<MemoryId, uint64_t> memories_;          // bytes
+  std::map<KernelId, std::vector<bool>> kernels_;  // per parameter: a texel buffer
+  std::set<void*> host_;
+  std::set<SequenceId> sequences_;
+  uint64_t newest_ = 0;  // ticket
 };
 
 }  // namespace tutti::sdk

@@ -5,19 +5,13 @@
 
 namespace tutti::sdk {
 
-dialect::Work work_of(std::shared_ptr<const void> call, std::string name, size_t buffers, uint64_t scratch) {
-  dialect::Work work;
-  dialect::Dispatch d;
-  d.name = std::move(name);
-  if (scratch) {
-    work.scratch_bytes = {scratch};
-    ++buffers;
-  }
-  d.buffers.resize(buffers);
-  std::iota(d.buffers.begin(), d.buffers.end(), 0);
-  d.library = std::move(call);
-  work.dispatches.push_back(std::move(d));
-  return work;
+dialect::LaunchList launch_of(std::shared_ptr<const void> call, std::string name, size_t buffers, uint64_t scratch) {
+  dialect::Launch launch{.name = std::move(name), .library = std::move(call)};
+  launch.buffers.resize(buffers + (scratch > 0));
+  std::iota(launch.buffers.begin(), launch.buffers.end(), 0);
+  dialect::LaunchList list{{std::move(launch)}, {}};
+  if (scratch) list.scratch_bytes = {scratch};
+  return list;
 }
 
 }  // namespace tutti::sdk

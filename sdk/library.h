@@ -22,23 +22,23 @@ struct LibraryRequest {
 };
 
 /// What a Driver offers beside its kernels (Traits::library). Each function returns what computes the shape (buffers as
-/// documented for the portable kernel of the same name, then further results as the request says; dispatches with
+/// documented for the portable kernel of the same name, then further results as the request says; launches with
 /// `library` set, which the driver alone understands) or throws Error(declined) with the reason; the portable kernel is
 /// asked next.
 class Library {
  public:
   virtual ~Library() = default;
-  virtual dialect::Work matmul(const dialect::Matmul&, const LibraryRequest& = {}) const { throw none(); }
-  virtual dialect::Work conv(const dialect::Conv&, const LibraryRequest& = {}) const { throw none(); }
-  virtual dialect::Work conv_dx(const dialect::Conv&, const LibraryRequest& = {}) const { throw none(); }
-  virtual dialect::Work conv_dw(const dialect::Conv&, const LibraryRequest& = {}) const { throw none(); }
+  virtual dialect::LaunchList matmul(const dialect::Matmul&, const LibraryRequest& = {}) const { throw none(); }
+  virtual dialect::LaunchList conv(const dialect::Conv&, const LibraryRequest& = {}) const { throw none(); }
+  virtual dialect::LaunchList conv_dx(const dialect::Conv&, const LibraryRequest& = {}) const { throw none(); }
+  virtual dialect::LaunchList conv_dw(const dialect::Conv&, const LibraryRequest& = {}) const { throw none(); }
 
  private:
   static Error none() { return {Code::declined, "the device's library has none"}; }
 };
 
-/// A Work of one call on `buffers` buffers (inputs, then results), and behind them `scratch` bytes where that is not 0.
-/// The driver gets `call` back as Launch::library: make it a pointer to the type that the driver casts to.
-dialect::Work work_of(std::shared_ptr<const void> call, std::string name, size_t buffers, uint64_t scratch = 0);
+/// A LaunchList of one call on `buffers` buffers (inputs, then results), and behind them `scratch` bytes where that is
+/// not 0. The driver gets `call` back as Launch::library: make it a pointer to the type that the driver casts to.
+dialect::LaunchList launch_of(std::shared_ptr<const void> call, std::string name, size_t buffers, uint64_t scratch = 0);
 
 }  // namespace tutti::sdk

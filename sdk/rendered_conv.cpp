@@ -5,7 +5,7 @@
 namespace tutti::sdk {
 namespace {
 
-using dialect::Work;
+using dialect::LaunchList;
 using Case = RenderCase;
 
 // ---- convolutions
@@ -17,7 +17,7 @@ dialect::Conv conv_of(const Case& c, const ConvGeometry& g) {
 }
 
 template <bool library>
-Work conv(const Case& c) {
+LaunchList conv(const Case& c) {
   expect(c, 2, {"stride", "padding", "dilation", "groups"});
   ConvGeometry g = conv_geometry(c.in(0).shape, c.in(1).shape, c.node().attrs);
   dialect::Conv p = conv_of(c, g);
@@ -26,7 +26,7 @@ Work conv(const Case& c) {
 }
 
 template <bool library>
-Work conv_dx(const Case& c) {
+LaunchList conv_dx(const Case& c) {
   expect(c, 2, {"stride", "padding", "dilation", "groups", "shape"});
   const Shape& x = c.node().attrs.ints("shape");
   dialect::Conv p = conv_of(c, conv_geometry(x, c.in(1).shape, c.in(0).shape, c.node().attrs));
@@ -35,7 +35,7 @@ Work conv_dx(const Case& c) {
 }
 
 template <bool library>
-Work conv_dw(const Case& c) {
+LaunchList conv_dw(const Case& c) {
   expect(c, 2, {"stride", "padding", "dilation", "groups", "shape"});
   const Shape& w = c.node().attrs.ints("shape");
   dialect::Conv p = conv_of(c, conv_geometry(c.in(0).shape, w, c.in(1).shape, c.node().attrs));
@@ -52,7 +52,7 @@ dialect::Pool pool_of(const Case& c, const Shape& x, Shape& y) {
   return {c.in(0).dtype, g.planes(), g.h, g.w};
 }
 
-Work max_pool(const Case& c) {
+LaunchList max_pool(const Case& c) {
   expect(c, 1, {"kernel", "stride", "padding", "dilation"});
   if (c.node().results.size() != 2) throw decline(fmt::format("{} results, 2 are expected", c.node().results.size()));
   Shape y;
@@ -62,7 +62,7 @@ Work max_pool(const Case& c) {
   return dialect::max_pool(c.traits, p, c.wants(0), c.wants(1));
 }
 
-Work max_pool_dx(const Case& c) {
+LaunchList max_pool_dx(const Case& c) {
   expect(c, 2, {"kernel", "stride", "padding", "dilation", "shape"});
   const Shape& x = c.node().attrs.ints("shape");
   Shape y;
@@ -75,7 +75,7 @@ Work max_pool_dx(const Case& c) {
 
 bool padding_counts(const Case& c) { return c.node().attrs.i("count_include_pad") != 0; }
 
-Work avg_pool(const Case& c) {
+LaunchList avg_pool(const Case& c) {
   expect(c, 1, {"kernel", "stride", "padding", "count_include_pad"});
   Shape y;
   dialect::Pool p = pool_of(c, c.in(0).shape, y);
@@ -83,7 +83,7 @@ Work avg_pool(const Case& c) {
   return dialect::avg_pool(c.traits, p, padding_counts(c));
 }
 
-Work avg_pool_dx(const Case& c) {
+LaunchList avg_pool_dx(const Case& c) {
   expect(c, 1, {"kernel", "stride", "padding", "count_include_pad", "shape"});
   const Shape& x = c.node().attrs.ints("shape");
   Shape y;

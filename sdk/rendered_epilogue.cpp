@@ -7,7 +7,7 @@
 
 namespace tutti::sdk {
 
-std::optional<dialect::Work> Planner::try_make(const RenderEntry& entry, const RenderCase& c, const char* stays) const {
+std::optional<dialect::LaunchList> Planner::try_make(const RenderEntry& entry, const RenderCase& c, const char* stays) const {
   try {
     return entry.make(c);
   } catch (const Error& e) {
@@ -73,7 +73,7 @@ const char* Planner::product_with_sum(uint32_t product, uint32_t sum, OperandSum
   c.epilogue.sum = which;
   c.trial = true;
   c.tuning_bytes = tuning_bytes_;
-  std::optional<dialect::Work> work = try_make(*choice.entry, c, "sum");
+  std::optional<dialect::LaunchList> work = try_make(*choice.entry, c, "sum");
   if (!work) return nullptr;
   check_library(*work, product, p_.nodes[product].inputs.size() + results.size());
   finish(product);

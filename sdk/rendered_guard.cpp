@@ -27,7 +27,8 @@ class GuardedDriver : public Driver {
 
   const Traits& traits() const override { return traits_; }
 
-  MemoryId allocate(uint64_t bytes, const std::string& what) override {
+ private:
+  MemoryId do_allocate(uint64_t bytes, const std::string& what) override {
     MemoryId id = driver_->allocate(front_ + bytes + guard_bytes, what);
     allocations_[id] = {bytes, what};
     std::vector<std::byte> pattern(std::max(front_, guard_bytes), sentinel);
@@ -36,23 +37,25 @@ class GuardedDriver : public Driver {
     return id;
   }
 
-  void release(MemoryId memory) override {
+  void do_release(MemoryId memory) override {
     allocations_.erase(memory);
     driver_->release(memory);
   }
 
-  void* allocate_host(uint64_t bytes, const std::string& what) override { return driver_->allocate_host(bytes, what); }
-  void release_host(void* memory) override { driver_->release_host(memory); }
-  void fill_zero(const Range& range) override { driver_->fill_zero(inner(range)); }
-  void write(const Range& to, const void* from) override { driver_->write(inner(to), from); }
-  void read(const Range& from, void* to) override { driver_->read(inner(from), to); }
+  void* do_allocate_host(uint64_t bytes, const std::string& what) override {
+    return driver_->allocate_host(bytes, what);
+  }
+  void do_release_host(void* memory) override { driver_->release_host(memory); }
+  void do_fill_zero(const Range& range) override { driver_->fill_zero(inner(range)); }
+  void do_write(const Range& to, const void* from) override { driver_->write(inner(to), from); }
+  void do_read(const Range& from, void* to) override { driver_->read(inner(from), to); }
 
-  std::vector<KernelId> build_all(std::span<const KernelSource> sources,
-                                  std::span<std::vector<std::byte>> caches) override {
+  std::vector<KernelId> do_build_all(std::span<const KernelSource> sources,
+                                     std::span<std::vector<std::byte>> caches) override {
     return driver_->build_all(sources, caches);
   }
 
-  SequenceId record(std::span<const Launch> launches, const Upload* upload) override {
+  SequenceId do_record(std::span<const Launch> launches, const Upload* upload) override {
     std::vector<Launch> moved(launches.begin(), launches.end());
     Sequence sequence;
     for (Launch& l : moved) {
@@ -69,23 +72,22 @@ class GuardedDriver : public Driver {
     return id;
   }
 
-  void forget(SequenceId sequence) override {
+  void do_forget(SequenceId sequence) override {
     sequences_.erase(sequence);
     driver_->forget(sequence);
   }
 
-  uint64_t submit(SequenceId sequence) override {
+  uint64_t do_submit(SequenceId sequence) override {
     const Sequence& s = sequences_.at(sequence);
     for (MemoryId m : s.memories) touched_[m] = s.names;
     return driver_->submit(sequence);
   }
 
-  void wait(uint64_t ticket, uint64_t timeout_ns) override {
+  void do_wait(uint64_t ticket, uint64_t timeout_ns) override {
     driver_->wait(ticket, timeout_ns);
     for (const auto& [memory, names] : std::exchange(touched_, {})) check(memory, names);
   }
 
- private:
   struct Allocation {
     uint64_t bytes = 0;
     std::string what;

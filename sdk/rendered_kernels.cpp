@@ -8,13 +8,13 @@
 namespace tutti::sdk {
 namespace {
 
-using dialect::Work;
+using dialect::LaunchList;
 using Case = RenderCase;
 
 // ---- products
 
 template <bool library>
-Work matmul(const Case& c) {
+LaunchList matmul(const Case& c) {
   expect(c, 2, {"ta", "tb"});
   const Shape &a = c.in(0).shape, &b = c.in(1).shape;
   size_t ra = a.size(), rb = b.size();
@@ -42,9 +42,8 @@ Work matmul(const Case& c) {
     throw decline("an epilogue of libraries");
   if (p.k == 0) {
     if (p.bias || p.relu) throw decline("a product over nothing");
-    Work work = dialect::fill(c.traits, t, num_elements(y), 0);
-    for (dialect::Dispatch& d : work.dispatches)  // its one buffer is the result, behind the two operands
-      for (int& buffer : d.buffers) buffer += 2;
+    LaunchList work = dialect::fill(c.traits, t, num_elements(y), 0);
+    work.launches[0].buffers = {2};  // the result, behind the two operands
     return work;
   }
   if (!p.ta && num_elements(batch_b) == 1) {  // one matrix b for all of a's batch: the batch is rows
@@ -70,37 +69,37 @@ Ints reduction(const Case& c, DType dtype, bool nothing) {
 }
 
 template <dialect::Fold kind>
-Work reduce(const Case& c) {
+LaunchList reduce(const Case& c) {
   bool choice = kind == dialect::Fold::max || kind == dialect::Fold::min;
   return dialect::reduce(c.traits, kind, c.in(0), reduction(c, c.in(0).dtype, !choice));
 }
 
-Work argmax(const Case& c) { return dialect::argmax(c.traits, c.in(0), reduction(c, DType::i32, false)); }
+LaunchList argmax(const Case& c) { return dialect::argmax(c.traits, c.in(0), reduction(c, DType::i32, false)); }
 
 // ---- index copies
 
-Work transpose(const Case& c) {
+LaunchList transpose(const Case& c) {
   expect(c, 1, {"perm"});
   TransposeGeometry g = transpose_geometry(c.in(0).shape, c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.result});
   return dialect::copy(c.traits, dialect::transpose_copy(c.in(0), g.perm));
 }
 
-Work broadcast(const Case& c) {
+LaunchList broadcast(const Case& c) {
   expect(c, 1, {"shape"});
   Shape y = broadcast_geometry(c.in(0).shape, c.node().attrs).result;
   expect_result(c, {c.in(0).dtype, y});
   return dialect::copy(c.traits, dialect::broadcast_copy(c.in(0), y));
 }
 
-Work slice(const Case& c) {
+LaunchList slice(const Case& c) {
   expect(c, 1, {"starts", "stops", "strides"});
   SliceGeometry g = slice_geometry(c.in(0).shape, c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.result});
   return dialect::copy(c.traits, dialect::slice_copy(c.in(0), g.result, g.starts, g.strides));
 }
 
-Work pad(const Case& c) {
+LaunchList pad(const Case& c) {
   expect(c, 1, {"low", "high", "interior", "value"});
   PadGeometry g = pad_geometry(c.in(0).shape, c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.result});
@@ -108,7 +107,7 @@ Work pad(const Case& c) {
   return dialect::copy(c.traits, dialect::pad_copy(c.in(0), g.result, g.low, g.interior, value));
 }
 
-Work concat(const Case& c) {
+LaunchList concat(const Case& c) {
   expect(c, c.node().inputs.size(), {"axis"});
   std::vector<TensorType> parts;
   for (size_t k = 0; k < c.node().inputs.size(); ++k) parts.push_back(c.in(k));
@@ -119,7 +118,7 @@ Work concat(const Case& c) {
 
 // ---- windows
 
-Work window(const Case& c) {
+LaunchList window(const Case& c) {
   expect(c, 1, {"kernel", "stride", "padding", "dilation", "value"});
   WindowGeometry g = window_geometry(c.in(0).shape, c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.windows()});
@@ -127,7 +126,7 @@ Work window(const Case& c) {
   return dialect::copy(c.traits, dialect::window_copy(c.in(0).dtype, g.planes(), g.h, g.w, value));
 }
 
-Work fold(const Case& c) {
+LaunchList fold(const Case& c) {
   expect(c, 1, {"size", "kernel", "stride", "padding", "dilation"});
   WindowGeometry g = fold_geometry(c.in(0).shape, c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.images()});
@@ -136,21 +135,21 @@ Work fold(const Case& c) {
 
 // ---- rows by index, values from nothing
 
-Work gather(const Case& c) {
+LaunchList gather(const Case& c) {
   expect(c, 2, {"axis"});
   IndexGeometry g = gather_geometry(c.in(0), c.in(1), c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.result});
   return dialect::gather(c.traits, c.in(0).dtype, g.outer, g.size, g.inner, g.count);
 }
 
-Work scatter_add(const Case& c) {
+LaunchList scatter_add(const Case& c) {
   expect(c, 2, {"axis", "size"});
   IndexGeometry g = scatter_geometry(c.in(0), c.in(1), c.node().attrs);
   expect_result(c, {c.in(1).dtype, g.result});
   return dialect::scatter_add(c.traits, c.in(1).dtype, g.outer, g.size, g.inner, g.count);
 }
 
-Work random_bits(const Case& c) {
+LaunchList random_bits(const Case& c) {
   expect(c, 2, {"shape", "stream"});
   int64_t stream = c.node().attrs.i("stream");
   if (c.in(0) != TensorType{DType::u32, {2}} || c.in(1) != TensorType{DType::i32, {}})
@@ -161,7 +160,7 @@ Work random_bits(const Case& c) {
   return dialect::random_bits(c.traits, num_elements(y), static_cast<uint32_t>(stream));
 }
 
-Work iota(const Case& c) {
+LaunchList iota(const Case& c) {
   expect(c, 0, {"shape", "axis"});
   const Shape& y = c.node().attrs.ints("shape");
   AxisGeometry g = axis_geometry(y, c.node().attrs.i("axis"));
@@ -171,7 +170,7 @@ Work iota(const Case& c) {
 
 // ---- what the compiler does by itself
 
-Work reshape(const Case& c) {
+LaunchList reshape(const Case& c) {
   expect(c, 1, {"shape"});
   if (c.wants(0) && (num_elements(c.in(0).shape) != num_elements(c.out(0).shape) || c.in(0).dtype != c.out(0).dtype))
     throw decline("another number of elements or another dtype");
@@ -179,7 +178,7 @@ Work reshape(const Case& c) {
 }
 
 /// A single elementwise node; the compiler fuses several.
-Work elementwise(const Case& c) {
+LaunchList elementwise(const Case& c) {
   if (!c.node().elementwise()) throw decline(fmt::format("'{}' has no scalar expression", c.node().op));
   if (std::string why = dialect::declines(c.node().expr); !why.empty()) throw decline(why);
   Fusion f = fuse(c.program, std::span(&c.number, 1), ExactRounding::by_target, [](uint32_t) { return true; });

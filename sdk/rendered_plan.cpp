@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/dialect/kernel.h"
 #include "sdk/rendered_memory.h"
 #include "sdk/rendered_planner.h"
 
@@ -20,25 +21,24 @@ RenderedPlan Planner::run() {
 
 // ---- launches
 
-uint32_t Planner::kernel_of(const dialect::Source& source, uint32_t buffers) {
+uint32_t Planner::kernel_of(const dialect::Kernel& kernel) {
+  KernelSource source = dialect::render(traits_, kernel);
   auto [it, fresh] = kernels_.try_emplace(source.text, static_cast<uint32_t>(plan_.kernels.size()));
-  if (fresh)
-    plan_.kernels.push_back(
-        {source.text, source.entry, source.local, buffers, source.written, source.exact, source.texels});
+  if (fresh) plan_.kernels.push_back(std::move(source));
   return it->second;
 }
 
-void Planner::check_library(const dialect::Work& work, uint32_t node, size_t operands) const {
+void Planner::check_library(const dialect::LaunchList& work, uint32_t node, size_t operands) const {
   auto wrong = [&](const std::string& why) {
     return NodeError(
         node, Code::internal,
-        fmt::format("node {} ({}): the device's library gave a wrong Work: {}", node, p_.nodes[node].op, why),
-        "a Work's buffers are the inputs, the results that the LibraryRequest asks for, then its scratch");
+        fmt::format("node {} ({}): the device's library gave a wrong LaunchList: {}", node, p_.nodes[node].op, why),
+        "a LaunchList's buffers are the inputs, the results that the LibraryRequest asks for, then its scratch");
   };
   size_t all = operands + work.scratch_bytes.size();
   std::vector<bool> used(all);
-  for (const dialect::Dispatch& d : work.dispatches) {
-    if (!d.library && d.source.text.empty()) throw wrong(fmt::format("'{}' has neither a call nor a kernel", d.name));
+  for (const dialect::Launch& d : work.launches) {
+    if (!d.library && !d.kernel) throw wrong(fmt::format("'{}' has neither a call nor a kernel", d.name));
     for (int b : d.buffers) {
       if (b < 0 || static_cast<size_t>(b) >= all) throw wrong(fmt::format("'{}' uses buffer {} of {}", d.name, b, all));
       used[static_cast<size_t>(b)] = true;
@@ -48,23 +48,22 @@ void Planner::check_library(const dialect::Work& work, uint32_t node, size_t ope
   if (unused != used.end()) throw wrong(fmt::format("nothing uses buffer {} of {}", unused - used.begin(), all));
 }
 
-void Planner::add_work(const dialect::Work& work, const std::string& name, uint32_t node,
+void Planner::add_work(const dialect::LaunchList& work, const std::string& name, uint32_t node,
                        const std::vector<uint32_t>& in, const std::vector<uint32_t>& out) {
   std::vector<uint32_t> buffers = in;
   buffers.insert(buffers.end(), out.begin(), out.end());
   for (uint64_t bytes : work.scratch_bytes) buffers.push_back(temporary(bytes, "scratch of " + name));
-  for (const dialect::Dispatch& d : work.dispatches) {
-    uint32_t kernel = d.library ? 0 : kernel_of(d.source, static_cast<uint32_t>(d.buffers.size()));
-    PlannedLaunch launch{kernel, {}, d.groups, name, false, node, d.library};
-    if (work.dispatches.size() > 1) launch.name += " (" + d.name + ")";
-    for (int b : d.buffers) launch.memories.push_back(buffers.at(static_cast<size_t>(b)));
+  for (const dialect::Launch& d : work.launches) {
+    auto memory = [&](int b) { return buffers.at(static_cast<size_t>(b)); };
+    PlannedLaunch launch{d.with(d.library ? 0 : kernel_of(*d.kernel), memory), node};
+    launch.name = work.launches.size() > 1 ? name + " (" + d.name + ")" : name;
     plan_.launches.push_back(std::move(launch));
   }
   step(buffers, {});
 }
 
 void Planner::copy(const TensorType&, const std::string& name, uint32_t from, uint32_t to) {
-  plan_.launches.push_back({0, {from, to}, {1, 1, 1}, name, true, TUTTI_NONE});
+  plan_.launches.push_back({{0, {from, to}, {1, 1, 1}, name, true}});
   step(std::array{from, to}, {});
 }
 
@@ -93,7 +92,7 @@ void Planner::node(uint32_t k) {
   structured(k, choice);
 }
 
-dialect::Work Planner::made(const RenderChoice& choice, const RenderCase& c) const {
+dialect::LaunchList Planner::made(const RenderChoice& choice, const RenderCase& c) const {
   if (!choice.entry->can.library) return choice.entry->make(c);
   try {
     return choice.entry->make(c);
@@ -117,10 +116,10 @@ void Planner::structured(uint32_t k, const RenderChoice& choice) {
   std::string name = describe(choice.entry->name, k, more);
   std::erase(results, TUTTI_NONE);
   std::vector<uint32_t> in = memories_of(inputs), out;
-  dialect::Work work = made(choice, c);
+  dialect::LaunchList work = made(choice, c);
   if (choice.entry->can.library) check_library(work, k, inputs.size() + results.size());
   for (uint32_t v : results) out.push_back(place_result(v, name, in));
-  if (!work.dispatches.empty()) add_work(work, name, k, in, out);
+  if (!work.launches.empty()) add_work(work, name, k, in, out);
 }
 
 namespace {

@@ -10,15 +10,9 @@
 
 namespace tutti::sdk {
 
-/// A launch whose buffers are pieces of memory.
-struct PlannedLaunch {
-  uint32_t kernel = 0;  ///< of RenderedPlan::kernels
-  std::vector<uint32_t> memories;
-  std::array<uint32_t, 3> groups = {1, 1, 1};
-  std::string name;
-  bool copy = false;
+/// A launch of one of RenderedPlan::kernels whose buffers are pieces of memory.
+struct PlannedLaunch : dialect::LaunchOf<uint32_t, uint32_t> {
   uint32_t node = TUTTI_NONE;
-  std::shared_ptr<const void> library = {};  ///< in place of a kernel
 };
 
 /// Every memory is padded; feeds start at multiples of Traits::alignment.

@@ -77,7 +77,6 @@ struct Shared {
   DeviceMemory memory;
   DeviceStates states;
   std::map<std::string, KernelId> kernels;
-  uint64_t newest = 0;  // ticket
 };
 
 class RenderedExecutable : public Executable {
@@ -150,7 +149,7 @@ class RenderedExecutable : public Executable {
       slot_ = (slot_ + 1) % slots;
     }
     ++runs_;
-    return shared_.newest = last_;
+    return last_;
   }
 
  private:
@@ -237,9 +236,8 @@ class RenderedExecutable : public Executable {
   void record() {
     std::vector<Launch> launches;
     for (const PlannedLaunch& p : plan_.launches) {
-      Launch launch{p.copy || p.library ? 0 : kernels_[p.kernel], {}, p.groups, p.name, p.copy, p.library};
-      for (uint32_t m : p.memories) launch.buffers.push_back(range(plan_.memories[m]));
-      launches.push_back(std::move(launch));
+      auto resolve = [&](uint32_t m) { return range(plan_.memories[m]); };
+      launches.push_back(p.with(p.copy || p.library ? 0 : kernels_[p.kernel], resolve));
     }
     for (uint32_t s = 0; s < (plan_.staging ? slots : 1); ++s) {
       Upload upload;
@@ -298,8 +296,6 @@ class RenderedSession : public Session {
   }
 
   void wait(uint64_t ticket, uint64_t timeout_ns) override {
-    if (ticket > shared_.newest)
-      throw invalid(fmt::format("wait: ticket {} was never handed out; the newest is {}", ticket, shared_.newest));
     if (ticket) shared_.driver->wait(ticket, timeout_ns);
   }
 
@@ -318,13 +314,6 @@ class RenderedSession : public Session {
 };
 
 }  // namespace
-
-void check_identity(const Traits& traits) {
-  if (traits.identity.empty())
-    throw invalid(
-        "Traits::identity is empty: kernels that another device or driver compiled would be taken from the cache",
-        "name all that a compiled kernel depends on beside its text: device, driver, compiler and versions");
-}
 
 std::unique_ptr<Session> make_rendered_session(std::unique_ptr<Driver> driver, const Host& host) {
   check_identity(driver->traits());

@@ -40,14 +40,14 @@ class SimpleDevice {
                                           std::span<std::vector<std::byte>> caches) = 0;
   /// Runs groups[0] x groups[1] x groups[2] groups of work-items of a built kernel.
   virtual void launch(KernelId kernel, std::span<const Part> buffers, const std::array<uint32_t, 3>& groups) = 0;
-  /// Runs what Traits::library made for a dispatch on the dispatch's buffers; `call` is its pointer, of the type that
+  /// Runs what Traits::library made for a launch on the launch's buffers; `call` is its pointer, of the type that
   /// the library gave it. A device whose traits name a library overrides this; by default an error says so.
   virtual void run_library(const void* call, std::span<const Part> buffers);
   /// Returns when all that was enqueued is done; throws what went wrong with it. write and read come after it.
   virtual void finish() {}
 };
 
-/// The device behind an in-order queue on a thread of its own: checks arguments, keeps within the traits' memory,
+/// The device behind an in-order queue on a thread of its own: keeps within the traits' memory,
 /// records, enqueues, waits and keeps what fails on the way for the next wait, which names the launch. Throws
 /// Error(invalid) for traits without an identity.
 std::unique_ptr<Driver> make_driver(std::unique_ptr<SimpleDevice> device);

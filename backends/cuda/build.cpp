@@ -51,7 +51,7 @@ Binary compile(const NvrtcApi& rtc, const sdk::KernelSource& source, const std::
 }
 
 Driver::Kernel Driver::load(const sdk::KernelSource& source, const std::vector<std::byte>& binary, std::string& why) {
-  Kernel k{nullptr, nullptr, source.local, source.buffers, source.written};
+  Kernel k{nullptr, nullptr, source.local, source.written};
   if (binary.empty()) return k;
   CUresult result = cuda().cuModuleLoadData(&k.module, binary.data());
   if (result == CUDA_SUCCESS) {
@@ -98,8 +98,8 @@ void Driver::load_or_compile(std::span<const sdk::KernelSource> sources, std::sp
   }
 }
 
-std::vector<sdk::KernelId> Driver::build_all(std::span<const sdk::KernelSource> sources,
-                                             std::span<std::vector<std::byte>> caches) {
+std::vector<sdk::KernelId> Driver::do_build_all(std::span<const sdk::KernelSource> sources,
+                                                std::span<std::vector<std::byte>> caches) {
   Current in(*context_);
   std::vector<Kernel> kernels(sources.size());
   try {

@@ -219,7 +219,7 @@ void Cublas::check(cublasStatus_t status, const char* call) const {
     throw Error(Code::declined, fmt::format("{}: {}", call, api_->cublasLtGetStatusString(status)));
 }
 
-dialect::Work Cublas::matmul(const dialect::Matmul& p, const sdk::LibraryRequest& request) const {
+dialect::LaunchList Cublas::matmul(const dialect::Matmul& p, const sdk::LibraryRequest& request) const {
   cudaDataType_t type = type_of(p.dtype);
   if (std::string why = refuses(p, request, tf32_); !why.empty()) throw Error(Code::declined, why);
   if (!tuner_ && (p.relu || request.gelu != sdk::Gelu::none))
@@ -292,7 +292,7 @@ dialect::Work Cublas::matmul(const dialect::Matmul& p, const sdk::LibraryRequest
   product->rank(made, rankings_);
   if (tuner_) tuner_->choose(*product, request);
   size_t workspace = product->workspace();
-  return sdk::work_of(std::shared_ptr<const Call>(std::move(product)), "cublasLt", buffers, workspace);
+  return sdk::launch_of(std::shared_ptr<const Call>(std::move(product)), "cublasLt", buffers, workspace);
 }
 
 }  // namespace tutti::cuda

@@ -282,14 +282,14 @@ class Convolution : public Tunable {
   size_t selected_ = 0;
 };
 
-dialect::Work work(const std::shared_ptr<const CudnnApi>& api, cudnnHandle_t handle, const dialect::Conv& p,
-                   Convolution::Kind kind, bool tf32, Tuner* tuner, const sdk::LibraryRequest& request) {
+dialect::LaunchList work(const std::shared_ptr<const CudnnApi>& api, cudnnHandle_t handle, const dialect::Conv& p,
+                         Convolution::Kind kind, bool tf32, Tuner* tuner, const sdk::LibraryRequest& request) {
   if (p.relu && !p.bias) throw Error(Code::declined, "relu without bias");
   if (p.relu && !tuner) throw Error(Code::declined, "nobody has seen what its activation makes of NaN");
   auto call = std::make_shared<Convolution>(api, handle, p, kind, tf32);
   if (tuner) tuner->choose(*call, request);
   size_t buffers = call->inputs() + 1, workspace = call->workspace();
-  return sdk::work_of(std::shared_ptr<const Call>(std::move(call)), "cuDNN", buffers, workspace);
+  return sdk::launch_of(std::shared_ptr<const Call>(std::move(call)), "cuDNN", buffers, workspace);
 }
 
 }  // namespace
@@ -321,13 +321,13 @@ std::string Cudnn::version() const {
   return fmt::format("{}.{}", v / 10000, v / 100 % 100);
 }
 
-dialect::Work Cudnn::conv(const dialect::Conv& p, const sdk::LibraryRequest& request) const {
+dialect::LaunchList Cudnn::conv(const dialect::Conv& p, const sdk::LibraryRequest& request) const {
   return work(api_, handle_, p, Convolution::Kind::forward, tf32_, tuner_.get(), request);
 }
-dialect::Work Cudnn::conv_dx(const dialect::Conv& p, const sdk::LibraryRequest& request) const {
+dialect::LaunchList Cudnn::conv_dx(const dialect::Conv& p, const sdk::LibraryRequest& request) const {
   return work(api_, handle_, p, Convolution::Kind::images, tf32_, tuner_.get(), request);
 }
-dialect::Work Cudnn::conv_dw(const dialect::Conv& p, const sdk::LibraryRequest& request) const {
+dialect::LaunchList Cudnn::conv_dw(const dialect::Conv& p, const sdk::LibraryRequest& request) const {
   return work(api_, handle_, p, Convolution::Kind::weights, tf32_, tuner_.get(), request);
 }
 

@@ -49,9 +49,9 @@ class Cudnn {
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;
 
-  dialect::Work conv(const dialect::Conv& p, const sdk::LibraryRequest& request = {}) const;
-  dialect::Work conv_dx(const dialect::Conv& p, const sdk::LibraryRequest& request = {}) const;
-  dialect::Work conv_dw(const dialect::Conv& p, const sdk::LibraryRequest& request = {}) const;
+  dialect::LaunchList conv(const dialect::Conv& p, const sdk::LibraryRequest& request = {}) const;
+  dialect::LaunchList conv_dx(const dialect::Conv& p, const sdk::LibraryRequest& request = {}) const;
+  dialect::LaunchList conv_dw(const dialect::Conv& p, const sdk::LibraryRequest& request = {}) const;
   std::string version() const;
 
  private:

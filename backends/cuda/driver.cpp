@@ -93,20 +93,12 @@ CUevent Driver::event() {
 Driver::Step Driver::prepare(const sdk::Launch& launch) {
   Step s;
   s.name = launch.name;
-  for (const sdk::Range& range : launch.buffers) {
-    s.arguments.push_back(checked(range, launch.name));
-    if (range.bytes == 0) throw invalid(fmt::format("cuda: {}: an empty buffer", launch.name));
-    if (range.offset % traits_.alignment != 0 && !launch.copy)
-      throw invalid(
-          fmt::format("cuda: {}: offset {} is no multiple of {}", launch.name, range.offset, traits_.alignment));
-  }
+  for (const sdk::Range& range : launch.buffers) s.arguments.push_back(address(range));
   auto writes = [&](auto&& written) {
     for (size_t i = 0; i < s.arguments.size(); ++i)
       s.accesses.push_back({s.arguments[i], s.arguments[i] + launch.buffers[i].bytes, written(i)});
   };
   if (launch.copy) {
-    if (launch.buffers.size() != 2 || launch.buffers[0].bytes != launch.buffers[1].bytes)
-      throw invalid(fmt::format("cuda: the copy '{}' needs two ranges of one size", launch.name));
     s.bytes = launch.buffers[0].bytes;
     writes([](size_t i) { return i == 1; });
     return s;
@@ -116,18 +108,11 @@ Driver::Step Driver::prepare(const sdk::Launch& launch) {
     writes([&](size_t i) { return i >= s.call->inputs(); });
     return s;
   }
-  if (launch.kernel >= kernels_.size())
-    throw invalid(fmt::format("cuda: '{}': there is no kernel {}", launch.name, launch.kernel));
   const Kernel& kernel = kernels_[launch.kernel];
-  if (launch.buffers.size() != kernel.buffers)
-    throw invalid(fmt::format("cuda: '{}' gives {} buffers to a kernel of {}", launch.name, launch.buffers.size(),
-                              kernel.buffers));
-  for (uint32_t n : launch.groups)
-    if (n == 0) throw invalid(fmt::format("cuda: '{}' has no groups", launch.name));
   s.function = kernel.function;
   s.groups = launch.groups;
   s.local = kernel.local;
-  writes([&](size_t i) { return i >= kernel.written.size() || kernel.written[i]; });
+  writes([&](size_t i) { return kernel.written[i]; });
   return s;
 }
 
@@ -145,23 +130,18 @@ void Driver::enqueue(const Step& step, CUstream stream) {
   if (result != CUDA_SUCCESS) fail(result, fmt::format("launching '{}'", step.name));
 }
 
-sdk::SequenceId Driver::record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) {
+sdk::SequenceId Driver::do_record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) {
   Current in(*context_);
   Sequence s;
-  s.span = launches.empty()       ? "a sequence without launches"
-           : launches.size() == 1 ? fmt::format("'{}'", launches[0].name)
-                                  : fmt::format("one of {} launches from '{}' to '{}'", launches.size(),
-                                                launches.front().name, launches.back().name);
+  s.span = span_text(launches);
   try {
-    if (upload && upload->to.bytes) {
+    if (upload) {
       Step onward;
       onward.name = "upload";
       onward.bytes = s.bytes = upload->to.bytes;
-      CUdeviceptr to = checked(upload->to, "upload");
+      CUdeviceptr to = address(upload->to);
       s.upload = upload->from;
-      if (upload->landing.bytes != s.bytes)
-        throw invalid(fmt::format("cuda: an upload of {} bytes needs a landing of that size", s.bytes));
-      s.landing = checked(upload->landing, "upload");
+      s.landing = address(upload->landing);
       s.landed = event();
       s.taken = event();
       onward.arguments = {s.landing, to};
@@ -184,19 +164,16 @@ void Driver::destroy(Sequence& s) {
     if (e) cuda().cuEventDestroy(e);
 }
 
-void Driver::forget(sdk::SequenceId sequence) {
+void Driver::do_forget(sdk::SequenceId sequence) {
   auto at = sequences_.find(sequence);
-  if (at == sequences_.end()) throw invalid(fmt::format("cuda: there is no sequence {}", sequence));
   Current in(*context_);
   destroy(at->second);
   sequences_.erase(at);
 }
 
-uint64_t Driver::submit(sdk::SequenceId sequence) {
-  auto at = sequences_.find(sequence);
-  if (at == sequences_.end()) throw invalid(fmt::format("cuda: there is no sequence {}", sequence));
+uint64_t Driver::do_submit(sdk::SequenceId sequence) {
   Current in(*context_);
-  const Sequence& s = at->second;
+  const Sequence& s = sequences_.at(sequence);
   // Whoever never waits must not pile up events; one that failed stays, for the wait to come.
   while (flights_.size() > 64 && cuda().cuEventQuery(flights_.front().done) == CUDA_SUCCESS) {
     free_events_.push_back(flights_.front().done);
@@ -231,9 +208,8 @@ void Driver::land(const Flight& flight, CUresult result) {
   throw error;
 }
 
-void Driver::wait(uint64_t ticket, uint64_t timeout_ns) {
+void Driver::do_wait(uint64_t ticket, uint64_t timeout_ns) {
   using Clock = std::chrono::steady_clock;
-  if (ticket > tickets_) throw invalid(fmt::format("cuda: there is no ticket {}", ticket));
   Current in(*context_);
   auto start = Clock::now();
   while (!flights_.empty() && flights_.front().ticket <= ticket) {

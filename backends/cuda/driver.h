@@ -29,23 +29,23 @@ class Driver : public sdk::Driver {
   ~Driver() override;
   const sdk::Traits& traits() const override { return traits_; }
 
-  sdk::MemoryId allocate(uint64_t bytes, const std::string& what) override;
-  void release(sdk::MemoryId memory) override;
-  void* allocate_host(uint64_t bytes, const std::string& what) override;
-  void release_host(void* memory) override;
-  void fill_zero(const sdk::Range& range) override;
-  void write(const sdk::Range& to, const void* from) override;
-  void read(const sdk::Range& from, void* to) override;
-
-  std::vector<sdk::KernelId> build_all(std::span<const sdk::KernelSource> sources,
-                                       std::span<std::vector<std::byte>> caches) override;
-
-  sdk::SequenceId record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) override;
-  void forget(sdk::SequenceId sequence) override;
-  uint64_t submit(sdk::SequenceId sequence) override;
-  void wait(uint64_t ticket, uint64_t timeout_ns) override;
-
  private:
+  sdk::MemoryId do_allocate(uint64_t bytes, const std::string& what) override;
+  void do_release(sdk::MemoryId memory) override;
+  void* do_allocate_host(uint64_t bytes, const std::string& what) override;
+  void do_release_host(void* memory) override;
+  void do_fill_zero(const sdk::Range& range) override;
+  void do_write(const sdk::Range& to, const void* from) override;
+  void do_read(const sdk::Range& from, void* to) override;
+
+  std::vector<sdk::KernelId> do_build_all(std::span<const sdk::KernelSource> sources,
+                                          std::span<std::vector<std::byte>> caches) override;
+
+  sdk::SequenceId do_record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) override;
+  void do_forget(sdk::SequenceId sequence) override;
+  uint64_t do_submit(sdk::SequenceId sequence) override;
+  void do_wait(uint64_t ticket, uint64_t timeout_ns) override;
+
   struct Memory {
     CUdeviceptr at = 0;
     uint64_t bytes = 0;
@@ -54,7 +54,6 @@ class Driver : public sdk::Driver {
     CUmodule module = nullptr;
     CUfunction function = nullptr;
     std::array<uint32_t, 3> local = {1, 1, 1};
-    uint32_t buffers = 0;
     std::vector<bool> written;
   };
   struct Step {
@@ -86,9 +85,7 @@ class Driver : public sdk::Driver {
   const CudaApi& cuda() const { return libraries_->cuda; }
   void check(CUresult result, const char* what) { context_->check(result, what); }
   [[noreturn]] void fail(CUresult result, const std::string& what) { context_->fail(result, what); }
-  Memory& memory(sdk::MemoryId id, const char* call);
-  CUdeviceptr checked(const sdk::Range& range, const std::string& what);
-  CUdeviceptr device_memory(uint64_t bytes, const std::string& what);
+  CUdeviceptr address(const sdk::Range& range) const { return memories_.at(range.memory).at + range.offset; }
   CUevent event();
   Step prepare(const sdk::Launch& launch);
   void enqueue(const Step& step, CUstream stream);

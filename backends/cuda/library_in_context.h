@@ -18,23 +18,23 @@ class LibraryInContext : public sdk::Library {
     library_.reset();
   }
 
-  dialect::Work matmul(const dialect::Matmul& p, const sdk::LibraryRequest& request) const override {
+  dialect::LaunchList matmul(const dialect::Matmul& p, const sdk::LibraryRequest& request) const override {
     return plan(&sdk::Library::matmul, p, request);
   }
-  dialect::Work conv(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
+  dialect::LaunchList conv(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
     return plan(&sdk::Library::conv, p, request);
   }
-  dialect::Work conv_dx(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
+  dialect::LaunchList conv_dx(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
     return plan(&sdk::Library::conv_dx, p, request);
   }
-  dialect::Work conv_dw(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
+  dialect::LaunchList conv_dw(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
     return plan(&sdk::Library::conv_dw, p, request);
   }
 
  private:
   template <class P>
-  dialect::Work plan(dialect::Work (sdk::Library::*of)(const P&, const sdk::LibraryRequest&) const, const P& p,
-                     const sdk::LibraryRequest& request) const {
+  dialect::LaunchList plan(dialect::LaunchList (sdk::Library::*of)(const P&, const sdk::LibraryRequest&) const,
+                           const P& p, const sdk::LibraryRequest& request) const {
     Current in(*context_);
     return ((*library_).*of)(p, request);
   }

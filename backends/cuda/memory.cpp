@@ -8,8 +8,7 @@
 
 namespace tutti::cuda {
 
-CUdeviceptr Driver::device_memory(uint64_t bytes, const std::string& what) {
-  if (bytes == 0) throw invalid(fmt::format("cuda: an allocation of 0 bytes for {}", what));
+sdk::MemoryId Driver::do_allocate(uint64_t bytes, const std::string& what) {
   Current in(*context_);
   CUdeviceptr at = 0;
   CUresult result = cuda().cuMemAlloc(&at, bytes);
@@ -23,30 +22,19 @@ CUdeviceptr Driver::device_memory(uint64_t bytes, const std::string& what) {
   }
   if (result != CUDA_SUCCESS) fail(result, fmt::format("allocating {} for {}", sdk::size_text(bytes), what));
   allocated_ += bytes;
-  return at;
-}
-
-sdk::MemoryId Driver::allocate(uint64_t bytes, const std::string& what) {
-  Memory made{device_memory(bytes, what), bytes};
-  memories_.emplace(next_memory_, made);
+  memories_.emplace(next_memory_, Memory{at, bytes});
   return next_memory_++;
 }
 
-Driver::Memory& Driver::memory(sdk::MemoryId id, const char* call) {
-  auto at = memories_.find(id);
-  if (at == memories_.end()) throw invalid(fmt::format("cuda: {}: there is no memory {}", call, id));
-  return at->second;
-}
-
-void Driver::release(sdk::MemoryId id) {
-  Memory m = memory(id, "release");
+void Driver::do_release(sdk::MemoryId id) {
+  Memory m = memories_.at(id);
   memories_.erase(id);
   allocated_ -= m.bytes;
   Current in(*context_);
   check(cuda().cuMemFree(m.at), "cuMemFree");
 }
 
-void* Driver::allocate_host(uint64_t bytes, const std::string& what) {
+void* Driver::do_allocate_host(uint64_t bytes, const std::string& what) {
   Current in(*context_);
   void* at = nullptr;
   CUresult result = cuda().cuMemHostAlloc(&at, std::max<uint64_t>(bytes, 1), CU_MEMHOSTALLOC_PORTABLE);
@@ -58,41 +46,27 @@ void* Driver::allocate_host(uint64_t bytes, const std::string& what) {
   return at;
 }
 
-void Driver::release_host(void* memory) {
-  if (pinned_.erase(memory) == 0) throw invalid("cuda: release_host of memory that allocate_host did not give");
+void Driver::do_release_host(void* memory) {
+  pinned_.erase(memory);
   Current in(*context_);
   check(cuda().cuMemFreeHost(memory), "cuMemFreeHost");
 }
 
-CUdeviceptr Driver::checked(const sdk::Range& range, const std::string& what) {
-  const Memory& m = memory(range.memory, what.c_str());
-  if (range.bytes > m.bytes || range.offset > m.bytes - range.bytes)
-    throw invalid(fmt::format("cuda: {}: bytes {} to {} of a memory of {}", what, range.offset,
-                              range.offset + range.bytes, m.bytes));
-  return m.at + range.offset;
-}
-
-void Driver::fill_zero(const sdk::Range& range) {
-  CUdeviceptr at = checked(range, "fill_zero");
-  if (range.bytes == 0) return;
+void Driver::do_fill_zero(const sdk::Range& range) {
   Current in(*context_);
-  check(cuda().cuMemsetD8Async(at, 0, range.bytes, stream_), "fill_zero");
+  check(cuda().cuMemsetD8Async(address(range), 0, range.bytes, stream_), "fill_zero");
   check(cuda().cuStreamSynchronize(stream_), "fill_zero");
 }
 
-void Driver::write(const sdk::Range& to, const void* from) {
-  CUdeviceptr at = checked(to, "write");
-  if (to.bytes == 0) return;
+void Driver::do_write(const sdk::Range& to, const void* from) {
   Current in(*context_);
-  check(cuda().cuMemcpyHtoDAsync(at, from, to.bytes, stream_), "write");
+  check(cuda().cuMemcpyHtoDAsync(address(to), from, to.bytes, stream_), "write");
   check(cuda().cuStreamSynchronize(stream_), "write");
 }
 
-void Driver::read(const sdk::Range& from, void* to) {
-  CUdeviceptr at = checked(from, "read");
-  if (from.bytes == 0) return;
+void Driver::do_read(const sdk::Range& from, void* to) {
   Current in(*context_);
-  check(cuda().cuMemcpyDtoHAsync(to, at, from.bytes, stream_), "read");
+  check(cuda().cuMemcpyDtoHAsync(to, address(from), from.bytes, stream_), "read");
   check(cuda().cuStreamSynchronize(stream_), "read");
 }
 

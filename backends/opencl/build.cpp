@@ -75,8 +75,8 @@ std::string Driver::options_of(bool exact) const {
   return options;
 }
 
-std::vector<sdk::KernelId> Driver::build_all(std::span<const sdk::KernelSource> sources,
-                                             std::span<std::vector<std::byte>> caches) {
+std::vector<sdk::KernelId> Driver::do_build_all(std::span<const sdk::KernelSource> sources,
+                                                std::span<std::vector<std::byte>> caches) {
   alive();
   std::vector<sdk::KernelId> ids(sources.size());
   std::vector<size_t> absent[2];  // by exactness: it is a compiler option
@@ -211,10 +211,10 @@ Driver::Kernel Driver::checked_kernel(cl::Program program, const std::string& na
                 fmt::format("opencl: {}: kernel '{}' wants groups of {} work-items; the device takes {} of it", name_,
                             source.entry, items, most));
   cl_uint arguments = kernel.getInfo<CL_KERNEL_NUM_ARGS>();
-  if (arguments != source.buffers)
-    throw Error(Code::compile,
-                fmt::format("opencl: kernel '{}' has {} parameters, not {}", source.entry, arguments, source.buffers));
-  return {std::move(program), name, source.local, source.buffers};
+  if (arguments != source.buffers())
+    throw Error(Code::compile, fmt::format("opencl: kernel '{}' has {} parameters, not {}", source.entry, arguments,
+                                           source.buffers()));
+  return {std::move(program), name, source.local};
 }
 
 }  // namespace tutti::opencl

@@ -54,13 +54,12 @@ Driver::~Driver() {
 // ---- memory
 // ------------------------------------------------------------------------------------------------------------
 
-sdk::MemoryId Driver::allocate(uint64_t bytes, const std::string& what) {
+sdk::MemoryId Driver::do_allocate(uint64_t bytes, const std::string& what) {
   alive();
   auto none = [&](const std::string& why) {
     return Error(Code::no_memory,
                  fmt::format("opencl: {}: no memory for {} of {}: {}", name_, what, sdk::size_text(bytes), why));
   };
-  if (bytes == 0) throw invalid(fmt::format("opencl: an allocation of 0 bytes for {}", what));
   if (bytes > traits_.max_allocation_bytes)
     throw none(fmt::format("the device's largest allocation is {}", sdk::size_text(traits_.max_allocation_bytes)));
   if (bytes > traits_.memory_bytes - std::min(allocated_, traits_.memory_bytes))
@@ -85,12 +84,12 @@ sdk::MemoryId Driver::allocate(uint64_t bytes, const std::string& what) {
   return next_memory_++;
 }
 
-void Driver::release(sdk::MemoryId id) {
-  allocated_ -= memory(id, "release").bytes;
+void Driver::do_release(sdk::MemoryId id) {
+  allocated_ -= memories_.at(id).bytes;
   memories_.erase(id);
 }
 
-void* Driver::allocate_host(uint64_t bytes, const std::string& what) {
+void* Driver::do_allocate_host(uint64_t bytes, const std::string& what) {
   if (traits_.cpu_like) {  // the device reads any memory equally well
     void* memory = std::aligned_alloc(64, align_up(std::max<uint64_t>(bytes, 1), 64));
     if (!memory)
@@ -107,32 +106,16 @@ void* Driver::allocate_host(uint64_t bytes, const std::string& what) {
   });
 }
 
-void Driver::release_host(void* memory) {
+void Driver::do_release_host(void* memory) {
   auto at = pinned_.find(memory);
-  if (at == pinned_.end()) throw invalid("opencl: release_host of memory that allocate_host did not give");
   cl::Buffer buffer = at->second;
   pinned_.erase(at);
   if (!buffer()) return std::free(memory);
   call("releasing pinned host memory", [&] { queue_.enqueueUnmapMemObject(buffer, memory), queue_.finish(); });
 }
 
-Driver::Memory& Driver::memory(sdk::MemoryId id, const char* call) {
-  auto at = memories_.find(id);
-  if (at == memories_.end()) throw invalid(fmt::format("opencl: {}: there is no memory {}", call, id));
-  return at->second;
-}
-
-Driver::Memory& Driver::checked(const sdk::Range& range, const std::string& what) {
-  Memory& m = memory(range.memory, what.c_str());
-  if (range.bytes > m.bytes || range.offset > m.bytes - range.bytes)
-    throw invalid(fmt::format("opencl: {}: bytes {} to {} of a memory of {}", what, range.offset,
-                              range.offset + range.bytes, m.bytes));
-  return m;
-}
-
-void Driver::fill_zero(const sdk::Range& range) {
-  Memory& m = checked(range, "fill_zero");
-  if (range.bytes == 0) return;
+void Driver::do_fill_zero(const sdk::Range& range) {
+  Memory& m = memories_.at(range.memory);
   call("fill_zero", [&] {
     // OpenCL wants offset and size to be multiples of the pattern; wide patterns are much faster.
     auto fill = [&](auto pattern) { queue_.enqueueFillBuffer(m.buffer, pattern, range.offset, range.bytes); };
@@ -147,14 +130,14 @@ void Driver::fill_zero(const sdk::Range& range) {
   });
 }
 
-void Driver::write(const sdk::Range& to, const void* from) {
-  Memory& m = checked(to, "write");
-  if (to.bytes > 0) call("write", [&] { queue_.enqueueWriteBuffer(m.buffer, CL_TRUE, to.offset, to.bytes, from); });
+void Driver::do_write(const sdk::Range& to, const void* from) {
+  Memory& m = memories_.at(to.memory);
+  call("write", [&] { queue_.enqueueWriteBuffer(m.buffer, CL_TRUE, to.offset, to.bytes, from); });
 }
 
-void Driver::read(const sdk::Range& from, void* to) {
-  Memory& m = checked(from, "read");
-  if (from.bytes > 0) call("read", [&] { queue_.enqueueReadBuffer(m.buffer, CL_TRUE, from.offset, from.bytes, to); });
+void Driver::do_read(const sdk::Range& from, void* to) {
+  Memory& m = memories_.at(from.memory);
+  call("read", [&] { queue_.enqueueReadBuffer(m.buffer, CL_TRUE, from.offset, from.bytes, to); });
 }
 
 }  // namespace tutti::opencl

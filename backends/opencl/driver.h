@@ -19,26 +19,26 @@ class Driver : public sdk::Driver {
   ~Driver() override;
   const sdk::Traits& traits() const override { return traits_; }
 
-  sdk::MemoryId allocate(uint64_t bytes, const std::string& what) override;
-  void release(sdk::MemoryId memory) override;
-  void* allocate_host(uint64_t bytes, const std::string& what) override;
-  void release_host(void* memory) override;
-  void fill_zero(const sdk::Range& range) override;
-  void write(const sdk::Range& to, const void* from) override;
-  void read(const sdk::Range& from, void* to) override;
-
-  std::vector<sdk::KernelId> build_all(std::span<const sdk::KernelSource> sources,
-                                       std::span<std::vector<std::byte>> caches) override;
-
-  sdk::SequenceId record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) override;
-  void forget(sdk::SequenceId sequence) override;
-  uint64_t submit(sdk::SequenceId sequence) override;
-  void wait(uint64_t ticket, uint64_t timeout_ns) override;
-
   /// How many of a sequence's launches are in command buffers, for tests.
   size_t recorded(sdk::SequenceId sequence) const;
 
  private:
+  sdk::MemoryId do_allocate(uint64_t bytes, const std::string& what) override;
+  void do_release(sdk::MemoryId memory) override;
+  void* do_allocate_host(uint64_t bytes, const std::string& what) override;
+  void do_release_host(void* memory) override;
+  void do_fill_zero(const sdk::Range& range) override;
+  void do_write(const sdk::Range& to, const void* from) override;
+  void do_read(const sdk::Range& from, void* to) override;
+
+  std::vector<sdk::KernelId> do_build_all(std::span<const sdk::KernelSource> sources,
+                                          std::span<std::vector<std::byte>> caches) override;
+
+  sdk::SequenceId do_record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) override;
+  void do_forget(sdk::SequenceId sequence) override;
+  uint64_t do_submit(sdk::SequenceId sequence) override;
+  void do_wait(uint64_t ticket, uint64_t timeout_ns) override;
+
   using Key = std::pair<uint64_t, uint64_t>;  // offset, bytes
   struct Memory {
     cl::Buffer buffer;
@@ -49,7 +49,6 @@ class Driver : public sdk::Driver {
     cl::Program program;
     std::string entry;
     std::array<uint32_t, 3> local;
-    uint32_t buffers;
   };
   /// A kernel object of its own with its arguments set, or a copy between two buffers. The parts keep the arguments
   /// alive: OpenCL does not.
@@ -80,9 +79,7 @@ class Driver : public sdk::Driver {
     std::string span;
   };
 
-  Memory& memory(sdk::MemoryId id, const char* call);
-  Memory& checked(const sdk::Range& range, const std::string& what);
-  std::shared_ptr<cl::Buffer> part(const sdk::Range& range, const std::string& what);
+  std::shared_ptr<cl::Buffer> part(const sdk::Range& range);
   Step prepare(const sdk::Launch& launch);
   /// Records a run's launches where the device can and there are several.
   void record_run(Run& run);

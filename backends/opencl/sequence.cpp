@@ -18,11 +18,8 @@ cl::NDRange range_of(const std::array<uint64_t, 3>& n, int dims) {
 
 }  // namespace
 
-std::shared_ptr<cl::Buffer> Driver::part(const sdk::Range& range, const std::string& what) {
-  Memory& m = checked(range, what);
-  if (range.bytes == 0) throw invalid(fmt::format("opencl: {}: an empty buffer", what));
-  if (range.offset % traits_.alignment != 0)
-    throw invalid(fmt::format("opencl: {}: offset {} is no multiple of {}", what, range.offset, traits_.alignment));
+std::shared_ptr<cl::Buffer> Driver::part(const sdk::Range& range) {
+  Memory& m = memories_.at(range.memory);
   std::weak_ptr<cl::Buffer>& kept = m.parts[{range.offset, range.bytes}];
   if (auto held = kept.lock()) return held;
   cl_buffer_region region{range.offset, range.bytes};
@@ -37,31 +34,23 @@ Driver::Step Driver::prepare(const sdk::Launch& launch) {
   Step step;
   step.name = launch.name;
   if (launch.copy) {
-    if (launch.buffers.size() != 2 || launch.buffers[0].bytes != launch.buffers[1].bytes)
-      throw invalid(fmt::format("opencl: the copy '{}' needs two ranges of one size", launch.name));
     step.copy = true;
-    step.from = checked(launch.buffers[0], launch.name).buffer;
-    step.to = checked(launch.buffers[1], launch.name).buffer;
+    step.from = memories_.at(launch.buffers[0].memory).buffer;
+    step.to = memories_.at(launch.buffers[1].memory).buffer;
     step.from_offset = launch.buffers[0].offset;
     step.to_offset = launch.buffers[1].offset;
     step.bytes = launch.buffers[0].bytes;
     return step;
   }
-  if (launch.kernel >= kernels_.size())
-    throw invalid(fmt::format("opencl: '{}': there is no kernel {}", launch.name, launch.kernel));
   const Kernel& kernel = kernels_[launch.kernel];
-  if (launch.buffers.size() != kernel.buffers)
-    throw invalid(fmt::format("opencl: '{}' gives {} buffers to a kernel of {}", launch.name, launch.buffers.size(),
-                              kernel.buffers));
   step.kernel = cl::Kernel(kernel.program, kernel.entry.c_str());
   for (cl_uint k = 0; k < launch.buffers.size(); ++k) {
-    step.parts.push_back(part(launch.buffers[k], launch.name));
+    step.parts.push_back(part(launch.buffers[k]));
     step.kernel.setArg(k, *step.parts.back());
   }
   std::array<uint64_t, 3> local, global;
   int dims = 1;
   for (int d = 0; d < 3; ++d) {
-    if (launch.groups[d] == 0) throw invalid(fmt::format("opencl: '{}' has no groups", launch.name));
     local[d] = kernel.local[d];
     global[d] = local[d] * launch.groups[d];
     if (global[d] > 1) dims = d + 1;
@@ -71,7 +60,7 @@ Driver::Step Driver::prepare(const sdk::Launch& launch) {
   return step;
 }
 
-sdk::SequenceId Driver::record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) {
+sdk::SequenceId Driver::do_record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) {
   Sequence s;
   bool after_copy = true;
   for (const sdk::Launch& launch : launches) {
@@ -82,18 +71,12 @@ sdk::SequenceId Driver::record(std::span<const sdk::Launch> launches, const sdk:
   }
   for (Run& run : s.runs) record_run(run);
   if (upload) {
-    s.to = checked(upload->to, "upload").buffer;
+    s.to = memories_.at(upload->to.memory).buffer;
     s.upload = upload->from;
     s.to_offset = upload->to.offset;
     s.bytes = upload->to.bytes;
   }
-  if (launches.empty())
-    s.span = "a sequence without launches";
-  else if (launches.size() == 1)
-    s.span = fmt::format("'{}'", launches[0].name);
-  else
-    s.span = fmt::format("one of {} launches from '{}' to '{}'", launches.size(), launches.front().name,
-                         launches.back().name);
+  s.span = span_text(launches);
   sequences_.emplace(next_sequence_, std::move(s));
   return next_sequence_++;
 }
@@ -119,8 +102,8 @@ size_t Driver::recorded(sdk::SequenceId sequence) const {
   return count;
 }
 
-void Driver::forget(sdk::SequenceId sequence) {
-  if (sequences_.erase(sequence) == 0) throw invalid(fmt::format("opencl: there is no sequence {}", sequence));
+void Driver::do_forget(sdk::SequenceId sequence) {
+  sequences_.erase(sequence);
   for (auto& [id, m] : memories_) std::erase_if(m.parts, [](const auto& p) { return p.second.expired(); });
 }
 
@@ -150,11 +133,9 @@ void Driver::enqueue(Run& run, cl::Event* event, const std::string*& doing) {
   doing = nullptr;
 }
 
-uint64_t Driver::submit(sdk::SequenceId sequence) {
+uint64_t Driver::do_submit(sdk::SequenceId sequence) {
   alive();
-  auto at = sequences_.find(sequence);
-  if (at == sequences_.end()) throw invalid(fmt::format("opencl: there is no sequence {}", sequence));
-  Sequence& s = at->second;
+  Sequence& s = sequences_.at(sequence);
   // Whoever never waits must not pile up events; one that failed stays, for the wait to come.
   while (flights_.size() > 64 && flights_.front().last.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() == CL_COMPLETE) {
     land(flights_.front());
@@ -187,9 +168,8 @@ void Driver::land(const Flight& flight) {
   alive();
 }
 
-void Driver::wait(uint64_t ticket, uint64_t timeout_ns) {
+void Driver::do_wait(uint64_t ticket, uint64_t timeout_ns) {
   using Clock = std::chrono::steady_clock;
-  if (ticket > tickets_) throw invalid(fmt::format("opencl: there is no ticket {}", ticket));
   alive();
   // The queue is in order: the last event stands for all before it.
   auto end = std::find_if(flights_.begin(), flights_.end(), [&](const Flight& f) { return f.ticket > ticket; });

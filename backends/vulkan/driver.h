@@ -22,26 +22,26 @@ class VulkanDriver : public sdk::Driver {
   ~VulkanDriver() override;
 
   const sdk::Traits& traits() const override { return traits_; }
-  sdk::MemoryId allocate(uint64_t bytes, const std::string& what) override;
-  void release(sdk::MemoryId memory) override;
-  void* allocate_host(uint64_t bytes, const std::string& what) override;
-  void release_host(void* memory) override;
-  void fill_zero(const sdk::Range& range) override;
-  void write(const sdk::Range& to, const void* from) override;
-  void read(const sdk::Range& from, void* to) override;
-  std::vector<sdk::KernelId> build_all(std::span<const sdk::KernelSource> sources,
-                                       std::span<std::vector<std::byte>> caches) override;
-  sdk::SequenceId record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) override;
-  void forget(sdk::SequenceId sequence) override;
-  uint64_t submit(sdk::SequenceId sequence) override;
-  void wait(uint64_t ticket, uint64_t timeout_ns) override;
-
   /// Barriers that a sequence has between its launches, for tests.
   uint32_t barriers(sdk::SequenceId sequence) const { return sequences_.at(sequence).barriers; }
   /// Uses staging copies even where memory is mapped, for tests of devices that are not unified.
   void avoid_mapping() { avoid_mapping_ = true; }
 
  private:
+  sdk::MemoryId do_allocate(uint64_t bytes, const std::string& what) override;
+  void do_release(sdk::MemoryId memory) override;
+  void* do_allocate_host(uint64_t bytes, const std::string& what) override;
+  void do_release_host(void* memory) override;
+  void do_fill_zero(const sdk::Range& range) override;
+  void do_write(const sdk::Range& to, const void* from) override;
+  void do_read(const sdk::Range& from, void* to) override;
+  std::vector<sdk::KernelId> do_build_all(std::span<const sdk::KernelSource> sources,
+                                          std::span<std::vector<std::byte>> caches) override;
+  sdk::SequenceId do_record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) override;
+  void do_forget(sdk::SequenceId sequence) override;
+  uint64_t do_submit(sdk::SequenceId sequence) override;
+  void do_wait(uint64_t ticket, uint64_t timeout_ns) override;
+
   struct Block {  // a buffer and its memory
     VkBuffer buffer = VK_NULL_HANDLE;
     VkDeviceMemory memory = VK_NULL_HANDLE;
@@ -75,7 +75,7 @@ class VulkanDriver : public sdk::Driver {
   int memory_type(uint32_t allowed, VkMemoryPropertyFlags wanted) const;
   Block make_block(uint64_t bytes, Place place, const std::string& what);
   void destroy(Block& block);
-  const Block& block(const sdk::Range& range, const char* call) const;
+  const Block& block(const sdk::Range& range) const { return blocks_.at(range.memory); }
   /// The block of allocate_host that holds `from`, and the offset there.
   std::pair<const Block*, uint64_t> host_block(const void* from, uint64_t bytes) const;
   Block& staging();
@@ -92,7 +92,6 @@ class VulkanDriver : public sdk::Driver {
   VkPipeline build_one(const sdk::KernelSource& source, VkPipelineLayout layout, std::vector<std::byte>& cache);
   VkDescriptorSet make_set(const Kernel& kernel, const sdk::Launch& launch, Sequence& sequence);
   void record_into(Sequence& sequence, std::span<const sdk::Launch> launches, const sdk::Upload* upload);
-  void check_launch(const sdk::Launch& launch) const;
   void destroy(Sequence& sequence);
 
   std::shared_ptr<Instance> instance_;

@@ -111,7 +111,9 @@ VkPipeline VulkanDriver::make_pipeline(const sdk::KernelSource& source, std::spa
 namespace {
 
 std::vector<bool> texels_of(const sdk::KernelSource& source) {
-  return source.texels.empty() ? std::vector<bool>(source.buffers) : source.texels;
+  std::vector<bool> texels = source.texels;
+  texels.resize(source.buffers());
+  return texels;
 }
 
 [[noreturn]] void refuse(const std::string& text, const std::string& why) {
@@ -125,15 +127,9 @@ void VulkanDriver::check_source(const sdk::KernelSource& source) const {
   if (items == 0 || items > traits_.max_local)
     refuse(source.text, fmt::format("has {} work-items per group; {} takes 1 to {}", items, physical_.listed.name,
                                     traits_.max_local));
-  if (source.buffers > traits_.max_arguments)
+  if (source.buffers() > traits_.max_arguments)
     refuse(source.text,
-           fmt::format("has {} buffers; {} takes {}", source.buffers, physical_.listed.name, traits_.max_arguments));
-  if (source.written.size() != source.buffers)
-    throw invalid(fmt::format("vulkan: a kernel of {} buffers says of {} whether they are written", source.buffers,
-                              source.written.size()));
-  if (!source.texels.empty() && source.texels.size() != source.buffers)
-    throw invalid(fmt::format("vulkan: a kernel of {} buffers says of {} whether they are texels", source.buffers,
-                              source.texels.size()));
+           fmt::format("has {} buffers; {} takes {}", source.buffers(), physical_.listed.name, traits_.max_arguments));
 }
 
 VkPipeline VulkanDriver::build_one(const sdk::KernelSource& source, VkPipelineLayout layout,
@@ -169,8 +165,8 @@ VkPipeline VulkanDriver::build_one(const sdk::KernelSource& source, VkPipelineLa
   return pipeline;
 }
 
-std::vector<sdk::KernelId> VulkanDriver::build_all(std::span<const sdk::KernelSource> sources,
-                                                   std::span<std::vector<std::byte>> caches) {
+std::vector<sdk::KernelId> VulkanDriver::do_build_all(std::span<const sdk::KernelSource> sources,
+                                                      std::span<std::vector<std::byte>> caches) {
   need_alive();
   std::vector<Layout> layouts;
   for (size_t k = 0; k < sources.size(); ++k) {

@@ -23,7 +23,6 @@ int VulkanDriver::memory_type(uint32_t allowed, VkMemoryPropertyFlags wanted) co
 
 VulkanDriver::Block VulkanDriver::make_block(uint64_t bytes, Place place, const std::string& what) {
   need_alive();
-  if (bytes == 0) throw invalid(fmt::format("vulkan: {}: an allocation of 0 bytes", what));
   if (bytes > traits_.max_allocation_bytes)
     throw Error(Code::no_memory, fmt::format("vulkan: {} needs {}; one allocation on {} may have at most {}", what,
                                              sdk::size_text(bytes), physical_.listed.name,
@@ -90,40 +89,28 @@ void VulkanDriver::destroy(Block& block) {
   block = {};
 }
 
-sdk::MemoryId VulkanDriver::allocate(uint64_t bytes, const std::string& what) {
+sdk::MemoryId VulkanDriver::do_allocate(uint64_t bytes, const std::string& what) {
   blocks_.emplace(next_memory_, make_block(bytes, Place::device, what));
   return next_memory_++;
 }
 
-void VulkanDriver::release(sdk::MemoryId memory) {
+void VulkanDriver::do_release(sdk::MemoryId memory) {
   auto found = blocks_.find(memory);
-  if (found == blocks_.end()) return;
   destroy(found->second);
   blocks_.erase(found);
 }
 
-void* VulkanDriver::allocate_host(uint64_t bytes, const std::string& what) {
+void* VulkanDriver::do_allocate_host(uint64_t bytes, const std::string& what) {
   Block block = make_block(bytes, Place::upload, what);
   std::byte* address = block.mapped;
   host_.emplace(address, block);
   return address;
 }
 
-void VulkanDriver::release_host(void* memory) {
+void VulkanDriver::do_release_host(void* memory) {
   auto found = host_.find(static_cast<std::byte*>(memory));
-  if (found == host_.end()) return;
   destroy(found->second);
   host_.erase(found);
-}
-
-const VulkanDriver::Block& VulkanDriver::block(const sdk::Range& range, const char* call) const {
-  auto found = blocks_.find(range.memory);
-  if (found == blocks_.end()) throw invalid(fmt::format("vulkan: {}: no allocation {}", call, range.memory));
-  const Block& block = found->second;
-  if (range.offset > block.bytes || range.bytes > block.bytes - range.offset)
-    throw invalid(fmt::format("vulkan: {}: bytes {} to {} of an allocation of {}", call, range.offset,
-                              range.offset + range.bytes, block.bytes));
-  return block;
 }
 
 std::pair<const VulkanDriver::Block*, uint64_t> VulkanDriver::host_block(const void* from, uint64_t bytes) const {
@@ -142,9 +129,8 @@ VulkanDriver::Block& VulkanDriver::staging() {
   return staging_;
 }
 
-void VulkanDriver::write(const sdk::Range& to, const void* from) {
-  const Block& target = block(to, "write");
-  if (to.bytes == 0) return;
+void VulkanDriver::do_write(const sdk::Range& to, const void* from) {
+  const Block& target = block(to);
   if (target.mapped && !avoid_mapping_) {
     wait_all();
     std::memcpy(target.mapped + to.offset, from, to.bytes);
@@ -158,9 +144,8 @@ void VulkanDriver::write(const sdk::Range& to, const void* from) {
   }
 }
 
-void VulkanDriver::read(const sdk::Range& from, void* to) {
-  const Block& source = block(from, "read");
-  if (from.bytes == 0) return;
+void VulkanDriver::do_read(const sdk::Range& from, void* to) {
+  const Block& source = block(from);
   if (source.mapped && !avoid_mapping_) {
     wait_all();
     std::memcpy(to, source.mapped + from.offset, from.bytes);
@@ -174,9 +159,8 @@ void VulkanDriver::read(const sdk::Range& from, void* to) {
   }
 }
 
-void VulkanDriver::fill_zero(const sdk::Range& range) {
-  const Block& target = block(range, "fill_zero");
-  if (range.bytes == 0) return;
+void VulkanDriver::do_fill_zero(const sdk::Range& range) {
+  const Block& target = block(range);
   if (target.mapped && !avoid_mapping_) {
     wait_all();
     std::memset(target.mapped + range.offset, 0, range.bytes);
@@ -188,8 +172,8 @@ void VulkanDriver::fill_zero(const sdk::Range& range) {
            last = std::max(end / 4 * 4, first);
   if (last > first)
     at_once([&](VkCommandBuffer commands) { api_.CmdFillBuffer(commands, target.buffer, first, last - first, 0); });
-  if (first > range.offset) write({range.memory, range.offset, first - range.offset}, zeros);
-  if (end > last) write({range.memory, last, end - last}, zeros);
+  if (first > range.offset) do_write({range.memory, range.offset, first - range.offset}, zeros);
+  if (end > last) do_write({range.memory, last, end - last}, zeros);
 }
 
 }  // namespace tutti::vulkan

@@ -5,39 +5,6 @@
 
 namespace tutti::vulkan {
 
-void VulkanDriver::check_launch(const sdk::Launch& launch) const {
-  auto refuse = [&](const std::string& why) { throw invalid(fmt::format("vulkan: {}: {}", launch.name, why)); };
-  if (launch.copy) {
-    if (launch.buffers.size() != 2 || launch.buffers[0].bytes != launch.buffers[1].bytes)
-      refuse("a copy takes two ranges of one size");
-  } else {
-    if (launch.kernel >= kernels_.size()) refuse(fmt::format("no kernel {}", launch.kernel));
-    size_t count = kernels_[launch.kernel].written.size();
-    if (launch.buffers.size() != count)
-      refuse(fmt::format("{} buffers for a kernel of {}", launch.buffers.size(), count));
-    for (uint32_t groups : launch.groups)
-      if (groups == 0 || groups > 65535)
-        refuse(fmt::format("{} groups along one dimension, 1 to 65535 are possible", groups));
-  }
-  for (size_t i = 0; i < launch.buffers.size(); ++i) {
-    const sdk::Range& range = launch.buffers[i];
-    block(range, launch.name.c_str());
-    if (range.bytes == 0) refuse("an empty range");
-    if (launch.copy) continue;
-    if (range.offset % traits_.alignment)
-      refuse(fmt::format("offset {} is no multiple of {}", range.offset, traits_.alignment));
-    if (kernels_[launch.kernel].texels[i]) {
-      if (range.bytes % 16 || range.bytes / 16 > traits_.max_texels)
-        refuse(fmt::format("a texel buffer of {} bytes; whole texels of 16 bytes, at most {}, are possible",
-                           range.bytes, traits_.max_texels));
-      continue;
-    }
-    if (range.bytes > traits_.max_buffer_bytes)
-      refuse(fmt::format("a range of {} bytes; {} takes {}", range.bytes, physical_.listed.name,
-                         traits_.max_buffer_bytes));
-  }
-}
-
 VkDescriptorSet VulkanDriver::make_set(const Kernel& kernel, const sdk::Launch& launch, Sequence& sequence) {
   VkDescriptorSetAllocateInfo info = {VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, nullptr, sequence.sets, 1,
                                       &kernel.set};
@@ -48,7 +15,7 @@ VkDescriptorSet VulkanDriver::make_set(const Kernel& kernel, const sdk::Launch& 
   std::vector<VkWriteDescriptorSet> writes(launch.buffers.size(), {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET});
   for (uint32_t i = 0; i < launch.buffers.size(); ++i) {
     const sdk::Range& range = launch.buffers[i];
-    buffers[i] = {block(range, "record").buffer, range.offset, range.bytes};
+    buffers[i] = {block(range).buffer, range.offset, range.bytes};
     if (kernel.texels[i]) {
       VkBufferViewCreateInfo view = {VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO};
       view.buffer = buffers[i].buffer;
@@ -73,7 +40,6 @@ VkDescriptorSet VulkanDriver::make_set(const Kernel& kernel, const sdk::Launch& 
 void VulkanDriver::record_into(Sequence& sequence, std::span<const sdk::Launch> launches, const sdk::Upload* upload) {
   uint32_t sets = 0, buffers = 0, texels = 0;
   for (const sdk::Launch& launch : launches) {
-    check_launch(launch);
     if (launch.copy || launch.buffers.empty()) continue;
     ++sets;
     for (bool texel : kernels_[launch.kernel].texels) ++(texel ? texels : buffers);
@@ -105,7 +71,7 @@ void VulkanDriver::record_into(Sequence& sequence, std::span<const sdk::Launch> 
   if (upload) {
     auto [host, offset] = host_block(upload->from, upload->to.bytes);
     VkBufferCopy part = {offset, upload->to.offset, upload->to.bytes};
-    api_.CmdCopyBuffer(to, host->buffer, block(upload->to, "upload").buffer, 1, &part);
+    api_.CmdCopyBuffer(to, host->buffer, block(upload->to).buffer, 1, &part);
     hazards.add({}, {&upload->to, 1});
   }
   VkPipeline bound = VK_NULL_HANDLE;
@@ -124,8 +90,7 @@ void VulkanDriver::record_into(Sequence& sequence, std::span<const sdk::Launch> 
     hazards.add(reads, writes);
     if (launch.copy) {
       VkBufferCopy part = {launch.buffers[0].offset, launch.buffers[1].offset, launch.buffers[0].bytes};
-      api_.CmdCopyBuffer(to, block(launch.buffers[0], "copy").buffer, block(launch.buffers[1], "copy").buffer, 1,
-                         &part);
+      api_.CmdCopyBuffer(to, block(launch.buffers[0]).buffer, block(launch.buffers[1]).buffer, 1, &part);
       continue;
     }
     if (kernel->pipeline != bound) api_.CmdBindPipeline(to, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
@@ -140,7 +105,7 @@ void VulkanDriver::record_into(Sequence& sequence, std::span<const sdk::Launch> 
   need(api_.EndCommandBuffer(to), "recording a sequence");
 }
 
-sdk::SequenceId VulkanDriver::record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) {
+sdk::SequenceId VulkanDriver::do_record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) {
   need_alive();
   Sequence sequence;
   try {
@@ -154,9 +119,8 @@ sdk::SequenceId VulkanDriver::record(std::span<const sdk::Launch> launches, cons
   return next_sequence_++;
 }
 
-void VulkanDriver::forget(sdk::SequenceId id) {
+void VulkanDriver::do_forget(sdk::SequenceId id) {
   auto found = sequences_.find(id);
-  if (found == sequences_.end()) return;
   destroy(found->second);
   sequences_.erase(found);
 }

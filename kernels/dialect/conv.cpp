@@ -25,8 +25,8 @@ ConvAxis weight_gradient_axis(const WindowAxis& w) {
 }
 
 /// Images through shared memory, for GPUs; or a work-item per result.
-Work conv_items(const Target& t, const ConvProduct& p) {
-  Work work;
+LaunchList conv_items(const Target& t, const ConvProduct& p) {
+  LaunchList list;
   bool tiled = !t.cpu_like && t.max_local >= 256 && t.local_bytes >= 16384 && p.columns >= 16;
   int64_t tiles_m = ceil_div(p.rows(), 64), tiles_n = ceil_div(p.columns, 64), depth = p.depth();
   int64_t groups = tiled ? tiles_m * tiles_n * p.groups : ceil_div(p.y_elements, 64);
@@ -65,19 +65,18 @@ Work conv_items(const Target& t, const ConvProduct& p) {
                                                      {"GROUP_PLANE", p.group_plane}};
   for (auto& [name, value] : numbers) k.set(name, fmt::format("({})", value));
   k.elements = static_cast<uint64_t>(std::max({p.image_elements(), p.b_elements, p.y_elements * parts}));
-  launch_conv(t, work, p, std::move(k), parts, {0, 1}, tiled ? groups * parts : ceil_div(p.y_elements * parts, 64));
-  return work;
+  launch_conv(t, list, p, std::move(k), parts, {0, 1}, tiled ? groups * parts : ceil_div(p.y_elements * parts, 64));
+  return list;
 }
 
-Work product(const Target& t, const ConvProduct& p) {
+LaunchList product(const Target& t, const ConvProduct& p) {
   if (!is_float(p.dtype)) throw Error(Code::declined, fmt::format("convolution of {}", name(p.dtype)));
   if (p.y_elements == 0) return {};
   if (p.depth() == 0) {
     if (p.bias || p.relu) throw Error(Code::declined, "a convolution over nothing");
-    Work work = fill(t, p.dtype, p.y_elements, 0);
-    for (Dispatch& d : work.dispatches)  // its one buffer is the result, behind the two operands
-      for (int& buffer : d.buffers) buffer += 2;
-    return work;
+    LaunchList list = fill(t, p.dtype, p.y_elements, 0);
+    list.launches[0].buffers = {2};  // the result, behind the two operands
+    return list;
   }
   constexpr int64_t most = 0x7fffff00;
   if (std::max({p.rows(), p.depth(), p.y.span(), p.x.span()}) > most)
@@ -110,14 +109,14 @@ void describe_product(const ConvProduct& p, Kernel& k) {
     }
 }
 
-void launch_conv(const Target& t, Work& work, const ConvProduct& p, Kernel k, int64_t parts, std::vector<int> first,
-                 int64_t groups) {
+void launch_conv(const Target& t, LaunchList& list, const ConvProduct& p, Kernel k, int64_t parts,
+                 std::vector<int> first, int64_t groups) {
   Results r{p.dtype, p.y_elements, parts, p.bias, p.relu, "v,o", "o"};
   r.column_of_e = fmt::format("(e) / {} % {}", p.places(), p.columns * p.groups);
-  launch_results(t, work, r, std::move(k), std::move(first), groups);
+  launch_results(t, list, r, std::move(k), std::move(first), groups);
 }
 
-Work conv(const Target& t, const Conv& c) {
+LaunchList conv(const Target& t, const Conv& c) {
   int64_t in = c.channels / c.groups, out = c.filters / c.groups;
   ConvProduct p{c.dtype, forward_axis(c.h), forward_axis(c.w), c.groups, out, c.batch, in, c.batch * c.channels};
   int64_t places = p.places(), taps = p.taps();
@@ -137,7 +136,7 @@ Work conv(const Target& t, const Conv& c) {
   return product(t, p);
 }
 
-Work conv_dx(const Target& t, const Conv& c) {
+LaunchList conv_dx(const Target& t, const Conv& c) {
   int64_t in = c.channels / c.groups, out = c.filters / c.groups;
   ConvProduct p{c.dtype, image_gradient_axis(c.h), image_gradient_axis(c.w), c.groups, in, c.batch,
                 out,     c.batch * c.filters};
@@ -157,7 +156,7 @@ Work conv_dx(const Target& t, const Conv& c) {
   return product(t, p);
 }
 
-Work conv_dw(const Target& t, const Conv& c) {
+LaunchList conv_dw(const Target& t, const Conv& c) {
   int64_t in = c.channels / c.groups, out = c.filters / c.groups;
   ConvProduct p{c.dtype, weight_gradient_axis(c.h), weight_gradient_axis(c.w), c.groups, out, in,
                 c.batch, c.batch * c.channels};

@@ -38,12 +38,12 @@ void describe_product(const ConvProduct& p, Kernel& k);
 /// The place of a tap in b, counted from its plane's first.
 std::string tap_in_b(const ConvProduct& p, const std::string& tap);
 /// Adds the launch of a product whose buffers begin with `first`; in `parts` that another kernel adds up.
-void launch_conv(const Target& t, Work& work, const ConvProduct& p, Kernel k, int64_t parts, std::vector<int> first,
-                 int64_t groups);
+void launch_conv(const Target& t, LaunchList& list, const ConvProduct& p, Kernel k, int64_t parts,
+                 std::vector<int> first, int64_t groups);
 
 /// Packs b into panels [groups, panels, depth, wide]; `k` is conv_pack, which is told where its elements are.
-Dispatch pack_panels(const Target& t, const ConvProduct& p, Kernel k, int64_t panels, int64_t depth, int64_t wide,
-                     int to);
+Launch pack_panels(const Target& t, const ConvProduct& p, Kernel k, int64_t panels, int64_t depth, int64_t wide,
+                   int to);
 /// Where row m's first element lies in an image of such planes, as an expression of m and g.
 std::string image_address(const ConvProduct& p, int64_t row_plane, int64_t group_plane, int64_t plane, int64_t width,
                           int64_t base);
@@ -52,7 +52,7 @@ std::string image_address(const ConvProduct& p, int64_t row_plane, int64_t group
 int64_t part_of(const Target& t, std::array<int64_t, 3> rounds, int64_t groups, int64_t bytes);
 
 /// The kernels for CPUs, and for CPUs that read texel buffers faster than storage buffers (Target::max_texels).
-Work conv_panels(const Target& t, const ConvProduct& p);
-Work conv_texels(const Target& t, const ConvProduct& p);
+LaunchList conv_panels(const Target& t, const ConvProduct& p);
+LaunchList conv_texels(const Target& t, const ConvProduct& p);
 
 }  // namespace tutti::dialect

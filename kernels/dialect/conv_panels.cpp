@@ -55,7 +55,7 @@ Rows rows_of(const ConvProduct& p, const Image& m, int64_t most, bool fixed) {
   return {ceil_div(rows, blocks), blocks, 0, 0, {}};
 }
 
-Dispatch pad(const Target& t, const ConvProduct& p, const Image& m, int to) {
+Launch pad(const Target& t, const ConvProduct& p, const Image& m, int to) {
   Kernel k = portable("conv_pad", {{"T", element_of(p.dtype)}});
   const std::pair<const char*, int64_t> numbers[] = {
       {"PLANES", p.planes}, {"PLANE", m.plane},    {"H", p.y.size},       {"W", p.x.size},      {"HP", m.height},
@@ -100,8 +100,8 @@ void glsl_words(Kernel& k, const Rows& rows, int64_t last_row) {
 
 }  // namespace
 
-Dispatch pack_panels(const Target& t, const ConvProduct& p, Kernel k, int64_t panels, int64_t depth, int64_t wide,
-                     int to) {
+Launch pack_panels(const Target& t, const ConvProduct& p, Kernel k, int64_t panels, int64_t depth, int64_t wide,
+                   int to) {
   int64_t strips = ceil_div(depth, 64), groups = p.groups * panels * strips;
   k.set("TOTAL", groups);
   k.set("K", depth);
@@ -136,7 +136,7 @@ int64_t part_of(const Target& t, std::array<int64_t, 3> rounds, int64_t groups, 
   return std::min(ceil_div(planes, parts), most);
 }
 
-Work conv_panels(const Target& t, const ConvProduct& p) {
+LaunchList conv_panels(const Target& t, const ConvProduct& p) {
   bool glsl = t.language == Language::glsl;
   int64_t size = glsl ? 4 : 16, lanes = glsl ? 8 : 1, vectors = p.columns > size * lanes ? 2 : 1,
           wide = vectors * size * lanes;
@@ -144,23 +144,23 @@ Work conv_panels(const Target& t, const ConvProduct& p) {
   Image image = image_of(p);
   Rows rows = rows_of(p, image, glsl ? 16 : 14, !glsl);
   Element e = element_of(p.dtype);
-  Work work;
+  LaunchList list;
   int scratch = p.bias ? 4 : 3, from = 0;
   auto add_scratch = [&](int64_t elements) {
-    work.scratch_bytes.push_back(static_cast<uint64_t>(elements) * 4);
+    list.scratch_bytes.push_back(static_cast<uint64_t>(elements) * 4);
     return scratch++;
   };
   if (image.padded) {
     int64_t slack = rows.segment ? rows.count * p.x.row_step : 0;  // read past the last line's end, never stored
     from = add_scratch(image.elements + slack);
-    work.dispatches.push_back(pad(t, p, image, from));
+    list.launches.push_back(pad(t, p, image, from));
   }
   int packed = add_scratch(panel_elements);
   Kernel packing = portable("conv_pack", {{"T", e}});
   describe_product(p, packing);
   packing.set("INSIDE(k)", "true");
   packing.set("K_OF(n)", "(n)");
-  work.dispatches.push_back(pack_panels(t, p, std::move(packing), panels, p.depth(), wide, packed));
+  list.launches.push_back(pack_panels(t, p, std::move(packing), panels, p.depth(), wide, packed));
 
   int64_t groups = rows.blocks * panels * p.groups;
   int64_t part = part_of(t, {p.k_planes, p.y.taps, p.x.taps}, groups, p.depth() * wide * 4),
@@ -198,8 +198,8 @@ Work conv_panels(const Target& t, const ConvProduct& p) {
     vector_words(t.language, k, rows, p.rows() - 1);
   k.elements =
       static_cast<uint64_t>(std::max({image.elements + 64 * p.x.row_step, panel_elements, p.y_elements * parts}));
-  launch_conv(t, work, p, std::move(k), parts, {from, packed}, groups * parts);
-  return work;
+  launch_conv(t, list, p, std::move(k), parts, {from, packed}, groups * parts);
+  return list;
 }
 
 }  // namespace tutti::dialect

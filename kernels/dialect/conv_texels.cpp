@@ -57,7 +57,7 @@ Quads quads_of(const ConvProduct& p) {
   return q;
 }
 
-Dispatch image(const Target& t, const ConvProduct& p, const Quads& q, int to) {
+Launch image(const Target& t, const ConvProduct& p, const Quads& q, int to) {
   Kernel k = portable("conv_quads", {{"T", element_of(p.dtype)}});
   int64_t total = q.elements() / 4;
   const std::pair<const char*, int64_t> numbers[] = {{"TOTAL", total},      {"H", p.y.size},
@@ -101,7 +101,7 @@ Kernel packing(const ConvProduct& p, const Quads& q) {
 
 }  // namespace
 
-Work conv_texels(const Target& t, const ConvProduct& p) {
+LaunchList conv_texels(const Target& t, const ConvProduct& p) {
   constexpr int64_t rows = 4, vectors = 2;  // quads of rows, vectors of columns
   Quads q = quads_of(p);
   int64_t lanes_n = 8, depth = q.k1 * p.y.taps * q.k3 * 4;
@@ -119,11 +119,11 @@ Work conv_texels(const Target& t, const ConvProduct& p) {
       std::min(t.max_buffer_bytes / 4, t.max_texels * 4))
     return conv_panels(t, p);
 
-  Work work;
+  LaunchList list;
   int quads = p.bias ? 4 : 3, packed = quads + 1;
-  work.scratch_bytes = {static_cast<uint64_t>(q.elements()) * 4, static_cast<uint64_t>(panel_elements) * 4};
-  work.dispatches.push_back(image(t, p, q, quads));
-  work.dispatches.push_back(pack_panels(t, p, packing(p, q), panels, depth, wide, packed));
+  list.scratch_bytes = {static_cast<uint64_t>(q.elements()) * 4, static_cast<uint64_t>(panel_elements) * 4};
+  list.launches.push_back(image(t, p, q, quads));
+  list.launches.push_back(pack_panels(t, p, packing(p, q), panels, depth, wide, packed));
   int64_t groups = row_blocks * panels * p.groups;
   int64_t part = part_of(t, {q.k1, p.y.taps, q.k3}, groups, depth * wide * 4), parts = ceil_div(q.k1, part);
   Element e = element_of(p.dtype);
@@ -160,8 +160,8 @@ Work conv_texels(const Target& t, const ConvProduct& p) {
   k.read_as_texels(t, "a", q.elements());
   k.read_as_texels(t, "b", panel_elements);
   k.elements = static_cast<uint64_t>(std::max(panel_elements, q.elements()));
-  launch_conv(t, work, p, std::move(k), parts, {quads, packed}, groups * parts);
-  return work;
+  launch_conv(t, list, p, std::move(k), parts, {quads, packed}, groups * parts);
+  return list;
 }
 
 }  // namespace tutti::dialect

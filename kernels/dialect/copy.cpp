@@ -36,7 +36,7 @@ bool always_inside(const SourceAxis& a, const Shape& dims) {
   return a.step == 1 && low >= 0 && high < a.size;
 }
 
-std::string register_literal(const Target& t, const Copy& c, Element e) {
+std::string register_literal(const Target& t, const Copy& c) {
   double v = round_to(c.dtype, c.value);
   switch (c.dtype) {
     case DType::f32: return fmt::format("AS_U32({})", float_literal(t.language, static_cast<float>(v)));
@@ -44,7 +44,7 @@ std::string register_literal(const Target& t, const Copy& c, Element e) {
     case DType::bf16: return fmt::format("{}u", f32_to_bf16(static_cast<float>(v)));
     case DType::i32: return fmt::format("{}u", static_cast<uint32_t>(static_cast<int64_t>(v)));
     case DType::boolean: return v != 0 ? "1u" : "0u";
-    default: (void)e; return fmt::format("{}u", static_cast<uint32_t>(v));
+    default: return fmt::format("{}u", static_cast<uint32_t>(v));
   }
 }
 
@@ -64,14 +64,49 @@ Copy as_words(const Copy& c) {
   return w;
 }
 
+/// The kernel's body: each element asks the sources in turn.
+std::string indexed_copy(const Target& t, const Copy& c, const Walk& w) {
+  bool more = c.sources.size() > 1;
+  std::string text = more ? "  bool found = false;\n" : "";
+  text += w.text() + fmt::format("  uint v = {};\n", register_literal(t, c));
+  for (size_t s = 0; s < c.sources.size(); ++s) {
+    std::string inside, index;
+    text += s == 0 ? "  {\n" : "  if (!found) {\n";
+    for (size_t n = 0; n < c.sources[s].size(); ++n) {
+      const SourceAxis& a = c.sources[s][n];
+      std::string sum = std::to_string(a.offset);
+      for (size_t d = 0; d < c.dims.size(); ++d)
+        if (a.coef[d])
+          sum += fmt::format(" + {} * {}", d + 1 == c.dims.size() ? "x" : fmt::format("c{}", d), a.coef[d]);
+      text += fmt::format("    idx a{} = {};\n", n, sum);
+      auto [low, high] = range_of(a, c.dims);
+      auto require = [&](const std::string& what) { inside += inside.empty() ? what : " && " + what; };
+      if (low < 0) require(fmt::format("a{} >= 0", n));
+      std::string at = fmt::format("a{}", n);
+      if (a.step != 1) {
+        text += fmt::format("    idx q{0} = a{0} / {1};\n", n, a.step);
+        require(fmt::format("q{0} * {1} == a{0}", n, a.step));
+        at = fmt::format("q{}", n);
+      }
+      if (high / a.step >= a.size) require(fmt::format("{} < {}", at, a.size));
+      if (a.stride) index += fmt::format("{}{} * {}", index.empty() ? "" : " + ", at, a.stride);
+    }
+    if (index.empty()) index = "0";
+    if (inside.empty()) inside = "true";
+    if (std::any_of(c.sources[s].begin(), c.sources[s].end(), [](auto& a) { return a.size == 0; })) inside = "false";
+    if (more) text += fmt::format("    found = {};\n", inside);
+    text += fmt::format("    if ({}) v = in{}v({});\n  }}\n", more ? "found" : inside, s, index);
+  }
+  return text + fmt::format("  out0_set({} + x, v);\n", base_of(strides_of(c.dims), 0));
+}
+
 }  // namespace
 
-Work copy(const Target& t, const Copy& given) {
+LaunchList copy(const Target& t, const Copy& given) {
   if (tutti::size_of(given.dtype) == 8) return copy(t, as_words(given));
   Copy c = given;
-  Work work;
   int64_t total = num_elements(c.dims);
-  if (total == 0) return work;
+  if (total == 0) return {};
   Element e = raw_element(tutti::size_of(c.dtype));
   if (c.sources.size() == 1 &&
       std::all_of(c.sources[0].begin(), c.sources[0].end(), [&](auto& a) { return always_inside(a, c.dims); })) {
@@ -91,48 +126,19 @@ Work copy(const Target& t, const Copy& given) {
   for (Axes& axes : c.sources)
     for (SourceAxis& a : axes) a.coef.resize(dims.size());
   Walk w = walk(t, k, dims, 1);
-  std::string text = w.text + fmt::format("  uint v = {};\n", register_literal(t, c, e));
   std::vector<int> buffers;
   for (size_t s = 0; s < c.sources.size(); ++s) {
     k.params.push_back({fmt::format("in{}v", s), e, false, ""});
     buffers.push_back(static_cast<int>(s));
     uint64_t size = 1;
-    std::string inside, index;
-    text += s == 0 ? "  {\n" : "  if (!found) {\n";
-    for (size_t n = 0; n < c.sources[s].size(); ++n) {
-      const SourceAxis& a = c.sources[s][n];
-      size += static_cast<uint64_t>((a.size - 1) * a.stride);
-      std::string sum = std::to_string(a.offset);
-      for (size_t d = 0; d < dims.size(); ++d)
-        if (a.coef[d]) sum += fmt::format(" + {} * {}", d + 1 == dims.size() ? "x" : fmt::format("c{}", d), a.coef[d]);
-      text += fmt::format("    idx a{} = {};\n", n, sum);
-      auto [low, high] = range_of(a, dims);
-      auto require = [&](const std::string& what) { inside += inside.empty() ? what : " && " + what; };
-      if (low < 0) require(fmt::format("a{} >= 0", n));
-      std::string at = fmt::format("a{}", n);
-      if (a.step != 1) {
-        text += fmt::format("    idx q{0} = a{0} / {1};\n", n, a.step);
-        require(fmt::format("q{0} * {1} == a{0}", n, a.step));
-        at = fmt::format("q{}", n);
-      }
-      if (high / a.step >= a.size) require(fmt::format("{} < {}", at, a.size));
-      if (a.stride) index += fmt::format("{}{} * {}", index.empty() ? "" : " + ", at, a.stride);
-    }
+    for (const SourceAxis& a : c.sources[s]) size += static_cast<uint64_t>((a.size - 1) * a.stride);
     k.elements = std::max(k.elements, size);
-    if (index.empty()) index = "0";
-    if (inside.empty()) inside = "true";
-    if (std::any_of(c.sources[s].begin(), c.sources[s].end(), [](auto& a) { return a.size == 0; })) inside = "false";
-    bool more = c.sources.size() > 1;
-    if (more) text += fmt::format("    found = {};\n", inside);
-    text += fmt::format("    if ({}) v = in{}v({});\n  }}\n", more ? "found" : inside, s, index);
   }
-  if (c.sources.size() > 1) text = "  bool found = false;\n" + text;
-  text += fmt::format("  out0_set({} + x, v);\n", base_of(strides_of(dims), 0));
   k.params.push_back({"out0", e, true, ""});
   buffers.push_back(static_cast<int>(c.sources.size()));
-  k.body = text;
-  work.dispatches.push_back(dispatch(t, std::move(k), w.groups, std::move(buffers)));
-  return work;
+  c.dims = std::move(dims);
+  k.write_body = [c = std::move(c), w](const Target& target, Kernel&) { return indexed_copy(target, c, w); };
+  return {{dispatch(t, std::move(k), w.groups, std::move(buffers))}, {}};
 }
 
 Copy transpose_copy(const TensorType& x, const std::vector<int64_t>& perm) {

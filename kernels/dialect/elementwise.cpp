@@ -62,36 +62,40 @@ std::string base_of(const Shape& strides, int64_t offset) {
   return s;
 }
 
-Walk walk(const Target& t, Kernel& k, const Shape& dims, int64_t lanes, int64_t fixed, const std::string& group) {
-  Walk w;
+Walk walk(const Target& t, Kernel& k, const Shape& dims, int64_t lanes, int64_t fixed) {
+  Walk w{dims, lanes};
   int64_t inner = dims.back(), outer = num_elements(dims) / inner, units = ceil_div(inner, lanes);
   int64_t most = std::min<int64_t>(t.max_local, 256), least = 32;
-  bool rows = outer == 1 || units >= least;
-  if (rows) {  // a group lies within one row: the outer coordinates are the same for all its work-items
-    int64_t chunks = ceil_div(units, most);
-    int64_t local = fixed ? fixed : std::min(most, align_up(ceil_div(units, chunks), 8));
-    k.local = {static_cast<uint32_t>(local), 1, 1};
-    chunks = ceil_div(units, local);
-    w.groups = static_cast<uint64_t>(outer * chunks);
-    w.text += fmt::format("  idx group = {};\n", group);
-    w.text += outer == 1
-                  ? fmt::format("  idx x = group * {} + LOCAL;\n", local)
-                  : fmt::format("  idx rest = group / {0};\n  idx x = group % {0} * {1} + LOCAL;\n", chunks, local);
-    w.text += outer == 1 ? fmt::format("  if (x >= {}) return;\n", units)
-                         : fmt::format("  if (rest >= {} || x >= {}) return;\n", outer, units);
-    if (outer == 1 && dims.size() > 1) w.text += "  idx rest = 0;\n";
-    if (lanes > 1) w.text += fmt::format("  x = x * {};\n", lanes);
+  if (outer == 1 || units >= least) {  // a group lies within one row: its work-items share the outer coordinates
+    w.local = fixed ? fixed : std::min(most, align_up(ceil_div(units, ceil_div(units, most)), 8));
+    w.chunks = ceil_div(units, w.local);
+    w.groups = static_cast<uint64_t>(outer * w.chunks);
   } else {
-    int64_t all = outer * units;
-    k.local = {static_cast<uint32_t>(fixed ? fixed : std::min(most, align_up(all, 8))), 1, 1};
-    w.groups = static_cast<uint64_t>(ceil_div(all, k.local[0]));
-    w.text += fmt::format("  idx rest = {} * LOCALS + LOCAL;\n  if (rest >= {}) return;\n", group, all);
-    w.text += fmt::format("  idx x = rest % {} * {};\n  rest = rest / {};\n", units, lanes, units);
+    w.local = fixed ? fixed : std::min(most, align_up(outer * units, 8));
+    w.groups = static_cast<uint64_t>(ceil_div(outer * units, w.local));
+  }
+  k.local = {static_cast<uint32_t>(w.local), 1, 1};
+  return w;
+}
+
+std::string Walk::text(const std::string& group) const {
+  int64_t outer = num_elements(dims) / dims.back(), units = ceil_div(dims.back(), lanes);
+  std::string s;
+  if (chunks > 0) {
+    s += fmt::format("  idx group = {};\n", group);
+    s += outer == 1 ? fmt::format("  idx x = group * {} + LOCAL;\n", local)
+                    : fmt::format("  idx rest = group / {0};\n  idx x = group % {0} * {1} + LOCAL;\n", chunks, local);
+    s += outer == 1 ? fmt::format("  if (x >= {}) return;\n", units)
+                    : fmt::format("  if (rest >= {} || x >= {}) return;\n", outer, units);
+    if (outer == 1 && dims.size() > 1) s += "  idx rest = 0;\n";
+    if (lanes > 1) s += fmt::format("  x = x * {};\n", lanes);
+  } else {
+    s += fmt::format("  idx rest = {} * LOCALS + LOCAL;\n  if (rest >= {}) return;\n", group, outer * units);
+    s += fmt::format("  idx x = rest % {} * {};\n  rest = rest / {};\n", units, lanes, units);
   }
   for (size_t d = dims.size() - 1; d-- > 0;)
-    w.text +=
-        d == 0 ? "  idx c0 = rest;\n" : fmt::format("  idx c{0} = rest % {1};\n  rest = rest / {1};\n", d, dims[d]);
-  return w;
+    s += d == 0 ? "  idx c0 = rest;\n" : fmt::format("  idx c{0} = rest % {1};\n  rest = rest / {1};\n", d, dims[d]);
+  return s;
 }
 
 namespace {
@@ -101,6 +105,7 @@ struct Pass {
   Shape dims;
   std::vector<Source1> in;
   std::vector<size_t> from, to;
+  Walk walk = {};
 };
 
 /// Loads, statements and stores of `lanes` neighbours from x on.
@@ -149,12 +154,13 @@ std::string lanes_text(const Target& t, Kernel& k, std::span<const TuttiInstr> c
 }
 
 /// The text of a pass. Where lanes do not divide a tensor that is one line, its last elements go one by one.
-std::string pass_text(const Target& t, Kernel& k, std::span<const TuttiInstr> code, const Pass& pass, const Walk& w,
-                      int64_t lanes) {
-  int64_t line = pass.dims.back();
-  if (line % lanes == 0) return w.text + lanes_text(t, k, code, pass, lanes);
-  return w.text + fmt::format("  if (x + {} <= {}) {{\n{}  }} else {{\n  for (; x < {}; ++x) {{\n{}  }}\n  }}\n", lanes,
-                              line, lanes_text(t, k, code, pass, lanes), line, lanes_text(t, k, code, pass, 1));
+std::string pass_text(const Target& t, Kernel& k, std::span<const TuttiInstr> code, const Pass& pass,
+                      const std::string& group) {
+  int64_t line = pass.dims.back(), lanes = pass.walk.lanes;
+  std::string head = pass.walk.text(group);
+  if (line % lanes == 0) return head + lanes_text(t, k, code, pass, lanes);
+  return head + fmt::format("  if (x + {} <= {}) {{\n{}  }} else {{\n  for (; x < {}; ++x) {{\n{}  }}\n  }}\n", lanes,
+                            line, lanes_text(t, k, code, pass, lanes), line, lanes_text(t, k, code, pass, 1));
 }
 
 /// How many neighbours a work-item takes: what fills 16 bytes of the narrowest floats that lie side by side, or four;
@@ -174,23 +180,43 @@ int64_t lanes_of(const Target& t, const Kernel& k, const Pass& pass) {
   return 1;
 }
 
-/// Merges the dimensions of a pass, notes how far it reaches, and says how many neighbours a work-item takes.
-int64_t prepare(const Target& t, Kernel& k, Pass& pass) {
+/// Merges the dimensions of a pass, notes how far it reaches, and sets its walk.
+void prepare(const Target& t, Kernel& k, Pass& pass, int64_t local) {
   Shape dense = strides_of(pass.dims);
   std::vector<Shape*> strides = {&dense};
   for (Source1& x : pass.in) strides.push_back(&x.strides);
   collapse(pass.dims, strides);
   k.elements = std::max(k.elements, static_cast<uint64_t>(num_elements(pass.dims)));
   for (const Source1& x : pass.in) k.elements = std::max(k.elements, static_cast<uint64_t>(reach_of(x, pass.dims)));
-  return lanes_of(t, k, pass);
+  pass.walk = walk(t, k, pass.dims, lanes_of(t, k, pass), local);
+}
+
+/// The launch of one pass, or of a batch of them side by side.
+Launch launch(const Target& t, Kernel k, std::span<const TuttiInstr> instructions, std::vector<Pass> all, bool batch,
+              std::vector<int> buffers) {
+  uint64_t groups = 0;
+  for (const Pass& pass : all) groups += pass.walk.groups;
+  k.write_body = [code = std::vector(instructions.begin(), instructions.end()), passes = std::move(all), batch](
+                     const Target& target, Kernel& kernel) {
+    if (!batch) return pass_text(target, kernel, code, passes[0], "GROUP");
+    std::string body;
+    uint64_t end = 0;
+    for (const Pass& pass : passes) {
+      std::string text = pass_text(target, kernel, code, pass, fmt::format("(GROUP - {})", end));
+      end += pass.walk.groups;
+      body += fmt::format("  if (GROUP < {}) {{\n{}  return;\n  }}\n", end, text);
+    }
+    return body;
+  };
+  return dispatch(t, std::move(k), groups, std::move(buffers));
 }
 
 }  // namespace
 
-Work elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape& shape,
-                 std::span<const Source1> sources, std::span<const Element> out, bool exact, const std::string& name) {
-  Work work;
-  if (num_elements(shape) == 0) return work;
+LaunchList elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape& shape,
+                       std::span<const Source1> sources, std::span<const Element> out, bool exact,
+                       const std::string& name) {
+  if (num_elements(shape) == 0) return {};
   Kernel k;
   k.name = name;
   k.exact = exact;
@@ -205,15 +231,12 @@ Work elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape&
   // The "v" keeps in1v4(i), four elements of in1v, apart from in14v(i).
   for (size_t i = 0; i < pass.in.size(); ++i) add(fmt::format("in{}v", i), pass.in[i].element, false, pass.from);
   for (size_t i = 0; i < out.size(); ++i) add(fmt::format("out{}v", i), out[i], true, pass.to);
-  int64_t lanes = prepare(t, k, pass);
-  Walk w = walk(t, k, pass.dims, lanes);
-  k.body = pass_text(t, k, code, pass, w, lanes);
-  work.dispatches.push_back(dispatch(t, std::move(k), w.groups, std::move(buffers)));
-  return work;
+  prepare(t, k, pass, 0);
+  return {{launch(t, std::move(k), code, {pass}, false, std::move(buffers))}, {}};
 }
 
-Work elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape& dims, std::span<const Operand> in,
-                 std::span<const DType> out, bool exact) {
+LaunchList elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape& dims,
+                       std::span<const Operand> in, std::span<const DType> out, bool exact) {
   if (std::string why = declines(code); !why.empty()) throw Error(Code::declined, why);
   std::vector<Source1> sources;
   for (const Operand& x : in) sources.push_back({element_of(x.dtype), x.strides, 0});
@@ -222,10 +245,9 @@ Work elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape&
   return elementwise(t, code, dims, sources, results, exact, "elementwise");
 }
 
-Work elementwise_batch(const Target& t, std::span<const TuttiInstr> code, std::span<const Piece> pieces,
-                       std::span<const DType> out, bool exact) {
+LaunchList elementwise_batch(const Target& t, std::span<const TuttiInstr> code, std::span<const Piece> pieces,
+                             std::span<const DType> out, bool exact) {
   if (std::string why = declines(code); !why.empty()) throw Error(Code::declined, why);
-  Work work;
   Kernel k;
   k.name = "elementwise_batch";
   k.exact = exact;
@@ -238,8 +260,7 @@ Work elementwise_batch(const Target& t, std::span<const TuttiInstr> code, std::s
     buffers.push_back(buffer);
     return buffers.size() - 1;
   };
-  int64_t local = std::min<int64_t>(t.max_local, 256);
-  uint64_t groups = 0;
+  std::vector<Pass> passes;
   for (const Piece& piece : pieces) {
     if (num_elements(piece.dims) == 0) continue;
     Pass pass{piece.dims, {}, {}, {}};
@@ -248,20 +269,18 @@ Work elementwise_batch(const Target& t, std::span<const TuttiInstr> code, std::s
       pass.from.push_back(param(piece.from[i], piece.in[i].dtype, false));
     }
     for (size_t o = 0; o < piece.to.size(); ++o) pass.to.push_back(param(piece.to[o], out[o], true));
-    int64_t lanes = prepare(t, k, pass);
-    Walk w = walk(t, k, pass.dims, lanes, local, fmt::format("(GROUP - {})", groups));
-    groups += w.groups;
-    k.body += fmt::format("  if (GROUP < {}) {{\n{}  return;\n  }}\n", groups, pass_text(t, k, code, pass, w, lanes));
+    prepare(t, k, pass, std::min<int64_t>(t.max_local, 256));
+    passes.push_back(std::move(pass));
   }
-  if (groups > 0) work.dispatches.push_back(dispatch(t, std::move(k), groups, std::move(buffers)));
-  return work;
+  if (passes.empty()) return {};
+  return {{launch(t, std::move(k), code, std::move(passes), true, std::move(buffers))}, {}};
 }
 
 namespace {
 
 /// A copy whose last dimension is strided while another one runs along memory: by blocks of these two.
-Work transpose(const Target& t, Element e, const Shape& dims, const Shape& strides, int64_t offset, size_t along) {
-  Work work;
+LaunchList transpose(const Target& t, Element e, const Shape& dims, const Shape& strides, int64_t offset,
+                     size_t along) {
   Shape dense = strides_of(dims), outer_dims, outer_from, outer_to;
   for (size_t d = 0; d + 1 < dims.size(); ++d) {
     if (d == along) continue;
@@ -299,13 +318,12 @@ Work transpose(const Target& t, Element e, const Shape& dims, const Shape& strid
     k.local = {std::max(1u, t.subgroup), 1, 1};
     groups = ceil_div(groups, k.local[0]);
   }
-  work.dispatches.push_back(dispatch(t, std::move(k), groups, {0, 1}));
-  return work;
+  return {{dispatch(t, std::move(k), groups, {0, 1})}, {}};
 }
 
 }  // namespace
 
-Work strided_copy(const Target& t, Element e, const Shape& dims, const Shape& strides, int64_t offset) {
+LaunchList strided_copy(const Target& t, Element e, const Shape& dims, const Shape& strides, int64_t offset) {
   Shape merged = dims, from = strides;
   collapse(merged, {&from});  // outputs are dense: what x walks as one, y does too
   if (num_elements(dims) >= 1024 && merged.size() > 1 && from.back() > 1 && merged.back() >= 8)

@@ -9,7 +9,7 @@
 namespace tutti::dialect {
 
 /// The entry of a rendered text, of one group of work-items.
-/// - buffers: one per parameter, as Dispatch::buffers orders them
+/// - buffers: one per parameter, as Launch::buffers orders them
 /// - group: its number along the three dimensions
 /// - shared: zeroed or not, 64-byte aligned memory for the kernel's shared arrays (at most Target::local_bytes)
 /// - A text whose body has neither BARRIER nor SHUFFLE_DOWN runs all work-items of the group in one call; `barrier`,

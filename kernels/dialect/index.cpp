@@ -12,7 +12,7 @@ namespace tutti::dialect {
 namespace {
 
 /// One work-item for each of `items`.
-Dispatch launch(const Target& t, Kernel k, int64_t items, std::vector<int> buffers) {
+Launch launch(const Target& t, Kernel k, int64_t items, std::vector<int> buffers) {
   k.local = {std::min(t.max_local, 64u), 1, 1};
   return dispatch_items(t, std::move(k), items, std::move(buffers));
 }
@@ -29,15 +29,14 @@ void set_sum(Kernel& k, const Target& t, DType type) {
 
 }  // namespace
 
-Work gather(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count) {
-  Work work;
+LaunchList gather(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count) {
   size_t bytes = tutti::size_of(type);
   if (bytes == 8) {
     inner *= 2;
     bytes = 4;
   }
   int64_t total = outer * count * inner;
-  if (total == 0) return work;
+  if (total == 0) return {};
   fits_int("gather from an axis", size);
   Kernel k = portable("gather", {{"T", raw_element(bytes)}});
   k.set("TOTAL", total);
@@ -45,17 +44,16 @@ Work gather(const Target& t, DType type, int64_t outer, int64_t size, int64_t in
   k.set("INNER", inner);
   k.set("COUNT", count);
   k.elements = static_cast<uint64_t>(std::max(total, outer * size * inner));
-  work.dispatches.push_back(launch(t, std::move(k), total, {0, 1, 2}));
-  return work;
+  return {{launch(t, std::move(k), total, {0, 1, 2})}, {}};
 }
 
-Work scatter_add(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count) {
-  Work work;
+LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count) {
+  LaunchList list;
   Element e = element_of(type);
   if (e == Element::boolean || e == Element::u8)
     throw Error(Code::declined, fmt::format("scatter_add of {}", name(type)));
   int64_t total = outer * size * inner, columns = outer * inner;
-  if (total == 0) return work;
+  if (total == 0) return list;
   fits_int("scatter_add into an axis", size);
   fits_int("scatter_add with an index", count);
   // Asking every index for every row is parallel but wasteful; walking the indices per column wastes nothing.
@@ -69,64 +67,56 @@ Work scatter_add(const Target& t, DType type, int64_t outer, int64_t size, int64
   k.set("COUNT", count);
   set_sum(k, t, type);
   k.elements = static_cast<uint64_t>(std::max(total, outer * count * inner));
-  if (by_rows) {
-    work.dispatches.push_back(launch(t, std::move(k), total, {0, 1, 2}));
-    return work;
-  }
+  if (by_rows) return {{launch(t, std::move(k), total, {0, 1, 2})}, {}};
   // Narrow floats are added up in f32.
   int y = narrow ? 3 : 2;
   bool apart = size + count > rounds;  // more rounds than a work-item may make: several launches
   if (apart) {
-    Work zero = fill(t, narrow ? DType::f32 : type, total, 0);
-    zero.dispatches[0].buffers = {y};
-    work.dispatches.push_back(zero.dispatches[0]);
+    LaunchList zero = fill(t, narrow ? DType::f32 : type, total, 0);
+    zero.launches[0].buffers = {y};
+    list.launches.push_back(zero.launches[0]);
   }
   k.set("ZEROS", apart ? 0 : size);
   for (int64_t first = 0; first < count; first += rounds) {
     k.set("FIRST", first);
     k.set("LAST", std::min(count, first + rounds));
-    work.dispatches.push_back(launch(t, k, columns, {0, 1, y}));
+    list.launches.push_back(launch(t, k, columns, {0, 1, y}));
   }
-  if (!narrow) return work;
-  work.scratch_bytes = {static_cast<uint64_t>(total) * 4};
+  if (!narrow) return list;
+  list.scratch_bytes = {static_cast<uint64_t>(total) * 4};
   TuttiInstr code[] = {{TUTTI_X_INPUT, TUTTI_F32, 0, 0, 0},
                        {TUTTI_X_CAST, static_cast<uint16_t>(type), 0, 0, 0},
                        {TUTTI_X_RESULT, static_cast<uint16_t>(type), 1, 0, 0}};
   Operand in[] = {{DType::f32, {1}}};
-  Work cast = elementwise(t, code, {total}, in, std::span(&type, 1), false);
-  cast.dispatches[0].buffers = {3, 2};
-  work.dispatches.push_back(cast.dispatches[0]);
-  return work;
+  LaunchList cast = elementwise(t, code, {total}, in, std::span(&type, 1), false);
+  cast.launches[0].buffers = {3, 2};
+  list.launches.push_back(cast.launches[0]);
+  return list;
 }
 
-Work random_bits(const Target& t, int64_t n, uint32_t stream) {
-  Work work;
-  if (n == 0) return work;
+LaunchList random_bits(const Target& t, int64_t n, uint32_t stream) {
+  if (n == 0) return {};
   Kernel k = portable("random_bits");
   k.set("TOTAL", n);
   k.set("STREAM", fmt::format("{}u", stream));
   k.set("BLOCK_HIGH(b)", n / 4 > 0xffffffffll ? "U32((b) >> 32)" : "0u");
   k.elements = static_cast<uint64_t>(n) + 4;
-  work.dispatches.push_back(launch(t, std::move(k), ceil_div(n, 4), {0, 1, 2}));
-  return work;
+  return {{launch(t, std::move(k), ceil_div(n, 4), {0, 1, 2})}, {}};
 }
 
-Work iota(const Target& t, int64_t outer, int64_t size, int64_t inner) {
-  Work work;
+LaunchList iota(const Target& t, int64_t outer, int64_t size, int64_t inner) {
   int64_t total = outer * size * inner;
-  if (total == 0) return work;
+  if (total == 0) return {};
   Kernel k = portable("iota");
   k.set("TOTAL", total);
   k.set("SIZE", size);
   k.set("INNER", inner);
   k.elements = static_cast<uint64_t>(total);
-  work.dispatches.push_back(launch(t, std::move(k), total, {0}));
-  return work;
+  return {{launch(t, std::move(k), total, {0})}, {}};
 }
 
-Work fill(const Target& t, DType type, int64_t n, double value) {
-  Work work;
-  if (n == 0) return work;
+LaunchList fill(const Target& t, DType type, int64_t n, double value) {
+  if (n == 0) return {};
   bool pair = tutti::size_of(type) == 8;
   if (pair && value != 0) throw Error(Code::declined, fmt::format("fill of {} with {}", name(type), value));
   Kernel k = portable("fill", {{"T", pair ? Element::u32 : element_of(type)}});
@@ -134,16 +124,14 @@ Work fill(const Target& t, DType type, int64_t n, double value) {
   k.set("TOTAL", n);
   k.set("VALUE", literal(t.language, pair ? DType::u32 : type, value));
   k.elements = static_cast<uint64_t>(n);
-  work.dispatches.push_back(launch(t, std::move(k), n, {0}));
-  return work;
+  return {{launch(t, std::move(k), n, {0})}, {}};
 }
 
-Work fold_windows(const Target& t, DType type, int64_t planes, const WindowAxis& h, const WindowAxis& w) {
-  Work work;
+LaunchList fold_windows(const Target& t, DType type, int64_t planes, const WindowAxis& h, const WindowAxis& w) {
   Element e = element_of(type);
   if (e == Element::boolean || e == Element::u8) throw Error(Code::declined, fmt::format("fold of {}", name(type)));
   int64_t total = planes * h.size * w.size;
-  if (total == 0) return work;
+  if (total == 0) return {};
   bool few = h.kernel * w.kernel <= 49;
   bool apart = h.kernel <= h.stride && w.kernel <= w.stride && h.dilation == 1 && w.dilation == 1;
   Kernel k = portable(apart ? "fold_apart" : few ? "fold_taps" : "fold_windows", {{"T", e}});
@@ -161,8 +149,7 @@ Work fold_windows(const Target& t, DType type, int64_t planes, const WindowAxis&
   give("W", w);
   set_sum(k, t, type);
   k.elements = static_cast<uint64_t>(std::max(total, planes * h.kernel * w.kernel * h.count * w.count));
-  work.dispatches.push_back(launch(t, std::move(k), total, {0, 1}));
-  return work;
+  return {{launch(t, std::move(k), total, {0, 1})}, {}};
 }
 
 }  // namespace tutti::dialect

@@ -179,14 +179,14 @@ std::vector<std::string> portable_names() {
   return names;
 }
 
-Dispatch dispatch_items(const Target& target, Kernel kernel, int64_t items, std::vector<int> buffers) {
+Launch dispatch_items(const Target& target, Kernel kernel, int64_t items, std::vector<int> buffers) {
   uint32_t local = kernel.local[0] * kernel.local[1] * kernel.local[2];
   return dispatch(target, std::move(kernel), static_cast<uint64_t>(ceil_div(items, local)), std::move(buffers));
 }
 
-Dispatch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vector<int> buffers) {
+Launch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vector<int> buffers) {
   constexpr uint64_t most = 65535;
-  Dispatch d;
+  Launch d;
   uint64_t x = groups, y = 1, z = 1;
   if (x > most) {
     y = ceil_div(groups, most);
@@ -204,12 +204,15 @@ Dispatch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vec
   if (y > 1) group = fmt::format("(IDX(GRP(0)) + {} * IDX(GRP(1)))", x);
   if (z > 1) group = fmt::format("(IDX(GRP(0)) + {} * (IDX(GRP(1)) + {} * IDX(GRP(2))))", x, y);
   kernel.values.emplace_back("GROUP", group);
-  d.source = render(target, kernel);
+  if (target.language == Language::glsl && kernel.elements > 0xffffffffu)
+    throw Error(Code::declined,
+                fmt::format("kernel {}: {} elements are more than GLSL can number", kernel.name, kernel.elements));
   d.buffers = std::move(buffers);
   d.name = kernel.name;
   if (d.buffers.size() != kernel.params.size())
     throw Error(Code::internal, fmt::format("kernel {}: {} buffers for {} parameters", kernel.name, d.buffers.size(),
                                             kernel.params.size()));
+  d.kernel = std::make_shared<const Kernel>(std::move(kernel));
   return d;
 }
 

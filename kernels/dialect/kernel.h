@@ -20,6 +20,7 @@
 // body that holds {r} stands for ROWS lines, with r = 0 … ROWS - 1.
 #pragma once
 #include <array>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -44,7 +45,7 @@ struct Param {
   bool texels = false;  ///< f32 that is read through a texel buffer of float4 (GLSL)
 };
 
-/// One kernel in the dialect.
+/// One kernel in the dialect: what rendering takes.
 struct Kernel {
   std::string name, file;  ///< file: "kernels/portable/gather.k"
   std::vector<Param> params;
@@ -52,6 +53,7 @@ struct Kernel {
   std::vector<std::pair<std::string, std::string>> values;  ///< names and what they stand for
   std::vector<std::string> shared;                          ///< declarations: "float tile[256]"
   std::string functions, body;
+  std::function<std::string(const Target&, Kernel&)> write_body;  ///< where given, rendering asks it for the body
   int body_line = 1;
   bool may_alias = false;  ///< outputs may share memory with inputs
   bool exact = false;
@@ -79,13 +81,15 @@ std::vector<std::string> portable_names();
 /// Parses one text. `file` is for error messages.
 Kernel parse(const std::string& text, const std::string& file, const std::map<std::string, Element>& types);
 
-Source render(const Target& target, const Kernel& kernel);
+/// The text of a kernel that was planned for that target.
+KernelSource render(const Target& target, Kernel kernel);
 
-/// Renders and launches over `groups` groups (split over dimensions where one does not hold them).
-Dispatch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vector<int> buffers);
+/// Launches over `groups` groups (split over dimensions where one does not hold them). Throws Error(declined) for
+/// more groups or elements than the target can number.
+Launch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vector<int> buffers);
 
 /// The same over the groups that hold `items` work-items.
-Dispatch dispatch_items(const Target& target, Kernel kernel, int64_t items, std::vector<int> buffers);
+Launch dispatch_items(const Target& target, Kernel kernel, int64_t items, std::vector<int> buffers);
 
 /// A float32 constant in the language.
 std::string float_literal(Language language, float x);

@@ -36,16 +36,17 @@ Parts parts_of(const Target& t, const Matmul& p, int64_t groups, int64_t enough)
   return parts;
 }
 
-void launch_results(const Target& t, Work& work, const Results& r, Kernel k, std::vector<int> first, int64_t groups) {
+void launch_results(const Target& t, LaunchList& list, const Results& r, Kernel k, std::vector<int> first,
+                    int64_t groups) {
   bool whole = r.parts == 1;
-  int y = r.bias ? 3 : 2, partial = y + 1 + static_cast<int>(work.scratch_bytes.size());
+  int y = r.bias ? 3 : 2, partial = y + 1 + static_cast<int>(list.scratch_bytes.size());
   auto elements = static_cast<uint64_t>(r.total * r.parts);
   k.elements = std::max(k.elements, elements);
   if (k.set_epilogue(r.bias && whole, r.relu && whole, r.arguments, r.column)) first.push_back(2);
   first.push_back(whole ? y : partial);
-  work.dispatches.push_back(dispatch(t, std::move(k), static_cast<uint64_t>(groups), std::move(first)));
+  list.launches.push_back(dispatch(t, std::move(k), static_cast<uint64_t>(groups), std::move(first)));
   if (whole) return;
-  work.scratch_bytes.push_back(elements * 4);
+  list.scratch_bytes.push_back(elements * 4);
   Kernel f = portable("matmul_finish", {{"T", element_of(r.dtype)}});
   f.set("TOTAL", r.total);
   f.set("PARTS", r.parts);
@@ -53,11 +54,11 @@ void launch_results(const Target& t, Work& work, const Results& r, Kernel k, std
   std::vector<int> buffers = {partial};
   if (f.set_epilogue(r.bias, r.relu, "v,e", r.column_of_e)) buffers.push_back(2);
   buffers.push_back(y);
-  work.dispatches.push_back(dispatch_items(t, std::move(f), r.total, std::move(buffers)));
+  list.launches.push_back(dispatch_items(t, std::move(f), r.total, std::move(buffers)));
 }
 
-void launch_product(const Target& t, Work& work, const Matmul& p, Kernel k, const Parts& parts, std::vector<int> first,
-                    int64_t groups, bool turned) {
+void launch_product(const Target& t, LaunchList& list, const Matmul& p, Kernel k, const Parts& parts,
+                    std::vector<int> first, int64_t groups, bool turned) {
   int64_t batches = num_elements(p.batch);
   k.set("PART", parts.length);
   k.set("BATCHES", batches);
@@ -65,15 +66,15 @@ void launch_product(const Target& t, Work& work, const Matmul& p, Kernel k, cons
                          static_cast<uint64_t>(reach(p.batch, p.b_batch, p.k * p.n))});
   Results r{p.dtype, batches * p.m * p.n, parts.count, p.bias, p.relu, "v,i,j", turned ? "i" : "j"};
   r.column_of_e = fmt::format("(e) % {}", p.n);
-  launch_results(t, work, r, std::move(k), std::move(first), groups * parts.count);
+  launch_results(t, list, r, std::move(k), std::move(first), groups * parts.count);
 }
 
-Work matmul(const Target& t, const Matmul& p) {
-  Work work;
+LaunchList matmul(const Target& t, const Matmul& p) {
+  LaunchList list;
   Element e = element_of(p.dtype);
   if (!is_float(p.dtype)) throw Error(Code::declined, fmt::format("matmul of {}", name(p.dtype)));
   int64_t batches = num_elements(p.batch), total = batches * p.m * p.n;
-  if (total == 0) return work;
+  if (total == 0) return list;
   if (std::max({p.m, p.n, p.k}) > 0x7fffff00) throw Error(Code::declined, "a matrix dimension beyond 2^31");
   if (t.cpu_like && p.m * p.n >= 64 && p.k >= 4) {
     if (t.language == Language::opencl_c || t.language == Language::cpp) return matmul_panels(t, p);
@@ -99,8 +100,8 @@ Work matmul(const Target& t, const Matmul& p) {
     k.set("A_AT(i,k)", p.ta ? fmt::format("((k) * {} + (i))", p.m) : fmt::format("((i) * {} + (k))", p.k));
     k.set("B_AT(k,j)", p.tb ? fmt::format("((j) * {} + (k))", p.k) : fmt::format("((k) * {} + (j))", p.n));
   }
-  launch_product(t, work, p, std::move(k), parts, {0, 1}, groups, false);
-  return work;
+  launch_product(t, list, p, std::move(k), parts, {0, 1}, groups, false);
+  return list;
 }
 
 }  // namespace tutti::dialect

@@ -23,11 +23,12 @@ struct Results {
 };
 /// Adds the launch of a product's kernel: its buffers are `first`, the bias where wanted, and y, which stands behind
 /// the operands; of several parts, scratch and the kernel that adds them up, which then has the epilogue.
-void launch_results(const Target& t, Work& work, const Results& r, Kernel k, std::vector<int> first, int64_t groups);
+void launch_results(const Target& t, LaunchList& list, const Results& r, Kernel k, std::vector<int> first,
+                    int64_t groups);
 /// Sets what the kernels have in common and their launch: y (or, in parts, scratch `partial`), the epilogue.
 /// `first`: the buffers of the parameters before the bias; `turned`: rows are columns of y.
-void launch_product(const Target& t, Work& work, const Matmul& p, Kernel k, const Parts& parts, std::vector<int> first,
-                    int64_t groups, bool turned);
+void launch_product(const Target& t, LaunchList& list, const Matmul& p, Kernel k, const Parts& parts,
+                    std::vector<int> first, int64_t groups, bool turned);
 
 /// Where a batch's matrix starts: the batch number g split into coordinates of `dims`.
 std::string batch_base(const Shape& dims, const Shape& steps);
@@ -35,9 +36,9 @@ std::string batch_base(const Shape& dims, const Shape& steps);
 int64_t reach(const Shape& dims, const Shape& steps, int64_t one);
 
 /// The kernel for CPUs with OpenCL.
-Work matmul_panels(const Target& t, const Matmul& p);
+LaunchList matmul_panels(const Target& t, const Matmul& p);
 /// The kernel for CPUs with Vulkan, and whether their texel buffers hold its panels.
-Work matmul_texels(const Target& t, const Matmul& p);
+LaunchList matmul_texels(const Target& t, const Matmul& p);
 bool fits_texels(const Target& t, const Matmul& p);
 
 }  // namespace tutti::dialect

@@ -35,8 +35,8 @@ Panels plan(int64_t m, int64_t n, int64_t k, bool turned, int64_t packed_matrice
 }
 
 /// Panels of `wide` columns of the operand `from`, into the buffer `to`.
-Dispatch pack(const Target& t, const Matmul& p, Element e, int from, int to, const Shape& steps, int64_t matrices,
-              int64_t columns, bool turned, int64_t panels, int64_t wide) {
+Launch pack(const Target& t, const Matmul& p, Element e, int from, int to, const Shape& steps, int64_t matrices,
+            int64_t columns, bool turned, int64_t panels, int64_t wide) {
   Kernel k = portable("matmul_pack", {{"T", e}});
   k.set("N", columns);
   k.set("K", p.k);
@@ -53,7 +53,7 @@ Dispatch pack(const Target& t, const Matmul& p, Element e, int from, int to, con
 
 }  // namespace
 
-Work matmul_panels(const Target& t, const Matmul& p) {
+LaunchList matmul_panels(const Target& t, const Matmul& p) {
   int64_t batches = num_elements(p.batch);
   constexpr int64_t wide = 32;
   auto matrices = [&](const Shape& steps) {
@@ -70,18 +70,18 @@ Work matmul_panels(const Target& t, const Matmul& p) {
   bool spread_turned = c.swapped ? !p.tb : p.ta;  // stored [k, rows]
   bool packed_turned = c.swapped ? !p.ta : p.tb;  // stored [columns, k]
   Element e = element_of(p.dtype);
-  Work work;
+  LaunchList list;
   int y = p.bias ? 3 : 2, panels = y + 1;
   int64_t panel_elements = packed_matrices * c.panels * p.k * wide;
-  work.scratch_bytes = {static_cast<uint64_t>(panel_elements) * 4};
+  list.scratch_bytes = {static_cast<uint64_t>(panel_elements) * 4};
 
-  work.dispatches.push_back(
+  list.launches.push_back(
       pack(t, p, e, packed, panels, packed_batch, packed_matrices, c.n, packed_turned, c.panels, wide));
   int64_t row_matrices = c.swapped ? b_matrices : a_matrices, row_elements = row_matrices * c.blocks * p.k * c.rows;
   int rows = panels + 1;
   if (c.both) {
-    work.scratch_bytes.push_back(static_cast<uint64_t>(row_elements) * 4);
-    work.dispatches.push_back(
+    list.scratch_bytes.push_back(static_cast<uint64_t>(row_elements) * 4);
+    list.launches.push_back(
         pack(t, p, e, spread, rows, spread_batch, row_matrices, c.m, !spread_turned, c.blocks, c.rows));
   }
 
@@ -117,8 +117,8 @@ Work matmul_panels(const Target& t, const Matmul& p) {
   if (p.relu && whole) sum = fmt::format("({0} < SPLAT(0.0f) ? SPLAT(0.0f) : {0})", sum);
   k.set("STORE(e,v,j)", direct ? fmt::format("vstore16({}, 0, y_ + (e))", sum) : "{}");
   k.elements = static_cast<uint64_t>(std::max(panel_elements, row_elements));
-  launch_product(t, work, p, std::move(k), parts, {c.both ? rows : spread, panels}, groups, c.swapped);
-  return work;
+  launch_product(t, list, p, std::move(k), parts, {c.both ? rows : spread, panels}, groups, c.swapped);
+  return list;
 }
 
 }  // namespace tutti::dialect

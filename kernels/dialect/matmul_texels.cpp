@@ -42,7 +42,7 @@ struct Side {
   int64_t matrices = 1;
 };
 
-Dispatch pack(const Target& t, const Matmul& p, const Side& s, int64_t depth, int to) {
+Launch pack(const Target& t, const Matmul& p, const Side& s, int64_t depth, int to) {
   Element e = element_of(p.dtype);
   Kernel k = portable("matmul_blocks", {{"T", e}});
   int64_t length = s.along ? p.k : s.size, panels = ceil_div(s.size, s.panel);
@@ -92,18 +92,18 @@ bool fits_texels(const Target& t, const Matmul& p) {
   return static_cast<uint64_t>(most) <= std::min(t.max_buffer_bytes / 4, t.max_texels * 4);
 }
 
-Work matmul_texels(const Target& t, const Matmul& p) {
+LaunchList matmul_texels(const Target& t, const Matmul& p) {
   Tile tile = choose(p);
   Side a = side_a(p, tile), b = side_b(p, tile);
   int64_t depth = depth_of(p, tile), tiles_m = ceil_div(p.m, a.panel), tiles_n = ceil_div(p.n, b.panel);
   int64_t groups = num_elements(p.batch) * tiles_m * tiles_n;
   int64_t a_elements = panel_elements(p, tile, a), b_elements = panel_elements(p, tile, b);
 
-  Work work;
+  LaunchList list;
   int at = p.bias ? 4 : 3;
-  work.scratch_bytes = {static_cast<uint64_t>(a_elements) * 4, static_cast<uint64_t>(b_elements) * 4};
-  work.dispatches.push_back(pack(t, p, a, depth, at));
-  work.dispatches.push_back(pack(t, p, b, depth, at + 1));
+  list.scratch_bytes = {static_cast<uint64_t>(a_elements) * 4, static_cast<uint64_t>(b_elements) * 4};
+  list.launches.push_back(pack(t, p, a, depth, at));
+  list.launches.push_back(pack(t, p, b, depth, at + 1));
   Parts parts = parts_of(t, p, groups, 4 * t.compute_units);
   bool whole = parts.count == 1;
   Element e = element_of(p.dtype);
@@ -131,8 +131,8 @@ Work matmul_texels(const Target& t, const Matmul& p) {
   k.read_as_texels(t, "a", a_elements);
   k.read_as_texels(t, "b", b_elements);
   k.elements = static_cast<uint64_t>(std::max(a_elements, b_elements));
-  launch_product(t, work, p, std::move(k), parts, {at, at + 1}, groups, false);
-  return work;
+  launch_product(t, list, p, std::move(k), parts, {at, at + 1}, groups, false);
+  return list;
 }
 
 }  // namespace tutti::dialect

@@ -35,11 +35,9 @@ Kernel pool_kernel(const Target& t, const char* name, const Pool& p, int64_t cou
 
 int64_t results(const Pool& p) { return p.planes * p.h.count * p.w.count; }
 
-Work launch(const Target& t, Kernel k, int64_t total, std::vector<int> buffers) {
+LaunchList launch(const Target& t, Kernel k, int64_t total, std::vector<int> buffers) {
   k.set("TOTAL", total);
-  Work work;
-  work.dispatches.push_back(dispatch_items(t, std::move(k), total, std::move(buffers)));
-  return work;
+  return {{dispatch_items(t, std::move(k), total, std::move(buffers))}, {}};
 }
 
 Kernel windows(const Target& t, const Pool& p) {
@@ -97,7 +95,7 @@ bool covers_once(const WindowAxis& a) {
 }
 
 /// A pool's gradient. `share`: what a window with the cotangent v, whose index names a tap, gives its pixel.
-Work gradient(const Target& t, const Pool& p, bool index, const std::string& share) {
+LaunchList gradient(const Target& t, const Pool& p, bool index, const std::string& share) {
   int64_t total = p.planes * p.h.size * p.w.size;
   if (total == 0) return {};
   bool apart = covers_once(p.h) && covers_once(p.w) && p.h.kernel * p.w.kernel <= 16;
@@ -112,7 +110,7 @@ Work gradient(const Target& t, const Pool& p, bool index, const std::string& sha
 
 }  // namespace
 
-Work max_pool(const Target& t, const Pool& p, bool y, bool index) {
+LaunchList max_pool(const Target& t, const Pool& p, bool y, bool index) {
   if (results(p) == 0 || !(y || index)) return {};
   Kernel k = windows(t, p);
   k.set("START", "float best = 0.0f; int tap_ = -1");
@@ -132,9 +130,11 @@ Work max_pool(const Target& t, const Pool& p, bool y, bool index) {
   return launch(t, std::move(k), results(p), std::move(buffers));
 }
 
-Work max_pool_dx(const Target& t, const Pool& p) { return gradient(t, p, true, "((named) == (tap) ? (v) : 0.0f)"); }
+LaunchList max_pool_dx(const Target& t, const Pool& p) {
+  return gradient(t, p, true, "((named) == (tap) ? (v) : 0.0f)");
+}
 
-Work avg_pool(const Target& t, const Pool& p, bool whole) {
+LaunchList avg_pool(const Target& t, const Pool& p, bool whole) {
   if (results(p) == 0) return {};
   Kernel k = windows(t, p);
   erase_param(k, "index");
@@ -144,7 +144,7 @@ Work avg_pool(const Target& t, const Pool& p, bool whole) {
   return launch(t, std::move(k), results(p), {0, 1});
 }
 
-Work avg_pool_dx(const Target& t, const Pool& p, bool whole) {
+LaunchList avg_pool_dx(const Target& t, const Pool& p, bool whole) {
   std::string count =
       whole ? std::to_string(p.h.kernel * p.w.kernel) : taps_inside(p.h, "oh") + " * " + taps_inside(p.w, "ow");
   return gradient(t, p, false, fmt::format("((v) / F32({}))", count));

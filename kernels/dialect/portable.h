@@ -1,16 +1,16 @@
-// The portable kernels: each function writes the text of one kernel (or a few) for fixed shapes, in the target's
-// language.
+// The portable kernels: each function plans one kernel (or a few) for fixed shapes; render (kernel.h) writes its text
+// in the target's language.
 //
 // Conventions of every function here
 // - Buffers of the caller: the inputs 0 … n-1 in the order documented, then the outputs, then scratch, one per entry
-//   of Work::scratch_bytes. Dispatch::buffers says which of them each kernel parameter is. All start at multiples of 16
-//   bytes, and kernels move 16 bytes at once; they read and write whole 32-bit words of u8, bool, f16 and bf16 tensors
-//   where the target lacks such storage, never a byte past the last word, and never change a byte past the last
+//   of LaunchList::scratch_bytes. Launch::buffers says which of them each kernel parameter is. All start at multiples
+//   of 16 bytes, and kernels move 16 bytes at once; they read and write whole 32-bit words of u8, bool, f16 and bf16
+//   tensors where the target lacks such storage, never a byte past the last word, and never change a byte past the last
 //   element.
 // - Outputs are dense, row-major, wholly written. Shapes, strides and attributes are literals of the text.
-// - Dispatches run in order, each seeing the writes of those before it. No floating-point atomics: every run gives the
+// - Launches run in order, each seeing the writes of those before it. No floating-point atomics: every run gives the
 //   same bits.
-// - A tensor without elements gives a Work without dispatches.
+// - A tensor without elements gives a LaunchList without launches.
 // - Throws Error(declined) with a reason for what no kernel text exists for (f64 and i64 arithmetic, a shape beyond the
 //   language's indices): the caller declines the node with that text.
 #pragma once
@@ -23,33 +23,21 @@
 
 #include "core/abi/tutti_plugin.h"
 #include "core/geometry/window.h"
+#include "core/base/shape.h"
+#include "kernels/dialect/launch.h"
 #include "kernels/dialect/target.h"
 
 namespace tutti::dialect {
 
-/// One kernel, ready for the device's compiler.
-struct Source {
-  std::string text;
-  std::string entry = "kernel_main";          ///< GLSL: main
-  std::array<uint32_t, 3> local = {1, 1, 1};  ///< work-items per group
-  std::vector<bool> written;                  ///< per parameter
-  std::vector<bool> texels;                   ///< per parameter: bound as a texel buffer of float4 (GLSL)
-  bool exact = false;  ///< needs correctly rounded / and sqrt (OpenCL: -cl-fp32-correctly-rounded-divide-sqrt where
-                       ///< offered) and no contraction (CUDA: --fmad=false)
-};
+struct Kernel;  // kernels/dialect/kernel.h
 
-/// One launch.
-struct Dispatch {
-  Source source;
-  std::array<uint32_t, 3> groups = {1, 1, 1};  ///< at most 65535 each
-  std::vector<int> buffers;                    ///< per parameter: the caller's buffer
-  std::string name;                            ///< of the kernel, for traces
-  std::shared_ptr<const void> library;         ///< runs in place of the source: made by the device's sdk::Library
-};
+/// One launch of a kernel that is planned, not rendered (render() gives its text), on the caller's buffers; or a call
+/// that the device's sdk::Library made.
+using Launch = LaunchOf<std::shared_ptr<const Kernel>, int>;
 
 /// What computes one node or one group of nodes.
-struct Work {
-  std::vector<Dispatch> dispatches;
+struct LaunchList {
+  std::vector<Launch> launches;
   std::vector<uint64_t> scratch_bytes;
 };
 
@@ -70,8 +58,8 @@ std::string declines(std::span<const TuttiInstr> code);
 /// `exact`: every instruction is rounded to its dtype, nothing contracted or reordered. Each element is read before it
 /// is written by the same work-item, so an output may share the memory of an input that has its strides and element
 /// size.
-Work elementwise(const Target&, std::span<const TuttiInstr> code, const Shape& dims, std::span<const Operand> in,
-                 std::span<const DType> out, bool exact);
+LaunchList elementwise(const Target&, std::span<const TuttiInstr> code, const Shape& dims, std::span<const Operand> in,
+                       std::span<const DType> out, bool exact);
 
 /// One tensor of several that an expression runs over. Buffers are the caller's numbers; one number is one tensor,
 /// which is read or written by this launch, not both (two numbers may share memory as in elementwise, within one
@@ -82,16 +70,16 @@ struct Piece {
   std::vector<int> from, to;  ///< buffers of the inputs and the results
 };
 /// The same expression over several tensors in one launch: for the many small tensors of an optimizer.
-Work elementwise_batch(const Target&, std::span<const TuttiInstr> code, std::span<const Piece> pieces,
-                       std::span<const DType> out, bool exact);
+LaunchList elementwise_batch(const Target&, std::span<const TuttiInstr> code, std::span<const Piece> pieces,
+                             std::span<const DType> out, bool exact);
 
 enum class Fold { sum, mean, prod, max, min };
 /// y = x folded over `axes` (sorted, unique, not negative; empty: none), in a fixed tree; f32 inside (integers wrap in
 /// i32). Sum of nothing is 0, product 1, mean NaN, max -inf, min inf (integers: their least and greatest). NaN is
 /// passed on.
-Work reduce(const Target&, Fold kind, const TensorType& x, const std::vector<int64_t>& axes);
+LaunchList reduce(const Target&, Fold kind, const TensorType& x, const std::vector<int64_t>& axes);
 /// y (i32) = row-major position over `axes` of the largest element; the first of equal ones, NaN counts as largest.
-Work argmax(const Target&, const TensorType& x, const std::vector<int64_t>& axes);
+LaunchList argmax(const Target&, const TensorType& x, const std::vector<int64_t>& axes);
 
 /// One axis of a copy's source: coordinate c = offset + sum over output dimensions of coef[d] * i[d]. It hits element c
 /// / step when 0 <= c, c % step = 0 and c / step < size; otherwise the copy's fill value is written (or the next source
@@ -107,7 +95,7 @@ struct Copy {
   std::vector<std::vector<SourceAxis>> sources;  ///< one per input; strides in elements
   double value = 0;
 };
-Work copy(const Target&, const Copy& copy);
+LaunchList copy(const Target&, const Copy& copy);
 
 /// The index copies of the op set as Copy: dense operands; attributes normalised (no negative axes or starts).
 Copy transpose_copy(const TensorType& x, const std::vector<int64_t>& perm);
@@ -121,20 +109,20 @@ Copy concat_copy(std::span<const TensorType> parts, int64_t axis);
 Copy window_copy(DType t, int64_t planes, const WindowAxis& h, const WindowAxis& w, double value);
 /// Its adjoint: y[plane, h, w] = sum of x[plane, ky, kx, oh, ow] over the windows that hold (h, w), in the order of
 /// taps.
-Work fold_windows(const Target&, DType t, int64_t planes, const WindowAxis& h, const WindowAxis& w);
+LaunchList fold_windows(const Target&, DType t, int64_t planes, const WindowAxis& h, const WindowAxis& w);
 
 /// y[o, i, :] = x[o, index[i], :]; inputs x [outer, size, inner], index i32 [count], clamped to [0, size).
-Work gather(const Target&, DType t, int64_t outer, int64_t size, int64_t inner, int64_t count);
+LaunchList gather(const Target&, DType t, int64_t outer, int64_t size, int64_t inner, int64_t count);
 /// y = 0, then y[o, index[i], :] += u[o, i, :] in the order of i; inputs index i32 [count] (clamped), u [outer, count,
 /// inner].
-Work scatter_add(const Target&, DType t, int64_t outer, int64_t size, int64_t inner, int64_t count);
+LaunchList scatter_add(const Target&, DType t, int64_t outer, int64_t size, int64_t inner, int64_t count);
 /// y[e] (u32) = word e % 4 of Philox4x32-10 (core/base/philox.h), e < n; inputs seed u32[2] (low word first), step
 /// i32[].
-Work random_bits(const Target&, int64_t n, uint32_t stream);
+LaunchList random_bits(const Target&, int64_t n, uint32_t stream);
 /// y[a, i, b] (i32) = i.
-Work iota(const Target&, int64_t outer, int64_t size, int64_t inner);
+LaunchList iota(const Target&, int64_t outer, int64_t size, int64_t inner);
 /// y[e] = round_to(t, value), e < n; no inputs.
-Work fill(const Target&, DType t, int64_t n, double value);
+LaunchList fill(const Target&, DType t, int64_t n, double value);
 
 /// y[batch, m, n] = a b (+ bias[n]) (then relu): f32 sums in the order that the family fixes.
 struct Matmul {
@@ -146,7 +134,7 @@ struct Matmul {
   bool bias = false, relu = false;   ///< bias is input 2, of `dtype`
 };
 /// Inputs a, b[, bias].
-Work matmul(const Target&, const Matmul& shape);
+LaunchList matmul(const Target&, const Matmul& shape);
 
 /// y[n, o] = sum over c, ky, kx of x[n, c] w[o, c, ky, kx]: x [batch, channels, h.size, w.size], w [filters, channels /
 /// groups, h.kernel, w.kernel], y [batch, filters, h.count, w.count]; f32 sums in the order that the family fixes.
@@ -157,11 +145,11 @@ struct Conv {
   bool bias = false, relu = false;  ///< of conv alone: bias[filters] is input 2
 };
 /// Inputs x, w[, bias]; result y.
-Work conv(const Target&, const Conv& shape);
+LaunchList conv(const Target&, const Conv& shape);
 /// The gradient to the images: inputs d (like y), w; result like x.
-Work conv_dx(const Target&, const Conv& shape);
+LaunchList conv_dx(const Target&, const Conv& shape);
 /// The gradient to the weights: inputs x, d (like y); result like w.
-Work conv_dw(const Target&, const Conv& shape);
+LaunchList conv_dw(const Target&, const Conv& shape);
 
 /// Windows over the planes of x [planes, h.size, w.size], results [planes, h.count, w.count]. Floats only.
 struct Pool {
@@ -171,12 +159,12 @@ struct Pool {
 };
 /// Input x; results: where `y`, the largest element of each window (a NaN counts as largest), then where `index` (i32),
 /// its tap ky * w.kernel + kx: the first of equals, never the padding.
-Work max_pool(const Target&, const Pool& shape, bool y, bool index);
+LaunchList max_pool(const Target&, const Pool& shape, bool y, bool index);
 /// Its gradient: inputs d, index; every d added to the element that its index names.
-Work max_pool_dx(const Target&, const Pool& shape);
+LaunchList max_pool_dx(const Target&, const Pool& shape);
 /// Input x; y = the average of each window, whose padding counts as zeros or (not `whole`) not at all.
-Work avg_pool(const Target&, const Pool& shape, bool whole);
+LaunchList avg_pool(const Target&, const Pool& shape, bool whole);
 /// Its gradient: input d, shared out among its window.
-Work avg_pool_dx(const Target&, const Pool& shape, bool whole);
+LaunchList avg_pool_dx(const Target&, const Pool& shape, bool whole);
 
 }  // namespace tutti::dialect

@@ -85,7 +85,7 @@ struct Chosen {
 /// The largest power of two that is not beyond `most`.
 uint32_t power_of_two(int64_t most) { return std::bit_floor(static_cast<uint32_t>(std::max<int64_t>(most, 1))); }
 
-/// Work-items that share a result by exchanging registers: a warp, or a group of warps.
+/// LaunchList-items that share a result by exchanging registers: a warp, or a group of warps.
 Chosen warps(const Target& t, const Step& step, const Types& types) {
   Kernel k = portable("reduce_warps", {{"T", types.from}, {"Y", types.to}});
   int64_t lanes = widest_lanes(t, size_of(types.from));
@@ -106,7 +106,7 @@ Chosen warps(const Target& t, const Step& step, const Types& types) {
   return {std::move(k), ceil_div(step.results(), per_group), step.results()};
 }
 
-/// Work-items that share a result, by shared memory where they cannot exchange registers.
+/// LaunchList-items that share a result, by shared memory where they cannot exchange registers.
 Chosen together(const Target& t, const Step& step, const Types& types) {
   if (t.shuffles() && t.max_local >= 32) return warps(t, step, types);
   Kernel k = portable("reduce_group", {{"T", types.from}, {"Y", types.to}});
@@ -146,19 +146,19 @@ Chosen apart(const Target& t, const Step& step, const Types& types) {
 
 }  // namespace
 
-Work reduce(const Target& t, Fold kind, const TensorType& x, const std::vector<int64_t>& axes) {
+LaunchList reduce(const Target& t, Fold kind, const TensorType& x, const std::vector<int64_t>& axes) {
   if (x.dtype == DType::boolean) throw Error(Code::declined, "the portable kernels do not fold bool");
   Element element = element_of(x.dtype), acc = wide(x.dtype);
-  Work work;
+  LaunchList list;
   int64_t results = 1, count = 1;
   for (size_t d = 0; d < x.shape.size(); ++d) {
     bool gone = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
     (gone ? count : results) *= x.shape[d];
   }
-  if (results == 0) return work;
+  if (results == 0) return list;
   if (count == 0) {
-    Work filled = fill(t, x.dtype, results, kind == Fold::mean ? NAN : neutral_of(kind, x.dtype));
-    for (int& b : filled.dispatches[0].buffers) b = 1;
+    LaunchList filled = fill(t, x.dtype, results, kind == Fold::mean ? NAN : neutral_of(kind, x.dtype));
+    for (int& b : filled.launches[0].buffers) b = 1;
     return filled;
   }
   std::vector<Stage> stages = reduction_stages(x.shape, axes);
@@ -189,21 +189,21 @@ Work reduce(const Target& t, Fold kind, const TensorType& x, const std::vector<i
     k.elements = static_cast<uint64_t>(step.elements());
     int from = i == 0 ? 0 : 2 + static_cast<int>((i - 1) % 2), into = last ? 1 : 2 + static_cast<int>(i % 2);
     if (!last) {
-      work.scratch_bytes.resize(std::max<size_t>(work.scratch_bytes.size(), i % 2 + 1));
-      uint64_t& bytes = work.scratch_bytes[i % 2];
+      list.scratch_bytes.resize(std::max<size_t>(list.scratch_bytes.size(), i % 2 + 1));
+      uint64_t& bytes = list.scratch_bytes[i % 2];
       bytes = std::max(bytes, static_cast<uint64_t>(step.results()) * 4);
     }
-    work.dispatches.push_back(dispatch(t, std::move(k), static_cast<uint64_t>(c.groups), {from, into}));
+    list.launches.push_back(dispatch(t, std::move(k), static_cast<uint64_t>(c.groups), {from, into}));
   }
-  return work;
+  return list;
 }
 
-Work argmax(const Target& t, const TensorType& x, const std::vector<int64_t>& axes) {
-  Work work;
+LaunchList argmax(const Target& t, const TensorType& x, const std::vector<int64_t>& axes) {
+  LaunchList list;
   Element element = x.dtype == DType::boolean ? Element::u8 : element_of(x.dtype);
   std::vector<Stage> stages = reduction_stages(x.shape, axes);
   int64_t total = num_elements(x.shape);
-  if (total == 0) return work;
+  if (total == 0) return list;
   int from = 0;
   Stage s = stages.empty() ? Stage{total, 1, 1} : stages[0];
   // More rounds than a work-item may make are shared by a group.
@@ -217,9 +217,9 @@ Work argmax(const Target& t, const TensorType& x, const std::vector<int64_t>& ax
     int64_t r = 1;
     for (int64_t axis : gone) r *= x.shape[static_cast<size_t>(axis)];
     order.insert(order.end(), gone.begin(), gone.end());
-    work = copy(t, transpose_copy(x, order));
-    work.dispatches[0].buffers = {0, 2};
-    work.scratch_bytes = {align_up(static_cast<uint64_t>(total) * tutti::size_of(x.dtype), 4)};
+    list = copy(t, transpose_copy(x, order));
+    list.launches[0].buffers = {0, 2};
+    list.scratch_bytes = {align_up(static_cast<uint64_t>(total) * tutti::size_of(x.dtype), 4)};
     from = 2;
     s = {total / r, r, 1};
   }
@@ -238,8 +238,8 @@ Work argmax(const Target& t, const TensorType& x, const std::vector<int64_t>& ax
   } else {
     groups = ceil_div(groups, 64);
   }
-  work.dispatches.push_back(dispatch(t, std::move(k), groups, {from, 1}));
-  return work;
+  list.launches.push_back(dispatch(t, std::move(k), groups, {from, 1}));
+  return list;
 }
 
 }  // namespace tutti::dialect

@@ -156,12 +156,10 @@ std::string float_literal(Language language, float x) {
   return x < 0 ? "(" + s + "f)" : s + "f";
 }
 
-Source render(const Target& t, const Kernel& k) {
+KernelSource render(const Target& t, Kernel k) {
   bool glsl = t.language == Language::glsl;
-  if (glsl && k.elements > 0xffffffffu)
-    throw Error(Code::declined,
-                fmt::format("kernel {}: {} elements are more than GLSL can number", k.name, k.elements));
-  Source s;
+  if (k.write_body) k.body = k.write_body(t, k);
+  KernelSource s;
   if (glsl) s.entry = "main";
   if (t.language == Language::cuda_c) s.entry = cuda_entry(k);
   s.local = k.local;

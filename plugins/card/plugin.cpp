@@ -19,13 +19,13 @@ namespace {
 // here, and a rendered pass does the rest.
 class Products : public sdk::Library {
  public:
-  dialect::Work matmul(const dialect::Matmul& p, const sdk::LibraryRequest& request) const override {
+  dialect::LaunchList matmul(const dialect::Matmul& p, const sdk::LibraryRequest& request) const override {
     if (p.dtype != tutti::DType::f32) throw Error(Code::declined, "the vendor's product is for f32");
     if (!p.batch.empty()) throw Error(Code::declined, "the vendor's product has no batches");
     if (request.sum != sdk::OperandSum::none || request.gelu != sdk::Gelu::none)
       throw Error(Code::declined, "the vendor's product has neither sums nor gelu");
     card::Product product{p.m, p.n, p.k, p.ta, p.tb, p.bias, p.relu};
-    return sdk::work_of(std::make_shared<card::Product>(product), "vendor product", p.bias ? 4 : 3);
+    return sdk::launch_of(std::make_shared<card::Product>(product), "vendor product", p.bias ? 4 : 3);
   }
 };
 

@@ -163,8 +163,8 @@ class CudaGraphs : public testing::Test {
     driver->write({m, 0, words * step}, all.data());
     sdk::KernelSource source;
     source.text = "x";
-    source.buffers = 3;
     source.written = std::move(written);
+    source.written.resize(3, true);
     std::vector<std::byte> cache;
     sdk::KernelId kernel = driver->build(source, cache);
     auto* host = static_cast<uint32_t*>(driver->allocate_host(4 * step, "host"));

@@ -62,7 +62,6 @@ sdk::KernelSource scaled_sum() {
       "  b[i] = 0.1f * a[i] + b[i];\n"
       "}\n";
   s.local = {256, 1, 1};
-  s.buffers = 2;
   s.written = {false, true};
   return s;
 }

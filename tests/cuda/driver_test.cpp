@@ -11,6 +11,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "kernels/dialect/kernel.h"
 #include "kernels/dialect/portable.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/support/error_of.h"
@@ -32,7 +33,7 @@ class CudaTest : public testing::Test {
   static sdk::KernelSource source(uint32_t buffers) {
     sdk::KernelSource s;
     s.text = "extern \"C\" __global__ void kernel_main(float* x) {}\n";
-    s.buffers = buffers;
+    s.written.resize(buffers, true);
     return s;
   }
 };
@@ -45,7 +46,7 @@ struct Recorded {
     std::vector<std::byte> cache;
     sdk::KernelSource s;
     s.text = "x";
-    s.buffers = 1;
+    s.written.resize(1, true);
     sdk::KernelId k = d.build(s, cache);
     host = static_cast<int*>(d.allocate_host(256, "feeds"));
     std::iota(host, host + 64, 7);
@@ -302,11 +303,14 @@ TEST_F(CudaTest, KernelsBesideOneThatFailsAreUnloaded) {
 TEST_F(CudaTest, RenderedKernelsAreNamedAfterWhatTheyCompute) {
   dialect::Target target;
   target.language = dialect::Language::cuda_c;
-  dialect::Source named = dialect::matmul(target, {DType::f32, 64, 64, 64}).dispatches.at(0).source;
+  auto product = [&] {
+    return dialect::render(target, *dialect::matmul(target, {DType::f32, 64, 64, 64}).launches.at(0).kernel);
+  };
+  dialect::KernelSource named = product();
   EXPECT_THAT(named.entry, testing::StartsWith("tutti_matmul_"));
   EXPECT_THAT(named.text, HasSubstr(" " + named.entry + "("));
   EXPECT_EQ(named.text.find("kernel_main"), std::string::npos);
-  dialect::Source again = dialect::matmul(target, {DType::f32, 64, 64, 64}).dispatches.at(0).source;
+  dialect::KernelSource again = product();
   EXPECT_EQ(named.text, again.text) << "nodes of one shape share their kernel";
 }
 

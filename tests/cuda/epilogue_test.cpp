@@ -65,16 +65,16 @@ class Epilogues : public testing::Test {
                              dialect::cases::random(p.dtype, p.k * p.n, -1, 1, 2)};
     if (p.bias) in.push_back(dialect::cases::random(p.dtype, p.n, -1, 1, 3));
     Expected want = expected(p, r, in);
-    dialect::Work work = l.matmul(p, r);
+    dialect::LaunchList work = l.matmul(p, r);
     std::vector<std::vector<std::byte>> memory;
     for (const Array& a : in) memory.push_back(a.bytes());
     for (const auto* v : {&want.y, &want.second})
       if (!v->empty()) memory.emplace_back(v->size() * size_of(p.dtype), std::byte{0x5A});
     for (uint64_t bytes : work.scratch_bytes) memory.emplace_back(bytes);
-    ASSERT_EQ(work.dispatches.at(0).buffers.size(), memory.size());
+    ASSERT_EQ(work.launches.at(0).buffers.size(), memory.size());
     std::vector<CUdeviceptr> buffers;
     for (auto& m : memory) buffers.push_back(reinterpret_cast<CUdeviceptr>(m.data()));
-    const auto* call = static_cast<const Call*>(work.dispatches[0].library.get());
+    const auto* call = static_cast<const Call*>(work.launches[0].library.get());
     EXPECT_EQ(call->inputs(), in.size());
     call->run(nullptr, buffers);
     double allowed = p.dtype == DType::f32 ? 1e-5 : 0.02;

@@ -63,8 +63,8 @@ std::string no_device() {
 /// What the call of a case gives. Throws Error(declined) where the library does not offer it.
 std::vector<Array> results(const Case& c, Driver& driver) {
   if (!driver.traits().library) throw Error(Code::declined, "no library");
-  dialect::Work work = c.by_library(*driver.traits().library);
-  if (work.dispatches.size() != 1 || !work.dispatches[0].library) throw Error(Code::internal, "not one call");
+  dialect::LaunchList work = c.by_library(*driver.traits().library);
+  if (work.launches.size() != 1 || !work.launches[0].library) throw Error(Code::internal, "not one call");
   std::vector<sdk::Range> memory;
   auto allocate = [&](size_t bytes) {
     uint64_t whole = (bytes + 255) / 256 * 256;
@@ -81,8 +81,8 @@ std::vector<Array> results(const Case& c, Driver& driver) {
   for (uint64_t bytes : work.scratch_bytes) allocate(bytes);
   sdk::Launch launch;
   launch.name = c.name;
-  launch.library = work.dispatches[0].library;
-  for (int b : work.dispatches[0].buffers) launch.buffers.push_back(memory.at(static_cast<size_t>(b)));
+  launch.library = work.launches[0].library;
+  for (int b : work.launches[0].buffers) launch.buffers.push_back(memory.at(static_cast<size_t>(b)));
   sdk::SequenceId sequence = driver.record({&launch, 1}, nullptr);
   driver.wait(driver.submit(sequence), ~uint64_t{0});
   std::vector<Array> got;

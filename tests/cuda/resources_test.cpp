@@ -90,13 +90,13 @@ TEST(CudaResourceLog, IsRead) {
 /// Takes every product with every epilogue.
 struct Products : sdk::Library {
   mutable std::set<const void*> biased;
-  dialect::Work matmul(const dialect::Matmul& p, const sdk::LibraryRequest& r) const override {
+  dialect::LaunchList matmul(const dialect::Matmul& p, const sdk::LibraryRequest& r) const override {
     bool second = r.sum != sdk::OperandSum::none || r.gelu == sdk::Gelu::keep;
-    dialect::Work work;
-    work.dispatches.resize(1);
-    for (int k = 0; k < 3 + p.bias + second; ++k) work.dispatches[0].buffers.push_back(k);
-    work.dispatches[0].library = std::make_shared<sdk::LibraryRequest>(r);
-    if (p.bias) biased.insert(work.dispatches[0].library.get());
+    dialect::LaunchList work;
+    work.launches.resize(1);
+    for (int k = 0; k < 3 + p.bias + second; ++k) work.launches[0].buffers.push_back(k);
+    work.launches[0].library = std::make_shared<sdk::LibraryRequest>(r);
+    if (p.bias) biased.insert(work.launches[0].library.get());
     return work;
   }
 };

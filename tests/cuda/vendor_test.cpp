@@ -41,16 +41,16 @@ class Vendors : public testing::Test {
 
 /// Runs the call of a case on host memory; "" or how its result differs.
 std::string run(const Case& c, const sdk::Library& library) {
-  dialect::Work work = c.by_library(library);
-  if (work.dispatches.size() != 1 || !work.dispatches[0].library) return "not one call of the library";
+  dialect::LaunchList work = c.by_library(library);
+  if (work.launches.size() != 1 || !work.launches[0].library) return "not one call of the library";
   std::vector<std::vector<std::byte>> memory;
   for (const Array& a : c.inputs) memory.push_back(a.bytes());
   memory.emplace_back(c.expected[0].bytes().size(), std::byte{0x5A});
   for (uint64_t bytes : work.scratch_bytes) memory.emplace_back(bytes);
   std::vector<CUdeviceptr> buffers;
-  for (int b : work.dispatches[0].buffers)
+  for (int b : work.launches[0].buffers)
     buffers.push_back(reinterpret_cast<CUdeviceptr>(memory.at(static_cast<size_t>(b)).data()));
-  static_cast<const Call*>(work.dispatches[0].library.get())->run(nullptr, buffers);
+  static_cast<const Call*>(work.launches[0].library.get())->run(nullptr, buffers);
   const std::vector<std::byte>& y = memory[c.inputs.size()];
   Array got{c.expected[0].dtype, std::vector<double>(c.expected[0].at.size())};
   for (size_t i = 0; i < got.at.size(); ++i) got.at[i] = load_element(got.dtype, y.data(), i);
@@ -266,7 +266,7 @@ TEST_F(Vendors, WorkspacesAreThoseThatTheLibraryAsksFor) {
   convolutions.workspace = 4096;  // its ranking says half
   dialect::Conv c{DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}};
   auto l = library();
-  for (dialect::Work work : {l->conv(c), l->conv_dx(c), l->conv_dw(c)})
+  for (dialect::LaunchList work : {l->conv(c), l->conv_dx(c), l->conv_dw(c)})
     EXPECT_EQ(work.scratch_bytes, std::vector<uint64_t>{4096});
 }
 

@@ -22,10 +22,10 @@ struct Array {
 
 struct Case {
   std::string name;
-  std::function<Work(const Target&)> make;
+  std::function<LaunchList(const Target&)> make;
   std::vector<Array> inputs, expected;
-  double relative = 0, absolute = 0;                         ///< allowed difference of floats; integers are equal
-  std::function<Work(const sdk::Library&)> by_library = {};  ///< products and convolutions: the same by a library
+  double relative = 0, absolute = 0;                               ///< allowed difference of floats; integers are equal
+  std::function<LaunchList(const sdk::Library&)> by_library = {};  ///< products and convolutions: the same by a library
 };
 
 /// n numbers of a dtype from [low, high], the same at each call for a seed.

@@ -12,6 +12,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "kernels/dialect/kernel.h"
+
 namespace tutti::dialect::cases {
 namespace {
 
@@ -81,11 +83,11 @@ Guarded guarded(const std::vector<std::byte>& bytes) {
   return g;
 }
 
-void launch(HostKernel kernel, const Dispatch& d, std::vector<Guarded>& buffers) {
+void launch(HostKernel kernel, const KernelSource& source, const Launch& d, std::vector<Guarded>& buffers) {
   std::vector<void*> arguments;
   for (int b : d.buffers) arguments.push_back(buffers.at(static_cast<size_t>(b)).data());
-  bool meets = d.source.text.find(" BARRIER;") != std::string::npos ||
-               d.source.text.find("= SHUFFLE_DOWN(") != std::string::npos;
+  bool meets =
+      source.text.find(" BARRIER;") != std::string::npos || source.text.find("= SHUFFLE_DOWN(") != std::string::npos;
   alignas(64) static char shared[1 << 16];
   Fibers fibers;
   for (uint32_t z = 0; z < d.groups[2]; ++z)
@@ -93,7 +95,7 @@ void launch(HostKernel kernel, const Dispatch& d, std::vector<Guarded>& buffers)
       for (uint32_t x = 0; x < d.groups[0]; ++x) {
         uint32_t group[] = {x, y, z};
         if (meets)
-          fibers.run(kernel, arguments.data(), group, shared, d.source.local);
+          fibers.run(kernel, arguments.data(), group, shared, source.local);
         else
           kernel(arguments.data(), group, shared, nullptr, nullptr, nullptr);
       }
@@ -127,15 +129,18 @@ HostKernels::~HostKernels() {
   if (library_) dlclose(library_);
 }
 
-std::vector<Array> run_on_host(const HostKernels& kernels, const Work& work, const std::vector<Array>& inputs,
-                               const std::vector<Array>& like) {
+std::vector<Array> run_on_host(const HostKernels& kernels, const Target& target, const LaunchList& work,
+                               const std::vector<Array>& inputs, const std::vector<Array>& like) {
   std::vector<Guarded> buffers;
   for (const Array& a : inputs) buffers.push_back(guarded(a.bytes()));
   for (const Array& a : like)
     buffers.push_back(guarded(std::vector<std::byte>(a.at.size() * tutti::size_of(a.dtype), mark)));
   for (uint64_t n : work.scratch_bytes) buffers.push_back(guarded(std::vector<std::byte>(n, mark)));
   std::vector<Guarded> before = buffers;
-  for (const Dispatch& d : work.dispatches) launch(kernels.find(d.source.text), d, buffers);
+  for (const Launch& d : work.launches) {
+    KernelSource source = render(target, *d.kernel);
+    launch(kernels.find(source.text), source, d, buffers);
+  }
   for (size_t b = 0; b < buffers.size(); ++b) {
     size_t kept = b < inputs.size() ? 0 : buffers[b].size() - guard;
     for (size_t i = kept; i < buffers[b].size(); ++i)

@@ -23,9 +23,9 @@ class HostKernels {
   std::map<std::string, HostKernel> kernels_;
 };
 
-/// The outputs after the dispatches of `work`, whose texts are all in `kernels`. Throws std::runtime_error when a byte
-/// behind a buffer or an input was changed.
-std::vector<Array> run_on_host(const HostKernels& kernels, const Work& work, const std::vector<Array>& inputs,
-                               const std::vector<Array>& like);
+/// The outputs after the launches of `work`, made for `target`, whose texts are all in `kernels`. Throws
+/// std::runtime_error when a byte behind a buffer or an input was changed.
+std::vector<Array> run_on_host(const HostKernels& kernels, const Target& target, const LaunchList& work,
+                               const std::vector<Array>& inputs, const std::vector<Array>& like);
 
 }  // namespace tutti::dialect::cases

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "kernels/dialect/kernel.h"
 #include "tests/dialect/host_run.h"
 
 namespace tutti::dialect::cases {
@@ -18,14 +19,14 @@ void run_all(const std::vector<Case>& all) {
                                                     {"GPU without warps", without_warps}};
   std::set<std::string> seen;  // texts that an earlier target ran
   for (const auto& [device, t] : targets) {
-    std::vector<std::pair<const Case*, Work>> works;
+    std::vector<std::pair<const Case*, LaunchList>> works;
     std::vector<std::string> texts;
     for (const Case& c : all) {
-      Work work = c.make(t);
-      bool fresh = std::any_of(work.dispatches.begin(), work.dispatches.end(),
-                               [&](const Dispatch& d) { return !seen.contains(d.source.text); });
+      LaunchList work = c.make(t);
+      bool fresh = std::any_of(work.launches.begin(), work.launches.end(),
+                               [&](const Launch& d) { return !seen.contains(render(t, *d.kernel).text); });
       if (!fresh && !seen.empty()) continue;
-      for (const Dispatch& d : work.dispatches) texts.push_back(d.source.text);
+      for (const Launch& d : work.launches) texts.push_back(render(t, *d.kernel).text);
       works.emplace_back(&c, std::move(work));
     }
     seen.insert(texts.begin(), texts.end());
@@ -33,7 +34,7 @@ void run_all(const std::vector<Case>& all) {
     HostKernels kernels(texts);
     for (const auto& [c, work] : works) {
       SCOPED_TRACE(c->name + ", " + device);
-      EXPECT_EQ(compare(*c, run_on_host(kernels, work, c->inputs, c->expected)), "");
+      EXPECT_EQ(compare(*c, run_on_host(kernels, t, work, c->inputs, c->expected)), "");
     }
   }
 }

@@ -75,8 +75,7 @@ TEST(KernelText, IndicesGrowWithTheTensor) {
   k.set("GROUP", "IDX(GRP(0))");
   k.elements = uint64_t{1} << 33;
   EXPECT_NE(render({}, k).text.find("typedef long idx;"), std::string::npos);
-  Target glsl{Language::glsl};
-  EXPECT_THROW(render(glsl, k), Error);
+  EXPECT_THROW(dispatch({Language::glsl}, k, 1, {0}), Error);
   k.elements = 1000;
   EXPECT_NE(render({}, k).text.find("typedef int idx;"), std::string::npos);
 }
@@ -85,7 +84,7 @@ TEST(KernelText, ALaunchIsSplitOverDimensions) {
   Kernel k = portable("fill", {{"T", Element::f32}});
   k.set("TOTAL", 5);
   k.set("VALUE", "0.0f");
-  Dispatch d = dispatch({}, k, 200000, {0});
+  Launch d = dispatch({}, k, 200000, {0});
   EXPECT_LE(d.groups[0], 65535u);
   EXPECT_GE(uint64_t{d.groups[0]} * d.groups[1] * d.groups[2], 200000u);
 }

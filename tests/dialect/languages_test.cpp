@@ -14,6 +14,7 @@
 #include <set>
 #include <thread>
 
+#include "kernels/dialect/kernel.h"
 #include "tests/dialect/cases.h"
 #include "tests/support/require.h"
 
@@ -35,9 +36,12 @@ std::vector<std::string> texts(Language language, bool cpu_like, size_t every) {
   std::set<std::string> seen;
   std::map<std::string, size_t> of_kernel;
   std::vector<std::string> kept;
+  Target t = target(language, cpu_like);
   for (const Case& c : all_cases())
-    for (const Dispatch& d : c.make(target(language, cpu_like)).dispatches)
-      if (seen.insert(d.source.text).second && of_kernel[d.name]++ % every == 0) kept.push_back(d.source.text);
+    for (const Launch& d : c.make(t).launches) {
+      std::string text = render(t, *d.kernel).text;
+      if (seen.insert(text).second && of_kernel[d.name]++ % every == 0) kept.push_back(text);
+    }
   return kept;
 }
 
@@ -195,9 +199,10 @@ class DialectPtx : public testing::TestWithParam<int> {
       GTEST_SKIP() << "NVRTC " << opened_nvrtc().version_text() << " does not compile for sm_" << GetParam();
   }
   std::string ptx_of(const Case& c) {
-    Work work = c.make(target(Language::cuda_c, false));
-    std::string ptx,
-        error = opened_nvrtc().error_of(work.dispatches.at(0).source.text, fmt::format("sm_{}", GetParam()), &ptx);
+    Target t = target(Language::cuda_c, false);
+    LaunchList work = c.make(t);
+    std::string ptx, error = opened_nvrtc().error_of(render(t, *work.launches.at(0).kernel).text,
+                                                     fmt::format("sm_{}", GetParam()), &ptx);
     EXPECT_EQ(error, "");
     return ptx;
   }

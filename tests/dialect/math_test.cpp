@@ -29,9 +29,10 @@ Array evaluate(const std::string& call, const std::vector<Array>& in) {
   k.body = "  idx e = ITEM;\n  if (e < " + std::to_string(n) + ") y_set(e, " + call + ");\n";
   std::vector<int> buffers;
   for (size_t i = 0; i <= in.size(); ++i) buffers.push_back(static_cast<int>(i));
-  Work w;
-  w.dispatches.push_back(dispatch(target(Language::opencl_c, true), k, (n + 63) / 64, buffers));
-  return run(w, in, {{DType::f32, std::vector<double>(n)}})[0];
+  LaunchList w;
+  Target t = target(Language::opencl_c, true);
+  w.launches.push_back(dispatch(t, k, (n + 63) / 64, buffers));
+  return run(t, w, in, {{DType::f32, std::vector<double>(n)}})[0];
 }
 
 /// Floats from all exponents that lie in [low, high], with the edges in front.

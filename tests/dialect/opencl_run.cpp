@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "kernels/dialect/kernel.h"
+
 namespace tutti::dialect::cases {
 namespace {
 
@@ -73,17 +75,17 @@ struct Buffer {
   }
 };
 
-void launch(const Dispatch& d, const std::vector<Buffer>& buffers) {
-  const char* text = d.source.text.c_str();
+void launch(const Launch& d, const KernelSource& source, const std::vector<Buffer>& buffers) {
+  const char* text = source.text.c_str();
   cl_int e;
   cl_program program = clCreateProgramWithSource(device().context, 1, &text, nullptr, &e);
   check(e, "clCreateProgramWithSource");
   if (clBuildProgram(program, 1, &device().id, "", nullptr, nullptr) != CL_SUCCESS) {
     std::string log(20000, 0);
     clGetProgramBuildInfo(program, device().id, CL_PROGRAM_BUILD_LOG, log.size(), log.data(), nullptr);
-    throw std::runtime_error(d.name + ":\n" + log.c_str() + "\n" + d.source.text);
+    throw std::runtime_error(d.name + ":\n" + log.c_str() + "\n" + source.text);
   }
-  cl_kernel kernel = clCreateKernel(program, d.source.entry.c_str(), &e);
+  cl_kernel kernel = clCreateKernel(program, source.entry.c_str(), &e);
   check(e, "clCreateKernel");
   for (size_t i = 0; i < d.buffers.size(); ++i)
     check(clSetKernelArg(kernel, static_cast<cl_uint>(i), sizeof(cl_mem),
@@ -91,7 +93,7 @@ void launch(const Dispatch& d, const std::vector<Buffer>& buffers) {
           "clSetKernelArg");
   size_t local[3], global[3];
   for (int k = 0; k < 3; ++k) {
-    local[k] = d.source.local[k];
+    local[k] = source.local[k];
     global[k] = local[k] * d.groups[k];
   }
   check(clEnqueueNDRangeKernel(device().queue, kernel, 3, nullptr, global, local, 0, nullptr, nullptr),
@@ -105,7 +107,8 @@ void launch(const Dispatch& d, const std::vector<Buffer>& buffers) {
 
 std::string no_opencl() { return device().why; }
 
-std::vector<Array> run(const Work& work, const std::vector<Array>& inputs, const std::vector<Array>& like) {
+std::vector<Array> run(const Target& target, const LaunchList& work, const std::vector<Array>& inputs,
+                       const std::vector<Array>& like) {
   std::vector<Buffer> buffers;
   for (const Array& a : inputs) {
     auto bytes = a.bytes();
@@ -113,7 +116,7 @@ std::vector<Array> run(const Work& work, const std::vector<Array>& inputs, const
   }
   for (const Array& a : like) buffers.emplace_back(a.at.size() * tutti::size_of(a.dtype), nullptr);
   for (uint64_t n : work.scratch_bytes) buffers.emplace_back(n, nullptr);
-  for (const Dispatch& d : work.dispatches) launch(d, buffers);
+  for (const Launch& d : work.launches) launch(d, render(target, *d.kernel), buffers);
   for (size_t i = 0; i < inputs.size(); ++i) {
     auto now = buffers[i].read(fmt::format("input {}", i));
     auto before = inputs[i].bytes();

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "kernels/dialect/kernel.h"
 #include "tests/dialect/opencl_run.h"
 #include "tests/support/require.h"
 
@@ -19,9 +20,10 @@ void run_all(const std::vector<Case>& all) {
       if (!std::getenv("TUTTI_ALL_CASES") && n % (cpu_like ? 2 : 5) != 0) continue;
       SCOPED_TRACE(c.name + (cpu_like ? ", cpu-like" : ", gpu-like"));
       try {
-        Work work = c.make(target(Language::opencl_c, cpu_like));
-        std::string wrong = compare(c, run(work, c.inputs, c.expected));
-        EXPECT_EQ(wrong, "") << (work.dispatches.empty() ? "" : work.dispatches.back().source.text);
+        Target t = target(Language::opencl_c, cpu_like);
+        LaunchList work = c.make(t);
+        std::string wrong = compare(c, run(t, work, c.inputs, c.expected));
+        EXPECT_EQ(wrong, "") << (work.launches.empty() ? "" : render(t, *work.launches.back().kernel).text);
       } catch (const std::exception& e) {
         ADD_FAILURE() << e.what();
       }

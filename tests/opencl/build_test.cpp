@@ -4,6 +4,7 @@
 #include <regex>
 #include <sstream>
 
+#include "kernels/dialect/kernel.h"
 #include "kernels/dialect/portable.h"
 #include "tests/opencl/fixture.h"
 
@@ -50,7 +51,7 @@ sdk::KernelSource crowded(uint32_t number) {
            "FN uint more_(uint a) { return a + ADD; }\n"
            "kernel void kernel_main(global const uint* x, global uint* y) {\n"
            "  idx i = get_global_id(0);\n  y[i] = more_(X(i));\n}\n";
-  s.buffers = 2;
+  s.written.resize(2, true);
   s.local = {8, 1, 1};
   return s;
 }
@@ -104,7 +105,7 @@ TEST_F(OpenClTest, rendered_kernels_get_along_in_one_program) {
     MapHost host;
     Driver d(f, host.host());
     TensorType wide{DType::f32, {64, 96}}, half{DType::bf16, {64, 96}};
-    std::vector<dialect::Work> works;
+    std::vector<dialect::LaunchList> works;
     for (DType t : {DType::f32, DType::f16, DType::bf16})
       for (int64_t m : {3, 64}) works.push_back(dialect::matmul(d.traits(), {.dtype = t, .m = m, .n = 96, .k = 64}));
     for (const TensorType& t : {wide, half})
@@ -114,10 +115,8 @@ TEST_F(OpenClTest, rendered_kernels_get_along_in_one_program) {
     works.push_back(dialect::scatter_add(d.traits(), DType::f16, 1, 40, 24, 50));
     works.push_back(dialect::random_bits(d.traits(), 1000, 3));
     std::vector<sdk::KernelSource> sources;
-    for (const dialect::Work& work : works)
-      for (const dialect::Dispatch& p : work.dispatches)
-        sources.push_back({p.source.text, p.source.entry, p.source.local, static_cast<uint32_t>(p.buffers.size()),
-                           p.source.written, p.source.exact});
+    for (const dialect::LaunchList& work : works)
+      for (const dialect::Launch& p : work.launches) sources.push_back(dialect::render(d.traits(), *p.kernel));
     ASSERT_GT(sources.size(), 14u);
     std::vector<std::vector<std::byte>> caches(sources.size());
     d.build_all(sources, caches);
@@ -194,7 +193,7 @@ TEST_F(OpenClTest, exact_kernels_do_not_contract) {
   on_each([](Driver& d) {
     sdk::KernelSource s;
     s.text = "__kernel void kernel_main(__global const float* x, __global float* y) { y[0] = x[0] * x[1] + x[2]; }\n";
-    s.buffers = 2;
+    s.written.resize(2, true);
     s.exact = true;
     auto k = build(d, s);
     // (1 + e)^2 - 1 with e = 2^-12 + 2^-23: the product's rounding shows in the difference.
@@ -210,7 +209,7 @@ TEST_F(OpenClTest, exact_kernels_do_not_contract) {
 TEST_F(OpenClTest, checks_what_a_launch_gives) {
   on_each([](Driver& d) {
     auto wrong = map_kernel("x[i]");
-    wrong.buffers = 3;
+    wrong.written.resize(3, true);
     EXPECT_EQ(error_from([&] { build(d, wrong); }).code, Code::compile);
     auto absent = map_kernel("x[i]");
     absent.entry = "no_such_kernel";

@@ -163,7 +163,7 @@ TEST_F(OpenClTest, runs_groups_of_three_dimensions) {
         "  y[(get_global_id(2) * get_global_size(1) + get_global_id(1)) * get_global_size(0) + get_global_id(0)] =\n"
         "      get_group_id(0) + 100 * get_group_id(1) + 10000 * get_group_id(2);\n}\n";
     source.local = {2, 3, 1};
-    source.buffers = 1;
+    source.written.resize(1, true);
     auto k = build(d, source);
     auto y = d.allocate(8 * 9 * 5 * 4, "y");
     Launch launch{k, {{y, 0, 8 * 9 * 5 * 4}}, {4, 3, 5}, "three"};

@@ -91,7 +91,6 @@ inline sdk::KernelSource map_kernel(const std::string& expression) {
       ";\n"
       "}\n";
   s.local = {8, 1, 1};
-  s.buffers = 2;
   s.written = {false, true};
   return s;
 }

@@ -41,8 +41,8 @@ TEST(ConvPlan, AConvolutionTakesABiasPerFilterAndTheReluAlong) {
   RenderedPlan p = plan(Layer({4, 1, 1}));
   ASSERT_EQ(p.launches.size(), 1u);
   EXPECT_EQ(p.launches[0].name, "portable conv: conv2d + 2");
-  EXPECT_EQ(p.launches[0].memories.size(), 4u);
-  EXPECT_EQ(p.memories[p.launches[0].memories[3]].state, "y");
+  EXPECT_EQ(p.launches[0].buffers.size(), 4u);
+  EXPECT_EQ(p.memories[p.launches[0].buffers[3]].state, "y");
 }
 
 TEST(ConvPlan, ABiasPerColumnIsAPassOfItsOwn) {
@@ -66,7 +66,7 @@ TEST(ConvPlan, OnlyResultsThatAreReadAreBuffersOfAPool) {
     if (index) raw.states.push_back({"i", TUTTI_NONE, i});
     RenderedPlan p = plan(raw);
     ASSERT_EQ(p.launches.size(), 1u);
-    const std::vector<uint32_t>& memories = p.launches[0].memories;
+    const std::vector<uint32_t>& memories = p.launches[0].buffers;
     ASSERT_EQ(memories.size(), index ? 3u : 2u);
     EXPECT_EQ(p.memories[memories[1]].state, "y");
     if (index) {

@@ -20,32 +20,35 @@ class FakeDriver : public sdk::Driver {
   }
   const sdk::Traits& traits() const override { return tape_->traits; }
 
-  sdk::MemoryId allocate(uint64_t bytes, const std::string& what) override {
+ private:
+  sdk::MemoryId do_allocate(uint64_t bytes, const std::string& what) override {
     count(bytes, what);
     EXPECT_EQ(bytes % 4, 0u);
     tape_->memory[++ids_].assign(bytes, std::byte{0xee});
     return ids_;
   }
-  void release(sdk::MemoryId memory) override { EXPECT_EQ(tape_->memory.erase(memory), 1u); }
-  void* allocate_host(uint64_t bytes, const std::string& what) override {
+  void do_release(sdk::MemoryId memory) override { EXPECT_EQ(tape_->memory.erase(memory), 1u); }
+  void* do_allocate_host(uint64_t bytes, const std::string& what) override {
     count(bytes, what);
     void* at = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
     tape_->host[at] = bytes;
     return at;
   }
-  void release_host(void* memory) override {
+  void do_release_host(void* memory) override {
     EXPECT_EQ(tape_->host.erase(memory), 1u);
     std::free(memory);
   }
 
-  void fill_zero(const sdk::Range& r) override { ++tape_->host_copies, std::memset(at(r), 0, r.bytes); }
-  void write(const sdk::Range& to, const void* from) override {
+  void do_fill_zero(const sdk::Range& r) override { ++tape_->host_copies, std::memset(at(r), 0, r.bytes); }
+  void do_write(const sdk::Range& to, const void* from) override {
     ++tape_->host_copies, std::memcpy(at(to), from, to.bytes);
   }
-  void read(const sdk::Range& from, void* to) override { ++tape_->host_copies, std::memcpy(to, at(from), from.bytes); }
+  void do_read(const sdk::Range& from, void* to) override {
+    ++tape_->host_copies, std::memcpy(to, at(from), from.bytes);
+  }
 
-  std::vector<sdk::KernelId> build_all(std::span<const sdk::KernelSource> sources,
-                                       std::span<std::vector<std::byte>> caches) override {
+  std::vector<sdk::KernelId> do_build_all(std::span<const sdk::KernelSource> sources,
+                                          std::span<std::vector<std::byte>> caches) override {
     EXPECT_EQ(sources.size(), caches.size());
     tape_->batches.push_back(sources.size());
     std::vector<sdk::KernelId> ids;
@@ -60,27 +63,18 @@ class FakeDriver : public sdk::Driver {
     return ids;
   }
 
-  sdk::SequenceId record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) override {
+  sdk::SequenceId do_record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) override {
     for (const sdk::Launch& l : launches) {
-      for (const sdk::Range& r : l.buffers) {
-        at(r);
-        EXPECT_GT(r.bytes, 0u) << l.name;
-        EXPECT_EQ(r.bytes % 4, 0u) << l.name;
-        EXPECT_EQ(r.offset % (l.copy ? 4 : tape_->traits.alignment), 0u) << l.name;
-      }
-      if (l.copy) continue;
-      EXPECT_LT(l.kernel, tape_->built.size());
-      EXPECT_EQ(l.buffers.size(), tape_->built.at(l.kernel).buffers) << l.name;
-      EXPECT_EQ(l.buffers.size(), tape_->built.at(l.kernel).written.size()) << l.name;
-      for (uint32_t g : l.groups) EXPECT_TRUE(g >= 1 && g <= 65535) << l.name;
+      for (const sdk::Range& r : l.buffers) EXPECT_EQ(r.bytes % 4, 0u) << l.name;
+      if (!l.copy) EXPECT_EQ(l.buffers.size(), tape_->built.at(l.kernel).buffers()) << l.name;
     }
     ++sequences_;
     tape_->recorded[sequences_].assign(launches.begin(), launches.end());
     if (upload) uploads_[sequences_] = *upload;
     return sequences_;
   }
-  void forget(sdk::SequenceId sequence) override { EXPECT_EQ(tape_->recorded.erase(sequence), 1u); }
-  uint64_t submit(sdk::SequenceId sequence) override {
+  void do_forget(sdk::SequenceId sequence) override { EXPECT_EQ(tape_->recorded.erase(sequence), 1u); }
+  uint64_t do_submit(sdk::SequenceId sequence) override {
     if (auto it = uploads_.find(sequence); it != uploads_.end())
       std::memcpy(at(it->second.to), it->second.from, it->second.to.bytes);
     for (const sdk::Launch& l : tape_->recorded.at(sequence))
@@ -88,13 +82,12 @@ class FakeDriver : public sdk::Driver {
     tape_->submitted.push_back(sequence);
     return tape_->submitted.size();
   }
-  void wait(uint64_t ticket, uint64_t) override {
+  void do_wait(uint64_t ticket, uint64_t) override {
     EXPECT_LE(ticket, tape_->submitted.size());
     tape_->waited.push_back(ticket);
     if (tape_->lost) throw Error(Code::device_lost, "the device is gone");
   }
 
- private:
   void count(uint64_t bytes, const std::string& what) {
     EXPECT_GT(bytes, 0u) << what;
     if (bytes > tape_->traits.max_allocation_bytes || tape_->allocations++ == tape_->allocation_fails_at)

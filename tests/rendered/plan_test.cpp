@@ -28,9 +28,9 @@ TEST(RenderedPlan, ChainIsOnePassThatUpdatesTheStateInPlace) {
   ASSERT_EQ(fused.launches.size(), 1u);
   EXPECT_TRUE(fused.arena.empty()) << "the product is read by nobody else";
   const PlannedLaunch& l = fused.launches[0];
-  ASSERT_EQ(l.memories.size(), 4u);
-  EXPECT_EQ(fused.memories[l.memories[3]].state, "s");
-  EXPECT_EQ(l.memories[2], l.memories[3]);
+  ASSERT_EQ(l.buffers.size(), 4u);
+  EXPECT_EQ(fused.memories[l.buffers[3]].state, "s");
+  EXPECT_EQ(l.buffers[2], l.buffers[3]);
   EXPECT_EQ(fused.staging, 256u + 16u);
 }
 
@@ -40,7 +40,7 @@ TEST(RenderedPlan, AResultThatIsReadLaterIsStored) {
   raw.states.push_back({"t", TUTTI_NONE, 3});
   RenderedPlan p = plan(raw);
   ASSERT_EQ(p.launches.size(), 1u);
-  EXPECT_EQ(p.launches[0].memories.size(), 5u);
+  EXPECT_EQ(p.launches[0].buffers.size(), 5u);
   EXPECT_TRUE(p.arena.empty()) << "it is computed in its state's memory";
 }
 
@@ -77,7 +77,7 @@ TEST(RenderedPlan, ChainsEndWhereAKernelTakesNoMoreBuffers) {
   narrow.max_arguments = 5;
   RenderedPlan p = plan(raw, narrow);
   EXPECT_EQ(p.launches.size(), 4u);
-  for (const PlannedLaunch& l : p.launches) EXPECT_LE(l.memories.size(), 5u);
+  for (const PlannedLaunch& l : p.launches) EXPECT_LE(l.buffers.size(), 5u);
 }
 
 /// The first of: p0 = p0 * f over f32[8], p1 = p1 * f over f32[5], p2 = p2 * p0 (its old value) over f32[8]; a batch
@@ -105,13 +105,13 @@ TEST(RenderedPlan, ABatchIsOneLaunch) {
   ASSERT_FALSE(p.launches.empty());
   EXPECT_EQ(p.kernels.size(), 1u);
   std::multiset<std::string> states;  // p0 is read by two tensors' shares: what it becomes is copied afterwards
-  for (uint32_t m : p.launches[0].memories) states.insert(p.memories[m].state);
+  for (uint32_t m : p.launches[0].buffers) states.insert(p.memories[m].state);
   EXPECT_EQ(states.count("p0"), 1u);
   EXPECT_EQ(states.count("p1"), 2u);
   EXPECT_EQ(states.count("p2"), 2u);
   ASSERT_EQ(p.launches.size(), 2u);
   EXPECT_TRUE(p.launches[1].copy);
-  EXPECT_EQ(p.memories[p.launches[1].memories[1]].state, "p0");
+  EXPECT_EQ(p.memories[p.launches[1].buffers[1]].state, "p0");
 }
 
 TEST(RenderedPlan, ABatchIsCutWhereAKernelTakesNoMoreBuffersOrRunsBothSidesOfABranch) {
@@ -152,11 +152,11 @@ TEST(RenderedPlan, ElementwisePassesReadTheSourceOfABroadcast) {
   raw.states = {{"s", s, s}, {"y", TUTTI_NONE, y}};
   RenderedPlan p = plan(raw);
   ASSERT_EQ(p.launches.size(), 1u);
-  EXPECT_EQ(p.memories[p.launches[0].memories[1]].state, "s");
+  EXPECT_EQ(p.memories[p.launches[0].buffers[1]].state, "s");
   raw.states.push_back({"wide", TUTTI_NONE, wide});  // somebody wants the whole of it
   p = plan(raw);
   ASSERT_EQ(p.launches.size(), 2u);
-  EXPECT_EQ(p.memories[p.launches[1].memories[1]].state, "wide");
+  EXPECT_EQ(p.memories[p.launches[1].buffers[1]].state, "wide");
 }
 
 TEST(RenderedPlan, ReshapeIsAnAlias) {
@@ -171,7 +171,7 @@ TEST(RenderedPlan, ReshapeIsAnAlias) {
   raw.states = {{"x", x, x}, {"y", TUTTI_NONE, y}};
   RenderedPlan p = plan(raw);
   ASSERT_EQ(p.launches.size(), 1u);
-  EXPECT_EQ(p.memories[p.launches[0].memories[0]].state, "x");
+  EXPECT_EQ(p.memories[p.launches[0].buffers[0]].state, "x");
 }
 
 TEST(RenderedPlan, AnOldValueReadThroughAReshapeIsNotOverwritten) {
@@ -189,7 +189,7 @@ TEST(RenderedPlan, AnOldValueReadThroughAReshapeIsNotOverwritten) {
   raw.states = {{"x", x, next}, {"y", TUTTI_NONE, y}};
   RenderedPlan p = plan(raw);
   ASSERT_EQ(p.launches.size(), 3u);
-  EXPECT_NE(p.memories[p.launches[0].memories.back()].state, "x");
+  EXPECT_NE(p.memories[p.launches[0].buffers.back()].state, "x");
   EXPECT_TRUE(p.launches[2].copy);
 }
 
@@ -230,7 +230,7 @@ TEST(RenderedPlan, EmptyTensorsAreNotLaunched) {
   MatmulBiasRelu nothing(3, 0, 4);  // a product over nothing is zeros
   RenderedPlan p = plan(nothing);
   ASSERT_FALSE(p.launches.empty());
-  EXPECT_EQ(p.launches[0].memories.size(), 1u);
+  EXPECT_EQ(p.launches[0].buffers.size(), 1u);
 }
 
 // ---- verdicts

@@ -56,7 +56,7 @@ struct SimpleDeviceTest : testing::Test {
     device = made.get();
     driver = make_driver(std::move(made));
     KernelSource source;
-    source.buffers = 1;
+    source.written.resize(1, true);
     std::vector<std::byte> cache;
     kernel = driver->build(source, cache);
     memory = driver->allocate(64, "the counter");

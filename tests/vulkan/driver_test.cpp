@@ -34,7 +34,6 @@ void main() {{
 )",
                        head, n);
   s.local = {64, 1, 1};
-  s.buffers = 2;
   s.written = {false, true};
   return s;
 }
@@ -50,7 +49,6 @@ void main() {{
 )",
                        head, n);
   s.local = {64, 1, 1};
-  s.buffers = 1;
   s.written = {true};
   return s;
 }
@@ -67,7 +65,6 @@ void main() {{
 )",
                        head, n);
   s.local = {64, 1, 1};
-  s.buffers = 2;
   s.written = {false, true};
   s.texels = {true, false};
   return s;
@@ -85,7 +82,6 @@ void main() {{
 )",
                        head, rounds);
   s.local = {64, 1, 1};
-  s.buffers = 1;
   s.written = {true};
   return s;
 }

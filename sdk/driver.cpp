@@ -1,0 +1,142 @@
+// The arguments of every driver's calls.
+#include "sdk/driver.h"
+
+#include <fmt/format.h>
+
+namespace tutti::sdk {
+
+void check_identity(const Traits& traits) {
+  if (traits.identity.empty())
+    throw invalid(
+        "Traits::identity is empty: kernels that another device or driver compiled would be taken from the cache",
+        "name all that a compiled kernel depends on beside its text: device, driver, compiler and versions");
+}
+
+MemoryId Driver::allocate(uint64_t bytes, const std::string& what) {
+  if (bytes == 0) throw invalid(fmt::format("an allocation of 0 bytes for {}", what));
+  MemoryId id = do_allocate(bytes, what);
+  memories_[id] = bytes;
+  return id;
+}
+
+void Driver::release(MemoryId memory) {
+  if (memories_.erase(memory) == 0) throw invalid(fmt::format("release: there is no memory {}", memory));
+  do_release(memory);
+}
+
+void* Driver::allocate_host(uint64_t bytes, const std::string& what) {
+  return *host_.insert(do_allocate_host(bytes, what)).first;
+}
+
+void Driver::release_host(void* memory) {
+  if (host_.erase(memory) == 0) throw invalid("release_host of memory that allocate_host did not give");
+  do_release_host(memory);
+}
+
+void Driver::fill_zero(const Range& range) {
+  check_range(range, "fill_zero");
+  if (range.bytes > 0) do_fill_zero(range);
+}
+
+void Driver::write(const Range& to, const void* from) {
+  check_range(to, "write");
+  if (to.bytes > 0) do_write(to, from);
+}
+
+void Driver::read(const Range& from, void* to) {
+  check_range(from, "read");
+  if (from.bytes > 0) do_read(from, to);
+}
+
+std::vector<KernelId> Driver::build_all(std::span<const KernelSource> sources,
+                                        std::span<std::vector<std::byte>> caches) {
+  if (caches.size() != sources.size())
+    throw invalid(fmt::format("build_all: {} cache entries for {} kernels", caches.size(), sources.size()));
+  std::vector<KernelId> ids = do_build_all(sources, caches);
+  if (ids.size() != sources.size())
+    throw Error(Code::internal, fmt::format("build_all gave {} kernels for {}", ids.size(), sources.size()));
+  for (size_t k = 0; k < ids.size(); ++k) {
+    kernels_[ids[k]] = sources[k].texels;
+    kernels_[ids[k]].resize(sources[k].buffers());
+  }
+  return ids;
+}
+
+SequenceId Driver::record(std::span<const Launch> launches, const Upload* upload) {
+  if (upload && upload->to.bytes == 0) upload = nullptr;
+  if (upload) {
+    check_range(upload->to, "upload");
+    if (traits().landings) {
+      check_range(upload->landing, "upload");
+      if (upload->landing.bytes != upload->to.bytes)
+        throw invalid(fmt::format("an upload of {} bytes needs a landing of that size", upload->to.bytes));
+    }
+  }
+  for (const Launch& launch : launches) check_launch(launch);
+  return *sequences_.insert(do_record(launches, upload)).first;
+}
+
+void Driver::forget(SequenceId sequence) {
+  if (sequences_.erase(sequence) == 0) throw invalid(fmt::format("there is no sequence {}", sequence));
+  do_forget(sequence);
+}
+
+uint64_t Driver::submit(SequenceId sequence) {
+  if (!sequences_.contains(sequence)) throw invalid(fmt::format("there is no sequence {}", sequence));
+  return newest_ = do_submit(sequence);
+}
+
+void Driver::wait(uint64_t ticket, uint64_t timeout_ns) {
+  if (ticket > newest_)
+    throw invalid(fmt::format("wait: ticket {} was never handed out; the newest is {}", ticket, newest_));
+  do_wait(ticket, timeout_ns);
+}
+
+std::string Driver::span_text(std::span<const Launch> launches) {
+  if (launches.empty()) return "a sequence without launches";
+  if (launches.size() == 1) return fmt::format("'{}'", launches[0].name);
+  return fmt::format("one of {} launches from '{}' to '{}'", launches.size(), launches.front().name,
+                     launches.back().name);
+}
+
+void Driver::check_range(const Range& range, const std::string& what) const {
+  auto at = memories_.find(range.memory);
+  if (at == memories_.end()) throw invalid(fmt::format("{}: there is no memory {}", what, range.memory));
+  if (range.bytes > at->second || range.offset > at->second - range.bytes)
+    throw invalid(fmt::format("{}: {} bytes at {} of a memory of {}", what, range.bytes, range.offset, at->second));
+}
+
+void Driver::check_launch(const Launch& launch) const {
+  auto refuse = [&](const std::string& why) { throw invalid(fmt::format("{}: {}", launch.name, why)); };
+  const Traits& t = traits();
+  for (const Range& range : launch.buffers) {
+    check_range(range, launch.name);
+    if (range.bytes == 0) refuse("an empty range");
+    if (!launch.copy && range.offset % t.alignment)
+      refuse(fmt::format("offset {} is no multiple of {}", range.offset, t.alignment));
+  }
+  if (launch.copy) {
+    if (launch.buffers.size() != 2 || launch.buffers[0].bytes != launch.buffers[1].bytes)
+      refuse("a copy takes two ranges of one size");
+    return;
+  }
+  if (launch.library) return;  // its buffers are its own affair
+  auto kernel = kernels_.find(launch.kernel);
+  if (kernel == kernels_.end()) refuse(fmt::format("there is no kernel {}", launch.kernel));
+  const std::vector<bool>& texels = kernel->second;
+  if (launch.buffers.size() != texels.size())
+    refuse(fmt::format("{} buffers for a kernel of {}", launch.buffers.size(), texels.size()));
+  for (uint32_t groups : launch.groups)
+    if (groups == 0 || groups > 65535)
+      refuse(fmt::format("{} groups along one dimension, 1 to 65535 are possible", groups));
+  for (size_t i = 0; i < texels.size(); ++i) {
+    uint64_t bytes = launch.buffers[i].bytes;
+    if (texels[i] && (bytes % 16 || bytes / 16 > t.max_texels))
+      refuse(fmt::format("a texel buffer of {} bytes; whole texels of 16 bytes, at most {}, are possible", bytes,
+                         t.max_texels));
+    if (!texels[i] && bytes > t.max_buffer_bytes)
+      refuse(fmt::format("a range of {} bytes; a kernel of this device reaches at most {}", bytes, t.max_buffer_bytes));
+  }
+}
+
+}  // namespace tutti::sdk
