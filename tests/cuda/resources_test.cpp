@@ -7,7 +7,6 @@
 #include <atomic>
 #include <map>
 #include <regex>
-#include <set>
 #include <thread>
 
 #include "backends/cuda/build.h"
@@ -89,14 +88,15 @@ TEST(CudaResourceLog, IsRead) {
 
 /// Takes every product with every epilogue.
 struct Products : sdk::Library {
-  mutable std::set<const void*> biased;
+  struct Call : sdk::LibraryRequest {
+    bool bias = false;
+  };
   dialect::Work matmul(const dialect::Matmul& p, const sdk::LibraryRequest& r) const override {
     bool second = r.sum != sdk::OperandSum::none || r.gelu == sdk::Gelu::keep;
     dialect::Work work;
     work.dispatches.resize(1);
     for (int k = 0; k < 3 + p.bias + second; ++k) work.dispatches[0].buffers.push_back(k);
-    work.dispatches[0].library = std::make_shared<sdk::LibraryRequest>(r);
-    if (p.bias) biased.insert(work.dispatches[0].library.get());
+    work.dispatches[0].library = std::make_shared<Call>(Call{r, p.bias});
     return work;
   }
 };
@@ -112,9 +112,9 @@ TEST(CudaPlans, TheProductsOfATrainingStepTakeBiasGradientsAndGeluAlong) {
     for (const sdk::PlannedLaunch& l : plan(g, &library).launches) {
       kernels += l.name.starts_with("portable matmul");
       if (!l.library) continue;
-      const auto& r = *static_cast<const sdk::LibraryRequest*>(l.library.get());
+      const auto& r = *static_cast<const Products::Call*>(l.library.get());
       ++products;
-      biases += library.biased.contains(l.library.get());
+      biases += r.bias;
       sums += r.sum != sdk::OperandSum::none;
       kept += r.gelu == sdk::Gelu::keep;
     }
