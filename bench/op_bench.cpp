@@ -13,8 +13,8 @@
 #include "core/runtime/selector.h"
 #include "core/runtime/session.h"
 #include "graph/ops.h"
-#include "graph/passes/autodiff.h"
-#include "graph/passes/compile.h"
+#include "graph/autodiff/autodiff.h"
+#include "graph/lower/compile.h"
 
 namespace {
 

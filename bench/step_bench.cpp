@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "train/nn/nets.h"
+#include "nn/nets.h"
 #include "train/trainer.h"
 
 namespace {

@@ -16,8 +16,8 @@
 #include "cli/print.h"
 #include "cli/run_options.h"
 #include "core/base/text.h"
-#include "train/bench/measure.h"
-#include "train/bench/peer.h"
+#include "bench/measure.h"
+#include "bench/peer.h"
 
 namespace tutti::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "cli/print.h"
 #include "cli/replay_text.h"
 #include "cli/run_options.h"
-#include "train/parity/bisect.h"
+#include "verify/bisect/bisect.h"
 
 namespace tutti::cli {
 namespace {

@@ -1,5 +1,5 @@
 // tutti conformance: holds one plugin to the promises of the ABI.
-#include "train/conformance/conformance.h"
+#include "verify/conformance/conformance.h"
 
 #include <fmt/format.h>
 

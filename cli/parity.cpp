@@ -15,10 +15,10 @@
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/runtime/selector.h"
-#include "train/parity/lockstep.h"
-#include "train/parity/processes.h"
-#include "train/parity/record.h"
-#include "train/parity/suite.h"
+#include "verify/lockstep/lockstep.h"
+#include "verify/parity/processes.h"
+#include "verify/bisect/record.h"
+#include "verify/parity/suite.h"
 
 namespace tutti::cli {
 namespace {

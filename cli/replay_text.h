@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "train/parity/replay.h"
+#include "verify/bisect/replay.h"
 
 namespace tutti::cli {
 

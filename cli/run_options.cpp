@@ -11,7 +11,7 @@
 #include "cli/number.h"
 #include "core/base/text.h"
 #include "train/checkpoint.h"
-#include "train/nn/nets.h"
+#include "nn/nets.h"
 
 namespace tutti::cli {
 namespace {

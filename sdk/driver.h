@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "kernels/dialect/launch.h"
-#include "kernels/dialect/target.h"
+#include "kernels/codegen/launch.h"
+#include "kernels/codegen/target.h"
 
 namespace tutti::sdk {
 
@@ -24,7 +24,7 @@ class Library;
 using Language = dialect::Language;
 using KernelSource = dialect::KernelSource;
 
-/// Facts that choose kernels (see kernels/dialect/target.h), plan memory and name cache entries.
+/// Facts that choose kernels (see kernels/codegen/target.h), plan memory and name cache entries.
 struct Traits : dialect::Target {
   uint64_t max_allocation_bytes = ~0ull;  ///< the largest allocation
   uint64_t memory_bytes = ~0ull;          ///< all of the device's memory; ~0: unknown

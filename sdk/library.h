@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/base/status.h"
-#include "kernels/dialect/portable.h"
+#include "kernels/codegen/portable.h"
 #include "sdk/plan/patterns.h"
 
 namespace tutti::sdk {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/base/status.h"
-#include "graph/passes/compile.h"
+#include "graph/lower/compile.h"
 
 namespace tutti {
 namespace {

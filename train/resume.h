@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "graph/passes/optimizer.h"
+#include "train/optimizer.h"
 #include "train/checkpoint.h"
-#include "train/nn/module.h"
+#include "nn/module.h"
 #include "train/precision.h"
 
 namespace tutti {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/runtime/session.h"
-#include "graph/passes/compile.h"
-#include "graph/passes/split.h"
+#include "graph/lower/compile.h"
+#include "graph/lower/split.h"
 #include "train/host_tensor.h"
 
 namespace tutti {

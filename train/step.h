@@ -6,8 +6,8 @@
 #pragma once
 #include <functional>
 
-#include "graph/passes/optimizer.h"
-#include "train/nn/modules.h"
+#include "train/optimizer.h"
+#include "nn/modules.h"
 #include "train/precision.h"
 
 namespace tutti {

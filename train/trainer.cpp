@@ -9,7 +9,7 @@
 
 #include "core/base/hash.h"
 #include "train/checkpoint.h"
-#include "train/data/loader.h"
+#include "data/loader.h"
 #include "train/plan.h"
 #include "train/resume.h"
 

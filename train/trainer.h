@@ -7,7 +7,7 @@
 
 #include "core/runtime/selector.h"
 #include "graph/ops.h"
-#include "train/data/dataset.h"
+#include "data/dataset.h"
 #include "train/runner.h"
 #include "train/step.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backends/cuda/tune.h"
-#include "kernels/dialect/portable.h"
+#include "kernels/codegen/portable.h"
 #include "sdk/library.h"
 
 // clang-format off

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "backends/cuda/tune.h"
-#include "kernels/dialect/portable.h"
+#include "kernels/codegen/portable.h"
 #include "sdk/library.h"
 
 // clang-format off

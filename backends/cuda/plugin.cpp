@@ -4,7 +4,7 @@
 #include "backends/cuda/driver.h"
 #include "backends/cuda/tune_bench.h"
 #include "backends/cuda/vendor.h"
-#include "sdk/rendered.h"
+#include "sdk/rendered/rendered.h"
 
 namespace tutti::cuda {
 namespace {

@@ -2,7 +2,7 @@
 #include "backends/onednn/kernel.h"
 #include "core/geometry/copy.h"
 #include "core/geometry/window.h"
-#include "kernels/copy.h"
+#include "kernels/cpu/copy.h"
 
 namespace tutti::onednn {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/eval.h"
+#include "kernels/cpu/eval.h"
 
 namespace tutti::onednn {
 namespace {

@@ -3,10 +3,10 @@
 
 #include "backends/onednn/kernel.h"
 #include "core/geometry/index.h"
-#include "kernels/eval.h"
-#include "kernels/gather.h"
-#include "kernels/parallel.h"
-#include "kernels/random.h"
+#include "kernels/cpu/eval.h"
+#include "kernels/cpu/gather.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/random.h"
 
 namespace tutti::onednn {
 namespace {

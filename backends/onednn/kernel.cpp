@@ -7,8 +7,8 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/copy.h"
-#include "kernels/parallel.h"
+#include "kernels/cpu/copy.h"
+#include "kernels/cpu/parallel.h"
 
 namespace tutti::onednn {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "backends/onednn/onednn.h"
 #include "backends/onednn/session.h"
-#include "kernels/lanes.h"
+#include "kernels/cpu/lanes.h"
 
 namespace tutti::onednn {
 namespace {

@@ -5,8 +5,8 @@
 #include "backends/onednn/widened.h"
 #include "backends/onednn/window.h"
 #include "core/base/rounding.h"
-#include "kernels/eval.h"
-#include "kernels/pool.h"
+#include "kernels/cpu/eval.h"
+#include "kernels/cpu/pool.h"
 
 namespace tutti::onednn {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "backends/onednn/kernel.h"
 #include "core/geometry/reduction.h"
-#include "kernels/reduce.h"
+#include "kernels/cpu/reduce.h"
 
 namespace tutti::onednn {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/base/rounding.h"
-#include "kernels/eval.h"
-#include "kernels/parallel.h"
+#include "kernels/cpu/eval.h"
+#include "kernels/cpu/parallel.h"
 
 namespace tutti::onednn {
 namespace {

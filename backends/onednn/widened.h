@@ -1,7 +1,7 @@
 // f16 and bf16 where oneDNN has no implementation, or only its reference: computed in f32 on widened copies.
 #pragma once
 #include "backends/onednn/kernel.h"
-#include "kernels/lanes.h"
+#include "kernels/cpu/lanes.h"
 
 namespace tutti::onednn {
 

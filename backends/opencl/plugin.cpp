@@ -8,7 +8,7 @@
 #include "backends/opencl/driver.h"
 #include "backends/opencl/opencl.h"
 #include "backends/opencl/pocl_cache.h"
-#include "sdk/rendered.h"
+#include "sdk/rendered/rendered.h"
 
 namespace tutti::opencl {
 namespace {

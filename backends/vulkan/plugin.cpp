@@ -2,7 +2,7 @@
 
 #include "backends/vulkan/driver.h"
 #include "backends/vulkan/vulkan.h"
-#include "sdk/rendered.h"
+#include "sdk/rendered/rendered.h"
 
 namespace tutti::vulkan {
 namespace {

@@ -6,12 +6,12 @@
 #include "graph/functions.h"         // IWYU pragma: export
 #include "graph/graph.h"             // IWYU pragma: export
 #include "graph/ops.h"               // IWYU pragma: export
-#include "graph/passes/autodiff.h"   // IWYU pragma: export
-#include "graph/passes/compile.h"    // IWYU pragma: export
-#include "graph/passes/optimizer.h"  // IWYU pragma: export
+#include "graph/autodiff/autodiff.h"   // IWYU pragma: export
+#include "graph/lower/compile.h"    // IWYU pragma: export
+#include "train/optimizer.h"  // IWYU pragma: export
 #include "graph/print.h"             // IWYU pragma: export
 #include "train/checkpoint.h"        // IWYU pragma: export
-#include "train/data/dataset.h"      // IWYU pragma: export
-#include "train/nn/modules.h"        // IWYU pragma: export
+#include "data/dataset.h"      // IWYU pragma: export
+#include "nn/modules.h"        // IWYU pragma: export
 #include "train/runner.h"            // IWYU pragma: export
 #include "train/trainer.h"           // IWYU pragma: export

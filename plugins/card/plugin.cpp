@@ -6,7 +6,7 @@
 #include "compiler.h"
 #include "core/abi/tutti_plugin.h"
 #include "sdk/library.h"
-#include "sdk/rendered.h"
+#include "sdk/rendered/rendered.h"
 #include "sdk/simple_device.h"
 
 namespace dialect = tutti::dialect;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/dialect/host.h"
+#include "kernels/codegen/host.h"
 #include "sdk/driver.h"
 #include "sdk/plugin.h"
 

@@ -14,7 +14,7 @@
 #include "compiler.h"
 #include "core/abi/tutti_plugin.h"
 #include "pool.h"
-#include "sdk/rendered.h"
+#include "sdk/rendered/rendered.h"
 #include "sdk/shortage.h"
 #include "sdk/simple_device.h"
 

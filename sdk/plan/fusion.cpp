@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "kernels/dialect/portable.h"
+#include "kernels/codegen/portable.h"
 
 namespace tutti::sdk {
 namespace {

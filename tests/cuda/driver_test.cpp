@@ -11,8 +11,8 @@
 #include <numeric>
 #include <sstream>
 
-#include "kernels/dialect/kernel.h"
-#include "kernels/dialect/portable.h"
+#include "kernels/codegen/kernel.h"
+#include "kernels/codegen/portable.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/support/error_of.h"
 

@@ -7,9 +7,9 @@
 
 #include "backends/cuda/driver.h"
 #include "backends/cuda/vendor.h"
-#include "sdk/rendered.h"
+#include "sdk/rendered/rendered.h"
 #include "tests/cuda/fake_device.h"
-#include "tests/dialect/cases.h"
+#include "tests/codegen/cases.h"
 #include "tests/sdk/raw_program.h"
 
 namespace tutti::cuda {

@@ -13,7 +13,7 @@
 #include "tests/cuda/fake_cublas.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/cuda/fake_cudnn.h"
-#include "tests/dialect/cases.h"
+#include "tests/codegen/cases.h"
 #include "tests/support/require.h"
 
 namespace tutti::cuda {

@@ -11,7 +11,7 @@
 #include "backends/cuda/driver.h"
 #include "backends/cuda/tune_bench.h"
 #include "backends/cuda/vendor.h"
-#include "sdk/rendered.h"
+#include "sdk/rendered/rendered.h"
 #include "tests/cuda/fake_device.h"
 #include "tests/cuda/fake_host.h"
 #include "tests/sdk/raw_program.h"

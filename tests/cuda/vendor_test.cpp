@@ -10,10 +10,10 @@
 
 #include "backends/cuda/call.h"
 #include "backends/cuda/driver.h"
-#include "sdk/rendered.h"
+#include "sdk/rendered/rendered.h"
 #include "tests/cuda/fake_device.h"
 #include "tests/cuda/fake_host.h"
-#include "tests/dialect/cases.h"
+#include "tests/codegen/cases.h"
 #include "tests/sdk/raw_program.h"
 #include "tests/support/error_of.h"
 

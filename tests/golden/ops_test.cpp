@@ -7,7 +7,7 @@
 
 #include "core/base/status.h"
 #include "graph/eval.h"
-#include "graph/passes/autodiff.h"
+#include "graph/autodiff/autodiff.h"
 #include "tests/golden/golden_data.h"
 
 namespace tutti {

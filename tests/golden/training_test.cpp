@@ -8,7 +8,7 @@
 
 #include "graph/eval.h"
 #include "graph/ops.h"
-#include "graph/passes/autodiff.h"
+#include "graph/autodiff/autodiff.h"
 #include "tests/golden/golden_data.h"
 
 namespace tutti {

@@ -9,7 +9,7 @@
 
 #include "core/base/status.h"
 #include "graph/ops.h"
-#include "graph/passes/autodiff.h"
+#include "graph/autodiff/autodiff.h"
 #include "graph/samples.h"
 
 namespace tutti::test {

@@ -5,7 +5,7 @@
 
 #include "core/base/status.h"
 #include "graph/ops.h"
-#include "graph/passes/autodiff.h"
+#include "graph/autodiff/autodiff.h"
 #include "tests/gradcheck/check.h"
 
 namespace tutti::test {

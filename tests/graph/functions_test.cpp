@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "graph/eval.h"
-#include "graph/passes/autodiff.h"
+#include "graph/autodiff/autodiff.h"
 #include "tests/support/error_of.h"
 
 namespace tutti {

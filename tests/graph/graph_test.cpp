@@ -6,7 +6,7 @@
 #include "core/base/status.h"
 #include "graph/eval.h"
 #include "graph/ops.h"
-#include "graph/passes/autodiff.h"
+#include "graph/autodiff/autodiff.h"
 #include "graph/verify.h"
 
 namespace tutti {

@@ -3,10 +3,10 @@
 
 #include "graph/eval.h"
 #include "graph/ops.h"
-#include "graph/passes/autodiff.h"
+#include "graph/autodiff/autodiff.h"
 #include "graph/passes/dce.h"
-#include "graph/passes/group.h"
-#include "graph/passes/optimizer.h"
+#include "graph/lower/group.h"
+#include "train/optimizer.h"
 #include "graph/verify.h"
 
 namespace tutti {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/ops.h"
-#include "graph/passes/lower.h"
+#include "graph/lower/lower.h"
 #include "sdk/program.h"
 
 namespace tutti {

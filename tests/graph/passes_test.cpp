@@ -7,7 +7,7 @@
 #include "graph/ops.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/dce.h"
-#include "graph/passes/legalize.h"
+#include "graph/lower/legalize.h"
 #include "graph/passes/simplify.h"
 #include "graph/verify.h"
 

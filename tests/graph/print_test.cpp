@@ -6,11 +6,11 @@
 #include <sstream>
 
 #include "graph/ops.h"
-#include "graph/passes/autodiff.h"
+#include "graph/autodiff/autodiff.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/dce.h"
-#include "graph/passes/group.h"
-#include "graph/passes/optimizer.h"
+#include "graph/lower/group.h"
+#include "train/optimizer.h"
 #include "graph/passes/simplify.h"
 #include "graph/print.h"
 

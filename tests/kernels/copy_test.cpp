@@ -1,5 +1,5 @@
 // Copies, windows, gathers and generators over odd shapes, against plain loops.
-#include "kernels/copy.h"
+#include "kernels/cpu/copy.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "core/base/philox.h"
-#include "kernels/gather.h"
-#include "kernels/random.h"
+#include "kernels/cpu/gather.h"
+#include "kernels/cpu/random.h"
 
 using namespace tutti;
 using namespace tutti::kernels;

@@ -1,5 +1,5 @@
 // The evaluator against a plain scalar loop: random expressions over odd shapes, broadcasts and storages; exact bits.
-#include "kernels/eval.h"
+#include "kernels/cpu/eval.h"
 
 #include <gtest/gtest.h>
 

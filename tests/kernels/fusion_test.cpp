@@ -8,7 +8,7 @@
 
 #include "core/base/philox.h"
 #include "graph/ops.h"
-#include "graph/passes/autodiff.h"
+#include "graph/autodiff/autodiff.h"
 #include "tests/support/device_run.h"
 
 namespace tutti {

@@ -8,7 +8,7 @@
 #include "core/abi/tutti_plugin.h"
 #include "core/base/dtype.h"
 #include "core/base/philox.h"
-#include "kernels/lanes.h"
+#include "kernels/cpu/lanes.h"
 
 using namespace tutti;
 using namespace tutti::kernels;

@@ -1,12 +1,12 @@
 // Maximum pools and softmax against plain loops, on every instruction set's odd sizes.
-#include "kernels/pool.h"
+#include "kernels/cpu/pool.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "core/base/philox.h"
-#include "kernels/softmax.h"
+#include "kernels/cpu/softmax.h"
 
 using namespace tutti;
 using namespace tutti::kernels;

@@ -1,5 +1,5 @@
 // Reductions over odd shapes against float64, and their bits at several thread counts.
-#include "kernels/reduce.h"
+#include "kernels/cpu/reduce.h"
 
 #include <gtest/gtest.h>
 

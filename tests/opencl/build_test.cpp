@@ -4,8 +4,8 @@
 #include <regex>
 #include <sstream>
 
-#include "kernels/dialect/kernel.h"
-#include "kernels/dialect/portable.h"
+#include "kernels/codegen/kernel.h"
+#include "kernels/codegen/portable.h"
 #include "tests/opencl/fixture.h"
 
 namespace tutti::opencl {

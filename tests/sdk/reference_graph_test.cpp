@@ -7,8 +7,8 @@
 #include "backends/reference/reference.h"
 #include "graph/eval.h"
 #include "graph/ops.h"
-#include "graph/passes/autodiff.h"
-#include "graph/passes/lower.h"
+#include "graph/autodiff/autodiff.h"
+#include "graph/lower/lower.h"
 #include "graph/samples.h"
 
 namespace tutti {

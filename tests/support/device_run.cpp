@@ -6,7 +6,7 @@
 
 #include "core/runtime/selector.h"
 #include "tests/support/require.h"
-#include "train/parity/device_program.h"
+#include "verify/parity/device_program.h"
 
 namespace tutti::test {
 

@@ -5,7 +5,7 @@
 
 #include "core/runtime/session.h"
 #include "graph/eval.h"
-#include "graph/passes/compile.h"
+#include "graph/lower/compile.h"
 
 namespace tutti::test {
 

@@ -10,7 +10,7 @@
 #include "graph/ops.h"
 #include "tests/train/files.h"
 #include "train/checkpoint.h"
-#include "train/data/loader.h"
+#include "data/loader.h"
 #include "train/trainer.h"
 
 namespace tutti {

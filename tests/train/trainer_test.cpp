@@ -11,7 +11,7 @@
 #include "graph/eval.h"
 #include "tests/train/files.h"
 #include "train/checkpoint.h"
-#include "train/data/loader.h"
+#include "data/loader.h"
 
 namespace tutti {
 namespace {

@@ -12,8 +12,8 @@
 #include "core/runtime/registry.h"
 #include "core/runtime/selector.h"
 #include "graph/ops.h"
-#include "graph/passes/autodiff.h"
-#include "graph/passes/lower.h"
+#include "graph/autodiff/autodiff.h"
+#include "graph/lower/lower.h"
 #include "train/runner.h"
 
 using namespace tutti;

@@ -1,6 +1,6 @@
 // A plugin without devices, from the installed SDK.
 #define TUTTI_BUILDING_PLUGIN
-#include "kernels/lanes.h"
+#include "kernels/cpu/lanes.h"
 #include "sdk/plugin.h"
 
 namespace {

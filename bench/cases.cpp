@@ -1,0 +1,152 @@
+#include "bench/cases.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace tutti::bench {
+namespace {
+
+void output(Graph& g, Value y) { g.set_state("y", y); }
+
+template <bool ta, bool tb>
+Graph product(const Shape& s, DType t) {
+  Graph g;
+  Value a = g.state("a", {t, ta ? Shape{s[2], s[0]} : Shape{s[0], s[2]}});
+  Value b = g.state("b", {t, tb ? Shape{s[1], s[2]} : Shape{s[2], s[1]}});
+  output(g, matmul(a, b, ta, tb));
+  return g;
+}
+
+/// The parts of a convolution of "same" size, stride 1.
+struct Conv {
+  Shape x, w, y;
+  Conv2dOptions options;
+  explicit Conv(const Shape& s)
+      : x{s[0], s[1], s[2], s[3]}, w{s[4], s[1], s[5], s[5]}, options{.padding = {s[5] / 2, s[5] / 2}} {
+    int64_t grown = 2 * (s[5] / 2) - s[5] + 1;
+    y = {s[0], s[4], s[2] + grown, s[3] + grown};
+  }
+};
+
+Graph convolution(const Shape& s, DType t) {
+  Graph g;
+  Conv c(s);
+  output(g, conv2d(g.state("x", {t, c.x}), g.state("w", {t, c.w}), c.options));
+  return g;
+}
+
+Graph convolution_dx(const Shape& s, DType t) {
+  Graph g;
+  Conv c(s);
+  output(g, conv2d_dx(g.state("d", {t, c.y}), g.state("w", {t, c.w}), c.x, c.options));
+  return g;
+}
+
+Graph convolution_dw(const Shape& s, DType t) {
+  Graph g;
+  Conv c(s);
+  output(g, conv2d_dw(g.state("x", {t, c.x}), g.state("d", {t, c.y}), c.w, c.options));
+  return g;
+}
+
+template <Value (*f)(Value)>
+Graph unary(const Shape& s, DType t) {
+  Graph g;
+  output(g, f(g.state("x", {t, s})));
+  return g;
+}
+
+Graph sum_of_two(const Shape& s, DType t) {
+  Graph g;
+  output(g, g.state("a", {t, s}) + g.state("b", {t, s}));
+  return g;
+}
+
+Graph gathered(const Shape& s, DType t) {
+  Graph g;
+  output(g, gather(g.state("x", {t, {s[0], s[1]}}), g.state("index", {DType::i32, {s[2]}})));
+  return g;
+}
+
+Graph adam_step(const Shape& s, DType t) {
+  Graph g;
+  Value p = g.state("p", {t, s}), m = g.state("m", {t, s}), v = g.state("v", {t, s});
+  Values next = adam(p, g.state("g", {t, s}), m, v, g.full(t, 1e-6), g.full(t, 0.1), g.full(t, 0.001));
+  g.set_state("p", next[0]);
+  g.set_state("m", next[1]);
+  g.set_state("v", next[2]);
+  return g;
+}
+
+Value pool(Value x) { return max_pool2d(x, {.kernel = {2, 2}, .stride = {2, 2}}); }
+Value exponential(Value x) { return exp(x); }
+Value column_sums(Value x) { return sum(x, {0}); }
+Value row_softmax(Value x) { return softmax(x, -1); }
+Value transposed(Value x) { return transpose(x, {1, 0}); }
+
+constexpr std::string_view conv_means = "N x C x H x W x filters x size (odd sizes keep H and W)";
+
+}  // namespace
+
+const std::vector<OpKind>& op_kinds() {
+  static const Shape images{64, 32, 14, 14, 64, 3}, few{4, 4, 8, 8, 8, 3}, table{2048, 2048}, small{64, 64};
+  static const std::vector<OpKind> all = {
+      {"matmul", "M x N x K", {512, 512, 512}, {64, 64, 64}, product<false, false>},
+      {"matmul_ta", "M x N x K, the left one stored transposed", {512, 512, 512}, {64, 64, 64}, product<true, false>},
+      {"matmul_tb", "M x N x K, the right one stored transposed", {512, 512, 512}, {64, 64, 64}, product<false, true>},
+      {"conv2d", conv_means, images, few, convolution},
+      {"conv2d_dx", conv_means, images, few, convolution_dx},
+      {"conv2d_dw", conv_means, images, few, convolution_dw},
+      {"max_pool2d", "N x C x H x W, windows of 2 x 2", {64, 32, 28, 28}, {4, 4, 8, 8}, unary<pool>},
+      {"add", "rows x columns", table, small, sum_of_two},
+      {"exp", "rows x columns", table, small, unary<exponential>},
+      {"sum", "rows x columns, summed over the rows", table, small, unary<column_sums>},
+      {"softmax", "rows x columns, each row", {2048, 1024}, small, unary<row_softmax>},
+      {"transpose", "rows x columns", table, small, unary<transposed>},
+      {"gather", "rows x columns x how many rows are taken", {8192, 1024, 1024}, {64, 64, 16}, gathered},
+      {"adam", "parameters", {1 << 20}, {1024}, adam_step},
+  };
+  return all;
+}
+
+std::string OpCase::shape_text() const { return fmt::format("{}", fmt::join(shape, "x")); }
+
+OpCase parse_op(const std::string& text, bool quick) {
+  std::string name = text.substr(0, text.find(':'));
+  auto kind = std::ranges::find(op_kinds(), name, &OpKind::name);
+  if (kind == op_kinds().end()) {
+    std::string names;
+    for (const OpKind& k : op_kinds()) names += fmt::format("{}{}", names.empty() ? "" : ", ", k.name);
+    throw invalid(fmt::format("--ops: unknown op '{}'", name), "use of: " + names);
+  }
+  if (name == text) return {name, quick ? kind->quick : kind->usual};
+  Shape shape;
+  const char *at = text.data() + name.size() + 1, *end = text.data() + text.size();
+  for (bool more = true; more;) {
+    int64_t n = 0;
+    auto [next, error] = std::from_chars(at, end, n);
+    if (error != std::errc() || n < 1 || n > int64_t{1} << 32 || (next != end && *next != 'x')) break;
+    shape.push_back(n);
+    more = next != end;
+    at = next + more;
+    if (!more && shape.size() == kind->usual.size()) return {name, shape};
+  }
+  throw invalid(
+      fmt::format("--ops {}: the shape is {} ({} numbers of at least 1)", text, kind->shape_means, kind->usual.size()),
+      fmt::format("--ops {}", OpCase{name, kind->usual}.op + ":" + OpCase{name, kind->usual}.shape_text()));
+}
+
+Graph build(const OpCase& op, DType dtype) {
+  auto kind = std::ranges::find(op_kinds(), op.op, &OpKind::name);
+  return kind->build(op.shape, dtype);
+}
+
+CaseName Case::name() const {
+  if (model) return {"model", model->name, model->detail, tutti::name(precision)};
+  return {"op", op->op, op->shape_text(), tutti::name(precision)};
+}
+
+}  // namespace tutti::bench

@@ -1,0 +1,104 @@
+#include "bench/effort.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/base/shape.h"
+
+namespace tutti::bench {
+namespace {
+
+template <class T>
+std::span<const T> items(const TuttiArray& a) {
+  return {static_cast<const T*>(a.at), a.count};
+}
+
+class Counter {
+ public:
+  explicit Counter(const TuttiProgram& p)
+      : values_(items<TuttiValue>(p.values)), nodes_(items<TuttiNode>(p.nodes)), last_reader_(values_.size()) {
+    for (uint32_t k = 0; k < nodes_.size(); ++k)
+      for (uint32_t i : inputs(nodes_[k])) last_reader_[i] = k + 1;
+    for (const TuttiState& s : items<TuttiState>(p.states))
+      if (s.after != TUTTI_NONE) last_reader_[s.after] = never;
+  }
+
+  double flops(const TuttiNode& n) const {
+    std::string_view op = n.op;
+    if (n.results[0] == TUTTI_NONE) return 0;
+    if (op == "matmul") {
+      std::span<const int64_t> a = shape(n.inputs[0]);
+      return 2 * elements(n.results[0]) * static_cast<double>(a[a.size() - (flag(n, "ta") ? 2 : 1)]);
+    }
+    if (op == "conv2d") return 2 * elements(n.results[0]) * taps(n.inputs[1]);
+    if (op == "conv2d_dx") return 2 * elements(n.inputs[0]) * taps(n.inputs[1]);
+    if (op == "conv2d_dw") return 2 * elements(n.inputs[1]) * taps(n.results[0]);
+    return 0;
+  }
+
+  /// Of the nodes [first, last), which pass over memory together.
+  double bytes(uint32_t first, uint32_t last) const {
+    std::map<uint32_t, double> moved;  // by value; one that is read twice is read once
+    std::vector<uint32_t> inside;
+    for (uint32_t k = first; k < last; ++k) {
+      const TuttiNode& n = nodes_[k];
+      std::string_view op = n.op;
+      if (op == "reshape" && last - first == 1) return 0;
+      for (uint32_t i = 0; i < n.input_count; ++i) {
+        uint32_t v = n.inputs[i];
+        if (std::ranges::find(inside, v) != inside.end()) continue;
+        bool part = i == 0 && (op == "gather" || op == "slice") && n.results[0] != TUTTI_NONE;
+        moved[v] = std::max(moved[v], part ? std::min(size(v), size(n.results[0])) : size(v));
+      }
+      for (uint32_t r : std::span(n.results, n.result_count))
+        if (r != TUTTI_NONE) inside.push_back(r);
+    }
+    double sum = 0;
+    for (const auto& [value, bytes] : moved) sum += bytes;
+    for (uint32_t r : inside)
+      if (last_reader_[r] > last) sum += size(r);
+    return sum;
+  }
+
+ private:
+  static constexpr uint32_t never = UINT32_MAX;
+  static std::span<const uint32_t> inputs(const TuttiNode& n) { return {n.inputs, n.input_count}; }
+  std::span<const int64_t> shape(uint32_t value) const { return {values_[value].dims, values_[value].rank}; }
+  double elements(uint32_t value) const { return static_cast<double>(num_elements(shape(value))); }
+  double size(uint32_t value) const {
+    return elements(value) * static_cast<double>(size_of(static_cast<DType>(values_[value].dtype)));
+  }
+  /// Multiply-adds per element of a convolution's result, by its weights [O, C/groups, ky, kx].
+  double taps(uint32_t weights) const { return elements(weights) / static_cast<double>(shape(weights)[0]); }
+  static bool flag(const TuttiNode& n, std::string_view name) {
+    for (const TuttiAttr& a : items<TuttiAttr>(n.attrs))
+      if (a.name == name && a.kind == TUTTI_ATTR_I64 && a.count == 1) return *static_cast<const int64_t*>(a.data) != 0;
+    return false;
+  }
+
+  std::span<const TuttiValue> values_;
+  std::span<const TuttiNode> nodes_;
+  std::vector<uint32_t> last_reader_;  // per value: its last reader's number plus one
+};
+
+}  // namespace
+
+Effort effort_of(const TuttiProgram& program) {
+  Counter count(program);
+  std::span<const TuttiNode> nodes = items<TuttiNode>(program.nodes);
+  std::vector<uint32_t> end(nodes.size());  // per node that starts a group: the group's end
+  for (const TuttiGroup& g : items<TuttiGroup>(program.groups)) end[g.first] = g.first + g.count;
+  Effort effort;
+  for (const TuttiNode& n : nodes) effort.flops += count.flops(n);
+  for (uint32_t k = 0; k < nodes.size();) {
+    uint32_t last = std::max(end[k], k + 1);
+    effort.bytes += count.bytes(k, last);
+    k = last;
+  }
+  return effort;
+}
+
+}  // namespace tutti::bench

@@ -1,0 +1,177 @@
+#include "bench/peer.h"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/runtime/child_process.h"
+#include "graph/lower/lower.h"
+
+extern char** environ;
+
+namespace tutti::bench {
+namespace {
+
+using Json = nlohmann::json;
+constexpr double patience = 240;  // seconds for one answer: a first import or a compilation takes its time
+
+/// A child that answers lines with lines.
+class Process {
+ public:
+  explicit Process(const PeerOptions& o) : name_(o.name) {
+    int ends[2];  // a socket, so that a write to a child that ended is an error and no signal
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+      throw Error(Code::internal, fmt::format("peer {}: {}", o.name, std::strerror(errno)));
+    socket_ = ends[0];
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    std::vector<std::string> words = {o.python, "-B", "-u", o.script, o.name, "--threads", std::to_string(o.threads)};
+    std::vector<std::string> settings;
+    for (char** e = environ; *e; ++e) settings.emplace_back(*e);
+    // Our threads are bound to cores of their own; a peer whose threads share one core would be judged by that.
+    if (!std::getenv("OMP_PROC_BIND")) settings.emplace_back("OMP_PROC_BIND=true");
+    pid_t pid = -1;
+    int error = posix_spawnp(&pid, o.python.c_str(), &actions, nullptr, pointers_to(words).data(),
+                             pointers_to(settings).data());
+    posix_spawn_file_actions_destroy(&actions);
+    ::close(ends[1]);
+    if (error == 0) {
+      process_.emplace(pid);
+    } else {
+      stop();
+      throw invalid(fmt::format("peer {}: cannot run {}: {}", o.name, o.python, std::strerror(error)),
+                    "name an interpreter with --python or TUTTI_PYTHON");
+    }
+  }
+  Process(const Process&) = delete;
+  ~Process() { stop(); }
+
+  /// Throws Error(declined) where the peer says so, Error(internal) when it fails, ends or stays silent.
+  Json ask(const Json& request) {
+    if (socket_ < 0) throw Error(Code::internal, fmt::format("peer {}: it has ended", name_));
+    std::string line = request.dump() + "\n";
+    if (::send(socket_, line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size()))
+      lost("it has ended");
+    return answer();
+  }
+
+  Json answer() {
+    Json reply = Json::parse(read_line(), nullptr, false);
+    if (!reply.is_object()) lost("its answer is no JSON object");
+    if (!reply.contains("error")) return reply;
+    bool declined = reply.value("declined", false);
+    throw Error(declined ? Code::declined : Code::internal, reply.value("error", std::string("?")));
+  }
+
+ private:
+  std::string read_line() {
+    std::string text;
+    LineReader::Result got = lines_.next(socket_, text, deadline_in(patience));
+    if (got == LineReader::silent) lost(fmt::format("no answer for {} s", patience));
+    if (got == LineReader::closed) lost("it has ended");
+    return text;
+  }
+
+  [[noreturn]] void lost(const std::string& why) {
+    stop();
+    throw Error(Code::internal, fmt::format("peer {}: {}", name_, why));
+  }
+
+  void stop() {
+    if (socket_ >= 0) ::close(std::exchange(socket_, -1));
+    process_.reset();
+  }
+
+  std::string name_;
+  int socket_ = -1;
+  std::optional<ChildProcess> process_;
+  LineReader lines_;
+};
+
+Json json_of(const Case& c, const std::string& device) {
+  Json j;
+  if (c.model)
+    j = Json::parse(c.model->peer);
+  else
+    j = {{"op", c.op->op}, {"shape", c.op->shape}};
+  j["kind"] = c.model ? "model" : "op";
+  j["precision"] = name(c.precision);
+  j["device"] = device;
+  return j;
+}
+
+class RunningPeer : public Running {
+ public:
+  RunningPeer(std::shared_ptr<Process> process, const Case& c, const std::string& device, double& first_seconds)
+      : process_(std::move(process)) {
+    Json reply = process_->ask({{"do", "open"}, {"case", json_of(c, device)}});
+    number_ = reply.at("number");
+    first_seconds = reply.at("first_s");
+    if (!c.model) effort_ = effort_of(Lowered(build(*c.op, compute_dtype(c.precision))).program());
+  }
+  ~RunningPeer() override {
+    try {
+      process_->ask({{"do", "close"}, {"number", number_}});
+    } catch (const std::exception&) {  // it has ended, and the next case says so
+    }
+  }
+  double run(int64_t runs) override {
+    return process_->ask({{"do", "run"}, {"number", number_}, {"runs", runs}}).at("seconds");
+  }
+  void describe(Measurement& m) override { m.effort = effort_; }  // of a model: what a device counts, see measure.cpp
+
+ private:
+  std::shared_ptr<Process> process_;
+  int64_t number_ = 0;
+  Effort effort_;
+};
+
+class PeerLane : public Lane {
+ public:
+  PeerLane(std::shared_ptr<Process> process, LaneInfo info) : process_(std::move(process)), info_(std::move(info)) {}
+  const LaneInfo& info() const override { return info_; }
+  std::unique_ptr<Running> open(const Case& c, double& first_seconds) override {
+    return std::make_unique<RunningPeer>(process_, c, info_.kind, first_seconds);
+  }
+
+ private:
+  std::shared_ptr<Process> process_;
+  LaneInfo info_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Lane>> peer_lanes(const PeerOptions& options) {
+  auto process = std::make_shared<Process>(options);
+  Json hello;
+  try {
+    hello = process->answer();
+  } catch (const Error& e) {
+    throw invalid(fmt::format("peer {}: {} ({})", options.name, e.what(), options.python),
+                  "name an interpreter that has it with --python or TUTTI_PYTHON");
+  }
+  std::vector<std::unique_ptr<Lane>> lanes;
+  for (const Json& device : hello.at("devices")) {
+    std::string kind = device.at("kind");
+    if (kind == "cuda" && !options.cuda) continue;
+    lanes.push_back(std::make_unique<PeerLane>(process, LaneInfo{.id = options.name + ":" + kind,
+                                                                 .peer = true,
+                                                                 .name = device.at("name"),
+                                                                 .driver = hello.at("engine"),
+                                                                 .kind = kind,
+                                                                 .peaks = {}}));
+  }
+  return lanes;
+}
+
+}  // namespace tutti::bench

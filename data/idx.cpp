@@ -1,0 +1,145 @@
+#include "data/idx.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <new>
+#include <optional>
+
+#include "core/base/status.h"
+
+namespace tutti::data {
+namespace {
+
+const char* const download = "the file is damaged or not an IDX file; fetch it again";
+
+// The unpacked bytes of a file, plain or gzip, with the position for messages.
+class Stream {
+ public:
+  explicit Stream(const std::string& path) : path_(path) {
+    std::error_code error;
+    auto status = std::filesystem::status(path, error);
+    if (!std::filesystem::exists(status)) throw invalid(fmt::format("{}: there is no such file", path));
+    if (!std::filesystem::is_regular_file(status)) throw invalid(fmt::format("{}: not a regular file", path));
+    file_bytes_ = std::filesystem::file_size(path, error);
+    file_.reset(gzopen(path.c_str(), "rb"));
+    if (!file_) throw invalid(fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
+    gzbuffer(file_.get(), 1 << 17);
+  }
+
+  [[noreturn]] void fail(uint64_t at, const std::string& what) const {
+    throw invalid(fmt::format("{}, byte {}: {}", path_, at, what), download);
+  }
+
+  // Reads up to `bytes` and returns how many came; fewer only at the end of the file.
+  size_t read(void* to, size_t bytes) {
+    size_t done = 0;
+    while (done < bytes) {
+      auto part = static_cast<unsigned>(std::min<size_t>(bytes - done, 1u << 30));
+      int got = gzread(file_.get(), static_cast<char*>(to) + done, part);
+      if (got > 0) done += static_cast<size_t>(got);
+      int code = Z_OK;
+      const char* text = gzerror(file_.get(), &code);
+      if (code == Z_BUF_ERROR) fail(at_ + done, "the gzip stream ends too early");
+      if (code == Z_ERRNO) fail(at_ + done, std::strerror(errno));
+      if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) fail(at_ + done, fmt::format("bad gzip data ({})", text));
+      if (got == 0) break;
+    }
+    at_ += done;
+    return done;
+  }
+
+  bool packed() const { return !gzdirect(file_.get()); }
+  // Most bytes that this file can unpack to: deflate never does better than 1032 to 1.
+  uint64_t bound() const { return packed() ? file_bytes_ * 1032 : file_bytes_; }
+  uint64_t at() const { return at_; }
+
+ private:
+  struct Close {
+    void operator()(gzFile file) const { gzclose_r(file); }
+  };
+  std::string path_;
+  uint64_t file_bytes_ = 0, at_ = 0;
+  std::unique_ptr<gzFile_s, Close> file_;
+};
+
+std::optional<DType> element_type(uint8_t code) {
+  switch (code) {
+    case 0x08: return DType::u8;
+    case 0x0C: return DType::i32;
+    case 0x0D: return DType::f32;
+    case 0x0E: return DType::f64;
+    default: return std::nullopt;
+  }
+}
+
+uint32_t big_endian(const uint8_t* p) {
+  return uint32_t{p[0]} << 24 | uint32_t{p[1]} << 16 | uint32_t{p[2]} << 8 | uint32_t{p[3]};
+}
+
+TensorType read_header(Stream& in) {
+  uint8_t magic[4], dims[4 * 8];
+  if (size_t got = in.read(magic, 4); got < 4) in.fail(got, "the file ends inside the 4 bytes of the magic number");
+  if (magic[0] != 0 || magic[1] != 0)
+    in.fail(0, fmt::format("magic number 0x{:08x}, expected 0x0000 and then element type and rank", big_endian(magic)));
+  auto dtype = element_type(magic[2]);
+  if (!dtype)
+    in.fail(2,
+            fmt::format("element type 0x{:02x}, expected 0x08 (u8), 0x0c (i32), 0x0d (f32) or 0x0e (f64)", magic[2]));
+  if (magic[3] < 1 || magic[3] > 8) in.fail(3, fmt::format("rank {}, expected 1 to 8", magic[3]));
+  size_t header = size_t{magic[3]} * 4;
+  if (size_t got = in.read(dims, header); got < header)
+    in.fail(4 + got, fmt::format("the file ends inside the {} dimensions", magic[3]));
+  TensorType type{*dtype, {}};
+  for (size_t i = 0; i < magic[3]; ++i) type.shape.push_back(big_endian(dims + 4 * i));
+  return type;
+}
+
+void to_machine_order(HostTensor& t) {
+  size_t size = size_of(t.type.dtype);
+  const uint16_t probe = 1;
+  if (size == 1 || *reinterpret_cast<const uint8_t*>(&probe) == 0) return;
+  for (size_t i = 0; i + size <= t.bytes.size(); i += size) std::reverse(&t.bytes[i], &t.bytes[i] + size);
+}
+
+}  // namespace
+
+HostTensor read_idx(const std::string& path) {
+  Stream in(path);
+  HostTensor tensor{read_header(in), {}};
+  uint64_t bytes = 0, header = in.at();
+  try {
+    bytes = num_bytes(tensor.type);
+  } catch (const Error& e) {
+    in.fail(4, e.what());
+  }
+  if (bytes > in.bound() || header + bytes > in.bound())
+    in.fail(in.bound(), fmt::format("the file {}; dimensions {} of type {} promise {} bytes in all",
+                                    in.packed() ? "cannot unpack to more" : "ends here", to_string(tensor.type.shape),
+                                    name(tensor.type.dtype), header + bytes));
+  // Memory grows with what really arrives, so that a lying header of a small .gz takes none.
+  const uint64_t step = 64u << 20;
+  try {
+    while (tensor.bytes.size() < bytes) {
+      size_t have = tensor.bytes.size(), part = static_cast<size_t>(std::min(step, bytes - have));
+      tensor.bytes.resize(have + part);
+      if (size_t got = in.read(tensor.bytes.data() + have, part); got < part)
+        in.fail(in.at(), fmt::format("the file ends here; dimensions {} of type {} promise {} bytes in all",
+                                     to_string(tensor.type.shape), name(tensor.type.dtype), header + bytes));
+    }
+  } catch (const std::bad_alloc&) {
+    throw Error(Code::no_memory, fmt::format("{}: no memory for its {} bytes", path, bytes));
+  }
+  char more = 0;
+  if (in.read(&more, 1) > 0)
+    in.fail(header + bytes, fmt::format("data goes on where dimensions {} say it ends", to_string(tensor.type.shape)));
+  to_machine_order(tensor);
+  return tensor;
+}
+
+}  // namespace tutti::data

@@ -1,0 +1,116 @@
+// Data sets in MNIST's layout: four IDX files in a folder.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "core/base/status.h"
+#include "data/dataset.h"
+#include "data/idx.h"
+
+namespace tutti::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The file in the folder, plain or packed, with either of the names in use; "" when there is none.
+std::string find(const fs::path& folder, const std::string& what, const std::string& rank) {
+  for (const char* joint : {"-", "."})
+    for (const char* ending : {"", ".gz"}) {
+      fs::path path = folder / fmt::format("{}{}{}-ubyte{}", what, joint, rank, ending);
+      std::error_code error;
+      if (fs::exists(path, error)) return path.string();
+    }
+  return "";
+}
+
+std::string need(const fs::path& folder, const std::string& what, const std::string& rank) {
+  std::string path = find(folder, what, rank);
+  if (path.empty())
+    throw invalid(
+        fmt::format("{}: found neither {}-{}-ubyte nor {}-{}-ubyte.gz", folder.string(), what, rank, what, rank),
+        "the folder must hold train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and "
+        "t10k-labels-idx1-ubyte, plain or .gz");
+  return path;
+}
+
+std::vector<int32_t> read_labels(const std::string& path, size_t& label_bytes) {
+  HostTensor t = read_idx(path);
+  if (t.type.shape.size() != 1)
+    throw invalid(fmt::format("{}, byte 3: rank {}, expected labels of rank 1", path, t.type.shape.size()));
+  if (t.type.dtype != DType::u8 && t.type.dtype != DType::i32)
+    throw invalid(fmt::format("{}, byte 2: labels are {}, expected u8 or i32", path, name(t.type.dtype)));
+  label_bytes = size_of(t.type.dtype);
+  std::vector<int32_t> labels(t.bytes.size() / label_bytes);
+  if (t.type.dtype == DType::i32) {
+    std::memcpy(labels.data(), t.bytes.data(), t.bytes.size());
+  } else {
+    std::transform(t.bytes.begin(), t.bytes.end(), labels.begin(), [](std::byte b) { return static_cast<int32_t>(b); });
+  }
+  return labels;
+}
+
+Dataset read_half(const fs::path& folder, const std::string& prefix, const std::string& set_name) {
+  std::string images = need(folder, prefix + "-images", "idx3"), labels = need(folder, prefix + "-labels", "idx1");
+  Dataset d;
+  d.name = set_name;
+  d.labels_file = labels;
+  d.samples = read_idx(images);
+  d.labels = read_labels(labels, d.label_bytes);
+  Shape& shape = d.samples.type.shape;
+  if (d.samples.type.dtype != DType::u8 && d.samples.type.dtype != DType::f32)
+    throw invalid(fmt::format("{}, byte 2: images are {}, expected u8 or f32", images, name(d.samples.type.dtype)));
+  if (shape.size() < 2)
+    throw invalid(fmt::format("{}, byte 3: rank {}, expected images of rank 2 or more", images, shape.size()));
+  if (shape[0] != d.size())
+    throw invalid(fmt::format("{}, byte 4: {} images, but {}, byte 4: {} labels", images, shape[0], labels, d.size()),
+                  "both files must come from one set");
+  if (std::count(shape.begin(), shape.end(), 0) > 0)
+    throw invalid(fmt::format("{}, byte 4: dimensions {} hold no data", images, to_string(shape)));
+  if (shape.size() == 3) shape.insert(shape.begin() + 1, 1);  // grey images: one channel
+  return d;
+}
+
+Split read_folder(const fs::path& folder, const std::string& set_name, int64_t classes) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error))
+    throw invalid(fmt::format("{}: there is no such folder", folder.string()), "give a folder in MNIST's layout");
+  Split s{read_half(folder, "train", set_name + "/train"), read_half(folder, "t10k", set_name + "/test")};
+  if (classes == 0) classes = int64_t{*std::max_element(s.train.labels.begin(), s.train.labels.end())} + 1;
+  s.train.classes = s.test.classes = classes;
+  if (s.train.sample_type() != s.test.sample_type())
+    throw invalid(fmt::format("{}: training samples are {}, test samples {}", folder.string(),
+                              to_string(s.train.sample_type()), to_string(s.test.sample_type())),
+                  "both halves must hold samples of one type");
+  s.train.check();
+  s.test.check();
+  return s;
+}
+
+}  // namespace
+
+Split idx_folder(const std::string& folder, int64_t classes) {
+  fs::path path = fs::path(folder).lexically_normal();
+  return read_folder(path, path.has_filename() ? path.filename().string() : path.parent_path().filename().string(),
+                     classes);
+}
+
+Split fashion_mnist() {
+  std::vector<std::string> folders;
+  if (const char* own = std::getenv("TUTTI_DATA_DIR"); own && *own) {
+    folders.push_back((fs::path(own) / "fashion-mnist").string());
+    folders.emplace_back(own);
+  }
+  folders.emplace_back("/usr/share/datasets/fashion-mnist");  // Debian's and Ubuntu's package dataset-fashion-mnist
+  for (const auto& folder : folders)
+    if (!find(folder, "train-images", "idx3").empty()) return read_folder(folder, "fashion-mnist", 10);
+  throw invalid(
+      fmt::format("fashion-mnist: no train-images-idx3-ubyte[.gz] in {}", fmt::join(folders, ", ")),
+      "install it with: apt install dataset-fashion-mnist; or set TUTTI_DATA_DIR to the folder that holds it; "
+      "or use --data synthetic:1x28x28:10");
+}
+
+}  // namespace tutti::data

@@ -1,0 +1,166 @@
+#include "graph/lower/group.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "graph/passes/rewrite.h"
+
+namespace tutti {
+namespace {
+
+constexpr uint32_t longest_chain = 32;
+
+/// Which nodes must come before which: data, and old state values before their in-place update.
+class Order {
+ public:
+  explicit Order(const Graph& g) : after_(g.nodes().size()), waits_(g.nodes().size()) {
+    std::vector<std::vector<uint32_t>> readers(g.values().size());
+    for (uint32_t k = 0; k < g.nodes().size(); ++k)
+      for (ValueId i : g.nodes()[k].inputs) {
+        if (g.info(i).role == Role::temp) add(g.info(i).producer, k);
+        readers[i].push_back(k);
+      }
+    for (const State& s : g.states()) {
+      if (s.before == none || s.after == s.before || g.info(s.after).role != Role::temp) continue;
+      uint32_t update = g.info(s.after).producer;
+      for (uint32_t reader : readers[s.before])
+        if (reader != update && !reaches(update, reader)) {
+          add(reader, update);
+          forward_ = forward_ && reader < update;
+        }
+    }
+  }
+  const std::set<uint32_t>& after(uint32_t node) const { return after_[node]; }
+  size_t waits(uint32_t node) const { return waits_[node]; }
+
+ private:
+  void add(uint32_t first, uint32_t second) {
+    if (after_[first].insert(second).second) ++waits_[second];
+  }
+  bool reaches(uint32_t from, uint32_t to) const {
+    if (forward_ && to < from) return false;
+    std::vector<bool> seen(after_.size());
+    std::vector<uint32_t> open = {from};
+    while (!open.empty()) {
+      uint32_t k = open.back();
+      open.pop_back();
+      if (k == to) return true;
+      for (uint32_t next : after_[k]) {
+        if (seen[next] || (forward_ && next > to)) continue;
+        seen[next] = true;
+        open.push_back(next);
+      }
+    }
+    return false;
+  }
+  std::vector<std::set<uint32_t>> after_;
+  std::vector<size_t> waits_;
+  bool forward_ = true;  // so far nothing waits for a node that comes later in the graph
+};
+
+/// Nodes of these parts of a step do not share a pass over memory.
+Phase part(const Node& n) {
+  return n.phase == Phase::backward || n.phase == Phase::update ? n.phase : Phase::forward;
+}
+
+class Scheduler {
+ public:
+  explicit Scheduler(const Graph& g) : g_(g), order_(g), rewriter_(g), waits_(g.nodes().size()) {
+    for (uint32_t k = 0; k < waits_.size(); ++k) {
+      waits_[k] = order_.waits(k);
+      if (waits_[k] == 0) make_ready(k);
+    }
+  }
+
+  Grouped run() {
+    while (!ready_.empty()) {
+      uint32_t head = *ready_.begin();
+      uint32_t first = count_;
+      take(head);
+      uint32_t kind = TUTTI_CHAIN;
+      if (uint32_t twin = find_twin(head); twin != none) {
+        kind = TUTTI_BATCH;
+        for (; twin != none; twin = find_twin(head)) take(twin);
+      } else {
+        Chain chain;
+        extend(chain, head);
+        for (uint32_t next; count_ - first < longest_chain && (next = find_next(head, chain)) != none;) {
+          take(next);
+          extend(chain, next);
+        }
+      }
+      if (count_ - first > 1) groups_.push_back({kind, first, count_ - first, 0});
+    }
+    return {rewriter_.finish(), std::move(groups_)};
+  }
+
+ private:
+  /// What a chain made so far, and the nodes that may read it.
+  struct Chain {
+    std::set<ValueId> made;
+    std::set<uint32_t> readers;
+  };
+  using Kind = std::pair<const OpDef*, std::string>;  // op and attributes
+
+  const Node& node(uint32_t k) const { return g_.nodes()[k]; }
+  Kind kind(uint32_t k) const { return {node(k).op, node(k).attrs.to_string()}; }
+  const Shape& shape(uint32_t k) const { return g_.info(node(k).results[0]).type.shape; }
+
+  void take(uint32_t k) {
+    rewriter_.copy(node(k));
+    ready_.erase(k);
+    if (node(k).op->elementwise()) twins_[kind(k)].erase(k);
+    ++count_;
+    for (uint32_t next : order_.after(k))
+      if (--waits_[next] == 0) make_ready(next);
+  }
+
+  void make_ready(uint32_t k) {
+    ready_.insert(k);
+    if (node(k).op->elementwise()) twins_[kind(k)].insert(k);
+  }
+
+  void extend(Chain& chain, uint32_t k) const {
+    chain.made.insert(node(k).results.begin(), node(k).results.end());
+    chain.readers.insert(order_.after(k).begin(), order_.after(k).end());
+  }
+
+  /// The next ready elementwise node of the same shape and phase that reads what the chain made, or that is next
+  /// anyway.
+  uint32_t find_next(uint32_t head, const Chain& chain) const {
+    auto fits = [&](uint32_t k) {
+      return node(k).op->elementwise() && part(node(k)) == part(node(head)) && shape(k) == shape(head);
+    };
+    if (!ready_.empty() && fits(*ready_.begin())) return *ready_.begin();
+    for (uint32_t k : chain.readers) {
+      const auto& inputs = node(k).inputs;
+      bool reads = std::any_of(inputs.begin(), inputs.end(), [&](ValueId i) { return chain.made.contains(i); });
+      if (reads && ready_.contains(k) && fits(k)) return k;
+    }
+    return none;
+  }
+
+  /// A ready update node with the same op and attributes over another tensor.
+  uint32_t find_twin(uint32_t head) const {
+    const Node& h = node(head);
+    if (!h.op->elementwise() || h.phase != Phase::update || shape(head).empty()) return none;
+    auto it = twins_.find(kind(head));
+    return it == twins_.end() || it->second.empty() ? none : *it->second.begin();
+  }
+
+  const Graph& g_;
+  Order order_;
+  Rewriter rewriter_;
+  std::vector<size_t> waits_;
+  std::set<uint32_t> ready_;
+  std::map<Kind, std::set<uint32_t>> twins_;  // the ready elementwise nodes
+  std::vector<TuttiGroup> groups_;
+  uint32_t count_ = 0;
+};
+
+}  // namespace
+
+Grouped group(const Graph& g) { return Scheduler(g).run(); }
+
+}  // namespace tutti

@@ -1,0 +1,99 @@
+#include "graph/lower/legalize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/status.h"
+#include "graph/lower/lower.h"
+#include "graph/passes/rewrite.h"
+
+namespace tutti {
+namespace {
+
+std::string signature(const Graph& g, const Node& n) {
+  std::string text = n.op->name + n.attrs.to_string() + "(";
+  for (size_t k = 0; k < n.inputs.size(); ++k) text += (k ? ", " : "") + to_string(g.info(n.inputs[k]).type);
+  return text + ")";
+}
+
+}  // namespace
+
+Legalizer::Legalizer(Session& session)
+    : Legalizer(Ask([&session](const Graph& g) { return session.check(Lowered(g).program()); }), session.device().id) {}
+
+void Legalizer::learn(const Graph& g) {
+  std::vector<std::string> fresh;
+  Graph question;  // one node per new signature, over feeds
+  for (const Node& n : g.nodes()) {
+    std::string key = signature(g, n);
+    if (!verdicts_.try_emplace(key).second) continue;
+    Values in;
+    for (ValueId i : n.inputs)
+      in.push_back(question.feed(fmt::format("x{}", question.values().size()), g.info(i).type));
+    question.set_origin(n);
+    Values out = question.add(*n.op, in, n.attrs);
+    for (size_t k = 0; k < out.size(); ++k) question.set_state(fmt::format("y{}.{}", fresh.size(), k), out[k]);
+    fresh.push_back(std::move(key));
+  }
+  if (fresh.empty()) return;
+  ++calls_;
+  std::vector<Verdict> answers = ask_(question);
+  for (size_t k = 0; k < fresh.size(); ++k) verdicts_[fresh[k]] = std::move(answers[k]);
+}
+
+Graph Legalizer::expand(const Graph& g) {
+  learn(g);
+  bool expanded = false;
+  Rewriter r(g);
+  for (const Node& n : g.nodes()) {
+    if (!n.op->decompose || verdicts_.at(signature(g, n)).accepted) {
+      r.copy(n);
+      continue;
+    }
+    r.to().set_origin(n);
+    Values out = n.op->decompose({r.to(), r.map(n.inputs), n.attrs});
+    for (size_t i = 0; i < out.size(); ++i) r.set(n.results[i], out[i]);
+    expanded = true;
+  }
+  Graph out = r.finish();
+  return expanded ? expand(out) : std::move(out);
+}
+
+std::vector<Declined> Legalizer::declined(const Graph& g) {
+  learn(g);
+  std::vector<Declined> out;
+  for (uint32_t k = 0; k < g.nodes().size(); ++k) {
+    const Node& n = g.nodes()[k];
+    std::string text = signature(g, n);
+    const Verdict& answer = verdicts_.at(text);
+    if (!answer.accepted) out.push_back({k, text + (n.label.empty() ? "" : " at " + n.label), answer.reason});
+  }
+  return out;
+}
+
+Graph Legalizer::run(const Graph& g) {
+  Graph out = expand(g);
+  if (std::vector<Declined> rest = declined(out); !rest.empty())
+    throw_declined(
+        device_, rest, out.nodes().size(),
+        "use another device (`tutti devices` lists them), a smaller batch, another dtype, or --fallback cpu");
+  return out;
+}
+
+void throw_declined(const std::string& device, const std::vector<Declined>& nodes, size_t of,
+                    const std::string& remedy) {
+  std::vector<std::pair<std::string, int>> lines;
+  for (const Declined& d : nodes) {
+    std::string line = fmt::format("{}: {}", d.text, d.reason);
+    auto at = std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.first == line; });
+    if (at == lines.end()) at = lines.insert(at, {line, 0});
+    ++at->second;
+  }
+  std::string text = fmt::format("{} declines {} of {} nodes, which have no decomposition:", device, nodes.size(), of);
+  for (const auto& [line, count] : lines)
+    text += fmt::format("\n  {}{}", line, count > 1 ? fmt::format(" ({} times)", count) : "");
+  throw Error(Code::declined, text, remedy);
+}
+
+}  // namespace tutti

@@ -1,0 +1,178 @@
+// Convolutions and their gradients as products, and which kernels compute them.
+#include "kernels/codegen/conv.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/rounding.h"
+#include "core/base/status.h"
+#include "kernels/codegen/matmul.h"
+
+namespace tutti::dialect {
+namespace {
+
+/// Rows are places of x that windows start from, k the window's elements.
+ConvAxis forward_axis(const WindowAxis& w) { return {w.size, w.count, w.stride, w.kernel, w.dilation, -w.padding, 1}; }
+/// Rows are places of x, the image is the cotangent: x meets result (place + padding - tap * dilation) / stride. The
+/// taps are counted from the last, so that addresses grow.
+ConvAxis image_gradient_axis(const WindowAxis& w) {
+  return {w.count, w.size, 1, w.kernel, w.dilation, w.padding - (w.kernel - 1) * w.dilation, w.stride};
+}
+/// Rows are taps, k the results.
+ConvAxis weight_gradient_axis(const WindowAxis& w) {
+  return {w.size, w.kernel, w.dilation, w.count, w.stride, -w.padding, 1};
+}
+
+/// Images through shared memory, for GPUs; or a work-item per result.
+LaunchList conv_items(const Target& t, const ConvProduct& p) {
+  LaunchList list;
+  bool tiled = !t.cpu_like && t.max_local >= 256 && t.local_bytes >= 16384 && p.columns >= 16;
+  int64_t tiles_m = ceil_div(p.rows(), 64), tiles_n = ceil_div(p.columns, 64), depth = p.depth();
+  int64_t groups = tiled ? tiles_m * tiles_n * p.groups : ceil_div(p.y_elements, 64);
+  int64_t most = std::min<int64_t>(t.max_rounds, 0x40000000) - 2000;
+  int64_t want = std::min(ceil_div(4 * int64_t{t.compute_units}, groups), depth / 256);
+  int64_t parts = std::max({int64_t{1}, want, ceil_div(depth, most)});
+  int64_t length = align_up(ceil_div(depth, parts), 16);
+  parts = ceil_div(depth, length);
+  Element e = element_of(p.dtype);
+  Kernel k = portable(tiled ? "conv_tile" : "conv_dot", {{"T", e}, {"Y", parts > 1 ? Element::f32 : e}});
+  describe_product(p, k);
+  k.set("M", p.rows());
+  k.set("K", depth);
+  if (tiled) {
+    k.set("TILES_M", tiles_m);
+    k.set("TILES_N", tiles_n);
+  }
+  k.set("PARTS", parts);
+  k.set("PART", length);
+  const std::pair<const char*, int64_t> numbers[] = {{"RX", p.x.rows},
+                                                     {"RY", p.y.rows},
+                                                     {"ROW_Y", p.y.row_step},
+                                                     {"ROW_X", p.x.row_step},
+                                                     {"KX", p.x.taps},
+                                                     {"KY", p.y.taps},
+                                                     {"K_Y", p.y.k_step},
+                                                     {"K_X", p.x.k_step},
+                                                     {"OFF_Y", p.y.offset},
+                                                     {"OFF_X", p.x.offset},
+                                                     {"STEP_Y", p.y.step},
+                                                     {"STEP_X", p.x.step},
+                                                     {"H", p.y.size},
+                                                     {"W", p.x.size},
+                                                     {"ROW_PLANE", p.row_plane},
+                                                     {"K_PLANE", p.k_plane},
+                                                     {"GROUP_PLANE", p.group_plane}};
+  for (auto& [name, value] : numbers) k.set(name, fmt::format("({})", value));
+  k.elements = static_cast<uint64_t>(std::max({p.image_elements(), p.b_elements, p.y_elements * parts}));
+  launch_conv(t, list, p, std::move(k), parts, {0, 1}, tiled ? groups * parts : ceil_div(p.y_elements * parts, 64));
+  return list;
+}
+
+LaunchList product(const Target& t, const ConvProduct& p) {
+  if (!is_float(p.dtype)) throw Error(Code::declined, fmt::format("convolution of {}", name(p.dtype)));
+  if (p.y_elements == 0) return {};
+  if (p.depth() == 0) {
+    if (p.bias || p.relu) throw Error(Code::declined, "a convolution over nothing");
+    LaunchList list = fill(t, p.dtype, p.y_elements, 0);
+    list.launches[0].buffers = {2};  // the result, behind the two operands
+    return list;
+  }
+  constexpr int64_t most = 0x7fffff00;
+  if (std::max({p.rows(), p.depth(), p.y.span(), p.x.span()}) > most)
+    throw Error(Code::declined, "a convolution whose places or sums number more than 2^31");
+  bool vectors = t.language == Language::opencl_c || t.language == Language::cpp ||
+                 (t.language == Language::glsl && t.subgroup == 8);
+  if (!t.cpu_like || !vectors) return conv_items(t, p);
+  return t.max_texels > 0 ? conv_texels(t, p) : conv_panels(t, p);
+}
+
+}  // namespace
+
+std::string tap_in_b(const ConvProduct& p, const std::string& tap) {
+  return p.turned ? fmt::format("({} - ({}))", p.taps() - 1, tap) : fmt::format("({})", tap);
+}
+
+void describe_product(const ConvProduct& p, Kernel& k) {
+  k.set("N", p.columns);
+  if (k.takes("Y_AT")) {
+    k.set("TOTAL", p.y_elements);
+    k.set("GROUPS", p.groups);
+    k.set("Y_AT(m)", fmt::format("((m) / {0} * {1} + (m) % {0} + IDX(g) * {2})", p.places(), p.y_plane, p.y_group));
+    k.set("Y_COLUMN", p.y_column);
+  }
+  for (const Param& param : k.params)
+    if (param.name == "b") {
+      k.set("B_AT(g,k)", fmt::format("((g) * {} + IDX(k) / {} * {} + {})", p.b_group, p.taps(), p.b_plane,
+                                     tap_in_b(p, fmt::format("IDX(k) % {}", p.taps()))));
+      k.set("COLUMN", p.b_column);
+    }
+}
+
+void launch_conv(const Target& t, LaunchList& list, const ConvProduct& p, Kernel k, int64_t parts,
+                 std::vector<int> first, int64_t groups) {
+  Results r{p.dtype, p.y_elements, parts, p.bias, p.relu, "v,o", "o"};
+  r.column_of_e = fmt::format("(e) / {} % {}", p.places(), p.columns * p.groups);
+  launch_results(t, list, r, std::move(k), std::move(first), groups);
+}
+
+LaunchList conv(const Target& t, const Conv& c) {
+  int64_t in = c.channels / c.groups, out = c.filters / c.groups;
+  ConvProduct p{c.dtype, forward_axis(c.h), forward_axis(c.w), c.groups, out, c.batch, in, c.batch * c.channels};
+  int64_t places = p.places(), taps = p.taps();
+  p.row_plane = c.channels;
+  p.k_plane = 1;
+  p.group_plane = in;
+  p.b_group = out * in * taps;
+  p.b_plane = taps;
+  p.b_column = in * taps;
+  p.b_elements = c.filters * in * taps;
+  p.y_group = out * places;
+  p.y_plane = c.filters * places;
+  p.y_column = places;
+  p.y_elements = c.batch * c.filters * places;
+  p.bias = c.bias;
+  p.relu = c.relu;
+  return product(t, p);
+}
+
+LaunchList conv_dx(const Target& t, const Conv& c) {
+  int64_t in = c.channels / c.groups, out = c.filters / c.groups;
+  ConvProduct p{c.dtype, image_gradient_axis(c.h), image_gradient_axis(c.w), c.groups, in, c.batch,
+                out,     c.batch * c.filters};
+  int64_t places = p.places(), taps = p.taps();
+  p.row_plane = c.filters;
+  p.k_plane = 1;
+  p.group_plane = out;
+  p.b_group = out * in * taps;
+  p.b_plane = in * taps;
+  p.b_column = taps;
+  p.b_elements = c.filters * in * taps;
+  p.y_group = in * places;
+  p.y_plane = c.channels * places;
+  p.y_column = places;
+  p.y_elements = c.batch * c.channels * places;
+  p.turned = true;
+  return product(t, p);
+}
+
+LaunchList conv_dw(const Target& t, const Conv& c) {
+  int64_t in = c.channels / c.groups, out = c.filters / c.groups;
+  ConvProduct p{c.dtype, weight_gradient_axis(c.h), weight_gradient_axis(c.w), c.groups, out, in,
+                c.batch, c.batch * c.channels};
+  int64_t places = p.places(), results = p.taps();
+  p.row_plane = 1;
+  p.k_plane = c.channels;
+  p.group_plane = in;
+  p.b_group = out * results;
+  p.b_plane = c.filters * results;
+  p.b_column = results;
+  p.b_elements = c.batch * c.filters * results;
+  p.y_group = out * in * places;
+  p.y_plane = places;
+  p.y_column = in * places;
+  p.y_elements = c.filters * in * places;
+  return product(t, p);
+}
+
+}  // namespace tutti::dialect

@@ -1,0 +1,58 @@
+// Inside of the dialect: a convolution or one of its gradients as a product, and the families of kernels for it.
+#pragma once
+#include "kernels/codegen/kernel.h"
+
+namespace tutti::dialect {
+
+/// One image axis: row r and tap k meet the image's element (r * row_step + k * k_step + offset) / step, where that is
+/// a whole number inside the image.
+struct ConvAxis {
+  int64_t size, rows, row_step, taps, k_step, offset, step;
+
+  /// How many coordinates (before the division) follow the first, which is `offset`, and it.
+  int64_t span() const { return (rows - 1) * row_step + (taps - 1) * k_step + 1; }
+};
+
+/// y[g, row, column] = sum over k of image[g, row, k] b[g, k, column]. Row numbers count (row plane, y.rows, x.rows), k
+/// counts (k plane, y.taps, x.taps); the image's plane is row plane * row_plane + k plane * k_plane + g * group_plane.
+struct ConvProduct {
+  DType dtype = DType::f32;
+  ConvAxis y, x;
+  int64_t groups = 1, columns = 0, row_planes = 0, k_planes = 0, planes = 0;  ///< planes: of the whole image
+  int64_t row_plane = 0, k_plane = 0, group_plane = 0;
+  bool turned = false;  ///< b holds the taps of a plane in the opposite order
+  int64_t b_group = 0, b_plane = 0, b_column = 0, b_elements = 0;  ///< steps in b; taps are neighbours
+  int64_t y_group = 0, y_plane = 0, y_column = 0, y_elements = 0;  ///< steps in y; places of a row plane are neighbours
+  bool bias = false,
+       relu = false;  ///< bias is input 2, one number per column of all groups; results are [.., columns, places]
+
+  int64_t places() const { return y.rows * x.rows; }
+  int64_t taps() const { return y.taps * x.taps; }
+  int64_t rows() const { return row_planes * places(); }
+  int64_t depth() const { return k_planes * taps(); }
+  int64_t image_elements() const { return planes * y.size * x.size; }
+};
+
+/// What the kernels of all families are told: sums, results, the other operand.
+void describe_product(const ConvProduct& p, Kernel& k);
+/// The place of a tap in b, counted from its plane's first.
+std::string tap_in_b(const ConvProduct& p, const std::string& tap);
+/// Adds the launch of a product whose buffers begin with `first`; in `parts` that another kernel adds up.
+void launch_conv(const Target& t, LaunchList& list, const ConvProduct& p, Kernel k, int64_t parts,
+                 std::vector<int> first, int64_t groups);
+
+/// Packs b into panels [groups, panels, depth, wide]; `k` is conv_pack, which is told where its elements are.
+Launch pack_panels(const Target& t, const ConvProduct& p, Kernel k, int64_t panels, int64_t depth, int64_t wide,
+                   int to);
+/// Where row m's first element lies in an image of such planes, as an expression of m and g.
+std::string image_address(const ConvProduct& p, int64_t row_plane, int64_t group_plane, int64_t plane, int64_t width,
+                          int64_t base);
+/// The length of the parts of k's first axis: enough groups, few rounds, and panels (`bytes` with all of k) that stay
+/// in a core's cache. `rounds`: of the loops over k. Throws Error(declined) where the device makes fewer rounds.
+int64_t part_of(const Target& t, std::array<int64_t, 3> rounds, int64_t groups, int64_t bytes);
+
+/// The kernels for CPUs, and for CPUs that read texel buffers faster than storage buffers (Target::max_texels).
+LaunchList conv_panels(const Target& t, const ConvProduct& p);
+LaunchList conv_texels(const Target& t, const ConvProduct& p);
+
+}  // namespace tutti::dialect

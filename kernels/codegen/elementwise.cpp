@@ -1,0 +1,340 @@
+// One kernel for one scalar expression over broadcast arrays; strided copies are the expression that copies its input.
+#include "kernels/codegen/elementwise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/rounding.h"
+#include "core/base/status.h"
+#include "kernels/codegen/expression.h"
+#include "kernels/codegen/lanes.h"
+
+namespace tutti::dialect {
+namespace {
+
+/// Drops dimensions of size 1 and merges neighbours that every operand walks as one.
+void collapse(Shape& dims, std::vector<Shape*> strides) {
+  Shape to;
+  std::vector<Shape> kept(strides.size());
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] == 1) continue;
+    bool merges = !to.empty();
+    for (size_t k = 0; k < strides.size() && merges; ++k) merges = kept[k].back() == (*strides[k])[d] * dims[d];
+    if (merges)
+      to.back() *= dims[d];
+    else
+      to.push_back(dims[d]);
+    for (size_t k = 0; k < strides.size(); ++k) {
+      if (merges)
+        kept[k].back() = (*strides[k])[d];
+      else
+        kept[k].push_back((*strides[k])[d]);
+    }
+  }
+  if (to.empty()) {
+    to = {1};
+    for (Shape& s : kept) s = {0};
+  }
+  dims = to;
+  for (size_t k = 0; k < strides.size(); ++k) *strides[k] = kept[k];
+}
+
+/// Whether `lanes` neighbours along the last dimension lie side by side from multiples of `lanes` on.
+bool in_lanes(const Source1& x, int64_t lanes) {
+  return lanes > 1 && x.strides.back() == 1 && x.offset % lanes == 0 &&
+         std::all_of(x.strides.begin(), x.strides.end() - 1, [&](int64_t s) { return s % lanes == 0; });
+}
+
+/// Elements of an operand up to its last one.
+int64_t reach_of(const Source1& s, const Shape& dims) {
+  int64_t reach = s.offset + 1;
+  for (size_t d = 0; d < dims.size(); ++d) reach += (dims[d] - 1) * s.strides[d];
+  return reach;
+}
+
+}  // namespace
+
+std::string base_of(const Shape& strides, int64_t offset) {
+  std::string s = std::to_string(offset);
+  for (size_t d = 0; d + 1 < strides.size(); ++d)
+    if (strides[d]) s += fmt::format(" + c{} * {}", d, strides[d]);
+  return s;
+}
+
+Walk walk(const Target& t, Kernel& k, const Shape& dims, int64_t lanes, int64_t fixed) {
+  Walk w{dims, lanes};
+  int64_t inner = dims.back(), outer = num_elements(dims) / inner, units = ceil_div(inner, lanes);
+  int64_t most = std::min<int64_t>(t.max_local, 256), least = 32;
+  if (outer == 1 || units >= least) {  // a group lies within one row: its work-items share the outer coordinates
+    w.local = fixed ? fixed : std::min(most, align_up(ceil_div(units, ceil_div(units, most)), 8));
+    w.chunks = ceil_div(units, w.local);
+    w.groups = static_cast<uint64_t>(outer * w.chunks);
+  } else {
+    w.local = fixed ? fixed : std::min(most, align_up(outer * units, 8));
+    w.groups = static_cast<uint64_t>(ceil_div(outer * units, w.local));
+  }
+  k.local = {static_cast<uint32_t>(w.local), 1, 1};
+  return w;
+}
+
+std::string Walk::text(const std::string& group) const {
+  int64_t outer = num_elements(dims) / dims.back(), units = ceil_div(dims.back(), lanes);
+  std::string s;
+  if (chunks > 0) {
+    s += fmt::format("  idx group = {};\n", group);
+    s += outer == 1 ? fmt::format("  idx x = group * {} + LOCAL;\n", local)
+                    : fmt::format("  idx rest = group / {0};\n  idx x = group % {0} * {1} + LOCAL;\n", chunks, local);
+    s += outer == 1 ? fmt::format("  if (x >= {}) return;\n", units)
+                    : fmt::format("  if (rest >= {} || x >= {}) return;\n", outer, units);
+    if (outer == 1 && dims.size() > 1) s += "  idx rest = 0;\n";
+    if (lanes > 1) s += fmt::format("  x = x * {};\n", lanes);
+  } else {
+    s += fmt::format("  idx rest = {} * LOCALS + LOCAL;\n  if (rest >= {}) return;\n", group, outer * units);
+    s += fmt::format("  idx x = rest % {} * {};\n  rest = rest / {};\n", units, lanes, units);
+  }
+  for (size_t d = dims.size() - 1; d-- > 0;)
+    s += d == 0 ? "  idx c0 = rest;\n" : fmt::format("  idx c{0} = rest % {1};\n  rest = rest / {1};\n", d, dims[d]);
+  return s;
+}
+
+namespace {
+
+/// A pass over one tensor, and its parameters in the kernel: numbers of `params`.
+struct Pass {
+  Shape dims;
+  std::vector<Source1> in;
+  std::vector<size_t> from, to;
+  Walk walk = {};
+};
+
+/// Loads, statements and stores of `lanes` neighbours from x on.
+std::string lanes_text(const Target& t, Kernel& k, std::span<const TuttiInstr> code, const Pass& pass, int64_t lanes) {
+  std::string text;
+  std::vector<std::vector<std::string>> names(pass.in.size());
+  for (size_t i = 0; i < pass.in.size(); ++i) {
+    const Source1& s = pass.in[i];
+    const Param& p = k.params[pass.from[i]];
+    const char* type = register_type(s.element);
+    int64_t step = s.strides.back();
+    std::string base = base_of(s.strides, s.offset);
+    if (step == 0) {
+      // A scalar is never written over.
+      if (s.strides == Shape(s.strides.size())) k.read_as_texels(t, p.name, 1);
+      text += fmt::format("  {} a{} = {}({});\n", type, i, p.name, base);
+      names[i] = {fmt::format("a{}", i)};
+      continue;
+    }
+    std::string from = fmt::format("b{}", i), to = fmt::format("a{}", i);
+    text += fmt::format("  idx {} = {} + x{};\n", from, base, step == 1 ? "" : fmt::format(" * {}", step));
+    if (in_lanes(s, lanes)) {
+      k.read_as_texels(t, p.name, reach_of(s, pass.dims));
+      text += load_lanes(t, p, from, lanes, to, names[i]);
+      continue;
+    }
+    for (int64_t l = 0; l < lanes; ++l) {
+      std::string at = l == 0 ? from : fmt::format("{} + {}", from, l * step);
+      names[i].push_back(lanes == 1 ? to : fmt::format("{}_{}", to, l));
+      text += fmt::format("  {} {} = {}({});\n", type, names[i].back(), p.name, at);
+    }
+  }
+  Statements body = statements(t, code, names, pass.to.size(), k.exact);
+  text += body.text;
+
+  // Outputs are dense.
+  text += fmt::format("  idx at = {} + x;\n", base_of(strides_of(pass.dims), 0));
+  for (size_t o = 0; o < pass.to.size(); ++o) {
+    std::vector<std::string> r = body.results[o];
+    const Param& to = k.params[pass.to[o]];
+    if (r.empty()) throw Error(Code::internal, fmt::format("result {} of an expression is never given", o));
+    r.resize(static_cast<size_t>(lanes), r[0]);  // one value for all, or one for each
+    text += lanes > 1 ? store_lanes(t, to, "at", r) : fmt::format("  {}_set(at, {});\n", to.name, r[0]);
+  }
+  return text;
+}
+
+/// The text of a pass. Where lanes do not divide a tensor that is one line, its last elements go one by one.
+std::string pass_text(const Target& t, Kernel& k, std::span<const TuttiInstr> code, const Pass& pass,
+                      const std::string& group) {
+  int64_t line = pass.dims.back(), lanes = pass.walk.lanes;
+  std::string head = pass.walk.text(group);
+  if (line % lanes == 0) return head + lanes_text(t, k, code, pass, lanes);
+  return head + fmt::format("  if (x + {} <= {}) {{\n{}  }} else {{\n  for (; x < {}; ++x) {{\n{}  }}\n  }}\n", lanes,
+                            line, lanes_text(t, k, code, pass, lanes), line, lanes_text(t, k, code, pass, 1));
+}
+
+/// How many neighbours a work-item takes: what fills 16 bytes of the narrowest floats that lie side by side, or four;
+/// one where the compiler itself puts neighbouring work-items into vectors.
+int64_t lanes_of(const Target& t, const Kernel& k, const Pass& pass) {
+  if (t.cpu_like && t.language == Language::opencl_c) return 1;
+  size_t narrowest = 4;
+  auto see = [&](Element e) { narrowest = std::min(narrowest, std::max<size_t>(2, size_of(e))); };
+  for (const Source1& x : pass.in)
+    if (in_lanes(x, 4)) see(x.element);
+  for (size_t o : pass.to) see(k.params[o].element);
+  constexpr int64_t long_line = 1024;  // worth the text of a tail
+  int64_t line = pass.dims.back();
+  bool tail = pass.dims.size() == 1 && line >= long_line;
+  for (int64_t lanes = widest_lanes(t, narrowest); lanes >= 4; lanes /= 2)
+    if (tail || line % lanes == 0) return lanes;
+  return 1;
+}
+
+/// Merges the dimensions of a pass, notes how far it reaches, and sets its walk.
+void prepare(const Target& t, Kernel& k, Pass& pass, int64_t local) {
+  Shape dense = strides_of(pass.dims);
+  std::vector<Shape*> strides = {&dense};
+  for (Source1& x : pass.in) strides.push_back(&x.strides);
+  collapse(pass.dims, strides);
+  k.elements = std::max(k.elements, static_cast<uint64_t>(num_elements(pass.dims)));
+  for (const Source1& x : pass.in) k.elements = std::max(k.elements, static_cast<uint64_t>(reach_of(x, pass.dims)));
+  pass.walk = walk(t, k, pass.dims, lanes_of(t, k, pass), local);
+}
+
+/// The launch of one pass, or of a batch of them side by side.
+Launch launch(const Target& t, Kernel k, std::span<const TuttiInstr> instructions, std::vector<Pass> all, bool batch,
+              std::vector<int> buffers) {
+  uint64_t groups = 0;
+  for (const Pass& pass : all) groups += pass.walk.groups;
+  k.write_body = [code = std::vector(instructions.begin(), instructions.end()), passes = std::move(all), batch](
+                     const Target& target, Kernel& kernel) {
+    if (!batch) return pass_text(target, kernel, code, passes[0], "GROUP");
+    std::string body;
+    uint64_t end = 0;
+    for (const Pass& pass : passes) {
+      std::string text = pass_text(target, kernel, code, pass, fmt::format("(GROUP - {})", end));
+      end += pass.walk.groups;
+      body += fmt::format("  if (GROUP < {}) {{\n{}  return;\n  }}\n", end, text);
+    }
+    return body;
+  };
+  return dispatch(t, std::move(k), groups, std::move(buffers));
+}
+
+}  // namespace
+
+LaunchList elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape& shape,
+                       std::span<const Source1> sources, std::span<const Element> out, bool exact,
+                       const std::string& name) {
+  if (num_elements(shape) == 0) return {};
+  Kernel k;
+  k.name = name;
+  k.exact = exact;
+  k.may_alias = true;
+  Pass pass{shape, {sources.begin(), sources.end()}, {}, {}};
+  std::vector<int> buffers;
+  auto add = [&](std::string param, Element e, bool written, std::vector<size_t>& to) {
+    to.push_back(buffers.size());
+    k.params.push_back({std::move(param), e, written, ""});
+    buffers.push_back(static_cast<int>(buffers.size()));
+  };
+  // The "v" keeps in1v4(i), four elements of in1v, apart from in14v(i).
+  for (size_t i = 0; i < pass.in.size(); ++i) add(fmt::format("in{}v", i), pass.in[i].element, false, pass.from);
+  for (size_t i = 0; i < out.size(); ++i) add(fmt::format("out{}v", i), out[i], true, pass.to);
+  prepare(t, k, pass, 0);
+  return {{launch(t, std::move(k), code, {pass}, false, std::move(buffers))}, {}};
+}
+
+LaunchList elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape& dims,
+                       std::span<const Operand> in, std::span<const DType> out, bool exact) {
+  if (std::string why = declines(code); !why.empty()) throw Error(Code::declined, why);
+  std::vector<Source1> sources;
+  for (const Operand& x : in) sources.push_back({element_of(x.dtype), x.strides, 0});
+  std::vector<Element> results;
+  for (DType d : out) results.push_back(element_of(d));
+  return elementwise(t, code, dims, sources, results, exact, "elementwise");
+}
+
+LaunchList elementwise_batch(const Target& t, std::span<const TuttiInstr> code, std::span<const Piece> pieces,
+                             std::span<const DType> out, bool exact) {
+  if (std::string why = declines(code); !why.empty()) throw Error(Code::declined, why);
+  Kernel k;
+  k.name = "elementwise_batch";
+  k.exact = exact;
+  k.may_alias = true;
+  std::vector<int> buffers;
+  auto param = [&](int buffer, DType type, bool written) {
+    auto at = std::find(buffers.begin(), buffers.end(), buffer);
+    if (at != buffers.end()) return static_cast<size_t>(at - buffers.begin());
+    k.params.push_back({fmt::format("p{}v", buffer), element_of(type), written, ""});
+    buffers.push_back(buffer);
+    return buffers.size() - 1;
+  };
+  std::vector<Pass> passes;
+  for (const Piece& piece : pieces) {
+    if (num_elements(piece.dims) == 0) continue;
+    Pass pass{piece.dims, {}, {}, {}};
+    for (size_t i = 0; i < piece.in.size(); ++i) {
+      pass.in.push_back({element_of(piece.in[i].dtype), piece.in[i].strides, 0});
+      pass.from.push_back(param(piece.from[i], piece.in[i].dtype, false));
+    }
+    for (size_t o = 0; o < piece.to.size(); ++o) pass.to.push_back(param(piece.to[o], out[o], true));
+    prepare(t, k, pass, std::min<int64_t>(t.max_local, 256));
+    passes.push_back(std::move(pass));
+  }
+  if (passes.empty()) return {};
+  return {{launch(t, std::move(k), code, std::move(passes), true, std::move(buffers))}, {}};
+}
+
+namespace {
+
+/// A copy whose last dimension is strided while another one runs along memory: by blocks of these two.
+LaunchList transpose(const Target& t, Element e, const Shape& dims, const Shape& strides, int64_t offset,
+                     size_t along) {
+  Shape dense = strides_of(dims), outer_dims, outer_from, outer_to;
+  for (size_t d = 0; d + 1 < dims.size(); ++d) {
+    if (d == along) continue;
+    outer_dims.push_back(dims[d]);
+    outer_from.push_back(strides[d]);
+    outer_to.push_back(dense[d]);
+  }
+  auto base = [&](const Shape& steps, int64_t first) {
+    std::string s = fmt::format("IDX({})", first);
+    int64_t rest = num_elements(outer_dims);
+    for (size_t d = 0; d < outer_dims.size(); ++d) {
+      rest /= outer_dims[d];
+      if (steps[d]) s += fmt::format(" + (i) / {} % {} * {}", rest, outer_dims[d], steps[d]);
+    }
+    return "(" + s + ")";
+  };
+  bool tile = !t.cpu_like && t.max_local >= 256;
+  int64_t block = tile ? 32 : 16, a = dims[along], b = dims.back(), count = num_elements(outer_dims);
+  Kernel k = portable(tile ? "transpose_tile" : "transpose_loops", {{"T", e}});
+  k.set("COUNT", count);
+  k.set("A", a);
+  k.set("B", b);
+  k.set("A_BLOCKS", ceil_div(a, block));
+  k.set("B_BLOCKS", ceil_div(b, block));
+  k.set("A_STEP", strides[along]);
+  k.set("B_STEP", strides.back());
+  k.set("X_BASE(i)", base(outer_from, offset));
+  k.set("Y_BASE(i)", base(outer_to, 0));
+  k.set("Y_A", dense[along]);
+  int64_t reach = offset + 1;
+  for (size_t d = 0; d < dims.size(); ++d) reach += (dims[d] - 1) * strides[d];
+  k.elements = static_cast<uint64_t>(std::max(num_elements(dims), reach));
+  auto groups = static_cast<uint64_t>(count * ceil_div(a, block) * ceil_div(b, block));
+  if (!tile && t.language == Language::glsl) {
+    k.local = {std::max(1u, t.subgroup), 1, 1};
+    groups = ceil_div(groups, k.local[0]);
+  }
+  return {{dispatch(t, std::move(k), groups, {0, 1})}, {}};
+}
+
+}  // namespace
+
+LaunchList strided_copy(const Target& t, Element e, const Shape& dims, const Shape& strides, int64_t offset) {
+  Shape merged = dims, from = strides;
+  collapse(merged, {&from});  // outputs are dense: what x walks as one, y does too
+  if (num_elements(dims) >= 1024 && merged.size() > 1 && from.back() > 1 && merged.back() >= 8)
+    for (size_t d = 0; d + 1 < merged.size(); ++d)
+      if (from[d] == 1 && merged[d] >= 8) return transpose(t, e, merged, from, offset, d);
+  uint32_t dtype = e == Element::u8 ? TUTTI_U8 : e == Element::raw16 ? TUTTI_U32 : TUTTI_U32;
+  TuttiInstr code[] = {{TUTTI_X_INPUT, static_cast<uint16_t>(dtype), 0, 0, 0},
+                       {TUTTI_X_RESULT, static_cast<uint16_t>(dtype), 0, 0, 0}};
+  Source1 in[] = {{e, strides, offset}};
+  Element out[] = {e};
+  return elementwise(t, code, dims, in, out, false, "copy");
+}
+
+}  // namespace tutti::dialect

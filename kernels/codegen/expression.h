@@ -1,0 +1,25 @@
+// Scalar expressions as statements of the dialect.
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/codegen/kernel.h"
+
+namespace tutti::dialect {
+
+/// The statements that compute `code` for `lanes` elements side by side.
+struct Statements {
+  std::string text;
+  std::vector<std::vector<std::string>> results;  ///< [RESULT b][lane]: a variable of the register type
+};
+/// `inputs[a][lane]` names what INPUT a reads. `exact`: every instruction is rounded to its dtype, with the functions
+/// of math.k in every language, and nothing is contracted.
+Statements statements(const Target& target, std::span<const TuttiInstr> code,
+                      const std::vector<std::vector<std::string>>& inputs, size_t results, bool exact);
+
+/// A constant of a dtype in the language.
+std::string literal(Language language, DType t, double x);
+
+}  // namespace tutti::dialect

@@ -1,0 +1,155 @@
+// Rows by index and their adjoint, windows added up, and values made from nothing.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/rounding.h"
+#include "core/base/status.h"
+#include "kernels/codegen/expression.h"
+#include "kernels/codegen/kernel.h"
+
+namespace tutti::dialect {
+namespace {
+
+/// One work-item for each of `items`.
+Launch launch(const Target& t, Kernel k, int64_t items, std::vector<int> buffers) {
+  k.local = {std::min(t.max_local, 64u), 1, 1};
+  return dispatch_items(t, std::move(k), items, std::move(buffers));
+}
+
+void fits_int(const char* what, int64_t n) {
+  if (n > 0x7fffffff) throw Error(Code::declined, fmt::format("{} of {} elements", what, n));
+}
+
+void set_sum(Kernel& k, const Target& t, DType type) {
+  DType wide = is_float(type) ? DType::f32 : type == DType::i32 ? DType::i32 : DType::u32;
+  k.set("ZERO", literal(t.language, wide, 0));
+  if (k.takes("ADD")) k.set("ADD(a,b)", type == DType::i32 ? "I32(U32(a) + U32(b))" : "((a) + (b))");
+}
+
+}  // namespace
+
+LaunchList gather(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count) {
+  size_t bytes = tutti::size_of(type);
+  if (bytes == 8) {
+    inner *= 2;
+    bytes = 4;
+  }
+  int64_t total = outer * count * inner;
+  if (total == 0) return {};
+  fits_int("gather from an axis", size);
+  Kernel k = portable("gather", {{"T", raw_element(bytes)}});
+  k.set("TOTAL", total);
+  k.set("SIZE", size);
+  k.set("INNER", inner);
+  k.set("COUNT", count);
+  k.elements = static_cast<uint64_t>(std::max(total, outer * size * inner));
+  return {{launch(t, std::move(k), total, {0, 1, 2})}, {}};
+}
+
+LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count) {
+  LaunchList list;
+  Element e = element_of(type);
+  if (e == Element::boolean || e == Element::u8)
+    throw Error(Code::declined, fmt::format("scatter_add of {}", name(type)));
+  int64_t total = outer * size * inner, columns = outer * inner;
+  if (total == 0) return list;
+  fits_int("scatter_add into an axis", size);
+  fits_int("scatter_add with an index", count);
+  // Asking every index for every row is parallel but wasteful; walking the indices per column wastes nothing.
+  int64_t rounds = static_cast<int64_t>(t.max_rounds) - 100;
+  bool by_rows = count <= rounds && (count <= 32 || (columns < 256 && size * count <= (int64_t{1} << 26)));
+  bool narrow = e == Element::f16 || e == Element::bf16;
+  Kernel k = portable(by_rows ? "scatter_rows" : "scatter_columns", {{"T", e}, {"Y", narrow ? Element::f32 : e}});
+  k.set(by_rows ? "TOTAL" : "COLUMNS", by_rows ? total : columns);
+  k.set("SIZE", size);
+  k.set("INNER", inner);
+  k.set("COUNT", count);
+  set_sum(k, t, type);
+  k.elements = static_cast<uint64_t>(std::max(total, outer * count * inner));
+  if (by_rows) return {{launch(t, std::move(k), total, {0, 1, 2})}, {}};
+  // Narrow floats are added up in f32.
+  int y = narrow ? 3 : 2;
+  bool apart = size + count > rounds;  // more rounds than a work-item may make: several launches
+  if (apart) {
+    LaunchList zero = fill(t, narrow ? DType::f32 : type, total, 0);
+    zero.launches[0].buffers = {y};
+    list.launches.push_back(zero.launches[0]);
+  }
+  k.set("ZEROS", apart ? 0 : size);
+  for (int64_t first = 0; first < count; first += rounds) {
+    k.set("FIRST", first);
+    k.set("LAST", std::min(count, first + rounds));
+    list.launches.push_back(launch(t, k, columns, {0, 1, y}));
+  }
+  if (!narrow) return list;
+  list.scratch_bytes = {static_cast<uint64_t>(total) * 4};
+  TuttiInstr code[] = {{TUTTI_X_INPUT, TUTTI_F32, 0, 0, 0},
+                       {TUTTI_X_CAST, static_cast<uint16_t>(type), 0, 0, 0},
+                       {TUTTI_X_RESULT, static_cast<uint16_t>(type), 1, 0, 0}};
+  Operand in[] = {{DType::f32, {1}}};
+  LaunchList cast = elementwise(t, code, {total}, in, std::span(&type, 1), false);
+  cast.launches[0].buffers = {3, 2};
+  list.launches.push_back(cast.launches[0]);
+  return list;
+}
+
+LaunchList random_bits(const Target& t, int64_t n, uint32_t stream) {
+  if (n == 0) return {};
+  Kernel k = portable("random_bits");
+  k.set("TOTAL", n);
+  k.set("STREAM", fmt::format("{}u", stream));
+  k.set("BLOCK_HIGH(b)", n / 4 > 0xffffffffll ? "U32((b) >> 32)" : "0u");
+  k.elements = static_cast<uint64_t>(n) + 4;
+  return {{launch(t, std::move(k), ceil_div(n, 4), {0, 1, 2})}, {}};
+}
+
+LaunchList iota(const Target& t, int64_t outer, int64_t size, int64_t inner) {
+  int64_t total = outer * size * inner;
+  if (total == 0) return {};
+  Kernel k = portable("iota");
+  k.set("TOTAL", total);
+  k.set("SIZE", size);
+  k.set("INNER", inner);
+  k.elements = static_cast<uint64_t>(total);
+  return {{launch(t, std::move(k), total, {0})}, {}};
+}
+
+LaunchList fill(const Target& t, DType type, int64_t n, double value) {
+  if (n == 0) return {};
+  bool pair = tutti::size_of(type) == 8;
+  if (pair && value != 0) throw Error(Code::declined, fmt::format("fill of {} with {}", name(type), value));
+  Kernel k = portable("fill", {{"T", pair ? Element::u32 : element_of(type)}});
+  if (pair) n *= 2;
+  k.set("TOTAL", n);
+  k.set("VALUE", literal(t.language, pair ? DType::u32 : type, value));
+  k.elements = static_cast<uint64_t>(n);
+  return {{launch(t, std::move(k), n, {0})}, {}};
+}
+
+LaunchList fold_windows(const Target& t, DType type, int64_t planes, const WindowAxis& h, const WindowAxis& w) {
+  Element e = element_of(type);
+  if (e == Element::boolean || e == Element::u8) throw Error(Code::declined, fmt::format("fold of {}", name(type)));
+  int64_t total = planes * h.size * w.size;
+  if (total == 0) return {};
+  bool few = h.kernel * w.kernel <= 49;
+  bool apart = h.kernel <= h.stride && w.kernel <= w.stride && h.dilation == 1 && w.dilation == 1;
+  Kernel k = portable(apart ? "fold_apart" : few ? "fold_taps" : "fold_windows", {{"T", e}});
+  if (few && !apart) k.set("TAPS", h.kernel * w.kernel);
+  k.set("TOTAL", total);
+  auto give = [&](const std::string& axis, const WindowAxis& a) {
+    k.set(axis, a.size);
+    k.set("K" + axis, a.kernel);
+    k.set("O" + axis, a.count);
+    k.set("S" + axis, a.stride);
+    k.set("P" + axis, a.padding);
+    if (k.takes("D" + axis)) k.set("D" + axis, a.dilation);
+  };
+  give("H", h);
+  give("W", w);
+  set_sum(k, t, type);
+  k.elements = static_cast<uint64_t>(std::max(total, planes * h.kernel * w.kernel * h.count * w.count));
+  return {{launch(t, std::move(k), total, {0, 1})}, {}};
+}
+
+}  // namespace tutti::dialect

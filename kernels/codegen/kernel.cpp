@@ -1,0 +1,219 @@
+// Reading kernel texts: a header of one declaration per line, "---", and the body.
+#include "kernels/codegen/kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "core/base/rounding.h"
+#include "core/base/status.h"
+#include "kernels/codegen/texts.h"
+
+namespace tutti::dialect {
+namespace {
+
+const std::pair<const char*, Element> element_names[] = {
+    {"f32", Element::f32},      {"i32", Element::i32}, {"u32", Element::u32},   {"u8", Element::u8},
+    {"bool", Element::boolean}, {"f16", Element::f16}, {"bf16", Element::bf16}, {"raw16", Element::raw16}};
+
+[[noreturn]] void fail(const std::string& file, int line, const std::string& what) {
+  throw Error(Code::internal, fmt::format("{}:{}: {}", file, line, what), "correct the kernel text");
+}
+
+Element bound(const std::string& type, const std::map<std::string, Element>& types, const std::string& file, int line) {
+  for (auto& [name, element] : element_names)
+    if (type == name) return element;
+  auto at = types.find(type);
+  if (at == types.end()) fail(file, line, fmt::format("the type {} is not bound", type));
+  return at->second;
+}
+
+const char* text_of(const std::string& name) {
+  for (const Text* t = texts; t->name; ++t)
+    if (name == t->name) return t->text;
+  throw Error(Code::internal, fmt::format("there is no kernel text {}.k", name));
+}
+
+/// The lines after "---" of a text that holds functions.
+std::string functions_of(const std::string& name) {
+  return parse(text_of(name), "kernels/portable/" + name + ".k", {}).body;
+}
+
+}  // namespace
+
+Element element_of(DType t) {
+  switch (t) {
+    case DType::f32: return Element::f32;
+    case DType::i32: return Element::i32;
+    case DType::u32: return Element::u32;
+    case DType::u8: return Element::u8;
+    case DType::boolean: return Element::boolean;
+    case DType::f16: return Element::f16;
+    case DType::bf16: return Element::bf16;
+    default: throw Error(Code::declined, fmt::format("the portable kernels have no {}", name(t)));
+  }
+}
+
+Element raw_element(size_t size) { return size == 1 ? Element::u8 : size == 2 ? Element::raw16 : Element::u32; }
+
+size_t size_of(Element e) {
+  switch (e) {
+    case Element::u8:
+    case Element::boolean: return 1;
+    case Element::f16:
+    case Element::bf16:
+    case Element::raw16: return 2;
+    default: return 4;
+  }
+}
+
+const char* register_type(Element e) {
+  switch (e) {
+    case Element::f32:
+    case Element::f16:
+    case Element::bf16: return "float";
+    case Element::i32: return "int";
+    case Element::boolean: return "bool";
+    default: return "uint";
+  }
+}
+
+void Kernel::set(const std::string& name, const std::string& text) {
+  for (auto& [known, value] : values)
+    if (known.substr(0, known.find('(')) == name.substr(0, name.find('('))) {
+      value = text;
+      return;
+    }
+  values.emplace_back(name, text);
+}
+
+Kernel parse(const std::string& text, const std::string& file, const std::map<std::string, Element>& types) {
+  Kernel k;
+  k.file = file;
+  std::istringstream lines(text);
+  std::string line;
+  int number = 0;
+  bool body = false;
+  while (!body && std::getline(lines, line)) {
+    ++number;
+    if (size_t comment = line.find("//"); comment != std::string::npos) line.resize(comment);
+    std::istringstream words(line);
+    std::string word, rest;
+    if (!(words >> word)) continue;
+    if (word == "---") {
+      body = true;
+    } else if (word == "kernel" || word == "functions") {
+      if (!(words >> k.name)) fail(file, number, word + ": a name is missing");
+    } else if (word == "in" || word == "out") {
+      Param p;
+      if (!(words >> p.name >> p.type)) fail(file, number, word + " NAME TYPE expected");
+      p.element = bound(p.type, types, file, number);
+      p.written = word == "out";
+      k.params.push_back(p);
+    } else if (word == "shared") {
+      std::getline(words >> std::ws, rest);
+      if (rest.empty()) fail(file, number, "shared TYPE NAME[SIZE] expected");
+      k.shared.push_back(rest);
+    } else if (word == "local") {
+      if (!(words >> k.local[0])) fail(file, number, "local SIZE… expected");
+      for (size_t d = 1; d < 3 && words >> k.local[d]; ++d) {
+      }
+    } else if (word == "repeat") {
+      if (!(words >> word >> rest)) fail(file, number, "repeat LETTER VALUE expected");
+      k.repeats.emplace_back(word, rest);
+    } else if (word == "value") {  // names that the caller must give
+      while (words >> rest) k.values.emplace_back(rest, "");
+    } else if (word == "uses") {
+      while (words >> rest) {
+        k.functions += functions_of(rest);
+      }
+    } else {
+      fail(file, number,
+           fmt::format("{}: not one of kernel, functions, in, out, shared, local, value, repeat, uses, ---", word));
+    }
+    if (words.clear(), words >> word) fail(file, number, fmt::format("{}: more than expected", word));
+  }
+  if (!body) fail(file, number, "there is no line --- before the body");
+  if (k.name.empty()) fail(file, 1, "there is no line kernel NAME");
+  k.body_line = number + 1;
+  k.body.assign(std::istreambuf_iterator<char>(lines), {});
+  std::string open;  // the brackets that wait for their partners
+  int at = k.body_line;
+  for (char c : k.body) {
+    if (c == '\n') ++at;
+    if (c == '(' || c == '{' || c == '[') open += c == '(' ? ')' : c == '{' ? '}' : ']';
+    if (c != ')' && c != '}' && c != ']') continue;
+    if (open.empty() || open.back() != c) fail(file, at, fmt::format("{} closes no bracket", c));
+    open.pop_back();
+  }
+  if (!open.empty()) fail(file, at, fmt::format("{} is missing", open.back()));
+  return k;
+}
+
+bool Kernel::takes(const std::string& name) const {
+  return std::any_of(values.begin(), values.end(),
+                     [&](auto& v) { return v.first.substr(0, v.first.find('(')) == name; });
+}
+
+bool Kernel::set_epilogue(bool bias, bool relu, const char* arguments, const std::string& column) {
+  if (!bias) std::erase_if(params, [](const Param& p) { return p.name == "bias"; });
+  std::string value = bias ? fmt::format("(v) + bias({})", column) : "(v)";
+  set(fmt::format("EPILOGUE({})", arguments), fmt::format(fmt::runtime(relu ? "max_({}, 0.0f)" : "({})"), value));
+  return bias;
+}
+
+void Kernel::read_as_texels(const Target& t, const std::string& param, int64_t count) {
+  if (t.language != Language::glsl || static_cast<uint64_t>(ceil_div(count, 4)) > t.max_texels) return;
+  for (Param& p : params)
+    if (p.name == param) p.texels = p.element == Element::f32 && !p.written;
+}
+
+Kernel portable(const std::string& name, const std::map<std::string, Element>& types) {
+  return parse(text_of(name), "kernels/portable/" + name + ".k", types);
+}
+
+std::vector<std::string> portable_names() {
+  std::vector<std::string> names;
+  for (const Text* t = texts; t->name; ++t) names.emplace_back(t->name);
+  return names;
+}
+
+Launch dispatch_items(const Target& target, Kernel kernel, int64_t items, std::vector<int> buffers) {
+  uint32_t local = kernel.local[0] * kernel.local[1] * kernel.local[2];
+  return dispatch(target, std::move(kernel), static_cast<uint64_t>(ceil_div(items, local)), std::move(buffers));
+}
+
+Launch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vector<int> buffers) {
+  constexpr uint64_t most = 65535;
+  Launch d;
+  uint64_t x = groups, y = 1, z = 1;
+  if (x > most) {
+    y = ceil_div(groups, most);
+    x = ceil_div(groups, y);
+  }
+  if (y > most) {
+    z = ceil_div(y, most);
+    y = ceil_div(y, z);
+  }
+  if (z > most) throw Error(Code::declined, fmt::format("{} groups of work-items", groups));
+  d.groups = {static_cast<uint32_t>(x), static_cast<uint32_t>(y), static_cast<uint32_t>(z)};
+  uint64_t items = x * y * z * kernel.local[0] * kernel.local[1] * kernel.local[2];
+  kernel.elements = std::max(kernel.elements, items);  // ITEM is an IDX
+  std::string group = "IDX(GRP(0))";
+  if (y > 1) group = fmt::format("(IDX(GRP(0)) + {} * IDX(GRP(1)))", x);
+  if (z > 1) group = fmt::format("(IDX(GRP(0)) + {} * (IDX(GRP(1)) + {} * IDX(GRP(2))))", x, y);
+  kernel.values.emplace_back("GROUP", group);
+  if (target.language == Language::glsl && kernel.elements > 0xffffffffu)
+    throw Error(Code::declined,
+                fmt::format("kernel {}: {} elements are more than GLSL can number", kernel.name, kernel.elements));
+  d.buffers = std::move(buffers);
+  d.name = kernel.name;
+  if (d.buffers.size() != kernel.params.size())
+    throw Error(Code::internal, fmt::format("kernel {}: {} buffers for {} parameters", kernel.name, d.buffers.size(),
+                                            kernel.params.size()));
+  d.kernel = std::make_shared<const Kernel>(std::move(kernel));
+  return d;
+}
+
+}  // namespace tutti::dialect

@@ -1,0 +1,97 @@
+// A kernel in the dialect, and its rendering to a language.
+//
+// The dialect is what C, GLSL and CUDA C++ share: scalars int, uint, float, bool, vectors float4, int4, uint4, uint2
+// (built by FLOAT4(a, b, c, d), …; members .x .y .z .w), arrays, loops, functions marked FN; no pointers, no structs.
+// Beside that:
+//   idx, IDX(x)             integer type of element numbers, wide enough for the kernel's tensors; conversion to it
+//   F32(x) I32(x) U32(x)    conversions; AS_F32 AS_U32 AS_I32 bit casts; MUL_HI(a, b) high word of a 32x32-bit product
+//   LOCAL LOCALS            number of this work-item in its group, work-items per group; LID(d), GRP(d) per dimension
+//   GROUP                   number of the group counted over all dimensions; ITEM = GROUP * LOCALS + LOCAL
+//   BARRIER;                all work-items of the group meet; shared arrays are visible then
+//   T w = SHUFFLE_DOWN(v, d);  v (int, uint, float) of the work-item d further in its warp of 32, or its own beyond the
+//                           warp; called by all of the group that still run (Target::shuffles)
+//   NAN_OF(x)               true for a NaN, whatever the compiler assumes
+//   PRECISE float x = …;    computed operation by operation
+// A parameter `x` is read as x(i), written as x_set(i, v): values are float for floats, int, uint (u8 too) or bool.
+// Four neighbours at once: x4(i) and x4_set(i, v), where i counts fours; only for f32, i32, u32. Of narrower elements:
+// x_word(i), x_word_set(i, v), whole 32-bit words, and but for GLSL x_words2(i), x_words4(i), … two and four of them as
+// uint2 and uint4, where i counts these. OpenCL C and C++: x16(i), x16_set(i, v) of f32, in a float16. The functions of
+// kernels/portable/math.k can be called; only those used are rendered. "repeat r ROWS" in the header: each line of the
+// body that holds {r} stands for ROWS lines, with r = 0 … ROWS - 1.
+#pragma once
+#include <array>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/codegen/portable.h"
+
+namespace tutti::dialect {
+
+/// How a parameter's elements are stored. raw16: two bytes that are only moved, held as uint.
+enum class Element { f32, i32, u32, u8, boolean, f16, bf16, raw16 };
+Element element_of(DType t);       ///< throws Error(declined) for f64 and i64
+Element raw_element(size_t size);  ///< for moving elements of 1, 2 or 4 bytes
+size_t size_of(Element e);
+const char* register_type(Element e);
+
+struct Param {
+  std::string name;
+  Element element = Element::f32;
+  bool written = false;
+  std::string type;     ///< "f32", … or a name that the caller binds
+  bool texels = false;  ///< f32 that is read through a texel buffer of float4 (GLSL)
+};
+
+/// One kernel in the dialect: what rendering takes.
+struct Kernel {
+  std::string name, file;  ///< file: "kernels/portable/gather.k"
+  std::vector<Param> params;
+  std::array<uint32_t, 3> local = {1, 1, 1};
+  std::vector<std::pair<std::string, std::string>> values;  ///< names and what they stand for
+  std::vector<std::string> shared;                          ///< declarations: "float tile[256]"
+  std::string functions, body;
+  std::function<std::string(const Target&, Kernel&)> write_body;  ///< where given, rendering asks it for the body
+  int body_line = 1;
+  bool may_alias = false;  ///< outputs may share memory with inputs
+  bool exact = false;
+  bool subgroups = false;                                    ///< GLSL: subgroupBroadcast is used
+  std::vector<std::pair<std::string, std::string>> repeats;  ///< letter and value name: lines with {r} stand for many
+  uint64_t elements = 0;                                     ///< the largest element number + 1 that IDX must hold
+
+  /// Gives one of the values that the text names, or another one.
+  void set(const std::string& name, const std::string& text);
+  void set(const std::string& name, int64_t x) { set(name, std::to_string(x)); }
+  /// Whether the text names that value.
+  bool takes(const std::string& name) const;
+  /// Sets EPILOGUE(arguments), a function of v: v plus `bias` at `column` and max(·, 0), each if wanted; without a bias
+  /// the parameter of that name is dropped. Returns whether there is one.
+  bool set_epilogue(bool bias, bool relu, const char* arguments, const std::string& column);
+  /// Reads the parameter through a texel buffer where the target wants that: f32, of at most `elements` elements.
+  void read_as_texels(const Target& target, const std::string& name, int64_t elements);
+};
+
+/// The kernel of kernels/portable/NAME.k, with its type names bound. Throws Error(internal) naming file and line for a
+/// text that is malformed, and for a type that is not bound.
+Kernel portable(const std::string& name, const std::map<std::string, Element>& types = {});
+/// Every kernel text's name.
+std::vector<std::string> portable_names();
+/// Parses one text. `file` is for error messages.
+Kernel parse(const std::string& text, const std::string& file, const std::map<std::string, Element>& types);
+
+/// The text of a kernel that was planned for that target.
+KernelSource render(const Target& target, Kernel kernel);
+
+/// Launches over `groups` groups (split over dimensions where one does not hold them). Throws Error(declined) for
+/// more groups or elements than the target can number.
+Launch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vector<int> buffers);
+
+/// The same over the groups that hold `items` work-items.
+Launch dispatch_items(const Target& target, Kernel kernel, int64_t items, std::vector<int> buffers);
+
+/// A float32 constant in the language.
+std::string float_literal(Language language, float x);
+
+}  // namespace tutti::dialect

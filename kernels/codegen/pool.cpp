@@ -1,0 +1,153 @@
+// Pools and their gradients.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/rounding.h"
+#include "core/base/status.h"
+#include "kernels/codegen/kernel.h"
+
+namespace tutti::dialect {
+namespace {
+
+void erase_param(Kernel& k, const char* name) {
+  std::erase_if(k.params, [&](const Param& p) { return p.name == name; });
+}
+
+/// How many taps or windows a kernel writes out; the others are rounds of its loop.
+int64_t unrolled(int64_t count) { return count <= 16 ? count : 8; }
+
+/// The kernel with its window; `count`: taps or windows of a work-item.
+Kernel pool_kernel(const Target& t, const char* name, const Pool& p, int64_t count) {
+  if (!is_float(p.dtype)) throw Error(Code::declined, fmt::format("a pool of {}", tutti::name(p.dtype)));
+  if (count / 8 + 1 > static_cast<int64_t>(std::min<uint32_t>(t.max_rounds, 0x7fffffff)))
+    throw Error(Code::declined, fmt::format("{} rounds of a loop; this device makes {}", count / 8 + 1, t.max_rounds));
+  Kernel k = portable(name, {{"T", element_of(p.dtype)}});
+  const std::pair<const char*, int64_t> numbers[] = {{"H", p.h.size},     {"W", p.w.size},      {"KH", p.h.kernel},
+                                                     {"KW", p.w.kernel},  {"OH", p.h.count},    {"OW", p.w.count},
+                                                     {"SH", p.h.stride},  {"SW", p.w.stride},   {"PH", p.h.padding},
+                                                     {"PW", p.w.padding}, {"DH", p.h.dilation}, {"DW", p.w.dilation}};
+  for (auto& [n, value] : numbers)
+    if (k.takes(n)) k.set(n, value);
+  k.elements = static_cast<uint64_t>(p.planes * std::max(p.h.size * p.w.size, p.h.count * p.w.count));
+  return k;
+}
+
+int64_t results(const Pool& p) { return p.planes * p.h.count * p.w.count; }
+
+LaunchList launch(const Target& t, Kernel k, int64_t total, std::vector<int> buffers) {
+  k.set("TOTAL", total);
+  return {{dispatch_items(t, std::move(k), total, std::move(buffers))}, {}};
+}
+
+Kernel windows(const Target& t, const Pool& p) {
+  int64_t taps = p.h.kernel * p.w.kernel;
+  Kernel k = pool_kernel(t, "pool", p, taps);
+  k.set("TAPS", taps);
+  k.set("UNROLL", unrolled(taps));
+  // Conditions that every window of the shape meets are left out.
+  std::string inside;
+  auto require = [&](bool needed, const std::string& what) {
+    if (needed) inside += (inside.empty() ? "" : " && ") + what;
+  };
+  auto last = [](const WindowAxis& a) { return (a.count - 1) * a.stride + (a.kernel - 1) * a.dilation - a.padding; };
+  require(taps % unrolled(taps) != 0, "tap < TAPS");
+  require(p.h.padding > 0, "h >= 0");
+  require(last(p.h) >= p.h.size, "h < H");
+  require(p.w.padding > 0, "w >= 0");
+  require(last(p.w) >= p.w.size, "w < W");
+  k.set("INSIDE", inside.empty() ? "true" : inside);
+  return k;
+}
+
+/// How many taps of the window at `o` lie inside the image, as an expression.
+std::string taps_inside(const WindowAxis& a, const char* o) {
+  int64_t last = (a.count - 1) * a.stride + (a.kernel - 1) * a.dilation - a.padding;
+  if (a.padding == 0 && last < a.size) return std::to_string(a.kernel);
+  std::string start = fmt::format("(({}) * {} - {})", o, a.stride, a.padding);
+  // Taps from the first with start + k * dilation >= 0 to the last with start + k * dilation < size.
+  std::string first = fmt::format("({0} < 0 ? ({1} - {0}) / {2} : 0)", start, a.dilation - 1, a.dilation);
+  std::string end = fmt::format("({0} >= {1} ? 0 : ({2} - {0}) / {3} < {4} ? ({2} - {0}) / {3} : {4})", start, a.size,
+                                a.size - 1 + a.dilation, a.dilation, a.kernel);
+  return fmt::format("({} - {})", end, first);
+}
+
+Kernel pixel_windows(const Target& t, const Pool& p) {
+  auto candidates = [](const WindowAxis& a) { return (a.kernel - 1) * a.dilation / a.stride + 1; };
+  int64_t across = candidates(p.w), count = candidates(p.h) * across;
+  Kernel k = pool_kernel(t, "pool_dx", p, count);
+  k.set("UNROLL", unrolled(count));
+  k.set("WINDOWS", count);
+  k.set("ACROSS", across);
+  return k;
+}
+
+Kernel window_pixels(const Target& t, const Pool& p) {
+  int64_t taps = p.h.kernel * p.w.kernel;
+  Kernel k = pool_kernel(t, "pool_dx_apart", p, taps);
+  k.set("TAPS", taps);
+  return k;
+}
+
+/// Whether the windows cover each pixel once.
+bool covers_once(const WindowAxis& a) {
+  return a.padding == 0 && a.kernel == a.stride && a.count * a.stride == a.size && (a.kernel == 1 || a.dilation == 1);
+}
+
+/// A pool's gradient. `share`: what a window with the cotangent v, whose index names a tap, gives its pixel.
+LaunchList gradient(const Target& t, const Pool& p, bool index, const std::string& share) {
+  int64_t total = p.planes * p.h.size * p.w.size;
+  if (total == 0) return {};
+  bool apart = covers_once(p.h) && covers_once(p.w) && p.h.kernel * p.w.kernel <= 16;
+  Kernel k = apart ? window_pixels(t, p) : pixel_windows(t, p);
+  k.set("SHARE(v,named,tap,oh,ow)", share);
+  k.set("INDEX(at)", index ? "index(at)" : "0");
+  if (!index) erase_param(k, "index");
+  std::vector<int> buffers = {0, 1};
+  if (index) buffers.push_back(2);
+  return launch(t, std::move(k), apart ? results(p) : total, std::move(buffers));
+}
+
+}  // namespace
+
+LaunchList max_pool(const Target& t, const Pool& p, bool y, bool index) {
+  if (results(p) == 0 || !(y || index)) return {};
+  Kernel k = windows(t, p);
+  k.set("START", "float best = 0.0f; int tap_ = -1");
+  k.set("TAKE(v,tap)",
+        "bool better = inside && (tap_ < 0 || v > best || (NAN_OF(v) && !NAN_OF(best))); best = better ? v : best; "
+        "tap_ = better ? tap : tap_");
+  k.set("FINISH", fmt::format("{}{}", y ? "y_set(e, best); " : "", index ? "index_set(e, tap_)" : ""));
+  std::vector<int> buffers = {0};
+  if (y)
+    buffers.push_back(1);
+  else
+    erase_param(k, "y");
+  if (index)
+    buffers.push_back(y ? 2 : 1);
+  else
+    erase_param(k, "index");
+  return launch(t, std::move(k), results(p), std::move(buffers));
+}
+
+LaunchList max_pool_dx(const Target& t, const Pool& p) {
+  return gradient(t, p, true, "((named) == (tap) ? (v) : 0.0f)");
+}
+
+LaunchList avg_pool(const Target& t, const Pool& p, bool whole) {
+  if (results(p) == 0) return {};
+  Kernel k = windows(t, p);
+  erase_param(k, "index");
+  k.set("START", "float sum = 0.0f; int n = 0");
+  k.set("TAKE(v,tap)", "sum += inside ? v : 0.0f; n += inside ? 1 : 0");
+  k.set("FINISH", fmt::format("y_set(e, sum / F32({}))", whole ? std::to_string(p.h.kernel * p.w.kernel) : "n"));
+  return launch(t, std::move(k), results(p), {0, 1});
+}
+
+LaunchList avg_pool_dx(const Target& t, const Pool& p, bool whole) {
+  std::string count =
+      whole ? std::to_string(p.h.kernel * p.w.kernel) : taps_inside(p.h, "oh") + " * " + taps_inside(p.w, "ow");
+  return gradient(t, p, false, fmt::format("((v) / F32({}))", count));
+}
+
+}  // namespace tutti::dialect

@@ -1,0 +1,170 @@
+// The portable kernels: each function plans one kernel (or a few) for fixed shapes; render (kernel.h) writes its text
+// in the target's language.
+//
+// Conventions of every function here
+// - Buffers of the caller: the inputs 0 … n-1 in the order documented, then the outputs, then scratch, one per entry
+//   of LaunchList::scratch_bytes. Launch::buffers says which of them each kernel parameter is. All start at multiples
+//   of 16 bytes, and kernels move 16 bytes at once; they read and write whole 32-bit words of u8, bool, f16 and bf16
+//   tensors where the target lacks such storage, never a byte past the last word, and never change a byte past the last
+//   element.
+// - Outputs are dense, row-major, wholly written. Shapes, strides and attributes are literals of the text.
+// - Launches run in order, each seeing the writes of those before it. No floating-point atomics: every run gives the
+//   same bits.
+// - A tensor without elements gives a LaunchList without launches.
+// - Throws Error(declined) with a reason for what no kernel text exists for (f64 and i64 arithmetic, a shape beyond the
+//   language's indices): the caller declines the node with that text.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/abi/tutti_plugin.h"
+#include "core/geometry/window.h"
+#include "core/base/shape.h"
+#include "kernels/codegen/launch.h"
+#include "kernels/codegen/target.h"
+
+namespace tutti::dialect {
+
+struct Kernel;  // kernels/codegen/kernel.h
+
+/// One launch of a kernel that is planned, not rendered (render() gives its text), on the caller's buffers; or a call
+/// that the device's sdk::Library made.
+using Launch = LaunchOf<std::shared_ptr<const Kernel>, int>;
+
+/// What computes one node or one group of nodes.
+struct LaunchList {
+  std::vector<Launch> launches;
+  std::vector<uint64_t> scratch_bytes;
+};
+
+/// A tensor that is read: strides in elements along the loop dimensions (0: broadcast).
+struct Operand {
+  DType dtype = DType::f32;
+  Shape strides;
+};
+
+/// An instruction beyond the ABI's: operand a rounded to the instruction's dtype (f16 or bf16; others: a itself). It
+/// stands where a fused node hands its result to the next one. The same number as kernels::round_instr.
+constexpr uint16_t round_instr = 0x100;
+
+/// "" or why an instruction list has no kernel text (f64, i64, an unknown instruction).
+std::string declines(std::span<const TuttiInstr> code);
+
+/// Scalar expressions over `dims`, one kernel for one node or several fused ones. INPUT a = in[a], RESULT b = out[b].
+/// `exact`: every instruction is rounded to its dtype, nothing contracted or reordered. Each element is read before it
+/// is written by the same work-item, so an output may share the memory of an input that has its strides and element
+/// size.
+LaunchList elementwise(const Target&, std::span<const TuttiInstr> code, const Shape& dims, std::span<const Operand> in,
+                       std::span<const DType> out, bool exact);
+
+/// One tensor of several that an expression runs over. Buffers are the caller's numbers; one number is one tensor,
+/// which is read or written by this launch, not both (two numbers may share memory as in elementwise, within one
+/// piece).
+struct Piece {
+  Shape dims;
+  std::vector<Operand> in;
+  std::vector<int> from, to;  ///< buffers of the inputs and the results
+};
+/// The same expression over several tensors in one launch: for the many small tensors of an optimizer.
+LaunchList elementwise_batch(const Target&, std::span<const TuttiInstr> code, std::span<const Piece> pieces,
+                             std::span<const DType> out, bool exact);
+
+enum class Fold { sum, mean, prod, max, min };
+/// y = x folded over `axes` (sorted, unique, not negative; empty: none), in a fixed tree; f32 inside (integers wrap in
+/// i32). Sum of nothing is 0, product 1, mean NaN, max -inf, min inf (integers: their least and greatest). NaN is
+/// passed on.
+LaunchList reduce(const Target&, Fold kind, const TensorType& x, const std::vector<int64_t>& axes);
+/// y (i32) = row-major position over `axes` of the largest element; the first of equal ones, NaN counts as largest.
+LaunchList argmax(const Target&, const TensorType& x, const std::vector<int64_t>& axes);
+
+/// One axis of a copy's source: coordinate c = offset + sum over output dimensions of coef[d] * i[d]. It hits element c
+/// / step when 0 <= c, c % step = 0 and c / step < size; otherwise the copy's fill value is written (or the next source
+/// asked).
+struct SourceAxis {
+  std::vector<int64_t> coef;
+  int64_t offset = 0, step = 1, size = 1, stride = 1;
+};
+/// y[i] = the first source that has an element there, else `value`.
+struct Copy {
+  DType dtype = DType::f32;
+  Shape dims;                                    ///< of y
+  std::vector<std::vector<SourceAxis>> sources;  ///< one per input; strides in elements
+  double value = 0;
+};
+LaunchList copy(const Target&, const Copy& copy);
+
+/// The index copies of the op set as Copy: dense operands; attributes normalised (no negative axes or starts).
+Copy transpose_copy(const TensorType& x, const std::vector<int64_t>& perm);
+Copy broadcast_copy(const TensorType& x, const Shape& shape);
+Copy slice_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>& starts,
+                const std::vector<int64_t>& strides);
+Copy pad_copy(const TensorType& x, const Shape& y, const std::vector<int64_t>& low,
+              const std::vector<int64_t>& interior, double value);
+Copy concat_copy(std::span<const TensorType> parts, int64_t axis);
+/// y[planes, kh, kw, oh, ow] = x[planes, h, w] at oh*stride + ky*dilation - padding, …; `value` outside.
+Copy window_copy(DType t, int64_t planes, const WindowAxis& h, const WindowAxis& w, double value);
+/// Its adjoint: y[plane, h, w] = sum of x[plane, ky, kx, oh, ow] over the windows that hold (h, w), in the order of
+/// taps.
+LaunchList fold_windows(const Target&, DType t, int64_t planes, const WindowAxis& h, const WindowAxis& w);
+
+/// y[o, i, :] = x[o, index[i], :]; inputs x [outer, size, inner], index i32 [count], clamped to [0, size).
+LaunchList gather(const Target&, DType t, int64_t outer, int64_t size, int64_t inner, int64_t count);
+/// y = 0, then y[o, index[i], :] += u[o, i, :] in the order of i; inputs index i32 [count] (clamped), u [outer, count,
+/// inner].
+LaunchList scatter_add(const Target&, DType t, int64_t outer, int64_t size, int64_t inner, int64_t count);
+/// y[e] (u32) = word e % 4 of Philox4x32-10 (core/base/philox.h), e < n; inputs seed u32[2] (low word first), step
+/// i32[].
+LaunchList random_bits(const Target&, int64_t n, uint32_t stream);
+/// y[a, i, b] (i32) = i.
+LaunchList iota(const Target&, int64_t outer, int64_t size, int64_t inner);
+/// y[e] = round_to(t, value), e < n; no inputs.
+LaunchList fill(const Target&, DType t, int64_t n, double value);
+
+/// y[batch, m, n] = a b (+ bias[n]) (then relu): f32 sums in the order that the family fixes.
+struct Matmul {
+  DType dtype = DType::f32;  ///< f32, f16 or bf16, of all operands
+  int64_t m = 1, n = 1, k = 1;
+  bool ta = false, tb = false;       ///< a is stored [k, m], b [n, k]
+  Shape batch = {};                  ///< of y
+  Shape a_batch = {}, b_batch = {};  ///< elements per batch step of a and b along `batch` (0: broadcast)
+  bool bias = false, relu = false;   ///< bias is input 2, of `dtype`
+};
+/// Inputs a, b[, bias].
+LaunchList matmul(const Target&, const Matmul& shape);
+
+/// y[n, o] = sum over c, ky, kx of x[n, c] w[o, c, ky, kx]: x [batch, channels, h.size, w.size], w [filters, channels /
+/// groups, h.kernel, w.kernel], y [batch, filters, h.count, w.count]; f32 sums in the order that the family fixes.
+struct Conv {
+  DType dtype = DType::f32;  ///< f32, f16 or bf16, of all operands
+  int64_t batch = 1, channels = 1, filters = 1, groups = 1;
+  WindowAxis h, w;
+  bool bias = false, relu = false;  ///< of conv alone: bias[filters] is input 2
+};
+/// Inputs x, w[, bias]; result y.
+LaunchList conv(const Target&, const Conv& shape);
+/// The gradient to the images: inputs d (like y), w; result like x.
+LaunchList conv_dx(const Target&, const Conv& shape);
+/// The gradient to the weights: inputs x, d (like y); result like w.
+LaunchList conv_dw(const Target&, const Conv& shape);
+
+/// Windows over the planes of x [planes, h.size, w.size], results [planes, h.count, w.count]. Floats only.
+struct Pool {
+  DType dtype = DType::f32;
+  int64_t planes = 1;
+  WindowAxis h, w;
+};
+/// Input x; results: where `y`, the largest element of each window (a NaN counts as largest), then where `index` (i32),
+/// its tap ky * w.kernel + kx: the first of equals, never the padding.
+LaunchList max_pool(const Target&, const Pool& shape, bool y, bool index);
+/// Its gradient: inputs d, index; every d added to the element that its index names.
+LaunchList max_pool_dx(const Target&, const Pool& shape);
+/// Input x; y = the average of each window, whose padding counts as zeros or (not `whole`) not at all.
+LaunchList avg_pool(const Target&, const Pool& shape, bool whole);
+/// Its gradient: input d, shared out among its window.
+LaunchList avg_pool_dx(const Target&, const Pool& shape, bool whole);
+
+}  // namespace tutti::dialect

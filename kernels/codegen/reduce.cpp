@@ -1,0 +1,245 @@
+// Sums, products, largest and least over any axes. Every reduction is a list of stages [A, R, B] → [A, B], each a tree
+// of fixed pieces: no atomics, the same bits at every run.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "core/base/rounding.h"
+#include "core/base/status.h"
+#include "core/geometry/reduction.h"
+#include "kernels/codegen/expression.h"
+#include "kernels/codegen/kernel.h"
+#include "kernels/codegen/lanes.h"
+
+namespace tutti::dialect {
+namespace {
+
+using Stage = ReductionStage;
+
+const char* combine_of(Fold kind, DType t) {
+  bool real = is_float(t), i = t == DType::i32;
+  switch (kind) {
+    case Fold::prod: return i ? "I32(U32(a) * U32(b))" : "((a) * (b))";
+    case Fold::max: return real ? "max_(a, b)" : "((a) > (b) ? (a) : (b))";
+    case Fold::min: return real ? "min_(a, b)" : "((a) < (b) ? (a) : (b))";
+    default: return i ? "I32(U32(a) + U32(b))" : "((a) + (b))";
+  }
+}
+
+double neutral_of(Fold kind, DType t) {
+  double least = t == DType::i32 ? -2147483648.0 : is_float(t) ? -HUGE_VAL : 0;
+  double most = t == DType::i32 ? 2147483647.0 : t == DType::u8 ? 255.0 : t == DType::u32 ? 4294967295.0 : HUGE_VAL;
+  return kind == Fold::prod ? 1 : kind == Fold::max ? least : kind == Fold::min ? most : 0;
+}
+
+/// The accumulator's storage.
+Element wide(DType t) { return is_float(t) ? Element::f32 : t == DType::i32 ? Element::i32 : Element::u32; }
+
+/// A stage, or a part of one: long stages are cut into pieces, whose results are folded in the same way.
+struct Step {
+  Stage s;
+  int64_t piece, pieces;
+  bool group;  ///< work-items share a result
+
+  int64_t elements() const { return s.a * s.r * s.b; }
+  int64_t results() const { return s.a * pieces * s.b; }
+};
+
+std::vector<Step> steps_of(const Target& t, const std::vector<Stage>& stages) {
+  std::vector<Step> steps;
+  for (Stage s : stages) {
+    while (true) {
+      bool group = !t.cpu_like && s.b == 1 && s.r >= (t.shuffles() ? 32 : 64);
+      int64_t outputs = s.a * s.b, piece;
+      if (group) {
+        int64_t want = std::max<int64_t>(1, 1024 / std::max<int64_t>(outputs, 1));
+        piece = std::clamp<int64_t>(ceil_div(s.r, want), 4096, 65536);
+        piece = align_up(piece, 16);  // whole loads
+      } else {
+        int64_t items = t.cpu_like ? std::max<int64_t>(64, 16 * t.compute_units) : 16384;
+        int64_t want = ceil_div(items, outputs);
+        piece = std::clamp<int64_t>(ceil_div(s.r, want), t.cpu_like ? 256 : 32, 2048);
+        piece = align_up(piece, 4);
+      }
+      int64_t pieces = ceil_div(s.r, piece);
+      if (pieces == 1) piece = s.r;
+      steps.push_back({s, piece, pieces, group});
+      if (pieces == 1) break;
+      s.r = pieces;
+    }
+  }
+  return steps;
+}
+
+struct Types {
+  Element from, to;  ///< what a step reads and writes
+};
+
+/// A step's kernel, told what differs between kernels.
+struct Chosen {
+  Kernel kernel;
+  int64_t groups, results;
+};
+
+/// The largest power of two that is not beyond `most`.
+uint32_t power_of_two(int64_t most) { return std::bit_floor(static_cast<uint32_t>(std::max<int64_t>(most, 1))); }
+
+/// LaunchList-items that share a result by exchanging registers: a warp, or a group of warps.
+Chosen warps(const Target& t, const Step& step, const Types& types) {
+  Kernel k = portable("reduce_warps", {{"T", types.from}, {"Y", types.to}});
+  int64_t lanes = widest_lanes(t, size_of(types.from));
+  if (step.s.a > 1 && step.s.r % lanes != 0) lanes = 1;  // rows start anywhere
+  uint32_t most = std::min(t.max_local, 256u);
+  bool one = step.piece <= 32 * 32 || most < 64;  // a warp per result
+  k.local = {one ? power_of_two(std::min(most, 128u)) : power_of_two(most), 1, 1};
+  int64_t span = one ? 32 : k.local[0];
+  std::vector<std::string> values;
+  std::string take = lanes > 1 ? load_lanes(t, k.params[0], "at", lanes, "q", values) : "T q = x(at); ";
+  if (lanes == 1) values = {"q"};
+  for (size_t l = 0; l < values.size(); ++l) take += fmt::format("v{0} = COMBINE(v{0}, {1}); ", l, values[l]);
+  std::replace(take.begin(), take.end(), '\n', ' ');
+  k.set("TAKE(at)", take);
+  k.set("LANES", lanes);
+  k.set("SPAN", span);
+  int64_t per_group = k.local[0] / span;
+  return {std::move(k), ceil_div(step.results(), per_group), step.results()};
+}
+
+/// LaunchList-items that share a result, by shared memory where they cannot exchange registers.
+Chosen together(const Target& t, const Step& step, const Types& types) {
+  if (t.shuffles() && t.max_local >= 32) return warps(t, step, types);
+  Kernel k = portable("reduce_group", {{"T", types.from}, {"Y", types.to}});
+  k.local = {std::min(power_of_two(std::min(t.max_local, 256u)), power_of_two(step.piece / 2)), 1, 1};
+  return {std::move(k), step.results(), step.results()};
+}
+
+/// A work-item per result, or per 16 or 4 of them.
+Chosen apart(const Target& t, const Step& step, const Types& types) {
+  const Stage& s = step.s;
+  bool f32 = types.from == Element::f32 && types.to == Element::f32;
+  bool columns = f32 && t.cpu_like && t.language == Language::opencl_c && s.b >= 16;
+  // Four at once where vectors are read well; pieces start at whole vectors.
+  bool vectors = f32 && t.max_texels > 0 && step.elements() < (int64_t{1} << 31);
+  bool rows = vectors && s.b == 1 && s.r % 4 == 0 && s.r >= 16;
+  bool quads = rows || (vectors && s.b % 4 == 0);
+  Kernel k = portable(quads     ? "reduce_quads"
+                      : columns ? "reduce_columns"
+                                : "reduce_items",
+                      {{"T", types.from}, {"Y", types.to}});
+  int64_t blocks = ceil_div(s.b, 16), results = step.results();
+  if (columns) {
+    results = s.a * step.pieces * blocks;
+    k.set("BLOCKS", blocks);
+  }
+  if (quads) {
+    if (!rows) results /= 4;
+    k.set("ROWS", rows ? "true" : "false");
+    k.set("STORE(o,v)", rows ? "float s = COMBINE(COMBINE(v.x, v.y), COMBINE(v.z, v.w)); y_set(o, FINISH(s))"
+                             : "y4_set(o, FLOAT4(FINISH(v.x), FINISH(v.y), FINISH(v.z), FINISH(v.w)))");
+  }
+  k.set("B", s.b);
+  uint32_t local = quads && results < 1024 ? 8 : t.cpu_like && !quads && (s.b == 1 || columns) ? 1 : 64;
+  k.local = {std::min(local, t.max_local), 1, 1};
+  return {std::move(k), ceil_div(results, k.local[0]), results};
+}
+
+}  // namespace
+
+LaunchList reduce(const Target& t, Fold kind, const TensorType& x, const std::vector<int64_t>& axes) {
+  if (x.dtype == DType::boolean) throw Error(Code::declined, "the portable kernels do not fold bool");
+  Element element = element_of(x.dtype), acc = wide(x.dtype);
+  LaunchList list;
+  int64_t results = 1, count = 1;
+  for (size_t d = 0; d < x.shape.size(); ++d) {
+    bool gone = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
+    (gone ? count : results) *= x.shape[d];
+  }
+  if (results == 0) return list;
+  if (count == 0) {
+    LaunchList filled = fill(t, x.dtype, results, kind == Fold::mean ? NAN : neutral_of(kind, x.dtype));
+    for (int& b : filled.launches[0].buffers) b = 1;
+    return filled;
+  }
+  std::vector<Stage> stages = reduction_stages(x.shape, axes);
+  if (stages.empty()) stages.push_back({results, 1, 1});
+  std::vector<Step> steps = steps_of(t, stages);
+  DType register_dtype = is_float(x.dtype) ? DType::f32 : x.dtype == DType::i32 ? DType::i32 : DType::u32;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    bool last = i + 1 == steps.size();
+    Types types{i ? acc : element, last ? element : acc};
+    Chosen c = step.group ? together(t, step, types) : apart(t, step, types);
+    Kernel& k = c.kernel;
+    k.set("RESULTS", c.results);
+    k.set("R", step.s.r);
+    k.set("PIECE", step.piece);
+    k.set("PIECES", step.pieces);
+    k.set("INIT", literal(t.language, register_dtype, neutral_of(kind, x.dtype)));
+    // A vector of OpenCL C takes no function of math.k.
+    bool vector = k.name == "reduce_columns";
+    k.set("COMBINE(a,b)", vector && kind == Fold::max   ? "((a) > (b) || (a) != (a) ? (a) : (b))"
+                          : vector && kind == Fold::min ? "((a) < (b) || (a) != (a) ? (a) : (b))"
+                                                        : combine_of(kind, x.dtype));
+    k.read_as_texels(t, "x", step.elements());
+    std::string finish = "(a)";
+    if (last && kind == Fold::mean)
+      finish = is_float(x.dtype) ? fmt::format("((a) / {}.0f)", count) : fmt::format("((a) / {})", count);
+    k.set("FINISH(a)", finish);
+    k.elements = static_cast<uint64_t>(step.elements());
+    int from = i == 0 ? 0 : 2 + static_cast<int>((i - 1) % 2), into = last ? 1 : 2 + static_cast<int>(i % 2);
+    if (!last) {
+      list.scratch_bytes.resize(std::max<size_t>(list.scratch_bytes.size(), i % 2 + 1));
+      uint64_t& bytes = list.scratch_bytes[i % 2];
+      bytes = std::max(bytes, static_cast<uint64_t>(step.results()) * 4);
+    }
+    list.launches.push_back(dispatch(t, std::move(k), static_cast<uint64_t>(c.groups), {from, into}));
+  }
+  return list;
+}
+
+LaunchList argmax(const Target& t, const TensorType& x, const std::vector<int64_t>& axes) {
+  LaunchList list;
+  Element element = x.dtype == DType::boolean ? Element::u8 : element_of(x.dtype);
+  std::vector<Stage> stages = reduction_stages(x.shape, axes);
+  int64_t total = num_elements(x.shape);
+  if (total == 0) return list;
+  int from = 0;
+  Stage s = stages.empty() ? Stage{total, 1, 1} : stages[0];
+  // More rounds than a work-item may make are shared by a group.
+  bool many = s.r > static_cast<int64_t>(t.max_rounds) - 100;
+  if (stages.size() > 1 || (many && s.b > 1)) {  // the reduced axes go to the end first
+    std::vector<int64_t> order, gone;
+    for (size_t d = 0; d < x.shape.size(); ++d) {
+      auto axis = static_cast<int64_t>(d);
+      (std::find(axes.begin(), axes.end(), axis) != axes.end() ? gone : order).push_back(axis);
+    }
+    int64_t r = 1;
+    for (int64_t axis : gone) r *= x.shape[static_cast<size_t>(axis)];
+    order.insert(order.end(), gone.begin(), gone.end());
+    list = copy(t, transpose_copy(x, order));
+    list.launches[0].buffers = {0, 2};
+    list.scratch_bytes = {align_up(static_cast<uint64_t>(total) * tutti::size_of(x.dtype), 4)};
+    from = 2;
+    s = {total / r, r, 1};
+  }
+  bool group = s.b == 1 && ((!t.cpu_like && s.r >= 256) || s.r > static_cast<int64_t>(t.max_rounds) - 100);
+  bool warps = group && t.shuffles() && t.max_local >= 32;
+  Kernel k = portable(warps ? "argmax_warps" : group ? "argmax_group" : "argmax", {{"T", element}});
+  k.set("RESULTS", s.a * s.b);
+  k.set("R", s.r);
+  if (!group) k.set("B", s.b);
+  k.set("IS_NAN(a)", is_float(x.dtype) ? "NAN_OF(a)" : "false");
+  k.elements = static_cast<uint64_t>(total);
+  if (s.r > 0x7fffffff) throw Error(Code::declined, fmt::format("argmax over {} elements", s.r));
+  uint64_t groups = static_cast<uint64_t>(s.a * s.b);
+  if (group) {
+    k.local = {power_of_two(std::min(t.max_local, 256u)), 1, 1};
+  } else {
+    groups = ceil_div(groups, 64);
+  }
+  list.launches.push_back(dispatch(t, std::move(k), groups, {from, 1}));
+  return list;
+}
+
+}  // namespace tutti::dialect

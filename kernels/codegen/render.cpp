@@ -1,0 +1,180 @@
+// A kernel's text: words, the parameters' macros, the functions of math.k that it calls, its body in its frame.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cctype>
+#include <cmath>
+#include <regex>
+#include <sstream>
+
+#include "core/base/status.h"
+#include "kernels/codegen/buffers.h"
+#include "kernels/codegen/frames.h"
+#include "kernels/codegen/words.h"
+
+namespace tutti::dialect {
+namespace {
+
+/// The functions of kernels/portable/math.k that a text calls, and those that they call, in the order of the file.
+/// Paragraphs of the file are taken whole.
+std::string functions_for(const std::string& text) {
+  struct Part {
+    std::string text;
+    std::vector<std::string> names;
+    bool taken = false;
+  };
+  static const std::vector<Part> all = [] {
+    std::vector<Part> parts;
+    std::string body = portable("math").body;
+    static const std::regex name("\\nFN [a-z]+ ([a-z0-9_]+)\\(");
+    for (size_t at = 0; at < body.size();) {
+      size_t end = std::min(body.find("\n\n", at), body.size());
+      Part p{"\n" + body.substr(at, end - at) + "\n", {}};
+      for (std::sregex_iterator m(p.text.begin(), p.text.end(), name), last; m != last; ++m) p.names.push_back((*m)[1]);
+      parts.push_back(p);
+      at = end + 2;
+    }
+    return parts;
+  }();
+  auto calls = [](const std::string& in, const std::string& f) {
+    for (size_t at = in.find(f + "("); at != std::string::npos; at = in.find(f + "(", at + 1))
+      if (at == 0 || !(std::isalnum(static_cast<unsigned char>(in[at - 1])) || in[at - 1] == '_')) return true;
+    return false;
+  };
+  std::vector<Part> parts = all;
+  std::vector<const std::string*> open = {&text};
+  while (!open.empty()) {
+    const std::string& from = *open.back();
+    open.pop_back();
+    for (Part& p : parts)
+      if (!p.taken && std::any_of(p.names.begin(), p.names.end(), [&](auto& f) { return calls(from, f); })) {
+        p.taken = true;
+        open.push_back(&p.text);
+      }
+  }
+  std::string result;
+  for (const Part& p : parts)
+    if (p.taken) result += p.text;
+  return result;
+}
+
+/// The body with its repeated lines written out.
+std::string written_out(const Kernel& k) {
+  std::string body = k.body;
+  for (auto& [letter, count] : k.repeats) {
+    auto value = std::find_if(k.values.begin(), k.values.end(), [&, name = count](auto& v) { return v.first == name; });
+    if (value == k.values.end())
+      throw Error(Code::internal, fmt::format("{}: kernel {}: {} has no value", k.file, k.name, count));
+    std::string mark = "{" + letter + "}", to;
+    std::istringstream lines(body);
+    for (std::string line; std::getline(lines, line);) {
+      bool many = line.find(mark) != std::string::npos;
+      for (int n = 0; n < (many ? std::stoi(value->second) : 1); ++n) {
+        std::string one = line;
+        for (size_t at = one.find(mark); at != std::string::npos; at = one.find(mark, at))
+          one.replace(at, mark.size(), std::to_string(n));
+        to += one + "\n";
+      }
+    }
+    body = to;
+  }
+  return body;
+}
+
+/// The element numbers' type, wide enough for the kernel's tensors, and the conversion to it.
+const char* index_words(Language language, bool wide) {
+  switch (language) {
+    case Language::opencl_c:
+      return wide ? "#define IDX(x) ((long)(x))\ntypedef long idx;\n" : "#define IDX(x) ((int)(x))\ntypedef int idx;\n";
+    case Language::glsl:
+      return wide ? "#define idx uint\n#define IDX(x) uint(x)\n" : "#define idx int\n#define IDX(x) int(x)\n";
+    case Language::cuda_c:
+      return wide ? "typedef long long idx;\n#define IDX(x) ((long long)(x))\n"
+                  : "typedef int idx;\n#define IDX(x) int(x)\n";
+    case Language::cpp:
+      return wide ? "typedef int64_t idx;\n#define IDX(x) int64_t(x)\n" : "typedef int idx;\n#define IDX(x) int(x)\n";
+  }
+  return "";
+}
+
+/// What has to stand before the words: GLSL's version, extensions and group size, OpenCL's contraction.
+std::string pragmas(const Target& t, const Kernel& k) {
+  if (t.language == Language::opencl_c) return fmt::format("#pragma OPENCL FP_CONTRACT {}\n", k.exact ? "OFF" : "ON");
+  if (t.language != Language::glsl) return "";
+  auto stored = [&](size_t bytes) {
+    return std::any_of(k.params.begin(), k.params.end(),
+                       [&](const Param& p) { return size_of(p.element) == bytes && !packed(t, p.element); });
+  };
+  std::string text = "#version 450\n";
+  if (k.subgroups) text += "#extension GL_KHR_shader_subgroup_ballot : require\n";
+  if (stored(1)) text += "#extension GL_EXT_shader_8bit_storage : require\n";
+  if (stored(2)) text += "#extension GL_EXT_shader_16bit_storage : require\n";
+  return text + fmt::format("layout(local_size_x = {}, local_size_y = {}, local_size_z = {}) in;\n", k.local[0],
+                            k.local[1], k.local[2]);
+}
+
+/// LOCALS, LOCAL and ITEM.
+std::string item_words(const Kernel& k) {
+  std::string text = fmt::format("#define LOCALS {}\n", k.local[0] * k.local[1] * k.local[2]);
+  text += k.local[1] * k.local[2] == 1
+              ? "#define LOCAL LID(0)\n"
+              : fmt::format("#define LOCAL (LID(0) + {} * (LID(1) + {} * LID(2)))\n", k.local[0], k.local[1]);
+  return text + "#define ITEM (GROUP * LOCALS + LOCAL)\n";
+}
+
+/// Macros of the parameters, their type names and the values.
+std::string bound_names(const Target& t, const Kernel& k) {
+  std::string text;
+  for (const Param& p : k.params) {
+    text += access(t, p);
+    if (!p.type.empty() && p.type[0] >= 'A' && p.type[0] <= 'Z') {
+      std::string define = fmt::format("#define {} {}\n", p.type, register_type(p.element));
+      if (text.find(define) == std::string::npos) text += define;
+    }
+  }
+  for (auto& [name, value] : k.values) {
+    if (value.empty()) throw Error(Code::internal, fmt::format("{}: kernel {}: {} has no value", k.file, k.name, name));
+    text += fmt::format("#define {} {}\n", name, value);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string float_literal(Language language, float x) {
+  uint32_t bits = std::bit_cast<uint32_t>(x);
+  if (!std::isfinite(x) || (x != 0 && std::fabs(x) < 1.1754944e-38f) || bits == 0x80000000u) {
+    const char* form = language == Language::opencl_c ? "as_float(0x{:08x}u)"
+                       : language == Language::glsl   ? "uintBitsToFloat(0x{:08x}u)"
+                       : language == Language::cpp    ? "as_f32_(0x{:08x}u)"
+                                                      : "__uint_as_float(0x{:08x}u)";
+    return fmt::format(fmt::runtime(form), bits);
+  }
+  std::string s = fmt::format("{:.9g}", x);
+  if (s.find_first_of(".e") == std::string::npos) s += ".0";
+  return x < 0 ? "(" + s + "f)" : s + "f";
+}
+
+KernelSource render(const Target& t, Kernel k) {
+  bool glsl = t.language == Language::glsl;
+  if (k.write_body) k.body = k.write_body(t, k);
+  KernelSource s;
+  if (glsl) s.entry = "main";
+  if (t.language == Language::cuda_c) s.entry = cuda_entry(k);
+  s.local = k.local;
+  s.exact = k.exact;
+  for (const Param& p : k.params) {
+    s.written.push_back(p.written);
+    s.texels.push_back(p.texels);
+  }
+  std::string head = pragmas(t, k) + words(t.language) + index_words(t.language, k.elements > 0x7fffffffu);
+  if (glsl) head += glsl_buffers(t, k);
+  head += item_words(k);
+  std::string text = bound_names(t, k) + k.functions + frame(t, k) + written_out(k) + frame_end(t, k);
+  if (!glsl) s.text = fmt::format("// {}{}{}\n", k.name, k.file.empty() ? "" : ", from ", k.file);  // #version is first
+  s.text += head + functions_for(text) + text;
+  return s;
+}
+
+}  // namespace tutti::dialect

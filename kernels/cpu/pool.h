@@ -1,0 +1,17 @@
+// Maximum pools over images whose channels are contiguous, and their gradient.
+#pragma once
+#include "kernels/cpu/copy.h"
+
+namespace tutti::kernels {
+
+/// `images` images [h.size, w.size, inner] of f32 (NHWC: inner = C; blocked NCHWc: inner = the block, images = N C /
+/// inner). y and index are [h.count, w.count, inner] each: the largest element of every window and its tap ky *
+/// w.kernel + kx; the first of equals, a NaN before all, never the padding. At most 256 taps; every window holds a
+/// pixel.
+void max_pool(const float* x, float* y, uint8_t* index, int64_t images, int64_t inner, const WindowAxis& h,
+              const WindowAxis& w, int threads);
+/// dx = the sum of d over the windows whose index names the pixel, in a fixed order.
+void max_pool_dx(const float* d, const uint8_t* index, float* dx, int64_t images, int64_t inner, const WindowAxis& h,
+                 const WindowAxis& w, int threads);
+
+}  // namespace tutti::kernels

@@ -1,3 +1,0 @@
-#define TUTTI_ISA_NAMESPACE avx512
-#define TUTTI_ISA_NAME "avx512"
-#include "kernels/lanes.inc"

@@ -1,3 +1,0 @@
-#define TUTTI_ISA_NAMESPACE baseline
-#define TUTTI_ISA_NAME "baseline"
-#include "kernels/lanes.inc"

@@ -1,0 +1,112 @@
+// The modules.
+#pragma once
+#include <initializer_list>
+
+#include "nn/module.h"
+
+namespace tutti::nn {
+
+/// y = x W^T + b over the last dimension: weight [features, inputs], bias [features].
+class Linear : public Module {
+ public:
+  struct Options {
+    bool bias = true;
+    Scheme init = Scheme::torch_default;
+  };
+  explicit Linear(int64_t features) : Linear(features, Options{}) {}
+  /// Throws Error unless features >= 1.
+  Linear(int64_t features, Options options);
+  Value forward(Builder& b, Value x) const override;
+  std::string describe() const override;
+
+ private:
+  int64_t features_;
+  Options options_;
+};
+
+/// Convolution of NCHW images with a square kernel: weight [channels, C / groups, kernel, kernel], bias [channels].
+class Conv2d : public Module {
+ public:
+  struct Options {
+    int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+    bool bias = true;
+    Scheme init = Scheme::torch_default;
+  };
+  Conv2d(int64_t channels, int64_t kernel) : Conv2d(channels, kernel, Options{}) {}
+  /// Throws Error unless every size is at least 1 and the padding at least 0.
+  Conv2d(int64_t channels, int64_t kernel, Options options);
+  Value forward(Builder& b, Value x) const override;
+  std::string describe() const override;
+
+ private:
+  int64_t channels_, kernel_;
+  Options options_;
+};
+
+/// The largest of every kernel x kernel window; stride 0 means the kernel's size.
+class MaxPool2d : public Module {
+ public:
+  explicit MaxPool2d(int64_t kernel, int64_t stride = 0, int64_t padding = 0);
+  Value forward(Builder& b, Value x) const override;
+  std::string describe() const override;
+
+ private:
+  int64_t kernel_, stride_, padding_;
+};
+
+/// Zeroes elements with probability p while training and scales the others by 1 / (1 - p).
+class Dropout : public Module {
+ public:
+  explicit Dropout(double p);
+  Value forward(Builder& b, Value x) const override;
+  std::string describe() const override;
+
+ private:
+  double p_;
+};
+
+/// [N, …] to [N, product of the others].
+class Flatten : public Module {
+ public:
+  Value forward(Builder& b, Value x) const override;
+  std::string describe() const override { return "Flatten"; }
+};
+
+/// An elementwise function without parameters.
+class Activation : public Module {
+ public:
+  using Function = Value (*)(Value);
+  Activation(std::string name, Function function) : name_(std::move(name)), function_(function) {}
+  Value forward(Builder&, Value x) const override { return function_(x); }
+  std::string describe() const override { return name_; }
+
+ private:
+  std::string name_;
+  Function function_;
+};
+Activation Relu();
+Activation LeakyRelu();  ///< slope 0.01
+Activation Elu();        ///< alpha 1
+Activation Gelu();       ///< the exact one, by erf
+Activation GeluTanh();   ///< the tanh approximation
+Activation Sigmoid();
+Activation Tanh();
+Activation Silu();
+Activation Softplus();
+/// The activation of that name ("relu", "leaky_relu", "elu", "gelu", "gelu_tanh", "sigmoid", "tanh", "silu",
+/// "softplus"). Throws Error listing them otherwise.
+Activation activation(const std::string& name);
+
+/// One module after the other; their parameters are named by position ("0.weight"), as in PyTorch.
+class Sequential : public Module {
+ public:
+  Sequential(std::initializer_list<Layer> layers) : layers_(layers) {}
+  explicit Sequential(std::vector<Layer> layers) : layers_(std::move(layers)) {}
+  Value forward(Builder& b, Value x) const override;
+  std::string describe() const override;
+
+ private:
+  std::vector<Layer> layers_;
+};
+
+}  // namespace tutti::nn

@@ -1,0 +1,92 @@
+// Products take the bias and the activation behind them along, and the sum of an operand beside them.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sdk/rendered/planner.h"
+
+namespace tutti::sdk {
+
+std::optional<dialect::LaunchList> Planner::try_make(const RenderEntry& entry, const RenderCase& c, const char* stays) const {
+  try {
+    return entry.make(c);
+  } catch (const Error& e) {
+    if (e.code != Code::declined) throw;
+    if (trace_)
+      trace_(fmt::format("node {} {}: {} stays apart: {}: {}", c.number, c.node().op, stays, entry.name, e.what()));
+    return {};
+  }
+}
+
+bool Planner::takes(const RenderEntry& entry, const RenderCase& c, const Epilogue& epilogue) const {
+  if (!entry.can.library) return true;
+  RenderCase with = c;
+  with.epilogue = epilogue;
+  with.tuning_bytes = 0;
+  return try_make(entry, with, "epilogue").has_value();
+}
+
+size_t Planner::take_along(uint32_t k, const RenderEntry& entry, RenderCase& c, std::vector<uint32_t>& inputs,
+                           std::vector<uint32_t>& results) {
+  Tail tail = tail_of(k, entry.can);
+  // Where a ReLU stays apart, the pass that computes it adds the bias at no cost.
+  Epilogue epilogue{.bias = tail.add != TUTTI_NONE, .relu = tail.relu != TUTTI_NONE};
+  size_t more = tail.size();
+  if (more) {
+    if (!takes(entry, c, epilogue)) return 0;
+    c.epilogue = epilogue;
+    take(tail, inputs, results);
+  }
+  if (!epilogue.relu && entry.can.gelu && take_gelu(entry, c, results)) ++more;
+  if (more)
+    for (uint32_t result : results) leave_home(result);
+  if (trace_ && more) trace_(fmt::format("node {} {} takes {} more node(s) along", k, p_.nodes[k].op, more));
+  return more;
+}
+
+bool Planner::take_gelu(const RenderEntry& entry, RenderCase& c, std::vector<uint32_t>& results) {
+  uint32_t before = results[0];
+  auto gelu = [&](uint32_t k) {
+    const Node& n = p_.nodes[k];
+    return !done_[k] && n.version == 1 && n.flags == 0 && n.unknown.empty() && is_tanh_gelu(n) &&
+           n.results[0] != TUTTI_NONE && p_.type(n.results[0]) == p_.type(before);
+  };
+  auto at = std::find_if(readers_[before].begin(), readers_[before].end(), gelu);
+  if (at == readers_[before].end()) return false;
+  Epilogue epilogue = c.epilogue;
+  epilogue.gelu = remaining_[before] == 1 ? Gelu::plain : Gelu::keep;
+  if (!takes(entry, c, epilogue)) return false;
+  c.epilogue = epilogue;
+  finish(*at);
+  results[0] = p_.nodes[*at].results[0];
+  if (c.epilogue.gelu == Gelu::keep) results.push_back(before);
+  return true;
+}
+
+const char* Planner::product_with_sum(uint32_t product, uint32_t sum, OperandSum which) {
+  std::vector<uint32_t> results = {p_.nodes[product].results[0], p_.nodes[sum].results[0]};
+  RenderCase c{p_, product, traits_};
+  RenderChoice choice = choose_rendered(c);
+  if (!choice.entry || !choice.entry->can.operand_sum || !choose_rendered({p_, sum, traits_}).entry ||
+      tail_of(product, choice.entry->can).size() > 0)
+    return nullptr;
+  c.epilogue.sum = which;
+  c.trial = true;
+  c.tuning_bytes = tuning_bytes_;
+  std::optional<dialect::LaunchList> work = try_make(*choice.entry, c, "sum");
+  if (!work) return nullptr;
+  check_library(*work, product, p_.nodes[product].inputs.size() + results.size());
+  finish(product);
+  finish(sum);
+  std::string name = describe(choice.name(), product, 1);
+  for (uint32_t v : p_.nodes[product].inputs) ensure(v);
+  std::vector<uint32_t> in = memories_of(p_.nodes[product].inputs), out;
+  for (uint32_t v : results) {
+    leave_home(v);
+    out.push_back(place_result(v, name, in));
+  }
+  add_work(*work, name, product, in, out);
+  return choice.name();
+}
+
+}  // namespace tutti::sdk

@@ -1,0 +1,282 @@
+#include <algorithm>
+
+#include "core/geometry/copy.h"
+#include "core/geometry/index.h"
+#include "core/geometry/reduction.h"
+#include "sdk/rendered/entries.h"
+
+namespace tutti::sdk {
+namespace {
+
+using dialect::LaunchList;
+using Case = RenderCase;
+
+// ---- products
+
+template <bool library>
+LaunchList matmul(const Case& c) {
+  expect(c, 2, {"ta", "tb"});
+  const Shape &a = c.in(0).shape, &b = c.in(1).shape;
+  size_t ra = a.size(), rb = b.size();
+  DType t = c.in(0).dtype;
+  if (ra < 2 || rb < 2 || t != c.in(1).dtype) throw decline("operands of rank >= 2 and one dtype are needed");
+  if (t != DType::f32 && t != DType::f16 && t != DType::bf16) throw decline("dtype " + std::string(name(t)));
+  dialect::Matmul p;
+  p.dtype = t;
+  p.ta = c.node().attrs.i("ta") != 0;
+  p.tb = c.node().attrs.i("tb") != 0;
+  p.m = a[ra - (p.ta ? 1 : 2)];
+  p.k = a[ra - (p.ta ? 2 : 1)];
+  p.n = b[rb - (p.tb ? 2 : 1)];
+  if (p.k != b[rb - (p.tb ? 1 : 2)]) throw decline("the inner dimensions differ");
+  Shape batch_a(a.begin(), a.end() - 2), batch_b(b.begin(), b.end() - 2);
+  p.batch = broadcast_shapes(batch_a, batch_b);
+  Shape y = p.batch;
+  y.insert(y.end(), {p.m, p.n});
+  expect_result(c, {t, y});
+  if (library && (num_elements(y) == 0 || p.k == 0)) throw decline("nothing to multiply");
+  if (num_elements(y) == 0) return {};
+  p.bias = c.epilogue.bias;
+  p.relu = c.epilogue.relu;
+  if (!library && (c.epilogue.gelu != Gelu::none || c.epilogue.sum != OperandSum::none))
+    throw decline("an epilogue of libraries");
+  if (p.k == 0) {
+    if (p.bias || p.relu) throw decline("a product over nothing");
+    LaunchList work = dialect::fill(c.traits, t, num_elements(y), 0);
+    work.launches[0].buffers = {2};  // the result, behind the two operands
+    return work;
+  }
+  if (!p.ta && num_elements(batch_b) == 1) {  // one matrix b for all of a's batch: the batch is rows
+    p.m *= num_elements(p.batch);
+    p.batch = {};
+  } else {
+    p.a_batch = broadcast_strides(batch_a, p.batch);
+    p.b_batch = broadcast_strides(batch_b, p.batch);
+    for (int64_t& s : p.a_batch) s *= p.m * p.k;
+    for (int64_t& s : p.b_batch) s *= p.k * p.n;
+  }
+  return library ? library_of(c).matmul(p, request_of(c)) : dialect::matmul(c.traits, p);
+}
+
+// ---- reductions
+
+/// Checks a reduction to `dtype` and gives its axes; empty sets of reduced elements only where `nothing` is allowed.
+Ints reduction(const Case& c, DType dtype, bool nothing) {
+  expect(c, 1, {"axes", "keep"});
+  ReductionGeometry g = reduction_geometry(c.in(0).shape, c.node().attrs, !nothing);
+  expect_result(c, {dtype, g.result});
+  return g.axes;
+}
+
+template <dialect::Fold kind>
+LaunchList reduce(const Case& c) {
+  bool choice = kind == dialect::Fold::max || kind == dialect::Fold::min;
+  return dialect::reduce(c.traits, kind, c.in(0), reduction(c, c.in(0).dtype, !choice));
+}
+
+LaunchList argmax(const Case& c) { return dialect::argmax(c.traits, c.in(0), reduction(c, DType::i32, false)); }
+
+// ---- index copies
+
+LaunchList transpose(const Case& c) {
+  expect(c, 1, {"perm"});
+  TransposeGeometry g = transpose_geometry(c.in(0).shape, c.node().attrs);
+  expect_result(c, {c.in(0).dtype, g.result});
+  return dialect::copy(c.traits, dialect::transpose_copy(c.in(0), g.perm));
+}
+
+LaunchList broadcast(const Case& c) {
+  expect(c, 1, {"shape"});
+  Shape y = broadcast_geometry(c.in(0).shape, c.node().attrs).result;
+  expect_result(c, {c.in(0).dtype, y});
+  return dialect::copy(c.traits, dialect::broadcast_copy(c.in(0), y));
+}
+
+LaunchList slice(const Case& c) {
+  expect(c, 1, {"starts", "stops", "strides"});
+  SliceGeometry g = slice_geometry(c.in(0).shape, c.node().attrs);
+  expect_result(c, {c.in(0).dtype, g.result});
+  return dialect::copy(c.traits, dialect::slice_copy(c.in(0), g.result, g.starts, g.strides));
+}
+
+LaunchList pad(const Case& c) {
+  expect(c, 1, {"low", "high", "interior", "value"});
+  PadGeometry g = pad_geometry(c.in(0).shape, c.node().attrs);
+  expect_result(c, {c.in(0).dtype, g.result});
+  double value = c.node().attrs.f("value");
+  return dialect::copy(c.traits, dialect::pad_copy(c.in(0), g.result, g.low, g.interior, value));
+}
+
+LaunchList concat(const Case& c) {
+  expect(c, c.node().inputs.size(), {"axis"});
+  std::vector<TensorType> parts;
+  for (size_t k = 0; k < c.node().inputs.size(); ++k) parts.push_back(c.in(k));
+  ConcatGeometry g = concat_geometry(parts, c.node().attrs);
+  expect_result(c, {c.in(0).dtype, g.result});
+  return dialect::copy(c.traits, dialect::concat_copy(parts, static_cast<int64_t>(g.axis)));
+}
+
+// ---- windows
+
+LaunchList window(const Case& c) {
+  expect(c, 1, {"kernel", "stride", "padding", "dilation", "value"});
+  WindowGeometry g = window_geometry(c.in(0).shape, c.node().attrs);
+  expect_result(c, {c.in(0).dtype, g.windows()});
+  double value = c.node().attrs.f("value");
+  return dialect::copy(c.traits, dialect::window_copy(c.in(0).dtype, g.planes(), g.h, g.w, value));
+}
+
+LaunchList fold(const Case& c) {
+  expect(c, 1, {"size", "kernel", "stride", "padding", "dilation"});
+  WindowGeometry g = fold_geometry(c.in(0).shape, c.node().attrs);
+  expect_result(c, {c.in(0).dtype, g.images()});
+  return dialect::fold_windows(c.traits, c.in(0).dtype, g.planes(), g.h, g.w);
+}
+
+// ---- rows by index, values from nothing
+
+LaunchList gather(const Case& c) {
+  expect(c, 2, {"axis"});
+  IndexGeometry g = gather_geometry(c.in(0), c.in(1), c.node().attrs);
+  expect_result(c, {c.in(0).dtype, g.result});
+  return dialect::gather(c.traits, c.in(0).dtype, g.outer, g.size, g.inner, g.count);
+}
+
+LaunchList scatter_add(const Case& c) {
+  expect(c, 2, {"axis", "size"});
+  IndexGeometry g = scatter_geometry(c.in(0), c.in(1), c.node().attrs);
+  expect_result(c, {c.in(1).dtype, g.result});
+  return dialect::scatter_add(c.traits, c.in(1).dtype, g.outer, g.size, g.inner, g.count);
+}
+
+LaunchList random_bits(const Case& c) {
+  expect(c, 2, {"shape", "stream"});
+  int64_t stream = c.node().attrs.i("stream");
+  if (c.in(0) != TensorType{DType::u32, {2}} || c.in(1) != TensorType{DType::i32, {}})
+    throw decline("a seed u32[2] and a step i32[] are needed");
+  if (stream < 0 || stream > 0xffffffff) throw decline(fmt::format("stream {}", stream));
+  const Shape& y = c.node().attrs.ints("shape");
+  expect_result(c, {DType::u32, y});
+  return dialect::random_bits(c.traits, num_elements(y), static_cast<uint32_t>(stream));
+}
+
+LaunchList iota(const Case& c) {
+  expect(c, 0, {"shape", "axis"});
+  const Shape& y = c.node().attrs.ints("shape");
+  AxisGeometry g = axis_geometry(y, c.node().attrs.i("axis"));
+  expect_result(c, {DType::i32, y});
+  return dialect::iota(c.traits, g.outer, g.size, g.inner);
+}
+
+// ---- what the compiler does by itself
+
+LaunchList reshape(const Case& c) {
+  expect(c, 1, {"shape"});
+  if (c.wants(0) && (num_elements(c.in(0).shape) != num_elements(c.out(0).shape) || c.in(0).dtype != c.out(0).dtype))
+    throw decline("another number of elements or another dtype");
+  return {};
+}
+
+/// A single elementwise node; the compiler fuses several.
+LaunchList elementwise(const Case& c) {
+  if (!c.node().elementwise()) throw decline(fmt::format("'{}' has no scalar expression", c.node().op));
+  if (std::string why = dialect::declines(c.node().expr); !why.empty()) throw decline(why);
+  Fusion f = fuse(c.program, std::span(&c.number, 1), ExactRounding::by_target, [](uint32_t) { return true; });
+  if (f.outputs.empty()) return {};
+  return render(c.program, c.traits, f);
+}
+
+std::vector<RenderEntry> all_entries() {
+  using dialect::Fold;
+  std::vector<RenderEntry> all = {
+      {"portable matmul", "matmul", declines<matmul<false>>, matmul<false>, {.bias = true, .relu = true}},
+      {"portable reduce", "sum", declines<reduce<Fold::sum>>, reduce<Fold::sum>},
+      {"portable reduce", "mean", declines<reduce<Fold::mean>>, reduce<Fold::mean>},
+      {"portable reduce", "prod", declines<reduce<Fold::prod>>, reduce<Fold::prod>},
+      {"portable reduce", "max", declines<reduce<Fold::max>>, reduce<Fold::max>},
+      {"portable reduce", "min", declines<reduce<Fold::min>>, reduce<Fold::min>},
+      {"portable argmax", "argmax", declines<argmax>, argmax},
+      {"alias", "reshape", declines<reshape>, reshape, {.alias = true}},
+      {"portable copy", "transpose", declines<transpose>, transpose},
+      {"portable copy", "broadcast", declines<broadcast>, broadcast},
+      {"portable copy", "slice", declines<slice>, slice},
+      {"portable copy", "pad", declines<pad>, pad},
+      {"portable copy", "concat", declines<concat>, concat},
+      {"portable copy", "window", declines<window>, window},
+      {"portable fold", "fold", declines<fold>, fold},
+      {"portable gather", "gather", declines<gather>, gather},
+      {"portable scatter", "scatter_add", declines<scatter_add>, scatter_add},
+      {"portable philox", "random_bits", declines<random_bits>, random_bits},
+      {"portable iota", "iota", declines<iota>, iota}};
+  for (const RenderEntry& e : conv_entries()) all.push_back(e);
+  all.push_back({"portable elementwise", "*", declines<elementwise>, elementwise, {.elementwise = true}});
+  return all;
+}
+
+std::vector<RenderEntry> library_entries() {
+  constexpr Capabilities product = {.library = true, .bias = true, .relu = true, .gelu = true, .operand_sum = true};
+  std::vector<RenderEntry> all = {{"library", "matmul", declines<matmul<true>>, matmul<true>, product}};
+  for (const RenderEntry& e : library_conv_entries()) all.push_back(e);
+  for (const RenderEntry& e : all_entries()) all.push_back(e);
+  return all;
+}
+
+const std::vector<RenderEntry>& kernel_list(bool library) {
+  static const auto& portable = *new std::vector<RenderEntry>(all_entries());
+  static const auto& both = *new std::vector<RenderEntry>(library_entries());
+  return library ? both : portable;
+}
+
+/// "" or why no kernel here can take the node, whatever its op.
+Decline declines_node(const Case& c) {
+  const Node& n = c.node();
+  if (c.program.numerics != TUTTI_FAST) return "this device has no exact numerics";
+  if (!n.unknown.empty()) return n.unknown;
+  if (n.version != 1) return fmt::format("version {} of '{}' is newer than 1, the newest known here", n.version, n.op);
+  if (auto why = declines_exact(n); !why.empty()) return why;
+  for (const auto& list : {n.inputs, n.results})
+    for (uint32_t v : list) {
+      if (v == TUTTI_NONE) continue;
+      const TensorType& t = c.program.type(v);
+      if (num_bytes(t) > c.traits.max_buffer_bytes)
+        return fmt::format("{} has {} bytes; a kernel of this device reaches at most {}", to_string(t), num_bytes(t),
+                           c.traits.max_buffer_bytes);
+    }
+  return "";
+}
+
+}  // namespace
+
+const Library& library_of(const RenderCase& c) {
+  if (!c.traits.library) throw decline("the device has none");
+  return *c.traits.library;
+}
+
+LibraryRequest request_of(const RenderCase& c) { return {c.epilogue.sum, c.epilogue.gelu, c.trial, c.tuning_bytes}; }
+
+std::vector<dialect::Operand> operands_of(const Program& program, const Fusion& f) {
+  std::vector<dialect::Operand> list;
+  for (uint32_t v : f.inputs) {
+    const TensorType& t = program.type(v);
+    list.push_back({t.dtype, t.shape == f.dims ? strides_of(f.dims) : broadcast_strides(t.shape, f.dims)});
+  }
+  return list;
+}
+
+Work render(const Program& program, const Traits& traits, const Fusion& f) {
+  return dialect::elementwise(traits, f.code, f.dims, operands_of(program, f), f.types(program), f.exact);
+}
+
+RenderChoice choose_rendered(const RenderCase& c) {
+  RenderChoice none;
+  if (Decline why = declines_node(c); !why.empty()) {
+    none.declined.emplace_back("rendered", why);
+    return none;
+  }
+  RenderChoice choice = choose(kernel_list(c.traits.library != nullptr), c.node().op, c);
+  if (!choice.entry && choice.declined.empty())
+    choice.declined.emplace_back("rendered", fmt::format("no kernel for '{}'", c.node().op));
+  return choice;
+}
+
+}  // namespace tutti::sdk

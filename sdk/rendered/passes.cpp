@@ -1,0 +1,120 @@
+// Elementwise nodes: chains become one pass, twins of a batch group one launch.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "sdk/rendered/planner.h"
+
+namespace tutti::sdk {
+namespace {
+
+/// Whether two passes compute the same over different tensors.
+bool same_code(const Fusion& f, const Fusion& g, const Program& program) {
+  auto same = [](const TuttiInstr& x, const TuttiInstr& y) {
+    return x.code == y.code && x.dtype == y.dtype && x.a == y.a && x.b == y.b && x.c == y.c;
+  };
+  return f.exact == g.exact && std::equal(f.code.begin(), f.code.end(), g.code.begin(), g.code.end(), same) &&
+         f.types(program) == g.types(program);
+}
+
+}  // namespace
+
+bool Planner::fuses(uint32_t k) {
+  RenderChoice choice = choose_rendered({p_, k, traits_});
+  return choice.entry && choice.entry->can.elementwise;
+}
+
+Fusion Planner::fused(std::span<const uint32_t> nodes) const {
+  return fuse(p_, nodes, ExactRounding::by_target, [&](uint32_t v) { return remaining_[v] > 0; });
+}
+
+void Planner::elementwise(uint32_t k, const char* entry) {
+  if (batch(k, entry)) return;
+  std::vector<uint32_t> nodes = chain(k, traits_.max_arguments, false);
+  Fusion f = fused(nodes);
+  if (f.outputs.empty() || num_elements(f.dims) == 0) {
+    for (uint32_t v : f.outputs) place_result(v, "nothing");
+    return;
+  }
+  std::string name = describe(entry, k, nodes.size() - 1);
+  std::vector<uint32_t> in = memories_of(f.inputs), out;
+  std::set<uint32_t> taken;
+  for (uint32_t v : f.outputs) out.push_back(pass_output(v, f, taken, name));
+  add_work(render(p_, traits_, f), name, k, in, out);
+}
+
+std::vector<std::pair<uint32_t, Fusion>> Planner::twins(uint32_t k) {
+  std::vector<std::pair<uint32_t, Fusion>> list;
+  std::set<uint32_t> read;
+  size_t written = 0;
+  const Node& first = p_.nodes[k];
+  for (uint32_t j = k, end = batch_end_[k]; j < end; ++j) {
+    const Node& n = p_.nodes[j];
+    if ((j > k && done_[j]) || !n.elementwise()) continue;
+    if (n.op != first.op || n.flags != first.flags || n.expr.size() != first.expr.size()) continue;
+    Fusion f = fused(std::array{j});
+    if (f.outputs.empty() || num_elements(f.dims) == 0 || (!list.empty() && !same_code(f, list[0].second, p_)))
+      continue;
+    if (!fuses(j)) continue;  // last: it renders the kernel
+    read.insert(f.inputs.begin(), f.inputs.end());
+    written += f.outputs.size();
+    if (read.size() + written > traits_.max_arguments) break;
+    list.emplace_back(j, std::move(f));
+  }
+  return list;
+}
+
+bool Planner::batch(uint32_t k, const char* entry) {
+  // lavapipe runs both sides of a branch, so every group would compute every tensor's share.
+  if (traits_.cpu_like && traits_.language == Language::glsl) return false;
+  std::vector<std::pair<uint32_t, Fusion>> list = twins(k);
+  if (list.size() < 2 || list[0].first != k) return false;
+  for (auto& [j, f] : list)
+    if (j != k) finish(j);
+  if (trace_) trace_(fmt::format("nodes {}..{} → one launch over {} tensors", k, list.back().first, list.size()));
+  std::string name = describe(entry, k, list.size() - 1);
+  std::vector<uint32_t> values, out;
+  std::map<uint32_t, std::set<uint32_t>> readers;  // memory → nodes
+  for (auto& [j, f] : list)
+    for (uint32_t v : f.inputs) {
+      readers[memory_of(v)].insert(j);
+      if (std::find(values.begin(), values.end(), v) == values.end()) values.push_back(v);
+    }
+  std::vector<uint32_t> in = memories_of(values);
+  std::vector<dialect::Piece> pieces;
+  std::set<uint32_t> taken;
+  for (auto& [j, f] : list) {
+    dialect::Piece piece{f.dims, operands_of(p_, f), {}, {}};
+    for (uint32_t v : f.inputs)
+      piece.from.push_back(static_cast<int>(std::find(values.begin(), values.end(), v) - values.begin()));
+    std::set<uint32_t> kept = taken;  // what other nodes of the launch read may not be written over
+    for (auto& [memory, nodes] : readers)
+      if (nodes.size() > 1 || !nodes.contains(j)) kept.insert(memory);
+    for (uint32_t v : f.outputs) {
+      piece.to.push_back(static_cast<int>(in.size() + out.size()));
+      out.push_back(pass_output(v, f, kept, name));
+      taken.insert(out.back());
+    }
+    pieces.push_back(std::move(piece));
+  }
+  const Fusion& first = list[0].second;
+  add_work(dialect::elementwise_batch(traits_, first.code, pieces, first.types(p_), first.exact), name, k, in, out);
+  return true;
+}
+
+uint32_t Planner::pass_output(uint32_t v, const Fusion& f, std::set<uint32_t>& taken, const std::string& name) {
+  std::vector<PassOperand> operands;
+  for (uint32_t i : f.inputs) {
+    const TensorType& t = p_.type(i);
+    operands.push_back({memory_of(i), size_of(t.dtype), num_elements(t.shape) == num_elements(f.dims)});
+  }
+  uint32_t memory = overwritten(v, operands, taken);
+  if (memory == TUTTI_NONE) return place_result(v, name);
+  hold(v, memory);
+  return memory;
+}
+
+}  // namespace tutti::sdk

@@ -1,0 +1,155 @@
+#include "sdk/rendered/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/codegen/kernel.h"
+#include "sdk/rendered/memory.h"
+#include "sdk/rendered/planner.h"
+
+namespace tutti::sdk {
+
+RenderedPlan Planner::run() {
+  walk();
+  plan_.memories = std::move(memories_);
+  for (PlannedMemory& m : plan_.memories) m.bytes = padded(m.bytes);
+  place_memories(plan_, traits_.alignment, traits_.max_allocation_bytes);
+  return std::move(plan_);
+}
+
+// ---- launches
+
+uint32_t Planner::kernel_of(const dialect::Kernel& kernel) {
+  KernelSource source = dialect::render(traits_, kernel);
+  auto [it, fresh] = kernels_.try_emplace(source.text, static_cast<uint32_t>(plan_.kernels.size()));
+  if (fresh) plan_.kernels.push_back(std::move(source));
+  return it->second;
+}
+
+void Planner::check_library(const dialect::LaunchList& work, uint32_t node, size_t operands) const {
+  auto wrong = [&](const std::string& why) {
+    return NodeError(
+        node, Code::internal,
+        fmt::format("node {} ({}): the device's library gave a wrong LaunchList: {}", node, p_.nodes[node].op, why),
+        "a LaunchList's buffers are the inputs, the results that the LibraryRequest asks for, then its scratch");
+  };
+  size_t all = operands + work.scratch_bytes.size();
+  std::vector<bool> used(all);
+  for (const dialect::Launch& d : work.launches) {
+    if (!d.library && !d.kernel) throw wrong(fmt::format("'{}' has neither a call nor a kernel", d.name));
+    for (int b : d.buffers) {
+      if (b < 0 || static_cast<size_t>(b) >= all) throw wrong(fmt::format("'{}' uses buffer {} of {}", d.name, b, all));
+      used[static_cast<size_t>(b)] = true;
+    }
+  }
+  auto unused = std::find(used.begin(), used.end(), false);
+  if (unused != used.end()) throw wrong(fmt::format("nothing uses buffer {} of {}", unused - used.begin(), all));
+}
+
+void Planner::add_work(const dialect::LaunchList& work, const std::string& name, uint32_t node,
+                       const std::vector<uint32_t>& in, const std::vector<uint32_t>& out) {
+  std::vector<uint32_t> buffers = in;
+  buffers.insert(buffers.end(), out.begin(), out.end());
+  for (uint64_t bytes : work.scratch_bytes) buffers.push_back(temporary(bytes, "scratch of " + name));
+  for (const dialect::Launch& d : work.launches) {
+    auto memory = [&](int b) { return buffers.at(static_cast<size_t>(b)); };
+    PlannedLaunch launch{d.with(d.library ? 0 : kernel_of(*d.kernel), memory), node};
+    launch.name = work.launches.size() > 1 ? name + " (" + d.name + ")" : name;
+    plan_.launches.push_back(std::move(launch));
+  }
+  step(buffers, {});
+}
+
+void Planner::copy(const TensorType&, const std::string& name, uint32_t from, uint32_t to) {
+  plan_.launches.push_back({{0, {from, to}, {1, 1, 1}, name, true}});
+  step(std::array{from, to}, {});
+}
+
+std::vector<uint32_t> Planner::memories_of(const std::vector<uint32_t>& values) const {
+  std::vector<uint32_t> list;
+  for (uint32_t v : values) list.push_back(memory_of(v));
+  return list;
+}
+
+uint32_t Planner::place_result(uint32_t v, const std::string& name, const std::vector<uint32_t>& in) {
+  if (std::find(in.begin(), in.end(), home_[v]) != in.end()) home_[v] = TUTTI_NONE;
+  uint32_t memory = result_memory(v, num_bytes(p_.type(v)), name);
+  hold(v, memory);
+  return memory;
+}
+
+// ---- nodes
+
+void Planner::node(uint32_t k) {
+  if (with_operand_sum(k)) return;
+  const Node& n = p_.nodes[k];
+  RenderChoice choice = choose_rendered({p_, k, traits_});
+  if (!begin(k, choice.name(), choice.reasons())) return;
+  if (choice.entry->can.elementwise) return elementwise(k, choice.name());
+  if (choice.entry->can.alias) return hold(n.results[0], memory_of(n.inputs[0]));
+  structured(k, choice);
+}
+
+dialect::LaunchList Planner::made(const RenderChoice& choice, const RenderCase& c) const {
+  if (!choice.entry->can.library) return choice.entry->make(c);
+  try {
+    return choice.entry->make(c);
+  } catch (const Error& e) {
+    if (e.code != Code::declined || c.epilogue.gelu != Gelu::none) throw;  // no portable product takes a gelu along
+    if (trace_) trace_(fmt::format("node {}: {}: {}", c.number, choice.name(), e.what()));
+  }
+  Traits plain = traits_;
+  plain.library = nullptr;
+  RenderCase portable{c.program, c.number, plain, c.epilogue};
+  RenderChoice other = choose_rendered(portable);
+  if (!other.entry) throw NodeError(c.number, Code::declined, other.reasons());
+  return other.entry->make(portable);
+}
+
+void Planner::structured(uint32_t k, const RenderChoice& choice) {
+  const Node& n = p_.nodes[k];
+  RenderCase c{p_, k, traits_, {}, true, tuning_bytes_};
+  std::vector<uint32_t> inputs = n.inputs, results = n.results;
+  size_t more = take_along(k, *choice.entry, c, inputs, results);
+  std::string name = describe(choice.entry->name, k, more);
+  std::erase(results, TUTTI_NONE);
+  std::vector<uint32_t> in = memories_of(inputs), out;
+  dialect::LaunchList work = made(choice, c);
+  if (choice.entry->can.library) check_library(work, k, inputs.size() + results.size());
+  for (uint32_t v : results) out.push_back(place_result(v, name, in));
+  if (!work.launches.empty()) add_work(work, name, k, in, out);
+}
+
+namespace {
+
+/// Elementwise nodes broadcast by themselves: where they alone read a broadcast, they read its source, and nothing is
+/// left of it.
+void absorb_broadcasts(Program& p) {
+  std::vector<bool> fixed(p.values.size());  // read by something that needs the whole tensor
+  for (const State& s : p.states) fixed[s.after] = true;
+  for (const Node& n : p.nodes)
+    for (uint32_t v : n.inputs)
+      if (!n.elementwise()) fixed[v] = true;
+  std::vector<uint32_t> source(p.values.size(), TUTTI_NONE);
+  for (Node& n : p.nodes) {
+    for (uint32_t& v : n.inputs)
+      if (source[v] != TUTTI_NONE) v = source[v];
+    if (n.op != "broadcast" || n.inputs.size() != 1 || n.results.size() != 1 || n.results[0] == TUTTI_NONE ||
+        fixed[n.results[0]])
+      continue;
+    source[n.results[0]] = n.inputs[0];
+    n.results[0] = TUTTI_NONE;
+  }
+}
+
+}  // namespace
+
+RenderedPlan plan_rendered(Program program, const Traits& traits, const std::function<void(const std::string&)>& trace,
+                           uint64_t tuning_bytes) {
+  absorb_broadcasts(program);
+  return Planner(program, traits, trace, tuning_bytes).run();
+}
+
+}  // namespace tutti::sdk

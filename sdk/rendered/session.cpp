@@ -1,0 +1,341 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "core/base/log.h"
+#include "sdk/cache_key.h"
+#include "sdk/rendered/rendered.h"
+#include "sdk/rendered/guard.h"
+#include "sdk/rendered/kernels.h"
+#include "sdk/rendered/memory.h"
+#include "sdk/rendered/plan.h"
+#include "sdk/shortage.h"
+
+namespace tutti::sdk {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr uint64_t forever = ~0ull;
+constexpr uint32_t slots = 2;  // staging: one is filled while the other is in flight
+
+/// What the executables of a session share.
+struct Shared {
+  Shared(std::unique_ptr<Driver> d, const Host& h)
+      : driver(std::move(d)), host(h), memory{*driver, {}}, states(memory) {}
+
+  /// Finds kernels among those of this session, and builds the others together, from the host's cache where it has
+  /// them. Throws BuildError with the number in `sources`.
+  std::vector<KernelId> build(const std::vector<KernelSource>& sources) {
+    std::vector<std::string> texts;  // what tells a kernel from all others
+    std::map<std::string, size_t> absent;
+    for (size_t k = 0; k < sources.size(); ++k) {
+      const KernelSource& s = sources[k];
+      texts.push_back(fmt::format("{}\n{} {} {}x{}x{}\n{}", driver->traits().identity, s.entry,
+                                  s.exact ? "exact" : "fast", s.local[0], s.local[1], s.local[2], s.text));
+      if (!kernels.contains(texts[k])) absent.try_emplace(texts[k], k);
+    }
+    std::vector<size_t> fresh;
+    for (const auto& [text, k] : absent) fresh.push_back(k);
+    std::sort(fresh.begin(), fresh.end());  // in the order of the program, at every run
+    build_fresh(sources, texts, fresh);
+    std::vector<KernelId> ids;
+    for (const std::string& text : texts) ids.push_back(kernels.at(text));
+    return ids;
+  }
+
+  /// Builds those sources and remembers them.
+  void build_fresh(const std::vector<KernelSource>& sources, const std::vector<std::string>& texts,
+                   const std::vector<size_t>& fresh) {
+    if (fresh.empty()) return;
+    std::vector<KernelSource> chosen;
+    std::vector<std::string> keys;
+    std::vector<std::vector<std::byte>> cached;
+    for (size_t k : fresh) {
+      chosen.push_back(sources[k]);
+      keys.push_back(cache_key("rendered", texts[k]));
+      cached.push_back(host.cache_get(keys.back()));
+    }
+    std::vector<std::vector<std::byte>> entries = cached;
+    std::vector<KernelId> ids;
+    try {
+      ids = driver->build_all(chosen, entries);
+    } catch (const BuildError& e) {
+      throw BuildError(fresh.at(e.source), e);
+    }
+    for (size_t i = 0; i < fresh.size(); ++i) {
+      kernels.emplace(texts[fresh[i]], ids[i]);
+      if (!entries[i].empty() && entries[i] != cached[i]) host.cache_put(keys[i], entries[i]);
+    }
+  }
+
+  std::unique_ptr<Driver> driver;
+  Host host;
+  DeviceMemory memory;
+  DeviceStates states;
+  std::map<std::string, KernelId> kernels;
+};
+
+class RenderedExecutable : public Executable {
+ public:
+  RenderedExecutable(Shared& shared, Program program, RenderedPlan plan)
+      : shared_(shared), program_(std::move(program)), plan_(std::move(plan)), profiled_(log::traced("kernels")) {
+    for (const State& s : program_.states) state_bytes_ += shared_.states.declare(s.name, program_.type(s.after));
+    seconds_.resize(plan_.launches.size());
+  }
+
+  ~RenderedExecutable() override {
+    try {
+      if (last_) shared_.driver->wait(last_, forever);
+      for (const auto& slot : sequences_)
+        for (SequenceId s : slot) shared_.driver->forget(s);
+    } catch (const std::exception&) {  // a lost device: wait has said so, or will
+    }
+    if (!profiled_ || runs_ == 0) return;
+    for (size_t k = 0; k < plan_.launches.size(); ++k)
+      shared_.host.log(
+          3, "kernels",
+          fmt::format("{:9.1f} us  {}", seconds_[k] / static_cast<double>(runs_) * 1e6, plan_.launches[k].name));
+  }
+
+  TuttiMemory memory() const override {
+    TuttiMemory m = {};
+    m.size = sizeof m;
+    m.state = state_bytes_;
+    m.constants = plan_.constant_bytes();
+    m.arena = plan_.arena_bytes();
+    m.staging = plan_.staging * (1 + slots * (shared_.driver->traits().landings ? 2 : 1));
+    return m;
+  }
+
+  void prepare() override {
+    std::vector<std::string> fresh;
+    for (const State& s : program_.states)
+      if (!shared_.states.allocated(s.name)) fresh.push_back(s.name);
+    check_room(fresh);
+    build();  // not while compiling: who only asks for the memory need not wait for the device's compiler
+    try {
+      allocate(fresh);
+    } catch (const Error& e) {
+      drop();
+      if (e.code != Code::no_memory) throw;
+      throw Error(e.code, fmt::format("{}; {}", e.what(), shortage(fresh)), e.remedy);
+    } catch (...) {
+      drop();
+      throw;
+    }
+    record();
+  }
+
+  void stage(std::span<void*> feeds) override {
+    if (uint64_t ticket = tickets_[slot_]) shared_.driver->wait(ticket, forever);
+    tickets_[slot_] = 0;
+    size_t i = 0;
+    for (const PlannedMemory& m : plan_.memories)
+      if (m.place == Place::feed) feeds[i++] = uploads_[slot_].data() + m.offset;
+  }
+
+  uint64_t run() override {
+    const std::vector<SequenceId>& sequences = sequences_[slot_];
+    if (profiled_)
+      run_profiled(sequences);
+    else
+      last_ = shared_.driver->submit(sequences[0]);
+    if (plan_.staging) {
+      tickets_[slot_] = last_;
+      slot_ = (slot_ + 1) % slots;
+    }
+    ++runs_;
+    return last_;
+  }
+
+ private:
+  void build() try {
+    if (!plan_.kernels.empty()) kernels_ = shared_.build(plan_.kernels);
+    plan_.kernels = {};
+  } catch (const BuildError& e) {
+    for (const PlannedLaunch& l : plan_.launches)  // whose kernel it is
+      if (!l.copy && !l.library && l.kernel == e.source && l.node != TUTTI_NONE)
+        throw NodeError(l.node, e.code, fmt::format("{}: {}", l.name, e.what()), e.remedy);
+    throw;
+  }
+
+  // ---- memory
+
+  uint64_t bytes_of(const std::vector<std::string>& states) const {
+    TuttiMemory m = memory();
+    uint64_t bytes = m.constants + m.arena + m.staging;
+    for (const std::string& s : states) bytes += shared_.states.bytes(s);
+    return bytes;
+  }
+
+  /// Says that memory will not do before anything is allocated, where the device's size is known.
+  void check_room(const std::vector<std::string>& states) const {
+    uint64_t all = shared_.driver->traits().memory_bytes, used = shared_.memory.meter.now(), want = bytes_of(states);
+    if (all == forever || want <= all - std::min(used, all)) return;
+    throw Error(Code::no_memory,
+                fmt::format("the device has {} bytes, of which this session uses {}; {}", all, used, shortage(states)));
+  }
+
+  /// What the program needs, its largest tensors, and what would fit.
+  std::string shortage(const std::vector<std::string>& states) const {
+    TuttiMemory need = memory();
+    need.state = 0;
+    for (const std::string& s : states) need.state += shared_.states.bytes(s);
+    std::vector<LargeTensor> tensors;
+    for (const PlannedMemory& p : plan_.memories) tensors.push_back({p.bytes, p.what});
+    uint64_t all = shared_.driver->traits().memory_bytes, used = shared_.memory.meter.now();
+    return sdk::shortage(need, std::move(tensors), all == forever ? unknown_memory : all - std::min(used, all));
+  }
+
+  void allocate(const std::vector<std::string>& fresh) {
+    DeviceMemory& memory = shared_.memory;
+    std::vector<DeviceBuffer> states;
+    for (const std::string& s : fresh) states.push_back(shared_.states.make(s));
+    for (uint64_t bytes : plan_.constants) constants_.emplace_back(memory, bytes, "constants");
+    for (uint64_t bytes : plan_.arena) arena_.emplace_back(memory, bytes, "the arena");
+    if (plan_.staging) {
+      feeds_ = DeviceBuffer(memory, plan_.staging, "the feeds");
+      for (uint32_t s = 0; s < slots; ++s) {
+        uploads_.emplace_back(memory, plan_.staging, "staging");
+        if (memory.driver.traits().landings) landings_.emplace_back(memory, plan_.staging, "uploads");
+      }
+    }
+    for (const PlannedMemory& m : plan_.memories) {
+      if (m.place != Place::constant) continue;
+      const std::vector<std::byte>& data = program_.values[m.value].data;
+      if (!data.empty()) shared_.driver->write({constants_[m.block].id(), m.offset, data.size()}, data.data());
+    }
+    for (size_t k = 0; k < fresh.size(); ++k) shared_.states.take(fresh[k], std::move(states[k]));
+    for (Value& v : program_.values) v.data = {};
+  }
+  void drop() {
+    constants_.clear();
+    arena_.clear();
+    feeds_ = {};
+    uploads_.clear();
+    landings_.clear();
+  }
+
+  Range range(const PlannedMemory& m) const {
+    switch (m.place) {
+      case Place::arena: return {arena_[m.block].id(), m.offset, m.bytes};
+      case Place::feed: return {feeds_.id(), m.offset, m.bytes};
+      case Place::constant: return {constants_[m.block].id(), m.offset, m.bytes};
+      case Place::state: break;
+    }
+    return {shared_.states.id(m.state), 0, m.bytes};
+  }
+
+  // ---- launches
+
+  /// One sequence per staging slot; when profiled, the upload and each launch are sequences of their own.
+  void record() {
+    std::vector<Launch> launches;
+    for (const PlannedLaunch& p : plan_.launches) {
+      auto resolve = [&](uint32_t m) { return range(plan_.memories[m]); };
+      launches.push_back(p.with(p.copy || p.library ? 0 : kernels_[p.kernel], resolve));
+    }
+    for (uint32_t s = 0; s < (plan_.staging ? slots : 1); ++s) {
+      Upload upload;
+      if (plan_.staging) upload = {uploads_[s].data(), {feeds_.id(), 0, plan_.staging}};
+      if (!landings_.empty()) upload.landing = {landings_[s].id(), 0, plan_.staging};
+      const Upload* first = plan_.staging ? &upload : nullptr;
+      sequences_[s].push_back(shared_.driver->record(profiled_ ? std::span<const Launch>() : launches, first));
+      if (!profiled_) continue;
+      for (const Launch& l : launches) sequences_[s].push_back(shared_.driver->record({&l, 1}, nullptr));
+    }
+  }
+
+  void run_profiled(const std::vector<SequenceId>& sequences) {
+    for (size_t k = 0; k < sequences.size(); ++k) {
+      auto start = Clock::now();
+      last_ = shared_.driver->submit(sequences[k]);
+      shared_.driver->wait(last_, forever);
+      if (k > 0) seconds_[k - 1] += std::chrono::duration<double>(Clock::now() - start).count();
+    }
+  }
+
+  Shared& shared_;
+  Program program_;
+  RenderedPlan plan_;
+  bool profiled_;
+  uint64_t state_bytes_ = 0, runs_ = 0, last_ = 0;
+  std::vector<KernelId> kernels_;
+  std::vector<DeviceBuffer> constants_, arena_;
+  DeviceBuffer feeds_;
+  std::vector<UploadBuffer> uploads_;   // per slot
+  std::vector<DeviceBuffer> landings_;  // per slot, where the driver wants them
+  std::vector<SequenceId> sequences_[slots];
+  uint64_t tickets_[slots] = {};  // the run that reads the slot; 0: none
+  uint32_t slot_ = 0;             // the one to be staged or run next
+  std::vector<double> seconds_;   // per launch, when profiled
+};
+
+class RenderedSession : public Session {
+ public:
+  RenderedSession(std::unique_ptr<Driver> driver, const Host& host) : shared_(std::move(driver), host) {}
+
+  void check(const Program& program, std::span<uint8_t> accepted, const Why& why) override {
+    for (uint32_t k = 0; k < program.nodes.size(); ++k) {
+      RenderChoice choice = choose_rendered({program, k, shared_.driver->traits()});
+      accepted[k] = choice.entry != nullptr;
+      if (!choice.entry) why(k, choice.reasons());
+    }
+  }
+
+  std::unique_ptr<Executable> compile(Program program, const TuttiOptions& options) override {
+    std::function<void(const std::string&)> trace;
+    if (log::traced("dispatch")) trace = [&](const std::string& line) { shared_.host.log(3, "dispatch", line); };
+    RenderedPlan plan = plan_rendered(program, shared_.driver->traits(), trace,
+                                      options.flags & TUTTI_OPT_TUNE ? options.tuning_bytes : 0);
+    return std::make_unique<RenderedExecutable>(shared_, std::move(program), std::move(plan));
+  }
+
+  void wait(uint64_t ticket, uint64_t timeout_ns) override {
+    if (ticket) shared_.driver->wait(ticket, timeout_ns);
+  }
+
+  void usage(uint64_t& now, uint64_t& peak) override {
+    now = shared_.memory.meter.now();
+    peak = shared_.memory.meter.peak();
+  }
+
+  void read(const std::string& state, void* to, size_t bytes) override { shared_.states.read(state, to, bytes); }
+  void write(const std::string& state, const void* from, size_t bytes) override {
+    shared_.states.write(state, from, bytes);
+  }
+
+ private:
+  Shared shared_;
+};
+
+}  // namespace
+
+std::unique_ptr<Session> make_rendered_session(std::unique_ptr<Driver> driver, const Host& host) {
+  check_identity(driver->traits());
+  const char* guarded = std::getenv("TUTTI_SENTINELS");
+  if (guarded && *guarded && *guarded != '0') driver = make_guarded_driver(std::move(driver));
+  return std::make_unique<RenderedSession>(std::move(driver), host);
+}
+
+std::unique_ptr<Session> RenderedPlugin::open(uint32_t device, const Options& options) {
+  std::vector<Device> all = devices();
+  if (device >= all.size())
+    throw invalid(fmt::format("{}: no device {}", name(), device),
+                  all.empty() ? "it has none here" : fmt::format("its devices are 0 to {}", all.size() - 1));
+  if (!all[device].unusable.empty())
+    throw invalid(fmt::format("{}: device {} cannot be used: {}", name(), device, all[device].unusable));
+  return make_rendered_session(make_driver_for(device, options), host_);
+}
+
+std::unique_ptr<Driver> RenderedPlugin::make_driver_for(uint32_t device, const Options& options) {
+  if (!options.empty())
+    throw invalid(fmt::format("{}: unknown option '{}'", name(), options.begin()->first), "this device has no options");
+  return make_driver(device);
+}
+
+}  // namespace tutti::sdk

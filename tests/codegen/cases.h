@@ -1,0 +1,57 @@
+// What is asked of the portable kernels: inputs, the kernels for a target, and results computed by plain float64 loops.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/codegen/portable.h"
+
+namespace tutti::sdk {
+class Library;
+}
+
+namespace tutti::dialect::cases {
+
+/// A tensor as float64 numbers and as the bytes that a device holds.
+struct Array {
+  DType dtype = DType::f32;
+  std::vector<double> at;
+  /// Elements as their dtype holds them.
+  std::vector<std::byte> bytes() const;
+};
+
+struct Case {
+  std::string name;
+  std::function<LaunchList(const Target&)> make;
+  std::vector<Array> inputs, expected;
+  double relative = 0, absolute = 0;                               ///< allowed difference of floats; integers are equal
+  std::function<LaunchList(const sdk::Library&)> by_library = {};  ///< products and convolutions: the same by a library
+};
+
+/// n numbers of a dtype from [low, high], the same at each call for a seed.
+Array random(DType t, int64_t n, double low, double high, uint32_t seed);
+
+/// The windows along one axis, as many as fit.
+inline WindowAxis axis(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
+  return {size, kernel, stride, padding, dilation, (size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1};
+}
+
+/// One convolution, or one of its gradients, of numbers in (-1, 1) that `change` may replace.
+enum class Convolution { forward, images, weights };
+using Change = std::function<void(std::vector<Array>& inputs)>;
+Case conv_case(Convolution kind, const Conv& shape, const Change& change = {});
+
+std::vector<Case> elementwise_cases();
+std::vector<Case> index_cases();
+std::vector<Case> reduce_cases();
+std::vector<Case> matmul_cases();
+std::vector<Case> conv_cases();
+std::vector<Case> pool_cases();
+
+/// "" or what differs first.
+std::string compare(const Case& c, const std::vector<Array>& got);
+
+/// Targets like a CPU and like a GPU.
+Target target(Language language, bool cpu_like);
+
+}  // namespace tutti::dialect::cases

@@ -1,0 +1,83 @@
+#include <cmath>
+
+#include "sdk/library.h"
+#include "tests/codegen/cases.h"
+
+namespace tutti::dialect::cases {
+namespace {
+
+Case product(Matmul p, int64_t a_matrices, int64_t b_matrices) {
+  Case c{"matmul " + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) + (p.ta ? " ta" : "") +
+         (p.tb ? " tb" : "") + " batch " + to_string(p.batch) + (p.bias ? " bias" : "") + (p.relu ? " relu " : " ") +
+         std::string(name(p.dtype))};
+  c.inputs = {random(p.dtype, a_matrices * p.m * p.k, -1, 1, 1), random(p.dtype, b_matrices * p.k * p.n, -1, 1, 2)};
+  if (p.bias) c.inputs.push_back(random(p.dtype, p.n, -1, 1, 3));
+  int64_t batches = num_elements(p.batch);
+  Shape dense = strides_of(p.batch);
+  Array y{p.dtype, {}};
+  for (int64_t g = 0; g < batches; ++g) {
+    int64_t rest = g, fa = 0, fb = 0;
+    for (size_t d = 0; d < p.batch.size(); ++d) {
+      fa += rest / dense[d] * p.a_batch[d];
+      fb += rest / dense[d] * p.b_batch[d];
+      rest %= dense[d];
+    }
+    for (int64_t i = 0; i < p.m; ++i)
+      for (int64_t j = 0; j < p.n; ++j) {
+        double sum = p.bias ? c.inputs[2].at[static_cast<size_t>(j)] : 0;
+        for (int64_t k = 0; k < p.k; ++k)
+          sum += c.inputs[0].at[static_cast<size_t>(fa + (p.ta ? k * p.m + i : i * p.k + k))] *
+                 c.inputs[1].at[static_cast<size_t>(fb + (p.tb ? j * p.k + k : k * p.n + j))];
+        y.at.push_back(round_to(p.dtype, p.relu ? std::max(sum, 0.0) : sum));
+      }
+  }
+  c.expected = {y};
+  c.relative = p.dtype == DType::f32 ? 1e-6 : p.dtype == DType::f16 ? 2e-3 : 1e-2;
+  c.absolute = (1e-6 + 6e-8 * static_cast<double>(p.k)) * (p.dtype == DType::f32 ? 1 : 10);
+  c.make = [p](const Target& t) { return matmul(t, p); };
+  c.by_library = [p](const sdk::Library& l) { return l.matmul(p); };
+  return c;
+}
+
+}  // namespace
+
+std::vector<Case> matmul_cases() {
+  std::vector<Case> all;
+  for (bool ta : {false, true})
+    for (bool tb : {false, true})
+      for (const Shape& s : std::vector<Shape>{{1, 1, 1},
+                                               {3, 5, 4},
+                                               {64, 64, 16},
+                                               {65, 33, 130},
+                                               {128, 10, 512},
+                                               {10, 512, 128},
+                                               {130, 200, 70},
+                                               {0, 3, 2},
+                                               {2, 3, 0},
+                                               {1, 300, 77},
+                                               {300, 1, 77},
+                                               {17, 96, 1030}})
+        all.push_back(product({DType::f32, s[0], s[1], s[2], ta, tb}, 1, 1));
+  for (DType t : {DType::f16, DType::bf16})
+    for (bool tb : {false, true}) all.push_back(product({t, 33, 65, 40, false, tb}, 1, 1));
+  for (bool ta : {false, true}) {
+    Matmul p{DType::f32, 3, 4, 5, ta, false, {2, 3}, {15, 0}, {60, 20}};
+    all.push_back(product(p, 2, 6));
+    Matmul q{DType::f32, 70, 65, 33, ta, true, {2, 1, 3}, {3 * 70 * 33, 0, 70 * 33}, {0, 0, 0}};
+    all.push_back(product(q, 6, 1));
+    Matmul r{DType::f32, 5, 4, 3, false, ta, {0}, {15}, {12}};
+    all.push_back(product(r, 1, 1));
+  }
+  for (bool relu : {false, true})
+    for (const Shape& s : std::vector<Shape>{{3, 5, 4}, {130, 200, 70}, {128, 10, 512}, {64, 48, 0}}) {
+      Matmul p{DType::f32, s[0], s[1], s[2]};
+      p.bias = true;
+      p.relu = relu;
+      all.push_back(product(p, 1, 1));
+      p.bias = false;
+      all.push_back(product(p, 1, 1));
+    }
+  return all;
+}
+
+}  // namespace tutti::dialect::cases

@@ -1,0 +1,300 @@
+// What programs become: launches, aliases, arenas.
+#include "sdk/rendered/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "sdk/rendered/kernels.h"
+#include "tests/sdk/raw_program.h"
+
+namespace tutti::sdk {
+namespace {
+
+using test::MatmulBiasRelu;
+using test::RawProgram;
+
+RenderedPlan plan(const RawProgram& raw, const Traits& traits = {}) {
+  return plan_rendered(Program::parse(raw.raw()), traits, nullptr);
+}
+
+TEST(RenderedPlan, ChainIsOnePassThatUpdatesTheStateInPlace) {
+  test::MultiplyAdd raw;
+  RenderedPlan apart = plan(raw);
+  EXPECT_EQ(apart.launches.size(), 2u);
+  EXPECT_EQ(apart.arena, std::vector<uint64_t>{16});
+  raw.groups = {{TUTTI_CHAIN, 0, 2, 0}};
+  RenderedPlan fused = plan(raw);
+  ASSERT_EQ(fused.launches.size(), 1u);
+  EXPECT_TRUE(fused.arena.empty()) << "the product is read by nobody else";
+  const PlannedLaunch& l = fused.launches[0];
+  ASSERT_EQ(l.buffers.size(), 4u);
+  EXPECT_EQ(fused.memories[l.buffers[3]].state, "s");
+  EXPECT_EQ(l.buffers[2], l.buffers[3]);
+  EXPECT_EQ(fused.staging, 256u + 16u);
+}
+
+TEST(RenderedPlan, AResultThatIsReadLaterIsStored) {
+  test::MultiplyAdd raw;
+  raw.groups = {{TUTTI_CHAIN, 0, 2, 0}};
+  raw.states.push_back({"t", TUTTI_NONE, 3});
+  RenderedPlan p = plan(raw);
+  ASSERT_EQ(p.launches.size(), 1u);
+  EXPECT_EQ(p.launches[0].buffers.size(), 5u);
+  EXPECT_TRUE(p.arena.empty()) << "it is computed in its state's memory";
+}
+
+TEST(RenderedPlan, PassesTakeTheMemoryOfOperandsThatDie) {
+  RawProgram raw;
+  uint32_t x = raw.value(TUTTI_FEED, TUTTI_F32, {64}, "x"), before = x;
+  for (int k = 0; k < 4; ++k) {
+    uint32_t y = raw.value(TUTTI_TEMP, TUTTI_F32, {64});
+    raw.node("mul", {before, x}, {y});
+    raw.binary(TUTTI_X_MUL);
+    before = y;
+  }
+  raw.states = {{"y", TUTTI_NONE, before}};
+  RenderedPlan p = plan(raw);
+  EXPECT_EQ(p.launches.size(), 4u);
+  EXPECT_EQ(p.arena, std::vector<uint64_t>{256});
+  EXPECT_EQ(p.kernels.size(), 2u) << "x x, then the same text three times";
+}
+
+TEST(RenderedPlan, ChainsEndWhereAKernelTakesNoMoreBuffers) {
+  RawProgram raw;
+  uint32_t sum = raw.value(TUTTI_FEED, TUTTI_F32, {8}, "x");
+  for (int k = 0; k < 10; ++k) {
+    static const std::string names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"};
+    uint32_t x = raw.value(TUTTI_FEED, TUTTI_F32, {8}, names[k].c_str()), y = raw.value(TUTTI_TEMP, TUTTI_F32, {8});
+    raw.node("add", {sum, x}, {y});
+    raw.binary(TUTTI_X_ADD);
+    sum = y;
+  }
+  raw.states = {{"y", TUTTI_NONE, sum}};
+  raw.groups = {{TUTTI_CHAIN, 0, 10, 0}};
+  EXPECT_EQ(plan(raw).launches.size(), 1u);
+  Traits narrow;
+  narrow.max_arguments = 5;
+  RenderedPlan p = plan(raw, narrow);
+  EXPECT_EQ(p.launches.size(), 4u);
+  for (const PlannedLaunch& l : p.launches) EXPECT_LE(l.buffers.size(), 5u);
+}
+
+/// The first of: p0 = p0 * f over f32[8], p1 = p1 * f over f32[5], p2 = p2 * p0 (its old value) over f32[8]; a batch
+/// group.
+struct Updates : RawProgram {
+  explicit Updates(uint32_t count) {
+    uint32_t f = value(TUTTI_FEED, TUTTI_F32, {}, "f"), first = 0;
+    static const std::string names[] = {"p0", "p1", "p2"};
+    for (uint32_t k = 0; k < count; ++k) {
+      int64_t size = k == 1 ? 5 : 8;
+      uint32_t before = value(TUTTI_STATE, TUTTI_F32, {size}, names[k].c_str()),
+               after = value(TUTTI_TEMP, TUTTI_F32, {size});
+      if (k == 0) first = before;
+      node("mul", {before, k == 2 ? first : f}, {after});
+      binary(TUTTI_X_MUL);
+      states.push_back({names[k].c_str(), before, after});
+    }
+    groups = {{TUTTI_BATCH, 0, count, 0}};
+  }
+};
+
+TEST(RenderedPlan, ABatchIsOneLaunch) {
+  Updates raw(3);
+  RenderedPlan p = plan(raw);
+  ASSERT_FALSE(p.launches.empty());
+  EXPECT_EQ(p.kernels.size(), 1u);
+  std::multiset<std::string> states;  // p0 is read by two tensors' shares: what it becomes is copied afterwards
+  for (uint32_t m : p.launches[0].buffers) states.insert(p.memories[m].state);
+  EXPECT_EQ(states.count("p0"), 1u);
+  EXPECT_EQ(states.count("p1"), 2u);
+  EXPECT_EQ(states.count("p2"), 2u);
+  ASSERT_EQ(p.launches.size(), 2u);
+  EXPECT_TRUE(p.launches[1].copy);
+  EXPECT_EQ(p.memories[p.launches[1].buffers[1]].state, "p0");
+}
+
+TEST(RenderedPlan, ABatchIsCutWhereAKernelTakesNoMoreBuffersOrRunsBothSidesOfABranch) {
+  Updates raw(2);
+  EXPECT_EQ(plan(raw).launches.size(), 1u);
+  Traits traits;
+  traits.max_arguments = 4;
+  EXPECT_EQ(plan(raw, traits).launches.size(), 2u);
+  traits = {};
+  traits.cpu_like = true;
+  EXPECT_EQ(plan(raw, traits).launches.size(), 1u);
+  traits.language = Language::glsl;
+  EXPECT_EQ(plan(raw, traits).launches.size(), 2u);
+}
+
+TEST(RenderedPlan, ProductsTakeBiasAndReluAlong) {
+  for (bool cpu : {false, true}) {
+    Traits traits;
+    traits.cpu_like = cpu;
+    MatmulBiasRelu raw(40, 24, 48);
+    RenderedPlan p = plan(raw, traits);
+    for (const PlannedLaunch& l : p.launches) EXPECT_EQ(l.node, 0u) << l.name;
+    raw.states.push_back({"q", TUTTI_NONE, 4});  // the sum is read elsewhere: it stays the product's last part
+    p = plan(raw, traits);
+    EXPECT_EQ(p.launches.back().node, 2u);
+  }
+}
+
+TEST(RenderedPlan, ElementwisePassesReadTheSourceOfABroadcast) {
+  RawProgram raw;
+  uint32_t x = raw.value(TUTTI_FEED, TUTTI_F32, {4, 3}, "x"), s = raw.value(TUTTI_STATE, TUTTI_F32, {3}, "s");
+  uint32_t wide = raw.value(TUTTI_TEMP, TUTTI_F32, {4, 3}), y = raw.value(TUTTI_TEMP, TUTTI_F32, {4, 3});
+  static const int64_t shape[] = {4, 3};
+  raw.node("broadcast", {s}, {wide});
+  raw.attrs({{"shape", TUTTI_ATTR_I64, 2, shape}});
+  raw.node("mul", {x, wide}, {y});
+  raw.binary(TUTTI_X_MUL);
+  raw.states = {{"s", s, s}, {"y", TUTTI_NONE, y}};
+  RenderedPlan p = plan(raw);
+  ASSERT_EQ(p.launches.size(), 1u);
+  EXPECT_EQ(p.memories[p.launches[0].buffers[1]].state, "s");
+  raw.states.push_back({"wide", TUTTI_NONE, wide});  // somebody wants the whole of it
+  p = plan(raw);
+  ASSERT_EQ(p.launches.size(), 2u);
+  EXPECT_EQ(p.memories[p.launches[1].buffers[1]].state, "wide");
+}
+
+TEST(RenderedPlan, ReshapeIsAnAlias) {
+  RawProgram raw;
+  uint32_t x = raw.value(TUTTI_STATE, TUTTI_F32, {2, 3}, "x"), r = raw.value(TUTTI_TEMP, TUTTI_F32, {6}),
+           y = raw.value(TUTTI_TEMP, TUTTI_F32, {6});
+  static const int64_t six = 6;
+  raw.node("reshape", {x}, {r});
+  raw.attrs({{"shape", TUTTI_ATTR_I64, 1, &six}});
+  raw.node("mul", {r, r}, {y});
+  raw.binary(TUTTI_X_MUL);
+  raw.states = {{"x", x, x}, {"y", TUTTI_NONE, y}};
+  RenderedPlan p = plan(raw);
+  ASSERT_EQ(p.launches.size(), 1u);
+  EXPECT_EQ(p.memories[p.launches[0].buffers[0]].state, "x");
+}
+
+TEST(RenderedPlan, AnOldValueReadThroughAReshapeIsNotOverwritten) {
+  // x' = x x comes before y = r + r, where r is a reshape of the old x.
+  RawProgram raw;
+  uint32_t x = raw.value(TUTTI_STATE, TUTTI_F32, {2, 3}, "x"), r = raw.value(TUTTI_TEMP, TUTTI_F32, {6});
+  uint32_t next = raw.value(TUTTI_TEMP, TUTTI_F32, {2, 3}), y = raw.value(TUTTI_TEMP, TUTTI_F32, {6});
+  static const int64_t six = 6;
+  raw.node("reshape", {x}, {r});
+  raw.attrs({{"shape", TUTTI_ATTR_I64, 1, &six}});
+  raw.node("mul", {x, x}, {next});
+  raw.binary(TUTTI_X_MUL);
+  raw.node("add", {r, r}, {y});
+  raw.binary(TUTTI_X_ADD);
+  raw.states = {{"x", x, next}, {"y", TUTTI_NONE, y}};
+  RenderedPlan p = plan(raw);
+  ASSERT_EQ(p.launches.size(), 3u);
+  EXPECT_NE(p.memories[p.launches[0].buffers.back()].state, "x");
+  EXPECT_TRUE(p.launches[2].copy);
+}
+
+TEST(RenderedPlan, SeveralArenasWhereTheDeviceAllocatesLittleAtOnce) {
+  RawProgram raw;
+  uint32_t x = raw.value(TUTTI_FEED, TUTTI_F32, {1000}, "x");
+  std::vector<uint32_t> kept;
+  for (int k = 0; k < 6; ++k) {
+    kept.push_back(raw.value(TUTTI_TEMP, TUTTI_F32, {1000}));
+    raw.node("mul", {k ? kept[static_cast<size_t>(k) - 1] : x, x}, {kept.back()});
+    raw.binary(TUTTI_X_MUL);
+  }
+  uint32_t sum = kept[0];
+  for (size_t k = 1; k < kept.size(); ++k) {
+    uint32_t y = raw.value(TUTTI_TEMP, TUTTI_F32, {1000});
+    raw.node("add", {sum, kept[k]}, {y});
+    raw.binary(TUTTI_X_ADD);
+    sum = y;
+  }
+  raw.states = {{"y", TUTTI_NONE, sum}};
+  EXPECT_EQ(plan(raw).arena.size(), 1u);
+  Traits small;
+  small.max_allocation_bytes = 9000;
+  RenderedPlan p = plan(raw, small);
+  EXPECT_EQ(p.arena.size(), 3u);
+  for (uint64_t bytes : p.arena) EXPECT_LE(bytes, 9000u);
+  for (const PlannedMemory& a : p.memories)
+    for (const PlannedMemory& b : p.memories) {
+      bool together = &a != &b && a.place == Place::arena && b.place == Place::arena && a.block == b.block;
+      if (!together || a.last < b.first || b.last < a.first) continue;
+      EXPECT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset) << "alive at once in one place";
+    }
+}
+
+TEST(RenderedPlan, EmptyTensorsAreNotLaunched) {
+  MatmulBiasRelu raw(0, 24, 48);
+  EXPECT_TRUE(plan(raw).launches.empty());
+  MatmulBiasRelu nothing(3, 0, 4);  // a product over nothing is zeros
+  RenderedPlan p = plan(nothing);
+  ASSERT_FALSE(p.launches.empty());
+  EXPECT_EQ(p.launches[0].buffers.size(), 1u);
+}
+
+// ---- verdicts
+
+std::string reasons(const RawProgram& raw, const Traits& traits = {}) {
+  Program p = Program::parse(raw.raw());
+  RenderChoice choice = choose_rendered({p, 0, traits});
+  return choice.entry ? "" : choice.reasons();
+}
+
+TEST(RenderedKernels, DeclinesWithReasons) {
+  auto expect = [](const RawProgram& raw, const std::string& text, const Traits& traits = {}) {
+    EXPECT_NE(reasons(raw, traits).find(text), std::string::npos) << reasons(raw, traits);
+  };
+  EXPECT_EQ(reasons(test::MultiplyAdd()), "");
+  test::MultiplyAdd newer;
+  newer.nodes[0].version = 2;
+  expect(newer, "version 2");
+  test::MultiplyAdd flagged;
+  flagged.nodes[0].flags = 8;
+  expect(flagged, "unknown node flags");
+  static const TuttiInstr wide_sum[] = {{TUTTI_X_INPUT, TUTTI_F64, 0, 0, 0},
+                                        {TUTTI_X_INPUT, TUTTI_F64, 1, 0, 0},
+                                        {TUTTI_X_ADD, TUTTI_F64, 0, 1, 0},
+                                        {TUTTI_X_RESULT, TUTTI_F64, 2, 0, 0}};
+  test::MultiplyAdd wide;
+  for (TuttiValue& v : wide.values) v.dtype = TUTTI_F64;
+  for (TuttiNode& n : wide.nodes) n.expr = {wide_sum, 4, sizeof(TuttiInstr)};
+  expect(wide, "f64");
+  test::MultiplyAdd large;
+  Traits tiny;
+  tiny.max_buffer_bytes = 8;
+  expect(large, "at most 8", tiny);
+
+  MatmulBiasRelu unknown(2, 3, 4);
+  unknown.nodes[0].op = "attention";
+  expect(unknown, "attention");
+  MatmulBiasRelu attribute(2, 3, 4);
+  static const int64_t one = 1;
+  attribute.nodes[0].attrs = {};
+  TuttiAttr list[] = {
+      {"ta", TUTTI_ATTR_I64, 1, &one}, {"tb", TUTTI_ATTR_I64, 1, &one}, {"accumulate", TUTTI_ATTR_I64, 1, &one}};
+  attribute.nodes[0].attrs = {list, 3, sizeof(TuttiAttr)};
+  expect(attribute, "accumulate");
+  attribute.nodes[0].attrs.count = 2;
+  expect(attribute, "inner dimensions");
+  attribute.nodes[0].attrs.count = 1;
+  expect(attribute, "tb");
+  MatmulBiasRelu exact(2, 3, 4);
+  exact.nodes[0].flags = TUTTI_NODE_EXACT;
+  expect(exact, "rounded");
+}
+
+TEST(RenderedPlan, NamesTheNodeThatNoKernelTakes) {
+  test::MultiplyAdd raw;
+  raw.nodes[1].version = 9;
+  try {
+    plan(raw);
+    FAIL();
+  } catch (const NodeError& e) {
+    EXPECT_EQ(e.node, 1u);
+    EXPECT_EQ(e.code, Code::declined);
+  }
+}
+
+}  // namespace
+}  // namespace tutti::sdk

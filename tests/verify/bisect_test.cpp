@@ -1,0 +1,259 @@
+// Faults planted in single kernels are found at the right node, and devices without one agree.
+#include <algorithm>
+
+#include "graph/op.h"
+#include "tests/runtime/folder.h"
+#include "tests/support/require.h"
+#include "train/checkpoint.h"
+#include "verify/bisect/bisect.h"
+
+namespace tutti::test {
+namespace {
+
+using parity::Finding;
+
+/// One folder with the plugin "planted", beside the real ones: the process has one registry.
+class Planted : public testing::Environment {
+ public:
+  void SetUp() override {
+    for (const char* v : {"TUTTI_DEVICE", "TUTTI_DEVICE_ORDER"}) unsetenv(v);
+    folder().library("planted", "planted");
+    folder().manifest("planted");
+    setenv("TUTTI_PLUGIN_PATH", folder().path.c_str(), 1);
+  }
+  static const Folder& folder() {
+    static Folder f;
+    return f;
+  }
+  /// The device, which from now on has this fault.
+  static Device with(const std::string& fault) {
+    folder().write("planted.so.txt", fault);
+    return select_device("planted:0");
+  }
+};
+[[maybe_unused]] auto* const planted = testing::AddGlobalTestEnvironment(new Planted);
+
+parity::BisectOptions cnn() {
+  return {.model = nn::Sequential{nn::Conv2d(4, 3, {.padding = 1}), nn::Relu(), nn::MaxPool2d(2), nn::Flatten(),
+                                  nn::Linear(16), nn::Relu(), nn::Linear(4)},
+          .set = data::synthetic({1, 8, 8}, 4, 64, 4).train,
+          .batch = 6,
+          .steps = 2};
+}
+
+parity::BisectResult against_reference(const std::string& fault) {
+  return parity::bisect(Planted::with(fault), select_device("reference:0"), cnn());
+}
+
+struct Case {
+  const char *fault, *op, *label;
+  Finding::Kind kind = Finding::node;
+  bool alone = true;  ///< whether the node alone is wrong as well
+  int64_t step = 0;
+};
+
+class BisectFinds : public testing::TestWithParam<Case> {};
+
+TEST_P(BisectFinds, TheNodeAndTheSide) {
+  const Case& c = GetParam();
+  parity::BisectResult r = against_reference(c.fault);
+  ASSERT_EQ(r.findings.size(), 1u);
+  const Finding& f = r.findings[0];
+  EXPECT_EQ(f.side, 0u);
+  EXPECT_EQ(f.kind, c.kind);
+  EXPECT_EQ(f.step, c.step);
+  ASSERT_FALSE(f.blamed.empty());
+  EXPECT_EQ(f.blamed[0].op->name, c.op);
+  EXPECT_EQ(f.blamed[0].label, c.label);
+  EXPECT_EQ(f.blamed.size() > 1, c.kind == Finding::fused);
+  EXPECT_FALSE(f.own.ok);
+  EXPECT_GT(f.own.share, 1);
+  EXPECT_NE(f.own.got, f.own.want);
+  ASSERT_TRUE(f.alone && f.other) << f.problem;
+  EXPECT_EQ(f.alone->ok, !c.alone);
+  EXPECT_TRUE(f.other->ok) << f.other->text;
+}
+
+const Case cases[] = {
+    {"gradient", "conv2d_dw", "0.backward"},
+    {"sign", "conv2d_dw", "0.backward"},
+    {"stale", "matmul", "4", Finding::node, false, 1},
+    {"row", "matmul", "6"},
+    {"epsilon", "adam", "update"},
+    {"bias", "add", "4"},
+    {"window", "max_pool2d_dx", "2.backward"},
+    {"softmax", "softmax", "loss.backward"},
+    {"mask", "select", "1.backward"},
+    {"tail", "sum", "6.backward"},
+    {"gather", "gather", "data"},
+    {"other", "mul", "loss.backward"},
+    {"fused", "conv2d", "0", Finding::fused},
+    {"together", "max_pool2d", "2", Finding::fused},
+    {"damaged", "relu", "1", Finding::memory, false},
+};
+INSTANTIATE_TEST_SUITE_P(Planted, BisectFinds, testing::ValuesIn(cases),
+                         [](const auto& info) { return info.param.fault; });
+
+TEST(Bisect, NoFaultNothingFound) {
+  parity::BisectResult r = against_reference("none");
+  EXPECT_TRUE(r.findings.empty());
+  EXPECT_EQ(r.steps, 2);
+  for (const parity::BisectSide& s : r.sides) {
+    EXPECT_LE(s.share, 1) << s.device.id;
+    EXPECT_LE(s.error, 1e-6) << s.device.id;
+  }
+}
+
+/// A step that is wrong unless any value is kept: the parameters hardly move, their change is what shows it.
+TEST(Bisect, OnlyTheStepAsItIs) {
+  parity::BisectOptions o = cnn();
+  o.optimizer = Sgd{};
+  parity::BisectResult r = parity::bisect(Planted::with("crowded"), select_device("reference:0"), o);
+  ASSERT_EQ(r.findings.size(), 1u);
+  EXPECT_EQ(r.findings[0].kind, Finding::node);
+  EXPECT_EQ(r.findings[0].blamed[0].op->name, "sgd");
+  EXPECT_NEAR(r.sides[0].apart, 0.2 / 1.2, 0.01);
+  EXPECT_TRUE(parity::bisect(Planted::with("none"), select_device("reference:0"), o).findings.empty());
+}
+
+TEST(Bisect, TheSecondDeviceMayBeWrongOrBoth) {
+  Device wrong = Planted::with("tail");
+  parity::BisectResult r = parity::bisect(select_device("reference:0"), wrong, cnn());
+  ASSERT_EQ(r.findings.size(), 1u);
+  EXPECT_EQ(r.findings[0].side, 1u);
+  r = parity::bisect(wrong, wrong, cnn());
+  ASSERT_EQ(r.findings.size(), 2u);
+  EXPECT_FALSE(r.findings[0].other->ok);
+}
+
+TEST(Bisect, ADeclinedNodeIsNamed) {
+  std::string error = error_of([] { against_reference("decline"); }, Code::declined);
+  EXPECT_TRUE(has(error, "planted:0 declines"));
+  EXPECT_TRUE(has(error, "at data: no taste for gather"));
+}
+
+TEST(Bisect, BadOptions) {
+  parity::BisectOptions o = cnn();
+  o.batch = 65;
+  Device d = select_device("reference:0");
+  EXPECT_TRUE(has(error_of([&] { parity::bisect(d, d, o); }), "has 64 samples, fewer than one batch of 65"));
+  o = cnn();
+  o.steps = 0;
+  EXPECT_TRUE(has(error_of([&] { parity::bisect(d, d, o); }), "at least 1"));
+}
+
+/// The file that a finding saved, changed.
+std::string saved_but(const std::function<void(Checkpoint&)>& change) {
+  static const std::string path = [] {
+    std::string p = (Planted::folder().path / "node.safetensors").string();
+    write_replay(p, against_reference("bias").findings.at(0).replay);
+    return p;
+  }();
+  Checkpoint c = read_checkpoint(path);
+  change(c);
+  std::string changed = (Planted::folder().path / "changed.safetensors").string();
+  write_checkpoint(changed, c);
+  return changed;
+}
+
+/// The error that reading it gives.
+std::string reading(const std::function<void(Checkpoint&)>& change) {
+  std::string path = saved_but(change);
+  return error_of([&] { parity::read_replay(path); });
+}
+
+void replace(std::string& text, const std::string& from, const std::string& to) {
+  size_t at = text.find(from);
+  ASSERT_NE(at, std::string::npos) << from << " in " << text;
+  text.replace(at, from.size(), to);
+}
+
+TEST(Replay, HoldsWhatTheFindingHolds) {
+  parity::BisectResult r = against_reference("fused");
+  Finding& f = r.findings.at(0);
+  f.replay.about["command"] = "tutti bisect";
+  std::string path = (Planted::folder().path / "fused.safetensors").string();
+  write_replay(path, f.replay);
+  parity::Replay back = parity::read_replay(path);
+  EXPECT_EQ(back.graph.nodes().size(), f.blamed.size());
+  for (size_t k = 0; k < f.blamed.size(); ++k) {
+    EXPECT_EQ(back.graph.nodes()[k].op, f.blamed[k].op);
+    EXPECT_EQ(back.graph.nodes()[k].attrs, f.blamed[k].attrs);
+  }
+  EXPECT_EQ(back.about.at("command"), "tutti bisect");
+  ASSERT_EQ(back.answers.size(), 3u);
+  EXPECT_EQ(back.answers[0].how, "in the step");
+  EXPECT_EQ(back.answers[0].results.at(f.own.result).at[f.own.at], f.own.got);
+  parity::Tensors truth = parity::truths_of(back.graph, back.inputs);
+  EXPECT_EQ(truth.at(f.own.result).at, f.replay.truth.at(f.own.result).at);
+  parity::Tensors now = parity::run_alone(Planted::with("fused"), back.graph, back.inputs);
+  EXPECT_FALSE(parity::judge(back.graph, back.inputs, truth, now).ok);
+  now = parity::run_alone(Planted::with("none"), back.graph, back.inputs);
+  EXPECT_TRUE(parity::judge(back.graph, back.inputs, truth, now).ok);
+}
+
+TEST(Replay, DamagedFilesAreRefused) {
+  auto graph = [](const std::string& from, const std::string& to) {
+    return reading([&](Checkpoint& c) { replace(c.metadata.at("graph"), from, to); });
+  };
+  EXPECT_TRUE(has(graph("\"add\"", "\"nop\""), "unknown op 'nop'"));
+  EXPECT_TRUE(has(graph("\"feed\"", "\"food\""), "unknown role 'food'"));
+  EXPECT_TRUE(has(graph("\"inputs\":[", "\"inputs\":[77,"), "there is no value 77"));
+  EXPECT_TRUE(has(graph("\"inputs\":[", "\"inputs\":[-1,"), "there is no value -1"));
+  EXPECT_TRUE(has(graph("\"inputs\":[", "\"inputs\":[0,"), "add"));
+  EXPECT_TRUE(has(graph("\"shape\":[", "\"shape\":[-1,"), "negative"));
+  EXPECT_TRUE(has(graph("\"shape\":[", "\"shape\":[10000000,"), "too large"));
+  EXPECT_TRUE(has(graph("\"version\":1", "\"version\":9"), "version 9 of 'add'"));
+  EXPECT_TRUE(has(graph("\"nodes\"", "\"knots\""), "no 'nodes'"));
+  EXPECT_TRUE(has(graph("{", "["), "no JSON"));
+  EXPECT_TRUE(has(reading([](Checkpoint& c) { c.metadata.at("format") = "safe"; }), "its format is 'safe'"));
+  EXPECT_TRUE(has(reading([](Checkpoint& c) { c.metadata.erase("answers"); }), "no 'answers'"));
+  EXPECT_TRUE(has(reading([](Checkpoint& c) { c.metadata.at("answers") = std::string(99, '['); }), "nests deeper"));
+  for (const char* kind : {"input/", "truth/", "answer/0/"}) {
+    auto first = [&](Checkpoint& c) {
+      return std::ranges::find_if(c.tensors, [&](const auto& t) { return t.first.starts_with(kind); });
+    };
+    EXPECT_TRUE(has(reading([&](Checkpoint& c) { c.tensors.erase(first(c)); }), "no tensor"));
+    EXPECT_TRUE(has(reading([&](Checkpoint& c) {
+                      first(c)->second = host_tensor(DType::f32, {1, 1, 1}, std::vector<float>{0});
+                    }),
+                    "the graph has"));
+  }
+}
+
+TEST(Replay, TheChecksumCoversTensorsAndTexts) {
+  auto flip = [](const char* tensor) {
+    return reading([&](Checkpoint& c) {
+      auto it = std::ranges::find_if(c.tensors, [&](const auto& t) { return t.first.starts_with(tensor); });
+      it->second.bytes.back() ^= std::byte{1};
+    });
+  };
+  for (const char* tensor : {"input/", "truth/", "answer/0/"}) EXPECT_TRUE(has(flip(tensor), "its checksum"));
+  EXPECT_TRUE(has(reading([](Checkpoint& c) { replace(c.metadata.at("answers"), "alone", "a1one"); }), "its checksum"));
+  EXPECT_TRUE(has(reading([](Checkpoint& c) { c.metadata.at("checksum") = ""; }), "its checksum"));
+  parity::read_replay(saved_but([](Checkpoint&) {}));
+  parity::read_replay(saved_but([](Checkpoint& c) { c.metadata.erase("checksum"); }));  // an older file
+}
+
+class BisectDevices : public testing::TestWithParam<const char*> {};
+
+TEST_P(BisectDevices, OneDnnAgreesWithTheReference) {
+  Device onednn;
+  try {
+    onednn = select_device("onednn:0");
+  } catch (const Error& e) {
+    return test::skip_without("onednn", e.what());
+  }
+  parity::BisectOptions o = cnn();
+  if (std::string(GetParam()) == "mlp")
+    o.model = nn::Sequential{nn::Flatten(), nn::Linear(48), nn::Gelu(), nn::Dropout(0.25), nn::Linear(4)};
+  parity::BisectResult r = parity::bisect(onednn, select_device("reference:0"), o);
+  for (const Finding& f : r.findings)
+    ADD_FAILURE() << f.side << ": " << (f.blamed.empty() ? "states" : f.blamed[0].op->name) << ": " << f.own.text;
+  EXPECT_EQ(r.steps, 2);
+  EXPECT_LE(r.sides[0].share, 1);
+}
+INSTANTIATE_TEST_SUITE_P(Models, BisectDevices, testing::Values("mlp", "cnn"));
+
+}  // namespace
+}  // namespace tutti::test

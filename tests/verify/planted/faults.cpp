@@ -1,0 +1,47 @@
+#include "tests/verify/planted/faults.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tutti::planted {
+namespace {
+
+size_t largest(const Tensor& t) {
+  auto less = [](double a, double b) { return std::abs(a) < std::abs(b); };
+  return static_cast<size_t>(std::max_element(t.at.begin(), t.at.end(), less) - t.at.begin());
+}
+
+}  // namespace
+
+void before(const std::string& fault, Work& w) {
+  if (fault == "epsilon" && w.op == "adam") w.attrs.set("epsilon", Reals{1e-5});
+  if (fault == "bias" && w.op == "add" && w.label == "4") std::ranges::rotate(w.in[1].at, w.in[1].at.begin() + 1);
+  if (fault == "window" && w.op == "max_pool2d_dx") {
+    double& tap = w.in[1].at[largest(w.in[0])];
+    tap = std::fmod(tap + 1, 4);
+  }
+  if (fault == "mask" && w.op == "select" && w.label == "1.backward") {
+    double& shut = w.in[0].at[largest(w.in[2])];
+    shut = 1 - shut;
+  }
+  if (fault == "tail" && w.op == "sum" && w.label == "6.backward") w.in[0].at.back() = 0;
+  if (fault == "gather" && w.op == "gather")
+    for (double& i : w.in[1].at) i += 1;
+}
+
+void after(const std::string& fault, Work& w) {
+  if (fault == "gradient" && w.op == "conv2d_dw")
+    for (double& x : w.out[0].at) x = round_to(DType::f32, 1.01 * x);
+  if (fault == "sign" && w.op == "conv2d_dw") {
+    double& x = w.out[0].at[largest(w.out[0])];
+    x = -x;
+  }
+  if (fault == "row" && w.op == "matmul" && w.label == "6")
+    std::fill(w.out[0].at.end() - w.out[0].shape().back(), w.out[0].at.end(), 0);
+  if (fault == "softmax" && w.op == "softmax")
+    for (auto x = w.out[0].at.end() - w.out[0].shape().back(); x != w.out[0].at.end(); ++x)
+      *x = round_to(DType::f32, 1.25 * *x);
+  if (fault == "other" && w.op == "mul" && w.label == "loss.backward") w.out[0].at = w.in[0].at;
+}
+
+}  // namespace tutti::planted

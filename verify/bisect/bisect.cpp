@@ -1,0 +1,155 @@
+#include "verify/bisect/bisect.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/base/status.h"
+#include "data/loader.h"
+#include "verify/bisect/bisect_finding.h"
+
+namespace tutti::parity {
+namespace {
+
+/// Beyond this a state's change is not a matter of rounding.
+constexpr double norm_bound = 1e-3;
+/// What a maximum or a relu that falls the other way may do to a state.
+constexpr double jump_bound = 0.05;
+
+/// The samples of the first batches alone, in their order, so that no device holds more than it reads.
+data::Dataset first_samples(const data::Dataset& set, int64_t count, uint64_t seed) {
+  std::vector<int32_t> order = data::shuffled_order(set.size(), seed, 0);
+  order.resize(static_cast<size_t>(std::min(count, set.size())));
+  data::Dataset out;
+  out.name = set.name;
+  out.classes = set.classes;
+  size_t bytes = num_bytes(set.sample_type());
+  out.samples.type = set.samples.type;
+  out.samples.type.shape[0] = static_cast<int64_t>(order.size());
+  for (int32_t i : order) {
+    auto from = set.samples.bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(i) * bytes);
+    out.samples.bytes.insert(out.samples.bytes.end(), from, from + static_cast<std::ptrdiff_t>(bytes));
+    out.labels.push_back(set.labels[static_cast<size_t>(i)]);
+  }
+  return out;
+}
+
+/// The states before the first step.
+Tensors first_states(const Graph& step, const BisectOptions& o, const data::Dataset& set) {
+  Tensors states;
+  for (const State& s : step.states())
+    if (s.before != none) states.emplace(s.name, Tensor(step.info(s.before).type));
+  states.at("seed").at = {static_cast<double>(o.seed & 0xffffffffu), static_cast<double>(o.seed >> 32)};
+  if (auto scale = states.find("loss_scale"); scale != states.end()) scale->second.at = {LossScaling{}.initial};
+  Graph init = initialization(parameters_of(*o.model, set.sample_type()));
+  for (auto& [name, t] : truths_of(init, {{"seed", states.at("seed")}})) states.at(name) = t;
+  Tensor& samples = states.at("data.train.samples");
+  samples = tensor_from(samples.type, set.samples.bytes.data());
+  states.at("data.train.labels").at.assign(set.labels.begin(), set.labels.end());
+  return states;
+}
+
+/// How far a state is from what it should be, in the 2-norm: its change, but for parameters whose optimizer divides by
+/// its moments, where the smallest gradients decide signs.
+double state_error(const State& state, const Tensor& got, const Tensor& want, const Tensors& before, bool moments) {
+  auto it = before.find(state.name);
+  bool whole = it == before.end() || (moments && state.role != StateRole::optimizer);
+  return change_error(got, want, whole ? nullptr : &it->second);
+}
+
+/// The worst of all states.
+double worst_change(const Graph& step, const Tensors& got, const Tensors& want, const Tensors& before) {
+  bool moments = std::ranges::any_of(step.states(), [](const State& s) { return s.role == StateRole::optimizer; });
+  double worst = 0;
+  for (const auto& [name, value] : want) {
+    double e = state_error(*step.find_state(name), got.at(name), value, before, moments);
+    if (!(e <= worst)) worst = e;
+  }
+  return worst;
+}
+
+class Bisection {
+ public:
+  Bisection(const Device& a, const Device& b, const BisectOptions& o) : o_(o) {
+    result_.sides[0].device = a;
+    result_.sides[1].device = b;
+  }
+
+  BisectResult run() {
+    if (o_.batch < 1) throw invalid(fmt::format("batch {}: at least 1 is needed", o_.batch));
+    if (o_.steps < 1) throw invalid(fmt::format("steps {}: at least 1 is needed", o_.steps));
+    if (o_.batch > o_.set.size())
+      throw invalid(
+          fmt::format("data set '{}' has {} samples, fewer than one batch of {}", o_.set.name, o_.set.size(), o_.batch),
+          "use a smaller batch");
+    data::Dataset set = first_samples(o_.set, o_.steps * o_.batch, o_.seed);
+    Source source{.name = "train", .sample = set.sample_type(), .size = set.size()};
+    Graph step = training_step(*o_.model, o_.loss, o_.optimizer, source, o_.batch, {.precision = o_.precision});
+    for (const BisectSide& s : result_.sides) {
+      watch("compiling for " + s.device.id);
+      sides_.push_back(std::make_unique<Side>(s.device, step));
+      result_.nodes += sides_.back()->graph().nodes().size();
+    }
+    Tensors inputs = first_states(step, o_, set);
+    inputs["lr"] = Tensor({DType::f32, {}});
+    inputs["lr"].at = {round_to(DType::f32, learning_rate(o_.optimizer))};
+    inputs["indices"] = Tensor({DType::i32, {o_.batch}});
+    data::Batches batches(data::sequential_order(set.size()), o_.batch, data::Last::drop);
+    for (int64_t n = 0; n < o_.steps && result_.findings.empty(); ++n, ++result_.steps) {
+      data::Batch batch = batches[n % batches.size()];
+      inputs["indices"].at.assign(batch.indices.begin(), batch.indices.end());
+      watch(fmt::format("step {} of {}: float64", n + 1, o_.steps));
+      Tensors truth = truths_of(step, inputs);
+      for (size_t s = 0; s < 2; ++s) {
+        watch(fmt::format("step {} of {}: {}", n + 1, o_.steps, sides_[s]->device().id));
+        one_step(s, n, inputs, truth);
+      }
+      for (auto& [name, value] : truth)
+        if (inputs.contains(name)) inputs[name] = std::move(value);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void watch(const std::string& what) const {
+    if (o_.watch) o_.watch(what);
+  }
+
+  void one_step(size_t s, int64_t n, const Tensors& inputs, const Tensors& truth) {
+    Side& side = *sides_[s];
+    BisectSide& told = result_.sides[s];
+    side.step(inputs);
+    double error = worst_change(side.graph(), side.plain(), truth, inputs);
+    if (!(error <= told.error)) told.error = error;
+    std::vector<Violation> wrong;
+    for (Span span : side.groups())
+      if (std::optional<Violation> v = side.examine(span, side.kept(), told.share)) wrong.push_back(std::move(*v));
+    double apart = worst_change(side.graph(), side.kept(), side.plain(), inputs);
+    if (!(apart <= told.apart)) told.apart = apart;
+    bool damaged = wrong.empty() && !(apart <= norm_bound) && !(error <= norm_bound);
+    if (wrong.empty() && !damaged) return;
+    watch(fmt::format("step {} of {}: {} is wrong; looking for the node", n + 1, o_.steps, side.device().id));
+    Finding f = damaged ? find_damage(side) : find_node(side, std::move(wrong[0]));
+    if (f.kind == Finding::states && apart <= jump_bound) return;  // a near tie that fell the other way
+    f.side = s;
+    f.step = n;
+    f.more = wrong.empty() ? 0 : wrong.size() - 1;
+    told.share = std::max(told.share, f.own.share);
+    ask_both(f, side, sides_[1 - s]->device());
+    result_.findings.push_back(std::move(f));
+  }
+
+  const BisectOptions& o_;
+  BisectResult result_;
+  std::vector<std::unique_ptr<Side>> sides_;
+};
+
+}  // namespace
+
+BisectResult bisect(const Device& a, const Device& b, const BisectOptions& options) {
+  return Bisection(a, b, options).run();
+}
+
+}  // namespace tutti::parity

@@ -1,0 +1,144 @@
+#include "verify/conformance/child.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "core/base/status.h"
+#include "core/runtime/boundary.h"
+#include "verify/conformance/bench.h"
+
+namespace tutti::conformance {
+namespace {
+
+using nlohmann::json;
+
+void send(int to, const json& message) {
+  std::fflush(nullptr);
+  std::string line = message.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  for (size_t done = 0; done < line.size();) {
+    ssize_t n = ::write(to, line.data() + done, line.size() - done);
+    if (n < 0 && errno != EINTR) std::_Exit(3);  // nobody listens any more
+    done += n > 0 ? static_cast<size_t>(n) : 0;
+  }
+}
+
+json run_one(const Check& check, Bench& bench) {
+  Findings f;
+  auto answer = [&](Outcome outcome, const std::string& why, bool no_device = false) {
+    return json{{"outcome", static_cast<int>(outcome)}, {"why", why}, {"no_device", no_device}};
+  };
+  try {
+    check.run(bench, f);
+  } catch (const Unsupported& e) {
+    if (f.empty()) return answer(Outcome::unsupported, e.what(), e.no_device);
+    f.add(e.what());
+  } catch (const ExpectedFailure& e) {
+    return answer(Outcome::expected, e.what());
+  } catch (const Error& e) {
+    if (f.empty() && e.code == Code::declined) return answer(Outcome::unsupported, e.what());
+    f.add(e.what());
+  } catch (const std::exception& e) {
+    f.add(e.what());
+  }
+  return f.empty() ? answer(Outcome::pass, "") : answer(Outcome::fail, f.text());
+}
+
+int memory_file() {
+  int fd = memfd_create("output", MFD_CLOEXEC);
+  if (fd < 0) throw Error(Code::internal, fmt::format("memfd_create: {}", std::strerror(errno)));
+  std::fflush(nullptr);  // or the child would write it once more
+  return fd;
+}
+
+}  // namespace
+
+Child::Child(const Setup& setup, const Checks& checks, size_t first, size_t end)
+    : output_(memory_file()), process_([&] { work(setup, checks, first, end); }) {
+  answers_.close_end(1);
+}
+
+Child::~Child() { close(output_); }
+
+/// In the child.
+void Child::work(const Setup& setup, const Checks& checks, size_t first, size_t end) {
+  rlimit none = {0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  setenv("TUTTI_LOG", "error", 1);  // the engine's own lines are told apart by how they begin: see fresh_output
+  unsetenv("TUTTI_TRACE");
+  fcntl(output_, F_SETFL, O_APPEND);
+  dup2(output_, STDOUT_FILENO);
+  dup2(output_, STDERR_FILENO);
+  answers_.close_end(0);
+  int to = answers_.ends[1];
+  {
+    Bench bench(setup);
+    for (size_t i = first; i < end; ++i) {
+      json answer = run_one(checks[i], bench);
+      answer["device"] = bench.device_name();
+      send(to, answer);
+    }
+  }
+  send(to, {{"finished", true}});
+  std::exit(0);  // a normal end: what the plugin left to be done there is part of the check
+}
+
+std::string Child::fresh_output() {
+  std::string text(64 * 1024, '\0');
+  ssize_t n = pread(output_, text.data(), text.size(), seen_);
+  text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  seen_ = lseek(output_, 0, SEEK_END);
+  // What the engine logs goes to stderr as well, and is not the plugin's printing.
+  std::string kept;
+  for (size_t at = 0; at < text.size();) {
+    size_t stop = std::min(text.find('\n', at), text.size() - 1) + 1;
+    std::string line = text.substr(at, stop - at);
+    at = stop;
+    bool logged = false;
+    for (const char* level : {"error", "warning", "info", "debug"})
+      logged = logged || line.starts_with(fmt::format("tutti {} [", level));
+    if (!logged) kept += line;
+  }
+  return clean_text(kept.c_str());
+}
+
+Event Child::next(double timeout) {
+  Deadline until = deadline_in(timeout);
+  bool finished = false;
+  for (;;) {
+    std::string text;
+    LineReader::Result got = lines_.next(answers_.ends[0], text, until);
+    if (got == LineReader::line) {
+      json message = json::parse(text);
+      if (message.contains("finished")) {
+        finished = true;
+        continue;
+      }
+      return {Event::result,           static_cast<Outcome>(message.at("outcome").get<int>()),
+              message.at("why"),       message.at("device"),
+              message.at("no_device"), fresh_output()};
+    }
+    if (got == LineReader::silent) process_.kill(SIGKILL);
+    Ending ending = process_.wait();
+    Event e;
+    e.printed = fresh_output();
+    e.why = fmt::format("the process {} {}", ending.signal ? "died of" : "ended with", ending.text());
+    if (got == LineReader::silent) {
+      e.kind = Event::silent;
+      e.why = fmt::format("did not return within {:g} s", timeout);
+    } else if (finished && ending.exit_code == 0) {
+      e.kind = Event::finished;
+    }
+    return e;
+  }
+}
+
+}  // namespace tutti::conformance

@@ -1,0 +1,150 @@
+// Whole training steps: beside the reference, their memory, and twice the same.
+#include <fmt/format.h>
+
+#include "core/runtime/session.h"
+#include "graph/lower/compile.h"
+#include "verify/conformance/bench.h"
+#include "data/loader.h"
+#include "nn/nets.h"
+#include "verify/parity/device_program.h"
+#include "verify/lockstep/lockstep.h"
+#include "train/step.h"
+
+namespace tutti::conformance {
+namespace {
+
+constexpr int64_t batch = 8;
+
+nn::Sequential model_of(const std::string& name, bool full) {
+  if (full) return parity::lockstep_model(name);
+  if (name == "mlp") return nn::mlp({24, 10}, {.dropout = 0.2});
+  return {nn::Conv2d(6, 3, {.padding = 1}),
+          nn::Relu(),
+          nn::MaxPool2d(2),
+          nn::Conv2d(8, 3, {.padding = 1}),
+          nn::Relu(),
+          nn::MaxPool2d(2),
+          nn::Flatten(),
+          nn::Linear(10)};
+}
+
+/// Images with labels at random: a solved task would compare rounding errors.
+data::Dataset images(bool full) {
+  if (full) return parity::lockstep_images();
+  data::Dataset set = data::synthetic({1, 12, 12}, 10, 64, 8).train;
+  std::vector<int32_t> order = data::shuffled_order(set.size(), 3, 0);
+  for (size_t i = 0; i < order.size(); ++i) set.labels[i] = order[i] % 10;
+  return set;
+}
+
+void lockstep(const std::string& name, Bench& bench, Findings& f) {
+  bool full = bench.setup().full;
+  Device device = bench.engine_device();
+  if (!Registry::instance().table("reference"))
+    throw Unsupported("the plugin 'reference' is not installed, beside which this check runs the model");
+  parity::LockstepOptions options{
+      .model = model_of(name, full), .set = images(full), .batch = batch, .steps = full ? 20 : 5};
+  for (const parity::LockstepResult& r : parity::lockstep({device}, options))
+    for (const std::string& text : r.failures) f.add(text);
+}
+
+/// A session with the programs of a training run, and what they report.
+struct Run {
+  data::Dataset set;
+  Source source;
+  Graph init, step;
+  Session session;
+  Legalizer legalizer;
+  Lowered lowered_init, lowered_step;
+  Executable draw, train;
+
+  Run(const Device& device, const std::string& name, bool full)
+      : set(images(full)),
+        source{.name = "train", .sample = set.sample_type(), .size = set.size()},
+        init(initialization(parameters_of(model_of(name, full), source.sample))),
+        step(training_step(model_of(name, full), Loss(cross_entropy), Adam{}, source, batch)),
+        session(device),
+        legalizer(session),
+        lowered_init(compile_for_device(init, legalizer)),
+        lowered_step(compile_for_device(step, legalizer)),
+        draw(session.compile(lowered_init.program())),
+        train(session.compile(lowered_step.program())) {
+    draw.prepare();
+    train.prepare();
+    session.write("data.train.samples", set.samples.bytes.data(), set.samples.bytes.size());
+    session.write("data.train.labels", set.labels.data(), set.labels.size() * 4);
+    uint32_t seed[2] = {11, 0};
+    session.write("seed", seed, sizeof seed);
+    draw.stage();
+    session.wait(draw.run());
+  }
+  uint64_t planned() const { return draw.planned_bytes() + train.planned_bytes(); }
+  void steps(int64_t count) {
+    uint64_t last = 0;
+    for (int64_t k = 0; k < count; ++k) {
+      std::vector<void*> feeds = train.stage();
+      for (size_t i = 0; i < feeds.size(); ++i) {
+        if (lowered_step.feeds()[i] == "lr") {
+          *static_cast<float*>(feeds[i]) = 1e-3f;
+        } else {
+          auto* indices = static_cast<int32_t*>(feeds[i]);
+          for (int64_t j = 0; j < batch; ++j) indices[j] = static_cast<int32_t>((k * batch + j) % set.size());
+        }
+      }
+      last = train.run();
+    }
+    session.wait(last);
+  }
+  /// Every state after the step, byte by byte.
+  std::map<std::string, std::vector<std::byte>> states() {
+    std::map<std::string, std::vector<std::byte>> all;
+    for (const State& s : step.states()) {
+      auto& bytes = all[s.name];
+      bytes.resize(num_bytes(step.info(s.after).type));
+      session.read(s.name, bytes.data(), bytes.size());
+    }
+    return all;
+  }
+};
+
+void memory(Bench& bench, Findings& f) {
+  Device device = bench.engine_device();
+  for (const char* name : {"mlp", "cnn"}) {
+    Run run(device, name, bench.setup().full);
+    auto expect = [&](const char* what, uint64_t got) {
+      if (got != run.planned())
+        f.add(fmt::format("{}: {} bytes {}, {} were reported by compile", name, got, what, run.planned()));
+    };
+    expect("in use before the first step", run.session.used_bytes());
+    run.steps(3);
+    expect("in use after three steps", run.session.used_bytes());
+    expect("at the peak", run.session.peak_bytes());
+  }
+}
+
+void determinism(const std::string& name, Bench& bench, Findings& f) {
+  Device device = bench.engine_device();
+  Run a(device, name, bench.setup().full), b(device, name, bench.setup().full);
+  a.steps(6);
+  b.steps(6);
+  auto first = a.states(), second = b.states();
+  for (const auto& [state, bytes] : first)
+    if (bytes != second.at(state)) f.add(fmt::format("two trainings from one seed part in state '{}'", state));
+}
+
+}  // namespace
+
+Checks model_checks() {
+  Checks all;
+  for (std::string name : {"mlp", "cnn"})
+    all.push_back({fmt::format("model.{}", name),
+                   fmt::format("training steps of a {} agree with the reference's", name),
+                   [name](Bench& bench, Findings& f) { lockstep(name, bench, f); }});
+  all.push_back({"model.memory", "a training run allocates exactly the bytes that compile reported", memory});
+  for (std::string name : {"mlp", "cnn"})
+    all.push_back({fmt::format("model.same_{}", name), fmt::format("two trainings of a {} give the same bits", name),
+                   [name](Bench& bench, Findings& f) { determinism(name, bench, f); }});
+  return all;
+}
+
+}  // namespace tutti::conformance

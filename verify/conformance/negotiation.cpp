@@ -1,0 +1,108 @@
+// Before init: what the exported function answers.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "core/runtime/boundary.h"
+#include "verify/conformance/bench.h"
+
+namespace tutti::conformance {
+namespace {
+
+/// Asks for versions [low, high]; the range that the plugin gives must be one.
+const TuttiPlugin* negotiate(Bench& bench, Findings& f, uint32_t low, uint32_t high, uint32_t mine[2]) {
+  mine[0] = mine[1] = TUTTI_NONE;
+  const TuttiPlugin* t = nullptr;
+  try {
+    t = bench.entry()(low, high, mine);
+  } catch (const Failure&) {
+    throw;
+  } catch (...) {
+    throw Failure("tutti_plugin threw an exception");
+  }
+  if (mine[0] == TUTTI_NONE || mine[1] == TUTTI_NONE)
+    f.add(fmt::format("asked for versions {} to {}, it did not fill in its own range", low, high));
+  else if (mine[0] < 1 || mine[0] > mine[1])
+    f.add(fmt::format("its own range is {} to {}", mine[0], mine[1]));
+  return t;
+}
+
+void load(Bench& bench, Findings&) { bench.entry(); }
+
+void below(Bench& bench, Findings& f) {
+  uint32_t mine[2];
+  if (negotiate(bench, f, 0, 0, mine)) f.add("gave a table to a host that speaks version 0 alone");
+}
+
+void above(Bench& bench, Findings& f) {
+  uint32_t mine[2], again[2];
+  negotiate(bench, f, 1, TUTTI_ABI, mine);
+  if (mine[1] < TUTTI_NONE - 100 && negotiate(bench, f, mine[1] + 1, mine[1] + 9, again))
+    f.add(fmt::format("gave a table to a host that speaks versions {} to {}", mine[1] + 1, mine[1] + 9));
+}
+
+void overlap(Bench& bench, Findings& f) {
+  uint32_t mine[2];
+  const std::pair<uint32_t, uint32_t> ranges[] = {{TUTTI_ABI, TUTTI_ABI}, {0, TUTTI_ABI}, {1, 1000}};
+  for (auto [low, high] : ranges) {
+    const TuttiPlugin* t = negotiate(bench, f, low, high, mine);
+    uint32_t highest = std::min(high, mine[1]);
+    if (!t)
+      f.add(fmt::format("no table for a host that speaks versions {} to {}", low, high));
+    else if (t->abi != highest)
+      f.add(fmt::format("the table for versions {} to {} is of version {}, {} is the highest that both know", low, high,
+                        t->abi, highest));
+  }
+}
+
+void pure(Bench& bench, Findings& f) {
+  uint32_t mine[2];
+  const TuttiPlugin *a = negotiate(bench, f, 1, TUTTI_ABI, mine), *b = negotiate(bench, f, 1, TUTTI_ABI, mine);
+  if (a != b) f.add("two negotiations gave two tables");
+}
+
+void manifest(Bench& bench, Findings& f) {
+  const Manifest& m = bench.setup().manifest;
+  uint32_t mine[2];
+  const TuttiPlugin* t = negotiate(bench, f, 1, TUTTI_ABI, mine);
+  if (mine[0] != m.abi_min || mine[1] != m.abi_max)
+    f.add(fmt::format("the library speaks versions {} to {}, its manifest says {} to {}", mine[0], mine[1], m.abi_min,
+                      m.abi_max));
+  if (!t) return;
+  if (clean_text(t->name) != m.name)
+    f.add(fmt::format("the library calls itself \"{}\", its manifest \"{}\"", clean_text(t->name), m.name));
+  if (clean_text(t->version) != m.version)
+    f.add(fmt::format("the library's version is \"{}\", its manifest's \"{}\"", clean_text(t->version), m.version));
+}
+
+void table(Bench& bench, Findings& f) {
+  const TuttiPlugin& t = bench.table();
+  const std::pair<const char*, bool> functions[] = {
+      {"init", t.init},   {"shutdown", t.shutdown}, {"devices", t.devices}, {"open", t.open},   {"close", t.close},
+      {"check", t.check}, {"compile", t.compile},   {"prepare", t.prepare}, {"stage", t.stage}, {"run", t.run},
+      {"wait", t.wait},   {"usage", t.usage},       {"read", t.read},       {"write", t.write}, {"release", t.release}};
+  for (auto [name, there] : functions)
+    if (!there) f.add(fmt::format("the table lacks the function {}", name));
+  std::set<const TuttiExt*> seen;
+  for (const TuttiExt* x = t.extensions; x; x = x->next) {
+    if (!seen.insert(x).second) throw Failure("the chain of extensions is a circle");
+    if (!x->id || !*x->id) f.add("an extension has no id");
+    if (x->size < v1_size<TuttiExt>) f.add(fmt::format("extension {} has {} bytes", clean_text(x->id), x->size));
+  }
+}
+
+}  // namespace
+
+Checks negotiation_checks() {
+  return {
+      {"negotiation.load", "the library loads and exports tutti_plugin", load},
+      {"negotiation.below", "a host of older versions gets no table, but the plugin's own range", below},
+      {"negotiation.above", "a host of newer versions alone gets no table", above},
+      {"negotiation.overlap", "the table is of the highest version that both know", overlap},
+      {"negotiation.pure", "asking twice gives the same table", pure},
+      {"negotiation.manifest", "library and manifest agree on name, version and ABI", manifest},
+      {"negotiation.table", "every function is there, extensions form a chain", table},
+  };
+}
+
+}  // namespace tutti::conformance

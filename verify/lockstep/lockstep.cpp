@@ -1,0 +1,282 @@
+#include "verify/lockstep/lockstep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+
+#include "core/base/philox.h"
+#include "core/base/status.h"
+#include "data/loader.h"
+#include "nn/nets.h"
+#include "verify/parity/cases.h"
+#include "verify/parity/compare.h"
+#include "train/reference.h"
+
+namespace tutti::parity {
+namespace {
+
+constexpr double loss_bound = 1e-5, norm_bound = 1e-3;
+constexpr double most_jump = 0.05;  // one window of a pool among thousands; what is farther off is wrong
+constexpr size_t most_failures = 20;
+constexpr double rate = 1e-3;
+
+/// One device's training step with its session.
+struct Side {
+  Session session;
+  DeviceProgram program;
+  Side(const Device& device, const Graph& g, const data::Dataset& set)
+      : session(device), program(session, g, tuning_bytes) {
+    session.write("data.train.samples", set.samples.bytes.data(), set.samples.bytes.size());
+    session.write("data.train.labels", set.labels.data(), set.labels.size() * 4);
+  }
+};
+
+void draw_weights(Session& session, const std::vector<nn::Parameter>& parameters, uint64_t seed) {
+  Graph init = initialization(parameters);
+  DeviceProgram draw(session, init);
+  uint32_t words[2] = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
+  session.write("seed", words, sizeof words);
+  draw.step({});
+}
+
+bool is_data(const State& s) { return s.role == StateRole::data; }
+
+/// The optimizer's update of one parameter as a graph of its own.
+struct Update {
+  Graph graph;
+  const OpDef* op = nullptr;
+  std::string parameter;
+
+  Update(const Optimizer& optimizer, const nn::Parameter& p) : parameter(p.name) {
+    graph.state(p.name, p.type);
+    Value gradient = graph.feed("gradient", p.type), lr = graph.feed("lr", {DType::f32, {}}),
+          step = graph.state("step", {DType::i32, {}});
+    apply_optimizer(graph, optimizer, {p.name}, {gradient}, lr, step);
+    for (const Node& n : graph.nodes())
+      if (n.results.size() >= 1 && graph.find_state(p.name)->after == n.results[0]) op = n.op;
+  }
+};
+
+/// How far the reference's own gradients move when its weights change by what float32 cannot tell apart.
+class Jumps {
+ public:
+  Jumps(Side& truth, const Graph& g, const Tensors& feeds, const Tensors& before, const Tensors& after)
+      : truth_(truth), g_(g), feeds_(feeds), before_(before), after_(after) {}
+
+  /// The largest relative change of that gradient in eight trials; runs them at the first call.
+  double of(const std::string& gradient) {
+    if (largest_.empty()) measure();
+    return largest_.at(gradient);
+  }
+
+ private:
+  void measure() {
+    constexpr double h = 0x1p-22;
+    for (uint32_t trial = 0; trial < 8; ++trial) {
+      uint32_t stream = 0;
+      for (const auto& [name, value] : before_) {
+        Tensor t = value;
+        StateRole role = g_.find_state(name)->role;
+        if (is_float(t.type.dtype) && role != StateRole::optimizer && role != StateRole::metric)
+          for (size_t i = 0; i < t.at.size(); ++i)
+            t.at[i] =
+                round_to(t.type.dtype, t.at[i] * (1 + (random_block(0, trial, stream, i / 4)[i % 4] & 1 ? h : -h)));
+        truth_.program.write(name, t);
+        ++stream;
+      }
+      truth_.program.step(feeds_);
+      for (const State& s : g_.states())
+        if (s.role == StateRole::gradient) {
+          double& most = largest_[s.name];
+          most = std::max(most, norm_error(truth_.program.read(s.name), after_.at(s.name)));
+        }
+    }
+    for (const auto& [name, value] : before_) truth_.program.write(name, after_.at(name));
+  }
+
+  Side& truth_;
+  const Graph& g_;
+  const Tensors &feeds_, &before_, &after_;
+  std::map<std::string, double> largest_;
+};
+
+struct Judge {
+  LockstepResult& result;
+  int64_t step;
+  Jumps& jumps;
+  bool jumped = false;
+  void gradient(double error, const std::string& what) {
+    double jump = error <= norm_bound ? 0 : std::min(jumps.of(what), most_jump);
+    if (!(error > norm_bound && error <= norm_bound + 2 * jump))
+      return within(result.gradient, error, norm_bound, what);
+    result.jumps += !jumped;
+    jumped = true;
+    result.jump = std::max(result.jump, error);
+  }
+  void fail(const std::string& what) {
+    if (result.failures.size() < most_failures) result.failures.push_back(fmt::format("step {}: {}", step, what));
+  }
+  void within(double& worst, double error, double bound, const std::string& what) {
+    if (!(error <= worst)) worst = error;
+    if (!(error <= bound)) fail(fmt::format("{}: error {:.3g}, allowed {:.3g}", what, error, bound));
+  }
+};
+
+/// How many of these steps may have a gradient that passes for a jump: near ties are rare.
+int64_t most_jumps(int64_t steps) { return 1 + steps / 4; }
+
+/// Every state of the device after the step against the reference's and against the update by its own gradient.
+void judge_step(Judge judge, const Graph& g, std::vector<Update>& updates, const Tensors& before, const Tensors& truth,
+                const Tensors& got) {
+  size_t at = static_cast<size_t>(judge.step % loss_ring);
+  double x = got.at("losses").at[at], y = truth.at("losses").at[at];
+  judge.within(judge.result.loss, std::abs(x - y) / std::max(1.0, std::abs(y)), loss_bound, "loss");
+  for (const State& s : g.states()) {
+    if (s.role == StateRole::metric || is_data(s)) continue;
+    const Tensor &a = got.at(s.name), &b = truth.at(s.name);
+    if (!is_float(a.type.dtype)) {
+      if (a.at != b.at) judge.fail(s.name + " differs");
+      continue;
+    }
+    double error = norm_error(a, b);
+    if (s.role == StateRole::gradient)
+      judge.gradient(error, s.name);
+    else if (s.role == StateRole::optimizer)  // follows from the gradient, which is judged, by the update, judged below
+      judge.result.state = std::max(judge.result.state, error);
+    else
+      judge.within(judge.result.state, error, norm_bound, s.name);
+  }
+  for (Update& u : updates) {
+    Tensors in = {{"gradient", got.at("gradient." + u.parameter)}, {"lr", Tensor({DType::f32, {}})}};
+    in.at("lr").at = {round_to(DType::f32, rate)};
+    for (const State& s : u.graph.states())
+      if (s.before != none) in.emplace(s.name, before.at(s.name));
+    std::vector<Tensor> want = truth_of(u.graph, in);
+    for (size_t k = 0; k < want.size(); ++k) {
+      const std::string& name = u.graph.states()[k].name;
+      if (!is_float(want[k].type.dtype)) continue;
+      auto old = before.find(name);  // a state and what is added to it may cancel
+      Difference d = compare(got.at(name), want[k], bound_of(*u.op, u.graph, DType::f32, false), {},
+                             old == before.end() ? nullptr : &old->second);
+      judge.result.update = std::max(judge.result.update, d.share);
+      if (!d.ok) judge.fail(fmt::format("{} is not the update by the device's own gradient: {}", name, d.text));
+    }
+  }
+}
+
+}  // namespace
+
+nn::Sequential lockstep_model(const std::string& name) {
+  if (name == "mlp") return nn::mlp({512, 256, 10}, {.dropout = 0.2});
+  if (name == "cnn") return nn::small_cnn(10);
+  throw invalid(fmt::format("unknown model '{}'", name), "use mlp or cnn");
+}
+
+data::Dataset lockstep_images() {
+  try {
+    return data::fashion_mnist().train;
+  } catch (const Error&) {
+    data::Dataset set = data::synthetic({1, 28, 28}, 10, 4096, 16).train;
+    std::vector<int32_t> order = data::shuffled_order(set.size(), 3, 0);
+    for (size_t i = 0; i < order.size(); ++i) set.labels[i] = order[i] % 10;
+    return set;
+  }
+}
+
+std::vector<LockstepResult> lockstep(const std::vector<Device>& devices, const LockstepOptions& o) {
+  Source source{.name = "train", .sample = o.set.sample_type(), .size = o.set.size()};
+  Graph g = training_step(o.model, Loss(cross_entropy), o.optimizer, source, o.batch, {.expose_gradients = true});
+  std::vector<nn::Parameter> parameters = parameters_of(o.model, source.sample);
+  Side truth(select_device(reference_device), g, o.set);
+  draw_weights(truth.session, parameters, o.seed);
+
+  std::vector<LockstepResult> results;
+  std::vector<std::unique_ptr<Side>> sides;
+  auto lost = [&](size_t d, const std::exception& e) {
+    results[d].failures.push_back(e.what());
+    sides[d].reset();
+  };
+  for (const Device& device : devices) {
+    results.push_back({.device = device});
+    sides.emplace_back();
+    try {
+      sides.back() = std::make_unique<Side>(device, g, o.set);
+    } catch (const Error& e) {
+      lost(results.size() - 1, e);
+    }
+  }
+  std::vector<Update> updates;
+  for (const nn::Parameter& p : parameters) updates.emplace_back(o.optimizer, p);
+
+  data::Batches batches(data::shuffled_order(o.set.size(), o.seed, 0), o.batch, data::Last::drop);
+  Tensors feeds = {{"lr", Tensor({DType::f32, {}})}, {"indices", Tensor({DType::i32, {o.batch}})}};
+  feeds.at("lr").at = {rate};
+  Tensors before, after;
+  for (const State& s : g.states())
+    if (s.before != none && !is_data(s)) {
+      std::vector<std::byte> bytes(num_bytes(g.info(s.before).type));
+      truth.session.read(s.name, bytes.data(), bytes.size());
+      before.emplace(s.name, tensor_from(g.info(s.before).type, bytes.data()));
+    }
+  for (int64_t step = 0; step < o.steps; ++step) {
+    if (o.watch) o.watch("lockstep", step);
+    data::Batch b = batches[step % batches.size()];
+    feeds.at("indices").at.assign(b.indices.begin(), b.indices.end());
+    truth.program.step(feeds);
+    after.clear();
+    for (const State& s : g.states())
+      if (!is_data(s)) after.emplace(s.name, truth.program.read(s.name));
+    Jumps jumps(truth, g, feeds, before, after);
+    for (size_t d = 0; d < sides.size(); ++d) {
+      if (!sides[d]) continue;
+      try {
+        for (const auto& [name, value] : before) sides[d]->program.write(name, value);
+        sides[d]->program.step(feeds);
+        Tensors got;
+        for (const State& s : g.states())
+          if (!is_data(s)) got.emplace(s.name, sides[d]->program.read(s.name));
+        if (o.tamper) o.tamper(step, got);
+        judge_step({results[d], step, jumps}, g, updates, before, after, got);
+        ++results[d].steps;
+      } catch (const Error& e) {
+        lost(d, e);
+      }
+    }
+    for (auto& [name, value] : before) value = after.at(name);
+  }
+  for (LockstepResult& r : results)
+    if (int64_t most = most_jumps(r.steps); r.jumps > most)
+      r.failures.push_back(fmt::format(
+          "gradients of {} of {} steps pass for jumps of the reference's own alone: {} may", r.jumps, r.steps, most));
+  return results;
+}
+
+std::vector<FreeRun> free_runs(const std::vector<Device>& devices, const LockstepOptions& o) {
+  std::vector<FreeRun> runs = {{.device = select_device(reference_device)}};
+  for (const Device& d : devices)
+    if (d.id != runs[0].device.id) runs.push_back({.device = d});
+  for (FreeRun& run : runs) {
+    try {
+      Trainer trainer(run.device, {.model = o.model, .optimizer = o.optimizer, .batch = o.batch, .seed = o.seed});
+      auto watch = [&](const Progress& p) {
+        if (o.watch) o.watch("free run on " + run.device.id, p.step);
+        return true;
+      };
+      for (int64_t left = o.steps; left > 0; left = o.steps - trainer.steps()) trainer.train(o.set, left, watch);
+      run.losses = trainer.losses();
+    } catch (const Error& e) {
+      run.problem = e.what();
+    }
+    for (size_t i = 0; i < std::min(run.losses.size(), runs[0].losses.size()); ++i) {
+      double want = runs[0].losses[i], error = std::abs(run.losses[i] - want);
+      run.worst = std::max(run.worst, error);
+      if (run.parted < 0 && !(error <= 1e-4 * std::max(1.0, std::abs(want)))) run.parted = static_cast<int64_t>(i);
+    }
+  }
+  return runs;
+}
+
+}  // namespace tutti::parity

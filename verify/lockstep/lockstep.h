@@ -1,0 +1,61 @@
+// Whole training steps on devices beside the float64 reference.
+#pragma once
+#include <functional>
+
+#include "verify/parity/device_program.h"
+#include "train/trainer.h"
+
+namespace tutti::parity {
+
+struct LockstepOptions {
+  nn::Sequential model;
+  data::Dataset set;
+  int64_t batch = 64, steps = 60;
+  uint64_t seed = 7;  ///< of the weights, dropout and the order of the samples
+  Optimizer optimizer = Adam{};
+  /// Told before every step; `what` is "lockstep" or "free run on DEVICE".
+  std::function<void(const std::string& what, int64_t step)> watch = {};
+  /// Changes the states that a device gave before they are judged, so that tests can see the comparison fail.
+  std::function<void(int64_t step, Tensors& states)> tamper = {};
+};
+
+/// One device's part. Every step starts from the reference's state; judged are
+/// - the loss: within 1e-5 max(1, |loss|),
+/// - every gradient and parameter: within 1e-3 in the 2-norm, relative to the reference's; a gradient beyond that
+/// passes
+///   where the reference's own one jumps as far when its weights change by 2^-22 (a near tie of a max pool or a relu
+///   falls the other way: no rounding is right there): at most 1e-3 plus twice the largest jump of eight such changes,
+///   of which 0.05 counts at most, and in a quarter of the steps (and one more) at most,
+/// - every parameter and optimizer state also against the float64 update by the device's own gradient, within the bound
+///   of the update's op per element: small gradients hide in the norm, and Adam divides by them.
+struct LockstepResult {
+  Device device;
+  int64_t steps = 0;                         ///< done
+  double loss = 0, gradient = 0, state = 0;  ///< worst relative errors
+  int64_t jumps = 0;                         ///< steps with a gradient that passed for a jump of the reference's own
+  double jump = 0;                           ///< the worst relative error of such a gradient
+  double update = 0;                         ///< worst share of the update's bound; at most 1
+  std::vector<std::string> failures;         ///< at most 20; "" where all held
+  bool ok() const { return failures.empty(); }
+};
+
+/// "mlp" (784-512-256-10 with dropout) or "cnn" (two convolutions, two linear layers). Throws Error(invalid) otherwise.
+nn::Sequential lockstep_model(const std::string& name);
+/// Fashion-MNIST where it is installed, else made-up images with labels at random: a solved task would compare rounding
+/// errors, because softmax - 1 cancels as the loss goes to zero.
+data::Dataset lockstep_images();
+/// All devices beside one reference. Throws Error where there is no reference.
+std::vector<LockstepResult> lockstep(const std::vector<Device>& devices, const LockstepOptions& options);
+
+/// The same training from the same seed without taking over the reference's state.
+struct FreeRun {
+  Device device;
+  std::vector<float> losses;
+  double worst = 0;     ///< largest |loss - the reference's| over the steps
+  int64_t parted = -1;  ///< the first step whose losses differ by more than 1e-4 max(1, |loss|); -1: none
+  std::string problem;  ///< why it stopped early
+};
+/// The reference first, then every device. Judges nothing.
+std::vector<FreeRun> free_runs(const std::vector<Device>& devices, const LockstepOptions& options);
+
+}  // namespace tutti::parity

@@ -1,0 +1,267 @@
+#include "verify/parity/processes.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <list>
+
+#include "core/runtime/child_process.h"
+#include "verify/parity/expected.h"
+#include "verify/parity/huge.h"
+#include "verify/parity/messages.h"
+
+namespace tutti::parity {
+namespace {
+
+constexpr int most_silent = 3;  // a device that hangs everywhere is left alone after so many processes
+
+/// Kills the processes named here, with what they started, when a signal ends this one.
+class Mortal {
+ public:
+  Mortal() {
+    for (size_t k = 0; k < numbers.size(); ++k) {
+      struct sigaction action = {};
+      action.sa_handler = on_signal;
+      sigaction(numbers[k], nullptr, &before_[k]);
+      if (before_[k].sa_handler == SIG_DFL) sigaction(numbers[k], &action, nullptr);
+    }
+  }
+  ~Mortal() {
+    for (size_t k = 0; k < numbers.size(); ++k) sigaction(numbers[k], &before_[k], nullptr);
+  }
+  Mortal(const Mortal&) = delete;
+
+  static void add(pid_t id) { replace(0, id); }
+  static void remove(pid_t id) { replace(id, 0); }
+
+ private:
+  static constexpr std::array<int, 3> numbers = {SIGINT, SIGTERM, SIGHUP};
+  static inline std::array<std::atomic<pid_t>, 1024> ids = {};
+  static void replace(pid_t from, pid_t to) {
+    for (std::atomic<pid_t>& id : ids)
+      if (pid_t expected = from; id.compare_exchange_strong(expected, to)) return;
+  }
+  static void on_signal(int number) {
+    for (const std::atomic<pid_t>& id : ids)
+      if (pid_t p = id) ::kill(-p, SIGKILL);
+    std::signal(number, SIG_DFL);
+    std::raise(number);
+  }
+  std::array<struct sigaction, numbers.size()> before_ = {};
+};
+
+/// The cases of one op on one device.
+struct Share {
+  size_t device = 0;
+  std::vector<size_t> cases;
+  bool huge = false;  ///< two such at once might lack the memory that each has alone
+};
+
+class Worker {
+ public:
+  Worker(Share share, std::vector<std::string> words, std::vector<std::string> environment)
+      : share(std::move(share)), process_([&, argv = pointers_to(words), envp = pointers_to(environment)] {
+          setpgid(0, 0);  // a compiler that a driver starts ends with it
+          dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+          dup2(answers_.ends[1], STDOUT_FILENO);
+          execve(argv[0], argv.data(), envp.data());
+        }) {
+    answers_.close_end(1);
+    Mortal::add(process_.id());
+  }
+  ~Worker() { Mortal::remove(process_.id()); }
+  Worker(const Worker&) = delete;
+
+  int from() const { return answers_.ends[0]; }
+  LineReader::Result next(std::string& line, Deadline until) { return lines_.next(from(), line, until); }
+  Ending end(bool by_force) {
+    if (by_force) process_.kill(SIGKILL);
+    Mortal::remove(process_.id());
+    return process_.wait();
+  }
+  size_t case_number() const { return share.cases[done]; }
+  bool finished() const { return done == share.cases.size(); }
+
+  const Share share;
+  size_t done = 0;      ///< of the share's cases
+  bool ready = false;   ///< the device is there
+  std::string problem;  ///< that ends it, in its own words
+  Deadline since = Deadline::clock::now(), until;
+
+ private:
+  Pipe answers_;
+  LineReader lines_;
+  ChildProcess process_;
+};
+
+class Pool {
+ public:
+  Pool(const std::vector<Device>& devices, const std::vector<CaseId>& cases, const SuiteOptions& options,
+       const Processes& processes)
+      : cases_(cases), options_(options), processes_(processes), done_(devices.size()), silent_(devices.size()) {
+    report_.seed = options.seed;
+    for (const Device& d : devices) {
+      report_.devices.push_back({d, std::vector<CaseResult>(cases.size()), 0});
+      expected_.push_back(expected_failures(d));
+    }
+    for (size_t first = 0; first < cases.size();) {
+      Share share;
+      size_t end = first;
+      for (; end < cases.size() && cases[end].op == cases[first].op; ++end) {
+        share.cases.push_back(end);
+        share.huge = share.huge || cases[end].variant == huge;
+      }
+      for (share.device = 0; share.device < devices.size(); ++share.device) waiting_.push_back(share);
+      first = end;
+    }
+  }
+
+  Report run() {
+    Mortal mortal;
+    for (;;) {
+      while (running_.size() < processes_.at_once && start_next()) {
+      }
+      if (running_.empty()) return std::move(report_);
+      listen();
+    }
+  }
+
+ private:
+  /// Whether there was one to start.
+  bool start_next() {
+    bool huge_runs = std::ranges::any_of(running_, [](const Worker& w) { return w.share.huge; });
+    auto at = std::ranges::find_if(waiting_, [&](const Share& s) { return !s.huge || !huge_runs; });
+    if (at == waiting_.end()) return false;
+    Share share = std::move(*at);
+    waiting_.erase(at);
+    const Device& device = report_.devices[share.device].device;
+    if (silent_[share.device] >= most_silent) {
+      for (size_t c : share.cases)
+        lose(share, c, fmt::format("not run: {} processes on {} did not return", most_silent, device.id));
+      return true;
+    }
+    Job job{.device = device.id, .seed = options_.seed, .results = options_.see != nullptr, .cases = {}};
+    for (size_t c : share.cases) job.cases.push_back(cases_[c]);
+    std::vector<std::string> words = processes_.command;
+    words.push_back(to_text(job));
+    Worker& w =
+        running_.emplace_back(std::move(share), std::move(words), environment_with("TUTTI_PLUGINS", device.plugin));
+    w.until = deadline_in(processes_.patience);
+    return true;
+  }
+
+  /// Waits for what the processes have to say, and for the first of them that is out of time.
+  void listen() {
+    std::vector<pollfd> from;
+    Deadline until = running_.front().until;
+    for (const Worker& w : running_) {
+      from.push_back({w.from(), POLLIN, 0});
+      until = std::min(until, w.until);
+    }
+    wait_readable(from.data(), from.size(), until);
+    size_t k = 0;
+    for (auto w = running_.begin(); w != running_.end(); ++k) {
+      bool alive = from[k].revents ? read(*w) : w->until > Deadline::clock::now();
+      if (alive) {
+        ++w;
+        continue;
+      }
+      bury(*w, !from[k].revents);
+      w = running_.erase(w);
+    }
+  }
+
+  /// Takes the lines that are there. False when no more will come, or none that makes sense.
+  bool read(Worker& w) {
+    std::string line;
+    LineReader::Result got = w.next(line, w.until);
+    for (; got == LineReader::line; got = w.next(line, {})) {
+      Message m;
+      try {
+        m = parse_message(line);
+      } catch (const Error& e) {
+        m.problem = e.what();
+      }
+      if (!m.ready && m.problem.empty() && (w.finished() || m.id != cases_[w.case_number()].text()))
+        m.problem = fmt::format("it answered for {} out of turn", m.id);
+      take(w, std::move(m));
+      if (!w.problem.empty()) return false;
+    }
+    return got != LineReader::closed;
+  }
+
+  void take(Worker& w, Message&& m) {
+    auto now = Deadline::clock::now();
+    report_.devices[w.share.device].seconds += std::chrono::duration<double>(now - std::exchange(w.since, now)).count();
+    w.until = deadline_in(processes_.patience);
+    w.ready = w.ready || m.ready;
+    w.problem = m.problem;
+    if (m.ready || !m.problem.empty()) return;
+    m.result.id = cases_[w.case_number()];
+    if (!m.seen.empty()) options_.see(m.result.id, m.seen);
+    tell(w.share, w.case_number(), std::move(m.result));
+    ++w.done;
+  }
+
+  /// What its end means for the cases that it has not done.
+  void bury(Worker& w, bool silent) {
+    Ending e = w.end(silent || !w.problem.empty());
+    std::string how = silent               ? fmt::format("did not return within {:g} s", processes_.patience)
+                      : !w.problem.empty() ? "failed: " + w.problem
+                                           : fmt::format("{} {}", e.signal ? "died of" : "ended with", e.text());
+    const DeviceResult& on = report_.devices[w.share.device];
+    const std::string& op = cases_[w.share.cases[0]].op->name;
+    silent_[w.share.device] += silent;
+    if (w.finished()) {
+      if (silent || e.exit_code != 0)
+        report_.remarks.push_back(fmt::format("the process of {} on {} {} after its last case", op, on.device.id, how));
+      return;
+    }
+    std::string where = w.ready ? "in " + cases_[w.case_number()].text() : "before its first case";
+    if (w.ready) {
+      lose(w.share, w.case_number(), "the process " + how);
+      ++w.done;
+    }
+    for (; !w.finished(); ++w.done)
+      lose(w.share, w.case_number(), fmt::format("not run: the process of {} {} {}", op, how, where));
+  }
+
+  /// A case without a result.
+  void lose(const Share& share, size_t c, std::string why) {
+    CaseResult result{.id = cases_[c], .outcome = Outcome::fail, .why = std::move(why)};
+    settle(result, report_.devices[share.device].device, expected_[share.device]);
+    tell(share, c, std::move(result));
+  }
+
+  void tell(const Share& share, size_t c, CaseResult&& result) {
+    DeviceResult& on = report_.devices[share.device];
+    on.cases[c] = std::move(result);
+    ++done_[share.device];
+    if (options_.watch) options_.watch({on.device, on.cases[c], *std::ranges::min_element(done_), cases_.size()});
+  }
+
+  const std::vector<CaseId>& cases_;
+  const SuiteOptions& options_;
+  const Processes& processes_;
+  Report report_;
+  std::vector<std::vector<Expected>> expected_;
+  std::list<Share> waiting_;
+  std::list<Worker> running_;
+  std::vector<size_t> done_;  // per device
+  std::vector<int> silent_;   // per device: processes that were killed
+};
+
+}  // namespace
+
+Report run_in_processes(const std::vector<Device>& devices, const std::vector<CaseId>& cases,
+                        const SuiteOptions& options, const Processes& processes) {
+  return Pool(devices, cases, options, processes).run();
+}
+
+}  // namespace tutti::parity
