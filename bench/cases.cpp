@@ -6,6 +6,23 @@
 #include <algorithm>
 #include <charconv>
 
+#include "graph/ops/adam.h"
+#include "graph/ops/add.h"
+#include "graph/ops/conv2d.h"
+#include "graph/ops/conv2d_dw.h"
+#include "graph/ops/conv2d_dx.h"
+#include "graph/ops/div.h"
+#include "graph/ops/exp.h"
+#include "graph/ops/gather.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/max_pool2d.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/softmax.h"
+#include "graph/ops/sub.h"
+#include "graph/ops/sum.h"
+#include "graph/ops/transpose.h"
+
 namespace tutti::bench {
 namespace {
 

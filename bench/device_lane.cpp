@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "bench/lane.h"
 #include "core/runtime/session.h"
 #include "graph/lower/compile.h"
-#include "bench/lane.h"
 #include "train/plan.h"
 
 namespace tutti::bench {

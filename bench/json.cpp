@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/base/status.h"
 #include "bench/result.h"
+#include "core/base/status.h"
 
 namespace tutti::bench {
 namespace {

@@ -12,9 +12,22 @@
 
 #include "core/runtime/selector.h"
 #include "core/runtime/session.h"
-#include "graph/ops.h"
 #include "graph/autodiff/autodiff.h"
 #include "graph/lower/compile.h"
+#include "graph/ops/adam.h"
+#include "graph/ops/add.h"
+#include "graph/ops/conv2d.h"
+#include "graph/ops/div.h"
+#include "graph/ops/exp.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/max_pool2d.h"
+#include "graph/ops/min.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/softmax.h"
+#include "graph/ops/sub.h"
+#include "graph/ops/sum.h"
+#include "graph/ops/transpose.h"
 
 namespace {
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "core/base/text.h"
 #include "bench/page_parts.h"
+#include "core/base/text.h"
 
 namespace tutti::bench {
 

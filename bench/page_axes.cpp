@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/base/text.h"
 #include "bench/page_parts.h"
+#include "core/base/text.h"
 
 namespace tutti::bench {
 

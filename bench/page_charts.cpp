@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/text.h"
 #include "bench/page_axes.h"
 #include "bench/page_parts.h"
+#include "core/base/text.h"
 
 namespace tutti::bench {
 

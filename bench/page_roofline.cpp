@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "core/base/text.h"
 #include "bench/page_axes.h"
 #include "bench/page_parts.h"
+#include "core/base/text.h"
 
 namespace tutti::bench {
 namespace {

@@ -1,4 +1,4 @@
-// What is told of repeated measurements.
+// What is reported of repeated measurements.
 #pragma once
 #include <cstdint>
 #include <vector>

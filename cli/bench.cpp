@@ -11,13 +11,13 @@
 #include <fstream>
 #include <sstream>
 
+#include "bench/measure.h"
+#include "bench/peer.h"
 #include "cli/device_list.h"
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/run_options.h"
 #include "core/base/text.h"
-#include "bench/measure.h"
-#include "bench/peer.h"
 
 namespace tutti::cli {
 namespace {

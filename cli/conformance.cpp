@@ -37,12 +37,12 @@ struct ConformanceCommand {
     check();
     if (list) return print_list();
     options.file = file;
-    auto told = std::chrono::steady_clock::now();
+    auto reported = std::chrono::steady_clock::now();
     options.watch = [&](const conformance::Result& r, size_t number, size_t of) {
       if (r.broken()) print_err("{} {}\n", parity::name(r.outcome), r.id);
-      if (auto now = std::chrono::steady_clock::now(); now - told > std::chrono::seconds(5)) {
+      if (auto now = std::chrono::steady_clock::now(); now - reported > std::chrono::seconds(5)) {
         print_err("{} of {} checks ({})\n", number, of, r.id);
-        told = now;
+        reported = now;
       }
     };
     conformance::Report report = conformance::run(options);

@@ -15,9 +15,9 @@
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/runtime/selector.h"
+#include "verify/bisect/record.h"
 #include "verify/lockstep/lockstep.h"
 #include "verify/parity/processes.h"
-#include "verify/bisect/record.h"
 #include "verify/parity/suite.h"
 
 namespace tutti::cli {
@@ -122,8 +122,8 @@ struct ParityCommand {
       fmt::print("{}", parity::table(report));
       for (const parity::DeviceResult& d : report.devices)
         for (const parity::CaseResult& c : d.cases) {
-          bool told = !only.empty() || c.outcome == parity::Outcome::fail || c.outcome == parity::Outcome::unsupported;
-          if (told && c.outcome != parity::Outcome::pass)
+          bool shown = !only.empty() || c.outcome == parity::Outcome::fail || c.outcome == parity::Outcome::unsupported;
+          if (shown && c.outcome != parity::Outcome::pass)
             fmt::print("{} {}\n  {}\n", parity::name(c.outcome), d.replay(c, seed), c.why);
         }
     }

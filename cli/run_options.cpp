@@ -10,8 +10,8 @@
 
 #include "cli/number.h"
 #include "core/base/text.h"
-#include "train/checkpoint.h"
 #include "nn/nets.h"
+#include "train/checkpoint.h"
 
 namespace tutti::cli {
 namespace {

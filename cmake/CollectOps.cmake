@@ -1,41 +1,60 @@
-# Reads graph/ops/*.cpp and writes graph/ops.h (records and the lines marked "//: ") and ops_registry.cpp, so that the
-# folder's files are the only list of ops. Run as a script: -DFOLDER=… -DOUT=…
+# Reads graph/ops/*.cpp and writes for each the header graph/ops/NAME.h (what stands between "// public" and "// end of
+# public"), graph/ops.h, which includes them all, and ops_registry.cpp: the folder's files are the only list of ops. A file
+# without a public block or a record fails the build. Run as a script: -DFOLDER=… -DOUT=…
 file(GLOB files "${FOLDER}/*.cpp")
 list(SORT files)
-set(records "")
-set(functions "")
+set(includes "")
 set(pointers "")
+function(write_if_changed path text)  # keeps the old time when nothing changed
+  file(WRITE "${path}.new" "${text}")
+  configure_file("${path}.new" "${path}" COPYONLY)
+  file(REMOVE "${path}.new")
+endfunction()
 foreach(file IN LISTS files)
+  get_filename_component(name "${file}" NAME_WE)
   file(READ "${file}" text)
-  string(REPLACE ";" "<semicolon>" text "${text}")
-  string(REPLACE "[" "<open>" text "${text}")
-  string(REPLACE "]" "<close>" text "${text}")
-  string(REPLACE "\n" ";" lines "${text}")
-  foreach(line IN LISTS lines)
-    if(line MATCHES "^const OpDef ([a-z0-9_]+)_op{")
-      string(APPEND records "extern const OpDef ${CMAKE_MATCH_1}_op;\n")
-      string(APPEND pointers "      &${CMAKE_MATCH_1}_op,\n")
-    elseif(line MATCHES "^//: ?(.*)$")
-      string(APPEND functions "${CMAKE_MATCH_1}\n")
+  string(FIND "${text}" "// public\n" begin)
+  string(FIND "${text}" "// end of public\n" end)
+  if(begin LESS 0 OR end LESS begin)
+    message(FATAL_ERROR "${file}: an op's file declares its record and functions between the lines \"// public\" and "
+                        "\"// end of public\"")
+  endif()
+  string(LENGTH "// public\n" skip)
+  math(EXPR begin "${begin} + ${skip}")
+  math(EXPR length "${end} - ${begin}")
+  string(SUBSTRING "${text}" ${begin} ${length} public)
+  string(REGEX MATCHALL "\nconst OpDef [a-z0-9_]+_op *{" defined "${text}")
+  string(REGEX MATCHALL "OpDef[ \n]+[A-Za-z0-9_]+ *[{=]" anyhow "${text}")
+  list(LENGTH defined records)
+  list(LENGTH anyhow all)
+  if(records EQUAL 0 OR NOT records EQUAL all)
+    message(FATAL_ERROR "${file}: ${all} records, of which ${records} read \"const OpDef NAME_op{\" at the start of a line, "
+                        "as the build collects them")
+  endif()
+  foreach(record IN LISTS defined)
+    string(REGEX REPLACE "\nconst OpDef ([a-z0-9_]+_op) *{" "\\1" record "${record}")
+    string(FIND "${public}" "extern TUTTI_API const OpDef ${record};" declared)
+    if(declared LESS 0)
+      message(FATAL_ERROR "${file}: its public block lacks: extern TUTTI_API const OpDef ${record};")
     endif()
+    string(APPEND pointers "      &${record},\n")
   endforeach()
-endforeach()
-foreach(name records functions pointers)
-  string(REPLACE "<semicolon>" ";" ${name} "${${name}}")
-  string(REPLACE "<open>" "[" ${name} "${${name}}")
-  string(REPLACE "<close>" "]" ${name} "${${name}}")
-endforeach()
-file(WRITE "${OUT}/graph/ops.h.new" "// Collected from graph/ops/ by the build: the records and public functions of every op.
+  string(APPEND includes "#include \"graph/ops/${name}.h\"  // IWYU pragma: export\n")
+  write_if_changed("${OUT}/graph/ops/${name}.h" "// The public block of graph/ops/${name}.cpp, collected by the build.
 #pragma once
 #include \"graph/op.h\"
+#include \"graph/op_options.h\"
 
 namespace tutti {
 
-${records}
-${functions}
+${public}
 }  // namespace tutti
 ")
-file(WRITE "${OUT}/ops_registry.cpp.new" "// Collected from graph/ops/ by the build.
+endforeach()
+write_if_changed("${OUT}/graph/ops.h" "// Every op's public functions, collected from graph/ops/ by the build.
+#pragma once
+${includes}")
+write_if_changed("${OUT}/ops_registry.cpp" "// Collected from graph/ops/ by the build.
 #include <algorithm>
 
 #include \"graph/ops.h\"
@@ -54,7 +73,3 @@ ${pointers}    };
 
 }  // namespace tutti
 ")
-foreach(name graph/ops.h ops_registry.cpp)
-  configure_file("${OUT}/${name}.new" "${OUT}/${name}" COPYONLY)  # keeps the old time when nothing changed
-  file(REMOVE "${OUT}/${name}.new")
-endforeach()

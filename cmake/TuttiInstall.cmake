@@ -6,7 +6,7 @@ set(headers "${CMAKE_INSTALL_INCLUDEDIR}/tutti")
 set(package "${CMAKE_INSTALL_LIBDIR}/cmake/Tutti")
 
 # Sources include from the repository's root ("core/base/shape.h"); so do programs, with include/tutti in the root's place.
-foreach(part base geometry dialect kernels sdk)
+foreach(part base geometry codegen kernels sdk)
   target_include_directories(tutti_${part} PUBLIC "$<INSTALL_INTERFACE:${headers}>")
   target_compile_features(tutti_${part} INTERFACE cxx_std_20)
   set_target_properties(tutti_${part} PROPERTIES EXPORT_NAME ${part})
@@ -17,14 +17,25 @@ set_target_properties(tutti_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${to_lib}")
 
 install(TARGETS tutti_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(TARGETS tutti_probe RUNTIME DESTINATION "${CMAKE_INSTALL_LIBDIR}/tutti")
-install(TARGETS tutti tutti_base tutti_geometry tutti_dialect tutti_sdk EXPORT TuttiTargets
+install(TARGETS tutti tutti_base tutti_geometry tutti_codegen tutti_sdk EXPORT TuttiTargets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS tutti_kernels EXPORT TuttiKernelsTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(DIRECTORY core graph train sdk kernels DESTINATION "${headers}" FILES_MATCHING PATTERN "*.h")
+# Headers: all that tutti.h includes, and the SDK's. What else the engine has stays where it is.
+file(GLOB_RECURSE sdk_headers RELATIVE "${PROJECT_SOURCE_DIR}" core/abi/*.h core/base/*.h core/geometry/*.h sdk/*.h kernels/*.h)
+set(engine_headers
+    core/runtime/device.h core/runtime/registry.h core/runtime/selector.h core/runtime/session.h data/dataset.h
+    data/host_tensor.h graph/autodiff/autodiff.h graph/expr.h graph/functions.h graph/graph.h graph/lower/compile.h
+    graph/lower/legalize.h graph/lower/lower.h graph/lower/split.h graph/op.h graph/op_options.h graph/print.h
+    nn/module.h nn/modules.h nn/nets.h train/checkpoint.h train/optimizer.h train/precision.h train/runner.h
+    train/step.h train/trainer.h)
+foreach(header IN LISTS sdk_headers engine_headers)
+  get_filename_component(folder "${header}" DIRECTORY)
+  install(FILES "${header}" DESTINATION "${headers}/${folder}")
+endforeach()
 install(DIRECTORY plugins/template plugins/card DESTINATION "${CMAKE_INSTALL_DATADIR}/tutti")
 install(PROGRAMS scripts/new-plugin.sh DESTINATION "${CMAKE_INSTALL_BINDIR}" RENAME tutti-new-plugin)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/tutti/" DESTINATION "${headers}" FILES_MATCHING PATTERN "*.h")
-install(FILES "${PROJECT_BINARY_DIR}/graph/collected/graph/ops.h" DESTINATION "${headers}/graph")
+install(DIRECTORY "${PROJECT_BINARY_DIR}/graph/collected/graph/" DESTINATION "${headers}/graph" FILES_MATCHING PATTERN "*.h")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY docs/ DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 

@@ -3,12 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "train/host_tensor.h"
+#include "core/base/export.h"
+#include "data/host_tensor.h"
 
 namespace tutti::data {
 
 /// Samples and their labels. Fill one from your own tensors and call check(), or take one of the functions below.
-struct Dataset {
+struct TUTTI_API Dataset {
   std::string name;             ///< "fashion-mnist/train"
   HostTensor samples;           ///< [n, …]; u8 (programs scale it by 1/255) or f32 (taken as it is); images are NCHW
   std::vector<int32_t> labels;  ///< n class numbers in [0, classes)
@@ -28,30 +29,31 @@ struct Dataset {
 };
 
 /// What a model is trained on and what it is judged by.
-struct Split {
+struct TUTTI_API Split {
   Dataset train, test;
 };
 
 /// Fashion-MNIST (60000 + 10000 grey images u8[1, 28, 28], 10 classes). Looks for the four IDX files in
 /// $TUTTI_DATA_DIR/fashion-mnist, $TUTTI_DATA_DIR and the folder of Debian's package dataset-fashion-mnist. Throws
 /// Error(invalid) listing the folders tried.
-Split fashion_mnist();
+TUTTI_API Split fashion_mnist();
 
 /// A folder in MNIST's layout: train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and
 /// t10k-labels-idx1-ubyte, each plain or .gz. Images [n, h, w] become [n, 1, h, w]; the training labels tell the number
 /// of classes (largest + 1) unless it is given. Throws Error(invalid) naming file and byte.
-Split idx_folder(const std::string& folder, int64_t classes = 0);
+TUTTI_API Split idx_folder(const std::string& folder, int64_t classes = 0);
 
 /// Learnable made-up data, the same bits on every machine: sample = prototype of its class + noise, both uniform and
 /// drawn by Philox. `shape` is one sample's; f32; values lie in [-2, 2]. Test samples share the prototypes.
-Split synthetic(const Shape& shape, int64_t classes, int64_t train = 8192, int64_t test = 2048, uint64_t seed = 0);
+TUTTI_API Split synthetic(const Shape& shape, int64_t classes, int64_t train = 8192, int64_t test = 2048,
+                          uint64_t seed = 0);
 /// Bytes of host memory that it takes, at most 8 GiB. Throws Error(invalid) for more, and for numbers below 1.
-uint64_t synthetic_bytes(const Shape& shape, int64_t classes, int64_t train, int64_t test);
+TUTTI_API uint64_t synthetic_bytes(const Shape& shape, int64_t classes, int64_t train, int64_t test);
 
 /// A data set by its spec: "fashion-mnist", "idx:DIR" or "synthetic:SHAPE:CLASSES[:TRAIN[:TEST]]" with SHAPE like
 /// 1x28x28 or 1024. Throws Error(invalid) that lists these forms.
-Split parse_data(const std::string& spec);
+TUTTI_API Split parse_data(const std::string& spec);
 /// Bytes of host memory that the spec alone makes up; 0 where files tell. Throws Error(invalid) as parse_data does.
-uint64_t made_up_bytes(const std::string& spec);
+TUTTI_API uint64_t made_up_bytes(const std::string& spec);
 
 }  // namespace tutti::data

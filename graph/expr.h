@@ -5,11 +5,12 @@
 #include <vector>
 
 #include "core/base/dtype.h"
+#include "core/base/export.h"
 
 namespace tutti {
 
 /// A scalar expression with one or several results; the instructions are the ABI's.
-struct Expr {
+struct TUTTI_API Expr {
   std::vector<TuttiInstr> code;
   std::vector<DType> results;
 };
@@ -17,7 +18,7 @@ struct Expr {
 class ExprBuilder;
 
 /// One instruction of an expression under construction: what op records compute with.
-class Ex {
+class TUTTI_API Ex {
  public:
   Ex(ExprBuilder* builder, uint32_t at) : builder_(builder), at_(at) {}
   DType dtype() const;
@@ -35,7 +36,7 @@ using In = std::span<const Ex>;
 using Exs = std::vector<Ex>;
 
 /// Collects instructions; equal instructions are stored once.
-class ExprBuilder {
+class TUTTI_API ExprBuilder {
  public:
   Ex input(uint32_t number, DType t);
   Ex constant(double x, DType t);
@@ -53,47 +54,47 @@ class ExprBuilder {
 };
 
 /// The float64 inside a CONST instruction.
-double constant_of(const TuttiInstr& instr);
+TUTTI_API double constant_of(const TuttiInstr& instr);
 /// "exp", "less", …: the instruction's name.
-std::string_view instr_name(uint16_t code);
+TUTTI_API std::string_view instr_name(uint16_t code);
 /// How many of a, b, c are operands (0 for INPUT and CONST, 1 for RESULT).
-int operand_count(uint16_t code);
+TUTTI_API int operand_count(uint16_t code);
 /// "exp(neg(x0)), …", one text per result.
-std::string to_string(const Expr& expr);
+TUTTI_API std::string to_string(const Expr& expr);
 
-Ex operator+(Ex a, Ex b);
-Ex operator-(Ex a, Ex b);
-Ex operator*(Ex a, Ex b);
-Ex operator/(Ex a, Ex b);
-Ex operator-(Ex a);
-Ex operator<(Ex a, Ex b);
-Ex operator<=(Ex a, Ex b);
-Ex operator!(Ex a);
-Ex operator&(Ex a, Ex b);
-Ex operator|(Ex a, Ex b);
-Ex operator^(Ex a, Ex b);
-Ex operator<<(Ex a, Ex b);
-Ex operator>>(Ex a, Ex b);
+TUTTI_API Ex operator+(Ex a, Ex b);
+TUTTI_API Ex operator-(Ex a, Ex b);
+TUTTI_API Ex operator*(Ex a, Ex b);
+TUTTI_API Ex operator/(Ex a, Ex b);
+TUTTI_API Ex operator-(Ex a);
+TUTTI_API Ex operator<(Ex a, Ex b);
+TUTTI_API Ex operator<=(Ex a, Ex b);
+TUTTI_API Ex operator!(Ex a);
+TUTTI_API Ex operator&(Ex a, Ex b);
+TUTTI_API Ex operator|(Ex a, Ex b);
+TUTTI_API Ex operator^(Ex a, Ex b);
+TUTTI_API Ex operator<<(Ex a, Ex b);
+TUTTI_API Ex operator>>(Ex a, Ex b);
 inline Ex operator>(Ex a, Ex b) { return b < a; }
 inline Ex operator>=(Ex a, Ex b) { return b <= a; }
-Ex equal(Ex a, Ex b);
-Ex abs(Ex a);
-Ex min(Ex a, Ex b);
-Ex max(Ex a, Ex b);
-Ex sqrt(Ex a);
-Ex rsqrt(Ex a);
-Ex exp(Ex a);
-Ex expm1(Ex a);
-Ex log(Ex a);
-Ex log1p(Ex a);
-Ex tanh(Ex a);
-Ex erf(Ex a);
-Ex sin(Ex a);
-Ex cos(Ex a);
-Ex pow(Ex a, Ex b);
-Ex floor(Ex a);
-Ex select(Ex condition, Ex yes, Ex no);
-Ex cast(Ex a, DType t);
+TUTTI_API Ex equal(Ex a, Ex b);
+TUTTI_API Ex abs(Ex a);
+TUTTI_API Ex min(Ex a, Ex b);
+TUTTI_API Ex max(Ex a, Ex b);
+TUTTI_API Ex sqrt(Ex a);
+TUTTI_API Ex rsqrt(Ex a);
+TUTTI_API Ex exp(Ex a);
+TUTTI_API Ex expm1(Ex a);
+TUTTI_API Ex log(Ex a);
+TUTTI_API Ex log1p(Ex a);
+TUTTI_API Ex tanh(Ex a);
+TUTTI_API Ex erf(Ex a);
+TUTTI_API Ex sin(Ex a);
+TUTTI_API Ex cos(Ex a);
+TUTTI_API Ex pow(Ex a, Ex b);
+TUTTI_API Ex floor(Ex a);
+TUTTI_API Ex select(Ex condition, Ex yes, Ex no);
+TUTTI_API Ex cast(Ex a, DType t);
 
 // A plain number takes the dtype of its partner.
 inline Ex operator+(Ex a, double b) { return a + a.like(b); }

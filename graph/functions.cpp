@@ -5,6 +5,10 @@
 #include <algorithm>
 
 #include "core/base/status.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/conv2d_dx.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/slice.h"
 
 namespace tutti {
 namespace {

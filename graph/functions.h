@@ -1,15 +1,25 @@
 // Compositions of ops that people write as one call. They are no ops of their own: devices see what they are made of.
 #pragma once
-#include "graph/ops.h"
+#include "core/base/export.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/less.h"
+#include "graph/ops/less_equal.h"
+#include "graph/ops/maximum.h"
+#include "graph/ops/minimum.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/pow.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
 
 // ---- scalars on one side
 
-Value pow(Value a, double b);
-Value pow(double a, Value b);
-Value maximum(Value a, double b);
-Value minimum(Value a, double b);
+TUTTI_API Value pow(Value a, double b);
+TUTTI_API Value pow(double a, Value b);
+TUTTI_API Value maximum(Value a, double b);
+TUTTI_API Value minimum(Value a, double b);
 
 /// bool, element by element, with broadcasting; false where either is NaN. There is no == of values: that compares
 /// handles (see `equal`).
@@ -25,28 +35,28 @@ inline Value operator>=(Value a, double b) { return less_equal(a.like(b), a); }
 // ---- shapes; axes may be negative, counted from the end
 
 /// Without those axes, each of size 1; without all axes of size 1 when none is given. Throws Error for another size.
-Value squeeze(Value x, Ints axes = {});
+TUTTI_API Value squeeze(Value x, Ints axes = {});
 /// With a new axis of size 1 at that place of the result.
-Value unsqueeze(Value x, int64_t axis);
+TUTTI_API Value unsqueeze(Value x, int64_t axis);
 /// Axes `first` to `last` as one; a scalar becomes [1].
-Value flatten(Value x, int64_t first = 0, int64_t last = -1);
+TUTTI_API Value flatten(Value x, int64_t first = 0, int64_t last = -1);
 /// Tensors of one shape along a new axis.
-Value stack(const Values& x, int64_t axis = 0);
+TUTTI_API Value stack(const Values& x, int64_t axis = 0);
 /// Parts of `size` along an axis, the last one smaller where that does not divide it.
-Values split(Value x, int64_t size, int64_t axis = 0);
+TUTTI_API Values split(Value x, int64_t size, int64_t axis = 0);
 /// Parts of these sizes, which add up to the axis.
-Values split(Value x, const Ints& sizes, int64_t axis = 0);
+TUTTI_API Values split(Value x, const Ints& sizes, int64_t axis = 0);
 
 // ---- convolutions
 
 /// How a transposed convolution moves, (y, x) each; PyTorch's defaults. `output_padding`, less than the stride, says
 /// which of the sizes that a convolution would shrink alike is meant.
-struct ConvTranspose2dOptions {
+struct TUTTI_API ConvTranspose2dOptions {
   Ints stride = {1, 1}, padding = {0, 0}, output_padding = {0, 0}, dilation = {1, 1};
   int64_t groups = 1;
 };
 /// The adjoint of conv2d as a layer: x [N, C, H, W], w [C, O/groups, ky, kx], y [N, O, OH, OW] with
 /// OH = (H - 1) stride - 2 padding + dilation (ky - 1) + output_padding + 1.
-Value conv_transpose2d(Value x, Value w, const ConvTranspose2dOptions& o = {});
+TUTTI_API Value conv_transpose2d(Value x, Value w, const ConvTranspose2dOptions& o = {});
 
 }  // namespace tutti

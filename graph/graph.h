@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/attrs.h"
+#include "core/base/export.h"
 #include "core/base/shape.h"
 
 namespace tutti {
@@ -21,7 +22,7 @@ using ValueId = uint32_t;
 constexpr uint32_t none = TUTTI_NONE;
 
 /// A handle to one value of a graph; cheap to copy, valid while the graph stays where it is.
-class Value {
+class TUTTI_API Value {
  public:
   Value() = default;
   Value(Graph* graph, ValueId id) : graph_(graph), id_(id) {}
@@ -45,7 +46,7 @@ using Values = std::vector<Value>;
 
 enum class Role : uint32_t { temp = TUTTI_TEMP, feed = TUTTI_FEED, constant = TUTTI_CONST, state = TUTTI_STATE };
 
-struct ValueInfo {
+struct TUTTI_API ValueInfo {
   TensorType type;
   Role role = Role::temp;
   std::string name;             ///< feeds and states
@@ -55,15 +56,15 @@ struct ValueInfo {
 
 /// Which part of a step a node belongs to.
 enum class Phase { forward, loss, backward, update, bookkeeping };
-std::string_view name(Phase phase);
+TUTTI_API std::string_view name(Phase phase);
 
 /// Where a node came from: its place in the model ("fc1", "fc1.backward"), which is for people, and its phase.
-struct Origin {
+struct TUTTI_API Origin {
   std::string label;
   Phase phase = Phase::forward;
 };
 
-struct Node : Origin {
+struct TUTTI_API Node : Origin {
   const OpDef* op = nullptr;
   Attrs attrs;
   std::vector<ValueId> inputs, results;
@@ -81,14 +82,14 @@ enum class StateRole {
 };
 
 /// A named tensor that outlives the step: value before and after it (none: write-only; equal: read-only).
-struct State {
+struct TUTTI_API State {
   std::string name;
   ValueId before = none, after = none;
   StateRole role = StateRole::buffer;
 };
 
 /// Nodes in an order in which every value is produced before it is read. Movable; handles die with a move.
-class Graph {
+class TUTTI_API Graph {
  public:
   Graph() = default;
   Graph(Graph&&) = default;

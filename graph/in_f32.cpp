@@ -2,7 +2,12 @@
 
 #include <algorithm>
 
-#include "graph/ops.h"
+#include "graph/ops/add.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
 namespace {
@@ -26,7 +31,7 @@ Values rounded_once(const std::function<Values(const Call&)>& f, const Call& c) 
   return out;
 }
 
-Values rounded_once(const std::function<Values(const Pull&)>& f, const Pull& g) {
+Values rounded_once(const std::function<Values(const VjpContext&)>& f, const VjpContext& g) {
   if (!any_narrow(g.in) && !any_narrow(g.out)) return f(g);
   Values in = wide(g.in), out = wide(g.out), d = wide(g.d);
   Values got = f({g.graph, in, out, d, g.a, g.wants});

@@ -13,15 +13,15 @@ inline bool is_narrow(const Value& v) { return v && is_float(v.dtype()) && size_
 /// `out` was rounded once already: rules that lose digits by that compute it again from `in`, where cse finds it for
 /// f32.
 Values rounded_once(const std::function<Values(const Call&)>& f, const Call& c);
-Values rounded_once(const std::function<Values(const Pull&)>& f, const Pull& g);
+Values rounded_once(const std::function<Values(const VjpContext&)>& f, const VjpContext& g);
 
 /// A record's decomposition or gradient rule that computes so: .vjp = in_f32<vjp>.
 template <Values (*f)(const Call&)>
 Values in_f32(const Call& c) {
   return rounded_once(f, c);
 }
-template <Values (*f)(const Pull&)>
-Values in_f32(const Pull& g) {
+template <Values (*f)(const VjpContext&)>
+Values in_f32(const VjpContext& g) {
   return rounded_once(f, g);
 }
 

@@ -3,7 +3,13 @@
 #include <fmt/format.h>
 
 #include "core/base/status.h"
-#include "graph/ops.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mean.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sub.h"
+#include "graph/ops/sum.h"
 #include "graph/reduce.h"
 
 namespace tutti {
@@ -32,7 +38,7 @@ Value reduce_loss(Value each, const Attrs& a) {
   return reduction == "none" ? each : reduction == "sum" ? sum(each) : mean(each);
 }
 
-Value pull_loss(const Pull& g) {
+Value pull_loss(const VjpContext& g) {
   if (g.a.text("reduction") != "mean") return g.d[0];
   return divide_by_count(g.d[0], num_elements(g.in[0].shape()));
 }

@@ -13,7 +13,7 @@ TensorType reduced_loss(const TensorType& each, const Attrs& a);
 /// The mean, the sum, or the elements themselves.
 Value reduce_loss(Value each, const Attrs& a);
 /// The cotangent of each element: the loss's own, shared out by the reduction. It broadcasts to the elements.
-Value pull_loss(const Pull& g);
+Value pull_loss(const VjpContext& g);
 /// Two shapes under each reduction; `base` gives the rest.
 std::vector<Sample> loss_samples(const Sample& base);
 

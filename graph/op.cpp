@@ -6,7 +6,12 @@
 #include <algorithm>
 
 #include "core/base/status.h"
-#include "graph/ops.h"
+#include "graph/ops/add.h"
+#include "graph/ops/broadcast.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
 
@@ -76,6 +81,6 @@ Values call_all(const OpDef& op, const std::vector<Value>& in, const Attrs& a) {
   return in[0].graph().add(op, in, a);
 }
 
-Value Pull::cotangent(size_t k) const { return d[k] ? d[k] : broadcast(out[k].like(0), out[k].shape()); }
+Value VjpContext::cotangent(size_t k) const { return d[k] ? d[k] : broadcast(out[k].like(0), out[k].shape()); }
 
 }  // namespace tutti

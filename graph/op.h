@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/export.h"
 #include "graph/expr.h"
 #include "graph/graph.h"
 
@@ -18,7 +19,7 @@ namespace tutti {
 using Types = std::vector<TensorType>;
 
 /// A tensor of the float64 references: every element is held as a double, rounded to `type.dtype` between nodes.
-struct Tensor {
+struct TUTTI_API Tensor {
   TensorType type;
   std::vector<double> at;
   explicit Tensor(TensorType t = {}) : type(std::move(t)), at(static_cast<size_t>(num_elements(type.shape))) {}
@@ -26,7 +27,7 @@ struct Tensor {
 };
 
 /// What a decomposition gets.
-struct Call {
+struct TUTTI_API Call {
   Graph& graph;
   std::span<const Value> in;
   const Attrs& a;
@@ -34,7 +35,7 @@ struct Call {
 
 /// What a gradient rule (vector-Jacobian product) gets: the node's inputs and results, and the cotangent of each
 /// result.
-struct Pull {
+struct TUTTI_API VjpContext {
   Graph& graph;
   std::span<const Value> in, out;
   std::span<const Value> d;  ///< null where nothing flows back (never all of them)
@@ -45,13 +46,13 @@ struct Pull {
 };
 
 /// The values from which one input of a sample is drawn.
-struct Range {
+struct TUTTI_API Range {
   double low = -1, high = 1;
 };
 
 /// One case that drives gradcheck, parity, conformance, bench and the documentation. Inputs are drawn from a counter-
 /// based generator: floats uniformly in the range, integers as whole numbers in [low, high], bool as fair coins.
-struct Sample {
+struct TUTTI_API Sample {
   std::vector<Shape> shapes;
   double low = -1, high = 1;  ///< range of every input that `ranges` does not name
   Attrs attrs = {};
@@ -62,7 +63,7 @@ struct Sample {
 };
 
 /// The definition of one op. Its value is the first present of expr, reference, decompose.
-struct OpDef {
+struct TUTTI_API OpDef {
   std::string name;
   int version = 1;
   std::string doc;                  ///< one line: the formula, shapes where they need saying
@@ -76,7 +77,7 @@ struct OpDef {
   void (*reference)(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) = nullptr;  ///< `out` is zeroed
   Values (*decompose)(const Call& c) = nullptr;  ///< in public ops, one value per result
   /// One gradient per input, null where none. Derived from expr or decompose where absent.
-  Values (*vjp)(const Pull& g) = nullptr;
+  Values (*vjp)(const VjpContext& g) = nullptr;
   std::vector<Sample> samples = {};
 
   bool elementwise() const { return expr != nullptr; }
@@ -84,22 +85,22 @@ struct OpDef {
 };
 
 /// Every op, sorted by name.
-std::span<const OpDef* const> all_ops();
+TUTTI_API std::span<const OpDef* const> all_ops();
 /// The op of that name, or nullptr.
-const OpDef* find_op(std::string_view name);
+TUTTI_API const OpDef* find_op(std::string_view name);
 /// The scalar expression for inputs of these dtypes. Throws Error where dtypes do not fit.
-Expr expr_of(const OpDef& op, std::span<const DType> inputs, const Attrs& a);
+TUTTI_API Expr expr_of(const OpDef& op, std::span<const DType> inputs, const Attrs& a);
 /// Result types of the op, with an Error that names op and input types when they do not fit.
-Types infer_types(const OpDef& op, std::span<const TensorType> in, const Attrs& a);
+TUTTI_API Types infer_types(const OpDef& op, std::span<const TensorType> in, const Attrs& a);
 
 /// Adds a node with one result (or takes the first).
-Value call(const OpDef& op, const std::vector<Value>& in, const Attrs& a = {});
+TUTTI_API Value call(const OpDef& op, const std::vector<Value>& in, const Attrs& a = {});
 /// Adds a node and returns all its results.
-Values call_all(const OpDef& op, const std::vector<Value>& in, const Attrs& a = {});
+TUTTI_API Values call_all(const OpDef& op, const std::vector<Value>& in, const Attrs& a = {});
 
 /// The gradients of one node by the op's rule, derived where the record has none. Throws Error if it has no gradient.
-Values pull_back(const OpDef& op, const Pull& g);
+TUTTI_API Values pull_back(const OpDef& op, const VjpContext& g);
 /// The gradient of an elementwise op by differentiating its scalar expression, in public ops.
-Values derive_from_expr(const OpDef& op, const Pull& g);
+TUTTI_API Values derive_from_expr(const OpDef& op, const VjpContext& g);
 
 }  // namespace tutti

@@ -61,9 +61,7 @@ std::string print_dot(const Graph& g) {
   }
   for (size_t k = 0; k < g.nodes().size(); ++k) {
     const Node& n = g.nodes()[k];
-    const char* colour = n.phase == Phase::backward ? "#ffe2cc"
-                         : n.phase == Phase::update ? "#d9f2d9"
-                                                    : "#ffffff";
+    const char* colour = n.phase == Phase::backward ? "#ffe2cc" : n.phase == Phase::update ? "#d9f2d9" : "#ffffff";
     add(fmt::format("n{} [shape=box, style=filled, fillcolor=\"{}\", label=\"{}{}\"];", k, colour, n.op->name,
                     n.label.empty() ? "" : "\\n" + n.label));
     for (ValueId i : n.inputs) {

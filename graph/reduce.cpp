@@ -2,7 +2,17 @@
 
 #include "core/geometry/copy.h"
 #include "graph/in_f32.h"
-#include "graph/ops.h"
+#include "graph/ops/add.h"
+#include "graph/ops/broadcast.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/div.h"
+#include "graph/ops/equal.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/select.h"
+#include "graph/ops/sub.h"
+#include "graph/ops/sum.h"
 
 namespace tutti {
 
@@ -30,9 +40,9 @@ Value divide_by_count(Value x, int64_t n) {
   return cast(wide / static_cast<double>(n), x.dtype());
 }
 
-Values share_among_equals(const Pull& g) {
+Values share_among_equals(const VjpContext& g) {
   return rounded_once(
-      [](const Pull& p) {
+      [](const VjpContext& p) {
         Value x = p.in[0];
         Shape one = reduction_geometry(x.shape(), p.a).kept;
         Value wins = equal(x, reshape(p.out[0], one));

@@ -20,7 +20,7 @@ Value unreduce(Value y, const Shape& shape, const Attrs& a);
 Value divide_by_count(Value x, int64_t n);
 /// Gradient of max and min: each result's cotangent is shared equally by the elements that equal it; NaN for
 /// all where one is NaN.
-Values share_among_equals(const Pull& g);
+Values share_among_equals(const VjpContext& g);
 /// Samples over several axes; `base` gives everything but shapes and attributes. `empty` adds reductions of nothing.
 std::vector<Sample> reduce_samples(const Sample& base, bool empty = false);
 

@@ -4,12 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "core/base/export.h"
 #include "graph/graph.h"
 
 namespace tutti::nn {
 
 /// How a parameter starts. Drawn on the device from (seed, parameter name), so it is the same on every device.
-struct Init {
+struct TUTTI_API Init {
   enum Kind { zeros, ones, uniform, normal } kind = zeros;
   double a = 0, b = 0;  ///< uniform: low, high; normal: mean, standard deviation
 };
@@ -23,17 +24,17 @@ enum class Scheme {
   xavier_uniform,   ///< U(±sqrt(6 / (fan_in + fan_out))); biases zero
   xavier_normal,    ///< N(0, 2 / (fan_in + fan_out)); biases zero
 };
-Init weight_init(Scheme scheme, int64_t fan_in, int64_t fan_out);
-Init bias_init(Scheme scheme, int64_t fan_in);
+TUTTI_API Init weight_init(Scheme scheme, int64_t fan_in, int64_t fan_out);
+TUTTI_API Init bias_init(Scheme scheme, int64_t fan_in);
 
-struct Parameter {
+struct TUTTI_API Parameter {
   std::string name;
   TensorType type;
   Init init;
 };
 
 /// Where a model is being built: collects the parameters and knows whether this is training.
-class Builder {
+class TUTTI_API Builder {
  public:
   /// `seed` (u32[2]) and `step` (i32 scalar) drive dropout; they may be null when not training. `compute` is the dtype
   /// of the activations.
@@ -75,9 +76,9 @@ class Builder {
 };
 
 /// The random stream that belongs to a name.
-int64_t stream_of(const std::string& name);
+TUTTI_API int64_t stream_of(const std::string& name);
 
-class Module {
+class TUTTI_API Module {
  public:
   virtual ~Module() = default;
   /// Adds the module's nodes; x's first dimension is the batch, its dtype b.compute(). Throws Error when x does not
@@ -88,7 +89,7 @@ class Module {
 };
 
 /// Any module, held by value semantics.
-class Layer {
+class TUTTI_API Layer {
  public:
   template <class M>
   requires std::derived_from<M, Module> Layer(M module) : module_(std::make_shared<const M>(std::move(module))) {}

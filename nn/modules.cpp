@@ -6,7 +6,24 @@
 #include <algorithm>
 
 #include "core/base/status.h"
-#include "graph/ops.h"
+#include "graph/ops/add.h"
+#include "graph/ops/conv2d.h"
+#include "graph/ops/div.h"
+#include "graph/ops/dropout.h"
+#include "graph/ops/elu.h"
+#include "graph/ops/gelu.h"
+#include "graph/ops/leaky_relu.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/max_pool2d.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/relu.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/sigmoid.h"
+#include "graph/ops/silu.h"
+#include "graph/ops/softplus.h"
+#include "graph/ops/sub.h"
+#include "graph/ops/tanh.h"
 
 namespace tutti::nn {
 namespace {

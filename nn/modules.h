@@ -2,12 +2,13 @@
 #pragma once
 #include <initializer_list>
 
+#include "core/base/export.h"
 #include "nn/module.h"
 
 namespace tutti::nn {
 
 /// y = x W^T + b over the last dimension: weight [features, inputs], bias [features].
-class Linear : public Module {
+class TUTTI_API Linear : public Module {
  public:
   struct Options {
     bool bias = true;
@@ -25,7 +26,7 @@ class Linear : public Module {
 };
 
 /// Convolution of NCHW images with a square kernel: weight [channels, C / groups, kernel, kernel], bias [channels].
-class Conv2d : public Module {
+class TUTTI_API Conv2d : public Module {
  public:
   struct Options {
     int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
@@ -44,7 +45,7 @@ class Conv2d : public Module {
 };
 
 /// The largest of every kernel x kernel window; stride 0 means the kernel's size.
-class MaxPool2d : public Module {
+class TUTTI_API MaxPool2d : public Module {
  public:
   explicit MaxPool2d(int64_t kernel, int64_t stride = 0, int64_t padding = 0);
   Value forward(Builder& b, Value x) const override;
@@ -55,7 +56,7 @@ class MaxPool2d : public Module {
 };
 
 /// Zeroes elements with probability p while training and scales the others by 1 / (1 - p).
-class Dropout : public Module {
+class TUTTI_API Dropout : public Module {
  public:
   explicit Dropout(double p);
   Value forward(Builder& b, Value x) const override;
@@ -66,14 +67,14 @@ class Dropout : public Module {
 };
 
 /// [N, …] to [N, product of the others].
-class Flatten : public Module {
+class TUTTI_API Flatten : public Module {
  public:
   Value forward(Builder& b, Value x) const override;
   std::string describe() const override { return "Flatten"; }
 };
 
 /// An elementwise function without parameters.
-class Activation : public Module {
+class TUTTI_API Activation : public Module {
  public:
   using Function = Value (*)(Value);
   Activation(std::string name, Function function) : name_(std::move(name)), function_(function) {}
@@ -84,21 +85,21 @@ class Activation : public Module {
   std::string name_;
   Function function_;
 };
-Activation Relu();
-Activation LeakyRelu();  ///< slope 0.01
-Activation Elu();        ///< alpha 1
-Activation Gelu();       ///< the exact one, by erf
-Activation GeluTanh();   ///< the tanh approximation
-Activation Sigmoid();
-Activation Tanh();
-Activation Silu();
-Activation Softplus();
+TUTTI_API Activation Relu();
+TUTTI_API Activation LeakyRelu();  ///< slope 0.01
+TUTTI_API Activation Elu();        ///< alpha 1
+TUTTI_API Activation Gelu();       ///< the exact one, by erf
+TUTTI_API Activation GeluTanh();   ///< the tanh approximation
+TUTTI_API Activation Sigmoid();
+TUTTI_API Activation Tanh();
+TUTTI_API Activation Silu();
+TUTTI_API Activation Softplus();
 /// The activation of that name ("relu", "leaky_relu", "elu", "gelu", "gelu_tanh", "sigmoid", "tanh", "silu",
 /// "softplus"). Throws Error listing them otherwise.
-Activation activation(const std::string& name);
+TUTTI_API Activation activation(const std::string& name);
 
 /// One module after the other; their parameters are named by position ("0.weight"), as in PyTorch.
-class Sequential : public Module {
+class TUTTI_API Sequential : public Module {
  public:
   Sequential(std::initializer_list<Layer> layers) : layers_(layers) {}
   explicit Sequential(std::vector<Layer> layers) : layers_(std::move(layers)) {}

@@ -66,10 +66,10 @@ SequenceId Driver::record(std::span<const Launch> launches, const Upload* upload
   if (upload && upload->to.bytes == 0) upload = nullptr;
   if (upload) {
     check_range(upload->to, "upload");
-    if (traits().landings) {
-      check_range(upload->landing, "upload");
-      if (upload->landing.bytes != upload->to.bytes)
-        throw invalid(fmt::format("an upload of {} bytes needs a landing of that size", upload->to.bytes));
+    if (traits().double_buffered_uploads) {
+      check_range(upload->upload_buffer, "upload");
+      if (upload->upload_buffer.bytes != upload->to.bytes)
+        throw invalid(fmt::format("an upload of {} bytes needs a upload_buffer of that size", upload->to.bytes));
     }
   }
   for (const Launch& launch : launches) check_launch(launch);

@@ -21,15 +21,15 @@ namespace tutti::sdk {
 
 class Library;
 
-using Language = dialect::Language;
-using KernelSource = dialect::KernelSource;
+using Language = codegen::Language;
+using KernelSource = codegen::KernelSource;
 
 /// Facts that choose kernels (see kernels/codegen/target.h), plan memory and name cache entries.
-struct Traits : dialect::Target {
+struct Traits : codegen::Target {
   uint64_t max_allocation_bytes = ~0ull;  ///< the largest allocation
   uint64_t memory_bytes = ~0ull;          ///< all of the device's memory; ~0: unknown
   uint32_t max_arguments = 16;            ///< buffers of one kernel
-  bool landings = false;                  ///< uploads go through device memory of their own, while a step still runs
+  bool double_buffered_uploads = false;   ///< uploads go through device memory of their own, while a step still runs
   uint32_t alignment = 256;               ///< of argument offsets, bytes; a power of two, at least 16
   const Library* library = nullptr;  ///< of the device's vendor (sdk/library.h), or null; lives as long as the driver
   std::string identity;              ///< device, driver and version: the cache key's first part; not empty
@@ -52,7 +52,7 @@ struct Range {
 /// of the kernel's parameters; everything else (shapes, strides, numbers) is text of the kernel. Ranges are never
 /// empty, start at multiples of Traits::alignment and have whole 32-bit words (so do allocations); a kernel may be
 /// given one range twice where it reads and writes in place. Those of a copy have equal sizes and lie apart.
-using Launch = dialect::LaunchOf<KernelId, Range>;
+using Launch = codegen::LaunchOf<KernelId, Range>;
 
 /// A kernel of Driver::build_all that could not be built.
 struct BuildError : Error {
@@ -64,7 +64,8 @@ struct BuildError : Error {
 struct Upload {
   const void* from = nullptr;  ///< of allocate_host
   Range to;
-  Range landing = {};  ///< where Traits::landings asks for one: as large as `to`, of this sequence alone; else empty
+  Range upload_buffer =
+      {};  ///< where Traits::double_buffered_uploads asks for one: as large as `to`, of this sequence alone; else empty
 };
 
 /// One device and one in-order queue, used by one thread at a time. Methods throw tutti::Error: invalid for arguments

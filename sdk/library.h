@@ -28,10 +28,10 @@ struct LibraryRequest {
 class Library {
  public:
   virtual ~Library() = default;
-  virtual dialect::LaunchList matmul(const dialect::Matmul&, const LibraryRequest& = {}) const { throw none(); }
-  virtual dialect::LaunchList conv(const dialect::Conv&, const LibraryRequest& = {}) const { throw none(); }
-  virtual dialect::LaunchList conv_dx(const dialect::Conv&, const LibraryRequest& = {}) const { throw none(); }
-  virtual dialect::LaunchList conv_dw(const dialect::Conv&, const LibraryRequest& = {}) const { throw none(); }
+  virtual codegen::LaunchList matmul(const codegen::Matmul&, const LibraryRequest& = {}) const { throw none(); }
+  virtual codegen::LaunchList conv(const codegen::Conv&, const LibraryRequest& = {}) const { throw none(); }
+  virtual codegen::LaunchList conv_dx(const codegen::Conv&, const LibraryRequest& = {}) const { throw none(); }
+  virtual codegen::LaunchList conv_dw(const codegen::Conv&, const LibraryRequest& = {}) const { throw none(); }
 
  private:
   static Error none() { return {Code::declined, "the device's library has none"}; }
@@ -39,6 +39,6 @@ class Library {
 
 /// A LaunchList of one call on `buffers` buffers (inputs, then results), and behind them `scratch` bytes where that is
 /// not 0. The driver gets `call` back as Launch::library: make it a pointer to the type that the driver casts to.
-dialect::LaunchList launch_of(std::shared_ptr<const void> call, std::string name, size_t buffers, uint64_t scratch = 0);
+codegen::LaunchList launch_of(std::shared_ptr<const void> call, std::string name, size_t buffers, uint64_t scratch = 0);
 
 }  // namespace tutti::sdk

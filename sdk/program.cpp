@@ -312,8 +312,7 @@ void parse_groups(const TuttiProgram& raw, Program& p) {
 
 Program Program::parse(const TuttiProgram& given) {
   if (given.size < v1_size<TuttiProgram>)
-    throw invalid(
-        fmt::format("program: size is {} bytes, at least {} are needed", given.size, v1_size<TuttiProgram>));
+    throw invalid(fmt::format("program: size is {} bytes, at least {} are needed", given.size, v1_size<TuttiProgram>));
   auto raw = zero_extended<TuttiProgram>(&given, given.size);
   if (raw.required)
     throw Error(Code::declined, fmt::format("program: it requires the unknown bits {:#x}", raw.required),

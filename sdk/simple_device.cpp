@@ -142,7 +142,7 @@ class QueuedDriver : public Driver {
   struct Sequence {
     const void* from = nullptr;
     Part to;
-    std::vector<dialect::LaunchOf<KernelId, Part>> steps;
+    std::vector<codegen::LaunchOf<KernelId, Part>> steps;
   };
 
   Part part_of(const Range& range) const { return {memories_.at(range.memory).handle, range.offset, range.bytes}; }

@@ -6,12 +6,13 @@
 #include <map>
 #include <string>
 
-#include "train/host_tensor.h"
+#include "core/base/export.h"
+#include "data/host_tensor.h"
 
 namespace tutti {
 
 /// Named tensors and texts.
-struct Checkpoint {
+struct TUTTI_API Checkpoint {
   std::map<std::string, HostTensor> tensors;    ///< dtypes f32 f64 f16 bf16 i32 i64 u8 bool u32
   std::map<std::string, std::string> metadata;  ///< "seed", "step", …
 };
@@ -19,11 +20,11 @@ struct Checkpoint {
 /// Writes a temporary file beside the target, flushes it to the disk, renames it, and flushes the folder: whenever the
 /// process or the machine stops, `path` holds the old file or the new one, whole. Throws Error(invalid) naming the
 /// path, the bytes needed and the system's reason; the temporary file is gone then and the old file as it was.
-void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
+TUTTI_API void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
 /// Reads a whole file. Everything in it is checked before it is used: header length (at most 100 MB), JSON (no name
 /// twice), dtypes, shapes (at most 32 dimensions), sizes against shapes, offsets without gap or overlap. Takes time
 /// linear in the file. Throws Error(invalid) naming file, byte and expectation.
-Checkpoint read_checkpoint(const std::string& path);
+TUTTI_API Checkpoint read_checkpoint(const std::string& path);
 
 }  // namespace tutti

@@ -5,7 +5,18 @@
 #include <cmath>
 
 #include "core/base/status.h"
-#include "graph/ops.h"
+#include "graph/ops/adam.h"
+#include "graph/ops/adamw.h"
+#include "graph/ops/add.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/div.h"
+#include "graph/ops/expm1.h"
+#include "graph/ops/log.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sgd.h"
+#include "graph/ops/sgd_momentum.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
 namespace {

@@ -19,7 +19,11 @@ uint64_t transient(const TuttiMemory& m) { return m.constants + m.arena + m.work
 class View {
  public:
   explicit View(const Lowered& lowered)
-      : p_(lowered.program()), phases_(lowered.phases()), readers_(p_.values.count), producer_(p_.values.count, TUTTI_NONE), chain_(p_.nodes.count, TUTTI_NONE) {
+      : p_(lowered.program()),
+        phases_(lowered.phases()),
+        readers_(p_.values.count),
+        producer_(p_.values.count, TUTTI_NONE),
+        chain_(p_.nodes.count, TUTTI_NONE) {
     const TuttiProgram& p = p_;
     for (uint32_t k = 0; k < p.nodes.count; ++k) {
       const TuttiNode& n = node(k);

@@ -7,7 +7,22 @@
 #include <limits>
 
 #include "core/base/status.h"
-#include "graph/ops.h"
+#include "graph/ops/abs.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/equal.h"
+#include "graph/ops/less.h"
+#include "graph/ops/less_equal.h"
+#include "graph/ops/logical_and.h"
+#include "graph/ops/logical_not.h"
+#include "graph/ops/max.h"
+#include "graph/ops/maximum.h"
+#include "graph/ops/minimum.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/select.h"
+#include "graph/ops/sub.h"
+#include "graph/ops/sum.h"
 
 namespace tutti {
 namespace {

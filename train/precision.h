@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/export.h"
 #include "core/base/status.h"
 #include "core/runtime/device.h"
 #include "graph/graph.h"
@@ -23,21 +24,22 @@ enum class Precision {
 };
 
 /// "f32", "tf32", "bf16" or "f16".
-std::string name(Precision precision);
+TUTTI_API std::string name(Precision precision);
 /// The precision of that name. Throws Error(invalid) listing them otherwise.
-Precision parse_precision(const std::string& name);
+TUTTI_API Precision parse_precision(const std::string& name);
 /// A device's options with those that the precision adds: TF32 is the device's own business.
-std::map<std::string, std::string> session_options(std::map<std::string, std::string> options, Precision precision);
+TUTTI_API std::map<std::string, std::string> session_options(std::map<std::string, std::string> options,
+                                                             Precision precision);
 /// Called where opening a session with them threw `e`: throws it again, in the user's words where the device has no
 /// TF32.
-[[noreturn]] void rethrow_open(const Error& e, const Device& device, Precision precision);
+TUTTI_API [[noreturn]] void rethrow_open(const Error& e, const Device& device, Precision precision);
 /// What the model's activations are: f32 for f32 and tf32, else the short format.
-DType compute_dtype(Precision precision);
+TUTTI_API DType compute_dtype(Precision precision);
 
 /// How the factor on an f16 loss moves: doubled after `growth_interval` good steps in a row, halved by every other
 /// step, between 2^-24 and 2^24 (or a larger initial value). Below that it says that a step at 2^-24 did not fit
 /// either.
-struct LossScaling {
+struct TUTTI_API LossScaling {
   double initial = 65536;
   int64_t growth_interval = 2000;
 };
@@ -45,7 +47,7 @@ constexpr double smallest_loss_scale = 0x1p-24, largest_loss_scale = 0x1p24;
 
 /// The states of a scaled step: "loss_scale" (f32), "good_steps" (i32, since the scale last changed) and
 /// "skipped_steps" (i32, in all).
-class LossScaler {
+class TUTTI_API LossScaler {
  public:
   /// Declares the states in `g`.
   LossScaler(Graph& g, const LossScaling& options);
@@ -66,6 +68,6 @@ class LossScaler {
 };
 
 /// Whether a state of that name belongs to loss scaling.
-bool is_loss_scaling(const std::string& state);
+TUTTI_API bool is_loss_scaling(const std::string& state);
 
 }  // namespace tutti

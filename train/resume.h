@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "train/optimizer.h"
-#include "train/checkpoint.h"
 #include "nn/module.h"
+#include "train/checkpoint.h"
+#include "train/optimizer.h"
 #include "train/precision.h"
 
 namespace tutti {

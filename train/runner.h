@@ -8,10 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "core/base/export.h"
 #include "core/runtime/session.h"
+#include "data/host_tensor.h"
 #include "graph/lower/compile.h"
 #include "graph/lower/split.h"
-#include "train/host_tensor.h"
 
 namespace tutti {
 
@@ -25,7 +26,7 @@ enum class Fallback {
 };
 
 /// What runs elsewhere than on the device, and what that costs.
-struct FallbackReport {
+struct TUTTI_API FallbackReport {
   std::set<std::string> devices;   ///< where: ids
   std::vector<std::string> nodes;  ///< "matmul(f64[2, 3], f64[3, 4]) at fc1 on reference:0: REASON", equal ones once
   uint64_t bytes_per_step = 0;     ///< copied through the host
@@ -34,7 +35,7 @@ struct FallbackReport {
 class Runner;
 
 /// A graph (a training step, an evaluation step, an initialization) compiled for a runner, which it must not outlive.
-class CompiledGraph {
+class TUTTI_API CompiledGraph {
  public:
   /// Writes a feed of the graph into host memory; called once or more per feed and run.
   using Fill = std::function<void(const std::string& feed, void* memory)>;
@@ -69,7 +70,7 @@ class CompiledGraph {
 };
 
 /// A session on the device, and one on each CPU device that takes over nodes.
-class Runner {
+class TUTTI_API Runner {
  public:
   /// `options` are the device's plugin's.
   explicit Runner(const Device& device, const std::map<std::string, std::string>& options = {},
@@ -78,7 +79,7 @@ class Runner {
 
   const Device& device() const;
   /// Throws Error(declined) listing every node that no allowed device runs. With Fallback::cpu, what runs elsewhere is
-  /// told as a warning of the topic "fallback".
+  /// logged as a warning of the topic "fallback".
   std::unique_ptr<CompiledGraph> compile(const Graph& g);
   /// Until that run is done.
   void wait(uint64_t ticket);
@@ -116,6 +117,6 @@ class Runner {
 /// One run of a graph on a device: `inputs` has every feed and, where they are not to be zero, states; the result has
 /// every state afterwards, outputs (states without a value before) among them. Throws Error for an input that the graph
 /// does not know, that is missing, or of another type, and Error(declined) as Runner::compile does.
-HostTensors run(const Graph& g, const Device& device, const HostTensors& inputs);
+TUTTI_API HostTensors run(const Graph& g, const Device& device, const HostTensors& inputs);
 
 }  // namespace tutti

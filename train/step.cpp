@@ -5,8 +5,23 @@
 #include <optional>
 
 #include "core/base/status.h"
-#include "graph/ops.h"
 #include "graph/autodiff/autodiff.h"
+#include "graph/ops/add.h"
+#include "graph/ops/argmax.h"
+#include "graph/ops/broadcast.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/div.h"
+#include "graph/ops/equal.h"
+#include "graph/ops/gather.h"
+#include "graph/ops/iota.h"
+#include "graph/ops/less.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/normal.h"
+#include "graph/ops/select.h"
+#include "graph/ops/sub.h"
+#include "graph/ops/sum.h"
+#include "graph/ops/uniform.h"
 
 namespace tutti {
 namespace {
@@ -28,9 +43,10 @@ Input read_batch(Graph& g, const Source& source, int64_t batch, DType compute) {
   Input in;
   if (source.resident) {
     Value indices = g.feed("indices", {DType::i32, {batch}});
-    in.samples = gather(g.state(fmt::format("data.{}.samples", source.name), batched(source.size), StateRole::data), indices, 0);
-    in.labels = gather(g.state(fmt::format("data.{}.labels", source.name), {DType::i32, {source.size}}, StateRole::data),
-                       indices, 0);
+    in.samples =
+        gather(g.state(fmt::format("data.{}.samples", source.name), batched(source.size), StateRole::data), indices, 0);
+    in.labels = gather(
+        g.state(fmt::format("data.{}.labels", source.name), {DType::i32, {source.size}}, StateRole::data), indices, 0);
   } else {
     in.samples = g.feed("samples", batched(batch));
     in.labels = g.feed("labels", {DType::i32, {batch}});
@@ -80,7 +96,8 @@ Graph training_step(const nn::Module& model, const Loss& loss, const Optimizer& 
   if (scaler) scaler->unscale(d);
   apply_optimizer(g, optimizer, names, d, lr, scaler ? scaler->updates(step) : step);
   if (scaler) scaler->finish();
-  for (size_t k = 0; options.expose_gradients && k < d.size(); ++k) g.set_state("gradient." + names[k], d[k], StateRole::gradient);
+  for (size_t k = 0; options.expose_gradients && k < d.size(); ++k)
+    g.set_state("gradient." + names[k], d[k], StateRole::gradient);
 
   Graph::Scope scope(g, "bookkeeping", Phase::bookkeeping);
   Value ring = g.state("losses", {DType::f32, {loss_ring}}, StateRole::metric);

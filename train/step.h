@@ -6,15 +6,16 @@
 #pragma once
 #include <functional>
 
-#include "train/optimizer.h"
+#include "core/base/export.h"
 #include "nn/modules.h"
+#include "train/optimizer.h"
 #include "train/precision.h"
 
 namespace tutti {
 
 /// A scalar loss from the model's output and the labels (i32[N]; -100 is ignored). Made from any function of (Value,
 /// Value) or (Value, Value, Options).
-class Loss {
+class TUTTI_API Loss {
  public:
   using Function = std::function<Value(Value, Value)>;
   template <class F>
@@ -28,7 +29,7 @@ class Loss {
 };
 
 /// How samples reach the device: resident (the whole set is state and feeds carry indices) or fed batch by batch.
-struct Source {
+struct TUTTI_API Source {
   std::string name;   ///< part of the states' names
   TensorType sample;  ///< one sample; u8 is scaled by 1/255, floats are taken as they are
   int64_t size = 0;   ///< samples in the set
@@ -39,26 +40,26 @@ struct Source {
 constexpr int64_t loss_ring = 256;
 
 /// What a training step does beside the plain one.
-struct StepOptions {
+struct TUTTI_API StepOptions {
   bool expose_gradients = false;  ///< every parameter's gradient, f32, is an output: "gradient.NAME"
   Precision precision = Precision::f32;
   LossScaling loss_scaling = {};  ///< for f16
 };
 
 /// Feeds: "indices" i32[batch] (resident) or "samples", "labels"; "lr" f32.
-Graph training_step(const nn::Module& model, const Loss& loss, const Optimizer& optimizer, const Source& source,
-                    int64_t batch, const StepOptions& options = {});
+TUTTI_API Graph training_step(const nn::Module& model, const Loss& loss, const Optimizer& optimizer,
+                              const Source& source, int64_t batch, const StepOptions& options = {});
 /// Feeds: the samples as above, and "valid" i32: how many of the batch count.
-Graph evaluation_step(const nn::Module& model, const Loss& loss, const Source& source, int64_t batch,
-                      Precision precision = Precision::f32);
+TUTTI_API Graph evaluation_step(const nn::Module& model, const Loss& loss, const Source& source, int64_t batch,
+                                Precision precision = Precision::f32);
 /// Draws every parameter. Reads the state "seed".
-Graph initialization(const std::vector<nn::Parameter>& parameters);
+TUTTI_API Graph initialization(const std::vector<nn::Parameter>& parameters);
 /// Whether a checkpoint keeps the run's own state under that name: the optimizer's ("optimizer.…"), "step", "seed", the
 /// loss scale and its counters.
-bool is_reserved(const std::string& state);
+TUTTI_API bool is_reserved(const std::string& state);
 /// The parameters of a model for samples of that type, and the type of its output for one sample's batch. Throws
 /// Error(invalid) for a parameter of a reserved name.
-std::vector<nn::Parameter> parameters_of(const nn::Module& model, const TensorType& sample,
-                                         TensorType* output = nullptr);
+TUTTI_API std::vector<nn::Parameter> parameters_of(const nn::Module& model, const TensorType& sample,
+                                                   TensorType* output = nullptr);
 
 }  // namespace tutti

@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "core/base/hash.h"
-#include "train/checkpoint.h"
 #include "data/loader.h"
+#include "train/checkpoint.h"
 #include "train/plan.h"
 #include "train/resume.h"
 
@@ -77,7 +77,7 @@ struct Trainer::Impl {
 
   TrainerOptions options;
   Runner runner;
-  std::map<std::string, Program> programs;   // by kind and data set
+  std::map<std::string, Program> programs;  // by kind and data set
   struct Declared {
     TensorType type;
     StateRole role;
@@ -122,7 +122,7 @@ struct Trainer::Impl {
   }
 
   /// Learns the parameters from the first data set, and holds a loaded checkpoint against them.
-  void meet(const data::Dataset& set) {
+  void bind(const data::Dataset& set) {
     set.check();
     TensorType output;
     std::vector<nn::Parameter> found = parameters_of(*options.model, set.sample_type(), &output);
@@ -212,7 +212,7 @@ struct Trainer::Impl {
   }
 
   TrainResult train(const data::Dataset& set, int64_t max_steps, const Watch& watch) {
-    meet(set);
+    bind(set);
     Program& p = program("train", set);
     int64_t per_epoch = set.size() / options.batch;
     if (per_epoch == 0)
@@ -267,7 +267,7 @@ struct Trainer::Impl {
   }
 
   EvalResult evaluate(const data::Dataset& set) {
-    meet(set);
+    bind(set);
     Program& p = program("eval", set);
     float zero = 0, loss = 0, correct = 0;
     runner.write("eval.loss", &zero, sizeof zero);

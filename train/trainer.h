@@ -5,15 +5,16 @@
 #include <memory>
 #include <optional>
 
+#include "core/base/export.h"
 #include "core/runtime/selector.h"
-#include "graph/ops.h"
 #include "data/dataset.h"
+#include "graph/ops/cross_entropy.h"
 #include "train/runner.h"
 #include "train/step.h"
 
 namespace tutti {
 
-struct TrainerOptions {
+struct TUTTI_API TrainerOptions {
   nn::Layer model;
   Loss loss = Loss(cross_entropy);
   Optimizer optimizer = Adam{};
@@ -28,7 +29,7 @@ struct TrainerOptions {
 };
 
 /// What a progress callback sees.
-struct Progress {
+struct TUTTI_API Progress {
   int64_t step = 0;   ///< steps done in all
   int64_t epoch = 0;  ///< of this step, from 0
   int64_t step_in_epoch = 0, steps_per_epoch = 0;
@@ -36,27 +37,27 @@ struct Progress {
   double samples_per_second = 0;
 };
 
-struct TrainResult {
+struct TUTTI_API TrainResult {
   double loss = 0;  ///< mean over this call's steps
   int64_t steps = 0;
   double samples_per_second = 0;
   bool stopped = false;  ///< the callback asked to stop
 };
 
-struct EvalResult {
+struct TUTTI_API EvalResult {
   double loss = 0, accuracy = 0;  ///< means over all samples
   int64_t samples = 0;
 };
 
 /// Thrown when a loss is NaN or infinite, when f16 gradients stay so at the smallest loss scale, or (by save) what
 /// would be saved; `step` is the first such step, counted from 1 (for save: the last one done).
-class NotFinite : public Error {
+class TUTTI_API NotFinite : public Error {
  public:
   NotFinite(int64_t step, const std::string& what, const std::string& remedy = "use a smaller learning rate");
   int64_t step;
 };
 
-class Trainer {
+class TUTTI_API Trainer {
  public:
   Trainer(const Device& device, TrainerOptions options);
   ~Trainer();

@@ -51,7 +51,8 @@ struct NvrtcApi {
 
 class Context;
 
-/// Both, opened and of one mind about versions; and the contexts of the devices in use, each retained once.
+/// Driver and compiler, opened, of versions that fit each other; and the contexts of the devices in use, each retained
+/// once.
 class Libraries {
  public:
   Libraries(const CudaApi& driver, const NvrtcApi& compiler, int of_driver, int of_compiler)

@@ -8,7 +8,7 @@
 
 #include "backends/cuda/build.h"
 #include "backends/cuda/driver.h"
-#include "sdk/kept_source.h"
+#include "sdk/failed_kernel.h"
 #include "sdk/parallel_build.h"
 
 namespace tutti::cuda {
@@ -40,7 +40,7 @@ Binary compile(const NvrtcApi& rtc, const sdk::KernelSource& source, const std::
   if (result != NVRTC_SUCCESS)
     throw Error(Code::compile,
                 fmt::format("cuda: a kernel does not compile for {}: {}; {}", architecture, sdk::first_error(out.log),
-                            sdk::keep_source(source.text, out.log, "cu")),
+                            sdk::dump_failed_kernel(source.text, out.log, "cu")),
                 "report it with that file");
   bool binary = architecture.starts_with("sm_");
   check(binary ? rtc.nvrtcGetCUBINSize(program, &bytes) : rtc.nvrtcGetPTXSize(program, &bytes), "nvrtcGetCUBINSize");

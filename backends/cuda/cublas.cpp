@@ -40,7 +40,7 @@ int64_t even_step(const Shape& dims, const Shape& steps) {
 
 /// What the library computes.
 struct Asked {
-  dialect::Matmul shape;
+  codegen::Matmul shape;
   sdk::LibraryRequest request;
   std::string description;
 
@@ -107,7 +107,7 @@ class Product : public Tunable {
   bool activates() const override { return asked_.shape.relu || asked_.request.gelu != sdk::Gelu::none; }
   std::string description() const override { return asked_.description; }
   std::vector<uint64_t> buffer_bytes() const override {
-    const dialect::Matmul& p = asked_.shape;
+    const codegen::Matmul& p = asked_.shape;
     auto reach = [&](const Shape& steps, int64_t matrix) {
       for (size_t d = 0; d < steps.size(); ++d) matrix += (p.batch[d] - 1) * steps[d];
       return matrix;
@@ -174,7 +174,7 @@ class Product : public Tunable {
 };
 
 /// "" or why the library is not asked.
-std::string refuses(const dialect::Matmul& p, const sdk::LibraryRequest& r, bool tf32) {
+std::string refuses(const codegen::Matmul& p, const sdk::LibraryRequest& r, bool tf32) {
   if (r.sum != sdk::OperandSum::none && (p.bias || p.relu || r.gelu != sdk::Gelu::none || !p.batch.empty()))
     return "the sum of an operand beside another epilogue or of a batch";
   if (r.gelu == sdk::Gelu::none) return "";
@@ -219,7 +219,7 @@ void Cublas::check(cublasStatus_t status, const char* call) const {
     throw Error(Code::declined, fmt::format("{}: {}", call, api_->cublasLtGetStatusString(status)));
 }
 
-dialect::LaunchList Cublas::matmul(const dialect::Matmul& p, const sdk::LibraryRequest& request) const {
+codegen::LaunchList Cublas::matmul(const codegen::Matmul& p, const sdk::LibraryRequest& request) const {
   cudaDataType_t type = type_of(p.dtype);
   if (std::string why = refuses(p, request, tf32_); !why.empty()) throw Error(Code::declined, why);
   if (!tuner_ && (p.relu || request.gelu != sdk::Gelu::none))

@@ -46,7 +46,7 @@ class Cublas {
   /// NaN on, which EPILOGUE_RELU does not promise. The algorithm is the tuner's choice, else the first of the library's
   /// own ranking. Throws Error(declined) for batches of uneven strides, what the library refuses, and a trial that
   /// failed.
-  dialect::LaunchList matmul(const dialect::Matmul& p, const sdk::LibraryRequest& request = {}) const;
+  codegen::LaunchList matmul(const codegen::Matmul& p, const sdk::LibraryRequest& request = {}) const;
   std::string version() const;
 
   /// Algorithms for one description, best guess first.

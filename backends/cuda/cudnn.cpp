@@ -59,7 +59,7 @@ Images images(const CudnnApi& api, DType t, int64_t n, int64_t c, int64_t h, int
   return owned;
 }
 
-Weights weights(const CudnnApi& api, const dialect::Conv& p) {
+Weights weights(const CudnnApi& api, const codegen::Conv& p) {
   cudnnFilterDescriptor_t d = nullptr;
   check(api, api.cudnnCreateFilterDescriptor(&d), "cudnnCreateFilterDescriptor");
   Weights owned(d, api.cudnnDestroyFilterDescriptor);
@@ -70,7 +70,7 @@ Weights weights(const CudnnApi& api, const dialect::Conv& p) {
   return owned;
 }
 
-Movement movement(const CudnnApi& api, const dialect::Conv& p, bool tf32) {
+Movement movement(const CudnnApi& api, const codegen::Conv& p, bool tf32) {
   cudnnConvolutionDescriptor_t d = nullptr;
   check(api, api.cudnnCreateConvolutionDescriptor(&d), "cudnnCreateConvolutionDescriptor");
   Movement owned(d, api.cudnnDestroyConvolutionDescriptor);
@@ -105,7 +105,7 @@ class Convolution : public Tunable {
  public:
   enum class Kind { forward, images, weights };
 
-  Convolution(std::shared_ptr<const CudnnApi> api, cudnnHandle_t handle, const dialect::Conv& p, Kind kind, bool tf32)
+  Convolution(std::shared_ptr<const CudnnApi> api, cudnnHandle_t handle, const codegen::Conv& p, Kind kind, bool tf32)
       : api_(std::move(api)),
         handle_(handle),
         shape_(p),
@@ -156,7 +156,7 @@ class Convolution : public Tunable {
   void select(size_t candidate) override { selected_ = candidate; }
   size_t workspace() const override { return algorithms_[selected_].workspace; }
   std::vector<uint64_t> buffer_bytes() const override {
-    const dialect::Conv& p = shape_;
+    const codegen::Conv& p = shape_;
     auto bytes = [&](int64_t elements) { return static_cast<uint64_t>(elements) * size_of(p.dtype); };
     uint64_t x = bytes(p.batch * p.channels * p.h.size * p.w.size),
              y = bytes(p.batch * p.filters * p.h.count * p.w.count);
@@ -168,7 +168,7 @@ class Convolution : public Tunable {
   DType dtype() const override { return shape_.dtype; }
   bool activates() const override { return shape_.relu; }
   std::string description() const override {
-    const dialect::Conv& p = shape_;
+    const codegen::Conv& p = shape_;
     auto axis = [](const WindowAxis& a) {
       return fmt::format("{}/{} stride {} padding {} dilation {}", a.size, a.kernel, a.stride, a.padding, a.dilation);
     };
@@ -270,7 +270,7 @@ class Convolution : public Tunable {
 
   std::shared_ptr<const CudnnApi> api_;
   cudnnHandle_t handle_;
-  dialect::Conv shape_;
+  codegen::Conv shape_;
   Kind kind_;
   bool tf32_;
   Images x_, y_;
@@ -282,7 +282,7 @@ class Convolution : public Tunable {
   size_t selected_ = 0;
 };
 
-dialect::LaunchList work(const std::shared_ptr<const CudnnApi>& api, cudnnHandle_t handle, const dialect::Conv& p,
+codegen::LaunchList work(const std::shared_ptr<const CudnnApi>& api, cudnnHandle_t handle, const codegen::Conv& p,
                          Convolution::Kind kind, bool tf32, Tuner* tuner, const sdk::LibraryRequest& request) {
   if (p.relu && !p.bias) throw Error(Code::declined, "relu without bias");
   if (p.relu && !tuner) throw Error(Code::declined, "nobody has seen what its activation makes of NaN");
@@ -321,13 +321,13 @@ std::string Cudnn::version() const {
   return fmt::format("{}.{}", v / 10000, v / 100 % 100);
 }
 
-dialect::LaunchList Cudnn::conv(const dialect::Conv& p, const sdk::LibraryRequest& request) const {
+codegen::LaunchList Cudnn::conv(const codegen::Conv& p, const sdk::LibraryRequest& request) const {
   return work(api_, handle_, p, Convolution::Kind::forward, tf32_, tuner_.get(), request);
 }
-dialect::LaunchList Cudnn::conv_dx(const dialect::Conv& p, const sdk::LibraryRequest& request) const {
+codegen::LaunchList Cudnn::conv_dx(const codegen::Conv& p, const sdk::LibraryRequest& request) const {
   return work(api_, handle_, p, Convolution::Kind::images, tf32_, tuner_.get(), request);
 }
-dialect::LaunchList Cudnn::conv_dw(const dialect::Conv& p, const sdk::LibraryRequest& request) const {
+codegen::LaunchList Cudnn::conv_dw(const codegen::Conv& p, const sdk::LibraryRequest& request) const {
   return work(api_, handle_, p, Convolution::Kind::weights, tf32_, tuner_.get(), request);
 }
 

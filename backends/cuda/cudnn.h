@@ -49,9 +49,9 @@ class Cudnn {
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;
 
-  dialect::LaunchList conv(const dialect::Conv& p, const sdk::LibraryRequest& request = {}) const;
-  dialect::LaunchList conv_dx(const dialect::Conv& p, const sdk::LibraryRequest& request = {}) const;
-  dialect::LaunchList conv_dw(const dialect::Conv& p, const sdk::LibraryRequest& request = {}) const;
+  codegen::LaunchList conv(const codegen::Conv& p, const sdk::LibraryRequest& request = {}) const;
+  codegen::LaunchList conv_dx(const codegen::Conv& p, const sdk::LibraryRequest& request = {}) const;
+  codegen::LaunchList conv_dw(const codegen::Conv& p, const sdk::LibraryRequest& request = {}) const;
   std::string version() const;
 
  private:

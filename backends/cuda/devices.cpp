@@ -96,7 +96,7 @@ sdk::Traits traits_of(const Libraries& l, const Found& f) {
   t.local_bytes = ask(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 32768);
   t.compute_units = ask(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
   t.memory_bytes = t.max_allocation_bytes = f.info.memory_total;
-  t.landings = true;
+  t.double_buffered_uploads = true;
   t.max_arguments = 256;  // 4 KB of parameters hold 512 pointers
   t.identity = fmt::format("cuda|{}|{}|NVRTC {}", f.info.name, f.architecture, version_text(l.nvrtc_version));
   return t;

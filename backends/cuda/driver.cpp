@@ -141,11 +141,11 @@ sdk::SequenceId Driver::do_record(std::span<const sdk::Launch> launches, const s
       onward.bytes = s.bytes = upload->to.bytes;
       CUdeviceptr to = address(upload->to);
       s.upload = upload->from;
-      s.landing = address(upload->landing);
-      s.landed = event();
+      s.upload_buffer = address(upload->upload_buffer);
+      s.uploaded = event();
       s.taken = event();
-      onward.arguments = {s.landing, to};
-      onward.accesses = {{s.landing, s.landing + s.bytes, false}, {to, to + s.bytes, true}};
+      onward.arguments = {s.upload_buffer, to};
+      onward.accesses = {{s.upload_buffer, s.upload_buffer + s.bytes, false}, {to, to + s.bytes, true}};
       s.steps.push_back(std::move(onward));
     }
     for (const sdk::Launch& launch : launches) s.steps.push_back(prepare(launch));
@@ -160,7 +160,7 @@ sdk::SequenceId Driver::do_record(std::span<const sdk::Launch> launches, const s
 
 void Driver::destroy(Sequence& s) {
   if (s.graph) cuda().cuGraphExecDestroy(s.graph);
-  for (CUevent e : {s.landed, s.taken})
+  for (CUevent e : {s.uploaded, s.taken})
     if (e) cuda().cuEventDestroy(e);
 }
 
@@ -181,9 +181,9 @@ uint64_t Driver::do_submit(sdk::SequenceId sequence) {
   }
   if (s.bytes) {
     check(cuda().cuStreamWaitEvent(copies_, s.taken, 0), "uploading");  // an event never recorded holds nobody up
-    check(cuda().cuMemcpyHtoDAsync(s.landing, s.upload, s.bytes, copies_), "uploading");
-    check(cuda().cuEventRecord(s.landed, copies_), "uploading");
-    check(cuda().cuStreamWaitEvent(stream_, s.landed, 0), "uploading");
+    check(cuda().cuMemcpyHtoDAsync(s.upload_buffer, s.upload, s.bytes, copies_), "uploading");
+    check(cuda().cuEventRecord(s.uploaded, copies_), "uploading");
+    check(cuda().cuStreamWaitEvent(stream_, s.uploaded, 0), "uploading");
   }
   if (s.graph) {
     if (CUresult r = cuda().cuGraphLaunch(s.graph, stream_); r != CUDA_SUCCESS) fail(r, "launching " + s.span);

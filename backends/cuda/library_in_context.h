@@ -18,22 +18,22 @@ class LibraryInContext : public sdk::Library {
     library_.reset();
   }
 
-  dialect::LaunchList matmul(const dialect::Matmul& p, const sdk::LibraryRequest& request) const override {
+  codegen::LaunchList matmul(const codegen::Matmul& p, const sdk::LibraryRequest& request) const override {
     return plan(&sdk::Library::matmul, p, request);
   }
-  dialect::LaunchList conv(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
+  codegen::LaunchList conv(const codegen::Conv& p, const sdk::LibraryRequest& request) const override {
     return plan(&sdk::Library::conv, p, request);
   }
-  dialect::LaunchList conv_dx(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
+  codegen::LaunchList conv_dx(const codegen::Conv& p, const sdk::LibraryRequest& request) const override {
     return plan(&sdk::Library::conv_dx, p, request);
   }
-  dialect::LaunchList conv_dw(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
+  codegen::LaunchList conv_dw(const codegen::Conv& p, const sdk::LibraryRequest& request) const override {
     return plan(&sdk::Library::conv_dw, p, request);
   }
 
  private:
   template <class P>
-  dialect::LaunchList plan(dialect::LaunchList (sdk::Library::*of)(const P&, const sdk::LibraryRequest&) const,
+  codegen::LaunchList plan(codegen::LaunchList (sdk::Library::*of)(const P&, const sdk::LibraryRequest&) const,
                            const P& p, const sdk::LibraryRequest& request) const {
     Current in(*context_);
     return ((*library_).*of)(p, request);

@@ -12,16 +12,16 @@ class Vendor : public sdk::Library {
   Vendor(std::shared_ptr<const Cublas> products, std::shared_ptr<const Cudnn> convolutions)
       : products_(std::move(products)), convolutions_(std::move(convolutions)) {}
 
-  dialect::LaunchList matmul(const dialect::Matmul& p, const sdk::LibraryRequest& request) const override {
+  codegen::LaunchList matmul(const codegen::Matmul& p, const sdk::LibraryRequest& request) const override {
     return products_ ? products_->matmul(p, request) : Library::matmul(p, request);
   }
-  dialect::LaunchList conv(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
+  codegen::LaunchList conv(const codegen::Conv& p, const sdk::LibraryRequest& request) const override {
     return convolutions_ ? convolutions_->conv(p, request) : Library::conv(p, request);
   }
-  dialect::LaunchList conv_dx(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
+  codegen::LaunchList conv_dx(const codegen::Conv& p, const sdk::LibraryRequest& request) const override {
     return convolutions_ ? convolutions_->conv_dx(p, request) : Library::conv_dx(p, request);
   }
-  dialect::LaunchList conv_dw(const dialect::Conv& p, const sdk::LibraryRequest& request) const override {
+  codegen::LaunchList conv_dw(const codegen::Conv& p, const sdk::LibraryRequest& request) const override {
     return convolutions_ ? convolutions_->conv_dw(p, request) : Library::conv_dw(p, request);
   }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t alignment = 64;
 
-/// Plans one program for oneDNN, whose values may lie in several forms.
+/// Plans one program for oneDNN, whose values may lie in several layouts.
 class Compiler : sdk::Schedule {
  public:
   Compiler(const sdk::Program& program, int threads, const sdk::Trace& trace)
@@ -26,38 +26,38 @@ class Compiler : sdk::Schedule {
   }
 
  private:
-  // ---- forms
+  // ---- layouts
 
-  void hold(uint32_t v, uint32_t memory) override { hold(v, plain_form(p_.type(v)), memory); }
-  void hold(uint32_t v, const Form& form, uint32_t memory) {
-    forms_[v].push_back(form);
+  void hold(uint32_t v, uint32_t memory) override { hold(v, plain_layout(p_.type(v)), memory); }
+  void hold(uint32_t v, const Layout& layout, uint32_t memory) {
+    forms_[v].push_back(layout);
     Schedule::hold(v, memory);
   }
 
-  /// Where the value lies in that form, or NONE.
-  uint32_t memory_in(uint32_t v, const Form& form) const {
-    auto at = std::find(forms_[v].begin(), forms_[v].end(), form);
+  /// Where the value lies in that layout, or NONE.
+  uint32_t memory_in(uint32_t v, const Layout& layout) const {
+    auto at = std::find(forms_[v].begin(), forms_[v].end(), layout);
     return at == forms_[v].end() ? TUTTI_NONE : held_[v][static_cast<size_t>(at - forms_[v].begin())];
   }
 
-  /// The memory of a value in that form; converts where it is not there yet.
-  uint32_t obtain(uint32_t v, const Form& want) {
+  /// The memory of a value in that layout; converts where it is not there yet.
+  uint32_t obtain(uint32_t v, const Layout& want) {
     if (uint32_t memory = memory_in(v, want); memory != TUTTI_NONE) return memory;
     const TensorType& t = p_.type(v);
-    Form from = plain_form(t);
+    Layout from = plain_layout(t);
     uint32_t source = memory_in(v, from);
     if (source == TUTTI_NONE) from = forms_[v].front(), source = held_[v].front();
     if (!from.plain && !want.plain && from.desc.get_dims() != want.desc.get_dims()) {
-      obtain(v, plain_form(t));
+      obtain(v, plain_layout(t));
       return obtain(v, want);
     }
     std::string name = fmt::format("reorder: value {}", v);
-    uint32_t to = temporary(form_bytes(want, t), "scratch of " + name);
+    uint32_t to = temporary(layout_bytes(want, t), "scratch of " + name);
     add_step(make_reorder(t, from, want, threads_), std::move(name), TUTTI_NONE, {source}, {to});
     hold(v, want, to);
     return to;
   }
-  uint32_t row_major(uint32_t v) override { return obtain(v, plain_form(p_.type(v))); }
+  uint32_t row_major(uint32_t v) override { return obtain(v, plain_layout(p_.type(v))); }
 
   // ---- steps
 
@@ -89,11 +89,11 @@ class Compiler : sdk::Schedule {
         out.push_back(written ? temporary(written, "scratch of " + name) : TUTTI_NONE);
         continue;
       }
-      const Form& form = kernel->out[k];
+      const Layout& layout = kernel->out[k];
       // A state is row-major, and only an elementwise pass may overwrite what it reads.
-      if (!form.plain || std::find(in.begin(), in.end(), home_[v]) != in.end()) home_[v] = TUTTI_NONE;
-      out.push_back(result_memory(v, form_bytes(form, p_.type(v)), name));
-      hold(v, form, out.back());
+      if (!layout.plain || std::find(in.begin(), in.end(), home_[v]) != in.end()) home_[v] = TUTTI_NONE;
+      out.push_back(result_memory(v, layout_bytes(layout, p_.type(v)), name));
+      hold(v, layout, out.back());
     }
     add_step(std::move(kernel), name, node, std::move(in), std::move(out));
   }
@@ -120,39 +120,39 @@ class Compiler : sdk::Schedule {
     sdk::Fusion f = sdk::fuse(p_, nodes, sdk::ExactRounding::by_code, [&](uint32_t v) { return remaining_[v] > 0; });
     std::set<uint32_t> taken;
     PassSite site;
-    site.form = [&](uint32_t v) { return forms_[v].front(); };
+    site.layout = [&](uint32_t v) { return forms_[v].front(); };
     site.row_major = [&](uint32_t v) { return home_[v] != TUTTI_NONE; };
-    site.memory = [&](uint32_t v, const Form& form) { return memory_in(v, form); };
+    site.memory = [&](uint32_t v, const Layout& layout) { return memory_in(v, layout); };
     site.overwritten = [&](uint32_t v, std::span<const sdk::PassOperand> in) { return overwritten(v, in, taken); };
     Pass pass = make_pass(p_, f, site, threads_);
     std::string name = describe(entry, k, nodes.size() - 1);
     std::vector<uint32_t> in = obtain_all(f.inputs, *pass.kernel), out;
     for (size_t o = 0; o < f.outputs.size(); ++o) {
       uint32_t v = f.outputs[o], over = pass.over[o];
-      const Form& form = pass.kernel->out[o];
-      out.push_back(over != TUTTI_NONE ? over : result_memory(v, form_bytes(form, p_.type(v)), name));
-      hold(v, form, out.back());
+      const Layout& layout = pass.kernel->out[o];
+      out.push_back(over != TUTTI_NONE ? over : result_memory(v, layout_bytes(layout, p_.type(v)), name));
+      hold(v, layout, out.back());
     }
     add_step(std::move(pass.kernel), name, k, std::move(in), std::move(out));
   }
 
   Case present_case(uint32_t k) const {
     Case c{p_, k, threads_};
-    for (uint32_t v : p_.nodes[k].inputs) c.forms.push_back(forms_[v].front());
+    for (uint32_t v : p_.nodes[k].inputs) c.layouts.push_back(forms_[v].front());
     return c;
   }
 
   void structured(uint32_t k, const Choice& choice) {
     std::vector<uint32_t> inputs = p_.nodes[k].inputs, results = p_.nodes[k].results;
     Case c = present_case(k);
-    sdk::Tail tail = tail_of(k, choice.entry->can);
-    c.epilogue.bias = tail.bias;
-    KernelPtr kernel = tail.size() ? try_make(*choice.entry, c) : nullptr;
-    size_t more = kernel ? tail.size() : 0;
+    sdk::PostOps post_ops = post_ops_of(k, choice.entry->can);
+    c.epilogue.bias = post_ops.bias;
+    KernelPtr kernel = post_ops.size() ? try_make(*choice.entry, c) : nullptr;
+    size_t more = kernel ? post_ops.size() : 0;
     if (kernel) {
-      take(tail, inputs, results);
+      take(post_ops, inputs, results);
       leave_home(results[0]);
-      if (trace_) trace_(fmt::format("node {} {} takes node {} along", k, p_.nodes[k].op, tail.add));
+      if (trace_) trace_(fmt::format("node {} {} takes node {} along", k, p_.nodes[k].op, post_ops.add));
     } else {
       c.epilogue = {};
       kernel = make_kernel(*choice.entry, c);
@@ -181,7 +181,7 @@ class Compiler : sdk::Schedule {
   }
 
   int threads_;
-  std::vector<std::vector<Form>> forms_;  // per value: those of held_
+  std::vector<std::vector<Layout>> forms_;  // per value: those of held_
   Plan plan_;
 };
 

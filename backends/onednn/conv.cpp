@@ -20,7 +20,7 @@ Desc any(memory::data_type t, const Shape& dims) { return Desc(dims, t, memory::
 
 /// The present layout of an input when it is one of oneDNN's own in that type, else any.
 Desc present(const Case& c, size_t k, memory::data_type t) {
-  Form f = c.form(k);
+  Layout f = c.layout(k);
   return !f.plain && f.desc.get_data_type() == t ? f.desc : any(t, c.in(k).shape);
 }
 
@@ -123,7 +123,7 @@ KernelPtr make_forward(const Case& c, DType dtype) {
                                                   c.threads);
   kernel->in = {form_of(pd.src_desc(), {dtype, c.in(0).shape}), form_of(pd.weights_desc(), {dtype, c.in(1).shape})};
   kernel->out = {form_of(pd.dst_desc(), {dtype, c.out(0).shape})};
-  if (c.epilogue.bias != TUTTI_NONE) kernel->in.push_back(plain_form(c.program.type(c.epilogue.bias)));
+  if (c.epilogue.bias != TUTTI_NONE) kernel->in.push_back(plain_layout(c.program.type(c.epilogue.bias)));
   return with_outside("conv2d", g, std::move(kernel), dtype);
 }
 
@@ -195,7 +195,7 @@ KernelPtr make_dw(const Case& c, DType dtype) {
                                                   pd.scratchpad_desc(), used, c.threads);
   kernel->in = {form_of(pd.src_desc(), {dtype, c.in(0).shape}), form_of(pd.diff_dst_desc(), {dtype, c.in(1).shape})};
   kernel->out = {form_of(pd.diff_weights_desc(), {dtype, c.out(0).shape})};
-  if (c.sums_gradient) kernel->out.push_back(plain_form({dtype, {g.filters}}));
+  if (c.sums_gradient) kernel->out.push_back(plain_layout({dtype, {g.filters}}));
   return with_outside("conv2d_dw", g, std::move(kernel), dtype);
 }
 

@@ -28,28 +28,28 @@ class PassKernel : public Kernel {
 };
 
 /// The layout that most bytes of the inputs of full shape have; row-major where there is none or a result demands it.
-Form choose_form(const sdk::Program& program, const sdk::Fusion& f, const PassSite& site) {
-  Form plain;
+Layout choose_layout(const sdk::Program& program, const sdk::Fusion& f, const PassSite& site) {
+  Layout plain;
   if (std::any_of(f.outputs.begin(), f.outputs.end(), site.row_major)) return plain;
-  std::vector<std::pair<Form, size_t>> votes;
+  std::vector<std::pair<Layout, size_t>> votes;
   for (uint32_t v : f.inputs) {
     const TensorType& t = program.type(v);
     if (t.shape != f.dims) continue;
-    Form form = site.form(v);
+    Layout layout = site.layout(v);
     Physical loops;
-    if (!form.plain && !physical_loops(form, t, loops)) continue;
+    if (!layout.plain && !physical_loops(layout, t, loops)) continue;
     size_t bytes = num_bytes(t);
     // The same layout in another dtype counts as the same: its loops decide.
     auto same = [&](const auto& vote) {
       Physical other;
-      if (vote.first.plain || form.plain) return vote.first.plain == form.plain;
-      return vote.first.desc.get_strides() == form.desc.get_strides() &&
-             vote.first.desc.get_inner_blks() == form.desc.get_inner_blks() &&
-             vote.first.desc.get_inner_idxs() == form.desc.get_inner_idxs();
+      if (vote.first.plain || layout.plain) return vote.first.plain == layout.plain;
+      return vote.first.desc.get_strides() == layout.desc.get_strides() &&
+             vote.first.desc.get_inner_blks() == layout.desc.get_inner_blks() &&
+             vote.first.desc.get_inner_idxs() == layout.desc.get_inner_idxs();
     };
     auto it = std::find_if(votes.begin(), votes.end(), same);
     if (it == votes.end())
-      votes.emplace_back(form, bytes);
+      votes.emplace_back(layout, bytes);
     else
       it->second += bytes;
   }
@@ -74,7 +74,7 @@ std::vector<TuttiInstr> merge_aliases(const sdk::Fusion& f, const std::vector<ui
 }
 
 /// The chosen layout for a value of another dtype: only a row-major layout or one of equal dtype can be named.
-bool can_take(const Form& f, const TensorType& t) { return f.plain || f.desc.get_data_type() == data_type(t.dtype); }
+bool can_take(const Layout& f, const TensorType& t) { return f.plain || f.desc.get_data_type() == data_type(t.dtype); }
 
 /// Strides over the loops, from those over the shape. Along a dimension of size 1 any is right: the dense one.
 std::vector<int64_t> strides_in(const Physical& loops, const Shape& logical) {
@@ -88,29 +88,29 @@ std::vector<int64_t> strides_in(const Physical& loops, const Shape& logical) {
 
 Pass make_pass(const sdk::Program& program, const sdk::Fusion& f, const PassSite& site, int threads) {
   const Shape& shape = f.dims;
-  Form form = choose_form(program, f, site);
+  Layout layout = choose_layout(program, f, site);
   TensorType any_type{DType::f32, shape};
   bool fits = true;  // every operand of full shape can be had in that layout
   for (const auto& list : {f.outputs, f.inputs})
     for (uint32_t v : list) {
       const TensorType& t = program.type(v);
       if (t.shape != shape) continue;
-      fits &= can_take(form, t);
+      fits &= can_take(layout, t);
       any_type = t;
     }
-  if (!fits) form = Form{};
+  if (!fits) layout = Layout{};
   Physical loops;
-  physical_loops(form, any_type, loops);
+  physical_loops(layout, any_type, loops);
   Shape dense = strides_of(loops.dims);
 
   Pass pass;
-  std::vector<Form> in, out;
+  std::vector<Layout> in, out;
   std::vector<kernels::Operand> operands;
   std::vector<sdk::PassOperand> read;
   std::vector<uint32_t> memories;
   for (uint32_t v : f.inputs) {
     const TensorType& t = program.type(v);
-    in.push_back(t.shape == shape && !form.plain ? form : plain_form(t));
+    in.push_back(t.shape == shape && !layout.plain ? layout : plain_layout(t));
     operands.push_back({t.dtype, t.shape == shape ? dense : strides_in(loops, broadcast_strides(t.shape, shape))});
     memories.push_back(site.memory(v, in.back()));
     bool whole = num_elements(t.shape) == num_elements(shape) && operands.back().strides == dense;
@@ -118,7 +118,7 @@ Pass make_pass(const sdk::Program& program, const sdk::Fusion& f, const PassSite
   }
   std::vector<int> in_place;
   for (uint32_t v : f.outputs) {
-    out.push_back(form.plain ? plain_form(program.type(v)) : form);
+    out.push_back(layout.plain ? plain_layout(program.type(v)) : layout);
     pass.over.push_back(site.overwritten(v, read));
     auto at =
         pass.over.back() == TUTTI_NONE ? memories.end() : std::find(memories.begin(), memories.end(), pass.over.back());

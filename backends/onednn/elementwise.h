@@ -13,9 +13,10 @@ struct Pass {
 
 /// What the compiler knows about the values of a pass.
 struct PassSite {
-  std::function<Form(uint32_t value)> form;                          ///< the present form of an input
-  std::function<bool(uint32_t value)> row_major;                     ///< whether a result must be (a state)
-  std::function<uint32_t(uint32_t value, const Form& form)> memory;  ///< where an input lies in that form, or NONE
+  std::function<Layout(uint32_t value)> layout;   ///< the present layout of an input
+  std::function<bool(uint32_t value)> row_major;  ///< whether a result must be (a state)
+  std::function<uint32_t(uint32_t value, const Layout& layout)>
+      memory;  ///< where an input lies in that layout, or NONE
   /// See sdk::Schedule::overwritten.
   std::function<uint32_t(uint32_t value, std::span<const sdk::PassOperand> in)> overwritten;
 };

@@ -55,10 +55,10 @@ KernelPtr make_scatter(const Case& c) {
       [=](void* const* in, void* const* out, std::byte* scratch) {
         auto* from = reinterpret_cast<float*>(scratch);
         float* to = from + reads;
-        kernels::lanes().load(storage)(from, in[1], in[1], in[1], reads);
+        kernels::isa_kernels().load(storage)(from, in[1], in[1], in[1], reads);
         kernels::scatter_add(static_cast<const int32_t*>(in[0]), from, to, g.outer, g.size, g.inner, g.count,
                              DType::f32, threads);
-        kernels::lanes().store(storage)(out[0], to, to, to, writes);
+        kernels::isa_kernels().store(storage)(out[0], to, to, to, writes);
       },
       wide);
 }

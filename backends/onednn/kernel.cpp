@@ -66,8 +66,8 @@ Decline declines_dtype(DType t) {
 // ---- functions
 
 FunctionKernel::FunctionKernel(const Case& c, Run run, size_t scratch_bytes) : run_(std::move(run)) {
-  for (uint32_t v : c.node().inputs) in.push_back(plain_form(c.program.type(v)));
-  for (uint32_t v : c.node().results) out.push_back(v == TUTTI_NONE ? Form{} : plain_form(c.program.type(v)));
+  for (uint32_t v : c.node().inputs) in.push_back(plain_layout(c.program.type(v)));
+  for (uint32_t v : c.node().results) out.push_back(v == TUTTI_NONE ? Layout{} : plain_layout(c.program.type(v)));
   scratch = scratch_bytes;
 }
 
@@ -111,7 +111,7 @@ namespace {
 /// A kernel around a function for work that is no node of the program.
 class LooseKernel : public Kernel {
  public:
-  LooseKernel(Form from, Form to, std::function<void(const void*, void*)> run) : run_(std::move(run)) {
+  LooseKernel(Layout from, Layout to, std::function<void(const void*, void*)> run) : run_(std::move(run)) {
     in = {std::move(from)};
     out = {std::move(to)};
   }
@@ -130,8 +130,8 @@ class LooseKernel : public Kernel {
 
 KernelPtr make_plain_copy(const TensorType& t, int threads) {
   auto bytes = static_cast<int64_t>(num_bytes(t));
-  Form form = plain_form(t);
-  return std::make_unique<LooseKernel>(form, form, [bytes, threads](const void* x, void* y) {
+  Layout layout = plain_layout(t);
+  return std::make_unique<LooseKernel>(layout, layout, [bytes, threads](const void* x, void* y) {
     kernels::share(bytes, bytes / 8, threads, [&](int64_t first, int64_t last, int) {
       std::memcpy(static_cast<char*>(y) + first, static_cast<const char*>(x) + first,
                   static_cast<size_t>(last - first));
@@ -145,8 +145,8 @@ KernelPtr make_zero(const Case& c) {
       c, [bytes](void* const*, void* const* out, std::byte*) { std::memset(out[0], 0, bytes); });
 }
 
-KernelPtr make_reorder(const TensorType& t, const Form& from, const Form& to, int threads) {
-  // A plain form is named by the dimensions of the other side: weights with groups have one dimension more.
+KernelPtr make_reorder(const TensorType& t, const Layout& from, const Layout& to, int threads) {
+  // A plain layout is named by the dimensions of the other side: weights with groups have one dimension more.
   Desc source = from.plain && !to.plain ? plain_desc(data_type(t.dtype), to.desc.get_dims()) : from.desc;
   Desc target = to.plain && !from.plain ? plain_desc(data_type(t.dtype), from.desc.get_dims()) : to.desc;
   int used = threads_for(static_cast<double>(num_elements(t.shape)) * 64, threads);

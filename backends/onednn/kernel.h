@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/onednn/form.h"
+#include "backends/onednn/layout.h"
 #include "sdk/kernel_list.h"
 #include "sdk/program.h"
 
@@ -24,24 +24,24 @@ struct Case {
   const sdk::Program& program;
   uint32_t number;
   int threads;
-  std::vector<Form> forms = {};  ///< the inputs' present forms; empty while only a verdict is asked for
-  Epilogue epilogue = {};        ///< the kernel's inputs then end with the bias
-  bool sums_gradient = false;    ///< conv2d_dw: a second result is the sum of the cotangent over all but the channels
+  std::vector<Layout> layouts = {};  ///< the inputs' present layouts; empty while only a verdict is asked for
+  Epilogue epilogue = {};            ///< the kernel's inputs then end with the bias
+  bool sums_gradient = false;  ///< conv2d_dw: a second result is the sum of the cotangent over all but the channels
 
   const sdk::Node& node() const { return program.nodes[number]; }
   const TensorType& in(size_t k) const { return program.type(node().inputs[k]); }
   /// Results that nobody reads have no type: see wants().
   const TensorType& out(size_t k) const { return program.type(node().results[k]); }
   bool wants(size_t k) const { return k < node().results.size() && node().results[k] != TUTTI_NONE; }
-  Form form(size_t k) const { return forms.empty() ? plain_form(in(k)) : forms[k]; }
+  Layout layout(size_t k) const { return layouts.empty() ? plain_layout(in(k)) : layouts[k]; }
 };
 
-/// A prepared piece of work: fixed forms, fixed addresses once bound. `in` and `out` hold one form per input and result
-/// of the node (of the group); results that nobody reads are skipped.
+/// A prepared piece of work: fixed layouts, fixed addresses once bound. `in` and `out` hold one layout per input and
+/// result of the node (of the group); results that nobody reads are skipped.
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  std::vector<Form> in, out;
+  std::vector<Layout> in, out;
   size_t scratch = 0;  ///< bytes of workspace that run uses
   /// Called once, when memory exists. `out` holds null for results that nobody reads.
   virtual void bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) = 0;
@@ -63,7 +63,7 @@ KernelPtr make_kernel(const Entry& entry, const Case& c);
 /// The same, or null where oneDNN has none: for a kernel that does more than its node.
 KernelPtr try_make(const Entry& entry, const Case& c);
 
-/// A kernel around a function of the bound addresses. All forms plain unless changed.
+/// A kernel around a function of the bound addresses. All layouts plain unless changed.
 class FunctionKernel : public Kernel {
  public:
   using Run = std::function<void(void* const* in, void* const* out, std::byte* scratch)>;
@@ -121,8 +121,8 @@ class ThreadScope {
   int before_;
 };
 
-/// Moves one value from one form into another.
-KernelPtr make_reorder(const TensorType& t, const Form& from, const Form& to, int threads);
+/// Moves one value from one layout into another.
+KernelPtr make_reorder(const TensorType& t, const Layout& from, const Layout& to, int threads);
 /// Moves bytes in row-major order, whatever the dtype.
 KernelPtr make_plain_copy(const TensorType& t, int threads);
 /// Writes zeros: the value of products over nothing.

@@ -89,9 +89,9 @@ KernelPtr make_product(const Case& c, DType t) {
       {DNNL_ARG_SRC, false, 0, p.a}, {DNNL_ARG_WEIGHTS, false, 1, p.b}, {DNNL_ARG_DST, true, 0, p.y}};
   if (c.epilogue.bias != TUTTI_NONE) arguments.push_back({DNNL_ARG_BIAS, false, 2, p.bias});
   auto kernel = std::make_unique<PrimitiveKernel>(dnnl::matmul(pd), arguments, pd.scratchpad_desc(), used, c.threads);
-  for (size_t k = 0; k < 2; ++k) kernel->in.push_back(plain_form({t, c.in(k).shape}));
-  kernel->out = {plain_form({t, c.out(0).shape})};
-  if (c.epilogue.bias != TUTTI_NONE) kernel->in.push_back(plain_form(c.program.type(c.epilogue.bias)));
+  for (size_t k = 0; k < 2; ++k) kernel->in.push_back(plain_layout({t, c.in(k).shape}));
+  kernel->out = {plain_layout({t, c.out(0).shape})};
+  if (c.epilogue.bias != TUTTI_NONE) kernel->in.push_back(plain_layout(c.program.type(c.epilogue.bias)));
   return kernel;
 }
 

@@ -8,7 +8,7 @@
 
 #include "backends/onednn/onednn.h"
 #include "backends/onednn/session.h"
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/isa_kernels.h"
 
 namespace tutti::onednn {
 namespace {

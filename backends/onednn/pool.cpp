@@ -33,7 +33,7 @@ dnnl::algorithm algorithm_of(const Case& c) {
 
 /// An input's layout if oneDNN chose it, else row-major.
 Desc present(const Case& c, size_t k, memory::data_type t) {
-  Form f = c.form(k);
+  Layout f = c.layout(k);
   return !f.plain && f.desc.get_data_type() == t ? f.desc : plain_desc(t, c.in(k).shape);
 }
 
@@ -108,8 +108,9 @@ Desc matching(const Case& c, const WindowGeometry& g, memory::data_type t) {
     Desc x(g.images(), t, tag);
     Forward hint = forward(c, g, x, prop_kind::forward_training, true);
     if (!hint) continue;
-    bool fits = c.node().inputs.size() == 2 && !c.form(1).plain ? hint.workspace_desc() == c.form(1).desc
-                                                                : !c.form(0).plain && hint.dst_desc() == c.form(0).desc;
+    bool fits = c.node().inputs.size() == 2 && !c.layout(1).plain
+                    ? hint.workspace_desc() == c.layout(1).desc
+                    : !c.layout(0).plain && hint.dst_desc() == c.layout(0).desc;
     if (fits && backward(c, g, x, hint, true)) return x;
   }
   return plain_desc(t, g.images());
@@ -150,7 +151,7 @@ struct Channels {
 /// The layout that input k lies in, if it is one of these.
 bool channels_of(const Case& c, size_t k, Channels& layout) {
   const Shape& s = c.in(k).shape;
-  Form f = c.form(k);
+  Layout f = c.layout(k);
   if (f.plain) return false;
   for (Channels option : {Channels{memory::format_tag::nhwc, s[1]}, Channels{memory::format_tag::nChw16c, 16},
                           Channels{memory::format_tag::nChw8c, 8}})
@@ -170,8 +171,8 @@ Decline declines_own(const Case& c) {
   return gradient ? declines_backward(c) : declines_forward(c);
 }
 
-/// A form for values of another shape or dtype in that layout.
-Form form_in(const Channels& layout, const TensorType& t, memory::data_type stored) {
+/// A layout for values of another shape or dtype in that layout.
+Layout form_in(const Channels& layout, const TensorType& t, memory::data_type stored) {
   return form_of(layout.of(t.shape, stored), t);
 }
 

@@ -31,7 +31,7 @@ Decline declines(const Case& c) {
 /// The loops of the input's layout as a shape to reduce, if the kept ones come in the order of the result.
 bool reduce_as_it_lies(const Case& c, const std::vector<int64_t>& axes, Shape& dims, std::vector<int64_t>& gone) {
   Physical p;
-  if (c.form(0).plain || !physical_loops(c.form(0), c.in(0), p)) return false;
+  if (c.layout(0).plain || !physical_loops(c.layout(0), c.in(0), p)) return false;
   int64_t previous_axis = -1, previous_step = 0;
   for (size_t k = 0; k < p.dims.size(); ++k) {
     auto axis = static_cast<int64_t>(p.axis[k]);
@@ -60,7 +60,7 @@ KernelPtr make(const Case& c) {
         reduce.run(in[0], out[0], scratch, threads);
       },
       reduce.scratch_bytes(threads));
-  if (as_is) kernel->in[0] = c.form(0);
+  if (as_is) kernel->in[0] = c.layout(0);
   return kernel;
 }
 

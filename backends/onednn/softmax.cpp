@@ -44,8 +44,8 @@ KernelPtr make(const Case& c) {
                                         std::vector<PrimitiveKernel::Argument>{{DNNL_ARG_SRC, false, 0, pd.src_desc()},
                                                                                {DNNL_ARG_DST, true, 0, pd.dst_desc()}},
                                         pd.scratchpad_desc(), used, c.threads);
-  kernel->in = {plain_form(c.in(0))};
-  kernel->out = {plain_form(c.out(0))};
+  kernel->in = {plain_layout(c.in(0))};
+  kernel->out = {plain_layout(c.out(0))};
   return kernel;
 }
 
@@ -66,7 +66,7 @@ KernelPtr make_rows(const Case& c) {
         kernels::softmax(static_cast<const float*>(in[0]), static_cast<float*>(out[0]), rows, n, logarithm, threads);
       });
   if (c.in(0).dtype == DType::f32) return kernel;
-  kernel->in[0] = kernel->out[0] = plain_form({DType::f32, x});
+  kernel->in[0] = kernel->out[0] = plain_layout({DType::f32, x});
   return make_widened(c, std::move(kernel));
 }
 

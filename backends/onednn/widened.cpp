@@ -23,8 +23,8 @@ struct Side {
   size_t bytes() const { return aligned(wide_bytes) + aligned(reordered_bytes); }
 };
 
-/// The form without blocks or padding that differs from `f` in the dtype alone; row-major where that is impossible.
-Form retyped(const Form& f, const Desc& plain_like, dnnl::memory::data_type t) {
+/// The layout without blocks or padding that differs from `f` in the dtype alone; row-major where that is impossible.
+Layout retyped(const Layout& f, const Desc& plain_like, dnnl::memory::data_type t) {
   bool strided = !f.plain && f.desc.get_inner_nblks() == 0 && f.desc.get_dims() == plain_like.get_dims() &&
                  f.desc.get_padded_dims() == f.desc.get_dims() && f.desc.get_submemory_offset() == 0 &&
                  f.desc.get_size() == static_cast<size_t>(num_elements(f.desc.get_dims())) * 2;
@@ -38,10 +38,10 @@ class Widened : public Kernel {
       : wide_(std::move(wide)), storage_(kernels::storage_of(c.in(0).dtype)), threads_(c.threads) {
     auto narrow = data_type(c.in(0).dtype);
     size_t shared = wide_->scratch;
-    auto add = [&](const Form& outer, const Form& inner, bool result) {
+    auto add = [&](const Layout& outer, const Layout& inner, bool result) {
       Shape dims = inner.desc.get_dims();
       TensorType type{DType::f32, dims};
-      Form between = retyped(outer, inner.desc, f32);
+      Layout between = retyped(outer, inner.desc, f32);
       Side s{num_elements(dims), num_bytes(type), nullptr, 0};
       if (between.desc != inner.desc) {
         s.reorder = make_reorder(type, result ? inner : between, result ? between : inner, threads_);
@@ -52,8 +52,8 @@ class Widened : public Kernel {
       sides_.push_back(std::move(s));
       return retyped(outer, inner.desc, narrow);
     };
-    for (size_t k = 0; k < wide_->in.size(); ++k) in.push_back(add(c.form(k), wide_->in[k], false));
-    for (const Form& f : wide_->out) out.push_back(add({}, f, true));
+    for (size_t k = 0; k < wide_->in.size(); ++k) in.push_back(add(c.layout(k), wide_->in[k], false));
+    for (const Layout& f : wide_->out) out.push_back(add({}, f, true));
     scratch += shared;
   }
 
@@ -99,14 +99,14 @@ class Widened : public Kernel {
 void to_f32(kernels::Storage from, float* y, const void* x, int64_t n, int threads) {
   kernels::share(n, n, threads, [&](int64_t first, int64_t last, int) {
     const void* part = static_cast<const uint16_t*>(x) + first;
-    kernels::lanes().load(from)(y + first, part, part, part, last - first);
+    kernels::isa_kernels().load(from)(y + first, part, part, part, last - first);
   });
 }
 
 void from_f32(kernels::Storage to, void* y, const float* x, int64_t n, int threads) {
   kernels::share(n, n, threads, [&](int64_t first, int64_t last, int) {
     const void* part = x + first;
-    kernels::lanes().store(to)(static_cast<uint16_t*>(y) + first, part, part, part, last - first);
+    kernels::isa_kernels().store(to)(static_cast<uint16_t*>(y) + first, part, part, part, last - first);
   });
 }
 

@@ -1,14 +1,14 @@
 // f16 and bf16 where oneDNN has no implementation, or only its reference: computed in f32 on widened copies.
 #pragma once
 #include "backends/onednn/kernel.h"
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/isa_kernels.h"
 
 namespace tutti::onednn {
 
 /// The dtype of the case's inputs; "" or why widening does not help it (it is neither f16 nor bf16).
 Decline declines_widening(const Case& c);
 
-/// A kernel that widens the inputs of the case to f32, runs `wide` (its forms are those of the f32 copies, one per
+/// A kernel that widens the inputs of the case to f32, runs `wide` (its layouts are those of the f32 copies, one per
 /// input and result) and rounds its results, which come out row-major. All copies live in the workspace.
 KernelPtr make_widened(const Case& c, KernelPtr wide);
 

@@ -9,7 +9,7 @@
 #include "backends/opencl/driver.h"
 #include "core/base/hash.h"
 #include "sdk/cache_key.h"
-#include "sdk/kept_source.h"
+#include "sdk/failed_kernel.h"
 
 namespace tutti::opencl {
 namespace {
@@ -142,7 +142,7 @@ void Driver::build_batch(std::span<const sdk::KernelSource> sources, std::span<c
       throw sdk::BuildError(
           list[0],
           Error(Code::compile, fmt::format("opencl: {}: kernel '{}' does not compile: {}\n({})", name_, first.entry,
-                                           first_lines(log, 7), sdk::keep_source(text, log, "cl"))));
+                                           first_lines(log, 7), sdk::dump_failed_kernel(text, log, "cl"))));
     // Whose fault it is shows one by one; texts that cannot stand beside each other still build.
     host_.log(2, "opencl",
               fmt::format("{}: {} kernels do not compile together, so they are built one by one: {}", name_,
@@ -157,9 +157,9 @@ void Driver::build_batch(std::span<const sdk::KernelSource> sources, std::span<c
     } catch (const Error& e) {
       throw sdk::BuildError(list[i], e);
     } catch (const cl::Error& e) {
-      throw sdk::BuildError(
-          list[i], Error(Code::compile, fmt::format("opencl: {}: kernel '{}': {}: {} ({})", name_, chosen[i].entry,
-                                                    e.what(), code_text(e.err()), sdk::keep_source(text, "", "cl"))));
+      throw sdk::BuildError(list[i], Error(Code::compile, fmt::format("opencl: {}: kernel '{}': {}: {} ({})", name_,
+                                                                      chosen[i].entry, e.what(), code_text(e.err()),
+                                                                      sdk::dump_failed_kernel(text, "", "cl"))));
     }
   }
   if (caches_itself_) return;

@@ -6,7 +6,7 @@
 #include <glslang/build_info.h>
 
 #include "core/base/status.h"
-#include "sdk/kept_source.h"
+#include "sdk/failed_kernel.h"
 
 namespace tutti::vulkan {
 namespace {
@@ -29,7 +29,7 @@ TBuiltInResource resources() {
 
 [[noreturn]] void refuse(const std::string& source, const std::string& log) {
   throw Error(Code::compile, fmt::format("vulkan: a kernel does not compile: {}; {}", sdk::first_error(log),
-                                         sdk::keep_source(source, log, "glsl")));
+                                         sdk::dump_failed_kernel(source, log, "glsl")));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "backends/vulkan/compiler.h"
 #include "backends/vulkan/driver.h"
 #include "core/base/hash.h"
-#include "sdk/kept_source.h"
+#include "sdk/failed_kernel.h"
 #include "sdk/parallel_build.h"
 
 namespace tutti::vulkan {
@@ -117,7 +117,7 @@ std::vector<bool> texels_of(const sdk::KernelSource& source) {
 }
 
 [[noreturn]] void refuse(const std::string& text, const std::string& why) {
-  throw Error(Code::compile, fmt::format("vulkan: a kernel {}; {}", why, sdk::keep_source(text, why, "glsl")));
+  throw Error(Code::compile, fmt::format("vulkan: a kernel {}; {}", why, sdk::dump_failed_kernel(text, why, "glsl")));
 }
 
 }  // namespace

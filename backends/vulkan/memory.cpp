@@ -30,15 +30,15 @@ VulkanDriver::Block VulkanDriver::make_block(uint64_t bytes, Place place, const 
   constexpr VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
                                   cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
   constexpr VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-  std::vector<VkMemoryPropertyFlags> wishes;
+  std::vector<VkMemoryPropertyFlags> candidates;
   if (place == Place::device) {
     // Where host and device share their memory, reads and writes need no copies on the device.
-    if (physical_.listed.kind != TUTTI_DISCRETE) wishes = {local | host | cached, local | host};
-    wishes.insert(wishes.end(), {local, 0});
+    if (physical_.listed.kind != TUTTI_DISCRETE) candidates = {local | host | cached, local | host};
+    candidates.insert(candidates.end(), {local, 0});
   } else if (place == Place::readback) {
-    wishes = {host | cached, host};
+    candidates = {host | cached, host};
   } else {
-    wishes = {host};
+    candidates = {host};
   }
   Block block;
   block.bytes = bytes;
@@ -53,7 +53,8 @@ VulkanDriver::Block VulkanDriver::make_block(uint64_t bytes, Place place, const 
     VkMemoryRequirements requirements;
     api_.GetBufferMemoryRequirements(device_, block.buffer, &requirements);
     int type = -1;
-    for (size_t i = 0; i < wishes.size() && type < 0; ++i) type = memory_type(requirements.memoryTypeBits, wishes[i]);
+    for (size_t i = 0; i < candidates.size() && type < 0; ++i)
+      type = memory_type(requirements.memoryTypeBits, candidates[i]);
     if (type < 0) throw Error(Code::internal, fmt::format("vulkan: {}: no type of memory fits", what));
     VkMemoryAllocateInfo allocation = {VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, nullptr, requirements.size,
                                        static_cast<uint32_t>(type)};

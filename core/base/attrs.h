@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/export.h"
+
 namespace tutti {
 
 using Ints = std::vector<int64_t>;
@@ -14,7 +16,7 @@ using Reals = std::vector<double>;
 using Attr = std::variant<Ints, Reals, std::string>;
 
 /// Named attributes in the order of their names. Getters throw Error when the name or the kind does not fit.
-class Attrs {
+class TUTTI_API Attrs {
  public:
   Attrs() = default;
   Attrs(std::initializer_list<std::pair<const std::string, Attr>> items) : map_(items) {}

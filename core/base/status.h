@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/abi/tutti_plugin.h"
+#include "core/base/export.h"
 
 namespace tutti {
 
@@ -22,7 +23,7 @@ enum class Code : int {
 };
 
 /// What the public C++ API throws. `what()` names the thing and the expectation; `remedy` says what to do (may be "").
-class Error : public std::runtime_error {
+class TUTTI_API Error : public std::runtime_error {
  public:
   Error(Code code, const std::string& message, std::string remedy = {})
       : std::runtime_error(message), code(code), remedy(std::move(remedy)) {}
@@ -36,7 +37,7 @@ inline Error invalid(const std::string& message, std::string remedy = {}) {
 }
 
 /// Success, or an error that is reported and not thrown.
-struct Status {
+struct TUTTI_API Status {
   Code code = Code::ok;
   std::string message, remedy;
   bool ok() const { return code == Code::ok; }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/abi/tutti_plugin.h"
+#include "core/base/export.h"
 
 namespace tutti {
 
@@ -17,10 +18,10 @@ enum class DeviceKind : uint32_t {
   software = TUTTI_SOFTWARE,
   other = TUTTI_OTHER,
 };
-std::string_view name(DeviceKind kind);
+TUTTI_API std::string_view name(DeviceKind kind);
 
 /// One device of one plugin.
-struct Device {
+struct TUTTI_API Device {
   std::string id;  ///< "onednn:0"
   std::string plugin;
   uint32_t index = 0;  ///< within the plugin
@@ -35,7 +36,7 @@ struct Device {
 };
 
 /// What became of one plugin file that the search met.
-struct PluginReport {
+struct TUTTI_API PluginReport {
   std::string manifest;  ///< absolute path, "" for a library that no manifest names
   std::string library;   ///< absolute path, "" when the manifest could not be read
   std::string name, version;

@@ -4,19 +4,20 @@
 #include <filesystem>
 #include <memory>
 
+#include "core/base/export.h"
 #include "core/base/status.h"
 #include "core/runtime/device.h"
 
 namespace tutti {
 
 /// The folders of the engine's own files: `tutti` beside its library and in the library folders beside the executable.
-std::vector<std::filesystem::path> engine_folders();
+TUTTI_API std::vector<std::filesystem::path> engine_folders();
 
 /// Where plugins are looked for, in order: the folders of TUTTI_PLUGIN_PATH (ignored under elevated privileges), then
 /// `plugins` in the engine's own folders. Never the working directory.
-std::vector<std::filesystem::path> plugin_search_path();
+TUTTI_API std::vector<std::filesystem::path> plugin_search_path();
 
-class Registry {
+class TUTTI_API Registry {
  public:
   /// The process-wide registry: searches plugin_search_path() at first use.
   static Registry& instance();

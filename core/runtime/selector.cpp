@@ -15,12 +15,12 @@ namespace tutti {
 namespace {
 
 /// What the user named: the text, and whether it came as an argument or from TUTTI_DEVICE.
-struct Wish {
+struct Request {
   std::string text;  ///< "" for none
   std::string source;
 };
 
-Wish wish_of(const std::string& wanted) {
+Request request_of(const std::string& wanted) {
   if (!wanted.empty() && wanted != "auto") return {wanted, "--device " + wanted};
   const char* v = std::getenv("TUTTI_DEVICE");
   if (v && *v && std::string("auto") != v) return {v, fmt::format("TUTTI_DEVICE={}", v)};
@@ -69,7 +69,7 @@ struct Entry {
   bool usable() const { return device.unusable.empty(); }
 };
 
-/// Less than zero when a stands before b, the user's wish aside; `why` says what decided.
+/// Less than zero when a stands before b, the user's request aside; `why` says what decided.
 int compare(const Entry& a, const Entry& b, size_t listed, std::string* why) {
   auto say = [&](const std::string& text) {
     if (why) *why = text;
@@ -123,13 +123,13 @@ std::string hardware_id(const std::vector<const Device*>& devices) {
   return first.pci.empty() ? first.id : "pci:" + first.pci;
 }
 
-/// The best usable device that the wish fits goes to the front; returns the ids of all such, best first.
-std::vector<std::string> lift_named(std::vector<Entry>& entries, const Wish& wish) {
+/// The best usable device that the request fits goes to the front; returns the ids of all such, best first.
+std::vector<std::string> lift_named(std::vector<Entry>& entries, const Request& request) {
   std::vector<std::string> ids;
-  if (wish.text.empty()) return ids;
+  if (request.text.empty()) return ids;
   auto best = entries.end();
   for (auto at = entries.begin(); at != entries.end(); ++at) {
-    if (!at->usable() || !fits(wish.text, at->device)) continue;
+    if (!at->usable() || !fits(request.text, at->device)) continue;
     if (best == entries.end()) best = at;
     ids.push_back(at->device.id);
   }
@@ -137,7 +137,7 @@ std::vector<std::string> lift_named(std::vector<Entry>& entries, const Wish& wis
   return ids;
 }
 
-std::vector<Ranked> rank(std::vector<Device> devices, const Wish& wish) {
+std::vector<Ranked> rank(std::vector<Device> devices, const Request& request) {
   std::ranges::sort(devices, {}, [](const Device& d) { return std::pair(d.plugin, d.index); });
   auto order = user_order();
   std::vector<Entry> entries;
@@ -147,7 +147,7 @@ std::vector<Ranked> rank(std::vector<Device> devices, const Wish& wish) {
   }
   auto before = [&](const Entry& a, const Entry& b) { return compare(a, b, order.size(), nullptr) < 0; };
   std::ranges::sort(entries, before);
-  std::vector<std::string> fitting = lift_named(entries, wish);
+  std::vector<std::string> fitting = lift_named(entries, request);
 
   std::vector<size_t> machine = machines(devices);
   std::vector<Ranked> ranked;
@@ -157,7 +157,7 @@ std::vector<Ranked> rank(std::vector<Device> devices, const Wish& wish) {
     if (!entries[i].usable()) {
       why = "cannot be used: " + d.unusable;
     } else if (i == 0 && !fitting.empty() && fitting[0] == d.id) {
-      why = "named by " + wish.source;
+      why = "named by " + request.source;
       if (fitting.size() > 1) why += fmt::format(", the best of {}", fmt::join(fitting, ", "));
     } else if (i + 1 < entries.size() && entries[i + 1].usable()) {
       compare(entries[i], entries[i + 1], order.size(), &why);
@@ -218,29 +218,29 @@ std::string what_was_tried(Registry& registry) {
   return text;
 }
 
-/// Throws unless a usable device fits the wish.
+/// Throws unless a usable device fits the request.
 void refuse_unless_named(Registry& registry, const std::vector<Ranked>& ranked, const std::vector<std::string>& usable,
-                         const Wish& wish) {
+                         const Request& request) {
   std::vector<const Device*> fitting;
   for (const Ranked& r : ranked)
-    if (fits(wish.text, r.device)) fitting.push_back(&r.device);
+    if (fits(request.text, r.device)) fitting.push_back(&r.device);
   if (fitting.empty()) {
-    bool pattern = wish.text.find_first_of("*?[") != std::string::npos;
+    bool pattern = request.text.find_first_of("*?[") != std::string::npos;
     std::string text = fmt::format("{} '{}' ({}); valid: auto{}{}", pattern ? "no device fits" : "unknown device",
-                                   wish.text, wish.source, usable.empty() ? "" : ", ", fmt::join(usable, ", "));
-    std::string plugin = wish.text.substr(0, wish.text.find(':'));
+                                   request.text, request.source, usable.empty() ? "" : ", ", fmt::join(usable, ", "));
+    std::string plugin = request.text.substr(0, request.text.find(':'));
     for (const PluginReport& p : registry.plugins())
       if ((p.name == plugin || p.name.empty()) && !p.problem.empty())  // one without a name may have been meant
         text += fmt::format("\n  plugin {} is of no use: {}", p.manifest.empty() ? p.library : p.manifest, p.problem);
-    std::string guess = closest(wish.text, ranked);
+    std::string guess = closest(request.text, ranked);
     throw invalid(text, guess.empty() ? "`tutti devices` lists every device and every plugin tried"
                                       : fmt::format("did you mean {}?", guess));
   }
   if (std::ranges::any_of(fitting, [](const Device* d) { return d->unusable.empty(); })) return;
   std::string text;
   for (const Device* d : fitting)
-    text +=
-        fmt::format("{}device {} ({}) cannot be used: {}", text.empty() ? "" : "\n  ", d->id, wish.source, d->unusable);
+    text += fmt::format("{}device {} ({}) cannot be used: {}", text.empty() ? "" : "\n  ", d->id, request.source,
+                        d->unusable);
   throw invalid(text, usable.empty() ? "" : fmt::format("usable here: {}", fmt::join(usable, ", ")));
 }
 
@@ -255,16 +255,16 @@ std::string plugin_named(const Registry& registry, const std::string& text) {
 }
 
 /// The first of these devices that opens in a process of its own.
-Device choose(Registry& registry, std::vector<Device> devices, const Wish& wish) {
+Device choose(Registry& registry, std::vector<Device> devices, const Request& request) {
   if (devices.empty())
     throw invalid("no device: no plugin offers one" + what_was_tried(registry),
                   "build or install a plugin, or name its folder in TUTTI_PLUGIN_PATH");
   for (;;) {
-    auto ranked = rank(devices, wish);
+    auto ranked = rank(devices, request);
     std::vector<std::string> ids;
     for (const Ranked& r : ranked)
       if (r.device.unusable.empty()) ids.push_back(r.device.id);
-    if (!wish.text.empty()) refuse_unless_named(registry, ranked, ids, wish);
+    if (!request.text.empty()) refuse_unless_named(registry, ranked, ids, request);
     if (ids.empty()) {
       std::string text = "no device can be used:";
       for (const Ranked& r : ranked) text += fmt::format("\n  {}: {}", r.device.id, r.device.unusable);
@@ -281,19 +281,19 @@ Device choose(Registry& registry, std::vector<Device> devices, const Wish& wish)
 }  // namespace
 
 std::vector<Ranked> rank_devices(Registry& registry, const std::string& wanted) {
-  return rank(registry.devices(), wish_of(wanted));
+  return rank(registry.devices(), request_of(wanted));
 }
 
 Device select_device(const std::string& wanted) { return select_device(Registry::instance(), wanted); }
 
 Device select_device(Registry& registry, const std::string& wanted) {
-  Wish wish = wish_of(wanted);
-  std::string only = plugin_named(registry, wish.text);
+  Request request = request_of(wanted);
+  std::string only = plugin_named(registry, request.text);
   try {
-    return choose(registry, registry.devices(only), wish);
+    return choose(registry, registry.devices(only), request);
   } catch (const Error&) {  // a refusal must not come from what another process was told, nor from one plugin alone
     if (!registry.renew() && only.empty()) throw;
-    return choose(registry, registry.devices(), wish);
+    return choose(registry, registry.devices(), request);
   }
 }
 
@@ -301,7 +301,7 @@ std::vector<Device> select_devices(const std::string& wanted) { return select_de
 
 std::vector<Device> select_devices(Registry& registry, const std::string& wanted) {
   std::vector<Device> all = {select_device(registry, wanted)};
-  for (const Ranked& r : rank(registry.devices(plugin_named(registry, wanted)), wish_of(wanted))) {
+  for (const Ranked& r : rank(registry.devices(plugin_named(registry, wanted)), request_of(wanted))) {
     if (!r.device.unusable.empty() || r.device.id == all[0].id || !fits(wanted, r.device)) continue;
     if (auto why = registry.try_open(r.device); why.empty())
       all.push_back(r.device);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/export.h"
 #include "core/runtime/registry.h"
 
 namespace tutti {
@@ -15,7 +16,7 @@ namespace tutti {
 class Session;
 
 /// One compiled program. Must not outlive its session.
-class Executable {
+class TUTTI_API Executable {
  public:
   Executable(Executable&& other) noexcept;
   Executable& operator=(Executable&&) = delete;
@@ -39,12 +40,12 @@ class Executable {
 };
 
 /// Per node of a checked program: accepted or the reason why not.
-struct Verdict {
+struct TUTTI_API Verdict {
   bool accepted = false;
   std::string reason;
 };
 
-class Session {
+class TUTTI_API Session {
  public:
   /// `options` are the plugin's ("threads" = "2"). Throws Error for one it does not know.
   explicit Session(const Device& device, const std::map<std::string, std::string>& options = {});

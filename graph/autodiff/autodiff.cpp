@@ -6,7 +6,11 @@
 
 #include "core/base/status.h"
 #include "graph/op.h"
-#include "graph/ops.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
 namespace {
@@ -53,7 +57,7 @@ Values gradients(const Values& results, const Values& seeds, const Values& wrt, 
   Origin origin = g.origin();
   for (size_t k = g.nodes().size(); k-- > 0;) {
     const Node n = g.nodes()[k];  // a copy: the rules append nodes
-    Pull pull{.graph = g, .in = {}, .out = {}, .d = {}, .a = n.attrs, .wants = {}};
+    VjpContext pull{.graph = g, .in = {}, .out = {}, .d = {}, .a = n.attrs, .wants = {}};
     Values in, out, cotangents;
     bool flows = false, wanted = false;
     for (ValueId r : n.results) {

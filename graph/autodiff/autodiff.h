@@ -1,5 +1,6 @@
 // Reverse-mode differentiation: graph in, graph out.
 #pragma once
+#include "core/base/export.h"
 #include "graph/graph.h"
 
 namespace tutti {
@@ -12,9 +13,10 @@ enum class Unreached { null, zeros };
 /// times are added; nothing is computed for what no wrt value reaches, whose gradient is what `unreached` says.
 /// Gradients have the type of their wrt value. Throws Error for an op on the way that has no gradient. Results may
 /// themselves be gradients (second derivatives).
-Values gradients(const Values& results, const Values& seeds, const Values& wrt, Unreached unreached = Unreached::null);
+TUTTI_API Values gradients(const Values& results, const Values& seeds, const Values& wrt,
+                           Unreached unreached = Unreached::null);
 
 /// The gradients of a scalar loss (seed 1). Throws Error when `loss` is not a scalar of a float dtype.
-Values gradients(Value loss, const Values& wrt, Unreached unreached = Unreached::null);
+TUTTI_API Values gradients(Value loss, const Values& wrt, Unreached unreached = Unreached::null);
 
 }  // namespace tutti

@@ -5,10 +5,39 @@
 #include <algorithm>
 
 #include "core/base/status.h"
+#include "graph/autodiff/autodiff.h"
 #include "graph/in_f32.h"
 #include "graph/op.h"
-#include "graph/ops.h"
-#include "graph/autodiff/autodiff.h"
+#include "graph/ops/abs.h"
+#include "graph/ops/add.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/cos.h"
+#include "graph/ops/div.h"
+#include "graph/ops/equal.h"
+#include "graph/ops/erf.h"
+#include "graph/ops/exp.h"
+#include "graph/ops/expm1.h"
+#include "graph/ops/floor.h"
+#include "graph/ops/less.h"
+#include "graph/ops/less_equal.h"
+#include "graph/ops/log.h"
+#include "graph/ops/log1p.h"
+#include "graph/ops/logical_and.h"
+#include "graph/ops/logical_not.h"
+#include "graph/ops/logical_or.h"
+#include "graph/ops/maximum.h"
+#include "graph/ops/minimum.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/pow.h"
+#include "graph/ops/rsqrt.h"
+#include "graph/ops/select.h"
+#include "graph/ops/sign.h"
+#include "graph/ops/sin.h"
+#include "graph/ops/sqrt.h"
+#include "graph/ops/sub.h"
+#include "graph/ops/sum.h"
+#include "graph/ops/tanh.h"
 
 namespace tutti {
 namespace {
@@ -17,7 +46,7 @@ namespace {
 class Lifted {
  public:
   /// `reuse`: what the forward pass computed is read again.
-  Lifted(const Expr& e, const Pull& g, bool reuse) : e_(e), g_(g), values_(e.code.size()) {
+  Lifted(const Expr& e, const VjpContext& g, bool reuse) : e_(e), g_(g), values_(e.code.size()) {
     for (const TuttiInstr& i : e.code)
       if (reuse && i.code == TUTTI_X_RESULT) values_[i.a] = g.out[i.b];
   }
@@ -68,7 +97,7 @@ class Lifted {
   }
 
   const Expr& e_;
-  const Pull& g_;
+  const VjpContext& g_;
   Values values_;
 };
 
@@ -89,7 +118,7 @@ std::vector<bool> active(const Expr& e, const std::vector<bool>& wants) {
 }
 
 /// One gradient per input, of the result's shape.
-Values derive(const OpDef& op, const Pull& g, bool reuse) {
+Values derive(const OpDef& op, const VjpContext& g, bool reuse) {
   std::vector<DType> dtypes;
   for (const Value& v : g.in) dtypes.push_back(v.dtype());
   Expr e = expr_of(op, dtypes, g.a);
@@ -172,15 +201,15 @@ Values derive(const OpDef& op, const Pull& g, bool reuse) {
 
 }  // namespace
 
-Values derive_from_expr(const OpDef& op, const Pull& g) {
+Values derive_from_expr(const OpDef& op, const VjpContext& g) {
   bool reuse = std::none_of(g.out.begin(), g.out.end(), is_narrow);
-  Values d = rounded_once([&](const Pull& p) { return derive(op, p, reuse); }, g);
+  Values d = rounded_once([&](const VjpContext& p) { return derive(op, p, reuse); }, g);
   for (size_t k = 0; k < d.size(); ++k)
     if (d[k]) d[k] = sum_to(d[k], g.in[k].shape());
   return d;
 }
 
-Values pull_back(const OpDef& op, const Pull& g) {
+Values pull_back(const OpDef& op, const VjpContext& g) {
   if (op.vjp) return op.vjp(g);
   if (op.expr) return derive_from_expr(op, g);
   if (!op.decompose)

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "core/base/log.h"
+#include "graph/lower/group.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/dce.h"
-#include "graph/lower/group.h"
 #include "graph/passes/simplify.h"
 #include "graph/print.h"
 #include "graph/verify.h"

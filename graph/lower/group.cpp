@@ -60,9 +60,7 @@ class Order {
 };
 
 /// Nodes of these parts of a step do not share a pass over memory.
-Phase part(const Node& n) {
-  return n.phase == Phase::backward || n.phase == Phase::update ? n.phase : Phase::forward;
-}
+Phase part(const Node& n) { return n.phase == Phase::backward || n.phase == Phase::update ? n.phase : Phase::forward; }
 
 class Scheduler {
  public:

@@ -3,6 +3,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include "core/base/export.h"
 #include "core/runtime/session.h"
 #include "graph/graph.h"
 
@@ -12,15 +13,15 @@ namespace tutti {
 using Ask = std::function<std::vector<Verdict>(const Graph&)>;
 
 /// A node that a device cannot run and that has no decomposition.
-struct Declined {
+struct TUTTI_API Declined {
   uint32_t node = 0;  ///< of the graph asked about
   std::string text;   ///< "matmul(f32[2, 3], f32[3, 4]) at fc1"
   std::string reason;
 };
 
-/// Legalizes graphs for one device; remembers verdicts by node signature (op, version, attributes, input types), so
-/// each signature is asked about once, all new ones of a round in one call.
-class Legalizer {
+/// Legalizes graphs for one device. Verdicts are kept by node signature (op, attributes, input types): each signature
+/// is asked about once, the new ones of a round of decomposition in one call.
+class TUTTI_API Legalizer {
  public:
   /// `device` is what errors call it.
   explicit Legalizer(Ask ask, std::string device = "the device") : ask_(std::move(ask)), device_(std::move(device)) {}
@@ -45,7 +46,7 @@ class Legalizer {
 };
 
 /// Throws Error(declined) listing the nodes, equal lines once with their number.
-[[noreturn]] void throw_declined(const std::string& device, const std::vector<Declined>& nodes, size_t of,
-                                 const std::string& remedy);
+TUTTI_API [[noreturn]] void throw_declined(const std::string& device, const std::vector<Declined>& nodes, size_t of,
+                                           const std::string& remedy);
 
 }  // namespace tutti

@@ -3,12 +3,13 @@
 #include <deque>
 #include <memory>
 
+#include "core/base/export.h"
 #include "graph/graph.h"
 
 namespace tutti {
 
 /// Owns everything its TuttiProgram points to.
-class Lowered {
+class TUTTI_API Lowered {
  public:
   explicit Lowered(const Graph& g, std::vector<TuttiGroup> groups = {}, uint32_t numerics = TUTTI_FAST);
   Lowered(const Lowered&) = delete;

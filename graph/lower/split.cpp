@@ -129,7 +129,8 @@ class Splitter {
     const ValueInfo& v = g_.info(old);
     if (v.role == Role::constant) return to.graph.constant(v.type, v.data);
     if (v.role == Role::feed) return to.graph.feed(v.name, v.type);
-    if (v.role == Role::state && homes_.at(v.name) == to.place) return to.graph.state(v.name, v.type, g_.find_state(v.name)->role);
+    if (v.role == Role::state && homes_.at(v.name) == to.place)
+      return to.graph.state(v.name, v.type, g_.find_state(v.name)->role);
     if (v.role == Role::temp && out_.parts[part_of_[v.producer]].place == to.place)
       return to.graph.state(keep(old), v.type);
     size_t number = carry(old);

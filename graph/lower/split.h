@@ -1,22 +1,23 @@
-// Cuts a graph into parts that run one after the other on different places (devices), for nodes that one of them
-// declines.
+// Cuts a graph into parts that run one after the other on several devices, for nodes that one of them declines. A place
+// is a device's number.
 #pragma once
 #include <map>
 #include <string>
 #include <vector>
 
+#include "core/base/export.h"
 #include "graph/graph.h"
 
 namespace tutti {
 
-/// A value that the host carries from one place to another.
-struct Carried {
+/// A value that the host copies from one device to another.
+struct TUTTI_API Carried {
   std::string name;  ///< of the state that it is read from or written to, or of the feed that it becomes
   size_t value = 0;  ///< which of Split::values
 };
 
-/// Nodes that run in one go on one place.
-struct Part {
+/// Nodes that one device runs as one program.
+struct TUTTI_API Part {
   size_t place = 0;
   Graph graph;
   std::vector<Carried> feeds;    ///< feeds of the graph that hold carried values; all others are the step's own
@@ -24,7 +25,7 @@ struct Part {
 };
 
 /// How one step runs: read `before`, run the parts in order, write `after`.
-struct Split {
+struct TUTTI_API Split {
   struct Access {
     size_t place = 0;
     Carried carried;
@@ -38,13 +39,15 @@ struct Split {
 };
 
 /// A graph of this node alone, over feeds.
-Graph alone(const Graph& g, const Node& n);
+TUTTI_API Graph alone(const Graph& g, const Node& n);
 
-/// `places`: per node where it runs. `homes`: where states live; a state that is not in it is given a home, where it is
-/// written (else read, else place 0), and added. Values that cross between parts of one place stay there, as states
-/// whose names start with `prefix`, which no other graph of these sessions may use. Every state of `g` is declared at
-/// its home. Runs that do what g does: a part reads a state's value from before the step whatever parts have run.
-Split split(const Graph& g, const std::vector<size_t>& places, std::map<std::string, size_t>& homes,
-            const std::string& prefix);
+/// - places: per node, the device that runs it
+/// - homes: per state, the device that holds it. A state without a home gets one: where it is written, else where it is
+///   read, else place 0. Every state of `g` is declared at its home.
+/// - prefix: begins the names of the states that hold values between parts of one device. No other graph of these
+///   sessions may use it.
+/// Every part reads states as they were before the step, whatever parts have run: together they do what `g` does.
+TUTTI_API Split split(const Graph& g, const std::vector<size_t>& places, std::map<std::string, size_t>& homes,
+                      const std::string& prefix);
 
 }  // namespace tutti

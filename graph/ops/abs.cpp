@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = |x|
-//: inline Value abs(Value x) { return call(abs_op, {x}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef abs_op;
+/// y = |x|
+inline Value abs(Value x) { return call(abs_op, {x}); }
+// end of public
 
 const OpDef abs_op{.name = "abs",
                    .doc = "y = |x|",

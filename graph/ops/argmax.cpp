@@ -1,12 +1,16 @@
-#include "graph/ops.h"
+#include "graph/op.h"
 #include "graph/reduce.h"
-//: /// Where the largest element over `axes` (all when empty) is: its i32 index in row-major order over the reduced
-//: /// axes; the first of equal ones; NaN counts as largest.
-//: inline Value argmax(Value x, Ints axes = {}, bool keep = false) {
-//:   return call(argmax_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
-//: }
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef argmax_op;
+/// Where the largest element over `axes` (all when empty) is: its i32 index in row-major order over the reduced
+/// axes; the first of equal ones; NaN counts as largest.
+inline Value argmax(Value x, Ints axes = {}, bool keep = false) {
+  return call(argmax_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
+}
+// end of public
 
 const OpDef argmax_op{
     .name = "argmax",

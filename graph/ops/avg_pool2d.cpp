@@ -1,16 +1,27 @@
 #include "graph/conv.h"
 #include "graph/in_f32.h"
-#include "graph/ops.h"
-//: /// A pool's window over the last two axes, (y, x) each; an empty stride means the kernel. `dilation` is for maximum pools, `count_include_pad` (PyTorch's default) for averages.
-//: struct Pool2dOptions {
-//:   Ints kernel = {2, 2}, stride = {}, padding = {0, 0}, dilation = {1, 1};
-//:   bool count_include_pad = true;
-//:   Attrs attrs() const { return {{"kernel", kernel}, {"stride", stride.empty() ? kernel : stride}, {"padding", padding}}; }
-//: };
-//: /// y = the average of every window of x [N, C, H, W]. With `count_include_pad` the padding counts as zeros; without it only elements of x count.
-//: inline Value avg_pool2d(Value x, const Pool2dOptions& o = {}) { Attrs a = o.attrs(); a.set("count_include_pad", Ints{o.count_include_pad}); return call(avg_pool2d_op, {x}, a); }
+#include "graph/op.h"
+#include "graph/op_options.h"
+#include "graph/ops/add.h"
+#include "graph/ops/avg_pool2d_dx.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sub.h"
+#include "graph/ops/sum.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef avg_pool2d_op;
+/// y = the average of every window of x [N, C, H, W]. With `count_include_pad` the padding counts as zeros; without it
+/// only elements of x count.
+inline Value avg_pool2d(Value x, const Pool2dOptions& o = {}) {
+  Attrs a = o.attrs();
+  a.set("count_include_pad", Ints{o.count_include_pad});
+  return call(avg_pool2d_op, {x}, a);
+}
+// end of public
 namespace {
 
 Values decompose(const Call& c) {
@@ -38,7 +49,8 @@ const OpDef avg_pool2d_op{
           for (size_t i = 0; i < out[0].at.size(); ++i) out[0].at[i] /= counts[i % counts.size()];
         },
     .decompose = in_f32<decompose>,
-    .vjp = [](const Pull& g) { return Values{call(avg_pool2d_dx_op, {g.d[0]}, with_shape(g.a, g.in[0].shape()))}; },
+    .vjp =
+        [](const VjpContext& g) { return Values{call(avg_pool2d_dx_op, {g.d[0]}, with_shape(g.a, g.in[0].shape()))}; },
     .samples = {{.shapes = {{2, 3, 6, 4}}},
                 {.shapes = {{2, 2, 7, 9}},
                  .attrs = {{"kernel", Ints{3, 2}}, {"stride", Ints{2, 1}}, {"padding", Ints{1, 1}}}},

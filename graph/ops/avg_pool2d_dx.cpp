@@ -3,9 +3,21 @@
 #include "core/base/status.h"
 #include "graph/conv.h"
 #include "graph/in_f32.h"
-#include "graph/ops.h"
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/avg_pool2d.h"
+#include "graph/ops/broadcast.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef avg_pool2d_dx_op;
+// end of public
 namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
@@ -43,7 +55,7 @@ const OpDef avg_pool2d_dx_op{
                         [&](size_t x, size_t y, int64_t) { out[0].at[x] += in[0].at[y] / counts[y % counts.size()]; });
         },
     .decompose = in_f32<decompose>,
-    .vjp = [](const Pull& g) { return Values{call(avg_pool2d_op, {g.d[0]}, without_shape(g.a))}; },
+    .vjp = [](const VjpContext& g) { return Values{call(avg_pool2d_op, {g.d[0]}, without_shape(g.a))}; },
     .samples = {{.shapes = {{2, 3, 3, 2}}, .attrs = {{"shape", Ints{2, 3, 6, 4}}}},
                 {.shapes = {{2, 2, 4, 10}},
                  .attrs = {{"kernel", Ints{3, 2}},

@@ -1,11 +1,22 @@
 #include <fmt/format.h>
 
 #include "core/base/status.h"
-#include "graph/ops.h"
-//: /// bool: true with probability p; see random_bits.
-//: Value random_bernoulli(Value seed, Value step, Shape shape, int64_t stream, double p);
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/random_bits.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef bernoulli_op;
+/// bool: true with probability p; see random_bits.
+Value random_bernoulli(Value seed, Value step, Shape shape, int64_t stream, double p);
+// end of public
 
 const OpDef bernoulli_op{
     .name = "bernoulli",

@@ -1,11 +1,22 @@
 #include <fmt/format.h>
 
 #include "core/base/status.h"
-#include "graph/ops.h"
-//: /// y = x in another dtype: floats round to nearest even; to integers truncates and clamps; to bool is x != 0
-//: inline Value cast(Value x, DType to) { return x.dtype() == to ? x : call(cast_op, {x}, {{"to", std::string(name(to))}}); }
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef cast_op;
+/// y = x in another dtype: floats round to nearest even; to integers truncates and clamps; to bool is x != 0
+inline Value cast(Value x, DType to) {
+  return x.dtype() == to ? x : call(cast_op, {x}, {{"to", std::string(name(to))}});
+}
+// end of public
 
 const OpDef cast_op{
     .name = "cast",
@@ -18,7 +29,10 @@ const OpDef cast_op{
           if (!to) throw invalid(fmt::format("unknown dtype '{}'", a.text("to")));
           return Exs{cast(x[0], *to)};
         },
-    .vjp = [](const Pull& g) { return Values{cast(g.d[0], g.in[0].dtype())}; },  // it moves: nothing to compute in f32
+    .vjp =
+        [](const VjpContext& g) {
+          return Values{cast(g.d[0], g.in[0].dtype())};
+        },  // it moves: nothing to compute in f32
     .samples = {{.shapes = {{3, 5}}, .attrs = {{"to", std::string("bf16")}}},
                 {.shapes = {{3, 5}}, .attrs = {{"to", std::string("f16")}}},
                 {.shapes = {{3, 5}}, .attrs = {{"to", std::string("f64")}}},

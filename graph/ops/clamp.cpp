@@ -1,16 +1,28 @@
 #include <fmt/format.h>
-
 #include <cmath>
 #include <limits>
 
 #include "core/base/status.h"
-#include "graph/ops.h"
-//: /// y = x limited to [low, high]; a bound may be infinite. The gradient is 1 within and on the bounds, 0 outside.
-//: inline Value clamp(Value x, double low, double high) {
-//:   return call(clamp_op, {x}, {{"low", Reals{low}}, {"high", Reals{high}}});
-//: }
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/less_equal.h"
+#include "graph/ops/max.h"
+#include "graph/ops/min.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/select.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef clamp_op;
+/// y = x limited to [low, high]; a bound may be infinite. The gradient is 1 within and on the bounds, 0 outside.
+inline Value clamp(Value x, double low, double high) {
+  return call(clamp_op, {x}, {{"low", Reals{low}}, {"high", Reals{high}}});
+}
+// end of public
 namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 }
@@ -30,7 +42,7 @@ const OpDef clamp_op{
           return Exs{y};
         },
     .vjp =
-        [](const Pull& g) {
+        [](const VjpContext& g) {
           Value x = g.in[0], d = g.d[0];
           double low = g.a.f("low"), high = g.a.f("high");
           if (std::isfinite(low)) d = select(less_equal(x.like(low), x), d, d.like(0));

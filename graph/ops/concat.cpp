@@ -1,9 +1,19 @@
 #include "core/geometry/copy.h"
-#include "graph/ops.h"
-//: /// The tensors one after the other along `axis`; the other dimensions and the dtype agree. At least one.
-//: inline Value concat(const Values& x, int64_t axis) { return call(concat_op, x, {{"axis", Ints{axis}}}); }
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/slice.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef concat_op;
+/// The tensors one after the other along `axis`; the other dimensions and the dtype agree. At least one.
+inline Value concat(const Values& x, int64_t axis) { return call(concat_op, x, {{"axis", Ints{axis}}}); }
+// end of public
 namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) { return {{in[0].dtype, concat_geometry(in, a).result}}; }
@@ -16,7 +26,7 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
     each_element(g.copies[k], [&](size_t from, size_t to) { out[0].at[to] = in[k].at[from]; });
 }
 
-Values vjp(const Pull& g) {
+Values vjp(const VjpContext& g) {
   const Shape& y = g.out[0].shape();
   auto axis = static_cast<size_t>(normalize_axis(g.a.i("axis"), y.size()));
   Values back;

@@ -2,18 +2,26 @@
 #include <limits>
 
 #include "graph/conv.h"
-#include "graph/ops.h"
-//: /// How a window moves over the last two axes, (y, x) each; `groups` divides the channels. PyTorch's defaults.
-//: struct Conv2dOptions {
-//:   Ints stride = {1, 1}, padding = {0, 0}, dilation = {1, 1};
-//:   int64_t groups = 1;
-//:   Attrs attrs() const { return {{"stride", stride}, {"padding", padding}, {"dilation", dilation}, {"groups", Ints{groups}}}; }
-//: };
-//: /// y[n, o] = sum over c, ky, kx of x[n, c] * w[o, c, ky, kx] (cross-correlation, as in PyTorch): x [N, C, H, W],
-//: /// w [O, C/groups, ky, kx], y [N, O, OH, OW] with OH = floor((H + 2 padding - dilation (ky - 1) - 1) / stride) + 1.
-//: inline Value conv2d(Value x, Value w, const Conv2dOptions& o = {}) { return call(conv2d_op, {x, w}, o.attrs()); }
+#include "graph/op.h"
+#include "graph/op_options.h"
+#include "graph/ops/add.h"
+#include "graph/ops/conv2d_dw.h"
+#include "graph/ops/conv2d_dx.h"
+#include "graph/ops/div.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef conv2d_op;
+/// y[n, o] = sum over c, ky, kx of x[n, c] * w[o, c, ky, kx] (cross-correlation, as in PyTorch): x [N, C, H, W],
+/// w [O, C/groups, ky, kx], y [N, O, OH, OW] with OH = floor((H + 2 padding - dilation (ky - 1) - 1) / stride) + 1.
+inline Value conv2d(Value x, Value w, const Conv2dOptions& o = {}) { return call(conv2d_op, {x, w}, o.attrs()); }
+// end of public
 namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
@@ -61,7 +69,7 @@ const OpDef conv2d_op{
     .reference = reference,
     .decompose = decompose,
     .vjp =
-        [](const Pull& g) {
+        [](const VjpContext& g) {
           Value dx, dw;
           if (g.wants[0]) dx = call(conv2d_dx_op, {g.d[0], g.in[1]}, with_shape(g.a, g.in[0].shape()));
           if (g.wants[1]) dw = call(conv2d_dw_op, {g.in[0], g.d[0]}, with_shape(g.a, g.in[1].shape()));

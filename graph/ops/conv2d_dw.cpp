@@ -3,11 +3,30 @@
 #include <limits>
 
 #include "graph/conv.h"
-#include "graph/ops.h"
-//: /// The gradient of conv2d to its weights, of shape `w`: x is its images, d the cotangent of its result.
-//: inline Value conv2d_dw(Value x, Value d, const Shape& w, const Conv2dOptions& o = {}) { Attrs a = o.attrs(); a.set("shape", w); return call(conv2d_dw_op, {x, d}, a); }
+#include "graph/op.h"
+#include "graph/op_options.h"
+#include "graph/ops/add.h"
+#include "graph/ops/conv2d.h"
+#include "graph/ops/conv2d_dx.h"
+#include "graph/ops/div.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/sub.h"
+#include "graph/ops/sum.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef conv2d_dw_op;
+/// The gradient of conv2d to its weights, of shape `w`: x is its images, d the cotangent of its result.
+inline Value conv2d_dw(Value x, Value d, const Shape& w, const Conv2dOptions& o = {}) {
+  Attrs a = o.attrs();
+  a.set("shape", w);
+  return call(conv2d_dw_op, {x, d}, a);
+}
+// end of public
 namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
@@ -60,7 +79,7 @@ const OpDef conv2d_dw_op{
     .reference = reference,
     .decompose = decompose,
     .vjp =
-        [](const Pull& g) {
+        [](const VjpContext& g) {
           Value dx, dd;
           if (g.wants[0]) dx = call(conv2d_dx_op, {g.in[1], g.d[0]}, with_shape(g.a, g.in[0].shape()));
           if (g.wants[1]) dd = call(conv2d_op, {g.in[0], g.d[0]}, without_shape(g.a));

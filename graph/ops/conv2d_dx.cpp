@@ -2,11 +2,29 @@
 #include <limits>
 
 #include "graph/conv.h"
-#include "graph/ops.h"
-//: /// The gradient of conv2d to its images, of shape `x`: d is the cotangent of its result, w its weights.
-//: inline Value conv2d_dx(Value d, Value w, const Shape& x, const Conv2dOptions& o = {}) { Attrs a = o.attrs(); a.set("shape", x); return call(conv2d_dx_op, {d, w}, a); }
+#include "graph/op.h"
+#include "graph/op_options.h"
+#include "graph/ops/add.h"
+#include "graph/ops/conv2d.h"
+#include "graph/ops/conv2d_dw.h"
+#include "graph/ops/div.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef conv2d_dx_op;
+/// The gradient of conv2d to its images, of shape `x`: d is the cotangent of its result, w its weights.
+inline Value conv2d_dx(Value d, Value w, const Shape& x, const Conv2dOptions& o = {}) {
+  Attrs a = o.attrs();
+  a.set("shape", x);
+  return call(conv2d_dx_op, {d, w}, a);
+}
+// end of public
 namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
@@ -58,7 +76,7 @@ const OpDef conv2d_dx_op{
     .reference = reference,
     .decompose = decompose,
     .vjp =
-        [](const Pull& g) {
+        [](const VjpContext& g) {
           Value dd, dw;
           if (g.wants[0]) dd = call(conv2d_op, {g.d[0], g.in[1]}, without_shape(g.a));
           if (g.wants[1]) dw = call(conv2d_dw_op, {g.d[0], g.in[0]}, with_shape(g.a, g.in[1].shape()));

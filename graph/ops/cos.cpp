@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = cos x
-//: inline Value cos(Value x) { return call(cos_op, {x}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef cos_op;
+/// y = cos x
+inline Value cos(Value x) { return call(cos_op, {x}); }
+// end of public
 
 const OpDef cos_op{
     .name = "cos",

@@ -3,18 +3,44 @@
 #include "core/base/status.h"
 #include "graph/in_f32.h"
 #include "graph/loss.h"
-#include "graph/ops.h"
-//: /// What cross_entropy does with its elements; PyTorch's defaults.
-//: struct CrossEntropyOptions {
-//:   double label_smoothing = 0;
-//:   int64_t ignore_index = -100;
-//:   std::string reduction = "mean";
-//: };
-//: /// The cross-entropy of softmax(logits) against class numbers: logits [N, C] or [N, C, d1, ...], labels i32 [N] or [N, d1, ...].
-//: /// "mean" divides by the number of labels that count: `ignore_index` and labels outside [0, C) do not.
-//: inline Value cross_entropy(Value logits, Value labels, const CrossEntropyOptions& o = {}) { return call(cross_entropy_op, {logits, labels}, {{"label_smoothing", Reals{o.label_smoothing}}, {"ignore_index", Ints{o.ignore_index}}, {"reduction", o.reduction}}); }
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/div.h"
+#include "graph/ops/equal.h"
+#include "graph/ops/iota.h"
+#include "graph/ops/less.h"
+#include "graph/ops/less_equal.h"
+#include "graph/ops/log_softmax.h"
+#include "graph/ops/logical_and.h"
+#include "graph/ops/logical_not.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/select.h"
+#include "graph/ops/softmax.h"
+#include "graph/ops/sub.h"
+#include "graph/ops/sum.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef cross_entropy_op;
+/// What cross_entropy does with its elements; PyTorch's defaults.
+struct CrossEntropyOptions {
+  double label_smoothing = 0;
+  int64_t ignore_index = -100;
+  std::string reduction = "mean";
+};
+/// The cross-entropy of softmax(logits) against class numbers: logits [N, C] or [N, C, d1, ...], labels i32 [N] or [N,
+/// d1, ...]. "mean" divides by the number of labels that count: `ignore_index` and labels outside [0, C) do not.
+inline Value cross_entropy(Value logits, Value labels, const CrossEntropyOptions& o = {}) {
+  return call(cross_entropy_op, {logits, labels},
+              {{"label_smoothing", Reals{o.label_smoothing}},
+               {"ignore_index", Ints{o.ignore_index}},
+               {"reduction", o.reduction}});
+}
+// end of public
 namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
@@ -72,7 +98,7 @@ Values decompose(const Call& c) {
   return {sum(each) / count_of(labels.counts, x.dtype())};
 }
 
-Values vjp(const Pull& g) {
+Values vjp(const VjpContext& g) {
   Value x = g.in[0], d = g.d[0];
   Labels labels = read_labels(x, g.in[1], g.a);
   const std::string& reduction = g.a.text("reduction");

@@ -1,12 +1,25 @@
 #include <fmt/format.h>
 
 #include "core/base/status.h"
-#include "graph/ops.h"
-//: /// Each element is 0 with probability p, else x / (1 - p); x itself when p = 0. The mask is a pure function of
-//: /// `seed` (u32[2]), `step` (i32 scalar) and `stream`; the gradient draws it again.
-//: Value dropout(Value x, Value seed, Value step, double p, int64_t stream = 0);
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/bernoulli.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/random_bits.h"
+#include "graph/ops/select.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef dropout_op;
+/// Each element is 0 with probability p, else x / (1 - p); x itself when p = 0. The mask is a pure function of
+/// `seed` (u32[2]), `step` (i32 scalar) and `stream`; the gradient draws it again.
+Value dropout(Value x, Value seed, Value step, double p, int64_t stream = 0);
+// end of public
 namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
@@ -43,7 +56,7 @@ const OpDef dropout_op{
     .infer = infer,
     .decompose = decompose,
     .vjp =
-        [](const Pull& g) {  // linear in x with the same mask
+        [](const VjpContext& g) {  // linear in x with the same mask
           return Values{dropout(g.d[0], g.in[1], g.in[2], g.a.f("p"), g.a.i("stream")), {}, {}};
         },
     .samples = {sample({3, 5}, 0.5, 0), sample({4, 9}, 0.2, 5), sample({7}, 0, 1), sample({7}, 1, 1),

@@ -2,14 +2,28 @@
 
 #include "core/base/status.h"
 #include "graph/in_f32.h"
-#include "graph/ops.h"
-//: /// y = x where x > 0, else alpha (e^x - 1); alpha >= 0
-//: inline Value elu(Value x, double alpha = 1) { return call(elu_op, {x}, {{"alpha", Reals{alpha}}}); }
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/exp.h"
+#include "graph/ops/expm1.h"
+#include "graph/ops/less.h"
+#include "graph/ops/minimum.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/select.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef elu_op;
+/// y = x where x > 0, else alpha (e^x - 1); alpha >= 0
+inline Value elu(Value x, double alpha = 1) { return call(elu_op, {x}, {{"alpha", Reals{alpha}}}); }
+// end of public
 namespace {
 
-Values vjp(const Pull& g) {
+Values vjp(const VjpContext& g) {
   Value x = g.in[0], d = g.d[0];
   Value below = minimum(x, x.like(0));  // or the branch that is not taken would overflow, and its own gradient be NaN
   return {select(less(x.like(0), x), d, d * (exp(below) * g.a.f("alpha")))};

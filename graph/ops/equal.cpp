@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = a == b
-//: inline Value equal(Value a, Value b) { return call(equal_op, {a, b}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef equal_op;
+/// y = a == b
+inline Value equal(Value a, Value b) { return call(equal_op, {a, b}); }
+// end of public
 
 const OpDef equal_op{.name = "equal",
                      .doc = "y = a == b",

@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = 2/sqrt(pi) * integral from 0 to x of e^(-t^2) dt
-//: inline Value erf(Value x) { return call(erf_op, {x}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef erf_op;
+/// y = 2/sqrt(pi) * integral from 0 to x of e^(-t^2) dt
+inline Value erf(Value x) { return call(erf_op, {x}); }
+// end of public
 
 const OpDef erf_op{
     .name = "erf",

@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = e^x
-//: inline Value exp(Value x) { return call(exp_op, {x}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef exp_op;
+/// y = e^x
+inline Value exp(Value x) { return call(exp_op, {x}); }
+// end of public
 
 const OpDef exp_op{
     .name = "exp",

@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = e^x - 1, accurate near 0
-//: inline Value expm1(Value x) { return call(expm1_op, {x}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef expm1_op;
+/// y = e^x - 1, accurate near 0
+inline Value expm1(Value x) { return call(expm1_op, {x}); }
+// end of public
 
 const OpDef expm1_op{
     .name = "expm1",

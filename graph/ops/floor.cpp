@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = the largest whole number <= x; the gradient is 0
-//: inline Value floor(Value x) { return call(floor_op, {x}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef floor_op;
+/// y = the largest whole number <= x; the gradient is 0
+inline Value floor(Value x) { return call(floor_op, {x}); }
+// end of public
 
 const OpDef floor_op{.name = "floor",
                      .doc = "y = the largest whole number <= x; the gradient is 0",

@@ -1,12 +1,23 @@
 #include "core/geometry/index.h"
-#include "graph/ops.h"
-//: /// y = x with `axis` replaced by the axes of `index` (i32, any shape): y[…, i…, …] = x[…, index[i…], …]. An index
-//: /// outside [0, size) is clamped: check labels and tokens before they enter the program.
-//: inline Value gather(Value x, Value index, int64_t axis = 0) {
-//:   return call(gather_op, {x, index}, {{"axis", Ints{axis}}});
-//: }
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/clamp.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/scatter_add.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef gather_op;
+/// y = x with `axis` replaced by the axes of `index` (i32, any shape): y[…, i…, …] = x[…, index[i…], …]. An index
+/// outside [0, size) is clamped: check labels and tokens before they enter the program.
+inline Value gather(Value x, Value index, int64_t axis = 0) {
+  return call(gather_op, {x, index}, {{"axis", Ints{axis}}});
+}
+// end of public
 namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
@@ -35,7 +46,7 @@ const OpDef gather_op{
     .infer = infer,
     .reference = reference,
     .vjp =
-        [](const Pull& g) {
+        [](const VjpContext& g) {
           AxisGeometry x = axis_geometry(g.in[0].shape(), g.a.i("axis"));
           return Values{scatter_add(g.in[1], g.d[0], x.size, static_cast<int64_t>(x.axis)), {}};
         },

@@ -2,19 +2,32 @@
 
 #include "core/base/status.h"
 #include "graph/in_f32.h"
-#include "graph/ops.h"
-//: /// y = x Phi(x), Phi the normal distribution; `approximate` is "none" (erf) or "tanh" (Hendrycks & Gimpel 2016)
-//: inline Value gelu(Value x, std::string approximate = "none") {
-//:   return call(gelu_op, {x}, {{"approximate", std::move(approximate)}});
-//: }
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/clamp.h"
+#include "graph/ops/div.h"
+#include "graph/ops/erf.h"
+#include "graph/ops/exp.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sub.h"
+#include "graph/ops/tanh.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef gelu_op;
+/// y = x Phi(x), Phi the normal distribution; `approximate` is "none" (erf) or "tanh" (Hendrycks & Gimpel 2016)
+inline Value gelu(Value x, std::string approximate = "none") {
+  return call(gelu_op, {x}, {{"approximate", std::move(approximate)}});
+}
+// end of public
 namespace {
 
 constexpr double root_2_over_pi = 0.79788456080286536, cubic = 0.044715;
 
 /// y = x P(x): P + x P', and what d is worth comes last, so that large x and d do not overflow between.
-Values vjp(const Pull& g) {
+Values vjp(const VjpContext& g) {
   Value x = g.in[0];
   if (g.a.text("approximate") == "none") {
     Value density = exp(x * x * -0.5) * 0.3989422804014327;

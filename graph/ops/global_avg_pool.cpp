@@ -1,11 +1,21 @@
 #include <fmt/format.h>
 
 #include "core/base/status.h"
-#include "graph/ops.h"
-//: /// The mean over height and width, which stay with size 1: [N, C, H, W] to [N, C, 1, 1].
-//: inline Value global_avg_pool(Value x) { return call(global_avg_pool_op, {x}); }
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mean.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef global_avg_pool_op;
+/// The mean over height and width, which stay with size 1: [N, C, H, W] to [N, C, 1, 1].
+inline Value global_avg_pool(Value x) { return call(global_avg_pool_op, {x}); }
+// end of public
 
 const OpDef global_avg_pool_op{
     .name = "global_avg_pool",

@@ -3,11 +3,27 @@
 #include "core/base/status.h"
 #include "graph/in_f32.h"
 #include "graph/loss.h"
-#include "graph/ops.h"
-//: /// r^2 / 2 where |r| <= delta, else delta (|r| - delta / 2), for r = x - target; reduced: "mean" over all elements, "sum" or "none".
-//: inline Value huber(Value x, Value target, double delta = 1, const std::string& reduction = "mean") { return call(huber_op, {x, target}, {{"delta", Reals{delta}}, {"reduction", reduction}}); }
+#include "graph/op.h"
+#include "graph/ops/abs.h"
+#include "graph/ops/add.h"
+#include "graph/ops/clamp.h"
+#include "graph/ops/div.h"
+#include "graph/ops/less_equal.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/select.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef huber_op;
+/// r^2 / 2 where |r| <= delta, else delta (|r| - delta / 2), for r = x - target; reduced: "mean" over all elements,
+/// "sum" or "none".
+inline Value huber(Value x, Value target, double delta = 1, const std::string& reduction = "mean") {
+  return call(huber_op, {x, target}, {{"delta", Reals{delta}}, {"reduction", reduction}});
+}
+// end of public
 namespace {
 
 Values decompose(const Call& c) {
@@ -17,7 +33,7 @@ Values decompose(const Call& c) {
 }
 
 /// The residual limited to [-delta, delta]: right where it is infinite, unlike the gradient of the decomposition.
-Values vjp(const Pull& g) {
+Values vjp(const VjpContext& g) {
   double delta = g.a.f("delta");
   Value dx = pull_loss(g) * clamp(g.in[0] - g.in[1], -delta, delta);
   return {dx, -dx};

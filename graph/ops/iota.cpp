@@ -1,11 +1,15 @@
 #include "core/geometry/index.h"
-#include "graph/ops.h"
-//: /// i32: every element is its own position along `axis`.
-//: inline Value iota(Graph& g, Shape shape, int64_t axis = 0) {
-//:   return g.add(iota_op, {}, {{"shape", std::move(shape)}, {"axis", Ints{axis}}})[0];
-//: }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef iota_op;
+/// i32: every element is its own position along `axis`.
+inline Value iota(Graph& g, Shape shape, int64_t axis = 0) {
+  return g.add(iota_op, {}, {{"shape", std::move(shape)}, {"axis", Ints{axis}}})[0];
+}
+// end of public
 
 const OpDef iota_op{.name = "iota",
                     .doc = "y (i32) of `shape` = the position along `axis`",

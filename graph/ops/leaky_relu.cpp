@@ -1,14 +1,23 @@
 #include "graph/in_f32.h"
-#include "graph/ops.h"
-//: /// y = x where x > 0, else alpha x
-//: inline Value leaky_relu(Value x, double alpha = 0.01) {
-//:   return call(leaky_relu_op, {x}, {{"alpha", Reals{alpha}}});
-//: }
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/less.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/select.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef leaky_relu_op;
+/// y = x where x > 0, else alpha x
+inline Value leaky_relu(Value x, double alpha = 0.01) { return call(leaky_relu_op, {x}, {{"alpha", Reals{alpha}}}); }
+// end of public
 namespace {
 
-Values vjp(const Pull& g) {
+Values vjp(const VjpContext& g) {
   Value x = g.in[0], d = g.d[0];
   return {select(less(x.like(0), x), d, d * g.a.f("alpha"))};
 }

@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = a < b
-//: inline Value less(Value a, Value b) { return call(less_op, {a, b}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef less_op;
+/// y = a < b
+inline Value less(Value a, Value b) { return call(less_op, {a, b}); }
+// end of public
 
 const OpDef less_op{.name = "less",
                     .doc = "y = a < b",

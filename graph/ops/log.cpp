@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = ln x
-//: inline Value log(Value x) { return call(log_op, {x}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef log_op;
+/// y = ln x
+inline Value log(Value x) { return call(log_op, {x}); }
+// end of public
 
 const OpDef log_op{.name = "log",
                    .doc = "y = ln x",

@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = ln(1 + x), accurate near 0
-//: inline Value log1p(Value x) { return call(log1p_op, {x}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef log1p_op;
+/// y = ln(1 + x), accurate near 0
+inline Value log1p(Value x) { return call(log1p_op, {x}); }
+// end of public
 
 const OpDef log1p_op{.name = "log1p",
                      .doc = "y = ln(1 + x), accurate near 0",

@@ -2,12 +2,25 @@
 #include <cmath>
 
 #include "graph/in_f32.h"
-#include "graph/ops.h"
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/exp.h"
+#include "graph/ops/log.h"
+#include "graph/ops/max.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sub.h"
+#include "graph/ops/sum.h"
 #include "graph/softmax.h"
-//: /// y = x - log(sum of exp(x) over `axis`), computed from x minus its maximum
-//: inline Value log_softmax(Value x, int64_t axis = -1) { return call(log_softmax_op, {x}, {{"axis", Ints{axis}}}); }
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef log_softmax_op;
+/// y = x - log(sum of exp(x) over `axis`), computed from x minus its maximum
+inline Value log_softmax(Value x, int64_t axis = -1) { return call(log_softmax_op, {x}, {{"axis", Ints{axis}}}); }
+// end of public
 namespace {
 
 Values decompose(const Call& c) {
@@ -17,7 +30,7 @@ Values decompose(const Call& c) {
   return {x - log(sum(exp(x), axis, true))};
 }
 
-Values vjp(const Pull& g) {
+Values vjp(const VjpContext& g) {
   int64_t axis = g.a.i("axis");
   Value y = log_softmax(g.in[0], axis), d = g.d[0];
   return {d - exp(y) * sum(d, {axis}, true)};

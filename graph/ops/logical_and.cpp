@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = a and b (bool; bitwise on integers)
-//: inline Value logical_and(Value a, Value b) { return call(logical_and_op, {a, b}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef logical_and_op;
+/// y = a and b (bool; bitwise on integers)
+inline Value logical_and(Value a, Value b) { return call(logical_and_op, {a, b}); }
+// end of public
 
 const OpDef logical_and_op{
     .name = "logical_and",

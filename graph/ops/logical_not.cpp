@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = not x (bool)
-//: inline Value logical_not(Value x) { return call(logical_not_op, {x}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef logical_not_op;
+/// y = not x (bool)
+inline Value logical_not(Value x) { return call(logical_not_op, {x}); }
+// end of public
 
 const OpDef logical_not_op{
     .name = "logical_not",

@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = a or b (bool; bitwise on integers)
-//: inline Value logical_or(Value a, Value b) { return call(logical_or_op, {a, b}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef logical_or_op;
+/// y = a or b (bool; bitwise on integers)
+inline Value logical_or(Value a, Value b) { return call(logical_or_op, {a, b}); }
+// end of public
 
 const OpDef logical_or_op{
     .name = "logical_or",

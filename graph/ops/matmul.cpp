@@ -1,11 +1,23 @@
 #include <fmt/format.h>
 
 #include "core/base/status.h"
-#include "graph/ops.h"
-//: /// y = a b over the last two dimensions (`ta`, `tb` transpose them first); the leading ones broadcast. Rank >= 2.
-//: inline Value matmul(Value a, Value b, bool ta = false, bool tb = false) { return call(matmul_op, {a, b}, {{"ta", Ints{ta}}, {"tb", Ints{tb}}}); }
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sub.h"
+#include "graph/ops/sum.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef matmul_op;
+/// y = a b over the last two dimensions (`ta`, `tb` transpose them first); the leading ones broadcast. Rank >= 2.
+inline Value matmul(Value a, Value b, bool ta = false, bool tb = false) {
+  return call(matmul_op, {a, b}, {{"ta", Ints{ta}}, {"tb", Ints{tb}}});
+}
+// end of public
 namespace {
 
 struct Geometry {
@@ -62,7 +74,7 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
   }
 }
 
-Values vjp(const Pull& g) {
+Values vjp(const VjpContext& g) {
   bool ta = g.a.i("ta"), tb = g.a.i("tb");
   Value a = g.in[0], b = g.in[1], d = g.d[0];
   Value da, db;

@@ -1,11 +1,15 @@
-#include "graph/ops.h"
+#include "graph/op.h"
 #include "graph/reduce.h"
-//: /// Largest element over `axes` (all when empty); NaN if any is; equal elements share the gradient equally.
-//: inline Value max(Value x, Ints axes = {}, bool keep = false) {
-//:   return call(max_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
-//: }
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef max_op;
+/// Largest element over `axes` (all when empty); NaN if any is; equal elements share the gradient equally.
+inline Value max(Value x, Ints axes = {}, bool keep = false) {
+  return call(max_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
+}
+// end of public
 
 const OpDef max_op{.name = "max",
                    .doc =

@@ -2,12 +2,30 @@
 #include <limits>
 
 #include "graph/conv.h"
-#include "graph/ops.h"
-//: /// y = the largest element of every window of x [N, C, H, W], and its tap number ky * width + kx (i32); the first of equals, never the padding.
-//: inline Values max_pool2d_with_index(Value x, const Pool2dOptions& o = {}) { Attrs a = o.attrs(); a.set("dilation", o.dilation); return call_all(max_pool2d_op, {x}, a); }
-//: inline Value max_pool2d(Value x, const Pool2dOptions& o = {}) { return max_pool2d_with_index(x, o)[0]; }
+#include "graph/op.h"
+#include "graph/op_options.h"
+#include "graph/ops/add.h"
+#include "graph/ops/argmax.h"
+#include "graph/ops/div.h"
+#include "graph/ops/max.h"
+#include "graph/ops/max_pool2d_dx.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef max_pool2d_op;
+/// y = the largest element of every window of x [N, C, H, W], and its tap number ky * width + kx (i32); the first of
+/// equals, never the padding.
+inline Values max_pool2d_with_index(Value x, const Pool2dOptions& o = {}) {
+  Attrs a = o.attrs();
+  a.set("dilation", o.dilation);
+  return call_all(max_pool2d_op, {x}, a);
+}
+inline Value max_pool2d(Value x, const Pool2dOptions& o = {}) { return max_pool2d_with_index(x, o)[0]; }
+// end of public
 namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
@@ -47,7 +65,7 @@ const OpDef max_pool2d_op{
     .reference = reference,
     .decompose = decompose,
     .vjp =
-        [](const Pull& g) {
+        [](const VjpContext& g) {
           return Values{call(max_pool2d_dx_op, {g.d[0], g.out[1]}, with_shape(g.a, g.in[0].shape()))};
         },
     .samples = {

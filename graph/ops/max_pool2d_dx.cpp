@@ -2,9 +2,22 @@
 
 #include "core/base/status.h"
 #include "graph/conv.h"
-#include "graph/ops.h"
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/equal.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/select.h"
+#include "graph/ops/sub.h"
+#include "graph/ops/sum.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef max_pool2d_dx_op;
+// end of public
 namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
@@ -36,7 +49,7 @@ Values decompose(const Call& c) {
 }
 
 /// The cotangent of x, read at every window's tap.
-Values vjp(const Pull& g) {
+Values vjp(const VjpContext& g) {
   WindowGeometry geometry = pool_geometry(g.a.ints("shape"), g.a);
   Value columns = pool_columns(g.d[0], g.a, 0);
   Shape row = {columns.shape()[0], columns.shape()[1], 1, geometry.h.count, geometry.w.count};

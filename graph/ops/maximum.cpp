@@ -1,8 +1,13 @@
-#include "graph/ops.h"
-//: /// y = max(a, b); NaN if either is; equal operands share the gradient, beside a NaN both get it
-//: inline Value maximum(Value a, Value b) { return call(maximum_op, {a, b}); }
+#include "graph/op.h"
+#include "graph/ops/max.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef maximum_op;
+/// y = max(a, b); NaN if either is; equal operands share the gradient, beside a NaN both get it
+inline Value maximum(Value a, Value b) { return call(maximum_op, {a, b}); }
+// end of public
 
 const OpDef maximum_op{
     .name = "maximum",

@@ -1,12 +1,23 @@
 #include "core/base/status.h"
-#include "graph/ops.h"
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sub.h"
+#include "graph/ops/sum.h"
 #include "graph/reduce.h"
-//: /// Mean over `axes` (all when empty); `keep` leaves them with size 1. Floats only; NaN over no elements.
-//: inline Value mean(Value x, Ints axes = {}, bool keep = false) {
-//:   return call(mean_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
-//: }
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef mean_op;
+/// Mean over `axes` (all when empty); `keep` leaves them with size 1. Floats only; NaN over no elements.
+inline Value mean(Value x, Ints axes = {}, bool keep = false) {
+  return call(mean_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
+}
+// end of public
 
 const OpDef mean_op{
     .name = "mean",
@@ -33,7 +44,7 @@ const OpDef mean_op{
           return Values{cast(divide_by_count(total, reduction_geometry(x.shape(), c.a).count), x.dtype())};
         },
     .vjp =
-        [](const Pull& g) {
+        [](const VjpContext& g) {
           const Shape& shape = g.in[0].shape();
           return Values{unreduce(divide_by_count(g.d[0], reduction_geometry(shape, g.a).count), shape, g.a)};
         },

@@ -1,11 +1,15 @@
-#include "graph/ops.h"
+#include "graph/op.h"
 #include "graph/reduce.h"
-//: /// Smallest element over `axes` (all when empty); NaN if any is; equal elements share the gradient equally.
-//: inline Value min(Value x, Ints axes = {}, bool keep = false) {
-//:   return call(min_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
-//: }
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef min_op;
+/// Smallest element over `axes` (all when empty); NaN if any is; equal elements share the gradient equally.
+inline Value min(Value x, Ints axes = {}, bool keep = false) {
+  return call(min_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
+}
+// end of public
 
 const OpDef min_op{.name = "min",
                    .doc =

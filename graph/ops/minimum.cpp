@@ -1,8 +1,13 @@
-#include "graph/ops.h"
-//: /// y = min(a, b); NaN if either is; equal operands share the gradient, beside a NaN both get it
-//: inline Value minimum(Value a, Value b) { return call(minimum_op, {a, b}); }
+#include "graph/op.h"
+#include "graph/ops/min.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef minimum_op;
+/// y = min(a, b); NaN if either is; equal operands share the gradient, beside a NaN both get it
+inline Value minimum(Value a, Value b) { return call(minimum_op, {a, b}); }
+// end of public
 
 const OpDef minimum_op{
     .name = "minimum",

@@ -1,10 +1,21 @@
 #include "graph/in_f32.h"
 #include "graph/loss.h"
-#include "graph/ops.h"
-//: /// The squared error (x - target)^2, reduced: "mean" over all elements, "sum" or "none".
-//: inline Value mse(Value x, Value target, const std::string& reduction = "mean") { return call(mse_op, {x, target}, {{"reduction", reduction}}); }
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef mse_op;
+/// The squared error (x - target)^2, reduced: "mean" over all elements, "sum" or "none".
+inline Value mse(Value x, Value target, const std::string& reduction = "mean") {
+  return call(mse_op, {x, target}, {{"reduction", reduction}});
+}
+// end of public
 namespace {
 
 Values decompose(const Call& c) {

@@ -1,10 +1,14 @@
-#include "graph/ops.h"
-//: /// y = a * b
-//: inline Value operator*(Value a, Value b) { return call(mul_op, {a, b}); }
-//: inline Value operator*(Value a, double b) { return a * a.like(b); }
-//: inline Value operator*(double a, Value b) { return b.like(a) * b; }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef mul_op;
+/// y = a * b
+inline Value operator*(Value a, Value b) { return call(mul_op, {a, b}); }
+inline Value operator*(Value a, double b) { return a * a.like(b); }
+inline Value operator*(double a, Value b) { return b.like(a) * b; }
+// end of public
 
 const OpDef mul_op{.name = "mul",
                    .doc = "y = a * b",

@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = -x
-//: inline Value operator-(Value x) { return call(neg_op, {x}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef neg_op;
+/// y = -x
+inline Value operator-(Value x) { return call(neg_op, {x}); }
+// end of public
 
 const OpDef neg_op{.name = "neg",
                    .doc = "y = -x",

@@ -1,11 +1,26 @@
 // Box-Muller from basic operations alone, each rounded to f32: the same bits on every device.
 #include "core/base/status.h"
-#include "graph/ops.h"
-//: /// f32 numbers from the normal distribution; draws from `stream` and from `stream` + 2^31, so `stream` < 2^31. See
-//: /// random_bits.
-//: Value random_normal(Value seed, Value step, Shape shape, int64_t stream, double mean = 0, double std = 1);
+#include "graph/op.h"
+#include "graph/ops/abs.h"
+#include "graph/ops/add.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mean.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/random_bits.h"
+#include "graph/ops/select.h"
+#include "graph/ops/sqrt.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef normal_op;
+/// f32 numbers from the normal distribution; draws from `stream` and from `stream` + 2^31, so `stream` < 2^31. See
+/// random_bits.
+Value random_normal(Value seed, Value step, Shape shape, int64_t stream, double mean = 0, double std = 1);
+// end of public
 namespace {
 
 /// ln x for x in [2^-24, 1]: x = m 2^e with m in [sqrt(1/2), sqrt 2), ln m = 2 artanh((m - 1) / (m + 1)).

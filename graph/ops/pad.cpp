@@ -1,13 +1,24 @@
 #include "graph/copy.h"
-#include "graph/ops.h"
-//: /// x with `low` elements of `value` before, `high` after and `interior` between neighbours, one entry (>= 0) per
-//: /// axis; an empty `interior` means none. To cut off instead, use slice.
-//: inline Value pad(Value x, Ints low, Ints high, Ints interior = {}, double value = 0) {
-//:   return call(pad_op, {x}, {{"low", std::move(low)}, {"high", std::move(high)}, {"interior", std::move(interior)},
-//:       {"value", Reals{value}}});
-//: }
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/slice.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef pad_op;
+/// x with `low` elements of `value` before, `high` after and `interior` between neighbours, one entry (>= 0) per
+/// axis; an empty `interior` means none. To cut off instead, use slice.
+inline Value pad(Value x, Ints low, Ints high, Ints interior = {}, double value = 0) {
+  return call(
+      pad_op, {x},
+      {{"low", std::move(low)}, {"high", std::move(high)}, {"interior", std::move(interior)}, {"value", Reals{value}}});
+}
+// end of public
 namespace {
 
 void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
@@ -15,7 +26,7 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
   copy_reference<pad_geometry>(in, out, a);
 }
 
-Values vjp(const Pull& g) {
+Values vjp(const VjpContext& g) {
   const Shape& x = g.in[0].shape();
   PadGeometry p = pad_geometry(x, g.a);
   Ints stops, strides;

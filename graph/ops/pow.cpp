@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = a^b for a >= 0 (or a whole b)
-//: inline Value pow(Value a, Value b) { return call(pow_op, {a, b}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef pow_op;
+/// y = a^b for a >= 0 (or a whole b)
+inline Value pow(Value a, Value b) { return call(pow_op, {a, b}); }
+// end of public
 
 const OpDef pow_op{
     .name = "pow",

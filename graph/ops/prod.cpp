@@ -1,12 +1,25 @@
 #include "graph/in_f32.h"
-#include "graph/ops.h"
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/pad.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/slice.h"
+#include "graph/ops/sub.h"
+#include "graph/ops/transpose.h"
 #include "graph/reduce.h"
-//: /// Product over `axes` (all when empty); `keep` leaves them with size 1. 1 over no elements.
-//: inline Value prod(Value x, Ints axes = {}, bool keep = false) {
-//:   return call(prod_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
-//: }
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef prod_op;
+/// Product over `axes` (all when empty); `keep` leaves them with size 1. 1 over no elements.
+inline Value prod(Value x, Ints axes = {}, bool keep = false) {
+  return call(prod_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
+}
+// end of public
 namespace {
 
 /// A tree of products over a power of two of rows. Its derivative divides by nothing, so zeros are no special case.

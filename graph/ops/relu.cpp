@@ -1,15 +1,27 @@
-#include "graph/ops.h"
-//: /// y = max(x, 0); the gradient at 0 is 0
-//: inline Value relu(Value x) { return call(relu_op, {x}); }
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/less_equal.h"
+#include "graph/ops/max.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/select.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef relu_op;
+/// y = max(x, 0); the gradient at 0 is 0
+inline Value relu(Value x) { return call(relu_op, {x}); }
+// end of public
 
 const OpDef relu_op{.name = "relu",
                     .doc = "y = max(x, 0); the gradient at 0 is 0 and at NaN 1",
                     .inputs = {"x"},
                     .expr = [](In x, const Attrs&) { return Exs{max(x[0], 0)}; },
                     .vjp =
-                        [](const Pull& g) {  // y <= 0 exactly where x <= 0, so that x need not be kept
+                        [](const VjpContext& g) {  // y <= 0 exactly where x <= 0, so that x need not be kept
                           Value y = g.out[0], d = g.d[0];
                           return Values{select(less_equal(y, y.like(0)), d.like(0), d)};
                         },

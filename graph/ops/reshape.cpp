@@ -1,11 +1,20 @@
 #include <fmt/format.h>
 
 #include "core/base/status.h"
-#include "graph/ops.h"
-//: /// The same elements in row-major order under another shape; one dimension may be -1 and is inferred.
-//: inline Value reshape(Value x, Shape shape) { return call(reshape_op, {x}, {{"shape", std::move(shape)}}); }
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef reshape_op;
+/// The same elements in row-major order under another shape; one dimension may be -1 and is inferred.
+inline Value reshape(Value x, Shape shape) { return call(reshape_op, {x}, {{"shape", std::move(shape)}}); }
+// end of public
 namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
@@ -34,7 +43,7 @@ const OpDef reshape_op{
     .attrs = {{"shape", Ints{}}},
     .infer = infer,
     .reference = [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs&) { out[0].at = in[0].at; },
-    .vjp = [](const Pull& g) { return Values{reshape(g.d[0], g.in[0].shape())}; },
+    .vjp = [](const VjpContext& g) { return Values{reshape(g.d[0], g.in[0].shape())}; },
     .samples = {{.shapes = {{2, 6}}, .attrs = {{"shape", Ints{3, -1}}}},
                 {.shapes = {{1}}, .attrs = {{"shape", Ints{}}}},
                 {.shapes = {{0, 3}}, .attrs = {{"shape", Ints{3, 0}}}},

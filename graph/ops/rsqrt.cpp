@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = 1 / sqrt(x)
-//: inline Value rsqrt(Value x) { return call(rsqrt_op, {x}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef rsqrt_op;
+/// y = 1 / sqrt(x)
+inline Value rsqrt(Value x) { return call(rsqrt_op, {x}); }
+// end of public
 
 const OpDef rsqrt_op{
     .name = "rsqrt",

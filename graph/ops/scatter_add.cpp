@@ -1,12 +1,24 @@
 #include "core/geometry/index.h"
-#include "graph/ops.h"
-//: /// The adjoint of gather: zeros with dimension `size` at `axis`, and y[…, index[i…], …] += updates[…, i…, …]. The
-//: /// axes of `index` (i32) are those of `updates` from `axis` on; a negative `axis` counts y's from the end. An index outside [0, size) is clamped.
-//: inline Value scatter_add(Value index, Value updates, int64_t size, int64_t axis = 0) {
-//:   return call(scatter_add_op, {index, updates}, {{"size", Ints{size}}, {"axis", Ints{axis}}});
-//: }
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/clamp.h"
+#include "graph/ops/div.h"
+#include "graph/ops/gather.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef scatter_add_op;
+/// The adjoint of gather: zeros with dimension `size` at `axis`, and y[…, index[i…], …] += updates[…, i…, …]. The
+/// axes of `index` (i32) are those of `updates` from `axis` on; a negative `axis` counts y's from the end. An index
+/// outside [0, size) is clamped.
+inline Value scatter_add(Value index, Value updates, int64_t size, int64_t axis = 0) {
+  return call(scatter_add_op, {index, updates}, {{"size", Ints{size}}, {"axis", Ints{axis}}});
+}
+// end of public
 namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
@@ -36,7 +48,7 @@ const OpDef scatter_add_op{
     .infer = infer,
     .reference = reference,
     .vjp =
-        [](const Pull& g) {
+        [](const VjpContext& g) {
           return Values{{}, gather(g.d[0], g.in[0], g.a.i("axis"))};
         },
     .samples = {

@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = condition ? a : b, with broadcasting; condition is bool
-//: inline Value select(Value condition, Value a, Value b) { return call(select_op, {condition, a, b}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef select_op;
+/// y = condition ? a : b, with broadcasting; condition is bool
+inline Value select(Value condition, Value a, Value b) { return call(select_op, {condition, a, b}); }
+// end of public
 
 const OpDef select_op{.name = "select",
                       .doc = "y = condition ? a : b; condition is bool",

@@ -1,10 +1,15 @@
-#include "graph/ops.h"
-//: /// One step of gradient descent: the new p. `lr` is a scalar; results have the dtype of p.
-//: inline Value sgd(Value p, Value g, Value lr, double weight_decay = 0) {
-//:   return call(sgd_op, {p, g, lr}, {{"weight_decay", Reals{weight_decay}}});
-//: }
+#include "graph/op.h"
+#include "graph/ops/cast.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef sgd_op;
+/// One step of gradient descent: the new p. `lr` is a scalar; results have the dtype of p.
+inline Value sgd(Value p, Value g, Value lr, double weight_decay = 0) {
+  return call(sgd_op, {p, g, lr}, {{"weight_decay", Reals{weight_decay}}});
+}
+// end of public
 
 const OpDef sgd_op{
     .name = "sgd",

@@ -1,12 +1,22 @@
 #include "graph/in_f32.h"
-#include "graph/ops.h"
-//: /// y = 1 / (1 + e^-x)
-//: inline Value sigmoid(Value x) { return call(sigmoid_op, {x}); }
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/exp.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef sigmoid_op;
+/// y = 1 / (1 + e^-x)
+inline Value sigmoid(Value x) { return call(sigmoid_op, {x}); }
+// end of public
 namespace {
 
-Values vjp(const Pull& g) {
+Values vjp(const VjpContext& g) {
   Value y = sigmoid(g.in[0]);
   return {g.d[0] * y * (1 - y)};
 }

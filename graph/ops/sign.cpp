@@ -1,8 +1,13 @@
-#include "graph/ops.h"
-//: /// y = -1, 0 or 1, the sign of x; the gradient is 0
-//: inline Value sign(Value x) { return call(sign_op, {x}); }
+#include "graph/op.h"
+#include "graph/ops/select.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef sign_op;
+/// y = -1, 0 or 1, the sign of x; the gradient is 0
+inline Value sign(Value x) { return call(sign_op, {x}); }
+// end of public
 
 const OpDef sign_op{
     .name = "sign",

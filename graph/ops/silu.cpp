@@ -1,13 +1,24 @@
 #include "graph/in_f32.h"
-#include "graph/ops.h"
-//: /// y = x / (1 + e^-x), also called swish
-//: inline Value silu(Value x) { return call(silu_op, {x}); }
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/exp.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sigmoid.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef silu_op;
+/// y = x / (1 + e^-x), also called swish
+inline Value silu(Value x) { return call(silu_op, {x}); }
+// end of public
 namespace {
 
 /// s + x s (1 - s), s = sigmoid(x): finite where e^-x overflows.
-Values vjp(const Pull& g) {
+Values vjp(const VjpContext& g) {
   Value x = g.in[0], s = sigmoid(x);
   return {g.d[0] * (s + silu(x) * (1 - s))};
 }

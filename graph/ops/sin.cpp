@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = sin x
-//: inline Value sin(Value x) { return call(sin_op, {x}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef sin_op;
+/// y = sin x
+inline Value sin(Value x) { return call(sin_op, {x}); }
+// end of public
 
 const OpDef sin_op{
     .name = "sin",

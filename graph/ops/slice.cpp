@@ -1,16 +1,26 @@
 #include "graph/copy.h"
-#include "graph/ops.h"
-//: /// x[starts:stops:strides] as in NumPy, one entry per axis: negative counts from the end, what lies outside is cut
-//: /// off. Strides are >= 1, all 1 when empty.
-//: inline Value slice(Value x, Ints starts, Ints stops, Ints strides = {}) {
-//:   return call(slice_op, {x}, {{"starts", std::move(starts)}, {"stops", std::move(stops)}, {"strides",
-//:       std::move(strides)}});
-//: }
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/pad.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef slice_op;
+/// x[starts:stops:strides] as in NumPy, one entry per axis: negative counts from the end, what lies outside is cut
+/// off. Strides are >= 1, all 1 when empty.
+inline Value slice(Value x, Ints starts, Ints stops, Ints strides = {}) {
+  return call(slice_op, {x},
+              {{"starts", std::move(starts)}, {"stops", std::move(stops)}, {"strides", std::move(strides)}});
+}
+// end of public
 namespace {
 
-Values vjp(const Pull& g) {
+Values vjp(const VjpContext& g) {
   const Shape& shape = g.in[0].shape();
   SliceGeometry s = slice_geometry(shape, g.a);
   Ints high, interior;

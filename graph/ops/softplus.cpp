@@ -1,12 +1,26 @@
 #include "graph/in_f32.h"
-#include "graph/ops.h"
-//: /// y = ln(1 + e^x), without overflow
-//: inline Value softplus(Value x) { return call(softplus_op, {x}); }
+#include "graph/op.h"
+#include "graph/ops/abs.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/exp.h"
+#include "graph/ops/log1p.h"
+#include "graph/ops/max.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sigmoid.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef softplus_op;
+/// y = ln(1 + e^x), without overflow
+inline Value softplus(Value x) { return call(softplus_op, {x}); }
+// end of public
 namespace {
 
-Values vjp(const Pull& g) { return {g.d[0] * sigmoid(g.in[0])}; }
+Values vjp(const VjpContext& g) { return {g.d[0] * sigmoid(g.in[0])}; }
 
 }  // namespace
 

@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = sqrt(x)
-//: inline Value sqrt(Value x) { return call(sqrt_op, {x}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef sqrt_op;
+/// y = sqrt(x)
+inline Value sqrt(Value x) { return call(sqrt_op, {x}); }
+// end of public
 
 const OpDef sqrt_op{
     .name = "sqrt",

@@ -1,11 +1,23 @@
-#include "graph/ops.h"
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/sub.h"
 #include "graph/reduce.h"
-//: /// Sum over `axes` (all when empty); `keep` leaves them with size 1.
-//: inline Value sum(Value x, Ints axes = {}, bool keep = false) { return call(sum_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}}); }
-//: /// Sums what broadcasting had repeated, so that the result has `shape`: the adjoint of broadcast.
-//: Value sum_to(Value x, const Shape& shape);
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef sum_op;
+/// Sum over `axes` (all when empty); `keep` leaves them with size 1.
+inline Value sum(Value x, Ints axes = {}, bool keep = false) {
+  return call(sum_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
+}
+/// Sums what broadcasting had repeated, so that the result has `shape`: the adjoint of broadcast.
+Value sum_to(Value x, const Shape& shape);
+// end of public
 
 const OpDef sum_op{.name = "sum",
                    .doc = "y = sum of x over `axes` (all when empty); keep = 1 leaves them with size 1",
@@ -16,7 +28,7 @@ const OpDef sum_op{.name = "sum",
                        [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
                          each_reduced(in[0], a, [&](size_t from, size_t to) { out[0].at[to] += in[0].at[from]; });
                        },
-                   .vjp = [](const Pull& g) { return Values{unreduce(g.d[0], g.in[0].shape(), g.a)}; },
+                   .vjp = [](const VjpContext& g) { return Values{unreduce(g.d[0], g.in[0].shape(), g.a)}; },
                    .samples = reduce_samples({}, true)};
 
 Value sum_to(Value x, const Shape& shape) {

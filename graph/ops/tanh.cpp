@@ -1,8 +1,12 @@
-#include "graph/ops.h"
-//: /// y = tanh x
-//: inline Value tanh(Value x) { return call(tanh_op, {x}); }
+#include "graph/op.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef tanh_op;
+/// y = tanh x
+inline Value tanh(Value x) { return call(tanh_op, {x}); }
+// end of public
 
 const OpDef tanh_op{
     .name = "tanh",

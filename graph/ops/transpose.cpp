@@ -1,12 +1,21 @@
 #include "graph/copy.h"
-#include "graph/ops.h"
-//: /// Axis i of y is axis perm[i] of x; perm names every axis once (negative: from the end).
-//: inline Value transpose(Value x, Ints perm) { return call(transpose_op, {x}, {{"perm", std::move(perm)}}); }
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef transpose_op;
+/// Axis i of y is axis perm[i] of x; perm names every axis once (negative: from the end).
+inline Value transpose(Value x, Ints perm) { return call(transpose_op, {x}, {{"perm", std::move(perm)}}); }
+// end of public
 namespace {
 
-Values vjp(const Pull& g) {
+Values vjp(const VjpContext& g) {
   Ints perm = transpose_geometry(g.in[0].shape(), g.a).perm, back(perm.size());
   for (size_t i = 0; i < perm.size(); ++i) back[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
   return {transpose(g.d[0], back)};

@@ -1,13 +1,24 @@
 #include <fmt/format.h>
-
 #include <cmath>
 
 #include "core/base/status.h"
-#include "graph/ops.h"
-//: /// f32 numbers drawn uniformly from [low, high), low where both are equal; see random_bits.
-//: Value random_uniform(Value seed, Value step, Shape shape, int64_t stream, double low = 0, double high = 1);
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/div.h"
+#include "graph/ops/min.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/random_bits.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef uniform_op;
+/// f32 numbers drawn uniformly from [low, high), low where both are equal; see random_bits.
+Value random_uniform(Value seed, Value step, Shape shape, int64_t stream, double low = 0, double high = 1);
+// end of public
 
 const OpDef uniform_op{.name = "uniform",
                        .doc = "y (f32) = low + (high - low) * (bits >> 8) / 2^24, kept below high; bits is u32",

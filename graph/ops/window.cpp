@@ -1,15 +1,28 @@
 // Sliding windows over images, and their adjoint: one geometry, one walk, two records.
 #include "core/geometry/window.h"
-#include "graph/ops.h"
-//: /// Every window of x[N, C, H, W] side by side: y[N, C, kh, kw, OH, OW] holds x[n, c, oh*stride + ky*dilation -
-//: /// padding, …], `value` outside the image; OH = floor((H + 2*padding - dilation*(kh - 1) - 1) / stride) + 1. Each
-//: /// of kernel, stride, padding (symmetric) and dilation holds two numbers: for H, for W.
-//: Value window(Value x, Ints kernel, Ints stride = {1, 1}, Ints padding = {0, 0}, Ints dilation = {1, 1},
-//:     double value = 0);
-//: /// The adjoint of window: adds the windows up into an image of `size` (H, W); also called col2im.
-//: Value fold(Value x, Ints size, Ints kernel, Ints stride = {1, 1}, Ints padding = {0, 0}, Ints dilation = {1, 1});
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/pad.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/slice.h"
+#include "graph/ops/sub.h"
 
 namespace tutti {
+
+// public
+extern TUTTI_API const OpDef window_op;
+extern TUTTI_API const OpDef fold_op;
+/// Every window of x[N, C, H, W] side by side: y[N, C, kh, kw, OH, OW] holds x[n, c, oh*stride + ky*dilation -
+/// padding, …], `value` outside the image; OH = floor((H + 2*padding - dilation*(kh - 1) - 1) / stride) + 1. Each
+/// of kernel, stride, padding (symmetric) and dilation holds two numbers: for H, for W.
+Value window(Value x, Ints kernel, Ints stride = {1, 1}, Ints padding = {0, 0}, Ints dilation = {1, 1},
+             double value = 0);
+/// The adjoint of window: adds the windows up into an image of `size` (H, W); also called col2im.
+Value fold(Value x, Ints size, Ints kernel, Ints stride = {1, 1}, Ints padding = {0, 0}, Ints dilation = {1, 1});
+// end of public
 namespace {
 
 /// Calls visit(pixel, window element) for every element of y; pixel is -1 outside the image.
@@ -111,7 +124,7 @@ const OpDef window_op{
           });
         },
     .vjp =
-        [](const Pull& g) {
+        [](const VjpContext& g) {
           const Shape& x = g.in[0].shape();
           return Values{fold(g.d[0], {x[2], x[3]}, g.a.ints("kernel"), g.a.ints("stride"), g.a.ints("padding"),
                              g.a.ints("dilation"))};
@@ -141,7 +154,7 @@ const OpDef fold_op{
         },
     .decompose = add_taps,
     .vjp =
-        [](const Pull& g) {
+        [](const VjpContext& g) {
           return Values{
               window(g.d[0], g.a.ints("kernel"), g.a.ints("stride"), g.a.ints("padding"), g.a.ints("dilation"))};
         },

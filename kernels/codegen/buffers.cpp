@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 
 std::string decode(Element e, const std::string& bits) {
   switch (e) {
@@ -124,4 +124,4 @@ std::string glsl_buffers(const Target& t, const Kernel& k) {
   return text;
 }
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

@@ -4,7 +4,7 @@
 
 #include "kernels/codegen/kernel.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 
 /// How a stored element is named in the buffer's declaration.
 std::string storage_type(const Target& t, Element e);
@@ -22,4 +22,4 @@ std::string access(const Target& t, const Param& p);
 /// GLSL's declarations of a kernel's buffers.
 std::string glsl_buffers(const Target& t, const Kernel& k);
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

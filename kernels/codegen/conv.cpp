@@ -9,7 +9,7 @@
 #include "core/base/status.h"
 #include "kernels/codegen/matmul.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 namespace {
 
 /// Rows are places of x that windows start from, k the window's elements.
@@ -175,4 +175,4 @@ LaunchList conv_dw(const Target& t, const Conv& c) {
   return product(t, p);
 }
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

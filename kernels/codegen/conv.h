@@ -2,7 +2,7 @@
 #pragma once
 #include "kernels/codegen/kernel.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 
 /// One image axis: row r and tap k meet the image's element (r * row_step + k * k_step + offset) / step, where that is
 /// a whole number inside the image.
@@ -33,7 +33,7 @@ struct ConvProduct {
   int64_t image_elements() const { return planes * y.size * x.size; }
 };
 
-/// What the kernels of all families are told: sums, results, the other operand.
+/// The parameters of the kernels of all families: sums, results, the other operand.
 void describe_product(const ConvProduct& p, Kernel& k);
 /// The place of a tap in b, counted from its plane's first.
 std::string tap_in_b(const ConvProduct& p, const std::string& tap);
@@ -41,7 +41,7 @@ std::string tap_in_b(const ConvProduct& p, const std::string& tap);
 void launch_conv(const Target& t, LaunchList& list, const ConvProduct& p, Kernel k, int64_t parts,
                  std::vector<int> first, int64_t groups);
 
-/// Packs b into panels [groups, panels, depth, wide]; `k` is conv_pack, which is told where its elements are.
+/// Packs b into panels [groups, panels, depth, wide]; `k` is conv_pack, which gets the places of its elements.
 Launch pack_panels(const Target& t, const ConvProduct& p, Kernel k, int64_t panels, int64_t depth, int64_t wide,
                    int to);
 /// Where row m's first element lies in an image of such planes, as an expression of m and g.
@@ -55,4 +55,4 @@ int64_t part_of(const Target& t, std::array<int64_t, 3> rounds, int64_t groups, 
 LaunchList conv_panels(const Target& t, const ConvProduct& p);
 LaunchList conv_texels(const Target& t, const ConvProduct& p);
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

@@ -7,9 +7,9 @@
 #include "core/base/rounding.h"
 #include "core/base/status.h"
 #include "kernels/codegen/conv.h"
-#include "kernels/codegen/words.h"
+#include "kernels/codegen/prelude.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 namespace {
 
 /// How rows are cut into blocks, one per group.
@@ -202,4 +202,4 @@ LaunchList conv_panels(const Target& t, const ConvProduct& p) {
   return list;
 }
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

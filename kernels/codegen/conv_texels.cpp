@@ -7,7 +7,7 @@
 #include "core/base/rounding.h"
 #include "kernels/codegen/conv.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 namespace {
 
 constexpr int64_t lanes = 8;
@@ -164,4 +164,4 @@ LaunchList conv_texels(const Target& t, const ConvProduct& p) {
   return list;
 }
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

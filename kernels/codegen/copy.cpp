@@ -7,7 +7,7 @@
 #include "kernels/codegen/elementwise.h"
 #include "kernels/codegen/expression.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 namespace {
 
 using Axes = std::vector<SourceAxis>;
@@ -224,4 +224,4 @@ Copy window_copy(DType t, int64_t planes, const WindowAxis& h, const WindowAxis&
   return c;
 }
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

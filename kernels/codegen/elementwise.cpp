@@ -10,7 +10,7 @@
 #include "kernels/codegen/expression.h"
 #include "kernels/codegen/lanes.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 namespace {
 
 /// Drops dimensions of size 1 and merges neighbours that every operand walks as one.
@@ -41,13 +41,13 @@ void collapse(Shape& dims, std::vector<Shape*> strides) {
 }
 
 /// Whether `lanes` neighbours along the last dimension lie side by side from multiples of `lanes` on.
-bool in_lanes(const Source1& x, int64_t lanes) {
+bool in_lanes(const StridedOperand& x, int64_t lanes) {
   return lanes > 1 && x.strides.back() == 1 && x.offset % lanes == 0 &&
          std::all_of(x.strides.begin(), x.strides.end() - 1, [&](int64_t s) { return s % lanes == 0; });
 }
 
 /// Elements of an operand up to its last one.
-int64_t reach_of(const Source1& s, const Shape& dims) {
+int64_t reach_of(const StridedOperand& s, const Shape& dims) {
   int64_t reach = s.offset + 1;
   for (size_t d = 0; d < dims.size(); ++d) reach += (dims[d] - 1) * s.strides[d];
   return reach;
@@ -103,7 +103,7 @@ namespace {
 /// A pass over one tensor, and its parameters in the kernel: numbers of `params`.
 struct Pass {
   Shape dims;
-  std::vector<Source1> in;
+  std::vector<StridedOperand> in;
   std::vector<size_t> from, to;
   Walk walk = {};
 };
@@ -113,7 +113,7 @@ std::string lanes_text(const Target& t, Kernel& k, std::span<const TuttiInstr> c
   std::string text;
   std::vector<std::vector<std::string>> names(pass.in.size());
   for (size_t i = 0; i < pass.in.size(); ++i) {
-    const Source1& s = pass.in[i];
+    const StridedOperand& s = pass.in[i];
     const Param& p = k.params[pass.from[i]];
     const char* type = register_type(s.element);
     int64_t step = s.strides.back();
@@ -169,7 +169,7 @@ int64_t lanes_of(const Target& t, const Kernel& k, const Pass& pass) {
   if (t.cpu_like && t.language == Language::opencl_c) return 1;
   size_t narrowest = 4;
   auto see = [&](Element e) { narrowest = std::min(narrowest, std::max<size_t>(2, size_of(e))); };
-  for (const Source1& x : pass.in)
+  for (const StridedOperand& x : pass.in)
     if (in_lanes(x, 4)) see(x.element);
   for (size_t o : pass.to) see(k.params[o].element);
   constexpr int64_t long_line = 1024;  // worth the text of a tail
@@ -184,10 +184,11 @@ int64_t lanes_of(const Target& t, const Kernel& k, const Pass& pass) {
 void prepare(const Target& t, Kernel& k, Pass& pass, int64_t local) {
   Shape dense = strides_of(pass.dims);
   std::vector<Shape*> strides = {&dense};
-  for (Source1& x : pass.in) strides.push_back(&x.strides);
+  for (StridedOperand& x : pass.in) strides.push_back(&x.strides);
   collapse(pass.dims, strides);
   k.elements = std::max(k.elements, static_cast<uint64_t>(num_elements(pass.dims)));
-  for (const Source1& x : pass.in) k.elements = std::max(k.elements, static_cast<uint64_t>(reach_of(x, pass.dims)));
+  for (const StridedOperand& x : pass.in)
+    k.elements = std::max(k.elements, static_cast<uint64_t>(reach_of(x, pass.dims)));
   pass.walk = walk(t, k, pass.dims, lanes_of(t, k, pass), local);
 }
 
@@ -214,7 +215,7 @@ Launch launch(const Target& t, Kernel k, std::span<const TuttiInstr> instruction
 }  // namespace
 
 LaunchList elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape& shape,
-                       std::span<const Source1> sources, std::span<const Element> out, bool exact,
+                       std::span<const StridedOperand> sources, std::span<const Element> out, bool exact,
                        const std::string& name) {
   if (num_elements(shape) == 0) return {};
   Kernel k;
@@ -238,7 +239,7 @@ LaunchList elementwise(const Target& t, std::span<const TuttiInstr> code, const 
 LaunchList elementwise(const Target& t, std::span<const TuttiInstr> code, const Shape& dims,
                        std::span<const Operand> in, std::span<const DType> out, bool exact) {
   if (std::string why = declines(code); !why.empty()) throw Error(Code::declined, why);
-  std::vector<Source1> sources;
+  std::vector<StridedOperand> sources;
   for (const Operand& x : in) sources.push_back({element_of(x.dtype), x.strides, 0});
   std::vector<Element> results;
   for (DType d : out) results.push_back(element_of(d));
@@ -332,9 +333,9 @@ LaunchList strided_copy(const Target& t, Element e, const Shape& dims, const Sha
   uint32_t dtype = e == Element::u8 ? TUTTI_U8 : e == Element::raw16 ? TUTTI_U32 : TUTTI_U32;
   TuttiInstr code[] = {{TUTTI_X_INPUT, static_cast<uint16_t>(dtype), 0, 0, 0},
                        {TUTTI_X_RESULT, static_cast<uint16_t>(dtype), 0, 0, 0}};
-  Source1 in[] = {{e, strides, offset}};
+  StridedOperand in[] = {{e, strides, offset}};
   Element out[] = {e};
   return elementwise(t, code, dims, in, out, false, "copy");
 }
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

@@ -5,10 +5,10 @@
 
 #include "kernels/codegen/kernel.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 
 /// A tensor that is read: element offset + sum of coordinate * stride.
-struct Source1 {
+struct StridedOperand {
   Element element;
   Shape strides;
   int64_t offset = 0;
@@ -29,8 +29,9 @@ Walk walk(const Target& target, Kernel& kernel, const Shape& dims, int64_t lanes
 std::string base_of(const Shape& strides, int64_t offset);
 
 LaunchList elementwise(const Target& target, std::span<const TuttiInstr> code, const Shape& dims,
-                       std::span<const Source1> in, std::span<const Element> out, bool exact, const std::string& name);
+                       std::span<const StridedOperand> in, std::span<const Element> out, bool exact,
+                       const std::string& name);
 /// y[i] = x[offset + i · strides], y dense.
 LaunchList strided_copy(const Target& target, Element e, const Shape& dims, const Shape& strides, int64_t offset);
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

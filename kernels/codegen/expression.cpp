@@ -5,7 +5,7 @@
 #include "core/base/instr.h"
 #include "core/base/status.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 namespace {
 
 using instr::constant_of;
@@ -260,4 +260,4 @@ Statements statements(const Target& target, std::span<const TuttiInstr> code,
   return s;
 }
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

@@ -7,7 +7,7 @@
 
 #include "kernels/codegen/kernel.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 
 /// The statements that compute `code` for `lanes` elements side by side.
 struct Statements {
@@ -22,4 +22,4 @@ Statements statements(const Target& target, std::span<const TuttiInstr> code,
 /// A constant of a dtype in the language.
 std::string literal(Language language, DType t, double x);
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

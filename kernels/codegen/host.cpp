@@ -2,7 +2,7 @@
 
 #include <set>
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 namespace {
 
 constexpr std::string_view entry = "kernel_main";
@@ -38,4 +38,4 @@ std::string host_unit(std::span<const std::string_view> texts) {
   return code;
 }
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

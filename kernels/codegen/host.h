@@ -6,17 +6,17 @@
 #include <string>
 #include <string_view>
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 
 /// The entry of a rendered text, of one group of work-items.
 /// - buffers: one per parameter, as Launch::buffers orders them
 /// - group: its number along the three dimensions
 /// - shared: zeroed or not, 64-byte aligned memory for the kernel's shared arrays (at most Target::local_bytes)
-/// - A text whose body has neither BARRIER nor SHUFFLE_DOWN runs all work-items of the group in one call; `barrier`,
-///   `fiber` and `item` may be null.
-/// - A text with one of them (a shuffle is an exchange in `shared` between two barriers) runs the one work-item `item`
-///   (three local numbers): the host calls it once per work-item, on stacks of their own, and `barrier(fiber)` returns
-///   when all of the group have called it. There is none of these for a Target that is cpu_like.
+/// - barrier, fiber, item: null where the body has neither BARRIER nor SHUFFLE_DOWN; one call then runs all work-items
+/// of
+///   the group. Else a call runs the one work-item `item` (three local numbers). The host calls once per work-item,
+///   each on a stack of its own, and barrier(fiber) returns when all of the group have called it. A shuffle is an
+///   exchange in `shared` between two barriers. Texts for a cpu_like Target have neither.
 using HostKernel = void (*)(void* const* buffers, const uint32_t* group, void* shared, void (*barrier)(void*),
                             void* fiber, const int* item);
 
@@ -25,4 +25,4 @@ using HostKernel = void (*)(void* const* buffers, const uint32_t* group, void* s
 std::string host_unit(std::span<const std::string_view> texts);
 std::string host_entry(size_t k);
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

@@ -8,7 +8,7 @@
 #include "kernels/codegen/expression.h"
 #include "kernels/codegen/kernel.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 namespace {
 
 /// One work-item for each of `items`.
@@ -152,4 +152,4 @@ LaunchList fold_windows(const Target& t, DType type, int64_t planes, const Windo
   return {{launch(t, std::move(k), total, {0, 1})}, {}};
 }
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

@@ -10,7 +10,7 @@
 #include "core/base/status.h"
 #include "kernels/codegen/texts.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 namespace {
 
 const std::pair<const char*, Element> element_names[] = {
@@ -216,4 +216,4 @@ Launch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vecto
   return d;
 }
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

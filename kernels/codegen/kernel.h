@@ -13,11 +13,13 @@
 //   NAN_OF(x)               true for a NaN, whatever the compiler assumes
 //   PRECISE float x = …;    computed operation by operation
 // A parameter `x` is read as x(i), written as x_set(i, v): values are float for floats, int, uint (u8 too) or bool.
-// Four neighbours at once: x4(i) and x4_set(i, v), where i counts fours; only for f32, i32, u32. Of narrower elements:
-// x_word(i), x_word_set(i, v), whole 32-bit words, and but for GLSL x_words2(i), x_words4(i), … two and four of them as
-// uint2 and uint4, where i counts these. OpenCL C and C++: x16(i), x16_set(i, v) of f32, in a float16. The functions of
-// kernels/portable/math.k can be called; only those used are rendered. "repeat r ROWS" in the header: each line of the
-// body that holds {r} stands for ROWS lines, with r = 0 … ROWS - 1.
+// Several elements at once:
+//   x4(i), x4_set(i, v)     four neighbours; i counts fours; f32, i32, u32 alone
+//   x_word(i), x_word_set(i, v)    one 32-bit word of narrower elements; i counts words
+//   x_words2(i), x_words4(i), …    two or four words as uint2 or uint4; i counts these; not in GLSL
+//   x16(i), x16_set(i, v)   sixteen f32 in a float16; OpenCL C and C++ alone
+// The functions of kernels/portable/math.k can be called; only those used are rendered. "repeat r ROWS" in the header:
+// each line of the body that holds {r} stands for ROWS lines, with r = 0 … ROWS - 1.
 #pragma once
 #include <array>
 #include <functional>
@@ -28,7 +30,7 @@
 
 #include "kernels/codegen/portable.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 
 /// How a parameter's elements are stored. raw16: two bytes that are only moved, held as uint.
 enum class Element { f32, i32, u32, u8, boolean, f16, bf16, raw16 };
@@ -94,4 +96,4 @@ Launch dispatch_items(const Target& target, Kernel kernel, int64_t items, std::v
 /// A float32 constant in the language.
 std::string float_literal(Language language, float x);
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

@@ -6,7 +6,7 @@
 
 #include "kernels/codegen/buffers.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 namespace {
 
 constexpr int64_t quad = 4;
@@ -99,4 +99,4 @@ std::string store_lanes(const Target& t, const Param& p, const std::string& at,
   return text;
 }
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

@@ -5,7 +5,7 @@
 
 #include "kernels/codegen/kernel.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 
 /// How many neighbours of this size fill the widest load of the language: 16 bytes; in GLSL, whose narrow elements are
 /// read by words, four elements.
@@ -19,4 +19,4 @@ std::string load_lanes(const Target& t, const Param& p, const std::string& at, i
 /// Statements that write `values`, a multiple of 4 of them, from element number `at` on, which their count divides.
 std::string store_lanes(const Target& t, const Param& p, const std::string& at, const std::vector<std::string>& values);
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 
 /// One kernel, ready for the device's compiler.
 struct KernelSource {
@@ -42,4 +42,4 @@ struct LaunchOf {
   }
 };
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

@@ -8,7 +8,7 @@
 #include "core/base/rounding.h"
 #include "core/base/status.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 
 std::string batch_base(const Shape& dims, const Shape& steps) {
   std::string s;
@@ -104,4 +104,4 @@ LaunchList matmul(const Target& t, const Matmul& p) {
   return list;
 }
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

@@ -2,7 +2,7 @@
 #pragma once
 #include "kernels/codegen/kernel.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 
 /// k cut into parts of `length`, whose sums are added up by another kernel: for few results of long sums, and where a
 /// work-item may not make so many rounds.
@@ -41,4 +41,4 @@ LaunchList matmul_panels(const Target& t, const Matmul& p);
 LaunchList matmul_texels(const Target& t, const Matmul& p);
 bool fits_texels(const Target& t, const Matmul& p);
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

@@ -6,9 +6,9 @@
 
 #include "core/base/rounding.h"
 #include "kernels/codegen/matmul.h"
-#include "kernels/codegen/words.h"
+#include "kernels/codegen/prelude.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 namespace {
 
 /// A product whose second operand is packed into column panels: y[i, j], or its transpose where that packs less.
@@ -121,4 +121,4 @@ LaunchList matmul_panels(const Target& t, const Matmul& p) {
   return list;
 }
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

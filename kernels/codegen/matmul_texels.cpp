@@ -7,7 +7,7 @@
 #include "core/base/rounding.h"
 #include "kernels/codegen/matmul.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 namespace {
 
 constexpr int64_t lanes = 8;
@@ -135,4 +135,4 @@ LaunchList matmul_texels(const Target& t, const Matmul& p) {
   return list;
 }
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

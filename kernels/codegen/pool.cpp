@@ -7,7 +7,7 @@
 #include "core/base/status.h"
 #include "kernels/codegen/kernel.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 namespace {
 
 void erase_param(Kernel& k, const char* name) {
@@ -150,4 +150,4 @@ LaunchList avg_pool_dx(const Target& t, const Pool& p, bool whole) {
   return gradient(t, p, false, fmt::format("((v) / F32({}))", count));
 }
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

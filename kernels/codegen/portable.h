@@ -22,12 +22,12 @@
 #include <vector>
 
 #include "core/abi/tutti_plugin.h"
-#include "core/geometry/window.h"
 #include "core/base/shape.h"
+#include "core/geometry/window.h"
 #include "kernels/codegen/launch.h"
 #include "kernels/codegen/target.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 
 struct Kernel;  // kernels/codegen/kernel.h
 
@@ -73,11 +73,11 @@ struct Piece {
 LaunchList elementwise_batch(const Target&, std::span<const TuttiInstr> code, std::span<const Piece> pieces,
                              std::span<const DType> out, bool exact);
 
-enum class Fold { sum, mean, prod, max, min };
+enum class ReduceOp { sum, mean, prod, max, min };
 /// y = x folded over `axes` (sorted, unique, not negative; empty: none), in a fixed tree; f32 inside (integers wrap in
 /// i32). Sum of nothing is 0, product 1, mean NaN, max -inf, min inf (integers: their least and greatest). NaN is
 /// passed on.
-LaunchList reduce(const Target&, Fold kind, const TensorType& x, const std::vector<int64_t>& axes);
+LaunchList reduce(const Target&, ReduceOp kind, const TensorType& x, const std::vector<int64_t>& axes);
 /// y (i32) = row-major position over `axes` of the largest element; the first of equal ones, NaN counts as largest.
 LaunchList argmax(const Target&, const TensorType& x, const std::vector<int64_t>& axes);
 
@@ -167,4 +167,4 @@ LaunchList avg_pool(const Target&, const Pool& shape, bool whole);
 /// Its gradient: input d, shared out among its window.
 LaunchList avg_pool_dx(const Target&, const Pool& shape, bool whole);
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

@@ -12,25 +12,25 @@
 #include "kernels/codegen/kernel.h"
 #include "kernels/codegen/lanes.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 namespace {
 
 using Stage = ReductionStage;
 
-const char* combine_of(Fold kind, DType t) {
+const char* combine_of(ReduceOp kind, DType t) {
   bool real = is_float(t), i = t == DType::i32;
   switch (kind) {
-    case Fold::prod: return i ? "I32(U32(a) * U32(b))" : "((a) * (b))";
-    case Fold::max: return real ? "max_(a, b)" : "((a) > (b) ? (a) : (b))";
-    case Fold::min: return real ? "min_(a, b)" : "((a) < (b) ? (a) : (b))";
+    case ReduceOp::prod: return i ? "I32(U32(a) * U32(b))" : "((a) * (b))";
+    case ReduceOp::max: return real ? "max_(a, b)" : "((a) > (b) ? (a) : (b))";
+    case ReduceOp::min: return real ? "min_(a, b)" : "((a) < (b) ? (a) : (b))";
     default: return i ? "I32(U32(a) + U32(b))" : "((a) + (b))";
   }
 }
 
-double neutral_of(Fold kind, DType t) {
+double neutral_of(ReduceOp kind, DType t) {
   double least = t == DType::i32 ? -2147483648.0 : is_float(t) ? -HUGE_VAL : 0;
   double most = t == DType::i32 ? 2147483647.0 : t == DType::u8 ? 255.0 : t == DType::u32 ? 4294967295.0 : HUGE_VAL;
-  return kind == Fold::prod ? 1 : kind == Fold::max ? least : kind == Fold::min ? most : 0;
+  return kind == ReduceOp::prod ? 1 : kind == ReduceOp::max ? least : kind == ReduceOp::min ? most : 0;
 }
 
 /// The accumulator's storage.
@@ -146,7 +146,7 @@ Chosen apart(const Target& t, const Step& step, const Types& types) {
 
 }  // namespace
 
-LaunchList reduce(const Target& t, Fold kind, const TensorType& x, const std::vector<int64_t>& axes) {
+LaunchList reduce(const Target& t, ReduceOp kind, const TensorType& x, const std::vector<int64_t>& axes) {
   if (x.dtype == DType::boolean) throw Error(Code::declined, "the portable kernels do not fold bool");
   Element element = element_of(x.dtype), acc = wide(x.dtype);
   LaunchList list;
@@ -157,7 +157,7 @@ LaunchList reduce(const Target& t, Fold kind, const TensorType& x, const std::ve
   }
   if (results == 0) return list;
   if (count == 0) {
-    LaunchList filled = fill(t, x.dtype, results, kind == Fold::mean ? NAN : neutral_of(kind, x.dtype));
+    LaunchList filled = fill(t, x.dtype, results, kind == ReduceOp::mean ? NAN : neutral_of(kind, x.dtype));
     for (int& b : filled.launches[0].buffers) b = 1;
     return filled;
   }
@@ -178,12 +178,12 @@ LaunchList reduce(const Target& t, Fold kind, const TensorType& x, const std::ve
     k.set("INIT", literal(t.language, register_dtype, neutral_of(kind, x.dtype)));
     // A vector of OpenCL C takes no function of math.k.
     bool vector = k.name == "reduce_columns";
-    k.set("COMBINE(a,b)", vector && kind == Fold::max   ? "((a) > (b) || (a) != (a) ? (a) : (b))"
-                          : vector && kind == Fold::min ? "((a) < (b) || (a) != (a) ? (a) : (b))"
-                                                        : combine_of(kind, x.dtype));
+    k.set("COMBINE(a,b)", vector && kind == ReduceOp::max   ? "((a) > (b) || (a) != (a) ? (a) : (b))"
+                          : vector && kind == ReduceOp::min ? "((a) < (b) || (a) != (a) ? (a) : (b))"
+                                                            : combine_of(kind, x.dtype));
     k.read_as_texels(t, "x", step.elements());
     std::string finish = "(a)";
-    if (last && kind == Fold::mean)
+    if (last && kind == ReduceOp::mean)
       finish = is_float(x.dtype) ? fmt::format("((a) / {}.0f)", count) : fmt::format("((a) / {})", count);
     k.set("FINISH(a)", finish);
     k.elements = static_cast<uint64_t>(step.elements());
@@ -242,4 +242,4 @@ LaunchList argmax(const Target& t, const TensorType& x, const std::vector<int64_
   return list;
 }
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

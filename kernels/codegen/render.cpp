@@ -10,10 +10,10 @@
 
 #include "core/base/status.h"
 #include "kernels/codegen/buffers.h"
-#include "kernels/codegen/frames.h"
-#include "kernels/codegen/words.h"
+#include "kernels/codegen/prelude.h"
+#include "kernels/codegen/signature.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 namespace {
 
 /// The functions of kernels/portable/math.k that a text calls, and those that they call, in the order of the file.
@@ -168,13 +168,13 @@ KernelSource render(const Target& t, Kernel k) {
     s.written.push_back(p.written);
     s.texels.push_back(p.texels);
   }
-  std::string head = pragmas(t, k) + words(t.language) + index_words(t.language, k.elements > 0x7fffffffu);
+  std::string head = pragmas(t, k) + prelude(t.language) + index_words(t.language, k.elements > 0x7fffffffu);
   if (glsl) head += glsl_buffers(t, k);
   head += item_words(k);
-  std::string text = bound_names(t, k) + k.functions + frame(t, k) + written_out(k) + frame_end(t, k);
+  std::string text = bound_names(t, k) + k.functions + signature(t, k) + written_out(k) + signature_end(t, k);
   if (!glsl) s.text = fmt::format("// {}{}{}\n", k.name, k.file.empty() ? "" : ", from ", k.file);  // #version is first
   s.text += head + functions_for(text) + text;
   return s;
 }
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

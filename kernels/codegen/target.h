@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 
 /// What the device's compiler takes.
 enum class Language {
@@ -32,4 +32,4 @@ struct Target {
   bool shuffles() const { return subgroup == 32 && (language == Language::cuda_c || language == Language::cpp); }
 };
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

@@ -1,7 +1,7 @@
 // The texts of kernels/portable, embedded by the build.
 #pragma once
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 
 struct Text {
   const char *name, *text;
@@ -9,4 +9,4 @@ struct Text {
 /// Ends with a null name.
 extern const Text texts[];
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/shape.h"
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/isa_kernels.h"
 
 namespace tutti::kernels {
 

@@ -78,7 +78,7 @@ std::string Eval::declines(std::span<const TuttiInstr> code) {
     if (!computable(t)) return "dtype " + std::string(name(t));
     if (i.code <= TUTTI_X_RESULT || i.code == TUTTI_X_CAST || i.code == round_instr) continue;
     Lane from = lane_of(static_cast<DType>(code[i.code == TUTTI_X_SELECT ? i.b : i.a].dtype));
-    if (!lanes().find(i.code, from, lane_of(t), 0))
+    if (!isa_kernels().find(i.code, from, lane_of(t), 0))
       return "instruction " + std::to_string(i.code) + " on " + std::string(name(t));
   }
   return "";
@@ -148,7 +148,7 @@ uint32_t Eval::Builder::input(uint32_t number) {
   op.input = static_cast<int>(number);
   op.walk = eval_.in_[number].walk;
   Storage s = storage_of(op.dtype);
-  if (s != Storage::word) op.fn = lanes().load(s);  // a conversion; words are read where they lie
+  if (s != Storage::word) op.fn = isa_kernels().load(s);  // a conversion; words are read where they lie
   uint32_t at = add(op);
   loaded_[number] = at;
   return at;
@@ -196,11 +196,11 @@ uint32_t Eval::Builder::compute(const TuttiInstr& i, const std::vector<uint32_t>
   DType from = ops_[arg[i.code == TUTTI_X_SELECT ? 1 : 0]].dtype;
   Lane lane = lane_of(from);
   if (i.code == round_instr) {
-    op.fn = lane == Lane::f32 ? lanes().narrow(storage_of(op.dtype)) : nullptr;
+    op.fn = lane == Lane::f32 ? isa_kernels().narrow(storage_of(op.dtype)) : nullptr;
     return op.fn ? add(op) : arg[0];
   }
   if (i.code != TUTTI_X_CAST) {
-    op.fn = lanes().find(i.code, lane, lane_of(op.dtype), scalars);
+    op.fn = isa_kernels().find(i.code, lane, lane_of(op.dtype), scalars);
     uint32_t y = add(op);
     if (!overflows(i)) return y;
     Op wrap = op;
@@ -208,22 +208,22 @@ uint32_t Eval::Builder::compute(const TuttiInstr& i, const std::vector<uint32_t>
     wrap.a = y;
     wrap.b = wrap.c = 0;
     Storage s = storage_of(op.dtype);
-    wrap.fn = s == Storage::u8 ? lanes().narrow(s) : lanes().clamp(s, Lane::i32);
+    wrap.fn = s == Storage::u8 ? isa_kernels().narrow(s) : isa_kernels().clamp(s, Lane::i32);
     return add(wrap);
   }
   if (from == op.dtype) return arg[0];
   Storage s = storage_of(op.dtype);
   if (s == Storage::u8 || s == Storage::boolean) {
     if (s == Storage::u8 && from == DType::boolean) return arg[0];
-    op.fn = lanes().clamp(s, lane);
+    op.fn = isa_kernels().clamp(s, lane);
     return add(op);
   }
   if (lane != lane_of(op.dtype)) {
-    op.fn = lanes().find(TUTTI_X_CAST, lane, lane_of(op.dtype), 0);
+    op.fn = isa_kernels().find(TUTTI_X_CAST, lane, lane_of(op.dtype), 0);
     op.a = add(op);
   }
   if (s == Storage::word || from == DType::boolean || from == DType::u8) return op.a;
-  op.fn = lanes().narrow(s);
+  op.fn = isa_kernels().narrow(s);
   return add(op);
 }
 
@@ -248,7 +248,7 @@ void Eval::Builder::collect() {
     for (size_t other = 0; other < in_place_.size(); ++other)
       if (other != o && in_place_[other] == op.input) {
         Op copy;
-        copy.fn = lanes().load(Storage::word);
+        copy.fn = isa_kernels().load(Storage::word);
         copy.operands = 1;
         copy.a = k;
         copy.dtype = op.dtype;
@@ -374,7 +374,7 @@ void Eval::Builder::assign() {
       from = to;
       if (s == Storage::word) continue;
     }
-    e.each_.push_back({lanes().store(s), e.out_slot_[o], from, from, from, false});
+    e.each_.push_back({isa_kernels().store(s), e.out_slot_[o], from, from, from, false});
   }
   e.slots_ = static_cast<uint16_t>(e.first_register_ + e.registers_);
 }

@@ -1,6 +1,6 @@
 #include "kernels/cpu/pool.h"
 
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/parallel.h"
 
 namespace tutti::kernels {
@@ -20,7 +20,7 @@ void max_pool(const float* x, float* y, uint8_t* index, int64_t images, int64_t 
     PoolRow p = row_of(inner, h, w);
     for (int64_t k = first; k < last; ++k) {
       p.row = k % h.count;
-      lanes().max_pool_row(y + k * to, index + k * to, x + k / h.count * from, p);
+      isa_kernels().max_pool_row(y + k * to, index + k * to, x + k / h.count * from, p);
     }
   });
 }
@@ -33,7 +33,7 @@ void max_pool_dx(const float* d, const uint8_t* index, float* dx, int64_t images
     for (int64_t k = first; k < last; ++k) {
       int64_t image = k / h.size;
       p.row = k % h.size;
-      lanes().max_pool_dx_row(dx + k * to, d + image * from, index + image * from, p);
+      isa_kernels().max_pool_dx_row(dx + k * to, d + image * from, index + image * from, p);
     }
   });
 }

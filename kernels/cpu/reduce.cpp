@@ -17,18 +17,18 @@ constexpr int64_t row_piece = 4096, column_piece = 128, column_tile = 1024, batc
 constexpr size_t buffer_bytes = static_cast<size_t>(std::max(row_piece, batch_rows* column_tile)) * 4;
 
 template <class T>
-T fold(Fold f, const T* x, int64_t n) {
+T fold(ReduceOp f, const T* x, int64_t n) {
   if constexpr (std::is_same_v<T, float>)
-    return lanes().fold_f32(f, x, n);
+    return isa_kernels().fold_f32(f, x, n);
   else
-    return lanes().fold_i32(f, x, n);
+    return isa_kernels().fold_i32(f, x, n);
 }
 template <class T>
-void fold_rows_into(Fold f, T* y, const T* x, int64_t rows, int64_t stride, int64_t n) {
+void fold_rows_into(ReduceOp f, T* y, const T* x, int64_t rows, int64_t stride, int64_t n) {
   if constexpr (std::is_same_v<T, float>)
-    lanes().fold_rows_f32(f, y, x, rows, stride, n);
+    isa_kernels().fold_rows_f32(f, y, x, rows, stride, n);
   else
-    lanes().fold_rows_i32(f, y, x, rows, stride, n);
+    isa_kernels().fold_rows_i32(f, y, x, rows, stride, n);
 }
 
 const void* at(const void* x, int64_t element, Storage s) {
@@ -39,7 +39,7 @@ const void* at(const void* x, int64_t element, Storage s) {
 template <class T>
 const T* as_lanes(const void* x, Storage s, T* buffer, int64_t n) {
   if (s == Storage::word) return static_cast<const T*>(x);
-  lanes().load(s)(buffer, x, x, x, n);
+  isa_kernels().load(s)(buffer, x, x, x, n);
   return buffer;
 }
 
@@ -58,7 +58,10 @@ std::string Reduce::declines(Kind kind, DType t) {
 
 Reduce::Reduce(Kind kind, const TensorType& type, const std::vector<int64_t>& axes) : kind_(kind), dtype_(type.dtype) {
   if (std::string why = declines(kind, type.dtype); !why.empty()) throw Error(Code::declined, "no reduction of " + why);
-  fold_ = kind == Kind::prod ? Fold::prod : kind == Kind::max ? Fold::max : kind == Kind::min ? Fold::min : Fold::sum;
+  fold_ = kind == Kind::prod  ? ReduceOp::prod
+          : kind == Kind::max ? ReduceOp::max
+          : kind == Kind::min ? ReduceOp::min
+                              : ReduceOp::sum;
   for (size_t d = 0; d < type.shape.size(); ++d)
     (std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end() ? reduced_ : results_) *= type.shape[d];
   if (results_ != 0 && reduced_ != 0) stages_ = reduction_stages(type.shape, axes);
@@ -92,10 +95,10 @@ void Reduce::fold_rows(const Stage& s, const void* x, Storage from, T* y, T* par
   if (pieces == 1) return;
   for (int64_t k = 0; k < s.a; ++k) {
     const T* p = partial + k * pieces;
-    if (std::is_same_v<T, float> && (fold_ == Fold::sum || fold_ == Fold::prod)) {
+    if (std::is_same_v<T, float> && (fold_ == ReduceOp::sum || fold_ == ReduceOp::prod)) {
       double total = static_cast<double>(p[0]);
       for (int64_t i = 1; i < pieces; ++i)
-        total = fold_ == Fold::sum ? total + static_cast<double>(p[i]) : total * static_cast<double>(p[i]);
+        total = fold_ == ReduceOp::sum ? total + static_cast<double>(p[i]) : total * static_cast<double>(p[i]);
       y[k] = static_cast<T>(total);
     } else {
       y[k] = fold(fold_, p, pieces);
@@ -123,7 +126,7 @@ void Reduce::fold_columns(const Stage& s, const void* x, Storage from, T* y, T* 
         fold_rows_into(fold_, out, p + s.b, rows - 1, s.b, n);
         continue;
       }
-      LaneFn load = lanes().load(from);
+      LaneFn load = isa_kernels().load(from);
       const void* head = at(x, base, from);
       load(out, head, head, head, n);
       for (int64_t i = 1; i < rows; i += batch_rows) {
@@ -176,8 +179,8 @@ void Reduce::run_as(const void* x, void* y, std::byte* scratch, int threads) con
   }
   if (direct) return;
   if (storage == Storage::u8 || storage == Storage::boolean)
-    lanes().clamp(storage, Lane::i32)(out, out, out, out, results_);
-  lanes().store(storage)(y, out, out, out, results_);
+    isa_kernels().clamp(storage, Lane::i32)(out, out, out, out, results_);
+  isa_kernels().store(storage)(y, out, out, out, results_);
 }
 
 void Reduce::run(const void* x, void* y, std::byte* scratch, int threads) const {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/geometry/reduction.h"
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/isa_kernels.h"
 
 namespace tutti::kernels {
 
@@ -38,7 +38,7 @@ class Reduce {
                     int threads) const;
 
   Kind kind_;
-  Fold fold_;
+  ReduceOp fold_;
   DType dtype_;
   std::vector<Stage> stages_;
   int64_t results_ = 1, reduced_ = 1;

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/abi/tutti_plugin.h"
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/parallel.h"
 
 namespace tutti::kernels {
@@ -22,12 +22,12 @@ double sum_of(const float* x, int64_t n) {
 }
 
 struct Loops {
-  LaneFn minus_scalar = lanes().find(TUTTI_X_SUB, Lane::f32, Lane::f32, 2);
-  LaneFn exp = lanes().find(TUTTI_X_EXP, Lane::f32, Lane::f32, 0);
+  LaneFn minus_scalar = isa_kernels().find(TUTTI_X_SUB, Lane::f32, Lane::f32, 2);
+  LaneFn exp = isa_kernels().find(TUTTI_X_EXP, Lane::f32, Lane::f32, 0);
 };
 
 void row(const Loops& l, const float* x, float* y, int64_t n, bool logarithm) {
-  float high = lanes().fold_f32(Fold::max, x, n), buffer[piece];
+  float high = isa_kernels().fold_f32(ReduceOp::max, x, n), buffer[piece];
   double total = 0;
   for (int64_t at = 0; at < n; at += piece) {
     int64_t m = std::min(piece, n - at);

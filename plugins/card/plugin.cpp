@@ -9,7 +9,7 @@
 #include "sdk/rendered/rendered.h"
 #include "sdk/simple_device.h"
 
-namespace dialect = tutti::dialect;
+namespace codegen = tutti::dialect;
 namespace sdk = tutti::sdk;
 using tutti::Code, tutti::Error;
 
@@ -19,7 +19,7 @@ namespace {
 // here, and a rendered pass does the rest.
 class Products : public sdk::Library {
  public:
-  dialect::LaunchList matmul(const dialect::Matmul& p, const sdk::LibraryRequest& request) const override {
+  codegen::LaunchList matmul(const codegen::Matmul& p, const sdk::LibraryRequest& request) const override {
     if (p.dtype != tutti::DType::f32) throw Error(Code::declined, "the vendor's product is for f32");
     if (!p.batch.empty()) throw Error(Code::declined, "the vendor's product has no batches");
     if (request.sum != sdk::OperandSum::none || request.gelu != sdk::Gelu::none)

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "sdk/cache_key.h"
-#include "sdk/kept_source.h"
+#include "sdk/failed_kernel.h"
 
 namespace sdk = tutti::sdk;
 using tutti::Code, tutti::Error;
@@ -71,7 +71,7 @@ struct Compiler::Job {
 Compiler::Job Compiler::start(std::span<const sdk::KernelSource> sources, std::vector<size_t> list) {
   std::vector<std::string_view> texts;
   for (size_t k : list) texts.push_back(sources[k].text);
-  std::string text = tutti::dialect::host_unit(texts), file = fmt::format("{}/{}", folder_, files_++);
+  std::string text = tutti::codegen::host_unit(texts), file = fmt::format("{}/{}", folder_, files_++);
   const char* exact = sources[list[0]].exact ? "-ffp-contract=off" : "";
   std::ofstream(file + ".cpp") << text;
   return {std::move(list), text, file + ".so", sdk::cache_key("myplugin", info_.identity + exact + text),
@@ -103,7 +103,7 @@ std::vector<HostKernel> Compiler::build(std::span<const sdk::KernelSource> sourc
       continue;
     }
     if (!good) {
-      std::string kept = sdk::keep_source(job.text, log, "cpp"), why = sdk::first_error(log);
+      std::string kept = sdk::dump_failed_kernel(job.text, log, "cpp"), why = sdk::first_error(log);
       throw sdk::BuildError(job.list[0],
                             Error(Code::compile, fmt::format("a kernel does not compile: {} ({})", why, kept)));
     }
@@ -113,7 +113,7 @@ std::vector<HostKernel> Compiler::build(std::span<const sdk::KernelSource> sourc
     host_.cache_put(job.key, std::as_bytes(std::span(code)));
     for (size_t n = 0; n < job.list.size(); ++n) {
       // A kernel's own entry says where its code is: the key of the shared object, and the symbol in there.
-      std::string entry = job.key + " " + tutti::dialect::host_entry(n);
+      std::string entry = job.key + " " + tutti::codegen::host_entry(n);
       auto bytes = std::as_bytes(std::span(entry));
       caches[job.list[n]].assign(bytes.begin(), bytes.end());
       kernels[job.list[n]] = find(caches[job.list[n]]);

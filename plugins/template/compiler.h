@@ -9,7 +9,7 @@
 #include "sdk/driver.h"
 #include "sdk/plugin.h"
 
-using tutti::dialect::HostKernel;
+using tutti::codegen::HostKernel;
 
 struct CompilerInfo {
   std::string command;   // $CXX, or c++

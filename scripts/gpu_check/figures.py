@@ -69,12 +69,12 @@ def of_trace(trace):
 def lines(record):
     """Figures of a piece that are worth a line each."""
     try:
-        return list(told(record))
+        return list(reported(record))
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as e:  # a program whose document is not what it was
         return [f"{record['stage']}/{record['name']}: its result is not understood: {e!r}"]
 
 
-def told(record):
+def reported(record):
     result, name = record.get("result"), f"{record['stage']}/{record['name']}"
     if not isinstance(result, dict):
         return

@@ -28,7 +28,7 @@ def judged(job, code):
         record.update(
             status="skipped" if piece.optional and not p.why else "failed",
             command=job.command,
-            text=results.told(out, err),
+            text=results.diagnostics(out, err),
             why=p.why or results.reason(out, err, record.get("result")) or f"exit code {code}",
         )
     elif in_part:

@@ -101,13 +101,12 @@ def stage(root, build, to):
         if not os.access(os.path.join(build, name), os.X_OK):
             raise Failed(f"{os.path.join(build, name)} is not built: scripts/build.sh, or `cmake --build --preset release`")
         copy(os.path.join(build, name), os.path.join(to, name))
-    copy(os.path.join(build, "lib/libtutti.so.0"), os.path.join(to, "lib/libtutti.so.0"))
     for name in PLUGINS:
         for file in (f"libtutti_{name}.so", f"{name}.json"):
             copy(os.path.join(build, "lib/tutti/plugins", file), os.path.join(to, "lib/tutti/plugins", file))
-    for file in sorted(os.listdir(os.path.join(root, "bench"))):
+    for file in sorted(os.listdir(os.path.join(root, "bench", "peers"))):
         if file.endswith(".py"):
-            copy(os.path.join(root, "bench", file), os.path.join(to, "bench", file))
+            copy(os.path.join(root, "bench", "peers", file), os.path.join(to, "bench", file))
     ours = [f for f in files_of(to) if is_elf(f)]
     needed = {prefix: max(newest_version(f, prefix) for f in ours) for prefix in ("GLIBCXX", "CXXABI")}
     env = {**os.environ, "LD_LIBRARY_PATH": os.path.join(to, "lib"), "TUTTI_PLUGIN_PATH": os.path.join(to, "lib/tutti/plugins")}

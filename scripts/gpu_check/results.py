@@ -37,7 +37,7 @@ def text_of(path, most=1 << 20):
     return read(path, most).decode("utf-8", "replace")
 
 
-def told(out, err):
+def diagnostics(out, err):
     """What a failed process said that is worth reading: the failed tests of a gtest program, else the ends of both outputs."""
     if "[==========]" in out:
         tests = re.findall(r"\[ RUN      \].*?(?:\[       OK \]|\[  SKIPPED \]|\[  FAILED  \]|\Z)[^\n]*\n?", out, re.S)

@@ -104,7 +104,7 @@ class Run:
             "seconds": round(p.seconds(), 1),
             "why": p.why,
             "logs": self.library_logs(job),
-            "text": results.told(results.text_of(p.out), results.text_of(p.err)),
+            "text": results.diagnostics(results.text_of(p.out), results.text_of(p.err)),
         }
         print(f"{job.stage.name:<11} {job.name:<44} again: exit {code}", flush=True)
         return None

@@ -60,7 +60,7 @@ class Merger {
   /// A result that the next node reads is what memory would have held.
   uint32_t rounded(uint32_t at, uint16_t dtype) {
     if (dtype != TUTTI_F16 && dtype != TUTTI_BF16) return at;
-    return push({dialect::round_instr, dtype, at, 0, 0});
+    return push({codegen::round_instr, dtype, at, 0, 0});
   }
 
   const Program& program_;

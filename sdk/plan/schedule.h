@@ -18,7 +18,7 @@ namespace tutti::sdk {
 using Trace = std::function<void(const std::string&)>;
 
 /// What stands behind a product and can become part of it; NONE: nothing.
-struct Tail {
+struct PostOps {
   uint32_t bias = TUTTI_NONE;    ///< a value
   uint32_t add = TUTTI_NONE;     ///< the node that adds it
   uint32_t relu = TUTTI_NONE;    ///< a node
@@ -91,9 +91,9 @@ class Schedule {
   /// The bias that the node behind `result` adds along an axis counted from the last, or NONE.
   uint32_t bias_behind(uint32_t result, size_t from_last) const;
   /// What the kernel of node k can take along.
-  Tail tail_of(uint32_t k, const Capabilities& can) const;
-  /// Finishes the nodes of a tail, which change what the kernel reads and gives.
-  void take(const Tail& tail, std::vector<uint32_t>& inputs, std::vector<uint32_t>& results);
+  PostOps post_ops_of(uint32_t k, const Capabilities& can) const;
+  /// Finishes the nodes of these post-ops, which change what the kernel reads and gives.
+  void take(const PostOps& post_ops, std::vector<uint32_t>& inputs, std::vector<uint32_t>& results);
   /// The plain elementwise node that alone reads v and keeps its type, or NONE.
   uint32_t follower(uint32_t v) const;
   /// Runs node k together with its partner, where one of them is a product, the other the sum of an operand of it over

@@ -68,32 +68,32 @@ uint32_t Schedule::bias_behind(uint32_t result, size_t from_last) const {
   return fits ? bias : TUTTI_NONE;
 }
 
-Tail Schedule::tail_of(uint32_t k, const Capabilities& can) const {
+PostOps Schedule::post_ops_of(uint32_t k, const Capabilities& can) const {
   const Node& n = p_.nodes[k];
-  Tail tail{.result = n.results[0]};
+  PostOps post_ops{.result = n.results[0]};
   auto empty = [&](uint32_t v) { return num_elements(p_.type(v).shape) == 0; };
-  if ((!can.bias && !can.relu) || std::any_of(n.inputs.begin(), n.inputs.end(), empty)) return tail;
-  if (can.bias) tail.bias = bias_behind(tail.result, n.op == "conv2d" ? 2 : 0);
-  if (tail.bias != TUTTI_NONE) {
-    tail.add = follower(tail.result);
-    tail.result = p_.nodes[tail.add].results[0];
+  if ((!can.bias && !can.relu) || std::any_of(n.inputs.begin(), n.inputs.end(), empty)) return post_ops;
+  if (can.bias) post_ops.bias = bias_behind(post_ops.result, n.op == "conv2d" ? 2 : 0);
+  if (post_ops.bias != TUTTI_NONE) {
+    post_ops.add = follower(post_ops.result);
+    post_ops.result = p_.nodes[post_ops.add].results[0];
   }
-  uint32_t relu = can.relu ? follower(tail.result) : TUTTI_NONE;
+  uint32_t relu = can.relu ? follower(post_ops.result) : TUTTI_NONE;
   if (relu != TUTTI_NONE && is_relu(p_.nodes[relu])) {
-    tail.relu = relu;
-    tail.result = p_.nodes[relu].results[0];
+    post_ops.relu = relu;
+    post_ops.result = p_.nodes[relu].results[0];
   }
-  return tail;
+  return post_ops;
 }
 
-void Schedule::take(const Tail& tail, std::vector<uint32_t>& inputs, std::vector<uint32_t>& results) {
-  if (tail.add != TUTTI_NONE) {
-    ensure(tail.bias);
-    finish(tail.add);
-    inputs.push_back(tail.bias);
+void Schedule::take(const PostOps& post_ops, std::vector<uint32_t>& inputs, std::vector<uint32_t>& results) {
+  if (post_ops.add != TUTTI_NONE) {
+    ensure(post_ops.bias);
+    finish(post_ops.add);
+    inputs.push_back(post_ops.bias);
   }
-  if (tail.relu != TUTTI_NONE) finish(tail.relu);
-  results[0] = tail.result;
+  if (post_ops.relu != TUTTI_NONE) finish(post_ops.relu);
+  results[0] = post_ops.result;
 }
 
 // ---- beside a product

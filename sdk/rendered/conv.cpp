@@ -5,13 +5,13 @@
 namespace tutti::sdk {
 namespace {
 
-using dialect::LaunchList;
+using codegen::LaunchList;
 using Case = RenderCase;
 
 // ---- convolutions
 
 /// The convolution of that geometry with what the case asks for besides.
-dialect::Conv conv_of(const Case& c, const ConvGeometry& g) {
+codegen::Conv conv_of(const Case& c, const ConvGeometry& g) {
   if (c.in(0).dtype != c.in(1).dtype) throw decline("operands of several dtypes");
   return {c.in(0).dtype, g.batch, g.channels, g.filters, g.groups, g.h, g.w, c.epilogue.bias, c.epilogue.relu};
 }
@@ -20,33 +20,33 @@ template <bool library>
 LaunchList conv(const Case& c) {
   expect(c, 2, {"stride", "padding", "dilation", "groups"});
   ConvGeometry g = conv_geometry(c.in(0).shape, c.in(1).shape, c.node().attrs);
-  dialect::Conv p = conv_of(c, g);
+  codegen::Conv p = conv_of(c, g);
   expect_result(c, {p.dtype, g.result()});
-  return library ? library_of(c).conv(p, request_of(c)) : dialect::conv(c.traits, p);
+  return library ? library_of(c).conv(p, request_of(c)) : codegen::conv(c.traits, p);
 }
 
 template <bool library>
 LaunchList conv_dx(const Case& c) {
   expect(c, 2, {"stride", "padding", "dilation", "groups", "shape"});
   const Shape& x = c.node().attrs.ints("shape");
-  dialect::Conv p = conv_of(c, conv_geometry(x, c.in(1).shape, c.in(0).shape, c.node().attrs));
+  codegen::Conv p = conv_of(c, conv_geometry(x, c.in(1).shape, c.in(0).shape, c.node().attrs));
   expect_result(c, {p.dtype, x});
-  return library ? library_of(c).conv_dx(p, request_of(c)) : dialect::conv_dx(c.traits, p);
+  return library ? library_of(c).conv_dx(p, request_of(c)) : codegen::conv_dx(c.traits, p);
 }
 
 template <bool library>
 LaunchList conv_dw(const Case& c) {
   expect(c, 2, {"stride", "padding", "dilation", "groups", "shape"});
   const Shape& w = c.node().attrs.ints("shape");
-  dialect::Conv p = conv_of(c, conv_geometry(c.in(0).shape, w, c.in(1).shape, c.node().attrs));
+  codegen::Conv p = conv_of(c, conv_geometry(c.in(0).shape, w, c.in(1).shape, c.node().attrs));
   expect_result(c, {p.dtype, w});
-  return library ? library_of(c).conv_dw(p, request_of(c)) : dialect::conv_dw(c.traits, p);
+  return library ? library_of(c).conv_dw(p, request_of(c)) : codegen::conv_dw(c.traits, p);
 }
 
 // ---- pools
 
 /// The pool of images `x`; `y` is then its result's shape.
-dialect::Pool pool_of(const Case& c, const Shape& x, Shape& y) {
+codegen::Pool pool_of(const Case& c, const Shape& x, Shape& y) {
   WindowGeometry g = pool_geometry(x, c.node().attrs);
   y = g.pooled();
   return {c.in(0).dtype, g.planes(), g.h, g.w};
@@ -56,21 +56,21 @@ LaunchList max_pool(const Case& c) {
   expect(c, 1, {"kernel", "stride", "padding", "dilation"});
   if (c.node().results.size() != 2) throw decline(fmt::format("{} results, 2 are expected", c.node().results.size()));
   Shape y;
-  dialect::Pool p = pool_of(c, c.in(0).shape, y);
+  codegen::Pool p = pool_of(c, c.in(0).shape, y);
   if ((c.wants(0) && c.out(0) != TensorType{p.dtype, y}) || (c.wants(1) && c.out(1) != TensorType{DType::i32, y}))
     throw decline(fmt::format("results {} and their i32 index are expected", to_string(TensorType{p.dtype, y})));
-  return dialect::max_pool(c.traits, p, c.wants(0), c.wants(1));
+  return codegen::max_pool(c.traits, p, c.wants(0), c.wants(1));
 }
 
 LaunchList max_pool_dx(const Case& c) {
   expect(c, 2, {"kernel", "stride", "padding", "dilation", "shape"});
   const Shape& x = c.node().attrs.ints("shape");
   Shape y;
-  dialect::Pool p = pool_of(c, x, y);
+  codegen::Pool p = pool_of(c, x, y);
   if (c.in(0).shape != y || c.in(1) != TensorType{DType::i32, y})
     throw decline(fmt::format("a cotangent {} and an i32 index like it are needed", to_string(y)));
   expect_result(c, {p.dtype, x});
-  return dialect::max_pool_dx(c.traits, p);
+  return codegen::max_pool_dx(c.traits, p);
 }
 
 bool padding_counts(const Case& c) { return c.node().attrs.i("count_include_pad") != 0; }
@@ -78,19 +78,19 @@ bool padding_counts(const Case& c) { return c.node().attrs.i("count_include_pad"
 LaunchList avg_pool(const Case& c) {
   expect(c, 1, {"kernel", "stride", "padding", "count_include_pad"});
   Shape y;
-  dialect::Pool p = pool_of(c, c.in(0).shape, y);
+  codegen::Pool p = pool_of(c, c.in(0).shape, y);
   expect_result(c, {p.dtype, y});
-  return dialect::avg_pool(c.traits, p, padding_counts(c));
+  return codegen::avg_pool(c.traits, p, padding_counts(c));
 }
 
 LaunchList avg_pool_dx(const Case& c) {
   expect(c, 1, {"kernel", "stride", "padding", "count_include_pad", "shape"});
   const Shape& x = c.node().attrs.ints("shape");
   Shape y;
-  dialect::Pool p = pool_of(c, x, y);
+  codegen::Pool p = pool_of(c, x, y);
   if (c.in(0).shape != y) throw decline(fmt::format("a cotangent {} is needed", to_string(y)));
   expect_result(c, {p.dtype, x});
-  return dialect::avg_pool_dx(c.traits, p, padding_counts(c));
+  return codegen::avg_pool_dx(c.traits, p, padding_counts(c));
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ void expect_result(const RenderCase& c, const TensorType& want) {
     throw decline(fmt::format("the result is {}, {} is expected", to_string(c.out(0)), to_string(want)));
 }
 
-Decline declines_launches(const Traits& traits, const dialect::LaunchList& work) {
-  for (const dialect::Launch& d : work.launches)
+Decline declines_launches(const Traits& traits, const codegen::LaunchList& work) {
+  for (const codegen::Launch& d : work.launches)
     if (d.buffers.size() > traits.max_arguments)
       return fmt::format("{} buffers; a kernel of this device takes {}", d.buffers.size(), traits.max_arguments);
   for (uint64_t bytes : work.scratch_bytes)

@@ -18,10 +18,10 @@ void expect(const RenderCase& c, size_t inputs, std::initializer_list<std::strin
 /// The type of the only result, where it is read. Throws Error(declined).
 void expect_result(const RenderCase& c, const TensorType& want);
 /// "" or why the device cannot launch it: too many buffers, too much scratch memory.
-Decline declines_launches(const Traits& traits, const dialect::LaunchList& work);
+Decline declines_launches(const Traits& traits, const codegen::LaunchList& work);
 
 /// For entries whose make function throws where it cannot.
-template <dialect::LaunchList (*make)(const RenderCase&)>
+template <codegen::LaunchList (*make)(const RenderCase&)>
 Decline declines(const RenderCase& c) {
   try {
     return declines_launches(c.traits, make(c));

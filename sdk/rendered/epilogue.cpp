@@ -7,7 +7,8 @@
 
 namespace tutti::sdk {
 
-std::optional<dialect::LaunchList> Planner::try_make(const RenderEntry& entry, const RenderCase& c, const char* stays) const {
+std::optional<codegen::LaunchList> Planner::try_make(const RenderEntry& entry, const RenderCase& c,
+                                                     const char* stays) const {
   try {
     return entry.make(c);
   } catch (const Error& e) {
@@ -28,14 +29,14 @@ bool Planner::takes(const RenderEntry& entry, const RenderCase& c, const Epilogu
 
 size_t Planner::take_along(uint32_t k, const RenderEntry& entry, RenderCase& c, std::vector<uint32_t>& inputs,
                            std::vector<uint32_t>& results) {
-  Tail tail = tail_of(k, entry.can);
+  PostOps post_ops = post_ops_of(k, entry.can);
   // Where a ReLU stays apart, the pass that computes it adds the bias at no cost.
-  Epilogue epilogue{.bias = tail.add != TUTTI_NONE, .relu = tail.relu != TUTTI_NONE};
-  size_t more = tail.size();
+  Epilogue epilogue{.bias = post_ops.add != TUTTI_NONE, .relu = post_ops.relu != TUTTI_NONE};
+  size_t more = post_ops.size();
   if (more) {
     if (!takes(entry, c, epilogue)) return 0;
     c.epilogue = epilogue;
-    take(tail, inputs, results);
+    take(post_ops, inputs, results);
   }
   if (!epilogue.relu && entry.can.gelu && take_gelu(entry, c, results)) ++more;
   if (more)
@@ -68,12 +69,12 @@ const char* Planner::product_with_sum(uint32_t product, uint32_t sum, OperandSum
   RenderCase c{p_, product, traits_};
   RenderChoice choice = choose_rendered(c);
   if (!choice.entry || !choice.entry->can.operand_sum || !choose_rendered({p_, sum, traits_}).entry ||
-      tail_of(product, choice.entry->can).size() > 0)
+      post_ops_of(product, choice.entry->can).size() > 0)
     return nullptr;
   c.epilogue.sum = which;
   c.trial = true;
   c.tuning_bytes = tuning_bytes_;
-  std::optional<dialect::LaunchList> work = try_make(*choice.entry, c, "sum");
+  std::optional<codegen::LaunchList> work = try_make(*choice.entry, c, "sum");
   if (!work) return nullptr;
   check_library(*work, product, p_.nodes[product].inputs.size() + results.size());
   finish(product);

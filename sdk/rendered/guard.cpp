@@ -66,7 +66,8 @@ class GuardedDriver : public Driver {
       if (sequence.names.size() < 200) sequence.names += (sequence.names.empty() ? "" : ", ") + l.name;
     }
     Upload in;
-    if (upload) in = {upload->from, inner(upload->to), upload->landing.bytes ? inner(upload->landing) : Range()};
+    if (upload)
+      in = {upload->from, inner(upload->to), upload->upload_buffer.bytes ? inner(upload->upload_buffer) : Range()};
     SequenceId id = driver_->record(moved, upload ? &in : nullptr);
     sequences_[id] = std::move(sequence);
     return id;

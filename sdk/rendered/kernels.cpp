@@ -8,7 +8,7 @@
 namespace tutti::sdk {
 namespace {
 
-using dialect::LaunchList;
+using codegen::LaunchList;
 using Case = RenderCase;
 
 // ---- products
@@ -21,7 +21,7 @@ LaunchList matmul(const Case& c) {
   DType t = c.in(0).dtype;
   if (ra < 2 || rb < 2 || t != c.in(1).dtype) throw decline("operands of rank >= 2 and one dtype are needed");
   if (t != DType::f32 && t != DType::f16 && t != DType::bf16) throw decline("dtype " + std::string(name(t)));
-  dialect::Matmul p;
+  codegen::Matmul p;
   p.dtype = t;
   p.ta = c.node().attrs.i("ta") != 0;
   p.tb = c.node().attrs.i("tb") != 0;
@@ -42,7 +42,7 @@ LaunchList matmul(const Case& c) {
     throw decline("an epilogue of libraries");
   if (p.k == 0) {
     if (p.bias || p.relu) throw decline("a product over nothing");
-    LaunchList work = dialect::fill(c.traits, t, num_elements(y), 0);
+    LaunchList work = codegen::fill(c.traits, t, num_elements(y), 0);
     work.launches[0].buffers = {2};  // the result, behind the two operands
     return work;
   }
@@ -55,7 +55,7 @@ LaunchList matmul(const Case& c) {
     for (int64_t& s : p.a_batch) s *= p.m * p.k;
     for (int64_t& s : p.b_batch) s *= p.k * p.n;
   }
-  return library ? library_of(c).matmul(p, request_of(c)) : dialect::matmul(c.traits, p);
+  return library ? library_of(c).matmul(p, request_of(c)) : codegen::matmul(c.traits, p);
 }
 
 // ---- reductions
@@ -68,13 +68,13 @@ Ints reduction(const Case& c, DType dtype, bool nothing) {
   return g.axes;
 }
 
-template <dialect::Fold kind>
+template <codegen::ReduceOp kind>
 LaunchList reduce(const Case& c) {
-  bool choice = kind == dialect::Fold::max || kind == dialect::Fold::min;
-  return dialect::reduce(c.traits, kind, c.in(0), reduction(c, c.in(0).dtype, !choice));
+  bool choice = kind == codegen::ReduceOp::max || kind == codegen::ReduceOp::min;
+  return codegen::reduce(c.traits, kind, c.in(0), reduction(c, c.in(0).dtype, !choice));
 }
 
-LaunchList argmax(const Case& c) { return dialect::argmax(c.traits, c.in(0), reduction(c, DType::i32, false)); }
+LaunchList argmax(const Case& c) { return codegen::argmax(c.traits, c.in(0), reduction(c, DType::i32, false)); }
 
 // ---- index copies
 
@@ -82,21 +82,21 @@ LaunchList transpose(const Case& c) {
   expect(c, 1, {"perm"});
   TransposeGeometry g = transpose_geometry(c.in(0).shape, c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.result});
-  return dialect::copy(c.traits, dialect::transpose_copy(c.in(0), g.perm));
+  return codegen::copy(c.traits, codegen::transpose_copy(c.in(0), g.perm));
 }
 
 LaunchList broadcast(const Case& c) {
   expect(c, 1, {"shape"});
   Shape y = broadcast_geometry(c.in(0).shape, c.node().attrs).result;
   expect_result(c, {c.in(0).dtype, y});
-  return dialect::copy(c.traits, dialect::broadcast_copy(c.in(0), y));
+  return codegen::copy(c.traits, codegen::broadcast_copy(c.in(0), y));
 }
 
 LaunchList slice(const Case& c) {
   expect(c, 1, {"starts", "stops", "strides"});
   SliceGeometry g = slice_geometry(c.in(0).shape, c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.result});
-  return dialect::copy(c.traits, dialect::slice_copy(c.in(0), g.result, g.starts, g.strides));
+  return codegen::copy(c.traits, codegen::slice_copy(c.in(0), g.result, g.starts, g.strides));
 }
 
 LaunchList pad(const Case& c) {
@@ -104,7 +104,7 @@ LaunchList pad(const Case& c) {
   PadGeometry g = pad_geometry(c.in(0).shape, c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.result});
   double value = c.node().attrs.f("value");
-  return dialect::copy(c.traits, dialect::pad_copy(c.in(0), g.result, g.low, g.interior, value));
+  return codegen::copy(c.traits, codegen::pad_copy(c.in(0), g.result, g.low, g.interior, value));
 }
 
 LaunchList concat(const Case& c) {
@@ -113,7 +113,7 @@ LaunchList concat(const Case& c) {
   for (size_t k = 0; k < c.node().inputs.size(); ++k) parts.push_back(c.in(k));
   ConcatGeometry g = concat_geometry(parts, c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.result});
-  return dialect::copy(c.traits, dialect::concat_copy(parts, static_cast<int64_t>(g.axis)));
+  return codegen::copy(c.traits, codegen::concat_copy(parts, static_cast<int64_t>(g.axis)));
 }
 
 // ---- windows
@@ -123,14 +123,14 @@ LaunchList window(const Case& c) {
   WindowGeometry g = window_geometry(c.in(0).shape, c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.windows()});
   double value = c.node().attrs.f("value");
-  return dialect::copy(c.traits, dialect::window_copy(c.in(0).dtype, g.planes(), g.h, g.w, value));
+  return codegen::copy(c.traits, codegen::window_copy(c.in(0).dtype, g.planes(), g.h, g.w, value));
 }
 
 LaunchList fold(const Case& c) {
   expect(c, 1, {"size", "kernel", "stride", "padding", "dilation"});
   WindowGeometry g = fold_geometry(c.in(0).shape, c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.images()});
-  return dialect::fold_windows(c.traits, c.in(0).dtype, g.planes(), g.h, g.w);
+  return codegen::fold_windows(c.traits, c.in(0).dtype, g.planes(), g.h, g.w);
 }
 
 // ---- rows by index, values from nothing
@@ -139,14 +139,14 @@ LaunchList gather(const Case& c) {
   expect(c, 2, {"axis"});
   IndexGeometry g = gather_geometry(c.in(0), c.in(1), c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.result});
-  return dialect::gather(c.traits, c.in(0).dtype, g.outer, g.size, g.inner, g.count);
+  return codegen::gather(c.traits, c.in(0).dtype, g.outer, g.size, g.inner, g.count);
 }
 
 LaunchList scatter_add(const Case& c) {
   expect(c, 2, {"axis", "size"});
   IndexGeometry g = scatter_geometry(c.in(0), c.in(1), c.node().attrs);
   expect_result(c, {c.in(1).dtype, g.result});
-  return dialect::scatter_add(c.traits, c.in(1).dtype, g.outer, g.size, g.inner, g.count);
+  return codegen::scatter_add(c.traits, c.in(1).dtype, g.outer, g.size, g.inner, g.count);
 }
 
 LaunchList random_bits(const Case& c) {
@@ -157,7 +157,7 @@ LaunchList random_bits(const Case& c) {
   if (stream < 0 || stream > 0xffffffff) throw decline(fmt::format("stream {}", stream));
   const Shape& y = c.node().attrs.ints("shape");
   expect_result(c, {DType::u32, y});
-  return dialect::random_bits(c.traits, num_elements(y), static_cast<uint32_t>(stream));
+  return codegen::random_bits(c.traits, num_elements(y), static_cast<uint32_t>(stream));
 }
 
 LaunchList iota(const Case& c) {
@@ -165,7 +165,7 @@ LaunchList iota(const Case& c) {
   const Shape& y = c.node().attrs.ints("shape");
   AxisGeometry g = axis_geometry(y, c.node().attrs.i("axis"));
   expect_result(c, {DType::i32, y});
-  return dialect::iota(c.traits, g.outer, g.size, g.inner);
+  return codegen::iota(c.traits, g.outer, g.size, g.inner);
 }
 
 // ---- what the compiler does by itself
@@ -180,21 +180,21 @@ LaunchList reshape(const Case& c) {
 /// A single elementwise node; the compiler fuses several.
 LaunchList elementwise(const Case& c) {
   if (!c.node().elementwise()) throw decline(fmt::format("'{}' has no scalar expression", c.node().op));
-  if (std::string why = dialect::declines(c.node().expr); !why.empty()) throw decline(why);
+  if (std::string why = codegen::declines(c.node().expr); !why.empty()) throw decline(why);
   Fusion f = fuse(c.program, std::span(&c.number, 1), ExactRounding::by_target, [](uint32_t) { return true; });
   if (f.outputs.empty()) return {};
   return render(c.program, c.traits, f);
 }
 
 std::vector<RenderEntry> all_entries() {
-  using dialect::Fold;
+  using codegen::ReduceOp;
   std::vector<RenderEntry> all = {
       {"portable matmul", "matmul", declines<matmul<false>>, matmul<false>, {.bias = true, .relu = true}},
-      {"portable reduce", "sum", declines<reduce<Fold::sum>>, reduce<Fold::sum>},
-      {"portable reduce", "mean", declines<reduce<Fold::mean>>, reduce<Fold::mean>},
-      {"portable reduce", "prod", declines<reduce<Fold::prod>>, reduce<Fold::prod>},
-      {"portable reduce", "max", declines<reduce<Fold::max>>, reduce<Fold::max>},
-      {"portable reduce", "min", declines<reduce<Fold::min>>, reduce<Fold::min>},
+      {"portable reduce", "sum", declines<reduce<ReduceOp::sum>>, reduce<ReduceOp::sum>},
+      {"portable reduce", "mean", declines<reduce<ReduceOp::mean>>, reduce<ReduceOp::mean>},
+      {"portable reduce", "prod", declines<reduce<ReduceOp::prod>>, reduce<ReduceOp::prod>},
+      {"portable reduce", "max", declines<reduce<ReduceOp::max>>, reduce<ReduceOp::max>},
+      {"portable reduce", "min", declines<reduce<ReduceOp::min>>, reduce<ReduceOp::min>},
       {"portable argmax", "argmax", declines<argmax>, argmax},
       {"alias", "reshape", declines<reshape>, reshape, {.alias = true}},
       {"portable copy", "transpose", declines<transpose>, transpose},
@@ -254,8 +254,8 @@ const Library& library_of(const RenderCase& c) {
 
 LibraryRequest request_of(const RenderCase& c) { return {c.epilogue.sum, c.epilogue.gelu, c.trial, c.tuning_bytes}; }
 
-std::vector<dialect::Operand> operands_of(const Program& program, const Fusion& f) {
-  std::vector<dialect::Operand> list;
+std::vector<codegen::Operand> operands_of(const Program& program, const Fusion& f) {
+  std::vector<codegen::Operand> list;
   for (uint32_t v : f.inputs) {
     const TensorType& t = program.type(v);
     list.push_back({t.dtype, t.shape == f.dims ? strides_of(f.dims) : broadcast_strides(t.shape, f.dims)});
@@ -263,8 +263,8 @@ std::vector<dialect::Operand> operands_of(const Program& program, const Fusion& 
   return list;
 }
 
-Work render(const Program& program, const Traits& traits, const Fusion& f) {
-  return dialect::elementwise(traits, f.code, f.dims, operands_of(program, f), f.types(program), f.exact);
+LaunchList render(const Program& program, const Traits& traits, const Fusion& f) {
+  return codegen::elementwise(traits, f.code, f.dims, operands_of(program, f), f.types(program), f.exact);
 }
 
 RenderChoice choose_rendered(const RenderCase& c) {

@@ -35,15 +35,15 @@ struct RenderCase {
   bool wants(size_t k) const { return k < node().results.size() && node().results[k] != TUTTI_NONE; }
 };
 
-using RenderEntry = Entry<RenderCase, dialect::LaunchList>;
-using RenderChoice = Choice<RenderCase, dialect::LaunchList>;
+using RenderEntry = Entry<RenderCase, codegen::LaunchList>;
+using RenderChoice = Choice<RenderCase, codegen::LaunchList>;
 
 /// Asks the list for a node; its numerics, version, flags and sizes first.
 RenderChoice choose_rendered(const RenderCase& c);
 
 /// How a pass reads its inputs.
-std::vector<dialect::Operand> operands_of(const Program& program, const Fusion& f);
+std::vector<codegen::Operand> operands_of(const Program& program, const Fusion& f);
 /// The kernel of a pass.
-dialect::LaunchList render(const Program& program, const Traits& traits, const Fusion& f);
+codegen::LaunchList render(const Program& program, const Traits& traits, const Fusion& f);
 
 }  // namespace tutti::sdk

@@ -84,10 +84,10 @@ bool Planner::batch(uint32_t k, const char* entry) {
       if (std::find(values.begin(), values.end(), v) == values.end()) values.push_back(v);
     }
   std::vector<uint32_t> in = memories_of(values);
-  std::vector<dialect::Piece> pieces;
+  std::vector<codegen::Piece> pieces;
   std::set<uint32_t> taken;
   for (auto& [j, f] : list) {
-    dialect::Piece piece{f.dims, operands_of(p_, f), {}, {}};
+    codegen::Piece piece{f.dims, operands_of(p_, f), {}, {}};
     for (uint32_t v : f.inputs)
       piece.from.push_back(static_cast<int>(std::find(values.begin(), values.end(), v) - values.begin()));
     std::set<uint32_t> kept = taken;  // what other nodes of the launch read may not be written over
@@ -101,7 +101,7 @@ bool Planner::batch(uint32_t k, const char* entry) {
     pieces.push_back(std::move(piece));
   }
   const Fusion& first = list[0].second;
-  add_work(dialect::elementwise_batch(traits_, first.code, pieces, first.types(p_), first.exact), name, k, in, out);
+  add_work(codegen::elementwise_batch(traits_, first.code, pieces, first.types(p_), first.exact), name, k, in, out);
   return true;
 }
 

@@ -21,14 +21,14 @@ RenderedPlan Planner::run() {
 
 // ---- launches
 
-uint32_t Planner::kernel_of(const dialect::Kernel& kernel) {
-  KernelSource source = dialect::render(traits_, kernel);
+uint32_t Planner::kernel_of(const codegen::Kernel& kernel) {
+  KernelSource source = codegen::render(traits_, kernel);
   auto [it, fresh] = kernels_.try_emplace(source.text, static_cast<uint32_t>(plan_.kernels.size()));
   if (fresh) plan_.kernels.push_back(std::move(source));
   return it->second;
 }
 
-void Planner::check_library(const dialect::LaunchList& work, uint32_t node, size_t operands) const {
+void Planner::check_library(const codegen::LaunchList& work, uint32_t node, size_t operands) const {
   auto wrong = [&](const std::string& why) {
     return NodeError(
         node, Code::internal,
@@ -37,7 +37,7 @@ void Planner::check_library(const dialect::LaunchList& work, uint32_t node, size
   };
   size_t all = operands + work.scratch_bytes.size();
   std::vector<bool> used(all);
-  for (const dialect::Launch& d : work.launches) {
+  for (const codegen::Launch& d : work.launches) {
     if (!d.library && !d.kernel) throw wrong(fmt::format("'{}' has neither a call nor a kernel", d.name));
     for (int b : d.buffers) {
       if (b < 0 || static_cast<size_t>(b) >= all) throw wrong(fmt::format("'{}' uses buffer {} of {}", d.name, b, all));
@@ -48,12 +48,12 @@ void Planner::check_library(const dialect::LaunchList& work, uint32_t node, size
   if (unused != used.end()) throw wrong(fmt::format("nothing uses buffer {} of {}", unused - used.begin(), all));
 }
 
-void Planner::add_work(const dialect::LaunchList& work, const std::string& name, uint32_t node,
+void Planner::add_work(const codegen::LaunchList& work, const std::string& name, uint32_t node,
                        const std::vector<uint32_t>& in, const std::vector<uint32_t>& out) {
   std::vector<uint32_t> buffers = in;
   buffers.insert(buffers.end(), out.begin(), out.end());
   for (uint64_t bytes : work.scratch_bytes) buffers.push_back(temporary(bytes, "scratch of " + name));
-  for (const dialect::Launch& d : work.launches) {
+  for (const codegen::Launch& d : work.launches) {
     auto memory = [&](int b) { return buffers.at(static_cast<size_t>(b)); };
     PlannedLaunch launch{d.with(d.library ? 0 : kernel_of(*d.kernel), memory), node};
     launch.name = work.launches.size() > 1 ? name + " (" + d.name + ")" : name;
@@ -92,7 +92,7 @@ void Planner::node(uint32_t k) {
   structured(k, choice);
 }
 
-dialect::LaunchList Planner::made(const RenderChoice& choice, const RenderCase& c) const {
+codegen::LaunchList Planner::made(const RenderChoice& choice, const RenderCase& c) const {
   if (!choice.entry->can.library) return choice.entry->make(c);
   try {
     return choice.entry->make(c);
@@ -116,7 +116,7 @@ void Planner::structured(uint32_t k, const RenderChoice& choice) {
   std::string name = describe(choice.entry->name, k, more);
   std::erase(results, TUTTI_NONE);
   std::vector<uint32_t> in = memories_of(inputs), out;
-  dialect::LaunchList work = made(choice, c);
+  codegen::LaunchList work = made(choice, c);
   if (choice.entry->can.library) check_library(work, k, inputs.size() + results.size());
   for (uint32_t v : results) out.push_back(place_result(v, name, in));
   if (!work.launches.empty()) add_work(work, name, k, in, out);

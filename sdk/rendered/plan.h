@@ -11,7 +11,7 @@
 namespace tutti::sdk {
 
 /// A launch of one of RenderedPlan::kernels whose buffers are pieces of memory.
-struct PlannedLaunch : dialect::LaunchOf<uint32_t, uint32_t> {
+struct PlannedLaunch : codegen::LaunchOf<uint32_t, uint32_t> {
   uint32_t node = TUTTI_NONE;
 };
 

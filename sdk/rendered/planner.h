@@ -27,13 +27,13 @@ class Planner : Schedule {
 
  private:
   // ---- launches, nodes: rendered_plan.cpp
-  uint32_t kernel_of(const dialect::Kernel& kernel);
+  uint32_t kernel_of(const codegen::Kernel& kernel);
   /// Throws NodeError(internal) where what a library made does not use each of `operands` inputs and results, and its
   /// scratch.
-  void check_library(const dialect::LaunchList& work, uint32_t node, size_t operands) const;
+  void check_library(const codegen::LaunchList& work, uint32_t node, size_t operands) const;
   /// Adds the launches of one LaunchList; its buffers are `in`, then `out`, then scratch.
-  void add_work(const dialect::LaunchList& work, const std::string& name, uint32_t node, const std::vector<uint32_t>& in,
-                const std::vector<uint32_t>& out);
+  void add_work(const codegen::LaunchList& work, const std::string& name, uint32_t node,
+                const std::vector<uint32_t>& in, const std::vector<uint32_t>& out);
   void copy(const TensorType& type, const std::string& name, uint32_t from, uint32_t to) override;
   uint32_t memory_of(uint32_t v) const { return held_[v].front(); }
   std::vector<uint32_t> memories_of(const std::vector<uint32_t>& values) const;
@@ -41,7 +41,7 @@ class Planner : Schedule {
   uint32_t place_result(uint32_t v, const std::string& name, const std::vector<uint32_t>& in = {});
   void node(uint32_t k) override;
   /// The work of a chosen entry; where a library does not take the epilogue along, the portable kernel does.
-  dialect::LaunchList made(const RenderChoice& choice, const RenderCase& c) const;
+  codegen::LaunchList made(const RenderChoice& choice, const RenderCase& c) const;
   void structured(uint32_t k, const RenderChoice& choice);
 
   // ---- elementwise passes: rendered_passes.cpp
@@ -57,7 +57,7 @@ class Planner : Schedule {
 
   // ---- products take what stands behind and beside them along: rendered_epilogue.cpp
   /// What the entry makes of the case; nothing where a library declines, which is traced.
-  std::optional<dialect::LaunchList> try_make(const RenderEntry& entry, const RenderCase& c, const char* stays) const;
+  std::optional<codegen::LaunchList> try_make(const RenderEntry& entry, const RenderCase& c, const char* stays) const;
   /// Whether the entry makes the node with this epilogue. A device's library may decline: not every epilogue is worth
   /// the loss of the product itself.
   bool takes(const RenderEntry& entry, const RenderCase& c, const Epilogue& epilogue) const;

@@ -8,11 +8,11 @@
 
 #include "core/base/log.h"
 #include "sdk/cache_key.h"
-#include "sdk/rendered/rendered.h"
 #include "sdk/rendered/guard.h"
 #include "sdk/rendered/kernels.h"
 #include "sdk/rendered/memory.h"
 #include "sdk/rendered/plan.h"
+#include "sdk/rendered/rendered.h"
 #include "sdk/shortage.h"
 
 namespace tutti::sdk {
@@ -107,7 +107,7 @@ class RenderedExecutable : public Executable {
     m.state = state_bytes_;
     m.constants = plan_.constant_bytes();
     m.arena = plan_.arena_bytes();
-    m.staging = plan_.staging * (1 + slots * (shared_.driver->traits().landings ? 2 : 1));
+    m.staging = plan_.staging * (1 + slots * (shared_.driver->traits().double_buffered_uploads ? 2 : 1));
     return m;
   }
 
@@ -201,7 +201,8 @@ class RenderedExecutable : public Executable {
       feeds_ = DeviceBuffer(memory, plan_.staging, "the feeds");
       for (uint32_t s = 0; s < slots; ++s) {
         uploads_.emplace_back(memory, plan_.staging, "staging");
-        if (memory.driver.traits().landings) landings_.emplace_back(memory, plan_.staging, "uploads");
+        if (memory.driver.traits().double_buffered_uploads)
+          upload_buffers_.emplace_back(memory, plan_.staging, "uploads");
       }
     }
     for (const PlannedMemory& m : plan_.memories) {
@@ -217,7 +218,7 @@ class RenderedExecutable : public Executable {
     arena_.clear();
     feeds_ = {};
     uploads_.clear();
-    landings_.clear();
+    upload_buffers_.clear();
   }
 
   Range range(const PlannedMemory& m) const {
@@ -242,7 +243,7 @@ class RenderedExecutable : public Executable {
     for (uint32_t s = 0; s < (plan_.staging ? slots : 1); ++s) {
       Upload upload;
       if (plan_.staging) upload = {uploads_[s].data(), {feeds_.id(), 0, plan_.staging}};
-      if (!landings_.empty()) upload.landing = {landings_[s].id(), 0, plan_.staging};
+      if (!upload_buffers_.empty()) upload.upload_buffer = {upload_buffers_[s].id(), 0, plan_.staging};
       const Upload* first = plan_.staging ? &upload : nullptr;
       sequences_[s].push_back(shared_.driver->record(profiled_ ? std::span<const Launch>() : launches, first));
       if (!profiled_) continue;
@@ -267,8 +268,8 @@ class RenderedExecutable : public Executable {
   std::vector<KernelId> kernels_;
   std::vector<DeviceBuffer> constants_, arena_;
   DeviceBuffer feeds_;
-  std::vector<UploadBuffer> uploads_;   // per slot
-  std::vector<DeviceBuffer> landings_;  // per slot, where the driver wants them
+  std::vector<UploadBuffer> uploads_;         // per slot
+  std::vector<DeviceBuffer> upload_buffers_;  // per slot, where the driver wants them
   std::vector<SequenceId> sequences_[slots];
   uint64_t tickets_[slots] = {};  // the run that reads the slot; 0: none
   uint32_t slot_ = 0;             // the one to be staged or run next

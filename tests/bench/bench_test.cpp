@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <new>
 
-#include "graph/ops.h"
+#include "bench/measure.h"
 #include "graph/lower/group.h"
 #include "graph/lower/lower.h"
-#include "bench/measure.h"
+#include "graph/ops.h"
 
 namespace tutti::bench {
 namespace {

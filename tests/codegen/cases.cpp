@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-namespace tutti::dialect::cases {
+namespace tutti::codegen::cases {
 
 std::vector<std::byte> Array::bytes() const {
   std::vector<std::byte> b(at.size() * tutti::size_of(dtype));
@@ -51,4 +51,4 @@ Target target(Language language, bool cpu_like) {
   return t;
 }
 
-}  // namespace tutti::dialect::cases
+}  // namespace tutti::codegen::cases

@@ -10,7 +10,7 @@ namespace tutti::sdk {
 class Library;
 }
 
-namespace tutti::dialect::cases {
+namespace tutti::codegen::cases {
 
 /// A tensor as float64 numbers and as the bytes that a device holds.
 struct Array {
@@ -54,4 +54,4 @@ std::string compare(const Case& c, const std::vector<Array>& got);
 /// Targets like a CPU and like a GPU.
 Target target(Language language, bool cpu_like);
 
-}  // namespace tutti::dialect::cases
+}  // namespace tutti::codegen::cases

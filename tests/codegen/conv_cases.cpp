@@ -5,7 +5,7 @@
 #include "sdk/library.h"
 #include "tests/codegen/cases.h"
 
-namespace tutti::dialect::cases {
+namespace tutti::codegen::cases {
 namespace {
 
 /// Calls visit(x element, w element, y element) for every product of the convolution.
@@ -128,4 +128,4 @@ std::vector<Case> conv_cases() {
   return all;
 }
 
-}  // namespace tutti::dialect::cases
+}  // namespace tutti::codegen::cases

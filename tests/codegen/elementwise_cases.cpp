@@ -3,7 +3,7 @@
 
 #include "tests/codegen/cases.h"
 
-namespace tutti::dialect::cases {
+namespace tutti::codegen::cases {
 namespace {
 
 /// A small assembler for instruction lists.
@@ -321,4 +321,4 @@ std::vector<Case> elementwise_cases() {
   return all;
 }
 
-}  // namespace tutti::dialect::cases
+}  // namespace tutti::codegen::cases

@@ -14,7 +14,7 @@
 
 #include "kernels/codegen/kernel.h"
 
-namespace tutti::dialect::cases {
+namespace tutti::codegen::cases {
 namespace {
 
 constexpr size_t guard = 64;  // bytes
@@ -32,7 +32,7 @@ class Fibers {
       Fiber& f = *all_[n];
       f.item = {static_cast<int>(n % local[0]), static_cast<int>(n / local[0] % local[1]),
                 static_cast<int>(n / local[0] / local[1])};
-      f.start = [=, &f] { kernel(buffers, group, shared, meet, &f, f.item.data()), f.done = true; };
+      f.start = [=, &f] { kernel(buffers, group, shared, barrier, &f, f.item.data()), f.done = true; };
       f.done = false;
       prepare(f);
     }
@@ -67,7 +67,7 @@ class Fibers {
                 static_cast<unsigned>(at));
   }
   static void enter(unsigned high, unsigned low) { reinterpret_cast<Fiber*>(uint64_t{high} << 32 | low)->start(); }
-  static void meet(void* fiber) {
+  static void barrier(void* fiber) {
     auto* f = static_cast<Fiber*>(fiber);
     swapcontext(&f->context, &f->owner->main_);
   }
@@ -156,4 +156,4 @@ std::vector<Array> run_on_host(const HostKernels& kernels, const Target& target,
   return results;
 }
 
-}  // namespace tutti::dialect::cases
+}  // namespace tutti::codegen::cases

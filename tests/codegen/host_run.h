@@ -7,7 +7,7 @@
 #include "kernels/codegen/host.h"
 #include "tests/codegen/cases.h"
 
-namespace tutti::dialect::cases {
+namespace tutti::codegen::cases {
 
 /// Compiled and loaded texts.
 class HostKernels {
@@ -28,4 +28,4 @@ class HostKernels {
 std::vector<Array> run_on_host(const HostKernels& kernels, const Target& target, const LaunchList& work,
                                const std::vector<Array>& inputs, const std::vector<Array>& like);
 
-}  // namespace tutti::dialect::cases
+}  // namespace tutti::codegen::cases

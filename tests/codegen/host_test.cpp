@@ -8,7 +8,7 @@
 #include "kernels/codegen/kernel.h"
 #include "tests/codegen/host_run.h"
 
-namespace tutti::dialect::cases {
+namespace tutti::codegen::cases {
 namespace {
 
 void run_all(const std::vector<Case>& all) {
@@ -47,4 +47,4 @@ TEST(DialectOnHost, ConvolutionsAgreeWithFloat64) { run_all(conv_cases()); }
 TEST(DialectOnHost, PoolsAgreeWithFloat64) { run_all(pool_cases()); }
 
 }  // namespace
-}  // namespace tutti::dialect::cases
+}  // namespace tutti::codegen::cases

@@ -4,7 +4,7 @@
 #include "core/base/philox.h"
 #include "tests/codegen/cases.h"
 
-namespace tutti::dialect::cases {
+namespace tutti::codegen::cases {
 namespace {
 
 using At = std::vector<int64_t>;
@@ -34,7 +34,7 @@ Case moved(const std::string& what, const TensorType& x, const Shape& y, const C
     out.at[e] = k < 0 ? round_to(x.dtype, value) : c.inputs[0].at[static_cast<size_t>(k)];
   });
   c.expected = {out};
-  c.make = [copy](const Target& t) { return dialect::copy(t, copy); };
+  c.make = [copy](const Target& t) { return codegen::copy(t, copy); };
   return c;
 }
 
@@ -259,4 +259,4 @@ std::vector<Case> index_cases() {
   return all;
 }
 
-}  // namespace tutti::dialect::cases
+}  // namespace tutti::codegen::cases

@@ -6,7 +6,7 @@
 #include "core/base/status.h"
 #include "kernels/codegen/kernel.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 namespace {
 
 std::string error_of(const std::string& text) {
@@ -90,4 +90,4 @@ TEST(KernelText, ALaunchIsSplitOverDimensions) {
 }
 
 }  // namespace
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

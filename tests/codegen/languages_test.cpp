@@ -18,7 +18,7 @@
 #include "tests/codegen/cases.h"
 #include "tests/support/require.h"
 
-namespace tutti::dialect::cases {
+namespace tutti::codegen::cases {
 namespace {
 
 std::vector<Case> all_cases() {
@@ -249,4 +249,4 @@ INSTANTIATE_TEST_SUITE_P(Architectures, DialectPtx, testing::Values(80, 90),
                          [](const auto& info) { return fmt::format("sm_{}", info.param); });
 
 }  // namespace
-}  // namespace tutti::dialect::cases
+}  // namespace tutti::codegen::cases

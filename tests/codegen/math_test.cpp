@@ -8,7 +8,7 @@
 #include "tests/codegen/opencl_run.h"
 #include "tests/support/require.h"
 
-namespace tutti::dialect::cases {
+namespace tutti::codegen::cases {
 namespace {
 
 double ulp(double y) {
@@ -188,4 +188,4 @@ TEST(DialectMath, DivisionIsCorrectlyRounded) {
 }
 
 }  // namespace
-}  // namespace tutti::dialect::cases
+}  // namespace tutti::codegen::cases

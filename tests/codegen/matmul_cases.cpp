@@ -3,7 +3,7 @@
 #include "sdk/library.h"
 #include "tests/codegen/cases.h"
 
-namespace tutti::dialect::cases {
+namespace tutti::codegen::cases {
 namespace {
 
 Case product(Matmul p, int64_t a_matrices, int64_t b_matrices) {
@@ -80,4 +80,4 @@ std::vector<Case> matmul_cases() {
   return all;
 }
 
-}  // namespace tutti::dialect::cases
+}  // namespace tutti::codegen::cases

@@ -11,7 +11,7 @@
 
 #include "kernels/codegen/kernel.h"
 
-namespace tutti::dialect::cases {
+namespace tutti::codegen::cases {
 namespace {
 
 constexpr size_t guard = 64;  // bytes
@@ -134,4 +134,4 @@ std::vector<Array> run(const Target& target, const LaunchList& work, const std::
   return results;
 }
 
-}  // namespace tutti::dialect::cases
+}  // namespace tutti::codegen::cases

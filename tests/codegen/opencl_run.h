@@ -5,7 +5,7 @@
 
 #include "tests/codegen/cases.h"
 
-namespace tutti::dialect::cases {
+namespace tutti::codegen::cases {
 
 /// "" or why nothing can be run here.
 std::string no_opencl();
@@ -14,4 +14,4 @@ std::string no_opencl();
 std::vector<Array> run(const Target& target, const LaunchList& work, const std::vector<Array>& inputs,
                        const std::vector<Array>& like);
 
-}  // namespace tutti::dialect::cases
+}  // namespace tutti::codegen::cases

@@ -5,7 +5,7 @@
 
 #include "tests/codegen/cases.h"
 
-namespace tutti::dialect::cases {
+namespace tutti::codegen::cases {
 namespace {
 
 /// Calls visit(x element, y element, tap) for every tap inside the image, in the order of windows and taps.
@@ -125,4 +125,4 @@ std::vector<Case> pool_cases() {
   return all;
 }
 
-}  // namespace tutti::dialect::cases
+}  // namespace tutti::codegen::cases

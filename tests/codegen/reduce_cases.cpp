@@ -3,7 +3,7 @@
 
 #include "tests/codegen/cases.h"
 
-namespace tutti::dialect::cases {
+namespace tutti::codegen::cases {
 namespace {
 
 using Axes = std::vector<int64_t>;
@@ -29,25 +29,25 @@ int64_t each_reduced(const Shape& shape, const Axes& axes, F visit) {
   return results;
 }
 
-Case reduced(Fold kind, DType t, const Shape& shape, const Axes& axes) {
+Case reduced(ReduceOp kind, DType t, const Shape& shape, const Axes& axes) {
   const char* names[] = {"sum", "mean", "prod", "max", "min"};
   Case c{std::string(names[static_cast<int>(kind)]) + " " + to_string(TensorType{t, shape}) + " " + to_string(axes)};
-  double low = kind == Fold::prod ? 0.5 : -3, high = kind == Fold::prod ? 1.5 : 3;
+  double low = kind == ReduceOp::prod ? 0.5 : -3, high = kind == ReduceOp::prod ? 1.5 : 3;
   if (t == DType::u8 || t == DType::u32) low = 0;
   c.inputs = {random(t, num_elements(shape), low, high, 9)};
-  if (is_float(t) && kind != Fold::prod && num_elements(shape) == 2 * 3 * 4) c.inputs[0].at[5] = NAN;
+  if (is_float(t) && kind != ReduceOp::prod && num_elements(shape) == 2 * 3 * 4) c.inputs[0].at[5] = NAN;
   int64_t n = each_reduced(shape, axes, [](size_t, size_t, int64_t) {});
-  bool exact = kind == Fold::max || kind == Fold::min;
+  bool exact = kind == ReduceOp::max || kind == ReduceOp::min;
   if (auto& x = c.inputs[0].at; is_float(t) && exact && n > 1 && x.size() > 24) x[x.size() / 2 + 5] = x.back() = NAN;
-  double start = kind == Fold::prod  ? 1
-                 : kind == Fold::max ? (t == DType::i32 ? -2147483648.0
-                                        : is_float(t)   ? -HUGE_VAL
-                                                        : 0)
-                 : kind == Fold::min ? (t == DType::i32   ? 2147483647.0
-                                        : t == DType::u8  ? 255
-                                        : t == DType::u32 ? 4294967295.0
-                                                          : HUGE_VAL)
-                                     : 0;
+  double start = kind == ReduceOp::prod  ? 1
+                 : kind == ReduceOp::max ? (t == DType::i32 ? -2147483648.0
+                                            : is_float(t)   ? -HUGE_VAL
+                                                            : 0)
+                 : kind == ReduceOp::min ? (t == DType::i32   ? 2147483647.0
+                                            : t == DType::u8  ? 255
+                                            : t == DType::u32 ? 4294967295.0
+                                                              : HUGE_VAL)
+                                         : 0;
   std::vector<double> y(static_cast<size_t>(n), start), size(static_cast<size_t>(n));
   double count = 0, largest = 0;
   each_reduced(shape, axes, [&](size_t from, size_t to, int64_t at) {
@@ -56,21 +56,21 @@ Case reduced(Fold kind, DType t, const Shape& shape, const Axes& axes) {
     size[to] += std::fabs(x);
     largest = std::max(largest, size[to]);
     switch (kind) {
-      case Fold::prod: y[to] *= x; break;
-      case Fold::max: y[to] = std::isnan(y[to]) || std::isnan(x) ? NAN : std::max(y[to], x); break;
-      case Fold::min: y[to] = std::isnan(y[to]) || std::isnan(x) ? NAN : std::min(y[to], x); break;
+      case ReduceOp::prod: y[to] *= x; break;
+      case ReduceOp::max: y[to] = std::isnan(y[to]) || std::isnan(x) ? NAN : std::max(y[to], x); break;
+      case ReduceOp::min: y[to] = std::isnan(y[to]) || std::isnan(x) ? NAN : std::min(y[to], x); break;
       default: y[to] += x;
     }
   });
-  if (kind == Fold::mean)
+  if (kind == ReduceOp::mean)
     for (double& v : y) v = is_float(t) ? v / count : std::trunc(v / count);
   for (double& v : y) v = round_to(t, v);
   c.expected = {{t, y}};
   c.relative = exact ? 0 : t == DType::f32 ? 2e-7 * std::sqrt(count + 4) : 1e-2;
   c.absolute = exact ? 0
-                     : (kind == Fold::sum    ? 2e-7 * largest
-                        : kind == Fold::mean ? 2e-7 * largest / std::max(count, 1.0)
-                                             : 0);
+                     : (kind == ReduceOp::sum    ? 2e-7 * largest
+                        : kind == ReduceOp::mean ? 2e-7 * largest / std::max(count, 1.0)
+                                                 : 0);
   c.make = [=](const Target& target) { return reduce(target, kind, {t, shape}, axes); };
   return c;
 }
@@ -125,24 +125,24 @@ std::vector<Case> reduce_cases() {
                                                       {{16, 8, 14, 14}, {0, 2, 3}},
                                                       {{2, 65, 3, 66}, {1, 3}}};
   for (auto& [shape, axes] : shapes) {
-    for (Fold kind : {Fold::sum, Fold::mean, Fold::max, Fold::min})
+    for (ReduceOp kind : {ReduceOp::sum, ReduceOp::mean, ReduceOp::max, ReduceOp::min})
       all.push_back(reduced(kind, DType::f32, shape, axes));
     // Narrow elements by whole words; rows that begin between words; ends that fill none.
     if (shape == Shape{3, 5000} || shape == Shape{33, 1000} || shape == Shape{5, 4099} || shape == Shape{70001}) {
-      for (DType t : {DType::bf16, DType::f16, DType::i32}) all.push_back(reduced(Fold::max, t, shape, axes));
-      all.push_back(reduced(Fold::mean, DType::bf16, shape, axes));
-      all.push_back(reduced(Fold::sum, DType::i32, shape, axes));
-      all.push_back(reduced(Fold::max, DType::u8, shape, axes));
+      for (DType t : {DType::bf16, DType::f16, DType::i32}) all.push_back(reduced(ReduceOp::max, t, shape, axes));
+      all.push_back(reduced(ReduceOp::mean, DType::bf16, shape, axes));
+      all.push_back(reduced(ReduceOp::sum, DType::i32, shape, axes));
+      all.push_back(reduced(ReduceOp::max, DType::u8, shape, axes));
     }
     if (num_elements(shape) <= 24 || shape.size() == 4) {
-      all.push_back(reduced(Fold::prod, DType::f32, shape, axes));
-      for (Fold kind : {Fold::sum, Fold::max, Fold::min}) {
+      all.push_back(reduced(ReduceOp::prod, DType::f32, shape, axes));
+      for (ReduceOp kind : {ReduceOp::sum, ReduceOp::max, ReduceOp::min}) {
         all.push_back(reduced(kind, DType::i32, shape, axes));
         all.push_back(reduced(kind, DType::bf16, shape, axes));
       }
-      all.push_back(reduced(Fold::max, DType::u8, shape, axes));
-      all.push_back(reduced(Fold::sum, DType::u32, shape, axes));
-      all.push_back(reduced(Fold::mean, DType::f16, shape, axes));
+      all.push_back(reduced(ReduceOp::max, DType::u8, shape, axes));
+      all.push_back(reduced(ReduceOp::sum, DType::u32, shape, axes));
+      all.push_back(reduced(ReduceOp::mean, DType::f16, shape, axes));
     }
     int64_t along = 1;
     for (int64_t a : axes) along *= shape[static_cast<size_t>(a)];
@@ -158,4 +158,4 @@ std::vector<Case> reduce_cases() {
   return all;
 }
 
-}  // namespace tutti::dialect::cases
+}  // namespace tutti::codegen::cases

@@ -7,7 +7,7 @@
 #include "tests/codegen/opencl_run.h"
 #include "tests/support/require.h"
 
-namespace tutti::dialect::cases {
+namespace tutti::codegen::cases {
 namespace {
 
 /// A part of the cases, all of them where the environment variable TUTTI_ALL_CASES is set: compiling them takes
@@ -38,4 +38,4 @@ TEST(Dialect, ConvolutionsAgreeWithFloat64) { run_all(conv_cases()); }
 TEST(Dialect, PoolsAgreeWithFloat64) { run_all(pool_cases()); }
 
 }  // namespace
-}  // namespace tutti::dialect::cases
+}  // namespace tutti::codegen::cases

@@ -50,7 +50,7 @@ struct Recorded {
     sdk::KernelId k = d.build(s, cache);
     host = static_cast<int*>(d.allocate_host(256, "feeds"));
     std::iota(host, host + 64, 7);
-    sdk::Upload upload{host, {a, 0, 256}, {d.allocate(256, "landing"), 0, 256}};
+    sdk::Upload upload{host, {a, 0, 256}, {d.allocate(256, "upload_buffer"), 0, 256}};
     std::vector<sdk::Launch> launches = {{k, {{a, 0, 256}}, {3, 1, 1}, "a kernel"},
                                          {0, {{a, 0, 256}, {b, 0, 256}}, {1, 1, 1}, "a copy", true}};
     sequence = d.record(launches, &upload);
@@ -301,16 +301,16 @@ TEST_F(CudaTest, KernelsBesideOneThatFailsAreUnloaded) {
 }
 
 TEST_F(CudaTest, RenderedKernelsAreNamedAfterWhatTheyCompute) {
-  dialect::Target target;
-  target.language = dialect::Language::cuda_c;
+  codegen::Target target;
+  target.language = codegen::Language::cuda_c;
   auto product = [&] {
-    return dialect::render(target, *dialect::matmul(target, {DType::f32, 64, 64, 64}).launches.at(0).kernel);
+    return codegen::render(target, *codegen::matmul(target, {DType::f32, 64, 64, 64}).launches.at(0).kernel);
   };
-  dialect::KernelSource named = product();
+  codegen::KernelSource named = product();
   EXPECT_THAT(named.entry, testing::StartsWith("tutti_matmul_"));
   EXPECT_THAT(named.text, HasSubstr(" " + named.entry + "("));
   EXPECT_EQ(named.text.find("kernel_main"), std::string::npos);
-  dialect::KernelSource again = product();
+  codegen::KernelSource again = product();
   EXPECT_EQ(named.text, again.text) << "nodes of one shape share their kernel";
 }
 

@@ -8,14 +8,14 @@
 #include "backends/cuda/driver.h"
 #include "backends/cuda/vendor.h"
 #include "sdk/rendered/rendered.h"
-#include "tests/cuda/fake_device.h"
 #include "tests/codegen/cases.h"
+#include "tests/cuda/fake_device.h"
 #include "tests/sdk/raw_program.h"
 
 namespace tutti::cuda {
 namespace {
 
-using dialect::cases::Array;
+using codegen::cases::Array;
 using sdk::Gelu;
 using sdk::OperandSum;
 
@@ -25,7 +25,7 @@ double gelu(double x) { return 0.5 * x * (1 + std::tanh(0.79788456080286536 * (x
 struct Expected {
   std::vector<double> y, second;
 };
-Expected expected(const dialect::Matmul& p, const sdk::LibraryRequest& r, const std::vector<Array>& in) {
+Expected expected(const codegen::Matmul& p, const sdk::LibraryRequest& r, const std::vector<Array>& in) {
   auto a = [&](int64_t i, int64_t l) { return in[0].at[static_cast<size_t>(p.ta ? l * p.m + i : i * p.k + l)]; };
   auto b = [&](int64_t l, int64_t j) { return in[1].at[static_cast<size_t>(p.tb ? j * p.k + l : l * p.n + j)]; };
   Expected e;
@@ -57,15 +57,15 @@ class Epilogues : public testing::Test {
   Epilogues() { device.memory = 64 << 20; }
   std::unique_ptr<const sdk::Library> library(bool tf32 = false) const { return fakes.library(tf32); }
 
-  static void check(const dialect::Matmul& p, const sdk::LibraryRequest& r, const sdk::Library& l) {
+  static void check(const codegen::Matmul& p, const sdk::LibraryRequest& r, const sdk::Library& l) {
     SCOPED_TRACE(testing::Message() << name(p.dtype) << " " << p.m << "x" << p.n << "x" << p.k << " ta " << p.ta
                                     << " tb " << p.tb << " bias " << p.bias << " sum " << static_cast<int>(r.sum)
                                     << " gelu " << static_cast<int>(r.gelu));
-    std::vector<Array> in = {dialect::cases::random(p.dtype, p.m * p.k, -1, 1, 1),
-                             dialect::cases::random(p.dtype, p.k * p.n, -1, 1, 2)};
-    if (p.bias) in.push_back(dialect::cases::random(p.dtype, p.n, -1, 1, 3));
+    std::vector<Array> in = {codegen::cases::random(p.dtype, p.m * p.k, -1, 1, 1),
+                             codegen::cases::random(p.dtype, p.k * p.n, -1, 1, 2)};
+    if (p.bias) in.push_back(codegen::cases::random(p.dtype, p.n, -1, 1, 3));
     Expected want = expected(p, r, in);
-    dialect::LaunchList work = l.matmul(p, r);
+    codegen::LaunchList work = l.matmul(p, r);
     std::vector<std::vector<std::byte>> memory;
     for (const Array& a : in) memory.push_back(a.bytes());
     for (const auto* v : {&want.y, &want.second})
@@ -104,7 +104,7 @@ TEST_F(Epilogues, GeluGoesAlongWithTheProduct) {
   for (DType t : {DType::f16, DType::bf16})
     for (bool bias : {false, true})
       for (Gelu g : {Gelu::plain, Gelu::keep}) {
-        dialect::Matmul p{t, 3, 8, 5};
+        codegen::Matmul p{t, 3, 8, 5};
         p.bias = bias;
         check(p, {OperandSum::none, g}, *l);
       }

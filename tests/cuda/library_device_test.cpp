@@ -10,21 +10,21 @@
 #include "backends/cuda/driver.h"
 #include "backends/cuda/tune_bench.h"
 #include "backends/cuda/vendor.h"
+#include "tests/codegen/cases.h"
 #include "tests/cuda/fake_cublas.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/cuda/fake_cudnn.h"
-#include "tests/codegen/cases.h"
 #include "tests/support/require.h"
 
 namespace tutti::cuda {
 namespace {
 
-using dialect::Conv;
-using dialect::Matmul;
-using dialect::cases::Array;
-using dialect::cases::axis;
-using dialect::cases::Case;
-using dialect::cases::Convolution;
+using codegen::Conv;
+using codegen::Matmul;
+using codegen::cases::Array;
+using codegen::cases::axis;
+using codegen::cases::Case;
+using codegen::cases::Convolution;
 using sdk::Gelu;
 using sdk::OperandSum;
 
@@ -63,7 +63,7 @@ std::string no_device() {
 /// What the call of a case gives. Throws Error(declined) where the library does not offer it.
 std::vector<Array> results(const Case& c, Driver& driver) {
   if (!driver.traits().library) throw Error(Code::declined, "no library");
-  dialect::LaunchList work = c.by_library(*driver.traits().library);
+  codegen::LaunchList work = c.by_library(*driver.traits().library);
   if (work.launches.size() != 1 || !work.launches[0].library) throw Error(Code::internal, "not one call");
   std::vector<sdk::Range> memory;
   auto allocate = [&](size_t bytes) {
@@ -131,9 +131,9 @@ Case product_case(const Type& t, const Product& call) {
   Case c{fmt::format("{} {}x{}x{}{}{} batch {}{}{}", t.name, p.m, p.n, p.k, p.ta ? " ta" : "", p.tb ? " tb" : "",
                      num_elements(p.batch), p.bias ? " bias" : "", p.relu ? " relu" : "")};
   int64_t batches = num_elements(p.batch);
-  c.inputs = {dialect::cases::random(p.dtype, batches * p.m * p.k, -1, 1, 1),
-              dialect::cases::random(p.dtype, batches * p.k * p.n, -1, 1, 2)};
-  if (p.bias) c.inputs.push_back(dialect::cases::random(p.dtype, p.n, -1, 1, 3));
+  c.inputs = {codegen::cases::random(p.dtype, batches * p.m * p.k, -1, 1, 1),
+              codegen::cases::random(p.dtype, batches * p.k * p.n, -1, 1, 2)};
+  if (p.bias) c.inputs.push_back(codegen::cases::random(p.dtype, p.n, -1, 1, 3));
   auto a = [&](int64_t g, int64_t i, int64_t l) -> double& {
     return c.inputs[0].at[static_cast<size_t>(g * p.m * p.k + (p.ta ? l * p.m + i : i * p.k + l))];
   };
@@ -216,12 +216,12 @@ Kind batched_products(const Type& t) {
 
 /// A kind of convolution in one dtype: padding, no padding, strides, dilation, groups, odd sizes; or NaN.
 void add_convolutions(std::vector<Kind>& all, const Type& t, const char* name, Convolution what, bool bias, bool relu) {
-  auto made = [=](Conv s, const dialect::cases::Change& change = {}) {
+  auto made = [=](Conv s, const codegen::cases::Change& change = {}) {
     s.bias = bias, s.relu = relu;
     int64_t terms = what == Convolution::weights  ? s.batch * s.h.count * s.w.count
                     : what == Convolution::images ? s.filters / s.groups * s.h.kernel * s.w.kernel
                                                   : s.channels / s.groups * s.h.kernel * s.w.kernel;
-    Case c = dialect::cases::conv_case(what, s, change);
+    Case c = codegen::cases::conv_case(what, s, change);
     c.by_library = [=](const sdk::Library& l) {
       sdk::LibraryRequest trial{.trial = true};
       if (what == Convolution::images) return l.conv_dx(s, trial);
@@ -315,7 +315,7 @@ Count check(const Kind& kind, Under under) {
         std::vector<Array> got = results(c, *drivers[graph]);
         if (!graph) tell_special(c, got);
         taken = true;
-        EXPECT_EQ(dialect::cases::compare(kind.spreads ? spread(c, got) : c, got), "")
+        EXPECT_EQ(codegen::cases::compare(kind.spreads ? spread(c, got) : c, got), "")
             << (graph ? "in a graph" : "launched alone");
       } catch (const Error& e) {
         if (e.code == Code::declined && !taken) {

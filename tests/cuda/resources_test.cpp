@@ -10,12 +10,12 @@
 #include <thread>
 
 #include "backends/cuda/build.h"
-#include "graph/ops.h"
 #include "graph/lower/compile.h"
+#include "graph/ops.h"
+#include "nn/nets.h"
 #include "sdk/library.h"
 #include "sdk/rendered/kernels.h"
 #include "sdk/rendered/plan.h"
-#include "nn/nets.h"
 #include "train/step.h"
 
 namespace tutti::cuda {
@@ -91,9 +91,9 @@ struct Products : sdk::Library {
   struct Call : sdk::LibraryRequest {
     bool bias = false;
   };
-  dialect::LaunchList matmul(const dialect::Matmul& p, const sdk::LibraryRequest& r) const override {
+  codegen::LaunchList matmul(const codegen::Matmul& p, const sdk::LibraryRequest& r) const override {
     bool second = r.sum != sdk::OperandSum::none || r.gelu == sdk::Gelu::keep;
-    dialect::LaunchList work;
+    codegen::LaunchList work;
     work.launches.resize(1);
     for (int k = 0; k < 3 + p.bias + second; ++k) work.launches[0].buffers.push_back(k);
     work.launches[0].library = std::make_shared<Call>(Call{r, p.bias});

@@ -353,17 +353,17 @@ class TunedVendors : public testing::Test {
   /// The algorithm that runs afterwards.
   uint64_t product(const sdk::LibraryRequest& asked) {
     auto l = library();
-    dialect::LaunchList work = l->matmul({DType::f32, 3, 4, 5}, asked);
+    codegen::LaunchList work = l->matmul({DType::f32, 3, 4, 5}, asked);
     std::vector<std::vector<float>> memory(4, std::vector<float>(4096));
     std::vector<CUdeviceptr> buffers;
     for (auto& m : memory) buffers.push_back(reinterpret_cast<CUdeviceptr>(m.data()));
     static_cast<const Call*>(work.launches[0].library.get())->run(nullptr, buffers);
     return products.used;
   }
-  int convolution(dialect::LaunchList (sdk::Library::*kind)(const dialect::Conv&, const sdk::LibraryRequest&) const) {
-    dialect::Conv c{DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}};
+  int convolution(codegen::LaunchList (sdk::Library::*kind)(const codegen::Conv&, const sdk::LibraryRequest&) const) {
+    codegen::Conv c{DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}};
     auto l = library();
-    dialect::LaunchList work = ((*l).*kind)(c, request);
+    codegen::LaunchList work = ((*l).*kind)(c, request);
     std::vector<float> memory[3] = {std::vector<float>(256), std::vector<float>(256), std::vector<float>(256)};
     std::vector<CUdeviceptr> buffers;
     for (auto& m : memory) buffers.push_back(reinterpret_cast<CUdeviceptr>(m.data()));
@@ -385,7 +385,7 @@ TEST_F(TunedVendors, TheFastestProductIsFoundOnTheDeviceAndKept) {
 }
 
 TEST_F(TunedVendors, TheWorkspaceIsThatOfTheChoice) {
-  dialect::LaunchList work = library()->matmul({DType::f32, 3, 4, 5}, request);
+  codegen::LaunchList work = library()->matmul({DType::f32, 3, 4, 5}, request);
   EXPECT_EQ(work.scratch_bytes, std::vector<uint64_t>{2 * 512});
 }
 

@@ -11,17 +11,17 @@
 #include "backends/cuda/call.h"
 #include "backends/cuda/driver.h"
 #include "sdk/rendered/rendered.h"
+#include "tests/codegen/cases.h"
 #include "tests/cuda/fake_device.h"
 #include "tests/cuda/fake_host.h"
-#include "tests/codegen/cases.h"
 #include "tests/sdk/raw_program.h"
 #include "tests/support/error_of.h"
 
 namespace tutti::cuda {
 namespace {
 
-using dialect::cases::Array;
-using dialect::cases::Case;
+using codegen::cases::Array;
+using codegen::cases::Case;
 using test::error_from;
 using testing::HasSubstr;
 
@@ -41,7 +41,7 @@ class Vendors : public testing::Test {
 
 /// Runs the call of a case on host memory; "" or how its result differs.
 std::string run(const Case& c, const sdk::Library& library) {
-  dialect::LaunchList work = c.by_library(library);
+  codegen::LaunchList work = c.by_library(library);
   if (work.launches.size() != 1 || !work.launches[0].library) return "not one call of the library";
   std::vector<std::vector<std::byte>> memory;
   for (const Array& a : c.inputs) memory.push_back(a.bytes());
@@ -81,7 +81,7 @@ TEST_F(Vendors, ProductsAreThoseOfTheRowMajorOperands) {
   for (size_t workspace : {size_t{0}, size_t{4096}}) {
     products.workspace = workspace;
     auto l = library();
-    EXPECT_GE(all_right(dialect::cases::matmul_cases(), *l), 50u);
+    EXPECT_GE(all_right(codegen::cases::matmul_cases(), *l), 50u);
     EXPECT_EQ(products.compute, CUBLAS_COMPUTE_32F) << "f32 is f32, not TF32";
     EXPECT_EQ(products.schemes, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   }
@@ -90,7 +90,7 @@ TEST_F(Vendors, ProductsAreThoseOfTheRowMajorOperands) {
 
 TEST_F(Vendors, BatchesOfOneStepAreTakenOthersDeclined) {
   auto l = library();
-  dialect::Matmul p{DType::f32, 3, 4, 5, false, false, {2, 3}, {45, 15}, {0, 0}};
+  codegen::Matmul p{DType::f32, 3, 4, 5, false, false, {2, 3}, {45, 15}, {0, 0}};
   EXPECT_EQ(error_from([&] { l->matmul(p); }).code, Code::ok);
   p.a_batch = {15, 0};  // each of two matrices three times
   Error e = error_from([&] { l->matmul(p); });
@@ -103,14 +103,14 @@ TEST_F(Vendors, ConvolutionsAndTheirGradientsFollowTheDescriptors) {
   for (size_t workspace : {size_t{0}, size_t{4096}}) {
     convolutions.workspace = workspace;
     auto l = library();
-    EXPECT_GE(all_right(dialect::cases::conv_cases(), *l), 40u);
+    EXPECT_GE(all_right(codegen::cases::conv_cases(), *l), 40u);
   }
   EXPECT_EQ(convolutions.descriptors, 0) << "nothing is left behind";
 }
 
 TEST_F(Vendors, SinglePrecisionUsesNoTensorCores) {
   auto l = library();
-  dialect::Conv c{DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}};
+  codegen::Conv c{DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}};
   l->conv(c);
   EXPECT_EQ(convolutions.math, CUDNN_FMA_MATH);
   c.dtype = DType::f16;
@@ -178,14 +178,14 @@ TEST_F(Vendors, OtherDtypesAndAMissingLibraryDecline) {
 
 TEST_F(Vendors, AFailingCallIsATypedError) {
   auto l = library();
-  Case c = dialect::cases::matmul_cases().front();
+  Case c = codegen::cases::matmul_cases().front();
   products.failing["cublasLtMatmul"] = CUBLAS_STATUS_EXECUTION_FAILED;
   Error e = error_from([&] { run(c, *l); });
   EXPECT_EQ(e.code, Code::internal);
   EXPECT_THAT(e.what(), HasSubstr("cublasLtMatmul"));
   products.failing["cublasLtMatmul"] = CUBLAS_STATUS_ALLOC_FAILED;
   EXPECT_EQ(error_from([&] { run(c, *l); }).code, Code::no_memory);
-  c = dialect::cases::conv_cases().front();
+  c = codegen::cases::conv_cases().front();
   convolutions.failing["cudnnConvolutionForward"] = CUDNN_STATUS_EXECUTION_FAILED;
   EXPECT_EQ(error_from([&] { run(c, *l); }).code, Code::internal);
 }
@@ -244,14 +244,14 @@ TEST_F(Vendors, AReluThatMakesANumberOfNanStaysApartFromItsProduct) {
 
 TEST_F(Vendors, ActivationsNobodyTriedAreDeclined) {
   Cublas untried(fake::cublas());
-  dialect::Matmul p{DType::f32, 3, 4, 5};
+  codegen::Matmul p{DType::f32, 3, 4, 5};
   EXPECT_EQ(error_from([&] { untried.matmul(p); }).code, Code::ok);
   p.bias = p.relu = true;
   EXPECT_EQ(error_from([&] { untried.matmul(p); }).code, Code::declined);
 }
 
 TEST_F(Vendors, ACudnnThatTakesNoNanForItsReluLeavesItToAKernel) {
-  dialect::Conv c{DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}};
+  codegen::Conv c{DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}};
   c.bias = c.relu = true;
   sdk::LibraryRequest request{.trial = true};
   Error e = error_from([&] { library()->conv(c, request); });
@@ -264,14 +264,14 @@ TEST_F(Vendors, ACudnnThatTakesNoNanForItsReluLeavesItToAKernel) {
 
 TEST_F(Vendors, WorkspacesAreThoseThatTheLibraryAsksFor) {
   convolutions.workspace = 4096;  // its ranking says half
-  dialect::Conv c{DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}};
+  codegen::Conv c{DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}};
   auto l = library();
-  for (dialect::LaunchList work : {l->conv(c), l->conv_dx(c), l->conv_dw(c)})
+  for (codegen::LaunchList work : {l->conv(c), l->conv_dx(c), l->conv_dw(c)})
     EXPECT_EQ(work.scratch_bytes, std::vector<uint64_t>{4096});
 }
 
 TEST_F(Vendors, AlgorithmsThatTransformAreForTf32Alone) {
-  dialect::Conv c{DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}};
+  codegen::Conv c{DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}};
   sdk::LibraryRequest request{.trial = true};
   for (DType t : {DType::f32, DType::f16, DType::bf16}) {
     c.dtype = t;

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "core/base/status.h"
-#include "graph/ops.h"
 #include "graph/autodiff/autodiff.h"
+#include "graph/ops.h"
 #include "tests/golden/golden_data.h"
 #include "tests/support/device_run.h"
 

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "core/base/status.h"
+#include "graph/autodiff/autodiff.h"
 #include "graph/eval.h"
 #include "graph/ops.h"
-#include "graph/autodiff/autodiff.h"
 
 namespace tutti {
 namespace {

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "core/base/status.h"
-#include "graph/eval.h"
 #include "graph/autodiff/autodiff.h"
+#include "graph/eval.h"
 #include "tests/golden/golden_data.h"
 
 namespace tutti {

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <map>
 
+#include "graph/autodiff/autodiff.h"
 #include "graph/eval.h"
 #include "graph/ops.h"
-#include "graph/autodiff/autodiff.h"
 #include "tests/golden/golden_data.h"
 
 namespace tutti {

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "core/base/status.h"
-#include "graph/ops.h"
 #include "graph/autodiff/autodiff.h"
+#include "graph/ops.h"
 #include "graph/samples.h"
 
 namespace tutti::test {
@@ -175,7 +175,7 @@ double relative_error(const std::vector<double>& got, const std::vector<double>&
 OpDef break_rule(const OpDef& op, size_t input, double factor) {
   broken = {&op, input, factor};
   OpDef copy = op;
-  copy.vjp = [](const Pull& g) {
+  copy.vjp = [](const VjpContext& g) {
     Values v = pull_back(*broken.op, g);
     if (v[broken.input]) v[broken.input] = v[broken.input] * broken.factor;
     return v;

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/base/status.h"
-#include "graph/ops.h"
 #include "graph/autodiff/autodiff.h"
+#include "graph/ops.h"
 #include "tests/gradcheck/check.h"
 
 namespace tutti::test {

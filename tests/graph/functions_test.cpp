@@ -1,13 +1,14 @@
 // Compositions, evaluated in float64. The numbers of conv_transpose2d are PyTorch's (functions_golden.py).
 #include "graph/functions.h"
+#include "graph/ops.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "graph/eval.h"
 #include "graph/autodiff/autodiff.h"
+#include "graph/eval.h"
 #include "tests/support/error_of.h"
 
 namespace tutti {

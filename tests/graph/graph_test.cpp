@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "core/base/status.h"
+#include "graph/autodiff/autodiff.h"
 #include "graph/eval.h"
 #include "graph/ops.h"
-#include "graph/autodiff/autodiff.h"
 #include "graph/verify.h"
 
 namespace tutti {

@@ -1,13 +1,13 @@
 // The order and the hints that the group pass makes.
 #include <gtest/gtest.h>
 
-#include "graph/eval.h"
-#include "graph/ops.h"
 #include "graph/autodiff/autodiff.h"
-#include "graph/passes/dce.h"
+#include "graph/eval.h"
 #include "graph/lower/group.h"
-#include "train/optimizer.h"
+#include "graph/ops.h"
+#include "graph/passes/dce.h"
 #include "graph/verify.h"
+#include "train/optimizer.h"
 
 namespace tutti {
 namespace {

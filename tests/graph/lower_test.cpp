@@ -1,8 +1,8 @@
 // What crosses the boundary, read back by the SDK.
 #include <gtest/gtest.h>
 
-#include "graph/ops.h"
 #include "graph/lower/lower.h"
+#include "graph/ops.h"
 #include "sdk/program.h"
 
 namespace tutti {

@@ -4,10 +4,10 @@
 
 #include "core/base/status.h"
 #include "graph/eval.h"
+#include "graph/lower/legalize.h"
 #include "graph/ops.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/dce.h"
-#include "graph/lower/legalize.h"
 #include "graph/passes/simplify.h"
 #include "graph/verify.h"
 

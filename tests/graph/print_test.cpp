@@ -5,14 +5,14 @@
 #include <fstream>
 #include <sstream>
 
-#include "graph/ops.h"
 #include "graph/autodiff/autodiff.h"
+#include "graph/lower/group.h"
+#include "graph/ops.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/dce.h"
-#include "graph/lower/group.h"
-#include "train/optimizer.h"
 #include "graph/passes/simplify.h"
 #include "graph/print.h"
+#include "train/optimizer.h"
 
 namespace tutti {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstdlib>
 
 #include "core/base/philox.h"
-#include "graph/ops.h"
 #include "graph/autodiff/autodiff.h"
+#include "graph/ops.h"
 #include "tests/support/device_run.h"
 
 namespace tutti {

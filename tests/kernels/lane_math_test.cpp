@@ -8,7 +8,7 @@
 #include "core/abi/tutti_plugin.h"
 #include "core/base/dtype.h"
 #include "core/base/philox.h"
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/isa_kernels.h"
 
 using namespace tutti;
 using namespace tutti::kernels;
@@ -18,10 +18,10 @@ namespace {
 constexpr float inf = std::numeric_limits<float>::infinity();
 const float nan_value = std::numeric_limits<float>::quiet_NaN();
 
-std::vector<const Lanes*> sets() {
-  std::vector<const Lanes*> list;
+std::vector<const IsaKernels*> sets() {
+  std::vector<const IsaKernels*> list;
   for (const char* name : {"baseline", "avx2", "avx512"})
-    if (const Lanes* l = lanes_named(name)) list.push_back(l);
+    if (const IsaKernels* l = isa_kernels_named(name)) list.push_back(l);
   return list;
 }
 
@@ -56,7 +56,7 @@ class Unary : public testing::TestWithParam<Case> {};
 TEST_P(Unary, error_and_bits) {
   const Case& c = GetParam();
   std::vector<float> x = arguments(c.low, c.high), first(x.size()), y(x.size());
-  for (const Lanes* set : sets()) {
+  for (const IsaKernels* set : sets()) {
     LaneFn f = set->find(c.code, Lane::f32, Lane::f32, 0);
     ASSERT_NE(f, nullptr);
     f(y.data(), x.data(), nullptr, nullptr, static_cast<int64_t>(x.size()));
@@ -111,7 +111,7 @@ TEST(Lanes, pow) {
     b.push_back(std::floor(static_cast<float>(r[3]) / 4e8f) - 5.0f);
   }
   std::vector<float> y(a.size()), first;
-  for (const Lanes* set : sets()) {
+  for (const IsaKernels* set : sets()) {
     set->find(TUTTI_X_POW, Lane::f32, Lane::f32, 0)(y.data(), a.data(), b.data(), nullptr,
                                                     static_cast<int64_t>(a.size()));
     for (size_t i = 0; i < a.size(); ++i)
@@ -122,7 +122,7 @@ TEST(Lanes, pow) {
 
 TEST(Lanes, min_and_max_pass_nan_on) {
   float a[] = {1, nan_value, 1, nan_value, -inf, 3}, b[] = {2, 1, nan_value, nan_value, inf, -3}, y[6];
-  for (const Lanes* set : sets()) {
+  for (const IsaKernels* set : sets()) {
     set->find(TUTTI_X_MIN, Lane::f32, Lane::f32, 0)(y, a, b, nullptr, 6);
     EXPECT_EQ(y[0], 1);
     EXPECT_TRUE(std::isnan(y[1]) && std::isnan(y[2]) && std::isnan(y[3]));
@@ -141,7 +141,7 @@ TEST(Lanes, casts_clamp) {
   auto n = static_cast<int64_t>(x.size());
   std::vector<int32_t> i(x.size());
   std::vector<uint32_t> u(x.size());
-  for (const Lanes* set : sets()) {
+  for (const IsaKernels* set : sets()) {
     auto check = [&](DType t, auto& y) {
       for (size_t k = 0; k < x.size(); ++k)
         ASSERT_EQ(static_cast<double>(y[k]), round_to(t, x[k])) << set->name << ' ' << name(t) << " of " << x[k];
@@ -167,7 +167,7 @@ TEST(Lanes, half_formats) {
   auto n = static_cast<int64_t>(x.size());
   std::vector<uint16_t> h(x.size());
   std::vector<float> y(x.size());
-  for (const Lanes* set : sets())
+  for (const IsaKernels* set : sets())
     for (Storage s : {Storage::f16, Storage::bf16}) {
       set->store(s)(h.data(), x.data(), nullptr, nullptr, n);
       set->load(s)(y.data(), h.data(), nullptr, nullptr, n);
@@ -194,7 +194,7 @@ TEST(Lanes, integers) {
       a.push_back(p), b.push_back(q);
   std::vector<int32_t> y(a.size());
   auto n = static_cast<int64_t>(a.size());
-  for (const Lanes* set : sets()) {
+  for (const IsaKernels* set : sets()) {
     auto run = [&](uint16_t code, Lane t, auto f) {
       set->find(code, t, t, 0)(y.data(), a.data(), b.data(), nullptr, n);
       for (size_t k = 0; k < a.size(); ++k)

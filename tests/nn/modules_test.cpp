@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "graph/ops.h"
 #include "tests/train/files.h"
 #include "train/step.h"
 

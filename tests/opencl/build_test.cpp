@@ -105,18 +105,18 @@ TEST_F(OpenClTest, rendered_kernels_get_along_in_one_program) {
     MapHost host;
     Driver d(f, host.host());
     TensorType wide{DType::f32, {64, 96}}, half{DType::bf16, {64, 96}};
-    std::vector<dialect::LaunchList> works;
+    std::vector<codegen::LaunchList> works;
     for (DType t : {DType::f32, DType::f16, DType::bf16})
-      for (int64_t m : {3, 64}) works.push_back(dialect::matmul(d.traits(), {.dtype = t, .m = m, .n = 96, .k = 64}));
+      for (int64_t m : {3, 64}) works.push_back(codegen::matmul(d.traits(), {.dtype = t, .m = m, .n = 96, .k = 64}));
     for (const TensorType& t : {wide, half})
-      for (int64_t axis : {0, 1}) works.push_back(dialect::reduce(d.traits(), dialect::Fold::sum, t, {axis}));
-    for (int64_t axis : {0, 1}) works.push_back(dialect::argmax(d.traits(), wide, {axis}));
-    works.push_back(dialect::copy(d.traits(), dialect::transpose_copy(half, {1, 0})));
-    works.push_back(dialect::scatter_add(d.traits(), DType::f16, 1, 40, 24, 50));
-    works.push_back(dialect::random_bits(d.traits(), 1000, 3));
+      for (int64_t axis : {0, 1}) works.push_back(codegen::reduce(d.traits(), codegen::ReduceOp::sum, t, {axis}));
+    for (int64_t axis : {0, 1}) works.push_back(codegen::argmax(d.traits(), wide, {axis}));
+    works.push_back(codegen::copy(d.traits(), codegen::transpose_copy(half, {1, 0})));
+    works.push_back(codegen::scatter_add(d.traits(), DType::f16, 1, 40, 24, 50));
+    works.push_back(codegen::random_bits(d.traits(), 1000, 3));
     std::vector<sdk::KernelSource> sources;
-    for (const dialect::LaunchList& work : works)
-      for (const dialect::Launch& p : work.launches) sources.push_back(dialect::render(d.traits(), *p.kernel));
+    for (const codegen::LaunchList& work : works)
+      for (const codegen::Launch& p : work.launches) sources.push_back(codegen::render(d.traits(), *p.kernel));
     ASSERT_GT(sources.size(), 14u);
     std::vector<std::vector<std::byte>> caches(sources.size());
     d.build_all(sources, caches);

@@ -5,10 +5,10 @@
 #include <cstring>
 
 #include "backends/reference/reference.h"
-#include "graph/eval.h"
-#include "graph/ops.h"
 #include "graph/autodiff/autodiff.h"
+#include "graph/eval.h"
 #include "graph/lower/lower.h"
+#include "graph/ops.h"
 #include "graph/samples.h"
 
 namespace tutti {

@@ -54,12 +54,18 @@ class CheckDependencies(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("sdk/a.cpp:1: includes graph/g.h", text)
 
+    def test_a_room_below_has_a_rule_of_its_own(self):
+        code, text = run({"graph/lower/l.h": "", "graph/passes/a.cpp": '#include "graph/lower/l.h"\n'})
+        self.assertEqual(code, 1)
+        self.assertIn("graph/passes/a.cpp:1: includes graph/lower/l.h", text)
+
     def test_accepts_what_is_allowed(self):
         code, text = run({
             "cli/a.cpp": '#include "train/trainer.h"\n#include "graph/graph.h"\n#include <vector>\n#include "own.h"\n',
             "cli/own.h": "",
-            "graph/a.cpp": '#include "core/runtime/session.h"\n#include "graph/op.h"\n',
-            "sdk/a.cpp": '#include "core/abi/tutti_plugin.h"\n#include "kernels/cpu/lanes.h"\n',
+            "graph/op.h": "",
+            "graph/lower/a.cpp": '#include "core/runtime/session.h"\n#include "graph/op.h"\n',
+            "sdk/a.cpp": '#include "core/abi/tutti_plugin.h"\n#include "kernels/cpu/isa_kernels.h"\n',
             "backends/reference/a.cpp": '#include "graph/ops.h"\n#include "sdk/plugin.h"\n',
             "plugins/onednn/a.cpp": '#include "backends/onednn/b.h"\n',
             "examples/a.cpp": '#include "tutti/tutti.h"\n',

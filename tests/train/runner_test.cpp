@@ -6,6 +6,7 @@
 
 #include "core/runtime/selector.h"
 #include "graph/functions.h"
+#include "graph/ops.h"
 #include "tests/support/error_of.h"
 
 namespace tutti {

@@ -3,8 +3,8 @@
 
 #include "core/abi/growth.h"
 #include "core/runtime/selector.h"
-#include "graph/ops.h"
 #include "graph/lower/lower.h"
+#include "graph/ops.h"
 #include "tests/support/device_run.h"
 
 namespace tutti {

@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 #include "core/runtime/selector.h"
-#include "graph/ops.h"
 #include "graph/autodiff/autodiff.h"
+#include "graph/ops.h"
 #include "tests/support/device_run.h"
 #include "verify/parity/suite.h"
 

@@ -119,15 +119,15 @@ class Bisection {
 
   void one_step(size_t s, int64_t n, const Tensors& inputs, const Tensors& truth) {
     Side& side = *sides_[s];
-    BisectSide& told = result_.sides[s];
+    BisectSide& outcome = result_.sides[s];
     side.step(inputs);
     double error = worst_change(side.graph(), side.plain(), truth, inputs);
-    if (!(error <= told.error)) told.error = error;
+    if (!(error <= outcome.error)) outcome.error = error;
     std::vector<Violation> wrong;
     for (Span span : side.groups())
-      if (std::optional<Violation> v = side.examine(span, side.kept(), told.share)) wrong.push_back(std::move(*v));
+      if (std::optional<Violation> v = side.examine(span, side.kept(), outcome.share)) wrong.push_back(std::move(*v));
     double apart = worst_change(side.graph(), side.kept(), side.plain(), inputs);
-    if (!(apart <= told.apart)) told.apart = apart;
+    if (!(apart <= outcome.apart)) outcome.apart = apart;
     bool damaged = wrong.empty() && !(apart <= norm_bound) && !(error <= norm_bound);
     if (wrong.empty() && !damaged) return;
     watch(fmt::format("step {} of {}: {} is wrong; looking for the node", n + 1, o_.steps, side.device().id));
@@ -136,7 +136,7 @@ class Bisection {
     f.side = s;
     f.step = n;
     f.more = wrong.empty() ? 0 : wrong.size() - 1;
-    told.share = std::max(told.share, f.own.share);
+    outcome.share = std::max(outcome.share, f.own.share);
     ask_both(f, side, sides_[1 - s]->device());
     result_.findings.push_back(std::move(f));
   }

@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
-#include "verify/bisect/replay.h"
 #include "train/trainer.h"
+#include "verify/bisect/replay.h"
 
 namespace tutti::parity {
 
@@ -18,7 +18,7 @@ struct BisectOptions {
   int64_t batch = 16, steps = 3;
   uint64_t seed = 1;  ///< of the weights, dropout and the order of the samples
   Precision precision = Precision::f32;
-  /// Told before everything that takes a while.
+  /// Called before everything that takes a while.
   std::function<void(const std::string& what)> watch = {};
 };
 

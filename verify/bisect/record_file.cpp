@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/status.h"
+#include "train/strict_json.h"
 #include "verify/bisect/record.h"
 #include "verify/bisect/tensor_file.h"
-#include "train/strict_json.h"
 
 namespace tutti::parity {
 namespace {

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "core/base/status.h"
+#include "train/strict_json.h"
 #include "verify/bisect/replay_graph.h"
 #include "verify/bisect/tensor_file.h"
-#include "train/strict_json.h"
 
 namespace tutti::parity {
 namespace {

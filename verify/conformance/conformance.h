@@ -43,7 +43,7 @@ struct Options {
   int device = -1;             ///< index within the plugin; -1: the first that can be used
   bool full = false;           ///< all cases of `tutti parity` and longer training, in place of a light set
   double timeout = 120;        ///< seconds that one check may take; ten times as many with `full`
-  /// Told after every check; `done` of `of`.
+  /// Called after every check; `done` of `of`.
   std::function<void(const Result&, size_t done, size_t of)> watch = {};
 };
 

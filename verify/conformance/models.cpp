@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 
 #include "core/runtime/session.h"
-#include "graph/lower/compile.h"
-#include "verify/conformance/bench.h"
 #include "data/loader.h"
+#include "graph/lower/compile.h"
 #include "nn/nets.h"
-#include "verify/parity/device_program.h"
-#include "verify/lockstep/lockstep.h"
 #include "train/step.h"
+#include "verify/conformance/bench.h"
+#include "verify/lockstep/lockstep.h"
+#include "verify/parity/device_program.h"
 
 namespace tutti::conformance {
 namespace {

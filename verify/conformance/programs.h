@@ -49,9 +49,9 @@ class SmallRun {
 
 /// Of which size the structs that grow are.
 struct Growth {
-  uint32_t extra = 0;    ///< bytes more than this header's, filled with noise
+  uint32_t extra = 0;     ///< bytes more than this header's, filled with noise
   bool version1 = false;  ///< as version 1 began, which may be less than this header's
-  bool guarded = false;  ///< what comes behind each struct and array cannot be read
+  bool guarded = false;   ///< what comes behind each struct and array cannot be read
   template <class T>
   uint32_t size() const {
     return static_cast<uint32_t>(version1 ? v1_size<T> : sizeof(T)) + extra;

@@ -11,9 +11,9 @@
 #include "core/base/status.h"
 #include "data/loader.h"
 #include "nn/nets.h"
+#include "train/reference.h"
 #include "verify/parity/cases.h"
 #include "verify/parity/compare.h"
-#include "train/reference.h"
 
 namespace tutti::parity {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 #include <functional>
 
-#include "verify/parity/device_program.h"
 #include "train/trainer.h"
+#include "verify/parity/device_program.h"
 
 namespace tutti::parity {
 
@@ -13,21 +13,20 @@ struct LockstepOptions {
   int64_t batch = 64, steps = 60;
   uint64_t seed = 7;  ///< of the weights, dropout and the order of the samples
   Optimizer optimizer = Adam{};
-  /// Told before every step; `what` is "lockstep" or "free run on DEVICE".
+  /// Called before every step; `what` is "lockstep" or "free run on DEVICE".
   std::function<void(const std::string& what, int64_t step)> watch = {};
   /// Changes the states that a device gave before they are judged, so that tests can see the comparison fail.
   std::function<void(int64_t step, Tensors& states)> tamper = {};
 };
 
-/// One device's part. Every step starts from the reference's state; judged are
-/// - the loss: within 1e-5 max(1, |loss|),
-/// - every gradient and parameter: within 1e-3 in the 2-norm, relative to the reference's; a gradient beyond that
-/// passes
-///   where the reference's own one jumps as far when its weights change by 2^-22 (a near tie of a max pool or a relu
-///   falls the other way: no rounding is right there): at most 1e-3 plus twice the largest jump of eight such changes,
-///   of which 0.05 counts at most, and in a quarter of the steps (and one more) at most,
-/// - every parameter and optimizer state also against the float64 update by the device's own gradient, within the bound
-///   of the update's op per element: small gradients hide in the norm, and Adam divides by them.
+/// One device's part. Every step starts from the reference's state. Three things are judged:
+/// - The loss: within 1e-5 max(1, |loss|).
+/// - Every gradient and parameter: its relative error in the 2-norm is at most 1e-3. A near tie of a max pool or a relu
+///   may fall the other way, and then no rounding is right. So a gradient may differ by 1e-3 plus twice a jump: the
+///   largest change of the reference's own gradient, in eight trials, when its weights change by 2^-22. A jump counts
+///   as 0.05 at most, and only 1 + steps / 4 steps may need one.
+/// - Every parameter and optimizer state again, per element: against the float64 update by the device's own gradient,
+///   within the bound of the update's op. Small gradients hide in the norm, and Adam divides by them.
 struct LockstepResult {
   Device device;
   int64_t steps = 0;                         ///< done

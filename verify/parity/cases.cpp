@@ -6,8 +6,15 @@
 #include <charconv>
 
 #include "core/base/status.h"
-#include "graph/ops.h"
 #include "graph/autodiff/autodiff.h"
+#include "graph/ops/add.h"
+#include "graph/ops/div.h"
+#include "graph/ops/min.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/slice.h"
+#include "graph/ops/sub.h"
+#include "graph/ops/transpose.h"
 #include "graph/samples.h"
 #include "verify/parity/huge.h"
 #include "verify/parity/variants.h"

@@ -6,9 +6,11 @@
 
 namespace tutti::parity {
 
-/// How many cases: quick: two samples per op, forward and all gradients together, as recorded; normal: every sample,
-/// f16 and bf16 where all inputs are floats, each gradient alone too, and each variant of shapes (variants.h) but
-/// "wide" and "views" once per op; full: every sample also from transposes and slices, the variants for two samples.
+/// How many cases.
+/// - quick: two samples per op as recorded, forward and all gradients together
+/// - normal: every sample; also in f16 and bf16 where all inputs are floats; each gradient alone too; each variant of
+///   shapes (variants.h) once per op, but not "wide" and "views"
+/// - full: normal, every sample also read through transposes and slices, and every variant for two samples
 enum class Extent { quick, normal, full };
 
 /// One case, written "matmul:2:all:f32", "matmul:2:all.large:f32".

@@ -18,7 +18,7 @@ class DeviceProgram {
   /// Compiles and prepares `g`. Both must outlive the program. `tuning_bytes`: see Session::compile. Throws
   /// Error(declined) with the device's reasons.
   DeviceProgram(Session& session, const Graph& g, uint64_t tuning_bytes = 0);
-  /// Writes the states of `inputs` (unless told to keep those of the device), feeds the feeds, runs one step and
+  /// Writes the states of `inputs` (unless those of the device are to be kept), feeds the feeds, runs one step and
   /// returns every state after it.
   Tensors run(const Tensors& inputs, bool write_states = true);
 

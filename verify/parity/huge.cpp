@@ -8,7 +8,17 @@
 
 #include "core/base/host_memory.h"
 #include "core/base/status.h"
-#include "graph/ops.h"
+#include "graph/ops/add.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/div.h"
+#include "graph/ops/gather.h"
+#include "graph/ops/min.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/slice.h"
+#include "graph/ops/sub.h"
+#include "graph/ops/sum.h"
+#include "graph/ops/transpose.h"
 #include "train/reference.h"
 
 namespace tutti::parity {

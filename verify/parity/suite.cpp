@@ -10,11 +10,11 @@
 #include <thread>
 
 #include "core/base/status.h"
+#include "train/reference.h"
 #include "verify/parity/compare.h"
 #include "verify/parity/conditioning.h"
 #include "verify/parity/expected.h"
 #include "verify/parity/huge.h"
-#include "train/reference.h"
 
 namespace tutti::parity {
 namespace {

@@ -52,9 +52,10 @@ struct Progress {
 
 struct SuiteOptions {
   uint64_t seed = 1;
-  /// Told after every case, by one thread at a time.
+  /// Called after every case, by one thread at a time.
   std::function<void(const Progress&)> watch = {};
-  /// Told what a device gave at the first run of a case, in the order of the graph's states, by one thread per device.
+  /// Called with what a device gave at the first run of a case, in the order of the graph's states, by one thread per
+  /// device.
   std::function<void(const CaseId&, const std::vector<Tensor>& results)> see = {};
   /// Changes what a device gave before it is judged, so that tests can see the comparison fail. `run` counts the
   /// case's runs from 0; results are in the order of the graph's states; `before` holds those that the same program

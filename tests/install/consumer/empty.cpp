@@ -1,6 +1,6 @@
 // A plugin without devices, from the installed SDK.
 #define TUTTI_BUILDING_PLUGIN
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/isa_kernels.h"
 #include "sdk/plugin.h"
 
 namespace {
@@ -8,7 +8,7 @@ struct Empty : tutti::sdk::Plugin {
   const char* name() const override { return "empty"; }
   const char* version() const override { return "1.0"; }
   std::vector<tutti::sdk::Device> devices() override {
-    if (!tutti::kernels::lanes_named("baseline")) throw tutti::invalid("the kernels are not linked");
+    if (!tutti::kernels::isa_kernels_named("baseline")) throw tutti::invalid("the kernels are not linked");
     return {};
   }
   std::unique_ptr<tutti::sdk::Session> open(uint32_t, const tutti::sdk::Options&) override {

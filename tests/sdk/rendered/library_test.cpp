@@ -14,21 +14,21 @@ namespace {
 
 /// y = a b (+ bias) (then relu) in f32 on host memory.
 struct Product {
-  dialect::Matmul p;
+  codegen::Matmul p;
   bool fails = false;
 };
 
 struct Products : Library {
-  dialect::LaunchList matmul(const dialect::Matmul& p, const LibraryRequest& r) const override {
+  codegen::LaunchList matmul(const codegen::Matmul& p, const LibraryRequest& r) const override {
     if (!epilogues && (p.bias || p.relu)) throw Error(Code::declined, "no epilogues here");
     if (!ignores_request && (r.sum != OperandSum::none || r.gelu != Gelu::none))
       throw Error(Code::declined, "no sums and no gelu");
-    dialect::LaunchList work = launch_of(std::make_shared<Product>(Product{p, fails}), "product", p.bias ? 4 : 3);
+    codegen::LaunchList work = launch_of(std::make_shared<Product>(Product{p, fails}), "product", p.bias ? 4 : 3);
     if (spoil) spoil(work);
     return work;
   }
   bool epilogues = true, ignores_request = false, fails = false;
-  std::function<void(dialect::LaunchList&)> spoil;
+  std::function<void(codegen::LaunchList&)> spoil;
 };
 
 /// What the device was asked to run; rendered kernels compute nothing and note their buffers.
@@ -148,16 +148,16 @@ TEST_F(LibraryOfADevice, AFailingCallIsNamed) {
 }
 
 TEST_F(LibraryOfADevice, WrongBuffersAreNamed) {
-  library.spoil = [](dialect::LaunchList& w) { w.launches[0].buffers.pop_back(); };
+  library.spoil = [](codegen::LaunchList& w) { w.launches[0].buffers.pop_back(); };
   EXPECT_EQ(refused(layer()),
             "node 0 (matmul): the device's library gave a wrong LaunchList: nothing uses buffer 3 of 4");
-  library.spoil = [](dialect::LaunchList& w) { w.launches[0].buffers.push_back(4); };
+  library.spoil = [](codegen::LaunchList& w) { w.launches[0].buffers.push_back(4); };
   EXPECT_NE(refused(layer()).find("'product' uses buffer 4 of 4"), std::string::npos);
-  library.spoil = [](dialect::LaunchList& w) { w.launches[0].buffers[1] = -1; };
+  library.spoil = [](codegen::LaunchList& w) { w.launches[0].buffers[1] = -1; };
   EXPECT_NE(refused(layer()).find("'product' uses buffer -1 of 4"), std::string::npos);
-  library.spoil = [](dialect::LaunchList& w) { w.launches[0].library = nullptr; };
+  library.spoil = [](codegen::LaunchList& w) { w.launches[0].library = nullptr; };
   EXPECT_NE(refused(layer()).find("'product' has neither a call nor a kernel"), std::string::npos);
-  library.spoil = [](dialect::LaunchList& w) { w.launches.clear(); };
+  library.spoil = [](codegen::LaunchList& w) { w.launches.clear(); };
   EXPECT_NE(refused(layer()).find("nothing uses buffer 0 of 4"), std::string::npos);
 }
 
@@ -178,7 +178,7 @@ TEST_F(LibraryOfADevice, ASecondResultThatItForgetsIsNamed) {
 }
 
 TEST_F(LibraryOfADevice, ScratchIsPlanned) {
-  library.spoil = [](dialect::LaunchList& w) {
+  library.spoil = [](codegen::LaunchList& w) {
     w.scratch_bytes = {4096};
     w.launches[0].buffers.insert(w.launches[0].buffers.begin() + 3, 4);  // y stays the last one
   };

@@ -3,8 +3,8 @@
 
 #include <numeric>
 
-#include "tests/sdk/rendered/fake_driver.h"
 #include "tests/sdk/raw_program.h"
+#include "tests/sdk/rendered/fake_driver.h"
 
 namespace tutti::sdk {
 namespace {
@@ -69,11 +69,11 @@ TEST(RenderedMemory, WhatIsPlannedIsAllocated) {
 
 TEST(RenderedMemory, LandingsOfUploadsArePlannedAndCounted) {
   Bench b;
-  b.tape->traits.landings = true;
+  b.tape->traits.double_buffered_uploads = true;
   b.open();
   auto e = b.compile(Sums(1000));
   TuttiMemory m = e->memory();
-  EXPECT_EQ(m.staging, 5 * 4000u) << "two slots with a landing each, and the range they are copied to";
+  EXPECT_EQ(m.staging, 5 * 4000u) << "two slots with a upload_buffer each, and the range they are copied to";
   e->prepare();
   uint64_t now = 0, peak = 0;
   b.session->usage(now, peak);

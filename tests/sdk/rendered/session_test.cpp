@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "tests/sdk/rendered/fake_driver.h"
 #include "tests/sdk/raw_program.h"
+#include "tests/sdk/rendered/fake_driver.h"
 
 namespace tutti::sdk {
 namespace {

@@ -1,6 +1,6 @@
-#include "kernels/codegen/words.h"
+#include "kernels/codegen/prelude.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 namespace {
 
 constexpr const char* opencl_words = R"(#define FN static inline
@@ -134,7 +134,7 @@ const char* splat16(Language language) {
   return language == Language::cpp ? "((s) - float16{})" : "((float16)(s))";  // x - 0 is x, -0 and NaN included
 }
 
-const char* words(Language language) {
+const char* prelude(Language language) {
   switch (language) {
     case Language::opencl_c: return opencl_words;
     case Language::glsl: return glsl_words;
@@ -144,4 +144,4 @@ const char* words(Language language) {
   return "";
 }
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

@@ -1,4 +1,4 @@
-#include "kernels/codegen/frames.h"
+#include "kernels/codegen/signature.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "kernels/codegen/buffers.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 namespace {
 
 /// Parameters as OpenCL C and CUDA C++ declare them, and the shared arrays; `space` and `local` say where they lie.
@@ -82,7 +82,7 @@ std::string cpp_close(const Kernel& k) {
 
 }  // namespace
 
-std::string frame(const Target& t, const Kernel& k) {
+std::string signature(const Target& t, const Kernel& k) {
   switch (t.language) {
     case Language::opencl_c: return opencl_frame(t, k);
     case Language::glsl: return glsl_frame(k);
@@ -92,6 +92,8 @@ std::string frame(const Target& t, const Kernel& k) {
   return "";
 }
 
-std::string frame_end(const Target& t, const Kernel& k) { return t.language == Language::cpp ? cpp_close(k) : "}\n"; }
+std::string signature_end(const Target& t, const Kernel& k) {
+  return t.language == Language::cpp ? cpp_close(k) : "}\n";
+}
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

@@ -1,6 +1,6 @@
 // The inner loops of every CPU kernel, compiled once per instruction set and chosen at run time.
 //
-// Lanes are 4 bytes: f32 (also for f16 and bf16 values), i32 (also for u8 and bool) or u32. Every instruction set
+// IsaKernels are 4 bytes: f32 (also for f16 and bf16 values), i32 (also for u8 and bool) or u32. Every instruction set
 // performs the same IEEE operations in the same order, so the bits do not depend on the machine.
 #pragma once
 #include <cstdint>
@@ -17,7 +17,7 @@ enum class Lane : uint8_t { f32, i32, u32 };
 enum class Storage : uint8_t { word, f16, bf16, u8, boolean };
 
 /// What a reduction does with two elements.
-enum class Fold : uint8_t { sum, prod, max, min };
+enum class ReduceOp : uint8_t { sum, prod, max, min };
 
 /// One row of windows over an image [height, width, inner] whose pixels are `inner` contiguous floats.
 struct PoolRow {
@@ -28,7 +28,7 @@ struct PoolRow {
 };
 
 /// One instruction set's loops.
-struct Lanes {
+struct IsaKernels {
   const char* name;  ///< "avx512", "avx2", "baseline"
   /// The loop of an instruction on operands of lane type `from` giving `to`; bit k of `scalars` says that operand k is
   /// one element used for all. nullptr: no such instruction.
@@ -40,11 +40,11 @@ struct Lanes {
   LaneFn (*load)(Storage);   ///< storage → lanes
   LaneFn (*store)(Storage);  ///< lanes → storage (values that fit)
   /// Folds n contiguous lanes in a fixed order: 64 interleaved accumulators, then a tree. n >= 1.
-  float (*fold_f32)(Fold, const float* x, int64_t n);
-  int32_t (*fold_i32)(Fold, const int32_t* x, int64_t n);
+  float (*fold_f32)(ReduceOp, const float* x, int64_t n);
+  int32_t (*fold_i32)(ReduceOp, const int32_t* x, int64_t n);
   /// y[j] = y[j] fold x[0][j] fold … for `rows` rows `stride` elements apart; eight rows at a time as a tree.
-  void (*fold_rows_f32)(Fold, float* y, const float* x, int64_t rows, int64_t stride, int64_t n);
-  void (*fold_rows_i32)(Fold, int32_t* y, const int32_t* x, int64_t rows, int64_t stride, int64_t n);
+  void (*fold_rows_f32)(ReduceOp, float* y, const float* x, int64_t rows, int64_t stride, int64_t n);
+  void (*fold_rows_i32)(ReduceOp, int32_t* y, const int32_t* x, int64_t rows, int64_t stride, int64_t n);
   /// y[ox] = the largest element of each window of a row, index[ox] = its tap ky * kernel_w + kx: the first of equals,
   /// a NaN before all. `x` is the whole image; y and index point at the row.
   void (*max_pool_row)(float* y, uint8_t* index, const float* x, const PoolRow&);
@@ -55,8 +55,8 @@ struct Lanes {
 };
 
 /// The best set this machine runs. TUTTI_ISA = baseline | avx2 | avx512 asks for a lower one (read once).
-const Lanes& lanes();
+const IsaKernels& isa_kernels();
 /// The set of that name, or nullptr if this machine cannot run it.
-const Lanes* lanes_named(const char* name);
+const IsaKernels* isa_kernels_named(const char* name);
 
 }  // namespace tutti::kernels

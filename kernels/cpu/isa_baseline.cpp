@@ -1,3 +1,3 @@
 #define TUTTI_ISA_NAMESPACE baseline
 #define TUTTI_ISA_NAME "baseline"
-#include "kernels/cpu/lanes.inc"
+#include "kernels/cpu/isa_loops.inc"

@@ -1,3 +1,3 @@
 #define TUTTI_ISA_NAMESPACE avx2
 #define TUTTI_ISA_NAME "avx2"
-#include "kernels/cpu/lanes.inc"
+#include "kernels/cpu/isa_loops.inc"

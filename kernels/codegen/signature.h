@@ -4,14 +4,14 @@
 
 #include "kernels/codegen/kernel.h"
 
-namespace tutti::dialect {
+namespace tutti::codegen {
 
 /// The kernel's signature, parameters and shared arrays, up to where its body begins.
-std::string frame(const Target& t, const Kernel& k);
+std::string signature(const Target& t, const Kernel& k);
 /// The name of a CUDA kernel, as profilers show it: "tutti_matmul_tile". The same text always has the same one.
 inline std::string cuda_entry(const Kernel& k) { return "tutti_" + k.name; }
 
 /// What ends the body; in C++ also the function that the host calls (HostKernel of kernels/codegen/host.h).
-std::string frame_end(const Target& t, const Kernel& k);
+std::string signature_end(const Target& t, const Kernel& k);
 
-}  // namespace tutti::dialect
+}  // namespace tutti::codegen

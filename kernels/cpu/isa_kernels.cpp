@@ -1,4 +1,4 @@
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/isa_kernels.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -6,20 +6,20 @@
 namespace tutti::kernels {
 
 namespace baseline {
-extern const Lanes set;
+extern const IsaKernels set;
 }
 #if defined(TUTTI_KERNELS_X86)
 namespace avx2 {
-extern const Lanes set;
+extern const IsaKernels set;
 }
 namespace avx512 {
-extern const Lanes set;
+extern const IsaKernels set;
 }
 #endif
 
 namespace {
 
-bool runs(const Lanes& l) {
+bool runs(const IsaKernels& l) {
 #if defined(TUTTI_KERNELS_X86)
   if (&l == &avx512::set)
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -30,24 +30,24 @@ bool runs(const Lanes& l) {
 }
 
 #if defined(TUTTI_KERNELS_X86)
-constexpr const Lanes* all[] = {&avx512::set, &avx2::set, &baseline::set};
+constexpr const IsaKernels* all[] = {&avx512::set, &avx2::set, &baseline::set};
 #else
-constexpr const Lanes* all[] = {&baseline::set};
+constexpr const IsaKernels* all[] = {&baseline::set};
 #endif
 
 }  // namespace
 
-const Lanes* lanes_named(const char* name) {
-  for (const Lanes* l : all)
+const IsaKernels* isa_kernels_named(const char* name) {
+  for (const IsaKernels* l : all)
     if (std::strcmp(l->name, name) == 0) return runs(*l) ? l : nullptr;
   return nullptr;
 }
 
-const Lanes& lanes() {
-  static const Lanes& best = [&]() -> const Lanes& {
+const IsaKernels& isa_kernels() {
+  static const IsaKernels& best = [&]() -> const IsaKernels& {
     if (const char* asked = std::getenv("TUTTI_ISA"))
-      if (const Lanes* l = lanes_named(asked)) return *l;
-    for (const Lanes* l : all)
+      if (const IsaKernels* l = isa_kernels_named(asked)) return *l;
+    for (const IsaKernels* l : all)
       if (runs(*l)) return *l;
     return baseline::set;
   }();

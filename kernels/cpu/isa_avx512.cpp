@@ -1,3 +1,3 @@
 #define TUTTI_ISA_NAMESPACE avx512
 #define TUTTI_ISA_NAME "avx512"
-#include "kernels/cpu/lanes.inc"
+#include "kernels/cpu/isa_loops.inc"

@@ -1,4 +1,4 @@
-#include "sdk/kept_source.h"
+#include "sdk/failed_kernel.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 namespace tutti::sdk {
 
-std::string keep_source(const std::string& source, const std::string& log, const std::string& extension) {
+std::string dump_failed_kernel(const std::string& source, const std::string& log, const std::string& extension) {
   std::error_code error;
   std::filesystem::path folder = std::filesystem::temp_directory_path(error);
   if (error) return "its source could not be kept: there is no temporary folder";

@@ -6,12 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "core/base/export.h"
 #include "core/base/shape.h"
 
 namespace tutti {
 
 /// Row-major bytes of `type`; bytes.size() == num_bytes(type).
-struct HostTensor {
+struct TUTTI_API HostTensor {
   TensorType type;
   std::vector<std::byte> bytes;
   bool operator==(const HostTensor&) const = default;
@@ -35,7 +36,7 @@ struct HostTensor {
 using HostTensors = std::map<std::string, HostTensor>;
 
 /// A tensor of `type` with a copy of `bytes` bytes. Throws Error unless that is the size of the type.
-HostTensor host_tensor_from(const TensorType& type, const void* data, size_t bytes);
+TUTTI_API HostTensor host_tensor_from(const TensorType& type, const void* data, size_t bytes);
 
 /// The same from a vector: `host_tensor(DType::f32, {2, 3}, std::vector<float>{…})`.
 template <class T>

@@ -1,4 +1,4 @@
-#include "train/host_tensor.h"
+#include "data/host_tensor.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "backends/onednn/form.h"
+#include "backends/onednn/layout.h"
 
 #include <algorithm>
 #include <numeric>
@@ -29,16 +29,18 @@ Desc plain_desc(memory::data_type t, const Shape& shape) {
   return Desc(dims, t, strides_of(dims));
 }
 
-Form plain_form(const TensorType& t) { return {true, nameable(t) ? plain_desc(data_type(t.dtype), t.shape) : Desc()}; }
+Layout plain_layout(const TensorType& t) {
+  return {true, nameable(t) ? plain_desc(data_type(t.dtype), t.shape) : Desc()};
+}
 
-Form form_of(const Desc& desc, const TensorType& t) {
+Layout form_of(const Desc& desc, const TensorType& t) {
   bool plain = desc.get_data_type() == data_type(t.dtype) && desc == plain_desc(data_type(t.dtype), desc.get_dims());
   return {plain, desc};
 }
 
-size_t form_bytes(const Form& f, const TensorType& t) { return f.plain ? num_bytes(t) : f.desc.get_size(); }
+size_t layout_bytes(const Layout& f, const TensorType& t) { return f.plain ? num_bytes(t) : f.desc.get_size(); }
 
-bool physical_loops(const Form& f, const TensorType& t, Physical& loops) {
+bool physical_loops(const Layout& f, const TensorType& t, Physical& loops) {
   size_t rank = t.shape.size();
   if (f.plain) {
     loops = {t.shape, std::vector<size_t>(rank), std::vector<int64_t>(rank, 1)};
