@@ -6,20 +6,14 @@
 #include <algorithm>
 #include <charconv>
 
-#include "graph/ops/adam.h"
-#include "graph/ops/add.h"
 #include "graph/ops/conv2d.h"
 #include "graph/ops/conv2d_dw.h"
 #include "graph/ops/conv2d_dx.h"
-#include "graph/ops/div.h"
 #include "graph/ops/exp.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/max_pool2d.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/softmax.h"
-#include "graph/ops/sub.h"
 #include "graph/ops/sum.h"
 #include "graph/ops/transpose.h"
 
@@ -28,11 +22,17 @@ namespace {
 
 void output(Graph& g, Value y) { g.set_state("y", y); }
 
+/// Of M x N x K, or of a batch of them.
 template <bool ta, bool tb>
 Graph product(const Shape& s, DType t) {
   Graph g;
-  Value a = g.state("a", {t, ta ? Shape{s[2], s[0]} : Shape{s[0], s[2]}});
-  Value b = g.state("b", {t, tb ? Shape{s[1], s[2]} : Shape{s[2], s[1]}});
+  int64_t m = s.end()[-3], n = s.end()[-2], k = s.end()[-1];
+  auto operand = [&](const char* name, int64_t rows, int64_t columns) {
+    Shape shape(s.begin(), s.end() - 3);
+    shape.insert(shape.end(), {rows, columns});
+    return g.state(name, {t, shape});
+  };
+  Value a = ta ? operand("a", k, m) : operand("a", m, k), b = tb ? operand("b", n, k) : operand("b", k, n);
   output(g, matmul(a, b, ta, tb));
   return g;
 }
@@ -114,6 +114,12 @@ const std::vector<OpKind>& op_kinds() {
       {"matmul", "M x N x K", {512, 512, 512}, {64, 64, 64}, product<false, false>},
       {"matmul_ta", "M x N x K, the left one stored transposed", {512, 512, 512}, {64, 64, 64}, product<true, false>},
       {"matmul_tb", "M x N x K, the right one stored transposed", {512, 512, 512}, {64, 64, 64}, product<false, true>},
+      {"bmm", "batch x M x N x K", {64, 128, 128, 64}, {2, 16, 16, 16}, product<false, false>},
+      {"bmm_tb",
+       "batch x M x N x K, the right one stored transposed",
+       {64, 128, 128, 64},
+       {2, 16, 16, 16},
+       product<false, true>},
       {"conv2d", conv_means, images, few, convolution},
       {"conv2d_dx", conv_means, images, few, convolution_dx},
       {"conv2d_dw", conv_means, images, few, convolution_dw},

@@ -24,7 +24,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const char* const model_names[] = {"mlp", "cnn"};
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const nn::ModelDef* m : nn::all_models()) names.push_back(m->name);
+  return names;
+}
+
 const char* const precision_names[] = {"f32", "tf32", "bf16", "f16"};
 
 struct BenchCommand {
@@ -60,7 +65,7 @@ std::string read_file(const fs::path& path) {
 int BenchCommand::print_list() const {
   check_targets(targets());
   if (!json.empty()) {
-    nlohmann::ordered_json document = {{"models", model_names}, {"precisions", precision_names}};
+    nlohmann::ordered_json document = {{"models", model_names()}, {"precisions", precision_names}};
     for (const bench::OpKind& kind : bench::op_kinds())
       document["ops"].push_back({{"op", kind.name},
                                  {"shape", kind.shape_means},
@@ -68,7 +73,9 @@ int BenchCommand::print_list() const {
     write_target(json, document.dump(2) + "\n");
     return done;
   }
-  print_out("models: mlp (--layers), cnn\nops, as OP or OP:SHAPE\n");
+  std::vector<std::string> described;
+  for (const nn::ModelDef* m : nn::all_models()) described.push_back(m->name + (m->layered ? " (--layers)" : ""));
+  print_out("models: {}\nops, as OP or OP:SHAPE\n", fmt::join(described, ", "));
   for (const bench::OpKind& kind : bench::op_kinds())
     print_out("  {:<11} {}; {}\n", kind.name, kind.shape_means,
               bench::OpCase{std::string(kind.name), kind.usual}.shape_text());
@@ -91,10 +98,8 @@ void BenchCommand::check() const {
 std::vector<std::string> BenchCommand::chosen_models() const {
   std::vector<std::string> names = split(models, ',');
   if (models == "none" || (models.empty() && !ops.empty())) return {};
-  if (names.empty() || models == "all") names.assign(std::begin(model_names), std::end(model_names));
-  for (const std::string& name : names)
-    if (std::ranges::find(model_names, name) == std::end(model_names))
-      throw invalid(fmt::format("--models: unknown model '{}'", name), "use of: mlp, cnn");
+  if (names.empty() || models == "all") names = model_names();
+  for (const std::string& name : names) nn::find_model(name);
   return names;
 }
 
@@ -123,14 +128,14 @@ bench::ModelCase BenchCommand::model_case(const std::string& name) const {
   o.model = name;
   if (quick && !layers_named) o.layers = "64,32,10";
   if (quick && !batch_named) o.batch = 16;
-  o.lr = 1e-6;  // leaves the loss where it is: a solved task is full of denormal numbers, which slow every CPU down
+  constexpr double rate =
+      1e-6;  // leaves the loss where it is: a solved task is full of denormal numbers, which slow every CPU down
   int64_t samples = std::max<int64_t>(quick ? 256 : 8192, o.batch);
-  std::string shape = "1x28x28", classes = "10";
-  if (name == "mlp") {
-    shape = std::to_string(std::max(1LL, std::atoll(o.layers.c_str())));
-    classes = std::to_string(std::max(2LL, std::atoll(o.layers.substr(o.layers.rfind(',') + 1).c_str())));
-  }
-  o.data = fmt::format("synthetic:{}:{}:{}:16", shape, classes, samples);
+  o.set_hyperparameter("lr", rate);
+  const nn::ModelDef& model = nn::find_model(name);
+  int64_t classes = 0;
+  TensorType sample = model.sample(o.model_options(), classes);
+  o.data = fmt::format("synthetic:{}:{}:{}:16", fmt::join(sample.shape, "x"), classes, samples);
   o.validate();
   data::Dataset set = data::parse_data(o.data).train;
   TrainerOptions options = o.trainer_options(set);
@@ -138,9 +143,9 @@ bench::ModelCase BenchCommand::model_case(const std::string& name) const {
   std::string layers = o.layers;
   std::ranges::replace(layers, ',', '-');
   nlohmann::json same = {{"model", name},       {"layers", o.layers}, {"batch", o.batch},
-                         {"optimizer", "adam"}, {"lr", o.lr},         {"samples", samples}};
+                         {"optimizer", "adam"}, {"lr", rate},         {"samples", samples}};
   return {.name = name,
-          .detail = fmt::format("{}batch {}", name == "mlp" ? layers + ", " : "", o.batch),
+          .detail = fmt::format("{}batch {}", model.layered ? layers + ", " : "", o.batch),
           .options = std::move(options),
           .set = std::move(set),
           .peer = same.dump()};
@@ -283,11 +288,14 @@ int BenchCommand::operator()() {
 void add_bench(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("bench", "Measure training steps and ops on devices, against their own peaks");
   static BenchCommand c;
-  sub->add_option("--models", c.models, "mlp, cnn; all or none. Neither --models nor --ops: all of both")
+  sub->add_option(
+         "--models", c.models,
+         fmt::format("{}; all or none. Neither --models nor --ops: all of both", fmt::join(model_names(), ", ")))
       ->group("Cases");
   sub->add_option("--ops", c.ops, "As --list lists them, OP or OP:SHAPE (matmul:512x2048x2048); all or none")
       ->group("Cases");
-  CLI::Option* layers = sub->add_option("--layers", c.run.layers, "Sizes of the mlp, input first")->group("Cases");
+  CLI::Option* layers =
+      sub->add_option("--layers", c.run.layers, "Sizes of a layered model, input first")->group("Cases");
   CLI::Option* batch = sub->add_option("--batch", c.run.batch, "Samples per step of the models")->group("Cases");
   sub->add_option("--precision", c.precisions, "f32, tf32, bf16, f16, separated by commas; compared with itself only")
       ->group("Cases");

@@ -15,6 +15,7 @@
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/runtime/selector.h"
+#include "nn/model.h"
 #include "verify/bisect/record.h"
 #include "verify/lockstep/lockstep.h"
 #include "verify/parity/processes.h"
@@ -242,9 +243,10 @@ struct ParityCommand {
 
   int run_model() const {
     if (steps < 1) throw invalid(fmt::format("--steps {}: must be at least 1", steps));
-    parity::LockstepOptions options{.model = parity::lockstep_model(model), .set = {}, .steps = steps, .seed = seed};
+    const nn::ModelDef& def = nn::find_model(model);
+    parity::LockstepOptions options{.model = def.standard(), .set = {}, .steps = steps, .seed = seed};
     if (batch < 0) throw invalid(fmt::format("--batch {}: must be at least 1", batch));
-    options.batch = batch ? batch : model == "cnn" ? 16 : 64;
+    options.batch = batch ? batch : def.batch;
     std::vector<Device> on = devices_named(devices);
     options.set = parity::lockstep_images();
     options.watch = [&](const std::string& what, int64_t step) {
@@ -341,11 +343,11 @@ void add_parity(CLI::App& app, Action& action) {
   CLI::Option* against = sub->add_option(
       "--against", c.against, "Compare with the results that another machine recorded in this file, case by case");
   against->excludes(quick)->excludes(full)->excludes(one)->excludes(page)->excludes(record);
-  CLI::Option* model = sub->add_option("--model", c.model, "mlp or cnn: lockstep training instead of ops");
+  CLI::Option* model = sub->add_option("--model", c.model, "Lockstep training of a model (mlp, cnn, …) instead of ops");
   model->excludes(ops)->excludes(quick)->excludes(full)->excludes(one)->excludes(page)->excludes(record)->excludes(
       against);
   sub->add_option("--steps", c.steps, "Training steps, with --model")->check(whole<int64_t>)->needs(model);
-  sub->add_option("--batch", c.batch, "Samples per step, with --model (0: 64 for mlp, 16 for cnn)")
+  sub->add_option("--batch", c.batch, "Samples per step, with --model (0: the model's own)")
       ->check(whole<int64_t>)
       ->needs(model);
   auto add_of_processes = [&](const char* name, auto& to, const char* help) {

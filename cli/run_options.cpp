@@ -3,32 +3,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <set>
 
 #include "cli/number.h"
 #include "core/base/text.h"
-#include "nn/nets.h"
+#include "data/source.h"
+#include "nn/model.h"
 #include "train/checkpoint.h"
 
 namespace tutti::cli {
 namespace {
-
-std::vector<int64_t> parse_layers(const std::string& text) {
-  std::vector<int64_t> sizes;
-  for (const std::string& part : CLI::detail::split(text, ',')) {
-    int64_t n = 0;
-    if (whole<int64_t>(part).empty()) std::from_chars(part.data(), part.data() + part.size(), n);
-    if (n < 1)
-      throw invalid(fmt::format("--layers {}: '{}' is not a positive number", text, part), "--layers 784,512,256,10");
-    sizes.push_back(n);
-  }
-  if (sizes.size() < 2)
-    throw invalid(fmt::format("--layers {}: at least input and output are needed", text), "--layers 784,512,256,10");
-  return sizes;
-}
 
 nn::Scheme parse_init(const std::string& name) {
   static const std::map<std::string, nn::Scheme> known = {{"torch", nn::Scheme::torch_default},
@@ -47,25 +34,12 @@ nn::NetOptions net_options(const RunOptions& o) {
   return {.activation = o.activation, .dropout = o.dropout, .init = parse_init(o.init)};
 }
 
-nn::Sequential make_mlp(const RunOptions& o, const TensorType& sample, int64_t classes) {
-  std::vector<int64_t> sizes = parse_layers(o.layers);
-  if (sizes[0] != num_elements(sample.shape))
-    throw invalid(fmt::format("--layers {}: the first layer takes {} numbers, a sample of --data {} has {} ({})",
-                              o.layers, sizes[0], o.data, num_elements(sample.shape), to_string(sample)),
-                  fmt::format("--layers {}{}", num_elements(sample.shape), o.layers.substr(o.layers.find(','))));
-  if (sizes.back() < classes)
-    throw invalid(fmt::format("--layers {}: the last layer gives {} classes, --data {} has {}", o.layers, sizes.back(),
-                              o.data, classes),
-                  fmt::format("--layers {},{}", o.layers.substr(0, o.layers.rfind(',')), classes));
-  return nn::mlp({sizes.begin() + 1, sizes.end()}, net_options(o));
-}
-
-nn::Sequential make_cnn(const RunOptions& o, const TensorType& sample, int64_t classes) {
-  if (sample.shape.size() != 3 || sample.shape[1] < 4 || sample.shape[2] < 4)
-    throw invalid(
-        fmt::format("cnn takes images [C, H, W] of at least 4x4, --data {} has {}", o.data, to_string(sample)),
-        "use mlp");
-  return nn::small_cnn(std::max<int64_t>(10, classes), net_options(o));
+/// What --data, a model's or an optimizer's help lists.
+template <class All, class F>
+std::string listed(const All& all, F&& text, const char* separator) {
+  std::vector<std::string> parts;
+  for (const auto& one : all) parts.push_back(text(one));
+  return fmt::format("{}", fmt::join(parts, separator));
 }
 
 }  // namespace
@@ -77,31 +51,27 @@ void RunOptions::add_to(CLI::App& sub) {
     return o;
   };
   const char *m = "Model", *d = "Data", *t = "Training";
-  keep(sub.add_option("model", model, "mlp, or cnn (conv3x3(32)-relu-pool2, conv3x3(64)-relu-pool2, fc128-relu-fc10)"),
-       m);
-  keep(sub.add_option("--layers", layers, "Sizes of the mlp, input first"), m);
+  auto described = [](const nn::ModelDef* m) { return fmt::format("{} ({})", m->name, m->doc); };
+  keep(sub.add_option("model", model, listed(nn::all_models(), described, ", ")), m);
+  keep(sub.add_option("--layers", layers, "Sizes of a layered model, input first"), m);
   keep(sub.add_option("--activation", activation,
                       "relu, leaky_relu, elu, gelu, gelu_tanh, sigmoid, tanh, silu, softplus"),
        m);
   keep(sub.add_option("--dropout", dropout, "Probability after each hidden layer, in [0, 1)")->check(real), m);
   keep(sub.add_option("--init", init, "torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal"), m);
-  keep(sub.add_option("--data", data, "fashion-mnist, idx:DIR, or synthetic:SHAPE:CLASSES (synthetic:1x28x28:10)"), d);
+  auto form = [](const data::DataForm* f) { return f->form; };
+  keep(sub.add_option("--data", data, listed(data::all_data_forms(), form, "; ")), d);
   keep(sub.add_option("--batch", batch, "Samples per step")->check(whole<int64_t>), d);
   keep(sub.add_option("--seed", seed, "Of initial weights, dropout and the order of the samples")
            ->check(whole<uint64_t>),
        t);
   keep(sub.add_option("--epochs", epochs, "Passes over the training set, in all")->check(whole<int64_t>), t);
   keep(sub.add_option("--steps", steps, "Stop after this many steps in all (0: by epochs)")->check(whole<int64_t>), t);
-  keep(sub.add_option("--optimizer", optimizer, "sgd, adam or adamw"), t);
-  keep(sub.add_option("--lr", lr, "Learning rate (0: 1e-3, for sgd 1e-2)")->check(real), t);
-  keep(sub.add_option("--momentum", momentum, "Of sgd")->check(real), t);
-  keep(sub.add_flag("--nesterov", nesterov, "Nesterov momentum for sgd"), t);
-  keep(
-      sub.add_option("--weight-decay", weight_decay, "-1: the optimizer's default (adamw 0.01, others 0)")->check(real),
-      t);
-  keep(sub.add_option("--beta1", beta1, "Of adam and adamw")->check(real), t);
-  keep(sub.add_option("--beta2", beta2, "Of adam and adamw")->check(real), t);
-  keep(sub.add_option("--epsilon", epsilon, "Of adam and adamw")->check(real), t);
+  keep(sub.add_option("--optimizer", optimizer,
+                      listed(
+                          all_optimizers(), [](const Optimizer& o) { return name(o); }, ", ")),
+       t);
+  add_hyperparameters(sub, t);
   keep(sub.add_option("--precision", precision,
                       "f32 (strict), tf32 (NVIDIA GPUs), or mixed with f32 weights: bf16, f16 (dynamic loss scaling)"),
        t);
@@ -114,6 +84,28 @@ void RunOptions::add_to(CLI::App& sub) {
   sub.add_option("--threads", threads, "CPU threads (0: the plugin's choice)")->check(whole<int>)->group("Device");
 }
 
+/// One option for each name that some optimizer has.
+void RunOptions::add_hyperparameters(CLI::App& sub, const char* group) {
+  struct Known {
+    Hyperparameter h;
+    std::vector<std::string> defaults;
+  };
+  std::map<std::string, Known> all;
+  for (Optimizer o : all_optimizers())
+    for (const Hyperparameter& h : tutti::hyperparameters(o)) {
+      Known& k = all.try_emplace(h.option, Known{h, {}}).first->second;
+      k.defaults.push_back(h.flag ? name(o) : fmt::format("{} {}", name(o), *h.value));
+    }
+  for (auto& [option, known] : all) {
+    std::string help = fmt::format("{} ({})", known.h.doc, fmt::join(known.defaults, ", "));
+    double& value = hyperparameters[option];
+    CLI::Option* o = known.h.flag ? sub.add_flag("--" + option, flags[option], help)
+                                  : sub.add_option("--" + option, value, help)->check(real);
+    o->default_str("")->group(group);  // each optimizer has its own
+    options_.emplace(option, o);
+  }
+}
+
 void RunOptions::leave_out(CLI::App& sub, const std::string& option) {
   options_.erase(option);
   sub.remove_option(sub.get_option("--" + option));
@@ -122,8 +114,9 @@ void RunOptions::leave_out(CLI::App& sub, const std::string& option) {
 std::map<std::string, std::string> RunOptions::remembered() const {
   std::map<std::string, std::string> all;
   for (const auto& [key, option] : options_)
-    all[key] =
-        option->empty() ? option->get_default_str() : fmt::format("{}", fmt::join(option->reduced_results(), ","));
+    if (!hyperparameters.contains(key) || !option->empty())
+      all[key] =
+          option->empty() ? option->get_default_str() : fmt::format("{}", fmt::join(option->reduced_results(), ","));
   return all;
 }
 
@@ -149,6 +142,7 @@ void RunOptions::recall(const std::string& path) {
       throw invalid(fmt::format("{}: the metadata 'run' is damaged: {}", path, e.what()), "use another checkpoint");
     }
     recalled_ = path;
+    recalled_options_.insert(key);
   }
 }
 
@@ -168,10 +162,15 @@ data::Split RunOptions::read_data() const try {
   rethrow(e);
 }
 
+nn::ModelOptions RunOptions::model_options() const {
+  return {.layers = layers,
+          .net = {.activation = activation, .dropout = dropout, .init = parse_init(init)},
+          .data = "--data " + data};
+}
+
 nn::Layer RunOptions::make_model(const TensorType& sample, int64_t classes) const try {
   validate_each();
-  if (model == "mlp") return make_mlp(*this, sample, classes);
-  return make_cnn(*this, sample, classes);
+  return nn::find_model(model).make(model_options(), sample, classes);
 } catch (const Error& e) {
   rethrow(e);
 }
@@ -188,35 +187,42 @@ void RunOptions::validate_each() const {
   at_least("--epochs", static_cast<double>(epochs), 1);
   at_least("--steps", static_cast<double>(steps), 0);
   at_least("--threads", threads, 0);
-  at_least("--lr", lr, 0);
-  at_least("--momentum", momentum, 0);
-  at_least("--epsilon", epsilon, 0);
-  if (weight_decay != -1) at_least("--weight-decay", weight_decay, 0);
-  if (!(dropout >= 0 && dropout < 1)) throw invalid(fmt::format("--dropout {}: must be in [0, 1)", dropout));
   make_optimizer();
+  for (const auto& [option, value] : hyperparameters)
+    if (given(option)) at_least(("--" + option).c_str(), value, 0);
+  if (!(dropout >= 0 && dropout < 1)) throw invalid(fmt::format("--dropout {}: must be in [0, 1)", dropout));
   parse_precision(precision);
-  if (model != "mlp" && model != "cnn")
-    throw invalid(model.empty() ? "no model named" : fmt::format("unknown model '{}'", model), "use mlp or cnn");
+  nn::find_model(model);
   nn::activation(activation);
   parse_init(init);
 }
 
+bool RunOptions::given(const std::string& option) const {
+  // 0 as a learning rate and -1 as a weight decay mean the optimizer's own.
+  double own = option == "weight-decay" ? -1 : option == "lr" ? 0 : std::numeric_limits<double>::quiet_NaN();
+  auto value = hyperparameters.find(option);
+  auto declared = options_.find(option);
+  bool there = set_.contains(option) || (declared != options_.end() && !declared->second->empty());
+  return there && (value == hyperparameters.end() || value->second != own);
+}
+
 Optimizer RunOptions::make_optimizer() const {
-  double rate = lr > 0 ? lr : optimizer == "sgd" ? 1e-2 : 1e-3;
-  double decay = weight_decay != -1 ? weight_decay : optimizer == "adamw" ? 1e-2 : 0;
-  if (optimizer != "sgd" && (momentum != 0 || nesterov))
-    throw invalid(fmt::format("--momentum and --nesterov are sgd's, not {}'s", optimizer));
-  if (optimizer == "sgd") {
-    if (nesterov && momentum == 0) throw invalid("--nesterov needs --momentum", "--momentum 0.9");
-    return Sgd{.lr = rate, .momentum = momentum, .nesterov = nesterov, .weight_decay = decay};
+  Optimizer o = optimizer_named(optimizer);
+  std::set<std::string> known;
+  for (const Hyperparameter& h : tutti::hyperparameters(o)) {
+    known.insert(h.option);
+    if (!given(h.option)) continue;
+    if (h.flag)
+      *h.flag = flags.at(h.option);
+    else
+      *h.value = hyperparameters.at(h.option);
   }
-  for (double beta : {beta1, beta2})
-    if (!(beta >= 0 && beta < 1)) throw invalid(fmt::format("--beta1 {} --beta2 {}: must be in [0, 1)", beta1, beta2));
-  if (optimizer == "adam")
-    return Adam{.lr = rate, .beta1 = beta1, .beta2 = beta2, .epsilon = epsilon, .weight_decay = decay};
-  if (optimizer == "adamw")
-    return AdamW{.lr = rate, .beta1 = beta1, .beta2 = beta2, .epsilon = epsilon, .weight_decay = decay};
-  throw invalid(fmt::format("unknown optimizer '{}'", optimizer), "use sgd, adam or adamw");
+  for (const auto& [option, value] : hyperparameters)
+    if (!known.contains(option) && given(option) && !recalled_options_.contains(option))
+      throw invalid(fmt::format("--{} is no hyperparameter of {}", option, optimizer),
+                    fmt::format("{} has --{}", optimizer, fmt::join(known, ", --")));
+  check(o);
+  return o;
 }
 
 TrainerOptions RunOptions::trainer_options(const data::Dataset& set) const {

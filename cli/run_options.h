@@ -2,8 +2,10 @@
 // in checkpoints so that a run can be resumed and evaluated without typing them again.
 #pragma once
 #include <map>
+#include <set>
 
 #include "cli/command.h"
+#include "nn/model.h"
 #include "train/trainer.h"
 
 namespace tutti::cli {
@@ -13,8 +15,8 @@ struct RunOptions {
   double dropout = 0;
   int64_t batch = 64, epochs = 1, steps = 0;
   std::string optimizer = "adam";
-  double lr = 0, momentum = 0, weight_decay = -1, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  bool nesterov = false;
+  std::map<std::string, double> hyperparameters;  ///< by option, "lr": those that some optimizer has
+  std::map<std::string, bool> flags;              ///< likewise, "nesterov"
   uint64_t seed = 1;
   std::string precision = "f32";
   std::string device = "auto", fallback;
@@ -38,7 +40,13 @@ struct RunOptions {
   data::Split read_data() const;
   /// Throws Error also for what does not fit the data.
   nn::Layer make_model(const TensorType& sample, int64_t classes) const;
+  nn::ModelOptions model_options() const;
   Optimizer make_optimizer() const;
+  /// As if the command line had named it.
+  void set_hyperparameter(const std::string& option, double value) {
+    hyperparameters[option] = value;
+    set_.insert(option);
+  }
   TrainerOptions trainer_options(const data::Dataset& set) const;
   /// Adds what a --fallback came to, "fallback", to a JSON document; nothing where none was asked for.
   void tell_fallback(const Trainer& trainer, nlohmann::ordered_json& document) const;
@@ -46,11 +54,16 @@ struct RunOptions {
   std::string tell_fallback(const Trainer& trainer) const;
 
  private:
+  void add_hyperparameters(CLI::App& sub, const char* group);
+  /// Whether a hyperparameter is to be another than the optimizer's own.
+  bool given(const std::string& option) const;
   void validate_each() const;
   [[noreturn]] void rethrow(const Error& e) const;
   std::map<std::string, CLI::Option*> options_;
-  std::string recalled_;        // the file that some of them come from
-  bool data_recalled_ = false;  // --data does
+  std::set<std::string> set_;               // by set_hyperparameter
+  std::set<std::string> recalled_options_;  // options that nobody typed
+  std::string recalled_;                    // the file that some of them come from
+  bool data_recalled_ = false;              // --data does
 };
 
 }  // namespace tutti::cli

@@ -20,7 +20,21 @@ struct TrainCommand {
   std::string checkpoint, resume;
   bool json = false, quiet = false, no_eval = false;
 
+  /// What training came to.
+  struct Outcome {
+    TrainResult result;  // of the last epoch
+    EvalResult score;
+    bool scored = false, cut_short = false;
+    int epochs = 0;
+    double rate = 0;   // samples per second
+    std::string good;  // the last good checkpoint
+  };
+
   int operator()();
+  /// Trains and evaluates epoch by epoch until the end or a signal, and saves after each.
+  Outcome train(Trainer& trainer, const data::Split& split, int64_t total, ProgressLine& progress);
+  /// Prints the document or the summary; returns the exit code.
+  int report(const Device& device, Trainer& trainer, int64_t per_epoch, const Outcome& o) const;
   int64_t total_steps(const data::Dataset& set) const;
   std::string resume_command() const;
 };
@@ -45,6 +59,116 @@ std::string TrainCommand::resume_command() const {
   if (!run.fallback.empty()) text += " --fallback " + run.fallback;
   if (run.threads > 0) text += fmt::format(" --threads {}", run.threads);
   return text;
+}
+
+TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Split& split, int64_t total,
+                                          ProgressLine& progress) {
+  int64_t per_epoch = split.train.size() / run.batch;
+  catch_signals();
+  Outcome out;
+  std::string& good = out.good = resume;
+  auto with_good = [&](const std::string& remedy) {
+    return good.empty() ? remedy : fmt::format("{}; the last good checkpoint is {}", remedy, good);
+  };
+  auto save = [&] {
+    if (checkpoint.empty()) return;
+    try {
+      trainer.save(checkpoint, {{"run", nlohmann::json(run.remembered()).dump()}});
+    } catch (const NotFinite&) {
+      throw;
+    } catch (const Error& e) {  // the options were good, so it is no bad input
+      throw Error(Code::internal, e.what(), with_good(e.remedy));
+    }
+    good = checkpoint;
+  };
+  std::vector<double> rates;
+  while (trainer.steps() < total && !interrupted()) {
+    try {
+      out.result = trainer.train(split.train, total - trainer.steps(), [&](const Progress& p) {
+        progress.show(p);
+        catch_signals();
+        return !interrupted();
+      });
+      rates.push_back(out.result.samples_per_second);
+      out.scored = !no_eval && !out.result.stopped;
+      if (out.scored) out.score = trainer.evaluate(split.test);
+      progress.print(fmt::format(
+          "epoch {}  step {}  loss {:.4f}{}  {:.0f} samples/s", (trainer.steps() + per_epoch - 1) / per_epoch,
+          trainer.steps(), out.result.loss,
+          out.scored ? fmt::format("  test loss {:.4f}  accuracy {:.2f} %", out.score.loss, 100 * out.score.accuracy)
+                     : "",
+          out.result.samples_per_second));
+      save();
+    } catch (const NotFinite& e) {
+      progress.clear();
+      throw Error(Code::internal, e.what(), with_good(e.remedy));
+    }
+    ++out.epochs;
+  }
+  release_signals();
+  out.cut_short = trainer.steps() < total;
+  if (out.epochs == 0 && !no_eval && !out.cut_short) {  // resumed at its end
+    out.score = trainer.evaluate(split.test);
+    out.scored = true;
+  }
+  trainer.check_memory();
+  for (double r : rates) out.rate += r / static_cast<double>(rates.size());
+  return out;
+}
+
+int TrainCommand::report(const Device& device, Trainer& trainer, int64_t per_epoch, const Outcome& o) const {
+  std::optional<double> scale = trainer.loss_scale();
+  nlohmann::ordered_json out{{"device", device.id},
+                             {"model", run.model},
+                             {"parameters", trainer.parameter_count()},
+                             {"steps", trainer.steps()},
+                             {"epochs", static_cast<double>(trainer.steps()) / static_cast<double>(per_epoch)},
+                             {"loss", o.epochs > 0 ? nlohmann::json(o.result.loss) : nlohmann::json()},
+                             {"accuracy", o.scored ? nlohmann::json(o.score.accuracy) : nlohmann::json()},
+                             {"test_loss", o.scored ? nlohmann::json(o.score.loss) : nlohmann::json()},
+                             {"samples_per_s", o.rate},
+                             {"step_ms_median", trainer.step_ms_median()},
+                             {"compile_ms", trainer.compile_ms()},
+                             {"peak_bytes", trainer.peak_bytes()},
+                             {"planned_bytes", trainer.planned_bytes()},
+                             {"state_hash", trainer.state_hash()},
+                             {"seed", run.seed},
+                             {"device_name", device.name},
+                             {"device_reason", device.reason},
+                             {"batch", run.batch},
+                             {"optimizer", run.optimizer},
+                             {"data", run.data},
+                             {"precision", run.precision},
+                             {"loss_scale", scale ? nlohmann::json(*scale) : nlohmann::json()},
+                             {"skipped_steps", trainer.skipped_steps()},
+                             {"checkpoint", checkpoint},
+                             {"stopped", o.cut_short},
+                             {"losses", trainer.losses()}};
+  run.tell_fallback(trainer, out);
+  if (json)
+    print_json(out);
+  else {
+    fmt::print(
+        "device     {} ({})\nmodel      {}, {} parameters\nsteps      {}, {:.3f} ms each (median), {:.0f} samples/s\n",
+        device.id, device.name, run.model, trainer.parameter_count(), trainer.steps(), trainer.step_ms_median(),
+        o.rate);
+    if (o.scored) fmt::print("accuracy   {:.2f} % (test loss {:.4f})\n", 100 * o.score.accuracy, o.score.loss);
+    fmt::print("memory     {} planned, {} used at most\nstate      {}\n", bytes_text(trainer.planned_bytes()),
+               bytes_text(trainer.peak_bytes()), trainer.state_hash());
+    if (run.precision != "f32")
+      fmt::print("precision  {}{}\n", run.precision,
+                 scale ? fmt::format(", loss scale {}, {} steps skipped", *scale, trainer.skipped_steps()) : "");
+    fmt::print("{}", run.tell_fallback(trainer));
+    if (o.good == checkpoint && !o.good.empty())
+      fmt::print("saved      {}\nnext       {}\n", checkpoint,
+                 o.cut_short ? resume_command() : "tutti eval " + file_word(checkpoint));
+  }
+  if (!o.cut_short) return done;
+  print_err("stopped after step {}; {}\n", trainer.steps(),
+            checkpoint.empty() ? "nothing was saved (no --checkpoint)"
+            : o.epochs == 0    ? "there was nothing to save yet"
+                               : "go on with: " + resume_command());
+  return stopped;
 }
 
 int TrainCommand::operator()() {
@@ -74,110 +198,8 @@ int TrainCommand::operator()() {
   if (!resume.empty())
     progress.print(fmt::format("resumed at step {} of {}, saves to {}", trainer.steps(), total, checkpoint));
 
-  catch_signals();
-  std::string good = resume;  // the last good checkpoint
-  auto with_good = [&](const std::string& remedy) {
-    return good.empty() ? remedy : fmt::format("{}; the last good checkpoint is {}", remedy, good);
-  };
-  auto save = [&] {
-    if (checkpoint.empty()) return;
-    try {
-      trainer.save(checkpoint, {{"run", nlohmann::json(run.remembered()).dump()}});
-    } catch (const NotFinite&) {
-      throw;
-    } catch (const Error& e) {  // the options were good, so it is no bad input
-      throw Error(Code::internal, e.what(), with_good(e.remedy));
-    }
-    good = checkpoint;
-  };
-  TrainResult result;
-  EvalResult score;
-  bool scored = false;
-  int epochs = 0;
-  std::vector<double> rates;
-  while (trainer.steps() < total && !interrupted()) {
-    try {
-      result = trainer.train(split.train, total - trainer.steps(), [&](const Progress& p) {
-        progress.show(p);
-        catch_signals();
-        return !interrupted();
-      });
-      rates.push_back(result.samples_per_second);
-      scored = !no_eval && !result.stopped;
-      if (scored) score = trainer.evaluate(split.test);
-      progress.print(fmt::format(
-          "epoch {}  step {}  loss {:.4f}{}  {:.0f} samples/s", (trainer.steps() + per_epoch - 1) / per_epoch,
-          trainer.steps(), result.loss,
-          scored ? fmt::format("  test loss {:.4f}  accuracy {:.2f} %", score.loss, 100 * score.accuracy) : "",
-          result.samples_per_second));
-      save();
-    } catch (const NotFinite& e) {
-      progress.clear();
-      throw Error(Code::internal, e.what(), with_good(e.remedy));
-    }
-    ++epochs;
-  }
-  release_signals();
-  bool cut_short = trainer.steps() < total;
-  if (epochs == 0 && !no_eval && !cut_short) {  // resumed at its end
-    score = trainer.evaluate(split.test);
-    scored = true;
-  }
-  trainer.check_memory();
-  double rate = 0;
-  for (double r : rates) rate += r / static_cast<double>(rates.size());
-
-  std::optional<double> scale = trainer.loss_scale();
-  nlohmann::ordered_json out{{"device", device.id},
-                             {"model", run.model},
-                             {"parameters", trainer.parameter_count()},
-                             {"steps", trainer.steps()},
-                             {"epochs", static_cast<double>(trainer.steps()) / static_cast<double>(per_epoch)},
-                             {"loss", epochs > 0 ? nlohmann::json(result.loss) : nlohmann::json()},
-                             {"accuracy", scored ? nlohmann::json(score.accuracy) : nlohmann::json()},
-                             {"test_loss", scored ? nlohmann::json(score.loss) : nlohmann::json()},
-                             {"samples_per_s", rate},
-                             {"step_ms_median", trainer.step_ms_median()},
-                             {"compile_ms", trainer.compile_ms()},
-                             {"peak_bytes", trainer.peak_bytes()},
-                             {"planned_bytes", trainer.planned_bytes()},
-                             {"state_hash", trainer.state_hash()},
-                             {"seed", run.seed},
-                             {"device_name", device.name},
-                             {"device_reason", device.reason},
-                             {"batch", run.batch},
-                             {"optimizer", run.optimizer},
-                             {"data", run.data},
-                             {"precision", run.precision},
-                             {"loss_scale", scale ? nlohmann::json(*scale) : nlohmann::json()},
-                             {"skipped_steps", trainer.skipped_steps()},
-                             {"checkpoint", checkpoint},
-                             {"stopped", cut_short},
-                             {"losses", trainer.losses()}};
-  run.tell_fallback(trainer, out);
-  if (json)
-    print_json(out);
-  else {
-    fmt::print(
-        "device     {} ({})\nmodel      {}, {} parameters\nsteps      {}, {:.3f} ms each (median), {:.0f} samples/s\n",
-        device.id, device.name, run.model, trainer.parameter_count(), trainer.steps(), trainer.step_ms_median(), rate);
-    if (scored) fmt::print("accuracy   {:.2f} % (test loss {:.4f})\n", 100 * score.accuracy, score.loss);
-    fmt::print("memory     {} planned, {} used at most\nstate      {}\n", bytes_text(trainer.planned_bytes()),
-               bytes_text(trainer.peak_bytes()), trainer.state_hash());
-    if (run.precision != "f32")
-      fmt::print("precision  {}{}\n", run.precision,
-                 scale ? fmt::format(", loss scale {}, {} steps skipped", *scale, trainer.skipped_steps()) : "");
-    fmt::print("{}", run.tell_fallback(trainer));
-    if (good == checkpoint && !good.empty())
-      fmt::print("saved      {}\nnext       {}\n", checkpoint,
-                 cut_short ? resume_command() : "tutti eval " + file_word(checkpoint));
-  }
-  if (!cut_short) return done;
-  print_err("stopped after step {}; {}\n", trainer.steps(),
-            checkpoint.empty() ? "nothing was saved (no --checkpoint)"
-            : epochs == 0      ? "there was nothing to save yet"
-                               : "go on with: " + resume_command());
-  return stopped;
+  Outcome outcome = this->train(trainer, split, total, progress);
+  return report(device, trainer, per_epoch, outcome);
 }
 
 }  // namespace

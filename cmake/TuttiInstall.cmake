@@ -26,8 +26,8 @@ set(engine_headers
     core/runtime/device.h core/runtime/registry.h core/runtime/selector.h core/runtime/session.h data/dataset.h
     data/host_tensor.h graph/autodiff/autodiff.h graph/expr.h graph/functions.h graph/graph.h graph/lower/compile.h
     graph/lower/legalize.h graph/lower/lower.h graph/lower/split.h graph/op.h graph/op_options.h graph/print.h
-    nn/module.h nn/modules.h nn/nets.h train/checkpoint.h train/optimizer.h train/precision.h train/runner.h
-    train/step.h train/trainer.h)
+    nn/model.h nn/module.h nn/modules.h nn/nets.h train/checkpoint.h train/optimizer.h train/precision.h train/runner.h
+    train/step.h train/trainer.h train/update.h train/adam_update.h)
 foreach(header IN LISTS sdk_headers engine_headers)
   get_filename_component(folder "${header}" DIRECTORY)
   install(FILES "${header}" DESTINATION "${headers}/${folder}")
@@ -35,6 +35,8 @@ endforeach()
 install(DIRECTORY plugins/template plugins/card DESTINATION "${CMAKE_INSTALL_DATADIR}/tutti")
 install(PROGRAMS scripts/new-plugin.sh DESTINATION "${CMAKE_INSTALL_BINDIR}" RENAME tutti-new-plugin)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/tutti/" DESTINATION "${headers}" FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY train/optimizers DESTINATION "${headers}/train" FILES_MATCHING PATTERN "*.h")
+install(FILES "${PROJECT_BINARY_DIR}/train/collected/train/optimizers.h" DESTINATION "${headers}/train")
 install(DIRECTORY "${PROJECT_BINARY_DIR}/graph/collected/graph/" DESTINATION "${headers}/graph" FILES_MATCHING PATTERN "*.h")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY docs/ DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -2,57 +2,29 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <limits>
 
 #include "core/base/status.h"
+#include "core/base/text.h"
+#include "data/source.h"
 
 namespace tutti::data {
 namespace {
 
-const char* const forms =
-    "use fashion-mnist, idx:DIR (a folder in MNIST's layout) or synthetic:SHAPE:CLASSES[:TRAIN[:TEST]], for example "
-    "synthetic:1x28x28:10 or synthetic:1024:10:4096:512";
+/// The forms that there are, for errors.
+std::string forms() {
+  std::vector<std::string> all;
+  for (const DataForm* f : all_data_forms()) all.push_back(f->form);
+  return "use " + alternatives(all);
+}
 
-std::vector<std::string> cut(const std::string& text, char at) {
-  std::vector<std::string> parts(1);
-  for (char c : text) {
-    if (c == at)
-      parts.emplace_back();
-    else
-      parts.back() += c;
+const DataForm& form_of(const std::string& spec) {
+  for (const DataForm* f : all_data_forms()) {
+    bool whole = spec == f->name, parts = spec.starts_with(f->name + ":");
+    if (f->fits ? parts && f->fits(spec) : whole) return *f;
   }
-  return parts;
+  throw invalid(fmt::format("unknown data '{}'", spec), forms());
 }
-
-int64_t positive(const std::string& spec, const std::string& text, const char* what) {
-  int64_t n = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc() || end != text.data() + text.size() || n < 1)
-    throw invalid(fmt::format("data '{}': '{}' is no {} (a whole number from 1)", spec, text, what), forms);
-  return n;
-}
-
-struct Synthetic {
-  Shape shape;
-  int64_t classes = 0, train = 0, test = 0;
-};
-
-Synthetic parse_synthetic(const std::string& spec) {
-  auto parts = cut(spec, ':');
-  if (parts.size() < 3 || parts.size() > 5)
-    throw invalid(fmt::format("data '{}': expected 3 to 5 parts between colons, found {}", spec, parts.size()), forms);
-  Synthetic s;
-  for (const auto& d : cut(parts[1], 'x')) s.shape.push_back(positive(spec, d, "dimension"));
-  s.classes = positive(spec, parts[2], "number of classes");
-  s.train = parts.size() > 3 ? positive(spec, parts[3], "number of training samples") : 8192;
-  s.test = parts.size() > 4   ? positive(spec, parts[4], "number of test samples")
-           : parts.size() > 3 ? std::max<int64_t>(s.train / 4, 1)
-                              : 2048;
-  return s;
-}
-
-bool is_synthetic(const std::string& spec) { return spec.starts_with("synthetic:"); }
 
 }  // namespace
 
@@ -89,20 +61,11 @@ void Dataset::check_labels(int64_t limit) const {
   }
 }
 
-Split parse_data(const std::string& spec) {
-  if (spec == "fashion-mnist") return fashion_mnist();
-  if (spec.starts_with("idx:") && spec.size() > 4) return idx_folder(spec.substr(4));
-  if (is_synthetic(spec)) {
-    Synthetic s = parse_synthetic(spec);
-    return synthetic(s.shape, s.classes, s.train, s.test);
-  }
-  throw invalid(fmt::format("unknown data '{}'", spec), forms);
-}
+Split parse_data(const std::string& spec) { return form_of(spec).open(spec); }
 
 uint64_t made_up_bytes(const std::string& spec) {
-  if (!is_synthetic(spec)) return 0;
-  Synthetic s = parse_synthetic(spec);
-  return synthetic_bytes(s.shape, s.classes, s.train, s.test);
+  const DataForm& form = form_of(spec);
+  return form.made_up_bytes ? form.made_up_bytes(spec) : 0;
 }
 
 }  // namespace tutti::data

@@ -5,12 +5,7 @@
 #include <algorithm>
 
 #include "core/base/status.h"
-#include "graph/ops/add.h"
-#include "graph/ops/div.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/reshape.h"
-#include "graph/ops/sub.h"
 #include "graph/ops/window.h"
 
 namespace tutti {

@@ -2,28 +2,23 @@
 
 #include <algorithm>
 
-#include "graph/ops/add.h"
 #include "graph/ops/cast.h"
-#include "graph/ops/div.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
-#include "graph/ops/sub.h"
 
 namespace tutti {
 namespace {
 
-bool any_narrow(std::span<const Value> values) { return std::any_of(values.begin(), values.end(), is_narrow); }
+bool any_narrow(std::span<const Value> values) { return std::any_of(values.begin(), values.end(), holds_narrow); }
 
 Values wide(std::span<const Value> values) {
   Values out;
-  for (const Value& v : values) out.push_back(is_narrow(v) ? cast(v, DType::f32) : v);
+  for (const Value& v : values) out.push_back(holds_narrow(v) ? cast(v, DType::f32) : v);
   return out;
 }
 
 }  // namespace
 
 Values rounded_once(const std::function<Values(const Call&)>& f, const Call& c) {
-  auto narrow = std::find_if(c.in.begin(), c.in.end(), is_narrow);
+  auto narrow = std::find_if(c.in.begin(), c.in.end(), holds_narrow);
   if (narrow == c.in.end()) return f(c);
   Values in = wide(c.in), out = f({c.graph, in, c.a});
   for (Value& v : out)

@@ -7,7 +7,7 @@
 namespace tutti {
 
 /// f16 or bf16: computed in f32.
-inline bool is_narrow(const Value& v) { return v && is_float(v.dtype()) && size_of(v.dtype()) < 4; }
+inline bool holds_narrow(const Value& v) { return v && is_narrow(v.dtype()); }
 
 /// What `f` gives for operands with every f16 and bf16 cast to f32; its f32 results are cast back. What a rule reads in
 /// `out` was rounded once already: rules that lose digits by that compute it again from `in`, where cse finds it for

@@ -3,12 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/status.h"
-#include "graph/ops/add.h"
-#include "graph/ops/div.h"
 #include "graph/ops/mean.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
-#include "graph/ops/sub.h"
 #include "graph/ops/sum.h"
 #include "graph/reduce.h"
 

@@ -6,12 +6,7 @@
 #include <algorithm>
 
 #include "core/base/status.h"
-#include "graph/ops/add.h"
 #include "graph/ops/broadcast.h"
-#include "graph/ops/div.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
-#include "graph/ops/sub.h"
 
 namespace tutti {
 

@@ -2,16 +2,12 @@
 
 #include "core/geometry/copy.h"
 #include "graph/in_f32.h"
-#include "graph/ops/add.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/cast.h"
 #include "graph/ops/div.h"
 #include "graph/ops/equal.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/select.h"
-#include "graph/ops/sub.h"
 #include "graph/ops/sum.h"
 
 namespace tutti {

@@ -8,10 +8,10 @@ usage() {
 usage: scripts/deps.sh [--help] [--run] [--lint] [--cuda] [--vulkan] [--opencl] [--intel-opencl]
 
 Installs, by apt (as root or through sudo), what is missing of: a C++ compiler, CMake, ninja, ccache, git, Boost, CLI11,
-fmt, nlohmann-json, zlib, GoogleTest, Google Benchmark and the data set Fashion-MNIST. Takes oneDNN from the system where
+fmt, nlohmann-json, zlib, GoogleTest and the data set Fashion-MNIST. Takes oneDNN from the system where
 that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn.
 
-  --run                        not what the tests and benchmarks alone need: GoogleTest, Google Benchmark and venv
+  --run                        not what the tests alone need: GoogleTest and venv
   --lint                       also clang-format 14 and clang-tidy 14 (scripts/lint.sh)
   --vulkan                     also what the vulkan plugin is built from (headers, loader, glslang), Mesa's drivers (their
                                software device runs on every machine) and the validation layer for its tests
@@ -28,7 +28,7 @@ TEXT
 }
 
 extra=()
-tests=(python3-venv libgtest-dev libgmock-dev libbenchmark-dev)
+tests=(python3-venv libgtest-dev libgmock-dev)
 intel_opencl=no cuda=no
 for arg in "$@"; do
   case "$arg" in

@@ -46,7 +46,7 @@ esac
 
 # A tree that has no tests yet is configured without, so that what they alone need is not installed.
 if ! grep -qs "TUTTI_TESTS:BOOL=ON" build/release/CMakeCache.txt; then
-  deps+=(--run) options=(-DTUTTI_TESTS=OFF -DTUTTI_BENCH=OFF)
+  deps+=(--run) options=(-DTUTTI_TESTS=OFF)
 fi
 
 . scripts/build.sh

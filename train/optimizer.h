@@ -1,37 +1,26 @@
-// Appends the optimizer's update to a step: nodes on state that the device holds.
+// Appends the optimizer's update to a step: nodes on state that the device holds. An optimizer is one header of
+// train/optimizers; `Optimizer` is any of them.
 #pragma once
 #include <string>
-#include <variant>
 
 #include "core/base/export.h"
 #include "graph/graph.h"
+#include "train/optimizers.h"
 
 namespace tutti {
 
-/// Stochastic gradient descent with PyTorch's momentum: m' = momentum m + g; p' = p - lr m' (nesterov: lr (g + momentum
-/// m')); weight_decay is added to the gradient.
-struct TUTTI_API Sgd {
-  double lr = 1e-2, momentum = 0;
-  bool nesterov = false;
-  double weight_decay = 0;
-};
-
-/// Kingma & Ba, "Adam" (2015); weight_decay is added to the gradient.
-struct TUTTI_API Adam {
-  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
-};
-
-/// Loshchilov & Hutter, "Decoupled weight decay regularization" (2019).
-struct TUTTI_API AdamW {
-  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 1e-2;
-};
-
-using Optimizer = std::variant<Sgd, Adam, AdamW>;
-
-/// "sgd", "adam" or "adamw".
+/// "sgd", "adam", …
 TUTTI_API std::string name(const Optimizer& optimizer);
 /// The learning rate it was made with.
 TUTTI_API double learning_rate(const Optimizer& optimizer);
+/// One of each with its defaults, in the order of their names.
+TUTTI_API std::vector<Optimizer> all_optimizers();
+/// The one of that name with its defaults. Throws Error(invalid) that lists the names.
+TUTTI_API Optimizer optimizer_named(const std::string& name);
+/// Of that object; valid as long as it.
+TUTTI_API std::vector<Hyperparameter> hyperparameters(Optimizer& optimizer);
+/// Throws Error(invalid) for hyperparameters that do not fit each other.
+TUTTI_API void check(const Optimizer& optimizer);
 
 /// Sets the next value of every named parameter state and of the optimizer's own states ("optimizer.m.NAME",
 /// "optimizer.v.NAME"). gradients[k] belongs to parameters[k] and has its type; `lr` is a float scalar, `step` the i32

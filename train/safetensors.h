@@ -1,11 +1,10 @@
 // What reading and writing safetensors files share.
 #pragma once
-#include <array>
+#include <cctype>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "core/base/dtype.h"
 
@@ -14,35 +13,24 @@ namespace tutti::safetensors {
 /// The longest header that the format allows, in bytes.
 constexpr uint64_t max_header = 100'000'000;
 
-/// The format's names of our element types.
-constexpr std::array<std::pair<DType, std::string_view>, 9> dtypes{{{DType::f32, "F32"},
-                                                                    {DType::f64, "F64"},
-                                                                    {DType::f16, "F16"},
-                                                                    {DType::bf16, "BF16"},
-                                                                    {DType::i32, "I32"},
-                                                                    {DType::i64, "I64"},
-                                                                    {DType::u8, "U8"},
-                                                                    {DType::boolean, "BOOL"},
-                                                                    {DType::u32, "U32"}}};
-
-/// "F32", …
-constexpr std::string_view name(DType t) {
-  for (const auto& [type, text] : dtypes)
-    if (type == t) return text;
-  return "";
+/// The format's name of an element type: ours in capitals, "BF16".
+inline std::string name(DType t) {
+  std::string text(tutti::name(t));
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
 }
 
 /// The element type with that name, or nothing.
-constexpr std::optional<DType> parse(std::string_view text) {
-  for (const auto& [type, own] : dtypes)
-    if (own == text) return type;
+inline std::optional<DType> parse(std::string_view text) {
+  for (DType t : all_dtypes())
+    if (safetensors::name(t) == text) return t;
   return std::nullopt;
 }
 
 /// "F32, F64, …"
 inline std::string all() {
   std::string list;
-  for (const auto& entry : dtypes) list += (list.empty() ? "" : ", ") + std::string(entry.second);
+  for (DType t : all_dtypes()) list += (list.empty() ? "" : ", ") + safetensors::name(t);
   return list;
 }
 

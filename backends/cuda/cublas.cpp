@@ -9,6 +9,7 @@
 
 #include "backends/cuda/call.h"
 #include "backends/cuda/open.h"
+#include "backends/cuda/vendor_types.h"
 
 namespace tutti::cuda {
 namespace {
@@ -16,15 +17,6 @@ namespace {
 constexpr int most_candidates = 8;
 constexpr size_t most_workspace = 32 << 20;  // what NVIDIA recommends for Hopper
 constexpr uintptr_t buffer_alignment = 256;  // of Traits::alignment
-
-cudaDataType_t type_of(DType t) {
-  switch (t) {
-    case DType::f32: return CUDA_R_32F;
-    case DType::f16: return CUDA_R_16F;
-    case DType::bf16: return CUDA_R_16BF;
-    default: throw Error(Code::declined, fmt::format("dtype {}", name(t)));
-  }
-}
 
 /// The one step between matrices of a batch; throws where the dimensions of the batch do not lie one behind the other.
 int64_t even_step(const Shape& dims, const Shape& steps) {
@@ -220,7 +212,7 @@ void Cublas::check(cublasStatus_t status, const char* call) const {
 }
 
 codegen::LaunchList Cublas::matmul(const codegen::Matmul& p, const sdk::LibraryRequest& request) const {
-  cudaDataType_t type = type_of(p.dtype);
+  cudaDataType_t type = vendor_types(p.dtype).blas;
   if (std::string why = refuses(p, request, tf32_); !why.empty()) throw Error(Code::declined, why);
   if (!tuner_ && (p.relu || request.gelu != sdk::Gelu::none))
     throw Error(Code::declined, "nobody has seen what its activation makes of NaN");

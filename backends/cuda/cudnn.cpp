@@ -12,6 +12,7 @@
 
 #include "backends/cuda/call.h"
 #include "backends/cuda/open.h"
+#include "backends/cuda/vendor_types.h"
 
 // The classic convolution calls: deprecated beside the graph API, but complete in cuDNN 9, and free of its compile
 // time.
@@ -21,15 +22,6 @@ namespace tutti::cuda {
 namespace {
 
 constexpr size_t most_workspace = 256 << 20;
-
-cudnnDataType_t type_of(DType t) {
-  switch (t) {
-    case DType::f32: return CUDNN_DATA_FLOAT;
-    case DType::f16: return CUDNN_DATA_HALF;
-    case DType::bf16: return CUDNN_DATA_BFLOAT16;
-    default: throw Error(Code::declined, fmt::format("dtype {}", name(t)));
-  }
-}
 
 int whole(int64_t n) {
   if (n > INT32_MAX) throw Error(Code::declined, "a dimension of 2^31 or more");
@@ -54,8 +46,10 @@ Images images(const CudnnApi& api, DType t, int64_t n, int64_t c, int64_t h, int
   cudnnTensorDescriptor_t d = nullptr;
   check(api, api.cudnnCreateTensorDescriptor(&d), "cudnnCreateTensorDescriptor");
   Images owned(d, api.cudnnDestroyTensorDescriptor);
-  check(api, api.cudnnSetTensor4dDescriptor(d, CUDNN_TENSOR_NCHW, type_of(t), whole(n), whole(c), whole(h), whole(w)),
-        "cudnnSetTensor4dDescriptor");
+  check(
+      api,
+      api.cudnnSetTensor4dDescriptor(d, CUDNN_TENSOR_NCHW, vendor_types(t).dnn, whole(n), whole(c), whole(h), whole(w)),
+      "cudnnSetTensor4dDescriptor");
   return owned;
 }
 
@@ -64,7 +58,7 @@ Weights weights(const CudnnApi& api, const codegen::Conv& p) {
   check(api, api.cudnnCreateFilterDescriptor(&d), "cudnnCreateFilterDescriptor");
   Weights owned(d, api.cudnnDestroyFilterDescriptor);
   check(api,
-        api.cudnnSetFilter4dDescriptor(d, type_of(p.dtype), CUDNN_TENSOR_NCHW, whole(p.filters),
+        api.cudnnSetFilter4dDescriptor(d, vendor_types(p.dtype).dnn, CUDNN_TENSOR_NCHW, whole(p.filters),
                                        whole(p.channels / p.groups), whole(p.h.kernel), whole(p.w.kernel)),
         "cudnnSetFilter4dDescriptor");
   return owned;

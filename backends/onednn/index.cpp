@@ -32,8 +32,7 @@ KernelPtr make_gather(const Case& c) {
 Decline declines_scatter(const Case& c) {
   if (Decline why = expect_inputs(c, 2); !why.empty()) return why;
   DType t = c.in(1).dtype;
-  if (t != DType::f32 && t != DType::i32 && t != DType::u32 && t != DType::f16 && t != DType::bf16)
-    return "dtype " + std::string(name(t));
+  if (t != DType::f32 && t != DType::i32 && t != DType::u32 && !is_narrow(t)) return "dtype " + std::string(name(t));
   return expect_result(c, 0, {t, scatter_geometry(c.in(0), c.in(1), c.node().attrs).result});
 }
 
@@ -42,7 +41,7 @@ KernelPtr make_scatter(const Case& c) {
   int64_t reads = num_elements(c.in(1).shape), writes = num_elements(g.result);
   DType t = c.in(1).dtype;
   int threads = c.threads;
-  if (t != DType::f16 && t != DType::bf16)
+  if (!is_narrow(t))
     return std::make_unique<FunctionKernel>(c, [=](void* const* in, void* const* out, std::byte*) {
       kernels::scatter_add(static_cast<const int32_t*>(in[0]), in[1], out[0], g.outer, g.size, g.inner, g.count, t,
                            threads);

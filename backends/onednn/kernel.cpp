@@ -59,7 +59,7 @@ Decline expect_result(const Case& c, size_t k, const TensorType& want) {
 }
 
 Decline declines_dtype(DType t) {
-  if (t == DType::f32 || t == DType::bf16 || t == DType::f16) return "";
+  if (t == DType::f32 || is_narrow(t)) return "";
   return "dtype " + std::string(name(t));
 }
 

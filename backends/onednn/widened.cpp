@@ -112,7 +112,7 @@ void from_f32(kernels::Storage to, void* y, const float* x, int64_t n, int threa
 
 Decline declines_widening(const Case& c) {
   DType t = c.in(0).dtype;
-  return t == DType::f16 || t == DType::bf16 ? "" : "dtype " + std::string(name(t));
+  return is_narrow(t) ? "" : "dtype " + std::string(name(t));
 }
 
 KernelPtr make_widened(const Case& c, KernelPtr wide) { return std::make_unique<Widened>(c, std::move(wide)); }

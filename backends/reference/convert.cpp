@@ -36,8 +36,7 @@ Tensor load(const TensorType& type, const std::byte* from) {
     case DType::u32: widen<uint32_t>(from, to, n); break;
     case DType::u8:
     case DType::boolean: widen<uint8_t>(from, to, n); break;
-    case DType::f16:
-    case DType::bf16:
+    default:
       for (size_t i = 0; i < n; ++i) to[i] = load_element(type.dtype, from, i);
   }
   return t;
@@ -53,9 +52,7 @@ void store(const Tensor& t, std::byte* to) {
     case DType::u32: return narrow<uint32_t>(from, to, n);
     case DType::u8:
     case DType::boolean: return narrow<uint8_t>(from, to, n);
-    case DType::i64:
-    case DType::f16:
-    case DType::bf16:
+    default:
       for (size_t i = 0; i < n; ++i) store_element(t.type.dtype, to, i, from[i]);
   }
 }

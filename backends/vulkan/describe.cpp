@@ -80,6 +80,89 @@ void measure_memory(const Api& api, PhysicalDevice& device) {
   device.listed.memory_free = free;
 }
 
+namespace {
+
+/// What the driver says of a device, asked at once.
+struct Answers {
+  std::set<std::string> offered;  // extensions
+  VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  VkPhysicalDeviceVulkan11Properties v11 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES};
+  VkPhysicalDeviceVulkan12Properties v12 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES};
+  VkPhysicalDeviceMaintenance4Properties buffers = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
+  VkPhysicalDevicePCIBusInfoPropertiesEXT pci = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT};
+  VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes = {
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT};
+  VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia = {
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
+  VkPhysicalDeviceShaderCorePropertiesAMD amd = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD};
+  VkPhysicalDeviceFeatures2 features = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+  VkPhysicalDeviceVulkan11Features f11 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
+  VkPhysicalDeviceVulkan12Features f12 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+
+  Answers(const Api& api, VkPhysicalDevice device) : offered(extensions_of(api, device)) {
+    auto ask = [&](auto& part) {
+      part.pNext = properties.pNext;
+      properties.pNext = &part;
+    };
+    ask(v11);
+    ask(v12);
+    if (offers(VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) ask(buffers);
+    if (offers(VK_EXT_PCI_BUS_INFO_EXTENSION_NAME)) ask(pci);
+    if (offers(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)) ask(sizes);
+    if (offers(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)) ask(nvidia);
+    if (offers(VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME)) ask(amd);
+    api.GetPhysicalDeviceProperties2(device, &properties);
+    features.pNext = &f11;
+    f11.pNext = &f12;
+    api.GetPhysicalDeviceFeatures2(device, &features);
+  }
+  Answers(const Answers&) = delete;
+  bool offers(const char* name) const { return offered.contains(name); }
+};
+
+/// The facts that choose kernels and plan memory.
+void fill_traits(const VkPhysicalDeviceProperties& base, const Answers& a, PhysicalDevice& device) {
+  const VkPhysicalDeviceLimits& limits = a.properties.properties.limits;
+  sdk::Traits& traits = device.traits;
+  traits.language = sdk::Language::glsl;
+  traits.cpu_like = base.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  traits.byte_storage = a.f12.storageBuffer8BitAccess && device.int8;
+  traits.half_storage = a.f11.storageBuffer16BitAccess && device.int16;
+  traits.max_local = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
+  traits.local_bytes = limits.maxComputeSharedMemorySize;
+  if (a.v12.driverID == VK_DRIVER_ID_MESA_LLVMPIPE)
+    traits.max_rounds = 65535;  // LP_MAX_TGSI_LOOP_ITERATIONS, per invocation
+  traits.max_buffer_bytes = limits.maxStorageBufferRange;
+  // A descriptor of texels is bound at offsets of whole texels, as those of storage buffers are.
+  if (traits.cpu_like && limits.minTexelBufferOffsetAlignment <= 16) traits.max_texels = limits.maxTexelBufferElements;
+  traits.max_arguments = std::min(
+      {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
+  traits.max_allocation_bytes = a.v11.maxMemoryAllocationSize;
+  if (a.offers(VK_KHR_MAINTENANCE_4_EXTENSION_NAME))
+    traits.max_allocation_bytes = std::min<uint64_t>(traits.max_allocation_bytes, a.buffers.maxBufferSize);
+  traits.alignment = std::max<uint32_t>(64, static_cast<uint32_t>(limits.minStorageBufferOffsetAlignment));
+  constexpr VkSubgroupFeatureFlags needed = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT |
+                                            VK_SUBGROUP_FEATURE_ARITHMETIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
+  if ((a.v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
+      (a.v11.subgroupSupportedOperations & needed) == needed)
+    traits.subgroup = a.v11.subgroupSize;
+  if (a.sizes.minSubgroupSize < a.sizes.maxSubgroupSize &&
+      (a.sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT)) {
+    device.extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
+    device.subgroup_required = a.v11.subgroupSize;
+    device.subgroups_per_group = a.sizes.maxComputeWorkgroupSubgroups;
+  }
+  // Vulkan itself does not tell how many units a GPU has; 16 stands for a small one.
+  traits.compute_units =
+      traits.cpu_like          ? usable_cpus()
+      : a.nvidia.shaderSMCount ? a.nvidia.shaderSMCount
+      : a.amd.computeUnitsPerShaderArray
+          ? a.amd.shaderEngineCount * a.amd.shaderArraysPerEngineCount * a.amd.computeUnitsPerShaderArray
+          : 16;
+}
+
+}  // namespace
+
 void describe(const Api& api, PhysicalDevice& device) {
   VkPhysicalDeviceProperties base;
   api.GetPhysicalDeviceProperties(device.handle, &base);
@@ -93,99 +176,33 @@ void describe(const Api& api, PhysicalDevice& device) {
     listed.unusable = fmt::format("its driver offers {}, 1.2 is needed", version);
     return;
   }
-  std::set<std::string> offered = extensions_of(api, device.handle);
-  auto offers = [&](const char* name) { return offered.contains(name); };
-
-  VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
-  auto ask = [&](auto& part) {
-    part.pNext = properties.pNext;
-    properties.pNext = &part;
-  };
-  VkPhysicalDeviceVulkan11Properties v11 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES};
-  VkPhysicalDeviceVulkan12Properties v12 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES};
-  VkPhysicalDeviceMaintenance4Properties buffers = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
-  VkPhysicalDevicePCIBusInfoPropertiesEXT pci = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT};
-  VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes = {
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT};
-  VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia = {
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
-  VkPhysicalDeviceShaderCorePropertiesAMD amd = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD};
-  ask(v11);
-  ask(v12);
-  if (offers(VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) ask(buffers);
-  if (offers(VK_EXT_PCI_BUS_INFO_EXTENSION_NAME)) ask(pci);
-  if (offers(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)) ask(sizes);
-  if (offers(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)) ask(nvidia);
-  if (offers(VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME)) ask(amd);
-  api.GetPhysicalDeviceProperties2(device.handle, &properties);
-  const VkPhysicalDeviceLimits& limits = properties.properties.limits;
-
-  VkPhysicalDeviceFeatures2 features = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
-  VkPhysicalDeviceVulkan11Features f11 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
-  VkPhysicalDeviceVulkan12Features f12 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
-  features.pNext = &f11;
-  f11.pNext = &f12;
-  api.GetPhysicalDeviceFeatures2(device.handle, &features);
-
-  listed.driver = fmt::format("{} {}, {}", v12.driverName, v12.driverInfo, version);
-  std::memcpy(listed.uuid.data(), v11.deviceUUID, listed.uuid.size());
-  if (offers(VK_EXT_PCI_BUS_INFO_EXTENSION_NAME))
-    listed.pci = fmt::format("{:04x}:{:02x}:{:02x}.{:x}", pci.pciDomain, pci.pciBus, pci.pciDevice, pci.pciFunction);
+  Answers a(api, device.handle);
+  listed.driver = fmt::format("{} {}, {}", a.v12.driverName, a.v12.driverInfo, version);
+  std::memcpy(listed.uuid.data(), a.v11.deviceUUID, listed.uuid.size());
+  if (a.offers(VK_EXT_PCI_BUS_INFO_EXTENSION_NAME))
+    listed.pci =
+        fmt::format("{:04x}:{:02x}:{:02x}.{:x}", a.pci.pciDomain, a.pci.pciBus, a.pci.pciDevice, a.pci.pciFunction);
   int family = compute_family(api, device.handle);
   if (family < 0) {
     listed.unusable = "it has no compute queue";
     return;
   }
-  if (!f12.timelineSemaphore) {
+  if (!a.f12.timelineSemaphore) {
     listed.unusable = "its driver has no timeline semaphores";
     return;
   }
   device.queue_family = static_cast<uint32_t>(family);
-  device.int8 = f12.shaderInt8;
-  device.int16 = features.features.shaderInt16;
-  device.int64 = features.features.shaderInt64;
-  device.float16 = f12.shaderFloat16;
-  device.float64 = features.features.shaderFloat64;
+  device.int8 = a.f12.shaderInt8;
+  device.int16 = a.features.features.shaderInt16;
+  device.int64 = a.features.features.shaderInt64;
+  device.float16 = a.f12.shaderFloat16;
+  device.float64 = a.features.features.shaderFloat64;
 
-  sdk::Traits& traits = device.traits;
-  traits.language = sdk::Language::glsl;
-  traits.cpu_like = base.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
-  traits.byte_storage = f12.storageBuffer8BitAccess && device.int8;
-  traits.half_storage = f11.storageBuffer16BitAccess && device.int16;
-  traits.max_local = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
-  traits.local_bytes = limits.maxComputeSharedMemorySize;
-  if (v12.driverID == VK_DRIVER_ID_MESA_LLVMPIPE)
-    traits.max_rounds = 65535;  // LP_MAX_TGSI_LOOP_ITERATIONS, per invocation
-  traits.max_buffer_bytes = limits.maxStorageBufferRange;
-  // A descriptor of texels is bound at offsets of whole texels, as those of storage buffers are.
-  if (traits.cpu_like && limits.minTexelBufferOffsetAlignment <= 16) traits.max_texels = limits.maxTexelBufferElements;
-  traits.max_arguments = std::min(
-      {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
-  traits.max_allocation_bytes = v11.maxMemoryAllocationSize;
-  if (offers(VK_KHR_MAINTENANCE_4_EXTENSION_NAME))
-    traits.max_allocation_bytes = std::min<uint64_t>(traits.max_allocation_bytes, buffers.maxBufferSize);
-  traits.alignment = std::max<uint32_t>(64, static_cast<uint32_t>(limits.minStorageBufferOffsetAlignment));
-  constexpr VkSubgroupFeatureFlags needed = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT |
-                                            VK_SUBGROUP_FEATURE_ARITHMETIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
-  if ((v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
-      (v11.subgroupSupportedOperations & needed) == needed)
-    traits.subgroup = v11.subgroupSize;
-  if (sizes.minSubgroupSize < sizes.maxSubgroupSize &&
-      (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT)) {
-    device.extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
-    device.subgroup_required = v11.subgroupSize;
-    device.subgroups_per_group = sizes.maxComputeWorkgroupSubgroups;
-  }
-  // Vulkan itself does not tell how many units a GPU has; 16 stands for a small one.
-  traits.compute_units = traits.cpu_like        ? usable_cpus()
-                         : nvidia.shaderSMCount ? nvidia.shaderSMCount
-                         : amd.computeUnitsPerShaderArray
-                             ? amd.shaderEngineCount * amd.shaderArraysPerEngineCount * amd.computeUnitsPerShaderArray
-                             : 16;
+  fill_traits(base, a, device);
   std::string uuid;
-  for (uint8_t byte : v11.driverUUID) uuid += fmt::format("{:02x}", byte);
-  traits.identity = fmt::format("vulkan|{}|{:x}:{:x}|{}|{:x}|{}", listed.name, base.vendorID, base.deviceID,
-                                listed.driver, base.driverVersion, uuid);
+  for (uint8_t byte : a.v11.driverUUID) uuid += fmt::format("{:02x}", byte);
+  device.traits.identity = fmt::format("vulkan|{}|{:x}:{:x}|{}|{:x}|{}", listed.name, base.vendorID, base.deviceID,
+                                       listed.driver, base.driverVersion, uuid);
   measure_memory(api, device);
 }
 

@@ -41,11 +41,30 @@ std::optional<DType> parse_dtype(std::string_view text) {
   return std::nullopt;
 }
 
+std::vector<DType> all_dtypes() {
+  std::vector<DType> all(infos.size());
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<DType>(i);
+  return all;
+}
+
 size_t size_of(DType t) { return infos[static_cast<size_t>(t)].size; }
 
-bool is_float(DType t) { return t == DType::f32 || t == DType::f64 || t == DType::f16 || t == DType::bf16; }
+bool is_float(DType t) { return t == DType::f32 || t == DType::f64 || is_narrow(t); }
 
 bool is_integer(DType t) { return t == DType::i32 || t == DType::i64 || t == DType::u8 || t == DType::u32; }
+
+double unit_roundoff(DType t) {
+  switch (t) {
+    case DType::f16: return 0x1p-11;
+    case DType::bf16: return 0x1p-8;
+    case DType::f64: return 0x1p-53;
+    default: return 0x1p-24;
+  }
+}
+
+uint16_t narrow_bits(DType t, float x) { return t == DType::f16 ? f32_to_f16(x) : f32_to_bf16(x); }
+
+float narrow_value(DType t, uint16_t bits) { return t == DType::f16 ? f16_to_f32(bits) : bf16_to_f32(bits); }
 
 double round_to(DType t, double x) {
   switch (t) {

@@ -1,9 +1,13 @@
 // Element types: their names, sizes and how one element is rounded.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "core/abi/tutti_plugin.h"
 #include "core/base/export.h"
@@ -27,16 +31,38 @@ enum class DType : uint32_t {
 TUTTI_API std::string_view name(DType t);
 /// The type with that name, or nothing.
 TUTTI_API std::optional<DType> parse_dtype(std::string_view text);
+/// All of them, in the order of their numbers.
+TUTTI_API std::vector<DType> all_dtypes();
 /// Bytes of one element.
 TUTTI_API size_t size_of(DType t);
 /// f64, f32, f16 or bf16.
 TUTTI_API bool is_float(DType t);
+/// Floats of two bytes. Kernels compute them in f32 and round once.
+inline constexpr std::array narrow_dtypes = {DType::f16, DType::bf16};
+constexpr bool is_narrow(DType t) {
+  for (DType n : narrow_dtypes)
+    if (n == t) return true;
+  return false;
+}
+/// Calls f(std::integral_constant<DType, t>()) where t is narrow; returns whether it is.
+template <class F>
+bool visit_narrow(DType t, F&& f) {
+  return [&]<size_t... k>(std::index_sequence<k...>) {
+    return ((t == narrow_dtypes[k] && (f(std::integral_constant<DType, narrow_dtypes[k]>()), true)) || ...);
+  }
+  (std::make_index_sequence<narrow_dtypes.size()>());
+}
+/// Half the distance from 1 to the next number of a float type; of f32 for all others.
+TUTTI_API double unit_roundoff(DType t);
 /// i32, i64, u8 or u32.
 TUTTI_API bool is_integer(DType t);
 
 /// The nearest value of type `t` (ties to even for floats; integers truncate toward zero and clamp, NaN becomes 0;
 /// bool becomes x != 0), as a double. i64 beyond 2^53 loses its low bits.
 TUTTI_API double round_to(DType t, double x);
+/// The bits of a narrow float: round to nearest even, and back.
+TUTTI_API uint16_t narrow_bits(DType t, float x);
+TUTTI_API float narrow_value(DType t, uint16_t bits);
 /// Reads element `i` of a row-major buffer.
 TUTTI_API double load_element(DType t, const void* data, size_t i);
 /// Writes round_to(t, x) to element `i`.

@@ -16,6 +16,12 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
+std::string alternatives(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
+  return text;
+}
+
 std::string bytes_text(uint64_t bytes) {
   if (bytes < 1024) return fmt::format("{} B", bytes);
   const char* unit = "KiB";

@@ -10,6 +10,9 @@ namespace tutti {
 /// The parts between separators that are not empty.
 std::vector<std::string> split(std::string_view text, char separator);
 
+/// "a", "a or b", "a, b or c".
+std::string alternatives(const std::vector<std::string>& names);
+
 /// "512 B", "1.5 KiB", "25.7 MiB", "23.6 GiB".
 std::string bytes_text(uint64_t bytes);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "core/base/status.h"
 #include "graph/autodiff/autodiff.h"
@@ -42,6 +43,84 @@
 namespace tutti {
 namespace {
 
+class Lifted;
+
+/// One instruction while it is written in public ops: its operands, itself and, for the rules of gradients, its
+/// cotangent.
+struct Step {
+  Lifted& at;
+  const Expr& e;
+  uint32_t own;
+  Value d = {};
+  const TuttiInstr& i() const { return e.code[own]; }
+  Value a() const;
+  Value b() const;
+  Value c() const;
+  Value y() const;
+};
+using S = const Step&;
+
+/// What an instruction is in public ops, and the gradient of each operand; null: zero almost everywhere.
+struct Rule {
+  Value (*lift)(S) = nullptr;
+  Value (*da)(S) = nullptr, (*db)(S) = nullptr, (*dc)(S) = nullptr;
+};
+
+/// The share of one operand of MIN and MAX: equal operands share the gradient; beside a NaN both get it, as in PyTorch.
+Value share(S s, uint32_t own, uint32_t other);
+
+const Rule& rule_of(uint16_t code) {
+  static const auto rules = [] {
+    std::array<Rule, TUTTI_X_CAST + 1> r;
+    auto d = [](S s) { return s.d; };
+    auto share_a = [](S s) { return share(s, s.i().a, s.i().b); };
+    auto share_b = [](S s) { return share(s, s.i().b, s.i().a); };
+    r[TUTTI_X_ADD] = {[](S s) { return s.a() + s.b(); }, d, d};
+    r[TUTTI_X_SUB] = {[](S s) { return s.a() - s.b(); }, d, [](S s) { return -s.d; }};
+    r[TUTTI_X_MUL] = {[](S s) { return s.a() * s.b(); }, [](S s) { return s.d * s.b(); },
+                      [](S s) { return s.d * s.a(); }};
+    r[TUTTI_X_DIV] = {[](S s) { return s.a() / s.b(); }, [](S s) { return s.d / s.b(); },
+                      [](S s) { return -(s.d * s.y() / s.b()); }};
+    r[TUTTI_X_NEG] = {[](S s) { return -s.a(); }, [](S s) { return -s.d; }};
+    r[TUTTI_X_ABS] = {[](S s) { return abs(s.a()); }, [](S s) { return s.d * sign(s.a()); }};
+    r[TUTTI_X_MIN] = {[](S s) { return minimum(s.a(), s.b()); }, share_a, share_b};
+    r[TUTTI_X_MAX] = {[](S s) { return maximum(s.a(), s.b()); }, share_a, share_b};
+    r[TUTTI_X_SQRT] = {[](S s) { return sqrt(s.a()); }, [](S s) { return s.d * 0.5 / s.y(); }};
+    r[TUTTI_X_RSQRT] = {[](S s) { return rsqrt(s.a()); }, [](S s) { return s.d * -0.5 * s.y() * (s.y() * s.y()); }};
+    r[TUTTI_X_EXP] = {[](S s) { return exp(s.a()); }, [](S s) { return s.d * s.y(); }};
+    r[TUTTI_X_EXPM1] = {[](S s) { return expm1(s.a()); }, [](S s) { return s.d * (s.y() + 1); }};
+    r[TUTTI_X_LOG] = {[](S s) { return log(s.a()); }, [](S s) { return s.d / s.a(); }};
+    r[TUTTI_X_LOG1P] = {[](S s) { return log1p(s.a()); }, [](S s) { return s.d / (s.a() + 1); }};
+    r[TUTTI_X_TANH] = {[](S s) { return tanh(s.a()); }, [](S s) { return s.d * (1 - s.y() * s.y()); }};
+    r[TUTTI_X_ERF] = {[](S s) { return erf(s.a()); },
+                      [](S s) { return s.d * 1.1283791670955126 * exp(-(s.a() * s.a())); }};
+    r[TUTTI_X_SIN] = {[](S s) { return sin(s.a()); }, [](S s) { return s.d * cos(s.a()); }};
+    r[TUTTI_X_COS] = {[](S s) { return cos(s.a()); }, [](S s) { return -(s.d * sin(s.a())); }};
+    // d/da = b a^(b-1), 0 where b is 0; d/db = a^b ln a, 0 where a is 0 and b is not below 0
+    r[TUTTI_X_POW] = {
+        [](S s) { return pow(s.a(), s.b()); },
+        [](S s) { return select(equal(s.b(), s.b().like(0)), s.d.like(0), s.d * (s.b() * pow(s.a(), s.b() - 1))); },
+        [](S s) {
+          Value zero = logical_and(equal(s.a(), s.a().like(0)), less_equal(s.b().like(0), s.b()));
+          return s.d * (s.y() * log(select(zero, s.a().like(1), s.a())));
+        }};
+    r[TUTTI_X_FLOOR] = {[](S s) { return floor(s.a()); }};
+    r[TUTTI_X_LESS] = {[](S s) { return less(s.a(), s.b()); }};
+    r[TUTTI_X_LESS_EQUAL] = {[](S s) { return less_equal(s.a(), s.b()); }};
+    r[TUTTI_X_EQUAL] = {[](S s) { return equal(s.a(), s.b()); }};
+    r[TUTTI_X_NOT] = {[](S s) { return logical_not(s.a()); }};
+    r[TUTTI_X_AND] = {[](S s) { return logical_and(s.a(), s.b()); }};
+    r[TUTTI_X_OR] = {[](S s) { return logical_or(s.a(), s.b()); }};
+    r[TUTTI_X_SELECT] = {[](S s) { return select(s.a(), s.b(), s.c()); }, nullptr,
+                         [](S s) { return select(s.a(), s.d, s.d.like(0)); },
+                         [](S s) { return select(s.a(), s.d.like(0), s.d); }};
+    r[TUTTI_X_CAST] = {[](S s) { return cast(s.a(), static_cast<DType>(s.i().dtype)); },
+                       [](S s) { return cast(s.d, static_cast<DType>(s.e.code[s.i().a].dtype)); }};
+    return r;
+  }();
+  return rules[code];
+}
+
 /// The value of every instruction in public ops, made when it is first asked for.
 class Lifted {
  public:
@@ -51,55 +130,34 @@ class Lifted {
       if (reuse && i.code == TUTTI_X_RESULT) values_[i.a] = g.out[i.b];
   }
   Value operator[](uint32_t at) {
-    if (!values_[at]) values_[at] = make(e_.code[at]);
+    if (!values_[at]) values_[at] = make(at);
     return values_[at];
   }
 
  private:
-  Value make(const TuttiInstr& i) {
-    auto a = [&] { return (*this)[i.a]; };
-    auto b = [&] { return (*this)[i.b]; };
-    switch (i.code) {
-      case TUTTI_X_INPUT: return g_.in[i.a];
-      case TUTTI_X_CONST: return g_.graph.full(static_cast<DType>(i.dtype), constant_of(i));
-      case TUTTI_X_ADD: return a() + b();
-      case TUTTI_X_SUB: return a() - b();
-      case TUTTI_X_MUL: return a() * b();
-      case TUTTI_X_DIV: return a() / b();
-      case TUTTI_X_NEG: return -a();
-      case TUTTI_X_ABS: return abs(a());
-      case TUTTI_X_MIN: return minimum(a(), b());
-      case TUTTI_X_MAX: return maximum(a(), b());
-      case TUTTI_X_SQRT: return sqrt(a());
-      case TUTTI_X_RSQRT: return rsqrt(a());
-      case TUTTI_X_EXP: return exp(a());
-      case TUTTI_X_EXPM1: return expm1(a());
-      case TUTTI_X_LOG: return log(a());
-      case TUTTI_X_LOG1P: return log1p(a());
-      case TUTTI_X_TANH: return tanh(a());
-      case TUTTI_X_ERF: return erf(a());
-      case TUTTI_X_SIN: return sin(a());
-      case TUTTI_X_COS: return cos(a());
-      case TUTTI_X_POW: return pow(a(), b());
-      case TUTTI_X_FLOOR: return floor(a());
-      case TUTTI_X_LESS: return less(a(), b());
-      case TUTTI_X_LESS_EQUAL: return less_equal(a(), b());
-      case TUTTI_X_EQUAL: return equal(a(), b());
-      case TUTTI_X_NOT: return logical_not(a());
-      case TUTTI_X_AND: return logical_and(a(), b());
-      case TUTTI_X_OR: return logical_or(a(), b());
-      case TUTTI_X_SELECT: return select(a(), b(), (*this)[i.c]);
-      case TUTTI_X_CAST: return cast(a(), static_cast<DType>(i.dtype));
-      default:
-        throw invalid(fmt::format("no public op for the instruction '{}'", instr_name(i.code)),
-                      "give the op a gradient rule of its own");
-    }
+  Value make(uint32_t at) {
+    const TuttiInstr& i = e_.code[at];
+    if (i.code == TUTTI_X_INPUT) return g_.in[i.a];
+    if (i.code == TUTTI_X_CONST) return g_.graph.full(static_cast<DType>(i.dtype), constant_of(i));
+    if (auto lift = rule_of(i.code).lift) return lift({*this, e_, at});
+    throw invalid(fmt::format("no public op for the instruction '{}'", instr_name(i.code)),
+                  "give the op a gradient rule of its own");
   }
 
   const Expr& e_;
   const VjpContext& g_;
   Values values_;
 };
+
+Value Step::a() const { return at[i().a]; }
+Value Step::b() const { return at[i().b]; }
+Value Step::c() const { return at[i().c]; }
+Value Step::y() const { return at[own]; }
+
+Value share(S s, uint32_t own, uint32_t other) {
+  Value loses = s.i().code == TUTTI_X_MIN ? less(s.at[other], s.at[own]) : less(s.at[own], s.at[other]);
+  return select(loses, s.d.like(0), select(equal(s.at[own], s.at[other]), s.d * 0.5, s.d));
+}
 
 /// Which instructions depend on a wanted input through floats alone.
 std::vector<bool> active(const Expr& e, const std::vector<bool>& wants) {
@@ -136,62 +194,12 @@ Values derive(const OpDef& op, const VjpContext& g, bool reuse) {
       if (g.d[i.b]) give(i.a, [&] { return g.d[i.b]; });
       continue;
     }
-    Value c = d[k];
-    if (!c) continue;
-    uint32_t a = i.a, b = i.b;
-    switch (i.code) {
-      case TUTTI_X_ADD:
-        give(a, [&] { return c; });
-        give(b, [&] { return c; });
-        break;
-      case TUTTI_X_SUB:
-        give(a, [&] { return c; });
-        give(b, [&] { return -c; });
-        break;
-      case TUTTI_X_MUL:
-        give(a, [&] { return c * at[b]; });
-        give(b, [&] { return c * at[a]; });
-        break;
-      case TUTTI_X_DIV:
-        give(a, [&] { return c / at[b]; });
-        give(b, [&] { return -(c * at[k] / at[b]); });
-        break;
-      case TUTTI_X_NEG: give(a, [&] { return -c; }); break;
-      case TUTTI_X_ABS: give(a, [&] { return c * sign(at[a]); }); break;
-      case TUTTI_X_MIN:
-      case TUTTI_X_MAX: {  // equal operands share the gradient; beside a NaN both get it, as in PyTorch
-        auto share = [&](uint32_t own, uint32_t other) {
-          Value loses = i.code == TUTTI_X_MIN ? less(at[other], at[own]) : less(at[own], at[other]);
-          return select(loses, c.like(0), select(equal(at[own], at[other]), c * 0.5, c));
-        };
-        give(a, [&] { return share(a, b); });
-        give(b, [&] { return share(b, a); });
-        break;
-      }
-      case TUTTI_X_SQRT: give(a, [&] { return c * 0.5 / at[k]; }); break;
-      case TUTTI_X_RSQRT: give(a, [&] { return c * -0.5 * at[k] * (at[k] * at[k]); }); break;
-      case TUTTI_X_EXP: give(a, [&] { return c * at[k]; }); break;
-      case TUTTI_X_EXPM1: give(a, [&] { return c * (at[k] + 1); }); break;
-      case TUTTI_X_LOG: give(a, [&] { return c / at[a]; }); break;
-      case TUTTI_X_LOG1P: give(a, [&] { return c / (at[a] + 1); }); break;
-      case TUTTI_X_TANH: give(a, [&] { return c * (1 - at[k] * at[k]); }); break;
-      case TUTTI_X_ERF: give(a, [&] { return c * 1.1283791670955126 * exp(-(at[a] * at[a])); }); break;
-      case TUTTI_X_SIN: give(a, [&] { return c * cos(at[a]); }); break;
-      case TUTTI_X_COS: give(a, [&] { return -(c * sin(at[a])); }); break;
-      case TUTTI_X_POW:  // d/da = b a^(b-1), 0 where b is 0; d/db = a^b ln a, 0 where a is 0 and b is not below 0
-        give(a, [&] { return select(equal(at[b], at[b].like(0)), c.like(0), c * (at[b] * pow(at[a], at[b] - 1))); });
-        give(b, [&] {
-          Value zero = logical_and(equal(at[a], at[a].like(0)), less_equal(at[b].like(0), at[b]));
-          return c * (at[k] * log(select(zero, at[a].like(1), at[a])));
-        });
-        break;
-      case TUTTI_X_SELECT:
-        give(b, [&] { return select(at[a], c, c.like(0)); });
-        give(i.c, [&] { return select(at[a], c.like(0), c); });
-        break;
-      case TUTTI_X_CAST: give(a, [&] { return cast(c, static_cast<DType>(e.code[a].dtype)); }); break;
-      default: break;  // FLOOR, comparisons: zero almost everywhere
-    }
+    if (!d[k]) continue;
+    const Rule& rule = rule_of(i.code);
+    Step step{at, e, k, d[k]};
+    if (rule.da) give(i.a, [&] { return rule.da(step); });
+    if (rule.db) give(i.b, [&] { return rule.db(step); });
+    if (rule.dc) give(i.c, [&] { return rule.dc(step); });
   }
   Values out(g.in.size());
   for (uint32_t k = 0; k < e.code.size(); ++k)
@@ -202,7 +210,7 @@ Values derive(const OpDef& op, const VjpContext& g, bool reuse) {
 }  // namespace
 
 Values derive_from_expr(const OpDef& op, const VjpContext& g) {
-  bool reuse = std::none_of(g.out.begin(), g.out.end(), is_narrow);
+  bool reuse = std::none_of(g.out.begin(), g.out.end(), holds_narrow);
   Values d = rounded_once([&](const VjpContext& p) { return derive(op, p, reuse); }, g);
   for (size_t k = 0; k < d.size(); ++k)
     if (d[k]) d[k] = sum_to(d[k], g.in[k].shape());

@@ -1,6 +1,4 @@
 #include "graph/op.h"
-#include "graph/ops/cast.h"
-#include "graph/ops/sqrt.h"
 
 namespace tutti {
 

@@ -2,12 +2,8 @@
 #include "graph/in_f32.h"
 #include "graph/op.h"
 #include "graph/op_options.h"
-#include "graph/ops/add.h"
 #include "graph/ops/avg_pool2d_dx.h"
 #include "graph/ops/div.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
-#include "graph/ops/sub.h"
 #include "graph/ops/sum.h"
 
 namespace tutti {

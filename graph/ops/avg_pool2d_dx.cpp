@@ -4,14 +4,10 @@
 #include "graph/conv.h"
 #include "graph/in_f32.h"
 #include "graph/op.h"
-#include "graph/ops/add.h"
 #include "graph/ops/avg_pool2d.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/div.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/reshape.h"
-#include "graph/ops/sub.h"
 
 namespace tutti {
 

@@ -3,7 +3,6 @@
 #include "graph/op.h"
 #include "graph/ops/abs.h"
 #include "graph/ops/add.h"
-#include "graph/ops/div.h"
 #include "graph/ops/exp.h"
 #include "graph/ops/log1p.h"
 #include "graph/ops/maximum.h"

@@ -2,13 +2,7 @@
 
 #include "core/base/status.h"
 #include "graph/op.h"
-#include "graph/ops/add.h"
-#include "graph/ops/cast.h"
-#include "graph/ops/div.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/random_bits.h"
-#include "graph/ops/sub.h"
 
 namespace tutti {
 

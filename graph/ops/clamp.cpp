@@ -4,15 +4,8 @@
 
 #include "core/base/status.h"
 #include "graph/op.h"
-#include "graph/ops/add.h"
-#include "graph/ops/div.h"
 #include "graph/ops/less_equal.h"
-#include "graph/ops/max.h"
-#include "graph/ops/min.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/select.h"
-#include "graph/ops/sub.h"
 
 namespace tutti {
 

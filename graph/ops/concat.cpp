@@ -1,11 +1,6 @@
 #include "core/geometry/copy.h"
 #include "graph/op.h"
-#include "graph/ops/add.h"
-#include "graph/ops/div.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/slice.h"
-#include "graph/ops/sub.h"
 
 namespace tutti {
 

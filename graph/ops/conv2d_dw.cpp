@@ -5,15 +5,10 @@
 #include "graph/conv.h"
 #include "graph/op.h"
 #include "graph/op_options.h"
-#include "graph/ops/add.h"
 #include "graph/ops/conv2d.h"
 #include "graph/ops/conv2d_dx.h"
-#include "graph/ops/div.h"
 #include "graph/ops/matmul.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/reshape.h"
-#include "graph/ops/sub.h"
 #include "graph/ops/sum.h"
 
 namespace tutti {

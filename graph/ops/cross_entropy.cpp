@@ -4,7 +4,6 @@
 #include "graph/in_f32.h"
 #include "graph/loss.h"
 #include "graph/op.h"
-#include "graph/ops/add.h"
 #include "graph/ops/cast.h"
 #include "graph/ops/div.h"
 #include "graph/ops/equal.h"

@@ -3,16 +3,11 @@
 #include "core/base/status.h"
 #include "graph/in_f32.h"
 #include "graph/op.h"
-#include "graph/ops/add.h"
-#include "graph/ops/div.h"
 #include "graph/ops/exp.h"
-#include "graph/ops/expm1.h"
 #include "graph/ops/less.h"
 #include "graph/ops/minimum.h"
 #include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/select.h"
-#include "graph/ops/sub.h"
 
 namespace tutti {
 

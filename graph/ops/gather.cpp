@@ -1,12 +1,6 @@
 #include "core/geometry/index.h"
 #include "graph/op.h"
-#include "graph/ops/add.h"
-#include "graph/ops/clamp.h"
-#include "graph/ops/div.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/scatter_add.h"
-#include "graph/ops/sub.h"
 
 namespace tutti {
 

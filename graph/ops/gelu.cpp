@@ -5,11 +5,9 @@
 #include "graph/op.h"
 #include "graph/ops/add.h"
 #include "graph/ops/clamp.h"
-#include "graph/ops/div.h"
 #include "graph/ops/erf.h"
 #include "graph/ops/exp.h"
 #include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/sub.h"
 #include "graph/ops/tanh.h"
 

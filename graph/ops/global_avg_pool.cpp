@@ -2,12 +2,7 @@
 
 #include "core/base/status.h"
 #include "graph/op.h"
-#include "graph/ops/add.h"
-#include "graph/ops/div.h"
 #include "graph/ops/mean.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
-#include "graph/ops/sub.h"
 
 namespace tutti {
 

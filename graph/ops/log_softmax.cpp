@@ -3,13 +3,10 @@
 
 #include "graph/in_f32.h"
 #include "graph/op.h"
-#include "graph/ops/add.h"
-#include "graph/ops/div.h"
 #include "graph/ops/exp.h"
 #include "graph/ops/log.h"
 #include "graph/ops/max.h"
 #include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/sub.h"
 #include "graph/ops/sum.h"
 #include "graph/softmax.h"

@@ -4,14 +4,9 @@
 #include "graph/conv.h"
 #include "graph/op.h"
 #include "graph/op_options.h"
-#include "graph/ops/add.h"
 #include "graph/ops/argmax.h"
-#include "graph/ops/div.h"
 #include "graph/ops/max.h"
 #include "graph/ops/max_pool2d_dx.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
-#include "graph/ops/sub.h"
 
 namespace tutti {
 

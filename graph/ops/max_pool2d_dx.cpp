@@ -3,14 +3,9 @@
 #include "core/base/status.h"
 #include "graph/conv.h"
 #include "graph/op.h"
-#include "graph/ops/add.h"
-#include "graph/ops/div.h"
 #include "graph/ops/equal.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/select.h"
-#include "graph/ops/sub.h"
 #include "graph/ops/sum.h"
 
 namespace tutti {

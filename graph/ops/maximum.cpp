@@ -1,5 +1,4 @@
 #include "graph/op.h"
-#include "graph/ops/max.h"
 
 namespace tutti {
 

@@ -1,5 +1,4 @@
 #include "graph/op.h"
-#include "graph/ops/min.h"
 
 namespace tutti {
 

@@ -1,17 +1,7 @@
 // Box-Muller from basic operations alone, each rounded to f32: the same bits on every device.
 #include "core/base/status.h"
 #include "graph/op.h"
-#include "graph/ops/abs.h"
-#include "graph/ops/add.h"
-#include "graph/ops/cast.h"
-#include "graph/ops/div.h"
-#include "graph/ops/mean.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/random_bits.h"
-#include "graph/ops/select.h"
-#include "graph/ops/sqrt.h"
-#include "graph/ops/sub.h"
 
 namespace tutti {
 

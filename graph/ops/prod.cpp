@@ -1,13 +1,9 @@
 #include "graph/in_f32.h"
 #include "graph/op.h"
-#include "graph/ops/add.h"
-#include "graph/ops/div.h"
 #include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/pad.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/slice.h"
-#include "graph/ops/sub.h"
 #include "graph/ops/transpose.h"
 #include "graph/reduce.h"
 

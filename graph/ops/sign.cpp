@@ -1,5 +1,4 @@
 #include "graph/op.h"
-#include "graph/ops/select.h"
 
 namespace tutti {
 

@@ -1,10 +1,7 @@
 #include "graph/in_f32.h"
 #include "graph/op.h"
 #include "graph/ops/add.h"
-#include "graph/ops/div.h"
-#include "graph/ops/exp.h"
 #include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/sigmoid.h"
 #include "graph/ops/sub.h"
 

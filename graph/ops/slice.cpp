@@ -1,11 +1,6 @@
 #include "graph/copy.h"
 #include "graph/op.h"
-#include "graph/ops/add.h"
-#include "graph/ops/div.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/pad.h"
-#include "graph/ops/sub.h"
 
 namespace tutti {
 

@@ -1,10 +1,5 @@
 #include "graph/op.h"
-#include "graph/ops/add.h"
-#include "graph/ops/div.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/reshape.h"
-#include "graph/ops/sub.h"
 #include "graph/reduce.h"
 
 namespace tutti {

@@ -2,13 +2,9 @@
 #include "core/geometry/window.h"
 #include "graph/op.h"
 #include "graph/ops/add.h"
-#include "graph/ops/div.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/pad.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/slice.h"
-#include "graph/ops/sub.h"
 
 namespace tutti {
 

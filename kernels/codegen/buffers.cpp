@@ -4,23 +4,6 @@
 
 namespace tutti::codegen {
 
-std::string decode(Element e, const std::string& bits) {
-  switch (e) {
-    case Element::boolean: return fmt::format("({} != 0u)", bits);
-    case Element::f16: return fmt::format("half_to_({})", bits);
-    case Element::bf16: return fmt::format("bhalf_to_({})", bits);
-    default: return bits;
-  }
-}
-std::string encode(Element e, const std::string& value) {
-  switch (e) {
-    case Element::boolean: return fmt::format("(({}) ? 1u : 0u)", value);
-    case Element::f16: return fmt::format("half_of_({})", value);
-    case Element::bf16: return fmt::format("bhalf_of_({})", value);
-    default: return fmt::format("({})", value);
-  }
-}
-
 std::string storage_type(const Target& t, Element e) {
   bool glsl = t.language == Language::glsl;
   switch (size_of(e)) {

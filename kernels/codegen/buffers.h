@@ -12,10 +12,6 @@ std::string storage_type(const Target& t, Element e);
 /// Whether elements are parts of 32-bit words because the device does not store them one by one.
 bool packed(const Target& t, Element e);
 
-/// The register value of stored bits, and the stored bits of a register value, as expressions.
-std::string decode(Element e, const std::string& bits);
-std::string encode(Element e, const std::string& value);
-
 /// The macros NAME(i), NAME_set(i, v), NAME4, … of one parameter.
 std::string access(const Target& t, const Param& p);
 

@@ -38,10 +38,9 @@ bool always_inside(const SourceAxis& a, const Shape& dims) {
 
 std::string register_literal(const Target& t, const Copy& c) {
   double v = round_to(c.dtype, c.value);
+  if (is_narrow(c.dtype)) return fmt::format("{}u", narrow_bits(c.dtype, static_cast<float>(v)));
   switch (c.dtype) {
     case DType::f32: return fmt::format("AS_U32({})", float_literal(t.language, static_cast<float>(v)));
-    case DType::f16: return fmt::format("{}u", f32_to_f16(static_cast<float>(v)));
-    case DType::bf16: return fmt::format("{}u", f32_to_bf16(static_cast<float>(v)));
     case DType::i32: return fmt::format("{}u", static_cast<uint32_t>(static_cast<int64_t>(v)));
     case DType::boolean: return v != 0 ? "1u" : "0u";
     default: return fmt::format("{}u", static_cast<uint32_t>(v));

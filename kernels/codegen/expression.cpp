@@ -4,6 +4,7 @@
 
 #include "core/base/instr.h"
 #include "core/base/status.h"
+#include "kernels/codegen/kernel.h"
 
 namespace tutti::codegen {
 namespace {
@@ -33,7 +34,7 @@ class Writer {
     std::string x = from == DType::boolean ? logical(code, a, b)
                     : is_float(from)       ? real(code, a, b)
                                            : whole(code, from, a, b);
-    return exact_ && (to == DType::f16 || to == DType::bf16) ? round(to, x) : x;
+    return exact_ && is_narrow(to) ? round(to, x) : x;
   }
 
  private:
@@ -44,9 +45,7 @@ class Writer {
   }
 
   std::string round(DType t, const std::string& a) const {
-    if (t == DType::f16) return fmt::format("half_to_(half_of_({}))", a);
-    if (t == DType::bf16) return fmt::format("bhalf_to_(bhalf_of_({}))", a);
-    return a;
+    return is_narrow(t) ? decode(element_of(t), encode(element_of(t), a)) : a;
   }
 
   std::string cast(DType to, DType from, const std::string& a) const {
@@ -234,8 +233,8 @@ Statements statements(const Target& target, std::span<const TuttiInstr> code,
       continue;
     }
     if (i.code == TUTTI_X_CONST) {
-      bool narrow = t == DType::f16 || t == DType::bf16;  // computed in f32, so are their constants
-      names[k] = {literal(target.language, narrow && !exact ? DType::f32 : t, constant_of(i))};
+      // Narrow floats are computed in f32, so are their constants.
+      names[k] = {literal(target.language, is_narrow(t) && !exact ? DType::f32 : t, constant_of(i))};
       continue;
     }
     if (i.code == TUTTI_X_RESULT) {

@@ -59,7 +59,7 @@ LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size,
   // Asking every index for every row is parallel but wasteful; walking the indices per column wastes nothing.
   int64_t rounds = static_cast<int64_t>(t.max_rounds) - 100;
   bool by_rows = count <= rounds && (count <= 32 || (columns < 256 && size * count <= (int64_t{1} << 26)));
-  bool narrow = e == Element::f16 || e == Element::bf16;
+  bool narrow = is_narrow(type);
   Kernel k = portable(by_rows ? "scatter_rows" : "scatter_columns", {{"T", e}, {"Y", narrow ? Element::f32 : e}});
   k.set(by_rows ? "TOTAL" : "COLUMNS", by_rows ? total : columns);
   k.set("SIZE", size);

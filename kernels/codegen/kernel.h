@@ -38,6 +38,9 @@ Element element_of(DType t);       ///< throws Error(declined) for f64 and i64
 Element raw_element(size_t size);  ///< for moving elements of 1, 2 or 4 bytes
 size_t size_of(Element e);
 const char* register_type(Element e);
+/// The register value of stored bits, and the stored bits of a register value, as expressions.
+std::string decode(Element e, const std::string& bits);
+std::string encode(Element e, const std::string& value);
 
 struct Param {
   std::string name;

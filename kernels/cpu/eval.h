@@ -73,8 +73,6 @@ class Eval {
   size_t scratch_ = 0;
 };
 
-/// The storage class of a dtype, and the lanes it is computed in.
-Storage storage_of(DType t);
 Lane lane_of(DType t);
 
 }  // namespace tutti::kernels

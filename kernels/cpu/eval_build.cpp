@@ -60,16 +60,6 @@ void collapse(Shape& dims, std::vector<std::vector<int64_t>*> strides) {
 
 }  // namespace
 
-Storage storage_of(DType t) {
-  switch (t) {
-    case DType::f16: return Storage::f16;
-    case DType::bf16: return Storage::bf16;
-    case DType::u8: return Storage::u8;
-    case DType::boolean: return Storage::boolean;
-    default: return Storage::word;
-  }
-}
-
 Lane lane_of(DType t) { return is_float(t) ? Lane::f32 : t == DType::u32 ? Lane::u32 : Lane::i32; }
 
 std::string Eval::declines(std::span<const TuttiInstr> code) {
@@ -284,7 +274,7 @@ void Eval::Builder::choose_direct() {
   }
 }
 
-void Eval::Builder::assign() {
+void Eval::Builder::assign_scalars() {
   Eval& e = eval_;
   for (size_t k = 0; k < e.in_.size(); ++k)  // nothing moves for inputs that nothing reads
     if (loaded_[k] < 0 || !ops_[static_cast<size_t>(loaded_[k])].read) e.in_[k].walk = Walk::uniform;
@@ -310,21 +300,23 @@ void Eval::Builder::assign() {
     op.has_slot = true;
   }
   e.first_register_ = static_cast<uint16_t>(e.first_scalar_ + e.scalars_);
+}
 
-  // Registers: a result may take the register of an operand that dies with it.
-  std::vector<uint16_t> free;
-  auto take = [&] {
-    if (free.empty()) return static_cast<uint16_t>(e.first_register_ + e.registers_++);
-    uint16_t r = free.back();
-    free.pop_back();
-    return r;
-  };
+uint16_t Eval::Builder::take_register() {
+  if (free_.empty()) return static_cast<uint16_t>(eval_.first_register_ + eval_.registers_++);
+  uint16_t r = free_.back();
+  free_.pop_back();
+  return r;
+}
+
+void Eval::Builder::assign_registers() {
+  Eval& e = eval_;
   auto is_register = [&](const Op& op) { return op.has_slot && op.slot >= e.first_register_; };
   // Gathered inputs are collected before the block's first step, so they keep their buffers throughout.
   for (Op& op : ops_) {
     if (!op.read || op.input < 0 || op.walk != Walk::gathered) continue;
     Input& x = e.in_[static_cast<size_t>(op.input)];
-    x.buffer = take();
+    x.buffer = take_register();
     x.slot = x.buffer;
     if (!op.fn) {
       op.slot = x.buffer;
@@ -340,10 +332,10 @@ void Eval::Builder::assign() {
       bool again = false;  // x * x frees its operand once
       for (int i = 0; i < j; ++i) again |= arg[i] == arg[j];
       if (!again && is_register(from) && from.last == k && !(from.walk == Walk::gathered && !from.fn))
-        free.push_back(from.slot);
+        free_.push_back(from.slot);
     }
     if (!op.has_slot) {
-      op.slot = take();
+      op.slot = take_register();
       op.has_slot = true;
     }
     Step s{op.fn, op.slot, 0, 0, 0, op.walk == Walk::uniform || op.walk == Walk::row};
@@ -356,6 +348,10 @@ void Eval::Builder::assign() {
     (op.walk == Walk::uniform ? e.once_ : e.each_).push_back(s);
     if (op.walk == Walk::gathered) op.walk = Walk::direct;
   }
+}
+
+void Eval::Builder::store_results() {
+  Eval& e = eval_;
   uint16_t wide = 0;
   bool has_wide = false;
   for (auto [o, k] : results_) {
@@ -366,7 +362,7 @@ void Eval::Builder::assign() {
     if (op.walk == Walk::uniform || op.walk == Walk::row) {  // one number for the whole block
       uint16_t to = e.out_slot_[o];
       if (s != Storage::word) {
-        if (!has_wide) wide = take();
+        if (!has_wide) wide = take_register();
         has_wide = true;
         to = wide;
       }
@@ -376,13 +372,15 @@ void Eval::Builder::assign() {
     }
     e.each_.push_back({isa_kernels().store(s), e.out_slot_[o], from, from, from, false});
   }
-  e.slots_ = static_cast<uint16_t>(e.first_register_ + e.registers_);
 }
 
 void Eval::Builder::build() {
   collect();
   choose_direct();
-  assign();
+  assign_scalars();
+  assign_registers();
+  store_results();
+  eval_.slots_ = static_cast<uint16_t>(eval_.first_register_ + eval_.registers_);
 }
 
 }  // namespace tutti::kernels

@@ -30,7 +30,13 @@ class Eval::Builder {
   uint32_t compute(const TuttiInstr& i, const std::vector<uint32_t>& at);
   void collect();
   void choose_direct();
-  void assign();
+  /// Slots of constants and of what is computed once or once per row.
+  void assign_scalars();
+  /// The steps of a block. A result may take the register of an operand that dies with it.
+  void assign_registers();
+  uint16_t take_register();
+  /// Stores of results that were not computed right where their outputs lie.
+  void store_results();
 
   Eval& eval_;
   std::span<const TuttiInstr> code_;
@@ -39,6 +45,7 @@ class Eval::Builder {
   std::vector<Op> ops_;
   std::vector<std::pair<uint32_t, uint32_t>> bits_;     // constants: operation, bits
   std::vector<std::pair<uint32_t, uint32_t>> results_;  // output, operation
+  std::vector<uint16_t> free_;                          // registers
   std::vector<int64_t> loaded_;                         // per input: the operation that reads it, or -1
 };
 

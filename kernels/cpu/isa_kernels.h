@@ -5,6 +5,8 @@
 #pragma once
 #include <cstdint>
 
+#include "core/base/dtype.h"
+
 namespace tutti::kernels {
 
 /// y[i] = f(a[i], b[i], c[i]) for i in [0, n). y may be one of the operands, but must not overlap one otherwise.
@@ -15,6 +17,19 @@ enum class Lane : uint8_t { f32, i32, u32 };
 
 /// How storage is read into lanes and written from them.
 enum class Storage : uint8_t { word, f16, bf16, u8, boolean };
+inline Storage storage_of(DType t) {
+  switch (t) {
+    case DType::f16: return Storage::f16;
+    case DType::bf16: return Storage::bf16;
+    case DType::u8: return Storage::u8;
+    case DType::boolean: return Storage::boolean;
+    default: return Storage::word;
+  }
+}
+/// Bytes of one element.
+constexpr int64_t size_of(Storage s) {
+  return s == Storage::word ? 4 : s == Storage::u8 || s == Storage::boolean ? 1 : 2;
+}
 
 /// What a reduction does with two elements.
 enum class ReduceOp : uint8_t { sum, prod, max, min };

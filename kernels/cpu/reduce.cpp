@@ -32,8 +32,7 @@ void fold_rows_into(ReduceOp f, T* y, const T* x, int64_t rows, int64_t stride, 
 }
 
 const void* at(const void* x, int64_t element, Storage s) {
-  int64_t size = s == Storage::word ? 4 : s == Storage::f16 || s == Storage::bf16 ? 2 : 1;
-  return static_cast<const std::byte*>(x) + element * size;
+  return static_cast<const std::byte*>(x) + element * size_of(s);
 }
 
 template <class T>
@@ -233,10 +232,10 @@ void argmax_as(const Shape& kept, const Shape& kept_strides, const Shape& gone, 
 }
 
 /// f16 and bf16 compare as what they stand for.
-template <float (*widen)(uint16_t)>
+template <DType t>
 struct Narrow {
   uint16_t bits;
-  operator float() const { return widen(bits); }
+  operator float() const { return narrow_value(t, bits); }
 };
 
 }  // namespace
@@ -258,11 +257,11 @@ void argmax(const TensorType& type, const std::vector<int64_t>& axes, const void
     case DType::f32: return go(static_cast<const float*>(x));
     case DType::i32: return go(static_cast<const int32_t*>(x));
     case DType::u32: return go(static_cast<const uint32_t*>(x));
-    case DType::f16: return go(static_cast<const Narrow<f16_to_f32>*>(x));
-    case DType::bf16: return go(static_cast<const Narrow<bf16_to_f32>*>(x));
     case DType::u8:
     case DType::boolean: return go(static_cast<const uint8_t*>(x));
-    default: throw Error(Code::declined, "no argmax of " + std::string(name(type.dtype)));
+    default:
+      if (!visit_narrow(type.dtype, [&](auto t) { go(static_cast<const Narrow<t()>*>(x)); }))
+        throw Error(Code::declined, "no argmax of " + std::string(name(type.dtype)));
   }
 }
 

@@ -9,7 +9,7 @@
 #include "sdk/rendered/rendered.h"
 #include "sdk/simple_device.h"
 
-namespace codegen = tutti::dialect;
+namespace codegen = tutti::codegen;
 namespace sdk = tutti::sdk;
 using tutti::Code, tutti::Error;
 

@@ -78,12 +78,16 @@ def reported(record):
     result, name = record.get("result"), f"{record['stage']}/{record['name']}"
     if not isinstance(result, dict):
         return
-    if "gflops" in result:
-        rate = f"{result['gflops'] / 1e3:.1f} TFLOP/s, " if result["gflops"] else ""
-        yield f"{name}: {result['ms']:.4f} ms, {rate}{result['gbytes_per_s']:.0f} GB/s"
-    for b in result.get("benchmarks", []):
-        if "real_time" in b:
-            yield f"{name}: {b['name']}: {b['real_time']:.4f} {b['time_unit']}"
+    if "tutti_bench" in result:
+        for c in result["results"]:
+            what = f"{name}: {c['case']} {c['detail']} {c['precision']}"
+            if c["status"] != "measured":
+                yield f"{what}: {c['status']}, {c['reason']}"
+                continue
+            rate = f"{c['gflops'] / 1e3:.1f} TFLOP/s, " if c["gflops"] else ""
+            share = f", {100 * c['share_of_peaks']:.0f} % of the device's own peaks" if c["share_of_peaks"] else ""
+            yield f"{what}: {c['ms']['median']:.4f} ms, {rate}{c['gb_per_s']:.0f} GB/s{share}"
+        return
     for c in result.get("results", []):
         ours, theirs = (c["step_ms_median"][side]["median"] for side in ("tutti", "peer"))
         yield f"{name}: {c['case']}: {ours:.4f} ms, {c['peer']} {theirs:.4f} ms: {theirs / ours:.2f} times as fast"

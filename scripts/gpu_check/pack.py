@@ -15,8 +15,6 @@ MOST = 60 << 20  # bytes of everything that travels: the tracked tree and the pa
 PROGRAMS = [
     "bin/tutti",
     "lib/tutti/tutti-probe",
-    "bin/step_bench",
-    "bin/op_bench",
     "tests/library_device_test",
     "tests/cuda_device_test",
 ]

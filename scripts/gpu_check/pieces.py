@@ -57,15 +57,19 @@ def lockstep(model, steps, limit):
     return Piece(f"lockstep-{model}", command, limit, CUDA_ALONE)
 
 
-def op(name, options):
-    return Piece(name, f"{{bin}}/op_bench --device {{cuda}} --seconds 0.4 --json --op {options}", 12, CUDA_ALONE)
+def bench(name, api, cases, precision, limit, env=None):
+    """`tutti bench` on one device: its peaks, then the cases."""
+    command = f"{{tutti}} bench {cases} --precision {precision} --device {{{api}}} --time 0.4 --repetitions 3 --json -"
+    return Piece(name, command, limit, {"TUTTI_PLUGINS": f"{api},reference", **(env or {})}, (api,))
 
 
-def steps_of(name, api, env=None, precision=""):
-    """Steps per second of every model; "" is f32."""
-    models = f"_{precision}" if precision else "_b[0-9]+"
-    command = f"{{bin}}/step_bench --benchmark_filter={models}/{{{api}}}/ --benchmark_min_time=0.1 --benchmark_format=json"
-    return Piece(name, command, 30, {"TUTTI_PLUGINS": f"{api},reference", **(env or {})}, (api,))
+def rates(precision, ops):
+    return bench(f"rates-{precision}", "cuda", "--models none --ops " + ",".join(ops), precision, 40)
+
+
+def steps_of(name, api, env=None, precision="f32"):
+    """Whole steps of both models."""
+    return bench(name, api, "--models mlp,cnn --layers 1024,2048,512,10 --batch 128", precision, 30, env)
 
 
 def parity(api):
@@ -158,20 +162,12 @@ GELU_TRAINING = [
 ]
 GELU_TRACE = train("trace-gelu", "mlp", GELU + " --precision tf32", steps=20, env=TRACED)
 
+ATTENTION = ["bmm_tb:128x1024x1024x64", "bmm:128x1024x64x1024"]
+CONV = ["conv2d:64x64x56x56x64x3", "conv2d_dx:64x64x56x56x64x3", "conv2d_dw:64x64x56x56x64x3"]
 RATES = [
-    op("copy", "copy --shape 134217728"),
-    op("matmul-f32", "matmul --shape 4096x4096x4096"),
-    op("matmul-bf16", "matmul --shape 8192x8192x8192 --dtype bf16"),
-    op("adam", "adam --shape 67108864"),
-    op("attention-scores-bf16", "matmul --shape 128x1024x1024x64 --tb --dtype bf16"),
-    op("attention-values-bf16", "matmul --shape 128x1024x64x1024 --dtype bf16"),
-    op("attention-scores-f32", "matmul --shape 128x1024x1024x64 --tb"),
-    op("conv", "conv2d --shape 64,64,56,56,64,3"),
-    op("conv-dx", "conv2d --shape 64,64,56,56,64,3 --grad x"),
-    op("conv-dw", "conv2d --shape 64,64,56,56,64,3 --grad w"),
-    op("conv-bf16", "conv2d --shape 64,64,56,56,64,3 --dtype bf16"),
-    op("softmax", "softmax --shape 16384,4096"),
-    *[steps_of(f"steps-{precision or 'f32'}", "cuda", precision=precision) for precision in ("", "bf16", "tf32")],
+    rates("f32", ["matmul:4096x4096x4096", *ATTENTION, *CONV, "add:16384x8192", "softmax:16384x4096", "adam:67108864"]),
+    rates("bf16", ["matmul:8192x8192x8192", *ATTENTION, *CONV]),
+    *[steps_of(f"steps-{precision}", "cuda", precision=precision) for precision in ("f32", "bf16", "tf32")],
 ]
 
 SANITIZERS = [

@@ -59,7 +59,7 @@ class Merger {
   }
   /// A result that the next node reads is what memory would have held.
   uint32_t rounded(uint32_t at, uint16_t dtype) {
-    if (dtype != TUTTI_F16 && dtype != TUTTI_BF16) return at;
+    if (!is_narrow(static_cast<DType>(dtype))) return at;
     return push({codegen::round_instr, dtype, at, 0, 0});
   }
 

@@ -20,7 +20,7 @@ LaunchList matmul(const Case& c) {
   size_t ra = a.size(), rb = b.size();
   DType t = c.in(0).dtype;
   if (ra < 2 || rb < 2 || t != c.in(1).dtype) throw decline("operands of rank >= 2 and one dtype are needed");
-  if (t != DType::f32 && t != DType::f16 && t != DType::bf16) throw decline("dtype " + std::string(name(t)));
+  if (t != DType::f32 && !is_narrow(t)) throw decline("dtype " + std::string(name(t)));
   codegen::Matmul p;
   p.dtype = t;
   p.ta = c.node().attrs.i("ta") != 0;

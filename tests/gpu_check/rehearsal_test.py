@@ -161,7 +161,7 @@ class Rehearsal(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("ended after", pieces["cuda/devices-cuda"]["why"])
         self.assertIn("ended after", pieces["machine/nvidia-smi"]["why"])
-        self.assertIn("tutti devices: ended after", pieces["rates/copy"]["why"])
+        self.assertIn("tutti devices: ended after", pieces["rates/rates-f32"]["why"])
         self.assertIn("FAILED cuda/devices-cuda", text)
 
     def test_with_a_driver_that_fails(self):

@@ -4,7 +4,7 @@
 #include "core/runtime/session.h"
 #include "data/loader.h"
 #include "graph/lower/compile.h"
-#include "nn/nets.h"
+#include "nn/model.h"
 #include "train/step.h"
 #include "verify/conformance/bench.h"
 #include "verify/lockstep/lockstep.h"
@@ -15,17 +15,9 @@ namespace {
 
 constexpr int64_t batch = 8;
 
-nn::Sequential model_of(const std::string& name, bool full) {
-  if (full) return parity::lockstep_model(name);
-  if (name == "mlp") return nn::mlp({24, 10}, {.dropout = 0.2});
-  return {nn::Conv2d(6, 3, {.padding = 1}),
-          nn::Relu(),
-          nn::MaxPool2d(2),
-          nn::Conv2d(8, 3, {.padding = 1}),
-          nn::Relu(),
-          nn::MaxPool2d(2),
-          nn::Flatten(),
-          nn::Linear(10)};
+nn::Layer model_of(const std::string& name, bool full) {
+  const nn::ModelDef& m = nn::find_model(name);
+  return full ? m.standard() : m.tiny();
 }
 
 /// Images with labels at random: a solved task would compare rounding errors.
@@ -61,8 +53,8 @@ struct Run {
   Run(const Device& device, const std::string& name, bool full)
       : set(images(full)),
         source{.name = "train", .sample = set.sample_type(), .size = set.size()},
-        init(initialization(parameters_of(model_of(name, full), source.sample))),
-        step(training_step(model_of(name, full), Loss(cross_entropy), Adam{}, source, batch)),
+        init(initialization(parameters_of(*model_of(name, full), source.sample))),
+        step(training_step(*model_of(name, full), Loss(cross_entropy), Adam{}, source, batch)),
         session(device),
         legalizer(session),
         lowered_init(compile_for_device(init, legalizer)),
@@ -109,7 +101,8 @@ struct Run {
 
 void memory(Bench& bench, Findings& f) {
   Device device = bench.engine_device();
-  for (const char* name : {"mlp", "cnn"}) {
+  for (const nn::ModelDef* m : nn::all_models()) {
+    const std::string& name = m->name;
     Run run(device, name, bench.setup().full);
     auto expect = [&](const char* what, uint64_t got) {
       if (got != run.planned())
@@ -136,14 +129,18 @@ void determinism(const std::string& name, Bench& bench, Findings& f) {
 
 Checks model_checks() {
   Checks all;
-  for (std::string name : {"mlp", "cnn"})
+  for (const nn::ModelDef* m : nn::all_models()) {
+    const std::string& name = m->name;
     all.push_back({fmt::format("model.{}", name),
                    fmt::format("training steps of a {} agree with the reference's", name),
                    [name](Bench& bench, Findings& f) { lockstep(name, bench, f); }});
+  }
   all.push_back({"model.memory", "a training run allocates exactly the bytes that compile reported", memory});
-  for (std::string name : {"mlp", "cnn"})
+  for (const nn::ModelDef* m : nn::all_models()) {
+    const std::string& name = m->name;
     all.push_back({fmt::format("model.same_{}", name), fmt::format("two trainings of a {} give the same bits", name),
                    [name](Bench& bench, Findings& f) { determinism(name, bench, f); }});
+  }
   return all;
 }
 

@@ -6,14 +6,10 @@
 #include <thread>
 
 #include "core/runtime/session.h"
-#include "graph/ops/abs.h"
 #include "graph/ops/add.h"
-#include "graph/ops/div.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/relu.h"
-#include "graph/ops/sub.h"
 #include "graph/ops/sum.h"
 #include "verify/conformance/bench.h"
 #include "verify/parity/device_program.h"

@@ -8,14 +8,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "graph/ops/abs.h"
 #include "graph/ops/add.h"
 #include "graph/ops/clamp.h"
-#include "graph/ops/div.h"
-#include "graph/ops/min.h"
 #include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
-#include "graph/ops/sub.h"
 
 namespace tutti::conformance {
 

@@ -169,12 +169,6 @@ void judge_step(Judge judge, const Graph& g, std::vector<Update>& updates, const
 
 }  // namespace
 
-nn::Sequential lockstep_model(const std::string& name) {
-  if (name == "mlp") return nn::mlp({512, 256, 10}, {.dropout = 0.2});
-  if (name == "cnn") return nn::small_cnn(10);
-  throw invalid(fmt::format("unknown model '{}'", name), "use mlp or cnn");
-}
-
 data::Dataset lockstep_images() {
   try {
     return data::fashion_mnist().train;
@@ -188,8 +182,8 @@ data::Dataset lockstep_images() {
 
 std::vector<LockstepResult> lockstep(const std::vector<Device>& devices, const LockstepOptions& o) {
   Source source{.name = "train", .sample = o.set.sample_type(), .size = o.set.size()};
-  Graph g = training_step(o.model, Loss(cross_entropy), o.optimizer, source, o.batch, {.expose_gradients = true});
-  std::vector<nn::Parameter> parameters = parameters_of(o.model, source.sample);
+  Graph g = training_step(*o.model, Loss(cross_entropy), o.optimizer, source, o.batch, {.expose_gradients = true});
+  std::vector<nn::Parameter> parameters = parameters_of(*o.model, source.sample);
   Side truth(select_device(reference_device), g, o.set);
   draw_weights(truth.session, parameters, o.seed);
 

@@ -8,7 +8,7 @@
 namespace tutti::parity {
 
 struct LockstepOptions {
-  nn::Sequential model;
+  nn::Layer model;
   data::Dataset set;
   int64_t batch = 64, steps = 60;
   uint64_t seed = 7;  ///< of the weights, dropout and the order of the samples
@@ -38,8 +38,6 @@ struct LockstepResult {
   bool ok() const { return failures.empty(); }
 };
 
-/// "mlp" (784-512-256-10 with dropout) or "cnn" (two convolutions, two linear layers). Throws Error(invalid) otherwise.
-nn::Sequential lockstep_model(const std::string& name);
 /// Fashion-MNIST where it is installed, else made-up images with labels at random: a solved task would compare rounding
 /// errors, because softmax - 1 cancels as the loss goes to zero.
 data::Dataset lockstep_images();

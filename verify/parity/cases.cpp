@@ -7,13 +7,7 @@
 
 #include "core/base/status.h"
 #include "graph/autodiff/autodiff.h"
-#include "graph/ops/add.h"
-#include "graph/ops/div.h"
-#include "graph/ops/min.h"
-#include "graph/ops/mul.h"
-#include "graph/ops/neg.h"
 #include "graph/ops/slice.h"
-#include "graph/ops/sub.h"
 #include "graph/ops/transpose.h"
 #include "graph/samples.h"
 #include "verify/parity/huge.h"
@@ -114,7 +108,9 @@ std::vector<DType> dtypes_of(const Sample& sample, Extent extent) {
   bool floats =
       !types.empty() && std::all_of(types.begin(), types.end(), [](const TensorType& t) { return is_float(t.dtype); });
   if (extent == Extent::quick || !floats) return {DType::f32};
-  return {DType::f32, DType::f16, DType::bf16};
+  std::vector<DType> all = {DType::f32};
+  all.insert(all.end(), narrow_dtypes.begin(), narrow_dtypes.end());
+  return all;
 }
 
 /// Whether a case that somebody wrote down can be run.
@@ -171,7 +167,7 @@ CaseId parse_case(const std::string& text) {
   id.what = part[2].substr(0, dot);
   id.variant = part[2].substr(std::min(dot + 1, part[2].size()));
   std::optional<DType> dtype = parse_dtype(part[3]);
-  if (!dtype || (*dtype != DType::f32 && *dtype != DType::f16 && *dtype != DType::bf16))
+  if (!dtype || (*dtype != DType::f32 && !is_narrow(*dtype)))
     fail(fmt::format("unknown dtype '{}'", part[3]), "use f32, f16 or bf16");
   id.dtype = *dtype;
   if (!valid(id)) {

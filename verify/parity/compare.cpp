@@ -12,15 +12,6 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-double epsilon(DType t) {
-  switch (t) {
-    case DType::f16: return 0x1p-11;
-    case DType::bf16: return 0x1p-8;
-    case DType::f64: return 0x1p-53;
-    default: return 0x1p-24;
-  }
-}
-
 /// Below this a device may flush to zero, and a format has no digits left.
 double smallest(DType t) {
   switch (t) {
@@ -111,10 +102,10 @@ double reduction_length(const Graph& g) {
 
 Bound bound_of(const OpDef& op, const Graph& g, DType type, bool gradient) {
   if (op.exact || !is_float(type)) return {};
-  double e = epsilon(type);
+  double e = unit_roundoff(type);
   DType coarsest = type;
   for (const ValueInfo& v : g.values())
-    if (is_float(v.type.dtype) && epsilon(v.type.dtype) > e) e = epsilon(coarsest = v.type.dtype);
+    if (is_float(v.type.dtype) && unit_roundoff(v.type.dtype) > e) e = unit_roundoff(coarsest = v.type.dtype);
   return {e * factor(op, coarsest, gradient) * (1 + std::sqrt(reduction_length(g))),
           std::max(smallest(type), smallest(coarsest))};
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <limits>
 #include <new>
@@ -9,7 +10,7 @@
 #include "core/base/host_memory.h"
 #include "core/base/philox.h"
 #include "core/base/status.h"
-#include "data/dataset.h"
+#include "data/source.h"
 
 namespace tutti::data {
 namespace {
@@ -78,6 +79,47 @@ Dataset make(const std::string& name, const Shape& shape, Prototypes& prototype,
   return d;
 }
 
+const char* const usage =
+    "use synthetic:SHAPE:CLASSES[:TRAIN[:TEST]], for example synthetic:1x28x28:10 or synthetic:1024:10:4096:512";
+
+std::vector<std::string> cut(const std::string& text, char at) {
+  std::vector<std::string> parts(1);
+  for (char c : text) {
+    if (c == at)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
+}
+
+int64_t positive(const std::string& spec, const std::string& text, const char* what) {
+  int64_t n = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc() || end != text.data() + text.size() || n < 1)
+    throw invalid(fmt::format("data '{}': '{}' is no {} (a whole number from 1)", spec, text, what), usage);
+  return n;
+}
+
+struct Spec {
+  Shape shape;
+  int64_t classes = 0, train = 0, test = 0;
+};
+
+Spec parse(const std::string& spec) {
+  auto parts = cut(spec, ':');
+  if (parts.size() < 3 || parts.size() > 5)
+    throw invalid(fmt::format("data '{}': expected 3 to 5 parts between colons, found {}", spec, parts.size()), usage);
+  Spec s;
+  for (const auto& d : cut(parts[1], 'x')) s.shape.push_back(positive(spec, d, "dimension"));
+  s.classes = positive(spec, parts[2], "number of classes");
+  s.train = parts.size() > 3 ? positive(spec, parts[3], "number of training samples") : 8192;
+  s.test = parts.size() > 4   ? positive(spec, parts[4], "number of test samples")
+           : parts.size() > 3 ? std::max<int64_t>(s.train / 4, 1)
+                              : 2048;
+  return s;
+}
+
 }  // namespace
 
 uint64_t synthetic_bytes(const Shape& shape, int64_t classes, int64_t train, int64_t test) {
@@ -111,5 +153,22 @@ Split synthetic(const Shape& shape, int64_t classes, int64_t train, int64_t test
     throw Error(Code::no_memory, fmt::format("synthetic data: no memory for {} bytes", bytes), remedy);
   }
 }
+
+extern const DataForm synthetic_form;
+const DataForm synthetic_form{.name = "synthetic",
+                              .form =
+                                  "synthetic:SHAPE:CLASSES[:TRAIN[:TEST]], for example synthetic:1x28x28:10 or "
+                                  "synthetic:1024:10:4096:512",
+                              .open =
+                                  [](const std::string& spec) {
+                                    Spec s = parse(spec);
+                                    return synthetic(s.shape, s.classes, s.train, s.test);
+                                  },
+                              .fits = [](const std::string&) { return true; },
+                              .made_up_bytes =
+                                  [](const std::string& spec) {
+                                    Spec s = parse(spec);
+                                    return synthetic_bytes(s.shape, s.classes, s.train, s.test);
+                                  }};
 
 }  // namespace tutti::data

@@ -8,8 +8,8 @@
 #include <filesystem>
 
 #include "core/base/status.h"
-#include "data/dataset.h"
 #include "data/idx.h"
+#include "data/source.h"
 
 namespace tutti::data {
 namespace {
@@ -112,5 +112,14 @@ Split fashion_mnist() {
       "install it with: apt install dataset-fashion-mnist; or set TUTTI_DATA_DIR to the folder that holds it; "
       "or use --data synthetic:1x28x28:10");
 }
+
+extern const DataForm fashion_mnist_form, idx_form;
+const DataForm fashion_mnist_form{
+    .name = "fashion-mnist", .form = "fashion-mnist", .open = [](const std::string&) { return fashion_mnist(); }};
+
+const DataForm idx_form{.name = "idx",
+                        .form = "idx:DIR (a folder in MNIST's layout)",
+                        .open = [](const std::string& spec) { return idx_folder(spec.substr(4)); },
+                        .fits = [](const std::string& spec) { return spec.size() > 4; }};
 
 }  // namespace tutti::data

@@ -1,0 +1,24 @@
+// The forms of data that --data takes. Each is one file of data/sets.
+#pragma once
+#include <span>
+#include <string>
+
+#include "data/dataset.h"
+
+namespace tutti::data {
+
+struct DataForm {
+  std::string name;  ///< what stands before the first colon
+  std::string form;  ///< for help and errors: "idx:DIR (a folder in MNIST's layout)"
+  /// Throws Error(invalid).
+  Split (*open)(const std::string& spec);
+  /// Whether a spec of that name is one; null: it is the name alone.
+  bool (*fits)(const std::string& spec) = nullptr;
+  /// Bytes of host memory that the spec alone makes up; null: files tell.
+  uint64_t (*made_up_bytes)(const std::string& spec) = nullptr;
+};
+
+/// In the order of their names.
+std::span<const DataForm* const> all_data_forms();
+
+}  // namespace tutti::data

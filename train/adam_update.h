@@ -1,0 +1,51 @@
+// What Adam and AdamW share.
+#pragma once
+#include <cmath>
+#include <vector>
+
+#include "core/base/status.h"
+#include "graph/ops/add.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/expm1.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "train/update.h"
+
+namespace tutti::adam_family {
+
+template <class Options>
+std::vector<Hyperparameter> hyperparameters(Options& o) {
+  return {{"lr", "Learning rate", &o.lr},
+          {"beta1", "Decay of the first moment", &o.beta1},
+          {"beta2", "Decay of the second moment", &o.beta2},
+          {"epsilon", "Added to the root of the second moment", &o.epsilon},
+          {"weight-decay", "Weight decay", &o.weight_decay}};
+}
+
+template <class Options>
+void check(const Options& o) {
+  for (double beta : {o.beta1, o.beta2})
+    if (!(beta >= 0 && beta < 1))
+      throw invalid(fmt::format("--beta1 {} --beta2 {}: must be in [0, 1)", o.beta1, o.beta2));
+}
+
+/// 1 - beta^t = -expm1(t ln beta) of both betas, which keeps its digits for small t and beta near 1.
+template <class Options>
+Values corrections(Graph&, const Options& o, Value lr, Value step) {
+  Value t = cast(step, lr.dtype()) + 1;
+  return {-expm1(t * std::log(o.beta1)), -expm1(t * std::log(o.beta2))};
+}
+
+template <class Options>
+void update(const Update& u, const OpDef& op, const Options& o) {
+  Attrs attrs = {{"beta1", Reals{o.beta1}},
+                 {"beta2", Reals{o.beta2}},
+                 {"epsilon", Reals{o.epsilon}},
+                 {"weight_decay", Reals{o.weight_decay}}};
+  Values out = call_all(op, {u.p, u.d, u.moment("m"), u.moment("v"), u.lr, u.shared[0], u.shared[1]}, attrs);
+  u.set_parameter(out[0]);
+  u.set_moment("m", out[1]);
+  u.set_moment("v", out[2]);
+}
+
+}  // namespace tutti::adam_family
