@@ -30,10 +30,6 @@ nn::Scheme parse_init(const std::string& name) {
   return it->second;
 }
 
-nn::NetOptions net_options(const RunOptions& o) {
-  return {.activation = o.activation, .dropout = o.dropout, .init = parse_init(o.init)};
-}
-
 /// What --data, a model's or an optimizer's help lists.
 template <class All, class F>
 std::string listed(const All& all, F&& text, const char* separator) {
@@ -217,8 +213,11 @@ Optimizer RunOptions::make_optimizer() const {
     else
       *h.value = hyperparameters.at(h.option);
   }
+  auto is_on = [&](const std::string& option, double value) {  // 0 asks an optimizer without it for nothing
+    return given(option) && (flags.contains(option) ? flags.at(option) : value != 0);
+  };
   for (const auto& [option, value] : hyperparameters)
-    if (!known.contains(option) && given(option) && !recalled_options_.contains(option))
+    if (!known.contains(option) && is_on(option, value) && !recalled_options_.contains(option))
       throw invalid(fmt::format("--{} is no hyperparameter of {}", option, optimizer),
                     fmt::format("{} has --{}", optimizer, fmt::join(known, ", --")));
   check(o);

@@ -43,5 +43,9 @@ template <class T>
 HostTensor host_tensor(DType dtype, const Shape& shape, const std::vector<T>& values) {
   return host_tensor_from({dtype, shape}, values.data(), values.size() * sizeof(T));
 }
+/// One dimension of f32: `host_tensor({0, 0.5, 1})`.
+inline HostTensor host_tensor(const std::vector<float>& values) {
+  return host_tensor(DType::f32, {static_cast<int64_t>(values.size())}, values);
+}
 
 }  // namespace tutti

@@ -20,8 +20,7 @@ int main(int argc, char** argv) try {
   Runner runner(select_device(argc > 1 ? argv[1] : "auto"));
   auto step = runner.compile(g);
   step->prepare();
-  HostTensors feeds = {{"x", host_tensor(DType::f32, {4}, std::vector{0.0f, 0.5f, 1.0f, 1.5f})},
-                       {"y", host_tensor(DType::f32, {4}, std::vector{1.0f, 2.0f, 3.0f, 4.0f})}};  // y = 2 x + 1
+  HostTensors feeds = {{"x", host_tensor({0, 0.5, 1, 1.5})}, {"y", host_tensor({1, 2, 3, 4})}};  // y = 2 x + 1
   for (int i = 1; i <= 200; ++i) {
     runner.wait(step->run(feeds));
     if (i % 50 != 0) continue;

@@ -221,8 +221,8 @@ int32_t call_compile(TuttiSession* session, const TuttiProgram* raw, const Tutti
     TuttiMemory plan = executable->impl->memory();
     plan.size = memory->size;
     session->executables.push_back(std::move(executable));
-    std::memset(memory, 0, plan.size);  // a newer host's further fields: nothing
-    std::memcpy(memory, &plan, std::min<size_t>(plan.size, sizeof plan));
+    std::memset(static_cast<void*>(memory), 0, plan.size);  // a newer host's further fields: nothing
+    std::memcpy(static_cast<void*>(memory), &plan, std::min<size_t>(plan.size, sizeof plan));
     *out = session->executables.back().get();
   });
 }

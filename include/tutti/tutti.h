@@ -2,12 +2,10 @@
 #pragma once
 #include "core/base/status.h"         // IWYU pragma: export
 #include "core/runtime/selector.h"    // IWYU pragma: export
-#include "core/runtime/session.h"     // IWYU pragma: export
 #include "data/dataset.h"             // IWYU pragma: export
 #include "graph/autodiff/autodiff.h"  // IWYU pragma: export
 #include "graph/functions.h"          // IWYU pragma: export
 #include "graph/graph.h"              // IWYU pragma: export
-#include "graph/lower/compile.h"      // IWYU pragma: export
 #include "graph/ops.h"                // IWYU pragma: export
 #include "graph/print.h"              // IWYU pragma: export
 #include "nn/modules.h"               // IWYU pragma: export
