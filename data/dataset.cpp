@@ -11,22 +11,21 @@
 namespace tutti::data {
 namespace {
 
-/// The forms that there are, for errors.
-std::string forms() {
-  std::vector<std::string> all;
-  for (const DataForm* f : all_data_forms()) all.push_back(f->form);
-  return "use " + alternatives(all);
-}
-
 const DataForm& form_of(const std::string& spec) {
   for (const DataForm* f : all_data_forms()) {
     bool whole = spec == f->name, parts = spec.starts_with(f->name + ":");
     if (f->fits ? parts && f->fits(spec) : whole) return *f;
   }
-  throw invalid(fmt::format("unknown data '{}'", spec), forms());
+  throw invalid(fmt::format("unknown data '{}'", spec), use_one_of_the_forms());
 }
 
 }  // namespace
+
+std::string use_one_of_the_forms() {
+  std::vector<std::string> all;
+  for (const DataForm* f : all_data_forms()) all.push_back(f->form);
+  return "use " + alternatives(all);
+}
 
 TensorType Dataset::sample_type() const {
   const Shape& s = samples.type.shape;

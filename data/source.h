@@ -20,5 +20,7 @@ struct DataForm {
 
 /// In the order of their names.
 std::span<const DataForm* const> all_data_forms();
+/// The remedy of a bad spec: "use FORM, … or FORM".
+std::string use_one_of_the_forms();
 
 }  // namespace tutti::data

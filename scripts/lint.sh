@@ -7,9 +7,9 @@ usage() {
   cat <<'TEXT'
 usage: scripts/lint.sh [--help] [--all | --since REF] [--most N] [--jobs N] [FOLDER…]
 
-Checks the format of all C and C++ files, then runs clang-tidy over the sources in FOLDER… (by default core graph train
-sdk kernels backends cli plugins) that changed. A changed header counts as the source of the same name. Needs
-clang-format 14 and clang-tidy 14 (scripts/deps.sh --lint).
+Checks the format of all C and C++ files, then runs clang-tidy over the sources in FOLDER… (by default all but tests and
+examples) that changed. A changed header counts as the source of the same name. Needs clang-format 14 and clang-tidy 14
+(scripts/deps.sh --lint).
 
   --since REF   changed since the merge base with REF (default: origin/main, on main itself the commit before)
   --all         clang-tidy over all sources
@@ -31,7 +31,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-[ ${#folders[@]} -gt 0 ] || folders=(core graph train sdk kernels backends cli plugins)
+[ ${#folders[@]} -gt 0 ] || folders=(core graph nn data train verify bench sdk kernels backends cli plugins)
 
 versioned() {  # NAME: the program of that name in version 14
   local program

@@ -32,7 +32,7 @@ TUTTI_API std::map<std::string, std::string> session_options(std::map<std::strin
                                                              Precision precision);
 /// Called where opening a session with them threw `e`: throws it again, in the user's words where the device has no
 /// TF32.
-TUTTI_API [[noreturn]] void rethrow_open(const Error& e, const Device& device, Precision precision);
+[[noreturn]] TUTTI_API void rethrow_open(const Error& e, const Device& device, Precision precision);
 /// What the model's activations are: f32 for f32 and tf32, else the short format.
 TUTTI_API DType compute_dtype(Precision precision);
 

@@ -79,9 +79,6 @@ Dataset make(const std::string& name, const Shape& shape, Prototypes& prototype,
   return d;
 }
 
-const char* const usage =
-    "use synthetic:SHAPE:CLASSES[:TRAIN[:TEST]], for example synthetic:1x28x28:10 or synthetic:1024:10:4096:512";
-
 std::vector<std::string> cut(const std::string& text, char at) {
   std::vector<std::string> parts(1);
   for (char c : text) {
@@ -97,7 +94,8 @@ int64_t positive(const std::string& spec, const std::string& text, const char* w
   int64_t n = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (error != std::errc() || end != text.data() + text.size() || n < 1)
-    throw invalid(fmt::format("data '{}': '{}' is no {} (a whole number from 1)", spec, text, what), usage);
+    throw invalid(fmt::format("data '{}': '{}' is no {} (a whole number from 1)", spec, text, what),
+                  use_one_of_the_forms());
   return n;
 }
 
@@ -109,7 +107,8 @@ struct Spec {
 Spec parse(const std::string& spec) {
   auto parts = cut(spec, ':');
   if (parts.size() < 3 || parts.size() > 5)
-    throw invalid(fmt::format("data '{}': expected 3 to 5 parts between colons, found {}", spec, parts.size()), usage);
+    throw invalid(fmt::format("data '{}': expected 3 to 5 parts between colons, found {}", spec, parts.size()),
+                  use_one_of_the_forms());
   Spec s;
   for (const auto& d : cut(parts[1], 'x')) s.shape.push_back(positive(spec, d, "dimension"));
   s.classes = positive(spec, parts[2], "number of classes");

@@ -46,7 +46,7 @@ class TUTTI_API Legalizer {
 };
 
 /// Throws Error(declined) listing the nodes, equal lines once with their number.
-TUTTI_API [[noreturn]] void throw_declined(const std::string& device, const std::vector<Declined>& nodes, size_t of,
+[[noreturn]] TUTTI_API void throw_declined(const std::string& device, const std::vector<Declined>& nodes, size_t of,
                                            const std::string& remedy);
 
 }  // namespace tutti
