@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "backends/cuda/cuda_plugin.h"
+#include "backends/cuda/device_timer.h"
 #include "backends/cuda/driver.h"
-#include "backends/cuda/tune_bench.h"
 #include "backends/cuda/vendor.h"
 #include "sdk/rendered/rendered.h"
 
@@ -44,7 +44,7 @@ class CudaPlugin : public sdk::RenderedPlugin {
     auto log = [this](const std::string& text) { host_.log(2, "cuda", text); };
     const Found& found = found_.at(device);
     auto library = [&] {
-      auto bench = std::make_unique<DeviceBench>(libraries_->context(found.handle, found.info.name));
+      auto bench = std::make_unique<DeviceTimer>(libraries_->context(found.handle, found.info.name));
       auto tuner = std::make_shared<Tuner>(std::move(bench), host_, traits_of(*libraries_, found).identity);
       return open_library(log, libraries_->driver_version, tf32, std::move(tuner));
     };

@@ -20,15 +20,15 @@ constexpr unsigned char small_numbers = 0x3c;       // positive ones in f32, f16
 constexpr uint64_t most_tried = uint64_t{1} << 30;  // bytes of a call's buffers
 constexpr uint64_t most_read = uint64_t{1} << 20;   // of a result, to look for NaN
 
-/// Closes the bench however its scope ends.
+/// Closes the timer however its scope ends.
 class Opened {
  public:
-  Opened(Bench& bench, std::span<const uint64_t> bytes) : bench_(bench) { bench_.open(bytes); }
-  ~Opened() { bench_.close(); }
+  Opened(CallTimer& timer, std::span<const uint64_t> bytes) : timer_(timer) { timer_.open(bytes); }
+  ~Opened() { timer_.close(); }
   Opened(const Opened&) = delete;
 
  private:
-  Bench& bench_;
+  CallTimer& timer_;
 };
 
 /// Those whose buffers and workspace take at most that.
@@ -52,8 +52,8 @@ std::vector<std::byte> bytes_of(const std::string& text) {
 
 }  // namespace
 
-Tuner::Tuner(std::unique_ptr<Bench> bench, const sdk::Host& host, std::string device)
-    : bench_(std::move(bench)), host_(host), device_(std::move(device)) {
+Tuner::Tuner(std::unique_ptr<CallTimer> timer, const sdk::Host& host, std::string device)
+    : timer_(std::move(timer)), host_(host), device_(std::move(device)) {
   const char* wanted = std::getenv("TUTTI_CUDA_TUNE");
   wanted_ = !wanted || std::string(wanted) != "0";
 }
@@ -128,14 +128,14 @@ bool Tuner::remember(const Tunable& call, const std::string& key, const std::str
 
 std::string Tuner::run_once(Tunable& call) {
   size_t results = call.inputs(), buffers = call.buffer_bytes().size();
-  for (size_t k = 0; k < buffers; ++k) bench_->fill(k, k < results && call.activates() ? all_nan : small_numbers);
-  bench_->run(call);
+  for (size_t k = 0; k < buffers; ++k) timer_->fill(k, k < results && call.activates() ? all_nan : small_numbers);
+  timer_->run(call);
   if (!call.activates()) return "";
   uint64_t bytes = std::min<uint64_t>(call.buffer_bytes()[results], most_read);
-  std::vector<std::byte> y = bench_->read(results, bytes);
+  std::vector<std::byte> y = timer_->read(results, bytes);
   for (size_t i = 0; i < bytes / size_of(call.dtype()); ++i)
     if (!std::isnan(load_element(call.dtype(), y.data(), i))) return "its activation makes a number of NaN";
-  for (size_t k = 0; k < results; ++k) bench_->fill(k, small_numbers);  // who measures next wants ordinary ones
+  for (size_t k = 0; k < results; ++k) timer_->fill(k, small_numbers);  // who measures next wants ordinary ones
   return "";
 }
 
@@ -145,7 +145,7 @@ Tuner::Trial Tuner::trial(Tunable& call, std::string& why) {
   try {
     if (std::accumulate(bytes.begin(), bytes.end(), uint64_t{0}) > most_tried)
       throw Error(Code::no_memory, "its buffers take more than a trial may");
-    Opened opened(*bench_, bytes);
+    Opened opened(*timer_, bytes);
     why = run_once(call);
     return why.empty() ? Trial::ran : Trial::failed;
   } catch (const Error& e) {
@@ -169,13 +169,13 @@ std::optional<std::string> Tuner::measure(Tunable& call, const std::vector<size_
   double least = 0;
   std::string times;
   try {
-    Opened opened(*bench_, bytes);
+    Opened opened(*timer_, bytes);
     for (size_t k : fitting) {
       call.select(k);
       double seconds = 0;
       try {
         std::string why = run_once(call);
-        if (why.empty()) seconds = bench_->seconds(call);
+        if (why.empty()) seconds = timer_->seconds(call);
         times +=
             why.empty() ? fmt::format(" {}: {:.1f} us;", k + 1, seconds * 1e6) : fmt::format(" {}: {};", k + 1, why);
         if (!why.empty()) continue;

@@ -42,9 +42,9 @@ class Tunable : public Call {
 };
 
 /// Where calls are tried and timed: scratch memory and a stream of their own, from open() to close().
-class Bench {
+class CallTimer {
  public:
-  virtual ~Bench() = default;
+  virtual ~CallTimer() = default;
   /// Allocates buffers of these sizes. Throws Error(no_memory), with nothing left behind.
   virtual void open(std::span<const uint64_t> bytes) = 0;
   /// Sets every byte of a buffer.
@@ -63,7 +63,7 @@ class Bench {
 class Tuner {
  public:
   /// `device` tells the device and its driver from all others. TUTTI_CUDA_TUNE=0: nothing is measured.
-  Tuner(std::unique_ptr<Bench> bench, const sdk::Host& host, std::string device);
+  Tuner(std::unique_ptr<CallTimer> timer, const sdk::Host& host, std::string device);
 
   /// Selects an algorithm of `call` that ran: the remembered one, else the fastest where `request.tuning_bytes` hold
   /// the buffers of two, else the library's first. Does nothing where request.trial is not set. Throws Error(declined)
@@ -91,7 +91,7 @@ class Tuner {
   std::optional<std::string> measure(Tunable& call, const std::vector<size_t>& fitting);
   void trace(const std::string& text) const;
 
-  std::unique_ptr<Bench> bench_;
+  std::unique_ptr<CallTimer> timer_;
   sdk::Host host_;
   std::string device_;
   bool wanted_ = true;

@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "backends/cuda/context.h"
+#include "backends/cuda/device_timer.h"
 #include "backends/cuda/devices.h"
 #include "backends/cuda/tune.h"
-#include "backends/cuda/tune_bench.h"
 #include "backends/cuda/vendor.h"
 #include "tests/cuda/fake_cublas.h"
 #include "tests/cuda/fake_cuda.h"
@@ -22,7 +22,7 @@ struct FakeDevice {
 
   /// Tries calls on the device; with `host`, chooses algorithms and remembers them.
   std::shared_ptr<Tuner> tuner(const sdk::Host& host = sdk::Host()) const {
-    return std::make_shared<Tuner>(std::make_unique<DeviceBench>(context), host, "a GPU");
+    return std::make_shared<Tuner>(std::make_unique<DeviceTimer>(context), host, "a GPU");
   }
   /// Both libraries; their handles are made in the device's context.
   std::unique_ptr<const sdk::Library> library(bool tf32 = false, const sdk::Host& host = sdk::Host()) const {

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "backends/cuda/device_timer.h"
 #include "backends/cuda/driver.h"
-#include "backends/cuda/tune_bench.h"
 #include "backends/cuda/vendor.h"
 #include "tests/codegen/cases.h"
 #include "tests/cuda/fake_cublas.h"
@@ -38,7 +38,7 @@ std::unique_ptr<Driver> open(Under under, bool tf32, bool graph) {
   auto libraries = under == Under::device ? open_libraries() : start(fake::cuda(), fake::nvrtc());
   Found found = find_devices(*libraries).at(0);
   auto library = [=] {
-    auto bench = std::make_unique<DeviceBench>(libraries->context(found.handle, found.info.name));
+    auto bench = std::make_unique<DeviceTimer>(libraries->context(found.handle, found.info.name));
     auto tuner = std::make_shared<Tuner>(std::move(bench), sdk::Host(), found.info.name);
     if (under == Under::fakes)
       return join(std::make_shared<Cublas>(fake::cublas(), tf32, tuner),

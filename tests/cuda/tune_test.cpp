@@ -8,8 +8,8 @@
 #include <functional>
 #include <utility>
 
+#include "backends/cuda/device_timer.h"
 #include "backends/cuda/driver.h"
-#include "backends/cuda/tune_bench.h"
 #include "backends/cuda/vendor.h"
 #include "sdk/rendered/rendered.h"
 #include "tests/cuda/fake_device.h"
@@ -59,7 +59,7 @@ class Timed : public Tunable {
 };
 
 /// Hands out the known times, and counts. A negative one is a failure.
-struct Stopwatch : Bench {
+struct Stopwatch : CallTimer {
   void open(std::span<const uint64_t> bytes) override {
     if (full) throw Error(Code::no_memory, "no room");
     ++opened;
@@ -103,9 +103,9 @@ class Tuning : public testing::Test {
   Stopwatch* watch = nullptr;
 
   Tuner tuner(const std::string& device = "a GPU") {
-    auto bench = std::make_unique<Stopwatch>();
-    watch = bench.get();
-    return {std::move(bench), host.host(), device};
+    auto timer = std::make_unique<Stopwatch>();
+    watch = timer.get();
+    return {std::move(timer), host.host(), device};
   }
 };
 

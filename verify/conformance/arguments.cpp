@@ -8,8 +8,8 @@ namespace {
 
 constexpr TuttiSink silent = {nullptr, [](void*, uint32_t, const char*) {}};
 
-void check(Bench& bench, Findings& f) {
-  RawSession s(bench, f);
+void check(PluginUnderTest& plugin, Findings& f) {
+  RawSession s(plugin, f);
   const TuttiPlugin& t = s.table();
   SmallProgram p;
   std::vector<uint8_t> verdicts(p.get().nodes.count, 77);
@@ -24,8 +24,8 @@ void check(Bench& bench, Findings& f) {
     if (v > 1) f.add(fmt::format("check: a verdict is {}, 0 or 1 is right", v));
 }
 
-void compile(Bench& bench, Findings& f) {
-  RawSession s(bench, f);
+void compile(PluginUnderTest& plugin, Findings& f) {
+  RawSession s(plugin, f);
   const TuttiPlugin& t = s.table();
   SmallProgram p;
   TuttiOptions options = {sizeof options, 0, 0};
@@ -47,8 +47,8 @@ void compile(Bench& bench, Findings& f) {
   SmallRun(s, p.get(), p.size()).enqueue(0);
 }
 
-void prepare(Bench& bench, Findings& f) {
-  RawSession s(bench, f);
+void prepare(PluginUnderTest& plugin, Findings& f) {
+  RawSession s(plugin, f);
   const TuttiPlugin& t = s.table();
   SmallProgram p;
   refuse(f, "prepare(NULL)", {TUTTI_INVALID}, [&](TuttiError* e) { return t.prepare(nullptr, e); });
@@ -58,8 +58,8 @@ void prepare(Bench& bench, Findings& f) {
   run.verify(f, "after a second prepare");
 }
 
-void stage(Bench& bench, Findings& f) {
-  RawSession s(bench, f);
+void stage(PluginUnderTest& plugin, Findings& f) {
+  RawSession s(plugin, f);
   const TuttiPlugin& t = s.table();
   SmallProgram p;
   void* feeds[2] = {};
@@ -71,8 +71,8 @@ void stage(Bench& bench, Findings& f) {
          [&](TuttiError* e) { return t.stage(x, nullptr, e); });
 }
 
-void run(Bench& bench, Findings& f) {
-  RawSession s(bench, f);
+void run(PluginUnderTest& plugin, Findings& f) {
+  RawSession s(plugin, f);
   const TuttiPlugin& t = s.table();
   SmallProgram p;
   uint64_t ticket = 0;
@@ -84,8 +84,8 @@ void run(Bench& bench, Findings& f) {
   refuse(f, "run without a place for the ticket", {TUTTI_INVALID}, [&](TuttiError* e) { return t.run(x, nullptr, e); });
 }
 
-void unstaged(Bench& bench, Findings& f) {
-  RawSession s(bench, f);
+void unstaged(PluginUnderTest& plugin, Findings& f) {
+  RawSession s(plugin, f);
   const TuttiPlugin& t = s.table();
   SmallProgram p;
   SmallRun r(s, p.get(), p.size());
@@ -98,8 +98,8 @@ void unstaged(Bench& bench, Findings& f) {
   refused("run of a program whose feeds were not staged since the last run");
 }
 
-void wait(Bench& bench, Findings& f) {
-  RawSession s(bench, f);
+void wait(PluginUnderTest& plugin, Findings& f) {
+  RawSession s(plugin, f);
   const TuttiPlugin& t = s.table();
   SmallProgram p;
   SmallRun r(s, p.get(), p.size());
@@ -115,8 +115,8 @@ void wait(Bench& bench, Findings& f) {
   s.wait(ticket);
 }
 
-void usage(Bench& bench, Findings& f) {
-  RawSession s(bench, f);
+void usage(PluginUnderTest& plugin, Findings& f) {
+  RawSession s(plugin, f);
   const TuttiPlugin& t = s.table();
   uint64_t now = 0, peak = 0;
   refuse(f, "usage of no session", {TUTTI_INVALID}, [&](TuttiError* e) { return t.usage(nullptr, &now, &peak, e); });
@@ -128,9 +128,9 @@ void usage(Bench& bench, Findings& f) {
 
 /// The same wrong arguments for read and write.
 void transfer(
-    Bench& bench, Findings& f, const std::string& name,
+    PluginUnderTest& plugin, Findings& f, const std::string& name,
     const std::function<int32_t(const TuttiPlugin&, TuttiSession*, const char*, float*, size_t, TuttiError*)>& move) {
-  RawSession s(bench, f);
+  RawSession s(plugin, f);
   SmallProgram p;
   std::vector<float> data(p.size() + 8, 3.0f);
   size_t bytes = p.size() * sizeof(float);
@@ -154,23 +154,23 @@ void transfer(
     if (v != 0) return f.add(fmt::format("a refused {} changed the state, or new state is not zero", name));
 }
 
-void read(Bench& bench, Findings& f) {
-  transfer(bench, f, "read",
+void read(PluginUnderTest& plugin, Findings& f) {
+  transfer(plugin, f, "read",
            [](const TuttiPlugin& t, TuttiSession* s, const char* state, float* at, size_t n, TuttiError* e) {
              return t.read(s, state, at, n, e);
            });
 }
 
-void write(Bench& bench, Findings& f) {
-  transfer(bench, f, "write",
+void write(PluginUnderTest& plugin, Findings& f) {
+  transfer(plugin, f, "write",
            [](const TuttiPlugin& t, TuttiSession* s, const char* state, float* at, size_t n, TuttiError* e) {
              return t.write(s, state, at, n, e);
            });
 }
 
-void nothing(Bench& bench, Findings&) {
-  bench.plugin().close(nullptr);
-  bench.plugin().release(nullptr);
+void nothing(PluginUnderTest& plugin, Findings&) {
+  plugin.plugin().close(nullptr);
+  plugin.plugin().release(nullptr);
 }
 
 }  // namespace

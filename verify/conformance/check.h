@@ -45,12 +45,12 @@ class Findings {
   std::vector<std::string> texts_;
 };
 
-class Bench;
+class PluginUnderTest;
 
 struct Check {
   std::string id;   ///< "GROUP.NAME"; each group has a process of its own
   std::string doc;  ///< what must hold
-  std::function<void(Bench&, Findings&)> run;
+  std::function<void(PluginUnderTest&, Findings&)> run;
   bool must = true;
 };
 using Checks = std::vector<Check>;

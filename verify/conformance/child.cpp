@@ -14,7 +14,7 @@
 
 #include "core/base/status.h"
 #include "core/runtime/boundary.h"
-#include "verify/conformance/bench.h"
+#include "verify/conformance/plugin_under_test.h"
 
 namespace tutti::conformance {
 namespace {
@@ -31,13 +31,13 @@ void send(int to, const json& message) {
   }
 }
 
-json run_one(const Check& check, Bench& bench) {
+json run_one(const Check& check, PluginUnderTest& plugin) {
   Findings f;
   auto answer = [&](Outcome outcome, const std::string& why, bool no_device = false) {
     return json{{"outcome", static_cast<int>(outcome)}, {"why", why}, {"no_device", no_device}};
   };
   try {
-    check.run(bench, f);
+    check.run(plugin, f);
   } catch (const Unsupported& e) {
     if (f.empty()) return answer(Outcome::unsupported, e.what(), e.no_device);
     f.add(e.what());
@@ -80,10 +80,10 @@ void Child::work(const Setup& setup, const Checks& checks, size_t first, size_t 
   answers_.close_end(0);
   int to = answers_.ends[1];
   {
-    Bench bench(setup);
+    PluginUnderTest plugin(setup);
     for (size_t i = first; i < end; ++i) {
-      json answer = run_one(checks[i], bench);
-      answer["device"] = bench.device_name();
+      json answer = run_one(checks[i], plugin);
+      answer["device"] = plugin.device_name();
       send(to, answer);
     }
   }

@@ -9,8 +9,8 @@
 #include "core/base/text.h"
 #include "core/runtime/elf.h"
 #include "core/runtime/trust.h"
-#include "verify/conformance/bench.h"
 #include "verify/conformance/child.h"
+#include "verify/conformance/plugin_under_test.h"
 #include "verify/parity/expected.h"
 
 namespace tutti::conformance {
@@ -79,9 +79,9 @@ Setup setup_of(const Options& o) {
 /// the list is for the checks to find.
 void check_index(const Setup& setup, double timeout) {
   if (setup.device < 0) return;
-  auto look = [](Bench& bench, Findings& f) {
-    size_t n = bench.devices(f).size();
-    if (n > 0 && static_cast<size_t>(bench.setup().device) >= n)
+  auto look = [](PluginUnderTest& plugin, Findings& f) {
+    size_t n = plugin.devices(f).size();
+    if (n > 0 && static_cast<size_t>(plugin.setup().device) >= n)
       throw Unsupported(fmt::format("the plugin lists {}: {}", n, n == 1 ? "0" : fmt::format("0..{}", n - 1)));
   };
   Checks one = {{"init.devices", "", look}};

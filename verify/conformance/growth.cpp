@@ -9,8 +9,8 @@ namespace tutti::conformance {
 namespace {
 
 /// Checks, compiles and runs a copy of the small program; the host's structs are of other sizes.
-void train(Bench& bench, Findings& f, const Growth& growth) {
-  RawSession s(bench, f);
+void train(PluginUnderTest& plugin, Findings& f, const Growth& growth) {
+  RawSession s(plugin, f);
   const TuttiPlugin& t = s.table();
   SmallProgram p;
   ProgramCopy copy(p.get(), growth);
@@ -47,16 +47,16 @@ void train(Bench& bench, Findings& f, const Growth& growth) {
       return f.add(fmt::format("element {} of the state is {}, {} is right", i, got[i], 0.5f * a[i] * b[i]));
 }
 
-void larger(Bench& bench, Findings& f) {
-  for (uint32_t extra : {8u, 64u, 1000u}) train(bench, f, {.extra = extra});
+void larger(PluginUnderTest& plugin, Findings& f) {
+  for (uint32_t extra : {8u, 64u, 1000u}) train(plugin, f, {.extra = extra});
 }
 
-void smaller(Bench& bench, Findings& f) { train(bench, f, {.version1 = true, .guarded = true}); }
+void smaller(PluginUnderTest& plugin, Findings& f) { train(plugin, f, {.version1 = true, .guarded = true}); }
 
-void exact(Bench& bench, Findings& f) { train(bench, f, {.guarded = true}); }
+void exact(PluginUnderTest& plugin, Findings& f) { train(plugin, f, {.guarded = true}); }
 
-void errors(Bench& bench, Findings& f) {
-  RawSession s(bench, f);
+void errors(PluginUnderTest& plugin, Findings& f) {
+  RawSession s(plugin, f);
   struct Room {
     TuttiError error;
     char more[256];

@@ -35,8 +35,8 @@ int32_t compiled(RawSession& s, Findings& f, const TuttiProgram& p, const std::s
 }
 
 /// A program with something new in it must be declined: as a whole or, with `node`, that node alone.
-void declined(Bench& bench, Findings& f, const std::string& what, const Change& change, bool node = true) {
-  RawSession s(bench, f);
+void declined(PluginUnderTest& plugin, Findings& f, const std::string& what, const Change& change, bool node = true) {
+  RawSession s(plugin, f);
   SmallProgram p;
   ProgramCopy copy(p.get());
   change(copy);
@@ -56,35 +56,35 @@ void declined(Bench& bench, Findings& f, const std::string& what, const Change& 
   if (code != TUTTI_DECLINED) f.add(fmt::format("compile of {}: {}, TUTTI_DECLINED is right", what, code_name(code)));
 }
 
-void unknown_op(Bench& b, Findings& f) {
+void unknown_op(PluginUnderTest& b, Findings& f) {
   declined(b, f, "an unknown op", [](ProgramCopy& c) {
     c.node(0).op = "no_such_op_of_1999";
     c.node(0).expr = {};
   });
 }
-void unknown_version(Bench& b, Findings& f) {
+void unknown_version(PluginUnderTest& b, Findings& f) {
   declined(b, f, "an op version of tomorrow", [](ProgramCopy& c) { c.node(0).version = 1000000; });
 }
-void unknown_flag(Bench& b, Findings& f) {
+void unknown_flag(PluginUnderTest& b, Findings& f) {
   declined(b, f, "an unknown node flag", [](ProgramCopy& c) { c.node(0).flags |= 1u << 30; });
 }
-void unknown_instruction(Bench& b, Findings& f) {
+void unknown_instruction(PluginUnderTest& b, Findings& f) {
   declined(b, f, "an unknown instruction", [](ProgramCopy& c) { c.instr(0, 2).code = 60000; });
 }
-void unknown_dtype(Bench& b, Findings& f) {
+void unknown_dtype(PluginUnderTest& b, Findings& f) {
   declined(b, f, "a value of an unknown dtype", [](ProgramCopy& c) { c.value(0).dtype = 99; });
 }
-void unknown_numerics(Bench& b, Findings& f) {
+void unknown_numerics(PluginUnderTest& b, Findings& f) {
   declined(
       b, f, "unknown numerics", [](ProgramCopy& c) { c.get().numerics = 77; }, false);
 }
-void required(Bench& b, Findings& f) {
+void required(PluginUnderTest& b, Findings& f) {
   for (uint64_t bits : {uint64_t{1}, uint64_t{1} << 31, uint64_t{1} << 63, ~uint64_t{0}})
     declined(
         b, f, fmt::format("required bits {:#x}", bits), [&](ProgramCopy& c) { c.get().required = bits; }, false);
 }
 
-void malformed(Bench& bench, Findings& f) {
+void malformed(PluginUnderTest& plugin, Findings& f) {
   static const int64_t negative[] = {-3}, vast[] = {int64_t{1} << 62, int64_t{1} << 62};
   const std::pair<const char*, Change> all[] = {
       {"a program of 8 bytes", [](ProgramCopy& c) { c.get().size = 8; }},
@@ -117,7 +117,7 @@ void malformed(Bench& bench, Findings& f) {
       {"a group behind the last node", [](ProgramCopy& c) { c.group(0).first = 1000; }},
   };
   SmallProgram p;
-  RawSession s(bench, f);
+  RawSession s(plugin, f);
   for (const auto& [what, change] : all) {
     ProgramCopy copy(p.get());
     change(copy);

@@ -19,8 +19,8 @@ void expect(Findings& f, const std::string& when, uint64_t got, uint64_t want) {
   if (got != want) f.add(fmt::format("{}: {} bytes, {} is right", when, got, want));
 }
 
-void reported(Bench& bench, Findings& f) {
-  RawSession s(bench, f);
+void reported(PluginUnderTest& plugin, Findings& f) {
+  RawSession s(plugin, f);
   SmallProgram p(1000);
   uint64_t base = s.used();
   TuttiMemory m = {};
@@ -36,8 +36,8 @@ void reported(Bench& bench, Findings& f) {
   expect(f, "peak after a run", s.peak(), base + total(m));
 }
 
-void release(Bench& bench, Findings& f) {
-  RawSession s(bench, f);
+void release(PluginUnderTest& plugin, Findings& f) {
+  RawSession s(plugin, f);
   SmallProgram p(1000);
   uint64_t base = s.used();
   TuttiMemory first = {}, second = {};
@@ -56,16 +56,16 @@ void release(Bench& bench, Findings& f) {
   }
 }
 
-void unprepared(Bench& bench, Findings& f) {
-  RawSession s(bench, f);
+void unprepared(PluginUnderTest& plugin, Findings& f) {
+  RawSession s(plugin, f);
   SmallProgram p(1000);
   uint64_t base = s.used();
   for (int i = 0; i < 3; ++i) s.table().release(s.compile(p.get()));
   expect(f, "in use after programs were released unprepared", s.used(), base);
 }
 
-void exhausted(Bench& bench, Findings& f) {
-  RawSession s(bench, f);
+void exhausted(PluginUnderTest& plugin, Findings& f) {
+  RawSession s(plugin, f);
   SmallProgram vast(int64_t{1} << 44, "vast"), p;
   uint64_t base = s.used();
   TuttiMemory m = {sizeof m};
@@ -88,10 +88,10 @@ void exhausted(Bench& bench, Findings& f) {
   r.verify(f, "after a program that does not fit");
 }
 
-void reopened(Bench& bench, Findings& f) {
+void reopened(PluginUnderTest& plugin, Findings& f) {
   SmallProgram p(1000);
   for (int i = 0; i < 10; ++i) {
-    RawSession s(bench, f);
+    RawSession s(plugin, f);
     expect(f, "in use in a new session", s.used(), 0);
     SmallRun r(s, p.get(), p.size());
     s.wait(r.enqueue(i));
@@ -108,15 +108,15 @@ int64_t resident_bytes() {
 }
 
 /// Whether this process sees the device's memory as its own.
-bool in_host_memory(Bench& bench, Findings& f) {
-  uint32_t kind = bench.devices(f)[bench.device(f)].kind;
+bool in_host_memory(PluginUnderTest& plugin, Findings& f) {
+  uint32_t kind = plugin.devices(f)[plugin.device(f)].kind;
   return kind == TUTTI_CPU || kind == TUTTI_SOFTWARE;
 }
 
 /// The largest small program whose tensors, of which it holds a dozen at most, the device has room for; 0: too small to
 /// be seen in the process.
-int64_t visible_elements(Bench& bench, Findings& f) {
-  uint64_t room = bench.devices(f)[bench.device(f)].memory_total / (16 * sizeof(float));
+int64_t visible_elements(PluginUnderTest& plugin, Findings& f) {
+  uint64_t room = plugin.devices(f)[plugin.device(f)].memory_total / (16 * sizeof(float));
   auto n = static_cast<int64_t>(std::min<uint64_t>(room, 1 << 19));
   return n * static_cast<int64_t>(sizeof(float)) >= 256 << 10 ? n : 0;
 }
@@ -136,23 +136,23 @@ void grows_not(Findings& f, int64_t tensor, const std::string& what, const std::
                     bytes_text(static_cast<uint64_t>(tensor))));
 }
 
-void returned(Bench& bench, Findings& f) {
-  int64_t n = in_host_memory(bench, f) ? visible_elements(bench, f) : 0;
+void returned(PluginUnderTest& plugin, Findings& f) {
+  int64_t n = in_host_memory(plugin, f) ? visible_elements(plugin, f) : 0;
   if (n == 0) return;
   SmallProgram p(n);
   grows_not(f, n * static_cast<int64_t>(sizeof(float)), "session that trains a program and is closed", [&](int k) {
-    RawSession s(bench, f);
+    RawSession s(plugin, f);
     SmallRun r(s, p.get(), p.size());
     s.wait(r.enqueue(k));
     s.table().release(r.get());
   });
 }
 
-void released(Bench& bench, Findings& f) {
-  int64_t n = in_host_memory(bench, f) ? visible_elements(bench, f) : 0;
+void released(PluginUnderTest& plugin, Findings& f) {
+  int64_t n = in_host_memory(plugin, f) ? visible_elements(plugin, f) : 0;
   if (n == 0) return;
   SmallProgram p(n);
-  RawSession s(bench, f);
+  RawSession s(plugin, f);
   grows_not(f, n * static_cast<int64_t>(sizeof(float)), "program of one session that is released", [&](int k) {
     SmallRun r(s, p.get(), p.size());
     s.wait(r.enqueue(k));
@@ -185,11 +185,11 @@ class LittleMemory {
 /// Programs whose memory an allocator refuses, not a comparison with the device's size: on a CPU for lack of address
 /// space, on a GPU because earlier programs hold the rest. Drivers that play a device in this process do not bear the
 /// former.
-void refused(Bench& bench, Findings& f) {
-  TuttiDevice device = bench.devices(f)[bench.device(f)];
+void refused(PluginUnderTest& plugin, Findings& f) {
+  TuttiDevice device = plugin.devices(f)[plugin.device(f)];
   if (device.kind == TUTTI_SOFTWARE || device.kind == TUTTI_OTHER) return;
   bool host = device.kind == TUTTI_CPU;
-  RawSession s(bench, f);
+  RawSession s(plugin, f);
   uint64_t tensor = host ? uint64_t{256} << 20 : device.memory_total / 8 / 4096 * 4096;
   std::vector<std::unique_ptr<SmallProgram>> programs;
   SmallProgram small;

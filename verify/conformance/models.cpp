@@ -6,7 +6,7 @@
 #include "graph/lower/compile.h"
 #include "nn/model.h"
 #include "train/step.h"
-#include "verify/conformance/bench.h"
+#include "verify/conformance/plugin_under_test.h"
 #include "verify/lockstep/lockstep.h"
 #include "verify/parity/device_program.h"
 
@@ -29,9 +29,9 @@ data::Dataset images(bool full) {
   return set;
 }
 
-void lockstep(const std::string& name, Bench& bench, Findings& f) {
-  bool full = bench.setup().full;
-  Device device = bench.engine_device();
+void lockstep(const std::string& name, PluginUnderTest& plugin, Findings& f) {
+  bool full = plugin.setup().full;
+  Device device = plugin.engine_device();
   if (!Registry::instance().table("reference"))
     throw Unsupported("the plugin 'reference' is not installed, beside which this check runs the model");
   parity::LockstepOptions options{
@@ -99,11 +99,11 @@ struct Run {
   }
 };
 
-void memory(Bench& bench, Findings& f) {
-  Device device = bench.engine_device();
+void memory(PluginUnderTest& plugin, Findings& f) {
+  Device device = plugin.engine_device();
   for (const nn::ModelDef* m : nn::all_models()) {
     const std::string& name = m->name;
-    Run run(device, name, bench.setup().full);
+    Run run(device, name, plugin.setup().full);
     auto expect = [&](const char* what, uint64_t got) {
       if (got != run.planned())
         f.add(fmt::format("{}: {} bytes {}, {} were reported by compile", name, got, what, run.planned()));
@@ -115,9 +115,9 @@ void memory(Bench& bench, Findings& f) {
   }
 }
 
-void determinism(const std::string& name, Bench& bench, Findings& f) {
-  Device device = bench.engine_device();
-  Run a(device, name, bench.setup().full), b(device, name, bench.setup().full);
+void determinism(const std::string& name, PluginUnderTest& plugin, Findings& f) {
+  Device device = plugin.engine_device();
+  Run a(device, name, plugin.setup().full), b(device, name, plugin.setup().full);
   a.steps(6);
   b.steps(6);
   auto first = a.states(), second = b.states();
@@ -133,13 +133,13 @@ Checks model_checks() {
     const std::string& name = m->name;
     all.push_back({fmt::format("model.{}", name),
                    fmt::format("training steps of a {} agree with the reference's", name),
-                   [name](Bench& bench, Findings& f) { lockstep(name, bench, f); }});
+                   [name](PluginUnderTest& plugin, Findings& f) { lockstep(name, plugin, f); }});
   }
   all.push_back({"model.memory", "a training run allocates exactly the bytes that compile reported", memory});
   for (const nn::ModelDef* m : nn::all_models()) {
     const std::string& name = m->name;
     all.push_back({fmt::format("model.same_{}", name), fmt::format("two trainings of a {} give the same bits", name),
-                   [name](Bench& bench, Findings& f) { determinism(name, bench, f); }});
+                   [name](PluginUnderTest& plugin, Findings& f) { determinism(name, plugin, f); }});
   }
   return all;
 }

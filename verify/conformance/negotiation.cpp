@@ -4,17 +4,17 @@
 #include <set>
 
 #include "core/runtime/boundary.h"
-#include "verify/conformance/bench.h"
+#include "verify/conformance/plugin_under_test.h"
 
 namespace tutti::conformance {
 namespace {
 
 /// Asks for versions [low, high]; the range that the plugin gives must be one.
-const TuttiPlugin* negotiate(Bench& bench, Findings& f, uint32_t low, uint32_t high, uint32_t mine[2]) {
+const TuttiPlugin* negotiate(PluginUnderTest& plugin, Findings& f, uint32_t low, uint32_t high, uint32_t mine[2]) {
   mine[0] = mine[1] = TUTTI_NONE;
   const TuttiPlugin* t = nullptr;
   try {
-    t = bench.entry()(low, high, mine);
+    t = plugin.entry()(low, high, mine);
   } catch (const Failure&) {
     throw;
   } catch (...) {
@@ -27,25 +27,25 @@ const TuttiPlugin* negotiate(Bench& bench, Findings& f, uint32_t low, uint32_t h
   return t;
 }
 
-void load(Bench& bench, Findings&) { bench.entry(); }
+void load(PluginUnderTest& plugin, Findings&) { plugin.entry(); }
 
-void below(Bench& bench, Findings& f) {
+void below(PluginUnderTest& plugin, Findings& f) {
   uint32_t mine[2];
-  if (negotiate(bench, f, 0, 0, mine)) f.add("gave a table to a host that speaks version 0 alone");
+  if (negotiate(plugin, f, 0, 0, mine)) f.add("gave a table to a host that speaks version 0 alone");
 }
 
-void above(Bench& bench, Findings& f) {
+void above(PluginUnderTest& plugin, Findings& f) {
   uint32_t mine[2], again[2];
-  negotiate(bench, f, 1, TUTTI_ABI, mine);
-  if (mine[1] < TUTTI_NONE - 100 && negotiate(bench, f, mine[1] + 1, mine[1] + 9, again))
+  negotiate(plugin, f, 1, TUTTI_ABI, mine);
+  if (mine[1] < TUTTI_NONE - 100 && negotiate(plugin, f, mine[1] + 1, mine[1] + 9, again))
     f.add(fmt::format("gave a table to a host that speaks versions {} to {}", mine[1] + 1, mine[1] + 9));
 }
 
-void overlap(Bench& bench, Findings& f) {
+void overlap(PluginUnderTest& plugin, Findings& f) {
   uint32_t mine[2];
   const std::pair<uint32_t, uint32_t> ranges[] = {{TUTTI_ABI, TUTTI_ABI}, {0, TUTTI_ABI}, {1, 1000}};
   for (auto [low, high] : ranges) {
-    const TuttiPlugin* t = negotiate(bench, f, low, high, mine);
+    const TuttiPlugin* t = negotiate(plugin, f, low, high, mine);
     uint32_t highest = std::min(high, mine[1]);
     if (!t)
       f.add(fmt::format("no table for a host that speaks versions {} to {}", low, high));
@@ -55,16 +55,16 @@ void overlap(Bench& bench, Findings& f) {
   }
 }
 
-void pure(Bench& bench, Findings& f) {
+void pure(PluginUnderTest& plugin, Findings& f) {
   uint32_t mine[2];
-  const TuttiPlugin *a = negotiate(bench, f, 1, TUTTI_ABI, mine), *b = negotiate(bench, f, 1, TUTTI_ABI, mine);
+  const TuttiPlugin *a = negotiate(plugin, f, 1, TUTTI_ABI, mine), *b = negotiate(plugin, f, 1, TUTTI_ABI, mine);
   if (a != b) f.add("two negotiations gave two tables");
 }
 
-void manifest(Bench& bench, Findings& f) {
-  const Manifest& m = bench.setup().manifest;
+void manifest(PluginUnderTest& plugin, Findings& f) {
+  const Manifest& m = plugin.setup().manifest;
   uint32_t mine[2];
-  const TuttiPlugin* t = negotiate(bench, f, 1, TUTTI_ABI, mine);
+  const TuttiPlugin* t = negotiate(plugin, f, 1, TUTTI_ABI, mine);
   if (mine[0] != m.abi_min || mine[1] != m.abi_max)
     f.add(fmt::format("the library speaks versions {} to {}, its manifest says {} to {}", mine[0], mine[1], m.abi_min,
                       m.abi_max));
@@ -75,8 +75,8 @@ void manifest(Bench& bench, Findings& f) {
     f.add(fmt::format("the library's version is \"{}\", its manifest's \"{}\"", clean_text(t->version), m.version));
 }
 
-void table(Bench& bench, Findings& f) {
-  const TuttiPlugin& t = bench.table();
+void table(PluginUnderTest& plugin, Findings& f) {
+  const TuttiPlugin& t = plugin.table();
   const std::pair<const char*, bool> functions[] = {
       {"init", t.init},   {"shutdown", t.shutdown}, {"devices", t.devices}, {"open", t.open},   {"close", t.close},
       {"check", t.check}, {"compile", t.compile},   {"prepare", t.prepare}, {"stage", t.stage}, {"run", t.run},

@@ -5,24 +5,24 @@
 #include <cstring>
 
 #include "core/runtime/boundary.h"
-#include "verify/conformance/bench.h"
+#include "verify/conformance/plugin_under_test.h"
 
 namespace tutti::conformance {
 namespace {
 
-void before_init(Bench& bench, Findings& f) {
-  const TuttiPlugin& t = bench.table();
+void before_init(PluginUnderTest& plugin, Findings& f) {
+  const TuttiPlugin& t = plugin.table();
   TuttiArray list = {};
   refuse(f, "devices before init", {TUTTI_INVALID}, [&](TuttiError* e) { return t.devices(&list, e); });
   TuttiSession* s = nullptr;
   refuse(f, "open before init", {TUTTI_INVALID}, [&](TuttiError* e) { return t.open(0, {}, &s, e); });
 }
 
-void start(Bench& bench, Findings&) { bench.plugin(); }
+void start(PluginUnderTest& plugin, Findings&) { plugin.plugin(); }
 
-void twice(Bench& bench, Findings& f) {
-  const TuttiPlugin& t = bench.plugin();
-  refuse(f, "a second init", {TUTTI_INVALID}, [&](TuttiError* e) { return t.init(bench.host(), e); });
+void twice(PluginUnderTest& plugin, Findings& f) {
+  const TuttiPlugin& t = plugin.plugin();
+  refuse(f, "a second init", {TUTTI_INVALID}, [&](TuttiError* e) { return t.init(plugin.host(), e); });
 }
 
 constexpr uint64_t least_memory = 1 << 20, most_memory = uint64_t{1} << 50;
@@ -32,8 +32,8 @@ uint64_t host_memory() {
   return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-void devices(Bench& bench, Findings& f) {
-  std::vector<TuttiDevice> all = bench.devices(f);
+void devices(PluginUnderTest& plugin, Findings& f) {
+  std::vector<TuttiDevice> all = plugin.devices(f);
   for (size_t i = 0; i < all.size(); ++i) {
     const TuttiDevice& d = all[i];
     auto bad = [&](const std::string& text) { f.add(fmt::format("device {}: {}", i, text)); };
@@ -50,18 +50,18 @@ void devices(Bench& bench, Findings& f) {
       bad(fmt::format("memory_total is {} bytes, from {} to {} can be", d.memory_total, least_memory, most));
     if (d.pci && std::strlen(d.pci) != std::strlen("0000:65:00.0")) bad(fmt::format("PCI address \"{}\"", d.pci));
   }
-  if (size_t again = bench.devices(f).size(); again != all.size())
+  if (size_t again = plugin.devices(f).size(); again != all.size())
     f.add(fmt::format("listed {} devices, then {}", all.size(), again));
 }
 
-void null_list(Bench& bench, Findings& f) {
-  const TuttiPlugin& t = bench.plugin();
+void null_list(PluginUnderTest& plugin, Findings& f) {
+  const TuttiPlugin& t = plugin.plugin();
   refuse(f, "devices(NULL)", {TUTTI_INVALID}, [&](TuttiError* e) { return t.devices(nullptr, e); });
 }
 
-void foreign(Bench& bench, Findings& f) {
-  const TuttiPlugin& t = bench.plugin();
-  auto count = static_cast<uint32_t>(bench.devices(f).size());
+void foreign(PluginUnderTest& plugin, Findings& f) {
+  const TuttiPlugin& t = plugin.plugin();
+  auto count = static_cast<uint32_t>(plugin.devices(f).size());
   for (uint32_t index : {count, count + 7, TUTTI_NONE}) {
     TuttiSession* s = nullptr;
     refuse(f, fmt::format("open device {} of {}", index, count), {TUTTI_INVALID},
@@ -70,9 +70,9 @@ void foreign(Bench& bench, Findings& f) {
   }
 }
 
-void unusable(Bench& bench, Findings& f) {
-  const TuttiPlugin& t = bench.plugin();
-  std::vector<TuttiDevice> all = bench.devices(f);
+void unusable(PluginUnderTest& plugin, Findings& f) {
+  const TuttiPlugin& t = plugin.plugin();
+  std::vector<TuttiDevice> all = plugin.devices(f);
   for (uint32_t i = 0; i < all.size(); ++i) {
     if (!all[i].unusable) continue;
     TuttiSession* s = nullptr;
@@ -81,16 +81,16 @@ void unusable(Bench& bench, Findings& f) {
   }
 }
 
-void session(Bench& bench, Findings& f) {
-  for (int i = 0; i < 3; ++i) RawSession one(bench, f);
-  RawSession a(bench, f), b(bench, f);
+void session(PluginUnderTest& plugin, Findings& f) {
+  for (int i = 0; i < 3; ++i) RawSession one(plugin, f);
+  RawSession a(plugin, f), b(plugin, f);
   if (a.get() == b.get()) f.add("two open calls gave one session");
   if (uint64_t used = b.used()) f.add(fmt::format("a new session uses {} bytes already", used));
 }
 
-void options(Bench& bench, Findings& f) {
-  const TuttiPlugin& t = bench.plugin();
-  uint32_t device = bench.device(f);
+void options(PluginUnderTest& plugin, Findings& f) {
+  const TuttiPlugin& t = plugin.plugin();
+  uint32_t device = plugin.device(f);
   struct Grown {
     TuttiPair pair;
     uint64_t more[2];

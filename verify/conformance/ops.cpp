@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "graph/op.h"
-#include "verify/conformance/bench.h"
+#include "verify/conformance/plugin_under_test.h"
 #include "verify/parity/suite.h"
 
 namespace tutti::conformance {
@@ -22,9 +22,9 @@ std::vector<parity::CaseId> cases(const OpDef& op, bool full) {
   return all;
 }
 
-void hold(const OpDef& op, Bench& bench, Findings& f) {
-  Device device = bench.engine_device();
-  parity::Report report = parity::run({device}, cases(op, bench.setup().full), {});
+void hold(const OpDef& op, PluginUnderTest& plugin, Findings& f) {
+  Device device = plugin.engine_device();
+  parity::Report report = parity::run({device}, cases(op, plugin.setup().full), {});
   const std::vector<parity::CaseResult>& all = report.devices[0].cases;
   std::string declined, expected;
   size_t unsupported = 0, passed = 0;
@@ -49,7 +49,7 @@ Checks op_checks() {
   Checks all;
   for (const OpDef* op : all_ops())
     all.push_back({fmt::format("op.{}", op->name), fmt::format("{} agrees with the float64 reference", op->name),
-                   [op](Bench& bench, Findings& f) { hold(*op, bench, f); }});
+                   [op](PluginUnderTest& plugin, Findings& f) { hold(*op, plugin, f); }});
   return all;
 }
 

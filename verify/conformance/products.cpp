@@ -11,7 +11,7 @@
 #include "graph/ops/mul.h"
 #include "graph/ops/relu.h"
 #include "graph/ops/sum.h"
-#include "verify/conformance/bench.h"
+#include "verify/conformance/plugin_under_test.h"
 #include "verify/parity/device_program.h"
 
 namespace tutti::conformance {
@@ -51,8 +51,8 @@ void product(Findings& f, Session& session, const Shape& a, const Shape& b, bool
         fmt::format("{}{} times {}{}", to_string(a), ta ? " transposed" : "", to_string(b), tb ? " transposed" : ""));
 }
 
-void shapes(Bench& bench, Findings& f) {
-  Session session(bench.engine_device());
+void shapes(PluginUnderTest& plugin, Findings& f) {
+  Session session(plugin.engine_device());
   struct Sizes {
     int64_t m, k, n;
     bool turned = false;  // also with the operands transposed
@@ -71,8 +71,8 @@ void shapes(Bench& bench, Findings& f) {
           product(f, session, ta ? Shape{s.k, s.m} : Shape{s.m, s.k}, tb ? Shape{s.n, s.k} : Shape{s.k, s.n}, ta, tb);
 }
 
-void batches(Bench& bench, Findings& f) {
-  Session session(bench.engine_device());
+void batches(PluginUnderTest& plugin, Findings& f) {
+  Session session(plugin.engine_device());
   const std::pair<Shape, Shape> all[] = {
       {{4, 5, 6}, {4, 6, 7}}, {{4, 5, 6}, {6, 7}},          {{5, 6}, {4, 6, 7}},
       {{4, 5, 6}, {1, 6, 7}}, {{2, 1, 5, 6}, {3, 6, 7}},    {{2, 3, 5, 6}, {3, 6, 7}},
@@ -81,8 +81,8 @@ void batches(Bench& bench, Findings& f) {
 }
 
 /// Bias and ReLU behind the product, which devices may compute in one call.
-void special(Bench& bench, Findings& f) {
-  Session session(bench.engine_device());
+void special(PluginUnderTest& plugin, Findings& f) {
+  Session session(plugin.engine_device());
   constexpr double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   for (auto [m, k, n] : {std::tuple{5, 6, 8}, {64, 64, 64}})
     for (bool bias : {false, true})
@@ -103,8 +103,8 @@ void special(Bench& bench, Findings& f) {
         }
 }
 
-void denormals(Bench& bench, Findings& f) {
-  Session session(bench.engine_device());
+void denormals(PluginUnderTest& plugin, Findings& f) {
+  Session session(plugin.engine_device());
   Graph g;
   TensorType t{DType::f32, {8}};
   g.set_state("y", g.feed("a", t) * g.feed("b", t));
@@ -120,8 +120,8 @@ void denormals(Bench& bench, Findings& f) {
 }
 
 /// Two sessions at a time whose steps need scratch memory.
-void sessions(Bench& bench, Findings& f) {
-  Device device = bench.engine_device();
+void sessions(PluginUnderTest& plugin, Findings& f) {
+  Device device = plugin.engine_device();
   Findings found[2];
   auto work = [&](size_t t) {
     try {
@@ -153,10 +153,10 @@ void sessions(Bench& bench, Findings& f) {
 }
 
 /// Every device of the plugin, since the other checks use one.
-void devices(Bench& bench, Findings& f) {
-  bench.engine_device();
+void devices(PluginUnderTest& plugin, Findings& f) {
+  plugin.engine_device();
   for (const Device& d : Registry::instance().devices()) {
-    if (d.plugin != bench.setup().manifest.name || !d.unusable.empty()) continue;
+    if (d.plugin != plugin.setup().manifest.name || !d.unusable.empty()) continue;
     Findings here;
     try {
       Session session(d);

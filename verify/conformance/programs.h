@@ -6,7 +6,7 @@
 
 #include "core/abi/growth.h"
 #include "graph/lower/lower.h"
-#include "verify/conformance/bench.h"
+#include "verify/conformance/plugin_under_test.h"
 
 namespace tutti::conformance {
 

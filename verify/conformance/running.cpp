@@ -8,9 +8,9 @@
 namespace tutti::conformance {
 namespace {
 
-void result(Bench& bench, Findings& f) {
+void result(PluginUnderTest& plugin, Findings& f) {
   SmallProgram p;
-  RawSession s(bench, f);
+  RawSession s(plugin, f);
   SmallRun r(s, p.get(), p.size());
   for (int k = 0; k < 3; ++k) {
     s.wait(r.enqueue(k));
@@ -18,9 +18,9 @@ void result(Bench& bench, Findings& f) {
   }
 }
 
-void in_flight(Bench& bench, Findings& f) {
+void in_flight(PluginUnderTest& plugin, Findings& f) {
   SmallProgram p(5000);
-  RawSession s(bench, f);
+  RawSession s(plugin, f);
   SmallRun r(s, p.get(), p.size());
   uint64_t last = 0;
   for (int k = 0; k < 8; ++k) {
@@ -32,9 +32,9 @@ void in_flight(Bench& bench, Findings& f) {
   r.verify(f, "after 8 steps without a wait between them");
 }
 
-void read_waits(Bench& bench, Findings& f) {
+void read_waits(PluginUnderTest& plugin, Findings& f) {
   SmallProgram p(5000);
-  RawSession s(bench, f);
+  RawSession s(plugin, f);
   SmallRun r(s, p.get(), p.size());
   for (int k = 0; k < 3; ++k) {
     r.enqueue(k);
@@ -42,9 +42,9 @@ void read_waits(Bench& bench, Findings& f) {
   }
 }
 
-void waits(Bench& bench, Findings& f) {
+void waits(PluginUnderTest& plugin, Findings& f) {
   SmallProgram p(5000);
-  RawSession s(bench, f);
+  RawSession s(plugin, f);
   SmallRun r(s, p.get(), p.size());
   uint64_t first = r.enqueue(0), second = r.enqueue(1);
   for (uint64_t time : {uint64_t{0}, uint64_t{1000}}) {
@@ -57,11 +57,11 @@ void waits(Bench& bench, Findings& f) {
 }
 
 /// Where work is in flight, a wait without time must not last as long as the work.
-void timeout(Bench& bench, Findings& f) {
+void timeout(PluginUnderTest& plugin, Findings& f) {
   using Clock = std::chrono::steady_clock;
   auto since = [](Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); };
   SmallProgram p(1 << 18);
-  RawSession s(bench, f);
+  RawSession s(plugin, f);
   SmallRun r(s, p.get(), p.size());
   auto enqueue = [&] {
     uint64_t last = 0;
@@ -83,9 +83,9 @@ void timeout(Bench& bench, Findings& f) {
   s.wait(last);
 }
 
-void write_in_flight(Bench& bench, Findings& f) {
+void write_in_flight(PluginUnderTest& plugin, Findings& f) {
   SmallProgram p(5000);
-  RawSession s(bench, f);
+  RawSession s(plugin, f);
   SmallRun r(s, p.get(), p.size());
   for (int round = 0; round < 3; ++round) {
     for (int k = 0; k < 4; ++k) r.enqueue(k);
@@ -96,9 +96,9 @@ void write_in_flight(Bench& bench, Findings& f) {
   }
 }
 
-void shared_state(Bench& bench, Findings& f) {
+void shared_state(PluginUnderTest& plugin, Findings& f) {
   SmallProgram p;
-  RawSession s(bench, f);
+  RawSession s(plugin, f);
   SmallRun a(s, p.get(), p.size());
   s.wait(a.enqueue(0));
   std::vector<float> seen = s.read("s", p.size());
@@ -111,9 +111,9 @@ void shared_state(Bench& bench, Findings& f) {
   a.verify(f, "in the first program after the second was released");
 }
 
-void write_then_run(Bench& bench, Findings& f) {
+void write_then_run(PluginUnderTest& plugin, Findings& f) {
   SmallProgram p;
-  RawSession s(bench, f);
+  RawSession s(plugin, f);
   SmallRun r(s, p.get(), p.size());
   s.wait(r.enqueue(0));
   s.write("s", std::vector<float>(p.size(), 0.0f));
@@ -122,16 +122,16 @@ void write_then_run(Bench& bench, Findings& f) {
   fresh.verify(f, "after the state was written");
 }
 
-void closing(Bench& bench, Findings& f) {
+void closing(PluginUnderTest& plugin, Findings& f) {
   SmallProgram p(5000);
   for (int i = 0; i < 3; ++i) {
-    RawSession s(bench, f);
+    RawSession s(plugin, f);
     SmallRun released(s, p.get(), p.size()), kept(s, p.get(), p.size());
     released.enqueue(0);
     kept.enqueue(0);
     s.table().release(released.get());  // its run may be in flight, like the other's when the session closes
   }
-  RawSession s(bench, f);
+  RawSession s(plugin, f);
   SmallRun r(s, p.get(), p.size());
   s.wait(r.enqueue(0));
   r.verify(f, "in a session after others were closed with work in flight");

@@ -19,8 +19,8 @@ std::thread start(Findings& f, const std::function<void()>& work) {
   });
 }
 
-void sessions(Bench& bench, Findings& f) {
-  bench.device(f);
+void sessions(PluginUnderTest& plugin, Findings& f) {
+  plugin.device(f);
   constexpr int count = 2;
   Findings found[count];
   std::vector<std::thread> threads;
@@ -29,7 +29,7 @@ void sessions(Bench& bench, Findings& f) {
       Findings& mine = found[t];
       for (int round = 0; round < 4; ++round) {
         SmallProgram p(2000 + 500 * t);
-        RawSession s(bench, mine);
+        RawSession s(plugin, mine);
         SmallRun r(s, p.get(), p.size());
         for (int k = 0; k < 10; ++k) s.wait(r.enqueue(k + t));
         r.verify(mine, fmt::format("in thread {} of {}", t + 1, count));
@@ -39,14 +39,14 @@ void sessions(Bench& bench, Findings& f) {
   for (const Findings& one : found) f.add(one);
 }
 
-void handover(Bench& bench, Findings& f) {
+void handover(PluginUnderTest& plugin, Findings& f) {
   SmallProgram p(2000);
   std::unique_ptr<RawSession> s;
   std::unique_ptr<SmallRun> r;
-  bench.device(f);
+  plugin.device(f);
   uint64_t ticket = 0;
   const std::function<void()> steps[] = {
-      [&] { s = std::make_unique<RawSession>(bench, f); },
+      [&] { s = std::make_unique<RawSession>(plugin, f); },
       [&] { r = std::make_unique<SmallRun>(*s, p.get(), p.size()); },
       [&] { ticket = r->enqueue(0); },
       [&] { s->wait(ticket); },

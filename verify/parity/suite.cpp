@@ -170,9 +170,9 @@ std::vector<std::vector<size_t>> groups_of(const std::vector<Device>& devices) {
 }
 
 /// One device's sessions: one per op, so that the states of an op are freed with it.
-class Bench {
+class DeviceSessions {
  public:
-  explicit Bench(const Device& device) : device_(device), expected_(expected_failures(device)) {}
+  explicit DeviceSessions(const Device& device) : device_(device), expected_(expected_failures(device)) {}
 
   CaseResult run(const CaseId& id, Cases& line, size_t number, size_t group, const SuiteOptions& options) {
     CaseResult result{.id = id};
@@ -231,10 +231,10 @@ size_t Report::count(Outcome outcome) const {
 Report run(const std::vector<Device>& devices, const std::vector<CaseId>& cases, const SuiteOptions& options) {
   using Clock = std::chrono::steady_clock;
   Report report{.seed = options.seed, .devices = {}};
-  std::vector<std::unique_ptr<Bench>> benches;
+  std::vector<std::unique_ptr<DeviceSessions>> sessions;
   for (const Device& d : devices) {
     report.devices.push_back({d, {}});
-    benches.push_back(std::make_unique<Bench>(d));
+    sessions.push_back(std::make_unique<DeviceSessions>(d));
   }
   std::vector<std::vector<size_t>> groups = groups_of(devices);
   Cases line(cases, groups.size(), options.seed);
@@ -244,7 +244,7 @@ Report run(const std::vector<Device>& devices, const std::vector<CaseId>& cases,
     for (size_t i = 0; i < cases.size(); ++i)
       for (size_t d : groups[group]) {
         Clock::time_point start = Clock::now();
-        report.devices[d].cases.push_back(benches[d]->run(cases[i], line, i, group, options));
+        report.devices[d].cases.push_back(sessions[d]->run(cases[i], line, i, group, options));
         report.devices[d].seconds += std::chrono::duration<double>(Clock::now() - start).count();
         std::lock_guard lock(watching);
         ++done[d];
@@ -253,7 +253,7 @@ Report run(const std::vector<Device>& devices, const std::vector<CaseId>& cases,
               {devices[d], report.devices[d].cases[i], *std::min_element(done.begin(), done.end()), cases.size()});
       }
     line.finish(group);
-    for (size_t d : groups[group]) benches[d].reset();
+    for (size_t d : groups[group]) sessions[d].reset();
   };
   std::vector<std::thread> threads;
   for (size_t g = 0; g < groups.size(); ++g) threads.emplace_back(work, g);

@@ -12,7 +12,7 @@ namespace {
 using test::RawProgram;
 using test::Tape;
 
-struct Bench {
+struct Rig {
   std::shared_ptr<Tape> tape = std::make_shared<Tape>();
   std::unique_ptr<Session> session;
   std::unique_ptr<Session>& open() { return session = make_rendered_session(test::make_fake_driver(tape), Host()); }
@@ -38,7 +38,7 @@ struct Sums : RawProgram {
 uint64_t total(const TuttiMemory& m) { return m.state + m.constants + m.arena + m.workspace + m.staging; }
 
 TEST(RenderedMemory, WhatIsPlannedIsAllocated) {
-  Bench b;
+  Rig b;
   b.open();
   auto e = b.compile(Sums(1000));
   TuttiMemory m = e->memory();
@@ -68,7 +68,7 @@ TEST(RenderedMemory, WhatIsPlannedIsAllocated) {
 }
 
 TEST(RenderedMemory, LandingsOfUploadsArePlannedAndCounted) {
-  Bench b;
+  Rig b;
   b.tape->traits.double_buffered_uploads = true;
   b.open();
   auto e = b.compile(Sums(1000));
@@ -85,7 +85,7 @@ TEST(RenderedMemory, LandingsOfUploadsArePlannedAndCounted) {
 
 TEST(RenderedMemory, AFailedAllocationLeavesNothingBehind) {
   for (int at = 0; at < 7; ++at) {  // two states, constants, arena, feeds, two slots
-    Bench b;
+    Rig b;
     b.tape->allocation_fails_at = at;
     b.open();
     auto e = b.compile(Sums(1000));
@@ -106,7 +106,7 @@ TEST(RenderedMemory, AFailedAllocationLeavesNothingBehind) {
 }
 
 TEST(RenderedMemory, SaysBeforehandWhatWouldFit) {
-  Bench b;
+  Rig b;
   b.tape->traits.memory_bytes = 20000;
   b.open();
   auto e = b.compile(Sums(1000));  // 12000 fixed + 16000 that grow with the batch
@@ -121,7 +121,7 @@ TEST(RenderedMemory, SaysBeforehandWhatWouldFit) {
 }
 
 TEST(RenderedMemory, NewStateIsZeroAndConstantsArrive) {
-  Bench b;
+  Rig b;
   b.open();
   Sums raw(5);
   auto e = b.compile(raw);
@@ -145,7 +145,7 @@ TEST(RenderedMemory, NewStateIsZeroAndConstantsArrive) {
 }
 
 TEST(RenderedMemory, StatesKeepTheirType) {
-  Bench b;
+  Rig b;
   b.open();
   auto e = b.compile(Sums(5));
   EXPECT_THROW(b.compile(Sums(6)), Error);

@@ -30,11 +30,11 @@ void succeed(Findings& f, const std::string& what, const Call& call);
 void refuse(Findings& f, const std::string& what, std::initializer_list<int32_t> codes, const Call& call);
 
 /// Loads, initialises and, at its end, shuts down the plugin of one child. Nothing happens before it is asked for.
-class Bench {
+class PluginUnderTest {
  public:
-  explicit Bench(const Setup& setup);
-  ~Bench();
-  Bench(const Bench&) = delete;
+  explicit PluginUnderTest(const Setup& setup);
+  ~PluginUnderTest();
+  PluginUnderTest(const PluginUnderTest&) = delete;
 
   const Setup& setup() const { return setup_; }
   /// The exported function. Throws Failure where the library has none.
@@ -67,7 +67,7 @@ class Bench {
 /// A session by direct calls. Everything throws Failure where a call fails that must not.
 class RawSession {
  public:
-  RawSession(Bench& bench, Findings& f);
+  RawSession(PluginUnderTest& plugin, Findings& f);
   ~RawSession();
   RawSession(const RawSession&) = delete;
 

@@ -12,11 +12,11 @@
 namespace tutti::cuda {
 
 /// Times a call as a step runs it, recorded into a CUDA graph, with events around several of them.
-class DeviceBench : public Bench {
+class DeviceTimer : public CallTimer {
  public:
-  explicit DeviceBench(std::shared_ptr<Context> context) : context_(std::move(context)), api_(context_->api()) {}
-  ~DeviceBench() override { close(); }
-  DeviceBench(const DeviceBench&) = delete;
+  explicit DeviceTimer(std::shared_ptr<Context> context) : context_(std::move(context)), api_(context_->api()) {}
+  ~DeviceTimer() override { close(); }
+  DeviceTimer(const DeviceTimer&) = delete;
 
   void open(std::span<const uint64_t> bytes) override;
   void fill(size_t buffer, unsigned char byte) override;

@@ -1,4 +1,4 @@
-#include "backends/cuda/tune_bench.h"
+#include "backends/cuda/device_timer.h"
 
 #include <algorithm>
 #include <exception>
@@ -12,7 +12,7 @@ constexpr int most_repeats = 16, rounds = 4;
 
 }  // namespace
 
-void DeviceBench::open(std::span<const uint64_t> bytes) {
+void DeviceTimer::open(std::span<const uint64_t> bytes) {
   close();
   try {
     Current in(*context_);
@@ -30,18 +30,18 @@ void DeviceBench::open(std::span<const uint64_t> bytes) {
   bytes_.assign(bytes.begin(), bytes.end());
 }
 
-void DeviceBench::fill(size_t buffer, unsigned char byte) {
+void DeviceTimer::fill(size_t buffer, unsigned char byte) {
   Current in(*context_);
   check(api_.cuMemsetD8Async(buffers_.at(buffer), byte, bytes_.at(buffer), stream_), "cuMemsetD8Async");
 }
 
-void DeviceBench::run(const Call& call) {
+void DeviceTimer::run(const Call& call) {
   Current in(*context_);
   call.run(stream_, buffers_);
   check(api_.cuStreamSynchronize(stream_), "a call of a library");
 }
 
-std::vector<std::byte> DeviceBench::read(size_t buffer, uint64_t bytes) {
+std::vector<std::byte> DeviceTimer::read(size_t buffer, uint64_t bytes) {
   Current in(*context_);
   std::vector<std::byte> to(bytes);
   check(api_.cuMemcpyDtoHAsync(to.data(), buffers_.at(buffer), bytes, stream_), "cuMemcpyDtoHAsync");
@@ -49,7 +49,7 @@ std::vector<std::byte> DeviceBench::read(size_t buffer, uint64_t bytes) {
   return to;
 }
 
-void DeviceBench::close() {
+void DeviceTimer::close() {
   if (!stream_) return;
   Current in(*context_, std::nothrow);
   api_.cuStreamSynchronize(stream_);  // results are ignored: what failed has been said
@@ -60,7 +60,7 @@ void DeviceBench::close() {
   api_.cuStreamDestroy(std::exchange(stream_, nullptr));
 }
 
-double DeviceBench::timed(const std::function<void()>& work) {
+double DeviceTimer::timed(const std::function<void()>& work) {
   check(api_.cuEventRecord(begin_, stream_), "cuEventRecord");
   work();
   check(api_.cuEventRecord(end_, stream_), "cuEventRecord");
@@ -70,7 +70,7 @@ double DeviceBench::timed(const std::function<void()>& work) {
   return static_cast<double>(milliseconds) * 1e-3;
 }
 
-CUgraphExec DeviceBench::record(const Call& call, int repeats) {
+CUgraphExec DeviceTimer::record(const Call& call, int repeats) {
   check(api_.cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED), "recording a graph");
   std::exception_ptr error;
   try {
@@ -88,7 +88,7 @@ CUgraphExec DeviceBench::record(const Call& call, int repeats) {
   return executable;
 }
 
-double DeviceBench::seconds(const Call& call) {
+double DeviceTimer::seconds(const Call& call) {
   Current in(*context_);
   auto once = [&] { call.run(stream_, buffers_); };
   timed(once);

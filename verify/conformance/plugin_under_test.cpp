@@ -1,4 +1,4 @@
-#include "verify/conformance/bench.h"
+#include "verify/conformance/plugin_under_test.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -72,7 +72,7 @@ void refuse(Findings& f, const std::string& what, std::initializer_list<int32_t>
 }
 
 // A host of tomorrow, with a blob cache of its own and a log that nobody reads.
-struct Bench::Host {
+struct PluginUnderTest::Host {
   struct Grown {
     TuttiHost base = {};
     uint8_t more[64];
@@ -101,13 +101,13 @@ struct Bench::Host {
   }
 };
 
-Bench::Bench(const Setup& setup) : setup_(setup) {}
+PluginUnderTest::PluginUnderTest(const Setup& setup) : setup_(setup) {}
 
-Bench::~Bench() {
+PluginUnderTest::~PluginUnderTest() {
   if (ready_) table_->shutdown();
 }
 
-TuttiNegotiate Bench::entry() {
+TuttiNegotiate PluginUnderTest::entry() {
   if (!library_) library_ = dlopen(setup_.manifest.library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library_) throw Failure(fmt::format("the library cannot be loaded: {}", dlerror()));
   auto* symbol = dlsym(library_, "tutti_plugin");
@@ -115,7 +115,7 @@ TuttiNegotiate Bench::entry() {
   return reinterpret_cast<TuttiNegotiate>(symbol);
 }
 
-const TuttiPlugin& Bench::table() {
+const TuttiPlugin& PluginUnderTest::table() {
   if (table_) return *table_;
   uint32_t mine[2] = {};
   const TuttiPlugin* t = entry()(TUTTI_ABI, TUTTI_ABI, mine);
@@ -125,12 +125,12 @@ const TuttiPlugin& Bench::table() {
   return table_.emplace(zero_extended<TuttiPlugin>(t, t->size));
 }
 
-const TuttiHost* Bench::host() {
+const TuttiHost* PluginUnderTest::host() {
   static Host& host = *new Host;  // outlives the plugin
   return &host.grown.base;
 }
 
-const TuttiPlugin& Bench::plugin() {
+const TuttiPlugin& PluginUnderTest::plugin() {
   const TuttiPlugin& t = table();
   if (ready_) return t;
   Findings f;
@@ -140,7 +140,7 @@ const TuttiPlugin& Bench::plugin() {
   return t;
 }
 
-std::vector<TuttiDevice> Bench::devices(Findings& f) {
+std::vector<TuttiDevice> PluginUnderTest::devices(Findings& f) {
   const TuttiPlugin& t = plugin();
   TuttiArray array = {};
   succeed(f, "devices", [&](TuttiError* e) { return t.devices(&array, e); });
@@ -152,7 +152,7 @@ std::vector<TuttiDevice> Bench::devices(Findings& f) {
   return out;
 }
 
-uint32_t Bench::device(Findings& f) {
+uint32_t PluginUnderTest::device(Findings& f) {
   if (device_) return *device_;
   std::vector<TuttiDevice> all = devices(f);
   if (setup_.device >= 0 && static_cast<size_t>(setup_.device) >= all.size())
@@ -169,7 +169,7 @@ uint32_t Bench::device(Findings& f) {
   throw Unsupported("no usable device: " + why, true);
 }
 
-Device Bench::engine_device() {
+Device PluginUnderTest::engine_device() {
   std::string folder = setup_.manifest.path.parent_path().string();
   setenv("TUTTI_PLUGIN_PATH", folder.c_str(), 1);
   setenv("TUTTI_PLUGINS", (setup_.manifest.name + ",reference").c_str(), 1);
@@ -192,8 +192,8 @@ Device Bench::engine_device() {
   throw Unsupported("no usable device: " + why, true);
 }
 
-RawSession::RawSession(Bench& bench, Findings& f) : f_(f), table_(bench.plugin()) {
-  uint32_t device = bench.device(f);
+RawSession::RawSession(PluginUnderTest& plugin, Findings& f) : f_(f), table_(plugin.plugin()) {
+  uint32_t device = plugin.device(f);
   succeed(f_, "open", [&](TuttiError* e) { return table_.open(device, {}, &session_, e); });
   if (!session_) throw Failure("open: succeeded without a session");
 }
