@@ -85,6 +85,23 @@ class Checkpoints(harness.Case):
             with self.subTest(device=device, model="cnn"):
                 self.same_after_resume(3, *CNN, *at, "--epochs", "2")
 
+    def test_files_that_remember_every_hyperparameter_go_on(self):
+        # Runs of before 0.2 remembered the options of all optimizers, with 0 and -1 for "the optimizer's own".
+        for optimizer in ([], MOMENTUM):
+            with self.subTest(optimizer):
+                whole = self.train(*MLP, *optimizer, "--steps", "9")
+                self.train(*MLP, *optimizer, "--steps", "4", "--checkpoint", self.file)
+                data = self.file.read_bytes()
+                size = struct.unpack("<Q", data[:8])[0]
+                head = json.loads(data[8:8 + size])
+                run = {"lr": "0", "momentum": "0", "nesterov": "", "weight-decay": "-1", "beta1": "0.9", "beta2": "0.999",
+                       "epsilon": "1e-08", **json.loads(head["__metadata__"]["run"])}
+                head["__metadata__"]["run"] = json.dumps(run)
+                text = json.dumps(head).encode()
+                self.file.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + size:])
+                self.assertEqual(self.train("--resume", self.file, "--steps", "9")["state_hash"], whole["state_hash"])
+                self.file.unlink()
+
     def test_resume_to_more_epochs(self):
         whole = self.train(*MLP, "--epochs", "3")
         self.train(*MLP, "--steps", "40", "--checkpoint", self.file)
