@@ -3,6 +3,13 @@
 # without a public block or a record fails the build. Run as a script: -DFOLDER=… -DOUT=…
 file(GLOB files "${FOLDER}/*.cpp")
 list(SORT files)
+file(GLOB old "${OUT}/graph/ops/*.h")
+foreach(header IN LISTS old)  # of ops that are gone
+  get_filename_component(name "${header}" NAME_WE)
+  if(NOT EXISTS "${FOLDER}/${name}.cpp")
+    file(REMOVE "${header}")
+  endif()
+endforeach()
 set(includes "")
 set(pointers "")
 function(write_if_changed path text)  # keeps the old time when nothing changed

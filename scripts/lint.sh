@@ -68,7 +68,8 @@ changed() {
 
 cmake --preset lint >/dev/null
 cmake --build --preset lint >/dev/null
-known=$(sed -n "s|^ *\"file\": \"$PWD/\(.*\)\"|\1|p" build/lint/compile_commands.json | grep -v '^build/' | sort -u)
+known=$(sed -n "s|^ *\"file\": \"$PWD/\(.*\)\",\{0,1\}$|\1|p" build/lint/compile_commands.json | grep -v '^build/' | sort -u)
+[ -n "$known" ] || { echo "lint: build/lint/compile_commands.json names no source" >&2; exit 1; }
 if [ $all = yes ]; then files=$known
 else
   names=$(changed)

@@ -62,7 +62,8 @@ void expect_possible(const std::string& path, const Checkpoint& checkpoint) {
   }
 }
 
-void expect_same_model(const Checkpoint& checkpoint, const std::vector<nn::Parameter>& parameters) {
+void expect_same_model(const Checkpoint& checkpoint, const std::vector<nn::Parameter>& parameters,
+                       const std::set<std::string>& buffers) {
   const char* remedy = "use the model options it was trained with";
   for (const nn::Parameter& p : parameters) {
     auto it = checkpoint.tensors.find(p.name);
@@ -76,7 +77,7 @@ void expect_same_model(const Checkpoint& checkpoint, const std::vector<nn::Param
   std::set<std::string_view> names;
   for (const nn::Parameter& p : parameters) names.insert(p.name);
   for (const auto& [name, tensor] : checkpoint.tensors) {
-    if (!is_reserved(name) && !names.contains(name))
+    if (!is_reserved(name) && !names.contains(name) && !buffers.contains(name))
       throw invalid(fmt::format("the checkpoint is of another architecture: parameter '{}' ({}) is not in the model",
                                 name, to_string(tensor.type)),
                     remedy);

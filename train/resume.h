@@ -1,5 +1,6 @@
 // Whether a checkpoint fits the run that goes on from it.
 #pragma once
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ const HostTensor* stored(const Checkpoint& checkpoint, const std::string& name, 
 /// that is none, a count beyond the steps, a NaN.
 void expect_possible(const std::string& path, const Checkpoint& checkpoint);
 /// Throws Error naming the first parameter that is missing in the checkpoint, differs, or is not in the model.
-void expect_same_model(const Checkpoint& checkpoint, const std::vector<nn::Parameter>& parameters);
+void expect_same_model(const Checkpoint& checkpoint, const std::vector<nn::Parameter>& parameters,
+                       const std::set<std::string>& buffers);
 /// Throws Error naming both sides where the optimizer or the precision differs. A checkpoint that does not name its
 /// precision was trained in f32.
 void expect_same_training(const Checkpoint& checkpoint, const Optimizer& optimizer, Precision precision);

@@ -145,17 +145,25 @@ bool is_reserved(const std::string& state) {
   return state.starts_with("optimizer.") || state == "step" || state == "seed" || is_loss_scaling(state);
 }
 
-std::vector<nn::Parameter> parameters_of(const nn::Module& model, const TensorType& sample, TensorType* output) {
+std::vector<nn::Parameter> parameters_of(const nn::Module& model, const TensorType& sample, TensorType* output,
+                                         std::set<std::string>* buffers) {
   Graph g;
   Shape shape = sample.shape;
   shape.insert(shape.begin(), 1);
   nn::Builder builder(g, false);
   Value y = model.forward(builder, g.feed("x", {DType::f32, shape}));
   if (output) *output = y.type();
-  for (const nn::Parameter& p : builder.parameters())
-    if (is_reserved(p.name))
-      throw invalid(fmt::format("parameter '{}': checkpoints keep the run's own state under that name", p.name),
+  auto used_by_the_run = [](const std::string& name) {
+    for (const char* prefix : {"data.", "eval.", "gradient."})
+      if (name.starts_with(prefix)) return true;
+    return name == "losses" || is_reserved(name);
+  };
+  for (const State& s : g.states()) {
+    if (used_by_the_run(s.name))
+      throw invalid(fmt::format("parameter '{}': the run keeps its own state under that name", s.name),
                     "give the module another name");
+    if (buffers && s.role == StateRole::buffer) buffers->insert(s.name);
+  }
   return builder.parameters();
 }
 

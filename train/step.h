@@ -5,6 +5,8 @@
 // samples); "data.NAME.samples" and "data.NAME.labels".
 #pragma once
 #include <functional>
+#include <set>
+#include <string>
 
 #include "core/base/export.h"
 #include "nn/modules.h"
@@ -58,8 +60,9 @@ TUTTI_API Graph initialization(const std::vector<nn::Parameter>& parameters);
 /// loss scale and its counters.
 TUTTI_API bool is_reserved(const std::string& state);
 /// The parameters of a model for samples of that type, and the type of its output for one sample's batch. Throws
-/// Error(invalid) for a parameter of a reserved name.
+/// Error(invalid) for a parameter of a name that the run uses itself. `buffers`: states that the model has beside them.
 TUTTI_API std::vector<nn::Parameter> parameters_of(const nn::Module& model, const TensorType& sample,
-                                                   TensorType* output = nullptr);
+                                                   TensorType* output = nullptr,
+                                                   std::set<std::string>* buffers = nullptr);
 
 }  // namespace tutti

@@ -125,14 +125,15 @@ struct Trainer::Impl {
   void bind(const data::Dataset& set) {
     set.check();
     TensorType output;
-    std::vector<nn::Parameter> found = parameters_of(*options.model, set.sample_type(), &output);
+    std::set<std::string> buffers;
+    std::vector<nn::Parameter> found = parameters_of(*options.model, set.sample_type(), &output, &buffers);
     if (output.shape.size() != 2)
       throw invalid(fmt::format("the model gives {} for one sample, not [1, classes]", to_string(output)),
                     "end it with Flatten and Linear(classes)");
     set.check_labels(output.shape[1]);
     if (parameters.empty()) {
       parameters = found;
-      if (loaded) expect_same_model(*loaded, parameters);
+      if (loaded) expect_same_model(*loaded, parameters, buffers);
       return;
     }
     for (size_t i = 0; i < found.size(); ++i)

@@ -25,7 +25,8 @@ import subprocess
 import sys
 import time
 
-ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.normpath(os.path.join(HERE, "../.."))
 TUTTI = os.path.join(ROOT, "build/release/bin/tutti")
 PEERS = {"torch": (["torch", "numpy"], "auto"), "tinygrad": (["tinygrad", "numpy"], "opencl")}  # packages, our device
 
@@ -134,7 +135,7 @@ def take_turns(case, precision, args, python, more, rounds):
                          *([] if judged else ["--no-eval"])], args))
         for mode in [m for m in modes if m not in failed and m not in skipped]:
             try:
-                runs[mode].append(run([python, os.path.join(ROOT, f"bench/peer_{args.peer}.py"), *theirs,
+                runs[mode].append(run([python, os.path.join(HERE, f"peer_{args.peer}.py"), *theirs,
                                        *(peer_options(mode) if mode else [])], args))
             except OutOfTime:
                 skipped.append(mode)

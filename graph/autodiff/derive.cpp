@@ -118,7 +118,8 @@ const Rule& rule_of(uint16_t code) {
                        [](S s) { return cast(s.d, static_cast<DType>(s.e.code[s.i().a].dtype)); }};
     return r;
   }();
-  return rules[code];
+  static const Rule none;
+  return code < rules.size() ? rules[code] : none;
 }
 
 /// The value of every instruction in public ops, made when it is first asked for.

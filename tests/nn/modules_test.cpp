@@ -49,9 +49,9 @@ TEST(Modules, NamesOfTheRunsOwnStateAreRefused) {
     Value forward(Builder& b, Value x) const override { return x * b.parameter(name, {3}, {}); }
     std::string describe() const override { return name; }
   } module;
-  for (const char* name : {"loss_scale", "good_steps", "optimizer.m", "step"}) {
+  for (const char* name : {"loss_scale", "good_steps", "optimizer.m", "step", "losses", "eval.loss", "data.w"}) {
     module.name = name;
-    expect_parts(message_of([&] { parameters_of(module, {DType::f32, {3}}); }), {name, "checkpoints keep"});
+    expect_parts(message_of([&] { parameters_of(module, {DType::f32, {3}}); }), {name, "the run keeps its own state"});
   }
 }
 
