@@ -83,7 +83,7 @@ uint32_t big_endian(const uint8_t* p) {
 }
 
 TensorType read_header(Stream& in) {
-  uint8_t magic[4], dims[4 * 8];
+  uint8_t magic[4] = {}, dims[4 * 8] = {};
   if (size_t got = in.read(magic, 4); got < 4) in.fail(got, "the file ends inside the 4 bytes of the magic number");
   if (magic[0] != 0 || magic[1] != 0)
     in.fail(0, fmt::format("magic number 0x{:08x}, expected 0x0000 and then element type and rank", big_endian(magic)));

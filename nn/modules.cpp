@@ -38,7 +38,7 @@ void expect_sizes(const std::string& module, std::initializer_list<int64_t> size
 }  // namespace
 
 Linear::Linear(int64_t features, Options options) : features_(features), options_(options) {
-  expect_sizes(describe(), {features});
+  expect_sizes(Linear::describe(), {features});
 }
 
 Value Linear::forward(Builder& b, Value x) const {
@@ -65,7 +65,7 @@ std::string Linear::describe() const {
 
 Conv2d::Conv2d(int64_t channels, int64_t kernel, Options options)
     : channels_(channels), kernel_(kernel), options_(options) {
-  expect_sizes(describe(), {channels, kernel, options.stride, options.dilation, options.groups}, options.padding);
+  expect_sizes(Conv2d::describe(), {channels, kernel, options.stride, options.dilation, options.groups}, options.padding);
 }
 
 Value Conv2d::forward(Builder& b, Value x) const {
@@ -94,7 +94,7 @@ std::string Conv2d::describe() const {
 
 MaxPool2d::MaxPool2d(int64_t kernel, int64_t stride, int64_t padding)
     : kernel_(kernel), stride_(stride ? stride : kernel), padding_(padding) {
-  expect_sizes(describe(), {kernel_, stride_}, padding);
+  expect_sizes(MaxPool2d::describe(), {kernel_, stride_}, padding);
 }
 
 Value MaxPool2d::forward(Builder&, Value x) const {
