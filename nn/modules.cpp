@@ -65,7 +65,8 @@ std::string Linear::describe() const {
 
 Conv2d::Conv2d(int64_t channels, int64_t kernel, Options options)
     : channels_(channels), kernel_(kernel), options_(options) {
-  expect_sizes(Conv2d::describe(), {channels, kernel, options.stride, options.dilation, options.groups}, options.padding);
+  expect_sizes(Conv2d::describe(), {channels, kernel, options.stride, options.dilation, options.groups},
+               options.padding);
 }
 
 Value Conv2d::forward(Builder& b, Value x) const {
