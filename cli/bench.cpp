@@ -131,7 +131,7 @@ bench::ModelCase BenchCommand::model_case(const std::string& name) const {
   constexpr double rate =
       1e-6;  // leaves the loss where it is: a solved task is full of denormal numbers, which slow every CPU down
   int64_t samples = std::max<int64_t>(quick ? 256 : 8192, o.batch);
-  o.set_hyperparameter("lr", rate);
+  o.hyperparameters["lr"] = rate;
   const nn::ModelDef& model = nn::find_model(name);
   int64_t classes = 0;
   TensorType sample = model.sample(o.model_options(), classes);

@@ -64,7 +64,7 @@ struct BisectCommand {
     std::string text = "tutti bisect " + run.model;
     for (const auto& [key, value] : run.remembered())
       if (key != "model" && run.named(key))
-        text += run.flags.contains(key)
+        text += run.is_flag(key)
                     ? fmt::format(" --{}={}", key, value)
                     : fmt::format(" --{} {}", key, shell_word(key == "data" ? data_without_path(value) : value));
     return text + fmt::format(" --a {} --b {}", a, b);

@@ -94,11 +94,11 @@ void RunOptions::add_hyperparameters(CLI::App& sub, const char* group) {
     }
   for (auto& [option, known] : all) {
     std::string help = fmt::format("{} ({})", known.h.doc, fmt::join(known.defaults, ", "));
-    double& value = hyperparameters[option];
-    CLI::Option* o = known.h.flag ? sub.add_flag("--" + option, flags[option], help)
-                                  : sub.add_option("--" + option, value, help)->check(real);
-    o->default_str("")->group(group);  // each optimizer has its own
-    options_.emplace(option, o);
+    std::optional<double>& value = hyperparameters[option];
+    CLI::Option* o = known.h.flag ? sub.add_flag_callback(
+                                        "--" + option, [&value] { value = 1; }, help)
+                                  : sub.add_option("--" + option, value, help)->check(real)->default_str("");
+    options_.emplace(option, o->group(group));
   }
 }
 
@@ -185,7 +185,7 @@ void RunOptions::validate_each() const {
   at_least("--threads", threads, 0);
   make_optimizer();
   for (const auto& [option, value] : hyperparameters)
-    if (given(option)) at_least(("--" + option).c_str(), value, 0);
+    if (given(option)) at_least(("--" + option).c_str(), *value, 0);
   if (!(dropout >= 0 && dropout < 1)) throw invalid(fmt::format("--dropout {}: must be in [0, 1)", dropout));
   parse_precision(precision);
   nn::find_model(model);
@@ -195,11 +195,10 @@ void RunOptions::validate_each() const {
 
 bool RunOptions::given(const std::string& option) const {
   // 0 as a learning rate and -1 as a weight decay mean the optimizer's own.
-  double own = option == "weight-decay" ? -1 : option == "lr" ? 0 : std::numeric_limits<double>::quiet_NaN();
-  auto value = hyperparameters.find(option);
-  auto declared = options_.find(option);
-  bool there = set_.contains(option) || (declared != options_.end() && !declared->second->empty());
-  return there && (value == hyperparameters.end() || value->second != own);
+  auto it = hyperparameters.find(option);
+  if (it == hyperparameters.end() || !it->second) return false;
+  double own = option == "lr" ? 0 : option == "weight-decay" ? -1 : std::numeric_limits<double>::quiet_NaN();
+  return *it->second != own;
 }
 
 Optimizer RunOptions::make_optimizer() const {
@@ -208,16 +207,14 @@ Optimizer RunOptions::make_optimizer() const {
   for (const Hyperparameter& h : tutti::hyperparameters(o)) {
     known.insert(h.option);
     if (!given(h.option)) continue;
+    double x = *hyperparameters.at(h.option);
     if (h.flag)
-      *h.flag = flags.at(h.option);
+      *h.flag = x != 0;
     else
-      *h.value = hyperparameters.at(h.option);
+      *h.value = x;
   }
-  auto is_on = [&](const std::string& option, double value) {  // 0 asks an optimizer without it for nothing
-    return given(option) && (flags.contains(option) ? flags.at(option) : value != 0);
-  };
-  for (const auto& [option, value] : hyperparameters)
-    if (!known.contains(option) && is_on(option, value) && !recalled_options_.contains(option))
+  for (const auto& [option, value] : hyperparameters)  // 0 asks an optimizer without it for nothing
+    if (given(option) && *value != 0 && !known.contains(option) && !recalled_options_.contains(option))
       throw invalid(fmt::format("--{} is no hyperparameter of {}", option, optimizer),
                     fmt::format("{} has --{}", optimizer, fmt::join(known, ", --")));
   check(o);

@@ -2,6 +2,7 @@
 // in checkpoints so that a run can be resumed and evaluated without typing them again.
 #pragma once
 #include <map>
+#include <optional>
 #include <set>
 
 #include "cli/command.h"
@@ -15,8 +16,7 @@ struct RunOptions {
   double dropout = 0;
   int64_t batch = 64, epochs = 1, steps = 0;
   std::string optimizer = "adam";
-  std::map<std::string, double> hyperparameters;  ///< by option, "lr": those that some optimizer has
-  std::map<std::string, bool> flags;              ///< likewise, "nesterov"
+  std::map<std::string, std::optional<double>> hyperparameters;  ///< by option, "lr": what some optimizer has
   uint64_t seed = 1;
   std::string precision = "f32";
   std::string device = "auto", fallback;
@@ -28,6 +28,8 @@ struct RunOptions {
   void leave_out(CLI::App& sub, const std::string& option);
   /// Whether the command line names that option, such as "seed".
   bool named(const std::string& option) const { return !options_.at(option)->empty(); }
+  /// Whether that option takes no value.
+  bool is_flag(const std::string& option) const { return options_.at(option)->get_items_expected_max() == 0; }
   /// What to remember, by option name.
   std::map<std::string, std::string> remembered() const;
   /// Takes what a checkpoint remembered for every option that the command line does not name. Throws Error when the
@@ -42,11 +44,6 @@ struct RunOptions {
   nn::Layer make_model(const TensorType& sample, int64_t classes) const;
   nn::ModelOptions model_options() const;
   Optimizer make_optimizer() const;
-  /// As if the command line had named it.
-  void set_hyperparameter(const std::string& option, double value) {
-    hyperparameters[option] = value;
-    set_.insert(option);
-  }
   TrainerOptions trainer_options(const data::Dataset& set) const;
   /// Adds what a --fallback came to, "fallback", to a JSON document; nothing where none was asked for.
   void tell_fallback(const Trainer& trainer, nlohmann::ordered_json& document) const;
@@ -60,7 +57,6 @@ struct RunOptions {
   void validate_each() const;
   [[noreturn]] void rethrow(const Error& e) const;
   std::map<std::string, CLI::Option*> options_;
-  std::set<std::string> set_;               // by set_hyperparameter
   std::set<std::string> recalled_options_;  // options that nobody typed
   std::string recalled_;                    // the file that some of them come from
   bool data_recalled_ = false;              // --data does

@@ -12,11 +12,6 @@ foreach(header IN LISTS old)  # of ops that are gone
 endforeach()
 set(includes "")
 set(pointers "")
-function(write_if_changed path text)  # keeps the old time when nothing changed
-  file(WRITE "${path}.new" "${text}")
-  configure_file("${path}.new" "${path}" COPYONLY)
-  file(REMOVE "${path}.new")
-endfunction()
 foreach(file IN LISTS files)
   get_filename_component(name "${file}" NAME_WE)
   file(READ "${file}" text)
@@ -47,7 +42,7 @@ foreach(file IN LISTS files)
     string(APPEND pointers "      &${record},\n")
   endforeach()
   string(APPEND includes "#include \"graph/ops/${name}.h\"  // IWYU pragma: export\n")
-  write_if_changed("${OUT}/graph/ops/${name}.h" "// The public block of graph/ops/${name}.cpp, collected by the build.
+  file(CONFIGURE OUTPUT "${OUT}/graph/ops/${name}.h" CONTENT "// The public block of graph/ops/${name}.cpp, collected by the build.
 #pragma once
 #include \"graph/op.h\"
 #include \"graph/op_options.h\"
@@ -56,12 +51,12 @@ namespace tutti {
 
 ${public}
 }  // namespace tutti
-")
+" @ONLY)  # keeps the old time when nothing changed
 endforeach()
-write_if_changed("${OUT}/graph/ops.h" "// Every op's public functions, collected from graph/ops/ by the build.
+file(CONFIGURE OUTPUT "${OUT}/graph/ops.h" CONTENT "// Every op's public functions, collected from graph/ops/ by the build.
 #pragma once
-${includes}")
-write_if_changed("${OUT}/ops_registry.cpp" "// Collected from graph/ops/ by the build.
+${includes}" @ONLY)
+file(CONFIGURE OUTPUT "${OUT}/ops_registry.cpp" CONTENT "// Collected from graph/ops/ by the build.
 #include <algorithm>
 
 #include \"graph/ops.h\"
@@ -79,4 +74,4 @@ ${pointers}    };
 }
 
 }  // namespace tutti
-")
+" @ONLY)

@@ -14,7 +14,7 @@ foreach(file IN LISTS files)
   list(APPEND types "${CMAKE_MATCH_1}")
 endforeach()
 list(JOIN types ", " types)
-file(WRITE "${OUT}.new" "// Collected by the build from train/optimizers/.
+file(CONFIGURE OUTPUT "${OUT}" CONTENT "// Collected by the build from train/optimizers/.
 #pragma once
 #include <variant>
 
@@ -24,6 +24,4 @@ namespace tutti {
 using Optimizer = std::variant<${types}>;
 
 }  // namespace tutti
-")
-configure_file("${OUT}.new" "${OUT}" COPYONLY)
-file(REMOVE "${OUT}.new")
+" @ONLY)  # keeps the old time when nothing changed

@@ -17,7 +17,7 @@ foreach(file IN LISTS files)
     string(APPEND listed "&${record}, ")
   endforeach()
 endforeach()
-file(WRITE "${OUT}.new" "// Collected by the build from the folder of the records.
+file(CONFIGURE OUTPUT "${OUT}" CONTENT "// Collected by the build from the folder of the records.
 #include \"${HEADER}\"
 
 namespace ${NAMESPACE} {
@@ -29,6 +29,4 @@ std::span<const ${TYPE}* const> ${FUNCTION}() {
 }
 
 }  // namespace ${NAMESPACE}
-")
-configure_file("${OUT}.new" "${OUT}" COPYONLY)  # keeps the old time when nothing changed
-file(REMOVE "${OUT}.new")
+" @ONLY)  # keeps the old time when nothing changed

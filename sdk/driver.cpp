@@ -67,9 +67,9 @@ SequenceId Driver::record(std::span<const Launch> launches, const Upload* upload
   if (upload) {
     check_range(upload->to, "upload");
     if (traits().double_buffered_uploads) {
-      check_range(upload->upload_buffer, "upload");
-      if (upload->upload_buffer.bytes != upload->to.bytes)
-        throw invalid(fmt::format("an upload of {} bytes needs a upload_buffer of that size", upload->to.bytes));
+      check_range(upload->buffer, "upload");
+      if (upload->buffer.bytes != upload->to.bytes)
+        throw invalid(fmt::format("an upload of {} bytes needs an upload buffer of that size", upload->to.bytes));
     }
   }
   for (const Launch& launch : launches) check_launch(launch);

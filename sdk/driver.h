@@ -64,8 +64,8 @@ struct BuildError : Error {
 struct Upload {
   const void* from = nullptr;  ///< of allocate_host
   Range to;
-  Range upload_buffer =
-      {};  ///< where Traits::double_buffered_uploads asks for one: as large as `to`, of this sequence alone; else empty
+  /// Where Traits::double_buffered_uploads asks for one: as large as `to`, of this sequence alone; else empty.
+  Range buffer = {};
 };
 
 /// One device and one in-order queue, used by one thread at a time. Methods throw tutti::Error: invalid for arguments

@@ -39,6 +39,9 @@ struct Choice {
 
   const char* name() const { return entry ? entry->name : nullptr; }
 
+  /// Nothing: declined as a whole by `by`, the backend.
+  static Choice none(const char* by, Decline why) { return {nullptr, {{by, std::move(why)}}}; }
+
   /// All reasons in one line: "onednn matmul: dtype f64; …".
   std::string reasons() const {
     std::string text;
@@ -47,9 +50,10 @@ struct Choice {
   }
 };
 
-/// Asks the entries for `op` in order.
+/// Asks the entries for `op` in order. Where there is none, `by` (the backend) declines.
 template <class Case, class Kernel>
-Choice<Case, Kernel> choose(const std::vector<Entry<Case, Kernel>>& list, const std::string& op, const Case& c) {
+Choice<Case, Kernel> choose(const std::vector<Entry<Case, Kernel>>& list, const std::string& op, const Case& c,
+                            const char* by) {
   Choice<Case, Kernel> choice;
   for (const auto& entry : list) {
     if (std::string_view(entry.op) != "*" && op != entry.op) continue;
@@ -60,6 +64,7 @@ Choice<Case, Kernel> choose(const std::vector<Entry<Case, Kernel>>& list, const 
     }
     choice.declined.emplace_back(entry.name, why);
   }
+  if (choice.declined.empty()) choice.declined.emplace_back(by, "no kernel for '" + op + "'");
   return choice;
 }
 

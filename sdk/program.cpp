@@ -327,11 +327,15 @@ Program Program::parse(const TuttiProgram& given) {
   return p;
 }
 
-std::string declines_exact(const Node& n) {
+std::string declines_node(const Program& program, const Node& n) {
   static constexpr std::string_view moves[] = {"reshape", "transpose", "broadcast", "slice",       "pad", "concat",
                                                "window",  "gather",    "argmax",    "random_bits", "iota"};
-  if (!(n.flags & TUTTI_NODE_EXACT) || n.elementwise() || std::ranges::find(moves, n.op) != std::end(moves)) return "";
-  return fmt::format("'{}' is not rounded after every instruction here, as the node asks", n.op);
+  if (program.numerics != TUTTI_FAST) return "this device has no exact numerics";
+  if (!n.unknown.empty()) return n.unknown;
+  if (n.version != 1) return fmt::format("version {} of '{}' is newer than 1, the newest known here", n.version, n.op);
+  if ((n.flags & TUTTI_NODE_EXACT) && !n.elementwise() && std::ranges::find(moves, n.op) == std::end(moves))
+    return fmt::format("'{}' is not rounded after every instruction here, as the node asks", n.op);
+  return "";
 }
 
 std::vector<uint32_t> Program::feeds() const {

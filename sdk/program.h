@@ -70,8 +70,9 @@ struct Program {
 using instr::constant_of;
 using instr::operand_count;
 
-/// "" or why a device that rounds a structured op once, at its end, cannot run the node: it asks for EXACT rounding.
-/// Elementwise nodes carry their instructions, and ops that only move elements round nothing.
-std::string declines_exact(const Node& n);
+/// "" or why no device whose structured kernels are of version 1 and round once, at their end, can run the node: exact
+/// numerics, something unknown, a newer version, or EXACT rounding (elementwise nodes carry their instructions, and ops
+/// that only move elements round nothing).
+std::string declines_node(const Program& program, const Node& n);
 
 }  // namespace tutti::sdk

@@ -141,7 +141,7 @@ sdk::SequenceId Driver::do_record(std::span<const sdk::Launch> launches, const s
       onward.bytes = s.bytes = upload->to.bytes;
       CUdeviceptr to = address(upload->to);
       s.upload = upload->from;
-      s.upload_buffer = address(upload->upload_buffer);
+      s.upload_buffer = address(upload->buffer);
       s.uploaded = event();
       s.taken = event();
       onward.arguments = {s.upload_buffer, to};

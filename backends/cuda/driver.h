@@ -65,14 +65,14 @@ class Driver : public sdk::Driver {
     uint64_t bytes = 0;
     std::string name;
   };
-  /// Uploads go to the sequence's upload_buffer on the copy stream, while the step before still runs; the step begins
+  /// Uploads go to the sequence's upload buffer on the copy stream, while the step before still runs; the step begins
   /// by copying it on, at the speed of the device's memory.
   struct Sequence {
     std::vector<Step> steps;
     const void* upload = nullptr;
     CUdeviceptr upload_buffer = 0;
     uint64_t bytes = 0;
-    CUevent uploaded = nullptr, taken = nullptr;  // taken: the upload_buffer may be overwritten
+    CUevent uploaded = nullptr, taken = nullptr;  // taken: the upload buffer may be overwritten
     CUgraphExec graph = nullptr;
     std::string span;  // what a late error is about
   };

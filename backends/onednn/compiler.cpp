@@ -16,7 +16,7 @@ constexpr size_t alignment = 64;
 class Compiler : sdk::Schedule {
  public:
   Compiler(const sdk::Program& program, int threads, const sdk::Trace& trace)
-      : Schedule(program, trace), threads_(threads), forms_(p_.values.size()) {}
+      : Schedule(program, trace), threads_(threads), layouts_(p_.values.size()) {}
 
   Plan run() {
     walk();
@@ -30,14 +30,14 @@ class Compiler : sdk::Schedule {
 
   void hold(uint32_t v, uint32_t memory) override { hold(v, plain_layout(p_.type(v)), memory); }
   void hold(uint32_t v, const Layout& layout, uint32_t memory) {
-    forms_[v].push_back(layout);
+    layouts_[v].push_back(layout);
     Schedule::hold(v, memory);
   }
 
   /// Where the value lies in that layout, or NONE.
   uint32_t memory_in(uint32_t v, const Layout& layout) const {
-    auto at = std::find(forms_[v].begin(), forms_[v].end(), layout);
-    return at == forms_[v].end() ? TUTTI_NONE : held_[v][static_cast<size_t>(at - forms_[v].begin())];
+    auto at = std::find(layouts_[v].begin(), layouts_[v].end(), layout);
+    return at == layouts_[v].end() ? TUTTI_NONE : held_[v][static_cast<size_t>(at - layouts_[v].begin())];
   }
 
   /// The memory of a value in that layout; converts where it is not there yet.
@@ -46,7 +46,7 @@ class Compiler : sdk::Schedule {
     const TensorType& t = p_.type(v);
     Layout from = plain_layout(t);
     uint32_t source = memory_in(v, from);
-    if (source == TUTTI_NONE) from = forms_[v].front(), source = held_[v].front();
+    if (source == TUTTI_NONE) from = layouts_[v].front(), source = held_[v].front();
     if (!from.plain && !want.plain && from.desc.get_dims() != want.desc.get_dims()) {
       obtain(v, plain_layout(t));
       return obtain(v, want);
@@ -120,7 +120,7 @@ class Compiler : sdk::Schedule {
     sdk::Fusion f = sdk::fuse(p_, nodes, sdk::ExactRounding::by_code, [&](uint32_t v) { return remaining_[v] > 0; });
     std::set<uint32_t> taken;
     PassSite site;
-    site.layout = [&](uint32_t v) { return forms_[v].front(); };
+    site.layout = [&](uint32_t v) { return layouts_[v].front(); };
     site.row_major = [&](uint32_t v) { return home_[v] != TUTTI_NONE; };
     site.memory = [&](uint32_t v, const Layout& layout) { return memory_in(v, layout); };
     site.overwritten = [&](uint32_t v, std::span<const sdk::PassOperand> in) { return overwritten(v, in, taken); };
@@ -138,7 +138,7 @@ class Compiler : sdk::Schedule {
 
   Case present_case(uint32_t k) const {
     Case c{p_, k, threads_};
-    for (uint32_t v : p_.nodes[k].inputs) c.layouts.push_back(forms_[v].front());
+    for (uint32_t v : p_.nodes[k].inputs) c.layouts.push_back(layouts_[v].front());
     return c;
   }
 
@@ -181,7 +181,7 @@ class Compiler : sdk::Schedule {
   }
 
   int threads_;
-  std::vector<std::vector<Layout>> forms_;  // per value: those of held_
+  std::vector<std::vector<Layout>> layouts_;  // per value: those of held_
   Plan plan_;
 };
 

@@ -121,8 +121,8 @@ KernelPtr make_forward(const Case& c, DType dtype) {
   if (c.epilogue.bias != TUTTI_NONE) arguments.push_back({DNNL_ARG_BIAS, false, 2, pd.bias_desc()});
   auto kernel = std::make_unique<PrimitiveKernel>(dnnl::convolution_forward(pd), arguments, pd.scratchpad_desc(), used,
                                                   c.threads);
-  kernel->in = {form_of(pd.src_desc(), {dtype, c.in(0).shape}), form_of(pd.weights_desc(), {dtype, c.in(1).shape})};
-  kernel->out = {form_of(pd.dst_desc(), {dtype, c.out(0).shape})};
+  kernel->in = {layout_of(pd.src_desc(), {dtype, c.in(0).shape}), layout_of(pd.weights_desc(), {dtype, c.in(1).shape})};
+  kernel->out = {layout_of(pd.dst_desc(), {dtype, c.out(0).shape})};
   if (c.epilogue.bias != TUTTI_NONE) kernel->in.push_back(plain_layout(c.program.type(c.epilogue.bias)));
   return with_outside("conv2d", g, std::move(kernel), dtype);
 }
@@ -156,9 +156,9 @@ KernelPtr make_dx(const Case& c, DType dtype) {
                                              {DNNL_ARG_WEIGHTS, false, 1, pd.weights_desc()},
                                              {DNNL_ARG_DIFF_SRC, true, 0, pd.diff_src_desc()}},
       pd.scratchpad_desc(), used, c.threads);
-  kernel->in = {form_of(pd.diff_dst_desc(), {dtype, c.in(0).shape}),
-                form_of(pd.weights_desc(), {dtype, c.in(1).shape})};
-  kernel->out = {form_of(pd.diff_src_desc(), {dtype, c.out(0).shape})};
+  kernel->in = {layout_of(pd.diff_dst_desc(), {dtype, c.in(0).shape}),
+                layout_of(pd.weights_desc(), {dtype, c.in(1).shape})};
+  kernel->out = {layout_of(pd.diff_src_desc(), {dtype, c.out(0).shape})};
   return with_outside("conv2d_dx", g, std::move(kernel), dtype);
 }
 
@@ -193,8 +193,9 @@ KernelPtr make_dw(const Case& c, DType dtype) {
   if (c.sums_gradient) arguments.push_back({DNNL_ARG_DIFF_BIAS, true, 1, pd.diff_bias_desc()});
   auto kernel = std::make_unique<PrimitiveKernel>(dnnl::convolution_backward_weights(pd), arguments,
                                                   pd.scratchpad_desc(), used, c.threads);
-  kernel->in = {form_of(pd.src_desc(), {dtype, c.in(0).shape}), form_of(pd.diff_dst_desc(), {dtype, c.in(1).shape})};
-  kernel->out = {form_of(pd.diff_weights_desc(), {dtype, c.out(0).shape})};
+  kernel->in = {layout_of(pd.src_desc(), {dtype, c.in(0).shape}),
+                layout_of(pd.diff_dst_desc(), {dtype, c.in(1).shape})};
+  kernel->out = {layout_of(pd.diff_weights_desc(), {dtype, c.out(0).shape})};
   if (c.sums_gradient) kernel->out.push_back(plain_layout({dtype, {g.filters}}));
   return with_outside("conv2d_dw", g, std::move(kernel), dtype);
 }

@@ -183,30 +183,11 @@ KernelPtr try_make(const Entry& entry, const Case& c) try { return entry.make(c)
   return nullptr;
 }
 
-Choice choose_kernel(const Case& c) {
-  Choice none;
-  if (c.program.numerics != TUTTI_FAST) {
-    none.declined.emplace_back("onednn", "this device has no exact numerics");
-    return none;
-  }
-  if (c.node().version != 1) {
-    none.declined.emplace_back("onednn", fmt::format("version {} of '{}' is newer than 1, the newest known here",
-                                                     c.node().version, c.node().op));
-    return none;
-  }
-  if (auto why = sdk::declines_exact(c.node()); !why.empty()) {
-    none.declined.emplace_back("onednn", why);
-    return none;
-  }
-  try {
-    Choice choice = sdk::choose(kernel_list(), c.node().op, c);
-    if (!choice.entry && choice.declined.empty())
-      choice.declined.emplace_back("onednn", fmt::format("no kernel for '{}'", c.node().op));
-    return choice;
-  } catch (const Error& e) {  // an attribute that is missing or out of range
-    none.declined.emplace_back("onednn", e.what());
-    return none;
-  }
+Choice choose_kernel(const Case& c) try {
+  if (auto why = sdk::declines_node(c.program, c.node()); !why.empty()) return Choice::none("onednn", why);
+  return sdk::choose(kernel_list(), c.node().op, c, "onednn");
+} catch (const Error& e) {  // an attribute that is missing or out of range
+  return Choice::none("onednn", e.what());
 }
 
 }  // namespace tutti::onednn

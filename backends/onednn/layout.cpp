@@ -33,7 +33,7 @@ Layout plain_layout(const TensorType& t) {
   return {true, nameable(t) ? plain_desc(data_type(t.dtype), t.shape) : Desc()};
 }
 
-Layout form_of(const Desc& desc, const TensorType& t) {
+Layout layout_of(const Desc& desc, const TensorType& t) {
   bool plain = desc.get_data_type() == data_type(t.dtype) && desc == plain_desc(data_type(t.dtype), desc.get_dims());
   return {plain, desc};
 }

@@ -26,7 +26,7 @@ Desc plain_desc(dnnl::memory::data_type t, const Shape& shape);
 /// The row-major layout of a value.
 Layout plain_layout(const TensorType& t);
 /// The layout for a descriptor: plain when its strides are row-major and its dtype is that of the value.
-Layout form_of(const Desc& desc, const TensorType& t);
+Layout layout_of(const Desc& desc, const TensorType& t);
 /// Bytes that a value takes in that layout.
 size_t layout_bytes(const Layout& f, const TensorType& t);
 /// The loops that walk a layout in the order of its memory. Iteration i of loop k stands for `i * step[k]` along the

@@ -79,9 +79,9 @@ KernelPtr make_forward(const Case& c) {
   if (index) arguments.push_back({DNNL_ARG_WORKSPACE, true, 1, pd.workspace_desc()});
   auto kernel =
       std::make_unique<PrimitiveKernel>(dnnl::pooling_forward(pd), arguments, pd.scratchpad_desc(), used, c.threads);
-  kernel->in = {form_of(pd.src_desc(), c.in(0))};
-  kernel->out = {form_of(pd.dst_desc(), y)};
-  if (index) kernel->out.push_back(form_of(pd.workspace_desc(), {DType::i32, g.pooled()}));
+  kernel->in = {layout_of(pd.src_desc(), c.in(0))};
+  kernel->out = {layout_of(pd.dst_desc(), y)};
+  if (index) kernel->out.push_back(layout_of(pd.workspace_desc(), {DType::i32, g.pooled()}));
   return kernel;
 }
 
@@ -131,14 +131,14 @@ KernelPtr make_backward(const Case& c) {
   if (max) arguments.push_back({DNNL_ARG_WORKSPACE, false, 1, pd.workspace_desc()});
   auto kernel =
       std::make_unique<PrimitiveKernel>(dnnl::pooling_backward(pd), arguments, pd.scratchpad_desc(), used, c.threads);
-  kernel->in = {form_of(pd.diff_dst_desc(), c.in(0))};
-  if (max) kernel->in.push_back(form_of(pd.workspace_desc(), c.in(1)));
-  kernel->out = {form_of(pd.diff_src_desc(), c.out(0))};
+  kernel->in = {layout_of(pd.diff_dst_desc(), c.in(0))};
+  if (max) kernel->in.push_back(layout_of(pd.workspace_desc(), c.in(1)));
+  kernel->out = {layout_of(pd.diff_src_desc(), c.out(0))};
   return kernel;
 }
 
-// ---- by kernels/pool: unlike oneDNN's, a NaN is the largest element; f16 and bf16 as f32. The gradient of f32 is one
-// pass without zeroing.
+// ---- by kernels/cpu/pool: unlike oneDNN's, a NaN is the largest element; f16 and bf16 as f32. The gradient of f32 is
+// one pass without zeroing.
 
 /// A layout of images whose channels are contiguous: the whole of them, or blocks.
 struct Channels {
@@ -172,8 +172,8 @@ Decline declines_own(const Case& c) {
 }
 
 /// A layout for values of another shape or dtype in that layout.
-Layout form_in(const Channels& layout, const TensorType& t, memory::data_type stored) {
-  return form_of(layout.of(t.shape, stored), t);
+Layout layout_in(const Channels& layout, const TensorType& t, memory::data_type stored) {
+  return layout_of(layout.of(t.shape, stored), t);
 }
 
 KernelPtr make_own(const Case& c) {
@@ -203,9 +203,9 @@ KernelPtr make_own(const Case& c) {
       },
       scratch_bytes);
   auto t = data_type(c.in(0).dtype);
-  kernel->in[0] = form_in(layout, c.in(0), t);
-  if (c.wants(0)) kernel->out[0] = form_in(layout, c.out(0), t);
-  if (index) kernel->out[1] = form_in(layout, c.out(1), memory::data_type::u8);
+  kernel->in[0] = layout_in(layout, c.in(0), t);
+  if (c.wants(0)) kernel->out[0] = layout_in(layout, c.out(0), t);
+  if (index) kernel->out[1] = layout_in(layout, c.out(1), memory::data_type::u8);
   return kernel;
 }
 
@@ -220,9 +220,9 @@ KernelPtr make_own_gradient(const Case& c) {
         kernels::max_pool_dx(static_cast<const float*>(in[0]), static_cast<const uint8_t*>(in[1]),
                              static_cast<float*>(out[0]), layout.images(g.images()), layout.inner, g.h, g.w, threads);
       });
-  kernel->in[0] = form_in(layout, c.in(0), memory::data_type::f32);
-  kernel->in[1] = form_in(layout, c.in(1), memory::data_type::u8);
-  kernel->out[0] = form_in(layout, c.out(0), memory::data_type::f32);
+  kernel->in[0] = layout_in(layout, c.in(0), memory::data_type::f32);
+  kernel->in[1] = layout_in(layout, c.in(1), memory::data_type::u8);
+  kernel->out[0] = layout_in(layout, c.out(0), memory::data_type::f32);
   return kernel;
 }
 

@@ -1,4 +1,4 @@
-// Reductions by kernels/reduce: over the layout the input has, where the result then comes out row-major.
+// Reductions by kernels/cpu/reduce: over the layout the input has, where the result then comes out row-major.
 #include <algorithm>
 
 #include "backends/onednn/kernel.h"
@@ -8,23 +8,21 @@
 namespace tutti::onednn {
 namespace {
 
-using Kind = kernels::Reduce::Kind;
-
-Kind kind_of(const std::string& op) {
-  return op == "sum"    ? Kind::sum
-         : op == "mean" ? Kind::mean
-         : op == "prod" ? Kind::prod
-         : op == "max"  ? Kind::max
-                        : Kind::min;
+ReduceOp kind_of(const std::string& op) {
+  return op == "sum"    ? ReduceOp::sum
+         : op == "mean" ? ReduceOp::mean
+         : op == "prod" ? ReduceOp::prod
+         : op == "max"  ? ReduceOp::max
+                        : ReduceOp::min;
 }
 
 Ints axes_of(const Case& c) { return reduction_geometry(c.in(0).shape, c.node().attrs).axes; }
 
 Decline declines(const Case& c) {
   if (Decline why = expect_inputs(c, 1); !why.empty()) return why;
-  Kind kind = kind_of(c.node().op);
+  ReduceOp kind = kind_of(c.node().op);
   if (Decline why = kernels::Reduce::declines(kind, c.in(0).dtype); !why.empty()) return why;
-  bool choice = kind == Kind::max || kind == Kind::min;
+  bool choice = kind == ReduceOp::max || kind == ReduceOp::min;
   return expect_result(c, 0, {c.in(0).dtype, reduction_geometry(c.in(0).shape, c.node().attrs, choice).result});
 }
 

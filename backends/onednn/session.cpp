@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include "backends/onednn/compiler.h"
 #include "core/base/log.h"
-#include "sdk/shortage.h"
+#include "sdk/plan/host_allocations.h"
 
 namespace tutti::onednn {
 namespace {
@@ -18,8 +18,11 @@ using Clock = std::chrono::steady_clock;
 class CpuExecutable : public sdk::Executable {
  public:
   CpuExecutable(Shared& shared, sdk::Program program, Plan plan)
-      : shared_(shared), program_(std::move(program)), plan_(std::move(plan)), profiled_(log::traced("kernels")) {
-    for (const sdk::State& s : program_.states) state_bytes_ += shared_.states.declare(s.name, program_.type(s.after));
+      : shared_(shared),
+        program_(std::move(program)),
+        plan_(std::move(plan)),
+        allocations_(program_, plan_, plan_.workspace, shared.states),
+        profiled_(log::traced("kernels")) {
     seconds_.resize(plan_.steps.size());
   }
 
@@ -32,43 +35,14 @@ class CpuExecutable : public sdk::Executable {
           fmt::format("{:9.1f} us  {}", seconds_[k] / static_cast<double>(runs_) * 1e6, plan_.steps[k].name));
   }
 
-  TuttiMemory memory() const override {
-    TuttiMemory m = {};
-    m.size = sizeof m;
-    m.state = state_bytes_;
-    m.constants = plan_.constant_bytes();
-    m.arena = plan_.arena_bytes();
-    m.workspace = plan_.workspace;
-    m.staging = plan_.staging;
-    return m;
-  }
+  TuttiMemory memory() const override { return allocations_.sizes(); }
 
   void prepare() override {
-    sdk::check_host_room(memory(), [&] { return tensors(); });
-    for (const sdk::State& s : program_.states) shared_.states.allocate(s.name, shared_.meter);
-    sdk::Buffer constants(shared_.meter, plan_.constant_bytes(), "constants");
-    sdk::Buffer arena(shared_.meter, plan_.arena_bytes(), "the arena");
-    sdk::Buffer workspace(shared_.meter, plan_.workspace, "the workspace");
-    sdk::Buffer staging(shared_.meter, plan_.staging, "the feeds");
-    constants_ = std::move(constants);
-    arena_ = std::move(arena);
-    workspace_ = std::move(workspace);
-    staging_ = std::move(staging);
-    for (const sdk::PlannedMemory& m : plan_.memories) {
-      if (m.place != sdk::Place::constant) continue;
-      std::vector<std::byte>& data = program_.values[m.value].data;
-      if (!data.empty()) std::memcpy(address(m), data.data(), data.size());
-      data = {};
-    }
-    for (Step& s : plan_.steps) s.kernel->bind(addresses(s.in), addresses(s.out), workspace_.data());
+    allocations_.allocate(program_, shared_.meter);
+    for (Step& s : plan_.steps) s.kernel->bind(addresses(s.in), addresses(s.out), allocations_.workspace());
   }
 
-  void stage(std::span<void*> feeds) override {
-    size_t i = 0;
-    for (uint32_t v : program_.feeds())
-      for (const sdk::PlannedMemory& m : plan_.memories)
-        if (m.place == sdk::Place::feed && m.value == v) feeds[i++] = address(m);
-  }
+  void stage(std::span<void*> feeds) override { std::ranges::copy(allocations_.feeds(), feeds.begin()); }
 
   uint64_t run() override {
     omp_set_num_threads(shared_.threads);
@@ -90,34 +64,19 @@ class CpuExecutable : public sdk::Executable {
   }
 
  private:
-  std::vector<sdk::LargeTensor> tensors() const {
-    std::vector<sdk::LargeTensor> out;
-    for (const sdk::PlannedMemory& m : plan_.memories) out.push_back({m.bytes, m.what});
-    return out;
-  }
-  std::byte* address(const sdk::PlannedMemory& m) const {
-    switch (m.place) {
-      case sdk::Place::arena: return arena_.data() + m.offset;
-      case sdk::Place::feed: return staging_.data() + m.offset;
-      case sdk::Place::constant: return constants_.data() + m.offset;
-      case sdk::Place::state: return shared_.states.data(m.state);
-    }
-    return nullptr;
-  }
   std::vector<void*> addresses(const std::vector<uint32_t>& memories) const {
     std::vector<void*> at;
-    for (uint32_t m : memories) at.push_back(m == TUTTI_NONE ? nullptr : address(plan_.memories[m]));
+    for (uint32_t m : memories) at.push_back(m == TUTTI_NONE ? nullptr : allocations_.at(plan_.memories[m]));
     return at;
   }
 
   Shared& shared_;
   sdk::Program program_;
   Plan plan_;
+  sdk::HostAllocations allocations_;
   bool profiled_;
-  size_t state_bytes_ = 0;
   uint64_t runs_ = 0;
   std::vector<double> seconds_;
-  sdk::Buffer constants_, arena_, workspace_, staging_;
 };
 
 class CpuSession : public sdk::Session {

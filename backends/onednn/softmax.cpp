@@ -1,6 +1,6 @@
-// softmax and log_softmax: contiguous rows by kernels/softmax (oneDNN rounds more often, which shows in the gradients
-// of nearly certain predictions and as negative losses), other lines of f32 through oneDNN. In bf16 it takes NaN for
-// -inf.
+// softmax and log_softmax: contiguous rows by kernels/cpu/softmax (oneDNN rounds more often, which shows in the
+// gradients of nearly certain predictions and as negative losses), other lines of f32 through oneDNN. In bf16 it takes
+// NaN for -inf.
 #include "kernels/cpu/softmax.h"
 #include "backends/onednn/kernel.h"
 #include "backends/onednn/widened.h"

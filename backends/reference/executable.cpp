@@ -1,13 +1,14 @@
 #include "backends/reference/executable.h"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "backends/reference/convert.h"
 #include "core/base/rounding.h"
 #include "graph/eval.h"
+#include "sdk/plan/host_allocations.h"
 #include "sdk/plan/liveness.h"
-#include "sdk/plan/memory.h"
-#include "sdk/shortage.h"
 
 namespace tutti::reference {
 namespace {
@@ -25,49 +26,19 @@ class ReferenceExecutable : public sdk::Executable {
  public:
   ReferenceExecutable(Shared& shared, sdk::Program program, std::vector<Bound> bound)
       : shared_(shared), program_(std::move(program)), bound_(std::move(bound)) {
-    for (const sdk::State& s : program_.states) state_bytes_ += shared_.states.declare(s.name, program_.type(s.after));
     plan_memory();
+    allocations_.emplace(program_, plan_, saved_bytes_, shared_.states);
   }
 
-  TuttiMemory memory() const override {
-    TuttiMemory m = {};
-    m.size = sizeof m;
-    m.state = state_bytes_;
-    m.constants = plan_.constant_bytes();
-    m.arena = plan_.arena_bytes();
-    m.workspace = saved_bytes_;
-    m.staging = plan_.staging;
-    return m;
-  }
+  TuttiMemory memory() const override { return allocations_->sizes(); }
 
   void prepare() override {
-    sdk::check_host_room(memory(), [&] {
-      std::vector<sdk::LargeTensor> tensors;
-      for (const sdk::PlannedMemory& m : plan_.memories) tensors.push_back({m.bytes, m.what});
-      return tensors;
-    });
-    for (const sdk::State& s : program_.states) shared_.states.allocate(s.name, shared_.meter);
-    sdk::Buffer constants(shared_.meter, plan_.constant_bytes(), "constants");
-    sdk::Buffer arena(shared_.meter, plan_.arena_bytes(), "the arena");
-    sdk::Buffer workspace(shared_.meter, saved_bytes_, "the workspace");
-    sdk::Buffer staging(shared_.meter, plan_.staging, "the feeds");
-    constants_ = std::move(constants);
-    arena_ = std::move(arena);
-    workspace_ = std::move(workspace);
-    staging_ = std::move(staging);
-    for (const sdk::PlannedMemory& m : plan_.memories) at_.push_back(address(m));
-    for (uint32_t v = 0; v < memory_.size(); ++v) {
-      std::vector<std::byte>& data = program_.values[v].data;
-      if (!data.empty()) std::memcpy(at(v), data.data(), data.size());
-      data = {};
-    }
+    allocations_->allocate(program_, shared_.meter);
+    for (const sdk::PlannedMemory& m : plan_.memories) at_.push_back(allocations_->at(m));
     prepare_copies();
   }
 
-  void stage(std::span<void*> feeds) override {
-    size_t i = 0;
-    for (uint32_t v : program_.feeds()) feeds[i++] = at(v);
-  }
+  void stage(std::span<void*> feeds) override { std::ranges::copy(allocations_->feeds(), feeds.begin()); }
 
   uint64_t run() override {
     for (uint32_t k = 0; k < program_.nodes.size(); ++k) run_node(k);
@@ -110,22 +81,13 @@ class ReferenceExecutable : public sdk::Executable {
       copies.push_back({at_[c.to], at_[c.from], bytes});
       if (!c.saved) continue;
       saved = align_up(saved, alignment);
-      copies_.push_back({workspace_.data() + saved, at_[c.from], bytes});
+      copies_.push_back({allocations_->workspace() + saved, at_[c.from], bytes});
       copies.back().from = copies_.back().to;
       saved += bytes;
     }
     copies_.insert(copies_.end(), copies.begin(), copies.end());
   }
 
-  std::byte* address(const sdk::PlannedMemory& m) const {
-    switch (m.place) {
-      case sdk::Place::arena: return arena_.data() + m.offset;
-      case sdk::Place::feed: return staging_.data() + m.offset;
-      case sdk::Place::constant: return constants_.data() + m.offset;
-      case sdk::Place::state: return shared_.states.data(m.state);
-    }
-    return nullptr;
-  }
   std::byte* at(uint32_t v) const { return memory_[v] == TUTTI_NONE ? nullptr : at_[memory_[v]]; }
 
   static Shape result_shape(const std::vector<Tensor>& in) {
@@ -158,8 +120,8 @@ class ReferenceExecutable : public sdk::Executable {
   std::vector<sdk::StateCopy> state_copies_;
   std::vector<std::byte*> at_;  // per memory, once prepared
   std::vector<Copy> copies_;    // likewise, in order
-  size_t state_bytes_ = 0, saved_bytes_ = 0;
-  sdk::Buffer constants_, arena_, workspace_, staging_;
+  size_t saved_bytes_ = 0;
+  std::optional<sdk::HostAllocations> allocations_;
 };
 
 }  // namespace

@@ -1,11 +1,15 @@
 #include "core/base/dtype.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+
+#include "core/base/status.h"
 
 namespace tutti {
 namespace {
@@ -62,9 +66,7 @@ double unit_roundoff(DType t) {
   }
 }
 
-uint16_t narrow_bits(DType t, float x) { return t == DType::f16 ? f32_to_f16(x) : f32_to_bf16(x); }
-
-float narrow_value(DType t, uint16_t bits) { return t == DType::f16 ? f16_to_f32(bits) : bf16_to_f32(bits); }
+void throw_not_narrow(DType t) { throw invalid(fmt::format("{} is no float of two bytes", name(t))); }
 
 double round_to(DType t, double x) {
   switch (t) {

@@ -60,9 +60,6 @@ TUTTI_API bool is_integer(DType t);
 /// The nearest value of type `t` (ties to even for floats; integers truncate toward zero and clamp, NaN becomes 0;
 /// bool becomes x != 0), as a double. i64 beyond 2^53 loses its low bits.
 TUTTI_API double round_to(DType t, double x);
-/// The bits of a narrow float: round to nearest even, and back.
-TUTTI_API uint16_t narrow_bits(DType t, float x);
-TUTTI_API float narrow_value(DType t, uint16_t bits);
 /// Reads element `i` of a row-major buffer.
 TUTTI_API double load_element(DType t, const void* data, size_t i);
 /// Writes round_to(t, x) to element `i`.
@@ -72,5 +69,22 @@ TUTTI_API uint16_t f32_to_f16(float x);   ///< round to nearest even
 TUTTI_API float f16_to_f32(uint16_t h);   ///< exact
 TUTTI_API uint16_t f32_to_bf16(float x);  ///< round to nearest even
 TUTTI_API float bf16_to_f32(uint16_t h);  ///< exact
+
+[[noreturn]] TUTTI_API void throw_not_narrow(DType t);
+/// The bits of a narrow float: round to nearest even, and back. Throws Error(invalid) for other dtypes.
+inline uint16_t narrow_bits(DType t, float x) {
+  switch (t) {
+    case DType::f16: return f32_to_f16(x);
+    case DType::bf16: return f32_to_bf16(x);
+    default: throw_not_narrow(t);
+  }
+}
+inline float narrow_value(DType t, uint16_t bits) {
+  switch (t) {
+    case DType::f16: return f16_to_f32(bits);
+    case DType::bf16: return bf16_to_f32(bits);
+    default: throw_not_narrow(t);
+  }
+}
 
 }  // namespace tutti

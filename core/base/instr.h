@@ -7,6 +7,10 @@
 
 namespace tutti::instr {
 
+/// An instruction of ours, behind those that cross the boundary: a, rounded to the dtype. It stands where a fused node
+/// hands its result to the next one.
+inline constexpr uint16_t round = 0x100;
+
 /// How many of a, b, c are operands of an instruction: 0 for INPUT and CONST, 1 for RESULT and for unknown codes.
 constexpr int operand_count(uint16_t code) {
   switch (code) {

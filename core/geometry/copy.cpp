@@ -107,4 +107,30 @@ ConcatGeometry concat_geometry(std::span<const TensorType> x, const Attrs& a) {
   return g;
 }
 
+void merge_dimensions(Shape& dims, const std::vector<Shape*>& strides) {
+  Shape to;
+  std::vector<Shape> kept(strides.size());
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] == 1) continue;
+    bool merges = !to.empty();
+    for (size_t k = 0; k < strides.size() && merges; ++k) merges = kept[k].back() == (*strides[k])[d] * dims[d];
+    if (merges)
+      to.back() *= dims[d];
+    else
+      to.push_back(dims[d]);
+    for (size_t k = 0; k < strides.size(); ++k) {
+      if (merges)
+        kept[k].back() = (*strides[k])[d];
+      else
+        kept[k].push_back((*strides[k])[d]);
+    }
+  }
+  if (to.empty()) {  // a single element: everything is contiguous
+    to = {1};
+    for (auto& s : kept) s = {1};
+  }
+  dims = to;
+  for (size_t k = 0; k < strides.size(); ++k) *strides[k] = kept[k];
+}
+
 }  // namespace tutti

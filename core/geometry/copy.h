@@ -1,5 +1,7 @@
 // Ops that move elements: each is a strided copy per input.
 #pragma once
+#include <span>
+
 #include "core/base/attrs.h"
 #include "core/base/shape.h"
 
@@ -28,6 +30,10 @@ void each_element(const StridedCopy& c, const Visit& visit) {
     }
   }
 }
+
+/// Drops dimensions of size 1 and merges neighbours that every operand walks as one; of a single element one dimension
+/// of stride 1 is left. `strides`: of every operand, one per dimension.
+void merge_dimensions(Shape& dims, const std::vector<Shape*>& strides);
 
 struct CopyGeometry {
   Shape result;

@@ -1,9 +1,13 @@
 // Reductions over axes.
 #pragma once
+#include <cstdint>
+
 #include "core/base/attrs.h"
 #include "core/base/shape.h"
 
 namespace tutti {
+
+enum class ReduceOp : uint8_t { sum, mean, prod, max, min };
 
 struct ReductionGeometry {
   Ints axes;      ///< sorted, unique, not negative

@@ -7,38 +7,12 @@
 
 #include "core/base/rounding.h"
 #include "core/base/status.h"
+#include "core/geometry/copy.h"
 #include "kernels/codegen/expression.h"
 #include "kernels/codegen/lanes.h"
 
 namespace tutti::codegen {
 namespace {
-
-/// Drops dimensions of size 1 and merges neighbours that every operand walks as one.
-void collapse(Shape& dims, std::vector<Shape*> strides) {
-  Shape to;
-  std::vector<Shape> kept(strides.size());
-  for (size_t d = 0; d < dims.size(); ++d) {
-    if (dims[d] == 1) continue;
-    bool merges = !to.empty();
-    for (size_t k = 0; k < strides.size() && merges; ++k) merges = kept[k].back() == (*strides[k])[d] * dims[d];
-    if (merges)
-      to.back() *= dims[d];
-    else
-      to.push_back(dims[d]);
-    for (size_t k = 0; k < strides.size(); ++k) {
-      if (merges)
-        kept[k].back() = (*strides[k])[d];
-      else
-        kept[k].push_back((*strides[k])[d]);
-    }
-  }
-  if (to.empty()) {
-    to = {1};
-    for (Shape& s : kept) s = {0};
-  }
-  dims = to;
-  for (size_t k = 0; k < strides.size(); ++k) *strides[k] = kept[k];
-}
 
 /// Whether `lanes` neighbours along the last dimension lie side by side from multiples of `lanes` on.
 bool in_lanes(const StridedOperand& x, int64_t lanes) {
@@ -185,7 +159,7 @@ void prepare(const Target& t, Kernel& k, Pass& pass, int64_t local) {
   Shape dense = strides_of(pass.dims);
   std::vector<Shape*> strides = {&dense};
   for (StridedOperand& x : pass.in) strides.push_back(&x.strides);
-  collapse(pass.dims, strides);
+  merge_dimensions(pass.dims, strides);
   k.elements = std::max(k.elements, static_cast<uint64_t>(num_elements(pass.dims)));
   for (const StridedOperand& x : pass.in)
     k.elements = std::max(k.elements, static_cast<uint64_t>(reach_of(x, pass.dims)));
@@ -326,7 +300,7 @@ LaunchList transpose(const Target& t, Element e, const Shape& dims, const Shape&
 
 LaunchList strided_copy(const Target& t, Element e, const Shape& dims, const Shape& strides, int64_t offset) {
   Shape merged = dims, from = strides;
-  collapse(merged, {&from});  // outputs are dense: what x walks as one, y does too
+  merge_dimensions(merged, {&from});  // outputs are dense: what x walks as one, y does too
   if (num_elements(dims) >= 1024 && merged.size() > 1 && from.back() > 1 && merged.back() >= 8)
     for (size_t d = 0; d + 1 < merged.size(); ++d)
       if (from[d] == 1 && merged[d] >= 8) return transpose(t, e, merged, from, offset, d);

@@ -13,7 +13,7 @@ struct StridedOperand {
   Shape strides;
   int64_t offset = 0;
 };
-/// LaunchList-items over `dims`, `lanes` neighbours of the last dimension (which they divide) each.
+/// Work-items over `dims`, `lanes` neighbours of the last dimension (which they divide) each.
 struct Walk {
   Shape dims;
   int64_t lanes = 1, local = 0, chunks = 0;  ///< chunks: groups of a row; 0: a group may hold several rows

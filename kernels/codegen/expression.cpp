@@ -28,7 +28,7 @@ class Writer {
   std::string write(uint16_t code, DType to, DType from, const std::string& a, const std::string& b,
                     const std::string& c) const {
     if (code == TUTTI_X_CAST) return cast(to, from, a);
-    if (code == round_instr) return round(to, a);
+    if (code == instr::round) return round(to, a);
     if (code == TUTTI_X_SELECT) return fmt::format("{} ? {} : {}", a, b, c);
     if (code == TUTTI_X_LESS || code == TUTTI_X_LESS_EQUAL || code == TUTTI_X_EQUAL) return compare(code, from, a, b);
     std::string x = from == DType::boolean ? logical(code, a, b)
@@ -206,7 +206,7 @@ std::string declines(std::span<const TuttiInstr> code) {
       auto t = static_cast<DType>(i.dtype);
       element_of(t);
       if (i.code <= TUTTI_X_RESULT) continue;
-      if (i.code > TUTTI_X_CAST && i.code != round_instr) return "instruction " + std::to_string(i.code);
+      if (i.code > TUTTI_X_CAST && i.code != instr::round) return "instruction " + std::to_string(i.code);
       DType from = static_cast<DType>(code[i.code == TUTTI_X_SELECT ? i.b : i.a].dtype);
       writer.write(i.code, t, from, "a", "b", "c");
     }

@@ -23,6 +23,7 @@
 
 #include "core/abi/tutti_plugin.h"
 #include "core/base/shape.h"
+#include "core/geometry/reduction.h"
 #include "core/geometry/window.h"
 #include "kernels/codegen/launch.h"
 #include "kernels/codegen/target.h"
@@ -47,10 +48,6 @@ struct Operand {
   Shape strides;
 };
 
-/// An instruction beyond the ABI's: operand a rounded to the instruction's dtype (f16 or bf16; others: a itself). It
-/// stands where a fused node hands its result to the next one. The same number as kernels::round_instr.
-constexpr uint16_t round_instr = 0x100;
-
 /// "" or why an instruction list has no kernel text (f64, i64, an unknown instruction).
 std::string declines(std::span<const TuttiInstr> code);
 
@@ -73,7 +70,6 @@ struct Piece {
 LaunchList elementwise_batch(const Target&, std::span<const TuttiInstr> code, std::span<const Piece> pieces,
                              std::span<const DType> out, bool exact);
 
-enum class ReduceOp { sum, mean, prod, max, min };
 /// y = x folded over `axes` (sorted, unique, not negative; empty: none), in a fixed tree; f32 inside (integers wrap in
 /// i32). Sum of nothing is 0, product 1, mean NaN, max -inf, min inf (integers: their least and greatest). NaN is
 /// passed on.

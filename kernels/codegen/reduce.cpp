@@ -85,7 +85,7 @@ struct Chosen {
 /// The largest power of two that is not beyond `most`.
 uint32_t power_of_two(int64_t most) { return std::bit_floor(static_cast<uint32_t>(std::max<int64_t>(most, 1))); }
 
-/// LaunchList-items that share a result by exchanging registers: a warp, or a group of warps.
+/// Work-items that share a result by exchanging registers: a warp, or a group of warps.
 Chosen warps(const Target& t, const Step& step, const Types& types) {
   Kernel k = portable("reduce_warps", {{"T", types.from}, {"Y", types.to}});
   int64_t lanes = widest_lanes(t, size_of(types.from));
@@ -106,7 +106,7 @@ Chosen warps(const Target& t, const Step& step, const Types& types) {
   return {std::move(k), ceil_div(step.results(), per_group), step.results()};
 }
 
-/// LaunchList-items that share a result, by shared memory where they cannot exchange registers.
+/// Work-items that share a result, by shared memory where they cannot exchange registers.
 Chosen together(const Target& t, const Step& step, const Types& types) {
   if (t.shuffles() && t.max_local >= 32) return warps(t, step, types);
   Kernel k = portable("reduce_group", {{"T", types.from}, {"Y", types.to}});

@@ -4,14 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "core/base/instr.h"
 #include "core/base/shape.h"
 #include "kernels/cpu/isa_kernels.h"
 
 namespace tutti::kernels {
-
-/// An instruction beyond the ABI's: operand a rounded to the instruction's dtype, f16 or bf16 (others: a itself). It
-/// stands where a fused node hands its result to the next one.
-constexpr uint16_t round_instr = 0x100;
 
 /// One array of an evaluation: its storage type and its strides in elements along the loop dimensions (0: broadcast).
 struct Operand {
@@ -21,8 +18,8 @@ struct Operand {
 
 /// An expression over arrays, prepared once and run many times. Blocks of some hundred elements stay in the first-level
 /// cache while each instruction is one SIMD loop over them. Every instruction rounds to its own type (f16 and bf16:
-/// computed in f32, rounded by CAST, by round_instr and on store), so the bits depend neither on the machine nor on the
-/// thread count.
+/// computed in f32, rounded by CAST, by instr::round and on store), so the bits depend neither on the machine nor on
+/// the thread count.
 class Eval {
  public:
   /// `code`: the ABI's instructions; INPUT a = operand of `in`, RESULT b = operand of `out`. `dims`: the loops,

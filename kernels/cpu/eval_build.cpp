@@ -5,6 +5,7 @@
 
 #include "core/base/instr.h"
 #include "core/base/status.h"
+#include "core/geometry/copy.h"
 
 namespace tutti::kernels {
 namespace {
@@ -31,33 +32,6 @@ void fill(void* y, const void* a, const void*, const void*, int64_t n) {
   std::fill_n(static_cast<uint32_t*>(y), n, *static_cast<const uint32_t*>(a));
 }
 
-/// Drops dimensions of size 1 and merges neighbours that every operand walks as one.
-void collapse(Shape& dims, std::vector<std::vector<int64_t>*> strides) {
-  Shape to;
-  std::vector<std::vector<int64_t>> kept(strides.size());
-  for (size_t d = 0; d < dims.size(); ++d) {
-    if (dims[d] == 1) continue;
-    bool merges = !to.empty();
-    for (size_t k = 0; k < strides.size() && merges; ++k) merges = kept[k].back() == (*strides[k])[d] * dims[d];
-    if (merges)
-      to.back() *= dims[d];
-    else
-      to.push_back(dims[d]);
-    for (size_t k = 0; k < strides.size(); ++k) {
-      if (merges)
-        kept[k].back() = (*strides[k])[d];
-      else
-        kept[k].push_back((*strides[k])[d]);
-    }
-  }
-  if (to.empty()) {  // a single element: everything is contiguous
-    to = {1};
-    for (auto& s : kept) s = {1};
-  }
-  dims = to;
-  for (size_t k = 0; k < strides.size(); ++k) *strides[k] = kept[k];
-}
-
 }  // namespace
 
 Lane lane_of(DType t) { return is_float(t) ? Lane::f32 : t == DType::u32 ? Lane::u32 : Lane::i32; }
@@ -66,7 +40,7 @@ std::string Eval::declines(std::span<const TuttiInstr> code) {
   for (const TuttiInstr& i : code) {
     auto t = static_cast<DType>(i.dtype);
     if (!computable(t)) return "dtype " + std::string(name(t));
-    if (i.code <= TUTTI_X_RESULT || i.code == TUTTI_X_CAST || i.code == round_instr) continue;
+    if (i.code <= TUTTI_X_RESULT || i.code == TUTTI_X_CAST || i.code == instr::round) continue;
     Lane from = lane_of(static_cast<DType>(code[i.code == TUTTI_X_SELECT ? i.b : i.a].dtype));
     if (!isa_kernels().find(i.code, from, lane_of(t), 0))
       return "instruction " + std::to_string(i.code) + " on " + std::string(name(t));
@@ -88,7 +62,7 @@ Eval::Eval(std::span<const TuttiInstr> code, const Shape& dims, const std::vecto
     in_.back().size = size_of(x.dtype);
   }
   for (Input& x : in_) strides.push_back(&x.strides);
-  collapse(dims_, strides);
+  merge_dimensions(dims_, strides);
   inner_ = dims_.back();
   flat_ = dims_.size() > 1 && inner_ < shortest_row;
   for (Input& x : in_) {
@@ -185,7 +159,7 @@ uint32_t Eval::Builder::compute(const TuttiInstr& i, const std::vector<uint32_t>
   op.c = arg[2];
   DType from = ops_[arg[i.code == TUTTI_X_SELECT ? 1 : 0]].dtype;
   Lane lane = lane_of(from);
-  if (i.code == round_instr) {
+  if (i.code == instr::round) {
     op.fn = lane == Lane::f32 ? isa_kernels().narrow(storage_of(op.dtype)) : nullptr;
     return op.fn ? add(op) : arg[0];
   }

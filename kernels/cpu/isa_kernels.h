@@ -1,11 +1,12 @@
 // The inner loops of every CPU kernel, compiled once per instruction set and chosen at run time.
 //
-// IsaKernels are 4 bytes: f32 (also for f16 and bf16 values), i32 (also for u8 and bool) or u32. Every instruction set
+// Lanes are 4 bytes: f32 (also for f16 and bf16 values), i32 (also for u8 and bool) or u32. Every instruction set
 // performs the same IEEE operations in the same order, so the bits do not depend on the machine.
 #pragma once
 #include <cstdint>
 
 #include "core/base/dtype.h"
+#include "core/geometry/reduction.h"
 
 namespace tutti::kernels {
 
@@ -31,9 +32,6 @@ constexpr int64_t size_of(Storage s) {
   return s == Storage::word ? 4 : s == Storage::u8 || s == Storage::boolean ? 1 : 2;
 }
 
-/// What a reduction does with two elements.
-enum class ReduceOp : uint8_t { sum, prod, max, min };
-
 /// One row of windows over an image [height, width, inner] whose pixels are `inner` contiguous floats.
 struct PoolRow {
   int64_t inner, height, width;  ///< the image
@@ -54,7 +52,8 @@ struct IsaKernels {
   LaneFn (*narrow)(Storage);
   LaneFn (*load)(Storage);   ///< storage → lanes
   LaneFn (*store)(Storage);  ///< lanes → storage (values that fit)
-  /// Folds n contiguous lanes in a fixed order: 64 interleaved accumulators, then a tree. n >= 1.
+  /// Reduces n contiguous lanes (a mean as their sum) in a fixed order: 64 interleaved accumulators, then a tree. n
+  /// >= 1.
   float (*fold_f32)(ReduceOp, const float* x, int64_t n);
   int32_t (*fold_i32)(ReduceOp, const int32_t* x, int64_t n);
   /// y[j] = y[j] fold x[0][j] fold … for `rows` rows `stride` elements apart; eight rows at a time as a tree.

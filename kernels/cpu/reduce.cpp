@@ -48,19 +48,17 @@ int64_t pieces_of(const ReductionStage& s) {
 
 }  // namespace
 
-std::string Reduce::declines(Kind kind, DType t) {
+std::string Reduce::declines(ReduceOp kind, DType t) {
   if (t == DType::f64 || t == DType::i64) return "dtype " + std::string(name(t));
-  if (t == DType::u32 && (kind == Kind::max || kind == Kind::min)) return "dtype u32";
-  if (kind == Kind::mean && !is_float(t)) return "a mean of " + std::string(name(t));
+  if (t == DType::u32 && (kind == ReduceOp::max || kind == ReduceOp::min)) return "dtype u32";
+  if (kind == ReduceOp::mean && !is_float(t)) return "a mean of " + std::string(name(t));
   return "";
 }
 
-Reduce::Reduce(Kind kind, const TensorType& type, const std::vector<int64_t>& axes) : kind_(kind), dtype_(type.dtype) {
+Reduce::Reduce(ReduceOp kind, const TensorType& type, const std::vector<int64_t>& axes)
+    : kind_(kind), dtype_(type.dtype) {
   if (std::string why = declines(kind, type.dtype); !why.empty()) throw Error(Code::declined, "no reduction of " + why);
-  fold_ = kind == Kind::prod  ? ReduceOp::prod
-          : kind == Kind::max ? ReduceOp::max
-          : kind == Kind::min ? ReduceOp::min
-                              : ReduceOp::sum;
+  fold_ = kind == ReduceOp::mean ? ReduceOp::sum : kind;
   for (size_t d = 0; d < type.shape.size(); ++d)
     (std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end() ? reduced_ : results_) *= type.shape[d];
   if (results_ != 0 && reduced_ != 0) stages_ = reduction_stages(type.shape, axes);
@@ -171,7 +169,7 @@ void Reduce::run_as(const void* x, void* y, std::byte* scratch, int threads) con
     from = Storage::word;
   }
   if constexpr (std::is_same_v<T, float>) {
-    if (kind_ == Kind::mean && reduced_ > 1) {
+    if (kind_ == ReduceOp::mean && reduced_ > 1) {
       auto n = static_cast<float>(reduced_);
       for (int64_t i = 0; i < results_; ++i) out[i] = out[i] / n;
     }
@@ -185,7 +183,9 @@ void Reduce::run_as(const void* x, void* y, std::byte* scratch, int threads) con
 void Reduce::run(const void* x, void* y, std::byte* scratch, int threads) const {
   if (results_ == 0) return;
   if (reduced_ == 0) {
-    double nothing = kind_ == Kind::prod ? 1 : kind_ == Kind::mean ? std::numeric_limits<double>::quiet_NaN() : 0;
+    double nothing = kind_ == ReduceOp::prod   ? 1
+                     : kind_ == ReduceOp::mean ? std::numeric_limits<double>::quiet_NaN()
+                                               : 0;
     for (int64_t i = 0; i < results_; ++i) store_element(dtype_, y, static_cast<size_t>(i), nothing);
     return;
   }

@@ -15,14 +15,12 @@ namespace tutti::kernels {
 /// in order, which keeps the error of a sum of n terms near log n roundings.
 class Reduce {
  public:
-  enum class Kind { sum, mean, prod, max, min };
-
   /// x of `type`, dense in the order of its dimensions; `axes` sorted, unique, not negative. The result is dense, of
   /// the same dtype, its dimensions in the order of x.
-  Reduce(Kind kind, const TensorType& type, const std::vector<int64_t>& axes);
+  Reduce(ReduceOp kind, const TensorType& type, const std::vector<int64_t>& axes);
 
   /// "" or why the dtype cannot be reduced.
-  static std::string declines(Kind kind, DType t);
+  static std::string declines(ReduceOp kind, DType t);
   /// Bytes of scratch that run needs for so many threads.
   size_t scratch_bytes(int threads) const;
   void run(const void* x, void* y, std::byte* scratch, int threads) const;
@@ -37,7 +35,7 @@ class Reduce {
   void fold_columns(const Stage& s, const void* x, Storage from, T* y, T* partial, std::byte* buffers,
                     int threads) const;
 
-  Kind kind_;
+  ReduceOp kind_;
   ReduceOp fold_;
   DType dtype_;
   std::vector<Stage> stages_;

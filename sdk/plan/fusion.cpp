@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "kernels/codegen/portable.h"
+#include "core/base/instr.h"
 
 namespace tutti::sdk {
 namespace {
@@ -60,7 +60,7 @@ class Merger {
   /// A result that the next node reads is what memory would have held.
   uint32_t rounded(uint32_t at, uint16_t dtype) {
     if (!is_narrow(static_cast<DType>(dtype))) return at;
-    return push({codegen::round_instr, dtype, at, 0, 0});
+    return push({instr::round, dtype, at, 0, 0});
   }
 
   const Program& program_;

@@ -4,13 +4,14 @@
 #include <span>
 #include <vector>
 
+#include "core/base/instr.h"
 #include "sdk/program.h"
 
 namespace tutti::sdk {
 
 /// The elementwise nodes of a pass as one instruction list.
 struct Fusion {
-  std::vector<TuttiInstr> code;           ///< with codegen::round_instr
+  std::vector<TuttiInstr> code;           ///< with instr::round
   std::vector<uint32_t> inputs, outputs;  ///< values
   Shape dims;                             ///< of every result
   bool exact = false;                     ///< the nodes ask for exact rounding
@@ -21,7 +22,7 @@ struct Fusion {
 /// How a backend rounds the instructions of an exact node.
 enum class ExactRounding {
   by_target,  ///< its kernels do, of nodes that are all exact
-  by_code,    ///< codegen::round_instr stands behind each short one
+  by_code,    ///< instr::round stands behind each short one
 };
 
 /// Fuses `nodes` (in program order, results of one shape). Results for which `stored` says true are outputs.

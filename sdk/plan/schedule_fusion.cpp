@@ -16,7 +16,7 @@ std::vector<uint32_t> Schedule::chain(uint32_t k, size_t most_arguments, bool mi
     if (!n.elementwise() || !other || *other != shape || (!mixed && n.flags != p_.nodes[k].flags) || !fuses(j)) break;
     nodes.push_back(j);
     finish(j);
-    if (arguments(nodes) <= most_arguments) continue;
+    if (most_arguments >= p_.values.size() || arguments(nodes) <= most_arguments) continue;
     nodes.pop_back();
     done_[j] = false;
     for (uint32_t v : n.inputs) ++remaining_[v];

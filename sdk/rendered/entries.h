@@ -30,7 +30,7 @@ Decline declines(const RenderCase& c) {
   }
 }
 
-/// Convolutions and pools with their gradients (rendered_conv.cpp).
+/// Convolutions and pools with their gradients (conv.cpp).
 std::vector<RenderEntry> conv_entries();
 /// Convolutions and their gradients by the device's library.
 std::vector<RenderEntry> library_conv_entries();

@@ -66,8 +66,7 @@ class GuardedDriver : public Driver {
       if (sequence.names.size() < 200) sequence.names += (sequence.names.empty() ? "" : ", ") + l.name;
     }
     Upload in;
-    if (upload)
-      in = {upload->from, inner(upload->to), upload->upload_buffer.bytes ? inner(upload->upload_buffer) : Range()};
+    if (upload) in = {upload->from, inner(upload->to), upload->buffer.bytes ? inner(upload->buffer) : Range()};
     SequenceId id = driver_->record(moved, upload ? &in : nullptr);
     sequences_[id] = std::move(sequence);
     return id;

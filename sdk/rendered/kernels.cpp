@@ -68,9 +68,9 @@ Ints reduction(const Case& c, DType dtype, bool nothing) {
   return g.axes;
 }
 
-template <codegen::ReduceOp kind>
+template <ReduceOp kind>
 LaunchList reduce(const Case& c) {
-  bool choice = kind == codegen::ReduceOp::max || kind == codegen::ReduceOp::min;
+  bool choice = kind == ReduceOp::max || kind == ReduceOp::min;
   return codegen::reduce(c.traits, kind, c.in(0), reduction(c, c.in(0).dtype, !choice));
 }
 
@@ -187,7 +187,6 @@ LaunchList elementwise(const Case& c) {
 }
 
 std::vector<RenderEntry> all_entries() {
-  using codegen::ReduceOp;
   std::vector<RenderEntry> all = {
       {"portable matmul", "matmul", declines<matmul<false>>, matmul<false>, {.bias = true, .relu = true}},
       {"portable reduce", "sum", declines<reduce<ReduceOp::sum>>, reduce<ReduceOp::sum>},
@@ -227,13 +226,9 @@ const std::vector<RenderEntry>& kernel_list(bool library) {
   return library ? both : portable;
 }
 
-/// "" or why no kernel here can take the node, whatever its op.
-Decline declines_node(const Case& c) {
+/// "" or why no kernel here reaches all of a tensor of the node.
+Decline declines_size(const Case& c) {
   const Node& n = c.node();
-  if (c.program.numerics != TUTTI_FAST) return "this device has no exact numerics";
-  if (!n.unknown.empty()) return n.unknown;
-  if (n.version != 1) return fmt::format("version {} of '{}' is newer than 1, the newest known here", n.version, n.op);
-  if (auto why = declines_exact(n); !why.empty()) return why;
   for (const auto& list : {n.inputs, n.results})
     for (uint32_t v : list) {
       if (v == TUTTI_NONE) continue;
@@ -268,15 +263,9 @@ LaunchList render(const Program& program, const Traits& traits, const Fusion& f)
 }
 
 RenderChoice choose_rendered(const RenderCase& c) {
-  RenderChoice none;
-  if (Decline why = declines_node(c); !why.empty()) {
-    none.declined.emplace_back("rendered", why);
-    return none;
-  }
-  RenderChoice choice = choose(kernel_list(c.traits.library != nullptr), c.node().op, c);
-  if (!choice.entry && choice.declined.empty())
-    choice.declined.emplace_back("rendered", fmt::format("no kernel for '{}'", c.node().op));
-  return choice;
+  if (Decline why = declines_node(c.program, c.node()); !why.empty()) return RenderChoice::none("rendered", why);
+  if (Decline why = declines_size(c); !why.empty()) return RenderChoice::none("rendered", why);
+  return choose(kernel_list(c.traits.library != nullptr), c.node().op, c, "rendered");
 }
 
 }  // namespace tutti::sdk

@@ -58,7 +58,7 @@ std::vector<std::pair<uint32_t, Fusion>> Planner::twins(uint32_t k) {
     Fusion f = fused(std::array{j});
     if (f.outputs.empty() || num_elements(f.dims) == 0 || (!list.empty() && !same_code(f, list[0].second, p_)))
       continue;
-    if (!fuses(j)) continue;  // last: it renders the kernel
+    if (!fuses(j)) continue;  // last: it plans the kernel
     read.insert(f.inputs.begin(), f.inputs.end());
     written += f.outputs.size();
     if (read.size() + written > traits_.max_arguments) break;

@@ -26,7 +26,7 @@ class Planner : Schedule {
   RenderedPlan run();
 
  private:
-  // ---- launches, nodes: rendered_plan.cpp
+  // ---- launches, nodes: plan.cpp
   uint32_t kernel_of(const codegen::Kernel& kernel);
   /// Throws NodeError(internal) where what a library made does not use each of `operands` inputs and results, and its
   /// scratch.
@@ -44,7 +44,7 @@ class Planner : Schedule {
   codegen::LaunchList made(const RenderChoice& choice, const RenderCase& c) const;
   void structured(uint32_t k, const RenderChoice& choice);
 
-  // ---- elementwise passes: rendered_passes.cpp
+  // ---- elementwise passes: passes.cpp
   bool fuses(uint32_t k) override;
   void elementwise(uint32_t k, const char* entry);
   Fusion fused(std::span<const uint32_t> nodes) const;
@@ -55,7 +55,7 @@ class Planner : Schedule {
   /// Where a fused pass writes a result.
   uint32_t pass_output(uint32_t v, const Fusion& f, std::set<uint32_t>& taken, const std::string& name);
 
-  // ---- products take what stands behind and beside them along: rendered_epilogue.cpp
+  // ---- products take what stands behind and beside them along: epilogue.cpp
   /// What the entry makes of the case; nothing where a library declines, which is traced.
   std::optional<codegen::LaunchList> try_make(const RenderEntry& entry, const RenderCase& c, const char* stays) const;
   /// Whether the entry makes the node with this epilogue. A device's library may decline: not every epilogue is worth

@@ -243,7 +243,7 @@ class RenderedExecutable : public Executable {
     for (uint32_t s = 0; s < (plan_.staging ? slots : 1); ++s) {
       Upload upload;
       if (plan_.staging) upload = {uploads_[s].data(), {feeds_.id(), 0, plan_.staging}};
-      if (!upload_buffers_.empty()) upload.upload_buffer = {upload_buffers_[s].id(), 0, plan_.staging};
+      if (!upload_buffers_.empty()) upload.buffer = {upload_buffers_[s].id(), 0, plan_.staging};
       const Upload* first = plan_.staging ? &upload : nullptr;
       sequences_[s].push_back(shared_.driver->record(profiled_ ? std::span<const Launch>() : launches, first));
       if (!profiled_) continue;

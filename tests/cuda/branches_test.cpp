@@ -169,7 +169,7 @@ class CudaGraphs : public testing::Test {
     sdk::KernelId kernel = driver->build(source, cache);
     auto* host = static_cast<uint32_t*>(driver->allocate_host(4 * step, "host"));
     std::memset(host, 0, 4 * step);
-    sdk::Upload upload{host, {m, 0, 4 * step}, {driver->allocate(4 * step, "upload_buffer"), 0, 4 * step}};
+    sdk::Upload upload{host, {m, 0, 4 * step}, {driver->allocate(4 * step, "upload buffer"), 0, 4 * step}};
 
     std::mt19937 random(seed);
     auto word = [&] { return sdk::Range{m, random() % words * step, 4}; };

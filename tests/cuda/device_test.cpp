@@ -81,7 +81,7 @@ std::vector<float> ten_steps() {
   EXPECT_NO_THROW(driver->build(scaled_sum(), cache)) << "taken from the cache";
   sdk::Launch add{kernel, {{a, 0, bytes}, {b, 0, bytes}}, {count / 256, 1, 1}, "add"};
   sdk::Launch copy{0, {{b, 0, bytes}, {c, 0, bytes}}, {1, 1, 1}, "copy", true};
-  sdk::Upload upload{host, {a, 0, bytes}, {driver->allocate(bytes, "upload_buffer"), 0, bytes}};
+  sdk::Upload upload{host, {a, 0, bytes}, {driver->allocate(bytes, "upload buffer"), 0, bytes}};
   sdk::SequenceId sequence = driver->record(std::vector{add, add, add, copy}, &upload);
   for (int step = 0; step < 10; ++step) {
     std::iota(host, host + count, static_cast<float>(step));

@@ -50,7 +50,7 @@ struct Recorded {
     sdk::KernelId k = d.build(s, cache);
     host = static_cast<int*>(d.allocate_host(256, "feeds"));
     std::iota(host, host + 64, 7);
-    sdk::Upload upload{host, {a, 0, 256}, {d.allocate(256, "upload_buffer"), 0, 256}};
+    sdk::Upload upload{host, {a, 0, 256}, {d.allocate(256, "upload buffer"), 0, 256}};
     std::vector<sdk::Launch> launches = {{k, {{a, 0, 256}}, {3, 1, 1}, "a kernel"},
                                          {0, {{a, 0, 256}, {b, 0, 256}}, {1, 1, 1}, "a copy", true}};
     sequence = d.record(launches, &upload);

@@ -61,14 +61,14 @@ void each(const Layout& l, F visit) {
   }
 }
 
-void check(Reduce::Kind kind, DType t, const Layout& l) {
+void check(ReduceOp kind, DType t, const Layout& l) {
   int64_t results = 1, n = num_elements(l.shape);
   for (size_t d = 0; d < l.shape.size(); ++d)
     if (std::find(l.axes.begin(), l.axes.end(), static_cast<int64_t>(d)) == l.axes.end()) results *= l.shape[d];
-  bool extreme = kind == Reduce::Kind::max || kind == Reduce::Kind::min;
+  bool extreme = kind == ReduceOp::max || kind == ReduceOp::min;
   if (extreme && n == 0) return;
   std::vector<std::byte> x(static_cast<size_t>(n) * size_of(t)), first;
-  bool product = kind == Reduce::Kind::prod;
+  bool product = kind == ReduceOp::prod;
   for (int64_t i = 0; i < n; ++i)
     store_element(t, x.data(), static_cast<size_t>(i), product ? 1 + term(i, DType::f32) * 1e-3 : term(i, t));
   std::vector<double> want(static_cast<size_t>(results), product ? 1 : 0), scale(want.size()), count(want.size());
@@ -79,7 +79,7 @@ void check(Reduce::Kind kind, DType t, const Layout& l) {
     if (product)
       want[k] *= v;
     else if (extreme)
-      want[k] = start ? v : kind == Reduce::Kind::max ? std::max(want[k], v) : std::min(want[k], v);
+      want[k] = start ? v : kind == ReduceOp::max ? std::max(want[k], v) : std::min(want[k], v);
     else
       want[k] += v;
     scale[k] += std::fabs(v);
@@ -101,7 +101,7 @@ void check(Reduce::Kind kind, DType t, const Layout& l) {
       double depth = 4 + std::log2(std::max(count[i], 1.0)) + (t == DType::f32 ? 30 : 0);
       double bound =
           product ? (4 + count[i]) * 6e-8 * std::fabs(truth) : scale[i] * 6e-8 * depth + std::fabs(truth) * unit;
-      if (kind == Reduce::Kind::mean) truth /= count[i], bound /= std::max(count[i], 1.0);
+      if (kind == ReduceOp::mean) truth /= count[i], bound /= std::max(count[i], 1.0);
       if (extreme) bound = 0;
       if (std::isnan(truth))
         ASSERT_TRUE(std::isnan(got));
@@ -114,8 +114,7 @@ void check(Reduce::Kind kind, DType t, const Layout& l) {
 
 TEST(Reduce, layouts) {
   for (const Layout& l : layouts)
-    for (auto kind :
-         {Reduce::Kind::sum, Reduce::Kind::mean, Reduce::Kind::prod, Reduce::Kind::max, Reduce::Kind::min}) {
+    for (auto kind : {ReduceOp::sum, ReduceOp::mean, ReduceOp::prod, ReduceOp::max, ReduceOp::min}) {
       check(kind, DType::f32, l);
       if (HasFatalFailure()) FAIL() << "kind " << static_cast<int>(kind);
     }
@@ -124,18 +123,18 @@ TEST(Reduce, layouts) {
 TEST(Reduce, dtypes) {
   for (const Layout& l : {layouts[3], layouts[5], layouts[6], layouts[9], layouts[13]})
     for (DType t : {DType::bf16, DType::f16, DType::i32}) {
-      check(Reduce::Kind::sum, t, l);
-      check(Reduce::Kind::max, t, l);
+      check(ReduceOp::sum, t, l);
+      check(ReduceOp::max, t, l);
       if (HasFatalFailure()) FAIL() << name(t);
     }
-  check(Reduce::Kind::max, DType::u8, layouts[3]);
-  check(Reduce::Kind::min, DType::boolean, layouts[5]);
+  check(ReduceOp::max, DType::u8, layouts[3]);
+  check(ReduceOp::min, DType::boolean, layouts[5]);
 }
 
 TEST(Reduce, nan_wins) {
   std::vector<float> x(300, 1.0f);
   x[123] = NAN;
-  for (auto kind : {Reduce::Kind::max, Reduce::Kind::min}) {
+  for (auto kind : {ReduceOp::max, ReduceOp::min}) {
     Reduce rows(kind, {DType::f32, {3, 100}}, {1});
     std::vector<std::byte> scratch(rows.scratch_bytes(1));
     float y[3];

@@ -109,7 +109,7 @@ TEST_F(OpenClTest, rendered_kernels_get_along_in_one_program) {
     for (DType t : {DType::f32, DType::f16, DType::bf16})
       for (int64_t m : {3, 64}) works.push_back(codegen::matmul(d.traits(), {.dtype = t, .m = m, .n = 96, .k = 64}));
     for (const TensorType& t : {wide, half})
-      for (int64_t axis : {0, 1}) works.push_back(codegen::reduce(d.traits(), codegen::ReduceOp::sum, t, {axis}));
+      for (int64_t axis : {0, 1}) works.push_back(codegen::reduce(d.traits(), ReduceOp::sum, t, {axis}));
     for (int64_t axis : {0, 1}) works.push_back(codegen::argmax(d.traits(), wide, {axis}));
     works.push_back(codegen::copy(d.traits(), codegen::transpose_copy(half, {1, 0})));
     works.push_back(codegen::scatter_add(d.traits(), DType::f16, 1, 40, 24, 50));

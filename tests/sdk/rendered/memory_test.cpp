@@ -67,13 +67,13 @@ TEST(RenderedMemory, WhatIsPlannedIsAllocated) {
   EXPECT_EQ(now, m.state);
 }
 
-TEST(RenderedMemory, LandingsOfUploadsArePlannedAndCounted) {
+TEST(RenderedMemory, BuffersOfUploadsArePlannedAndCounted) {
   Rig b;
   b.tape->traits.double_buffered_uploads = true;
   b.open();
   auto e = b.compile(Sums(1000));
   TuttiMemory m = e->memory();
-  EXPECT_EQ(m.staging, 5 * 4000u) << "two slots with a upload_buffer each, and the range they are copied to";
+  EXPECT_EQ(m.staging, 5 * 4000u) << "two slots with an upload buffer each, and the range they are copied to";
   e->prepare();
   uint64_t now = 0, peak = 0;
   b.session->usage(now, peak);
