@@ -33,10 +33,11 @@ Graph build(const OpCase& op, DType dtype);
 
 /// The training step of one model.
 struct ModelCase {
-  std::string name;        ///< "mlp"
-  std::string detail;      ///< "784-512-256-10, batch 64"
+  std::string name;    ///< "mlp"
+  std::string detail;  ///< "784-512-256-10, batch 64"
+  Task task;
   TrainerOptions options;  ///< but for the precision
-  data::Dataset set;
+  std::shared_ptr<const data::Source> set;
   std::string peer;  ///< a JSON object that tells a peer to build the same
 };
 

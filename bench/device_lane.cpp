@@ -85,23 +85,22 @@ class RunningModel : public Running {
     how.precision = precision_;
     how.device_options.insert(options.begin(), options.end());
     auto start = Clock::now();
-    trainer_ = std::make_unique<Trainer>(device, std::move(how));
+    trainer_ = std::make_unique<Trainer>(device, model_.task, std::move(how));
     run(1);
     first_seconds = since(start);
   }
 
   double run(int64_t runs) override {
     auto start = Clock::now();
-    for (int64_t done = 0; done < runs;) done += trainer_->train(model_.set, runs - done).steps;
+    for (int64_t done = 0; done < runs;) done += trainer_->train(*model_.set, runs - done).steps;
     return since(start);
   }
 
   void describe(Measurement& m) override {
     // The trainer keeps its program to itself; it is the one that these passes make for this device.
     const TrainerOptions& o = model_.options;
-    Source source = source_of(model_.set, "train", device_, o.resident_limit);
-    Graph g = training_step(*o.model, o.loss, o.optimizer, source, o.batch,
-                            {.precision = precision_, .loss_scaling = o.loss_scaling});
+    Programs programs(model_.task, {.optimizer = o.optimizer, .precision = precision_, .loss_scaling = o.loss_scaling});
+    Graph g = programs.training(form_of_set(*model_.set, "train", device_, o.resident_limit), o.batch);
     std::unique_ptr<Session> session = open_session(device_, options_, precision_);
     Legalizer legalizer(*session);
     m.effort = effort_of(compile_for_device(g, legalizer).program());

@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <tuple>
+#include <utility>
 
 #include "bench/measure.h"
 #include "bench/peer.h"
@@ -24,9 +26,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Of "gpt:char" or "gpt".
+std::pair<std::string, std::string> model_and_size(const std::string& text) {
+  size_t colon = text.find(':');
+  if (colon == std::string::npos) return {text, ""};
+  return {text.substr(0, colon), text.substr(colon + 1)};
+}
+
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
-  for (const nn::ModelDef* m : nn::all_models()) names.push_back(m->name);
+  for (const ModelDef* m : all_models()) names.push_back(m->name);
   return names;
 }
 
@@ -74,7 +83,11 @@ int BenchCommand::print_list() const {
     return done;
   }
   std::vector<std::string> described;
-  for (const nn::ModelDef* m : nn::all_models()) described.push_back(m->name + (m->layered ? " (--layers)" : ""));
+  for (const ModelDef* m : all_models()) {
+    std::vector<std::string> sizes;
+    for (const ModelSize& size : m->sizes) sizes.push_back(size.name);
+    described.push_back(fmt::format("{}{}[:{}]", m->name, m->layered ? " (--layers)" : "", fmt::join(sizes, "|")));
+  }
   print_out("models: {}\nops, as OP or OP:SHAPE\n", fmt::join(described, ", "));
   for (const bench::OpKind& kind : bench::op_kinds())
     print_out("  {:<11} {}; {}\n", kind.name, kind.shape_means,
@@ -99,7 +112,10 @@ std::vector<std::string> BenchCommand::chosen_models() const {
   std::vector<std::string> names = split(models, ',');
   if (models == "none" || (models.empty() && !ops.empty())) return {};
   if (names.empty() || models == "all") names = model_names();
-  for (const std::string& name : names) nn::find_model(name);
+  for (const std::string& name : names) {
+    auto [model, size] = model_and_size(name);
+    find_model(model).size(size);
+  }
   return names;
 }
 
@@ -125,27 +141,32 @@ std::vector<Precision> BenchCommand::chosen_precisions() const {
 
 bench::ModelCase BenchCommand::model_case(const std::string& name) const {
   RunOptions o = run;
-  o.model = name;
+  std::tie(o.model, o.size) = model_and_size(name);
   if (quick && !layers_named) o.layers = "64,32,10";
   if (quick && !batch_named) o.batch = 16;
   constexpr double rate =
       1e-6;  // leaves the loss where it is: a solved task is full of denormal numbers, which slow every CPU down
+  const ModelDef& model = find_model(o.model);
+  if (quick && o.size.empty() && !model.layered) o.size = "tiny";
+  const ModelSize& size = model.size(o.size);
+  if (o.batch == 0) o.batch = size.batch;
   int64_t samples = std::max<int64_t>(quick ? 256 : 8192, o.batch);
+  o.data = model.made_up(o.model_options(), samples);
+  o.optimizer = o.optimizer.empty() ? model.optimizer : o.optimizer;
   o.hyperparameters["lr"] = rate;
-  const nn::ModelDef& model = nn::find_model(name);
-  int64_t classes = 0;
-  TensorType sample = model.sample(o.model_options(), classes);
-  o.data = fmt::format("synthetic:{}:{}:{}:16", fmt::join(sample.shape, "x"), classes, samples);
   o.validate();
-  data::Dataset set = data::parse_data(o.data).train;
-  TrainerOptions options = o.trainer_options(set);
+  std::shared_ptr<const data::Source> set = o.read_data().train;
+  TrainerOptions options = o.trainer_options();
+  Task task = o.make_task(*set);
   options.device_options.clear();  // each lane has its own
   std::string layers = o.layers;
   std::ranges::replace(layers, ',', '-');
-  nlohmann::json same = {{"model", name},       {"layers", o.layers}, {"batch", o.batch},
-                         {"optimizer", "adam"}, {"lr", rate},         {"samples", samples}};
-  return {.name = name,
-          .detail = fmt::format("{}batch {}", model.layered ? layers + ", " : "", o.batch),
+  nlohmann::json same = {{"model", o.model},         {"size", size.name}, {"layers", o.layers}, {"batch", o.batch},
+                         {"optimizer", o.optimizer}, {"lr", rate},        {"samples", samples}};
+  std::string detail = model.layered ? layers + ", " : size.name == "default" ? "" : size.name + ", ";
+  return {.name = o.model,
+          .detail = fmt::format("{}batch {}", detail, o.batch),
+          .task = std::move(task),
           .options = std::move(options),
           .set = std::move(set),
           .peer = same.dump()};

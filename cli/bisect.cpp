@@ -198,7 +198,7 @@ struct BisectCommand {
   }
 
   /// What would fail after the run, as far as it can be known before it.
-  void validate() const {
+  void validate() {
     run.validate();
     if (run.steps < 1) throw invalid(fmt::format("--steps {}: must be at least 1", run.steps));
     if (parse_precision(run.precision) == Precision::tf32)
@@ -208,14 +208,14 @@ struct BisectCommand {
     check_target("--save", file);
   }
 
-  int operator()() const {
+  int operator()() {
     validate();
     Device first = device_of("--a", a), second = device_of("--b", b);
     tell_lost_plugins();
-    data::Split split = run.read_data();
-    parity::BisectOptions options{.model = run.make_model(split.train.sample_type(), split.train.classes),
+    data::Sources data = run.read_data();
+    parity::BisectOptions options{.task = run.make_task(*data.train),
                                   .optimizer = run.make_optimizer(),
-                                  .set = std::move(split.train),
+                                  .set = data.train,
                                   .batch = run.batch,
                                   .steps = run.steps,
                                   .seed = run.seed,

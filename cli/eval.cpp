@@ -17,10 +17,10 @@ struct EvalCommand {
     run.validate();
     Device device = select_device(run.device);
     tell_lost_plugins();
-    data::Split split = run.read_data();
-    Trainer trainer(device, run.trainer_options(split.test));
+    data::Sources data = run.read_data();
+    Trainer trainer(device, run.make_task(*data.test), run.trainer_options());
     trainer.load(file);
-    EvalResult score = trainer.evaluate(split.test);
+    EvalResult score = trainer.evaluate(*data.test);
     trainer.check_memory();
     if (json) {
       nlohmann::ordered_json out{{"device", device.id},
@@ -32,14 +32,18 @@ struct EvalCommand {
                                  {"precision", run.precision},
                                  {"samples", score.samples},
                                  {"loss", score.loss},
-                                 {"accuracy", score.accuracy},
+                                 {"accuracy", nullptr},
+                                 {"metrics", score.metrics},
                                  {"peak_bytes", trainer.peak_bytes()},
                                  {"planned_bytes", trainer.planned_bytes()}};
+      if (auto it = score.metrics.find("accuracy"); it != score.metrics.end()) out["accuracy"] = it->second;
       run.tell_fallback(trainer, out);
       print_json(out);
     } else {
-      print_out("{}: {} after {} steps on {}: accuracy {:.2f} %, loss {:.4f} ({} samples, {})\n", file, run.model,
-                trainer.steps(), run.data, 100 * score.accuracy, score.loss, score.samples, device.id);
+      std::string metrics;
+      for (const auto& [name, value] : score.metrics) metrics += fmt::format("{} {:.2f} %, ", name, 100 * value);
+      print_out("{}: {} after {} steps on {}: {}loss {:.4f} ({} samples, {})\n", file, run.model, trainer.steps(),
+                run.data, metrics, score.loss, score.samples, device.id);
       print_out("{}", run.tell_fallback(trainer));
     }
     return done;
@@ -53,9 +57,7 @@ void add_eval(CLI::App& app, Action& action) {
   static EvalCommand command;
   sub->add_option("checkpoint", command.file, "The safetensors file")->required();
   command.run.add_to(*sub);
-  for (const char* of_training : {"--epochs", "--steps", "--optimizer", "--lr", "--momentum", "--nesterov",
-                                  "--weight-decay", "--beta1", "--beta2", "--epsilon"})
-    sub->get_option(of_training)->group("");  // a checkpoint may hold them; nobody needs to name them here
+  command.run.hide_training(*sub);
   add_json_flag(*sub, command.json);
   sub->callback([&action] { action = [] { return command(); }; });
 }

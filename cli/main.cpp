@@ -104,6 +104,8 @@ int run(int argc, char** argv) {
   add_devices(app, action);
   add_train(app, action);
   add_eval(app, action);
+  add_predict(app, action);
+  add_models(app, action);
   add_ops(app, action);
   add_parity(app, action);
   add_bisect(app, action);

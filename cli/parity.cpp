@@ -1,5 +1,6 @@
 // tutti parity: every device against the float64 reference, op by op or in whole training steps.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,7 +16,7 @@
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/runtime/selector.h"
-#include "nn/model.h"
+#include "train/model.h"
 #include "verify/bisect/record.h"
 #include "verify/lockstep/lockstep.h"
 #include "verify/parity/processes.h"
@@ -53,7 +54,7 @@ class ProgressLine {
 constexpr int64_t most_jobs = 256;
 
 struct ParityCommand {
-  std::string devices = "all", ops, only, model, page, record, against, job;
+  std::string devices = "all", ops, only, model, size, page, record, against, job;
   bool quick = false, full = false, json = false;
   uint64_t seed = 1;
   int64_t steps = 60, batch = 0;
@@ -243,12 +244,13 @@ struct ParityCommand {
 
   int run_model() const {
     if (steps < 1) throw invalid(fmt::format("--steps {}: must be at least 1", steps));
-    const nn::ModelDef& def = nn::find_model(model);
-    parity::LockstepOptions options{.model = def.standard(), .set = {}, .steps = steps, .seed = seed};
+    const ModelDef& def = find_model(model);
     if (batch < 0) throw invalid(fmt::format("--batch {}: must be at least 1", batch));
-    options.batch = batch ? batch : def.batch;
     std::vector<Device> on = devices_named(devices);
-    options.set = parity::lockstep_images();
+    parity::LockstepOptions options = parity::lockstep_of(def, {.size = def.size(size).name});
+    options.steps = steps;
+    options.seed = seed;
+    if (batch) options.batch = batch;
     options.watch = [&](const std::string& what, int64_t step) {
       if (step % 10 == 0) print_err("{}: step {} of {}\n", what, step, steps);
     };
@@ -258,7 +260,7 @@ struct ParityCommand {
     for (const auto& r : results) ok = ok && r.ok();
     if (json) {
       nlohmann::ordered_json out = {
-          {"ok", ok},       {"model", model}, {"data", options.set.name}, {"batch", options.batch},
+          {"ok", ok},       {"model", model}, {"data", options.set->name}, {"batch", options.batch},
           {"steps", steps}, {"seed", seed}};
       for (const char* key : {"lockstep", "free"}) out[key] = nlohmann::json::array();
       for (const auto& r : results)
@@ -285,7 +287,7 @@ struct ParityCommand {
       return ok ? done : stopped;
     }
     fmt::print("lockstep, {} steps of {} with batch {} on {}; worst errors\n", steps, model, options.batch,
-               options.set.name);
+               options.set->name);
     fmt::print("{:<14} {:>5} {:>10} {:>10} {:>10} {:>18} {:>6}\n", "device", "", "loss", "gradient", "state",
                "update (of bound)", "jumps");
     for (const auto& r : results) {
@@ -343,7 +345,11 @@ void add_parity(CLI::App& app, Action& action) {
   CLI::Option* against = sub->add_option(
       "--against", c.against, "Compare with the results that another machine recorded in this file, case by case");
   against->excludes(quick)->excludes(full)->excludes(one)->excludes(page)->excludes(record);
-  CLI::Option* model = sub->add_option("--model", c.model, "Lockstep training of a model (mlp, cnn, …) instead of ops");
+  std::vector<std::string> names;
+  for (const ModelDef* m : all_models()) names.push_back(m->name);
+  CLI::Option* model = sub->add_option(
+      "--model", c.model, fmt::format("Lockstep training of a model ({}) instead of ops", fmt::join(names, ", ")));
+  sub->add_option("--size", c.size, "One of the model's sizes, with --model (its first unless given)")->needs(model);
   model->excludes(ops)->excludes(quick)->excludes(full)->excludes(one)->excludes(page)->excludes(record)->excludes(
       against);
   sub->add_option("--steps", c.steps, "Training steps, with --model")->check(whole<int64_t>)->needs(model);

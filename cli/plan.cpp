@@ -96,13 +96,13 @@ struct PlanCommand {
     fmt::print("\n");
   }
 
-  Row plan(const Device& device, const std::string& precision, const data::Split& split) const {
+  Row plan(const Device& device, const std::string& precision, const data::Sources& data) const {
     Row row{device, precision, "", {}, {}};
     RunOptions one = run;
     one.precision = precision;
     try {
-      TrainerOptions options = one.trainer_options(split.train);
-      RunPlanner planner(device, options, split.train, no_eval ? nullptr : &split.test);
+      TrainerOptions options = one.trainer_options();
+      RunPlanner planner(device, one.make_task(*data.train), options, *data.train, no_eval ? nullptr : data.test.get());
       try {
         row.plan = planner.plan(run.batch);
       } catch (const Error& e) {
@@ -121,21 +121,23 @@ struct PlanCommand {
   int operator()() {
     std::vector<std::string> precisions = split(run.precision, ',');
     for (const std::string& p : precisions) parse_precision(p);
-    RunOptions first = run;
-    first.precision = precisions.empty() ? "" : precisions[0];
-    first.validate();
-    data::Split split = run.read_data();
-    if (run.batch > split.train.size())
-      throw invalid(fmt::format("--batch {}: the training set of --data {} has {} samples", run.batch, run.data,
-                                split.train.size()),
-                    fmt::format("--batch {} or less", split.train.size()));
-    first.make_model(split.train.sample_type(), split.train.classes);  // its errors are the user's, not a device's
+    std::string all = run.precision;
+    run.precision = precisions.empty() ? "" : precisions[0];
+    run.validate();
+    data::Sources data = run.read_data();
+    int64_t samples = data.train->size();
+    if (run.batch > samples)
+      throw invalid(
+          fmt::format("--batch {}: the training set of --data {} has {} samples", run.batch, run.data, samples),
+          fmt::format("--batch {} or less", samples));
+    run.make_task(*data.train);  // its errors are the user's, not a device's
+    run.precision = all;
     std::vector<Row> rows;
     Registry::instance().renew();  // free memory as it is now
     for (const Device& d : devices_named(devices))
       for (const std::string& p : precisions) {
-        rows.push_back(plan(d, p, split));
-        if (!json) print(rows.back(), split.train.size());
+        rows.push_back(plan(d, p, data));
+        if (!json) print(rows.back(), samples);
       }
     bool good = true;
     nlohmann::ordered_json out{{"model", run.model},

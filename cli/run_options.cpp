@@ -9,9 +9,9 @@
 #include <set>
 
 #include "cli/number.h"
+#include "cli/print.h"
 #include "core/base/text.h"
-#include "data/source.h"
-#include "nn/model.h"
+#include "data/form.h"
 #include "train/checkpoint.h"
 
 namespace tutti::cli {
@@ -47,8 +47,10 @@ void RunOptions::add_to(CLI::App& sub) {
     return o;
   };
   const char *m = "Model", *d = "Data", *t = "Training";
-  auto described = [](const nn::ModelDef* m) { return fmt::format("{} ({})", m->name, m->doc); };
-  keep(sub.add_option("model", model, listed(nn::all_models(), described, ", ")), m);
+  auto described = [](const ModelDef* m) { return fmt::format("{} ({})", m->name, m->doc); };
+  keep(sub.add_option("model", model, listed(all_models(), described, ", ")), m);
+  keep(sub.add_option("--size", size, "One of the model's sizes (`tutti models` lists them; its first unless given)"),
+       m);
   keep(sub.add_option("--layers", layers, "Sizes of a layered model, input first"), m);
   keep(sub.add_option("--activation", activation,
                       "relu, leaky_relu, elu, gelu, gelu_tanh, sigmoid, tanh, silu, softplus"),
@@ -56,8 +58,14 @@ void RunOptions::add_to(CLI::App& sub) {
   keep(sub.add_option("--dropout", dropout, "Probability after each hidden layer, in [0, 1)")->check(real), m);
   keep(sub.add_option("--init", init, "torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal"), m);
   auto form = [](const data::DataForm* f) { return f->form; };
-  keep(sub.add_option("--data", data, listed(data::all_data_forms(), form, "; ")), d);
-  keep(sub.add_option("--batch", batch, "Samples per step")->check(whole<int64_t>), d);
+  keep(sub.add_option("--data", data, listed(data::all_data_forms(), form, "; ") + " (the model's own unless given)"),
+       d);
+  keep(sub.add_option("--context", context, "Tokens per sample of a text (0: the model's)")->check(whole<int64_t>), d);
+  keep(sub.add_option("--tokenizer", tokenizer,
+                      "Of a text: bytes, chars, or bpe:FOLDER with GPT-2's vocab.json and merges.txt"),
+       d);
+  keep(sub.add_option("--batch", batch, "Samples per step (0: the model's)")->check(whole<int64_t>), d);
+  keep(sub.add_flag("--keep-last", keep_last, "Train on the last, smaller batch of an epoch as well"), d);
   keep(sub.add_option("--seed", seed, "Of initial weights, dropout and the order of the samples")
            ->check(whole<uint64_t>),
        t);
@@ -65,7 +73,8 @@ void RunOptions::add_to(CLI::App& sub) {
   keep(sub.add_option("--steps", steps, "Stop after this many steps in all (0: by epochs)")->check(whole<int64_t>), t);
   keep(sub.add_option("--optimizer", optimizer,
                       listed(
-                          all_optimizers(), [](const Optimizer& o) { return name(o); }, ", ")),
+                          all_optimizers(), [](const Optimizer& o) { return name(o); }, ", ") +
+                          " (the model's unless given)"),
        t);
   add_hyperparameters(sub, t);
   keep(sub.add_option("--precision", precision,
@@ -102,6 +111,11 @@ void RunOptions::add_hyperparameters(CLI::App& sub, const char* group) {
   }
 }
 
+void RunOptions::hide_training(CLI::App& sub) const {
+  for (const char* option : {"--epochs", "--steps", "--optimizer", "--keep-last"}) sub.get_option(option)->group("");
+  for (const auto& [option, value] : hyperparameters) sub.get_option("--" + option)->group("");
+}
+
 void RunOptions::leave_out(CLI::App& sub, const std::string& option) {
   options_.erase(option);
   sub.remove_option(sub.get_option("--" + option));
@@ -113,6 +127,9 @@ std::map<std::string, std::string> RunOptions::remembered() const {
     if (!hyperparameters.contains(key) || !option->empty())
       all[key] =
           option->empty() ? option->get_default_str() : fmt::format("{}", fmt::join(option->reduced_results(), ","));
+  all["data"] = data;  // what the model chose may be another in a later version
+  all["batch"] = std::to_string(batch);
+  all["optimizer"] = optimizer;
   return all;
 }
 
@@ -148,30 +165,65 @@ void RunOptions::rethrow(const Error& e) const {
   throw Error(e.code, fmt::format("{} (with the options remembered in {})", e.what(), recalled_), e.remedy);
 }
 
-data::Split RunOptions::read_data() const try {
+data::Sources RunOptions::read_data() try {
   constexpr uint64_t most = uint64_t{1} << 30;  // a small file must not fill the memory
   if (uint64_t bytes = data_recalled_ ? data::made_up_bytes(data) : 0; bytes > most)
     throw invalid(fmt::format("--data {} takes {} of memory", data, bytes_text(bytes)),
                   fmt::format("if that is meant, name it: --data {}", data));
-  return data::parse_data(data);
+  const ModelDef& def = find_model(model);
+  data::OpenOptions how{.context = context       ? context
+                                   : def.context ? def.context(model_options())
+                                                 : 0,
+                        .tokenizer = tokenizer};
+  try {
+    return data::open_data(data, how);
+  } catch (const Error& e) {
+    if (!data_chosen_ || e.code != Code::invalid) throw;
+    constexpr int64_t samples = 8192;
+    std::string instead = def.made_up(model_options(), samples);
+    print_err("{} ({}): training on made-up data, {}\n", e.what(), e.remedy, instead);
+    data = instead;
+    return data::open_data(data, how);
+  }
 } catch (const Error& e) {
   rethrow(e);
 }
 
-nn::ModelOptions RunOptions::model_options() const {
-  return {.layers = layers,
+ModelOptions RunOptions::model_options() const {
+  return {.size = size,
+          .layers = layers,
           .net = {.activation = activation, .dropout = dropout, .init = parse_init(init)},
+          .context = context,
           .data = "--data " + data};
 }
 
-nn::Layer RunOptions::make_model(const TensorType& sample, int64_t classes) const try {
+Task RunOptions::make_task(const data::Source& set) const try {
   validate_each();
-  return nn::find_model(model).make(model_options(), sample, classes);
+  return find_model(model).task(model_options(), set);
 } catch (const Error& e) {
   rethrow(e);
 }
 
-void RunOptions::validate() const try { validate_each(); } catch (const Error& e) {
+void RunOptions::complete() {
+  const ModelDef& def = find_model(model);
+  const ModelSize& chosen = def.size(size);
+  constexpr int64_t samples = 8192;
+  if (data.empty()) {
+    bool own = chosen.name != "tiny" && !def.data.empty();
+    data = own ? def.data : def.made_up(model_options(), samples);
+    data_chosen_ = own;
+  }
+  if (batch == 0) batch = chosen.batch;
+  if (optimizer.empty()) {
+    optimizer = def.optimizer;
+    if (chosen.lr > 0 && !given("lr")) hyperparameters["lr"] = chosen.lr;
+  }
+}
+
+void RunOptions::validate() try {
+  complete();
+  validate_each();
+} catch (const Error& e) {
   rethrow(e);
 }
 
@@ -188,7 +240,7 @@ void RunOptions::validate_each() const {
     if (given(option)) at_least(("--" + option).c_str(), *value, 0);
   if (!(dropout >= 0 && dropout < 1)) throw invalid(fmt::format("--dropout {}: must be in [0, 1)", dropout));
   parse_precision(precision);
-  nn::find_model(model);
+  find_model(model).size(size);
   nn::activation(activation);
   parse_init(init);
 }
@@ -221,9 +273,12 @@ Optimizer RunOptions::make_optimizer() const {
   return o;
 }
 
-TrainerOptions RunOptions::trainer_options(const data::Dataset& set) const {
-  TrainerOptions t{
-      .model = make_model(set.sample_type(), set.classes), .optimizer = make_optimizer(), .batch = batch, .seed = seed};
+TrainerOptions RunOptions::trainer_options() const {
+  TrainerOptions t{.optimizer = make_optimizer(),
+                   .batch = batch,
+                   .keep_last = keep_last,
+                   .seed = seed,
+                   .eval_batch = find_model(model).size(size).eval_batch};
   t.precision = parse_precision(precision);
   if (threads > 0) t.device_options["threads"] = std::to_string(threads);
   if (fallback == "cpu") t.fallback = Fallback::cpu;

@@ -6,16 +6,18 @@
 #include <set>
 
 #include "cli/command.h"
-#include "nn/model.h"
+#include "train/model.h"
 #include "train/trainer.h"
 
 namespace tutti::cli {
 
 struct RunOptions {
-  std::string model, layers = "784,512,256,10", activation = "relu", init = "torch", data = "fashion-mnist";
+  std::string model, size, layers = "784,512,256,10", activation = "relu", init = "torch", data;
+  std::string tokenizer = "chars";
   double dropout = 0;
-  int64_t batch = 64, epochs = 1, steps = 0;
-  std::string optimizer = "adam";
+  int64_t context = 0, batch = 0, epochs = 1, steps = 0;
+  bool keep_last = false;
+  std::string optimizer;
   std::map<std::string, std::optional<double>> hyperparameters;  ///< by option, "lr": what some optimizer has
   uint64_t seed = 1;
   std::string precision = "f32";
@@ -26,6 +28,8 @@ struct RunOptions {
   void add_to(CLI::App& sub);
   /// Takes an option, such as "epochs", from a subcommand where it would have no effect.
   void leave_out(CLI::App& sub, const std::string& option);
+  /// Hides what concerns training alone: a checkpoint may hold it; nobody needs to name it.
+  void hide_training(CLI::App& sub) const;
   /// Whether the command line names that option, such as "seed".
   bool named(const std::string& option) const { return !options_.at(option)->empty(); }
   /// Whether that option takes no value.
@@ -36,15 +40,17 @@ struct RunOptions {
   /// file has no such record and no model was named.
   void recall(const std::string& path);
 
-  /// Throws Error naming the first option that does not fit, before any data is read.
-  void validate() const;
-  /// The data sets that --data names. Throws Error where a checkpoint alone asks for more than 1 GiB.
-  data::Split read_data() const;
+  /// Fills in from the model what was not named: data, batch, optimizer. Throws Error naming the first option that does
+  /// not fit, before any data is read.
+  void validate();
+  /// The data sets that --data names, or the model's own: made up, with a line on stderr, where those are not
+  /// installed. Throws Error where a checkpoint alone asks for more than 1 GiB.
+  data::Sources read_data();
   /// Throws Error also for what does not fit the data.
-  nn::Layer make_model(const TensorType& sample, int64_t classes) const;
-  nn::ModelOptions model_options() const;
+  Task make_task(const data::Source& set) const;
+  ModelOptions model_options() const;
   Optimizer make_optimizer() const;
-  TrainerOptions trainer_options(const data::Dataset& set) const;
+  TrainerOptions trainer_options() const;
   /// Adds what a --fallback came to, "fallback", to a JSON document; nothing where none was asked for.
   void tell_fallback(const Trainer& trainer, nlohmann::ordered_json& document) const;
   /// The same in words, a line; "" where none was asked for.
@@ -54,12 +60,14 @@ struct RunOptions {
   void add_hyperparameters(CLI::App& sub, const char* group);
   /// Whether a hyperparameter is to be another than the optimizer's own.
   bool given(const std::string& option) const;
+  void complete();
   void validate_each() const;
   [[noreturn]] void rethrow(const Error& e) const;
   std::map<std::string, CLI::Option*> options_;
   std::set<std::string> recalled_options_;  // options that nobody typed
   std::string recalled_;                    // the file that some of them come from
   bool data_recalled_ = false;              // --data does
+  bool data_chosen_ = false;                // the model chose --data
 };
 
 }  // namespace tutti::cli

@@ -1,6 +1,6 @@
 # Writes OUT.cpp with the function FUNCTION() that lists the records of type TYPE ("const TYPE name{" at the start of a line)
 # of FOLDER/*.cpp, in the order of their files. A file without a record fails the build. Run as a script:
-# -DFOLDER=… -DTYPE=ModelDef -DNAMESPACE=tutti::nn -DHEADER=nn/model.h -DFUNCTION=all_models -DOUT=….cpp
+# -DFOLDER=… -DTYPE=ModelDef -DNAMESPACE=tutti -DHEADER=train/model.h -DFUNCTION=all_models -DOUT=….cpp
 file(GLOB files "${FOLDER}/*.cpp")
 list(SORT files)
 set(declared "")

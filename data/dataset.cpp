@@ -6,7 +6,7 @@
 
 #include "core/base/status.h"
 #include "core/base/text.h"
-#include "data/source.h"
+#include "data/form.h"
 
 namespace tutti::data {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 const DataForm& form_of(const std::string& spec) {
   for (const DataForm* f : all_data_forms()) {
     bool whole = spec == f->name, parts = spec.starts_with(f->name + ":");
-    if (f->fits ? parts && f->fits(spec) : whole) return *f;
+    if (f->takes_arguments ? parts && spec.size() > f->name.size() + 1 : whole) return *f;
   }
   throw invalid(fmt::format("unknown data '{}'", spec), use_one_of_the_forms());
 }
@@ -46,10 +46,21 @@ void Dataset::check() const {
     throw invalid(fmt::format("data set {}: samples {} take {} bytes, {} are there", name, to_string(t), num_bytes(t),
                               samples.bytes.size()));
   if (classes < 1) throw invalid(fmt::format("data set {}: {} classes, expected at least one", name, classes));
-  check_labels(classes);
+  check_below("label", classes);
 }
 
-void Dataset::check_labels(int64_t limit) const {
+std::vector<Column> Dataset::columns() const {
+  return {{.name = "input", .type = sample_type(), .table = "input"},
+          {.name = "label", .type = {DType::i32, {}}, .table = "label", .classes = classes}};
+}
+
+std::vector<Table> Dataset::tables() const {
+  return {{"input", samples.type, samples.bytes.data()},
+          {"label", {DType::i32, {size()}}, reinterpret_cast<const std::byte*>(labels.data())}};
+}
+
+void Dataset::check_below(const std::string& column, int64_t limit) const {
+  if (column != "label") return Source::check_below(column, limit);
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] >= 0 && labels[i] < limit) continue;
     // A rank-1 IDX file has a header of 8 bytes.
@@ -60,7 +71,58 @@ void Dataset::check_labels(int64_t limit) const {
   }
 }
 
-Split parse_data(const std::string& spec) { return form_of(spec).open(spec); }
+Sources Split::sources() && {
+  return {std::make_shared<Dataset>(std::move(train)), std::make_shared<Dataset>(std::move(test))};
+}
+
+TensorSet::TensorSet(std::string set_name, std::vector<std::pair<std::string, HostTensor>> columns,
+                     std::map<std::string, int64_t> classes)
+    : Source(std::move(set_name)), tensors_(std::move(columns)), classes_(std::move(classes)) {
+  for (const auto& [column, t] : tensors_) {
+    if (t.type.shape.empty())
+      throw invalid(fmt::format("data set {}: column '{}' is a scalar, expected [samples, …]", name, column));
+    int64_t rows = t.type.shape[0];
+    if (&t != &tensors_[0].second && rows != rows_)
+      throw invalid(fmt::format("data set {}: column '{}' has {} rows, '{}' has {}", name, column, rows,
+                                tensors_[0].first, rows_),
+                    "every column has one row per sample");
+    rows_ = rows;
+  }
+}
+
+std::vector<Column> TensorSet::columns() const {
+  std::vector<Column> all;
+  for (const auto& [column, t] : tensors_) {
+    auto it = classes_.find(column);
+    all.push_back({.name = column,
+                   .type = {t.type.dtype, Shape(t.type.shape.begin() + 1, t.type.shape.end())},
+                   .table = column,
+                   .classes = it == classes_.end() ? 0 : it->second});
+  }
+  return all;
+}
+
+std::vector<Table> TensorSet::tables() const {
+  std::vector<Table> all;
+  for (const auto& [column, t] : tensors_) all.push_back({column, t.type, t.bytes.data()});
+  return all;
+}
+
+TensorSet subset(const Source& source, std::span<const int32_t> samples) {
+  std::vector<std::pair<std::string, HostTensor>> columns;
+  std::map<std::string, int64_t> classes;
+  for (const Column& c : source.columns()) {
+    TensorType type = c.type;
+    type.shape.insert(type.shape.begin(), static_cast<int64_t>(samples.size()));
+    HostTensor t{type, std::vector<std::byte>(num_bytes(type))};
+    source.read(c.name, samples, t.bytes.data());
+    columns.emplace_back(c.name, std::move(t));
+    if (c.classes > 0) classes[c.name] = c.classes;
+  }
+  return {source.name, std::move(columns), std::move(classes)};
+}
+
+Sources open_data(const std::string& spec, const OpenOptions& options) { return form_of(spec).open(spec, options); }
 
 uint64_t made_up_bytes(const std::string& spec) {
   const DataForm& form = form_of(spec);

@@ -1,36 +1,66 @@
 // Data sets: samples with integer class labels, whole in host memory.
 #pragma once
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/export.h"
 #include "data/host_tensor.h"
+#include "data/source.h"
 
 namespace tutti::data {
 
-/// Samples and their labels. Fill one from your own tensors and call check(), or take one of the functions below.
-struct TUTTI_API Dataset {
-  std::string name;             ///< "fashion-mnist/train"
+/// Samples and their labels: the columns "input" and "label". Fill one from your own tensors, or take one of the
+/// functions below.
+struct TUTTI_API Dataset : Source {
   HostTensor samples;           ///< [n, …]; u8 (programs scale it by 1/255) or f32 (taken as it is); images are NCHW
   std::vector<int32_t> labels;  ///< n class numbers in [0, classes)
   int64_t classes = 0;
   std::string labels_file = {};  ///< where the labels were read from, for messages; "" for none
   size_t label_bytes = 0;        ///< bytes of one label in that file
 
-  /// Number of samples.
-  int64_t size() const { return static_cast<int64_t>(labels.size()); }
+  int64_t size() const override { return static_cast<int64_t>(labels.size()); }
+  std::vector<Column> columns() const override;
+  std::vector<Table> tables() const override;
   /// Type of one sample: u8[1, 28, 28].
   TensorType sample_type() const;
   /// Throws Error(invalid) unless the samples are u8 or f32, their first dimension is the number of labels, there is
   /// at least one sample and at most 2^31 - 1, and every label lies in [0, classes).
-  void check() const;
-  /// Throws Error(invalid) naming the first label outside [0, limit), its sample and, if known, its file and byte.
-  void check_labels(int64_t limit) const;
+  void check() const override;
+  /// Names the file and byte as well, where they are known.
+  void check_below(const std::string& column, int64_t limit) const override;
 };
 
-/// What a model is trained on and what it is judged by.
 struct TUTTI_API Split {
   Dataset train, test;
+  /// The same as sources; takes the tensors over.
+  Sources sources() &&;
+};
+
+/// Tensors with as many rows each as there are samples: any columns, such as two inputs and a target.
+class TUTTI_API TensorSet : public Source {
+ public:
+  /// Throws Error(invalid) where the numbers of rows differ. `classes`: of integer columns, by name.
+  TensorSet(std::string name, std::vector<std::pair<std::string, HostTensor>> columns,
+            std::map<std::string, int64_t> classes = {});
+  int64_t size() const override { return rows_; }
+  std::vector<Column> columns() const override;
+  std::vector<Table> tables() const override;
+
+ private:
+  std::vector<std::pair<std::string, HostTensor>> tensors_;
+  std::map<std::string, int64_t> classes_;
+  int64_t rows_ = 0;
+};
+
+/// Those samples of another source, in that order, whatever their columns.
+TUTTI_API TensorSet subset(const Source& source, std::span<const int32_t> samples);
+
+/// What opening data depends on beside the spec.
+struct TUTTI_API OpenOptions {
+  int64_t context = 0;              ///< tokens per sample of a text; 0: 256
+  std::string tokenizer = "chars";  ///< "bytes", "chars" or "bpe:FOLDER" with GPT-2's vocab.json and merges.txt
 };
 
 /// Fashion-MNIST (60000 + 10000 grey images u8[1, 28, 28], 10 classes). Looks for the four IDX files in
@@ -50,10 +80,10 @@ TUTTI_API Split synthetic(const Shape& shape, int64_t classes, int64_t train = 8
 /// Bytes of host memory that it takes, at most 8 GiB. Throws Error(invalid) for more, and for numbers below 1.
 TUTTI_API uint64_t synthetic_bytes(const Shape& shape, int64_t classes, int64_t train, int64_t test);
 
-/// A data set by its spec: "fashion-mnist", "idx:DIR" or "synthetic:SHAPE:CLASSES[:TRAIN[:TEST]]" with SHAPE like
-/// 1x28x28 or 1024. Throws Error(invalid) that lists these forms.
-TUTTI_API Split parse_data(const std::string& spec);
-/// Bytes of host memory that the spec alone makes up; 0 where files tell. Throws Error(invalid) as parse_data does.
+/// A data set by its spec, such as "fashion-mnist", "idx:DIR", "synthetic:SHAPE:CLASSES[:TRAIN[:TEST]]" with SHAPE like
+/// 1x28x28 or 1024, or "text:FILE" (data/sets has them all). Throws Error(invalid) that lists the forms.
+TUTTI_API Sources open_data(const std::string& spec, const OpenOptions& options = {});
+/// Bytes of host memory that the spec alone makes up; 0 where files tell. Throws Error(invalid) as open_data does.
 TUTTI_API uint64_t made_up_bytes(const std::string& spec);
 
 }  // namespace tutti::data

@@ -1,26 +1,70 @@
-// The forms of data that --data takes. Each is one file of data/sets.
+// Where the columns of a batch come from: named columns over samples, read by number.
 #pragma once
+#include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "data/dataset.h"
+#include "core/base/export.h"
+#include "core/base/shape.h"
 
 namespace tutti::data {
 
-struct DataForm {
-  std::string name;  ///< what stands before the first colon
-  std::string form;  ///< for help and errors: "idx:DIR (a folder in MNIST's layout)"
-  /// Throws Error(invalid).
-  Split (*open)(const std::string& spec);
-  /// Whether a spec of that name is one; null: it is the name alone.
-  bool (*fits)(const std::string& spec) = nullptr;
-  /// Bytes of host memory that the spec alone makes up; null: files tell.
-  uint64_t (*made_up_bytes)(const std::string& spec) = nullptr;
+/// A tensor in host memory that columns are cut from, and that a device may hold whole.
+struct TUTTI_API Table {
+  std::string name;
+  TensorType type;        ///< [rows, …]
+  const std::byte* data;  ///< row-major; the source owns it
 };
 
-/// In the order of their names.
-std::span<const DataForm* const> all_data_forms();
-/// The remedy of a bad spec: "use FORM, … or FORM".
-std::string use_one_of_the_forms();
+/// One column. Sample i of a column of rows is row `offset + i * stride` of its table; of a column of windows it is
+/// the type.shape[0] rows from there on.
+struct TUTTI_API Column {
+  std::string name;   ///< what a task asks a batch for: "input", "label", "tokens"
+  TensorType type;    ///< of one sample
+  std::string table;  ///< "": the source has none for it, and read() makes the samples
+  bool window = false;
+  int64_t stride = 1, offset = 0;
+  int64_t classes = 0;  ///< of integers: they lie in [0, classes); 0: not known
+};
+
+/// Samples of named columns. A data set of one's own derives from it: with tables, which read() and devices cut samples
+/// from, or with read() alone.
+class TUTTI_API Source {
+ public:
+  std::string name;  ///< "fashion-mnist/train": for messages, and part of the names of states on devices
+
+  virtual ~Source() = default;
+  /// Number of samples.
+  virtual int64_t size() const = 0;
+  virtual std::vector<Column> columns() const = 0;
+  virtual std::vector<Table> tables() const { return {}; }
+  /// Writes the column's samples of those numbers, one after the other. Throws Error for an unknown column.
+  virtual void read(const std::string& column, std::span<const int32_t> samples, void* to) const;
+  /// Throws Error(invalid) unless there is at least one sample and at most 2^31 - 1, and every column fits its table.
+  virtual void check() const;
+  /// Throws Error(invalid) naming the first sample of an i32 column with a number outside [0, limit).
+  virtual void check_below(const std::string& column, int64_t limit) const;
+
+  /// Throws Error(invalid) that lists the columns there are.
+  Column column(const std::string& name) const;
+  /// Bytes of all tables.
+  uint64_t table_bytes() const;
+
+ protected:
+  Source() = default;
+  explicit Source(std::string name) : name(std::move(name)) {}
+  Source(const Source&) = default;
+  Source(Source&&) = default;
+  Source& operator=(const Source&) = default;
+  Source& operator=(Source&&) = default;
+};
+
+/// What a model is trained on and what it is judged by.
+struct TUTTI_API Sources {
+  std::shared_ptr<const Source> train, test;
+};
 
 }  // namespace tutti::data

@@ -17,13 +17,12 @@ int main(int argc, char** argv) try {
   // clang-format on
 
   auto [train, test] = data::fashion_mnist();
-  Trainer trainer(device,
-                  {.model = model, .loss = cross_entropy, .optimizer = Adam{.lr = 1e-3}, .batch = 64, .seed = 1});
+  Trainer trainer(device, classification(model), {.optimizer = Adam{.lr = 1e-3}, .batch = 64, .seed = 1});
 
   for (int epoch = 1; epoch <= 3; ++epoch) {
     TrainResult t = trainer.train(train);   // one pass over the set
     EvalResult e = trainer.evaluate(test);  // the same weights, where they are
-    std::printf("epoch %d  loss %.3f  accuracy %.2f %%  %.0f samples/s\n", epoch, t.loss, 100 * e.accuracy,
+    std::printf("epoch %d  loss %.3f  accuracy %.2f %%  %.0f samples/s\n", epoch, t.loss, 100 * e.metric("accuracy"),
                 t.samples_per_second);
   }
   trainer.save("fashion.safetensors");

@@ -1,8 +1,11 @@
 #include "nn/module.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "graph/ops/cast.h"
+#include "graph/ops/dropout.h"
+#include "graph/ops/mul.h"
 
 namespace tutti::nn {
 
@@ -29,11 +32,35 @@ int64_t stream_of(const std::string& name) {  // FNV-1a
   return h & 0x7fffffff;
 }
 
-Value Builder::parameter(const std::string& name, Shape shape, Init init) {
-  std::string full = path_.empty() ? name : path_ + "." + name;
+Value Builder::parameter(const std::string& name, Shape shape, Init init, ParameterProperties properties) {
+  std::string path = full(name);
   TensorType type{DType::f32, std::move(shape)};
-  parameters_.push_back({full, type, init});
-  return cast(graph_.state(full, type, StateRole::parameter), compute_);
+  bool known = std::ranges::any_of(parameters_, [&](const Parameter& p) { return p.name == path; });
+  if (!known) parameters_.push_back({path, type, init, properties});
+  return cast(graph_.state(path, type, StateRole::parameter), compute_);
+}
+
+Value Builder::buffer(const std::string& name, TensorType type, Init init) {
+  std::string path = full(name);
+  Value v = graph_.state(path, type, StateRole::buffer);
+  bool known = std::ranges::any_of(buffers_, [&](const Parameter& p) { return p.name == path; });
+  if (!known) buffers_.push_back({path, type, init});
+  return v;
+}
+
+void Builder::update(const std::string& name, Value value) {
+  if (training_) graph_.set_state(full(name), value);
+}
+
+Value Builder::input(Value column) const {
+  if (column.dtype() == DType::u8) column = cast(column, DType::f32) * (1.0 / 255);
+  return cast(column, compute_);
+}
+
+Value Builder::output(Value y) const { return cast(y, DType::f32); }
+
+Value Builder::dropout(Value x, double p) {
+  return training_ && p > 0 ? tutti::dropout(x, seed_, step_, p, stream()) : x;
 }
 
 int64_t Builder::stream() const { return stream_of(path_); }

@@ -1,7 +1,9 @@
 // Modules describe a model; they hold no tensors. Input sizes are inferred when the model is built over a graph.
 #pragma once
+#include <concepts>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/export.h"
@@ -27,10 +29,19 @@ enum class Scheme {
 TUTTI_API Init weight_init(Scheme scheme, int64_t fan_in, int64_t fan_out);
 TUTTI_API Init bias_init(Scheme scheme, int64_t fan_in);
 
+/// What the optimizer does with a parameter. A module sets them; a run may override them by pattern.
+struct TUTTI_API ParameterProperties {
+  bool decay = true;    ///< weight decay concerns it
+  double lr_scale = 1;  ///< factor on the learning rate
+  bool frozen = false;  ///< neither gradient nor update
+};
+
+/// A parameter, or a buffer: state of the model without a gradient, such as running statistics.
 struct TUTTI_API Parameter {
   std::string name;
   TensorType type;
   Init init;
+  ParameterProperties properties = {};
 };
 
 /// Where a model is being built: collects the parameters and knows whether this is training.
@@ -48,9 +59,28 @@ class TUTTI_API Builder {
   /// f32, or the short format of mixed precision. A module that normalises or reduces casts to f32 for that, and back.
   DType compute() const { return compute_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
+  const std::vector<Parameter>& buffers() const { return buffers_; }
 
-  /// Declares "PATH.name" as an f32 state and returns its value at the start of the step, cast to compute().
-  Value parameter(const std::string& name, Shape shape, Init init);
+  /// Declares "PATH.name" as an f32 state and returns its value at the start of the step, cast to compute(). A name
+  /// declared before is that parameter (tied weights). Throws Error where its type differs.
+  Value parameter(const std::string& name, Shape shape, Init init, ParameterProperties properties = {});
+  /// Declares "PATH.name" as a state of the model that no optimizer changes; its value at the start of the step.
+  Value buffer(const std::string& name, TensorType type, Init init);
+  /// What the buffer "PATH.name" holds after a training step; nothing in evaluation.
+  void update(const std::string& name, Value value);
+  /// A column as numbers to compute with: u8 is scaled by 1/255, floats are cast to compute().
+  Value input(Value column) const;
+  /// What a module gave, in f32: losses and scores need the digits.
+  Value output(Value y) const;
+  /// Enters `name`, runs the module there and leaves: `b("encoder", encoder, x)`. A module is any type with
+  /// `forward(Builder&, …) const`, whatever it takes and gives.
+  template <class M, class... Args>
+  auto operator()(const std::string& name, const M& module, Args&&... args) {
+    Enter enter(*this, name);
+    return module.forward(*this, std::forward<Args>(args)...);
+  }
+  /// x with dropout of its own stream while training; x itself otherwise.
+  Value dropout(Value x, double p);
   /// The random stream of the module at the current path: a hash of the path.
   int64_t stream() const;
 
@@ -71,8 +101,9 @@ class TUTTI_API Builder {
   bool training_;
   Value seed_, step_;
   DType compute_;
+  std::string full(const std::string& name) const { return path_.empty() ? name : path_ + "." + name; }
   std::string path_;
-  std::vector<Parameter> parameters_;
+  std::vector<Parameter> parameters_, buffers_;
 };
 
 /// The random stream that belongs to a name.
@@ -88,15 +119,38 @@ class TUTTI_API Module {
   virtual std::string describe() const = 0;
 };
 
-/// Any module, held by value semantics.
+/// A type with `Value forward(Builder&, Value) const`: one value in, one out.
+template <class M>
+concept OneToOne = requires(const M& m, Builder& b, Value x) {
+  { m.forward(b, x) } -> std::convertible_to<Value>;
+};
+
+/// Any module of one value in and one out, held by value semantics.
 class TUTTI_API Layer {
  public:
-  template <class M>
-  requires std::derived_from<M, Module> Layer(M module) : module_(std::make_shared<const M>(std::move(module))) {}
-  const Module& operator*() const { return *module_; }
-  const Module* operator->() const { return module_.get(); }
+  template <OneToOne M>
+  requires(!std::same_as<M, Layer>) Layer(M module) {
+    if constexpr (std::derived_from<M, Module>)
+      module_ = std::make_shared<const M>(std::move(module));
+    else
+      module_ = std::make_shared<const Held<M>>(std::move(module));
+  }
+  Value forward(Builder& b, Value x) const { return module_->forward(b, x); }
+  std::string describe() const { return module_->describe(); }
 
  private:
+  template <class M>
+  struct Held : Module {
+    explicit Held(M m) : module(std::move(m)) {}
+    Value forward(Builder& b, Value x) const override { return module.forward(b, x); }
+    std::string describe() const override {
+      if constexpr (requires { module.describe(); })
+        return module.describe();
+      else
+        return "module";
+    }
+    M module;
+  };
   std::shared_ptr<const Module> module_;
 };
 

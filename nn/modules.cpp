@@ -111,9 +111,7 @@ Dropout::Dropout(double p) : p_(p) {
   if (!(p >= 0 && p < 1)) throw invalid(fmt::format("dropout {}: the probability must be in [0, 1)", p));
 }
 
-Value Dropout::forward(Builder& b, Value x) const {
-  return b.training() && p_ > 0 ? dropout(x, b.seed(), b.step(), p_, b.stream()) : x;
-}
+Value Dropout::forward(Builder& b, Value x) const { return b.dropout(x, p_); }
 
 std::string Dropout::describe() const { return fmt::format("Dropout({})", p_); }
 
@@ -165,14 +163,14 @@ Activation activation(const std::string& name) {
 Value Sequential::forward(Builder& b, Value x) const {
   for (size_t i = 0; i < layers_.size(); ++i) {
     Builder::Enter enter(b, fmt::format("{}", i));
-    x = layers_[i]->forward(b, x);
+    x = layers_[i].forward(b, x);
   }
   return x;
 }
 
 std::string Sequential::describe() const {
   std::vector<std::string> parts;
-  for (const Layer& l : layers_) parts.push_back(l->describe());
+  for (const Layer& l : layers_) parts.push_back(l.describe());
   return fmt::format("{}", fmt::join(parts, " - "));
 }
 

@@ -41,7 +41,7 @@ void update(const Update& u, const OpDef& op, const Options& o) {
   Attrs attrs = {{"beta1", Reals{o.beta1}},
                  {"beta2", Reals{o.beta2}},
                  {"epsilon", Reals{o.epsilon}},
-                 {"weight_decay", Reals{o.weight_decay}}};
+                 {"weight_decay", Reals{u.decay(o.weight_decay)}}};
   Values out = call_all(op, {u.p, u.d, u.moment("m"), u.moment("v"), u.lr, u.shared[0], u.shared[1]}, attrs);
   u.set_parameter(out[0]);
   u.set_moment("m", out[1]);

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "core/base/status.h"
 #include "core/base/text.h"
+#include "graph/ops/mul.h"
 
 namespace tutti {
 
@@ -42,16 +44,21 @@ void check(const Optimizer& optimizer) {
   std::visit([](const auto& o) { o.check(); }, optimizer);
 }
 
-void apply_optimizer(Graph& g, const Optimizer& optimizer, const std::vector<std::string>& parameters,
+void apply_optimizer(Graph& g, const Optimizer& optimizer, const std::vector<nn::Parameter>& parameters,
                      const Values& gradients, Value lr, Value step) {
+  check(optimizer);
   Graph::Scope scope(g, "update", Phase::update);
   std::visit(
       [&](const auto& o) {
         Values shared = o.shared(g, lr, step);
+        std::map<double, Value> rates = {{1, lr}};
         for (size_t k = 0; k < parameters.size(); ++k) {
+          const nn::Parameter& p = parameters[k];
           if (!gradients[k])
-            throw invalid(fmt::format("parameter '{}' has no gradient: the loss does not depend on it", parameters[k]));
-          o.update({g, parameters[k], g.latest(parameters[k]), gradients[k], lr, shared});
+            throw invalid(fmt::format("parameter '{}' has no gradient: the loss does not depend on it", p.name));
+          Value& rate = rates[p.properties.lr_scale];
+          if (!rate) rate = lr * p.properties.lr_scale;
+          o.update({g, p.name, g.latest(p.name), gradients[k], rate, p.properties.decay, shared});
         }
       },
       optimizer);

@@ -5,6 +5,7 @@
 
 #include "core/base/export.h"
 #include "graph/graph.h"
+#include "nn/module.h"
 #include "train/optimizers.h"
 
 namespace tutti {
@@ -24,8 +25,8 @@ TUTTI_API void check(const Optimizer& optimizer);
 
 /// Sets the next value of every named parameter state and of the optimizer's own states ("optimizer.m.NAME",
 /// "optimizer.v.NAME"). gradients[k] belongs to parameters[k] and has its type; `lr` is a float scalar, `step` the i32
-/// number of steps done before this one.
-TUTTI_API void apply_optimizer(Graph& g, const Optimizer& optimizer, const std::vector<std::string>& parameters,
+/// number of steps done before this one. Throws Error(invalid) as check() does, and for a parameter without a gradient.
+TUTTI_API void apply_optimizer(Graph& g, const Optimizer& optimizer, const std::vector<nn::Parameter>& parameters,
                                const Values& gradients, Value lr, Value step);
 
 }  // namespace tutti

@@ -102,23 +102,23 @@ bool is_forward(Phase p) { return p == Phase::forward || p == Phase::loss; }
 
 }  // namespace
 
-Source source_of(const data::Dataset& set, const char* kind, const Device& device, uint64_t resident_limit) {
-  uint64_t bytes = set.samples.bytes.size(), memory = device.memory_total;
-  return {.name = fmt::format("{}.{}.{}", kind, set.name, to_string(set.samples.type)),
-          .sample = set.sample_type(),
-          .size = set.size(),
-          .resident = bytes <= resident_limit && (memory == 0 || bytes <= memory / 4)};
+InputForm form_of_set(const data::Source& set, const char* kind, const Device& device, uint64_t resident_limit) {
+  uint64_t bytes = set.table_bytes(), memory = device.memory_total;
+  std::vector<data::Column> columns = set.columns();
+  bool tables = std::ranges::all_of(columns, [](const data::Column& c) { return !c.table.empty(); });
+  bool resident = tables && bytes <= resident_limit && (memory == 0 || bytes <= memory / 4);
+  return form_of(set, fmt::format("{}.{}.{}", kind, set.name, to_string(columns.at(0).type)), resident);
 }
 
 struct RunPlanner::Impl {
-  Impl(const Device& device, const TrainerOptions& o, const data::Dataset& train, const data::Dataset* test)
+  Impl(const Device& device, Task task, const TrainerOptions& o, const data::Source& train, const data::Source* test)
       : options(o),
+        programs(std::move(task), {.optimizer = o.optimizer, .precision = o.precision, .loss_scaling = o.loss_scaling}),
         train(train),
         test(test),
         session(device, session_options(o.device_options, o.precision)),
-        legalizer(session) {
-    parameters = parameters_of(*options.model, train.sample_type());
-  }
+        legalizer(session),
+        declared(programs.declare(form_of(train, "set", false))) {}
 
   /// Compiles a graph and counts its states; says what `prepare` would allocate.
   TuttiMemory compile(const Graph& g, uint64_t tuning, MemoryPlan* details) {
@@ -135,25 +135,21 @@ struct RunPlanner::Impl {
     return memory;
   }
 
-  Graph step(int64_t batch) const {
-    return training_step(*options.model, options.loss, options.optimizer,
-                         source_of(train, "train", session.device(), options.resident_limit), batch,
-                         {.precision = options.precision, .loss_scaling = options.loss_scaling});
+  InputForm form(const data::Source& set, const char* kind) const {
+    return form_of_set(set, kind, session.device(), options.resident_limit);
   }
 
   /// In the order of a run: a program's `state` counts only what no earlier one has named.
   MemoryPlan plan(int64_t batch, uint64_t tuning) {
     MemoryPlan p;
-    p.training = compile(step(batch), tuning, &p);
-    p.initialization = compile(initialization(parameters), tuning, nullptr);
-    if (test)
-      p.evaluation = compile(evaluation_step(*options.model, options.loss,
-                                             source_of(*test, "eval", session.device(), options.resident_limit),
-                                             options.eval_batch, options.precision),
-                             tuning, nullptr);
+    p.training = compile(programs.training(form(train, "train"), batch), tuning, &p);
+    p.initialization = compile(programs.initialization(declared), tuning, nullptr);
+    if (test) p.evaluation = compile(programs.evaluation(form(*test, "eval"), options.eval_batch), tuning, nullptr);
+    int64_t rest = options.keep_last ? train.size() % batch : 0;
+    uint64_t last = rest == 0 ? 0 : transient(compile(programs.training(form(train, "train"), rest), tuning, nullptr));
     evaluation_state = std::max(evaluation_state, p.evaluation.state);  // 0 when planned again
     uint64_t early = state_bytes - evaluation_state + transient(p.training) + transient(p.initialization);
-    p.peak = std::max(early, state_bytes + transient(p.training) + transient(p.evaluation));
+    p.peak = std::max(early, state_bytes + transient(p.training) + last + transient(p.evaluation));
     for (const auto& [name, state] : states) {
       auto [role, bytes] = state;
       (role == StateRole::parameter   ? p.parameters
@@ -168,18 +164,19 @@ struct RunPlanner::Impl {
   }
 
   const TrainerOptions& options;
-  const data::Dataset& train;
-  const data::Dataset* test;
+  Programs programs;
+  const data::Source& train;
+  const data::Source* test;
   Session session;
   Legalizer legalizer;
-  std::vector<nn::Parameter> parameters;
+  Declared declared;
   std::map<std::string, std::pair<StateRole, uint64_t>> states;  // bytes
   uint64_t state_bytes = 0, evaluation_state = 0;  // of all states declared so far; those of the evaluation alone
 };
 
-RunPlanner::RunPlanner(const Device& device, const TrainerOptions& options, const data::Dataset& train,
-                       const data::Dataset* test) try
-    : impl_(std::make_unique<Impl>(device, options, train, test)) {
+RunPlanner::RunPlanner(const Device& device, Task task, const TrainerOptions& options, const data::Source& train,
+                       const data::Source* test) try
+    : impl_(std::make_unique<Impl>(device, std::move(task), options, train, test)) {
 } catch (const Error& e) {
   rethrow_open(e, device, options.precision);
 }

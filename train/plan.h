@@ -33,8 +33,8 @@ struct MemoryPlan {
 /// fastest; nothing else is run. The arguments must outlive it.
 class RunPlanner {
  public:
-  RunPlanner(const Device& device, const TrainerOptions& options, const data::Dataset& train,
-             const data::Dataset* test);
+  RunPlanner(const Device& device, Task task, const TrainerOptions& options, const data::Source& train,
+             const data::Source* test);
   ~RunPlanner();
   /// Throws Error(declined) where the device cannot run the step, and Error where it cannot plan it.
   MemoryPlan plan(int64_t batch);
@@ -47,7 +47,8 @@ class RunPlanner {
   std::unique_ptr<Impl> impl_;
 };
 
-/// How the samples of a set reach the device; `kind` is "train" or "eval".
-Source source_of(const data::Dataset& set, const char* kind, const Device& device, uint64_t resident_limit);
+/// How a run takes a set; `kind` is "train" or "eval".
+TUTTI_API InputForm form_of_set(const data::Source& set, const char* kind, const Device& device,
+                                uint64_t resident_limit);
 
 }  // namespace tutti

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/base/status.h"
-#include "train/step.h"
+#include "train/programs.h"
 
 namespace tutti {
 
@@ -18,6 +18,9 @@ const HostTensor* stored(const Checkpoint& checkpoint, const std::string& name, 
     if (role == StateRole::optimizer)
       throw invalid(fmt::format("the checkpoint has no '{}': it was made with another optimizer", name),
                     "resume with the optimizer it was trained with");
+    if (role == StateRole::buffer)
+      throw invalid(fmt::format("the checkpoint has no '{}': a buffer of the model is missing", name),
+                    "use the model options it was trained with");
     if (is_loss_scaling(name))
       throw invalid(fmt::format("the checkpoint has no '{}': its loss scaling is not whole", name),
                     "use another checkpoint");
@@ -62,22 +65,22 @@ void expect_possible(const std::string& path, const Checkpoint& checkpoint) {
   }
 }
 
-void expect_same_model(const Checkpoint& checkpoint, const std::vector<nn::Parameter>& parameters,
-                       const std::set<std::string>& buffers) {
+void expect_same_model(const Checkpoint& checkpoint, const Declared& declared) {
   const char* remedy = "use the model options it was trained with";
-  for (const nn::Parameter& p : parameters) {
+  std::set<std::string_view> names;
+  auto expect = [&](const char* kind, const nn::Parameter& p) {
+    names.insert(p.name);
     auto it = checkpoint.tensors.find(p.name);
     std::string there = it == checkpoint.tensors.end() ? "missing" : to_string(it->second.type);
     if (there != to_string(p.type))
-      throw invalid(
-          fmt::format("the checkpoint is of another architecture: parameter '{}' is {} there, {} in the model", p.name,
-                      there, to_string(p.type)),
-          remedy);
-  }
-  std::set<std::string_view> names;
-  for (const nn::Parameter& p : parameters) names.insert(p.name);
+      throw invalid(fmt::format("the checkpoint is of another architecture: {} '{}' is {} there, {} in the model", kind,
+                                p.name, there, to_string(p.type)),
+                    remedy);
+  };
+  for (const nn::Parameter& p : declared.parameters) expect("parameter", p);
+  for (const nn::Parameter& p : declared.buffers) expect("buffer", p);
   for (const auto& [name, tensor] : checkpoint.tensors) {
-    if (!is_reserved(name) && !names.contains(name) && !buffers.contains(name))
+    if (!is_reserved(name) && !names.contains(name))
       throw invalid(fmt::format("the checkpoint is of another architecture: parameter '{}' ({}) is not in the model",
                                 name, to_string(tensor.type)),
                     remedy);

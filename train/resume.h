@@ -1,25 +1,23 @@
 // Whether a checkpoint fits the run that goes on from it.
 #pragma once
-#include <set>
 #include <string>
-#include <vector>
 
-#include "nn/module.h"
 #include "train/checkpoint.h"
 #include "train/optimizer.h"
 #include "train/precision.h"
+#include "train/programs.h"
 
 namespace tutti {
 
 /// The checkpoint's value of a state of that type, or null when it holds none. Throws Error where the type differs, and
-/// where the optimizer's or the loss scaling's state is missing: those come whole.
+/// where a buffer, the optimizer's or the loss scaling's state is missing: those come whole.
 const HostTensor* stored(const Checkpoint& checkpoint, const std::string& name, const TensorType& type, StateRole role);
 /// Throws Error naming file and tensor where a number is one that no run can have come to: a step below 0, a loss scale
 /// that is none, a count beyond the steps, a NaN.
 void expect_possible(const std::string& path, const Checkpoint& checkpoint);
-/// Throws Error naming the first parameter that is missing in the checkpoint, differs, or is not in the model.
-void expect_same_model(const Checkpoint& checkpoint, const std::vector<nn::Parameter>& parameters,
-                       const std::set<std::string>& buffers);
+/// Throws Error naming the first parameter or buffer that is missing in the checkpoint, differs, or is not in the
+/// model.
+void expect_same_model(const Checkpoint& checkpoint, const Declared& declared);
 /// Throws Error naming both sides where the optimizer or the precision differs. A checkpoint that does not name its
 /// precision was trained in f32.
 void expect_same_training(const Checkpoint& checkpoint, const Optimizer& optimizer, Precision precision);

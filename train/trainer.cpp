@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/base/hash.h"
+#include "core/base/text.h"
 #include "data/loader.h"
 #include "train/checkpoint.h"
 #include "train/plan.h"
@@ -33,23 +34,19 @@ std::array<uint32_t, 2> seed_words(uint64_t seed) {
   return {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
 }
 
-/// One compiled graph, and the samples that the device holds for it.
+/// One compiled graph, and the tables that the device holds for it.
 struct Program {
   std::unique_ptr<CompiledGraph> step;
   bool training = false;
-  const std::byte* uploaded = nullptr;
+  std::vector<const std::byte*> uploaded = {};
 };
 
 /// Writes a batch of a data set into feed memory.
-void fill_batch(const data::Dataset& set, const data::Batch& batch, const std::string& feed, void* to) {
-  auto* bytes = static_cast<std::byte*>(to);
-  if (feed == "indices") std::memcpy(to, batch.indices.data(), batch.indices.size() * sizeof(int32_t));
-  size_t sample = num_bytes(set.sample_type());
-  for (size_t i = 0; i < batch.indices.size(); ++i) {
-    auto at = static_cast<size_t>(batch.indices[i]);
-    if (feed == "samples") std::memcpy(bytes + i * sample, set.samples.bytes.data() + at * sample, sample);
-    if (feed == "labels") std::memcpy(bytes + i * sizeof(int32_t), &set.labels[at], sizeof(int32_t));
-  }
+void fill_batch(const data::Source& set, const data::Batch& batch, const std::string& feed, void* to) {
+  if (feed == "indices")
+    std::memcpy(to, batch.indices.data(), batch.indices.size() * sizeof(int32_t));
+  else
+    set.read(feed, batch.indices, to);
 }
 
 std::string in_words(double x) { return std::isnan(x) ? "NaN" : x > 0 ? "infinite" : "-infinite"; }
@@ -67,8 +64,20 @@ double first_not_finite(const HostTensor& t) {
 NotFinite::NotFinite(int64_t step, const std::string& what, const std::string& remedy)
     : Error(Code::invalid, what, remedy), step(step) {}
 
+double EvalResult::metric(const std::string& name) const {
+  if (auto it = metrics.find(name); it != metrics.end()) return it->second;
+  std::vector<std::string> names;
+  for (const auto& [known, value] : metrics) names.push_back(known);
+  throw invalid(fmt::format("the task has no metric '{}'", name), names.empty() ? "" : "it has " + alternatives(names));
+}
+
 struct Trainer::Impl {
-  Impl(const Device& device, TrainerOptions o) : options(std::move(o)), runner(open(device, options)) {
+  Impl(const Device& device, Task task, TrainerOptions o)
+      : options(std::move(o)),
+        programs(
+            std::move(task),
+            {.optimizer = options.optimizer, .precision = options.precision, .loss_scaling = options.loss_scaling}),
+        runner(open(device, options)) {
     if (double scale = options.loss_scaling.initial; !(scale >= smallest_loss_scale && scale <= 0x1p100))
       throw invalid(fmt::format("the loss scale starts at {}: from 2^-24 to 2^100 is possible", scale));
     for (int64_t batch : {options.batch, options.eval_batch})
@@ -76,18 +85,19 @@ struct Trainer::Impl {
   }
 
   TrainerOptions options;
+  Programs programs;
   Runner runner;
-  std::map<std::string, Program> programs;  // by kind and data set
-  struct Declared {
+  std::map<std::string, Program> compiled;  // by kind, data set and batch
+  struct Known {
     TensorType type;
     StateRole role;
   };
-  std::map<std::string, Declared> states;  // every state declared so far
-  std::vector<nn::Parameter> parameters;
+  std::map<std::string, Known> states;  // every state declared so far
+  std::optional<Declared> declared;     // once a data set is known
   std::optional<Checkpoint> loaded;
   std::vector<std::string> elsewhere;  // nodes that a fallback runs, and where
   std::set<std::string> fallback_devices;
-  bool initialized = false;
+  bool initialized = false, predicting = false;
   int64_t step = 0, first_step = 0;  // done in all; where this trainer started
   int64_t read_step = 0;             // losses read up to here
   std::vector<float> losses;
@@ -106,7 +116,7 @@ struct Trainer::Impl {
     runner.check_memory();  // before hours are spent
     for (const State& s : g.states()) {
       const TensorType& type = g.info(s.after).type;
-      if (!states.try_emplace(s.name, Declared{type, s.role}).second) continue;
+      if (!states.try_emplace(s.name, Known{type, s.role}).second) continue;
       if (loaded) restore(s.name, type, s.role);
       if (s.name == "seed") runner.write("seed", seed_words(options.seed).data(), 8);
       if (s.name == "loss_scale" && !loaded) {
@@ -122,61 +132,64 @@ struct Trainer::Impl {
   }
 
   /// Learns the parameters from the first data set, and holds a loaded checkpoint against them.
-  void bind(const data::Dataset& set) {
+  void bind(const data::Source& set) {
     set.check();
-    TensorType output;
-    std::set<std::string> buffers;
-    std::vector<nn::Parameter> found = parameters_of(*options.model, set.sample_type(), &output, &buffers);
-    if (output.shape.size() != 2)
-      throw invalid(fmt::format("the model gives {} for one sample, not [1, classes]", to_string(output)),
-                    "end it with Flatten and Linear(classes)");
-    set.check_labels(output.shape[1]);
-    if (parameters.empty()) {
-      parameters = found;
-      if (loaded) expect_same_model(*loaded, parameters, buffers);
+    Declared found = programs.declare(form_of(set, "set", false));
+    for (const auto& [column, limit] : found.limits) set.check_below(column, limit);
+    if (!declared) {
+      declared = std::move(found);
+      if (loaded) expect_same_model(*loaded, *declared);
       return;
     }
-    for (size_t i = 0; i < found.size(); ++i)
-      if (found[i].type != parameters[i].type)
-        throw invalid(fmt::format("data set '{}' needs parameter '{}' as {}, the model has {}", set.name, found[i].name,
-                                  to_string(found[i].type), to_string(parameters[i].type)));
+    for (size_t i = 0; i < found.parameters.size(); ++i) {
+      const nn::Parameter &p = found.parameters[i], &known = declared->parameters.at(i);
+      if (p.type != known.type)
+        throw invalid(fmt::format("data set '{}' needs parameter '{}' as {}, the model has {}", set.name, p.name,
+                                  to_string(p.type), to_string(known.type)));
+    }
   }
 
-  /// Gives the parameters their first values, unless a checkpoint did.
+  /// Gives parameters and buffers their first values, unless a checkpoint did.
   void initialize() {
     if (initialized) return;
     initialized = true;
     if (loaded) return;
-    runner.wait(prepare(initialization(parameters))->run([](const std::string&, void*) {}));
+    runner.wait(prepare(programs.initialization(*declared))->run([](const std::string&, void*) {}));
   }
 
-  Program& program(const char* kind, const data::Dataset& set) {
-    Source source = source_of(set, kind, runner.device(), options.resident_limit);
-    auto it = programs.find(source.name);
-    if (it != programs.end()) {
-      upload(it->second, source, set);
+  Program& program(const char* kind, const data::Source& set, int64_t batch) {
+    InputForm form = form_of_set(set, kind, runner.device(), options.resident_limit);
+    std::string key = fmt::format("{}.{}", form.name, batch);
+    if (std::string_view(kind) == "eval" && predicting) key += ".prediction";
+    auto it = compiled.find(key);
+    if (it != compiled.end()) {
+      upload(it->second, form, set);
       return it->second;
     }
     auto start = Clock::now();
     bool training = std::string_view(kind) == "train";
     if (training && loaded) expect_same_training(*loaded, options.optimizer, options.precision);
-    Graph g = training ? training_step(*options.model, options.loss, options.optimizer, source, options.batch,
-                                       {.precision = options.precision, .loss_scaling = options.loss_scaling})
-                       : evaluation_step(*options.model, options.loss, source, options.eval_batch, options.precision);
+    Graph g = training     ? programs.training(form, batch)
+              : predicting ? programs.prediction(form, batch)
+                           : programs.evaluation(form, batch);
     Program p{prepare(g), training};
     if (training) compile_ms += 1000 * seconds_since(start);
-    upload(p, source, set);
+    upload(p, form, set);
     initialize();
-    return programs.emplace(source.name, std::move(p)).first->second;
+    return compiled.emplace(key, std::move(p)).first->second;
   }
 
   /// Copies a resident set to the device, unless it is the one that is there: another set may bear the same name.
-  void upload(Program& p, const Source& source, const data::Dataset& set) {
-    if (!source.resident || p.uploaded == set.samples.bytes.data()) return;
-    std::string state = "data." + source.name;
-    runner.write(state + ".samples", set.samples.bytes.data(), set.samples.bytes.size());
-    runner.write(state + ".labels", set.labels.data(), set.labels.size() * sizeof(int32_t));
-    p.uploaded = set.samples.bytes.data();
+  void upload(Program& p, const InputForm& form, const data::Source& set) {
+    if (!form.resident) return;
+    std::vector<data::Table> tables = set.tables();
+    std::vector<const std::byte*> there;
+    for (const data::Table& t : tables) there.push_back(t.data);
+    if (p.uploaded == there) return;
+    for (const data::Table& t : tables)
+      if (states.contains(form.table_state(t.name)))  // else no column that the task reads is cut from it
+        runner.write(form.table_state(t.name), t.data, num_bytes(t.type));
+    p.uploaded = std::move(there);
   }
 
   // ---- losses ----
@@ -212,25 +225,35 @@ struct Trainer::Impl {
     return count ? total / static_cast<double>(count) : 0;
   }
 
-  TrainResult train(const data::Dataset& set, int64_t max_steps, const Watch& watch) {
+  int64_t steps_per_epoch(const data::Source& set) const {
+    int64_t whole = set.size() / options.batch;
+    return whole + (options.keep_last && set.size() % options.batch != 0);
+  }
+
+  TrainResult train(const data::Source& set, int64_t max_steps, const Watch& watch) {
     bind(set);
-    Program& p = program("train", set);
-    int64_t per_epoch = set.size() / options.batch;
+    int64_t per_epoch = steps_per_epoch(set);
     if (per_epoch == 0)
       throw invalid(
           fmt::format("data set '{}' has {} samples, fewer than one batch of {}", set.name, set.size(), options.batch),
           "use a smaller batch");
+    int64_t rest = set.size() % options.batch;
+    Program* whole = set.size() >= options.batch ? &program("train", set, options.batch) : nullptr;
+    Program* last = options.keep_last && rest != 0 ? &program("train", set, rest) : nullptr;
     int64_t epoch = step / per_epoch;
     data::Batches batches(data::shuffled_order(set.size(), options.seed, static_cast<uint32_t>(epoch)), options.batch,
-                          data::Last::drop);
+                          options.keep_last ? data::Last::pad : data::Last::drop);
     TrainResult result;
     auto lr = static_cast<float>(learning_rate(options.optimizer));
     size_t first_loss = losses.size();
     auto start = Clock::now(), looked = start;
     size_t unwatched = 0;  // steps since then
+    int64_t samples = 0;
     uint64_t ticket = 0;
     for (int64_t i = step % per_epoch; i < per_epoch && !result.stopped; ++i) {
       data::Batch batch = batches[i];
+      batch.indices.resize(static_cast<size_t>(batch.valid));
+      Program& p = batch.valid == options.batch ? *whole : *last;
       ticket = p.step->run([&](const std::string& feed, void* to) {
         if (feed == "lr")
           std::memcpy(to, &lr, sizeof lr);
@@ -240,6 +263,7 @@ struct Trainer::Impl {
       ++step;
       ++result.steps;
       ++unwatched;
+      samples += batch.valid;
       bool end = i + 1 == per_epoch || (max_steps > 0 && result.steps == max_steps);
       if (end || step - read_step == loss_ring || seconds_since(looked) > read_interval) {
         runner.wait(ticket);
@@ -249,13 +273,12 @@ struct Trainer::Impl {
         read_losses();
         looked = Clock::now();
         if (watch)
-          result.stopped =
-              !watch({.step = step,
-                      .epoch = epoch,
-                      .step_in_epoch = i + 1,
-                      .steps_per_epoch = per_epoch,
-                      .loss = recent_loss(),
-                      .samples_per_second = static_cast<double>(result.steps * options.batch) / seconds_since(start)});
+          result.stopped = !watch({.step = step,
+                                   .epoch = epoch,
+                                   .step_in_epoch = i + 1,
+                                   .steps_per_epoch = per_epoch,
+                                   .loss = recent_loss(),
+                                   .samples_per_second = static_cast<double>(samples) / seconds_since(start)});
       }
       if (end) break;
     }
@@ -263,33 +286,64 @@ struct Trainer::Impl {
     read_losses();
     for (size_t i = first_loss; i < losses.size(); ++i)
       result.loss += losses[i] / static_cast<double>(losses.size() - first_loss);
-    result.samples_per_second = static_cast<double>(result.steps * options.batch) / seconds_since(start);
+    result.samples_per_second = static_cast<double>(samples) / seconds_since(start);
     return result;
   }
 
-  EvalResult evaluate(const data::Dataset& set) {
-    bind(set);
-    Program& p = program("eval", set);
-    float zero = 0, loss = 0, correct = 0;
-    runner.write("eval.loss", &zero, sizeof zero);
-    runner.write("eval.correct", &zero, sizeof zero);
+  /// Runs the evaluation or prediction of every batch of the set; `each` sees the batch once it was put into the queue.
+  template <class F>
+  void each_batch(const data::Source& set, F each) {
+    Program& p = program("eval", set, options.eval_batch);
     data::Batches batches(data::sequential_order(set.size()), options.eval_batch, data::Last::pad);
-    uint64_t ticket = 0;
     for (int64_t i = 0; i < batches.size(); ++i) {
       data::Batch batch = batches[i];
       auto valid = static_cast<int32_t>(batch.valid);
-      ticket = p.step->run([&](const std::string& feed, void* to) {
+      each(batch, p.step->run([&](const std::string& feed, void* to) {
         if (feed == "valid")
           std::memcpy(to, &valid, sizeof valid);
         else
           fill_batch(set, batch, feed, to);
-      });
+      }));
     }
-    runner.wait(ticket);
-    runner.read("eval.loss", &loss, sizeof loss);
-    runner.read("eval.correct", &correct, sizeof correct);
-    auto n = static_cast<double>(set.size());
-    return {loss / n, correct / n, set.size()};
+  }
+
+  EvalResult evaluate(const data::Source& set) {
+    bind(set);
+    predicting = false;
+    program("eval", set, options.eval_batch);
+    std::vector<std::string> sums = {"eval.loss", "eval.weight"};
+    for (const std::string& m : declared->metrics) {
+      sums.push_back(fmt::format("eval.{}.sum", m));
+      sums.push_back(fmt::format("eval.{}.count", m));
+    }
+    float zero = 0;
+    for (const std::string& name : sums) runner.write(name, &zero, sizeof zero);
+    uint64_t last = 0;
+    each_batch(set, [&](const data::Batch&, uint64_t ticket) { last = ticket; });
+    runner.wait(last);
+    EvalResult result{.loss = element("eval.loss") / element("eval.weight"), .metrics = {}, .samples = set.size()};
+    for (const std::string& m : declared->metrics)
+      result.metrics[m] = element(fmt::format("eval.{}.sum", m)) / element(fmt::format("eval.{}.count", m));
+    return result;
+  }
+
+  HostTensor predict(const data::Source& set) {
+    bind(set);
+    predicting = true;
+    program("eval", set, options.eval_batch);
+    HostTensor out{states.at("prediction").type, {}};
+    if (out.type.shape.empty() || out.type.shape[0] != options.eval_batch)
+      throw invalid(fmt::format("the task's output is {}, not [{}, …]", to_string(out.type), options.eval_batch));
+    HostTensor batch_out = read("prediction");
+    size_t row = batch_out.bytes.size() / static_cast<size_t>(options.eval_batch);
+    each_batch(set, [&](const data::Batch& batch, uint64_t ticket) {
+      runner.wait(ticket);
+      batch_out = read("prediction");
+      auto bytes = static_cast<std::ptrdiff_t>(row * static_cast<size_t>(batch.valid));
+      out.bytes.insert(out.bytes.end(), batch_out.bytes.begin(), batch_out.bytes.begin() + bytes);
+    });
+    out.type.shape[0] = set.size();
+    return out;
   }
 
   // ---- what a checkpoint holds ----
@@ -317,15 +371,17 @@ struct Trainer::Impl {
   }
 };
 
-Trainer::Trainer(const Device& device, TrainerOptions options)
-    : impl_(std::make_unique<Impl>(device, std::move(options))) {}
+Trainer::Trainer(const Device& device, Task task, TrainerOptions options)
+    : impl_(std::make_unique<Impl>(device, std::move(task), std::move(options))) {}
 Trainer::~Trainer() = default;
 
-TrainResult Trainer::train(const data::Dataset& set, int64_t max_steps, const Watch& watch) {
+TrainResult Trainer::train(const data::Source& set, int64_t max_steps, const Watch& watch) {
   return impl_->train(set, max_steps, watch);
 }
 
-EvalResult Trainer::evaluate(const data::Dataset& set) { return impl_->evaluate(set); }
+EvalResult Trainer::evaluate(const data::Source& set) { return impl_->evaluate(set); }
+HostTensor Trainer::predict(const data::Source& set) { return impl_->predict(set); }
+int64_t Trainer::steps_per_epoch(const data::Source& set) const { return impl_->steps_per_epoch(set); }
 
 void Trainer::save(const std::string& path, const std::map<std::string, std::string>& metadata) {
   Checkpoint c{impl_->snapshot(), metadata};
@@ -334,7 +390,7 @@ void Trainer::save(const std::string& path, const std::map<std::string, std::str
       throw NotFinite(steps(),
                       fmt::format("'{}' is {} after step {}: {} was not written", name, in_words(x), steps(), path));
   c.metadata["format"] = "tutti 1";
-  c.metadata["model"] = impl_->options.model->describe();
+  c.metadata["model"] = impl_->programs.task().describe();
   c.metadata["optimizer"] = name(impl_->options.optimizer);
   c.metadata["precision"] = name(impl_->options.precision);
   write_checkpoint(path, c);
@@ -359,7 +415,8 @@ uint64_t Trainer::seed() const { return impl_->options.seed; }
 
 int64_t Trainer::parameter_count() const {
   int64_t n = 0;
-  for (const nn::Parameter& p : impl_->parameters) n += num_elements(p.type.shape);
+  if (!impl_->declared) return 0;
+  for (const nn::Parameter& p : impl_->declared->parameters) n += num_elements(p.type.shape);
   return n;
 }
 
@@ -376,7 +433,7 @@ double Trainer::compile_ms() const { return impl_->compile_ms; }
 FallbackReport Trainer::fallback() const {
   FallbackReport report{impl_->fallback_devices, impl_->elsewhere, 0};
   bool trained = false;
-  for (const auto& [name, program] : impl_->programs) {
+  for (const auto& [name, program] : impl_->compiled) {
     if (trained && !program.training) continue;
     trained = program.training;
     report.bytes_per_step = program.step->fallback().bytes_per_step;

@@ -8,17 +8,17 @@
 #include "core/base/export.h"
 #include "core/runtime/selector.h"
 #include "data/dataset.h"
-#include "graph/ops/cross_entropy.h"
+#include "data/source.h"
+#include "train/programs.h"
 #include "train/runner.h"
-#include "train/step.h"
+#include "train/tasks.h"
 
 namespace tutti {
 
 struct TUTTI_API TrainerOptions {
-  nn::Layer model;
-  Loss loss = Loss(cross_entropy);
   Optimizer optimizer = Adam{};
   int64_t batch = 64;
+  bool keep_last = false;  ///< train on the last, smaller batch of an epoch as well, by a program of its own
   uint64_t seed = 1;
   int64_t eval_batch = 256;
   uint64_t resident_limit = uint64_t{1} << 30;  ///< bytes; a larger set stays on the host and is fed batch by batch
@@ -45,8 +45,11 @@ struct TUTTI_API TrainResult {
 };
 
 struct TUTTI_API EvalResult {
-  double loss = 0, accuracy = 0;  ///< means over all samples
+  double loss = 0;                        ///< over all that counts: samples, tokens
+  std::map<std::string, double> metrics;  ///< the task's, such as "accuracy"
   int64_t samples = 0;
+  /// Throws Error(invalid) that lists the metrics there are.
+  double metric(const std::string& name) const;
 };
 
 /// Thrown when a loss is NaN or infinite, when f16 gradients stay so at the smallest loss scale, or (by save) what
@@ -59,15 +62,19 @@ class TUTTI_API NotFinite : public Error {
 
 class TUTTI_API Trainer {
  public:
-  Trainer(const Device& device, TrainerOptions options);
+  Trainer(const Device& device, Task task, TrainerOptions options = {});
   ~Trainer();
 
   /// Called after the steps whose losses were read, about ten times a second; false stops after that step.
   using Watch = std::function<bool(const Progress&)>;
   /// Trains to the end of the current epoch of `set` (one pass when at its beginning), at most `max_steps` steps (0: no
   /// limit). The set must stay as it is while the trainer lives. Throws NotFinite.
-  TrainResult train(const data::Dataset& set, int64_t max_steps = 0, const Watch& watch = {});
-  EvalResult evaluate(const data::Dataset& set);
+  TrainResult train(const data::Source& set, int64_t max_steps = 0, const Watch& watch = {});
+  EvalResult evaluate(const data::Source& set);
+  /// The task's output for every sample, f32 [samples, …]. Throws Error(invalid) for a task that predicts nothing.
+  HostTensor predict(const data::Source& set);
+  /// Steps of one epoch of that set.
+  int64_t steps_per_epoch(const data::Source& set) const;
 
   /// Parameters, optimizer state, step, seed and loss scale as safetensors; `metadata` is kept beside them. Throws
   /// NotFinite, and leaves an older file as it is, when one of them holds NaN or infinity.

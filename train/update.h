@@ -1,4 +1,4 @@
-// What an optimizer sees of one parameter while a step is built.
+// What an optimizer is made of: what it sees of one parameter while a step is built, and its hyperparameters.
 #pragma once
 #include <fmt/format.h>
 
@@ -8,12 +8,16 @@
 
 namespace tutti {
 
-/// One parameter, its gradient `d` and the learning rate; `shared` is what the optimizer made once for all parameters.
+/// One parameter, its gradient `d` and its learning rate; `shared` is what the optimizer made once for all parameters.
 struct Update {
   Graph& g;
   std::string name;
   Value p, d, lr;
+  bool decays;  ///< whether weight decay concerns it
   Values shared;
+
+  /// The optimizer's weight decay, or 0 for a parameter that has none.
+  double decay(double weight_decay) const { return decays ? weight_decay : 0; }
 
   /// The state "optimizer.WHICH.NAME", of the parameter's type.
   Value moment(const char* which) const { return g.state(key(which), p.type(), StateRole::optimizer); }

@@ -8,8 +8,8 @@
 #include <filesystem>
 
 #include "core/base/status.h"
+#include "data/form.h"
 #include "data/idx.h"
-#include "data/source.h"
 
 namespace tutti::data {
 namespace {
@@ -115,11 +115,14 @@ Split fashion_mnist() {
 
 extern const DataForm fashion_mnist_form, idx_form;
 const DataForm fashion_mnist_form{
-    .name = "fashion-mnist", .form = "fashion-mnist", .open = [](const std::string&) { return fashion_mnist(); }};
+    .name = "fashion-mnist", .form = "fashion-mnist", .open = [](const std::string&, const OpenOptions&) {
+      return fashion_mnist().sources();
+    }};
 
-const DataForm idx_form{.name = "idx",
-                        .form = "idx:DIR (a folder in MNIST's layout)",
-                        .open = [](const std::string& spec) { return idx_folder(spec.substr(4)); },
-                        .fits = [](const std::string& spec) { return spec.size() > 4; }};
+const DataForm idx_form{
+    .name = "idx",
+    .form = "idx:DIR (a folder in MNIST's layout)",
+    .open = [](const std::string& spec, const OpenOptions&) { return idx_folder(spec.substr(4)).sources(); },
+    .takes_arguments = true};
 
 }  // namespace tutti::data

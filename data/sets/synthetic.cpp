@@ -10,7 +10,7 @@
 #include "core/base/host_memory.h"
 #include "core/base/philox.h"
 #include "core/base/status.h"
-#include "data/source.h"
+#include "data/form.h"
 
 namespace tutti::data {
 namespace {
@@ -159,11 +159,11 @@ const DataForm synthetic_form{.name = "synthetic",
                                   "synthetic:SHAPE:CLASSES[:TRAIN[:TEST]], for example synthetic:1x28x28:10 or "
                                   "synthetic:1024:10:4096:512",
                               .open =
-                                  [](const std::string& spec) {
+                                  [](const std::string& spec, const OpenOptions&) {
                                     Spec s = parse(spec);
-                                    return synthetic(s.shape, s.classes, s.train, s.test);
+                                    return synthetic(s.shape, s.classes, s.train, s.test).sources();
                                   },
-                              .fits = [](const std::string&) { return true; },
+                              .takes_arguments = true,
                               .made_up_bytes =
                                   [](const std::string& spec) {
                                     Spec s = parse(spec);

@@ -10,6 +10,7 @@
 #include "graph/print.h"              // IWYU pragma: export
 #include "nn/modules.h"               // IWYU pragma: export
 #include "train/checkpoint.h"         // IWYU pragma: export
+#include "train/model.h"              // IWYU pragma: export
 #include "train/optimizer.h"          // IWYU pragma: export
 #include "train/runner.h"             // IWYU pragma: export
 #include "train/trainer.h"            // IWYU pragma: export

@@ -145,7 +145,7 @@ Trained train(bool cnn, int64_t steps = 20) {
   nn::Sequential net = {nn::Conv2d(32, 3, {.padding = 1}), nn::Relu(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(10)};
   data::Split split = data::synthetic({1, 28, 28}, 10, 2048, 256);
   nn::Sequential flat = {nn::Flatten(), mlp};
-  Trainer trainer(gpu(), {.model = cnn ? net : flat, .batch = 64, .seed = 3});
+  Trainer trainer(gpu(), classification(cnn ? net : flat), {.batch = 64, .seed = 3});
   trainer.train(split.train, 1);
   double first = seconds();
   double loss = trainer.train(split.train, steps - 1).loss;

@@ -16,7 +16,8 @@
 #include "sdk/library.h"
 #include "sdk/rendered/kernels.h"
 #include "sdk/rendered/plan.h"
-#include "train/step.h"
+#include "train/programs.h"
+#include "train/tasks.h"
 
 namespace tutti::cuda {
 namespace {
@@ -54,11 +55,21 @@ sdk::RenderedPlan plan(const Graph& g, const sdk::Library* library = nullptr) {
   return plan_rendered(sdk::Program::parse(lowered.program()), traits, nullptr);
 }
 
+/// Resident samples with labels.
+InputForm rows_of(const TensorType& sample, int64_t count) {
+  TensorType table = sample;
+  table.shape.insert(table.shape.begin(), count);
+  return {.name = "set",
+          .columns = {{.name = "input", .type = sample, .table = "input"},
+                      {.name = "label", .type = {DType::i32, {}}, .table = "label"}},
+          .tables = {{"input", table}, {"label", {DType::i32, {count}}}}};
+}
+
 Graph step(bool cnn, Precision precision) {
   nn::Sequential mlp = {nn::Linear(2048), nn::Relu(), nn::Dropout(0.2), nn::Linear(512), nn::Gelu(), nn::Linear(10)};
-  Source images{"set", {DType::u8, {1, 28, 28}}, 4096, true}, rows{"set", {DType::f32, {1024}}, 4096, true};
-  return training_step(cnn ? nn::small_cnn(10) : mlp, Loss(cross_entropy), Adam{}, cnn ? images : rows, cnn ? 64 : 128,
-                       {.precision = precision});
+  Task task = classification(cnn ? nn::small_cnn(10) : mlp);
+  return Programs(task, {.precision = precision})
+      .training(cnn ? rows_of({DType::u8, {1, 28, 28}}, 4096) : rows_of({DType::f32, {1024}}, 4096), cnn ? 64 : 128);
 }
 
 struct Use {
@@ -103,11 +114,11 @@ struct Products : sdk::Library {
 
 TEST(CudaPlans, TheProductsOfATrainingStepTakeBiasGradientsAndGeluAlong) {
   nn::Sequential net = {nn::Linear(64), nn::Relu(), nn::Linear(48), nn::GeluTanh(), nn::Linear(10)};
-  Source rows{"set", {DType::f32, {32}}, 256, true};
+  InputForm rows = rows_of({DType::f32, {32}}, 256);
   for (Precision precision : {Precision::f32, Precision::bf16}) {
     SCOPED_TRACE(name(precision));
     Products library;
-    Graph g = training_step(net, Loss(cross_entropy), Adam{}, rows, 16, {.precision = precision});
+    Graph g = Programs(classification(net), {.precision = precision}).training(rows, 16);
     int products = 0, biases = 0, sums = 0, kept = 0, kernels = 0;
     for (const sdk::PlannedLaunch& l : plan(g, &library).launches) {
       kernels += l.name.starts_with("portable matmul");

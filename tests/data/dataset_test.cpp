@@ -12,7 +12,7 @@ namespace {
 using namespace tutti::test;
 
 std::string error_of(const std::string& spec) {
-  return message_of([&] { parse_data(spec); });
+  return message_of([&] { open_data(spec); });
 }
 
 float element(const Dataset& d, size_t i) {
@@ -24,7 +24,7 @@ float element(const Dataset& d, size_t i) {
 TEST(IdxFolder, ReadsMnistLayout) {
   Folder f;
   put_mnist(f);
-  auto [train, test] = parse_data("idx:" + f.path());
+  auto [train, test] = idx_folder(f.path());
   EXPECT_EQ(to_string(train.samples.type), "u8[6, 1, 2, 2]");
   EXPECT_EQ(to_string(test.sample_type()), "u8[1, 2, 2]");
   EXPECT_EQ(train.labels, (std::vector<int32_t>{0, 1, 2, 0, 1, 2}));
@@ -97,14 +97,14 @@ TEST(FashionMnist, DebiansFiles) {
 }
 
 TEST(Synthetic, ShapesSizesAndReplay) {
-  auto a = parse_data("synthetic:1x4x5:3:100:40"), b = parse_data("synthetic:1x4x5:3:100:40");
+  auto a = synthetic({1, 4, 5}, 3, 100, 40), b = synthetic({1, 4, 5}, 3, 100, 40);
   EXPECT_EQ(to_string(a.train.samples.type), "f32[100, 1, 4, 5]");
   EXPECT_EQ(to_string(a.test.samples.type), "f32[40, 1, 4, 5]");
   EXPECT_EQ(a.train.samples, b.train.samples);
   EXPECT_EQ(a.test.labels, b.test.labels);
   EXPECT_NE(a.train.samples, synthetic({1, 4, 5}, 3, 100, 40, 1).train.samples);
-  EXPECT_EQ(parse_data("synthetic:8:3").train.size(), 8192);
-  EXPECT_EQ(parse_data("synthetic:8:3:64").test.size(), 16);
+  EXPECT_EQ(open_data("synthetic:8:3").train->size(), 8192);
+  EXPECT_EQ(open_data("synthetic:8:3:64").test->size(), 16);
 }
 
 // More classes than samples: their prototypes are drawn as they are needed, and are the same.
@@ -163,7 +163,11 @@ TEST(ParseData, BadSpecs) {
 }
 
 TEST(Dataset, CheckFindsWhatDoesNotFit) {
-  Dataset good{"mine", host_tensor<float>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6}), {0, 1}, 2};
+  Dataset good;
+  good.name = "mine";
+  good.samples = host_tensor<float>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6});
+  good.labels = {0, 1};
+  good.classes = 2;
   good.check();
   auto broken = [&](auto change) {
     Dataset d = good;
@@ -176,7 +180,7 @@ TEST(Dataset, CheckFindsWhatDoesNotFit) {
   expect_parts(broken([](Dataset& d) { d.samples.bytes.pop_back(); }), {"24 bytes", "23"});
   expect_parts(broken([](Dataset& d) { d.classes = 0; }), {"0 classes"});
   expect_parts(broken([](Dataset& d) { d.labels[1] = 2; }), {"data set mine", "label 2 of sample 1", "[0, 2)"});
-  expect_parts(message_of([&] { good.check_labels(1); }), {"label 1 of sample 1", "[0, 1)"});
+  expect_parts(message_of([&] { good.check_below("label", 1); }), {"label 1 of sample 1", "[0, 1)"});
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ TEST(Group, BatchesTheOptimizer) {
         step = g.state("step", {DType::i32, {}});
   Value w = g.state("w", {DType::f32, {3, 5}}), b = g.state("b", {DType::f32, {5}});
   Values d = gradients(mean(tanh(matmul(x, w) + b)), {w, b});
-  apply_optimizer(g, Adam{}, {"w", "b"}, d, lr, step);
+  apply_optimizer(g, Adam{}, {{.name = "w"}, {.name = "b"}}, d, lr, step);
   Grouped r = group(dce(g));
   verify(r.graph);
   const TuttiGroup* adam = group_of(r, adam_op);

@@ -34,7 +34,7 @@ Graph small_step() {
     loss = cross_entropy(y, labels);
   }
   Values p = {g.latest("fc.weight"), g.latest("fc.bias")};
-  apply_optimizer(g, Sgd{.momentum = 0.9}, {"fc.weight", "fc.bias"}, gradients(loss, p), lr, step);
+  apply_optimizer(g, Sgd{.momentum = 0.9}, {{.name = "fc.weight"}, {.name = "fc.bias"}}, gradients(loss, p), lr, step);
   g.set_state("loss", loss);
   return g;
 }

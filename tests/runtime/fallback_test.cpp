@@ -40,13 +40,13 @@ const data::Split& set() {
   return split;
 }
 
-TrainerOptions cnn(Fallback fallback) {
-  return {.model = nn::Sequential{nn::Conv2d(3, 3, {.padding = 1}), nn::Relu(), nn::MaxPool2d(2), nn::Flatten(),
-                                  nn::Linear(8), nn::Tanh(), nn::Dropout(0.25), nn::Linear(4)},
-          .optimizer = Adam{.lr = 1e-2},
-          .batch = 16,
-          .eval_batch = 16,
-          .fallback = fallback};
+Task cnn() {
+  return classification(nn::Sequential{nn::Conv2d(3, 3, {.padding = 1}), nn::Relu(), nn::MaxPool2d(2), nn::Flatten(),
+                                       nn::Linear(8), nn::Tanh(), nn::Dropout(0.25), nn::Linear(4)});
+}
+
+TrainerOptions with(Fallback fallback) {
+  return {.optimizer = Adam{.lr = 1e-2}, .batch = 16, .eval_batch = 16, .fallback = fallback};
 }
 
 std::string all_of(const std::vector<std::string>& lines) {
@@ -56,7 +56,7 @@ std::string all_of(const std::vector<std::string>& lines) {
 }
 
 TEST(Strict, EveryDeclinedNodeIsListed) {
-  Trainer t(Picky::declining("matmul adam gather"), cnn(Fallback::none));
+  Trainer t(Picky::declining("matmul adam gather"), cnn(), with(Fallback::none));
   std::string error = error_of([&] { t.train(set().train); }, Code::declined);
   EXPECT_TRUE(has(error, "picky:0 declines "));
   EXPECT_TRUE(has(error, "nodes, which have no decomposition:"));
@@ -79,11 +79,11 @@ TEST(Strict, NodesOfDecompositionsAreListedBesideOthers) {
 }
 
 TEST(Plans, CountWhatMeasuredKernelsNeed) {
-  TrainerOptions options = cnn(Fallback::none);
+  TrainerOptions options = with(Fallback::none);
   Device device = Picky::declining("tuning");
-  RunPlanner planner(device, options, set().train, &set().test);
+  RunPlanner planner(device, cnn(), options, set().train, &set().test);
   uint64_t peak = planner.plan(options.batch).peak;
-  Trainer t(device, options);
+  Trainer t(device, cnn(), options);
   t.train(set().train);
   t.evaluate(set().test);
   EXPECT_EQ(peak, t.planned_bytes());
@@ -96,15 +96,15 @@ TEST(Plans, CountWhatMeasuredKernelsNeed) {
 class FallbackOps : public testing::TestWithParam<const char*> {};
 
 TEST_P(FallbackOps, TrainsAsWithoutIt) {
-  Trainer plain(select_device("reference:0"), cnn(Fallback::none));
-  Trainer t(Picky::declining(GetParam()), cnn(Fallback::cpu));
+  Trainer plain(select_device("reference:0"), cnn(), with(Fallback::none));
+  Trainer t(Picky::declining(GetParam()), cnn(), with(Fallback::cpu));
   plain.train(set().train);
   t.train(set().train);
   ASSERT_EQ(t.losses().size(), plain.losses().size());
   for (size_t i = 0; i < t.losses().size(); ++i) EXPECT_NEAR(t.losses()[i], plain.losses()[i], 2e-5) << "step " << i;
   EvalResult a = plain.evaluate(set().test), b = t.evaluate(set().test);
   EXPECT_NEAR(a.loss, b.loss, 2e-5);
-  EXPECT_EQ(a.accuracy, b.accuracy);
+  EXPECT_EQ(a.metrics, b.metrics);
   FallbackReport report = t.fallback();
   EXPECT_FALSE(report.devices.empty());
   EXPECT_FALSE(report.devices.contains("picky:0"));
@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(All, FallbackOps,
                                          "relu tanh less equal gather matmul sub"));
 
 TEST(FallbackTest, NoneIsNeeded) {
-  Trainer t(Picky::declining(""), cnn(Fallback::cpu));
+  Trainer t(Picky::declining(""), cnn(), with(Fallback::cpu));
   t.train(set().train);
   t.evaluate(set().test);
   FallbackReport report = t.fallback();
@@ -137,9 +137,9 @@ TEST(FallbackTest, EveryDeviceThatTookOverIsReported) {
   if (std::ranges::none_of(Registry::instance().devices(), [](const Device& d) { return d.id == "onednn:0"; }))
     return test::skip_without("onednn", "the onednn plugin is not here");
   nn::Activation::Function f64_tanh = [](Value x) { return cast(tanh(cast(x, DType::f64)), DType::f32); };
-  TrainerOptions options = cnn(Fallback::cpu);
-  options.model = nn::Sequential{nn::Flatten(), nn::Activation("f64 tanh", f64_tanh), nn::Linear(4)};
-  Trainer t(Picky::declining("tanh adam"), options);
+  TrainerOptions options = with(Fallback::cpu);
+  nn::Sequential model = {nn::Flatten(), nn::Activation("f64 tanh", f64_tanh), nn::Linear(4)};
+  Trainer t(Picky::declining("tanh adam"), classification(model), options);
   t.train(set().train);
   EXPECT_EQ(t.fallback().devices, (std::set<std::string>{"onednn:0", "reference:0"}));
   t.evaluate(set().test);  // needs the reference alone
@@ -160,16 +160,16 @@ TEST(FallbackTest, ACpuThatCannotBeOpenedIsPassedOver) {
 TEST(FallbackTest, ACheckpointGoesOnWithAndWithoutIt) {
   Folder folder;
   std::string file = folder.path / "run";
-  Trainer whole(select_device("reference:0"), cnn(Fallback::none));
+  Trainer whole(select_device("reference:0"), cnn(), with(Fallback::none));
   for (int i = 0; i < 2; ++i) whole.train(set().train);
   {
-    Trainer t(Picky::declining("matmul adam"), cnn(Fallback::cpu));
+    Trainer t(Picky::declining("matmul adam"), cnn(), with(Fallback::cpu));
     t.train(set().train);
     t.save(file);
   }
   Device other = Picky::declining("relu sum");
-  Trainer with(other, cnn(Fallback::cpu)), without(select_device("reference:0"), cnn(Fallback::none));
-  for (Trainer* t : {&with, &without}) {
+  Trainer some(other, cnn(), with(Fallback::cpu)), none(select_device("reference:0"), cnn(), with(Fallback::none));
+  for (Trainer* t : {&some, &none}) {
     t->load(file);
     t->train(set().train);
     EXPECT_NEAR(t->losses().back(), whole.losses().back(), 1e-4);
@@ -254,20 +254,17 @@ TEST(FallbackTest, RandomProgramsOverSharedStates) {
 /// An activation in float64, which most devices decline.
 TEST(FallbackTest, RealDevicesGiveFloat64ToTheReference) {
   nn::Activation::Function f64_tanh = [](Value x) { return cast(tanh(cast(x, DType::f64)), DType::f32); };
-  auto options = [&](Fallback fallback) {
-    return TrainerOptions{
-        .model = nn::Sequential{nn::Flatten(), nn::Linear(8), nn::Activation("f64 tanh", f64_tanh), nn::Linear(4)},
-        .batch = 16,
-        .fallback = fallback};
-  };
-  Trainer plain(select_device("reference:0"), options(Fallback::none));
+  Task task =
+      classification(nn::Sequential{nn::Flatten(), nn::Linear(8), nn::Activation("f64 tanh", f64_tanh), nn::Linear(4)});
+  auto options = [&](Fallback fallback) { return TrainerOptions{.batch = 16, .fallback = fallback}; };
+  Trainer plain(select_device("reference:0"), task, options(Fallback::none));
   plain.train(set().train);
   int tried = 0;
   for (const Device& device : Registry::instance().devices()) {
     if (!device.unusable.empty() || device.plugin == "reference" || device.plugin == "picky" ||
         device.plugin == "broken")
       continue;
-    Trainer strict(device, options(Fallback::none)), t(device, options(Fallback::cpu));
+    Trainer strict(device, task, options(Fallback::none)), t(device, task, options(Fallback::cpu));
     t.train(set().train);
     for (size_t i = 0; i < t.losses().size(); ++i) EXPECT_NEAR(t.losses()[i], plain.losses()[i], 2e-5) << device.id;
     if (t.fallback().nodes.empty()) continue;  // it can do float64

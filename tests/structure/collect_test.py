@@ -6,7 +6,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OP = (ROOT / "graph/ops/exp.cpp").read_text()
-MODEL = (ROOT / "nn/models/cnn.cpp").read_text()
+MODEL = (ROOT / "train/models/cnn.cpp").read_text()
 
 
 class Collect(unittest.TestCase):
@@ -23,7 +23,7 @@ class Collect(unittest.TestCase):
         return self.collected("CollectOps.cmake", text, "-DOUT={out}")
 
     def model(self, text):
-        return self.collected("CollectRecords.cmake", text, "-DTYPE=ModelDef", "-DNAMESPACE=tutti::nn", "-DHEADER=nn/model.h",
+        return self.collected("CollectRecords.cmake", text, "-DTYPE=ModelDef", "-DNAMESPACE=tutti", "-DHEADER=train/model.h",
                               "-DFUNCTION=all_models", "-DOUT={out}/all.cpp")
 
     def test_what_is_right_is_collected(self):

@@ -42,9 +42,9 @@ Tensor tensor_of(Trainer& t, const std::string& name, const TensorType& type) {
 
 struct PrecisionTest : testing::TestWithParam<std::string> {
   Device device = select_device(GetParam());
-  TrainerOptions options(Precision precision, nn::Layer model = mlp(), double scale = 65536) const {
-    return {.model = std::move(model),
-            .optimizer = Adam{.lr = 1e-2},
+  Task task() const { return classification(mlp()); }
+  TrainerOptions options(Precision precision, double scale = 65536) const {
+    return {.optimizer = Adam{.lr = 1e-2},
             .batch = 16,
             .eval_batch = 16,
             .precision = precision,
@@ -56,7 +56,7 @@ struct PrecisionTest : testing::TestWithParam<std::string> {
 void expect_learns_as_f32(const PrecisionTest& test, const nn::Layer& model, const data::Split& set,
                           const std::vector<Precision>& mixed) {
   auto run = [&](Precision precision) {
-    Trainer t(test.device, test.options(precision, model, 1024));
+    Trainer t(test.device, classification(model), test.options(precision, 1024));
     for (int epoch = 0; epoch < 2; ++epoch) t.train(set.train);
     t.evaluate(set.test);
     EXPECT_EQ(t.planned_bytes(), t.peak_bytes()) << name(precision);
@@ -91,7 +91,7 @@ TEST_P(PrecisionTest, ACnnLearnsAsInF32AndTheSameEachTime) {
 TEST_P(PrecisionTest, WeightsAndOptimizerStayF32) {
   Folder f;
   for (Precision precision : {Precision::bf16, Precision::f16}) {
-    Trainer t(device, options(precision));
+    Trainer t(device, task(), options(precision));
     t.train(vectors().train, 2);
     t.save(f / "c");
     Checkpoint c = read_checkpoint(f / "c");
@@ -113,10 +113,12 @@ TEST_P(PrecisionTest, OverflowSkipsTheStepAndHalvesTheScale) {
   const data::Dataset& set = vectors().train;
   constexpr double lr = 0.5;
   nn::Sequential model = {nn::Linear(16), nn::Gelu(), nn::Linear(4)};
-  TrainerOptions o = options(Precision::f16, model, 0x1p27);
+  TrainerOptions o = options(Precision::f16, 0x1p27);
   o.optimizer = Sgd{.lr = lr, .momentum = 0.9};
-  Trainer t(device, o);
-  std::vector<nn::Parameter> parameters = parameters_of(model, set.sample_type());
+  Trainer t(device, classification(model), o);
+  Programs programs(classification(model), {.optimizer = Sgd{}, .expose_gradients = true});
+  InputForm form = form_of(set, "set", false);
+  std::vector<nn::Parameter> parameters = programs.declare(form).parameters;
   std::map<std::string, Tensor> before, now;
   auto look = [&](auto& to) {
     for (const nn::Parameter& p : parameters) {
@@ -142,8 +144,7 @@ TEST_P(PrecisionTest, OverflowSkipsTheStepAndHalvesTheScale) {
   ASSERT_GE(skipped, 3);
   EXPECT_EQ(*t.loss_scale(), scale);
 
-  Graph g = training_step(*o.model, o.loss, Sgd{}, {"set", set.sample_type(), set.size(), false}, 16,
-                          {.expose_gradients = true});
+  Graph g = programs.training(form, 16);
   data::Batch batch =
       data::Batches(data::shuffled_order(set.size(), o.seed, 0), 16, data::Last::drop)[skipped % (set.size() / 16)];
   Tensor samples({DType::f32, {16, 32}}), labels({DType::i32, {16}});
@@ -154,8 +155,8 @@ TEST_P(PrecisionTest, OverflowSkipsTheStepAndHalvesTheScale) {
     labels.at[i] = set.labels[at];
   }
   std::map<std::string, Tensor> in = before;
-  in.emplace("samples", samples);
-  in.emplace("labels", labels);
+  in.emplace("input", samples);
+  in.emplace("label", labels);
   for (const nn::Parameter& p : parameters) {
     std::vector<double> expected = evaluate(g, in, {g.latest("gradient." + p.name)})[0].at;
     double largest = 0;
@@ -170,7 +171,7 @@ TEST_P(PrecisionTest, OverflowSkipsTheStepAndHalvesTheScale) {
 // Adam's bias corrections count updates, not steps: after skipped steps the first update moves by lr in every weight
 // whose gradient counts, as the very first one does.
 TEST_P(PrecisionTest, SkippedStepsDoNotAgeAdam) {
-  Trainer t(device, options(Precision::f16, mlp(), 0x1p27));
+  Trainer t(device, task(), options(Precision::f16, 0x1p27));
   std::vector<float> before, now;
   do {
     before = now;
@@ -184,9 +185,9 @@ TEST_P(PrecisionTest, SkippedStepsDoNotAgeAdam) {
 }
 
 TEST_P(PrecisionTest, TheScaleDoublesAfterGoodSteps) {
-  TrainerOptions o = options(Precision::f16, mlp(), 64);
+  TrainerOptions o = options(Precision::f16, 64);
   o.loss_scaling.growth_interval = 4;
-  Trainer t(device, o);
+  Trainer t(device, task(), o);
   std::vector<double> scales;
   for (int i = 0; i < 9; ++i) {
     t.train(vectors().train, 1);
@@ -198,14 +199,14 @@ TEST_P(PrecisionTest, TheScaleDoublesAfterGoodSteps) {
 
 TEST_P(PrecisionTest, GoesOnFromACheckpointWithItsScale) {
   Folder f;
-  TrainerOptions o = options(Precision::f16, mlp(), 0x1p27);
+  TrainerOptions o = options(Precision::f16, 0x1p27);
   o.loss_scaling.growth_interval = 7;
-  Trainer whole(device, o), half(device, o);
+  Trainer whole(device, task(), o), half(device, task(), o);
   whole.train(vectors().train);
   half.train(vectors().train, 3);  // in the middle of the skipped steps
   half.save(f / "c");
   o.loss_scaling.initial = 1;  // the checkpoint's counts
-  Trainer rest(device, o);
+  Trainer rest(device, task(), o);
   rest.load(f / "c");
   EXPECT_EQ(rest.state_hash(), half.state_hash());
   rest.train(vectors().train);
@@ -216,21 +217,21 @@ TEST_P(PrecisionTest, GoesOnFromACheckpointWithItsScale) {
 
 TEST_P(PrecisionTest, AnotherPrecisionIsAnError) {
   Folder f;
-  Trainer t(device, options(Precision::f32));
+  Trainer t(device, task(), options(Precision::f32));
   t.train(vectors().train, 1);
   t.save(f / "c");
-  Trainer other(device, options(Precision::bf16));
+  Trainer other(device, task(), options(Precision::bf16));
   other.load(f / "c");
   expect_parts(message_of([&] { other.train(vectors().train, 1); }),
                {"trained in precision f32", "this run uses bf16", "--precision f32"});
-  Trainer scores(device, options(Precision::bf16));  // evaluation may use any
+  Trainer scores(device, task(), options(Precision::bf16));  // evaluation may use any
   scores.load(f / "c");
   EXPECT_NEAR(scores.evaluate(vectors().test).loss, t.evaluate(vectors().test).loss, 2e-2);
 }
 
 TEST_P(PrecisionTest, LossScalingComesWhole) {
   Folder f;
-  Trainer t(device, options(Precision::f16));
+  Trainer t(device, task(), options(Precision::f16));
   t.train(vectors().train, 1);
   t.save(f / "c");
   Checkpoint c = read_checkpoint(f / "c");
@@ -238,7 +239,7 @@ TEST_P(PrecisionTest, LossScalingComesWhole) {
     Checkpoint less = c;
     less.tensors.erase(lost);
     write_checkpoint(f / "less", less);
-    Trainer other(device, options(Precision::f16));
+    Trainer other(device, task(), options(Precision::f16));
     other.load(f / "less");
     expect_parts(message_of([&] { other.train(vectors().train, 1); }), {std::string("no '") + lost + "'", "not whole"});
   }
@@ -252,7 +253,7 @@ struct WithoutGradient : nn::Module {
 
 TEST_P(PrecisionTest, GradientsThatNoScaleMendsAreAnError) {
   nn::Sequential model = {nn::Linear(8), WithoutGradient(), nn::Linear(4)};
-  Trainer t(device, options(Precision::f16, model, 0x1p-20));
+  Trainer t(device, classification(model), options(Precision::f16, 0x1p-20));
   try {
     while (t.steps() < 10) {
       t.train(vectors().train, 1);
@@ -269,7 +270,7 @@ TEST_P(PrecisionTest, GradientsThatNoScaleMendsAreAnError) {
 
 TEST_P(PrecisionTest, NamesAScaleThatCannotBe) {
   for (double scale : {0.0, -1.0, 1e38, double{NAN}})
-    expect_parts(message_of([&] { Trainer(device, options(Precision::f16, mlp(), scale)); }), {"loss scale"});
+    expect_parts(message_of([&] { Trainer(device, task(), options(Precision::f16, scale)); }), {"loss scale"});
 }
 
 std::vector<std::string> usable() {
@@ -289,8 +290,11 @@ INSTANTIATE_TEST_SUITE_P(Devices, PrecisionTest, testing::ValuesIn(usable()), []
 TEST(PrecisionGraph, ProductsAreShortLossAndUpdateAreF32) {
   nn::Sequential model = {nn::Conv2d(6, 3), nn::Relu(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(4)};
   for (Precision precision : {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16}) {
-    Graph g = training_step(model, Loss(cross_entropy), Adam{}, {"set", {DType::u8, {1, 8, 8}}, 64, true}, 16,
-                            {.precision = precision});
+    InputForm form{
+        .name = "set",
+        .columns = {{.name = "input", .type = {DType::u8, {1, 8, 8}}}, {.name = "label", .type = {DType::i32, {}}}},
+        .tables = {}};
+    Graph g = Programs(classification(model), {.precision = precision}).training(form, 16);
     std::map<std::string, std::set<DType>> seen;
     for (const Node& n : g.nodes())
       seen[n.op->name].insert(g.info(n.inputs.empty() ? n.results[0] : n.inputs[0]).type.dtype);

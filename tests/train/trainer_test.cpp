@@ -43,13 +43,12 @@ data::Dataset as_u8(const data::Dataset& d) {
 
 struct TrainerTest : testing::TestWithParam<std::string> {
   Device device = select_device(GetParam());
-  TrainerOptions options(double dropout = 0) const {
-    return {.model = mlp(dropout), .optimizer = Adam{.lr = 1e-2}, .batch = 16, .eval_batch = 16};
-  }
+  Task task(double dropout = 0) const { return classification(mlp(dropout)); }
+  TrainerOptions options() const { return {.optimizer = Adam{.lr = 1e-2}, .batch = 16, .eval_batch = 16}; }
 };
 
 TEST_P(TrainerTest, TrainsToTheEndOfTheEpoch) {
-  Trainer t(device, options());
+  Trainer t(device, task(), options());
   EXPECT_EQ(t.parameter_count(), 0);
   TrainResult r = t.train(set().train);
   EXPECT_EQ(r.steps, 10);
@@ -68,7 +67,7 @@ TEST_P(TrainerTest, TrainsToTheEndOfTheEpoch) {
 }
 
 TEST_P(TrainerTest, PiecesEqualTheWhole) {
-  Trainer a(device, options(0.3)), b(device, options(0.3));
+  Trainer a(device, task(0.3), options()), b(device, task(0.3), options());
   a.train(set().train);
   a.train(set().train);
   while (b.steps() < 20) b.train(set().train, 3);
@@ -77,7 +76,7 @@ TEST_P(TrainerTest, PiecesEqualTheWhole) {
 }
 
 TEST_P(TrainerTest, WatchStopsAfterAStep) {
-  Trainer t(device, options());
+  Trainer t(device, task(), options());
   std::vector<Progress> seen;
   TrainResult r = t.train(set().train, 4, [&](const Progress& p) { return seen.push_back(p), true; });
   EXPECT_FALSE(r.stopped);
@@ -95,7 +94,7 @@ TEST_P(TrainerTest, WatchStopsAfterAStep) {
 
 // 50 samples in batches of 16: the last batch has 2 real ones. The truth comes from the graph evaluator.
 TEST_P(TrainerTest, EvaluationCountsPaddedBatchesRight) {
-  Trainer t(device, options());
+  Trainer t(device, task(), options());
   t.train(set().train);
   const data::Dataset& test = set().test;
   Graph g;
@@ -122,21 +121,21 @@ TEST_P(TrainerTest, EvaluationCountsPaddedBatchesRight) {
   EvalResult e = t.evaluate(test);
   EXPECT_EQ(e.samples, 50);
   EXPECT_NEAR(e.loss, loss, 1e-5);
-  EXPECT_NEAR(e.accuracy, right / 50.0, 1e-9);
+  EXPECT_NEAR(e.metric("accuracy"), right / 50.0, 1e-9);
   EXPECT_GT(right, 13);  // better than guessing, so the comparison means something
   // Every batch size gives the same, and the order of calls does not matter.
   for (int64_t batch : {1, 7, 50, 64}) {
     TrainerOptions o = options();
     o.eval_batch = batch;
-    Trainer other(device, o);
+    Trainer other(device, task(), o);
     other.train(set().train);
     EXPECT_NEAR(other.evaluate(test).loss, loss, 1e-5) << batch;
-    EXPECT_NEAR(other.evaluate(test).accuracy, right / 50.0, 1e-9) << batch;
+    EXPECT_NEAR(other.evaluate(test).metric("accuracy"), right / 50.0, 1e-9) << batch;
   }
 }
 
 TEST_P(TrainerTest, EvaluationChangesNothing) {
-  Trainer a(device, options(0.2)), b(device, options(0.2));
+  Trainer a(device, task(0.2), options()), b(device, task(0.2), options());
   a.evaluate(set().test);
   for (Trainer* t : {&a, &b}) t->train(set().train, 5);
   std::string before = a.state_hash();
@@ -149,9 +148,9 @@ TEST_P(TrainerTest, EvaluationChangesNothing) {
 
 TEST_P(TrainerTest, FedAndResidentSetsGiveTheSameLosses) {
   for (const data::Dataset& train : {set().train, as_u8(set().train)}) {
-    TrainerOptions fed = options(0.1);
+    TrainerOptions fed = options();
     fed.resident_limit = 1;
-    Trainer a(device, options(0.1)), b(device, fed);
+    Trainer a(device, task(0.1), options()), b(device, task(0.1), fed);
     for (int epoch = 0; epoch < 3; ++epoch) {
       a.train(train);
       b.train(train);
@@ -176,7 +175,7 @@ TEST_P(TrainerTest, BytesAreScaledToOne) {
     float x = static_cast<float>(std::to_integer<int>(bytes.samples.bytes[i])) / 255;
     std::memcpy(floats.samples.bytes.data() + 4 * i, &x, 4);
   }
-  Trainer a(device, options()), b(device, options());
+  Trainer a(device, task(), options()), b(device, task(), options());
   a.train(bytes);
   b.train(floats);
   for (size_t i = 0; i < 10; ++i) EXPECT_NEAR(a.losses()[i], b.losses()[i], 1e-5) << i;
@@ -187,7 +186,7 @@ TEST_P(TrainerTest, SetsAreToldApartWhateverTheirName) {
   data::Dataset one = set().test, two = data::synthetic({32}, 4, 1, 50, 7).test,
                 shorter = data::synthetic({32}, 4, 1, 20).test;
   one.name = two.name = shorter.name = "";
-  Trainer t(device, options());
+  Trainer t(device, task(), options());
   t.train(set().train);
   double a = t.evaluate(one).loss, b = t.evaluate(two).loss, c = t.evaluate(shorter).loss;
   EXPECT_NE(a, b);
@@ -200,9 +199,8 @@ TEST_P(TrainerTest, SetsAreToldApartWhateverTheirName) {
 // The first step of a learning rate of zero leaves the initial weights.
 TEST_P(TrainerTest, InitialWeightsAreAsPyTorchDrawsThem) {
   TrainerOptions o = options();
-  o.model = nn::Sequential{nn::Flatten(), nn::Linear(300), nn::Relu(), nn::Linear(4)};
   o.optimizer = Sgd{.lr = 0};
-  Trainer t(device, o);
+  Trainer t(device, classification(nn::Sequential{nn::Flatten(), nn::Linear(300), nn::Relu(), nn::Linear(4)}), o);
   t.train(set().train, 1);
   std::set<float> seen;
   for (auto [name, count, fan] :
@@ -221,9 +219,8 @@ TEST_P(TrainerTest, InitialWeightsAreAsPyTorchDrawsThem) {
     EXPECT_NEAR(square, bound * bound / 3, 5 * bound * bound * std::sqrt(4 / 45.0 / n)) << name;
   }
   EXPECT_GT(seen.size(), 10000u);  // no parameter repeats another one's numbers
-  TrainerOptions normal = o;
-  normal.model = nn::Sequential{nn::Flatten(), nn::Linear(300, {.init = nn::Scheme::kaiming_normal}), nn::Linear(4)};
-  Trainer k(device, normal);
+  nn::Sequential normal = {nn::Flatten(), nn::Linear(300, {.init = nn::Scheme::kaiming_normal}), nn::Linear(4)};
+  Trainer k(device, classification(normal), o);
   k.train(set().train, 1);
   std::vector<float> w = k.read_state("1.weight");
   double square = 0, fourth = 0;
@@ -238,9 +235,9 @@ TEST_P(TrainerTest, InitialWeightsAreAsPyTorchDrawsThem) {
 
 TEST_P(TrainerTest, HashDependsOnSeedAndStepsAlone) {
   auto hash = [&](uint64_t seed, int64_t steps) {
-    TrainerOptions o = options(0.2);
+    TrainerOptions o = options();
     o.seed = seed;
-    Trainer t(device, o);
+    Trainer t(device, task(0.2), o);
     t.train(set().train, steps);
     EXPECT_EQ(t.state_hash(), t.state_hash());
     return t.state_hash();
@@ -256,7 +253,7 @@ TEST_P(TrainerTest, HashDependsOnSeedAndStepsAlone) {
 TEST_P(TrainerTest, NoLossIsLost) {
   data::Split big = data::synthetic({8}, 2, 2 * 700, 2);
   auto run = [&](int64_t piece) {
-    Trainer t(device, {.model = nn::Sequential{nn::Linear(2)}, .optimizer = Sgd{.lr = 0.1}, .batch = 2});
+    Trainer t(device, classification(nn::Linear(2)), {.optimizer = Sgd{.lr = 0.1}, .batch = 2});
     while (t.steps() < 700) t.train(big.train, piece);
     return t.losses();
   };
@@ -272,7 +269,7 @@ TEST_P(TrainerTest, NotFiniteNamesTheFirstSuchStep) {
   float bad = INFINITY;
   std::memcpy(d.samples.bytes.data() + 37 * 32 * 4, &bad, 4);
   TrainerOptions o = options();
-  Trainer t(device, o);
+  Trainer t(device, task(), o);
   auto order = data::shuffled_order(160, o.seed, 0);
   int64_t expected = (std::find(order.begin(), order.end(), 37) - order.begin()) / 16 + 1;
   try {
@@ -288,7 +285,7 @@ TEST_P(TrainerTest, NotFiniteNamesTheFirstSuchStep) {
 
 TEST_P(TrainerTest, SaveRefusesWhatIsNotFinite) {
   Folder f;
-  Trainer t(device, {.model = mlp(), .optimizer = Sgd{.lr = 1e38, .weight_decay = 1e38}, .batch = 16});
+  Trainer t(device, task(), {.optimizer = Sgd{.lr = 1e38, .weight_decay = 1e38}, .batch = 16});
   t.train(set().train, 1);
   put(f / "c", "old");
   expect_parts(message_of([&] { t.save(f / "c"); }), {f / "c", "after step 1", "was not written"});
@@ -297,14 +294,14 @@ TEST_P(TrainerTest, SaveRefusesWhatIsNotFinite) {
 
 TEST_P(TrainerTest, SaveAndLoadGoOn) {
   Folder f;
-  Trainer whole(device, options(0.2)), half(device, options(0.2));
+  Trainer whole(device, task(0.2), options()), half(device, task(0.2), options());
   whole.train(set().train);
   half.train(set().train, 4);
   half.save(f / "c", {{"mine", "kept"}});
   EXPECT_EQ(read_checkpoint(f / "c").metadata.at("mine"), "kept");
-  TrainerOptions o = options(0.2);
+  TrainerOptions o = options();
   o.seed = 99;  // the checkpoint's seed counts
-  Trainer rest(device, o);
+  Trainer rest(device, task(0.2), o);
   rest.load(f / "c");
   EXPECT_EQ(rest.seed(), 1u);
   EXPECT_EQ(rest.steps(), 4);
@@ -321,54 +318,54 @@ TEST_P(TrainerTest, SaveAndLoadGoOn) {
 
 TEST_P(TrainerTest, LoadErrors) {
   Folder f;
-  Trainer t(device, options());
+  Trainer t(device, task(), options());
   t.train(set().train, 1);
   t.save(f / "c");
   expect_parts(message_of([&] { t.load(f / "c"); }), {"has run already"});
-  auto error = [&](TrainerOptions o, const std::string& file) {
+  auto error = [&](const Task& of, const TrainerOptions& o, const std::string& file) {
     return message_of([&] {
-      Trainer other(device, o);
+      Trainer other(device, of, o);
       other.load(file);
       other.train(set().train, 1);
     });
   };
-  expect_parts(error(options(), f / "nothing"), {f / "nothing", "no such checkpoint"});
+  expect_parts(error(task(), options(), f / "nothing"), {f / "nothing", "no such checkpoint"});
   TrainerOptions o = options();
-  o.model = nn::Sequential{nn::Flatten(), nn::Linear(17), nn::Relu(), nn::Dropout(0), nn::Linear(4)};
-  expect_parts(error(o, f / "c"), {"'1.weight'", "f32[16, 32] there", "f32[17, 32] in the model"});
-  o.model = nn::Sequential{nn::Flatten(), nn::Linear(16)};
-  expect_parts(error(o, f / "c"), {"'4.bias'", "not in the model"});
-  o = options();
+  nn::Sequential wider = {nn::Flatten(), nn::Linear(17), nn::Relu(), nn::Dropout(0), nn::Linear(4)};
+  expect_parts(error(classification(wider), o, f / "c"),
+               {"'1.weight'", "f32[16, 32] there", "f32[17, 32] in the model"});
+  expect_parts(error(classification(nn::Sequential{nn::Flatten(), nn::Linear(16)}), o, f / "c"),
+               {"'4.bias'", "not in the model"});
   o.optimizer = Sgd{};
-  expect_parts(error(o, f / "c"), {"optimizer adam", "uses sgd"});
+  expect_parts(error(task(), o, f / "c"), {"optimizer adam", "uses sgd"});
   Checkpoint c = read_checkpoint(f / "c");
   for (const char* lost : {"1.bias", "optimizer.v.4.weight", "step", "seed"}) {
     Checkpoint less = c;
     less.tensors.erase(lost);
     write_checkpoint(f / "less", less);
-    expect_parts(error(options(), f / "less"), {std::string("'") + lost + "'"});
+    expect_parts(error(task(), options(), f / "less"), {std::string("'") + lost + "'"});
   }
 }
 
 TEST_P(TrainerTest, NamesWhatDoesNotFit) {
   TrainerOptions o = options();
   o.batch = 0;
-  expect_parts(message_of([&] { Trainer(device, o); }), {"batch 0", "at least 1"});
+  expect_parts(message_of([&] { Trainer(device, task(), o); }), {"batch 0", "at least 1"});
   o = options();
   o.eval_batch = -1;
-  expect_parts(message_of([&] { Trainer(device, o); }), {"batch -1", "at least 1"});
+  expect_parts(message_of([&] { Trainer(device, task(), o); }), {"batch -1", "at least 1"});
   o = options();
   o.batch = 161;
-  expect_parts(message_of([&] { Trainer(device, o).train(set().train); }), {"160 samples", "batch of 161"});
+  expect_parts(message_of([&] { Trainer(device, task(), o).train(set().train); }), {"160 samples", "batch of 161"});
   o = options();
-  o.model = nn::Sequential{nn::Flatten(), nn::Linear(3)};
-  expect_parts(message_of([&] { Trainer(device, o).train(set().train); }), {"label 3", "[0, 3)"});
-  o.model = nn::Sequential{nn::Conv2d(3, 3)};
-  expect_parts(message_of([&] { Trainer(device, o).train(set().train); }), {"Conv2d", "rank 4"});
+  Task narrow = classification(nn::Sequential{nn::Flatten(), nn::Linear(3)});
+  expect_parts(message_of([&] { Trainer(device, narrow, o).train(set().train); }), {"label 3", "[0, 3)"});
+  Task images_only = classification(nn::Conv2d(3, 3));
+  expect_parts(message_of([&] { Trainer(device, images_only, o).train(set().train); }), {"Conv2d", "rank 4"});
   data::Split images = data::synthetic({1, 5, 5}, 4, 32, 8);
-  expect_parts(message_of([&] { Trainer(device, o).train(images.train); }),
-               {"f32[1, 3, 3, 3]", "[1, classes]", "Flatten"});
-  Trainer t(device, options());
+  expect_parts(message_of([&] { Trainer(device, images_only, o).train(images.train); }),
+               {"f32[1, 3, 3, 3]", "[batch, classes, …]", "Flatten"});
+  Trainer t(device, task(), options());
   t.train(set().train, 1);
   expect_parts(message_of([&] { t.evaluate(data::synthetic({31}, 4, 8, 8).test); }),
                {"'1.weight'", "f32[16, 31]", "f32[16, 32]"});

@@ -34,9 +34,9 @@ class Planted : public testing::Environment {
 [[maybe_unused]] auto* const planted = testing::AddGlobalTestEnvironment(new Planted);
 
 parity::BisectOptions cnn() {
-  return {.model = nn::Sequential{nn::Conv2d(4, 3, {.padding = 1}), nn::Relu(), nn::MaxPool2d(2), nn::Flatten(),
-                                  nn::Linear(16), nn::Relu(), nn::Linear(4)},
-          .set = data::synthetic({1, 8, 8}, 4, 64, 4).train,
+  return {.task = classification(nn::Sequential{nn::Conv2d(4, 3, {.padding = 1}), nn::Relu(), nn::MaxPool2d(2),
+                                                nn::Flatten(), nn::Linear(16), nn::Relu(), nn::Linear(4)}),
+          .set = data::synthetic({1, 8, 8}, 4, 64, 4).sources().train,
           .batch = 6,
           .steps = 2};
 }
@@ -246,7 +246,8 @@ TEST_P(BisectDevices, OneDnnAgreesWithTheReference) {
   }
   parity::BisectOptions o = cnn();
   if (std::string(GetParam()) == "mlp")
-    o.model = nn::Sequential{nn::Flatten(), nn::Linear(48), nn::Gelu(), nn::Dropout(0.25), nn::Linear(4)};
+    o.task =
+        classification(nn::Sequential{nn::Flatten(), nn::Linear(48), nn::Gelu(), nn::Dropout(0.25), nn::Linear(4)});
   parity::BisectResult r = parity::bisect(onednn, select_device("reference:0"), o);
   for (const Finding& f : r.findings)
     ADD_FAILURE() << f.side << ": " << (f.blamed.empty() ? "states" : f.blamed[0].op->name) << ": " << f.own.text;

@@ -7,12 +7,16 @@
 #include <cstdlib>
 
 #include "graph/ops.h"
-#include "nn/model.h"
 #include "tests/support/device_run.h"
+#include "train/model.h"
 #include "verify/lockstep/lockstep.h"
 
 namespace tutti {
 namespace {
+
+ModelOptions dropout() { return {.layers = "784,512,256,10", .net = {.dropout = 0.2}}; }
+
+Task task(const char* model, const data::Source& set) { return find_model(model).task(dropout(), set); }
 
 /// 60 steps; 5 on software devices, which are slow, unless TUTTI_TEST_ALL is set.
 void lockstep(const char* model, int64_t batch) {
@@ -20,10 +24,9 @@ void lockstep(const char* model, int64_t batch) {
   if (devices.empty()) GTEST_SKIP() << "no device besides the reference";
   for (const Device& device : devices) {
     bool few = device.kind == DeviceKind::software && !std::getenv("TUTTI_TEST_ALL");
-    parity::LockstepOptions options{.model = nn::find_model(model).standard(),
-                                    .set = parity::lockstep_images(),
-                                    .batch = batch,
-                                    .steps = few ? 5 : 60};
+    parity::LockstepOptions options = parity::lockstep_of(find_model(model), dropout());
+    options.batch = batch;
+    options.steps = few ? 5 : 60;
     for (const parity::LockstepResult& r : parity::lockstep({device}, options)) {
       EXPECT_EQ(r.steps, options.steps) << r.device.id;
       for (const std::string& f : r.failures) ADD_FAILURE() << r.device.id << " " << f;
@@ -36,8 +39,9 @@ TEST(Lockstep, Cnn) { lockstep("cnn", 16); }
 
 /// What one step says when the states that the device gave are changed.
 std::vector<std::string> failures_with(const std::function<void(Tensor& gradient)>& change) {
-  parity::LockstepOptions options{
-      .model = nn::find_model("cnn").standard(), .set = parity::lockstep_images(), .batch = 8, .steps = 1};
+  parity::LockstepOptions options = parity::lockstep_of(find_model("cnn"), {});
+  options.batch = 8;
+  options.steps = 1;
   options.tamper = [&](int64_t, parity::Tensors& states) { change(states.at("gradient.3.weight")); };
   return parity::lockstep({select_device("reference:0")}, options)[0].failures;
 }
@@ -63,8 +67,8 @@ struct Jumping : nn::Module {
 /// What is said of the gradients when those of the first `steps` of eight steps are `factor` times too large, on a
 /// model whose own gradients jump at every step.
 std::vector<std::string> gradient_failures(int64_t steps, double factor) {
-  parity::LockstepOptions options{.model = nn::Sequential{nn::Linear(8), Jumping(), nn::Linear(4)},
-                                  .set = data::synthetic({16}, 4, 64, 16).train,
+  parity::LockstepOptions options{.task = classification(nn::Sequential{nn::Linear(8), Jumping(), nn::Linear(4)}),
+                                  .set = data::synthetic({16}, 4, 64, 16).sources().train,
                                   .batch = 8,
                                   .steps = 8};
   options.tamper = [&](int64_t step, parity::Tensors& states) {
@@ -90,10 +94,10 @@ TEST(Lockstep, JumpsExcuseLittleAndSeldom) {
 TEST(FreeRun, FirstTenLossesAgree) {
   std::vector<Device> devices = test::devices_under_test();
   if (devices.empty()) GTEST_SKIP() << "no device besides the reference";
-  data::Split split = data::synthetic({1, 28, 28}, 10, 1024, 16);
+  auto set = data::synthetic({1, 28, 28}, 10, 1024, 16).sources().train;
   for (const char* model : {"mlp", "cnn"}) {
-    for (const parity::FreeRun& run : parity::free_runs(
-             devices, {.model = nn::find_model(model).standard(), .set = split.train, .batch = 32, .steps = 10})) {
+    for (const parity::FreeRun& run :
+         parity::free_runs(devices, {.task = task(model, *set), .set = set, .batch = 32, .steps = 10})) {
       EXPECT_EQ(run.problem, "") << run.device.id;
       EXPECT_EQ(run.losses.size(), 10u) << run.device.id;
       EXPECT_TRUE(run.worst <= 1e-4) << run.device.id << " " << model << ": " << run.worst;
@@ -111,9 +115,7 @@ TEST(Repeat, SameStateAtEveryRunAndThreadCount) {
   data::Split split = data::synthetic({1, 12, 12}, 10, 512, 64);
   for (const Device& device : test::devices_and_reference()) {
     auto run = [&](const char* threads, int64_t steps) {
-      Trainer t(
-          device,
-          {.model = nn::find_model("cnn").standard(), .batch = 32, .device_options = threads_of(device, threads)});
+      Trainer t(device, task("cnn", split.train), {.batch = 32, .device_options = threads_of(device, threads)});
       t.evaluate(split.test);  // draws the weights
       if (steps) t.train(split.train, steps);
       return t.state_hash();
@@ -144,7 +146,7 @@ TEST(Memory, PlannedIsWhatTheStepUses) {
   devices.push_back(select_device("reference:0"));
   data::Split split = data::synthetic({1, 12, 12}, 10, 512, 64);
   for (const Device& device : devices) {
-    Trainer t(device, {.model = nn::find_model("cnn").standard(), .batch = 32});
+    Trainer t(device, task("cnn", split.train), {.batch = 32});
     t.train(split.train, 3);
     t.evaluate(split.test);
     EXPECT_EQ(t.planned_bytes(), t.peak_bytes()) << device.id;

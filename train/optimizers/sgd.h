@@ -30,10 +30,11 @@ struct TUTTI_API Sgd {
   }
   Values shared(Graph&, Value, Value) const { return {}; }
   void update(const Update& u) const {
-    if (momentum == 0) return u.set_parameter(call(sgd_op, {u.p, u.d, u.lr}, {{"weight_decay", Reals{weight_decay}}}));
-    Values out =
-        call_all(sgd_momentum_op, {u.p, u.d, u.moment("m"), u.lr},
-                 {{"momentum", Reals{momentum}}, {"nesterov", Ints{nesterov}}, {"weight_decay", Reals{weight_decay}}});
+    if (momentum == 0)
+      return u.set_parameter(call(sgd_op, {u.p, u.d, u.lr}, {{"weight_decay", Reals{u.decay(weight_decay)}}}));
+    Values out = call_all(
+        sgd_momentum_op, {u.p, u.d, u.moment("m"), u.lr},
+        {{"momentum", Reals{momentum}}, {"nesterov", Ints{nesterov}}, {"weight_decay", Reals{u.decay(weight_decay)}}});
     u.set_parameter(out[0]);
     u.set_moment("m", out[1]);
   }

@@ -19,35 +19,24 @@ constexpr double norm_bound = 1e-3;
 constexpr double jump_bound = 0.05;
 
 /// The samples of the first batches alone, in their order, so that no device holds more than it reads.
-data::Dataset first_samples(const data::Dataset& set, int64_t count, uint64_t seed) {
+data::TensorSet first_samples(const data::Source& set, int64_t count, uint64_t seed) {
   std::vector<int32_t> order = data::shuffled_order(set.size(), seed, 0);
   order.resize(static_cast<size_t>(std::min(count, set.size())));
-  data::Dataset out;
-  out.name = set.name;
-  out.classes = set.classes;
-  size_t bytes = num_bytes(set.sample_type());
-  out.samples.type = set.samples.type;
-  out.samples.type.shape[0] = static_cast<int64_t>(order.size());
-  for (int32_t i : order) {
-    auto from = set.samples.bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(i) * bytes);
-    out.samples.bytes.insert(out.samples.bytes.end(), from, from + static_cast<std::ptrdiff_t>(bytes));
-    out.labels.push_back(set.labels[static_cast<size_t>(i)]);
-  }
-  return out;
+  return data::subset(set, order);
 }
 
 /// The states before the first step.
-Tensors first_states(const Graph& step, const BisectOptions& o, const data::Dataset& set) {
+Tensors first_states(const Graph& step, Graph init, const BisectOptions& o, const InputForm& form,
+                     const data::Source& set) {
   Tensors states;
   for (const State& s : step.states())
     if (s.before != none) states.emplace(s.name, Tensor(step.info(s.before).type));
   states.at("seed").at = {static_cast<double>(o.seed & 0xffffffffu), static_cast<double>(o.seed >> 32)};
   if (auto scale = states.find("loss_scale"); scale != states.end()) scale->second.at = {LossScaling{}.initial};
-  Graph init = initialization(parameters_of(*o.model, set.sample_type()));
-  for (auto& [name, t] : truths_of(init, {{"seed", states.at("seed")}})) states.at(name) = t;
-  Tensor& samples = states.at("data.train.samples");
-  samples = tensor_from(samples.type, set.samples.bytes.data());
-  states.at("data.train.labels").at.assign(set.labels.begin(), set.labels.end());
+  for (auto& [name, t] : truths_of(init, {{"seed", states.at("seed")}}))
+    if (auto it = states.find(name); it != states.end()) it->second = t;
+  for (const data::Table& t : set.tables())
+    if (auto it = states.find(form.table_state(t.name)); it != states.end()) it->second = tensor_from(t.type, t.data);
   return states;
 }
 
@@ -80,19 +69,20 @@ class Bisection {
   BisectResult run() {
     if (o_.batch < 1) throw invalid(fmt::format("batch {}: at least 1 is needed", o_.batch));
     if (o_.steps < 1) throw invalid(fmt::format("steps {}: at least 1 is needed", o_.steps));
-    if (o_.batch > o_.set.size())
-      throw invalid(
-          fmt::format("data set '{}' has {} samples, fewer than one batch of {}", o_.set.name, o_.set.size(), o_.batch),
-          "use a smaller batch");
-    data::Dataset set = first_samples(o_.set, o_.steps * o_.batch, o_.seed);
-    Source source{.name = "train", .sample = set.sample_type(), .size = set.size()};
-    Graph step = training_step(*o_.model, o_.loss, o_.optimizer, source, o_.batch, {.precision = o_.precision});
+    if (o_.batch > o_.set->size())
+      throw invalid(fmt::format("data set '{}' has {} samples, fewer than one batch of {}", o_.set->name,
+                                o_.set->size(), o_.batch),
+                    "use a smaller batch");
+    data::TensorSet set = first_samples(*o_.set, o_.steps * o_.batch, o_.seed);
+    Programs programs(o_.task, {.optimizer = o_.optimizer, .precision = o_.precision});
+    InputForm form = form_of(set, "train", true);
+    Graph step = programs.training(form, o_.batch);
     for (const BisectSide& s : result_.sides) {
       watch("compiling for " + s.device.id);
       sides_.push_back(std::make_unique<Side>(s.device, step));
       result_.nodes += sides_.back()->graph().nodes().size();
     }
-    Tensors inputs = first_states(step, o_, set);
+    Tensors inputs = first_states(step, programs.initialization(programs.declare(form)), o_, form, set);
     inputs["lr"] = Tensor({DType::f32, {}});
     inputs["lr"].at = {round_to(DType::f32, learning_rate(o_.optimizer))};
     inputs["indices"] = Tensor({DType::i32, {o_.batch}});

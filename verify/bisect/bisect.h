@@ -11,10 +11,9 @@
 namespace tutti::parity {
 
 struct BisectOptions {
-  nn::Layer model;
-  Loss loss = Loss(cross_entropy);
+  Task task;
   Optimizer optimizer = Adam{};
-  data::Dataset set;
+  std::shared_ptr<const data::Source> set;
   int64_t batch = 16, steps = 3;
   uint64_t seed = 1;  ///< of the weights, dropout and the order of the samples
   Precision precision = Precision::f32;

@@ -4,8 +4,8 @@
 #include "core/runtime/session.h"
 #include "data/loader.h"
 #include "graph/lower/compile.h"
-#include "nn/model.h"
-#include "train/step.h"
+#include "train/model.h"
+#include "train/programs.h"
 #include "verify/conformance/plugin_under_test.h"
 #include "verify/lockstep/lockstep.h"
 #include "verify/parity/device_program.h"
@@ -15,35 +15,28 @@ namespace {
 
 constexpr int64_t batch = 8;
 
-nn::Layer model_of(const std::string& name, bool full) {
-  const nn::ModelDef& m = nn::find_model(name);
-  return full ? m.standard() : m.tiny();
-}
-
-/// Images with labels at random: a solved task would compare rounding errors.
-data::Dataset images(bool full) {
-  if (full) return parity::lockstep_images();
-  data::Dataset set = data::synthetic({1, 12, 12}, 10, 64, 8).train;
-  std::vector<int32_t> order = data::shuffled_order(set.size(), 3, 0);
-  for (size_t i = 0; i < order.size(); ++i) set.labels[i] = order[i] % 10;
-  return set;
+/// What a plugin is held to: a model's default size where everything is asked for, else the tiny one.
+parity::LockstepOptions options_of(const std::string& name, bool full) {
+  parity::LockstepOptions o = parity::lockstep_of(find_model(name), {.size = full ? "" : "tiny"});
+  o.batch = batch;
+  o.steps = full ? 20 : 5;
+  return o;
 }
 
 void lockstep(const std::string& name, PluginUnderTest& plugin, Findings& f) {
-  bool full = plugin.setup().full;
   Device device = plugin.engine_device();
   if (!Registry::instance().table("reference"))
     throw Unsupported("the plugin 'reference' is not installed, beside which this check runs the model");
-  parity::LockstepOptions options{
-      .model = model_of(name, full), .set = images(full), .batch = batch, .steps = full ? 20 : 5};
-  for (const parity::LockstepResult& r : parity::lockstep({device}, options))
+  for (const parity::LockstepResult& r : parity::lockstep({device}, options_of(name, plugin.setup().full)))
     for (const std::string& text : r.failures) f.add(text);
 }
 
 /// A session with the programs of a training run, and what they report.
 struct Run {
-  data::Dataset set;
-  Source source;
+  parity::LockstepOptions options;
+  const data::Source& set;
+  Programs programs;
+  InputForm form;
   Graph init, step;
   Session session;
   Legalizer legalizer;
@@ -51,10 +44,12 @@ struct Run {
   Executable draw, train;
 
   Run(const Device& device, const std::string& name, bool full)
-      : set(images(full)),
-        source{.name = "train", .sample = set.sample_type(), .size = set.size()},
-        init(initialization(parameters_of(*model_of(name, full), source.sample))),
-        step(training_step(*model_of(name, full), Loss(cross_entropy), Adam{}, source, batch)),
+      : options(options_of(name, full)),
+        set(*options.set),
+        programs(options.task),
+        form(form_of(set, "train", true)),
+        init(programs.initialization(programs.declare(form))),
+        step(programs.training(form, batch)),
         session(device),
         legalizer(session),
         lowered_init(compile_for_device(init, legalizer)),
@@ -63,8 +58,9 @@ struct Run {
         train(session.compile(lowered_step.program())) {
     draw.prepare();
     train.prepare();
-    session.write("data.train.samples", set.samples.bytes.data(), set.samples.bytes.size());
-    session.write("data.train.labels", set.labels.data(), set.labels.size() * 4);
+    for (const data::Table& t : set.tables())
+      if (std::string state = form.table_state(t.name); step.find_state(state))
+        session.write(state, t.data, num_bytes(t.type));
     uint32_t seed[2] = {11, 0};
     session.write("seed", seed, sizeof seed);
     draw.stage();
@@ -101,7 +97,7 @@ struct Run {
 
 void memory(PluginUnderTest& plugin, Findings& f) {
   Device device = plugin.engine_device();
-  for (const nn::ModelDef* m : nn::all_models()) {
+  for (const ModelDef* m : all_models()) {
     const std::string& name = m->name;
     Run run(device, name, plugin.setup().full);
     auto expect = [&](const char* what, uint64_t got) {
@@ -129,14 +125,14 @@ void determinism(const std::string& name, PluginUnderTest& plugin, Findings& f) 
 
 Checks model_checks() {
   Checks all;
-  for (const nn::ModelDef* m : nn::all_models()) {
+  for (const ModelDef* m : all_models()) {
     const std::string& name = m->name;
     all.push_back({fmt::format("model.{}", name),
                    fmt::format("training steps of a {} agree with the reference's", name),
                    [name](PluginUnderTest& plugin, Findings& f) { lockstep(name, plugin, f); }});
   }
   all.push_back({"model.memory", "a training run allocates exactly the bytes that compile reported", memory});
-  for (const nn::ModelDef* m : nn::all_models()) {
+  for (const ModelDef* m : all_models()) {
     const std::string& name = m->name;
     all.push_back({fmt::format("model.same_{}", name), fmt::format("two trainings of a {} give the same bits", name),
                    [name](PluginUnderTest& plugin, Findings& f) { determinism(name, plugin, f); }});

@@ -10,7 +10,6 @@
 #include "core/base/philox.h"
 #include "core/base/status.h"
 #include "data/loader.h"
-#include "nn/nets.h"
 #include "train/reference.h"
 #include "verify/parity/cases.h"
 #include "verify/parity/compare.h"
@@ -27,15 +26,15 @@ constexpr double rate = 1e-3;
 struct Side {
   Session session;
   DeviceProgram program;
-  Side(const Device& device, const Graph& g, const data::Dataset& set)
+  Side(const Device& device, const Graph& g, const InputForm& form, const data::Source& set)
       : session(device), program(session, g, tuning_bytes) {
-    session.write("data.train.samples", set.samples.bytes.data(), set.samples.bytes.size());
-    session.write("data.train.labels", set.labels.data(), set.labels.size() * 4);
+    for (const data::Table& t : set.tables())
+      if (std::string state = form.table_state(t.name); g.find_state(state))
+        session.write(state, t.data, num_bytes(t.type));
   }
 };
 
-void draw_weights(Session& session, const std::vector<nn::Parameter>& parameters, uint64_t seed) {
-  Graph init = initialization(parameters);
+void draw_weights(Session& session, const Graph& init, uint64_t seed) {
   DeviceProgram draw(session, init);
   uint32_t words[2] = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
   session.write("seed", words, sizeof words);
@@ -54,7 +53,7 @@ struct Update {
     graph.state(p.name, p.type);
     Value gradient = graph.feed("gradient", p.type), lr = graph.feed("lr", {DType::f32, {}}),
           step = graph.state("step", {DType::i32, {}});
-    apply_optimizer(graph, optimizer, {p.name}, {gradient}, lr, step);
+    apply_optimizer(graph, optimizer, {p}, {gradient}, lr, step);
     for (const Node& n : graph.nodes())
       if (n.results.size() >= 1 && graph.find_state(p.name)->after == n.results[0]) op = n.op;
   }
@@ -169,23 +168,36 @@ void judge_step(Judge judge, const Graph& g, std::vector<Update>& updates, const
 
 }  // namespace
 
-data::Dataset lockstep_images() {
-  try {
-    return data::fashion_mnist().train;
-  } catch (const Error&) {
-    data::Dataset set = data::synthetic({1, 28, 28}, 10, 4096, 16).train;
-    std::vector<int32_t> order = data::shuffled_order(set.size(), 3, 0);
-    for (size_t i = 0; i < order.size(); ++i) set.labels[i] = order[i] % 10;
-    return set;
+std::shared_ptr<const data::Source> lockstep_data(const ModelDef& model, const ModelOptions& options) {
+  if (model.data == "fashion-mnist" && options.size != "tiny") {
+    try {
+      return std::make_shared<data::Dataset>(data::fashion_mnist().train);
+    } catch (const Error&) {
+    }
   }
+  auto set = data::open_data(model.made_up(options, options.size == "tiny" ? 64 : 4096),
+                             {.context = model.context ? model.context(options) : 0})
+                 .train;
+  auto labelled = std::dynamic_pointer_cast<const data::Dataset>(set);
+  if (!labelled) return set;
+  auto random = std::make_shared<data::Dataset>(*labelled);
+  std::vector<int32_t> order = data::shuffled_order(random->size(), 3, 0);
+  for (size_t i = 0; i < order.size(); ++i) random->labels[i] = order[i] % static_cast<int32_t>(random->classes);
+  return random;
+}
+
+LockstepOptions lockstep_of(const ModelDef& model, const ModelOptions& options) {
+  std::shared_ptr<const data::Source> set = lockstep_data(model, options);
+  return {.task = model.task(options, *set), .set = set, .batch = model.size(options.size).batch};
 }
 
 std::vector<LockstepResult> lockstep(const std::vector<Device>& devices, const LockstepOptions& o) {
-  Source source{.name = "train", .sample = o.set.sample_type(), .size = o.set.size()};
-  Graph g = training_step(*o.model, Loss(cross_entropy), o.optimizer, source, o.batch, {.expose_gradients = true});
-  std::vector<nn::Parameter> parameters = parameters_of(*o.model, source.sample);
-  Side truth(select_device(reference_device), g, o.set);
-  draw_weights(truth.session, parameters, o.seed);
+  Programs programs(o.task, {.optimizer = o.optimizer, .expose_gradients = true});
+  InputForm form = form_of(*o.set, "train", true);
+  Declared declared = programs.declare(form);
+  Graph g = programs.training(form, o.batch);
+  Side truth(select_device(reference_device), g, form, *o.set);
+  draw_weights(truth.session, programs.initialization(declared), o.seed);
 
   std::vector<LockstepResult> results;
   std::vector<std::unique_ptr<Side>> sides;
@@ -197,15 +209,16 @@ std::vector<LockstepResult> lockstep(const std::vector<Device>& devices, const L
     results.push_back({.device = device});
     sides.emplace_back();
     try {
-      sides.back() = std::make_unique<Side>(device, g, o.set);
+      sides.back() = std::make_unique<Side>(device, g, form, *o.set);
     } catch (const Error& e) {
       lost(results.size() - 1, e);
     }
   }
   std::vector<Update> updates;
-  for (const nn::Parameter& p : parameters) updates.emplace_back(o.optimizer, p);
+  for (const nn::Parameter& p : declared.parameters)
+    if (!p.properties.frozen) updates.emplace_back(o.optimizer, p);
 
-  data::Batches batches(data::shuffled_order(o.set.size(), o.seed, 0), o.batch, data::Last::drop);
+  data::Batches batches(data::shuffled_order(o.set->size(), o.seed, 0), o.batch, data::Last::drop);
   Tensors feeds = {{"lr", Tensor({DType::f32, {}})}, {"indices", Tensor({DType::i32, {o.batch}})}};
   feeds.at("lr").at = {rate};
   Tensors before, after;
@@ -254,12 +267,12 @@ std::vector<FreeRun> free_runs(const std::vector<Device>& devices, const Lockste
     if (d.id != runs[0].device.id) runs.push_back({.device = d});
   for (FreeRun& run : runs) {
     try {
-      Trainer trainer(run.device, {.model = o.model, .optimizer = o.optimizer, .batch = o.batch, .seed = o.seed});
+      Trainer trainer(run.device, o.task, {.optimizer = o.optimizer, .batch = o.batch, .seed = o.seed});
       auto watch = [&](const Progress& p) {
         if (o.watch) o.watch("free run on " + run.device.id, p.step);
         return true;
       };
-      for (int64_t left = o.steps; left > 0; left = o.steps - trainer.steps()) trainer.train(o.set, left, watch);
+      for (int64_t left = o.steps; left > 0; left = o.steps - trainer.steps()) trainer.train(*o.set, left, watch);
       run.losses = trainer.losses();
     } catch (const Error& e) {
       run.problem = e.what();

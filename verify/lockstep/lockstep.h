@@ -2,14 +2,15 @@
 #pragma once
 #include <functional>
 
+#include "train/model.h"
 #include "train/trainer.h"
 #include "verify/parity/device_program.h"
 
 namespace tutti::parity {
 
 struct LockstepOptions {
-  nn::Layer model;
-  data::Dataset set;
+  Task task;
+  std::shared_ptr<const data::Source> set;
   int64_t batch = 64, steps = 60;
   uint64_t seed = 7;  ///< of the weights, dropout and the order of the samples
   Optimizer optimizer = Adam{};
@@ -38,9 +39,12 @@ struct LockstepResult {
   bool ok() const { return failures.empty(); }
 };
 
-/// Fashion-MNIST where it is installed, else made-up images with labels at random: a solved task would compare rounding
-/// errors, because softmax - 1 cancels as the loss goes to zero.
-data::Dataset lockstep_images();
+/// What lockstep trains a model of that size on: Fashion-MNIST for models of it where it is installed, else the model's
+/// made-up data, class labels at random: a solved task would compare rounding errors, because softmax - 1 cancels as
+/// the loss goes to zero.
+std::shared_ptr<const data::Source> lockstep_data(const ModelDef& model, const ModelOptions& options);
+/// The task, its data and its batch, of one of a model's sizes.
+LockstepOptions lockstep_of(const ModelDef& model, const ModelOptions& options);
 /// All devices beside one reference. Throws Error where there is no reference.
 std::vector<LockstepResult> lockstep(const std::vector<Device>& devices, const LockstepOptions& options);
 

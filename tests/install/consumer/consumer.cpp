@@ -7,9 +7,9 @@
 int main() try {
   tutti::Device device = tutti::select_device("reference");
   auto [train, test] = tutti::data::synthetic({8}, 3, 96, 32);
-  tutti::Trainer trainer(device, {.model = tutti::nn::Sequential{tutti::nn::Linear(3)}, .batch = 32});
+  tutti::Trainer trainer(device, tutti::classification(tutti::nn::Linear(3)), {.batch = 32});
   double loss = trainer.train(train).loss;
-  std::printf("%s: loss %.4f, accuracy %.2f\n", device.id.c_str(), loss, trainer.evaluate(test).accuracy);
+  std::printf("%s: loss %.4f, accuracy %.2f\n", device.id.c_str(), loss, trainer.evaluate(test).metric("accuracy"));
   return std::isfinite(loss) && trainer.steps() == 3 ? 0 : 1;
 } catch (const tutti::Error& e) {
   std::fprintf(stderr, "%s\n%s\n", e.what(), e.remedy.c_str());

@@ -1,11 +1,20 @@
-#include "nn/model.h"
+#include "train/model.h"
 
 #include <fmt/format.h>
 
 #include "core/base/status.h"
 #include "core/base/text.h"
 
-namespace tutti::nn {
+namespace tutti {
+
+const ModelSize& ModelDef::size(const std::string& wanted) const {
+  std::vector<std::string> names;
+  for (const ModelSize& s : sizes) {
+    if (wanted.empty() || s.name == wanted) return s;
+    names.push_back(s.name);
+  }
+  throw invalid(fmt::format("{} has no size '{}'", name, wanted), "use " + alternatives(names));
+}
 
 const ModelDef& find_model(const std::string& name) {
   std::vector<std::string> names;
@@ -17,4 +26,4 @@ const ModelDef& find_model(const std::string& name) {
                 "use " + alternatives(names));
 }
 
-}  // namespace tutti::nn
+}  // namespace tutti

@@ -1,0 +1,61 @@
+// tutti models: what can be trained, and in which sizes.
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "cli/print.h"
+#include "train/model.h"
+#include "train/programs.h"
+
+namespace tutti::cli {
+namespace {
+
+struct Row {
+  const ModelDef* model;
+  const ModelSize* size;
+  int64_t parameters;
+  std::string data;
+};
+
+/// Built over made-up data of its kind.
+Row row_of(const ModelDef& m, const ModelSize& size) {
+  ModelOptions options{.size = size.name};
+  std::string data = m.made_up(options, size.batch);
+  data::Sources sources = data::open_data(data, {.context = m.context ? m.context(options) : 0});
+  Declared declared = Programs(m.task(options, *sources.train)).declare(form_of(*sources.train, "train", false));
+  int64_t n = 0;
+  for (const nn::Parameter& p : declared.parameters) n += num_elements(p.type.shape);
+  return {&m, &size, n, size.name != "tiny" && !m.data.empty() ? m.data : m.made_up(options, 8192)};
+}
+
+int list(bool json) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const ModelDef* m : all_models()) {
+    nlohmann::ordered_json entry = {{"name", m->name}, {"doc", m->doc}, {"optimizer", m->optimizer}};
+    if (!json) print_out("{}: {}\n", m->name, m->doc);
+    for (const ModelSize& size : m->sizes) {
+      Row row = row_of(*m, size);
+      entry["sizes"].push_back({{"name", size.name},
+                                {"doc", size.doc},
+                                {"parameters", row.parameters},
+                                {"batch", size.batch},
+                                {"data", row.data}});
+      if (!json)
+        print_out("  {:<9} {:>11} parameters, batch {:<4} {}; data {}\n", size.name, row.parameters, size.batch,
+                  size.doc, row.data);
+    }
+    out.push_back(std::move(entry));
+  }
+  if (json) print_json({{"models", out}});
+  return done;
+}
+
+}  // namespace
+
+void add_models(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand("models", "List the models that train, plan, bench, bisect and parity know");
+  static bool json;
+  add_json_flag(*sub, json);
+  sub->callback([&action] { action = [] { return list(json); }; });
+}
+
+}  // namespace tutti::cli

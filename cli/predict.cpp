@@ -1,0 +1,61 @@
+// tutti predict: what a checkpoint's model gives for every sample, as a NumPy file.
+#include <fmt/format.h>
+
+#include "cli/output_file.h"
+#include "cli/print.h"
+#include "cli/run_options.h"
+#include "train/npy.h"
+
+namespace tutti::cli {
+namespace {
+
+struct PredictCommand {
+  RunOptions run;
+  std::string file, output;
+  bool of_training = false, json = false;
+
+  int operator()() {
+    run.recall(file);
+    run.validate();
+    check_target("--output", output);
+    if (output == "-") throw invalid("--output -: an array does not go to stdout", "name a file");
+    Device device = select_device(run.device);
+    tell_lost_plugins();
+    data::Sources data = run.read_data();
+    const data::Source& set = of_training ? *data.train : *data.test;
+    Trainer trainer(device, run.make_task(set), run.trainer_options());
+    trainer.load(file);
+    HostTensor y = trainer.predict(set);
+    trainer.check_memory();
+    write_npy(output, y);
+    if (json)
+      print_json({{"device", device.id},
+                  {"model", run.model},
+                  {"checkpoint", file},
+                  {"data", run.data},
+                  {"samples", set.size()},
+                  {"shape", y.type.shape},
+                  {"output", output}});
+    else
+      print_out("{}: {} of {} for {} samples of {} ({})\n", output, to_string(y.type), run.model, set.size(), set.name,
+                device.id);
+    return done;
+  }
+};
+
+}  // namespace
+
+void add_predict(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand("predict", "Write what a checkpoint's model gives for every sample, as .npy");
+  static PredictCommand command;
+  sub->add_option("checkpoint", command.file, "The safetensors file")->required();
+  sub->add_option("--output", command.output, "The NumPy file: f32 [samples, …]")->required();
+  sub->add_flag("--training-set", command.of_training, "Of the training samples, not of the test samples");
+  command.run.add_to(*sub);
+  command.run.hide_training(*sub);
+  add_json_flag(*sub, command.json);
+  sub->footer("Example: tutti predict run.safetensors --output logits.npy");
+  sub->callback([&action] { action = [] { return command(); }; });
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,89 @@
+#include "data/source.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <limits>
+
+#include "core/base/status.h"
+#include "core/base/text.h"
+
+namespace tutti::data {
+namespace {
+
+const Table* find_table(const std::vector<Table>& tables, const std::string& name) {
+  for (const Table& t : tables)
+    if (t.name == name) return &t;
+  return nullptr;
+}
+
+}  // namespace
+
+Column Source::column(const std::string& wanted) const {
+  std::vector<std::string> names;
+  for (Column& c : columns()) {
+    if (c.name == wanted) return std::move(c);
+    names.push_back(c.name);
+  }
+  throw invalid(fmt::format("data set {} has no column '{}'", name, wanted), "its columns are " + alternatives(names));
+}
+
+uint64_t Source::table_bytes() const {
+  uint64_t bytes = 0;
+  for (const Table& t : tables()) bytes += num_bytes(t.type);
+  return bytes;
+}
+
+void Source::read(const std::string& wanted, std::span<const int32_t> samples, void* to) const {
+  Column c = column(wanted);
+  std::vector<Table> all = tables();
+  const Table* table = find_table(all, c.table);
+  if (!table)
+    throw Error(Code::internal, fmt::format("data set {}: column '{}' has no table and no reader", name, wanted));
+  size_t bytes = num_bytes(c.type);
+  size_t row = c.window ? bytes / static_cast<size_t>(c.type.shape[0]) : bytes;
+  auto* at = static_cast<std::byte*>(to);
+  for (int32_t i : samples) {
+    std::memcpy(at, table->data + static_cast<size_t>(c.offset + i * c.stride) * row, bytes);
+    at += bytes;
+  }
+}
+
+void Source::check() const {
+  if (size() < 1) throw invalid(fmt::format("data set {} holds no sample", name));
+  if (size() > std::numeric_limits<int32_t>::max())
+    throw invalid(fmt::format("data set {}: {} samples, at most 2^31 - 1 can be indexed", name, size()));
+  std::vector<Table> all = tables();
+  for (const Column& c : columns()) {
+    if (c.table.empty()) continue;
+    const Table* table = find_table(all, c.table);
+    Shape row = c.type.shape;
+    int64_t rows = c.window ? row.at(0) : 1;
+    if (c.window) row.erase(row.begin());
+    if (!table || table->type.dtype != c.type.dtype || table->type.shape.empty() ||
+        Shape(table->type.shape.begin() + 1, table->type.shape.end()) != row)
+      throw invalid(
+          fmt::format("data set {}: column '{}' of {} does not fit its table", name, c.name, to_string(c.type)));
+    if (c.offset < 0 || c.offset + (size() - 1) * c.stride + rows > table->type.shape[0])
+      throw invalid(fmt::format("data set {}: column '{}' needs {} rows for {} samples, its table has {}", name, c.name,
+                                c.offset + (size() - 1) * c.stride + rows, size(), table->type.shape[0]));
+  }
+}
+
+void Source::check_below(const std::string& wanted, int64_t limit) const {
+  Column c = column(wanted);
+  if (c.type.dtype != DType::i32)
+    throw invalid(
+        fmt::format("data set {}: column '{}' is {}, the task needs i32 numbers", name, wanted, to_string(c.type)));
+  auto each = static_cast<size_t>(num_elements(c.type.shape));
+  std::vector<int32_t> values(each);
+  for (int32_t i = 0; i < static_cast<int32_t>(size()); ++i) {
+    read(wanted, {&i, 1}, values.data());
+    for (int32_t x : values)
+      if (x < 0 || x >= limit)
+        throw invalid(fmt::format("data set {}: {} {} of sample {} is outside [0, {})", name, wanted, x, i, limit),
+                      "numbers count from 0; check the data, or give the model as many outputs");
+  }
+}
+
+}  // namespace tutti::data

@@ -1,0 +1,53 @@
+// The models that commands, checks and benchmarks know by name. Each is one file of train/models.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/export.h"
+#include "data/dataset.h"
+#include "nn/nets.h"
+#include "train/optimizer.h"
+#include "train/task.h"
+
+namespace tutti {
+
+/// What the options of a command say about a model; a model takes what concerns it.
+struct TUTTI_API ModelOptions {
+  std::string size = {};                  ///< one of the model's; "": its first
+  std::string layers = "784,512,256,10";  ///< sizes, input first
+  nn::NetOptions net = {};
+  int64_t context = 0;                ///< tokens that a language model sees; 0: its size's
+  std::string data = "the data set";  ///< what messages call it
+};
+
+struct TUTTI_API ModelSize {
+  std::string name;  ///< "tiny", "default", "gpt2"
+  std::string doc;   ///< "6 layers, 6 heads, width 384"
+  int64_t batch = 64, eval_batch = 256;
+  double lr = 0;  ///< 0: the optimizer's own
+};
+
+struct TUTTI_API ModelDef {
+  std::string name;
+  std::string doc;               ///< for help: what it is made of
+  std::vector<ModelSize> sizes;  ///< the default first; "tiny" is what tests run beside the float64 reference
+  /// For data with those columns. Throws Error(invalid) for options and data that do not fit.
+  Task (*task)(const ModelOptions& options, const data::Source& train);
+  /// A spec of data that needs no file, of the model's kind and size, of that many training samples.
+  std::string (*made_up)(const ModelOptions& options, int64_t samples);
+  std::string data = {};           ///< spec that training takes unless told otherwise; "": made-up data
+  std::string optimizer = "adam";  ///< and this optimizer
+  bool layered = false;            ///< ModelOptions::layers concerns it
+  int64_t (*context)(const ModelOptions&) = nullptr;  ///< tokens per sample, where it reads text
+
+  /// The size of that name, the default for "". Throws Error(invalid) that lists the sizes.
+  const ModelSize& size(const std::string& name) const;
+};
+
+/// In the order of their names.
+TUTTI_API std::span<const ModelDef* const> all_models();
+/// Throws Error(invalid) that lists the names.
+TUTTI_API const ModelDef& find_model(const std::string& name);
+
+}  // namespace tutti

@@ -1,0 +1,66 @@
+// The programs of a run, as graphs over the same named state: initialisation, the training step, evaluation and
+// prediction. Whatever trains, plans, measures or judges a model takes its graphs from here.
+//
+// States: parameters and buffers of the model; "optimizer.*"; "step" (i32, steps done); "seed" (u32[2]); "losses" (a
+// ring); the states of loss scaling (f16, see train/precision.h); "eval.loss" and "eval.weight", "eval.NAME.sum" and
+// "eval.NAME.count" per metric (sums over the evaluated batches); "data.NAME.TABLE"; "prediction".
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/export.h"
+#include "train/optimizer.h"
+#include "train/precision.h"
+#include "train/task.h"
+
+namespace tutti {
+
+/// How many losses the device keeps before the host must read them.
+constexpr int64_t loss_ring = 256;
+
+/// What all programs of a run share.
+struct TUTTI_API ProgramOptions {
+  Optimizer optimizer = Adam{};
+  Precision precision = Precision::f32;
+  LossScaling loss_scaling = {};  ///< for f16
+  bool expose_gradients = false;  ///< every parameter's gradient, f32, is an output: "gradient.NAME"
+};
+
+/// What a task declares for columns of those types.
+struct TUTTI_API Declared {
+  std::vector<nn::Parameter> parameters, buffers;
+  std::map<std::string, int64_t> limits;  ///< columns whose numbers must lie in [0, limit)
+  std::vector<std::string> metrics;
+  TensorType output = {};  ///< for a batch of one sample
+  bool predicts = false;
+};
+
+class TUTTI_API Programs {
+ public:
+  explicit Programs(Task task, ProgramOptions options = {}) : task_(std::move(task)), options_(std::move(options)) {}
+  const Task& task() const { return task_; }
+  const ProgramOptions& options() const { return options_; }
+
+  /// Throws Error(invalid) for a parameter or buffer of a name that the run uses itself, and where data and model do
+  /// not fit.
+  Declared declare(const InputForm& form) const;
+  /// Draws every parameter and buffer. Reads the state "seed".
+  Graph initialization(const Declared& declared) const;
+  /// Feeds: "indices" i32[batch] (resident) or the columns; "lr" f32.
+  Graph training(const InputForm& form, int64_t batch) const;
+  /// Feeds: the columns as above, and "valid" i32: how many of the batch count.
+  Graph evaluation(const InputForm& form, int64_t batch) const;
+  /// The same feeds; the task's output becomes the state "prediction", f32 [batch, …].
+  Graph prediction(const InputForm& form, int64_t batch) const;
+
+ private:
+  Task task_;
+  ProgramOptions options_;
+};
+
+/// Whether a checkpoint keeps the run's own state under that name: the optimizer's ("optimizer.…"), "step", "seed", the
+/// loss scale and its counters.
+TUTTI_API bool is_reserved(const std::string& state);
+
+}  // namespace tutti

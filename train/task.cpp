@@ -1,0 +1,86 @@
+#include "train/task.h"
+
+#include <fmt/format.h>
+
+#include "core/base/status.h"
+#include "core/base/text.h"
+#include "graph/ops/add.h"
+#include "graph/ops/broadcast.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/gather.h"
+#include "graph/ops/iota.h"
+#include "graph/ops/less.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/reshape.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* reserved[] = {"indices", "valid", "lr"};  // feeds of a program's own
+
+TensorType batched(const TensorType& sample, int64_t n) {
+  TensorType t = sample;
+  t.shape.insert(t.shape.begin(), n);
+  return t;
+}
+
+/// The rows of the samples `indices` begin at, or of whole windows: i32 [n] or [n, length].
+Value rows_of(const data::Column& c, Value indices) {
+  Value first = c.stride == 1 ? indices : indices * indices.like(static_cast<double>(c.stride));
+  if (c.offset != 0) first = first + first.like(static_cast<double>(c.offset));
+  if (!c.window) return first;
+  Value place = iota(indices.graph(), {1, c.type.shape[0]}, 1);
+  return reshape(first, {indices.shape()[0], 1}) + place;
+}
+
+}  // namespace
+
+InputForm form_of(const data::Source& source, const std::string& name, bool resident) {
+  InputForm form{.name = name, .columns = source.columns(), .tables = {}, .resident = resident};
+  for (const data::Table& t : source.tables()) form.tables.emplace(t.name, t.type);
+  for (const data::Column& c : form.columns)
+    for (const char* own : reserved)
+      if (c.name == own)
+        throw invalid(fmt::format("data set {}: a column is named '{}', as a feed of the run's own", source.name, own),
+                      "give the column another name");
+  return form;
+}
+
+Batch::Batch(Graph& graph, const InputForm& form, int64_t size, bool partial)
+    : graph_(graph), form_(form), size_(size) {
+  if (form.resident) indices_ = graph.feed("indices", {DType::i32, {size}});
+  if (partial) valid_ = less(iota(graph, {size}, 0), graph.feed("valid", {DType::i32, {}}));
+}
+
+const data::Column& Batch::column(const std::string& wanted) const {
+  std::vector<std::string> names;
+  for (const data::Column& c : form_.columns) {
+    if (c.name == wanted) return c;
+    names.push_back(c.name);
+  }
+  throw invalid(fmt::format("the data has no column '{}'", wanted), "its columns are " + alternatives(names));
+}
+
+Value Batch::operator[](const std::string& wanted) const {
+  const data::Column& c = column(wanted);
+  auto [it, fresh] = columns_.try_emplace(wanted);
+  if (!fresh) return it->second;
+  Graph::Scope scope(graph_, "data");
+  if (form_.resident && !c.table.empty()) {
+    Value table = graph_.state(form_.table_state(c.table), form_.tables.at(c.table), StateRole::data);
+    return it->second = gather(table, rows_of(c, indices_), 0);
+  }
+  return it->second = graph_.feed(wanted, batched(c.type, size_));
+}
+
+Value Batch::below(const std::string& wanted, int64_t limit) const {
+  const data::Column& c = column(wanted);
+  if (c.type.dtype != DType::i32)
+    throw invalid(fmt::format("column '{}' is {}, the task needs i32 class numbers", wanted, to_string(c.type)));
+  limits_[wanted] = limit;
+  return (*this)[wanted];
+}
+
+Value Batch::weights() const { return valid_ ? cast(valid_, DType::f32) : graph_.full(DType::f32, 1, {size_}); }
+
+}  // namespace tutti

@@ -1,0 +1,87 @@
+// What a run is about: a task makes of one batch the loss, its weight and the metrics.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/export.h"
+#include "data/source.h"
+#include "graph/graph.h"
+#include "nn/module.h"
+
+namespace tutti {
+
+/// A mean that evaluation reports: `sum / count` over all batches; both are scalars f32.
+struct TUTTI_API Metric {
+  std::string name;
+  Value sum, count;
+};
+
+/// What a task makes of a batch. The loss is loss_sum / weight, so that batches of different weight (samples, tokens)
+/// add up right.
+struct TUTTI_API Outcome {
+  Value loss_sum, weight;  ///< scalars f32
+  std::vector<Metric> metrics = {};
+  Value output = {};  ///< [batch, …]: what prediction writes; null: the task predicts nothing
+};
+
+/// How the columns of a data set reach a program: from tables that the device holds, or fed batch by batch.
+struct TUTTI_API InputForm {
+  std::string name;  ///< part of the names of the tables' states: "data.NAME.TABLE"
+  std::vector<data::Column> columns;
+  std::map<std::string, TensorType> tables;
+  bool resident = true;
+  std::string table_state(const std::string& table) const { return "data." + name + "." + table; }
+};
+/// Of that source under that name.
+TUTTI_API InputForm form_of(const data::Source& source, const std::string& name, bool resident);
+
+/// The columns of one batch, while a program is built.
+class TUTTI_API Batch {
+ public:
+  /// `partial`: only the first `valid` samples (a feed, i32) count.
+  Batch(Graph& graph, const InputForm& form, int64_t size, bool partial);
+
+  /// [size, …] of the column. Throws Error(invalid) that lists the columns.
+  Value operator[](const std::string& column) const;
+  /// The same for class numbers and tokens, i32: every run checks the data for numbers outside [0, limit) before it
+  /// starts. Throws Error where the column is no i32.
+  Value below(const std::string& column, int64_t limit) const;
+  /// What the source says of a column: type of a sample, number of classes.
+  const data::Column& column(const std::string& name) const;
+  int64_t size() const { return size_; }
+  /// bool[size]: which samples count, null where all do.
+  Value valid() const { return valid_; }
+  /// f32[size]: 1 where a sample counts, else 0.
+  Value weights() const;
+  /// The limits that below() was asked with, by column.
+  const std::map<std::string, int64_t>& limits() const { return limits_; }
+
+ private:
+  Graph& graph_;
+  const InputForm& form_;
+  int64_t size_;
+  Value indices_, valid_;
+  mutable std::map<std::string, Value> columns_;
+  mutable std::map<std::string, int64_t> limits_;
+};
+
+/// A model and what it is trained for: any function of (Builder, Batch) that gives an Outcome.
+class TUTTI_API Task {
+ public:
+  using Function = std::function<Outcome(nn::Builder&, const Batch&)>;
+  template <class F>
+  requires std::is_invocable_r_v<Outcome, const F&, nn::Builder&, const Batch&> Task(F function,
+                                                                                     std::string description = "a task")
+      : function_(std::move(function)), description_(std::move(description)) {}
+  Outcome operator()(nn::Builder& b, const Batch& x) const { return function_(b, x); }
+  /// What a checkpoint remembers: "Linear(128) - Relu - Linear(10)".
+  const std::string& describe() const { return description_; }
+
+ private:
+  Function function_;
+  std::string description_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,113 @@
+#include "train/tasks.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/base/status.h"
+#include "graph/functions.h"
+#include "graph/ops/argmax.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/cross_entropy.h"
+#include "graph/ops/equal.h"
+#include "graph/ops/logical_and.h"
+#include "graph/ops/logical_not.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/select.h"
+#include "graph/ops/sum.h"
+
+namespace tutti {
+namespace {
+
+constexpr int32_t ignored_label = -100;
+
+/// Cross entropy and accuracy of logits [N, C, …] against labels [N, …].
+Outcome scored_classes(Value logits, Value labels, double smoothing) {
+  Graph& g = logits.graph();
+  Outcome out;
+  Value counts;
+  {
+    Graph::Scope scope(g, "loss", Phase::loss);
+    out.loss_sum = cross_entropy(logits, labels, {.label_smoothing = smoothing, .reduction = "sum"});
+    counts = cast(logical_not(equal(labels, labels.like(ignored_label))), DType::f32);
+    out.weight = sum(counts);
+  }
+  Graph::Scope scope(g, "score", Phase::bookkeeping);
+  Value right = cast(equal(argmax(logits, {1}), labels), DType::f32);
+  out.metrics = {{"accuracy", sum(right), out.weight}};
+  out.output = logits;
+  return out;
+}
+
+Value ignore_padding(Value labels, const Batch& x) {
+  if (!x.valid()) return labels;
+  Shape shape(labels.rank(), 1);
+  shape[0] = x.size();
+  return select(reshape(x.valid(), shape), labels, labels.like(ignored_label));
+}
+
+}  // namespace
+
+Task classification(nn::Layer model, ClassificationOptions o) {
+  std::string text = model.describe();
+  return Task(
+      [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
+        Value y = b.output(model.forward(b, b.input(x[o.input])));
+        if (y.rank() < 2)
+          throw invalid(fmt::format("the model gives {}, not [batch, classes]", to_string(y.type())),
+                        "end it with Flatten and Linear(classes)");
+        Value labels = x.below(o.label, y.shape()[1]);
+        Shape want = y.shape();
+        want.erase(want.begin() + 1);
+        if (labels.shape() != want)
+          throw invalid(
+              fmt::format("the model gives {} for labels {}", to_string(y.type()), to_string(labels.type())),
+              "classification needs [batch, classes, …] for labels [batch, …]: end the model with Flatten and "
+              "Linear(classes)");
+        return scored_classes(y, ignore_padding(labels, x), o.label_smoothing);
+      },
+      text);
+}
+
+Task regression(nn::Layer model, RegressionOptions o) {
+  std::string text = model.describe();
+  return Task(
+      [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
+        Value y = b.output(model.forward(b, b.input(x[o.input]))), target = x[o.target];
+        if (y.shape() != target.shape())
+          throw invalid(fmt::format("the model gives {}, the column '{}' holds {}", to_string(y.type()), o.target,
+                                    to_string(target.type())),
+                        "end the model with Linear(the size of the target)");
+        Graph::Scope scope(b.graph(), "loss", Phase::loss);
+        target = cast(target, DType::f32);
+        Value each = o.loss ? o.loss(y, target) : (y - target) * (y - target);
+        Shape rows(each.rank(), 1);
+        rows[0] = x.size();
+        int64_t per_sample = num_elements(each.shape()) / x.size();
+        Value weights = x.weights();
+        if (x.valid()) each = each * reshape(weights, rows);
+        return Outcome{.loss_sum = sum(each), .weight = sum(weights) * static_cast<double>(per_sample), .output = y};
+      },
+      text);
+}
+
+Task language_model(nn::Layer model, LanguageModelOptions o) {
+  std::string text = model.describe();
+  return Task(
+      [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
+        Value y = b.output(model.forward(b, x[o.tokens])), next = x[o.next];
+        if (y.rank() != 3 || next.shape() != Shape{y.shape()[0], y.shape()[1]})
+          throw invalid(fmt::format("the model gives {} for tokens {}", to_string(y.type()), to_string(next.type())),
+                        "a language model gives [batch, tokens, vocabulary]");
+        int64_t vocabulary = y.shape()[2];
+        x.below(o.tokens, vocabulary);
+        x.below(o.next, vocabulary);
+        Value labels = reshape(ignore_padding(next, x), {num_elements(next.shape())});
+        Outcome out = scored_classes(reshape(y, {num_elements(next.shape()), vocabulary}), labels, 0);
+        out.output = y;
+        return out;
+      },
+      text);
+}
+
+}  // namespace tutti
