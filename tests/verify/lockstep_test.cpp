@@ -14,9 +14,10 @@
 namespace tutti {
 namespace {
 
-ModelOptions dropout() { return {.layers = "784,512,256,10", .net = {.dropout = 0.2}}; }
+/// The MLP with dropout.
+ModelOptions options_of(const std::string& model) { return {.net = {.dropout = model == "mlp" ? 0.2 : 0}}; }
 
-Task task(const char* model, const data::Source& set) { return find_model(model).task(dropout(), set); }
+Task task(const char* model, const data::Source& set) { return find_model(model).task(options_of(model), set); }
 
 /// 60 steps; 5 on software devices, which are slow, unless TUTTI_TEST_ALL is set.
 void lockstep(const char* model, int64_t batch) {
@@ -24,7 +25,7 @@ void lockstep(const char* model, int64_t batch) {
   if (devices.empty()) GTEST_SKIP() << "no device besides the reference";
   for (const Device& device : devices) {
     bool few = device.kind == DeviceKind::software && !std::getenv("TUTTI_TEST_ALL");
-    parity::LockstepOptions options = parity::lockstep_of(find_model(model), dropout());
+    parity::LockstepOptions options = parity::lockstep_of(find_model(model), options_of(model));
     options.batch = batch;
     options.steps = few ? 5 : 60;
     for (const parity::LockstepResult& r : parity::lockstep({device}, options)) {
