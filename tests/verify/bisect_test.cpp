@@ -1,4 +1,6 @@
 // Faults planted in single kernels are found at the right node, and devices without one agree.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "graph/op.h"
@@ -233,6 +235,25 @@ TEST(Replay, TheChecksumCoversTensorsAndTexts) {
   EXPECT_TRUE(has(reading([](Checkpoint& c) { c.metadata.at("checksum") = ""; }), "its checksum"));
   parity::read_replay(saved_but([](Checkpoint&) {}));
   parity::read_replay(saved_but([](Checkpoint& c) { c.metadata.erase("checksum"); }));  // an older file
+}
+
+TEST(Replay, AFileWithoutPhasesHasThemInItsLabels) {
+  auto phase = [](const std::string& label, const std::string& phase = "") {
+    std::string path = saved_but([&](Checkpoint& c) {
+      c.metadata.erase("checksum");
+      replace(c.metadata.at("graph"), "\"label\":\"4\",\"phase\":\"forward\"", "\"label\":\"" + label + "\"" + phase);
+    });
+    return name(parity::read_replay(path).graph.nodes().at(0).phase);
+  };
+  EXPECT_EQ(phase("4"), "forward");
+  EXPECT_EQ(phase("4.backward"), "backward");
+  EXPECT_EQ(phase("backward"), "forward");
+  EXPECT_EQ(phase("update"), "update");
+  EXPECT_EQ(phase("update.4"), "update");
+  EXPECT_EQ(phase("update4"), "forward");
+  for (std::string_view known : {"forward", "loss", "backward", "update", "bookkeeping"})
+    EXPECT_EQ(phase("4.backward", fmt::format(",\"phase\":\"{}\"", known)), known);
+  EXPECT_TRUE(has(error_of([&] { phase("4", ",\"phase\":\"sideways\""); }), "unknown phase 'sideways'"));
 }
 
 class BisectDevices : public testing::TestWithParam<const char*> {};
