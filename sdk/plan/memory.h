@@ -25,8 +25,8 @@ struct PlannedMemory {
 
 struct MemoryPlan {
   std::vector<PlannedMemory> memories;
-  std::vector<uint64_t> arena,
-      constants;         ///< bytes of each allocation; one of each unless the device's largest is too small
+  /// Bytes of each allocation; one of each unless the device's largest is too small.
+  std::vector<uint64_t> arena, constants;
   uint64_t staging = 0;  ///< bytes of all feeds
 
   uint64_t arena_bytes() const;

@@ -1,6 +1,5 @@
 // Some nodes of a program alone, with what they read: judged against float64 and run on any device.
 #pragma once
-#include <optional>
 #include <string>
 #include <vector>
 
