@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sdk/program.h"
+#include "sdk/shortage.h"
 
 namespace tutti::sdk {
 
@@ -32,6 +33,9 @@ struct MemoryPlan {
   uint64_t arena_bytes() const;
   uint64_t constant_bytes() const;
 };
+
+/// For the message of shortage().
+std::vector<LargeTensor> large_tensors(const MemoryPlan& plan);
 
 /// The memories that are there before a step.
 struct Externals {
