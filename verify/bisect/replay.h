@@ -6,7 +6,11 @@
 #include "verify/parity/compare.h"
 #include "verify/parity/device_program.h"
 
-namespace tutti::parity {
+namespace tutti::bisect {
+
+using parity::Bound;
+using parity::bound_of;
+using parity::Tensors;
 
 /// Neighbouring nodes of a graph.
 struct Span {
@@ -78,4 +82,4 @@ void write_replay(const std::string& path, const Replay& replay);
 /// checksum computed anew. Throws Error(invalid) naming the file and what is wrong.
 Replay read_replay(const std::string& path);
 
-}  // namespace tutti::parity
+}  // namespace tutti::bisect

@@ -6,7 +6,7 @@
 
 #include "core/base/status.h"
 
-namespace tutti::parity {
+namespace tutti::bisect {
 namespace {
 
 using nlohmann::json;
@@ -205,4 +205,4 @@ ordered_json to_json(const Graph& g, Tensors& constants) {
 
 Graph graph_from(const json& j, const Tensors& constants) { return Builder(constants).build(j); }
 
-}  // namespace tutti::parity
+}  // namespace tutti::bisect
