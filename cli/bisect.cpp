@@ -14,8 +14,8 @@
 namespace tutti::cli {
 namespace {
 
+using bisect::Finding;
 using nlohmann::ordered_json;
-using parity::Finding;
 
 std::string what_of(const Finding& f) {
   switch (f.kind) {
@@ -102,7 +102,7 @@ struct BisectCommand {
     return saved;
   }
 
-  static void print(const Finding& f, const parity::BisectResult& r) {
+  static void print(const Finding& f, const bisect::BisectResult& r) {
     const std::string &wrong = r.sides[f.side].device.id, &other = r.sides[1 - f.side].device.id;
     print_out("{} is wrong in step {}", wrong, f.step + 1);
     if (f.kind == Finding::states) {
@@ -127,7 +127,7 @@ struct BisectCommand {
     if (f.more) print_out("  {} later places of the step are beyond their bounds, too\n", f.more);
   }
 
-  static ordered_json document(const Finding& f, const parity::BisectResult& r, const Saved& saved) {
+  static ordered_json document(const Finding& f, const bisect::BisectResult& r, const Saved& saved) {
     ordered_json out = {
         {"kind", name_of(f.kind)}, {"wrong", r.sides[f.side].device.id}, {"step", f.step + 1}, {"what", what_of(f)}};
     if (f.kind == Finding::states) return out;
@@ -161,7 +161,7 @@ struct BisectCommand {
     return out;
   }
 
-  void print(parity::BisectResult& r) const {
+  void print(bisect::BisectResult& r) const {
     bool several = r.findings.size() > 1;
     for (Finding& f : r.findings) {
       print(f, r);
@@ -172,16 +172,16 @@ struct BisectCommand {
     if (r.findings.empty())
       print_out("{} and {} agree: {} step{} of {} with batch {}, every node within its bound of float64\n",
                 r.sides[0].device.id, r.sides[1].device.id, r.steps, r.steps == 1 ? "" : "s", run.model, run.batch);
-    for (const parity::BisectSide& s : r.sides)
+    for (const bisect::BisectSide& s : r.sides)
       print_out("  {:<14} worst node {:.2g} of its bound, worst change of a state {:.2g} from float64's (2-norm)\n",
                 s.device.id, s.share, s.error);
   }
 
-  ordered_json document(parity::BisectResult& r) const {
+  ordered_json document(bisect::BisectResult& r) const {
     ordered_json out = {{"ok", r.findings.empty()},   {"model", run.model},       {"data", run.data},
                         {"batch", run.batch},         {"steps", r.steps},         {"seed", run.seed},
                         {"precision", run.precision}, {"nodes_per_step", r.nodes}};
-    for (const parity::BisectSide& s : r.sides)
+    for (const bisect::BisectSide& s : r.sides)
       out["devices"].push_back({{"id", s.device.id},
                                 {"name", s.device.name},
                                 {"driver", s.device.driver},
@@ -213,7 +213,7 @@ struct BisectCommand {
     Device first = device_of("--a", a), second = device_of("--b", b);
     tell_lost_plugins();
     data::Sources data = run.read_data();
-    parity::BisectOptions options{.task = run.make_task(*data.train),
+    bisect::BisectOptions options{.task = run.make_task(*data.train),
                                   .optimizer = run.make_optimizer(),
                                   .set = data.train,
                                   .batch = run.batch,
@@ -221,7 +221,7 @@ struct BisectCommand {
                                   .seed = run.seed,
                                   .precision = parse_precision(run.precision)};
     options.watch = [](const std::string& what) { print_err("{}\n", what); };
-    parity::BisectResult r = parity::bisect(first, second, options);
+    bisect::BisectResult r = bisect::bisect(first, second, options);
     if (json)
       print_json(document(r));
     else

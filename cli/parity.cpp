@@ -17,9 +17,9 @@
 #include "core/base/text.h"
 #include "core/runtime/selector.h"
 #include "train/model.h"
-#include "verify/bisect/record.h"
 #include "verify/lockstep/lockstep.h"
 #include "verify/parity/processes.h"
+#include "verify/parity/record.h"
 #include "verify/parity/suite.h"
 
 namespace tutti::cli {
@@ -247,15 +247,15 @@ struct ParityCommand {
     const ModelDef& def = find_model(model);
     if (batch < 0) throw invalid(fmt::format("--batch {}: must be at least 1", batch));
     std::vector<Device> on = devices_named(devices);
-    parity::LockstepOptions options = parity::lockstep_of(def, {.size = def.size(size).name});
+    lockstep::LockstepOptions options = lockstep::lockstep_of(def, {.size = def.size(size).name});
     options.steps = steps;
     options.seed = seed;
     if (batch) options.batch = batch;
     options.watch = [&](const std::string& what, int64_t step) {
       if (step % 10 == 0) print_err("{}: step {} of {}\n", what, step, steps);
     };
-    std::vector<parity::LockstepResult> results = parity::lockstep(on, options);
-    std::vector<parity::FreeRun> runs = parity::free_runs(on, options);
+    std::vector<lockstep::LockstepResult> results = lockstep::lockstep(on, options);
+    std::vector<lockstep::FreeRun> runs = lockstep::free_runs(on, options);
     bool ok = true;
     for (const auto& r : results) ok = ok && r.ok();
     if (json) {

@@ -21,11 +21,11 @@ struct ReplayCommand {
   bool json = false;
 
   /// The devices that were recorded, as far as they are here.
-  static std::vector<Device> recorded(const parity::Replay& r) {
+  static std::vector<Device> recorded(const bisect::Replay& r) {
     std::vector<Device> here, all = Registry::instance().devices();
     tell_lost_plugins();
     std::set<std::string> seen;
-    for (const parity::Answer& a : r.answers) {
+    for (const bisect::Answer& a : r.answers) {
       if (!seen.insert(a.id).second) continue;
       auto it = std::ranges::find(all, a.id, &Device::id);
       if (it == all.end())
@@ -40,7 +40,7 @@ struct ReplayCommand {
   }
 
   /// What the file says about itself; step and node as numbers.
-  static ordered_json about(const parity::Replay& r) {
+  static ordered_json about(const bisect::Replay& r) {
     ordered_json out = ordered_json::object();
     for (const auto& [key, text] : r.about) {
       int64_t n = 0;
@@ -52,9 +52,9 @@ struct ReplayCommand {
   }
 
   int operator()() const {
-    parity::Replay r = parity::read_replay(file);
+    bisect::Replay r = bisect::read_replay(file);
     std::vector<Device> on = devices.empty() ? recorded(r) : devices_named(devices);
-    Tensors truth = parity::truths_of(r.graph, r.inputs);
+    Tensors truth = bisect::truths_of(r.graph, r.inputs);
     ordered_json out = {{"ok", true}, {"file", file}, {"about", about(r)}};
     for (const char* key : {"nodes", "recorded", "devices"}) out[key] = ordered_json::array();
     for (const Node& n : r.graph.nodes()) out["nodes"].push_back({{"op", n.op->name}, {"label", n.label}});
@@ -62,7 +62,7 @@ struct ReplayCommand {
     if (!json) print_out("{}", in_words(r.graph, ""));
     bool ok = true;
     auto tell = [&](const char* list, const std::string& id, const std::string& how, const Tensors& results) {
-      parity::Judgement j = parity::judge(r.graph, r.inputs, truth, results);
+      bisect::Judgement j = bisect::judge(r.graph, r.inputs, truth, results);
       ordered_json entry = document(r.graph, j);
       entry["device"] = id;
       entry["how"] = how;
@@ -72,8 +72,8 @@ struct ReplayCommand {
                   place_in_words(r.graph, j), j.got, j.want, share_in_words(j));
       return j.ok;
     };
-    for (const parity::Answer& a : r.answers) tell("recorded", a.id, "recorded, " + a.how, a.results);
-    for (const Device& d : on) ok = tell("devices", d.id, "now", parity::run_alone(d, r.graph, r.inputs)) && ok;
+    for (const bisect::Answer& a : r.answers) tell("recorded", a.id, "recorded, " + a.how, a.results);
+    for (const Device& d : on) ok = tell("devices", d.id, "now", bisect::run_alone(d, r.graph, r.inputs)) && ok;
     out["ok"] = ok;
     if (json) print_json(out);
     return ok ? done : stopped;

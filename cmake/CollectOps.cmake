@@ -1,6 +1,8 @@
 # Reads graph/ops/*.cpp and writes for each the header graph/ops/NAME.h (what stands between "// public" and "// end of
 # public"), graph/ops.h, which includes them all, and ops_registry.cpp: the folder's files are the only list of ops. A file
-# without a public block or a record fails the build. Run as a script: -DFOLDER=… -DOUT=…
+# without a public block or a record fails the build, and so does a public function that libtutti would not export. Run as
+# a script: -DFOLDER=… -DOUT=…
+include("${CMAKE_CURRENT_LIST_DIR}/Collected.cmake")
 file(GLOB files "${FOLDER}/*.cpp")
 list(SORT files)
 file(GLOB old "${OUT}/graph/ops/*.h")
@@ -25,16 +27,15 @@ foreach(file IN LISTS files)
   math(EXPR begin "${begin} + ${skip}")
   math(EXPR length "${end} - ${begin}")
   string(SUBSTRING "${text}" ${begin} ${length} public)
-  string(REGEX MATCHALL "\nconst OpDef [a-z0-9_]+_op *{" defined "${text}")
-  string(REGEX MATCHALL "OpDef[ \n]+[A-Za-z0-9_]+ *[{=]" anyhow "${text}")
-  list(LENGTH defined records)
-  list(LENGTH anyhow all)
-  if(records EQUAL 0 OR NOT records EQUAL all)
-    message(FATAL_ERROR "${file}: ${all} records, of which ${records} read \"const OpDef NAME_op{\" at the start of a line, "
-                        "as the build collects them")
-  endif()
-  foreach(record IN LISTS defined)
-    string(REGEX REPLACE "\nconst OpDef ([a-z0-9_]+_op) *{" "\\1" record "${record}")
+  string(REGEX MATCHALL "\n[A-Za-z_][^\n(;{}]*\\(" functions "\n${public}")
+  foreach(function IN LISTS functions)
+    string(STRIP "${function}" function)
+    if(NOT function MATCHES "^(inline|TUTTI_API|constexpr|using) ")
+      message(FATAL_ERROR "${file}: the public \"${function}…)\" is neither inline nor TUTTI_API: libtutti would not export it")
+    endif()
+  endforeach()
+  collected_records(records "${file}" "${text}" OpDef "[a-z0-9_]+_op")
+  foreach(record IN LISTS records)
     string(FIND "${public}" "extern TUTTI_API const OpDef ${record};" declared)
     if(declared LESS 0)
       message(FATAL_ERROR "${file}: its public block lacks: extern TUTTI_API const OpDef ${record};")

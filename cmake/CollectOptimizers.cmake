@@ -1,5 +1,6 @@
 # Writes OUT: includes FOLDER/*.h and makes the variant Optimizer of the structs that they declare ("struct TUTTI_API Name {"
-# at the start of a line). Run as a script: -DFOLDER=… -DOUT=…
+# at the start of a line; any other struct or class fails the build). Run as a script: -DFOLDER=… -DOUT=…
+include("${CMAKE_CURRENT_LIST_DIR}/Collected.cmake")
 file(GLOB files "${FOLDER}/*.h")
 list(SORT files)
 set(includes "")
@@ -7,11 +8,10 @@ set(types "")
 foreach(file IN LISTS files)
   get_filename_component(name "${file}" NAME)
   file(READ "${file}" text)
-  if(NOT text MATCHES "\nstruct TUTTI_API ([A-Za-z0-9]+) {")
-    message(FATAL_ERROR "${file}: no optimizer reads \"struct TUTTI_API Name {\" at the start of a line")
-  endif()
+  collected(structs "${file}" "${text}" "\nstruct TUTTI_API ([A-Za-z0-9]+) {" "\n(struct|class)[ \n][^;{]*{"
+            "struct TUTTI_API Name {")
   string(APPEND includes "#include \"train/optimizers/${name}\"  // IWYU pragma: export\n")
-  list(APPEND types "${CMAKE_MATCH_1}")
+  list(APPEND types ${structs})
 endforeach()
 list(JOIN types ", " types)
 file(CONFIGURE OUTPUT "${OUT}" CONTENT "// Collected by the build from train/optimizers/.

@@ -1,18 +1,15 @@
 # Writes OUT.cpp with the function FUNCTION() that lists the records of type TYPE ("const TYPE name{" at the start of a line)
-# of FOLDER/*.cpp, in the order of their files. A file without a record fails the build. Run as a script:
-# -DFOLDER=… -DTYPE=ModelDef -DNAMESPACE=tutti -DHEADER=train/model.h -DFUNCTION=all_models -DOUT=….cpp
+# of FOLDER/*.cpp, in the order of their files. A file without a record, or with one that reads otherwise, fails the build.
+# Run as a script: -DFOLDER=… -DTYPE=ModelDef -DNAMESPACE=tutti -DHEADER=train/model.h -DFUNCTION=all_models -DOUT=….cpp
+include("${CMAKE_CURRENT_LIST_DIR}/Collected.cmake")
 file(GLOB files "${FOLDER}/*.cpp")
 list(SORT files)
 set(declared "")
 set(listed "")
 foreach(file IN LISTS files)
   file(READ "${file}" text)
-  string(REGEX MATCHALL "\nconst ${TYPE} [a-z0-9_]+ *{" records "${text}")
-  if(NOT records)
-    message(FATAL_ERROR "${file}: no record reads \"const ${TYPE} NAME{\" at the start of a line, as the build collects them")
-  endif()
+  collected_records(records "${file}" "${text}" ${TYPE} "[a-z0-9_]+")
   foreach(record IN LISTS records)
-    string(REGEX REPLACE "\nconst ${TYPE} ([a-z0-9_]+) *{" "\\1" record "${record}")
     string(APPEND declared "extern const ${TYPE} ${record};\n")
     string(APPEND listed "&${record}, ")
   endforeach()

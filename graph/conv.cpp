@@ -1,9 +1,5 @@
 #include "graph/conv.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "core/base/status.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/window.h"

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/status.h"
 #include "graph/op.h"
 
@@ -103,9 +105,16 @@ Graph::Scope::Scope(Graph& graph, const std::string& name, Phase phase) : graph_
   graph_.origin_ = {saved_.label.empty() ? name : saved_.label + "." + name, phase};
 }
 
-std::string_view name(Phase phase) {
-  constexpr std::string_view names[] = {"forward", "loss", "backward", "update", "bookkeeping"};
-  return names[static_cast<size_t>(phase)];
+namespace {
+constexpr std::string_view phase_names[] = {"forward", "loss", "backward", "update", "bookkeeping"};
+}
+
+std::string_view name(Phase phase) { return phase_names[static_cast<size_t>(phase)]; }
+
+std::optional<Phase> parse_phase(std::string_view text) {
+  auto at = std::ranges::find(phase_names, text);
+  if (at == std::end(phase_names)) return std::nullopt;
+  return static_cast<Phase>(at - std::begin(phase_names));
 }
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,6 +58,8 @@ struct TUTTI_API ValueInfo {
 /// Which part of a step a node belongs to.
 enum class Phase { forward, loss, backward, update, bookkeeping };
 TUTTI_API std::string_view name(Phase phase);
+/// The phase of that name, or nothing.
+TUTTI_API std::optional<Phase> parse_phase(std::string_view text);
 
 /// Where a node came from: its place in the model ("fc1", "fc1.backward"), which is for people, and its phase.
 struct TUTTI_API Origin {

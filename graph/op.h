@@ -1,10 +1,8 @@
 // An op is defined once, by one record in its own file under graph/ops/.
 //
-// The build collects from that folder: every `const OpDef NAME_op{` into the registry, and every line that starts with
-// "//: " into the header graph/ops.h (the op's public C++ functions).
+// The build collects from that folder: every `const OpDef NAME_op{` into the registry, and what stands between "//
+// public" and "// end of public" (the op's public C++ functions) into the header graph/ops/NAME.h.
 #pragma once
-#include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>

@@ -3,6 +3,15 @@
 # configures preset release (`options`: further options of cmake) and builds; `tutti_reference` stands in for plugins that
 # are off.
 # Output goes to build/release/script.log; a terminal also sees ninja's one line of progress.
+stand_in() {  # LOG TARGET…: the targets, one a line; LOG is CMake's
+  local log=$1 target off
+  off=$(sed -n 's/^-- \([a-z0-9_]*\) plugin: off.*/tutti_\1/p' "$log")
+  shift
+  for target in "$@"; do
+    if grep -qxF -e "$target" <<<"$off"; then echo tutti_reference; else echo "$target"; fi
+  done
+}
+
 build() {
   scripts/deps.sh ${deps[@]+"${deps[@]}"}
   local log=build/release/script.log
@@ -14,8 +23,9 @@ build() {
     return 1
   fi
   grep -E 'plugin: ' "$log" | sed 's/^-- /build: /' || true
-  local name
-  for name in $(sed -n 's/^-- \([a-z]*\) plugin: off.*/\1/p' "$log"); do set -- "${@/#%tutti_$name/tutti_reference}"; done
+  local targets
+  mapfile -t targets < <(stand_in "$log" "$@")
+  set -- "${targets[@]}"
   echo "build: cmake --build --preset release${1:+ --target $*}"
   if [ -t 1 ]; then
     cmake --build --preset release ${1:+--target "$@"} || return 1

@@ -77,6 +77,7 @@ else
 fi
 inside=$(IFS='|'; echo "^(${folders[*]})/")
 mapfile -t files < <(grep -E "$inside" <<<"$files" || true)
+count=${#files[@]}
 if [ $all = no ] && [ ${#files[@]} -gt "$most" ]; then
   echo "lint: ${#files[@]} changed sources, of which clang-tidy checks $most; left out: ${files[*]:most}"
   files=("${files[@]:0:most}")
@@ -85,5 +86,5 @@ echo "lint: clang-tidy over ${#files[@]} sources"
 [ ${#files[@]} = 0 ] || printf '%s\0' "${files[@]}" |
   xargs -0 -n 1 -P "$jobs" "$tidy" -p build/lint --quiet --warnings-as-errors='*' \
     --extra-arg=-Wno-unknown-warning-option 2> >(grep -v 'warnings\? generated\.$' >&2) || failed=1
-[ $failed = 0 ] && echo "lint: no findings"
+[ $failed = 0 ] && echo "lint: no findings in ${#files[@]} of $count sources"
 exit $failed

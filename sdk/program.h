@@ -35,9 +35,8 @@ struct Node {
   std::vector<uint32_t> inputs, results;  ///< values; a result that nobody reads is TUTTI_NONE
   Attrs attrs;
   std::vector<TuttiInstr> expr;  ///< elementwise nodes
-  /// What of this node a newer host knows and this SDK does not (a flag, a dtype, an attribute kind, an instruction),
-  /// or
-  /// "". The table of sdk/plugin.h declines such a node by itself.
+  /// What of this node (a flag, a dtype, an attribute kind, an instruction) a newer host knows and this SDK does not,
+  /// or "". The table of sdk/plugin.h declines such a node by itself.
   std::string unknown;
 
   bool elementwise() const { return !expr.empty(); }

@@ -198,12 +198,14 @@ uint64_t Driver::do_submit(sdk::SequenceId sequence) {
 }
 
 void Driver::land(const Flight& flight, CUresult result) {
-  if (result == CUDA_SUCCESS) return free_events_.push_back(flight.done);
+  free_events_.push_back(flight.done);
+  if (result == CUDA_SUCCESS) return;
+  // Nobody knows what the step had written when an error that code_of cannot place came.
+  Code code = code_of(result) == Code::internal ? Code::device_lost : code_of(result);
   Error error(
-      code_of(result),
-      fmt::format("cuda: {}: {} failed on the device: {} (with TUTTI_TRACE=kernels launches run one by one, and "
-                  "this names the one that failed)",
-                  name_, flight.span, result_text(cuda(), result)));
+      code, fmt::format("cuda: {}: {} failed on the device: {} (with TUTTI_TRACE=kernels launches run one by one, and "
+                        "this names the one that failed)",
+                        name_, flight.span, result_text(cuda(), result)));
   if (error.code == Code::device_lost) context_->lose(error.what());
   throw error;
 }

@@ -97,6 +97,7 @@ class Driver : public sdk::Driver {
   CUgraphExec captured(const Sequence& sequence);
   void close() noexcept;
   void destroy(Sequence& sequence);
+  /// A flight that is over: takes its event back, and throws what went wrong.
   void land(const Flight& flight, CUresult result);
 
   /// A kernel without a function, and why, where the device refuses the binary; without a reason where there is none.

@@ -44,8 +44,8 @@ class CudaPlugin : public sdk::RenderedPlugin {
     auto log = [this](const std::string& text) { host_.log(2, "cuda", text); };
     const Found& found = found_.at(device);
     auto library = [&] {
-      auto bench = std::make_unique<DeviceTimer>(libraries_->context(found.handle, found.info.name));
-      auto tuner = std::make_shared<Tuner>(std::move(bench), host_, traits_of(*libraries_, found).identity);
+      auto timer = std::make_unique<DeviceTimer>(libraries_->context(found.handle, found.info.name));
+      auto tuner = std::make_shared<Tuner>(std::move(timer), host_, traits_of(*libraries_, found).identity);
       return open_library(log, libraries_->driver_version, tf32, std::move(tuner));
     };
     return std::make_unique<Driver>(libraries_, found, library, log);

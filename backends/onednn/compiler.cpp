@@ -187,7 +187,7 @@ class Compiler : sdk::Schedule {
 
 }  // namespace
 
-Plan compile(const sdk::Program& program, int threads, const std::function<void(const std::string&)>& trace) {
+Plan compile(const sdk::Program& program, int threads, const sdk::Trace& trace) {
   return Compiler(program, threads, trace).run();
 }
 

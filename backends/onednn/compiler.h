@@ -5,6 +5,7 @@
 
 #include "backends/onednn/kernel.h"
 #include "sdk/plan/memory.h"
+#include "sdk/trace.h"
 
 namespace tutti::onednn {
 
@@ -23,6 +24,6 @@ struct Plan : sdk::MemoryPlan {
 
 /// Compiles for so many threads. `trace` receives one line per decision. Throws NodeError(declined) naming node and
 /// reasons where no kernel takes a node.
-Plan compile(const sdk::Program& program, int threads, const std::function<void(const std::string&)>& trace);
+Plan compile(const sdk::Program& program, int threads, const sdk::Trace& trace);
 
 }  // namespace tutti::onednn

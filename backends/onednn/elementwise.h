@@ -15,8 +15,8 @@ struct Pass {
 struct PassSite {
   std::function<Layout(uint32_t value)> layout;   ///< the present layout of an input
   std::function<bool(uint32_t value)> row_major;  ///< whether a result must be (a state)
-  std::function<uint32_t(uint32_t value, const Layout& layout)>
-      memory;  ///< where an input lies in that layout, or NONE
+  /// Where an input lies in that layout, or NONE.
+  std::function<uint32_t(uint32_t value, const Layout& layout)> memory;
   /// See sdk::Schedule::overwritten.
   std::function<uint32_t(uint32_t value, std::span<const sdk::PassOperand> in)> overwritten;
 };

@@ -9,6 +9,7 @@
 #include "backends/onednn/compiler.h"
 #include "core/base/log.h"
 #include "sdk/plan/host_allocations.h"
+#include "sdk/trace.h"
 
 namespace tutti::onednn {
 namespace {
@@ -28,11 +29,7 @@ class CpuExecutable : public sdk::Executable {
 
   /// TUTTI_TRACE=kernels: the mean time of every step of this executable.
   ~CpuExecutable() override {
-    if (!profiled_ || runs_ == 0) return;
-    for (size_t k = 0; k < plan_.steps.size(); ++k)
-      shared_.host.log(
-          3, "kernels",
-          fmt::format("{:9.1f} us  {}", seconds_[k] / static_cast<double>(runs_) * 1e6, plan_.steps[k].name));
+    if (profiled_) sdk::log_times(shared_.host, runs_, seconds_, [&](size_t k) { return plan_.steps[k].name; });
   }
 
   TuttiMemory memory() const override { return allocations_.sizes(); }
@@ -92,10 +89,8 @@ class CpuSession : public sdk::Session {
   }
 
   std::unique_ptr<sdk::Executable> compile(sdk::Program program, const TuttiOptions&) override {
-    std::function<void(const std::string&)> trace;
-    if (log::traced("dispatch")) trace = [&](const std::string& line) { shared_.host.log(3, "dispatch", line); };
     omp_set_num_threads(shared_.threads);
-    Plan plan = onednn::compile(program, shared_.threads, trace);
+    Plan plan = onednn::compile(program, shared_.threads, sdk::dispatch_trace(shared_.host));
     return std::make_unique<CpuExecutable>(shared_, std::move(program), std::move(plan));
   }
 

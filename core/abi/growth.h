@@ -9,9 +9,13 @@
 
 namespace tutti {
 
-/// The bytes that T had when version 1 began: no writer has fewer, every reader must do with them.
+/// The bytes that T had when version 1 began: no writer has fewer, every reader must do with them. A struct that grows
+/// has a row with its last member of then, a frozen one with its size.
 template <class T>
-inline constexpr size_t v1_size = sizeof(T);
+inline constexpr size_t v1_size = [] {
+  static_assert(sizeof(T) == 0, "this struct has no row in core/abi/growth.h");
+  return size_t{0};
+}();
 template <>
 inline constexpr size_t v1_size<TuttiError> = offsetof(TuttiError, message) + sizeof(TuttiError::message);
 template <>
@@ -33,6 +37,32 @@ template <>
 inline constexpr size_t v1_size<TuttiHost> = offsetof(TuttiHost, cache_put) + sizeof(TuttiHost::cache_put);
 template <>
 inline constexpr size_t v1_size<TuttiPlugin> = offsetof(TuttiPlugin, release) + sizeof(TuttiPlugin::release);
+template <>
+inline constexpr size_t v1_size<TuttiNodeTime> = offsetof(TuttiNodeTime, reason) + sizeof(TuttiNodeTime::reason);
+template <>
+inline constexpr size_t v1_size<TuttiProfile> = offsetof(TuttiProfile, times) + sizeof(TuttiProfile::times);
+template <>
+inline constexpr size_t v1_size<TuttiNativeState> = offsetof(TuttiNativeState, context) +
+                                                    sizeof(TuttiNativeState::context);
+template <>
+inline constexpr size_t v1_size<TuttiNative> = offsetof(TuttiNative, state) + sizeof(TuttiNative::state);
+template <>
+inline constexpr size_t v1_size<TuttiCollective> = offsetof(TuttiCollective, broadcast) +
+                                                   sizeof(TuttiCollective::broadcast);
+template <>
+inline constexpr size_t v1_size<TuttiArray> = sizeof(TuttiArray);
+template <>
+inline constexpr size_t v1_size<TuttiSink> = sizeof(TuttiSink);
+template <>
+inline constexpr size_t v1_size<TuttiAttr> = sizeof(TuttiAttr);
+template <>
+inline constexpr size_t v1_size<TuttiInstr> = sizeof(TuttiInstr);
+template <>
+inline constexpr size_t v1_size<TuttiState> = sizeof(TuttiState);
+template <>
+inline constexpr size_t v1_size<TuttiGroup> = sizeof(TuttiGroup);
+template <>
+inline constexpr size_t v1_size<TuttiPair> = sizeof(TuttiPair);
 
 /// The struct of `bytes` bytes at `at` in this header's size: what lies behind is cut, what is missing is zero.
 template <class T>

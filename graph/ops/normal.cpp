@@ -9,7 +9,7 @@ namespace tutti {
 extern TUTTI_API const OpDef normal_op;
 /// f32 numbers from the normal distribution; draws from `stream` and from `stream` + 2^31, so `stream` < 2^31. See
 /// random_bits.
-Value random_normal(Value seed, Value step, Shape shape, int64_t stream, double mean = 0, double std = 1);
+TUTTI_API Value random_normal(Value seed, Value step, Shape shape, int64_t stream, double mean = 0, double std = 1);
 // end of public
 namespace {
 

@@ -11,7 +11,7 @@ inline Value sum(Value x, Ints axes = {}, bool keep = false) {
   return call(sum_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
 }
 /// Sums what broadcasting had repeated, so that the result has `shape`: the adjoint of broadcast.
-Value sum_to(Value x, const Shape& shape);
+TUTTI_API Value sum_to(Value x, const Shape& shape);
 // end of public
 
 const OpDef sum_op{.name = "sum",

@@ -10,7 +10,7 @@ namespace tutti {
 // public
 extern TUTTI_API const OpDef uniform_op;
 /// f32 numbers drawn uniformly from [low, high), low where both are equal; see random_bits.
-Value random_uniform(Value seed, Value step, Shape shape, int64_t stream, double low = 0, double high = 1);
+TUTTI_API Value random_uniform(Value seed, Value step, Shape shape, int64_t stream, double low = 0, double high = 1);
 // end of public
 
 const OpDef uniform_op{.name = "uniform",

@@ -14,10 +14,11 @@ extern TUTTI_API const OpDef fold_op;
 /// Every window of x[N, C, H, W] side by side: y[N, C, kh, kw, OH, OW] holds x[n, c, oh*stride + ky*dilation -
 /// padding, …], `value` outside the image; OH = floor((H + 2*padding - dilation*(kh - 1) - 1) / stride) + 1. Each
 /// of kernel, stride, padding (symmetric) and dilation holds two numbers: for H, for W.
-Value window(Value x, Ints kernel, Ints stride = {1, 1}, Ints padding = {0, 0}, Ints dilation = {1, 1},
-             double value = 0);
+TUTTI_API Value window(Value x, Ints kernel, Ints stride = {1, 1}, Ints padding = {0, 0}, Ints dilation = {1, 1},
+                       double value = 0);
 /// The adjoint of window: adds the windows up into an image of `size` (H, W); also called col2im.
-Value fold(Value x, Ints size, Ints kernel, Ints stride = {1, 1}, Ints padding = {0, 0}, Ints dilation = {1, 1});
+TUTTI_API Value fold(Value x, Ints size, Ints kernel, Ints stride = {1, 1}, Ints padding = {0, 0},
+                     Ints dilation = {1, 1});
 // end of public
 namespace {
 

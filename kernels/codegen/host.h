@@ -12,11 +12,10 @@ namespace tutti::codegen {
 /// - buffers: one per parameter, as Launch::buffers orders them
 /// - group: its number along the three dimensions
 /// - shared: zeroed or not, 64-byte aligned memory for the kernel's shared arrays (at most Target::local_bytes)
-/// - barrier, fiber, item: null where the body has neither BARRIER nor SHUFFLE_DOWN; one call then runs all work-items
-/// of
-///   the group. Else a call runs the one work-item `item` (three local numbers). The host calls once per work-item,
-///   each on a stack of its own, and barrier(fiber) returns when all of the group have called it. A shuffle is an
-///   exchange in `shared` between two barriers. Texts for a cpu_like Target have neither.
+/// - barrier, fiber, item: null where the body has neither BARRIER nor SHUFFLE_DOWN; one call then runs all
+///   work-items of the group. Else a call runs the one work-item `item` (three local numbers). The host calls once per
+///   work-item, each on a stack of its own, and barrier(fiber) returns when all of the group have called it. A shuffle
+///   is an exchange in `shared` between two barriers. Texts for a cpu_like Target have neither.
 using HostKernel = void (*)(void* const* buffers, const uint32_t* group, void* shared, void (*barrier)(void*),
                             void* fiber, const int* item);
 

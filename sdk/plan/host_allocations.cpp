@@ -18,11 +18,7 @@ HostAllocations::HostAllocations(const Program& program, const MemoryPlan& plan,
 }
 
 void HostAllocations::allocate(Program& program, Meter& meter) {
-  check_host_room(sizes_, [&] {
-    std::vector<LargeTensor> tensors;
-    for (const PlannedMemory& m : plan_.memories) tensors.push_back({m.bytes, m.what});
-    return tensors;
-  });
+  check_host_room(sizes_, [&] { return large_tensors(plan_); });
   for (const State& s : program.states) states_.allocate(s.name, meter);
   Buffer constants(meter, sizes_.constants, "constants"), arena(meter, sizes_.arena, "the arena"),
       workspace(meter, sizes_.workspace, "the workspace"), staging(meter, sizes_.staging, "the feeds");

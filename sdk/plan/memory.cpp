@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "core/base/rounding.h"
-#include "sdk/arena.h"
+#include "sdk/plan/arena.h"
 
 namespace tutti::sdk {
 namespace {
@@ -57,6 +57,12 @@ void plan_arenas(MemoryPlan& plan, uint64_t alignment, uint64_t largest, std::ve
 
 uint64_t MemoryPlan::arena_bytes() const { return std::accumulate(arena.begin(), arena.end(), uint64_t{0}); }
 uint64_t MemoryPlan::constant_bytes() const { return std::accumulate(constants.begin(), constants.end(), uint64_t{0}); }
+
+std::vector<LargeTensor> large_tensors(const MemoryPlan& plan) {
+  std::vector<LargeTensor> tensors;
+  for (const PlannedMemory& m : plan.memories) tensors.push_back({m.bytes, m.what});
+  return tensors;
+}
 
 Externals add_externals(const Program& p, std::vector<PlannedMemory>& memories) {
   auto add = [&](PlannedMemory m) {

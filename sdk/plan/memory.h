@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sdk/program.h"
+#include "sdk/shortage.h"
 
 namespace tutti::sdk {
 
@@ -25,13 +26,16 @@ struct PlannedMemory {
 
 struct MemoryPlan {
   std::vector<PlannedMemory> memories;
-  std::vector<uint64_t> arena,
-      constants;         ///< bytes of each allocation; one of each unless the device's largest is too small
+  /// Bytes of each allocation; one of each unless the device's largest is too small.
+  std::vector<uint64_t> arena, constants;
   uint64_t staging = 0;  ///< bytes of all feeds
 
   uint64_t arena_bytes() const;
   uint64_t constant_bytes() const;
 };
+
+/// For the message of shortage().
+std::vector<LargeTensor> large_tensors(const MemoryPlan& plan);
 
 /// The memories that are there before a step.
 struct Externals {

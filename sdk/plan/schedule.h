@@ -11,11 +11,9 @@
 #include "sdk/plan/memory.h"
 #include "sdk/plan/patterns.h"
 #include "sdk/program.h"
+#include "sdk/trace.h"
 
 namespace tutti::sdk {
-
-/// Receives one line per decision; may be empty.
-using Trace = std::function<void(const std::string&)>;
 
 /// What stands behind a product and can become part of it; NONE: nothing.
 struct PostOps {

@@ -146,8 +146,7 @@ void absorb_broadcasts(Program& p) {
 
 }  // namespace
 
-RenderedPlan plan_rendered(Program program, const Traits& traits, const std::function<void(const std::string&)>& trace,
-                           uint64_t tuning_bytes) {
+RenderedPlan plan_rendered(Program program, const Traits& traits, const Trace& trace, uint64_t tuning_bytes) {
   absorb_broadcasts(program);
   return Planner(program, traits, trace, tuning_bytes).run();
 }

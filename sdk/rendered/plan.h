@@ -1,12 +1,12 @@
 // From a program to a flat list of launches and a plan of memory. Nothing is built or allocated here.
 #pragma once
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "sdk/driver.h"
 #include "sdk/plan/memory.h"
 #include "sdk/program.h"
+#include "sdk/trace.h"
 
 namespace tutti::sdk {
 
@@ -23,7 +23,6 @@ struct RenderedPlan : MemoryPlan {
 
 /// `trace` receives one line per decision. A library may use `tuning_bytes` of device memory to measure its algorithms
 /// meanwhile. Throws NodeError(declined) naming node and reasons where no kernel takes a node.
-RenderedPlan plan_rendered(Program program, const Traits& traits, const std::function<void(const std::string&)>& trace,
-                           uint64_t tuning_bytes = 0);
+RenderedPlan plan_rendered(Program program, const Traits& traits, const Trace& trace, uint64_t tuning_bytes = 0);
 
 }  // namespace tutti::sdk

@@ -14,6 +14,7 @@
 #include "sdk/rendered/plan.h"
 #include "sdk/rendered/rendered.h"
 #include "sdk/shortage.h"
+#include "sdk/trace.h"
 
 namespace tutti::sdk {
 namespace {
@@ -94,11 +95,7 @@ class RenderedExecutable : public Executable {
         for (SequenceId s : slot) shared_.driver->forget(s);
     } catch (const std::exception&) {  // a lost device: wait has said so, or will
     }
-    if (!profiled_ || runs_ == 0) return;
-    for (size_t k = 0; k < plan_.launches.size(); ++k)
-      shared_.host.log(
-          3, "kernels",
-          fmt::format("{:9.1f} us  {}", seconds_[k] / static_cast<double>(runs_) * 1e6, plan_.launches[k].name));
+    if (profiled_) log_times(shared_.host, runs_, seconds_, [&](size_t k) { return plan_.launches[k].name; });
   }
 
   TuttiMemory memory() const override {
@@ -185,10 +182,8 @@ class RenderedExecutable : public Executable {
     TuttiMemory need = memory();
     need.state = 0;
     for (const std::string& s : states) need.state += shared_.states.bytes(s);
-    std::vector<LargeTensor> tensors;
-    for (const PlannedMemory& p : plan_.memories) tensors.push_back({p.bytes, p.what});
     uint64_t all = shared_.driver->traits().memory_bytes, used = shared_.memory.meter.now();
-    return sdk::shortage(need, std::move(tensors), all == forever ? unknown_memory : all - std::min(used, all));
+    return sdk::shortage(need, large_tensors(plan_), all == forever ? unknown_memory : all - std::min(used, all));
   }
 
   void allocate(const std::vector<std::string>& fresh) {
@@ -289,9 +284,7 @@ class RenderedSession : public Session {
   }
 
   std::unique_ptr<Executable> compile(Program program, const TuttiOptions& options) override {
-    std::function<void(const std::string&)> trace;
-    if (log::traced("dispatch")) trace = [&](const std::string& line) { shared_.host.log(3, "dispatch", line); };
-    RenderedPlan plan = plan_rendered(program, shared_.driver->traits(), trace,
+    RenderedPlan plan = plan_rendered(program, shared_.driver->traits(), dispatch_trace(shared_.host),
                                       options.flags & TUTTI_OPT_TUNE ? options.tuning_bytes : 0);
     return std::make_unique<RenderedExecutable>(shared_, std::move(program), std::move(plan));
   }

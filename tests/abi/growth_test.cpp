@@ -8,10 +8,20 @@ namespace tutti {
 namespace {
 
 TEST(Growth, VersionOnesSizesAreThoseOfItsHeader) {
-  const size_t sizes[] = {v1_size<TuttiError>,   v1_size<TuttiExt>,    v1_size<TuttiValue>,  v1_size<TuttiNode>,
-                          v1_size<TuttiProgram>, v1_size<TuttiDevice>, v1_size<TuttiMemory>, v1_size<TuttiOptions>,
-                          v1_size<TuttiHost>,    v1_size<TuttiPlugin>};
+  const size_t sizes[] = {v1_size<TuttiError>,   v1_size<TuttiExt>,         v1_size<TuttiValue>,  v1_size<TuttiNode>,
+                          v1_size<TuttiProgram>, v1_size<TuttiDevice>,      v1_size<TuttiMemory>, v1_size<TuttiOptions>,
+                          v1_size<TuttiHost>,    v1_size<TuttiPlugin>,      v1_size<TuttiArray>,  v1_size<TuttiSink>,
+                          v1_size<TuttiAttr>,    v1_size<TuttiInstr>,       v1_size<TuttiState>,  v1_size<TuttiGroup>,
+                          v1_size<TuttiPair>};
   for (size_t i = 0; i < std::size(sizes); ++i) EXPECT_EQ(sizes[i], v1_sizes[i]) << i;
+}
+
+TEST(Growth, ExtensionsBeganWithTheSizesOnRecord) {  // core/abi/layout-1.json
+  EXPECT_EQ(v1_size<TuttiNodeTime>, 40u);
+  EXPECT_EQ(v1_size<TuttiProfile>, 32u);
+  EXPECT_EQ(v1_size<TuttiNativeState>, 56u);
+  EXPECT_EQ(v1_size<TuttiNative>, 32u);
+  EXPECT_EQ(v1_size<TuttiCollective>, 64u);
 }
 
 TEST(Growth, WhatIsMissingIsZeroAndWhatIsMoreIsCut) {

@@ -369,17 +369,24 @@ TEST_F(CudaTest, WithoutGraphsTheSameIsLaunchedOneByOne) {
   EXPECT_EQ(r.first_of_b(), 7);
 }
 
-TEST_F(CudaTest, ALateFailureLosesTheDeviceForEver) {
+class CudaLateError : public CudaTest, public testing::WithParamInterface<CUresult> {};
+
+TEST_P(CudaLateError, LosesTheDeviceForEver) {
   auto driver = open();
   Recorded r(*driver);
   uint64_t ticket = driver->submit(r.sequence);
-  seen.failing["cuEventSynchronize"] = CUDA_ERROR_LAUNCH_FAILED;
+  seen.failing["cuEventSynchronize"] = GetParam();
   Error e = error_from([&] { driver->wait(ticket, ~uint64_t{0}); });
   EXPECT_EQ(e.code, Code::device_lost);
   EXPECT_THAT(e.what(), HasSubstr("one of 2 launches from 'a kernel' to 'a copy' failed on the device"));
   seen.failing.clear();
   EXPECT_EQ(error_from([&] { driver->submit(r.sequence); }).code, Code::device_lost);
+  driver.reset();
+  EXPECT_EQ(seen.live_events, 0u);
 }
+// CUDA_ERROR_INVALID_HANDLE: nothing that the driver calls lost, but what the step wrote is unknown.
+INSTANTIATE_TEST_SUITE_P(Results, CudaLateError, testing::Values(CUDA_ERROR_LAUNCH_FAILED, CUDA_ERROR_INVALID_HANDLE),
+                         [](const auto& info) { return std::to_string(info.param); });
 
 TEST_F(CudaTest, AFailingLaunchIsNamed) {
   setenv("TUTTI_CUDA_GRAPH", "0", 1);

@@ -38,8 +38,8 @@ std::unique_ptr<Driver> open(Under under, bool tf32, bool graph) {
   auto libraries = under == Under::device ? open_libraries() : start(fake::cuda(), fake::nvrtc());
   Found found = find_devices(*libraries).at(0);
   auto library = [=] {
-    auto bench = std::make_unique<DeviceTimer>(libraries->context(found.handle, found.info.name));
-    auto tuner = std::make_shared<Tuner>(std::move(bench), sdk::Host(), found.info.name);
+    auto timer = std::make_unique<DeviceTimer>(libraries->context(found.handle, found.info.name));
+    auto tuner = std::make_shared<Tuner>(std::move(timer), sdk::Host(), found.info.name);
     if (under == Under::fakes)
       return join(std::make_shared<Cublas>(fake::cublas(), tf32, tuner),
                   std::make_shared<Cudnn>(fake::cudnn(), tf32, tuner));

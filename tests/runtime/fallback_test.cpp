@@ -6,7 +6,7 @@
 #include <random>
 
 #include "graph/ops.h"
-#include "tests/runtime/folder.h"
+#include "tests/runtime/plugin_folder.h"
 #include "tests/support/require.h"
 #include "train/plan.h"
 
@@ -21,10 +21,10 @@ class Picky : public testing::Environment {
     folder().library("picky", "loader_picky");
     folder().manifest("picky");
     folder().plugin("broken", "device=cpu\nfault=open hollow\n", 1000);  // the best CPU, but it cannot be opened
-    setenv("TUTTI_PLUGIN_PATH", folder().path.c_str(), 1);
+    setenv("TUTTI_PLUGIN_PATH", folder().path().c_str(), 1);
   }
-  static const Folder& folder() {
-    static Folder f;
+  static const PluginFolder& folder() {
+    static PluginFolder f;
     return f;
   }
   /// The device, which from now on declines these ops.
@@ -159,7 +159,7 @@ TEST(FallbackTest, ACpuThatCannotBeOpenedIsPassedOver) {
 
 TEST(FallbackTest, ACheckpointGoesOnWithAndWithoutIt) {
   Folder folder;
-  std::string file = folder.path / "run";
+  std::string file = folder / "run";
   Trainer whole(select_device("reference:0"), cnn(), with(Fallback::none));
   for (int i = 0; i < 2; ++i) whole.train(set().train);
   {

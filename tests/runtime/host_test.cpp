@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "core/runtime/blob_cache.h"
-#include "tests/runtime/folder.h"
+#include "tests/runtime/plugin_folder.h"
 
 namespace tutti::test {
 namespace {
@@ -18,7 +18,7 @@ std::string get(const BlobCache& cache, const std::string& key) {
 
 TEST(BlobCache, GivesBackWhatWasPut) {
   Folder folder;
-  BlobCache cache(folder.path / "a/b");
+  BlobCache cache(folder / "a/b");
   EXPECT_EQ(get(cache, "key"), "");
   cache.put("key", "value", 5);
   cache.put("other", "another value", 13);
@@ -27,14 +27,14 @@ TEST(BlobCache, GivesBackWhatWasPut) {
   cache.put("key", "new", 3);
   EXPECT_EQ(get(cache, "key"), "new");
   struct stat s;
-  ASSERT_EQ(stat((folder.path / "a/b").c_str(), &s), 0);
+  ASSERT_EQ(stat((folder / "a/b").c_str(), &s), 0);
   EXPECT_EQ(s.st_mode & 0777, 0700u);
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path / "a/b"), {}), 2);  // no drafts left
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder / "a/b"), {}), 2);  // no drafts left
 }
 
 TEST(BlobCache, EveryDamagedByteAndEveryCutIsAMiss) {
   Folder folder;
-  BlobCache cache(folder.path / "blobs");
+  BlobCache cache(folder / "blobs");
   cache.put("key", "value", 5);
   fs::path file = cache.file_of("key");
   std::ifstream in(file, std::ios::binary);
@@ -57,21 +57,21 @@ TEST(BlobCache, EveryDamagedByteAndEveryCutIsAMiss) {
 
 TEST(BlobCache, AnUnsafeFolderIsNotUsed) {
   Folder folder;
-  BlobCache cache(folder.path / "blobs");
+  BlobCache cache(folder / "blobs");
   cache.put("key", "value", 5);
-  ASSERT_EQ(chmod((folder.path / "blobs").c_str(), 0755), 0);
+  ASSERT_EQ(chmod((folder / "blobs").c_str(), 0755), 0);
   EXPECT_EQ(get(cache, "key"), "");
   cache.put("more", "value", 5);
   EXPECT_FALSE(fs::exists(cache.file_of("more")));
-  ASSERT_EQ(chmod((folder.path / "blobs").c_str(), 0700), 0);
-  fs::create_directory_symlink(folder.path / "blobs", folder.path / "link");
-  EXPECT_EQ(get(BlobCache(folder.path / "link"), "key"), "");
+  ASSERT_EQ(chmod((folder / "blobs").c_str(), 0700), 0);
+  fs::create_directory_symlink(folder / "blobs", folder / "link");
+  EXPECT_EQ(get(BlobCache(folder / "link"), "key"), "");
   EXPECT_EQ(get(cache, "key"), "value");
 }
 
 TEST(BlobCache, APipeInPlaceOfAnEntryIsAMiss) {
   Folder folder;
-  BlobCache cache(folder.path / "blobs");
+  BlobCache cache(folder / "blobs");
   cache.put("key", "value", 5);
   fs::remove(cache.file_of("key"));
   ASSERT_EQ(mkfifo(cache.file_of("key").c_str(), 0600), 0);
@@ -84,7 +84,7 @@ TEST(BlobCache, WhatWasUsedLeastRecentlyGoesFirst) {
   using std::chrono::hours;
   Folder folder;
   const std::string value(1000, 'v');
-  BlobCache cache(folder.path / "blobs", 3500);
+  BlobCache cache(folder / "blobs", 3500);
   auto put = [&](const std::string& key) { cache.put(key, value.data(), value.size()); };
   auto age = [&](const std::string& key, int by) {
     fs::last_write_time(cache.file_of(key), fs::file_time_type::clock::now() - hours(by));
@@ -93,23 +93,23 @@ TEST(BlobCache, WhatWasUsedLeastRecentlyGoesFirst) {
   age("a", 3), age("b", 2), age("c", 1);
   EXPECT_EQ(get(cache, "a"), value);  // used now
   folder.write("blobs/0123456789abcdef.blob.1.2.new", "half");
-  fs::last_write_time(folder.path / "blobs/0123456789abcdef.blob.1.2.new", fs::file_time_type::clock::now() - hours(2));
+  fs::last_write_time(folder / "blobs/0123456789abcdef.blob.1.2.new", fs::file_time_type::clock::now() - hours(2));
   folder.write("blobs/fedcba9876543210.blob.1.2.new", "half");
   folder.write("blobs/config.new", "somebody's");
-  fs::last_write_time(folder.path / "blobs/config.new", fs::file_time_type::clock::now() - hours(2));
+  fs::last_write_time(folder / "blobs/config.new", fs::file_time_type::clock::now() - hours(2));
   put("d");
   EXPECT_EQ(get(cache, "b"), "");
   for (const char* key : {"a", "c", "d"}) EXPECT_EQ(get(cache, key), value) << key;
-  EXPECT_FALSE(fs::exists(folder.path / "blobs/0123456789abcdef.blob.1.2.new"));
-  EXPECT_TRUE(fs::exists(folder.path / "blobs/fedcba9876543210.blob.1.2.new")) << "another process may be writing it";
-  EXPECT_TRUE(fs::exists(folder.path / "blobs/config.new")) << "it is no entry's";
+  EXPECT_FALSE(fs::exists(folder / "blobs/0123456789abcdef.blob.1.2.new"));
+  EXPECT_TRUE(fs::exists(folder / "blobs/fedcba9876543210.blob.1.2.new")) << "another process may be writing it";
+  EXPECT_TRUE(fs::exists(folder / "blobs/config.new")) << "it is no entry's";
 }
 
 TEST(BlobCache, EveryCacheLooksThroughItsFolderAtItsFirstEntry) {
   Folder folder;
-  const fs::path draft = folder.path / "blobs/0123456789abcdef.blob.1.2.new";
+  const fs::path draft = folder / "blobs/0123456789abcdef.blob.1.2.new";
   for (int k = 0; k < 2; ++k) {
-    BlobCache(folder.path / "blobs").put("key", "value", 5);
+    BlobCache(folder / "blobs").put("key", "value", 5);
     EXPECT_FALSE(fs::exists(draft));
     folder.write("blobs/0123456789abcdef.blob.1.2.new", "half");
     fs::last_write_time(draft, fs::file_time_type::clock::now() - std::chrono::hours(2));
@@ -123,8 +123,8 @@ TEST(BlobCache, TheVariablesNameItsFolder) {
   BlobCache("").put("key", "value", 5);
   setenv("TUTTI_CACHE", "relative", 1);
   EXPECT_EQ(BlobCache::default_folder(), "");
-  setenv("TUTTI_CACHE", folder.path.c_str(), 1);
-  EXPECT_EQ(BlobCache::default_folder(), folder.path);
+  setenv("TUTTI_CACHE", folder.path().c_str(), 1);
+  EXPECT_EQ(BlobCache::default_folder(), folder.path());
   unsetenv("TUTTI_CACHE");
   setenv("XDG_CACHE_HOME", "/xdg", 1);
   EXPECT_EQ(BlobCache::default_folder(), "/xdg/tutti/blobs");
@@ -135,7 +135,7 @@ TEST(BlobCache, TheVariablesNameItsFolder) {
 
 TEST(BlobCache, WritersAndReadersSeeWholeEntries) {
   Folder folder;
-  BlobCache cache(folder.path / "blobs");
+  BlobCache cache(folder / "blobs");
   const std::string a(100000, 'a'), b(100000, 'b');
   cache.put("key", a.data(), a.size());
   auto writer = [&](const std::string& text) {
@@ -152,7 +152,7 @@ TEST(BlobCache, WritersAndReadersSeeWholeEntries) {
 
 TEST(Host, PluginsHaveKeysOfTheirOwn) {
   Folder folder;
-  setenv("TUTTI_CACHE", (folder.path / "blobs").c_str(), 1);
+  setenv("TUTTI_CACHE", (folder / "blobs").c_str(), 1);
   const TuttiHost* one = make_host("one");
   const TuttiHost* two = make_host("two");
   EXPECT_EQ(one->size, sizeof(TuttiHost));

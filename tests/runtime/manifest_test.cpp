@@ -1,6 +1,6 @@
 #include "core/runtime/manifest.h"
 
-#include "tests/runtime/folder.h"
+#include "tests/runtime/plugin_folder.h"
 
 namespace tutti::test {
 namespace {
@@ -18,14 +18,14 @@ std::string with(const std::string& from, const std::string& to) {
 TEST(Manifest, EveryKeyIsRead) {
   Folder folder;
   Manifest m = read_manifest(folder.write("toy.json", good));
-  EXPECT_EQ(m.path, folder.path / "toy.json");
+  EXPECT_EQ(m.path, folder / "toy.json");
   EXPECT_EQ(m.name, "toy");
   EXPECT_EQ(m.version, "1.2");
   EXPECT_EQ(m.abi_min, 1u);
   EXPECT_EQ(m.abi_max, 3u);
   EXPECT_EQ(m.kind, "gpu");
   EXPECT_EQ(m.priority, -5);
-  EXPECT_EQ(m.library, folder.path / "sub/toy.so");
+  EXPECT_EQ(m.library, folder / "sub/toy.so");
   EXPECT_EQ(m.description, "A toy");
 }
 
@@ -66,15 +66,15 @@ TEST(Manifest, BadOnesNameFileKeyAndExpectation) {
     Folder folder;
     std::string error = error_of([&] { read_manifest(folder.write("toy.json", c.text)); });
     EXPECT_TRUE(has(error, c.part)) << c.text.substr(0, 300);
-    EXPECT_TRUE(has(error, (folder.path / "toy.json").string()));
+    EXPECT_TRUE(has(error, folder / "toy.json"));
   }
 }
 
 TEST(Manifest, AMissingFileOrAFolderIsAnError) {
   Folder folder;
-  EXPECT_TRUE(has(error_of([&] { read_manifest(folder.path / "no.json"); }), "cannot be opened"));
-  fs::create_directory(folder.path / "dir.json");
-  EXPECT_TRUE(has(error_of([&] { read_manifest(folder.path / "dir.json"); }), "dir.json"));
+  EXPECT_TRUE(has(error_of([&] { read_manifest(folder / "no.json"); }), "cannot be opened"));
+  fs::create_directory(folder / "dir.json");
+  EXPECT_TRUE(has(error_of([&] { read_manifest(folder / "dir.json"); }), "dir.json"));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "core/runtime/selector.h"
 #include "core/runtime/session.h"
 #include "core/runtime/trace_topics.h"
-#include "tests/runtime/folder.h"
+#include "tests/runtime/plugin_folder.h"
 
 namespace tutti::test {
 namespace {
@@ -19,7 +19,7 @@ class Loader : public Clean {
  protected:
   /// The problem of the one plugin in the folder.
   std::string problem() {
-    Registry registry({folder.path});
+    Registry registry({folder.path()});
     registry.devices();
     EXPECT_EQ(registry.plugins().size(), 1u);
     if (registry.plugins().size() != 1) return "";
@@ -35,15 +35,15 @@ class Loader : public Clean {
 
 TEST_F(Loader, AGoodPluginLoadsAndListsItsDevices) {
   folder.plugin("toy", "device=cpu||0000:65:00.0|7\ndevice=discrete|the driver is too old\n", 33);
-  Registry registry({folder.path});
+  Registry registry({folder.path()});
   ASSERT_EQ(registry.plugins().size(), 1u);
   EXPECT_FALSE(registry.plugins()[0].loaded);
   auto devices = registry.devices();  // the plugin's TuttiDevice is larger than ours
   PluginReport report = registry.plugins()[0];
   EXPECT_TRUE(report.loaded);
   EXPECT_EQ(report.problem, "");
-  EXPECT_EQ(report.manifest, folder.path / "toy.json");
-  EXPECT_EQ(report.library, folder.path / "toy.so");
+  EXPECT_EQ(report.manifest, folder / "toy.json");
+  EXPECT_EQ(report.library, folder / "toy.so");
   EXPECT_EQ(report.version, "1.0");
   EXPECT_NE(registry.table("toy"), nullptr);
   EXPECT_EQ(registry.table("other"), nullptr);
@@ -64,7 +64,7 @@ TEST_F(Loader, AGoodPluginLoadsAndListsItsDevices) {
 
 TEST_F(Loader, TwoRegistriesShareOneLoadedLibrary) {
   folder.plugin("toy");
-  Registry first({folder.path}), second({folder.path});
+  Registry first({folder.path()}), second({folder.path()});
   EXPECT_EQ(first.table("toy"), second.table("toy"));
 }
 
@@ -90,7 +90,7 @@ TEST_F(Loader, InitCanFailWithoutAMessage) {
 
 TEST_F(Loader, InitRunsOnceEvenWhenItFailed) {
   folder.plugin("toy", "fault=init error\n");
-  Manifest m = read_manifest(folder.path / "toy.json");
+  Manifest m = read_manifest(folder / "toy.json");
   EXPECT_EQ(error_of([&] { load_plugin(m); }, Code::internal), "init: no toy driver found");
   folder.write("toy.so.txt", "name=toy\n");  // would work now
   EXPECT_EQ(error_of([&] { load_plugin(m); }, Code::internal), "init: no toy driver found");
@@ -128,7 +128,7 @@ TEST_F(Loader, AnotherNameThanTheManifestsIsRefused) {
 
 TEST_F(Loader, AMissingLibraryIsNamed) {
   folder.manifest("toy");
-  EXPECT_TRUE(has(problem(), (folder.path / "toy.so").string() + ": No such file"));
+  EXPECT_TRUE(has(problem(), folder / "toy.so" + ": No such file"));
 }
 
 TEST_F(Loader, ALibraryThatIsNoneIsSaidToBeNone) {
@@ -150,7 +150,7 @@ TEST_F(Loader, ALibraryThatIsCutOffIsNotMapped) {
 TEST_F(Loader, AMissingSymbolIsNamed) {
   folder.library("toy", "loader_no_symbol");
   folder.manifest("toy");
-  EXPECT_EQ(problem(), "library " + (folder.path / "toy.so").string() + " does not export the symbol tutti_plugin");
+  EXPECT_EQ(problem(), "library " + folder / "toy.so" + " does not export the symbol tutti_plugin");
 }
 
 TEST_F(Loader, AnUndefinedSymbolGivesTheLoadersReason) {
@@ -163,7 +163,7 @@ TEST_F(Loader, ABrokenManifestDoesNotHideTheOthers) {
   folder.plugin("toy");
   folder.write("broken.json", "{");
   folder.write("notes.txt", "no manifest");
-  Registry registry({folder.path});
+  Registry registry({folder.path()});
   registry.devices();
   ASSERT_EQ(registry.plugins().size(), 2u);
   EXPECT_TRUE(has(registry.plugins()[0].problem, "broken.json: is not JSON"));
@@ -172,16 +172,16 @@ TEST_F(Loader, ABrokenManifestDoesNotHideTheOthers) {
 }
 
 TEST_F(Loader, OfTwoWithOneNameTheFirstWins) {
-  Folder second;
+  PluginFolder second;
   folder.plugin("toy", "device=cpu\n", 1);
   second.plugin("toy", "device=cpu\n", 2);
-  Registry registry({folder.path, second.path, folder.path});
+  Registry registry({folder.path(), second.path(), folder.path()});
   ASSERT_EQ(registry.devices().size(), 1u);
   ASSERT_EQ(registry.folders().size(), 2u);
   ASSERT_EQ(registry.plugins().size(), 2u);
   EXPECT_TRUE(registry.plugins()[0].loaded);
   EXPECT_FALSE(registry.plugins()[1].loaded);
-  EXPECT_TRUE(has(registry.plugins()[1].problem, "duplicate of " + (folder.path / "toy.json").string()));
+  EXPECT_TRUE(has(registry.plugins()[1].problem, "duplicate of " + folder / "toy.json"));
   ASSERT_EQ(registry.devices().size(), 1u);
   EXPECT_EQ(registry.devices()[0].priority, 1);
 }
@@ -190,7 +190,7 @@ TEST_F(Loader, DevicesCanFailAndOthersStay) {
   folder.plugin("bad", "fault=devices error\n");
   folder.plugin("odd", "device=cpu\nfault=devices stride\n");
   folder.plugin("toy");
-  Registry registry({folder.path});
+  Registry registry({folder.path()});
   auto devices = registry.devices();
   ASSERT_EQ(devices.size(), 1u);
   EXPECT_EQ(devices[0].id, "toy:0");
@@ -208,7 +208,7 @@ TEST_F(Loader, APluginThatTakesItsProcessDownIsNamedAndOthersStay) {
   folder.plugin("hang", "device=cpu\nfault=devices hang\n");
   folder.plugin("init", "device=cpu\nfault=init crash\n");
   folder.plugin("toy");
-  Registry registry({folder.path});
+  Registry registry({folder.path()});
   ASSERT_EQ(registry.devices().size(), 1u);
   EXPECT_EQ(registry.devices()[0].id, "toy:0");
   EXPECT_TRUE(has(registry.plugins()[0].problem, "devices: the plugin crashed: signal 11 (SIGSEGV"));
@@ -222,7 +222,7 @@ TEST_F(Loader, APluginThatTakesItsProcessDownIsNamedAndOthersStay) {
 TEST_F(Loader, OnlyPluginsThatAreUsedAreLoadedIntoThisProcess) {
   folder.plugin("one");
   folder.plugin("two");
-  Registry registry({folder.path});
+  Registry registry({folder.path()});
   ASSERT_EQ(registry.devices("one").size(), 1u);
   EXPECT_TRUE(registry.plugins()[0].loaded);
   EXPECT_FALSE(registry.plugins()[1].loaded);
@@ -230,7 +230,7 @@ TEST_F(Loader, OnlyPluginsThatAreUsedAreLoadedIntoThisProcess) {
   auto mapped = [&](const char* library) {
     std::ifstream maps("/proc/self/maps");
     std::string all(std::istreambuf_iterator<char>(maps), {});
-    return all.find((folder.path / library).string()) != std::string::npos;
+    return all.find(folder / library) != std::string::npos;
   };
   registry.devices();
   EXPECT_FALSE(mapped("one.so") || mapped("two.so"));
@@ -245,7 +245,7 @@ TEST_F(Loader, AnOpenThatCrashesOrHangsIsFoundOutApart) {
   folder.plugin("hang", "device=cpu\nfault=open hang\n");
   folder.plugin("toy", "device=cpu\n", -5);
   folder.plugin("refuses", "device=cpu\nfault=open error\n");  // which is an answer
-  Registry registry({folder.path});
+  Registry registry({folder.path()});
   auto devices = registry.devices();
   ASSERT_EQ(devices.size(), 4u);
   EXPECT_TRUE(has(registry.try_open(devices[0]), "open: the plugin crashed: signal 11 (SIGSEGV"));
@@ -257,21 +257,21 @@ TEST_F(Loader, AnOpenThatCrashesOrHangsIsFoundOutApart) {
 TEST_F(Loader, ALibraryWithoutManifestIsToldUnlessItIsNoPlugin) {
   folder.library("toy");
   folder.write("dependency.so", "a library that a plugin is linked to");
-  Registry registry({folder.path});
+  Registry registry({folder.path()});
   ASSERT_EQ(registry.plugins().size(), 1u);
   PluginReport report = registry.plugins()[0];
-  EXPECT_EQ(report.library, folder.path / "toy.so");
-  EXPECT_EQ(report.title(), folder.path / "toy.so");
+  EXPECT_EQ(report.library, folder / "toy.so");
+  EXPECT_EQ(report.title(), folder / "toy.so");
   EXPECT_TRUE(has(report.problem, "toy.so has no manifest: a file NAME.json beside it must name it"));
 }
 
 TEST_F(Loader, AnIncompatiblePluginShadowsNoOther) {
-  Folder second, third;
+  PluginFolder second, third;
   folder.plugin("toy");
   folder.manifest("toy", 1, "[2, 9]");            // of another ABI
   second.plugin("toy", "fault=init error\n", 2);  // does not start
   third.plugin("toy", "device=cpu\n", 3);
-  Registry registry({folder.path, second.path, third.path});
+  Registry registry({folder.path(), second.path(), third.path()});
   ASSERT_EQ(registry.devices().size(), 1u);
   EXPECT_EQ(registry.devices()[0].priority, 3);
   EXPECT_NE(registry.table("toy"), nullptr);
@@ -281,10 +281,10 @@ TEST_F(Loader, AnIncompatiblePluginShadowsNoOther) {
 }
 
 TEST_F(Loader, AFifoIsNoManifestAndNoLibrary) {
-  ASSERT_EQ(mkfifo((folder.path / "pipe.json").c_str(), 0600), 0);
+  ASSERT_EQ(mkfifo((folder / "pipe.json").c_str(), 0600), 0);
   folder.manifest("toy");
-  ASSERT_EQ(mkfifo((folder.path / "toy.so").c_str(), 0600), 0);
-  Registry registry({folder.path});
+  ASSERT_EQ(mkfifo((folder / "toy.so").c_str(), 0600), 0);
+  Registry registry({folder.path()});
   ASSERT_EQ(registry.plugins().size(), 2u);
   for (const PluginReport& p : registry.plugins()) EXPECT_TRUE(has(p.problem, "is no regular file"));
 }
@@ -302,10 +302,10 @@ class Kept : public Loader {
  protected:
   void SetUp() override {
     Loader::SetUp();
-    setenv("TUTTI_CACHE", (cache.path / "blobs").c_str(), 1);
+    setenv("TUTTI_CACHE", (cache / "blobs").c_str(), 1);
   }
   std::vector<Device> list(bool renewed = false) {
-    Registry registry({folder.path});
+    Registry registry({folder.path()});
     if (renewed) registry.renew();
     return registry.devices();
   }
@@ -322,7 +322,7 @@ TEST_F(Kept, AListingIsKeptWhileThePluginsFilesAndTheEnvironmentStay) {
   unsetenv("SOME_DRIVERS_VARIABLE");
   EXPECT_EQ(list().size(), 2u);  // of one plugin the last listing is kept
   folder.write("toy.so.txt", "name=toy\ndevice=cpu\n");
-  fs::last_write_time(folder.path / "toy.so", fs::file_time_type::clock::now());
+  fs::last_write_time(folder / "toy.so", fs::file_time_type::clock::now());
   EXPECT_EQ(list().size(), 1u);
   folder.write("toy.so.txt", "name=toy\ndevice=cpu\ndevice=cpu\n");
   EXPECT_EQ(list(true).size(), 2u);
@@ -333,13 +333,13 @@ TEST_F(Kept, ARefusalIsNeverOfAKeptListing) {
   folder.plugin("toy", "device=cpu|no driver\n");
   ASSERT_EQ(list().size(), 1u);
   folder.write("toy.so.txt", "name=toy\ndevice=cpu\ndevice=cpu\n");  // the driver was installed
-  Registry one({folder.path}), two({folder.path});
+  Registry one({folder.path()}), two({folder.path()});
   EXPECT_EQ(select_device(one, "toy:0").id, "toy:0");
   folder.write("toy.so.txt", "name=toy\ndevice=cpu|no driver\n");
   EXPECT_EQ(select_device(two, "auto").id, "toy:0");  // kept
   EXPECT_TRUE(has(error_of([&] { Session(two, two.devices()[0]); }, Code::device_lost),
                   "device toy:0 (Toy device) is not there any more, or changed since it was listed | run it again"));
-  Registry three({folder.path});
+  Registry three({folder.path()});
   EXPECT_TRUE(has(error_of([&] { select_device(three, "auto"); }), "toy:0: no driver"));
 }
 
@@ -348,11 +348,11 @@ TEST_F(Kept, AFailureIsKeptTooAndAnOpenThatWentWellIsNotTriedAgain) {
   folder.plugin("hang", "fault=devices hang\n");
   folder.plugin("toy");
   ASSERT_EQ(list().size(), 1u);
-  Registry first({folder.path});
+  Registry first({folder.path()});
   EXPECT_EQ(first.try_open(first.devices()[0]), "");
   folder.write("toy.so.txt", "name=toy\ndevice=cpu\nfault=open crash\n");
   folder.write("hang.so.txt", "name=hang\ndevice=cpu\n");
-  Registry second({folder.path});
+  Registry second({folder.path()});
   EXPECT_EQ(second.devices().size(), 1u);
   EXPECT_TRUE(has(second.plugins()[0].problem, "no answer"));
   EXPECT_EQ(second.try_open(second.devices()[0]), "");
@@ -364,7 +364,7 @@ TEST_F(Loader, TheVariableExcludesPluginsBeforeTheyAreLoaded) {
   folder.manifest("two");
   auto problems = [&](const char* value) {
     setenv("TUTTI_PLUGINS", value, 1);
-    Registry registry({folder.path});
+    Registry registry({folder.path()});
     registry.devices();
     return std::pair{registry.plugins().at(0).problem, registry.plugins().at(1).problem};
   };
@@ -375,19 +375,18 @@ TEST_F(Loader, TheVariableExcludesPluginsBeforeTheyAreLoaded) {
 }
 
 TEST_F(Loader, MissingAndEmptyFoldersAreKeptForMessages) {
-  Registry registry({folder.path / "none", folder.path});
-  EXPECT_EQ(registry.folders(), (std::vector<fs::path>{folder.path / "none", folder.path}));
+  Registry registry({folder / "none", folder.path()});
+  EXPECT_EQ(registry.folders(), (std::vector<fs::path>{folder / "none", folder.path()}));
   EXPECT_TRUE(registry.plugins().empty());
   EXPECT_TRUE(registry.devices().empty());
 }
 
 TEST_F(Loader, TheSearchPathStartsWithTheVariableAndNeverHoldsTheWorkingDirectory) {
-  fs::create_symlink(folder.path, folder.path / "link");
-  setenv("TUTTI_PLUGIN_PATH", (":plugins:.:" + folder.path.string() + "::" + (folder.path / "link").string()).c_str(),
-         1);
+  fs::create_symlink(folder.path(), folder / "link");
+  setenv("TUTTI_PLUGIN_PATH", (":plugins:.:" + folder.path() + "::" + folder / "link").c_str(), 1);
   auto path = plugin_search_path();
   ASSERT_GE(path.size(), 2u);
-  EXPECT_EQ(path[0], folder.path);
+  EXPECT_EQ(path[0], folder.path());
   auto expected = fs::canonical("/proc/self/exe").parent_path().parent_path() / "lib/tutti/plugins";
   EXPECT_EQ(path[1], fs::weakly_canonical(expected));
   for (const auto& entry : path) {
@@ -402,8 +401,8 @@ TEST_F(LoaderDeathTest, PluginsAreInitialisedOnceAndShutDownAtTheEnd) {
   folder.plugin("toy", "loud=1\n");
   EXPECT_EXIT(
       {
-        Registry first({folder.path});
-        Registry second({folder.path});
+        Registry first({folder.path()});
+        Registry second({folder.path()});
         first.table("toy");
         second.table("toy");
         std::exit(0);

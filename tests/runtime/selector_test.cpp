@@ -1,6 +1,6 @@
 #include "core/runtime/selector.h"
 
-#include "tests/runtime/folder.h"
+#include "tests/runtime/plugin_folder.h"
 
 namespace tutti::test {
 namespace {
@@ -8,7 +8,7 @@ namespace {
 class Selector : public Clean {
  protected:
   Registry& registry() {
-    if (!registry_) registry_ = std::make_unique<Registry>(std::vector<fs::path>{folder.path});
+    if (!registry_) registry_ = std::make_unique<Registry>(std::vector<fs::path>{folder.path()});
     return *registry_;
   }
   std::string order(const std::string& wanted = "auto") {
@@ -141,10 +141,10 @@ TEST_F(Selector, IndicesAreOrderedAsNumbers) {
 }
 
 TEST_F(Selector, TheOrderOfFoldersDoesNotMatter) {
-  Folder other;
+  PluginFolder other;
   folder.plugin("a");
   other.plugin("b");
-  Registry one({folder.path, other.path}), two({other.path, folder.path});
+  Registry one({folder.path(), other.path()}), two({other.path(), folder.path()});
   EXPECT_EQ(select_device(one, "auto").id, "a:0");
   EXPECT_EQ(select_device(two, "auto").id, "a:0");
 }
@@ -193,10 +193,10 @@ TEST_F(Selector, ADeviceOfABrokenPluginTellsWhatIsBroken) {
 TEST_F(Selector, NoPluginListsEveryPathAndPluginTried) {
   folder.write("broken.json", "{");
   folder.plugin("empty", "");
-  Registry registry({folder.path / "nowhere", folder.path});
+  Registry registry({folder / "nowhere", folder.path()});
   std::string error = error_of([&] { select_device(registry, "auto"); });
-  EXPECT_TRUE(has(error, "searched " + (folder.path / "nowhere").string() + " (no such folder)"));
-  EXPECT_TRUE(has(error, "searched " + folder.path.string() + "\n"));
+  EXPECT_TRUE(has(error, "searched " + folder / "nowhere" + " (no such folder)"));
+  EXPECT_TRUE(has(error, "searched " + folder.path() + "\n"));
   EXPECT_TRUE(has(error, "broken.json: is not JSON"));
   EXPECT_TRUE(has(error, "empty.json: loaded"));
   EXPECT_TRUE(has(error, "TUTTI_PLUGIN_PATH"));

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "core/runtime/selector.h"
-#include "tests/runtime/folder.h"
+#include "tests/runtime/plugin_folder.h"
 
 namespace tutti::test {
 namespace {
@@ -47,7 +47,7 @@ class SessionTest : public Clean {
  protected:
   Session& session(const std::string& settings = "", const std::map<std::string, std::string>& options = {}) {
     folder.plugin("toy", settings + "device=cpu\ndevice=cpu|broken fan\n");
-    registry_ = std::make_unique<Registry>(std::vector<fs::path>{folder.path});
+    registry_ = std::make_unique<Registry>(std::vector<fs::path>{folder.path()});
     session_ = std::make_unique<Session>(*registry_, registry_->devices().at(0), options);
     return *session_;
   }

@@ -1,4 +1,4 @@
-#include "sdk/arena.h"
+#include "sdk/plan/arena.h"
 
 #include <gtest/gtest.h>
 

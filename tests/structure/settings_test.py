@@ -1,12 +1,15 @@
 """Every variable TUTTI_… that code, scripts or tests read is listed in docs/SETTINGS.md, and nothing else is."""
+import importlib.util
 import pathlib
 import re
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ["backends", "bench", "cli", "core", "examples", "graph", "kernels", "plugins", "scripts", "sdk", "tests", "train",
-           ".ci"]
+spec = importlib.util.spec_from_file_location("dependencies", ROOT / "scripts/check-dependencies.py")
+dependencies = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(dependencies)
+FOLDERS = sorted(dependencies.TOP) + ["scripts", ".ci"]
 NAME = r"(TUTTI_[A-Z0-9_]+)"
 # Names of the environment are string literals of their own in C++ and Python, and expanded in shells.
 QUOTED = re.compile(rf"""["']{NAME}["']""")
@@ -46,6 +49,13 @@ class Settings(unittest.TestCase):
                 (pathlib.Path(root) / path).parent.mkdir(exist_ok=True)
                 (pathlib.Path(root) / path).write_text(text.replace("@", "TUTTI_"), encoding="utf-8")
             self.assertEqual(sorted(variables_read(pathlib.Path(root))), [f"TUTTI_{c}" for c in "ABCD"])
+
+    def test_clang_tidy_looks_into_every_folder(self):
+        checked = dependencies.TOP - {"examples", "include", "tests"}
+        headers = re.search(r"HeaderFilterRegex: '\((.*)\)/", (ROOT / ".clang-tidy").read_text(encoding="utf-8"))
+        self.assertEqual(set(headers[1].split("|")), checked)
+        sources = re.search(r"folders=\((\w.*)\)", (ROOT / "scripts/lint.sh").read_text(encoding="utf-8"))
+        self.assertEqual(set(sources[1].split()), checked)
 
     def test_every_variable_that_is_listed_is_read(self):
         self.assertEqual(variables_listed() - set(variables_read()), set())

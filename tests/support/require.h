@@ -3,19 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <sstream>
 #include <string>
 #include <vector>
+
+#include "core/base/text.h"
 
 namespace tutti::test {
 
 /// The plugins that TUTTI_REQUIRE names.
 inline std::vector<std::string> required_plugins() {
   const char* names = std::getenv("TUTTI_REQUIRE");
-  std::istringstream list(names ? names : "");
-  std::vector<std::string> out;
-  for (std::string name; std::getline(list, name, ',');) out.push_back(name);
-  return out;
+  return names ? split(names, ',') : std::vector<std::string>();
 }
 
 /// Skips the running test for want of what `plugin` needs; fails it where TUTTI_REQUIRE names the plugin.

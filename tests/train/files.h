@@ -1,39 +1,16 @@
-// Help for tests that read and write files: a folder of its own per test, and whole files.
+// Help for tests that read and write files.
 #pragma once
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <vector>
 
 #include "core/base/status.h"
+#include "tests/support/folder.h"  // IWYU pragma: export
 
 namespace tutti::test {
-
-/// A fresh folder, removed with everything in it.
-class Folder {
- public:
-  Folder() {
-    std::string path = (std::filesystem::temp_directory_path() / "tutti-test-XXXXXX").string();
-    if (!mkdtemp(path.data())) throw std::runtime_error("cannot create " + path);
-    path_ = path;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::string path() const { return path_.string(); }
-  /// How many entries it has.
-  size_t count() const {
-    std::filesystem::directory_iterator begin(path_);
-    return static_cast<size_t>(std::distance(begin, std::filesystem::directory_iterator()));
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline void put(const std::string& path, const std::string& bytes) {
   std::ofstream out(path, std::ios::binary);

@@ -1,8 +1,10 @@
 // Faults planted in single kernels are found at the right node, and devices without one agree.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "graph/op.h"
-#include "tests/runtime/folder.h"
+#include "tests/runtime/plugin_folder.h"
 #include "tests/support/require.h"
 #include "train/checkpoint.h"
 #include "verify/bisect/bisect.h"
@@ -10,7 +12,7 @@
 namespace tutti::test {
 namespace {
 
-using parity::Finding;
+using bisect::Finding;
 
 /// One folder with the plugin "planted", beside the real ones: the process has one registry.
 class Planted : public testing::Environment {
@@ -19,10 +21,10 @@ class Planted : public testing::Environment {
     for (const char* v : {"TUTTI_DEVICE", "TUTTI_DEVICE_ORDER"}) unsetenv(v);
     folder().library("planted", "planted");
     folder().manifest("planted");
-    setenv("TUTTI_PLUGIN_PATH", folder().path.c_str(), 1);
+    setenv("TUTTI_PLUGIN_PATH", folder().path().c_str(), 1);
   }
-  static const Folder& folder() {
-    static Folder f;
+  static const PluginFolder& folder() {
+    static PluginFolder f;
     return f;
   }
   /// The device, which from now on has this fault.
@@ -33,7 +35,7 @@ class Planted : public testing::Environment {
 };
 [[maybe_unused]] auto* const planted = testing::AddGlobalTestEnvironment(new Planted);
 
-parity::BisectOptions cnn() {
+bisect::BisectOptions cnn() {
   return {.task = classification(nn::Sequential{nn::Conv2d(4, 3, {.padding = 1}), nn::Relu(), nn::MaxPool2d(2),
                                                 nn::Flatten(), nn::Linear(16), nn::Relu(), nn::Linear(4)}),
           .set = data::synthetic({1, 8, 8}, 4, 64, 4).sources().train,
@@ -41,8 +43,8 @@ parity::BisectOptions cnn() {
           .steps = 2};
 }
 
-parity::BisectResult against_reference(const std::string& fault) {
-  return parity::bisect(Planted::with(fault), select_device("reference:0"), cnn());
+bisect::BisectResult against_reference(const std::string& fault) {
+  return bisect::bisect(Planted::with(fault), select_device("reference:0"), cnn());
 }
 
 struct Case {
@@ -56,7 +58,7 @@ class BisectFinds : public testing::TestWithParam<Case> {};
 
 TEST_P(BisectFinds, TheNodeAndTheSide) {
   const Case& c = GetParam();
-  parity::BisectResult r = against_reference(c.fault);
+  bisect::BisectResult r = against_reference(c.fault);
   ASSERT_EQ(r.findings.size(), 1u);
   const Finding& f = r.findings[0];
   EXPECT_EQ(f.side, 0u);
@@ -95,10 +97,10 @@ INSTANTIATE_TEST_SUITE_P(Planted, BisectFinds, testing::ValuesIn(cases),
                          [](const auto& info) { return info.param.fault; });
 
 TEST(Bisect, NoFaultNothingFound) {
-  parity::BisectResult r = against_reference("none");
+  bisect::BisectResult r = against_reference("none");
   EXPECT_TRUE(r.findings.empty());
   EXPECT_EQ(r.steps, 2);
-  for (const parity::BisectSide& s : r.sides) {
+  for (const bisect::BisectSide& s : r.sides) {
     EXPECT_LE(s.share, 1) << s.device.id;
     EXPECT_LE(s.error, 1e-6) << s.device.id;
   }
@@ -106,22 +108,22 @@ TEST(Bisect, NoFaultNothingFound) {
 
 /// A step that is wrong unless any value is kept: the parameters hardly move, their change is what shows it.
 TEST(Bisect, OnlyTheStepAsItIs) {
-  parity::BisectOptions o = cnn();
+  bisect::BisectOptions o = cnn();
   o.optimizer = Sgd{};
-  parity::BisectResult r = parity::bisect(Planted::with("crowded"), select_device("reference:0"), o);
+  bisect::BisectResult r = bisect::bisect(Planted::with("crowded"), select_device("reference:0"), o);
   ASSERT_EQ(r.findings.size(), 1u);
   EXPECT_EQ(r.findings[0].kind, Finding::node);
   EXPECT_EQ(r.findings[0].blamed[0].op->name, "sgd");
   EXPECT_NEAR(r.sides[0].apart, 0.2 / 1.2, 0.01);
-  EXPECT_TRUE(parity::bisect(Planted::with("none"), select_device("reference:0"), o).findings.empty());
+  EXPECT_TRUE(bisect::bisect(Planted::with("none"), select_device("reference:0"), o).findings.empty());
 }
 
 TEST(Bisect, TheSecondDeviceMayBeWrongOrBoth) {
   Device wrong = Planted::with("tail");
-  parity::BisectResult r = parity::bisect(select_device("reference:0"), wrong, cnn());
+  bisect::BisectResult r = bisect::bisect(select_device("reference:0"), wrong, cnn());
   ASSERT_EQ(r.findings.size(), 1u);
   EXPECT_EQ(r.findings[0].side, 1u);
-  r = parity::bisect(wrong, wrong, cnn());
+  r = bisect::bisect(wrong, wrong, cnn());
   ASSERT_EQ(r.findings.size(), 2u);
   EXPECT_FALSE(r.findings[0].other->ok);
 }
@@ -133,25 +135,25 @@ TEST(Bisect, ADeclinedNodeIsNamed) {
 }
 
 TEST(Bisect, BadOptions) {
-  parity::BisectOptions o = cnn();
+  bisect::BisectOptions o = cnn();
   o.batch = 65;
   Device d = select_device("reference:0");
-  EXPECT_TRUE(has(error_of([&] { parity::bisect(d, d, o); }), "has 64 samples, fewer than one batch of 65"));
+  EXPECT_TRUE(has(error_of([&] { bisect::bisect(d, d, o); }), "has 64 samples, fewer than one batch of 65"));
   o = cnn();
   o.steps = 0;
-  EXPECT_TRUE(has(error_of([&] { parity::bisect(d, d, o); }), "at least 1"));
+  EXPECT_TRUE(has(error_of([&] { bisect::bisect(d, d, o); }), "at least 1"));
 }
 
 /// The file that a finding saved, changed.
 std::string saved_but(const std::function<void(Checkpoint&)>& change) {
   static const std::string path = [] {
-    std::string p = (Planted::folder().path / "node.safetensors").string();
+    std::string p = Planted::folder() / "node.safetensors";
     write_replay(p, against_reference("bias").findings.at(0).replay);
     return p;
   }();
   Checkpoint c = read_checkpoint(path);
   change(c);
-  std::string changed = (Planted::folder().path / "changed.safetensors").string();
+  std::string changed = Planted::folder() / "changed.safetensors";
   write_checkpoint(changed, c);
   return changed;
 }
@@ -159,7 +161,7 @@ std::string saved_but(const std::function<void(Checkpoint&)>& change) {
 /// The error that reading it gives.
 std::string reading(const std::function<void(Checkpoint&)>& change) {
   std::string path = saved_but(change);
-  return error_of([&] { parity::read_replay(path); });
+  return error_of([&] { bisect::read_replay(path); });
 }
 
 void replace(std::string& text, const std::string& from, const std::string& to) {
@@ -169,12 +171,12 @@ void replace(std::string& text, const std::string& from, const std::string& to) 
 }
 
 TEST(Replay, HoldsWhatTheFindingHolds) {
-  parity::BisectResult r = against_reference("fused");
+  bisect::BisectResult r = against_reference("fused");
   Finding& f = r.findings.at(0);
   f.replay.about["command"] = "tutti bisect";
-  std::string path = (Planted::folder().path / "fused.safetensors").string();
+  std::string path = Planted::folder() / "fused.safetensors";
   write_replay(path, f.replay);
-  parity::Replay back = parity::read_replay(path);
+  bisect::Replay back = bisect::read_replay(path);
   EXPECT_EQ(back.graph.nodes().size(), f.blamed.size());
   for (size_t k = 0; k < f.blamed.size(); ++k) {
     EXPECT_EQ(back.graph.nodes()[k].op, f.blamed[k].op);
@@ -184,12 +186,12 @@ TEST(Replay, HoldsWhatTheFindingHolds) {
   ASSERT_EQ(back.answers.size(), 3u);
   EXPECT_EQ(back.answers[0].how, "in the step");
   EXPECT_EQ(back.answers[0].results.at(f.own.result).at[f.own.at], f.own.got);
-  parity::Tensors truth = parity::truths_of(back.graph, back.inputs);
+  parity::Tensors truth = bisect::truths_of(back.graph, back.inputs);
   EXPECT_EQ(truth.at(f.own.result).at, f.replay.truth.at(f.own.result).at);
-  parity::Tensors now = parity::run_alone(Planted::with("fused"), back.graph, back.inputs);
-  EXPECT_FALSE(parity::judge(back.graph, back.inputs, truth, now).ok);
-  now = parity::run_alone(Planted::with("none"), back.graph, back.inputs);
-  EXPECT_TRUE(parity::judge(back.graph, back.inputs, truth, now).ok);
+  parity::Tensors now = bisect::run_alone(Planted::with("fused"), back.graph, back.inputs);
+  EXPECT_FALSE(bisect::judge(back.graph, back.inputs, truth, now).ok);
+  now = bisect::run_alone(Planted::with("none"), back.graph, back.inputs);
+  EXPECT_TRUE(bisect::judge(back.graph, back.inputs, truth, now).ok);
 }
 
 TEST(Replay, DamagedFilesAreRefused) {
@@ -231,8 +233,27 @@ TEST(Replay, TheChecksumCoversTensorsAndTexts) {
   for (const char* tensor : {"input/", "truth/", "answer/0/"}) EXPECT_TRUE(has(flip(tensor), "its checksum"));
   EXPECT_TRUE(has(reading([](Checkpoint& c) { replace(c.metadata.at("answers"), "alone", "a1one"); }), "its checksum"));
   EXPECT_TRUE(has(reading([](Checkpoint& c) { c.metadata.at("checksum") = ""; }), "its checksum"));
-  parity::read_replay(saved_but([](Checkpoint&) {}));
-  parity::read_replay(saved_but([](Checkpoint& c) { c.metadata.erase("checksum"); }));  // an older file
+  bisect::read_replay(saved_but([](Checkpoint&) {}));
+  bisect::read_replay(saved_but([](Checkpoint& c) { c.metadata.erase("checksum"); }));  // an older file
+}
+
+TEST(Replay, AFileWithoutPhasesHasThemInItsLabels) {
+  auto phase = [](const std::string& label, const std::string& phase = "") {
+    std::string path = saved_but([&](Checkpoint& c) {
+      c.metadata.erase("checksum");
+      replace(c.metadata.at("graph"), "\"label\":\"4\",\"phase\":\"forward\"", "\"label\":\"" + label + "\"" + phase);
+    });
+    return name(bisect::read_replay(path).graph.nodes().at(0).phase);
+  };
+  EXPECT_EQ(phase("4"), "forward");
+  EXPECT_EQ(phase("4.backward"), "backward");
+  EXPECT_EQ(phase("backward"), "forward");
+  EXPECT_EQ(phase("update"), "update");
+  EXPECT_EQ(phase("update.4"), "update");
+  EXPECT_EQ(phase("update4"), "forward");
+  for (std::string_view known : {"forward", "loss", "backward", "update", "bookkeeping"})
+    EXPECT_EQ(phase("4.backward", fmt::format(",\"phase\":\"{}\"", known)), known);
+  EXPECT_TRUE(has(error_of([&] { phase("4", ",\"phase\":\"sideways\""); }), "unknown phase 'sideways'"));
 }
 
 class BisectDevices : public testing::TestWithParam<const char*> {};
@@ -244,11 +265,11 @@ TEST_P(BisectDevices, OneDnnAgreesWithTheReference) {
   } catch (const Error& e) {
     return test::skip_without("onednn", e.what());
   }
-  parity::BisectOptions o = cnn();
+  bisect::BisectOptions o = cnn();
   if (std::string(GetParam()) == "mlp")
     o.task =
         classification(nn::Sequential{nn::Flatten(), nn::Linear(48), nn::Gelu(), nn::Dropout(0.25), nn::Linear(4)});
-  parity::BisectResult r = parity::bisect(onednn, select_device("reference:0"), o);
+  bisect::BisectResult r = bisect::bisect(onednn, select_device("reference:0"), o);
   for (const Finding& f : r.findings)
     ADD_FAILURE() << f.side << ": " << (f.blamed.empty() ? "states" : f.blamed[0].op->name) << ": " << f.own.text;
   EXPECT_EQ(r.steps, 2);

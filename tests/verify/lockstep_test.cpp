@@ -25,10 +25,10 @@ void lockstep(const char* model, int64_t batch) {
   if (devices.empty()) GTEST_SKIP() << "no device besides the reference";
   for (const Device& device : devices) {
     bool few = device.kind == DeviceKind::software && !std::getenv("TUTTI_TEST_ALL");
-    parity::LockstepOptions options = parity::lockstep_of(find_model(model), options_of(model));
+    lockstep::LockstepOptions options = lockstep::lockstep_of(find_model(model), options_of(model));
     options.batch = batch;
     options.steps = few ? 5 : 60;
-    for (const parity::LockstepResult& r : parity::lockstep({device}, options)) {
+    for (const lockstep::LockstepResult& r : lockstep::lockstep({device}, options)) {
       EXPECT_EQ(r.steps, options.steps) << r.device.id;
       for (const std::string& f : r.failures) ADD_FAILURE() << r.device.id << " " << f;
     }
@@ -40,11 +40,11 @@ TEST(Lockstep, Cnn) { lockstep("cnn", 16); }
 
 /// What one step says when the states that the device gave are changed.
 std::vector<std::string> failures_with(const std::function<void(Tensor& gradient)>& change) {
-  parity::LockstepOptions options = parity::lockstep_of(find_model("cnn"), {});
+  lockstep::LockstepOptions options = lockstep::lockstep_of(find_model("cnn"), {});
   options.batch = 8;
   options.steps = 1;
   options.tamper = [&](int64_t, parity::Tensors& states) { change(states.at("gradient.3.weight")); };
-  return parity::lockstep({select_device("reference:0")}, options)[0].failures;
+  return lockstep::lockstep({select_device("reference:0")}, options)[0].failures;
 }
 
 TEST(Lockstep, WrongGradientsAreFound) {
@@ -68,16 +68,16 @@ struct Jumping : nn::Module {
 /// What is said of the gradients when those of the first `steps` of eight steps are `factor` times too large, on a
 /// model whose own gradients jump at every step.
 std::vector<std::string> gradient_failures(int64_t steps, double factor) {
-  parity::LockstepOptions options{.task = classification(nn::Sequential{nn::Linear(8), Jumping(), nn::Linear(4)}),
-                                  .set = data::synthetic({16}, 4, 64, 16).sources().train,
-                                  .batch = 8,
-                                  .steps = 8};
+  lockstep::LockstepOptions options{.task = classification(nn::Sequential{nn::Linear(8), Jumping(), nn::Linear(4)}),
+                                    .set = data::synthetic({16}, 4, 64, 16).sources().train,
+                                    .batch = 8,
+                                    .steps = 8};
   options.tamper = [&](int64_t step, parity::Tensors& states) {
     if (step >= steps) return;
     for (double& x : states.at("gradient.0.weight").at) x *= factor;
   };
   std::vector<std::string> found;
-  std::vector<parity::LockstepResult> results = parity::lockstep({select_device("reference:0")}, options);
+  std::vector<lockstep::LockstepResult> results = lockstep::lockstep({select_device("reference:0")}, options);
   for (const std::string& f : results[0].failures)
     if (f.find("own gradient") == std::string::npos) found.push_back(f);
   return found;
@@ -97,8 +97,8 @@ TEST(FreeRun, FirstTenLossesAgree) {
   if (devices.empty()) GTEST_SKIP() << "no device besides the reference";
   auto set = data::synthetic({1, 28, 28}, 10, 1024, 16).sources().train;
   for (const char* model : {"mlp", "cnn"}) {
-    for (const parity::FreeRun& run :
-         parity::free_runs(devices, {.task = task(model, *set), .set = set, .batch = 32, .steps = 10})) {
+    for (const lockstep::FreeRun& run :
+         lockstep::free_runs(devices, {.task = task(model, *set), .set = set, .batch = 32, .steps = 10})) {
       EXPECT_EQ(run.problem, "") << run.device.id;
       EXPECT_EQ(run.losses.size(), 10u) << run.device.id;
       EXPECT_TRUE(run.worst <= 1e-4) << run.device.id << " " << model << ": " << run.worst;

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "core/runtime/selector.h"
-#include "tests/runtime/folder.h"
+#include "tests/runtime/plugin_folder.h"
 #include "train/checkpoint.h"
-#include "verify/bisect/record.h"
+#include "verify/parity/record.h"
 
 namespace tutti::test {
 namespace {
@@ -21,7 +21,7 @@ std::vector<CaseId> some_cases() {
 Device reference() { return select_device("reference:0"); }
 
 std::string file_of(const Folder& folder, const parity::Record& r) {
-  std::string path = (folder.path / "record.safetensors").string();
+  std::string path = folder / "record.safetensors";
   write_record(path, r);
   return path;
 }

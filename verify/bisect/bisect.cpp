@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "core/base/status.h"
 #include "data/loader.h"
 #include "verify/bisect/bisect_finding.h"
 
-namespace tutti::parity {
+namespace tutti::bisect {
 namespace {
 
 /// Beyond this a state's change is not a matter of rounding.
@@ -142,4 +141,4 @@ BisectResult bisect(const Device& a, const Device& b, const BisectOptions& optio
   return Bisection(a, b, options).run();
 }
 
-}  // namespace tutti::parity
+}  // namespace tutti::bisect

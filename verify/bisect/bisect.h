@@ -8,7 +8,7 @@
 #include "train/trainer.h"
 #include "verify/bisect/replay.h"
 
-namespace tutti::parity {
+namespace tutti::bisect {
 
 struct BisectOptions {
   Task task;
@@ -65,4 +65,4 @@ struct BisectResult {
 /// Throws Error where a device declines nodes.
 BisectResult bisect(const Device& a, const Device& b, const BisectOptions& options);
 
-}  // namespace tutti::parity
+}  // namespace tutti::bisect

@@ -8,7 +8,7 @@
 
 #include "core/base/status.h"
 
-namespace tutti::parity {
+namespace tutti::bisect {
 namespace {
 
 /// Whether two runs of one program part by more than other kernels would. `before`: of a state.
@@ -173,4 +173,4 @@ void ask_both(Finding& f, const Side& wrong, const Device& other) {
   f.other = ask(other);
 }
 
-}  // namespace tutti::parity
+}  // namespace tutti::bisect

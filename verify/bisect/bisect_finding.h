@@ -3,7 +3,7 @@
 #include "verify/bisect/bisect.h"
 #include "verify/bisect/bisect_side.h"
 
-namespace tutti::parity {
+namespace tutti::bisect {
 
 /// The node of a violated group, or the whole group where its nodes are right as long as the values between them are
 /// kept.
@@ -16,4 +16,4 @@ Finding find_damage(const Side& side);
 /// Runs the finding's nodes alone on the wrong device and on the other one.
 void ask_both(Finding& f, const Side& wrong, const Device& other);
 
-}  // namespace tutti::parity
+}  // namespace tutti::bisect

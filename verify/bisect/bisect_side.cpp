@@ -6,7 +6,7 @@
 #include "core/base/status.h"
 #include "graph/passes/rewrite.h"
 
-namespace tutti::parity {
+namespace tutti::bisect {
 namespace {
 
 Grouped grouped_for(const Device& device, const Graph& step) {
@@ -136,4 +136,4 @@ std::optional<Violation> Side::examine(Span span, const Tensors& results, double
   return Violation{span, std::move(j), std::move(piece), std::move(own), std::move(truth), std::move(got)};
 }
 
-}  // namespace tutti::parity
+}  // namespace tutti::bisect

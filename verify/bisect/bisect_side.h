@@ -5,7 +5,7 @@
 #include "graph/lower/group.h"
 #include "verify/bisect/replay.h"
 
-namespace tutti::parity {
+namespace tutti::bisect {
 
 /// A graph on a device, in a session of its own.
 class OwnProgram {
@@ -16,7 +16,7 @@ class OwnProgram {
  private:
   Graph graph_;
   Session session_;
-  DeviceProgram program_;
+  parity::DeviceProgram program_;
 };
 
 /// |got - want| in the 2-norm, relative to the change from `before` to `want` where there is one (0 where it is less
@@ -70,4 +70,4 @@ class Side {
   Tensors plain_results_, kept_results_;
 };
 
-}  // namespace tutti::parity
+}  // namespace tutti::bisect

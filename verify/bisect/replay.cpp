@@ -9,8 +9,15 @@
 #include "core/base/status.h"
 #include "verify/parity/conditioning.h"
 
-namespace tutti::parity {
+namespace tutti::bisect {
 namespace {
+
+using parity::compare;
+using parity::conditioning;
+using parity::DeviceProgram;
+using parity::Difference;
+using parity::reduction_length;
+using parity::widened;
 
 /// How many terms one result of a product sums: exact for matmul, within the size of the window for convolutions and
 /// their gradients, of which a weight's sums over the whole batch of images.
@@ -213,4 +220,4 @@ Tensors run_alone(const Device& device, const Graph& g, const Tensors& inputs) {
   return program.run(inputs);
 }
 
-}  // namespace tutti::parity
+}  // namespace tutti::bisect

@@ -1,13 +1,16 @@
 // Some nodes of a program alone, with what they read: judged against float64 and run on any device.
 #pragma once
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "verify/parity/compare.h"
 #include "verify/parity/device_program.h"
 
-namespace tutti::parity {
+namespace tutti::bisect {
+
+using parity::Bound;
+using parity::bound_of;
+using parity::Tensors;
 
 /// Neighbouring nodes of a graph.
 struct Span {
@@ -79,4 +82,4 @@ void write_replay(const std::string& path, const Replay& replay);
 /// checksum computed anew. Throws Error(invalid) naming the file and what is wrong.
 Replay read_replay(const std::string& path);
 
-}  // namespace tutti::parity
+}  // namespace tutti::bisect

@@ -4,15 +4,18 @@
 #include "core/base/status.h"
 #include "train/strict_json.h"
 #include "verify/bisect/replay_graph.h"
-#include "verify/bisect/tensor_file.h"
+#include "verify/parity/tensor_file.h"
 
-namespace tutti::parity {
+namespace tutti::bisect {
 namespace {
+
+using parity::metadata;
+using parity::put;
 
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr FileKind kind = {"tutti replay 1", "replay file", "`tutti bisect`"};
+constexpr parity::FileKind kind = {"tutti replay 1", "replay file", "`tutti bisect`"};
 
 void put_all(Checkpoint& c, const std::string& prefix, const Tensors& tensors) {
   for (const auto& [name, t] : tensors) put(c, prefix + name, t);
@@ -90,13 +93,13 @@ void write_replay(const std::string& path, const Replay& r) {
   }
   c.metadata["answers"] = answers.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
   for (const auto& [key, text] : r.about) c.metadata["about." + key] = text;
-  write_tensor_file(path, kind, std::move(c));
+  parity::write_tensor_file(path, kind, std::move(c));
 }
 
 Replay read_replay(const std::string& path) {
   Replay r;
-  read_tensor_file(path, kind, [&](const Checkpoint& c) { r = read(c); });
+  parity::read_tensor_file(path, kind, [&](const Checkpoint& c) { r = read(c); });
   return r;
 }
 
-}  // namespace tutti::parity
+}  // namespace tutti::bisect

@@ -6,7 +6,7 @@
 
 #include "core/base/status.h"
 
-namespace tutti::parity {
+namespace tutti::bisect {
 namespace {
 
 using nlohmann::json;
@@ -90,13 +90,17 @@ Attrs attrs_from(const json& j) {
   return attrs;
 }
 
-/// Files of before 0.2 have none.
+/// Files of before 0.2 have no phases: the labels told backward and update.
 Phase phase_from(const json& node) {
-  if (!node.contains("phase")) return Phase::forward;
-  std::string given = text(node, "phase");
-  for (Phase p : {Phase::forward, Phase::loss, Phase::backward, Phase::update, Phase::bookkeeping})
-    if (given == name(p)) return p;
-  fail(fmt::format("unknown phase '{}'", given));
+  if (node.contains("phase")) {
+    std::string given = text(node, "phase");
+    std::optional<Phase> known = parse_phase(given);
+    if (!known) fail(fmt::format("unknown phase '{}'", given));
+    return *known;
+  }
+  std::string label = text(node, "label");
+  if (label.ends_with(".backward")) return Phase::backward;
+  return label == "update" || label.starts_with("update.") ? Phase::update : Phase::forward;
 }
 
 /// Builds the graph and counts what its values take.
@@ -201,4 +205,4 @@ ordered_json to_json(const Graph& g, Tensors& constants) {
 
 Graph graph_from(const json& j, const Tensors& constants) { return Builder(constants).build(j); }
 
-}  // namespace tutti::parity
+}  // namespace tutti::bisect

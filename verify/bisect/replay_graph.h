@@ -4,7 +4,7 @@
 
 #include "verify/bisect/replay.h"
 
-namespace tutti::parity {
+namespace tutti::bisect {
 
 /// {"values": [feeds, states and constants], "nodes": […], "states": […]}; values are numbered in this order, the
 /// results of the nodes after the others. Constants go to `constants` by their number, "constant/3".
@@ -15,4 +15,4 @@ nlohmann::ordered_json to_json(const Graph& g, Tensors& constants);
 Graph graph_from(const nlohmann::json& j, const Tensors& constants);
 constexpr int64_t most_elements = int64_t{1} << 28;
 
-}  // namespace tutti::parity
+}  // namespace tutti::bisect

@@ -1,7 +1,6 @@
 // What the checks are made of.
 #pragma once
 #include <functional>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>

@@ -16,8 +16,8 @@ namespace {
 constexpr int64_t batch = 8;
 
 /// What a plugin is held to: a model's default size where everything is asked for, else the tiny one.
-parity::LockstepOptions options_of(const std::string& name, bool full) {
-  parity::LockstepOptions o = parity::lockstep_of(find_model(name), {.size = full ? "" : "tiny"});
+lockstep::LockstepOptions options_of(const std::string& name, bool full) {
+  lockstep::LockstepOptions o = lockstep::lockstep_of(find_model(name), {.size = full ? "" : "tiny"});
   o.batch = batch;
   o.steps = full ? 20 : 5;
   return o;
@@ -27,13 +27,13 @@ void lockstep(const std::string& name, PluginUnderTest& plugin, Findings& f) {
   Device device = plugin.engine_device();
   if (!Registry::instance().table("reference"))
     throw Unsupported("the plugin 'reference' is not installed, beside which this check runs the model");
-  for (const parity::LockstepResult& r : parity::lockstep({device}, options_of(name, plugin.setup().full)))
+  for (const lockstep::LockstepResult& r : lockstep::lockstep({device}, options_of(name, plugin.setup().full)))
     for (const std::string& text : r.failures) f.add(text);
 }
 
 /// A session with the programs of a training run, and what they report.
 struct Run {
-  parity::LockstepOptions options;
+  lockstep::LockstepOptions options;
   const data::Source& set;
   Programs programs;
   InputForm form;

@@ -1,6 +1,5 @@
 // The plugin as a child process holds it: its table and its sessions, called directly, and its device in the engine.
 #pragma once
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>

@@ -14,8 +14,16 @@
 #include "verify/parity/cases.h"
 #include "verify/parity/compare.h"
 
-namespace tutti::parity {
+namespace tutti::lockstep {
 namespace {
+
+using parity::bound_of;
+using parity::compare;
+using parity::DeviceProgram;
+using parity::Difference;
+using parity::norm_error;
+using parity::Tensors;
+using parity::truth_of;
 
 constexpr double loss_bound = 1e-5, norm_bound = 1e-3;
 constexpr double most_jump = 0.05;  // one window of a pool among thousands; what is farther off is wrong
@@ -286,4 +294,4 @@ std::vector<FreeRun> free_runs(const std::vector<Device>& devices, const Lockste
   return runs;
 }
 
-}  // namespace tutti::parity
+}  // namespace tutti::lockstep

@@ -6,7 +6,7 @@
 #include "train/trainer.h"
 #include "verify/parity/device_program.h"
 
-namespace tutti::parity {
+namespace tutti::lockstep {
 
 struct LockstepOptions {
   Task task;
@@ -17,7 +17,7 @@ struct LockstepOptions {
   /// Called before every step; `what` is "lockstep" or "free run on DEVICE".
   std::function<void(const std::string& what, int64_t step)> watch = {};
   /// Changes the states that a device gave before they are judged, so that tests can see the comparison fail.
-  std::function<void(int64_t step, Tensors& states)> tamper = {};
+  std::function<void(int64_t step, parity::Tensors& states)> tamper = {};
 };
 
 /// One device's part. Every step starts from the reference's state. Three things are judged:
@@ -59,4 +59,4 @@ struct FreeRun {
 /// The reference first, then every device. Judges nothing.
 std::vector<FreeRun> free_runs(const std::vector<Device>& devices, const LockstepOptions& options);
 
-}  // namespace tutti::parity
+}  // namespace tutti::lockstep

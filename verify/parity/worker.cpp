@@ -8,7 +8,7 @@
 
 #include "core/base/status.h"
 #include "core/runtime/selector.h"
-#include "verify/bisect/record.h"
+#include "verify/parity/record.h"
 #include "verify/parity/messages.h"
 #include "verify/parity/processes.h"
 

@@ -5,6 +5,9 @@
 #include "tutti/tutti.h"
 
 int main() try {
+  tutti::Graph graph;  // an op's function that is compiled into the library, not inline
+  tutti::Value rows = tutti::sum_to(graph.state("x", {tutti::DType::f32, {4, 3}}), {1, 3});
+  if (rows.shape() != tutti::Shape{1, 3}) return 1;
   tutti::Device device = tutti::select_device("reference");
   auto [train, test] = tutti::data::synthetic({8}, 3, 96, 32);
   tutti::Trainer trainer(device, tutti::classification(tutti::nn::Linear(3)), {.batch = 32});

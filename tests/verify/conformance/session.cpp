@@ -1,4 +1,4 @@
-#include "tests/conformance/session.h"
+#include "tests/verify/conformance/session.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "backends/reference/reference.h"
-#include "tests/conformance/faults.h"
+#include "tests/verify/conformance/faults.h"
 
 namespace tutti::mock {
 namespace {
@@ -289,7 +289,8 @@ class MockPlugin : public sdk::Plugin {
   void init(sdk::Host host) override {
     sdk::Plugin::init(host);
     if (const std::string& unknown = Faults::get().unknown(); !unknown.empty())
-      throw invalid(fmt::format("TUTTI_MOCK: unknown fault '{}'", unknown), "tests/conformance/faults.h lists them");
+      throw invalid(fmt::format("TUTTI_MOCK: unknown fault '{}'", unknown),
+                    "tests/verify/conformance/faults.h lists them");
     if (on("init_error")) throw Error(Code::internal, "no driver of version 7 found");
   }
 

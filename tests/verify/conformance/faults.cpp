@@ -1,4 +1,4 @@
-#include "tests/conformance/faults.h"
+#include "tests/verify/conformance/faults.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "sdk/arena.h"
+#include "sdk/plan/arena.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@ import sys
 import unittest
 import xml.etree.ElementTree as xml
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "cli"))
 import harness
 from harness import tutti
 

@@ -1,4 +1,4 @@
-#include "verify/bisect/tensor_file.h"
+#include "verify/parity/tensor_file.h"
 
 #include <fmt/format.h>
 

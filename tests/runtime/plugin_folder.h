@@ -1,7 +1,6 @@
 // A temporary folder that tests fill with fake plugins.
 #pragma once
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +9,7 @@
 
 #include "core/runtime/registry.h"
 #include "tests/support/error_of.h"
+#include "tests/support/folder.h"
 
 namespace tutti::test {
 
@@ -21,31 +21,13 @@ inline testing::AssertionResult has(const std::string& text, const std::string& 
   return testing::AssertionFailure() << "\"" << text << "\"\n  does not hold \"" << part << "\"";
 }
 
-/// Made with mode 0700; removed with everything in it. The folder above is its own too: what others do in the temporary
-/// folder changes neither, and a kept listing counts only while both are as they were.
-class Folder {
+/// A folder of plugins. A kept listing counts only while this folder and the one above are as they were.
+class PluginFolder : public Folder {
  public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "tutti_test_XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("mkdtemp failed");
-    path = fs::canonical(name) / "plugins";
-    fs::create_directory(path);
-    fs::permissions(path, fs::perms::owner_all);
-  }
-  ~Folder() {
-    std::error_code ec;
-    fs::remove_all(path.parent_path(), ec);
-  }
-  Folder(const Folder&) = delete;
-
-  fs::path write(const std::string& name, const std::string& text) const {
-    std::ofstream(path / name, std::ios::binary) << text;
-    return path / name;
-  }
   /// Copies a library of the build, so that every test loads its own.
   fs::path library(const std::string& name, const std::string& fake = "loader_fake") const {
-    fs::copy_file(fs::path(FAKES) / (fake + ".so"), path / (name + ".so"));
-    return path / (name + ".so");
+    fs::copy_file(fs::path(FAKES) / (fake + ".so"), *this / (name + ".so"));
+    return *this / (name + ".so");
   }
   fs::path manifest(const std::string& name, int priority = 10, const std::string& abi = "[1, 1]") const {
     return write(name + ".json", R"({"tutti_manifest": 1, "name": ")" + name + R"(", "version": "1.0", "abi": )" + abi +
@@ -58,8 +40,6 @@ class Folder {
     write(name + ".so.txt", "name=" + name + "\n" + settings);
     manifest(name, priority);
   }
-
-  fs::path path;
 };
 
 /// Clears the variables that steer loading and selection.
@@ -75,7 +55,7 @@ class Clean : public testing::Test {
                           "TUTTI_PROBE_SECONDS"})
       unsetenv(v);
   }
-  Folder folder;
+  PluginFolder folder;
 };
 
 }  // namespace tutti::test

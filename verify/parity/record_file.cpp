@@ -6,8 +6,8 @@
 
 #include "core/base/status.h"
 #include "train/strict_json.h"
-#include "verify/bisect/record.h"
-#include "verify/bisect/tensor_file.h"
+#include "verify/parity/record.h"
+#include "verify/parity/tensor_file.h"
 
 namespace tutti::parity {
 namespace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/abi/growth.h"
-#include "tests/conformance/faults.h"
-#include "tests/conformance/session.h"
+#include "tests/verify/conformance/faults.h"
+#include "tests/verify/conformance/session.h"
 
 namespace tutti::mock {
 namespace {

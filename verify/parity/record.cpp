@@ -1,4 +1,4 @@
-#include "verify/bisect/record.h"
+#include "verify/parity/record.h"
 
 #include <fmt/format.h>
 
