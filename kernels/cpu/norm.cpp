@@ -9,6 +9,7 @@ namespace {
 
 constexpr int64_t piece = 8192;      // elements that are summed in f32, and converted at a time
 constexpr int64_t wide_group = 128;  // lanes of a group where channels come last
+constexpr int64_t lane_rows = 128;   // that one accumulator takes at a time
 constexpr int64_t least_tasks = 32;
 
 const void* at(const void* x, int64_t element, Storage s) {
@@ -70,7 +71,7 @@ int64_t lanes_of(const ChannelLayout& l, int64_t group) {
   return l.padded ? l.lanes : std::min(l.lanes, l.channels - group * l.lanes);
 }
 int64_t padded_channels(const ChannelLayout& l) { return l.groups * l.lanes; }
-int64_t piece_rows(const ChannelLayout& l) { return std::max<int64_t>(piece / l.lanes, 1); }
+int64_t piece_rows(const ChannelLayout& l) { return l.lanes == 1 ? piece : std::min(piece / l.lanes, lane_rows); }
 
 /// Calls f(element, rows) for each piece of rows [first, last) of a group.
 template <class F>
