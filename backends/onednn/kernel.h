@@ -175,6 +175,7 @@ std::span<const Entry> matmul_entries();
 std::span<const Entry> conv_entries();
 std::span<const Entry> pool_entries();
 std::span<const Entry> softmax_entries();
+std::span<const Entry> norm_entries();
 std::span<const Entry> elementwise_entries();
 std::span<const Entry> reduce_entries();
 std::span<const Entry> copy_entries();

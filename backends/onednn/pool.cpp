@@ -2,6 +2,7 @@
 // what oneDNN's workspace holds too.
 #include <fmt/format.h>
 
+#include "backends/onednn/channels.h"
 #include "backends/onednn/widened.h"
 #include "backends/onednn/window.h"
 #include "core/base/rounding.h"
@@ -139,28 +140,6 @@ KernelPtr make_backward(const Case& c) {
 
 // ---- by kernels/cpu/pool: unlike oneDNN's, a NaN is the largest element; f16 and bf16 as f32. The gradient of f32 is
 // one pass without zeroing.
-
-/// A layout of images whose channels are contiguous: the whole of them, or blocks.
-struct Channels {
-  memory::format_tag tag = memory::format_tag::nhwc;
-  int64_t inner = 1;
-  Desc of(const Shape& s, memory::data_type t) const { return Desc(s, t, tag); }
-  int64_t images(const Shape& s) const { return s[0] * ((s[1] + inner - 1) / inner); }
-};
-
-/// The layout that input k lies in, if it is one of these.
-bool channels_of(const Case& c, size_t k, Channels& layout) {
-  const Shape& s = c.in(k).shape;
-  Layout f = c.layout(k);
-  if (f.plain) return false;
-  for (Channels option : {Channels{memory::format_tag::nhwc, s[1]}, Channels{memory::format_tag::nChw16c, 16},
-                          Channels{memory::format_tag::nChw8c, 8}})
-    if (f.desc == option.of(s, f.desc.get_data_type())) {
-      layout = option;
-      return true;
-    }
-  return false;
-}
 
 Decline declines_own(const Case& c) {
   bool gradient = c.node().op == "max_pool2d_dx";

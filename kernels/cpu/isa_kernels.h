@@ -40,6 +40,11 @@ struct PoolRow {
   int64_t row;               ///< of windows (forward) or of the image (backward)
 };
 
+/// The numbers of a line that is normalised, or of its gradient.
+struct NormLine {
+  float mean, scale, shift, slope;
+};
+
 /// One instruction set's loops.
 struct IsaKernels {
   const char* name;  ///< "avx512", "avx2", "baseline"
@@ -64,6 +69,27 @@ struct IsaKernels {
   void (*max_pool_row)(float* y, uint8_t* index, const float* x, const PoolRow&);
   /// dx[ix] = the sum of d over the windows whose index names the pixel, for one row of the image; d and index whole.
   void (*max_pool_dx_row)(float* dx, const float* d, const uint8_t* index, const PoolRow&);
+  /// sums[0] = sum of x - mean, sums[1] = sum of its squares over n contiguous elements (d and w are not read).
+  void (*norm_line_deviations)(float* sums, const float* d, const float* x, const float* w, float mean, int64_t n);
+  /// sums[0] = sum of g, sums[1] = sum of g (x - mean), where g = d w, or d where w is null.
+  void (*norm_line_products)(float* sums, const float* d, const float* x, const float* w, float mean, int64_t n);
+  /// The same per lane of `rows` rows `stride` apart: `lanes` sums, then `lanes` more.
+  void (*norm_rows_deviations)(float* sums, const float* d, const float* x, const float* mean, int64_t rows,
+                               int64_t stride, int64_t lanes);
+  void (*norm_rows_products)(float* sums, const float* d, const float* x, const float* mean, int64_t rows,
+                             int64_t stride, int64_t lanes);
+  /// y = (x - mean) scale + shift, where w is not null times that plus b.
+  void (*norm_line)(float* y, const float* x, const float* w, const float* b, const NormLine&, int64_t n);
+  /// dx = scale (g - shift - (x - mean) slope).
+  void (*norm_dx_line)(float* dx, const float* d, const float* x, const float* w, const NormLine&, int64_t n);
+  /// dw += d ((x - mean) scale), db += d.
+  void (*norm_dw_line)(float* dw, float* db, const float* d, const float* x, float mean, float scale, int64_t n);
+  /// norm_line (d is not read) and norm_dx_line without weights over rows: `numbers` holds `lanes` means, scales,
+  /// shifts and slopes.
+  void (*norm_rows)(float* y, const float* d, const float* x, const float* numbers, int64_t rows, int64_t stride,
+                    int64_t lanes);
+  void (*norm_dx_rows)(float* dx, const float* d, const float* x, const float* numbers, int64_t rows, int64_t stride,
+                       int64_t lanes);
   /// Words of Philox for elements [4 * block, 4 * (block + blocks)) of draw (seed, step, stream).
   void (*random)(uint32_t* y, uint64_t seed, uint32_t step, uint32_t stream, uint64_t block, int64_t blocks);
 };

@@ -1,0 +1,29 @@
+// Layouts of images whose channels are contiguous, which oneDNN's convolutions choose.
+#pragma once
+#include "backends/onednn/kernel.h"
+
+namespace tutti::onednn {
+
+/// The whole of the channels, or blocks.
+struct Channels {
+  dnnl::memory::format_tag tag = dnnl::memory::format_tag::nhwc;
+  int64_t inner = 1;
+  Desc of(const Shape& s, dnnl::memory::data_type t) const { return Desc(s, t, tag); }
+  int64_t images(const Shape& s) const { return s[0] * ((s[1] + inner - 1) / inner); }
+};
+
+/// The layout that input k lies in, if it is one of these.
+inline bool channels_of(const Case& c, size_t k, Channels& layout) {
+  using tag = dnnl::memory::format_tag;
+  const Shape& s = c.in(k).shape;
+  Layout f = c.layout(k);
+  if (f.plain || s.size() != 4) return false;
+  for (Channels option : {Channels{tag::nhwc, s[1]}, Channels{tag::nChw16c, 16}, Channels{tag::nChw8c, 8}})
+    if (f.desc == option.of(s, f.desc.get_data_type())) {
+      layout = option;
+      return true;
+    }
+  return false;
+}
+
+}  // namespace tutti::onednn

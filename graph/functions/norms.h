@@ -1,0 +1,31 @@
+// Normalisations and embeddings that are compositions of ops.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "core/base/export.h"
+#include "graph/graph.h"
+
+namespace tutti {
+
+/// x [N, C, …] normalised by known statistics, mean and variance [C] (PyTorch's evaluation): y = (x - mean) /
+/// sqrt(variance + eps) * weight + bias. Computed in f32 for f16 and bf16.
+TUTTI_API Value batch_norm_eval(Value x, Value mean, Value variance, Value weight = {}, Value bias = {},
+                                double eps = 1e-5);
+/// group_norm with one channel per group. Throws Error unless x [N, C, …] has more than one element per channel.
+TUTTI_API Value instance_norm(Value x, Value weight = {}, Value bias = {}, double eps = 1e-5);
+
+/// PyTorch's embedding_bag. `mode`: what becomes of a bag's rows, "sum", "mean" or "max".
+struct TUTTI_API EmbeddingBagOptions {
+  std::string mode = "mean";
+  Value per_sample_weights = {};            ///< of the indices' shape: factors of the rows, for mode "sum"
+  std::optional<int64_t> padding_idx = {};  ///< indices that do not count; negative: from the end
+};
+/// One row [D] per bag of rows of weight [V, D]; zeros for a bag of nothing. Indices (i32) [B, L]: L per bag; an index
+/// outside [0, V) is clamped.
+TUTTI_API Value embedding_bag(Value weight, Value indices, const EmbeddingBagOptions& o = {});
+/// Indices [N] in B bags that begin at offsets (i32, [B], ascending, the first 0). "max" takes memory for B N D
+/// elements.
+TUTTI_API Value embedding_bag(Value weight, Value indices, Value offsets, const EmbeddingBagOptions& o = {});
+
+}  // namespace tutti
