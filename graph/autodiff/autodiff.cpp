@@ -11,11 +11,12 @@
 namespace tutti {
 namespace {
 
-/// Per value: whether it depends on one of `wrt` through float values.
-std::vector<bool> reached_from(const Graph& g, const Values& wrt) {
+/// Per value: whether it depends on one of `wrt` through float values of the nodes from `first` on.
+std::vector<bool> reached_from(const Graph& g, const Values& wrt, size_t first) {
   std::vector<bool> on(g.values().size());
   for (const Value& v : wrt) on[v.id()] = true;
-  for (const Node& n : g.nodes()) {
+  for (size_t k = first; k < g.nodes().size(); ++k) {
+    const Node& n = g.nodes()[k];
     bool any = false;
     for (ValueId i : n.inputs) any = any || on[i];
     if (any)
@@ -31,14 +32,14 @@ Value missing(const Value& v, Unreached unreached) {
 
 }  // namespace
 
-Values gradients(const Values& results, const Values& seeds, const Values& wrt, Unreached unreached) {
+Values gradients(const Values& results, const Values& seeds, const Values& wrt, Unreached unreached, size_t first) {
   if (results.empty()) {
     Values none_reach;
     for (const Value& v : wrt) none_reach.push_back(missing(v, unreached));
     return none_reach;
   }
   Graph& g = results[0].graph();
-  std::vector<bool> on = reached_from(g, wrt);
+  std::vector<bool> on = reached_from(g, wrt, first);
   std::map<ValueId, Value> d;
   auto give = [&](ValueId to, Value v) {
     auto [it, fresh] = d.try_emplace(to, v);
@@ -51,7 +52,7 @@ Values gradients(const Values& results, const Values& seeds, const Values& wrt, 
     if (on[results[k].id()]) give(results[k].id(), seeds[k]);
   }
   Origin origin = g.origin();
-  for (size_t k = g.nodes().size(); k-- > 0;) {
+  for (size_t k = g.nodes().size(); k-- > first;) {
     const Node n = g.nodes()[k];  // a copy: the rules append nodes
     VjpContext pull{.graph = g, .in = {}, .out = {}, .d = {}, .a = n.attrs, .wants = {}};
     Values in, out, cotangents;
