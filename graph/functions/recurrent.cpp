@@ -48,7 +48,7 @@ Value last(Value y, bool reverse) { return row(y, reverse ? 0 : y.shape()[0] - 1
 
 Values lstm_direction(Value x, const Values& states, const RecurrentWeights& w, bool reverse, Value lengths) {
   Value z = gates_of(x, w.w_ih, added(w.b_ih, w.b_hh));
-  Values out = call_all(lstm_recurrence_op, with_lengths({z, states[0], states[1], w.w_hh}, lengths),
+  Values out = call_all(lstm_recurrence_op, with_lengths({states[0], states[1], w.w_hh, z}, lengths),
                         {{"reverse", Ints{reverse}}});
   return {out[0], last(out[0], reverse), out[1]};
 }
@@ -56,7 +56,7 @@ Values lstm_direction(Value x, const Values& states, const RecurrentWeights& w, 
 Values gru_direction(Value x, const Values& states, const RecurrentWeights& w, bool reverse, Value lengths) {
   Value z = gates_of(x, w.w_ih, w.b_ih);
   Value bias = w.b_hh ? w.b_hh : x.graph().full(x.dtype(), 0, {w.w_hh.shape()[0]});
-  Value y = call(gru_recurrence_op, with_lengths({z, states[0], w.w_hh, bias}, lengths), {{"reverse", Ints{reverse}}});
+  Value y = call(gru_recurrence_op, with_lengths({states[0], w.w_hh, bias, z}, lengths), {{"reverse", Ints{reverse}}});
   return {y, last(y, reverse)};
 }
 

@@ -26,8 +26,8 @@ extern TUTTI_API const OpDef gru_recurrence_grad_op;
 namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs&) {
-  const TensorType &z = in[0], &h0 = in[1], &b = in[3];
-  check_recurrence(z, h0, in[2], 3, in.subspan(4));
+  const TensorType &h0 = in[0], &b = in[2], &z = in[3];
+  check_recurrence(z, h0, in[1], 3, in.subspan(4));
   if (b != TensorType{z.dtype, {z.shape[2]}})
     throw invalid(fmt::format("b_hh must be {}, not {}", to_string({z.dtype, {z.shape[2]}}), to_string(b)));
   Shape y = {z.shape[0], z.shape[1], h0.shape[1]}, gates = {y[0], y[1], 4 * y[2]};
@@ -36,7 +36,7 @@ Types infer(std::span<const TensorType> in, const Attrs&) {
 
 Values decompose(const Call& c) {
   DType t = c.in[0].dtype();
-  Value z = wide(c.in[0]), h = wide(c.in[1]), w = wide(c.in[2]), b = wide(c.in[3]);
+  Value h = wide(c.in[0]), w = wide(c.in[1]), b = wide(c.in[2]), z = wide(c.in[3]);
   int64_t n = h.shape()[1], rows = h.shape()[0];
   Steps steps(z.shape()[0], c.a.i("reverse") != 0, c.in.subspan(4));
   Values y, gates;
@@ -55,19 +55,19 @@ Values decompose(const Call& c) {
 /// The gradients of both kinds of gates; the rest are matmuls over all steps.
 Values vjp(const VjpContext& g) {
   if (g.d[1]) return derive_from_decomposition(gru_recurrence_op, g);  // of intermediates: second derivatives
-  Values in = {g.in[2], g.out[1], g.out[0], g.in[1], g.cotangent(0)};
+  Values in = {g.in[0], g.in[1], g.out[1], g.out[0], g.cotangent(0)};
   in.insert(in.end(), g.in.begin() + 4, g.in.end());
   Values d = call_all(gru_recurrence_grad_op, in, g.a);
-  Values back = {d[0], d[2]};
+  Values back = {d[0], {}, {}, d[1]};
   back.resize(g.in.size());
-  Steps steps(g.in[0].shape()[0], g.a.i("reverse") != 0, {});
-  if (g.wants[2]) back[2] = matmul(rows_of(d[1]), rows_of(steps.before(g.out[0], g.in[1])), true);
-  if (g.wants[3]) back[3] = sum(d[1], {0, 1});
+  Steps steps(g.in[3].shape()[0], g.a.i("reverse") != 0, {});
+  if (g.wants[1]) back[1] = matmul(rows_of(d[2]), rows_of(steps.before(g.out[0], g.in[0])), true);
+  if (g.wants[2]) back[2] = sum(d[2], {0, 1});
   return back;
 }
 
 Types infer_grad(std::span<const TensorType> in, const Attrs&) {
-  const TensorType &w = in[0], &gates = in[1], &y = in[2], &h0 = in[3];
+  const TensorType &h0 = in[0], &w = in[1], &gates = in[2], &y = in[3];
   if (y.shape.size() != 3 || h0.shape.size() != 2)
     throw invalid(fmt::format("y {} and h0 {} must be [T, N, H] and [N, H]", to_string(y), to_string(h0)));
   int64_t n = h0.shape[1];
@@ -77,12 +77,12 @@ Types infer_grad(std::span<const TensorType> in, const Attrs&) {
       y.shape[2] != n)
     throw invalid(fmt::format("gates {}, y {} and dy {} are not those of one recurrence", to_string(gates),
                               to_string(y), to_string(in[4])));
-  return {dz, dz, h0};
+  return {h0, dz, dz};
 }
 
 Values decompose_grad(const Call& c) {
   DType t = c.in[0].dtype();
-  Value w = wide(c.in[0]), gates = c.in[1], y = wide(c.in[2]), h0 = wide(c.in[3]), dy = wide(c.in[4]);
+  Value h0 = wide(c.in[0]), w = wide(c.in[1]), gates = c.in[2], y = wide(c.in[3]), dy = wide(c.in[4]);
   Value dh = h0.like(0);
   int64_t n = h0.shape()[1];
   Steps steps(y.shape()[0], c.a.i("reverse") != 0, c.in.subspan(5));
@@ -100,18 +100,18 @@ Values decompose_grad(const Call& c) {
     of_x.insert(of_x.begin(), x);
     of_h.insert(of_h.begin(), h);
   }
-  return {cast(steps.joined(of_x), t), cast(steps.joined(of_h), t), cast(dh, t)};
+  return {cast(dh, t), cast(steps.joined(of_x), t), cast(steps.joined(of_h), t)};
 }
 
 Sample sample(int64_t t, int64_t n, int64_t h, bool reverse, bool lengths, bool grad) {
   Sample s;
   Shape y = {t, n, h}, w = {3 * h, h}, state = {n, h};
   if (grad) {
-    s.shapes = {w, {t, n, 4 * h}, y, state, y};
-    s.ranges = {{-0.5, 0.5}, {0.1, 0.9}};
+    s.shapes = {state, w, {t, n, 4 * h}, y, y};
+    s.ranges = {{-1, 1}, {-0.5, 0.5}, {0.1, 0.9}};
   } else {
-    s.shapes = {{t, n, 3 * h}, state, w, {3 * h}};
-    s.ranges = {{-2, 2}};
+    s.shapes = {state, w, {3 * h}, {t, n, 3 * h}};
+    s.ranges = {{-1, 1}, {-1, 1}, {-1, 1}, {-2, 2}};
   }
   s.ranges.resize(s.shapes.size());
   s.dtypes.assign(s.shapes.size(), DType::f32);
@@ -125,8 +125,8 @@ Sample sample(int64_t t, int64_t n, int64_t h, bool reverse, bool lengths, bool 
 }
 
 std::vector<Sample> samples(bool grad) {
-  return {sample(2, 1, 2, false, false, grad), sample(3, 2, 3, true, false, grad), sample(4, 3, 2, false, true, grad),
-          sample(3, 3, 2, true, true, grad), sample(3, 5, 20, false, false, grad)};
+  return {sample(2, 1, 2, false, false, grad), sample(3, 2, 4, true, false, grad), sample(4, 3, 2, false, true, grad),
+          sample(3, 5, 20, true, true, grad)};
 }
 
 }  // namespace
@@ -138,7 +138,7 @@ const OpDef gru_recurrence_op{
         "n), over the steps of z = [z_r, z_u, z_n] [T, N, 3H] from h0 [N, H], last to first with reverse = 1; lengths "
         "i32 [N] may follow: a sequence's state stays after its length; y [T, N, H] = every h; gates [T, N, 4H] = [r, "
         "u, n, c] is for the gradient",
-    .inputs = {"z", "h0", "w_hh", "b_hh", "lengths..."},
+    .inputs = {"h0", "w_hh", "b_hh", "z", "lengths..."},
     .results = {"y", "gates"},
     .attrs = {{"reverse", Ints{0}}},
     .infer = infer,
@@ -149,10 +149,10 @@ const OpDef gru_recurrence_op{
 const OpDef gru_recurrence_grad_op{
     .name = "gru_recurrence_grad",
     .doc =
-        "the gradients of gru_recurrence to z, to the products with the state and to h0 from its gates, its y and the "
+        "the gradients of gru_recurrence to h0, to z and to the products with the state from its gates, its y and the "
         "cotangent of y; that of w_hh is the product of dp and the states before the steps, that of b_hh the sum of dp",
-    .inputs = {"w_hh", "gates", "y", "h0", "dy", "lengths..."},
-    .results = {"dz", "dp", "dh0"},
+    .inputs = {"h0", "w_hh", "gates", "y", "dy", "lengths..."},
+    .results = {"dh0", "dz", "dp"},
     .attrs = {{"reverse", Ints{0}}},
     .infer = infer_grad,
     .decompose = decompose_grad,

@@ -29,16 +29,16 @@ extern TUTTI_API const OpDef lstm_recurrence_grad_op;
 namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs&) {
-  const TensorType &z = in[0], &h0 = in[1];
-  check_recurrence(z, h0, in[3], 4, in.subspan(4));
-  if (in[2] != h0) throw invalid(fmt::format("c0 is {}, but h0 {}", to_string(in[2]), to_string(h0)));
+  const TensorType &h0 = in[0], &z = in[3];
+  check_recurrence(z, h0, in[2], 4, in.subspan(4));
+  if (in[1] != h0) throw invalid(fmt::format("c0 is {}, but h0 {}", to_string(in[1]), to_string(h0)));
   Shape steps = {z.shape[0], z.shape[1], h0.shape[1]};
   return {{z.dtype, steps}, h0, {wide(z.dtype), z.shape}, {wide(z.dtype), steps}};
 }
 
 Values decompose(const Call& c) {
   DType t = c.in[0].dtype();
-  Value z = wide(c.in[0]), h = wide(c.in[1]), cell = wide(c.in[2]), w = wide(c.in[3]);
+  Value h = wide(c.in[0]), cell = wide(c.in[1]), w = wide(c.in[2]), z = wide(c.in[3]);
   int64_t n = h.shape()[1];
   Steps steps(z.shape()[0], c.a.i("reverse") != 0, c.in.subspan(4));
   Value column = iota(c.graph, {1, 4 * n}, 1);
@@ -62,36 +62,34 @@ Values decompose(const Call& c) {
 Values vjp(const VjpContext& g) {
   if (g.d[2] || g.d[3])
     return derive_from_decomposition(lstm_recurrence_op, g);  // of intermediates: second derivatives
-  Values in = {g.in[3], g.out[2], g.out[3], g.in[2], g.cotangent(0), g.cotangent(1)};
+  Values in = {g.in[1], g.in[2], g.out[2], g.out[3], g.cotangent(0), g.cotangent(1)};
   in.insert(in.end(), g.in.begin() + 4, g.in.end());
-  Values back = call_all(lstm_recurrence_grad_op, in, g.a);
-  Value dw;
-  if (g.wants[3]) {
-    Steps steps(g.in[0].shape()[0], g.a.i("reverse") != 0, {});
-    dw = matmul(rows_of(back[0]), rows_of(steps.before(g.out[0], g.in[1])), true);
+  Values d = call_all(lstm_recurrence_grad_op, in, g.a), back = {d[0], d[1], {}, d[2]};
+  if (g.wants[2]) {
+    Steps steps(g.in[3].shape()[0], g.a.i("reverse") != 0, {});
+    back[2] = matmul(rows_of(d[2]), rows_of(steps.before(g.out[0], g.in[0])), true);
   }
-  back.push_back(dw);
   back.resize(g.in.size());
   return back;
 }
 
 Types infer_grad(std::span<const TensorType> in, const Attrs&) {
-  const TensorType &w = in[0], &gates = in[1], &dy = in[4], &state = in[5];
+  const TensorType &w = in[1], &gates = in[2], &dy = in[4], &state = in[5];
   if (dy.shape.size() != 3 || state.shape.size() != 2)
     throw invalid(fmt::format("dy {} and dc {} must be [T, N, H] and [N, H]", to_string(dy), to_string(state)));
   TensorType dz = {w.dtype, gates.shape};
   check_recurrence(dz, state, w, 4, in.subspan(6));
   Shape steps = {gates.shape[0], gates.shape[1], state.shape[1]};
-  if (gates.dtype != wide(w.dtype) || in[2] != TensorType{gates.dtype, steps} || in[3] != state ||
+  if (gates.dtype != wide(w.dtype) || in[3] != TensorType{gates.dtype, steps} || in[0] != state ||
       dy != TensorType{w.dtype, steps})
     throw invalid(fmt::format("gates {}, cells {}, c0 {} and dy {} are not those of one recurrence", to_string(gates),
-                              to_string(in[2]), to_string(in[3]), to_string(dy)));
-  return {dz, state, state};
+                              to_string(in[3]), to_string(in[0]), to_string(dy)));
+  return {state, state, dz};
 }
 
 Values decompose_grad(const Call& c) {
   DType t = c.in[0].dtype();
-  Value w = wide(c.in[0]), gates = c.in[1], cells = c.in[2], c0 = wide(c.in[3]), dy = wide(c.in[4]);
+  Value c0 = wide(c.in[0]), w = wide(c.in[1]), gates = c.in[2], cells = c.in[3], dy = wide(c.in[4]);
   Value dc = wide(c.in[5]), dh = dc.like(0);
   int64_t n = dc.shape()[1];
   Steps steps(gates.shape()[0], c.a.i("reverse") != 0, c.in.subspan(6));
@@ -108,18 +106,18 @@ Values decompose_grad(const Call& c) {
     dc = steps.live(k, into * f, dc);
     dz.insert(dz.begin(), d);
   }
-  return {cast(steps.joined(dz), t), cast(dh, t), cast(dc, t)};
+  return {cast(dh, t), cast(dc, t), cast(steps.joined(dz), t)};
 }
 
 Sample sample(int64_t t, int64_t n, int64_t h, bool reverse, bool lengths, bool grad) {
   Sample s;
   Shape steps = {t, n, h}, gates = {t, n, 4 * h}, w = {4 * h, h}, state = {n, h};
   if (grad) {
-    s.shapes = {w, gates, steps, state, steps, state};
-    s.ranges = {{-0.5, 0.5}, {0.1, 0.9}};
+    s.shapes = {state, w, gates, steps, steps, state};
+    s.ranges = {{-1, 1}, {-0.5, 0.5}, {0.1, 0.9}};
   } else {
-    s.shapes = {gates, state, state, w};
-    s.ranges = {{-2, 2}};
+    s.shapes = {state, state, w, gates};
+    s.ranges = {{-1, 1}, {-1, 1}, {-1, 1}, {-2, 2}};
   }
   s.ranges.resize(s.shapes.size());
   s.dtypes.assign(s.shapes.size(), DType::f32);
@@ -133,8 +131,8 @@ Sample sample(int64_t t, int64_t n, int64_t h, bool reverse, bool lengths, bool 
 }
 
 std::vector<Sample> samples(bool grad) {
-  return {sample(2, 1, 2, false, false, grad), sample(3, 2, 3, true, false, grad), sample(4, 3, 2, false, true, grad),
-          sample(3, 3, 2, true, true, grad), sample(3, 5, 20, false, false, grad)};
+  return {sample(2, 1, 2, false, false, grad), sample(3, 2, 4, true, false, grad), sample(4, 3, 2, false, true, grad),
+          sample(3, 5, 20, true, true, grad)};
 }
 
 }  // namespace
@@ -146,7 +144,7 @@ const OpDef lstm_recurrence_op{
         "of z [T, N, 4H] from h0 and c0 [N, H], last to first with reverse = 1; lengths i32 [N] may follow: a "
         "sequence's state stays after its length; y [T, N, H] = every h, c_n = the last c; gates [T, N, 4H] and cells "
         "[T, N, H] are for the gradient",
-    .inputs = {"z", "h0", "c0", "w_hh", "lengths..."},
+    .inputs = {"h0", "c0", "w_hh", "z", "lengths..."},
     .results = {"y", "c_n", "gates", "cells"},
     .attrs = {{"reverse", Ints{0}}},
     .infer = infer,
@@ -157,10 +155,10 @@ const OpDef lstm_recurrence_op{
 const OpDef lstm_recurrence_grad_op{
     .name = "lstm_recurrence_grad",
     .doc =
-        "the gradients of lstm_recurrence to z, h0 and c0 from its gates and cells and the cotangents of y and c_n; "
+        "the gradients of lstm_recurrence to h0, c0 and z from its gates and cells and the cotangents of y and c_n; "
         "that of w_hh is the product of dz and the states before the steps",
-    .inputs = {"w_hh", "gates", "cells", "c0", "dy", "dc_n", "lengths..."},
-    .results = {"dz", "dh0", "dc0"},
+    .inputs = {"c0", "w_hh", "gates", "cells", "dy", "dc_n", "lengths..."},
+    .results = {"dh0", "dc0", "dz"},
     .attrs = {{"reverse", Ints{0}}},
     .infer = infer_grad,
     .decompose = decompose_grad,

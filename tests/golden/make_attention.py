@@ -104,7 +104,7 @@ def recurrences():
         want = module(z.flip(0) if reverse else z, states)[0]
         assert torch.allclose(y, want.flip(0) if reverse else want, rtol=1e-12, atol=1e-12)
 
-    def lstm(z, h, c, w, lengths=None, reverse=False):
+    def lstm(h, c, w, z, lengths=None, reverse=False):
         (y, cells, gates), (_, last) = chain(lstm_step(w), z, (h, c), reverse, lengths)
         if lengths is None:
             m = torch.nn.LSTM(z.shape[2], h.shape[1], bias=False, dtype=torch.float64)
@@ -112,7 +112,7 @@ def recurrences():
             check(y, m, z, (h[None], c[None]), reverse)
         return y, last, gates.detach(), cells.detach()
 
-    def gru(z, h, w, b, lengths=None, reverse=False):
+    def gru(h, w, b, z, lengths=None, reverse=False):
         (y, gates), _ = chain(gru_step(w, b), z, (h,), reverse, lengths)
         if lengths is None:
             m = torch.nn.GRU(z.shape[2], h.shape[1], dtype=torch.float64)
@@ -127,15 +127,15 @@ def recurrences():
         attrs = {"reverse": int(reverse)}
         for more in ([], [lengths]):
             case("recurrent", "lstm_recurrence",
-                 [rand((t, n, 4 * h), -2, 2), rand((n, h)), rand((n, h)), rand((4 * h, h))] + more,
+                 [rand((n, h)), rand((n, h)), rand((4 * h, h)), rand((t, n, 4 * h), -2, 2)] + more,
                  lambda *x: lstm(*x, reverse=reverse), attrs)
             case("recurrent", "gru_recurrence",
-                 [rand((t, n, 3 * h), -2, 2), rand((n, h)), rand((3 * h, h)), rand(3 * h)] + more,
+                 [rand((n, h)), rand((3 * h, h)), rand(3 * h), rand((t, n, 3 * h), -2, 2)] + more,
                  lambda *x: gru(*x, reverse=reverse), attrs)
 
             def lstm_grad(w, z, h0, c0, dy, dc):
-                x = [v.detach().requires_grad_() for v in (z, h0, c0)]
-                y, last, _, _ = lstm(*x, w, *more, reverse=reverse)
+                x = [v.detach().requires_grad_() for v in (h0, c0, z)]
+                y, last, _, _ = lstm(*x[:2], w, x[2], *more, reverse=reverse)
                 return torch.autograd.grad((y * dy).sum() + (last * dc).sum(), x)
 
             def gru_grad(w, b, z, h0, dy):
@@ -145,7 +145,7 @@ def recurrences():
                 def step(zp, h):
                     return gru_step_with(w, b, zp, h)
                 (y, _), _ = chain(step, torch.cat((z, p), 2), (h0,), reverse, *(more or [None]))
-                return torch.autograd.grad((y * dy).sum(), (z, p, h0))
+                return torch.autograd.grad((y * dy).sum(), (h0, z, p))
 
             def gru_step_with(w, b, zp, h):
                 return gru_step(w, b + zp[:, 3 * w.shape[1]:])(zp[:, :3 * w.shape[1]], h)
@@ -153,13 +153,13 @@ def recurrences():
             with torch.no_grad():
                 w, z, h0, c0 = rand((4 * h, h)), rand((t, n, 4 * h), -2, 2), rand((n, h)), rand((n, h))
                 (y, cells, gates), _ = chain(lstm_step(w), z, (h0, c0), reverse, *(more or [None]))
-            case("recurrent", "lstm_recurrence_grad", [w, gates, cells, c0, rand((t, n, h)), rand((n, h))] + more,
-                 lambda w, a, c, c0, dy, dc, *_: lstm_grad(w, z, h0, c0, dy, dc), attrs, gradient=False)
+            case("recurrent", "lstm_recurrence_grad", [c0, w, gates, cells, rand((t, n, h)), rand((n, h))] + more,
+                 lambda c0, w, a, c, dy, dc, *_: lstm_grad(w, z, h0, c0, dy, dc), attrs, gradient=False)
             with torch.no_grad():
                 w, z, b = rand((3 * h, h)), rand((t, n, 3 * h), -2, 2), rand(3 * h)
                 (y, gates), _ = chain(gru_step(w, b), z, (h0,), reverse, *(more or [None]))
-            case("recurrent", "gru_recurrence_grad", [w, gates, y, h0, rand((t, n, h))] + more,
-                 lambda w, a, y, h0, dy, *_: gru_grad(w, b, z, h0, dy), attrs, gradient=False)
+            case("recurrent", "gru_recurrence_grad", [h0, w, gates, y, rand((t, n, h))] + more,
+                 lambda h0, w, a, y, dy, *_: gru_grad(w, b, z, h0, dy), attrs, gradient=False)
 
 
 def main():
