@@ -2,6 +2,8 @@
 #pragma once
 #include "core/base/export.h"
 #include "graph/functions/norms.h"
+#include "graph/functions/attention.h"
+#include "graph/functions/recurrent.h"
 #include "graph/ops/add.h"
 #include "graph/ops/div.h"
 #include "graph/ops/less.h"

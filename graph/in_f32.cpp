@@ -5,13 +5,16 @@
 #include "graph/ops/cast.h"
 
 namespace tutti {
+
+Value wide(Value v) { return cast(v, wide(v.dtype())); }
+
 namespace {
 
 bool any_narrow(std::span<const Value> values) { return std::any_of(values.begin(), values.end(), holds_narrow); }
 
 Values wide(std::span<const Value> values) {
   Values out;
-  for (const Value& v : values) out.push_back(holds_narrow(v) ? cast(v, DType::f32) : v);
+  for (const Value& v : values) out.push_back(v ? tutti::wide(v) : v);
   return out;
 }
 

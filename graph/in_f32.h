@@ -8,6 +8,9 @@ namespace tutti {
 
 /// f16 or bf16: computed in f32.
 inline bool holds_narrow(const Value& v) { return v && is_narrow(v.dtype()); }
+/// The dtype in which values of `t` are computed, and v in it.
+inline DType wide(DType t) { return is_narrow(t) ? DType::f32 : t; }
+Value wide(Value v);
 
 /// What `f` gives for operands with every f16 and bf16 cast to f32; its f32 results are cast back. What a rule reads in
 /// `out` was rounded once already: rules that lose digits by that compute it again from `in`, where cse finds it for

@@ -100,5 +100,7 @@ TUTTI_API Values call_all(const OpDef& op, const std::vector<Value>& in, const A
 TUTTI_API Values pull_back(const OpDef& op, const VjpContext& g);
 /// The gradient of an elementwise op by differentiating its scalar expression, in public ops.
 TUTTI_API Values derive_from_expr(const OpDef& op, const VjpContext& g);
+/// The gradient of what the op decomposes into.
+TUTTI_API Values derive_from_decomposition(const OpDef& op, const VjpContext& g);
 
 }  // namespace tutti

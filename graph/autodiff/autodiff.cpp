@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-/// Per value: whether it depends on one of `wrt` through float values and nodes from `first` on.
+/// Per value: whether it depends on one of `wrt` through float values of the nodes from `first` on.
 std::vector<bool> reached_from(const Graph& g, const Values& wrt, size_t first) {
   std::vector<bool> on(g.values().size());
   for (const Value& v : wrt) on[v.id()] = true;
@@ -32,15 +32,14 @@ Value missing(const Value& v, Unreached unreached) {
 
 }  // namespace
 
-Values gradients(const Values& results, const Values& seeds, const Values& wrt, Unreached unreached,
-                 size_t first_node) {
+Values gradients(const Values& results, const Values& seeds, const Values& wrt, Unreached unreached, size_t first) {
   if (results.empty()) {
     Values none_reach;
     for (const Value& v : wrt) none_reach.push_back(missing(v, unreached));
     return none_reach;
   }
   Graph& g = results[0].graph();
-  std::vector<bool> on = reached_from(g, wrt, first_node);
+  std::vector<bool> on = reached_from(g, wrt, first);
   std::map<ValueId, Value> d;
   auto give = [&](ValueId to, Value v) {
     auto [it, fresh] = d.try_emplace(to, v);
@@ -53,7 +52,7 @@ Values gradients(const Values& results, const Values& seeds, const Values& wrt, 
     if (on[results[k].id()]) give(results[k].id(), seeds[k]);
   }
   Origin origin = g.origin();
-  for (size_t k = g.nodes().size(); k-- > first_node;) {
+  for (size_t k = g.nodes().size(); k-- > first;) {
     const Node n = g.nodes()[k];  // a copy: the rules append nodes
     VjpContext pull{.graph = g, .in = {}, .out = {}, .d = {}, .a = n.attrs, .wants = {}};
     Values in, out, cotangents;

@@ -218,28 +218,30 @@ Values derive_from_expr(const OpDef& op, const VjpContext& g) {
   return d;
 }
 
-Values pull_back(const OpDef& op, const VjpContext& g) {
-  if (op.vjp) return op.vjp(g);
-  if (op.expr) return derive_from_expr(op, g);
-  if (!op.decompose)
-    throw invalid(fmt::format("{}: this op has no gradient", op.name), "do not differentiate through it");
-  size_t first = g.graph.nodes().size();
+Values derive_from_decomposition(const OpDef& op, const VjpContext& g) {
+  size_t first = g.graph.nodes().size();  // an input may depend on another: that is not this node's gradient
   Values out = op.decompose({g.graph, g.in, g.a}), wrt, seeds, results;
   for (size_t k = 0; k < out.size(); ++k) {
     if (!g.d[k]) continue;
     results.push_back(out[k]);
     seeds.push_back(g.d[k]);
   }
-  // Of the decomposition alone, and once for a value that is several inputs: an input may depend on another.
-  std::vector<size_t> asked;
+  std::vector<size_t> asked;  // a value that is two inputs is asked for once
   for (size_t k = 0; k < g.in.size(); ++k) {
     if (!g.wants[k] || std::find(wrt.begin(), wrt.end(), g.in[k]) != wrt.end()) continue;
-    asked.push_back(k);
     wrt.push_back(g.in[k]);
+    asked.push_back(k);
   }
   Values got = gradients(results, seeds, wrt, Unreached::null, first), all(g.in.size());
   for (size_t n = 0; n < asked.size(); ++n) all[asked[n]] = got[n];
   return all;
+}
+
+Values pull_back(const OpDef& op, const VjpContext& g) {
+  if (op.vjp) return op.vjp(g);
+  if (op.expr) return derive_from_expr(op, g);
+  if (op.decompose) return derive_from_decomposition(op, g);
+  throw invalid(fmt::format("{}: this op has no gradient", op.name), "do not differentiate through it");
 }
 
 }  // namespace tutti

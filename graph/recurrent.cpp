@@ -1,0 +1,63 @@
+#include "graph/recurrent.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/status.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/less.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/select.h"
+#include "graph/ops/slice.h"
+
+namespace tutti {
+
+void check_recurrence(const TensorType& z, const TensorType& h0, const TensorType& w_hh, int64_t gates,
+                      std::span<const TensorType> lengths) {
+  const Shape &x = z.shape, &h = h0.shape;
+  if (x.size() != 3 || h.size() != 2 || !is_float(z.dtype) || x[0] < 1 || h[0] != x[1] || x[2] != gates * h[1])
+    throw invalid(fmt::format("the gates {} and the state {} must be floats [T, N, {} * H] with T >= 1, and [N, H]",
+                              to_string(z), to_string(h0), gates));
+  if (h0.dtype != z.dtype || w_hh != TensorType{z.dtype, {gates * h[1], h[1]}})
+    throw invalid(fmt::format("the gates {} need a state and weights {}, not {} and {}", to_string(z),
+                              to_string({z.dtype, {gates * h[1], h[1]}}), to_string(h0), to_string(w_hh)));
+  if (lengths.size() > 1 || (lengths.size() == 1 && lengths[0] != TensorType{DType::i32, {x[1]}}))
+    throw invalid(fmt::format("lengths must be {}, not {}", to_string({DType::i32, {x[1]}}), to_string(lengths[0])));
+}
+
+Value Steps::of(Value x, int64_t k) const {
+  const Shape& s = x.shape();
+  return reshape(slice(x, {at(k), 0, 0}, {at(k) + 1, s[1], s[2]}), {s[1], s[2]});
+}
+
+Value Steps::live(int64_t k, Value now, Value else_) const {
+  if (!lengths_) return now;
+  Value length = reshape(lengths_, {lengths_.shape()[0], 1});
+  return select(less(length.like(static_cast<double>(at(k))), length), now, else_);
+}
+
+Value Steps::joined(Values steps) const {
+  for (Value& v : steps) v = reshape(v, {1, v.shape()[0], v.shape()[1]});
+  if (reverse_) std::reverse(steps.begin(), steps.end());
+  return concat(steps, 0);
+}
+
+Value Steps::before(Value after, Value first) const {
+  const Shape& s = after.shape();
+  first = reshape(first, {1, s[1], s[2]});
+  if (count_ == 1) return first;
+  if (reverse_) return concat({slice(after, {1, 0, 0}, s), first}, 0);
+  return concat({first, slice(after, {0, 0, 0}, {count_ - 1, s[1], s[2]})}, 0);
+}
+
+Value gate(Value gates, int64_t k, int64_t size) {
+  return slice(gates, {0, k * size}, {gates.shape()[0], (k + 1) * size});
+}
+
+Value rows_of(Value x) {
+  const Shape& s = x.shape();
+  return reshape(x, {s[0] * s[1], s[2]});
+}
+
+}  // namespace tutti
