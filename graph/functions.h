@@ -1,6 +1,8 @@
 // Compositions of ops that people write as one call. They are no ops of their own: devices see what they are made of.
 #pragma once
 #include "core/base/export.h"
+#include "graph/functions/elementwise.h"  // IWYU pragma: export
+#include "graph/functions/losses.h"       // IWYU pragma: export
 #include "graph/ops/add.h"
 #include "graph/ops/div.h"
 #include "graph/ops/less.h"
