@@ -75,6 +75,85 @@ TEST(Elementwise, IsWithinFourUlpOnEveryDevice) {
   }
 }
 
+double floored(double a, double b) {
+  double r = std::fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+/// Every pair of special numbers, on every device.
+TEST(Elementwise, IsThatOfCWhereNumbersEnd) {
+  const double infinity = HUGE_VAL;
+  const std::vector<double> special = {NAN, infinity, -infinity, 0.0,   -0.0, 1,     -1,
+                                       0.5, -2.5,     3e38,      -3e38, 1e30, 1e-30, 7.25};
+  Tensor a({DType::f32, {196}}), b = a;
+  for (size_t i = 0; i < 196; ++i) {
+    a.at[i] = round_to(DType::f32, special[i / 14]);
+    b.at[i] = round_to(DType::f32, special[i % 14]);
+  }
+  Graph g;
+  Value x = g.feed("x", a.type), y = g.feed("y", b.type);
+  using Two = double (*)(double, double);
+  std::map<std::string, Two> want;
+  auto expect = [&](const std::string& name, Value v, Two f) {
+    g.set_state(name, v);
+    want.emplace(name, f);
+  };
+  expect("atan", atan(x), [](double p, double) { return std::atan(p); });
+  expect("asin", asin(x), [](double p, double) { return std::asin(p); });
+  expect("acos", acos(x), [](double p, double) { return std::acos(p); });
+  expect("sinh", sinh(x), [](double p, double) { return std::sinh(p); });
+  expect("cosh", cosh(x), [](double p, double) { return std::cosh(p); });
+  expect("atan2", atan2(x, y), [](double p, double q) { return std::atan2(p, q); });
+  expect("ceil", ceil(x), [](double p, double) { return std::ceil(p); });
+  expect("round", round(x), [](double p, double) { return std::nearbyint(p); });
+  expect("trunc", trunc(x), [](double p, double) { return std::trunc(p); });
+  expect("isnan", isnan(x), [](double p, double) { return double(std::isnan(p)); });
+  expect("isinf", isinf(x), [](double p, double) { return double(std::isinf(p)); });
+  expect("isfinite", isfinite(x), [](double p, double) { return double(std::isfinite(p)); });
+  expect("not_equal", not_equal(x, y), [](double p, double q) { return double(p != q); });
+  for (const Device& device : test::devices_and_reference()) {
+    auto got = test::run_on(device, g, {{"x", a}, {"y", b}});
+    for (const auto& [name, f] : want) {
+      for (size_t i = 0; i < 196; ++i) {
+        double wanted = round_to(DType::f32, f(a.at[i], b.at[i])), is = got.at(name).at[i];
+        bool same = std::isnan(wanted)   ? std::isnan(is)
+                    : std::isinf(wanted) ? is == wanted
+                                         : std::abs(is - wanted) <= 5e-7 * std::abs(wanted) + 0x1p-126;
+        EXPECT_TRUE(same) << device.id << ": " << name << " of " << a.at[i] << ", " << b.at[i] << " is " << is
+                          << ", not " << wanted;
+      }
+    }
+  }
+}
+
+TEST(Elementwise, RemaindersHaveTheSignOfTheDivisor) {
+  const double infinity = HUGE_VAL;
+  const std::vector<double> p = {6, -6, 7.5, -7.5, 7.5, -7.5, 1, -1, infinity, 3, NAN, 5e6, 0.3};
+  const std::vector<double> q = {3, 3, 2, 2, -2, -2, infinity, infinity, 2, 0, 1, 3, -0.7};
+  Tensor a({DType::f32, {13}}), b = a;
+  for (size_t i = 0; i < 13; ++i) a.at[i] = round_to(DType::f32, p[i]), b.at[i] = round_to(DType::f32, q[i]);
+  Graph g;
+  Value x = g.feed("x", a.type), y = g.feed("y", b.type);
+  g.set_state("remainder", remainder(x, y));
+  g.set_state("fmod", fmod(x, y));
+  g.set_state("floor", div(x, y, "floor"));
+  g.set_state("trunc", div(x, y, "trunc"));
+  for (const Device& device : test::devices_and_reference()) {
+    auto got = test::run_on(device, g, {{"x", a}, {"y", b}});
+    auto hold = [&](const char* name, size_t i, double want) {
+      double is = got.at(name).at[i];
+      EXPECT_TRUE(is == want || std::abs(is - want) < 1e-6 || (std::isnan(is) && std::isnan(want)))
+          << device.id << ": " << name << " of " << a.at[i] << ", " << b.at[i] << " is " << is << ", not " << want;
+    };
+    for (size_t i = 0; i < 13; ++i) {
+      hold("remainder", i, floored(a.at[i], b.at[i]));
+      hold("fmod", i, std::fmod(a.at[i], b.at[i]));
+      hold("floor", i, std::floor(a.at[i] / b.at[i]));
+      hold("trunc", i, std::trunc(a.at[i] / b.at[i]));
+    }
+  }
+}
+
 class ElementwiseFunctions : public testing::Test {
  protected:
   Graph g;
