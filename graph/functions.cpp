@@ -38,7 +38,8 @@ Value squeeze(Value x, Ints axes) {
   const Shape& from = x.shape();
   std::vector<bool> gone(from.size());
   for (int64_t axis : axes) {
-    auto a = static_cast<size_t>(axis_of("squeeze", axis, from.size()));
+    auto a = static_cast<size_t>(axis_of("squeeze", axis, std::max<size_t>(from.size(), 1)));
+    if (from.empty()) continue;
     if (from[a] != 1)
       throw invalid(fmt::format("squeeze: axis {} of {} has size {}, not 1", axis, to_string(from), from[a]));
     gone[a] = true;

@@ -4,6 +4,8 @@
 #include "graph/functions/norms.h"
 #include "graph/functions/attention.h"
 #include "graph/functions/recurrent.h"
+#include "graph/functions/elementwise.h"  // IWYU pragma: export
+#include "graph/functions/losses.h"       // IWYU pragma: export
 #include "graph/ops/add.h"
 #include "graph/ops/div.h"
 #include "graph/ops/less.h"

@@ -29,6 +29,11 @@ Values rounded_once(const std::function<Values(const Call&)>& f, const Call& c) 
   return out;
 }
 
+Value rounded_once(const Values& in, const std::function<Value(const Values&)>& f) {
+  auto g = [&](const Call& c) { return Values{f({c.in.begin(), c.in.end()})}; };
+  return rounded_once(std::function<Values(const Call&)>(g), Call{in[0].graph(), in, {}})[0];
+}
+
 Values rounded_once(const std::function<Values(const VjpContext&)>& f, const VjpContext& g) {
   if (!any_narrow(g.in) && !any_narrow(g.out)) return f(g);
   Values in = wide(g.in), out = wide(g.out), d = wide(g.d);

@@ -17,6 +17,8 @@ Value wide(Value v);
 /// f32.
 Values rounded_once(const std::function<Values(const Call&)>& f, const Call& c);
 Values rounded_once(const std::function<Values(const VjpContext&)>& f, const VjpContext& g);
+/// The same for a function that is no op: a composition of public ops.
+Value rounded_once(const Values& in, const std::function<Value(const Values&)>& f);
 
 /// A record's decomposition or gradient rule that computes so: .vjp = in_f32<vjp>.
 template <Values (*f)(const Call&)>

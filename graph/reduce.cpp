@@ -57,7 +57,7 @@ std::vector<Sample> reduce_samples(const Sample& base, bool empty) {
     return s;
   };
   std::vector<Sample> list = {with({3, 5}, {}, 0),           with({2, 3, 4}, {1}, 0), with({2, 3, 4}, {-1, 0}, 1),
-                              with({4, 3, 2, 5}, {1, 3}, 0), with({7, 1}, {1}, 0),    with({}, {}, 0),
+                              with({4, 3, 2, 5}, {1, 3}, 0), with({7, 1}, {1}, 0),    with({}, {-1}, 0),
                               with({0, 3}, {1}, 0),          with({33, 130}, {0}, 0), with({5, 1037}, {1}, 0)};
   if (empty) list.insert(list.end(), {with({0, 3}, {0}, 0), with({2, 0}, {}, 1)});
   return list;

@@ -55,9 +55,9 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
 }
 
 int64_t normalize_axis(int64_t axis, size_t rank) {
-  auto r = static_cast<int64_t>(rank);
+  auto r = static_cast<int64_t>(std::max<size_t>(rank, 1));
   if (axis < -r || axis >= r)
-    throw invalid(fmt::format("axis {} is outside [{}, {}) of a tensor of rank {}", axis, -r, r, r));
+    throw invalid(fmt::format("axis {} is outside [{}, {}) of a tensor of rank {}", axis, -r, r, rank));
   return axis < 0 ? axis + r : axis;
 }
 
@@ -69,7 +69,7 @@ std::vector<int64_t> normalize_axes(std::span<const int64_t> axes, size_t rank) 
   std::sort(out.begin(), out.end());
   if (std::adjacent_find(out.begin(), out.end()) != out.end())
     throw invalid(fmt::format("axes {} name one axis twice", to_string(axes)));
-  return out;
+  return rank == 0 ? std::vector<int64_t>{} : out;
 }
 
 std::string to_string(std::span<const int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }

@@ -29,9 +29,9 @@ TUTTI_API Shape strides_of(std::span<const int64_t> shape);
 TUTTI_API Shape broadcast_strides(std::span<const int64_t> from, std::span<const int64_t> to);
 /// NumPy's rule: align at the right; equal or one of them 1. Throws Error naming both shapes.
 TUTTI_API Shape broadcast_shapes(const Shape& a, const Shape& b);
-/// Axis counted from the end when negative. Throws Error when outside [-rank, rank).
+/// Axis counted from the end when negative; a scalar takes 0 and -1. Throws Error when outside [-rank, rank).
 TUTTI_API int64_t normalize_axis(int64_t axis, size_t rank);
-/// Sorted, unique, non-negative axes; an empty list means all axes.
+/// Sorted, unique, non-negative axes, none of a scalar; an empty list means all axes.
 TUTTI_API std::vector<int64_t> normalize_axes(std::span<const int64_t> axes, size_t rank);
 
 TUTTI_API std::string to_string(std::span<const int64_t> shape);  ///< "[2, 3]"

@@ -89,6 +89,7 @@ ConcatGeometry concat_geometry(std::span<const TensorType> x, const Attrs& a) {
   if (x.empty()) throw invalid("at least one input is needed");
   ConcatGeometry g;
   g.result = x[0].shape;
+  if (g.result.empty()) throw invalid("scalars have no axis to join", "reshape them to [1]");
   g.axis = static_cast<size_t>(normalize_axis(a.i("axis"), g.result.size()));
   for (size_t k = 1; k < x.size(); ++k) {
     Shape want = x[0].shape;

@@ -26,10 +26,12 @@ Shape replaced(const Shape& shape, size_t axis, size_t count, const Shape& by) {
 
 AxisGeometry axis_geometry(const Shape& shape, int64_t axis) {
   auto at = static_cast<size_t>(normalize_axis(axis, shape.size()));
+  if (shape.empty()) return {0, 1, 1, 1};
   return {at, num_elements(std::span(shape).first(at)), shape[at], num_elements(std::span(shape).subspan(at + 1))};
 }
 
 IndexGeometry gather_geometry(const TensorType& x, const TensorType& index, const Attrs& a) {
+  if (x.shape.empty()) throw invalid("x is a scalar, which has no rows", "reshape it to [1]");
   AxisGeometry g = axis_geometry(x.shape, a.i("axis"));
   int64_t count = num_elements(index.shape);
   require_i32(index);
@@ -41,8 +43,9 @@ IndexGeometry scatter_geometry(const TensorType& index, const TensorType& update
   const Shape &i = index.shape, &u = updates.shape;
   int64_t size = a.i("size"), count = num_elements(i);
   require_i32(index);
-  // A rank of the result below 1 has no axis.
-  auto axis = normalize_axis(a.i("axis"), u.size() + 1 < i.size() ? 0 : u.size() + 1 - i.size());
+  if (u.size() < i.size())
+    throw invalid(fmt::format("updates {} have fewer axes than the index {}", to_string(u), to_string(i)));
+  auto axis = normalize_axis(a.i("axis"), u.size() + 1 - i.size());
   if (!std::equal(i.begin(), i.end(), u.begin() + axis))
     throw invalid(
         fmt::format("updates {} do not hold the index shape {} from axis {} on", to_string(u), to_string(i), axis));

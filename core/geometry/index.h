@@ -10,7 +10,7 @@ struct AxisGeometry {
   size_t axis;
   int64_t outer, size, inner;
 };
-/// `axis` may count from the end. Throws Error when there is no such axis.
+/// `axis` may count from the end; a scalar is one row of one. Throws Error when there is no such axis.
 AxisGeometry axis_geometry(const Shape& shape, int64_t axis);
 
 /// Rows of [outer, size, inner] named by `count` indices: those that gather reads or scatter_add adds to.

@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
+#include <array>
+
 #include "core/base/status.h"
 #include "graph/in_f32.h"
 #include "graph/loss.h"
 #include "graph/op.h"
+#include "graph/ops/add.h"
 #include "graph/ops/cast.h"
 #include "graph/ops/div.h"
 #include "graph/ops/equal.h"
@@ -30,15 +33,13 @@ struct CrossEntropyOptions {
   double label_smoothing = 0;
   int64_t ignore_index = -100;
   std::string reduction = "mean";
+  Value weight = {};  ///< of each class, [C]; all 1 when not given
 };
 /// The cross-entropy of softmax(logits) against class numbers: logits [N, C] or [N, C, d1, ...], labels i32 [N] or [N,
-/// d1, ...]. "mean" divides by the number of labels that count: `ignore_index` and labels outside [0, C) do not.
-inline Value cross_entropy(Value logits, Value labels, const CrossEntropyOptions& o = {}) {
-  return call(cross_entropy_op, {logits, labels},
-              {{"label_smoothing", Reals{o.label_smoothing}},
-               {"ignore_index", Ints{o.ignore_index}},
-               {"reduction", o.reduction}});
-}
+/// d1, ...]. "mean" divides by the number of labels that count (the sum of their weights): `ignore_index` and labels
+/// outside [0, C) do not. A target of the logits' type holds the probability of every class instead; then "mean"
+/// divides by N d1 ...
+TUTTI_API Value cross_entropy(Value logits, Value target, const CrossEntropyOptions& o = {});
 // end of public
 namespace {
 
@@ -97,6 +98,31 @@ Values decompose(const Call& c) {
   return {sum(each) / count_of(labels.counts, x.dtype())};
 }
 
+/// What the record has no input for: -sum over classes of weight * target * log_softmax(logits).
+Values compose(const Call& c) {
+  Value x = c.in[0], target = c.in[1], terms = log_softmax(x, 1), weight, counts;
+  Shape classes(x.rank(), 1), rest = x.shape();
+  classes[1] = x.shape()[1];
+  rest.erase(rest.begin() + 1);
+  double s = c.a.f("label_smoothing"), n = static_cast<double>(num_elements(rest));
+  if (c.in.size() > 2) weight = reshape(c.in[2], classes);
+  Value total = x.like(n);
+  if (target.dtype() == DType::i32) {
+    Labels labels = read_labels(x, target, c.a);
+    counts = labels.counts;
+    terms = s == 0 ? select(labels.hit, terms, x.like(0)) : target_of(x, labels.hit, c.a) * terms;
+    total = sum(select(logical_and(labels.hit, counts), weight, x.like(0)));
+  } else {
+    terms = (s == 0 ? target : target * (1 - s) + s / static_cast<double>(classes[1])) * terms;
+  }
+  if (weight) terms = weight * terms;
+  Value each = -sum(terms, {1}, true);
+  if (counts) each = select(counts, each, x.like(0));
+  const std::string& reduction = c.a.text("reduction");
+  if (reduction == "none") return {reshape(each, rest)};
+  return {reduction == "sum" ? sum(each) : sum(each) / total};
+}
+
 Values vjp(const VjpContext& g) {
   Value x = g.in[0], d = g.d[0];
   Labels labels = read_labels(x, g.in[1], g.a);
@@ -121,6 +147,27 @@ std::vector<Sample> samples() {
 }
 
 }  // namespace
+
+Value cross_entropy(Value logits, Value target, const CrossEntropyOptions& o) {
+  Attrs a = {{"label_smoothing", Reals{o.label_smoothing}},
+             {"ignore_index", Ints{o.ignore_index}},
+             {"reduction", o.reduction}};
+  const TensorType& x = logits.type();
+  bool soft = target.type() == x;
+  if (!soft && !o.weight) return call(cross_entropy_op, {logits, target}, a);
+  Shape labels = x.shape;
+  if (labels.size() > 1) labels.erase(labels.begin() + 1);
+  infer_types(cross_entropy_op, std::array{x, soft ? TensorType{DType::i32, labels} : target.type()}, a);
+  Values in = {logits, target};
+  if (o.weight) {
+    if (o.weight.type() != TensorType{x.dtype, {x.shape[1]}})
+      throw invalid(
+          fmt::format("cross_entropy: weight {} of the classes of {}", to_string(o.weight.type()), to_string(x)),
+          fmt::format("give {}", to_string(TensorType{x.dtype, {x.shape[1]}})));
+    in.push_back(o.weight);
+  }
+  return rounded_once(compose, {logits.graph(), in, a})[0];
+}
 
 const OpDef cross_entropy_op{
     .name = "cross_entropy",

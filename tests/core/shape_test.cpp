@@ -44,7 +44,10 @@ TEST(ShapeTest, Axes) {
   EXPECT_EQ(normalize_axis(-1, 3), 2);
   EXPECT_EQ(normalize_axis(0, 3), 0);
   EXPECT_EQ(error_of([] { normalize_axis(3, 3); }), "axis 3 is outside [-3, 3) of a tensor of rank 3");
-  EXPECT_EQ(error_of([] { normalize_axis(0, 0); }), "axis 0 is outside [0, 0) of a tensor of rank 0");
+  EXPECT_EQ(error_of([] { normalize_axis(1, 0); }), "axis 1 is outside [-1, 1) of a tensor of rank 0");
+  EXPECT_EQ(normalize_axis(-1, 0), 0);
+  EXPECT_EQ(normalize_axes(Shape{0}, 0), Shape{});
+  EXPECT_EQ(normalize_axes(Shape{}, 0), Shape{});
   EXPECT_EQ(normalize_axes(Shape{-1, 0}, 3), (Shape{0, 2}));
   EXPECT_EQ(normalize_axes(Shape{}, 3), (Shape{0, 1, 2}));
   EXPECT_EQ(error_of([] { normalize_axes(Shape{1, -2}, 3); }), "axes [1, -2] name one axis twice");

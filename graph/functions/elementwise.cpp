@@ -1,0 +1,160 @@
+#include "graph/functions/elementwise.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "core/base/status.h"
+#include "graph/functions.h"
+#include "graph/in_f32.h"
+#include "graph/ops/abs.h"
+#include "graph/ops/elu.h"
+#include "graph/ops/equal.h"
+#include "graph/ops/floor.h"
+#include "graph/ops/gelu.h"
+#include "graph/ops/log.h"
+#include "graph/ops/logical_and.h"
+#include "graph/ops/logical_not.h"
+#include "graph/ops/logical_or.h"
+#include "graph/ops/remainder.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/select.h"
+#include "graph/ops/sigmoid.h"
+#include "graph/ops/silu.h"
+#include "graph/ops/softplus.h"
+#include "graph/ops/tanh.h"
+
+namespace tutti {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+std::pair<Value, Value> halves(const char* what, Value x, int64_t axis) {
+  auto at = static_cast<size_t>(normalize_axis(axis, x.rank()));
+  if (x.rank() == 0 || x.shape()[at] % 2 != 0)
+    throw invalid(fmt::format("{}: axis {} of {} has no two halves", what, axis, to_string(x.shape())),
+                  "use an axis of even size");
+  Values parts = split(x, Ints{x.shape()[at] / 2, x.shape()[at] / 2}, static_cast<int64_t>(at));
+  return {parts[0], parts[1]};
+}
+
+}  // namespace
+
+Value ceil(Value x) { return is_float(x.dtype()) ? -floor(-x) : x; }
+
+Value round(Value x) {
+  if (!is_float(x.dtype())) return x;
+  Value low = floor(x), part = x - low;
+  Value odd = not_equal(low, floor(low * 0.5) * 2);
+  return select(logical_or(part > 0.5, logical_and(equal(part, x.like(0.5)), odd)), low + 1, low);
+}
+
+Value trunc(Value x) { return is_float(x.dtype()) ? select(x < 0, ceil(x), floor(x)) : x; }
+
+Value div(Value a, Value b, const std::string& rounding) {
+  if (rounding != "trunc" && rounding != "floor")
+    throw invalid(fmt::format("div: rounding '{}'", rounding), "use 'trunc' or 'floor'");
+  if (is_float(a.dtype()))
+    return rounded_once({a, b},
+                        [&](const Values& v) { return rounding == "floor" ? floor(v[0] / v[1]) : trunc(v[0] / v[1]); });
+  return rounding == "floor" ? (a - remainder(a, b)) / b : a / b;
+}
+
+Value fmod(Value a, Value b) {
+  Value r = remainder(abs(a), abs(b));
+  return select(a < 0, -r, r);
+}
+
+Value reciprocal(Value x) { return 1 / x; }
+Value square(Value x) { return x * x; }
+Value exp2(Value x) { return pow(2, x); }
+
+Value log2(Value x) {
+  return rounded_once({x}, [](const Values& v) { return log(v[0]) * 1.4426950408889634; });
+}
+
+Value log10(Value x) {
+  return rounded_once({x}, [](const Values& v) { return log(v[0]) * 0.43429448190325183; });
+}
+
+Value isnan(Value x) { return not_equal(x, x); }
+Value isinf(Value x) { return is_float(x.dtype()) ? equal(abs(x), x.like(infinity)) : not_equal(x, x); }
+Value isfinite(Value x) { return is_float(x.dtype()) ? abs(x) < infinity : equal(x, x); }
+Value not_equal(Value a, Value b) { return logical_not(equal(a, b)); }
+Value greater(Value a, Value b) { return a > b; }
+Value greater_equal(Value a, Value b) { return a >= b; }
+Value where(Value condition, Value a, Value b) { return select(condition, a, b); }
+Value where(Value condition, Value a, double b) { return select(condition, a, a.like(b)); }
+Value where(Value condition, double a, Value b) { return select(condition, b.like(a), b); }
+
+Value hardtanh(Value x, double low, double high) {
+  if (!(low < high)) throw invalid(fmt::format("hardtanh: low = {} is not below high = {}", low, high));
+  return where(x <= low, low, where(x >= high, high, x));
+}
+
+Value relu6(Value x) { return hardtanh(x, 0, 6); }
+
+Value hardsigmoid(Value x) {
+  return rounded_once({x}, [](const Values& v) { return relu6(v[0] + 3) / 6; });
+}
+
+Value hardswish(Value x) {
+  return rounded_once({x}, [](const Values& v) { return v[0] * hardsigmoid(v[0]); });
+}
+
+Value mish(Value x) {
+  return rounded_once({x}, [](const Values& v) { return v[0] * tanh(softplus(v[0])); });
+}
+
+Value prelu(Value x, Value weight) {
+  Shape channels;
+  if (num_elements(weight.shape()) != 1) {
+    if (x.rank() < 2 || weight.shape() != Shape{x.shape()[1]})
+      throw invalid(fmt::format("prelu: weight {} for {}", to_string(weight.shape()), to_string(x.shape())),
+                    "give one number, or one for each channel (axis 1)");
+    channels.assign(x.rank() - 1, 1);
+    channels[0] = x.shape()[1];
+  }
+  return rounded_once({x, reshape(weight, channels)}, [](const Values& v) {
+    Value positive = v[0] > 0;  // apart: 0 * infinity must not reach the weight's gradient
+    return select(positive, v[0], v[1] * where(positive, 0, v[0]));
+  });
+}
+
+Value selu(Value x) {
+  return rounded_once({x}, [](const Values& v) { return elu(v[0], 1.6732632423543772) * 1.0507009873554805; });
+}
+
+Value celu(Value x, double alpha) {
+  if (!(alpha > 0)) throw invalid(fmt::format("celu: alpha is {}, not above 0", alpha));
+  return rounded_once({x}, [&](const Values& v) { return select(v[0] > 0, v[0], elu(v[0] / alpha) * alpha); });
+}
+
+Value logsigmoid(Value x) {
+  return rounded_once({x}, [](const Values& v) { return -softplus(-v[0]); });
+}
+
+Value softsign(Value x) {
+  return rounded_once({x}, [](const Values& v) { return v[0] / (1 + abs(v[0])); });
+}
+
+Value tanhshrink(Value x) {
+  return rounded_once({x}, [](const Values& v) { return v[0] - tanh(v[0]); });
+}
+
+Value glu(Value x, int64_t axis) {
+  auto [a, b] = halves("glu", x, axis);
+  return rounded_once({a, b}, [](const Values& v) { return v[0] * sigmoid(v[1]); });
+}
+
+Value swiglu(Value x, int64_t axis) {
+  auto [a, b] = halves("swiglu", x, axis);
+  return rounded_once({a, b}, [](const Values& v) { return silu(v[0]) * v[1]; });
+}
+
+Value geglu(Value x, int64_t axis, const std::string& approximate) {
+  auto [a, b] = halves("geglu", x, axis);
+  return rounded_once({a, b}, [&](const Values& v) { return gelu(v[0], approximate) * v[1]; });
+}
+
+}  // namespace tutti

@@ -1,0 +1,36 @@
+#include "graph/angle.h"
+#include "graph/in_f32.h"
+#include "graph/op.h"
+#include "graph/ops/add.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/neg.h"
+#include "graph/ops/rsqrt.h"
+#include "graph/ops/sub.h"
+
+namespace tutti {
+
+// public
+extern TUTTI_API const OpDef acos_op;
+/// y = arccos x, in [0, pi]; NaN where |x| > 1; in f32 within 3.5 ulp
+inline Value acos(Value x) { return call(acos_op, {x}); }
+// end of public
+namespace {
+
+Values vjp(const VjpContext& g) { return {-(g.d[0] * rsqrt((1 - g.in[0]) * (1 + g.in[0])))}; }
+
+}  // namespace
+
+const OpDef acos_op{.name = "acos",
+                    .doc = "y = arccos x, in [0, pi]; NaN where |x| > 1",
+                    .inputs = {"x"},
+                    .expr =
+                        [](In in, const Attrs&) {
+                          Ex x = in[0], y = angle_of(sqrt((1 - x) * (1 + x)), abs(x));
+                          return Exs{select(x < 0, 3.1415926535897932 - y, y)};
+                        },
+                    .vjp = in_f32<vjp>,
+                    .samples = {{.shapes = {{3, 5}}, .low = -0.9, .high = 0.9},
+                                {.shapes = {{0}}},
+                                {.shapes = {{65537}}, .low = -0.99, .high = 0.99}}};
+
+}  // namespace tutti
