@@ -1,6 +1,9 @@
 // Compositions of ops that people write as one call. They are no ops of their own: devices see what they are made of.
 #pragma once
 #include "core/base/export.h"
+#include "graph/functions/einsum.h"      // IWYU pragma: export
+#include "graph/functions/indexing.h"    // IWYU pragma: export
+#include "graph/functions/reductions.h"  // IWYU pragma: export
 #include "graph/ops/add.h"
 #include "graph/ops/div.h"
 #include "graph/ops/less.h"
