@@ -160,11 +160,8 @@ Labels parse(const std::string& equation, const std::string& text, int64_t dotte
   return labels;
 }
 
-/// The output where the equation names none.
-Labels implicit_output(const std::vector<Term>& terms, int64_t dotted) {
-  std::map<int, int> uses;
-  for (const Term& t : terms)
-    for (int l : t.labels) ++uses[l];
+/// The output where the equation names none, by how often each label occurs.
+Labels implicit_output(const std::map<int, int>& uses, int64_t dotted) {
   Labels output;
   for (int64_t k = dotted; k-- > 0;) output.push_back(dots + static_cast<int>(k));
   for (auto [label, count] : uses)
@@ -212,6 +209,7 @@ Value einsum(const std::string& equation, const Values& operands) {
   if (operands.empty() || parts.size() != operands.size())
     throw invalid(fmt::format("einsum: \"{}\" has {} operands, {} are given", equation, parts.size(), operands.size()));
   std::vector<Term> terms;
+  std::map<int, int> uses;
   int64_t dotted = 0;
   for (size_t k = 0; k < parts.size(); ++k) {
     auto named = static_cast<int64_t>(parse(equation, parts[k], 0).size()),
@@ -221,11 +219,13 @@ Value einsum(const std::string& equation, const Values& operands) {
       throw invalid(fmt::format("einsum: '{}' for an operand {}", parts[k], to_string(operands[k].type())),
                     "name every axis");
     dotted = std::max(dotted, rank - named);
-    terms.push_back(without_repeats({operands[k], parse(equation, parts[k], rank - named)}));
+    Labels labels = parse(equation, parts[k], rank - named);
+    for (int label : labels) ++uses[label];
+    terms.push_back(without_repeats({operands[k], labels}));
   }
   align(terms);
   Labels output =
-      arrow == std::string::npos ? implicit_output(terms, dotted) : parse(equation, text.substr(arrow + 2), dotted);
+      arrow == std::string::npos ? implicit_output(uses, dotted) : parse(equation, text.substr(arrow + 2), dotted);
   for (size_t a = 0; a < output.size(); ++a) {
     bool known = std::any_of(terms.begin(), terms.end(), [&](const Term& t) { return holds(t.labels, output[a]); });
     if (!known || std::count(output.begin(), output.end(), output[a]) > 1)

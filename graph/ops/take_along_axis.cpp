@@ -4,16 +4,15 @@
 #include "graph/ops/add_along_axis.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/reshape.h"
+#include "graph/ops/slice.h"
 
 namespace tutti {
 
 // public
 extern TUTTI_API const OpDef take_along_axis_op;
-/// Element by element y[…, i, …] = x[…, index[…, i, …], …]; `index` (i32) has the shape of x but for `axis`. An index
-/// outside [0, size) is clamped. PyTorch's gather; `gather` of here takes whole rows.
-inline Value take_along_axis(Value x, Value index, int64_t axis) {
-  return call(take_along_axis_op, {x, index}, {{"axis", Ints{axis}}});
-}
+/// Element by element y[…, i, …] = x[…, index[…, i, …], …], PyTorch's gather; `gather` of here takes whole slices.
+/// `index` (i32) may be smaller than x, along `axis` also larger; what lies outside [0, size) is clamped.
+TUTTI_API Value take_along_axis(Value x, Value index, int64_t axis);
 // end of public
 namespace {
 
@@ -23,6 +22,18 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
 }
 
 }  // namespace
+
+Value take_along_axis(Value x, Value index, int64_t axis) {
+  Shape part = index.shape();
+  bool smaller = part.size() == x.rank();
+  if (smaller) {
+    auto at = static_cast<size_t>(normalize_axis(axis, part.size()));
+    part[at] = x.shape()[at];
+    for (size_t a = 0; a < part.size(); ++a) smaller = smaller && part[a] <= x.shape()[a];
+  }
+  if (smaller && part != x.shape()) x = slice(x, Ints(part.size()), part);
+  return call(take_along_axis_op, {x, index}, {{"axis", Ints{axis}}});
+}
 
 const OpDef take_along_axis_op{
     .name = "take_along_axis",
