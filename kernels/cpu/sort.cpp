@@ -11,7 +11,7 @@ namespace {
 /// A key above the position that it came from: whole numbers in the order of the elements, equal ones by position.
 using Item = uint64_t;
 
-constexpr int64_t worth_counting = 512;  ///< items from which counting digits beats comparing
+constexpr int64_t worth_counting = 64;  ///< items from which counting digits beats comparing
 
 /// The key of a float of these bits in T: NaN above all, -0 as 0.
 template <class T>
