@@ -6,6 +6,9 @@
 #include "graph/functions/recurrent.h"
 #include "graph/functions/elementwise.h"  // IWYU pragma: export
 #include "graph/functions/losses.h"       // IWYU pragma: export
+#include "graph/functions/einsum.h"      // IWYU pragma: export
+#include "graph/functions/indexing.h"    // IWYU pragma: export
+#include "graph/functions/reductions.h"  // IWYU pragma: export
 #include "graph/ops/add.h"
 #include "graph/ops/div.h"
 #include "graph/ops/less.h"

@@ -1,4 +1,4 @@
-// Rows by index, their adjoint, and values made from nothing.
+// Rows and elements by index, their adjoints, order, and values made from nothing.
 #include <fmt/format.h>
 
 #include "backends/onednn/kernel.h"
@@ -7,6 +7,7 @@
 #include "kernels/cpu/gather.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/random.h"
+#include "kernels/cpu/sort.h"
 
 namespace tutti::onednn {
 namespace {
@@ -27,25 +28,33 @@ KernelPtr make_gather(const Case& c) {
       });
 }
 
-// ---- scatter_add: index, updates
+// ---- scatter_add, add_along_axis: index, updates
+
+bool adds_along(const Case& c) { return c.node().op == "add_along_axis"; }
+
+IndexGeometry addition(const Case& c) {
+  return adds_along(c) ? add_along_geometry(c.in(0), c.in(1), c.node().attrs)
+                       : scatter_geometry(c.in(0), c.in(1), c.node().attrs);
+}
 
 Decline declines_scatter(const Case& c) {
   if (Decline why = expect_inputs(c, 2); !why.empty()) return why;
   DType t = c.in(1).dtype;
   if (t != DType::f32 && t != DType::i32 && t != DType::u32 && !is_narrow(t)) return "dtype " + std::string(name(t));
-  return expect_result(c, 0, {t, scatter_geometry(c.in(0), c.in(1), c.node().attrs).result});
+  return expect_result(c, 0, {t, addition(c).result});
 }
 
 KernelPtr make_scatter(const Case& c) {
-  IndexGeometry g = scatter_geometry(c.in(0), c.in(1), c.node().attrs);
+  IndexGeometry g = addition(c);
   int64_t reads = num_elements(c.in(1).shape), writes = num_elements(g.result);
   DType t = c.in(1).dtype;
-  int threads = c.threads;
+  auto add = [g, f = adds_along(c) ? kernels::add_along : kernels::scatter_add, threads = c.threads](
+                 const void* index, const void* from, void* to, DType type) {
+    f(static_cast<const int32_t*>(index), from, to, g.outer, g.size, g.inner, g.count, type, threads);
+  };
   if (!is_narrow(t))
-    return std::make_unique<FunctionKernel>(c, [=](void* const* in, void* const* out, std::byte*) {
-      kernels::scatter_add(static_cast<const int32_t*>(in[0]), in[1], out[0], g.outer, g.size, g.inner, g.count, t,
-                           threads);
-    });
+    return std::make_unique<FunctionKernel>(
+        c, [=](void* const* in, void* const* out, std::byte*) { add(in[0], in[1], out[0], t); });
   // Narrow floats are added up in f32.
   kernels::Storage storage = kernels::storage_of(t);
   auto wide = static_cast<size_t>(reads + writes) * 4;
@@ -55,11 +64,57 @@ KernelPtr make_scatter(const Case& c) {
         auto* from = reinterpret_cast<float*>(scratch);
         float* to = from + reads;
         kernels::isa_kernels().load(storage)(from, in[1], in[1], in[1], reads);
-        kernels::scatter_add(static_cast<const int32_t*>(in[0]), from, to, g.outer, g.size, g.inner, g.count,
-                             DType::f32, threads);
+        add(in[0], from, to, DType::f32);
         kernels::isa_kernels().store(storage)(out[0], to, to, to, writes);
       },
       wide);
+}
+
+// ---- take_along_axis: x, index
+
+Decline declines_take(const Case& c) {
+  if (Decline why = expect_inputs(c, 2); !why.empty()) return why;
+  return expect_result(c, 0, {c.in(0).dtype, take_along_geometry(c.in(0), c.in(1), c.node().attrs).result});
+}
+
+KernelPtr make_take(const Case& c) {
+  IndexGeometry g = take_along_geometry(c.in(0), c.in(1), c.node().attrs);
+  return std::make_unique<FunctionKernel>(
+      c, [=, bytes = size_of(c.in(0).dtype), threads = c.threads](void* const* in, void* const* out, std::byte*) {
+        kernels::take_along(in[0], static_cast<const int32_t*>(in[1]), out[0], g.outer, g.size, g.inner, g.count, bytes,
+                            threads);
+      });
+}
+
+// ---- sort: x
+
+kernels::Sort sorting(const Case& c) {
+  AxisGeometry g = axis_geometry(c.in(0).shape, c.node().attrs.i("axis"));
+  int64_t count = c.node().attrs.i("count");
+  return {c.in(0).dtype, g.outer, g.size, g.inner, count < 0 ? g.size : count, c.node().attrs.i("descending") != 0};
+}
+
+Decline declines_sort(const Case& c) {
+  if (Decline why = expect_inputs(c, 1); !why.empty()) return why;
+  const TensorType& x = c.in(0);
+  if (size_of(x.dtype) == 8) return "dtype " + std::string(name(x.dtype));
+  kernels::Sort s = sorting(c);
+  if (s.count > s.size || s.size > 0x7fffffff) return fmt::format("count {} of {} elements", s.count, s.size);
+  Shape y = x.shape;
+  y[axis_geometry(y, c.node().attrs.i("axis")).axis] = s.count;
+  if (c.wants(0))
+    if (Decline why = expect_result(c, 0, {x.dtype, y}); !why.empty()) return why;
+  return c.wants(1) ? expect_result(c, 1, {DType::i32, y}) : "";
+}
+
+KernelPtr make_sort(const Case& c) {
+  kernels::Sort s = sorting(c);
+  return std::make_unique<FunctionKernel>(
+      c,
+      [s, threads = c.threads](void* const* in, void* const* out, std::byte* scratch) {
+        s.run(in[0], out[0], static_cast<int32_t*>(out[1]), scratch, threads);
+      },
+      s.scratch_bytes(c.threads));
 }
 
 // ---- random_bits: seed, step · iota
@@ -100,6 +155,9 @@ KernelPtr make_iota(const Case& c) {
 
 const Entry entries[] = {{"kernels gather", "gather", declines_gather, make_gather},
                          {"kernels scatter", "scatter_add", declines_scatter, make_scatter},
+                         {"kernels take along", "take_along_axis", declines_take, make_take},
+                         {"kernels add along", "add_along_axis", declines_scatter, make_scatter},
+                         {"kernels sort", "sort", declines_sort, make_sort},
                          {"kernels philox", "random_bits", declines_random, make_random},
                          {"kernels iota", "iota", declines_iota, make_iota}};
 

@@ -54,4 +54,30 @@ IndexGeometry scatter_geometry(const TensorType& index, const TensorType& update
   return {axis_geometry(y, axis), count, y};
 }
 
+IndexGeometry take_along_geometry(const TensorType& x, const TensorType& index, const Attrs& a) {
+  require_i32(index);
+  AxisGeometry g = axis_geometry(x.shape, a.i("axis"));
+  Shape y = x.shape;
+  if (index.shape.size() == y.size()) y[g.axis] = index.shape[g.axis];
+  if (y != index.shape)
+    throw invalid(fmt::format("index {} beside x {}: all but axis {} must agree", to_string(index.shape),
+                              to_string(x.shape), g.axis));
+  if (g.size == 0 && num_elements(y) > 0) throw invalid(fmt::format("axis {} of x has no elements", g.axis));
+  return {g, y[g.axis], y};
+}
+
+IndexGeometry add_along_geometry(const TensorType& index, const TensorType& updates, const Attrs& a) {
+  require_i32(index);
+  if (index.shape != updates.shape)
+    throw invalid(fmt::format("updates {} do not have the shape of the index {}", to_string(updates.shape),
+                              to_string(index.shape)));
+  auto axis = static_cast<size_t>(normalize_axis(a.i("axis"), index.shape.size()));
+  int64_t size = a.i("size");
+  if (size < 0 || (size == 0 && num_elements(index.shape) > 0))
+    throw invalid(fmt::format("size {} holds no element", size));
+  Shape y = index.shape;
+  y[axis] = size;
+  return {axis_geometry(y, a.i("axis")), index.shape[axis], y};
+}
+
 }  // namespace tutti

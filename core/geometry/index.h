@@ -24,4 +24,10 @@ IndexGeometry gather_geometry(const TensorType& x, const TensorType& index, cons
 /// axis. Throws Error where they do not fit.
 IndexGeometry scatter_geometry(const TensorType& index, const TensorType& updates, const Attrs& a);
 
+/// take_along_axis: `index` has the shape of x but for the attribute axis. Throws Error where they do not fit.
+IndexGeometry take_along_geometry(const TensorType& x, const TensorType& index, const Attrs& a);
+/// add_along_axis: `updates` have the shape of `index`; the result has the attribute size at the attribute axis. Throws
+/// Error where they do not fit.
+IndexGeometry add_along_geometry(const TensorType& index, const TensorType& updates, const Attrs& a);
+
 }  // namespace tutti

@@ -47,7 +47,8 @@ LaunchList gather(const Target& t, DType type, int64_t outer, int64_t size, int6
   return {{launch(t, std::move(k), total, {0, 1, 2})}, {}};
 }
 
-LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count) {
+LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count,
+                       bool along) {
   LaunchList list;
   Element e = element_of(type);
   if (e == Element::boolean || e == Element::u8)
@@ -65,6 +66,7 @@ LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size,
   k.set("SIZE", size);
   k.set("INNER", inner);
   k.set("COUNT", count);
+  k.set("WHICH(i,at)", along ? "(at)" : "(i)");
   set_sum(k, t, type);
   k.elements = static_cast<uint64_t>(std::max(total, outer * count * inner));
   if (by_rows) return {{launch(t, std::move(k), total, {0, 1, 2})}, {}};

@@ -110,8 +110,9 @@ LaunchList fold_windows(const Target&, DType t, int64_t planes, const WindowAxis
 /// y[o, i, :] = x[o, index[i], :]; inputs x [outer, size, inner], index i32 [count], clamped to [0, size).
 LaunchList gather(const Target&, DType t, int64_t outer, int64_t size, int64_t inner, int64_t count);
 /// y = 0, then y[o, index[i], :] += u[o, i, :] in the order of i; inputs index i32 [count] (clamped), u [outer, count,
-/// inner].
-LaunchList scatter_add(const Target&, DType t, int64_t outer, int64_t size, int64_t inner, int64_t count);
+/// inner]. `along`: index has the shape of u, and each element of u its own.
+LaunchList scatter_add(const Target&, DType t, int64_t outer, int64_t size, int64_t inner, int64_t count,
+                       bool along = false);
 /// y[e] (u32) = word e % 4 of Philox4x32-10 (core/base/philox.h), e < n; inputs seed u32[2] (low word first), step
 /// i32[].
 LaunchList random_bits(const Target&, int64_t n, uint32_t stream);

@@ -142,11 +142,12 @@ LaunchList gather(const Case& c) {
   return codegen::gather(c.traits, c.in(0).dtype, g.outer, g.size, g.inner, g.count);
 }
 
+template <bool along>
 LaunchList scatter_add(const Case& c) {
   expect(c, 2, {"axis", "size"});
-  IndexGeometry g = scatter_geometry(c.in(0), c.in(1), c.node().attrs);
+  IndexGeometry g = (along ? add_along_geometry : scatter_geometry)(c.in(0), c.in(1), c.node().attrs);
   expect_result(c, {c.in(1).dtype, g.result});
-  return codegen::scatter_add(c.traits, c.in(1).dtype, g.outer, g.size, g.inner, g.count);
+  return codegen::scatter_add(c.traits, c.in(1).dtype, g.outer, g.size, g.inner, g.count, along);
 }
 
 LaunchList random_bits(const Case& c) {
@@ -204,7 +205,8 @@ std::vector<RenderEntry> all_entries() {
       {"portable copy", "window", declines<window>, window},
       {"portable fold", "fold", declines<fold>, fold},
       {"portable gather", "gather", declines<gather>, gather},
-      {"portable scatter", "scatter_add", declines<scatter_add>, scatter_add},
+      {"portable scatter", "scatter_add", declines<scatter_add<false>>, scatter_add<false>},
+      {"portable scatter", "add_along_axis", declines<scatter_add<true>>, scatter_add<true>},
       {"portable philox", "random_bits", declines<random_bits>, random_bits},
       {"portable iota", "iota", declines<iota>, iota}};
   for (const RenderEntry& e : conv_entries()) all.push_back(e);

@@ -153,22 +153,23 @@ Case gathered(DType t, int64_t outer, int64_t size, int64_t inner, int64_t count
   return c;
 }
 
-Case scattered(DType t, int64_t outer, int64_t size, int64_t inner, int64_t count) {
-  Case c{"scatter_add " + to_string(Shape{outer, size, inner, count})};
-  c.inputs = {random(DType::i32, count, -2, static_cast<double>(size) + 2, 4),
+Case scattered(DType t, int64_t outer, int64_t size, int64_t inner, int64_t count, bool along = false) {
+  Case c{(along ? "add_along_axis " : "scatter_add ") + to_string(Shape{outer, size, inner, count})};
+  c.inputs = {random(DType::i32, along ? outer * count * inner : count, -2, static_cast<double>(size) + 2, 4),
               random(t, outer * count * inner, -4, 4, 3)};
   Array y{t, std::vector<double>(static_cast<size_t>(outer * size * inner))};
   size_t from = 0;
   for (int64_t o = 0; o < outer; ++o)
-    for (double i : c.inputs[0].at) {
-      auto row = static_cast<int64_t>(std::clamp(i, 0.0, static_cast<double>(size) - 1));
-      for (int64_t k = 0; k < inner; ++k)
-        y.at[static_cast<size_t>((o * size + row) * inner + k)] += c.inputs[1].at[from++];
-    }
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t k = 0; k < inner; ++k, ++from) {
+        double index = c.inputs[0].at[along ? from : static_cast<size_t>(i)];
+        auto row = static_cast<int64_t>(std::clamp(index, 0.0, static_cast<double>(size) - 1));
+        y.at[static_cast<size_t>((o * size + row) * inner + k)] += c.inputs[1].at[from];
+      }
   c.expected = {y};
   c.relative = t == DType::f32 ? 1e-5 : 1e-2;
   c.absolute = 1e-4;
-  c.make = [=](const Target& target) { return scatter_add(target, t, outer, size, inner, count); };
+  c.make = [=](const Target& target) { return scatter_add(target, t, outer, size, inner, count, along); };
   return c;
 }
 
@@ -238,6 +239,8 @@ std::vector<Case> index_cases() {
     all.push_back(scattered(t, 1, 70, 65, 129));
     all.push_back(scattered(t, 1, 10, 1, 70));
     all.push_back(scattered(t, 2, 12, 300, 200));
+    all.push_back(scattered(t, 2, 3, 4, 6, true));
+    all.push_back(scattered(t, 2, 12, 300, 200, true));
   }
   for (int64_t n : {0, 1, 3, 4, 15, 65537}) all.push_back(bits(n, 0x123456789abcdef0ull, 17, 4294967295u));
   all.push_back(bits(9, 1, -3, 0));
