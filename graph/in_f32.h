@@ -14,6 +14,8 @@ inline bool holds_narrow(const Value& v) { return v && is_narrow(v.dtype()); }
 /// f32.
 Values rounded_once(const std::function<Values(const Call&)>& f, const Call& c);
 Values rounded_once(const std::function<Values(const VjpContext&)>& f, const VjpContext& g);
+/// The same for a composition of one value.
+Value rounded_once(Value x, const std::function<Value(Value)>& f);
 
 /// A record's decomposition or gradient rule that computes so: .vjp = in_f32<vjp>.
 template <Values (*f)(const Call&)>
