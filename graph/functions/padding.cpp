@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/base/status.h"
 #include "graph/functions/along_axis.h"
+#include "graph/ops/broadcast.h"
+#include "graph/ops/concat.h"
 #include "graph/ops/pad.h"
 #include "graph/ops/slice.h"
 
@@ -26,11 +29,26 @@ Value constant_pad(Value x, const Ints& amounts, double value) {
   return more ? pad(x, low, high, {}, value) : x;
 }
 
-/// Which place of an axis of `size` stands at place i, before it where that is negative.
-int64_t place(std::string_view mode, int64_t i, int64_t size) {
-  if (mode == "replicate") return std::clamp<int64_t>(i, 0, size - 1);
-  if (mode == "circular") return (i + size) % size;
-  return i < 0 ? -i : i < size ? i : 2 * (size - 1) - i;
+/// The places [first, last) of the axis.
+Value part(Value x, size_t axis, int64_t first, int64_t last) {
+  Ints from(x.rank()), to = x.shape();
+  from[axis] = first;
+  to[axis] = last;
+  return to == x.shape() && first == 0 ? x : slice(x, from, to);
+}
+
+/// What stands before the axis (`before`) or behind it: `count` places.
+Value border(Value x, size_t axis, std::string_view mode, int64_t count, bool before) {
+  int64_t size = x.shape()[axis];
+  if (mode == "circular") return before ? part(x, axis, size - count, size) : part(x, axis, 0, count);
+  if (mode == "replicate") {
+    Shape shape = x.shape();
+    shape[axis] = count;
+    return broadcast(before ? part(x, axis, 0, 1) : part(x, axis, size - 1, size), shape);
+  }
+  Ints backwards(static_cast<size_t>(count));
+  std::iota(backwards.rbegin(), backwards.rend(), 0);
+  return take(before ? part(x, axis, 1, count + 1) : part(x, axis, size - 1 - count, size - 1), axis, backwards);
 }
 
 }  // namespace
@@ -45,7 +63,9 @@ Value pad(Value x, const Ints& amounts, std::string_view mode, double value) {
     int64_t low = amounts[k], high = amounts[k + 1], size = x.shape()[x.rank() - 1 - k / 2];
     if (size + low + high < 0 || size + std::min(low, high) < 0)
       throw invalid(fmt::format("pad: {} and {} cut off more than the {} elements of an axis", low, high, size));
-    int64_t most = mode == "reflect" ? size - 1 : mode == "circular" ? size : std::max(low, high);
+    int64_t most = mode == "reflect"    ? size - 1
+                   : mode == "circular" ? size + std::min({low, high, int64_t{0}})
+                                        : std::max(low, high);
     if (std::max({low, high, int64_t{0}}) > std::max<int64_t>(most, 0) || (mode == "replicate" && size == 0))
       throw invalid(fmt::format("pad: {} and {} by \"{}\" on an axis of {}", low, high, mode, size),
                     mode == "replicate" ? "it must have an element" : fmt::format("use at most {}", most));
@@ -53,11 +73,12 @@ Value pad(Value x, const Ints& amounts, std::string_view mode, double value) {
   if (mode == "constant") return constant_pad(x, amounts, value);
   for (size_t k = 0; k < amounts.size(); k += 2) {
     size_t axis = x.rank() - 1 - k / 2;
-    int64_t size = x.shape()[axis];
-    if (amounts[k] == 0 && amounts[k + 1] == 0) continue;
-    Ints index;
-    for (int64_t i = -amounts[k]; i < size + amounts[k + 1]; ++i) index.push_back(place(mode, i, size));
-    x = take(x, axis, index);
+    int64_t low = amounts[k], high = amounts[k + 1], size = x.shape()[axis];
+    Values parts = {part(x, axis, std::max<int64_t>(-low, 0), size - std::max<int64_t>(-high, 0))};
+    Value whole = mode == "circular" ? parts[0] : x;  // what is cut off does not come round
+    if (low > 0) parts.insert(parts.begin(), border(whole, axis, mode, low, true));
+    if (high > 0) parts.push_back(border(whole, axis, mode, high, false));
+    x = parts.size() > 1 ? concat(parts, static_cast<int64_t>(axis)) : parts[0];
   }
   return x;
 }

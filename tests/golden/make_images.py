@@ -159,6 +159,8 @@ def paddings():
     pad((1, 2, 3), [4, 5], "replicate")
     pad((1, 2, 4, 5), [-1, 2, 1, -2], "replicate")
     pad((1, 2, 3), [3, 3], "circular")
+    pad((1, 2, 4, 5), [2, -1, -1, 2], "circular")
+    pad((1, 2, 4, 5), [2, -1, -1, 2], "reflect")
 
 
 if __name__ == "__main__":
