@@ -1,6 +1,13 @@
 #include "graph/conv.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
 #include "core/base/status.h"
+#include "graph/functions/along_axis.h"
+#include "graph/ops/pad.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/window.h"
 
@@ -57,6 +64,12 @@ Value conv_scatter(Value columns, const ConvGeometry& g, const Attrs& a) {
               a.ints("dilation"));
 }
 
+namespace {
+
+Ints dilation_of(const Attrs& pool) { return pool.has("dilation") ? pool.ints("dilation") : Ints{1, 1}; }
+
+}  // namespace
+
 Attrs pool_attrs(bool dilated) {
   Attrs a = {{"kernel", Ints{2, 2}}, {"stride", Ints{2, 2}}, {"padding", Ints{0, 0}}};
   if (dilated) a.set("dilation", Ints{1, 1});
@@ -69,11 +82,24 @@ Attrs avg_pool_attrs() {
   return a;
 }
 
-namespace {
-
-Ints dilation_of(const Attrs& pool) { return pool.has("dilation") ? pool.ints("dilation") : Ints{1, 1}; }
-
-}  // namespace
+Value pad_to_ceil(Value x, const Pool2dOptions& o, const Attrs& a, double value) {
+  if (!o.ceil_mode) return x;
+  if (x.rank() != 4) throw invalid(fmt::format("images {} need 4 dimensions, [N, C, H, W]", to_string(x.shape())));
+  constexpr int64_t large = 1 << 30;  // x itself may be smaller than a window
+  WindowGeometry g = window_geometry({1, 1, large, large}, a);
+  Ints high(4);
+  for (size_t d = 0; d < 2; ++d) {
+    const WindowAxis& axis = d == 0 ? g.h : g.w;
+    int64_t size = x.shape()[d + 2], padded = size + 2 * axis.padding;
+    if (2 * axis.padding > axis.reach())
+      throw invalid(fmt::format("padding {} of a window that spans {}", axis.padding, axis.reach()),
+                    "use at most half of it");
+    int64_t last = std::max(padded - axis.reach() + axis.stride - 1, int64_t{0}) / axis.stride;
+    if (last * axis.stride >= size + axis.padding) --last;
+    high[d + 2] = std::max(last * axis.stride + axis.reach() - padded, int64_t{0});
+  }
+  return high == Ints(4) ? x : pad(x, Ints(4), high, {}, value);
+}
 
 Value pool_columns(Value x, const Attrs& a, double value) {
   Value taps = window(x, a.ints("kernel"), a.ints("stride"), a.ints("padding"), dilation_of(a), value);
@@ -106,20 +132,13 @@ std::vector<double> pool_counts(const WindowGeometry& g, const Attrs& a) {
 Value pool_divisor(Value like, const Shape& x, const Attrs& a) {
   WindowGeometry g = pool_geometry(x, a);
   if (a.i("count_include_pad")) return like.like(static_cast<double>(g.h.kernel * g.w.kernel));
-  std::vector<double> counts = pool_counts(g, a);
-  TensorType type{like.dtype(), {g.h.count, g.w.count}};
-  std::vector<std::byte> data(num_bytes(type));
-  for (size_t i = 0; i < counts.size(); ++i) store_element(type.dtype, data.data(), i, counts[i]);
-  return like.graph().constant(type, std::move(data));
+  return constant_of(like.graph(), {like.dtype(), {g.h.count, g.w.count}}, pool_counts(g, a));
 }
 
 Value pool_taps(Graph& graph, const WindowGeometry& g) {
-  int64_t count = g.h.kernel * g.w.kernel;
-  TensorType type{DType::i32, {count, 1, 1}};
-  std::vector<std::byte> data(num_bytes(type));
-  for (int64_t i = 0; i < count; ++i)
-    store_element(type.dtype, data.data(), static_cast<size_t>(i), static_cast<double>(i));
-  return graph.constant(type, std::move(data));
+  std::vector<double> numbers(static_cast<size_t>(g.taps()));
+  std::iota(numbers.begin(), numbers.end(), 0.0);
+  return constant_of(graph, {DType::i32, {g.taps(), 1, 1}}, numbers);
 }
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 
 #include "core/geometry/conv.h"
 #include "graph/op.h"
+#include "graph/op_options.h"
 
 namespace tutti {
 
@@ -52,6 +53,8 @@ Value conv_scatter(Value columns, const ConvGeometry& g, const Attrs& a);
 
 /// kernel, stride, padding and, where `dilated`, dilation; two integers each.
 Attrs pool_attrs(bool dilated);
+/// x with `value` behind it as far as the windows of ceil_mode reach beyond the padding of `a`, the pool's attributes.
+Value pad_to_ceil(Value x, const Pool2dOptions& o, const Attrs& a, double value);
 /// Calls visit(x element, y element, tap) for every tap inside the input, taps of one window in ascending order.
 template <class Visit>
 void each_pool_tap(const WindowGeometry& g, const Visit& visit) {

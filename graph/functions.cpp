@@ -6,7 +6,6 @@
 
 #include "core/base/status.h"
 #include "graph/ops/concat.h"
-#include "graph/ops/conv2d_dx.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/slice.h"
 
@@ -19,12 +18,6 @@ int64_t axis_of(const char* what, int64_t axis, size_t rank) {
   if (axis < -n || axis >= n)
     throw invalid(fmt::format("{}: axis {} of {} axes", what, axis, n), fmt::format("use {} to {}", -n, n - 1));
   return axis < 0 ? axis + n : axis;
-}
-
-int64_t entry(const char* name, const Ints& list, size_t axis, int64_t least) {
-  if (list.size() == 2 && list[axis] >= least) return list[axis];
-  throw invalid(fmt::format("conv_transpose2d: {} is {}", name, to_string(list)),
-                fmt::format("two numbers of at least {} are needed", least));
 }
 
 }  // namespace
@@ -100,23 +93,6 @@ Values split(Value x, const Ints& sizes, int64_t axis) {
     from[a] = to[a];
   }
   return parts;
-}
-
-Value conv_transpose2d(Value x, Value w, const ConvTranspose2dOptions& o) {
-  if (x.rank() != 4 || w.rank() != 4 || x.shape()[1] != w.shape()[0] || o.groups < 1)
-    throw invalid(
-        fmt::format("conv_transpose2d: {} by {} in {} groups", to_string(x.shape()), to_string(w.shape()), o.groups),
-        "x is [N, C, H, W], w is [C, O / groups, ky, kx]");
-  Shape y = {x.shape()[0], w.shape()[1] * o.groups};
-  for (size_t a = 0; a < 2; ++a) {
-    int64_t stride = entry("stride", o.stride, a, 1), extra = entry("output_padding", o.output_padding, a, 0);
-    if (extra >= stride)
-      throw invalid(fmt::format("conv_transpose2d: output_padding {} with stride {}", extra, stride),
-                    "it must be less");
-    y.push_back((x.shape()[a + 2] - 1) * stride - 2 * entry("padding", o.padding, a, 0) +
-                entry("dilation", o.dilation, a, 1) * (w.shape()[a + 2] - 1) + extra + 1);
-  }
-  return conv2d_dx(x, w, y, {.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups});
 }
 
 }  // namespace tutti

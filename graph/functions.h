@@ -1,14 +1,18 @@
 // Compositions of ops that people write as one call. They are no ops of their own: devices see what they are made of.
 #pragma once
 #include "core/base/export.h"
-#include "graph/functions/norms.h"
-#include "graph/functions/attention.h"
-#include "graph/functions/recurrent.h"
+#include "graph/functions/attention.h"    // IWYU pragma: export
+#include "graph/functions/convolution.h"  // IWYU pragma: export
+#include "graph/functions/einsum.h"       // IWYU pragma: export
 #include "graph/functions/elementwise.h"  // IWYU pragma: export
+#include "graph/functions/indexing.h"     // IWYU pragma: export
 #include "graph/functions/losses.h"       // IWYU pragma: export
-#include "graph/functions/einsum.h"      // IWYU pragma: export
-#include "graph/functions/indexing.h"    // IWYU pragma: export
-#include "graph/functions/reductions.h"  // IWYU pragma: export
+#include "graph/functions/norms.h"        // IWYU pragma: export
+#include "graph/functions/padding.h"      // IWYU pragma: export
+#include "graph/functions/pooling.h"      // IWYU pragma: export
+#include "graph/functions/recurrent.h"    // IWYU pragma: export
+#include "graph/functions/reductions.h"   // IWYU pragma: export
+#include "graph/functions/resample.h"     // IWYU pragma: export
 #include "graph/ops/add.h"
 #include "graph/ops/div.h"
 #include "graph/ops/less.h"
@@ -54,17 +58,5 @@ TUTTI_API Value stack(const Values& x, int64_t axis = 0);
 TUTTI_API Values split(Value x, int64_t size, int64_t axis = 0);
 /// Parts of these sizes, which add up to the axis.
 TUTTI_API Values split(Value x, const Ints& sizes, int64_t axis = 0);
-
-// ---- convolutions
-
-/// How a transposed convolution moves, (y, x) each; PyTorch's defaults. `output_padding`, less than the stride, says
-/// which of the sizes that a convolution would shrink alike is meant.
-struct TUTTI_API ConvTranspose2dOptions {
-  Ints stride = {1, 1}, padding = {0, 0}, output_padding = {0, 0}, dilation = {1, 1};
-  int64_t groups = 1;
-};
-/// The adjoint of conv2d as a layer: x [N, C, H, W], w [C, O/groups, ky, kx], y [N, O, OH, OW] with
-/// OH = (H - 1) stride - 2 padding + dilation (ky - 1) + output_padding + 1.
-TUTTI_API Value conv_transpose2d(Value x, Value w, const ConvTranspose2dOptions& o = {});
 
 }  // namespace tutti

@@ -43,4 +43,8 @@ Values rounded_once(const std::function<Values(const VjpContext&)>& f, const Vjp
   return got;
 }
 
+Value rounded_once(Value x, const std::function<Value(Value)>& f) {
+  return holds_narrow(x) ? cast(f(cast(x, DType::f32)), x.dtype()) : f(x);
+}
+
 }  // namespace tutti

@@ -19,6 +19,8 @@ Values rounded_once(const std::function<Values(const Call&)>& f, const Call& c);
 Values rounded_once(const std::function<Values(const VjpContext&)>& f, const VjpContext& g);
 /// The same for a function that is no op: a composition of public ops.
 Value rounded_once(const Values& in, const std::function<Value(const Values&)>& f);
+/// The same for a composition of one value.
+Value rounded_once(Value x, const std::function<Value(Value)>& f);
 
 /// A record's decomposition or gradient rule that computes so: .vjp = in_f32<vjp>.
 template <Values (*f)(const Call&)>

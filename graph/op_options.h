@@ -14,10 +14,13 @@ struct Conv2dOptions {
 };
 
 /// A pool's window over the last two axes, (y, x) each; an empty stride means the kernel. `dilation` is for maximum
-/// pools, `count_include_pad` (PyTorch's default) for averages.
+/// pools, `count_include_pad` (PyTorch's default) for averages, and so is `divisor_override`: what sums are divided by
+/// instead of the number of elements, 0 for that number. With `ceil_mode` a last window may reach beyond the padding if
+/// it starts in x or in the padding before it.
 struct Pool2dOptions {
   Ints kernel = {2, 2}, stride = {}, padding = {0, 0}, dilation = {1, 1};
-  bool count_include_pad = true;
+  bool count_include_pad = true, ceil_mode = false;
+  int64_t divisor_override = 0;
   Attrs attrs() const {
     return {{"kernel", kernel}, {"stride", stride.empty() ? kernel : stride}, {"padding", padding}};
   }

@@ -1,9 +1,14 @@
+#include <algorithm>
+
+#include "core/base/status.h"
 #include "graph/conv.h"
+#include "graph/functions/along_axis.h"
 #include "graph/in_f32.h"
 #include "graph/op.h"
 #include "graph/op_options.h"
 #include "graph/ops/avg_pool2d_dx.h"
 #include "graph/ops/div.h"
+#include "graph/ops/mul.h"
 #include "graph/ops/sum.h"
 
 namespace tutti {
@@ -12,11 +17,7 @@ namespace tutti {
 extern TUTTI_API const OpDef avg_pool2d_op;
 /// y = the average of every window of x [N, C, H, W]. With `count_include_pad` the padding counts as zeros; without it
 /// only elements of x count.
-inline Value avg_pool2d(Value x, const Pool2dOptions& o = {}) {
-  Attrs a = o.attrs();
-  a.set("count_include_pad", Ints{o.count_include_pad});
-  return call(avg_pool2d_op, {x}, a);
-}
+TUTTI_API Value avg_pool2d(Value x, const Pool2dOptions& o = {});
 // end of public
 namespace {
 
@@ -24,7 +25,36 @@ Values decompose(const Call& c) {
   return {sum(pool_columns(c.in[0], c.a, 0), {2}) / pool_divisor(c.in[0], c.in[0].shape(), c.a)};
 }
 
+/// What every sum is divided by, as a share of the whole window: windows of ceil_mode are smaller.
+Value share_of_window(Value x, Value y, const Pool2dOptions& o, const Attrs& a) {
+  auto taps = static_cast<double>(o.kernel[0] * o.kernel[1]);
+  if (o.divisor_override) return y.like(taps / static_cast<double>(o.divisor_override));
+  std::vector<double> counts[2], shares;
+  for (size_t d = 0; d < 2; ++d)
+    for (int64_t i = 0, size = x.shape()[d + 2], before = o.padding[d]; i < y.shape()[d + 2]; ++i) {
+      int64_t first = i * a.ints("stride")[d] - before, last = std::min(first + o.kernel[d], size + before);
+      if (!o.count_include_pad) first = std::max<int64_t>(first, 0), last = std::min(last, size);
+      counts[d].push_back(static_cast<double>(last - first));
+    }
+  for (double rows : counts[0])
+    for (double columns : counts[1]) shares.push_back(taps / (rows * columns));
+  return constant_of(x.graph(), {y.dtype(), {y.shape()[2], y.shape()[3]}}, shares);
+}
+
 }  // namespace
+
+Value avg_pool2d(Value x, const Pool2dOptions& o) {
+  if (o.divisor_override < 0) throw invalid("avg_pool2d: divisor_override is negative", "use 1 or more");
+  Attrs a = o.attrs();
+  a.set("count_include_pad", Ints{o.count_include_pad});
+  Value padded = pad_to_ceil(x, o, a, 0);
+  if (padded == x && o.divisor_override == 0) return call(avg_pool2d_op, {x}, a);
+  a.set("count_include_pad", Ints{1});
+  return rounded_once(padded, [&](Value wide) {
+    Value y = call(avg_pool2d_op, {wide}, a);
+    return y * share_of_window(x, y, o, a);
+  });
+}
 
 const OpDef avg_pool2d_op{
     .name = "avg_pool2d",

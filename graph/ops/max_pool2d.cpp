@@ -14,11 +14,7 @@ namespace tutti {
 extern TUTTI_API const OpDef max_pool2d_op;
 /// y = the largest element of every window of x [N, C, H, W], and its tap number ky * width + kx (i32); the first of
 /// equals, never the padding.
-inline Values max_pool2d_with_index(Value x, const Pool2dOptions& o = {}) {
-  Attrs a = o.attrs();
-  a.set("dilation", o.dilation);
-  return call_all(max_pool2d_op, {x}, a);
-}
+TUTTI_API Values max_pool2d_with_index(Value x, const Pool2dOptions& o = {});
 inline Value max_pool2d(Value x, const Pool2dOptions& o = {}) { return max_pool2d_with_index(x, o)[0]; }
 // end of public
 namespace {
@@ -47,6 +43,12 @@ Values decompose(const Call& c) {
 }
 
 }  // namespace
+
+Values max_pool2d_with_index(Value x, const Pool2dOptions& o) {
+  Attrs a = o.attrs();
+  a.set("dilation", o.dilation);
+  return call_all(max_pool2d_op, {pad_to_ceil(x, o, a, -std::numeric_limits<double>::infinity())}, a);
+}
 
 const OpDef max_pool2d_op{
     .name = "max_pool2d",

@@ -1,0 +1,86 @@
+#include "graph/functions/padding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/base/status.h"
+#include "graph/functions/along_axis.h"
+#include "graph/ops/broadcast.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/pad.h"
+#include "graph/ops/slice.h"
+
+namespace tutti {
+namespace {
+
+Value constant_pad(Value x, const Ints& amounts, double value) {
+  Ints low(x.rank()), high(x.rank()), first(x.rank()), last = x.shape();
+  for (size_t k = 0; k < amounts.size(); k += 2) {
+    size_t axis = x.rank() - 1 - k / 2;
+    low[axis] = std::max<int64_t>(amounts[k], 0);
+    high[axis] = std::max<int64_t>(amounts[k + 1], 0);
+    first[axis] = std::max<int64_t>(-amounts[k], 0);
+    last[axis] -= std::max<int64_t>(-amounts[k + 1], 0);
+  }
+  if (first != Ints(x.rank()) || last != x.shape()) x = slice(x, first, last);
+  bool more = std::any_of(amounts.begin(), amounts.end(), [](int64_t n) { return n > 0; });
+  return more ? pad(x, low, high, {}, value) : x;
+}
+
+/// The places [first, last) of the axis.
+Value part(Value x, size_t axis, int64_t first, int64_t last) {
+  Ints from(x.rank()), to = x.shape();
+  from[axis] = first;
+  to[axis] = last;
+  return to == x.shape() && first == 0 ? x : slice(x, from, to);
+}
+
+/// What stands before the axis (`before`) or behind it: `count` places.
+Value border(Value x, size_t axis, std::string_view mode, int64_t count, bool before) {
+  int64_t size = x.shape()[axis];
+  if (mode == "circular") return before ? part(x, axis, size - count, size) : part(x, axis, 0, count);
+  if (mode == "replicate") {
+    Shape shape = x.shape();
+    shape[axis] = count;
+    return broadcast(before ? part(x, axis, 0, 1) : part(x, axis, size - 1, size), shape);
+  }
+  Ints backwards(static_cast<size_t>(count));
+  std::iota(backwards.rbegin(), backwards.rend(), 0);
+  return take(before ? part(x, axis, 1, count + 1) : part(x, axis, size - 1 - count, size - 1), axis, backwards);
+}
+
+}  // namespace
+
+Value pad(Value x, const Ints& amounts, std::string_view mode, double value) {
+  if (amounts.size() % 2 || amounts.size() > 2 * x.rank())
+    throw invalid(fmt::format("pad: amounts {} for {}", to_string(amounts), to_string(x.shape())),
+                  "two numbers per axis are needed, from the last axis on");
+  if (mode != "constant" && mode != "reflect" && mode != "replicate" && mode != "circular")
+    throw invalid(fmt::format("pad: no mode \"{}\"", mode), "use constant, reflect, replicate or circular");
+  for (size_t k = 0; k < amounts.size(); k += 2) {
+    int64_t low = amounts[k], high = amounts[k + 1], size = x.shape()[x.rank() - 1 - k / 2];
+    if (size + low + high < 0 || size + std::min(low, high) < 0)
+      throw invalid(fmt::format("pad: {} and {} cut off more than the {} elements of an axis", low, high, size));
+    int64_t most = mode == "reflect"    ? size - 1
+                   : mode == "circular" ? size + std::min({low, high, int64_t{0}})
+                                        : std::max(low, high);
+    if (std::max({low, high, int64_t{0}}) > std::max<int64_t>(most, 0) || (mode == "replicate" && size == 0))
+      throw invalid(fmt::format("pad: {} and {} by \"{}\" on an axis of {}", low, high, mode, size),
+                    mode == "replicate" ? "it must have an element" : fmt::format("use at most {}", most));
+  }
+  if (mode == "constant") return constant_pad(x, amounts, value);
+  for (size_t k = 0; k < amounts.size(); k += 2) {
+    size_t axis = x.rank() - 1 - k / 2;
+    int64_t low = amounts[k], high = amounts[k + 1], size = x.shape()[axis];
+    Values parts = {part(x, axis, std::max<int64_t>(-low, 0), size - std::max<int64_t>(-high, 0))};
+    Value whole = mode == "circular" ? parts[0] : x;  // what is cut off does not come round
+    if (low > 0) parts.insert(parts.begin(), border(whole, axis, mode, low, true));
+    if (high > 0) parts.push_back(border(whole, axis, mode, high, false));
+    x = parts.size() > 1 ? concat(parts, static_cast<int64_t>(axis)) : parts[0];
+  }
+  return x;
+}
+
+}  // namespace tutti

@@ -1,0 +1,33 @@
+// Images of another resolution: torch.nn.functional.interpolate, and what moves elements between channels and places.
+#pragma once
+#include <string>
+
+#include "core/base/attrs.h"
+#include "core/base/export.h"
+#include "graph/graph.h"
+
+namespace tutti {
+
+/// Either `size`, one number per spatial axis, or `scale_factor`, one for all or per axis. `mode` is "nearest",
+/// "nearest-exact", "area" (an adaptive average), "linear", "bilinear" or "trilinear" by the number of spatial axes, or
+/// "bicubic". With `align_corners` the corner pixels of x and y coincide (not in the first three modes).
+/// `recompute_scale_factor` takes the scale from the sizes, which differs where the factor gives no whole size.
+struct TUTTI_API InterpolateOptions {
+  Ints size = {};
+  Reals scale_factor = {};
+  std::string mode = "nearest";
+  bool align_corners = false, recompute_scale_factor = false;
+};
+/// x [N, C, spatial axes…] with another number of places along the spatial axes, as PyTorch computes it (without
+/// antialiasing). The linear modes and bicubic multiply by a matrix per axis: an infinity or a NaN reaches its whole
+/// row and column.
+TUTTI_API Value interpolate(Value x, const InterpolateOptions& o);
+
+/// [..., C r r, H, W] to [..., C, H r, W r]: the channels of r x r become pixels.
+TUTTI_API Value pixel_shuffle(Value x, int64_t upscale_factor);
+/// [..., C, H r, W r] to [..., C r r, H, W]: its inverse.
+TUTTI_API Value pixel_unshuffle(Value x, int64_t downscale_factor);
+/// [N, C, ...] with the channels of the groups taken by turns.
+TUTTI_API Value channel_shuffle(Value x, int64_t groups);
+
+}  // namespace tutti
