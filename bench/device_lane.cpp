@@ -99,7 +99,9 @@ class RunningModel : public Running {
   void describe(Measurement& m) override {
     // The trainer keeps its program to itself; it is the one that these passes make for this device.
     const TrainerOptions& o = model_.options;
-    Programs programs(model_.task, {.optimizer = o.optimizer, .precision = precision_, .loss_scaling = o.loss_scaling});
+    ProgramOptions how = program_options(o);
+    how.precision = precision_;
+    Programs programs(model_.task, how);
     Graph g = programs.training(form_of_set(*model_.set, "train", device_, o.resident_limit), o.batch);
     std::unique_ptr<Session> session = open_session(device_, options_, precision_);
     Legalizer legalizer(*session);

@@ -77,8 +77,21 @@ void RunOptions::add_to(CLI::App& sub) {
                           " (the model's unless given)"),
        t);
   add_hyperparameters(sub, t);
+  keep(sub.add_option("--schedule", schedule,
+                      "Of the learning rate: constant, step:EVERY[:GAMMA], multi_step:A,B[:GAMMA], exponential:GAMMA, "
+                      "cosine[:LOW[:RESTARTS]], linear, one_cycle[:RISE]; possibly behind warmup:STEPS+"),
+       t);
+  keep(sub.add_option("--clip-norm", clip_norm, "Most that the gradients' global norm may be (0: any)")->check(real),
+       t);
+  keep(sub.add_option("--clip-value", clip_value, "Most that a gradient's element may be (0: any)")->check(real), t);
+  keep(sub.add_option("--ema", ema, "Decay of averaged weights, which evaluation takes (0: none)")->check(real), t);
+  keep(sub.add_option("--no-decay", no_decay,
+                      "Parameters without weight decay, patterns separated by commas: \"*.bias\""),
+       t);
+  keep(sub.add_option("--freeze", freeze, "Parameters that are not trained, patterns separated by commas"), t);
   keep(sub.add_option("--precision", precision,
-                      "f32 (strict), tf32 (NVIDIA GPUs), or mixed with f32 weights: bf16, f16 (dynamic loss scaling)"),
+                      "f32 (strict), tf32 (NVIDIA GPUs), or mixed with f32 weights: bf16, f16 (dynamic loss scaling); "
+                      "f64 (reference)"),
        t);
   sub.add_option("--device", device,
                  "auto, an id (vulkan:1), a plugin (opencl), a kind (cpu), or a pattern (\"NVIDIA*\")")
@@ -112,7 +125,9 @@ void RunOptions::add_hyperparameters(CLI::App& sub, const char* group) {
 }
 
 void RunOptions::hide_training(CLI::App& sub) const {
-  for (const char* option : {"--epochs", "--steps", "--optimizer", "--keep-last"}) sub.get_option(option)->group("");
+  for (const char* option : {"--epochs", "--steps", "--optimizer", "--keep-last", "--schedule", "--clip-norm",
+                             "--clip-value", "--no-decay", "--freeze"})
+    sub.get_option(option)->group("");
   for (const auto& [option, value] : hyperparameters) sub.get_option("--" + option)->group("");
 }
 
@@ -240,6 +255,10 @@ void RunOptions::validate_each() const {
     if (given(option)) at_least(("--" + option).c_str(), *value, 0);
   if (!(dropout >= 0 && dropout < 1)) throw invalid(fmt::format("--dropout {}: must be in [0, 1)", dropout));
   parse_precision(precision);
+  parse_schedule(schedule, int64_t{1} << 30);
+  at_least("--clip-norm", clip_norm, 0);
+  at_least("--clip-value", clip_value, 0);
+  if (!(ema >= 0 && ema < 1)) throw invalid(fmt::format("--ema {}: must be in [0, 1)", ema));
   find_model(model).size(size);
   nn::activation(activation);
   parse_init(init);
@@ -273,12 +292,19 @@ Optimizer RunOptions::make_optimizer() const {
   return o;
 }
 
-TrainerOptions RunOptions::trainer_options() const {
+TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
   TrainerOptions t{.optimizer = make_optimizer(),
+                   .schedule = total_steps > 0 ? parse_schedule(schedule, total_steps) : Schedule{},
+                   .clip_norm = clip_norm,
+                   .clip_value = clip_value,
+                   .ema = ema,
+                   .groups = {},
                    .batch = batch,
                    .keep_last = keep_last,
                    .seed = seed,
                    .eval_batch = find_model(model).size(size).eval_batch};
+  for (const std::string& pattern : split(no_decay, ',')) t.groups.push_back({.pattern = pattern, .decay = false});
+  for (const std::string& pattern : split(freeze, ',')) t.groups.push_back({.pattern = pattern, .frozen = true});
   t.precision = parse_precision(precision);
   if (threads > 0) t.device_options["threads"] = std::to_string(threads);
   if (fallback == "cpu") t.fallback = Fallback::cpu;

@@ -17,6 +17,8 @@ struct RunOptions {
   double dropout = 0;
   int64_t context = 0, batch = 0, epochs = 1, steps = 0;
   bool keep_last = false;
+  std::string schedule = "constant", no_decay, freeze;
+  double clip_norm = 0, clip_value = 0, ema = 0;
   std::string optimizer;
   std::map<std::string, std::optional<double>> hyperparameters;  ///< by option, "lr": what some optimizer has
   uint64_t seed = 1;
@@ -50,7 +52,8 @@ struct RunOptions {
   Task make_task(const data::Source& set) const;
   ModelOptions model_options() const;
   Optimizer make_optimizer() const;
-  TrainerOptions trainer_options() const;
+  /// `total_steps`: of the run, for schedules; 0 where nothing is trained.
+  TrainerOptions trainer_options(int64_t total_steps = 0) const;
   /// Adds what a --fallback came to, "fallback", to a JSON document; nothing where none was asked for.
   void tell_fallback(const Trainer& trainer, nlohmann::ordered_json& document) const;
   /// The same in words, a line; "" where none was asked for.

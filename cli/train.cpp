@@ -202,7 +202,7 @@ int TrainCommand::operator()() {
   if (!quiet) tell_lost_plugins();
   data::Sources data = run.read_data();
   int64_t total = total_steps(*data.train), per_epoch = steps_per_epoch(*data.train);
-  Trainer trainer(device, run.make_task(*data.train), run.trainer_options());
+  Trainer trainer(device, run.make_task(*data.train), run.trainer_options(total));
   if (!resume.empty()) {
     trainer.load(resume);
     if (run.named("seed") && run.seed != trainer.seed())

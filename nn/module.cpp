@@ -16,6 +16,7 @@ Init weight_init(Scheme scheme, int64_t fan_in, int64_t fan_out) {
     case Scheme::torch_default: return uniform(1 / std::sqrt(in));
     case Scheme::kaiming_uniform: return uniform(std::sqrt(6 / in));
     case Scheme::kaiming_normal: return {Init::normal, 0, std::sqrt(2 / in)};
+    case Scheme::kaiming_normal_out: return {Init::normal, 0, std::sqrt(2 / out)};
     case Scheme::xavier_uniform: return uniform(std::sqrt(6 / (in + out)));
     case Scheme::xavier_normal: return {Init::normal, 0, std::sqrt(2 / (in + out))};
   }
@@ -33,11 +34,15 @@ int64_t stream_of(const std::string& name) {  // FNV-1a
 }
 
 Value Builder::parameter(const std::string& name, Shape shape, Init init, ParameterProperties properties) {
+  return cast(wide_parameter(name, std::move(shape), init, properties), compute_);
+}
+
+Value Builder::wide_parameter(const std::string& name, Shape shape, Init init, ParameterProperties properties) {
   std::string path = full(name);
-  TensorType type{DType::f32, std::move(shape)};
+  TensorType type{master(), std::move(shape)};
   bool known = std::ranges::any_of(parameters_, [&](const Parameter& p) { return p.name == path; });
   if (!known) parameters_.push_back({path, type, init, properties});
-  return cast(graph_.state(path, type, StateRole::parameter), compute_);
+  return graph_.state(prefix_ + path, type, prefix_.empty() ? StateRole::parameter : StateRole::optimizer);
 }
 
 Value Builder::buffer(const std::string& name, TensorType type, Init init) {
@@ -57,7 +62,7 @@ Value Builder::input(Value column) const {
   return cast(column, compute_);
 }
 
-Value Builder::output(Value y) const { return cast(y, DType::f32); }
+Value Builder::output(Value y) const { return cast(y, master()); }
 
 Value Builder::dropout(Value x, double p) {
   return training_ && p > 0 ? tutti::dropout(x, seed_, step_, p, stream()) : x;

@@ -20,11 +20,12 @@ struct TUTTI_API Init {
 /// Bounds from the fans of a weight (PyTorch's defaults and names): fan_in = inputs, fan_out = outputs of one unit,
 /// times the receptive field. He et al. (2015); Glorot & Bengio (2010).
 enum class Scheme {
-  torch_default,    ///< U(-1/sqrt(fan_in), 1/sqrt(fan_in)): kaiming_uniform(a = sqrt(5)), biases too
-  kaiming_uniform,  ///< U(±sqrt(6 / fan_in)), for ReLU; biases zero
-  kaiming_normal,   ///< N(0, 2 / fan_in); biases zero
-  xavier_uniform,   ///< U(±sqrt(6 / (fan_in + fan_out))); biases zero
-  xavier_normal,    ///< N(0, 2 / (fan_in + fan_out)); biases zero
+  torch_default,       ///< U(-1/sqrt(fan_in), 1/sqrt(fan_in)): kaiming_uniform(a = sqrt(5)), biases too
+  kaiming_uniform,     ///< U(±sqrt(6 / fan_in)), for ReLU; biases zero
+  kaiming_normal,      ///< N(0, 2 / fan_in); biases zero
+  xavier_uniform,      ///< U(±sqrt(6 / (fan_in + fan_out))); biases zero
+  kaiming_normal_out,  ///< N(0, 2 / fan_out); biases zero
+  xavier_normal,       ///< N(0, 2 / (fan_in + fan_out)); biases zero
 };
 TUTTI_API Init weight_init(Scheme scheme, int64_t fan_in, int64_t fan_out);
 TUTTI_API Init bias_init(Scheme scheme, int64_t fan_in);
@@ -56,21 +57,28 @@ class TUTTI_API Builder {
   bool training() const { return training_; }
   Value seed() const { return seed_; }
   Value step() const { return step_; }
-  /// f32, or the short format of mixed precision. A module that normalises or reduces casts to f32 for that, and back.
+  /// What parameters are kept in, and losses computed: f32, or f64 where compute() is that.
+  DType master() const { return compute_ == DType::f64 ? DType::f64 : DType::f32; }
+  /// f32, f64, or the short format of mixed precision. A module that normalises or reduces casts to f32 for that, and
+  /// back.
   DType compute() const { return compute_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
+  /// Parameters are read from the states "PREFIX" + name from now on, such as averaged weights.
+  void read_parameters_from(std::string prefix) { prefix_ = std::move(prefix); }
   const std::vector<Parameter>& buffers() const { return buffers_; }
 
-  /// Declares "PATH.name" as an f32 state and returns its value at the start of the step, cast to compute(). A name
-  /// declared before is that parameter (tied weights). Throws Error where its type differs.
+  /// Declares "PATH.name" as a state of master() and returns its value at the start of the step, cast to compute(). A
+  /// name declared before is that parameter (tied weights). Throws Error where its type differs.
   Value parameter(const std::string& name, Shape shape, Init init, ParameterProperties properties = {});
+  /// The same in master(), as normalisations take it.
+  Value wide_parameter(const std::string& name, Shape shape, Init init, ParameterProperties properties = {});
   /// Declares "PATH.name" as a state of the model that no optimizer changes; its value at the start of the step.
   Value buffer(const std::string& name, TensorType type, Init init);
   /// What the buffer "PATH.name" holds after a training step; nothing in evaluation.
   void update(const std::string& name, Value value);
   /// A column as numbers to compute with: u8 is scaled by 1/255, floats are cast to compute().
   Value input(Value column) const;
-  /// What a module gave, in f32: losses and scores need the digits.
+  /// What a module gave, in master(): losses and scores need the digits.
   Value output(Value y) const;
   /// Enters `name`, runs the module there and leaves: `b("encoder", encoder, x)`. A module is any type with
   /// `forward(Builder&, …) const`, whatever it takes and gives.
@@ -102,7 +110,7 @@ class TUTTI_API Builder {
   Value seed_, step_;
   DType compute_;
   std::string full(const std::string& name) const { return path_.empty() ? name : path_ + "." + name; }
-  std::string path_;
+  std::string path_, prefix_;
   std::vector<Parameter> parameters_, buffers_;
 };
 

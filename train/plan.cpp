@@ -113,7 +113,7 @@ InputForm form_of_set(const data::Source& set, const char* kind, const Device& d
 struct RunPlanner::Impl {
   Impl(const Device& device, Task task, const TrainerOptions& o, const data::Source& train, const data::Source* test)
       : options(o),
-        programs(std::move(task), {.optimizer = o.optimizer, .precision = o.precision, .loss_scaling = o.loss_scaling}),
+        programs(std::move(task), program_options(o)),
         train(train),
         test(test),
         session(device, session_options(o.device_options, o.precision)),

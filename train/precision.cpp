@@ -24,7 +24,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::array known = {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16};
+constexpr std::array known = {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16, Precision::f64};
 constexpr std::array loss_scaling_states = {"loss_scale", "good_steps", "skipped_steps"};
 
 }  // namespace
@@ -36,13 +36,16 @@ std::string name(Precision precision) {
 Precision parse_precision(const std::string& text) {
   for (Precision p : known)
     if (name(p) == text) return p;
-  throw invalid(fmt::format("--precision {}: unknown", text), "use one of: f32, tf32, bf16, f16");
+  throw invalid(fmt::format("--precision {}: unknown", text), "use one of: f32, tf32, bf16, f16, f64");
 }
 
 DType compute_dtype(Precision precision) {
   if (precision == Precision::bf16) return DType::bf16;
+  if (precision == Precision::f64) return DType::f64;
   return precision == Precision::f16 ? DType::f16 : DType::f32;
 }
+
+DType master_dtype(Precision precision) { return precision == Precision::f64 ? DType::f64 : DType::f32; }
 
 std::map<std::string, std::string> session_options(std::map<std::string, std::string> options, Precision precision) {
   if (precision == Precision::tf32) options["precision"] = name(precision);

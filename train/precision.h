@@ -21,9 +21,10 @@ enum class Precision {
   tf32,  ///< f32 tensors; the device may multiply in TF32 (session option "precision" = "tf32")
   bf16,  ///< mixed with bf16
   f16,   ///< mixed with f16, with dynamic loss scaling
+  f64,   ///< everything in f64, on devices that have it (reference): a truth to compare with
 };
 
-/// "f32", "tf32", "bf16" or "f16".
+/// "f32", "tf32", "bf16", "f16" or "f64".
 TUTTI_API std::string name(Precision precision);
 /// The precision of that name. Throws Error(invalid) listing them otherwise.
 TUTTI_API Precision parse_precision(const std::string& name);
@@ -33,8 +34,10 @@ TUTTI_API std::map<std::string, std::string> session_options(std::map<std::strin
 /// Called where opening a session with them threw `e`: throws it again, in the user's words where the device has no
 /// TF32.
 [[noreturn]] TUTTI_API void rethrow_open(const Error& e, const Device& device, Precision precision);
-/// What the model's activations are: f32 for f32 and tf32, else the short format.
+/// What the model's activations are: f32 for f32 and tf32, else the named format.
 TUTTI_API DType compute_dtype(Precision precision);
+/// What parameters, losses and the optimizer are: f32, or f64.
+TUTTI_API DType master_dtype(Precision precision);
 
 /// How the factor on an f16 loss moves: doubled after `growth_interval` good steps in a row, halved by every other
 /// step, between 2^-24 and 2^24 (or a larger initial value). Below that it says that a step at 2^-24 did not fit

@@ -1,7 +1,9 @@
 #include "train/programs.h"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "core/base/status.h"
@@ -15,15 +17,18 @@
 #include "graph/ops/select.h"
 #include "graph/ops/sub.h"
 #include "graph/ops/uniform.h"
+#include "train/clip.h"
 
 namespace tutti {
 namespace {
 
+const std::string average_prefix = "optimizer.average.";
+
 Outcome outcome_of(const Task& task, nn::Builder& b, const Batch& batch) {
   Outcome out = task(b, batch);
   for (Value v : {out.loss_sum, out.weight})
-    if (!v || !v.shape().empty() || v.dtype() != DType::f32)
-      throw invalid(fmt::format("the task's loss_sum and weight must be scalars f32, not {}",
+    if (!v || !v.shape().empty() || v.dtype() != b.master())
+      throw invalid(fmt::format("the task's loss_sum and weight must be scalars {}, not {}", name(b.master()),
                                 v ? to_string(v.type()) : "missing"),
                     "reduce them with sum()");
   return out;
@@ -35,10 +40,21 @@ Value drawn(Value seed, Value step, const nn::Parameter& p) {
   switch (p.init.kind) {
     case nn::Init::zeros: return broadcast(g.full(p.type.dtype, 0), p.type.shape);
     case nn::Init::ones: return broadcast(g.full(p.type.dtype, 1), p.type.shape);
-    case nn::Init::uniform: return random_uniform(seed, step, p.type.shape, stream, p.init.a, p.init.b);
-    case nn::Init::normal: return random_normal(seed, step, p.type.shape, stream, p.init.a, p.init.b);
+    case nn::Init::uniform:
+      return cast(random_uniform(seed, step, p.type.shape, stream, p.init.a, p.init.b), p.type.dtype);
+    case nn::Init::normal:
+      return cast(random_normal(seed, step, p.type.shape, stream, p.init.a, p.init.b), p.type.dtype);
   }
   return {};
+}
+
+/// An average of every parameter after its update: a' = decay a + (1 - decay) p'.
+void average(Graph& g, const std::vector<nn::Parameter>& parameters, double decay) {
+  Graph::Scope scope(g, "average", Phase::update);
+  for (const nn::Parameter& p : parameters) {
+    std::string name = average_prefix + p.name;
+    g.set_state(name, g.state(name, p.type, StateRole::optimizer) * decay + g.latest(p.name) * (1 - decay));
+  }
 }
 
 bool used_by_the_run(const std::string& name) {
@@ -49,17 +65,40 @@ bool used_by_the_run(const std::string& name) {
 
 }  // namespace
 
+nn::ParameterProperties Programs::properties_of(const nn::Parameter& p) const {
+  nn::ParameterProperties out = p.properties;
+  for (const ParameterGroup& group : options_.groups) {
+    if (fnmatch(group.pattern.c_str(), p.name.c_str(), 0) != 0) continue;
+    out = {group.decay.value_or(out.decay), group.lr_scale.value_or(out.lr_scale), group.frozen.value_or(out.frozen)};
+  }
+  return out;
+}
+
+/// Reads the averaged weights where they are kept.
+nn::Builder Programs::evaluator(Graph& g) const {
+  nn::Builder b(g, false, {}, {}, compute_dtype(options_.precision));
+  if (options_.ema > 0) b.read_parameters_from(average_prefix);
+  return b;
+}
+
 Declared Programs::declare(const InputForm& form) const {
   Graph g;
   InputForm fed = form;  // names its columns as feeds, which no parameter can have
   fed.resident = false;
-  nn::Builder b(g, false);
+  nn::Builder b(g, false, {}, {}, compute_dtype(options_.precision));
   Batch batch(g, fed, 1, false);
   Outcome out = outcome_of(task_, b, batch);
   Declared d{.parameters = b.parameters(), .buffers = b.buffers(), .limits = batch.limits(), .metrics = {}};
   for (const Metric& m : out.metrics) d.metrics.push_back(m.name);
   if (out.output) d.output = out.output.type();
   d.predicts = static_cast<bool>(out.output);
+  for (nn::Parameter& p : d.parameters) p.properties = properties_of(p);
+  for (const ParameterGroup& group : options_.groups)
+    if (std::ranges::none_of(d.parameters, [&](const nn::Parameter& p) {
+          return fnmatch(group.pattern.c_str(), p.name.c_str(), 0) == 0;
+        }))
+      throw invalid(fmt::format("no parameter is named like '{}'", group.pattern),
+                    "`tutti models` and checkpoints tell the names");
   for (const auto* list : {&d.parameters, &d.buffers})
     for (const nn::Parameter& p : *list)
       if (used_by_the_run(p.name))
@@ -76,7 +115,10 @@ Graph Programs::initialization(const Declared& declared) const {
     Graph::Scope scope(g, p.name);
     g.set_state(p.name, drawn(seed, step, p), role);
   };
-  for (const nn::Parameter& p : declared.parameters) draw(p, StateRole::parameter);
+  for (const nn::Parameter& p : declared.parameters) {
+    draw(p, StateRole::parameter);
+    if (options_.ema > 0) g.set_state(average_prefix + p.name, g.latest(p.name), StateRole::optimizer);
+  }
   for (const nn::Parameter& p : declared.buffers) draw(p, StateRole::buffer);
   return g;
 }
@@ -90,7 +132,7 @@ Graph Programs::training(const InputForm& form, int64_t batch_size) const {
   Batch batch(g, form, batch_size, false);
   nn::Builder builder(g, true, seed, step, compute_dtype(options_.precision));
   Outcome out = outcome_of(task_, builder, batch);
-  Value lr = g.feed("lr", {DType::f32, {}}), loss;
+  Value lr = g.feed("lr", {builder.master(), {}}), loss;
   {
     Graph::Scope scope(g, "loss", Phase::loss);
     loss = out.loss_sum / out.weight;
@@ -98,21 +140,31 @@ Graph Programs::training(const InputForm& form, int64_t batch_size) const {
   std::vector<nn::Parameter> trained;
   Values parameters;
   for (const nn::Parameter& p : builder.parameters()) {
-    if (p.properties.frozen) continue;
     trained.push_back(p);
+    trained.back().properties = properties_of(p);
+    if (trained.back().properties.frozen) {
+      trained.pop_back();
+      continue;
+    }
     parameters.push_back(g.latest(p.name));
   }
   if (trained.empty())
     throw invalid("the model has no parameter that is trained", "unfreeze some, or train another model");
   Values d = scaler ? gradients(Values{loss}, Values{scaler->scale()}, parameters) : gradients(loss, parameters);
   if (scaler) scaler->unscale(d);
+  {
+    Graph::Scope scope(g, "clip", Phase::update);
+    if (options_.clip_value > 0) clip_by_value(d, options_.clip_value);
+    if (options_.clip_norm > 0) clip_by_global_norm(d, options_.clip_norm);
+  }
   apply_optimizer(g, options_.optimizer, trained, d, lr, scaler ? scaler->updates(step) : step);
+  if (options_.ema > 0) average(g, builder.parameters(), options_.ema);
   if (scaler) scaler->finish();
   for (size_t k = 0; options_.expose_gradients && k < d.size(); ++k)
     g.set_state("gradient." + trained[k].name, d[k], StateRole::gradient);
 
   Graph::Scope scope(g, "bookkeeping", Phase::bookkeeping);
-  Value ring = g.state("losses", {DType::f32, {loss_ring}}, StateRole::metric);
+  Value ring = g.state("losses", {builder.master(), {loss_ring}}, StateRole::metric);
   Value place = step - step / step.like(loss_ring) * step.like(loss_ring);
   g.set_state("losses", select(equal(iota(g, {loss_ring}, 0), place), loss, ring));
   g.set_state("step", step + 1);
@@ -122,11 +174,11 @@ Graph Programs::training(const InputForm& form, int64_t batch_size) const {
 Graph Programs::evaluation(const InputForm& form, int64_t batch_size) const {
   Graph g;
   Batch batch(g, form, batch_size, true);
-  nn::Builder builder(g, false, {}, {}, compute_dtype(options_.precision));
+  nn::Builder builder = evaluator(g);
   Outcome out = outcome_of(task_, builder, batch);
   Graph::Scope scope(g, "score", Phase::bookkeeping);
   auto add = [&](const std::string& name, Value x) {
-    g.set_state("eval." + name, g.state("eval." + name, {DType::f32, {}}, StateRole::metric) + x);
+    g.set_state("eval." + name, g.state("eval." + name, x.type(), StateRole::metric) + x);
   };
   add("loss", out.loss_sum);
   add("weight", out.weight);
@@ -140,7 +192,7 @@ Graph Programs::evaluation(const InputForm& form, int64_t batch_size) const {
 Graph Programs::prediction(const InputForm& form, int64_t batch_size) const {
   Graph g;
   Batch batch(g, form, batch_size, true);
-  nn::Builder builder(g, false, {}, {}, compute_dtype(options_.precision));
+  nn::Builder builder = evaluator(g);
   Outcome out = outcome_of(task_, builder, batch);
   if (!out.output) throw invalid("the task predicts nothing", "its Outcome names no output");
   g.set_state("prediction", cast(out.output, DType::f32), StateRole::metric);

@@ -6,6 +6,7 @@
 // "eval.NAME.count" per metric (sums over the evaluated batches); "data.NAME.TABLE"; "prediction".
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,12 +20,23 @@ namespace tutti {
 /// How many losses the device keeps before the host must read them.
 constexpr int64_t loss_ring = 256;
 
+/// Properties of the parameters whose names fit a pattern ("*.bias", "transformer.wte.*").
+struct TUTTI_API ParameterGroup {
+  std::string pattern;
+  std::optional<bool> decay = {};
+  std::optional<double> lr_scale = {};
+  std::optional<bool> frozen = {};
+};
+
 /// What all programs of a run share.
 struct TUTTI_API ProgramOptions {
   Optimizer optimizer = Adam{};
   Precision precision = Precision::f32;
-  LossScaling loss_scaling = {};  ///< for f16
-  bool expose_gradients = false;  ///< every parameter's gradient, f32, is an output: "gradient.NAME"
+  LossScaling loss_scaling = {};         ///< for f16
+  double clip_norm = 0, clip_value = 0;  ///< of gradients; 0: not clipped
+  double ema = 0;  ///< decay of an average of the weights, which evaluation and prediction take; 0: none is kept
+  std::vector<ParameterGroup> groups = {};  ///< what they say goes before the modules; a later one before an earlier
+  bool expose_gradients = false;            ///< every parameter's gradient, f32, is an output: "gradient.NAME"
 };
 
 /// What a task declares for columns of those types.
@@ -47,7 +59,7 @@ class TUTTI_API Programs {
   Declared declare(const InputForm& form) const;
   /// Draws every parameter and buffer. Reads the state "seed".
   Graph initialization(const Declared& declared) const;
-  /// Feeds: "indices" i32[batch] (resident) or the columns; "lr" f32.
+  /// Feeds: "indices" i32[batch] (resident) or the columns; "lr", a scalar.
   Graph training(const InputForm& form, int64_t batch) const;
   /// Feeds: the columns as above, and "valid" i32: how many of the batch count.
   Graph evaluation(const InputForm& form, int64_t batch) const;
@@ -55,6 +67,8 @@ class TUTTI_API Programs {
   Graph prediction(const InputForm& form, int64_t batch) const;
 
  private:
+  nn::ParameterProperties properties_of(const nn::Parameter& p) const;
+  nn::Builder evaluator(Graph& g) const;
   Task task_;
   ProgramOptions options_;
 };

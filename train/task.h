@@ -12,7 +12,7 @@
 
 namespace tutti {
 
-/// A mean that evaluation reports: `sum / count` over all batches; both are scalars f32.
+/// A mean that evaluation reports: `sum / count` over all batches; both are float scalars.
 struct TUTTI_API Metric {
   std::string name;
   Value sum, count;
@@ -21,7 +21,7 @@ struct TUTTI_API Metric {
 /// What a task makes of a batch. The loss is loss_sum / weight, so that batches of different weight (samples, tokens)
 /// add up right.
 struct TUTTI_API Outcome {
-  Value loss_sum, weight;  ///< scalars f32
+  Value loss_sum, weight;  ///< scalars of nn::Builder::master()
   std::vector<Metric> metrics = {};
   Value output = {};  ///< [batch, …]: what prediction writes; null: the task predicts nothing
 };
@@ -53,8 +53,8 @@ class TUTTI_API Batch {
   int64_t size() const { return size_; }
   /// bool[size]: which samples count, null where all do.
   Value valid() const { return valid_; }
-  /// f32[size]: 1 where a sample counts, else 0.
-  Value weights() const;
+  /// [size] of that dtype: 1 where a sample counts, else 0.
+  Value weights(DType dtype) const;
   /// The limits that below() was asked with, by column.
   const std::map<std::string, int64_t>& limits() const { return limits_; }
 

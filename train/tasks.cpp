@@ -29,11 +29,11 @@ Outcome scored_classes(Value logits, Value labels, double smoothing) {
   {
     Graph::Scope scope(g, "loss", Phase::loss);
     out.loss_sum = cross_entropy(logits, labels, {.label_smoothing = smoothing, .reduction = "sum"});
-    counts = cast(logical_not(equal(labels, labels.like(ignored_label))), DType::f32);
+    counts = cast(logical_not(equal(labels, labels.like(ignored_label))), logits.dtype());
     out.weight = sum(counts);
   }
   Graph::Scope scope(g, "score", Phase::bookkeeping);
-  Value right = cast(equal(argmax(logits, {1}), labels), DType::f32);
+  Value right = cast(equal(argmax(logits, {1}), labels), logits.dtype());
   out.metrics = {{"accuracy", sum(right), out.weight}};
   out.output = logits;
   return out;
@@ -79,12 +79,12 @@ Task regression(nn::Layer model, RegressionOptions o) {
                                     to_string(target.type())),
                         "end the model with Linear(the size of the target)");
         Graph::Scope scope(b.graph(), "loss", Phase::loss);
-        target = cast(target, DType::f32);
+        target = cast(target, y.dtype());
         Value each = o.loss ? o.loss(y, target) : (y - target) * (y - target);
         Shape rows(each.rank(), 1);
         rows[0] = x.size();
         int64_t per_sample = num_elements(each.shape()) / x.size();
-        Value weights = x.weights();
+        Value weights = x.weights(y.dtype());
         if (x.valid()) each = each * reshape(weights, rows);
         return Outcome{.loss_sum = sum(each), .weight = sum(weights) * static_cast<double>(per_sample), .output = y};
       },

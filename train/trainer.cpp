@@ -71,6 +71,16 @@ double EvalResult::metric(const std::string& name) const {
   throw invalid(fmt::format("the task has no metric '{}'", name), names.empty() ? "" : "it has " + alternatives(names));
 }
 
+ProgramOptions program_options(const TrainerOptions& o) {
+  return {.optimizer = o.optimizer,
+          .precision = o.precision,
+          .loss_scaling = o.loss_scaling,
+          .clip_norm = o.clip_norm,
+          .clip_value = o.clip_value,
+          .ema = o.ema,
+          .groups = o.groups};
+}
+
 struct Trainer::Impl {
   Impl(const Device& device, Task task, TrainerOptions o)
       : options(std::move(o)),
@@ -199,10 +209,9 @@ struct Trainer::Impl {
     if (read_step == step) return;
     bool narrow = options.precision == Precision::f16;
     const char* remedy = narrow ? "use --precision bf16, or a smaller learning rate" : "use a smaller learning rate";
-    float ring[loss_ring];
-    runner.read("losses", ring, sizeof ring);
+    HostTensor ring = read("losses");
     for (; read_step < step; ++read_step) {
-      losses.push_back(ring[read_step % loss_ring]);
+      losses.push_back(static_cast<float>(ring.item(static_cast<size_t>(read_step % loss_ring))));
       if (!std::isfinite(losses.back()))
         throw NotFinite(read_step + 1, fmt::format("the loss is {} at step {}", in_words(losses.back()), read_step + 1),
                         remedy);
@@ -244,7 +253,7 @@ struct Trainer::Impl {
     data::Batches batches(data::shuffled_order(set.size(), options.seed, static_cast<uint32_t>(epoch)), options.batch,
                           options.keep_last ? data::Last::pad : data::Last::drop);
     TrainResult result;
-    auto lr = static_cast<float>(learning_rate(options.optimizer));
+    double lr = learning_rate(options.optimizer);
     size_t first_loss = losses.size();
     auto start = Clock::now(), looked = start;
     size_t unwatched = 0;  // steps since then
@@ -254,9 +263,10 @@ struct Trainer::Impl {
       data::Batch batch = batches[i];
       batch.indices.resize(static_cast<size_t>(batch.valid));
       Program& p = batch.valid == options.batch ? *whole : *last;
+      double factor = options.schedule ? options.schedule(step) : 1;
       ticket = p.step->run([&](const std::string& feed, void* to) {
         if (feed == "lr")
-          std::memcpy(to, &lr, sizeof lr);
+          store_element(master_dtype(options.precision), static_cast<std::byte*>(to), 0, lr * factor);
         else
           fill_batch(set, batch, feed, to);
       });
@@ -316,8 +326,8 @@ struct Trainer::Impl {
       sums.push_back(fmt::format("eval.{}.sum", m));
       sums.push_back(fmt::format("eval.{}.count", m));
     }
-    float zero = 0;
-    for (const std::string& name : sums) runner.write(name, &zero, sizeof zero);
+    double zero = 0;  // of as many bytes as any of them has
+    for (const std::string& name : sums) runner.write(name, &zero, size_of(states.at(name).type.dtype));
     uint64_t last = 0;
     each_batch(set, [&](const data::Batch&, uint64_t ticket) { last = ticket; });
     runner.wait(last);

@@ -11,12 +11,17 @@
 #include "data/source.h"
 #include "train/programs.h"
 #include "train/runner.h"
+#include "train/schedule.h"
 #include "train/tasks.h"
 
 namespace tutti {
 
 struct TUTTI_API TrainerOptions {
   Optimizer optimizer = Adam{};
+  Schedule schedule = {};                ///< of the learning rate; constant unless given
+  double clip_norm = 0, clip_value = 0;  ///< of gradients; 0: not clipped
+  double ema = 0;                        ///< decay of averaged weights, which evaluation takes; 0: none
+  std::vector<ParameterGroup> groups = {};
   int64_t batch = 64;
   bool keep_last = false;  ///< train on the last, smaller batch of an epoch as well, by a program of its own
   uint64_t seed = 1;
@@ -59,6 +64,9 @@ class TUTTI_API NotFinite : public Error {
   NotFinite(int64_t step, const std::string& what, const std::string& remedy = "use a smaller learning rate");
   int64_t step;
 };
+
+/// Of those options.
+TUTTI_API ProgramOptions program_options(const TrainerOptions& options);
 
 class TUTTI_API Trainer {
  public:

@@ -4,7 +4,10 @@
 
 #include <string>
 
+#include "core/base/status.h"
 #include "graph/graph.h"
+#include "graph/ops/add.h"
+#include "graph/ops/mul.h"
 
 namespace tutti {
 
@@ -19,6 +22,9 @@ struct Update {
   /// The optimizer's weight decay, or 0 for a parameter that has none.
   double decay(double weight_decay) const { return decays ? weight_decay : 0; }
 
+  /// The gradient with the weight decay added to it.
+  Value gradient(double weight_decay) const { return decay(weight_decay) == 0 ? d : d + decay(weight_decay) * p; }
+
   /// The state "optimizer.WHICH.NAME", of the parameter's type.
   Value moment(const char* which) const { return g.state(key(which), p.type(), StateRole::optimizer); }
   void set_parameter(Value next) const { g.set_state(name, next); }
@@ -27,6 +33,11 @@ struct Update {
  private:
   std::string key(const char* which) const { return fmt::format("optimizer.{}.{}", which, name); }
 };
+
+/// Throws Error(invalid) for a number outside [0, 1).
+inline void check_share(const char* hyperparameter, double x) {
+  if (!(x >= 0 && x < 1)) throw invalid(fmt::format("{} {}: must be in [0, 1)", hyperparameter, x));
+}
 
 /// One hyperparameter of an optimizer: the option of commands that sets it, what it is, and where it lies.
 struct Hyperparameter {

@@ -1,0 +1,79 @@
+#include "nn/sequences.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/base/status.h"
+#include "graph/functions/recurrent.h"
+#include "graph/ops/embedding.h"
+
+namespace tutti::nn {
+namespace {
+
+/// The weights of all layers and directions with `gates` gates, named as PyTorch names them.
+std::vector<RecurrentWeights> weights_of(Builder& b, int64_t gates, int64_t inputs, int64_t hidden,
+                                         const RecurrentModuleOptions& o) {
+  double bound = 1 / std::sqrt(static_cast<double>(hidden));
+  Init init{Init::uniform, -bound, bound};
+  std::vector<RecurrentWeights> all;
+  for (int64_t layer = 0; layer < o.layers; ++layer) {
+    for (const char* direction : {"", "_reverse"}) {
+      if (*direction && !o.bidirectional) continue;
+      auto of = [&](const char* what, Shape shape) {
+        return b.parameter(fmt::format("{}_l{}{}", what, layer, direction), std::move(shape), init);
+      };
+      all.push_back({.w_ih = of("weight_ih", {gates * hidden, inputs}),
+                     .w_hh = of("weight_hh", {gates * hidden, hidden}),
+                     .b_ih = of("bias_ih", {gates * hidden}),
+                     .b_hh = of("bias_hh", {gates * hidden})});
+    }
+    inputs = hidden * (o.bidirectional ? 2 : 1);
+  }
+  return all;
+}
+
+RecurrentOptions options_of(Builder& b, const RecurrentModuleOptions& o, Value lengths) {
+  return {.bidirectional = o.bidirectional,
+          .batch_first = true,
+          .lengths = lengths,
+          .dropout = b.training() ? o.dropout : 0,
+          .seed = b.seed(),
+          .step = b.step(),
+          .stream = b.stream()};
+}
+
+void check(Value x, int64_t hidden, const RecurrentModuleOptions& o) {
+  if (x.rank() != 3)
+    throw invalid(fmt::format("a recurrent layer takes [N, T, features], not {}", to_string(x.type())));
+  if (hidden < 1 || o.layers < 1)
+    throw invalid(fmt::format("a recurrent layer of {} units and {} layers: at least 1 each", hidden, o.layers));
+}
+
+}  // namespace
+
+Embedding::Embedding(int64_t count, int64_t width, Init init) : count_(count), width_(width), init_(init) {
+  if (count < 1 || width < 1) throw invalid(fmt::format("Embedding({}, {}): at least 1 each", count, width));
+}
+
+Value Embedding::forward(Builder& b, Value indices) const {
+  return embedding(b.parameter("weight", {count_, width_}, init_), indices);
+}
+
+std::string Embedding::describe() const { return fmt::format("Embedding({}, {})", count_, width_); }
+
+Sequences Lstm::forward(Builder& b, Value x, Value lengths) const {
+  check(x, hidden_, options_);
+  auto weights = weights_of(b, 4, x.shape()[2], hidden_, options_);
+  RecurrentResult r = lstm(x, {}, {}, weights, options_of(b, options_, lengths));
+  return {r.y, r.h_n, r.c_n};
+}
+
+Sequences Gru::forward(Builder& b, Value x, Value lengths) const {
+  check(x, hidden_, options_);
+  auto weights = weights_of(b, 3, x.shape()[2], hidden_, options_);
+  RecurrentResult r = gru(x, {}, weights, options_of(b, options_, lengths));
+  return {r.y, r.h_n, {}};
+}
+
+}  // namespace tutti::nn

@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/data/models_*.json: 20 training steps of each model at its tiny size in PyTorch, float64.
+
+Run like make_golden.py. lstm with every optimizer
+that PyTorch has, and with lion and lamb in NumPy. Per model and optimizer: {"optimizer", "options", "batches": [{column: tensor}],
+"parameters": {name: tensor}, "losses": [20 numbers], "after": {name: {"norm", "sample": [at most 64 elements]}}} where
+the sample holds every k-th element, k = max(1, n // 64), and buffers (running statistics) stand beside parameters.
+"""
+import math
+
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from make_golden import numbers, rand, tensor, write
+
+STEPS = 20
+
+
+class BasicBlock(nn.Module):
+    def __init__(self, inputs, channels, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, channels, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels)
+        self.downsample = None
+        if stride != 1 or inputs != channels:
+            self.downsample = nn.Sequential(nn.Conv2d(inputs, channels, 1, stride, bias=False), nn.BatchNorm2d(channels))
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(y + (x if self.downsample is None else self.downsample(x)))
+
+
+class ResNet18(nn.Module):
+    def __init__(self, width=4, classes=10):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, width, 3, 1, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        inputs = width
+        for i in range(4):
+            channels = width << i
+            setattr(self, f"layer{i + 1}", nn.Sequential(BasicBlock(inputs, channels, 1 if i == 0 else 2),
+                                                         BasicBlock(channels, channels, 1)))
+            inputs = channels
+        self.fc = nn.Linear(inputs, classes)
+
+    def forward(self, x):
+        x = F.relu(self.bn1(self.conv1(x)))
+        for i in range(4):
+            x = getattr(self, f"layer{i + 1}")(x)
+        return self.fc(x.mean((2, 3)))
+
+
+class Projection(nn.Module):
+    def __init__(self, inputs, features):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(inputs, features))
+        self.bias = nn.Parameter(torch.zeros(features))
+
+    def forward(self, x):
+        return x @ self.weight + self.bias
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attn = nn.ModuleDict({"c_attn": Projection(width, 3 * width), "c_proj": Projection(width, width)})
+        self.mlp = nn.ModuleDict({"c_fc": Projection(width, 4 * width), "c_proj": Projection(4 * width, width)})
+
+    def forward(self, x):
+        n, t, w = x.shape
+        q, k, v = (p.view(n, t, self.heads, -1).transpose(1, 2) for p in self.attn["c_attn"](self.ln_1(x)).split(w, 2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(n, t, w)
+        x = x + self.attn["c_proj"](y)
+        return x + self.mlp["c_proj"](F.gelu(self.mlp["c_fc"](self.ln_2(x)), approximate="tanh"))
+
+
+class Gpt(nn.Module):
+    def __init__(self, vocabulary=11, context=8, layers=2, heads=2, width=16):
+        super().__init__()
+        self.transformer = nn.ModuleDict({
+            "wte": nn.Embedding(vocabulary, width), "wpe": nn.Embedding(context, width),
+            "h": nn.ModuleList([Block(width, heads) for _ in range(layers)]), "ln_f": nn.LayerNorm(width)})
+
+    def forward(self, tokens):
+        t = self.transformer
+        x = t["wte"](tokens) + t["wpe"](torch.arange(tokens.shape[1]))
+        for block in t["h"]:
+            x = block(x)
+        return t["ln_f"](x) @ t["wte"].weight.T
+
+
+class LstmClassifier(nn.Module):
+    def __init__(self, features=8, hidden=16, classes=10):
+        super().__init__()
+        self.lstm = nn.LSTM(features, hidden, batch_first=True)
+        self.fc = nn.Linear(hidden, classes)
+
+    def forward(self, x):
+        return self.fc(self.lstm(x)[1][0][0])
+
+
+def orientation():
+    layers, inputs = [], 1
+    for channels in (2, 4):
+        layers += [nn.Conv2d(inputs, channels, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+        inputs = channels
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(4 * 4 * 4, 8), nn.ReLU(), nn.Linear(8, 2))
+
+
+def images(shape):
+    return lambda: {"input": rand((4, *shape)), "label": torch.randint(0, 10, (4,), dtype=torch.int32)}
+
+
+def text():
+    tokens = torch.randint(0, 11, (2, 9), dtype=torch.int32)
+    return {"tokens": tokens[:, :-1].contiguous(), "next": tokens[:, 1:].contiguous()}
+
+
+def turned():
+    angle = torch.rand(4, dtype=torch.float64) * 2 * math.pi
+    return {"input": rand((4, 1, 16, 16), 0, 1), "angle": torch.round(torch.stack([angle.sin(), angle.cos()], 1), decimals=3)}
+
+
+def classified(y, batch):
+    return F.cross_entropy(y, batch["label"].long())
+
+
+MODELS = {
+    "resnet18": (ResNet18, images((3, 8, 8)), classified),
+    "gpt": (Gpt, text, lambda y, b: F.cross_entropy(y.flatten(0, 1), b["next"].flatten().long())),
+    "lstm": (LstmClassifier, images((5, 8)), classified),
+    "orientation": (orientation, turned, lambda y, b: F.mse_loss(y, b["angle"])),
+}
+
+
+class Rule:
+    """An optimizer that PyTorch lacks: `update(p, g, state, t)` in NumPy's float64 gives the next p."""
+
+    def __init__(self, parameters, update):
+        self.parameters, self.update, self.state, self.t = list(parameters), update, {}, 0
+
+    def zero_grad(self):
+        for p in self.parameters:
+            p.grad = None
+
+    def step(self):
+        self.t += 1
+        for k, p in enumerate(self.parameters):
+            state = self.state.setdefault(k, {})
+            with torch.no_grad():
+                p.copy_(torch.from_numpy(self.update(p.numpy().copy(), p.grad.numpy(), state, self.t)))
+
+
+def lion(lr=1e-4, decay=0.0, b1=0.9, b2=0.99):  # Chen et al. (2023), algorithm 2
+    def update(p, g, s, _):
+        m = s.get("m", np.zeros_like(p))
+        s["m"] = b2 * m + (1 - b2) * g
+        return p - lr * (np.sign(b1 * m + (1 - b1) * g) + decay * p)
+    return lambda parameters: Rule(parameters, update)
+
+
+def lamb(lr=1e-3, decay=0.01, b1=0.9, b2=0.999, eps=1e-6):  # You et al. (2020), algorithm 2, phi the identity
+    def update(p, g, s, t):
+        s["m"] = b1 * s.get("m", np.zeros_like(p)) + (1 - b1) * g
+        s["v"] = b2 * s.get("v", np.zeros_like(p)) + (1 - b2) * g * g
+        r = s["m"] / (1 - b1 ** t) / (np.sqrt(s["v"] / (1 - b2 ** t)) + eps) + decay * p
+        size, step = np.linalg.norm(p), np.linalg.norm(r)
+        return p - lr * (size / step if size > 0 and step > 0 else 1.0) * r
+    return lambda parameters: Rule(parameters, update)
+
+
+def of(optimizer, **options):
+    return lambda parameters: optimizer(parameters, **options)
+
+
+# Name of ours -> (our hyperparameters, what makes the other one).
+EVERYWHERE = {
+    "sgd": ({"lr": 0.05, "momentum": 0.9, "weight-decay": 0.01},
+            of(torch.optim.SGD, lr=0.05, momentum=0.9, weight_decay=0.01)),
+    "adamw": ({"lr": 0.01, "weight-decay": 0.05}, of(torch.optim.AdamW, lr=0.01, weight_decay=0.05)),
+}
+OPTIMIZERS = EVERYWHERE | {
+    "adam": ({"lr": 0.01, "weight-decay": 0.01}, of(torch.optim.Adam, lr=0.01, weight_decay=0.01)),
+    "nadam": ({"lr": 0.01, "weight-decay": 0.01}, of(torch.optim.NAdam, lr=0.01, weight_decay=0.01)),
+    "radam": ({"lr": 0.01, "weight-decay": 0.01}, of(torch.optim.RAdam, lr=0.01, weight_decay=0.01)),
+    "rmsprop": ({"lr": 0.01, "momentum": 0.5, "centered": 1, "weight-decay": 0.01},
+                of(torch.optim.RMSprop, lr=0.01, momentum=0.5, centered=True, weight_decay=0.01)),
+    "adagrad": ({"lr": 0.02, "lr-decay": 0.1, "weight-decay": 0.01},
+                of(torch.optim.Adagrad, lr=0.02, lr_decay=0.1, weight_decay=0.01)),
+    "adadelta": ({"lr": 1.0, "weight-decay": 0.01}, of(torch.optim.Adadelta, lr=1.0, weight_decay=0.01)),
+    "lion": ({"lr": 0.001, "weight-decay": 0.1}, lion(0.001, 0.1)),
+    "lamb": ({"lr": 0.01, "weight-decay": 0.05}, lamb(0.01, 0.05)),
+}
+
+
+def start(model):
+    """Short numbers of about PyTorch's own size; scales stay near 1 and running variances at 1."""
+    for name, p in model.named_parameters():
+        with torch.no_grad():
+            if p.dim() == 1:
+                p.copy_(rand(p.shape, -0.1, 0.1) + (1 if name.endswith("weight") else 0))
+            else:
+                p.copy_(torch.round(rand(p.shape) * (p.numel() / p.shape[0]) ** -0.5 * 1000) / 1000)
+
+
+def sample(t):
+    flat = t.detach().reshape(-1)
+    return {"norm": flat.norm().item(), "sample": numbers(flat[::max(1, flat.numel() // 64)][:64])}
+
+
+def run(name):
+    make, draw, loss_of = MODELS[name]
+    batches = [draw() for _ in range(STEPS)]
+    model = make().double()
+    start(model)
+    first = {k: v.clone() for k, v in model.state_dict().items()}
+    runs = []
+    for optimizer, (options, make_optimizer) in (OPTIMIZERS if name == "lstm" else EVERYWHERE).items():
+        model.load_state_dict(first)
+        model.train()
+        step = make_optimizer(model.parameters())
+        losses = []
+        for batch in batches:
+            step.zero_grad()
+            x = batch.get("input", batch.get("tokens"))
+            loss = loss_of(model(x.long() if x.dtype == torch.int32 else x), batch)
+            loss.backward()
+            step.step()
+            losses.append(loss.item())
+        print(f"{name} {optimizer}: loss {losses[0]:.4f} -> {losses[-1]:.4f}")
+        runs.append({"optimizer": optimizer, "options": options, "losses": losses,
+                     "after": {k: sample(v) for k, v in model.state_dict().items() if v.is_floating_point()}})
+    return {"batches": [{k: tensor(v) for k, v in b.items()} for b in batches],
+            "parameters": {k: tensor(v) for k, v in first.items() if v.is_floating_point()}, "runs": runs}
+
+
+def main():
+    torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float64)
+    for seed, name in enumerate(MODELS, 200):
+        torch.manual_seed(seed)
+        write(f"models_{name}", run(name))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+// A recurrent classifier: LSTM over the sequence, a linear layer on its last state.
+#include <fmt/format.h>
+
+#include "core/base/status.h"
+#include "graph/functions.h"
+#include "graph/ops/reshape.h"
+#include "nn/sequences.h"
+#include "train/model.h"
+#include "train/tasks.h"
+
+namespace tutti {
+namespace {
+
+using namespace nn;
+
+struct LstmClassifier {
+  int64_t hidden, classes;
+  Value forward(Builder& b, Value x) const {
+    Value last = b("lstm", Lstm(hidden), x).h_n;
+    return b("fc", Linear(classes), reshape(last, {x.shape()[0], hidden}));
+  }
+  std::string describe() const { return fmt::format("LstmClassifier({}, {})", hidden, classes); }
+};
+
+Task task(const ModelOptions& o, const data::Source& train) {
+  data::Column sequence = train.column("input");
+  if (sequence.type.shape.size() != 2)
+    throw invalid(fmt::format("lstm takes sequences [steps, features], {} has {}", o.data, to_string(sequence.type)),
+                  "use --data synthetic:64x64:10, or another model");
+  return classification(LstmClassifier{.hidden = o.size == "tiny" ? 16 : 256,
+                                       .classes = std::max<int64_t>(train.column("label").classes, 2)});
+}
+
+}  // namespace
+
+extern const ModelDef lstm_model;
+const ModelDef lstm_model{
+    .name = "lstm",
+    .doc = "an LSTM over sequences and a linear layer on its last state",
+    .sizes = {{.name = "default", .doc = "256 hidden units, 64 steps of 64 features", .batch = 64, .eval_batch = 64},
+              {.name = "tiny", .doc = "16 hidden units, 5 steps of 8 features", .batch = 4, .eval_batch = 4}},
+    .task = task,
+    .made_up = [](const ModelOptions& o, int64_t samples) {
+      return fmt::format("synthetic:{}:10:{}:16", o.size == "tiny" ? "5x8" : "64x64", samples);
+    }};
+
+}  // namespace tutti

@@ -1,0 +1,82 @@
+// How far an image is turned: five convolutions and two linear layers give the angle's sine and cosine.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "core/base/status.h"
+#include "graph/functions.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/sqrt.h"
+#include "graph/ops/sum.h"
+#include "train/model.h"
+#include "train/tasks.h"
+
+namespace tutti {
+namespace {
+
+using namespace nn;
+
+Sequential net(const std::vector<int64_t>& channels, int64_t hidden) {
+  std::vector<Layer> layers;
+  for (int64_t c : channels) {
+    layers.emplace_back(Conv2d(c, 3, {.padding = 1}));
+    layers.emplace_back(Relu());
+    layers.emplace_back(MaxPool2d(2));
+  }
+  for (Layer layer : {Layer(Flatten()), Layer(Linear(hidden)), Layer(Relu()), Layer(Linear(2))})
+    layers.push_back(layer);
+  return Sequential(std::move(layers));
+}
+
+/// The squared error of sine and cosine; metrics: the share of angles within 5, 10 and 20 degrees.
+Task angles(Sequential model) {
+  std::string text = model.describe();
+  return Task(
+      [model = std::move(model)](Builder& b, const Batch& x) {
+        Value y = b.output(model.forward(b, b.input(x["input"]))), target = cast(x["angle"], y.dtype()), counts = x.weights(y.dtype());
+        Outcome out;
+        {
+          Graph::Scope scope(b.graph(), "loss", Phase::loss);
+          Value each = sum((y - target) * (y - target), {1});
+          out.loss_sum = sum(x.valid() ? each * counts : each);
+          out.weight = sum(counts) * 2.0;
+        }
+        Graph::Scope scope(b.graph(), "score", Phase::bookkeeping);
+        Value cosine = sum(y * target, {1}) / maximum(sqrt(sum(y * y, {1})), 1e-12);
+        for (int degrees : {5, 10, 20}) {
+          Value within = cast(cosine >= std::cos(degrees * std::numbers::pi / 180), y.dtype());
+          out.metrics.push_back({fmt::format("within_{}", degrees), sum(within * counts), sum(counts)});
+        }
+        out.output = y;
+        return out;
+      },
+      text);
+}
+
+Task task(const ModelOptions& o, const data::Source& train) {
+  data::Column image = train.column("input"), angle = train.column("angle");
+  if (image.type.shape.size() != 3 || angle.type.shape != Shape{2} || !is_float(angle.type.dtype))
+    throw invalid(fmt::format("orientation takes images [1, H, W] with an angle f32[2], {} has {} and {}", o.data,
+                              to_string(image.type), to_string(angle.type)),
+                  "use --data orientation");
+  return angles(o.size == "tiny" ? net({2, 4}, 8) : net({32, 64, 128, 128, 128}, 64));
+}
+
+}  // namespace
+
+extern const ModelDef orientation_model;
+const ModelDef orientation_model{
+    .name = "orientation",
+    .doc = "five conv3x3-relu-pool blocks and two linear layers: how far a drawn image is turned",
+    .sizes =
+        {{.name = "default", .doc = "channels 32-64-128-128-128, images of 128x128", .batch = 32, .eval_batch = 50},
+         {.name = "tiny", .doc = "channels 2-4, images of 16x16", .batch = 4, .eval_batch = 4}},
+    .task = task,
+    .made_up =
+        [](const ModelOptions& o, int64_t samples) {
+          return fmt::format("orientation:{}:{}:16", o.size == "tiny" ? 16 : 128, std::min<int64_t>(samples, 2048));
+        },
+    .data = "orientation:128:9000:1000"};
+
+}  // namespace tutti
