@@ -126,19 +126,24 @@ void norm_dx_reference(const Norm& n, const Tensor& d, const Tensor& x, const st
   });
 }
 
+// What is small comes first, so that the passes over all of x follow each other and fuse.
+
 Normalized normalized(const Norm& n, std::span<const Value> in) {
   const NormGeometry& g = n.g;
-  Value x = widened(in[0]), m;
+  Value x = widened(in[0]), m, weight, bias;
+  if (in.size() > 1) weight = parameter(g, in[1]);
+  if (in.size() > 2) bias = parameter(g, in[2]);
   if (n.centered) {
-    m = mean(x, g.axes, true);
-    if (g.count() == 0) m = m.graph().full(m.dtype(), 0, m.shape());
+    m = g.count() == 0 ? x.graph().full(x.dtype(), 0, g.kept) : mean(x, g.axes, true);
     x = x - m;
   }
   Value variance = mean(x * x, g.axes, true), r = rsqrt(variance + n.eps);
-  Value y = x * r;
-  if (in.size() > 1) y = y * parameter(g, in[1]);
-  if (in.size() > 2) y = y + parameter(g, in[2]);
-  return {cast(y, in[0].dtype()), m ? result(g, m) : m, result(g, variance), result(g, r)};
+  Normalized out = {{}, m ? result(g, m) : m, result(g, variance), result(g, r)};
+  Value y = weight && g.per_line ? x * (r * weight) : x * r;
+  if (weight && !g.per_line) y = y * weight;
+  if (bias) y = y + bias;
+  out.y = cast(y, in[0].dtype());
+  return out;
 }
 
 Values norm_dx(const Norm& n, Value d, Value x, Value mean, Value rstd, Value weight) {
@@ -146,22 +151,25 @@ Values norm_dx(const Norm& n, Value d, Value x, Value mean, Value rstd, Value we
   DType dtype = x.dtype();
   Ints repeats = repeated(g);
   auto total = [&](Value v) { return repeats.empty() ? v : reshape(sum(v, repeats), g.parameters); };
-  d = widened(d);
-  Value r = kept(g, rstd), normal = widened(x);
-  if (n.centered) normal = normal - kept(g, mean);
-  normal = normal * r;
-  // A weight per line is a factor of all of it.
-  Value weighted = weight && !g.per_line ? d * parameter(g, weight) : d;
-  Value scale = weight && g.per_line ? r * parameter(g, weight) : r;
+  Value r = kept(g, rstd), scale = r;
+  if (weight) weight = parameter(g, weight);
+  if (n.centered) mean = kept(g, mean);
   double share = 1 / static_cast<double>(g.count());
-  Value product = sum(weighted * normal, g.axes, true), dx = weighted - normal * (product * share);
-  Values out = {{}, g.per_line ? reshape(product, g.parameters) : total(d * normal)};
+  x = n.centered ? widened(x) - mean : widened(x);
+  d = widened(d);
+  // A weight per line is a factor of all of it.
+  Value weighted = weight && !g.per_line ? d * weight : d;
+  if (weight && g.per_line) scale = r * weight;
+  Value product = sum(weighted * x, g.axes, true), slope = product * (r * r * share), whole, shift;
+  Values out = {{}, g.per_line ? reshape(product * r, g.parameters) : total(d * (x * r))};
   if (n.centered) {
-    Value whole = sum(weighted, g.axes, true);
-    dx = dx - whole * share;
+    whole = sum(weighted, g.axes, true);
+    shift = whole * share;
     out.push_back(g.per_line ? reshape(whole, g.parameters) : total(d));
   }
-  out[0] = cast(scale * dx, dtype);
+  Value dx = weighted - x * slope;
+  if (shift) dx = dx - shift;
+  out[0] = cast(dx * scale, dtype);
   return out;
 }
 

@@ -54,8 +54,11 @@ Layout choose_layout(const sdk::Program& program, const sdk::Fusion& f, const Pa
       it->second += bytes;
   }
   if (votes.empty()) return plain;
-  return std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; })
-      ->first;
+  // Of equals oneDNN's: its neighbours are convolutions, which would convert a row-major one again.
+  auto fewer = [](const auto& a, const auto& b) {
+    return std::pair(a.second, !a.first.plain) < std::pair(b.second, !b.first.plain);
+  };
+  return std::max_element(votes.begin(), votes.end(), fewer)->first;
 }
 
 /// The code over inputs of which none is the memory of another (one is a reshape of it), so that a result written over

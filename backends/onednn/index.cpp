@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "backends/onednn/kernel.h"
+#include "backends/onednn/widened.h"
 #include "core/geometry/index.h"
 #include "kernels/cpu/eval.h"
 #include "kernels/cpu/gather.h"
@@ -60,12 +61,12 @@ KernelPtr make_scatter(const Case& c) {
   auto wide = static_cast<size_t>(reads + writes) * 4;
   return std::make_unique<FunctionKernel>(
       c,
-      [=](void* const* in, void* const* out, std::byte* scratch) {
+      [=, threads = c.threads](void* const* in, void* const* out, std::byte* scratch) {
         auto* from = reinterpret_cast<float*>(scratch);
         float* to = from + reads;
-        kernels::isa_kernels().load(storage)(from, in[1], in[1], in[1], reads);
+        to_f32(storage, from, in[1], reads, threads);
         add(in[0], from, to, DType::f32);
-        kernels::isa_kernels().store(storage)(out[0], to, to, to, writes);
+        from_f32(storage, out[0], to, writes, threads);
       },
       wide);
 }

@@ -58,7 +58,6 @@ const OpDef group_norm_op{
     .decompose = decompose,
     .samples = {{.shapes = {{2, 6, 3, 2}, {6}, {6}}, .attrs = {{"groups", Ints{3}}}},
                 {.shapes = {{3, 4, 5}, {4}}, .attrs = {{"groups", Ints{4}}, {"eps", Reals{0.1}}}},
-                {.shapes = {{3, 4}}, .attrs = {{"groups", Ints{2}}}},
                 {.shapes = {{0, 4, 3}, {4}, {4}}, .attrs = {{"groups", Ints{2}}}}}};
 
 }  // namespace tutti

@@ -46,7 +46,6 @@ const OpDef layer_norm_dx_op{
     .infer = infer,
     .reference = reference,
     .decompose = decompose,
-    .samples = {sample({4, 6}, {6}, 5), sample({2, 3, 4, 2}, {4, 2}, 4), sample({5}, {5}, 5), sample({0, 3}, {3}, 5),
-                sample({19, 197}, {197}, 5)}};
+    .samples = {sample({4, 6}, {6}, 5), sample({2, 3, 4, 2}, {4, 2}, 4), sample({19, 197}, {197}, 5)}};
 
 }  // namespace tutti

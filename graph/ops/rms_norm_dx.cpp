@@ -42,7 +42,6 @@ const OpDef rms_norm_dx_op{
     .infer = infer,
     .reference = reference,
     .decompose = decompose,
-    .samples = {sample({4, 6}, {6}, 4), sample({2, 3, 4, 2}, {4, 2}, 3), sample({5}, {5}, 4),
-                sample({19, 197}, {197}, 4)}};
+    .samples = {sample({2, 3, 4, 2}, {4, 2}, 3), sample({19, 197}, {197}, 4)}};
 
 }  // namespace tutti

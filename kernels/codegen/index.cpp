@@ -72,7 +72,8 @@ LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size,
   if (by_rows) return {{launch(t, std::move(k), total, {0, 1, 2})}, {}};
   // Narrow floats are added up in f32.
   int y = narrow ? 3 : 2;
-  bool apart = size + count > rounds;  // more rounds than a work-item may make: several launches
+  // Zeros by a launch of their own where they are most of the work, and where a work-item may not make so many rounds.
+  bool apart = size > std::max<int64_t>(count, 1024) || size + count > rounds;
   if (apart) {
     LaunchList zero = fill(t, narrow ? DType::f32 : type, total, 0);
     zero.launches[0].buffers = {y};

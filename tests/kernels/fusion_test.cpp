@@ -246,5 +246,35 @@ TEST_F(Fusion, convolution_graphs_with_gradients) {
   }
 }
 
+/// Whole and padded blocks of channels, normalised between convolutions, with a residual.
+TEST_F(Fusion, normalised_convolutions_with_gradients) {
+  for (int64_t channels : {17, 32}) {
+    Graph g;
+    Values wrt;
+    auto parameter = [&](const std::string& name, const Shape& shape) {
+      wrt.push_back(g.state(name, {DType::f32, shape}));
+      return wrt.back();
+    };
+    auto layer = [&](Value x, const std::string& name) {
+      Value w = parameter(name, {channels, x.shape()[1], 3, 3});
+      return batch_norm(conv2d(x, w, {.padding = {1, 1}}), parameter(name + ".weight", {channels}),
+                        parameter(name + ".bias", {channels}), 0.1);
+    };
+    Value x = g.feed("x", {DType::f32, {2, 3, 9, 8}});
+    Values first = layer(x, "first");
+    Value between = tanh(first[0]);
+    Value y = global_avg_pool(tanh(layer(between, "second")[0] + between));
+    Value loss = mean(y * y);
+    Values d = gradients(loss, wrt);
+    std::vector<std::string> names;
+    for (const State& s : g.states()) names.push_back(s.name);
+    for (size_t k = 0; k < names.size(); ++k) g.set_state(names[k], wrt[k] - 0.1 * d[k]);
+    g.set_state("loss", loss);
+    g.set_state("mean", first[1]);
+    g.set_state("variance", first[2]);
+    expect_parity(g, static_cast<uint64_t>(channels), 2e-4, 1000);  // software devices have no kernels of their own
+  }
+}
+
 }  // namespace
 }  // namespace tutti
