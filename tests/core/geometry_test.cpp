@@ -267,7 +267,7 @@ TEST(Geometry, gather_and_scatter) {
   expect_problem(scatter({4, 3}, 0, 7), "do not hold the index shape [4, 2] from axis 0 on");
   expect_problem(scatter({4, 2}, 0, 0), "size 0 holds no element");
   expect_problem(scatter({4, 2}, 1, 7), "outside");
-  expect_problem(scatter({}, 0, 7), "outside");
+  expect_problem(scatter({}, 0, 7), "updates [] have fewer axes than the index [4, 2]");
 }
 
 }  // namespace
