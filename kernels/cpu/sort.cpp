@@ -23,7 +23,7 @@ uint32_t float_key(T bits, uint32_t infinity) {
   return u & sign ? ~u & all : u | sign;
 }
 
-/// Items by their keys' bytes from the lowest; `other` is as long. The result lies in either.
+/// Items, given by position, by their keys' bytes from the lowest; `other` is as long. The result lies in either.
 Item* by_digits(Item* items, Item* other, int64_t n, int bytes) {
   int64_t counts[4][256] = {};
   for (int64_t i = 0; i < n; ++i)
@@ -39,14 +39,12 @@ Item* by_digits(Item* items, Item* other, int64_t n, int bytes) {
   return items;
 }
 
-/// The first `count` in order.
+/// The first `count` in order, of items by position.
 Item* ordered(Item* items, Item* other, int64_t n, int64_t count, int bytes) {
-  if (count < n / 8) {
-    std::nth_element(items, items + count, items + n);
-    n = count;
-  }
-  if (n >= worth_counting) return by_digits(items, other, n, bytes);
-  std::sort(items, items + n);
+  bool few = count < n / 8;
+  if (!few && n >= worth_counting) return by_digits(items, other, n, bytes);
+  if (few) std::nth_element(items, items + count, items + n);  // no longer by position
+  std::sort(items, items + (few ? count : n));
   return items;
 }
 

@@ -26,7 +26,7 @@ def reductions():
     far = const([[1000.0, 999.0, -1000.0], [-5000.0, -5001.0, -5000.5], [3.0, -INF, 1.0]])
     case(F, "logsumexp", [far], lambda t: torch.logsumexp(t, 1), {"axes": [1]})
     ends = const([[1.0, INF, 2.0], [-INF, -INF, -INF], [INF, -INF, 0.0], [INF, INF, 1.0], [NAN, 1.0, 2.0], [NAN, INF, 1.0]])
-    case(F, "logsumexp", [ends], lambda t: torch.logsumexp(t, 1), {"axes": [1]}, gradient=False)
+    case(F, "logsumexp", [ends], lambda t: torch.logsumexp(t, 1), {"axes": [1]})
     case(F, "logsumexp", [rand((2, 0))], lambda t: torch.logsumexp(t, 1), {"axes": [1]})
     case(F, "var", [const([[3.0], [-1.0]])], lambda t: torch.var(t, 1, correction=2), {"axes": [1], "correction": 2})
     case(F, "var", [const([[1e6, 1e6 + 1, 1e6 + 2]])], lambda t: torch.var(t, 1), {"axes": [1]})

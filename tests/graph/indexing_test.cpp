@@ -14,6 +14,7 @@
 #include "graph/functions.h"
 #include "graph/ops.h"
 #include "tests/golden/golden_data.h"
+#include "tests/support/device_run.h"
 #include "tests/support/error_of.h"
 
 namespace tutti {
@@ -167,6 +168,76 @@ TEST(Indexing, FunctionsAreThoseOfPyTorch) {
     compare(c);
   }
   EXPECT_GT(count, 100u);
+}
+
+/// Whole functions as devices run them: some of each kind.
+const std::set<std::string> on_devices = {"norm 3",
+                                          "stddev",
+                                          "count_nonzero",
+                                          "min_with_index",
+                                          "tril -1",
+                                          "roll axes",
+                                          "repeat",
+                                          "diagonal axes",
+                                          "scatter",
+                                          "index_put 2",
+                                          "index_put add",
+                                          "top_k 1",
+                                          "argsort",
+                                          "cummax",
+                                          "diag_embed -2",
+                                          "einsum ii->i",
+                                          "einsum bhqd,bhkd->bhqk",
+                                          "einsum i,j->ij"};
+
+Tensor in_f32(Tensor t) {
+  if (is_float(t.type.dtype)) t.type.dtype = DType::f32;
+  for (double& x : t.at) x = round_to(t.type.dtype, x);
+  return t;
+}
+
+TEST(Indexing, DevicesAgree) {
+  Graph g;
+  std::map<std::string, Tensor> given, want;
+  std::ifstream file(GOLDEN_DIR "/indexing.json");
+  for (const json& c : json::parse(file)) {
+    if (!on_devices.contains(c.at("op").get<std::string>())) continue;
+    auto feed = [&](const json& t) {
+      Tensor x = in_f32(golden::to_tensor(t));
+      std::string name = fmt::format("x{}", given.size());
+      given.emplace(name, x);
+      return g.feed(name, x.type);
+    };
+    auto expect = [&](Value v, const json& t) {
+      std::string name = fmt::format("{} {}", want.size(), c.at("op").get<std::string>());
+      g.set_state(name, v);
+      want.emplace(name, in_f32(golden::to_tensor(t)));
+    };
+    Values in, seeds, pulled, wrt;
+    for (const json& t : c.at("inputs")) in.push_back(feed(t));
+    Values out = function_of(c.at("op").get<std::string>())(g, in);
+    for (size_t k = 0; k < out.size(); ++k) {
+      expect(out[k], c.at("results")[k]);
+      if (c.at("cotangents")[k].is_null()) continue;
+      pulled.push_back(out[k]);
+      seeds.push_back(feed(c.at("cotangents")[k]));
+    }
+    std::vector<const json*> slopes;
+    for (size_t k = 0; k < in.size(); ++k) {
+      if (c.at("gradients")[k].is_null()) continue;
+      wrt.push_back(in[k]);
+      slopes.push_back(&c.at("gradients")[k]);
+    }
+    Values got = wrt.empty() ? Values{} : gradients(pulled, seeds, wrt);
+    for (size_t k = 0; k < got.size(); ++k)
+      if (got[k]) expect(got[k], *slopes[k]);
+  }
+  EXPECT_GT(want.size(), 40u);
+  for (const Device& device : test::devices_and_reference()) {
+    auto got = test::run_on(device, g, given);
+    for (const auto& [name, tensor] : want)
+      EXPECT_EQ(golden::difference(got.at(name), tensor, 1e-4), "") << name << " on " << device.id;
+  }
 }
 
 class IndexingFunctions : public testing::Test {
