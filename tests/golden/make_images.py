@@ -145,13 +145,15 @@ def resampling():
 
 
 def paddings():
-    def pad(x, amounts, mode, value=0.0):
-        add("pad", [rand(x)], lambda t: F.pad(t, amounts, mode, value) if mode == "constant" else F.pad(t, amounts, mode),
-            amounts=amounts, mode=mode, value=float(value))
+    names = {"constant": "constant", "reflect": "reflection", "replicate": "replication", "circular": "circular"}
+
+    def pad(x, amounts, mode, value=None):
+        more = {} if value is None else {"value": value}
+        add(f"{names[mode]}_pad", [rand(x)], lambda t: F.pad(t, amounts, mode, value), amounts=amounts, **more)
 
     pad((2, 3, 4), [1, 2], "constant", 1.5)
     pad((2, 3, 4), [-1, 2, 3, -2], "constant", -0.5)
-    pad((2, 3, 4), [0, -1, -1, 0, 1, 0], "constant")
+    pad((2, 3, 4), [0, -1, -1, 0, 1, 0], "constant", 0.0)
     for mode in ("reflect", "replicate", "circular"):
         pad((1, 2, 5), [2, 3], mode)
         pad((1, 2, 4, 5), [2, 1, 3, 0], mode)
