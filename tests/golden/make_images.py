@@ -137,6 +137,12 @@ def resampling():
         resize((1, 1, 4, 3), "bicubic", scale=(2.4, 1.0), align=align)
     resize((1, 1, 4, 5), "bilinear", scale=(1.7, 2.3), align=False, recompute=True)
     resize((1, 1, 5, 4), "area", (3, 2))
+    for mode in ("bilinear", "nearest"):
+        for padding in ("zeros", "border"):
+            for align in (False, True):
+                add("grid_sample", [rand((2, 2, 3, 4)), rand((2, 3, 2, 2), -1.5, 1.5)],
+                    lambda a, b: F.grid_sample(a, b, mode, padding, align), mode=mode, padding_mode=padding,
+                    align_corners=align)
     add("pixel_shuffle", [rand((1, 8, 2, 3))], lambda t: F.pixel_shuffle(t, 2), factor=2)
     add("pixel_shuffle", [rand((2, 1, 9, 1, 2))], lambda t: F.pixel_shuffle(t, 3), factor=3)
     add("pixel_unshuffle", [rand((1, 2, 4, 6))], lambda t: F.pixel_unshuffle(t, 2), factor=2)

@@ -109,6 +109,10 @@ const std::map<std::string, Function> functions = {
      [](const Values& in, const Attrs& a) {
        return conv_transpose3d(in[0], in[1], transposed_of<ConvTranspose3dOptions>(a));
      }},
+    {"grid_sample",
+     [](const Values& in, const Attrs& a) {
+       return grid_sample(in[0], in[1], {a.text("mode"), a.text("padding_mode"), flag(a, "align_corners")});
+     }},
     {"interpolate", [](const Values& in, const Attrs& a) { return resized(in[0], a); }},
     {"lp_pool1d", [](const Values& in, const Attrs& a) { return lp_pool1d(in[0], a.f("p"), pool1d(a)); }},
     {"lp_pool2d", [](const Values& in, const Attrs& a) { return lp_pool2d(in[0], a.f("p"), pool<Pool2dOptions>(a)); }},
@@ -147,7 +151,7 @@ struct Built {
     Values in;
     for (const json& t : c.at("inputs")) in.push_back(feed(fmt::format("x{}", in.size()), t));
     Value y = functions.at(c.at("op").get<std::string>())(in, golden::to_attrs(c.at("attrs")));
-    values = gradients({y}, {feed("d", c.at("cotangents")[0])}, in);
+    values = gradients({y}, {feed("d", c.at("cotangents")[0])}, in, Unreached::zeros);
     values.push_back(y);
     for (const json& t : c.at("gradients")) wanted.push_back(&t);
     wanted.push_back(&c.at("results")[0]);
@@ -253,6 +257,7 @@ TEST_F(ImageFunctions, ErrorsNameWhatWasExpected) {
   EXPECT_THAT(error_of([&] { interpolate(x, {.size = {2, 2}, .mode = "linear"}); }), HasSubstr("bilinear or bicubic"));
   EXPECT_THAT(error_of([&] { interpolate(x, {.size = {2, 2}, .align_corners = true}); }), HasSubstr("leave it out"));
   EXPECT_THAT(error_of([&] { interpolate(x, {.scale_factor = {0.1}}); }), HasSubstr("becomes one of 0"));
+  EXPECT_THAT(error_of([&] { grid_sample(x, w); }), HasSubstr("grid_sample: [2, 4, 6, 5] at [4, 2, 2, 2]"));
   EXPECT_THAT(error_of([&] { pixel_shuffle(x, 3); }), HasSubstr("pixel_shuffle: [2, 4, 6, 5] by 3"));
   EXPECT_THAT(error_of([&] { channel_shuffle(x, 3); }), HasSubstr("the groups divide C"));
   EXPECT_THAT(error_of([&] { constant_pad(x, {1}); }), HasSubstr("two numbers per axis"));
