@@ -79,7 +79,7 @@ Value conv3d(Value x, Value w, const Conv3dOptions& o) {
   check_list("conv3d", "stride", o.stride, 3, 1);
   check_list("conv3d", "padding", o.padding, 3, 0);
   check_list("conv3d", "dilation", o.dilation, 3, 1);
-  const Shape s = x.shape(), k = w.shape();
+  const Shape &s = x.shape(), &k = w.shape();
   if (Shape(k.begin() + 3, k.end()) == Shape{1, 1} && last_two(o.stride) == Ints{1, 1} &&
       last_two(o.padding) == Ints{0, 0}) {  // along the depth alone
     Value y = conv2d(
