@@ -58,7 +58,7 @@ Shape transposed_shape(const char* what, Value& x, Value w, const ConvTranspose3
     y.push_back((x.shape()[a + 2] - 1) * stride - 2 * o.padding[a] + dilation * (w.shape()[a + 2] - 1) + extra + 1);
     more.insert(more.begin(), {0, extra / stride});
   }
-  x = pad(x, more, "constant");
+  x = constant_pad(x, more);
   return y;
 }
 
@@ -79,7 +79,7 @@ Value conv3d(Value x, Value w, const Conv3dOptions& o) {
   check_list("conv3d", "stride", o.stride, 3, 1);
   check_list("conv3d", "padding", o.padding, 3, 0);
   check_list("conv3d", "dilation", o.dilation, 3, 1);
-  const Shape s = x.shape(), k = w.shape();
+  const Shape &s = x.shape(), &k = w.shape();
   if (Shape(k.begin() + 3, k.end()) == Shape{1, 1} && last_two(o.stride) == Ints{1, 1} &&
       last_two(o.padding) == Ints{0, 0}) {  // along the depth alone
     Value y = conv2d(
@@ -114,7 +114,7 @@ Value conv_same(Value x, Value w, Ints dilation, int64_t groups) {
     around[a] = all / 2;
     odd.insert(odd.begin(), {0, all % 2});
   }
-  x = pad(x, odd, "constant");
+  x = constant_pad(x, odd);
   if (axes == 1) return conv1d(x, w, {.padding = around[0], .dilation = dilation[0], .groups = groups});
   if (axes == 3) return conv3d(x, w, {.padding = around, .dilation = dilation, .groups = groups});
   return conv2d(x, w, {.padding = around, .dilation = dilation, .groups = groups});

@@ -15,7 +15,65 @@
 namespace tutti {
 namespace {
 
+enum class Mode { constant, reflection, replication, circular };
+
+/// Throws Error unless the amounts fit x and the mode.
+void check(const char* what, Value x, const Ints& amounts, Mode mode) {
+  if (amounts.size() % 2 || amounts.size() > 2 * x.rank())
+    throw invalid(fmt::format("{}: amounts {} for {}", what, to_string(amounts), to_string(x.shape())),
+                  "two numbers per axis are needed, from the last axis on");
+  for (size_t k = 0; k < amounts.size(); k += 2) {
+    int64_t low = amounts[k], high = amounts[k + 1], size = x.shape()[x.rank() - 1 - k / 2];
+    int64_t left = size + std::min<int64_t>(low, 0) + std::min<int64_t>(high, 0), more = std::max(low, high);
+    if (left < 0)
+      throw invalid(fmt::format("{}: {} and {} cut off more than the {} elements of an axis", what, low, high, size));
+    int64_t most = mode == Mode::reflection ? size - 1 : mode == Mode::circular ? left : size > 0 ? more : 0;
+    if (mode != Mode::constant && more > std::max<int64_t>(most, 0))
+      throw invalid(fmt::format("{}: {} and {} for an axis of {}", what, low, high, size),
+                    fmt::format("use at most {}", most));
+  }
+}
+
+/// The places [first, last) of the axis.
+Value part(Value x, size_t axis, int64_t first, int64_t last) {
+  Ints from(x.rank()), to = x.shape();
+  from[axis] = first;
+  to[axis] = last;
+  return to == x.shape() && first == 0 ? x : slice(x, from, to);
+}
+
+/// What stands before the axis (`before`) or behind it: `count` places.
+Value border(Value x, size_t axis, Mode mode, int64_t count, bool before) {
+  int64_t size = x.shape()[axis];
+  if (mode == Mode::circular) return before ? part(x, axis, size - count, size) : part(x, axis, 0, count);
+  if (mode == Mode::replication) {
+    Shape shape = x.shape();
+    shape[axis] = count;
+    return broadcast(before ? part(x, axis, 0, 1) : part(x, axis, size - 1, size), shape);
+  }
+  Ints backwards(static_cast<size_t>(count));
+  std::iota(backwards.rbegin(), backwards.rend(), 0);
+  return take(before ? part(x, axis, 1, count + 1) : part(x, axis, size - 1 - count, size - 1), axis, backwards);
+}
+
+Value extended(const char* what, Value x, const Ints& amounts, Mode mode) {
+  check(what, x, amounts, mode);
+  for (size_t k = 0; k < amounts.size(); k += 2) {
+    size_t axis = x.rank() - 1 - k / 2;
+    int64_t low = amounts[k], high = amounts[k + 1], size = x.shape()[axis];
+    Values parts = {part(x, axis, std::max<int64_t>(-low, 0), size - std::max<int64_t>(-high, 0))};
+    Value whole = mode == Mode::circular ? parts[0] : x;  // what is cut off does not come round
+    if (low > 0) parts.insert(parts.begin(), border(whole, axis, mode, low, true));
+    if (high > 0) parts.push_back(border(whole, axis, mode, high, false));
+    x = parts.size() > 1 ? concat(parts, static_cast<int64_t>(axis)) : parts[0];
+  }
+  return x;
+}
+
+}  // namespace
+
 Value constant_pad(Value x, const Ints& amounts, double value) {
+  check("constant_pad", x, amounts, Mode::constant);
   Ints low(x.rank()), high(x.rank()), first(x.rank()), last = x.shape();
   for (size_t k = 0; k < amounts.size(); k += 2) {
     size_t axis = x.rank() - 1 - k / 2;
@@ -29,58 +87,12 @@ Value constant_pad(Value x, const Ints& amounts, double value) {
   return more ? pad(x, low, high, {}, value) : x;
 }
 
-/// The places [first, last) of the axis.
-Value part(Value x, size_t axis, int64_t first, int64_t last) {
-  Ints from(x.rank()), to = x.shape();
-  from[axis] = first;
-  to[axis] = last;
-  return to == x.shape() && first == 0 ? x : slice(x, from, to);
+Value reflection_pad(Value x, const Ints& amounts) { return extended("reflection_pad", x, amounts, Mode::reflection); }
+
+Value replication_pad(Value x, const Ints& amounts) {
+  return extended("replication_pad", x, amounts, Mode::replication);
 }
 
-/// What stands before the axis (`before`) or behind it: `count` places.
-Value border(Value x, size_t axis, std::string_view mode, int64_t count, bool before) {
-  int64_t size = x.shape()[axis];
-  if (mode == "circular") return before ? part(x, axis, size - count, size) : part(x, axis, 0, count);
-  if (mode == "replicate") {
-    Shape shape = x.shape();
-    shape[axis] = count;
-    return broadcast(before ? part(x, axis, 0, 1) : part(x, axis, size - 1, size), shape);
-  }
-  Ints backwards(static_cast<size_t>(count));
-  std::iota(backwards.rbegin(), backwards.rend(), 0);
-  return take(before ? part(x, axis, 1, count + 1) : part(x, axis, size - 1 - count, size - 1), axis, backwards);
-}
-
-}  // namespace
-
-Value pad(Value x, const Ints& amounts, std::string_view mode, double value) {
-  if (amounts.size() % 2 || amounts.size() > 2 * x.rank())
-    throw invalid(fmt::format("pad: amounts {} for {}", to_string(amounts), to_string(x.shape())),
-                  "two numbers per axis are needed, from the last axis on");
-  if (mode != "constant" && mode != "reflect" && mode != "replicate" && mode != "circular")
-    throw invalid(fmt::format("pad: no mode \"{}\"", mode), "use constant, reflect, replicate or circular");
-  for (size_t k = 0; k < amounts.size(); k += 2) {
-    int64_t low = amounts[k], high = amounts[k + 1], size = x.shape()[x.rank() - 1 - k / 2];
-    if (size + low + high < 0 || size + std::min(low, high) < 0)
-      throw invalid(fmt::format("pad: {} and {} cut off more than the {} elements of an axis", low, high, size));
-    int64_t most = mode == "reflect"    ? size - 1
-                   : mode == "circular" ? size + std::min({low, high, int64_t{0}})
-                                        : std::max(low, high);
-    if (std::max({low, high, int64_t{0}}) > std::max<int64_t>(most, 0) || (mode == "replicate" && size == 0))
-      throw invalid(fmt::format("pad: {} and {} by \"{}\" on an axis of {}", low, high, mode, size),
-                    mode == "replicate" ? "it must have an element" : fmt::format("use at most {}", most));
-  }
-  if (mode == "constant") return constant_pad(x, amounts, value);
-  for (size_t k = 0; k < amounts.size(); k += 2) {
-    size_t axis = x.rank() - 1 - k / 2;
-    int64_t low = amounts[k], high = amounts[k + 1], size = x.shape()[axis];
-    Values parts = {part(x, axis, std::max<int64_t>(-low, 0), size - std::max<int64_t>(-high, 0))};
-    Value whole = mode == "circular" ? parts[0] : x;  // what is cut off does not come round
-    if (low > 0) parts.insert(parts.begin(), border(whole, axis, mode, low, true));
-    if (high > 0) parts.push_back(border(whole, axis, mode, high, false));
-    x = parts.size() > 1 ? concat(parts, static_cast<int64_t>(axis)) : parts[0];
-  }
-  return x;
-}
+Value circular_pad(Value x, const Ints& amounts) { return extended("circular_pad", x, amounts, Mode::circular); }
 
 }  // namespace tutti

@@ -23,6 +23,15 @@ struct TUTTI_API InterpolateOptions {
 /// row and column.
 TUTTI_API Value interpolate(Value x, const InterpolateOptions& o);
 
+/// How grid_sample reads: `mode` "bilinear" or "nearest"; outside of x are "zeros" or the nearest pixel of its
+/// "border". With `align_corners` -1 and 1 name the middles of the outermost pixels, else their outer edges.
+struct TUTTI_API GridSampleOptions {
+  std::string mode = "bilinear", padding_mode = "zeros";
+  bool align_corners = false;
+};
+/// y[n, c, i, j] = x [N, C, H, W] at the place grid[n, i, j] = (x, y) of [N, OH, OW, 2], which goes from -1 to 1.
+TUTTI_API Value grid_sample(Value x, Value grid, const GridSampleOptions& o = {});
+
 /// [..., C r r, H, W] to [..., C, H r, W r]: the channels of r x r become pixels.
 TUTTI_API Value pixel_shuffle(Value x, int64_t upscale_factor);
 /// [..., C, H r, W r] to [..., C r r, H, W]: its inverse.

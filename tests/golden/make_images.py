@@ -137,6 +137,12 @@ def resampling():
         resize((1, 1, 4, 3), "bicubic", scale=(2.4, 1.0), align=align)
     resize((1, 1, 4, 5), "bilinear", scale=(1.7, 2.3), align=False, recompute=True)
     resize((1, 1, 5, 4), "area", (3, 2))
+    for mode in ("bilinear", "nearest"):
+        for padding in ("zeros", "border"):
+            for align in (False, True):
+                add("grid_sample", [rand((2, 2, 3, 4)), rand((2, 3, 2, 2), -1.5, 1.5)],
+                    lambda a, b: F.grid_sample(a, b, mode, padding, align), mode=mode, padding_mode=padding,
+                    align_corners=align)
     add("pixel_shuffle", [rand((1, 8, 2, 3))], lambda t: F.pixel_shuffle(t, 2), factor=2)
     add("pixel_shuffle", [rand((2, 1, 9, 1, 2))], lambda t: F.pixel_shuffle(t, 3), factor=3)
     add("pixel_unshuffle", [rand((1, 2, 4, 6))], lambda t: F.pixel_unshuffle(t, 2), factor=2)
@@ -145,13 +151,15 @@ def resampling():
 
 
 def paddings():
-    def pad(x, amounts, mode, value=0.0):
-        add("pad", [rand(x)], lambda t: F.pad(t, amounts, mode, value) if mode == "constant" else F.pad(t, amounts, mode),
-            amounts=amounts, mode=mode, value=float(value))
+    names = {"constant": "constant", "reflect": "reflection", "replicate": "replication", "circular": "circular"}
+
+    def pad(x, amounts, mode, value=None):
+        more = {} if value is None else {"value": value}
+        add(f"{names[mode]}_pad", [rand(x)], lambda t: F.pad(t, amounts, mode, value), amounts=amounts, **more)
 
     pad((2, 3, 4), [1, 2], "constant", 1.5)
     pad((2, 3, 4), [-1, 2, 3, -2], "constant", -0.5)
-    pad((2, 3, 4), [0, -1, -1, 0, 1, 0], "constant")
+    pad((2, 3, 4), [0, -1, -1, 0, 1, 0], "constant", 0.0)
     for mode in ("reflect", "replicate", "circular"):
         pad((1, 2, 5), [2, 3], mode)
         pad((1, 2, 4, 5), [2, 1, 3, 0], mode)

@@ -86,6 +86,9 @@ const std::map<std::string, Function> functions = {
     {"avg_pool2d", [](const Values& in, const Attrs& a) { return avg_pool2d(in[0], pool<Pool2dOptions>(a)); }},
     {"avg_pool3d", [](const Values& in, const Attrs& a) { return avg_pool3d(in[0], pool<Pool3dOptions>(a)); }},
     {"channel_shuffle", [](const Values& in, const Attrs& a) { return channel_shuffle(in[0], a.i("groups")); }},
+    {"circular_pad", [](const Values& in, const Attrs& a) { return circular_pad(in[0], a.ints("amounts")); }},
+    {"constant_pad",
+     [](const Values& in, const Attrs& a) { return constant_pad(in[0], a.ints("amounts"), a.f("value")); }},
     {"conv1d",
      [](const Values& in, const Attrs& a) {
        return conv1d(in[0], in[1], {a.i("stride"), a.i("padding"), a.i("dilation"), a.i("groups")});
@@ -106,6 +109,10 @@ const std::map<std::string, Function> functions = {
      [](const Values& in, const Attrs& a) {
        return conv_transpose3d(in[0], in[1], transposed_of<ConvTranspose3dOptions>(a));
      }},
+    {"grid_sample",
+     [](const Values& in, const Attrs& a) {
+       return grid_sample(in[0], in[1], {a.text("mode"), a.text("padding_mode"), flag(a, "align_corners")});
+     }},
     {"interpolate", [](const Values& in, const Attrs& a) { return resized(in[0], a); }},
     {"lp_pool1d", [](const Values& in, const Attrs& a) { return lp_pool1d(in[0], a.f("p"), pool1d(a)); }},
     {"lp_pool2d", [](const Values& in, const Attrs& a) { return lp_pool2d(in[0], a.f("p"), pool<Pool2dOptions>(a)); }},
@@ -113,9 +120,9 @@ const std::map<std::string, Function> functions = {
     {"max_pool2d", [](const Values& in, const Attrs& a) { return max_pool2d(in[0], pool<Pool2dOptions>(a)); }},
     {"max_pool3d", [](const Values& in, const Attrs& a) { return max_pool3d(in[0], pool<Pool3dOptions>(a)); }},
     {"max_unpool2d", [](const Values& in, const Attrs& a) { return unpooled(in[0], a); }},
-    {"pad",
-     [](const Values& in, const Attrs& a) { return pad(in[0], a.ints("amounts"), a.text("mode"), a.f("value")); }},
     {"pixel_shuffle", [](const Values& in, const Attrs& a) { return pixel_shuffle(in[0], a.i("factor")); }},
+    {"reflection_pad", [](const Values& in, const Attrs& a) { return reflection_pad(in[0], a.ints("amounts")); }},
+    {"replication_pad", [](const Values& in, const Attrs& a) { return replication_pad(in[0], a.ints("amounts")); }},
     {"pixel_unshuffle", [](const Values& in, const Attrs& a) { return pixel_unshuffle(in[0], a.i("factor")); }},
 };
 
@@ -144,7 +151,7 @@ struct Built {
     Values in;
     for (const json& t : c.at("inputs")) in.push_back(feed(fmt::format("x{}", in.size()), t));
     Value y = functions.at(c.at("op").get<std::string>())(in, golden::to_attrs(c.at("attrs")));
-    values = gradients({y}, {feed("d", c.at("cotangents")[0])}, in);
+    values = gradients({y}, {feed("d", c.at("cotangents")[0])}, in, Unreached::zeros);
     values.push_back(y);
     for (const json& t : c.at("gradients")) wanted.push_back(&t);
     wanted.push_back(&c.at("results")[0]);
@@ -250,12 +257,16 @@ TEST_F(ImageFunctions, ErrorsNameWhatWasExpected) {
   EXPECT_THAT(error_of([&] { interpolate(x, {.size = {2, 2}, .mode = "linear"}); }), HasSubstr("bilinear or bicubic"));
   EXPECT_THAT(error_of([&] { interpolate(x, {.size = {2, 2}, .align_corners = true}); }), HasSubstr("leave it out"));
   EXPECT_THAT(error_of([&] { interpolate(x, {.scale_factor = {0.1}}); }), HasSubstr("becomes one of 0"));
+  EXPECT_THAT(error_of([&] { grid_sample(x, w); }), HasSubstr("grid_sample: [2, 4, 6, 5] at [4, 2, 2, 2]"));
   EXPECT_THAT(error_of([&] { pixel_shuffle(x, 3); }), HasSubstr("pixel_shuffle: [2, 4, 6, 5] by 3"));
   EXPECT_THAT(error_of([&] { channel_shuffle(x, 3); }), HasSubstr("the groups divide C"));
-  EXPECT_THAT(error_of([&] { pad(x, {1}, "constant"); }), HasSubstr("two numbers per axis"));
-  EXPECT_THAT(error_of([&] { pad(x, {1, 1}, "mirror"); }), HasSubstr("use constant, reflect, replicate or circular"));
-  EXPECT_THAT(error_of([&] { pad(x, {5, 0}, "reflect"); }), HasSubstr("use at most 4"));
-  EXPECT_THAT(error_of([&] { pad(x, {-3, -3}, "constant"); }), HasSubstr("cut off more than the 5 elements"));
+  EXPECT_THAT(error_of([&] { constant_pad(x, {1}); }), HasSubstr("two numbers per axis"));
+  EXPECT_THAT(error_of([&] { constant_pad(x, {-3, -3}); }), HasSubstr("cut off more than the 5 elements"));
+  EXPECT_THAT(error_of([&] { reflection_pad(x, {5, 0}); }), HasSubstr("use at most 4"));
+  EXPECT_THAT(error_of([&] { circular_pad(x, {0, 6}); }), HasSubstr("use at most 5"));
+  Value nothing = g.feed("nothing", {DType::f32, {2, 0}});
+  EXPECT_THAT(error_of([&] { replication_pad(nothing, {0, 1}); }), HasSubstr("use at most 0"));
+  EXPECT_EQ(constant_pad(nothing, {0, 1}).shape(), (Shape{2, 1}));
 }
 
 }  // namespace
