@@ -42,10 +42,10 @@ struct AttentionOptions {
 };
 /// softmax(q k^T * scale) v for q [B, Hq, T, D], k [B, Hkv, S, D] and v [B, Hkv, S, Dv]: y [B, Hq, T, Dv]. Hq is a
 /// multiple of Hkv; query heads that follow each other share a head of keys. A query that attends to no key gives 0.
-Value attention(Value q, Value k, Value v, const AttentionOptions& o = {});
+TUTTI_API Value attention(Value q, Value k, Value v, const AttentionOptions& o = {});
 /// y, and the logarithm of every query's sum of exponentials [B, Hq, T] (f32 for f16 and bf16), 0 where it attends to
 /// no key.
-Values attention_with_lse(Value q, Value k, Value v, const AttentionOptions& o = {});
+TUTTI_API Values attention_with_lse(Value q, Value k, Value v, const AttentionOptions& o = {});
 // end of public
 namespace {
 
