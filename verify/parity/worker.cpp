@@ -8,9 +8,9 @@
 
 #include "core/base/status.h"
 #include "core/runtime/selector.h"
-#include "verify/parity/record.h"
 #include "verify/parity/messages.h"
 #include "verify/parity/processes.h"
+#include "verify/parity/record.h"
 
 namespace tutti::parity {
 namespace {
