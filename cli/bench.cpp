@@ -161,8 +161,8 @@ bench::ModelCase BenchCommand::model_case(const std::string& name) const {
   options.device_options.clear();  // each lane has its own
   std::string layers = o.layers;
   std::ranges::replace(layers, ',', '-');
-  nlohmann::json same = {{"model", o.model},         {"size", size.name}, {"layers", o.layers}, {"batch", o.batch},
-                         {"optimizer", o.optimizer}, {"lr", rate},        {"samples", samples}};
+  nlohmann::json same = {{"model", o.model}, {"size", size.name},        {"context", o.context}, {"layers", o.layers},
+                         {"batch", o.batch}, {"optimizer", o.optimizer}, {"lr", rate},           {"samples", samples}};
   std::string detail = model.layered ? layers + ", " : size.name == "default" ? "" : size.name + ", ";
   return {.name = o.model,
           .detail = fmt::format("{}batch {}", detail, o.batch),

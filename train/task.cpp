@@ -81,6 +81,6 @@ Value Batch::below(const std::string& wanted, int64_t limit) const {
   return (*this)[wanted];
 }
 
-Value Batch::weights(DType dtype) const {
-  return valid_ ? cast(valid_, dtype) : graph_.full(dtype, 1, {size_});
+Value Batch::weights(DType dtype) const { return valid_ ? cast(valid_, dtype) : graph_.full(dtype, 1, {size_}); }
+
 }  // namespace tutti

@@ -84,9 +84,7 @@ ProgramOptions program_options(const TrainerOptions& o) {
 struct Trainer::Impl {
   Impl(const Device& device, Task task, TrainerOptions o)
       : options(std::move(o)),
-        programs(
-            std::move(task),
-            {.optimizer = options.optimizer, .precision = options.precision, .loss_scaling = options.loss_scaling}),
+        programs(std::move(task), program_options(options)),
         runner(open(device, options)) {
     if (double scale = options.loss_scaling.initial; !(scale >= smallest_loss_scale && scale <= 0x1p100))
       throw invalid(fmt::format("the loss scale starts at {}: from 2^-24 to 2^100 is possible", scale));

@@ -4,6 +4,7 @@ import sys
 import torch
 import torch.nn.functional as F
 
+import models_torch
 import peer_common
 import peer_torch
 from peer_rounds import Declined
@@ -39,6 +40,10 @@ class Peer:
         """A whole training step, as peer_torch.py makes it: batch by index, forward, loss, backward, fused optimizer."""
         if case["precision"] == "f16":
             raise Declined("the peer has no training step in f16")
+        if (case["model"], case["size"]) in models_torch.ZOO:
+            return self.zoo(case, device)
+        if case["model"] not in ("mlp", "cnn"):
+            raise Declined(f"the peer has no {case['model']} of size {case['size']}")
         sys.argv = ["peer_torch", case["model"], "--layers", case["layers"], "--batch", str(case["batch"]), "--optimizer",
                     case["optimizer"], "--lr", str(case["lr"]), "--device", device.type, "--precision", case["precision"]]
         args = peer_common.arguments(peer_torch.__doc__, peer_torch.options)
@@ -57,6 +62,34 @@ class Peer:
             first = at % per_epoch * batch
             at += 1
             trainer.step(order[first:first + batch])
+
+        return step
+
+    def zoo(self, case, device):
+        """A training step of models_torch: batch by index, forward, loss, backward, fused optimizer."""
+        make, _, loss_of = models_torch.ZOO[case["model"], case["size"]]
+        torch.manual_seed(1)
+        model, batch = make().to(device), case["batch"]
+        if case.get("compile"):
+            model = torch.compile(model)
+        of = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[case["optimizer"]]
+        optimizer = of(model.parameters(), lr=case["lr"], fused=True)
+        count = max(batch, min(case["samples"], 64))
+        columns = {k: v.to(device) for k, v in
+                   models_torch.draw(case["model"], case["size"], count, case.get("context", 0)).items()}
+        short = case["precision"] == "bf16"
+        at = 0
+
+        def step():
+            nonlocal at
+            rows = torch.arange(at, at + batch, device=device) % count
+            at += batch
+            taken = {k: v[rows] for k, v in columns.items()}
+            optimizer.zero_grad(set_to_none=True)
+            with torch.autocast(device.type, torch.bfloat16, enabled=short):
+                y = model(taken.get("input", taken.get("tokens")))
+            loss_of(y.float(), taken).backward()
+            optimizer.step()
 
         return step
 

@@ -9,6 +9,8 @@
 #include "graph/ops.h"                // IWYU pragma: export
 #include "graph/print.h"              // IWYU pragma: export
 #include "nn/modules.h"               // IWYU pragma: export
+#include "nn/norms.h"                 // IWYU pragma: export
+#include "nn/sequences.h"             // IWYU pragma: export
 #include "train/checkpoint.h"         // IWYU pragma: export
 #include "train/model.h"              // IWYU pragma: export
 #include "train/optimizer.h"          // IWYU pragma: export

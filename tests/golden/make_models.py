@@ -8,109 +8,17 @@ the sample holds every k-th element, k = max(1, n // 64), and buffers (running s
 """
 import math
 
+import pathlib
+import sys
+
 import numpy as np
 import torch
-import torch.nn as nn
-import torch.nn.functional as F
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench/peers"))
 from make_golden import numbers, rand, tensor, write
+from models_torch import ZOO
 
 STEPS = 20
-
-
-class BasicBlock(nn.Module):
-    def __init__(self, inputs, channels, stride):
-        super().__init__()
-        self.conv1 = nn.Conv2d(inputs, channels, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(channels)
-        self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(channels)
-        self.downsample = None
-        if stride != 1 or inputs != channels:
-            self.downsample = nn.Sequential(nn.Conv2d(inputs, channels, 1, stride, bias=False), nn.BatchNorm2d(channels))
-
-    def forward(self, x):
-        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
-        return F.relu(y + (x if self.downsample is None else self.downsample(x)))
-
-
-class ResNet18(nn.Module):
-    def __init__(self, width=4, classes=10):
-        super().__init__()
-        self.conv1 = nn.Conv2d(3, width, 3, 1, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        inputs = width
-        for i in range(4):
-            channels = width << i
-            setattr(self, f"layer{i + 1}", nn.Sequential(BasicBlock(inputs, channels, 1 if i == 0 else 2),
-                                                         BasicBlock(channels, channels, 1)))
-            inputs = channels
-        self.fc = nn.Linear(inputs, classes)
-
-    def forward(self, x):
-        x = F.relu(self.bn1(self.conv1(x)))
-        for i in range(4):
-            x = getattr(self, f"layer{i + 1}")(x)
-        return self.fc(x.mean((2, 3)))
-
-
-class Projection(nn.Module):
-    def __init__(self, inputs, features):
-        super().__init__()
-        self.weight = nn.Parameter(torch.zeros(inputs, features))
-        self.bias = nn.Parameter(torch.zeros(features))
-
-    def forward(self, x):
-        return x @ self.weight + self.bias
-
-
-class Block(nn.Module):
-    def __init__(self, width, heads):
-        super().__init__()
-        self.heads = heads
-        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.attn = nn.ModuleDict({"c_attn": Projection(width, 3 * width), "c_proj": Projection(width, width)})
-        self.mlp = nn.ModuleDict({"c_fc": Projection(width, 4 * width), "c_proj": Projection(4 * width, width)})
-
-    def forward(self, x):
-        n, t, w = x.shape
-        q, k, v = (p.view(n, t, self.heads, -1).transpose(1, 2) for p in self.attn["c_attn"](self.ln_1(x)).split(w, 2))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(n, t, w)
-        x = x + self.attn["c_proj"](y)
-        return x + self.mlp["c_proj"](F.gelu(self.mlp["c_fc"](self.ln_2(x)), approximate="tanh"))
-
-
-class Gpt(nn.Module):
-    def __init__(self, vocabulary=11, context=8, layers=2, heads=2, width=16):
-        super().__init__()
-        self.transformer = nn.ModuleDict({
-            "wte": nn.Embedding(vocabulary, width), "wpe": nn.Embedding(context, width),
-            "h": nn.ModuleList([Block(width, heads) for _ in range(layers)]), "ln_f": nn.LayerNorm(width)})
-
-    def forward(self, tokens):
-        t = self.transformer
-        x = t["wte"](tokens) + t["wpe"](torch.arange(tokens.shape[1]))
-        for block in t["h"]:
-            x = block(x)
-        return t["ln_f"](x) @ t["wte"].weight.T
-
-
-class LstmClassifier(nn.Module):
-    def __init__(self, features=8, hidden=16, classes=10):
-        super().__init__()
-        self.lstm = nn.LSTM(features, hidden, batch_first=True)
-        self.fc = nn.Linear(hidden, classes)
-
-    def forward(self, x):
-        return self.fc(self.lstm(x)[1][0][0])
-
-
-def orientation():
-    layers, inputs = [], 1
-    for channels in (2, 4):
-        layers += [nn.Conv2d(inputs, channels, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
-        inputs = channels
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(4 * 4 * 4, 8), nn.ReLU(), nn.Linear(8, 2))
 
 
 def images(shape):
@@ -127,16 +35,7 @@ def turned():
     return {"input": rand((4, 1, 16, 16), 0, 1), "angle": torch.round(torch.stack([angle.sin(), angle.cos()], 1), decimals=3)}
 
 
-def classified(y, batch):
-    return F.cross_entropy(y, batch["label"].long())
-
-
-MODELS = {
-    "resnet18": (ResNet18, images((3, 8, 8)), classified),
-    "gpt": (Gpt, text, lambda y, b: F.cross_entropy(y.flatten(0, 1), b["next"].flatten().long())),
-    "lstm": (LstmClassifier, images((5, 8)), classified),
-    "orientation": (orientation, turned, lambda y, b: F.mse_loss(y, b["angle"])),
-}
+MODELS = {"resnet18": images((3, 8, 8)), "gpt": text, "lstm": images((5, 8)), "orientation": turned}
 
 
 class Rule:
@@ -215,8 +114,8 @@ def sample(t):
 
 
 def run(name):
-    make, draw, loss_of = MODELS[name]
-    batches = [draw() for _ in range(STEPS)]
+    make, _, loss_of = ZOO[name, "tiny"]
+    batches = [MODELS[name]() for _ in range(STEPS)]
     model = make().double()
     start(model)
     first = {k: v.clone() for k, v in model.state_dict().items()}

@@ -7,6 +7,7 @@
 #include "core/base/status.h"
 #include "graph/functions.h"
 #include "graph/ops/attention.h"
+#include "graph/ops/embedding.h"
 #include "graph/ops/gelu.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/reshape.h"

@@ -1,0 +1,45 @@
+// A net with two inputs and a loss of its own: how far apart two points on a circle are, judged by their images' numbers.
+#include <tutti/tutti.h>
+#include <cmath>
+#include <cstdio>
+
+using namespace tutti;
+
+/// Points of a circle as (cos, sin), pairs of them, and the cosine of the angle between.
+data::TensorSet pairs(int64_t count) {
+  std::vector<float> a, b, y;
+  for (int64_t i = 0; i < count; ++i) {
+    double s = 0.7 * static_cast<double>(i), t = 1.3 * static_cast<double>(i * i % 997);
+    for (double angle : {s, t}) {
+      std::vector<float>& to = angle == s ? a : b;
+      to.push_back(static_cast<float>(std::cos(angle)));
+      to.push_back(static_cast<float>(std::sin(angle)));
+    }
+    y.push_back(static_cast<float>(std::cos(s - t)));
+  }
+  return {"pairs",
+          {{"left", host_tensor(DType::f32, {count, 2}, a)},
+           {"right", host_tensor(DType::f32, {count, 2}, b)},
+           {"cosine", host_tensor(DType::f32, {count}, y)}}};
+}
+
+int main(int argc, char** argv) try {
+  nn::Sequential tower = {nn::Linear(32), nn::Tanh(), nn::Linear(8)};
+  Task task([=](nn::Builder& b, const Batch& x) {
+    Value u = b("tower", tower, b.input(x["left"])), v = b("tower", tower, b.input(x["right"]));  // one tower, twice
+    Value cosine = b.output(sum(u * v, {1})), weights = x.weights(cosine.dtype());
+    Value error = cosine - x["cosine"];
+    return Outcome{.loss_sum = sum(huber(error, error.like(0), {.reduction = "none"}) * weights),
+                   .weight = sum(weights),
+                   .metrics = {{"within_0.1", sum(cast(abs(error) < 0.1, DType::f32) * weights), sum(weights)}},
+                   .output = cosine};
+  });
+  Trainer trainer(select_device(argc > 1 ? argv[1] : "auto"), task, {.optimizer = Adam{.lr = 1e-2}, .batch = 50});
+  data::TensorSet set = pairs(1000);
+  for (int epoch = 0; epoch < 20; ++epoch) trainer.train(set);
+  EvalResult e = trainer.evaluate(set);
+  std::printf("loss %.4f, %.1f %% within 0.1\n", e.loss, 100 * e.metric("within_0.1"));
+} catch (const Error& e) {
+  std::fprintf(stderr, "%s\n%s\n", e.what(), e.remedy.c_str());
+  return 2;
+}
