@@ -8,7 +8,6 @@
 #include "graph/in_f32.h"
 #include "graph/ops/cast.h"
 #include "graph/ops/clamp.h"
-#include "graph/ops/equal.h"
 #include "graph/ops/floor.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/logical_and.h"
@@ -35,18 +34,12 @@ struct Place {
   Value weight(bool next) const { return next ? rest : 1.0 - rest; }
 };
 
-/// The nearest whole number, the even one of two.
-Value nearest_even(Value x) {
-  Value up = floor(x + 0.5);
-  return up - select(equal(x + 0.5, up), up - 2.0 * floor(up * 0.5), x.like(0));
-}
-
 Place place_of(Value at, int64_t size, const GridSampleOptions& o) {
   auto n = static_cast<double>(size);
   at = squeeze(at, {-1});
   at = o.align_corners ? (at + 1.0) * ((n - 1) / 2) : (at + 1.0) * (n / 2) - 0.5;
   if (o.padding_mode == "border") at = clamp(at, 0, n - 1);
-  if (o.mode == "nearest") return {size, nearest_even(at), {}};
+  if (o.mode == "nearest") return {size, round(at), {}};
   Value pixel = floor(at);
   return {size, pixel, at - pixel};
 }

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "core/base/status.h"
-#include "graph/functions/along_axis.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/concat.h"
+#include "graph/ops/flip.h"
 #include "graph/ops/pad.h"
 #include "graph/ops/slice.h"
 
@@ -51,9 +50,8 @@ Value border(Value x, size_t axis, Mode mode, int64_t count, bool before) {
     shape[axis] = count;
     return broadcast(before ? part(x, axis, 0, 1) : part(x, axis, size - 1, size), shape);
   }
-  Ints backwards(static_cast<size_t>(count));
-  std::iota(backwards.rbegin(), backwards.rend(), 0);
-  return take(before ? part(x, axis, 1, count + 1) : part(x, axis, size - 1 - count, size - 1), axis, backwards);
+  return flip(before ? part(x, axis, 1, count + 1) : part(x, axis, size - 1 - count, size - 1),
+              {static_cast<int64_t>(axis)});
 }
 
 Value extended(const char* what, Value x, const Ints& amounts, Mode mode) {

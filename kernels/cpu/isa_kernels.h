@@ -80,10 +80,9 @@ struct IsaKernels {
                              int64_t stride, int64_t lanes);
   /// y = (x - mean) scale + shift, where w is not null times that plus b.
   void (*norm_line)(float* y, const float* x, const float* w, const float* b, const NormLine&, int64_t n);
-  /// dx = scale (g - shift - (x - mean) slope).
-  void (*norm_dx_line)(float* dx, const float* d, const float* x, const float* w, const NormLine&, int64_t n);
-  /// dw += d ((x - mean) scale), db += d.
-  void (*norm_dw_line)(float* dw, float* db, const float* d, const float* x, float mean, float scale, int64_t n);
+  /// dx = scale (g - shift - (x - mean) slope); where dw is not null dw += d ((x - mean) scale), db += d.
+  void (*norm_dx_line)(float* dx, float* dw, float* db, const float* d, const float* x, const float* w, const NormLine&,
+                       int64_t n);
   /// norm_line (d is not read) and norm_dx_line without weights over rows: `numbers` holds `lanes` means, scales,
   /// shifts and slopes.
   void (*norm_rows)(float* y, const float* d, const float* x, const float* numbers, int64_t rows, int64_t stride,

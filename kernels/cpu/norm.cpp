@@ -116,7 +116,7 @@ void normalise(const ChannelLayout& l, Storage s, bool gradient, void* y, const 
       if (line) {
         NormLine n{c[0], c[channels], c[2 * channels], c[3 * channels]};
         if (gradient)
-          isa.norm_dx_line(to, ds.at, xs.at, nullptr, n, rows);
+          isa.norm_dx_line(to, nullptr, nullptr, ds.at, xs.at, nullptr, n, rows);
         else
           isa.norm_line(to, xs.at, nullptr, nullptr, n, rows);
       } else {
@@ -306,7 +306,7 @@ void LineNorm::run_dx(const void* d, const void* x, const float* mean, const flo
   int64_t count = parts();
   auto* totals = reinterpret_cast<float*>(scratch);  // per part: dweight, dbias
   share(count, lines * size * 3, threads, [&](int64_t first_part, int64_t last_part, int) {
-    float from[piece], other[piece], sums[2];
+    float from[piece], other[piece], result[piece], sums[2];
     for (int64_t part = first_part; part < last_part; ++part) {
       float *dw = totals + 2 * part * size, *db = dw + size;
       if (sums_wanted) std::fill_n(dw, 2 * size, 0.0f);
@@ -332,11 +332,11 @@ void LineNorm::run_dx(const void* d, const void* x, const float* mean, const flo
         for (int64_t e = 0; e < size; e += piece) {
           int64_t n = std::min(piece, size - e);
           if (!once) load(e, n);
-          if (sums_wanted) isa.norm_dw_line(dw + e, db + e, ds.at, xs.at, m, rstd[k], n);
-          if (!dx) continue;
-          auto* to = storage == Storage::word ? static_cast<float*>(at(dx, k * size + e, storage)) : from;
-          isa.norm_dx_line(to, ds.at, xs.at, weight ? weight + e : nullptr, line, n);
-          if (storage != Storage::word) store_floats(at(dx, k * size + e, storage), storage, from, 1, n, n);
+          bool direct = dx && storage == Storage::word;
+          float* to = direct ? static_cast<float*>(at(dx, k * size + e, storage)) : result;
+          isa.norm_dx_line(to, sums_wanted ? dw + e : nullptr, db + e, ds.at, xs.at, weight ? weight + e : nullptr,
+                           line, n);
+          if (dx && !direct) store_floats(at(dx, k * size + e, storage), storage, to, 1, n, n);
         }
       }
     }

@@ -207,9 +207,8 @@ TEST(NormLoops, GiveTheSameBitsOnEveryInstructionSet) {
       k->norm_line_deviations(to, x.data(), x.data(), nullptr, 0.25f, n);
       k->norm_line_products(to + 2, d.data(), x.data(), w.data(), 0.25f, n);
       k->norm_line(to + 4, x.data(), w.data(), d.data(), {0.25f, 3, 0.5f, 0}, n);
-      k->norm_dx_line(to + 4 + n, d.data(), x.data(), w.data(), {0.25f, 3, 0.5f, 2}, n);
-      k->norm_dw_line(to + 4, to + 4 + n, d.data(), x.data(), 0.25f, 3, n);
-      to += 4 + 2 * n;
+      k->norm_dx_line(to + 4 + n, to + 4 + 2 * n, to + 4 + 3 * n, d.data(), x.data(), w.data(), {0.25f, 3, 0.5f, 2}, n);
+      to += 4 + 4 * n;
     }
     for (int64_t lanes : {1, 8, 16, 37, 100}) {
       k->norm_rows_deviations(to, x.data(), x.data(), w.data(), 9, 110, lanes);
