@@ -118,7 +118,7 @@ def angle(y, batch):
 
 # (model, size) -> (module, shape of a sample or (vocabulary, context) of a text, loss of (output, batch)).
 ZOO = {
-    ("resnet18", "tiny"): (lambda: ResNet18(4), (3, 8, 8), classified),
+    ("resnet18", "tiny"): (lambda: ResNet18(4), (3, 16, 16), classified),
     ("resnet18", "cifar"): (ResNet18, (3, 32, 32), classified),
     ("resnet18", "imagenet"): (lambda: ResNet18(stem="imagenet"), (3, 224, 224), classified),
     ("gpt", "tiny"): (lambda: Gpt(11, 8, 2, 2, 16), (11, 8), next_token),

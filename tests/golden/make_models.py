@@ -35,7 +35,7 @@ def turned():
     return {"input": rand((4, 1, 16, 16), 0, 1), "angle": torch.round(torch.stack([angle.sin(), angle.cos()], 1), decimals=3)}
 
 
-MODELS = {"resnet18": images((3, 8, 8)), "gpt": text, "lstm": images((5, 8)), "orientation": turned}
+MODELS = {"resnet18": images((3, 16, 16)), "gpt": text, "lstm": images((5, 8)), "orientation": turned}
 
 
 class Rule:

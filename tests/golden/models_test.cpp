@@ -95,7 +95,8 @@ TEST_P(GoldenModels, TwentyStepsAreAsInPyTorch) {
 
 TEST(GoldenOptimizers, EveryOneHasARunOrAReason) {
   std::set<std::string> runs = {"muon"};  // PyTorch computes its Newton-Schulz steps in bf16: see tests/train
-  for (const json& run : golden::read("models_lstm.json").at("runs")) runs.insert(run.at("optimizer"));
+  json file = golden::read("models_lstm.json");
+  for (const json& run : file.at("runs")) runs.insert(run.at("optimizer"));
   for (const Optimizer& o : all_optimizers()) EXPECT_TRUE(runs.contains(name(o))) << name(o);
 }
 

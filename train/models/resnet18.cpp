@@ -68,11 +68,11 @@ const ModelDef resnet18_model{
                .batch = 16,
                .eval_batch = 16,
                .lr = 0.1},
-              {.name = "tiny", .doc = "4 to 32 channels, for images of 8x8", .batch = 4, .eval_batch = 4, .lr = 0.1}},
+              {.name = "tiny", .doc = "4 to 32 channels, for images of 16x16", .batch = 4, .eval_batch = 4, .lr = 0.1}},
     .task = task,
     .made_up =
         [](const ModelOptions& o, int64_t samples) {
-          const char* shape = o.size == "tiny" ? "3x8x8" : o.size == "imagenet" ? "3x224x224" : "3x32x32";
+          const char* shape = o.size == "tiny" ? "3x16x16" : o.size == "imagenet" ? "3x224x224" : "3x32x32";
           return fmt::format("synthetic:{}:10:{}:16", shape,
                              o.size == "imagenet" ? std::min<int64_t>(samples, 256) : samples);
         },
