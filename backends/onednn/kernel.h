@@ -176,6 +176,7 @@ std::span<const Entry> conv_entries();
 std::span<const Entry> pool_entries();
 std::span<const Entry> softmax_entries();
 std::span<const Entry> norm_entries();
+std::span<const Entry> recurrent_entries();
 std::span<const Entry> elementwise_entries();
 std::span<const Entry> reduce_entries();
 std::span<const Entry> copy_entries();

@@ -89,6 +89,13 @@ struct IsaKernels {
                     int64_t lanes);
   void (*norm_dx_rows)(float* dx, const float* d, const float* x, const float* numbers, int64_t rows, int64_t stride,
                        int64_t lanes);
+  /// One row of an LSTM's step with n cells: gates [i, f, g, o], c and h from the sums z + product and the cells
+  /// before.
+  void (*lstm_row)(float* gates, float* c, float* h, const float* z, const float* product, const float* before,
+                   int64_t n);
+  /// Its gradient: dz, and dc in place, from dh and what lstm_row gave.
+  void (*lstm_dx_row)(float* dz, float* dc, const float* dh, const float* gates, const float* c, const float* before,
+                      int64_t n);
   /// Words of Philox for elements [4 * block, 4 * (block + blocks)) of draw (seed, step, stream).
   void (*random)(uint32_t* y, uint64_t seed, uint32_t step, uint32_t stream, uint64_t block, int64_t blocks);
 };

@@ -1,0 +1,230 @@
+// The recurrence of an LSTM and its gradient, f32: a block of sequences goes through all steps on one thread, with
+// oneDNN's product of its states and the weights, which are packed once, and one pass over the gates per step.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/onednn/kernel.h"
+#include "kernels/cpu/isa_kernels.h"
+#include "kernels/cpu/parallel.h"
+
+namespace tutti::onednn {
+namespace {
+
+constexpr int64_t block = 16;  // sequences; the bits do not depend on the thread count
+
+/// [block, k] times weights [k, n].
+class StateProduct {
+ public:
+  StateProduct(int64_t k, int64_t n, const Desc& weights) : weights_(weights) {
+    ThreadScope one(1);
+    Desc any({k, n}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
+    x_ = plain_desc(dnnl::memory::data_type::f32, {block, k});
+    y_ = plain_desc(dnnl::memory::data_type::f32, {block, n});
+    dnnl::matmul::primitive_desc pd(engine(), x_, any, y_, attributes());
+    dnnl::reorder::primitive_desc pack(engine(), weights_, engine(), pd.weights_desc(), attributes());
+    packed_ = pd.weights_desc();
+    scratch_ = pd.scratchpad_desc();
+    pack_scratch_ = pack.scratchpad_desc();
+    product_ = dnnl::matmul(pd);
+    pack_ = dnnl::reorder(pack);
+  }
+
+  size_t packed_bytes() const { return packed_.get_size(); }
+  size_t scratch_bytes() const { return std::max(scratch_.get_size(), pack_scratch_.get_size()); }
+
+  void pack(void* weights, void* packed, void* scratch) const {
+    ThreadScope one(1);
+    dnnl::stream s(engine());
+    pack_.execute(s, {{DNNL_ARG_FROM, {weights_, engine(), weights}},
+                      {DNNL_ARG_TO, {packed_, engine(), packed}},
+                      {DNNL_ARG_SCRATCHPAD, {pack_scratch_, engine(), scratch}}});
+  }
+
+  /// The product bound to addresses, for one thread.
+  class Bound {
+   public:
+    Bound(const StateProduct& p, void* x, void* packed, void* y, void* scratch)
+        : product_(p.product_),
+          stream_(engine()),
+          arguments_{{DNNL_ARG_SRC, {p.x_, engine(), x}},
+                     {DNNL_ARG_WEIGHTS, {p.packed_, engine(), packed}},
+                     {DNNL_ARG_DST, {p.y_, engine(), y}},
+                     {DNNL_ARG_SCRATCHPAD, {p.scratch_, engine(), scratch}}} {}
+    void run() { product_.execute(stream_, arguments_); }
+
+   private:
+    dnnl::matmul product_;
+    dnnl::stream stream_;
+    std::unordered_map<int, dnnl::memory> arguments_;
+  };
+
+ private:
+  Desc weights_, x_, y_, packed_, scratch_, pack_scratch_;
+  dnnl::matmul product_;
+  dnnl::reorder pack_;
+};
+
+/// The sizes of a recurrence and where the parts of its workspace are.
+struct Recurrence {
+  int64_t steps, rows, cells;
+  bool reverse, lengths;
+  int threads;
+  std::shared_ptr<const StateProduct> product;
+
+  int64_t at(int64_t k) const { return reverse ? steps - 1 - k : k; }
+  static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+  size_t thread_floats() const { return static_cast<size_t>(block) * static_cast<size_t>(10 * cells); }
+  size_t thread_bytes() const { return aligned(thread_floats() * 4) + aligned(product->scratch_bytes()); }
+  size_t scratch_bytes() const {
+    return aligned(product->packed_bytes()) + static_cast<size_t>(threads) * thread_bytes();
+  }
+
+  /// Packs the weights, then calls f(first row, rows, floats, product) for every block. The product reads the first
+  /// `inputs` floats of the block's rows and writes what follows them.
+  template <class F>
+  void each_block(void* weights, std::byte* scratch, int64_t inputs, F&& f) const {
+    std::byte* threads_at = scratch + aligned(product->packed_bytes());
+    product->pack(weights, scratch, threads_at + aligned(thread_floats() * 4));
+    int64_t blocks = (rows + block - 1) / block;
+    kernels::share(blocks, steps * rows * cells * cells, threads, [&](int64_t first, int64_t last, int thread) {
+      ThreadScope one(1);
+      std::byte* mine = threads_at + static_cast<size_t>(thread) * thread_bytes();
+      auto* floats = reinterpret_cast<float*>(mine);
+      std::fill_n(floats, thread_floats(), 0.0f);  // rows that do not exist take part
+      StateProduct::Bound bound(*product, floats, scratch, floats + block * inputs,
+                                mine + aligned(thread_floats() * 4));
+      for (int64_t b = first; b < last; ++b) f(b * block, std::min(block, rows - b * block), floats, bound);
+    });
+  }
+};
+
+Decline declines_types(const Case& c, size_t fixed, size_t gates) {
+  size_t have = c.node().inputs.size();
+  if (have != fixed && have != fixed + 1) return fmt::format("{} inputs, {} or {} are needed", have, fixed, fixed + 1);
+  for (size_t k = 0; k < fixed; ++k)
+    if (c.in(k).dtype != DType::f32) return "not f32";
+  const Shape &state = c.in(0).shape, &z = c.in(gates).shape;
+  if (state.size() != 2 || z.size() != 3 || z[0] < 1 || z[1] != state[0] || z[2] != 4 * state[1])
+    return "gates [T, N, 4H] and a state [N, H] are needed";
+  if (have > fixed && c.in(fixed) != TensorType{DType::i32, {state[0]}}) return "lengths are i32 [N]";
+  if (num_elements(z) == 0) return "no elements";
+  return "";
+}
+
+Recurrence recurrence_of(const Case& c, size_t fixed, size_t gates, bool gradient) {
+  const Shape &state = c.in(0).shape, &z = c.in(gates).shape;
+  int64_t n = state[1];
+  using T = dnnl::memory::data_type;
+  auto product = gradient ? std::make_shared<StateProduct>(4 * n, n, Desc({4 * n, n}, T::f32, Shape{n, 1}))
+                          : std::make_shared<StateProduct>(n, 4 * n, Desc({n, 4 * n}, T::f32, Shape{1, n}));
+  return {z[0], z[1], n, c.node().attrs.i("reverse") != 0, c.node().inputs.size() > fixed, c.threads, product};
+}
+
+const float* floats(const void* x) { return static_cast<const float*>(x); }
+float* floats(void* x) { return static_cast<float*>(x); }
+
+/// Copies n floats, or nothing where nobody reads them.
+void put(float* to, int64_t at, const float* from, int64_t n) {
+  if (to) std::copy_n(from, n, to + at);
+}
+
+// ---- forward: h0, c0, w_hh, z, lengths → y, c_n, gates, cells
+
+Decline declines(const Case& c) {
+  if (Decline why = declines_types(c, 4, 3); !why.empty()) return why;
+  const Shape &state = c.in(0).shape, &z = c.in(3).shape;
+  TensorType steps{DType::f32, {z[0], z[1], state[1]}};
+  if (c.in(1) != c.in(0) || c.in(2).shape != Shape{4 * state[1], state[1]}) return "c0 or w_hh does not fit";
+  for (auto [k, want] : {std::pair(0, steps), std::pair(1, c.in(0)), std::pair(2, c.in(3)), std::pair(3, steps)})
+    if (Decline why = expect_result(c, static_cast<size_t>(k), want); !why.empty()) return why;
+  return declines_primitive([&] { return recurrence_of(c, 4, 3, false).product != nullptr; });
+}
+
+KernelPtr make(const Case& c) {
+  Recurrence r = recurrence_of(c, 4, 3, false);
+  auto run = [r](void* const* in, void* const* out, std::byte* scratch) {
+    int64_t n = r.cells;
+    auto row = kernels::isa_kernels().lstm_row;
+    r.each_block(in[2], scratch, n, [&](int64_t first, int64_t count, float* h, StateProduct::Bound& product) {
+      float *sums = h + block * n, *c = sums + block * 4 * n, *spare = c + block * n;
+      float *new_c = spare + 4 * n, *new_h = new_c + n;
+      std::copy_n(floats(in[0]) + first * n, count * n, h);
+      std::copy_n(floats(in[1]) + first * n, count * n, c);
+      for (int64_t k = 0; k < r.steps; ++k) {
+        int64_t t = r.at(k);
+        product.run();
+        for (int64_t i = 0; i < count; ++i) {
+          int64_t at = t * r.rows + first + i;
+          float* gates = out[2] ? floats(out[2]) + at * 4 * n : spare;
+          row(gates, new_c, new_h, floats(in[3]) + at * 4 * n, sums + i * 4 * n, c + i * n, n);
+          if (!r.lengths || t < static_cast<const int32_t*>(in[4])[first + i]) {
+            std::copy_n(new_c, n, c + i * n);
+            std::copy_n(new_h, n, h + i * n);
+          }
+        }
+        put(floats(out[0]), (t * r.rows + first) * n, h, count * n);
+        put(floats(out[3]), (t * r.rows + first) * n, c, count * n);
+      }
+      put(floats(out[1]), first * n, c, count * n);
+    });
+  };
+  return std::make_unique<FunctionKernel>(c, run, r.scratch_bytes());
+}
+
+// ---- gradient: c0, w_hh, gates, cells, dy, dc_n, lengths → dh0, dc0, dz
+
+Decline declines_grad(const Case& c) {
+  if (Decline why = declines_types(c, 6, 2); !why.empty()) return why;
+  const Shape &state = c.in(0).shape, &z = c.in(2).shape;
+  TensorType steps{DType::f32, {z[0], z[1], state[1]}};
+  if (c.in(5) != c.in(0) || c.in(3) != steps || c.in(4) != steps || c.in(1).shape != Shape{4 * state[1], state[1]})
+    return "an input does not fit";
+  for (auto [k, want] : {std::pair(0, c.in(0)), std::pair(1, c.in(0)), std::pair(2, c.in(2))})
+    if (Decline why = expect_result(c, static_cast<size_t>(k), want); !why.empty()) return why;
+  return declines_primitive([&] { return recurrence_of(c, 6, 2, true).product != nullptr; });
+}
+
+KernelPtr make_grad(const Case& c) {
+  Recurrence r = recurrence_of(c, 6, 2, true);
+  auto run = [r](void* const* in, void* const* out, std::byte* scratch) {
+    int64_t n = r.cells;
+    auto row = kernels::isa_kernels().lstm_dx_row;
+    r.each_block(in[1], scratch, 4 * n, [&](int64_t first, int64_t count, float* dz, StateProduct::Bound& product) {
+      float *back = dz + block * 4 * n, *dh = back + block * n, *dc = dh + block * n;
+      std::fill_n(dh, count * n, 0.0f);
+      std::copy_n(floats(in[5]) + first * n, count * n, dc);
+      for (int64_t k = r.steps; k-- > 0;) {
+        int64_t t = r.at(k), here = t * r.rows + first;
+        const float* before = k == 0 ? floats(in[0]) + first * n : floats(in[3]) + (r.at(k - 1) * r.rows + first) * n;
+        auto live = [&](int64_t i) { return !r.lengths || t < static_cast<const int32_t*>(in[6])[first + i]; };
+        const float* dy = floats(in[4]) + here * n;
+        for (int64_t j = 0; j < count * n; ++j) dh[j] += dy[j];
+        for (int64_t i = 0; i < count; ++i) {
+          if (live(i))
+            row(dz + i * 4 * n, dc + i * n, dh + i * n, floats(in[2]) + (here + i) * 4 * n,
+                floats(in[3]) + (here + i) * n, before + i * n, n);
+          else
+            std::fill_n(dz + i * 4 * n, 4 * n, 0.0f);
+        }
+        put(floats(out[2]), here * 4 * n, dz, count * 4 * n);
+        product.run();
+        for (int64_t i = 0; i < count; ++i)
+          if (live(i)) std::copy_n(back + i * n, n, dh + i * n);
+      }
+      put(floats(out[0]), first * n, dh, count * n);
+      put(floats(out[1]), first * n, dc, count * n);
+    });
+  };
+  return std::make_unique<FunctionKernel>(c, run, r.scratch_bytes());
+}
+
+const Entry entries[] = {{"onednn lstm", "lstm_recurrence", declines, make},
+                         {"onednn lstm gradient", "lstm_recurrence_grad", declines_grad, make_grad}};
+
+}  // namespace
+
+std::span<const Entry> recurrent_entries() { return entries; }
+
+}  // namespace tutti::onednn
