@@ -1,5 +1,5 @@
-// Normalisations and their gradients by kernels/cpu/norm, in the layout that images have. oneDNN's primitives would
-// take neither f32 parameters with bf16 images on every machine nor the statistics of the other dtype.
+// Normalisations and their gradients by kernels/cpu/norm, in the layout that images have: with parameters of either
+// dtype, and one read of x for its statistics.
 #include "kernels/cpu/norm.h"
 
 #include "backends/onednn/channels.h"
