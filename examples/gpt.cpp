@@ -31,8 +31,9 @@ struct Gpt {
 int main(int argc, char** argv) try {
   if (argc < 2) throw invalid("no text named", "gpt FILE [DEVICE]");
   auto [train, test] = data::open_data("text:" + std::string(argv[1]), {.context = 64, .tokenizer = "bytes"});
-  Trainer trainer(select_device(argc > 2 ? argv[2] : "auto"), language_model(Gpt{256, 64, 4, 2}),
-                  {.optimizer = AdamW{.lr = 1e-3}, .schedule = warmup_schedule(50), .clip_norm = 1, .batch = 16, .eval_batch = 16});
+  Trainer trainer(
+      select_device(argc > 2 ? argv[2] : "auto"), language_model(Gpt{256, 64, 4, 2}),
+      {.optimizer = AdamW{.lr = 1e-3}, .schedule = warmup_schedule(50), .clip_norm = 1, .batch = 16, .eval_batch = 16});
   for (int epoch = 1; epoch <= 3; ++epoch) {
     TrainResult t = trainer.train(*train);
     std::printf("epoch %d  loss %.3f  test loss %.3f\n", epoch, t.loss, trainer.evaluate(*test).loss);

@@ -1,26 +1,23 @@
-// A net with two inputs and a loss of its own: how far apart two points on a circle are, judged by their images' numbers.
+// A net with two inputs and a loss of its own: the angle between two points of a circle.
 #include <tutti/tutti.h>
 #include <cmath>
 #include <cstdio>
 
 using namespace tutti;
 
-/// Points of a circle as (cos, sin), pairs of them, and the cosine of the angle between.
+/// Pairs of points of a circle, (cos, sin) each, and the cosine of the angle between them.
 data::TensorSet pairs(int64_t count) {
-  std::vector<float> a, b, y;
+  std::vector<float> left, right, cosine;
   for (int64_t i = 0; i < count; ++i) {
     double s = 0.7 * static_cast<double>(i), t = 1.3 * static_cast<double>(i * i % 997);
-    for (double angle : {s, t}) {
-      std::vector<float>& to = angle == s ? a : b;
-      to.push_back(static_cast<float>(std::cos(angle)));
-      to.push_back(static_cast<float>(std::sin(angle)));
-    }
-    y.push_back(static_cast<float>(std::cos(s - t)));
+    left.insert(left.end(), {static_cast<float>(std::cos(s)), static_cast<float>(std::sin(s))});
+    right.insert(right.end(), {static_cast<float>(std::cos(t)), static_cast<float>(std::sin(t))});
+    cosine.push_back(static_cast<float>(std::cos(s - t)));
   }
   return {"pairs",
-          {{"left", host_tensor(DType::f32, {count, 2}, a)},
-           {"right", host_tensor(DType::f32, {count, 2}, b)},
-           {"cosine", host_tensor(DType::f32, {count}, y)}}};
+          {{"left", host_tensor(DType::f32, {count, 2}, left)},
+           {"right", host_tensor(DType::f32, {count, 2}, right)},
+           {"cosine", host_tensor(DType::f32, {count}, cosine)}}};
 }
 
 int main(int argc, char** argv) try {
@@ -28,10 +25,10 @@ int main(int argc, char** argv) try {
   Task task([=](nn::Builder& b, const Batch& x) {
     Value u = b("tower", tower, b.input(x["left"])), v = b("tower", tower, b.input(x["right"]));  // one tower, twice
     Value cosine = b.output(sum(u * v, {1})), weights = x.weights(cosine.dtype());
-    Value error = cosine - x["cosine"];
-    return Outcome{.loss_sum = sum(huber(error, error.like(0), {.reduction = "none"}) * weights),
+    Value far = abs(cosine - x["cosine"]), loss = select(far > 0.1, far - 0.05, 5.0 * far * far);
+    return Outcome{.loss_sum = sum(loss * weights),
                    .weight = sum(weights),
-                   .metrics = {{"within_0.1", sum(cast(abs(error) < 0.1, DType::f32) * weights), sum(weights)}},
+                   .metrics = {{"within_0.1", sum(cast(far < 0.1, DType::f32) * weights), sum(weights)}},
                    .output = cosine};
   });
   Trainer trainer(select_device(argc > 1 ? argv[1] : "auto"), task, {.optimizer = Adam{.lr = 1e-2}, .batch = 50});

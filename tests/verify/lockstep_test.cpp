@@ -38,6 +38,22 @@ void lockstep(const char* model, int64_t batch) {
 TEST(Lockstep, Mlp) { lockstep("mlp", 64); }
 TEST(Lockstep, Cnn) { lockstep("cnn", 16); }
 
+/// The other models at their tiny sizes.
+class TinyLockstep : public testing::TestWithParam<const char*> {};
+
+TEST_P(TinyLockstep, FiveSteps) {
+  std::vector<Device> devices = test::devices_under_test();
+  if (devices.empty()) GTEST_SKIP() << "no device besides the reference";
+  lockstep::LockstepOptions options = lockstep::lockstep_of(find_model(GetParam()), {.size = "tiny"});
+  options.steps = 5;
+  for (const lockstep::LockstepResult& r : lockstep::lockstep(devices, options)) {
+    EXPECT_EQ(r.steps, options.steps) << r.device.id;
+    for (const std::string& f : r.failures) ADD_FAILURE() << r.device.id << " " << f;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TinyLockstep, testing::Values("gpt", "lstm", "orientation", "resnet18"));
+
 /// What one step says when the states that the device gave are changed.
 std::vector<std::string> failures_with(const std::function<void(Tensor& gradient)>& change) {
   lockstep::LockstepOptions options = lockstep::lockstep_of(find_model("cnn"), {});

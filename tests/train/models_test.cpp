@@ -1,0 +1,55 @@
+// The models of train/models at their tiny sizes in mixed precision, beside f32, on oneDNN.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/require.h"
+#include "train/model.h"
+#include "train/trainer.h"
+
+namespace tutti {
+namespace {
+
+class Models : public testing::TestWithParam<const char*> {};
+
+/// The losses of 20 steps on made-up data.
+std::vector<float> losses(const Device& device, const std::string& name, Precision precision) {
+  const ModelDef& model = find_model(name);
+  ModelOptions options{.size = "tiny"};
+  data::Sources data =
+      data::open_data(model.made_up(options, 64), {.context = model.context ? model.context(options) : 0});
+  Trainer t(device, model.task(options, *data.train),
+            {.optimizer = Adam{.lr = 2e-3},
+             .batch = model.size("tiny").batch,
+             .eval_batch = 4,
+             .precision = precision,
+             .loss_scaling = {.initial = 1024}});
+  while (t.steps() < 20) t.train(*data.train, 20 - t.steps());
+  t.evaluate(*data.test);
+  EXPECT_EQ(t.planned_bytes(), t.peak_bytes()) << name;
+  EXPECT_EQ(t.skipped_steps(), 0) << name;
+  return t.losses();
+}
+
+TEST_P(Models, LearnInMixedPrecisionAsInF32) {
+  Device device;
+  try {
+    device = select_device("onednn:0");
+  } catch (const Error& e) {
+    return test::skip_without("onednn", e.what());
+  }
+  std::vector<float> exact = losses(device, GetParam(), Precision::f32);
+  for (auto [precision, bound] : {std::pair(Precision::bf16, 6e-2), std::pair(Precision::f16, 8e-3)}) {
+    std::vector<float> mixed = losses(device, GetParam(), precision);
+    ASSERT_EQ(mixed.size(), exact.size());
+    for (size_t i = 0; i < exact.size(); ++i)
+      EXPECT_NEAR(mixed[i], exact[i], bound * std::max(1.0f, exact[i])) << name(precision) << " step " << i;
+    EXPECT_NE(mixed, exact) << name(precision) << ": nothing was rounded";
+    EXPECT_EQ(losses(device, GetParam(), precision), mixed) << name(precision);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Models, testing::Values("cnn", "gpt", "lstm", "mlp", "orientation", "resnet18"));
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,222 @@
+// Tasks of every kind through the trainer: columns, partial batches, buffers, averages, groups, predictions, and what
+// does not fit.
+#include "train/tasks.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "data/text.h"
+#include "graph/functions.h"
+#include "graph/ops.h"
+#include "nn/norms.h"
+#include "nn/sequences.h"
+#include "tests/train/files.h"
+#include "train/checkpoint.h"
+#include "train/model.h"
+#include "train/plan.h"
+#include "train/trainer.h"
+
+namespace tutti {
+namespace {
+
+using test::expect_parts;
+using test::Folder;
+using test::message_of;
+
+Device device() { return select_device("reference:0"); }
+
+/// x in [-1, 1]^3, y = A x.
+data::TensorSet line(int64_t count) {
+  std::vector<float> x, y;
+  for (int64_t i = 0; i < count; ++i) {
+    float v[3];
+    for (int k = 0; k < 3; ++k) x.push_back(v[k] = static_cast<float>((i * (7 + 4 * k) % 23) / 11.0 - 1));
+    y.push_back(2 * v[0] - v[1]);
+    y.push_back(v[2] + 0.5f * v[0]);
+  }
+  return {"line",
+          {{"input", host_tensor(DType::f32, {count, 3}, x)}, {"target", host_tensor(DType::f32, {count, 2}, y)}}};
+}
+
+TEST(Tasks, RegressionLearnsALine) {
+  Trainer t(device(), regression(nn::Linear(2)), {.optimizer = Sgd{.lr = 0.5}, .batch = 20, .eval_batch = 7});
+  data::TensorSet set = line(100);
+  for (int epoch = 0; epoch < 30; ++epoch) t.train(set);
+  EvalResult e = t.evaluate(set);
+  EXPECT_LT(e.loss, 1e-4);
+  EXPECT_TRUE(e.metrics.empty());
+  // The loss is the mean over samples and elements, whatever the batches: by hand from the predictions.
+  HostTensor y = t.predict(set);
+  EXPECT_EQ(to_string(y.type), "f32[100, 2]");
+  std::vector<float> got = y.as<float>(), want(200);
+  std::vector<int32_t> all(100);
+  for (int i = 0; i < 100; ++i) all[static_cast<size_t>(i)] = i;
+  set.read("target", all, want.data());
+  double loss = 0;
+  for (size_t i = 0; i < 200; ++i) loss += std::pow(double{got[i]} - want[i], 2) / 200;
+  EXPECT_NEAR(e.loss, loss, 1e-9);
+}
+
+TEST(Tasks, TheLastSmallerBatchIsTrainedOnWhereAsked) {
+  data::TensorSet set = line(25);
+  TrainerOptions o{.optimizer = Sgd{.lr = 0}, .batch = 10, .keep_last = true};
+  Trainer t(device(), regression(nn::Linear(2)), o);
+  EXPECT_EQ(t.steps_per_epoch(set), 3);
+  TrainResult r = t.train(set);
+  EXPECT_EQ(r.steps, 3);
+  EXPECT_EQ(t.planned_bytes(), t.peak_bytes());
+  // Nothing is learnt at a rate of 0: the epoch's losses, by their weights, are the loss of the whole set.
+  std::vector<float> l = t.losses();
+  EXPECT_NEAR((10 * l[0] + 10 * l[1] + 5 * l[2]) / 25, t.evaluate(set).loss, 1e-5);
+  RunPlanner planner(device(), regression(nn::Linear(2)), o, set, &set);
+  EXPECT_EQ(planner.plan(10).peak, t.planned_bytes());
+  o.keep_last = false;
+  EXPECT_EQ(Trainer(device(), regression(nn::Linear(2)), o).steps_per_epoch(set), 2);
+}
+
+TEST(Tasks, AFedSetIsAsAResidentOneWhateverItsColumns) {
+  data::TokenStream text("text", {1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1}, 4, 5);
+  EXPECT_EQ(text.size(), 5);
+  text.check();
+  std::vector<int32_t> two = {1, 3}, tokens(8), next(8);
+  text.read("tokens", two, tokens.data());
+  text.read("next", two, next.data());
+  EXPECT_EQ(tokens, (std::vector<int32_t>{0, 1, 2, 3, 2, 3, 4, 0}));
+  EXPECT_EQ(next, (std::vector<int32_t>{1, 2, 3, 4, 3, 4, 0, 1}));
+  struct Bigram {
+    Value forward(nn::Builder& b, Value x) const { return b("table", nn::Embedding(5, 5), x); }
+  };
+  std::vector<std::vector<float>> losses;
+  for (uint64_t limit : {uint64_t{1} << 30, uint64_t{1}}) {
+    Trainer t(device(), language_model(Bigram()),
+              {.optimizer = Sgd{.lr = 1}, .batch = 2, .eval_batch = 2, .resident_limit = limit});
+    for (int epoch = 0; epoch < 40; ++epoch) t.train(text);
+    losses.push_back(t.losses());
+    EvalResult e = t.evaluate(text);
+    EXPECT_EQ(e.metric("accuracy"), 1);
+    EXPECT_LT(e.loss, 0.3);
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+}
+
+nn::Sequential normalised() { return {nn::Linear(6), nn::BatchNorm(), nn::Relu(), nn::Linear(2)}; }
+
+TEST(Tasks, RunningStatisticsBelongToTheCheckpoint) {
+  Folder f;
+  data::TensorSet set = line(60);
+  TrainerOptions o{.optimizer = Sgd{.lr = 0.1}, .batch = 20};
+  Trainer t(device(), regression(normalised()), o);
+  t.train(set);
+  std::vector<float> mean = t.read_state("1.running_mean");
+  EXPECT_NE(mean, std::vector<float>(6, 0));
+  double loss = t.evaluate(set).loss;
+  EXPECT_EQ(t.read_state("1.running_mean"), mean) << "evaluation changes no buffer";
+  t.save(f / "c");
+  Trainer other(device(), regression(normalised()), o);
+  other.load(f / "c");
+  EXPECT_EQ(other.evaluate(set).loss, loss);
+  t.train(set);
+  other.train(set);
+  EXPECT_EQ(other.state_hash(), t.state_hash());
+  Checkpoint c = read_checkpoint(f / "c");
+  c.tensors.erase("1.running_var");
+  write_checkpoint(f / "less", c);
+  Trainer less(device(), regression(normalised()), o);
+  less.load(f / "less");
+  expect_parts(message_of([&] { less.evaluate(set); }), {"buffer '1.running_var'", "missing"});
+}
+
+TEST(Tasks, AveragedWeightsAreWhatIsEvaluated) {
+  data::TensorSet set = line(40);
+  TrainerOptions o{.optimizer = Sgd{.lr = 0.2}, .ema = 0.5, .batch = 40};
+  Trainer t(device(), regression(nn::Linear(2)), o);
+  t.evaluate(set);  // draws the weights
+  std::vector<float> before = t.read_state("weight"), average = t.read_state("optimizer.average.weight");
+  EXPECT_EQ(average, before);
+  t.train(set);
+  std::vector<float> after = t.read_state("weight");
+  average = t.read_state("optimizer.average.weight");
+  for (size_t i = 0; i < after.size(); ++i) EXPECT_NEAR(average[i], (before[i] + after[i]) / 2, 1e-6);
+  TrainerOptions plain = o;
+  plain.ema = 0;
+  Trainer p(device(), regression(nn::Linear(2)), plain);
+  p.train(set);
+  EXPECT_NE(p.evaluate(set).loss, t.evaluate(set).loss);
+}
+
+TEST(Tasks, GroupsFreezeScaleAndSpareFromDecay) {
+  data::TensorSet set = line(40);
+  auto trained = [&](std::vector<ParameterGroup> groups, double decay) {
+    Trainer t(device(), regression(nn::Sequential{nn::Linear(4), nn::Linear(2)}),
+              {.optimizer = Sgd{.lr = 0.1, .weight_decay = decay}, .groups = std::move(groups), .batch = 40});
+    t.train(set);
+    return std::vector{t.read_state("0.weight"), t.read_state("1.weight"), t.read_state("1.bias")};
+  };
+  auto plain = trained({}, 0), none = trained({{.pattern = "0.*", .lr_scale = 0}}, 0);
+  auto frozen = trained({{.pattern = "0.*", .frozen = true}}, 0);
+  EXPECT_NE(plain[0], frozen[0]);
+  EXPECT_EQ(none[0], frozen[0]);
+  EXPECT_EQ(plain[1], frozen[1]);
+  auto decayed = trained({}, 0.5), spared = trained({{.pattern = "*.bias", .decay = false}}, 0.5);
+  EXPECT_EQ(spared[2], plain[2]);
+  EXPECT_NE(decayed[2], plain[2]);
+  EXPECT_EQ(spared[1], decayed[1]);
+  expect_parts(message_of([&] { trained({{.pattern = "*", .frozen = true}}, 0); }), {"no parameter that is trained"});
+  expect_parts(message_of([&] { trained({{.pattern = "conv*", .frozen = true}}, 0); }), {"'conv*'"});
+}
+
+TEST(Tasks, NameWhatDoesNotFit) {
+  data::TensorSet set = line(40);
+  auto error = [&](const Task& task, const data::Source& data) {
+    return message_of([&] { Trainer(device(), task, {.batch = 4}).train(data, 1); });
+  };
+  expect_parts(error(classification(nn::Linear(2)), set), {"no column 'label'", "input or target"});
+  expect_parts(error(regression(nn::Linear(3)), set), {"f32[1, 3]", "'target'", "f32[1, 2]"});
+  expect_parts(error(regression(nn::Linear(2), {.target = "angle"}), set), {"no column 'angle'"});
+  Task vector([](nn::Builder& b, const Batch& x) {
+    Value y = nn::Linear(2).forward(b, b.input(x["input"]));
+    return Outcome{.loss_sum = y, .weight = sum(y)};
+  });
+  expect_parts(error(vector, set), {"loss_sum and weight must be scalars f32", "f32[1, 2]"});
+  data::TokenStream text("text", {0, 1, 2, 9, 1, 2, 0, 1, 2}, 2, 10);
+  struct Two {
+    Value forward(nn::Builder& b, Value x) const { return b("e", nn::Embedding(3, 3), x); }
+  };
+  expect_parts(error(language_model(Two()), text), {"9 of sample 1", "[0, 3)"});
+  expect_parts(message_of([] { data::TokenStream("short", {1, 2, 3}, 4, 5); }), {"3 tokens", "a sample takes 4"});
+  expect_parts(message_of([] {
+                 data::TensorSet("uneven", {{"a", host_tensor({1, 2})}, {"b", host_tensor({1, 2, 3})}});
+               }),
+               {"'b' has 3 rows", "'a' has 2"});
+  expect_parts(message_of([&] { find_model("gpt").size("huge"); }), {
+                                                                        "gpt has no size 'huge'",
+                                                                    });
+}
+
+TEST(Texts, AreReadByBytesAndCharacters) {
+  Folder f;
+  test::put(f / "t", "ab\xc3\xa4 ab\xc3\xa4 ab\xc3\xa4 ab\xc3\xa4 ab\xc3\xa4 ab\xc3\xa4");
+  data::Sources bytes = data::open_data("text:" + f / "t", {.context = 3, .tokenizer = "bytes"});
+  EXPECT_EQ(bytes.train->column("tokens").classes, 256);
+  data::Sources chars = data::open_data("text:" + f / "t", {.context = 3, .tokenizer = "chars"});
+  EXPECT_EQ(chars.train->column("tokens").classes, 4);  // space, a, b, ä
+  std::vector<int32_t> first(3), zero = {0};
+  chars.train->read("tokens", zero, first.data());
+  EXPECT_EQ(first, (std::vector<int32_t>{1, 2, 3}));
+  auto error = [&](const std::string& content, const data::OpenOptions& o) {
+    test::put(f / "bad", content);
+    return message_of([&] { data::open_data("text:" + f / "bad", o); });
+  };
+  expect_parts(error("", {}), {f / "bad", "is empty"});
+  expect_parts(error("ab\xff", {.context = 1}), {f / "bad", "byte 2", "not UTF-8"});
+  expect_parts(error("\xc0\x80", {.context = 1}), {"byte 0"});      // too long a form of U+0000
+  expect_parts(error("\xed\xa0\x80", {.context = 1}), {"byte 0"});  // half of a pair of UTF-16
+  expect_parts(error("short", {.context = 100}), {"5 tokens", "take 100"});
+  expect_parts(error("text", {.context = 1, .tokenizer = "words"}), {"--tokenizer words"});
+  expect_parts(message_of([&] { data::Characters("abc").encode("abd"); }), {"lacks", "U+0064"});
+  expect_parts(message_of([&] { data::open_data("text:" + f / "nothing"); }), {f / "nothing", "no such file"});
+}
+
+}  // namespace
+}  // namespace tutti
