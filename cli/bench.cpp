@@ -104,6 +104,7 @@ void BenchCommand::check() const {
   if (!history.empty() && !fs::is_directory(history))
     throw invalid(fmt::format("--history {}: no such folder", history), "name a folder of `tutti bench --json` files");
   if (!history.empty() && report.empty()) throw invalid("--history is part of the page", "add --report FILE");
+  if (batch_named && run.batch < 1) throw invalid(fmt::format("--batch {}: must be at least 1", run.batch));
   if (run.threads < 0) throw invalid(fmt::format("--threads {}: must be at least 0", run.threads));
   check_targets(targets());
 }

@@ -64,7 +64,7 @@ void RunOptions::add_to(CLI::App& sub) {
   keep(sub.add_option("--tokenizer", tokenizer,
                       "Of a text: bytes, chars, or bpe:FOLDER with GPT-2's vocab.json and merges.txt"),
        d);
-  keep(sub.add_option("--batch", batch, "Samples per step (0: the model's)")->check(whole<int64_t>), d);
+  keep(sub.add_option("--batch", batch, "Samples per step (the model's unless given)")->check(whole<int64_t>), d);
   keep(sub.add_flag("--keep-last", keep_last, "Train on the last, smaller batch of an epoch as well"), d);
   keep(sub.add_option("--seed", seed, "Of initial weights, dropout and the order of the samples")
            ->check(whole<uint64_t>),
@@ -79,7 +79,8 @@ void RunOptions::add_to(CLI::App& sub) {
   add_hyperparameters(sub, t);
   keep(sub.add_option("--schedule", schedule,
                       "Of the learning rate: constant, step:EVERY[:GAMMA], multi_step:A,B[:GAMMA], exponential:GAMMA, "
-                      "cosine[:LOW[:RESTARTS]], linear, one_cycle[:RISE]; possibly behind warmup:STEPS+"),
+                      "cosine[:LOW[:RESTARTS]], linear, one_cycle[:RISE], each possibly behind warmup:STEPS+; "
+                      "plateau[:FACTOR[:PATIENCE]] of the test loss"),
        t);
   keep(sub.add_option("--clip-norm", clip_norm, "Most that the gradients' global norm may be (0: any)")->check(real),
        t);
@@ -145,6 +146,7 @@ std::map<std::string, std::string> RunOptions::remembered() const {
   all["data"] = data;  // what the model chose may be another in a later version
   all["batch"] = std::to_string(batch);
   all["optimizer"] = optimizer;
+  if (given("lr")) all["lr"] = fmt::format("{}", *hyperparameters.at("lr"));
   return all;
 }
 
@@ -228,7 +230,8 @@ void RunOptions::complete() {
     data = own ? def.data : def.made_up(model_options(), samples);
     data_chosen_ = own;
   }
-  if (batch == 0) batch = chosen.batch;
+  auto typed = options_.find("batch");
+  if (batch == 0 && (typed == options_.end() || typed->second->empty())) batch = chosen.batch;
   if (optimizer.empty()) {
     optimizer = def.optimizer;
     if (chosen.lr > 0 && !given("lr")) hyperparameters["lr"] = chosen.lr;
@@ -295,6 +298,7 @@ Optimizer RunOptions::make_optimizer() const {
 TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
   TrainerOptions t{.optimizer = make_optimizer(),
                    .schedule = total_steps > 0 ? parse_schedule(schedule, total_steps) : Schedule{},
+                   .plateau = parse_plateau(schedule),
                    .clip_norm = clip_norm,
                    .clip_value = clip_value,
                    .ema = ema,

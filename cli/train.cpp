@@ -103,7 +103,10 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
       });
       rates.push_back(out.result.samples_per_second);
       out.scored = !no_eval && !out.result.stopped;
-      if (out.scored) out.score = trainer.evaluate(*data.test);
+      if (out.scored) {
+        out.score = trainer.evaluate(*data.test);
+        trainer.look(out.score.loss);
+      }
       progress.print(fmt::format("epoch {}  step {}  loss {:.4f}{}  {:.0f} samples/s",
                                  (trainer.steps() + per_epoch - 1) / per_epoch, trainer.steps(), out.result.loss,
                                  out.scored ? score_text(out.score) : "", out.result.samples_per_second));

@@ -41,6 +41,23 @@ def shown(share):
     return share if share is None else float(f"{share:.2g}")
 
 
+def merged(old, new, name):
+    """The new result with the old one's ops that it lacks."""
+    ids = [d["id"] for d in new["devices"]]
+    if [d["id"] for d in old["devices"]] != ids:
+        sys.exit(f"{name} is of other devices than {', '.join(ids)}")
+    new["made_by"] += f", the other ops from {name}"
+    for device, before in zip(new["devices"], old["devices"]):
+        kept = [cells[device["id"]] for op, cells in old["ops"].items() if op not in new["ops"]]
+        for k, count in enumerate(COUNTS):
+            device[count] += sum(cell[k] for cell in kept)
+        device["seconds"] += before["seconds"]
+    for key in LISTS:
+        new[key] += [e for e in old[key] if e["case"].split(":")[0] not in new["ops"]]
+    new["ops"] = dict(sorted({**old["ops"], **new["ops"]}.items()))
+    return new
+
+
 def write(document, path):
     """JSON with one line per device, op and listed case."""
     lines = []
@@ -60,7 +77,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=str(ROOT / "build/release/bin/tutti"))
     parser.add_argument("--device", default="all", help="ids and plugins, separated by commas (every usable device)")
-    parser.add_argument("--ops", help="only these ops; for a try")
+    parser.add_argument("--ops", help="only these ops; for a try, or with --onto")
+    parser.add_argument("--onto", type=pathlib.Path, help="an earlier result on the same devices: its other ops are kept")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), help="processes at a time")
     parser.add_argument("--out", type=pathlib.Path,
                         default=ROOT / f"docs/results/{datetime.date.today().isoformat()}-parity-full.json")
@@ -69,6 +87,8 @@ def main():
     if not full:
         return 1
     document = shortened(full, "scripts/parity-full.py" + (f" --ops {options.ops}" if options.ops else ""))
+    if options.onto:
+        document = merged(json.loads(options.onto.read_text()), document, options.onto.name)
     write(document, options.out)
     for device in document["devices"]:
         counts = ", ".join(f"{device[c]} {c}" for c in COUNTS if device[c] or c == "pass")

@@ -107,7 +107,9 @@ InputForm form_of_set(const data::Source& set, const char* kind, const Device& d
   std::vector<data::Column> columns = set.columns();
   bool tables = std::ranges::all_of(columns, [](const data::Column& c) { return !c.table.empty(); });
   bool resident = tables && bytes <= resident_limit && (memory == 0 || bytes <= memory / 4);
-  return form_of(set, fmt::format("{}.{}.{}", kind, set.name, to_string(columns.at(0).type)), resident);
+  TensorType all = columns.at(0).type;  // with the number of samples: another set may bear the same name
+  all.shape.insert(all.shape.begin(), set.size());
+  return form_of(set, fmt::format("{}.{}.{}", kind, set.name, to_string(all)), resident);
 }
 
 struct RunPlanner::Impl {

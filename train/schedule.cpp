@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <locale>
 #include <numbers>
+#include <sstream>
 
 #include "core/base/status.h"
 #include "core/base/text.h"
@@ -50,7 +52,7 @@ class Words {
   }
   static const char* remedy() {
     return "use constant, step:EVERY[:GAMMA], multi_step:A,B,…[:GAMMA], exponential:GAMMA, cosine[:LOW[:RESTARTS]], "
-           "linear or one_cycle[:RISE], possibly behind warmup:STEPS+";
+           "linear, one_cycle[:RISE] or plateau[:FACTOR[:PATIENCE]]; all but the last possibly behind warmup:STEPS+";
   }
 
  private:
@@ -115,6 +117,39 @@ Schedule warmup_schedule(int64_t steps, Schedule after) {
   };
 }
 
+void Plateau::look(double loss) {
+  if (loss < best * (1 - threshold)) {
+    best = loss;
+    bad = 0;
+  } else if (++bad > patience) {
+    scale *= factor;
+    bad = 0;
+  }
+}
+
+std::string Plateau::state() const { return fmt::format("{} {} {}", best, scale, bad); }
+
+void Plateau::restore(const std::string& text) {
+  std::istringstream in(text);
+  in.imbue(std::locale::classic());
+  Plateau read = *this;
+  if (!(in >> read.best >> read.scale >> read.bad) || read.bad < 0 || !(read.scale > 0))
+    throw invalid(fmt::format("the checkpoint's plateau is '{}', expected a loss, a factor and a count", text),
+                  "use another checkpoint");
+  *this = read;
+}
+
+std::optional<Plateau> parse_plateau(const std::string& text) {
+  Words w(text, text);
+  if (w.name() != "plateau") return std::nullopt;
+  w.expect_at_most(2);
+  Plateau p{.factor = w.number<double>(1, 0.1)};
+  p.patience = w.number<int64_t>(2, 10);
+  if (!(p.factor > 0 && p.factor < 1))
+    throw invalid(fmt::format("--schedule {}: a factor of {}, expected one between 0 and 1", text, p.factor));
+  return p;
+}
+
 Schedule parse_schedule(const std::string& text, int64_t total) {
   if (size_t plus = text.find('+'); plus != std::string::npos) {
     Words w(text, text.substr(0, plus));
@@ -126,6 +161,7 @@ Schedule parse_schedule(const std::string& text, int64_t total) {
   }
   Words w(text, text);
   std::string name = w.name();
+  if (parse_plateau(text)) return [](int64_t) { return 1.0; };
   if (name == "constant") return w.expect_at_most(0), [](int64_t) { return 1.0; };
   if (name == "linear") return w.expect_at_most(0), linear_schedule(total);
   if (name == "warmup") return w.expect_at_most(1), warmup_schedule(w.number<int64_t>(1));

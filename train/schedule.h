@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,26 @@ TUTTI_API Schedule one_cycle_schedule(int64_t total, double rise = 0.3);
 /// (step + 1) / steps for the first `steps` steps, then `after`, counted from there.
 TUTTI_API Schedule warmup_schedule(int64_t steps, Schedule after = {});
 
+/// PyTorch's ReduceLROnPlateau: the rate shrinks by `factor` when the loss has not fallen by the share `threshold` for
+/// more than `patience` looks in a row. Its state belongs to a checkpoint.
+struct TUTTI_API Plateau {
+  double factor = 0.1, threshold = 1e-4;
+  int64_t patience = 10;
+  double best = 1e300, scale = 1;  ///< state: the lowest loss, the factor on the rate so far
+  int64_t bad = 0;                 ///< state: looks in a row without a better one
+
+  /// Takes the next loss into account.
+  void look(double loss);
+  /// The state as text, and back. Throws Error(invalid) for a text that is none.
+  std::string state() const;
+  void restore(const std::string& text);
+};
+/// Of "plateau[:FACTOR[:PATIENCE]]", null for another schedule's text. Throws Error(invalid) as parse_schedule does.
+TUTTI_API std::optional<Plateau> parse_plateau(const std::string& text);
+
 /// Of a text: "constant", "step:EVERY[:GAMMA]", "multi_step:A,B,…[:GAMMA]", "exponential:GAMMA",
-/// "cosine[:LOW[:RESTARTS]]", "linear", "one_cycle[:RISE]", each possibly behind "warmup:STEPS+"; `total` steps in all.
-/// Throws Error(invalid) naming the part that does not fit.
+/// "cosine[:LOW[:RESTARTS]]", "linear", "one_cycle[:RISE]", "plateau…" (constant: see parse_plateau), each possibly
+/// behind "warmup:STEPS+"; `total` steps in all. Throws Error(invalid) naming the part that does not fit.
 TUTTI_API Schedule parse_schedule(const std::string& text, int64_t total);
 
 }  // namespace tutti

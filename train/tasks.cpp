@@ -48,23 +48,25 @@ Value ignore_padding(Value labels, const Batch& x) {
 
 }  // namespace
 
+Outcome classified(Value y, const Batch& x, const ClassificationOptions& o) {
+  if (y.rank() < 2)
+    throw invalid(fmt::format("the model gives {}, not [batch, classes]", to_string(y.type())),
+                  "end it with Flatten and Linear(classes)");
+  Value labels = x.below(o.label, y.shape()[1]);
+  Shape want = y.shape();
+  want.erase(want.begin() + 1);
+  if (labels.shape() != want)
+    throw invalid(fmt::format("the model gives {} for labels {}", to_string(y.type()), to_string(labels.type())),
+                  "classification needs [batch, classes, …] for labels [batch, …]: end the model with Flatten and "
+                  "Linear(classes)");
+  return scored_classes(y, ignore_padding(labels, x), o.label_smoothing);
+}
+
 Task classification(nn::Layer model, ClassificationOptions o) {
   std::string text = model.describe();
   return Task(
       [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
-        Value y = b.output(model.forward(b, b.input(x[o.input])));
-        if (y.rank() < 2)
-          throw invalid(fmt::format("the model gives {}, not [batch, classes]", to_string(y.type())),
-                        "end it with Flatten and Linear(classes)");
-        Value labels = x.below(o.label, y.shape()[1]);
-        Shape want = y.shape();
-        want.erase(want.begin() + 1);
-        if (labels.shape() != want)
-          throw invalid(
-              fmt::format("the model gives {} for labels {}", to_string(y.type()), to_string(labels.type())),
-              "classification needs [batch, classes, …] for labels [batch, …]: end the model with Flatten and "
-              "Linear(classes)");
-        return scored_classes(y, ignore_padding(labels, x), o.label_smoothing);
+        return classified(b.output(model.forward(b, b.input(x[o.input]))), x, o);
       },
       text);
 }

@@ -17,6 +17,10 @@ struct TUTTI_API ClassificationOptions {
 /// count. Metric "accuracy". Throws Error(invalid) while it is built where the output is of another shape.
 TUTTI_API Task classification(nn::Layer model, ClassificationOptions options = {});
 
+/// What classification makes of the model's output, for models that take more than one column: `labels` are the
+/// column's. Throws Error(invalid) where they do not fit.
+TUTTI_API Outcome classified(Value output, const Batch& x, const ClassificationOptions& options = {});
+
 struct TUTTI_API RegressionOptions {
   std::string input = "input", target = "target";  ///< columns
   /// Of (output, target), element by element.

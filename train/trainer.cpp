@@ -83,9 +83,7 @@ ProgramOptions program_options(const TrainerOptions& o) {
 
 struct Trainer::Impl {
   Impl(const Device& device, Task task, TrainerOptions o)
-      : options(std::move(o)),
-        programs(std::move(task), program_options(options)),
-        runner(open(device, options)) {
+      : options(std::move(o)), programs(std::move(task), program_options(options)), runner(open(device, options)) {
     if (double scale = options.loss_scaling.initial; !(scale >= smallest_loss_scale && scale <= 0x1p100))
       throw invalid(fmt::format("the loss scale starts at {}: from 2^-24 to 2^100 is possible", scale));
     for (int64_t batch : {options.batch, options.eval_batch})
@@ -261,7 +259,7 @@ struct Trainer::Impl {
       data::Batch batch = batches[i];
       batch.indices.resize(static_cast<size_t>(batch.valid));
       Program& p = batch.valid == options.batch ? *whole : *last;
-      double factor = options.schedule ? options.schedule(step) : 1;
+      double factor = (options.schedule ? options.schedule(step) : 1) * (options.plateau ? options.plateau->scale : 1);
       ticket = p.step->run([&](const std::string& feed, void* to) {
         if (feed == "lr")
           store_element(master_dtype(options.precision), static_cast<std::byte*>(to), 0, lr * factor);
@@ -389,6 +387,9 @@ TrainResult Trainer::train(const data::Source& set, int64_t max_steps, const Wat
 
 EvalResult Trainer::evaluate(const data::Source& set) { return impl_->evaluate(set); }
 HostTensor Trainer::predict(const data::Source& set) { return impl_->predict(set); }
+void Trainer::look(double loss) {
+  if (impl_->options.plateau) impl_->options.plateau->look(loss);
+}
 int64_t Trainer::steps_per_epoch(const data::Source& set) const { return impl_->steps_per_epoch(set); }
 
 void Trainer::save(const std::string& path, const std::map<std::string, std::string>& metadata) {
@@ -401,6 +402,7 @@ void Trainer::save(const std::string& path, const std::map<std::string, std::str
   c.metadata["model"] = impl_->programs.task().describe();
   c.metadata["optimizer"] = name(impl_->options.optimizer);
   c.metadata["precision"] = name(impl_->options.precision);
+  if (impl_->options.plateau) c.metadata["plateau"] = impl_->options.plateau->state();
   write_checkpoint(path, c);
 }
 
@@ -415,6 +417,8 @@ void Trainer::load(const std::string& path) {
   };
   impl_->options.seed = number("seed", 0) | number("seed", 1) << 32;
   impl_->step = impl_->first_step = impl_->read_step = static_cast<int64_t>(number("step", 0));
+  if (auto it = c.metadata.find("plateau"); it != c.metadata.end() && impl_->options.plateau)
+    impl_->options.plateau->restore(it->second);
   impl_->loaded = std::move(c);
 }
 

@@ -19,6 +19,7 @@ namespace tutti {
 struct TUTTI_API TrainerOptions {
   Optimizer optimizer = Adam{};
   Schedule schedule = {};                ///< of the learning rate; constant unless given
+  std::optional<Plateau> plateau = {};   ///< beside the schedule: fed by Trainer::look
   double clip_norm = 0, clip_value = 0;  ///< of gradients; 0: not clipped
   double ema = 0;                        ///< decay of averaged weights, which evaluation takes; 0: none
   std::vector<ParameterGroup> groups = {};
@@ -81,6 +82,8 @@ class TUTTI_API Trainer {
   EvalResult evaluate(const data::Source& set);
   /// The task's output for every sample, f32 [samples, …]. Throws Error(invalid) for a task that predicts nothing.
   HostTensor predict(const data::Source& set);
+  /// Tells the plateau, if the options have one, a loss such as the evaluation's; once per epoch, as a rule.
+  void look(double loss);
   /// Steps of one epoch of that set.
   int64_t steps_per_epoch(const data::Source& set) const;
 

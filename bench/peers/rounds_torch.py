@@ -1,5 +1,6 @@
 """PyTorch's cases for peer_rounds.py: the models of peer_torch.py, and single ops."""
 import sys
+import time
 
 import torch
 import torch.nn.functional as F
@@ -66,14 +67,36 @@ class Peer:
         return step
 
     def zoo(self, case, device):
-        """A training step of models_torch: batch by index, forward, loss, backward, fused optimizer."""
+        """A training step of models_torch: the faster one of eager and torch.compile, by three steps of each."""
+        steps = {mode: self.zoo_step(case, device, mode) for mode in ("eager", "compile")}
+        seconds = {}
+        for mode, step in steps.items():
+            try:
+                step()
+                step()
+                start = time.perf_counter()
+                for _ in range(3):
+                    step()
+                if device.type == "cuda":
+                    torch.cuda.synchronize()
+                seconds[mode] = time.perf_counter() - start
+            except Exception as e:  # whatever a compiler throws: the eager step is there
+                if mode == "eager":
+                    raise
+                print(f"torch.compile of {case['model']}: {e}"[:300], file=sys.stderr)
+        best = min(seconds, key=seconds.get)
+        print(f"{case['model']} {case['size']} {case['precision']}: {best} of " +
+              ", ".join(f"{m} {s / 3 * 1000:.1f} ms" for m, s in seconds.items()), file=sys.stderr)
+        return steps[best]
+
+    def zoo_step(self, case, device, mode):
+        """Batch by index, forward, loss, backward, fused optimizer."""
         make, _, loss_of = models_torch.ZOO[case["model"], case["size"]]
         torch.manual_seed(1)
         model, batch = make().to(device), case["batch"]
-        if case.get("compile"):
-            model = torch.compile(model)
         of = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[case["optimizer"]]
         optimizer = of(model.parameters(), lr=case["lr"], fused=True)
+        forward = torch.compile(model) if mode == "compile" else model
         count = max(batch, min(case["samples"], 64))
         columns = {k: v.to(device) for k, v in
                    models_torch.draw(case["model"], case["size"], count, case.get("context", 0)).items()}
@@ -87,7 +110,7 @@ class Peer:
             taken = {k: v[rows] for k, v in columns.items()}
             optimizer.zero_grad(set_to_none=True)
             with torch.autocast(device.type, torch.bfloat16, enabled=short):
-                y = model(taken.get("input", taken.get("tokens")))
+                y = forward(taken.get("input", taken.get("tokens")))
             loss_of(y.float(), taken).backward()
             optimizer.step()
 

@@ -3,11 +3,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
 #include "core/base/status.h"
+#include "core/base/text.h"
 #include "data/form.h"
 #include "data/idx.h"
 
@@ -113,11 +115,49 @@ Split fashion_mnist() {
       "or use --data synthetic:1x28x28:10");
 }
 
-extern const DataForm fashion_mnist_form, idx_form;
+namespace {
+
+/// The same grey images [1, h, w] in the middle of [channels, height, width], zeros around, the channel repeated.
+void enlarge(Dataset& d, int64_t channels, int64_t height, int64_t width) {
+  const Shape from = d.samples.type.shape;
+  int64_t h = from[2], w = from[3], top = (height - h) / 2, left = (width - w) / 2;
+  HostTensor out{{DType::u8, {from[0], channels, height, width}}, {}};
+  out.bytes.resize(num_bytes(out.type));
+  for (int64_t plane = 0; plane < from[0] * channels; ++plane)
+    for (int64_t y = 0; y < h; ++y)
+      std::memcpy(out.bytes.data() + (plane * height + top + y) * width + left,
+                  d.samples.bytes.data() + (plane / channels * h + y) * w, static_cast<size_t>(w));
+  d.samples = std::move(out);
+}
+
+Sources open_enlarged(const std::string& spec, const OpenOptions&) {
+  std::vector<int64_t> sizes;
+  for (const std::string& part : split(spec.substr(spec.find(':') + 1), 'x')) {
+    int64_t n = 0;
+    auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), n);
+    sizes.push_back(error == std::errc() && end == part.data() + part.size() ? n : 0);
+  }
+  if (sizes.size() != 3 || sizes[0] < 1 || sizes[0] > 4 || sizes[1] < 28 || sizes[2] < 28 || sizes[1] > 256 ||
+      sizes[2] > 256)
+    throw invalid(fmt::format("data '{}': expected fashion-mnist:CxHxW, 1 to 4 channels and sides of 28 to 256", spec),
+                  "fashion-mnist:3x32x32");
+  Split s = fashion_mnist();
+  for (Dataset* d : {&s.train, &s.test}) enlarge(*d, sizes[0], sizes[1], sizes[2]);
+  return std::move(s).sources();
+}
+
+}  // namespace
+
+extern const DataForm fashion_mnist_form, fashion_mnist_enlarged_form, idx_form;
 const DataForm fashion_mnist_form{
     .name = "fashion-mnist", .form = "fashion-mnist", .open = [](const std::string&, const OpenOptions&) {
       return fashion_mnist().sources();
     }};
+
+const DataForm fashion_mnist_enlarged_form{.name = "fashion-mnist",
+                                           .form = "fashion-mnist:CxHxW (zeros around, the channel repeated)",
+                                           .open = open_enlarged,
+                                           .takes_arguments = true};
 
 const DataForm idx_form{
     .name = "idx",

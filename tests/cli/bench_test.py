@@ -191,7 +191,7 @@ class Bench(harness.Case):
         for word in ("mlp", "cnn", "matmul", "conv2d_dw", "M x N x K"):
             self.assertIn(word, text)
         document = self.json("bench", "--list")
-        self.assertEqual((document["models"], document["precisions"]), (["cnn", "mlp"], ["f32", "tf32", "bf16", "f16"]))
+        self.assertEqual((document["models"], document["precisions"]), (["cnn", "gpt", "lstm", "mlp", "orientation", "resnet18"], ["f32", "tf32", "bf16", "f16"]))
         self.assertIn({"op": "matmul", "shape": "M x N x K", "usual": "512x512x512"}, document["ops"])
 
     def test_a_full_disk_takes_no_figures_along(self):
@@ -225,7 +225,7 @@ class Bench(harness.Case):
                 self.assertEqual(sum(int(cell.get("colspan", "1")) for cell in line), columns)
 
     def test_bad_input(self):
-        self.fails(2, ["unknown model 'rnn'", "cnn or mlp"], "bench", "--models", "mlp,rnn")
+        self.fails(2, ["unknown model 'rnn'", "cnn, gpt, lstm, mlp"], "bench", "--models", "mlp,rnn")
         self.fails(2, ["unknown op 'nop'", "matmul", "gather"], "bench", "--ops", "nop")
         self.fails(2, ["M x N x K", "matmul:512x512x512"], "bench", "--ops", "matmul:2x2")
         self.fails(2, ["f8", "bf16"], "bench", "--precision", "f8")

@@ -140,9 +140,11 @@ TEST(Legalize, EveryDecompositionComputesWhatTheOpDoes) {
       ASSERT_EQ(a.size(), b.size()) << op->name;
       for (size_t k = 0; k < a.size(); ++k) {
         ASSERT_EQ(a[k].type, b[k].type) << op->name;
-        for (size_t i = 0; i < a[k].at.size(); ++i)
+        for (size_t i = 0; i < a[k].at.size(); ++i) {
+          if (a[k].at[i] == b[k].at[i]) continue;  // infinities are equal, but not near
           ASSERT_NEAR(a[k].at[i], b[k].at[i], 1e-5 * (1 + std::abs(a[k].at[i])))
               << op->name << " " << sample.attrs.to_string();
+        }
       }
     }
   }

@@ -39,7 +39,10 @@ TEST_P(Models, LearnInMixedPrecisionAsInF32) {
     return test::skip_without("onednn", e.what());
   }
   std::vector<float> exact = losses(device, GetParam(), Precision::f32);
-  for (auto [precision, bound] : {std::pair(Precision::bf16, 6e-2), std::pair(Precision::f16, 8e-3)}) {
+  // Batches of four samples make batch_norm amplify what is rounded.
+  bool normalised = std::string(GetParam()) == "resnet18";
+  for (auto [precision, bound] :
+       {std::pair(Precision::bf16, normalised ? 0.3 : 6e-2), std::pair(Precision::f16, normalised ? 0.1 : 8e-3)}) {
     std::vector<float> mixed = losses(device, GetParam(), precision);
     ASSERT_EQ(mixed.size(), exact.size());
     for (size_t i = 0; i < exact.size(); ++i)

@@ -39,6 +39,23 @@ TEST(Schedules, NameWhatDoesNotFit) {
   expect_parts(message_of([] { parse_schedule("step:-1", 10); }), {"--schedule step:-1", "'-1'", "numbers from 0"});
 }
 
+TEST(Schedules, APlateauIsAsInPyTorch) {
+  const json& plateau = golden().at("plateau");
+  Plateau p{.factor = 0.5, .patience = 2};
+  for (size_t k = 0; k < plateau.at("losses").size(); ++k) {
+    p.look(plateau.at("losses")[k]);
+    EXPECT_NEAR(p.scale, plateau.at("factors")[k].get<double>(), 1e-12) << k;
+    Plateau again{.factor = 0.5, .patience = 2};
+    again.restore(p.state());
+    EXPECT_EQ(again.state(), p.state());
+    p = again;
+  }
+  expect_parts(message_of([&] { p.restore("nothing"); }), {"plateau is 'nothing'"});
+  EXPECT_EQ(parse_plateau("plateau:0.2:3")->patience, 3);
+  EXPECT_FALSE(parse_plateau("cosine"));
+  expect_parts(message_of([] { parse_plateau("plateau:2"); }), {"plateau:2", "between 0 and 1"});
+}
+
 TEST(Clipping, IsAsInPyTorch) {
   for (const char* how : {"norm", "value"}) {
     Graph g;

@@ -82,8 +82,8 @@ TEST(Tasks, AFedSetIsAsAResidentOneWhateverItsColumns) {
   std::vector<int32_t> two = {1, 3}, tokens(8), next(8);
   text.read("tokens", two, tokens.data());
   text.read("next", two, next.data());
-  EXPECT_EQ(tokens, (std::vector<int32_t>{0, 1, 2, 3, 2, 3, 4, 0}));
-  EXPECT_EQ(next, (std::vector<int32_t>{1, 2, 3, 4, 3, 4, 0, 1}));
+  EXPECT_EQ(tokens, (std::vector<int32_t>{0, 1, 2, 3, 3, 4, 0, 1}));
+  EXPECT_EQ(next, (std::vector<int32_t>{1, 2, 3, 4, 4, 0, 1, 2}));
   struct Bigram {
     Value forward(nn::Builder& b, Value x) const { return b("table", nn::Embedding(5, 5), x); }
   };
@@ -125,6 +125,37 @@ TEST(Tasks, RunningStatisticsBelongToTheCheckpoint) {
   Trainer less(device(), regression(normalised()), o);
   less.load(f / "less");
   expect_parts(message_of([&] { less.evaluate(set); }), {"buffer '1.running_var'", "missing"});
+}
+
+// What stands behind a sequence's length has no effect, in training and in evaluation.
+TEST(Tasks, PaddedSequencesCountByTheirLengths) {
+  auto set = [](float padding) {
+    std::vector<float> x;
+    std::vector<int32_t> length, label;
+    for (int32_t i = 0; i < 12; ++i) {
+      length.push_back(1 + i % 4);
+      label.push_back(i % 3);
+      for (int32_t t = 0; t < 4; ++t)
+        for (int32_t k = 0; k < 2; ++k)
+          x.push_back(t < length.back() ? static_cast<float>((i + t * k) % 5) - 2 : padding);
+    }
+    return data::TensorSet("sequences",
+                           {{"input", host_tensor(DType::f32, {12, 4, 2}, x)},
+                            {"length", host_tensor(DType::i32, {12}, length)},
+                            {"label", host_tensor(DType::i32, {12}, label)}},
+                           {{"label", 3}});
+  };
+  std::vector<std::string> hashes;
+  std::vector<double> losses;
+  for (float padding : {0.0f, 100.0f}) {
+    data::TensorSet s = set(padding);
+    Trainer t(device(), find_model("lstm").task({.size = "tiny"}, s), {.batch = 4, .eval_batch = 5});
+    t.train(s);
+    hashes.push_back(t.state_hash());
+    losses.push_back(t.evaluate(s).loss);
+  }
+  EXPECT_EQ(hashes[0], hashes[1]);
+  EXPECT_EQ(losses[0], losses[1]);
 }
 
 TEST(Tasks, AveragedWeightsAreWhatIsEvaluated) {

@@ -1,6 +1,8 @@
 // A recurrent classifier: LSTM over the sequence, a linear layer on its last state.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/status.h"
 #include "graph/functions.h"
 #include "graph/ops/reshape.h"
@@ -15,11 +17,10 @@ using namespace nn;
 
 struct LstmClassifier {
   int64_t hidden, classes;
-  Value forward(Builder& b, Value x) const {
-    Value last = b("lstm", Lstm(hidden), x).h_n;
+  Value forward(Builder& b, Value x, Value lengths) const {
+    Value last = b("lstm", Lstm(hidden), x, lengths).h_n;
     return b("fc", Linear(classes), reshape(last, {x.shape()[0], hidden}));
   }
-  std::string describe() const { return fmt::format("LstmClassifier({}, {})", hidden, classes); }
 };
 
 Task task(const ModelOptions& o, const data::Source& train) {
@@ -27,8 +28,16 @@ Task task(const ModelOptions& o, const data::Source& train) {
   if (sequence.type.shape.size() != 2)
     throw invalid(fmt::format("lstm takes sequences [steps, features], {} has {}", o.data, to_string(sequence.type)),
                   "use --data synthetic:64x64:10, or another model");
-  return classification(LstmClassifier{.hidden = o.size == "tiny" ? 16 : 256,
-                                       .classes = std::max<int64_t>(train.column("label").classes, 2)});
+  LstmClassifier model{.hidden = o.size == "tiny" ? 16 : 256,
+                       .classes = std::max<int64_t>(train.column("label").classes, 2)};
+  // Sequences of different lengths are padded, and a column of lengths says how many steps count.
+  bool lengths = std::ranges::any_of(train.columns(), [](const data::Column& c) { return c.name == "length"; });
+  return Task(
+      [=](Builder& b, const Batch& x) {
+        Value n = lengths ? x["length"] : Value{};
+        return classified(b.output(model.forward(b, b.input(x["input"]), n)), x);
+      },
+      fmt::format("LstmClassifier({}, {})", model.hidden, model.classes));
 }
 
 }  // namespace
@@ -36,7 +45,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 extern const ModelDef lstm_model;
 const ModelDef lstm_model{
     .name = "lstm",
-    .doc = "an LSTM over sequences and a linear layer on its last state",
+    .doc = "an LSTM over sequences, with a column \"length\" where they differ, and a linear layer on its last state",
     .sizes = {{.name = "default", .doc = "256 hidden units, 64 steps of 64 features", .batch = 64, .eval_batch = 64},
               {.name = "tiny", .doc = "16 hidden units, 5 steps of 8 features", .batch = 4, .eval_batch = 4}},
     .task = task,

@@ -34,7 +34,8 @@ Task angles(Sequential model) {
   std::string text = model.describe();
   return Task(
       [model = std::move(model)](Builder& b, const Batch& x) {
-        Value y = b.output(model.forward(b, b.input(x["input"]))), target = cast(x["angle"], y.dtype()), counts = x.weights(y.dtype());
+        Value y = b.output(model.forward(b, b.input(x["input"]))), target = cast(x["angle"], y.dtype()),
+              counts = x.weights(y.dtype());
         Outcome out;
         {
           Graph::Scope scope(b.graph(), "loss", Phase::loss);

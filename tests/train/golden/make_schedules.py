@@ -46,7 +46,13 @@ def main():
             q.grad = g.clone()
         clip()
         clipped[name] = [q.grad.tolist() for q in p]
-    out = {"schedules": {text: factors(make) for text, make in texts.items()},
+    losses = [5, 4, 4.0001, 3.9999, 4.1, 4, 4, 4, 3, 3.5, 3.5, 3.5, 3.5, 3.5, 3.5, 2]
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    schedule, after = s.ReduceLROnPlateau(optimizer, factor=0.5, patience=2), []
+    for loss in losses:
+        schedule.step(loss)
+        after.append(optimizer.param_groups[0]["lr"])
+    out = {"plateau": {"losses": losses, "factors": after}, "schedules": {text: factors(make) for text, make in texts.items()},
            "gradients": [g.tolist() for g in before], "clipped": clipped}
     (pathlib.Path(__file__).parent / "schedules.json").write_text(json.dumps(out) + "\n")
 

@@ -1,0 +1,100 @@
+"""Every model by its one command: train, evaluate, predict, go on; and what does not fit."""
+import ast
+import struct
+import unittest
+
+import harness
+
+TINY = ["--size", "tiny"]
+
+
+def read_npy(path):
+    """Shape and floats of a NumPy file of f32."""
+    data = path.read_bytes()
+    length = struct.unpack("<H", data[8:10])[0]
+    header = ast.literal_eval(data[10:10 + length].decode())
+    assert data[:8] == b"\x93NUMPY\x01\x00" and (10 + length) % 64 == 0, "not a NumPy file of format 1.0"
+    assert header["descr"] == "<f4" and not header["fortran_order"]
+    count = 1
+    for n in header["shape"]:
+        count *= n
+    return header["shape"], struct.unpack(f"<{count}f", data[10 + length:])
+
+
+class Models(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.file = self.folder / "run.safetensors"
+        self.models = {m["name"]: m for m in self.json("models")["models"]}
+
+    def test_are_listed_with_their_sizes(self):
+        self.assertLessEqual({"cnn", "gpt", "lstm", "mlp", "orientation", "resnet18"}, set(self.models))
+        for model in self.models.values():
+            self.assertIn("tiny", [s["name"] for s in model["sizes"]], model["name"])
+        sizes = {s["name"]: s["parameters"] for s in self.models["gpt"]["sizes"]}
+        self.assertEqual(sizes["gpt2"], 124439808)  # GPT-2's published count
+        sizes = {s["name"]: s["parameters"] for s in self.models["resnet18"]["sizes"]}
+        self.assertEqual(sizes["cifar"], 11173962)  # torchvision's with a 3x3 stem and 10 classes
+        self.assertIn("124439808", self.done("models").stdout)
+
+    def test_train_evaluate_predict_and_go_on_without_a_file(self):
+        for name in self.models:
+            with self.subTest(name):
+                run = self.json("train", "--quiet", name, *TINY, "--steps", "4", "--checkpoint", self.file)
+                self.assertEqual((run["steps"], run["size"], run["model"]), (4, "tiny", name))
+                self.assertEqual(run["planned_bytes"], run["peak_bytes"])
+                score = self.json("eval", self.file)
+                self.assertEqual((score["loss"], score["metrics"]), (run["test_loss"], run["metrics"]))
+                out = self.folder / "y.npy"
+                said = self.json("predict", self.file, "--output", out)
+                shape, values = read_npy(out)
+                self.assertEqual(list(shape), said["shape"])
+                self.assertEqual(shape[0], said["samples"])
+                self.assertTrue(all(x == x for x in values))
+                more = self.json("train", "--quiet", "--resume", self.file, "--steps", "6")
+                whole = self.json("train", "--quiet", name, *TINY, "--steps", "6")
+                self.assertEqual(more["state_hash"], whole["state_hash"])
+
+    def test_predictions_are_the_accuracy_of_the_evaluation(self):
+        self.json("train", "--quiet", "mlp", *TINY, "--steps", "30", "--checkpoint", self.file)
+        score = self.json("eval", self.file, "--data", "synthetic:1x12x12:10:64:50")
+        out = self.folder / "y.npy"
+        self.json("predict", self.file, "--data", "synthetic:1x12x12:10:64:50", "--output", out)
+        shape, values = read_npy(out)
+        self.assertEqual(shape, (50, 10))
+        self.assertGreaterEqual(score["accuracy"], 0.3)
+
+    def test_options_of_training(self):
+        plain = self.json("train", "--quiet", "mlp", *TINY, "--steps", "3")
+        for more in (["--schedule", "warmup:2+cosine"], ["--clip-norm", "0.01"], ["--ema", "0.9"], ["--freeze", "1.*"],
+                     ["--optimizer", "lion"], ["--optimizer", "muon"]):
+            other = self.json("train", "--quiet", "mlp", *TINY, "--steps", "3", *more)
+            self.assertNotEqual(other["state_hash"], plain["state_hash"], more)
+
+    def test_name_what_does_not_fit(self):
+        text = self.folder / "text"
+        text.write_text("short")
+        latin = self.folder / "latin"
+        latin.write_bytes(b"caf\xe9 " * 500)
+        empty = self.folder / "empty"
+        empty.write_bytes(b"")
+        for arguments, parts in [
+                (["gpt", "--size", "huge"], ["gpt has no size 'huge'", "tiny"]),
+                (["gpt", "--data", f"text:{text}"], ["5 tokens", "--context"]),
+                (["gpt", "--data", f"text:{latin}"], ["byte 3", "not UTF-8"]),
+                (["gpt", "--data", f"text:{empty}"], ["is empty"]),
+                (["gpt", "--data", "text:/nowhere"], ["/nowhere", "no such file"]),
+                (["gpt", "--data", "synthetic:8:3"], ["no column 'tokens'", "input or label"]),
+                (["lstm", "--data", "synthetic:8:3"], ["sequences [steps, features]"]),
+                (["resnet18", "--data", "synthetic:8:3"], ["images [C, H, W]"]),
+                (["orientation", "--data", "synthetic:1x16x16:3"], ["no column 'angle'"]),
+                (["mlp", "--size", "tiny", "--schedule", "step:-3"], ["--schedule step:-3", "'-3'"]),
+                (["mlp", "--size", "tiny", "--freeze", "*"], ["no parameter that is trained"]),
+                (["mlp", "--size", "tiny", "--freeze", "conv*"], ["'conv*'"]),
+                (["mlp", "--size", "tiny", "--ema", "1"], ["--ema 1", "[0, 1)"])]:
+            with self.subTest(arguments):
+                self.fails(2, parts, "train", *arguments, "--steps", "1", "--quiet")
+
+
+if __name__ == "__main__":
+    unittest.main()
