@@ -57,6 +57,15 @@ def lockstep(model, steps, limit):
     return Piece(f"lockstep-{model}", command, limit, CUDA_ALONE)
 
 
+ZOO = ("gpt", "lstm", "orientation", "resnet18")  # beside MODELS: what `tutti models` lists
+
+
+def tiny(model):
+    """A model's tiny size in lockstep: few kernels, all that the model needs."""
+    command = f"{{tutti}} parity --device {{cuda}} --model {model} --size tiny --steps 3 --json"
+    return Piece(f"tiny-{model}", command, 30, CUDA_ALONE)
+
+
 def bench(name, api, cases, precision, limit, env=None):
     """`tutti bench` on one device: its peaks, then the cases."""
     command = f"{{tutti}} bench {cases} --precision {precision} --device {{{api}}} --time 0.4 --repetitions 3 --json -"
@@ -201,8 +210,9 @@ FIRST = [
     Stage("parity", 75, [parity("cuda")], at_once=8),
     Stage("training", 40, each_model(training) + GELU_TRAINING, at_once=4),
     Stage("training-2", 20, each_model(training_2), at_once=4),
+    Stage("zoo", 15, [tiny(model) for model in ZOO], at_once=4),
     Stage("traces", 20, each_model(traces) + [GELU_TRACE]),
-    Stage("rates", 60, RATES),
+    Stage("rates", 45, RATES),
     Stage("torch", 60, [torch(precision, "mlp-1024,cnn-64", "eager,graph", 40) for precision in ("f32", "bf16")]),
     Stage("other-apis", 35, [parity("vulkan"), parity("opencl")], at_once=8),
     Stage("sanitizer", 10, [WORKS]),

@@ -158,6 +158,13 @@ TEST(ParseData, BadSpecs) {
                            "synthetic:8:0", "synthetic:8:10:0", "synthetic:8:10:5:5:5", "synthetic:8:1e3",
                            "synthetic:-8:3", "synthetic:99999999999999999999:3"})
     expect_parts(error_of(spec), {spec, "fashion-mnist", "idx:DIR", "synthetic:SHAPE:CLASSES"});
+  for (const char* spec :
+       {"fashion-mnist:3x8x8", "fashion-mnist:32x32", "fashion-mnist:9x32x32", "fashion-mnist:3xax32"})
+    expect_parts(error_of(spec), {spec, "1 to 4 channels"});
+  for (const char* spec : {"orientation:4", "orientation:16:0", "orientation:16:8:8:8", "orientation:x"})
+    expect_parts(error_of(spec), {spec, "a size from 8 to 1024"});
+  for (const char* spec : {"made-up-text:1", "made-up-text:x", "made-up-text:5:9:1"})
+    expect_parts(error_of(spec), {spec});
   expect_parts(error_of("synthetic:3x4096x4096:10"), {"more than 8 GiB", "fewer samples"});
   expect_parts(error_of("synthetic:4294967296x4294967296:10"), {"2^62"});
 }
