@@ -20,11 +20,12 @@ using namespace nn;
 Sequential net(const std::vector<int64_t>& channels, int64_t hidden) {
   std::vector<Layer> layers;
   for (int64_t c : channels) {
-    layers.emplace_back(Conv2d(c, 3, {.padding = 1}));
+    layers.emplace_back(Conv2d(c, 3, {.padding = 1, .init = Scheme::kaiming_uniform}));
     layers.emplace_back(Relu());
     layers.emplace_back(MaxPool2d(2));
   }
-  for (Layer layer : {Layer(Flatten()), Layer(Linear(hidden)), Layer(Relu()), Layer(Linear(2))})
+  for (Layer layer :
+       {Layer(Flatten()), Layer(Linear(hidden, {.init = Scheme::kaiming_uniform})), Layer(Relu()), Layer(Linear(2))})
     layers.push_back(layer);
   return Sequential(std::move(layers));
 }
