@@ -64,9 +64,9 @@ void draw(uint32_t half, uint32_t sample, int64_t size, std::byte* image, float*
   angle[0] = s;
   angle[1] = c;
   auto n = static_cast<float>(size);
-  float scale = n * (0.28f + 0.1f * uniform(a[2])), thickness = n * (0.025f + 0.02f * uniform(a[3]));
-  float cx = n / 2 + n * 0.06f * (2 * uniform(b[0]) - 1), cy = n / 2 + n * 0.06f * (2 * uniform(b[1]) - 1);
-  float ground = 80 * uniform(b[2]), ink = 150 + 90 * uniform(b[3]);
+  float scale = n * (0.32f + 0.05f * uniform(a[2])), thickness = n * (0.03f + 0.01f * uniform(a[3]));
+  float cx = n / 2 + n * 0.02f * (2 * uniform(b[0]) - 1), cy = n / 2 + n * 0.02f * (2 * uniform(b[1]) - 1);
+  float ground = 40 * uniform(b[2]), ink = 180 + 60 * uniform(b[3]);
   std::vector<Stroke> turned = figure;
   for (Stroke& stroke : turned)
     for (Point& p : stroke) p = {cx + scale * (c * p.x - s * p.y), cy + scale * (s * p.x + c * p.y)};
@@ -80,7 +80,7 @@ void draw(uint32_t half, uint32_t sample, int64_t size, std::byte* image, float*
       float cover = std::clamp(thickness - nearest + 0.5f, 0.f, 1.f);
       auto at = static_cast<uint64_t>(y * size + x);
       uint32_t word = random_block(sample, half, noise_stream, at / 4)[at % 4];
-      float noise = 30 * (uniform(word) + uniform(word * 2654435761u) - 1);
+      float noise = 20 * (uniform(word) + uniform(word * 2654435761u) - 1);
       image[at] = static_cast<std::byte>(std::clamp(ground + cover * (ink - ground) + noise, 0.f, 255.f));
     }
 }
