@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <limits>
 #include <set>
 
 #include "cli/number.h"
@@ -164,6 +163,8 @@ void RunOptions::recall(const std::string& path) {
     if (!option->empty() || !run.contains(key) || !run[key].is_string() || run[key].get<std::string>().empty())
       continue;
     if (key == "steps" && named("epochs")) continue;  // whoever names epochs means them
+    // Version 0.1 wrote these where nobody had named them: the optimizer's own.
+    if ((key == "lr" && run[key] == "0") || (key == "weight-decay" && run[key] == "-1")) continue;
     try {
       option->add_result(run[key].get<std::string>());
       option->run_callback();
@@ -268,11 +269,8 @@ void RunOptions::validate_each() const {
 }
 
 bool RunOptions::given(const std::string& option) const {
-  // 0 as a learning rate and -1 as a weight decay mean the optimizer's own.
   auto it = hyperparameters.find(option);
-  if (it == hyperparameters.end() || !it->second) return false;
-  double own = option == "lr" ? 0 : option == "weight-decay" ? -1 : std::numeric_limits<double>::quiet_NaN();
-  return *it->second != own;
+  return it != hyperparameters.end() && it->second.has_value();
 }
 
 Optimizer RunOptions::make_optimizer() const {
