@@ -22,8 +22,8 @@ std::vector<Sample> softmax_samples() {
   auto with = [](Shape shape, int64_t axis) {
     return Sample{.shapes = {std::move(shape)}, .low = -3, .high = 3, .attrs = {{"axis", Ints{axis}}}};
   };
-  return {with({3, 5}, -1), with({4, 3}, 0),  with({2, 5, 3}, 1),
-          with({7, 1}, -1), with({0, 3}, -1), with({33, 130}, -1), with({}, 0)};
+  return {with({3, 5}, -1), with({4, 3}, 0),     with({2, 5, 3}, 1), with({7, 1}, -1),
+          with({0, 3}, -1), with({33, 130}, -1), with({}, 0)};
 }
 
 }  // namespace tutti

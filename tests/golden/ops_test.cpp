@@ -32,7 +32,8 @@ const std::map<std::string, std::vector<json>>& cases() {
   static const auto all = [] {
     std::map<std::string, std::vector<json>> by_op;
     for (const std::string& file : golden::files()) {
-      bool other = file.starts_with("training_") || file.starts_with("models_") || file.starts_with("functions_") || file == "edges.json";
+      bool other = file.starts_with("training_") || file.starts_with("models_") || file.starts_with("functions_") ||
+                   file == "edges.json";
       if (other) continue;  // of other tests
       for (const json& c : golden::read(file)) by_op[c.at("op").get<std::string>()].push_back(c);
     }
