@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The loss of `tutti train gpt --size char` on a text beside the same model in PyTorch.
 
-Both start from the weights of Tutti's first checkpoint and see the same samples in the same order (that of Tutti's shuffle,
-which `tutti predict` does not need: the order is Philox's, computed here as data/loader.cpp does). Dropout 0, AdamW, f32.
+Both start from the weights that Tutti draws and see the same samples in the same order: Tutti's shuffle is Philox's, computed
+here as data/loader.cpp does. Dropout 0, AdamW, f32.
 Prints both losses every 20 steps and the mean of the last 50, and exits 1 where these differ by more than 2 %.
 """
 import argparse
