@@ -49,7 +49,7 @@ Value Builder::buffer(const std::string& name, TensorType type, Init init) {
   std::string path = full(name);
   Value v = graph_.state(path, type, StateRole::buffer);
   bool known = std::ranges::any_of(buffers_, [&](const Parameter& p) { return p.name == path; });
-  if (!known) buffers_.push_back({path, type, init});
+  if (!known) buffers_.push_back({path, std::move(type), init});
   return v;
 }
 

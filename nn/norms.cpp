@@ -35,7 +35,8 @@ Value BatchNorm::forward(Builder& b, Value x) const {
   Value mean = b.buffer("running_mean", {b.master(), {c}}, {});
   Value variance = b.buffer("running_var", {b.master(), {c}}, {Init::ones});
   if (!b.training()) return batch_norm_eval(x, mean, variance, weight, bias, options_.eps);
-  auto n = static_cast<double>(num_elements(x.shape()) / c);
+  int64_t count = num_elements(x.shape()) / c;
+  auto n = static_cast<double>(count);
   if (n < 2)
     throw invalid(
         fmt::format("BatchNorm needs more than one value per channel to train, {} has one", to_string(x.type())),
