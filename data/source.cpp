@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "core/base/status.h"
 #include "core/base/text.h"
@@ -76,12 +78,17 @@ void Source::check_below(const std::string& wanted, int64_t limit) const {
     throw invalid(
         fmt::format("data set {}: column '{}' is {}, the task needs i32 numbers", name, wanted, to_string(c.type)));
   auto each = static_cast<size_t>(num_elements(c.type.shape));
-  std::vector<int32_t> values(each);
-  for (int32_t i = 0; i < static_cast<int32_t>(size()); ++i) {
-    read(wanted, {&i, 1}, values.data());
-    for (int32_t x : values)
-      if (x < 0 || x >= limit)
-        throw invalid(fmt::format("data set {}: {} {} of sample {} is outside [0, {})", name, wanted, x, i, limit),
+  constexpr int64_t at_once = 1024;
+  std::vector<int32_t> samples, values;
+  for (int64_t first = 0; first < size(); first += at_once) {
+    samples.resize(static_cast<size_t>(std::min(at_once, size() - first)));
+    std::iota(samples.begin(), samples.end(), static_cast<int32_t>(first));
+    values.resize(samples.size() * each);
+    read(wanted, samples, values.data());
+    for (size_t k = 0; k < values.size(); ++k)
+      if (values[k] < 0 || values[k] >= limit)
+        throw invalid(fmt::format("data set {}: {} {} of sample {} is outside [0, {})", name, wanted, values[k],
+                                  samples[k / each], limit),
                       "numbers count from 0; check the data, or give the model as many outputs");
   }
 }

@@ -28,6 +28,7 @@ struct TUTTI_API Column {
   bool window = false;
   int64_t stride = 1, offset = 0;
   int64_t classes = 0;  ///< of integers: they lie in [0, classes); 0: not known
+  bool operator==(const Column&) const = default;
 };
 
 /// Samples of named columns. A data set of one's own derives from it: with tables, which read() and devices cut samples

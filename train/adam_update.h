@@ -1,6 +1,7 @@
-// What Adam and AdamW share.
+// What Adam and its relatives share.
 #pragma once
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "core/base/status.h"
@@ -24,9 +25,8 @@ std::vector<Hyperparameter> hyperparameters(Options& o) {
 
 template <class Options>
 void check(const Options& o) {
-  for (double beta : {o.beta1, o.beta2})
-    if (!(beta >= 0 && beta < 1))
-      throw invalid(fmt::format("--beta1 {} --beta2 {}: must be in [0, 1)", o.beta1, o.beta2));
+  check_share("beta1", o.beta1);
+  check_share("beta2", o.beta2);
 }
 
 /// 1 - beta^t = -expm1(t ln beta) of both betas, which keeps its digits for small t and beta near 1.
@@ -34,6 +34,15 @@ template <class Options>
 Values corrections(Graph&, const Options& o, Value lr, Value step) {
   Value t = cast(step, lr.dtype()) + 1;
   return {-expm1(t * std::log(o.beta1)), -expm1(t * std::log(o.beta2))};
+}
+
+/// The first and the second moment after the gradient `g`, which become the parameter's.
+template <class Options>
+std::pair<Value, Value> moments(const Update& u, Value g, const Options& o) {
+  Value m = o.beta1 * u.moment("m") + (1 - o.beta1) * g, v = o.beta2 * u.moment("v") + (1 - o.beta2) * (g * g);
+  u.set_moment("m", m);
+  u.set_moment("v", v);
+  return {m, v};
 }
 
 template <class Options>

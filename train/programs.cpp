@@ -90,8 +90,6 @@ Declared Programs::declare(const InputForm& form) const {
   Outcome out = outcome_of(task_, b, batch);
   Declared d{.parameters = b.parameters(), .buffers = b.buffers(), .limits = batch.limits(), .metrics = {}};
   for (const Metric& m : out.metrics) d.metrics.push_back(m.name);
-  if (out.output) d.output = out.output.type();
-  d.predicts = static_cast<bool>(out.output);
   for (nn::Parameter& p : d.parameters) p.properties = properties_of(p);
   for (const ParameterGroup& group : options_.groups)
     if (std::ranges::none_of(d.parameters, [&](const nn::Parameter& p) {
@@ -140,12 +138,9 @@ Graph Programs::training(const InputForm& form, int64_t batch_size) const {
   std::vector<nn::Parameter> trained;
   Values parameters;
   for (const nn::Parameter& p : builder.parameters()) {
-    trained.push_back(p);
-    trained.back().properties = properties_of(p);
-    if (trained.back().properties.frozen) {
-      trained.pop_back();
-      continue;
-    }
+    nn::ParameterProperties properties = properties_of(p);
+    if (properties.frozen) continue;
+    trained.push_back({p.name, p.type, p.init, properties});
     parameters.push_back(g.latest(p.name));
   }
   if (trained.empty())

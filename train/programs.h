@@ -44,8 +44,6 @@ struct TUTTI_API Declared {
   std::vector<nn::Parameter> parameters, buffers;
   std::map<std::string, int64_t> limits;  ///< columns whose numbers must lie in [0, limit)
   std::vector<std::string> metrics;
-  TensorType output = {};  ///< for a batch of one sample
-  bool predicts = false;
 };
 
 class TUTTI_API Programs {

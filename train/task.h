@@ -32,6 +32,7 @@ struct TUTTI_API InputForm {
   std::vector<data::Column> columns;
   std::map<std::string, TensorType> tables;
   bool resident = true;
+  bool operator==(const InputForm&) const = default;
   std::string table_state(const std::string& table) const { return "data." + name + "." + table; }
 };
 /// Of that source under that name.

@@ -34,6 +34,8 @@ std::array<uint32_t, 2> seed_words(uint64_t seed) {
   return {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
 }
 
+enum class Kind { training, evaluation, prediction };
+
 /// One compiled graph, and the tables that the device holds for it.
 struct Program {
   std::unique_ptr<CompiledGraph> step;
@@ -103,7 +105,9 @@ struct Trainer::Impl {
   std::optional<Checkpoint> loaded;
   std::vector<std::string> elsewhere;  // nodes that a fallback runs, and where
   std::set<std::string> fallback_devices;
-  bool initialized = false, predicting = false;
+  bool initialized = false;
+  std::vector<const void*> bound;  // the set that was held against the model last, and its tables
+  InputForm bound_form;
   int64_t step = 0, first_step = 0;  // done in all; where this trainer started
   int64_t read_step = 0;             // losses read up to here
   std::vector<float> losses;
@@ -139,13 +143,16 @@ struct Trainer::Impl {
 
   /// Learns the parameters from the first data set, and holds a loaded checkpoint against them.
   void bind(const data::Source& set) {
+    std::vector<const void*> now = {&set};
+    for (const data::Table& t : set.tables()) now.push_back(t.data);
+    InputForm form = form_of(set, fmt::format("{}.{}", set.name, set.size()), false);
+    if (now == bound && form == bound_form) return;  // a run in small pieces comes here at every step
     set.check();
-    Declared found = programs.declare(form_of(set, "set", false));
+    Declared found = programs.declare(form);
     for (const auto& [column, limit] : found.limits) set.check_below(column, limit);
     if (!declared) {
-      declared = std::move(found);
+      declared = found;
       if (loaded) expect_same_model(*loaded, *declared);
-      return;
     }
     for (size_t i = 0; i < found.parameters.size(); ++i) {
       const nn::Parameter &p = found.parameters[i], &known = declared->parameters.at(i);
@@ -153,6 +160,8 @@ struct Trainer::Impl {
         throw invalid(fmt::format("data set '{}' needs parameter '{}' as {}, the model has {}", set.name, p.name,
                                   to_string(p.type), to_string(known.type)));
     }
+    bound = std::move(now);
+    bound_form = std::move(form);
   }
 
   /// Gives parameters and buffers their first values, unless a checkpoint did.
@@ -163,21 +172,20 @@ struct Trainer::Impl {
     runner.wait(prepare(programs.initialization(*declared))->run([](const std::string&, void*) {}));
   }
 
-  Program& program(const char* kind, const data::Source& set, int64_t batch) {
-    InputForm form = form_of_set(set, kind, runner.device(), options.resident_limit);
-    std::string key = fmt::format("{}.{}", form.name, batch);
-    if (std::string_view(kind) == "eval" && predicting) key += ".prediction";
+  Program& program(Kind kind, const data::Source& set, int64_t batch) {
+    bool training = kind == Kind::training;
+    InputForm form = form_of_set(set, training ? "train" : "eval", runner.device(), options.resident_limit);
+    std::string key = fmt::format("{}.{}{}", form.name, batch, kind == Kind::prediction ? ".prediction" : "");
     auto it = compiled.find(key);
     if (it != compiled.end()) {
       upload(it->second, form, set);
       return it->second;
     }
     auto start = Clock::now();
-    bool training = std::string_view(kind) == "train";
     if (training && loaded) expect_same_training(*loaded, options.optimizer, options.precision);
-    Graph g = training     ? programs.training(form, batch)
-              : predicting ? programs.prediction(form, batch)
-                           : programs.evaluation(form, batch);
+    Graph g = training                   ? programs.training(form, batch)
+              : kind == Kind::prediction ? programs.prediction(form, batch)
+                                         : programs.evaluation(form, batch);
     Program p{prepare(g), training};
     if (training) compile_ms += 1000 * seconds_since(start);
     upload(p, form, set);
@@ -243,8 +251,8 @@ struct Trainer::Impl {
           fmt::format("data set '{}' has {} samples, fewer than one batch of {}", set.name, set.size(), options.batch),
           "use a smaller batch");
     int64_t rest = set.size() % options.batch;
-    Program* whole = set.size() >= options.batch ? &program("train", set, options.batch) : nullptr;
-    Program* last = options.keep_last && rest != 0 ? &program("train", set, rest) : nullptr;
+    Program* whole = set.size() >= options.batch ? &program(Kind::training, set, options.batch) : nullptr;
+    Program* last = options.keep_last && rest != 0 ? &program(Kind::training, set, rest) : nullptr;
     int64_t epoch = step / per_epoch;
     data::Batches batches(data::shuffled_order(set.size(), options.seed, static_cast<uint32_t>(epoch)), options.batch,
                           options.keep_last ? data::Last::pad : data::Last::drop);
@@ -298,8 +306,7 @@ struct Trainer::Impl {
 
   /// Runs the evaluation or prediction of every batch of the set; `each` sees the batch once it was put into the queue.
   template <class F>
-  void each_batch(const data::Source& set, F each) {
-    Program& p = program("eval", set, options.eval_batch);
+  void each_batch(Program& p, const data::Source& set, F each) {
     data::Batches batches(data::sequential_order(set.size()), options.eval_batch, data::Last::pad);
     for (int64_t i = 0; i < batches.size(); ++i) {
       data::Batch batch = batches[i];
@@ -315,8 +322,7 @@ struct Trainer::Impl {
 
   EvalResult evaluate(const data::Source& set) {
     bind(set);
-    predicting = false;
-    program("eval", set, options.eval_batch);
+    Program& p = program(Kind::evaluation, set, options.eval_batch);
     std::vector<std::string> sums = {"eval.loss", "eval.weight"};
     for (const std::string& m : declared->metrics) {
       sums.push_back(fmt::format("eval.{}.sum", m));
@@ -325,7 +331,7 @@ struct Trainer::Impl {
     double zero = 0;  // of as many bytes as any of them has
     for (const std::string& name : sums) runner.write(name, &zero, size_of(states.at(name).type.dtype));
     uint64_t last = 0;
-    each_batch(set, [&](const data::Batch&, uint64_t ticket) { last = ticket; });
+    each_batch(p, set, [&](const data::Batch&, uint64_t ticket) { last = ticket; });
     runner.wait(last);
     EvalResult result{.loss = element("eval.loss") / element("eval.weight"), .metrics = {}, .samples = set.size()};
     for (const std::string& m : declared->metrics)
@@ -335,18 +341,16 @@ struct Trainer::Impl {
 
   HostTensor predict(const data::Source& set) {
     bind(set);
-    predicting = true;
-    program("eval", set, options.eval_batch);
+    Program& p = program(Kind::prediction, set, options.eval_batch);
     HostTensor out{states.at("prediction").type, {}};
     if (out.type.shape.empty() || out.type.shape[0] != options.eval_batch)
       throw invalid(fmt::format("the task's output is {}, not [{}, …]", to_string(out.type), options.eval_batch));
-    HostTensor batch_out = read("prediction");
-    size_t row = batch_out.bytes.size() / static_cast<size_t>(options.eval_batch);
-    each_batch(set, [&](const data::Batch& batch, uint64_t ticket) {
+    size_t row = num_bytes(out.type) / static_cast<size_t>(options.eval_batch);
+    each_batch(p, set, [&](const data::Batch& batch, uint64_t ticket) {
       runner.wait(ticket);
-      batch_out = read("prediction");
+      HostTensor y = read("prediction");
       auto bytes = static_cast<std::ptrdiff_t>(row * static_cast<size_t>(batch.valid));
-      out.bytes.insert(out.bytes.end(), batch_out.bytes.begin(), batch_out.bytes.begin() + bytes);
+      out.bytes.insert(out.bytes.end(), y.bytes.begin(), y.bytes.begin() + bytes);
     });
     out.type.shape[0] = set.size();
     return out;

@@ -55,15 +55,6 @@ class Models(harness.Case):
                 whole = self.json("train", "--quiet", name, *TINY, "--steps", "6")
                 self.assertEqual(more["state_hash"], whole["state_hash"])
 
-    def test_predictions_are_the_accuracy_of_the_evaluation(self):
-        self.json("train", "--quiet", "mlp", *TINY, "--steps", "30", "--checkpoint", self.file)
-        score = self.json("eval", self.file, "--data", "synthetic:1x12x12:10:64:50")
-        out = self.folder / "y.npy"
-        self.json("predict", self.file, "--data", "synthetic:1x12x12:10:64:50", "--output", out)
-        shape, values = read_npy(out)
-        self.assertEqual(shape, (50, 10))
-        self.assertGreaterEqual(score["accuracy"], 0.3)
-
     def test_options_of_training(self):
         plain = self.json("train", "--quiet", "mlp", *TINY, "--steps", "3")
         for more in (["--schedule", "warmup:2+cosine"], ["--clip-norm", "0.01"], ["--ema", "0.9"], ["--freeze", "1.*"],

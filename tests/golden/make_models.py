@@ -2,7 +2,7 @@
 """Writes tests/golden/data/models_*.json: 20 training steps of each model at its tiny size in PyTorch, float64.
 
 Run like make_golden.py. lstm with every optimizer
-that PyTorch has, and with lion and lamb in NumPy. Per model and optimizer: {"optimizer", "options", "batches": [{column: tensor}],
+that PyTorch has, and with lion, lamb and muon in NumPy. Per model and optimizer: {"optimizer", "options", "batches": [{column: tensor}],
 "parameters": {name: tensor}, "losses": [20 numbers], "after": {name: {"norm", "sample": [at most 64 elements]}}} where
 the sample holds every k-th element, k = max(1, n // 64), and buffers (running statistics) stand beside parameters.
 """
@@ -74,6 +74,29 @@ def lamb(lr=1e-3, decay=0.01, b1=0.9, b2=0.999, eps=1e-6):  # You et al. (2020),
     return lambda parameters: Rule(parameters, update)
 
 
+def muon(lr=1e-3, decay=0.1, momentum=0.95, eps=1e-7, b1=0.9, b2=0.95):
+    """torch.optim.Muon's steps (Jordan et al. 2024) without its bf16; what is no matrix takes AdamW's."""
+    def orthogonal(x):
+        tall = x.shape[0] > x.shape[1]
+        x = x.T if tall else x
+        x = x / max(np.linalg.norm(x), eps)
+        for _ in range(5):
+            a = x @ x.T
+            x = 3.4445 * x + (-4.7750 * a + 2.0315 * a @ a) @ x
+        return x.T if tall else x
+
+    def update(p, g, s, t):
+        kept = p * (1 - lr * decay)
+        if p.ndim < 2:
+            s["m"] = b1 * s.get("m", np.zeros_like(p)) + (1 - b1) * g
+            s["v"] = b2 * s.get("v", np.zeros_like(p)) + (1 - b2) * g * g
+            return kept - lr * (s["m"] / (1 - b1 ** t)) / (np.sqrt(s["v"] / (1 - b2 ** t)) + 1e-8)
+        s["m"] = momentum * s.get("m", np.zeros_like(p)) + (1 - momentum) * g
+        step = orthogonal((1 - momentum) * g + momentum * s["m"])
+        return kept - lr * max(1.0, p.shape[0] / p.shape[1]) ** 0.5 * step
+    return lambda parameters: Rule(parameters, update)
+
+
 def of(optimizer, **options):
     return lambda parameters: optimizer(parameters, **options)
 
@@ -95,6 +118,7 @@ OPTIMIZERS = EVERYWHERE | {
     "adadelta": ({"lr": 1.0, "weight-decay": 0.01}, of(torch.optim.Adadelta, lr=1.0, weight_decay=0.01)),
     "lion": ({"lr": 0.001, "weight-decay": 0.1}, lion(0.001, 0.1)),
     "lamb": ({"lr": 0.01, "weight-decay": 0.05}, lamb(0.01, 0.05)),
+    "muon": ({"lr": 0.01, "weight-decay": 0.05}, muon(0.01, 0.05)),
 }
 
 

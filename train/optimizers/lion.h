@@ -5,7 +5,7 @@
 #include "core/base/export.h"
 #include "graph/functions.h"
 #include "graph/ops/sign.h"
-#include "train/update.h"
+#include "train/adam_update.h"
 
 namespace tutti {
 
@@ -22,10 +22,7 @@ struct TUTTI_API Lion {
             {"weight-decay", "Weight decay", &weight_decay}};
   }
   /// Throws Error(invalid).
-  void check() const {
-    check_share("beta1", beta1);
-    check_share("beta2", beta2);
-  }
+  void check() const { adam_family::check(*this); }
   Values shared(Graph&, Value, Value) const { return {}; }
   void update(const Update& u) const {
     Value m = u.moment("m");

@@ -13,7 +13,7 @@
 #include "graph/ops/sqrt.h"
 #include "graph/ops/sum.h"
 #include "graph/ops/transpose.h"
-#include "train/update.h"
+#include "train/adam_update.h"
 
 namespace tutti {
 
@@ -33,16 +33,11 @@ struct TUTTI_API Muon {
   }
   /// Throws Error(invalid).
   void check() const { check_share("momentum", momentum); }
-  Values shared(Graph&, Value lr_now, Value step) const {
-    Value t = cast(step, lr_now.dtype()) + 1;
-    return {-expm1(t * std::log(beta1)), -expm1(t * std::log(beta2))};
-  }
+  Values shared(Graph& g, Value lr_now, Value step) const { return adam_family::corrections(g, *this, lr_now, step); }
   void update(const Update& u) const {
     Value kept = u.p * (1 - u.lr * u.decay(weight_decay));
     if (u.p.rank() < 2) {
-      Value m = beta1 * u.moment("m") + (1 - beta1) * u.d, v = beta2 * u.moment("v") + (1 - beta2) * (u.d * u.d);
-      u.set_moment("m", m);
-      u.set_moment("v", v);
+      auto [m, v] = adam_family::moments(u, u.d, *this);
       return u.set_parameter(kept - u.lr * (m / u.shared[0]) / (sqrt(v / u.shared[1]) + 1e-8));
     }
     Value m = momentum * u.moment("m") + (1 - momentum) * u.d;
@@ -53,8 +48,9 @@ struct TUTTI_API Muon {
     u.set_parameter(kept - u.lr * (scale * reshape(x, u.p.shape())));
   }
 
+  static constexpr double beta1 = 0.9, beta2 = 0.95;  ///< of the parameters that are no matrices
+
  private:
-  static constexpr double beta1 = 0.9, beta2 = 0.95;
   /// Five Newton-Schulz steps towards the nearest orthogonal matrix.
   Value orthogonal(Value x) const {
     bool tall = x.shape()[0] > x.shape()[1];

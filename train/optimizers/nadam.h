@@ -11,7 +11,7 @@
 #include "graph/ops/expm1.h"
 #include "graph/ops/select.h"
 #include "graph/ops/sqrt.h"
-#include "train/update.h"
+#include "train/adam_update.h"
 
 namespace tutti {
 
@@ -29,10 +29,7 @@ struct TUTTI_API NAdam {
             {"weight-decay", "Weight decay", &weight_decay}};
   }
   /// Throws Error(invalid).
-  void check() const {
-    check_share("beta1", beta1);
-    check_share("beta2", beta2);
-  }
+  void check() const { adam_family::check(*this); }
   /// The factors of the gradient and of the first moment, and 1 - beta2^t.
   Values shared(Graph& g, Value lr_now, Value step) const {
     Value t = cast(step, lr_now.dtype()) + 1;
@@ -44,10 +41,8 @@ struct TUTTI_API NAdam {
     return {(1 - now) / (1 - product), next / (1 - product * next), -expm1(t * std::log(beta2))};
   }
   void update(const Update& u) const {
-    Value g = u.gradient(weight_decay), m = beta1 * u.moment("m") + (1 - beta1) * g;
-    Value v = beta2 * u.moment("v") + (1 - beta2) * (g * g);
-    u.set_moment("m", m);
-    u.set_moment("v", v);
+    Value g = u.gradient(weight_decay);
+    auto [m, v] = adam_family::moments(u, g, *this);
     Value below = sqrt(v / u.shared[2]) + epsilon;
     u.set_parameter(u.p - u.lr * (u.shared[0] * g + u.shared[1] * m) / below);
   }

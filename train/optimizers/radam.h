@@ -9,7 +9,7 @@
 #include "graph/ops/expm1.h"
 #include "graph/ops/select.h"
 #include "graph/ops/sqrt.h"
-#include "train/update.h"
+#include "train/adam_update.h"
 
 namespace tutti {
 
@@ -19,32 +19,21 @@ struct TUTTI_API RAdam {
   static constexpr const char* name = "radam";
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
 
-  std::vector<Hyperparameter> hyperparameters() {
-    return {{"lr", "Learning rate", &lr},
-            {"beta1", "Decay of the first moment", &beta1},
-            {"beta2", "Decay of the second moment", &beta2},
-            {"epsilon", "Keeps the update finite", &epsilon},
-            {"weight-decay", "Weight decay", &weight_decay}};
-  }
+  std::vector<Hyperparameter> hyperparameters() { return adam_family::hyperparameters(*this); }
   /// Throws Error(invalid).
-  void check() const {
-    check_share("beta1", beta1);
-    check_share("beta2", beta2);
-  }
+  void check() const { adam_family::check(*this); }
   /// 1 - beta1^t; the factor sqrt(1 - beta2^t) times the rectification; whether there is one.
-  Values shared(Graph&, Value lr_now, Value step) const {
+  Values shared(Graph& g, Value lr_now, Value step) const {
     Value t = cast(step, lr_now.dtype()) + 1, one = t.like(1);
-    Value c1 = -expm1(t * std::log(beta1)), c2 = -expm1(t * std::log(beta2));
+    Values c = adam_family::corrections(g, *this, lr_now, step);
     double most = 2 / (1 - beta2) - 1;
-    Value length = most - 2 * t * (1 - c2) / c2, rectified = length > 5, safe = select(rectified, length, 6 * one);
+    Value length = most - 2 * t * (1 - c[1]) / c[1], rectified = length > 5, safe = select(rectified, length, 6 * one);
     Value r = sqrt((safe - 4) * (safe - 2) * most / ((most - 4) * (most - 2) * safe));
-    return {c1, sqrt(c2) * r, rectified};
+    return {c[0], sqrt(c[1]) * r, rectified};
   }
   void update(const Update& u) const {
-    Value g = u.gradient(weight_decay), m = beta1 * u.moment("m") + (1 - beta1) * g;
-    Value v = beta2 * u.moment("v") + (1 - beta2) * (g * g), step = m / u.shared[0];
-    u.set_moment("m", m);
-    u.set_moment("v", v);
+    auto [m, v] = adam_family::moments(u, u.gradient(weight_decay), *this);
+    Value step = m / u.shared[0];
     u.set_parameter(u.p - u.lr * select(u.shared[2], step * u.shared[1] / (sqrt(v) + epsilon), step));
   }
 };
