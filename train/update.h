@@ -34,9 +34,9 @@ struct Update {
   std::string key(const char* which) const { return fmt::format("optimizer.{}.{}", which, name); }
 };
 
-/// Throws Error(invalid) for a number outside [0, 1).
+/// Throws Error(invalid), which names the option, for a number outside [0, 1).
 inline void check_share(const char* hyperparameter, double x) {
-  if (!(x >= 0 && x < 1)) throw invalid(fmt::format("{} {}: must be in [0, 1)", hyperparameter, x));
+  if (!(x >= 0 && x < 1)) throw invalid(fmt::format("--{} {}: must be in [0, 1)", hyperparameter, x));
 }
 
 /// One hyperparameter of an optimizer: the option of commands that sets it, what it is, and where it lies.
