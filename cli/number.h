@@ -3,20 +3,19 @@
 #pragma once
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <string>
+
+#include "core/base/text.h"
 
 namespace tutti::cli {
 
 /// "" or that the text is no whole number of that type: for CLI::Option::check.
 template <class T>
 std::string whole(const std::string& text) {
-  T n{};
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error == std::errc() && end == text.data() + text.size()) return "";
+  if (parse_number<T>(text)) return "";
   return fmt::format("'{}' is no whole number from {} to {}", text, std::numeric_limits<T>::min(),
                      std::numeric_limits<T>::max());
 }

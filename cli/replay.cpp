@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "cli/command.h"
@@ -10,6 +9,7 @@
 #include "cli/print.h"
 #include "cli/replay_text.h"
 #include "core/base/status.h"
+#include "core/base/text.h"
 
 namespace tutti::cli {
 namespace {
@@ -43,10 +43,8 @@ struct ReplayCommand {
   static ordered_json about(const bisect::Replay& r) {
     ordered_json out = ordered_json::object();
     for (const auto& [key, text] : r.about) {
-      int64_t n = 0;
-      auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-      bool number = (key == "step" || key == "node") && error == std::errc() && end == text.data() + text.size();
-      out[key] = number ? ordered_json(n) : ordered_json(text);
+      std::optional<int64_t> n = key == "step" || key == "node" ? parse_number<int64_t>(text) : std::nullopt;
+      out[key] = n ? ordered_json(*n) : ordered_json(text);
     }
     return out;
   }

@@ -16,6 +16,8 @@
 namespace tutti::cli {
 namespace {
 
+constexpr int64_t made_up_samples = 8192;
+
 nn::Scheme parse_init(const std::string& name) {
   static const std::map<std::string, nn::Scheme> known = {{"torch", nn::Scheme::torch_default},
                                                           {"kaiming_uniform", nn::Scheme::kaiming_uniform},
@@ -142,6 +144,7 @@ std::map<std::string, std::string> RunOptions::remembered() const {
     if (!hyperparameters.contains(key) || !option->empty())
       all[key] =
           option->empty() ? option->get_default_str() : fmt::format("{}", fmt::join(option->reduced_results(), ","));
+  if (!vocabulary_.empty()) all["vocabulary"] = vocabulary_;
   all["data"] = data;  // what the model chose may be another in a later version
   all["batch"] = std::to_string(batch);
   all["optimizer"] = optimizer;
@@ -159,6 +162,7 @@ void RunOptions::recall(const std::string& path) {
   }
   auto run = nlohmann::json::parse(it->second, nullptr, false);
   if (!run.is_object()) throw invalid(fmt::format("{}: the metadata 'run' is not a JSON object", path));
+  if (run.contains("vocabulary") && run["vocabulary"].is_string()) vocabulary_ = run["vocabulary"];
   for (const auto& [key, option] : options_) {
     if (!option->empty() || !run.contains(key) || !run[key].is_string() || run[key].get<std::string>().empty())
       continue;
@@ -192,17 +196,16 @@ data::Sources RunOptions::read_data() try {
   data::OpenOptions how{.context = context       ? context
                                    : def.context ? def.context(model_options())
                                                  : 0,
-                        .tokenizer = tokenizer};
-  try {
-    return data::open_data(data, how);
-  } catch (const Error& e) {
-    if (!data_chosen_ || e.code != Code::invalid) throw;
-    constexpr int64_t samples = 8192;
-    std::string instead = def.made_up(model_options(), samples);
-    print_err("{} ({}): training on made-up data, {}\n", e.what(), e.remedy, instead);
+                        .tokenizer = tokenizer,
+                        .vocabulary = vocabulary_};
+  if (std::optional<Error> e = data_chosen_ ? data::not_installed(data) : std::nullopt) {
+    std::string instead = def.made_up(model_options(), made_up_samples);
+    print_err("{} ({}): training on made-up data, {}\n", e->what(), e->remedy, instead);
     data = instead;
-    return data::open_data(data, how);
   }
+  data::Sources all = data::open_data(data, how);
+  vocabulary_ = all.train->vocabulary();
+  return all;
 } catch (const Error& e) {
   rethrow(e);
 }
@@ -225,10 +228,9 @@ Task RunOptions::make_task(const data::Source& set) const try {
 void RunOptions::complete() {
   const ModelDef& def = find_model(model);
   const ModelSize& chosen = def.size(size);
-  constexpr int64_t samples = 8192;
   if (data.empty()) {
     bool own = chosen.name != "tiny" && !def.data.empty();
-    data = own ? def.data : def.made_up(model_options(), samples);
+    data = own ? def.data : def.made_up(model_options(), made_up_samples);
     data_chosen_ = own;
   }
   auto typed = options_.find("batch");

@@ -34,6 +34,7 @@ find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(PCRE2 REQUIRED)
 find_package(Boost 1.74 REQUIRED)
 
 # A static library of the engine or of what plugins link; its headers are found from the repository's root.

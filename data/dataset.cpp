@@ -4,7 +4,6 @@
 
 #include <limits>
 
-#include "core/base/status.h"
 #include "core/base/text.h"
 #include "data/form.h"
 
@@ -123,6 +122,11 @@ TensorSet subset(const Source& source, std::span<const int32_t> samples) {
 }
 
 Sources open_data(const std::string& spec, const OpenOptions& options) { return form_of(spec).open(spec, options); }
+
+std::optional<Error> not_installed(const std::string& spec) {
+  const DataForm& form = form_of(spec);
+  return form.not_installed ? form.not_installed() : std::nullopt;
+}
 
 uint64_t made_up_bytes(const std::string& spec) {
   const DataForm& form = form_of(spec);

@@ -1,11 +1,13 @@
 // Data sets: samples with integer class labels, whole in host memory.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/export.h"
+#include "core/base/status.h"
 #include "data/host_tensor.h"
 #include "data/source.h"
 
@@ -61,6 +63,7 @@ TUTTI_API TensorSet subset(const Source& source, std::span<const int32_t> sample
 struct TUTTI_API OpenOptions {
   int64_t context = 0;              ///< tokens per sample of a text; 0: 256
   std::string tokenizer = "chars";  ///< "bytes", "chars" or "bpe:FOLDER" with GPT-2's vocab.json and merges.txt
+  std::string vocabulary = {};      ///< of "chars": the characters there are; "": those of the text
 };
 
 /// Fashion-MNIST (60000 + 10000 grey images u8[1, 28, 28], 10 classes). Looks for the four IDX files in
@@ -83,6 +86,9 @@ TUTTI_API uint64_t synthetic_bytes(const Shape& shape, int64_t classes, int64_t 
 /// A data set by its spec, such as "fashion-mnist", "idx:DIR", "synthetic:SHAPE:CLASSES[:TRAIN[:TEST]]" with SHAPE like
 /// 1x28x28 or 1024, or "text:FILE" (data/sets has them all). Throws Error(invalid) that lists the forms.
 TUTTI_API Sources open_data(const std::string& spec, const OpenOptions& options = {});
+/// What open_data throws where the spec names a set that others install, and it is not there. Throws Error(invalid) for
+/// a bad spec.
+TUTTI_API std::optional<Error> not_installed(const std::string& spec);
 /// Bytes of host memory that the spec alone makes up; 0 where files tell. Throws Error(invalid) as open_data does.
 TUTTI_API uint64_t made_up_bytes(const std::string& spec);
 

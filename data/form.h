@@ -1,8 +1,10 @@
 // The forms of data that --data takes. Each is one file of data/sets.
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
 
+#include "core/base/status.h"
 #include "data/dataset.h"
 
 namespace tutti::data {
@@ -14,6 +16,8 @@ struct DataForm {
   Sources (*open)(const std::string& spec, const OpenOptions& options);
   /// Whether more follows the name, after a colon.
   bool takes_arguments = false;
+  /// What open() throws where a set that others install is not there; null: the form has no such set.
+  std::optional<Error> (*not_installed)() = nullptr;
   /// Bytes of host memory that the spec alone makes up; null: files tell.
   uint64_t (*made_up_bytes)(const std::string& spec) = nullptr;
 };

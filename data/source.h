@@ -42,6 +42,8 @@ class TUTTI_API Source {
   virtual int64_t size() const = 0;
   virtual std::vector<Column> columns() const = 0;
   virtual std::vector<Table> tables() const { return {}; }
+  /// Of a text by characters: those that its tokens stand for, as OpenOptions::vocabulary takes them.
+  virtual std::string vocabulary() const { return ""; }
   /// Writes the column's samples of those numbers, one after the other. Throws Error for an unknown column.
   virtual void read(const std::string& column, std::span<const int32_t> samples, void* to) const;
   /// Throws Error(invalid) unless there is at least one sample and at most 2^31 - 1, and every column fits its table.

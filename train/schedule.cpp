@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <locale>
 #include <numbers>
@@ -37,10 +36,9 @@ class Words {
   }
   template <class T>
   T number(const std::string& word) const {
-    T x{};
-    auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), x);
-    if (error != std::errc() || end != word.data() + word.size() || x < T{}) fail(word);
-    return x;
+    std::optional<T> x = parse_number<T>(word);
+    if (!x || *x < T{}) fail(word);
+    return *x;
   }
   template <class T>
   T number(size_t i) const {

@@ -3,13 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
-#include <string_view>
 #include <thread>
 
 #include "backends/cuda/library_in_context.h"
+#include "core/base/text.h"
 
 namespace tutti::cuda {
 namespace {
@@ -18,11 +17,9 @@ namespace {
 size_t wanted_streams() {
   const char* text = std::getenv("TUTTI_CUDA_STREAMS");
   if (!text) return 1;
-  std::string_view wanted = text;
-  size_t n = 0;
-  auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), n);
-  if (error != std::errc() || end != wanted.data() + wanted.size() || n < 1 || n > 16)
-    throw invalid(fmt::format("cuda: TUTTI_CUDA_STREAMS is '{}'", wanted), "use a number from 1 to 16");
+  size_t n = parse_number<size_t>(text).value_or(0);
+  if (n < 1 || n > 16)
+    throw invalid(fmt::format("cuda: TUTTI_CUDA_STREAMS is '{}'", text), "use a number from 1 to 16");
   return n;
 }
 

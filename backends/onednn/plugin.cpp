@@ -2,12 +2,12 @@
 #include <sys/sysinfo.h>
 #include <dnnl.hpp>
 
-#include <charconv>
 #include <fstream>
 #include <thread>
 
 #include "backends/onednn/onednn.h"
 #include "backends/onednn/session.h"
+#include "core/base/text.h"
 #include "kernels/cpu/isa_kernels.h"
 
 namespace tutti::onednn {
@@ -68,8 +68,8 @@ class OnednnPlugin : public sdk::Plugin {
     for (const auto& [key, value] : options) {
       if (key != "threads")
         throw invalid(fmt::format("onednn: unknown option '{}'", key), "the valid option is: threads");
-      auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), threads);
-      if (error != std::errc() || end != value.data() + value.size() || threads < 1 || threads > 1024)
+      threads = parse_number<int>(value).value_or(0);
+      if (threads < 1 || threads > 1024)
         throw invalid(fmt::format("onednn: option threads is '{}'", value), "give a whole number from 1 to 1024");
     }
     return make_session(threads, host_);

@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 #include <sys/sysinfo.h>
 
-#include <charconv>
-
 #include "backends/reference/executable.h"
+#include "core/base/text.h"
 #include "graph/op.h"
 
 namespace tutti::reference {
@@ -116,9 +115,7 @@ class ReferencePlugin : public sdk::Plugin {
     for (const auto& [key, value] : options) {
       if (key != "threads")
         throw invalid(fmt::format("reference: unknown option '{}'", key), "the valid option is: threads");
-      int threads = 0;  // accepted like on every CPU device; the records' loops use one
-      auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), threads);
-      if (error != std::errc() || end != value.data() + value.size() || threads < 1)
+      if (parse_number<int>(value).value_or(0) < 1)  // accepted like on every CPU device; the records' loops use one
         throw invalid(fmt::format("reference: option threads is '{}'", value), "give a whole number of at least 1");
     }
     return std::make_unique<ReferenceSession>();

@@ -1,6 +1,8 @@
 // Small forms of text that many rooms need.
 #pragma once
+#include <charconv>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +11,18 @@ namespace tutti {
 
 /// The parts between separators that are not empty.
 std::vector<std::string> split(std::string_view text, char separator);
+
+/// All parts between separators, empty ones too: one more than there are separators.
+std::vector<std::string> fields(std::string_view text, char separator);
+
+/// The number that the whole text is; none for anything else, and for what T does not hold.
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  T x{};
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return x;
+}
 
 /// "a", "a or b", "a, b or c".
 std::string alternatives(const std::vector<std::string>& names);

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -100,19 +99,38 @@ Split idx_folder(const std::string& folder, int64_t classes) {
                      classes);
 }
 
-Split fashion_mnist() {
+namespace {
+
+std::vector<std::string> fashion_mnist_folders() {
   std::vector<std::string> folders;
   if (const char* own = std::getenv("TUTTI_DATA_DIR"); own && *own) {
     folders.push_back((fs::path(own) / "fashion-mnist").string());
     folders.emplace_back(own);
   }
   folders.emplace_back("/usr/share/datasets/fashion-mnist");  // Debian's and Ubuntu's package dataset-fashion-mnist
-  for (const auto& folder : folders)
-    if (!find(folder, "train-images", "idx3").empty()) return read_folder(folder, "fashion-mnist", 10);
-  throw invalid(
-      fmt::format("fashion-mnist: no train-images-idx3-ubyte[.gz] in {}", fmt::join(folders, ", ")),
+  return folders;
+}
+
+/// The first of the folders that has it; "" for none.
+std::string fashion_mnist_folder() {
+  for (const std::string& folder : fashion_mnist_folders())
+    if (!find(folder, "train-images", "idx3").empty()) return folder;
+  return "";
+}
+
+std::optional<Error> fashion_mnist_not_installed() {
+  if (!fashion_mnist_folder().empty()) return std::nullopt;
+  return invalid(
+      fmt::format("fashion-mnist: no train-images-idx3-ubyte[.gz] in {}", fmt::join(fashion_mnist_folders(), ", ")),
       "install it with: apt install dataset-fashion-mnist; or set TUTTI_DATA_DIR to the folder that holds it; "
       "or use --data synthetic:1x28x28:10");
+}
+
+}  // namespace
+
+Split fashion_mnist() {
+  if (std::optional<Error> e = fashion_mnist_not_installed()) throw *e;
+  return read_folder(fashion_mnist_folder(), "fashion-mnist", 10);
 }
 
 namespace {
@@ -132,11 +150,8 @@ void enlarge(Dataset& d, int64_t channels, int64_t height, int64_t width) {
 
 Sources open_enlarged(const std::string& spec, const OpenOptions&) {
   std::vector<int64_t> sizes;
-  for (const std::string& part : split(spec.substr(spec.find(':') + 1), 'x')) {
-    int64_t n = 0;
-    auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), n);
-    sizes.push_back(error == std::errc() && end == part.data() + part.size() ? n : 0);
-  }
+  for (const std::string& part : fields(spec.substr(spec.find(':') + 1), 'x'))
+    sizes.push_back(parse_number<int64_t>(part).value_or(0));
   if (sizes.size() != 3 || sizes[0] < 1 || sizes[0] > 4 || sizes[1] < 28 || sizes[2] < 28 || sizes[1] > 256 ||
       sizes[2] > 256)
     throw invalid(fmt::format("data '{}': expected fashion-mnist:CxHxW, 1 to 4 channels and sides of 28 to 256", spec),
@@ -150,14 +165,16 @@ Sources open_enlarged(const std::string& spec, const OpenOptions&) {
 
 extern const DataForm fashion_mnist_form, fashion_mnist_enlarged_form, idx_form;
 const DataForm fashion_mnist_form{
-    .name = "fashion-mnist", .form = "fashion-mnist", .open = [](const std::string&, const OpenOptions&) {
-      return fashion_mnist().sources();
-    }};
+    .name = "fashion-mnist",
+    .form = "fashion-mnist",
+    .open = [](const std::string&, const OpenOptions&) { return fashion_mnist().sources(); },
+    .not_installed = fashion_mnist_not_installed};
 
 const DataForm fashion_mnist_enlarged_form{.name = "fashion-mnist",
                                            .form = "fashion-mnist:CxHxW (zeros around, the channel repeated)",
                                            .open = open_enlarged,
-                                           .takes_arguments = true};
+                                           .takes_arguments = true,
+                                           .not_installed = fashion_mnist_not_installed};
 
 const DataForm idx_form{
     .name = "idx",

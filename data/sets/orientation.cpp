@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -99,13 +98,12 @@ std::shared_ptr<TensorSet> make(const std::string& name, int64_t size, int64_t c
 }
 
 Sources open(const std::string& spec, const OpenOptions&) {
-  std::vector<std::string> parts = split(spec, ':');
+  std::vector<std::string> parts = fields(spec, ':');
   int64_t numbers[] = {128, 9000, 1000};
   bool good = parts.size() <= 4;
   for (size_t i = 1; good && i < parts.size(); ++i) {
-    const std::string& t = parts[i];
-    auto [end, error] = std::from_chars(t.data(), t.data() + t.size(), numbers[i - 1]);
-    good = error == std::errc() && end == t.data() + t.size() && numbers[i - 1] >= (i == 1 ? 8 : 1);
+    numbers[i - 1] = parse_number<int64_t>(parts[i]).value_or(0);
+    good = numbers[i - 1] >= (i == 1 ? 8 : 1);
   }
   if (!good || numbers[0] > 1024 || numbers[1] > 1 << 20 || numbers[2] > 1 << 20)
     throw invalid(fmt::format("data '{}': expected orientation:SIZE[:TRAIN[:TEST]], a size from 8 to 1024 and at most "

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <limits>
 #include <new>
@@ -10,6 +9,7 @@
 #include "core/base/host_memory.h"
 #include "core/base/philox.h"
 #include "core/base/status.h"
+#include "core/base/text.h"
 #include "data/form.h"
 
 namespace tutti::data {
@@ -79,21 +79,9 @@ Dataset make(const std::string& name, const Shape& shape, Prototypes& prototype,
   return d;
 }
 
-std::vector<std::string> cut(const std::string& text, char at) {
-  std::vector<std::string> parts(1);
-  for (char c : text) {
-    if (c == at)
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  }
-  return parts;
-}
-
 int64_t positive(const std::string& spec, const std::string& text, const char* what) {
-  int64_t n = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc() || end != text.data() + text.size() || n < 1)
+  int64_t n = parse_number<int64_t>(text).value_or(0);
+  if (n < 1)
     throw invalid(fmt::format("data '{}': '{}' is no {} (a whole number from 1)", spec, text, what),
                   use_one_of_the_forms());
   return n;
@@ -105,12 +93,12 @@ struct Spec {
 };
 
 Spec parse(const std::string& spec) {
-  auto parts = cut(spec, ':');
+  auto parts = fields(spec, ':');
   if (parts.size() < 3 || parts.size() > 5)
     throw invalid(fmt::format("data '{}': expected 3 to 5 parts between colons, found {}", spec, parts.size()),
                   use_one_of_the_forms());
   Spec s;
-  for (const auto& d : cut(parts[1], 'x')) s.shape.push_back(positive(spec, d, "dimension"));
+  for (const auto& d : fields(parts[1], 'x')) s.shape.push_back(positive(spec, d, "dimension"));
   s.classes = positive(spec, parts[2], "number of classes");
   s.train = parts.size() > 3 ? positive(spec, parts[3], "number of training samples") : 8192;
   s.test = parts.size() > 4   ? positive(spec, parts[4], "number of test samples")

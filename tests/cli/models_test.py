@@ -1,5 +1,6 @@
 """Every model by its one command: train, evaluate, predict, go on; and what does not fit."""
 import ast
+import pathlib
 import struct
 import unittest
 
@@ -61,6 +62,34 @@ class Models(harness.Case):
                      ["--optimizer", "lion"], ["--optimizer", "muon"]):
             other = self.json("train", "--quiet", "mlp", *TINY, "--steps", "3", *more)
             self.assertNotEqual(other["state_hash"], plain["state_hash"], more)
+
+    def test_a_text_is_read_with_the_characters_of_the_run(self):
+        file, text, other = (self.folder / name for name in ("run", "text", "other"))
+        text.write_text("to be or not to be, that is the question: " * 20)
+        other.write_text("the bees that buzz in the question, or not. " * 20)
+        tiny = ["gpt", "--size", "tiny", "--data", f"text:{text}"]
+        self.json("train", "--quiet", *tiny, "--steps", "2", "--checkpoint", file)
+        for command in (["eval", file], ["train", "--resume", file, "--steps", "4"]):
+            self.fails(2, [f"{other}, byte 16", "lacks U+007A 'z'", "15 characters"], *command, "--data", f"text:{other}")
+        other.write_text("so be it: that is the question " * 20)  # fewer characters, which keep their numbers
+        whole, part = self.json("eval", file), self.json("eval", file, "--data", f"text:{other}")
+        self.assertNotEqual(whole["loss"], part["loss"])
+        self.assertEqual(whole["parameters"], part["parameters"])
+
+    def test_a_text_by_bpe(self):
+        text = self.folder / "text"
+        text.write_text("the models remodelled the modelling of modelled models\n" * 50)
+        vocabulary = pathlib.Path(__file__).parents[1] / "data/golden/bpe"
+        run = self.json("train", "--quiet", "gpt", "--size", "tiny", "--data", f"text:{text}", "--tokenizer",
+                        f"bpe:{vocabulary}", "--steps", "3")
+        self.assertGreater(run["parameters"], 420 * 16)
+        self.fails(2, [f"{self.folder}/vocab.json", "no such file", "merges.txt"], "train", "gpt", "--data",
+                   f"text:{text}", "--tokenizer", f"bpe:{self.folder}")
+
+    def test_data_of_the_model_that_is_damaged_is_no_reason_to_make_some_up(self):
+        (self.folder / "train-images-idx3-ubyte").write_bytes(b"damaged")
+        self.fails(2, ["train-images-idx3-ubyte"], "train", "mlp", "--steps", "1",
+                   env=harness.environment(TUTTI_DATA_DIR=str(self.folder)))
 
     def test_name_what_does_not_fit(self):
         text = self.folder / "text"

@@ -9,6 +9,8 @@ TEST(Text, SplitLeavesOutWhatIsEmpty) {
   EXPECT_EQ(split(",a,,b c,", ','), (std::vector<std::string>{"a", "b c"}));
   EXPECT_TRUE(split("", ',').empty());
   EXPECT_TRUE(split(",,", ',').empty());
+  EXPECT_EQ(fields(",a,b c,", ','), (std::vector<std::string>{"", "a", "b c", ""}));
+  EXPECT_EQ(fields("", ','), std::vector<std::string>{""});
 }
 
 TEST(Text, BytesHaveTheUnitThatFits) {

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "core/base/status.h"
+#include "core/base/text.h"
 #include "train/model.h"
 #include "train/tasks.h"
 
@@ -13,13 +13,9 @@ namespace {
 
 std::vector<int64_t> parse_layers(const std::string& text) {
   std::vector<int64_t> sizes;
-  for (size_t at = 0; at <= text.size();) {
-    size_t comma = std::min(text.find(',', at), text.size());
-    std::string part = text.substr(at, comma - at);
-    at = comma + 1;
-    int64_t n = 0;
-    auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), n);
-    if (error != std::errc() || end != part.data() + part.size() || n < 1)
+  for (const std::string& part : fields(text, ',')) {
+    int64_t n = parse_number<int64_t>(part).value_or(0);
+    if (n < 1)
       throw invalid(fmt::format("--layers {}: '{}' is not a positive number", text, part), "--layers 784,512,256,10");
     sizes.push_back(n);
   }

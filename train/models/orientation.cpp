@@ -24,9 +24,10 @@ Sequential net(const std::vector<int64_t>& channels, int64_t hidden) {
     layers.emplace_back(Relu());
     layers.emplace_back(MaxPool2d(2));
   }
-  for (Layer layer :
-       {Layer(Flatten()), Layer(Linear(hidden, {.init = Scheme::kaiming_uniform})), Layer(Relu()), Layer(Linear(2))})
-    layers.push_back(layer);
+  layers.emplace_back(Flatten());
+  layers.emplace_back(Linear(hidden, {.init = Scheme::kaiming_uniform}));
+  layers.emplace_back(Relu());
+  layers.emplace_back(Linear(2));
   return Sequential(std::move(layers));
 }
 

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "core/base/status.h"
+#include "core/base/text.h"
 #include "graph/autodiff/autodiff.h"
 #include "graph/ops/slice.h"
 #include "graph/ops/transpose.h"
@@ -147,20 +147,15 @@ std::string CaseId::text() const {
 }
 
 CaseId parse_case(const std::string& text) {
-  std::vector<std::string> part;
-  for (size_t from = 0; from <= text.size();) {
-    size_t to = std::min(text.find(':', from), text.size());
-    part.push_back(text.substr(from, to - from));
-    from = to + 1;
-  }
+  std::vector<std::string> part = fields(text, ':');
   auto fail = [&](const std::string& why, const std::string& remedy) {
     throw invalid(fmt::format("case {}: {}", text, why), remedy);
   };
   if (part.size() != 4) fail("is not OP:SAMPLE:WHAT:DTYPE", "write it like matmul:0:all:f32");
   CaseId id;
   if (!(id.op = find_op(part[0]))) fail(fmt::format("unknown op '{}'", part[0]), "`tutti ops` lists them");
-  auto [end, error] = std::from_chars(part[1].data(), part[1].data() + part[1].size(), id.sample);
-  if (error != std::errc() || end != part[1].data() + part[1].size() || id.sample >= id.op->samples.size())
+  id.sample = parse_number<size_t>(part[1]).value_or(id.op->samples.size());
+  if (id.sample >= id.op->samples.size())
     fail(fmt::format("'{}' is no sample of {}", part[1], part[0]),
          fmt::format("{} has samples 0 to {}", part[0], id.op->samples.size() - 1));
   size_t dot = std::min(part[2].find('.'), part[2].size());

@@ -1,10 +1,10 @@
 // Records as safetensors files.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "core/base/status.h"
+#include "core/base/text.h"
 #include "train/strict_json.h"
 #include "verify/parity/record.h"
 #include "verify/parity/tensor_file.h"
@@ -17,11 +17,9 @@ using nlohmann::json;
 constexpr FileKind kind = {"tutti parity record 1", "parity record", "`tutti parity --record`"};
 
 uint64_t seed_from(const std::string& text) {
-  uint64_t seed = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-  if (error != std::errc() || end != text.data() + text.size())
-    throw invalid(fmt::format("the seed '{}' is no whole number", text));
-  return seed;
+  std::optional<uint64_t> seed = parse_number<uint64_t>(text);
+  if (!seed) throw invalid(fmt::format("the seed '{}' is no whole number", text));
+  return *seed;
 }
 
 Record read(const Checkpoint& c) {

@@ -1,0 +1,190 @@
+#include "data/bpe.h"
+
+#include <fmt/format.h>
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <queue>
+
+#include "core/base/status.h"
+#include "core/base/text.h"
+#include "data/file.h"
+
+namespace tutti::data {
+namespace {
+
+/// The character that stands for a byte: itself where it is printable in Latin-1, else the next one from U+0100 on.
+std::array<std::string, 256> byte_alphabet() {
+  std::array<std::string, 256> all;
+  char32_t next = 0x100;
+  for (char32_t b = 0; b < 256; ++b) {
+    bool printable = (b >= '!' && b <= '~') || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
+    all[b] = utf8(printable ? b : next++);
+  }
+  return all;
+}
+
+uint64_t pair(int32_t a, int32_t b) { return uint64_t{static_cast<uint32_t>(a)} << 32 | static_cast<uint32_t>(b); }
+
+const char* const folder_remedy = "the folder must hold GPT-2's vocab.json and merges.txt, or files like them";
+
+}  // namespace
+
+/// How GPT-2 cuts a text. White space is Unicode's White_Space, which PCRE2's \s is not quite.
+struct Bpe::Pattern {
+  Pattern() {
+    const char* text = R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\t-\r\x{85}\p{Z}\p{L}\p{N}]++)"
+                       R"(|[\t-\r\x{85}\p{Z}]+(?![^\t-\r\x{85}\p{Z}])|[\t-\r\x{85}\p{Z}]+)";
+    int error = 0;
+    PCRE2_SIZE at = 0;
+    code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text), PCRE2_ZERO_TERMINATED, PCRE2_UTF, &error, &at, nullptr);
+    if (!code)
+      throw Error(Code::internal, fmt::format("PCRE2 {} refuses GPT-2's pattern at {}: {}", PCRE2_MAJOR, at, error));
+    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without it, matching is slower and the same
+  }
+  ~Pattern() { pcre2_code_free(code); }
+  Pattern(const Pattern&) = delete;
+  Pattern& operator=(const Pattern&) = delete;
+
+  /// Calls f(piece) for each piece of valid UTF-8.
+  template <class F>
+  void cut(std::string_view text, F f) const {
+    std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> found(
+        pcre2_match_data_create_from_pattern(code, nullptr), pcre2_match_data_free);
+    for (size_t at = 0; at < text.size();) {
+      int count = pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
+                              PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED, found.get(), nullptr);
+      if (count < 1) throw Error(Code::internal, fmt::format("byte {} of a text: PCRE2 failed ({})", at, count));
+      size_t end = pcre2_get_ovector_pointer(found.get())[1];
+      f(text.substr(at, end - at));
+      at = end;
+    }
+  }
+
+  pcre2_code* code;
+};
+
+Bpe::Bpe(const std::string& folder) : vocabulary_path_(folder + "/vocab.json"), pattern_(std::make_unique<Pattern>()) {
+  read_vocabulary(vocabulary_path_);
+  std::array<std::string, 256> alphabet = byte_alphabet();
+  for (size_t b = 0; b < 256; ++b) {
+    auto it = numbers_.find(alphabet[b]);
+    of_byte_[b] = it == numbers_.end() ? -1 : it->second;
+  }
+  read_merges(folder + "/merges.txt");
+}
+
+Bpe::~Bpe() = default;
+
+void Bpe::read_vocabulary(const std::string& path) {
+  auto all = nlohmann::json::parse(read_file(path, folder_remedy), nullptr, false);
+  if (!all.is_object() || all.empty())
+    throw invalid(fmt::format("{}: not a JSON object of tokens and numbers", path), folder_remedy);
+  std::unordered_map<int64_t, std::string> tokens;
+  for (const auto& [token, number] : all.items()) {
+    bool good = number.is_number_unsigned() && number.get<uint64_t>() < std::numeric_limits<int32_t>::max();
+    if (!good)
+      throw invalid(fmt::format("{}: token '{}' has no number from 0 to 2^31 - 2", path, token), folder_remedy);
+    auto n = number.get<int32_t>();
+    if (auto [it, fresh] = tokens.emplace(n, token); !fresh)
+      throw invalid(fmt::format("{}: tokens '{}' and '{}' have the number {}", path, it->second, token, n),
+                    folder_remedy);
+    numbers_.emplace(token, n);
+    size_ = std::max(size_, int64_t{n} + 1);
+  }
+}
+
+int32_t Bpe::number_of(const std::string& token, const std::string& place) const {
+  auto it = numbers_.find(token);
+  if (it == numbers_.end())
+    throw invalid(fmt::format("{}: {} misses the token '{}'", place, vocabulary_path_, token),
+                  "both files must come from one tokenizer");
+  return it->second;
+}
+
+void Bpe::read_merges(const std::string& path) {
+  std::vector<std::string> lines = fields(read_file(path, folder_remedy), '\n');
+  for (size_t i = 0; i < lines.size(); ++i) {
+    std::string& line = lines[i];
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty() || (i == 0 && line.starts_with("#version"))) continue;
+    std::string place = fmt::format("{}, line {}", path, i + 1);
+    std::vector<std::string> both = fields(line, ' ');
+    if (both.size() != 2 || both[0].empty() || both[1].empty())
+      throw invalid(fmt::format("{}: '{}' is no pair of tokens with a space between", place, line), folder_remedy);
+    int32_t a = number_of(both[0], place), b = number_of(both[1], place);
+    merges_.emplace(pair(a, b), Merge{static_cast<int32_t>(merges_.size()), number_of(both[0] + both[1], place)});
+  }
+}
+
+/// Merges the pair of the lowest rank, the leftmost first, until none is left. A heap of pairs over a linked list:
+/// n log n, for a piece may be as long as the text.
+std::vector<int32_t> Bpe::merged(std::vector<int32_t> piece) const {
+  struct Candidate {
+    int32_t rank, token;
+    size_t left;
+    int32_t a, b;
+    bool operator<(const Candidate& o) const { return rank != o.rank ? rank > o.rank : left > o.left; }
+  };
+  constexpr int32_t gone = -1;
+  size_t n = piece.size();
+  std::vector<size_t> next(n), before(n);
+  for (size_t i = 0; i < n; ++i) {
+    next[i] = i + 1;
+    before[i] = i - 1;
+  }
+  std::priority_queue<Candidate> queue;
+  auto consider = [&](size_t left) {
+    if (left >= n || next[left] >= n) return;
+    int32_t a = piece[left], b = piece[next[left]];
+    if (auto it = merges_.find(pair(a, b)); it != merges_.end())
+      queue.push({it->second.rank, it->second.token, left, a, b});
+  };
+  for (size_t i = 0; i < n; ++i) consider(i);
+  while (!queue.empty()) {
+    Candidate c = queue.top();
+    queue.pop();
+    size_t right = next[c.left];
+    if (piece[c.left] != c.a || right >= n || piece[right] != c.b) continue;  // merged otherwise meanwhile
+    piece[c.left] = c.token;
+    piece[right] = gone;
+    next[c.left] = next[right];
+    if (next[right] < n) before[next[right]] = c.left;
+    consider(c.left);
+    if (before[c.left] < n) consider(before[c.left]);
+  }
+  std::erase(piece, gone);
+  return piece;
+}
+
+std::vector<int32_t> Bpe::encode(std::string_view text, const std::string& what) const {
+  code_points(text, what);
+  std::vector<int32_t> tokens;
+  std::unordered_map<std::string_view, std::vector<int32_t>> known;  // words come again and again
+  constexpr size_t short_piece = 64;
+  pattern_->cut(text, [&](std::string_view piece) {
+    if (auto it = known.find(piece); it != known.end()) {
+      tokens.insert(tokens.end(), it->second.begin(), it->second.end());
+      return;
+    }
+    std::vector<int32_t> bytes;
+    for (const char& c : piece) {
+      auto byte = static_cast<unsigned char>(c);
+      if (of_byte_[byte] < 0)
+        throw invalid(fmt::format("{}, byte {}: {} misses a token for the byte 0x{:02x}", what, &c - text.data(),
+                                  vocabulary_path_, byte),
+                      "use a vocabulary with all 256 bytes, or another text");
+      bytes.push_back(of_byte_[byte]);
+    }
+    std::vector<int32_t> all = merged(std::move(bytes));
+    tokens.insert(tokens.end(), all.begin(), all.end());
+    if (piece.size() <= short_piece) known.emplace(piece, std::move(all));
+  });
+  return tokens;
+}
+
+}  // namespace tutti::data

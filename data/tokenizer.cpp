@@ -1,0 +1,70 @@
+#include "data/tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/status.h"
+
+namespace tutti::data {
+
+std::vector<char32_t> code_points(std::string_view text, const std::string& what) {
+  std::vector<char32_t> all;
+  for (size_t i = 0; i < text.size();) {
+    auto byte = static_cast<unsigned char>(text[i]);
+    size_t length = byte < 0x80 ? 1 : byte >> 5 == 6 ? 2 : byte >> 4 == 14 ? 3 : byte >> 3 == 30 ? 4 : 0;
+    char32_t c = length == 1 ? byte : byte & (0x7fu >> length);
+    bool good = length > 0 && i + length <= text.size();
+    for (size_t k = 1; good && k < length; ++k) {
+      auto next = static_cast<unsigned char>(text[i + k]);
+      good = next >> 6 == 2;
+      c = c << 6 | (next & 0x3fu);
+    }
+    constexpr char32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    good = good && c >= least[length] && c <= 0x10ffff && !(c >= 0xd800 && c < 0xe000);
+    if (!good)
+      throw invalid(fmt::format("{}, byte {}: not UTF-8", what, i), "convert it to UTF-8, or use --tokenizer bytes");
+    all.push_back(c);
+    i += length;
+  }
+  return all;
+}
+
+std::string utf8(char32_t c) {
+  auto byte = [](char32_t bits) { return static_cast<char>(static_cast<unsigned char>(bits)); };
+  auto more = [&](int shift) { return byte(0x80 | (c >> shift & 0x3f)); };
+  if (c < 0x80) return {byte(c)};
+  if (c < 0x800) return {byte(0xc0 | c >> 6), more(0)};
+  if (c < 0x10000) return {byte(0xe0 | c >> 12), more(6), more(0)};
+  return {byte(0xf0 | c >> 18), more(12), more(6), more(0)};
+}
+
+std::vector<int32_t> Bytes::encode(std::string_view text, const std::string&) const {
+  std::vector<int32_t> tokens(text.size());
+  std::ranges::transform(text, tokens.begin(), [](char c) { return int32_t{static_cast<unsigned char>(c)}; });
+  return tokens;
+}
+
+Characters::Characters(std::string_view text, const std::string& what) : known_(code_points(text, what)) {
+  std::ranges::sort(known_);
+  known_.erase(std::unique(known_.begin(), known_.end()), known_.end());
+  for (char32_t c : known_) vocabulary_ += utf8(c);
+}
+
+std::vector<int32_t> Characters::encode(std::string_view text, const std::string& what) const {
+  std::vector<int32_t> tokens;
+  tokens.reserve(text.size());
+  size_t byte = 0;
+  for (char32_t c : code_points(text, what)) {
+    auto at = std::ranges::lower_bound(known_, c);
+    if (at == known_.end() || *at != c)
+      throw invalid(fmt::format("{}, byte {}: the vocabulary of {} characters lacks U+{:04X} '{}'", what, byte, size(),
+                                static_cast<uint32_t>(c), utf8(c)),
+                    "use a text of the characters that the model was trained on");
+    tokens.push_back(static_cast<int32_t>(at - known_.begin()));
+    byte += utf8(c).size();
+  }
+  return tokens;
+}
+
+}  // namespace tutti::data
