@@ -46,6 +46,12 @@ Value slice_axis(Value x, int64_t axis, int64_t start, int64_t stop) {
   return slice(x, starts, stops);
 }
 
+Types infer_scan(std::span<const TensorType> in, const Attrs& a) {
+  if (in[0].dtype == DType::boolean) throw invalid("x is bool", "cast it to i32");
+  normalize_axis(a.i("axis"), in[0].shape.size());
+  return {in[0]};
+}
+
 Values scan(Values x, int64_t axis, const std::function<Values(const Values&, const Values&)>& combine) {
   int64_t n = x[0].shape()[static_cast<size_t>(normalize_axis(axis, x[0].rank()))];
   for (int64_t shift = 1; shift < n; shift *= 2) {

@@ -16,6 +16,9 @@ Value flat_index(Value index, const IndexGeometry& g);
 /// x[starts:stops] of one axis alone.
 Value slice_axis(Value x, int64_t axis, int64_t start, int64_t stop);
 
+/// The type of numbers x and of what is folded along its attribute `axis`.
+Types infer_scan(std::span<const TensorType> in, const Attrs& a);
+
 /// Every prefix of the axis folded by an associative `combine` of what lies left and right; log2 n rounds of shifts.
 Values scan(Values x, int64_t axis, const std::function<Values(const Values& left, const Values& right)>& combine);
 

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "core/base/status.h"
-#include "graph/functions/along_axis.h"
+#include "graph/functions/lines.h"
 #include "graph/ops/pad.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/window.h"

@@ -51,6 +51,34 @@ Value Steps::before(Value after, Value first) const {
   return concat({first, slice(after, {0, 0, 0}, {count_ - 1, s[1], s[2]})}, 0);
 }
 
+namespace {
+
+std::vector<Sample> samples_of(RecurrenceOperands operands, std::vector<Range> ranges) {
+  auto sample = [&](int64_t t, int64_t n, int64_t h, bool reverse, bool lengths) {
+    Sample s{.shapes = operands(t, n, h), .attrs = {{"reverse", Ints{reverse}}}, .ranges = ranges};
+    s.ranges.resize(s.shapes.size());
+    s.dtypes.assign(s.shapes.size(), DType::f32);
+    if (lengths) {
+      s.shapes.push_back({n});
+      s.ranges.push_back({1, static_cast<double>(t)});
+      s.dtypes.push_back(DType::i32);
+    }
+    return s;
+  };
+  return {sample(2, 1, 2, false, false), sample(3, 2, 4, true, false), sample(4, 3, 2, false, true),
+          sample(3, 5, 20, true, true)};
+}
+
+}  // namespace
+
+std::vector<Sample> recurrence_samples(RecurrenceOperands operands) {
+  return samples_of(operands, {{-1, 1}, {-1, 1}, {-1, 1}, {-2, 2}});
+}
+
+std::vector<Sample> recurrence_grad_samples(RecurrenceOperands operands) {
+  return samples_of(operands, {{-1, 1}, {-0.5, 0.5}, {0.1, 0.9}});
+}
+
 Value gate(Value gates, int64_t k, int64_t size) {
   return slice(gates, {0, k * size}, {gates.shape()[0], (k + 1) * size});
 }

@@ -33,6 +33,13 @@ class Steps {
   Value lengths_;
 };
 
+/// Samples of a recurrence, whose operands for T, N and H are given without lengths; both directions, with and without
+/// lengths.
+using RecurrenceOperands = std::vector<Shape>(int64_t t, int64_t n, int64_t h);
+std::vector<Sample> recurrence_samples(RecurrenceOperands operands);
+/// The same for its gradient, whose third operand are the gates.
+std::vector<Sample> recurrence_grad_samples(RecurrenceOperands operands);
+
 /// Part k of the gates [N, gates * size].
 Value gate(Value gates, int64_t k, int64_t size);
 /// x [T, N, n] as rows [T * N, n].

@@ -1,5 +1,6 @@
 #include "graph/reduce.h"
 
+#include "core/base/status.h"
 #include "core/geometry/copy.h"
 #include "graph/in_f32.h"
 #include "graph/ops/broadcast.h"
@@ -16,6 +17,11 @@ Attrs reduce_attrs() { return {{"axes", Ints{}}, {"keep", Ints{0}}}; }
 
 Types infer_reduce(std::span<const TensorType> in, const Attrs& a) {
   return {{in[0].dtype, reduction_geometry(in[0].shape, a).result}};
+}
+
+Types infer_float_reduce(std::span<const TensorType> in, const Attrs& a) {
+  if (!is_float(in[0].dtype)) throw invalid("x must have a float dtype", "cast it to f32");
+  return infer_reduce(in, a);
 }
 
 Types infer_choice(std::span<const TensorType> in, const Attrs& a) {

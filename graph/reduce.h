@@ -10,7 +10,9 @@ Attrs reduce_attrs();
 
 /// The type after reducing; dtype as before.
 Types infer_reduce(std::span<const TensorType> in, const Attrs& a);
-/// The same; throws Error when an element of the result would be reduced from nothing.
+/// The same; throws Error unless x holds floats.
+Types infer_float_reduce(std::span<const TensorType> in, const Attrs& a);
+/// The same as infer_reduce; throws Error when an element of the result would be reduced from nothing.
 Types infer_choice(std::span<const TensorType> in, const Attrs& a);
 /// Calls visit(element of x, element of the result) for every element of x, in row-major order.
 void each_reduced(const Tensor& x, const Attrs& a, const std::function<void(size_t from, size_t to)>& visit);

@@ -6,7 +6,7 @@
 
 #include "core/base/status.h"
 #include "graph/functions.h"
-#include "graph/functions/along_axis.h"
+#include "graph/functions/lines.h"
 #include "graph/ops/conv2d.h"
 #include "graph/ops/conv2d_dx.h"
 #include "graph/ops/reshape.h"

@@ -70,11 +70,11 @@ Value square(Value x) { return x * x; }
 Value exp2(Value x) { return pow(2, x); }
 
 Value log2(Value x) {
-  return rounded_once({x}, [](const Values& v) { return log(v[0]) * 1.4426950408889634; });
+  return rounded_once(x, [](Value v) { return log(v) * 1.4426950408889634; });
 }
 
 Value log10(Value x) {
-  return rounded_once({x}, [](const Values& v) { return log(v[0]) * 0.43429448190325183; });
+  return rounded_once(x, [](Value v) { return log(v) * 0.43429448190325183; });
 }
 
 Value isnan(Value x) { return not_equal(x, x); }
@@ -95,15 +95,15 @@ Value hardtanh(Value x, double low, double high) {
 Value relu6(Value x) { return hardtanh(x, 0, 6); }
 
 Value hardsigmoid(Value x) {
-  return rounded_once({x}, [](const Values& v) { return relu6(v[0] + 3) / 6; });
+  return rounded_once(x, [](Value v) { return relu6(v + 3) / 6; });
 }
 
 Value hardswish(Value x) {
-  return rounded_once({x}, [](const Values& v) { return v[0] * hardsigmoid(v[0]); });
+  return rounded_once(x, [](Value v) { return v * hardsigmoid(v); });
 }
 
 Value mish(Value x) {
-  return rounded_once({x}, [](const Values& v) { return v[0] * tanh(softplus(v[0])); });
+  return rounded_once(x, [](Value v) { return v * tanh(softplus(v)); });
 }
 
 Value prelu(Value x, Value weight) {
@@ -122,24 +122,24 @@ Value prelu(Value x, Value weight) {
 }
 
 Value selu(Value x) {
-  return rounded_once({x}, [](const Values& v) { return elu(v[0], 1.6732632423543772) * 1.0507009873554805; });
+  return rounded_once(x, [](Value v) { return elu(v, 1.6732632423543772) * 1.0507009873554805; });
 }
 
 Value celu(Value x, double alpha) {
   if (!(alpha > 0)) throw invalid(fmt::format("celu: alpha is {}, not above 0", alpha));
-  return rounded_once({x}, [&](const Values& v) { return select(v[0] > 0, v[0], elu(v[0] / alpha) * alpha); });
+  return rounded_once(x, [&](Value v) { return select(v > 0, v, elu(v / alpha) * alpha); });
 }
 
 Value logsigmoid(Value x) {
-  return rounded_once({x}, [](const Values& v) { return -softplus(-v[0]); });
+  return rounded_once(x, [](Value v) { return -softplus(-v); });
 }
 
 Value softsign(Value x) {
-  return rounded_once({x}, [](const Values& v) { return v[0] / (1 + abs(v[0])); });
+  return rounded_once(x, [](Value v) { return v / (1 + abs(v)); });
 }
 
 Value tanhshrink(Value x) {
-  return rounded_once({x}, [](const Values& v) { return v[0] - tanh(v[0]); });
+  return rounded_once(x, [](Value v) { return v - tanh(v); });
 }
 
 Value glu(Value x, int64_t axis) {

@@ -4,7 +4,7 @@
 
 #include "core/base/status.h"
 #include "graph/functions.h"
-#include "graph/functions/along_axis.h"
+#include "graph/functions/lines.h"
 #include "graph/in_f32.h"
 #include "graph/ops/cast.h"
 #include "graph/ops/clamp.h"

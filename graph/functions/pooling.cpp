@@ -7,7 +7,7 @@
 #include "core/base/status.h"
 #include "graph/conv.h"
 #include "graph/functions.h"
-#include "graph/functions/along_axis.h"
+#include "graph/functions/lines.h"
 #include "graph/in_f32.h"
 #include "graph/ops/avg_pool2d.h"
 #include "graph/ops/global_avg_pool.h"

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/base/status.h"
-#include "graph/functions/along_axis.h"
+#include "graph/functions/lines.h"
 #include "graph/functions/pooling.h"
 #include "graph/in_f32.h"
 #include "graph/ops/broadcast.h"

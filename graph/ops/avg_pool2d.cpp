@@ -2,7 +2,7 @@
 
 #include "core/base/status.h"
 #include "graph/conv.h"
-#include "graph/functions/along_axis.h"
+#include "graph/functions/lines.h"
 #include "graph/in_f32.h"
 #include "graph/op.h"
 #include "graph/op_options.h"

@@ -1,4 +1,3 @@
-#include "core/base/status.h"
 #include "graph/along_axis.h"
 #include "graph/in_f32.h"
 #include "graph/op.h"
@@ -27,12 +26,7 @@ const OpDef cumprod_op{
     .doc = "y = the product of x along `axis` up to each position; the gradient is right where x holds zeros",
     .inputs = {"x"},
     .attrs = {{"axis", Ints{0}}},
-    .infer =
-        [](std::span<const TensorType> in, const Attrs& a) {
-          if (in[0].dtype == DType::boolean) throw invalid("x is bool", "cast it to i32");
-          normalize_axis(a.i("axis"), in[0].shape.size());
-          return Types{in[0]};
-        },
+    .infer = infer_scan,
     .reference =
         [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
           each_line(in[0].shape(), a.i("axis"), [&](size_t first, size_t step, size_t size) {

@@ -1,4 +1,3 @@
-#include "core/base/status.h"
 #include "graph/along_axis.h"
 #include "graph/in_f32.h"
 #include "graph/op.h"
@@ -32,12 +31,7 @@ const OpDef cumsum_op{
     .doc = "y = the sum of x along `axis` up to each position, or with reverse = 1 from each position on",
     .inputs = {"x"},
     .attrs = {{"axis", Ints{0}}, {"reverse", Ints{0}}},
-    .infer =
-        [](std::span<const TensorType> in, const Attrs& a) {
-          if (in[0].dtype == DType::boolean) throw invalid("x is bool", "cast it to i32");
-          normalize_axis(a.i("axis"), in[0].shape.size());
-          return Types{in[0]};
-        },
+    .infer = infer_scan,
     .reference =
         [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
           bool reverse = a.i("reverse") != 0;

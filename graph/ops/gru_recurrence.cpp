@@ -103,30 +103,10 @@ Values decompose_grad(const Call& c) {
   return {cast(dh, t), cast(steps.joined(of_x), t), cast(steps.joined(of_h), t)};
 }
 
-Sample sample(int64_t t, int64_t n, int64_t h, bool reverse, bool lengths, bool grad) {
-  Sample s;
-  Shape y = {t, n, h}, w = {3 * h, h}, state = {n, h};
-  if (grad) {
-    s.shapes = {state, w, {t, n, 4 * h}, y, y};
-    s.ranges = {{-1, 1}, {-0.5, 0.5}, {0.1, 0.9}};
-  } else {
-    s.shapes = {state, w, {3 * h}, {t, n, 3 * h}};
-    s.ranges = {{-1, 1}, {-1, 1}, {-1, 1}, {-2, 2}};
-  }
-  s.ranges.resize(s.shapes.size());
-  s.dtypes.assign(s.shapes.size(), DType::f32);
-  if (lengths) {
-    s.shapes.push_back({n});
-    s.ranges.push_back({1, static_cast<double>(t)});
-    s.dtypes.push_back(DType::i32);
-  }
-  s.attrs = {{"reverse", Ints{reverse}}};
-  return s;
-}
+std::vector<Shape> operands(int64_t t, int64_t n, int64_t h) { return {{n, h}, {3 * h, h}, {3 * h}, {t, n, 3 * h}}; }
 
-std::vector<Sample> samples(bool grad) {
-  return {sample(2, 1, 2, false, false, grad), sample(3, 2, 4, true, false, grad), sample(4, 3, 2, false, true, grad),
-          sample(3, 5, 20, true, true, grad)};
+std::vector<Shape> operands_grad(int64_t t, int64_t n, int64_t h) {
+  return {{n, h}, {3 * h, h}, {t, n, 4 * h}, {t, n, h}, {t, n, h}};
 }
 
 }  // namespace
@@ -144,7 +124,7 @@ const OpDef gru_recurrence_op{
     .infer = infer,
     .decompose = decompose,
     .vjp = vjp,
-    .samples = samples(false)};
+    .samples = recurrence_samples(operands)};
 
 const OpDef gru_recurrence_grad_op{
     .name = "gru_recurrence_grad",
@@ -156,6 +136,6 @@ const OpDef gru_recurrence_grad_op{
     .attrs = {{"reverse", Ints{0}}},
     .infer = infer_grad,
     .decompose = decompose_grad,
-    .samples = samples(true)};
+    .samples = recurrence_grad_samples(operands_grad)};
 
 }  // namespace tutti

@@ -1,7 +1,6 @@
 #include <cmath>
 #include <limits>
 
-#include "core/base/status.h"
 #include "graph/in_f32.h"
 #include "graph/op.h"
 #include "graph/ops/abs.h"
@@ -82,11 +81,7 @@ const OpDef logsumexp_op{
     .doc = "y = log(sum of exp(x) over `axes` (all when empty)), computed from x minus its maximum",
     .inputs = {"x"},
     .attrs = reduce_attrs(),
-    .infer =
-        [](std::span<const TensorType> in, const Attrs& a) {
-          if (!is_float(in[0].dtype)) throw invalid("x must have a float dtype", "cast it");
-          return infer_reduce(in, a);
-        },
+    .infer = infer_float_reduce,
     .reference = reference,
     .decompose = in_f32<decompose>,
     .vjp = in_f32<vjp>,

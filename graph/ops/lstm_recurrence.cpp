@@ -109,30 +109,10 @@ Values decompose_grad(const Call& c) {
   return {cast(dh, t), cast(dc, t), cast(steps.joined(dz), t)};
 }
 
-Sample sample(int64_t t, int64_t n, int64_t h, bool reverse, bool lengths, bool grad) {
-  Sample s;
-  Shape steps = {t, n, h}, gates = {t, n, 4 * h}, w = {4 * h, h}, state = {n, h};
-  if (grad) {
-    s.shapes = {state, w, gates, steps, steps, state};
-    s.ranges = {{-1, 1}, {-0.5, 0.5}, {0.1, 0.9}};
-  } else {
-    s.shapes = {state, state, w, gates};
-    s.ranges = {{-1, 1}, {-1, 1}, {-1, 1}, {-2, 2}};
-  }
-  s.ranges.resize(s.shapes.size());
-  s.dtypes.assign(s.shapes.size(), DType::f32);
-  if (lengths) {
-    s.shapes.push_back({n});
-    s.ranges.push_back({1, static_cast<double>(t)});
-    s.dtypes.push_back(DType::i32);
-  }
-  s.attrs = {{"reverse", Ints{reverse}}};
-  return s;
-}
+std::vector<Shape> operands(int64_t t, int64_t n, int64_t h) { return {{n, h}, {n, h}, {4 * h, h}, {t, n, 4 * h}}; }
 
-std::vector<Sample> samples(bool grad) {
-  return {sample(2, 1, 2, false, false, grad), sample(3, 2, 4, true, false, grad), sample(4, 3, 2, false, true, grad),
-          sample(3, 5, 20, true, true, grad)};
+std::vector<Shape> operands_grad(int64_t t, int64_t n, int64_t h) {
+  return {{n, h}, {4 * h, h}, {t, n, 4 * h}, {t, n, h}, {t, n, h}, {n, h}};
 }
 
 }  // namespace
@@ -150,7 +130,7 @@ const OpDef lstm_recurrence_op{
     .infer = infer,
     .decompose = decompose,
     .vjp = vjp,
-    .samples = samples(false)};
+    .samples = recurrence_samples(operands)};
 
 const OpDef lstm_recurrence_grad_op{
     .name = "lstm_recurrence_grad",
@@ -162,6 +142,6 @@ const OpDef lstm_recurrence_grad_op{
     .attrs = {{"reverse", Ints{0}}},
     .infer = infer_grad,
     .decompose = decompose_grad,
-    .samples = samples(true)};
+    .samples = recurrence_grad_samples(operands_grad)};
 
 }  // namespace tutti

@@ -1,4 +1,3 @@
-#include "core/base/status.h"
 #include "graph/op.h"
 #include "graph/ops/cast.h"
 #include "graph/ops/sum.h"
@@ -21,11 +20,7 @@ const OpDef mean_op{
         "with size 1; floats only",
     .inputs = {"x"},
     .attrs = reduce_attrs(),
-    .infer =
-        [](std::span<const TensorType> in, const Attrs& a) {
-          if (!is_float(in[0].dtype)) throw invalid("the mean needs a float dtype", "cast x to f32");
-          return infer_reduce(in, a);
-        },
+    .infer = infer_float_reduce,
     .reference =
         [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {
           each_reduced(in[0], a, [&](size_t from, size_t to) { out[0].at[to] += in[0].at[from]; });

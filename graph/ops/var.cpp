@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "core/base/status.h"
 #include "graph/in_f32.h"
 #include "graph/op.h"
 #include "graph/ops/div.h"
@@ -66,11 +65,7 @@ const OpDef var_op{
     .doc = "y = sum over `axes` (all when empty) of (x - mean(x))^2, divided by the number of elements - correction",
     .inputs = {"x"},
     .attrs = {{"axes", Ints{}}, {"keep", Ints{0}}, {"correction", Ints{1}}},
-    .infer =
-        [](std::span<const TensorType> in, const Attrs& a) {
-          if (!is_float(in[0].dtype)) throw invalid("x must have a float dtype", "cast it");
-          return infer_reduce(in, a);
-        },
+    .infer = infer_float_reduce,
     .reference = reference,
     .decompose = in_f32<decompose>,
     .vjp = in_f32<vjp>,

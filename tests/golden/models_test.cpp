@@ -93,7 +93,7 @@ TEST_P(GoldenModels, TwentyStepsAreAsInPyTorch) {
   }
 }
 
-TEST(GoldenOptimizers, EveryOneHasARunOrAReason) {
+TEST(GoldenOptimizers, EveryOneHasARun) {
   std::set<std::string> runs;
   json file = golden::read("models_lstm.json");
   for (const json& run : file.at("runs")) runs.insert(run.at("optimizer"));

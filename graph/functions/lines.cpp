@@ -1,4 +1,4 @@
-#include "graph/functions/along_axis.h"
+#include "graph/functions/lines.h"
 
 #include <fmt/format.h>
 
