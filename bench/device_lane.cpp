@@ -102,9 +102,10 @@ class RunningModel : public Running {
     ProgramOptions how = program_options(o);
     how.precision = precision_;
     Programs programs(model_.task, how);
-    Graph g = programs.training(form_of_set(*model_.set, "train", device_, o.resident_limit), o.batch);
     std::unique_ptr<Session> session = open_session(device_, options_, precision_);
     Legalizer legalizer(*session);
+    auto accepts = [&](const Graph& batch) { return legalizer.accepts(batch); };
+    Graph g = programs.training(form_of_set(*model_.set, "train", device_, o.resident_limit, accepts), o.batch);
     m.effort = effort_of(compile_for_device(g, legalizer).program());
     m.planned_bytes = trainer_->planned_bytes();
     m.peak_bytes = trainer_->peak_bytes();

@@ -1,5 +1,6 @@
 // What a training run will take of a device's memory, before anything is allocated there.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,8 +48,9 @@ class RunPlanner {
   std::unique_ptr<Impl> impl_;
 };
 
-/// How a run takes a set; `kind` is "train" or "eval".
+/// How a run takes a set: resident where its tables are at most `resident_limit` bytes and a quarter of the device's
+/// memory, and the device `accepts` reading batches from them. `kind` is "train" or "eval".
 TUTTI_API InputForm form_of_set(const data::Source& set, const char* kind, const Device& device,
-                                uint64_t resident_limit);
+                                uint64_t resident_limit, const std::function<bool(const Graph&)>& accepts);
 
 }  // namespace tutti

@@ -138,6 +138,8 @@ void Runner::add_part(CompiledGraph& to, size_t place, const Lowered& lowered) {
       {place, places_[place]->session.compile(lowered.program(), tuning_bytes), lowered.feeds(), {}, {}});
 }
 
+bool Runner::accepts(const Graph& g) { return places_[0]->legalizer.accepts(g); }
+
 std::unique_ptr<CompiledGraph> Runner::compile(const Graph& g) {
   std::unique_ptr<CompiledGraph> compiled = compile_parts(g);
   for (const ValueInfo& v : g.values())

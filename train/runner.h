@@ -78,6 +78,8 @@ class TUTTI_API Runner {
   ~Runner();
 
   const Device& device() const;
+  /// Whether the device itself runs the whole graph.
+  bool accepts(const Graph& g);
   /// Throws Error(declined) listing every node that no allowed device runs. With Fallback::cpu, what runs elsewhere is
   /// logged as a warning of the topic "fallback".
   std::unique_ptr<CompiledGraph> compile(const Graph& g);

@@ -174,7 +174,8 @@ struct Trainer::Impl {
 
   Program& program(Kind kind, const data::Source& set, int64_t batch) {
     bool training = kind == Kind::training;
-    InputForm form = form_of_set(set, training ? "train" : "eval", runner.device(), options.resident_limit);
+    InputForm form = form_of_set(set, training ? "train" : "eval", runner.device(), options.resident_limit,
+                                 [&](const Graph& g) { return runner.accepts(g); });
     std::string key = fmt::format("{}.{}{}", form.name, batch, kind == Kind::prediction ? ".prediction" : "");
     auto it = compiled.find(key);
     if (it != compiled.end()) {

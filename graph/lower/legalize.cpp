@@ -11,9 +11,17 @@
 namespace tutti {
 namespace {
 
+/// "matmul(f32[2, 3], f32[3, 4])"; four equal operands in a row or more as "64 x f32[1, 64, 256]".
 std::string signature(const Graph& g, const Node& n) {
   std::string text = n.op->name + n.attrs.to_string() + "(";
-  for (size_t k = 0; k < n.inputs.size(); ++k) text += (k ? ", " : "") + to_string(g.info(n.inputs[k]).type);
+  for (size_t k = 0; k < n.inputs.size();) {
+    const TensorType& type = g.info(n.inputs[k]).type;
+    size_t end = k + 1;
+    while (end < n.inputs.size() && g.info(n.inputs[end]).type == type) ++end;
+    bool many = end - k >= 4;
+    text += (k ? ", " : "") + (many ? fmt::format("{} x ", end - k) : "") + to_string(type);
+    k = many ? end : k + 1;
+  }
   return text + ")";
 }
 
@@ -91,8 +99,10 @@ void throw_declined(const std::string& device, const std::vector<Declined>& node
     ++at->second;
   }
   std::string text = fmt::format("{} declines {} of {} nodes, which have no decomposition:", device, nodes.size(), of);
-  for (const auto& [line, count] : lines)
+  constexpr size_t most = 12;
+  for (const auto& [line, count] : std::span(lines).first(std::min(most, lines.size())))
     text += fmt::format("\n  {}{}", line, count > 1 ? fmt::format(" ({} times)", count) : "");
+  if (lines.size() > most) text += fmt::format("\n  and {} more", lines.size() - most);
   throw Error(Code::declined, text, remedy);
 }
 

@@ -34,6 +34,8 @@ class TUTTI_API Legalizer {
   Graph expand(const Graph& g);
   /// Every node that the device declines as it stands, in order.
   std::vector<Declined> declined(const Graph& g);
+  /// Whether run() would throw nothing.
+  bool accepts(const Graph& g) { return declined(expand(g)).empty(); }
   int calls() const { return calls_; }
   size_t signatures() const { return verdicts_.size(); }
 
@@ -45,7 +47,7 @@ class TUTTI_API Legalizer {
   int calls_ = 0;
 };
 
-/// Throws Error(declined) listing the nodes, equal lines once with their number.
+/// Throws Error(declined) listing the nodes, equal lines once with their number, and at most a dozen lines.
 [[noreturn]] TUTTI_API void throw_declined(const std::string& device, const std::vector<Declined>& nodes, size_t of,
                                            const std::string& remedy);
 

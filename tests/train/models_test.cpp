@@ -1,10 +1,14 @@
-// The models of train/models at their tiny sizes in mixed precision, beside f32, on oneDNN.
+// The models of train/models at their tiny sizes in mixed precision, beside f32, on oneDNN; and every size on every
+// device.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "core/runtime/selector.h"
+#include "graph/lower/legalize.h"
 #include "tests/support/require.h"
 #include "train/model.h"
+#include "train/programs.h"
 #include "train/trainer.h"
 
 namespace tutti {
@@ -49,6 +53,30 @@ TEST_P(Models, LearnInMixedPrecisionAsInF32) {
       EXPECT_NEAR(mixed[i], exact[i], bound * std::max(1.0f, exact[i])) << name(precision) << " step " << i;
     EXPECT_NE(mixed, exact) << name(precision) << ": nothing was rounded";
     EXPECT_EQ(losses(device, GetParam(), precision), mixed) << name(precision);
+  }
+}
+
+/// Every size by every device, without a kernel compiled: an operand too many or too large shows here.
+TEST(ModelSizes, AreAcceptedByEveryDevice) {
+  for (const Device& device : select_devices("*")) {
+    for (Precision precision : {Precision::f32, Precision::bf16}) {
+      Session session(device);
+      Legalizer legalizer(session);
+      for (const ModelDef* model : all_models())
+        for (const ModelSize& size : model->sizes) {
+          ModelOptions options{.size = size.name};
+          data::Sources data =
+              data::open_data(model->made_up(options, 64), {.context = model->context ? model->context(options) : 0});
+          Programs programs(model->task(options, *data.train), {.optimizer = Adam{}, .precision = precision});
+          InputForm form = form_of(*data.train, "set", true);
+          for (const Graph& g : {programs.training(form, size.batch), programs.evaluation(form, size.eval_batch)})
+            for (const Declined& d : legalizer.declined(legalizer.expand(g)))
+              if (d.reason.find("reaches at most") ==
+                  std::string::npos)  // of a kernel: what the device cannot do in any way
+                ADD_FAILURE() << device.id << ", " << model->name << " " << size.name << ", " << name(precision) << ": "
+                              << d.text << ": " << d.reason;
+        }
+    }
   }
 }
 

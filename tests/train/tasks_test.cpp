@@ -225,6 +225,21 @@ TEST(Tasks, NameWhatDoesNotFit) {
                                                                     });
 }
 
+TEST(Tasks, ATableThatTheDeviceDoesNotReachStaysOnTheHost) {
+  data::TensorSet set = line(10);
+  std::vector<std::string> ops;
+  auto accepts = [&](bool answer) {
+    return [&ops, answer](const Graph& g) {
+      for (const Node& n : g.nodes()) ops.push_back(n.op->name);
+      return answer;
+    };
+  };
+  EXPECT_TRUE(form_of_set(set, "train", device(), 1 << 20, accepts(true)).resident);
+  EXPECT_EQ(std::ranges::count(ops, "gather"), 2);
+  EXPECT_FALSE(form_of_set(set, "train", device(), 1 << 20, accepts(false)).resident);
+  EXPECT_FALSE(form_of_set(set, "train", device(), 8, accepts(true)).resident);
+}
+
 TEST(Texts, AreReadByBytesAndCharacters) {
   Folder f;
   test::put(f / "t", "ab\xc3\xa4 ab\xc3\xa4 ab\xc3\xa4 ab\xc3\xa4 ab\xc3\xa4 ab\xc3\xa4");
