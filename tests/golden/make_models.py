@@ -110,6 +110,7 @@ EVERYWHERE = {
 OPTIMIZERS = EVERYWHERE | {
     "adam": ({"lr": 0.01, "weight-decay": 0.01}, of(torch.optim.Adam, lr=0.01, weight_decay=0.01)),
     "nadam": ({"lr": 0.01, "weight-decay": 0.01}, of(torch.optim.NAdam, lr=0.01, weight_decay=0.01)),
+    "adamax": ({"lr": 0.01, "weight-decay": 0.01}, of(torch.optim.Adamax, lr=0.01, weight_decay=0.01)),
     "radam": ({"lr": 0.01, "weight-decay": 0.01}, of(torch.optim.RAdam, lr=0.01, weight_decay=0.01)),
     "rmsprop": ({"lr": 0.01, "momentum": 0.5, "centered": 1, "weight-decay": 0.01},
                 of(torch.optim.RMSprop, lr=0.01, momentum=0.5, centered=True, weight_decay=0.01)),
