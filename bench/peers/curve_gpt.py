@@ -16,7 +16,7 @@ import tempfile
 import numpy as np
 import torch
 
-import models_torch
+from zoo import gpt
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -82,7 +82,7 @@ def main():
     known = {c: i for i, c in enumerate(sorted(set(text)))}
     tokens = torch.tensor([known[c] for c in text])
     train = tokens[:len(tokens) - len(tokens) // 10]
-    model = models_torch.Gpt(len(known), context, 6, 6, 384)
+    model = gpt.Gpt(len(known), context, 6, 6, 384)
     model.load_state_dict({k: v for k, v in first.items() if not k.startswith("optimizer.")})
     optimizer = torch.optim.AdamW(model.parameters(), lr=o.lr, weight_decay=1e-2, fused=True)
     samples = (len(train) - 1) // context
@@ -92,7 +92,7 @@ def main():
         x = torch.stack([train[i * context:(i + 1) * context] for i in rows])
         y = torch.stack([train[i * context + 1:(i + 1) * context + 1] for i in rows])
         optimizer.zero_grad()
-        loss = models_torch.next_token(model(x), {"next": y})
+        loss = gpt.loss(model, {"tokens": x, "next": y})
         loss.backward()
         optimizer.step()
         theirs.append(loss.item())

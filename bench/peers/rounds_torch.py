@@ -5,9 +5,9 @@ import time
 import torch
 import torch.nn.functional as F
 
-import models_torch
 import peer_common
 import peer_torch
+import zoo
 from peer_rounds import Declined
 
 DTYPES = {"f32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
@@ -41,7 +41,7 @@ class Peer:
         """A whole training step, as peer_torch.py makes it: batch by index, forward, loss, backward, fused optimizer."""
         if case["precision"] == "f16":
             raise Declined("the peer has no training step in f16")
-        if (case["model"], case["size"]) in models_torch.ZOO:
+        if zoo.model(case["model"]):
             return self.zoo(case, device)
         if case["model"] not in ("mlp", "cnn"):
             raise Declined(f"the peer has no {case['model']} of size {case['size']}")
@@ -67,7 +67,7 @@ class Peer:
         return step
 
     def zoo(self, case, device):
-        """A training step of models_torch: the faster one of eager and torch.compile, by three steps of each."""
+        """A training step of a model of the zoo: the faster one of eager and torch.compile, by three steps of each."""
         steps = {mode: self.zoo_step(case, device, mode) for mode in ("eager", "compile")}
         seconds = {}
         for mode, step in steps.items():
@@ -91,15 +91,14 @@ class Peer:
 
     def zoo_step(self, case, device, mode):
         """Batch by index, forward, loss, backward, fused optimizer."""
-        make, _, loss_of = models_torch.ZOO[case["model"], case["size"]]
+        twin = zoo.model(case["model"])
         torch.manual_seed(1)
-        model, batch = make().to(device), case["batch"]
+        model, batch = twin.make(case["size"]).to(device), case["batch"]
         of = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[case["optimizer"]]
         optimizer = of(model.parameters(), lr=case["lr"], fused=True)
         forward = torch.compile(model) if mode == "compile" else model
         count = max(batch, min(case["samples"], 64))
-        columns = {k: v.to(device) for k, v in
-                   models_torch.draw(case["model"], case["size"], count, case.get("context", 0)).items()}
+        columns = {k: v.to(device) for k, v in twin.draw(case["size"], count, case.get("context", 0)).items()}
         short = case["precision"] == "bf16"
         at = 0
 
@@ -110,8 +109,8 @@ class Peer:
             taken = {k: v[rows] for k, v in columns.items()}
             optimizer.zero_grad(set_to_none=True)
             with torch.autocast(device.type, torch.bfloat16, enabled=short):
-                y = forward(taken.get("input", taken.get("tokens")))
-            loss_of(y.float(), taken).backward()
+                loss = twin.loss(forward, taken)
+            loss.backward()
             optimizer.step()
 
         return step

@@ -177,7 +177,7 @@ class Machine:
             "libc": " ".join(platform.libc_ver()),
             "python": sys.version.split()[0],
             "python_at": sys.executable,
-            "packed": {k: v for k, v in self.packed.items() if k not in ("ops", "tests")},
+            "packed": {k: v for k, v in self.packed.items() if k not in ("ops", "models", "tests")},
             "spare_libraries_used": self.spared,
             "library_path": self.env["LD_LIBRARY_PATH"].split(":"),
             "settings": {k: self.env[k] for k in ("VK_DRIVER_FILES", "OCL_ICD_VENDORS") if k in self.env},

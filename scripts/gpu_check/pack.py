@@ -102,9 +102,11 @@ def stage(root, build, to):
     for name in PLUGINS:
         for file in (f"libtutti_{name}.so", f"{name}.json"):
             copy(os.path.join(build, "lib/tutti/plugins", file), os.path.join(to, "lib/tutti/plugins", file))
-    for file in sorted(os.listdir(os.path.join(root, "bench", "peers"))):
-        if file.endswith(".py"):
-            copy(os.path.join(root, "bench", "peers", file), os.path.join(to, "bench", file))
+    peers = os.path.join(root, "bench", "peers")
+    for folder in (".", "zoo"):
+        for file in sorted(os.listdir(os.path.join(peers, folder))):
+            if file.endswith(".py"):
+                copy(os.path.join(peers, folder, file), os.path.join(to, "bench", folder, file))
     ours = [f for f in files_of(to) if is_elf(f)]
     needed = {prefix: max(newest_version(f, prefix) for f in ours) for prefix in ("GLIBCXX", "CXXABI")}
     env = {**os.environ, "LD_LIBRARY_PATH": os.path.join(to, "lib"), "TUTTI_PLUGIN_PATH": os.path.join(to, "lib/tutti/plugins")}
@@ -112,10 +114,11 @@ def stage(root, build, to):
         "commit": git(root, "describe", "--always", "--dirty").strip(),
         "libstdc++": needed,
         "glibc": ".".join(map(str, max(newest_version(f, "GLIBC") for f in ours))),
-        "ops": [o["name"] for o in json.loads(output(os.path.join(to, "bin/tutti"), "ops", "--json", env=env))["ops"]],
+        **{kind: [one["name"] for one in json.loads(output(os.path.join(to, "bin/tutti"), kind, "--json", env=env))[kind]]
+           for kind in ("ops", "models")},
         "tests": {os.path.basename(p): tests_of(os.path.join(to, p), env) for p in PROGRAMS if p.startswith("tests/")},
     }
-    for name, listed in [("tutti ops", packed["ops"]), *packed["tests"].items()]:
+    for name, listed in [("tutti ops", packed["ops"]), ("tutti models", packed["models"]), *packed["tests"].items()]:
         if not listed:
             raise Failed(f"{name} lists nothing")
     for name, path in spare_libraries(ours).items():

@@ -16,7 +16,7 @@ class Piece:
     limit: int = 20  # seconds
     env: dict = field(default_factory=dict)
     needs: tuple = ("cuda",)  # facts without which it is skipped
-    each: str = ""  # "ops", or a test program: one process per op or test, as {each}
+    each: str = ""  # "ops", "models", or a test program: one process per op, model or test, as {each}
     same: str = ""  # pieces with the same word must end with the same state_hash
     near: str = ""  # with the same word: losses within 5 % of the first one's
     fact: str = ""  # what it finds out: "devices", or a word that is a fact where it succeeds
@@ -57,13 +57,8 @@ def lockstep(model, steps, limit):
     return Piece(f"lockstep-{model}", command, limit, CUDA_ALONE)
 
 
-ZOO = ("gpt", "lstm", "orientation", "resnet18")  # beside MODELS: what `tutti models` lists
-
-
-def tiny(model):
-    """A model's tiny size in lockstep: few kernels, all that the model needs."""
-    command = f"{{tutti}} parity --device {{cuda}} --model {model} --size tiny --steps 3 --json"
-    return Piece(f"tiny-{model}", command, 30, CUDA_ALONE)
+# Every model's tiny size in lockstep: few kernels, all that the model needs.
+TINY = Piece("tiny", "{tutti} parity --device {cuda} --model {each} --size tiny --steps 3 --json", 30, CUDA_ALONE, each="models")
 
 
 def bench(name, api, cases, precision, limit, env=None):
@@ -210,7 +205,7 @@ FIRST = [
     Stage("parity", 75, [parity("cuda")], at_once=8),
     Stage("training", 40, each_model(training) + GELU_TRAINING, at_once=4),
     Stage("training-2", 20, each_model(training_2), at_once=4),
-    Stage("zoo", 15, [tiny(model) for model in ZOO], at_once=4),
+    Stage("models", 25, [TINY], at_once=8),
     Stage("traces", 20, each_model(traces) + [GELU_TRACE]),
     Stage("rates", 45, RATES),
     Stage("torch", 60, [torch(precision, "mlp-1024,cnn-64", "eager,graph", 40) for precision in ("f32", "bf16")]),

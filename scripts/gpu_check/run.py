@@ -132,7 +132,8 @@ class Run:
         for piece in stage.pieces:
             words = [""]
             if piece.each and not self.lacks(piece):
-                words = self.machine.packed["ops"] if piece.each == "ops" else self.machine.packed["tests"].get(piece.each, [])
+                packed = self.machine.packed
+                words = packed.get(piece.each) or packed["tests"].get(piece.each, [])
             for word in words:
                 yield Job(stage, piece, word)
 

@@ -254,7 +254,7 @@ class Bench(harness.Case):
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_scripts_lie_where_they_are_sought(self):
-        for name in ("peer_rounds", "rounds_torch", "rounds_tinygrad", "peer_torch", "peer_tinygrad", "peer_common", "models_torch"):
+        for name in ("peer_rounds", "rounds_torch", "rounds_tinygrad", "peer_torch", "peer_tinygrad", "peer_common", "zoo/resnet18"):
             self.assertTrue((SCRIPTS / f"{name}.py").is_file(), name)
 
 

@@ -1,41 +1,29 @@
 #!/usr/bin/env python3
 """Writes tests/golden/data/models_*.json: 20 training steps of each model at its tiny size in PyTorch, float64.
 
-Run like make_golden.py. lstm with every optimizer
-that PyTorch has, and with lion, lamb and muon in NumPy. Per model and optimizer: {"optimizer", "options", "batches": [{column: tensor}],
-"parameters": {name: tensor}, "losses": [20 numbers], "after": {name: {"norm", "sample": [at most 64 elements]}}} where
-the sample holds every k-th element, k = max(1, n // 64), and buffers (running statistics) stand beside parameters.
+Run like make_golden.py; names of models limit it to them. lstm runs with every optimizer that PyTorch has, and with lion,
+lamb and muon in NumPy. {"classes": {integer column: how many}, "batches": [{column: tensor}], "parameters": {name: tensor},
+"runs": [{"optimizer", "options", "losses": [20 numbers], "after": {name: {"norm", "sample": [at most 64 elements]}}}]}: the
+sample holds every k-th element, k = max(1, n // 64), and buffers (running statistics) stand beside parameters.
 """
-import math
-
 import pathlib
 import sys
+import zlib
 
 import numpy as np
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench/peers"))
 from make_golden import numbers, rand, tensor, write
-from models_torch import ZOO
+import zoo
 
-STEPS = 20
-
-
-def images(shape):
-    return lambda: {"input": rand((4, *shape)), "label": torch.randint(0, 10, (4,), dtype=torch.int32)}
+STEPS, BATCHES = 20, 4  # the batches come in turn
 
 
-def text():
-    tokens = torch.randint(0, 11, (2, 9), dtype=torch.int32)
-    return {"tokens": tokens[:, :-1].contiguous(), "next": tokens[:, 1:].contiguous()}
-
-
-def turned():
-    angle = torch.rand(4, dtype=torch.float64) * 2 * math.pi
-    return {"input": rand((4, 1, 16, 16), 0, 1), "angle": torch.round(torch.stack([angle.sin(), angle.cos()], 1), decimals=3)}
-
-
-MODELS = {"resnet18": images((3, 16, 16)), "gpt": text, "lstm": images((5, 8)), "orientation": turned}
+def batch_of(name):
+    """A batch with short numbers."""
+    drawn = zoo.model(name).draw("tiny", zoo.model(name).BATCH)
+    return {k: torch.round(v, decimals=3) if v.is_floating_point() else v.int() for k, v in drawn.items()}
 
 
 class Rule:
@@ -139,9 +127,9 @@ def sample(t):
 
 
 def run(name):
-    make, _, loss_of = ZOO[name, "tiny"]
-    batches = [MODELS[name]() for _ in range(STEPS)]
-    model = make().double()
+    twin = zoo.model(name)
+    batches = [batch_of(name) for _ in range(BATCHES)]
+    model = twin.make("tiny").double()
     start(model)
     first = {k: v.clone() for k, v in model.state_dict().items()}
     runs = []
@@ -150,25 +138,25 @@ def run(name):
         model.train()
         step = make_optimizer(model.parameters())
         losses = []
-        for batch in batches:
+        for i in range(STEPS):
+            batch = batches[i % BATCHES]
             step.zero_grad()
-            x = batch.get("input", batch.get("tokens"))
-            loss = loss_of(model(x.long() if x.dtype == torch.int32 else x), batch)
+            loss = twin.loss(model, batch)
             loss.backward()
             step.step()
             losses.append(loss.item())
         print(f"{name} {optimizer}: loss {losses[0]:.4f} -> {losses[-1]:.4f}")
         runs.append({"optimizer": optimizer, "options": options, "losses": losses,
                      "after": {k: sample(v) for k, v in model.state_dict().items() if v.is_floating_point()}})
-    return {"batches": [{k: tensor(v) for k, v in b.items()} for b in batches],
+    return {"classes": getattr(twin, "CLASSES", {}), "batches": [{k: tensor(v) for k, v in b.items()} for b in batches],
             "parameters": {k: tensor(v) for k, v in first.items() if v.is_floating_point()}, "runs": runs}
 
 
 def main():
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
-    for seed, name in enumerate(MODELS, 200):
-        torch.manual_seed(seed)
+    for name in sys.argv[1:] or zoo.NAMES:
+        torch.manual_seed(zlib.crc32(name.encode()))
         write(f"models_{name}", run(name))
 
 

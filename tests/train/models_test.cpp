@@ -6,6 +6,7 @@
 
 #include "core/runtime/selector.h"
 #include "graph/lower/legalize.h"
+#include "tests/support/models.h"
 #include "tests/support/require.h"
 #include "train/model.h"
 #include "train/programs.h"
@@ -14,7 +15,7 @@
 namespace tutti {
 namespace {
 
-class Models : public testing::TestWithParam<const char*> {};
+class Models : public testing::TestWithParam<std::string> {};
 
 /// The losses of 20 steps on made-up data.
 std::vector<float> losses(const Device& device, const std::string& name, Precision precision) {
@@ -44,7 +45,7 @@ TEST_P(Models, LearnInMixedPrecisionAsInF32) {
   }
   std::vector<float> exact = losses(device, GetParam(), Precision::f32);
   // Batches of four samples make batch_norm amplify what is rounded.
-  bool normalised = std::string(GetParam()) == "resnet18";
+  bool normalised = GetParam() == "resnet18";
   for (auto [precision, bound] :
        {std::pair(Precision::bf16, normalised ? 0.3 : 6e-2), std::pair(Precision::f16, normalised ? 0.1 : 8e-3)}) {
     std::vector<float> mixed = losses(device, GetParam(), precision);
@@ -80,7 +81,7 @@ TEST(ModelSizes, AreAcceptedByEveryDevice) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Models, testing::Values("cnn", "gpt", "lstm", "mlp", "orientation", "resnet18"));
+INSTANTIATE_TEST_SUITE_P(All, Models, testing::ValuesIn(test::model_names()), test::model_label);
 
 }  // namespace
 }  // namespace tutti

@@ -8,6 +8,7 @@
 
 #include "graph/ops.h"
 #include "tests/support/device_run.h"
+#include "tests/support/models.h"
 #include "train/model.h"
 #include "verify/lockstep/lockstep.h"
 
@@ -38,8 +39,8 @@ void lockstep(const char* model, int64_t batch) {
 TEST(Lockstep, Mlp) { lockstep("mlp", 64); }
 TEST(Lockstep, Cnn) { lockstep("cnn", 16); }
 
-/// The other models at their tiny sizes.
-class TinyLockstep : public testing::TestWithParam<const char*> {};
+/// Every model at its tiny size.
+class TinyLockstep : public testing::TestWithParam<std::string> {};
 
 TEST_P(TinyLockstep, FiveSteps) {
   std::vector<Device> devices = test::devices_under_test();
@@ -52,7 +53,7 @@ TEST_P(TinyLockstep, FiveSteps) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, TinyLockstep, testing::Values("gpt", "lstm", "orientation", "resnet18"));
+INSTANTIATE_TEST_SUITE_P(Models, TinyLockstep, testing::ValuesIn(test::model_names()), test::model_label);
 
 /// What one step says when the states that the device gave are changed.
 std::vector<std::string> failures_with(const std::function<void(Tensor& gradient)>& change) {
