@@ -117,8 +117,8 @@ TEST_P(FallbackOps, TrainsAsWithoutIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FallbackOps,
-                         testing::Values("relu", "matmul", "adam", "tanh", "random_bits", "adam matmul",
-                                         "sum conv2d", "window conv2d conv2d_dx conv2d_dw", "add", "mul", "select",
+                         testing::Values("relu", "matmul", "adam", "tanh", "random_bits", "adam matmul", "sum conv2d",
+                                         "window conv2d conv2d_dx conv2d_dw", "add", "mul", "select",
                                          "relu tanh less equal matmul sub"));
 
 TEST(FallbackTest, NoneIsNeededForBatchesThatTheHostCanFeed) {
