@@ -24,3 +24,8 @@ def wide(y):
 
 def classes(count, n=10):
     return torch.randint(0, n, (count,))
+
+
+def texts(count, vocabulary, context):
+    tokens = torch.randint(0, vocabulary, (count, context + 1), dtype=torch.int32)
+    return {"tokens": tokens[:, :-1].contiguous(), "next": tokens[:, 1:].contiguous()}

@@ -3,7 +3,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from zoo import wide
+from zoo import texts, wide
 
 BATCH = 2
 CLASSES = {"tokens": 11, "next": 11}
@@ -57,8 +57,7 @@ def make(size):
 
 
 def draw(size, count, context=0):
-    tokens = torch.randint(0, SIZES[size][0], (count, (context or SIZES[size][1]) + 1), dtype=torch.int32)
-    return {"tokens": tokens[:, :-1].contiguous(), "next": tokens[:, 1:].contiguous()}
+    return texts(count, SIZES[size][0], context or SIZES[size][1])
 
 
 def loss(model, batch):
