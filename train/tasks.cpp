@@ -21,7 +21,8 @@ namespace {
 
 constexpr int32_t ignored_label = -100;
 
-/// Cross entropy and accuracy of logits [N, C, …] against labels [N, …].
+}  // namespace
+
 Outcome scored_classes(Value logits, Value labels, double smoothing) {
   Graph& g = logits.graph();
   Outcome out;
@@ -45,8 +46,6 @@ Value ignore_padding(Value labels, const Batch& x) {
   shape[0] = x.size();
   return select(reshape(x.valid(), shape), labels, labels.like(ignored_label));
 }
-
-}  // namespace
 
 Outcome classified(Value y, const Batch& x, const ClassificationOptions& o) {
   if (y.rank() < 2)

@@ -21,6 +21,12 @@ TUTTI_API Task classification(nn::Layer model, ClassificationOptions options = {
 /// column's. Throws Error(invalid) where they do not fit.
 TUTTI_API Outcome classified(Value output, const Batch& x, const ClassificationOptions& options = {});
 
+/// The mean cross entropy of logits [N, C] (or [N, C, d1, …]) against class numbers i32 [N] ([N, d1, …]), and the
+/// metric "accuracy"; labels of -100 do not count.
+TUTTI_API Outcome scored_classes(Value logits, Value labels, double label_smoothing = 0);
+/// Labels of a batch with -100 for the samples that only fill it up.
+TUTTI_API Value ignore_padding(Value labels, const Batch& x);
+
 struct TUTTI_API RegressionOptions {
   std::string input = "input", target = "target";  ///< columns
   /// Of (output, target), element by element.
