@@ -91,6 +91,26 @@ class Models(harness.Case):
         self.fails(2, ["train-images-idx3-ubyte"], "train", "mlp", "--steps", "1",
                    env=harness.environment(TUTTI_DATA_DIR=str(self.folder)))
 
+    def test_new_model_writes_what_a_build_finds(self):
+        self.fails(2, [f"{self.folder}/train/models", "no such folder", "--root"], "new-model", "mine", "--root", self.folder)
+        for folder in ("train/models", "bench/peers/zoo"):
+            (self.folder / folder).mkdir(parents=True)
+        out = self.done("new-model", "my_net2", "--root", self.folder).stdout
+        self.assertIn("tutti train my_net2", out)
+        model = (self.folder / "train/models/my_net2.cpp").read_text()
+        self.assertIn("const ModelDef my_net2_model{", model)
+        self.assertIn("struct MyNet2 {", model)
+        self.assertNotIn("@", model)
+        twin = (self.folder / "bench/peers/zoo/my_net2.py").read_text()
+        compile(twin, "my_net2.py", "exec")
+        self.assertIn("class MyNet2(nn.Module)", twin)
+        self.fails(2, ["my_net2.cpp: the file exists"], "new-model", "my_net2", "--root", self.folder)
+        for name in ("2nd", "Net", "a-b", "a" * 33, "../x"):
+            self.fails(2, [f"'{name}'", "a-z"], "new-model", name, "--root", self.folder)
+        self.fails(2, ["there is a model 'gpt'"], "new-model", "gpt", "--root", self.folder)
+        self.assertEqual(self.json("new-model", "other", "--root", self.folder)["files"],
+                         ["train/models/other.cpp", "bench/peers/zoo/other.py"])
+
     def test_name_what_does_not_fit(self):
         text = self.folder / "text"
         text.write_text("short")

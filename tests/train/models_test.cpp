@@ -13,6 +13,9 @@
 #include "train/trainer.h"
 
 namespace tutti {
+
+extern const ModelDef example_model;  // of train/template
+
 namespace {
 
 class Models : public testing::TestWithParam<std::string> {};
@@ -54,6 +57,17 @@ TEST_P(Models, LearnInMixedPrecisionAsInF32) {
       EXPECT_NEAR(mixed[i], exact[i], bound * std::max(1.0f, exact[i])) << name(precision) << " step " << i;
     EXPECT_NE(mixed, exact) << name(precision) << ": nothing was rounded";
     EXPECT_EQ(losses(device, GetParam(), precision), mixed) << name(precision);
+  }
+}
+
+TEST(ModelTemplate, Learns) {
+  const ModelDef& model = example_model;
+  for (const ModelSize& size : model.sizes) {
+    ModelOptions options{.size = size.name};
+    data::Sources data = data::open_data(model.made_up(options, 256));
+    Trainer t(select_device("onednn:0"), model.task(options, *data.train), {.batch = 16, .eval_batch = 16});
+    for (int epoch = 0; epoch < 20; ++epoch) t.train(*data.train);
+    EXPECT_GT(t.evaluate(*data.train).metric("accuracy"), 0.7) << size.name;
   }
 }
 
