@@ -1,6 +1,8 @@
 // tutti models: what can be trained, and in which sizes.
 #include <fmt/format.h>
 
+#include <set>
+
 #include "cli/command.h"
 #include "cli/print.h"
 #include "train/model.h"
@@ -14,6 +16,7 @@ struct Row {
   const ModelSize* size;
   int64_t parameters;
   std::string data;
+  std::set<std::string> ops;  ///< of a training step
 };
 
 /// Built over made-up data of its kind.
@@ -21,10 +24,15 @@ Row row_of(const ModelDef& m, const ModelSize& size) {
   ModelOptions options{.size = size.name};
   std::string data = m.made_up(options, size.batch);
   data::Sources sources = data::open_data(data, {.context = m.context ? m.context(options) : 0});
-  Declared declared = Programs(m.task(options, *sources.train)).declare(form_of(*sources.train, "train", false));
+  Programs programs(m.task(options, *sources.train), {.optimizer = optimizer_named(m.optimizer)});
+  InputForm form = form_of(*sources.train, "train", true);
+  Declared declared = programs.declare(form);
+  std::set<std::string> ops;
+  Graph step = programs.training(form, size.batch);
+  for (const Node& n : step.nodes()) ops.insert(n.op->name);
   int64_t n = 0;
   for (const nn::Parameter& p : declared.parameters) n += num_elements(p.type.shape);
-  return {&m, &size, n, size.name != "tiny" && !m.data.empty() ? m.data : m.made_up(options, 8192)};
+  return {&m, &size, n, size.name != "tiny" && !m.data.empty() ? m.data : m.made_up(options, 8192), std::move(ops)};
 }
 
 int list(bool json) {
@@ -34,6 +42,7 @@ int list(bool json) {
     if (!json) print_out("{}: {}\n", m->name, m->doc);
     for (const ModelSize& size : m->sizes) {
       Row row = row_of(*m, size);
+      if (size.name == m->sizes[0].name) entry["ops"] = row.ops;
       entry["sizes"].push_back({{"name", size.name},
                                 {"doc", size.doc},
                                 {"parameters", row.parameters},
