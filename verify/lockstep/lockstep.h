@@ -22,12 +22,10 @@ struct LockstepOptions {
 
 /// One device's part. Every step starts from the reference's state. Three things are judged:
 /// - The loss: within 1e-5 max(1, |loss|).
-/// - Every gradient and parameter: its relative error in the 2-norm is at most 1e-3. A gradient shorter than a
-///   thousandth of all gradients together is held to that length: that of a key's bias in attention is nothing but
-///   rounding, because softmax does not see it. A near tie of a max pool or a relu may fall the other way, and then no
-///   rounding is right. So a gradient may differ by 1e-3 plus twice a jump: the largest change of the reference's own
-///   gradient, in eight trials, when its weights change by 2^-22. A jump counts as 0.05 at most, and only 1 + steps / 4
-///   steps may need one.
+/// - Every gradient and parameter: its relative error in the 2-norm is at most 1e-3. A near tie of a max pool or a relu
+///   may fall the other way, and then no rounding is right. So a gradient may differ by 1e-3 plus twice a jump: the
+///   largest change of the reference's own gradient, in eight trials, when its weights change by 2^-22. A jump counts
+///   as 0.05 at most, and only 1 + steps / 4 steps may need one.
 /// - Every parameter and optimizer state again, per element: against the float64 update by the device's own gradient,
 ///   within the bound of the update's op. Small gradients hide in the norm, and Adam divides by them.
 struct LockstepResult {

@@ -122,19 +122,14 @@ Difference compare(const Tensor& got, const Tensor& want, const Bound& bound,
   return inner > scale ? judge(got, want, bound, inner, terms) : d;
 }
 
-double norm(const Tensor& x) {
-  double squares = 0;
-  for (double v : x.at) squares += v * v;
-  return std::sqrt(squares);
-}
-
-double norm_error(const Tensor& a, const Tensor& b, double least) {
-  double diff = 0;
+double norm_error(const Tensor& a, const Tensor& b) {
+  double diff = 0, norm = 0;
   for (size_t i = 0; i < b.at.size(); ++i) {
     if (same(a.at[i], b.at[i])) continue;
     diff += (a.at[i] - b.at[i]) * (a.at[i] - b.at[i]);
   }
-  return std::sqrt(diff) / std::max({norm(b), least, 1e-12});
+  for (double x : b.at) norm += x * x;
+  return std::sqrt(diff) / std::max(std::sqrt(norm), 1e-12);
 }
 
 }  // namespace tutti::parity
