@@ -49,6 +49,19 @@ class AnyDevice(harness.Case):
             losses += run["losses"]
         self.near(losses, whole, " to ".join(DEVICES))
 
+    def test_every_model_round_all_devices(self):
+        """A step on each at its tiny size, the checkpoint handed on."""
+        for model in (m["name"] for m in self.json("models")["models"]):
+            with self.subTest(model):
+                args = [model, "--size", "tiny", "--no-eval"]
+                devices = [d for d in DEVICES if not d.startswith("reference")]
+                whole = self.train(*args, "--steps", len(devices), "--device", devices[0])["losses"]
+                file, losses = self.folder / "round", []
+                for i, device in enumerate(devices):
+                    start = args if i == 0 else ["--resume", file]
+                    losses += self.train(*start, "--steps", i + 1, "--device", device, "--checkpoint", file)["losses"]
+                self.near(losses, whole, f"{model}: {' to '.join(devices)}")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -36,7 +36,12 @@ class Models(harness.Case):
         self.assertEqual(sizes["gpt2"], 124439808)  # GPT-2's published count
         sizes = {s["name"]: s["parameters"] for s in self.models["resnet18"]["sizes"]}
         self.assertEqual(sizes["cifar"], 11173962)  # torchvision's with a 3x3 stem and 10 classes
+        sizes = {s["name"]: s["parameters"] for s in self.models["llama"]["sizes"]}
+        self.assertEqual(sizes["smollm2"], 134515008)  # SmolLM2-135M's published count
+        sizes = {s["name"]: s["parameters"] for s in self.models["bert"]["sizes"]}
+        self.assertEqual(sizes["base"], 109514298 + 769)  # Hugging Face's BertForMaskedLM, and a token for masked ones
         self.assertIn("124439808", self.done("models").stdout)
+        self.assertLessEqual({"matmul", "attention", "embedding", "layer_norm", "adamw"}, set(self.models["gpt"]["ops"]))
 
     def test_train_evaluate_predict_and_go_on_without_a_file(self):
         for name in self.models:
