@@ -14,7 +14,7 @@ TokenStream::TokenStream(std::string set_name, std::vector<int32_t> tokens, int6
       vocabulary_(vocabulary),
       characters_(std::move(characters)) {
   if (context < 1) throw invalid(fmt::format("text {}: a context of {} tokens, at least 1 is needed", name, context));
-  if (size() < 1)
+  if (TokenStream::size() < 1)
     throw invalid(fmt::format("text {}: {} tokens, a sample takes {} and one more", name, tokens_.size(), context),
                   "use a smaller --context, or a longer text");
 }
