@@ -1,0 +1,62 @@
+// Made-up data of several columns: shapes, bits, what does not fit.
+#include <set>
+
+#include "data/dataset.h"
+#include "tests/train/files.h"
+
+namespace tutti::data {
+namespace {
+
+using namespace tutti::test;
+
+/// The column's samples 0 … count - 1.
+template <class T>
+std::vector<T> first(const Source& s, const std::string& column, int32_t count) {
+  std::vector<int32_t> samples;
+  for (int32_t i = 0; i < count; ++i) samples.push_back(i);
+  std::vector<T> values(static_cast<size_t>(count * num_elements(s.column(column).type.shape)));
+  s.read(column, samples, values.data());
+  return values;
+}
+
+std::string error_of(const std::string& spec) {
+  return message_of([&] { open_data(spec); });
+}
+
+TEST(MadeUpTable, HasTheColumnsAskedFor) {
+  Sources s = open_data("made-up-table:3:2:4:100");
+  s.train->check();
+  s.test->check();
+  EXPECT_EQ(s.train->size(), 100);
+  EXPECT_EQ(s.test->size(), 25);
+  EXPECT_EQ(to_string(s.train->column("numbers").type), "f32[3]");
+  EXPECT_EQ(s.train->column("category.c1").classes, 8);
+  std::vector<int32_t> labels = first<int32_t>(*s.train, "label", 100);
+  EXPECT_EQ(std::set<int32_t>(labels.begin(), labels.end()).size(), 4u);
+  for (const char* column : {"category.c0", "category.c1", "label"})
+    s.train->check_below(column, s.train->column(column).classes);
+  EXPECT_EQ(made_up_bytes("made-up-table:3:2:4:100"), s.train->table_bytes() + s.test->table_bytes());
+  EXPECT_EQ(open_data("made-up-table:0:1:2").train->columns().size(), 2u);
+  EXPECT_EQ(open_data("made-up-table:1:0:1").train->column("target").type.dtype, DType::f32);
+}
+
+// The bits are part of the contract: runs on made-up data can be compared between machines.
+TEST(MadeUpTable, FrozenBits) {
+  Sources s = open_data("made-up-table:2:1:3:8");
+  EXPECT_EQ(first<float>(*s.train, "numbers", 1), (std::vector<float>{29626 * 0x1p-15f, 20666 * 0x1p-15f}));
+  EXPECT_EQ(first<int32_t>(*s.train, "category.c0", 8), (std::vector<int32_t>{0, 0, 1, 1, 0, 2, 2, 0}));
+  EXPECT_EQ(first<int32_t>(*s.train, "label", 8), (std::vector<int32_t>{1, 2, 1, 2, 1, 1, 1, 2}));
+  EXPECT_NEAR(first<float>(*open_data("made-up-table:2:1:1:8").test, "target", 1)[0], 0.0898137f, 1e-7);
+}
+
+TEST(MadeUpTable, BadSpecs) {
+  expect_parts(error_of("made-up-table:3:2"), {"CLASSES is missing", "made-up-table:NUMBERS"});
+  expect_parts(error_of("made-up-table:3:x:2"), {"'x' as CATEGORIES", "from 0 to 1024"});
+  expect_parts(error_of("made-up-table:3:2:0"), {"'0' as CLASSES", "from 1"});
+  expect_parts(error_of("made-up-table:3:2:2:9:9"), {"at most 4 numbers", "found 5"});
+  expect_parts(error_of("made-up-table:0:0:2"), {"without columns"});
+  expect_parts(error_of("made-up-table:4096:1024:2:16777216"), {"at most 8 GiB", "fewer samples"});
+}
+
+}  // namespace
+}  // namespace tutti::data
