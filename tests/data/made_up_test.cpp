@@ -1,4 +1,5 @@
 // Made-up data of several columns: shapes, bits, what does not fit.
+#include <numeric>
 #include <set>
 
 #include "data/dataset.h"
@@ -56,6 +57,24 @@ TEST(MadeUpTable, BadSpecs) {
   expect_parts(error_of("made-up-table:3:2:2:9:9"), {"at most 4 numbers", "found 5"});
   expect_parts(error_of("made-up-table:0:0:2"), {"without columns"});
   expect_parts(error_of("made-up-table:4096:1024:2:16777216"), {"at most 8 GiB", "fewer samples"});
+}
+
+TEST(MadeUpClicks, HaveTheColumnsAskedFor) {
+  Sources s = open_data("made-up-clicks:3:2:50:400");
+  s.train->check();
+  s.test->check();
+  EXPECT_EQ(s.train->size(), 400);
+  EXPECT_EQ(s.test->size(), 100);
+  EXPECT_EQ(to_string(s.train->column("dense").type), "f32[3]");
+  EXPECT_EQ(to_string(s.train->column("sparse").type), "i32[2, 4]");
+  EXPECT_EQ(s.train->column("sparse").classes, 50);
+  s.train->check_below("sparse", 50);
+  std::vector<float> label = first<float>(*s.train, "label", 400);
+  EXPECT_NEAR(std::accumulate(label.begin(), label.end(), 0.0f), 200, 60);
+  EXPECT_EQ(made_up_bytes("made-up-clicks:3:2:50:400"), s.train->table_bytes() + s.test->table_bytes());
+  EXPECT_EQ(first<int32_t>(*s.train, "sparse", 1), (std::vector<int32_t>{26, 35, 48, 14, 38, 11, 17, 38}));
+  expect_parts(error_of("made-up-clicks:3:2"), {"ROWS is missing", "made-up-clicks:DENSE"});
+  expect_parts(error_of("made-up-clicks:0:2:9"), {"'0' as DENSE"});
 }
 
 }  // namespace
