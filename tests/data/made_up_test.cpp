@@ -1,4 +1,5 @@
 // Made-up data of several columns: shapes, bits, what does not fit.
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -75,6 +76,33 @@ TEST(MadeUpClicks, HaveTheColumnsAskedFor) {
   EXPECT_EQ(first<int32_t>(*s.train, "sparse", 1), (std::vector<int32_t>{26, 35, 48, 14, 38, 11, 17, 38}));
   expect_parts(error_of("made-up-clicks:3:2"), {"ROWS is missing", "made-up-clicks:DENSE"});
   expect_parts(error_of("made-up-clicks:0:2:9"), {"'0' as DENSE"});
+}
+
+TEST(MadeUpTriplets, AreOfClusters) {
+  Sources s = open_data("made-up-triplets:20:11:600");
+  s.train->check();
+  s.test->check();
+  EXPECT_EQ(s.test->size(), 150);
+  EXPECT_EQ(s.train->column("anchor").classes, 20);
+  EXPECT_EQ(s.train->column("negative").classes, 11);
+  s.train->check_below("anchor", 20);
+  s.train->check_below("positive", 11);
+  s.train->check_below("negative", 11);
+  // Every positive of a user, in both halves, is of one cluster, and no negative is.
+  std::map<int32_t, int32_t> cluster;
+  for (const auto& half : {s.train, s.test}) {
+    auto count = static_cast<int32_t>(half->size());
+    std::vector<int32_t> user = first<int32_t>(*half, "anchor", count), yes = first<int32_t>(*half, "positive", count),
+                         no = first<int32_t>(*half, "negative", count);
+    for (size_t i = 0; i < user.size(); ++i) {
+      int32_t own = cluster.emplace(user[i], yes[i] % 8).first->second;
+      EXPECT_EQ(yes[i] % 8, own);
+      EXPECT_NE(no[i] % 8, own);
+    }
+  }
+  EXPECT_EQ(cluster.size(), 20u);
+  EXPECT_EQ(open_data("made-up-triplets:1:2:9").train->size(), 9);
+  expect_parts(error_of("made-up-triplets:5:1"), {"'1' as ITEMS", "from 2"});
 }
 
 }  // namespace
