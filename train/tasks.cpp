@@ -7,9 +7,12 @@
 #include "core/base/status.h"
 #include "graph/functions.h"
 #include "graph/ops/argmax.h"
+#include "graph/ops/bce_with_logits.h"
+#include "graph/ops/broadcast.h"
 #include "graph/ops/cast.h"
 #include "graph/ops/cross_entropy.h"
 #include "graph/ops/equal.h"
+#include "graph/ops/less.h"
 #include "graph/ops/logical_and.h"
 #include "graph/ops/logical_not.h"
 #include "graph/ops/reshape.h"
@@ -47,6 +50,18 @@ Value ignore_padding(Value labels, const Batch& x) {
   return select(reshape(x.valid(), shape), labels, labels.like(ignored_label));
 }
 
+namespace {
+
+/// Of y's shape: 1 where the sample counts, else 0.
+Value element_weights(Value y, const Batch& x) {
+  if (!x.valid()) return y.graph().full(y.dtype(), 1, y.shape());
+  Shape rows(y.rank(), 1);
+  rows[0] = x.size();
+  return broadcast(reshape(x.weights(y.dtype()), rows), y.shape());
+}
+
+}  // namespace
+
 Outcome classified(Value y, const Batch& x, const ClassificationOptions& o) {
   if (y.rank() < 2)
     throw invalid(fmt::format("the model gives {}, not [batch, classes]", to_string(y.type())),
@@ -70,24 +85,59 @@ Task classification(nn::Layer model, ClassificationOptions o) {
       text);
 }
 
+Outcome binary_classified(Value y, const Batch& x, const BinaryClassificationOptions& o) {
+  Value label = x.column(o.label).type.dtype == DType::i32 ? x.below(o.label, 2) : x[o.label];
+  Shape column = label.shape();
+  column.push_back(1);
+  if (y.shape() == column) y = reshape(y, label.shape());
+  if (y.shape() != label.shape())
+    throw invalid(fmt::format("the model gives {} for labels {}", to_string(y.type()), to_string(label.type())),
+                  "binary classification needs one logit per label: end the model with Linear(1)");
+  label = cast(label, y.dtype());
+  Value counts = element_weights(y, x);
+  Outcome out{.output = y};
+  {
+    Graph::Scope scope(y.graph(), "loss", Phase::loss);
+    out.loss_sum = sum(bce_with_logits(y, label, "none") * counts);
+    out.weight = sum(counts);
+  }
+  Graph::Scope scope(y.graph(), "score", Phase::bookkeeping);
+  Value right = equal(less(y.like(0), y), less(y.like(0.5), label));
+  out.metrics = {{"accuracy", sum(cast(right, y.dtype()) * counts), out.weight}};
+  return out;
+}
+
+Task binary_classification(nn::Layer model, BinaryClassificationOptions o) {
+  std::string text = model.describe();
+  return Task(
+      [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
+        return binary_classified(b.output(model.forward(b, b.input(x[o.input]))), x, o);
+      },
+      text);
+}
+
+Outcome regressed(Value y, const Batch& x, const RegressionOptions& o) {
+  Value target = x[o.target];
+  if (y.shape() != target.shape())
+    throw invalid(fmt::format("the model gives {}, the column '{}' holds {}", to_string(y.type()), o.target,
+                              to_string(target.type())),
+                  "end the model with Linear(the size of the target)");
+  Graph::Scope scope(y.graph(), "loss", Phase::loss);
+  target = cast(target, y.dtype());
+  Value each = o.loss ? o.loss(y, target) : (y - target) * (y - target);
+  Shape rows(each.rank(), 1);
+  rows[0] = x.size();
+  int64_t per_sample = num_elements(each.shape()) / x.size();
+  Value weights = x.weights(y.dtype());
+  if (x.valid()) each = each * reshape(weights, rows);
+  return Outcome{.loss_sum = sum(each), .weight = sum(weights) * static_cast<double>(per_sample), .output = y};
+}
+
 Task regression(nn::Layer model, RegressionOptions o) {
   std::string text = model.describe();
   return Task(
       [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
-        Value y = b.output(model.forward(b, b.input(x[o.input]))), target = x[o.target];
-        if (y.shape() != target.shape())
-          throw invalid(fmt::format("the model gives {}, the column '{}' holds {}", to_string(y.type()), o.target,
-                                    to_string(target.type())),
-                        "end the model with Linear(the size of the target)");
-        Graph::Scope scope(b.graph(), "loss", Phase::loss);
-        target = cast(target, y.dtype());
-        Value each = o.loss ? o.loss(y, target) : (y - target) * (y - target);
-        Shape rows(each.rank(), 1);
-        rows[0] = x.size();
-        int64_t per_sample = num_elements(each.shape()) / x.size();
-        Value weights = x.weights(y.dtype());
-        if (x.valid()) each = each * reshape(weights, rows);
-        return Outcome{.loss_sum = sum(each), .weight = sum(weights) * static_cast<double>(per_sample), .output = y};
+        return regressed(b.output(model.forward(b, b.input(x[o.input]))), x, o);
       },
       text);
 }

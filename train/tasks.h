@@ -27,6 +27,17 @@ TUTTI_API Outcome scored_classes(Value logits, Value labels, double label_smooth
 /// Labels of a batch with -100 for the samples that only fill it up.
 TUTTI_API Value ignore_padding(Value labels, const Batch& x);
 
+struct TUTTI_API BinaryClassificationOptions {
+  std::string input = "input", label = "label";  ///< columns
+};
+/// The binary cross entropy of the model's logits [N] or [N, 1] (or of the label's shape) against labels of 0 and 1,
+/// integers or floats, elementwise. Metric "accuracy": a logit above 0 says 1.
+TUTTI_API Task binary_classification(nn::Layer model, BinaryClassificationOptions options = {});
+
+/// What binary_classification makes of the model's logits, for models that take more than one column. Throws
+/// Error(invalid) where they do not fit the labels.
+TUTTI_API Outcome binary_classified(Value logits, const Batch& x, const BinaryClassificationOptions& options = {});
+
 struct TUTTI_API RegressionOptions {
   std::string input = "input", target = "target";  ///< columns
   /// Of (output, target), element by element.
@@ -34,6 +45,10 @@ struct TUTTI_API RegressionOptions {
 };
 /// The mean over samples and elements of an elementwise loss of the model's output against a float column of its shape.
 TUTTI_API Task regression(nn::Layer model, RegressionOptions options = {});
+
+/// What regression makes of the model's output, for models that take more than one column. Throws Error(invalid) where
+/// the target is of another shape.
+TUTTI_API Outcome regressed(Value output, const Batch& x, const RegressionOptions& options = {});
 
 struct TUTTI_API LanguageModelOptions {
   std::string tokens = "tokens", next = "next";  ///< columns, i32 [N, T]

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/base/status.h"
+#include "graph/functions/reductions.h"
 #include "graph/norm.h"
 #include "graph/ops/add.h"
 #include "graph/ops/cast.h"
@@ -51,6 +52,13 @@ Value instance_norm(Value x, Value weight, Value bias, double eps) {
     throw invalid(fmt::format("instance_norm: x {} has no two elements per channel", to_string(s)),
                   "give it the shape [N, C, d1, ...]");
   return group_norm(x, std::max<int64_t>(s[1], 1), weight, bias, eps);
+}
+
+Value normalize(Value x, double p, int64_t axis, double eps) {
+  if (!is_float(x.dtype())) throw invalid(fmt::format("normalize: x is {}, not float", to_string(x.type())));
+  if (!(eps > 0)) throw invalid(fmt::format("normalize: eps is {}, not above 0", eps));
+  Value wide = widened(x), size = norm(wide, p, {axis}, true);
+  return cast(wide / maximum(size, size.like(eps)), x.dtype());
 }
 
 namespace {

@@ -15,6 +15,9 @@ TUTTI_API Value batch_norm_eval(Value x, Value mean, Value variance, Value weigh
 /// group_norm with one channel per group. Throws Error unless x [N, C, …] has more than one element per channel.
 TUTTI_API Value instance_norm(Value x, Value weight = {}, Value bias = {}, double eps = 1e-5);
 
+/// x with every vector along the axis divided by its p-norm, or by eps where that is larger (PyTorch's normalize).
+TUTTI_API Value normalize(Value x, double p = 2, int64_t axis = 1, double eps = 1e-12);
+
 /// PyTorch's embedding_bag. `mode`: what becomes of a bag's rows, "sum", "mean" or "max".
 struct TUTTI_API EmbeddingBagOptions {
   std::string mode = "mean";

@@ -1,4 +1,5 @@
-// Functions of graph/functions/elementwise.h and losses.h against PyTorch: values and gradients (make_elementwise.py).
+// Functions of graph/functions/elementwise.h, losses.h and norms.h against PyTorch: values and gradients
+// (make_elementwise.py).
 #include "graph/functions.h"
 
 #include <fmt/format.h>
@@ -128,6 +129,7 @@ const std::map<std::string, Function>& functions() {
       {"cosine_similarity", [](V v, P p) { return cosine_similarity(v[0], v[1], p.whole("axis", 1)); }},
       {"cosine_embedding",
        [](V v, P p) { return cosine_embedding(v[0], v[1], v[2], p.real("margin", 0), p.reduction()); }},
+      {"normalize", [](V v, P p) { return normalize(v[0], p.real("p", 2), p.whole("axis", 1), p.real("eps", 1e-12)); }},
       {"pairwise_distance", [](V v, P) { return pairwise_distance(v[0], v[1]); }},
       {"triplet_margin",
        [](V v, P p) { return triplet_margin(v[0], v[1], v[2], {.swap = p.flag("swap"), .reduction = p.reduction()}); }},

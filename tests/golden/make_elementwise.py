@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/golden/data/elementwise_more.json, cases of ops like make_golden.py's, and functions_elementwise.json.
 
-The latter's cases have the name of a function of graph/functions/elementwise.h or losses.h in the place of an op; its
+The latter's cases have the name of a function of graph/functions/elementwise.h, losses.h or norms.h in the place of an op; its
 "attrs" are that function's parameters (elementwise_test.cpp calls it). Run like make_golden.py.
 """
 import math
@@ -220,6 +220,9 @@ def losses():
     function("cosine_similarity", [const([[0.0, 0.0], [1.0, 2.0]]), const([[1.0, 2.0], [-2.0, -4.0]])],
              lambda a, b: F.cosine_similarity(a, b), skip=(0, 1))
     function("pairwise_distance", [rand((3, 4)), rand((3, 4))], F.pairwise_distance)
+    for p, axis, eps in ((2, 1, 1e-12), (2, -1, 1.2), (1, 0, 1e-12), (3, 2, 1e-12)):
+        function("normalize", [rand((3, 4, 2))], lambda a: F.normalize(a, p, axis, eps), p=p, axis=axis, eps=eps)
+    function("normalize", [const([[0.0, 0.0], [3.0, -4.0]])], F.normalize, skip=(0,))
 
 
 def main():

@@ -100,6 +100,51 @@ TEST(Tasks, AFedSetIsAsAResidentOneWhateverItsColumns) {
   EXPECT_EQ(losses[0], losses[1]);
 }
 
+/// Whether 2 x0 - x1 > 0, in that dtype.
+data::TensorSet sides(DType label) {
+  data::TensorSet set = line(90);
+  std::vector<int32_t> all(90);
+  for (int32_t i = 0; i < 90; ++i) all[static_cast<size_t>(i)] = i;
+  std::vector<float> x(270), y(180), side;
+  set.read("input", all, x.data());
+  set.read("target", all, y.data());
+  for (size_t i = 0; i < 90; ++i) side.push_back(y[2 * i] > 0 ? 1.0f : 0.0f);
+  std::vector<int32_t> whole(side.begin(), side.end());
+  return {"sides",
+          {{"input", host_tensor(DType::f32, {90, 3}, x)},
+           {"label", label == DType::i32 ? host_tensor(label, {90}, whole) : host_tensor(label, {90}, side)}}};
+}
+
+TEST(Tasks, BinaryClassificationLearnsASide) {
+  std::vector<double> losses;
+  for (DType dtype : {DType::f32, DType::i32}) {
+    data::TensorSet set = sides(dtype);
+    Trainer t(device(), binary_classification(nn::Linear(1)),
+              {.optimizer = Sgd{.lr = 5}, .batch = 30, .eval_batch = 7});
+    for (int epoch = 0; epoch < 60; ++epoch) t.train(set);
+    EvalResult e = t.evaluate(set);
+    EXPECT_GT(e.metric("accuracy"), 0.95);
+    losses.push_back(e.loss);
+    // By hand from the predictions: ln(1 + e^-x) for label 1, ln(1 + e^x) for 0, over batches of which the last is
+    // padded.
+    std::vector<float> logits = t.predict(set).as<float>();
+    std::vector<int32_t> all(90);
+    for (int32_t i = 0; i < 90; ++i) all[static_cast<size_t>(i)] = i;
+    data::TensorSet floats = sides(DType::f32);
+    std::vector<float> label(90);
+    floats.read("label", all, label.data());
+    ASSERT_EQ(logits.size(), 90u);
+    double loss = 0, right = 0;
+    for (size_t i = 0; i < 90; ++i) {
+      loss += std::log1p(std::exp(label[i] > 0 ? -logits[i] : logits[i])) / 90;
+      right += (logits[i] > 0) == (label[i] > 0);
+    }
+    EXPECT_NEAR(e.loss, loss, 1e-6);
+    EXPECT_NEAR(e.metric("accuracy"), right / 90, 1e-9);
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+}
+
 nn::Sequential normalised() { return {nn::Linear(6), nn::BatchNorm(), nn::Relu(), nn::Linear(2)}; }
 
 TEST(Tasks, RunningStatisticsBelongToTheCheckpoint) {
@@ -203,6 +248,7 @@ TEST(Tasks, NameWhatDoesNotFit) {
     return message_of([&] { Trainer(device(), task, {.batch = 4}).train(data, 1); });
   };
   expect_parts(error(classification(nn::Linear(2)), set), {"no column 'label'", "input or target"});
+  expect_parts(error(binary_classification(nn::Linear(2)), sides(DType::f32)), {"f32[1, 2]", "f32[1]", "Linear(1)"});
   expect_parts(error(regression(nn::Linear(3)), set), {"f32[1, 3]", "'target'", "f32[1, 2]"});
   expect_parts(error(regression(nn::Linear(2), {.target = "angle"}), set), {"no column 'angle'"});
   Task vector([](nn::Builder& b, const Batch& x) {
