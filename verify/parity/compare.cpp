@@ -68,10 +68,10 @@ Difference judge(const Tensor& got, const Tensor& want, const Bound& bound, doub
     if (!bound.equal()) d.text += fmt::format(", {:.3g} times the bound {:.3g}", d.share, bound.relative);
     return d;
   }
-  double n = static_cast<double>(want.at.size()), norm = 0;
-  for (double x : want.at)
-    if (std::isfinite(x)) norm += x * x;
-  double limit = bound.relative / 2 * (std::sqrt(norm) + scale * std::sqrt(n)) + bound.absolute * std::sqrt(n);
+  double n = static_cast<double>(want.at.size());
+  auto norm = [&](const std::vector<double>& v) { return rms(v) * std::sqrt(n); };
+  double limit = bound.relative / 2 * (norm(want.at) + (terms ? norm(terms->at) : 0) + scale * std::sqrt(n)) +
+                 bound.absolute * std::sqrt(n);
   double error = std::sqrt(square);
   if (!(error <= limit)) {
     d.ok = false;
@@ -122,14 +122,14 @@ Difference compare(const Tensor& got, const Tensor& want, const Bound& bound,
   return inner > scale ? judge(got, want, bound, inner, terms) : d;
 }
 
-double norm_error(const Tensor& a, const Tensor& b) {
+double norm_error(const Tensor& a, const Tensor& b, double least) {
   double diff = 0, norm = 0;
   for (size_t i = 0; i < b.at.size(); ++i) {
     if (same(a.at[i], b.at[i])) continue;
     diff += (a.at[i] - b.at[i]) * (a.at[i] - b.at[i]);
   }
   for (double x : b.at) norm += x * x;
-  return std::sqrt(diff) / std::max(std::sqrt(norm), 1e-12);
+  return std::sqrt(diff) / std::max({std::sqrt(norm), least, 1e-12});
 }
 
 }  // namespace tutti::parity

@@ -36,7 +36,7 @@ struct Difference {
 Difference compare(const Tensor& got, const Tensor& want, const Bound& bound,
                    const std::function<double()>& conditioning = {}, const Tensor* terms = nullptr);
 
-/// |a - b| / |b| in the 2-norm; NaN when one holds a NaN.
-double norm_error(const Tensor& a, const Tensor& b);
+/// |a - b| / max(|b|, least) in the 2-norm; NaN when one holds a NaN.
+double norm_error(const Tensor& a, const Tensor& b, double least = 0);
 
 }  // namespace tutti::parity
