@@ -36,6 +36,10 @@ class Models(harness.Case):
         self.assertEqual(sizes["gpt2"], 124439808)  # GPT-2's published count
         sizes = {s["name"]: s["parameters"] for s in self.models["resnet18"]["sizes"]}
         self.assertEqual(sizes["cifar"], 11173962)  # torchvision's with a 3x3 stem and 10 classes
+        for name, size, count in (("resnet34", "imagenet", 21797672 - 990 * 513),  # torchvision's with 10 classes of 1000
+                                  ("resnet50", "imagenet", 25557032 - 990 * 2049)):
+            sizes = {s["name"]: s["parameters"] for s in self.models[name]["sizes"]}
+            self.assertEqual(sizes[size], count, name)
         self.assertIn("124439808", self.done("models").stdout)
 
     def test_train_evaluate_predict_and_go_on_without_a_file(self):
@@ -106,7 +110,8 @@ class Models(harness.Case):
                 (["gpt", "--data", "text:/nowhere"], ["/nowhere", "no such file"]),
                 (["gpt", "--data", "synthetic:8:3"], ["no column 'tokens'", "input or label"]),
                 (["lstm", "--data", "synthetic:8:3"], ["sequences [steps, features]"]),
-                (["resnet18", "--data", "synthetic:8:3"], ["images [C, H, W]"]),
+                (["resnet18", "--data", "synthetic:8:3"], ["resnet18", "images [C, H, W]", "synthetic:3x32x32:10"]),
+                (["resnet50", "--data", "synthetic:3x8x8:1"], ["at least two classes"]),
                 (["orientation", "--data", "synthetic:1x16x16:3"], ["no column 'angle'"]),
                 (["mlp", "--size", "tiny", "--schedule", "step:-3"], ["--schedule step:-3", "'-3'"]),
                 (["mlp", "--size", "tiny", "--freeze", "*"], ["no parameter that is trained"]),
