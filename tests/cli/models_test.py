@@ -37,7 +37,8 @@ class Models(harness.Case):
         sizes = {s["name"]: s["parameters"] for s in self.models["resnet18"]["sizes"]}
         self.assertEqual(sizes["cifar"], 11173962)  # torchvision's with a 3x3 stem and 10 classes
         for name, size, count in (("resnet34", "imagenet", 21797672 - 990 * 513),  # torchvision's with 10 classes of 1000
-                                  ("resnet50", "imagenet", 25557032 - 990 * 2049)):
+                                  ("resnet50", "imagenet", 25557032 - 990 * 2049),
+                                  ("mobilenet_v2", "imagenet", 3504872 - 990 * 1281)):
             sizes = {s["name"]: s["parameters"] for s in self.models[name]["sizes"]}
             self.assertEqual(sizes[size], count, name)
         self.assertIn("124439808", self.done("models").stdout)

@@ -89,7 +89,8 @@ TEST(Modules, SequentialNamesByPositionAlsoNested) {
 }
 
 TEST(Modules, ActivationsByName) {
-  for (const char* name : {"relu", "leaky_relu", "elu", "gelu", "gelu_tanh", "sigmoid", "tanh", "silu", "softplus"}) {
+  for (const char* name :
+       {"relu", "leaky_relu", "elu", "gelu", "gelu_tanh", "sigmoid", "tanh", "silu", "softplus", "relu6"}) {
     Built b = build(activation(name), {2, 3});
     EXPECT_EQ(to_string(b.output), "f32[2, 3]") << name;
     EXPECT_TRUE(b.parameters.empty()) << name;
