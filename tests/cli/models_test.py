@@ -36,7 +36,7 @@ class Models(harness.Case):
         self.assertEqual(sizes["gpt2"], 124439808)  # GPT-2's published count
         sizes = {s["name"]: s["parameters"] for s in self.models["resnet18"]["sizes"]}
         self.assertEqual(sizes["cifar"], 11173962)  # torchvision's with a 3x3 stem and 10 classes
-        for name, size, count in (("resnet34", "imagenet", 21797672 - 990 * 513),  # torchvision's with 10 classes of 1000
+        for name, size, count in (("resnet34", "imagenet", 21797672 - 990 * 513),  # torchvision's, 10 classes of 1000
                                   ("resnet50", "imagenet", 25557032 - 990 * 2049),
                                   ("mobilenet_v2", "imagenet", 3504872 - 990 * 1281),
                                   ("vit", "b16", 86567656 - 990 * 769)):
@@ -112,7 +112,7 @@ class Models(harness.Case):
                 (["gpt", "--data", "text:/nowhere"], ["/nowhere", "no such file"]),
                 (["gpt", "--data", "synthetic:8:3"], ["no column 'tokens'", "input or label"]),
                 (["lstm", "--data", "synthetic:8:3"], ["sequences [steps, features]"]),
-                (["resnet18", "--data", "synthetic:8:3"], ["resnet18", "images [C, H, W]", "synthetic:3x32x32:10"]),
+                (["resnet18", "--data", "synthetic:8:3"], ["resnet18", "images [C, H, W]", "3x32x32:10"]),
                 (["resnet50", "--data", "synthetic:3x8x8:1"], ["at least two classes"]),
                 (["vit", "--data", "synthetic:3x30x32:10"], ["patches of 4x4", "30x32", "multiples of 4"]),
                 (["orientation", "--data", "synthetic:1x16x16:3"], ["no column 'angle'"]),

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes tests/golden/data/functions_modules.json: modules of torch.nn over their parameters.
 
-Run like make_golden.py, whose format the cases have; the inputs are the module's and then its parameters, in the order of
-"names", an attribute with commas.
+Run like make_golden.py, whose format the cases have; the inputs are the module's and then its parameters, in the order
+of "names", an attribute with commas.
 """
 import torch
 from torch.func import functional_call

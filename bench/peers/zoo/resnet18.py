@@ -57,7 +57,8 @@ class ResNet(nn.Module):
 
 
 def make(size):
-    return ResNet(BasicBlock, (2, 2, 2, 2), 4 if size == "tiny" else 64, stem="imagenet" if size == "imagenet" else "cifar")
+    width, stem = 4 if size == "tiny" else 64, "imagenet" if size == "imagenet" else "cifar"
+    return ResNet(BasicBlock, (2, 2, 2, 2), width, stem=stem)
 
 
 def draw(size, count, context=0):
