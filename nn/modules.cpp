@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/base/status.h"
+#include "graph/functions/elementwise.h"
 #include "graph/ops/add.h"
 #include "graph/ops/conv2d.h"
 #include "graph/ops/dropout.h"
@@ -146,12 +147,15 @@ Activation Silu() {
 Activation Softplus() {
   return {"Softplus", [](Value x) { return softplus(x); }};
 }
+Activation Relu6() {
+  return {"ReLU6", [](Value x) { return relu6(x); }};
+}
 
 Activation activation(const std::string& name) {
   static const std::vector<std::pair<const char*, Activation (*)()>> known = {
       {"relu", Relu},          {"leaky_relu", LeakyRelu}, {"elu", Elu},   {"gelu", Gelu},
       {"gelu_tanh", GeluTanh}, {"sigmoid", Sigmoid},      {"tanh", Tanh}, {"silu", Silu},
-      {"softplus", Softplus}};
+      {"softplus", Softplus},  {"relu6", Relu6}};
   std::vector<std::string> names;
   for (const auto& [key, make] : known) {
     if (name == key) return make();

@@ -94,8 +94,9 @@ TUTTI_API Activation Sigmoid();
 TUTTI_API Activation Tanh();
 TUTTI_API Activation Silu();
 TUTTI_API Activation Softplus();
+TUTTI_API Activation Relu6();
 /// The activation of that name ("relu", "leaky_relu", "elu", "gelu", "gelu_tanh", "sigmoid", "tanh", "silu",
-/// "softplus"). Throws Error listing them otherwise.
+/// "softplus", "relu6"). Throws Error listing them otherwise.
 TUTTI_API Activation activation(const std::string& name);
 
 /// One module after the other; their parameters are named by position ("0.weight"), as in PyTorch.

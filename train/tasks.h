@@ -14,7 +14,8 @@ struct TUTTI_API ClassificationOptions {
   double label_smoothing = 0;
 };
 /// The cross entropy of the model's output [N, C] (or [N, C, d1, …]) against class numbers; labels of -100 do not
-/// count. Metric "accuracy". Throws Error(invalid) while it is built where the output is of another shape.
+/// count. Metric "accuracy". Throws Error(invalid) while it is built where the output is of another shape, or where
+/// there is one class alone.
 TUTTI_API Task classification(nn::Layer model, ClassificationOptions options = {});
 
 /// What classification makes of the model's output, for models that take more than one column: `labels` are the

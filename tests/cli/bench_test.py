@@ -191,7 +191,8 @@ class Bench(harness.Case):
         for word in ("mlp", "cnn", "matmul", "conv2d_dw", "M x N x K"):
             self.assertIn(word, text)
         document = self.json("bench", "--list")
-        self.assertEqual((document["models"], document["precisions"]), (["cnn", "gpt", "lstm", "mlp", "orientation", "resnet18"], ["f32", "tf32", "bf16", "f16"]))
+        self.assertLessEqual({"cnn", "gpt", "lstm", "mlp", "orientation", "resnet18"}, set(document["models"]))
+        self.assertEqual(document["precisions"], ["f32", "tf32", "bf16", "f16"])
         self.assertIn({"op": "matmul", "shape": "M x N x K", "usual": "512x512x512"}, document["ops"])
 
     def test_a_full_disk_takes_no_figures_along(self):

@@ -40,6 +40,12 @@ class Models(harness.Case):
         self.assertEqual(sizes["smollm2"], 134515008)  # SmolLM2-135M's published count
         sizes = {s["name"]: s["parameters"] for s in self.models["bert"]["sizes"]}
         self.assertEqual(sizes["base"], 109514298 + 769)  # Hugging Face's BertForMaskedLM, and a token for masked ones
+        for name, size, count in (("resnet34", "imagenet", 21797672 - 990 * 513),  # torchvision's, 10 classes of 1000
+                                  ("resnet50", "imagenet", 25557032 - 990 * 2049),
+                                  ("mobilenet_v2", "imagenet", 3504872 - 990 * 1281),
+                                  ("vit", "b16", 86567656 - 990 * 769)):
+            sizes = {s["name"]: s["parameters"] for s in self.models[name]["sizes"]}
+            self.assertEqual(sizes[size], count, name)
         self.assertIn("124439808", self.done("models").stdout)
         self.assertLessEqual({"matmul", "attention", "embedding", "layer_norm", "adamw"}, set(self.models["gpt"]["ops"]))
 
@@ -131,7 +137,9 @@ class Models(harness.Case):
                 (["gpt", "--data", "text:/nowhere"], ["/nowhere", "no such file"]),
                 (["gpt", "--data", "synthetic:8:3"], ["no column 'tokens'", "input or label"]),
                 (["lstm", "--data", "synthetic:8:3"], ["sequences [steps, features]"]),
-                (["resnet18", "--data", "synthetic:8:3"], ["images [C, H, W]"]),
+                (["resnet18", "--data", "synthetic:8:3"], ["resnet18", "images [C, H, W]", "3x32x32:10"]),
+                (["resnet50", "--data", "synthetic:3x8x8:1"], ["at least two classes"]),
+                (["vit", "--data", "synthetic:3x30x32:10"], ["patches of 4x4", "30x32", "multiples of 4"]),
                 (["orientation", "--data", "synthetic:1x16x16:3"], ["no column 'angle'"]),
                 (["mlp", "--size", "tiny", "--schedule", "step:-3"], ["--schedule step:-3", "'-3'"]),
                 (["mlp", "--size", "tiny", "--freeze", "*"], ["no parameter that is trained"]),

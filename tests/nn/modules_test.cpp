@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "graph/ops.h"
+#include "nn/attention.h"
 #include "tests/train/files.h"
 #include "train/programs.h"
 
@@ -81,6 +82,19 @@ TEST(Modules, ConvolutionAndPoolingShapes) {
   EXPECT_EQ(to_string(build(Flatten(), {2, 7}).output), "f32[2, 7]");
 }
 
+TEST(Modules, MultiheadAttentionIsNamedAsInPyTorch) {
+  Built b = build(MultiheadAttention(2), {3, 5, 6});
+  EXPECT_EQ(to_string(b.output), "f32[3, 5, 6]");
+  EXPECT_EQ(names(b), (Names{"in_proj_weight f32[18, 6]", "in_proj_bias f32[18]", "out_proj.weight f32[6, 6]",
+                             "out_proj.bias f32[6]"}));
+  EXPECT_EQ(MultiheadAttention(2, {.causal = true}).describe(), "MultiheadAttention(2 heads, causal)");
+  auto error = [](const Shape& x) { return message_of([&] { build(MultiheadAttention(4), x); }); };
+  expect_parts(error({3, 6}), {"[N, T, E]", "f32[3, 6]"});
+  expect_parts(error({3, 5, 6}), {"4 heads", "width of 6"});
+  expect_parts(message_of([] { MultiheadAttention(0); }), {"MultiheadAttention(0)", "at least 1"});
+  expect_parts(message_of([] { MultiheadAttention(1, {.dropout = 1}); }), {"dropout 1", "[0, 1)"});
+}
+
 TEST(Modules, SequentialNamesByPositionAlsoNested) {
   Sequential inner = {Linear(4), Relu()};
   Built b = build(Sequential{Flatten(), inner, Dropout(0.1), Linear(3)}, {2, 1, 2, 5}, true);
@@ -89,7 +103,8 @@ TEST(Modules, SequentialNamesByPositionAlsoNested) {
 }
 
 TEST(Modules, ActivationsByName) {
-  for (const char* name : {"relu", "leaky_relu", "elu", "gelu", "gelu_tanh", "sigmoid", "tanh", "silu", "softplus"}) {
+  for (const char* name :
+       {"relu", "leaky_relu", "elu", "gelu", "gelu_tanh", "sigmoid", "tanh", "silu", "softplus", "relu6"}) {
     Built b = build(activation(name), {2, 3});
     EXPECT_EQ(to_string(b.output), "f32[2, 3]") << name;
     EXPECT_TRUE(b.parameters.empty()) << name;

@@ -251,6 +251,14 @@ TEST(Tasks, NameWhatDoesNotFit) {
   expect_parts(error(binary_classification(nn::Linear(2)), sides(DType::f32)), {"f32[1, 2]", "f32[1]", "Linear(1)"});
   expect_parts(error(regression(nn::Linear(3)), set), {"f32[1, 3]", "'target'", "f32[1, 2]"});
   expect_parts(error(regression(nn::Linear(2), {.target = "angle"}), set), {"no column 'angle'"});
+  data::Sources one = data::synthetic({3}, 1, 8, 8).sources();
+  expect_parts(error(classification(nn::Linear(2)), *one.train),
+               {"at least two classes", "the column 'label' has one"});
+  data::Sources two = data::synthetic({3}, 2, 8, 8).sources();
+  expect_parts(error(classification(nn::Linear(1)), *two.train),
+               {"at least two classes", "the model's output has one"});
+  for (const char* model : {"resnet18", "resnet34", "resnet50"})
+    expect_parts(message_of([&] { find_model(model).task({}, *two.train); }), {model, "images [C, H, W]", "f32[3]"});
   Task vector([](nn::Builder& b, const Batch& x) {
     Value y = nn::Linear(2).forward(b, b.input(x["input"]));
     return Outcome{.loss_sum = y, .weight = sum(y)};

@@ -22,14 +22,13 @@ struct LockstepOptions {
 
 /// One device's part. Every step starts from the reference's state. Three things are judged:
 /// - The loss: within 1e-5 max(1, |loss|).
-/// - Every gradient and parameter: its relative error in the 2-norm is at most 1e-3. A near tie of a max pool or a relu
-///   may fall the other way, and then no rounding is right. So a gradient may differ by 1e-3 plus twice a jump: the
-///   largest change of the reference's own gradient, in eight trials, when its weights change by 2^-22. A jump counts
-///   as 0.05 at most, and only 1 + steps / 4 steps may need one. What is smaller than 1e-3 of all gradients (buffers)
-///   together is what is left where terms cancel, and is judged by that; the parameter of such a gradient by its update
-///   alone.
-/// - Every parameter and optimizer state again, per element: against the float64 update by the device's own gradient,
-///   within the bound of the update's op. Small gradients hide in the norm, and Adam divides by them.
+/// - Every gradient and buffer: its relative error in the 2-norm is at most 1e-3. What is smaller than 1e-3 of all
+///   gradients (buffers) together is what is left where terms cancel, and is judged by that. A near tie of a max pool
+///   or a relu may fall the other way, and then no rounding is right. So a gradient may differ by 1e-3 plus twice a
+///   jump: the largest change of the reference's own gradient, in eight trials, when its weights change by 2^-22. A
+///   jump counts as 0.05 at most, and only 1 + steps / 4 steps may need one.
+/// - Every parameter and optimizer state, per element: against the float64 update by the device's own gradient, within
+///   the bound of the update's op. Small gradients hide in the norm, and Adam divides by them.
 struct LockstepResult {
   Device device;
   int64_t steps = 0;                         ///< done

@@ -1,4 +1,4 @@
-"""ResNet-18, torchvision's names."""
+"""ResNet-18, torchvision's names; ResNet of other depths is made of it."""
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -7,36 +7,44 @@ from zoo import classes, wide
 
 BATCH = 4
 CLASSES = {"label": 10}
+SIDES = {"tiny": 16, "cifar": 32, "imagenet": 224}
 
 
 class BasicBlock(nn.Module):
+    expansion = 1
+
     def __init__(self, inputs, channels, stride):
         super().__init__()
         self.conv1 = nn.Conv2d(inputs, channels, 3, stride, 1, bias=False)
         self.bn1 = nn.BatchNorm2d(channels)
         self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
         self.bn2 = nn.BatchNorm2d(channels)
-        self.downsample = None
-        if stride != 1 or inputs != channels:
-            self.downsample = nn.Sequential(nn.Conv2d(inputs, channels, 1, stride, bias=False), nn.BatchNorm2d(channels))
+        self.downsample = shortcut(inputs, channels, stride)
 
     def forward(self, x):
         y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
         return F.relu(y + (x if self.downsample is None else self.downsample(x)))
 
 
-class ResNet18(nn.Module):
-    def __init__(self, width=64, classes=10, stem="cifar"):
+def shortcut(inputs, results, stride):
+    if stride == 1 and inputs == results:
+        return None
+    return nn.Sequential(nn.Conv2d(inputs, results, 1, stride, bias=False), nn.BatchNorm2d(results))
+
+
+class ResNet(nn.Module):
+    def __init__(self, block, blocks, width=64, classes=10, stem="cifar"):
         super().__init__()
         self.small = stem == "cifar"
         self.conv1 = nn.Conv2d(3, width, *((3, 1, 1) if self.small else (7, 2, 3)), bias=False)
         self.bn1 = nn.BatchNorm2d(width)
         inputs = width
-        for i in range(4):
-            channels = width << i
-            setattr(self, f"layer{i + 1}", nn.Sequential(BasicBlock(inputs, channels, 1 if i == 0 else 2),
-                                                         BasicBlock(channels, channels, 1)))
-            inputs = channels
+        for i, count in enumerate(blocks):
+            layer = []
+            for k in range(count):
+                layer.append(block(inputs, width << i, 2 if i > 0 and k == 0 else 1))
+                inputs = (width << i) * block.expansion
+            setattr(self, f"layer{i + 1}", nn.Sequential(*layer))
         self.fc = nn.Linear(inputs, classes)
 
     def forward(self, x):
@@ -48,11 +56,9 @@ class ResNet18(nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
-SIDES = {"tiny": 16, "cifar": 32, "imagenet": 224}
-
-
 def make(size):
-    return ResNet18(4 if size == "tiny" else 64, stem="imagenet" if size == "imagenet" else "cifar")
+    width, stem = 4 if size == "tiny" else 64, "imagenet" if size == "imagenet" else "cifar"
+    return ResNet(BasicBlock, (2, 2, 2, 2), width, stem=stem)
 
 
 def draw(size, count, context=0):

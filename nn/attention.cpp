@@ -1,0 +1,48 @@
+#include "nn/attention.h"
+
+#include <fmt/format.h>
+
+#include "core/base/status.h"
+#include "graph/functions.h"
+#include "graph/ops/attention.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/transpose.h"
+
+namespace tutti::nn {
+
+MultiheadAttention::MultiheadAttention(int64_t heads, Options options) : heads_(heads), options_(options) {
+  if (heads < 1) throw invalid(fmt::format("MultiheadAttention({}): at least 1 head", heads));
+  if (!(options.dropout >= 0 && options.dropout < 1))
+    throw invalid(fmt::format("dropout {}: the probability must be in [0, 1)", options.dropout));
+}
+
+Value MultiheadAttention::forward(Builder& b, Value x) const {
+  if (x.rank() != 3) throw invalid(fmt::format("MultiheadAttention takes [N, T, E], given {}", to_string(x.type())));
+  int64_t n = x.shape()[0], t = x.shape()[1], width = x.shape()[2];
+  if (width % heads_ != 0)
+    throw invalid(fmt::format("MultiheadAttention: {} heads do not divide a width of {}", heads_, width));
+  auto project = [&](Value rows, int64_t features, const char* weight, const char* bias, Scheme scheme) {
+    Value w = b.parameter(weight, {features, width}, weight_init(scheme, width, features));
+    Value offset = options_.bias ? b.parameter(bias, {features}, {}) : Value();
+    Value y = matmul(rows, w, false, true);
+    return offset ? y + offset : y;
+  };
+  Value qkv = project(reshape(x, {n * t, width}), 3 * width, "in_proj_weight", "in_proj_bias", Scheme::xavier_uniform);
+  auto heads = [&](Value rows) { return transpose(reshape(rows, {n, t, heads_, width / heads_}), {0, 2, 1, 3}); };
+  Values parts = split(qkv, width, 1);
+  Value y = attention(heads(parts[0]), heads(parts[1]), heads(parts[2]),
+                      {.causal = options_.causal,
+                       .dropout = b.training() ? options_.dropout : 0,
+                       .seed = b.seed(),
+                       .step = b.step(),
+                       .stream = b.stream()});
+  y = reshape(transpose(y, {0, 2, 1, 3}), {n * t, width});
+  return reshape(project(y, width, "out_proj.weight", "out_proj.bias", Scheme::torch_default), {n, t, width});
+}
+
+std::string MultiheadAttention::describe() const {
+  return fmt::format("MultiheadAttention({} heads{})", heads_, options_.causal ? ", causal" : "");
+}
+
+}  // namespace tutti::nn

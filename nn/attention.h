@@ -1,0 +1,30 @@
+// Attention as a module.
+#pragma once
+#include "core/base/export.h"
+#include "nn/module.h"
+
+namespace tutti::nn {
+
+/// PyTorch's MultiheadAttention with batch_first, of a sequence to itself (Vaswani et al., "Attention is all you need",
+/// 2017): x [N, T, E] to [N, T, E]. Parameters in_proj_weight [3 E, E] and in_proj_bias (queries, keys and values, one
+/// under the other), out_proj.weight [E, E] and out_proj.bias.
+class TUTTI_API MultiheadAttention : public Module {
+ public:
+  struct Options {
+    bool causal = false;  ///< token i attends to tokens 0 to i
+    double dropout = 0;   ///< of the probabilities, while training
+    bool bias = true;
+  };
+  explicit MultiheadAttention(int64_t heads) : MultiheadAttention(heads, Options{}) {}
+  /// Throws Error unless heads >= 1 and dropout lies in [0, 1).
+  MultiheadAttention(int64_t heads, Options options);
+  /// Throws Error where the heads do not divide E.
+  Value forward(Builder& b, Value x) const override;
+  std::string describe() const override;
+
+ private:
+  int64_t heads_;
+  Options options_;
+};
+
+}  // namespace tutti::nn
