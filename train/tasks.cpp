@@ -7,13 +7,16 @@
 #include "core/base/status.h"
 #include "graph/functions.h"
 #include "graph/ops/argmax.h"
+#include "graph/ops/bce_with_logits.h"
 #include "graph/ops/cast.h"
+#include "graph/ops/clamp.h"
 #include "graph/ops/cross_entropy.h"
 #include "graph/ops/equal.h"
 #include "graph/ops/logical_and.h"
 #include "graph/ops/logical_not.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/select.h"
+#include "graph/ops/sigmoid.h"
 #include "graph/ops/sum.h"
 
 namespace tutti {
@@ -89,6 +92,46 @@ Task regression(nn::Layer model, RegressionOptions o) {
         Value weights = x.weights(y.dtype());
         if (x.valid()) each = each * reshape(weights, rows);
         return Outcome{.loss_sum = sum(each), .weight = sum(weights) * static_cast<double>(per_sample), .output = y};
+      },
+      text);
+}
+
+Value pixels(const nn::Builder& b, const Batch& x, const std::string& column) {
+  Value images = x[column];
+  if (images.rank() != 4)
+    throw invalid(
+        fmt::format("the column '{}' holds {}, not images [C, H, W]", column, to_string(x.column(column).type)),
+        "use --data shapes:32 or other images");
+  if (images.dtype() == DType::u8) return cast(images, b.master()) * (1.0 / 255);
+  return clamp(cast(images, b.master()), 0, 1);
+}
+
+Outcome reconstructed(Value logits, Value pixels, const Batch& x) {
+  if (num_elements(logits.shape()) != num_elements(pixels.shape()))
+    throw invalid(fmt::format("the model gives {} for pixels {}", to_string(logits.type()), to_string(pixels.type())),
+                  "it must give a logit for every pixel");
+  Shape rows(pixels.rank(), 1);
+  rows[0] = x.size();
+  Value y = reshape(logits, pixels.shape()), counts = x.weights(y.dtype());
+  auto total = [&](Value each) { return sum(x.valid() ? each * reshape(counts, rows) : each); };
+  Outcome out;
+  {
+    Graph::Scope scope(y.graph(), "loss", Phase::loss);
+    out.loss_sum = total(bce_with_logits(y, pixels, "none"));
+    out.weight = sum(counts) * static_cast<double>(num_elements(pixels.shape()) / x.size());
+  }
+  Graph::Scope scope(y.graph(), "score", Phase::bookkeeping);
+  out.output = sigmoid(y);
+  out.metrics = {{"mse", total((out.output - pixels) * (out.output - pixels)), out.weight}};
+  return out;
+}
+
+Task autoencoding(nn::Layer model, const std::string& input) {
+  std::string text = model.describe();
+  return Task(
+      [model = std::move(model), input](nn::Builder& b, const Batch& x) {
+        Value images = pixels(b, x, input);
+        return reconstructed(b.output(model.forward(b, b.input(images))), images, x);
       },
       text);
 }

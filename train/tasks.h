@@ -29,6 +29,15 @@ struct TUTTI_API RegressionOptions {
 /// The mean over samples and elements of an elementwise loss of the model's output against a float column of its shape.
 TUTTI_API Task regression(nn::Layer model, RegressionOptions options = {});
 
+/// Images as numbers in [0, 1] of b.master(): u8 scaled, floats limited to that. Throws Error(invalid) unless the
+/// column holds images [C, H, W].
+TUTTI_API Value pixels(const nn::Builder& b, const Batch& x, const std::string& column = "input");
+/// What becomes of logits for pixels, of as many elements per sample: the mean binary cross entropy. Metric "mse" of
+/// their sigmoids, which are the output, of the pixels' shape.
+TUTTI_API Outcome reconstructed(Value logits, Value pixels, const Batch& x);
+/// That of a model that makes logits of images: it learns to reproduce its input.
+TUTTI_API Task autoencoding(nn::Layer model, const std::string& input = "input");
+
 struct TUTTI_API LanguageModelOptions {
   std::string tokens = "tokens", next = "next";  ///< columns, i32 [N, T]
 };
