@@ -3,7 +3,6 @@
 // networks", 2006). Named as two Sequentials of PyTorch, "encoder" and "decoder".
 #include <fmt/format.h>
 
-#include "core/base/status.h"
 #include "train/model.h"
 #include "train/tasks.h"
 
@@ -32,15 +31,7 @@ struct Autoencoder {
 };
 
 Task task(const ModelOptions& o, const data::Source& train) {
-  const Shape s = train.column("input").type.shape;
-  if (s.size() != 3)
-    throw invalid(
-        fmt::format("autoencoder takes images [C, H, W], {} has {}", o.data, to_string(train.column("input").type)),
-        "use --data shapes:32");
-  if (s[1] % 4 != 0 || s[2] % 4 != 0 || s[1] == 0 || s[2] == 0)
-    throw invalid(
-        fmt::format("autoencoder halves the sides of an image twice, those of {} are {}x{}", o.data, s[1], s[2]),
-        "use images whose sides are multiples of 4");
+  expect_images("autoencoder", o, train, 2);
   return autoencoding(o.size == "tiny" ? Autoencoder{.channels = 4, .code = 6} : Autoencoder{});
 }
 
