@@ -18,6 +18,7 @@ void add_devices(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
+void add_sample(CLI::App& app, Action& action);
 void add_models(CLI::App& app, Action& action);
 void add_new_model(CLI::App& app, Action& action);
 void add_ops(CLI::App& app, Action& action);

@@ -105,6 +105,7 @@ int run(int argc, char** argv) {
   add_train(app, action);
   add_eval(app, action);
   add_predict(app, action);
+  add_sample(app, action);
   add_models(app, action);
   add_new_model(app, action);
   add_ops(app, action);

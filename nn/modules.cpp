@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/base/status.h"
+#include "graph/functions/convolution.h"
 #include "graph/functions/elementwise.h"
 #include "graph/ops/add.h"
 #include "graph/ops/conv2d.h"
@@ -94,6 +95,38 @@ std::string Conv2d::describe() const {
                      o.stride, o.padding, o.dilation, o.groups, o.bias ? "" : ", no bias");
 }
 
+ConvTranspose2d::ConvTranspose2d(int64_t channels, int64_t kernel, Options options)
+    : channels_(channels), kernel_(kernel), options_(options) {
+  expect_sizes(ConvTranspose2d::describe(), {channels, kernel, options.stride, options.dilation, options.groups},
+               std::min(options.padding, options.output_padding));
+}
+
+Value ConvTranspose2d::forward(Builder& b, Value x) const {
+  expect_rank("ConvTranspose2d", x, 4, "images [N, C, H, W]");
+  const Options& o = options_;
+  int64_t in = x.shape()[1], field = kernel_ * kernel_;
+  if (in % o.groups != 0 || channels_ % o.groups != 0)
+    throw invalid(fmt::format("ConvTranspose2d: {} input and {} output channels must divide into {} groups", in,
+                              channels_, o.groups));
+  int64_t fan_in = channels_ / o.groups * field, fan_out = in / o.groups * field;
+  Value w = b.parameter("weight", {in, channels_ / o.groups, kernel_, kernel_}, weight_init(o.init, fan_in, fan_out));
+  Value bias = o.bias ? b.parameter("bias", {channels_}, bias_init(o.init, fan_in)) : Value();
+  Value y = conv_transpose2d(x, w,
+                             {.stride = {o.stride, o.stride},
+                              .padding = {o.padding, o.padding},
+                              .output_padding = {o.output_padding, o.output_padding},
+                              .dilation = {o.dilation, o.dilation},
+                              .groups = o.groups});
+  return bias ? y + reshape(bias, {channels_, 1, 1}) : y;
+}
+
+std::string ConvTranspose2d::describe() const {
+  const Options& o = options_;
+  return fmt::format("ConvTranspose2d({}, {}x{}, stride {}, padding {}, output padding {}, dilation {}, groups {}{})",
+                     channels_, kernel_, kernel_, o.stride, o.padding, o.output_padding, o.dilation, o.groups,
+                     o.bias ? "" : ", no bias");
+}
+
 MaxPool2d::MaxPool2d(int64_t kernel, int64_t stride, int64_t padding)
     : kernel_(kernel), stride_(stride ? stride : kernel), padding_(padding) {
   expect_sizes(MaxPool2d::describe(), {kernel_, stride_}, padding);
@@ -119,6 +152,17 @@ std::string Dropout::describe() const { return fmt::format("Dropout({})", p_); }
 Value Flatten::forward(Builder&, Value x) const {
   return x.rank() == 2 ? x : reshape(x, {x.shape().at(0), num_elements(std::span(x.shape()).subspan(1))});
 }
+
+Value Unflatten::forward(Builder&, Value x) const {
+  if (x.rank() != 2 || x.shape()[1] != num_elements(sizes_))
+    throw invalid(fmt::format("Unflatten takes [N, {}], given {}", num_elements(sizes_), to_string(x.type())),
+                  "put a Linear of that many features before it");
+  Shape y = sizes_;
+  y.insert(y.begin(), x.shape()[0]);
+  return reshape(x, y);
+}
+
+std::string Unflatten::describe() const { return fmt::format("Unflatten({})", to_string(sizes_)); }
 
 Activation Relu() {
   return {"ReLU", [](Value x) { return relu(x); }};

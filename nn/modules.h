@@ -44,6 +44,26 @@ class TUTTI_API Conv2d : public Module {
   Options options_;
 };
 
+/// Transposed convolution of NCHW images with a square kernel: weight [C, channels / groups, kernel, kernel], bias
+/// [channels]; as PyTorch has it, the fans are those of the weight's second axis.
+class TUTTI_API ConvTranspose2d : public Module {
+ public:
+  struct Options {
+    int64_t stride = 1, padding = 0, output_padding = 0, dilation = 1, groups = 1;
+    bool bias = true;
+    Scheme init = Scheme::torch_default;
+  };
+  ConvTranspose2d(int64_t channels, int64_t kernel) : ConvTranspose2d(channels, kernel, Options{}) {}
+  /// Throws Error unless every size is at least 1 and the paddings at least 0.
+  ConvTranspose2d(int64_t channels, int64_t kernel, Options options);
+  Value forward(Builder& b, Value x) const override;
+  std::string describe() const override;
+
+ private:
+  int64_t channels_, kernel_;
+  Options options_;
+};
+
 /// The largest of every kernel x kernel window; stride 0 means the kernel's size.
 class TUTTI_API MaxPool2d : public Module {
  public:
@@ -71,6 +91,17 @@ class TUTTI_API Flatten : public Module {
  public:
   Value forward(Builder& b, Value x) const override;
   std::string describe() const override { return "Flatten"; }
+};
+
+/// [N, product of the sizes] to [N, sizes…]: Flatten's inverse.
+class TUTTI_API Unflatten : public Module {
+ public:
+  explicit Unflatten(Shape sizes) : sizes_(std::move(sizes)) {}
+  Value forward(Builder& b, Value x) const override;
+  std::string describe() const override;
+
+ private:
+  Shape sizes_;
 };
 
 /// An elementwise function without parameters.

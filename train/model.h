@@ -8,6 +8,7 @@
 #include "data/dataset.h"
 #include "nn/nets.h"
 #include "train/optimizer.h"
+#include "train/sampler.h"
 #include "train/task.h"
 
 namespace tutti {
@@ -40,10 +41,18 @@ struct TUTTI_API ModelDef {
   std::string optimizer = "adam";  ///< and this optimizer
   bool layered = false;            ///< ModelOptions::layers concerns it
   int64_t (*context)(const ModelOptions&) = nullptr;  ///< tokens per sample, where it reads text
+  /// How it draws images like those data, in that many steps, 0: its own number. Null: it does not. Throws
+  /// Error(invalid) for a number of steps it cannot do.
+  Sampler (*sampler)(const ModelOptions& options, const data::Source& train, int64_t steps) = nullptr;
 
   /// The size of that name, the default for "". Throws Error(invalid) that lists the sizes.
   const ModelSize& size(const std::string& name) const;
 };
+
+/// Throws Error(invalid), naming the sides that would fit, unless the column "input" holds images [C, H, W] whose sides
+/// can be halved that often.
+TUTTI_API void expect_images(const std::string& model, const ModelOptions& options, const data::Source& train,
+                             int64_t halvings = 0);
 
 /// In the order of their names.
 TUTTI_API std::span<const ModelDef* const> all_models();

@@ -58,7 +58,7 @@ void average(Graph& g, const std::vector<nn::Parameter>& parameters, double deca
 }
 
 bool used_by_the_run(const std::string& name) {
-  for (const char* prefix : {"data.", "eval.", "gradient."})
+  for (const char* prefix : {"data.", "eval.", "gradient.", "sample."})
     if (name.starts_with(prefix)) return true;
   return name == "losses" || name == "prediction" || is_reserved(name);
 }
@@ -75,8 +75,8 @@ nn::ParameterProperties Programs::properties_of(const nn::Parameter& p) const {
 }
 
 /// Reads the averaged weights where they are kept.
-nn::Builder Programs::evaluator(Graph& g) const {
-  nn::Builder b(g, false, {}, {}, compute_dtype(options_.precision));
+nn::Builder Programs::evaluator(Graph& g, Value seed, Value step) const {
+  nn::Builder b(g, false, seed, step, compute_dtype(options_.precision));
   if (options_.ema > 0) b.read_parameters_from(average_prefix);
   return b;
 }
@@ -191,6 +191,22 @@ Graph Programs::prediction(const InputForm& form, int64_t batch_size) const {
   Outcome out = outcome_of(task_, builder, batch);
   if (!out.output) throw invalid("the task predicts nothing", "its Outcome names no output");
   g.set_state("prediction", cast(out.output, DType::f32), StateRole::metric);
+  return g;
+}
+
+Graph Programs::sampling(const Sampler& sampler, int64_t count) const {
+  Graph g;
+  Value seed = g.state("sample.seed", {DType::u32, {2}}, StateRole::metric);
+  Value step = g.state("sample.step", {DType::i32, {}}, StateRole::metric);
+  nn::Builder b = evaluator(g, seed, step);
+  Shape shape = sampler.state;
+  shape.insert(shape.begin(), count);
+  Value state = g.state("sample.state", {b.master(), shape}, StateRole::metric);
+  Value first = cast(random_normal(seed, step, shape, nn::stream_of("sample.state")), b.master());
+  Sampled out = sampler.step(b, select(equal(step, step.like(0)), first, state), step);
+  g.set_state("sample.state", out.state);
+  g.set_state("sample.images", cast(out.images, DType::f32));
+  g.set_state("sample.step", step + 1);
   return g;
 }
 

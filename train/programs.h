@@ -3,7 +3,7 @@
 //
 // States: parameters and buffers of the model; "optimizer.*"; "step" (i32, steps done); "seed" (u32[2]); "losses" (a
 // ring); the states of loss scaling (f16, see train/precision.h); "eval.loss" and "eval.weight", "eval.NAME.sum" and
-// "eval.NAME.count" per metric (sums over the evaluated batches); "data.NAME.TABLE"; "prediction".
+// "eval.NAME.count" per metric (sums over the evaluated batches); "data.NAME.TABLE"; "prediction"; "sample.*".
 #pragma once
 #include <map>
 #include <optional>
@@ -13,6 +13,7 @@
 #include "core/base/export.h"
 #include "train/optimizer.h"
 #include "train/precision.h"
+#include "train/sampler.h"
 #include "train/task.h"
 
 namespace tutti {
@@ -63,10 +64,13 @@ class TUTTI_API Programs {
   Graph evaluation(const InputForm& form, int64_t batch) const;
   /// The same feeds; the task's output becomes the state "prediction", f32 [batch, …].
   Graph prediction(const InputForm& form, int64_t batch) const;
+  /// One step of sampling with the model's parameters: the states "sample.seed" (u32[2]), "sample.step" (i32, to be 0
+  /// at first), "sample.state", which step 0 draws, and "sample.images", f32 [count, C, H, W].
+  Graph sampling(const Sampler& sampler, int64_t count) const;
 
  private:
   nn::ParameterProperties properties_of(const nn::Parameter& p) const;
-  nn::Builder evaluator(Graph& g) const;
+  nn::Builder evaluator(Graph& g, Value seed = {}, Value step = {}) const;
   Task task_;
   ProgramOptions options_;
 };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "graph/ops/add.h"
@@ -59,6 +61,10 @@ const data::Column& Batch::column(const std::string& wanted) const {
     names.push_back(c.name);
   }
   throw invalid(fmt::format("the data has no column '{}'", wanted), "its columns are " + alternatives(names));
+}
+
+bool Batch::has(const std::string& wanted) const {
+  return std::ranges::any_of(form_.columns, [&](const data::Column& c) { return c.name == wanted; });
 }
 
 Value Batch::operator[](const std::string& wanted) const {

@@ -49,6 +49,8 @@ class TUTTI_API Batch {
   /// The same for class numbers and tokens, i32: every run checks the data for numbers outside [0, limit) before it
   /// starts. Throws Error where the column is no i32.
   Value below(const std::string& column, int64_t limit) const;
+  /// Whether the data has that column.
+  bool has(const std::string& column) const;
   /// What the source says of a column: type of a sample, number of classes.
   const data::Column& column(const std::string& name) const;
   int64_t size() const { return size_; }

@@ -10,13 +10,18 @@
 #include "graph/ops/bce_with_logits.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/cast.h"
+#include "graph/ops/clamp.h"
 #include "graph/ops/cross_entropy.h"
 #include "graph/ops/equal.h"
+#include "graph/ops/iota.h"
 #include "graph/ops/less.h"
 #include "graph/ops/logical_and.h"
 #include "graph/ops/logical_not.h"
+#include "graph/ops/normal.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/select.h"
+#include "graph/ops/sigmoid.h"
+#include "graph/ops/softmax.h"
 #include "graph/ops/sum.h"
 
 namespace tutti {
@@ -142,6 +147,103 @@ Task regression(nn::Layer model, RegressionOptions o) {
   return Task(
       [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
         return regressed(b.output(model.forward(b, b.input(x[o.input]))), x, o);
+      },
+      text);
+}
+
+Value pixels(const nn::Builder& b, const Batch& x, const std::string& column) {
+  Value images = x[column];
+  if (images.rank() != 4)
+    throw invalid(
+        fmt::format("the column '{}' holds {}, not images [C, H, W]", column, to_string(x.column(column).type)),
+        "use --data shapes:32 or other images");
+  if (images.dtype() == DType::u8) return cast(images, b.master()) * (1.0 / 255);
+  return clamp(cast(images, b.master()), 0, 1);
+}
+
+Value noise(nn::Builder& b, const Batch& x, const std::string& column, const Shape& sample) {
+  Shape shape = sample;
+  shape.insert(shape.begin(), x.size());
+  if (x.has(column)) {
+    Value given = x[column];
+    if (given.shape() != shape || !is_float(given.dtype()))
+      throw invalid(fmt::format("the column '{}' holds {}, the model takes {}", column,
+                                to_string(x.column(column).type), to_string(sample)),
+                    "leave the column out: the noise is drawn then");
+    return cast(given, b.master());
+  }
+  Graph& g = b.graph();
+  Value seed = b.training() ? b.seed() : g.full(DType::u32, 0, {2}),
+        step = b.training() ? b.step() : g.full(DType::i32, 0);
+  return cast(random_normal(seed, step, shape, nn::stream_of(column)), b.master());
+}
+
+Outcome reconstructed(Value logits, Value pixels, const Batch& x) {
+  if (num_elements(logits.shape()) != num_elements(pixels.shape()))
+    throw invalid(fmt::format("the model gives {} for pixels {}", to_string(logits.type()), to_string(pixels.type())),
+                  "it must give a logit for every pixel");
+  Shape rows(pixels.rank(), 1);
+  rows[0] = x.size();
+  Value y = reshape(logits, pixels.shape()), counts = x.weights(y.dtype());
+  auto total = [&](Value each) { return sum(x.valid() ? each * reshape(counts, rows) : each); };
+  Outcome out;
+  {
+    Graph::Scope scope(y.graph(), "loss", Phase::loss);
+    out.loss_sum = total(bce_with_logits(y, pixels, "none"));
+    out.weight = sum(counts) * static_cast<double>(num_elements(pixels.shape()) / x.size());
+  }
+  out.output = sigmoid(y);
+  return out;
+}
+
+Task autoencoding(nn::Layer model, const std::string& input) {
+  std::string text = model.describe();
+  return Task(
+      [model = std::move(model), input](nn::Builder& b, const Batch& x) {
+        Value images = pixels(b, x, input);
+        return reconstructed(b.output(model.forward(b, b.input(images))), images, x);
+      },
+      text);
+}
+
+Task segmentation(nn::Layer model, SegmentationOptions o) {
+  std::string text = model.describe();
+  return Task(
+      [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
+        Value y = b.output(model.forward(b, b.input(x[o.input])));
+        if (y.rank() < 3)
+          throw invalid(fmt::format("the model gives {}, not [batch, classes, …]", to_string(y.type())),
+                        "end it with Conv2d(classes, 1)");
+        int64_t classes = y.shape()[1];
+        Value labels = x.below(o.label, classes);
+        Shape want = y.shape(), row = want, line(y.rank(), 1);
+        want.erase(want.begin() + 1);
+        row[1] = 1;
+        line[1] = classes;
+        if (labels.shape() != want)
+          throw invalid(fmt::format("the model gives {} for labels {}", to_string(y.type()), to_string(labels.type())),
+                        "segmentation needs [batch, classes, …] for labels [batch, …]");
+        auto hits = [&](Value each) { return cast(equal(reshape(each, row), iota(b.graph(), line, 1)), y.dtype()); };
+        Ints places;
+        for (size_t axis = 1; axis < want.size(); ++axis) places.push_back(static_cast<int64_t>(axis));
+        Value counts = x.weights(y.dtype()), truth = hits(labels);
+        Outcome out{.output = y};
+        {
+          Graph::Scope scope(b.graph(), "loss", Phase::loss);
+          Value each = mean(cross_entropy(y, labels, {.reduction = "none"}), places) +
+                       mean(dice(softmax(y, 1), truth, {.reduction = "none"}), {1});
+          out.loss_sum = sum(x.valid() ? each * counts : each);
+          out.weight = sum(counts);
+        }
+        Graph::Scope scope(b.graph(), "score", Phase::bookkeeping);
+        Value best = argmax(y, {1}), given = hits(best);
+        Value right = mean(cast(equal(best, labels), y.dtype()), places);
+        Ints planes;
+        for (int64_t axis : places) planes.push_back(axis + 1);
+        Value size = sum(given + truth, planes), occurs = cast(size > 0.0, y.dtype()) * reshape(counts, {-1, 1});
+        out.metrics = {{"accuracy", sum(right * counts), out.weight},
+                       {"dice", sum(sum(given * truth, planes) * 2 / maximum(size, 1) * occurs), sum(occurs)}};
+        return out;
       },
       text);
 }

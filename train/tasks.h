@@ -51,6 +51,27 @@ TUTTI_API Task regression(nn::Layer model, RegressionOptions options = {});
 /// the target is of another shape.
 TUTTI_API Outcome regressed(Value output, const Batch& x, const RegressionOptions& options = {});
 
+/// Images as numbers in [0, 1] of b.master(): u8 scaled, floats limited to that. Throws Error(invalid) unless the
+/// column holds images [C, H, W].
+TUTTI_API Value pixels(const nn::Builder& b, const Batch& x, const std::string& column = "input");
+/// Standard normal noise [N, sample…] of b.master(): the column where the data has one; else another one at every step
+/// of training, drawn from the stream of that name, and always the same in evaluation.
+TUTTI_API Value noise(nn::Builder& b, const Batch& x, const std::string& column, const Shape& sample);
+/// What becomes of logits for pixels, of as many elements per sample: the mean binary cross entropy. The output are
+/// their sigmoids, in the pixels' shape.
+TUTTI_API Outcome reconstructed(Value logits, Value pixels, const Batch& x);
+/// That of a model that makes logits of images: it learns to reproduce its input.
+TUTTI_API Task autoencoding(nn::Layer model, const std::string& input = "input");
+
+struct TUTTI_API SegmentationOptions {
+  std::string input = "input", label = "label";  ///< columns
+};
+/// A class for every pixel: the cross entropy of the model's output [N, C, d1, …] against labels i32 [N, d1, …] plus
+/// the Dice loss of its softmax, as means over samples. Metrics "accuracy" of the pixels, and "dice": 2 |A ∩ B| /
+/// (|A| + |B|) of the places A that were given a class and those B that have it, a mean over samples and the classes
+/// that occur in either.
+TUTTI_API Task segmentation(nn::Layer model, SegmentationOptions options = {});
+
 struct TUTTI_API LanguageModelOptions {
   std::string tokens = "tokens", next = "next";  ///< columns, i32 [N, T]
 };

@@ -357,6 +357,17 @@ struct Trainer::Impl {
     return out;
   }
 
+  HostTensor sample(const data::Source& set, const Sampler& sampler, int64_t count, uint64_t seed) {
+    bind(set);
+    initialize();
+    std::unique_ptr<CompiledGraph> step = prepare(programs.sampling(sampler, count));
+    int32_t zero = 0;
+    runner.write("sample.seed", seed_words(seed).data(), 8);
+    runner.write("sample.step", &zero, sizeof zero);
+    for (int64_t i = 0; i < sampler.steps; ++i) runner.wait(step->run([](const std::string&, void*) {}));
+    return read("sample.images");
+  }
+
   // ---- what a checkpoint holds ----
 
   static bool kept(StateRole role) {
@@ -392,6 +403,9 @@ TrainResult Trainer::train(const data::Source& set, int64_t max_steps, const Wat
 
 EvalResult Trainer::evaluate(const data::Source& set) { return impl_->evaluate(set); }
 HostTensor Trainer::predict(const data::Source& set) { return impl_->predict(set); }
+HostTensor Trainer::sample(const data::Source& set, const Sampler& sampler, int64_t count, uint64_t seed) {
+  return impl_->sample(set, sampler, count, seed);
+}
 void Trainer::look(double loss) {
   if (impl_->options.plateau) impl_->options.plateau->look(loss);
 }

@@ -82,6 +82,8 @@ class TUTTI_API Trainer {
   EvalResult evaluate(const data::Source& set);
   /// The task's output for every sample, f32 [samples, …]. Throws Error(invalid) for a task that predicts nothing.
   HostTensor predict(const data::Source& set);
+  /// That many images, f32 [count, C, H, W] in [0, 1], by a sampler for data like the set; equal seeds give equal ones.
+  HostTensor sample(const data::Source& set, const Sampler& sampler, int64_t count, uint64_t seed = 1);
   /// Tells the plateau, if the options have one, a loss such as the evaluation's; once per epoch, as a rule.
   void look(double loss);
   /// Steps of one epoch of that set.

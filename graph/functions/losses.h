@@ -71,6 +71,15 @@ struct TUTTI_API FocalOptions {
 /// The focal loss (Lin et al. 2017) of logits: (1 - p)^gamma bce_with_logits, p the probability given to the target.
 TUTTI_API Value sigmoid_focal(Value x, Value target, const FocalOptions& o = {});
 
+/// What dice does with its elements.
+struct TUTTI_API DiceOptions {
+  double smooth = 1;  ///< what makes the loss 0 of a class that neither x nor the target has
+  std::string reduction = "mean";
+};
+/// 1 - (2 sum of x target + smooth) / (sum of x^2 + sum of target^2 + smooth), of every sample and class: [N, C], for
+/// probabilities x [N, C, d1, …] and a target of that shape, 1 at its class, else 0 (Milletari et al. 2016).
+TUTTI_API Value dice(Value x, Value target, const DiceOptions& o = {});
+
 // ---- margins
 
 /// x where target is 1, max(0, margin - x) where it is -1.

@@ -3,6 +3,7 @@ import ast
 import pathlib
 import struct
 import unittest
+import zlib
 
 import harness
 
@@ -73,6 +74,29 @@ class Models(harness.Case):
                      ["--optimizer", "lion"], ["--optimizer", "muon"]):
             other = self.json("train", "--quiet", "mlp", *TINY, "--steps", "3", *more)
             self.assertNotEqual(other["state_hash"], plain["state_hash"], more)
+
+    def test_draw_images_as_a_picture(self):
+        grid, again = self.folder / "grid.png", self.folder / "again.png"
+        for name, steps in (("vae", []), ("diffusion", ["--steps", "5"])):
+            self.json("train", "--quiet", name, *TINY, "--steps", "2", "--checkpoint", self.file)
+            said = self.json("sample", self.file, "--output", grid, "--count", "5", *steps)
+            self.assertEqual((said["shape"], said["steps"]), ([5, 1, 8, 8], 5 if steps else 1))
+            data = grid.read_bytes()
+            self.assertEqual(data[:8], b"\x89PNG\r\n\x1a\n")
+            self.assertEqual(struct.unpack(">IIBB", data[16:26]), (26, 17, 8, 0))  # 3 columns, 2 rows, lines between
+            length = struct.unpack(">I", data[33:37])[0]
+            rows = zlib.decompress(data[41:41 + length])
+            self.assertEqual(len(rows), 17 * 27)
+            self.assertEqual(struct.unpack(">I", data[41 + length:45 + length])[0], zlib.crc32(data[37:41 + length]))
+            self.assertEqual(rows[8 * 27:9 * 27], bytes(27))
+            self.done("sample", self.file, "--output", again, "--count", "5", *steps)
+            self.assertEqual(again.read_bytes(), data)
+            self.done("sample", self.file, "--output", again, "--count", "5", "--seed", "2", *steps)
+            self.assertNotEqual(again.read_bytes(), data)
+        self.fails(2, ["1 to 1000"], "sample", self.file, "--output", grid, "--steps", "1001")
+        self.fails(2, ["--count 0"], "sample", self.file, "--output", grid, "--count", "0")
+        self.json("train", "--quiet", "mlp", *TINY, "--steps", "2", "--checkpoint", self.file)
+        self.fails(2, ["mlp draws no images", "diffusion or vae"], "sample", self.file, "--output", grid)
 
     def test_a_text_is_read_with_the_characters_of_the_run(self):
         file, text, other = (self.folder / name for name in ("run", "text", "other"))

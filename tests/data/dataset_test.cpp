@@ -1,5 +1,6 @@
 #include "data/dataset.h"
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -153,6 +154,35 @@ TEST(Synthetic, NearestMeanLearnsIt) {
   EXPECT_GE(right, 390);
 }
 
+// Every class occurs, and where a figure lies the image differs from the background.
+TEST(Shapes, LabelsSayWhereFiguresAre) {
+  Sources s = open_data("shapes:32:64:8");
+  EXPECT_EQ(s.train->size(), 64);
+  EXPECT_EQ(s.test->size(), 8);
+  EXPECT_EQ(s.train->column("label").classes, 4);
+  constexpr size_t pixels = 32 * 32;
+  std::vector<uint8_t> image(pixels);
+  std::vector<int32_t> label(pixels);
+  std::array<int, 4> count = {};
+  for (int32_t i = 0; i < 64; ++i) {
+    s.train->read("input", std::span(&i, 1), image.data());
+    s.train->read("label", std::span(&i, 1), label.data());
+    double ground = 0, places = 0;
+    for (size_t k = 0; k < pixels; ++k)
+      if (label[k] == 0) ground += image[k], places += 1;
+    ground /= places;
+    double apart = 0;
+    for (size_t k = 0; k < pixels; ++k) {
+      ++count.at(static_cast<size_t>(label[k]));
+      if (label[k] == 0) EXPECT_LE(std::abs(image[k] - ground), 24) << i << " " << k;  // noise of at most 20
+      if (label[k] != 0) apart += std::abs(image[k] - ground);
+    }
+    if (places < pixels) EXPECT_GT(apart / (pixels - places), 20) << i;
+  }
+  for (int n : count) EXPECT_GT(n, 1000);
+  EXPECT_EQ(made_up_bytes("shapes:32:64:8"), 72 * pixels * 5);
+}
+
 TEST(ParseData, BadSpecs) {
   for (const char* spec : {"", "mnist", "idx:", "synthetic:", "synthetic:10", "synthetic:0:10", "synthetic:1x:10",
                            "synthetic:8:0", "synthetic:8:10:0", "synthetic:8:10:5:5:5", "synthetic:8:1e3",
@@ -161,6 +191,8 @@ TEST(ParseData, BadSpecs) {
   for (const char* spec :
        {"fashion-mnist:3x8x8", "fashion-mnist:32x32", "fashion-mnist:9x32x32", "fashion-mnist:3xax32"})
     expect_parts(error_of(spec), {spec, "1 to 4 channels"});
+  for (const char* spec : {"shapes:4", "shapes:16:0", "shapes:16:8:8:8", "shapes:x"})
+    expect_parts(error_of(spec), {spec, "a size from 8 to 1024"});
   for (const char* spec : {"orientation:4", "orientation:16:0", "orientation:16:8:8:8", "orientation:x"})
     expect_parts(error_of(spec), {spec, "a size from 8 to 1024"});
   for (const char* spec : {"made-up-text:1", "made-up-text:x", "made-up-text:5:9:1"})

@@ -116,6 +116,7 @@ const std::map<std::string, Function>& functions() {
          return sigmoid_focal(
              v[0], v[1], {.alpha = p.real("alpha", 0.25), .gamma = p.real("gamma", 2), .reduction = p.reduction()});
        }},
+      {"dice", [](V v, P p) { return dice(v[0], v[1], {.smooth = p.real("smooth", 1), .reduction = p.reduction()}); }},
       {"hinge_embedding", [](V v, P p) { return hinge_embedding(v[0], v[1], p.real("margin", 1), p.reduction()); }},
       {"margin_ranking", [](V v, P p) { return margin_ranking(v[0], v[1], v[2], p.real("margin", 0), p.reduction()); }},
       {"multi_margin",

@@ -126,6 +126,13 @@ def focal(x, target, alpha, gamma, reduction):
     return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
 
 
+def dice(x, target, smooth, reduction):
+    """Milletari et al. (2016), equation 3, of every sample and class."""
+    axes = tuple(range(2, x.dim()))
+    loss = 1 - (2 * (x * target).sum(axes) + smooth) / ((x * x).sum(axes) + (target * target).sum(axes) + smooth)
+    return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
+
+
 def signs(shape):
     return torch.where(rand(shape) > 0, 1.0, -1.0).double()
 
@@ -225,10 +232,20 @@ def losses():
     function("normalize", [const([[0.0, 0.0], [3.0, -4.0]])], F.normalize, skip=(0,))
 
 
+def overlaps():
+    for reduction in REDUCTIONS:
+        r = {"reduction": reduction}
+        for smooth in (1.0, 1e-3):
+            for shape in ((2, 3, 4, 5), (2, 3, 6)):
+                one = F.one_hot(torch.randint(0, 2, (2, *shape[2:])), 3).movedim(-1, 1).double()  # class 2 is nowhere
+                function("dice", [F.softmax(rand(shape, -3, 3), 1), one], lambda a, b: dice(a, b, smooth, reduction),
+                         skip=(1,), smooth=smooth, **r)
+
+
 def main():
     torch.set_num_threads(1)
     torch.manual_seed(11)
-    for family in (ops, elementwise, activations, losses):
+    for family in (ops, elementwise, activations, losses, overlaps):
         family()
     for name in (OPS, FUNCTIONS):
         write(name, families[name])

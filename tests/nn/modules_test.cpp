@@ -95,6 +95,17 @@ TEST(Modules, MultiheadAttentionIsNamedAsInPyTorch) {
   expect_parts(message_of([] { MultiheadAttention(1, {.dropout = 1}); }), {"dropout 1", "[0, 1)"});
 }
 
+TEST(Modules, TransposedConvolutionAndUnflatten) {
+  Built b = build(ConvTranspose2d(6, 4, {.stride = 2, .padding = 1, .groups = 2}), {2, 4, 5, 3});
+  EXPECT_EQ(to_string(b.output), "f32[2, 6, 10, 6]");  // (n - 1) stride - 2 padding + kernel
+  EXPECT_EQ(names(b), (Names{"weight f32[4, 3, 4, 4]", "bias f32[6]"}));
+  EXPECT_NEAR(b.parameters[0].init.b, 1 / std::sqrt(3 * 16), 1e-12);  // PyTorch's fan_in is of the second axis
+  EXPECT_EQ(
+      to_string(build(ConvTranspose2d(1, 3, {.stride = 2, .output_padding = 1, .bias = false}), {2, 4, 5, 5}).output),
+      "f32[2, 1, 12, 12]");
+  EXPECT_EQ(to_string(build(Unflatten({4, 3, 2}), {7, 24}).output), "f32[7, 4, 3, 2]");
+}
+
 TEST(Modules, SequentialNamesByPositionAlsoNested) {
   Sequential inner = {Linear(4), Relu()};
   Built b = build(Sequential{Flatten(), inner, Dropout(0.1), Linear(3)}, {2, 1, 2, 5}, true);
@@ -138,6 +149,8 @@ TEST(Modules, NamesWhatDoesNotFit) {
   expect_parts(error(Conv2d(3, 3, {.groups = 2}), {2, 4, 8, 8}), {"4 input and 3 output", "2 groups"});
   expect_parts(error(Conv2d(4, 9), {2, 3, 8, 8}), {"8", "9"});
   expect_parts(error(MaxPool2d(9), {2, 3, 8, 8}), {"8", "9"});
+  expect_parts(error(ConvTranspose2d(3, 3, {.groups = 2}), {2, 4, 8, 8}), {"4 input and 3 output", "2 groups"});
+  expect_parts(error(Unflatten({4, 2}), {2, 9}), {"[N, 8]", "f32[2, 9]"});
   expect_parts(error(Linear(3), {2, 0}), {"Linear", "f32[2, 0]"});
   auto made = [](auto make) { return message_of([&] { make(); }); };
   expect_parts(made([] { Linear(0); }), {"Linear(0)", "at least 1"});
@@ -148,6 +161,7 @@ TEST(Modules, NamesWhatDoesNotFit) {
   expect_parts(made([] { Conv2d(4, 3, {.padding = -1}); }), {"padding -1", "at least 0"});
   expect_parts(made([] { Conv2d(4, 3, {.dilation = 0}); }), {"dilation 0", "at least 1"});
   expect_parts(made([] { Conv2d(4, 3, {.groups = 0}); }), {"groups 0", "at least 1"});
+  expect_parts(made([] { ConvTranspose2d(4, 3, {.output_padding = -1}); }), {"output padding -1", "at least 0"});
   expect_parts(made([] { MaxPool2d(0); }), {"MaxPool2d(0, ", "at least 1"});
   expect_parts(made([] { MaxPool2d(2, -1); }), {"stride -1", "at least 1"});
   for (double p : {1.0, -0.1, std::nan("")}) expect_parts(message_of([&] { Dropout{p}; }), {"dropout", "[0, 1)"});

@@ -294,6 +294,41 @@ TEST(Tasks, ATableThatTheDeviceDoesNotReachStaysOnTheHost) {
   EXPECT_FALSE(form_of_set(set, "train", device(), 8, accepts(true)).resident);
 }
 
+// A sampler's noise depends on the seed alone, and its weights are the checkpoint's.
+TEST(Sampling, DrawsTheSameImagesFromTheSameSeed) {
+  Folder f;
+  for (const char* name : {"vae", "diffusion"}) {
+    const ModelDef& model = find_model(name);
+    data::Sources data = data::open_data("shapes:8:16:4");
+    Sampler sampler = model.sampler({.size = "tiny"}, *data.train, name == std::string("vae") ? 1 : 4);
+    Task task = model.task({.size = "tiny"}, *data.train);
+    Trainer t(device(), task, {.batch = 4});
+    t.train(*data.train, 2);
+    HostTensor images = t.sample(*data.train, sampler, 3, 7);
+    EXPECT_EQ(to_string(images.type), "f32[3, 1, 8, 8]");
+    for (float x : images.as<float>()) EXPECT_TRUE(x >= 0 && x <= 1) << x;
+    t.save(f / name);
+    Trainer other(device(), task, {.batch = 4});
+    other.load(f / name);
+    EXPECT_EQ(other.sample(*data.train, sampler, 3, 7).bytes, images.bytes);
+    EXPECT_NE(other.sample(*data.train, sampler, 3, 8).bytes, images.bytes);
+    EXPECT_EQ(other.planned_bytes(), other.peak_bytes());
+  }
+  data::Sources data = data::open_data("shapes:8:16:4");
+  expect_parts(message_of([&] { find_model("diffusion").sampler({.size = "tiny"}, *data.train, 1001); }),
+               {"1 to 1000"});
+}
+
+TEST(Tasks, ImagesWhoseSidesDoNotFitAreNamed) {
+  auto error = [](const char* model, const char* spec) {
+    return message_of([&] { find_model(model).task({}, *data::open_data(spec).train); });
+  };
+  expect_parts(error("unet", "shapes:60:8:8"), {"4 times", "60x60", "multiples of 16", "64x64"});
+  expect_parts(error("autoencoder", "shapes:30:8:8"), {"2 times", "30x30", "multiples of 4", "32x32"});
+  expect_parts(error("vae", "synthetic:8:3:8:8"), {"images [C, H, W]", "f32[8]"});
+  expect_parts(error("unet", "synthetic:1x16x16:3:8:8"), {"a class for every pixel", "i32[]"});
+}
+
 TEST(Texts, AreReadByBytesAndCharacters) {
   Folder f;
   test::put(f / "t", "ab\xc3\xa4 ab\xc3\xa4 ab\xc3\xa4 ab\xc3\xa4 ab\xc3\xa4 ab\xc3\xa4");

@@ -1,0 +1,77 @@
+// tutti sample: images that a checkpoint's model makes of noise, as one PNG.
+#include <fmt/format.h>
+
+#include "cli/number.h"
+#include "cli/output_file.h"
+#include "cli/print.h"
+#include "cli/run_options.h"
+#include "train/png.h"
+
+namespace tutti::cli {
+namespace {
+
+struct SampleCommand {
+  RunOptions run;
+  std::string file, output;
+  int64_t count = 16, steps = 0;
+  uint64_t seed = 1;
+  bool json = false;
+
+  int operator()() {
+    run.recall(file);
+    run.validate();
+    check_target("--output", output);
+    if (output == "-") throw invalid("--output -: a picture does not go to stdout", "name a file");
+    if (count < 1 || count > 1024) throw invalid(fmt::format("--count {}: from 1 to 1024 is possible", count));
+    if (steps < 0) throw invalid(fmt::format("--steps {}: at least 1 is needed", steps), "leave it out");
+    const ModelDef& model = find_model(run.model);
+    if (!model.sampler) {
+      std::vector<std::string> others;
+      for (const ModelDef* m : all_models())
+        if (m->sampler) others.push_back(m->name);
+      throw invalid(fmt::format("{} draws no images", run.model), "train " + alternatives(others));
+    }
+    Device device = select_device(run.device);
+    tell_lost_plugins();
+    data::Sources data = run.read_data();
+    Sampler sampler = model.sampler(run.model_options(), *data.train, steps);
+    Trainer trainer(device, run.make_task(*data.train), run.trainer_options());
+    trainer.load(file);
+    HostTensor images = trainer.sample(*data.train, sampler, count, seed);
+    trainer.check_memory();
+    write_png_grid(output, images);
+    if (json)
+      print_json({{"device", device.id},
+                  {"model", run.model},
+                  {"checkpoint", file},
+                  {"shape", images.type.shape},
+                  {"steps", sampler.steps},
+                  {"seed", seed},
+                  {"output", output}});
+    else
+      print_out("{}: {} images of {} in {} step{} ({})\n", output, count, run.model, sampler.steps,
+                sampler.steps == 1 ? "" : "s", device.id);
+    return done;
+  }
+};
+
+}  // namespace
+
+void add_sample(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand("sample", "Draw images from a checkpoint's model, as .png");
+  static SampleCommand command;
+  sub->add_option("checkpoint", command.file, "The safetensors file")->required();
+  sub->add_option("--output", command.output, "The picture: a grid of 8-bit images")->required();
+  command.run.add_to(*sub);
+  command.run.hide_training(*sub);
+  for (const char* own : {"steps", "seed"}) command.run.leave_out(*sub, own);
+  sub->add_option("--count", command.count, "Images to draw")->capture_default_str()->check(whole<int64_t>);
+  sub->add_option("--steps", command.steps, "Steps that make them; fewer than the model's own are faster")
+      ->check(whole<int64_t>);
+  sub->add_option("--seed", command.seed, "Of the noise")->capture_default_str()->check(whole<uint64_t>);
+  add_json_flag(*sub, command.json);
+  sub->footer("Example: tutti sample run.safetensors --output grid.png --count 64 --steps 50");
+  sub->callback([&action] { action = [] { return command(); }; });
+}
+
+}  // namespace tutti::cli
