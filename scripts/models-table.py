@@ -57,7 +57,7 @@ def measure(options):
         row.setdefault("ms", run["step_ms_median"])
         for device in others:
             try:
-                row["ms_of"][device] = tutti(options, "train", m["name"], "--steps", "3", "--no-eval", "--quiet", "--device",
+                row["ms_of"][device] = tutti(options, "train", m["name"], "--steps", "6", "--no-eval", "--quiet", "--device",
                                              device)["step_ms_median"]
             except RuntimeError as e:
                 row["ms_of"][device] = str(e)

@@ -190,7 +190,8 @@ Outcome reconstructed(Value logits, Value pixels, const Batch& x) {
   {
     Graph::Scope scope(y.graph(), "loss", Phase::loss);
     out.loss_sum = total(bce_with_logits(y, pixels, "none"));
-    out.weight = sum(counts) * static_cast<double>(num_elements(pixels.shape()) / x.size());
+    int64_t per_sample = num_elements(pixels.shape()) / x.size();
+    out.weight = sum(counts) * static_cast<double>(per_sample);
   }
   out.output = sigmoid(y);
   return out;

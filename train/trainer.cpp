@@ -267,9 +267,10 @@ struct Trainer::Impl {
     for (int64_t i = step % per_epoch; i < per_epoch && !result.stopped; ++i) {
       data::Batch batch = batches[i];
       batch.indices.resize(static_cast<size_t>(batch.valid));
-      Program& p = batch.valid == options.batch ? *whole : *last;
+      Program* p = batch.valid == options.batch ? whole : last;
+      if (!p) throw Error(Code::internal, fmt::format("no program takes a batch of {}", batch.valid));
       double factor = (options.schedule ? options.schedule(step) : 1) * (options.plateau ? options.plateau->scale : 1);
-      ticket = p.step->run([&](const std::string& feed, void* to) {
+      ticket = p->step->run([&](const std::string& feed, void* to) {
         if (feed == "lr")
           store_element(master_dtype(options.precision), static_cast<std::byte*>(to), 0, lr * factor);
         else

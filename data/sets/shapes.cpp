@@ -61,7 +61,8 @@ void draw(uint32_t half, uint32_t sample, int64_t size, std::byte* image, int32_
   float ground = 0;
   std::vector<Figure> figures = scene(half, sample, size, ground);
   for (int64_t at = 0; at < size * size; ++at) {
-    float x = static_cast<float>(at % size) + 0.5f, y = static_cast<float>(at / size) + 0.5f, grey = ground;
+    int64_t row = at / size, column = at % size;
+    float x = static_cast<float>(column) + 0.5f, y = static_cast<float>(row) + 0.5f, grey = ground;
     label[at] = 0;
     for (const Figure& f : figures)
       if (f.covers(x, y)) {
