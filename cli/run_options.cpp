@@ -204,7 +204,7 @@ data::Sources RunOptions::read_data() try {
     data = instead;
   }
   data::Sources all = data::open_data(data, how);
-  vocabulary_ = all.train->vocabulary();
+  vocabulary_ = all.train->vocabulary;
   return all;
 } catch (const Error& e) {
   rethrow(e);

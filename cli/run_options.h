@@ -71,7 +71,7 @@ struct RunOptions {
   std::string recalled_;                    // the file that some of them come from
   bool data_recalled_ = false;              // --data does
   bool data_chosen_ = false;                // the model chose --data
-  std::string vocabulary_;                  // of a text by characters
+  std::string vocabulary_;                  // Source::vocabulary
 };
 
 }  // namespace tutti::cli

@@ -63,7 +63,7 @@ TUTTI_API TensorSet subset(const Source& source, std::span<const int32_t> sample
 struct TUTTI_API OpenOptions {
   int64_t context = 0;              ///< tokens per sample of a text; 0: 256
   std::string tokenizer = "chars";  ///< "bytes", "chars" or "bpe:FOLDER" with GPT-2's vocab.json and merges.txt
-  std::string vocabulary = {};      ///< of "chars": the characters there are; "": those of the text
+  std::string vocabulary = {};      ///< Source::vocabulary of what a model was trained on; "": that of the file
 };
 
 /// Fashion-MNIST (60000 + 10000 grey images u8[1, 28, 28], 10 classes). Looks for the four IDX files in

@@ -36,14 +36,15 @@ struct TUTTI_API Column {
 class TUTTI_API Source {
  public:
   std::string name;  ///< "fashion-mnist/train": for messages, and part of the names of states on devices
+  /// What the numbers in it stand for, where they were given in the order of what a file holds: the characters of a
+  /// text, the categories of a table. OpenOptions::vocabulary takes it, so that another file gets the same numbers.
+  std::string vocabulary = {};
 
   virtual ~Source() = default;
   /// Number of samples.
   virtual int64_t size() const = 0;
   virtual std::vector<Column> columns() const = 0;
   virtual std::vector<Table> tables() const { return {}; }
-  /// Of a text by characters: those that its tokens stand for, as OpenOptions::vocabulary takes them.
-  virtual std::string vocabulary() const { return ""; }
   /// Writes the column's samples of those numbers, one after the other. Throws Error for an unknown column.
   virtual void read(const std::string& column, std::span<const int32_t> samples, void* to) const;
   /// Throws Error(invalid) unless there is at least one sample and at most 2^31 - 1, and every column fits its table.

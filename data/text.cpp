@@ -6,13 +6,13 @@
 
 namespace tutti::data {
 
-TokenStream::TokenStream(std::string set_name, std::vector<int32_t> tokens, int64_t context, int64_t vocabulary,
+TokenStream::TokenStream(std::string set_name, std::vector<int32_t> tokens, int64_t context, int64_t size_of_vocabulary,
                          std::string characters)
     : Source(std::move(set_name)),
       tokens_(std::move(tokens)),
       context_(context),
-      vocabulary_(vocabulary),
-      characters_(std::move(characters)) {
+      size_of_vocabulary_(size_of_vocabulary) {
+  vocabulary = std::move(characters);
   if (context < 1) throw invalid(fmt::format("text {}: a context of {} tokens, at least 1 is needed", name, context));
   if (TokenStream::size() < 1)
     throw invalid(fmt::format("text {}: {} tokens, a sample takes {} and one more", name, tokens_.size(), context),
@@ -27,7 +27,7 @@ std::vector<Column> TokenStream::columns() const {
                 .table = "tokens",
                 .window = true,
                 .stride = context_,
-                .classes = vocabulary_};
+                .classes = size_of_vocabulary_};
   Column next = tokens;
   next.name = "next";
   next.offset = 1;

@@ -13,17 +13,15 @@ namespace tutti::data {
 class TUTTI_API TokenStream : public Source {
  public:
   /// Throws Error(invalid) where the stream holds no whole sample.
-  TokenStream(std::string name, std::vector<int32_t> tokens, int64_t context, int64_t vocabulary,
+  TokenStream(std::string name, std::vector<int32_t> tokens, int64_t context, int64_t size_of_vocabulary,
               std::string characters = "");
   int64_t size() const override;
   std::vector<Column> columns() const override;
   std::vector<Table> tables() const override;
-  std::string vocabulary() const override { return characters_; }
 
  private:
   std::vector<int32_t> tokens_;
-  int64_t context_, vocabulary_;
-  std::string characters_;
+  int64_t context_, size_of_vocabulary_;
 };
 
 }  // namespace tutti::data

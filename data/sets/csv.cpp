@@ -10,6 +10,9 @@
 // where it holds text or whole numbers without a point, in the order of their bytes or numbers, and else a real.
 // Numbers are kept as they are: a model normalises them.
 //
+// A model keeps all of that: where it reads another file, the columns are found by their names and get the same
+// numbers, and a text that it was not trained on is an error.
+//
 // The test rows are the last tenth, at least one, of shuffled_order(rows, 0, 0) (data/loader.h).
 #include <fmt/format.h>
 
@@ -18,6 +21,7 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 
@@ -26,6 +30,7 @@
 #include "data/file.h"
 #include "data/form.h"
 #include "data/loader.h"
+#include "data/tokenizer.h"
 
 namespace tutti::data {
 namespace {
@@ -80,6 +85,7 @@ Csv::Csv(std::string path) : path_(std::move(path)), text_(read_file(path_, "nam
   if (size_t zero = text_.find('\0'); zero != text_.npos)
     throw error(1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(zero), '\n'),
                 fmt::format("a zero byte (byte {}), expected text", zero), "save the file as CSV in UTF-8");
+  code_points(text_, path_);
   for (std::string_view name : next_row())
     header_.push_back(name.empty() ? fmt::format("column {}", header_.size() + 1) : std::string(name));
   if (header_.empty()) throw invalid(fmt::format("{}: the file is empty", path_), "its first line names the columns");
@@ -169,74 +175,160 @@ bool holds_numbers(const Csv& csv, size_t column) {
   return numbers == fields;
 }
 
-/// The place of each key in the order of all keys, and of those that are `known` before.
-template <class Key>
-std::vector<int32_t> ranks(const std::vector<Key>& keys, int64_t& classes, std::map<Key, int32_t> known = {}) {
-  for (const Key& k : keys) known[k] = 0;
-  classes = 0;
-  for (auto& [key, rank] : known) rank = static_cast<int32_t>(classes++);
-  std::vector<int32_t> all;
-  for (const Key& k : keys) all.push_back(known[k]);
-  return all;
-}
-
-/// The numbers of those columns, [rows, columns]; what is missing becomes the mean of the rows `train`.
-std::vector<float> numbers_of(const Csv& csv, const std::vector<size_t>& columns, std::span<const int32_t> train) {
-  std::vector<float> all(csv.rows() * columns.size());
-  for (size_t k = 0; k < columns.size(); ++k) {
-    auto at = [&](size_t row) { return number(csv.at(row, columns[k])); };
-    double total = 0, count = 0;
-    for (int32_t row : train)
-      if (std::optional<double> x = at(static_cast<size_t>(row))) total += *x, count += 1;
-    double mean = total / std::max(count, 1.0);
-    for (size_t row = 0; row < csv.rows(); ++row)
-      all[row * columns.size() + k] = static_cast<float>(at(row).value_or(mean));
-  }
-  return all;
-}
-
-/// The columns of a source while they are put together.
-struct Columns {
-  std::vector<std::pair<std::string, HostTensor>> tensors;
-  std::map<std::string, int64_t> classes;
-  void add(const std::string& name, const std::vector<int32_t>& numbers, int64_t count) {
-    tensors.emplace_back(name, host_tensor(DType::i32, {static_cast<int64_t>(numbers.size())}, numbers));
-    classes[name] = count;
-  }
+/// What the numbers of a table stand for.
+struct Vocabulary {
+  std::vector<std::pair<std::string, double>> numbers;  ///< columns and their means
+  std::vector<std::pair<std::string, std::vector<std::string>>>
+      categories;  ///< columns and their texts, the first is 1
+  std::string target;
+  std::vector<std::string> labels;  ///< none: the target is a real
+  bool numeric = false;             ///< labels are numbers
 };
 
-/// "label" or "target".
-void add_target(const Csv& csv, size_t column, Columns& to) {
+std::string to_text(const Vocabulary& v) {
+  return nlohmann::json{{"numbers", v.numbers},
+                        {"categories", v.categories},
+                        {"target", v.target},
+                        {"labels", v.labels},
+                        {"numeric", v.numeric}}
+      .dump();
+}
+
+/// Of a checkpoint, which may be damaged.
+Vocabulary vocabulary_from(const std::string& text) try {
+  auto all = nlohmann::json::parse(text);
+  Vocabulary v;
+  all.at("numbers").get_to(v.numbers);
+  all.at("categories").get_to(v.categories);
+  all.at("target").get_to(v.target);
+  all.at("labels").get_to(v.labels);
+  all.at("numeric").get_to(v.numeric);
+  return v;
+} catch (const nlohmann::json::exception&) {
+  throw invalid("the run was not trained on a table, or its record of one is damaged",
+                "use the data it was trained on");
+}
+
+/// As a label: numbers in one form, whatever the file writes.
+std::string label_of(std::string_view text, bool numeric) {
+  std::optional<double> x = numeric ? number(text) : std::nullopt;
+  return x ? fmt::format("{}", *x) : std::string(text);
+}
+
+void learn_target(const Csv& csv, size_t column, Vocabulary& v) {
   auto whole = [](std::string_view text) {
     if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
     return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
   };
-  std::vector<std::string_view> text;
-  for (size_t row = 0; row < csv.rows(); ++row) {
-    text.push_back(csv.at(row, column));
-    if (missing(text.back()))
+  v.target = csv.header()[column];
+  for (size_t row = 0; row < csv.rows(); ++row)
+    if (missing(csv.at(row, column)))
       throw invalid(fmt::format("{}: the target is missing", csv.place(row, column)), "remove the line");
+  v.numeric = holds_numbers(csv, column);
+  std::set<std::string> labels;
+  bool all_whole = true;
+  for (size_t row = 0; row < csv.rows(); ++row) {
+    labels.insert(label_of(csv.at(row, column), v.numeric));
+    all_whole = all_whole && whole(csv.at(row, column));
   }
-  bool is_number = holds_numbers(csv, column);
-  std::vector<double> numbers;
-  for (size_t row = 0; is_number && row < text.size(); ++row) numbers.push_back(*number(text[row]));
-  auto rows = static_cast<int64_t>(csv.rows());
-  int64_t classes = 0;
-  std::vector<int32_t> label = is_number ? ranks(numbers, classes) : ranks(text, classes);
-  std::string target = fmt::format("{}: the target '{}'", csv.path(), csv.header()[column]);
-  if (classes == 1)
-    throw invalid(fmt::format("{} is '{}' in every row, expected two values at least", target, text[0]),
+  std::string target = fmt::format("{}: the target '{}'", csv.path(), v.target);
+  if (labels.size() == 1)
+    throw invalid(fmt::format("{} is '{}' in every row, expected two values at least", target, csv.at(0, column)),
                   "name another column: csv:FILE:TARGET");
-  if (is_number && !std::ranges::all_of(text, whole)) {
-    to.tensors.emplace_back("target",
-                            host_tensor(DType::f32, {rows}, std::vector<float>(numbers.begin(), numbers.end())));
-    return;
-  }
-  if (classes > 20 && 2 * classes > rows)
-    throw invalid(fmt::format("{} has {} values in {} rows, too many for classes", target, classes, rows),
+  if (v.numeric && !all_whole) return;
+  if (labels.size() > 20 && 2 * labels.size() > csv.rows())
+    throw invalid(fmt::format("{} has {} values in {} rows, too many for classes", target, labels.size(), csv.rows()),
                   "name another column, csv:FILE:TARGET; or for a target of reals write one number at least with a "
                   "point (3.0)");
-  to.add("label", label, classes);
+  v.labels.assign(labels.begin(), labels.end());
+  if (v.numeric) std::ranges::sort(v.labels, {}, [](const std::string& label) { return *number(label); });
+}
+
+/// Of the file; means are those of the rows `train`.
+Vocabulary learn(const Csv& csv, size_t target, std::span<const int32_t> train) {
+  Vocabulary v;
+  for (size_t c = 0; c < csv.header().size(); ++c) {
+    if (c == target) continue;
+    if (holds_numbers(csv, c)) {
+      double total = 0, count = 0;
+      for (int32_t row : train)
+        if (std::optional<double> x = number(csv.at(static_cast<size_t>(row), c))) total += *x, count += 1;
+      v.numbers.emplace_back(csv.header()[c], total / std::max(count, 1.0));
+      continue;
+    }
+    std::set<std::string> texts;
+    for (size_t row = 0; row < csv.rows(); ++row)
+      if (!missing(csv.at(row, c))) texts.emplace(csv.at(row, c));
+    v.categories.emplace_back(csv.header()[c], std::vector<std::string>(texts.begin(), texts.end()));
+  }
+  learn_target(csv, target, v);
+  return v;
+}
+
+size_t column_named(const Csv& csv, const std::string& name, const char* why) {
+  auto at = std::ranges::find(csv.header(), name);
+  if (at == csv.header().end())
+    throw invalid(fmt::format("{}: there is no column '{}'{}", csv.path(), name, why),
+                  "its columns are " + alternatives(csv.header()));
+  return static_cast<size_t>(at - csv.header().begin());
+}
+
+/// The columns "numbers", "category.NAME" and "label" or "target" of the file.
+TensorSet table_of(const Csv& csv, const Vocabulary& v) {
+  auto rows = static_cast<int64_t>(csv.rows());
+  const char* trained = ", which the model was trained on";
+  std::vector<std::pair<std::string, HostTensor>> tensors;
+  std::map<std::string, int64_t> classes;
+  /// Codes of texts, counted from `first`; an unknown one is an error.
+  auto add_codes = [&](const std::string& name, size_t column, const std::vector<std::string>& known, int32_t first,
+                       bool numeric) {
+    std::map<std::string, int32_t> codes;
+    for (const std::string& k : known) codes.emplace(k, first + static_cast<int32_t>(codes.size()));
+    std::vector<int32_t> all;
+    for (size_t row = 0; row < csv.rows(); ++row) {
+      std::string_view text = csv.at(row, column);
+      auto code = codes.find(label_of(text, numeric));
+      bool gap = first > 0 && missing(text);
+      if (code == codes.end() && !gap)
+        throw invalid(fmt::format("{}: '{}' is none of the {} values that the model was trained on",
+                                  csv.place(row, column), text, known.size()),
+                      first > 0 ? "correct it, or leave the field empty" : "remove the line");
+      all.push_back(gap ? 0 : code->second);
+    }
+    tensors.emplace_back(name, host_tensor(DType::i32, {rows}, all));
+    classes[name] = first + static_cast<int64_t>(known.size());
+  };
+  for (const auto& [name, texts] : v.categories)
+    add_codes("category." + name, column_named(csv, name, trained), texts, 1, false);
+  std::vector<float> numbers(csv.rows() * v.numbers.size());
+  for (size_t k = 0; k < v.numbers.size(); ++k) {
+    size_t column = column_named(csv, v.numbers[k].first, trained);
+    for (size_t row = 0; row < csv.rows(); ++row) {
+      std::string_view text = csv.at(row, column);
+      std::optional<double> x = number(text);
+      if (!x && !missing(text))
+        throw invalid(fmt::format("{}: '{}', expected a number", csv.place(row, column), text),
+                      "correct it, or leave the field empty where the number is missing");
+      numbers[row * v.numbers.size() + k] = static_cast<float>(x.value_or(v.numbers[k].second));
+    }
+  }
+  if (!v.numbers.empty())
+    tensors.emplace_back("numbers", host_tensor(DType::f32, {rows, static_cast<int64_t>(v.numbers.size())}, numbers));
+  size_t target = column_named(csv, v.target, trained);
+  if (!v.labels.empty()) {
+    add_codes("label", target, v.labels, 0, v.numeric);
+  } else {
+    std::vector<float> reals;
+    for (size_t row = 0; row < csv.rows(); ++row) {
+      std::optional<double> x = number(csv.at(row, target));
+      if (!x)
+        throw invalid(fmt::format("{}: '{}', expected a number", csv.place(row, target), csv.at(row, target)),
+                      "remove the line");
+      reals.push_back(static_cast<float>(*x));
+    }
+    tensors.emplace_back("target", host_tensor(DType::f32, {rows}, reals));
+  }
+  return {std::filesystem::path(csv.path()).filename().string(), std::move(tensors), std::move(classes)};
 }
 
 /// A file and the column that it names, "" for none. A colon may be part of both.
@@ -249,47 +341,23 @@ std::pair<std::string, std::string> file_and_target(const std::string& spec) {
   return {rest.substr(0, rest.rfind(':')), ""};
 }
 
-Sources open(const std::string& spec, const OpenOptions&) {
+Sources open(const std::string& spec, const OpenOptions& o) {
   auto [path, wanted] = file_and_target(spec);
   Csv csv(path);
   const std::vector<std::string>& header = csv.header();
-  size_t target = header.size() - 1;
-  if (!wanted.empty()) target = static_cast<size_t>(std::ranges::find(header, wanted) - header.begin());
-  if (target == header.size())
-    throw invalid(fmt::format("{}: there is no column '{}'", path, wanted), "its columns are " + alternatives(header));
+  size_t target = wanted.empty() ? header.size() - 1 : column_named(csv, wanted, "");
   if (header.size() == 1)
     throw invalid(fmt::format("{}: its only column is the target '{}'", path, header[0]),
                   "add columns to learn from; a comma separates the fields");
-
-  auto rows = static_cast<int64_t>(csv.rows());
-  std::vector<int32_t> order = shuffled_order(rows, 0, 0);
+  std::vector<int32_t> order = shuffled_order(static_cast<int64_t>(csv.rows()), 0, 0);
   std::span<const int32_t> all(order), train = all.first(all.size() - std::max<size_t>(all.size() / 10, 1)),
                                        test = all.subspan(train.size());
-  Columns columns;
-  std::vector<size_t> numbers;
-  for (size_t c = 0; c < header.size(); ++c) {
-    if (c == target) continue;
-    if (holds_numbers(csv, c)) {
-      numbers.push_back(c);
-      continue;
-    }
-    std::vector<std::string_view> text;
-    for (size_t row = 0; row < csv.rows(); ++row)
-      text.push_back(missing(csv.at(row, c)) ? std::string_view("") : csv.at(row, c));
-    int64_t classes = 0;
-    std::vector<int32_t> codes = ranks(text, classes, {{"", 0}});
-    columns.add("category." + header[c], codes, classes);
-  }
-  if (!numbers.empty())
-    columns.tensors.emplace_back("numbers", host_tensor(DType::f32, {rows, static_cast<int64_t>(numbers.size())},
-                                                        numbers_of(csv, numbers, train)));
-  add_target(csv, target, columns);
-
-  TensorSet table(std::filesystem::path(path).filename().string(), std::move(columns.tensors),
-                  std::move(columns.classes));
+  Vocabulary vocabulary = o.vocabulary.empty() ? learn(csv, target, train) : vocabulary_from(o.vocabulary);
+  TensorSet table = table_of(csv, vocabulary);
   auto half = [&](const char* name, std::span<const int32_t> which) {
     auto set = std::make_shared<TensorSet>(subset(table, which));
     set->name += name;
+    set->vocabulary = to_text(vocabulary);
     return set;
   };
   return {half("/train", train), half("/test", test)};

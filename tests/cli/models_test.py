@@ -111,6 +111,17 @@ class Models(harness.Case):
         self.assertNotEqual(whole["loss"], part["loss"])
         self.assertEqual(whole["parameters"], part["parameters"])
 
+    def test_a_table_is_read_with_the_categories_of_the_run(self):
+        file, table, other = (self.folder / name for name in ("run", "a.csv", "b.csv"))
+        rows = [(i % 7, "red" if i % 3 else "blue", "yes" if i % 3 and i % 7 > 2 else "no") for i in range(120)]
+        table.write_text("size,colour,bought\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+        self.json("train", "--quiet", "tabular", "--data", f"csv:{table}", "--epochs", "2", "--batch", "16", "--checkpoint", file)
+        other.write_text("bought,colour,size\n" + "".join(f"{c},{b},{a}\n" for a, b, c in rows))
+        self.assertEqual(self.json("eval", file)["loss"], self.json("eval", file, "--data", f"csv:{other}")["loss"])
+        other.write_text("size,colour,bought\n1,red,yes\n2,green,no\n")
+        self.fails(2, [f"{other}, line 3, column 'colour'", "'green' is none of the 2 values"], "eval", file, "--data",
+                   f"csv:{other}")
+
     def test_a_text_by_bpe(self):
         text = self.folder / "text"
         text.write_text("the models remodelled the modelling of modelled models\n" * 50)

@@ -67,6 +67,35 @@ TEST(Csv, NumbersTextAndAClass) {
   s.test->check();
 }
 
+TEST(Csv, AnotherFileGetsTheNumbersOfTheOneThatAModelWasTrainedOn) {
+  Files f;
+  Sources first = f.open("age,city,kind\n1,Zug,b\n2,Bern,a\n6,Zug,b\n4,Chur,c\n");
+  auto again = [&](const std::string& text) {
+    put(f.folder / "u.csv", text);
+    return open_data("csv:" + f.folder / "u.csv", {.vocabulary = first.train->vocabulary});
+  };
+  // Columns in another order, one more, fewer categories, something missing.
+  Sources other = again("kind,more,city,age\nc,x,Zug,8\nb,y,,\nc,z,Zug,1\n");
+  EXPECT_EQ(in_file_order<int32_t>(other, "category.city"), (std::vector<int32_t>{3, 0, 3}));
+  EXPECT_EQ(in_file_order<int32_t>(other, "label"), (std::vector<int32_t>{2, 1, 2}));
+  EXPECT_EQ(other.test->column("category.city").classes, 4);
+  double mean = 0;
+  for (float age : all_of<float>(*first.train, "numbers")) mean += age / 3;
+  EXPECT_EQ(in_file_order<float>(other, "numbers"), (std::vector<float>{8, static_cast<float>(mean), 1}));
+  EXPECT_EQ(other.train->vocabulary, first.train->vocabulary);
+  auto error = [&](const std::string& text) { return message_of([&] { again(text); }); };
+  expect_parts(error("age,city,kind\n1,Zug,b\n2,Genf,a\n"), {"line 3, column 'city'", "'Genf' is none of the 3"});
+  expect_parts(error("age,city,kind\n1,Zug,b\n2,Zug,d\n"), {"line 3, column 'kind'", "'d' is none of the 3"});
+  expect_parts(error("age,city,kind\n1,Zug,b\nold,Zug,a\n"), {"line 3, column 'age'", "'old', expected a number"});
+  expect_parts(error("city,kind\nZug,b\nZug,a\n"), {"no column 'age'", "trained on", "city or kind"});
+  expect_parts(message_of([&] { open_data("csv:" + f.folder / "u.csv", {.vocabulary = "{}"}); }), {"damaged"});
+  // Numbers as labels, in whatever way they are written.
+  first = f.open("a,y\n1,10\n2,9\n3,10\n");
+  EXPECT_EQ(in_file_order<int32_t>(first, "label"), (std::vector<int32_t>{1, 0, 1}));
+  EXPECT_EQ(in_file_order<int32_t>(again("a,y\n1,+9\n2,010\n"), "label"), (std::vector<int32_t>{0, 1}));
+  expect_parts(f.error("a,y\n1,caf\xe9\n2,x\n"), {"t.csv, byte", "not UTF-8"});
+}
+
 TEST(Csv, QuotedFieldsHoldCommasLinesAndQuotes) {
   Files f;
   Sources s = f.open("\"a, \"\"b\"\"\",y\n\"p,q\",1.5\n\"p\nq\" ,2\n \"p,q\",2\n\"\"\"\",3\n");

@@ -351,7 +351,7 @@ TEST(Texts, AreReadByBytesAndCharacters) {
   expect_parts(error("text", {.context = 1, .tokenizer = "words"}), {"--tokenizer words"});
   expect_parts(error("abd", {.context = 1, .vocabulary = "abc"}), {f / "bad", "byte 2", "lacks", "U+0064"});
   expect_parts(error("abd", {.context = 1, .tokenizer = "bpe:" + (f / "no")}), {"vocab.json", "no such file"});
-  EXPECT_EQ(chars.train->vocabulary(), " ab\xc3\xa4");
+  EXPECT_EQ(chars.train->vocabulary, " ab\xc3\xa4");
   expect_parts(message_of([&] { data::open_data("text:" + f / "nothing"); }), {f / "nothing", "no such file"});
 }
 
