@@ -207,11 +207,11 @@ FIRST = [
     Stage("training-2", 20, each_model(training_2), at_once=4),
     Stage("models", 25, [TINY], at_once=8),
     Stage("traces", 20, each_model(traces) + [GELU_TRACE]),
-    Stage("rates", 45, RATES),
+    Stage("rates", 40, RATES),
     Stage("torch", 60, [torch(precision, "mlp-1024,cnn-64", "eager,graph", 40) for precision in ("f32", "bf16")]),
     Stage("other-apis", 35, [parity("vulkan"), parity("opencl")], at_once=8),
     Stage("sanitizer", 10, [WORKS]),
-    Stage("sanitizers", 40, SANITIZERS, at_once=3),
+    Stage("sanitizers", 35, SANITIZERS, at_once=3),
     Stage("profile", 12, [NCU]),
 ]
 
