@@ -22,8 +22,7 @@ std::vector<char32_t> code_points(std::string_view text, const std::string& what
     }
     constexpr char32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     good = good && c >= least[length] && c <= 0x10ffff && !(c >= 0xd800 && c < 0xe000);
-    if (!good)
-      throw invalid(fmt::format("{}, byte {}: not UTF-8", what, i), "convert it to UTF-8");
+    if (!good) throw invalid(fmt::format("{}, byte {}: not UTF-8", what, i), "convert it to UTF-8");
     all.push_back(c);
     i += length;
   }
