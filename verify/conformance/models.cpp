@@ -95,20 +95,15 @@ struct Run {
   }
 };
 
-void memory(PluginUnderTest& plugin, Findings& f) {
-  Device device = plugin.engine_device();
-  for (const ModelDef* m : all_models()) {
-    const std::string& name = m->name;
-    Run run(device, name, plugin.setup().full);
-    auto expect = [&](const char* what, uint64_t got) {
-      if (got != run.planned())
-        f.add(fmt::format("{}: {} bytes {}, {} were reported by compile", name, got, what, run.planned()));
-    };
-    expect("in use before the first step", run.session.used_bytes());
-    run.steps(3);
-    expect("in use after three steps", run.session.used_bytes());
-    expect("at the peak", run.session.peak_bytes());
-  }
+void memory(const std::string& name, PluginUnderTest& plugin, Findings& f) {
+  Run run(plugin.engine_device(), name, plugin.setup().full);
+  auto expect = [&](const char* what, uint64_t got) {
+    if (got != run.planned()) f.add(fmt::format("{} bytes {}, {} were reported by compile", got, what, run.planned()));
+  };
+  expect("in use before the first step", run.session.used_bytes());
+  run.steps(3);
+  expect("in use after three steps", run.session.used_bytes());
+  expect("at the peak", run.session.peak_bytes());
 }
 
 void determinism(const std::string& name, PluginUnderTest& plugin, Findings& f) {
@@ -131,9 +126,11 @@ Checks model_checks() {
                    fmt::format("training steps of a {} agree with the reference's", name),
                    [name](PluginUnderTest& plugin, Findings& f) { lockstep(name, plugin, f); }});
   }
-  all.push_back({"model.memory", "a training run allocates exactly the bytes that compile reported", memory});
   for (const ModelDef* m : all_models()) {
     const std::string& name = m->name;
+    all.push_back({fmt::format("model.memory_{}", name),
+                   fmt::format("training a {} allocates exactly the bytes that compile reported", name),
+                   [name](PluginUnderTest& plugin, Findings& f) { memory(name, plugin, f); }});
     all.push_back({fmt::format("model.same_{}", name), fmt::format("two trainings of a {} give the same bits", name),
                    [name](PluginUnderTest& plugin, Findings& f) { determinism(name, plugin, f); }});
   }
