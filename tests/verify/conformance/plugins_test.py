@@ -15,7 +15,7 @@ MOCK = pathlib.Path(os.environ["MOCK"])
 PLUGINS = harness.BINARY.parent.parent / "lib/tutti/plugins"
 # What a device that compiles kernels is asked for unless TUTTI_TEST_ALL is set.
 LIGHT = "negotiation.*,init.*,open.*,arguments.*,programs.*,growth.*,run.*,memory.*,threads.*,op.add,op.matmul,op.adam," \
-        "model.memory"
+        "model.memory_mlp,model.memory_cnn,model.memory_gpt,model.memory_lstm,model.memory_resnet18"
 
 
 class Conformance(harness.Case):
