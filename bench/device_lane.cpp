@@ -105,7 +105,8 @@ class RunningModel : public Running {
     std::unique_ptr<Session> session = open_session(device_, options_, precision_);
     Legalizer legalizer(*session);
     auto accepts = [&](const Graph& batch) { return legalizer.accepts(batch); };
-    Graph g = programs.training(form_of_set(*model_.set, "train", device_, o.resident_limit, accepts), o.batch);
+    Graph g =
+        programs.training(reachable(form_of_set(*model_.set, "train", device_, o.resident_limit), accepts), o.batch);
     m.effort = effort_of(compile_for_device(g, legalizer).program());
     m.planned_bytes = trainer_->planned_bytes();
     m.peak_bytes = trainer_->peak_bytes();

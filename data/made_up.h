@@ -26,6 +26,8 @@ inline uint32_t drawn(uint32_t step, uint32_t stream, int64_t i) {
   auto at = static_cast<uint64_t>(i);
   return random_block(0, step, stream, at / 4)[at % 4];
 }
+/// A number in [0, 1) with 24 bits, which f32 holds exactly.
+inline float unit(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
 /// A number in [0, n). A multiply and a shift: the bias of at most n / 2^32 is of no account here.
 inline int32_t below(uint32_t word, int64_t n) {
   return static_cast<int32_t>(uint64_t{word} * static_cast<uint64_t>(n) >> 32);

@@ -1,4 +1,4 @@
-// What classifiers of images ask of their data.
+// What models of images ask of their data.
 #pragma once
 #include <string>
 
@@ -7,15 +7,22 @@
 
 namespace tutti {
 
+/// Throws Error(invalid), naming the sides that would fit, unless the column "input" holds images [C, H, W] whose sides
+/// can be halved that often.
+TUTTI_API void expect_images(const std::string& model, const ModelOptions& options, const data::Source& train,
+                             int64_t halvings = 0);
+
 /// The columns "input" and "label" of a data set of images.
 struct TUTTI_API ImageClasses {
   Shape image;          ///< [C, H, W]
   int64_t classes = 0;  ///< at least 2
 };
-/// Throws Error(invalid) that names the model and data that fit it where the samples are no images.
+/// Throws Error(invalid) as expect_images does.
 TUTTI_API ImageClasses image_classes(const std::string& model, const ModelOptions& o, const data::Source& train);
 
 /// A spec of made-up images 3 x side x side of ten classes; of large ones at most 256, which are kept in memory.
 TUTTI_API std::string made_up_images(int64_t side, int64_t samples);
+/// Of the side that a size has: 16 for "tiny", 224 for "imagenet", else 32.
+TUTTI_API std::string made_up_images(const ModelOptions& o, int64_t samples);
 
 }  // namespace tutti

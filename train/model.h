@@ -49,11 +49,6 @@ struct TUTTI_API ModelDef {
   const ModelSize& size(const std::string& name) const;
 };
 
-/// Throws Error(invalid), naming the sides that would fit, unless the column "input" holds images [C, H, W] whose sides
-/// can be halved that often.
-TUTTI_API void expect_images(const std::string& model, const ModelOptions& options, const data::Source& train,
-                             int64_t halvings = 0);
-
 /// In the order of their names.
 TUTTI_API std::span<const ModelDef* const> all_models();
 /// Throws Error(invalid) that lists the names.

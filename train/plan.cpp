@@ -102,21 +102,22 @@ bool is_forward(Phase p) { return p == Phase::forward || p == Phase::loss; }
 
 }  // namespace
 
-InputForm form_of_set(const data::Source& set, const char* kind, const Device& device, uint64_t resident_limit,
-                      const std::function<bool(const Graph&)>& accepts) {
+InputForm form_of_set(const data::Source& set, const char* kind, const Device& device, uint64_t resident_limit) {
   uint64_t bytes = set.table_bytes(), memory = device.memory_total;
   std::vector<data::Column> columns = set.columns();
   bool tables = std::ranges::all_of(columns, [](const data::Column& c) { return !c.table.empty(); });
   bool resident = tables && bytes <= resident_limit && (memory == 0 || bytes <= memory / 4);
   TensorType all = columns.at(0).type;  // with the number of samples: another set may bear the same name
   all.shape.insert(all.shape.begin(), set.size());
-  InputForm form = form_of(set, fmt::format("{}.{}.{}", kind, set.name, to_string(all)), resident);
-  if (resident) {  // a table may be larger than what a kernel of the device reaches
-    Graph g;
-    Batch one(g, form, 1, false);
-    for (const data::Column& c : columns) g.set_state("batch." + c.name, one[c.name], StateRole::metric);
-    form.resident = accepts(g);
-  }
+  return form_of(set, fmt::format("{}.{}.{}", kind, set.name, to_string(all)), resident);
+}
+
+InputForm reachable(InputForm form, const std::function<bool(const Graph&)>& accepts) {
+  if (!form.resident) return form;
+  Graph g;
+  Batch one(g, form, 1, false);
+  for (const data::Column& c : form.columns) g.set_state("batch." + c.name, one[c.name], StateRole::metric);
+  form.resident = accepts(g);
   return form;
 }
 
@@ -146,8 +147,8 @@ struct RunPlanner::Impl {
   }
 
   InputForm form(const data::Source& set, const char* kind) {
-    return form_of_set(set, kind, session.device(), options.resident_limit,
-                       [&](const Graph& g) { return legalizer.accepts(g); });
+    return reachable(form_of_set(set, kind, session.device(), options.resident_limit),
+                     [&](const Graph& g) { return legalizer.accepts(g); });
   }
 
   /// In the order of a run: a program's `state` counts only what no earlier one has named.

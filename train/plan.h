@@ -49,8 +49,11 @@ class RunPlanner {
 };
 
 /// How a run takes a set: resident where its tables are at most `resident_limit` bytes and a quarter of the device's
-/// memory, and the device `accepts` reading batches from them. `kind` is "train" or "eval".
+/// memory. `kind` is "train" or "eval".
 TUTTI_API InputForm form_of_set(const data::Source& set, const char* kind, const Device& device,
-                                uint64_t resident_limit, const std::function<bool(const Graph&)>& accepts);
+                                uint64_t resident_limit);
+/// The same form, but not resident where the device does not accept reading batches from its tables: one may be larger
+/// than what a kernel reaches.
+TUTTI_API InputForm reachable(InputForm form, const std::function<bool(const Graph&)>& accepts);
 
 }  // namespace tutti

@@ -40,6 +40,7 @@ enum class Kind { training, evaluation, prediction };
 struct Program {
   std::unique_ptr<CompiledGraph> step;
   bool training = false;
+  InputForm form;
   std::vector<const std::byte*> uploaded = {};
 };
 
@@ -174,28 +175,29 @@ struct Trainer::Impl {
 
   Program& program(Kind kind, const data::Source& set, int64_t batch) {
     bool training = kind == Kind::training;
-    InputForm form = form_of_set(set, training ? "train" : "eval", runner.device(), options.resident_limit,
-                                 [&](const Graph& g) { return runner.accepts(g); });
+    InputForm form = form_of_set(set, training ? "train" : "eval", runner.device(), options.resident_limit);
     std::string key = fmt::format("{}.{}{}", form.name, batch, kind == Kind::prediction ? ".prediction" : "");
     auto it = compiled.find(key);
     if (it != compiled.end()) {
-      upload(it->second, form, set);
+      upload(it->second, set);
       return it->second;
     }
+    form = reachable(std::move(form), [&](const Graph& g) { return runner.accepts(g); });
     auto start = Clock::now();
     if (training && loaded) expect_same_training(*loaded, options.optimizer, options.precision);
     Graph g = training                   ? programs.training(form, batch)
               : kind == Kind::prediction ? programs.prediction(form, batch)
                                          : programs.evaluation(form, batch);
-    Program p{prepare(g), training};
+    Program p{prepare(g), training, std::move(form)};
     if (training) compile_ms += 1000 * seconds_since(start);
-    upload(p, form, set);
+    upload(p, set);
     initialize();
     return compiled.emplace(key, std::move(p)).first->second;
   }
 
   /// Copies a resident set to the device, unless it is the one that is there: another set may bear the same name.
-  void upload(Program& p, const InputForm& form, const data::Source& set) {
+  void upload(Program& p, const data::Source& set) {
+    const InputForm& form = p.form;
     if (!form.resident) return;
     std::vector<data::Table> tables = set.tables();
     std::vector<const std::byte*> there;

@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "data/form.h"
+#include "data/made_up.h"
 
 namespace tutti::data {
 namespace {
@@ -52,20 +53,18 @@ float distance_to(Point p, Point a, Point b) {
   return std::hypot(p.x - a.x - t * dx, p.y - a.y - t * dy);
 }
 
-float uniform(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
-
 /// One image of size x size, and its angle's sine and cosine.
 void draw(uint32_t half, uint32_t sample, int64_t size, std::byte* image, float* angle) {
   std::array<uint32_t, 4> a = random_block(0, half, pose_stream, 2 * uint64_t{sample}),
                           b = random_block(0, half, pose_stream, 2 * uint64_t{sample} + 1);
   const auto& figure = figures()[a[0] % figures().size()];
-  float theta = 2 * std::numbers::pi_v<float> * uniform(a[1]), s = std::sin(theta), c = std::cos(theta);
+  float theta = 2 * std::numbers::pi_v<float> * unit(a[1]), s = std::sin(theta), c = std::cos(theta);
   angle[0] = s;
   angle[1] = c;
   auto n = static_cast<float>(size);
-  float scale = n * (0.32f + 0.05f * uniform(a[2])), thickness = n * (0.03f + 0.01f * uniform(a[3]));
-  float cx = n / 2 + n * 0.02f * (2 * uniform(b[0]) - 1), cy = n / 2 + n * 0.02f * (2 * uniform(b[1]) - 1);
-  float ground = 40 * uniform(b[2]), ink = 180 + 60 * uniform(b[3]);
+  float scale = n * (0.32f + 0.05f * unit(a[2])), thickness = n * (0.03f + 0.01f * unit(a[3]));
+  float cx = n / 2 + n * 0.02f * (2 * unit(b[0]) - 1), cy = n / 2 + n * 0.02f * (2 * unit(b[1]) - 1);
+  float ground = 40 * unit(b[2]), ink = 180 + 60 * unit(b[3]);
   std::vector<Stroke> turned = figure;
   for (Stroke& stroke : turned)
     for (Point& p : stroke) p = {cx + scale * (c * p.x - s * p.y), cy + scale * (s * p.x + c * p.y)};
@@ -79,7 +78,7 @@ void draw(uint32_t half, uint32_t sample, int64_t size, std::byte* image, float*
       float cover = std::clamp(thickness - nearest + 0.5f, 0.f, 1.f);
       auto at = static_cast<uint64_t>(y * size + x);
       uint32_t word = random_block(sample, half, noise_stream, at / 4)[at % 4];
-      float noise = 20 * (uniform(word) + uniform(word * 2654435761u) - 1);
+      float noise = 20 * (unit(word) + unit(word * 2654435761u) - 1);
       image[at] = static_cast<std::byte>(std::clamp(ground + cover * (ink - ground) + noise, 0.f, 255.f));
     }
 }

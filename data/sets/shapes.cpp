@@ -10,14 +10,13 @@
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "data/form.h"
+#include "data/made_up.h"
 
 namespace tutti::data {
 namespace {
 
 constexpr uint32_t scene_stream = 0x64617409, noise_stream = 0x6461740a;
 constexpr int64_t classes = 4, most_shapes = 4;  // class 0 is the background
-
-float uniform(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
 
 /// Centre, half the extent, and the turn as cosine and sine; kind is the class number.
 struct Figure {
@@ -40,19 +39,19 @@ std::vector<Figure> scene(uint32_t half, uint32_t sample, int64_t size, float& g
   };
   std::array<uint32_t, 4> first = block(0);
   auto n = static_cast<float>(size);
-  ground = 60 + 60 * uniform(first[1]);
+  ground = 60 + 60 * unit(first[1]);
   std::vector<Figure> figures(1 + first[0] % most_shapes);
   for (size_t k = 0; k < figures.size(); ++k) {
     std::array<uint32_t, 4> a = block(1 + 2 * static_cast<int64_t>(k)), b = block(2 + 2 * static_cast<int64_t>(k));
-    float turn = 2 * std::numbers::pi_v<float> * uniform(a[3]);
+    float turn = 2 * std::numbers::pi_v<float> * unit(a[3]);
     bool dark = b[1] % 2 != 0;  // than the background
     figures[k] = {.kind = static_cast<int32_t>(1 + a[0] % (classes - 1)),
-                  .x = n * (0.1f + 0.8f * uniform(a[1])),
-                  .y = n * (0.1f + 0.8f * uniform(a[2])),
-                  .radius = n * (0.1f + 0.15f * uniform(b[0])),
+                  .x = n * (0.1f + 0.8f * unit(a[1])),
+                  .y = n * (0.1f + 0.8f * unit(a[2])),
+                  .radius = n * (0.1f + 0.15f * unit(b[0])),
                   .c = std::cos(turn),
                   .s = std::sin(turn),
-                  .grey = dark ? ground * 0.6f * uniform(b[2]) : ground + 30 + (215 - ground) * uniform(b[2])};
+                  .grey = dark ? ground * 0.6f * unit(b[2]) : ground + 30 + (215 - ground) * unit(b[2])};
   }
   return figures;
 }
@@ -70,7 +69,7 @@ void draw(uint32_t half, uint32_t sample, int64_t size, std::byte* image, int32_
         grey = f.grey;
       }
     uint32_t word = random_block(sample, half, noise_stream, static_cast<uint64_t>(at) / 4)[at % 4];
-    float noise = 20 * (uniform(word) + uniform(word * 2654435761u) - 1);
+    float noise = 20 * (unit(word) + unit(word * 2654435761u) - 1);
     image[at] = static_cast<std::byte>(std::clamp(grey + noise, 0.f, 255.f));
   }
 }

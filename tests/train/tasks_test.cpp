@@ -288,10 +288,10 @@ TEST(Tasks, ATableThatTheDeviceDoesNotReachStaysOnTheHost) {
       return answer;
     };
   };
-  EXPECT_TRUE(form_of_set(set, "train", device(), 1 << 20, accepts(true)).resident);
+  EXPECT_TRUE(reachable(form_of_set(set, "train", device(), 1 << 20), accepts(true)).resident);
   EXPECT_EQ(std::ranges::count(ops, "gather"), 2);
-  EXPECT_FALSE(form_of_set(set, "train", device(), 1 << 20, accepts(false)).resident);
-  EXPECT_FALSE(form_of_set(set, "train", device(), 8, accepts(true)).resident);
+  EXPECT_FALSE(reachable(form_of_set(set, "train", device(), 1 << 20), accepts(false)).resident);
+  EXPECT_FALSE(reachable(form_of_set(set, "train", device(), 8), accepts(true)).resident);
 }
 
 // A sampler's noise depends on the seed alone, and its weights are the checkpoint's.

@@ -3,7 +3,7 @@
 // networks", 2006). Named as two Sequentials of PyTorch, "encoder" and "decoder".
 #include <fmt/format.h>
 
-#include "train/model.h"
+#include "train/images.h"
 #include "train/tasks.h"
 
 namespace tutti {

@@ -25,7 +25,7 @@
 #include "graph/ops/transpose.h"
 #include "graph/ops/uniform.h"
 #include "nn/norms.h"
-#include "train/model.h"
+#include "train/images.h"
 #include "train/tasks.h"
 
 namespace tutti {

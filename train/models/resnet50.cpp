@@ -35,10 +35,7 @@ const ModelDef resnet50_model{
                .eval_batch = 4,
                .lr = 0.05}},
     .task = task,
-    .made_up =
-        [](const ModelOptions& o, int64_t samples) {
-          return made_up_images(o.size == "tiny" ? 16 : o.size == "imagenet" ? 224 : 32, samples);
-        },
+    .made_up = made_up_images,
     .optimizer = "sgd"};
 
 }  // namespace tutti

@@ -7,7 +7,7 @@
 #include "core/base/status.h"
 #include "graph/ops/concat.h"
 #include "nn/norms.h"
-#include "train/model.h"
+#include "train/images.h"
 #include "train/tasks.h"
 
 namespace tutti {

@@ -9,7 +9,7 @@
 #include "graph/ops/reshape.h"
 #include "graph/ops/sigmoid.h"
 #include "graph/ops/sum.h"
-#include "train/model.h"
+#include "train/images.h"
 #include "train/tasks.h"
 
 namespace tutti {

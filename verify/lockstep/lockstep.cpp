@@ -203,12 +203,8 @@ void judge_step(Judge judge, const Graph& g, std::vector<Update>& updates, const
 }  // namespace
 
 std::shared_ptr<const data::Source> lockstep_data(const ModelDef& model, const ModelOptions& options) {
-  if (model.data == "fashion-mnist" && options.size != "tiny") {
-    try {
-      return std::make_shared<data::Dataset>(data::fashion_mnist().train);
-    } catch (const Error&) {
-    }
-  }
+  if (model.data == "fashion-mnist" && options.size != "tiny" && !data::not_installed(model.data))
+    return std::make_shared<data::Dataset>(data::fashion_mnist().train);
   auto set = data::open_data(model.made_up(options, options.size == "tiny" ? 64 : 4096),
                              {.context = model.context ? model.context(options) : 0})
                  .train;
