@@ -54,7 +54,7 @@ class RunningOp : public Running {
     step_->prepare();
     first_seconds = since(start);
     fill_states(*session_, graph_, c.op->shape[0]);
-    first_seconds += run(1);
+    first_seconds += RunningOp::run(1);
   }
 
   double run(int64_t runs) override {
@@ -86,7 +86,7 @@ class RunningModel : public Running {
     how.device_options.insert(options.begin(), options.end());
     auto start = Clock::now();
     trainer_ = std::make_unique<Trainer>(device, model_.task, std::move(how));
-    run(1);
+    RunningModel::run(1);
     first_seconds = since(start);
   }
 
