@@ -42,15 +42,17 @@ int list(bool json) {
     if (!json) print_out("{}: {}\n", m->name, m->doc);
     for (const ModelSize& size : m->sizes) {
       Row row = row_of(*m, size);
+      double lr = size.lr > 0 ? size.lr : learning_rate(optimizer_named(m->optimizer));
       if (size.name == m->sizes[0].name) entry["ops"] = row.ops;
       entry["sizes"].push_back({{"name", size.name},
                                 {"doc", size.doc},
                                 {"parameters", row.parameters},
                                 {"batch", size.batch},
+                                {"lr", lr},
                                 {"data", row.data}});
       if (!json)
-        print_out("  {:<9} {:>11} parameters, batch {:<4} {}; data {}\n", size.name, row.parameters, size.batch,
-                  size.doc, row.data);
+        print_out("  {:<9} {:>11} parameters, batch {:<4} {}; {}, rate {}; data {}\n", size.name, row.parameters,
+                  size.batch, size.doc, m->optimizer, lr, row.data);
     }
     out.push_back(std::move(entry));
   }

@@ -11,7 +11,7 @@
 
 #include "cli/print.h"
 #include "core/base/status.h"
-#include "train/whole_file.h"
+#include "data/files/whole_file.h"
 
 namespace tutti::cli {
 

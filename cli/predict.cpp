@@ -4,7 +4,7 @@
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/run_options.h"
-#include "train/npy.h"
+#include "data/files/npy.h"
 
 namespace tutti::cli {
 namespace {

@@ -10,8 +10,8 @@
 #include "cli/number.h"
 #include "cli/print.h"
 #include "core/base/text.h"
+#include "data/files/checkpoint.h"
 #include "data/form.h"
-#include "train/checkpoint.h"
 
 namespace tutti::cli {
 namespace {

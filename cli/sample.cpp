@@ -5,7 +5,7 @@
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/run_options.h"
-#include "train/png.h"
+#include "data/files/png.h"
 
 namespace tutti::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "cli/run_options.h"
 #include "cli/signals.h"
 #include "core/base/text.h"
-#include "train/file_lock.h"
+#include "data/files/file_lock.h"
 
 namespace tutti::cli {
 namespace {

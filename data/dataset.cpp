@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "core/base/text.h"
 #include "data/form.h"
+#include "data/loader.h"
 
 namespace tutti::data {
 namespace {
@@ -118,7 +120,24 @@ TensorSet subset(const Source& source, std::span<const int32_t> samples) {
     columns.emplace_back(c.name, std::move(t));
     if (c.classes > 0) classes[c.name] = c.classes;
   }
-  return {source.name, std::move(columns), std::move(classes)};
+  TensorSet set(source.name, std::move(columns), std::move(classes));
+  set.vocabulary = source.vocabulary;
+  return set;
+}
+
+Halves last_tenth_for_test(int64_t samples) {
+  std::vector<int32_t> order = shuffled_order(samples, 0, 0);
+  auto middle = order.end() - static_cast<std::ptrdiff_t>(std::max<size_t>(order.size() / 10, 1));
+  return {{order.begin(), middle}, {middle, order.end()}};
+}
+
+Sources divide(const Source& all, const Halves& halves) {
+  auto part = [&](const char* name, std::span<const int32_t> samples) {
+    auto set = std::make_shared<TensorSet>(subset(all, samples));
+    set->name += name;
+    return set;
+  };
+  return {part("/train", halves.train), part("/test", halves.test)};
 }
 
 Sources open_data(const std::string& spec, const OpenOptions& options) { return form_of(spec).open(spec, options); }

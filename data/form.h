@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/base/status.h"
 #include "data/dataset.h"
@@ -24,6 +25,14 @@ struct DataForm {
 
 /// In the order of their names.
 std::span<const DataForm* const> all_data_forms();
+/// Which samples a model is trained on and which are its test, where the data does not tell: the last tenth, at least
+/// one, of shuffled_order(samples, 0, 0).
+struct Halves {
+  std::vector<int32_t> train, test;
+};
+Halves last_tenth_for_test(int64_t samples);
+/// Those samples of a source, named "NAME/train" and "NAME/test".
+Sources divide(const Source& all, const Halves& halves);
 /// The remedy of a bad spec: "use FORM, … or FORM".
 std::string use_one_of_the_forms();
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "train/checkpoint.h"
+#include "data/files/checkpoint.h"
 #include "train/optimizer.h"
 #include "train/precision.h"
 #include "train/programs.h"

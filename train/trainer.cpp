@@ -9,8 +9,8 @@
 
 #include "core/base/hash.h"
 #include "core/base/text.h"
+#include "data/files/checkpoint.h"
 #include "data/loader.h"
-#include "train/checkpoint.h"
 #include "train/plan.h"
 #include "train/resume.h"
 

@@ -13,7 +13,7 @@
 // A model keeps all of that: where it reads another file, the columns are found by their names and get the same
 // numbers, and a text that it was not trained on is an error.
 //
-// The test rows are the last tenth, at least one, of shuffled_order(rows, 0, 0) (data/loader.h).
+// The test rows are those of last_tenth_for_test (data/form.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +29,6 @@
 #include "core/base/text.h"
 #include "data/file.h"
 #include "data/form.h"
-#include "data/loader.h"
 #include "data/tokenizer.h"
 
 namespace tutti::data {
@@ -349,18 +348,11 @@ Sources open(const std::string& spec, const OpenOptions& o) {
   if (header.size() == 1)
     throw invalid(fmt::format("{}: its only column is the target '{}'", path, header[0]),
                   "add columns to learn from; a comma separates the fields");
-  std::vector<int32_t> order = shuffled_order(static_cast<int64_t>(csv.rows()), 0, 0);
-  std::span<const int32_t> all(order), train = all.first(all.size() - std::max<size_t>(all.size() / 10, 1)),
-                                       test = all.subspan(train.size());
-  Vocabulary vocabulary = o.vocabulary.empty() ? learn(csv, target, train) : vocabulary_from(o.vocabulary);
+  Halves halves = last_tenth_for_test(static_cast<int64_t>(csv.rows()));
+  Vocabulary vocabulary = o.vocabulary.empty() ? learn(csv, target, halves.train) : vocabulary_from(o.vocabulary);
   TensorSet table = table_of(csv, vocabulary);
-  auto half = [&](const char* name, std::span<const int32_t> which) {
-    auto set = std::make_shared<TensorSet>(subset(table, which));
-    set->name += name;
-    set->vocabulary = to_text(vocabulary);
-    return set;
-  };
-  return {half("/train", train), half("/test", test)};
+  table.vocabulary = to_text(vocabulary);
+  return divide(table, halves);
 }
 
 }  // namespace

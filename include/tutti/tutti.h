@@ -3,6 +3,7 @@
 #include "core/base/status.h"         // IWYU pragma: export
 #include "core/runtime/selector.h"    // IWYU pragma: export
 #include "data/dataset.h"             // IWYU pragma: export
+#include "data/files/checkpoint.h"    // IWYU pragma: export
 #include "graph/autodiff/autodiff.h"  // IWYU pragma: export
 #include "graph/functions.h"          // IWYU pragma: export
 #include "graph/graph.h"              // IWYU pragma: export
@@ -13,7 +14,6 @@
 #include "nn/norms.h"                 // IWYU pragma: export
 #include "nn/resnet.h"                // IWYU pragma: export
 #include "nn/sequences.h"             // IWYU pragma: export
-#include "train/checkpoint.h"         // IWYU pragma: export
 #include "train/model.h"              // IWYU pragma: export
 #include "train/optimizer.h"          // IWYU pragma: export
 #include "train/runner.h"             // IWYU pragma: export

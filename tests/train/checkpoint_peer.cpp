@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "core/base/status.h"
-#include "train/checkpoint.h"
+#include "data/files/checkpoint.h"
 
 int main(int argc, char** argv) try {
   if (argc != 3) return 2;

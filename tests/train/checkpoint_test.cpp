@@ -1,5 +1,5 @@
 // Reading safetensors files: what the format allows, and every way in which a file can be wrong.
-#include "train/checkpoint.h"
+#include "data/files/checkpoint.h"
 
 #include <chrono>
 #include <cstring>

@@ -13,9 +13,9 @@
 #include <functional>
 #include <thread>
 
+#include "data/files/checkpoint.h"
+#include "data/files/file_lock.h"
 #include "tests/train/files.h"
-#include "train/checkpoint.h"
-#include "train/file_lock.h"
 
 namespace tutti {
 namespace {

@@ -6,11 +6,11 @@
 #include <cstdlib>
 #include <set>
 
+#include "data/files/checkpoint.h"
 #include "data/loader.h"
 #include "graph/eval.h"
 #include "graph/ops.h"
 #include "tests/train/files.h"
-#include "train/checkpoint.h"
 #include "train/trainer.h"
 
 namespace tutti {

@@ -6,13 +6,13 @@
 
 #include <cmath>
 
+#include "data/files/checkpoint.h"
 #include "data/text.h"
 #include "graph/functions.h"
 #include "graph/ops.h"
 #include "nn/norms.h"
 #include "nn/sequences.h"
 #include "tests/train/files.h"
-#include "train/checkpoint.h"
 #include "train/model.h"
 #include "train/plan.h"
 #include "train/trainer.h"

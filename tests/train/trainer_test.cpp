@@ -8,10 +8,10 @@
 #include <cstring>
 #include <set>
 
+#include "data/files/checkpoint.h"
 #include "data/loader.h"
 #include "graph/eval.h"
 #include "tests/train/files.h"
-#include "train/checkpoint.h"
 
 namespace tutti {
 namespace {

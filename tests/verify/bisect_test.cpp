@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "data/files/checkpoint.h"
 #include "graph/op.h"
 #include "tests/runtime/plugin_folder.h"
 #include "tests/support/require.h"
-#include "train/checkpoint.h"
 #include "verify/bisect/bisect.h"
 
 namespace tutti::test {

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "core/runtime/selector.h"
+#include "data/files/checkpoint.h"
 #include "tests/runtime/plugin_folder.h"
-#include "train/checkpoint.h"
 #include "verify/parity/record.h"
 
 namespace tutti::test {

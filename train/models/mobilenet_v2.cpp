@@ -92,15 +92,14 @@ const ModelDef mobilenet_v2_model{
                .doc = "stem and second stage with stride 1, for images of 32x32",
                .batch = 32,
                .eval_batch = 64,
-               .lr = 0.05},
-              {.name = "imagenet", .doc = "for images of 224x224", .batch = 16, .eval_batch = 16, .lr = 0.05},
+               .lr = 3e-3},
+              {.name = "imagenet", .doc = "for images of 224x224", .batch = 16, .eval_batch = 16, .lr = 3e-3},
               {.name = "tiny",
                .doc = "four blocks of 4 to 8 channels, for images of 16x16",
                .batch = 4,
                .eval_batch = 4,
-               .lr = 0.05}},
+               .lr = 3e-3}},
     .task = task,
-    .made_up = made_up_images,
-    .optimizer = "sgd"};
+    .made_up = made_up_images};
 
 }  // namespace tutti

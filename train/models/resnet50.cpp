@@ -23,19 +23,13 @@ extern const ModelDef resnet50_model;
 const ModelDef resnet50_model{
     .name = "resnet50",
     .doc = "ResNet-50 for images: bottleneck blocks of 256 to 2048 channels",
-    .sizes = {{.name = "cifar", .doc = "3x3 stem, for images of 32x32", .batch = 32, .eval_batch = 64, .lr = 0.05},
-              {.name = "imagenet",
-               .doc = "7x7 stem and pool, for images of 224x224",
-               .batch = 16,
-               .eval_batch = 16,
-               .lr = 0.05},
+    .sizes = {{.name = "cifar", .doc = "3x3 stem, for images of 32x32", .batch = 32, .eval_batch = 64},
+              {.name = "imagenet", .doc = "7x7 stem and pool, for images of 224x224", .batch = 16, .eval_batch = 16},
               {.name = "tiny",
                .doc = "1 or 2 blocks a layer, 8 to 64 channels, for images of 16x16",
                .batch = 4,
-               .eval_batch = 4,
-               .lr = 0.05}},
+               .eval_batch = 4}},
     .task = task,
-    .made_up = made_up_images,
-    .optimizer = "sgd"};
+    .made_up = made_up_images};
 
 }  // namespace tutti

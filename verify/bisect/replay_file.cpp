@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/base/status.h"
-#include "train/strict_json.h"
+#include "data/files/strict_json.h"
 #include "verify/bisect/replay_graph.h"
 #include "verify/parity/tensor_file.h"
 

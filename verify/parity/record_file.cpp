@@ -5,7 +5,7 @@
 
 #include "core/base/status.h"
 #include "core/base/text.h"
-#include "train/strict_json.h"
+#include "data/files/strict_json.h"
 #include "verify/parity/record.h"
 #include "verify/parity/tensor_file.h"
 

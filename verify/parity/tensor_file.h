@@ -2,8 +2,8 @@
 #pragma once
 #include <functional>
 
+#include "data/files/checkpoint.h"
 #include "graph/eval.h"
-#include "train/checkpoint.h"
 
 namespace tutti::parity {
 

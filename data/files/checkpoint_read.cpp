@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/status.h"
-#include "train/checkpoint.h"
-#include "train/safetensors.h"
-#include "train/strict_json.h"
+#include "data/files/checkpoint.h"
+#include "data/files/safetensors.h"
+#include "data/files/strict_json.h"
 
 namespace tutti {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t most_dimensions = 32;
-const char* const damaged = "the file is damaged or not a safetensors file; use another checkpoint";
+const char* const damaged = "the file is damaged or not a safetensors file; use another";
 
 struct Reader {
   std::string path;
@@ -82,7 +82,7 @@ Checkpoint read_checkpoint(const std::string& path) {
   Reader r{path};
   std::error_code error;
   if (!std::filesystem::exists(path, error))
-    throw invalid(fmt::format("{}: there is no such checkpoint", path), "check the path, or train without --resume");
+    throw invalid(fmt::format("{}: there is no such checkpoint", path), "check the path");
   if (!std::filesystem::is_regular_file(path, error)) throw invalid(fmt::format("{}: not a regular file", path));
   uint64_t size = std::filesystem::file_size(path, error);
   errno = 0;

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "train/file_lock.h"
+#include "data/files/file_lock.h"
 
 namespace tutti {
 

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/status.h"
-#include "train/checkpoint.h"
-#include "train/safetensors.h"
-#include "train/whole_file.h"
+#include "data/files/checkpoint.h"
+#include "data/files/safetensors.h"
+#include "data/files/whole_file.h"
 
 namespace tutti {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/whole_file.h"
+#include "data/files/whole_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
-#include "train/npy.h"
+#include "data/files/npy.h"
 
 #include <fmt/format.h>
 
 #include "core/base/status.h"
-#include "train/whole_file.h"
+#include "data/files/whole_file.h"
 
 namespace tutti {
 namespace {

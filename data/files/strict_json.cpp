@@ -1,4 +1,4 @@
-#include "train/strict_json.h"
+#include "data/files/strict_json.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "train/file_lock.h"
+#include "data/files/file_lock.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

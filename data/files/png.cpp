@@ -1,4 +1,4 @@
-#include "train/png.h"
+#include "data/files/png.h"
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "core/base/status.h"
-#include "train/whole_file.h"
+#include "data/files/whole_file.h"
 
 namespace tutti {
 namespace {
