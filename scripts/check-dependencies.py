@@ -33,6 +33,7 @@ MAY = {
     "bench": ENGINE,
     "cli": ENGINE + ["verify", "bench"],
     "include": ENGINE,
+    "python": ENGINE,
     "examples": ENGINE + ["include"],
     "kernels": GEOMETRY,
     "sdk": GEOMETRY + ["kernels"],

@@ -2,9 +2,9 @@
 """Writes docs/MODELS.md: every model of `tutti models` at its default size, from runs on this machine.
 
 Each model trains --steps steps on --device in f32 and is evaluated (loss and metrics); on every other device it takes a few
-steps for the time of one. With --python (one that has PyTorch) `tutti bench` puts PyTorch's step beside it, in turn, the faster
+steps for the time of one, after others that compile its kernels. With --python (one that has PyTorch) `tutti bench` puts PyTorch's step beside it, in turn, the faster
 of eager with a fused optimizer and torch.compile. All figures go to docs/results/DATE-models.json, which --from reads instead
-of running anything.
+of running anything, but with --others the steps on the other devices.
 """
 import argparse
 import datetime
@@ -41,30 +41,40 @@ def beside_torch(options, names):
     return out
 
 
+def step_ms(options, name, device):
+    """Milliseconds of a step on a device, or why there are none."""
+    def run(steps):
+        return tutti(options, "train", name, "--steps", str(steps), "--no-eval", "--quiet", "--device", device)["step_ms_median"]
+    try:
+        ms = run(3)
+        return ms if ms > 3000 else run(max(3, min(60, int(4000 / ms))))
+    except RuntimeError as e:
+        return str(e)
+
+
+def other_devices(options):
+    usable = [d["id"] for d in tutti(options, "devices")["devices"] if d["usable"]]
+    return [d for d in usable if d != options.device and not d.startswith("reference")]
+
+
 def measure(options):
     models = [m for m in tutti(options, "models")["models"] if not options.models or m["name"] in options.models.split(",")]
-    usable = [d["id"] for d in tutti(options, "devices")["devices"] if d["usable"]]
-    others = [d for d in usable if d != options.device and not d.startswith("reference")]
+    others = other_devices(options)
     peers = beside_torch(options, [m["name"] for m in models]) if options.python else {}
     rows = []
     for m in models:
         size = m["sizes"][0]
         row = {"name": m["name"], "doc": m["doc"], "size": size["name"], "parameters": size["parameters"], "batch": size["batch"],
-               "data": size["data"], "ops": m["ops"], **peers.get(m["name"], {}), "ms_of": {}}
+               "data": size["data"], "ops": m["ops"], **peers.get(m["name"], {})}
         run = tutti(options, "train", m["name"], "--steps", str(options.steps), "--device", options.device, "--quiet")
         row |= {"steps": run["steps"], "first_loss": run["losses"][0], "loss": run["loss"], "test_loss": run["test_loss"],
                 "metrics": run["metrics"] or {}, "optimizer": run["optimizer"]}
         row.setdefault("ms", run["step_ms_median"])
-        for device in others:
-            try:
-                row["ms_of"][device] = tutti(options, "train", m["name"], "--steps", "6", "--no-eval", "--quiet", "--device",
-                                             device)["step_ms_median"]
-            except RuntimeError as e:
-                row["ms_of"][device] = str(e)
+        row["ms_of"] = {d: step_ms(options, m["name"], d) for d in others}
         print(f"{row['name']}: loss {row['first_loss']:.4f} -> {row['loss']:.4f}, {row['ms']:.1f} ms, "
               f"PyTorch {row.get('torch_ms', float('nan')):.1f} ms", flush=True)
         rows.append(row)
-    info = {d["id"]: f"{d['name']}" for d in tutti(options, "devices")["devices"] if d["usable"]}
+    info = {d["id"]: d["name"] for d in tutti(options, "devices")["devices"] if d["usable"]}
     return {"date": datetime.date.today().isoformat(), "device": options.device, "devices": info, "others": others, "models": rows}
 
 
@@ -91,8 +101,9 @@ def markdown(document):
     lines += ["", "Milliseconds of a whole training step" + (", PyTorch's (the faster of eager and `torch.compile`) in turn with "
               f"{document['device']}'s" if torch else "") + ":", "",
               "| model | " + document["device"] + (" | PyTorch | ratio" if torch else "") +
-              "".join(f" | {d}" for d in document["others"]) + " | kinds of ops |",
-              "| --- | ---" + (" | --- | ---" if torch else "") + " | ---" * len(document["others"]) + " | --- |"]
+              "".join(f" | {d}" for d in document["others"]) + " | kinds of ops | of them not in every model |",
+              "| --- | ---" + (" | --- | ---" if torch else "") + " | ---" * len(document["others"]) + " | --- | --- |"]
+    everywhere = set.intersection(*(set(r["ops"]) for r in document["models"]))
     for r in document["models"]:
         cells = [f"`{r['name']}`", number(r["ms"])]
         if torch:
@@ -101,8 +112,27 @@ def markdown(document):
         for d in document["others"]:
             ms = r["ms_of"][d]
             cells.append(number(ms) if isinstance(ms, float) else "not run: " + ms.split(": ", 1)[1][:60])
-        lines.append("| " + " | ".join([*cells, str(len(r["ops"]))]) + " |")
-    return "\n".join(lines) + "\n"
+        lines.append("| " + " | ".join([*cells, str(len(r["ops"])), ", ".join(sorted(set(r["ops"]) - everywhere))]) + " |")
+    lines += ["", "In every model: " + ", ".join(sorted(everywhere)) + "."]
+    return "\n".join(lines) + "\n" + SEEN
+
+
+SEEN = """
+## Seen
+
+Made by `scripts/models-pictures.py`, of what the models were not trained on.
+
+| | |
+| --- | --- |
+| ![autoencoder](pictures/autoencoder.png) | `autoencoder`, 3 epochs: images and, below each, what it makes of them by 32 numbers |
+| ![unet](pictures/unet.png) | `unet`, 1 epoch: an image, the class of every pixel, and the class that it gives |
+| ![vae](pictures/vae.png) | `vae`, 10 epochs: drawn from noise |
+| ![diffusion](pictures/diffusion.png) | `diffusion`, 4000 steps: drawn from noise in 1000 steps |
+
+Beside PyTorch from the same weights, with the same samples in the same order (`bench/peers/curves.py`):
+
+![losses of five models beside PyTorch](results/2026-11-22-curves.svg)
+"""
 
 
 def main():
@@ -114,12 +144,15 @@ def main():
     parser.add_argument("--python", help="one that has PyTorch, which runs beside it")
     parser.add_argument("--time", type=float, default=4, help="seconds per measurement beside PyTorch")
     parser.add_argument("--from", dest="source", type=pathlib.Path, help="an earlier result in place of runs")
+    parser.add_argument("--others", action="store_true", help="with --from: measure the steps on the other devices anew")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / f"docs/results/{datetime.date.today().isoformat()}-models.json")
     options = parser.parse_args()
-    if options.source:
-        document = json.loads(options.source.read_text())
-    else:
-        document = measure(options)
+    document = json.loads(options.source.read_text()) if options.source else measure(options)
+    if options.others:
+        for row in document["models"]:
+            row["ms_of"] = {d: step_ms(options, row["name"], d) for d in document["others"]}
+            print(row["name"], row["ms_of"], flush=True)
+    if options.others or not options.source:
         rows = ",\n".join("  " + json.dumps(r, ensure_ascii=False) for r in document["models"])
         head = {k: v for k, v in document.items() if k != "models"}
         options.out.write_text(json.dumps(head, indent=1)[:-2] + ',\n "models": [\n' + rows + "\n ]\n}\n")

@@ -246,16 +246,24 @@ struct Trainer::Impl {
     return whole + (options.keep_last && set.size() % options.batch != 0);
   }
 
-  TrainResult train(const data::Source& set, int64_t max_steps, const Watch& watch) {
+  struct Training {
+    Program *whole, *last;  ///< of the batches of an epoch; null where there are none such
+  };
+
+  Training prepare_training(const data::Source& set) {
     bind(set);
-    int64_t per_epoch = steps_per_epoch(set);
-    if (per_epoch == 0)
+    if (steps_per_epoch(set) == 0)
       throw invalid(
           fmt::format("data set '{}' has {} samples, fewer than one batch of {}", set.name, set.size(), options.batch),
           "use a smaller batch");
     int64_t rest = set.size() % options.batch;
-    Program* whole = set.size() >= options.batch ? &program(Kind::training, set, options.batch) : nullptr;
-    Program* last = options.keep_last && rest != 0 ? &program(Kind::training, set, rest) : nullptr;
+    return {set.size() >= options.batch ? &program(Kind::training, set, options.batch) : nullptr,
+            options.keep_last && rest != 0 ? &program(Kind::training, set, rest) : nullptr};
+  }
+
+  TrainResult train(const data::Source& set, int64_t max_steps, const Watch& watch) {
+    auto [whole, last] = prepare_training(set);
+    int64_t per_epoch = steps_per_epoch(set);
     int64_t epoch = step / per_epoch;
     data::Batches batches(data::shuffled_order(set.size(), options.seed, static_cast<uint32_t>(epoch)), options.batch,
                           options.keep_last ? data::Last::pad : data::Last::drop);
@@ -442,6 +450,24 @@ void Trainer::load(const std::string& path) {
   if (auto it = c.metadata.find("plateau"); it != c.metadata.end() && impl_->options.plateau)
     impl_->options.plateau->restore(it->second);
   impl_->loaded = std::move(c);
+}
+
+void Trainer::prepare(const data::Source& set) { impl_->prepare_training(set); }
+
+std::vector<nn::Parameter> Trainer::model_states() const {
+  if (!impl_->declared) return {};
+  std::vector<nn::Parameter> all = impl_->declared->parameters;
+  all.insert(all.end(), impl_->declared->buffers.begin(), impl_->declared->buffers.end());
+  return all;
+}
+
+HostTensor Trainer::state(const std::string& name) { return impl_->read(name); }
+
+void Trainer::set_state(const std::string& name, const HostTensor& value) {
+  HostTensor now = impl_->read(name);
+  if (now.type != value.type)
+    throw invalid(fmt::format("state '{}' is {}, not {}", name, to_string(now.type), to_string(value.type)));
+  impl_->runner.write(name, value.bytes.data(), value.bytes.size());
 }
 
 int64_t Trainer::steps() const { return impl_->step; }

@@ -97,6 +97,15 @@ class TUTTI_API Trainer {
   /// precision are not the checkpoint's.
   void load(const std::string& path);
 
+  /// Compiles the training step for such data and gives the model its first values, without a step.
+  void prepare(const data::Source& set);
+  /// The model's parameters and buffers; nothing before its input is known.
+  std::vector<nn::Parameter> model_states() const;
+  /// A state as it is on the device, and another value for it. Throws Error(invalid) for an unknown one, and where the
+  /// type differs.
+  HostTensor state(const std::string& name);
+  void set_state(const std::string& name, const HostTensor& value);
+
   int64_t steps() const;
   uint64_t seed() const;                     ///< the options', or the loaded checkpoint's
   int64_t parameter_count() const;           ///< elements; 0 before the model's input is known

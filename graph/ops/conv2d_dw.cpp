@@ -5,10 +5,14 @@
 #include "graph/conv.h"
 #include "graph/op.h"
 #include "graph/op_options.h"
+#include "graph/ops/concat.h"
 #include "graph/ops/conv2d.h"
 #include "graph/ops/conv2d_dx.h"
 #include "graph/ops/matmul.h"
+#include "graph/ops/mul.h"
+#include "graph/ops/pad.h"
 #include "graph/ops/reshape.h"
+#include "graph/ops/slice.h"
 #include "graph/ops/sum.h"
 
 namespace tutti {
@@ -52,10 +56,32 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
       });
 }
 
+/// Where every group has one channel: tap by tap, a sum of products. Windows of x would take as much memory as all taps
+/// together, for products of one row.
+Value depthwise(const Call& c, const ConvGeometry& g) {
+  auto behind = [](const WindowAxis& a) {
+    return std::max<int64_t>(0, (a.count - 1) * a.stride + a.reach() - a.size - a.padding);
+  };
+  auto stop = [](const WindowAxis& a, int64_t start) { return start + (a.count - 1) * a.stride + 1; };
+  Value x = pad(c.in[0], {0, 0, g.h.padding, g.w.padding}, {0, 0, behind(g.h), behind(g.w)});
+  Value d = reshape(c.in[1], {g.batch, g.groups, g.filters_per_group(), g.h.count, g.w.count});
+  Values taps;
+  for (int64_t ky = 0; ky < g.h.kernel; ++ky)
+    for (int64_t kx = 0; kx < g.w.kernel; ++kx) {
+      int64_t top = ky * g.h.dilation, left = kx * g.w.dilation;
+      Value read = slice(x, {0, 0, top, left}, {g.batch, g.channels, stop(g.h, top), stop(g.w, left)},
+                         {1, 1, g.h.stride, g.w.stride});
+      read = reshape(read, {g.batch, g.groups, 1, g.h.count, g.w.count});
+      taps.push_back(reshape(sum(d * read, {0, 3, 4}), {g.filters, 1}));
+    }
+  return reshape(taps.size() == 1 ? taps[0] : concat(taps, 1), c.a.ints("shape"));
+}
+
 /// The cotangent times the transposed windows of x, summed over the samples.
 Values decompose(const Call& c) {
   const Shape& shape = c.a.ints("shape");
   ConvGeometry g = conv_geometry(c.in[0].shape(), shape, c.a);
+  if (g.groups > 1 && g.depth() == 1) return {depthwise(c, g)};
   Value d = reshape(c.in[1], {g.batch, g.groups, g.filters / g.groups, g.h.count * g.w.count});
   return {reshape(sum(matmul(d, conv_columns(c.in[0], g, c.a), false, true), {0}), shape)};
 }
@@ -90,6 +116,12 @@ const OpDef conv2d_dw_op{
                            {"shape", Ints{6, 2, 3, 2}}}},
                 {.shapes = {{2, 3, 5, 5}, {2, 3, 5, 5}},
                  .attrs = {{"padding", Ints{1, 1}}, {"groups", Ints{3}}, {"shape", Ints{3, 1, 3, 3}}}},
+                {.shapes = {{2, 4, 8, 7}, {2, 8, 4, 2}},
+                 .attrs = {{"stride", Ints{2, 3}},
+                           {"padding", Ints{2, 1}},
+                           {"dilation", Ints{2, 3}},
+                           {"groups", Ints{4}},
+                           {"shape", Ints{8, 1, 3, 2}}}},
                 {.shapes = {{0, 2, 5, 5}, {0, 3, 3, 3}}, .attrs = {{"shape", Ints{3, 2, 3, 3}}}},
                 {.shapes = {{2, 16, 17, 15}, {2, 24, 17, 15}},
                  .attrs = {{"padding", Ints{1, 1}}, {"shape", Ints{24, 16, 3, 3}}}}}};

@@ -16,6 +16,7 @@ OPTIONS = {
     "devices": ["--explain", "--json", "--device"],
     "train": [*RUN_OPTIONS, "--checkpoint", "--resume", "--no-eval", "--quiet"],
     "eval": [o for o in RUN_OPTIONS if o not in OF_TRAINING] + ["checkpoint"],
+    "data": ["--output", "--png", "--count", "--context", "--tokenizer", "--json"],
     "ops": ["--markdown", "--json"],
     "plan": [o for o in RUN_OPTIONS if o not in ("--fallback", "--epochs", "--steps")] + ["--no-eval", "--no-search"],
     "parity": ["--device", "--ops", "--case", "--record", "--against", "--html", "--model", "--seed", "--json"],

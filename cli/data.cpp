@@ -1,0 +1,133 @@
+// tutti data: what a data set holds; its columns as a safetensors file, its first images as a picture.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "cli/number.h"
+#include "cli/output_file.h"
+#include "cli/print.h"
+#include "core/base/status.h"
+#include "data/dataset.h"
+#include "data/files/checkpoint.h"
+#include "data/files/png.h"
+#include "data/form.h"
+#include "data/made_up.h"
+
+namespace tutti::cli {
+namespace {
+
+constexpr int64_t most_images = 1024;
+
+/// The first samples of a column, [samples, …].
+HostTensor rows(const data::Source& source, const data::Column& c, int64_t samples) {
+  TensorType type = c.type;
+  type.shape.insert(type.shape.begin(), samples);
+  HostTensor t{type, std::vector<std::byte>(num_bytes(type))};
+  std::vector<int32_t> numbers(static_cast<size_t>(samples));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  source.read(c.name, numbers, t.bytes.data());
+  return t;
+}
+
+/// u8 as parts of 255.
+HostTensor as_f32(const HostTensor& t) {
+  std::vector<float> values(static_cast<size_t>(num_elements(t.type.shape)));
+  double one = t.type.dtype == DType::u8 ? 255 : 1;
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(load_element(t.type.dtype, t.bytes.data(), i) / one);
+  return host_tensor(DType::f32, t.type.shape, values);
+}
+
+struct DataCommand {
+  std::string spec, tokenizer = "chars", output, png;
+  int64_t context = 256, count = 64;
+  bool json = false;
+
+  int operator()() {
+    Target targets[] = {{"--output", &output}, {"--png", &png}};
+    check_targets(targets);
+    for (auto [option, file] : targets)
+      if (*file == "-") throw invalid(fmt::format("{} -: no such file goes to stdout", option), "name a file");
+    if (count < 1 || count > most_images)
+      throw invalid(fmt::format("--count {}: from 1 to {} is possible", count, most_images));
+    if (context < 1) throw invalid(fmt::format("--context {}: at least 1 is needed", context));
+    data::Sources all = data::open_data(spec, {.context = context, .tokenizer = tokenizer});
+    if (!output.empty()) write_columns(all);
+    if (!png.empty()) write_picture(*all.train);
+    report(all);
+    return done;
+  }
+
+  void write_columns(const data::Sources& all) const {
+    uint64_t bytes = 0;
+    for (const data::Source* s : {all.train.get(), all.test.get()})
+      for (const data::Column& c : s->columns()) bytes += static_cast<uint64_t>(s->size()) * num_bytes(c.type);
+    data::fitting(spec, bytes);
+    Checkpoint file;
+    for (const data::Column& c : all.train->columns()) {
+      file.tensors[c.name] = rows(*all.train, c, all.train->size());
+      file.tensors["test." + c.name] = rows(*all.test, all.test->column(c.name), all.test->size());
+      if (c.classes > 0) file.metadata["classes." + c.name] = fmt::format("{}", c.classes);
+    }
+    write_checkpoint(output, file);
+  }
+
+  void write_picture(const data::Source& train) const {
+    for (const data::Column& c : train.columns()) {
+      const Shape& s = c.type.shape;
+      if (s.size() != 3 || (s[0] != 1 && s[0] != 3)) continue;
+      if (c.type.dtype != DType::u8 && c.type.dtype != DType::f32) continue;
+      write_png_grid(png, as_f32(rows(train, c, std::min(count, train.size()))));
+      return;
+    }
+    throw invalid(fmt::format("--png {}: {} has no column of images u8 or f32 [1 or 3, H, W]", png, spec),
+                  "leave it out");
+  }
+
+  void report(const data::Sources& all) const {
+    nlohmann::ordered_json columns = nlohmann::ordered_json::array();
+    if (!json) print_out("{}: {} samples to train on, {} for the test\n", spec, all.train->size(), all.test->size());
+    for (const data::Column& c : all.train->columns()) {
+      columns.push_back(
+          {{"name", c.name}, {"dtype", name(c.type.dtype)}, {"shape", c.type.shape}, {"classes", c.classes}});
+      if (!json)
+        print_out("  {:<12} {}{}\n", c.name, to_string(c.type),
+                  c.classes > 0 ? fmt::format(", from 0 to {}", c.classes - 1) : "");
+    }
+    if (json)
+      print_json({{"data", spec},
+                  {"train_samples", all.train->size()},
+                  {"test_samples", all.test->size()},
+                  {"columns", columns},
+                  {"output", output},
+                  {"png", png}});
+    for (const std::string& file : {output, png})
+      if (!json && !file.empty()) print_out("wrote {}\n", file);
+  }
+};
+
+}  // namespace
+
+void add_data(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand("data", "Show what a data set holds; write its columns or a picture of it");
+  static DataCommand command;
+  std::vector<std::string> forms;
+  for (const data::DataForm* f : data::all_data_forms()) forms.push_back(f->form);
+  sub->add_option("data", command.spec, fmt::format("{}", fmt::join(forms, "; ")))->required();
+  sub->add_option("--output", command.output, "A safetensors file of all columns, which --data safetensors:FILE reads");
+  sub->add_option("--png", command.png, "A picture of the first images of the training set");
+  sub->add_option("--count", command.count, "Images of the picture")->capture_default_str()->check(whole<int64_t>);
+  sub->add_option("--context", command.context, "Tokens per sample of a text")
+      ->capture_default_str()
+      ->check(whole<int64_t>);
+  sub->add_option("--tokenizer", command.tokenizer,
+                  "Of a text: bytes, chars, or bpe:FOLDER with GPT-2's vocab.json and merges.txt")
+      ->capture_default_str();
+  add_json_flag(*sub, command.json);
+  sub->footer("Example: tutti data shapes:64 --png shapes.png --output shapes.safetensors");
+  sub->callback([&action] { action = [] { return command(); }; });
+}
+
+}  // namespace tutti::cli

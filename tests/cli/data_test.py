@@ -1,0 +1,47 @@
+"""tutti data: what a set holds, its columns as a file that trains the same, and a picture of it."""
+import struct
+import unittest
+
+import harness
+
+
+class Data(harness.Case):
+    def test_says_what_a_set_holds(self):
+        d = self.json("data", "shapes:16:32:8")
+        self.assertEqual((d["train_samples"], d["test_samples"]), (32, 8))
+        self.assertEqual(d["columns"], [{"name": "input", "dtype": "u8", "shape": [1, 16, 16], "classes": 0},
+                                        {"name": "label", "dtype": "i32", "shape": [16, 16], "classes": 4}])
+        out = self.done("data", "made-up-text:11:300", "--context", "6").stdout
+        self.assertIn("tokens       i32[6], from 0 to 10", out)
+
+    def test_its_columns_train_the_same_from_a_file(self):
+        file = self.folder / "set.safetensors"
+        for model, spec in (("unet", "shapes:16:32:8"), ("dlrm", "made-up-clicks:3:3:10:64"), ("mlp", "synthetic:8:3:64:16")):
+            with self.subTest(model):
+                self.done("data", spec, "--output", file)
+                first, again = (self.json("train", "--quiet", model, "--size", "tiny", "--steps", "5", "--data", data)
+                                for data in (spec, f"safetensors:{file}"))
+                self.assertEqual((first["losses"], first["state_hash"], first["test_loss"]),
+                                 (again["losses"], again["state_hash"], again["test_loss"]))
+                self.assertGreater(len(set(first["losses"])), 1)
+
+    def test_a_picture_of_its_images(self):
+        png = self.folder / "grid.png"
+        self.done("data", "shapes:16:32:8", "--png", png, "--count", "6")
+        data = png.read_bytes()
+        self.assertEqual(data[:8], b"\x89PNG\r\n\x1a\n")
+        self.assertEqual(struct.unpack(">II", data[16:24]), (3 * 17 - 1, 2 * 17 - 1))  # 3 x 2 images, lines between
+        self.fails(2, [png, "no column of images"], "data", "made-up-text:11:300", "--png", png)
+
+    def test_bad_input(self):
+        self.fails(2, ["unknown data 'shape'", "shapes:SIZE"], "data", "shape")
+        self.fails(2, ["--output -"], "data", "shapes:16", "--output", "-")
+        self.fails(2, ["--count 0"], "data", "shapes:16", "--count", "0")
+        self.fails(2, ["--output", "nowhere"], "data", "shapes:16:8:4", "--output", self.folder / "nowhere/set")
+        self.fails(2, ["--context 0"], "data", "made-up-text:11:300", "--context", "0")
+        self.fails(2, ["data", "required"], "data")
+        self.fails(2, ["nothing.safetensors", "no such"], "data", f"safetensors:{self.folder}/nothing.safetensors")
+
+
+if __name__ == "__main__":
+    unittest.main()
