@@ -28,7 +28,7 @@ TEXT
 }
 
 extra=()
-tests=(python3-venv libgtest-dev libgmock-dev)
+tests=(python3-venv python3-dev libgtest-dev libgmock-dev)
 intel_opencl=no cuda=no
 for arg in "$@"; do
   case "$arg" in

@@ -1,0 +1,69 @@
+// Arrays of NumPy and of whoever speaks DLPack, to and from host tensors.
+#include <fmt/format.h>
+
+#include "core/base/status.h"
+#include "module.h"
+
+namespace tutti::python {
+namespace {
+
+DType dtype_of(const nb::dlpack::dtype& d) {
+  using Kind = nb::dlpack::dtype_code;
+  auto is = [&](Kind kind, int bits) { return d.code == static_cast<uint8_t>(kind) && d.bits == bits && d.lanes == 1; };
+  if (is(Kind::Float, 32)) return DType::f32;
+  if (is(Kind::Float, 64)) return DType::f64;
+  if (is(Kind::Float, 16)) return DType::f16;
+  if (is(Kind::Bfloat, 16)) return DType::bf16;
+  if (is(Kind::Int, 32)) return DType::i32;
+  if (is(Kind::Int, 64)) return DType::i64;
+  if (is(Kind::UInt, 8)) return DType::u8;
+  if (is(Kind::UInt, 32)) return DType::u32;
+  if (is(Kind::Bool, 8)) return DType::boolean;
+  throw invalid(fmt::format("an array of DLPack type {}, {} bits", d.code, d.bits),
+                "use float16, bfloat16, float32, float64, int32, int64, uint8, uint32 or bool");
+}
+
+nb::dlpack::dtype dlpack_of(DType t) {
+  using Kind = nb::dlpack::dtype_code;
+  auto kind = t == DType::boolean                  ? Kind::Bool
+              : t == DType::u8 || t == DType::u32  ? Kind::UInt
+              : t == DType::i32 || t == DType::i64 ? Kind::Int
+              : t == DType::bf16                   ? Kind::Bfloat
+                                                   : Kind::Float;
+  return {static_cast<uint8_t>(kind), static_cast<uint8_t>(8 * size_of(t)), 1};
+}
+
+HostTensor widened(const HostTensor& t) {
+  std::vector<float> values(static_cast<size_t>(num_elements(t.type.shape)));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(load_element(t.type.dtype, t.bytes.data(), i));
+  return host_tensor(DType::f32, t.type.shape, values);
+}
+
+}  // namespace
+
+HostTensor to_host(const Array& array) {
+  TensorType type{dtype_of(array.dtype()), {}};
+  for (size_t i = 0; i < array.ndim(); ++i) type.shape.push_back(static_cast<int64_t>(array.shape(i)));
+  return host_tensor_from(type, array.data(), array.nbytes());
+}
+
+nb::object to_numpy(HostTensor t) {
+  if (t.type.dtype == DType::bf16) t = widened(t);
+  auto* held = new HostTensor(std::move(t));
+  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<HostTensor*>(p); });
+  std::vector<size_t> shape(held->type.shape.begin(), held->type.shape.end());
+  nb::ndarray<nb::numpy> array(held->bytes.data(), shape.size(), shape.data(), owner, nullptr,
+                               dlpack_of(held->type.dtype));
+  return nb::cast(array);
+}
+
+Callback callback(nb::object function) {
+  return {new nb::object(std::move(function)), [](nb::object* o) {
+            if (!Py_IsInitialized()) return;  // the interpreter is gone, and the object with it
+            nb::gil_scoped_acquire gil;
+            delete o;
+          }};
+}
+
+}  // namespace tutti::python

@@ -1,0 +1,40 @@
+// The engine's errors as Python exceptions: the classes of tutti/errors.py by code.
+#include "core/base/status.h"
+#include "module.h"
+#include "train/trainer.h"
+
+namespace tutti::python {
+namespace {
+
+const char* class_of(Code code) {
+  switch (code) {
+    case Code::invalid: return "InvalidError";
+    case Code::declined: return "DeclinedError";
+    case Code::no_memory: return "NoMemoryError";
+    case Code::device_lost: return "DeviceLostError";
+    default: return "Error";
+  }
+}
+
+void raise(const char* name, const Error& e, std::optional<int64_t> step = {}) {
+  nb::object type = nb::module_::import_("tutti.errors").attr(name);
+  nb::object error = type(e.what(), e.remedy);
+  if (step) error.attr("step") = *step;
+  PyErr_SetObject(type.ptr(), error.ptr());
+}
+
+}  // namespace
+
+void bind_errors(nb::module_&) {
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const NotFinite& e) {
+      raise("NotFiniteError", e, e.step);
+    } catch (const Error& e) {
+      raise(class_of(e.code), e);
+    }
+  });
+}
+
+}  // namespace tutti::python

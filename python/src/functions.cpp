@@ -1,0 +1,139 @@
+// Compositions of ops that the engine has as C++ functions (graph/functions.h), by the number of spatial axes.
+#include "graph/functions.h"
+
+#include "core/base/status.h"
+#include "graph/ops/avg_pool2d.h"
+#include "graph/ops/conv2d.h"
+#include "graph/ops/max_pool2d.h"
+#include "module.h"
+
+namespace tutti::python {
+namespace {
+
+size_t axes_of(const PyValue& x) {
+  size_t rank = x.get().rank();
+  if (rank < 3 || rank > 5)
+    throw invalid("expected images [N, C, …] of one to three axes, not " + to_string(x.get().type()));
+  return rank - 2;
+}
+
+PyValue conv(const PyValue& x, const PyValue& w, const Ints& stride, const Ints& padding, const Ints& dilation,
+             int64_t groups) {
+  Value a = x.get(), b = w.get(), y;
+  if (axes_of(x) == 1)
+    y = conv1d(a, b, {.stride = stride.at(0), .padding = padding.at(0), .dilation = dilation.at(0), .groups = groups});
+  else if (axes_of(x) == 3)
+    y = conv3d(a, b, {.stride = stride, .padding = padding, .dilation = dilation, .groups = groups});
+  else
+    y = call(conv2d_op, {a, b},
+             {{"stride", stride}, {"padding", padding}, {"dilation", dilation}, {"groups", Ints{groups}}});
+  return wrap(x.handle, y);
+}
+
+PyValue conv_transpose(const PyValue& x, const PyValue& w, const Ints& stride, const Ints& padding, const Ints& more,
+                       const Ints& dilation, int64_t groups) {
+  Value a = x.get(), b = w.get(), y;
+  if (axes_of(x) == 1)
+    y = conv_transpose1d(a, b,
+                         {.stride = stride.at(0),
+                          .padding = padding.at(0),
+                          .output_padding = more.at(0),
+                          .dilation = dilation.at(0),
+                          .groups = groups});
+  else if (axes_of(x) == 3)
+    y = conv_transpose3d(
+        a, b, {.stride = stride, .padding = padding, .output_padding = more, .dilation = dilation, .groups = groups});
+  else
+    y = conv_transpose2d(
+        a, b, {.stride = stride, .padding = padding, .output_padding = more, .dilation = dilation, .groups = groups});
+  return wrap(x.handle, y);
+}
+
+PyValue pool(const PyValue& x, bool max, const Ints& kernel, const Ints& stride, const Ints& padding,
+             const Ints& dilation, bool ceil_mode, bool count_include_pad, int64_t divisor) {
+  Value a = x.get(), y;
+  if (axes_of(x) == 1) {
+    Pool1dOptions o{.kernel = kernel.at(0),
+                    .stride = stride.at(0),
+                    .padding = padding.at(0),
+                    .dilation = dilation.at(0),
+                    .count_include_pad = count_include_pad,
+                    .ceil_mode = ceil_mode};
+    y = max ? max_pool1d(a, o) : avg_pool1d(a, o);
+  } else if (axes_of(x) == 3) {
+    Pool3dOptions o{.kernel = kernel,
+                    .stride = stride,
+                    .padding = padding,
+                    .dilation = dilation,
+                    .count_include_pad = count_include_pad,
+                    .ceil_mode = ceil_mode,
+                    .divisor_override = divisor};
+    y = max ? max_pool3d(a, o) : avg_pool3d(a, o);
+  } else {
+    Pool2dOptions o{.kernel = kernel,
+                    .stride = stride,
+                    .padding = padding,
+                    .dilation = dilation,
+                    .count_include_pad = count_include_pad,
+                    .ceil_mode = ceil_mode,
+                    .divisor_override = divisor};
+    y = max ? max_pool2d(a, o) : avg_pool2d(a, o);
+  }
+  return wrap(x.handle, y);
+}
+
+/// lstm where c0 is there, else gru. `weights`: per layer and direction w_ih, w_hh and the biases, if any.
+std::tuple<PyValue, PyValue, std::optional<PyValue>> recurrent(const PyValue& x, const PyValue& h0,
+                                                               const std::optional<PyValue>& c0,
+                                                               const std::vector<std::vector<PyValue>>& weights,
+                                                               bool bidirectional, bool batch_first, double dropout,
+                                                               const std::optional<PyValue>& seed,
+                                                               const std::optional<PyValue>& step, int64_t stream) {
+  std::vector<RecurrentWeights> all;
+  for (const std::vector<PyValue>& w : weights) {
+    if (w.size() != 2 && w.size() != 4) throw invalid("a recurrent layer takes two weights, or four with biases");
+    all.push_back({.w_ih = w[0].get(), .w_hh = w[1].get()});
+    if (w.size() == 4) all.back().b_ih = w[2].get(), all.back().b_hh = w[3].get();
+  }
+  RecurrentOptions o{.bidirectional = bidirectional, .batch_first = batch_first, .dropout = dropout, .stream = stream};
+  if (dropout > 0 && seed && step) o.seed = seed->get(), o.step = step->get();
+  RecurrentResult r = c0 ? lstm(x.get(), h0.get(), c0->get(), all, o) : gru(x.get(), h0.get(), all, o);
+  return {wrap(x.handle, r.y), wrap(x.handle, r.h_n), wrap_optional(x.handle, r.c_n)};
+}
+
+}  // namespace
+
+void bind_functions(nb::module_& m) {
+  using nb::arg;
+  m.def("conv", &conv, arg("x"), arg("w"), arg("stride"), arg("padding"), arg("dilation"), arg("groups") = 1);
+  m.def("conv_transpose", &conv_transpose, arg("x"), arg("w"), arg("stride"), arg("padding"), arg("output_padding"),
+        arg("dilation"), arg("groups") = 1);
+  m.def("pool", &pool, arg("x"), arg("max"), arg("kernel"), arg("stride"), arg("padding"), arg("dilation"),
+        arg("ceil_mode") = false, arg("count_include_pad") = true, arg("divisor") = 0);
+  m.def(
+      "adaptive_pool",
+      [](const PyValue& x, bool max, const Ints& size) {
+        return wrap(x.handle, max ? adaptive_max_pool(x.get(), size) : adaptive_avg_pool(x.get(), size));
+      },
+      arg("x"), arg("max"), arg("size"));
+  m.def(
+      "interpolate",
+      [](const PyValue& x, const Ints& size, const Reals& scale_factor, const std::string& mode, bool align_corners) {
+        return wrap(
+            x.handle,
+            interpolate(x.get(),
+                        {.size = size, .scale_factor = scale_factor, .mode = mode, .align_corners = align_corners}));
+      },
+      arg("x"), arg("size"), arg("scale_factor"), arg("mode"), arg("align_corners") = false);
+  m.def("pixel_shuffle", [](const PyValue& x, int64_t n) { return wrap(x.handle, pixel_shuffle(x.get(), n)); });
+  m.def("pixel_unshuffle", [](const PyValue& x, int64_t n) { return wrap(x.handle, pixel_unshuffle(x.get(), n)); });
+  m.def("grid_sample",
+        [](const PyValue& x, const PyValue& grid, const std::string& mode, const std::string& padding, bool align) {
+          return wrap(x.handle, grid_sample(x.get(), grid.get(),
+                                            {.mode = mode, .padding_mode = padding, .align_corners = align}));
+        });
+  m.def("recurrence", &recurrent, arg("x"), arg("h0"), arg("c0").none(), arg("weights"), arg("bidirectional"),
+        arg("batch_first"), arg("dropout"), arg("seed").none(), arg("step").none(), arg("stream"));
+}
+
+}  // namespace tutti::python

@@ -1,0 +1,425 @@
+// Data, tasks and the trainer.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <functional>
+
+#include "core/base/status.h"
+#include "data/dataset.h"
+#include "nn/attention.h"
+#include "python_builder.h"
+#include "train/model.h"
+#include "train/optimizer.h"
+#include "train/trainer.h"
+
+namespace tutti::python {
+namespace {
+
+using data::Source;
+
+/// One batch that Python hands in anew for every step: a single sample, whose columns are whole arrays of any shape.
+class BatchSource : public Source {
+ public:
+  BatchSource(std::vector<std::pair<std::string, HostTensor>> columns, std::map<std::string, int64_t> classes)
+      : Source("batch"), classes_(std::move(classes)) {
+    set(std::move(columns));
+  }
+  /// The next batch: the same columns. Throws Error(invalid) where one is of another type.
+  void set(std::vector<std::pair<std::string, HostTensor>> columns) {
+    for (auto& [column, t] : columns) {
+      auto it = tensors_.find(column);
+      if (it != tensors_.end() && it->second.type != t.type)
+        throw invalid(
+            fmt::format("'{}' is {}, the step was built for {}", column, to_string(t.type), to_string(it->second.type)),
+            "hand in batches of one size and dtype, or build another step");
+      tensors_[column] = std::move(t);
+    }
+  }
+  int64_t size() const override { return 1; }
+  std::vector<data::Column> columns() const override {
+    std::vector<data::Column> all;
+    for (const auto& [column, t] : tensors_) {
+      auto it = classes_.find(column);
+      all.push_back({.name = column, .type = t.type, .table = "", .classes = it == classes_.end() ? 0 : it->second});
+    }
+    return all;
+  }
+  void read(const std::string& column, std::span<const int32_t> samples, void* to) const override {
+    const HostTensor& t = tensors_.at(column);
+    for (size_t i = 0; i < samples.size(); ++i)
+      std::memcpy(static_cast<std::byte*>(to) + i * t.bytes.size(), t.bytes.data(), t.bytes.size());
+  }
+
+ private:
+  std::map<std::string, HostTensor> tensors_;
+  std::map<std::string, int64_t> classes_;
+};
+
+std::vector<std::pair<std::string, HostTensor>> columns_of(const std::map<std::string, Array>& arrays, bool samples) {
+  std::vector<std::pair<std::string, HostTensor>> all;
+  for (const auto& [name, array] : arrays) {
+    if (samples && (array.ndim() == 0 || array.shape(0) == 0))
+      throw invalid(fmt::format("column '{}' has no samples", name), "the first dimension of an array are the samples");
+    all.emplace_back(name, to_host(array));
+  }
+  if (all.empty()) throw invalid("data without a column");
+  return all;
+}
+
+/// A batch while a task runs.
+struct PyBatch {
+  GraphRef graph;
+  const Batch* batch = nullptr;
+  const Batch& get() const {
+    if (!batch) throw invalid("a batch whose task is over", "use it inside of the task");
+    return *batch;
+  }
+};
+
+struct PyOutcome {
+  PyValue loss_sum, weight;
+  std::vector<std::tuple<std::string, PyValue, PyValue>> metrics;
+  std::optional<PyValue> output;
+};
+
+PyOutcome to_python(const GraphRef& g, const Outcome& o) {
+  PyOutcome out{wrap(g, o.loss_sum), wrap(g, o.weight), {}, wrap_optional(g, o.output)};
+  for (const Metric& m : o.metrics) out.metrics.emplace_back(m.name, wrap(g, m.sum), wrap(g, m.count));
+  return out;
+}
+
+/// A Python function (builder, batch) -> Outcome as a task. What it was lent is taken back when it returns.
+Task task_of(nb::object function, const std::string& description) {
+  Callback f = callback(std::move(function));
+  return Task(
+      [f](nn::Builder& b, const Batch& x) {
+        nb::gil_scoped_acquire gil;
+        GraphRef graph = lend(b.graph());
+        auto builder = std::make_shared<PyBuilder>(PyBuilder{graph, &b});
+        auto batch = std::make_shared<PyBatch>(PyBatch{graph, &x});
+        struct TakeBack {
+          GraphRef& g;
+          std::shared_ptr<PyBuilder>& b;
+          std::shared_ptr<PyBatch>& x;
+          ~TakeBack() { g->graph = nullptr, b->builder = nullptr, x->batch = nullptr; }
+        } take_back{graph, builder, batch};
+        nb::object result = (*f)(builder, batch);
+        PyOutcome o;
+        if (!nb::try_cast(result, o))
+          throw invalid(
+              fmt::format("the task gave {}, expected an Outcome", nb::cast<std::string>(nb::repr(result.type()))),
+              "return tutti.Outcome(loss, …) or what tutti.classified(…) gives");
+        Outcome out{.loss_sum = o.loss_sum.get(), .weight = o.weight.get()};
+        for (const auto& [name, sum, count] : o.metrics) out.metrics.push_back({name, sum.get(), count.get()});
+        if (o.output) out.output = o.output->get();
+        return out;
+      },
+      description);
+}
+
+Optimizer optimizer_of(const std::string& kind, const std::map<std::string, double>& given) {
+  Optimizer o = optimizer_named(kind);
+  std::vector<Hyperparameter> all = hyperparameters(o);
+  for (const auto& [key, x] : given) {
+    std::string option = key;
+    std::ranges::replace(option, '_', '-');
+    auto it = std::ranges::find_if(all, [&](const Hyperparameter& h) { return option == h.option; });
+    if (it == all.end()) {
+      std::string known;
+      for (const Hyperparameter& h : all) known += (known.empty() ? "" : ", ") + std::string(h.option);
+      throw invalid(fmt::format("{} has no hyperparameter '{}'", kind, key), "it has " + known);
+    }
+    if (it->flag)
+      *it->flag = x != 0;
+    else
+      *it->value = x;
+  }
+  check(o);
+  return o;
+}
+
+/// What the Python class hands over, by the names of TrainerOptions.
+TrainerOptions options_of(const nb::dict& d) {
+  TrainerOptions o;
+  auto take = [&](const char* key, auto& to) {
+    if (d.contains(key)) to = nb::cast<std::remove_reference_t<decltype(to)>>(d[key]);
+  };
+  take("clip_norm", o.clip_norm);
+  take("clip_value", o.clip_value);
+  take("ema", o.ema);
+  take("batch", o.batch);
+  take("keep_last", o.keep_last);
+  take("seed", o.seed);
+  take("eval_batch", o.eval_batch);
+  take("resident_limit", o.resident_limit);
+  take("device_options", o.device_options);
+  if (d.contains("optimizer")) {
+    auto [kind, given] = nb::cast<std::pair<std::string, std::map<std::string, double>>>(d["optimizer"]);
+    o.optimizer = optimizer_of(kind, given);
+  }
+  if (d.contains("precision")) o.precision = parse_precision(nb::cast<std::string>(d["precision"]));
+  if (d.contains("loss_scale")) o.loss_scaling.initial = nb::cast<double>(d["loss_scale"]);
+  if (d.contains("fallback")) {
+    auto text = nb::cast<std::string>(d["fallback"]);
+    if (text != "none" && text != "cpu") throw invalid(fmt::format("unknown fallback '{}'", text), "use none or cpu");
+    o.fallback = text == "cpu" ? Fallback::cpu : Fallback::none;
+  }
+  if (d.contains("schedule")) {
+    if (nb::callable::check_(d["schedule"])) {  // the factor on the rate, asked before every step
+      Callback f = callback(nb::borrow(d["schedule"]));
+      o.schedule = [f](int64_t step) {
+        nb::gil_scoped_acquire gil;
+        return nb::cast<double>((*f)(step));
+      };
+    } else {
+      auto [text, total] = nb::cast<std::pair<std::string, int64_t>>(d["schedule"]);
+      o.plateau = parse_plateau(text);
+      if (!o.plateau) o.schedule = parse_schedule(text, total);
+    }
+  }
+  if (d.contains("groups"))
+    for (nb::handle h : nb::cast<nb::list>(d["groups"])) {
+      auto [pattern, decay, lr_scale, frozen] =
+          nb::cast<std::tuple<std::string, std::optional<bool>, std::optional<double>, std::optional<bool>>>(h);
+      o.groups.push_back({pattern, decay, lr_scale, frozen});
+    }
+  return o;
+}
+
+nb::dict progress_dict(const Progress& p) {
+  nb::dict d;
+  d["step"] = p.step;
+  d["epoch"] = p.epoch;
+  d["step_in_epoch"] = p.step_in_epoch;
+  d["steps_per_epoch"] = p.steps_per_epoch;
+  d["loss"] = p.loss;
+  d["samples_per_second"] = p.samples_per_second;
+  return d;
+}
+
+/// Trains without the GIL; looks for Ctrl-C, and tells `watch`, about ten times a second.
+nb::dict train(Trainer& trainer, const Source& set, int64_t max_steps, const nb::object& watch) {
+  TrainResult r;
+  {
+    nb::gil_scoped_release release;
+    r = trainer.train(set, max_steps, [&](const Progress& p) {
+      nb::gil_scoped_acquire gil;
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      return watch.is_none() || !nb::cast<bool>(nb::bool_(watch(progress_dict(p)).is(nb::handle(Py_False))));
+    });
+  }
+  nb::dict d;
+  d["loss"] = r.loss;
+  d["steps"] = r.steps;
+  d["samples_per_second"] = r.samples_per_second;
+  d["stopped"] = r.stopped;
+  return d;
+}
+
+void bind_data(nb::module_& m) {
+  nb::class_<Source>(m, "Source", "Samples of named columns.")
+      .def("__len__", &Source::size)
+      .def_ro("name", &Source::name)
+      .def_prop_ro(
+          "columns",
+          [](const Source& s) {
+            nb::dict all;
+            for (const data::Column& c : s.columns())
+              all[c.name.c_str()] = nb::make_tuple(std::string(name(c.type.dtype)), c.type.shape, c.classes);
+            return all;
+          },
+          "By name: dtype, shape of a sample, number of classes (0: not known).")
+      .def(
+          "read",
+          [](const Source& s, const std::string& column, const std::vector<int32_t>& samples) {
+            TensorType type = s.column(column).type;
+            for (int32_t i : samples)
+              if (i < 0 || i >= s.size())
+                throw invalid(fmt::format("sample {} of {}, which has {}", i, s.name, s.size()));
+            type.shape.insert(type.shape.begin(), static_cast<int64_t>(samples.size()));
+            HostTensor t{type, std::vector<std::byte>(num_bytes(type))};
+            s.read(column, samples, t.bytes.data());
+            return to_numpy(std::move(t));
+          },
+          nb::arg("column"), nb::arg("samples"));
+  nb::class_<data::TensorSet, Source>(m, "TensorSet", "Arrays with as many rows each as there are samples.")
+      .def(
+          "__init__",
+          [](data::TensorSet* self, const std::string& name, const std::map<std::string, Array>& columns,
+             const std::map<std::string, int64_t>& classes) {
+            new (self) data::TensorSet(name, columns_of(columns, true), classes);
+          },
+          nb::arg("name"), nb::arg("columns"), nb::arg("classes"));
+  nb::class_<BatchSource, Source>(m, "BatchSource", "One batch, handed in anew for every step.")
+      .def("__init__",
+           [](BatchSource* self, const std::map<std::string, Array>& columns,
+              const std::map<std::string, int64_t>& classes) {
+             new (self) BatchSource(columns_of(columns, false), classes);
+           })
+      .def("set",
+           [](BatchSource& s, const std::map<std::string, Array>& columns) { s.set(columns_of(columns, false)); });
+  m.def(
+      "open_data",
+      [](const std::string& spec, int64_t context, const std::string& tokenizer) {
+        nb::gil_scoped_release release;
+        data::Sources s = data::open_data(spec, {.context = context, .tokenizer = tokenizer});
+        return std::pair(std::const_pointer_cast<Source>(s.train), std::const_pointer_cast<Source>(s.test));
+      },
+      nb::arg("spec"), nb::arg("context"), nb::arg("tokenizer"));
+}
+
+void bind_tasks(nb::module_& m) {
+  nb::class_<PyBatch>(m, "Batch", "The columns of one batch, while a task runs.")
+      .def("__getitem__", [](const PyBatch& x, const std::string& c) { return wrap(x.graph, x.get()[c]); })
+      .def("__contains__", [](const PyBatch& x, const std::string& c) { return x.get().has(c); })
+      .def("__len__", [](const PyBatch& x) { return x.get().size(); })
+      .def(
+          "below",
+          [](const PyBatch& x, const std::string& c, int64_t limit) { return wrap(x.graph, x.get().below(c, limit)); },
+          nb::arg("column"), nb::arg("limit"),
+          "The column of integers; every run checks that they lie in [0, limit) before it starts.")
+      .def("classes", [](const PyBatch& x, const std::string& c) { return x.get().column(c).classes; })
+      .def_prop_ro(
+          "valid", [](const PyBatch& x) { return wrap_optional(x.graph, x.get().valid()); },
+          "bool[size]: which samples count; None where all do.")
+      .def(
+          "weights",
+          [](const PyBatch& x, const std::string& dtype) {
+            return wrap(x.graph, x.get().weights(parse_dtype(dtype).value_or(DType::f32)));
+          },
+          nb::arg("dtype") = "f32", "[size]: 1 where a sample counts, else 0.");
+  nb::class_<PyOutcome>(m, "Outcome", "What a task makes of a batch: the loss is loss_sum / weight.")
+      .def(
+          "__init__",
+          [](PyOutcome* self, const PyValue& loss_sum, const PyValue& weight,
+             std::vector<std::tuple<std::string, PyValue, PyValue>> metrics, const std::optional<PyValue>& output) {
+            new (self) PyOutcome{loss_sum, weight, std::move(metrics), output};
+          },
+          nb::arg("loss_sum"), nb::arg("weight"), nb::arg("metrics"), nb::arg("output").none());
+  m.def("classified", [](const PyValue& y, const PyBatch& x, const std::string& label, double smoothing) {
+    return to_python(x.graph, classified(y.get(), x.get(), {.label = label, .label_smoothing = smoothing}));
+  });
+  m.def("binary_classified", [](const PyValue& y, const PyBatch& x, const std::string& label) {
+    return to_python(x.graph, binary_classified(y.get(), x.get(), {.label = label}));
+  });
+  m.def("regressed", [](const PyValue& y, const PyBatch& x, const std::string& target) {
+    return to_python(x.graph, regressed(y.get(), x.get(), {.target = target}));
+  });
+  nb::class_<Task>(m, "Task")
+      .def("__init__",
+           [](Task* self, nb::object f, const std::string& d) { new (self) Task(task_of(std::move(f), d)); })
+      .def("__repr__", &Task::describe);
+  m.def("model_names", [] {
+    std::vector<std::string> names;
+    for (const ModelDef* d : all_models()) names.push_back(d->name);
+    return names;
+  });
+  m.def(
+      "model_task",
+      [](const std::string& name, const std::string& size, int64_t context, const Source& train) {
+        return find_model(name).task({.size = size, .context = context}, train);
+      },
+      nb::arg("name"), nb::arg("size"), nb::arg("context"), nb::arg("train"));
+}
+
+void bind_trainer(nb::module_& m) {
+  m.def("optimizers", [] {
+    nb::dict all;
+    for (Optimizer o : all_optimizers()) {
+      nb::dict values;
+      for (const Hyperparameter& h : hyperparameters(o)) {
+        std::string key = h.option;
+        std::ranges::replace(key, '-', '_');
+        values[key.c_str()] = h.flag ? nb::cast(*h.flag) : nb::cast(*h.value);
+      }
+      all[name(o).c_str()] = values;
+    }
+    return all;
+  });
+  nb::class_<Trainer>(m, "Trainer")
+      .def("__init__",
+           [](Trainer* self, const Task& task, const std::string& device, const nb::dict& options) {
+             TrainerOptions o = options_of(options);
+             nb::gil_scoped_release release;
+             new (self) Trainer(select_device(device), task, std::move(o));
+           })
+      .def("train", &train, nb::arg("set"), nb::arg("max_steps"), nb::arg("watch").none(), nb::keep_alive<1, 2>())
+      .def(
+          "evaluate",
+          [](Trainer& t, const Source& set) {
+            EvalResult r;
+            {
+              nb::gil_scoped_release release;
+              r = t.evaluate(set);
+            }
+            return std::tuple(r.loss, r.metrics, r.samples);
+          },
+          nb::keep_alive<1, 2>())
+      .def(
+          "predict",
+          [](Trainer& t, const Source& set) {
+            HostTensor y;
+            {
+              nb::gil_scoped_release release;
+              y = t.predict(set);
+            }
+            return to_numpy(std::move(y));
+          },
+          nb::keep_alive<1, 2>())
+      .def("look", &Trainer::look)
+      .def("steps_per_epoch", [](const Trainer& t, const Source& set) { return t.steps_per_epoch(set); })
+      .def("save",
+           [](Trainer& t, const std::string& path, const std::map<std::string, std::string>& metadata) {
+             nb::gil_scoped_release release;
+             t.save(path, metadata);
+           })
+      .def("load", [](Trainer& t, const std::string& path) { t.load(path); })
+      .def("read",
+           [](Trainer& t, const std::string& state) {
+             HostTensor x;
+             {
+               nb::gil_scoped_release release;
+               x = t.state(state);
+             }
+             return to_numpy(std::move(x));
+           })
+      .def("write",
+           [](Trainer& t, const std::string& state, const Array& value) {
+             HostTensor x = to_host(value);
+             nb::gil_scoped_release release;
+             t.set_state(state, x);
+           })
+      .def(
+          "prepare",
+          [](Trainer& t, const Source& set) {
+            nb::gil_scoped_release release;
+            t.prepare(set);
+          },
+          nb::keep_alive<1, 2>())
+      .def_prop_ro("state_names",
+                   [](const Trainer& t) {
+                     std::vector<std::string> names;
+                     for (const nn::Parameter& p : t.model_states()) names.push_back(p.name);
+                     return names;
+                   })
+      .def_prop_ro("steps", &Trainer::steps)
+      .def_prop_ro("losses", [](const Trainer& t) { return t.losses(); })
+      .def_prop_ro("parameter_count", &Trainer::parameter_count)
+      .def_prop_ro("step_ms", &Trainer::step_ms_median)
+      .def_prop_ro("compile_ms", &Trainer::compile_ms)
+      .def_prop_ro("planned_bytes", &Trainer::planned_bytes)
+      .def_prop_ro("peak_bytes", [](Trainer& t) { return t.peak_bytes(); })
+      .def_prop_ro("loss_scale", [](Trainer& t) { return t.loss_scale(); })
+      .def_prop_ro("state_hash", [](Trainer& t) { return t.state_hash(); })
+      .def_prop_ro("elsewhere", [](const Trainer& t) { return t.fallback().nodes; });
+}
+
+}  // namespace
+
+void bind_train(nb::module_& m) {
+  bind_data(m);
+  bind_tasks(m);
+  bind_trainer(m);
+}
+
+}  // namespace tutti::python

@@ -1,0 +1,38 @@
+"""Tutti: one model, every device. Trains neural networks on whatever device is installed.
+
+    trainer = tutti.Trainer(tutti.classification(model), device="vulkan")
+    trainer.fit({"input": images, "label": labels}, epochs=5)
+
+`tutti.from_torch` takes a PyTorch module; `tutti.devices()` lists where it can run.
+"""
+from types import SimpleNamespace as _Namespace
+
+from tutti import _core
+from tutti.errors import (DeclinedError, DeviceLostError, Error, InvalidError, NoMemoryError, NotFiniteError, UnsupportedError)
+from tutti import ops, values as _values  # noqa: F401  (values get their operators)
+from tutti import nn
+from tutti._core import Device, Graph, Outcome, Value
+from tutti.graphs import Program, gradients, value_and_grad
+from tutti.tasks import binary_classification, classification, outcome, regression, task
+from tutti.trainer import ParameterGroup, Score, Trainer, open_data, optimizers as _optimizers, source
+
+__version__ = _core.version
+optim = _Namespace(**_optimizers)
+
+
+def devices(wanted="auto"):
+    """Every device of every plugin, the best first; unusable ones last, with the reason."""
+    return _core.devices(wanted)
+
+
+def _device_repr(d):
+    return f"Device('{d.id}', {d.name}, {d.kind}{'' if d.usable else ', unusable: ' + d.why})"
+
+
+Device.__repr__ = _device_repr
+
+
+def from_torch(*args, **kwargs):
+    """A training step of a PyTorch module: see tutti.torch.from_torch."""
+    from tutti.torch import from_torch as make
+    return make(*args, **kwargs)

@@ -1,0 +1,65 @@
+"""Graphs of one's own: differentiate them, compile them for a device, run them."""
+from tutti import _core
+from tutti.trainer import as_array
+
+
+def gradients(results, wrt, seeds=None, zeros=False):
+    """The gradients of a scalar, or of several results with their cotangents, to each value of `wrt`; None (or zeros) for one
+    that does not take part."""
+    results = [results] if isinstance(results, _core.Value) else list(results)
+    return _core.gradients(results, list(seeds or []), list(wrt), zeros)
+
+
+class Program:
+    """A graph compiled for a device. States live there between the runs.
+
+        y = Program(graph, "vulkan")(x=array)["y"]
+    """
+
+    def __init__(self, graph, device="auto", fallback="none", options=None):
+        self._core = _core.Program(graph, device, options or {}, fallback)
+
+    device = property(lambda self: self._core.device)
+
+    def run(self, **feeds):
+        """One run with an array for every feed."""
+        self._core.run({k: as_array(v) for k, v in feeds.items()})
+
+    def __getitem__(self, state):
+        """A state's value, as a NumPy array."""
+        return self._core.read(state)
+
+    def __setitem__(self, state, value):
+        self._core.write(state, as_array(value))
+
+
+def value_and_grad(function, device="auto"):
+    """Of a function of values that gives a scalar: a function of arrays that gives the scalar and the gradients to its float
+    arguments, computed on the device. It compiles once for arguments of the same types."""
+    programs = {}
+
+    def run(*arrays):
+        arrays = [as_array(a) for a in arrays]
+        names = [f"x{i}" for i in range(len(arrays))]
+        key = tuple((str(a.dtype), tuple(a.shape)) for a in arrays)
+        if key not in programs:
+            graph = _core.Graph()
+            values = [graph.feed(n, dtype_name(a), list(a.shape)) for n, a in zip(names, arrays)]
+            floats = [v for v in values if v.dtype in ("f32", "f64", "f16", "bf16")]
+            y = function(*values)
+            for n, g in zip([n for n, v in zip(names, values) if v in floats], gradients(y, floats, zeros=True)):
+                graph.set_state("grad." + n, g)
+            graph.set_state("value", y)
+            programs[key] = Program(graph, device), [n for n, v in zip(names, values) if v in floats]
+        program, wanted = programs[key]
+        program.run(**dict(zip(names, arrays)))
+        return program["value"], tuple(program["grad." + n] for n in wanted)
+
+    return run
+
+
+def dtype_name(array):
+    """The engine's name of an array's element type: "f32"."""
+    names = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int32": "i32", "int64": "i64",
+             "uint8": "u8", "uint32": "u32", "bool": "bool"}
+    return names[str(array.dtype).removeprefix("torch.")]

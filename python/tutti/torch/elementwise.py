@@ -1,0 +1,279 @@
+"""Elementwise operators."""
+import math
+
+from tutti import ops
+from tutti._core import Value
+from tutti.torch.registry import aten, cast, is_float, promoted
+
+
+def _float(x):
+    return x if is_float(x) else cast(x, "f32")
+
+
+def _register_unary():
+    same = {"abs": "abs", "neg": "neg", "sign": "sign", "relu": "relu", "sgn": "sign"}
+    floats = ["acos", "asin", "atan", "cos", "cosh", "erf", "exp", "expm1", "log", "log1p", "rsqrt", "sigmoid", "silu", "sin", "sinh",
+              "sqrt", "tanh"]
+    for torch_name, name in same.items():
+        aten(f"{torch_name}.default")(lambda c, x, op=getattr(ops, name): op(x))
+    for name in floats:
+        aten(f"{name}.default")(lambda c, x, op=getattr(ops, name): op(_float(x)))
+
+
+_register_unary()
+
+
+def _binary(torch_name, op, division=False):
+    def handle(c, a, b, alpha=1):
+        if alpha != 1:
+            b = b * alpha if not isinstance(b, Value) else ops.mul(*promoted(b, alpha))
+        a, b = promoted(a, b)
+        if division and not is_float(a):
+            a, b = cast(a, "f32"), cast(b, "f32")
+        return op(a, b)
+    aten(f"{torch_name}.Tensor", f"{torch_name}.Scalar")(handle)
+
+
+_binary("add", ops.add)
+_binary("sub", ops.sub)
+_binary("mul", ops.mul)
+_binary("div", ops.div, division=True)
+_binary("remainder", ops.remainder)
+_binary("lt", ops.less)
+_binary("le", ops.less_equal)
+_binary("gt", lambda a, b: ops.less(b, a))
+_binary("ge", lambda a, b: ops.less_equal(b, a))
+_binary("eq", ops.equal)
+_binary("ne", lambda a, b: ops.logical_not(ops.equal(a, b)))
+
+
+@aten("rsub.Tensor", "rsub.Scalar")
+def rsub(c, a, b, alpha=1):
+    a, b = promoted(a, b)
+    return ops.sub(b, a if alpha == 1 else a * alpha)
+
+
+@aten("maximum.default")
+def maximum(c, a, b):
+    return ops.maximum(*promoted(a, b))
+
+
+@aten("minimum.default")
+def minimum(c, a, b):
+    return ops.minimum(*promoted(a, b))
+
+
+@aten("atan2.default")
+def atan2(c, a, b):
+    return ops.atan2(*(_float(x) for x in promoted(a, b)))
+
+
+@aten("div.Tensor_mode", "div.Scalar_mode")
+def div_mode(c, a, b, rounding_mode=None):
+    a, b = promoted(a, b)
+    integer = not is_float(a)
+    y = ops.div(_float(a), _float(b))
+    if rounding_mode == "floor":
+        y = ops.floor(y)
+    elif rounding_mode == "trunc":
+        y = ops.select(ops.less(y, 0), ops.neg(ops.floor(ops.neg(y))), ops.floor(y))
+    return cast(y, "i32") if integer and rounding_mode else y
+
+
+@aten("floor_divide.default", "floor_divide.Scalar")
+def floor_divide(c, a, b):
+    return div_mode(c, a, b, "floor")
+
+
+@aten("pow.Tensor_Scalar")
+def pow_scalar(c, a, b):
+    if b == 2:
+        return ops.mul(a, a)
+    if b == 0.5:
+        return ops.sqrt(_float(a))
+    if b == 3:
+        return ops.mul(ops.mul(a, a), a)
+    if b == -0.5:
+        return ops.rsqrt(_float(a))
+    a, b = promoted(a, b)
+    return ops.pow(a, b)
+
+
+@aten("pow.Tensor_Tensor", "pow.Scalar")
+def pow_tensor(c, a, b):
+    return ops.pow(*promoted(a, b))
+
+
+@aten("reciprocal.default")
+def reciprocal(c, x):
+    x = _float(x)
+    return ops.div(x.like(1), x)
+
+
+@aten("square.default")
+def square(c, x):
+    return ops.mul(x, x)
+
+
+@aten("exp2.default")
+def exp2(c, x):
+    return ops.exp(_float(x) * math.log(2))
+
+
+@aten("log2.default")
+def log2(c, x):
+    return ops.log(_float(x)) * (1 / math.log(2))
+
+
+@aten("log10.default")
+def log10(c, x):
+    return ops.log(_float(x)) * (1 / math.log(10))
+
+
+@aten("tan.default")
+def tan(c, x):
+    return ops.div(ops.sin(_float(x)), ops.cos(_float(x)))
+
+
+@aten("floor.default")
+def floor(c, x):
+    return ops.floor(x) if is_float(x) else x
+
+
+@aten("ceil.default")
+def ceil(c, x):
+    return ops.neg(ops.floor(ops.neg(x))) if is_float(x) else x
+
+
+@aten("trunc.default")
+def trunc(c, x):
+    return ops.select(ops.less(x, 0), ceil(c, x), floor(c, x)) if is_float(x) else x
+
+
+@aten("clamp.default", "clamp.Tensor")
+def clamp(c, x, low=None, high=None):
+    if isinstance(low, Value) or isinstance(high, Value) or not is_float(x):
+        x = x if low is None else maximum(c, x, low)
+        return x if high is None else minimum(c, x, high)
+    return ops.clamp(x, low=-math.inf if low is None else float(low), high=math.inf if high is None else float(high))
+
+
+@aten("clamp_min.default", "clamp_min.Tensor")
+def clamp_min(c, x, low):
+    return clamp(c, x, low=low)
+
+
+@aten("clamp_max.default", "clamp_max.Tensor")
+def clamp_max(c, x, high):
+    return clamp(c, x, high=high)
+
+
+@aten("hardtanh.default")
+def hardtanh(c, x, low=-1.0, high=1.0):
+    return ops.clamp(x, low=float(low), high=float(high))
+
+
+@aten("relu6.default")
+def relu6(c, x):
+    return ops.clamp(x, low=0.0, high=6.0)
+
+
+@aten("hardswish.default")
+def hardswish(c, x):
+    return x * ops.clamp(x + 3, low=0.0, high=6.0) * (1 / 6)
+
+
+@aten("hardsigmoid.default")
+def hardsigmoid(c, x):
+    return ops.clamp(x + 3, low=0.0, high=6.0) * (1 / 6)
+
+
+@aten("gelu.default")
+def gelu(c, x, approximate="none"):
+    return ops.gelu(x, approximate=approximate)
+
+
+@aten("leaky_relu.default")
+def leaky_relu(c, x, slope=0.01):
+    return ops.leaky_relu(x, alpha=float(slope))
+
+
+@aten("elu.default")
+def elu(c, x, alpha=1.0, scale=1.0, input_scale=1.0):
+    y = ops.elu(x * input_scale if input_scale != 1 else x, alpha=float(alpha))
+    return y * scale if scale != 1 else y
+
+
+@aten("softplus.default")
+def softplus(c, x, beta=1.0, threshold=20.0):
+    y = ops.softplus(x * beta) * (1 / beta) if beta != 1 else ops.softplus(x)
+    return ops.select(ops.less(x.like(threshold), x * beta), x, y)
+
+
+@aten("log_sigmoid.default")
+def log_sigmoid(c, x):
+    return ops.neg(ops.softplus(ops.neg(x)))
+
+
+@aten("mish.default")
+def mish(c, x):
+    return x * ops.tanh(ops.softplus(x))
+
+
+@aten("logical_and.default", "bitwise_and.Tensor", "bitwise_and.Scalar")
+def logical_and(c, a, b):
+    return ops.logical_and(*promoted(a, b))
+
+
+@aten("logical_or.default", "bitwise_or.Tensor", "bitwise_or.Scalar")
+def logical_or(c, a, b):
+    return ops.logical_or(*promoted(a, b))
+
+
+@aten("logical_not.default")
+def logical_not(c, x):
+    return ops.logical_not(cast(x, "bool"))
+
+
+@aten("bitwise_not.default")
+def bitwise_not(c, x):
+    return ops.logical_not(x) if x.dtype == "bool" else ops.sub(ops.neg(x), 1)
+
+
+@aten("isnan.default")
+def isnan(c, x):
+    return ops.logical_not(ops.equal(x, x))
+
+
+@aten("isinf.default")
+def isinf(c, x):
+    return ops.equal(ops.abs(x), math.inf)
+
+
+@aten("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
+def where(c, condition, a, b):
+    if not isinstance(a, Value) and not isinstance(b, Value):
+        a = condition.graph.full("f32", float(a))
+    a, b = promoted(a, b)
+    return ops.select(condition, a, b)
+
+
+@aten("masked_fill.Scalar", "masked_fill.Tensor")
+def masked_fill(c, x, mask, value):
+    x_, value = (x, x.like(float(value))) if not isinstance(value, Value) else (x, cast(value, x.dtype))
+    return ops.select(mask, value, x_)
+
+
+@aten("addcmul.default")
+def addcmul(c, x, a, b, value=1):
+    return x + a * b * value
+
+
+@aten("addcdiv.default")
+def addcdiv(c, x, a, b, value=1):
+    return x + a / b * value
+
+
+@aten("lerp.Scalar", "lerp.Tensor")
+def lerp(c, a, b, weight):
+    return a + (b - a) * weight

@@ -1,0 +1,450 @@
+"""Layers: products, convolutions, pools, normalisation, attention, recurrence, dropout, losses."""
+import math
+
+from tutti import _core, ops
+from tutti.errors import InvalidError
+from tutti.torch.registry import aten, cast, promoted
+
+
+@aten("mm.default", "bmm.default")
+def mm(c, a, b):
+    return ops.matmul(*promoted(a, b))
+
+
+@aten("matmul.default")
+def matmul(c, a, b):
+    a, b = promoted(a, b)
+    if len(a.shape) == 1:
+        a = ops.reshape(a, shape=[1, -1])
+    if len(b.shape) == 1:
+        b = ops.reshape(b, shape=[-1, 1])
+    return ops.reshape(ops.matmul(a, b), shape=c.shape)
+
+
+@aten("dot.default", "mv.default")
+def dot(c, a, b):
+    return matmul(c, a, b)
+
+
+@aten("linear.default")
+def linear(c, x, w, b=None):
+    if len(x.shape) == 1:
+        y = ops.reshape(ops.matmul(ops.reshape(x, shape=[1, -1]), w, tb=1), shape=[w.shape[0]])
+    else:  # one product of all rows
+        rows = math.prod(x.shape[:-1])
+        y = ops.matmul(ops.reshape(x, shape=[rows, x.shape[-1]]), w, tb=1)
+    if b is not None:
+        y = y + b
+    return ops.reshape(y, shape=c.shape)
+
+
+@aten("addmm.default", "baddbmm.default")
+def addmm(c, x, a, b, beta=1, alpha=1):
+    y = ops.matmul(a, b)
+    y = y * alpha if alpha != 1 else y
+    return y + (x * beta if beta != 1 else x)
+
+
+def _all(n, axes):
+    """One number per axis."""
+    n = [n] if isinstance(n, int) else list(n)
+    return n * axes if len(n) == 1 else n
+
+
+def _with_bias(y, b):
+    return y if b is None else y + ops.reshape(b, shape=[1, -1] + [1] * (len(y.shape) - 2))
+
+
+@aten("convolution.default")
+def convolution(c, x, w, b, stride, padding, dilation, transposed, output_padding, groups):
+    axes = len(x.shape) - 2
+    stride, padding, dilation, more = (_all(n, axes) for n in (stride, padding, dilation, output_padding))
+    if transposed:
+        return _with_bias(_core.conv_transpose(x, w, stride, padding, more, dilation, groups), b)
+    return _with_bias(_core.conv(x, w, stride, padding, dilation, groups), b)
+
+
+@aten("conv1d.default", "conv2d.default", "conv3d.default", "conv1d.padding", "conv2d.padding", "conv3d.padding")
+def conv(c, x, w, b=None, stride=(1,), padding=(0,), dilation=(1,), groups=1):
+    single = len(x.shape) == len(w.shape) - 1  # an image without a batch
+    if single:
+        x = ops.reshape(x, shape=[1, *x.shape])
+    axes = len(x.shape) - 2
+    dilation = _all(dilation, axes)
+    if padding == "same":
+        extra = [d * (k - 1) for d, k in zip(dilation, w.shape[2:])]
+        low = [0, 0] + [e // 2 for e in extra]
+        high = [0, 0] + [e - e // 2 for e in extra]
+        x = ops.pad(x, low=low, high=high, interior=[0] * len(low), value=0.0)
+        padding = 0
+    elif padding == "valid":
+        padding = 0
+    y = convolution(c, x, w, b, stride, padding, dilation, False, 0, groups)
+    return ops.reshape(y, shape=c.shape) if single else y
+
+
+@aten("conv_transpose1d.default", "conv_transpose2d.input", "conv_transpose3d.input")
+def conv_transpose(c, x, w, b=None, stride=(1,), padding=(0,), output_padding=(0,), groups=1, dilation=(1,)):
+    return convolution(c, x, w, b, stride, padding, dilation, True, output_padding, groups)
+
+
+# ---- pools
+
+def _pooled(c, x, axes, largest, kernel, stride, padding, dilation=1, ceil_mode=False, include=True, divisor=None):
+    kernel = _all(kernel, axes)
+    stride = _all(stride, axes) if stride not in (None, (), []) else kernel
+    single = len(x.shape) == axes + 1
+    if single:
+        x = ops.reshape(x, shape=[1, *x.shape])
+    y = _core.pool(x, largest, kernel, stride, _all(padding, axes), _all(dilation, axes), bool(ceil_mode), bool(include), divisor or 0)
+    return ops.reshape(y, shape=list(y.shape[1:])) if single else y
+
+
+def _register_pools():
+    for axes in (1, 2, 3):
+        @aten(f"max_pool{axes}d.default")
+        def largest(c, x, kernel, stride=(), padding=0, dilation=1, ceil_mode=False, axes=axes):
+            return _pooled(c, x, axes, True, kernel, stride, padding, dilation, ceil_mode)
+
+        @aten(f"avg_pool{axes}d.default")
+        def average(c, x, kernel, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None, axes=axes):
+            return _pooled(c, x, axes, False, kernel, stride, padding, 1, ceil_mode, count_include_pad, divisor_override)
+
+
+_register_pools()
+
+
+@aten("max_pool2d_with_indices.default")
+def max_pool2d_with_indices(c, x, kernel, stride=(), padding=0, dilation=1, ceil_mode=False):
+    return _pooled(c, x, 2, True, kernel, stride, padding, dilation, ceil_mode), None
+
+
+@aten("adaptive_avg_pool1d.default", "adaptive_avg_pool2d.default", "_adaptive_avg_pool2d.default", "adaptive_avg_pool3d.default",
+      "_adaptive_avg_pool3d.default")
+def adaptive_avg_pool(c, x, size):
+    size = list(size) if isinstance(size, (list, tuple)) else [size]
+    single = len(x.shape) == len(size) + 1
+    y = _core.adaptive_pool(ops.reshape(x, shape=[1, *x.shape]) if single else x, False, size)
+    return ops.reshape(y, shape=c.shape) if single else y
+
+
+@aten("adaptive_max_pool1d.default", "adaptive_max_pool2d.default", "adaptive_max_pool3d.default")
+def adaptive_max_pool(c, x, size):
+    return _core.adaptive_pool(x, True, list(size) if isinstance(size, (list, tuple)) else [size]), None
+
+
+# ---- images of another size
+
+def _resized(mode):
+    def handle(c, x, size=None, *args):
+        align = bool(args[0]) if mode not in ("nearest", "nearest-exact") and args and isinstance(args[0], bool) else False
+        factors = next((a for a in args if isinstance(a, (list, tuple))), None)
+        if size is not None:
+            return _core.interpolate(x, list(size), [], mode, align)
+        return _core.interpolate(x, [], [float(f) for f in factors], mode, align)
+    return handle
+
+
+for _name, _mode in {"upsample_nearest1d": "nearest", "upsample_nearest2d": "nearest", "upsample_nearest3d": "nearest",
+                     "_upsample_nearest_exact1d": "nearest-exact", "_upsample_nearest_exact2d": "nearest-exact",
+                     "_upsample_nearest_exact3d": "nearest-exact", "upsample_linear1d": "linear", "upsample_bilinear2d": "bilinear",
+                     "upsample_trilinear3d": "trilinear", "upsample_bicubic2d": "bicubic"}.items():
+    aten(f"{_name}.vec", f"{_name}.default")(_resized(_mode))
+
+
+@aten("pixel_shuffle.default")
+def pixel_shuffle(c, x, factor):
+    return _core.pixel_shuffle(x, factor)
+
+
+@aten("pixel_unshuffle.default")
+def pixel_unshuffle(c, x, factor):
+    return _core.pixel_unshuffle(x, factor)
+
+
+@aten("grid_sampler_2d.default", "grid_sampler.default")
+def grid_sampler(c, x, grid, mode, padding, align_corners):
+    if mode > 1 or padding > 1:
+        raise InvalidError("grid_sample by bicubic, or with reflection", "use bilinear or nearest, zeros or border")
+    return _core.grid_sample(x, grid, ["bilinear", "nearest"][mode], ["zeros", "border"][padding], bool(align_corners))
+
+
+# ---- normalisation
+
+def _parameters(weight, bias, size, x):
+    """What the norms of ours take behind x: nothing, a weight, or both."""
+    if weight is None and bias is None:
+        return []
+    if weight is None:
+        weight = x.graph.full(bias.dtype, 1.0, size)
+    return [weight] if bias is None else [weight, bias]
+
+
+@aten("layer_norm.default", "native_layer_norm.default")
+def layer_norm(c, x, shape, weight=None, bias=None, eps=1e-5, *_):
+    out = ops.layer_norm(x, _parameters(weight, bias, list(shape), x), normalized_shape=list(shape), eps=float(eps))
+    return out if c.several else out[0]
+
+
+@aten("rms_norm.default")
+def rms_norm(c, x, shape, weight=None, eps=None):
+    if eps is None:
+        eps = 1.1920928955078125e-07  # of f32
+    return ops.rms_norm(x, [] if weight is None else [weight], normalized_shape=list(shape), eps=float(eps))[0]
+
+
+@aten("group_norm.default")
+def group_norm(c, x, groups, weight=None, bias=None, eps=1e-5, *_):
+    return ops.group_norm(x, _parameters(weight, bias, [x.shape[1]], x), groups=groups, eps=float(eps))
+
+
+@aten("native_group_norm.default")
+def native_group_norm(c, x, weight, bias, n, channels, rest, groups, eps):
+    return group_norm(c, x, groups, weight, bias, eps), None, None
+
+
+@aten("instance_norm.default")
+def instance_norm(c, x, weight=None, bias=None, mean=None, var=None, use_input_stats=True, momentum=0.1, eps=1e-5, *_):
+    if not use_input_stats:
+        return _normalised(x, mean, var, weight, bias, eps)
+    return group_norm(c, x, x.shape[1], weight, bias, eps)
+
+
+def _normalised(x, mean, var, weight, bias, eps):
+    shape = [1, -1] + [1] * (len(x.shape) - 2)
+    scale = ops.rsqrt(var + eps)
+    if weight is not None:
+        scale = scale * weight
+    shift = -mean * scale
+    if bias is not None:
+        shift = shift + bias
+    return x * ops.reshape(scale, shape=shape) + ops.reshape(shift, shape=shape)
+
+
+def _batch_normed(c, x, weight, bias, mean, var, momentum, eps):
+    """y, the batch's mean and variance, and the running ones after it."""
+    y, m, v = ops.batch_norm(x, _parameters(weight, bias, [x.shape[1]], x), eps=float(eps))
+    n = math.prod(x.shape) // x.shape[1]
+    if mean is None:
+        return y, m, v, None, None
+    return y, m, v, mean + (m - mean) * momentum, var + (v * (n / max(n - 1, 1)) - var) * momentum
+
+
+@aten("_native_batch_norm_legit_functional.default")
+def batch_norm_functional(c, x, weight, bias, mean, var, training, momentum, eps):
+    if not training:
+        return _normalised(x, mean, var, weight, bias, eps), None, None, mean, var
+    return _batch_normed(c, x, weight, bias, mean, var, momentum, eps)
+
+
+@aten("_native_batch_norm_legit.no_stats")
+def batch_norm_no_stats(c, x, weight, bias, training, momentum, eps):
+    return _batch_normed(c, x, weight, bias, None, None, momentum, eps)[:3]
+
+
+@aten("_native_batch_norm_legit_no_training.default")
+def batch_norm_eval(c, x, weight, bias, mean, var, momentum, eps):
+    return _normalised(x, mean, var, weight, bias, eps), None, None
+
+
+@aten("batch_norm.default")
+def batch_norm(c, x, weight, bias, mean, var, training, momentum, eps, *_):
+    if not training:
+        return _normalised(x, mean, var, weight, bias, eps)
+    y, _, _, new_mean, new_var = _batch_normed(c, x, weight, bias, mean, var, momentum, eps)
+    if new_mean is not None:
+        c.update_buffer(mean, new_mean)
+        c.update_buffer(var, new_var)
+    return y
+
+
+# ---- attention
+
+@aten("scaled_dot_product_attention.default")
+def attention(c, q, k, v, mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+    lead = list(q.shape[:-2])
+    if len(lead) != 2:  # [B, H, T, D] is what the op takes
+        fold = [1] * max(0, 2 - len(lead))
+        def shaped(x):
+            s = list(x.shape)
+            return ops.reshape(x, shape=[*fold, *s] if fold else [math.prod(s[:-3]), *s[-3:]])
+        q, k, v = shaped(q), shaped(k), shaped(v)
+        if mask is not None and len(mask.shape) > 4:
+            mask = shaped(mask)
+    more, attrs = [], {"causal": int(is_causal), "stream": c.stream()}
+    if scale is not None:
+        attrs["scale"] = [float(scale)]
+    if mask is not None:
+        attrs["mask"] = 1
+        more.append(ops.broadcast(mask, shape=[q.shape[0], q.shape[1], q.shape[2], k.shape[2]]))
+    if dropout_p > 0:
+        attrs["p"] = float(dropout_p)
+        more += c.random()
+    return ops.reshape(ops.attention(q, k, v, more, **attrs)[0], shape=c.shape)
+
+
+# ---- recurrence
+
+def _recurrent(c, x, states, weights, has_biases, layers, dropout, train, bidirectional, batch_first):
+    each = 4 if has_biases else 2
+    grouped = [list(weights[i:i + each]) for i in range(0, len(weights), each)]
+    if len(grouped) != layers * (2 if bidirectional else 1):
+        raise InvalidError("an LSTM with projections", "use proj_size=0")
+    seed = c.random() if train and dropout > 0 else [None, None]
+    return _core.recurrence(x, states[0], states[1] if len(states) > 1 else None, grouped, bidirectional, batch_first,
+                            dropout if train else 0.0, *seed, c.stream())
+
+
+@aten("lstm.input")
+def lstm(c, x, states, weights, has_biases, layers, dropout, train, bidirectional, batch_first):
+    return _recurrent(c, x, states, weights, has_biases, layers, dropout, train, bidirectional, batch_first)
+
+
+@aten("gru.input")
+def gru(c, x, h0, weights, has_biases, layers, dropout, train, bidirectional, batch_first):
+    return _recurrent(c, x, [h0], weights, has_biases, layers, dropout, train, bidirectional, batch_first)[:2]
+
+
+# ---- randomness
+
+@aten("dropout.default", "feature_dropout.default")
+def dropout(c, x, p, train):
+    if not train or p == 0:
+        return x
+    seed, step = c.random()
+    return ops.dropout(x, seed, step, p=float(p), stream=c.stream())
+
+
+@aten("native_dropout.default")
+def native_dropout(c, x, p, train=True):
+    return dropout(c, x, p, train), None
+
+
+@aten("bernoulli.p", "bernoulli.default", "bernoulli.Tensor", "bernoulli_.float")
+def bernoulli(c, x, p=None, generator=None):
+    """1 with probability p."""
+    seed, step = c.random()
+    bits = ops.random_bits(seed, step, shape=list(x.shape), stream=c.stream())
+    if isinstance(p, (int, float)):
+        return cast(ops.bernoulli(bits, p=float(p)), x.dtype)
+    return cast(ops.less(ops.uniform(bits), x if p is None else p), x.dtype)
+
+
+@aten("rand.default", "rand_like.default")
+def rand(c, *_, **__):
+    seed, step = c.random()
+    return ops.uniform(ops.random_bits(seed, step, shape=c.shape, stream=c.stream()))
+
+
+@aten("randn.default", "randn_like.default")
+def randn(c, *_, **__):
+    seed, step = c.random()
+    a, b = (ops.random_bits(seed, step, shape=c.shape, stream=c.stream() + i) for i in (0, 1))
+    return ops.normal(a, b)
+
+
+# ---- losses
+
+REDUCTION = ["none", "mean", "sum"]
+
+
+@aten("mse_loss.default")
+def mse_loss(c, x, target, reduction=1):
+    return ops.mse(*_expanded(x, target), reduction=REDUCTION[reduction])
+
+
+@aten("l1_loss.default")
+def l1_loss(c, x, target, reduction=1):
+    y = ops.abs(x - target)
+    return y if reduction == 0 else ops.mean(y) if reduction == 1 else ops.sum(y)
+
+
+@aten("huber_loss.default")
+def huber_loss(c, x, target, reduction=1, delta=1.0):
+    return ops.huber(*_expanded(x, target), reduction=REDUCTION[reduction], delta=float(delta))
+
+
+@aten("smooth_l1_loss.default")
+def smooth_l1_loss(c, x, target, reduction=1, beta=1.0):
+    if beta == 0:
+        return l1_loss(c, x, target, reduction)
+    return huber_loss(c, x, target, reduction, beta) * (1 / beta)
+
+
+@aten("binary_cross_entropy_with_logits.default")
+def bce_with_logits(c, x, target, weight=None, pos_weight=None, reduction=1):
+    if weight is None and pos_weight is None:
+        return ops.bce_with_logits(*_expanded(x, cast(target, x.dtype)), reduction=REDUCTION[reduction])
+    factor = 1 if pos_weight is None else (pos_weight - 1) * target + 1
+    y = (1 - target) * x + factor * ops.softplus(-x)
+    y = y if weight is None else y * weight
+    return y if reduction == 0 else ops.mean(y) if reduction == 1 else ops.sum(y)
+
+
+@aten("binary_cross_entropy.default")
+def bce(c, x, target, weight=None, reduction=1):
+    if weight is None:
+        return ops.bce(*_expanded(x, target), reduction=REDUCTION[reduction])
+    y = ops.bce(*_expanded(x, target), reduction="none") * weight
+    return y if reduction == 0 else ops.mean(y) if reduction == 1 else ops.sum(y)
+
+
+@aten("kl_div.default")
+def kl_div(c, x, target, reduction=1, log_target=False):
+    if log_target:
+        y = ops.exp(target) * (target - x)
+    else:
+        positive = ops.less(target.like(0), target)
+        y = ops.select(positive, target * (ops.log(ops.select(positive, target, target.like(1))) - x), target.like(0))
+    return y if reduction == 0 else ops.mean(y) if reduction == 1 else ops.sum(y)
+
+
+def _expanded(x, target):
+    shape = [max(a, b) for a, b in zip(x.shape, target.shape)] if len(x.shape) == len(target.shape) else list(x.shape)
+    return ops.broadcast(x, shape=shape), ops.broadcast(cast(target, x.dtype), shape=shape)
+
+
+@aten("cross_entropy_loss.default")
+def cross_entropy(c, x, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0):
+    axis = 1 if len(x.shape) > 1 else 0
+    if target.dtype in ("f32", "f64", "f16", "bf16"):  # probabilities
+        n = x.shape[axis]
+        if label_smoothing:
+            target = target * (1 - label_smoothing) + label_smoothing / n
+        logs = ops.log_softmax(x, axis=axis)
+        if weight is not None:
+            logs = logs * ops.reshape(weight, shape=[1] * axis + [-1] + [1] * (len(x.shape) - axis - 1))
+        y = ops.neg(ops.sum(logs * target, axes=[axis]))
+        samples = math.prod(x.shape) // n
+        return y if reduction == 0 else ops.sum(y) * (1 / samples if reduction == 1 else 1)
+    single = axis == 0
+    if single:
+        x, target = ops.reshape(x, shape=[1, -1]), ops.reshape(target, shape=[1])
+    if weight is None:
+        y = ops.cross_entropy(x, target, reduction=REDUCTION[reduction], ignore_index=ignore_index, label_smoothing=float(label_smoothing))
+        return ops.reshape(y, shape=c.shape)
+    if label_smoothing:
+        raise InvalidError("cross entropy with class weights and label smoothing", "use one of them")
+    return nll_loss(c, ops.log_softmax(x, axis=1), target, weight, reduction, ignore_index)
+
+
+@aten("nll_loss.default", "nll_loss_nd.default", "nll_loss2d.default")
+def nll_loss(c, logs, target, weight=None, reduction=1, ignore_index=-100):
+    shape = list(target.shape)
+    counts = ops.logical_not(ops.equal(target, ignore_index))
+    picked = ops.take_along_axis(logs, ops.reshape(ops.select(counts, target, target.like(0)), shape=[shape[0], 1, *shape[1:]]) if shape
+                                 else ops.reshape(target, shape=[1]), axis=1 if shape else 0)
+    share = cast(counts, logs.dtype)
+    if weight is not None:
+        share = share * ops.gather(weight, ops.select(counts, target, target.like(0)), axis=0)
+    y = ops.neg(ops.reshape(picked, shape=shape)) * share
+    if reduction == 0:
+        return y
+    return ops.sum(y) if reduction == 2 else ops.sum(y) / ops.sum(share)
+
+
+@aten("nll_loss_forward.default", "nll_loss2d_forward.default")
+def nll_loss_forward(c, logs, target, weight=None, reduction=1, ignore_index=-100):
+    return nll_loss(c, logs, target, weight, reduction, ignore_index), None
+
+

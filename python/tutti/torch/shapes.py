@@ -1,0 +1,383 @@
+"""Operators that move, repeat, pick and make elements."""
+import math
+
+from tutti import ops
+from tutti._core import Value
+from tutti.errors import InvalidError
+from tutti.torch.reductions import dtype_name
+from tutti.torch.registry import aten, cast, promoted
+
+
+@aten("view.default", "reshape.default", "_unsafe_view.default", "view_copy.default")
+def view(c, x, shape):
+    return ops.reshape(x, shape=c.shape)
+
+
+@aten("unsqueeze.default", "squeeze.default", "squeeze.dim", "squeeze.dims", "flatten.using_ints", "unflatten.int")
+def reshaped(c, x, *_):
+    return ops.reshape(x, shape=c.shape)
+
+
+@aten("alias.default", "detach.default", "contiguous.default", "clone.default", "lift_fresh_copy.default", "lift_fresh.default",
+      "view_as.default")
+def same(c, x, *_, memory_format=None):
+    return x
+
+
+@aten("permute.default")
+def permute(c, x, dims):
+    return ops.transpose(x, perm=[d % len(x.shape) for d in dims])
+
+
+@aten("transpose.int")
+def transpose(c, x, a, b):
+    perm = list(range(len(x.shape)))
+    if perm:
+        perm[a], perm[b] = perm[b], perm[a]
+    return ops.transpose(x, perm=perm)
+
+
+@aten("t.default", "numpy_T.default")
+def t(c, x):
+    return ops.transpose(x, perm=list(range(len(x.shape)))[::-1])
+
+
+@aten("movedim.int", "movedim.intlist")
+def movedim(c, x, source, destination):
+    source, destination = ([d] if isinstance(d, int) else list(d) for d in (source, destination))
+    rank = len(x.shape)
+    source, destination = [d % rank for d in source], [d % rank for d in destination]
+    rest = iter(d for d in range(rank) if d not in source)
+    return ops.transpose(x, perm=[source[destination.index(d)] if d in destination else next(rest) for d in range(rank)])
+
+
+@aten("expand.default", "broadcast_to.default", "expand_as.default")
+def expand(c, x, *_, implicit=False):
+    return ops.broadcast(x, shape=c.shape)
+
+
+@aten("repeat.default")
+def repeat(c, x, repeats):
+    """Every axis n becomes [times, n] for a while."""
+    old = [1] * (len(repeats) - len(x.shape)) + list(x.shape)
+    x = ops.reshape(x, shape=[k for n in old for k in (1, n)])
+    x = ops.broadcast(x, shape=[k for n, times in zip(old, repeats) for k in (times, n)])
+    return ops.reshape(x, shape=c.shape)
+
+
+@aten("repeat_interleave.self_int")
+def repeat_interleave(c, x, repeats, dim=None, output_size=None):
+    if dim is None:
+        x, dim = ops.reshape(x, shape=[-1]), 0
+    dim %= len(x.shape)
+    old = list(x.shape)
+    x = ops.reshape(x, shape=old[:dim + 1] + [1] + old[dim + 1:])
+    x = ops.broadcast(x, shape=old[:dim + 1] + [repeats] + old[dim + 1:])
+    return ops.reshape(x, shape=c.shape)
+
+
+@aten("cat.default", "concat.default")
+def cat(c, tensors, dim=0):
+    tensors = [t for t in tensors if t.shape != (0,)]
+    wide = tensors[0]
+    for t in tensors[1:]:
+        wide = promoted(wide, t)[0]
+    return ops.concat([cast(t, wide.dtype) for t in tensors], axis=dim)
+
+
+@aten("stack.default")
+def stack(c, tensors, dim=0):
+    dim %= len(tensors[0].shape) + 1
+    return cat(c, [ops.reshape(t, shape=[*t.shape[:dim], 1, *t.shape[dim:]]) for t in tensors], dim)
+
+
+def _slice(x, dim, start, stop, step=1):
+    rank = len(x.shape)
+    dim %= rank
+    starts, stops, strides = [0] * rank, list(x.shape), [1] * rank
+    starts[dim], stops[dim], strides[dim] = slice(start, stop, step).indices(x.shape[dim])
+    stops[dim] = max(stops[dim], starts[dim])
+    return ops.slice(x, starts=starts, stops=stops, strides=strides)
+
+
+@aten("slice.Tensor")
+def slice_(c, x, dim=0, start=None, end=None, step=1):
+    return x if (start in (None, 0) and step == 1 and (end is None or end >= x.shape[dim])) else _slice(x, dim, start, end, step)
+
+
+@aten("narrow.default")
+def narrow(c, x, dim, start, length):
+    return _slice(x, dim, start, start + length)
+
+
+@aten("select.int")
+def select(c, x, dim, index):
+    index %= x.shape[dim]
+    return ops.reshape(_slice(x, dim, index, index + 1), shape=c.shape)
+
+
+@aten("split.Tensor", "split_with_sizes.default", "split.sizes", "unsafe_split.Tensor")
+def split(c, x, size, dim=0):
+    n = x.shape[dim]
+    sizes = [min(size, n - at) for at in range(0, n, size)] if isinstance(size, int) else size
+    out, at = [], 0
+    for s in sizes:
+        out.append(_slice(x, dim, at, at + s))
+        at += s
+    return tuple(out)
+
+
+@aten("chunk.default", "unsafe_chunk.default")
+def chunk(c, x, chunks, dim=0):
+    return split(c, x, max(1, -(-x.shape[dim] // chunks)), dim)
+
+
+@aten("unbind.int")
+def unbind(c, x, dim=0):
+    dim %= len(x.shape)
+    shape = [*x.shape[:dim], *x.shape[dim + 1:]]
+    return tuple(ops.reshape(_slice(x, dim, i, i + 1), shape=shape) for i in range(x.shape[dim]))
+
+
+@aten("flip.default")
+def flip(c, x, dims):
+    return ops.flip(x, axes=[d % len(x.shape) for d in dims])
+
+
+@aten("roll.default")
+def roll(c, x, shifts, dims=()):
+    if not dims:
+        return ops.reshape(roll(c, ops.reshape(x, shape=[-1]), shifts, [0]), shape=list(x.shape))
+    for shift, dim in zip(shifts, dims):
+        shift %= x.shape[dim]
+        if shift:
+            at = x.shape[dim] - shift
+            x = ops.concat([_slice(x, dim, at, None), _slice(x, dim, 0, at)], axis=dim)
+    return x
+
+
+@aten("constant_pad_nd.default")
+def constant_pad(c, x, pad, value=0):
+    return _pad(x, pad, value)
+
+
+@aten("pad.default")
+def pad(c, x, pad, mode="constant", value=None):
+    if mode != "constant":
+        raise InvalidError(f"padding by mode '{mode}'", "use constant")
+    return _pad(x, pad, value or 0)
+
+
+def _pad(x, pad, value):
+    """PyTorch counts from the last axis; a negative pad crops."""
+    rank = len(x.shape)
+    low, high = [0] * rank, [0] * rank
+    for i in range(len(pad) // 2):
+        low[rank - 1 - i], high[rank - 1 - i] = pad[2 * i], pad[2 * i + 1]
+    for d in range(rank):
+        if low[d] < 0 or high[d] < 0:
+            x = _slice(x, d, max(0, -low[d]), x.shape[d] + min(0, high[d]))
+    low, high = [max(0, n) for n in low], [max(0, n) for n in high]
+    if not any(low + high):
+        return x
+    return ops.pad(x, low=low, high=high, interior=[0] * rank, value=float(value))
+
+
+@aten("gather.default")
+def gather(c, x, dim, index, sparse_grad=False):
+    return ops.take_along_axis(x, index, axis=dim % max(len(x.shape), 1)) if x.shape else x
+
+
+@aten("index_select.default")
+def index_select(c, x, dim, index):
+    return ops.gather(x, index, axis=dim)
+
+
+@aten("embedding.default")
+def embedding(c, weight, indices, padding_idx=-1, *_, **__):
+    return ops.embedding(weight, indices) if padding_idx < 0 else ops.embedding(weight, indices, padding_idx=padding_idx)
+
+
+@aten("_embedding_bag.default", "_embedding_bag_forward_only.default", "embedding_bag.default", "embedding_bag.padding_idx")
+def embedding_bag(c, weight, indices, offsets, scale_grad=False, mode=0, sparse=False, per_sample=None, last_offset=False, padding_idx=-1):
+    """A bag is what lies between two offsets: every index adds its row to the last bag that begins at or before it."""
+    if mode == 2 or padding_idx not in (None, -1):
+        raise InvalidError("embedding_bag with mode='max' or padding_idx", "use sum or mean")
+    count = offsets.shape[0] - bool(last_offset)
+    offsets = _slice(offsets, 0, 0, count)
+    at = ops.iota(graph=weight.graph, shape=[indices.shape[0], 1], axis=0)
+    begun = ops.less_equal(ops.reshape(offsets, shape=[1, count]), at)
+    bag = ops.sum(cast(begun, "i32"), axes=[1]) - 1
+    rows = ops.embedding(weight, indices)
+    if per_sample is not None:
+        rows = rows * ops.reshape(per_sample, shape=[-1, 1])
+    y = ops.scatter_add(bag, rows, axis=0, size=count)
+    if mode == 1:
+        sizes = ops.scatter_add(bag, cast(ops.equal(bag, bag), rows.dtype), axis=0, size=count)
+        y = y / ops.reshape(ops.maximum(sizes, 1), shape=[-1, 1])
+    return y, bag, None, None
+
+
+@aten("index.Tensor")
+def index(c, x, indices):
+    """One index of integers along an axis, or several that broadcast together along axes side by side."""
+    used = [i for i, ix in enumerate(indices) if ix is not None]
+    if any(indices[i].dtype == "bool" for i in used):
+        raise InvalidError("indexing with a mask: its result has no fixed shape", "use torch.where, or multiply by the mask")
+    first, last = used[0], used[-1]
+    if last - first + 1 != len(used):
+        raise InvalidError("indices with a slice between them", "permute first")
+    if len(used) == 1:
+        n = x.shape[first]
+        return ops.gather(x, _wrapped(indices[first], n), axis=first)
+    shape = []
+    flat = None
+    for i in used:  # the axes become one
+        n = x.shape[i]
+        ix = _wrapped(indices[i], n)
+        flat = ix if flat is None else flat * n + ix
+        shape.append(n)
+    x = ops.reshape(x, shape=[*x.shape[:first], math.prod(shape), *x.shape[last + 1:]])
+    return ops.gather(x, flat, axis=first)
+
+
+def _wrapped(ix, n):
+    """Negative indices count from the end."""
+    ix = cast(ix, "i32")
+    return ops.select(ops.less(ix, 0), ix + n, ix)
+
+
+@aten("tril.default")
+def tril(c, x, diagonal=0):
+    return _triangle(x, lambda row, col: ops.less_equal(col, row + diagonal))
+
+
+@aten("triu.default")
+def triu(c, x, diagonal=0):
+    return _triangle(x, lambda row, col: ops.less_equal(row + diagonal, col))
+
+
+def _triangle(x, keep):
+    shape = list(x.shape[-2:])
+    row, col = (ops.iota(graph=x.graph, shape=shape, axis=a) for a in (0, 1))
+    return ops.select(ops.broadcast(keep(row, col), shape=list(x.shape)), x, x.like(0))
+
+
+@aten("diagonal.default")
+def diagonal(c, x, offset=0, dim1=0, dim2=1):
+    rank = len(x.shape)
+    dim1, dim2 = dim1 % rank, dim2 % rank
+    x = ops.transpose(x, perm=[d for d in range(rank) if d not in (dim1, dim2)] + [dim1, dim2])
+    rows, cols = x.shape[-2:]
+    count = c.shape[-1]
+    first = offset if offset >= 0 else -offset * cols
+    flat = ops.reshape(x, shape=[*x.shape[:-2], rows * cols])
+    at = ops.iota(graph=x.graph, shape=[count], axis=0) * (cols + 1) + first
+    return ops.gather(flat, at, axis=len(flat.shape) - 1)
+
+
+@aten("as_strided.default")
+def as_strided(c, x, size, stride, offset=None):
+    raise InvalidError("as_strided", "use view, permute and slices")
+
+
+# ---- conversions
+
+@aten("_to_copy.default", "to.dtype", "to.device", "to.dtype_layout", "type_as.default")
+def to_copy(c, x, *_, **__):
+    return cast(x, dtype_name(c.dtype))
+
+
+@aten("_assert_tensor_metadata.default", "_assert_scalar.default", "sym_constrain_range_for_size.default", "_assert_async.msg")
+def nothing(c, *_, **__):
+    return None
+
+
+# ---- what is made of nothing
+
+def _full(c, value):
+    return c.graph.full(dtype_name(c.dtype), float(value), c.shape)
+
+
+@aten("full.default")
+def full(c, size, value, **__):
+    return _full(c, value)
+
+
+@aten("full_like.default", "new_full.default")
+def full_like(c, x, *args, **__):
+    return _full(c, args[-1])
+
+
+@aten("zeros.default", "zeros_like.default", "new_zeros.default", "empty.memory_format", "empty_like.default", "new_empty.default",
+      "empty.default")
+def zeros(c, *_, **__):
+    return _full(c, 0)
+
+
+@aten("ones.default", "ones_like.default", "new_ones.default")
+def ones(c, *_, **__):
+    return _full(c, 1)
+
+
+@aten("scalar_tensor.default")
+def scalar_tensor(c, value, **__):
+    return _full(c, value)
+
+
+@aten("fill.Scalar")
+def fill(c, x, value):
+    return _full(c, value)
+
+
+@aten("arange.start_step", "arange.start", "arange.default")
+def arange(c, *args, **__):
+    start, step = (0 if len(args) == 1 else args[0]), (args[2] if len(args) == 3 else 1)
+    x = cast(ops.iota(graph=c.graph, shape=c.shape, axis=0), dtype_name(c.dtype))
+    x = x * step if step != 1 else x
+    return x + start if start else x
+
+
+@aten("linspace.default")
+def linspace(c, start, stop, steps, **__):
+    x = cast(ops.iota(graph=c.graph, shape=c.shape, axis=0), dtype_name(c.dtype))
+    return x * ((stop - start) / max(steps - 1, 1)) + start
+
+
+@aten("eye.default", "eye.m")
+def eye(c, *_, **__):
+    row, col = (ops.iota(graph=c.graph, shape=c.shape, axis=a) for a in (0, 1))
+    return cast(ops.equal(row, col), dtype_name(c.dtype))
+
+
+@aten("copy.default")
+def copy(c, x, source, non_blocking=False):
+    source = source if isinstance(source, Value) else _full(c, source)
+    return ops.broadcast(cast(source, x.dtype), shape=list(x.shape))
+
+
+@aten("slice_scatter.default")
+def slice_scatter(c, x, source, dim=0, start=None, end=None, step=1):
+    """x with a slice of it replaced."""
+    dim %= len(x.shape)
+    n = x.shape[dim]
+    start, stop, step = slice(start, end, step).indices(n)
+    rest = [0] * len(x.shape)
+    low, high, interior = list(rest), list(rest), list(rest)
+    low[dim], interior[dim] = start, step - 1
+    covered = (source.shape[dim] - 1) * step + 1
+    high[dim] = n - start - covered
+    placed = ops.pad(cast(source, x.dtype), low=low, high=high, interior=interior, value=0.0)
+    at = ops.iota(graph=x.graph, shape=[1] * dim + [n] + [1] * (len(x.shape) - dim - 1), axis=dim)
+    inside = ops.logical_and(ops.less_equal(at.like(start), at), ops.less(at, at.like(start + covered)))
+    if step != 1:
+        inside = ops.logical_and(inside, ops.equal(ops.remainder(at - start, step), 0))
+    return ops.select(inside, placed, x)
+
+
+@aten("select_scatter.default")
+def select_scatter(c, x, source, dim, index):
+    dim %= len(x.shape)
+    index %= x.shape[dim]
+    source = ops.reshape(source, shape=[*x.shape[:dim], 1, *x.shape[dim + 1:]])
+    return slice_scatter(c, x, source, dim, index, index + 1)

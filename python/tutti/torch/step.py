@@ -1,0 +1,317 @@
+"""A training step of a PyTorch module."""
+import contextlib
+import copy
+import warnings
+
+import torch
+from torch.utils import _pytree as pytree
+
+from tutti import _core, ops
+from tutti.errors import InvalidError
+from tutti.tasks import task
+from tutti.torch import optimizers as torch_optimizers
+from tutti.torch.importer import Lowering, refuse
+from tutti.torch.registry import HANDLERS, cast
+from tutti.trainer import Optimizer, Trainer, as_array, as_column, check_state
+
+
+def from_torch(module, example_inputs, loss=None, optimizer=None, device="auto", **options):
+    """A training step of `module` on a device of Tutti's.
+
+        step = tutti.from_torch(module, images, loss=nn.CrossEntropyLoss(), optimizer=torch.optim.AdamW(module.parameters()),
+                                device="vulkan")
+        loss = step(images, labels)                  # as often as wanted
+        module.load_state_dict(step.state_dict())    # the weights go home
+
+    example_inputs  a tensor, or a tuple of them: shapes and dtypes of every later batch
+    loss            a module or a function of (output, *targets) that gives a scalar; None: the module's output is the loss
+    optimizer       an object of torch.optim (its parameter groups and the rates that a scheduler sets are followed), or of
+                    tutti.optim; AdamW unless given
+    options         as Trainer's: seed, clip_norm, clip_value, ema, fallback, device_options
+
+    Throws UnsupportedError, before any step, where the module has operators that the engine lacks; it lists them all.
+    """
+    return Step(module, example_inputs, loss, optimizer, device, options)
+
+
+def _tuple(x):
+    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+
+
+def _export(module, args, kwargs=None):
+    """The module as an exported program without operators that decompose into ours; those that we have stay whole."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = torch.export.export(module, args, kwargs or {}, strict=False)
+        table = torch.export.default_decompositions()
+        for op in list(table):
+            if isinstance(op, torch._ops.OpOverload):
+                name = op.name().split("::")[-1]
+                if (name if "." in name else name + ".default") in HANDLERS:
+                    del table[op]
+        return program.run_decompositions(table)
+
+
+class _Loss(torch.nn.Module):
+    """loss(output, *targets) of flat outputs."""
+
+    def __init__(self, loss, spec):
+        super().__init__()
+        self.loss, self.spec = loss, spec
+
+    def forward(self, outputs, targets):
+        return self.loss(pytree.tree_unflatten(list(outputs), self.spec), *targets)
+
+
+class Step:
+    """One training step of a module, compiled for a device; see from_torch."""
+
+    def __init__(self, module, example_inputs, loss, optimizer, device, options):
+        if not isinstance(module, torch.nn.Module):
+            raise InvalidError(f"{type(module).__name__} is no torch.nn.Module", "hand in a module")
+        self.module, self.loss = module, loss
+        self._inputs = _tuple(example_inputs)
+        self._canonical = {}  # a name of every parameter, the first where several names share one
+        by_id = {}
+        for name, p in module.named_parameters(remove_duplicate=False):
+            self._canonical[name] = by_id.setdefault(id(p), name)
+        self._parameters = {by_id[id(p)]: p for p in module.parameters()}
+        bad = [n for n, p in self._parameters.items() if p.dtype != torch.float32]
+        if bad:
+            raise InvalidError(f"parameter '{bad[0]}' is {self._parameters[bad[0]].dtype}", "module.float() makes it float32")
+        schedule, groups, self._torch_optimizer = None, [], None
+        if isinstance(optimizer, torch.optim.Optimizer):
+            self._torch_optimizer = optimizer
+            optimizer, groups, first = torch_optimizers.converted(optimizer, by_id)
+            base = float(first["lr"])
+            schedule = lambda step: float(first["lr"]) / base  # noqa: E731  (a scheduler may have changed it)
+        elif optimizer is None:
+            from tutti.trainer import optimizers
+            optimizer = optimizers["Adamw"]()
+        elif not isinstance(optimizer, Optimizer):
+            raise InvalidError(f"{type(optimizer).__name__} is no optimizer of torch.optim or tutti.optim")
+        for key in ("batch", "eval_batch", "precision", "keep_last"):
+            if key in options:
+                raise InvalidError(f"from_torch has no option '{key}'", "the example inputs say what a batch is; f32 is computed")
+        self._programs, self._losses = {}, {}
+        self._program(True)
+        self._mutated = self._mutable_buffers()
+        self._trainer = Trainer(task(self._build, f"torch {type(module).__name__}"), device, optimizer, groups=groups,
+                                schedule=schedule, batch=1, eval_batch=1, **options)
+        self.device = device
+        self._source = self._eval_source = self._spec = None
+        self._example_targets = ()
+        self._counted = 0  # steps done when the module's counters were taken
+
+    # ---- export
+
+    @contextlib.contextmanager
+    def _mode(self, training):
+        """Training means the module as it is; evaluation means eval() for a while."""
+        flags = {m: m.training for m in self.module.modules()}
+        try:
+            if not training:
+                self.module.eval()
+            yield
+        finally:
+            for m, flag in flags.items():
+                m.training = flag
+
+    def _program(self, training):
+        if training not in self._programs:
+            with self._mode(training):
+                program = _export(self.module, tuple(copy.copy(x) for x in self._inputs))
+            refuse([program])
+            self._programs[training] = program
+        return self._programs[training]
+
+    def _loss_program(self, training, outputs):
+        """Of the loss for outputs and targets of those shapes."""
+        if training not in self._losses:
+            spec = self._programs[training].call_spec.out_spec
+            wrapper = _Loss(self.loss, spec).train(training)
+            fakes = [torch.zeros(v.shape, dtype=v.dtype) for v in outputs]
+            program = _export(wrapper, (fakes, list(self._example_targets)))
+            refuse([program])
+            self._losses[training] = program
+        return self._losses[training]
+
+    def _mutable_buffers(self):
+        """Names of float buffers that a training step changes; counters of integers are kept on the host."""
+        signature = self._programs[True].graph_signature
+        changed = set(signature.buffers_to_mutate.values())
+        buffers = dict(self.module.named_buffers())
+        self._counters = {n for n in changed if not buffers[n].is_floating_point()}
+        return changed - self._counters
+
+    # ---- the task
+
+    def _placeholders(self, program, builder, users):
+        """A value per placeholder: parameters and changing buffers are states, all other tensors constants."""
+        signature, values = program.graph_signature, {}
+        users = iter(users)
+        for spec in signature.input_specs:
+            name, kind = getattr(spec.arg, "name", None), spec.kind.name
+            if kind == "USER_INPUT":
+                values[name] = next(users)
+            elif kind == "PARAMETER" and self._canonical.get(spec.target) in self._states:
+                values[name] = self._states[self._canonical[spec.target]]
+            elif kind == "BUFFER" and spec.target in self._states:
+                values[name] = self._states[spec.target]
+            else:
+                t = program.state_dict[spec.target] if spec.target in program.state_dict else program.constants[spec.target]
+                t = t.detach()
+                t = t.to(torch.int32) if t.dtype in (torch.int64, torch.int16, torch.int8) else t
+                t = t.float() if t.is_floating_point() else t
+                values[name] = builder.graph.constant(as_array(t))
+        return values
+
+    def _build(self, builder, batch):
+        program = self._program(builder.training)
+        self._states = {n: builder.parameter(n, list(p.shape), frozen=not p.requires_grad) for n, p in self._parameters.items()}
+        buffers = dict(self.module.named_buffers())
+        for n in sorted(self._mutated):
+            self._states[n] = builder.buffer(n, "f32", list(buffers[n].shape))
+
+        def column(name):
+            return ops.reshape(batch[name], shape=list(batch[name].shape[1:]))
+
+        lowering = Lowering(builder)
+        inputs = [column(f"input{i}") for i in range(self._count(self._inputs))]
+        outputs, changed = lowering.run(program, self._placeholders(program, builder, inputs))
+        if builder.training:
+            for name, value in changed.items():
+                if name in self._mutated:
+                    builder.update(name, value)
+        loss = self._loss_of(builder, batch, program, outputs, lowering, column)
+        if loss.shape:
+            raise InvalidError(f"the loss has the shape {list(loss.shape)}", "it must be a scalar: reduce it by mean() or sum()")
+        loss = cast(loss, "f32")
+        weight = ops.sum(batch.weights("f32"))
+        first = next((v for v in outputs if v is not None and v.dtype == "f32"), None)
+        output = ops.reshape(first, shape=[1, *first.shape]) if first is not None else None
+        return _core.Outcome(loss * weight, weight, [], output)
+
+    def _loss_of(self, builder, batch, program, outputs, lowering, column):
+        if self.loss is None:
+            spec = pytree.tree_unflatten(list(outputs), program.call_spec.out_spec)
+            return spec.loss if hasattr(spec, "loss") else spec["loss"] if isinstance(spec, dict) and "loss" in spec else outputs[0]
+        metas = [n.meta["val"] for n in self._output_nodes(program)]
+        loss_program = self._loss_program(builder.training, metas)
+        targets = [column(f"target{i}") for i in range(len(self._example_targets))]
+        values = self._placeholders(loss_program, builder, [*outputs, *targets])
+        return lowering.run(loss_program, values)[0][0]
+
+    @staticmethod
+    def _output_nodes(program):
+        node = next(n for n in program.graph.nodes if n.op == "output")
+        specs = program.graph_signature.output_specs
+        return [a for a, s in zip(node.args[0], specs) if s.kind.name in ("USER_OUTPUT", "LOSS_OUTPUT")]
+
+    @staticmethod
+    def _count(inputs):
+        return len(pytree.tree_leaves(inputs))
+
+    # ---- steps
+
+    def _columns(self, inputs, targets):
+        flat = pytree.tree_leaves(inputs)
+        if len(flat) != self._count(self._inputs):
+            raise InvalidError(f"{len(flat)} inputs, the step was built for {self._count(self._inputs)}")
+        for i, (x, example) in enumerate(zip(flat, pytree.tree_leaves(self._inputs))):
+            if tuple(x.shape) != tuple(example.shape):
+                raise InvalidError(f"input {i} is {list(x.shape)}, the step was built for {list(example.shape)}",
+                                   "hand in batches of that size (DataLoader(drop_last=True)), or build another step")
+        columns = {f"input{i}": as_column(x) for i, x in enumerate(flat)}
+        return columns | {f"target{i}": as_column(x) for i, x in enumerate(targets)}
+
+    def _split(self, args):
+        count = len(self._inputs)
+        if len(args) < count:
+            raise InvalidError(f"{len(args)} arguments, expected {count} inputs and then the targets")
+        return args[:count], args[count:]
+
+    def __call__(self, *args):
+        """One training step with a batch: the inputs, then the targets. Returns the loss."""
+        inputs, targets = self._split(args)
+        if self._source is None:
+            self._example_targets = tuple(torch.as_tensor(t) for t in targets)
+        if len(targets) != len(self._example_targets):
+            raise InvalidError(f"{len(targets)} targets, the step was built for {len(self._example_targets)}")
+        columns = self._columns(inputs, targets)
+        if self._source is None:
+            source = _core.BatchSource(columns, {})
+            self._trainer._core.prepare(source)
+            self._source = source
+            self._write(self.module.state_dict())
+        else:
+            self._source.set(columns)
+        self._trainer._core.train(self._source, 1, None)
+        if self._torch_optimizer is not None:
+            self._torch_optimizer._opt_called = True  # what a scheduler looks for before its own step
+        return self._trainer.losses[-1]
+
+    def _write(self, state):
+        for name in self._trainer._core.state_names:
+            self._trainer._core.write(name, as_array(state[name]))
+
+    def predict(self, *inputs):
+        """The module's first output for one batch, in evaluation, as a tensor."""
+        columns = self._columns(inputs, self._example_targets)
+        if self._source is None:
+            raise InvalidError("predict before the first step", "train a step, or use the module itself")
+        if self._eval_source is None:
+            self._eval_source = _core.BatchSource(columns, {})
+        self._eval_source.set(columns)
+        return torch.from_numpy(self._trainer._core.predict(self._eval_source))[0]
+
+    def evaluate(self, *args):
+        """The loss of one batch in evaluation: the inputs, then the targets."""
+        inputs, targets = self._split(args)
+        columns = self._columns(inputs, targets)
+        if self._source is None:
+            raise InvalidError("evaluate before the first step", "train a step first")
+        if self._eval_source is None:
+            self._eval_source = _core.BatchSource(columns, {})
+        self._eval_source.set(columns)
+        return self._trainer._core.evaluate(self._eval_source)[0]
+
+    # ---- state
+
+    def state_dict(self):
+        """As module.state_dict(), with the values of the device: load_state_dict takes it."""
+        state = {k: v.detach().clone() for k, v in self.module.state_dict().items()}
+        if self._source is None:
+            return state
+        names = set(self._trainer._core.state_names)
+        buffers = {n for n, _ in self.module.named_buffers()}
+        for key in state:
+            name = key if key in buffers else self._canonical.get(key, key)
+            if name in names:
+                state[key] = torch.from_numpy(self._trainer._core.read(name))
+            elif key in self._counters:
+                state[key] += self.steps - self._counted
+        return state
+
+    def load_state_dict(self, state):
+        """Other weights for the step and the module. Everything is checked before anything is changed."""
+        check_state(self.module.state_dict(), state)
+        self.module.load_state_dict(state)
+        self._counted = self.steps
+        if self._source is not None:
+            self._write(self.module.state_dict())
+
+    def save(self, path):
+        """A checkpoint with the optimizer's state."""
+        self._trainer.save(path)
+
+    steps = property(lambda self: self._trainer.steps, doc="Done in all.")
+    losses = property(lambda self: self._trainer.losses, doc="Of every step.")
+    elsewhere = property(lambda self: self._trainer.elsewhere, doc="What a fallback runs on another device.")
+    step_ms = property(lambda self: self._trainer.step_ms, doc="The median time of a step, in milliseconds.")
+    compile_ms = property(lambda self: self._trainer._core.compile_ms, doc="Compiling for the device, in milliseconds.")
+
+    def __repr__(self):
+        return f"Step({type(self.module).__name__}, device={self.device!r}, {self.steps} steps done)"
+
+

@@ -1,0 +1,245 @@
+"""Training: `Trainer(task, device="auto").fit(train, validation, epochs=5)`."""
+import dataclasses
+import os
+import sys
+import time
+
+import numpy as np
+
+from tutti import _core
+from tutti.errors import InvalidError
+
+
+def _optimizer_class(name, defaults):
+    def __init__(self, **hyperparameters):
+        for key in hyperparameters:
+            if key not in defaults:
+                raise InvalidError(f"{name} has no hyperparameter '{key}'", "it has " + ", ".join(defaults))
+        self.hyperparameters = {**defaults, **hyperparameters}
+
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in self.hyperparameters.items())})"
+
+    title = {"sgd": "SGD"}.get(name, "".join(part.capitalize() for part in name.split("_")))
+    doc = f"The optimizer {name}: " + ", ".join(f"{k}={v}" for k, v in defaults.items()) + "."
+    return title, type(title, (Optimizer,), {"__init__": __init__, "__repr__": __repr__, "__doc__": doc, "name": name})
+
+
+class Optimizer:
+    """One of tutti.optim."""
+
+    name = ""
+    hyperparameters = {}
+
+
+optimizers = dict(_optimizer_class(name, defaults) for name, defaults in _core.optimizers().items())
+
+
+@dataclasses.dataclass(frozen=True)
+class ParameterGroup:
+    """What holds for parameters whose names fit a pattern ("*.bias"); None: what the modules say."""
+
+    pattern: str
+    decay: bool | None = None
+    lr_scale: float | None = None
+    frozen: bool | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """What an evaluation found."""
+
+    loss: float
+    metrics: dict
+    samples: int
+
+    def __repr__(self):
+        return f"loss {self.loss:.4f}" + "".join(f", {k} {v:.4f}" for k, v in sorted(self.metrics.items()))
+
+
+def as_array(x):
+    """An array in host memory that the engine reads as it lies: NumPy's, PyTorch's and JAX's without a copy."""
+    if hasattr(x, "detach"):
+        x = x.detach()
+        if x.device.type != "cpu":
+            raise InvalidError(f"a tensor on {x.device}", "bring it to the host first: x.cpu()")
+        return x.contiguous()
+    if not hasattr(x, "__dlpack__"):
+        x = np.asarray(x)
+    if isinstance(x, np.ndarray):
+        if x.dtype.kind in "iu" and x.dtype not in (np.uint8, np.uint32, np.int32, np.int64):
+            x = x.astype(np.int32)
+        return np.ascontiguousarray(x) if x.flags.writeable else np.array(x)
+    return x
+
+
+def as_column(x):
+    """The same for data: i64, which programs do not index with, becomes i32."""
+    x = as_array(x)
+    dtype = str(x.dtype)
+    if dtype.endswith("int64"):
+        x = np.asarray(x)
+        if x.size and (x.max() > 2**31 - 1 or x.min() < -2**31):
+            raise InvalidError("integers beyond 32 bits in a column", "the engine takes i32")
+        return x.astype(np.int32)
+    return np.asarray(x, np.float32) if dtype.endswith("float64") else x
+
+
+def source(data, name="data", classes=None):
+    """Columns as a source: of a dict of arrays, a spec such as "fashion-mnist" (its training samples), or a source."""
+    if isinstance(data, _core.Source):
+        return data
+    if isinstance(data, str):
+        return open_data(data)[0]
+    columns = {k: as_column(v) for k, v in data.items()}
+    found = dict(classes or {})
+    for k, v in columns.items():
+        if "int32" in str(v.dtype) and k not in found:
+            v = np.asarray(v)
+            if v.size and v.min() >= 0:
+                found[k] = int(v.max()) + 1
+    return _core.TensorSet(name, columns, found)
+
+
+def open_data(spec, context=0, tokenizer="chars"):
+    """The training and the test samples of a spec that `tutti train --data` takes: "fashion-mnist", "csv:FILE", …."""
+    return _core.open_data(spec, context, tokenizer)
+
+
+class Trainer:
+    """Trains a task on one device.
+
+    device      an id ("vulkan:0"), a plugin, a kind, or "auto": `tutti.devices()` lists them
+    optimizer   one of tutti.optim
+    batch, eval_batch, seed, precision ("f32", "tf32", "bf16", "f16"), clip_norm, clip_value, ema, keep_last
+    schedule    of the learning rate: "cosine", "warmup:100+linear", … with `total` steps in all, or a function of the step
+                that gives the factor on it
+    groups      ParameterGroups
+    fallback    "cpu": what the device declines runs on the CPU, and `elsewhere` lists it; "none": that is an error
+    """
+
+    def __init__(self, task, device="auto", optimizer=None, schedule=None, total=None, groups=(), **options):
+        optimizer = optimizer or optimizers["Adam"]()
+        if not isinstance(optimizer, Optimizer):
+            raise InvalidError(f"{optimizer!r} is no optimizer of tutti.optim", "tutti.optim has " + ", ".join(optimizers))
+        known = ("clip_norm", "clip_value", "ema", "batch", "keep_last", "seed", "eval_batch", "resident_limit",
+                 "device_options", "precision", "loss_scale", "fallback")
+        for key in options:
+            if key not in known:
+                raise TypeError(f"Trainer has no option '{key}': it has {', '.join(known)}")
+        options["optimizer"] = optimizer.name, {k: float(v) for k, v in optimizer.hyperparameters.items()}
+        options["groups"] = [dataclasses.astuple(g) for g in groups]
+        if schedule:
+            if total is None and not callable(schedule) and not str(schedule).startswith(("constant", "step", "exponential", "multi_step", "plateau")):
+                raise InvalidError(f"the schedule '{schedule}' needs the number of steps", "total=STEPS")
+            options["schedule"] = schedule, total or 0
+        if callable(schedule):
+            options["schedule"] = schedule
+        self.task, self.device, self.optimizer = task, device, optimizer
+        self._core = _core.Trainer(task, device, options)
+
+    def fit(self, train, validation=None, epochs=1, steps=None, checkpoint=None, progress=True):
+        """Trains `epochs` passes over the data, or `steps` steps. With validation data it is judged after each epoch, and
+        `checkpoint` (a path) keeps the best so far. Returns a list with a dict per epoch."""
+        train = source(train, "train")
+        validation = source(validation, "validation") if validation is not None else None
+        history, best, left = [], float("inf"), steps
+        bar = _Bar(progress)
+        start = self.steps
+        while (left > 0) if steps is not None else (len(history) < epochs):
+            began = time.perf_counter()
+            done = self._core.train(train, left or 0, bar.watch)
+            if steps is not None:
+                left = steps - (self.steps - start)
+            entry = {"epoch": len(history) + 1, "step": self.steps, "loss": done["loss"]}
+            if validation is not None:
+                score = self.evaluate(validation)
+                self._core.look(score.loss)
+                entry |= {"validation_loss": score.loss, **score.metrics}
+            entry["seconds"] = time.perf_counter() - began
+            history.append(entry)
+            judged = entry.get("validation_loss", done["loss"])
+            if checkpoint and judged < best:
+                self.save(checkpoint)
+            best = min(best, judged)
+            bar.epoch(entry)
+            if done["stopped"]:
+                break
+        bar.close()
+        return history
+
+    def evaluate(self, data):
+        """Loss and metrics over all samples."""
+        return Score(*self._core.evaluate(source(data, "validation")))
+
+    def predict(self, data):
+        """The model's output for every sample, f32 [samples, …]."""
+        return self._core.predict(source(data, "validation"))
+
+    def save(self, path, **metadata):
+        """Everything that a run needs to go on, as safetensors."""
+        self._core.save(os.fspath(path), {k: str(v) for k, v in metadata.items()})
+
+    def load(self, path):
+        """Goes on from a checkpoint; before the first step."""
+        self._core.load(os.fspath(path))
+
+    def state_dict(self):
+        """Parameters and buffers by name, as NumPy arrays."""
+        return {name: self._core.read(name) for name in self._core.state_names}
+
+    def load_state_dict(self, state):
+        """Other values for them. Everything is checked before anything is changed."""
+        check_state(self.state_dict(), state)
+        for name, value in state.items():
+            self._core.write(name, as_array(value))
+
+    steps = property(lambda self: self._core.steps, doc="Done in all.")
+    losses = property(lambda self: self._core.losses, doc="Of every step of this trainer.")
+    parameter_count = property(lambda self: self._core.parameter_count, doc="Elements of all parameters.")
+    elsewhere = property(lambda self: self._core.elsewhere, doc="What a fallback runs on another device.")
+    step_ms = property(lambda self: self._core.step_ms, doc="The median time of a step.")
+
+    def __repr__(self):
+        return f"Trainer({self.task!r}, device={self.device!r}, {self.optimizer!r}, {self.steps} steps done)"
+
+
+def check_state(ours, given):
+    """Throws an InvalidError that lists every tensor that is missing, unknown or of another shape."""
+    wrong = [f"'{k}' is missing" for k in ours if k not in given]
+    wrong += [f"'{k}' is none of the model's" for k in given if k not in ours]
+    wrong += [f"'{k}' is {list(np.shape(given[k]))}, the model's {list(np.shape(ours[k]))}"
+              for k in ours if k in given and tuple(np.shape(given[k])) != tuple(np.shape(ours[k]))]
+    if wrong:
+        raise InvalidError(f"the state does not fit the model: {'; '.join(wrong)}", "nothing was changed")
+
+
+class _Bar:
+    """Progress by tqdm, where it is installed and somebody looks."""
+
+    def __init__(self, wanted):
+        self.bar = None
+        if wanted and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+            try:
+                from tqdm.auto import tqdm
+                self.bar = tqdm(unit=" steps")
+            except ImportError:
+                pass
+
+    def watch(self, progress):
+        if self.bar is not None:
+            if self.bar.total != progress["steps_per_epoch"] or progress["step_in_epoch"] < self.bar.n:
+                self.bar.reset(progress["steps_per_epoch"])
+                self.bar.set_description(f"epoch {progress['epoch'] + 1}")
+            self.bar.n = progress["step_in_epoch"]
+            self.bar.set_postfix_str(f"loss {progress['loss']:.4f}")
+        return True
+
+    def epoch(self, entry):
+        if self.bar is not None and "validation_loss" in entry:
+            self.bar.write(f"epoch {entry['epoch']}: " + ", ".join(
+                f"{k} {v:.4f}" for k, v in entry.items() if k not in ("epoch", "step", "seconds")), file=sys.stderr)
+
+    def close(self):
+        if self.bar is not None:
+            self.bar.close()

@@ -1,0 +1,195 @@
+"""tutti.from_torch: options, state, randomness, and what is said of bad input; PyTorch is the judge."""
+import copy
+import os
+import sys
+import unittest
+
+try:
+    import torch
+except ImportError:
+    print("PyTorch is not installed: scripts/python-env.sh --torch")
+    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE", "").split(",") else 77)
+
+from torch import nn  # noqa: E402
+
+import tutti  # noqa: E402
+
+
+def small(seed=0):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.MaxPool2d(2), nn.Flatten(),
+                         nn.Linear(4 * 4 * 4, 16), nn.Tanh(), nn.Linear(16, 5))
+
+
+X, Y = torch.randn(8, 1, 8, 8, generator=torch.Generator().manual_seed(1)), torch.arange(8) % 5
+
+
+def beside(make_optimizer, steps=5, module=None, schedule=None, clip=None):
+    """The largest difference of parameters after some steps, relative to how far they moved, and the losses of both."""
+    module = module or small()
+    twin = copy.deepcopy(module)
+    start = {k: v.detach().clone() for k, v in module.named_parameters()}
+    ours, theirs = make_optimizer(module), make_optimizer(twin)
+    step = tutti.from_torch(module, X, loss=nn.CrossEntropyLoss(), optimizer=ours, device="onednn")
+    schedulers = [schedule(ours), schedule(theirs)] if schedule else []
+    losses = []
+    for _ in range(steps):
+        a = step(X, Y)
+        theirs.zero_grad()
+        b = nn.functional.cross_entropy(twin(X), Y)
+        b.backward()
+        theirs.step()
+        for s in schedulers:
+            s.step()
+        losses.append((a, b.item()))
+    state = step.state_dict()
+    moved = sum(float((p.detach() - start[k]).pow(2).sum()) for k, p in twin.named_parameters() if k != "0.bias")  # batch_norm takes it away
+    apart = sum(float((p.detach() - state[k]).pow(2).sum()) for k, p in twin.named_parameters() if k != "0.bias")
+    return (apart / moved) ** 0.5, losses, step, twin
+
+
+class Optimizers(unittest.TestCase):
+    def check(self, make, **more):
+        apart, losses, *_ = beside(make, **more)
+        self.assertLess(apart, 2e-3)
+        for a, b in losses:
+            self.assertAlmostEqual(a, b, delta=2e-5 * abs(b))
+
+    def test_those_of_pytorch_are_taken_over(self):
+        o = torch.optim
+        for make in (lambda m: o.SGD(m.parameters(), lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.01),
+                     lambda m: o.Adam(m.parameters(), lr=0.01, betas=(0.8, 0.99), weight_decay=0.01, eps=1e-4),
+                     lambda m: o.AdamW(m.parameters(), lr=0.01, eps=1e-4), lambda m: o.NAdam(m.parameters(), lr=0.01, eps=1e-4),
+                     lambda m: o.RAdam(m.parameters(), lr=0.01), lambda m: o.Adamax(m.parameters(), lr=0.01, eps=1e-4),
+                     lambda m: o.RMSprop(m.parameters(), lr=0.001, eps=1e-4, centered=True),
+                     lambda m: o.Adagrad(m.parameters(), lr=0.01, eps=1e-4), lambda m: o.Adadelta(m.parameters(), lr=1.0)):
+            with self.subTest(type(make(small())).__name__):
+                self.check(make)
+
+    def test_groups_and_schedulers(self):
+        def groups(m):
+            decay = [p for p in m.parameters() if p.dim() > 1]
+            return torch.optim.AdamW([{"params": decay, "weight_decay": 0.1}, {"params": [p for p in m.parameters() if p.dim() <= 1],
+                                      "weight_decay": 0.0, "lr": 0.002}], lr=0.01, eps=1e-4)
+
+        self.check(groups, schedule=lambda o: torch.optim.lr_scheduler.StepLR(o, 2, 0.5))
+
+    def test_frozen_parameters_stay(self):
+        module = small()
+        module[0].requires_grad_(False)
+        before = module[0].weight.detach().clone()
+        self.check(lambda m: torch.optim.SGD([p for p in m.parameters() if p.requires_grad], lr=0.05), module=module)
+        self.assertTrue(torch.equal(before, module[0].weight))
+
+    def test_unknown_ones_are_named(self):
+        m = small()
+        with self.assertRaisesRegex(tutti.InvalidError, "LBFGS is not known.*SGD, Adam"):
+            tutti.from_torch(m, X, loss=nn.CrossEntropyLoss(), optimizer=torch.optim.LBFGS(m.parameters()))
+        with self.assertRaisesRegex(tutti.InvalidError, "amsgrad"):
+            tutti.from_torch(m, X, loss=nn.CrossEntropyLoss(), optimizer=torch.optim.Adam(m.parameters(), amsgrad=True))
+        with self.assertRaisesRegex(tutti.InvalidError, "none of the module's"):
+            tutti.from_torch(m, X, loss=nn.CrossEntropyLoss(), optimizer=torch.optim.SGD(small().parameters(), lr=1))
+
+
+class States(unittest.TestCase):
+    def test_buffers_evaluation_and_the_way_home(self):
+        _, _, step, twin = beside(lambda m: torch.optim.SGD(m.parameters(), lr=0.05))
+        state, wanted = step.state_dict(), twin.state_dict()
+        self.assertEqual(set(state), set(wanted))
+        self.assertEqual(state["1.num_batches_tracked"], 5)
+        torch.testing.assert_close(state["1.running_var"], wanted["1.running_var"], rtol=1e-5, atol=1e-6)
+        home = small(seed=7)
+        home.load_state_dict(state)
+        home.eval()
+        torch.testing.assert_close(step.predict(X), home(X), rtol=1e-4, atol=1e-5)
+        self.assertAlmostEqual(step.evaluate(X, Y), nn.functional.cross_entropy(home(X), Y).item(), places=5)
+
+    def test_tied_weights_stay_tied(self):
+        class Tied(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.embedding, self.head = nn.Embedding(11, 8), nn.Linear(8, 11, bias=False)
+                self.head.weight = self.embedding.weight
+
+            def forward(self, tokens):
+                return self.head(self.embedding(tokens))
+
+        torch.manual_seed(0)
+        module, tokens = Tied(), torch.arange(12).reshape(3, 4) % 11
+        twin = copy.deepcopy(module)
+        step = tutti.from_torch(module, tokens, loss=lambda y, t: nn.functional.cross_entropy(y.flatten(0, 1), t.flatten()),
+                                optimizer=torch.optim.SGD(module.parameters(), lr=0.5), device="onednn")
+        step(tokens, tokens)
+        optimizer = torch.optim.SGD(twin.parameters(), lr=0.5)
+        nn.functional.cross_entropy(twin(tokens).flatten(0, 1), tokens.flatten()).backward()
+        optimizer.step()
+        state = step.state_dict()
+        torch.testing.assert_close(state["head.weight"], state["embedding.weight"], rtol=0, atol=0)
+        torch.testing.assert_close(state["head.weight"], twin.state_dict()["head.weight"], rtol=1e-5, atol=1e-6)
+
+    def test_wrong_states_are_listed_and_change_nothing(self):
+        step = tutti.from_torch(small(), X, loss=nn.CrossEntropyLoss(), device="onednn")
+        step(X, Y)
+        before = step.state_dict()
+        wrong = {k: v.clone() for k, v in before.items()}
+        wrong["5.bias"] = torch.zeros(3)
+        wrong["6.bias"] = wrong.pop("7.bias")
+        with self.assertRaisesRegex(tutti.InvalidError, r"'7.bias' is missing; '6.bias' is none.*'5.bias' is \[3\]"):
+            step.load_state_dict(wrong)
+        for k, v in step.state_dict().items():
+            self.assertTrue(torch.equal(v, before[k]), k)
+
+
+class Randomness(unittest.TestCase):
+    def test_dropout_follows_the_training_flag(self):
+        module = nn.Sequential(nn.Dropout(0.5), nn.Linear(64, 1, bias=False))
+        nn.init.ones_(module[1].weight)
+        x = torch.ones(256, 64)
+        step = tutti.from_torch(module, x, loss=lambda y: y.var(), optimizer=torch.optim.SGD(module.parameters(), lr=1e-9),
+                                device="onednn")
+        losses = [step(x) for _ in range(3)]
+        for loss in losses:  # 64 terms of variance 1
+            self.assertAlmostEqual(loss, 64, delta=20)
+        self.assertEqual(len(set(losses)), 3)
+        self.assertLess(step.evaluate(x), 1e-6)
+
+
+class BadInput(unittest.TestCase):
+    def test_operators_that_are_missing_are_all_listed(self):
+        class Odd(nn.Module):
+            def forward(self, x):
+                return torch.special.bessel_j0(x) + torch.linalg.det(x @ x.transpose(-1, -2))[..., None, None]
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = Odd()
+
+            def forward(self, x):
+                return self.inner(x).sum()
+
+        with self.assertRaisesRegex(tutti.UnsupportedError, r"special_bessel_j0.default \(1 in inner\)") as e:
+            tutti.from_torch(Net(), torch.randn(2, 3, 3))
+        self.assertGreaterEqual(len(e.exception.operations), 2)
+
+    def test_shapes_dtypes_and_losses(self):
+        step = tutti.from_torch(small(), X, loss=nn.CrossEntropyLoss(), device="onednn")
+        with self.assertRaisesRegex(tutti.InvalidError, "before the first step"):
+            step.predict(X)
+        step(X, Y)
+        with self.assertRaisesRegex(tutti.InvalidError, r"input 0 is \[4, 1, 8, 8\], the step was built for \[8, 1, 8, 8\]"):
+            step(X[:4], Y[:4])
+        with self.assertRaisesRegex(tutti.InvalidError, "0 targets, the step was built for 1"):
+            step(X)
+        with self.assertRaisesRegex(tutti.InvalidError, "the loss has the shape"):
+            tutti.from_torch(small(), X, loss=nn.CrossEntropyLoss(reduction="none"), device="onednn")(X, Y)
+        with self.assertRaisesRegex(tutti.InvalidError, "float64.*module.float"):
+            tutti.from_torch(small().double(), X.double())
+        with self.assertRaisesRegex(tutti.InvalidError, "no torch.nn.Module"):
+            tutti.from_torch(lambda x: x, X)
+        with self.assertRaisesRegex(tutti.InvalidError, "unknown device 'nope'"):
+            tutti.from_torch(small(), X, loss=nn.CrossEntropyLoss(), device="nope")
+
+
+if __name__ == "__main__":
+    unittest.main()

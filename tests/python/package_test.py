@@ -1,0 +1,198 @@
+"""The Python package with NumPy alone."""
+import gc
+import pathlib
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+
+import tutti
+from tutti import nn, ops
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(32), nn.ReLU(), nn.Linear(4))
+
+    def forward(self, x):
+        return self.body(nn.flatten(x))
+
+
+def quadrants(n=256, seed=0):
+    x = np.random.default_rng(seed).normal(size=(n, 2)).astype(np.float32)
+    return {"input": x, "label": (x[:, 0] > 0) * 2 + (x[:, 1] > 0)}
+
+
+def trainer(**options):
+    return tutti.Trainer(tutti.classification(Net()), **{"device": "onednn", "optimizer": tutti.optim.Adam(lr=1e-2), "batch": 32, **options})
+
+
+class Devices(unittest.TestCase):
+    def test_are_listed_best_first(self):
+        all_ = tutti.devices()
+        self.assertIn("reference:0", [d.id for d in all_])
+        self.assertTrue(all_[0].usable)
+        self.assertIn(all_[0].id, repr(all_[0]))
+
+    def test_an_unknown_one_is_an_error_that_lists_the_known(self):
+        with self.assertRaisesRegex(tutti.InvalidError, "unknown device 'nope'.*reference:0"):
+            trainer(device="nope")
+
+
+class Ops(unittest.TestCase):
+    def run_graph(self, build, **feeds):
+        graph = tutti.Graph()
+        from tutti.graphs import dtype_name
+        values = {k: graph.feed(k, dtype_name(v), list(v.shape)) for k, v in feeds.items()}
+        graph.set_state("result", build(**values))
+        program = tutti.Program(graph, "reference")
+        program.run(**feeds)
+        return program["result"]
+
+    def test_every_record_is_a_function_with_its_signature(self):
+        import inspect
+        names = {r["name"] for r in tutti._core.op_records()}
+        self.assertEqual(names, set(ops.__all__))
+        self.assertGreater(len(names), 70)
+        self.assertEqual(str(inspect.signature(ops.softmax)), "(x, /, *, axis=-1)")
+        self.assertIn("exp(x)", ops.softmax.__doc__)
+
+    def test_operators_agree_with_numpy(self):
+        x, y = (np.random.default_rng(s).uniform(0.5, 2, (3, 4)).astype(np.float32) for s in (0, 1))
+        for f in (lambda x, y: x + y * 2, lambda x, y: 1 - x / y, lambda x, y: x ** y, lambda x, y: -x % y, lambda x, y: x[1:, ::2],
+                  lambda x, y: x[..., -1] + y[0, 1], lambda x, y: x[None, 2] * 3.5):
+            np.testing.assert_allclose(self.run_graph(f, x=x, y=y), f(x, y), rtol=1e-6)
+        np.testing.assert_array_equal(self.run_graph(lambda x, y: x > y, x=x, y=y), x > y)
+        np.testing.assert_allclose(self.run_graph(lambda x, y: x @ ops.transpose(y, perm=[1, 0]), x=x, y=y), x @ y.T, rtol=1e-6)
+
+    def test_bad_calls_name_the_op(self):
+        graph = tutti.Graph()
+        x = graph.feed("x", "f32", [2, 3])
+        with self.assertRaisesRegex(tutti.InvalidError, "softmax has no attribute 'axes'.*axis"):
+            ops.softmax(x, axes=1)
+        with self.assertRaisesRegex(tutti.InvalidError, "'axis' is 'last', expected whole numbers"):
+            ops.softmax(x, axis="last")
+        with self.assertRaisesRegex(TypeError, r"add\(\) takes 2 values \(a, b\), 1 given"):
+            ops.add(x)
+        with self.assertRaisesRegex(tutti.InvalidError, "matmul.*3"):
+            x @ x
+        with self.assertRaisesRegex(tutti.InvalidError, "two graphs"):
+            x + tutti.Graph().feed("y", "f32", [2, 3])
+
+    def test_value_and_grad(self):
+        f = tutti.value_and_grad(lambda x, w: ops.sum(ops.tanh(x @ w)), "reference")
+        rng = np.random.default_rng(0)
+        x, w = rng.normal(size=(3, 4)).astype(np.float32), rng.normal(size=(4, 2)).astype(np.float32)
+        value, (dx, dw) = f(x, w)
+        slope = 1 - np.tanh(x @ w) ** 2
+        np.testing.assert_allclose(value, np.tanh(x @ w).sum(), rtol=1e-6)
+        np.testing.assert_allclose(dx, slope @ w.T, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(dw, x.T @ slope, rtol=1e-5, atol=1e-6)
+
+
+class Training(unittest.TestCase):
+    def test_learns_judges_and_predicts(self):
+        t = trainer()
+        history = t.fit(quadrants(), quadrants(seed=1), epochs=30)
+        self.assertGreater(history[-1]["accuracy"], 0.95)
+        self.assertLess(history[-1]["loss"], history[0]["loss"] / 3)
+        self.assertEqual((t.steps, len(t.losses)), (240, 240))
+        y = t.predict(quadrants(seed=1))
+        self.assertEqual((y.shape, y.dtype), ((256, 4), np.float32))
+        self.assertEqual({k: v.shape for k, v in t.state_dict().items()},
+                         {"body.0.weight": (32, 2), "body.0.bias": (32,), "body.2.weight": (4, 32), "body.2.bias": (4,)})
+
+    def test_equal_seeds_give_equal_weights_and_checkpoints_go_on(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "run.safetensors"
+            whole, first, second = trainer(), trainer(), trainer()
+            whole.fit(quadrants(), epochs=4)
+            first.fit(quadrants(), epochs=2)
+            first.save(path)
+            second.load(path)
+            second.fit(quadrants(), epochs=2)
+            for k, v in whole.state_dict().items():
+                np.testing.assert_array_equal(v, second.state_dict()[k])
+
+    def test_the_best_is_kept(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "best.safetensors"
+            t = trainer()
+            t.fit(quadrants(), quadrants(seed=1), epochs=3, checkpoint=path)
+            self.assertTrue(path.exists())
+
+    def test_a_task_of_ones_own(self):
+        def distance(builder, batch):
+            w = builder.parameter("w", [2], "ones")
+            return tutti.outcome(ops.mean((builder.input(batch["input"]) * w) ** 2), batch)
+
+        t = tutti.Trainer(tutti.task(distance), device="reference", optimizer=tutti.optim.SGD(lr=0.1), batch=32)
+        t.fit({"input": quadrants()["input"]}, epochs=10)
+        self.assertLess(np.abs(t.state_dict()["w"]).max(), 0.5)
+
+    def test_errors_in_a_task_reach_the_caller(self):
+        def broken(builder, batch):
+            raise KeyError("mine")
+
+        with self.assertRaisesRegex(KeyError, "mine"):
+            tutti.Trainer(tutti.task(broken), device="reference").fit(quadrants())
+        with self.assertRaisesRegex(tutti.InvalidError, "expected an Outcome"):
+            tutti.Trainer(tutti.task(lambda b, x: 3), device="reference").fit(quadrants())
+
+    def test_values_do_not_outlive_their_task(self):
+        kept = []
+
+        def keeps(builder, batch):
+            kept.append(batch["input"])
+            return tutti.outcome(ops.mean(kept[-1] * builder.parameter("w", [], "ones")), batch)
+
+        tutti.Trainer(tutti.task(keeps), device="reference").fit(quadrants(), steps=1)
+        with self.assertRaisesRegex(tutti.InvalidError, "a graph that is gone"):
+            kept[0] + 1
+
+    def test_bad_input(self):
+        with self.assertRaisesRegex(tutti.InvalidError, "no column 'label'.*input"):
+            trainer().fit({"input": quadrants()["input"]})
+        with self.assertRaisesRegex(tutti.InvalidError, "sgd has no hyperparameter 'beta'.*momentum"):
+            tutti.optim.SGD(beta=1)
+        with self.assertRaisesRegex(TypeError, "no option 'epochs'"):
+            trainer(epochs=3)
+        t = trainer()
+        t.fit(quadrants(), steps=1)
+        state = t.state_dict()
+        state["body.0.bias"] = np.zeros(3, np.float32)
+        state["extra"] = state.pop("body.2.bias")
+        with self.assertRaisesRegex(tutti.InvalidError, r"'body.2.bias' is missing; 'extra' is none.*\[3\], the model's \[32\]"):
+            t.load_state_dict(state)
+        with self.assertRaisesRegex(tutti.InvalidError, "outside of a task"):
+            nn.Linear(3)(None)
+
+    def test_two_trainers_in_two_threads(self):
+        results = {}
+
+        def run(key):
+            t = trainer(seed=3)
+            t.fit(quadrants(), epochs=3)
+            results[key] = t.state_dict()["body.0.weight"]
+
+        threads = [threading.Thread(target=run, args=(k,)) for k in (0, 1)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        np.testing.assert_array_equal(results[0], results[1])
+
+    def test_arrays_keep_what_they_need(self):
+        t = trainer()
+        t.fit(quadrants(), steps=1)
+        weights = t.state_dict()["body.0.weight"]
+        copy = weights.copy()
+        del t
+        gc.collect()
+        np.testing.assert_array_equal(weights, copy)
+
+
+if __name__ == "__main__":
+    unittest.main()
