@@ -104,6 +104,47 @@ def pow_tensor(c, a, b):
     return ops.pow(*promoted(a, b))
 
 
+@aten("fmod.Tensor", "fmod.Scalar")
+def fmod(c, a, b):
+    a, b = promoted(a, b)
+    if not is_float(a):
+        return a - b * div_mode(c, a, b, "trunc")
+    return a - b * trunc(c, a / b)
+
+
+@aten("asinh.default")
+def asinh(c, x):
+    x = _float(x)
+    size = ops.abs(x)
+    return ops.sign(x) * ops.log1p(size + size * size / (1 + ops.sqrt(size * size + 1)))
+
+
+@aten("acosh.default")
+def acosh(c, x):
+    x = _float(x)
+    return ops.log(x + ops.sqrt(x - 1) * ops.sqrt(x + 1))
+
+
+@aten("atanh.default")
+def atanh(c, x):
+    x = _float(x)
+    return (ops.log1p(x) - ops.log1p(-x)) * 0.5
+
+
+@aten("round.default", "round.decimals")
+def round_(c, x, decimals=0):
+    """Halves to even."""
+    if not is_float(x):
+        return x
+    scale = 10.0 ** decimals
+    x = x * scale if decimals else x
+    y = ops.floor(x + 0.5)
+    odd = ops.equal(y - x, 0.5)
+    odd = ops.logical_and(odd, ops.logical_not(ops.equal(ops.floor(y * 0.5) * 2, y)))
+    y = ops.select(odd, y - 1, y)
+    return y / scale if decimals else y
+
+
 @aten("reciprocal.default")
 def reciprocal(c, x):
     x = _float(x)
@@ -220,14 +261,37 @@ def mish(c, x):
     return x * ops.tanh(ops.softplus(x))
 
 
-@aten("logical_and.default", "bitwise_and.Tensor", "bitwise_and.Scalar")
+@aten("logical_and.default")
 def logical_and(c, a, b):
+    return ops.logical_and(cast(a, "bool"), cast(b, "bool"))
+
+
+@aten("logical_or.default")
+def logical_or(c, a, b):
+    return ops.logical_or(cast(a, "bool"), cast(b, "bool"))
+
+
+@aten("logical_xor.default")
+def logical_xor(c, a, b):
+    return ops.logical_not(ops.equal(cast(cast(a, "bool"), "i32"), cast(cast(b, "bool"), "i32")))
+
+
+@aten("bitwise_and.Tensor", "bitwise_and.Scalar")
+def bitwise_and(c, a, b):
     return ops.logical_and(*promoted(a, b))
 
 
-@aten("logical_or.default", "bitwise_or.Tensor", "bitwise_or.Scalar")
-def logical_or(c, a, b):
+@aten("bitwise_or.Tensor", "bitwise_or.Scalar")
+def bitwise_or(c, a, b):
     return ops.logical_or(*promoted(a, b))
+
+
+@aten("bitwise_xor.Tensor", "bitwise_xor.Scalar")
+def bitwise_xor(c, a, b):
+    a, b = promoted(a, b)
+    if a.dtype == "bool":
+        return logical_xor(c, a, b)
+    return ops.logical_or(a, b) - ops.logical_and(a, b)  # bitwise, of integers
 
 
 @aten("logical_not.default")

@@ -200,7 +200,9 @@ def group_norm(c, x, groups, weight=None, bias=None, eps=1e-5, *_):
 
 @aten("native_group_norm.default")
 def native_group_norm(c, x, weight, bias, n, channels, rest, groups, eps):
-    return group_norm(c, x, groups, weight, bias, eps), None, None
+    rows = ops.reshape(x, shape=[n, groups, -1])
+    mean = ops.mean(rows, axes=[2])
+    return group_norm(c, x, groups, weight, bias, eps), mean, ops.rsqrt(ops.var(rows, axes=[2], correction=0) + eps)
 
 
 @aten("instance_norm.default")
@@ -234,12 +236,13 @@ def _batch_normed(c, x, weight, bias, mean, var, momentum, eps):
 def batch_norm_functional(c, x, weight, bias, mean, var, training, momentum, eps):
     if not training:
         return _normalised(x, mean, var, weight, bias, eps), None, None, mean, var
-    return _batch_normed(c, x, weight, bias, mean, var, momentum, eps)
+    y, m, v, *running = _batch_normed(c, x, weight, bias, mean, var, momentum, eps)
+    return y, m, ops.rsqrt(v + eps), *running
 
 
 @aten("_native_batch_norm_legit.no_stats")
 def batch_norm_no_stats(c, x, weight, bias, training, momentum, eps):
-    return _batch_normed(c, x, weight, bias, None, None, momentum, eps)[:3]
+    return batch_norm_functional(c, x, weight, bias, None, None, training, momentum, eps)[:3]
 
 
 @aten("_native_batch_norm_legit_no_training.default")

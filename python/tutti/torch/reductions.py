@@ -1,4 +1,6 @@
 """Reductions, softmax, sorting."""
+import math
+
 from tutti import ops
 from tutti.torch.registry import aten, axes_of, cast
 
@@ -96,7 +98,11 @@ def all_(c, x, dim=None, keepdim=False):
 
 @aten("var.correction")
 def var(c, x, dim=None, correction=None, keepdim=False):
-    return ops.var(x, axes=axes_of(dim, len(x.shape)), correction=1 if correction is None else int(correction), keep=int(keepdim))
+    correction, axes = 1 if correction is None else correction, axes_of(dim, len(x.shape))
+    if correction == int(correction):
+        return ops.var(x, axes=axes, correction=int(correction), keep=int(keepdim))
+    n = math.prod(x.shape[a] for a in axes) if axes else math.prod(x.shape)
+    return ops.var(x, axes=axes, correction=0, keep=int(keepdim)) * (n / (n - correction) if n > correction else math.inf)
 
 
 @aten("var_mean.correction")

@@ -185,16 +185,80 @@ def _pad(x, pad, value):
 
 @aten("gather.default")
 def gather(c, x, dim, index, sparse_grad=False):
-    return ops.take_along_axis(x, index, axis=dim % max(len(x.shape), 1)) if x.shape else x
+    return ops.take_along_axis(x, index, axis=dim % len(x.shape)) if x.shape else ops.broadcast(x, shape=list(index.shape))
 
 
 @aten("index_select.default")
 def index_select(c, x, dim, index):
-    return ops.gather(x, index, axis=dim)
+    if not x.shape:
+        return x
+    return ops.gather(x, ops.reshape(index, shape=[-1]), axis=dim)
+
+
+def _scattered(x, dim, index, updates):
+    """Zeros of x's shape with the updates added at their places, and how many came to each."""
+    rank = len(x.shape)
+    if not rank:
+        return _scattered(ops.reshape(x, shape=[1]), 0, ops.reshape(index, shape=[1]), ops.reshape(updates, shape=[1]))
+    dim %= rank
+    if updates.shape != index.shape:
+        updates = ops.slice(updates, starts=[0] * rank, stops=list(index.shape), strides=[1] * rank)
+    high = [0 if d == dim else n - k for d, (n, k) in enumerate(zip(x.shape, index.shape))]
+    out = []
+    for values in (updates, ops.broadcast(x.like(1), shape=list(index.shape))):
+        y = ops.add_along_axis(index, values, axis=dim, size=x.shape[dim])
+        out.append(ops.pad(y, low=[0] * rank, high=high, interior=[0] * rank, value=0.0) if any(high) else y)
+    return out
+
+
+@aten("scatter_add.default")
+def scatter_add(c, x, dim, index, updates):
+    added = _scattered(x, dim, index, updates)[0]
+    return x + ops.reshape(added, shape=list(x.shape))
+
+
+@aten("scatter.src", "scatter.value")
+def scatter(c, x, dim, index, updates):
+    """Where two updates have one place PyTorch takes any; here their sum comes there."""
+    if not isinstance(updates, Value):
+        updates = ops.broadcast(x.like(float(updates)), shape=list(index.shape))
+    added, counts = (ops.reshape(v, shape=list(x.shape)) for v in _scattered(x, dim, index, updates))
+    return ops.select(ops.less(counts.like(0), counts), added, x)
+
+
+@aten("index_put.default", "_unsafe_index_put.default")
+def index_put(c, x, indices, values, accumulate=False):
+    used = [i for i, ix in enumerate(indices) if ix is not None]
+    if used == [0] and indices[0].dtype == "bool":
+        mask = indices[0]
+        if math.prod(values.shape) != 1:
+            raise InvalidError("putting several values by a mask", "use torch.where")
+        mask = ops.reshape(mask, shape=[*mask.shape] + [1] * (len(x.shape) - len(mask.shape)))
+        value = ops.reshape(cast(values, x.dtype), shape=[])
+        return ops.select(mask, x + value if accumulate else value, x)
+    if used != list(range(len(used))):
+        raise InvalidError("index_put behind a slice", "permute first")
+    shape, flat = [], None
+    for i in used:
+        ix = _wrapped(indices[i], x.shape[i])
+        flat = ix if flat is None else flat * x.shape[i] + ix
+        shape.append(x.shape[i])
+    rest, flat_shape = list(x.shape[len(used):]), list(flat.shape)
+    values = ops.broadcast(cast(values, x.dtype), shape=flat_shape + rest)
+    places, count = math.prod(flat_shape), math.prod(shape)
+    flat, values = ops.reshape(flat, shape=[places]), ops.reshape(values, shape=[places, *rest])
+    added = ops.reshape(ops.scatter_add(flat, values, axis=0, size=count), shape=list(x.shape))
+    if accumulate:
+        return x + added
+    hits = ops.scatter_add(flat, ops.broadcast(x.like(1), shape=[places]), axis=0, size=count)
+    hits = ops.reshape(hits, shape=shape + [1] * len(rest))
+    return ops.select(ops.less(hits.like(0), hits), added, x)
 
 
 @aten("embedding.default")
-def embedding(c, weight, indices, padding_idx=-1, *_, **__):
+def embedding(c, weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    if scale_grad_by_freq:
+        raise InvalidError("an embedding with scale_grad_by_freq", "leave it out")
     return ops.embedding(weight, indices) if padding_idx < 0 else ops.embedding(weight, indices, padding_idx=padding_idx)
 
 
@@ -274,11 +338,6 @@ def diagonal(c, x, offset=0, dim1=0, dim2=1):
     flat = ops.reshape(x, shape=[*x.shape[:-2], rows * cols])
     at = ops.iota(graph=x.graph, shape=[count], axis=0) * (cols + 1) + first
     return ops.gather(flat, at, axis=len(flat.shape) - 1)
-
-
-@aten("as_strided.default")
-def as_strided(c, x, size, stride, offset=None):
-    raise InvalidError("as_strided", "use view, permute and slices")
 
 
 # ---- conversions
