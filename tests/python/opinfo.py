@@ -139,7 +139,7 @@ def judge(info, sample, device):
         torch.autograd.backward([y for y, _ in pairs], [d.to(y.dtype) for y, d in pairs])
         for k, t in zip(values, leaves):
             if t.requires_grad:
-                g = t.grad if t.grad is not None else torch.zeros_like(t)
+                g = t.grad.to_dense() if t.grad is not None else torch.zeros_like(t)  # of embeddings it may be sparse
                 if why := close(run["d" + k], g):
                     return f"gradient to {k} {why}"
     return ""
