@@ -37,9 +37,6 @@ class Context:
         self._lowering.streams += 64
         return self._lowering.streams
 
-    def update_buffer(self, old, new):
-        self._lowering.updates.append((old, new))
-
 
 def overload(node):
     """"add.Tensor" of a call, "" of what is no ATen operator."""
@@ -83,8 +80,8 @@ def refuse(programs):
 class Lowering:
     """One exported program being added to a graph."""
 
-    def __init__(self, builder, streams=0):
-        self.builder, self.streams, self.updates = builder, streams, []
+    def __init__(self, builder):
+        self.builder, self.streams = builder, 0
 
     def run(self, program, inputs):
         """`inputs`: a value per placeholder, by its name. Returns the program's outputs and, by the name of a mutated

@@ -250,17 +250,6 @@ def batch_norm_eval(c, x, weight, bias, mean, var, momentum, eps):
     return _normalised(x, mean, var, weight, bias, eps), None, None
 
 
-@aten("batch_norm.default")
-def batch_norm(c, x, weight, bias, mean, var, training, momentum, eps, *_):
-    if not training:
-        return _normalised(x, mean, var, weight, bias, eps)
-    y, _, _, new_mean, new_var = _batch_normed(c, x, weight, bias, mean, var, momentum, eps)
-    if new_mean is not None:
-        c.update_buffer(mean, new_mean)
-        c.update_buffer(var, new_var)
-    return y
-
-
 # ---- attention
 
 @aten("scaled_dot_product_attention.default")

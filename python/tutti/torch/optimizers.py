@@ -1,6 +1,4 @@
 """torch.optim objects as optimizers of ours, with their parameter groups."""
-import fnmatch
-
 from tutti.errors import InvalidError
 from tutti.trainer import ParameterGroup, optimizers
 
@@ -73,7 +71,6 @@ def converted(optimizer, names):
             if id(p) not in names:
                 raise InvalidError("the optimizer has a parameter that is none of the module's", "make it of module.parameters()")
             covered.add(names[id(p)])
-            pattern = fnmatch.escape(names[id(p)]) if hasattr(fnmatch, "escape") else names[id(p)]
-            groups.append(ParameterGroup(pattern, decay=bool(g["weight_decay"]), lr_scale=float(g["lr"]) / float(first["lr"])))
+            groups.append(ParameterGroup(names[id(p)], decay=bool(g["weight_decay"]), lr_scale=float(g["lr"]) / float(first["lr"])))
     groups += [ParameterGroup(n, frozen=True) for n in set(names.values()) - covered]
     return optimizers[name](**hyperparameters), groups, first

@@ -246,10 +246,10 @@ class Step:
             self._write(self.module.state_dict())
         else:
             self._source.set(columns)
-        self._trainer._core.train(self._source, 1, None)
+        done = self._trainer._core.train(self._source, 1, None)
         if self._torch_optimizer is not None:
             self._torch_optimizer._opt_called = True  # what a scheduler looks for before its own step
-        return self._trainer.losses[-1]
+        return done["loss"]
 
     def _write(self, state):
         for name in self._trainer._core.state_names:
