@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "cli/number.h"
 #include "cli/output_file.h"
@@ -13,6 +12,7 @@
 #include "data/files/checkpoint.h"
 #include "data/files/png.h"
 #include "data/form.h"
+#include "data/loader.h"
 #include "data/made_up.h"
 
 namespace tutti::cli {
@@ -20,23 +20,15 @@ namespace {
 
 constexpr int64_t most_images = 1024;
 
-/// The first samples of a column, [samples, …].
-HostTensor rows(const data::Source& source, const data::Column& c, int64_t samples) {
-  TensorType type = c.type;
-  type.shape.insert(type.shape.begin(), samples);
-  HostTensor t{type, std::vector<std::byte>(num_bytes(type))};
-  std::vector<int32_t> numbers(static_cast<size_t>(samples));
-  std::iota(numbers.begin(), numbers.end(), 0);
-  source.read(c.name, numbers, t.bytes.data());
-  return t;
+HostTensor first_samples(const data::Source& source, const std::string& column, int64_t samples) {
+  return data::read_samples(source, column, data::sequential_order(samples));
 }
 
 /// u8 as parts of 255.
-HostTensor as_f32(const HostTensor& t) {
-  std::vector<float> values(static_cast<size_t>(num_elements(t.type.shape)));
-  double one = t.type.dtype == DType::u8 ? 255 : 1;
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<float>(load_element(t.type.dtype, t.bytes.data(), i) / one);
+HostTensor as_pixels(const HostTensor& t) {
+  std::vector<float> values = t.to(DType::f32).as<float>();
+  if (t.type.dtype == DType::u8)
+    for (float& x : values) x /= 255;
   return host_tensor(DType::f32, t.type.shape, values);
 }
 
@@ -67,8 +59,8 @@ struct DataCommand {
     data::fitting(spec, bytes);
     Checkpoint file;
     for (const data::Column& c : all.train->columns()) {
-      file.tensors[c.name] = rows(*all.train, c, all.train->size());
-      file.tensors["test." + c.name] = rows(*all.test, all.test->column(c.name), all.test->size());
+      file.tensors[c.name] = first_samples(*all.train, c.name, all.train->size());
+      file.tensors["test." + c.name] = first_samples(*all.test, c.name, all.test->size());
       if (c.classes > 0) file.metadata["classes." + c.name] = fmt::format("{}", c.classes);
     }
     write_checkpoint(output, file);
@@ -79,7 +71,7 @@ struct DataCommand {
       const Shape& s = c.type.shape;
       if (s.size() != 3 || (s[0] != 1 && s[0] != 3)) continue;
       if (c.type.dtype != DType::u8 && c.type.dtype != DType::f32) continue;
-      write_png_grid(png, as_f32(rows(train, c, std::min(count, train.size()))));
+      write_png_grid(png, as_pixels(first_samples(train, c.name, std::min(count, train.size()))));
       return;
     }
     throw invalid(fmt::format("--png {}: {} has no column of images u8 or f32 [1 or 3, H, W]", png, spec),

@@ -109,15 +109,19 @@ std::vector<Table> TensorSet::tables() const {
   return all;
 }
 
+HostTensor read_samples(const Source& source, const std::string& column, std::span<const int32_t> samples) {
+  TensorType type = source.column(column).type;
+  type.shape.insert(type.shape.begin(), static_cast<int64_t>(samples.size()));
+  HostTensor t{type, std::vector<std::byte>(num_bytes(type))};
+  source.read(column, samples, t.bytes.data());
+  return t;
+}
+
 TensorSet subset(const Source& source, std::span<const int32_t> samples) {
   std::vector<std::pair<std::string, HostTensor>> columns;
   std::map<std::string, int64_t> classes;
   for (const Column& c : source.columns()) {
-    TensorType type = c.type;
-    type.shape.insert(type.shape.begin(), static_cast<int64_t>(samples.size()));
-    HostTensor t{type, std::vector<std::byte>(num_bytes(type))};
-    source.read(c.name, samples, t.bytes.data());
-    columns.emplace_back(c.name, std::move(t));
+    columns.emplace_back(c.name, read_samples(source, c.name, samples));
     if (c.classes > 0) classes[c.name] = c.classes;
   }
   TensorSet set(source.name, std::move(columns), std::move(classes));

@@ -56,6 +56,9 @@ class TUTTI_API TensorSet : public Source {
   int64_t rows_ = 0;
 };
 
+/// Those samples of a column, [samples, …]. Throws Error(invalid) for an unknown one.
+TUTTI_API HostTensor read_samples(const Source& source, const std::string& column, std::span<const int32_t> samples);
+
 /// Those samples of another source, in that order, whatever their columns.
 TUTTI_API TensorSet subset(const Source& source, std::span<const int32_t> samples);
 

@@ -13,6 +13,14 @@ HostTensor host_tensor_from(const TensorType& type, const void* data, size_t byt
   return {type, {from, from + bytes}};
 }
 
+HostTensor HostTensor::to(DType dtype) const {
+  HostTensor out{{dtype, type.shape}, {}};
+  out.bytes.resize(num_bytes(out.type));
+  for (size_t i = 0, n = static_cast<size_t>(num_elements(type.shape)); i < n; ++i)
+    store_element(dtype, out.bytes.data(), i, load_element(type.dtype, bytes.data(), i));
+  return out;
+}
+
 double HostTensor::item(size_t i) const {
   size_t count = bytes.size() / size_of(type.dtype);
   if (i >= count) throw invalid(fmt::format("element {} of {}, which has {}", i, to_string(type), count));

@@ -25,6 +25,8 @@ struct TUTTI_API HostTensor {
     if (!all.empty()) std::memcpy(all.data(), bytes.data(), bytes.size());
     return all;
   }
+  /// Element by element in another dtype. Floats round to nearest even; integers must fit (see store_element).
+  HostTensor to(DType dtype) const;
   /// The only element of a tensor that has one, or element `i`. Throws Error where there is none.
   double item(size_t i = 0) const;
 

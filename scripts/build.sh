@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced by the other scripts: `build TARGET…` installs what is missing (the array `deps`: further options of deps.sh),
-# configures preset release (`options`: further options of cmake) and builds; `tutti_reference` stands in for plugins that
-# are off.
+# configures preset release (`options`: further options of cmake; `python=yes`: the Python package too) and builds;
+# `tutti_reference` stands in for plugins that are off.
 # Output goes to build/release/script.log; a terminal also sees ninja's one line of progress.
 stand_in() {  # LOG TARGET…: the targets, one a line; LOG is CMake's
   local log=$1 target off
@@ -14,6 +14,11 @@ stand_in() {  # LOG TARGET…: the targets, one a line; LOG is CMake's
 
 build() {
   scripts/deps.sh ${deps[@]+"${deps[@]}"}
+  if [ "${python:-no}" = yes ]; then
+    local env
+    env=$(scripts/python-env.sh | tee /dev/stderr | tail -n 1)
+    options+=(-DTUTTI_PYTHON=ON "-DPython_EXECUTABLE=$env")
+  fi
   local log=build/release/script.log
   mkdir -p build/release
   echo "build: cmake --preset release"

@@ -12,9 +12,7 @@ if [ "${1:-}" = --full ]; then
   export TUTTI_TEST_ALL=1
 fi
 . scripts/build.sh
-scripts/deps.sh
-python=$(scripts/python-env.sh | tail -n 1)
-options=(-DTUTTI_PYTHON=ON "-DPython_EXECUTABLE=$python")
+python=yes
 build  # everything
 selected=("$@")
 [ $# -gt 0 ] || selected=(-LE peers)  # those take PyTorch, or minutes

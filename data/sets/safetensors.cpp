@@ -21,30 +21,14 @@ namespace {
 using Columns = std::vector<std::pair<std::string, HostTensor>>;
 constexpr std::string_view test_prefix = "test.";
 
-HostTensor as_i32(const std::string& what, const HostTensor& t) {
-  HostTensor out{{DType::i32, t.type.shape}, {}};
-  out.bytes.resize(num_bytes(out.type));
-  for (size_t i = 0, n = out.bytes.size() / sizeof(int32_t); i < n; ++i) {
-    double x = load_element(t.type.dtype, t.bytes.data(), i);
-    if (x < std::numeric_limits<int32_t>::min() || x > std::numeric_limits<int32_t>::max())
-      throw invalid(fmt::format("{}: element {} is {}, beyond i32", what, i, x), "integers are taken as i32");
-    store_element(DType::i32, out.bytes.data(), i, x);
-  }
-  return out;
-}
-
-HostTensor as_f32(const HostTensor& t) {
-  HostTensor out{{DType::f32, t.type.shape}, {}};
-  out.bytes.resize(num_bytes(out.type));
-  for (size_t i = 0, n = out.bytes.size() / sizeof(float); i < n; ++i)
-    store_element(DType::f32, out.bytes.data(), i, load_element(t.type.dtype, t.bytes.data(), i));
-  return out;
-}
-
 HostTensor converted(const std::string& what, HostTensor t) {
   bool image = t.type.dtype == DType::u8 && t.type.shape.size() > 1;
   if (image || t.type.dtype == DType::f32 || t.type.dtype == DType::i32) return t;
-  return is_float(t.type.dtype) ? as_f32(t) : as_i32(what, t);
+  if (is_float(t.type.dtype)) return t.to(DType::f32);
+  for (size_t i = 0, n = static_cast<size_t>(num_elements(t.type.shape)); i < n; ++i)
+    if (double x = t.item(i); x < std::numeric_limits<int32_t>::min() || x > std::numeric_limits<int32_t>::max())
+      throw invalid(fmt::format("{}: element {} is {}, beyond i32", what, i, x), "integers are taken as i32");
+  return t.to(DType::i32);
 }
 
 /// How many values an integer column takes; 0 where its values do not tell.

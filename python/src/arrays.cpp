@@ -33,13 +33,6 @@ nb::dlpack::dtype dlpack_of(DType t) {
   return {static_cast<uint8_t>(kind), static_cast<uint8_t>(8 * size_of(t)), 1};
 }
 
-HostTensor widened(const HostTensor& t) {
-  std::vector<float> values(static_cast<size_t>(num_elements(t.type.shape)));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<float>(load_element(t.type.dtype, t.bytes.data(), i));
-  return host_tensor(DType::f32, t.type.shape, values);
-}
-
 }  // namespace
 
 HostTensor to_host(const Array& array) {
@@ -49,7 +42,7 @@ HostTensor to_host(const Array& array) {
 }
 
 nb::object to_numpy(HostTensor t) {
-  if (t.type.dtype == DType::bf16) t = widened(t);
+  if (t.type.dtype == DType::bf16) t = t.to(DType::f32);
   auto* held = new HostTensor(std::move(t));
   nb::capsule owner(held, [](void* p) noexcept { delete static_cast<HostTensor*>(p); });
   std::vector<size_t> shape(held->type.shape.begin(), held->type.shape.end());

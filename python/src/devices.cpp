@@ -28,12 +28,6 @@ void bind_devices(nb::module_& m) {
         return rank_devices(Registry::instance(), wanted);
       },
       nb::arg("wanted") = "auto");
-  m.def("lost_plugins", [] {
-    std::vector<std::pair<std::string, std::string>> all;
-    for (const PluginReport& p : Registry::instance().plugins())
-      if (!p.problem.empty()) all.emplace_back(p.title(), p.problem);
-    return all;
-  });
 }
 
 }  // namespace tutti::python

@@ -32,54 +32,44 @@ PyValue conv(const PyValue& x, const PyValue& w, const Ints& stride, const Ints&
 
 PyValue conv_transpose(const PyValue& x, const PyValue& w, const Ints& stride, const Ints& padding, const Ints& more,
                        const Ints& dilation, int64_t groups) {
-  Value a = x.get(), b = w.get(), y;
-  if (axes_of(x) == 1)
-    y = conv_transpose1d(a, b,
-                         {.stride = stride.at(0),
-                          .padding = padding.at(0),
-                          .output_padding = more.at(0),
-                          .dilation = dilation.at(0),
-                          .groups = groups});
-  else if (axes_of(x) == 3)
-    y = conv_transpose3d(
-        a, b, {.stride = stride, .padding = padding, .output_padding = more, .dilation = dilation, .groups = groups});
-  else
-    y = conv_transpose2d(
-        a, b, {.stride = stride, .padding = padding, .output_padding = more, .dilation = dilation, .groups = groups});
-  return wrap(x.handle, y);
+  Value a = x.get(), b = w.get();
+  auto options = [&](auto o) {
+    o.stride = stride, o.padding = padding, o.output_padding = more, o.dilation = dilation, o.groups = groups;
+    return o;
+  };
+  if (axes_of(x) == 2) return wrap(x.handle, conv_transpose2d(a, b, options(ConvTranspose2dOptions())));
+  if (axes_of(x) == 3) return wrap(x.handle, conv_transpose3d(a, b, options(ConvTranspose3dOptions())));
+  return wrap(x.handle, conv_transpose1d(a, b,
+                                         {.stride = stride.at(0),
+                                          .padding = padding.at(0),
+                                          .output_padding = more.at(0),
+                                          .dilation = dilation.at(0),
+                                          .groups = groups}));
 }
 
 PyValue pool(const PyValue& x, bool max, const Ints& kernel, const Ints& stride, const Ints& padding,
              const Ints& dilation, bool ceil_mode, bool count_include_pad, int64_t divisor) {
-  Value a = x.get(), y;
-  if (axes_of(x) == 1) {
-    Pool1dOptions o{.kernel = kernel.at(0),
-                    .stride = stride.at(0),
-                    .padding = padding.at(0),
-                    .dilation = dilation.at(0),
-                    .count_include_pad = count_include_pad,
-                    .ceil_mode = ceil_mode};
-    y = max ? max_pool1d(a, o) : avg_pool1d(a, o);
-  } else if (axes_of(x) == 3) {
-    Pool3dOptions o{.kernel = kernel,
-                    .stride = stride,
-                    .padding = padding,
-                    .dilation = dilation,
-                    .count_include_pad = count_include_pad,
-                    .ceil_mode = ceil_mode,
-                    .divisor_override = divisor};
-    y = max ? max_pool3d(a, o) : avg_pool3d(a, o);
-  } else {
-    Pool2dOptions o{.kernel = kernel,
-                    .stride = stride,
-                    .padding = padding,
-                    .dilation = dilation,
-                    .count_include_pad = count_include_pad,
-                    .ceil_mode = ceil_mode,
-                    .divisor_override = divisor};
-    y = max ? max_pool2d(a, o) : avg_pool2d(a, o);
+  Value a = x.get();
+  auto options = [&](auto o) {
+    o.kernel = kernel, o.stride = stride, o.padding = padding, o.dilation = dilation;
+    o.count_include_pad = count_include_pad, o.ceil_mode = ceil_mode, o.divisor_override = divisor;
+    return o;
+  };
+  if (axes_of(x) == 2) {
+    Pool2dOptions o = options(Pool2dOptions());
+    return wrap(x.handle, max ? max_pool2d(a, o) : avg_pool2d(a, o));
   }
-  return wrap(x.handle, y);
+  if (axes_of(x) == 3) {
+    Pool3dOptions o = options(Pool3dOptions());
+    return wrap(x.handle, max ? max_pool3d(a, o) : avg_pool3d(a, o));
+  }
+  Pool1dOptions o{.kernel = kernel.at(0),
+                  .stride = stride.at(0),
+                  .padding = padding.at(0),
+                  .dilation = dilation.at(0),
+                  .count_include_pad = count_include_pad,
+                  .ceil_mode = ceil_mode};
+  return wrap(x.handle, max ? max_pool1d(a, o) : avg_pool1d(a, o));
 }
 
 /// lstm where c0 is there, else gru. `weights`: per layer and direction w_ih, w_hh and the biases, if any.

@@ -140,12 +140,7 @@ struct PyProgram {
     runner->wait(compiled->run(all));
   }
   nb::object read(const std::string& state) {
-    HostTensor t;
-    {
-      nb::gil_scoped_release release;
-      t = runner->read(state);
-    }
-    return to_numpy(std::move(t));
+    return made_without_gil([&] { return runner->read(state); });
   }
   void write(const std::string& state, const Array& array) {
     HostTensor t = to_host(array);

@@ -51,6 +51,17 @@ HostTensor to_host(const Array& array);
 /// NumPy's array over the tensor's own memory; bf16, which NumPy lacks, as f32.
 nb::object to_numpy(HostTensor t);
 
+/// What `make` gives, made without the GIL, as NumPy's array.
+template <class F>
+nb::object made_without_gil(F make) {
+  HostTensor t;
+  {
+    nb::gil_scoped_release release;
+    t = make();
+  }
+  return to_numpy(std::move(t));
+}
+
 /// A Python callable that C++ may copy and drop without holding the GIL.
 using Callback = std::shared_ptr<nb::object>;
 Callback callback(nb::object function);

@@ -43,7 +43,7 @@ struct Scope {
   std::unique_ptr<nn::Builder::Enter> enter = {};
 };
 
-/// Any module of the engine; `make` gives back how it was made, for repr.
+/// Any module of the engine.
 template <class M>
 std::shared_ptr<nn::Layer> layer(M module) {
   return std::make_shared<nn::Layer>(std::move(module));

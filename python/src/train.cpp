@@ -6,9 +6,7 @@
 
 #include "core/base/status.h"
 #include "data/dataset.h"
-#include "nn/attention.h"
 #include "python_builder.h"
-#include "train/model.h"
 #include "train/optimizer.h"
 #include "train/trainer.h"
 
@@ -20,8 +18,7 @@ using data::Source;
 /// One batch that Python hands in anew for every step: a single sample, whose columns are whole arrays of any shape.
 class BatchSource : public Source {
  public:
-  BatchSource(std::vector<std::pair<std::string, HostTensor>> columns, std::map<std::string, int64_t> classes)
-      : Source("batch"), classes_(std::move(classes)) {
+  explicit BatchSource(std::vector<std::pair<std::string, HostTensor>> columns) : Source("batch") {
     set(std::move(columns));
   }
   /// The next batch: the same columns. Throws Error(invalid) where one is of another type.
@@ -38,10 +35,7 @@ class BatchSource : public Source {
   int64_t size() const override { return 1; }
   std::vector<data::Column> columns() const override {
     std::vector<data::Column> all;
-    for (const auto& [column, t] : tensors_) {
-      auto it = classes_.find(column);
-      all.push_back({.name = column, .type = t.type, .table = "", .classes = it == classes_.end() ? 0 : it->second});
-    }
+    for (const auto& [column, t] : tensors_) all.push_back({.name = column, .type = t.type});
     return all;
   }
   void read(const std::string& column, std::span<const int32_t> samples, void* to) const override {
@@ -52,7 +46,6 @@ class BatchSource : public Source {
 
  private:
   std::map<std::string, HostTensor> tensors_;
-  std::map<std::string, int64_t> classes_;
 };
 
 std::vector<std::pair<std::string, HostTensor>> columns_of(const std::map<std::string, Array>& arrays, bool samples) {
@@ -232,14 +225,10 @@ void bind_data(nb::module_& m) {
       .def(
           "read",
           [](const Source& s, const std::string& column, const std::vector<int32_t>& samples) {
-            TensorType type = s.column(column).type;
             for (int32_t i : samples)
               if (i < 0 || i >= s.size())
                 throw invalid(fmt::format("sample {} of {}, which has {}", i, s.name, s.size()));
-            type.shape.insert(type.shape.begin(), static_cast<int64_t>(samples.size()));
-            HostTensor t{type, std::vector<std::byte>(num_bytes(type))};
-            s.read(column, samples, t.bytes.data());
-            return to_numpy(std::move(t));
+            return to_numpy(data::read_samples(s, column, samples));
           },
           nb::arg("column"), nb::arg("samples"));
   nb::class_<data::TensorSet, Source>(m, "TensorSet", "Arrays with as many rows each as there are samples.")
@@ -252,9 +241,8 @@ void bind_data(nb::module_& m) {
           nb::arg("name"), nb::arg("columns"), nb::arg("classes"));
   nb::class_<BatchSource, Source>(m, "BatchSource", "One batch, handed in anew for every step.")
       .def("__init__",
-           [](BatchSource* self, const std::map<std::string, Array>& columns,
-              const std::map<std::string, int64_t>& classes) {
-             new (self) BatchSource(columns_of(columns, false), classes);
+           [](BatchSource* self, const std::map<std::string, Array>& columns) {
+             new (self) BatchSource(columns_of(columns, false));
            })
       .def("set",
            [](BatchSource& s, const std::map<std::string, Array>& columns) { s.set(columns_of(columns, false)); });
@@ -309,17 +297,6 @@ void bind_tasks(nb::module_& m) {
       .def("__init__",
            [](Task* self, nb::object f, const std::string& d) { new (self) Task(task_of(std::move(f), d)); })
       .def("__repr__", &Task::describe);
-  m.def("model_names", [] {
-    std::vector<std::string> names;
-    for (const ModelDef* d : all_models()) names.push_back(d->name);
-    return names;
-  });
-  m.def(
-      "model_task",
-      [](const std::string& name, const std::string& size, int64_t context, const Source& train) {
-        return find_model(name).task({.size = size, .context = context}, train);
-      },
-      nb::arg("name"), nb::arg("size"), nb::arg("context"), nb::arg("train"));
 }
 
 void bind_trainer(nb::module_& m) {
@@ -356,15 +333,7 @@ void bind_trainer(nb::module_& m) {
           },
           nb::keep_alive<1, 2>())
       .def(
-          "predict",
-          [](Trainer& t, const Source& set) {
-            HostTensor y;
-            {
-              nb::gil_scoped_release release;
-              y = t.predict(set);
-            }
-            return to_numpy(std::move(y));
-          },
+          "predict", [](Trainer& t, const Source& set) { return made_without_gil([&] { return t.predict(set); }); },
           nb::keep_alive<1, 2>())
       .def("look", &Trainer::look)
       .def("steps_per_epoch", [](const Trainer& t, const Source& set) { return t.steps_per_epoch(set); })
@@ -375,14 +344,7 @@ void bind_trainer(nb::module_& m) {
            })
       .def("load", [](Trainer& t, const std::string& path) { t.load(path); })
       .def("read",
-           [](Trainer& t, const std::string& state) {
-             HostTensor x;
-             {
-               nb::gil_scoped_release release;
-               x = t.state(state);
-             }
-             return to_numpy(std::move(x));
-           })
+           [](Trainer& t, const std::string& state) { return made_without_gil([&] { return t.state(state); }); })
       .def("write",
            [](Trainer& t, const std::string& state, const Array& value) {
              HostTensor x = to_host(value);
@@ -396,11 +358,12 @@ void bind_trainer(nb::module_& m) {
             t.prepare(set);
           },
           nb::keep_alive<1, 2>())
-      .def_prop_ro("state_names",
+      .def_prop_ro("states",
                    [](const Trainer& t) {
-                     std::vector<std::string> names;
-                     for (const nn::Parameter& p : t.model_states()) names.push_back(p.name);
-                     return names;
+                     nb::dict shapes;
+                     for (const nn::Parameter& p : t.model_states())
+                       shapes[p.name.c_str()] = nb::tuple(nb::cast(p.type.shape));
+                     return shapes;
                    })
       .def_prop_ro("steps", &Trainer::steps)
       .def_prop_ro("losses", [](const Trainer& t) { return t.losses(); })

@@ -130,11 +130,7 @@ class Trainer:
         options["optimizer"] = optimizer.name, {k: float(v) for k, v in optimizer.hyperparameters.items()}
         options["groups"] = [dataclasses.astuple(g) for g in groups]
         if schedule:
-            if total is None and not callable(schedule) and not str(schedule).startswith(("constant", "step", "exponential", "multi_step", "plateau")):
-                raise InvalidError(f"the schedule '{schedule}' needs the number of steps", "total=STEPS")
-            options["schedule"] = schedule, total or 0
-        if callable(schedule):
-            options["schedule"] = schedule
+            options["schedule"] = schedule if callable(schedule) else (schedule, total or 0)
         self.task, self.device, self.optimizer = task, device, optimizer
         self._core = _core.Trainer(task, device, options)
 
@@ -186,11 +182,11 @@ class Trainer:
 
     def state_dict(self):
         """Parameters and buffers by name, as NumPy arrays."""
-        return {name: self._core.read(name) for name in self._core.state_names}
+        return {name: self._core.read(name) for name in self._core.states}
 
     def load_state_dict(self, state):
         """Other values for them. Everything is checked before anything is changed."""
-        check_state(self.state_dict(), state)
+        check_state(self._core.states, state)
         for name, value in state.items():
             self._core.write(name, as_array(value))
 
@@ -204,12 +200,12 @@ class Trainer:
         return f"Trainer({self.task!r}, device={self.device!r}, {self.optimizer!r}, {self.steps} steps done)"
 
 
-def check_state(ours, given):
-    """Throws an InvalidError that lists every tensor that is missing, unknown or of another shape."""
-    wrong = [f"'{k}' is missing" for k in ours if k not in given]
-    wrong += [f"'{k}' is none of the model's" for k in given if k not in ours]
-    wrong += [f"'{k}' is {list(np.shape(given[k]))}, the model's {list(np.shape(ours[k]))}"
-              for k in ours if k in given and tuple(np.shape(given[k])) != tuple(np.shape(ours[k]))]
+def check_state(shapes, given):
+    """Throws an InvalidError that lists every tensor that is missing, unknown or of another shape than `shapes` says."""
+    wrong = [f"'{k}' is missing" for k in shapes if k not in given]
+    wrong += [f"'{k}' is none of the model's" for k in given if k not in shapes]
+    wrong += [f"'{k}' is {list(np.shape(given[k]))}, the model's {list(shape)}"
+              for k, shape in shapes.items() if k in given and tuple(np.shape(given[k])) != tuple(shape)]
     if wrong:
         raise InvalidError(f"the state does not fit the model: {'; '.join(wrong)}", "nothing was changed")
 

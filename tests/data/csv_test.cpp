@@ -1,24 +1,15 @@
 // Tables in CSV files: how they are cut into fields, what a column holds, and what is said of bad ones.
 #include <cmath>
-#include <numeric>
 
 #include "data/dataset.h"
 #include "data/loader.h"
+#include "tests/data/columns.h"
 #include "tests/train/files.h"
 
 namespace tutti::data {
 namespace {
 
 using namespace tutti::test;
-
-template <class T>
-std::vector<T> all_of(const Source& s, const std::string& column) {
-  std::vector<int32_t> samples(static_cast<size_t>(s.size()));
-  std::iota(samples.begin(), samples.end(), 0);
-  std::vector<T> values(samples.size() * static_cast<size_t>(num_elements(s.column(column).type.shape)));
-  s.read(column, samples, values.data());
-  return values;
-}
 
 /// The column of both halves, back in the order of the file.
 template <class T>

@@ -4,6 +4,7 @@
 
 #include "data/dataset.h"
 #include "data/files/checkpoint.h"
+#include "tests/data/columns.h"
 #include "tests/train/files.h"
 
 namespace tutti::data {
@@ -28,15 +29,6 @@ HostTensor labels(DType dtype, const std::vector<double>& values) {
   t.bytes.resize(num_bytes(t.type));
   for (size_t i = 0; i < values.size(); ++i) store_element(dtype, t.bytes.data(), i, values[i]);
   return t;
-}
-
-template <class T>
-std::vector<T> all_of(const Source& s, const std::string& column) {
-  std::vector<int32_t> samples(static_cast<size_t>(s.size()));
-  std::iota(samples.begin(), samples.end(), 0);
-  std::vector<T> values(samples.size() * static_cast<size_t>(num_elements(s.column(column).type.shape)));
-  s.read(column, samples, values.data());
-  return values;
 }
 
 TEST(Safetensors, ColumnsOfBothHalves) {

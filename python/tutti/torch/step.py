@@ -240,7 +240,7 @@ class Step:
             raise InvalidError(f"{len(targets)} targets, the step was built for {len(self._example_targets)}")
         columns = self._columns(inputs, targets)
         if self._source is None:
-            source = _core.BatchSource(columns, {})
+            source = _core.BatchSource(columns)
             self._trainer._core.prepare(source)
             self._source = source
             self._write(self.module.state_dict())
@@ -252,7 +252,7 @@ class Step:
         return done["loss"]
 
     def _write(self, state):
-        for name in self._trainer._core.state_names:
+        for name in self._trainer._core.states:
             self._trainer._core.write(name, as_array(state[name]))
 
     def predict(self, *inputs):
@@ -261,7 +261,7 @@ class Step:
         if self._source is None:
             raise InvalidError("predict before the first step", "train a step, or use the module itself")
         if self._eval_source is None:
-            self._eval_source = _core.BatchSource(columns, {})
+            self._eval_source = _core.BatchSource(columns)
         self._eval_source.set(columns)
         return torch.from_numpy(self._trainer._core.predict(self._eval_source))[0]
 
@@ -272,7 +272,7 @@ class Step:
         if self._source is None:
             raise InvalidError("evaluate before the first step", "train a step first")
         if self._eval_source is None:
-            self._eval_source = _core.BatchSource(columns, {})
+            self._eval_source = _core.BatchSource(columns)
         self._eval_source.set(columns)
         return self._trainer._core.evaluate(self._eval_source)[0]
 
@@ -283,7 +283,7 @@ class Step:
         state = {k: v.detach().clone() for k, v in self.module.state_dict().items()}
         if self._source is None:
             return state
-        names = set(self._trainer._core.state_names)
+        names = set(self._trainer._core.states)
         buffers = {n for n, _ in self.module.named_buffers()}
         for key in state:
             name = key if key in buffers else self._canonical.get(key, key)
@@ -295,7 +295,7 @@ class Step:
 
     def load_state_dict(self, state):
         """Other weights for the step and the module. Everything is checked before anything is changed."""
-        check_state(self.module.state_dict(), state)
+        check_state({k: v.shape for k, v in self.module.state_dict().items()}, state)
         self.module.load_state_dict(state)
         self._counted = self.steps
         if self._source is not None:
