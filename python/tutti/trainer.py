@@ -8,6 +8,8 @@ import numpy as np
 
 from tutti import _core
 from tutti.errors import InvalidError
+from tutti.tables import History
+from tutti.tasks import predicting
 
 
 def _optimizer_class(name, defaults):
@@ -136,32 +138,32 @@ class Trainer:
 
     def fit(self, train, validation=None, epochs=1, steps=None, checkpoint=None, progress=True):
         """Trains `epochs` passes over the data, or `steps` steps. With validation data it is judged after each epoch, and
-        `checkpoint` (a path) keeps the best so far. Returns a list with a dict per epoch."""
+        `checkpoint` (a path) keeps the best so far. Returns a list with a dict per epoch. Ctrl-C raises KeyboardInterrupt
+        after a whole step: the trainer can be used on."""
         train = source(train, "train")
         validation = source(validation, "validation") if validation is not None else None
-        history, best, left = [], float("inf"), steps
-        bar = _Bar(progress)
+        history, best, left = History(), float("inf"), steps
         start = self.steps
-        while (left > 0) if steps is not None else (len(history) < epochs):
-            began = time.perf_counter()
-            done = self._core.train(train, left or 0, bar.watch)
-            if steps is not None:
-                left = steps - (self.steps - start)
-            entry = {"epoch": len(history) + 1, "step": self.steps, "loss": done["loss"]}
-            if validation is not None:
-                score = self.evaluate(validation)
-                self._core.look(score.loss)
-                entry |= {"validation_loss": score.loss, **score.metrics}
-            entry["seconds"] = time.perf_counter() - began
-            history.append(entry)
-            judged = entry.get("validation_loss", done["loss"])
-            if checkpoint and judged < best:
-                self.save(checkpoint)
-            best = min(best, judged)
-            bar.epoch(entry)
-            if done["stopped"]:
-                break
-        bar.close()
+        with _Bar(progress) as bar:
+            while (left > 0) if steps is not None else (len(history) < epochs):
+                began = time.perf_counter()
+                done = self._core.train(train, left or 0, bar.watch)
+                if steps is not None:
+                    left = steps - (self.steps - start)
+                entry = {"epoch": len(history) + 1, "step": self.steps, "loss": done["loss"]}
+                if validation is not None:
+                    score = self.evaluate(validation)
+                    self._core.look(score.loss)
+                    entry |= {"validation_loss": score.loss, **score.metrics}
+                entry["seconds"] = time.perf_counter() - began
+                history.append(entry)
+                judged = entry.get("validation_loss", done["loss"])
+                if checkpoint and judged < best:
+                    self.save(checkpoint)
+                best = min(best, judged)
+                bar.epoch(entry)
+                if done["stopped"]:
+                    break
         return history
 
     def evaluate(self, data):
@@ -169,8 +171,9 @@ class Trainer:
         return Score(*self._core.evaluate(source(data, "validation")))
 
     def predict(self, data):
-        """The model's output for every sample, f32 [samples, …]."""
-        return self._core.predict(source(data, "validation"))
+        """The model's output for every sample, f32 [samples, …]. The column that the loss compares with may be missing."""
+        with predicting():
+            return self._core.predict(source(data, "validation"))
 
     def save(self, path, **metadata):
         """Everything that a run needs to go on, as safetensors."""
@@ -236,6 +239,9 @@ class _Bar:
             self.bar.write(f"epoch {entry['epoch']}: " + ", ".join(
                 f"{k} {v:.4f}" for k, v in entry.items() if k not in ("epoch", "step", "seconds")), file=sys.stderr)
 
-    def close(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         if self.bar is not None:
             self.bar.close()

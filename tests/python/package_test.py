@@ -36,6 +36,15 @@ class Devices(unittest.TestCase):
         self.assertTrue(all_[0].usable)
         self.assertIn(all_[0].id, repr(all_[0]))
 
+    def test_show_themselves_as_a_table(self):
+        head, *rows = repr(tutti.devices()).splitlines()
+        self.assertEqual(head.split(), ["device", "kind", "name", "why"])
+        self.assertEqual([r.split()[0] for r in rows], [d.id for d in tutti.devices()])
+        page = tutti.devices()._repr_html_()
+        self.assertEqual(page.count("<tr>"), len(rows) + 1)
+        self.assertIn("<th>why</th></tr><tr><td>" + tutti.devices()[0].id, page)
+        self.assertNotRegex(page, "[0-9] > ")  # escaped
+
     def test_an_unknown_one_is_an_error_that_lists_the_known(self):
         with self.assertRaisesRegex(tutti.InvalidError, "unknown device 'nope'.*reference:0"):
             trainer(device="nope")
@@ -103,6 +112,35 @@ class Training(unittest.TestCase):
         self.assertEqual((y.shape, y.dtype), ((256, 4), np.float32))
         self.assertEqual({k: v.shape for k, v in t.state_dict().items()},
                          {"body.0.weight": (32, 2), "body.0.bias": (32,), "body.2.weight": (4, 32), "body.2.bias": (4,)})
+
+    def test_predicts_what_has_no_label(self):
+        data, bare = quadrants(seed=1), {"input": quadrants(seed=1)["input"]}
+        for size in (40, 256):  # other sizes than labelled data that went before
+            t = trainer()
+            t.fit(quadrants(), epochs=1)
+            y = t.predict(data)
+            np.testing.assert_array_equal(t.predict({"input": bare["input"][:size]}), y[:size])
+            fresh = trainer()
+            fresh.predict(bare)  # the first that this trainer hears of its data
+            fresh.load_state_dict(t.state_dict())
+            np.testing.assert_array_equal(fresh.predict(bare), y)
+            self.assertEqual(fresh.evaluate(data), t.evaluate(data))
+            with self.assertRaisesRegex(tutti.InvalidError, "no column 'label'"):
+                fresh.evaluate(bare)
+            with self.assertRaisesRegex(tutti.InvalidError, "no column 'input'"):
+                fresh.predict({"label": data["label"]})
+
+    def test_the_history_is_a_table(self):
+        history = trainer().fit(quadrants(), quadrants(seed=1), epochs=2)
+        head, *rows = repr(history).splitlines()
+        self.assertEqual(head.split(), ["epoch", "step", "loss", "validation_loss", "accuracy", "seconds"])
+        self.assertEqual([r.split()[:2] for r in rows], [["1", "8"], ["2", "16"]])
+        self.assertEqual(history, [dict(e) for e in history])
+        self.assertEqual(repr(trainer().fit(quadrants(), epochs=0)), "[]")
+
+    def test_sources_say_what_they_hold(self):
+        data = tutti.source(quadrants(), "quadrants")
+        self.assertEqual(repr(data), "Source('quadrants', 256 samples: input f32[2], label i32 of 4 classes)")
 
     def test_equal_seeds_give_equal_weights_and_checkpoints_go_on(self):
         with tempfile.TemporaryDirectory() as folder:
