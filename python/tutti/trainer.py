@@ -3,6 +3,7 @@ import dataclasses
 import os
 import sys
 import time
+import warnings
 
 import numpy as np
 
@@ -65,7 +66,9 @@ def as_array(x):
         x = x.detach()
         if x.device.type != "cpu":
             raise InvalidError(f"a tensor on {x.device}", "bring it to the host first: x.cpu()")
-        return x.contiguous()
+        x = x.contiguous()
+        # NumPy hands its memory over without Python code, in which a Ctrl-C would be lost; it lacks bf16.
+        return x if "bfloat16" in str(x.dtype) else x.numpy()
     if not hasattr(x, "__dlpack__"):
         x = np.asarray(x)
     if isinstance(x, np.ndarray):
@@ -147,10 +150,13 @@ class Trainer:
         with _Bar(progress) as bar:
             while (left > 0) if steps is not None else (len(history) < epochs):
                 began = time.perf_counter()
+                per_epoch = self._core.steps_per_epoch(train)
+                epoch = 1 + self.steps // max(per_epoch, 1)
+                bar.begin(epoch, per_epoch)
                 done = self._core.train(train, left or 0, bar.watch)
                 if steps is not None:
                     left = steps - (self.steps - start)
-                entry = {"epoch": len(history) + 1, "step": self.steps, "loss": done["loss"]}
+                entry = {"epoch": epoch, "step": self.steps, "loss": done["loss"]}
                 if validation is not None:
                     score = self.evaluate(validation)
                     self._core.look(score.loss)
@@ -217,19 +223,25 @@ class _Bar:
     """Progress by tqdm, where it is installed and somebody looks."""
 
     def __init__(self, wanted):
-        self.bar = None
+        self.bar = self.make = None
         if wanted and (sys.stderr.isatty() or "ipykernel" in sys.modules):
             try:
-                from tqdm.auto import tqdm
-                self.bar = tqdm(unit=" steps")
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # a notebook without ipywidgets gets the bar as text
+                    from tqdm.auto import tqdm
+                self.make = tqdm
             except ImportError:
                 pass
 
+    def begin(self, epoch, steps):
+        if self.bar is not None:
+            self.bar.set_description(f"epoch {epoch}", refresh=False)
+            self.bar.reset(steps)
+        elif self.make is not None:
+            self.bar = self.make(desc=f"epoch {epoch}", total=steps, unit=" steps")
+
     def watch(self, progress):
         if self.bar is not None:
-            if self.bar.total != progress["steps_per_epoch"] or progress["step_in_epoch"] < self.bar.n:
-                self.bar.reset(progress["steps_per_epoch"])
-                self.bar.set_description(f"epoch {progress['epoch'] + 1}")
             self.bar.n = progress["step_in_epoch"]
             self.bar.set_postfix_str(f"loss {progress['loss']:.4f}")
         return True

@@ -150,7 +150,8 @@ class Training(unittest.TestCase):
             first.fit(quadrants(), epochs=2)
             first.save(path)
             second.load(path)
-            second.fit(quadrants(), epochs=2)
+            history = second.fit(quadrants(), epochs=2)
+            self.assertEqual([e["epoch"] for e in history], [3, 4])
             for k, v in whole.state_dict().items():
                 np.testing.assert_array_equal(v, second.state_dict()[k])
 
