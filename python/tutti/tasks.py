@@ -19,9 +19,14 @@ def predicting():
 
 
 def outcome(loss, batch, metrics=None, output=None):
-    """A scalar mean loss over the batch's samples as an outcome; `metrics`: scalar means by name."""
-    weight = ops.sum(batch.weights(loss.dtype))
-    return _Outcome(loss * weight, weight, [(k, v * weight, weight) for k, v in (metrics or {}).items()], output)
+    """An outcome of a loss and `metrics` by name: each one number per sample, [N], or a scalar mean of them. In evaluation a
+    scalar also counts what fills up a last, smaller batch."""
+    weights = batch.weights(loss.dtype)
+    weight = ops.sum(weights)
+
+    def total(x):
+        return x * weight if x.shape == () else ops.sum(x * weights)
+    return _Outcome(total(loss), weight, [(k, total(v), weight) for k, v in (metrics or {}).items()], output)
 
 
 def task(function, description=None):

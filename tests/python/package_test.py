@@ -100,6 +100,11 @@ class Ops(unittest.TestCase):
         np.testing.assert_allclose(dx, slope @ w.T, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(dw, x.T @ slope, rtol=1e-5, atol=1e-6)
 
+    def test_value_and_grad_of_plain_numbers(self):
+        y, (dx, dn) = tutti.value_and_grad(lambda x, n: x ** 2 + n, "onednn")(1.5, 2.0)
+        self.assertEqual((y, dx, dn), (4.25, 3, 1))
+        self.assertEqual((y.shape, y.dtype), ((), np.float32))
+
 
 class Training(unittest.TestCase):
     def test_learns_judges_and_predicts(self):
@@ -170,6 +175,17 @@ class Training(unittest.TestCase):
         t = tutti.Trainer(tutti.task(distance), device="reference", optimizer=tutti.optim.SGD(lr=0.1), batch=32)
         t.fit({"input": quadrants()["input"]}, epochs=10)
         self.assertLess(np.abs(t.state_dict()["w"]).max(), 0.5)
+
+    def test_losses_per_sample_are_exact_in_a_smaller_last_batch(self):
+        def square(builder, batch):
+            x = builder.input(batch["input"])[:, 0] * builder.parameter("w", [], "ones")
+            return tutti.outcome(x ** 2, batch, {"half": x / 2})
+
+        t = tutti.Trainer(tutti.task(square), device="reference", eval_batch=32)
+        x = quadrants(75)["input"]
+        score = t.evaluate({"input": x})
+        self.assertAlmostEqual(score.loss, (x[:, 0] ** 2).mean(), places=5)
+        self.assertAlmostEqual(score.metrics["half"], x[:, 0].mean() / 2, places=5)
 
     def test_errors_in_a_task_reach_the_caller(self):
         def broken(builder, batch):
