@@ -13,6 +13,7 @@ from tutti import ops, values as _values  # noqa: F401  (values get their operat
 from tutti import nn
 from tutti._core import Device, Graph, Outcome, Value
 from tutti.graphs import Program, gradients, native, value_and_grad
+from tutti.tables import Devices as _Devices
 from tutti.tasks import binary_classification, classification, outcome, regression, task
 from tutti.trainer import ParameterGroup, Score, Trainer, open_data, optimizers as _optimizers, source
 
@@ -22,14 +23,19 @@ optim = _Namespace(**_optimizers)
 
 def devices(wanted="auto"):
     """Every device of every plugin, the best first; unusable ones last, with the reason."""
-    return _core.devices(wanted)
+    return _Devices(_core.devices(wanted))
 
 
 def _device_repr(d):
     return f"Device('{d.id}', {d.name}, {d.kind}{'' if d.usable else ', unusable: ' + d.why})"
 
 
-Device.__repr__ = _device_repr
+def _source_repr(s):
+    columns = (f"{name} {dtype}{shape or ''}{f' of {classes} classes' if classes else ''}" for name, (dtype, shape, classes) in s.columns.items())
+    return f"Source('{s.name}', {len(s)} samples: {', '.join(columns)})"
+
+
+Device.__repr__, _core.Source.__repr__ = _device_repr, _source_repr
 
 
 def from_torch(*args, **kwargs):

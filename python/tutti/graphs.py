@@ -1,6 +1,6 @@
 """Graphs of one's own: differentiate them, compile them for a device, run them."""
 from tutti import _core
-from tutti.trainer import as_array
+from tutti.trainer import as_array, as_column
 
 
 def gradients(results, wrt, seeds=None, zeros=False):
@@ -39,11 +39,12 @@ class Program:
 
 def value_and_grad(function, device="auto"):
     """Of a function of values that gives a scalar: a function of arrays that gives the scalar and the gradients to its float
-    arguments, computed on the device. It compiles once for arguments of the same types."""
+    arguments, computed on the device. It compiles once for arguments of the same types. Double precision becomes f32, as in
+    data: what computes in f64 is a Graph on "reference"."""
     programs = {}
 
     def run(*arrays):
-        arrays = [as_array(a) for a in arrays]
+        arrays = [as_column(a) for a in arrays]
         names = [f"x{i}" for i in range(len(arrays))]
         key = tuple((str(a.dtype), tuple(a.shape)) for a in arrays)
         if key not in programs:

@@ -1,12 +1,36 @@
 """What a model is trained for: of a batch the loss and the metrics."""
+import contextlib
+import contextvars
+
 from tutti import _core, nn, ops
 from tutti._core import Outcome as _Outcome
 
+_predicting = contextvars.ContextVar("tutti.tasks.predicting", default=False)
+
+
+@contextlib.contextmanager
+def predicting():
+    """Within, nobody asks for a loss: data may lack the column that it compares with."""
+    token = _predicting.set(True)
+    try:
+        yield
+    finally:
+        _predicting.reset(token)
+
+
+def is_predicting():
+    return _predicting.get()
+
 
 def outcome(loss, batch, metrics=None, output=None):
-    """A scalar mean loss over the batch's samples as an outcome; `metrics`: scalar means by name."""
-    weight = ops.sum(batch.weights(loss.dtype))
-    return _Outcome(loss * weight, weight, [(k, v * weight, weight) for k, v in (metrics or {}).items()], output)
+    """An outcome of a loss and `metrics` by name: each one number per sample, [N], or a scalar mean of them. In evaluation a
+    scalar also counts what fills up a last, smaller batch."""
+    weights = batch.weights(loss.dtype)
+    weight = ops.sum(weights)
+
+    def total(x):
+        return x * weight if x.shape == () else ops.sum(x * weights)
+    return _Outcome(total(loss), weight, [(k, total(v), weight) for k, v in (metrics or {}).items()], output)
 
 
 def task(function, description=None):
@@ -17,23 +41,27 @@ def task(function, description=None):
     return _core.Task(run, description or getattr(function, "__name__", "a task"))
 
 
-def _supervised(model, judge, inputs):
+def _supervised(model, judge, inputs, judged, metrics=()):
     def run(builder, batch):
         x = [builder.input(batch[c]) if batch[c].dtype in ("u8", "f32", "f64", "f16", "bf16") else batch[c] for c in inputs]
-        return judge(builder.output(model(*x)), batch)
+        y = builder.output(model(*x))
+        if is_predicting() and judged not in batch:
+            nothing = ops.sum(batch.weights(y.dtype)) * 0
+            return _Outcome(nothing, nothing, [(name, nothing, nothing) for name in metrics], y)
+        return judge(y, batch)
     return task(run, repr(model))
 
 
 def classification(model, label="label", inputs=("input",), label_smoothing=0.0):
     """Cross entropy of the model's output [N, C, …] against class numbers; metric "accuracy"."""
-    return _supervised(model, lambda y, batch: _core.classified(y, batch, label, label_smoothing), inputs)
+    return _supervised(model, lambda y, batch: _core.classified(y, batch, label, label_smoothing), inputs, label, ["accuracy"])
 
 
 def binary_classification(model, label="label", inputs=("input",)):
     """Binary cross entropy of logits against 0 and 1; metric "accuracy"."""
-    return _supervised(model, lambda y, batch: _core.binary_classified(y, batch, label), inputs)
+    return _supervised(model, lambda y, batch: _core.binary_classified(y, batch, label), inputs, label, ["accuracy"])
 
 
 def regression(model, target="target", inputs=("input",)):
     """The mean squared error of the model's output against a float column of its shape."""
-    return _supervised(model, lambda y, batch: _core.regressed(y, batch, target), inputs)
+    return _supervised(model, lambda y, batch: _core.regressed(y, batch, target), inputs, target)

@@ -3,11 +3,14 @@ import dataclasses
 import os
 import sys
 import time
+import warnings
 
 import numpy as np
 
 from tutti import _core
 from tutti.errors import InvalidError
+from tutti.tables import History
+from tutti.tasks import predicting
 
 
 def _optimizer_class(name, defaults):
@@ -64,11 +67,13 @@ def as_array(x):
     elif x.__dlpack_device__()[0] != 1:
         raise InvalidError(f"an array on {getattr(x, 'device', 'a device')}", "bring it to the host first: x.cpu(), np.asarray(x)")
     if hasattr(x, "detach"):
-        return x.detach().contiguous()
+        x = x.detach().contiguous()
+        # NumPy hands its memory over without Python code, in which a Ctrl-C would be lost; it lacks bf16.
+        return x if "bfloat16" in str(x.dtype) else x.numpy()
     if isinstance(x, np.ndarray):
         if x.dtype.kind in "iu" and x.dtype not in (np.uint8, np.uint32, np.int32, np.int64):
             x = x.astype(np.int32)
-        return np.ascontiguousarray(x) if x.flags.writeable else np.array(x)
+        return np.asarray(x, order="C") if x.flags.writeable else np.array(x, order="C")
     return x
 
 
@@ -135,32 +140,35 @@ class Trainer:
 
     def fit(self, train, validation=None, epochs=1, steps=None, checkpoint=None, progress=True):
         """Trains `epochs` passes over the data, or `steps` steps. With validation data it is judged after each epoch, and
-        `checkpoint` (a path) keeps the best so far. Returns a list with a dict per epoch."""
+        `checkpoint` (a path) keeps the best so far. Returns a list with a dict per epoch. Ctrl-C raises KeyboardInterrupt
+        after a whole step: the trainer can be used on."""
         train = source(train, "train")
         validation = source(validation, "validation") if validation is not None else None
-        history, best, left = [], float("inf"), steps
-        bar = _Bar(progress)
+        history, best, left = History(), float("inf"), steps
         start = self.steps
-        while (left > 0) if steps is not None else (len(history) < epochs):
-            began = time.perf_counter()
-            done = self._core.train(train, left or 0, bar.watch)
-            if steps is not None:
-                left = steps - (self.steps - start)
-            entry = {"epoch": len(history) + 1, "step": self.steps, "loss": done["loss"]}
-            if validation is not None:
-                score = self.evaluate(validation)
-                self._core.look(score.loss)
-                entry |= {"validation_loss": score.loss, **score.metrics}
-            entry["seconds"] = time.perf_counter() - began
-            history.append(entry)
-            judged = entry.get("validation_loss", done["loss"])
-            if checkpoint and judged < best:
-                self.save(checkpoint)
-            best = min(best, judged)
-            bar.epoch(entry)
-            if done["stopped"]:
-                break
-        bar.close()
+        with _Bar(progress) as bar:
+            while (left > 0) if steps is not None else (len(history) < epochs):
+                began = time.perf_counter()
+                per_epoch = self._core.steps_per_epoch(train)
+                epoch = 1 + self.steps // max(per_epoch, 1)
+                bar.begin(epoch, per_epoch)
+                done = self._core.train(train, left or 0, bar.watch)
+                if steps is not None:
+                    left = steps - (self.steps - start)
+                entry = {"epoch": epoch, "step": self.steps, "loss": done["loss"]}
+                if validation is not None:
+                    score = self.evaluate(validation)
+                    self._core.look(score.loss)
+                    entry |= {"validation_loss": score.loss, **score.metrics}
+                entry["seconds"] = time.perf_counter() - began
+                history.append(entry)
+                judged = entry.get("validation_loss", done["loss"])
+                if checkpoint and judged < best:
+                    self.save(checkpoint)
+                best = min(best, judged)
+                bar.epoch(entry)
+                if done["stopped"]:
+                    break
         return history
 
     def evaluate(self, data):
@@ -168,8 +176,9 @@ class Trainer:
         return Score(*self._core.evaluate(source(data, "validation")))
 
     def predict(self, data):
-        """The model's output for every sample, f32 [samples, …]."""
-        return self._core.predict(source(data, "validation"))
+        """The model's output for every sample, f32 [samples, …]. The column that the loss compares with may be missing."""
+        with predicting():
+            return self._core.predict(source(data, "validation"))
 
     def save(self, path, **metadata):
         """Everything that a run needs to go on, as safetensors."""
@@ -217,19 +226,25 @@ class _Bar:
     """Progress by tqdm, where it is installed and somebody looks."""
 
     def __init__(self, wanted):
-        self.bar = None
+        self.bar = self.make = None
         if wanted and (sys.stderr.isatty() or "ipykernel" in sys.modules):
             try:
-                from tqdm.auto import tqdm
-                self.bar = tqdm(unit=" steps")
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # a notebook without ipywidgets gets the bar as text
+                    from tqdm.auto import tqdm
+                self.make = tqdm
             except ImportError:
                 pass
 
+    def begin(self, epoch, steps):
+        if self.bar is not None:
+            self.bar.set_description(f"epoch {epoch}", refresh=False)
+            self.bar.reset(steps)
+        elif self.make is not None:
+            self.bar = self.make(desc=f"epoch {epoch}", total=steps, unit=" steps")
+
     def watch(self, progress):
         if self.bar is not None:
-            if self.bar.total != progress["steps_per_epoch"] or progress["step_in_epoch"] < self.bar.n:
-                self.bar.reset(progress["steps_per_epoch"])
-                self.bar.set_description(f"epoch {progress['epoch'] + 1}")
             self.bar.n = progress["step_in_epoch"]
             self.bar.set_postfix_str(f"loss {progress['loss']:.4f}")
         return True
@@ -239,6 +254,9 @@ class _Bar:
             self.bar.write(f"epoch {entry['epoch']}: " + ", ".join(
                 f"{k} {v:.4f}" for k, v in entry.items() if k not in ("epoch", "step", "seconds")), file=sys.stderr)
 
-    def close(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         if self.bar is not None:
             self.bar.close()

@@ -1,7 +1,11 @@
 """tutti.from_torch: options, state, randomness, and what is said of bad input; PyTorch is the judge."""
 import copy
 import os
+import select
+import signal
+import subprocess
 import sys
+import time
 import unittest
 
 try:
@@ -152,6 +156,34 @@ class Randomness(unittest.TestCase):
             self.assertAlmostEqual(loss, 64, delta=20)
         self.assertEqual(len(set(losses)), 3)
         self.assertLess(step.evaluate(x), 1e-6)
+
+
+class Interrupts(unittest.TestCase):
+    def test_every_ctrl_c_raises_and_the_step_goes_on(self):
+        script = """
+import torch, tutti
+model, x, y = torch.nn.Linear(4, 2), torch.ones(8, 4), torch.ones(8, 2)
+step = tutti.from_torch(model, x, loss=torch.nn.MSELoss(), device="onednn", device_options={"threads": "1"})
+first = step(x, y)
+for i in range(20):
+    try:
+        print("running", flush=True)
+        while True:
+            step(x, y)
+    except KeyboardInterrupt:
+        pass
+before = step.steps
+print(step(x, y) < first, step.steps - before, step.evaluate(x, y) < first, step.predict(x).shape)
+"""
+        process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        for i in range(20):
+            self.assertTrue(select.select([process.stdout], [], [], 60)[0], f"interrupt {i} was lost")
+            self.assertEqual(process.stdout.readline(), "running\n")
+            time.sleep(0.001 + 0.0001 * i)  # anywhere in a step
+            process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out), (0, "True 1 True torch.Size([8, 2])\n"))
 
 
 class BadInput(unittest.TestCase):

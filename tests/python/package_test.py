@@ -36,6 +36,15 @@ class Devices(unittest.TestCase):
         self.assertTrue(all_[0].usable)
         self.assertIn(all_[0].id, repr(all_[0]))
 
+    def test_show_themselves_as_a_table(self):
+        head, *rows = repr(tutti.devices()).splitlines()
+        self.assertEqual(head.split(), ["device", "kind", "name", "why"])
+        self.assertEqual([r.split()[0] for r in rows], [d.id for d in tutti.devices()])
+        page = tutti.devices()._repr_html_()
+        self.assertEqual(page.count("<tr>"), len(rows) + 1)
+        self.assertIn("<th>why</th></tr><tr><td>" + tutti.devices()[0].id, page)
+        self.assertNotRegex(page, "[0-9] > ")  # escaped
+
     def test_an_unknown_one_is_an_error_that_lists_the_known(self):
         with self.assertRaisesRegex(tutti.InvalidError, "unknown device 'nope'.*reference:0"):
             trainer(device="nope")
@@ -91,6 +100,11 @@ class Ops(unittest.TestCase):
         np.testing.assert_allclose(dx, slope @ w.T, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(dw, x.T @ slope, rtol=1e-5, atol=1e-6)
 
+    def test_value_and_grad_of_plain_numbers(self):
+        y, (dx, dn) = tutti.value_and_grad(lambda x, n: x ** 2 + n, "onednn")(1.5, 2.0)
+        self.assertEqual((y, dx, dn), (4.25, 3, 1))
+        self.assertEqual((y.shape, y.dtype), ((), np.float32))
+
 
 class Training(unittest.TestCase):
     def test_learns_judges_and_predicts(self):
@@ -104,6 +118,35 @@ class Training(unittest.TestCase):
         self.assertEqual({k: v.shape for k, v in t.state_dict().items()},
                          {"body.0.weight": (32, 2), "body.0.bias": (32,), "body.2.weight": (4, 32), "body.2.bias": (4,)})
 
+    def test_predicts_what_has_no_label(self):
+        data, bare = quadrants(seed=1), {"input": quadrants(seed=1)["input"]}
+        for size in (40, 256):  # other sizes than labelled data that went before
+            t = trainer()
+            t.fit(quadrants(), epochs=1)
+            y = t.predict(data)
+            np.testing.assert_array_equal(t.predict({"input": bare["input"][:size]}), y[:size])
+            fresh = trainer()
+            fresh.predict(bare)  # the first that this trainer hears of its data
+            fresh.load_state_dict(t.state_dict())
+            np.testing.assert_array_equal(fresh.predict(bare), y)
+            self.assertEqual(fresh.evaluate(data), t.evaluate(data))
+            with self.assertRaisesRegex(tutti.InvalidError, "no column 'label'"):
+                fresh.evaluate(bare)
+            with self.assertRaisesRegex(tutti.InvalidError, "no column 'input'"):
+                fresh.predict({"label": data["label"]})
+
+    def test_the_history_is_a_table(self):
+        history = trainer().fit(quadrants(), quadrants(seed=1), epochs=2)
+        head, *rows = repr(history).splitlines()
+        self.assertEqual(head.split(), ["epoch", "step", "loss", "validation_loss", "accuracy", "seconds"])
+        self.assertEqual([r.split()[:2] for r in rows], [["1", "8"], ["2", "16"]])
+        self.assertEqual(history, [dict(e) for e in history])
+        self.assertEqual(repr(trainer().fit(quadrants(), epochs=0)), "[]")
+
+    def test_sources_say_what_they_hold(self):
+        data = tutti.source(quadrants(), "quadrants")
+        self.assertEqual(repr(data), "Source('quadrants', 256 samples: input f32[2], label i32 of 4 classes)")
+
     def test_equal_seeds_give_equal_weights_and_checkpoints_go_on(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "run.safetensors"
@@ -112,7 +155,8 @@ class Training(unittest.TestCase):
             first.fit(quadrants(), epochs=2)
             first.save(path)
             second.load(path)
-            second.fit(quadrants(), epochs=2)
+            history = second.fit(quadrants(), epochs=2)
+            self.assertEqual([e["epoch"] for e in history], [3, 4])
             for k, v in whole.state_dict().items():
                 np.testing.assert_array_equal(v, second.state_dict()[k])
 
@@ -131,6 +175,17 @@ class Training(unittest.TestCase):
         t = tutti.Trainer(tutti.task(distance), device="reference", optimizer=tutti.optim.SGD(lr=0.1), batch=32)
         t.fit({"input": quadrants()["input"]}, epochs=10)
         self.assertLess(np.abs(t.state_dict()["w"]).max(), 0.5)
+
+    def test_losses_per_sample_are_exact_in_a_smaller_last_batch(self):
+        def square(builder, batch):
+            x = builder.input(batch["input"])[:, 0] * builder.parameter("w", [], "ones")
+            return tutti.outcome(x ** 2, batch, {"half": x / 2})
+
+        t = tutti.Trainer(tutti.task(square), device="reference", eval_batch=32)
+        x = quadrants(75)["input"]
+        score = t.evaluate({"input": x})
+        self.assertAlmostEqual(score.loss, (x[:, 0] ** 2).mean(), places=5)
+        self.assertAlmostEqual(score.metrics["half"], x[:, 0].mean() / 2, places=5)
 
     def test_errors_in_a_task_reach_the_caller(self):
         def broken(builder, batch):
