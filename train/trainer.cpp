@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -109,8 +110,9 @@ struct Trainer::Impl {
   bool initialized = false;
   std::vector<const void*> bound;  // the set that was held against the model last, and its tables
   InputForm bound_form;
-  int64_t step = 0, first_step = 0;  // done in all; where this trainer started
-  int64_t read_step = 0;             // losses read up to here
+  std::atomic<int64_t> step = 0;  // done in all; others may look while it trains
+  int64_t first_step = 0;         // where this trainer started
+  int64_t read_step = 0;          // losses read up to here
   std::vector<float> losses;
   std::vector<double> step_seconds;
   double compile_ms = 0;
@@ -224,7 +226,8 @@ struct Trainer::Impl {
                         remedy);
     }
     if (narrow && element("loss_scale") < smallest_loss_scale)
-      throw NotFinite(step, fmt::format("the gradients are not finite at step {}, however small the loss scale", step),
+      throw NotFinite(step,
+                      fmt::format("the gradients are not finite at step {}, however small the loss scale", step.load()),
                       remedy);
   }
 
@@ -446,7 +449,8 @@ void Trainer::load(const std::string& path) {
     return static_cast<uint64_t>(load_element(t.type.dtype, t.bytes.data(), at));
   };
   impl_->options.seed = number("seed", 0) | number("seed", 1) << 32;
-  impl_->step = impl_->first_step = impl_->read_step = static_cast<int64_t>(number("step", 0));
+  impl_->first_step = impl_->read_step = static_cast<int64_t>(number("step", 0));
+  impl_->step = impl_->first_step;
   if (auto it = c.metadata.find("plateau"); it != c.metadata.end() && impl_->options.plateau)
     impl_->options.plateau->restore(it->second);
   impl_->loaded = std::move(c);

@@ -84,7 +84,11 @@ class Exclusive {
     Use mine(*this);
     return f(*mine.held);
   }
-  std::shared_ptr<T> held() const { return held_; }
+  /// Throws Error(invalid) after close().
+  std::shared_ptr<T> held() const {
+    if (held_) return held_;
+    throw invalid("used after close()", "make another");
+  }
   void close() {
     if (!held_) return;
     Use mine(*this);
@@ -100,9 +104,12 @@ class Exclusive {
       if (of.busy_.test_and_set())
         throw invalid("in use by another thread, or by the step that called this",
                       "let one thread use it at a time, or make another");
-      if ((held = of.held_)) return;
-      of.busy_.clear();
-      throw invalid("used after close()", "make another");
+      try {
+        held = of.held();
+      } catch (...) {
+        of.busy_.clear();
+        throw;
+      }
     }
     ~Use() { of.busy_.clear(); }
     Exclusive& of;

@@ -220,7 +220,8 @@ def _normalised(x, mean, var, weight, bias, eps):
     shift = -mean * scale
     if bias is not None:
         shift = shift + bias
-    return x * ops.reshape(scale, shape=shape) + ops.reshape(shift, shape=shape)
+    y = cast(x, scale.dtype) * ops.reshape(scale, shape=shape) + ops.reshape(shift, shape=shape)
+    return cast(y, x.dtype)
 
 
 def _batch_normed(c, x, weight, bias, mean, var, momentum, eps):

@@ -126,9 +126,7 @@ class Step:
                 raise InvalidError(f"from_torch has no option '{key}'", "what it is called with says what a batch is")
         self._narrow = {"bf16": torch.bfloat16, "f16": torch.float16}.get(options.get("precision"))
         self._programs, self._losses, self._sources = {}, {}, {}
-        flat = pytree.tree_leaves(self._inputs)
-        first = self._program(True, tuple(tuple(x.shape) for x in flat))
-        self._mutated = self._mutable_buffers(first)
+        self._mutated = self._mutable_buffers(self._program(True, tuple(tuple(x.shape) for x in pytree.tree_leaves(self._inputs))))
         self._trainer = Trainer(task(self._build, f"torch {type(module).__name__}"), device, optimizer, groups=groups,
                                 schedule=schedule, batch=1, eval_batch=1, **options)
         self.device = device
