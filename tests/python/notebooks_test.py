@@ -32,7 +32,7 @@ class Notebooks(unittest.TestCase):
                 notebook = nbformat.read(file, as_version=4)
                 nbformat.validate(notebook)
                 stored = [kinds(c) for c in notebook.cells if c.cell_type == "code"]
-                nbclient.NotebookClient(notebook, timeout=240, record_timing=False,
+                nbclient.NotebookClient(notebook, timeout=240, record_timing=False, coalesce_streams=True,
                                         resources={"metadata": {"path": folder}}).execute()
                 if "TUTTI_UPDATE" in os.environ:
                     nbformat.write(notebook, file)
