@@ -1,6 +1,7 @@
 # What `cmake --install` lays down: bin/tutti, lib/libtutti.so, the headers and the CMake package; for plugin authors the
 # static libraries, tutti_add_plugin, the template, the card and bin/tutti-new-plugin, which copies them. Plugins install
-# themselves (TuttiPlugin.cmake). The tree may be moved as a whole.
+# themselves (TuttiPlugin.cmake). The tree may be moved as a whole. What runs has the component `runtime`: the Python
+# wheel holds that alone.
 include(CMakePackageConfigHelpers)
 set(headers "${CMAKE_INSTALL_INCLUDEDIR}/tutti")
 set(package "${CMAKE_INSTALL_LIBDIR}/cmake/Tutti")
@@ -15,10 +16,11 @@ target_compile_features(tutti INTERFACE cxx_std_20)
 file(RELATIVE_PATH to_lib "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
 set_target_properties(tutti_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${to_lib}")
 
-install(TARGETS tutti_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-install(TARGETS tutti_probe RUNTIME DESTINATION "${CMAKE_INSTALL_LIBDIR}/tutti")
+install(TARGETS tutti_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT runtime)
+install(TARGETS tutti_probe RUNTIME DESTINATION "${CMAKE_INSTALL_LIBDIR}/tutti" COMPONENT runtime)
 install(TARGETS tutti tutti_base tutti_geometry tutti_codegen tutti_sdk EXPORT TuttiTargets
-        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime NAMELINK_COMPONENT Unspecified
+        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS tutti_kernels EXPORT TuttiKernelsTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 # Headers: all that tutti.h includes, and the SDK's. What else the engine has stays where it is.
 file(GLOB_RECURSE sdk_headers RELATIVE "${PROJECT_SOURCE_DIR}" core/abi/*.h core/base/*.h core/geometry/*.h sdk/*.h kernels/*.h)
@@ -58,8 +60,9 @@ install(DIRECTORY "${PROJECT_BINARY_DIR}/plain_c" DESTINATION "${CMAKE_INSTALL_D
 if(TARGET tutti_onednn AND "${dnnl_DIR}" MATCHES "^${PROJECT_SOURCE_DIR}/.deps/")
   set_target_properties(tutti_onednn PROPERTIES INSTALL_RPATH "$ORIGIN/..")
   install(FILES "$<TARGET_FILE:DNNL::dnnl>" DESTINATION "${CMAKE_INSTALL_LIBDIR}/tutti"
-          RENAME "$<TARGET_SONAME_FILE_NAME:DNNL::dnnl>")
-  install(DIRECTORY "${PROJECT_SOURCE_DIR}/.deps/onednn/share/doc/onednn" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc")
+          RENAME "$<TARGET_SONAME_FILE_NAME:DNNL::dnnl>" COMPONENT runtime)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/.deps/onednn/share/doc/onednn" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc"
+          COMPONENT runtime)
 elseif(TARGET tutti_onednn)
   set_target_properties(tutti_onednn PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 endif()

@@ -34,8 +34,17 @@ struct TUTTI_API HostTensor {
   void check_element(size_t size) const;
 };
 
+/// Row-major bytes of `type` in somebody else's memory.
+struct HostView {
+  TensorType type;
+  const void* data = nullptr;
+  size_t bytes = 0;
+};
+inline HostView view(const HostTensor& t) { return {t.type, t.bytes.data(), t.bytes.size()}; }
+
 /// Tensors by the names of feeds and states.
 using HostTensors = std::map<std::string, HostTensor>;
+using HostViews = std::map<std::string, HostView>;
 
 /// A tensor of `type` with a copy of `bytes` bytes. Throws Error unless that is the size of the type.
 TUTTI_API HostTensor host_tensor_from(const TensorType& type, const void* data, size_t bytes);

@@ -98,7 +98,7 @@ std::byte* HostStates::data(const std::string& name) const {
   return it->second.buffer.data();
 }
 
-const HostStates::Entry& HostStates::find(const std::string& name, size_t bytes) const {
+const HostStates::Entry& HostStates::find(const std::string& name) const {
   auto it = entries_.find(name);
   if (it == entries_.end()) {
     std::vector<std::string> known;
@@ -108,6 +108,11 @@ const HostStates::Entry& HostStates::find(const std::string& name, size_t bytes)
   const Entry& entry = it->second;
   if (!entry.allocated)
     throw invalid(fmt::format("state '{}' has no memory yet", name), "prepare a program that names it first");
+  return entry;
+}
+
+const HostStates::Entry& HostStates::find(const std::string& name, size_t bytes) const {
+  const Entry& entry = find(name);
   if (bytes != entry.buffer.size())
     throw invalid(
         fmt::format("state '{}' is {} with {} bytes, not {}", name, to_string(entry.type), entry.buffer.size(), bytes));
@@ -122,6 +127,15 @@ void HostStates::read(const std::string& name, void* to, size_t bytes) const {
 void HostStates::write(const std::string& name, const void* from, size_t bytes) {
   const Entry& entry = find(name, bytes);
   if (bytes) std::memcpy(entry.buffer.data(), from, bytes);
+}
+
+TuttiNativeState HostStates::native(const std::string& name) const {
+  const Entry& entry = find(name);
+  return {.size = sizeof(TuttiNativeState),
+          .kind = TUTTI_NATIVE_HOST,
+          .dtype = static_cast<uint32_t>(entry.type.dtype),
+          .data = reinterpret_cast<uint64_t>(entry.buffer.data()),
+          .bytes = entry.buffer.size()};
 }
 
 }  // namespace tutti::sdk

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/abi/tutti_plugin.h"
 #include "core/base/shape.h"
 #include "core/base/status.h"
 
@@ -53,6 +54,8 @@ class HostStates {
   std::byte* data(const std::string& name) const;
   void read(const std::string& name, void* to, size_t bytes) const;
   void write(const std::string& name, const void* from, size_t bytes);
+  /// Its memory, as TuttiNative tells it.
+  TuttiNativeState native(const std::string& name) const;
 
  private:
   struct Entry {
@@ -60,6 +63,7 @@ class HostStates {
     Buffer buffer;
     bool allocated = false;
   };
+  const Entry& find(const std::string& name) const;
   const Entry& find(const std::string& name, size_t bytes) const;
   std::map<std::string, Entry> entries_;
 };

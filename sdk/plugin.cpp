@@ -297,6 +297,21 @@ int32_t call_write(TuttiSession* session, const char* state, const void* from, s
   });
 }
 
+int32_t call_native(TuttiSession* session, const char* state, TuttiNativeState* out, TuttiError* error) {
+  return fence(error, [&] {
+    need(session, "native state", "the session");
+    need(state, "native state", "the state's name");
+    need(out, "native state", "the struct");
+    if (out->size < v1_size<TuttiNativeState>)
+      throw invalid(fmt::format("native state: the struct's size is {} bytes, at least {} are needed", out->size,
+                                v1_size<TuttiNativeState>));
+    TuttiNativeState found = session->impl->native(state);
+    found.size = out->size;
+    std::memset(static_cast<void*>(out), 0, found.size);  // a newer host's further fields: nothing
+    std::memcpy(static_cast<void*>(out), &found, std::min<size_t>(found.size, sizeof found));
+  });
+}
+
 void call_release(TuttiExecutable* executable) {
   if (!executable) return;
   fence(nullptr, [&] {
@@ -307,6 +322,10 @@ void call_release(TuttiExecutable* executable) {
 }
 
 }  // namespace
+
+TuttiNativeState Session::native(const std::string& state) {
+  throw Error(Code::declined, fmt::format("the memory of state '{}' cannot be shared", state), "read it");
+}
 
 void Host::log(int level, const std::string& topic, const std::string& text) const {
   if (host_ && TUTTI_HAS(host_, log) && host_->log) host_->log(host_->self, level, topic.c_str(), text.c_str());
@@ -331,10 +350,27 @@ const TuttiPlugin* table(uint32_t host_min, uint32_t host_max, uint32_t mine[2],
   if (functions.size) return &functions;
   int32_t code = fence(nullptr, [&] {
     plugin = make();
-    functions = {sizeof(TuttiPlugin), TUTTI_ABI,     plugin->name(), plugin->version(), nullptr,
-                 call_init,           call_shutdown, call_devices,   call_open,         call_close,
-                 call_check,          call_compile,  call_prepare,   call_stage,        call_run,
-                 call_wait,           call_usage,    call_read,      call_write,        call_release};
+    static const TuttiNative native = {TUTTI_EXT_NATIVE, sizeof(TuttiNative), 1, nullptr, call_native};
+    functions = {sizeof(TuttiPlugin),
+                 TUTTI_ABI,
+                 plugin->name(),
+                 plugin->version(),
+                 reinterpret_cast<const TuttiExt*>(&native),
+                 call_init,
+                 call_shutdown,
+                 call_devices,
+                 call_open,
+                 call_close,
+                 call_check,
+                 call_compile,
+                 call_prepare,
+                 call_stage,
+                 call_run,
+                 call_wait,
+                 call_usage,
+                 call_read,
+                 call_write,
+                 call_release};
   });
   return code == TUTTI_OK ? &functions : nullptr;
 }

@@ -45,6 +45,9 @@ class Session {
   virtual void usage(uint64_t& now, uint64_t& peak) = 0;
   virtual void read(const std::string& state, void* to, size_t bytes) = 0;
   virtual void write(const std::string& state, const void* from, size_t bytes) = 0;
+  /// Where a state lies, in the terms of the device's own interface (TuttiNative); all runs so far come before what its
+  /// caller does there. Throws Error(declined) unless overridden.
+  virtual TuttiNativeState native(const std::string& state);
 };
 
 /// A device as the plugin lists it.

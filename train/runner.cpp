@@ -48,8 +48,8 @@ std::string known(const char* what, const std::map<std::string, TensorType>& nam
   return fmt::format("its {} are {}", what, list.empty() ? "none" : list);
 }
 
-void check_type(const char* what, const std::string& name, const HostTensor& tensor, const TensorType& type) {
-  if (tensor.type != type || tensor.bytes.size() != num_bytes(type))
+void check_type(const char* what, const std::string& name, const HostView& tensor, const TensorType& type) {
+  if (tensor.type != type || tensor.bytes != num_bytes(type))
     throw invalid(
         fmt::format("{} '{}' is {}, a tensor {} was given", what, name, to_string(type), to_string(tensor.type)));
 }
@@ -107,6 +107,12 @@ uint64_t CompiledGraph::run(const Fill& fill) {
 }
 
 uint64_t CompiledGraph::run(const HostTensors& feeds) {
+  HostViews views;
+  for (const auto& [name, tensor] : feeds) views.emplace(name, view(tensor));
+  return run(views);
+}
+
+uint64_t CompiledGraph::run(const HostViews& feeds) {
   for (const auto& [name, tensor] : feeds) {
     auto at = feeds_.find(name);
     if (at == feeds_.end()) throw invalid(fmt::format("run: the graph has no feed '{}'", name), known("feeds", feeds_));
@@ -116,8 +122,8 @@ uint64_t CompiledGraph::run(const HostTensors& feeds) {
     if (!feeds.contains(name))
       throw invalid(fmt::format("run: no tensor for the feed '{}', {}", name, to_string(type)));
   return run([&](const std::string& feed, void* memory) {
-    const std::vector<std::byte>& bytes = feeds.at(feed).bytes;
-    if (!bytes.empty()) std::memcpy(memory, bytes.data(), bytes.size());
+    const HostView& v = feeds.at(feed);
+    if (v.bytes) std::memcpy(memory, v.data, v.bytes);
   });
 }
 
@@ -264,11 +270,17 @@ HostTensor Runner::read(const std::string& state) {
   return tensor;
 }
 
-void Runner::write(const std::string& state, const HostTensor& value) {
+void Runner::write(const std::string& state, const HostView& value) {
   auto at = states_.find(state);
   if (at == states_.end()) throw invalid(fmt::format("write: no compiled graph has a state '{}'", state));
   check_type("write: state", state, value, at->second);
-  write(state, value.bytes.data(), value.bytes.size());
+  write(state, value.data, value.bytes);
+}
+
+std::pair<TensorType, TuttiNativeState> Runner::native(const std::string& state) {
+  auto at = states_.find(state);
+  if (at == states_.end()) throw invalid(fmt::format("native: no compiled graph has a state '{}'", state));
+  return {at->second, home(state).native(state)};
 }
 
 HostTensors run(const Graph& g, const Device& device, const HostTensors& inputs) {

@@ -47,6 +47,7 @@ class TUTTI_API CompiledGraph {
   uint64_t run(const Fill& fill);
   /// The same with a tensor for every feed. Throws Error for one that is missing, unknown, or of another type.
   uint64_t run(const HostTensors& feeds);
+  uint64_t run(const HostViews& feeds);
   const FallbackReport& fallback() const { return fallback_; }
 
  private:
@@ -90,7 +91,10 @@ class TUTTI_API Runner {
   void write(const std::string& state, const void* from, size_t bytes);
   /// The same as tensors. Throws Error for a state that no compiled graph names, and for another type.
   HostTensor read(const std::string& state);
-  void write(const std::string& state, const HostTensor& value);
+  void write(const std::string& state, const HostTensor& value) { write(state, view(value)); }
+  void write(const std::string& state, const HostView& value);
+  /// Its type, and where it lies on the device (see Session::native). Throws Error as read does, and Error(declined).
+  std::pair<TensorType, TuttiNativeState> native(const std::string& state);
   uint64_t peak_bytes();           ///< counted by the plugins
   uint64_t planned_bytes() const;  ///< at most, over all prepared graphs
   /// Throws Error(internal) naming the plugin that did not use exactly what it planned. Graphs must have been prepared

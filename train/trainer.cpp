@@ -462,7 +462,8 @@ std::vector<nn::Parameter> Trainer::model_states() const {
 }
 
 HostTensor Trainer::state(const std::string& name) { return impl_->runner.read(name); }
-void Trainer::set_state(const std::string& name, const HostTensor& value) { impl_->runner.write(name, value); }
+void Trainer::set_state(const std::string& name, const HostView& value) { impl_->runner.write(name, value); }
+std::pair<TensorType, TuttiNativeState> Trainer::native(const std::string& name) { return impl_->runner.native(name); }
 
 int64_t Trainer::steps() const { return impl_->step; }
 uint64_t Trainer::seed() const { return impl_->options.seed; }

@@ -104,7 +104,10 @@ class TUTTI_API Trainer {
   /// A state as it is on the device, and another value for it. Throws Error(invalid) for an unknown one, and where the
   /// type differs.
   HostTensor state(const std::string& name);
-  void set_state(const std::string& name, const HostTensor& value);
+  void set_state(const std::string& name, const HostTensor& value) { set_state(name, view(value)); }
+  void set_state(const std::string& name, const HostView& value);
+  /// Its type, and where it lies on the device (see Session::native).
+  std::pair<TensorType, TuttiNativeState> native(const std::string& name);
 
   int64_t steps() const;
   uint64_t seed() const;                     ///< the options', or the loaded checkpoint's

@@ -105,6 +105,7 @@ class CpuSession : public sdk::Session {
   }
 
   void read(const std::string& state, void* to, size_t bytes) override { shared_.states.read(state, to, bytes); }
+  TuttiNativeState native(const std::string& state) override { return shared_.states.native(state); }
   void write(const std::string& state, const void* from, size_t bytes) override {
     shared_.states.write(state, from, bytes);
   }

@@ -162,6 +162,16 @@ void Session::write(const std::string& state, const void* from, size_t bytes) {
        [&](TuttiError* e) { return table_->write(handle_, state.c_str(), from, bytes, e); });
 }
 
+TuttiNativeState Session::native(const std::string& state) {
+  auto extension = find_extension<TuttiNative>(table_->extensions, TUTTI_EXT_NATIVE);
+  if (!extension.state)
+    throw Error(Code::declined, fmt::format("{}: its plugin does not share memory", device_.id), "read the state");
+  TuttiNativeState out = {.size = sizeof(TuttiNativeState)};
+  call(fmt::format("native state '{}'", state),
+       [&](TuttiError* e) { return extension.state(handle_, state.c_str(), &out, e); });
+  return out;
+}
+
 Executable::Executable(Session* session, TuttiExecutable* handle, TuttiMemory memory, std::vector<size_t> feed_bytes)
     : session_(session), handle_(handle), memory_(memory), feed_bytes_(std::move(feed_bytes)) {}
 

@@ -66,6 +66,9 @@ class TUTTI_API Session {
   /// Whole states, row-major. Throws Error when the name is unknown or the size differs.
   void read(const std::string& state, void* to, size_t bytes);
   void write(const std::string& state, const void* from, size_t bytes);
+  /// Where a state lies in the terms of the device's own interface, until this session ends. All runs so far come
+  /// before what the caller does there. Throws Error(declined) where the device does not share it.
+  TuttiNativeState native(const std::string& state);
 
  private:
   friend class Executable;

@@ -1,5 +1,6 @@
 // Arrays of NumPy and of whoever speaks DLPack, to and from host tensors.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "core/base/status.h"
 #include "module.h"
@@ -35,10 +36,10 @@ nb::dlpack::dtype dlpack_of(DType t) {
 
 }  // namespace
 
-HostTensor to_host(const Array& array) {
+HostView view(const Array& array) {
   TensorType type{dtype_of(array.dtype()), {}};
   for (size_t i = 0; i < array.ndim(); ++i) type.shape.push_back(static_cast<int64_t>(array.shape(i)));
-  return host_tensor_from(type, array.data(), array.nbytes());
+  return {type, array.data(), array.nbytes()};
 }
 
 nb::object to_numpy(HostTensor t) {
@@ -49,6 +50,26 @@ nb::object to_numpy(HostTensor t) {
   nb::ndarray<nb::numpy> array(held->bytes.data(), shape.size(), shape.data(), owner, nullptr,
                                dlpack_of(held->type.dtype));
   return nb::cast(array);
+}
+
+nb::object alias(const std::pair<TensorType, TuttiNativeState>& state, std::shared_ptr<void> owner) {
+  const auto& [type, native] = state;
+  std::vector<size_t> shape(type.shape.begin(), type.shape.end());
+  nb::capsule keeper(new std::shared_ptr<void>(std::move(owner)),
+                     [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
+  // The numbers of the kinds are DLPack's.
+  nb::ndarray<> array(reinterpret_cast<void*>(native.data), shape.size(), shape.data(), keeper, nullptr,
+                      dlpack_of(type.dtype), static_cast<int>(native.kind), static_cast<int>(native.ordinal), 'C',
+                      native.offset);
+  bool numpy = native.kind == TUTTI_NATIVE_HOST && type.dtype != DType::bf16;
+  return numpy ? nb::cast(nb::ndarray<nb::numpy>(array)) : nb::cast(nb::ndarray<nb::array_api>(array));
+}
+
+void check_process() {
+  static const pid_t first = getpid();
+  if (getpid() != first)
+    throw invalid("this process was forked from one that uses tutti, whose threads did not follow",
+                  "start it by multiprocessing's \"spawn\", or use tutti in the children alone");
 }
 
 Callback callback(nb::object function) {

@@ -66,13 +66,19 @@ nb::object attribute_to_python(const Attr& a) {
 nb::list op_records() {
   nb::list all;
   for (const OpDef* op : all_ops()) {
-    nb::dict attrs, record;
-    for (const auto& [name, value] : op->attrs) attrs[name.c_str()] = attribute_to_python(value);
+    nb::dict attrs, kinds, record;
+    for (const auto& [name, value] : op->attrs) {
+      attrs[name.c_str()] = attribute_to_python(value);
+      kinds[name.c_str()] = std::holds_alternative<std::string>(value) ? "str"
+                            : std::holds_alternative<Reals>(value)     ? "float"
+                                                                       : "int";
+    }
     record["name"] = op->name;
     record["doc"] = op->doc;
     record["inputs"] = op->inputs;
     record["results"] = op->results;
     record["attrs"] = attrs;
+    record["kinds"] = kinds;  // of what each attribute holds
     all.append(record);
   }
   return all;
@@ -109,43 +115,34 @@ std::vector<std::optional<PyValue>> gradients_of(const std::vector<PyValue>& res
 }
 
 /// A graph compiled for a device, with the states that it keeps there.
-struct PyProgram {
-  GraphRef graph;
-  std::unique_ptr<Runner> runner;
-  std::unique_ptr<CompiledGraph> compiled;
-  std::map<std::string, TensorType> feeds;
+struct Compiled {
+  Compiled(const Graph& g, const Device& device, const std::map<std::string, std::string>& options, Fallback fallback)
+      : runner(device, options, fallback), graph(runner.compile(g)) {
+    graph->prepare();
+  }
+  Runner runner;
+  std::unique_ptr<CompiledGraph> graph;
+};
 
-  PyProgram(GraphRef g, const std::string& device, const std::map<std::string, std::string>& options,
+struct PyProgram : Exclusive<Compiled> {
+  PyProgram(const GraphRef& g, const std::string& device, const std::map<std::string, std::string>& options,
             const std::string& fallback)
-      : graph(std::move(g)) {
-    if (fallback != "none" && fallback != "cpu")
-      throw invalid(fmt::format("unknown fallback '{}'", fallback), "use none or cpu");
-    for (const ValueInfo& v : graph->get().values())
-      if (v.role == Role::feed) feeds.emplace(v.name, v.type);
-    nb::gil_scoped_release release;
-    runner =
-        std::make_unique<Runner>(select_device(device), options, fallback == "cpu" ? Fallback::cpu : Fallback::none);
-    compiled = runner->compile(graph->get());
-    compiled->prepare();
-  }
-  ~PyProgram() {
-    compiled.reset();
-    runner.reset();
-  }
-
+      : Exclusive([&] {
+          return std::make_shared<Compiled>(g->get(), select_device(device), options, fallback_named(fallback));
+        }) {}
   void run(const std::map<std::string, Array>& given) {
-    HostTensors all;
-    for (const auto& [name, array] : given) all.emplace(name, to_host(array));
-    nb::gil_scoped_release release;
-    runner->wait(compiled->run(all));
+    HostViews feeds;
+    for (const auto& [name, array] : given) feeds.emplace(name, view(array));
+    use([&](Compiled& c) { c.runner.wait(c.graph->run(feeds)); });
   }
   nb::object read(const std::string& state) {
-    return made_without_gil([&] { return runner->read(state); });
+    return to_numpy(use([&](Compiled& c) { return c.runner.read(state); }));
   }
   void write(const std::string& state, const Array& array) {
-    HostTensor t = to_host(array);
-    nb::gil_scoped_release release;
-    runner->write(state, t);
+    use([&, value = view(array)](Compiled& c) { c.runner.write(state, value); });
+  }
+  nb::object native(const std::string& state) {
+    return alias(look([&](Compiled& c) { return c.runner.native(state); }), held());
   }
 };
 
@@ -183,6 +180,12 @@ Values unwrap(const std::vector<PyValue>& values) {
   return out;
 }
 
+Fallback fallback_named(const std::string& name) {
+  if (name == "none") return Fallback::none;
+  if (name == "cpu") return Fallback::cpu;
+  throw invalid(fmt::format("unknown fallback '{}'", name), "use none or cpu");
+}
+
 void bind_graph(nb::module_& m) {
   nb::class_<PyValue>(m, "Value", "One value of a graph: dtype and shape, made by an op.")
       .def_prop_ro("shape", [](const PyValue& v) { return nb::tuple(nb::cast(v.get().shape())); })
@@ -209,7 +212,8 @@ void bind_graph(nb::module_& m) {
       .def(
           "constant",
           [](const GraphRef& g, const Array& array) {
-            HostTensor t = to_host(array);
+            HostView v = view(array);
+            HostTensor t = host_tensor_from(v.type, v.data, v.bytes);
             return wrap(g, g->get().constant(t.type, std::move(t.bytes)));
           },
           nb::arg("array"))
@@ -247,7 +251,9 @@ void bind_graph(nb::module_& m) {
       .def("run", &PyProgram::run, nb::arg("feeds"))
       .def("read", &PyProgram::read, nb::arg("state"))
       .def("write", &PyProgram::write, nb::arg("state"), nb::arg("array"))
-      .def_prop_ro("device", [](const PyProgram& p) { return p.runner->device().id; });
+      .def("native", &PyProgram::native, nb::arg("state"))
+      .def("close", &PyProgram::close)
+      .def_prop_ro("device", [](PyProgram& p) { return p.look([](Compiled& c) { return c.runner.device().id; }); });
 }
 
 }  // namespace tutti::python

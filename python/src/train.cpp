@@ -15,45 +15,50 @@ namespace {
 
 using data::Source;
 
-/// One batch that Python hands in anew for every step: a single sample, whose columns are whole arrays of any shape.
+using Arrays = std::map<std::string, Array>;
+
+/// One batch that Python hands in anew for every step: a single sample, whose columns are whole arrays of any shape,
+/// read where they lie.
 class BatchSource : public Source {
  public:
-  explicit BatchSource(std::vector<std::pair<std::string, HostTensor>> columns) : Source("batch") {
-    set(std::move(columns));
-  }
+  BatchSource(const std::string& name, const Arrays& columns) : Source(name) { set(columns); }
   /// The next batch: the same columns. Throws Error(invalid) where one is of another type.
-  void set(std::vector<std::pair<std::string, HostTensor>> columns) {
-    for (auto& [column, t] : columns) {
-      auto it = tensors_.find(column);
-      if (it != tensors_.end() && it->second.type != t.type)
+  void set(const Arrays& columns) {
+    for (const auto& [column, array] : columns) {
+      HostView v = view(array);
+      auto it = views_.find(column);
+      if (it != views_.end() && it->second.type != v.type)
         throw invalid(
-            fmt::format("'{}' is {}, the step was built for {}", column, to_string(t.type), to_string(it->second.type)),
+            fmt::format("'{}' is {}, the step was built for {}", column, to_string(v.type), to_string(it->second.type)),
             "hand in batches of one size and dtype, or build another step");
-      tensors_[column] = std::move(t);
+      views_[column] = std::move(v);
     }
+    kept_ = columns;
   }
   int64_t size() const override { return 1; }
   std::vector<data::Column> columns() const override {
     std::vector<data::Column> all;
-    for (const auto& [column, t] : tensors_) all.push_back({.name = column, .type = t.type});
+    for (const auto& [column, v] : views_) all.push_back({.name = column, .type = v.type});
     return all;
   }
   void read(const std::string& column, std::span<const int32_t> samples, void* to) const override {
-    const HostTensor& t = tensors_.at(column);
-    for (size_t i = 0; i < samples.size(); ++i)
-      std::memcpy(static_cast<std::byte*>(to) + i * t.bytes.size(), t.bytes.data(), t.bytes.size());
+    const HostView& v = views_.at(column);
+    for (size_t i = 0; i < samples.size() && v.bytes; ++i)
+      std::memcpy(static_cast<std::byte*>(to) + i * v.bytes, v.data, v.bytes);
   }
 
  private:
-  std::map<std::string, HostTensor> tensors_;
+  std::map<std::string, HostView> views_;
+  Arrays kept_;
 };
 
-std::vector<std::pair<std::string, HostTensor>> columns_of(const std::map<std::string, Array>& arrays, bool samples) {
+std::vector<std::pair<std::string, HostTensor>> columns_of(const Arrays& arrays) {
   std::vector<std::pair<std::string, HostTensor>> all;
   for (const auto& [name, array] : arrays) {
-    if (samples && (array.ndim() == 0 || array.shape(0) == 0))
+    if (array.ndim() == 0 || array.shape(0) == 0)
       throw invalid(fmt::format("column '{}' has no samples", name), "the first dimension of an array are the samples");
-    all.emplace_back(name, to_host(array));
+    HostView v = view(array);
+    all.emplace_back(name, host_tensor_from(v.type, v.data, v.bytes));
   }
   if (all.empty()) throw invalid("data without a column");
   return all;
@@ -152,11 +157,7 @@ TrainerOptions options_of(const nb::dict& d) {
   }
   if (d.contains("precision")) o.precision = parse_precision(nb::cast<std::string>(d["precision"]));
   if (d.contains("loss_scale")) o.loss_scaling.initial = nb::cast<double>(d["loss_scale"]);
-  if (d.contains("fallback")) {
-    auto text = nb::cast<std::string>(d["fallback"]);
-    if (text != "none" && text != "cpu") throw invalid(fmt::format("unknown fallback '{}'", text), "use none or cpu");
-    o.fallback = text == "cpu" ? Fallback::cpu : Fallback::none;
-  }
+  if (d.contains("fallback")) o.fallback = fallback_named(nb::cast<std::string>(d["fallback"]));
   if (d.contains("schedule")) {
     if (nb::callable::check_(d["schedule"])) {  // the factor on the rate, asked before every step
       Callback f = callback(nb::borrow(d["schedule"]));
@@ -190,17 +191,17 @@ nb::dict progress_dict(const Progress& p) {
   return d;
 }
 
-/// Trains without the GIL; looks for Ctrl-C, and tells `watch`, about ten times a second.
-nb::dict train(Trainer& trainer, const Source& set, int64_t max_steps, const nb::object& watch) {
-  TrainResult r;
-  {
-    nb::gil_scoped_release release;
-    r = trainer.train(set, max_steps, [&](const Progress& p) {
+using PyTrainer = Exclusive<Trainer>;
+
+/// Looks for Ctrl-C, and tells `watch`, about ten times a second.
+nb::dict train(PyTrainer& trainer, const Source& set, int64_t max_steps, const nb::object& watch) {
+  TrainResult r = trainer.use([&](Trainer& t) {
+    return t.train(set, max_steps, [&](const Progress& p) {
       nb::gil_scoped_acquire gil;
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
       return watch.is_none() || !nb::cast<bool>(nb::bool_(watch(progress_dict(p)).is(nb::handle(Py_False))));
     });
-  }
+  });
   nb::dict d;
   d["loss"] = r.loss;
   d["steps"] = r.steps;
@@ -234,18 +235,14 @@ void bind_data(nb::module_& m) {
   nb::class_<data::TensorSet, Source>(m, "TensorSet", "Arrays with as many rows each as there are samples.")
       .def(
           "__init__",
-          [](data::TensorSet* self, const std::string& name, const std::map<std::string, Array>& columns,
+          [](data::TensorSet* self, const std::string& name, const Arrays& columns,
              const std::map<std::string, int64_t>& classes) {
-            new (self) data::TensorSet(name, columns_of(columns, true), classes);
+            new (self) data::TensorSet(name, columns_of(columns), classes);
           },
           nb::arg("name"), nb::arg("columns"), nb::arg("classes"));
   nb::class_<BatchSource, Source>(m, "BatchSource", "One batch, handed in anew for every step.")
-      .def("__init__",
-           [](BatchSource* self, const std::map<std::string, Array>& columns) {
-             new (self) BatchSource(columns_of(columns, false));
-           })
-      .def("set",
-           [](BatchSource& s, const std::map<std::string, Array>& columns) { s.set(columns_of(columns, false)); });
+      .def(nb::init<const std::string&, const Arrays&>())
+      .def("set", &BatchSource::set);
   m.def(
       "open_data",
       [](const std::string& spec, int64_t context, const std::string& tokenizer) {
@@ -313,68 +310,69 @@ void bind_trainer(nb::module_& m) {
     }
     return all;
   });
-  nb::class_<Trainer>(m, "Trainer")
+  auto asked = [](auto f) { return [f](PyTrainer& t) { return t.look(f); }; };
+  nb::class_<PyTrainer>(m, "Trainer")
       .def("__init__",
-           [](Trainer* self, const Task& task, const std::string& device, const nb::dict& options) {
+           [](PyTrainer* self, const Task& task, const std::string& device, const nb::dict& options) {
              TrainerOptions o = options_of(options);
-             nb::gil_scoped_release release;
-             new (self) Trainer(select_device(device), task, std::move(o));
+             new (self) PyTrainer([&] { return std::make_shared<Trainer>(select_device(device), task, std::move(o)); });
            })
       .def("train", &train, nb::arg("set"), nb::arg("max_steps"), nb::arg("watch").none(), nb::keep_alive<1, 2>())
       .def(
           "evaluate",
-          [](Trainer& t, const Source& set) {
-            EvalResult r;
-            {
-              nb::gil_scoped_release release;
-              r = t.evaluate(set);
-            }
+          [](PyTrainer& trainer, const Source& set) {
+            EvalResult r = trainer.use([&](Trainer& t) { return t.evaluate(set); });
             return std::tuple(r.loss, r.metrics, r.samples);
           },
           nb::keep_alive<1, 2>())
       .def(
-          "predict", [](Trainer& t, const Source& set) { return made_without_gil([&] { return t.predict(set); }); },
-          nb::keep_alive<1, 2>())
-      .def("look", &Trainer::look)
-      .def("steps_per_epoch", [](const Trainer& t, const Source& set) { return t.steps_per_epoch(set); })
-      .def("save",
-           [](Trainer& t, const std::string& path, const std::map<std::string, std::string>& metadata) {
-             nb::gil_scoped_release release;
-             t.save(path, metadata);
-           })
-      .def("load", [](Trainer& t, const std::string& path) { t.load(path); })
-      .def("read",
-           [](Trainer& t, const std::string& state) { return made_without_gil([&] { return t.state(state); }); })
-      .def("write",
-           [](Trainer& t, const std::string& state, const Array& value) {
-             HostTensor x = to_host(value);
-             nb::gil_scoped_release release;
-             t.set_state(state, x);
-           })
-      .def(
-          "prepare",
-          [](Trainer& t, const Source& set) {
-            nb::gil_scoped_release release;
-            t.prepare(set);
+          "predict",
+          [](PyTrainer& trainer, const Source& set) {
+            return to_numpy(trainer.use([&](Trainer& t) { return t.predict(set); }));
           },
           nb::keep_alive<1, 2>())
-      .def_prop_ro("states",
-                   [](const Trainer& t) {
+      .def("steps_per_epoch",
+           [](PyTrainer& trainer, const Source& set) {
+             return trainer.look([&](Trainer& t) { return t.steps_per_epoch(set); });
+           })
+      .def("look", [](PyTrainer& trainer, double loss) { trainer.look([&](Trainer& t) { t.look(loss); }); })
+      .def("save",
+           [](PyTrainer& trainer, const std::string& path, const std::map<std::string, std::string>& metadata) {
+             trainer.use([&](Trainer& t) { t.save(path, metadata); });
+           })
+      .def("load", [](PyTrainer& trainer, const std::string& path) { trainer.use([&](Trainer& t) { t.load(path); }); })
+      .def("read",
+           [](PyTrainer& trainer, const std::string& state) {
+             return to_numpy(trainer.use([&](Trainer& t) { return t.state(state); }));
+           })
+      .def("write",
+           [](PyTrainer& trainer, const std::string& state, const Array& value) {
+             trainer.use([&, v = view(value)](Trainer& t) { t.set_state(state, v); });
+           })
+      .def("native",
+           [](PyTrainer& trainer, const std::string& state) {
+             return alias(trainer.look([&](Trainer& t) { return t.native(state); }), trainer.held());
+           })
+      .def(
+          "prepare", [](PyTrainer& trainer, const Source& set) { trainer.use([&](Trainer& t) { t.prepare(set); }); },
+          nb::keep_alive<1, 2>())
+      .def("close", &PyTrainer::close)
+      .def_prop_ro("states", asked([](Trainer& t) {
                      nb::dict shapes;
                      for (const nn::Parameter& p : t.model_states())
                        shapes[p.name.c_str()] = nb::tuple(nb::cast(p.type.shape));
                      return shapes;
-                   })
-      .def_prop_ro("steps", &Trainer::steps)
-      .def_prop_ro("losses", [](const Trainer& t) { return t.losses(); })
-      .def_prop_ro("parameter_count", &Trainer::parameter_count)
-      .def_prop_ro("step_ms", &Trainer::step_ms_median)
-      .def_prop_ro("compile_ms", &Trainer::compile_ms)
-      .def_prop_ro("planned_bytes", &Trainer::planned_bytes)
-      .def_prop_ro("peak_bytes", [](Trainer& t) { return t.peak_bytes(); })
-      .def_prop_ro("loss_scale", [](Trainer& t) { return t.loss_scale(); })
-      .def_prop_ro("state_hash", [](Trainer& t) { return t.state_hash(); })
-      .def_prop_ro("elsewhere", [](const Trainer& t) { return t.fallback().nodes; });
+                   }))
+      .def_prop_ro("steps", asked([](Trainer& t) { return t.steps(); }))
+      .def_prop_ro("losses", asked([](Trainer& t) { return t.losses(); }))
+      .def_prop_ro("parameter_count", asked([](Trainer& t) { return t.parameter_count(); }))
+      .def_prop_ro("step_ms", asked([](Trainer& t) { return t.step_ms_median(); }))
+      .def_prop_ro("compile_ms", asked([](Trainer& t) { return t.compile_ms(); }))
+      .def_prop_ro("planned_bytes", asked([](Trainer& t) { return t.planned_bytes(); }))
+      .def_prop_ro("peak_bytes", asked([](Trainer& t) { return t.peak_bytes(); }))
+      .def_prop_ro("loss_scale", asked([](Trainer& t) { return t.loss_scale(); }))
+      .def_prop_ro("state_hash", asked([](Trainer& t) { return t.state_hash(); }))
+      .def_prop_ro("elsewhere", asked([](Trainer& t) { return t.fallback().nodes; }));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ from tutti.errors import (DeclinedError, DeviceLostError, Error, InvalidError, N
 from tutti import ops, values as _values  # noqa: F401  (values get their operators)
 from tutti import nn
 from tutti._core import Device, Graph, Outcome, Value
-from tutti.graphs import Program, gradients, value_and_grad
+from tutti.graphs import Program, gradients, native, value_and_grad
 from tutti.tables import Devices as _Devices
 from tutti.tasks import binary_classification, classification, outcome, regression, task
 from tutti.trainer import ParameterGroup, Score, Trainer, open_data, optimizers as _optimizers, source

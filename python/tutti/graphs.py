@@ -32,6 +32,10 @@ class Program:
     def __setitem__(self, state, value):
         self._core.write(state, as_array(value))
 
+    def close(self):
+        """Frees what it holds on the device."""
+        self._core.close()
+
 
 def value_and_grad(function, device="auto"):
     """Of a function of values that gives a scalar: a function of arrays that gives the scalar and the gradients to its float
@@ -57,6 +61,13 @@ def value_and_grad(function, device="auto"):
         return program["value"], tuple(program["grad." + n] for n in wanted)
 
     return run
+
+
+def native(owner, state):
+    """The memory of a state of a program, trainer or step, as an array that aliases it (DLPack): what a later run writes shows
+    there, and what is written there a later run reads. A DeclinedError where the device does not share its memory."""
+    core = owner._core if hasattr(owner, "_core") else owner._trainer._core
+    return core.native(state)
 
 
 def dtype_name(array):

@@ -18,6 +18,10 @@ def predicting():
         _predicting.reset(token)
 
 
+def is_predicting():
+    return _predicting.get()
+
+
 def outcome(loss, batch, metrics=None, output=None):
     """An outcome of a loss and `metrics` by name: each one number per sample, [N], or a scalar mean of them. In evaluation a
     scalar also counts what fills up a last, smaller batch."""
@@ -41,7 +45,7 @@ def _supervised(model, judge, inputs, judged, metrics=()):
     def run(builder, batch):
         x = [builder.input(batch[c]) if batch[c].dtype in ("u8", "f32", "f64", "f16", "bf16") else batch[c] for c in inputs]
         y = builder.output(model(*x))
-        if _predicting.get() and judged not in batch:
+        if is_predicting() and judged not in batch:
             nothing = ops.sum(batch.weights(y.dtype)) * 0
             return _Outcome(nothing, nothing, [(name, nothing, nothing) for name in metrics], y)
         return judge(y, batch)

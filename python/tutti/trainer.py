@@ -62,15 +62,14 @@ class Score:
 
 def as_array(x):
     """An array in host memory that the engine reads as it lies: NumPy's, PyTorch's and JAX's without a copy."""
+    if not hasattr(x, "__dlpack_device__"):
+        x = np.asarray(x)
+    elif x.__dlpack_device__()[0] != 1:
+        raise InvalidError(f"an array on {getattr(x, 'device', 'a device')}", "bring it to the host first: x.cpu(), np.asarray(x)")
     if hasattr(x, "detach"):
-        x = x.detach()
-        if x.device.type != "cpu":
-            raise InvalidError(f"a tensor on {x.device}", "bring it to the host first: x.cpu()")
-        x = x.contiguous()
+        x = x.detach().contiguous()
         # NumPy hands its memory over without Python code, in which a Ctrl-C would be lost; it lacks bf16.
         return x if "bfloat16" in str(x.dtype) else x.numpy()
-    if not hasattr(x, "__dlpack__"):
-        x = np.asarray(x)
     if isinstance(x, np.ndarray):
         if x.dtype.kind in "iu" and x.dtype not in (np.uint8, np.uint32, np.int32, np.int64):
             x = x.astype(np.int32)
@@ -198,6 +197,10 @@ class Trainer:
         check_state(self._core.states, state)
         for name, value in state.items():
             self._core.write(name, as_array(value))
+
+    def close(self):
+        """Frees what it holds on the device."""
+        self._core.close()
 
     steps = property(lambda self: self._core.steps, doc="Done in all.")
     losses = property(lambda self: self._core.losses, doc="Of every step of this trainer.")

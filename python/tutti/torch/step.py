@@ -1,6 +1,8 @@
 """A training step of a PyTorch module."""
 import contextlib
 import copy
+import os
+import traceback
 import warnings
 
 import torch
@@ -8,10 +10,10 @@ from torch.utils import _pytree as pytree
 
 from tutti import _core, ops
 from tutti.errors import InvalidError
-from tutti.tasks import task
+from tutti.tasks import is_predicting, predicting, task
 from tutti.torch import optimizers as torch_optimizers
 from tutti.torch.importer import Lowering, refuse
-from tutti.torch.registry import HANDLERS, cast
+from tutti.torch.registry import FLOATS, HANDLERS, cast
 from tutti.trainer import Optimizer, Trainer, as_array, as_column, check_state
 
 
@@ -23,11 +25,12 @@ def from_torch(module, example_inputs, loss=None, optimizer=None, device="auto",
         loss = step(images, labels)                  # as often as wanted
         module.load_state_dict(step.state_dict())    # the weights go home
 
-    example_inputs  a tensor, or a tuple of them: shapes and dtypes of every later batch
+    example_inputs  a tensor, or a tuple of them: the dtypes of every batch; shapes may differ, and each new one compiles once
     loss            a module or a function of (output, *targets) that gives a scalar; None: the module's output is the loss
     optimizer       an object of torch.optim (its parameter groups and the rates that a scheduler sets are followed), or of
                     tutti.optim; AdamW unless given
-    options         as Trainer's: seed, clip_norm, clip_value, ema, fallback, device_options
+    options         as Trainer's: seed, clip_norm, clip_value, ema, fallback, device_options, precision ("bf16" and "f16" are
+                    torch.autocast's, with loss scaling for f16)
 
     Throws UnsupportedError, before any step, where the module has operators that the engine lacks; it lists them all.
     """
@@ -38,11 +41,16 @@ def _tuple(x):
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
 
 
-def _export(module, args, kwargs=None):
+def _export(module, args):
     """The module as an exported program without operators that decompose into ours; those that we have stay whole."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        program = torch.export.export(module, args, kwargs or {}, strict=False)
+        try:
+            program = torch.export.export(module, args, strict=False)
+        except Exception as e:  # torch.export raises what its many layers raise
+            raise InvalidError(f"torch.export cannot trace {_name(module)}{_place_of(e)}: {str(e).strip().splitlines()[0]}",
+                               "what Python decides by a tensor's values has to be said by tensors: torch.where, torch.cond, masks; "
+                               "sizes may depend on shapes alone") from e
         table = torch.export.default_decompositions()
         for op in list(table):
             if isinstance(op, torch._ops.OpOverload):
@@ -50,6 +58,29 @@ def _export(module, args, kwargs=None):
                 if (name if "." in name else name + ".default") in HANDLERS:
                     del table[op]
         return program.run_decompositions(table)
+
+
+def _name(module):
+    return type(getattr(module, "module", module)).__name__
+
+
+def _place_of(error):
+    """Where outside of PyTorch and of this file an error came from: " (FILE:LINE, in forward: CODE)"."""
+    ours = [f for f in traceback.extract_tb(error.__traceback__)
+            if f"{os.sep}torch{os.sep}" not in f.filename and not f.filename.startswith("<")]
+    return f" ({ours[-1].filename}:{ours[-1].lineno}, in {ours[-1].name}: {ours[-1].line})" if ours else ""
+
+
+class _Autocast(torch.nn.Module):
+    """The module in PyTorch's mixed precision: its casts become part of the exported program."""
+
+    def __init__(self, module, dtype):
+        super().__init__()
+        self.module, self.dtype = module, dtype
+
+    def forward(self, *args):
+        with torch.autocast("cpu", dtype=self.dtype):
+            return self.module(*args)
 
 
 class _Loss(torch.nn.Module):
@@ -90,16 +121,18 @@ class Step:
             optimizer = optimizers["Adamw"]()
         elif not isinstance(optimizer, Optimizer):
             raise InvalidError(f"{type(optimizer).__name__} is no optimizer of torch.optim or tutti.optim")
-        for key in ("batch", "eval_batch", "precision", "keep_last"):
+        for key in ("batch", "eval_batch", "keep_last"):
             if key in options:
-                raise InvalidError(f"from_torch has no option '{key}'", "the example inputs say what a batch is; f32 is computed")
-        self._programs, self._losses = {}, {}
-        self._program(True)
-        self._mutated = self._mutable_buffers()
+                raise InvalidError(f"from_torch has no option '{key}'", "what it is called with says what a batch is")
+        self._narrow = {"bf16": torch.bfloat16, "f16": torch.float16}.get(options.get("precision"))
+        self._programs, self._losses, self._sources = {}, {}, {}
+        flat = pytree.tree_leaves(self._inputs)
+        first = self._program(True, tuple(tuple(x.shape) for x in flat))
+        self._mutated = self._mutable_buffers(first)
         self._trainer = Trainer(task(self._build, f"torch {type(module).__name__}"), device, optimizer, groups=groups,
                                 schedule=schedule, batch=1, eval_batch=1, **options)
         self.device = device
-        self._source = self._eval_source = self._spec = None
+        self._started = False
         self._example_targets = ()
         self._counted = 0  # steps done when the module's counters were taken
 
@@ -117,29 +150,41 @@ class Step:
             for m, flag in flags.items():
                 m.training = flag
 
-    def _program(self, training):
-        if training not in self._programs:
+    def _autocast(self, module):
+        return module if self._narrow is None else _Autocast(module, self._narrow)
+
+    def _original(self, target):
+        """A name within the module, of one within what was exported."""
+        return target if self._narrow is None else target.removeprefix("module.")
+
+    def _program(self, training, shapes):
+        """Of the module for inputs of those shapes."""
+        key = training, shapes
+        if key not in self._programs:
+            leaves, spec = pytree.tree_flatten(self._inputs)
+            leaves = [copy.copy(x) if tuple(x.shape) == s else torch.zeros(s, dtype=x.dtype) for x, s in zip(leaves, shapes)]
             with self._mode(training):
-                program = _export(self.module, tuple(copy.copy(x) for x in self._inputs))
+                program = _export(self._autocast(self.module), pytree.tree_unflatten(leaves, spec))
             refuse([program])
-            self._programs[training] = program
-        return self._programs[training]
+            self._programs[key] = program
+        return self._programs[key]
 
-    def _loss_program(self, training, outputs):
-        """Of the loss for outputs and targets of those shapes."""
-        if training not in self._losses:
-            spec = self._programs[training].call_spec.out_spec
-            wrapper = _Loss(self.loss, spec).train(training)
+    def _loss_program(self, training, program, targets):
+        """Of the loss for the program's outputs and targets of those shapes."""
+        outputs = [n.meta["val"] for n in self._output_nodes(program)]
+        key = training, tuple(tuple(v.shape) for v in outputs), targets
+        if key not in self._losses:
+            wrapper = self._autocast(_Loss(self.loss, program.call_spec.out_spec)).train(training)
             fakes = [torch.zeros(v.shape, dtype=v.dtype) for v in outputs]
-            program = _export(wrapper, (fakes, list(self._example_targets)))
-            refuse([program])
-            self._losses[training] = program
-        return self._losses[training]
+            examples = [t if tuple(t.shape) == s else torch.zeros(s, dtype=t.dtype) for t, s in zip(self._example_targets, targets)]
+            exported = _export(wrapper, (fakes, examples))
+            refuse([exported])
+            self._losses[key] = exported
+        return self._losses[key]
 
-    def _mutable_buffers(self):
+    def _mutable_buffers(self, program):
         """Names of float buffers that a training step changes; counters of integers are kept on the host."""
-        signature = self._programs[True].graph_signature
-        changed = set(signature.buffers_to_mutate.values())
+        changed = {self._original(n) for n in program.graph_signature.buffers_to_mutate.values()}
         buffers = dict(self.module.named_buffers())
         self._counters = {n for n in changed if not buffers[n].is_floating_point()}
         return changed - self._counters
@@ -154,53 +199,50 @@ class Step:
             name, kind = getattr(spec.arg, "name", None), spec.kind.name
             if kind == "USER_INPUT":
                 values[name] = next(users)
-            elif kind == "PARAMETER" and self._canonical.get(spec.target) in self._states:
-                values[name] = self._states[self._canonical[spec.target]]
-            elif kind == "BUFFER" and spec.target in self._states:
-                values[name] = self._states[spec.target]
+            elif kind == "PARAMETER" and self._canonical.get(self._original(spec.target)) in self._states:
+                values[name] = self._states[self._canonical[self._original(spec.target)]]
+            elif kind == "BUFFER" and self._original(spec.target) in self._states:
+                values[name] = self._states[self._original(spec.target)]
             else:
                 t = program.state_dict[spec.target] if spec.target in program.state_dict else program.constants[spec.target]
                 t = t.detach()
                 t = t.to(torch.int32) if t.dtype in (torch.int64, torch.int16, torch.int8) else t
-                t = t.float() if t.is_floating_point() else t
+                t = t.float() if t.dtype == torch.float64 else t
                 values[name] = builder.graph.constant(as_array(t))
         return values
 
     def _build(self, builder, batch):
-        program = self._program(builder.training)
-        self._states = {n: builder.parameter(n, list(p.shape), frozen=not p.requires_grad) for n, p in self._parameters.items()}
+        def columns(kind, count):
+            found = [batch[f"{kind}{i}"] for i in range(count)]
+            return [ops.reshape(x, shape=list(x.shape[1:])) for x in found], tuple(tuple(x.shape[1:]) for x in found)
+
+        inputs, shapes = columns("input", self._count(self._inputs))
+        program = self._program(builder.training, shapes)
+        self._states = {n: builder.parameter(n, list(p.shape), frozen=not p.requires_grad, wide=True) for n, p in self._parameters.items()}
         buffers = dict(self.module.named_buffers())
         for n in sorted(self._mutated):
             self._states[n] = builder.buffer(n, "f32", list(buffers[n].shape))
-
-        def column(name):
-            return ops.reshape(batch[name], shape=list(batch[name].shape[1:]))
-
         lowering = Lowering(builder)
-        inputs = [column(f"input{i}") for i in range(self._count(self._inputs))]
         outputs, changed = lowering.run(program, self._placeholders(program, builder, inputs))
         if builder.training:
             for name, value in changed.items():
-                if name in self._mutated:
-                    builder.update(name, value)
-        loss = self._loss_of(builder, batch, program, outputs, lowering, column)
-        if loss.shape:
-            raise InvalidError(f"the loss has the shape {list(loss.shape)}", "it must be a scalar: reduce it by mean() or sum()")
-        loss = cast(loss, "f32")
+                if self._original(name) in self._mutated:
+                    builder.update(self._original(name), value)
+        first = next((v for v in outputs if v is not None and v.dtype in FLOATS), None)
+        output = ops.reshape(cast(first, "f32"), shape=[1, *first.shape]) if first is not None else None
         weight = ops.sum(batch.weights("f32"))
-        first = next((v for v in outputs if v is not None and v.dtype == "f32"), None)
-        output = ops.reshape(first, shape=[1, *first.shape]) if first is not None else None
-        return _core.Outcome(loss * weight, weight, [], output)
-
-    def _loss_of(self, builder, batch, program, outputs, lowering, column):
+        if is_predicting():
+            return _core.Outcome(weight * 0, weight, [], output)
         if self.loss is None:
             spec = pytree.tree_unflatten(list(outputs), program.call_spec.out_spec)
-            return spec.loss if hasattr(spec, "loss") else spec["loss"] if isinstance(spec, dict) and "loss" in spec else outputs[0]
-        metas = [n.meta["val"] for n in self._output_nodes(program)]
-        loss_program = self._loss_program(builder.training, metas)
-        targets = [column(f"target{i}") for i in range(len(self._example_targets))]
-        values = self._placeholders(loss_program, builder, [*outputs, *targets])
-        return lowering.run(loss_program, values)[0][0]
+            loss = spec.loss if hasattr(spec, "loss") else spec["loss"] if isinstance(spec, dict) and "loss" in spec else outputs[0]
+        else:
+            targets, shapes = columns("target", len(self._example_targets))
+            judge = self._loss_program(builder.training, program, shapes)
+            loss = lowering.run(judge, self._placeholders(judge, builder, [*outputs, *targets]))[0][0]
+        if loss.shape:
+            raise InvalidError(f"the loss has the shape {list(loss.shape)}", "it must be a scalar: reduce it by mean() or sum()")
+        return _core.Outcome(cast(loss, "f32") * weight, weight, [], output)
 
     @staticmethod
     def _output_nodes(program):
@@ -214,16 +256,19 @@ class Step:
 
     # ---- steps
 
-    def _columns(self, inputs, targets):
+    def _batch(self, inputs, targets, kind="train"):
+        """The batch as a source: one for each kind and combination of shapes."""
         flat = pytree.tree_leaves(inputs)
         if len(flat) != self._count(self._inputs):
             raise InvalidError(f"{len(flat)} inputs, the step was built for {self._count(self._inputs)}")
-        for i, (x, example) in enumerate(zip(flat, pytree.tree_leaves(self._inputs))):
-            if tuple(x.shape) != tuple(example.shape):
-                raise InvalidError(f"input {i} is {list(x.shape)}, the step was built for {list(example.shape)}",
-                                   "hand in batches of that size (DataLoader(drop_last=True)), or build another step")
         columns = {f"input{i}": as_column(x) for i, x in enumerate(flat)}
-        return columns | {f"target{i}": as_column(x) for i, x in enumerate(targets)}
+        columns |= {f"target{i}": as_column(x) for i, x in enumerate(targets)}
+        key = f"{kind} {[tuple(x.shape) for x in columns.values()]}"
+        if key in self._sources:
+            self._sources[key].set(columns)
+        else:
+            self._sources[key] = _core.BatchSource(key, columns)
+        return self._sources[key]
 
     def _split(self, args):
         count = len(self._inputs)
@@ -231,22 +276,23 @@ class Step:
             raise InvalidError(f"{len(args)} arguments, expected {count} inputs and then the targets")
         return args[:count], args[count:]
 
+    def _start(self, source):
+        """Compiles the first program, and hands the device the module's weights."""
+        self._trainer._core.prepare(source)
+        self._started = True
+        self._write(self.module.state_dict())
+
     def __call__(self, *args):
         """One training step with a batch: the inputs, then the targets. Returns the loss."""
         inputs, targets = self._split(args)
-        if self._source is None:
+        if not self._started:
             self._example_targets = tuple(torch.as_tensor(t) for t in targets)
         if len(targets) != len(self._example_targets):
             raise InvalidError(f"{len(targets)} targets, the step was built for {len(self._example_targets)}")
-        columns = self._columns(inputs, targets)
-        if self._source is None:
-            source = _core.BatchSource(columns)
-            self._trainer._core.prepare(source)
-            self._source = source
-            self._write(self.module.state_dict())
-        else:
-            self._source.set(columns)
-        done = self._trainer._core.train(self._source, 1, None)
+        source = self._batch(inputs, targets)
+        if not self._started:
+            self._start(source)
+        done = self._trainer._core.train(source, 1, None)
         if self._torch_optimizer is not None:
             self._torch_optimizer._opt_called = True  # what a scheduler looks for before its own step
         return done["loss"]
@@ -257,31 +303,23 @@ class Step:
 
     def predict(self, *inputs):
         """The module's first output for one batch, in evaluation, as a tensor."""
-        columns = self._columns(inputs, self._example_targets)
-        if self._source is None:
+        if not self._started:
             raise InvalidError("predict before the first step", "train a step, or use the module itself")
-        if self._eval_source is None:
-            self._eval_source = _core.BatchSource(columns)
-        self._eval_source.set(columns)
-        return torch.from_numpy(self._trainer._core.predict(self._eval_source))[0]
+        with predicting():
+            return torch.from_numpy(self._trainer._core.predict(self._batch(inputs, (), "predict")))[0]
 
     def evaluate(self, *args):
         """The loss of one batch in evaluation: the inputs, then the targets."""
-        inputs, targets = self._split(args)
-        columns = self._columns(inputs, targets)
-        if self._source is None:
+        if not self._started:
             raise InvalidError("evaluate before the first step", "train a step first")
-        if self._eval_source is None:
-            self._eval_source = _core.BatchSource(columns)
-        self._eval_source.set(columns)
-        return self._trainer._core.evaluate(self._eval_source)[0]
+        return self._trainer._core.evaluate(self._batch(*self._split(args), "evaluate"))[0]
 
     # ---- state
 
     def state_dict(self):
         """As module.state_dict(), with the values of the device: load_state_dict takes it."""
         state = {k: v.detach().clone() for k, v in self.module.state_dict().items()}
-        if self._source is None:
+        if not self._started:
             return state
         names = set(self._trainer._core.states)
         buffers = {n for n, _ in self.module.named_buffers()}
@@ -298,12 +336,16 @@ class Step:
         check_state({k: v.shape for k, v in self.module.state_dict().items()}, state)
         self.module.load_state_dict(state)
         self._counted = self.steps
-        if self._source is not None:
+        if self._started:
             self._write(self.module.state_dict())
 
     def save(self, path):
         """A checkpoint with the optimizer's state."""
         self._trainer.save(path)
+
+    def close(self):
+        """Frees what it holds on the device."""
+        self._trainer.close()
 
     steps = property(lambda self: self._trainer.steps, doc="Done in all.")
     losses = property(lambda self: self._trainer.losses, doc="Of every step.")
