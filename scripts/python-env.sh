@@ -11,12 +11,12 @@ usage: scripts/python-env.sh [--help] [--torch]
 Makes a virtual environment in $TUTTI_PYTHON_ENV, or in tutti/python-env of the user's cache folder, with NumPy, nanobind and
 scikit-build-core. The last line of the output is its bin/python.
 
-  --torch   also PyTorch, torchvision and transformers, for the tests with the label peers (5.5 GB, two minutes)
+  --torch   also PyTorch, torchvision, transformers and what runs notebooks, for the tests with the label peers (5.5 GB, two minutes)
 TEXT
 }
 
 numpy=("numpy>=1.24" "nanobind>=3.0" "scikit-build-core>=1.0" "tqdm")
-torch=(torch torchvision transformers expecttest)
+torch=(torch torchvision transformers expecttest nbclient ipykernel)
 torch_too=no
 for arg in "$@"; do
   case "$arg" in
