@@ -58,9 +58,9 @@ void average(Graph& g, const std::vector<nn::Parameter>& parameters, double deca
 }
 
 bool used_by_the_run(const std::string& name) {
-  for (const char* prefix : {"data.", "eval.", "gradient.", "sample."})
+  for (const char* prefix : {"data.", "eval.", "gradient.", "prediction.", "sample."})
     if (name.starts_with(prefix)) return true;
-  return name == "losses" || name == "prediction" || is_reserved(name);
+  return name == "losses" || is_reserved(name);
 }
 
 }  // namespace
@@ -184,13 +184,17 @@ Graph Programs::evaluation(const InputForm& form, int64_t batch_size) const {
   return g;
 }
 
+std::string Programs::prediction_state(const InputForm& form, int64_t batch) {
+  return fmt::format("prediction.{}.{}", form.name, batch);
+}
+
 Graph Programs::prediction(const InputForm& form, int64_t batch_size) const {
   Graph g;
   Batch batch(g, form, batch_size, true);
   nn::Builder builder = evaluator(g);
   Outcome out = outcome_of(task_, builder, batch);
   if (!out.output) throw invalid("the task predicts nothing", "its Outcome names no output");
-  g.set_state("prediction", cast(out.output, DType::f32), StateRole::metric);
+  g.set_state(prediction_state(form, batch_size), cast(out.output, DType::f32), StateRole::metric);
   return g;
 }
 

@@ -3,7 +3,7 @@
 //
 // States: parameters and buffers of the model; "optimizer.*"; "step" (i32, steps done); "seed" (u32[2]); "losses" (a
 // ring); the states of loss scaling (f16, see train/precision.h); "eval.loss" and "eval.weight", "eval.NAME.sum" and
-// "eval.NAME.count" per metric (sums over the evaluated batches); "data.NAME.TABLE"; "prediction"; "sample.*".
+// "eval.NAME.count" per metric (sums over the evaluated batches); "data.NAME.TABLE"; "prediction.*"; "sample.*".
 #pragma once
 #include <map>
 #include <optional>
@@ -62,8 +62,10 @@ class TUTTI_API Programs {
   Graph training(const InputForm& form, int64_t batch) const;
   /// Feeds: the columns as above, and "valid" i32: how many of the batch count.
   Graph evaluation(const InputForm& form, int64_t batch) const;
-  /// The same feeds; the task's output becomes the state "prediction", f32 [batch, …].
+  /// The same feeds; the task's output becomes a state of that name, f32 [batch, …], which each form of data has for
+  /// itself.
   Graph prediction(const InputForm& form, int64_t batch) const;
+  static std::string prediction_state(const InputForm& form, int64_t batch);
   /// One step of sampling with the model's parameters: the states "sample.seed" (u32[2]), "sample.step" (i32, to be 0
   /// at first), "sample.state", which step 0 draws, and "sample.images", f32 [count, C, H, W].
   Graph sampling(const Sampler& sampler, int64_t count) const;

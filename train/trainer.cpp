@@ -272,6 +272,7 @@ struct Trainer::Impl {
                           options.keep_last ? data::Last::pad : data::Last::drop);
     TrainResult result;
     double lr = learning_rate(options.optimizer);
+    read_losses();  // those of a run that an error of its callback ended
     size_t first_loss = losses.size();
     auto start = Clock::now(), looked = start;
     size_t unwatched = 0;  // steps since then
@@ -357,13 +358,14 @@ struct Trainer::Impl {
   HostTensor predict(const data::Source& set) {
     bind(set);
     Program& p = program(Kind::prediction, set, options.eval_batch);
-    HostTensor out{states.at("prediction").type, {}};
+    std::string state = Programs::prediction_state(p.form, options.eval_batch);
+    HostTensor out{states.at(state).type, {}};
     if (out.type.shape.empty() || out.type.shape[0] != options.eval_batch)
       throw invalid(fmt::format("the task's output is {}, not [{}, …]", to_string(out.type), options.eval_batch));
     size_t row = num_bytes(out.type) / static_cast<size_t>(options.eval_batch);
     each_batch(p, set, [&](const data::Batch& batch, uint64_t ticket) {
       runner.wait(ticket);
-      HostTensor y = read("prediction");
+      HostTensor y = read(state);
       auto bytes = static_cast<std::ptrdiff_t>(row * static_cast<size_t>(batch.valid));
       out.bytes.insert(out.bytes.end(), y.bytes.begin(), y.bytes.begin() + bytes);
     });
@@ -469,6 +471,7 @@ HostTensor Trainer::state(const std::string& name) { return impl_->runner.read(n
 void Trainer::set_state(const std::string& name, const HostView& value) { impl_->runner.write(name, value); }
 std::pair<TensorType, TuttiNativeState> Trainer::native(const std::string& name) { return impl_->runner.native(name); }
 
+const Device& Trainer::device() const { return impl_->runner.device(); }
 int64_t Trainer::steps() const { return impl_->step; }
 uint64_t Trainer::seed() const { return impl_->options.seed; }
 

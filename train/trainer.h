@@ -109,6 +109,7 @@ class TUTTI_API Trainer {
   /// Its type, and where it lies on the device (see Session::native).
   std::pair<TensorType, TuttiNativeState> native(const std::string& name);
 
+  const Device& device() const;
   int64_t steps() const;                     ///< done in all; any thread may ask at any time
   uint64_t seed() const;                     ///< the options', or the loaded checkpoint's
   int64_t parameter_count() const;           ///< elements; 0 before the model's input is known

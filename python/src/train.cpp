@@ -364,6 +364,7 @@ void bind_trainer(nb::module_& m) {
                      return shapes;
                    }))
       .def_prop_ro("steps", [](const PyTrainer& trainer) { return trainer.held()->steps(); })  // while it trains, too
+      .def_prop_ro("device", asked([](Trainer& t) { return t.device().id; }))
       .def_prop_ro("losses", asked([](Trainer& t) { return t.losses(); }))
       .def_prop_ro("parameter_count", asked([](Trainer& t) { return t.parameter_count(); }))
       .def_prop_ro("step_ms", asked([](Trainer& t) { return t.step_ms_median(); }))

@@ -135,8 +135,9 @@ class Trainer:
         options["groups"] = [dataclasses.astuple(g) for g in groups]
         if schedule:
             options["schedule"] = schedule if callable(schedule) else (schedule, total or 0)
-        self.task, self.device, self.optimizer = task, device, optimizer
+        self.task, self.optimizer = task, optimizer
         self._core = _core.Trainer(task, device, options)
+        self.device = self._core.device  # its id
 
     def fit(self, train, validation=None, epochs=1, steps=None, checkpoint=None, progress=True):
         """Trains `epochs` passes over the data, or `steps` steps. With validation data it is judged after each epoch, and
@@ -194,7 +195,10 @@ class Trainer:
 
     def load_state_dict(self, state):
         """Other values for them. Everything is checked before anything is changed."""
-        check_state(self._core.states, state)
+        shapes = self._core.states
+        if not shapes:
+            raise InvalidError("load_state_dict before the first data: sizes are not known yet", "fit() first, or load() a checkpoint")
+        check_state(shapes, state)
         for name, value in state.items():
             self._core.write(name, as_array(value))
 

@@ -129,7 +129,7 @@ class Step:
         self._mutated = self._mutable_buffers(self._program(True, tuple(tuple(x.shape) for x in pytree.tree_leaves(self._inputs))))
         self._trainer = Trainer(task(self._build, f"torch {type(module).__name__}"), device, optimizer, groups=groups,
                                 schedule=schedule, batch=1, eval_batch=1, **options)
-        self.device = device
+        self.device = self._trainer.device
         self._started = False
         self._example_targets = ()
         self._counted = 0  # steps done when the module's counters were taken
