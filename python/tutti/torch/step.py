@@ -49,7 +49,19 @@ def _export(module, args, kwargs=None):
                 name = op.name().split("::")[-1]
                 if (name if "." in name else name + ".default") in HANDLERS:
                     del table[op]
+        _detach_no_grad(program.graph)
         return program.run_decompositions(table)
+
+
+def _detach_no_grad(graph):
+    """What a block of torch.no_grad() gives is detached: decomposing forgets the block."""
+    for block in graph.find_nodes(op="call_function", target=torch.ops.higher_order.wrap_with_set_grad_enabled):
+        if block.args[0]:
+            continue
+        for result in list(block.users):
+            with graph.inserting_after(result):
+                detached = graph.call_function(torch.ops.aten.detach.default, (result,))
+            result.replace_all_uses_with(detached, delete_user_cb=lambda user, own=detached: user is not own)
 
 
 class _Loss(torch.nn.Module):
