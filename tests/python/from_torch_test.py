@@ -85,6 +85,29 @@ class Optimizers(unittest.TestCase):
         self.check(lambda m: torch.optim.SGD([p for p in m.parameters() if p.requires_grad], lr=0.05), module=module)
         self.assertTrue(torch.equal(before, module[0].weight))
 
+    def test_detached_ones_stay(self):
+        class Stopping(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b = nn.Linear(64, 5), nn.Linear(64, 5)
+
+            def forward(self, x):
+                x = x.flatten(1)
+                with torch.no_grad():
+                    scale = self.a(x)
+                return self.b(x) * scale + self.a(x).detach()
+
+        torch.manual_seed(0)
+        module = Stopping()
+        before = module.a.weight.detach().clone()
+        apart, _, step, _ = beside(lambda m: torch.optim.SGD(m.parameters(), lr=0.05), module=module)
+        self.assertLess(apart, 2e-3)
+        self.assertTrue(torch.equal(before, step.state_dict()["a.weight"]))
+        step = tutti.from_torch(module, X, loss=nn.CrossEntropyLoss(), optimizer=torch.optim.SGD(module.parameters(), lr=0.05),
+                                device="onednn", precision="bf16")
+        step(X, Y)
+        self.assertTrue(torch.equal(before, step.state_dict()["a.weight"]))
+
     def test_unknown_ones_are_named(self):
         m = small()
         with self.assertRaisesRegex(tutti.InvalidError, "LBFGS is not known.*SGD, Adam"):

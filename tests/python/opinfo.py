@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Replays PyTorch's own samples (OpInfo) through tutti.from_torch's importer: values and gradients against PyTorch.
+"""Judges tutti.from_torch's importer, operator by operator: values and gradients against PyTorch.
 
-For every core ATen operator that has an OpInfo entry: its first samples in float32, exported, lowered and run on a device; floats
-to 1e-4 of the largest element, integers and bools exactly. Gradients by one random cotangent. Prints a line per operator and
-exits 1 where one that the importer claims does not agree. --table writes docs/ATEN.md.
+For every core ATen operator: the first samples of its OpInfo entries in float32 and those of aten_samples.py, exported, lowered
+and run on a device; floats to 1e-4 of the largest element, integers and bools exactly. Gradients by one random cotangent.
+Prints a line per operator. Exits 1 where a sample disagrees, where a supported operator agrees in none, and where docs/ATEN.md says
+otherwise of how it is supported. --table writes that file.
 """
 import argparse
 import collections
-import itertools
 import os
 import pathlib
+import re
 import sys
 import types
 import warnings
@@ -24,37 +25,34 @@ except ImportError as e:
 import numpy as np
 from torch.utils import _pytree as pytree
 
+import aten_samples
 import tutti
 from tutti import _core, ops
 from tutti.errors import UnsupportedError
 from tutti.graphs import dtype_name
 from tutti.torch.importer import Lowering, refuse
-from tutti.torch.registry import HANDLERS, is_float
+from tutti.torch.registry import HANDLERS, cast
 from tutti.torch.step import _export
 from tutti.trainer import as_array
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+TABLE = pathlib.Path(__file__).resolve().parents[2] / "docs/ATEN.md"
 
 
 def core_names():
-    """Core ATen operators by name: those that a decomposition table keeps."""
-    names = set()
-    for name in dir(torch.ops.aten):
-        packet = getattr(torch.ops.aten, name)
-        if isinstance(packet, torch._ops.OpOverloadPacket):
-            for overload in packet.overloads():
-                if torch.Tag.core in getattr(packet, overload).tags:
-                    names.add(name)
-    return sorted(n for n in names if not n.endswith("_backward"))
+    """Core ATen operators by name, without those that compute gradients."""
+    names = {n.split("::")[1].split(".")[0] for n in torch._C._dispatch_get_all_op_names() if n.startswith("aten::")}
+    packets = {n: getattr(torch.ops.aten, n, None) for n in names if not n.endswith("_backward")}
+    return sorted(n for n, p in packets.items() if isinstance(p, torch._ops.OpOverloadPacket)
+                  and any(torch.Tag.core in getattr(p, overload).tags for overload in p.overloads()))
 
 
 class Called(torch.nn.Module):
     """One sample's call, its tensors as inputs."""
 
-    def __init__(self, op, sample):
+    def __init__(self, function, args, kwargs):
         super().__init__()
-        self.op = op
-        flat, self.spec = pytree.tree_flatten(((sample.input, *sample.args), sample.kwargs))
+        self.function = function
+        flat, self.spec = pytree.tree_flatten((args, kwargs))
         self.places = [i for i, x in enumerate(flat) if isinstance(x, torch.Tensor)]
         self.flat = [None if isinstance(x, torch.Tensor) else x for x in flat]
         self.tensors = [flat[i].detach().clone() for i in self.places]
@@ -64,7 +62,7 @@ class Called(torch.nn.Module):
         for i, t in zip(self.places, tensors):
             flat[i] = t
         args, kwargs = pytree.tree_unflatten(flat, self.spec)
-        return self.op(*args, **kwargs)
+        return self.function(*args, **kwargs)
 
 
 def narrow(x):
@@ -86,24 +84,46 @@ def close(ours, theirs):
     return "" if np.array_equal(np.asarray(ours, np.float64), theirs.double().numpy()) else "other values"
 
 
-def judge(info, sample, device):
-    """"" where value and gradients agree."""
-    module = Called(info.op, sample)
-    tensors = module.tensors
-    if not tensors or any(t.numel() == 0 or t.is_complex() for t in tensors):
+def theirs(module, differentiate):
+    """PyTorch's results, the cotangents of those that have gradients, and the gradients; None where it has none itself."""
+    finite = all(bool(torch.isfinite(t).all()) for t in module.tensors if t.is_floating_point())
+    leaves = [t.clone() for t in module.tensors]
+    for t in leaves:
+        t.requires_grad_(differentiate and finite and t.is_floating_point())
+    results = [y for y in pytree.tree_leaves(module(*leaves)) if isinstance(y, torch.Tensor) and y.numel() > 0]
+    rng = np.random.default_rng(0)
+    seeds = [rng.uniform(-1, 1, tuple(y.shape)).astype(np.float32) if y.requires_grad else None for y in results]
+    gradients = {}
+    if any(d is not None for d in seeds):
+        pairs = [(y, torch.from_numpy(d).to(y.dtype)) for y, d in zip(results, seeds) if d is not None]
+        try:
+            torch.autograd.backward(*zip(*pairs))
+        except RuntimeError as e:
+            if "not implemented" not in str(e):
+                raise
+            return results, [None] * len(seeds), {}
+        for i, t in enumerate(leaves):
+            if t.requires_grad:
+                gradients[i] = t.grad.to_dense() if t.grad is not None else torch.zeros_like(t)  # of embeddings it may be sparse
+    return results, seeds, gradients
+
+
+def judge(sample, device):
+    """What is wrong ("" where values and gradients agree), and whether there are gradients. None: nothing to compare."""
+    function, args, kwargs, differentiate = sample
+    module = Called(function, args, kwargs)
+    if any(t.numel() == 0 or t.is_complex() for t in module.tensors):
         return None
-    grad = info.supports_autograd and info.name != "_native_batch_norm_legit"  # whose statistics take none
-    leaves = [t.requires_grad_() if grad and t.dtype.is_floating_point else t for t in (t.clone() for t in tensors)]
     try:
-        wanted = [y for y in pytree.tree_leaves(module(*leaves)) if isinstance(y, torch.Tensor) and y.numel() > 0]
+        wanted, seeds, gradients = theirs(module, differentiate)
     except RuntimeError:  # PyTorch's own: the sample takes more than the tensors say, such as storage
         return None
     if not wanted or any(y.is_complex() for y in wanted):
         return None
-    program = _export(module, tuple(tensors))
+    program = _export(module, tuple(module.tensors))
     refuse([program])
     graph = tutti.Graph()
-    feeds = {f"x{i}": as_array(narrow(t)) for i, t in enumerate(tensors)}
+    feeds = {f"x{i}": as_array(narrow(t)) for i, t in enumerate(module.tensors)}
     values = {k: graph.feed(k, dtype_name(v), list(v.shape)) for k, v in feeds.items()}
     users = iter(values.values())
     placed = {}
@@ -113,36 +133,28 @@ def judge(info, sample, device):
             placed[name] = next(users)
         else:
             placed[name] = graph.constant(as_array(narrow(program.constants[spec.target].detach())))
-    results, _ = Lowering(types.SimpleNamespace(graph=graph, seed=None, step=None)).run(program, placed)
+    builder = types.SimpleNamespace(graph=graph, seed=graph.constant(np.array([7, 0], np.uint32)),
+                                    step=graph.constant(np.array(0, np.int32)))
+    results, _ = Lowering(builder).run(program, placed)
     results = [r for r in results if isinstance(r, _core.Value) and 0 not in r.shape]
     if len(results) != len(wanted):
-        return f"{len(results)} results, expected {len(wanted)}"
-    rng = np.random.default_rng(0)
-    pairs, total = [], None
-    for i, (r, y) in enumerate(zip(results, wanted)):
+        return f"{len(results)} results, expected {len(wanted)}", False
+    terms = [ops.sum(cast(r, "f32") * graph.constant(d)) for r, d in zip(results, seeds) if d is not None]
+    for i, r in enumerate(results):
         graph.set_state(f"y{i}", r)
-        if is_float(r) and y.requires_grad:
-            d = rng.uniform(-1, 1, tuple(y.shape)).astype(np.float32)
-            term = ops.sum(r * graph.constant(d))
-            total = term if total is None else total + term
-            pairs.append((y, torch.from_numpy(d)))
-    wrt = [k for k, t in zip(values, leaves) if t.requires_grad]
-    if total is not None:
-        for k, g in zip(wrt, tutti.gradients(total, [values[k] for k in wrt], zeros=True)):
-            graph.set_state("d" + k, g)
+    if gradients:
+        wrt = [values[f"x{i}"] for i in gradients]
+        for i, g in zip(gradients, tutti.gradients(sum(terms[1:], terms[0]), wrt, zeros=True)):
+            graph.set_state(f"d{i}", g)
     run = tutti.Program(graph, device)
     run.run(**feeds)
     for i, y in enumerate(wanted):
         if why := close(run[f"y{i}"], y):
-            return f"result {i} {why}"
-    if total is not None:
-        torch.autograd.backward([y for y, _ in pairs], [d.to(y.dtype) for y, d in pairs])
-        for k, t in zip(values, leaves):
-            if t.requires_grad:
-                g = t.grad.to_dense() if t.grad is not None else torch.zeros_like(t)  # of embeddings it may be sparse
-                if why := close(run["d" + k], g):
-                    return f"gradient to {k} {why}"
-    return ""
+            return f"result {i} {why}", bool(gradients)
+    for i, g in gradients.items():
+        if why := close(run[f"d{i}"], g):
+            return f"gradient to x{i} {why}", True
+    return "", bool(gradients)
 
 
 def entries(core):
@@ -155,58 +167,100 @@ def entries(core):
     return found
 
 
+def samples_of(infos, count):
+    """(function, arguments, keywords, whether it has gradients), `count` of every entry."""
+    for info in infos:
+        torch.manual_seed(0)
+        differentiate = info.supports_autograd and info.name != "_native_batch_norm_legit"  # whose statistics take none
+        try:
+            dtype = next(t for t in (torch.float32, torch.int64, torch.bool) if t in info.dtypes)
+            samples = list(info.sample_inputs("cpu", dtype, requires_grad=False))[:count]
+        except Exception:  # noqa: BLE001  (some entries make none of that dtype)
+            continue
+        for s in samples:
+            yield info.op, (s.input, *s.args), s.kwargs, differentiate
+
+
+Verdict = collections.namedtuple("Verdict", "how agree gradients total whose declined complaints")
+
+
+def examine(name, infos, count, device):
+    """All samples of an operator. Supported is one that agrees in some and disagrees in none."""
+    samples = [] if name in aten_samples.UNDETERMINED else list(samples_of(infos, count))
+    own = aten_samples.SAMPLES.get(name, [])
+    whose = " and ".join(["PyTorch's"] * bool(samples) + ["own"] * bool(own))
+    agree, gradients, complaints, declined = 0, 0, [], []
+    for at, sample in enumerate(samples + own):
+        try:
+            found = judge(sample, device)
+        except UnsupportedError as e:
+            declined.append(", ".join(m[0] for m in e.operations))
+            continue
+        except tutti.InvalidError as e:
+            declined.append(e.message)
+            continue
+        except Exception as e:  # noqa: BLE001
+            found = f"{type(e).__name__}: {str(e).splitlines()[0][:160]}", False
+        if found is None and at < len(samples):
+            continue
+        why, with_gradient = found or ("PyTorch itself computes nothing of it", False)
+        agree, gradients = agree + (not why), gradients + (not why and with_gradient)
+        complaints += [why] if why else []
+    total = agree + len(complaints)
+    handled = any(h.split(".")[0] == name for h in HANDLERS)
+    how = "op" if handled else "decomposed" if total else "not"
+    if how != "not" and not agree:
+        complaints.append("no sample agrees")
+    if (how == "not") != (name in aten_samples.NOT):
+        complaints.append(f'"{how}" is not what aten_samples.NOT says')
+    if how == "not" and not any(f"{name}.default" in d for d in declined):
+        complaints.append("no sample shows that it is refused")
+    return Verdict(how, agree, gradients, total, whose, sorted(set(declined)), complaints)
+
+
+def table(verdicts, device, samples):
+    count = collections.Counter(v.how for v in verdicts.values())
+    version = torch.__version__.split("+")[0]
+    lines = [f"""# PyTorch's core operators
+
+Of {len(verdicts)} core ATen operators {count["op"]} become ops of ours by a handler ("op"), {count["decomposed"]} decompose into such, {count["not"]} are not
+supported. Other operators have handlers too, or decompose into these. Shapes are fixed by the export: sizes and strides become
+numbers there.
+
+Made by `tests/python/opinfo.py --table --samples {samples}`, which judges on `{device}` by PyTorch {version}: a sample agrees in its
+values and, where PyTorch differentiates it, in its gradients. Samples are PyTorch's (OpInfo) or our own
+(`tests/python/aten_samples.py`). What single samples were refused for stands behind "but not".
+
+| operator | how | samples that agree | with gradients | samples |
+| --- | --- | --- | --- | --- |"""]
+    for name, v in verdicts.items():
+        note = f": {aten_samples.NOT[name]}" if v.how == "not" else f"; but not: {', '.join(v.declined)}" if v.declined else ""
+        counts = "| | |" if v.how == "not" else f"{v.agree} of {v.total} | {v.gradients} | {v.whose} |"
+        lines.append(f"| `{name}` | {v.how}{note} | {counts}")
+    return "\n".join(lines) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ops", nargs="*", help="only these names")
     parser.add_argument("--device", default="reference")
-    parser.add_argument("--samples", type=int, default=6, help="per operator")
+    parser.add_argument("--samples", type=int, default=6, help="of every OpInfo entry")
     parser.add_argument("--table", action="store_true", help="write docs/ATEN.md")
     o = parser.parse_args()
     warnings.simplefilter("ignore")
-    core = core_names()
-    infos, failed, rows = entries(set(core)), 0, []
-    handled = {name.split(".")[0] for name in HANDLERS}
-    for name in o.ops or core:
-        counts, complaints, missing, declined = collections.Counter(), [], set(), set()
-        for info in infos.get(name, []):
-            torch.manual_seed(0)
-            try:
-                dtype = next(t for t in (torch.float32, torch.int64, torch.bool) if t in info.dtypes)
-                samples = info.sample_inputs("cpu", dtype, requires_grad=False)
-                samples, rest = list(itertools.islice(samples, o.samples)), samples
-                getattr(rest, "close", lambda: None)()
-            except Exception:  # noqa: BLE001  (some entries make none of that dtype)
-                continue
-            for sample in samples:
-                try:
-                    why = judge(info, sample, o.device)
-                except UnsupportedError as e:
-                    missing |= {m[0] for m in e.operations}
-                    continue
-                except tutti.InvalidError as e:
-                    declined.add(e.message)
-                    continue
-                except Exception as e:  # noqa: BLE001
-                    why = f"{type(e).__name__}: {str(e).splitlines()[0][:160]}"
-                if why is None:
-                    continue
-                counts["pass" if not why else "fail"] += 1
-                if why:
-                    complaints.append(why)
-        state = ("fails" if complaints else "agrees" if counts["pass"] else "lacks " + ", ".join(sorted(missing)) if missing
-                 else "declines" if declined else "handler, no sample" if name in handled else "no sample")
-        failed += bool(complaints)
-        print(f"{state[:40]:40} {name:36} {counts['pass']:3} of {sum(counts.values()):3}  "
-              f"{(complaints or sorted(declined) or [''])[0]}", flush=True)
-        rows.append((name, state + "".join("; not: " + d for d in sorted(declined)), counts["pass"], counts["fail"]))
-    print(collections.Counter(state.split(" ")[0] for _, state, _, _ in rows))
+    core, verdicts, failed = core_names(), {}, 0
+    infos = entries(set(core))
+    written = dict(re.findall(r"^\| `(\w+)` \| (\w+)", TABLE.read_text(), re.M)) if TABLE.exists() and not o.table else {}
+    for name in o.ops or [*core, *(n for n in aten_samples.SAMPLES if n not in core)]:
+        v = verdicts[name] = examine(name, infos[name], o.samples, o.device)
+        if name in core and not o.table and v.how != written.get(name):
+            v.complaints.append(f"docs/ATEN.md says \"{written.get(name, 'nothing')}\"")
+        failed += bool(v.complaints)
+        print(f"{'FAILS' if v.complaints else v.how:10} {name:36} {v.agree:3} of {v.total:3}, {v.gradients:3} with gradients  "
+              f"{'; '.join(v.complaints or v.declined)[:200]}", flush=True)
+    print(dict(collections.Counter(v.how for v in verdicts.values())), f"{failed} fail")
     if o.table:
-        lines = ["# PyTorch's core operators", "",
-                 "What `tutti.from_torch` makes of each core ATen operator, by PyTorch's own samples (OpInfo): value and gradients on",
-                 f"`{o.device}` against PyTorch {torch.__version__.split('+')[0]}. Made by `tests/python/opinfo.py --table`. Others decompose into these.", "",
-                 "| operator | | samples that agree |", "| --- | --- | --- |"]
-        lines += [f"| `{name}` | {state} | {passed} of {passed + bad} |" for name, state, passed, bad in rows]
-        (ROOT / "docs/ATEN.md").write_text("\n".join(lines) + "\n")
+        TABLE.write_text(table({n: v for n, v in verdicts.items() if n in core}, o.device, o.samples))
     return 1 if failed else 0
 
 

@@ -13,6 +13,7 @@ class Context:
 
     def __init__(self, lowering, node):
         self._lowering = lowering
+        self._node = node
         meta = node.meta.get("val")
         self.several = isinstance(meta, (tuple, list))
         self._meta = meta[0] if self.several and meta else meta
@@ -27,6 +28,11 @@ class Context:
     def dtype(self):
         """PyTorch's dtype of the result."""
         return self._meta.dtype
+
+    @property
+    def input(self):
+        """PyTorch's description of the first argument: shape, strides, dtype."""
+        return self._node.args[0].meta["val"]
 
     def random(self):
         """Seed and step, of which random numbers are drawn."""

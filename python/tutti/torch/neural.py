@@ -1,8 +1,11 @@
 """Layers: products, convolutions, pools, normalisation, attention, recurrence, dropout, losses."""
 import math
 
+import numpy as np
+
 from tutti import _core, ops
 from tutti.errors import InvalidError
+from tutti.torch.reductions import dtype_name
 from tutti.torch.registry import aten, cast, promoted
 
 
@@ -114,23 +117,60 @@ def _register_pools():
 _register_pools()
 
 
-@aten("max_pool2d_with_indices.default")
-def max_pool2d_with_indices(c, x, kernel, stride=(), padding=0, dilation=1, ceil_mode=False):
-    return _pooled(c, x, 2, True, kernel, stride, padding, dilation, ceil_mode), None
+def _largest_at(c, x, windows):
+    """Where in the image the largest element of every window is. `windows` has per axis the positions [windows, taps] and which
+    of them are inside; those outside are replaced by a first inside."""
+    axes = len(windows)
+    lead, sizes, flat = list(x.shape[:-axes]), list(x.shape[-axes:]), 0
+    for d, (at, inside) in enumerate(windows):
+        at = np.where(inside, at, np.take_along_axis(at, inside.argmax(1)[:, None], 1))
+        shape = [1] * (2 * axes)
+        shape[d], shape[axes + d] = at.shape
+        flat = flat * sizes[d] + at.reshape(shape)
+    flat = flat.reshape(math.prod(c.shape[-axes:]), -1).astype(np.int32)
+    values = ops.gather(ops.reshape(x, shape=[*lead, -1]), flat, axis=len(lead))
+    tap = ops.argmax(values, axes=[len(lead) + 1])
+    at = ops.iota(graph=x.graph, shape=[len(flat)], axis=0) * flat.shape[1] + tap
+    return ops.reshape(ops.gather(x.graph.constant(flat.reshape(-1)), at, axis=0), shape=c.shape)
+
+
+def _register_indexed_pools():
+    for axes in (2, 3):
+        @aten(f"max_pool{axes}d_with_indices.default")
+        def with_indices(c, x, kernel, stride=(), padding=0, dilation=1, ceil_mode=False, axes=axes):
+            y = _pooled(c, x, axes, True, kernel, stride, padding, dilation, ceil_mode)
+            windows = []
+            for n, out, k, s, p, d in zip(x.shape[-axes:], c.shape[-axes:], _all(kernel, axes), _all(stride or kernel, axes),
+                                          _all(padding, axes), _all(dilation, axes)):
+                at = np.arange(out)[:, None] * s - p + np.arange(k) * d
+                windows.append((at, (at >= 0) & (at < n)))
+            return y, _largest_at(c, x, windows)
+
+
+_register_indexed_pools()
 
 
 @aten("adaptive_avg_pool1d.default", "adaptive_avg_pool2d.default", "_adaptive_avg_pool2d.default", "adaptive_avg_pool3d.default",
       "_adaptive_avg_pool3d.default")
 def adaptive_avg_pool(c, x, size):
-    size = list(size) if isinstance(size, (list, tuple)) else [size]
+    return _adaptive_pooled(c, x, [size] if isinstance(size, int) else list(size), False)
+
+
+def _adaptive_pooled(c, x, size, largest):
     single = len(x.shape) == len(size) + 1
-    y = _core.adaptive_pool(ops.reshape(x, shape=[1, *x.shape]) if single else x, False, size)
+    y = _core.adaptive_pool(ops.reshape(x, shape=[1, *x.shape]) if single else x, largest, size)
     return ops.reshape(y, shape=c.shape) if single else y
 
 
 @aten("adaptive_max_pool1d.default", "adaptive_max_pool2d.default", "adaptive_max_pool3d.default")
 def adaptive_max_pool(c, x, size):
-    return _core.adaptive_pool(x, True, list(size) if isinstance(size, (list, tuple)) else [size]), None
+    windows = []
+    size = [size] if isinstance(size, int) else list(size)
+    for n, out in zip(x.shape[-len(size):], size):
+        begin, end = np.arange(out) * n // out, -(-(np.arange(out) + 1) * n // out)
+        at = begin[:, None] + np.arange((end - begin).max())
+        windows.append((at, at < end[:, None]))
+    return _adaptive_pooled(c, x, size, True), _largest_at(c, x, windows)
 
 
 # ---- images of another size
@@ -160,6 +200,22 @@ def pixel_shuffle(c, x, factor):
 @aten("pixel_unshuffle.default")
 def pixel_unshuffle(c, x, factor):
     return _core.pixel_unshuffle(x, factor)
+
+
+@aten("im2col.default")
+def im2col(c, x, kernel, dilation, padding, stride):
+    single = len(x.shape) == 3
+    y = ops.window(ops.reshape(x, shape=[1, *x.shape]) if single else x, kernel=list(kernel), dilation=list(dilation),
+                   padding=list(padding), stride=list(stride))
+    return ops.reshape(y, shape=c.shape)
+
+
+@aten("col2im.default")
+def col2im(c, x, size, kernel, dilation, padding, stride):
+    outs = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in zip(size, kernel, dilation, padding, stride)]
+    x = ops.reshape(x, shape=[-1, c.shape[-3], *kernel, *outs])
+    y = ops.fold(x, size=list(size), kernel=list(kernel), dilation=list(dilation), padding=list(padding), stride=list(stride))
+    return ops.reshape(y, shape=c.shape)
 
 
 @aten("grid_sampler_2d.default", "grid_sampler.default")
@@ -310,7 +366,8 @@ def dropout(c, x, p, train):
 
 @aten("native_dropout.default")
 def native_dropout(c, x, p, train=True):
-    return dropout(c, x, p, train), None
+    share = dropout(c, x.graph.full(x.dtype, 1.0, list(x.shape)), p, train)  # 0, or what an element that stays is multiplied by
+    return x * share, cast(share, "bool")
 
 
 @aten("bernoulli.p", "bernoulli.default", "bernoulli.Tensor", "bernoulli_.float")
@@ -327,6 +384,11 @@ def bernoulli(c, x, p=None, generator=None):
 def rand(c, *_, **__):
     seed, step = c.random()
     return ops.uniform(ops.random_bits(seed, step, shape=c.shape, stream=c.stream()))
+
+
+@aten("randperm.default")
+def randperm(c, *_, **__):
+    return cast(ops.sort(rand(c), axis=0)[1], dtype_name(c.dtype))
 
 
 @aten("randn.default", "randn_like.default")

@@ -1,6 +1,8 @@
 """Reductions, softmax, sorting."""
 import math
 
+import numpy as np
+
 from tutti import ops
 from tutti.torch.registry import aten, axes_of, cast
 
@@ -122,14 +124,41 @@ def logsumexp(c, x, dim, keepdim=False):
 
 @aten("linalg_vector_norm.default")
 def vector_norm(c, x, ord=2, dim=None, keepdim=False, dtype=None):
-    axes = axes_of(dim, len(x.shape))
-    if ord == 1:
-        return ops.sum(ops.abs(x), axes=axes, keep=int(keepdim))
-    if ord == float("inf"):
-        return ops.max(ops.abs(x), axes=axes, keep=int(keepdim))
-    if ord == 2:
-        return ops.sqrt(ops.sum(ops.mul(x, x), axes=axes, keep=int(keepdim)))
-    return ops.pow(ops.sum(ops.pow(ops.abs(x), float(ord)), axes=axes, keep=int(keepdim)), 1 / ord)
+    return _norm(_typed(x, dtype), ord, axes_of(dim, len(x.shape)), int(keepdim))
+
+
+def _norm(x, p, axes, keep=0):
+    """(sum |x|^p)^(1/p). As in PyTorch the gradient is 0 where the norm is, not infinite."""
+    size = ops.abs(x)
+    if abs(p) == math.inf:
+        return (ops.max if p > 0 else ops.min)(size, axes=axes, keep=keep)
+    zero = ops.equal(size, 0)
+    if p == 0:
+        return ops.sum(cast(ops.logical_not(zero), x.dtype), axes=axes, keep=keep)
+    if p == 1:
+        return ops.sum(size, axes=axes, keep=keep)
+    if p == 2:
+        y = ops.sum(ops.mul(x, x), axes=axes, keep=keep)
+    elif p > 0:
+        y = ops.sum(ops.select(zero, size.like(0), ops.pow(ops.select(zero, size.like(1), size), float(p))), axes=axes, keep=keep)
+    else:
+        return ops.pow(ops.sum(ops.pow(size, float(p)), axes=axes, keep=keep), 1 / p)
+    zero = ops.equal(y, 0)
+    root = ops.select(zero, y.like(1), y)
+    return ops.select(zero, y, ops.sqrt(root) if p == 2 else ops.pow(root, 1 / p))
+
+
+@aten("_cdist_forward.default")
+def cdist(c, a, b, p, compute_mode=None):
+    a = ops.reshape(a, shape=[*a.shape[:-1], 1, a.shape[-1]])
+    b = ops.reshape(b, shape=[*b.shape[:-2], 1, *b.shape[-2:]])
+    return _norm(a - b, p, [len(c.shape)])
+
+
+@aten("_pdist_forward.default")
+def pdist(c, x, p=2.0):
+    a, b = (ops.gather(x, at.astype(np.int32), axis=0) for at in np.triu_indices(x.shape[0], 1))
+    return _norm(a - b, p, [1])
 
 
 @aten("softmax.int", "_softmax.default")

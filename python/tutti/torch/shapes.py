@@ -1,11 +1,14 @@
 """Operators that move, repeat, pick and make elements."""
 import math
 
+import numpy as np
+
 from tutti import ops
 from tutti._core import Value
 from tutti.errors import InvalidError
+from tutti.torch.elementwise import floor_divide
 from tutti.torch.reductions import dtype_name
-from tutti.torch.registry import aten, cast, promoted
+from tutti.torch.registry import aten, cast, is_float, promoted
 
 
 @aten("view.default", "reshape.default", "_unsafe_view.default", "view_copy.default")
@@ -18,10 +21,19 @@ def reshaped(c, x, *_):
     return ops.reshape(x, shape=c.shape)
 
 
-@aten("alias.default", "detach.default", "contiguous.default", "clone.default", "lift_fresh_copy.default", "lift_fresh.default",
+@aten("alias.default", "contiguous.default", "clone.default", "lift_fresh_copy.default", "lift_fresh.default",
       "view_as.default")
 def same(c, x, *_, memory_format=None):
     return x
+
+
+@aten("detach.default")
+def detach(c, x):
+    """x without its gradient: as the padding row of an embedding, which takes none."""
+    if not is_float(x):
+        return x
+    row = ops.embedding(ops.reshape(x, shape=[1, -1]), x.graph.full("i32", 0.0, [1]), padding_idx=0)
+    return ops.reshape(row, shape=list(x.shape))
 
 
 @aten("permute.default")
@@ -161,11 +173,32 @@ def constant_pad(c, x, pad, value=0):
     return _pad(x, pad, value)
 
 
+# Which of n elements stands at a position outside.
+OUTSIDE = {"reflect": lambda at, n: n - 1 - np.abs(n - 1 - np.abs(at)),
+           "replicate": lambda at, n: np.clip(at, 0, n - 1),
+           "circular": lambda at, n: at % n}
+
+
 @aten("pad.default")
 def pad(c, x, pad, mode="constant", value=None):
-    if mode != "constant":
-        raise InvalidError(f"padding by mode '{mode}'", "use constant")
-    return _pad(x, pad, value or 0)
+    if mode == "constant":
+        return _pad(x, pad, value or 0)
+    for i in range(len(pad) // 2):
+        axis = len(x.shape) - 1 - i
+        n = x.shape[axis]
+        at = OUTSIDE[mode](np.arange(-pad[2 * i], n + pad[2 * i + 1]), n)
+        x = ops.gather(x, at.astype(np.int32), axis=axis)
+    return x
+
+
+@aten("reflection_pad1d.default", "reflection_pad2d.default", "reflection_pad3d.default")
+def reflection_pad(c, x, padding):
+    return pad(c, x, padding, "reflect")
+
+
+@aten("replication_pad1d.default", "replication_pad2d.default", "replication_pad3d.default")
+def replication_pad(c, x, padding):
+    return pad(c, x, padding, "replicate")
 
 
 def _pad(x, pad, value):
@@ -199,7 +232,7 @@ def _scattered(x, dim, index, updates):
     """Zeros of x's shape with the updates added at their places, and how many came to each."""
     rank = len(x.shape)
     if not rank:
-        return _scattered(ops.reshape(x, shape=[1]), 0, ops.reshape(index, shape=[1]), ops.reshape(updates, shape=[1]))
+        return _scattered(*(ops.reshape(v, shape=[-1]) if isinstance(v, Value) else v for v in (x, dim, index, updates)))
     dim %= rank
     if updates.shape != index.shape:
         updates = ops.slice(updates, starts=[0] * rank, stops=list(index.shape), strides=[1] * rank)
@@ -226,33 +259,105 @@ def scatter(c, x, dim, index, updates):
     return ops.select(ops.less(counts.like(0), counts), added, x)
 
 
+@aten("scatter_reduce.two", "scatter.reduce", "scatter.value_reduce")
+def scatter_reduce(c, x, dim, index, updates, reduce, include_self=True):
+    if not isinstance(updates, Value):
+        updates = ops.broadcast(x.like(float(updates)), shape=list(index.shape))
+    shape, rank = list(x.shape), max(1, len(x.shape))
+    x, index, updates = (v if v.shape else ops.reshape(v, shape=[1]) for v in (x, index, updates))
+    dim %= rank
+    if reduce in ("sum", "add", "mean"):
+        added, counts = _scattered(x, dim, index, updates)
+        y = added + (x if include_self else ops.select(ops.less(0, counts), x.like(0), x))
+        if reduce == "mean":
+            counts = ops.maximum(counts + int(include_self), 1)
+            y = y / counts if is_float(x) else floor_divide(c, y, counts)
+        return ops.reshape(y, shape=shape)
+    # A table of every place by every update: the gradients of products and extremes come out right where some are equal or 0.
+    largest = math.inf if is_float(x) else 2**31 - 1
+    unit, over = {"prod": (1, ops.prod), "multiply": (1, ops.prod), "amax": (-largest, ops.max), "amin": (largest, ops.min)}[reduce]
+    updates = ops.slice(updates, starts=[0] * rank, stops=list(index.shape), strides=[1] * rank)
+    high = [0 if d == dim else n - k for d, (n, k) in enumerate(zip(x.shape, index.shape))]
+    updates, index = (ops.pad(v, low=[0] * rank, high=high, interior=[0] * rank, value=-1.0) for v in (updates, index))
+    updates, index = (ops.reshape(v, shape=[*v.shape[:dim], 1, *v.shape[dim:]]) for v in (updates, index))
+    here = ops.equal(index, ops.iota(graph=x.graph, shape=[x.shape[dim]] + [1] * (rank - dim), axis=0))
+    table = ops.select(here, updates, updates.like(unit))
+    if include_self:
+        own = ops.reshape(x, shape=[*x.shape[:dim + 1], 1, *x.shape[dim + 1:]])
+        return ops.reshape(over(ops.concat([table, own], axis=dim + 1), axes=[dim + 1]), shape=shape)
+    hit = cast(ops.max(cast(here, "i32"), axes=[dim + 1]), "bool")
+    return ops.reshape(ops.select(hit, over(table, axes=[dim + 1]), x), shape=shape)
+
+
+@aten("masked_scatter.default")
+def masked_scatter(c, x, mask, source):
+    """The mask's n-th true place takes the source's n-th element."""
+    x, mask = ops.broadcast(x, shape=c.shape), ops.broadcast(mask, shape=c.shape)
+    return ops.select(mask, _dealt(mask, source), x)
+
+
+def _dealt(mask, source):
+    at = ops.cumsum(cast(ops.reshape(mask, shape=[-1]), "i32"), axis=0) - 1
+    return ops.reshape(ops.gather(ops.reshape(source, shape=[-1]), at, axis=0), shape=list(mask.shape))
+
+
+def _indexed(indices):
+    """The axes that have an index, their indices, and where their common shape comes in the result: in front if apart."""
+    used = [i for i, ix in enumerate(indices) if ix is not None]
+    given = [indices[i] for i in used]
+    if len(given) > 1 and any(ix.dtype == "bool" for ix in given):
+        raise InvalidError("a mask beside other indices", "use torch.where")
+    first = used[0] if used[-1] - used[0] + 1 == len(used) else 0
+    if given[0].dtype == "bool":
+        used = list(range(first, first + len(given[0].shape)))
+    return used, given, first
+
+
+def _flat(indices, sizes):
+    """Several indices as one into the axes become one; negative ones count from the end."""
+    flat = None
+    for ix, n in zip(indices, sizes):
+        ix = cast(ix, "i32")
+        ix = ops.select(ops.less(ix, 0), ix + n, ix)
+        flat = ix if flat is None else flat * n + ix
+    return flat
+
+
+def _moved(x, axes, to=0):
+    """The axes, in that order, moved to stand from `to` on."""
+    perm = [d for d in range(len(x.shape)) if d not in axes]
+    perm[to:to] = axes
+    return x if perm == sorted(perm) else ops.transpose(x, perm=perm)
+
+
 @aten("index_put.default", "_unsafe_index_put.default")
 def index_put(c, x, indices, values, accumulate=False):
-    used = [i for i, ix in enumerate(indices) if ix is not None]
-    if used == [0] and indices[0].dtype == "bool":
-        mask = indices[0]
-        if math.prod(values.shape) != 1:
-            raise InvalidError("putting several values by a mask", "use torch.where")
-        mask = ops.reshape(mask, shape=[*mask.shape] + [1] * (len(x.shape) - len(mask.shape)))
-        value = ops.reshape(cast(values, x.dtype), shape=[])
-        return ops.select(mask, x + value if accumulate else value, x)
-    if used != list(range(len(used))):
-        raise InvalidError("index_put behind a slice", "permute first")
-    shape, flat = [], None
-    for i in used:
-        ix = _wrapped(indices[i], x.shape[i])
-        flat = ix if flat is None else flat * x.shape[i] + ix
-        shape.append(x.shape[i])
-    rest, flat_shape = list(x.shape[len(used):]), list(flat.shape)
-    values = ops.broadcast(cast(values, x.dtype), shape=flat_shape + rest)
-    places, count = math.prod(flat_shape), math.prod(shape)
-    flat, values = ops.reshape(flat, shape=[places]), ops.reshape(values, shape=[places, *rest])
-    added = ops.reshape(ops.scatter_add(flat, values, axis=0, size=count), shape=list(x.shape))
-    if accumulate:
-        return x + added
-    hits = ops.scatter_add(flat, ops.broadcast(x.like(1), shape=[places]), axis=0, size=count)
-    hits = ops.reshape(hits, shape=shape + [1] * len(rest))
-    return ops.select(ops.less(hits.like(0), hits), added, x)
+    used, given, first = _indexed(indices)
+    mask = given[0].dtype == "bool"
+    rest = [n for d, n in enumerate(x.shape) if d not in used]
+    if mask:  # as many places as there are values
+        behind = len(rest) - first
+        shape = [values.shape[-1 - behind] if len(values.shape) > behind else 1]
+    else:
+        flat = _flat(given, [x.shape[i] for i in used])
+        shape = list(flat.shape)
+    values = ops.broadcast(cast(values, x.dtype), shape=rest[:first] + shape + rest[first:])
+    values, y = _moved(values, list(range(first, first + len(shape)))), _moved(x, used)
+    sizes = list(y.shape[:len(used)])
+    if mask:
+        hit = ops.reshape(given[0], shape=sizes + [1] * len(rest))
+        whole = ops.broadcast(hit, shape=list(y.shape))
+        added = _dealt(whole, values) if shape != [1] else ops.reshape(values, shape=[1] * len(used) + rest)
+        added = ops.select(whole, added, y.like(0))
+    else:
+        places, count = math.prod(shape), math.prod(sizes)
+        flat, values = ops.reshape(flat, shape=[places]), ops.reshape(values, shape=[places, *rest])
+        added = ops.reshape(ops.scatter_add(flat, values, axis=0, size=count), shape=list(y.shape))
+        hit = ops.scatter_add(flat, ops.broadcast(x.like(1), shape=[places]), axis=0, size=count)
+        hit = ops.reshape(ops.less(0, hit), shape=sizes + [1] * len(rest))
+    y = y + added if accumulate else ops.select(hit, added, y)
+    order = used + [d for d in range(len(x.shape)) if d not in used]
+    return y if order == sorted(order) else ops.transpose(y, perm=[order.index(d) for d in range(len(order))])
 
 
 @aten("embedding.default")
@@ -262,53 +367,65 @@ def embedding(c, weight, indices, padding_idx=-1, scale_grad_by_freq=False, spar
     return ops.embedding(weight, indices) if padding_idx < 0 else ops.embedding(weight, indices, padding_idx=padding_idx)
 
 
-@aten("_embedding_bag.default", "_embedding_bag_forward_only.default", "embedding_bag.default", "embedding_bag.padding_idx")
+@aten("_embedding_bag.default", "_embedding_bag_forward_only.default", "embedding_bag.default")
 def embedding_bag(c, weight, indices, offsets, scale_grad=False, mode=0, sparse=False, per_sample=None, last_offset=False, padding_idx=-1):
     """A bag is what lies between two offsets: every index adds its row to the last bag that begins at or before it."""
-    if mode == 2 or padding_idx not in (None, -1):
-        raise InvalidError("embedding_bag with mode='max' or padding_idx", "use sum or mean")
+    if scale_grad:
+        raise InvalidError("an embedding with scale_grad_by_freq", "leave it out")
     count = offsets.shape[0] - bool(last_offset)
     offsets = _slice(offsets, 0, 0, count)
     at = ops.iota(graph=weight.graph, shape=[indices.shape[0], 1], axis=0)
     begun = ops.less_equal(ops.reshape(offsets, shape=[1, count]), at)
     bag = ops.sum(cast(begun, "i32"), axes=[1]) - 1
     rows = ops.embedding(weight, indices)
+    counts = ops.logical_not(ops.equal(indices, padding_idx))
+    sizes = ops.scatter_add(bag, cast(counts, "i32"), axis=0, size=count)
+    some = ops.reshape(ops.less(0, sizes), shape=[count, 1])
+    counts = ops.reshape(counts, shape=[-1, 1])
+    if mode == 2:
+        here = ops.equal(ops.reshape(bag, shape=[1, -1, 1]), ops.iota(graph=weight.graph, shape=[count, 1, 1], axis=0))
+        y = ops.max(ops.select(ops.logical_and(here, counts), rows, rows.like(-math.inf)), axes=[1])
+        return ops.select(some, y, y.like(0)), bag, sizes, None
     if per_sample is not None:
         rows = rows * ops.reshape(per_sample, shape=[-1, 1])
-    y = ops.scatter_add(bag, rows, axis=0, size=count)
+    y = ops.scatter_add(bag, ops.select(counts, rows, rows.like(0)), axis=0, size=count)
     if mode == 1:
-        sizes = ops.scatter_add(bag, cast(ops.equal(bag, bag), rows.dtype), axis=0, size=count)
-        y = y / ops.reshape(ops.maximum(sizes, 1), shape=[-1, 1])
-    return y, bag, None, None
+        y = y / ops.reshape(ops.maximum(cast(sizes, y.dtype), 1), shape=[-1, 1])
+    return y, bag, sizes, None
 
 
-@aten("index.Tensor")
+@aten("embedding_bag.padding_idx")
+def embedding_bag_padding_idx(c, weight, *args):
+    *args, padding_idx = args
+    return embedding_bag(c, weight, *args, -1 if padding_idx is None else padding_idx % weight.shape[0])
+
+
+@aten("index.Tensor", "_unsafe_index.Tensor")
 def index(c, x, indices):
-    """One index of integers along an axis, or several that broadcast together along axes side by side."""
-    used = [i for i, ix in enumerate(indices) if ix is not None]
-    if any(indices[i].dtype == "bool" for i in used):
+    used, given, first = _indexed(indices)
+    if given[0].dtype == "bool":
         raise InvalidError("indexing with a mask: its result has no fixed shape", "use torch.where, or multiply by the mask")
-    first, last = used[0], used[-1]
-    if last - first + 1 != len(used):
-        raise InvalidError("indices with a slice between them", "permute first")
-    if len(used) == 1:
-        n = x.shape[first]
-        return ops.gather(x, _wrapped(indices[first], n), axis=first)
-    shape = []
-    flat = None
-    for i in used:  # the axes become one
-        n = x.shape[i]
-        ix = _wrapped(indices[i], n)
-        flat = ix if flat is None else flat * n + ix
-        shape.append(n)
-    x = ops.reshape(x, shape=[*x.shape[:first], math.prod(shape), *x.shape[last + 1:]])
-    return ops.gather(x, flat, axis=first)
+    x = _moved(x, used, first)
+    sizes = x.shape[first:first + len(used)]
+    x = ops.reshape(x, shape=[*x.shape[:first], math.prod(sizes), *x.shape[first + len(used):]])
+    return ops.gather(x, _flat(given, sizes), axis=first)
 
 
-def _wrapped(ix, n):
-    """Negative indices count from the end."""
-    ix = cast(ix, "i32")
-    return ops.select(ops.less(ix, 0), ix + n, ix)
+@aten("as_strided.default", "as_strided_copy.default")
+def as_strided(c, x, size, stride, offset=None):
+    """Elements by their places in PyTorch's storage: a gather by constant indices."""
+    def places(size, stride, offset):
+        axes = [np.arange(n).reshape([-1] + [1] * (len(size) - 1 - d)) * s for d, (n, s) in enumerate(zip(size, stride))]
+        return sum(axes, np.array(offset))
+
+    theirs = c.input
+    own = places(theirs.shape, theirs.stride(), theirs.storage_offset())
+    wanted = places(size, stride, theirs.storage_offset() if offset is None else offset)
+    at = np.full(max(own.max(), wanted.max()) + 1, -1, np.int32)
+    at[own.ravel()] = np.arange(own.size)
+    if (at[wanted] < 0).any():
+        raise InvalidError("as_strided outside of its input's elements", "stay inside of the tensor")
+    return ops.gather(ops.reshape(x, shape=[-1]), np.asarray(at[wanted]), axis=0)
 
 
 @aten("tril.default")
@@ -369,7 +486,7 @@ def full_like(c, x, *args, **__):
 
 
 @aten("zeros.default", "zeros_like.default", "new_zeros.default", "empty.memory_format", "empty_like.default", "new_empty.default",
-      "empty.default")
+      "empty.default", "empty_strided.default")
 def zeros(c, *_, **__):
     return _full(c, 0)
 

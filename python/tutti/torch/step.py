@@ -41,14 +41,15 @@ def _tuple(x):
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
 
 
-def _export(module, args):
-    """The module as an exported program without operators that decompose into ours; those that we have stay whole."""
+def _export(module, args, narrow=None):
+    """The module as an exported program without operators that decompose into ours; those that we have stay whole. `narrow`: a
+    dtype of autocast's, whose casts become part of it; names have the prefix "module." then."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             program = torch.export.export(module, args, strict=False)
         except Exception as e:  # torch.export raises what its many layers raise
-            raise InvalidError(f"torch.export cannot trace {_name(module)}{_place_of(e)}: {str(e).strip().splitlines()[0]}",
+            raise InvalidError(f"torch.export cannot trace {type(module).__name__}{_place_of(e)}: {str(e).strip().splitlines()[0]}",
                                "what Python decides by a tensor's values has to be said by tensors: torch.where, torch.cond, masks; "
                                "sizes may depend on shapes alone") from e
         table = torch.export.default_decompositions()
@@ -57,11 +58,10 @@ def _export(module, args):
                 name = op.name().split("::")[-1]
                 if (name if "." in name else name + ".default") in HANDLERS:
                     del table[op]
+        _detach_no_grad(program.graph)
+        if narrow is not None:  # afterwards: torch.export loses a no_grad() within autocast
+            program = torch.export.export(_Autocast(program.module(check_guards=False), narrow), args, strict=False)
         return program.run_decompositions(table)
-
-
-def _name(module):
-    return type(getattr(module, "module", module)).__name__
 
 
 def _place_of(error):
@@ -81,6 +81,17 @@ class _Autocast(torch.nn.Module):
     def forward(self, *args):
         with torch.autocast("cpu", dtype=self.dtype):
             return self.module(*args)
+
+
+def _detach_no_grad(graph):
+    """What a block of torch.no_grad() gives is detached: decomposing forgets the block."""
+    for block in graph.find_nodes(op="call_function", target=torch.ops.higher_order.wrap_with_set_grad_enabled):
+        if block.args[0]:
+            continue
+        for result in list(block.users):
+            with graph.inserting_after(result):
+                detached = graph.call_function(torch.ops.aten.detach.default, (result,))
+            result.replace_all_uses_with(detached, delete_user_cb=lambda user, own=detached: user is not own)
 
 
 class _Loss(torch.nn.Module):
@@ -148,9 +159,6 @@ class Step:
             for m, flag in flags.items():
                 m.training = flag
 
-    def _autocast(self, module):
-        return module if self._narrow is None else _Autocast(module, self._narrow)
-
     def _original(self, target):
         """A name within the module, of one within what was exported."""
         return target if self._narrow is None else target.removeprefix("module.")
@@ -162,7 +170,7 @@ class Step:
             leaves, spec = pytree.tree_flatten(self._inputs)
             leaves = [copy.copy(x) if tuple(x.shape) == s else torch.zeros(s, dtype=x.dtype) for x, s in zip(leaves, shapes)]
             with self._mode(training):
-                program = _export(self._autocast(self.module), pytree.tree_unflatten(leaves, spec))
+                program = _export(self.module, pytree.tree_unflatten(leaves, spec), self._narrow)
             refuse([program])
             self._programs[key] = program
         return self._programs[key]
@@ -172,10 +180,10 @@ class Step:
         outputs = [n.meta["val"] for n in self._output_nodes(program)]
         key = training, tuple(tuple(v.shape) for v in outputs), targets
         if key not in self._losses:
-            wrapper = self._autocast(_Loss(self.loss, program.call_spec.out_spec)).train(training)
+            wrapper = _Loss(self.loss, program.call_spec.out_spec).train(training)
             fakes = [torch.zeros(v.shape, dtype=v.dtype) for v in outputs]
             examples = [t if tuple(t.shape) == s else torch.zeros(s, dtype=t.dtype) for t, s in zip(self._example_targets, targets)]
-            exported = _export(wrapper, (fakes, examples))
+            exported = _export(wrapper, (fakes, examples), self._narrow)
             refuse([exported])
             self._losses[key] = exported
         return self._losses[key]
