@@ -41,7 +41,8 @@ def op(record):
     parameters.append("graph: Graph | None = None")
     count = len(record["results"])
     result = "Value" if count == 1 else f"tuple[{', '.join(['Value'] * count)}]"
-    return f'def {record["name"]}({", ".join(parameters)}) -> {result}:\n    """{record["doc"]}"""\n'
+    doc = record["doc"] + (" " if record["doc"].endswith('"') else "")
+    return f'def {record["name"]}({", ".join(parameters)}) -> {result}:\n    """{doc}"""\n'
 
 
 def operators():

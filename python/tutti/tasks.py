@@ -1,6 +1,7 @@
 """What a model is trained for: of a batch the loss and the metrics."""
 import contextlib
 import contextvars
+from collections.abc import Callable, Sequence
 
 from tutti import _core, nn, ops
 from tutti._core import Outcome as _Outcome
@@ -22,7 +23,8 @@ def is_predicting():
     return _predicting.get()
 
 
-def outcome(loss, batch, metrics=None, output=None):
+def outcome(loss: _core.Value, batch: _core.Batch, metrics: dict[str, _core.Value] | None = None,
+            output: _core.Value | None = None) -> _Outcome:
     """An outcome of a loss and `metrics` by name: each one number per sample, [N], or a scalar mean of them. In evaluation a
     scalar also counts what fills up a last, smaller batch."""
     weights = batch.weights(loss.dtype)
@@ -33,7 +35,7 @@ def outcome(loss, batch, metrics=None, output=None):
     return _Outcome(total(loss), weight, [(k, total(v), weight) for k, v in (metrics or {}).items()], output)
 
 
-def task(function, description=None):
+def task(function: Callable[[_core.Builder, _core.Batch], _Outcome], description: str | None = None) -> _core.Task:
     """A function (builder, batch) -> Outcome as a task. Modules are called within as they are: y = model(x)."""
     def run(builder, batch):
         with nn.building(builder):
@@ -52,16 +54,17 @@ def _supervised(model, judge, inputs, judged, metrics=()):
     return task(run, repr(model))
 
 
-def classification(model, label="label", inputs=("input",), label_smoothing=0.0):
+def classification(model: nn.Module, label: str = "label", inputs: Sequence[str] = ("input",),
+                   label_smoothing: float = 0.0) -> _core.Task:
     """Cross entropy of the model's output [N, C, …] against class numbers; metric "accuracy"."""
     return _supervised(model, lambda y, batch: _core.classified(y, batch, label, label_smoothing), inputs, label, ["accuracy"])
 
 
-def binary_classification(model, label="label", inputs=("input",)):
+def binary_classification(model: nn.Module, label: str = "label", inputs: Sequence[str] = ("input",)) -> _core.Task:
     """Binary cross entropy of logits against 0 and 1; metric "accuracy"."""
     return _supervised(model, lambda y, batch: _core.binary_classified(y, batch, label), inputs, label, ["accuracy"])
 
 
-def regression(model, target="target", inputs=("input",)):
+def regression(model: nn.Module, target: str = "target", inputs: Sequence[str] = ("input",)) -> _core.Task:
     """The mean squared error of the model's output against a float column of its shape."""
     return _supervised(model, lambda y, batch: _core.regressed(y, batch, target), inputs, target)

@@ -4,6 +4,8 @@ import os
 import sys
 import time
 import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +34,7 @@ class Optimizer:
     """One of tutti.optim."""
 
     name = ""
-    hyperparameters = {}
+    hyperparameters: dict[str, float | bool] = {}
 
 
 optimizers = dict(_optimizer_class(name, defaults) for name, defaults in _core.optimizers().items())
@@ -53,10 +55,10 @@ class Score:
     """What an evaluation found."""
 
     loss: float
-    metrics: dict
+    metrics: dict[str, float]
     samples: int
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"loss {self.loss:.4f}" + "".join(f", {k} {v:.4f}" for k, v in sorted(self.metrics.items()))
 
 
@@ -89,7 +91,7 @@ def as_column(x):
     return np.asarray(x, np.float32) if dtype.endswith("float64") else x
 
 
-def source(data, name="data", classes=None):
+def source(data: _core.Source | str | Mapping[str, Any], name: str = "data", classes: Mapping[str, int] | None = None) -> _core.Source:
     """Columns as a source: of a dict of arrays, a spec such as "fashion-mnist" (its training samples), or a source."""
     if isinstance(data, _core.Source):
         return data
@@ -105,9 +107,12 @@ def source(data, name="data", classes=None):
     return _core.TensorSet(name, columns, found)
 
 
-def open_data(spec, context=0, tokenizer="chars"):
+def open_data(spec: str, context: int = 0, tokenizer: str = "chars") -> tuple[_core.Source, _core.Source]:
     """The training and the test samples of a spec that `tutti train --data` takes: "fashion-mnist", "csv:FILE", …."""
     return _core.open_data(spec, context, tokenizer)
+
+
+Data = _core.Source | str | Mapping[str, Any]
 
 
 class Trainer:
@@ -122,7 +127,9 @@ class Trainer:
     fallback    "cpu": what the device declines runs on the CPU, and `elsewhere` lists it; "none": that is an error
     """
 
-    def __init__(self, task, device="auto", optimizer=None, schedule=None, total=None, groups=(), **options):
+    def __init__(self, task: _core.Task, device: str = "auto", optimizer: Optimizer | None = None,
+                 schedule: str | Callable[[int], float] | None = None, total: int | None = None,
+                 groups: Iterable[ParameterGroup] = (), **options: Any) -> None:
         optimizer = optimizer or optimizers["Adam"]()
         if not isinstance(optimizer, Optimizer):
             raise InvalidError(f"{optimizer!r} is no optimizer of tutti.optim", "tutti.optim has " + ", ".join(optimizers))
@@ -139,7 +146,8 @@ class Trainer:
         self._core = _core.Trainer(task, device, options)
         self.device = self._core.device  # its id
 
-    def fit(self, train, validation=None, epochs=1, steps=None, checkpoint=None, progress=True):
+    def fit(self, train: Data, validation: Data | None = None, epochs: int = 1, steps: int | None = None,
+            checkpoint: str | os.PathLike[str] | None = None, progress: bool = True) -> History:
         """Trains `epochs` passes over the data, or `steps` steps. With validation data it is judged after each epoch, and
         `checkpoint` (a path) keeps the best so far. Returns a list with a dict per epoch. Ctrl-C raises KeyboardInterrupt
         after a whole step: the trainer can be used on."""
@@ -172,28 +180,28 @@ class Trainer:
                     break
         return history
 
-    def evaluate(self, data):
+    def evaluate(self, data: Data) -> Score:
         """Loss and metrics over all samples."""
         return Score(*self._core.evaluate(source(data, "validation")))
 
-    def predict(self, data):
+    def predict(self, data: Data) -> np.ndarray[Any, Any]:
         """The model's output for every sample, f32 [samples, …]. The column that the loss compares with may be missing."""
         with predicting():
             return self._core.predict(source(data, "validation"))
 
-    def save(self, path, **metadata):
+    def save(self, path: str | os.PathLike[str], **metadata: Any) -> None:
         """Everything that a run needs to go on, as safetensors."""
         self._core.save(os.fspath(path), {k: str(v) for k, v in metadata.items()})
 
-    def load(self, path):
+    def load(self, path: str | os.PathLike[str]) -> None:
         """Goes on from a checkpoint; before the first step."""
         self._core.load(os.fspath(path))
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, np.ndarray[Any, Any]]:
         """Parameters and buffers by name, as NumPy arrays."""
         return {name: self._core.read(name) for name in self._core.states}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Other values for them. Everything is checked before anything is changed."""
         shapes = self._core.states
         if not shapes:
@@ -202,17 +210,36 @@ class Trainer:
         for name, value in state.items():
             self._core.write(name, as_array(value))
 
-    def close(self):
+    def close(self) -> None:
         """Frees what it holds on the device."""
         self._core.close()
 
-    steps = property(lambda self: self._core.steps, doc="Done in all.")
-    losses = property(lambda self: self._core.losses, doc="Of every step of this trainer.")
-    parameter_count = property(lambda self: self._core.parameter_count, doc="Elements of all parameters.")
-    elsewhere = property(lambda self: self._core.elsewhere, doc="What a fallback runs on another device.")
-    step_ms = property(lambda self: self._core.step_ms, doc="The median time of a step.")
+    @property
+    def steps(self) -> int:
+        """Done in all."""
+        return self._core.steps
 
-    def __repr__(self):
+    @property
+    def losses(self) -> list[float]:
+        """Of every step of this trainer."""
+        return self._core.losses
+
+    @property
+    def parameter_count(self) -> int:
+        """Elements of all parameters."""
+        return self._core.parameter_count
+
+    @property
+    def elsewhere(self) -> list[str]:
+        """What a fallback runs on another device."""
+        return self._core.elsewhere
+
+    @property
+    def step_ms(self) -> float:
+        """The median time of a step."""
+        return self._core.step_ms
+
+    def __repr__(self) -> str:
         return f"Trainer({self.task!r}, device={self.device!r}, {self.optimizer!r}, {self.steps} steps done)"
 
 
