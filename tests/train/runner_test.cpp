@@ -56,6 +56,27 @@ TEST(RunGraph, InputsThatDoNotFitAreNamed) {
               HasSubstr("state 'total' is f32[2], a tensor f32[1] was given"));
 }
 
+TEST(RunGraph, AStatesOwnMemory) {
+  Graph g = accumulate();
+  Runner runner(select_device("reference:0"));
+  auto compiled = runner.compile(g);
+  compiled->prepare();
+  auto [type, native] = runner.native("total");
+  EXPECT_EQ(type, (TensorType{DType::f32, {2}}));
+  EXPECT_EQ(native.kind, TUTTI_NATIVE_HOST);
+  EXPECT_EQ(native.bytes, 8u);
+  auto* total = reinterpret_cast<float*>(native.data + native.offset);
+  HostTensors feeds = {{"x", floats({1, 2})}, {"y", floats({3, 4})}};
+  runner.wait(compiled->run(feeds));
+  EXPECT_THAT(std::vector<float>(total, total + 2), ElementsAre(3, 8)) << "not read";
+  total[0] = 100;
+  runner.wait(compiled->run(feeds));
+  EXPECT_THAT(runner.read("total").as<float>(), ElementsAre(103, 16)) << "not written";
+  EXPECT_EQ(runner.native("total").second.data, native.data) << "it stays where it is";
+  Error e = error_from([&] { runner.native("nothing"); });
+  EXPECT_THAT(std::string(e.what()), HasSubstr("no compiled graph has a state 'nothing'"));
+}
+
 TEST(RunGraph, ARunnerKeepsStateBetweenRuns) {
   Graph g = accumulate();
   Runner runner(select_device("reference:0"));
