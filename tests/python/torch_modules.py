@@ -1,11 +1,8 @@
 #!/usr/bin/env python3
 """Real PyTorch modules (torch_zoo.py) trained by tutti.from_torch beside PyTorch in float64: five steps from the same weights.
 
-(PyTorch's own f32 is up to 5e-3 away from its float64 in the gradients of MobileNetV2, whose batches are small here.)
-
 Judged: all gradients together, norm-wise 1e-3 (by a step of SGD with the rate 1); then the loss of each of five steps, relative
-1e-5, what they changed (1e-2; 0.1 where steps are so small that
-parameters round them off), and the buffers. Prints a line per module and device, exits 1 where one does not agree.
+1e-5, what they changed (1e-2; 0.1 where steps are so small that parameters round them off), and the buffers. Prints a line per module and device, exits 1 where one does not agree.
 """
 import argparse
 import copy
@@ -25,7 +22,7 @@ import tutti  # noqa: E402
 
 
 HEAVY = ("resnet18", "mobilenet_v2")  # minutes of compiling kernels for lavapipe
-RATES = {"mobilenet_v2": 1e-6, "resnet18": 1e-5}  # where larger steps amplify rounding
+RATES = {"mobilenet_v2": 1e-4, "resnet18": 1e-5}  # where larger steps amplify rounding
 
 
 def beside(name, device, steps=5):
