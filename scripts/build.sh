@@ -16,7 +16,8 @@ build() {
   scripts/deps.sh ${deps[@]+"${deps[@]}"}
   if [ "${python:-no}" = yes ]; then
     local env
-    env=$(scripts/python-env.sh | tee /dev/stderr | tail -n 1)
+    scripts/python-env.sh >&2
+    env=$(scripts/python-env.sh | tail -n 1)
     options+=(-DTUTTI_PYTHON=ON "-DPython_EXECUTABLE=$env")
   fi
   local log=build/release/script.log
