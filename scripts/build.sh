@@ -14,7 +14,9 @@ stand_in() {  # LOG TARGET…: the targets, one a line; LOG is CMake's
 
 build() {
   scripts/deps.sh ${deps[@]+"${deps[@]}"}
-  if [ "${python:-no}" = yes ]; then
+  if [ "${python:-no}" = yes ] && ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+    echo "build: Python package: off, because python3 is older than 3.11"
+  elif [ "${python:-no}" = yes ]; then
     local env
     scripts/python-env.sh >&2
     env=$(scripts/python-env.sh | tail -n 1)

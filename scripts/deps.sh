@@ -11,7 +11,7 @@ Installs, by apt (as root or through sudo), what is missing of: a C++ compiler, 
 fmt, nlohmann-json, zlib, PCRE2, GoogleTest and the data set Fashion-MNIST. Takes oneDNN from the system where
 that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn.
 
-  --run                        not what the tests alone need: GoogleTest and venv
+  --run                        not what the tests and the Python package alone need: GoogleTest, venv and Python's headers
   --lint                       also clang-format 14 and clang-tidy 14 (scripts/lint.sh)
   --vulkan                     also what the vulkan plugin is built from (headers, loader, glslang), Mesa's drivers (their
                                software device runs on every machine) and the validation layer for its tests

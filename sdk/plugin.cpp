@@ -134,6 +134,22 @@ int32_t call_devices(TuttiArray* out, TuttiError* error) {
   });
 }
 
+/// Fills a struct that grows as far as its size reaches; a newer host's further fields: nothing.
+template <class T>
+void hand_out(T* out, T found) {
+  found.size = out->size;
+  std::memset(static_cast<void*>(out), 0, found.size);
+  std::memcpy(static_cast<void*>(out), &found, std::min<size_t>(found.size, sizeof found));
+}
+
+/// Throws where the caller's struct lacks a field that every version has.
+template <class T>
+void need_room(const T* out, const char* call, const char* what) {
+  need(out, call, what);
+  if (out->size < v1_size<T>)
+    throw invalid(fmt::format("{}: {}'s size is {} bytes, at least {} are needed", call, what, out->size, v1_size<T>));
+}
+
 Options parse_options(const TuttiArray& pairs) {
   Options options;
   if (pairs.count && !pairs.at) throw invalid("open: options at address NULL");
@@ -200,10 +216,7 @@ int32_t call_compile(TuttiSession* session, const TuttiProgram* raw, const Tutti
     need(raw, "compile", "the program");
     need(out, "compile", "the executable pointer");
     *out = nullptr;
-    need(memory, "compile", "the memory struct");
-    if (memory->size < v1_size<TuttiMemory>)
-      throw invalid(fmt::format("compile: the memory struct's size is {} bytes, at least {} are needed", memory->size,
-                                v1_size<TuttiMemory>));
+    need_room(memory, "compile", "the memory struct");
     auto options = zero_extended<TuttiOptions>(given, given ? given->size : 0);
     options.size = sizeof options;
     Program program = Program::parse(*raw);
@@ -219,10 +232,8 @@ int32_t call_compile(TuttiSession* session, const TuttiProgram* raw, const Tutti
     executable->impl = session->impl->compile(std::move(program), options);
     if (!executable->impl) throw Error(Code::internal, "compile: the plugin gave no executable");
     TuttiMemory plan = executable->impl->memory();
-    plan.size = memory->size;
     session->executables.push_back(std::move(executable));
-    std::memset(static_cast<void*>(memory), 0, plan.size);  // a newer host's further fields: nothing
-    std::memcpy(static_cast<void*>(memory), &plan, std::min<size_t>(plan.size, sizeof plan));
+    hand_out(memory, plan);
     *out = session->executables.back().get();
   });
 }
@@ -301,14 +312,8 @@ int32_t call_native(TuttiSession* session, const char* state, TuttiNativeState* 
   return fence(error, [&] {
     need(session, "native state", "the session");
     need(state, "native state", "the state's name");
-    need(out, "native state", "the struct");
-    if (out->size < v1_size<TuttiNativeState>)
-      throw invalid(fmt::format("native state: the struct's size is {} bytes, at least {} are needed", out->size,
-                                v1_size<TuttiNativeState>));
-    TuttiNativeState found = session->impl->native(state);
-    found.size = out->size;
-    std::memset(static_cast<void*>(out), 0, found.size);  // a newer host's further fields: nothing
-    std::memcpy(static_cast<void*>(out), &found, std::min<size_t>(found.size, sizeof found));
+    need_room(out, "native state", "the struct");
+    hand_out(out, session->impl->native(state));
   });
 }
 
@@ -351,26 +356,11 @@ const TuttiPlugin* table(uint32_t host_min, uint32_t host_max, uint32_t mine[2],
   int32_t code = fence(nullptr, [&] {
     plugin = make();
     static const TuttiNative native = {TUTTI_EXT_NATIVE, sizeof(TuttiNative), 1, nullptr, call_native};
-    functions = {sizeof(TuttiPlugin),
-                 TUTTI_ABI,
-                 plugin->name(),
-                 plugin->version(),
-                 reinterpret_cast<const TuttiExt*>(&native),
-                 call_init,
-                 call_shutdown,
-                 call_devices,
-                 call_open,
-                 call_close,
-                 call_check,
-                 call_compile,
-                 call_prepare,
-                 call_stage,
-                 call_run,
-                 call_wait,
-                 call_usage,
-                 call_read,
-                 call_write,
-                 call_release};
+    const auto* more = reinterpret_cast<const TuttiExt*>(&native);
+    functions = {sizeof(TuttiPlugin), TUTTI_ABI,     plugin->name(), plugin->version(), more,
+                 call_init,           call_shutdown, call_devices,   call_open,         call_close,
+                 call_check,          call_compile,  call_prepare,   call_stage,        call_run,
+                 call_wait,           call_usage,    call_read,      call_write,        call_release};
   });
   return code == TUTTI_OK ? &functions : nullptr;
 }

@@ -75,7 +75,7 @@ def as_array(x):
     if isinstance(x, np.ndarray):
         if x.dtype.kind in "iu" and x.dtype not in (np.uint8, np.uint32, np.int32, np.int64):
             x = x.astype(np.int32)
-        return np.asarray(x, order="C") if x.flags.writeable else np.array(x, order="C")
+        return np.asarray(x, order="C")
     return x
 
 

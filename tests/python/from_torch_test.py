@@ -255,6 +255,27 @@ class Batches(unittest.TestCase):
             self.assertTrue(all(p.dtype == torch.float32 for p in module.parameters()))
 
 
+class Dropout(unittest.TestCase):
+    def test_of_channels_drops_whole_ones(self):
+        """By the gradient to what is multiplied with it: equal over a channel, 0 or 1 / (1 - p)."""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = nn.Parameter(torch.zeros(16, 32, 3, 3))
+                self.drop = nn.Dropout2d(0.25)
+
+            def forward(self, x):
+                return (self.drop(x) * self.scale).sum()
+
+        module = Net()
+        step = tutti.from_torch(module, torch.ones(16, 32, 3, 3), optimizer=torch.optim.SGD(module.parameters(), lr=1.0), device="onednn")
+        step(torch.ones(16, 32, 3, 3))
+        kept = -step.state_dict()["scale"] * 0.75
+        torch.testing.assert_close(kept, kept[:, :, :1, :1].expand_as(kept))
+        torch.testing.assert_close(kept, kept.round())
+        self.assertAlmostEqual(kept.mean().item(), 0.75, delta=0.08)
+
+
 class BadInput(unittest.TestCase):
     def test_control_flow_by_values(self):
         class Branches(nn.Module):

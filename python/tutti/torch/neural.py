@@ -356,7 +356,7 @@ def gru(c, x, h0, weights, has_biases, layers, dropout, train, bidirectional, ba
 
 # ---- randomness
 
-@aten("dropout.default", "feature_dropout.default")
+@aten("dropout.default")
 def dropout(c, x, p, train):
     if not train or p == 0:
         return x

@@ -14,7 +14,7 @@ from tutti.tasks import is_predicting, predicting, task
 from tutti.torch import optimizers as torch_optimizers
 from tutti.torch.importer import Lowering, refuse
 from tutti.torch.registry import FLOATS, HANDLERS, cast
-from tutti.trainer import Optimizer, Trainer, as_array, as_column, check_state
+from tutti.trainer import Optimizer, Trainer, as_array, as_column, check_state, optimizers
 
 
 def from_torch(module, example_inputs, loss=None, optimizer=None, device="auto", **options):
@@ -128,7 +128,6 @@ class Step:
             base = float(first["lr"])
             schedule = lambda step: float(first["lr"]) / base  # noqa: E731  (a scheduler may have changed it)
         elif optimizer is None:
-            from tutti.trainer import optimizers
             optimizer = optimizers["Adamw"]()
         elif not isinstance(optimizer, Optimizer):
             raise InvalidError(f"{type(optimizer).__name__} is no optimizer of torch.optim or tutti.optim")
