@@ -19,6 +19,9 @@ struct RunOptions {
   bool keep_last = false;
   std::string schedule = "constant", no_decay, freeze;
   double clip_norm = 0, clip_value = 0, ema = 0;
+  int64_t lora = 0;
+  double lora_alpha = 0;
+  std::string lora_targets = "q_proj,k_proj,v_proj,o_proj";
   std::string optimizer;
   std::map<std::string, std::optional<double>> hyperparameters;  ///< by option, "lr": what some optimizer has
   uint64_t seed = 1;
@@ -52,6 +55,10 @@ struct RunOptions {
   Task make_task(const data::Source& set) const;
   ModelOptions model_options() const;
   Optimizer make_optimizer() const;
+  /// What --lora and its options come to; nothing without them.
+  std::optional<nn::Lora> adapters() const;
+  /// The file of weights that --init names; "" where it names numbers to be drawn.
+  std::string weights_file() const;
   /// `total_steps`: of the run, for schedules; 0 where nothing is trained.
   TrainerOptions trainer_options(int64_t total_steps = 0) const;
   /// Adds what a --fallback came to, "fallback", to a JSON document; nothing where none was asked for.

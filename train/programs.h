@@ -36,6 +36,7 @@ struct TUTTI_API ProgramOptions {
   LossScaling loss_scaling = {};         ///< for f16
   double clip_norm = 0, clip_value = 0;  ///< of gradients; 0: not clipped
   double ema = 0;  ///< decay of an average of the weights, which evaluation and prediction take; 0: none is kept
+  std::optional<nn::Lora> lora = {};        ///< adapters beside Linear modules; all else is frozen
   std::vector<ParameterGroup> groups = {};  ///< what they say goes before the modules; a later one before an earlier
   bool expose_gradients = false;            ///< every parameter's gradient, f32, is an output: "gradient.NAME"
 };
@@ -53,8 +54,8 @@ class TUTTI_API Programs {
   const Task& task() const { return task_; }
   const ProgramOptions& options() const { return options_; }
 
-  /// Throws Error(invalid) for a parameter or buffer of a name that the run uses itself, and where data and model do
-  /// not fit.
+  /// Throws Error(invalid) for a parameter or buffer of a name that the run uses itself, for adapters' targets that
+  /// name no Linear, and where data and model do not fit.
   Declared declare(const InputForm& form) const;
   /// Draws every parameter and buffer. Reads the state "seed".
   Graph initialization(const Declared& declared) const;
@@ -72,10 +73,14 @@ class TUTTI_API Programs {
 
  private:
   nn::ParameterProperties properties_of(const nn::Parameter& p) const;
+  nn::Builder builder(Graph& g, bool training, Value seed = {}, Value step = {}) const;
   nn::Builder evaluator(Graph& g, Value seed = {}, Value step = {}) const;
   Task task_;
   ProgramOptions options_;
 };
+
+/// Where the average of a parameter is kept (ProgramOptions::ema).
+TUTTI_API std::string average_state(const std::string& parameter);
 
 /// Whether a checkpoint keeps the run's own state under that name: the optimizer's ("optimizer.…"), "step", "seed", the
 /// loss scale and its counters.

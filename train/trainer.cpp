@@ -82,6 +82,7 @@ ProgramOptions program_options(const TrainerOptions& o) {
           .clip_norm = o.clip_norm,
           .clip_value = o.clip_value,
           .ema = o.ema,
+          .lora = o.lora,
           .groups = o.groups};
 }
 
@@ -98,6 +99,8 @@ struct Trainer::Impl {
   Programs programs;
   Runner runner;
   std::map<std::string, Program> compiled;  // by kind, data set and batch
+  HostTensors weights;                      // that parameters start from, until they do
+  std::string weights_from;
   struct Known {
     TensorType type;
     StateRole role;
@@ -156,6 +159,7 @@ struct Trainer::Impl {
     if (!declared) {
       declared = found;
       if (loaded) expect_same_model(*loaded, *declared);
+      if (!weights.empty()) expect_weights_of(weights_from, weights, *declared);
     }
     for (size_t i = 0; i < found.parameters.size(); ++i) {
       const nn::Parameter &p = found.parameters[i], &known = declared->parameters.at(i);
@@ -173,6 +177,11 @@ struct Trainer::Impl {
     initialized = true;
     if (loaded) return;
     runner.wait(prepare(programs.initialization(*declared))->run([](const std::string&, void*) {}));
+    for (const auto& [name, tensor] : std::exchange(weights, {})) {
+      HostTensor t = tensor.to(states.at(name).type.dtype);
+      runner.write(name, t);
+      if (options.ema > 0 && states.contains(average_state(name))) runner.write(average_state(name), t);
+    }
   }
 
   Program& program(Kind kind, const data::Source& set, int64_t batch) {
@@ -456,6 +465,13 @@ void Trainer::load(const std::string& path) {
   if (auto it = c.metadata.find("plateau"); it != c.metadata.end() && impl_->options.plateau)
     impl_->options.plateau->restore(it->second);
   impl_->loaded = std::move(c);
+}
+
+void Trainer::start_from(HostTensors weights, const std::string& from) {
+  if (impl_->initialized)
+    throw invalid("start_from: the trainer has run already", "call it before the first train() or evaluate()");
+  impl_->weights = std::move(weights);
+  impl_->weights_from = from;
 }
 
 void Trainer::prepare(const data::Source& set) { impl_->prepare_training(set); }

@@ -23,6 +23,7 @@ struct TUTTI_API TrainerOptions {
   double clip_norm = 0, clip_value = 0;  ///< of gradients; 0: not clipped
   double ema = 0;                        ///< decay of averaged weights, which evaluation takes; 0: none
   std::vector<ParameterGroup> groups = {};
+  std::optional<nn::Lora> lora = {};  ///< adapters beside Linear modules; all else is frozen
   int64_t batch = 64;
   bool keep_last = false;  ///< train on the last, smaller batch of an epoch as well, by a program of its own
   uint64_t seed = 1;
@@ -109,6 +110,10 @@ class TUTTI_API Trainer {
   /// Its type, and where it lies on the device (see Session::native).
   std::pair<TensorType, TuttiNativeState> native(const std::string& name);
 
+  /// The model's parameters and buffers start from these instead of drawn numbers, in whatever float dtype; `from`,
+  /// such as a file, names them in messages. Adapters may be missing. Throws Error(invalid) behind the first step; data
+  /// that come first bring one that lists every tensor that is missing, unknown or of another shape.
+  void start_from(HostTensors weights, const std::string& from);
   const Device& device() const;
   int64_t steps() const;                     ///< done in all; any thread may ask at any time
   uint64_t seed() const;                     ///< the options', or the loaded checkpoint's
