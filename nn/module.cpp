@@ -5,8 +5,10 @@
 
 #include "graph/ops/cast.h"
 #include "graph/ops/dropout.h"
+#include "graph/ops/iota.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/mul.h"
+#include "graph/ops/reshape.h"
 
 namespace tutti::nn {
 
@@ -69,6 +71,19 @@ Value Builder::output(Value y) const { return cast(y, master()); }
 Value Builder::dropout(Value x, double p) {
   return training_ && p > 0 ? tutti::dropout(x, seed_, step_, p, stream()) : x;
 }
+
+void Builder::decode(Value position, int64_t context) {
+  position_ = position;
+  context_ = context;
+}
+
+Value Builder::places(int64_t t) const { return position_ ? reshape(position_, {1}) : iota(graph_, {t}, 0); }
+
+Value Builder::kept(const std::string& name, TensorType type) {
+  return graph_.state("generate." + full(name), type, StateRole::metric);
+}
+
+void Builder::keep(const std::string& name, Value value) { graph_.set_state("generate." + full(name), value); }
 
 Value Builder::adapters(Value x, int64_t features) {
   if (!lora_) return {};

@@ -71,6 +71,18 @@ class TUTTI_API Builder {
   /// Linear modules get adapters from now on, and what is no adapter is frozen.
   void adapt(const Lora& lora) { lora_ = lora; }
 
+  /// One token of a sequence from now on: the tokens of a run, [N, 1], come behind `position` earlier ones (an i32
+  /// scalar) of a sequence of at most `context`. Attention keeps what it needs of those in states.
+  void decode(Value position, int64_t context);
+  /// Null unless it decodes.
+  Value position() const { return position_; }
+  int64_t context() const { return context_; }
+  /// Places of t tokens in their sequence, i32 [t]: from 0 on, or `position` where it decodes.
+  Value places(int64_t t) const;
+  /// The state "generate.PATH.name", zero at first, and what it holds for the next run.
+  Value kept(const std::string& name, TensorType type);
+  void keep(const std::string& name, Value value);
+
   /// Declares "PATH.name" as a state of master() and returns its value at the start of the step, cast to compute(). A
   /// name declared before is that parameter (tied weights). Throws Error where its type differs.
   Value parameter(const std::string& name, Shape shape, Init init, ParameterProperties properties = {});
@@ -122,6 +134,8 @@ class TUTTI_API Builder {
   std::string path_, prefix_;
   std::vector<Parameter> parameters_, buffers_;
   std::optional<Lora> lora_;
+  Value position_;
+  int64_t context_ = 0;
   std::vector<std::string> linears_;
 };
 

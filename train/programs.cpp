@@ -16,6 +16,7 @@
 #include "graph/ops/equal.h"
 #include "graph/ops/iota.h"
 #include "graph/ops/normal.h"
+#include "graph/ops/reshape.h"
 #include "graph/ops/select.h"
 #include "graph/ops/sub.h"
 #include "graph/ops/uniform.h"
@@ -73,7 +74,7 @@ void check_targets(const nn::Lora& lora, const std::vector<std::string>& linears
 }
 
 bool used_by_the_run(const std::string& name) {
-  for (const char* prefix : {"data.", "eval.", "gradient.", "prediction.", "sample."})
+  for (const char* prefix : {"data.", "eval.", "generate.", "gradient.", "prediction.", "sample."})
     if (name.starts_with(prefix)) return true;
   return name == "losses" || is_reserved(name);
 }
@@ -217,6 +218,18 @@ Graph Programs::prediction(const InputForm& form, int64_t batch_size) const {
   Outcome out = outcome_of(task_, builder, batch);
   if (!out.output) throw invalid("the task predicts nothing", "its Outcome names no output");
   g.set_state(prediction_state(form, batch_size), cast(out.output, DType::f32), StateRole::metric);
+  return g;
+}
+
+Graph Programs::decoding(const InputForm& form, int64_t context) const {
+  Graph g;
+  Batch batch(g, form, 1, true);
+  nn::Builder b = evaluator(g);
+  b.decode(g.feed("position", {DType::i32, {}}), context);
+  Outcome out = outcome_of(task_, b, batch);
+  if (!out.output || out.output.rank() != 3 || out.output.shape()[1] != 1)
+    throw invalid("the task is no language model", "its output must be [batch, tokens, vocabulary]");
+  g.set_state("generate.logits", cast(reshape(out.output, {-1}), DType::f32), StateRole::metric);
   return g;
 }
 

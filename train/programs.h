@@ -3,7 +3,8 @@
 //
 // States: parameters and buffers of the model; "optimizer.*"; "step" (i32, steps done); "seed" (u32[2]); "losses" (a
 // ring); the states of loss scaling (f16, see train/precision.h); "eval.loss" and "eval.weight", "eval.NAME.sum" and
-// "eval.NAME.count" per metric (sums over the evaluated batches); "data.NAME.TABLE"; "prediction.*"; "sample.*".
+// "eval.NAME.count" per metric (sums over the evaluated batches); "data.NAME.TABLE"; "prediction.*"; "generate.*";
+// "sample.*".
 #pragma once
 #include <map>
 #include <optional>
@@ -67,6 +68,10 @@ class TUTTI_API Programs {
   /// itself.
   Graph prediction(const InputForm& form, int64_t batch) const;
   static std::string prediction_state(const InputForm& form, int64_t batch);
+  /// One token of a sequence, for tasks that are language models: feeds "tokens" i32[1, 1] and "position", an i32
+  /// scalar; "generate.logits" becomes f32 [vocabulary], the scores of what comes next. Earlier tokens, at most
+  /// `context` in all, are in other states "generate.*".
+  Graph decoding(const InputForm& form, int64_t context) const;
   /// One step of sampling with the model's parameters: the states "sample.seed" (u32[2]), "sample.step" (i32, to be 0
   /// at first), "sample.state", which step 0 draws, and "sample.images", f32 [count, C, H, W].
   Graph sampling(const Sampler& sampler, int64_t count) const;

@@ -99,7 +99,9 @@ struct Trainer::Impl {
   Programs programs;
   Runner runner;
   std::map<std::string, Program> compiled;  // by kind, data set and batch
-  HostTensors weights;                      // that parameters start from, until they do
+  std::unique_ptr<CompiledGraph> decoder;
+  int64_t decoder_context = 0, decoded = 0;  // tokens of the sequence so far
+  HostTensors weights;                       // that parameters start from, until they do
   std::string weights_from;
   struct Known {
     TensorType type;
@@ -382,6 +384,34 @@ struct Trainer::Impl {
     return out;
   }
 
+  HostTensor next_token(int32_t token, int64_t position, int64_t context) {
+    if (position < 0 || position >= context || (position != 0 && position != decoded))
+      throw invalid(fmt::format("token {} of a sequence: the next is {} of at most {}", position, decoded, context),
+                    "hand in one after the other");
+    data::TensorSet one("token", {{"tokens", host_tensor(DType::i32, {1, 1}, std::vector<int32_t>{token})},
+                                  {"next", host_tensor(DType::i32, {1, 1}, std::vector<int32_t>{0})}});
+    if (!decoder || decoder_context != context) {
+      bind(one);
+      decoder = prepare(programs.decoding(form_of(one, "token", false), context));
+      decoder_context = context;
+      initialize();
+    }
+    const TensorType& type = states.at("generate.logits").type;
+    if (token < 0 || token >= type.shape.at(0))
+      throw invalid(fmt::format("token {}: the model knows those below {}", token, type.shape.at(0)));
+    auto place = static_cast<int32_t>(position), all = int32_t{1};
+    runner.wait(decoder->run([&](const std::string& feed, void* to) {
+      if (feed == "position")
+        std::memcpy(to, &place, sizeof place);
+      else if (feed == "valid")
+        std::memcpy(to, &all, sizeof all);
+      else
+        one.read(feed, std::array<int32_t, 1>{0}, to);
+    }));
+    decoded = position + 1;
+    return read("generate.logits");
+  }
+
   HostTensor sample(const data::Source& set, const Sampler& sampler, int64_t count, uint64_t seed) {
     bind(set);
     initialize();
@@ -430,6 +460,9 @@ EvalResult Trainer::evaluate(const data::Source& set) { return impl_->evaluate(s
 HostTensor Trainer::predict(const data::Source& set) { return impl_->predict(set); }
 HostTensor Trainer::sample(const data::Source& set, const Sampler& sampler, int64_t count, uint64_t seed) {
   return impl_->sample(set, sampler, count, seed);
+}
+HostTensor Trainer::next_token(int32_t token, int64_t position, int64_t context) {
+  return impl_->next_token(token, position, context);
 }
 void Trainer::look(double loss) {
   if (impl_->options.plateau) impl_->options.plateau->look(loss);

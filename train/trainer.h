@@ -85,6 +85,10 @@ class TUTTI_API Trainer {
   HostTensor predict(const data::Source& set);
   /// That many images, f32 [count, C, H, W] in [0, 1], by a sampler for data like the set; equal seeds give equal ones.
   HostTensor sample(const data::Source& set, const Sampler& sampler, int64_t count, uint64_t seed = 1);
+  /// A language model's scores, f32 [vocabulary], of what comes behind `token`, the one at `position` (from 0 on) of a
+  /// sequence of at most `context`; those before it were handed in before. Throws Error(invalid) for a token that the
+  /// model lacks, a position that is not the next one or the first, and a task that is no language model.
+  HostTensor next_token(int32_t token, int64_t position, int64_t context);
   /// Tells the plateau, if the options have one, a loss such as the evaluation's; once per epoch, as a rule.
   void look(double loss);
   /// Steps of one epoch of that set.

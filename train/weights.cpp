@@ -78,7 +78,7 @@ void write_adapters(const std::string& folder, const HostTensors& parameters, co
     if (nn::is_adapter(name)) c.tensors.emplace(std::string(peft_prefix) + name, t);
   c.metadata["format"] = "pt";
   json config = {
-      {"peft_type", "LORA"},          {"task_type", nullptr},       {"r", lora.rank}, {"lora_alpha", lora.alpha},
+      {"peft_type", "LORA"},          {"task_type", nullptr},           {"r", lora.rank}, {"lora_alpha", lora.alpha},
       {"lora_dropout", lora.dropout}, {"target_modules", lora.targets}, {"bias", "none"}, {"fan_in_fan_out", false},
       {"inference_mode", true},       {"base_model_name_or_path", ""}};
   write_checkpoint((fs::path(folder) / "adapter_model.safetensors").string(), c);

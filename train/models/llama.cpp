@@ -9,6 +9,7 @@
 #include "graph/ops/reshape.h"
 #include "graph/ops/silu.h"
 #include "graph/ops/transpose.h"
+#include "nn/attention.h"
 #include "nn/modules.h"
 #include "nn/norms.h"
 #include "nn/sequences.h"
@@ -34,9 +35,9 @@ struct SelfAttention {
     auto heads = [&](const char* name, int64_t count) {
       return transpose(reshape(b(name, projection(count * size), x), {n, t, count, size}), {0, 2, 1, 3});
     };
-    Value q = rotary(heads("q_proj", o.heads), {.base = o.rope_base});
-    Value k = rotary(heads("k_proj", o.kv_heads), {.base = o.rope_base});
-    Value y = attention(q, k, heads("v_proj", o.kv_heads), {.causal = true});
+    RotaryOptions turn{.base = o.rope_base, .positions = b.places(t)};
+    Value q = rotary(heads("q_proj", o.heads), turn), k = rotary(heads("k_proj", o.kv_heads), turn);
+    Value y = causal_attention(b, q, k, heads("v_proj", o.kv_heads));
     return b("o_proj", projection(o.width), reshape(transpose(y, {0, 2, 1, 3}), {n, t, o.heads * size}));
   }
 };
