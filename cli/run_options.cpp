@@ -71,7 +71,7 @@ void RunOptions::add_to(CLI::App& sub) {
        d);
   keep(sub.add_option("--context", context, "Tokens per sample of a text (0: the model's)")->check(whole<int64_t>), d);
   keep(sub.add_option("--tokenizer", tokenizer,
-                      "Of a text: bytes, chars, or bpe:FOLDER with GPT-2's vocab.json and merges.txt"),
+                      "Of a text: bytes, chars, bpe:FOLDER with GPT-2's vocab.json and merges.txt, or gguf:FILE"),
        d);
   keep(sub.add_option("--batch", batch, "Samples per step (the model's unless given)")->check(whole<int64_t>), d);
   keep(sub.add_flag("--keep-last", keep_last, "Train on the last, smaller batch of an epoch as well"), d);

@@ -64,9 +64,10 @@ TUTTI_API TensorSet subset(const Source& source, std::span<const int32_t> sample
 
 /// What opening data depends on beside the spec.
 struct TUTTI_API OpenOptions {
-  int64_t context = 0;              ///< tokens per sample of a text; 0: 256
-  std::string tokenizer = "chars";  ///< "bytes", "chars" or "bpe:FOLDER" with GPT-2's vocab.json and merges.txt
-  std::string vocabulary = {};      ///< Source::vocabulary of what a model was trained on; "": that of the file
+  int64_t context = 0;  ///< tokens per sample of a text; 0: 256
+  /// "bytes", "chars", "bpe:FOLDER" with GPT-2's vocab.json and merges.txt, or "gguf:FILE" with a tokenizer.
+  std::string tokenizer = "chars";
+  std::string vocabulary = {};  ///< Source::vocabulary of what a model was trained on; "": that of the file
 };
 
 /// Fashion-MNIST (60000 + 10000 grey images u8[1, 28, 28], 10 classes). Looks for the four IDX files in

@@ -9,6 +9,7 @@
 #include "data/bpe.h"
 #include "data/file.h"
 #include "data/form.h"
+#include "data/gguf_tokenizer.h"
 #include "data/text.h"
 #include "data/tokenizer.h"
 
@@ -46,8 +47,9 @@ Sources open_text(const std::string& spec, const OpenOptions& o) {
   };
   if (o.tokenizer == "bytes") return sources(Bytes());
   if (o.tokenizer.starts_with("bpe:")) return sources(Bpe(o.tokenizer.substr(4)));
+  if (o.tokenizer.starts_with("gguf:")) return sources(GgufTokenizer(Gguf(o.tokenizer.substr(5))));
   if (o.tokenizer != "chars")
-    throw invalid(fmt::format("--tokenizer {}: unknown", o.tokenizer), "use bytes, chars or bpe:FOLDER");
+    throw invalid(fmt::format("--tokenizer {}: unknown", o.tokenizer), "use bytes, chars, bpe:FOLDER or gguf:FILE");
   Characters characters = o.vocabulary.empty() ? Characters(text, path) : Characters(o.vocabulary);
   return sources(characters, characters.vocabulary());
 }
