@@ -64,7 +64,7 @@ void RunOptions::add_to(CLI::App& sub) {
   keep(sub.add_option(
            "--init", init,
            "torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal, or a file with the model's weights "
-           "(safetensors, or the index of several)"),
+           "(safetensors, the index of several, or GGUF)"),
        m);
   auto form = [](const data::DataForm* f) { return f->form; };
   keep(sub.add_option("--data", data, listed(data::all_data_forms(), form, "; ") + " (the model's own unless given)"),
@@ -230,7 +230,8 @@ ModelOptions RunOptions::model_options() const {
           .layers = layers,
           .net = {.activation = activation, .dropout = dropout, .init = parse_init(init)},
           .context = context,
-          .data = "--data " + data};
+          .data = "--data " + data,
+          .weights = weights_file().ends_with(".gguf") ? weights_file() : ""};
 }
 
 Task RunOptions::make_task(const data::Source& set) const try {
@@ -243,6 +244,8 @@ Task RunOptions::make_task(const data::Source& set) const try {
 void RunOptions::complete() {
   const ModelDef& def = find_model(model);
   const ModelSize& chosen = def.size(size);
+  if (std::string file = weights_file(); file.ends_with(".gguf") && !named("tokenizer") && tokenizer == "chars")
+    tokenizer = "gguf:" + file;
   if (data.empty()) {
     bool own = chosen.name != "tiny" && !def.data.empty();
     data = own ? def.data : def.made_up(model_options(), made_up_samples);
@@ -338,6 +341,10 @@ std::optional<nn::Lora> RunOptions::adapters() const {
   for (const std::string& target : split(lora_targets, ',')) l.targets.push_back(target);
   l.check();
   return l;
+}
+
+std::unique_ptr<data::Tokenizer> RunOptions::open_tokenizer() const {
+  return data::open_tokenizer(tokenizer, vocabulary_);
 }
 
 std::string RunOptions::weights_file() const { return names_file(init) ? init : ""; }

@@ -2,10 +2,12 @@
 // in checkpoints so that a run can be resumed and evaluated without typing them again.
 #pragma once
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 
 #include "cli/command.h"
+#include "data/tokenizer.h"
 #include "train/model.h"
 #include "train/trainer.h"
 
@@ -57,6 +59,8 @@ struct RunOptions {
   Optimizer make_optimizer() const;
   /// What --lora and its options come to; nothing without them.
   std::optional<nn::Lora> adapters() const;
+  /// What the checkpoint's texts were cut into tokens by, and the columns that a model of it is made for.
+  std::unique_ptr<data::Tokenizer> open_tokenizer() const;
   /// The file of weights that --init names; "" where it names numbers to be drawn.
   std::string weights_file() const;
   /// `total_steps`: of the run, for schedules; 0 where nothing is trained.

@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "data/host_tensor.h"
 #include "data/source.h"
+#include "data/tokenizer.h"
 
 namespace tutti::data {
 
@@ -69,6 +70,9 @@ struct TUTTI_API OpenOptions {
   std::string tokenizer = "chars";
   std::string vocabulary = {};  ///< Source::vocabulary of what a model was trained on; "": that of the file
 };
+
+/// That of OpenOptions::tokenizer; `vocabulary` holds the characters of "chars". Throws Error(invalid).
+TUTTI_API std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, const std::string& vocabulary);
 
 /// Fashion-MNIST (60000 + 10000 grey images u8[1, 28, 28], 10 classes). Looks for the four IDX files in
 /// $TUTTI_DATA_DIR/fashion-mnist, $TUTTI_DATA_DIR and the folder of Debian's package dataset-fashion-mnist. Throws

@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "data/files/checkpoint.h"
 #include "data/files/whole_file.h"
+#include "train/gguf_llama.h"
 #include "train/programs.h"
 
 namespace tutti {
@@ -65,6 +66,7 @@ const HostTensor* find(const HostTensors& all, const std::string& name) {
 }  // namespace
 
 HostTensors read_weights(const std::string& path) {
+  if (path.ends_with(".gguf")) return std::move(llama_weights(Gguf(path)).tensors);
   return path.ends_with(".index.json") ? sharded(path) : tensors_of(path);
 }
 

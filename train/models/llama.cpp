@@ -13,6 +13,7 @@
 #include "nn/modules.h"
 #include "nn/norms.h"
 #include "nn/sequences.h"
+#include "train/gguf_llama.h"
 #include "train/model.h"
 #include "train/tasks.h"
 
@@ -90,13 +91,29 @@ LlamaOptions options_of(const ModelOptions& o) {
          .heads = 9,
          .kv_heads = 3,
          .rope_base = 100000};
+  if (o.weights.ends_with(".gguf")) {
+    LlamaFacts f = llama_facts(Gguf(o.weights));
+    l = {.vocabulary = f.vocabulary,
+         .context = std::min<int64_t>(f.context, 512),
+         .layers = f.layers,
+         .width = f.width,
+         .hidden = f.hidden,
+         .heads = f.heads,
+         .kv_heads = f.kv_heads,
+         .rope_base = f.rope_base,
+         .eps = f.eps};
+  }
   if (o.context > 0) l.context = o.context;
   return l;
 }
 
 Task task(const ModelOptions& o, const data::Source& train) {
   LlamaOptions l = options_of(o);
-  if (int64_t classes = train.column("tokens").classes; o.size != "smollm2" && classes > 0) l.vocabulary = classes;
+  int64_t classes = train.column("tokens").classes;
+  if (o.weights.ends_with(".gguf") && classes > l.vocabulary)
+    throw invalid(fmt::format("{} has {} tokens, {} has {}", o.data, classes, o.weights, l.vocabulary),
+                  "--tokenizer gguf:" + o.weights);
+  if (o.size != "smollm2" && o.weights.empty() && classes > 0) l.vocabulary = classes;
   return language_model(Llama{l});
 }
 
