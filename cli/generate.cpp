@@ -121,7 +121,7 @@ void add_generate(CLI::App& app, Action& action) {
   sub->add_option("--prompt", command.prompt, "The text to go on with")->required();
   command.run.add_to(*sub);
   command.run.hide_training(*sub);
-  for (const char* own : {"seed", "model"}) command.run.leave_out(*sub, own);
+  command.run.leave_out(*sub, "seed");
   sub->add_option("--tokens", command.how.tokens, "At most so many")->capture_default_str()->check(whole<int64_t>);
   sub->add_option("--temperature", command.how.temperature, "0: the likeliest token always")
       ->capture_default_str()
