@@ -115,7 +115,7 @@ void add_data(CLI::App& app, Action& action) {
       ->capture_default_str()
       ->check(whole<int64_t>);
   sub->add_option("--tokenizer", command.tokenizer,
-                  "Of a text: bytes, chars, or bpe:FOLDER with GPT-2's vocab.json and merges.txt")
+                  "Of a text: bytes, chars, bpe:FOLDER with GPT-2's vocab.json and merges.txt, or gguf:FILE")
       ->capture_default_str();
   add_json_flag(*sub, command.json);
   sub->footer("Example: tutti data shapes:64 --png shapes.png --output shapes.safetensors");

@@ -107,6 +107,8 @@ int run(int argc, char** argv) {
   add_predict(app, action);
   add_sample(app, action);
   add_data(app, action);
+  add_generate(app, action);
+  add_inspect(app, action);
   add_models(app, action);
   add_new_model(app, action);
   add_ops(app, action);

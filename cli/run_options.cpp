@@ -18,16 +18,20 @@ namespace {
 
 constexpr int64_t made_up_samples = 8192;
 
+bool names_file(const std::string& init) { return init.find_first_of("./") != std::string::npos; }
+
 nn::Scheme parse_init(const std::string& name) {
   static const std::map<std::string, nn::Scheme> known = {{"torch", nn::Scheme::torch_default},
                                                           {"kaiming_uniform", nn::Scheme::kaiming_uniform},
                                                           {"kaiming_normal", nn::Scheme::kaiming_normal},
                                                           {"xavier_uniform", nn::Scheme::xavier_uniform},
                                                           {"xavier_normal", nn::Scheme::xavier_normal}};
+  if (names_file(name)) return nn::Scheme::torch_default;
   auto it = known.find(name);
   if (it == known.end())
-    throw invalid(fmt::format("--init {}: unknown", name),
-                  "use one of: torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal");
+    throw invalid(
+        fmt::format("--init {}: unknown", name),
+        "use one of: torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal, or a file of weights");
   return it->second;
 }
 
@@ -57,13 +61,17 @@ void RunOptions::add_to(CLI::App& sub) {
                       "relu, leaky_relu, elu, gelu, gelu_tanh, sigmoid, tanh, silu, softplus"),
        m);
   keep(sub.add_option("--dropout", dropout, "Probability after each hidden layer, in [0, 1)")->check(real), m);
-  keep(sub.add_option("--init", init, "torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal"), m);
+  keep(sub.add_option(
+           "--init", init,
+           "torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal, or a file with the model's weights "
+           "(safetensors, the index of several, or GGUF)"),
+       m);
   auto form = [](const data::DataForm* f) { return f->form; };
   keep(sub.add_option("--data", data, listed(data::all_data_forms(), form, "; ") + " (the model's own unless given)"),
        d);
   keep(sub.add_option("--context", context, "Tokens per sample of a text (0: the model's)")->check(whole<int64_t>), d);
   keep(sub.add_option("--tokenizer", tokenizer,
-                      "Of a text: bytes, chars, or bpe:FOLDER with GPT-2's vocab.json and merges.txt"),
+                      "Of a text: bytes, chars, bpe:FOLDER with GPT-2's vocab.json and merges.txt, or gguf:FILE"),
        d);
   keep(sub.add_option("--batch", batch, "Samples per step (the model's unless given)")->check(whole<int64_t>), d);
   keep(sub.add_flag("--keep-last", keep_last, "Train on the last, smaller batch of an epoch as well"), d);
@@ -91,6 +99,13 @@ void RunOptions::add_to(CLI::App& sub) {
                       "Parameters without weight decay, patterns separated by commas: \"*.bias\""),
        t);
   keep(sub.add_option("--freeze", freeze, "Parameters that are not trained, patterns separated by commas"), t);
+  keep(sub.add_option("--lora", lora, "Rank of LoRA adapters, which are trained in place of the weights (0: none)")
+           ->check(whole<int64_t>),
+       t);
+  keep(sub.add_option("--lora-alpha", lora_alpha, "Their scale is alpha / rank (0: twice the rank)")->check(real), t);
+  keep(sub.add_option("--lora-targets", lora_targets,
+                      "Linear modules that get adapters, names or patterns separated by commas"),
+       t);
   keep(sub.add_option("--precision", precision,
                       "f32 (strict), tf32 (NVIDIA GPUs), or mixed with f32 weights: bf16, f16 (dynamic loss scaling); "
                       "f64 (reference)"),
@@ -215,7 +230,8 @@ ModelOptions RunOptions::model_options() const {
           .layers = layers,
           .net = {.activation = activation, .dropout = dropout, .init = parse_init(init)},
           .context = context,
-          .data = "--data " + data};
+          .data = "--data " + data,
+          .weights = weights_file().ends_with(".gguf") ? weights_file() : ""};
 }
 
 Task RunOptions::make_task(const data::Source& set) const try {
@@ -228,6 +244,8 @@ Task RunOptions::make_task(const data::Source& set) const try {
 void RunOptions::complete() {
   const ModelDef& def = find_model(model);
   const ModelSize& chosen = def.size(size);
+  if (std::string file = weights_file(); file.ends_with(".gguf") && !named("tokenizer") && tokenizer == "chars")
+    tokenizer = "gguf:" + file;
   if (data.empty()) {
     bool own = chosen.name != "tiny" && !def.data.empty();
     data = own ? def.data : def.made_up(model_options(), made_up_samples);
@@ -263,6 +281,7 @@ void RunOptions::validate_each() const {
   parse_precision(precision);
   parse_schedule(schedule, int64_t{1} << 30);
   at_least("--clip-norm", clip_norm, 0);
+  at_least("--lora", static_cast<double>(lora), 0);
   at_least("--clip-value", clip_value, 0);
   if (!(ema >= 0 && ema < 1)) throw invalid(fmt::format("--ema {}: must be in [0, 1)", ema));
   find_model(model).size(size);
@@ -303,6 +322,7 @@ TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
                    .clip_value = clip_value,
                    .ema = ema,
                    .groups = {},
+                   .lora = adapters(),
                    .batch = batch,
                    .keep_last = keep_last,
                    .seed = seed,
@@ -314,6 +334,20 @@ TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
   if (fallback == "cpu") t.fallback = Fallback::cpu;
   return t;
 }
+
+std::optional<nn::Lora> RunOptions::adapters() const {
+  if (lora == 0) return {};
+  nn::Lora l{.rank = lora, .alpha = lora_alpha != 0 ? lora_alpha : 2 * static_cast<double>(lora), .targets = {}};
+  for (const std::string& target : split(lora_targets, ',')) l.targets.push_back(target);
+  l.check();
+  return l;
+}
+
+std::unique_ptr<data::Tokenizer> RunOptions::open_tokenizer() const {
+  return data::open_tokenizer(tokenizer, vocabulary_);
+}
+
+std::string RunOptions::weights_file() const { return names_file(init) ? init : ""; }
 
 void RunOptions::tell_fallback(const Trainer& trainer, nlohmann::ordered_json& document) const {
   if (fallback.empty()) return;

@@ -2,10 +2,12 @@
 // in checkpoints so that a run can be resumed and evaluated without typing them again.
 #pragma once
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 
 #include "cli/command.h"
+#include "data/tokenizer.h"
 #include "train/model.h"
 #include "train/trainer.h"
 
@@ -19,6 +21,9 @@ struct RunOptions {
   bool keep_last = false;
   std::string schedule = "constant", no_decay, freeze;
   double clip_norm = 0, clip_value = 0, ema = 0;
+  int64_t lora = 0;
+  double lora_alpha = 0;
+  std::string lora_targets = "q_proj,k_proj,v_proj,o_proj";
   std::string optimizer;
   std::map<std::string, std::optional<double>> hyperparameters;  ///< by option, "lr": what some optimizer has
   uint64_t seed = 1;
@@ -52,6 +57,12 @@ struct RunOptions {
   Task make_task(const data::Source& set) const;
   ModelOptions model_options() const;
   Optimizer make_optimizer() const;
+  /// What --lora and its options come to; nothing without them.
+  std::optional<nn::Lora> adapters() const;
+  /// What the checkpoint's texts were cut into tokens by, and the columns that a model of it is made for.
+  std::unique_ptr<data::Tokenizer> open_tokenizer() const;
+  /// The file of weights that --init names; "" where it names numbers to be drawn.
+  std::string weights_file() const;
   /// `total_steps`: of the run, for schedules; 0 where nothing is trained.
   TrainerOptions trainer_options(int64_t total_steps = 0) const;
   /// Adds what a --fallback came to, "fallback", to a JSON document; nothing where none was asked for.

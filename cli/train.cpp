@@ -10,14 +10,16 @@
 #include "cli/run_options.h"
 #include "cli/signals.h"
 #include "core/base/text.h"
+#include "data/files/checkpoint.h"
 #include "data/files/file_lock.h"
+#include "train/weights.h"
 
 namespace tutti::cli {
 namespace {
 
 struct TrainCommand {
   RunOptions run;
-  std::string checkpoint, resume;
+  std::string checkpoint, resume, adapters, merged;
   bool json = false, quiet = false, no_eval = false;
 
   /// What training came to.
@@ -35,6 +37,8 @@ struct TrainCommand {
   Outcome train(Trainer& trainer, const data::Sources& data, int64_t total, ProgressLine& progress);
   /// Prints the document or the summary; returns the exit code.
   int report(const Device& device, Trainer& trainer, int64_t per_epoch, const Outcome& o) const;
+  /// Writes what --adapters and --merged ask for.
+  void save_weights(Trainer& trainer) const;
   int64_t steps_per_epoch(const data::Source& set) const;
   int64_t total_steps(const data::Source& set) const;
   std::string resume_command() const;
@@ -73,6 +77,15 @@ std::string score_text(const EvalResult& score) {
   return text;
 }
 
+void TrainCommand::save_weights(Trainer& trainer) const {
+  if (adapters.empty() && merged.empty()) return;
+  HostTensors all;
+  for (const nn::Parameter& p : trainer.model_states()) all.emplace(p.name, trainer.state(p.name));
+  nn::Lora lora = run.adapters().value_or(nn::Lora{});
+  if (!adapters.empty()) write_adapters(adapters, all, lora);
+  if (!merged.empty()) write_checkpoint(merged, {tutti::merged(all, lora), {{"format", "pt"}}});
+}
+
 TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources& data, int64_t total,
                                           ProgressLine& progress) {
   int64_t per_epoch = steps_per_epoch(*data.train);
@@ -83,15 +96,16 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
     return good.empty() ? remedy : fmt::format("{}; the last good checkpoint is {}", remedy, good);
   };
   auto save = [&] {
-    if (checkpoint.empty()) return;
+    if (checkpoint.empty() && adapters.empty() && merged.empty()) return;
     try {
-      trainer.save(checkpoint, {{"run", nlohmann::json(run.remembered()).dump()}});
+      if (!checkpoint.empty()) trainer.save(checkpoint, {{"run", nlohmann::json(run.remembered()).dump()}});
+      save_weights(trainer);
     } catch (const NotFinite&) {
       throw;
     } catch (const Error& e) {  // the options were good, so it is no bad input
       throw Error(Code::internal, e.what(), with_good(e.remedy));
     }
-    good = checkpoint;
+    if (!checkpoint.empty()) good = checkpoint;
   };
   std::vector<double> rates;
   while (trainer.steps() < total && !interrupted()) {
@@ -199,6 +213,9 @@ int TrainCommand::operator()() {
   run.validate();
   if (checkpoint == "-") throw invalid("--checkpoint -: a checkpoint does not go to stdout", "name a file");
   check_target("--checkpoint", checkpoint);
+  check_target("--merged", merged);
+  if (!adapters.empty() && run.lora == 0)
+    throw invalid(fmt::format("--adapters {}: the run has none", adapters), "ask for some: --lora 8");
   std::optional<FileLock> lock;  // two runs that save to one file would undo each other's work
   if (!checkpoint.empty()) lock.emplace(checkpoint);
   Device device = select_device(run.device);
@@ -206,6 +223,8 @@ int TrainCommand::operator()() {
   data::Sources data = run.read_data();
   int64_t total = total_steps(*data.train), per_epoch = steps_per_epoch(*data.train);
   Trainer trainer(device, run.make_task(*data.train), run.trainer_options(total));
+  if (std::string file = run.weights_file(); !file.empty() && resume.empty())
+    trainer.start_from(read_weights(file), file);
   if (!resume.empty()) {
     trainer.load(resume);
     if (run.named("seed") && run.seed != trainer.seed())
@@ -233,6 +252,10 @@ void add_train(CLI::App& app, Action& action) {
   sub->add_option("--resume", command.resume,
                   "Go on from this checkpoint, with its options unless others are given, and save to it unless "
                   "--checkpoint names another")
+      ->group("Files");
+  sub->add_option("--adapters", command.adapters, "Save the adapters of --lora in this folder, as PEFT does")
+      ->group("Files");
+  sub->add_option("--merged", command.merged, "Save the weights alone here (safetensors), adapters merged into them")
       ->group("Files");
   sub->add_flag("--no-eval", command.no_eval, "Do not evaluate on the test set")->group("Training");
   sub->add_flag("--quiet", command.quiet, "No progress on stderr");

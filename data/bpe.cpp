@@ -30,20 +30,25 @@ std::array<std::string, 256> byte_alphabet() {
 
 uint64_t pair(int32_t a, int32_t b) { return uint64_t{static_cast<uint32_t>(a)} << 32 | static_cast<uint32_t>(b); }
 
+/// How GPT-2 cuts a text. White space is Unicode's White_Space, which PCRE2's \s is not quite.
+const char* const gpt2_pattern = R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\t-\r\x{85}\p{Z}\p{L}\p{N}]++)"
+                                 R"(|[\t-\r\x{85}\p{Z}]+(?![^\t-\r\x{85}\p{Z}])|[\t-\r\x{85}\p{Z}]+)";
+const char* const digits_pattern = R"(\p{N}|\P{N}++)";
+
 const char* const folder_remedy = "the folder must hold GPT-2's vocab.json and merges.txt, or files like them";
+const char* const vocabulary_remedy = "use a file whose tokenizer is whole";
 
 }  // namespace
 
-/// How GPT-2 cuts a text. White space is Unicode's White_Space, which PCRE2's \s is not quite.
+/// A pattern that cuts any text into pieces.
 struct Bpe::Pattern {
-  Pattern() {
-    const char* text = R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\t-\r\x{85}\p{Z}\p{L}\p{N}]++)"
-                       R"(|[\t-\r\x{85}\p{Z}]+(?![^\t-\r\x{85}\p{Z}])|[\t-\r\x{85}\p{Z}]+)";
+  explicit Pattern(const char* text) {
     int error = 0;
     PCRE2_SIZE at = 0;
     code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text), PCRE2_ZERO_TERMINATED, PCRE2_UTF, &error, &at, nullptr);
     if (!code)
-      throw Error(Code::internal, fmt::format("PCRE2 {} refuses GPT-2's pattern at {}: {}", PCRE2_MAJOR, at, error));
+      throw Error(Code::internal,
+                  fmt::format("PCRE2 {} refuses a tokenizer's pattern at {}: {}", PCRE2_MAJOR, at, error));
     pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without it, matching is slower and the same
   }
   ~Pattern() { pcre2_code_free(code); }
@@ -68,14 +73,29 @@ struct Bpe::Pattern {
   pcre2_code* code;
 };
 
-Bpe::Bpe(const std::string& folder) : vocabulary_path_(folder + "/vocab.json"), pattern_(std::make_unique<Pattern>()) {
-  read_vocabulary(vocabulary_path_);
-  std::array<std::string, 256> alphabet = byte_alphabet();
-  for (size_t b = 0; b < 256; ++b) {
-    auto it = numbers_.find(alphabet[b]);
-    of_byte_[b] = it == numbers_.end() ? -1 : it->second;
-  }
+Bpe::Bpe(const std::string& folder) : name_(folder + "/vocab.json"), pattern_(std::make_unique<Pattern>(gpt2_pattern)) {
+  read_vocabulary(name_);
+  learn_bytes();
   read_merges(folder + "/merges.txt");
+}
+
+Bpe::Bpe(const BpeVocabulary& v)
+    : name_(v.name),
+      drop_unknown_bytes_(v.drop_unknown_bytes),
+      digits_(v.digits_alone ? std::make_unique<Pattern>(digits_pattern) : nullptr),
+      pattern_(std::make_unique<Pattern>(gpt2_pattern)) {
+  for (size_t i = 0; i < v.tokens.size(); ++i) {
+    auto n = static_cast<int32_t>(i);
+    std::string token(v.tokens[i]);
+    code_points(token, v.place_of_token(i));
+    if (auto [it, fresh] = numbers_.emplace(token, n); !fresh)
+      throw invalid(fmt::format("{}: tokens {} and {} are both '{}'", v.place_of_token(i), it->second, n, token),
+                    vocabulary_remedy);
+    bytes_of_.emplace(n, std::move(token));
+  }
+  size_ = static_cast<int64_t>(v.tokens.size());
+  learn_bytes();
+  for (size_t i = 0; i < v.merges.size(); ++i) add_merge(v.merges[i], v.place_of_merge(i), vocabulary_remedy);
 }
 
 Bpe::~Bpe() = default;
@@ -84,13 +104,12 @@ void Bpe::read_vocabulary(const std::string& path) {
   auto all = nlohmann::json::parse(read_file(path, folder_remedy), nullptr, false);
   if (!all.is_object() || all.empty())
     throw invalid(fmt::format("{}: not a JSON object of tokens and numbers", path), folder_remedy);
-  std::unordered_map<int64_t, std::string> tokens;
   for (const auto& [token, number] : all.items()) {
     bool good = number.is_number_unsigned() && number.get<uint64_t>() < std::numeric_limits<int32_t>::max();
     if (!good)
       throw invalid(fmt::format("{}: token '{}' has no number from 0 to 2^31 - 2", path, token), folder_remedy);
     auto n = number.get<int32_t>();
-    if (auto [it, fresh] = tokens.emplace(n, token); !fresh)
+    if (auto [it, fresh] = bytes_of_.emplace(n, token); !fresh)
       throw invalid(fmt::format("{}: tokens '{}' and '{}' have the number {}", path, it->second, token, n),
                     folder_remedy);
     numbers_.emplace(token, n);
@@ -98,11 +117,30 @@ void Bpe::read_vocabulary(const std::string& path) {
   }
 }
 
+/// Finds the tokens of single bytes, and turns the texts of all tokens into the bytes that they stand for. A text with
+/// a character that is not of the alphabet stands for itself.
+void Bpe::learn_bytes() {
+  std::array<std::string, 256> alphabet = byte_alphabet();
+  std::unordered_map<char32_t, char> byte_of;
+  for (size_t b = 0; b < alphabet.size(); ++b) {
+    auto it = numbers_.find(alphabet[b]);
+    of_byte_[b] = it == numbers_.end() ? -1 : it->second;
+    byte_of.emplace(code_points(alphabet[b], "")[0], static_cast<char>(b));
+  }
+  for (auto& [number, token] : bytes_of_) {
+    std::string bytes;
+    std::vector<char32_t> characters = code_points(token, name_);
+    for (char32_t c : characters)
+      if (auto it = byte_of.find(c); it != byte_of.end()) bytes += it->second;
+    if (bytes.size() == characters.size()) token = std::move(bytes);
+  }
+}
+
 int32_t Bpe::number_of(const std::string& token, const std::string& place) const {
   auto it = numbers_.find(token);
   if (it == numbers_.end())
-    throw invalid(fmt::format("{}: {} misses the token '{}'", place, vocabulary_path_, token),
-                  "both files must come from one tokenizer");
+    throw invalid(fmt::format("{}: {} misses the token '{}'", place, name_, token),
+                  "vocabulary and merges must come from one tokenizer");
   return it->second;
 }
 
@@ -112,13 +150,16 @@ void Bpe::read_merges(const std::string& path) {
     std::string& line = lines[i];
     if (line.ends_with('\r')) line.pop_back();
     if (line.empty() || (i == 0 && line.starts_with("#version"))) continue;
-    std::string place = fmt::format("{}, line {}", path, i + 1);
-    std::vector<std::string> both = fields(line, ' ');
-    if (both.size() != 2 || both[0].empty() || both[1].empty())
-      throw invalid(fmt::format("{}: '{}' is no pair of tokens with a space between", place, line), folder_remedy);
-    int32_t a = number_of(both[0], place), b = number_of(both[1], place);
-    merges_.emplace(pair(a, b), Merge{static_cast<int32_t>(merges_.size()), number_of(both[0] + both[1], place)});
+    add_merge(line, fmt::format("{}, line {}", path, i + 1), folder_remedy);
   }
+}
+
+void Bpe::add_merge(std::string_view line, const std::string& place, const char* remedy) {
+  std::vector<std::string> both = fields(line, ' ');
+  if (both.size() != 2 || both[0].empty() || both[1].empty())
+    throw invalid(fmt::format("{}: '{}' is no pair of tokens with a space between", place, line), remedy);
+  int32_t a = number_of(both[0], place), b = number_of(both[1], place);
+  merges_.emplace(pair(a, b), Merge{static_cast<int32_t>(merges_.size()), number_of(both[0] + both[1], place)});
 }
 
 /// Merges the pair of the lowest rank, the leftmost first, until none is left. A heap of pairs over a linked list:
@@ -166,7 +207,7 @@ std::vector<int32_t> Bpe::encode(std::string_view text, const std::string& what)
   std::vector<int32_t> tokens;
   std::unordered_map<std::string_view, std::vector<int32_t>> known;  // words come again and again
   constexpr size_t short_piece = 64;
-  pattern_->cut(text, [&](std::string_view piece) {
+  auto add = [&](std::string_view piece) {
     if (auto it = known.find(piece); it != known.end()) {
       tokens.insert(tokens.end(), it->second.begin(), it->second.end());
       return;
@@ -174,17 +215,32 @@ std::vector<int32_t> Bpe::encode(std::string_view text, const std::string& what)
     std::vector<int32_t> bytes;
     for (const char& c : piece) {
       auto byte = static_cast<unsigned char>(c);
+      if (of_byte_[byte] < 0 && drop_unknown_bytes_) continue;
       if (of_byte_[byte] < 0)
-        throw invalid(fmt::format("{}, byte {}: {} misses a token for the byte 0x{:02x}", what, &c - text.data(),
-                                  vocabulary_path_, byte),
-                      "use a vocabulary with all 256 bytes, or another text");
+        throw invalid(
+            fmt::format("{}, byte {}: {} misses a token for the byte 0x{:02x}", what, &c - text.data(), name_, byte),
+            "use a vocabulary with all 256 bytes, or another text");
       bytes.push_back(of_byte_[byte]);
     }
     std::vector<int32_t> all = merged(std::move(bytes));
     tokens.insert(tokens.end(), all.begin(), all.end());
     if (piece.size() <= short_piece) known.emplace(piece, std::move(all));
-  });
+  };
+  if (!digits_) {
+    pattern_->cut(text, add);
+    return tokens;
+  }
+  digits_->cut(text, [&](std::string_view part) { pattern_->cut(part, add); });
   return tokens;
+}
+
+std::string Bpe::decode(std::span<const int32_t> tokens) const {
+  std::string text;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    check_token(tokens, i);
+    if (auto it = bytes_of_.find(tokens[i]); it != bytes_of_.end()) text += it->second;
+  }
+  return text;
 }
 
 }  // namespace tutti::data

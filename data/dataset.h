@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "data/host_tensor.h"
 #include "data/source.h"
+#include "data/tokenizer.h"
 
 namespace tutti::data {
 
@@ -64,10 +65,14 @@ TUTTI_API TensorSet subset(const Source& source, std::span<const int32_t> sample
 
 /// What opening data depends on beside the spec.
 struct TUTTI_API OpenOptions {
-  int64_t context = 0;              ///< tokens per sample of a text; 0: 256
-  std::string tokenizer = "chars";  ///< "bytes", "chars" or "bpe:FOLDER" with GPT-2's vocab.json and merges.txt
-  std::string vocabulary = {};      ///< Source::vocabulary of what a model was trained on; "": that of the file
+  int64_t context = 0;  ///< tokens per sample of a text; 0: 256
+  /// "bytes", "chars", "bpe:FOLDER" with GPT-2's vocab.json and merges.txt, or "gguf:FILE" with a tokenizer.
+  std::string tokenizer = "chars";
+  std::string vocabulary = {};  ///< Source::vocabulary of what a model was trained on; "": that of the file
 };
+
+/// That of OpenOptions::tokenizer; `vocabulary` holds the characters of "chars". Throws Error(invalid).
+TUTTI_API std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, const std::string& vocabulary);
 
 /// Fashion-MNIST (60000 + 10000 grey images u8[1, 28, 28], 10 classes). Looks for the four IDX files in
 /// $TUTTI_DATA_DIR/fashion-mnist, $TUTTI_DATA_DIR and the folder of Debian's package dataset-fashion-mnist. Throws

@@ -38,10 +38,25 @@ std::string utf8(char32_t c) {
   return {byte(0xf0 | c >> 18), more(12), more(6), more(0)};
 }
 
+void Tokenizer::check_token(std::span<const int32_t> tokens, size_t i) const {
+  if (tokens[i] < 0 || tokens[i] >= size())
+    throw invalid(fmt::format("token {} is {}, expected 0 to {}", i, tokens[i], size() - 1),
+                  "use the tokenizer that made the tokens");
+}
+
 std::vector<int32_t> Bytes::encode(std::string_view text, const std::string&) const {
   std::vector<int32_t> tokens(text.size());
   std::ranges::transform(text, tokens.begin(), [](char c) { return int32_t{static_cast<unsigned char>(c)}; });
   return tokens;
+}
+
+std::string Bytes::decode(std::span<const int32_t> tokens) const {
+  std::string text;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    check_token(tokens, i);
+    text += static_cast<char>(tokens[i]);
+  }
+  return text;
 }
 
 Characters::Characters(std::string_view text, const std::string& what) : known_(code_points(text, what)) {
@@ -64,6 +79,15 @@ std::vector<int32_t> Characters::encode(std::string_view text, const std::string
     byte += utf8(c).size();
   }
   return tokens;
+}
+
+std::string Characters::decode(std::span<const int32_t> tokens) const {
+  std::string text;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    check_token(tokens, i);
+    text += utf8(known_[static_cast<size_t>(tokens[i])]);
+  }
+  return text;
 }
 
 }  // namespace tutti::data

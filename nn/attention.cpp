@@ -4,9 +4,12 @@
 
 #include "core/base/status.h"
 #include "graph/functions.h"
-#include "graph/ops/attention.h"
+#include "graph/ops/equal.h"
+#include "graph/ops/iota.h"
+#include "graph/ops/less_equal.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/reshape.h"
+#include "graph/ops/select.h"
 #include "graph/ops/transpose.h"
 
 namespace tutti::nn {
@@ -43,6 +46,26 @@ Value MultiheadAttention::forward(Builder& b, Value x) const {
 
 std::string MultiheadAttention::describe() const {
   return fmt::format("MultiheadAttention({} heads{})", heads_, options_.causal ? ", causal" : "");
+}
+
+Value causal_attention(Builder& b, Value q, Value k, Value v, AttentionOptions o) {
+  if (!b.position()) {
+    o.causal = true;
+    return attention(q, k, v, o);
+  }
+  if (q.shape()[2] != 1) throw invalid(fmt::format("decoding takes one token at a time, given {}", q.shape()[2]));
+  int64_t context = b.context();
+  Value place = iota(b.graph(), {1, 1, context, 1}, 2);
+  Value now = equal(place, b.position());
+  auto with_earlier = [&](const char* name, Value x) {
+    Shape all = x.shape();
+    all[2] = context;
+    Value y = select(now, x, b.kept(name, {x.dtype(), all}));
+    b.keep(name, y);
+    return y;
+  };
+  o.mask = reshape(less_equal(place, b.position()), {1, 1, 1, context});
+  return attention(q, with_earlier("keys", k), with_earlier("values", v), o);
 }
 
 }  // namespace tutti::nn

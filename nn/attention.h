@@ -1,6 +1,7 @@
 // Attention as a module.
 #pragma once
 #include "core/base/export.h"
+#include "graph/ops/attention.h"
 #include "nn/module.h"
 
 namespace tutti::nn {
@@ -26,5 +27,9 @@ class TUTTI_API MultiheadAttention : public Module {
   int64_t heads_;
   Options options_;
 };
+
+/// tutti::attention, causal, of the tokens of a sequence to themselves: q [N, H, T, D], k and v [N, Hkv, T, D]. Where b
+/// decodes (T = 1), to the keys and values of all tokens so far, which it keeps in "keys" and "values" of the path.
+TUTTI_API Value causal_attention(Builder& b, Value q, Value k, Value v, AttentionOptions o = {});
 
 }  // namespace tutti::nn

@@ -5,7 +5,10 @@
 
 #include "graph/ops/cast.h"
 #include "graph/ops/dropout.h"
+#include "graph/ops/iota.h"
+#include "graph/ops/matmul.h"
 #include "graph/ops/mul.h"
+#include "graph/ops/reshape.h"
 
 namespace tutti::nn {
 
@@ -41,6 +44,7 @@ Value Builder::wide_parameter(const std::string& name, Shape shape, Init init, P
   std::string path = full(name);
   TensorType type{master(), std::move(shape)};
   bool known = std::ranges::any_of(parameters_, [&](const Parameter& p) { return p.name == path; });
+  if (lora_ && !is_adapter(path)) properties.frozen = true;
   if (!known) parameters_.push_back({path, type, init, properties});
   return graph_.state(prefix_ + path, type, prefix_.empty() ? StateRole::parameter : StateRole::optimizer);
 }
@@ -66,6 +70,34 @@ Value Builder::output(Value y) const { return cast(y, master()); }
 
 Value Builder::dropout(Value x, double p) {
   return training_ && p > 0 ? tutti::dropout(x, seed_, step_, p, stream()) : x;
+}
+
+void Builder::decode(Value position, int64_t context) {
+  position_ = position;
+  context_ = context;
+}
+
+Value Builder::places(int64_t t) const { return position_ ? reshape(position_, {1}) : iota(graph_, {t}, 0); }
+
+Value Builder::kept(const std::string& name, TensorType type) {
+  return graph_.state("generate." + full(name), type, StateRole::metric);
+}
+
+void Builder::keep(const std::string& name, Value value) { graph_.set_state("generate." + full(name), value); }
+
+Value Builder::adapters(Value x, int64_t features) {
+  if (!lora_) return {};
+  linears_.push_back(path_);
+  if (!lora_->concerns(path_)) return {};
+  int64_t inputs = x.shape().back(), rank = lora_->rank;
+  auto weight = [&](const char* name, Shape shape, Init init) {
+    Enter enter(*this, name);
+    return parameter("weight", std::move(shape), init);
+  };
+  Value a = weight("lora_A", {rank, inputs}, weight_init(Scheme::torch_default, inputs, rank));
+  Value b = weight("lora_B", {features, rank}, {});
+  return matmul(matmul(dropout(x, lora_->dropout), a, false, true), b, false, true) *
+         (lora_->alpha / static_cast<double>(rank));
 }
 
 int64_t Builder::stream() const { return stream_of(path_); }

@@ -2,12 +2,14 @@
 #pragma once
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/export.h"
 #include "graph/graph.h"
+#include "nn/lora.h"
 
 namespace tutti::nn {
 
@@ -66,6 +68,20 @@ class TUTTI_API Builder {
   /// Parameters are read from the states "PREFIX" + name from now on, such as averaged weights.
   void read_parameters_from(std::string prefix) { prefix_ = std::move(prefix); }
   const std::vector<Parameter>& buffers() const { return buffers_; }
+  /// Linear modules get adapters from now on, and what is no adapter is frozen.
+  void adapt(const Lora& lora) { lora_ = lora; }
+
+  /// One token of a sequence from now on: the tokens of a run, [N, 1], come behind `position` earlier ones (an i32
+  /// scalar) of a sequence of at most `context`. Attention keeps what it needs of those in states.
+  void decode(Value position, int64_t context);
+  /// Null unless it decodes.
+  Value position() const { return position_; }
+  int64_t context() const { return context_; }
+  /// Places of t tokens in their sequence, i32 [t]: from 0 on, or `position` where it decodes.
+  Value places(int64_t t) const;
+  /// The state "generate.PATH.name", zero at first, and what it holds for the next run.
+  Value kept(const std::string& name, TensorType type);
+  void keep(const std::string& name, Value value);
 
   /// Declares "PATH.name" as a state of master() and returns its value at the start of the step, cast to compute(). A
   /// name declared before is that parameter (tied weights). Throws Error where its type differs.
@@ -89,6 +105,11 @@ class TUTTI_API Builder {
   }
   /// x with dropout of its own stream while training; x itself otherwise.
   Value dropout(Value x, double p);
+  /// What the adapters of the Linear at the current path add to its y of x [rows, inputs]: [rows, features]; null
+  /// where it has none.
+  Value adapters(Value x, int64_t features);
+  /// Paths of the Linear modules that were asked for adapters, with or without.
+  const std::vector<std::string>& linears() const { return linears_; }
   /// The random stream of the module at the current path: a hash of the path.
   int64_t stream() const;
 
@@ -112,6 +133,10 @@ class TUTTI_API Builder {
   std::string full(const std::string& name) const { return path_.empty() ? name : path_ + "." + name; }
   std::string path_, prefix_;
   std::vector<Parameter> parameters_, buffers_;
+  std::optional<Lora> lora_;
+  Value position_;
+  int64_t context_ = 0;
+  std::vector<std::string> linears_;
 };
 
 /// The random stream that belongs to a name.

@@ -57,8 +57,10 @@ Value Linear::forward(Builder& b, Value x) const {
   Value w = b.parameter("weight", {features_, inputs}, weight_init(options_.init, inputs, features_));
   // Before the product: what is there by then, a kernel takes along (a short format's bias is a cast of its own).
   Value bias = options_.bias ? b.parameter("bias", {features_}, bias_init(options_.init, inputs)) : Value();
+  Value more = b.adapters(x, features_);
   Value y = matmul(x, w, false, true);
-  return bias ? y + bias : y;
+  if (bias) y = y + bias;
+  return more ? y + more : y;
 }
 
 std::string Linear::describe() const {

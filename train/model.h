@@ -20,6 +20,7 @@ struct TUTTI_API ModelOptions {
   nn::NetOptions net = {};
   int64_t context = 0;                ///< tokens that a language model sees; 0: its size's
   std::string data = "the data set";  ///< what messages call it
+  std::string weights = {};           ///< a GGUF file that says what the model is made of; "": its size does
 };
 
 struct TUTTI_API ModelSize {

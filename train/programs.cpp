@@ -1,10 +1,12 @@
 #include "train/programs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "core/base/status.h"
 #include "graph/autodiff/autodiff.h"
@@ -14,6 +16,7 @@
 #include "graph/ops/equal.h"
 #include "graph/ops/iota.h"
 #include "graph/ops/normal.h"
+#include "graph/ops/reshape.h"
 #include "graph/ops/select.h"
 #include "graph/ops/sub.h"
 #include "graph/ops/uniform.h"
@@ -22,7 +25,7 @@
 namespace tutti {
 namespace {
 
-const std::string average_prefix = "optimizer.average.";
+const std::string average_prefix = average_state("");
 
 Outcome outcome_of(const Task& task, nn::Builder& b, const Batch& batch) {
   Outcome out = task(b, batch);
@@ -57,8 +60,21 @@ void average(Graph& g, const std::vector<nn::Parameter>& parameters, double deca
   }
 }
 
+/// Every target must name a Linear.
+void check_targets(const nn::Lora& lora, const std::vector<std::string>& linears) {
+  lora.check();
+  for (const std::string& target : lora.targets) {
+    nn::Lora one{.targets = {target}};
+    if (std::ranges::any_of(linears, [&](const std::string& path) { return one.concerns(path); })) continue;
+    std::set<std::string> own;
+    for (const std::string& path : linears) own.insert(path.substr(path.rfind('.') + 1));
+    throw invalid(fmt::format("LoRA: no Linear of the model is named like '{}'", target),
+                  own.empty() ? "the model has none" : fmt::format("it has {}", fmt::join(own, ", ")));
+  }
+}
+
 bool used_by_the_run(const std::string& name) {
-  for (const char* prefix : {"data.", "eval.", "gradient.", "prediction.", "sample."})
+  for (const char* prefix : {"data.", "eval.", "generate.", "gradient.", "prediction.", "sample."})
     if (name.starts_with(prefix)) return true;
   return name == "losses" || is_reserved(name);
 }
@@ -74,9 +90,15 @@ nn::ParameterProperties Programs::properties_of(const nn::Parameter& p) const {
   return out;
 }
 
+nn::Builder Programs::builder(Graph& g, bool training, Value seed, Value step) const {
+  nn::Builder b(g, training, seed, step, compute_dtype(options_.precision));
+  if (options_.lora) b.adapt(*options_.lora);
+  return b;
+}
+
 /// Reads the averaged weights where they are kept.
 nn::Builder Programs::evaluator(Graph& g, Value seed, Value step) const {
-  nn::Builder b(g, false, seed, step, compute_dtype(options_.precision));
+  nn::Builder b = builder(g, false, seed, step);
   if (options_.ema > 0) b.read_parameters_from(average_prefix);
   return b;
 }
@@ -85,9 +107,10 @@ Declared Programs::declare(const InputForm& form) const {
   Graph g;
   InputForm fed = form;  // names its columns as feeds, which no parameter can have
   fed.resident = false;
-  nn::Builder b(g, false, {}, {}, compute_dtype(options_.precision));
+  nn::Builder b = builder(g, false);
   Batch batch(g, fed, 1, false);
   Outcome out = outcome_of(task_, b, batch);
+  if (options_.lora) check_targets(*options_.lora, b.linears());
   Declared d{.parameters = b.parameters(), .buffers = b.buffers(), .limits = batch.limits(), .metrics = {}};
   for (const Metric& m : out.metrics) d.metrics.push_back(m.name);
   for (nn::Parameter& p : d.parameters) p.properties = properties_of(p);
@@ -128,16 +151,16 @@ Graph Programs::training(const InputForm& form, int64_t batch_size) const {
   std::optional<LossScaler> scaler;
   if (options_.precision == Precision::f16) scaler.emplace(g, options_.loss_scaling);
   Batch batch(g, form, batch_size, false);
-  nn::Builder builder(g, true, seed, step, compute_dtype(options_.precision));
-  Outcome out = outcome_of(task_, builder, batch);
-  Value lr = g.feed("lr", {builder.master(), {}}), loss;
+  nn::Builder model = builder(g, true, seed, step);
+  Outcome out = outcome_of(task_, model, batch);
+  Value lr = g.feed("lr", {model.master(), {}}), loss;
   {
     Graph::Scope scope(g, "loss", Phase::loss);
     loss = out.loss_sum / out.weight;
   }
   std::vector<nn::Parameter> trained;
   Values parameters;
-  for (const nn::Parameter& p : builder.parameters()) {
+  for (const nn::Parameter& p : model.parameters()) {
     nn::ParameterProperties properties = properties_of(p);
     if (properties.frozen) continue;
     trained.push_back({p.name, p.type, p.init, properties});
@@ -153,13 +176,13 @@ Graph Programs::training(const InputForm& form, int64_t batch_size) const {
     if (options_.clip_norm > 0) clip_by_global_norm(d, options_.clip_norm);
   }
   apply_optimizer(g, options_.optimizer, trained, d, lr, scaler ? scaler->updates(step) : step);
-  if (options_.ema > 0) average(g, builder.parameters(), options_.ema);
+  if (options_.ema > 0) average(g, model.parameters(), options_.ema);
   if (scaler) scaler->finish();
   for (size_t k = 0; options_.expose_gradients && k < d.size(); ++k)
     g.set_state("gradient." + trained[k].name, d[k], StateRole::gradient);
 
   Graph::Scope scope(g, "bookkeeping", Phase::bookkeeping);
-  Value ring = g.state("losses", {builder.master(), {loss_ring}}, StateRole::metric);
+  Value ring = g.state("losses", {model.master(), {loss_ring}}, StateRole::metric);
   Value place = step - step / step.like(loss_ring) * step.like(loss_ring);
   g.set_state("losses", select(equal(iota(g, {loss_ring}, 0), place), loss, ring));
   g.set_state("step", step + 1);
@@ -198,6 +221,18 @@ Graph Programs::prediction(const InputForm& form, int64_t batch_size) const {
   return g;
 }
 
+Graph Programs::decoding(const InputForm& form, int64_t context) const {
+  Graph g;
+  Batch batch(g, form, 1, true);
+  nn::Builder b = evaluator(g);
+  b.decode(g.feed("position", {DType::i32, {}}), context);
+  Outcome out = outcome_of(task_, b, batch);
+  if (!out.output || out.output.rank() != 3 || out.output.shape()[1] != 1)
+    throw invalid("the task is no language model", "its output must be [batch, tokens, vocabulary]");
+  g.set_state("generate.logits", cast(reshape(out.output, {-1}), DType::f32), StateRole::metric);
+  return g;
+}
+
 Graph Programs::sampling(const Sampler& sampler, int64_t count) const {
   Graph g;
   Value seed = g.state("sample.seed", {DType::u32, {2}}, StateRole::metric);
@@ -213,6 +248,8 @@ Graph Programs::sampling(const Sampler& sampler, int64_t count) const {
   g.set_state("sample.step", step + 1);
   return g;
 }
+
+std::string average_state(const std::string& parameter) { return "optimizer.average." + parameter; }
 
 bool is_reserved(const std::string& state) {
   return state.starts_with("optimizer.") || state == "step" || state == "seed" || is_loss_scaling(state);

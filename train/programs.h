@@ -3,7 +3,8 @@
 //
 // States: parameters and buffers of the model; "optimizer.*"; "step" (i32, steps done); "seed" (u32[2]); "losses" (a
 // ring); the states of loss scaling (f16, see train/precision.h); "eval.loss" and "eval.weight", "eval.NAME.sum" and
-// "eval.NAME.count" per metric (sums over the evaluated batches); "data.NAME.TABLE"; "prediction.*"; "sample.*".
+// "eval.NAME.count" per metric (sums over the evaluated batches); "data.NAME.TABLE"; "prediction.*"; "generate.*";
+// "sample.*".
 #pragma once
 #include <map>
 #include <optional>
@@ -36,6 +37,7 @@ struct TUTTI_API ProgramOptions {
   LossScaling loss_scaling = {};         ///< for f16
   double clip_norm = 0, clip_value = 0;  ///< of gradients; 0: not clipped
   double ema = 0;  ///< decay of an average of the weights, which evaluation and prediction take; 0: none is kept
+  std::optional<nn::Lora> lora = {};        ///< adapters beside Linear modules; all else is frozen
   std::vector<ParameterGroup> groups = {};  ///< what they say goes before the modules; a later one before an earlier
   bool expose_gradients = false;            ///< every parameter's gradient, f32, is an output: "gradient.NAME"
 };
@@ -53,8 +55,8 @@ class TUTTI_API Programs {
   const Task& task() const { return task_; }
   const ProgramOptions& options() const { return options_; }
 
-  /// Throws Error(invalid) for a parameter or buffer of a name that the run uses itself, and where data and model do
-  /// not fit.
+  /// Throws Error(invalid) for a parameter or buffer of a name that the run uses itself, for adapters' targets that
+  /// name no Linear, and where data and model do not fit.
   Declared declare(const InputForm& form) const;
   /// Draws every parameter and buffer. Reads the state "seed".
   Graph initialization(const Declared& declared) const;
@@ -66,16 +68,24 @@ class TUTTI_API Programs {
   /// itself.
   Graph prediction(const InputForm& form, int64_t batch) const;
   static std::string prediction_state(const InputForm& form, int64_t batch);
+  /// One token of a sequence, for tasks that are language models: feeds "tokens" i32[1, 1] and "position", an i32
+  /// scalar; "generate.logits" becomes f32 [vocabulary], the scores of what comes next. Earlier tokens, at most
+  /// `context` in all, are in other states "generate.*".
+  Graph decoding(const InputForm& form, int64_t context) const;
   /// One step of sampling with the model's parameters: the states "sample.seed" (u32[2]), "sample.step" (i32, to be 0
   /// at first), "sample.state", which step 0 draws, and "sample.images", f32 [count, C, H, W].
   Graph sampling(const Sampler& sampler, int64_t count) const;
 
  private:
   nn::ParameterProperties properties_of(const nn::Parameter& p) const;
+  nn::Builder builder(Graph& g, bool training, Value seed = {}, Value step = {}) const;
   nn::Builder evaluator(Graph& g, Value seed = {}, Value step = {}) const;
   Task task_;
   ProgramOptions options_;
 };
+
+/// Where the average of a parameter is kept (ProgramOptions::ema).
+TUTTI_API std::string average_state(const std::string& parameter);
 
 /// Whether a checkpoint keeps the run's own state under that name: the optimizer's ("optimizer.…"), "step", "seed", the
 /// loss scale and its counters.

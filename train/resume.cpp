@@ -1,10 +1,12 @@
 #include "train/resume.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <vector>
 
 #include "core/base/status.h"
 #include "train/programs.h"
@@ -85,6 +87,26 @@ void expect_same_model(const Checkpoint& checkpoint, const Declared& declared) {
                                 name, to_string(tensor.type)),
                     remedy);
   }
+}
+
+void expect_weights_of(const std::string& from, const HostTensors& weights, const Declared& declared) {
+  std::vector<std::string> wrong;
+  std::set<std::string_view> names;
+  for (const auto* list : {&declared.parameters, &declared.buffers})
+    for (const nn::Parameter& p : *list) {
+      names.insert(p.name);
+      auto it = weights.find(p.name);
+      if (it == weights.end() && !nn::is_adapter(p.name))
+        wrong.push_back(fmt::format("'{}' is missing", p.name));
+      else if (it != weights.end() && it->second.type.shape != p.type.shape)
+        wrong.push_back(
+            fmt::format("'{}' is {}, the model's {}", p.name, to_string(it->second.type), to_string(p.type)));
+    }
+  for (const auto& [name, t] : weights)
+    if (!names.contains(name)) wrong.push_back(fmt::format("'{}' is none of the model's", name));
+  if (!wrong.empty())
+    throw invalid(fmt::format("{}: the weights do not fit the model: {}", from, fmt::join(wrong, "; ")),
+                  "choose the model and size that the weights are of");
 }
 
 void expect_same_training(const Checkpoint& checkpoint, const Optimizer& optimizer, Precision precision) {

@@ -82,6 +82,7 @@ ProgramOptions program_options(const TrainerOptions& o) {
           .clip_norm = o.clip_norm,
           .clip_value = o.clip_value,
           .ema = o.ema,
+          .lora = o.lora,
           .groups = o.groups};
 }
 
@@ -98,6 +99,10 @@ struct Trainer::Impl {
   Programs programs;
   Runner runner;
   std::map<std::string, Program> compiled;  // by kind, data set and batch
+  std::unique_ptr<CompiledGraph> decoder;
+  int64_t decoder_context = 0, decoded = 0;  // tokens of the sequence so far
+  HostTensors weights;                       // that parameters start from, until they do
+  std::string weights_from;
   struct Known {
     TensorType type;
     StateRole role;
@@ -156,6 +161,7 @@ struct Trainer::Impl {
     if (!declared) {
       declared = found;
       if (loaded) expect_same_model(*loaded, *declared);
+      if (!weights.empty()) expect_weights_of(weights_from, weights, *declared);
     }
     for (size_t i = 0; i < found.parameters.size(); ++i) {
       const nn::Parameter &p = found.parameters[i], &known = declared->parameters.at(i);
@@ -173,6 +179,11 @@ struct Trainer::Impl {
     initialized = true;
     if (loaded) return;
     runner.wait(prepare(programs.initialization(*declared))->run([](const std::string&, void*) {}));
+    for (const auto& [name, tensor] : std::exchange(weights, {})) {
+      HostTensor t = tensor.to(states.at(name).type.dtype);
+      runner.write(name, t);
+      if (options.ema > 0 && states.contains(average_state(name))) runner.write(average_state(name), t);
+    }
   }
 
   Program& program(Kind kind, const data::Source& set, int64_t batch) {
@@ -373,6 +384,34 @@ struct Trainer::Impl {
     return out;
   }
 
+  HostTensor next_token(int32_t token, int64_t position, int64_t context) {
+    if (position < 0 || position >= context || (position != 0 && position != decoded))
+      throw invalid(fmt::format("token {} of a sequence: the next is {} of at most {}", position, decoded, context),
+                    "hand in one after the other");
+    data::TensorSet one("token", {{"tokens", host_tensor(DType::i32, {1, 1}, std::vector<int32_t>{token})},
+                                  {"next", host_tensor(DType::i32, {1, 1}, std::vector<int32_t>{0})}});
+    if (!decoder || decoder_context != context) {
+      bind(one);
+      decoder = prepare(programs.decoding(form_of(one, "token", false), context));
+      decoder_context = context;
+      initialize();
+    }
+    const TensorType& type = states.at("generate.logits").type;
+    if (token < 0 || token >= type.shape.at(0))
+      throw invalid(fmt::format("token {}: the model knows those below {}", token, type.shape.at(0)));
+    auto place = static_cast<int32_t>(position), all = int32_t{1};
+    runner.wait(decoder->run([&](const std::string& feed, void* to) {
+      if (feed == "position")
+        std::memcpy(to, &place, sizeof place);
+      else if (feed == "valid")
+        std::memcpy(to, &all, sizeof all);
+      else
+        one.read(feed, std::array<int32_t, 1>{0}, to);
+    }));
+    decoded = position + 1;
+    return read("generate.logits");
+  }
+
   HostTensor sample(const data::Source& set, const Sampler& sampler, int64_t count, uint64_t seed) {
     bind(set);
     initialize();
@@ -422,6 +461,9 @@ HostTensor Trainer::predict(const data::Source& set) { return impl_->predict(set
 HostTensor Trainer::sample(const data::Source& set, const Sampler& sampler, int64_t count, uint64_t seed) {
   return impl_->sample(set, sampler, count, seed);
 }
+HostTensor Trainer::next_token(int32_t token, int64_t position, int64_t context) {
+  return impl_->next_token(token, position, context);
+}
 void Trainer::look(double loss) {
   if (impl_->options.plateau) impl_->options.plateau->look(loss);
 }
@@ -456,6 +498,13 @@ void Trainer::load(const std::string& path) {
   if (auto it = c.metadata.find("plateau"); it != c.metadata.end() && impl_->options.plateau)
     impl_->options.plateau->restore(it->second);
   impl_->loaded = std::move(c);
+}
+
+void Trainer::start_from(HostTensors weights, const std::string& from) {
+  if (impl_->initialized)
+    throw invalid("start_from: the trainer has run already", "call it before the first train() or evaluate()");
+  impl_->weights = std::move(weights);
+  impl_->weights_from = from;
 }
 
 void Trainer::prepare(const data::Source& set) { impl_->prepare_training(set); }

@@ -23,6 +23,7 @@ struct TUTTI_API TrainerOptions {
   double clip_norm = 0, clip_value = 0;  ///< of gradients; 0: not clipped
   double ema = 0;                        ///< decay of averaged weights, which evaluation takes; 0: none
   std::vector<ParameterGroup> groups = {};
+  std::optional<nn::Lora> lora = {};  ///< adapters beside Linear modules; all else is frozen
   int64_t batch = 64;
   bool keep_last = false;  ///< train on the last, smaller batch of an epoch as well, by a program of its own
   uint64_t seed = 1;
@@ -84,6 +85,10 @@ class TUTTI_API Trainer {
   HostTensor predict(const data::Source& set);
   /// That many images, f32 [count, C, H, W] in [0, 1], by a sampler for data like the set; equal seeds give equal ones.
   HostTensor sample(const data::Source& set, const Sampler& sampler, int64_t count, uint64_t seed = 1);
+  /// A language model's scores, f32 [vocabulary], of what comes behind `token`, the one at `position` (from 0 on) of a
+  /// sequence of at most `context`; those before it were handed in before. Throws Error(invalid) for a token that the
+  /// model lacks, a position that is not the next one or the first, and a task that is no language model.
+  HostTensor next_token(int32_t token, int64_t position, int64_t context);
   /// Tells the plateau, if the options have one, a loss such as the evaluation's; once per epoch, as a rule.
   void look(double loss);
   /// Steps of one epoch of that set.
@@ -109,6 +114,10 @@ class TUTTI_API Trainer {
   /// Its type, and where it lies on the device (see Session::native).
   std::pair<TensorType, TuttiNativeState> native(const std::string& name);
 
+  /// The model's parameters and buffers start from these instead of drawn numbers, in whatever float dtype; `from`,
+  /// such as a file, names them in messages. Adapters may be missing. Throws Error(invalid) behind the first step; data
+  /// that come first bring one that lists every tensor that is missing, unknown or of another shape.
+  void start_from(HostTensors weights, const std::string& from);
   const Device& device() const;
   int64_t steps() const;                     ///< done in all; any thread may ask at any time
   uint64_t seed() const;                     ///< the options', or the loaded checkpoint's

@@ -3,8 +3,10 @@
 // Layout: 8 bytes, little-endian: length N of the header; N bytes of JSON: {"__metadata__": {text: text, …},
 // NAME: {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, …}; then the tensors, row-major, without gaps.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "core/base/export.h"
 #include "data/host_tensor.h"
@@ -17,6 +19,20 @@ struct TUTTI_API Checkpoint {
   std::map<std::string, std::string> metadata;  ///< "seed", "step", …
 };
 
+/// Where one of a file's tensors lies.
+struct CheckpointEntry {
+  std::string name;
+  TensorType type;
+  uint64_t at = 0, bytes = 0;  ///< in the file
+};
+
+/// What a file says of itself: all but the tensors' numbers.
+struct TUTTI_API CheckpointHeader {
+  std::vector<CheckpointEntry> entries;  ///< in the order of the file
+  std::map<std::string, std::string> metadata;
+  uint64_t file_bytes = 0;
+};
+
 /// Writes a temporary file beside the target, flushes it to the disk, renames it, and flushes the folder: whenever the
 /// process or the machine stops, `path` holds the old file or the new one, whole. Throws Error(invalid) naming the
 /// path, the bytes needed and the system's reason; the temporary file is gone then and the old file as it was.
@@ -26,5 +42,8 @@ TUTTI_API void write_checkpoint(const std::string& path, const Checkpoint& check
 /// twice), dtypes, shapes (at most 32 dimensions), sizes against shapes, offsets without gap or overlap. Takes time
 /// linear in the file. Throws Error(invalid) naming file, byte and expectation.
 TUTTI_API Checkpoint read_checkpoint(const std::string& path);
+
+/// The same without the tensors' numbers, of which nothing is read.
+TUTTI_API CheckpointHeader read_checkpoint_header(const std::string& path);
 
 }  // namespace tutti

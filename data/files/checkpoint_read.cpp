@@ -76,17 +76,17 @@ Entry read_entry(const Reader& r, const std::string& name, const json& j, uint64
   return e;
 }
 
-}  // namespace
-
-Checkpoint read_checkpoint(const std::string& path) {
-  Reader r{path};
+/// Checks the whole header; the stream is then at the first tensor.
+CheckpointHeader read_header(const Reader& r, std::ifstream& in) {
+  const std::string& path = r.path;
   std::error_code error;
   if (!std::filesystem::exists(path, error))
     throw invalid(fmt::format("{}: there is no such checkpoint", path), "check the path");
   if (!std::filesystem::is_regular_file(path, error)) throw invalid(fmt::format("{}: not a regular file", path));
-  uint64_t size = std::filesystem::file_size(path, error);
+  CheckpointHeader out;
+  uint64_t size = out.file_bytes = std::filesystem::file_size(path, error);
   errno = 0;
-  std::ifstream in(path, std::ios::binary);
+  in.open(path, std::ios::binary);
   if (!in) throw invalid(fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
 
   uint8_t prefix[8];
@@ -98,48 +98,75 @@ Checkpoint read_checkpoint(const std::string& path) {
     r.fail(0, fmt::format("a header of {} bytes, expected at most {}", length, safetensors::max_header));
   if (length > size - 8) r.fail(size, fmt::format("the file ends inside its header of {} bytes", length));
 
-  Checkpoint checkpoint;
+  std::string text(length, '\0');
+  if (!in.read(text.data(), static_cast<std::streamsize>(length))) r.fail(8, "the header cannot be read");
+  if (text.empty() || text[0] != '{') r.fail(8, "the header does not begin with '{'");
+  json header = r.parse(text);
+
+  uint64_t data_at = 8 + length, at = 0;
+  std::vector<Entry> entries;
+  for (const auto& [name, value] : header.items()) {
+    if (name != "__metadata__") {
+      entries.push_back(read_entry(r, name, value, data_at));
+      continue;
+    }
+    if (!value.is_object()) r.fail(8, "__metadata__ is no object of texts");
+    for (const auto& [key, text_value] : value.items()) {
+      if (!text_value.is_string()) r.fail(8, fmt::format("__metadata__ '{}' is no text", key));
+      out.metadata[key] = text_value.get<std::string>();
+    }
+  }
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  for (Entry& e : entries) {
+    if (e.begin != at)
+      r.fail(data_at + std::min(at, e.begin), fmt::format("tensor '{}' begins at offset {}, expected {}: {}", e.name,
+                                                          e.begin, at, e.begin < at ? "an overlap" : "a gap"));
+    at = e.end;
+    out.entries.push_back({std::move(e.name), std::move(e.type), data_at + e.begin, e.end - e.begin});
+  }
+  if (size - data_at != at)
+    r.fail(size, fmt::format("the file has {} bytes, its header promises {}", size, data_at + at));
+  return out;
+}
+
+/// Calls f, with a message of its own where memory runs out.
+template <class F>
+auto within_memory(const std::string& path, F f) {
   try {
-    std::string text(length, '\0');
-    if (!in.read(text.data(), static_cast<std::streamsize>(length))) r.fail(8, "the header cannot be read");
-    if (text.empty() || text[0] != '{') r.fail(8, "the header does not begin with '{'");
-    json header = r.parse(text);
+    return f();
+  } catch (const std::bad_alloc&) {
+    std::error_code error;
+    throw Error(Code::no_memory,
+                fmt::format("{}: no memory for its {} bytes", path, std::filesystem::file_size(path, error)));
+  }
+}
 
-    uint64_t data_at = 8 + length, at = 0;
-    std::vector<Entry> entries;
-    for (const auto& [name, value] : header.items()) {
-      if (name != "__metadata__") {
-        entries.push_back(read_entry(r, name, value, data_at));
-        continue;
-      }
-      if (!value.is_object()) r.fail(8, "__metadata__ is no object of texts");
-      for (const auto& [key, text_value] : value.items()) {
-        if (!text_value.is_string()) r.fail(8, fmt::format("__metadata__ '{}' is no text", key));
-        checkpoint.metadata[key] = text_value.get<std::string>();
-      }
-    }
-    std::sort(entries.begin(), entries.end(),
-              [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
-    for (const Entry& e : entries) {
-      if (e.begin != at)
-        r.fail(data_at + std::min(at, e.begin), fmt::format("tensor '{}' begins at offset {}, expected {}: {}", e.name,
-                                                            e.begin, at, e.begin < at ? "an overlap" : "a gap"));
-      at = e.end;
-    }
-    if (size - data_at != at)
-      r.fail(size, fmt::format("the file has {} bytes, its header promises {}", size, data_at + at));
+}  // namespace
 
-    for (const Entry& e : entries) {
+CheckpointHeader read_checkpoint_header(const std::string& path) {
+  return within_memory(path, [&] {
+    std::ifstream in;
+    return read_header(Reader{path}, in);
+  });
+}
+
+Checkpoint read_checkpoint(const std::string& path) {
+  return within_memory(path, [&] {
+    Reader r{path};
+    std::ifstream in;
+    CheckpointHeader header = read_header(r, in);
+    Checkpoint checkpoint;
+    checkpoint.metadata = std::move(header.metadata);
+    for (CheckpointEntry& e : header.entries) {
       HostTensor& t = checkpoint.tensors[e.name];
       t.type = e.type;
-      t.bytes.resize(e.end - e.begin);
+      t.bytes.resize(e.bytes);
       if (!in.read(reinterpret_cast<char*>(t.bytes.data()), static_cast<std::streamsize>(t.bytes.size())))
-        r.fail(data_at + e.begin, fmt::format("tensor '{}' cannot be read", e.name));
+        r.fail(e.at, fmt::format("tensor '{}' cannot be read", e.name));
     }
-  } catch (const std::bad_alloc&) {
-    throw Error(Code::no_memory, fmt::format("{}: no memory for its {} bytes", path, size));
-  }
-  return checkpoint;
+    return checkpoint;
+  });
 }
 
 }  // namespace tutti

@@ -9,6 +9,7 @@
 #include "data/bpe.h"
 #include "data/file.h"
 #include "data/form.h"
+#include "data/gguf_tokenizer.h"
 #include "data/text.h"
 #include "data/tokenizer.h"
 
@@ -41,15 +42,11 @@ Sources open_text(const std::string& spec, const OpenOptions& o) {
   std::string path = spec.substr(spec.find(':') + 1), text = read_file(path, "name a text file: text:FILE");
   if (text.empty()) throw invalid(fmt::format("{}: the text is empty", path), "name a file that holds text");
   std::string name = std::filesystem::path(path).filename().string();
-  auto sources = [&](const Tokenizer& t, const std::string& characters = "") {
-    return cut(name, t.encode(text, path), o, t.size(), characters);
-  };
-  if (o.tokenizer == "bytes") return sources(Bytes());
-  if (o.tokenizer.starts_with("bpe:")) return sources(Bpe(o.tokenizer.substr(4)));
-  if (o.tokenizer != "chars")
-    throw invalid(fmt::format("--tokenizer {}: unknown", o.tokenizer), "use bytes, chars or bpe:FOLDER");
-  Characters characters = o.vocabulary.empty() ? Characters(text, path) : Characters(o.vocabulary);
-  return sources(characters, characters.vocabulary());
+  std::string characters = o.tokenizer != "chars" ? ""
+                           : o.vocabulary.empty() ? Characters(text, path).vocabulary()
+                                                  : o.vocabulary;
+  std::unique_ptr<Tokenizer> t = open_tokenizer(o.tokenizer, characters);
+  return cut(name, t->encode(text, path), o, t->size(), characters);
 }
 
 int64_t number(const std::string& spec, const std::string& text) {
@@ -79,6 +76,14 @@ Sources make_up(const std::string& spec, const OpenOptions& o) {
 }
 
 }  // namespace
+
+std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, const std::string& vocabulary) {
+  if (name == "bytes") return std::make_unique<Bytes>();
+  if (name.starts_with("bpe:")) return std::make_unique<Bpe>(name.substr(4));
+  if (name.starts_with("gguf:")) return std::make_unique<GgufTokenizer>(Gguf(name.substr(5)));
+  if (name == "chars") return std::make_unique<Characters>(vocabulary);
+  throw invalid(fmt::format("--tokenizer {}: unknown", name), "use bytes, chars, bpe:FOLDER or gguf:FILE");
+}
 
 extern const DataForm made_up_text_form, text_form;
 const DataForm made_up_text_form{

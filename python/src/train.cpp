@@ -171,6 +171,12 @@ TrainerOptions options_of(const nb::dict& d) {
       if (!o.plateau) o.schedule = parse_schedule(text, total);
     }
   }
+  if (d.contains("lora")) {
+    auto [rank, alpha, dropout, targets] =
+        nb::cast<std::tuple<int64_t, double, double, std::vector<std::string>>>(d["lora"]);
+    o.lora = nn::Lora{.rank = rank, .alpha = alpha, .dropout = dropout, .targets = targets};
+    o.lora->check();
+  }
   if (d.contains("groups"))
     for (nb::handle h : nb::cast<nb::list>(d["groups"])) {
       auto [pattern, decay, lr_scale, frozen] =

@@ -16,9 +16,9 @@ from tutti._core import Device, Graph, Outcome, Value
 from tutti.graphs import Program, gradients, native, value_and_grad
 from tutti.tables import Devices as _Devices
 from tutti.tasks import binary_classification, classification, outcome, regression, task
-from tutti.trainer import ParameterGroup, Score, Trainer, open_data, optimizers as _optimizers, source
+from tutti.trainer import Lora, ParameterGroup, Score, Trainer, open_data, optimizers as _optimizers, source
 
-__all__ = ["DeclinedError", "Device", "DeviceLostError", "Error", "Graph", "InvalidError", "NoMemoryError", "NotFiniteError", "Outcome",
+__all__ = ["DeclinedError", "Device", "DeviceLostError", "Error", "Graph", "InvalidError", "Lora", "NoMemoryError", "NotFiniteError", "Outcome",
            "ParameterGroup", "Program", "Score", "Trainer", "UnsupportedError", "Value", "binary_classification", "classification",
            "devices", "from_torch", "gradients", "native", "nn", "open_data", "ops", "optim", "outcome", "regression", "source",
            "task", "value_and_grad"]

@@ -51,6 +51,16 @@ class ParameterGroup:
 
 
 @dataclasses.dataclass(frozen=True)
+class Lora:
+    """Low-rank adapters beside Linear modules whose names or paths fit a pattern; all else is frozen. Their scale is alpha / rank."""
+
+    rank: int = 8
+    alpha: float = 16.0
+    dropout: float = 0.0
+    targets: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "o_proj")
+
+
+@dataclasses.dataclass(frozen=True)
 class Score:
     """What an evaluation found."""
 
@@ -124,12 +134,13 @@ class Trainer:
     schedule    of the learning rate: "cosine", "warmup:100+linear", … with `total` steps in all, or a function of the step
                 that gives the factor on it
     groups      ParameterGroups
+    lora        adapters to train in place of the weights: tutti.Lora(rank=8, alpha=16, targets=("q_proj", "v_proj"))
     fallback    "cpu": what the device declines runs on the CPU, and `elsewhere` lists it; "none": that is an error
     """
 
     def __init__(self, task: _core.Task, device: str = "auto", optimizer: Optimizer | None = None,
                  schedule: str | Callable[[int], float] | None = None, total: int | None = None,
-                 groups: Iterable[ParameterGroup] = (), **options: Any) -> None:
+                 groups: Iterable[ParameterGroup] = (), lora: Lora | None = None, **options: Any) -> None:
         optimizer = optimizer or optimizers["Adam"]()
         if not isinstance(optimizer, Optimizer):
             raise InvalidError(f"{optimizer!r} is no optimizer of tutti.optim", "tutti.optim has " + ", ".join(optimizers))
@@ -140,6 +151,8 @@ class Trainer:
                 raise TypeError(f"Trainer has no option '{key}': it has {', '.join(known)}")
         options["optimizer"] = optimizer.name, {k: float(v) for k, v in optimizer.hyperparameters.items()}
         options["groups"] = [dataclasses.astuple(g) for g in groups]
+        if lora is not None:
+            options["lora"] = lora.rank, float(lora.alpha), float(lora.dropout), list(lora.targets)
         if schedule:
             options["schedule"] = schedule if callable(schedule) else (schedule, total or 0)
         self.task, self.optimizer = task, optimizer

@@ -17,6 +17,7 @@ OPTIONS = {
     "train": [*RUN_OPTIONS, "--checkpoint", "--resume", "--no-eval", "--quiet"],
     "eval": [o for o in RUN_OPTIONS if o not in OF_TRAINING] + ["checkpoint"],
     "data": ["--output", "--png", "--count", "--context", "--tokenizer", "--json"],
+    "inspect": ["file", "--json"],
     "ops": ["--markdown", "--json"],
     "plan": [o for o in RUN_OPTIONS if o not in ("--fallback", "--epochs", "--steps")] + ["--no-eval", "--no-search"],
     "parity": ["--device", "--ops", "--case", "--record", "--against", "--html", "--model", "--seed", "--json"],

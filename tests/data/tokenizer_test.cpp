@@ -39,6 +39,18 @@ TEST(Tokenizer, CharactersAreNumberedByCodePoint) {
     EXPECT_EQ(code_points(utf8(point), ""), std::vector<char32_t>{point});
 }
 
+TEST(Tokenizer, DecodesWhatItEncoded) {
+  std::string text = "na\xc3\xafve\n", bytes = "\xff\x80z";
+  Characters c(text);
+  EXPECT_EQ(c.decode(c.encode(text, "")), text);
+  EXPECT_EQ(Bytes().decode(Bytes().encode(bytes, "")), bytes);
+  expect_parts(message_of([&] {
+                 Bytes().decode(std::vector<int32_t>{0, 256});
+               }),
+               {"token 1 is 256, expected 0 to 255"});
+  expect_parts(message_of([&] { c.decode(std::vector<int32_t>{-1}); }), {"token 0 is -1"});
+}
+
 TEST(Tokenizer, BpeIsHuggingFaces) {
   Bpe bpe(golden);
   EXPECT_EQ(bpe.size(), 420);
@@ -46,7 +58,9 @@ TEST(Tokenizer, BpeIsHuggingFaces) {
   ASSERT_GT(cases.size(), 20u);
   for (const auto& c : cases) {
     auto text = c["text"].get<std::string>();
-    EXPECT_EQ(bpe.encode(text, "text"), c["tokens"].get<std::vector<int32_t>>()) << text;
+    auto tokens = c["tokens"].get<std::vector<int32_t>>();
+    EXPECT_EQ(bpe.encode(text, "text"), tokens) << text;
+    EXPECT_EQ(bpe.decode(tokens), text);
   }
 }
 

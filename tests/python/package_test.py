@@ -224,6 +224,16 @@ class Training(unittest.TestCase):
         with self.assertRaisesRegex(tutti.InvalidError, "outside of a task"):
             nn.Linear(3)(None)
 
+    def test_lora_trains_adapters_alone(self):
+        t = trainer(lora=tutti.Lora(rank=2, alpha=4, targets=("body.0",)))
+        t.fit(quadrants(), steps=1)
+        before = t.state_dict()
+        t.fit(quadrants(), epochs=3)
+        changed = {k for k, v in t.state_dict().items() if not np.array_equal(v, before[k])}
+        self.assertEqual(changed, {"body.0.lora_A.weight", "body.0.lora_B.weight"})
+        with self.assertRaisesRegex(tutti.InvalidError, "no Linear of the model is named like 'q_proj'.*it has 0, 2"):
+            trainer(lora=tutti.Lora()).fit(quadrants(), steps=1)
+
     def test_two_trainers_in_two_threads(self):
         results = {}
 

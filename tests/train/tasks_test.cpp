@@ -355,5 +355,35 @@ TEST(Texts, AreReadByBytesAndCharacters) {
   expect_parts(message_of([&] { data::open_data("text:" + f / "nothing"); }), {f / "nothing", "no such file"});
 }
 
+/// Token by token with kept keys and values gives what one pass over the whole sequence gives.
+TEST(Tasks, DecodingAgreesWithPrediction) {
+  for (const char* name : {"gpt", "llama"}) {
+    const ModelDef& def = find_model(name);
+    ModelOptions o{.size = "tiny"};
+    data::Sources made = data::open_data(def.made_up(o, 4), {.context = def.context(o)});
+    Trainer t(device(), def.task(o, *made.train), {.batch = 2, .eval_batch = 1});
+    t.train(*made.train, 3);
+    int64_t context = def.context(o);
+    std::vector<int32_t> tokens(static_cast<size_t>(context));
+    for (int32_t sample : {0, 1}) {
+      made.train->read("tokens", std::vector<int32_t>{sample}, tokens.data());
+      std::vector<int32_t> only = {sample};
+      HostTensor whole = t.predict(data::subset(*made.train, only));  // [1, context, vocabulary]
+      auto width = static_cast<size_t>(whole.type.shape.at(2));
+      for (int64_t k = 0; k < context; ++k) {
+        HostTensor next = t.next_token(tokens.at(static_cast<size_t>(k)), k, context);
+        ASSERT_EQ(next.type.shape, (Shape{static_cast<int64_t>(width)}));
+        for (size_t v = 0; v < width; ++v)
+          EXPECT_NEAR(next.item(v), whole.item(static_cast<size_t>(k) * width + v), 1e-6) << name << " " << k;
+      }
+    }
+    t.next_token(1, 0, context);
+    expect_parts(message_of([&] { t.next_token(1, 3, context); }), {"token 3 of a sequence: the next is 1"});
+    expect_parts(message_of([&] { t.next_token(1000, 1, context); }), {"token 1000"});
+  }
+  Trainer other(device(), regression(nn::Linear(2)), {});
+  EXPECT_NE(message_of([&] { other.next_token(0, 0, 4); }), "");
+}
+
 }  // namespace
 }  // namespace tutti

@@ -12,6 +12,7 @@
 #include "graph/ops/matmul.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/transpose.h"
+#include "nn/attention.h"
 #include "nn/norms.h"
 #include "nn/sequences.h"
 #include "train/model.h"
@@ -47,12 +48,9 @@ struct Attention {
     Value qkv = b("c_attn", Projection{3 * o.width}, x);
     auto heads = [&](Value part) { return transpose(reshape(part, {n, t, o.heads, head}), {0, 2, 1, 3}); };
     Values parts = split(qkv, o.width, 2);
-    Value y = attention(heads(parts[0]), heads(parts[1]), heads(parts[2]),
-                        {.causal = true,
-                         .dropout = b.training() ? o.dropout : 0,
-                         .seed = b.seed(),
-                         .step = b.step(),
-                         .stream = b.stream()});
+    Value y = causal_attention(
+        b, heads(parts[0]), heads(parts[1]), heads(parts[2]),
+        {.dropout = b.training() ? o.dropout : 0, .seed = b.seed(), .step = b.step(), .stream = b.stream()});
     y = reshape(transpose(y, {0, 2, 1, 3}), {n, t, o.width});
     return b("c_proj", Projection{o.width, 0.02 / std::sqrt(2.0 * static_cast<double>(o.layers))}, y);
   }
@@ -88,8 +86,7 @@ struct Gpt {
       Builder::Enter in(b, "wte");
       wte = b.parameter("weight", {o.vocabulary, o.width}, {Init::normal, 0, 0.02});
     }
-    Value places = arange(b.graph(), 0, static_cast<double>(t));
-    Value x = embedding(wte, tokens) + b("wpe", Embedding(o.context, o.width, {Init::normal, 0, 0.02}), places);
+    Value x = embedding(wte, tokens) + b("wpe", Embedding(o.context, o.width, {Init::normal, 0, 0.02}), b.places(t));
     x = b("drop", Dropout(o.dropout), x);
     for (int64_t i = 0; i < o.layers; ++i) x = b(fmt::format("h.{}", i), Block{o}, x);
     x = reshape(b("ln_f", LayerNorm(), x), {n * t, o.width});

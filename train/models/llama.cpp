@@ -9,9 +9,11 @@
 #include "graph/ops/reshape.h"
 #include "graph/ops/silu.h"
 #include "graph/ops/transpose.h"
+#include "nn/attention.h"
 #include "nn/modules.h"
 #include "nn/norms.h"
 #include "nn/sequences.h"
+#include "train/gguf_llama.h"
 #include "train/model.h"
 #include "train/tasks.h"
 
@@ -34,9 +36,9 @@ struct SelfAttention {
     auto heads = [&](const char* name, int64_t count) {
       return transpose(reshape(b(name, projection(count * size), x), {n, t, count, size}), {0, 2, 1, 3});
     };
-    Value q = rotary(heads("q_proj", o.heads), {.base = o.rope_base});
-    Value k = rotary(heads("k_proj", o.kv_heads), {.base = o.rope_base});
-    Value y = attention(q, k, heads("v_proj", o.kv_heads), {.causal = true});
+    RotaryOptions turn{.base = o.rope_base, .positions = b.places(t)};
+    Value q = rotary(heads("q_proj", o.heads), turn), k = rotary(heads("k_proj", o.kv_heads), turn);
+    Value y = causal_attention(b, q, k, heads("v_proj", o.kv_heads));
     return b("o_proj", projection(o.width), reshape(transpose(y, {0, 2, 1, 3}), {n, t, o.heads * size}));
   }
 };
@@ -89,13 +91,29 @@ LlamaOptions options_of(const ModelOptions& o) {
          .heads = 9,
          .kv_heads = 3,
          .rope_base = 100000};
+  if (o.weights.ends_with(".gguf")) {
+    LlamaFacts f = llama_facts(Gguf(o.weights));
+    l = {.vocabulary = f.vocabulary,
+         .context = std::min<int64_t>(f.context, 512),
+         .layers = f.layers,
+         .width = f.width,
+         .hidden = f.hidden,
+         .heads = f.heads,
+         .kv_heads = f.kv_heads,
+         .rope_base = f.rope_base,
+         .eps = f.eps};
+  }
   if (o.context > 0) l.context = o.context;
   return l;
 }
 
 Task task(const ModelOptions& o, const data::Source& train) {
   LlamaOptions l = options_of(o);
-  if (int64_t classes = train.column("tokens").classes; o.size != "smollm2" && classes > 0) l.vocabulary = classes;
+  int64_t classes = train.column("tokens").classes;
+  if (o.weights.ends_with(".gguf") && classes > l.vocabulary)
+    throw invalid(fmt::format("{} has {} tokens, {} has {}", o.data, classes, o.weights, l.vocabulary),
+                  "--tokenizer gguf:" + o.weights);
+  if (o.size != "smollm2" && o.weights.empty() && classes > 0) l.vocabulary = classes;
   return language_model(Llama{l});
 }
 

@@ -1,0 +1,139 @@
+// tutti generate: what a language model goes on with.
+#include "train/generate.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "cli/number.h"
+#include "cli/print.h"
+#include "cli/run_options.h"
+#include "data/files/gguf.h"
+#include "data/gguf_tokenizer.h"
+#include "train/gguf_llama.h"
+#include "train/weights.h"
+
+namespace tutti::cli {
+namespace {
+
+/// The prompt as a chat's first message, where the template is ChatML: with the system's message that it holds.
+std::string as_chat(const std::string& chat, const std::string& prompt) {
+  const std::string start = "<|im_start|>", end = "<|im_end|>";
+  if (chat.find(start) == std::string::npos) return prompt;
+  std::string system;
+  if (size_t at = chat.find(start + "system"); at != std::string::npos) {
+    size_t text = at + start.size() + 6, stop = chat.find(end, text);
+    text += chat.compare(text, 2, "\\n") == 0 ? 2 : 1;
+    if (stop != std::string::npos) system = start + "system\n" + chat.substr(text, stop - text) + end + "\n";
+  }
+  return system + start + "user\n" + prompt + end + "\n" + start + "assistant\n";
+}
+
+struct GenerateCommand {
+  RunOptions run;
+  std::string file, prompt, adapters;
+  GenerateOptions how;
+  bool raw = false, json = false;
+
+  int operator()() {
+    bool published = file.ends_with(".gguf");
+    if (published) {
+      run.model = "llama";
+      run.init = file;
+    } else {
+      run.recall(file);
+    }
+    run.validate();
+    how.check();
+    if (!find_model(run.model).context)
+      throw invalid(fmt::format("{} is no language model", run.model), "take a checkpoint of gpt, llama or char_lstm");
+    std::unique_ptr<data::Tokenizer> tokenizer = run.open_tokenizer();
+    std::string text = prompt;
+    if (auto* own = dynamic_cast<data::GgufTokenizer*>(tokenizer.get())) {
+      if (!raw) text = as_chat(own->chat_template(), prompt);
+      for (std::optional<int32_t> stop : {own->end(), own->padding()})
+        if (stop) how.stop.insert(*stop);
+    }
+    std::vector<int32_t> tokens = tokenizer->encode(text, "--prompt");
+    Device device = select_device(run.device);
+    tell_lost_plugins();
+    data::TensorSet columns("tokens",
+                            {{"tokens", host_tensor(DType::i32, {1, 1}, std::vector<int32_t>{0})},
+                             {"next", host_tensor(DType::i32, {1, 1}, std::vector<int32_t>{0})}},
+                            {{"tokens", tokenizer->size()}, {"next", tokenizer->size()}});
+    TrainerOptions options = run.trainer_options();
+    HostTensors more;
+    if (!adapters.empty()) {
+      nn::Lora lora;
+      more = read_adapters(adapters, lora);
+      options.lora = lora;
+    }
+    int64_t context = find_model(run.model).context(run.model_options());
+    Trainer trainer(device, run.make_task(columns), options);
+    if (published) {
+      HostTensors weights = read_weights(file);
+      weights.merge(more);
+      trainer.start_from(std::move(weights), file);
+    } else if (!adapters.empty()) {
+      throw invalid("--adapters: a checkpoint holds its own", "leave it out");
+    } else {
+      trainer.load(file);
+    }
+    auto start = std::chrono::steady_clock::now(), first = start;
+    std::string written;
+    std::vector<int32_t> all;
+    all = generate(trainer, tokens, context, how, [&](int32_t token) {
+      if (all.empty()) first = std::chrono::steady_clock::now();
+      all.push_back(token);
+      std::string now = tokenizer->decode(all);
+      if (!json) {
+        size_t whole = now.size();  // a character may still lack bytes
+        while (whole > written.size() && now.size() - whole < 3 && (now[whole - 1] & 0xC0) == 0x80) --whole;
+        fmt::print("{}", now.substr(written.size()));
+        std::fflush(stdout);
+      }
+      written = now;
+      return true;
+    });
+    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - first).count();
+    double rate = all.size() > 1 && seconds > 0 ? static_cast<double>(all.size() - 1) / seconds : 0;
+    if (json)
+      print_json({{"device", device.id},
+                  {"model", run.model},
+                  {"prompt_tokens", tokens.size()},
+                  {"tokens", all},
+                  {"text", tokenizer->decode(all)},
+                  {"tokens_per_s", rate},
+                  {"planned_bytes", trainer.planned_bytes()},
+                  {"precision", run.precision}});
+    else
+      fmt::print("\n");
+    return done;
+  }
+};
+
+}  // namespace
+
+void add_generate(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand("generate", "Go on with a text, by a language model");
+  static GenerateCommand command;
+  sub->add_option("file", command.file, "A GGUF file of a Llama, or a checkpoint")->required();
+  sub->add_option("--prompt", command.prompt, "The text to go on with")->required();
+  command.run.add_to(*sub);
+  command.run.hide_training(*sub);
+  command.run.leave_out(*sub, "seed");
+  sub->add_option("--tokens", command.how.tokens, "At most so many")->capture_default_str()->check(whole<int64_t>);
+  sub->add_option("--temperature", command.how.temperature, "0: the likeliest token always")
+      ->capture_default_str()
+      ->check(real);
+  sub->add_option("--top-k", command.how.top_k, "Of the so many likeliest alone (0: all)")->check(whole<int64_t>);
+  sub->add_option("--top-p", command.how.top_p, "Of the likeliest that have this probability together")->check(real);
+  sub->add_option("--seed", command.how.seed, "Of what is drawn")->capture_default_str()->check(whole<uint64_t>);
+  sub->add_option("--adapters", command.adapters, "A folder with LoRA adapters (PEFT's files) for a GGUF file");
+  sub->add_flag("--raw", command.raw, "The prompt as it is, without the file's chat template");
+  add_json_flag(*sub, command.json);
+  sub->footer("Example: tutti generate SmolLM2.gguf --prompt \"What is the capital of France?\" --tokens 50");
+  sub->callback([&action] { action = [] { return command(); }; });
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,158 @@
+// tutti inspect: what a file of weights holds: metadata and tensors of GGUF and safetensors files, checkpoints among
+// them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "cli/command.h"
+#include "cli/print.h"
+#include "core/base/text.h"
+#include "data/files/checkpoint.h"
+#include "data/files/gguf.h"
+
+namespace tutti::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t most_elements = 8;  ///< of an array that are shown
+constexpr size_t widest = 64;        ///< of a column of names: a file's longest must not widen every line
+
+struct Value {
+  std::string key, type;
+  Json value;  ///< of an array the first elements
+  size_t elements = 1;
+};
+
+struct Row {
+  std::string name, dtype;
+  Shape shape;
+  uint64_t at, bytes;
+};
+
+struct Contents {
+  std::string format;
+  uint64_t file_bytes = 0;
+  std::vector<Value> metadata;
+  std::vector<Row> tensors;
+};
+
+Json element(const GgufValue& v, size_t i) {
+  if (auto text = v.text(i)) return std::string(*text);
+  if (auto yes = v.boolean(i)) return *yes;
+  if (auto n = v.integer(i)) return *n;
+  return v.real(i).value_or(0);
+}
+
+Contents of_gguf(const std::string& path) {
+  Gguf g(path);
+  Contents all{.format = fmt::format("GGUF version {}", g.version()), .file_bytes = g.file_bytes()};
+  for (const auto& [key, v] : g.metadata()) {
+    Value row{key, v.type_name(), Json::array(), v.size()};
+    for (size_t i = 0; i < std::min(v.size(), most_elements); ++i) row.value.push_back(element(v, i));
+    if (!v.is_array) row.value = element(v, 0);
+    all.metadata.push_back(std::move(row));
+  }
+  for (const GgufTensor& t : g.tensors()) all.tensors.push_back({t.name, t.type->name, t.shape, t.at, t.bytes});
+  return all;
+}
+
+Contents of_safetensors(const std::string& path) {
+  CheckpointHeader header = read_checkpoint_header(path);
+  bool ours = header.metadata.count("run") > 0;
+  Contents all{.format = ours ? "checkpoint of tutti (safetensors)" : "safetensors", .file_bytes = header.file_bytes};
+  for (const auto& [key, text] : header.metadata) all.metadata.push_back({key, "text", text});
+  for (const CheckpointEntry& e : header.entries)
+    all.tensors.push_back({e.name, std::string(name(e.type.dtype)), e.type.shape, e.at, e.bytes});
+  return all;
+}
+
+Contents read(const std::string& path) {
+  char magic[4] = {};
+  std::error_code error;
+  if (std::filesystem::is_regular_file(path, error)) std::ifstream(path, std::ios::binary).read(magic, sizeof(magic));
+  return std::string_view(magic, sizeof(magic)) == "GGUF" ? of_gguf(path) : of_safetensors(path);
+}
+
+/// One line that is no longer than a terminal is wide, as a rule.
+std::string shown(const Value& v) {
+  constexpr size_t most = 90;
+  std::string text = v.value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (v.value.is_array() && v.elements > v.value.size()) text.insert(text.size() - 1, ",…");
+  if (text.size() <= most) return text;
+  size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end) + "…";
+}
+
+struct Sum {
+  uint64_t tensors = 0, elements = 0, bytes = 0;
+};
+
+int inspect(const std::string& path, bool json) {
+  Contents all = read(path);
+  std::map<std::string, Sum> sums;
+  Sum total;
+  size_t name_width = 0, key_width = 0, type_width = 0;
+  for (const Row& t : all.tensors) {
+    for (Sum* s : {&sums[t.dtype], &total}) {
+      ++s->tensors;
+      s->elements += static_cast<uint64_t>(num_elements(t.shape));
+      s->bytes += t.bytes;
+    }
+    name_width = std::max(name_width, std::min(t.name.size(), widest));
+  }
+  if (json) {
+    Json metadata = Json::object(), tensors = Json::array(), dtypes = Json::object();
+    for (const Value& v : all.metadata) {
+      metadata[v.key] = {{"type", v.type}, {"value", v.value}};
+      if (v.value.is_array()) metadata[v.key]["elements"] = v.elements;
+    }
+    for (const Row& t : all.tensors)
+      tensors.push_back(
+          {{"name", t.name}, {"dtype", t.dtype}, {"shape", t.shape}, {"offset", t.at}, {"bytes", t.bytes}});
+    for (const auto& [dtype, s] : sums)
+      dtypes[dtype] = {{"tensors", s.tensors}, {"elements", s.elements}, {"bytes", s.bytes}};
+    print_json({{"file", path},
+                {"format", all.format},
+                {"bytes", all.file_bytes},
+                {"elements", total.elements},
+                {"dtypes", dtypes},
+                {"metadata", metadata},
+                {"tensors", tensors}});
+    return done;
+  }
+  print_out("{}: {}, {} bytes, {} metadata, {} tensors of {} elements\n", path, all.format, all.file_bytes,
+            all.metadata.size(), total.tensors, total.elements);
+  for (const Value& v : all.metadata) {
+    key_width = std::max(key_width, std::min(v.key.size(), widest));
+    type_width = std::max(type_width, v.type.size());
+  }
+  if (!all.metadata.empty()) print_out("\nmetadata\n");
+  for (const Value& v : all.metadata)
+    print_out("  {:<{}}  {:<{}}  {}\n", v.key, key_width, v.type, type_width, shown(v));
+  if (!all.tensors.empty()) print_out("\ntensors\n");
+  for (const Row& t : all.tensors)
+    print_out("  {:<{}}  {:<5} {:<16} {:>12} bytes\n", t.name, name_width, t.dtype, to_string(t.shape), t.bytes);
+  if (!all.tensors.empty()) print_out("\n");
+  for (const auto& [dtype, s] : sums)
+    print_out("{:<5} {:>6} tensors {:>14} elements {:>12}\n", dtype, s.tensors, s.elements, bytes_text(s.bytes));
+  return done;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand("inspect", "Show the metadata and tensors of a GGUF or safetensors file");
+  static std::string file;
+  static bool json;
+  sub->add_option("file", file, "A GGUF file, a safetensors file or a checkpoint")->required();
+  add_json_flag(*sub, json);
+  sub->footer("Example: tutti inspect model.gguf");
+  sub->callback([&action] { action = [] { return inspect(file, json); }; });
+}
+
+}  // namespace tutti::cli

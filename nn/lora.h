@@ -1,0 +1,30 @@
+// Low-rank adapters (LoRA; Hu et al., 2021, arXiv:2106.09685): beside a frozen Linear two small matrices are trained.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/export.h"
+
+namespace tutti::nn {
+
+/// y = x W^T + bias + alpha / rank (x A^T) B^T, with A f32[rank, inputs], uniform as PyTorch's Linear, and B
+/// f32[outputs, rank], zero: training starts where the model stands. A and B are the parameters "lora_A.weight" and
+/// "lora_B.weight" beside "weight"; all others are frozen.
+struct TUTTI_API Lora {
+  int64_t rank = 8;
+  double alpha = 16;
+  double dropout = 0;  ///< of x before A
+  /// Which Linear modules: patterns of fnmatch(3) over their paths ("model.layers.*.q_proj") or their own names
+  /// ("q_proj").
+  std::vector<std::string> targets = {"q_proj", "k_proj", "v_proj", "o_proj"};
+  /// Whether that Linear gets adapters.
+  bool concerns(const std::string& path) const;
+  /// Throws Error(invalid) for a rank below 1, an alpha that is not finite, a dropout outside of [0, 1), no targets.
+  void check() const;
+};
+
+/// Whether a parameter of that name is an adapter's.
+TUTTI_API bool is_adapter(const std::string& parameter);
+
+}  // namespace tutti::nn

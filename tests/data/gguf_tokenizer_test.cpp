@@ -1,0 +1,121 @@
+// The tokenizer of GGUF files, against Hugging Face's tokenizers.
+#include "data/gguf_tokenizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "data/file.h"
+#include "tests/data/gguf_bytes.h"
+#include "tests/data/smollm2.h"
+#include "tests/train/files.h"
+
+namespace tutti::data {
+namespace {
+
+using namespace tutti::test;
+
+const std::string golden = std::string(GOLDEN_DIR) + "/gguf";
+
+void expect_encodings(const GgufTokenizer& t, const nlohmann::json& cases) {
+  ASSERT_GT(cases.size(), 30u);
+  for (const auto& c : cases) {
+    auto text = c["text"].get<std::string>();
+    auto tokens = c["tokens"].get<std::vector<int32_t>>();
+    EXPECT_EQ(t.encode(text, "text"), tokens) << text;
+    auto decoded = c["decoded"].get<std::string>();
+    bool cut = decoded.find("\xef\xbf\xbd") != std::string::npos;  // a part of a character, which theirs replaces
+    EXPECT_TRUE(cut || t.decode(tokens) == decoded) << text;
+  }
+}
+
+TEST(GgufTokenizer, IsHuggingFaces) {
+  GgufTokenizer t(Gguf(golden + "/tokenizer.gguf"));
+  expect_encodings(t, nlohmann::json::parse(read_file(golden + "/tokenizer.json", "")));
+  EXPECT_EQ(t.begin(), 1);
+  EXPECT_EQ(t.end(), 2);
+  EXPECT_EQ(t.padding(), 2);
+  EXPECT_EQ(t.unknown(), 0);
+  EXPECT_FALSE(t.adds_begin());
+  EXPECT_TRUE(t.is_special(2));
+  EXPECT_FALSE(t.is_special(3));
+  EXPECT_EQ(t.chat_template(), "{{ messages }}");
+  EXPECT_EQ(t.decode(std::vector<int32_t>{2}), "<|im_end|>");
+}
+
+TEST(GgufTokenizer, SmolLm2s) {
+  std::string file = smollm2();
+  if (file.empty()) GTEST_SKIP() << "scripts/smollm2.sh fetches it";
+  GgufTokenizer t{Gguf(file)};
+  EXPECT_EQ(t.size(), 49152);
+  expect_encodings(t, nlohmann::json::parse(read_file(golden + "/smollm2.json", ""))["encodings"]);
+  EXPECT_EQ(t.decode(std::vector<int32_t>{*t.end()}), "<|im_end|>");
+  EXPECT_NE(t.chat_template().find("named SmolLM"), std::string::npos);
+}
+
+/// A small vocabulary; metadata of `more` take the place of those with the same key.
+std::vector<std::string> whole(const std::vector<std::string>& more = {}) {
+  std::vector<std::string> all = {metadatum("tokenizer.ggml.model", gguf_string, gguf_text("gpt2")),
+                                  metadatum("tokenizer.ggml.pre", gguf_string, gguf_text("gpt-2")),
+                                  texts("tokenizer.ggml.tokens", {"a", "b", "ab", "1", "11", "<x>", "<x>y", ""}),
+                                  texts("tokenizer.ggml.merges", {"a b", "1 1"}),
+                                  numbers("tokenizer.ggml.token_type", {1, 1, 1, 1, 1, 3, 4, 3})};
+  for (const std::string& m : more) {
+    uint64_t length = 0;
+    std::memcpy(&length, m.data(), 8);
+    std::erase_if(all, [&](const std::string& old) { return old.substr(0, 8 + length) == m.substr(0, 8 + length); });
+    all.push_back(m);
+  }
+  return all;
+}
+
+GgufTokenizer tokenizer(const std::vector<std::string>& metadata) {
+  Folder f;
+  return GgufTokenizer(Gguf(f.write("t.gguf", gguf_file(metadata))));
+}
+
+TEST(GgufTokenizer, SpecialTokensAndDigits) {
+  using Tokens = std::vector<int32_t>;
+  GgufTokenizer t = tokenizer(whole());
+  EXPECT_EQ(t.encode("ab11", ""), (Tokens{2, 4}));
+  EXPECT_EQ(t.encode("a<x>b<x>yab", ""), (Tokens{0, 5, 1, 6, 2})) << "the longest one, and no merge across";
+  EXPECT_EQ(t.encode("a zb", ""), (Tokens{0, 1})) << "bytes without a token are dropped, pieces stay apart";
+  EXPECT_EQ(t.encode("azb", ""), (Tokens{2})) << "inside a piece they leave no gap, as with Hugging Face";
+  EXPECT_EQ(t.encode("", ""), Tokens{});
+  EXPECT_EQ(t.decode(Tokens{6, 2, 7, 4}), "<x>yab11");
+  EXPECT_EQ(t.begin(), std::nullopt);
+  EXPECT_EQ(t.chat_template(), "");
+  expect_parts(message_of([&] { t.decode(Tokens{0, 8}); }), {"token 1 is 8, expected 0 to 7"});
+  expect_parts(message_of([&] { t.encode("<x>\xff", "TEXT"); }), {"TEXT, byte 3", "not UTF-8"});
+  GgufTokenizer alone = tokenizer(whole({metadatum("tokenizer.ggml.pre", gguf_string, gguf_text("smollm"))}));
+  EXPECT_EQ(alone.encode("ab11", ""), (Tokens{2, 3, 3}));
+}
+
+TEST(GgufTokenizer, WhatIsWrongIsNamed) {
+  auto error = [&](const std::string& m) { return message_of([&] { tokenizer(whole({m})); }); };
+  auto text = [](const char* key, const char* value) {
+    return metadatum(std::string("tokenizer.ggml.") + key, gguf_string, gguf_text(value));
+  };
+  expect_parts(message_of([&] { tokenizer({}); }), {"t.gguf: no metadata 'tokenizer.ggml.model'"});
+  expect_parts(error(text("model", "llama")), {"t.gguf, byte ", "is 'llama', expected gpt2", "use a file"});
+  expect_parts(error(text("pre", "qwen2")), {"is 'qwen2', expected smollm or gpt-2"});
+  expect_parts(error(text("tokens", "a")), {"'tokenizer.ggml.tokens' is text, expected an array of texts"});
+  expect_parts(error(texts("tokenizer.ggml.tokens", {})), {"has 0 elements"});
+  expect_parts(error(texts("tokenizer.ggml.tokens", {"a", "b", "1", "11", "c", "d", "e", "f"})),
+               {"t.gguf, byte ", "'tokenizer.ggml.merges', element 0", "misses the token 'ab'"});
+  expect_parts(error(texts("tokenizer.ggml.tokens", {"a", "b", "ab", "1", "11", "b", "d", "e"})),
+               {"'tokenizer.ggml.tokens', element 5: tokens 1 and 5 are both 'b'"});
+  expect_parts(error(texts("tokenizer.ggml.tokens", {"a", "b", "ab", "1", "11", "\xff", "d", "e"})),
+               {"element 5, byte 0: not UTF-8"});
+  expect_parts(error(texts("tokenizer.ggml.merges", {"a b", "1"})),
+               {"'tokenizer.ggml.merges', element 1: '1' is no pair"});
+  expect_parts(error(numbers("tokenizer.ggml.token_type", {1, 1})), {"has 2 elements, 'tokenizer.ggml.tokens' has 8"});
+  expect_parts(error(numbers("tokenizer.ggml.token_type", {1, 1, 1, 1, 7, 1, 1, 1})),
+               {"element 4: 7, expected 1 to 6"});
+  expect_parts(error(metadatum("tokenizer.ggml.eos_token_id", gguf_u32, u32(8))), {"is 8, expected 0 to 7"});
+  expect_parts(error(metadatum("tokenizer.ggml.bos_token_id", gguf_i32, u32(0xffffffff))), {"is -1, expected 0 to 7"});
+}
+
+}  // namespace
+}  // namespace tutti::data

@@ -1,0 +1,116 @@
+// The model `llama` from GGUF files.
+#include "train/gguf_llama.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "data/file.h"
+#include "tests/data/gguf_bytes.h"
+#include "tests/data/smollm2.h"
+#include "tests/train/files.h"
+#include "train/model.h"
+#include "train/programs.h"
+
+namespace tutti {
+namespace {
+
+using namespace tutti::test;
+
+const std::string golden = std::string(GOLDEN_DIR) + "/gguf";
+
+TEST(GgufLlama, WeightsAreHuggingFaces) {
+  Gguf g(golden + "/llama.gguf");
+  LlamaFacts expected{
+      .vocabulary = 11, .context = 6, .layers = 2, .width = 16, .hidden = 24, .heads = 4, .kv_heads = 2};
+  EXPECT_EQ(llama_facts(g), expected);
+  EXPECT_EQ(llama_weights(g).tensors, read_checkpoint(golden + "/llama.safetensors").tensors);
+}
+
+TEST(GgufLlama, NamesAndShapesAreOurModels) {
+  const ModelDef& m = find_model("llama");
+  ModelOptions options;
+  options.size = "tiny";
+  data::Sources sources = data::open_data(m.made_up(options, 2), {.context = m.context(options)});
+  Programs programs(m.task(options, *sources.train), {.optimizer = optimizer_named(m.optimizer)});
+  Checkpoint c = llama_weights(Gguf(golden + "/llama.gguf"));
+  std::vector<nn::Parameter> parameters = programs.declare(form_of(*sources.train, "train", true)).parameters;
+  EXPECT_EQ(parameters.size(), c.tensors.size());
+  for (const nn::Parameter& p : parameters) {
+    ASSERT_TRUE(c.tensors.count(p.name)) << p.name;
+    EXPECT_EQ(c.tensors.at(p.name).type, p.type) << p.name;
+  }
+}
+
+// The tiny model with some metadata exchanged, its list of tensors and their numbers as they are.
+std::string changed(const std::string& key, const std::string& value) {
+  std::string bytes = get(golden + "/llama.gguf");
+  size_t at = bytes.find(gguf_text(key));
+  EXPECT_NE(at, std::string::npos) << key;
+  return bytes.replace(at + 8 + key.size() + 4, value.size(), value);
+}
+
+TEST(GgufLlama, WhatIsWrongIsNamed) {
+  Folder f;
+  auto error = [&](const std::string& bytes) {
+    std::string path = f.write("l.gguf", bytes);
+    return message_of([&] { llama_facts(Gguf(path)); });
+  };
+  auto facts = [&](const std::string& key, uint32_t n) { return error(changed("llama." + key, u32(n))); };
+  expect_parts(error(changed("general.architecture", gguf_text("mamba"))),
+               {"l.gguf, byte ", "'mamba', expected 'llama'"});
+  expect_parts(facts("block_count", 3), {"l.gguf: no tensor 'blk.2.attn_norm.weight'", "3 layers"});
+  expect_parts(facts("block_count", 1), {"l.gguf, byte ", "tensor 'blk.1.", "no place for"});
+  expect_parts(facts("block_count", 0x7fffffff), {"no tensor 'blk.2."});
+  expect_parts(facts("block_count", 0), {"'llama.block_count' is 0, expected 1 to 2^31 - 1"});
+  expect_parts(facts("block_count", 0xffffffff), {"4294967295"});
+  expect_parts(facts("embedding_length", 32), {"is 4, expected 8"});
+  expect_parts(facts("feed_forward_length", 25), {"'blk.0.ffn_gate.weight' is [24, 16], expected [25, 16]"});
+  expect_parts(facts("attention.head_count", 5), {"5 heads for a width of 16"});
+  expect_parts(facts("attention.head_count", 16), {"16 heads for a width of 16"});
+  expect_parts(facts("attention.head_count_kv", 3), {"3 key-value heads for 4 heads"});
+  expect_parts(facts("rope.dimension_count", 2), {"'llama.rope.dimension_count' is 2, expected 4"});
+  for (uint32_t bits : {0u, 0x80000000u, 0x7fc00000u, 0x7f800000u})
+    expect_parts(facts("rope.freq_base", bits), {"'llama.rope.freq_base' is", "above 0"});
+  expect_parts(error(gguf_file({})), {"no metadata 'general.architecture'"});
+  std::string bytes = get(golden + "/llama.gguf");
+  bytes.replace(bytes.find("output_norm.weight"), 11, "output_xxxx");
+  expect_parts(error(bytes), {"no tensor 'output_norm.weight'"});
+}
+
+TEST(GgufLlama, SmolLm2s) {
+  std::string file = smollm2();
+  if (file.empty()) GTEST_SKIP() << "scripts/smollm2.sh fetches it";
+  Gguf g(file);
+  LlamaFacts expected{.vocabulary = 49152,
+                      .context = 8192,
+                      .layers = 30,
+                      .width = 576,
+                      .hidden = 1536,
+                      .heads = 9,
+                      .kv_heads = 3,
+                      .rope_base = 100000};
+  EXPECT_EQ(llama_facts(g), expected);
+  auto weights = nlohmann::json::parse(data::read_file(golden + "/smollm2.json", ""))["weights"];
+  ASSERT_EQ(weights.size(), 11u);
+  for (const auto& [name, w] : weights.items()) {
+    SCOPED_TRACE(name);
+    const GgufTensor* t = g.find_tensor(name);
+    ASSERT_TRUE(t);
+    EXPECT_EQ(t->shape, w["shape"].get<Shape>());
+    std::vector<float> x = g.read(*t).as<float>();
+    double sum = 0, squares = 0;
+    for (float v : x) {
+      sum += v;
+      squares += double{v} * v;
+    }
+    EXPECT_NEAR(sum, w["sum"].get<double>(), 1e-9 * squares);
+    EXPECT_NEAR(squares, w["squares"].get<double>(), 1e-9 * squares);
+    for (size_t i = 0; i < 4; ++i) EXPECT_EQ(x[i], w["first"][i].get<float>());
+  }
+  int64_t parameters = 0;
+  each_llama_weight(g, [&](const std::string&, const HostTensor& w) { parameters += num_elements(w.type.shape); });
+  EXPECT_EQ(parameters, 134515008);
+}
+
+}  // namespace
+}  // namespace tutti
