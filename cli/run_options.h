@@ -2,10 +2,12 @@
 // in checkpoints so that a run can be resumed and evaluated without typing them again.
 #pragma once
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 
 #include "cli/command.h"
+#include "onnx/model.h"
 #include "train/model.h"
 #include "train/trainer.h"
 
@@ -19,6 +21,7 @@ struct RunOptions {
   bool keep_last = false;
   std::string schedule = "constant", no_decay, freeze;
   double clip_norm = 0, clip_value = 0, ema = 0;
+  std::string loss = "cross_entropy";  ///< of an ONNX model
   std::string optimizer;
   std::map<std::string, std::optional<double>> hyperparameters;  ///< by option, "lr": what some optimizer has
   uint64_t seed = 1;
@@ -49,7 +52,12 @@ struct RunOptions {
   /// installed. Throws Error where a checkpoint alone asks for more than 1 GiB.
   data::Sources read_data();
   /// Throws Error also for what does not fit the data.
-  Task make_task(const data::Source& set) const;
+  Task make_task(const data::Source& set, bool trainable = true) const;
+  /// Whether the model is an ONNX file, and what is in it (read once).
+  bool is_onnx() const { return model.ends_with(".onnx"); }
+  std::shared_ptr<const onnx::Model> onnx_model() const;
+  /// The model's record; that of all ONNX files for one of those.
+  const ModelDef& definition() const;
   ModelOptions model_options() const;
   Optimizer make_optimizer() const;
   /// `total_steps`: of the run, for schedules; 0 where nothing is trained.
@@ -67,6 +75,7 @@ struct RunOptions {
   void validate_each() const;
   [[noreturn]] void rethrow(const Error& e) const;
   std::map<std::string, CLI::Option*> options_;
+  mutable std::shared_ptr<const onnx::Model> onnx_;
   std::set<std::string> recalled_options_;  // options that nobody typed
   std::string recalled_;                    // the file that some of them come from
   bool data_recalled_ = false;              // --data does

@@ -122,20 +122,25 @@ const Table& handlers() {
   return table;
 }
 
-Value constant_from(Graph& graph, const HostTensor& t, const std::string& place) {
-  if (t.type.dtype != DType::i64) return graph.constant(t.type, t.bytes);
+HostTensor narrowed(const HostTensor& t, const std::string& place) {
+  if (t.type.dtype != DType::i64) return t;
   std::vector<int32_t> narrow;
   for (int64_t x : t.as<int64_t>()) {
-    constexpr int64_t low = std::numeric_limits<int32_t>::min(), high = std::numeric_limits<int32_t>::max(),
-                      end = int64_t{1} << 62;
+    constexpr int64_t low = std::numeric_limits<int32_t>::min(), high = std::numeric_limits<int32_t>::max();
+    constexpr int64_t end = int64_t{1} << 62;
     if ((x < low && x > -end) || (x > high && x < end))
       throw Unsupported(
           fmt::format("{} holds {}, which does not fit the i32 that Tutti computes integers in", place, x),
           "use numbers of 32 bits");
     narrow.push_back(static_cast<int32_t>(std::clamp(x, low, high)));
   }
-  HostTensor small = host_tensor(DType::i32, t.type.shape, narrow);
-  return graph.constant(small.type, small.bytes);
+  return host_tensor(DType::i32, t.type.shape, narrow);
+}
+
+Value constant_from(Graph& graph, const HostTensor& t, const std::string& place) {
+  if (t.type.dtype != DType::i64) return graph.constant(t.type, t.bytes);
+  HostTensor small = narrowed(t, place);
+  return graph.constant(small.type, std::move(small.bytes));
 }
 
 int64_t axis_of(const Context& c, int64_t axis, size_t rank) {

@@ -90,7 +90,7 @@ const Table& handlers();
 
 // ---- what families share
 
-/// A tensor of the file as a constant of the graph; 64-bit integers as i32 (the ends of their range as those of i32).
+/// A tensor of the file as a constant of the graph (see `narrowed`).
 Value constant_from(Graph& graph, const HostTensor& t, const std::string& place);
 /// An axis of `rank`, from its end where negative.
 int64_t axis_of(const Context& c, int64_t axis, size_t rank);

@@ -30,10 +30,13 @@ std::string port_text(const Port& p) {
   std::string text = element_name(p.type);
   if (!p.has_shape) return text + " of any shape";
   text += " [";
-  for (size_t k = 0; k < p.shape.size(); ++k)
-    text += (k ? ", " : "") + (p.shape[k] >= 0        ? std::to_string(p.shape[k])
-                               : p.symbols[k].empty() ? "?"
-                                                      : printable(p.symbols[k]));
+  for (size_t k = 0; k < p.shape.size(); ++k) {
+    if (k > 0) text += ", ";
+    if (p.shape[k] >= 0)
+      text += std::to_string(p.shape[k]);
+    else
+      text += p.symbols[k].empty() ? "?" : printable(p.symbols[k]);
+  }
   return text + "]";
 }
 

@@ -40,6 +40,10 @@ struct LowerOptions {
 Values lower(const Model& model, Graph& graph, const std::map<std::string, Input>& inputs,
              const LowerOptions& options = {});
 
+/// A tensor as graphs have it: 64-bit integers as i32, the ends of their range as those of i32. Throws Unsupported that
+/// begins with `place` for other numbers beyond 32 bits.
+HostTensor narrowed(const HostTensor& t, const std::string& place);
+
 /// Throws Unsupported that names every node whose op Tutti lacks.
 void check_ops(const Model& model);
 

@@ -44,18 +44,11 @@ Value average(const Context& c) {
           x, {.kernel = o.kernel, .stride = o.stride, .padding = o.begin, .count_include_pad = counts_padding});
   }
   Ints end = reach(o, image, o.counts(image, ceil));
+  Value sums = window_sums(c, padded(x, o.begin, end, 0), o);
+  if (counts_padding) return sums * (1 / static_cast<double>(num_elements(o.kernel)));  // what lies beyond it too
   Shape one = image;
   one.insert(one.begin(), {1, 1});
-  Value mask = x.graph().full(x.dtype(), 1, one);
-  if (counts_padding) {
-    mask = padded(mask, o.begin, o.end, 1);
-    Ints more = end;
-    for (size_t k = 0; k < o.rank(); ++k) more[k] -= o.end[k];
-    mask = padded(mask, Ints(o.rank(), 0), more, 0);
-  } else {
-    mask = padded(mask, o.begin, end, 0);
-  }
-  return window_sums(c, padded(x, o.begin, end, 0), o) / window_sums(c, mask, o);
+  return sums / window_sums(c, padded(x.graph().full(x.dtype(), 1, one), o.begin, end, 0), o);
 }
 
 Value max_pool(const Context& c, Value x, const Windows& o, Ints padding) {
