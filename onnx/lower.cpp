@@ -11,7 +11,8 @@
 namespace tutti::onnx {
 namespace {
 
-constexpr int64_t most_numbers = 1 << 16;  // of a shape, of indices: what is computed on the host
+constexpr int64_t most_numbers = 1 << 16;   // of a shape, of indices: what is computed on the host
+constexpr int64_t most_computed = 1 << 20;  // elements on the way there
 
 /// The model's dtype of an element type as the graph has it.
 DType graph_dtype(DType t) { return t == DType::i64 ? DType::i32 : t; }
@@ -98,6 +99,22 @@ Value Lowering::value(const std::string& name) {
   return item.value;
 }
 
+bool Lowering::small(Value of) const {
+  if (num_elements(of.shape()) > most_numbers) return false;
+  std::vector<bool> needed(graph_.values().size());
+  needed[of.id()] = true;
+  int64_t total = 0;
+  for (size_t k = graph_.values().size(); k-- > 0 && total <= most_computed;) {
+    if (!needed[k]) continue;
+    const ValueInfo& info = graph_.info(static_cast<ValueId>(k));
+    int64_t elements = num_elements(info.type.shape);
+    total += std::min(elements, most_computed + 1);
+    if (info.producer == none) continue;
+    for (ValueId in : graph_.nodes()[info.producer].inputs) needed[in] = true;
+  }
+  return total <= most_computed;
+}
+
 std::optional<Reals> Lowering::numbers(const std::string& name) {
   Item& item = items_.at(name);
   if (item.known) {
@@ -106,7 +123,7 @@ std::optional<Reals> Lowering::numbers(const std::string& name) {
     for (size_t i = 0; i < all.size(); ++i) all[i] = item.known->item(i);
     return all;
   }
-  if (num_elements(item.value.shape()) > most_numbers) return std::nullopt;
+  if (!small(item.value)) return std::nullopt;
   try {
     return evaluate(graph_, fed_, {item.value})[0].at;
   } catch (const Error&) {

@@ -26,6 +26,8 @@ class Lowering {
     Value value;                        // null: not asked for yet
     const HostTensor* known = nullptr;  // its numbers, where the file or the caller gave them
   };
+  /// Whether a value, and all that it hangs on, is small enough for the host.
+  bool small(Value of) const;
   void check_inputs(const std::map<std::string, Input>& inputs);
   void add(const Node& node);
   const Model& model_;

@@ -39,6 +39,10 @@ Windows windows_of(const Context& c, Value x, const Ints& kernel) {
     if (w.kernel[k] < 1 || w.stride[k] < 1 || w.dilation[k] < 1) c.bad("a kernel, stride or dilation below 1");
   w.begin.assign(pads.begin(), pads.begin() + static_cast<int64_t>(rank));
   w.end.assign(pads.begin() + static_cast<int64_t>(rank), pads.end());
+  double taps = 1;
+  for (int64_t n : w.kernel) taps *= static_cast<double>(n);
+  for (int64_t n : pads) taps = std::max(taps, static_cast<double>(n));
+  if (taps > 1 << 24) c.unsupported("a window, or padding, of more than 2^24 elements");
   std::string automatic = c.s("auto_pad", "NOTSET");
   if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER")
     for (size_t k = 0; k < rank; ++k) {

@@ -58,6 +58,7 @@ double weight(const ResizeOptions& o, double distance) {
 }
 
 Matrix weights(const Context& c, const ResizeOptions& o, const Axis& a) {
+  if (a.to > (int64_t{1} << 24) / a.from) c.unsupported(fmt::format("{} places from {}", a.to, a.from));
   Matrix m(a.to, a.from);
   double squeeze = o.antialias ? std::min(a.scale, 1.0) : 1, width = (o.mode == "linear" ? 1 : 2) / squeeze;
   for (int64_t i = 0; i < a.to; ++i) {
