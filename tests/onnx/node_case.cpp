@@ -65,6 +65,7 @@ std::string run_set(const onnx::Model& model, const std::string& folder, const D
 /// The message without the path and the node, so that equal reasons are one.
 std::string short_reason(const std::string& message, const std::string& path) {
   std::string text = message.starts_with(path) ? message.substr(std::min(message.size(), path.size() + 2)) : message;
+  std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
 }
 
@@ -84,6 +85,7 @@ CaseResult run_case(const std::string& folder, const Device& device) {
   try {
     // A case names the opset in which its op changed last: below 13 it means the same in 13.
     onnx::Model model = onnx::read(path, {.oldest = 1});
+    out.opset = model.opset;
     out.op = model.nodes.size() == 1 ? model.nodes[0].op : "several nodes";
     for (size_t k = 0;; ++k) {
       std::string set = join(folder, fmt::format("test_data_set_{}", k));

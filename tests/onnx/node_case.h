@@ -11,6 +11,7 @@ enum class Verdict { pass, fail, not_applicable };
 
 struct CaseResult {
   std::string name, op;  ///< op: of the only node; "several nodes" where there are more
+  int64_t opset = 0;
   Verdict verdict = Verdict::fail;
   std::string reason;  ///< of a failure, or why the case does not apply
 };

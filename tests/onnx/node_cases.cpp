@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <iostream>
 #include <map>
-#include <set>
 
 #include "core/base/status.h"
 #include "core/runtime/selector.h"
@@ -22,15 +21,16 @@ const char* const usage =
     "  --device NAME  a device as `tutti --device` takes it; the reference unless given\n"
     "  --only TEXT    cases whose name holds that text\n"
     "  --share K/N    every Nth case, from the Kth (from 0) on\n"
+    "  --strict       a case that does not apply counts as failed\n"
     "  --list         one line per case; else only those that fail\n"
-    "  --table FILE   writes a line per case: device, name, op, verdict, reason, separated by tabs\n"
-    "A FOLDER holds folders with model.onnx and test_data_set_*. What is in several counts once.\n";
+    "  --table FILE   writes a line per case: device, name and opset, op, verdict, reason, separated by tabs\n"
+    "A FOLDER holds folders with model.onnx and test_data_set_*.\n";
 
 struct Options {
   std::vector<std::string> devices, folders;
   std::string only, table;
   size_t share = 0, shares = 1;
-  bool list = false;
+  bool list = false, strict = false;
 };
 
 Options parse(const std::vector<std::string>& args) {
@@ -46,6 +46,8 @@ Options parse(const std::vector<std::string>& args) {
       o.only = value();
     else if (args[k] == "--table")
       o.table = value();
+    else if (args[k] == "--strict")
+      o.strict = true;
     else if (args[k] == "--list")
       o.list = true;
     else if (args[k] == "--share") {
@@ -76,7 +78,7 @@ size_t judge(const Options& o, const std::string& name, const std::vector<std::s
       fmt::print("{} {}: {}{}{}\n", device.id, r.name, text_of(r.verdict), r.reason.empty() ? "" : ": ",
                  r.reason.substr(0, 300));
     if (table)
-      fmt::print(table, "{}\t{}\t{}\t{}\t{}\n", device.plugin, r.name, r.op, text_of(r.verdict),
+      fmt::print(table, "{}\t{} {}\t{}\t{}\t{}\n", device.plugin, r.name, r.opset, r.op, text_of(r.verdict),
                  r.reason.substr(0, 300));
     std::fflush(stdout);
   }
@@ -84,18 +86,15 @@ size_t judge(const Options& o, const std::string& name, const std::vector<std::s
   fmt::print("{}: {} cases, {} passed, {} failed, {} not applicable, {:.0f} s\n", device.id, cases.size(),
              counts[Verdict::pass], counts[Verdict::fail], counts[Verdict::not_applicable], seconds.count());
   std::fflush(stdout);
-  return counts[Verdict::fail];
+  return counts[Verdict::fail] + (o.strict ? counts[Verdict::not_applicable] : 0);
 }
 
 int run(const std::vector<std::string>& args) {
   Options o = parse(args);
   std::vector<std::string> cases;
-  std::set<std::string> names;
   for (const std::string& folder : o.folders)
-    for (const std::string& path : test::cases_below(folder)) {
-      std::string name = path.substr(path.find_last_of('/') + 1);
-      if (name.find(o.only) != std::string::npos && names.insert(name).second) cases.push_back(path);
-    }
+    for (const std::string& path : test::cases_below(folder))
+      if (path.substr(path.find_last_of('/') + 1).find(o.only) != std::string::npos) cases.push_back(path);
   if (cases.empty()) throw invalid("no case in these folders");
   std::vector<std::string> share;
   for (size_t k = o.share; k < cases.size(); k += o.shares) share.push_back(cases[k]);
