@@ -116,7 +116,7 @@ void copy_as(const std::string& raw, HostTensor& out) {
   for (size_t i = 0; i < raw.size() / sizeof(From); ++i) {
     From x;
     std::memcpy(&x, raw.data() + i * sizeof(From), sizeof x);
-    To y = static_cast<To>(x);
+    To y{x};
     std::memcpy(out.bytes.data() + i * sizeof(To), &y, sizeof y);
   }
 }
@@ -180,7 +180,7 @@ HostTensor decode(const pb::Tensor& t, const std::string& place, const std::stri
       case uint32: copy_field<uint32_t>(t.uint64_data(), out); break;
       case float16:
       case bfloat16: copy_field<uint16_t>(t.int32_data(), out); break;
-      case uint8: copy_field<uint8_t>(t.int32_data(), out); break;
+      case uint8:
       case boolean: copy_field<uint8_t>(t.int32_data(), out); break;
       default: copy_field<int32_t>(t.int32_data(), out);
     }

@@ -166,7 +166,7 @@ void check_ops(const Model& model) {
   for (const Node& node : model.nodes) {
     if (node.domain.empty() && handlers().contains(node.op)) continue;
     auto it = model.opsets.find(node.domain);
-    std::string domain = node.domain.empty() ? "" : " of " + printable(node.domain);
+    std::string domain = node.domain.empty() ? "" : fmt::format(" of {}", printable(node.domain));
     if (++count <= 20)
       list += fmt::format("{}{}{}, opset {}", list.empty() ? "" : "; ", node.text(), domain,
                           it == model.opsets.end() ? 0 : it->second);

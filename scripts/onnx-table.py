@@ -40,6 +40,10 @@ def short(reason):
         return "sequences, maps, optionals"
     if "no opset of the domain" in reason:
         return "another domain than ai.onnx"
+    if " declines " in reason:
+        dtype = next((t for t in ("f64", "bf16", "f16", "i64", "u32", "u8") if t in reason), None)
+        if dtype:
+            return f"{dtype} on the device"
     reason = re.sub(r"^node \d+( '[^']*')? \(\w+\): ", "", reason)
     return re.sub(r"('[^']*\.pb'|\S*\.pb)", "a tensor", reason)[:90].replace("|", "\\|")
 
