@@ -12,6 +12,7 @@
 #include "core/base/text.h"
 #include "data/files/checkpoint.h"
 #include "data/form.h"
+#include "onnx/task.h"
 
 namespace tutti::cli {
 namespace {
@@ -53,7 +54,7 @@ void RunOptions::add_to(CLI::App& sub) {
   };
   const char *m = "Model", *d = "Data", *t = "Training";
   auto described = [](const ModelDef* m) { return fmt::format("{} ({})", m->name, m->doc); };
-  keep(sub.add_option("model", model, listed(all_models(), described, ", ")), m);
+  keep(sub.add_option("model", model, listed(all_models(), described, ", ") + ", or the path of an ONNX file"), m);
   keep(sub.add_option("--size", size, "One of the model's sizes (`tutti models` lists them; its first unless given)"),
        m);
   keep(sub.add_option("--layers", layers, "Sizes of a layered model, input first"), m);
@@ -61,6 +62,7 @@ void RunOptions::add_to(CLI::App& sub) {
                       "relu, leaky_relu, elu, gelu, gelu_tanh, sigmoid, tanh, silu, softplus"),
        m);
   keep(sub.add_option("--dropout", dropout, "Probability after each hidden layer, in [0, 1)")->check(real), m);
+  keep(sub.add_option("--loss", loss, "Of an ONNX model: " + alternatives(onnx::losses())), m);
   keep(sub.add_option(
            "--init", init,
            "torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal, or a file with the model's weights "
@@ -207,7 +209,7 @@ data::Sources RunOptions::read_data() try {
   if (uint64_t bytes = data_recalled_ ? data::made_up_bytes(data) : 0; bytes > most)
     throw invalid(fmt::format("--data {} takes {} of memory", data, bytes_text(bytes)),
                   fmt::format("if that is meant, name it: --data {}", data));
-  const ModelDef& def = find_model(model);
+  const ModelDef& def = definition();
   data::OpenOptions how{.context = context       ? context
                                    : def.context ? def.context(model_options())
                                                  : 0,
@@ -234,15 +236,32 @@ ModelOptions RunOptions::model_options() const {
           .weights = weights_file().ends_with(".gguf") ? weights_file() : ""};
 }
 
-Task RunOptions::make_task(const data::Source& set) const try {
+std::shared_ptr<const onnx::Model> RunOptions::onnx_model() const {
+  if (!onnx_) onnx_ = std::make_shared<const onnx::Model>(onnx::read(model));
+  return onnx_;
+}
+
+const ModelDef& RunOptions::definition() const {
+  // An ONNX file brings neither data nor sizes of its own.
+  static const ModelDef file{.name = "onnx",
+                             .doc = "an ONNX file",
+                             .sizes = {{.name = "file", .doc = "as the file says"}},
+                             .made_up = [](const ModelOptions&, int64_t) -> std::string {
+                               throw invalid("an ONNX file has no data of its own", "name them: --data …");
+                             }};
+  return is_onnx() ? file : find_model(model);
+}
+
+Task RunOptions::make_task(const data::Source& set, bool trainable) const try {
   validate_each();
-  return find_model(model).task(model_options(), set);
+  if (is_onnx()) return onnx::task(onnx_model(), {.loss = loss, .trainable = trainable});
+  return definition().task(model_options(), set);
 } catch (const Error& e) {
   rethrow(e);
 }
 
 void RunOptions::complete() {
-  const ModelDef& def = find_model(model);
+  const ModelDef& def = definition();
   const ModelSize& chosen = def.size(size);
   if (std::string file = weights_file(); file.ends_with(".gguf") && !named("tokenizer") && tokenizer == "chars")
     tokenizer = "gguf:" + file;
@@ -284,7 +303,10 @@ void RunOptions::validate_each() const {
   at_least("--lora", static_cast<double>(lora), 0);
   at_least("--clip-value", clip_value, 0);
   if (!(ema >= 0 && ema < 1)) throw invalid(fmt::format("--ema {}: must be in [0, 1)", ema));
-  find_model(model).size(size);
+  definition().size(size);
+  std::vector<std::string> losses = onnx::losses();
+  if (std::find(losses.begin(), losses.end(), loss) == losses.end())
+    throw invalid(fmt::format("--loss {}: unknown", loss), "use " + alternatives(losses));
   nn::activation(activation);
   parse_init(init);
 }
@@ -326,7 +348,7 @@ TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
                    .batch = batch,
                    .keep_last = keep_last,
                    .seed = seed,
-                   .eval_batch = find_model(model).size(size).eval_batch};
+                   .eval_batch = definition().size(size).eval_batch};
   for (const std::string& pattern : split(no_decay, ',')) t.groups.push_back({.pattern = pattern, .decay = false});
   for (const std::string& pattern : split(freeze, ',')) t.groups.push_back({.pattern = pattern, .frozen = true});
   t.precision = parse_precision(precision);

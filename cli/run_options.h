@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "data/tokenizer.h"
+#include "onnx/model.h"
 #include "train/model.h"
 #include "train/trainer.h"
 
@@ -24,6 +25,7 @@ struct RunOptions {
   int64_t lora = 0;
   double lora_alpha = 0;
   std::string lora_targets = "q_proj,k_proj,v_proj,o_proj";
+  std::string loss = "cross_entropy";  ///< of an ONNX model
   std::string optimizer;
   std::map<std::string, std::optional<double>> hyperparameters;  ///< by option, "lr": what some optimizer has
   uint64_t seed = 1;
@@ -54,7 +56,12 @@ struct RunOptions {
   /// installed. Throws Error where a checkpoint alone asks for more than 1 GiB.
   data::Sources read_data();
   /// Throws Error also for what does not fit the data.
-  Task make_task(const data::Source& set) const;
+  Task make_task(const data::Source& set, bool trainable = true) const;
+  /// Whether the model is an ONNX file, and what is in it (read once).
+  bool is_onnx() const { return model.ends_with(".onnx"); }
+  std::shared_ptr<const onnx::Model> onnx_model() const;
+  /// The model's record; that of all ONNX files for one of those.
+  const ModelDef& definition() const;
   ModelOptions model_options() const;
   Optimizer make_optimizer() const;
   /// What --lora and its options come to; nothing without them.
@@ -78,6 +85,7 @@ struct RunOptions {
   void validate_each() const;
   [[noreturn]] void rethrow(const Error& e) const;
   std::map<std::string, CLI::Option*> options_;
+  mutable std::shared_ptr<const onnx::Model> onnx_;
   std::set<std::string> recalled_options_;  // options that nobody typed
   std::string recalled_;                    // the file that some of them come from
   bool data_recalled_ = false;              // --data does

@@ -12,6 +12,7 @@
 #include "core/base/text.h"
 #include "data/files/checkpoint.h"
 #include "data/files/file_lock.h"
+#include "onnx/task.h"
 #include "train/weights.h"
 
 namespace tutti::cli {
@@ -150,7 +151,7 @@ int TrainCommand::report(const Device& device, Trainer& trainer, int64_t per_epo
   bool has_accuracy = o.scored && accuracy != o.score.metrics.end();
   nlohmann::ordered_json out{{"device", device.id},
                              {"model", run.model},
-                             {"size", find_model(run.model).size(run.size).name},
+                             {"size", run.definition().size(run.size).name},
                              {"parameters", trainer.parameter_count()},
                              {"steps", trainer.steps()},
                              {"epochs", static_cast<double>(trainer.steps()) / static_cast<double>(per_epoch)},
@@ -210,6 +211,11 @@ int TrainCommand::operator()() {
     run.recall(resume);
     if (checkpoint.empty()) checkpoint = resume;
   }
+  if (run.is_onnx()) {
+    run.onnx_model();
+    if (!run.weights_file().empty())
+      throw invalid(fmt::format("--init {}: {} brings its own weights", run.init, run.model), "leave --init out");
+  }
   run.validate();
   if (checkpoint == "-") throw invalid("--checkpoint -: a checkpoint does not go to stdout", "name a file");
   check_target("--checkpoint", checkpoint);
@@ -231,6 +237,8 @@ int TrainCommand::operator()() {
       throw invalid(fmt::format("--seed {}: the run in {} has seed {}", run.seed, resume, trainer.seed()),
                     "leave --seed out: a resumed run keeps its own");
     run.seed = trainer.seed();
+  } else if (run.is_onnx()) {
+    onnx::start(trainer, *run.onnx_model(), *data.train);
   }
   ProgressLine progress(total, (total + per_epoch - 1) / per_epoch, run.batch, quiet);
   progress.print(fmt::format("{}: {} ({})", device.id, device.name, device.reason));

@@ -8,10 +8,11 @@ usage() {
 usage: scripts/deps.sh [--help] [--run] [--lint] [--cuda] [--vulkan] [--opencl] [--intel-opencl]
 
 Installs, by apt (as root or through sudo), what is missing of: a C++ compiler, CMake, ninja, ccache, git, Boost, CLI11,
-fmt, nlohmann-json, zlib, PCRE2, GoogleTest and the data set Fashion-MNIST. Takes oneDNN from the system where
+fmt, nlohmann-json, zlib, PCRE2, protobuf, GoogleTest and the data set Fashion-MNIST. Takes oneDNN from the system where
 that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn.
 
-  --run                        not what the tests and the Python package alone need: GoogleTest, venv and Python's headers
+  --run                        not what the tests and the Python package alone need: GoogleTest, venv, Python's headers and
+                               ONNX's test cases
   --lint                       also clang-format 14 and clang-tidy 14 (scripts/lint.sh)
   --vulkan                     also what the vulkan plugin is built from (headers, loader, glslang), Mesa's drivers (their
                                software device runs on every machine) and the validation layer for its tests
@@ -28,7 +29,7 @@ TEXT
 }
 
 extra=()
-tests=(python3-venv python3-dev libgtest-dev libgmock-dev)
+tests=(python3-venv python3-dev libgtest-dev libgmock-dev libonnx-testdata)
 intel_opencl=no cuda=no
 for arg in "$@"; do
   case "$arg" in
@@ -45,7 +46,7 @@ for arg in "$@"; do
 done
 
 needed=(g++ cmake ninja-build ccache git ca-certificates python3 libboost-dev libcli11-dev libfmt-dev
-        nlohmann-json3-dev zlib1g-dev libpcre2-dev ${tests[@]+"${tests[@]}"} ${extra[@]+"${extra[@]}"})
+        nlohmann-json3-dev zlib1g-dev libpcre2-dev libprotobuf-dev protobuf-compiler ${tests[@]+"${tests[@]}"} ${extra[@]+"${extra[@]}"})
 dataset="dataset-fashion-mnist"
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }

@@ -31,7 +31,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-[ ${#folders[@]} -gt 0 ] || folders=(core graph nn data train verify bench sdk kernels backends cli plugins python)
+[ ${#folders[@]} -gt 0 ] || folders=(core graph nn data train onnx verify bench sdk kernels backends cli plugins python)
 
 versioned() {  # NAME: the program of that name in version 14
   local program

@@ -1,0 +1,102 @@
+// How one ONNX op becomes nodes of a graph: handlers in a table by the ops' names, one file of onnx/ops per family.
+#pragma once
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "graph/functions.h"
+#include "graph/graph.h"
+#include "onnx/lower.h"
+#include "onnx/model.h"
+
+namespace tutti::onnx {
+
+class Lowering;
+
+/// What a handler may ask of the node that it lowers.
+class Context {
+ public:
+  Context(Lowering& lowering, const Node& node) : lowering_(lowering), node_(node) {}
+
+  Graph& graph() const;
+  int64_t opset() const;
+  const LowerOptions& options() const;
+  const Node& node() const { return node_; }
+  size_t inputs() const { return node_.inputs.size(); }
+  size_t outputs() const { return node_.outputs.size(); }
+  /// Whether input, or output, `k` is there.
+  bool has(size_t k) const { return k < node_.inputs.size() && !node_.inputs[k].empty(); }
+  bool wants(size_t k) const { return k < node_.outputs.size() && !node_.outputs[k].empty(); }
+
+  /// Input `k` as a value; throws where it was left out.
+  Value in(size_t k) const;
+  /// The same, a null value where it was left out.
+  Value maybe(size_t k) const { return has(k) ? in(k) : Value{}; }
+  Values all() const;
+  /// The numbers of an input that hangs on no data, row-major. Throws Unsupported where it does.
+  Reals numbers(size_t k, const char* what) const;
+  Ints integers(size_t k, const char* what) const;
+  double number(size_t k, const char* what) const;
+  /// Whether they can be had.
+  bool known(size_t k) const;
+
+  bool has_attribute(const std::string& name) const { return node_.attributes.contains(name); }
+  int64_t i(const std::string& name, int64_t otherwise) const;
+  double f(const std::string& name, double otherwise) const;
+  std::string s(const std::string& name, const std::string& otherwise) const;
+  Ints ints(const std::string& name, const Ints& otherwise = {}) const;
+  Reals reals(const std::string& name) const;
+  std::vector<std::string> texts(const std::string& name) const;
+  const HostTensor& tensor(const std::string& name) const;
+  /// Integers that are an input from some opset on, and an attribute before; none where both are left out.
+  std::optional<Ints> integers_or_attribute(size_t k, const std::string& name) const;
+
+  /// Throws Unsupported: "model.onnx: node 3 'x' (Conv): WHAT".
+  [[noreturn]] void unsupported(const std::string& what) const;
+  /// Throws Error(invalid) likewise, for what the specification does not allow.
+  [[noreturn]] void bad(const std::string& what) const;
+
+ private:
+  template <class T>
+  const T* attribute(const std::string& name) const;
+  Lowering& lowering_;
+  const Node& node_;
+};
+
+/// One value per output; fewer where the last ones are not made.
+using Handler = std::function<Values(const Context&)>;
+using Table = std::map<std::string, Handler>;
+
+// The families, each a file of onnx/ops.
+void add_activations(Table& t);
+void add_arithmetic(Table& t);
+void add_comparisons(Table& t);
+void add_reductions(Table& t);
+void add_products(Table& t);
+void add_convolutions(Table& t);
+void add_pools(Table& t);
+void add_resampling(Table& t);
+void add_norms(Table& t);
+void add_shapes(Table& t);
+void add_slices(Table& t);
+void add_indexing(Table& t);
+void add_constants(Table& t);
+void add_recurrence(Table& t);
+void add_losses(Table& t);
+
+/// All of them, by name; ops of ONNX's own domain alone.
+const Table& handlers();
+
+// ---- what families share
+
+/// A tensor of the file as a constant of the graph (see `narrowed`).
+Value constant_from(Graph& graph, const HostTensor& t, const std::string& place);
+/// An axis of `rank`, from its end where negative.
+int64_t axis_of(const Context& c, int64_t axis, size_t rank);
+/// Indices with those below 0 counted from the end of an axis of that size.
+Value from_end(Value index, int64_t size);
+/// x in f32 where it is no float.
+Value as_float(Value x);
+
+}  // namespace tutti::onnx

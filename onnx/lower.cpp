@@ -1,0 +1,191 @@
+#include "onnx/lower.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "core/base/printable.h"
+#include "onnx/handler.h"
+#include "onnx/lowering.h"
+
+namespace tutti::onnx {
+namespace {
+
+constexpr int64_t most_numbers = 1 << 16;   // of a shape, of indices: what is computed on the host
+constexpr int64_t most_computed = 1 << 20;  // elements on the way there
+
+/// The model's dtype of an element type as the graph has it.
+DType graph_dtype(DType t) { return t == DType::i64 ? DType::i32 : t; }
+
+/// Whether the types may meet: sizes of the file that are open fit all.
+bool fits(const Port& p, const TensorType& t) {
+  if (graph_dtype(*dtype_of(p.type)) != t.dtype) return false;
+  if (!p.has_shape) return true;
+  if (p.shape.size() != t.shape.size()) return false;
+  for (size_t k = 0; k < p.shape.size(); ++k)
+    if (p.shape[k] >= 0 && p.shape[k] != t.shape[k]) return false;
+  return true;
+}
+
+std::string port_text(const Port& p) {
+  std::string text = element_name(p.type);
+  if (!p.has_shape) return text + " of any shape";
+  text += " [";
+  for (size_t k = 0; k < p.shape.size(); ++k) {
+    if (k > 0) text += ", ";
+    if (p.shape[k] >= 0)
+      text += std::to_string(p.shape[k]);
+    else
+      text += p.symbols[k].empty() ? "?" : printable(p.symbols[k]);
+  }
+  return text + "]";
+}
+
+}  // namespace
+
+Lowering::Lowering(const Model& model, Graph& graph, const std::map<std::string, Input>& inputs,
+                   const LowerOptions& options)
+    : model_(model), graph_(graph), options_(options) {
+  check_inputs(inputs);
+  for (const auto& [name, tensor] : model.weights) items_[name].known = &tensor;
+  for (const auto& [name, input] : inputs) {
+    items_[name] = {input.value, input.known};
+    const ValueInfo& info = graph.info(input.value.id());
+    if (!input.known) continue;
+    Tensor t(info.type);
+    for (size_t i = 0; i < t.at.size(); ++i) t.at[i] = round_to(info.type.dtype, input.known->item(i));
+    if (!info.name.empty()) fed_.emplace(info.name, std::move(t));
+  }
+}
+
+void Lowering::check_inputs(const std::map<std::string, Input>& inputs) {
+  std::map<std::string, std::pair<std::string, int64_t>> sizes;  // of symbols: who said so, and what
+  for (const Port& p : model_.inputs) {
+    auto it = inputs.find(p.name);
+    if (it == inputs.end())
+      throw invalid(fmt::format("{}: no value for the input '{}', {}", model_.path, printable(p.name), port_text(p)),
+                    "give one for every input");
+    const TensorType& type = it->second.value.type();
+    if (!fits(p, type))
+      throw invalid(
+          fmt::format("{}: input '{}' is {}, given {}", model_.path, printable(p.name), port_text(p), to_string(type)),
+          "use data of that type and shape");
+    for (size_t k = 0; k < p.symbols.size(); ++k) {
+      if (p.symbols[k].empty()) continue;
+      auto [at, is_new] = sizes.try_emplace(p.symbols[k], p.name, type.shape[k]);
+      if (!is_new && at->second.second != type.shape[k])
+        throw invalid(
+            fmt::format("{}: '{}' is {} in the input '{}' and {} in '{}'", model_.path, printable(p.symbols[k]),
+                        at->second.second, printable(at->second.first), type.shape[k], printable(p.name)),
+            "use data whose sizes agree");
+    }
+  }
+  for (const auto& [name, input] : inputs) {
+    bool found =
+        std::any_of(model_.inputs.begin(), model_.inputs.end(), [&, &n = name](const Port& p) { return p.name == n; });
+    if (!found)
+      throw invalid(fmt::format("{}: no input is called '{}'", model_.path, printable(name)),
+                    "use the names of the model's inputs");
+  }
+}
+
+Value Lowering::value(const std::string& name) {
+  Item& item = items_.at(name);
+  if (item.value) return item.value;
+  if (options_.weight && model_.weights.contains(name))
+    item.value = options_.weight(graph_, name, *item.known);
+  else
+    item.value = constant_from(graph_, *item.known, fmt::format("{}: '{}'", model_.path, printable(name)));
+  return item.value;
+}
+
+bool Lowering::small(Value of) const {
+  if (num_elements(of.shape()) > most_numbers) return false;
+  std::vector<bool> needed(graph_.values().size());
+  needed[of.id()] = true;
+  int64_t total = 0;
+  for (size_t k = graph_.values().size(); k-- > 0 && total <= most_computed;) {
+    if (!needed[k]) continue;
+    const ValueInfo& info = graph_.info(static_cast<ValueId>(k));
+    int64_t elements = num_elements(info.type.shape);
+    total += std::min(elements, most_computed + 1);
+    if (info.producer == none) continue;
+    for (ValueId in : graph_.nodes()[info.producer].inputs) needed[in] = true;
+  }
+  return total <= most_computed;
+}
+
+std::optional<Reals> Lowering::numbers(const std::string& name) {
+  Item& item = items_.at(name);
+  if (item.known) {
+    if (num_elements(item.known->type.shape) > most_numbers) return std::nullopt;
+    Reals all(static_cast<size_t>(num_elements(item.known->type.shape)));
+    for (size_t i = 0; i < all.size(); ++i) all[i] = item.known->item(i);
+    return all;
+  }
+  if (!small(item.value)) return std::nullopt;
+  try {
+    return evaluate(graph_, fed_, {item.value})[0].at;
+  } catch (const Error&) {
+    return std::nullopt;  // it hangs on a feed or a state
+  }
+}
+
+void Lowering::add(const Node& node) {
+  Graph::Scope scope(graph_, printable(node.name.empty() ? fmt::format("{}_{}", node.op, node.place) : node.name, 200));
+  Values results;
+  try {
+    results = handlers().at(node.op)(Context(*this, node));
+  } catch (const Unsupported&) {
+    throw;
+  } catch (const Error& e) {
+    std::string place = fmt::format("{}: {}", model_.path, node.text());
+    if (std::string_view(e.what()).starts_with(place)) throw;
+    throw Error(e.code, fmt::format("{}: {}", place, e.what()), e.remedy);
+  }
+  for (size_t k = 0; k < node.outputs.size(); ++k) {
+    if (node.outputs[k].empty()) continue;
+    if (k >= results.size() || !results[k])
+      throw Unsupported(fmt::format("{}: {}: its output {}, which Tutti does not compute", model_.path, node.text(), k),
+                        "leave that output out");
+    items_[node.outputs[k]].value = results[k];
+  }
+}
+
+Values Lowering::run() {
+  check_ops(model_);
+  for (const Node& node : model_.nodes) add(node);
+  Values out;
+  for (const Port& p : model_.outputs) out.push_back(value(p.name));
+  return out;
+}
+
+void check_ops(const Model& model) {
+  std::string list;
+  size_t count = 0;
+  for (const Node& node : model.nodes) {
+    if (node.domain.empty() && handlers().contains(node.op)) continue;
+    auto it = model.opsets.find(node.domain);
+    std::string domain = node.domain.empty() ? "" : fmt::format(" of {}", printable(node.domain));
+    if (++count <= 20)
+      list += fmt::format("{}{}{}, opset {}", list.empty() ? "" : "; ", node.text(), domain,
+                          it == model.opsets.end() ? 0 : it->second);
+  }
+  if (count > 20) list += fmt::format("; and {} more", count - 20);
+  if (count > 0)
+    throw Unsupported(fmt::format("{}: ops that Tutti lacks: {}", model.path, list),
+                      "docs/ONNX.md lists the ops that Tutti has; write the model in terms of those");
+}
+
+Values lower(const Model& model, Graph& graph, const std::map<std::string, Input>& inputs,
+             const LowerOptions& options) {
+  return Lowering(model, graph, inputs, options).run();
+}
+
+std::vector<std::string> all_handlers() {
+  std::vector<std::string> names;
+  for (const auto& [name, handler] : handlers()) names.push_back(name);
+  return names;
+}
+
+}  // namespace tutti::onnx

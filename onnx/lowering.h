@@ -1,0 +1,40 @@
+// One model being added to a graph.
+#pragma once
+#include <map>
+#include <string>
+
+#include "graph/eval.h"
+#include "onnx/lower.h"
+
+namespace tutti::onnx {
+
+class Lowering {
+ public:
+  Lowering(const Model& model, Graph& graph, const std::map<std::string, Input>& inputs, const LowerOptions& options);
+  Values run();
+
+  Graph& graph() const { return graph_; }
+  const Model& model() const { return model_; }
+  const LowerOptions& options() const { return options_; }
+  /// The value of that name.
+  Value value(const std::string& name);
+  /// Its numbers, where they hang on nothing that is fed or trained.
+  std::optional<Reals> numbers(const std::string& name);
+
+ private:
+  struct Item {
+    Value value;                        // null: not asked for yet
+    const HostTensor* known = nullptr;  // its numbers, where the file or the caller gave them
+  };
+  /// Whether a value, and all that it hangs on, is small enough for the host.
+  bool small(Value of) const;
+  void check_inputs(const std::map<std::string, Input>& inputs);
+  void add(const Node& node);
+  const Model& model_;
+  Graph& graph_;
+  const LowerOptions& options_;
+  std::map<std::string, Item> items_;
+  std::map<std::string, Tensor> fed_;  // known inputs by the names of their feeds
+};
+
+}  // namespace tutti::onnx

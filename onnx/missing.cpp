@@ -1,0 +1,32 @@
+// What a build without protobuf has: errors that say so.
+#include "onnx/lower.h"
+#include "onnx/model.h"
+#include "onnx/task.h"
+
+namespace tutti::onnx {
+namespace {
+
+[[noreturn]] void missing(const std::string& path) {
+  throw Error(Code::invalid, path + ": this build of tutti reads no ONNX models",
+              "install libprotobuf-dev and protobuf-compiler (scripts/deps.sh), then build again");
+}
+
+}  // namespace
+
+Model read(const std::string& path, const ReadOptions&) { missing(path); }
+Model parse(const std::string&, const std::string& path, const ReadOptions&) { missing(path); }
+HostTensor read_tensor(const std::string& path) { missing(path); }
+std::string element_name(ElementType) { return ""; }
+std::optional<DType> dtype_of(ElementType) { return std::nullopt; }
+std::string Node::text() const { return name; }
+Values lower(const Model& model, Graph&, const std::map<std::string, Input>&, const LowerOptions&) {
+  missing(model.path);
+}
+HostTensor narrowed(const HostTensor& t, const std::string&) { return t; }
+void check_ops(const Model& model) { missing(model.path); }
+std::vector<std::string> all_handlers() { return {}; }
+std::vector<std::string> losses() { return {"cross_entropy"}; }
+Task task(std::shared_ptr<const Model> model, const TaskOptions&) { missing(model->path); }
+void start(Trainer&, const Model& model, const data::Source&) { missing(model.path); }
+
+}  // namespace tutti::onnx

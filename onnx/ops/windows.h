@@ -1,0 +1,27 @@
+// How a window of ONNX moves over an image: attributes of convolutions and pools, with their padding made explicit.
+#pragma once
+#include "onnx/handler.h"
+
+namespace tutti::onnx {
+
+/// One entry per spatial axis.
+struct Windows {
+  Ints kernel, stride, dilation, begin, end;  ///< begin, end: padding before and behind
+  size_t rank() const { return kernel.size(); }
+  bool symmetric() const { return begin == end; }
+  bool dilated() const;
+  /// How many windows there are over an image of those sizes; `ceil`: the last may reach beyond the padding.
+  Ints counts(const Shape& image, bool ceil) const;
+  /// The spatial sizes of x [N, C, …].
+  static Shape image(Value x);
+};
+
+/// Reads kernel_shape (`kernel` where the attribute is left out), strides, dilations, pads and auto_pad for x [N, C,
+/// …].
+Windows windows_of(const Context& c, Value x, const Ints& kernel);
+/// x with `value` around its image.
+Value padded(Value x, const Ints& begin, const Ints& end, double value);
+/// The convolution of x, padded already, without further padding.
+Value convolve(const Context& c, Value x, Value w, const Windows& windows, int64_t groups, const Ints& padding);
+
+}  // namespace tutti::onnx

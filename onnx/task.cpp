@@ -1,0 +1,114 @@
+#include "onnx/task.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/base/printable.h"
+#include "core/base/text.h"
+#include "graph/functions.h"
+#include "graph/ops/cast.h"
+#include "nn/module.h"
+#include "onnx/lower.h"
+#include "train/tasks.h"
+
+namespace tutti::onnx {
+namespace {
+
+/// Names of the weights that BatchNormalization keeps as running statistics.
+std::set<std::string> statistics_of(const Model& m) {
+  std::set<std::string> names;
+  for (const Node& n : m.nodes)
+    if (n.op == "BatchNormalization" && n.inputs.size() >= 5) names.insert({n.inputs[3], n.inputs[4]});
+  return names;
+}
+
+/// Weights that train: f32 tensors with axes. Numbers without axes are constants of formulas.
+bool trains(const HostTensor& t) { return t.type.dtype == DType::f32 && !t.type.shape.empty(); }
+
+class OnnxTask {
+ public:
+  OnnxTask(std::shared_ptr<const Model> model, TaskOptions options)
+      : model_(std::move(model)), options_(std::move(options)), statistics_(statistics_of(*model_)) {}
+
+  Outcome operator()(nn::Builder& b, const Batch& x) const {
+    std::map<std::string, Input> inputs;
+    for (const Port& p : model_->inputs) inputs[p.name] = {input(b, x, p), nullptr};
+    LowerOptions o;
+    o.training = b.training();
+    if (options_.trainable) {
+      o.weight = [&](Graph& g, const std::string& name, const HostTensor& value) { return weight(b, g, name, value); };
+      o.statistics = [&](const RunningStatistics& s) {
+        if (!b.training()) return;
+        update(b, s.mean, s.new_mean);
+        update(b, s.variance, s.new_variance);
+      };
+    }
+    size_t streams = 0;
+    o.dropout = [&](Value y, double p, const std::string&) {
+      nn::Builder::Enter enter(b, fmt::format("dropout{}", streams++));
+      return b.dropout(y, p);
+    };
+    Value y = b.output(lower(*model_, b.graph(), inputs, o).at(0));
+    if (options_.loss == "mse") return regressed(y, x);
+    return options_.loss == "bce" ? binary_classified(y, x) : classified(y, x);
+  }
+
+ private:
+  Value input(nn::Builder& b, const Batch& x, const Port& p) const {
+    Value column = x[model_->inputs.size() == 1 && x.has("input") ? "input" : p.name];
+    DType dtype = *dtype_of(p.type);
+    Value value = is_float(dtype) ? cast(b.input(column), dtype) : column;
+    if (!p.has_shape || p.shape.size() == value.rank()) return value;
+    // Images without an axis of channels, or flat ones: the same elements as the file says.
+    Shape shape = p.shape;
+    int64_t rest = 1;
+    for (size_t k = 1; k < shape.size(); ++k) {
+      if (shape[k] < 0) return value;
+      rest *= shape[k];
+    }
+    if (shape.empty() || value.rank() == 0 || num_elements(value.shape()) != value.shape()[0] * rest) return value;
+    shape[0] = value.shape()[0];
+    return reshape(value, shape);
+  }
+
+  Value weight(nn::Builder& b, Graph& g, const std::string& name, const HostTensor& value) const {
+    if (!trains(value)) {
+      HostTensor t = narrowed(value, printable(name));
+      return g.constant(t.type, t.bytes);
+    }
+    if (statistics_.contains(name)) return b.buffer(name, value.type, {});
+    return cast(b.wide_parameter(name, value.type.shape, {}), DType::f32);
+  }
+
+  void update(nn::Builder& b, const std::string& name, Value value) const {
+    auto it = model_->weights.find(name);
+    if (it != model_->weights.end() && trains(it->second)) b.update(name, value);
+  }
+
+  std::shared_ptr<const Model> model_;
+  TaskOptions options_;
+  std::set<std::string> statistics_;
+};
+
+}  // namespace
+
+std::vector<std::string> losses() { return {"cross_entropy", "bce", "mse"}; }
+
+Task task(std::shared_ptr<const Model> model, const TaskOptions& options) {
+  std::vector<std::string> known = losses();
+  if (std::find(known.begin(), known.end(), options.loss) == known.end())
+    throw invalid(fmt::format("loss {}: unknown", printable(options.loss)), "use " + alternatives(known));
+  check_ops(*model);
+  std::string description = fmt::format("ONNX model of {} nodes, {}", model->nodes.size(), options.loss);
+  return {OnnxTask(std::move(model), options), description};
+}
+
+void start(Trainer& trainer, const Model& model, const data::Source& set) {
+  trainer.prepare(set);
+  for (const nn::Parameter& p : trainer.model_states()) trainer.set_state(p.name, model.weights.at(p.name));
+}
+
+}  // namespace tutti::onnx

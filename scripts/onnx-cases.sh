@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Makes the node cases of ONNX's backend tests up to opset 22 with the package onnx of PyPI; quick when they are there.
+set -euo pipefail
+
+usage() {
+  cat <<'TEXT'
+usage: scripts/onnx-cases.sh [--help]
+
+Writes the cases (40 MB, half a minute) into $TUTTI_ONNX_CASES, or into tutti/onnx-cases of the user's cache folder, by a
+virtual environment beside it. The last line of the output is the folder. Those of opsets 13 to 17 alone come with Debian's
+libonnx-testdata (scripts/deps.sh).
+TEXT
+}
+
+case "${1:-}" in
+  "") ;;
+  -h | --help) usage; exit 0 ;;
+  *) echo "onnx-cases: unknown option $1 (see scripts/onnx-cases.sh --help)" >&2; exit 2 ;;
+esac
+
+version=1.17.0  # opset 22
+cases=${TUTTI_ONNX_CASES:-${XDG_CACHE_HOME:-$HOME/.cache}/tutti/onnx-cases}
+env="$cases.env"
+mkdir -p "$(dirname "$cases")"
+exec 9>"$cases.lock"
+flock 9  # two runs make them once
+if [ "$(cat "$cases/version.txt" 2>/dev/null)" != "$version" ]; then
+  echo "onnx-cases: pip install onnx==$version into $env"
+  [ -x "$env/bin/python" ] || python3 -m venv "$env"
+  "$env/bin/python" -m pip install -q --disable-pip-version-check "onnx==$version" pillow
+  rm -rf "$cases" && mkdir -p "$cases/node"
+  "$env/bin/python" -W ignore -m onnx.backend.test.cmd_tools generate-data -o "$cases"
+  echo "$version" >"$cases/version.txt"
+fi
+echo "$cases/node"

@@ -1,0 +1,70 @@
+// ONNX models through a trainer: they start from the file's weights, learn, and BatchNormalization keeps statistics.
+#include "onnx/task.h"
+
+#include <gtest/gtest.h>
+
+#include "core/runtime/selector.h"
+#include "data/dataset.h"
+#include "data/form.h"
+#include "onnx/format.pb.h"
+
+namespace tutti::onnx {
+namespace {
+
+void add_weight(pb::Graph& g, const std::string& name, const std::vector<int64_t>& shape, float value) {
+  pb::Tensor& t = *g.add_initializer();
+  t.set_name(name);
+  t.set_data_type(1);
+  int64_t count = 1;
+  for (int64_t d : shape) {
+    t.add_dims(d);
+    count *= d;
+  }
+  for (int64_t k = 0; k < count; ++k) t.add_float_data(value * static_cast<float>(1 + k % 7));
+}
+
+void add_node(pb::Graph& g, const std::string& op, const std::vector<std::string>& in, const std::string& out) {
+  pb::Node& n = *g.add_node();
+  n.set_op_type(op);
+  for (const std::string& name : in) n.add_input(name);
+  n.add_output(out);
+}
+
+std::shared_ptr<const Model> classifier() {
+  pb::Model m;
+  m.set_ir_version(8);
+  m.add_opset_import()->set_version(17);
+  pb::Graph& g = *m.mutable_graph();
+  for (pb::Port* p : {g.add_input(), g.add_output()}) {
+    p->set_name(p == &g.input(0) ? "x" : "y");
+    p->mutable_type()->mutable_tensor_type()->set_elem_type(1);
+  }
+  add_weight(g, "w", {64, 10}, 0.01f);
+  add_weight(g, "scale", {1}, 1);
+  add_weight(g, "bias", {1}, 0);
+  add_weight(g, "mean", {1}, 0);
+  add_weight(g, "variance", {1}, 1);
+  add_node(g, "BatchNormalization", {"x", "scale", "bias", "mean", "variance"}, "n");
+  add_node(g, "Flatten", {"n"}, "f");
+  add_node(g, "MatMul", {"f", "w"}, "y");
+  return std::make_shared<const Model>(parse(m.SerializeAsString(), "m.onnx"));
+}
+
+TEST(OnnxTask, TrainsFromTheFilesWeights) {
+  auto model = classifier();
+  data::Sources data = data::open_data("synthetic:1x8x8:10", {});
+  Device device = select_device("reference:0");
+  Trainer trainer(device, task(model), {.batch = 64});
+  start(trainer, *model, *data.train);
+  EXPECT_EQ(trainer.state("w"), model->weights.at("w"));
+  EXPECT_EQ(trainer.state("variance"), model->weights.at("variance"));
+  double before = trainer.evaluate(*data.test).loss;
+  Trainer constant(device, task(model, {.trainable = false}), {.batch = 64});
+  EXPECT_NEAR(constant.evaluate(*data.test).loss, before, 1e-6);
+  trainer.train(*data.train, 10);
+  EXPECT_LT(trainer.evaluate(*data.test).loss, before);
+  EXPECT_NE(trainer.state("variance"), model->weights.at("variance"));
+}
+
+}  // namespace
+}  // namespace tutti::onnx
