@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Models, TinyLockstep, testing::ValuesIn(test::model_nam
 
 /// What one step says when the states that the device gave are changed.
 std::vector<std::string> failures_with(const std::function<void(Tensor& gradient)>& change) {
-  lockstep::LockstepOptions options = lockstep::lockstep_of(find_model("cnn"), {});
+  lockstep::LockstepOptions options = lockstep::lockstep_of(find_model("cnn"), ModelOptions());
   options.batch = 8;
   options.steps = 1;
   options.tamper = [&](int64_t, parity::Tensors& states) { change(states.at("gradient.3.weight")); };
