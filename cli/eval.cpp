@@ -23,7 +23,7 @@ struct EvalCommand {
     Device device = select_device(run.device);
     tell_lost_plugins();
     data::Sources data = run.read_data();
-    Trainer trainer(device, run.make_task(*data.test, !onnx_file), run.trainer_options());
+    Trainer trainer(device, run.make_task(*data.test, !onnx_file), run.inference_options());
     if (!onnx_file) trainer.load(file);
     EvalResult score = trainer.evaluate(*data.test);
     trainer.check_memory();

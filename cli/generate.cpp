@@ -61,7 +61,7 @@ struct GenerateCommand {
                             {{"tokens", host_tensor(DType::i32, {1, 1}, std::vector<int32_t>{0})},
                              {"next", host_tensor(DType::i32, {1, 1}, std::vector<int32_t>{0})}},
                             {{"tokens", tokenizer->size()}, {"next", tokenizer->size()}});
-    TrainerOptions options = run.trainer_options();
+    TrainerOptions options = run.inference_options();
     HostTensors more;
     if (!adapters.empty()) {
       nn::Lora lora;
@@ -71,7 +71,7 @@ struct GenerateCommand {
     int64_t context = find_model(run.model).context(run.model_options());
     Trainer trainer(device, run.make_task(columns), options);
     if (published) {
-      HostTensors weights = read_weights(file);
+      HostTensors weights = run.weights(file);
       weights.merge(more);
       trainer.start_from(std::move(weights), file);
     } else if (!adapters.empty()) {

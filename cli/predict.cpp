@@ -23,7 +23,7 @@ struct PredictCommand {
     tell_lost_plugins();
     data::Sources data = run.read_data();
     const data::Source& set = of_training ? *data.train : *data.test;
-    Trainer trainer(device, run.make_task(set), run.trainer_options());
+    Trainer trainer(device, run.make_task(set), run.inference_options());
     trainer.load(file);
     HostTensor y = trainer.predict(set);
     trainer.check_memory();

@@ -13,6 +13,7 @@
 #include "data/files/checkpoint.h"
 #include "data/form.h"
 #include "onnx/task.h"
+#include "train/weights.h"
 
 namespace tutti::cli {
 namespace {
@@ -107,6 +108,10 @@ void RunOptions::add_to(CLI::App& sub) {
   keep(sub.add_option("--lora-alpha", lora_alpha, "Their scale is alpha / rank (0: twice the rank)")->check(real), t);
   keep(sub.add_option("--lora-targets", lora_targets,
                       "Linear modules that get adapters, names or patterns separated by commas"),
+       t);
+  keep(sub.add_option("--quantize", quantize,
+                      "int8 or int4: weights that are not trained are kept in blocks of such quants (a GGUF file's own "
+                      "where it has them)"),
        t);
   keep(sub.add_option("--precision", precision,
                       "f32 (strict), tf32 (NVIDIA GPUs), or mixed with f32 weights: bf16, f16 (dynamic loss scaling); "
@@ -298,6 +303,8 @@ void RunOptions::validate_each() const {
     if (given(option)) at_least(("--" + option).c_str(), *value, 0);
   if (!(dropout >= 0 && dropout < 1)) throw invalid(fmt::format("--dropout {}: must be in [0, 1)", dropout));
   parse_precision(precision);
+  if (!quantize.empty() && quantize != "int8" && quantize != "int4")
+    throw invalid(fmt::format("--quantize {}: unknown", quantize), "use int8 or int4");
   parse_schedule(schedule, int64_t{1} << 30);
   at_least("--clip-norm", clip_norm, 0);
   at_least("--lora", static_cast<double>(lora), 0);
@@ -352,10 +359,19 @@ TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
   for (const std::string& pattern : split(no_decay, ',')) t.groups.push_back({.pattern = pattern, .decay = false});
   for (const std::string& pattern : split(freeze, ',')) t.groups.push_back({.pattern = pattern, .frozen = true});
   t.precision = parse_precision(precision);
+  if (!quantize.empty()) t.frozen = quantize == "int8" ? nn::WeightFormat::int8 : nn::WeightFormat::int4;
   if (threads > 0) t.device_options["threads"] = std::to_string(threads);
   if (fallback == "cpu") t.fallback = Fallback::cpu;
   return t;
 }
+
+TrainerOptions RunOptions::inference_options() const {
+  TrainerOptions t = trainer_options();
+  t.inference = true;
+  return t;
+}
+
+HostTensors RunOptions::weights(const std::string& file) const { return read_weights(file, !quantize.empty()); }
 
 std::optional<nn::Lora> RunOptions::adapters() const {
   if (lora == 0) return {};

@@ -24,6 +24,7 @@ struct RunOptions {
   double clip_norm = 0, clip_value = 0, ema = 0;
   int64_t lora = 0;
   double lora_alpha = 0;
+  std::string quantize;  ///< "", int8 or int4
   std::string lora_targets = "q_proj,k_proj,v_proj,o_proj";
   std::string loss = "cross_entropy";  ///< of an ONNX model
   std::string optimizer;
@@ -64,14 +65,18 @@ struct RunOptions {
   const ModelDef& definition() const;
   ModelOptions model_options() const;
   Optimizer make_optimizer() const;
+  /// The weights of that file in the form that --quantize asks for.
+  HostTensors weights(const std::string& file) const;
   /// What --lora and its options come to; nothing without them.
   std::optional<nn::Lora> adapters() const;
   /// What the checkpoint's texts were cut into tokens by, and the columns that a model of it is made for.
   std::unique_ptr<data::Tokenizer> open_tokenizer() const;
   /// The file of weights that --init names; "" where it names numbers to be drawn.
   std::string weights_file() const;
-  /// `total_steps`: of the run, for schedules; 0 where nothing is trained.
+  /// `total_steps`: of the run, for schedules; 0 where there is none.
   TrainerOptions trainer_options(int64_t total_steps = 0) const;
+  /// Where nothing is trained.
+  TrainerOptions inference_options() const;
   /// Adds what a --fallback came to, "fallback", to a JSON document; nothing where none was asked for.
   void tell_fallback(const Trainer& trainer, nlohmann::ordered_json& document) const;
   /// The same in words, a line; "" where none was asked for.

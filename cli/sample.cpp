@@ -35,7 +35,7 @@ struct SampleCommand {
     tell_lost_plugins();
     data::Sources data = run.read_data();
     Sampler sampler = model.sampler(run.model_options(), *data.train, steps);
-    Trainer trainer(device, run.make_task(*data.train), run.trainer_options());
+    Trainer trainer(device, run.make_task(*data.train), run.inference_options());
     trainer.load(file);
     HostTensor images = trainer.sample(*data.train, sampler, count, seed);
     trainer.check_memory();

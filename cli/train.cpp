@@ -220,6 +220,9 @@ int TrainCommand::operator()() {
   if (checkpoint == "-") throw invalid("--checkpoint -: a checkpoint does not go to stdout", "name a file");
   check_target("--checkpoint", checkpoint);
   check_target("--merged", merged);
+  if (!run.quantize.empty() && run.lora == 0 && run.freeze.empty())
+    throw invalid(fmt::format("--quantize {}: all weights are trained", run.quantize),
+                  "train adapters beside them: --lora 8");
   if (!adapters.empty() && run.lora == 0)
     throw invalid(fmt::format("--adapters {}: the run has none", adapters), "ask for some: --lora 8");
   std::optional<FileLock> lock;  // two runs that save to one file would undo each other's work
@@ -230,7 +233,7 @@ int TrainCommand::operator()() {
   int64_t total = total_steps(*data.train), per_epoch = steps_per_epoch(*data.train);
   Trainer trainer(device, run.make_task(*data.train), run.trainer_options(total));
   if (std::string file = run.weights_file(); !file.empty() && resume.empty())
-    trainer.start_from(read_weights(file), file);
+    trainer.start_from(run.weights(file), file);
   if (!resume.empty()) {
     trainer.load(resume);
     if (run.named("seed") && run.seed != trainer.seed())

@@ -4,12 +4,14 @@
 
 #include "core/base/status.h"
 #include "graph/functions.h"
-#include "graph/ops/equal.h"
+#include "graph/ops/gather.h"
 #include "graph/ops/iota.h"
+#include "graph/ops/less.h"
 #include "graph/ops/less_equal.h"
-#include "graph/ops/matmul.h"
+#include "graph/ops/logical_and.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/select.h"
+#include "graph/ops/sub.h"
 #include "graph/ops/transpose.h"
 
 namespace tutti::nn {
@@ -26,9 +28,9 @@ Value MultiheadAttention::forward(Builder& b, Value x) const {
   if (width % heads_ != 0)
     throw invalid(fmt::format("MultiheadAttention: {} heads do not divide a width of {}", heads_, width));
   auto project = [&](Value rows, int64_t features, const char* weight, const char* bias, Scheme scheme) {
-    Value w = b.parameter(weight, {features, width}, weight_init(scheme, width, features));
+    Weight w = b.weight(weight, {features, width}, weight_init(scheme, width, features));
     Value offset = options_.bias ? b.parameter(bias, {features}, {}) : Value();
-    Value y = matmul(rows, w, false, true);
+    Value y = w.product(rows);
     return offset ? y + offset : y;
   };
   Value qkv = project(reshape(x, {n * t, width}), 3 * width, "in_proj_weight", "in_proj_bias", Scheme::xavier_uniform);
@@ -53,18 +55,19 @@ Value causal_attention(Builder& b, Value q, Value k, Value v, AttentionOptions o
     o.causal = true;
     return attention(q, k, v, o);
   }
-  if (q.shape()[2] != 1) throw invalid(fmt::format("decoding takes one token at a time, given {}", q.shape()[2]));
-  int64_t context = b.context();
-  Value place = iota(b.graph(), {1, 1, context, 1}, 2);
-  Value now = equal(place, b.position());
+  int64_t context = b.context(), count = q.shape()[2];
+  Value place = iota(b.graph(), {context}, 0), offset = place - b.position();
+  Value now = logical_and(less_equal(offset.like(0), offset), less(offset, offset.like(static_cast<double>(count))));
+  now = reshape(now, {1, 1, context, 1});
   auto with_earlier = [&](const char* name, Value x) {
     Shape all = x.shape();
     all[2] = context;
-    Value y = select(now, x, b.kept(name, {x.dtype(), all}));
+    Value y = select(now, gather(x, offset, 2), b.kept(name, {x.dtype(), all}));
     b.keep(name, y);
     return y;
   };
-  o.mask = reshape(less_equal(place, b.position()), {1, 1, 1, context});
+  o.mask =
+      reshape(less_equal(reshape(place, {1, context}), reshape(b.places(count), {count, 1})), {1, 1, count, context});
   return attention(q, with_earlier("keys", k), with_earlier("values", v), o);
 }
 

@@ -3,11 +3,20 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
+#include "core/base/status.h"
+#include "core/geometry/quantized.h"
+#include "graph/ops/add.h"
 #include "graph/ops/cast.h"
+#include "graph/ops/dequantize.h"
 #include "graph/ops/dropout.h"
+#include "graph/ops/embedding.h"
+#include "graph/ops/gather.h"
 #include "graph/ops/iota.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/mul.h"
+#include "graph/ops/quantized_matmul.h"
 #include "graph/ops/reshape.h"
 
 namespace tutti::nn {
@@ -36,17 +45,72 @@ int64_t stream_of(const std::string& name) {  // FNV-1a
   return h & 0x7fffffff;
 }
 
+std::vector<std::pair<std::string, TensorType>> states_of(const Parameter& p) {
+  if (p.bits == 0) return {{p.name, p.type}};
+  QuantizedNames names(p.name);
+  Shape quants = p.type.shape, blocks = quants;
+  quants.back() = quants.back() * p.bits / 8;
+  blocks.back() /= quantized_block;
+  return {
+      {names.quants, {DType::u8, quants}}, {names.scales, {DType::f16, blocks}}, {names.mins, {DType::f16, blocks}}};
+}
+
+void Builder::keep_frozen(WeightFormat format, std::function<bool(const Parameter&)> frozen) {
+  frozen_format_ = format;
+  frozen_ = std::move(frozen);
+}
+
+const Parameter& Builder::declare(const std::string& name, Shape shape, Init init, ParameterProperties properties,
+                                  bool wide, bool table) {
+  std::string path = full(name);
+  if (auto known = std::ranges::find(parameters_, path, &Parameter::name); known != parameters_.end()) {
+    if (known->type.shape != shape)
+      throw invalid(
+          fmt::format("parameter '{}' is {}, and {} elsewhere", path, to_string(known->type.shape), to_string(shape)));
+    return *known;
+  }
+  if (lora_ && !is_adapter(path)) properties.frozen = true;
+  Parameter p{path, {master(), std::move(shape)}, init, properties};
+  if (prefix_.empty() && frozen_ && frozen_(p)) {
+    bool blocks = p.type.shape.size() == 2 && p.type.shape[1] % quantized_block == 0;
+    if (frozen_format_ >= WeightFormat::int8 && blocks && !wide)
+      p.bits = frozen_format_ == WeightFormat::int8 || table ? 8 : 4;
+    else if (frozen_format_ != WeightFormat::master && !wide)
+      p.type.dtype = compute_;
+  }
+  return parameters_.emplace_back(std::move(p));
+}
+
+Weight Builder::read(const Parameter& p) {
+  Weight w{{}, p.bits, compute_};
+  StateRole role = prefix_.empty() ? StateRole::parameter : StateRole::optimizer;
+  for (const auto& [name, type] : states_of(p)) w.parts.push_back(graph_.state(prefix_ + name, type, role));
+  return w;
+}
+
 Value Builder::parameter(const std::string& name, Shape shape, Init init, ParameterProperties properties) {
-  return cast(wide_parameter(name, std::move(shape), init, properties), compute_);
+  Weight w = read(declare(name, std::move(shape), init, properties, false));
+  return cast(w.bits ? dequantize(w.parts[0], w.parts[1], w.parts[2], w.bits) : w.parts[0], compute_);
 }
 
 Value Builder::wide_parameter(const std::string& name, Shape shape, Init init, ParameterProperties properties) {
-  std::string path = full(name);
-  TensorType type{master(), std::move(shape)};
-  bool known = std::ranges::any_of(parameters_, [&](const Parameter& p) { return p.name == path; });
-  if (lora_ && !is_adapter(path)) properties.frozen = true;
-  if (!known) parameters_.push_back({path, type, init, properties});
-  return graph_.state(prefix_ + path, type, prefix_.empty() ? StateRole::parameter : StateRole::optimizer);
+  return read(declare(name, std::move(shape), init, properties, true)).parts[0];
+}
+
+Weight Builder::weight(const std::string& name, Shape shape, Init init, bool table) {
+  Weight w = read(declare(name, std::move(shape), init, {}, false, table));
+  if (!w.bits) w.parts[0] = cast(w.parts[0], compute_);
+  return w;
+}
+
+Value Weight::product(Value x) const {
+  return bits ? quantized_matmul(x, parts[0], parts[1], parts[2], bits) : matmul(x, parts[0], false, true);
+}
+
+Value Weight::rows(Value indices) const {
+  if (!bits) return embedding(parts[0], indices);
+  auto taken = [&](size_t k) { return gather(parts[k], indices); };
+  return cast(dequantize(taken(0), taken(1), taken(2), bits), compute);
 }
 
 Value Builder::buffer(const std::string& name, TensorType type, Init init) {
@@ -72,12 +136,18 @@ Value Builder::dropout(Value x, double p) {
   return training_ && p > 0 ? tutti::dropout(x, seed_, step_, p, stream()) : x;
 }
 
-void Builder::decode(Value position, int64_t context) {
+void Builder::decode(Value position, Value last, int64_t context) {
   position_ = position;
+  last_ = last;
   context_ = context;
 }
 
-Value Builder::places(int64_t t) const { return position_ ? reshape(position_, {1}) : iota(graph_, {t}, 0); }
+Value Builder::places(int64_t t) const {
+  Value first = iota(graph_, {t}, 0);
+  return position_ ? first + position_ : first;
+}
+
+Value Builder::wanted(Value x) const { return last_ ? gather(x, reshape(last_, {1}), 1) : x; }
 
 Value Builder::kept(const std::string& name, TensorType type) {
   return graph_.state("generate." + full(name), type, StateRole::metric);

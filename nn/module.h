@@ -1,6 +1,7 @@
 // Modules describe a model; they hold no tensors. Input sizes are inferred when the model is built over a graph.
 #pragma once
 #include <concepts>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,12 +40,41 @@ struct TUTTI_API ParameterProperties {
   bool frozen = false;  ///< neither gradient nor update
 };
 
+/// What a device keeps of a weight that no optimizer changes.
+enum class WeightFormat {
+  master,   ///< as it is: f32 or f64
+  compute,  ///< in the dtype that the model computes in; the same results with half the bytes in mixed precision
+  int8,     ///< matrices in blocks of 32 quants of 8 bits with a scale and a minimum (graph/ops/dequantize.cpp)
+  int4,     ///< of 4 bits; tables of embeddings of 8
+};
+
 /// A parameter, or a buffer: state of the model without a gradient, such as running statistics.
 struct TUTTI_API Parameter {
   std::string name;
   TensorType type;
   Init init;
   ParameterProperties properties = {};
+  int64_t bits =
+      0;  ///< 4 or 8: a quantised matrix, whose states are those of QuantizedNames; type is what it stands for
+};
+/// The states of a quantised matrix, in the order of the inputs of dequantize.
+struct TUTTI_API QuantizedNames {
+  explicit QuantizedNames(const std::string& parameter)
+      : quants(parameter + ".quants"), scales(parameter + ".scales"), mins(parameter + ".mins") {}
+  std::string quants, scales, mins;
+};
+/// The states that hold it: one, of its name and type, or those of a quantised matrix.
+TUTTI_API std::vector<std::pair<std::string, TensorType>> states_of(const Parameter& p);
+
+/// A matrix [features, inputs], quantised or not, as a graph reads it.
+struct TUTTI_API Weight {
+  Values parts;  ///< the matrix, or its quants, scales and mins
+  int64_t bits = 0;
+  DType compute = DType::f32;
+  /// x Wᵀ for x [rows, inputs].
+  Value product(Value x) const;
+  /// W[indices], i32 of any shape.
+  Value rows(Value indices) const;
 };
 
 /// Where a model is being built: collects the parameters and knows whether this is training.
@@ -71,14 +101,20 @@ class TUTTI_API Builder {
   /// Linear modules get adapters from now on, and what is no adapter is frozen.
   void adapt(const Lora& lora) { lora_ = lora; }
 
-  /// One token of a sequence from now on: the tokens of a run, [N, 1], come behind `position` earlier ones (an i32
-  /// scalar) of a sequence of at most `context`. Attention keeps what it needs of those in states.
-  void decode(Value position, int64_t context);
+  /// Parameters that `frozen` is true of are kept in that format from now on.
+  void keep_frozen(WeightFormat format, std::function<bool(const Parameter&)> frozen);
+
+  /// A part of a sequence from now on: the tokens of a run, [N, T], come behind `position` earlier ones (an i32 scalar)
+  /// of a sequence of at most `context`; number `last` of them (an i32 scalar) is the one whose scores are wanted.
+  /// Attention keeps what it needs of earlier ones in states.
+  void decode(Value position, Value last, int64_t context);
   /// Null unless it decodes.
   Value position() const { return position_; }
   int64_t context() const { return context_; }
-  /// Places of t tokens in their sequence, i32 [t]: from 0 on, or `position` where it decodes.
+  /// Places of t tokens in their sequence, i32 [t]: from 0 on, or from `position` on where it decodes.
   Value places(int64_t t) const;
+  /// Of x [N, T, width] what the scores that are wanted depend on: [N, 1, width] where it decodes, else all.
+  Value wanted(Value x) const;
   /// The state "generate.PATH.name", zero at first, and what it holds for the next run.
   Value kept(const std::string& name, TensorType type);
   void keep(const std::string& name, Value value);
@@ -88,6 +124,8 @@ class TUTTI_API Builder {
   Value parameter(const std::string& name, Shape shape, Init init, ParameterProperties properties = {});
   /// The same in master(), as normalisations take it.
   Value wide_parameter(const std::string& name, Shape shape, Init init, ParameterProperties properties = {});
+  /// The same for a matrix that products and embeddings read, which may be kept quantised; `table`: by embeddings, too.
+  Weight weight(const std::string& name, Shape shape, Init init, bool table = false);
   /// Declares "PATH.name" as a state of the model that no optimizer changes; its value at the start of the step.
   Value buffer(const std::string& name, TensorType type, Init init);
   /// What the buffer "PATH.name" holds after a training step; nothing in evaluation.
@@ -131,10 +169,16 @@ class TUTTI_API Builder {
   Value seed_, step_;
   DType compute_;
   std::string full(const std::string& name) const { return path_.empty() ? name : path_ + "." + name; }
+  /// The parameter of that name, declared where it is new; `table`: of an embedding.
+  const Parameter& declare(const std::string& name, Shape shape, Init init, ParameterProperties properties, bool wide,
+                           bool table = false);
+  Weight read(const Parameter& p);
   std::string path_, prefix_;
   std::vector<Parameter> parameters_, buffers_;
   std::optional<Lora> lora_;
-  Value position_;
+  WeightFormat frozen_format_ = WeightFormat::master;
+  std::function<bool(const Parameter&)> frozen_;
+  Value position_, last_;
   int64_t context_ = 0;
   std::vector<std::string> linears_;
 };

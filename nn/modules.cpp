@@ -54,11 +54,11 @@ Value Linear::forward(Builder& b, Value x) const {
     }());
   int64_t inputs = x.shape().back();
   if (inputs == 0) throw invalid(fmt::format("Linear takes at least one input, given {}", to_string(x.type())));
-  Value w = b.parameter("weight", {features_, inputs}, weight_init(options_.init, inputs, features_));
+  Weight w = b.weight("weight", {features_, inputs}, weight_init(options_.init, inputs, features_));
   // Before the product: what is there by then, a kernel takes along (a short format's bias is a cast of its own).
   Value bias = options_.bias ? b.parameter("bias", {features_}, bias_init(options_.init, inputs)) : Value();
   Value more = b.adapters(x, features_);
-  Value y = matmul(x, w, false, true);
+  Value y = w.product(x);
   if (bias) y = y + bias;
   return more ? y + more : y;
 }

@@ -6,7 +6,6 @@
 
 #include "core/base/status.h"
 #include "graph/functions/recurrent.h"
-#include "graph/ops/embedding.h"
 
 namespace tutti::nn {
 namespace {
@@ -57,7 +56,7 @@ Embedding::Embedding(int64_t count, int64_t width, Init init) : count_(count), w
 }
 
 Value Embedding::forward(Builder& b, Value indices) const {
-  return embedding(b.parameter("weight", {count_, width_}, init_), indices);
+  return b.weight("weight", {count_, width_}, init_, true).rows(indices);
 }
 
 std::string Embedding::describe() const { return fmt::format("Embedding({}, {})", count_, width_); }

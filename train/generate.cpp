@@ -58,8 +58,7 @@ std::vector<int32_t> generate(Trainer& trainer, std::span<const int32_t> prompt,
   if (given >= context)
     throw invalid(fmt::format("the prompt has {} tokens, the context {}", given, context),
                   "use a shorter prompt or a longer context");
-  HostTensor scores;
-  for (int64_t k = 0; k < given; ++k) scores = trainer.next_token(prompt[static_cast<size_t>(k)], k, context);
+  HostTensor scores = trainer.next_token(prompt, 0, context);
   std::vector<int32_t> out;
   for (int64_t k = given; k < context && static_cast<int64_t>(out.size()) < options.tokens; ++k) {
     std::vector<float> s = scores.as<float>();

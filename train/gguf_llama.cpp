@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/base/status.h"
+#include "nn/module.h"
 
 namespace tutti {
 namespace {
@@ -144,16 +145,22 @@ LlamaFacts llama_facts(const Gguf& file) {
   return l;
 }
 
-void each_llama_weight(const Gguf& file, const std::function<void(const std::string&, HostTensor)>& f) {
+HostTensors llama_weights(const Gguf& file, bool quantised) {
+  HostTensors all;
   each_weight(llama_facts(file), [&](const Weight& w) {
-    HostTensor t = file.read(*file.find_tensor(w.from));
-    f(w.to, w.rotary_heads > 0 ? as_halves(std::move(t), w.rotary_heads) : std::move(t));
+    const GgufTensor& from = *file.find_tensor(w.from);
+    auto add = [&](const std::string& name, HostTensor t) {
+      all.emplace(name, w.rotary_heads > 0 ? as_halves(std::move(t), w.rotary_heads) : std::move(t));
+    };
+    if (std::optional<QuantizedTensor> t = quantised ? file.read_quantized(from) : std::nullopt) {
+      nn::QuantizedNames names(w.to);
+      add(names.quants, std::move(t->quants));
+      add(names.scales, std::move(t->scales));
+      add(names.mins, std::move(t->mins));
+    } else {
+      add(w.to, file.read(from));
+    }
   });
-}
-
-Checkpoint llama_weights(const Gguf& file) {
-  Checkpoint all;
-  each_llama_weight(file, [&](const std::string& name, HostTensor w) { all.tensors.emplace(name, std::move(w)); });
   return all;
 }
 

@@ -1,10 +1,8 @@
 // The model `llama` from GGUF files: what it is made of, and its weights under our names.
 #pragma once
-#include <functional>
 #include <string>
 
 #include "core/base/export.h"
-#include "data/files/checkpoint.h"
 #include "data/files/gguf.h"
 
 namespace tutti {
@@ -21,13 +19,10 @@ struct TUTTI_API LlamaFacts {
 /// (experts, scaled rotary positions, an untied head), a tensor that is missing, of another shape or not known.
 TUTTI_API LlamaFacts llama_facts(const Gguf& file);
 
-/// Calls f(name, tensor) for each weight, one in memory at a time: names of the model's parameters
-/// ("model.layers.0.self_attn.q_proj.weight"), f32, [outputs, inputs]. The rows of queries and keys lie in these files
-/// so that rotary pairs are neighbours; here they are as halves, as the model rotates them. Checks as llama_facts().
-TUTTI_API void each_llama_weight(const Gguf& file,
-                                 const std::function<void(const std::string& name, HostTensor weight)>& f);
-
-/// All of them as a checkpoint's tensors. It takes 4 bytes per parameter.
-TUTTI_API Checkpoint llama_weights(const Gguf& file);
+/// Its weights by the names of the model's parameters ("model.layers.0.self_attn.q_proj.weight"), [outputs, inputs],
+/// f32: 4 bytes per parameter; `quantised`: matrices of q4_0, q4_1 and q8_0 as they are, under nn::QuantizedNames. The
+/// rows of queries and keys lie in these files so that rotary pairs are neighbours; here they are as halves, as the
+/// model rotates them. Checks as llama_facts().
+TUTTI_API HostTensors llama_weights(const Gguf& file, bool quantised = false);
 
 }  // namespace tutti

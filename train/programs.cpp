@@ -93,6 +93,9 @@ nn::ParameterProperties Programs::properties_of(const nn::Parameter& p) const {
 nn::Builder Programs::builder(Graph& g, bool training, Value seed, Value step) const {
   nn::Builder b(g, training, seed, step, compute_dtype(options_.precision));
   if (options_.lora) b.adapt(*options_.lora);
+  if (options_.ema == 0)  // an average is kept as the weights are trained
+    b.keep_frozen(options_.frozen,
+                  [this](const nn::Parameter& p) { return options_.inference || properties_of(p).frozen; });
   return b;
 }
 
@@ -133,6 +136,7 @@ Graph Programs::initialization(const Declared& declared) const {
   Value seed = g.state("seed", {DType::u32, {2}}, StateRole::bookkeeping);
   Value step = g.full(DType::i32, -1);  // no training step has this number, so no dropout mask shares these draws
   auto draw = [&](const nn::Parameter& p, StateRole role) {
+    if (p.bits) return;  // quantised from what the run starts from
     Graph::Scope scope(g, p.name);
     g.set_state(p.name, drawn(seed, step, p), role);
   };
@@ -225,9 +229,9 @@ Graph Programs::decoding(const InputForm& form, int64_t context) const {
   Graph g;
   Batch batch(g, form, 1, true);
   nn::Builder b = evaluator(g);
-  b.decode(g.feed("position", {DType::i32, {}}), context);
+  b.decode(g.feed("position", {DType::i32, {}}), g.feed("last", {DType::i32, {}}), context);
   Outcome out = outcome_of(task_, b, batch);
-  if (!out.output || out.output.rank() != 3 || out.output.shape()[1] != 1)
+  if (!out.output || out.output.rank() != 3 || out.output.shape()[0] != 1 || out.output.shape()[1] != 1)
     throw invalid("the task is no language model", "its output must be [batch, tokens, vocabulary]");
   g.set_state("generate.logits", cast(reshape(out.output, {-1}), DType::f32), StateRole::metric);
   return g;

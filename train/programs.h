@@ -39,7 +39,9 @@ struct TUTTI_API ProgramOptions {
   double ema = 0;  ///< decay of an average of the weights, which evaluation and prediction take; 0: none is kept
   std::optional<nn::Lora> lora = {};        ///< adapters beside Linear modules; all else is frozen
   std::vector<ParameterGroup> groups = {};  ///< what they say goes before the modules; a later one before an earlier
-  bool expose_gradients = false;            ///< every parameter's gradient, f32, is an output: "gradient.NAME"
+  nn::WeightFormat frozen = nn::WeightFormat::compute;  ///< how weights are kept that are not trained
+  bool inference = false;                               ///< no weight is trained
+  bool expose_gradients = false;  ///< every parameter's gradient, f32, is an output: "gradient.NAME"
 };
 
 /// What a task declares for columns of those types.
@@ -68,9 +70,10 @@ class TUTTI_API Programs {
   /// itself.
   Graph prediction(const InputForm& form, int64_t batch) const;
   static std::string prediction_state(const InputForm& form, int64_t batch);
-  /// One token of a sequence, for tasks that are language models: feeds "tokens" i32[1, 1] and "position", an i32
-  /// scalar; "generate.logits" becomes f32 [vocabulary], the scores of what comes next. Earlier tokens, at most
-  /// `context` in all, are in other states "generate.*".
+  /// Some tokens of a sequence, for tasks that are language models: feeds "tokens" i32[1, T] and "next" i32[1, 1],
+  /// "position", an i32 scalar, of the first, and "last", that of the last that counts among them; "generate.logits"
+  /// becomes f32 [vocabulary], the scores of what comes next. Earlier tokens, at most `context` in all, are in other
+  /// states "generate.*".
   Graph decoding(const InputForm& form, int64_t context) const;
   /// One step of sampling with the model's parameters: the states "sample.seed" (u32[2]), "sample.step" (i32, to be 0
   /// at first), "sample.state", which step 0 draws, and "sample.images", f32 [count, C, H, W].

@@ -10,6 +10,7 @@
 
 #include "core/base/status.h"
 #include "train/programs.h"
+#include "train/weights.h"
 
 namespace tutti {
 
@@ -67,14 +68,35 @@ void expect_possible(const std::string& path, const Checkpoint& checkpoint) {
   }
 }
 
+namespace {
+
+/// Whether the states of a quantised matrix are there, in whatever number of bits; adds their names.
+template <class Names>
+bool has_states_of(const HostTensors& all, const nn::Parameter& p, Names& names) {
+  nn::QuantizedNames parts(p.name);
+  for (const std::string* part : {&parts.quants, &parts.scales, &parts.mins}) {
+    auto it = all.find(*part);
+    if (it == all.end()) return false;
+    names.insert(it->first);
+  }
+  return quantized_tensor(all, p.name).shape() == p.type.shape;
+}
+
+}  // namespace
+
 void expect_same_model(const Checkpoint& checkpoint, const Declared& declared) {
   const char* remedy = "use the model options it was trained with";
   std::set<std::string_view> names;
   auto expect = [&](const char* kind, const nn::Parameter& p) {
     names.insert(p.name);
+    if (p.bits && has_states_of(checkpoint.tensors, p, names)) return;
     auto it = checkpoint.tensors.find(p.name);
     std::string there = it == checkpoint.tensors.end() ? "missing" : to_string(it->second.type);
-    if (there != to_string(p.type))
+    // Weights that are not trained may be kept in another float dtype than they were trained in.
+    TensorType want = p.type;
+    if (it != checkpoint.tensors.end() && is_float(it->second.type.dtype) && is_float(want.dtype))
+      want.dtype = it->second.type.dtype;
+    if (there != to_string(want))
       throw invalid(fmt::format("the checkpoint is of another architecture: {} '{}' is {} there, {} in the model", kind,
                                 p.name, there, to_string(p.type)),
                     remedy);
@@ -95,6 +117,7 @@ void expect_weights_of(const std::string& from, const HostTensors& weights, cons
   for (const auto* list : {&declared.parameters, &declared.buffers})
     for (const nn::Parameter& p : *list) {
       names.insert(p.name);
+      if (p.bits && has_states_of(weights, p, names)) continue;
       auto it = weights.find(p.name);
       if (it == weights.end() && !nn::is_adapter(p.name))
         wrong.push_back(fmt::format("'{}' is missing", p.name));

@@ -14,6 +14,7 @@
 #include "data/loader.h"
 #include "train/plan.h"
 #include "train/resume.h"
+#include "train/weights.h"
 
 namespace tutti {
 namespace {
@@ -29,6 +30,7 @@ Runner open(const Device& device, const TrainerOptions& o) try {
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
+constexpr int64_t prefill = 64;        // tokens at a time
 constexpr double read_interval = 0.1;  // seconds between two looks at the losses
 
 std::array<uint32_t, 2> seed_words(uint64_t seed) {
@@ -83,7 +85,9 @@ ProgramOptions program_options(const TrainerOptions& o) {
           .clip_value = o.clip_value,
           .ema = o.ema,
           .lora = o.lora,
-          .groups = o.groups};
+          .groups = o.groups,
+          .frozen = o.frozen,
+          .inference = o.inference};
 }
 
 struct Trainer::Impl {
@@ -91,6 +95,8 @@ struct Trainer::Impl {
       : options(std::move(o)), programs(std::move(task), program_options(options)), runner(open(device, options)) {
     if (double scale = options.loss_scaling.initial; !(scale >= smallest_loss_scale && scale <= 0x1p100))
       throw invalid(fmt::format("the loss scale starts at {}: from 2^-24 to 2^100 is possible", scale));
+    if (options.ema > 0 && options.frozen >= nn::WeightFormat::int8)
+      throw invalid("averaged weights cannot be quantised", "leave out one of the two");
     for (int64_t batch : {options.batch, options.eval_batch})
       if (batch < 1) throw invalid(fmt::format("batch {}: at least 1 is needed", batch));
   }
@@ -98,10 +104,10 @@ struct Trainer::Impl {
   TrainerOptions options;
   Programs programs;
   Runner runner;
-  std::map<std::string, Program> compiled;  // by kind, data set and batch
-  std::unique_ptr<CompiledGraph> decoder;
-  int64_t decoder_context = 0, decoded = 0;  // tokens of the sequence so far
-  HostTensors weights;                       // that parameters start from, until they do
+  std::map<std::string, Program> compiled;                     // by kind, data set and batch
+  std::map<int64_t, std::unique_ptr<CompiledGraph>> decoders;  // by tokens at a time
+  int64_t decoder_context = 0, decoded = 0;                    // tokens of the sequence so far
+  HostTensors weights;                                         // that parameters start from, until they do
   std::string weights_from;
   struct Known {
     TensorType type;
@@ -160,8 +166,18 @@ struct Trainer::Impl {
     for (const auto& [column, limit] : found.limits) set.check_below(column, limit);
     if (!declared) {
       declared = found;
-      if (loaded) expect_same_model(*loaded, *declared);
-      if (!weights.empty()) expect_weights_of(weights_from, weights, *declared);
+      if (loaded) {
+        expect_same_model(*loaded, *declared);
+        convert_weights(loaded->tensors, *declared);
+      }
+      if (!weights.empty()) {
+        expect_weights_of(weights_from, weights, *declared);
+        convert_weights(weights, *declared);
+      }
+      bool quantised = std::ranges::any_of(declared->parameters, [](const nn::Parameter& p) { return p.bits != 0; });
+      if (quantised && !loaded && weights.empty())
+        throw invalid("quantised weights are made of others, and there are none",
+                      "name a file of weights: --init FILE");
     }
     for (size_t i = 0; i < found.parameters.size(); ++i) {
       const nn::Parameter &p = found.parameters[i], &known = declared->parameters.at(i);
@@ -384,31 +400,47 @@ struct Trainer::Impl {
     return out;
   }
 
-  HostTensor next_token(int32_t token, int64_t position, int64_t context) {
-    if (position < 0 || position >= context || (position != 0 && position != decoded))
-      throw invalid(fmt::format("token {} of a sequence: the next is {} of at most {}", position, decoded, context),
+  HostTensor next_token(std::span<const int32_t> tokens, int64_t position, int64_t context) {
+    auto count = static_cast<int64_t>(tokens.size());
+    if (count < 1 || position < 0 || position + count > context || (position != 0 && position != decoded))
+      throw invalid(fmt::format("{} tokens of a sequence from {} on: the next is {} of at most {}", count, position,
+                                decoded, context),
                     "hand in one after the other");
-    data::TensorSet one("token", {{"tokens", host_tensor(DType::i32, {1, 1}, std::vector<int32_t>{token})},
-                                  {"next", host_tensor(DType::i32, {1, 1}, std::vector<int32_t>{0})}});
-    if (!decoder || decoder_context != context) {
-      bind(one);
-      decoder = prepare(programs.decoding(form_of(one, "token", false), context));
-      decoder_context = context;
+    if (decoder_context != context) decoders.clear();
+    decoder_context = context;
+    // Few sizes of programs: what is missing of one is filled up, and written over by the tokens that come.
+    int64_t size = count == 1 ? 1 : std::min<int64_t>(prefill, context);
+    HostTensor scores;
+    for (int64_t first = 0; first < count; first += size) {
+      int64_t valid = std::min(size, count - first);
+      std::vector<int32_t> part(tokens.begin() + first, tokens.begin() + first + valid);
+      scores = decode(std::move(part), size, position + first);
+    }
+    decoded = position + count;
+    return scores;
+  }
+
+  HostTensor decode(std::vector<int32_t> part, int64_t size, int64_t position) {
+    auto last = static_cast<int32_t>(part.size()) - 1, place = static_cast<int32_t>(position), all = int32_t{1};
+    part.resize(static_cast<size_t>(size));
+    HostTensor next = host_tensor(DType::i32, {1, 1}, std::vector<int32_t>{0});
+    data::TensorSet one("tokens", {{"tokens", host_tensor(DType::i32, {1, size}, part)}, {"next", next}});
+    auto it = decoders.find(size);
+    if (it == decoders.end()) {
+      bind(data::TensorSet("token", {{"tokens", next}, {"next", next}}));
+      it = decoders.emplace(size, prepare(programs.decoding(form_of(one, "token", false), decoder_context))).first;
       initialize();
     }
     const TensorType& type = states.at("generate.logits").type;
-    if (token < 0 || token >= type.shape.at(0))
-      throw invalid(fmt::format("token {}: the model knows those below {}", token, type.shape.at(0)));
-    auto place = static_cast<int32_t>(position), all = int32_t{1};
-    runner.wait(decoder->run([&](const std::string& feed, void* to) {
-      if (feed == "position")
-        std::memcpy(to, &place, sizeof place);
-      else if (feed == "valid")
-        std::memcpy(to, &all, sizeof all);
+    for (int32_t token : part)
+      if (token < 0 || token >= type.shape.at(0))
+        throw invalid(fmt::format("token {}: the model knows those below {}", token, type.shape.at(0)));
+    runner.wait(it->second->run([&](const std::string& feed, void* to) {
+      if (feed == "position" || feed == "last" || feed == "valid")
+        std::memcpy(to, feed == "position" ? &place : feed == "last" ? &last : &all, sizeof all);
       else
         one.read(feed, std::array<int32_t, 1>{0}, to);
     }));
-    decoded = position + 1;
     return read("generate.logits");
   }
 
@@ -438,6 +470,17 @@ struct Trainer::Impl {
     return t;
   }
 
+  /// The numbers of a quantised matrix, or a state.
+  HostTensor state(const std::string& name) {
+    const nn::Parameter* p = nullptr;
+    if (declared)
+      for (const nn::Parameter& known : declared->parameters)
+        if (known.bits && known.name == name) p = &known;
+    if (!p) return runner.read(name);
+    nn::QuantizedNames names(name);
+    return dequantized({p->bits, runner.read(names.quants), runner.read(names.scales), runner.read(names.mins)});
+  }
+
   std::map<std::string, HostTensor> snapshot() {
     std::map<std::string, HostTensor> all;
     for (const auto& [name, state] : states)
@@ -461,8 +504,8 @@ HostTensor Trainer::predict(const data::Source& set) { return impl_->predict(set
 HostTensor Trainer::sample(const data::Source& set, const Sampler& sampler, int64_t count, uint64_t seed) {
   return impl_->sample(set, sampler, count, seed);
 }
-HostTensor Trainer::next_token(int32_t token, int64_t position, int64_t context) {
-  return impl_->next_token(token, position, context);
+HostTensor Trainer::next_token(std::span<const int32_t> tokens, int64_t position, int64_t context) {
+  return impl_->next_token(tokens, position, context);
 }
 void Trainer::look(double loss) {
   if (impl_->options.plateau) impl_->options.plateau->look(loss);
@@ -516,7 +559,7 @@ std::vector<nn::Parameter> Trainer::model_states() const {
   return all;
 }
 
-HostTensor Trainer::state(const std::string& name) { return impl_->runner.read(name); }
+HostTensor Trainer::state(const std::string& name) { return impl_->state(name); }
 void Trainer::set_state(const std::string& name, const HostView& value) { impl_->runner.write(name, value); }
 std::pair<TensorType, TuttiNativeState> Trainer::native(const std::string& name) { return impl_->runner.native(name); }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "core/base/export.h"
 #include "core/runtime/selector.h"
@@ -23,7 +24,9 @@ struct TUTTI_API TrainerOptions {
   double clip_norm = 0, clip_value = 0;  ///< of gradients; 0: not clipped
   double ema = 0;                        ///< decay of averaged weights, which evaluation takes; 0: none
   std::vector<ParameterGroup> groups = {};
-  std::optional<nn::Lora> lora = {};  ///< adapters beside Linear modules; all else is frozen
+  std::optional<nn::Lora> lora = {};                    ///< adapters beside Linear modules; all else is frozen
+  nn::WeightFormat frozen = nn::WeightFormat::compute;  ///< how weights are kept that are not trained
+  bool inference = false;                               ///< no weight is trained: train() throws
   int64_t batch = 64;
   bool keep_last = false;  ///< train on the last, smaller batch of an epoch as well, by a program of its own
   uint64_t seed = 1;
@@ -85,10 +88,14 @@ class TUTTI_API Trainer {
   HostTensor predict(const data::Source& set);
   /// That many images, f32 [count, C, H, W] in [0, 1], by a sampler for data like the set; equal seeds give equal ones.
   HostTensor sample(const data::Source& set, const Sampler& sampler, int64_t count, uint64_t seed = 1);
-  /// A language model's scores, f32 [vocabulary], of what comes behind `token`, the one at `position` (from 0 on) of a
-  /// sequence of at most `context`; those before it were handed in before. Throws Error(invalid) for a token that the
-  /// model lacks, a position that is not the next one or the first, and a task that is no language model.
-  HostTensor next_token(int32_t token, int64_t position, int64_t context);
+  /// A language model's scores, f32 [vocabulary], of what comes behind `tokens`, the first of which is at `position`
+  /// (from 0 on) of a sequence of at most `context`; those before it were handed in before. A program is compiled for
+  /// each number of tokens. Throws Error(invalid) for a token that the model lacks, a position that is not the next one
+  /// or the first, and a task that is no language model.
+  HostTensor next_token(std::span<const int32_t> tokens, int64_t position, int64_t context);
+  HostTensor next_token(int32_t token, int64_t position, int64_t context) {
+    return next_token(std::span(&token, 1), position, context);
+  }
   /// Tells the plateau, if the options have one, a loss such as the evaluation's; once per epoch, as a rule.
   void look(double loss);
   /// Steps of one epoch of that set.
@@ -106,8 +113,8 @@ class TUTTI_API Trainer {
   void prepare(const data::Source& set);
   /// The model's parameters and buffers; nothing before its input is known.
   std::vector<nn::Parameter> model_states() const;
-  /// A state as it is on the device, and another value for it. Throws Error(invalid) for an unknown one, and where the
-  /// type differs.
+  /// A state as it is on the device (of a quantised matrix the numbers it stands for), and another value for it. Throws
+  /// Error(invalid) for an unknown one, and where the type differs.
   HostTensor state(const std::string& name);
   void set_state(const std::string& name, const HostTensor& value) { set_state(name, view(value)); }
   void set_state(const std::string& name, const HostView& value);

@@ -65,9 +65,40 @@ const HostTensor* find(const HostTensors& all, const std::string& name) {
 
 }  // namespace
 
-HostTensors read_weights(const std::string& path) {
-  if (path.ends_with(".gguf")) return std::move(llama_weights(Gguf(path)).tensors);
+HostTensors read_weights(const std::string& path, bool quantised) {
+  if (path.ends_with(".gguf")) return llama_weights(Gguf(path), quantised);
   return path.ends_with(".index.json") ? sharded(path) : tensors_of(path);
+}
+
+QuantizedTensor quantized_tensor(const HostTensors& all, const std::string& name) {
+  nn::QuantizedNames names(name);
+  QuantizedTensor t{8, all.at(names.quants), all.at(names.scales), all.at(names.mins)};
+  // Of 4 bits, 32 numbers take 16 bytes.
+  const Shape &bytes = t.quants.type.shape, &blocks = t.scales.type.shape;
+  if (!bytes.empty() && !blocks.empty() && bytes.back() == 16 * blocks.back()) t.bits = 4;
+  try {
+    t.shape();
+  } catch (const Error& e) {
+    throw invalid(fmt::format("the quantised '{}': {}", name, e.what()), "use another file");
+  }
+  return t;
+}
+
+void convert_weights(HostTensors& weights, const Declared& declared) {
+  for (const nn::Parameter& p : declared.parameters) {
+    auto it = weights.find(p.name);
+    if (!p.bits) {
+      if (it != weights.end() && it->second.type.dtype != p.type.dtype) it->second = it->second.to(p.type.dtype);
+      continue;
+    }
+    QuantizedTensor t =
+        it != weights.end() ? quantized(it->second, p.bits) : with_bits(quantized_tensor(weights, p.name), p.bits);
+    if (it != weights.end()) weights.erase(it);
+    nn::QuantizedNames names(p.name);
+    weights.insert_or_assign(names.quants, std::move(t.quants));
+    weights.insert_or_assign(names.scales, std::move(t.scales));
+    weights.insert_or_assign(names.mins, std::move(t.mins));
+  }
 }
 
 void write_adapters(const std::string& folder, const HostTensors& parameters, const nn::Lora& lora) {

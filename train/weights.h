@@ -4,14 +4,24 @@
 
 #include "core/base/export.h"
 #include "data/host_tensor.h"
+#include "data/quantized.h"
 #include "nn/lora.h"
+#include "train/programs.h"
 
 namespace tutti {
 
 /// The tensors of a safetensors file, of several that an index names (FILE.safetensors.index.json, as Hugging Face cuts
 /// large models), of a GGUF file of a Llama, or the parameters and buffers of a checkpoint. Throws Error(invalid)
 /// naming file and place.
-TUTTI_API HostTensors read_weights(const std::string& path);
+/// `quantised`: blocks of a GGUF file stay what they are, three tensors of nn::QuantizedNames for each matrix.
+TUTTI_API HostTensors read_weights(const std::string& path, bool quantised = false);
+
+/// The quantised matrix of that name, of the three tensors that are there. Throws Error(invalid) where they do not fit.
+TUTTI_API QuantizedTensor quantized_tensor(const HostTensors& all, const std::string& name);
+
+/// Brings weights that fit the model into the form that its states have: quantises what the model keeps quantised,
+/// rounds floats to another dtype.
+TUTTI_API void convert_weights(HostTensors& weights, const Declared& declared);
 
 /// Adapters as PEFT keeps them: a folder with adapter_model.safetensors ("base_model.model." + parameter) and
 /// adapter_config.json. `parameters` may hold others, too.

@@ -181,5 +181,6 @@ std::span<const Entry> elementwise_entries();
 std::span<const Entry> reduce_entries();
 std::span<const Entry> copy_entries();
 std::span<const Entry> index_entries();
+std::span<const Entry> quantized_entries();
 
 }  // namespace tutti::onednn

@@ -148,6 +148,19 @@ const GgufTensor* Gguf::find_tensor(const std::string& name) const {
   return it == by_name_.end() ? nullptr : &tensors_[it->second];
 }
 
+template <class F>
+void Gguf::each_blocks(const GgufTensor& t, F f) const {
+  // So that the quantised tensor is never in memory as a whole.
+  constexpr uint64_t at_once = 1 << 20;
+  uint64_t blocks = t.bytes / t.type->bytes, most = std::max<uint64_t>(1, at_once / t.type->bytes);
+  std::vector<std::byte> raw(std::min(blocks, most) * t.type->bytes);
+  for (uint64_t b = 0; b < blocks; b += most) {
+    uint64_t n = std::min(most, blocks - b);
+    file_->read(t.at + b * t.type->bytes, raw.data(), n * t.type->bytes);
+    f(raw.data(), n, b);
+  }
+}
+
 HostTensor Gguf::read(const GgufTensor& t) const {
   if (!t.type->to_floats)
     throw error(t.at, fmt::format("tensor '{}' is {}, expected one of {}", t.name, t.type->name, readable_gguf_types()),
@@ -156,18 +169,24 @@ HostTensor Gguf::read(const GgufTensor& t) const {
   try {
     out.bytes.resize(num_bytes(out.type));
     auto* to = reinterpret_cast<float*>(out.bytes.data());
-    // A few blocks at a time, so that the quantised tensor is never in memory as a whole.
-    constexpr uint64_t at_once = 1 << 20;
-    uint64_t blocks = t.bytes / t.type->bytes, most = std::max<uint64_t>(1, at_once / t.type->bytes);
-    std::vector<std::byte> raw(std::min(blocks, most) * t.type->bytes);
-    for (uint64_t b = 0; b < blocks; b += most) {
-      uint64_t n = std::min(most, blocks - b);
-      file_->read(t.at + b * t.type->bytes, raw.data(), n * t.type->bytes);
-      t.type->to_floats(raw.data(), n, to + b * t.type->block);
-    }
+    each_blocks(t, [&](const std::byte* raw, uint64_t n, uint64_t first) {
+      t.type->to_floats(raw, n, to + first * t.type->block);
+    });
   } catch (const std::bad_alloc&) {
     throw Error(Code::no_memory, fmt::format("{}: no memory for tensor '{}', {}", path(), t.name, to_string(out.type)));
   }
+  return out;
+}
+
+std::optional<QuantizedTensor> Gguf::read_quantized(const GgufTensor& t) const {
+  if (!t.type->to_quants || t.shape.size() != 2) return {};
+  QuantizedTensor out = blank_quantized(t.shape[0], t.shape[1], t.type->bits);
+  auto* scales = reinterpret_cast<uint16_t*>(out.scales.bytes.data());
+  auto* mins = reinterpret_cast<uint16_t*>(out.mins.bytes.data());
+  each_blocks(t, [&](const std::byte* raw, uint64_t n, uint64_t first) {
+    auto bytes = first * t.type->block * static_cast<uint64_t>(t.type->bits) / 8;
+    t.type->to_quants(raw, n, out.quants.bytes.data() + bytes, scales + first, mins + first);
+  });
   return out;
 }
 

@@ -16,6 +16,7 @@
 #include "core/base/status.h"
 #include "data/files/gguf_types.h"
 #include "data/host_tensor.h"
+#include "data/quantized.h"
 
 namespace tutti {
 
@@ -99,12 +100,17 @@ class TUTTI_API Gguf {
   /// Its numbers in f32. Throws Error(invalid) naming file, byte and tensor for a type that cannot be read, or where
   /// the file has become shorter.
   HostTensor read(const GgufTensor& tensor) const;
+  /// Its blocks as they are, where they are of 4 or 8 bits (q4_0, q4_1, q8_0) and it is a matrix; nothing elsewhere.
+  std::optional<QuantizedTensor> read_quantized(const GgufTensor& tensor) const;
   /// An Error(invalid) about what lies at that byte: "FILE, byte N: …".
   Error error(uint64_t at, const std::string& what, const std::string& remedy = damaged) const;
   static const char* const damaged;  ///< the remedy of a file that contradicts itself
 
  private:
   friend class GgufParser;
+  /// Calls f(bytes, count, first) for the tensor's blocks, some at a time.
+  template <class F>
+  void each_blocks(const GgufTensor& tensor, F f) const;
   std::unique_ptr<RangedFile> file_;
   uint32_t version_ = 0;
   std::map<std::string, GgufValue> metadata_;

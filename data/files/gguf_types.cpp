@@ -67,21 +67,63 @@ void from_q4_1(const std::byte* from, size_t count, float* to) {
   }
 }
 
-constexpr std::array types = {GgufType{0, "f32", 1, 4, from_f32},        GgufType{1, "f16", 1, 2, from_f16},
-                              GgufType{2, "q4_0", 32, 18, from_q4_0},    GgufType{3, "q4_1", 32, 20, from_q4_1},
-                              GgufType{6, "q5_0", 32, 22, nullptr},      GgufType{7, "q5_1", 32, 24, nullptr},
-                              GgufType{8, "q8_0", 32, 34, from_q8_0},    GgufType{10, "q2_k", 256, 84, nullptr},
-                              GgufType{11, "q3_k", 256, 110, nullptr},   GgufType{12, "q4_k", 256, 144, nullptr},
-                              GgufType{13, "q5_k", 256, 176, nullptr},   GgufType{14, "q6_k", 256, 210, nullptr},
-                              GgufType{16, "iq2_xxs", 256, 66, nullptr}, GgufType{17, "iq2_xs", 256, 74, nullptr},
-                              GgufType{18, "iq3_xxs", 256, 98, nullptr}, GgufType{19, "iq1_s", 256, 50, nullptr},
-                              GgufType{20, "iq4_nl", 32, 18, nullptr},   GgufType{21, "iq3_s", 256, 110, nullptr},
-                              GgufType{22, "iq2_s", 256, 82, nullptr},   GgufType{23, "iq4_xs", 256, 136, nullptr},
-                              GgufType{24, "i8", 1, 1, nullptr},         GgufType{25, "i16", 1, 2, nullptr},
-                              GgufType{26, "i32", 1, 4, nullptr},        GgufType{27, "i64", 1, 8, nullptr},
-                              GgufType{28, "f64", 1, 8, nullptr},        GgufType{29, "iq1_m", 256, 56, nullptr},
-                              GgufType{30, "bf16", 1, 2, from_bf16},     GgufType{34, "tq1_0", 256, 54, nullptr},
-                              GgufType{35, "tq2_0", 256, 66, nullptr},   GgufType{39, "mxfp4", 32, 17, nullptr}};
+// The same blocks as quants from 0 on, a scale and a minimum, which is a power of two times the scale or the file's
+// own.
+
+void quants_of_q8_0(const std::byte* from, size_t count, std::byte* quants, uint16_t* scales, uint16_t* mins) {
+  for (size_t b = 0; b < count; ++b, from += 2 + block_size, quants += block_size) {
+    scales[b] = load<uint16_t>(from);
+    mins[b] = f32_to_f16(-128 * half(from));
+    for (size_t j = 0; j < block_size; ++j) quants[j] = static_cast<std::byte>(load<int8_t>(from + 2 + j) + 128);
+  }
+}
+
+void quants_of_q4_0(const std::byte* from, size_t count, std::byte* quants, uint16_t* scales, uint16_t* mins) {
+  for (size_t b = 0; b < count; ++b, from += 2 + block_size / 2, quants += block_size / 2) {
+    scales[b] = load<uint16_t>(from);
+    mins[b] = f32_to_f16(-8 * half(from));
+    std::memcpy(quants, from + 2, block_size / 2);
+  }
+}
+
+void quants_of_q4_1(const std::byte* from, size_t count, std::byte* quants, uint16_t* scales, uint16_t* mins) {
+  for (size_t b = 0; b < count; ++b, from += 4 + block_size / 2, quants += block_size / 2) {
+    scales[b] = load<uint16_t>(from);
+    mins[b] = load<uint16_t>(from + 2);
+    std::memcpy(quants, from + 4, block_size / 2);
+  }
+}
+
+constexpr std::array types = {GgufType{0, "f32", 1, 4, from_f32},
+                              GgufType{1, "f16", 1, 2, from_f16},
+                              GgufType{2, "q4_0", 32, 18, from_q4_0, quants_of_q4_0, 4},
+                              GgufType{3, "q4_1", 32, 20, from_q4_1, quants_of_q4_1, 4},
+                              GgufType{6, "q5_0", 32, 22, nullptr},
+                              GgufType{7, "q5_1", 32, 24, nullptr},
+                              GgufType{8, "q8_0", 32, 34, from_q8_0, quants_of_q8_0, 8},
+                              GgufType{10, "q2_k", 256, 84, nullptr},
+                              GgufType{11, "q3_k", 256, 110, nullptr},
+                              GgufType{12, "q4_k", 256, 144, nullptr},
+                              GgufType{13, "q5_k", 256, 176, nullptr},
+                              GgufType{14, "q6_k", 256, 210, nullptr},
+                              GgufType{16, "iq2_xxs", 256, 66, nullptr},
+                              GgufType{17, "iq2_xs", 256, 74, nullptr},
+                              GgufType{18, "iq3_xxs", 256, 98, nullptr},
+                              GgufType{19, "iq1_s", 256, 50, nullptr},
+                              GgufType{20, "iq4_nl", 32, 18, nullptr},
+                              GgufType{21, "iq3_s", 256, 110, nullptr},
+                              GgufType{22, "iq2_s", 256, 82, nullptr},
+                              GgufType{23, "iq4_xs", 256, 136, nullptr},
+                              GgufType{24, "i8", 1, 1, nullptr},
+                              GgufType{25, "i16", 1, 2, nullptr},
+                              GgufType{26, "i32", 1, 4, nullptr},
+                              GgufType{27, "i64", 1, 8, nullptr},
+                              GgufType{28, "f64", 1, 8, nullptr},
+                              GgufType{29, "iq1_m", 256, 56, nullptr},
+                              GgufType{30, "bf16", 1, 2, from_bf16},
+                              GgufType{34, "tq1_0", 256, 54, nullptr},
+                              GgufType{35, "tq2_0", 256, 66, nullptr},
+                              GgufType{39, "mxfp4", 32, 17, nullptr}};
 
 }  // namespace
 

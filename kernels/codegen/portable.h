@@ -116,6 +116,9 @@ LaunchList scatter_add(const Target&, DType t, int64_t outer, int64_t size, int6
 /// y[e] (u32) = word e % 4 of Philox4x32-10 (core/base/philox.h), e < n; inputs seed u32[2] (low word first), step
 /// i32[].
 LaunchList random_bits(const Target&, int64_t n, uint32_t stream);
+/// y [rows, features] = x Wᵀ of weights in blocks of 32 quants with 4 or 8 bits (core/geometry/quantized.h); inputs x
+/// [rows, inputs], quants u8, scales and mins f16. For few rows: each reads all weights.
+LaunchList quantized_matmul(const Target&, DType t, int64_t rows, int64_t features, int64_t inputs, int64_t bits);
 /// y[a, i, b] (i32) = i.
 LaunchList iota(const Target&, int64_t outer, int64_t size, int64_t inner);
 /// y[e] = round_to(t, value), e < n; no inputs.

@@ -96,6 +96,12 @@ struct IsaKernels {
   /// Its gradient: dz, and dc in place, from dh and what lstm_row gave.
   void (*lstm_dx_row)(float* dz, float* dc, const float* dh, const float* gates, const float* c, const float* before,
                       int64_t n);
+  /// y[r * stride] = the product of row r of x [rows, 32 blocks] with one row of quantised weights: its quants, and a
+  /// scale and a minimum per block; `sums` [rows, blocks] holds the sum of x over each block.
+  void (*quantized_row_4)(float* y, int64_t stride, const uint8_t* quants, const float* scales, const float* mins,
+                          const float* x, const float* sums, int64_t blocks, int64_t rows);
+  void (*quantized_row_8)(float* y, int64_t stride, const uint8_t* quants, const float* scales, const float* mins,
+                          const float* x, const float* sums, int64_t blocks, int64_t rows);
   /// Words of Philox for elements [4 * block, 4 * (block + blocks)) of draw (seed, step, stream).
   void (*random)(uint32_t* y, uint64_t seed, uint32_t step, uint32_t stream, uint64_t block, int64_t blocks);
 };

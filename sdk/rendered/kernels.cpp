@@ -2,6 +2,7 @@
 
 #include "core/geometry/copy.h"
 #include "core/geometry/index.h"
+#include "core/geometry/quantized.h"
 #include "core/geometry/reduction.h"
 #include "sdk/rendered/entries.h"
 
@@ -56,6 +57,21 @@ LaunchList matmul(const Case& c) {
     for (int64_t& s : p.b_batch) s *= p.k * p.n;
   }
   return library ? library_of(c).matmul(p, request_of(c)) : codegen::matmul(c.traits, p);
+}
+
+// ---- products with quantised weights
+
+LaunchList quantized_matmul(const Case& c) {
+  expect(c, 4, {"bits"});
+  constexpr int64_t most_rows = 8;  // for more, widening the weights once costs less
+  int64_t bits = c.node().attrs.i("bits");
+  DType t = c.in(0).dtype;
+  if (t != DType::f32 && !is_narrow(t)) throw decline("dtype " + std::string(name(t)));
+  if (c.in(2).dtype != DType::f16) throw decline("dtype " + std::string(name(c.in(2).dtype)));
+  Shape y = quantized_product(c.in(0), c.in(1), c.in(2), c.in(3), bits);
+  if (y[0] > most_rows) throw decline(fmt::format("{} rows of x, more than {}", y[0], most_rows));
+  expect_result(c, {t, y});
+  return codegen::quantized_matmul(c.traits, t, y[0], y[1], c.in(0).shape[1], bits);
 }
 
 // ---- reductions
@@ -190,6 +206,7 @@ LaunchList elementwise(const Case& c) {
 std::vector<RenderEntry> all_entries() {
   std::vector<RenderEntry> all = {
       {"portable matmul", "matmul", declines<matmul<false>>, matmul<false>, {.bias = true, .relu = true}},
+      {"portable quantised product", "quantized_matmul", declines<quantized_matmul>, quantized_matmul},
       {"portable reduce", "sum", declines<reduce<ReduceOp::sum>>, reduce<ReduceOp::sum>},
       {"portable reduce", "mean", declines<reduce<ReduceOp::mean>>, reduce<ReduceOp::mean>},
       {"portable reduce", "prod", declines<reduce<ReduceOp::prod>>, reduce<ReduceOp::prod>},

@@ -1,4 +1,5 @@
 // The model `llama` from GGUF files.
+#include "data/files/checkpoint.h"
 #include "train/gguf_llama.h"
 
 #include <cmath>
@@ -23,7 +24,7 @@ TEST(GgufLlama, WeightsAreHuggingFaces) {
   LlamaFacts expected{
       .vocabulary = 11, .context = 6, .layers = 2, .width = 16, .hidden = 24, .heads = 4, .kv_heads = 2};
   EXPECT_EQ(llama_facts(g), expected);
-  EXPECT_EQ(llama_weights(g).tensors, read_checkpoint(golden + "/llama.safetensors").tensors);
+  EXPECT_EQ(llama_weights(g), read_checkpoint(golden + "/llama.safetensors").tensors);
 }
 
 TEST(GgufLlama, NamesAndShapesAreOurModels) {
@@ -32,12 +33,12 @@ TEST(GgufLlama, NamesAndShapesAreOurModels) {
   options.size = "tiny";
   data::Sources sources = data::open_data(m.made_up(options, 2), {.context = m.context(options)});
   Programs programs(m.task(options, *sources.train), {.optimizer = optimizer_named(m.optimizer)});
-  Checkpoint c = llama_weights(Gguf(golden + "/llama.gguf"));
+  HostTensors c = llama_weights(Gguf(golden + "/llama.gguf"));
   std::vector<nn::Parameter> parameters = programs.declare(form_of(*sources.train, "train", true)).parameters;
-  EXPECT_EQ(parameters.size(), c.tensors.size());
+  EXPECT_EQ(parameters.size(), c.size());
   for (const nn::Parameter& p : parameters) {
-    ASSERT_TRUE(c.tensors.count(p.name)) << p.name;
-    EXPECT_EQ(c.tensors.at(p.name).type, p.type) << p.name;
+    ASSERT_TRUE(c.count(p.name)) << p.name;
+    EXPECT_EQ(c.at(p.name).type, p.type) << p.name;
   }
 }
 
@@ -108,7 +109,7 @@ TEST(GgufLlama, SmolLm2s) {
     for (size_t i = 0; i < 4; ++i) EXPECT_EQ(x[i], w["first"][i].get<float>());
   }
   int64_t parameters = 0;
-  each_llama_weight(g, [&](const std::string&, const HostTensor& w) { parameters += num_elements(w.type.shape); });
+  for (const auto& [name, w] : llama_weights(g)) parameters += num_elements(w.type.shape);
   EXPECT_EQ(parameters, 134515008);
 }
 

@@ -376,9 +376,17 @@ TEST(Tasks, DecodingAgreesWithPrediction) {
         for (size_t v = 0; v < width; ++v)
           EXPECT_NEAR(next.item(v), whole.item(static_cast<size_t>(k) * width + v), 1e-6) << name << " " << k;
       }
+      // Some at once, and others behind them.
+      std::span<const int32_t> all = tokens;
+      for (size_t first : {2, 3}) {
+        t.next_token(all.first(first), 0, context);
+        HostTensor next = t.next_token(all.subspan(first), static_cast<int64_t>(first), context);
+        for (size_t v = 0; v < width; ++v)
+          EXPECT_NEAR(next.item(v), whole.item((tokens.size() - 1) * width + v), 1e-6) << name;
+      }
     }
     t.next_token(1, 0, context);
-    expect_parts(message_of([&] { t.next_token(1, 3, context); }), {"token 3 of a sequence: the next is 1"});
+    expect_parts(message_of([&] { t.next_token(1, 3, context); }), {"1 tokens of a sequence from 3 on: the next is 1"});
     expect_parts(message_of([&] { t.next_token(1000, 1, context); }), {"token 1000"});
   }
   Trainer other(device(), regression(nn::Linear(2)), {});

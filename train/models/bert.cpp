@@ -8,11 +8,9 @@
 #include "graph/ops/attention.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/cast.h"
-#include "graph/ops/embedding.h"
 #include "graph/ops/floor.h"
 #include "graph/ops/gelu.h"
 #include "graph/ops/logical_and.h"
-#include "graph/ops/matmul.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/select.h"
 #include "graph/ops/transpose.h"
@@ -77,9 +75,9 @@ struct Block {
 };
 
 /// The token that stands for masked ones follows the vocabulary.
-Value word_embeddings(Builder& b, const BertOptions& o) {
+Weight word_embeddings(Builder& b, const BertOptions& o) {
   Builder::Enter word(b, "word_embeddings");
-  return b.parameter("weight", {o.vocabulary + 1, o.width}, small);
+  return b.weight("weight", {o.vocabulary + 1, o.width}, small, true);
 }
 
 struct Embeddings {
@@ -88,7 +86,7 @@ struct Embeddings {
     Graph& g = b.graph();
     Value places = arange(g, 0, static_cast<double>(tokens.shape()[1]));
     Value first = broadcast(g.full(DType::i32, 0), {1});  // one segment: all tokens are of its type
-    Value x = embedding(word_embeddings(b, o), tokens) +
+    Value x = word_embeddings(b, o).rows(tokens) +
               b("position_embeddings", Embedding(o.context, o.width, small), places) +
               b("token_type_embeddings", Embedding(2, o.width, small), first);
     return b("dropout", Dropout(o.dropout), b("LayerNorm", norm(), x));
@@ -111,7 +109,8 @@ struct Bert {
     if (t > o.context)
       throw invalid(fmt::format("samples of {} tokens, the model has {} positions", t, o.context),
                     fmt::format("--context {}", o.context));
-    Value x, w;
+    Value x;
+    Weight w;
     {
       Builder::Enter bert(b, "bert");
       x = b("encoder", Encoder{o}, b("embeddings", Embeddings{o}, tokens));
@@ -123,7 +122,7 @@ struct Bert {
       Builder::Enter transform(b, "transform");
       x = b("LayerNorm", norm(), gelu(b("dense", Linear(o.width), x)));
     }
-    Value y = matmul(reshape(x, {n * t, o.width}), w, false, true) + b.parameter("bias", {o.vocabulary + 1}, {});
+    Value y = w.product(reshape(x, {n * t, o.width})) + b.parameter("bias", {o.vocabulary + 1}, {});
     return reshape(y, {n, t, o.vocabulary + 1});
   }
 };

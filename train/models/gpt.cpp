@@ -7,7 +7,6 @@
 #include "core/base/status.h"
 #include "graph/functions.h"
 #include "graph/ops/attention.h"
-#include "graph/ops/embedding.h"
 #include "graph/ops/gelu.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/reshape.h"
@@ -81,16 +80,18 @@ struct Gpt {
       throw invalid(fmt::format("samples of {} tokens, the model has {} positions", t, o.context),
                     fmt::format("--context {}", o.context));
     Builder::Enter enter(b, "transformer");
-    Value wte;
+    Weight wte;
     {
       Builder::Enter in(b, "wte");
-      wte = b.parameter("weight", {o.vocabulary, o.width}, {Init::normal, 0, 0.02});
+      wte = b.weight("weight", {o.vocabulary, o.width}, {Init::normal, 0, 0.02}, true);
     }
-    Value x = embedding(wte, tokens) + b("wpe", Embedding(o.context, o.width, {Init::normal, 0, 0.02}), b.places(t));
+    Value x = wte.rows(tokens) + b("wpe", Embedding(o.context, o.width, {Init::normal, 0, 0.02}), b.places(t));
     x = b("drop", Dropout(o.dropout), x);
     for (int64_t i = 0; i < o.layers; ++i) x = b(fmt::format("h.{}", i), Block{o}, x);
+    x = b.wanted(x);
+    t = x.shape()[1];
     x = reshape(b("ln_f", LayerNorm(), x), {n * t, o.width});
-    return reshape(matmul(x, wte, false, true), {n, t, o.vocabulary});  // tied: the embedding is the last layer too
+    return reshape(wte.product(x), {n, t, o.vocabulary});  // tied: the embedding is the last layer too
   }
   std::string describe() const {
     return fmt::format("Gpt({} layers, {} heads, width {}, context {}, vocabulary {})", o.layers, o.heads, o.width,

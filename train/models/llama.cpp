@@ -5,7 +5,6 @@
 #include "core/base/status.h"
 #include "graph/functions.h"
 #include "graph/ops/attention.h"
-#include "graph/ops/matmul.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/silu.h"
 #include "graph/ops/transpose.h"
@@ -67,10 +66,12 @@ struct Llama {
     Embedding embed(o.vocabulary, o.width, {Init::normal, 0, 0.02});
     Value x = b("embed_tokens", embed, tokens);
     for (int64_t i = 0; i < o.layers; ++i) x = b(fmt::format("layers.{}", i), Block{o}, x);
+    x = b.wanted(x);
+    t = x.shape()[1];
     x = reshape(b("norm", RmsNorm(o.eps), x), {n * t, o.width});
     Builder::Enter tied(b, "embed_tokens");
-    Value w = b.parameter("weight", {o.vocabulary, o.width}, {Init::normal, 0, 0.02});
-    return reshape(matmul(x, w, false, true), {n, t, o.vocabulary});
+    Weight w = b.weight("weight", {o.vocabulary, o.width}, {Init::normal, 0, 0.02}, true);
+    return reshape(w.product(x), {n, t, o.vocabulary});
   }
   std::string describe() const {
     return fmt::format("Llama({} layers, width {}, {} heads, {} key-value heads, vocabulary {})", o.layers, o.width,

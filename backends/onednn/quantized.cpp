@@ -1,0 +1,45 @@
+// Products with quantised weights by the kernels of kernels/: for few rows, where reading the weights is the work. For
+// more, widening them once costs less.
+#include "core/geometry/quantized.h"
+
+#include <fmt/format.h>
+
+#include "backends/onednn/kernel.h"
+#include "kernels/cpu/quantized.h"
+
+namespace tutti::onednn {
+namespace {
+
+constexpr int64_t most_rows = 8;
+
+Decline declines(const Case& c) {
+  if (Decline why = expect_inputs(c, 4); !why.empty()) return why;
+  DType t = c.in(0).dtype;
+  if (t != DType::f32 && !is_narrow(t)) return "dtype " + std::string(name(t));
+  if (c.in(2).dtype != DType::f16) return "dtype " + std::string(name(c.in(2).dtype));
+  Shape y = quantized_product(c.in(0), c.in(1), c.in(2), c.in(3), c.node().attrs.i("bits"));
+  if (y[0] > most_rows) return fmt::format("{} rows of x, more than {}", y[0], most_rows);
+  return expect_result(c, 0, {t, y});
+}
+
+KernelPtr make(const Case& c) {
+  const Shape &x = c.in(0).shape, &w = c.in(1).shape;
+  if (num_elements(x) == 0 || w[0] == 0) return make_zero(c);
+  kernels::QuantizedProduct p{x[0], w[0], x[1], static_cast<int>(c.node().attrs.i("bits")),
+                              kernels::storage_of(c.in(0).dtype)};
+  return std::make_unique<FunctionKernel>(
+      c,
+      [p, threads = c.threads](void* const* in, void* const* out, std::byte* scratch) {
+        p.run(in[0], static_cast<const uint8_t*>(in[1]), static_cast<const uint16_t*>(in[2]),
+              static_cast<const uint16_t*>(in[3]), out[0], scratch, threads);
+      },
+      p.scratch_bytes(c.threads));
+}
+
+const Entry entries[] = {{"kernels quantised product", "quantized_matmul", declines, make}};
+
+}  // namespace
+
+std::span<const Entry> quantized_entries() { return entries; }
+
+}  // namespace tutti::onednn

@@ -1,0 +1,34 @@
+#include "core/geometry/quantized.h"
+
+#include <fmt/format.h>
+
+#include "core/base/status.h"
+
+namespace tutti {
+
+Shape quantized_shape(const TensorType& quants, const TensorType& scales, const TensorType& mins, int64_t bits) {
+  if (bits != 4 && bits != 8) throw invalid(fmt::format("bits is {}, expected 4 or 8", bits));
+  Shape y = scales.shape;
+  if (quants.dtype != DType::u8 || !is_float(scales.dtype) || y.empty() || mins != scales)
+    throw invalid(fmt::format("quants are {}, scales {}, mins {}: expected u8, and one type of floats twice",
+                              to_string(quants), to_string(scales), to_string(mins)));
+  y.back() *= quantized_block;
+  Shape bytes = y;
+  bytes.back() = bytes.back() * bits / 8;
+  if (quants.shape != bytes)
+    throw invalid(fmt::format("quants are {}, expected u8{} for scales {} of blocks of 32 with {} bits",
+                              to_string(quants), to_string(bytes), to_string(scales), bits));
+  return y;
+}
+
+Shape quantized_product(const TensorType& x, const TensorType& quants, const TensorType& scales, const TensorType& mins,
+                        int64_t bits) {
+  Shape w = quantized_shape(quants, scales, mins, bits);
+  if (!is_float(x.dtype) || x.shape.size() != 2 || w.size() != 2 || x.shape[1] != w[1])
+    throw invalid(
+        fmt::format("x is {}, weights are {}: floats [rows, inputs] and weights [features, inputs] are needed",
+                    to_string(x), to_string(w)));
+  return {x.shape[0], w[0]};
+}
+
+}  // namespace tutti

@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include "core/base/status.h"
+#include "core/geometry/quantized.h"
+#include "graph/op.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/dequantize.h"
+#include "graph/ops/matmul.h"
+
+namespace tutti {
+
+// public
+extern TUTTI_API const OpDef quantized_matmul_op;
+/// y = x Wᵀ, x [rows, inputs], of quantised weights W = dequantize(quants, scales, mins, bits), [features, inputs]; y
+/// has the dtype of x. Kernels need not round W to that dtype.
+TUTTI_API Value quantized_matmul(Value x, Value quants, Value scales, Value mins, int64_t bits);
+// end of public
+namespace {
+
+Types infer(std::span<const TensorType> in, const Attrs& a) {
+  return {{in[0].dtype, quantized_product(in[0], in[1], in[2], in[3], a.i("bits"))}};
+}
+
+}  // namespace
+
+Value quantized_matmul(Value x, Value quants, Value scales, Value mins, int64_t bits) {
+  return call(quantized_matmul_op, {x, quants, scales, mins}, {{"bits", Ints{bits}}});
+}
+
+const OpDef quantized_matmul_op{
+    .name = "quantized_matmul",
+    .doc =
+        "y = x Wᵀ, x [rows, inputs], of weights W [features, inputs] = dequantize(quants, scales, mins), in the dtype "
+        "of x",
+    .inputs = {"x", "quants", "scales", "mins"},
+    .attrs = {{"bits", Ints{8}}},
+    .infer = infer,
+    .decompose =
+        [](const Call& c) {
+          Value w = dequantize(c.in[1], c.in[2], c.in[3], c.a.i("bits"));
+          return Values{matmul(c.in[0], cast(w, c.in[0].dtype()), false, true)};
+        },
+    .samples = {
+        {.shapes = {{1, 64}, {5, 64}, {5, 2}, {5, 2}},
+         .ranges = {{-1, 1}, {0, 255}, {-0.01, 0.01}, {-1, 1}},
+         .dtypes = {DType::f32, DType::u8, DType::f16, DType::f16}},
+        {.shapes = {{3, 96}, {7, 48}, {7, 3}, {7, 3}},
+         .attrs = {{"bits", Ints{4}}},
+         .ranges = {{-1, 1}, {0, 255}, {-0.1, 0.1}, {-1, 1}},
+         .dtypes = {DType::f32, DType::u8, DType::f16, DType::f16}},
+        {.shapes = {{1, 1056}, {70, 528}, {70, 33}, {70, 33}},
+         .attrs = {{"bits", Ints{4}}},
+         .ranges = {{-1, 1}, {0, 255}, {0, 0.1}, {-1, 0}},
+         .dtypes = {DType::f32, DType::u8, DType::f16, DType::f16}},
+        {.shapes = {{0, 32}, {2, 32}, {2, 1}, {2, 1}}, .dtypes = {DType::f32, DType::u8, DType::f16, DType::f16}},
+        {.shapes = {{40, 32}, {33, 32}, {33, 1}, {33, 1}},
+         .ranges = {{-1, 1}, {0, 255}, {-0.01, 0.01}, {-1, 1}},
+         .dtypes = {DType::f32, DType::u8, DType::f16, DType::f16}}}};
+
+}  // namespace tutti

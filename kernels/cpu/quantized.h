@@ -1,0 +1,22 @@
+// Products with weights kept in blocks of quants (core/geometry/quantized.h), which are never widened in memory.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/isa_kernels.h"
+
+namespace tutti::kernels {
+
+/// y [rows, features] = x [rows, inputs] Wᵀ, W [features, inputs] in 4 or 8 bits; x and y have the storage, sums are
+/// f32.
+struct QuantizedProduct {
+  int64_t rows, features, inputs;
+  int bits;
+  Storage storage;
+
+  size_t scratch_bytes(int threads) const;
+  void run(const void* x, const uint8_t* quants, const uint16_t* scales, const uint16_t* mins, void* y,
+           std::byte* scratch, int threads) const;
+};
+
+}  // namespace tutti::kernels

@@ -1,0 +1,155 @@
+// Quantised weights: the numbers, and that models which keep them compute what models of the numbers they stand for do.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "data/files/gguf.h"
+#include "nn/modules.h"
+#include "tests/support/require.h"
+#include "tests/train/files.h"
+#include "train/trainer.h"
+#include "train/weights.h"
+
+namespace tutti {
+namespace {
+
+using nn::WeightFormat;
+using test::expect_parts;
+using test::message_of;
+
+HostTensor waves(Shape shape, double frequency) {
+  std::vector<float> x(static_cast<size_t>(num_elements(shape)));
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(std::sin(frequency * static_cast<double>(i)));
+  return host_tensor(DType::f32, shape, x);
+}
+
+TEST(Quantized, EachNumberIsWithinHalfAStep) {
+  HostTensor x = waves({3, 64}, 0.7);
+  for (int64_t bits : {4, 8}) {
+    QuantizedTensor t = quantized(x, bits);
+    EXPECT_EQ(t.quants.type.shape, (Shape{3, 8 * bits}));
+    HostTensor y = dequantized(t);
+    double step = 2.0 / (bits == 4 ? 15 : 255);  // from -1 to 1
+    for (size_t i = 0; i < 192; ++i) EXPECT_NEAR(y.item(i), x.item(i), 0.51 * step + 5e-4) << bits;
+    EXPECT_EQ(dequantized(with_bits(t, 8)), y) << "4 bits as 8 lose nothing";
+  }
+  QuantizedTensor one = quantized(host_tensor(DType::f32, {1, 32}, std::vector<float>(32, 0.25f)), 4);
+  EXPECT_EQ(dequantized(one).item(7), 0.25);
+  expect_parts(message_of([] { quantized(waves({3, 33}, 1), 4); }), {"f32[3, 33]", "blocks of 32"});
+  expect_parts(message_of([] {
+                 quantized(host_tensor(DType::f32, {1, 32}, std::vector<float>(32, 1e6f)), 4);
+               }),
+               {"1000000", "beyond what can be quantised"});
+}
+
+TEST(Quantized, BlocksOfFilesStandForTheSameNumbers) {
+  size_t read = 0;
+  for (const char* name : {"/types.gguf", "/llama.gguf"}) {
+    Gguf file(GGUF_DIR + std::string(name));
+    for (const GgufTensor& t : file.tensors())
+      if (std::optional<QuantizedTensor> q = file.read_quantized(t)) {
+        EXPECT_EQ(dequantized(*q), file.read(t)) << t.name << " " << t.type->name;
+        ++read;
+      }
+  }
+  EXPECT_GE(read, 3u);
+}
+
+class QuantizedModels : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override try { device = select_device(GetParam()); } catch (const Error& e) {
+    test::skip_without(GetParam(), e.what());
+  }
+  Device device;
+};
+
+Task task() { return regression(nn::Sequential{nn::Linear(96), nn::Tanh(), nn::Linear(3)}); }
+
+data::TensorSet samples() { return {"waves", {{"input", waves({40, 64}, 0.37)}, {"target", waves({40, 3}, 1.1)}}}; }
+
+HostTensors weights() {
+  return {{"0.weight", waves({96, 64}, 0.91)},
+          {"0.bias", waves({96}, 0.3)},
+          {"2.weight", waves({3, 96}, 1.3)},
+          {"2.bias", waves({3}, 0.8)}};
+}
+
+/// What matrices of blocks become by being quantised.
+HostTensors rounded(HostTensors all, int64_t bits) {
+  for (const char* name : {"0.weight", "2.weight"}) all.at(name) = dequantized(quantized(all.at(name), bits));
+  return all;
+}
+
+TEST_P(QuantizedModels, PredictAsTheirNumbersDo) {
+  data::TensorSet set = samples();
+  for (int64_t bits : {4, 8})
+    for (int64_t batch : {1, 5, 40}) {  // products of few rows have a kernel
+      Trainer wide(select_device("reference:0"), task(), {.eval_batch = batch, .inference = true});
+      wide.start_from(rounded(weights(), bits), "rounded");
+      Trainer narrow(
+          device, task(),
+          {.eval_batch = batch, .frozen = bits == 4 ? WeightFormat::int4 : WeightFormat::int8, .inference = true});
+      narrow.start_from(weights(), "weights");
+      std::vector<float> a = wide.predict(set).as<float>(), b = narrow.predict(set).as<float>();
+      for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4) << bits << " bits, batch " << batch;
+      EXPECT_EQ(narrow.parameter_count(), 96 * 64 + 96 + 3 * 96 + 3);
+      EXPECT_EQ(narrow.state("0.weight"), rounded(weights(), bits).at("0.weight"));
+    }
+}
+
+TEST_P(QuantizedModels, AdaptersTrainBesideThem) {
+  data::TensorSet set = samples();
+  nn::Lora lora{.rank = 2, .alpha = 4, .targets = {"0", "2"}};
+  TrainerOptions options{.optimizer = Sgd{.lr = 0.05}, .lora = lora, .batch = 20};
+  Trainer wide(select_device("reference:0"), task(), options);
+  wide.start_from(rounded(weights(), 4), "rounded");
+  options.frozen = WeightFormat::int4;
+  Trainer narrow(device, task(), options);
+  narrow.start_from(weights(), "weights");
+  for (int k = 0; k < 5; ++k) {
+    wide.train(set);
+    narrow.train(set);
+  }
+  for (size_t i = 0; i < wide.losses().size(); ++i) EXPECT_NEAR(narrow.losses()[i], wide.losses()[i], 1e-4) << i;
+  EXPECT_LT(narrow.losses().back(), 0.9 * narrow.losses().front());
+}
+
+TEST_P(QuantizedModels, ComeBackFromACheckpoint) {
+  test::Folder folder;
+  data::TensorSet set = samples();
+  TrainerOptions options{.optimizer = Sgd{.lr = 0.05},
+                         .lora = nn::Lora{.rank = 2, .alpha = 4, .targets = {"0"}},
+                         .batch = 20,
+                         .frozen = WeightFormat::int4};
+  Trainer first(device, task(), options);
+  first.start_from(weights(), "weights");
+  first.train(set);
+  first.save(folder / "run.safetensors");
+  Trainer second(device, task(), options);
+  second.load(folder / "run.safetensors");
+  EXPECT_EQ(second.evaluate(set).loss, first.evaluate(set).loss);
+  options.frozen = WeightFormat::int8;  // wider: the same numbers
+  Trainer third(device, task(), options);
+  third.load(folder / "run.safetensors");
+  EXPECT_NEAR(third.evaluate(set).loss, first.evaluate(set).loss, 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, QuantizedModels, testing::Values("reference", "onednn", "opencl", "vulkan"));
+
+TEST(Quantized, NeedsWeightsToStartFrom) {
+  data::TensorSet set = samples();
+  Trainer t(select_device("reference:0"), task(), {.frozen = WeightFormat::int8, .inference = true});
+  expect_parts(message_of([&] { t.evaluate(set); }), {"quantised weights are made of others", "--init FILE"});
+  EXPECT_NE(
+      message_of([&] { Trainer(select_device("reference:0"), task(), {.ema = 0.9, .frozen = WeightFormat::int8}); }),
+      "");
+}
+
+TEST(Inference, TrainsNothing) {
+  data::TensorSet set = samples();
+  Trainer t(select_device("reference:0"), task(), {.batch = 20, .inference = true});
+  EXPECT_NE(message_of([&] { t.train(set); }), "");
+}
+
+}  // namespace
+}  // namespace tutti
