@@ -1,8 +1,8 @@
-// tutti eval: a checkpoint's accuracy, on any device.
+// tutti eval: a trained model's loss and metrics, on any device.
 #include <fmt/format.h>
 
+#include "cli/model_file.h"
 #include "cli/print.h"
-#include "cli/run_options.h"
 
 namespace tutti::cli {
 namespace {
@@ -13,25 +13,20 @@ struct EvalCommand {
   bool json = false;
 
   int operator()() {
-    bool onnx_file = file.ends_with(".onnx");
-    if (onnx_file)
-      run.model = file;
-    else
-      run.recall(file);
-    if (run.is_onnx()) run.onnx_model();
+    ModelFile model(file, run);
     run.validate();
     Device device = select_device(run.device);
     tell_lost_plugins();
     data::Sources data = run.read_data();
-    Trainer trainer(device, run.make_task(*data.test, !onnx_file), run.inference_options());
-    if (!onnx_file) trainer.load(file);
+    Trainer trainer(device, model.task(run, *data.test), run.inference_options());
+    model.load_into(trainer);
     EvalResult score = trainer.evaluate(*data.test);
     trainer.check_memory();
     if (json) {
       nlohmann::ordered_json out{{"device", device.id},
                                  {"model", run.model},
                                  {"parameters", trainer.parameter_count()},
-                                 {"checkpoint", file},
+                                 {"checkpoint", model.path()},
                                  {"steps", trainer.steps()},
                                  {"data", run.data},
                                  {"precision", run.precision},
@@ -47,8 +42,8 @@ struct EvalCommand {
     } else {
       std::string metrics;
       for (const auto& [name, value] : score.metrics) metrics += fmt::format("{} {:.2f} %, ", name, 100 * value);
-      print_out("{}: {} after {} steps on {}: {}loss {:.4f} ({} samples, {})\n", file, run.model, trainer.steps(),
-                run.data, metrics, score.loss, score.samples, device.id);
+      print_out("{}: {} after {} steps on {}: {}loss {:.4f} ({} samples, {})\n", model.path(), run.model,
+                trainer.steps(), run.data, metrics, score.loss, score.samples, device.id);
       print_out("{}", run.tell_fallback(trainer));
     }
     return done;
@@ -58,12 +53,13 @@ struct EvalCommand {
 }  // namespace
 
 void add_eval(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("eval", "Evaluate a checkpoint or an ONNX model on the test set, on any device");
+  CLI::App* sub = app.add_subcommand("eval", "Evaluate a model on the test set, on any device");
   static EvalCommand command;
-  sub->add_option("checkpoint", command.file, "The safetensors file, or an ONNX model")->required();
+  sub->add_option("checkpoint", command.file, model_file_help)->required();
   command.run.add_to(*sub);
   command.run.hide_training(*sub);
   add_json_flag(*sub, command.json);
+  sub->footer("Example: tutti eval run.safetensors");
   sub->callback([&action] { action = [] { return command(); }; });
 }
 

@@ -5,12 +5,10 @@
 
 #include <chrono>
 
+#include "cli/model_file.h"
 #include "cli/number.h"
 #include "cli/print.h"
-#include "cli/run_options.h"
-#include "data/files/gguf.h"
 #include "data/gguf_tokenizer.h"
-#include "train/gguf_llama.h"
 #include "train/weights.h"
 
 namespace tutti::cli {
@@ -36,17 +34,13 @@ struct GenerateCommand {
   bool raw = false, json = false;
 
   int operator()() {
-    bool published = file.ends_with(".gguf");
-    if (published) {
-      run.model = "llama";
-      run.init = file;
-    } else {
-      run.recall(file);
-    }
+    ModelFile model(file, run);
     run.validate();
     how.check();
-    if (!find_model(run.model).context)
-      throw invalid(fmt::format("{} is no language model", run.model), "take a checkpoint of gpt, llama or char_lstm");
+    if (!run.definition().context)
+      throw invalid(fmt::format("{} is no language model", run.model), "take one of gpt, llama or char_lstm");
+    if (model.weights_alone() && run.tokenizer == "chars")
+      throw invalid(fmt::format("{}: does not hold its tokenizer", model.path()), "name it: --tokenizer bpe:FOLDER");
     std::unique_ptr<data::Tokenizer> tokenizer = run.open_tokenizer();
     std::string text = prompt;
     if (auto* own = dynamic_cast<data::GgufTokenizer*>(tokenizer.get())) {
@@ -64,21 +58,14 @@ struct GenerateCommand {
     TrainerOptions options = run.inference_options();
     HostTensors more;
     if (!adapters.empty()) {
+      if (!model.weights_alone()) throw invalid("--adapters: a checkpoint holds its own", "leave it out");
       nn::Lora lora;
       more = read_adapters(adapters, lora);
       options.lora = lora;
     }
-    int64_t context = find_model(run.model).context(run.model_options());
-    Trainer trainer(device, run.make_task(columns), options);
-    if (published) {
-      HostTensors weights = run.weights(file);
-      weights.merge(more);
-      trainer.start_from(std::move(weights), file);
-    } else if (!adapters.empty()) {
-      throw invalid("--adapters: a checkpoint holds its own", "leave it out");
-    } else {
-      trainer.load(file);
-    }
+    int64_t context = run.definition().context(run.model_options());
+    Trainer trainer(device, model.task(run, columns), options);
+    model.load_into(trainer, std::move(more));
     auto start = std::chrono::steady_clock::now(), first = start;
     std::string written;
     std::vector<int32_t> all;
@@ -117,7 +104,7 @@ struct GenerateCommand {
 void add_generate(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("generate", "Go on with a text, by a language model");
   static GenerateCommand command;
-  sub->add_option("file", command.file, "A GGUF file of a Llama, or a checkpoint")->required();
+  sub->add_option("file", command.file, model_file_help)->required();
   sub->add_option("--prompt", command.prompt, "The text to go on with")->required();
   command.run.add_to(*sub);
   command.run.hide_training(*sub);
@@ -129,7 +116,7 @@ void add_generate(CLI::App& app, Action& action) {
   sub->add_option("--top-k", command.how.top_k, "Of the so many likeliest alone (0: all)")->check(whole<int64_t>);
   sub->add_option("--top-p", command.how.top_p, "Of the likeliest that have this probability together")->check(real);
   sub->add_option("--seed", command.how.seed, "Of what is drawn")->capture_default_str()->check(whole<uint64_t>);
-  sub->add_option("--adapters", command.adapters, "A folder with LoRA adapters (PEFT's files) for a GGUF file");
+  sub->add_option("--adapters", command.adapters, "A folder with LoRA adapters (PEFT's files) for weights");
   sub->add_flag("--raw", command.raw, "The prompt as it is, without the file's chat template");
   add_json_flag(*sub, command.json);
   sub->footer("Example: tutti generate SmolLM2.gguf --prompt \"What is the capital of France?\" --tokens 50");

@@ -24,9 +24,19 @@ int exit_code(Code code) {
   return code == Code::device_lost || code == Code::timeout || code == Code::internal ? stopped : bad_input;
 }
 
-/// Files and plugins have their say in messages: what is no text is spelt out, what is too long is cut.
+/// What is no text is spelt out; what is too long, a line or all of them, is cut.
+std::string shown(const std::string& raw) {
+  constexpr size_t most = 16000;
+  std::string text = printable(raw);
+  if (text.size() <= most) return text;
+  size_t end = most;
+  while ((static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end) + "…";
+}
+
+/// Files and plugins have their say in messages.
 int report(const std::string& raw_message, const std::string& raw_remedy, int code) {
-  std::string message = printable(raw_message), remedy = printable(raw_remedy);
+  std::string message = shown(raw_message), remedy = shown(raw_remedy);
   if (as_json) print_json({{"error", message}, {"remedy", remedy}, {"exit_code", code}});
   print_err("tutti: {}\n", message);
   if (!remedy.empty()) print_err("  try: {}\n", remedy);

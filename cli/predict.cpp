@@ -1,9 +1,9 @@
-// tutti predict: what a checkpoint's model gives for every sample, as a NumPy file.
+// tutti predict: what a trained model gives for every sample, as a NumPy file.
 #include <fmt/format.h>
 
+#include "cli/model_file.h"
 #include "cli/output_file.h"
 #include "cli/print.h"
-#include "cli/run_options.h"
 #include "data/files/npy.h"
 
 namespace tutti::cli {
@@ -15,7 +15,7 @@ struct PredictCommand {
   bool of_training = false, json = false;
 
   int operator()() {
-    run.recall(file);
+    ModelFile model(file, run);
     run.validate();
     check_target("--output", output);
     if (output == "-") throw invalid("--output -: an array does not go to stdout", "name a file");
@@ -23,15 +23,15 @@ struct PredictCommand {
     tell_lost_plugins();
     data::Sources data = run.read_data();
     const data::Source& set = of_training ? *data.train : *data.test;
-    Trainer trainer(device, run.make_task(set), run.inference_options());
-    trainer.load(file);
+    Trainer trainer(device, model.task(run, set), run.inference_options());
+    model.load_into(trainer);
     HostTensor y = trainer.predict(set);
     trainer.check_memory();
     write_npy(output, y);
     if (json)
       print_json({{"device", device.id},
                   {"model", run.model},
-                  {"checkpoint", file},
+                  {"checkpoint", model.path()},
                   {"data", run.data},
                   {"samples", set.size()},
                   {"shape", y.type.shape},
@@ -46,9 +46,9 @@ struct PredictCommand {
 }  // namespace
 
 void add_predict(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("predict", "Write what a checkpoint's model gives for every sample, as .npy");
+  CLI::App* sub = app.add_subcommand("predict", "Write what a model gives for every sample, as .npy");
   static PredictCommand command;
-  sub->add_option("checkpoint", command.file, "The safetensors file")->required();
+  sub->add_option("checkpoint", command.file, model_file_help)->required();
   sub->add_option("--output", command.output, "The NumPy file: f32 [samples, …]")->required();
   sub->add_flag("--training-set", command.of_training, "Of the training samples, not of the test samples");
   command.run.add_to(*sub);

@@ -13,6 +13,7 @@
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "data/file.h"
+#include "data/files/strict_json.h"
 
 namespace tutti::data {
 namespace {
@@ -101,9 +102,8 @@ Bpe::Bpe(const BpeVocabulary& v)
 Bpe::~Bpe() = default;
 
 void Bpe::read_vocabulary(const std::string& path) {
-  auto all = nlohmann::json::parse(read_file(path, folder_remedy), nullptr, false);
-  if (!all.is_object() || all.empty())
-    throw invalid(fmt::format("{}: not a JSON object of tokens and numbers", path), folder_remedy);
+  auto all = read_json_object(path, folder_remedy);
+  if (all.empty()) throw invalid(fmt::format("{}: no token is there", path), folder_remedy);
   for (const auto& [token, number] : all.items()) {
     bool good = number.is_number_unsigned() && number.get<uint64_t>() < std::numeric_limits<int32_t>::max();
     if (!good)
@@ -115,6 +115,10 @@ void Bpe::read_vocabulary(const std::string& path) {
     numbers_.emplace(token, n);
     size_ = std::max(size_, int64_t{n} + 1);
   }
+  if (static_cast<uint64_t>(size_) > 2 * all.size())  // a model would take memory for each number
+    throw invalid(fmt::format("{}: {} tokens with numbers up to {}, expected them below {}", path, all.size(),
+                              size_ - 1, 2 * all.size()),
+                  folder_remedy);
 }
 
 /// Finds the tokens of single bytes, and turns the texts of all tokens into the bytes that they stand for. A text with

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/base/printable.h"
+#include "core/base/text.h"
 #include "onnx/handler.h"
 #include "onnx/lowering.h"
 
@@ -161,19 +162,15 @@ Values Lowering::run() {
 }
 
 void check_ops(const Model& model) {
-  std::string list;
-  size_t count = 0;
+  std::vector<std::string> lacking;
   for (const Node& node : model.nodes) {
     if (node.domain.empty() && handlers().contains(node.op)) continue;
     auto it = model.opsets.find(node.domain);
     std::string domain = node.domain.empty() ? "" : fmt::format(" of {}", printable(node.domain));
-    if (++count <= 20)
-      list += fmt::format("{}{}{}, opset {}", list.empty() ? "" : "; ", node.text(), domain,
-                          it == model.opsets.end() ? 0 : it->second);
+    lacking.push_back(fmt::format("{}{}, opset {}", node.text(), domain, it == model.opsets.end() ? 0 : it->second));
   }
-  if (count > 20) list += fmt::format("; and {} more", count - 20);
-  if (count > 0)
-    throw Unsupported(fmt::format("{}: ops that Tutti lacks: {}", model.path, list),
+  if (!lacking.empty())
+    throw Unsupported(fmt::format("{}: ops that Tutti lacks: {}", model.path, first_of(lacking, "; ")),
                       "docs/ONNX.md lists the ops that Tutti has; write the model in terms of those");
 }
 

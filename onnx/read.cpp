@@ -78,14 +78,13 @@ class Reader {
         fail(fmt::format("opset of domain '{}' is given twice", printable(domain)));
     }
     auto it = out.opsets.find("");
-    if (it == out.opsets.end())
-      throw Unsupported(fmt::format("{}: no opset of the domain ai.onnx", path_),
-                        "export the model with opset 13 to 22");
+    const std::string remedy = fmt::format("export the model with opset {} to {}", options_.oldest, options_.newest);
+    if (it == out.opsets.end()) throw Unsupported(fmt::format("{}: no opset of the domain ai.onnx", path_), remedy);
     out.opset = it->second;
     if (out.opset < options_.oldest || out.opset > options_.newest)
       throw Unsupported(
           fmt::format("{}: opset {}, expected {} to {}", path_, out.opset, options_.oldest, options_.newest),
-          "export the model with opset 13 to 22, or convert it with onnx.version_converter");
+          remedy + ", or convert it with onnx.version_converter");
   }
 
   Port port(const pb::Port& p, const char* kind) const {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/base/status.h"
+#include "core/base/text.h"
 #include "nn/module.h"
 
 namespace tutti {
@@ -58,7 +59,7 @@ LlamaFacts facts_of(const Gguf& file) {
   l.rope_base = positive(file, base, file.real(base, l.rope_base));
   l.eps = positive(file, eps, file.real(eps));
   // f32 in the file: 1e-5 as it was written, not the nearest f32.
-  l.eps = std::stod(fmt::format("{:.7g}", l.eps));
+  l.eps = parse_number<double>(fmt::format("{:.7g}", l.eps)).value_or(l.eps);
   if (l.width % l.heads != 0 || l.width / l.heads % 2 != 0)
     fail_at(file, "llama.attention.head_count",
             fmt::format("{} heads for a width of {}, expected heads of an even size", l.heads, l.width));

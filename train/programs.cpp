@@ -87,6 +87,7 @@ nn::ParameterProperties Programs::properties_of(const nn::Parameter& p) const {
     if (fnmatch(group.pattern.c_str(), p.name.c_str(), 0) != 0) continue;
     out = {group.decay.value_or(out.decay), group.lr_scale.value_or(out.lr_scale), group.frozen.value_or(out.frozen)};
   }
+  if (options_.inference) out.frozen = true;
   return out;
 }
 

@@ -1,7 +1,6 @@
 #include "train/resume.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/base/text.h"
 #include "train/programs.h"
 #include "train/weights.h"
 
@@ -114,12 +114,13 @@ void expect_same_model(const Checkpoint& checkpoint, const Declared& declared) {
 void expect_weights_of(const std::string& from, const HostTensors& weights, const Declared& declared) {
   std::vector<std::string> wrong;
   std::set<std::string_view> names;
+  bool adapters = std::ranges::any_of(weights, [](const auto& item) { return nn::is_adapter(item.first); });
   for (const auto* list : {&declared.parameters, &declared.buffers})
     for (const nn::Parameter& p : *list) {
       names.insert(p.name);
       if (p.bits && has_states_of(weights, p, names)) continue;
       auto it = weights.find(p.name);
-      if (it == weights.end() && !nn::is_adapter(p.name))
+      if (it == weights.end() && (adapters || !nn::is_adapter(p.name)))
         wrong.push_back(fmt::format("'{}' is missing", p.name));
       else if (it != weights.end() && it->second.type.shape != p.type.shape)
         wrong.push_back(
@@ -128,7 +129,7 @@ void expect_weights_of(const std::string& from, const HostTensors& weights, cons
   for (const auto& [name, t] : weights)
     if (!names.contains(name)) wrong.push_back(fmt::format("'{}' is none of the model's", name));
   if (!wrong.empty())
-    throw invalid(fmt::format("{}: the weights do not fit the model: {}", from, fmt::join(wrong, "; ")),
+    throw invalid(fmt::format("{}: the weights do not fit the model: {}", from, first_of(wrong, "; ")),
                   "choose the model and size that the weights are of");
 }
 

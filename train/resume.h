@@ -19,7 +19,7 @@ void expect_possible(const std::string& path, const Checkpoint& checkpoint);
 /// model.
 void expect_same_model(const Checkpoint& checkpoint, const Declared& declared);
 /// Throws Error that lists every tensor of `from` that the model lacks, that it has in another shape, or that is
-/// missing. Adapters may be.
+/// missing. All adapters may be.
 void expect_weights_of(const std::string& from, const HostTensors& weights, const Declared& declared);
 /// Throws Error naming both sides where the optimizer or the precision differs. A checkpoint that does not name its
 /// precision was trained in f32.

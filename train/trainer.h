@@ -122,8 +122,8 @@ class TUTTI_API Trainer {
   std::pair<TensorType, TuttiNativeState> native(const std::string& name);
 
   /// The model's parameters and buffers start from these instead of drawn numbers, in whatever float dtype; `from`,
-  /// such as a file, names them in messages. Adapters may be missing. Throws Error(invalid) behind the first step; data
-  /// that come first bring one that lists every tensor that is missing, unknown or of another shape.
+  /// such as a file, names them in messages. All adapters may be missing. Throws Error(invalid) behind the first step;
+  /// data that come first bring one that lists every tensor that is missing, unknown or of another shape.
   void start_from(HostTensors weights, const std::string& from);
   const Device& device() const;
   int64_t steps() const;                     ///< done in all; any thread may ask at any time

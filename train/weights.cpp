@@ -3,15 +3,19 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <vector>
 
 #include "core/base/status.h"
+#include "core/base/text.h"
 #include "data/files/checkpoint.h"
+#include "data/files/strict_json.h"
 #include "data/files/whole_file.h"
 #include "train/gguf_llama.h"
 #include "train/programs.h"
+#include "train/weight_names.h"
 
 namespace tutti {
 namespace {
@@ -21,14 +25,6 @@ using nlohmann::json;
 
 constexpr std::string_view peft_prefix = "base_model.model.";
 
-json read_json(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) throw invalid(fmt::format("{}: cannot be read", path), "name a file that is there");
-  json j = json::parse(in, nullptr, false);
-  if (!j.is_object()) throw invalid(fmt::format("{}: is not a JSON object", path), "use another file");
-  return j;
-}
-
 HostTensors tensors_of(const std::string& path) {
   HostTensors all = std::move(read_checkpoint(path).tensors);
   std::erase_if(all, [](const auto& item) { return is_reserved(item.first); });
@@ -37,24 +33,33 @@ HostTensors tensors_of(const std::string& path) {
 
 /// A file that an index names: beside it, nowhere else.
 std::string beside(const std::string& index, const json& file) {
-  if (!file.is_string() || fs::path(file.get<std::string>()).has_parent_path())
-    throw invalid(fmt::format("{}: weight_map names {}, expected a file of the same folder", index, file.dump()),
-                  "use another index");
-  return (fs::path(index).parent_path() / file.get<std::string>()).string();
+  fs::path name = file.is_string() ? file.get<std::string>() : "";
+  if (name != name.filename() || name.empty() || name == "." || name == "..")
+    throw invalid(
+        fmt::format("{}: weight_map names {}, expected a file of the same folder", index, file.dump(-1, ' ', true)),
+        "use another index");
+  return (fs::path(index).parent_path() / name).string();
 }
 
 HostTensors sharded(const std::string& index) {
-  json j = read_json(index);
+  json j = read_json_object(index, "name a safetensors file or its index");
   if (!j.contains("weight_map") || !j["weight_map"].is_object())
     throw invalid(fmt::format("{}: has no weight_map", index), "name a safetensors file or its index");
-  std::set<std::string> files;
-  for (const auto& [name, file] : j["weight_map"].items()) files.insert(beside(index, file));
+  if (j["weight_map"].empty()) throw invalid(fmt::format("{}: its weight_map is empty", index), "use another index");
+  std::map<std::string, std::set<std::string>> promised;  // by file
+  for (const auto& [name, file] : j["weight_map"].items()) promised[beside(index, file)].insert(name);
   HostTensors all;
-  for (const std::string& file : files)
-    for (auto& [name, t] : tensors_of(file)) all.insert_or_assign(name, std::move(t));
-  for (const auto& [name, file] : j["weight_map"].items())
-    if (!all.contains(name))
-      throw invalid(fmt::format("{}: '{}' is not in {}", index, name, beside(index, file)), "fetch the files again");
+  std::vector<std::string> missing;
+  for (const auto& [file, names] : promised) {
+    HostTensors part = tensors_of(file);
+    for (const std::string& name : names)
+      if (!part.contains(name)) missing.push_back(fmt::format("'{}' is not in {}", name, file));
+    all.merge(part);
+    if (!part.empty())
+      throw invalid(fmt::format("{}: '{}' is there twice, the second time in {}", index, part.begin()->first, file),
+                    "use another index");
+  }
+  if (!missing.empty()) throw invalid(fmt::format("{}: {}", index, first_of(missing, "; ")), "fetch the files again");
   return all;
 }
 
@@ -67,7 +72,9 @@ const HostTensor* find(const HostTensors& all, const std::string& name) {
 
 HostTensors read_weights(const std::string& path, bool quantised) {
   if (path.ends_with(".gguf")) return llama_weights(Gguf(path), quantised);
-  return path.ends_with(".index.json") ? sharded(path) : tensors_of(path);
+  HostTensors all = path.ends_with(".index.json") ? sharded(path) : tensors_of(path);
+  take_our_names(all, path);
+  return all;
 }
 
 QuantizedTensor quantized_tensor(const HostTensors& all, const std::string& name) {
@@ -120,28 +127,36 @@ void write_adapters(const std::string& folder, const HostTensors& parameters, co
 
 HostTensors read_adapters(const std::string& folder, nn::Lora& lora) {
   std::string path = (fs::path(folder) / "adapter_config.json").string();
-  json j = read_json(path);
+  const char* remedy = "use PEFT's LoRA adapters";
+  json j = read_json_object(path, remedy);
   auto expect = [&](bool good, const char* key, const char* kind) {
-    if (!good)
-      throw invalid(fmt::format("{}: \"{}\" is missing or no {}", path, key, kind), "use PEFT's LoRA adapters");
+    if (!good) throw invalid(fmt::format("{}: \"{}\" is missing or no {}", path, key, kind), remedy);
   };
   expect(j.value("peft_type", json()) == "LORA", "peft_type", "\"LORA\"");
-  expect(j.contains("r") && j["r"].is_number_integer(), "r", "whole number");
+  expect(j.contains("r") && j["r"].is_number_unsigned() && j["r"] >= 1 && j["r"] <= 1 << 20, "r",
+         "whole number from 1 to 2^20");
   expect(j.contains("lora_alpha") && j["lora_alpha"].is_number(), "lora_alpha", "number");
-  expect(j.contains("target_modules") && j["target_modules"].is_array(), "target_modules", "list of names");
+  expect(j.contains("target_modules") && j["target_modules"].is_array() && !j["target_modules"].empty(),
+         "target_modules", "list of names");
   lora = {.rank = j["r"], .alpha = j["lora_alpha"], .targets = {}};
   for (const json& target : j["target_modules"]) {
     expect(target.is_string(), "target_modules", "list of names");
     lora.targets.push_back(target);
   }
-  lora.check();
   HostTensors all;
   std::string file = (fs::path(folder) / "adapter_model.safetensors").string();
+  std::vector<std::string> wrong;
   for (auto& [name, t] : read_checkpoint(file).tensors) {
+    const Shape& s = t.type.shape;
     if (!name.starts_with(peft_prefix) || !nn::is_adapter(name))
-      throw invalid(fmt::format("{}: '{}' is no adapter of a Linear", file, name), "use PEFT's LoRA adapters");
-    all.emplace(name.substr(peft_prefix.size()), t);
+      wrong.push_back(fmt::format("'{}' is no adapter of a Linear", name));
+    else if (s.size() != 2 || s[name.ends_with("lora_A.weight") ? 0 : 1] != lora.rank)
+      wrong.push_back(fmt::format("'{}' is {}, the rank {}", name, to_string(t.type), lora.rank));
+    else
+      all.emplace(name.substr(peft_prefix.size()), t);
   }
+  if (wrong.empty() && all.empty()) wrong.emplace_back("no tensor is there");
+  if (!wrong.empty()) throw invalid(fmt::format("{}: {}", file, first_of(wrong, "; ")), remedy);
   return all;
 }
 

@@ -32,6 +32,14 @@ std::string alternatives(const std::vector<std::string>& names) {
   return text;
 }
 
+std::string first_of(const std::vector<std::string>& all, std::string_view separator) {
+  constexpr size_t most = 20;
+  std::string text;
+  for (size_t i = 0; i < std::min(all.size(), most); ++i) text += fmt::format("{}{}", i == 0 ? "" : separator, all[i]);
+  if (all.size() > most) text += fmt::format("{}and {} more", separator, all.size() - most);
+  return text;
+}
+
 std::string bytes_text(uint64_t bytes) {
   if (bytes < 1024) return fmt::format("{} B", bytes);
   const char* unit = "KiB";

@@ -27,6 +27,9 @@ std::optional<T> parse_number(std::string_view text) {
 /// "a", "a or b", "a, b or c".
 std::string alternatives(const std::vector<std::string>& names);
 
+/// The first 20 with separators between, "and N more" behind them.
+std::string first_of(const std::vector<std::string>& all, std::string_view separator);
+
 /// "512 B", "1.5 KiB", "25.7 MiB", "23.6 GiB".
 std::string bytes_text(uint64_t bytes);
 

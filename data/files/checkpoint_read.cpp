@@ -82,12 +82,13 @@ CheckpointHeader read_header(const Reader& r, std::ifstream& in) {
   std::error_code error;
   if (!std::filesystem::exists(path, error))
     throw invalid(fmt::format("{}: there is no such checkpoint", path), "check the path");
-  if (!std::filesystem::is_regular_file(path, error)) throw invalid(fmt::format("{}: not a regular file", path));
+  if (!std::filesystem::is_regular_file(path, error))
+    throw invalid(fmt::format("{}: not a regular file", path), "name a safetensors file");
   CheckpointHeader out;
   uint64_t size = out.file_bytes = std::filesystem::file_size(path, error);
   errno = 0;
   in.open(path, std::ios::binary);
-  if (!in) throw invalid(fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
+  if (!in) throw invalid(fmt::format("{}: cannot open: {}", path, std::strerror(errno)), "check its permissions");
 
   uint8_t prefix[8];
   if (size < 8 || !in.read(reinterpret_cast<char*>(prefix), 8))
@@ -138,7 +139,8 @@ auto within_memory(const std::string& path, F f) {
   } catch (const std::bad_alloc&) {
     std::error_code error;
     throw Error(Code::no_memory,
-                fmt::format("{}: no memory for its {} bytes", path, std::filesystem::file_size(path, error)));
+                fmt::format("{}: no memory for its {} bytes", path, std::filesystem::file_size(path, error)),
+                "use a smaller file, or a machine with more memory");
   }
 }
 

@@ -183,10 +183,12 @@ std::optional<QuantizedTensor> Gguf::read_quantized(const GgufTensor& t) const {
   QuantizedTensor out = blank_quantized(t.shape[0], t.shape[1], t.type->bits);
   auto* scales = reinterpret_cast<uint16_t*>(out.scales.bytes.data());
   auto* mins = reinterpret_cast<uint16_t*>(out.mins.bytes.data());
+  bool whole = true;
   each_blocks(t, [&](const std::byte* raw, uint64_t n, uint64_t first) {
     auto bytes = first * t.type->block * static_cast<uint64_t>(t.type->bits) / 8;
-    t.type->to_quants(raw, n, out.quants.bytes.data() + bytes, scales + first, mins + first);
+    whole = whole && t.type->to_quants(raw, n, out.quants.bytes.data() + bytes, scales + first, mins + first);
   });
+  if (!whole) return {};
   return out;
 }
 

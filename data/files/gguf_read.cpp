@@ -43,7 +43,7 @@ uint64_t width_of(Type t) {
 /// A name of the file for messages, which must not grow with it.
 std::string quoted(std::string_view name) {
   constexpr size_t most = 80;
-  return fmt::format("'{}'", printable(name, most));
+  return fmt::format("'{}{}'", printable(name.substr(0, most)), name.size() > most ? "…" : "");
 }
 
 }  // namespace

@@ -70,28 +70,37 @@ void from_q4_1(const std::byte* from, size_t count, float* to) {
 // The same blocks as quants from 0 on, a scale and a minimum, which is a power of two times the scale or the file's
 // own.
 
-void quants_of_q8_0(const std::byte* from, size_t count, std::byte* quants, uint16_t* scales, uint16_t* mins) {
+/// Writes x as f16; whether that is x.
+bool holds(uint16_t& to, float x) {
+  to = f32_to_f16(x);
+  return f16_to_f32(to) == x;
+}
+
+bool quants_of_q8_0(const std::byte* from, size_t count, std::byte* quants, uint16_t* scales, uint16_t* mins) {
   for (size_t b = 0; b < count; ++b, from += 2 + block_size, quants += block_size) {
     scales[b] = load<uint16_t>(from);
-    mins[b] = f32_to_f16(-128 * half(from));
+    if (!holds(mins[b], -128 * half(from))) return false;
     for (size_t j = 0; j < block_size; ++j) quants[j] = static_cast<std::byte>(load<int8_t>(from + 2 + j) + 128);
   }
+  return true;
 }
 
-void quants_of_q4_0(const std::byte* from, size_t count, std::byte* quants, uint16_t* scales, uint16_t* mins) {
+bool quants_of_q4_0(const std::byte* from, size_t count, std::byte* quants, uint16_t* scales, uint16_t* mins) {
   for (size_t b = 0; b < count; ++b, from += 2 + block_size / 2, quants += block_size / 2) {
     scales[b] = load<uint16_t>(from);
-    mins[b] = f32_to_f16(-8 * half(from));
+    if (!holds(mins[b], -8 * half(from))) return false;
     std::memcpy(quants, from + 2, block_size / 2);
   }
+  return true;
 }
 
-void quants_of_q4_1(const std::byte* from, size_t count, std::byte* quants, uint16_t* scales, uint16_t* mins) {
+bool quants_of_q4_1(const std::byte* from, size_t count, std::byte* quants, uint16_t* scales, uint16_t* mins) {
   for (size_t b = 0; b < count; ++b, from += 4 + block_size / 2, quants += block_size / 2) {
     scales[b] = load<uint16_t>(from);
     mins[b] = load<uint16_t>(from + 2);
     std::memcpy(quants, from + 4, block_size / 2);
   }
+  return true;
 }
 
 constexpr std::array types = {GgufType{0, "f32", 1, 4, from_f32},

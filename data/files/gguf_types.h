@@ -19,8 +19,8 @@ struct TUTTI_API GgufType {
   /// Writes the floats of that many blocks. Null: such tensors can be listed but not read.
   void (*to_floats)(const std::byte* blocks, size_t count, float* to);
   /// Where quants of `bits` bits can be kept as they are (core/geometry/quantized.h): writes those of that many blocks,
-  /// their scales and minimums in f16. Null elsewhere.
-  void (*to_quants)(const std::byte* blocks, size_t count, std::byte* quants, uint16_t* scales,
+  /// their scales and minimums in f16; false where an f16 does not hold a minimum. Null elsewhere.
+  bool (*to_quants)(const std::byte* blocks, size_t count, std::byte* quants, uint16_t* scales,
                     uint16_t* mins) = nullptr;
   int64_t bits = 0;
 };

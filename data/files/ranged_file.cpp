@@ -38,7 +38,8 @@ void RangedFile::read(uint64_t at, void* to, uint64_t bytes) const {
   while (bytes > 0) {
     ssize_t done = ::pread(fd_, next, std::min<uint64_t>(bytes, 1u << 30), static_cast<off_t>(at));
     if (done < 0 && errno == EINTR) continue;
-    if (done < 0) throw invalid(fmt::format("{}, byte {}: cannot read: {}", path_, at, std::strerror(errno)));
+    if (done < 0)
+      throw invalid(fmt::format("{}, byte {}: cannot read: {}", path_, at, std::strerror(errno)), "check the disk");
     if (done == 0)
       throw invalid(
           fmt::format("{}, byte {}: the file became shorter than its {} bytes while it was read", path_, at, size_),

@@ -5,6 +5,9 @@
 #include <set>
 #include <vector>
 
+#include "core/base/status.h"
+#include "data/file.h"
+
 namespace tutti {
 namespace {
 
@@ -72,6 +75,14 @@ json parse_strict(const std::string& text, const JsonLimits& limits,
   Watch watch(limits, fail);
   json::sax_parse(text, &watch);
   return json::parse(text);
+}
+
+json read_json_object(const std::string& path, const std::string& remedy) {
+  json j = parse_strict(data::read_file(path, remedy), {}, [&](size_t at, const std::string& what) {
+    throw invalid(fmt::format("{}, byte {}: the file {}", path, at, what), remedy);
+  });
+  if (!j.is_object()) throw invalid(fmt::format("{}: not a JSON object", path), remedy);
+  return j;
 }
 
 }  // namespace tutti

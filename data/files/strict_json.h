@@ -18,4 +18,7 @@ struct JsonLimits {
 nlohmann::json parse_strict(const std::string& text, const JsonLimits& limits,
                             const std::function<void(size_t, const std::string&)>& fail);
 
+/// The JSON object that a file holds. Throws Error(invalid) naming file and byte, with that remedy.
+nlohmann::json read_json_object(const std::string& path, const std::string& remedy);
+
 }  // namespace tutti

@@ -13,6 +13,14 @@ TEST(Text, SplitLeavesOutWhatIsEmpty) {
   EXPECT_EQ(fields("", ','), std::vector<std::string>{""});
 }
 
+TEST(Text, ListsAreCutAfterTwenty) {
+  EXPECT_EQ(first_of({}, "; "), "");
+  EXPECT_EQ(first_of({"a", "b"}, "; "), "a; b");
+  std::string twenty = first_of(std::vector<std::string>(20, "a"), ", ");
+  EXPECT_EQ(twenty.size(), 20 + 19 * 2u);
+  EXPECT_EQ(first_of(std::vector<std::string>(23, "a"), ", "), twenty + ", and 3 more");
+}
+
 TEST(Text, BytesHaveTheUnitThatFits) {
   EXPECT_EQ(bytes_text(0), "0 B");
   EXPECT_EQ(bytes_text(1023), "1023 B");

@@ -84,8 +84,11 @@ TEST(Tokenizer, BpeNamesWhatItsFilesLack) {
   test::put(f / "vocab.json", vocabulary);
   test::put(f / "merges.txt", "#version: 0.2\r\na b\r\n");
   EXPECT_EQ(Bpe(f / "").encode("abab", ""), (std::vector<int32_t>{2, 2}));
-  expect_parts(error("[1]", ""), {"vocab.json", "not a JSON object"});
-  expect_parts(error("{", ""), {"vocab.json", "not a JSON object"});
+  expect_parts(error("[1]", ""), {"vocab.json: not a JSON object"});
+  expect_parts(error("{", ""), {"vocab.json, byte 1: the file is no JSON"});
+  expect_parts(error("{}", ""), {"vocab.json: no token"});
+  expect_parts(error(R"({"a": 0, "a": 1})", ""), {"vocab.json, byte ", "names 'a' twice"});
+  expect_parts(error(R"({"a": 0, "b": 2147483646})", ""), {"2 tokens with numbers up to 2147483646", "below 4"});
   expect_parts(error(R"({"a": -1})", ""), {"vocab.json", "'a' has no number"});
   expect_parts(error(R"({"a": 1.5})", ""), {"'a' has no number"});
   expect_parts(error(R"({"a": 4, "b": 4})", ""), {"'a' and 'b'", "number 4"});

@@ -94,7 +94,7 @@ TEST(OnnxRead, NamesFileAndPlaceOfWhatIsWrong) {
   EXPECT_TRUE(says(after([&](auto& m) { weight(m).set_raw_data("abc"); }), {"initializer 'w'", "[3, 4]"}));
   EXPECT_TRUE(says(after([&](auto& m) { weight(m).set_data_type(8); }), {"initializer 'w'", "STRING"}));
   EXPECT_TRUE(says(after([&](auto& m) { weight(m).set_data_type(99); }), {"initializer 'w'", "type 99"}));
-  EXPECT_TRUE(says(after([](auto& m) { m.mutable_opset_import(0)->set_version(12); }), {"opset 12", "13 to 22"}));
+  EXPECT_TRUE(says(after([](auto& m) { m.mutable_opset_import(0)->set_version(12); }), {"opset 12", "13 to 23"}));
   EXPECT_TRUE(says(after([](auto& m) { m.mutable_graph()->mutable_node(0)->set_input(0, "y"); }),
                    {"node 0 'the MatMul' (MatMul)", "'y'", "cycle"}));
   EXPECT_TRUE(says(after([](auto& m) { m.mutable_graph()->mutable_node(0)->set_input(0, "q"); }), {"'q'", "nothing"}));

@@ -72,6 +72,15 @@ TEST(GgufLlama, WhatIsWrongIsNamed) {
   expect_parts(facts("rope.dimension_count", 2), {"'llama.rope.dimension_count' is 2, expected 4"});
   for (uint32_t bits : {0u, 0x80000000u, 0x7fc00000u, 0x7f800000u})
     expect_parts(facts("rope.freq_base", bits), {"'llama.rope.freq_base' is", "above 0"});
+  for (const char* key : {"attention.head_count", "attention.head_count_kv"})
+    expect_parts(facts(key, 0), {"l.gguf, byte ", "is 0, expected 1 to 2^31 - 1"});
+  double tiny = 1e-310;  // which text to number conversions take for an error
+  std::vector<std::string> eps = {metadatum("general.architecture", gguf_string, gguf_text("llama")),
+                                  metadatum("llama.attention.layer_norm_rms_epsilon", 12, little_endian(tiny))};
+  for (const char* key : {"block_count", "context_length", "embedding_length", "feed_forward_length"})
+    eps.push_back(metadatum(std::string("llama.") + key, gguf_u32, u32(4)));
+  eps.push_back(metadatum("llama.attention.head_count", gguf_u32, u32(1)));
+  expect_parts(error(gguf_file(eps)), {"no tensor 'token_embd.weight'"});
   expect_parts(error(gguf_file({})), {"no metadata 'general.architecture'"});
   std::string bytes = get(golden + "/llama.gguf");
   bytes.replace(bytes.find("output_norm.weight"), 11, "output_xxxx");

@@ -1,5 +1,6 @@
 // LoRA and weights from files: what is trained, what is kept, and what is said of what does not fit. PEFT is the judge
 // of the numbers (lora_peer.py).
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "data/files/checkpoint.h"
@@ -93,6 +94,42 @@ TEST(LoraTraining, AdaptersComeBackFromTheirFolder) {
   expect_parts(message_of([&] { read_adapters(folder / "adapters", there); }), {"adapter_config.json", "peft_type"});
 }
 
+TEST(LoraTraining, AdaptersThatAreNone) {
+  Folder folder;
+  auto why = [&](const std::string& config, const HostTensors& tensors) {
+    put(folder / "adapter_config.json", config);
+    write_checkpoint(folder / "adapter_model.safetensors", {tensors, {}});
+    nn::Lora lora;
+    std::string message = message_of([&] { read_adapters(folder.path(), lora); });
+    expect_parts(message, {folder.path(), "PEFT"});
+    return message;
+  };
+  auto config = [](const std::string& rank, const std::string& alpha, const std::string& targets) {
+    return fmt::format(R"({{"peft_type": "LORA", "r": {}, "lora_alpha": {}, "target_modules": {}}})", rank, alpha,
+                       targets);
+  };
+  const std::string good = config("2", "4", R"(["0"])"), a = "base_model.model.0.lora_A.weight",
+                    b = "base_model.model.0.lora_B.weight";
+  HostTensor two = host_tensor(DType::f32, {2, 3}, std::vector<float>(6)), one = host_tensor({1, 2, 3});
+  for (const char* rank : {"0", "-1", "1.5", "1e9", "9223372036854775807", "\"2\"", "null"})
+    expect_parts(why(config(rank, "4", R"(["0"])"), {{a, two}}), {"adapter_config.json: \"r\" is missing or no whole"});
+  expect_parts(why(config("2", "\"4\"", R"(["0"])"), {{a, two}}), {"\"lora_alpha\""});
+  expect_parts(why(config("2", "1e999", R"(["0"])"), {{a, two}}), {"adapter_config.json, byte ", "no JSON"});
+  for (const char* targets : {"[]", "\"0\"", "[1]", "{}"})
+    expect_parts(why(config("2", "4", targets), {{a, two}}), {"\"target_modules\""});
+  expect_parts(why("[]", {}), {"adapter_config.json: not a JSON object"});
+  expect_parts(why(good.substr(0, 30), {}), {"adapter_config.json, byte 30: the file is no JSON"});
+  expect_parts(why(good, {}), {"adapter_model.safetensors: no tensor"});
+  expect_parts(why(good, {{a, one}, {b, two}, {"base_model.model.0.weight", two}, {"lora_A.weight", two}}),
+               {"adapter_model.safetensors: '" + a + "' is f32[3], the rank 2", "'" + b + "' is f32[2, 3], the rank 2",
+                "'base_model.model.0.weight' is no adapter", "'lora_A.weight' is no adapter"});
+  put(folder / "adapter_model.safetensors", "12345");
+  nn::Lora lora;
+  expect_parts(message_of([&] { read_adapters(folder.path(), lora); }), {"adapter_model.safetensors, byte 5"});
+  expect_parts(message_of([&] { read_adapters(folder / "none", lora); }),
+               {"none/adapter_config.json: there is no such"});
+}
+
 TEST(LoraTraining, TargetsMustNameALinear) {
   auto why = [](const nn::Lora& lora) {
     return message_of([&] {
@@ -128,6 +165,46 @@ TEST(Weights, AreTheStartAndMustFit) {
                 "'more' is none of the model's"});
 }
 
+TEST(Weights, ListsOfWhatDoesNotFitAreCut) {
+  data::TensorSet set = samples();
+  HostTensors bad;
+  for (int i = 0; i < 30; ++i) bad.emplace(fmt::format("w{:02}", i), host_tensor({1}));
+  Trainer t(select_device("reference:0"), task(), {.batch = 32});
+  t.start_from(bad, "bad.safetensors");
+  std::string message = message_of([&] { t.prepare(set); });  // 4 are missing, 30 unknown
+  expect_parts(message, {"'0.bias' is missing", "'w15' is none of the model's; and 14 more"});
+  EXPECT_EQ(message.find("'w16'"), std::string::npos) << message;
+}
+
+/// What those tensors are called as read from a file.
+std::vector<std::string> names_of(const HostTensors& tensors) {
+  Folder folder;
+  write_checkpoint(folder / "w.safetensors", {tensors, {}});
+  std::vector<std::string> names;
+  for (const auto& [name, t] : read_weights(folder / "w.safetensors")) names.push_back(name);
+  return names;
+}
+
+// The numbers are judged by weights_peer.py.
+TEST(Weights, HaveOurNamesWhoeverWroteThem) {
+  using Names = std::vector<std::string>;
+  HostTensor a = host_tensor({1, 2}), b = host_tensor({3, 4});
+  EXPECT_EQ(names_of({{"bn1.running_mean", a}, {"bn1.num_batches_tracked", b}, {"own.num_batches_tracked", b}}),
+            (Names{"bn1.running_mean", "own.num_batches_tracked"}));
+  EXPECT_EQ(names_of({{"wte.weight", a}, {"h.0.attn.bias", b}, {"h.0.attn.c_attn.bias", b}}),
+            (Names{"transformer.h.0.attn.c_attn.bias", "transformer.wte.weight"}));
+  EXPECT_EQ(names_of({{"transformer.wte.weight", a}, {"transformer.h.11.attn.masked_bias", b}, {"lm_head.weight", a}}),
+            Names{"transformer.wte.weight"});
+  EXPECT_EQ(names_of({{"embed_tokens.weight", a}, {"layers.0.self_attn.rotary_emb.inv_freq", b}, {"norm.weight", b}}),
+            (Names{"model.embed_tokens.weight", "model.norm.weight"}));
+  EXPECT_EQ(names_of({{"h.0.attn.bias", a}, {"lm_head.weight", b}}), (Names{"h.0.attn.bias", "lm_head.weight"}))
+      << "no family that is known";
+  expect_parts(message_of([&] {
+                 names_of({{"model.embed_tokens.weight", a}, {"lm_head.weight", b}});
+               }),
+               {"w.safetensors: 'lm_head.weight' is not 'model.embed_tokens.weight'", "tied"});
+}
+
 TEST(Weights, MayBeCutIntoSeveralFiles) {
   Folder folder;
   HostTensor a = host_tensor({1, 2}), b = host_tensor({3});
@@ -136,15 +213,41 @@ TEST(Weights, MayBeCutIntoSeveralFiles) {
   std::string index = folder / "m.safetensors.index.json";
   put(index, R"({"metadata": {}, "weight_map": {"a": "m-1.safetensors", "b": "m-2.safetensors"}})");
   EXPECT_EQ(read_weights(index), (HostTensors{{"a", a}, {"b", b}}));
-  put(index, R"({"weight_map": {"a": "m-1.safetensors", "c": "m-2.safetensors"}})");
-  expect_parts(message_of([&] { read_weights(index); }), {index, "'c' is not in", "m-2.safetensors"});
-  put(index, R"({"weight_map": {"a": "../m-1.safetensors"}})");
-  expect_parts(message_of([&] { read_weights(index); }), {"a file of the same folder"});
-  put(index, R"({"weights": {}})");
-  expect_parts(message_of([&] { read_weights(index); }), {"has no weight_map"});
-  put(index, R"({"weight_map": )");
-  expect_parts(message_of([&] { read_weights(index); }), {"not a JSON object"});
-  expect_parts(message_of([&] { read_weights(folder / "none.index.json"); }), {"cannot be read"});
+
+  auto why = [&](const std::string& text) {
+    put(index, text);
+    std::string message = message_of([&] { read_weights(index); });
+    EXPECT_NE(message.find(folder.path()), std::string::npos) << message;
+    EXPECT_FALSE(message.ends_with(" | ")) << "no remedy: " << message;
+    return message;
+  };
+  expect_parts(why(R"({"weight_map": {"a": "m-1.safetensors", "c": "m-2.safetensors", "d": "m-1.safetensors"}})"),
+               {index, "'c' is not in", "m-2.safetensors", "'d' is not in"});
+  expect_parts(why(R"({"weight_map": {"a": "m-2.safetensors", "b": "m-1.safetensors"}})"),
+               {"'a' is not in", "'b' is not in"});
+  for (const char* outside : {"../m-1.safetensors", "/m-1.safetensors", "x/m-1.safetensors"})
+    expect_parts(why(fmt::format(R"({{"weight_map": {{"a": "{}"}}}})", outside)),
+                 {outside, "a file of the same folder"});
+  expect_parts(why(R"({"weight_map": {"a": 7}})"), {"weight_map names 7"});
+  expect_parts(why(R"({"weight_map": {"a": ""}})"), {"weight_map names \"\""});
+  expect_parts(why(R"({"weight_map": {"a": ".."}})"), {"weight_map names \"..\""});
+  expect_parts(why(R"({"weight_map": {"a": "none.safetensors"}})"), {"none.safetensors: there is no such"});
+  expect_parts(why(R"({"weight_map": {"a": "m-1.safetensors", "a": "m-2.safetensors"}})"),
+               {"byte ", "names 'a' twice"});
+  expect_parts(why(R"({"weight_map": ["a"]})"), {"has no weight_map"});
+  expect_parts(why(R"({"weights": {}})"), {"has no weight_map"});
+  expect_parts(why(R"({"weight_map": {}})"), {"weight_map is empty"});
+  expect_parts(why(R"({"weight_map": )"), {"byte 15", "is no JSON"});
+  expect_parts(why(""), {"byte 0", "is no JSON"});
+  expect_parts(why("[]"), {"not a JSON object"});
+  expect_parts(why(std::string(100000, '[')), {"nests deeper"});
+  write_checkpoint(folder / "m-2.safetensors", {{{"a", a}, {"b", b}}, {}});
+  expect_parts(why(R"({"weight_map": {"a": "m-1.safetensors", "b": "m-2.safetensors"}})"), {"'a' is there twice"});
+  put(folder / "m-2.safetensors", test::get(folder / "m-2.safetensors").substr(0, 100));
+  expect_parts(why(R"({"weight_map": {"a": "m-1.safetensors", "b": "m-2.safetensors"}})"),
+               {"m-2.safetensors, byte 100"});
+  expect_parts(message_of([&] { read_weights(folder / "none.index.json"); }),
+               {"none.index.json: there is no such file"});
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ TEST(Quantized, BlocksOfFilesStandForTheSameNumbers) {
     Gguf file(GGUF_DIR + std::string(name));
     for (const GgufTensor& t : file.tensors())
       if (std::optional<QuantizedTensor> q = file.read_quantized(t)) {
-        EXPECT_EQ(dequantized(*q), file.read(t)) << t.name << " " << t.type->name;
+        EXPECT_EQ(dequantized(*q).as<float>(), file.read(t).as<float>()) << t.name << " " << t.type->name;
         ++read;
       }
   }
@@ -83,12 +83,12 @@ HostTensors rounded(HostTensors all, int64_t bits) {
 TEST_P(QuantizedModels, PredictAsTheirNumbersDo) {
   data::TensorSet set = samples();
   for (int64_t bits : {4, 8})
-    for (int64_t batch : {1, 5, 40}) {  // products of few rows have a kernel
-      Trainer wide(select_device("reference:0"), task(), {.eval_batch = batch, .inference = true});
+    for (int64_t batch : {1, 40}) {  // products of few rows have a kernel
+      Trainer wide(select_device("reference:0"), task(), {.inference = true, .eval_batch = batch});
       wide.start_from(rounded(weights(), bits), "rounded");
       Trainer narrow(
           device, task(),
-          {.eval_batch = batch, .frozen = bits == 4 ? WeightFormat::int4 : WeightFormat::int8, .inference = true});
+          {.frozen = bits == 4 ? WeightFormat::int4 : WeightFormat::int8, .inference = true, .eval_batch = batch});
       narrow.start_from(weights(), "weights");
       std::vector<float> a = wide.predict(set).as<float>(), b = narrow.predict(set).as<float>();
       for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4) << bits << " bits, batch " << batch;
@@ -119,8 +119,8 @@ TEST_P(QuantizedModels, ComeBackFromACheckpoint) {
   data::TensorSet set = samples();
   TrainerOptions options{.optimizer = Sgd{.lr = 0.05},
                          .lora = nn::Lora{.rank = 2, .alpha = 4, .targets = {"0"}},
-                         .batch = 20,
-                         .frozen = WeightFormat::int4};
+                         .frozen = WeightFormat::int4,
+                         .batch = 20};
   Trainer first(device, task(), options);
   first.start_from(weights(), "weights");
   first.train(set);
@@ -147,7 +147,7 @@ TEST(Quantized, NeedsWeightsToStartFrom) {
 
 TEST(Inference, TrainsNothing) {
   data::TensorSet set = samples();
-  Trainer t(select_device("reference:0"), task(), {.batch = 20, .inference = true});
+  Trainer t(select_device("reference:0"), task(), {.inference = true, .batch = 20});
   EXPECT_NE(message_of([&] { t.train(set); }), "");
 }
 
