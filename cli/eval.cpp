@@ -1,6 +1,8 @@
 // tutti eval: a trained model's loss and metrics, on any device.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "cli/model_file.h"
 #include "cli/print.h"
 
@@ -36,12 +38,14 @@ struct EvalCommand {
                                  {"metrics", score.metrics},
                                  {"peak_bytes", trainer.peak_bytes()},
                                  {"planned_bytes", trainer.planned_bytes()}};
+      if (run.definition().context) out["perplexity"] = std::exp(score.loss);
       if (auto it = score.metrics.find("accuracy"); it != score.metrics.end()) out["accuracy"] = it->second;
       run.tell_fallback(trainer, out);
       print_json(out);
     } else {
       std::string metrics;
       for (const auto& [name, value] : score.metrics) metrics += fmt::format("{} {:.2f} %, ", name, 100 * value);
+      if (run.definition().context) metrics += fmt::format("perplexity {:.4f}, ", std::exp(score.loss));
       print_out("{}: {} after {} steps on {}: {}loss {:.4f} ({} samples, {})\n", model.path(), run.model,
                 trainer.steps(), run.data, metrics, score.loss, score.samples, device.id);
       print_out("{}", run.tell_fallback(trainer));

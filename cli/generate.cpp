@@ -8,6 +8,7 @@
 #include "cli/model_file.h"
 #include "cli/number.h"
 #include "cli/print.h"
+#include "core/base/text.h"
 #include "data/gguf_tokenizer.h"
 #include "train/weights.h"
 
@@ -25,6 +26,13 @@ std::string as_chat(const std::string& chat, const std::string& prompt) {
     if (stop != std::string::npos) system = start + "system\n" + chat.substr(text, stop - text) + end + "\n";
   }
   return system + start + "user\n" + prompt + end + "\n" + start + "assistant\n";
+}
+
+uint64_t weight_bytes(const Trainer& trainer) {
+  uint64_t bytes = 0;
+  for (const nn::Parameter& p : trainer.model_states())
+    for (const auto& [name, type] : states_of(p)) bytes += num_bytes(type);
+  return bytes;
 }
 
 struct GenerateCommand {
@@ -91,10 +99,15 @@ struct GenerateCommand {
                   {"tokens", all},
                   {"text", tokenizer->decode(all)},
                   {"tokens_per_s", rate},
+                  {"weight_bytes", weight_bytes(trainer)},
                   {"planned_bytes", trainer.planned_bytes()},
                   {"precision", run.precision}});
-    else
+    else {
       fmt::print("\n");
+      std::fflush(stdout);
+      print_err("{}: {} tokens behind {} of the prompt, {:.1f} tokens/s, weights {}\n", device.id, all.size(),
+                tokens.size(), rate, bytes_text(weight_bytes(trainer)));
+    }
     return done;
   }
 };

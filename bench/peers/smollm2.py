@@ -93,6 +93,38 @@ def order(o, folder, count, steps):
     return [min(one, key=lambda k: abs(one[k] - loss)) for loss in still[:steps]]
 
 
+def formats(o, folder, base, report):
+    """Text by kept weights: perplexity of the held-out window, bytes, tokens per second; PyTorch's beside them."""
+    prompt = "Explain in a few sentences why the sky is blue."
+    report["generate"] = []
+    texts = set()
+    for device in o.devices.split(","):
+        for name, options in {"f32": [], "bf16": ["--precision", "bf16"], "int8": ["--quantize", "int8"], "int4": ["--quantize", "int4"]}.items():
+            score = json.loads(tutti(o, "eval", o.gguf, "--context", o.context, "--data", f"safetensors:{folder}/data.safetensors", "--device",
+                                     device, "--json", *options))
+            run = json.loads(tutti(o, "generate", o.gguf, "--prompt", prompt, "--tokens", 48, "--device", device, "--json", *options))
+            row = {"device": run["device"], "weights": name, "perplexity": score["perplexity"], "tokens_per_s": run["tokens_per_s"],
+                   "weight_bytes": run["weight_bytes"], "bytes": run["planned_bytes"], "text": run["text"]}
+            report["generate"].append(row)
+            if name != "bf16":
+                texts.add(run["text"])
+            print(f"     {row['device']} {name}: perplexity {row['perplexity']:.4f}, {row['tokens_per_s']:.1f} tokens/s, weights "
+                  f"{row['weight_bytes'] / 1e6:.0f} MB, {row['bytes'] / 1e6:.0f} MB in all", flush=True)
+    for dtype in (torch.float32, torch.bfloat16):
+        model = copy.deepcopy(base).to(dtype)
+        ids = torch.arange(40).unsqueeze(0)
+        with torch.no_grad():
+            model.generate(ids, max_new_tokens=4, min_new_tokens=4, do_sample=False)
+            start = time.perf_counter()
+            model.generate(ids, max_new_tokens=1, min_new_tokens=1, do_sample=False)
+            first = time.perf_counter()
+            model.generate(ids, max_new_tokens=49, min_new_tokens=49, do_sample=False)
+            rate = 48 / (time.perf_counter() - first - (first - start))
+        report["generate"].append({"device": "PyTorch", "weights": str(dtype), "tokens_per_s": rate})
+        print(f"     PyTorch {dtype}: {rate:.1f} tokens/s", flush=True)
+    return texts
+
+
 def main():
     warnings.simplefilter("ignore")
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -166,6 +198,11 @@ def main():
         PeftModel.from_pretrained(copy.deepcopy(base), f"{folder}/{first}")
         print(f"ok   PEFT opens the {len(adapters)} adapters of {first}")
 
+        if not o.check:
+            texts = formats(o, folder, base, report)
+            expect("other texts than the first, over devices and weights but bf16", len(texts) - 1, 0)
+            rows = [r for r in report["generate"] if "perplexity" in r and r["weights"] != "bf16"]
+            expect("perplexity, largest relative difference", max(abs(r["perplexity"] / rows[0]["perplexity"] - 1) for r in rows), 1e-3)
         report["ms"] = []
         for precision in [] if o.check else o.precisions.split(","):
             peer = Peer(base, folder, precision)
