@@ -29,6 +29,7 @@ except ImportError as e:
     print(f"{e.name} is not installed: scripts/python-env.sh --torch")
     sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE", "").split(",") else 77)
 
+os.environ["TQDM_DISABLE"] = "1"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RANK, ALPHA, RATE = 8, 16, 5e-4
 
@@ -49,7 +50,7 @@ def columns(o, folder):
     train = {name: x[:count].contiguous() for name, x in both.items()}
     held = {f"test.{name}": x[count:count + 1].contiguous() for name, x in both.items()}
     save_file({**train, **held}, f"{folder}/data.safetensors")
-    save_file({name: x[:1, :8].contiguous() for name, x in both.items()}, f"{folder}/short.safetensors")
+    save_file({name: x[:2, :8].contiguous() for name, x in both.items()}, f"{folder}/short.safetensors")
     return train, held
 
 
@@ -86,8 +87,8 @@ def order(o, folder, count, steps):
     still = train(o, folder, "onednn", "f32", max(steps, count), "--lr", "0")["losses"]
     one = {}
     for k in range(count):
-        part = {n: x[k:k + 1] for n, x in load_file(f"{folder}/data.safetensors").items() if not n.startswith("test.")}
-        save_file({n: x.contiguous() for n, x in part.items()}, f"{folder}/one.safetensors")
+        columns = {n: x for n, x in load_file(f"{folder}/data.safetensors").items() if not n.startswith("test.")}
+        save_file({**columns, **{f"test.{n}": x[k:k + 1].clone() for n, x in columns.items()}}, f"{folder}/one.safetensors")
         one[k] = json.loads(tutti(o, "eval", o.gguf, "--context", o.context, "--data", f"safetensors:{folder}/one.safetensors", "--device",
                                   "onednn", "--json"))["loss"]
     return [min(one, key=lambda k: abs(one[k] - loss)) for loss in still[:steps]]
@@ -164,9 +165,9 @@ def main():
         expect(f"logits of {ours.shape[1]} tokens, largest difference", report["logits"], 1e-3)
 
         count = len(windows["tokens"])
-        json.loads(tutti(o, "train", "llama", "--init", o.gguf, "--context", 8, "--data", f"safetensors:{folder}/short.safetensors", "--lora",
+        tutti(o, "train", "llama", "--init", o.gguf, "--context", 8, "--data", f"safetensors:{folder}/short.safetensors", "--lora",
                          RANK, "--lora-alpha", ALPHA, "--lora-targets", o.targets, "--lr", 0, "--batch", 1, "--steps", 1, "--device", "onednn",
-                         "--no-eval", "--adapters", f"{folder}/start", "--json", "--quiet"))
+                         "--no-eval", "--adapters", f"{folder}/start", "--json", "--quiet")
         taken = order(o, folder, count, o.steps)
         report["runs"] = []
         losses = {}
