@@ -2,11 +2,11 @@
 """SmolLM2-135M from its published file beside transformers and PEFT: logits, LoRA's losses, milliseconds per step.
 
     scripts/python-env.sh --torch
-    PY bench/peers/smollm2.py build/release/bin/tutti "$(scripts/smollm2.sh | tail -n 1)" --text FILE
+    PY bench/peers/smollm2.py build/release/bin/tutti --text FILE
 
 Windows of the text: those before the last train, the last is held out. Both sides start from the same adapters and see the same
 windows in the same order. --check is the short form that the tests run: exit code 1 where logits or losses differ by more than
-1e-3, 77 where transformers is not installed.
+1e-3, 77 where transformers or the model is not there.
 """
 import argparse
 import copy
@@ -130,7 +130,7 @@ def main():
     warnings.simplefilter("ignore")
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("tutti")
-    p.add_argument("gguf")
+    p.add_argument("gguf", nargs="?", help="what scripts/smollm2.sh fetches, unless given")
     p.add_argument("--text", default=str(ROOT / "LICENSE"))
     p.add_argument("--context", type=int, default=512)
     p.add_argument("--windows", type=int, default=4)
@@ -142,6 +142,11 @@ def main():
     p.add_argument("--json", help="the figures, into this file")
     p.add_argument("--check", action="store_true", help="short: logits and a few steps, no timing")
     o = p.parse_args()
+    if not o.gguf:
+        done = subprocess.run([str(ROOT / "scripts/smollm2.sh")], stdout=subprocess.PIPE, text=True)
+        if done.returncode:
+            return 77 if "torch" not in os.environ.get("TUTTI_REQUIRE", "").split(",") else 1
+        o.gguf = done.stdout.splitlines()[-1]
     if o.check:
         o.context, o.windows, o.steps, o.devices, o.precisions = 64, 2, 4, "onednn", "f32"
     failed = 0
