@@ -19,6 +19,7 @@ Value Graph::add_value(ValueInfo info) {
 
 Value Graph::feed(const std::string& name, TensorType type) {
   if (find_state(name)) throw invalid(fmt::format("feed '{}': a state has that name", name));
+  num_elements(type.shape);  // throws where no machine holds them
   if (!feeds_.insert(name).second) throw invalid(fmt::format("feed '{}' is declared twice", name));
   return add_value({.type = std::move(type), .role = Role::feed, .name = name});
 }

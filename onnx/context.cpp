@@ -9,6 +9,11 @@
 #include "onnx/lowering.h"
 
 namespace tutti::onnx {
+namespace {
+
+constexpr int64_t most_integer = int64_t{1} << 31;
+
+}  // namespace
 
 Graph& Context::graph() const { return lowering_.graph(); }
 int64_t Context::opset() const { return lowering_.model().opset; }
@@ -37,10 +42,16 @@ Reals Context::numbers(size_t k, const char* what) const {
 }
 
 Ints Context::integers(size_t k, const char* what) const {
-  constexpr double most = 9e18;
   Ints out;
-  for (double x : numbers(k, what)) out.push_back(static_cast<int64_t>(std::clamp(std::isnan(x) ? 0 : x, -most, most)));
+  for (double x : numbers(k, what))
+    out.push_back(static_cast<int64_t>(std::clamp<double>(std::isnan(x) ? 0 : x, -most_integer, most_integer)));
   return out;
+}
+
+int64_t Context::integer(size_t k, const char* what) const {
+  Ints all = integers(k, what);
+  if (all.size() != 1) bad(fmt::format("its {} has {} elements, expected 1", what, all.size()));
+  return all[0];
 }
 
 double Context::number(size_t k, const char* what) const {
@@ -60,7 +71,7 @@ const T* Context::attribute(const std::string& name) const {
 
 int64_t Context::i(const std::string& name, int64_t otherwise) const {
   const auto* x = attribute<int64_t>(name);
-  return x ? *x : otherwise;
+  return std::clamp(x ? *x : otherwise, -most_integer, most_integer);
 }
 
 double Context::f(const std::string& name, double otherwise) const {
@@ -75,7 +86,9 @@ std::string Context::s(const std::string& name, const std::string& otherwise) co
 
 Ints Context::ints(const std::string& name, const Ints& otherwise) const {
   const auto* x = attribute<Ints>(name);
-  return x ? *x : otherwise;
+  Ints all = x ? *x : otherwise;
+  for (int64_t& n : all) n = std::clamp(n, -most_integer, most_integer);
+  return all;
 }
 
 Reals Context::reals(const std::string& name) const {
@@ -100,14 +113,14 @@ std::optional<Ints> Context::integers_or_attribute(size_t k, const std::string& 
   return std::nullopt;
 }
 
+std::string Context::place() const { return fmt::format("{}: {}", lowering_.model().path, node_.text()); }
+
 void Context::unsupported(const std::string& what) const {
-  throw Unsupported(fmt::format("{}: {}: {}", lowering_.model().path, node_.text(), what),
-                    "docs/ONNX.md says what Tutti has of this op");
+  throw Unsupported(fmt::format("{}: {}", place(), what), "docs/ONNX.md says what Tutti has of this op");
 }
 
 void Context::bad(const std::string& what) const {
-  throw invalid(fmt::format("{}: {}: {}", lowering_.model().path, node_.text(), what),
-                "export the model again; the file is damaged");
+  throw invalid(fmt::format("{}: {}", place(), what), "export the model again; the file is damaged");
 }
 
 const Table& handlers() {

@@ -36,7 +36,10 @@ class Context {
   Values all() const;
   /// The numbers of an input that hangs on no data, row-major. Throws Unsupported where it does.
   Reals numbers(size_t k, const char* what) const;
+  /// Integers, here and of attributes, are -2^31 to 2^31, others the nearest of these: more than any axis has, and
+  /// products of two do not overflow.
   Ints integers(size_t k, const char* what) const;
+  int64_t integer(size_t k, const char* what) const;
   double number(size_t k, const char* what) const;
   /// Whether they can be had.
   bool known(size_t k) const;
@@ -52,6 +55,8 @@ class Context {
   /// Integers that are an input from some opset on, and an attribute before; none where both are left out.
   std::optional<Ints> integers_or_attribute(size_t k, const std::string& name) const;
 
+  /// "model.onnx: node 3 'x' (Conv)".
+  std::string place() const;
   /// Throws Unsupported: "model.onnx: node 3 'x' (Conv): WHAT".
   [[noreturn]] void unsupported(const std::string& what) const;
   /// Throws Error(invalid) likewise, for what the specification does not allow.

@@ -142,7 +142,8 @@ void Lowering::add(const Node& node) {
   } catch (const Error& e) {
     std::string place = fmt::format("{}: {}", model_.path, node.text());
     if (std::string_view(e.what()).starts_with(place)) throw;
-    throw Error(e.code, fmt::format("{}: {}", place, e.what()), e.remedy);
+    throw Error(e.code, fmt::format("{}: {}", place, e.what()),
+                e.remedy.empty() ? "export the model again: the node's inputs or attributes do not fit" : e.remedy);
   }
   for (size_t k = 0; k < node.outputs.size(); ++k) {
     if (node.outputs[k].empty()) continue;

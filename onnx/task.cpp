@@ -76,7 +76,7 @@ class OnnxTask {
 
   Value weight(nn::Builder& b, Graph& g, const std::string& name, const HostTensor& value) const {
     if (!trains(value)) {
-      HostTensor t = narrowed(value, printable(name));
+      HostTensor t = narrowed(value, fmt::format("{}: '{}'", model_->path, printable(name)));
       return g.constant(t.type, t.bytes);
     }
     if (statistics_.contains(name)) return b.buffer(name, value.type, {});

@@ -74,6 +74,10 @@ PadGeometry pad_geometry(const Shape& x, const Attrs& a) {
       throw invalid(fmt::format("low {}, high {}, interior {}: each must be >= 0", to_string(low), to_string(high),
                                 to_string(interior)),
                     "cut off with slice()");
+    constexpr int64_t most = int64_t{1} << 60;  // sums do not overflow
+    if (std::max({low[d], high[d], g.interior[d]}) > most || num_elements(Ints{x[d], g.interior[d] + 1}) > most)
+      throw invalid(fmt::format("low {}, high {}, interior {}: more than 2^60 elements", to_string(low),
+                                to_string(high), to_string(interior)));
     g.result.push_back(low[d] + high[d] + extent(x[d], g.interior[d] + 1));
   }
   StridedCopy c{x, strides_of(x), strides_of(g.result)};

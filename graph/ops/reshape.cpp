@@ -14,16 +14,18 @@ namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
   Shape shape = a.ints("shape");
-  int64_t known = 1, *open = nullptr, have = num_elements(in[0].shape);
+  int64_t *open = nullptr, have = num_elements(in[0].shape);
   for (int64_t& d : shape) {
     if (d == -1 && !open)
       open = &d;
     else if (d < 0)
-      throw invalid(fmt::format("shape {}: dimensions are >= 0, and one may be -1", to_string(shape)));
-    else
-      known *= d;
+      throw invalid(fmt::format("shape {}: dimensions are >= 0, and one may be -1", to_string(a.ints("shape"))));
   }
-  if (open) *open = known == 0 ? 0 : have / known;
+  if (open) {
+    *open = 1;
+    int64_t known = num_elements(shape);
+    *open = known == 0 ? 0 : have / known;
+  }
   if (num_elements(shape) != have)
     throw invalid(fmt::format("{} elements do not fit shape {}", have, to_string(a.ints("shape"))));
   return {{in[0].dtype, shape}};

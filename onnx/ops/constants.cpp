@@ -19,26 +19,35 @@ DType dtype_named(const Context& c, int64_t type) {
   return *dtype == DType::i64 ? DType::i32 : *dtype;
 }
 
+/// An attribute with all 64 bits.
+template <class T>
+const T& attribute(const Context& c, const std::string& name) {
+  const T* x = std::get_if<T>(&c.node().attributes.at(name));
+  if (!x) c.bad(fmt::format("attribute '{}' is of another kind than the specification says", name));
+  return *x;
+}
+
 Value constant(const Context& c) {
   Graph& g = c.graph();
-  if (c.has_attribute("value")) return constant_from(g, c.tensor("value"), c.node().text());
+  if (c.has_attribute("value")) return constant_from(g, c.tensor("value"), c.place());
   if (c.has_attribute("value_float")) return g.full(DType::f32, c.f("value_float", 0));
   if (c.has_attribute("value_int"))
-    return constant_from(g, host_tensor(DType::i64, {}, std::vector<int64_t>{c.i("value_int", 0)}), c.node().text());
+    return constant_from(g, host_tensor(DType::i64, {}, std::vector<int64_t>{attribute<int64_t>(c, "value_int")}),
+                         c.place());
   if (c.has_attribute("value_floats")) {
     Reals x = c.reals("value_floats");
     return constant_of(g, {DType::f32, {static_cast<int64_t>(x.size())}}, x);
   }
   if (c.has_attribute("value_ints")) {
-    Ints x = c.ints("value_ints");
-    return constant_from(g, host_tensor(DType::i64, {static_cast<int64_t>(x.size())}, x), c.node().text());
+    auto x = attribute<Ints>(c, "value_ints");
+    return constant_from(g, host_tensor(DType::i64, {static_cast<int64_t>(x.size())}, x), c.place());
   }
   c.unsupported("a constant that is no dense tensor of numbers");
 }
 
 Value filled(const Context& c) {
   Shape shape = c.integers(0, "shape");
-  Value one = c.has_attribute("value") ? reshape(constant_from(c.graph(), c.tensor("value"), c.node().text()), {})
+  Value one = c.has_attribute("value") ? reshape(constant_from(c.graph(), c.tensor("value"), c.place()), {})
                                        : c.graph().full(DType::f32, 0);
   return broadcast(one, shape);
 }
@@ -63,7 +72,7 @@ Value eye(const Context& c) {
 
 /// a0 - a1 cos(2 pi n / N) + a2 cos(4 pi n / N); N is one less where the window is not periodic.
 Value window(const Context& c, double a0, double a1, double a2) {
-  int64_t size = c.integers(0, "size").at(0);
+  int64_t size = c.integer(0, "size");
   if (size < 0 || size > most) c.unsupported(fmt::format("a window of {} numbers", size));
   double n = static_cast<double>(c.i("periodic", 1) != 0 ? size : size - 1);
   Reals x;

@@ -75,7 +75,7 @@ Value scattered_nd(const Context& c) {
 
 Value hot(const Context& c) {
   Value index = c.in(0), ends = c.in(2);
-  int64_t depth = c.integers(1, "depth").at(0);
+  int64_t depth = c.integer(1, "depth");
   auto axis = axis_of(c, c.i("axis", -1), index.rank() + 1);
   if (is_float(index.dtype())) index = cast(index, DType::i32);
   Value is = cast(one_hot(from_end(index, depth), depth, DType::i32), DType::boolean);

@@ -43,7 +43,8 @@ Values layer_normalization(const Context& c) {
 /// Per channel from opset 21 on, per group before.
 Value group_normalization(const Context& c) {
   Value x = c.in(0), scale = c.in(1), bias = c.in(2);
-  int64_t groups = c.i("num_groups", 1), channels = x.shape().at(1);
+  if (x.rank() < 2) c.bad("its input has no channels");
+  int64_t groups = c.i("num_groups", 1), channels = x.shape()[1];
   if (groups < 1 || channels % groups != 0) c.bad(fmt::format("{} groups of {} channels", groups, channels));
   if (scale.rank() == 1 && scale.shape()[0] == groups && groups != channels) {
     scale = repeat_interleave(scale, channels / groups, 0);
@@ -64,6 +65,7 @@ Value local_response(const Context& c) {
   Value x = c.in(0), squares = x * x;
   int64_t size = c.i("size", 1), before = (size - 1) / 2;
   if (size < 1 || x.rank() < 2) c.bad(fmt::format("size {}", size));
+  if (size > 1 << 12) c.unsupported(fmt::format("size {}", size));
   Ints low(x.rank()), high(x.rank());
   low[1] = before;
   high[1] = size - 1 - before;

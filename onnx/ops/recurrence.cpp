@@ -53,7 +53,8 @@ std::vector<RecurrentWeights> weights_of(const Context& c, const Layer& l, const
     RecurrentWeights w{.w_ih = gates_of(c.in(1), d, order), .w_hh = gates_of(c.in(2), d, order)};
     if (c.has(3)) {
       Value b = c.in(3);
-      int64_t half = b.shape().at(1) / 2;
+      if (b.rank() != 2) c.bad("B has not 2 axes");
+      int64_t half = b.shape()[1] / 2;
       w.b_ih = gates_of(narrow(b, 1, 0, half), d, order);
       w.b_hh = gates_of(narrow(b, 1, half, half), d, order);
     }
@@ -97,6 +98,7 @@ template <class Next>
 RecurrentResult unrolled(const Context& c, const Layer& l, const std::vector<RecurrentWeights>& weights, Value h0,
                          const Next& next) {
   if (l.lengths) c.unsupported("sequence_lens of this recurrence");
+  if (l.steps > 1 << 16) c.unsupported(fmt::format("{} steps, each of nodes of its own", l.steps));
   Values ys, last;
   for (size_t d = 0; d < weights.size(); ++d) {
     const RecurrentWeights& w = weights[d];

@@ -29,10 +29,9 @@ void add_reduction(Table& t, const std::string& name, const Reduce& f) {
 /// The largest or smallest element; of integers and bool too.
 Value extreme(Value x, const Ints& axes, bool keep, bool largest) {
   DType dtype = x.dtype();
-  int64_t count = 1;
-  if (axes.empty()) count = num_elements(x.shape());
-  for (int64_t a : axes) count *= x.shape()[static_cast<size_t>(a)];
-  if (count == 0) {  // over nothing: the end of the type's range
+  bool nothing = axes.empty() && num_elements(x.shape()) == 0;
+  for (int64_t a : axes) nothing = nothing || x.shape()[static_cast<size_t>(a)] == 0;
+  if (nothing) {  // the end of the type's range
     Value y = sum(is_float(dtype) ? x : cast(x, DType::f32), axes, keep);
     constexpr double infinity = std::numeric_limits<double>::infinity();
     Value end = is_float(dtype) ? y.graph().full(dtype, largest ? -infinity : infinity)
@@ -55,7 +54,7 @@ Values arg(const Context& c, bool largest) {
 
 Values cumulative(const Context& c) {
   Value x = c.in(0);
-  int64_t axis = axis_of(c, c.integers(1, "axis").at(0), x.rank());
+  int64_t axis = axis_of(c, c.integer(1, "axis"), x.rank());
   bool reverse = c.i("reverse", 0) != 0;
   Value y = cumsum(x, axis, reverse);
   if (c.i("exclusive", 0) == 0) return {y};
@@ -112,7 +111,7 @@ void add_reductions(Table& t) {
   t["Hardmax"] = [](const Context& c) { return Values{over_axis(c, hardmax)}; };
   t["TopK"] = [](const Context& c) {
     Value x = c.in(0);
-    return top_k(x, c.integers(1, "k").at(0), axis_of(c, c.i("axis", -1), x.rank()), c.i("largest", 1) != 0);
+    return top_k(x, c.integer(1, "k"), axis_of(c, c.i("axis", -1), x.rank()), c.i("largest", 1) != 0);
   };
 }
 

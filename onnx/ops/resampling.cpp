@@ -199,11 +199,13 @@ Value affine_grid(const Context& c) {
   return reshape(matmul(broadcast(grid, {size[0], places, d + 1}), theta, false, true), shape);
 }
 
+constexpr int64_t most_block = 1 << 16;  // its square times any channels does not overflow
+
 /// Channels to pixels: "DCR" (depth first) or "CRD".
 Value depth_to_space(const Context& c) {
   Value x = c.in(0);
   int64_t b = c.i("blocksize", 1);
-  if (x.rank() != 4 || b < 1 || x.shape()[1] % (b * b) != 0)
+  if (x.rank() != 4 || b < 1 || b > most_block || x.shape()[1] % (b * b) != 0)
     c.bad("its input is no [N, C, H, W] whose channels a block divides");
   int64_t n = x.shape()[0], depth = x.shape()[1] / (b * b), h = x.shape()[2], w = x.shape()[3];
   if (c.s("mode", "DCR") == "CRD") return pixel_shuffle(x, b);
@@ -213,7 +215,7 @@ Value depth_to_space(const Context& c) {
 Value space_to_depth(const Context& c) {
   Value x = c.in(0);
   int64_t b = c.i("blocksize", 1);
-  if (x.rank() != 4 || b < 1 || x.shape()[2] % b != 0 || x.shape()[3] % b != 0)
+  if (x.rank() != 4 || b < 1 || b > most_block || x.shape()[2] % b != 0 || x.shape()[3] % b != 0)
     c.bad("its input is no [N, C, H, W] that blocks divide");
   int64_t n = x.shape()[0], depth = x.shape()[1], h = x.shape()[2] / b, w = x.shape()[3] / b;
   return reshape(transpose(reshape(x, {n, depth, h, b, w, b}), {0, 3, 5, 1, 2, 4}), {n, b * b * depth, h, w});
@@ -227,6 +229,8 @@ Value columns_to_image(const Context& c) {
   Ints stride = c.ints("strides", {1, 1}), dilation = c.ints("dilations", {1, 1}), pads = c.ints("pads", {0, 0, 0, 0});
   if (x.rank() != 3 || stride.size() != 2 || dilation.size() != 2 || pads.size() != 4)
     c.bad("strides, dilations, pads or the input do not fit 2 axes");
+  for (size_t k = 0; k < 2; ++k)
+    if (block[k] < 1 || stride[k] < 1 || dilation[k] < 1) c.bad("a block, stride or dilation below 1");
   Ints around{image[0] + pads[0] + pads[2], image[1] + pads[1] + pads[3]}, counts;
   for (size_t k = 0; k < 2; ++k) counts.push_back((around[k] - dilation[k] * (block[k] - 1) - 1) / stride[k] + 1);
   int64_t n = x.shape()[0], taps = block[0] * block[1];

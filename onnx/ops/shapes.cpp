@@ -91,8 +91,10 @@ Values parts(const Context& c) {
   Value x = c.in(0);
   int64_t axis = axis_of(c, c.i("axis", 0), x.rank()), size = x.shape()[static_cast<size_t>(axis)];
   if (auto sizes = c.integers_or_attribute(1, "split")) return split(x, *sizes, axis);
-  int64_t count = c.i("num_outputs", static_cast<int64_t>(c.outputs())),
-          each = (size + count - 1) / std::max<int64_t>(count, 1);
+  auto count = static_cast<int64_t>(c.outputs());
+  if (c.i("num_outputs", count) != count)
+    c.bad(fmt::format("num_outputs is {}, it has {} outputs", c.i("num_outputs", count), count));
+  int64_t each = (size + count - 1) / std::max<int64_t>(count, 1);
   Ints sizes;
   for (int64_t k = 0; k < count; ++k) sizes.push_back(std::max<int64_t>(0, std::min(each, size - k * each)));
   return split(x, sizes, axis);

@@ -41,6 +41,7 @@ Value sliced(const Context& c) {
       to[a] = std::max(from[a], place(ends[k], 0, n));
       by[a] = std::min(step, std::max<int64_t>(n, 1));
     } else {
+      if (n > int64_t{1} << 24) c.unsupported(fmt::format("{} places in reverse", n));
       Ints index;
       int64_t stop = place(ends[k], -1, n - 1);
       for (int64_t i = place(starts[k], 0, n - 1); n > 0 && i > stop; i += std::max(step, -n)) index.push_back(i);
@@ -113,7 +114,7 @@ Value centre(const Context& c) {
 }
 
 Value triangle(const Context& c) {
-  int64_t k = c.has(1) ? c.integers(1, "k").at(0) : 0;
+  int64_t k = c.has(1) ? c.integer(1, "k") : 0;
   Value x = c.in(0);
   auto limit = static_cast<int64_t>(1) << 30;
   k = std::clamp(k, -limit, limit);

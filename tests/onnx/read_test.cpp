@@ -1,6 +1,8 @@
 // Files that are not what they say: one message each, naming file and place; nothing half-loaded.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "onnx/format.pb.h"
 #include "onnx/lower.h"
 #include "onnx/model.h"
@@ -177,6 +179,57 @@ TEST(OnnxLower, DoesNotComputeLargeTensorsForAShape) {
   Graph graph;
   Value x = graph.feed("x", {DType::f32, {2, 3}});
   EXPECT_TRUE(says(error_of([&] { lower(read, graph, {{"x", {x, nullptr}}}); }), {"node 3", "shape"}));
+}
+
+/// What lowering says of y = OP(x, n…) with these integers as inputs and attributes.
+std::string lowering_error(const std::string& op, const std::vector<std::vector<int64_t>>& inputs,
+                           const std::map<std::string, std::vector<int64_t>>& attributes = {}) {
+  pb::Model m = small();
+  pb::Graph& g = *m.mutable_graph();
+  g.clear_node();
+  std::vector<std::string> names = {"x"};
+  for (const auto& numbers : inputs) {
+    pb::Tensor& t = *g.add_initializer();
+    t.set_name(names.emplace_back("n" + std::to_string(names.size())));
+    t.set_data_type(7);
+    t.add_dims(static_cast<int64_t>(numbers.size()));
+    for (int64_t n : numbers) t.add_int64_data(n);
+  }
+  add_node(g, op, names, "y");
+  for (const auto& [name, numbers] : attributes) {
+    pb::Attribute& a = *g.mutable_node(0)->add_attribute();
+    a.set_name(name);
+    a.set_type(numbers.size() == 1 ? 2 : 7);
+    a.set_i(numbers[0]);
+    for (int64_t n : numbers) a.add_ints(n);
+  }
+  Model read = parse(m.SerializeAsString(), "m.onnx");
+  Graph graph;
+  Value x = graph.feed("x", {DType::f32, {2, 3}});
+  Error e = error_from([&] { lower(read, graph, {{"x", {x, nullptr}}}); });
+  EXPECT_EQ(e.code, Code::invalid) << e.what();
+  EXPECT_FALSE(e.remedy.empty()) << e.what();
+  EXPECT_TRUE(says(e.what(), {"m.onnx: node 0 'the " + op + "' (" + op + ")"}));
+  return e.what();
+}
+
+// Numbers that no machine holds: an error before anything overflows, is divided by zero or allocated.
+TEST(OnnxLower, HugeAndMissingNumbersAreErrors) {
+  constexpr int64_t huge = int64_t{1} << 62, most = std::numeric_limits<int64_t>::max();
+  EXPECT_TRUE(says(lowering_error("Expand", {{huge, huge, 2, 3}}), {"more than 2^62 elements"}));
+  EXPECT_TRUE(says(lowering_error("Tile", {{huge, huge}}), {"more than 2^62 elements"}));
+  EXPECT_TRUE(says(lowering_error("Reshape", {{most, most}}), {"6 elements do not fit"}));
+  EXPECT_TRUE(says(lowering_error("Reshape", {{huge, -1}}), {"[2, 3]"}));
+  EXPECT_TRUE(says(lowering_error("Reshape", {{2, -255}}), {"dimensions are >= 0"}));
+  EXPECT_TRUE(says(lowering_error("Pad", {{most, most, most, most}}), {"more than 2^62 elements"}));
+  EXPECT_TRUE(says(lowering_error("Trilu", {{}}), {"its k has 0 elements, expected 1"}));
+  EXPECT_TRUE(says(lowering_error("CumSum", {{}}), {"its axis has 0 elements, expected 1"}));
+  EXPECT_TRUE(says(lowering_error("CumSum", {{7}}), {"axis 7 of 2 axes"}));
+  EXPECT_TRUE(says(lowering_error("LRN", {}, {{"size", {most}}}), {"size 2147483648"}));
+  EXPECT_TRUE(says(lowering_error("Split", {}, {{"num_outputs", {most}}}), {"num_outputs is 2147483648, it has 1"}));
+  EXPECT_TRUE(says(lowering_error("DepthToSpace", {}, {{"blocksize", {most}}}), {"no [N, C, H, W]"}));
+  EXPECT_TRUE(says(lowering_error("Transpose", {}, {{"perm", {48, 1}}}), {"axis 48"}));
+  EXPECT_TRUE(says(lowering_error("Col2Im", {{4, 4}, {0, 2}}), {"do not fit 2 axes"}));
 }
 
 TEST(OnnxLower, SaysWhichInputDoesNotFit) {
