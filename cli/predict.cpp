@@ -1,10 +1,11 @@
-// tutti predict: what a checkpoint's model gives for every sample, as a NumPy file.
+// tutti predict: what a checkpoint's model, or an ONNX one, gives for every sample, as a NumPy file.
 #include <fmt/format.h>
 
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/run_options.h"
 #include "data/files/npy.h"
+#include "onnx/task.h"
 
 namespace tutti::cli {
 namespace {
@@ -15,7 +16,11 @@ struct PredictCommand {
   bool of_training = false, json = false;
 
   int operator()() {
-    run.recall(file);
+    bool onnx_file = file.ends_with(".onnx");
+    if (onnx_file)
+      run.model = file;
+    else
+      run.recall(file);
     run.validate();
     check_target("--output", output);
     if (output == "-") throw invalid("--output -: an array does not go to stdout", "name a file");
@@ -23,8 +28,9 @@ struct PredictCommand {
     tell_lost_plugins();
     data::Sources data = run.read_data();
     const data::Source& set = of_training ? *data.train : *data.test;
-    Trainer trainer(device, run.make_task(set), run.trainer_options());
-    trainer.load(file);
+    Task task = onnx_file ? onnx::task(run.onnx_model(), {.loss = "", .trainable = false}) : run.make_task(set);
+    Trainer trainer(device, task, run.trainer_options());
+    if (!onnx_file) trainer.load(file);
     HostTensor y = trainer.predict(set);
     trainer.check_memory();
     write_npy(output, y);
@@ -46,9 +52,9 @@ struct PredictCommand {
 }  // namespace
 
 void add_predict(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("predict", "Write what a checkpoint's model gives for every sample, as .npy");
+  CLI::App* sub = app.add_subcommand("predict", "Write what a checkpoint's model, or an ONNX one, gives for every sample, as .npy");
   static PredictCommand command;
-  sub->add_option("checkpoint", command.file, "The safetensors file")->required();
+  sub->add_option("checkpoint", command.file, "The safetensors file, or an ONNX model")->required();
   sub->add_option("--output", command.output, "The NumPy file: f32 [samples, …]")->required();
   sub->add_flag("--training-set", command.of_training, "Of the training samples, not of the test samples");
   command.run.add_to(*sub);

@@ -230,7 +230,7 @@ int TrainCommand::operator()() {
   int64_t total = total_steps(*data.train), per_epoch = steps_per_epoch(*data.train);
   Trainer trainer(device, run.make_task(*data.train), run.trainer_options(total));
   if (std::string file = run.weights_file(); !file.empty() && resume.empty())
-    trainer.start_from(read_weights(file), file);
+    trainer.start_from(file.ends_with(".onnx") ? onnx::read(file).weights : read_weights(file), file);
   if (!resume.empty()) {
     trainer.load(resume);
     if (run.named("seed") && run.seed != trainer.seed())

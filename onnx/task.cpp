@@ -52,7 +52,9 @@ class OnnxTask {
       return b.dropout(y, p);
     };
     Value y = b.output(lower(*model_, b.graph(), inputs, o).at(0));
+    if (options_.loss.empty()) return {.loss_sum = y.like(0), .weight = y.like(1), .output = y};
     if (options_.loss == "mse") return regressed(y, x);
+    if (options_.loss == "next_token") return next_tokens(y, x);
     return options_.loss == "bce" ? binary_classified(y, x) : classified(y, x);
   }
 
@@ -95,11 +97,11 @@ class OnnxTask {
 
 }  // namespace
 
-std::vector<std::string> losses() { return {"cross_entropy", "bce", "mse"}; }
+std::vector<std::string> losses() { return {"cross_entropy", "bce", "mse", "next_token"}; }
 
 Task task(std::shared_ptr<const Model> model, const TaskOptions& options) {
   std::vector<std::string> known = losses();
-  if (std::find(known.begin(), known.end(), options.loss) == known.end())
+  if (!options.loss.empty() && std::find(known.begin(), known.end(), options.loss) == known.end())
     throw invalid(fmt::format("loss {}: unknown", printable(options.loss)), "use " + alternatives(known));
   check_ops(*model);
   std::string description = fmt::format("ONNX model of {} nodes, {}", model->nodes.size(), options.loss);

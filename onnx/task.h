@@ -12,7 +12,7 @@ namespace tutti::onnx {
 
 struct TaskOptions {
   /// Of the first output: "cross_entropy" against the column "label", "bce" (of logits) against "label", or "mse"
-  /// against "target".
+  /// against "target", "next_token" (of [N, T, V]) against "next"; "": none, it predicts alone.
   std::string loss = "cross_entropy";
   /// Weights are parameters, and BatchNormalization trains; else they are constants.
   bool trainable = true;
