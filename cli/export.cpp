@@ -50,8 +50,7 @@ struct ExportCommand {
     run.validate();
     check_target("--output", output);
     if (output == "-") throw invalid("--output -: a model does not go to stdout", "name a file");
-    std::optional<int64_t> batch;
-    if (fixed) batch = run.batch;
+    std::optional<int64_t> batch = fixed ? run.batch : run.fixed_batch();
     data::Sources data = run.read_data();
     InputForm form = form_of(*data.train, "export", false);
     if (auto drawn = run.definition().drawn)

@@ -242,10 +242,7 @@ std::shared_ptr<const onnx::Model> RunOptions::onnx_model() const {
 }
 
 std::optional<int64_t> RunOptions::fixed_batch() const {
-  if (!is_onnx()) return std::nullopt;
-  for (const onnx::Port& p : onnx_model()->inputs)
-    if (!p.shape.empty() && p.shape[0] > 0) return p.shape[0];
-  return std::nullopt;
+  return is_onnx() ? onnx::fixed_batch(*onnx_model()) : std::nullopt;
 }
 
 const ModelDef& RunOptions::definition() const {

@@ -37,8 +37,8 @@ Model exported(const std::string& checkpoint, const Task& task, const TrainerOpt
   };
   // Primes that no model has as a size of its own.
   constexpr int64_t one = 1009, another = 1013;
-  Model model = options.batch ? of_batch(*options.batch)
-                              : with_open_batch(of_batch(one), of_batch(another), one, another);
+  Model model =
+      options.batch ? of_batch(*options.batch) : with_open_batch(of_batch(one), of_batch(another), one, another);
   model.name = options.name;
   model.weights = states_of(file, declared, trained);
   return model;

@@ -29,6 +29,7 @@ Values lower(const Model& model, Graph&, const std::map<std::string, Input>&, co
 HostTensor narrowed(const HostTensor& t, const std::string&) { return t; }
 void check_ops(const Model& model) { missing(model.path); }
 std::vector<std::string> all_handlers() { return {}; }
+std::optional<int64_t> fixed_batch(const Model& model) { missing(model.path); }
 std::vector<std::string> losses() { return {"cross_entropy"}; }
 Task task(std::shared_ptr<const Model> model, const TaskOptions&) { missing(model->path); }
 std::string bytes_of(const Model&, const std::string& path) { missing(path); }

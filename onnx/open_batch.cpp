@@ -19,13 +19,13 @@ class Merging {
 
   Model run() {
     Model out{.path = a_.path, .name = a_.name, .opset = a_.opset, .opsets = a_.opsets, .weights = a_.weights};
-    if (a_.nodes.size() != b_.nodes.size()) throw closed("the nodes");
+    if (a_.nodes.size() != b_.nodes.size()) throw closed("the nodes change");
     for (size_t k = 0; k < a_.nodes.size(); ++k) node(a_.nodes[k], b_.nodes[k]);
     out.inputs = ports(a_.inputs, b_.inputs);
     out.outputs = ports(a_.outputs, b_.outputs);
     if (asks_) {
       auto input = std::ranges::find_if(out.inputs, [](const Port& p) { return !p.shape.empty() && p.shape[0] < 0; });
-      if (input == out.inputs.end()) throw closed("sizes that no input has");
+      if (input == out.inputs.end()) throw closed("no input begins with it, and sizes change");
       out.nodes.push_back({.name = batch_name,
                            .op = "Shape",
                            .inputs = {input->name},
@@ -39,21 +39,22 @@ class Merging {
 
  private:
   static Error closed(const std::string& what) {
-    return invalid(fmt::format("the batch cannot stay open: {} hang on its size", what), "fix it: --batch 1");
+    return invalid(fmt::format("the batch cannot stay open: {} with its size", what), "fix it: --batch 1");
   }
 
   /// How many batches a size is, 0 where it is the same in both.
   int64_t batches(int64_t a, int64_t b, const std::string& where) const {
     if (a == b) return 0;
-    if (a % batch_a_ != 0 || a / batch_a_ * batch_b_ != b) throw closed("sizes of " + where);
+    if (a % batch_a_ != 0 || a / batch_a_ * batch_b_ != b) throw closed(fmt::format("the sizes of {} change", where));
     return a / batch_a_;
   }
 
   std::vector<Port> ports(const std::vector<Port>& a, const std::vector<Port>& b) const {
     std::vector<Port> out = a;
-    if (a.size() != b.size()) throw closed("the inputs or outputs");
+    if (a.size() != b.size()) throw closed("inputs or outputs change");
     for (size_t k = 0; k < a.size(); ++k) {
-      if (a[k].shape.size() != b[k].shape.size()) throw closed(fmt::format("the axes of '{}'", printable(a[k].name)));
+      if (a[k].shape.size() != b[k].shape.size())
+        throw closed(fmt::format("the axes of '{}' change", printable(a[k].name)));
       for (size_t axis = 0; axis < a[k].shape.size(); ++axis)
         if (int64_t n = batches(a[k].shape[axis], b[k].shape[axis], fmt::format("'{}'", printable(a[k].name)))) {
           out[k].shape[axis] = -1;
@@ -71,7 +72,7 @@ class Merging {
     Node rest = b;
     rest.attributes = a.attributes;
     const HostTensor *x = integers(a), *y = integers(b);
-    if (a != rest || !x || !y || x->type != y->type) throw closed(a.text());
+    if (a != rest || !x || !y || x->type != y->type) throw closed(a.text() + " changes");
     numbers(a, x->as<int64_t>(), y->as<int64_t>());
   }
 
@@ -107,11 +108,8 @@ class Merging {
       }
       parts.push_back(part);
     }
-    nodes_.push_back({.name = n.name,
-                      .op = "Concat",
-                      .inputs = parts,
-                      .outputs = n.outputs,
-                      .attributes = {{"axis", int64_t{0}}}});
+    nodes_.push_back(
+        {.name = n.name, .op = "Concat", .inputs = parts, .outputs = n.outputs, .attributes = {{"axis", int64_t{0}}}});
   }
 
   void constant(const std::string& name, const Ints& all) {

@@ -66,6 +66,7 @@ Model Raising::run() {
   current_ = nullptr;
   name_outputs();
   drop_unread();
+  number_names();
   for (size_t k = 0; k < model_.nodes.size(); ++k) model_.nodes[k].place = k;
   return std::move(model_);
 }
@@ -98,9 +99,9 @@ std::string Raising::name(ValueId id) {
   if (names_[id].empty() && v.role == Role::constant) names_[id] = constant({v.type, v.data});
   if (names_[id].empty()) {
     const tutti::Node& n = *producer(id);
-    throw Error(Code::declined, fmt::format("ONNX gives no {} of {} at '{}', which the model reads",
-                                            n.op->results[std::ranges::find(n.results, id) - n.results.begin()],
-                                            n.op->name, n.label));
+    throw Error(Code::declined,
+                fmt::format("ONNX gives no {} of {} at '{}', which the model reads",
+                            n.op->results[std::ranges::find(n.results, id) - n.results.begin()], n.op->name, n.label));
   }
   return names_[id];
 }
@@ -114,7 +115,8 @@ std::string Raising::unique(const std::string& wanted) {
 std::vector<std::string> Raising::add_all(const std::string& op, std::vector<std::string> inputs, size_t outputs,
                                           Attributes attributes) {
   std::string label = current_ && op != "Constant" ? current_->label : "";
-  std::string name = unique(label.empty() ? op : label + "/" + op);
+  std::string wanted = label.empty() ? op : label + "/" + op, name = unique(wanted);
+  wanted_[name] = wanted;
   while (!inputs.empty() && inputs.back().empty()) inputs.pop_back();
   Node n{.name = name, .op = op, .inputs = std::move(inputs), .attributes = std::move(attributes)};
   n.outputs.push_back(name);
@@ -191,6 +193,24 @@ void Raising::drop_unread() {
                                .has_shape = true,
                                .shape = v.type.shape,
                                .symbols = std::vector<std::string>(v.type.shape.size())});
+}
+
+/// Equal names are numbered without the gaps that dropped nodes leave.
+void Raising::number_names() {
+  taken_.clear();
+  for (const ValueInfo& v : graph_.values())
+    if (!v.name.empty()) taken_.insert(v.name);
+  for (const auto& [state, output] : outputs_) taken_.insert(output);
+  std::map<std::string, std::string> renamed;
+  for (Node& n : model_.nodes) {
+    std::string old = std::exchange(n.name, unique(wanted_.at(n.name)));
+    renamed[old] = n.name;
+    for (size_t k = 1; k < n.outputs.size(); ++k)
+      if (!n.outputs[k].empty()) renamed[n.outputs[k]] = unique(fmt::format("{}:{}", n.name, k));
+    for (auto* names : {&n.inputs, &n.outputs})
+      for (std::string& name : *names)
+        if (auto it = renamed.find(name); it != renamed.end()) name = it->second;
+  }
 }
 
 Model raise(const Graph& graph, const std::map<std::string, std::string>& outputs) {

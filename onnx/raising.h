@@ -49,14 +49,16 @@ class Raising {
   std::string unique(const std::string& wanted);
   void drop_unread();
   void name_outputs();
+  void number_names();
   const Graph& graph_;
   const std::map<std::string, std::string>& outputs_;
   const tutti::Node* current_ = nullptr;
   std::vector<size_t> uses_;
   std::vector<std::string> names_;  // by value; "" until known
   std::set<std::string> taken_;
+  std::map<std::string, std::string> wanted_;  // of a node's name: without its number
   std::map<std::pair<std::string, std::vector<std::byte>>, std::string> constants_;  // by type and bytes
-  std::map<std::string, std::string> results_;                                       // of outputs
+
   Model model_;
 };
 

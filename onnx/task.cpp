@@ -97,6 +97,12 @@ class OnnxTask {
 
 }  // namespace
 
+std::optional<int64_t> fixed_batch(const Model& model) {
+  for (const Port& p : model.inputs)
+    if (!p.shape.empty() && p.shape[0] > 0) return p.shape[0];
+  return std::nullopt;
+}
+
 std::vector<std::string> losses() { return {"cross_entropy", "bce", "mse", "next_token"}; }
 
 Task task(std::shared_ptr<const Model> model, const TaskOptions& options) {
@@ -105,7 +111,8 @@ Task task(std::shared_ptr<const Model> model, const TaskOptions& options) {
     throw invalid(fmt::format("loss {}: unknown", printable(options.loss)), "use " + alternatives(known));
   check_ops(*model);
   std::string description = fmt::format("ONNX model of {} nodes, {}", model->nodes.size(), options.loss);
-  return {OnnxTask(std::move(model), options), description};
+  int64_t batch = fixed_batch(*model).value_or(0);
+  return {OnnxTask(std::move(model), options), description, batch};
 }
 
 void start(Trainer& trainer, const Model& model, const data::Source& set) {

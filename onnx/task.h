@@ -1,6 +1,7 @@
 // An ONNX model as a task: what `tutti train model.onnx` and `tutti eval model.onnx` run.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct TaskOptions {
   bool trainable = true;
 };
 
+/// The only batch that the model takes, where its inputs name one.
+std::optional<int64_t> fixed_batch(const Model& model);
 /// The losses that a task has.
 std::vector<std::string> losses();
 /// A task whose batch gives the model its inputs: the column "input" where it has one input, else the columns of the

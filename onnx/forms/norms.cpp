@@ -8,8 +8,8 @@ namespace {
 
 /// All of x, and what follows it, of one type.
 bool one_dtype(const Graph& g, const tutti::Node& n) {
-  return std::ranges::all_of(
-      n.inputs, [&](ValueId id) { return g.info(id).type.dtype == g.info(n.inputs[0]).type.dtype; });
+  return std::ranges::all_of(n.inputs,
+                             [&](ValueId id) { return g.info(id).type.dtype == g.info(n.inputs[0]).type.dtype; });
 }
 
 Names layer(Raising& r, const tutti::Node& n) {
@@ -24,7 +24,8 @@ Names layer(Raising& r, const tutti::Node& n) {
 Names group(Raising& r, const tutti::Node& n) {
   int64_t groups = n.attrs.i("groups");
   const TensorType& x = r.type(n.inputs[0]);
-  std::string y = r.add("Reshape", {r.in(n, 0), r.integers({0, groups, -1})});
+  int64_t inner = num_elements(std::span(x.shape).subspan(1)) / groups;
+  std::string y = r.add("Reshape", {r.in(n, 0), r.integers({x.shape[0], groups, inner})});
   y = r.add("InstanceNormalization", {y, r.number(x.dtype, 1, {groups}), r.number(x.dtype, 0, {groups})},
             {{"epsilon", n.attrs.f("eps")}});
   y = r.add("Reshape", {y, r.integers(x.shape)});

@@ -64,8 +64,8 @@ Names lstm(Raising& r, const tutti::Node& n) {
   std::string h0 = fresh ? "" : of_direction(r.in(n, 0)), c0 = fresh ? "" : of_direction(r.in(n, 1));
   Raising::Attributes a = {{"hidden_size", size / 4}};
   if (n.attrs.i("reverse")) a["direction"] = std::string("reverse");
-  Names y = r.add_all("LSTM",
-                      {in.x, of_direction(gates(r, in.w)), of_direction(gates(r, r.in(n, 2))), b, "", h0, c0}, 3, a);
+  Names y =
+      r.add_all("LSTM", {in.x, of_direction(gates(r, in.w)), of_direction(gates(r, r.in(n, 2))), b, "", h0, c0}, 3, a);
   return {r.add("Squeeze", {y[0], r.integers({1})}), r.add("Squeeze", {y[2], r.integers({0})}), "", ""};
 }
 

@@ -8,12 +8,15 @@ namespace {
 
 void add_reduction(Forms& f, const std::string& ours, const std::string& theirs) {
   f.by_op[ours] = {[theirs](Raising& r, const tutti::Node& n) {
-    const Ints& axes = n.attrs.ints("axes");
+    Ints axes = n.attrs.ints("axes");
+    if (r.shape(n.inputs[0]).empty()) axes.clear();  // a scalar has axes with us alone
     return Names{r.add(theirs, {r.in(n, 0), axes.empty() ? "" : r.integers(axes)}, {{"keepdims", n.attrs.i("keep")}})};
   }};
 }
 
-bool of_one_axis(const Graph&, const tutti::Node& n) { return n.attrs.ints("axes").size() == 1; }
+bool has_axes(const Graph& g, const tutti::Node& n) { return !g.info(n.inputs[0]).type.shape.empty(); }
+
+bool of_one_axis(const Graph& g, const tutti::Node& n) { return has_axes(g, n) && n.attrs.ints("axes").size() == 1; }
 
 Names place_of_largest(Raising& r, const tutti::Node& n) {
   std::string place =
@@ -23,8 +26,9 @@ Names place_of_largest(Raising& r, const tutti::Node& n) {
 
 void add_along_axis(Forms& f, const std::string& ours, const std::string& theirs) {
   f.by_op[ours] = {[theirs](Raising& r, const tutti::Node& n) {
-    return Names{r.add(theirs, {r.in(n, 0)}, {{"axis", n.attrs.i("axis")}})};
-  }};
+                     return Names{r.add(theirs, {r.in(n, 0)}, {{"axis", n.attrs.i("axis")}})};
+                   },
+                   has_axes};
 }
 
 Names running_sum(Raising& r, const tutti::Node& n) {
@@ -43,7 +47,7 @@ void add_reductions(Forms& f) {
   add_along_axis(f, "softmax", "Softmax");
   add_along_axis(f, "log_softmax", "LogSoftmax");
   f.by_op["argmax"] = {place_of_largest, of_one_axis};
-  f.by_op["cumsum"] = {running_sum};
+  f.by_op["cumsum"] = {running_sum, has_axes};
 }
 
 }  // namespace tutti::onnx

@@ -48,8 +48,8 @@ Names sliced(Raising& r, const tutti::Node& n) {
   }
   if (axes.empty()) return {r.in(n, 0)};
   bool dense = std::ranges::all_of(steps, [](int64_t s) { return s == 1; });
-  return {r.add("Slice", {r.in(n, 0), r.integers(starts), r.integers(stops), r.integers(axes),
-                          dense ? "" : r.integers(steps)})};
+  return {r.add("Slice",
+                {r.in(n, 0), r.integers(starts), r.integers(stops), r.integers(axes), dense ? "" : r.integers(steps)})};
 }
 
 Names flipped(Raising& r, const tutti::Node& n) {

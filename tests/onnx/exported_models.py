@@ -78,19 +78,25 @@ class Judge:
         return np.load(self.folder / "y.npy")
 
     def data(self, model):
-        """A few samples of the model's own data as a file; what it would draw itself are columns, too."""
+        """A few samples of the model's own data as a file; what it would draw itself is given besides."""
         spec = self.json("train", model, "--size", "tiny", "--steps", "1", "--no-eval", "--quiet")["data"]
         context = ["--context", CONTEXT[model]] if model in CONTEXT else []
         self.tutti("data", spec, "--output", "whole.safetensors", *context)
         columns, metadata = read_safetensors(self.folder / "whole.safetensors")
         columns = {name: t[:ROWS] for name, t in columns.items()}
-        if model == "diffusion":
-            draw = np.random.default_rng(1)
-            for side in ("", "test."):
+        write_safetensors(self.folder / "data.safetensors", columns, metadata)
+        draw = np.random.default_rng(1)
+        for side in ("", "test."):
+            if model == "diffusion":
                 columns[side + "noise"] = draw.standard_normal(columns["input"].shape, np.float32)
                 columns[side + "time"] = draw.integers(0, 1000, ROWS, np.int32)
-            metadata["classes.time"] = "1000"
-        write_safetensors(self.folder / "data.safetensors", columns, metadata)
+                metadata["classes.time"] = "1000"
+            if model == "bert":
+                masked = draw.random(columns[side + "tokens"].shape) < 0.3
+                columns[side + "labels"] = np.where(masked, columns[side + "tokens"], -100).astype(np.int32)
+                columns[side + "tokens"] = np.where(masked, 11, columns[side + "tokens"]).astype(np.int32)
+                metadata["classes.tokens"] = "12"
+        write_safetensors(self.folder / "given.safetensors", columns, metadata)
         return {n.removeprefix("test."): t for n, t in columns.items() if n.startswith("test.")}
 
     def model(self, name, training=(), exporting=()):
@@ -104,7 +110,8 @@ class Judge:
         assert told["initializers"] == len(states)
         self.same_states(states, training)
 
-        expected = self.predict("run.safetensors", data)
+        given = "safetensors:given.safetensors"
+        expected = self.predict("run.safetensors", given)
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3  # a vae keeps a parameter that its prediction does not read
         session = onnxruntime.InferenceSession(str(self.folder / "model.onnx"), options, providers=["CPUExecutionProvider"])
@@ -112,7 +119,7 @@ class Judge:
         for rows in (ROWS,) if exporting else (ROWS, 5):
             fed = {i.name: columns[i.name][:rows] for i in session.get_inputs()}
             worst = max(worst, self.difference(session.run(["output"], fed)[0], expected[:rows], "bf16" in training))
-        again = self.difference(self.predict("model.onnx", data), expected, "bf16" in training)
+        again = self.difference(self.predict("model.onnx", given), expected, "bf16" in training)
         self.trains_on(name, data, training, "--batch" in exporting)
         operators = len({n.op_type for n in file.graph.node})
         print(f"{name + ' ' + ' '.join(training or exporting):32} {len(file.graph.node):4} nodes of {operators:2} ops, "
