@@ -90,6 +90,7 @@ void add_export(CLI::App& app, Action& action) {
   sub->add_option("--output", command.output, "The ONNX file")->required();
   command.run.add_to(*sub);
   command.run.hide_training(*sub);
+  for (const char* option : {"--device", "--fallback", "--threads"}) sub->remove_option(sub->get_option(option));
   sub->get_option("--batch")->description("Samples per run of the model (any number unless given)");
   add_json_flag(*sub, command.json);
   sub->footer("Example: tutti export run.safetensors --output model.onnx");

@@ -41,6 +41,13 @@ Graph expressible(const Graph& g) {
   return out;
 }
 
+/// Whether a constant is several equal numbers: then its shape may hang on the batch.
+bool repeats_one_number(const ValueInfo& v) {
+  size_t size = size_of(v.type.dtype);
+  return v.data.size() > size &&
+         std::equal(v.data.begin() + static_cast<std::ptrdiff_t>(size), v.data.end(), v.data.begin());
+}
+
 }  // namespace
 
 Raising::Raising(const Graph& graph, const std::map<std::string, std::string>& outputs)
@@ -96,7 +103,12 @@ const tutti::Node* Raising::only_for(ValueId id, const char* op) const {
 
 std::string Raising::name(ValueId id) {
   const ValueInfo& v = graph_.info(id);
-  if (names_[id].empty() && v.role == Role::constant) names_[id] = constant({v.type, v.data});
+  if (names_[id].empty() && v.role == Role::constant) {
+    bool one = repeats_one_number(v);
+    HostTensor t{{v.type.dtype, {1}},
+                 {v.data.begin(), v.data.begin() + static_cast<std::ptrdiff_t>(one ? size_of(v.type.dtype) : 0)}};
+    names_[id] = one ? add("ConstantOfShape", {integers(v.type.shape)}, {{"value", t}}) : constant({v.type, v.data});
+  }
   if (names_[id].empty()) {
     const tutti::Node& n = *producer(id);
     throw Error(Code::declined,

@@ -64,6 +64,7 @@ bool only_around(const Graph&, const tutti::Node& n) {
 
 Names padded(Raising& r, const tutti::Node& n) {
   Ints pads = n.attrs.ints("low");
+  if (pads.empty()) return {r.in(n, 0)};
   pads.insert(pads.end(), n.attrs.ints("high").begin(), n.attrs.ints("high").end());
   return {r.add("Pad", {r.in(n, 0), r.integers(pads), r.number(r.type(n.inputs[0]).dtype, n.attrs.f("value"))})};
 }

@@ -87,6 +87,14 @@ TEST(OnnxExport, BatchThatIsFixed) {
   expect_near(reader.predict(*t.data.test), t.predicted);
 }
 
+TEST(OnnxExport, LayersAreOpsOfOnnx) {
+  std::vector<std::string> names;
+  for (const Node& n : Trained("cnn").exported().nodes) names.push_back(n.name);
+  std::vector<std::string> expected = {"0/Conv",    "1/Relu",   "2/MaxPool", "3/Conv", "4/Relu",
+                                       "5/MaxPool", "Constant", "6/Reshape", "7/Gemm"};
+  EXPECT_EQ(names, expected);
+}
+
 TEST(OnnxExport, OpWithoutAForm) {
   Graph g;
   Graph::Scope scope(g, "encoder.noise");

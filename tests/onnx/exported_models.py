@@ -35,7 +35,7 @@ LOSSES.update({name: "next_token" for name in ("char_lstm", "gpt", "llama")})
 LOSSES["dlrm"] = "bce"
 # Runs beside the plain ones: options of training, and of the export.
 VARIANTS = {"llama --lora": ("llama", ["--lora", "2"], []), "mlp --ema": ("mlp", ["--ema", "0.5"], []),
-            "gpt --batch": ("gpt", [], ["--batch", str(ROWS)]), "mlp --precision bf16": ("mlp", ["--precision", "bf16"], [])}
+            "gpt --batch": ("gpt", [], ["--batch", str(ROWS)]), "mlp --precision bf16": ("mlp", ["--precision", "bf16"], []), "lstm with lengths": ("lstm", [], [], True)}
 
 
 def read_safetensors(path):
@@ -77,15 +77,18 @@ class Judge:
         self.json("predict", file, "--data", data, "--output", "y.npy")
         return np.load(self.folder / "y.npy")
 
-    def data(self, model):
+    def data(self, model, lengths):
         """A few samples of the model's own data as a file; what it would draw itself is given besides."""
         spec = self.json("train", model, "--size", "tiny", "--steps", "1", "--no-eval", "--quiet")["data"]
         context = ["--context", CONTEXT[model]] if model in CONTEXT else []
         self.tutti("data", spec, "--output", "whole.safetensors", *context)
         columns, metadata = read_safetensors(self.folder / "whole.safetensors")
         columns = {name: t[:ROWS] for name, t in columns.items()}
-        write_safetensors(self.folder / "data.safetensors", columns, metadata)
         draw = np.random.default_rng(1)
+        if lengths:
+            for side in ("", "test."):
+                columns[side + "length"] = draw.integers(1, columns["input"].shape[1] + 1, ROWS, np.int32)
+        write_safetensors(self.folder / "data.safetensors", columns, metadata)
         for side in ("", "test."):
             if model == "diffusion":
                 columns[side + "noise"] = draw.standard_normal(columns["input"].shape, np.float32)
@@ -99,8 +102,8 @@ class Judge:
         write_safetensors(self.folder / "given.safetensors", columns, metadata)
         return {n.removeprefix("test."): t for n, t in columns.items() if n.startswith("test.")}
 
-    def model(self, name, training=(), exporting=()):
-        columns, data = self.data(name), "safetensors:data.safetensors"
+    def model(self, name, training=(), exporting=(), lengths=False):
+        columns, data = self.data(name, lengths), "safetensors:data.safetensors"
         self.json("train", name, "--size", "tiny", "--data", data, "--batch", "4", "--steps", "3", "--no-eval", "--quiet",
                   "--checkpoint", "run.safetensors", *training)
         told = json.loads(self.tutti("export", "run.safetensors", "--output", "model.onnx", "--json", *exporting).stdout)
@@ -122,7 +125,8 @@ class Judge:
         again = self.difference(self.predict("model.onnx", given), expected, "bf16" in training)
         self.trains_on(name, data, training, "--batch" in exporting)
         operators = len({n.op_type for n in file.graph.node})
-        print(f"{name + ' ' + ' '.join(training or exporting):32} {len(file.graph.node):4} nodes of {operators:2} ops, "
+        what = " ".join([name, *training, *exporting, *(["with lengths"] if lengths else [])])
+        print(f"{what:24} {len(file.graph.node):4} nodes of {operators:2} ops, "
               f"{len(states):3} initializers: onnxruntime {worst:.1e}, read back {again:.1e}", flush=True)
 
     @staticmethod
