@@ -52,7 +52,8 @@ struct PredictCommand {
 }  // namespace
 
 void add_predict(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("predict", "Write what a checkpoint's model, or an ONNX one, gives for every sample, as .npy");
+  CLI::App* sub =
+      app.add_subcommand("predict", "Write what a checkpoint's model, or an ONNX one, gives for every sample, as .npy");
   static PredictCommand command;
   sub->add_option("checkpoint", command.file, "The safetensors file, or an ONNX model")->required();
   sub->add_option("--output", command.output, "The NumPy file: f32 [samples, …]")->required();
