@@ -1,5 +1,7 @@
 #include "onnx/export.h"
 
+#include <algorithm>
+
 #include "data/files/checkpoint.h"
 #include "onnx/raise.h"
 #include "train/resume.h"
@@ -32,15 +34,19 @@ Model exported(const std::string& checkpoint, const Task& task, const TrainerOpt
   Programs plain(task, {.precision = trained.precision == Precision::f64 ? Precision::f64 : Precision::f32});
   InputForm fed = form;
   fed.resident = false;
+  HostTensors states = states_of(file, declared, trained);
+  std::string output = "output";
+  while (states.contains(output) || std::ranges::any_of(fed.columns, [&](const auto& c) { return c.name == output; }))
+    output += "_";
   auto of_batch = [&](int64_t n) {
-    return raise(plain.prediction(fed, n), {{Programs::prediction_state(fed, n), "output"}});
+    return raise(plain.prediction(fed, n), {{Programs::prediction_state(fed, n), output}});
   };
   // Primes that no model has as a size of its own.
   constexpr int64_t one = 1009, another = 1013;
   Model model =
       options.batch ? of_batch(*options.batch) : with_open_batch(of_batch(one), of_batch(another), one, another);
   model.name = options.name;
-  model.weights = states_of(file, declared, trained);
+  model.weights = std::move(states);
   return model;
 }
 

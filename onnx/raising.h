@@ -24,8 +24,6 @@ class Raising {
   const tutti::Node* producer(ValueId id) const;
   /// That node where it is of this op and nothing else reads its result; else null.
   const tutti::Node* only_for(ValueId id, const char* op) const;
-  /// Whether something reads the value.
-  bool is_read(ValueId id) const { return uses_[id] > 0; }
 
   /// What the value is called in the model. Throws Error where ONNX does not give it.
   std::string name(ValueId id);
