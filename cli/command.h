@@ -18,6 +18,7 @@ void add_devices(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
+void add_export(CLI::App& app, Action& action);
 void add_sample(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);

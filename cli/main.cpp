@@ -115,6 +115,7 @@ int run(int argc, char** argv) {
   add_train(app, action);
   add_eval(app, action);
   add_predict(app, action);
+  add_export(app, action);
   add_sample(app, action);
   add_data(app, action);
   add_generate(app, action);

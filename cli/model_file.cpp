@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "data/files/checkpoint.h"
+#include "onnx/task.h"
 #include "train/weights.h"
 
 namespace tutti::cli {
@@ -52,7 +53,8 @@ ModelFile::ModelFile(std::string path, RunOptions& run) : path_(std::move(path))
   run.init = path_.find_first_of("./") == std::string::npos ? "./" + path_ : path_;  // it is no scheme's name
 }
 
-Task ModelFile::task(const RunOptions& run, const data::Source& set) const {
+Task ModelFile::task(const RunOptions& run, const data::Source& set, bool scored) const {
+  if (kind_ == Kind::onnx && !scored) return onnx::task(run.onnx_model(), {.loss = "", .trainable = false});
   return run.make_task(set, kind_ != Kind::onnx);
 }
 

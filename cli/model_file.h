@@ -20,8 +20,8 @@ class ModelFile {
   const std::string& path() const { return path_; }
   /// Whether nothing but the weights is in it.
   bool weights_alone() const { return kind_ == Kind::weights; }
-  /// The task of the model for such data.
-  Task task(const RunOptions& run, const data::Source& set) const;
+  /// The task of the model for such data; without `scored` an ONNX model needs no labels.
+  Task task(const RunOptions& run, const data::Source& set, bool scored = true) const;
   /// Gives the trainer what is in the file, and `more` beside weights alone.
   void load_into(Trainer& trainer, HostTensors more = {}) const;
 

@@ -23,7 +23,7 @@ struct PredictCommand {
     tell_lost_plugins();
     data::Sources data = run.read_data();
     const data::Source& set = of_training ? *data.train : *data.test;
-    Trainer trainer(device, model.task(run, set), run.inference_options());
+    Trainer trainer(device, model.task(run, set, false), run.inference_options());
     model.load_into(trainer);
     HostTensor y = trainer.predict(set);
     trainer.check_memory();

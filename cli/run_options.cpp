@@ -67,7 +67,7 @@ void RunOptions::add_to(CLI::App& sub) {
   keep(sub.add_option(
            "--init", init,
            "torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal, or a file with the model's weights "
-           "(safetensors, the index of several, or GGUF)"),
+           "(safetensors, the index of several, GGUF, or ONNX)"),
        m);
   auto form = [](const data::DataForm* f) { return f->form; };
   keep(sub.add_option("--data", data, listed(data::all_data_forms(), form, "; ") + " (the model's own unless given)"),
@@ -246,6 +246,10 @@ std::shared_ptr<const onnx::Model> RunOptions::onnx_model() const {
   return onnx_;
 }
 
+std::optional<int64_t> RunOptions::fixed_batch() const {
+  return is_onnx() ? onnx::fixed_batch(*onnx_model()) : std::nullopt;
+}
+
 const ModelDef& RunOptions::definition() const {
   // An ONNX file brings neither data nor sizes of its own.
   static const ModelDef file{.name = "onnx",
@@ -276,7 +280,7 @@ void RunOptions::complete() {
     data_chosen_ = own;
   }
   auto typed = options_.find("batch");
-  if (batch == 0 && (typed == options_.end() || typed->second->empty())) batch = chosen.batch;
+  if (batch == 0 && (typed == options_.end() || typed->second->empty())) batch = fixed_batch().value_or(chosen.batch);
   if (optimizer.empty()) {
     optimizer = def.optimizer;
     if (chosen.lr > 0 && !given("lr")) hyperparameters["lr"] = chosen.lr;
@@ -355,7 +359,7 @@ TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
                    .batch = batch,
                    .keep_last = keep_last,
                    .seed = seed,
-                   .eval_batch = definition().size(size).eval_batch};
+                   .eval_batch = fixed_batch().value_or(definition().size(size).eval_batch)};
   for (const std::string& pattern : split(no_decay, ',')) t.groups.push_back({.pattern = pattern, .decay = false});
   for (const std::string& pattern : split(freeze, ',')) t.groups.push_back({.pattern = pattern, .frozen = true});
   t.precision = parse_precision(precision);
@@ -371,7 +375,9 @@ TrainerOptions RunOptions::inference_options() const {
   return t;
 }
 
-HostTensors RunOptions::weights(const std::string& file) const { return read_weights(file, !quantize.empty()); }
+HostTensors RunOptions::weights(const std::string& file) const {
+  return file.ends_with(".onnx") ? onnx::read(file).weights : read_weights(file, !quantize.empty());
+}
 
 std::optional<nn::Lora> RunOptions::adapters() const {
   if (lora == 0) return {};

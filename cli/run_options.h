@@ -61,6 +61,8 @@ struct RunOptions {
   /// Whether the model is an ONNX file, and what is in it (read once).
   bool is_onnx() const { return model.ends_with(".onnx"); }
   std::shared_ptr<const onnx::Model> onnx_model() const;
+  /// The only batch that the model takes: that of an ONNX file which names one.
+  std::optional<int64_t> fixed_batch() const;
   /// The model's record; that of all ONNX files for one of those.
   const ModelDef& definition() const;
   ModelOptions model_options() const;

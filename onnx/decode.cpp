@@ -217,4 +217,10 @@ std::optional<DType> dtype_of(ElementType type) {
   }
 }
 
+ElementType element_type(DType type) {
+  for (ElementType t : {float32, float64, float16, bfloat16, int64, int32, uint8, uint32, boolean})
+    if (dtype_of(t) == type) return t;
+  throw Error(Code::internal, fmt::format("{} has no number in ONNX", name(type)));
+}
+
 }  // namespace tutti::onnx

@@ -1,13 +1,16 @@
 // What a build without protobuf has: errors that say so.
+#include "onnx/export.h"
 #include "onnx/lower.h"
 #include "onnx/model.h"
+#include "onnx/raise.h"
 #include "onnx/task.h"
+#include "onnx/write.h"
 
 namespace tutti::onnx {
 namespace {
 
 [[noreturn]] void missing(const std::string& path) {
-  throw Error(Code::invalid, path + ": this build of tutti reads no ONNX models",
+  throw Error(Code::invalid, path + ": this build of tutti reads and writes no ONNX models",
               "install libprotobuf-dev and protobuf-compiler (scripts/deps.sh), then build again");
 }
 
@@ -18,6 +21,7 @@ Model parse(const std::string&, const std::string& path, const ReadOptions&) { m
 HostTensor read_tensor(const std::string& path) { missing(path); }
 std::string element_name(ElementType) { return ""; }
 std::optional<DType> dtype_of(ElementType) { return std::nullopt; }
+ElementType element_type(DType) { return 0; }
 std::string Node::text() const { return name; }
 Values lower(const Model& model, Graph&, const std::map<std::string, Input>&, const LowerOptions&) {
   missing(model.path);
@@ -25,8 +29,18 @@ Values lower(const Model& model, Graph&, const std::map<std::string, Input>&, co
 HostTensor narrowed(const HostTensor& t, const std::string&) { return t; }
 void check_ops(const Model& model) { missing(model.path); }
 std::vector<std::string> all_handlers() { return {}; }
+std::optional<int64_t> fixed_batch(const Model& model) { missing(model.path); }
 std::vector<std::string> losses() { return {"cross_entropy"}; }
 Task task(std::shared_ptr<const Model> model, const TaskOptions&) { missing(model->path); }
+std::string bytes_of(const Model&, const std::string& path) { missing(path); }
+void write(const std::string& path, const Model&) { missing(path); }
+Model raise(const Graph&, const std::map<std::string, std::string>&) { missing("ONNX"); }
+Model with_open_batch(const Model& a, const Model&, int64_t, int64_t) { missing(a.path); }
+std::vector<std::string> all_forms() { return {}; }
+Model exported(const std::string& checkpoint, const Task&, const TrainerOptions&, const InputForm&,
+               const ExportOptions&) {
+  missing(checkpoint);
+}
 void start(Trainer&, const Model& model, const data::Source&) { missing(model.path); }
 
 }  // namespace tutti::onnx

@@ -25,9 +25,13 @@ using ElementType = int32_t;
 std::string element_name(ElementType type);
 /// How Tutti holds it: INT8 and INT16 as i32; nothing for those that it has no type for.
 std::optional<DType> dtype_of(ElementType type);
+/// The format's number of one of our types.
+ElementType element_type(DType type);
 
 /// The value of a node's attribute; a graph is named only (it is never read).
-struct Subgraph {};
+struct Subgraph {
+  bool operator==(const Subgraph&) const = default;
+};
 using Attribute =
     std::variant<int64_t, double, std::string, HostTensor, Ints, Reals, std::vector<std::string>, Subgraph>;
 
@@ -36,6 +40,7 @@ struct Node {
   std::vector<std::string> inputs, outputs;  ///< "": left out
   std::map<std::string, Attribute> attributes;
   size_t place = 0;  ///< in the file, from 0
+  bool operator==(const Node&) const = default;
   /// "node 3 'conv1' (Conv)", for messages.
   std::string text() const;
 };
@@ -51,6 +56,7 @@ struct Port {
 
 struct Model {
   std::string path;
+  std::string name = {};  ///< of its graph
   int64_t opset = 0;
   std::map<std::string, int64_t> opsets;  ///< of every domain that the file names
   std::vector<Node> nodes;                ///< each reads what inputs, weights and earlier nodes give

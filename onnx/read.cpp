@@ -44,6 +44,7 @@ class Reader {
     if (!m.has_graph() || m.ir_version() <= 0) fail("is no ONNX model: it has no graph");
     Model out;
     out.path = path_;
+    out.name = m.graph().name();
     opsets(m, out);
     const pb::Graph& g = m.graph();
     if (g.sparse_initializer_size() > 0)

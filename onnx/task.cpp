@@ -52,7 +52,9 @@ class OnnxTask {
       return b.dropout(y, p);
     };
     Value y = b.output(lower(*model_, b.graph(), inputs, o).at(0));
+    if (options_.loss.empty()) return {.loss_sum = y.like(0), .weight = y.like(1), .output = y};
     if (options_.loss == "mse") return regressed(y, x);
+    if (options_.loss == "next_token") return next_tokens(y, x);
     return options_.loss == "bce" ? binary_classified(y, x) : classified(y, x);
   }
 
@@ -95,15 +97,22 @@ class OnnxTask {
 
 }  // namespace
 
-std::vector<std::string> losses() { return {"cross_entropy", "bce", "mse"}; }
+std::optional<int64_t> fixed_batch(const Model& model) {
+  for (const Port& p : model.inputs)
+    if (!p.shape.empty() && p.shape[0] > 0) return p.shape[0];
+  return std::nullopt;
+}
+
+std::vector<std::string> losses() { return {"cross_entropy", "bce", "mse", "next_token"}; }
 
 Task task(std::shared_ptr<const Model> model, const TaskOptions& options) {
   std::vector<std::string> known = losses();
-  if (std::find(known.begin(), known.end(), options.loss) == known.end())
+  if (!options.loss.empty() && std::find(known.begin(), known.end(), options.loss) == known.end())
     throw invalid(fmt::format("loss {}: unknown", printable(options.loss)), "use " + alternatives(known));
   check_ops(*model);
   std::string description = fmt::format("ONNX model of {} nodes, {}", model->nodes.size(), options.loss);
-  return {OnnxTask(std::move(model), options), description};
+  int64_t batch = fixed_batch(*model).value_or(0);
+  return {OnnxTask(std::move(model), options), description, batch};
 }
 
 void start(Trainer& trainer, const Model& model, const data::Source& set) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes the node cases of ONNX's backend tests up to opset 22 with the package onnx of PyPI; quick when they are there.
+# Makes the node cases of ONNX's backend tests up to opset 22 with the package onnx of PyPI, and installs onnxruntime, which
+# judges what Tutti exports; quick when they are there.
 set -euo pipefail
 
 usage() {
@@ -7,8 +8,8 @@ usage() {
 usage: scripts/onnx-cases.sh [--help]
 
 Writes the cases (40 MB, half a minute) into $TUTTI_ONNX_CASES, or into tutti/onnx-cases of the user's cache folder, by a
-virtual environment beside it. The last line of the output is the folder. Those of opsets 13 to 17 alone come with Debian's
-libonnx-testdata (scripts/deps.sh).
+virtual environment beside it, which also gets onnxruntime (for the CPU). The last line of the output is the folder. Those
+of opsets 13 to 17 alone come with Debian's libonnx-testdata (scripts/deps.sh).
 TEXT
 }
 
@@ -31,5 +32,9 @@ if [ "$(cat "$cases/version.txt" 2>/dev/null)" != "$version" ]; then
   rm -rf "$cases" && mkdir -p "$cases/node"
   "$env/bin/python" -W ignore -m onnx.backend.test.cmd_tools generate-data -o "$cases"
   echo "$version" >"$cases/version.txt"
+fi
+if ! "$env/bin/python" -c 'import onnxruntime' 2>/dev/null; then
+  echo "onnx-cases: pip install onnxruntime into $env"
+  "$env/bin/python" -m pip install -q --disable-pip-version-check onnxruntime
 fi
 echo "$cases/node"

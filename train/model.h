@@ -42,6 +42,8 @@ struct TUTTI_API ModelDef {
   std::string optimizer = "adam";  ///< and this optimizer
   bool layered = false;            ///< ModelOptions::layers concerns it
   int64_t (*context)(const ModelOptions&) = nullptr;  ///< tokens per sample, where it reads text
+  /// Columns that its task draws where the data have none such: inputs of an exported model.
+  std::vector<data::Column> (*drawn)(const ModelOptions& options, const data::Source& train) = nullptr;
   /// How it draws images like those data, in that many steps, 0: its own number. Null: it does not. Throws
   /// Error(invalid) for a number of steps it cannot do.
   Sampler (*sampler)(const ModelOptions& options, const data::Source& train, int64_t steps) = nullptr;

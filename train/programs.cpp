@@ -112,7 +112,7 @@ Declared Programs::declare(const InputForm& form) const {
   InputForm fed = form;  // names its columns as feeds, which no parameter can have
   fed.resident = false;
   nn::Builder b = builder(g, false);
-  Batch batch(g, fed, 1, false);
+  Batch batch(g, fed, std::max<int64_t>(task_.only_batch(), 1), false);
   Outcome out = outcome_of(task_, b, batch);
   if (options_.lora) check_targets(*options_.lora, b.linears());
   Declared d{.parameters = b.parameters(), .buffers = b.buffers(), .limits = batch.limits(), .metrics = {}};

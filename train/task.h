@@ -76,15 +76,19 @@ class TUTTI_API Task {
   using Function = std::function<Outcome(nn::Builder&, const Batch&)>;
   template <class F>
   requires std::is_invocable_r_v<Outcome, const F&, nn::Builder&, const Batch&> Task(F function,
-                                                                                     std::string description = "a task")
-      : function_(std::move(function)), description_(std::move(description)) {}
+                                                                                     std::string description = "a task",
+                                                                                     int64_t only_batch = 0)
+      : function_(std::move(function)), description_(std::move(description)), only_batch_(only_batch) {}
   Outcome operator()(nn::Builder& b, const Batch& x) const { return function_(b, x); }
   /// What a checkpoint remembers: "Linear(128) - Relu - Linear(10)".
   const std::string& describe() const { return description_; }
+  /// The only batch that it takes; 0: any.
+  int64_t only_batch() const { return only_batch_; }
 
  private:
   Function function_;
   std::string description_;
+  int64_t only_batch_;
 };
 
 }  // namespace tutti

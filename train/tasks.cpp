@@ -249,21 +249,25 @@ Task segmentation(nn::Layer model, SegmentationOptions o) {
       text);
 }
 
+Outcome next_tokens(Value y, const Batch& x, const LanguageModelOptions& o) {
+  Value next = x[o.next];
+  if (y.rank() != 3 || next.shape() != Shape{y.shape()[0], y.shape()[1]})
+    throw invalid(fmt::format("the model gives {} for tokens {}", to_string(y.type()), to_string(next.type())),
+                  "a language model gives [batch, tokens, vocabulary]");
+  int64_t vocabulary = y.shape()[2];
+  if (x.has(o.tokens)) x.below(o.tokens, vocabulary);
+  x.below(o.next, vocabulary);
+  Value labels = reshape(ignore_padding(next, x), {num_elements(next.shape())});
+  Outcome out = scored_classes(reshape(y, {num_elements(next.shape()), vocabulary}), labels, 0);
+  out.output = y;
+  return out;
+}
+
 Task language_model(nn::Layer model, LanguageModelOptions o) {
   std::string text = model.describe();
   return Task(
       [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
-        Value y = b.output(model.forward(b, x[o.tokens])), next = x[o.next];
-        if (y.rank() != 3 || next.shape() != Shape{y.shape()[0], y.shape()[1]})
-          throw invalid(fmt::format("the model gives {} for tokens {}", to_string(y.type()), to_string(next.type())),
-                        "a language model gives [batch, tokens, vocabulary]");
-        int64_t vocabulary = y.shape()[2];
-        x.below(o.tokens, vocabulary);
-        x.below(o.next, vocabulary);
-        Value labels = reshape(ignore_padding(next, x), {num_elements(next.shape())});
-        Outcome out = scored_classes(reshape(y, {num_elements(next.shape()), vocabulary}), labels, 0);
-        out.output = y;
-        return out;
+        return next_tokens(b.output(model.forward(b, x[o.tokens])), x, o);
       },
       text);
 }

@@ -79,4 +79,7 @@ struct TUTTI_API LanguageModelOptions {
 /// "accuracy" (of the next token).
 TUTTI_API Task language_model(nn::Layer model, LanguageModelOptions options = {});
 
+/// What language_model makes of the model's output. Throws Error(invalid) where it does not fit the tokens that follow.
+TUTTI_API Outcome next_tokens(Value output, const Batch& x, const LanguageModelOptions& options = {});
+
 }  // namespace tutti

@@ -16,6 +16,7 @@ OPTIONS = {
     "devices": ["--explain", "--json", "--device"],
     "train": [*RUN_OPTIONS, "--checkpoint", "--resume", "--no-eval", "--quiet"],
     "eval": [o for o in RUN_OPTIONS if o not in OF_TRAINING] + ["checkpoint"],
+    "export": ["checkpoint", "--output", "--batch", "--json"],
     "data": ["--output", "--png", "--count", "--context", "--tokenizer", "--json"],
     "inspect": ["file", "--json"],
     "ops": ["--markdown", "--json"],

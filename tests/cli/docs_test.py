@@ -40,6 +40,7 @@ class Docs(harness.Case):
             case "parity" if "--against" in words: return ["--device", device], (0,)
             case "parity": return ["--device", device, "--ops", "add", "--quick"], (0,)
             case "conformance": return ["--list"], (0,)  # tests/install builds and judges the demo plugin
+            case "export": return [], (0,)  # of what the README trained
             case "doctor": return ["--no-steps"], (0, 1)
             case "devices" | "ops": return [], (0,)
         self.fail(f"no small form of `tutti {' '.join(words)}` is known here")
@@ -60,7 +61,7 @@ class Docs(harness.Case):
             if codes == (2,):
                 self.assertIn(words[1], result.stderr, where)
             seen.add(words[0])
-        self.assertGreaterEqual(seen, {"train", "devices", "bench", "bisect", "parity"})
+        self.assertGreaterEqual(seen, {"train", "devices", "bench", "bisect", "parity", "export"})
 
     def test_every_variable_is_in_the_settings(self):
         settings = (ROOT / "docs/SETTINGS.md").read_text()

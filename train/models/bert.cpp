@@ -164,8 +164,9 @@ Task task(const ModelOptions& o, const data::Source& train) {
   return Task(
       [=](Builder& b, const Batch& x) {
         Value tokens = x["tokens"];
-        x.below("tokens", m.vocabulary + labelled);
-        Masked masked = labelled ? Masked{tokens, x["labels"]} : mask(b, tokens, m.vocabulary);
+        bool masks = x.has("labels");
+        x.below("tokens", m.vocabulary + masks);
+        Masked masked = masks ? Masked{tokens, x["labels"]} : mask(b, tokens, m.vocabulary);
         Value y = b.output(Bert{m}.forward(b, masked.tokens));
         Shape rows = {num_elements(tokens.shape())};
         Value labels = reshape(ignore_padding(masked.labels, x), rows);
@@ -176,6 +177,10 @@ Task task(const ModelOptions& o, const data::Source& train) {
       },
       fmt::format("Bert({} layers, {} heads, width {}, context {}, vocabulary {})", m.layers, m.heads, m.width,
                   m.context, m.vocabulary));
+}
+
+std::vector<data::Column> drawn(const ModelOptions&, const data::Source& train) {
+  return {{.name = "labels", .type = train.column("tokens").type}};
 }
 
 }  // namespace
@@ -202,6 +207,7 @@ const ModelDef bert_model{
           return fmt::format("made-up-text:{}:{}", m.vocabulary, std::min<int64_t>(samples, 512) * m.context);
         },
     .optimizer = "adamw",
-    .context = [](const ModelOptions& o) { return options_of(o).context; }};
+    .context = [](const ModelOptions& o) { return options_of(o).context; },
+    .drawn = drawn};
 
 }  // namespace tutti

@@ -173,6 +173,11 @@ Task task(const ModelOptions& o, const data::Source& train) {
       model.describe());
 }
 
+std::vector<data::Column> drawn(const ModelOptions& o, const data::Source& train) {
+  return {{.name = "time", .type = {DType::i32, {}}, .classes = times},
+          {.name = "noise", .type = {DType::f32, diffusion_for(o, train).image}}};
+}
+
 /// All times by DDPM's ancestral sampling; fewer by DDIM without noise (Song et al., "Denoising diffusion implicit
 /// models", 2021). Either makes x' = a image + b x + s noise, where the image is what x looks like without the noise
 /// that the model finds.
@@ -227,6 +232,7 @@ const ModelDef diffusion_model{
     .made_up = [](const ModelOptions& o,
                   int64_t samples) { return fmt::format("shapes:{}:{}:16", o.size == "tiny" ? 8 : 32, samples); },
     .data = "fashion-mnist:1x32x32",
+    .drawn = drawn,
     .sampler = sampler};
 
 }  // namespace tutti

@@ -1,0 +1,100 @@
+// tutti export: a checkpoint's model as an ONNX file.
+#include "onnx/export.h"
+
+#include <fmt/format.h>
+
+#include "cli/number.h"
+#include "cli/output_file.h"
+#include "cli/print.h"
+#include "cli/run_options.h"
+#include "core/base/text.h"
+#include "onnx/write.h"
+
+namespace tutti::cli {
+namespace {
+
+/// "input u8[batch, 1, 28, 28]".
+std::string port_text(const onnx::Port& p) {
+  std::string sizes;
+  for (size_t k = 0; k < p.shape.size(); ++k) {
+    const std::string& open = p.symbols[k].empty() ? "?" : p.symbols[k];
+    sizes += (k ? ", " : "") + (p.shape[k] < 0 ? open : std::to_string(p.shape[k]));
+  }
+  return fmt::format("{} {}[{}]", p.name, name(*onnx::dtype_of(p.type)), sizes);
+}
+
+std::string ports_text(const std::vector<onnx::Port>& ports) {
+  std::string text;
+  for (const onnx::Port& p : ports) text += (text.empty() ? "" : ", ") + port_text(p);
+  return text;
+}
+
+nlohmann::ordered_json ports_json(const std::vector<onnx::Port>& ports) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const onnx::Port& p : ports) {
+    nlohmann::ordered_json shape = nlohmann::ordered_json::array();
+    for (int64_t size : p.shape) shape.push_back(size < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(size));
+    all.push_back({{"name", p.name}, {"dtype", name(*onnx::dtype_of(p.type))}, {"shape", shape}});
+  }
+  return all;
+}
+
+struct ExportCommand {
+  RunOptions run;
+  std::string file, output;
+  bool json = false;
+
+  int operator()() {
+    bool fixed = run.named("batch");  // and not remembered
+    run.recall(file);
+    run.validate();
+    check_target("--output", output);
+    if (output == "-") throw invalid("--output -: a model does not go to stdout", "name a file");
+    std::optional<int64_t> batch = fixed ? run.batch : run.fixed_batch();
+    data::Sources data = run.read_data();
+    InputForm form = form_of(*data.train, "export", false);
+    if (auto drawn = run.definition().drawn)
+      for (const data::Column& c : drawn(run.model_options(), *data.train))
+        if (std::ranges::none_of(form.columns, [&](const data::Column& own) { return own.name == c.name; }))
+          form.columns.push_back(c);
+    onnx::Model model = onnx::exported(file, run.make_task(*data.train), run.trainer_options(), form,
+                                       {.batch = batch, .name = run.is_onnx() ? "model" : run.model});
+    onnx::write(output, model);
+    int64_t elements = 0;
+    for (const auto& [name, t] : model.weights) elements += num_elements(t.type.shape);
+    if (json)
+      print_json({{"model", run.model},
+                  {"checkpoint", file},
+                  {"output", output},
+                  {"opset", model.opset},
+                  {"batch", batch ? nlohmann::ordered_json(*batch) : nlohmann::ordered_json()},
+                  {"inputs", ports_json(model.inputs)},
+                  {"outputs", ports_json(model.outputs)},
+                  {"nodes", model.nodes.size()},
+                  {"initializers", model.weights.size()},
+                  {"elements", elements}});
+    else
+      print_out("{}: {} as ONNX of opset {}: {} nodes, {} initializers of {} elements\ninputs     {}\noutputs    {}\n",
+                output, run.model, model.opset, model.nodes.size(), model.weights.size(), elements,
+                ports_text(model.inputs), ports_text(model.outputs));
+    return done;
+  }
+};
+
+}  // namespace
+
+void add_export(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand("export", "Write a checkpoint's model as an ONNX file, for other programs");
+  static ExportCommand command;
+  sub->add_option("checkpoint", command.file, "The safetensors file")->required();
+  sub->add_option("--output", command.output, "The ONNX file")->required();
+  command.run.add_to(*sub);
+  command.run.hide_training(*sub);
+  for (const char* option : {"--device", "--fallback", "--threads"}) sub->remove_option(sub->get_option(option));
+  sub->get_option("--batch")->description("Samples per run of the model (any number unless given)");
+  add_json_flag(*sub, command.json);
+  sub->footer("Example: tutti export run.safetensors --output model.onnx");
+  sub->callback([&action] { action = [] { return command(); }; });
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,53 @@
+#include "onnx/export.h"
+
+#include <algorithm>
+
+#include "data/files/checkpoint.h"
+#include "onnx/raise.h"
+#include "train/resume.h"
+#include "train/weights.h"
+
+namespace tutti::onnx {
+namespace {
+
+/// The states of evaluation, under the parameters' names.
+HostTensors states_of(Checkpoint& checkpoint, const Declared& declared, const TrainerOptions& trained) {
+  HostTensors all;
+  for (const nn::Parameter& p : declared.parameters) {
+    bool averaged = trained.ema > 0;
+    all[p.name] = averaged ? *stored(checkpoint, average_state(p.name), p.type, StateRole::optimizer)
+                           : checkpoint.tensors.at(p.name);
+  }
+  for (const nn::Parameter& p : declared.buffers) all[p.name] = checkpoint.tensors.at(p.name);
+  return trained.lora ? merged(all, *trained.lora) : all;
+}
+
+}  // namespace
+
+Model exported(const std::string& checkpoint, const Task& task, const TrainerOptions& trained, const InputForm& form,
+               const ExportOptions& options) {
+  Checkpoint file = read_checkpoint(checkpoint);
+  expect_possible(checkpoint, file);
+  Declared declared = Programs(task, program_options(trained)).declare(form);
+  expect_same_model(file, declared);
+
+  Programs plain(task, {.precision = trained.precision == Precision::f64 ? Precision::f64 : Precision::f32});
+  InputForm fed = form;
+  fed.resident = false;
+  HostTensors states = states_of(file, declared, trained);
+  std::string output = "output";
+  while (states.contains(output) || std::ranges::any_of(fed.columns, [&](const auto& c) { return c.name == output; }))
+    output += "_";
+  auto of_batch = [&](int64_t n) {
+    return raise(plain.prediction(fed, n), {{Programs::prediction_state(fed, n), output}});
+  };
+  // Primes that no model has as a size of its own.
+  constexpr int64_t one = 1009, another = 1013;
+  Model model =
+      options.batch ? of_batch(*options.batch) : with_open_batch(of_batch(one), of_batch(another), one, another);
+  model.name = options.name;
+  model.weights = std::move(states);
+  return model;
+}
+
+}  // namespace tutti::onnx
