@@ -13,18 +13,13 @@ struct EvalCommand {
   bool json = false;
 
   int operator()() {
-    bool onnx_file = file.ends_with(".onnx");
-    if (onnx_file)
-      run.model = file;
-    else
-      run.recall(file);
-    if (run.is_onnx()) run.onnx_model();
+    run.open(file);
     run.validate();
     Device device = select_device(run.device);
     tell_lost_plugins();
     data::Sources data = run.read_data();
-    Trainer trainer(device, run.make_task(*data.test, !onnx_file), run.trainer_options());
-    if (!onnx_file) trainer.load(file);
+    Trainer trainer(device, run.make_task(*data.test), run.trainer_options());
+    run.load(trainer, file, *data.test);
     EvalResult score = trainer.evaluate(*data.test);
     trainer.check_memory();
     if (json) {
@@ -58,9 +53,10 @@ struct EvalCommand {
 }  // namespace
 
 void add_eval(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("eval", "Evaluate a checkpoint or an ONNX model on the test set, on any device");
+  CLI::App* sub = app.add_subcommand("eval", "Evaluate a checkpoint or a model's file on the test set, on any device");
   static EvalCommand command;
-  sub->add_option("checkpoint", command.file, "The safetensors file, or an ONNX model")->required();
+  sub->add_option("checkpoint", command.file, "The safetensors file, an ONNX model, or a description with --init FILE")
+      ->required();
   command.run.add_to(*sub);
   command.run.hide_training(*sub);
   add_json_flag(*sub, command.json);

@@ -45,7 +45,7 @@ struct GenerateCommand {
     }
     run.validate();
     how.check();
-    if (!find_model(run.model).context)
+    if (!run.definition().context)
       throw invalid(fmt::format("{} is no language model", run.model), "take a checkpoint of gpt, llama or char_lstm");
     std::unique_ptr<data::Tokenizer> tokenizer = run.open_tokenizer();
     std::string text = prompt;
@@ -68,7 +68,7 @@ struct GenerateCommand {
       more = read_adapters(adapters, lora);
       options.lora = lora;
     }
-    int64_t context = find_model(run.model).context(run.model_options());
+    int64_t context = run.definition().context(run.model_options());
     Trainer trainer(device, run.make_task(columns), options);
     if (published) {
       HostTensors weights = read_weights(file);

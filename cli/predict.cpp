@@ -5,6 +5,7 @@
 #include "cli/print.h"
 #include "cli/run_options.h"
 #include "data/files/npy.h"
+#include "data/files/npz.h"
 
 namespace tutti::cli {
 namespace {
@@ -15,7 +16,7 @@ struct PredictCommand {
   bool of_training = false, json = false;
 
   int operator()() {
-    run.recall(file);
+    run.open(file);
     run.validate();
     check_target("--output", output);
     if (output == "-") throw invalid("--output -: an array does not go to stdout", "name a file");
@@ -24,10 +25,13 @@ struct PredictCommand {
     data::Sources data = run.read_data();
     const data::Source& set = of_training ? *data.train : *data.test;
     Trainer trainer(device, run.make_task(set), run.trainer_options());
-    trainer.load(file);
+    run.load(trainer, file, set);
     HostTensor y = trainer.predict(set);
     trainer.check_memory();
-    write_npy(output, y);
+    if (output.ends_with(".npz"))
+      write_npz(output, {{"output", y}});
+    else
+      write_npy(output, y);
     if (json)
       print_json({{"device", device.id},
                   {"model", run.model},
@@ -46,10 +50,14 @@ struct PredictCommand {
 }  // namespace
 
 void add_predict(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("predict", "Write what a checkpoint's model gives for every sample, as .npy");
+  CLI::App* sub =
+      app.add_subcommand("predict", "Write what a checkpoint's model gives for every sample, as .npy or .npz");
   static PredictCommand command;
-  sub->add_option("checkpoint", command.file, "The safetensors file")->required();
-  sub->add_option("--output", command.output, "The NumPy file: f32 [samples, …]")->required();
+  sub->add_option("checkpoint", command.file, "The safetensors file, an ONNX model, or a description with --init FILE")
+      ->required();
+  sub->add_option("--output", command.output,
+                  "The NumPy file: f32 [samples, …] as .npy, or the array \"output\" of a .npz")
+      ->required();
   sub->add_flag("--training-set", command.of_training, "Of the training samples, not of the test samples");
   command.run.add_to(*sub);
   command.run.hide_training(*sub);

@@ -25,8 +25,8 @@ Values lower(const Model& model, Graph&, const std::map<std::string, Input>&, co
 HostTensor narrowed(const HostTensor& t, const std::string&) { return t; }
 void check_ops(const Model& model) { missing(model.path); }
 std::vector<std::string> all_handlers() { return {}; }
-std::vector<std::string> losses() { return {"cross_entropy"}; }
 Task task(std::shared_ptr<const Model> model, const TaskOptions&) { missing(model->path); }
-void start(Trainer&, const Model& model, const data::Source&) { missing(model.path); }
+HostTensors weights(const Model& model, const Task&, const data::Source&) { missing(model.path); }
+ModelDef read_definition(const std::string& path) { missing(path); }
 
 }  // namespace tutti::onnx

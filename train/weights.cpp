@@ -9,6 +9,7 @@
 
 #include "core/base/status.h"
 #include "data/files/checkpoint.h"
+#include "data/files/npz.h"
 #include "data/files/whole_file.h"
 #include "train/gguf_llama.h"
 #include "train/programs.h"
@@ -67,7 +68,12 @@ const HostTensor* find(const HostTensors& all, const std::string& name) {
 
 HostTensors read_weights(const std::string& path) {
   if (path.ends_with(".gguf")) return std::move(llama_weights(Gguf(path)).tensors);
-  return path.ends_with(".index.json") ? sharded(path) : tensors_of(path);
+  HostTensors all = path.ends_with(".npz")          ? read_npz(path)
+                    : path.ends_with(".index.json") ? sharded(path)
+                                                    : tensors_of(path);
+  // PyTorch's BatchNorm counts its batches, which nothing reads unless its momentum is None.
+  std::erase_if(all, [](const auto& item) { return item.first.ends_with("num_batches_tracked"); });
+  return all;
 }
 
 void write_adapters(const std::string& folder, const HostTensors& parameters, const nn::Lora& lora) {

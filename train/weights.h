@@ -9,8 +9,8 @@
 namespace tutti {
 
 /// The tensors of a safetensors file, of several that an index names (FILE.safetensors.index.json, as Hugging Face cuts
-/// large models), of a GGUF file of a Llama, or the parameters and buffers of a checkpoint. Throws Error(invalid)
-/// naming file and place.
+/// large models), of a .npz file of NumPy, of a GGUF file of a Llama, or the parameters and buffers of a checkpoint.
+/// Throws Error(invalid) naming file and place. PyTorch's counters "num_batches_tracked" are left out.
 TUTTI_API HostTensors read_weights(const std::string& path);
 
 /// Adapters as PEFT keeps them: a folder with adapter_model.safetensors ("base_model.model." + parameter) and

@@ -27,6 +27,9 @@ std::optional<T> parse_number(std::string_view text) {
 /// "a", "a or b", "a, b or c".
 std::string alternatives(const std::vector<std::string>& names);
 
+/// The remedy of a name that is none of those: "did you mean 'Linear'?" where one is near, else "use a, b or c".
+std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& names);
+
 /// "512 B", "1.5 KiB", "25.7 MiB", "23.6 GiB".
 std::string bytes_text(uint64_t bytes);
 
