@@ -291,6 +291,7 @@ void RunOptions::complete() {
     bool own = chosen.name != "tiny" && !def.data.empty();
     data = own ? def.data : def.made_up(model_options(), made_up_samples);
     data_chosen_ = own;
+    data_recalled_ = !description_.empty();
   }
   auto typed = options_.find("batch");
   if (batch == 0 && (typed == options_.end() || typed->second->empty())) batch = chosen.batch;

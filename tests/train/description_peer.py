@@ -213,7 +213,20 @@ def main():
                 worst = max(abs(a - b) for a, b in zip(mine, theirs, strict=True))
                 expect(worst <= 1e-4, f"{make.__name__} from {init}: losses within {worst:.1e} of PyTorch's, {theirs[0]:.4f} to {theirs[-1]:.4f}")
                 expect(theirs[-1] < theirs[0] - 0.002, f"{make.__name__}: PyTorch itself learns")
+            # The same columns from NumPy, integers as NumPy has them.
+            np.savez_compressed(f"{folder}/data.npz", **{k: v.numpy().astype("f8" if v.is_floating_point() else "i8")
+                                                         for k, v in load_file(data).items()})
+            again = run("train", net, "--data", f"npz:{folder}/data.npz", "--init", f"{folder}/w.npz", "--steps", str(STEPS), "--quiet",
+                        "--no-eval")["losses"]
+            expect(again == mine, f"{make.__name__}: data from NumPy give the same losses")
             os.remove(net)
+            for end in ("npy", "npz"):
+                run("predict", f"{folder}/run.safetensors", "--output", f"{folder}/y.{end}")
+            y = np.load(f"{folder}/y.npz")
+            expect(y.files == ["output"] and np.array_equal(y["output"], np.load(f"{folder}/y.npy")), f"{make.__name__}: NumPy reads what predict writes")
+            run_data = subprocess.run([tutti, "data", f"safetensors:{data}", "--output", f"{folder}/columns.npz"], capture_output=True, text=True)
+            written = np.load(f"{folder}/columns.npz") if run_data.returncode == 0 else {}
+            expect(all(np.array_equal(written[k], v.numpy()) for k, v in load_file(data).items()), f"{make.__name__}: and what data writes")
             model.eval()
             x = {k: v.double() if v.is_floating_point() else v for k, v in columns.items()}
             want = loss_of(kind, model(next(iter(x.values()))), x).item()

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -71,6 +72,29 @@ TEST(Generate, GoesOnUntilItStops) {
   expect_parts(message_of([&] { generate(t, prompt, context, {.tokens = 0}); }), {"0 tokens"});
   expect_parts(message_of([&] { generate(t, prompt, context, {.temperature = -1}); }), {"temperature -1"});
   expect_parts(message_of([&] { generate(t, prompt, context, {.top_p = 0}); }), {"top-p 0", "(0, 1]"});
+}
+
+TEST(Generate, TokenByTokenAsAllAtOnce) {
+  for (const char* name : {"gpt", "llama", "char_lstm"}) {
+    const ModelDef& def = find_model(name);
+    ModelOptions o{.size = "tiny", .context = 8};
+    data::Sources made = data::open_data(def.made_up(o, 4), {.context = 8});
+    Trainer t(select_device("reference:0"), def.task(o, *made.train), {.batch = 2});
+    t.train(*made.train, 20);
+    std::vector<int32_t> all = {1, 2, 3};
+    std::vector<int32_t> more = generate(t, all, 8, {.temperature = 0});
+    ASSERT_EQ(more.size(), 5u) << name;
+    EXPECT_EQ(generate(t, all, 8, {.temperature = 0}), more) << name << ": the first text is forgotten";
+    all.insert(all.end(), more.begin(), more.end());
+    HostTensor tokens = host_tensor(DType::i32, {1, 8}, all);
+    HostTensor logits = t.predict(data::TensorSet("text", {{"tokens", tokens}, {"next", tokens}}));
+    std::vector<float> scores = logits.as<float>();
+    size_t width = scores.size() / 8;
+    for (size_t place = 2; place < 7; ++place) {
+      auto row = scores.begin() + static_cast<std::ptrdiff_t>(place * width);
+      EXPECT_EQ(std::max_element(row, row + static_cast<std::ptrdiff_t>(width)) - row, all[place + 1]) << name << place;
+    }
+  }
 }
 
 }  // namespace
