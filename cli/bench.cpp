@@ -16,6 +16,7 @@
 #include "bench/measure.h"
 #include "bench/peer.h"
 #include "cli/device_list.h"
+#include "cli/open_model.h"
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/run_options.h"
@@ -115,7 +116,7 @@ std::vector<std::string> BenchCommand::chosen_models() const {
   if (names.empty() || models == "all") names = model_names();
   for (const std::string& name : names) {
     auto [model, size] = model_and_size(name);
-    find_model(model).size(size);
+    open_model(model)->size(size);
   }
   return names;
 }
@@ -147,8 +148,9 @@ bench::ModelCase BenchCommand::model_case(const std::string& name) const {
   if (quick && !batch_named) o.batch = 16;
   constexpr double rate =
       1e-6;  // leaves the loss where it is: a solved task is full of denormal numbers, which slow every CPU down
-  const ModelDef& model = find_model(o.model);
-  if (quick && o.size.empty() && !model.layered) o.size = "tiny";
+  const ModelDef& model = o.definition();
+  bool has_tiny = std::ranges::any_of(model.sizes, [](const ModelSize& s) { return s.name == "tiny"; });
+  if (quick && o.size.empty() && !model.layered && has_tiny) o.size = "tiny";
   const ModelSize& size = model.size(o.size);
   if (o.batch == 0) o.batch = size.batch;
   int64_t samples = std::max<int64_t>(quick ? 256 : 8192, o.batch);
@@ -310,9 +312,9 @@ int BenchCommand::operator()() {
 void add_bench(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("bench", "Measure training steps and ops on devices, against their own peaks");
   static BenchCommand c;
-  sub->add_option(
-         "--models", c.models,
-         fmt::format("{}; all or none. Neither --models nor --ops: all of both", fmt::join(model_names(), ", ")))
+  sub->add_option("--models", c.models,
+                  fmt::format("{}, or the path of {}; all or none. Neither --models nor --ops: all of both",
+                              fmt::join(model_names(), ", "), model_files))
       ->group("Cases");
   sub->add_option("--ops", c.ops, "As --list lists them, OP or OP:SHAPE (matmul:512x2048x2048); all or none")
       ->group("Cases");

@@ -23,6 +23,7 @@ void add_sample(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
+void add_layers(CLI::App& app, Action& action);
 void add_models(CLI::App& app, Action& action);
 void add_new_model(CLI::App& app, Action& action);
 void add_ops(CLI::App& app, Action& action);

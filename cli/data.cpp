@@ -1,4 +1,4 @@
-// tutti data: what a data set holds; its columns as a safetensors file, its first images as a picture.
+// tutti data: what a data set holds; its columns as a safetensors or .npz file, its first images as a picture.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,8 +8,10 @@
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "core/base/status.h"
+#include "core/base/text.h"
 #include "data/dataset.h"
 #include "data/files/checkpoint.h"
+#include "data/files/npz.h"
 #include "data/files/png.h"
 #include "data/form.h"
 #include "data/loader.h"
@@ -63,7 +65,10 @@ struct DataCommand {
       file.tensors["test." + c.name] = first_samples(*all.test, c.name, all.test->size());
       if (c.classes > 0) file.metadata["classes." + c.name] = fmt::format("{}", c.classes);
     }
-    write_checkpoint(output, file);
+    if (!output.ends_with(".npz")) return write_checkpoint(output, file);
+    for (const auto& [key, count] : file.metadata)
+      file.tensors[key] = host_tensor(DType::i64, {}, std::vector<int64_t>{parse_number<int64_t>(count).value_or(0)});
+    write_npz(output, file.tensors);
   }
 
   void write_picture(const data::Source& train) const {
@@ -108,7 +113,8 @@ void add_data(CLI::App& app, Action& action) {
   std::vector<std::string> forms;
   for (const data::DataForm* f : data::all_data_forms()) forms.push_back(f->form);
   sub->add_option("data", command.spec, fmt::format("{}", fmt::join(forms, "; ")))->required();
-  sub->add_option("--output", command.output, "A safetensors file of all columns, which --data safetensors:FILE reads");
+  sub->add_option("--output", command.output,
+                  "A file of all columns, which --data safetensors:FILE reads, or npz:FILE where it ends in .npz");
   sub->add_option("--png", command.png, "A picture of the first images of the training set");
   sub->add_option("--count", command.count, "Images of the picture")->capture_default_str()->check(whole<int64_t>);
   sub->add_option("--context", command.context, "Tokens per sample of a text")

@@ -20,8 +20,8 @@ struct EvalCommand {
     Device device = select_device(run.device);
     tell_lost_plugins();
     data::Sources data = run.read_data();
-    Trainer trainer(device, model.task(run, *data.test), run.inference_options());
-    model.load_into(trainer);
+    Trainer trainer(device, model.task(*data.test), run.inference_options());
+    model.load_into(trainer, *data.test);
     EvalResult score = trainer.evaluate(*data.test);
     trainer.check_memory();
     if (json) {

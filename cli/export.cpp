@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cli/number.h"
+#include "cli/open_model.h"
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/run_options.h"
@@ -58,7 +59,7 @@ struct ExportCommand {
         if (std::ranges::none_of(form.columns, [&](const data::Column& own) { return own.name == c.name; }))
           form.columns.push_back(c);
     onnx::Model model = onnx::exported(file, run.make_task(*data.train), run.trainer_options(), form,
-                                       {.batch = batch, .name = run.is_onnx() ? "model" : run.model});
+                                       {.batch = batch, .name = is_model_file(run.model) ? "model" : run.model});
     onnx::write(output, model);
     int64_t elements = 0;
     for (const auto& [name, t] : model.weights) elements += num_elements(t.type.shape);

@@ -72,8 +72,8 @@ struct GenerateCommand {
       options.lora = lora;
     }
     int64_t context = run.definition().context(run.model_options());
-    Trainer trainer(device, model.task(run, columns), options);
-    model.load_into(trainer, std::move(more));
+    Trainer trainer(device, model.task(columns), options);
+    model.load_into(trainer, columns, std::move(more));
     auto start = std::chrono::steady_clock::now(), first = start;
     std::string written;
     std::vector<int32_t> all;

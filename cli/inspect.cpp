@@ -1,5 +1,5 @@
-// tutti inspect: what a file of weights holds: metadata and tensors of GGUF and safetensors files, checkpoints among
-// them.
+// tutti inspect: what a file of weights holds: metadata and tensors of GGUF, safetensors and .npz files,
+// checkpoints among them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +12,8 @@
 #include "core/base/text.h"
 #include "data/files/checkpoint.h"
 #include "data/files/gguf.h"
+#include "data/files/npz.h"
+#include "data/files/zip.h"
 
 namespace tutti::cli {
 namespace {
@@ -70,11 +72,24 @@ Contents of_safetensors(const std::string& path) {
   return all;
 }
 
+Contents of_npz(const std::string& path) {
+  ZipFile file(path);
+  HostTensors arrays = read_npz(path);
+  Contents all{.format = ".npz of NumPy", .file_bytes = file.file_bytes()};
+  for (const ZipEntry& e : file.entries()) {
+    std::string name = e.name.substr(0, e.name.rfind('.'));
+    const TensorType& type = arrays.at(name).type;
+    all.tensors.push_back({name, std::string(tutti::name(type.dtype)), type.shape, e.at, e.packed});
+  }
+  return all;
+}
+
 Contents read(const std::string& path) {
   char magic[4] = {};
   std::error_code error;
   if (std::filesystem::is_regular_file(path, error)) std::ifstream(path, std::ios::binary).read(magic, sizeof(magic));
-  return std::string_view(magic, sizeof(magic)) == "GGUF" ? of_gguf(path) : of_safetensors(path);
+  std::string_view begin(magic, sizeof(magic));
+  return begin == "GGUF" ? of_gguf(path) : begin == "PK\x03\x04" ? of_npz(path) : of_safetensors(path);
 }
 
 /// One line that is no longer than a terminal is wide, as a rule.
@@ -146,10 +161,10 @@ int inspect(const std::string& path, bool json) {
 }  // namespace
 
 void add_inspect(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("inspect", "Show the metadata and tensors of a GGUF or safetensors file");
+  CLI::App* sub = app.add_subcommand("inspect", "Show the metadata and tensors of a GGUF, safetensors or .npz file");
   static std::string file;
   static bool json;
-  sub->add_option("file", file, "A GGUF file, a safetensors file or a checkpoint")->required();
+  sub->add_option("file", file, "A GGUF file, a safetensors file, a checkpoint, or a .npz file of NumPy")->required();
   add_json_flag(*sub, json);
   sub->footer("Example: tutti inspect model.gguf");
   sub->callback([&action] { action = [] { return inspect(file, json); }; });

@@ -120,6 +120,7 @@ int run(int argc, char** argv) {
   add_data(app, action);
   add_generate(app, action);
   add_inspect(app, action);
+  add_layers(app, action);
   add_models(app, action);
   add_new_model(app, action);
   add_ops(app, action);

@@ -4,15 +4,16 @@
 
 #include <algorithm>
 
+#include "cli/open_model.h"
 #include "data/files/checkpoint.h"
-#include "onnx/task.h"
-#include "train/weights.h"
 
 namespace tutti::cli {
 namespace {
 
 /// A run's own states or its options make a checkpoint of a safetensors file.
 bool is_checkpoint(const std::string& path) {
+  for (const char* other : {".gguf", ".npz", ".index.json"})
+    if (path.ends_with(other)) return false;
   CheckpointHeader header = read_checkpoint_header(path);
   return header.metadata.contains("run") ||
          std::ranges::any_of(header.entries, [](const CheckpointEntry& e) { return e.name == "seed"; });
@@ -24,44 +25,42 @@ bool is_model(const std::string& name) {
 
 }  // namespace
 
-ModelFile::ModelFile(std::string path, RunOptions& run) : path_(std::move(path)) {
+ModelFile::ModelFile(std::string path, RunOptions& run) : path_(std::move(path)), run_(run) {
   if (is_model(path_) && run.model.empty() && !run.weights_file().empty()) {
     run.model = path_;
     path_ = run.weights_file();
   }
-  if (path_.ends_with(".onnx")) {
-    kind_ = Kind::onnx;
+  if (is_model_file(path_)) {
+    if (run.named("model")) throw invalid(fmt::format("'{}' and '{}': two models", path_, run.model), "name one");
+    kind_ = Kind::model;
     run.model = path_;
-    run.onnx_model();
     return;
   }
-  bool gguf = path_.ends_with(".gguf");
-  kind_ = !gguf && !path_.ends_with(".index.json") && is_checkpoint(path_) ? Kind::checkpoint : Kind::weights;
-  if (kind_ == Kind::checkpoint) {
+  if (is_checkpoint(path_)) {
     run.recall(path_);
-    if (run.is_onnx()) run.onnx_model();
     return;
   }
-  if (gguf && run.model.empty()) run.model = "llama";
+  kind_ = Kind::weights;
+  if (path_.ends_with(".gguf") && run.model.empty()) run.model = "llama";
   if (run.model.empty())
     throw invalid(fmt::format("{}: does not say what run it comes from", path_),
                   "name the model and its options behind the file: gpt --size gpt2");
-  if (run.is_onnx()) throw invalid(fmt::format("{}: {} brings its own weights", path_, run.model), "name it alone");
+  if (run.definition().weights)
+    throw invalid(fmt::format("{}: {} brings its own weights", path_, run.model), "name it alone");
   if (!run.weights_file().empty() && run.weights_file() != path_)
     throw invalid(fmt::format("--init {}: the weights are those of {}", run.init, path_), "leave --init out");
-  quantised_ = !run.quantize.empty();
   run.init = path_.find_first_of("./") == std::string::npos ? "./" + path_ : path_;  // it is no scheme's name
 }
 
-Task ModelFile::task(const RunOptions& run, const data::Source& set, bool scored) const {
-  if (kind_ == Kind::onnx && !scored) return onnx::task(run.onnx_model(), {.loss = "", .trainable = false});
-  return run.make_task(set, kind_ != Kind::onnx);
-}
-
-void ModelFile::load_into(Trainer& trainer, HostTensors more) const {
-  if (kind_ == Kind::checkpoint) trainer.load(path_);
-  if (kind_ != Kind::weights) return;
-  HostTensors weights = read_weights(path_, quantised_);
+void ModelFile::load_into(Trainer& trainer, const data::Source& set, HostTensors more) const {
+  if (kind_ == Kind::checkpoint) return trainer.load(path_);
+  if (kind_ == Kind::model) {
+    if (!run_.definition().weights && run_.weights_file().empty())
+      throw invalid(fmt::format("{} describes layers, not their weights", path_),
+                    "name a checkpoint of it, or --init with a file of weights");
+    return run_.start(trainer, set);
+  }
+  HostTensors weights = run_.weights(path_);
   weights.merge(more);
   trainer.start_from(std::move(weights), path_);
 }

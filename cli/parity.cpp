@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/device_list.h"
+#include "cli/open_model.h"
 #include "cli/number.h"
 #include "cli/output_file.h"
 #include "cli/print.h"
@@ -244,7 +245,8 @@ struct ParityCommand {
 
   int run_model() const {
     if (steps < 1) throw invalid(fmt::format("--steps {}: must be at least 1", steps));
-    const ModelDef& def = find_model(model);
+    std::shared_ptr<const ModelDef> found = open_model(model);
+    const ModelDef& def = *found;
     if (batch < 0) throw invalid(fmt::format("--batch {}: must be at least 1", batch));
     std::vector<Device> on = devices_named(devices);
     lockstep::LockstepOptions options = lockstep::lockstep_of(def, {.size = def.size(size).name});
@@ -348,7 +350,8 @@ void add_parity(CLI::App& app, Action& action) {
   std::vector<std::string> names;
   for (const ModelDef* m : all_models()) names.push_back(m->name);
   CLI::Option* model = sub->add_option(
-      "--model", c.model, fmt::format("Lockstep training of a model ({}) instead of ops", fmt::join(names, ", ")));
+      "--model", c.model,
+      fmt::format("Lockstep training of a model ({}, or {}) instead of ops", fmt::join(names, ", "), model_files));
   sub->add_option("--size", c.size, "One of the model's sizes, with --model (its first unless given)")->needs(model);
   model->excludes(ops)->excludes(quick)->excludes(full)->excludes(one)->excludes(page)->excludes(record)->excludes(
       against);

@@ -5,6 +5,7 @@
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "data/files/npy.h"
+#include "data/files/npz.h"
 
 namespace tutti::cli {
 namespace {
@@ -23,11 +24,14 @@ struct PredictCommand {
     tell_lost_plugins();
     data::Sources data = run.read_data();
     const data::Source& set = of_training ? *data.train : *data.test;
-    Trainer trainer(device, model.task(run, set, false), run.inference_options());
-    model.load_into(trainer);
+    Trainer trainer(device, model.task(set, false), run.inference_options());
+    model.load_into(trainer, set);
     HostTensor y = trainer.predict(set);
     trainer.check_memory();
-    write_npy(output, y);
+    if (output.ends_with(".npz"))
+      write_npz(output, {{"output", y}});
+    else
+      write_npy(output, y);
     if (json)
       print_json({{"device", device.id},
                   {"model", run.model},
@@ -46,10 +50,14 @@ struct PredictCommand {
 }  // namespace
 
 void add_predict(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("predict", "Write what a model gives for every sample, as .npy");
+  CLI::App* sub =
+      app.add_subcommand("predict", "Write what a checkpoint's model gives for every sample, as .npy or .npz");
   static PredictCommand command;
-  sub->add_option("checkpoint", command.file, model_file_help)->required();
-  sub->add_option("--output", command.output, "The NumPy file: f32 [samples, …]")->required();
+  sub->add_option("checkpoint", command.file, "The safetensors file, an ONNX model, or a description with --init FILE")
+      ->required();
+  sub->add_option("--output", command.output,
+                  "The NumPy file: f32 [samples, …] as .npy, or the array \"output\" of a .npz")
+      ->required();
   sub->add_flag("--training-set", command.of_training, "Of the training samples, not of the test samples");
   command.run.add_to(*sub);
   command.run.hide_training(*sub);

@@ -7,12 +7,14 @@
 #include <cstdlib>
 #include <set>
 
+#include "cli/open_model.h"
 #include "cli/number.h"
 #include "cli/print.h"
 #include "core/base/text.h"
 #include "data/files/checkpoint.h"
 #include "data/form.h"
-#include "onnx/task.h"
+#include "onnx/model.h"
+#include "train/losses.h"
 #include "train/weights.h"
 
 namespace tutti::cli {
@@ -55,7 +57,7 @@ void RunOptions::add_to(CLI::App& sub) {
   };
   const char *m = "Model", *d = "Data", *t = "Training";
   auto described = [](const ModelDef* m) { return fmt::format("{} ({})", m->name, m->doc); };
-  keep(sub.add_option("model", model, listed(all_models(), described, ", ") + ", or the path of an ONNX file"), m);
+  keep(sub.add_option("model", model, listed(all_models(), described, ", ") + ", or the path of " + model_files), m);
   keep(sub.add_option("--size", size, "One of the model's sizes (`tutti models` lists them; its first unless given)"),
        m);
   keep(sub.add_option("--layers", layers, "Sizes of a layered model, input first"), m);
@@ -63,11 +65,11 @@ void RunOptions::add_to(CLI::App& sub) {
                       "relu, leaky_relu, elu, gelu, gelu_tanh, sigmoid, tanh, silu, softplus"),
        m);
   keep(sub.add_option("--dropout", dropout, "Probability after each hidden layer, in [0, 1)")->check(real), m);
-  keep(sub.add_option("--loss", loss, "Of an ONNX model: " + alternatives(onnx::losses())), m);
+  keep(sub.add_option("--loss", loss, "Of a model from a file, in place of the file's own: " + losses_text()), m);
   keep(sub.add_option(
            "--init", init,
            "torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal, or a file with the model's weights "
-           "(safetensors, the index of several, GGUF, or ONNX)"),
+           "(safetensors, the index of several, .npz, GGUF, or ONNX)"),
        m);
   auto form = [](const data::DataForm* f) { return f->form; };
   keep(sub.add_option("--data", data, listed(data::all_data_forms(), form, "; ") + " (the model's own unless given)"),
@@ -167,6 +169,7 @@ std::map<std::string, std::string> RunOptions::remembered() const {
       all[key] =
           option->empty() ? option->get_default_str() : fmt::format("{}", fmt::join(option->reduced_results(), ","));
   if (!vocabulary_.empty()) all["vocabulary"] = vocabulary_;
+  if (!definition().text.empty()) all["description"] = definition().text;
   all["data"] = data;  // what the model chose may be another in a later version
   all["batch"] = std::to_string(batch);
   all["optimizer"] = optimizer;
@@ -185,6 +188,8 @@ void RunOptions::recall(const std::string& path) {
   auto run = nlohmann::json::parse(it->second, nullptr, false);
   if (!run.is_object()) throw invalid(fmt::format("{}: the metadata 'run' is not a JSON object", path));
   if (run.contains("vocabulary") && run["vocabulary"].is_string()) vocabulary_ = run["vocabulary"];
+  if (run.contains("description") && run["description"].is_string() && !named("model"))
+    description_ = run["description"];
   for (const auto& [key, option] : options_) {
     if (!option->empty() || !run.contains(key) || !run[key].is_string() || run[key].get<std::string>().empty())
       continue;
@@ -238,35 +243,36 @@ ModelOptions RunOptions::model_options() const {
           .net = {.activation = activation, .dropout = dropout, .init = parse_init(init)},
           .context = context,
           .data = "--data " + data,
+          .loss = loss,
           .weights = weights_file().ends_with(".gguf") ? weights_file() : ""};
 }
 
-std::shared_ptr<const onnx::Model> RunOptions::onnx_model() const {
-  if (!onnx_) onnx_ = std::make_shared<const onnx::Model>(onnx::read(model));
-  return onnx_;
-}
-
-std::optional<int64_t> RunOptions::fixed_batch() const {
-  return is_onnx() ? onnx::fixed_batch(*onnx_model()) : std::nullopt;
-}
-
 const ModelDef& RunOptions::definition() const {
-  // An ONNX file brings neither data nor sizes of its own.
-  static const ModelDef file{.name = "onnx",
-                             .doc = "an ONNX file",
-                             .sizes = {{.name = "file", .doc = "as the file says"}},
-                             .made_up = [](const ModelOptions&, int64_t) -> std::string {
-                               throw invalid("an ONNX file has no data of its own", "name them: --data …");
-                             }};
-  return is_onnx() ? file : find_model(model);
+  if (!definition_ || defined_ != model) {
+    definition_ = open_model(model, description_);
+    defined_ = model;
+  }
+  return *definition_;
 }
 
-Task RunOptions::make_task(const data::Source& set, bool trainable) const try {
+Task RunOptions::make_task(const data::Source& set, bool scored) const try {
   validate_each();
-  if (is_onnx()) return onnx::task(onnx_model(), {.loss = loss, .trainable = trainable});
-  return definition().task(model_options(), set);
+  ModelOptions options = model_options();
+  options.scored = scored;
+  return definition().task(options, set);
 } catch (const Error& e) {
   rethrow(e);
+}
+
+void RunOptions::start(Trainer& trainer, const data::Source& set) const {
+  std::string file = weights_file();
+  if (definition().weights) {
+    if (!file.empty())
+      throw invalid(fmt::format("--init {}: {} brings its own weights", init, model), "leave --init out");
+    trainer.start_from(definition().weights(model_options(), set), model);
+  } else if (!file.empty()) {
+    trainer.start_from(weights(file), file);
+  }
 }
 
 void RunOptions::complete() {
@@ -278,6 +284,7 @@ void RunOptions::complete() {
     bool own = chosen.name != "tiny" && !def.data.empty();
     data = own ? def.data : def.made_up(model_options(), made_up_samples);
     data_chosen_ = own;
+    data_recalled_ = !description_.empty();
   }
   auto typed = options_.find("batch");
   if (batch == 0 && (typed == options_.end() || typed->second->empty())) batch = fixed_batch().value_or(chosen.batch);
@@ -315,9 +322,7 @@ void RunOptions::validate_each() const {
   at_least("--clip-value", clip_value, 0);
   if (!(ema >= 0 && ema < 1)) throw invalid(fmt::format("--ema {}: must be in [0, 1)", ema));
   definition().size(size);
-  std::vector<std::string> losses = onnx::losses();
-  if (std::find(losses.begin(), losses.end(), loss) == losses.end())
-    throw invalid(fmt::format("--loss {}: unknown", loss), "use " + alternatives(losses));
+  if (!loss.empty()) find_loss(loss);
   nn::activation(activation);
   parse_init(init);
 }

@@ -8,7 +8,6 @@
 
 #include "cli/command.h"
 #include "data/tokenizer.h"
-#include "onnx/model.h"
 #include "train/model.h"
 #include "train/trainer.h"
 
@@ -26,7 +25,7 @@ struct RunOptions {
   double lora_alpha = 0;
   std::string quantize;  ///< "", int8 or int4
   std::string lora_targets = "q_proj,k_proj,v_proj,o_proj";
-  std::string loss = "cross_entropy";  ///< of an ONNX model
+  std::string loss;  ///< of a model from a file; "": the file's
   std::string optimizer;
   std::map<std::string, std::optional<double>> hyperparameters;  ///< by option, "lr": what some optimizer has
   uint64_t seed = 1;
@@ -57,14 +56,14 @@ struct RunOptions {
   /// installed. Throws Error where a checkpoint alone asks for more than 1 GiB.
   data::Sources read_data();
   /// Throws Error also for what does not fit the data.
-  Task make_task(const data::Source& set, bool trainable = true) const;
-  /// Whether the model is an ONNX file, and what is in it (read once).
-  bool is_onnx() const { return model.ends_with(".onnx"); }
-  std::shared_ptr<const onnx::Model> onnx_model() const;
-  /// The only batch that the model takes: that of an ONNX file which names one.
-  std::optional<int64_t> fixed_batch() const;
-  /// The model's record; that of all ONNX files for one of those.
+  /// `scored`: else only its predictions are asked for.
+  Task make_task(const data::Source& set, bool scored = true) const;
+  /// The only batch that the model takes, where there is one.
+  std::optional<int64_t> fixed_batch() const { return definition().fixed_batch; }
+  /// The model's record, or what its file says (read once). Throws Error(invalid).
   const ModelDef& definition() const;
+  /// Gives a trainer the weights that training starts from, where they are not drawn.
+  void start(Trainer& trainer, const data::Source& set) const;
   ModelOptions model_options() const;
   Optimizer make_optimizer() const;
   /// The weights of that file in the form that --quantize asks for.
@@ -92,7 +91,9 @@ struct RunOptions {
   void validate_each() const;
   [[noreturn]] void rethrow(const Error& e) const;
   std::map<std::string, CLI::Option*> options_;
-  mutable std::shared_ptr<const onnx::Model> onnx_;
+  mutable std::shared_ptr<const ModelDef> definition_;  // that of `defined_`
+  mutable std::string defined_;
+  std::string description_;                 // a model's text that the checkpoint kept
   std::set<std::string> recalled_options_;  // options that nobody typed
   std::string recalled_;                    // the file that some of them come from
   bool data_recalled_ = false;              // --data does

@@ -24,7 +24,7 @@ struct SampleCommand {
     if (output == "-") throw invalid("--output -: a picture does not go to stdout", "name a file");
     if (count < 1 || count > 1024) throw invalid(fmt::format("--count {}: from 1 to 1024 is possible", count));
     if (steps < 0) throw invalid(fmt::format("--steps {}: at least 1 is needed", steps), "leave it out");
-    const ModelDef& model = find_model(run.model);
+    const ModelDef& model = run.definition();
     if (!model.sampler) {
       std::vector<std::string> others;
       for (const ModelDef* m : all_models())

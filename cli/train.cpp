@@ -12,7 +12,6 @@
 #include "core/base/text.h"
 #include "data/files/checkpoint.h"
 #include "data/files/file_lock.h"
-#include "onnx/task.h"
 #include "train/weights.h"
 
 namespace tutti::cli {
@@ -211,11 +210,6 @@ int TrainCommand::operator()() {
     run.recall(resume);
     if (checkpoint.empty()) checkpoint = resume;
   }
-  if (run.is_onnx()) {
-    run.onnx_model();
-    if (!run.weights_file().empty())
-      throw invalid(fmt::format("--init {}: {} brings its own weights", run.init, run.model), "leave --init out");
-  }
   run.validate();
   if (checkpoint == "-") throw invalid("--checkpoint -: a checkpoint does not go to stdout", "name a file");
   check_target("--checkpoint", checkpoint);
@@ -232,16 +226,14 @@ int TrainCommand::operator()() {
   data::Sources data = run.read_data();
   int64_t total = total_steps(*data.train), per_epoch = steps_per_epoch(*data.train);
   Trainer trainer(device, run.make_task(*data.train), run.trainer_options(total));
-  if (std::string file = run.weights_file(); !file.empty() && resume.empty())
-    trainer.start_from(run.weights(file), file);
-  if (!resume.empty()) {
+  if (resume.empty()) {
+    run.start(trainer, *data.train);
+  } else {
     trainer.load(resume);
     if (run.named("seed") && run.seed != trainer.seed())
       throw invalid(fmt::format("--seed {}: the run in {} has seed {}", run.seed, resume, trainer.seed()),
                     "leave --seed out: a resumed run keeps its own");
     run.seed = trainer.seed();
-  } else if (run.is_onnx()) {
-    onnx::start(trainer, *run.onnx_model(), *data.train);
   }
   ProgressLine progress(total, (total + per_epoch - 1) / per_epoch, run.batch, quiet);
   progress.print(fmt::format("{}: {} ({})", device.id, device.name, device.reason));

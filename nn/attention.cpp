@@ -36,12 +36,12 @@ Value MultiheadAttention::forward(Builder& b, Value x) const {
   Value qkv = project(reshape(x, {n * t, width}), 3 * width, "in_proj_weight", "in_proj_bias", Scheme::xavier_uniform);
   auto heads = [&](Value rows) { return transpose(reshape(rows, {n, t, heads_, width / heads_}), {0, 2, 1, 3}); };
   Values parts = split(qkv, width, 1);
-  Value y = attention(heads(parts[0]), heads(parts[1]), heads(parts[2]),
-                      {.causal = options_.causal,
-                       .dropout = b.training() ? options_.dropout : 0,
-                       .seed = b.seed(),
-                       .step = b.step(),
-                       .stream = b.stream()});
+  AttentionOptions o{
+      .dropout = b.training() ? options_.dropout : 0, .seed = b.seed(), .step = b.step(), .stream = b.stream()};
+  if (b.position() && !options_.causal)
+    throw invalid("MultiheadAttention: later tokens matter, so it cannot read token by token", "make it causal");
+  Value y = options_.causal ? causal_attention(b, heads(parts[0]), heads(parts[1]), heads(parts[2]), o)
+                            : attention(heads(parts[0]), heads(parts[1]), heads(parts[2]), o);
   y = reshape(transpose(y, {0, 2, 1, 3}), {n * t, width});
   return reshape(project(y, width, "out_proj.weight", "out_proj.bias", Scheme::torch_default), {n, t, width});
 }

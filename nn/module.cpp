@@ -147,7 +147,9 @@ Value Builder::places(int64_t t) const {
   return position_ ? first + position_ : first;
 }
 
-Value Builder::wanted(Value x) const { return last_ ? gather(x, reshape(last_, {1}), 1) : x; }
+Value Builder::wanted(Value x) const {
+  return last_ && x.rank() == 3 && x.shape()[1] > 1 ? gather(x, reshape(last_, {1}), 1) : x;
+}
 
 Value Builder::kept(const std::string& name, TensorType type) {
   return graph_.state("generate." + full(name), type, StateRole::metric);

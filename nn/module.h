@@ -110,10 +110,13 @@ class TUTTI_API Builder {
   void decode(Value position, Value last, int64_t context);
   /// Null unless it decodes.
   Value position() const { return position_; }
+  /// Which of the tokens is the last that counts, an i32 scalar; null unless it decodes.
+  Value last() const { return last_; }
   int64_t context() const { return context_; }
   /// Places of t tokens in their sequence, i32 [t]: from 0 on, or from `position` on where it decodes.
   Value places(int64_t t) const;
-  /// Of x [N, T, width] what the scores that are wanted depend on: [N, 1, width] where it decodes, else all.
+  /// Of x [N, T, width] what the scores that are wanted depend on: the last token's, [N, 1, width], where it decodes,
+  /// else all.
   Value wanted(Value x) const;
   /// The state "generate.PATH.name", zero at first, and what it holds for the next run.
   Value kept(const std::string& name, TensorType type);

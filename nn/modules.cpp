@@ -210,17 +210,18 @@ Activation activation(const std::string& name) {
   throw invalid(fmt::format("unknown activation '{}'", name), fmt::format("use one of: {}", fmt::join(names, ", ")));
 }
 
+Sequential::Sequential(std::vector<Layer> layers) {
+  for (size_t i = 0; i < layers.size(); ++i) layers_.emplace_back(fmt::format("{}", i), std::move(layers[i]));
+}
+
 Value Sequential::forward(Builder& b, Value x) const {
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    Builder::Enter enter(b, fmt::format("{}", i));
-    x = layers_[i].forward(b, x);
-  }
+  for (const auto& [name, layer] : layers_) x = b(name, layer, x);
   return x;
 }
 
 std::string Sequential::describe() const {
   std::vector<std::string> parts;
-  for (const Layer& l : layers_) parts.push_back(l.describe());
+  for (const auto& [name, layer] : layers_) parts.push_back(layer.describe());
   return fmt::format("{}", fmt::join(parts, " - "));
 }
 

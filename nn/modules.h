@@ -130,16 +130,20 @@ TUTTI_API Activation Relu6();
 /// "softplus", "relu6"). Throws Error listing them otherwise.
 TUTTI_API Activation activation(const std::string& name);
 
-/// One module after the other; their parameters are named by position ("0.weight"), as in PyTorch.
+/// Modules and their names.
+using NamedLayers = std::vector<std::pair<std::string, Layer>>;
+
+/// One module after the other; their parameters are named by position ("0.weight") unless given names, as in PyTorch.
 class TUTTI_API Sequential : public Module {
  public:
-  Sequential(std::initializer_list<Layer> layers) : layers_(layers) {}
-  explicit Sequential(std::vector<Layer> layers) : layers_(std::move(layers)) {}
+  Sequential(std::initializer_list<Layer> layers) : Sequential(std::vector<Layer>(layers)) {}
+  explicit Sequential(std::vector<Layer> layers);
+  explicit Sequential(NamedLayers layers) : layers_(std::move(layers)) {}
   Value forward(Builder& b, Value x) const override;
   std::string describe() const override;
 
  private:
-  std::vector<Layer> layers_;
+  NamedLayers layers_;
 };
 
 }  // namespace tutti::nn

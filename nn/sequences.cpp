@@ -6,6 +6,11 @@
 
 #include "core/base/status.h"
 #include "graph/functions/recurrent.h"
+#include "graph/ops/add.h"
+#include "graph/ops/broadcast.h"
+#include "graph/ops/equal.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/select.h"
 
 namespace tutti::nn {
 namespace {
@@ -32,7 +37,8 @@ std::vector<RecurrentWeights> weights_of(Builder& b, int64_t gates, int64_t inpu
   return all;
 }
 
-RecurrentOptions options_of(Builder& b, const RecurrentModuleOptions& o, Value lengths) {
+RecurrentOptions options_of(Builder& b, Value x, const RecurrentModuleOptions& o, Value lengths) {
+  if (b.last() && x.shape()[1] > 1) lengths = broadcast(reshape(b.last() + 1, {1}), {x.shape()[0]});
   return {.bidirectional = o.bidirectional,
           .batch_first = true,
           .lengths = lengths,
@@ -40,6 +46,14 @@ RecurrentOptions options_of(Builder& b, const RecurrentModuleOptions& o, Value l
           .seed = b.seed(),
           .step = b.step(),
           .stream = b.stream()};
+}
+
+/// What a recurrent layer ended the tokens before with, [layers, N, hidden]; null where whole sequences are read.
+Value earlier(Builder& b, const char* name, Value x, int64_t hidden, const RecurrentModuleOptions& o) {
+  if (!b.position()) return {};
+  if (o.bidirectional) throw invalid("a bidirectional layer cannot read token by token", "use one direction");
+  Value kept = b.kept(name, {x.dtype(), {o.layers, x.shape()[0], hidden}});
+  return select(equal(b.position(), b.position().like(0)), kept.like(0), kept);
 }
 
 void check(Value x, int64_t hidden, const RecurrentModuleOptions& o) {
@@ -64,14 +78,18 @@ std::string Embedding::describe() const { return fmt::format("Embedding({}, {})"
 Sequences Lstm::forward(Builder& b, Value x, Value lengths) const {
   check(x, hidden_, options_);
   auto weights = weights_of(b, 4, x.shape()[2], hidden_, options_);
-  RecurrentResult r = lstm(x, {}, {}, weights, options_of(b, options_, lengths));
+  Value h = earlier(b, "h", x, hidden_, options_), c = earlier(b, "c", x, hidden_, options_);
+  RecurrentResult r = lstm(x, h, c, weights, options_of(b, x, options_, lengths));
+  if (h) b.keep("h", r.h_n), b.keep("c", r.c_n);
   return {r.y, r.h_n, r.c_n};
 }
 
 Sequences Gru::forward(Builder& b, Value x, Value lengths) const {
   check(x, hidden_, options_);
   auto weights = weights_of(b, 3, x.shape()[2], hidden_, options_);
-  RecurrentResult r = gru(x, {}, weights, options_of(b, options_, lengths));
+  Value h = earlier(b, "h", x, hidden_, options_);
+  RecurrentResult r = gru(x, h, weights, options_of(b, x, options_, lengths));
+  if (h) b.keep("h", r.h_n);
   return {r.y, r.h_n, {}};
 }
 

@@ -30,8 +30,6 @@ HostTensor narrowed(const HostTensor& t, const std::string&) { return t; }
 void check_ops(const Model& model) { missing(model.path); }
 std::vector<std::string> all_handlers() { return {}; }
 std::optional<int64_t> fixed_batch(const Model& model) { missing(model.path); }
-std::vector<std::string> losses() { return {"cross_entropy"}; }
-Task task(std::shared_ptr<const Model> model, const TaskOptions&) { missing(model->path); }
 std::string bytes_of(const Model&, const std::string& path) { missing(path); }
 void write(const std::string& path, const Model&) { missing(path); }
 Model raise(const Graph&, const std::map<std::string, std::string>&) { missing("ONNX"); }
@@ -41,6 +39,8 @@ Model exported(const std::string& checkpoint, const Task&, const TrainerOptions&
                const ExportOptions&) {
   missing(checkpoint);
 }
-void start(Trainer&, const Model& model, const data::Source&) { missing(model.path); }
+Task task(std::shared_ptr<const Model> model, const TaskOptions&) { missing(model->path); }
+HostTensors weights(const Model& model, const Task&, const data::Source&) { missing(model.path); }
+ModelDef read_definition(const std::string& path) { missing(path); }
 
 }  // namespace tutti::onnx

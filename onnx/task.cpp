@@ -7,12 +7,12 @@
 #include <set>
 
 #include "core/base/printable.h"
-#include "core/base/text.h"
 #include "graph/functions.h"
 #include "graph/ops/cast.h"
 #include "nn/module.h"
 #include "onnx/lower.h"
-#include "train/tasks.h"
+#include "train/losses.h"
+#include "train/programs.h"
 
 namespace tutti::onnx {
 namespace {
@@ -53,9 +53,7 @@ class OnnxTask {
     };
     Value y = b.output(lower(*model_, b.graph(), inputs, o).at(0));
     if (options_.loss.empty()) return {.loss_sum = y.like(0), .weight = y.like(1), .output = y};
-    if (options_.loss == "mse") return regressed(y, x);
-    if (options_.loss == "next_token") return next_tokens(y, x);
-    return options_.loss == "bce" ? binary_classified(y, x) : classified(y, x);
+    return find_loss(options_.loss).outcome(b, y, x);
   }
 
  private:
@@ -103,21 +101,37 @@ std::optional<int64_t> fixed_batch(const Model& model) {
   return std::nullopt;
 }
 
-std::vector<std::string> losses() { return {"cross_entropy", "bce", "mse", "next_token"}; }
-
 Task task(std::shared_ptr<const Model> model, const TaskOptions& options) {
-  std::vector<std::string> known = losses();
-  if (!options.loss.empty() && std::find(known.begin(), known.end(), options.loss) == known.end())
-    throw invalid(fmt::format("loss {}: unknown", printable(options.loss)), "use " + alternatives(known));
+  if (!options.loss.empty()) find_loss(options.loss);
   check_ops(*model);
   std::string description = fmt::format("ONNX model of {} nodes, {}", model->nodes.size(), options.loss);
   int64_t batch = fixed_batch(*model).value_or(0);
   return {OnnxTask(std::move(model), options), description, batch};
 }
 
-void start(Trainer& trainer, const Model& model, const data::Source& set) {
-  trainer.prepare(set);
-  for (const nn::Parameter& p : trainer.model_states()) trainer.set_state(p.name, model.weights.at(p.name));
+HostTensors weights(const Model& model, const Task& task, const data::Source& set) {
+  Declared declared = Programs(task).declare(form_of(set, "train", false));
+  HostTensors all;
+  for (const auto* states : {&declared.parameters, &declared.buffers})
+    for (const nn::Parameter& p : *states) all.emplace(p.name, model.weights.at(p.name));
+  return all;
+}
+
+ModelDef read_definition(const std::string& path) {
+  auto model = std::make_shared<const Model>(read(path));
+  auto of = [model](const ModelOptions& o, const data::Source&) {
+    return task(model, {.loss = !o.scored ? "" : o.loss.empty() ? "cross_entropy" : o.loss});
+  };
+  return {.name = "onnx",
+          .doc = "an ONNX file",
+          .sizes = {{.name = "file", .doc = "as the file says"}},
+          .task = of,
+          .made_up = [](const ModelOptions&, int64_t) -> std::string {
+            throw invalid("an ONNX file has no data of its own", "name them: --data …");
+          },
+          .weights = [model, of](const ModelOptions& o,
+                                 const data::Source& train) { return weights(*model, of(o, train), train); },
+          .fixed_batch = fixed_batch(*model)};
 }
 
 }  // namespace tutti::onnx

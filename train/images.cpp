@@ -31,7 +31,7 @@ std::string made_up_images(int64_t side, int64_t samples) {
   return fmt::format("synthetic:3x{0}x{0}:10:{1}:16", side, side < 128 ? samples : std::min<int64_t>(samples, 256));
 }
 
-std::string made_up_images(const ModelOptions& o, int64_t samples) {
+std::string made_up_sized_images(const ModelOptions& o, int64_t samples) {
   return made_up_images(o.size == "tiny" ? 16 : o.size == "imagenet" ? 224 : 32, samples);
 }
 

@@ -1,5 +1,7 @@
 // The models that commands, checks and benchmarks know by name. Each is one file of train/models.
 #pragma once
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +22,8 @@ struct TUTTI_API ModelOptions {
   nn::NetOptions net = {};
   int64_t context = 0;                ///< tokens that a language model sees; 0: its size's
   std::string data = "the data set";  ///< what messages call it
+  std::string loss = {};              ///< of a model from a file; "": the file's own, or cross_entropy
+  bool scored = true;                 ///< else its predictions alone are asked for: a file's model needs no labels
   std::string weights = {};           ///< a GGUF file that says what the model is made of; "": its size does
 };
 
@@ -30,23 +34,28 @@ struct TUTTI_API ModelSize {
   double lr = 0;  ///< 0: the optimizer's own
 };
 
+/// A model that commands can train: a record of train/models, or what a file says.
 struct TUTTI_API ModelDef {
   std::string name;
   std::string doc;               ///< for help: what it is made of
   std::vector<ModelSize> sizes;  ///< the default first; "tiny" is what tests run beside the float64 reference
   /// For data with those columns. Throws Error(invalid) for options and data that do not fit.
-  Task (*task)(const ModelOptions& options, const data::Source& train);
+  std::function<Task(const ModelOptions& options, const data::Source& train)> task;
   /// A spec of data that needs no file, of the model's kind and size, of that many training samples.
-  std::string (*made_up)(const ModelOptions& options, int64_t samples);
+  std::function<std::string(const ModelOptions& options, int64_t samples)> made_up;
   std::string data = {};           ///< spec that training takes unless told otherwise; "": made-up data
   std::string optimizer = "adam";  ///< and this optimizer
   bool layered = false;            ///< ModelOptions::layers concerns it
-  int64_t (*context)(const ModelOptions&) = nullptr;  ///< tokens per sample, where it reads text
+  std::function<int64_t(const ModelOptions&)> context = {};  ///< tokens per sample, where it reads text
   /// Columns that its task draws where the data have none such: inputs of an exported model.
   std::vector<data::Column> (*drawn)(const ModelOptions& options, const data::Source& train) = nullptr;
   /// How it draws images like those data, in that many steps, 0: its own number. Null: it does not. Throws
   /// Error(invalid) for a number of steps it cannot do.
-  Sampler (*sampler)(const ModelOptions& options, const data::Source& train, int64_t steps) = nullptr;
+  std::function<Sampler(const ModelOptions& options, const data::Source& train, int64_t steps)> sampler = {};
+  /// The weights that a file brings, by the names of the model's states. Null: they are drawn.
+  std::function<HostTensors(const ModelOptions& options, const data::Source& train)> weights = {};
+  std::optional<int64_t> fixed_batch = {};  ///< the only batch that it takes, where there is one
+  std::string text = {};                    ///< a file's own, which checkpoints keep; "": it is no such file
 
   /// The size of that name, the default for "". Throws Error(invalid) that lists the sizes.
   const ModelSize& size(const std::string& name) const;

@@ -127,6 +127,9 @@ Task binary_classification(nn::Layer model, BinaryClassificationOptions o) {
 
 Outcome regressed(Value y, const Batch& x, const RegressionOptions& o) {
   Value target = x[o.target];
+  Shape column = target.shape();
+  column.push_back(1);
+  if (y.shape() == column) y = reshape(y, target.shape());
   if (y.shape() != target.shape())
     throw invalid(fmt::format("the model gives {}, the column '{}' holds {}", to_string(y.type()), o.target,
                               to_string(target.type())),
@@ -207,44 +210,47 @@ Task autoencoding(nn::Layer model, const std::string& input) {
       text);
 }
 
+Outcome segmented(Value y, const Batch& x, const SegmentationOptions& o) {
+  if (y.rank() < 3)
+    throw invalid(fmt::format("the model gives {}, not [batch, classes, …]", to_string(y.type())),
+                  "end it with Conv2d(classes, 1)");
+  int64_t classes = y.shape()[1];
+  Value labels = x.below(o.label, classes);
+  Shape want = y.shape(), row = want, line(y.rank(), 1);
+  want.erase(want.begin() + 1);
+  row[1] = 1;
+  line[1] = classes;
+  if (labels.shape() != want)
+    throw invalid(fmt::format("the model gives {} for labels {}", to_string(y.type()), to_string(labels.type())),
+                  "segmentation needs [batch, classes, …] for labels [batch, …]");
+  auto hits = [&](Value each) { return cast(equal(reshape(each, row), iota(y.graph(), line, 1)), y.dtype()); };
+  Ints places;
+  for (size_t axis = 1; axis < want.size(); ++axis) places.push_back(static_cast<int64_t>(axis));
+  Value counts = x.weights(y.dtype()), truth = hits(labels);
+  Outcome out{.output = y};
+  {
+    Graph::Scope scope(y.graph(), "loss", Phase::loss);
+    Value each = mean(cross_entropy(y, labels, {.reduction = "none"}), places) +
+                 mean(dice(softmax(y, 1), truth, {.reduction = "none"}), {1});
+    out.loss_sum = sum(x.valid() ? each * counts : each);
+    out.weight = sum(counts);
+  }
+  Graph::Scope scope(y.graph(), "score", Phase::bookkeeping);
+  Value best = argmax(y, {1}), given = hits(best);
+  Value right = mean(cast(equal(best, labels), y.dtype()), places);
+  Ints planes;
+  for (int64_t axis : places) planes.push_back(axis + 1);
+  Value size = sum(given + truth, planes), occurs = cast(size > 0.0, y.dtype()) * reshape(counts, {-1, 1});
+  out.metrics = {{"accuracy", sum(right * counts), out.weight},
+                 {"dice", sum(sum(given * truth, planes) * 2 / maximum(size, 1) * occurs), sum(occurs)}};
+  return out;
+}
+
 Task segmentation(nn::Layer model, SegmentationOptions o) {
   std::string text = model.describe();
   return Task(
       [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
-        Value y = b.output(model.forward(b, b.input(x[o.input])));
-        if (y.rank() < 3)
-          throw invalid(fmt::format("the model gives {}, not [batch, classes, …]", to_string(y.type())),
-                        "end it with Conv2d(classes, 1)");
-        int64_t classes = y.shape()[1];
-        Value labels = x.below(o.label, classes);
-        Shape want = y.shape(), row = want, line(y.rank(), 1);
-        want.erase(want.begin() + 1);
-        row[1] = 1;
-        line[1] = classes;
-        if (labels.shape() != want)
-          throw invalid(fmt::format("the model gives {} for labels {}", to_string(y.type()), to_string(labels.type())),
-                        "segmentation needs [batch, classes, …] for labels [batch, …]");
-        auto hits = [&](Value each) { return cast(equal(reshape(each, row), iota(b.graph(), line, 1)), y.dtype()); };
-        Ints places;
-        for (size_t axis = 1; axis < want.size(); ++axis) places.push_back(static_cast<int64_t>(axis));
-        Value counts = x.weights(y.dtype()), truth = hits(labels);
-        Outcome out{.output = y};
-        {
-          Graph::Scope scope(b.graph(), "loss", Phase::loss);
-          Value each = mean(cross_entropy(y, labels, {.reduction = "none"}), places) +
-                       mean(dice(softmax(y, 1), truth, {.reduction = "none"}), {1});
-          out.loss_sum = sum(x.valid() ? each * counts : each);
-          out.weight = sum(counts);
-        }
-        Graph::Scope scope(b.graph(), "score", Phase::bookkeeping);
-        Value best = argmax(y, {1}), given = hits(best);
-        Value right = mean(cast(equal(best, labels), y.dtype()), places);
-        Ints planes;
-        for (int64_t axis : places) planes.push_back(axis + 1);
-        Value size = sum(given + truth, planes), occurs = cast(size > 0.0, y.dtype()) * reshape(counts, {-1, 1});
-        out.metrics = {{"accuracy", sum(right * counts), out.weight},
-                       {"dice", sum(sum(given * truth, planes) * 2 / maximum(size, 1) * occurs), sum(occurs)}};
-        return out;
+        return segmented(b.output(model.forward(b, b.input(x[o.input]))), x, o);
       },
       text);
 }
@@ -267,7 +273,7 @@ Task language_model(nn::Layer model, LanguageModelOptions o) {
   std::string text = model.describe();
   return Task(
       [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
-        return next_tokens(b.output(model.forward(b, x[o.tokens])), x, o);
+        return next_tokens(b.wanted(b.output(model.forward(b, x[o.tokens]))), x, o);
       },
       text);
 }

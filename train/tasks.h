@@ -71,6 +71,8 @@ struct TUTTI_API SegmentationOptions {
 /// (|A| + |B|) of the places A that were given a class and those B that have it, a mean over samples and the classes
 /// that occur in either.
 TUTTI_API Task segmentation(nn::Layer model, SegmentationOptions options = {});
+/// What segmentation makes of the model's output. Throws Error(invalid) where it does not fit the labels.
+TUTTI_API Outcome segmented(Value output, const Batch& x, const SegmentationOptions& options = {});
 
 struct TUTTI_API LanguageModelOptions {
   std::string tokens = "tokens", next = "next";  ///< columns, i32 [N, T]
@@ -78,6 +80,8 @@ struct TUTTI_API LanguageModelOptions {
 /// The cross entropy of the model's output [N, T, V] for tokens [N, T] against the tokens that follow. Metrics
 /// "accuracy" (of the next token).
 TUTTI_API Task language_model(nn::Layer model, LanguageModelOptions options = {});
+/// What language_model makes of the model's output. Throws Error(invalid) where it does not fit the tokens.
+TUTTI_API Outcome next_tokens(Value output, const Batch& x, const LanguageModelOptions& options = {});
 
 /// What language_model makes of the model's output. Throws Error(invalid) where it does not fit the tokens that follow.
 TUTTI_API Outcome next_tokens(Value output, const Batch& x, const LanguageModelOptions& options = {});

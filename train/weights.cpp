@@ -11,6 +11,7 @@
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "data/files/checkpoint.h"
+#include "data/files/npz.h"
 #include "data/files/strict_json.h"
 #include "data/files/whole_file.h"
 #include "train/gguf_llama.h"
@@ -72,7 +73,9 @@ const HostTensor* find(const HostTensors& all, const std::string& name) {
 
 HostTensors read_weights(const std::string& path, bool quantised) {
   if (path.ends_with(".gguf")) return llama_weights(Gguf(path), quantised);
-  HostTensors all = path.ends_with(".index.json") ? sharded(path) : tensors_of(path);
+  HostTensors all = path.ends_with(".npz")          ? read_npz(path)
+                    : path.ends_with(".index.json") ? sharded(path)
+                                                    : tensors_of(path);
   take_our_names(all, path);
   return all;
 }

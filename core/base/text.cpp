@@ -40,6 +40,39 @@ std::string first_of(const std::vector<std::string>& all, std::string_view separ
   return text;
 }
 
+namespace {
+
+/// How many letters have to be inserted, left out or changed (Levenshtein's distance), whatever their case.
+size_t distance(std::string_view a, std::string_view b) {
+  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t changed = diagonal + (lower(a[i - 1]) != lower(b[j - 1]));
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& names) {
+  constexpr size_t longest = 64;  // a text from a file may be long
+  size_t best = wrong.size() > longest ? 0 : 1 + wrong.size() / 4;
+  const std::string* nearest = nullptr;
+  for (const std::string& name : names)
+    if (size_t d = wrong.size() > longest ? 1 : distance(wrong, name); d <= best && (!nearest || d < best)) {
+      best = d;
+      nearest = &name;
+    }
+  return nearest ? fmt::format("did you mean '{}'?", *nearest) : "use " + alternatives(names);
+}
+
 std::string bytes_text(uint64_t bytes) {
   if (bytes < 1024) return fmt::format("{} B", bytes);
   const char* unit = "KiB";

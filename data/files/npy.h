@@ -1,11 +1,19 @@
-// NumPy's .npy files (format 1.0, https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
+// NumPy's .npy files (formats 1.0 to 3.0, https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
 #pragma once
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "core/base/export.h"
 #include "data/host_tensor.h"
 
 namespace tutti {
+
+/// What stands before an array's bytes. Throws Error(invalid) for a dtype that NumPy lacks.
+std::string npy_header(const TensorType& type);
+/// The array in `bytes` bytes that `read` gives in order. `place` begins every message. See read_npz.
+HostTensor read_npy(const std::function<void(void* to, uint64_t bytes)>& read, uint64_t bytes,
+                    const std::string& place);
 
 /// Writes a tensor of f32, f64, i32, i64, u8, u32, bool or f16. The file appears whole or not at all. Throws
 /// Error(invalid) naming the file and the system's reason, and for another dtype.

@@ -1,87 +1,28 @@
-// Columns in a safetensors file: one tensor each, with as many rows as there are samples.
-//
-// A tensor "test.NAME" holds the column NAME of the test samples. Without any the test samples are the last tenth of
-// the file, shuffled. Floats are taken as f32 and integers as i32, but u8 of more than one dimension as images. How
-// many values an integer column takes is the metadata "classes.NAME", or the largest value and one more, unless there
-// are negative ones.
+// Columns in a safetensors file; the metadata "classes.NAME" says how many values an integer column takes.
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <limits>
 
 #include "core/base/status.h"
 #include "core/base/text.h"
+#include "data/file_columns.h"
 #include "data/files/checkpoint.h"
 #include "data/form.h"
 
 namespace tutti::data {
 namespace {
 
-using Columns = std::vector<std::pair<std::string, HostTensor>>;
-constexpr std::string_view test_prefix = "test.";
-
-HostTensor converted(const std::string& what, HostTensor t) {
-  bool image = t.type.dtype == DType::u8 && t.type.shape.size() > 1;
-  if (image || t.type.dtype == DType::f32 || t.type.dtype == DType::i32) return t;
-  if (is_float(t.type.dtype)) return t.to(DType::f32);
-  for (size_t i = 0, n = static_cast<size_t>(num_elements(t.type.shape)); i < n; ++i)
-    if (double x = t.item(i); x < std::numeric_limits<int32_t>::min() || x > std::numeric_limits<int32_t>::max())
-      throw invalid(fmt::format("{}: element {} is {}, beyond i32", what, i, x), "integers are taken as i32");
-  return t.to(DType::i32);
-}
-
-/// How many values an integer column takes; 0 where its values do not tell.
-int64_t classes_of(const std::string& path, const std::string& name, const Checkpoint& file, const Columns& all) {
-  if (auto told = file.metadata.find("classes." + name); told != file.metadata.end()) {
-    std::optional<int64_t> n = parse_number<int64_t>(told->second);
-    if (!n || *n < 1)
-      throw invalid(
-          fmt::format("{}: metadata '{}' is '{}', expected a whole number from 1", path, told->first, told->second));
-    return *n;
-  }
-  int64_t most = -1;
-  for (const auto& [column, t] : all) {
-    if (column != name) continue;
-    for (int32_t x : t.as<int32_t>()) {
-      if (x < 0) return 0;
-      most = std::max<int64_t>(most, x);
-    }
-  }
-  return most + 1;
-}
-
 Sources open(const std::string& spec, const OpenOptions&) {
-  std::string path = spec.substr(spec.find(':') + 1), name = std::filesystem::path(path).filename().string();
+  constexpr std::string_view prefix = "classes.";
+  std::string path = spec.substr(spec.find(':') + 1);
   Checkpoint file = read_checkpoint(path);
-  Columns train, test;
-  for (auto& [key, t] : file.tensors) {
-    if (t.type.shape.empty() || t.type.shape[0] == 0)
-      throw invalid(fmt::format("{}: tensor '{}' is {}, expected a row per sample", path, key, to_string(t.type)));
-    bool tests = key.starts_with(test_prefix);
-    HostTensor column = converted(fmt::format("{}: tensor '{}'", path, key), std::move(t));
-    (tests ? test : train).emplace_back(tests ? key.substr(test_prefix.size()) : key, std::move(column));
-  }
-  if (train.empty())
-    throw invalid(fmt::format("{}: no tensor to train on", path), "name the columns \"input\", \"label\", …");
   std::map<std::string, int64_t> classes;
-  Columns both = train;
-  both.insert(both.end(), test.begin(), test.end());
-  for (const auto& [column, t] : train)
-    if (t.type.dtype == DType::i32) classes[column] = classes_of(path, column, file, both);
-  TensorSet all(path, std::move(train), classes);
-  if (test.empty()) {
-    if (all.size() == 1) throw invalid(fmt::format("{}: one sample alone, expected one for the test as well", path));
-    all.name = name;
-    return divide(all, last_tenth_for_test(all.size()));
+  for (const auto& [key, value] : file.metadata) {
+    if (!key.starts_with(prefix)) continue;
+    std::optional<int64_t> n = parse_number<int64_t>(value);
+    if (!n || *n < 1)
+      throw invalid(fmt::format("{}: metadata '{}' is '{}', expected a whole number from 1", path, key, value));
+    classes[key.substr(prefix.size())] = *n;
   }
-  auto tests = std::make_shared<TensorSet>(path, std::move(test), classes);
-  if (tests->columns() != all.columns())
-    throw invalid(fmt::format("{}: the columns behind \"test.\" are not those of the training samples", path),
-                  "give every tensor one with \"test.\" before its name, of the same dtype and shape but for the rows");
-  all.name = name + "/train";
-  tests->name = name + "/test";
-  return {std::make_shared<TensorSet>(std::move(all)), std::move(tests)};
+  return columns_of_file(path, std::move(file.tensors), classes);
 }
 
 }  // namespace

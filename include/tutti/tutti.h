@@ -14,6 +14,7 @@
 #include "nn/norms.h"                 // IWYU pragma: export
 #include "nn/resnet.h"                // IWYU pragma: export
 #include "nn/sequences.h"             // IWYU pragma: export
+#include "nn/transformer.h"           // IWYU pragma: export
 #include "train/model.h"              // IWYU pragma: export
 #include "train/optimizer.h"          // IWYU pragma: export
 #include "train/runner.h"             // IWYU pragma: export

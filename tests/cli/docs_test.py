@@ -50,6 +50,7 @@ class Docs(harness.Case):
         seen = set()
         for name in ("build", "runs"):  # that the commands write to
             (self.folder / name).mkdir()
+        (self.folder / "examples").symlink_to(ROOT / "examples")
         for file, number, text in commands():
             words = shlex.split(subprocess.run(["sh", "-c", f"printf '%s' \"{text}\""], capture_output=True,
                                                text=True).stdout)

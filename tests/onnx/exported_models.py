@@ -31,7 +31,7 @@ CONTEXT = {"bert": 6, "char_lstm": 5, "gpt": 8, "llama": 6}  # tokens that the t
 # What an ONNX task can learn of the output, where the columns are those of the model.
 LOSSES = {name: "cross_entropy" for name in ("cnn", "lstm", "mlp", "mobilenet_v2", "resnet18", "resnet34", "resnet50",
                                              "tabular", "vit")}
-LOSSES.update({name: "next_token" for name in ("char_lstm", "gpt", "llama")})
+LOSSES.update({name: "language_model" for name in ("char_lstm", "gpt", "llama")})
 LOSSES["dlrm"] = "bce"
 # Runs beside the plain ones: options of training, and of the export.
 VARIANTS = {"llama --lora": ("llama", ["--lora", "2"], []), "mlp --ema": ("mlp", ["--ema", "0.5"], []),

@@ -7,6 +7,7 @@
 #include "data/dataset.h"
 #include "data/form.h"
 #include "onnx/format.pb.h"
+#include "train/trainer.h"
 
 namespace tutti::onnx {
 namespace {
@@ -55,7 +56,8 @@ TEST(OnnxTask, TrainsFromTheFilesWeights) {
   data::Sources data = data::open_data("synthetic:1x8x8:10", {});
   Device device = select_device("reference:0");
   Trainer trainer(device, task(model), {.batch = 64});
-  start(trainer, *model, *data.train);
+  trainer.start_from(weights(*model, task(model), *data.train), "m.onnx");
+  trainer.prepare(*data.train);
   EXPECT_EQ(trainer.state("w"), model->weights.at("w"));
   EXPECT_EQ(trainer.state("variance"), model->weights.at("variance"));
   double before = trainer.evaluate(*data.test).loss;

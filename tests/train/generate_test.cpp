@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -71,6 +72,28 @@ TEST(Generate, GoesOnUntilItStops) {
   expect_parts(message_of([&] { generate(t, prompt, context, {.tokens = 0}); }), {"0 tokens"});
   expect_parts(message_of([&] { generate(t, prompt, context, {.temperature = -1}); }), {"temperature -1"});
   expect_parts(message_of([&] { generate(t, prompt, context, {.top_p = 0}); }), {"top-p 0", "(0, 1]"});
+}
+
+TEST(Generate, TokenByTokenAsAllAtOnce) {
+  for (const char* name : {"gpt", "llama", "char_lstm"}) {
+    const ModelDef& def = find_model(name);
+    ModelOptions o{.size = "tiny", .context = 8};
+    data::Sources made = data::open_data(def.made_up(o, 4), {.context = 8});
+    Trainer t(select_device("reference:0"), def.task(o, *made.train), {.batch = 2});
+    std::vector<int32_t> text = {1, 2, 3, 7, 5, 6, 2, 9};
+    HostTensor tokens = host_tensor(DType::i32, {1, 8}, text);
+    std::vector<float> want = t.predict(data::TensorSet("text", {{"tokens", tokens}, {"next", tokens}})).as<float>();
+    size_t width = want.size() / 8;
+    for (int round = 0; round < 2; ++round)  // the text of before is forgotten
+      for (size_t place = 0; place < 8; ++place) {
+        std::vector<float> got = t.next_token(text[place], static_cast<int64_t>(place), 8).as<float>();
+        ASSERT_EQ(got.size(), width) << name;
+        for (size_t k = 0; k < width; ++k) EXPECT_NEAR(got[k], want[place * width + k], 1e-6) << name << " " << place;
+      }
+    t.next_token(std::span(text).first(3), 0, 8);  // some at once, and others behind them
+    std::vector<float> got = t.next_token(std::span(text).subspan(3), 3, 8).as<float>();
+    for (size_t k = 0; k < width; ++k) EXPECT_NEAR(got[k], want[7 * width + k], 1e-6) << name;
+  }
 }
 
 }  // namespace

@@ -100,6 +100,6 @@ const ModelDef mobilenet_v2_model{
                .eval_batch = 4,
                .lr = 3e-3}},
     .task = task,
-    .made_up = made_up_images};
+    .made_up = made_up_sized_images};
 
 }  // namespace tutti

@@ -30,6 +30,6 @@ const ModelDef resnet50_model{
                .batch = 4,
                .eval_batch = 4}},
     .task = task,
-    .made_up = made_up_images};
+    .made_up = made_up_sized_images};
 
 }  // namespace tutti

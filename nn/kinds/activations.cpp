@@ -1,0 +1,127 @@
+// Elementwise functions, and softmax.
+#include <fmt/format.h>
+
+#include "graph/functions/elementwise.h"
+#include "graph/ops/elu.h"
+#include "graph/ops/gelu.h"
+#include "graph/ops/leaky_relu.h"
+#include "graph/ops/log_softmax.h"
+#include "graph/ops/softmax.h"
+#include "graph/ops/tanh.h"
+#include "nn/kind.h"
+
+namespace tutti::nn {
+namespace {
+
+/// A function that needs more than a pointer.
+template <class F>
+struct Of {
+  std::string name;
+  F function;
+  Value forward(Builder&, Value x) const { return function(x); }
+  std::string describe() const { return name; }
+};
+
+struct Prelu {
+  double init;
+  Value forward(Builder& b, Value x) const { return prelu(x, b.parameter("weight", {1}, {Init::uniform, init, init})); }
+  std::string describe() const { return "PReLU"; }
+};
+
+}  // namespace
+
+extern const LayerKind relu_kind;
+const LayerKind relu_kind{
+    .name = "ReLU", .doc = "max(0, x)", .arguments = {}, .make = [](const Arguments&) -> Layer { return Relu(); }};
+
+extern const LayerKind relu6_kind;
+const LayerKind relu6_kind{
+    .name = "ReLU6", .doc = "x limited to [0, 6]", .arguments = {}, .make = [](const Arguments&) -> Layer {
+      return Relu6();
+    }};
+
+extern const LayerKind leaky_relu_kind;
+const LayerKind leaky_relu_kind{
+    .name = "LeakyReLU",
+    .doc = "x where x > 0, else negative_slope x",
+    .arguments = {{.name = "negative_slope", .type = Argument::real, .otherwise = 0.01}},
+    .make = [](const Arguments& a) -> Layer {
+      double slope = a.real("negative_slope");
+      return Of{fmt::format("LeakyReLU({})", slope), [slope](Value x) { return leaky_relu(x, slope); }};
+    }};
+
+extern const LayerKind prelu_kind;
+const LayerKind prelu_kind{.name = "PReLU",
+                           .doc = "x where x > 0, else weight x; the weight, one number, is trained",
+                           .arguments = {{.name = "init", .type = Argument::real, .otherwise = 0.25}},
+                           .make = [](const Arguments& a) -> Layer { return Prelu{a.real("init")}; }};
+
+extern const LayerKind elu_kind;
+const LayerKind elu_kind{.name = "ELU",
+                         .doc = "x where x > 0, else alpha (e^x - 1)",
+                         .arguments = {{.name = "alpha", .type = Argument::real, .otherwise = 1.0}},
+                         .make = [](const Arguments& a) -> Layer {
+                           double alpha = a.real("alpha");
+                           return Of{fmt::format("ELU({})", alpha), [alpha](Value x) { return elu(x, alpha); }};
+                         }};
+
+extern const LayerKind gelu_kind;
+const LayerKind gelu_kind{
+    .name = "GELU",
+    .doc = "x times the normal distribution's share below x",
+    .arguments = {{.name = "approximate",
+                   .type = Argument::text,
+                   .otherwise = std::string("none"),
+                   .choices = {"none", "tanh"}}},
+    .make = [](const Arguments& a) -> Layer { return a.text("approximate") == "tanh" ? GeluTanh() : Gelu(); }};
+
+extern const LayerKind silu_kind;
+const LayerKind silu_kind{
+    .name = "SiLU", .doc = "x sigmoid(x)", .arguments = {}, .make = [](const Arguments&) -> Layer { return Silu(); }};
+
+extern const LayerKind sigmoid_kind;
+const LayerKind sigmoid_kind{
+    .name = "Sigmoid", .doc = "1 / (1 + e^-x)", .arguments = {}, .make = [](const Arguments&) -> Layer {
+      return Sigmoid();
+    }};
+
+extern const LayerKind tanh_kind;
+const LayerKind tanh_kind{
+    .name = "Tanh", .doc = "the hyperbolic tangent", .arguments = {}, .make = [](const Arguments&) -> Layer {
+      return Tanh();
+    }};
+
+extern const LayerKind softplus_kind;
+const LayerKind softplus_kind{
+    .name = "Softplus", .doc = "ln(1 + e^x)", .arguments = {}, .make = [](const Arguments&) -> Layer {
+      return Softplus();
+    }};
+
+extern const LayerKind mish_kind;
+const LayerKind mish_kind{
+    .name = "Mish", .doc = "x tanh(ln(1 + e^x))", .arguments = {}, .make = [](const Arguments&) -> Layer {
+      return Activation("Mish", [](Value x) { return mish(x); });
+    }};
+
+extern const LayerKind hardswish_kind;
+const LayerKind hardswish_kind{
+    .name = "Hardswish", .doc = "x relu6(x + 3) / 6", .arguments = {}, .make = [](const Arguments&) -> Layer {
+      return Activation("Hardswish", [](Value x) { return hardswish(x); });
+    }};
+
+extern const LayerKind hardsigmoid_kind;
+const LayerKind hardsigmoid_kind{
+    .name = "Hardsigmoid", .doc = "relu6(x + 3) / 6", .arguments = {}, .make = [](const Arguments&) -> Layer {
+      return Activation("Hardsigmoid", [](Value x) { return hardsigmoid(x); });
+    }};
+
+extern const LayerKind softmax_kind;
+const LayerKind softmax_kind{.name = "Softmax",
+                             .doc = "e^x over its sum along an axis; losses take what comes before it",
+                             .arguments = {{.name = "dim", .otherwise = int64_t{-1}, .least = -8}},
+                             .make = [](const Arguments& a) -> Layer {
+                               int64_t axis = a.whole("dim");
+                               return Of{"Softmax", [axis](Value x) { return softmax(x, axis); }};
+                             }};
+
+}  // namespace tutti::nn
