@@ -80,9 +80,6 @@ struct TUTTI_API LanguageModelOptions {
 /// The cross entropy of the model's output [N, T, V] for tokens [N, T] against the tokens that follow. Metrics
 /// "accuracy" (of the next token).
 TUTTI_API Task language_model(nn::Layer model, LanguageModelOptions options = {});
-/// What language_model makes of the model's output. Throws Error(invalid) where it does not fit the tokens.
-TUTTI_API Outcome next_tokens(Value output, const Batch& x, const LanguageModelOptions& options = {});
-
 /// What language_model makes of the model's output. Throws Error(invalid) where it does not fit the tokens that follow.
 TUTTI_API Outcome next_tokens(Value output, const Batch& x, const LanguageModelOptions& options = {});
 
