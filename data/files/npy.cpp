@@ -179,7 +179,7 @@ std::vector<std::byte> widened(const std::vector<std::byte>& from, const Element
 std::string npy_header(const TensorType& type) {
   std::string descr, shape;
   for (const ElementCode& c : codes)
-    if (c.own && c.dtype == type.dtype) descr = (c.bytes == 1 ? "|" : "<") + std::string(c.descr);
+    if (c.own && c.dtype == type.dtype) descr = fmt::format("{}{}", c.bytes == 1 ? '|' : '<', c.descr);
   if (descr.empty()) throw invalid(fmt::format("NumPy files have no {}", name(type.dtype)), "cast to f32 before");
   for (int64_t n : type.shape) shape += fmt::format("{}, ", n);
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
