@@ -40,7 +40,7 @@ int64_t classes_of(const std::string& name, const Columns& all) {
 
 }  // namespace
 
-Sources columns_of_file(const std::string& path, HostTensors tensors, const std::map<std::string, int64_t>& told) {
+Sources columns_of_file(const std::string& path, HostTensors&& tensors, const std::map<std::string, int64_t>& told) {
   std::string name = std::filesystem::path(path).filename().string();
   Columns train, test;
   for (auto& [key, t] : tensors) {

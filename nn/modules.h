@@ -1,5 +1,6 @@
 // The modules.
 #pragma once
+#include <functional>
 #include <initializer_list>
 
 #include "core/base/export.h"
@@ -104,11 +105,11 @@ class TUTTI_API Unflatten : public Module {
   Shape sizes_;
 };
 
-/// An elementwise function without parameters.
+/// A function without parameters, such as an activation.
 class TUTTI_API Activation : public Module {
  public:
-  using Function = Value (*)(Value);
-  Activation(std::string name, Function function) : name_(std::move(name)), function_(function) {}
+  using Function = std::function<Value(Value)>;
+  Activation(std::string name, Function function) : name_(std::move(name)), function_(std::move(function)) {}
   Value forward(Builder&, Value x) const override { return function_(x); }
   std::string describe() const override { return name_; }
 

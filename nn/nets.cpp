@@ -11,6 +11,8 @@ void add_hidden(std::vector<Layer>& layers, int64_t size, const NetOptions& o) {
 
 }  // namespace
 
+NetOptions::~NetOptions() = default;
+
 Sequential mlp(const std::vector<int64_t>& sizes, const NetOptions& o) {
   std::vector<Layer> layers = {Flatten()};
   for (size_t i = 0; i + 1 < sizes.size(); ++i) add_hidden(layers, sizes[i], o);

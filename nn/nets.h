@@ -9,6 +9,7 @@ struct TUTTI_API NetOptions {
   std::string activation = "relu";
   double dropout = 0;  ///< after each hidden Linear; 0: no such layer
   Scheme init = Scheme::torch_default;
+  ~NetOptions();  ///< out of line: inlined, GCC 12 warns of texts that are not initialized
 };
 
 /// Flatten, then a Linear of each size with the activation between them. Throws Error for an unknown activation.

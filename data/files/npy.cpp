@@ -16,14 +16,14 @@ namespace {
 
 struct ElementCode {
   std::string_view descr;  ///< behind the byte order
+  size_t bytes;            ///< of an element of the file
   DType dtype;
-  size_t bytes;     ///< of an element of the file
   bool own = true;  ///< whether it is how that dtype is written
 };
 constexpr ElementCode codes[] = {
-    {"f8", DType::f64, 8},        {"f4", DType::f32, 4},        {"f2", DType::f16, 2},       {"i8", DType::i64, 8},
-    {"i4", DType::i32, 4},        {"u4", DType::u32, 4},        {"u1", DType::u8, 1},        {"b1", DType::boolean, 1},
-    {"i1", DType::i32, 1, false}, {"i2", DType::i32, 2, false}, {"u2", DType::i32, 2, false}};
+    {"f8", 8, DType::f64},        {"f4", 4, DType::f32},        {"f2", 2, DType::f16},       {"i8", 8, DType::i64},
+    {"i4", 4, DType::i32},        {"u4", 4, DType::u32},        {"u1", 1, DType::u8},        {"b1", 1, DType::boolean},
+    {"i1", 1, DType::i32, false}, {"i2", 2, DType::i32, false}, {"u2", 2, DType::i32, false}};
 constexpr size_t lead = 10, lead_of_2 = 12;  // magic, version, length of the header
 constexpr size_t longest_header = 1 << 16;
 
@@ -179,7 +179,7 @@ std::vector<std::byte> widened(const std::vector<std::byte>& from, const Element
 std::string npy_header(const TensorType& type) {
   std::string descr, shape;
   for (const ElementCode& c : codes)
-    if (c.own && c.dtype == type.dtype) descr = (c.bytes == 1 ? "|" : "<") + std::string(c.descr);
+    if (c.own && c.dtype == type.dtype) descr = fmt::format("{}{}", c.bytes == 1 ? '|' : '<', c.descr);
   if (descr.empty()) throw invalid(fmt::format("NumPy files have no {}", name(type.dtype)), "cast to f32 before");
   for (int64_t n : type.shape) shape += fmt::format("{}, ", n);
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);

@@ -13,15 +13,6 @@
 namespace tutti::nn {
 namespace {
 
-/// A function that needs more than a pointer.
-template <class F>
-struct Of {
-  std::string name;
-  F function;
-  Value forward(Builder&, Value x) const { return function(x); }
-  std::string describe() const { return name; }
-};
-
 struct Prelu {
   double init;
   Value forward(Builder& b, Value x) const { return prelu(x, b.parameter("weight", {1}, {Init::uniform, init, init})); }
@@ -41,14 +32,14 @@ const LayerKind relu6_kind{
     }};
 
 extern const LayerKind leaky_relu_kind;
-const LayerKind leaky_relu_kind{
-    .name = "LeakyReLU",
-    .doc = "x where x > 0, else negative_slope x",
-    .arguments = {{.name = "negative_slope", .type = Argument::real, .otherwise = 0.01}},
-    .make = [](const Arguments& a) -> Layer {
-      double slope = a.real("negative_slope");
-      return Of{fmt::format("LeakyReLU({})", slope), [slope](Value x) { return leaky_relu(x, slope); }};
-    }};
+const LayerKind leaky_relu_kind{.name = "LeakyReLU",
+                                .doc = "x where x > 0, else negative_slope x",
+                                .arguments = {{.name = "negative_slope", .type = Argument::real, .otherwise = 0.01}},
+                                .make = [](const Arguments& a) -> Layer {
+                                  double slope = a.real("negative_slope");
+                                  return Activation(fmt::format("LeakyReLU({})", slope),
+                                                    [slope](Value x) { return leaky_relu(x, slope); });
+                                }};
 
 extern const LayerKind prelu_kind;
 const LayerKind prelu_kind{.name = "PReLU",
@@ -62,7 +53,7 @@ const LayerKind elu_kind{.name = "ELU",
                          .arguments = {{.name = "alpha", .type = Argument::real, .otherwise = 1.0}},
                          .make = [](const Arguments& a) -> Layer {
                            double alpha = a.real("alpha");
-                           return Of{fmt::format("ELU({})", alpha), [alpha](Value x) { return elu(x, alpha); }};
+                           return Activation(fmt::format("ELU({})", alpha), [alpha](Value x) { return elu(x, alpha); });
                          }};
 
 extern const LayerKind gelu_kind;
@@ -121,7 +112,7 @@ const LayerKind softmax_kind{.name = "Softmax",
                              .arguments = {{.name = "dim", .otherwise = int64_t{-1}, .least = -8}},
                              .make = [](const Arguments& a) -> Layer {
                                int64_t axis = a.whole("dim");
-                               return Of{"Softmax", [axis](Value x) { return softmax(x, axis); }};
+                               return Activation("Softmax", [axis](Value x) { return softmax(x, axis); });
                              }};
 
 }  // namespace tutti::nn

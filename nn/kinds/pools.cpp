@@ -1,6 +1,8 @@
 // Pools, and images of another size; windows are square.
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "core/base/status.h"
 #include "graph/functions/pooling.h"
 #include "graph/functions/resample.h"
@@ -11,11 +13,10 @@ namespace tutti::nn {
 namespace {
 
 /// A function of sequences or images, which have channels before `axes` axes.
-template <class F>
 struct Spatial {
   std::string name;
   size_t axes;
-  F function;
+  std::function<Value(Value)> function;
   Value forward(Builder&, Value x) const {
     if (x.rank() != axes + 2)
       throw invalid(fmt::format("{} takes {} (rank {}), given {}", name,

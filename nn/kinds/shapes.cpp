@@ -13,14 +13,6 @@
 namespace tutti::nn {
 namespace {
 
-template <class F>
-struct Of {
-  std::string name;
-  F function;
-  Value forward(Builder&, Value x) const { return function(x); }
-  std::string describe() const { return name; }
-};
-
 /// An axis of x behind the batch's, counted from the end where negative.
 size_t axis_of(Value x, int64_t dim) {
   auto rank = static_cast<int64_t>(x.rank());
@@ -44,24 +36,23 @@ const LayerKind identity_kind{
     }};
 
 extern const LayerKind flatten_kind;
-const LayerKind flatten_kind{
-    .name = "Flatten",
-    .doc = "the axes from start_dim to end_dim as one",
-    .arguments = {dim("start_dim", int64_t{1}), dim("end_dim", int64_t{-1})},
-    .make = [](const Arguments& a) -> Layer {
-      int64_t start = a.whole("start_dim"), end = a.whole("end_dim");
-      return Of{"Flatten", [start, end](Value x) {
-                  size_t first = axis_of(x, start), last = axis_of(x, end);
-                  if (last < first)
-                    throw invalid(fmt::format("Flatten: end_dim {} is before start_dim {}", end, start));
-                  Shape y = x.shape();
-                  for (; last > first; --last) {
-                    y[last - 1] *= y[last];
-                    y.erase(y.begin() + static_cast<std::ptrdiff_t>(last));
-                  }
-                  return reshape(x, y);
-                }};
-    }};
+const LayerKind flatten_kind{.name = "Flatten",
+                             .doc = "the axes from start_dim to end_dim as one",
+                             .arguments = {dim("start_dim", int64_t{1}), dim("end_dim", int64_t{-1})},
+                             .make = [](const Arguments& a) -> Layer {
+                               int64_t start = a.whole("start_dim"), end = a.whole("end_dim");
+                               return Activation("Flatten", [start, end](Value x) {
+                                 size_t first = axis_of(x, start), last = axis_of(x, end);
+                                 if (last < first)
+                                   throw invalid(fmt::format("Flatten: end_dim {} is before start_dim {}", end, start));
+                                 Shape y = x.shape();
+                                 for (; last > first; --last) {
+                                   y[last - 1] *= y[last];
+                                   y.erase(y.begin() + static_cast<std::ptrdiff_t>(last));
+                                 }
+                                 return reshape(x, y);
+                               });
+                             }};
 
 extern const LayerKind unflatten_kind;
 const LayerKind unflatten_kind{
@@ -69,35 +60,36 @@ const LayerKind unflatten_kind{
     .doc = "an axis as several",
     .arguments = {dim("dim"), {.name = "unflattened_size", .type = Argument::sizes}},
     .make = [](const Arguments& a) -> Layer {
-      return Of{fmt::format("Unflatten({})", to_string(a.sizes("unflattened_size"))),
-                [at = a.whole("dim"), sizes = a.sizes("unflattened_size")](Value x) {
-                  size_t axis = axis_of(x, at);
-                  Shape y = x.shape();
-                  if (num_elements(sizes) != y[axis])
-                    throw invalid(fmt::format("Unflatten: {} elements do not become {}", y[axis], to_string(sizes)));
-                  auto place = y.erase(y.begin() + static_cast<std::ptrdiff_t>(axis));
-                  y.insert(place, sizes.begin(), sizes.end());
-                  return reshape(x, y);
-                }};
+      return Activation(
+          fmt::format("Unflatten({})", to_string(a.sizes("unflattened_size"))),
+          [at = a.whole("dim"), sizes = a.sizes("unflattened_size")](Value x) {
+            size_t axis = axis_of(x, at);
+            Shape y = x.shape();
+            if (num_elements(sizes) != y[axis])
+              throw invalid(fmt::format("Unflatten: {} elements do not become {}", y[axis], to_string(sizes)));
+            auto place = y.erase(y.begin() + static_cast<std::ptrdiff_t>(axis));
+            y.insert(place, sizes.begin(), sizes.end());
+            return reshape(x, y);
+          });
     }};
 
 extern const LayerKind permute_kind;
-const LayerKind permute_kind{
-    .name = "permute",
-    .doc = "the axes in another order, as torch.permute; the first stays the batch",
-    .arguments = {{.name = "dims", .type = Argument::sizes, .least = 0}},
-    .make = [](const Arguments& a) -> Layer {
-      return Of{"permute", [dims = a.sizes("dims")](Value x) {
-                  Shape sorted = dims;
-                  std::ranges::sort(sorted);
-                  bool all = sorted.size() == x.rank() && !dims.empty() && dims[0] == 0;
-                  for (size_t i = 0; all && i < sorted.size(); ++i) all = sorted[i] == static_cast<int64_t>(i);
-                  if (!all)
-                    throw invalid(fmt::format("permute {} of {}: name 0 and then every other axis once",
-                                              to_string(dims), to_string(x.type())));
-                  return transpose(x, dims);
-                }};
-    }};
+const LayerKind permute_kind{.name = "permute",
+                             .doc = "the axes in another order, as torch.permute; the first stays the batch",
+                             .arguments = {{.name = "dims", .type = Argument::sizes, .least = 0}},
+                             .make = [](const Arguments& a) -> Layer {
+                               return Activation("permute", [dims = a.sizes("dims")](Value x) {
+                                 Shape sorted = dims;
+                                 std::ranges::sort(sorted);
+                                 bool all = sorted.size() == x.rank() && !dims.empty() && dims[0] == 0;
+                                 for (size_t i = 0; all && i < sorted.size(); ++i)
+                                   all = sorted[i] == static_cast<int64_t>(i);
+                                 if (!all)
+                                   throw invalid(fmt::format("permute {} of {}: name 0 and then every other axis once",
+                                                             to_string(dims), to_string(x.type())));
+                                 return transpose(x, dims);
+                               });
+                             }};
 
 extern const LayerKind select_kind;
 const LayerKind select_kind{
@@ -105,24 +97,24 @@ const LayerKind select_kind{
     .doc = "one slice of an axis, as torch.select: index -1 of axis 1 is a sequence's last step",
     .arguments = {dim("dim"), {.name = "index", .least = -(int64_t{1} << 31)}},
     .make = [](const Arguments& a) -> Layer {
-      return Of{"select", [at = a.whole("dim"), index = a.whole("index")](Value x) {
-                  size_t axis = axis_of(x, at);
-                  Shape y = x.shape();
-                  int64_t size = y[axis], i = index < 0 ? index + size : index;
-                  if (i < 0 || i >= size)
-                    throw invalid(fmt::format("select: index {} of an axis of size {}", index, size));
-                  y.erase(y.begin() + static_cast<std::ptrdiff_t>(axis));
-                  return reshape(narrow(x, static_cast<int64_t>(axis), i, 1), y);
-                }};
+      return Activation("select", [at = a.whole("dim"), index = a.whole("index")](Value x) {
+        size_t axis = axis_of(x, at);
+        Shape y = x.shape();
+        int64_t size = y[axis], i = index < 0 ? index + size : index;
+        if (i < 0 || i >= size) throw invalid(fmt::format("select: index {} of an axis of size {}", index, size));
+        y.erase(y.begin() + static_cast<std::ptrdiff_t>(axis));
+        return reshape(narrow(x, static_cast<int64_t>(axis), i, 1), y);
+      });
     }};
 
 extern const LayerKind mean_kind;
-const LayerKind mean_kind{
-    .name = "mean",
-    .doc = "the mean along an axis, as torch.mean",
-    .arguments = {dim("dim")},
-    .make = [](const Arguments& a) -> Layer {
-      return Of{"mean", [at = a.whole("dim")](Value x) { return mean(x, {static_cast<int64_t>(axis_of(x, at))}); }};
-    }};
+const LayerKind mean_kind{.name = "mean",
+                          .doc = "the mean along an axis, as torch.mean",
+                          .arguments = {dim("dim")},
+                          .make = [](const Arguments& a) -> Layer {
+                            return Activation("mean", [at = a.whole("dim")](Value x) {
+                              return mean(x, {static_cast<int64_t>(axis_of(x, at))});
+                            });
+                          }};
 
 }  // namespace tutti::nn
