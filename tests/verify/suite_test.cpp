@@ -140,14 +140,14 @@ void expect_all_caught(const Counts& counts, size_t ops) {
   for (const auto& [op, n] : counts) EXPECT_EQ(n.first, n.second) << op;
 }
 
-/// The gradients of all ops, 1 % too large.
+/// The gradients of all ops, 1 % too large; 10 % where they are rounded to two bytes, whose bounds are wider.
 TEST(Mutation, ScaledGradientOfEveryOp) {
   expect_all_caught(spoilt([](const CaseId& id, int, std::vector<Tensor>& results, const auto&) {
                       bool changed = false;
                       for (size_t k = id.op->results.size(); k < results.size(); ++k)
                         for (double& x : results[k].at) {
                           changed |= x != 0;
-                          x *= 1.01;
+                          x *= is_narrow(results[k].type.dtype) ? 1.1 : 1.01;
                         }
                       return changed;
                     }),
