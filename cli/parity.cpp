@@ -10,8 +10,8 @@
 
 #include "cli/command.h"
 #include "cli/device_list.h"
-#include "cli/open_model.h"
 #include "cli/number.h"
+#include "cli/open_model.h"
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "core/base/status.h"

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <set>
 
-#include "cli/open_model.h"
 #include "cli/number.h"
+#include "cli/open_model.h"
 #include "cli/print.h"
 #include "core/base/text.h"
 #include "data/files/checkpoint.h"

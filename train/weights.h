@@ -11,9 +11,9 @@
 namespace tutti {
 
 /// The tensors of a safetensors file, of several that an index names (FILE.safetensors.index.json, as Hugging Face cuts
-/// large models), of a .npz file of NumPy, of a GGUF file of a Llama, or the parameters and buffers of a checkpoint. Throws Error(invalid)
-/// naming file and place.
-/// `quantised`: blocks of a GGUF file stay what they are, three tensors of nn::QuantizedNames for each matrix.
+/// large models), of a .npz file of NumPy, of a GGUF file of a Llama, or the parameters and buffers of a checkpoint.
+/// Throws Error(invalid) naming file and place. `quantised`: blocks of a GGUF file stay what they are, three tensors of
+/// nn::QuantizedNames for each matrix.
 TUTTI_API HostTensors read_weights(const std::string& path, bool quantised = false);
 
 /// The quantised matrix of that name, of the three tensors that are there. Throws Error(invalid) where they do not fit.

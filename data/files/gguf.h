@@ -100,8 +100,8 @@ class TUTTI_API Gguf {
   /// Its numbers in f32. Throws Error(invalid) naming file, byte and tensor for a type that cannot be read, or where
   /// the file has become shorter.
   HostTensor read(const GgufTensor& tensor) const;
-  /// Its blocks as they are, where they are of 4 or 8 bits (q4_0, q4_1, q8_0), it is a matrix and f16 holds their minimums;
-  /// nothing elsewhere.
+  /// Its blocks as they are, where they are of 4 or 8 bits (q4_0, q4_1, q8_0), it is a matrix and f16 holds their
+  /// minimums; nothing elsewhere.
   std::optional<QuantizedTensor> read_quantized(const GgufTensor& tensor) const;
   /// An Error(invalid) about what lies at that byte: "FILE, byte N: …".
   Error error(uint64_t at, const std::string& what, const std::string& remedy = damaged) const;

@@ -25,7 +25,8 @@ const std::map<std::string, std::string> elsewhere = {
     {"normal", "a function of random_bits"},
     {"bernoulli", "a function of random_bits"},
     {"dropout", "its mask comes from random_bits"},
-    {"dequantize", "PyTorch has no such blocks; those of GGUF files, as the gguf package reads them: quantized_test.cpp"},
+    {"dequantize",
+     "PyTorch has no such blocks; those of GGUF files, as the gguf package reads them: quantized_test.cpp"},
     {"quantized_matmul", "a product with dequantize's numbers: quantized_test.cpp"},
 };
 

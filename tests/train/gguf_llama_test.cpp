@@ -1,6 +1,6 @@
 // The model `llama` from GGUF files.
-#include "data/files/checkpoint.h"
 #include "train/gguf_llama.h"
+#include "data/files/checkpoint.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
