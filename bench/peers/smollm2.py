@@ -152,6 +152,10 @@ def main():
     failed = 0
     report = {"context": o.context, "steps": o.steps, "targets": o.targets, "torch": torch.__version__, "threads": torch.get_num_threads()}
 
+    def save():
+        if o.json:
+            pathlib.Path(o.json).write_text(json.dumps(report, indent=1) + "\n")
+
     def expect(what, error, limit):
         nonlocal failed
         failed += not error <= limit
@@ -202,13 +206,15 @@ def main():
             failed += 1
         adapters = load_file(f"{folder}/{first}/adapter_model.safetensors")
         PeftModel.from_pretrained(copy.deepcopy(base), f"{folder}/{first}")
-        print(f"ok   PEFT opens the {len(adapters)} adapters of {first}")
+        print(f"ok   PEFT opens the {len(adapters)} adapters of {first}", flush=True)
+        save()
 
         if not o.check:
             texts = formats(o, folder, base, report)
             expect("other texts than the first, over devices and weights but bf16", len(texts) - 1, 0)
             rows = [r for r in report["generate"] if "perplexity" in r and r["weights"] != "bf16"]
             expect("perplexity, largest relative difference", max(abs(r["perplexity"] / rows[0]["perplexity"] - 1) for r in rows), 1e-3)
+        save()
         report["ms"] = []
         for precision in [] if o.check else o.precisions.split(","):
             peer = Peer(base, folder, precision)
@@ -220,8 +226,7 @@ def main():
             report["ms"].append({"device": first, "precision": precision, **best, "ratio": best["tutti"] / best["pytorch"], "all": times})
             print(f"     {precision}: {best['tutti']:.0f} ms a step, PyTorch {best['pytorch']:.0f} ms, ratio {best['tutti'] / best['pytorch']:.2f}",
                   flush=True)
-    if o.json:
-        pathlib.Path(o.json).write_text(json.dumps(report, indent=1) + "\n")
+        save()
     return 1 if failed else 0
 
 

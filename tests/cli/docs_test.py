@@ -31,6 +31,9 @@ class Docs(harness.Case):
     def small(self, words, device):
         """What is put behind a command so that it takes a moment, and the exit codes that it may have then."""
         data = ["--data", "synthetic:1x28x28:10:64:32", "--batch", "16"]
+        if any(word.endswith(".gguf") for word in words):  # fetched by scripts/smollm2.sh
+            few = ["--context", "8", "--steps", "1", "--no-eval"] if words[0] == "train" else ["--tokens", "1"]
+            return [*few, "--device", device], (0,) if (ROOT / ".deps/smollm2").is_dir() else (2,)
         match words[0]:
             case "train": return [*data, "--layers", "784,16,10", "--steps", "1", "--no-eval", "--device", device], (0,)
             case "plan": return [*data, "--device", device, "--no-search"], (0,)
@@ -50,7 +53,8 @@ class Docs(harness.Case):
         seen = set()
         for name in ("build", "runs"):  # that the commands write to
             (self.folder / name).mkdir()
-        (self.folder / "examples").symlink_to(ROOT / "examples")
+        for name in ("examples", ".deps"):
+            (self.folder / name).symlink_to(ROOT / name)
         for file, number, text in commands():
             words = shlex.split(subprocess.run(["sh", "-c", f"printf '%s' \"{text}\""], capture_output=True,
                                                text=True).stdout)
@@ -60,7 +64,7 @@ class Docs(harness.Case):
             self.assertIn(result.returncode, codes, where)
             self.assertNotIn("not expected", result.stderr, where)
             if codes == (2,):
-                self.assertIn(words[1], result.stderr, where)
+                self.assertTrue(any(word in result.stderr for word in words[1:]), where)
             seen.add(words[0])
         self.assertGreaterEqual(seen, {"train", "devices", "bench", "bisect", "parity", "export"})
 
