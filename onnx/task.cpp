@@ -129,8 +129,8 @@ ModelDef read_definition(const std::string& path) {
           .made_up = [](const ModelOptions&, int64_t) -> std::string {
             throw invalid("an ONNX file has no data of its own", "name them: --data …");
           },
-          .weights = [model, of](const ModelOptions& o,
-                                 const data::Source& train) { return weights(*model, of(o, train), train); },
+          .weights = [model](const ModelOptions&,
+                             const data::Source& train) { return weights(*model, task(model, {.loss = ""}), train); },
           .fixed_batch = fixed_batch(*model)};
 }
 
