@@ -353,6 +353,7 @@ Optimizer RunOptions::make_optimizer() const {
 }
 
 TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
+  const ModelSize& chosen = definition().size(size);
   TrainerOptions t{.optimizer = make_optimizer(),
                    .schedule = total_steps > 0 ? parse_schedule(schedule, total_steps) : Schedule{},
                    .plateau = parse_plateau(schedule),
@@ -364,9 +365,11 @@ TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
                    .batch = batch,
                    .keep_last = keep_last,
                    .seed = seed,
-                   .eval_batch = fixed_batch().value_or(definition().size(size).eval_batch)};
+                   .eval_batch = fixed_batch().value_or(chosen.eval_batch)};
   for (const std::string& pattern : split(no_decay, ',')) t.groups.push_back({.pattern = pattern, .decay = false});
   for (const std::string& pattern : split(freeze, ',')) t.groups.push_back({.pattern = pattern, .frozen = true});
+  // Scores of a large vocabulary: who chose a smaller batch for the memory's sake means evaluation, too.
+  if (definition().context && batch > 0 && batch < chosen.batch) t.eval_batch = std::min(t.eval_batch, batch);
   t.precision = parse_precision(precision);
   if (!quantize.empty()) t.frozen = quantize == "int8" ? nn::WeightFormat::int8 : nn::WeightFormat::int4;
   if (threads > 0) t.device_options["threads"] = std::to_string(threads);

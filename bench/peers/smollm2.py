@@ -101,8 +101,8 @@ def formats(o, folder, base, report):
     texts = set()
     for device in o.devices.split(","):
         for name, options in {"f32": [], "bf16": ["--precision", "bf16"], "int8": ["--quantize", "int8"], "int4": ["--quantize", "int4"]}.items():
-            score = json.loads(tutti(o, "eval", o.gguf, "--context", o.context, "--data", f"safetensors:{folder}/data.safetensors", "--device",
-                                     device, "--json", *options))
+            score = json.loads(tutti(o, "eval", o.gguf, "--context", o.context, "--data", f"safetensors:{folder}/data.safetensors", "--batch", 1,
+                                     "--device", device, "--json", *options))
             run = json.loads(tutti(o, "generate", o.gguf, "--prompt", prompt, "--tokens", 48, "--device", device, "--json", *options))
             row = {"device": run["device"], "weights": name, "perplexity": score["perplexity"], "tokens_per_s": run["tokens_per_s"],
                    "weight_bytes": run["weight_bytes"], "bytes": run["planned_bytes"], "text": run["text"]}
