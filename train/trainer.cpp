@@ -195,8 +195,7 @@ struct Trainer::Impl {
     initialized = true;
     if (loaded) return;
     runner.wait(prepare(programs.initialization(*declared))->run([](const std::string&, void*) {}));
-    for (const auto& [name, tensor] : std::exchange(weights, {})) {
-      HostTensor t = tensor.to(states.at(name).type.dtype);
+    for (const auto& [name, t] : std::exchange(weights, {})) {
       runner.write(name, t);
       if (options.ema > 0 && states.contains(average_state(name))) runner.write(average_state(name), t);
     }

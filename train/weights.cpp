@@ -95,12 +95,17 @@ QuantizedTensor quantized_tensor(const HostTensors& all, const std::string& name
 }
 
 void convert_weights(HostTensors& weights, const Declared& declared) {
-  for (const nn::Parameter& p : declared.parameters) {
+  auto round = [&](const nn::Parameter& p) {
     auto it = weights.find(p.name);
+    if (it != weights.end() && it->second.type.dtype != p.type.dtype) it->second = it->second.to(p.type.dtype);
+  };
+  for (const nn::Parameter& p : declared.buffers) round(p);
+  for (const nn::Parameter& p : declared.parameters) {
     if (!p.bits) {
-      if (it != weights.end() && it->second.type.dtype != p.type.dtype) it->second = it->second.to(p.type.dtype);
+      round(p);
       continue;
     }
+    auto it = weights.find(p.name);
     QuantizedTensor t =
         it != weights.end() ? quantized(it->second, p.bits) : with_bits(quantized_tensor(weights, p.name), p.bits);
     if (it != weights.end()) weights.erase(it);

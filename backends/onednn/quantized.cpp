@@ -1,16 +1,12 @@
-// Products with quantised weights by the kernels of kernels/: for few rows, where reading the weights is the work. For
-// more, widening them once costs less.
-#include "core/geometry/quantized.h"
-
+// Products with quantised weights by the kernels of kernels/: for few rows, where reading the weights is the work.
 #include <fmt/format.h>
 
 #include "backends/onednn/kernel.h"
+#include "core/geometry/quantized.h"
 #include "kernels/cpu/quantized.h"
 
 namespace tutti::onednn {
 namespace {
-
-constexpr int64_t most_rows = 8;
 
 Decline declines(const Case& c) {
   if (Decline why = expect_inputs(c, 4); !why.empty()) return why;
@@ -18,7 +14,7 @@ Decline declines(const Case& c) {
   if (t != DType::f32 && !is_narrow(t)) return "dtype " + std::string(name(t));
   if (c.in(2).dtype != DType::f16) return "dtype " + std::string(name(c.in(2).dtype));
   Shape y = quantized_product(c.in(0), c.in(1), c.in(2), c.in(3), c.node().attrs.i("bits"));
-  if (y[0] > most_rows) return fmt::format("{} rows of x, more than {}", y[0], most_rows);
+  if (y[0] > quantized_few_rows) return fmt::format("{} rows of x, more than {}", y[0], quantized_few_rows);
   return expect_result(c, 0, {t, y});
 }
 

@@ -5,6 +5,8 @@
 namespace tutti {
 
 constexpr int64_t quantized_block = 32;
+/// Rows up to which kernels read quants themselves; for more the weights are widened first. Chosen, not tuned.
+constexpr int64_t quantized_few_rows = 8;
 
 /// The shape of what quants u8 [..., K bits / 8], scales and mins [..., K / 32] (floats, f16 in memory) stand for:
 /// [..., K]. Throws Error where they do not fit, and for bits other than 4 and 8.

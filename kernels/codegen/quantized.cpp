@@ -1,7 +1,7 @@
 // Products with weights in blocks of quants.
-#include "core/geometry/quantized.h"
 #include <algorithm>
 
+#include "core/geometry/quantized.h"
 #include "kernels/codegen/kernel.h"
 
 namespace tutti::codegen {

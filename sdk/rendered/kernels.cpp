@@ -63,13 +63,12 @@ LaunchList matmul(const Case& c) {
 
 LaunchList quantized_matmul(const Case& c) {
   expect(c, 4, {"bits"});
-  constexpr int64_t most_rows = 8;  // for more, widening the weights once costs less
   int64_t bits = c.node().attrs.i("bits");
   DType t = c.in(0).dtype;
   if (t != DType::f32 && !is_narrow(t)) throw decline("dtype " + std::string(name(t)));
   if (c.in(2).dtype != DType::f16) throw decline("dtype " + std::string(name(c.in(2).dtype)));
   Shape y = quantized_product(c.in(0), c.in(1), c.in(2), c.in(3), bits);
-  if (y[0] > most_rows) throw decline(fmt::format("{} rows of x, more than {}", y[0], most_rows));
+  if (y[0] > quantized_few_rows) throw decline(fmt::format("{} rows of x, more than {}", y[0], quantized_few_rows));
   expect_result(c, {t, y});
   return codegen::quantized_matmul(c.traits, t, y[0], y[1], c.in(0).shape[1], bits);
 }

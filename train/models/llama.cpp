@@ -21,15 +21,10 @@ namespace {
 
 using namespace nn;
 
-struct LlamaOptions {
-  int64_t vocabulary, context, layers, width, hidden, heads, kv_heads;
-  double rope_base = 10000, eps = 1e-5;
-};
-
 Linear projection(int64_t features) { return Linear(features, {.bias = false}); }
 
 struct SelfAttention {
-  const LlamaOptions& o;
+  const LlamaFacts& o;
   Value forward(Builder& b, Value x) const {
     int64_t n = x.shape()[0], t = x.shape()[1], size = o.width / o.heads;
     auto heads = [&](const char* name, int64_t count) {
@@ -43,7 +38,7 @@ struct SelfAttention {
 };
 
 struct Mlp {
-  const LlamaOptions& o;
+  const LlamaFacts& o;
   Value forward(Builder& b, Value x) const {
     Value gate = silu(b("gate_proj", projection(o.hidden), x));
     return b("down_proj", projection(o.width), gate * b("up_proj", projection(o.hidden), x));
@@ -51,7 +46,7 @@ struct Mlp {
 };
 
 struct Block {
-  const LlamaOptions& o;
+  const LlamaFacts& o;
   Value forward(Builder& b, Value x) const {
     x = x + b("self_attn", SelfAttention{o}, b("input_layernorm", RmsNorm(o.eps), x));
     return x + b("mlp", Mlp{o}, b("post_attention_layernorm", RmsNorm(o.eps), x));
@@ -59,7 +54,7 @@ struct Block {
 };
 
 struct Llama {
-  LlamaOptions o;
+  LlamaFacts o;
   Value forward(Builder& b, Value tokens) const {
     int64_t n = tokens.shape()[0], t = tokens.shape()[1];
     Builder::Enter enter(b, "model");
@@ -79,8 +74,8 @@ struct Llama {
   }
 };
 
-LlamaOptions options_of(const ModelOptions& o) {
-  LlamaOptions l{.vocabulary = 65, .context = 256, .layers = 6, .width = 288, .hidden = 768, .heads = 6, .kv_heads = 2};
+LlamaFacts options_of(const ModelOptions& o) {
+  LlamaFacts l{.vocabulary = 65, .context = 256, .layers = 6, .width = 288, .hidden = 768, .heads = 6, .kv_heads = 2};
   if (o.size == "tiny")
     l = {.vocabulary = 11, .context = 6, .layers = 2, .width = 16, .hidden = 24, .heads = 4, .kv_heads = 2};
   if (o.size == "smollm2")
@@ -93,23 +88,15 @@ LlamaOptions options_of(const ModelOptions& o) {
          .kv_heads = 3,
          .rope_base = 100000};
   if (o.weights.ends_with(".gguf")) {
-    LlamaFacts f = llama_facts(Gguf(o.weights));
-    l = {.vocabulary = f.vocabulary,
-         .context = std::min<int64_t>(f.context, 512),
-         .layers = f.layers,
-         .width = f.width,
-         .hidden = f.hidden,
-         .heads = f.heads,
-         .kv_heads = f.kv_heads,
-         .rope_base = f.rope_base,
-         .eps = f.eps};
+    l = llama_facts(Gguf(o.weights));
+    l.context = std::min<int64_t>(l.context, 512);
   }
   if (o.context > 0) l.context = o.context;
   return l;
 }
 
 Task task(const ModelOptions& o, const data::Source& train) {
-  LlamaOptions l = options_of(o);
+  LlamaFacts l = options_of(o);
   int64_t classes = train.column("tokens").classes;
   if (o.weights.ends_with(".gguf") && classes > l.vocabulary)
     throw invalid(fmt::format("{} has {} tokens, {} has {}", o.data, classes, o.weights, l.vocabulary),
@@ -138,7 +125,7 @@ const ModelDef llama_model{
     .task = task,
     .made_up =
         [](const ModelOptions& o, int64_t samples) {
-          LlamaOptions l = options_of(o);
+          LlamaFacts l = options_of(o);
           return fmt::format("made-up-text:{}:{}", l.vocabulary, std::min<int64_t>(samples, 512) * l.context);
         },
     .optimizer = "adamw",
