@@ -77,7 +77,7 @@ Value Graph::latest(const std::string& name) {
   return {this, s->after};
 }
 
-Values Graph::add(const OpDef& op, std::vector<Value> inputs, const Attrs& given) {
+Values Graph::add(const OpDef& op, const std::vector<Value>& inputs, const Attrs& given) {
   std::vector<TensorType> types;
   Node node{origin_, &op, {}, {}, {}};
   for (const Value& v : inputs) {

@@ -113,7 +113,7 @@ class TUTTI_API Graph {
   /// the given role.
   void set_state(const std::string& name, Value after, StateRole role = StateRole::metric);
   /// One node. `inputs` and `attrs` are checked and the result types inferred; an Error names the op and the shapes.
-  Values add(const OpDef& op, std::vector<Value> inputs, const Attrs& attrs = {});
+  Values add(const OpDef& op, const std::vector<Value>& inputs, const Attrs& attrs = {});
 
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::deque<ValueInfo>& values() const { return values_; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -152,7 +153,7 @@ Value Builder::wanted(Value x) const {
 }
 
 Value Builder::kept(const std::string& name, TensorType type) {
-  return graph_.state("generate." + full(name), type, StateRole::metric);
+  return graph_.state("generate." + full(name), std::move(type), StateRole::metric);
 }
 
 void Builder::keep(const std::string& name, Value value) { graph_.set_state("generate." + full(name), value); }

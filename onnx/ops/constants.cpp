@@ -57,7 +57,7 @@ Value range(const Context& c) {
   double count = std::ceil((limit - start) / delta);
   if (!(count <= static_cast<double>(most))) c.unsupported(fmt::format("a range of {} numbers", count));
   Reals x;
-  for (double k = 0; k < count; ++k) x.push_back(start + k * delta);
+  for (int64_t k = 0; k < static_cast<int64_t>(count); ++k) x.push_back(start + static_cast<double>(k) * delta);
   return constant_of(c.graph(), {c.in(0).dtype(), {static_cast<int64_t>(x.size())}}, x);
 }
 

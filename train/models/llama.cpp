@@ -56,13 +56,12 @@ struct Block {
 struct Llama {
   LlamaFacts o;
   Value forward(Builder& b, Value tokens) const {
-    int64_t n = tokens.shape()[0], t = tokens.shape()[1];
     Builder::Enter enter(b, "model");
     Embedding embed(o.vocabulary, o.width, {Init::normal, 0, 0.02});
     Value x = b("embed_tokens", embed, tokens);
     for (int64_t i = 0; i < o.layers; ++i) x = b(fmt::format("layers.{}", i), Block{o}, x);
     x = b.wanted(x);
-    t = x.shape()[1];
+    int64_t n = x.shape()[0], t = x.shape()[1];
     x = reshape(b("norm", RmsNorm(o.eps), x), {n * t, o.width});
     Builder::Enter tied(b, "embed_tokens");
     Weight w = b.weight("weight", {o.vocabulary, o.width}, {Init::normal, 0, 0.02}, true);
