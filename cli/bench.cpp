@@ -40,11 +40,12 @@ std::vector<std::string> model_names() {
   return names;
 }
 
+const std::string_view peer_names[] = {"torch", "jax", "tinygrad"};
 const char* const precision_names[] = {"f32", "tf32", "bf16", "f16"};
 
 struct BenchCommand {
   RunOptions run;  // of the models
-  std::string models, ops, devices = "all", precisions = "f32", peer, python;
+  std::string models, ops, devices = "all", precisions = "f32", peers, python;
   std::string json, csv, report, history;
   bool list = false, quick = false;
   bool layers_named = false, batch_named = false, time_named = false, repetitions_named = false;
@@ -58,7 +59,7 @@ struct BenchCommand {
   std::vector<bench::OpCase> chosen_ops() const;
   std::vector<Precision> chosen_precisions() const;
   bench::ModelCase model_case(const std::string& name) const;
-  void add_peer(std::vector<std::unique_ptr<bench::Lane>>& lanes, bench::Result& result) const;
+  void add_peer(const std::string& peer, std::vector<std::unique_ptr<bench::Lane>>& lanes, bench::Result& result) const;
   std::vector<bench::Result> earlier(bench::Result& result) const;
   bool write(bench::Result& result) const;
   int print_list() const;
@@ -100,8 +101,9 @@ int BenchCommand::print_list() const {
 void BenchCommand::check() const {
   if (repetitions < 1) throw invalid(fmt::format("--repetitions {}: must be at least 1", repetitions));
   if (!(seconds > 0 && seconds <= 3600)) throw invalid(fmt::format("--time {}: must be in (0, 3600]", seconds));
-  if (!peer.empty() && peer != "torch" && peer != "tinygrad")
-    throw invalid(fmt::format("--peer: unknown peer '{}'", peer), "use torch or tinygrad");
+  for (const std::string& name : split(peers, ','))
+    if (std::ranges::find(peer_names, name) == std::end(peer_names))
+      throw invalid(fmt::format("--peer: unknown peer '{}'", name), "use torch, jax or tinygrad");
   if (!history.empty() && !fs::is_directory(history))
     throw invalid(fmt::format("--history {}: no such folder", history), "name a folder of `tutti bench --json` files");
   if (!history.empty() && report.empty()) throw invalid("--history is part of the page", "add --report FILE");
@@ -164,9 +166,15 @@ bench::ModelCase BenchCommand::model_case(const std::string& name) const {
   options.device_options.clear();  // each lane has its own
   std::string layers = o.layers;
   std::ranges::replace(layers, ',', '-');
-  nlohmann::json same = {{"model", o.model}, {"size", size.name},        {"context", o.context}, {"layers", o.layers},
-                         {"batch", o.batch}, {"optimizer", o.optimizer}, {"lr", rate},           {"samples", samples}};
+  nlohmann::json same = {
+      {"model", o.model},     {"size", size.name},         {"context", o.context}, {"layers", o.layers},
+      {"batch", o.batch},     {"optimizer", o.optimizer},  {"lr", rate},           {"samples", samples},
+      {"dropout", o.dropout}, {"activation", o.activation}};
   std::string detail = model.layered ? layers + ", " : size.name == "default" ? "" : size.name + ", ";
+  if (model.layered && run.activation != RunOptions().activation) detail += run.activation + ", ";
+  if (model.layered && run.dropout > 0) detail += fmt::format("dropout {}, ", run.dropout);
+  if (run.context > 0) detail += fmt::format("{} tokens, ", run.context);
+  if (!run.optimizer.empty()) detail += run.optimizer + ", ";
   return {.name = o.model,
           .detail = fmt::format("{}batch {}", detail, o.batch),
           .task = std::move(task),
@@ -175,8 +183,8 @@ bench::ModelCase BenchCommand::model_case(const std::string& name) const {
           .peer = same.dump()};
 }
 
-void BenchCommand::add_peer(std::vector<std::unique_ptr<bench::Lane>>& lanes, bench::Result& result) const {
-  if (peer.empty()) return;
+void BenchCommand::add_peer(const std::string& peer, std::vector<std::unique_ptr<bench::Lane>>& lanes,
+                            bench::Result& result) const {
   std::error_code ec;
   fs::path bin = fs::read_symlink("/proc/self/exe", ec).parent_path();
   const char* named = std::getenv("TUTTI_PYTHON");
@@ -279,7 +287,7 @@ int BenchCommand::operator()() {
                        .notes = {}};
   std::vector<std::unique_ptr<bench::Lane>> lanes;
   for (const Device& d : devices_named(devices)) lanes.push_back(bench::device_lane(d, run.threads));
-  add_peer(lanes, result);
+  for (const std::string& peer : split(peers, ',')) add_peer(peer, lanes, result);
   std::vector<bench::Lane*> all;
   for (const auto& lane : lanes) {
     result.lanes.push_back(lane->info());
@@ -320,12 +328,18 @@ void add_bench(CLI::App& app, Action& action) {
       ->group("Cases");
   CLI::Option* layers =
       sub->add_option("--layers", c.run.layers, "Sizes of a layered model, input first")->group("Cases");
+  sub->add_option("--activation", c.run.activation, "Of a layered model: relu or gelu")->group("Cases");
+  sub->add_option("--dropout", c.run.dropout, "Of a layered model, in [0, 1)")->group("Cases");
   CLI::Option* batch = sub->add_option("--batch", c.run.batch, "Samples per step of the models")->group("Cases");
+  sub->add_option("--context", c.run.context, "Tokens per sample of models of texts (0: the model's)")->group("Cases");
+  sub->add_option("--optimizer", c.run.optimizer, "Of the models, in place of their own")->group("Cases");
   sub->add_option("--precision", c.precisions, "f32, tf32, bf16, f16, separated by commas; compared with itself only")
       ->group("Cases");
   sub->add_option("--device", c.devices, devices_help)->group("Where");
   sub->add_option("--threads", c.run.threads, "CPU threads (0: the plugin's choice)")->group("Where");
-  sub->add_option("--peer", c.peer, "torch or tinygrad: the same cases in a peer beside the devices")->group("Where");
+  sub->add_option("--peer", c.peers,
+                  "torch, jax or tinygrad, separated by commas: the same cases in peers beside the devices")
+      ->group("Where");
   sub->add_option("--python", c.python, "The peer's interpreter (TUTTI_PYTHON, else python3)")->group("Where");
   CLI::Option* repetitions =
       sub->add_option("--repetitions", c.repetitions, "At most, per case and device")->group("How long");

@@ -17,6 +17,11 @@ constexpr std::chrono::seconds plain_interval{10};
 
 }  // namespace
 
+std::string rate_text(double samples_per_second) {
+  if (samples_per_second > 0 && samples_per_second < 9.95) return fmt::format("{:.2g} samples/s", samples_per_second);
+  return fmt::format("{:.0f} samples/s", samples_per_second);
+}
+
 ProgressLine::ProgressLine(int64_t total, int64_t epochs, int64_t batch, bool quiet)
     : total_(total),
       epochs_(epochs),
@@ -31,8 +36,8 @@ void ProgressLine::show(const Progress& p) {
   if (!terminal_ && now - last_ < plain_interval) return;
   last_ = now;
   double share = total_ > 0 ? static_cast<double>(p.step) / static_cast<double>(total_) : 0;
-  std::string text = fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}  {:.0f} samples/s", p.epoch + 1, epochs_, p.step,
-                                 total_, p.loss, p.samples_per_second);
+  std::string text = fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}  {}", p.epoch + 1, epochs_, p.step, total_,
+                                 p.loss, rate_text(p.samples_per_second));
   if (p.samples_per_second > 0) {
     auto s = static_cast<int64_t>(static_cast<double>((total_ - p.step) * batch_) / p.samples_per_second + 0.5);
     text += fmt::format("  {}:{:02} left", s / 60, s % 60);

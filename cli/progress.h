@@ -6,6 +6,9 @@
 
 namespace tutti::cli {
 
+/// "1234 samples/s"; with two digits where that is less than ten.
+std::string rate_text(double samples_per_second);
+
 class ProgressLine {
  public:
   /// `total` steps of the whole run, `batch` samples each; `quiet` shows nothing.

@@ -121,9 +121,9 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
         out.score = trainer.evaluate(*data.test);
         trainer.look(out.score.loss);
       }
-      progress.print(fmt::format("epoch {}  step {}  loss {:.4f}{}  {:.0f} samples/s",
-                                 (trainer.steps() + per_epoch - 1) / per_epoch, trainer.steps(), out.result.loss,
-                                 out.scored ? score_text(out.score) : "", out.result.samples_per_second));
+      progress.print(fmt::format("epoch {}  step {}  loss {:.4f}{}  {}", (trainer.steps() + per_epoch - 1) / per_epoch,
+                                 trainer.steps(), out.result.loss, out.scored ? score_text(out.score) : "",
+                                 rate_text(out.result.samples_per_second)));
       save();
     } catch (const NotFinite& e) {
       progress.clear();
@@ -180,10 +180,9 @@ int TrainCommand::report(const Device& device, Trainer& trainer, int64_t per_epo
   if (json)
     print_json(out);
   else {
-    fmt::print(
-        "device     {} ({})\nmodel      {}, {} parameters\nsteps      {}, {:.3f} ms each (median), {:.0f} samples/s\n",
-        device.id, device.name, run.model, trainer.parameter_count(), trainer.steps(), trainer.step_ms_median(),
-        o.rate);
+    fmt::print("device     {} ({})\nmodel      {}, {} parameters\nsteps      {}, {:.3f} ms each (median), {}\n",
+               device.id, device.name, run.model, trainer.parameter_count(), trainer.steps(), trainer.step_ms_median(),
+               rate_text(o.rate));
     if (o.scored && o.score.metrics.empty()) fmt::print("test loss  {:.6f}\n", o.score.loss);
     for (const auto& [name, value] : o.scored ? o.score.metrics : std::map<std::string, double>{})
       fmt::print("{:<10} {:.2f} % (test loss {:.4f})\n", name, 100 * value, o.score.loss);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The peer's end of `tutti bench --peer`: opens cases and times rounds of them when asked to, one JSON object per line.
 
-  peer_rounds.py torch|tinygrad [--threads N]
+  peer_rounds.py torch|jax|tinygrad [--threads N]
 
 First it says {"engine": …, "devices": [{"kind": …, "name": …}]} or {"error": …}. Then it answers
   {"do": "open", "case": {…}}               {"number": n, "first_s": s}: built, and run once
@@ -25,7 +25,7 @@ class Declined(Exception):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("peer", choices=["torch", "tinygrad"])
+    parser.add_argument("peer", choices=["torch", "jax", "tinygrad"])
     parser.add_argument("--threads", type=int, default=0)
     args = parser.parse_args()
     out = os.fdopen(os.dup(1), "w", buffering=1)  # libraries may print: that goes to stderr

@@ -15,6 +15,8 @@ from tinygrad import Context, Device, Tensor, TinyJit, nn  # noqa: E402
 
 import peer_common  # noqa: E402
 
+OPTIMIZERS = {"adam": nn.optim.Adam, "adamw": nn.optim.AdamW, "sgd": nn.optim.SGD}
+
 
 class Cnn:
     def __init__(self):
@@ -28,14 +30,14 @@ class Cnn:
 
 
 class Mlp:
-    def __init__(self, sizes, dropout):
+    def __init__(self, sizes, dropout, activation="relu"):
         self.layers = [nn.Linear(a, b) for a, b in zip(sizes, sizes[1:])]
-        self.rate = dropout
+        self.rate, self.activation = dropout, activation
 
     def __call__(self, x):
         x = x.flatten(1)
         for layer in self.layers[:-1]:
-            x = layer(x).relu()
+            x = layer(x).gelu() if self.activation == "gelu" else layer(x).relu()
             if self.rate > 0:
                 x = x.dropout(self.rate)
         return self.layers[-1](x)
@@ -46,7 +48,7 @@ def main():
     Tensor.manual_seed(args.seed)
     model = Cnn() if args.model == "cnn" else Mlp(args.sizes, args.dropout)
     parameters = nn.state.get_parameters(model)
-    optimizer = {"adam": nn.optim.Adam, "adamw": nn.optim.AdamW, "sgd": nn.optim.SGD}[args.optimizer](parameters, lr=args.lr)
+    optimizer = OPTIMIZERS[args.optimizer](parameters, lr=args.lr)
     (x, y), (test_x, test_y) = peer_common.load(args)
 
     def prepare(a):

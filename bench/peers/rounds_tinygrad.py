@@ -25,14 +25,16 @@ class Peer:
         return work, Device[Device.DEFAULT].synchronize
 
     def model(self, case):
+        if case["model"] not in ("mlp", "cnn"):
+            raise Declined(f"the peer has no {case['model']}")
         Tensor.manual_seed(1)
         sizes = [int(n) for n in case["layers"].split(",")]
         cnn = case["model"] == "cnn"
         args = argparse.Namespace(data="synthetic", seed=1, shape=(1, 28, 28) if cnn else (sizes[0],),
                                   classes=10 if cnn else sizes[-1])
         x, y = (a[:case["samples"]] for a in peer_common.load(args)[0])
-        model = peer_tinygrad.Cnn() if cnn else peer_tinygrad.Mlp(sizes, 0.0)
-        optimizer = nn.optim.Adam(nn.state.get_parameters(model), lr=case["lr"])
+        model = peer_tinygrad.Cnn() if cnn else peer_tinygrad.Mlp(sizes, case["dropout"], case["activation"])
+        optimizer = peer_tinygrad.OPTIMIZERS[case["optimizer"]](nn.state.get_parameters(model), lr=case["lr"])
         batch, at = case["batch"], 0
         per_epoch = len(y) // batch
         if per_epoch == 0:

@@ -42,11 +42,18 @@ class Peer:
         if case["precision"] == "f16":
             raise Declined("the peer has no training step in f16")
         if zoo.model(case["model"]):
-            return self.zoo(case, device)
-        if case["model"] not in ("mlp", "cnn"):
+            step_in = self.zoo_step
+        elif case["model"] in ("mlp", "cnn"):
+            step_in = self.layered_step
+        else:
             raise Declined(f"the peer has no {case['model']} of size {case['size']}")
+        return self.fastest(case, device, {mode: step_in(case, device, mode) for mode in ("eager", "compile")})
+
+    def layered_step(self, case, device, mode):
+        """The step of peer_torch.py."""
         sys.argv = ["peer_torch", case["model"], "--layers", case["layers"], "--batch", str(case["batch"]), "--optimizer",
-                    case["optimizer"], "--lr", str(case["lr"]), "--device", device.type, "--precision", case["precision"]]
+                    case["optimizer"], "--lr", str(case["lr"]), "--device", device.type, "--precision", case["precision"],
+                    "--dropout", str(case["dropout"]), "--activation", case["activation"], "--mode", mode]
         args = peer_common.arguments(peer_torch.__doc__, peer_torch.options)
         torch.manual_seed(args.seed)
         x, y = (torch.from_numpy(a[:case["samples"]]).to(device) for a in peer_common.load(args)[0])
@@ -66,9 +73,8 @@ class Peer:
 
         return step
 
-    def zoo(self, case, device):
-        """A training step of a model of the zoo: the faster one of eager and torch.compile, by three steps of each."""
-        steps = {mode: self.zoo_step(case, device, mode) for mode in ("eager", "compile")}
+    def fastest(self, case, device, steps):
+        """The fastest of steps by mode, by three runs of each."""
         seconds = {}
         for mode, step in steps.items():
             try:

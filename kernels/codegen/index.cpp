@@ -47,6 +47,42 @@ LaunchList gather(const Target& t, DType type, int64_t outer, int64_t size, int6
   return {{launch(t, std::move(k), total, {0, 1, 2})}, {}};
 }
 
+namespace {
+
+/// Updates of whole rows: lists of the updates of each row, then every element sums its row's.
+LaunchList scatter_lists(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count) {
+  LaunchList list;
+  list.scratch_bytes = {static_cast<uint64_t>(size) * 4, static_cast<uint64_t>(count) * 4};
+  constexpr int first = 3, next = 4;
+  // Asking every index for every row keeps a GPU busy; walking the indices once wastes nothing.
+  bool walk = t.cpu_like || size > (int64_t{1} << 33) / count;
+  if (walk) {
+    LaunchList none = fill(t, DType::i32, size, static_cast<double>(count));
+    none.launches[0].buffers = {first};
+    list.launches.push_back(none.launches[0]);
+  }
+  Kernel link = portable(walk ? "scatter_link" : "scatter_list");
+  link.set("SIZE", size);
+  link.set("COUNT", count);
+  link.elements = static_cast<uint64_t>(std::max(size, count));
+  if (walk)
+    list.launches.push_back(dispatch(t, std::move(link), 1, {0, first, next}));
+  else
+    list.launches.push_back(launch(t, std::move(link), size, {0, first, next}));
+  int64_t total = outer * size * inner;
+  Kernel sum = portable("scatter_sum", {{"T", element_of(type)}});
+  sum.set("TOTAL", total);
+  sum.set("SIZE", size);
+  sum.set("INNER", inner);
+  sum.set("COUNT", count);
+  set_sum(sum, t, type);
+  sum.elements = static_cast<uint64_t>(std::max(total, outer * count * inner));
+  list.launches.push_back(launch(t, std::move(sum), total, {first, next, 1, 2}));
+  return list;
+}
+
+}  // namespace
+
 LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size, int64_t inner, int64_t count,
                        bool along) {
   LaunchList list;
@@ -57,9 +93,11 @@ LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size,
   if (total == 0) return list;
   fits_int("scatter_add into an axis", size);
   fits_int("scatter_add with an index", count);
-  // Asking every index for every row is parallel but wasteful; walking the indices per column wastes nothing.
   int64_t rounds = static_cast<int64_t>(t.max_rounds) - 100;
-  bool by_rows = count <= rounds && (count <= 32 || (columns < 256 && size * count <= (int64_t{1} << 26)));
+  bool few = count <= rounds && total <= (1 << 18) / std::max<int64_t>(count, 1);
+  if (!along && !few && count > 0 && count <= rounds) return scatter_lists(t, type, outer, size, inner, count);
+  // Asking every index for every row is parallel but wasteful; walking the indices per column wastes nothing.
+  bool by_rows = few || (count <= rounds && (count <= 32 || (columns < 256 && size * count <= (int64_t{1} << 26))));
   bool narrow = is_narrow(type);
   Kernel k = portable(by_rows ? "scatter_rows" : "scatter_columns", {{"T", e}, {"Y", narrow ? Element::f32 : e}});
   k.set(by_rows ? "TOTAL" : "COLUMNS", by_rows ? total : columns);

@@ -20,6 +20,19 @@ bool same_code(const Fusion& f, const Fusion& g, const Program& program) {
          f.types(program) == g.types(program);
 }
 
+// PoCL's compiler makes no vectors of a kernel with more branches: from a dozen on it is 100 times slower.
+constexpr size_t most_branches = 6;
+constexpr int64_t large = 1 << 15;  // elements that are worth a launch of their own
+
+/// Keeps the twins of the first one's shape, so that a model's layers share one kernel; the first alone where it is
+/// large.
+void keep_alike(std::vector<std::pair<uint32_t, Fusion>>& list) {
+  Shape dims = list[0].second.dims;
+  std::erase_if(list, [&](const auto& twin) { return twin.second.dims != dims; });
+  size_t most = std::min(list.size(), num_elements(dims) > large ? size_t{1} : most_branches);
+  list.erase(list.begin() + static_cast<std::ptrdiff_t>(most), list.end());
+}
+
 }  // namespace
 
 bool Planner::fuses(uint32_t k) {
@@ -71,7 +84,9 @@ bool Planner::batch(uint32_t k, const char* entry) {
   // lavapipe runs both sides of a branch, so every group would compute every tensor's share.
   if (traits_.cpu_like && traits_.language == Language::glsl) return false;
   std::vector<std::pair<uint32_t, Fusion>> list = twins(k);
-  if (list.size() < 2 || list[0].first != k) return false;
+  if (list.empty() || list[0].first != k) return false;
+  if (traits_.cpu_like && list.size() > most_branches) keep_alike(list);
+  if (list.size() < 2) return false;
   for (auto& [j, f] : list)
     if (j != k) finish(j);
   if (trace_) trace_(fmt::format("nodes {}..{} → one launch over {} tensors", k, list.back().first, list.size()));

@@ -231,7 +231,7 @@ class Bench(harness.Case):
         self.fails(2, ["M x N x K", "matmul:512x512x512"], "bench", "--ops", "matmul:2x2")
         self.fails(2, ["f8", "bf16"], "bench", "--precision", "f8")
         self.fails(2, ["unknown device 'nothing:0'"], "bench", "--device", "nothing:0")
-        self.fails(2, ["unknown peer 'keras'", "torch or tinygrad"], "bench", "--peer", "keras")
+        self.fails(2, ["unknown peer 'keras'", "torch, jax or tinygrad"], "bench", "--peer", "keras")
         self.fails(2, ["--repetitions 0"], "bench", "--repetitions", "0")
         self.fails(2, ["--time 0"], "bench", "--time", "0")
         self.fails(2, ["--layers 64"], "bench", "--models", "mlp", "--layers", "64")
@@ -255,7 +255,7 @@ class Bench(harness.Case):
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_scripts_lie_where_they_are_sought(self):
-        for name in ("peer_rounds", "rounds_torch", "rounds_tinygrad", "peer_torch", "peer_tinygrad", "peer_common", "zoo/resnet18"):
+        for name in ("peer_rounds", "rounds_torch", "rounds_jax", "rounds_tinygrad", "peer_torch", "peer_tinygrad", "peer_common", "zoo/resnet18"):
             self.assertTrue((SCRIPTS / f"{name}.py").is_file(), name)
 
 

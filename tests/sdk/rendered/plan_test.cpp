@@ -127,6 +127,31 @@ TEST(RenderedPlan, ABatchIsCutWhereAKernelTakesNoMoreBuffersOrRunsBothSidesOfABr
   EXPECT_EQ(plan(raw, traits).launches.size(), 2u);
 }
 
+TEST(RenderedPlan, ACpusCompilerGetsFewBranchesAndOneKernelForTensorsOfOneShape) {
+  auto launches = [](bool cpu, int64_t elements, size_t kernels) {
+    RawProgram raw;
+    static constexpr const char* names[] = {"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"};
+    uint32_t f = raw.value(TUTTI_FEED, TUTTI_F32, {}, "f");
+    for (const char* name : names) {
+      uint32_t p = raw.value(TUTTI_STATE, TUTTI_F32, {elements}, name);
+      uint32_t next = raw.value(TUTTI_TEMP, TUTTI_F32, {elements});
+      raw.node("mul", {p, f}, {next});
+      raw.binary(TUTTI_X_MUL);
+      raw.states.push_back({name, p, next});
+    }
+    raw.groups = {{TUTTI_BATCH, 0, std::size(names), 0}};
+    Traits traits;
+    traits.cpu_like = cpu;
+    traits.max_arguments = 64;
+    RenderedPlan p = plan(raw, traits);
+    EXPECT_EQ(p.kernels.size(), kernels) << elements;
+    return p.launches.size();
+  };
+  EXPECT_EQ(launches(false, 8, 1), 1u);
+  EXPECT_EQ(launches(true, 8, 2), 2u) << "six and two";
+  EXPECT_EQ(launches(true, 1 << 16, 2), 3u) << "two by one kernel alone, then six";
+}
+
 TEST(RenderedPlan, ProductsTakeBiasAndReluAlong) {
   for (bool cpu : {false, true}) {
     Traits traits;
