@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "cli/print.h"
@@ -39,7 +40,7 @@ void ProgressLine::show(const Progress& p) {
   std::string text = fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}  {}", p.epoch + 1, epochs_, p.step, total_,
                                  p.loss, rate_text(p.samples_per_second));
   if (p.samples_per_second > 0) {
-    auto s = static_cast<int64_t>(static_cast<double>((total_ - p.step) * batch_) / p.samples_per_second + 0.5);
+    auto s = std::llround(static_cast<double>((total_ - p.step) * batch_) / p.samples_per_second);
     text += fmt::format("  {}:{:02} left", s / 60, s % 60);
   }
   if (!terminal_) {

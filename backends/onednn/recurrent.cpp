@@ -1,11 +1,14 @@
-// The recurrence of an LSTM and its gradient, f32: a block of sequences goes through all steps on one thread, with
-// oneDNN's product of its states and the weights, which are packed once, and one pass over the gates per step.
+// The recurrence of an LSTM and its gradient: a block of sequences goes through all steps on one thread, with oneDNN's
+// product of its states and the weights, which are packed once, and one pass over the gates per step. All is computed
+// in f32, but for the factors of a bf16 model's products; what a two-byte model hands in and takes is converted row by
+// row.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "backends/onednn/kernel.h"
+#include "backends/onednn/widened.h"
+#include "core/base/rounding.h"
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/parallel.h"
 
@@ -14,13 +17,15 @@ namespace {
 
 constexpr int64_t block = 16;  // sequences; the bits do not depend on the thread count
 
-/// [block, k] times weights [k, n].
+/// [block, k] times weights [k, n] in f32; or of bf16 with sums in f32, where the CPU has such products.
 class StateProduct {
  public:
-  StateProduct(int64_t k, int64_t n, const Desc& weights) : weights_(weights) {
+  StateProduct(int64_t k, int64_t n, const Desc& weights, bool bf16)
+      : weights_(weights), states_(block * k), bf16_(bf16) {
     ThreadScope one(1);
-    Desc any({k, n}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
-    x_ = plain_desc(dnnl::memory::data_type::f32, {block, k});
+    auto type = bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+    Desc any({k, n}, type, dnnl::memory::format_tag::any);
+    x_ = plain_desc(type, {block, k});
     y_ = plain_desc(dnnl::memory::data_type::f32, {block, n});
     dnnl::matmul::primitive_desc pd(engine(), x_, any, y_, attributes());
     dnnl::reorder::primitive_desc pack(engine(), weights_, engine(), pd.weights_desc(), attributes());
@@ -32,7 +37,7 @@ class StateProduct {
   }
 
   size_t packed_bytes() const { return packed_.get_size(); }
-  size_t scratch_bytes() const { return std::max(scratch_.get_size(), pack_scratch_.get_size()); }
+  size_t scratch_bytes() const { return std::max(rounded_bytes() + scratch_.get_size(), pack_scratch_.get_size()); }
 
   void pack(void* weights, void* packed, void* scratch) const {
     ThreadScope one(1);
@@ -45,23 +50,35 @@ class StateProduct {
   /// The product bound to addresses, for one thread.
   class Bound {
    public:
-    Bound(const StateProduct& p, void* x, void* packed, void* y, void* scratch)
+    Bound(const StateProduct& p, void* x, void* packed, void* y, std::byte* scratch)
         : product_(p.product_),
+          states_(p.states_),
+          x_(x),
+          rounded_(p.bf16_ ? scratch : nullptr),
           stream_(engine()),
-          arguments_{{DNNL_ARG_SRC, {p.x_, engine(), x}},
+          arguments_{{DNNL_ARG_SRC, {p.x_, engine(), p.bf16_ ? scratch : x}},
                      {DNNL_ARG_WEIGHTS, {p.packed_, engine(), packed}},
                      {DNNL_ARG_DST, {p.y_, engine(), y}},
-                     {DNNL_ARG_SCRATCHPAD, {p.scratch_, engine(), scratch}}} {}
-    void run() { product_.execute(stream_, arguments_); }
+                     {DNNL_ARG_SCRATCHPAD, {p.scratch_, engine(), scratch + p.rounded_bytes()}}} {}
+    void run() {
+      if (rounded_) kernels::isa_kernels().store(kernels::Storage::bf16)(rounded_, x_, x_, x_, states_);
+      product_.execute(stream_, arguments_);
+    }
 
    private:
     dnnl::matmul product_;
+    int64_t states_;
+    void *x_, *rounded_;  // rounded_: the states of a product of bf16
     dnnl::stream stream_;
     std::unordered_map<int, dnnl::memory> arguments_;
   };
 
  private:
+  size_t rounded_bytes() const { return bf16_ ? align_up(static_cast<size_t>(states_) * 2, size_t{64}) : 0; }
+
   Desc weights_, x_, y_, packed_, scratch_, pack_scratch_;
+  int64_t states_;
+  bool bf16_;
   dnnl::matmul product_;
   dnnl::reorder pack_;
 };
@@ -71,14 +88,36 @@ struct Recurrence {
   int64_t steps, rows, cells;
   bool reverse, lengths;
   int threads;
+  kernels::Storage storage;  ///< of all but gates and cells
   std::shared_ptr<const StateProduct> product;
 
   int64_t at(int64_t k) const { return reverse ? steps - 1 - k : k; }
   static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
   size_t thread_floats() const { return static_cast<size_t>(block) * static_cast<size_t>(10 * cells); }
   size_t thread_bytes() const { return aligned(thread_floats() * 4) + aligned(product->scratch_bytes()); }
+  bool narrow() const { return storage != kernels::Storage::word; }
+  size_t wide_weight_bytes() const { return narrow() ? aligned(static_cast<size_t>(16 * cells * cells)) : 0; }
   size_t scratch_bytes() const {
-    return aligned(product->packed_bytes()) + static_cast<size_t>(threads) * thread_bytes();
+    return aligned(product->packed_bytes()) + static_cast<size_t>(threads) * thread_bytes() + wide_weight_bytes();
+  }
+
+  /// n numbers from the at-th on as floats: where they lie, or converted into `buffer`.
+  const float* read(const void* from, int64_t at, int64_t n, float* buffer) const {
+    if (!narrow()) return static_cast<const float*>(from) + at;
+    const void* part = static_cast<const uint16_t*>(from) + at;
+    kernels::isa_kernels().load(storage)(buffer, part, part, part, n);
+    return buffer;
+  }
+  void load(float* to, const void* from, int64_t at, int64_t n) const {
+    if (const float* x = read(from, at, n, to); x != to) std::copy_n(x, n, to);
+  }
+  /// Writes n floats, or nothing where nobody reads them.
+  void put(void* to, int64_t at, const float* from, int64_t n) const {
+    if (!to) return;
+    if (!narrow())
+      std::copy_n(from, n, static_cast<float*>(to) + at);
+    else
+      kernels::isa_kernels().store(storage)(static_cast<uint16_t*>(to) + at, from, from, from, n);
   }
 
   /// Packs the weights, then calls f(first row, rows, floats, product) for every block. The product reads the first
@@ -86,6 +125,11 @@ struct Recurrence {
   template <class F>
   void each_block(void* weights, std::byte* scratch, int64_t inputs, F&& f) const {
     std::byte* threads_at = scratch + aligned(product->packed_bytes());
+    if (narrow()) {
+      auto* wide = reinterpret_cast<float*>(threads_at + static_cast<size_t>(threads) * thread_bytes());
+      to_f32(storage, wide, weights, 4 * cells * cells, threads);
+      weights = wide;
+    }
     product->pack(weights, scratch, threads_at + aligned(thread_floats() * 4));
     int64_t blocks = (rows + block - 1) / block;
     kernels::share(blocks, steps * rows * cells * cells, threads, [&](int64_t first, int64_t last, int thread) {
@@ -103,8 +147,12 @@ struct Recurrence {
 Decline declines_types(const Case& c, size_t fixed, size_t gates) {
   size_t have = c.node().inputs.size();
   if (have != fixed && have != fixed + 1) return fmt::format("{} inputs, {} or {} are needed", have, fixed, fixed + 1);
-  for (size_t k = 0; k < fixed; ++k)
-    if (c.in(k).dtype != DType::f32) return "not f32";
+  DType t = c.in(0).dtype;
+  if (t != DType::f32 && !is_narrow(t)) return "dtype " + std::string(name(t));
+  for (size_t k = 0; k < fixed; ++k) {
+    bool wide = fixed == 6 && (k == 2 || k == 3);  // a gradient's gates and cells
+    if (c.in(k).dtype != (wide ? DType::f32 : t)) return fmt::format("input {} is {}", k, to_string(c.in(k)));
+  }
   const Shape &state = c.in(0).shape, &z = c.in(gates).shape;
   if (state.size() != 2 || z.size() != 3 || z[0] < 1 || z[1] != state[0] || z[2] != 4 * state[1])
     return "gates [T, N, 4H] and a state [N, H] are needed";
@@ -117,27 +165,30 @@ Recurrence recurrence_of(const Case& c, size_t fixed, size_t gates, bool gradien
   const Shape &state = c.in(0).shape, &z = c.in(gates).shape;
   int64_t n = state[1];
   using T = dnnl::memory::data_type;
-  auto product = gradient ? std::make_shared<StateProduct>(4 * n, n, Desc({4 * n, n}, T::f32, Shape{n, 1}))
-                          : std::make_shared<StateProduct>(n, 4 * n, Desc({n, 4 * n}, T::f32, Shape{1, n}));
-  return {z[0], z[1], n, c.node().attrs.i("reverse") != 0, c.node().inputs.size() > fixed, c.threads, product};
+  bool bf16 = c.in(0).dtype == DType::bf16 && dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core_bf16;
+  auto product = gradient ? std::make_shared<StateProduct>(4 * n, n, Desc({4 * n, n}, T::f32, Shape{n, 1}), bf16)
+                          : std::make_shared<StateProduct>(n, 4 * n, Desc({n, 4 * n}, T::f32, Shape{1, n}), bf16);
+  return {z[0],
+          z[1],
+          n,
+          c.node().attrs.i("reverse") != 0,
+          c.node().inputs.size() > fixed,
+          c.threads,
+          kernels::storage_of(c.in(0).dtype),
+          product};
 }
 
 const float* floats(const void* x) { return static_cast<const float*>(x); }
 float* floats(void* x) { return static_cast<float*>(x); }
-
-/// Copies n floats, or nothing where nobody reads them.
-void put(float* to, int64_t at, const float* from, int64_t n) {
-  if (to) std::copy_n(from, n, to + at);
-}
 
 // ---- forward: h0, c0, w_hh, z, lengths → y, c_n, gates, cells
 
 Decline declines(const Case& c) {
   if (Decline why = declines_types(c, 4, 3); !why.empty()) return why;
   const Shape &state = c.in(0).shape, &z = c.in(3).shape;
-  TensorType steps{DType::f32, {z[0], z[1], state[1]}};
+  TensorType cells{DType::f32, {z[0], z[1], state[1]}}, steps{c.in(0).dtype, cells.shape}, gates{DType::f32, z};
   if (c.in(1) != c.in(0) || c.in(2).shape != Shape{4 * state[1], state[1]}) return "c0 or w_hh does not fit";
-  for (auto [k, want] : {std::pair(0, steps), std::pair(1, c.in(0)), std::pair(2, c.in(3)), std::pair(3, steps)})
+  for (auto [k, want] : {std::pair(0, steps), std::pair(1, c.in(0)), std::pair(2, gates), std::pair(3, cells)})
     if (Decline why = expect_result(c, static_cast<size_t>(k), want); !why.empty()) return why;
   return declines_primitive([&] { return recurrence_of(c, 4, 3, false).product != nullptr; });
 }
@@ -149,25 +200,25 @@ KernelPtr make(const Case& c) {
     auto row = kernels::isa_kernels().lstm_row;
     r.each_block(in[2], scratch, n, [&](int64_t first, int64_t count, float* h, StateProduct::Bound& product) {
       float *sums = h + block * n, *c = sums + block * 4 * n, *spare = c + block * n;
-      float *new_c = spare + 4 * n, *new_h = new_c + n;
-      std::copy_n(floats(in[0]) + first * n, count * n, h);
-      std::copy_n(floats(in[1]) + first * n, count * n, c);
+      float *new_c = spare + 4 * n, *new_h = new_c + n, *z = new_h + n;
+      r.load(h, in[0], first * n, count * n);
+      r.load(c, in[1], first * n, count * n);
       for (int64_t k = 0; k < r.steps; ++k) {
         int64_t t = r.at(k);
         product.run();
         for (int64_t i = 0; i < count; ++i) {
           int64_t at = t * r.rows + first + i;
           float* gates = out[2] ? floats(out[2]) + at * 4 * n : spare;
-          row(gates, new_c, new_h, floats(in[3]) + at * 4 * n, sums + i * 4 * n, c + i * n, n);
+          row(gates, new_c, new_h, r.read(in[3], at * 4 * n, 4 * n, z), sums + i * 4 * n, c + i * n, n);
           if (!r.lengths || t < static_cast<const int32_t*>(in[4])[first + i]) {
             std::copy_n(new_c, n, c + i * n);
             std::copy_n(new_h, n, h + i * n);
           }
         }
-        put(floats(out[0]), (t * r.rows + first) * n, h, count * n);
-        put(floats(out[3]), (t * r.rows + first) * n, c, count * n);
+        r.put(out[0], (t * r.rows + first) * n, h, count * n);
+        if (out[3]) std::copy_n(c, count * n, floats(out[3]) + (t * r.rows + first) * n);
       }
-      put(floats(out[1]), first * n, c, count * n);
+      r.put(out[1], first * n, c, count * n);
     });
   };
   return std::make_unique<FunctionKernel>(c, run, r.scratch_bytes());
@@ -178,10 +229,10 @@ KernelPtr make(const Case& c) {
 Decline declines_grad(const Case& c) {
   if (Decline why = declines_types(c, 6, 2); !why.empty()) return why;
   const Shape &state = c.in(0).shape, &z = c.in(2).shape;
-  TensorType steps{DType::f32, {z[0], z[1], state[1]}};
-  if (c.in(5) != c.in(0) || c.in(3) != steps || c.in(4) != steps || c.in(1).shape != Shape{4 * state[1], state[1]})
+  TensorType cells{DType::f32, {z[0], z[1], state[1]}}, steps{c.in(0).dtype, cells.shape}, dz{steps.dtype, z};
+  if (c.in(5) != c.in(0) || c.in(3) != cells || c.in(4) != steps || c.in(1).shape != Shape{4 * state[1], state[1]})
     return "an input does not fit";
-  for (auto [k, want] : {std::pair(0, c.in(0)), std::pair(1, c.in(0)), std::pair(2, c.in(2))})
+  for (auto [k, want] : {std::pair(0, c.in(0)), std::pair(1, c.in(0)), std::pair(2, dz)})
     if (Decline why = expect_result(c, static_cast<size_t>(k), want); !why.empty()) return why;
   return declines_primitive([&] { return recurrence_of(c, 6, 2, true).product != nullptr; });
 }
@@ -192,14 +243,15 @@ KernelPtr make_grad(const Case& c) {
     int64_t n = r.cells;
     auto row = kernels::isa_kernels().lstm_dx_row;
     r.each_block(in[1], scratch, 4 * n, [&](int64_t first, int64_t count, float* dz, StateProduct::Bound& product) {
-      float *back = dz + block * 4 * n, *dh = back + block * n, *dc = dh + block * n;
+      float *back = dz + block * 4 * n, *dh = back + block * n, *dc = dh + block * n, *spare = dc + block * n;
       std::fill_n(dh, count * n, 0.0f);
-      std::copy_n(floats(in[5]) + first * n, count * n, dc);
+      r.load(dc, in[5], first * n, count * n);
       for (int64_t k = r.steps; k-- > 0;) {
         int64_t t = r.at(k), here = t * r.rows + first;
-        const float* before = k == 0 ? floats(in[0]) + first * n : floats(in[3]) + (r.at(k - 1) * r.rows + first) * n;
+        const float* before =
+            k == 0 ? r.read(in[0], first * n, count * n, spare) : floats(in[3]) + (r.at(k - 1) * r.rows + first) * n;
         auto live = [&](int64_t i) { return !r.lengths || t < static_cast<const int32_t*>(in[6])[first + i]; };
-        const float* dy = floats(in[4]) + here * n;
+        const float* dy = r.read(in[4], here * n, count * n, spare + block * n);
         for (int64_t j = 0; j < count * n; ++j) dh[j] += dy[j];
         for (int64_t i = 0; i < count; ++i) {
           if (live(i))
@@ -208,13 +260,13 @@ KernelPtr make_grad(const Case& c) {
           else
             std::fill_n(dz + i * 4 * n, 4 * n, 0.0f);
         }
-        put(floats(out[2]), here * 4 * n, dz, count * 4 * n);
+        r.put(out[2], here * 4 * n, dz, count * 4 * n);
         product.run();
         for (int64_t i = 0; i < count; ++i)
           if (live(i)) std::copy_n(back + i * n, n, dh + i * n);
       }
-      put(floats(out[0]), first * n, dh, count * n);
-      put(floats(out[1]), first * n, dc, count * n);
+      r.put(out[0], first * n, dh, count * n);
+      r.put(out[1], first * n, dc, count * n);
     });
   };
   return std::make_unique<FunctionKernel>(c, run, r.scratch_bytes());

@@ -1,5 +1,6 @@
 #include "kernels/cpu/softmax.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/abi/tutti_plugin.h"
@@ -22,6 +23,8 @@ double sum_of(const float* x, int64_t n) {
 }
 
 struct Loops {
+  LaneFn minus = isa_kernels().find(TUTTI_X_SUB, Lane::f32, Lane::f32, 0);
+  LaneFn max = isa_kernels().find(TUTTI_X_MAX, Lane::f32, Lane::f32, 0);
   LaneFn minus_scalar = isa_kernels().find(TUTTI_X_SUB, Lane::f32, Lane::f32, 2);
   LaneFn exp = isa_kernels().find(TUTTI_X_EXP, Lane::f32, Lane::f32, 0);
 };
@@ -48,12 +51,43 @@ void row(const Loops& l, const float* x, float* y, int64_t n, bool logarithm) {
   }
 }
 
+/// `m` lines side by side, at most `piece`, whose elements are `step` apart.
+void columns(const Loops& l, const float* x, float* y, int64_t n, int64_t m, int64_t step, bool logarithm) {
+  float high[piece], buffer[piece];
+  double total[piece] = {};
+  std::copy_n(x, m, high);
+  for (int64_t k = 1; k < n; ++k) l.max(high, high, x + k * step, nullptr, m);
+  for (int64_t k = 0; k < n; ++k) {
+    float* e = logarithm ? buffer : y + k * step;
+    l.minus(e, x + k * step, high, nullptr, m);
+    l.exp(e, e, nullptr, nullptr, m);
+    for (int64_t i = 0; i < m; ++i) total[i] += static_cast<double>(e[i]);
+  }
+  for (int64_t i = 0; i < m; ++i) total[i] = logarithm ? std::log(total[i]) : 1 / total[i];
+  for (int64_t k = 0; k < n; ++k) {
+    const float* from = x + k * step;
+    float* to = y + k * step;
+    for (int64_t i = 0; i < m; ++i) {
+      double value = logarithm ? (static_cast<double>(from[i]) - static_cast<double>(high[i])) - total[i]
+                               : static_cast<double>(to[i]) * total[i];
+      to[i] = static_cast<float>(value);
+    }
+  }
+}
+
 }  // namespace
 
-void softmax(const float* x, float* y, int64_t rows, int64_t n, bool logarithm, int threads) {
+void softmax(const float* x, float* y, const AxisGeometry& g, bool logarithm, int threads) {
   Loops loops;
-  share(rows, rows * n * 8, threads, [&](int64_t first, int64_t last, int) {
-    for (int64_t k = first; k < last; ++k) row(loops, x + k * n, y + k * n, n, logarithm);
+  int64_t lines = g.inner == 1 ? 1 : (g.inner + piece - 1) / piece;  // of one outer element, a block of them each
+  share(g.outer * lines, g.outer * g.size * g.inner * 8, threads, [&](int64_t first, int64_t last, int) {
+    for (int64_t k = first; k < last; ++k) {
+      int64_t column = k % lines * piece, at = k / lines * g.size * g.inner + column;
+      if (g.inner == 1)
+        row(loops, x + at, y + at, g.size, logarithm);
+      else
+        columns(loops, x + at, y + at, g.size, std::min(piece, g.inner - column), g.inner, logarithm);
+    }
   });
 }
 

@@ -70,14 +70,33 @@ TEST(Pool, largest_element_and_gradient) {
   }
 }
 
+TEST(Softmax, ColumnsAreRowsTransposed) {
+  for (int64_t n : {1, 3, 21})
+    for (int64_t inner : {2, 100, 1500}) {
+      int64_t outer = 3;
+      std::vector<float> x(static_cast<size_t>(outer * n * inner)), y(x.size()), rows(x.size()), want(x.size());
+      for (size_t i = 0; i < x.size(); ++i) x[i] = 6 * number(i);
+      auto transposed = [&](size_t i) {  // [outer, n, inner] → [outer, inner, n]
+        auto c = static_cast<int64_t>(i);
+        return static_cast<size_t>((c / (n * inner) * inner + c % inner) * n + c / inner % n);
+      };
+      for (size_t i = 0; i < x.size(); ++i) rows[transposed(i)] = x[i];
+      for (bool logarithm : {false, true}) {
+        softmax(x.data(), y.data(), {1, outer, n, inner}, logarithm, 2);
+        softmax(rows.data(), want.data(), {0, outer * inner, n, 1}, logarithm, 2);
+        for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(y[i], want[transposed(i)], 1e-6 * std::fabs(y[i]));
+      }
+    }
+}
+
 TEST(Softmax, rows) {
   for (int64_t n : {1, 3, 10, 64, 130, 2500}) {
     int64_t rows = 33;
     std::vector<float> x(static_cast<size_t>(rows * n)), y(x.size()), z(x.size());
     for (size_t i = 0; i < x.size(); ++i) x[i] = 6 * number(i);
     x[0] = 90;  // a row with one certain class
-    softmax(x.data(), y.data(), rows, n, false, 2);
-    softmax(x.data(), z.data(), rows, n, true, 2);
+    softmax(x.data(), y.data(), {0, rows, n, 1}, false, 2);
+    softmax(x.data(), z.data(), {0, rows, n, 1}, true, 2);
     for (int64_t r = 0; r < rows; ++r) {
       const float* row = x.data() + r * n;
       double high = *std::max_element(row, row + n), sum = 0;
