@@ -81,11 +81,13 @@ Values vjp(const VjpContext& g) {
   Value a = g.in[0], b = g.in[1], d = g.d[0];
   Value da, db;
   if (g.wants[0]) da = sum_to(ta ? matmul(b, d, tb, true) : matmul(d, b, false, !tb), a.shape());
-  if (g.wants[1] && !ta && num_elements(Shape(b.shape().begin(), b.shape().end() - 2)) == 1) {
-    Value x = matrix_of(a), y = matrix_of(d);  // one b for all batches: one product, no sum over them
+  bool one_b = num_elements(Shape(b.shape().begin(), b.shape().end() - 2)) == 1;
+  if (g.wants[1] && !ta && one_b && d.rank() > 2) {  // for all batches: one product, no sum over them
+    Value x = matrix_of(a), y = matrix_of(d);
     db = reshape(tb ? matmul(y, x, true, false) : matmul(x, y, true, false), b.shape());
-  } else if (g.wants[1])
+  } else if (g.wants[1]) {
     db = sum_to(tb ? matmul(d, a, true, ta) : matmul(a, d, !ta, false), b.shape());
+  }
   return {da, db};
 }
 
@@ -104,10 +106,10 @@ const OpDef matmul_op{
                 {.shapes = {{3, 4}, {5, 4}}, .attrs = {{"tb", Ints{1}}}},
                 {.shapes = {{2, 4, 3}, {1, 5, 4}}, .attrs = {{"ta", Ints{1}}, {"tb", Ints{1}}}},
                 {.shapes = {{2, 1, 3, 4}, {3, 4, 2}}},
-                {.shapes = {{2, 3, 4}, {5, 4}}, .attrs = {{"tb", Ints{1}}}},
-                {.shapes = {{2, 2, 3, 4}, {1, 4, 5}}},
                 {.shapes = {{0, 3}, {3, 2}}},
                 {.shapes = {{2, 0}, {0, 3}}},
-                {.shapes = {{33, 130}, {130, 17}}}}};
+                {.shapes = {{33, 130}, {130, 17}}},
+                {.shapes = {{2, 3, 4}, {5, 4}}, .attrs = {{"tb", Ints{1}}}},
+                {.shapes = {{2, 2, 3, 4}, {1, 4, 5}}}}};
 
 }  // namespace tutti
