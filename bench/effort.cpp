@@ -28,6 +28,11 @@ class Counter {
 
   double flops(const TuttiNode& n) const {
     std::string_view op = n.op;
+    if (op.ends_with("_recurrence") || op.ends_with("_recurrence_grad")) {  // of the states and w_hh, step by step
+      bool gradient = op.ends_with("_grad");
+      uint32_t w_hh = n.inputs[op == "lstm_recurrence" ? 2 : 1], gates = n.inputs[gradient ? 2 : 3];
+      return 2 * elements(gates) * static_cast<double>(shape(w_hh)[1]);
+    }
     if (n.results[0] == TUTTI_NONE) return 0;
     if (op == "matmul") {
       std::span<const int64_t> a = shape(n.inputs[0]);

@@ -44,6 +44,15 @@ TEST(BenchEffort, GroupedConvolution) {
   EXPECT_EQ(effort_of(Lowered(g).program()).flops, 2.0 * (9 * 2 * 2) * (2 * 3 * 3));
 }
 
+TEST(BenchEffort, RecurrencesCountTheProductsOfTheirSteps) {
+  Graph g;
+  auto state = [&](const char* name, Shape shape) { return g.state(name, {DType::f32, std::move(shape)}); };
+  Value h = state("h", {3, 5}), w = state("w", {20, 5}), z = state("z", {7, 3, 20});
+  Values out = call_all(lstm_recurrence_op, {h, h, w, z}, {});
+  g.set_state("z", call_all(lstm_recurrence_grad_op, {h, w, out[2], out[3], out[0], h}, {})[2]);
+  EXPECT_EQ(effort_of(Lowered(g).program()).flops, 2 * (7 * 3 * 20 * 5 * 2.0));
+}
+
 TEST(BenchEffort, WhatOthersMove) {
   EXPECT_EQ(of({"add", {3, 5}}).bytes, 3 * 15 * 4);
   EXPECT_EQ(of({"add", {3, 5}}).flops, 0);
