@@ -9,9 +9,8 @@ namespace tutti::cli {
 
 /// What the positional argument of such a command says.
 constexpr const char* model_file_help =
-    "A checkpoint; an ONNX model; a description of layers with --init; or weights (GGUF, or safetensors or .npz and "
-    "the "
-    "model's name behind it)";
+    "A checkpoint; an ONNX model; a description of layers with --init; or weights (GGUF, or safetensors "
+    "or .npz and the model's name behind it)";
 
 /// A checkpoint; a model's file (ONNX, or a description in JSON); weights alone, of the model that the command line
 /// names (a GGUF file: llama).

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/onednn/widened.h"
+#include "backends/onednn/kernel.h"
 #include "core/base/rounding.h"
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/parallel.h"
@@ -96,9 +96,8 @@ struct Recurrence {
   size_t thread_floats() const { return static_cast<size_t>(block) * static_cast<size_t>(10 * cells); }
   size_t thread_bytes() const { return aligned(thread_floats() * 4) + aligned(product->scratch_bytes()); }
   bool narrow() const { return storage != kernels::Storage::word; }
-  size_t wide_weight_bytes() const { return narrow() ? aligned(static_cast<size_t>(16 * cells * cells)) : 0; }
   size_t scratch_bytes() const {
-    return aligned(product->packed_bytes()) + static_cast<size_t>(threads) * thread_bytes() + wide_weight_bytes();
+    return aligned(product->packed_bytes()) + static_cast<size_t>(threads) * thread_bytes();
   }
 
   /// n numbers from the at-th on as floats: where they lie, or converted into `buffer`.
@@ -125,11 +124,6 @@ struct Recurrence {
   template <class F>
   void each_block(void* weights, std::byte* scratch, int64_t inputs, F&& f) const {
     std::byte* threads_at = scratch + aligned(product->packed_bytes());
-    if (narrow()) {
-      auto* wide = reinterpret_cast<float*>(threads_at + static_cast<size_t>(threads) * thread_bytes());
-      to_f32(storage, wide, weights, 4 * cells * cells, threads);
-      weights = wide;
-    }
     product->pack(weights, scratch, threads_at + aligned(thread_floats() * 4));
     int64_t blocks = (rows + block - 1) / block;
     kernels::share(blocks, steps * rows * cells * cells, threads, [&](int64_t first, int64_t last, int thread) {
@@ -164,10 +158,10 @@ Decline declines_types(const Case& c, size_t fixed, size_t gates) {
 Recurrence recurrence_of(const Case& c, size_t fixed, size_t gates, bool gradient) {
   const Shape &state = c.in(0).shape, &z = c.in(gates).shape;
   int64_t n = state[1];
-  using T = dnnl::memory::data_type;
+  auto t = data_type(c.in(0).dtype);
   bool bf16 = c.in(0).dtype == DType::bf16 && dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core_bf16;
-  auto product = gradient ? std::make_shared<StateProduct>(4 * n, n, Desc({4 * n, n}, T::f32, Shape{n, 1}), bf16)
-                          : std::make_shared<StateProduct>(n, 4 * n, Desc({n, 4 * n}, T::f32, Shape{1, n}), bf16);
+  auto product = gradient ? std::make_shared<StateProduct>(4 * n, n, Desc({4 * n, n}, t, Shape{n, 1}), bf16)
+                          : std::make_shared<StateProduct>(n, 4 * n, Desc({n, 4 * n}, t, Shape{1, n}), bf16);
   return {z[0],
           z[1],
           n,

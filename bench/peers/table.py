@@ -78,7 +78,7 @@ def bench(o, row):
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
         print(done.stderr, end="", file=sys.stderr, flush=True)
         if not file.exists():
-            raise RuntimeError(f"{row}: {done.stderr.strip().splitlines()[-1]}")
+            raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit code {done.returncode}")
         return json.loads(file.read_text())
 
 
@@ -100,7 +100,7 @@ def records(o, row, document):
 
 def table(report):
     def best(r):
-        times = {lane: x["ms"] for lane, x in r["others"].items() if "ms" in x}
+        times = {lane: x["ms"] for lane, x in r["others"].items() if "ms" in x and lane != report.get("beside")}
         lane = min(times, key=times.get) if times else None
         return (lane, times[lane]) if lane else None
 
@@ -115,14 +115,13 @@ def table(report):
                 lines += [f"| {title} | {precision} | {runs[0]['failed']} | | | | | | | |"] if runs else []
                 continue
             pairs = [(best(r), r) for r in good]
-            median = lambda xs: statistics.median(xs)
             ratio = [r["ms"] / b[1] for b, r in pairs if b]
-            ratios.setdefault(precision, []).extend([median(ratio)] if ratio else [])
-            share, mark = median([r["share"] for r in good]), lambda ok: "" if ok else " (missed)"
-            peer = [f"{pairs[0][0][0]} | {median([b[1] for b, _ in pairs]):.2f} | {median(ratio):.2f}{mark(median(ratio) <= aims[k])}"
+            ratios.setdefault(precision, []).extend([statistics.median(ratio)] if ratio else [])
+            share, mark = statistics.median([r["share"] for r in good]), lambda ok: "" if ok else " (missed)"
+            peer = [f"{pairs[0][0][0]} | {statistics.median([b[1] for b, _ in pairs]):.2f} | {statistics.median(ratio):.2f}{mark(statistics.median(ratio) <= aims[k])}"
                     if ratio else "| | "]
-            lines.append(f"| {title} | {precision} | {median([r['ms'] for r in good]):.2f} | {peer[0]} | {aims[k]} | "
-                         f"{share:.2f}{mark(share >= shares[k])} | {shares[k] or ''} | {median([r['first_ms'] for r in good]):.0f} |")
+            lines.append(f"| {title} | {precision} | {statistics.median([r['ms'] for r in good]):.2f} | {peer[0]} | {aims[k]} | "
+                         f"{share:.2f}{mark(share >= shares[k])} | {shares[k] or ''} | {statistics.median([r['first_ms'] for r in good]):.0f} |")
     lines += [""] + [f"Geometric mean of the ratios in {p}: {math.exp(statistics.mean(map(math.log, r))):.2f} over {len(r)} rows"
                      for p, r in ratios.items() if r]
     return "\n".join(lines)
@@ -133,7 +132,7 @@ def main():
     p.add_argument("--tutti", default=str(ROOT / "build/release/bin/tutti"))
     p.add_argument("--rows", default="all", help=", ".join(ROWS))
     p.add_argument("--device", default="onednn:0")
-    p.add_argument("--beside", default="", help="another device of ours, listed with the peers")
+    p.add_argument("--beside", default="", help="another device of ours: its times go into the file, not into the ratios")
     p.add_argument("--peer", default="torch,jax")
     p.add_argument("--precision", default="f32,bf16")
     p.add_argument("--time", type=float, default=3, help="seconds per lane and row")
@@ -149,7 +148,7 @@ def main():
     unknown = [r for r in rows if r not in ROWS]
     if unknown:
         p.error(f"--rows: no row {', '.join(unknown)}; there are {', '.join(ROWS)}")
-    report = {"date": datetime.date.today().isoformat(), "device": o.device, "peer": o.peer, "runs": [], "free": []}
+    report = {"date": datetime.date.today().isoformat(), "device": o.device, "beside": o.beside, "peer": o.peer, "runs": [], "free": []}
     failed = False
     for run in range(o.runs):
         report["runs"].append([])
@@ -166,9 +165,12 @@ def main():
                 return 3
             report["free"].append(round(free, 3))
             print(f"run {run + 1} of {o.runs}: {row}", file=sys.stderr, flush=True)
-            document = bench(o, row)
-            report.update(machine=document["machine"], lanes=[{k: x[k] for k in ("id", "name", "driver")} for x in document["lanes"]])
-            report["runs"][-1] += records(o, row, document)
+            try:
+                document = bench(o, row)
+                report.update(machine=document["machine"], lanes=[{k: x[k] for k in ("id", "name", "driver")} for x in document["lanes"]])
+                report["runs"][-1] += records(o, row, document)
+            except RuntimeError as e:
+                report["runs"][-1] += [{"row": row, "precision": precision, "failed": str(e)} for precision in o.precision.split(",")]
             failed |= any("failed" in r for r in report["runs"][-1])
             if o.json:
                 pathlib.Path(o.json).write_text(json.dumps(report, indent=1) + "\n")

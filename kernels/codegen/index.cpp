@@ -94,6 +94,7 @@ LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size,
   fits_int("scatter_add into an axis", size);
   fits_int("scatter_add with an index", count);
   int64_t rounds = static_cast<int64_t>(t.max_rounds) - 100;
+  // Little work is one launch: every element asks every index.
   bool few = count <= rounds && total <= (1 << 18) / std::max<int64_t>(count, 1);
   if (!along && !few && count > 0 && count <= rounds) return scatter_lists(t, type, outer, size, inner, count);
   // Asking every index for every row is parallel but wasteful; walking the indices per column wastes nothing.
