@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "core/base/hash.h"
 #include "core/base/text.h"
@@ -480,13 +481,20 @@ struct Trainer::Impl {
     return dequantized({p->bits, runner.read(names.quants), runner.read(names.scales), runner.read(names.mins)});
   }
 
-  std::map<std::string, HostTensor> snapshot() {
-    std::map<std::string, HostTensor> all;
+  /// Calls `see` with the name and the tensor of all that a checkpoint holds, by name, one at a time in memory.
+  template <class See>
+  void each_kept(See see) {
+    std::set<std::string> names;
     for (const auto& [name, state] : states)
-      if (kept(state.role)) all.emplace(name, read(name));
+      if (kept(state.role)) names.insert(name);
     // Before the first step part of the checkpoint, such as the optimizer's state, may not be on the device yet.
-    if (loaded && step == first_step) all.insert(loaded->tensors.begin(), loaded->tensors.end());
-    return all;
+    bool fresh = loaded && step == first_step;
+    if (fresh)
+      for (const auto& [name, tensor] : loaded->tensors) names.insert(name);
+    for (const std::string& name : names) {
+      auto it = states.find(name);
+      see(name, it != states.end() && kept(it->second.role) ? read(name) : loaded->tensors.at(name));
+    }
   }
 };
 
@@ -512,11 +520,13 @@ void Trainer::look(double loss) {
 int64_t Trainer::steps_per_epoch(const data::Source& set) const { return impl_->steps_per_epoch(set); }
 
 void Trainer::save(const std::string& path, const std::map<std::string, std::string>& metadata) {
-  Checkpoint c{impl_->snapshot(), metadata};
-  for (const auto& [name, t] : c.tensors)
+  Checkpoint c{{}, metadata};
+  impl_->each_kept([&](const std::string& name, HostTensor t) {
     if (double x = first_not_finite(t); !std::isfinite(x))
       throw NotFinite(steps(),
                       fmt::format("'{}' is {} after step {}: {} was not written", name, in_words(x), steps(), path));
+    c.tensors.emplace(name, std::move(t));
+  });
   c.metadata["format"] = "tutti 1";
   c.metadata["model"] = impl_->programs.task().describe();
   c.metadata["optimizer"] = name(impl_->options.optimizer);
@@ -608,10 +618,10 @@ uint64_t Trainer::planned_bytes() const { return impl_->runner.planned_bytes(); 
 
 std::string Trainer::state_hash() {
   uint64_t h = fnv1a(nullptr, 0);
-  for (const auto& [name, tensor] : impl_->snapshot()) {
+  impl_->each_kept([&](const std::string& name, const HostTensor& tensor) {
     h = fnv1a(name.data(), name.size(), h);
     h = fnv1a(tensor.bytes.data(), tensor.bytes.size(), h);
-  }
+  });
   return fmt::format("{:016x}", h);
 }
 

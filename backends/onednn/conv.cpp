@@ -1,4 +1,5 @@
 // Convolution and its two gradients through oneDNN, which chooses the layouts.
+#include "backends/onednn/even.h"
 #include "backends/onednn/outside.h"
 #include "backends/onednn/widened.h"
 #include "backends/onednn/window.h"
@@ -18,10 +19,10 @@ Shape weight_dims(const ConvGeometry& g) {
 
 Desc any(memory::data_type t, const Shape& dims) { return Desc(dims, t, memory::format_tag::any); }
 
-/// The present layout of an input when it is one of oneDNN's own in that type, else any.
-Desc present(const Case& c, size_t k, memory::data_type t) {
+/// The present layout of an input when it is one of oneDNN's own in that type and of that shape, else any.
+Desc present(const Case& c, size_t k, memory::data_type t, const Shape& shape) {
   Layout f = c.layout(k);
-  return !f.plain && f.desc.get_data_type() == t ? f.desc : any(t, c.in(k).shape);
+  return !f.plain && f.desc.get_data_type() == t && f.desc.get_dims() == shape ? f.desc : any(t, shape);
 }
 
 dnnl::convolution_forward::primitive_desc forward(const ConvGeometry& g, memory::data_type t, const Desc& x,
@@ -93,10 +94,12 @@ Decline check_inputs(const Case& c, bool wide) {
 
 // ---- conv2d: x, w
 
+ConvGeometry geometry_of_forward(const Case& c) { return conv_geometry(c.in(0).shape, c.in(1).shape, c.node().attrs); }
+
 template <bool wide>
 Decline declines_forward(const Case& c) {
   if (Decline why = check_inputs(c, wide); !why.empty()) return why;
-  ConvGeometry g = conv_geometry(c.in(0).shape, c.in(1).shape, c.node().attrs);
+  ConvGeometry g = geometry_of_forward(c);
   if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.result()}); !why.empty() || empty(g)) return why;
   DType dtype = wide ? DType::f32 : c.in(0).dtype;
   if (Decline why = declines_odd(g.depth(), size_of(dtype) == 4); !why.empty()) return why;
@@ -105,14 +108,12 @@ Decline declines_forward(const Case& c) {
                             [&] { return forward(g, t, any(t, g.images()), {}, prop_kind::forward_training, true); });
 }
 
-KernelPtr make_forward(const Case& c, DType dtype) {
-  ConvGeometry g = conv_geometry(c.in(0).shape, c.in(1).shape, c.node().attrs);
-  if (empty(g)) return make_zero(c);
+KernelPtr forward_of(const Case& c, const ConvGeometry& g, DType dtype) {
   auto t = data_type(dtype);
   int used = threads_for(operations(g), c.threads);
   ThreadScope scope(used);
   auto pd = not_reference(dtype, best([&](bool any_layout, bool allow_empty) {
-                            Desc x = any_layout ? any(t, g.images()) : present(c, 0, t);
+                            Desc x = any_layout ? any(t, g.images()) : present(c, 0, t, g.images());
                             return forward(g, t, x, c.epilogue, prop_kind::forward_training, allow_empty);
                           }));
   std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_SRC, false, 0, pd.src_desc()},
@@ -121,19 +122,27 @@ KernelPtr make_forward(const Case& c, DType dtype) {
   if (c.epilogue.bias != TUTTI_NONE) arguments.push_back({DNNL_ARG_BIAS, false, 2, pd.bias_desc()});
   auto kernel = std::make_unique<PrimitiveKernel>(dnnl::convolution_forward(pd), arguments, pd.scratchpad_desc(), used,
                                                   c.threads);
-  kernel->in = {layout_of(pd.src_desc(), {dtype, c.in(0).shape}), layout_of(pd.weights_desc(), {dtype, c.in(1).shape})};
-  kernel->out = {layout_of(pd.dst_desc(), {dtype, c.out(0).shape})};
+  kernel->in = {layout_of(pd.src_desc(), {dtype, g.images()}), layout_of(pd.weights_desc(), {dtype, g.weights()})};
+  kernel->out = {layout_of(pd.dst_desc(), {dtype, g.result()})};
   if (c.epilogue.bias != TUTTI_NONE) kernel->in.push_back(plain_layout(c.program.type(c.epilogue.bias)));
   return with_outside("conv2d", g, std::move(kernel), dtype);
 }
 
+KernelPtr make_forward(const Case& c, DType dtype) {
+  ConvGeometry g = geometry_of_forward(c);
+  return empty(g) ? make_zero(c) : forward_of(c, g, dtype);
+}
+
 // ---- conv2d_dx: d, w
+
+ConvGeometry geometry_of_dx(const Case& c) {
+  return conv_geometry(c.node().attrs.ints("shape"), c.in(1).shape, c.in(0).shape, c.node().attrs);
+}
 
 template <bool wide>
 Decline declines_dx(const Case& c) {
   if (Decline why = check_inputs(c, wide); !why.empty()) return why;
-  const Attrs& a = c.node().attrs;
-  ConvGeometry g = conv_geometry(a.ints("shape"), c.in(1).shape, c.in(0).shape, a);
+  ConvGeometry g = geometry_of_dx(c);
   if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.images()}); !why.empty() || empty(g)) return why;
   DType dtype = wide ? DType::f32 : c.in(0).dtype;
   if (Decline why = declines_odd(g.filters_per_group(), size_of(dtype) == 4); !why.empty()) return why;
@@ -141,14 +150,13 @@ Decline declines_dx(const Case& c) {
   return declines_primitive(dtype, [&] { return backward_data(g, t, any(t, g.result()), true); });
 }
 
-KernelPtr make_dx(const Case& c, DType dtype) {
-  ConvGeometry g = conv_geometry(c.out(0).shape, c.in(1).shape, c.node().attrs);
-  if (empty(g)) return make_zero(c);
+KernelPtr dx_of(const Case& c, const ConvGeometry& g, DType dtype) {
   auto t = data_type(dtype);
   int used = threads_for(operations(g), c.threads);
   ThreadScope scope(used);
   auto pd = not_reference(dtype, best([&](bool any_layout, bool allow_empty) {
-                            return backward_data(g, t, any_layout ? any(t, g.result()) : present(c, 0, t), allow_empty);
+                            return backward_data(g, t, any_layout ? any(t, g.result()) : present(c, 0, t, g.result()),
+                                                 allow_empty);
                           }));
   auto kernel = std::make_unique<PrimitiveKernel>(
       dnnl::convolution_backward_data(pd),
@@ -156,10 +164,14 @@ KernelPtr make_dx(const Case& c, DType dtype) {
                                              {DNNL_ARG_WEIGHTS, false, 1, pd.weights_desc()},
                                              {DNNL_ARG_DIFF_SRC, true, 0, pd.diff_src_desc()}},
       pd.scratchpad_desc(), used, c.threads);
-  kernel->in = {layout_of(pd.diff_dst_desc(), {dtype, c.in(0).shape}),
-                layout_of(pd.weights_desc(), {dtype, c.in(1).shape})};
-  kernel->out = {layout_of(pd.diff_src_desc(), {dtype, c.out(0).shape})};
+  kernel->in = {layout_of(pd.diff_dst_desc(), {dtype, g.result()}), layout_of(pd.weights_desc(), {dtype, g.weights()})};
+  kernel->out = {layout_of(pd.diff_src_desc(), {dtype, g.images()})};
   return with_outside("conv2d_dx", g, std::move(kernel), dtype);
+}
+
+KernelPtr make_dx(const Case& c, DType dtype) {
+  ConvGeometry g = geometry_of_dx(c);
+  return empty(g) ? make_zero(c) : dx_of(c, g, dtype);
 }
 
 // ---- conv2d_dw: x, d
@@ -183,8 +195,8 @@ KernelPtr make_dw(const Case& c, DType dtype) {
   int used = threads_for(operations(g), c.threads);
   ThreadScope scope(used);
   auto pd = not_reference(dtype, best([&](bool any_layout, bool allow_empty) {
-                            Desc x = any_layout ? any(t, g.images()) : present(c, 0, t),
-                                 d = any_layout ? any(t, g.result()) : present(c, 1, t);
+                            Desc x = any_layout ? any(t, g.images()) : present(c, 0, t, g.images()),
+                                 d = any_layout ? any(t, g.result()) : present(c, 1, t, g.result());
                             return backward_weights(g, t, x, d, c.sums_gradient, allow_empty);
                           }));
   std::vector<PrimitiveKernel::Argument> arguments = {{DNNL_ARG_SRC, false, 0, pd.src_desc()},
@@ -198,6 +210,60 @@ KernelPtr make_dw(const Case& c, DType dtype) {
   kernel->out = {layout_of(pd.diff_weights_desc(), {dtype, c.out(0).shape})};
   if (c.sums_gradient) kernel->out.push_back(plain_layout({dtype, {g.filters}}));
   return with_outside("conv2d_dw", g, std::move(kernel), dtype);
+}
+
+// ---- with one more channel of zeros where the sum is over an odd number
+
+/// The geometry of the padded convolution.
+ConvGeometry even_forward(ConvGeometry g) {
+  ++g.channels;
+  return g;
+}
+ConvGeometry even_dx(ConvGeometry g) {
+  ++g.filters;
+  return g;
+}
+
+Decline declines_even(const Case& c, const ConvGeometry& g, int64_t channels) {
+  if (channels % 2 == 0 || g.groups != 1) return "an even number of channels, or groups";
+  if (size_of(c.in(0).dtype) == 4) return "f32 needs no pairs";
+  return empty(g) ? "nothing to do" : "";
+}
+
+Decline declines_even_forward(const Case& c) {
+  if (Decline why = check_inputs(c, false); !why.empty()) return why;
+  ConvGeometry g = geometry_of_forward(c);
+  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.result()}); !why.empty()) return why;
+  if (Decline why = declines_even(c, g, g.channels); !why.empty()) return why;
+  auto t = data_type(c.in(0).dtype);
+  return declines_primitive(c.in(0).dtype, [&] {
+    ConvGeometry padded = even_forward(g);
+    return forward(padded, t, any(t, padded.images()), {}, prop_kind::forward_training, true);
+  });
+}
+
+KernelPtr make_even_forward(const Case& c) {
+  ConvGeometry g = even_forward(geometry_of_forward(c));
+  DType t = c.in(0).dtype;
+  return make_even(c, {{{t, g.images()}, {t, g.weights()}}}, forward_of(c, g, t));
+}
+
+Decline declines_even_dx(const Case& c) {
+  if (Decline why = check_inputs(c, false); !why.empty()) return why;
+  ConvGeometry g = geometry_of_dx(c);
+  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.images()}); !why.empty()) return why;
+  if (Decline why = declines_even(c, g, g.filters); !why.empty()) return why;
+  auto t = data_type(c.in(0).dtype);
+  return declines_primitive(c.in(0).dtype, [&] {
+    ConvGeometry padded = even_dx(g);
+    return backward_data(padded, t, any(t, padded.result()), true);
+  });
+}
+
+KernelPtr make_even_dx(const Case& c) {
+  ConvGeometry g = even_dx(geometry_of_dx(c));
+  DType t = c.in(0).dtype;
+  return make_even(c, {{{t, g.result()}, {t, g.weights()}}}, dx_of(c, g, t));
 }
 
 // ---- in the dtype of the node, and in f32
@@ -218,6 +284,8 @@ const Entry entries[] = {
     {"onednn conv2d", "conv2d", declines_forward<false>, as_is<make_forward>, {.bias = true}},
     {"onednn conv2d_dx", "conv2d_dx", declines_dx<false>, as_is<make_dx>},
     {"onednn conv2d_dw", "conv2d_dw", declines_dw<false>, as_is<make_dw>, {.operand_sum = true}},
+    {"onednn conv2d of even channels", "conv2d", declines_even_forward, make_even_forward, {.bias = true}},
+    {"onednn conv2d_dx of even channels", "conv2d_dx", declines_even_dx, make_even_dx},
     {"onednn conv2d in f32", "conv2d", declines_forward<true>, in_f32<make_forward>},
     {"onednn conv2d_dx in f32", "conv2d_dx", declines_dx<true>, in_f32<make_dx>},
     {"onednn conv2d_dw in f32", "conv2d_dw", declines_dw<true>, in_f32<make_dw>, {.operand_sum = true}}};

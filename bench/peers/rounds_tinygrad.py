@@ -1,5 +1,4 @@
-"""tinygrad's cases for peer_rounds.py, on OpenCL: the models of peer_tinygrad.py, and single ops, under TinyJit."""
-import argparse
+"""tinygrad's cases for peer_rounds.py, on OpenCL: the models of zoo_tinygrad.py, and single ops, under TinyJit."""
 import importlib.metadata
 import os
 
@@ -7,8 +6,7 @@ os.environ.setdefault("DEV", "CL")
 import numpy as np  # noqa: E402
 from tinygrad import Context, Device, Tensor, TinyJit, dtypes, nn  # noqa: E402
 
-import peer_common  # noqa: E402
-import peer_tinygrad  # noqa: E402
+import zoo_tinygrad  # noqa: E402
 from peer_rounds import Declined  # noqa: E402
 
 
@@ -25,37 +23,29 @@ class Peer:
         return work, Device[Device.DEFAULT].synchronize
 
     def model(self, case):
-        if case["model"] not in ("mlp", "cnn"):
-            raise Declined(f"the peer has no {case['model']}")
+        made, size = zoo_tinygrad.MODELS.get(case["model"], (None, None))
+        if not made or (size and size != case["size"]) or case.get("context", 0):
+            raise Declined(f"the peer has no {case['model']} of size {case['size']}")
         Tensor.manual_seed(1)
-        sizes = [int(n) for n in case["layers"].split(",")]
-        cnn = case["model"] == "cnn"
-        args = argparse.Namespace(data="synthetic", seed=1, shape=(1, 28, 28) if cnn else (sizes[0],),
-                                  classes=10 if cnn else sizes[-1])
-        x, y = (a[:case["samples"]] for a in peer_common.load(args)[0])
-        model = peer_tinygrad.Cnn() if cnn else peer_tinygrad.Mlp(sizes, case["dropout"], case["activation"])
-        optimizer = peer_tinygrad.OPTIMIZERS[case["optimizer"]](nn.state.get_parameters(model), lr=case["lr"])
-        batch, at = case["batch"], 0
-        per_epoch = len(y) // batch
-        if per_epoch == 0:
-            raise Declined(f"the peer's set has {len(y)} samples, fewer than one batch of {batch}")
-        order, random = None, np.random.default_rng(1)
+        model, batch, random = made(case), case["batch"], np.random.default_rng(1)
+        optimizers = {"adam": nn.optim.Adam, "adamw": nn.optim.AdamW, "sgd": nn.optim.SGD}
+        optimizer = optimizers[case["optimizer"]](nn.state.get_parameters(model), lr=case["lr"])
+        count = max(batch, min(case["samples"], 1024))
+        columns = model.columns(random, count)
+        at = 0
 
         @TinyJit
-        def step_of(images, labels):
+        def step_of(*values):
             optimizer.zero_grad()
-            loss = model(images).sparse_categorical_crossentropy(labels).backward()
+            loss = model.loss(dict(zip(columns, values))).backward()
             return loss.realize(*optimizer.schedule_step())
 
         def step():
-            nonlocal at, order
-            if at % per_epoch == 0:
-                order = random.permutation(len(y))
-            first = at % per_epoch * batch
-            at += 1
-            chosen = order[first:first + batch]
+            nonlocal at
+            rows = np.arange(at, at + batch) % count
+            at += batch
             with Context(TRAINING=1):
-                step_of(Tensor(x[chosen]).realize(), Tensor(y[chosen].astype(np.int32)).realize())
+                step_of(*(Tensor(c[rows]).realize() for c in columns.values()))
 
         return step
 

@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <set>
 
 #include "data/files/checkpoint.h"
@@ -64,6 +68,26 @@ TEST_P(TrainerTest, TrainsToTheEndOfTheEpoch) {
   EXPECT_EQ(t.train(set().train, 100).steps, 7);
   EXPECT_EQ(t.steps(), 20);
   EXPECT_LT(t.losses().back(), t.losses().front());
+}
+
+/// Bytes of this process that are in memory: proc(5).
+int64_t resident() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t total = 0, pages = 0;
+  statm >> total >> pages;
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+TEST_P(TrainerTest, MemoryStaysOverManySteps) {
+  // Software devices take milliseconds for a step of many launches.
+  bool all = device.kind == DeviceKind::cpu || std::getenv("TUTTI_TEST_ALL");
+  const int64_t steps = all ? 100'000 : 2'000;
+  Trainer t(device, task(0.3), options());
+  while (t.steps() < steps / 10) t.train(set().train);
+  int64_t before = resident();
+  while (t.steps() < steps) t.train(set().train);
+  // Losses, and mean times of steps between looks at the device, are kept: a few bytes per step.
+  EXPECT_LT(resident() - before, (int64_t{1} << 20) + 16 * steps);
 }
 
 TEST_P(TrainerTest, PiecesEqualTheWhole) {
