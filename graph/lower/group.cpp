@@ -10,6 +10,7 @@ namespace tutti {
 namespace {
 
 constexpr uint32_t longest_chain = 32;
+constexpr int64_t large = 1 << 16;  // elements: a tensor that is worth a launch of its own
 
 /// Which nodes must come before which: data, and old state values before their in-place update.
 class Order {
@@ -64,7 +65,7 @@ Phase part(const Node& n) { return n.phase == Phase::backward || n.phase == Phas
 
 class Scheduler {
  public:
-  explicit Scheduler(const Graph& g) : g_(g), order_(g), rewriter_(g), waits_(g.nodes().size()) {
+  explicit Scheduler(const Graph& g) : g_(g), order_(g), rewriter_(g), waits_(g.nodes().size()), turns_(turns()) {
     for (uint32_t k = 0; k < waits_.size(); ++k) {
       waits_[k] = order_.waits(k);
       if (waits_[k] == 0) make_ready(k);
@@ -73,11 +74,13 @@ class Scheduler {
 
   Grouped run() {
     while (!ready_.empty()) {
-      uint32_t head = *ready_.begin();
+      uint32_t head = ready_.begin()->node;
       uint32_t first = count_;
       take(head);
-      uint32_t kind = TUTTI_CHAIN;
-      if (uint32_t twin = find_twin(head); twin != none) {
+      uint32_t kind = TUTTI_CHAIN, reader = turns_[head].before;
+      if (turns_[head].gradient) {
+        if (ready_.contains(turns_[reader])) take(reader);
+      } else if (uint32_t twin = find_twin(head); twin != none) {
         kind = TUTTI_BATCH;
         for (; twin != none; twin = find_twin(head)) take(twin);
       } else {
@@ -101,13 +104,55 @@ class Scheduler {
   };
   using Kind = std::pair<const OpDef*, std::string>;  // op and attributes
 
+  /// When a node is taken among those that are ready.
+  struct Turn {
+    uint32_t before;
+    bool gradient;  ///< that the optimizer widens: the last of its inputs
+    uint32_t node;
+    auto operator<=>(const Turn&) const = default;
+  };
+
+  /// In the graph's order, but an elementwise node whose results are no smaller than what it keeps alive (a cast from
+  /// bf16) right before the one elementwise node that reads it, so that they share a pass.
+  std::vector<Turn> turns() const {
+    std::vector<uint32_t> reader(g_.values().size(), none), reads(g_.values().size());
+    for (uint32_t k = 0; k < g_.nodes().size(); ++k)
+      for (ValueId i : node(k).inputs) {
+        reader[i] = k;
+        ++reads[i];
+      }
+    for (const State& s : g_.states()) reads[s.after] += 2;
+    std::vector<Turn> all;
+    for (uint32_t k = 0; k < g_.nodes().size(); ++k) {
+      ValueId y = node(k).results[0];
+      bool joins =
+          node(k).op->elementwise() && node(k).results.size() == 1 && reads[y] == 1 && joins_reader(k, reader[y]);
+      all.push_back({joins ? reader[y] : k, joins && feeds_update(k, reader[y]), k});
+    }
+    return all;
+  }
+
+  bool joins_reader(uint32_t k, uint32_t reader) const {
+    if (!node(reader).op->elementwise() || shape(reader) != shape(k)) return false;
+    uint64_t kept = 0;
+    for (ValueId i : node(k).inputs)
+      if (g_.info(i).role == Role::temp) kept += num_bytes(g_.info(i).type);
+    if (kept > num_bytes(g_.info(node(k).results[0]).type)) return false;
+    return part(node(reader)) == part(node(k)) || feeds_update(k, reader);
+  }
+
+  /// Whether it hands a large gradient to the optimizer, which then reads that as it is.
+  bool feeds_update(uint32_t k, uint32_t reader) const {
+    return node(k).phase == Phase::backward && node(reader).phase == Phase::update && num_elements(shape(k)) >= large;
+  }
+
   const Node& node(uint32_t k) const { return g_.nodes()[k]; }
   Kind kind(uint32_t k) const { return {node(k).op, node(k).attrs.to_string()}; }
   const Shape& shape(uint32_t k) const { return g_.info(node(k).results[0]).type.shape; }
 
   void take(uint32_t k) {
     rewriter_.copy(node(k));
-    ready_.erase(k);
+    ready_.erase(turns_[k]);
     if (node(k).op->elementwise()) twins_[kind(k)].erase(k);
     ++count_;
     for (uint32_t next : order_.after(k))
@@ -115,7 +160,7 @@ class Scheduler {
   }
 
   void make_ready(uint32_t k) {
-    ready_.insert(k);
+    ready_.insert(turns_[k]);
     if (node(k).op->elementwise()) twins_[kind(k)].insert(k);
   }
 
@@ -128,13 +173,15 @@ class Scheduler {
   /// anyway.
   uint32_t find_next(uint32_t head, const Chain& chain) const {
     auto fits = [&](uint32_t k) {
+      uint32_t reader = turns_[k].before;
+      if (reader != k && (waits_[reader] > 1 || turns_[k].gradient)) return false;  // it joins that one later
       return node(k).op->elementwise() && part(node(k)) == part(node(head)) && shape(k) == shape(head);
     };
-    if (!ready_.empty() && fits(*ready_.begin())) return *ready_.begin();
+    if (!ready_.empty() && fits(ready_.begin()->node)) return ready_.begin()->node;
     for (uint32_t k : chain.readers) {
       const auto& inputs = node(k).inputs;
       bool reads = std::any_of(inputs.begin(), inputs.end(), [&](ValueId i) { return chain.made.contains(i); });
-      if (reads && ready_.contains(k) && fits(k)) return k;
+      if (reads && ready_.contains(turns_[k]) && fits(k)) return k;
     }
     return none;
   }
@@ -151,7 +198,8 @@ class Scheduler {
   Order order_;
   Rewriter rewriter_;
   std::vector<size_t> waits_;
-  std::set<uint32_t> ready_;
+  std::vector<Turn> turns_;
+  std::set<Turn> ready_;
   std::map<Kind, std::set<uint32_t>> twins_;  // the ready elementwise nodes
   std::vector<TuttiGroup> groups_;
   uint32_t count_ = 0;

@@ -31,6 +31,48 @@ TEST(Group, ChainsElementwiseNodesBehindTheProductTheyRead) {
   EXPECT_EQ(r.groups[0].count, 3u);
 }
 
+size_t count_of(const Grouped& g, const TuttiGroup& group, const OpDef& op) {
+  size_t count = 0;
+  for (uint32_t k = group.first; k < group.first + group.count; ++k) count += g.graph.nodes()[k].op == &op;
+  return count;
+}
+
+/// A gradient in bf16 is widened where it is read, not where the product made it, so that nobody stores it in f32.
+TEST(Group, CastsJoinTheNodeThatReadsThem) {
+  Graph g;
+  Value x = g.feed("x", {DType::bf16, {4, 3}}), w = g.feed("w", {DType::bf16, {3, 5}}),
+        y = g.feed("y", {DType::f32, {4, 5}});
+  Value d = cast(matmul(x, w), DType::f32);
+  g.set_state("z", d * erf(exp(y) * y));
+  Grouped r = group(g);
+  verify(r.graph);
+  const TuttiGroup* last = &r.groups.back();
+  EXPECT_EQ(count_of(r, *last, cast_op), 1u);
+  EXPECT_EQ(count_of(r, *last, mul_op), 1u);
+  EXPECT_EQ(count_of(r, *last, matmul_op), 0u);
+}
+
+TEST(Group, LargeGradientsAreWidenedByTheOptimizer) {
+  for (int64_t n : {int64_t{8}, int64_t{1} << 16}) {
+    Graph g;
+    Value p = g.state("p", {DType::f32, {n}}), gradient;
+    {
+      Graph::Scope scope(g, "backward", Phase::backward);
+      gradient = cast(sum(g.feed("d", {DType::bf16, {2, n}}), {0}), DType::f32);
+    }
+    {
+      Graph::Scope scope(g, "update", Phase::update);
+      g.set_state("p", select(less(p, p.like(0)), p, gradient));
+    }
+    const TuttiGroup* update = nullptr;
+    Grouped r = group(g);
+    verify(r.graph);
+    for (const TuttiGroup& each : r.groups)
+      if (count_of(r, each, select_op) > 0) update = &each;
+    EXPECT_EQ(update && count_of(r, *update, cast_op) > 0, n > 8) << n;
+  }
+}
+
 TEST(Group, DoesNotChainAcrossShapes) {
   Graph g;
   Value x = g.feed("x", {DType::f32, {4, 3}});
