@@ -42,7 +42,8 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   std::vector<Layout> in, out;
-  size_t scratch = 0;  ///< bytes of workspace that run uses
+  size_t scratch = 0;       ///< bytes of workspace that run uses
+  bool overwrites = false;  ///< the first result may lie where the first input does
   /// Called once, when memory exists. `out` holds null for results that nobody reads.
   virtual void bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) = 0;
   virtual void run() = 0;

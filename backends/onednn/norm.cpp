@@ -109,6 +109,7 @@ KernelPtr make_batch(const Case& c) {
           norm.run(in[0], s[0], s[1], out[0], results.at(out, 1), results.at(out, 2), scratch, threads);
       },
       smalls.bytes() + norm.scratch_bytes());
+  kernel->overwrites = gradient;
   if (!own) return kernel;
   Layout blocked = layout_of(layout.of(type.shape, data_type(type.dtype)), type);
   for (size_t k = 0; k <= x; ++k) kernel->in[k] = blocked;

@@ -31,6 +31,7 @@ struct BatchNorm {
   size_t scratch_bytes() const;
   void run(const void* x, const float* weight, const float* bias, void* y, float* mean, float* variance,
            std::byte* scratch, int threads) const;
+  /// dx may lie where d does.
   void run_dx(const void* d, const void* x, const float* mean, const float* variance, const float* weight, void* dx,
               float* dweight, float* dbias, std::byte* scratch, int threads) const;
 };

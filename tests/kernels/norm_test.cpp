@@ -108,6 +108,9 @@ TEST(BatchNormKernel, IsExactWhereverTheMeanLies) {
       near(dw, want_dw, 1e-5, "dweight");
       near(db, want_db, 1e-5, "dbias");
       near(dx, want_dx, 2e-6, "dx");
+      norm.run_dx(d.data(), x.data(), mean.data(), variance.data(), w.data(), d.data(), nullptr, nullptr,
+                  scratch.data(), 2);
+      EXPECT_EQ(d, dx) << "written over d";
     }
 }
 
