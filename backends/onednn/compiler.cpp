@@ -154,12 +154,13 @@ class Compiler : sdk::Schedule {
     Case c = present_case(k);
     sdk::PostOps post_ops = post_ops_of(k, choice.entry->can);
     c.epilogue.bias = post_ops.bias;
+    if (post_ops.relu != TUTTI_NONE) c.epilogue.limits = sdk::limits_of(p_.nodes[post_ops.relu]);
     KernelPtr kernel = post_ops.size() ? try_make(*choice.entry, c) : nullptr;
     size_t more = kernel ? post_ops.size() : 0;
     if (kernel) {
       take(post_ops, inputs, results);
       leave_home(results[0]);
-      if (trace_) trace_(fmt::format("node {} {} takes node {} along", k, p_.nodes[k].op, post_ops.add));
+      if (trace_) trace_(fmt::format("node {} {} takes {} nodes along", k, p_.nodes[k].op, more));
     } else {
       c.epilogue = {};
       kernel = make_kernel(*choice.entry, c);

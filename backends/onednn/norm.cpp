@@ -98,6 +98,10 @@ KernelPtr make_batch(const Case& c) {
                               ? ChannelLayout::last(g.outer, g.lines, g.inner)
                               : ChannelLayout::blocks(g.outer, g.lines, g.inner, layout.inner),
                           kernels::storage_of(type.dtype), c.node().attrs.f("eps")};
+  if (auto limits = c.epilogue.limits) {
+    if (norm.layout.padded && (limits->low > 0 || limits->high < 0)) return nullptr;
+    norm.limits = {static_cast<float>(limits->low), static_cast<float>(limits->high)};
+  }
   Smalls smalls(c, x + 1);
   auto kernel = std::make_unique<FunctionKernel>(
       c,
@@ -153,7 +157,7 @@ KernelPtr make_lines(const Case& c) {
       smalls.bytes() + norm.scratch_bytes());
 }
 
-const Entry entries[] = {{"kernels batch norm", "batch_norm", declines_batch, make_batch},
+const Entry entries[] = {{"kernels batch norm", "batch_norm", declines_batch, make_batch, {.limits = true}},
                          {"kernels batch norm gradient", "batch_norm_dx", declines_batch, make_batch},
                          {"kernels layer norm", "layer_norm", declines_lines, make_lines},
                          {"kernels layer norm gradient", "layer_norm_dx", declines_lines, make_lines},

@@ -27,6 +27,7 @@ struct BatchNorm {
   ChannelLayout layout;
   Storage storage;
   double eps;
+  NormLimits limits = {};  ///< of y; where the layout is padded 0 is within them
 
   size_t scratch_bytes() const;
   void run(const void* x, const float* weight, const float* bias, void* y, float* mean, float* variance,

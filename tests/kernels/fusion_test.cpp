@@ -250,8 +250,11 @@ TEST_F(Fusion, convolution_graphs_with_gradients) {
 /// some activations need what they read again in their gradient, some what they give.
 TEST_F(Fusion, normalised_convolutions_with_gradients) {
   using Activation = Value (*)(Value);
-  const Activation activations[] = {[](Value x) { return tanh(x); }, [](Value x) { return relu(x); },
-                                    [](Value x) { return hardtanh(x, -0.5, 0.75); }, [](Value x) { return silu(x); },
+  const Activation activations[] = {[](Value x) { return tanh(x); },
+                                    [](Value x) { return relu(x); },
+                                    [](Value x) { return hardtanh(x, -0.5, 0.75); },
+                                    [](Value x) { return silu(x); },
+                                    [](Value x) { return clamp(x, 0.25, 2); },
                                     [](Value x) { return select(less(x, x.like(0.1)), x * 0.3, x); }};
   for (int64_t channels : {17, 32})
     for (size_t kind = 0; kind < std::size(activations); ++kind) {

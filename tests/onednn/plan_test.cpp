@@ -33,10 +33,11 @@ Graph normalised() {
   return g;
 }
 
-/// relu6's gradient takes its result, so that it is one pass each way and no mask is kept.
-TEST(OnednnPlan, Relu6IsOnePassEachWay) {
+/// relu6 is done by the normalisation; its gradient takes the result, so that it is one pass and no mask is kept.
+TEST(OnednnPlan, Relu6RunsWithTheNormalisationAndItsGradientIsOnePass) {
   onednn::Plan p = plan(normalised());
-  EXPECT_EQ(count(p, "elementwise: hardtanh"), 1);
+  EXPECT_EQ(count(p, "batch_norm + 1"), 1);
+  EXPECT_EQ(count(p, "elementwise: hardtanh"), 0);
   EXPECT_EQ(count(p, "elementwise: less_equal + 3"), 1);
 }
 
