@@ -17,6 +17,7 @@ struct Capabilities {
   bool library = false;      ///< the device's library makes the kernel, and may decline what is asked of it
   bool bias = false;         ///< a bias that is added to the result is taken along,
   bool relu = false;         ///< max(x, 0) behind that,
+  bool limits = false;       ///< in place of that any min(max(x, low), high),
   bool gelu = false;         ///< or gelu in its tanh form
   bool operand_sum = false;  ///< the sum of an operand over the inner dimension is computed along
 };

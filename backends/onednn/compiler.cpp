@@ -78,6 +78,12 @@ class Compiler : sdk::Schedule {
     return in;
   }
 
+  /// Whether the first of a step's inputs is read there for the last time.
+  bool may_overwrite_first(const std::vector<uint32_t>& in) {
+    return memories_[in[0]].place == sdk::Place::arena && std::count(in.begin(), in.end(), in[0]) == 1 &&
+           is_dead(in[0]);
+  }
+
   /// Adds a kernel of the node(s): conversions of its inputs first, then memory for its results.
   void place_kernel(KernelPtr kernel, const std::string& name, uint32_t node, const std::vector<uint32_t>& inputs,
                     const std::vector<uint32_t>& results) {
@@ -90,9 +96,10 @@ class Compiler : sdk::Schedule {
         continue;
       }
       const Layout& layout = kernel->out[k];
-      // A state is row-major, and only an elementwise pass may overwrite what it reads.
+      // A state is row-major, and only an elementwise pass may overwrite a state that it reads.
       if (!layout.plain || std::find(in.begin(), in.end(), home_[v]) != in.end()) home_[v] = TUTTI_NONE;
-      out.push_back(result_memory(v, layout_bytes(layout, p_.type(v)), name));
+      bool over = k == 0 && kernel->overwrites && home_[v] == TUTTI_NONE && may_overwrite_first(in);
+      out.push_back(over ? in[0] : result_memory(v, layout_bytes(layout, p_.type(v)), name));
       hold(v, layout, out.back());
     }
     add_step(std::move(kernel), name, node, std::move(in), std::move(out));
@@ -147,12 +154,13 @@ class Compiler : sdk::Schedule {
     Case c = present_case(k);
     sdk::PostOps post_ops = post_ops_of(k, choice.entry->can);
     c.epilogue.bias = post_ops.bias;
+    if (post_ops.relu != TUTTI_NONE) c.epilogue.limits = sdk::limits_of(p_.nodes[post_ops.relu]);
     KernelPtr kernel = post_ops.size() ? try_make(*choice.entry, c) : nullptr;
     size_t more = kernel ? post_ops.size() : 0;
     if (kernel) {
       take(post_ops, inputs, results);
       leave_home(results[0]);
-      if (trace_) trace_(fmt::format("node {} {} takes node {} along", k, p_.nodes[k].op, post_ops.add));
+      if (trace_) trace_(fmt::format("node {} {} takes {} nodes along", k, p_.nodes[k].op, more));
     } else {
       c.epilogue = {};
       kernel = make_kernel(*choice.entry, c);

@@ -76,9 +76,6 @@ std::vector<TuttiInstr> merge_aliases(const sdk::Fusion& f, const std::vector<ui
   return code;
 }
 
-/// The chosen layout for a value of another dtype: only a row-major layout or one of equal dtype can be named.
-bool can_take(const Layout& f, const TensorType& t) { return f.plain || f.desc.get_data_type() == data_type(t.dtype); }
-
 /// Strides over the loops, from those over the shape. Along a dimension of size 1 any is right: the dense one.
 std::vector<int64_t> strides_in(const Physical& loops, const Shape& logical) {
   Shape strides = strides_of(loops.dims);
@@ -98,8 +95,8 @@ Pass make_pass(const sdk::Program& program, const sdk::Fusion& f, const PassSite
     for (uint32_t v : list) {
       const TensorType& t = program.type(v);
       if (t.shape != shape) continue;
-      fits &= can_take(layout, t);
-      any_type = t;
+      fits &= layout.plain || !layout_as(layout, t).plain;
+      if (layout.plain || layout.desc.get_data_type() == data_type(t.dtype)) any_type = t;
     }
   if (!fits) layout = Layout{};
   Physical loops;
@@ -113,7 +110,7 @@ Pass make_pass(const sdk::Program& program, const sdk::Fusion& f, const PassSite
   std::vector<uint32_t> memories;
   for (uint32_t v : f.inputs) {
     const TensorType& t = program.type(v);
-    in.push_back(t.shape == shape && !layout.plain ? layout : plain_layout(t));
+    in.push_back(t.shape == shape ? layout_as(layout, t) : plain_layout(t));
     operands.push_back({t.dtype, t.shape == shape ? dense : strides_in(loops, broadcast_strides(t.shape, shape))});
     memories.push_back(site.memory(v, in.back()));
     bool whole = num_elements(t.shape) == num_elements(shape) && operands.back().strides == dense;
@@ -121,7 +118,7 @@ Pass make_pass(const sdk::Program& program, const sdk::Fusion& f, const PassSite
   }
   std::vector<int> in_place;
   for (uint32_t v : f.outputs) {
-    out.push_back(layout.plain ? plain_layout(program.type(v)) : layout);
+    out.push_back(layout_as(layout, program.type(v)));
     pass.over.push_back(site.overwritten(v, read));
     auto at =
         pass.over.back() == TUTTI_NONE ? memories.end() : std::find(memories.begin(), memories.end(), pass.over.back());

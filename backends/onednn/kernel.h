@@ -9,14 +9,16 @@
 
 #include "backends/onednn/layout.h"
 #include "sdk/kernel_list.h"
+#include "sdk/plan/patterns.h"
 #include "sdk/program.h"
 
 namespace tutti::onednn {
 
-/// What a product or convolution does with its result before it is stored. (`max(…, 0)` stays a pass of its own:
-/// oneDNN's relu turns NaN into 0, which would hide a diverging run.)
+/// What a kernel does with its result before it is stored. (Of products and convolutions `max(…, 0)` stays a pass of
+/// its own: oneDNN's relu turns NaN into 0, which would hide a diverging run.)
 struct Epilogue {
   uint32_t bias = TUTTI_NONE;  ///< a value added along the last axis (matmul) or the channels (conv2d); NONE: nothing
+  std::optional<sdk::Limits> limits = {};  ///< of a normalisation
 };
 
 /// What an entry decides on.
@@ -42,7 +44,8 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   std::vector<Layout> in, out;
-  size_t scratch = 0;  ///< bytes of workspace that run uses
+  size_t scratch = 0;       ///< bytes of workspace that run uses
+  bool overwrites = false;  ///< the first result may lie where the first input does
   /// Called once, when memory exists. `out` holds null for results that nobody reads.
   virtual void bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) = 0;
   virtual void run() = 0;

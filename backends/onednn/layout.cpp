@@ -40,6 +40,17 @@ Layout layout_of(const Desc& desc, const TensorType& t) {
 
 size_t layout_bytes(const Layout& f, const TensorType& t) { return f.plain ? num_bytes(t) : f.desc.get_size(); }
 
+Layout layout_as(const Layout& f, const TensorType& t) {
+  memory::data_type type = data_type(t.dtype);
+  if (f.plain || type == memory::data_type::undef || f.desc.get_dims() != t.shape) return plain_layout(t);
+  if (f.desc.get_data_type() == type) return f;
+  if (f.desc.get_inner_nblks() == 0) return layout_of(Desc(t.shape, type, f.desc.get_strides()), t);
+  if (t.shape.size() != 4) return plain_layout(t);
+  for (auto tag : {memory::format_tag::nChw16c, memory::format_tag::nChw8c})
+    if (f.desc == Desc(t.shape, f.desc.get_data_type(), tag)) return layout_of(Desc(t.shape, type, tag), t);
+  return plain_layout(t);
+}
+
 bool physical_loops(const Layout& f, const TensorType& t, Physical& loops) {
   size_t rank = t.shape.size();
   if (f.plain) {

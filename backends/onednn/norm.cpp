@@ -98,6 +98,10 @@ KernelPtr make_batch(const Case& c) {
                               ? ChannelLayout::last(g.outer, g.lines, g.inner)
                               : ChannelLayout::blocks(g.outer, g.lines, g.inner, layout.inner),
                           kernels::storage_of(type.dtype), c.node().attrs.f("eps")};
+  if (auto limits = c.epilogue.limits) {
+    if (norm.layout.padded && (limits->low > 0 || limits->high < 0)) return nullptr;
+    norm.limits = {static_cast<float>(limits->low), static_cast<float>(limits->high)};
+  }
   Smalls smalls(c, x + 1);
   auto kernel = std::make_unique<FunctionKernel>(
       c,
@@ -109,6 +113,7 @@ KernelPtr make_batch(const Case& c) {
           norm.run(in[0], s[0], s[1], out[0], results.at(out, 1), results.at(out, 2), scratch, threads);
       },
       smalls.bytes() + norm.scratch_bytes());
+  kernel->overwrites = gradient;
   if (!own) return kernel;
   Layout blocked = layout_of(layout.of(type.shape, data_type(type.dtype)), type);
   for (size_t k = 0; k <= x; ++k) kernel->in[k] = blocked;
@@ -152,7 +157,7 @@ KernelPtr make_lines(const Case& c) {
       smalls.bytes() + norm.scratch_bytes());
 }
 
-const Entry entries[] = {{"kernels batch norm", "batch_norm", declines_batch, make_batch},
+const Entry entries[] = {{"kernels batch norm", "batch_norm", declines_batch, make_batch, {.limits = true}},
                          {"kernels batch norm gradient", "batch_norm_dx", declines_batch, make_batch},
                          {"kernels layer norm", "layer_norm", declines_lines, make_lines},
                          {"kernels layer norm gradient", "layer_norm_dx", declines_lines, make_lines},

@@ -12,6 +12,7 @@
 #include "graph/ops/equal.h"
 #include "graph/ops/floor.h"
 #include "graph/ops/gelu.h"
+#include "graph/ops/hardtanh.h"
 #include "graph/ops/log.h"
 #include "graph/ops/logical_and.h"
 #include "graph/ops/logical_not.h"
@@ -86,11 +87,6 @@ Value greater_equal(Value a, Value b) { return a >= b; }
 Value where(Value condition, Value a, Value b) { return select(condition, a, b); }
 Value where(Value condition, Value a, double b) { return select(condition, a, a.like(b)); }
 Value where(Value condition, double a, Value b) { return select(condition, b.like(a), b); }
-
-Value hardtanh(Value x, double low, double high) {
-  if (!(low < high)) throw invalid(fmt::format("hardtanh: low = {} is not below high = {}", low, high));
-  return where(x <= low, low, where(x >= high, high, x));
-}
 
 Value relu6(Value x) { return hardtanh(x, 0, 6); }
 

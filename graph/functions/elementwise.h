@@ -47,8 +47,6 @@ TUTTI_API Value where(Value condition, double a, Value b);
 
 // ---- activations
 
-/// x limited to [low, high]; the gradient is 0 outside and on the bounds (see `clamp`).
-TUTTI_API Value hardtanh(Value x, double low = -1, double high = 1);
 /// x limited to [0, 6].
 TUTTI_API Value relu6(Value x);
 /// relu6(x + 3) / 6

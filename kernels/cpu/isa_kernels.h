@@ -40,9 +40,15 @@ struct PoolRow {
   int64_t row;               ///< of windows (forward) or of the image (backward)
 };
 
+/// What a normalised value is limited to; NaN stays NaN.
+struct NormLimits {
+  float low = -__builtin_inff(), high = __builtin_inff();
+};
+
 /// The numbers of a line that is normalised, or of its gradient.
 struct NormLine {
   float mean, scale, shift, slope;
+  NormLimits limits = {};
 };
 
 /// One instruction set's loops.
@@ -78,14 +84,13 @@ struct IsaKernels {
                                int64_t stride, int64_t lanes);
   void (*norm_rows_products)(float* sums, const float* d, const float* x, const float* mean, int64_t rows,
                              int64_t stride, int64_t lanes);
-  /// y = (x - mean) scale + shift, where w is not null times that plus b.
+  /// y = (x - mean) scale + shift, where w is not null times that plus b, within the limits.
   void (*norm_line)(float* y, const float* x, const float* w, const float* b, const NormLine&, int64_t n);
   /// dx = scale (g - shift - (x - mean) slope); where dw is not null dw += d ((x - mean) scale), db += d.
   void (*norm_dx_line)(float* dx, float* dw, float* db, const float* d, const float* x, const float* w, const NormLine&,
                        int64_t n);
-  /// norm_line (d is not read) and norm_dx_line without weights over rows: `numbers` holds `lanes` means, scales,
-  /// shifts and slopes.
-  void (*norm_rows)(float* y, const float* d, const float* x, const float* numbers, int64_t rows, int64_t stride,
+  /// norm_line and norm_dx_line without weights over rows: `numbers` holds `lanes` means, scales, shifts and slopes.
+  void (*norm_rows)(float* y, const float* x, const float* numbers, const NormLimits&, int64_t rows, int64_t stride,
                     int64_t lanes);
   void (*norm_dx_rows)(float* dx, const float* d, const float* x, const float* numbers, int64_t rows, int64_t stride,
                        int64_t lanes);

@@ -98,7 +98,7 @@ void each_part(const ChannelLayout& l, int64_t cost, int threads, F&& f) {
 
 /// y or dx in one pass over memory. `numbers`: NormLine's of all channels, padded ones too, one kind after the other.
 void normalise(const ChannelLayout& l, Storage s, bool gradient, void* y, const void* d, const void* x,
-               const float* numbers, int threads) {
+               const float* numbers, int threads, const NormLimits& limits = {}) {
   const IsaKernels& isa = isa_kernels();
   int64_t channels = padded_channels(l), most = piece_rows(l), pieces = (l.rows + most - 1) / most;
   share(l.segments * l.groups * pieces, l.count() * l.channels * 2, threads, [&](int64_t first, int64_t last, int) {
@@ -114,14 +114,17 @@ void normalise(const ChannelLayout& l, Storage s, bool gradient, void* y, const 
       auto* to = s == Storage::word ? static_cast<float*>(at(y, element, s)) : from;
       const float* c = numbers + group * l.lanes;
       if (line) {
-        NormLine n{c[0], c[channels], c[2 * channels], c[3 * channels]};
+        NormLine n{c[0], c[channels], c[2 * channels], c[3 * channels], limits};
         if (gradient)
           isa.norm_dx_line(to, nullptr, nullptr, ds.at, xs.at, nullptr, n, rows);
         else
           isa.norm_line(to, xs.at, nullptr, nullptr, n, rows);
       } else {
         for (int64_t i = 0; i < 4; ++i) std::copy_n(c + i * channels, lanes, own + i * lanes);
-        (gradient ? isa.norm_dx_rows : isa.norm_rows)(to, ds.at, xs.at, own, rows, xs.stride, lanes);
+        if (gradient)
+          isa.norm_dx_rows(to, ds.at, xs.at, own, rows, xs.stride, lanes);
+        else
+          isa.norm_rows(to, xs.at, own, limits, rows, xs.stride, lanes);
       }
       if (s != Storage::word) store_floats(at(y, element, s), s, from, high, l.stride, wide);
     }
@@ -202,7 +205,7 @@ void BatchNorm::run(const void* x, const float* weight, const float* bias, void*
     numbers[2 * channels + c] =
         static_cast<float>((bias ? static_cast<double>(bias[c]) : 0) - (m - static_cast<double>(near)) * scale);
   }
-  if (y) normalise(l, storage, false, y, x, x, numbers, threads);
+  if (y) normalise(l, storage, false, y, x, x, numbers, threads, limits);
 }
 
 void BatchNorm::run_dx(const void* d, const void* x, const float* mean, const float* variance, const float* weight,
@@ -287,7 +290,8 @@ void LineNorm::run(const void* x, const float* weight, const float* bias, void* 
       if (mean) mean[k] = near;
       if (rstd) rstd[k] = static_cast<float>(scale);
       if (!y) continue;
-      NormLine line{near, static_cast<float>(scale), static_cast<float>((static_cast<double>(near) - m) * scale), 0};
+      NormLine line{
+          near, static_cast<float>(scale), static_cast<float>((static_cast<double>(near) - m) * scale), 0, {}};
       for (int64_t e = 0; e < size; e += piece) {
         int64_t n = std::min(piece, size - e);
         Rows xs = as_floats(at(x, k * size + e, storage), storage, buffer, 1, n, n);
@@ -327,8 +331,11 @@ void LineNorm::run_dx(const void* d, const void* x, const float* mean, const flo
           product += static_cast<double>(sums[1]);
         }
         auto n_all = static_cast<double>(size);
-        NormLine line{m, rstd[k], static_cast<float>(centered ? sum / n_all : 0),
-                      static_cast<float>(r * r * product / n_all)};
+        NormLine line{m,
+                      rstd[k],
+                      static_cast<float>(centered ? sum / n_all : 0),
+                      static_cast<float>(r * r * product / n_all),
+                      {}};
         for (int64_t e = 0; e < size; e += piece) {
           int64_t n = std::min(piece, size - e);
           if (!once) load(e, n);

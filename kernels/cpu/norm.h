@@ -27,10 +27,12 @@ struct BatchNorm {
   ChannelLayout layout;
   Storage storage;
   double eps;
+  NormLimits limits = {};  ///< of y; where the layout is padded 0 is within them
 
   size_t scratch_bytes() const;
   void run(const void* x, const float* weight, const float* bias, void* y, float* mean, float* variance,
            std::byte* scratch, int threads) const;
+  /// dx may lie where d does.
   void run_dx(const void* d, const void* x, const float* mean, const float* variance, const float* weight, void* dx,
               float* dweight, float* dbias, std::byte* scratch, int threads) const;
 };

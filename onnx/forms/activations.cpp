@@ -20,7 +20,7 @@ void add_with_alpha(Forms& f, const std::string& ours, const std::string& theirs
                    floats};
 }
 
-Names clamp(Raising& r, const tutti::Node& n) {
+Names clip(Raising& r, const tutti::Node& n) {
   DType t = r.type(n.inputs[0]).dtype;
   auto limit = [&](const char* name) {
     double x = n.attrs.f(name);
@@ -52,7 +52,7 @@ void add_activations(Forms& f) {
   add_unary(f, "softplus", "Softplus");
   add_with_alpha(f, "elu", "Elu");
   add_with_alpha(f, "leaky_relu", "LeakyRelu");
-  f.by_op["clamp"] = {clamp, floats};
+  for (const char* op : {"clamp", "hardtanh"}) f.by_op[op] = {clip, floats};
   f.by_op["gelu"] = {gelu, floats};
   f.by_op["silu"] = {silu, floats};
 }

@@ -1,6 +1,7 @@
 #include "sdk/plan/patterns.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tutti::sdk {
 namespace {
@@ -33,6 +34,31 @@ bool is_relu(const Node& n) {
   const TuttiInstr &a = n.expr[i->a], &b = n.expr[i->b];
   auto zero = [](const TuttiInstr& c) { return c.code == TUTTI_X_CONST && constant_of(c) == 0; };
   return (a.code == TUTTI_X_INPUT && zero(b)) || (b.code == TUTTI_X_INPUT && zero(a));
+}
+
+std::optional<Limits> limits_of(const Node& n) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (n.inputs.size() != 1 || n.results.size() != 1) return {};
+  Limits limits{-infinity, infinity};
+  uint32_t value = TUTTI_NONE;
+  for (uint32_t k = 0; k < n.expr.size(); ++k) {
+    const TuttiInstr& i = n.expr[k];
+    if (i.code == TUTTI_X_CONST || (i.code == TUTTI_X_RESULT && i.a == value)) continue;
+    if (i.code == TUTTI_X_INPUT && value == TUTTI_NONE) {
+      value = k;
+      continue;
+    }
+    if ((i.code != TUTTI_X_MAX && i.code != TUTTI_X_MIN) || (i.a != value) == (i.b != value)) return {};
+    const TuttiInstr& other = n.expr[i.a == value ? i.b : i.a];
+    if (other.code != TUTTI_X_CONST) return {};
+    auto limit = [&, bound = constant_of(other)](double x) {
+      return i.code == TUTTI_X_MAX ? std::max(x, bound) : std::min(x, bound);
+    };
+    limits = {limit(limits.low), limit(limits.high)};
+    value = k;
+  }
+  bool limited = limits.low > -infinity || limits.high < infinity;
+  return limited && limits.low <= limits.high ? std::optional(limits) : std::nullopt;
 }
 
 bool is_tanh_gelu(const Node& n) {

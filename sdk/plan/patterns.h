@@ -1,5 +1,7 @@
 // Nodes that a product or convolution can compute along with its own result.
 #pragma once
+#include <optional>
+
 #include "sdk/program.h"
 
 namespace tutti::sdk {
@@ -8,6 +10,11 @@ namespace tutti::sdk {
 uint32_t added_to(const Node& n, uint32_t x);
 /// Whether `n` is max(x, 0) of its one input.
 bool is_relu(const Node& n);
+/// When `n` limits its one input, min(max(x, low), high): to what; a bound may be infinite.
+struct Limits {
+  double low, high;
+};
+std::optional<Limits> limits_of(const Node& n);
 /// Whether `n` is the tanh form of gelu.
 bool is_tanh_gelu(const Node& n);
 /// Whether `bias` is one number per index of an axis of y, counted from the last.

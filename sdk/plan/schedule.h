@@ -19,7 +19,7 @@ namespace tutti::sdk {
 struct PostOps {
   uint32_t bias = TUTTI_NONE;    ///< a value
   uint32_t add = TUTTI_NONE;     ///< the node that adds it
-  uint32_t relu = TUTTI_NONE;    ///< a node
+  uint32_t relu = TUTTI_NONE;    ///< the node that limits it
   uint32_t result = TUTTI_NONE;  ///< the value behind all of them
   size_t size() const { return (add != TUTTI_NONE) + (relu != TUTTI_NONE); }
 };

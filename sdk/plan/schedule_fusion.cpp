@@ -72,14 +72,15 @@ PostOps Schedule::post_ops_of(uint32_t k, const Capabilities& can) const {
   const Node& n = p_.nodes[k];
   PostOps post_ops{.result = n.results[0]};
   auto empty = [&](uint32_t v) { return num_elements(p_.type(v).shape) == 0; };
-  if ((!can.bias && !can.relu) || std::any_of(n.inputs.begin(), n.inputs.end(), empty)) return post_ops;
+  if (n.results[0] == TUTTI_NONE || (!can.bias && !can.relu && !can.limits)) return post_ops;
+  if (std::any_of(n.inputs.begin(), n.inputs.end(), empty)) return post_ops;
   if (can.bias) post_ops.bias = bias_behind(post_ops.result, n.op == "conv2d" ? 2 : 0);
   if (post_ops.bias != TUTTI_NONE) {
     post_ops.add = follower(post_ops.result);
     post_ops.result = p_.nodes[post_ops.add].results[0];
   }
-  uint32_t relu = can.relu ? follower(post_ops.result) : TUTTI_NONE;
-  if (relu != TUTTI_NONE && is_relu(p_.nodes[relu])) {
+  uint32_t relu = can.relu || can.limits ? follower(post_ops.result) : TUTTI_NONE;
+  if (relu != TUTTI_NONE && (can.limits ? limits_of(p_.nodes[relu]).has_value() : is_relu(p_.nodes[relu]))) {
     post_ops.relu = relu;
     post_ops.result = p_.nodes[relu].results[0];
   }

@@ -79,7 +79,6 @@ const std::map<std::string, Function>& functions() {
       {"prelu", binary(prelu)},
       {"where", [](V v, P) { return where(v[0], v[1], v[2]); }},
       {"div", [](V v, P p) { return div(v[0], v[1], p.text("rounding", "")); }},
-      {"hardtanh", [](V v, P p) { return hardtanh(v[0], p.real("low", -1), p.real("high", 1)); }},
       {"celu", [](V v, P p) { return celu(v[0], p.real("alpha", 1)); }},
       {"glu", [](V v, P p) { return glu(v[0], p.whole("axis", -1)); }},
       {"swiglu", [](V v, P p) { return swiglu(v[0], p.whole("axis", -1)); }},

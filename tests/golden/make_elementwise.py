@@ -99,8 +99,8 @@ def activations():
                     ("hardswish", F.hardswish), ("mish", F.mish), ("selu", F.selu), ("logsigmoid", F.logsigmoid),
                     ("softsign", F.softsign), ("tanhshrink", F.tanhshrink)):
         for t in (x, far) + ((kinks,) if name in ("hardtanh", "relu6", "hardsigmoid", "hardswish") else ()):
-            function(name, [t], f)
-    function("hardtanh", [x], lambda t: F.hardtanh(t, -0.5, 2.5), low=-0.5, high=2.5)
+            (op if name == "hardtanh" else function)(name, [t], f)
+    op("hardtanh", [x], lambda t: F.hardtanh(t, -0.5, 2.5), low=-0.5, high=2.5)
     for alpha in (1.0, 0.5):
         for t in (x, far):
             function("celu", [t], lambda v: F.celu(v, alpha), alpha=alpha)

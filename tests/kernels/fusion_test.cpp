@@ -246,34 +246,59 @@ TEST_F(Fusion, convolution_graphs_with_gradients) {
   }
 }
 
-/// Whole and padded blocks of channels, normalised between convolutions, with a residual.
+/// Whole and padded blocks of channels, normalised between convolutions, with activations and a residual behind them;
+/// some activations need what they read again in their gradient, some what they give.
 TEST_F(Fusion, normalised_convolutions_with_gradients) {
-  for (int64_t channels : {17, 32}) {
-    Graph g;
-    Values wrt;
-    auto parameter = [&](const std::string& name, const Shape& shape) {
-      wrt.push_back(g.state(name, {DType::f32, shape}));
-      return wrt.back();
-    };
-    auto layer = [&](Value x, const std::string& name) {
-      Value w = parameter(name, {channels, x.shape()[1], 3, 3});
-      return batch_norm(conv2d(x, w, {.padding = {1, 1}}), parameter(name + ".weight", {channels}),
-                        parameter(name + ".bias", {channels}), 0.1);
-    };
-    Value x = g.feed("x", {DType::f32, {2, 3, 9, 8}});
-    Values first = layer(x, "first");
-    Value between = tanh(first[0]);
-    Value y = global_avg_pool(tanh(layer(between, "second")[0] + between));
-    Value loss = mean(y * y);
-    Values d = gradients(loss, wrt);
-    std::vector<std::string> names;
-    for (const State& s : g.states()) names.push_back(s.name);
-    for (size_t k = 0; k < names.size(); ++k) g.set_state(names[k], wrt[k] - 0.1 * d[k]);
-    g.set_state("loss", loss);
-    g.set_state("mean", first[1]);
-    g.set_state("variance", first[2]);
-    expect_parity(g, static_cast<uint64_t>(channels), 2e-4, 1000);  // software devices have no kernels of their own
-  }
+  using Activation = Value (*)(Value);
+  const Activation activations[] = {[](Value x) { return tanh(x); },
+                                    [](Value x) { return relu(x); },
+                                    [](Value x) { return hardtanh(x, -0.5, 0.75); },
+                                    [](Value x) { return silu(x); },
+                                    [](Value x) { return clamp(x, 0.25, 2); },
+                                    [](Value x) { return select(less(x, x.like(0.1)), x * 0.3, x); }};
+  for (int64_t channels : {17, 32})
+    for (size_t kind = 0; kind < std::size(activations); ++kind) {
+      Activation activation = activations[kind];
+      Graph g;
+      Values wrt;
+      auto parameter = [&](const std::string& name, const Shape& shape) {
+        wrt.push_back(g.state(name, {DType::f32, shape}));
+        return wrt.back();
+      };
+      auto layer = [&](Value x, const std::string& name) {
+        Value w = parameter(name, {channels, x.shape()[1], 3, 3});
+        return batch_norm(conv2d(x, w, {.padding = {1, 1}}), parameter(name + ".weight", {channels}),
+                          parameter(name + ".bias", {channels}), 0.1);
+      };
+      Value x = g.feed("x", {DType::f32, {2, 3, 9, 8}});
+      Values first = layer(x, "first");
+      Value between = activation(first[0]);
+      Value y = global_avg_pool(activation(layer(between, "second")[0] + between));
+      Value loss = mean(y * y);
+      Values d = gradients(loss, wrt);
+      std::vector<std::string> names;
+      for (const State& s : g.states()) names.push_back(s.name);
+      for (size_t k = 0; k < names.size(); ++k) g.set_state(names[k], wrt[k] - 0.1 * d[k]);
+      g.set_state("loss", loss);
+      g.set_state("mean", first[1]);
+      g.set_state("variance", first[2]);
+      // Software devices have no kernels of their own.
+      expect_parity(g, static_cast<uint64_t>(channels) * 10 + kind + 1, 2e-4, 1000);
+    }
+}
+
+/// What reads a normalised value beside its statistics, and a value that is a state as well.
+TEST_F(Fusion, elementwise_nodes_behind_a_normalisation) {
+  Graph g;
+  Value x = g.feed("x", {DType::f32, {6, 5}});
+  g.state("kept", {DType::f32, {6, 5}});
+  Values n = batch_norm(x, {}, {}, 0.1);
+  g.set_state("kept", relu(n[0]) + 1);
+  g.set_state("with mean", n[0] * 2 + n[1]);  // of the same kernel
+  g.set_state("plain", n[0]);
+  Value d = tanh(n[0]);
+  g.set_state("dx", gradients(sum(d * d), {x})[0]);
+  expect_parity(g, 3);
 }
 
 }  // namespace

@@ -108,6 +108,13 @@ TEST(BatchNormKernel, IsExactWhereverTheMeanLies) {
       near(dw, want_dw, 1e-5, "dweight");
       near(db, want_db, 1e-5, "dbias");
       near(dx, want_dx, 2e-6, "dx");
+      norm.limits = {-0.5f, 0.75f};
+      norm.run(x.data(), w.data(), b.data(), y.data(), nullptr, nullptr, scratch.data(), 2);
+      for (double& v : want_y) v = std::clamp(v, -0.5, 0.75);
+      near(y, want_y, 2e-6, "limited y");
+      norm.run_dx(d.data(), x.data(), mean.data(), variance.data(), w.data(), d.data(), nullptr, nullptr,
+                  scratch.data(), 2);
+      EXPECT_EQ(d, dx) << "written over d";
     }
 }
 
@@ -206,14 +213,15 @@ TEST(NormLoops, GiveTheSameBitsOnEveryInstructionSet) {
     for (int64_t n : {1, 16, 63, 64, 1000}) {
       k->norm_line_deviations(to, x.data(), x.data(), nullptr, 0.25f, n);
       k->norm_line_products(to + 2, d.data(), x.data(), w.data(), 0.25f, n);
-      k->norm_line(to + 4, x.data(), w.data(), d.data(), {0.25f, 3, 0.5f, 0}, n);
-      k->norm_dx_line(to + 4 + n, to + 4 + 2 * n, to + 4 + 3 * n, d.data(), x.data(), w.data(), {0.25f, 3, 0.5f, 2}, n);
+      k->norm_line(to + 4, x.data(), w.data(), d.data(), {0.25f, 3, 0.5f, 0, {-0.25f, 0.5f}}, n);
+      k->norm_dx_line(to + 4 + n, to + 4 + 2 * n, to + 4 + 3 * n, d.data(), x.data(), w.data(), {0.25f, 3, 0.5f, 2, {}},
+                      n);
       to += 4 + 4 * n;
     }
     for (int64_t lanes : {1, 8, 16, 37, 100}) {
       k->norm_rows_deviations(to, x.data(), x.data(), w.data(), 9, 110, lanes);
       k->norm_rows_products(to + 2 * lanes, d.data(), x.data(), w.data(), 9, 110, lanes);
-      k->norm_rows(to + 4 * lanes, x.data(), x.data(), w.data(), 9, 110, lanes);
+      k->norm_rows(to + 4 * lanes, x.data(), w.data(), {-0.25f, 0.5f}, 9, 110, lanes);
       k->norm_dx_rows(to + 4 * lanes + 1000, d.data(), x.data(), w.data(), 9, 110, lanes);
       to += 4 * lanes + 2000;
     }

@@ -211,12 +211,12 @@ def clamp_max(c, x, high):
 
 @aten("hardtanh.default")
 def hardtanh(c, x, low=-1.0, high=1.0):
-    return ops.clamp(x, low=float(low), high=float(high))
+    return ops.hardtanh(x, low=float(low), high=float(high))
 
 
 @aten("relu6.default")
 def relu6(c, x):
-    return ops.clamp(x, low=0.0, high=6.0)
+    return ops.hardtanh(x, low=0.0, high=6.0)
 
 
 @aten("hardswish.default")
