@@ -64,12 +64,24 @@ LaunchList conv_items(const Target& t, const ConvProduct& p) {
                                                      {"K_PLANE", p.k_plane},
                                                      {"GROUP_PLANE", p.group_plane}};
   for (auto& [name, value] : numbers) k.set(name, fmt::format("({})", value));
-  k.elements = static_cast<uint64_t>(std::max({p.image_elements(), p.b_elements, p.y_elements * parts}));
+  k.elements = static_cast<uint64_t>(std::max({p.image_elements(), p.b_elements, p.y_reach(), p.y_elements * parts}));
   launch_conv(t, list, p, std::move(k), parts, {0, 1}, tiled ? groups * parts : ceil_div(p.y_elements * parts, 64));
   return list;
 }
 
-LaunchList product(const Target& t, const ConvProduct& p) {
+/// Where place m lies in a plane of y that has steps.
+std::string place_in_y(const ConvProduct& p, const std::string& m) {
+  return fmt::format("({0}) / {1} % {2} * {3} + ({0}) % {1} * {4} + {5}", m, p.x.rows, p.y.rows, p.y_line, p.y_step,
+                     p.y_first);
+}
+
+}  // namespace
+
+std::string y_of_result(const ConvProduct& p, const std::string& e) {
+  return fmt::format("(({}) / {} * {} + {})", e, p.places(), p.y_column, place_in_y(p, e));
+}
+
+LaunchList conv_product(const Target& t, const ConvProduct& p) {
   if (!is_float(p.dtype)) throw Error(Code::declined, fmt::format("convolution of {}", name(p.dtype)));
   if (p.y_elements == 0) return {};
   if (p.depth() == 0) {
@@ -84,23 +96,19 @@ LaunchList product(const Target& t, const ConvProduct& p) {
   bool vectors = t.language == Language::opencl_c || t.language == Language::cpp ||
                  (t.language == Language::glsl && t.subgroup == 8);
   if (!t.cpu_like || !vectors) return conv_items(t, p);
+  if (t.language != Language::glsl)
+    if (std::optional<LaunchList> list = p.of_weights ? conv_taps(t, p) : conv_strips(t, p)) return *std::move(list);
   return t.max_texels > 0 ? conv_texels(t, p) : conv_panels(t, p);
 }
 
-}  // namespace
-
 std::string tap_in_b(const ConvProduct& p, const std::string& tap) {
-  return p.turned ? fmt::format("({} - ({}))", p.taps() - 1, tap) : fmt::format("({})", tap);
+  if (p.b_tap_x == 0) return fmt::format("({})", tap);
+  if (p.b_tap_y == p.x.taps * p.b_tap_x) return fmt::format("({} - ({}) * {})", p.b_tap, tap, p.b_tap_x);
+  return fmt::format("({0} - ({1}) / {2} * {3} - ({1}) % {2} * {4})", p.b_tap, tap, p.x.taps, p.b_tap_y, p.b_tap_x);
 }
 
 void describe_product(const ConvProduct& p, Kernel& k) {
   k.set("N", p.columns);
-  if (k.takes("Y_AT")) {
-    k.set("TOTAL", p.y_elements);
-    k.set("GROUPS", p.groups);
-    k.set("Y_AT(m)", fmt::format("((m) / {0} * {1} + (m) % {0} + IDX(g) * {2})", p.places(), p.y_plane, p.y_group));
-    k.set("Y_COLUMN", p.y_column);
-  }
   for (const Param& param : k.params)
     if (param.name == "b") {
       k.set("B_AT(g,k)", fmt::format("((g) * {} + IDX(k) / {} * {} + {})", p.b_group, p.taps(), p.b_plane,
@@ -111,8 +119,24 @@ void describe_product(const ConvProduct& p, Kernel& k) {
 
 void launch_conv(const Target& t, LaunchList& list, const ConvProduct& p, Kernel k, int64_t parts,
                  std::vector<int> first, int64_t groups) {
-  Results r{p.dtype, p.y_elements, parts, p.bias, p.relu, "v,o", "o"};
-  r.column_of_e = fmt::format("(e) / {} % {}", p.places(), p.columns * p.groups);
+  int64_t places = p.places(), filters = p.columns * p.groups;
+  k.set("TOTAL", p.y_elements);
+  k.set("GROUPS", p.groups);
+  if (p.y_step == 0) {
+    k.set("Y_AT(m)", fmt::format("((m) / {0} * {1} + (m) % {0} + IDX(g) * {2})", places, p.y_plane, p.y_group));
+    k.set("Y_COLUMN", p.y_column);
+  } else if (parts == 1) {
+    k.set("Y_AT(m)",
+          fmt::format("((m) / {} * {} + {} + IDX(g) * {})", places, p.y_plane, place_in_y(p, "m"), p.y_group));
+    k.set("Y_COLUMN", p.y_column);
+  } else {  // the parts lie without gaps
+    k.set("Y_AT(m)",
+          fmt::format("((m) / {0} * {1} + (m) % {0} + IDX(g) * {2})", places, places * filters, places * p.columns));
+    k.set("Y_COLUMN", places);
+  }
+  Results r{p.dtype, p.y_elements, parts, p.bias, p.relu, "v,o", fmt::format("(o) + {}", p.bias_first)};
+  r.column_of_e = fmt::format("(e) / {} % {} + {}", places, filters, p.bias_first);
+  if (p.y_step) r.y_of_e = y_of_result(p, "e");
   launch_results(t, list, r, std::move(k), std::move(first), groups);
 }
 
@@ -133,7 +157,7 @@ LaunchList conv(const Target& t, const Conv& c) {
   p.y_elements = c.batch * c.filters * places;
   p.bias = c.bias;
   p.relu = c.relu;
-  return product(t, p);
+  return conv_product(t, p);
 }
 
 LaunchList conv_dx(const Target& t, const Conv& c) {
@@ -152,8 +176,11 @@ LaunchList conv_dx(const Target& t, const Conv& c) {
   p.y_plane = c.channels * places;
   p.y_column = places;
   p.y_elements = c.batch * c.channels * places;
-  p.turned = true;
-  return product(t, p);
+  p.b_tap = taps - 1;
+  p.b_tap_y = c.w.kernel;
+  p.b_tap_x = 1;
+  if (std::optional<LaunchList> list = conv_phases(t, c, p)) return *std::move(list);
+  return conv_product(t, p);
 }
 
 LaunchList conv_dw(const Target& t, const Conv& c) {
@@ -161,6 +188,7 @@ LaunchList conv_dw(const Target& t, const Conv& c) {
   ConvProduct p{c.dtype, weight_gradient_axis(c.h), weight_gradient_axis(c.w), c.groups, out, in,
                 c.batch, c.batch * c.channels};
   int64_t places = p.places(), results = p.taps();
+  p.of_weights = true;
   p.row_plane = 1;
   p.k_plane = c.channels;
   p.group_plane = in;
@@ -172,7 +200,7 @@ LaunchList conv_dw(const Target& t, const Conv& c) {
   p.y_plane = places;
   p.y_column = in * places;
   p.y_elements = c.filters * in * places;
-  return product(t, p);
+  return conv_product(t, p);
 }
 
 }  // namespace tutti::codegen

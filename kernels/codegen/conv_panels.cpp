@@ -57,9 +57,22 @@ Rows rows_of(const ConvProduct& p, const Image& m, int64_t most, bool fixed) {
 
 Launch pad(const Target& t, const ConvProduct& p, const Image& m, int to) {
   Kernel k = portable("conv_pad", {{"T", element_of(p.dtype)}});
-  const std::pair<const char*, int64_t> numbers[] = {
-      {"PLANES", p.planes}, {"PLANE", m.plane},    {"H", p.y.size},       {"W", p.x.size},      {"HP", m.height},
-      {"WP", m.width},      {"MIN_Y", p.y.offset}, {"MIN_X", p.x.offset}, {"STEP_Y", p.y.step}, {"STEP_X", p.x.step}};
+  Pixels pixels = pixels_of(p.x, 1, 0, m.width);
+  bool apart = p.x.step > 1;
+  const std::pair<const char*, int64_t> numbers[] = {{"PLANES", p.planes},
+                                                     {"PLANE", m.plane},
+                                                     {"H", p.y.size},
+                                                     {"W", p.x.size},
+                                                     {"HP", m.height},
+                                                     {"WP", m.width},
+                                                     {"MIN_Y", p.y.offset},
+                                                     {"STEP_Y", p.y.step},
+                                                     {"STEP_X", p.x.step},
+                                                     {"FROM", pixels.from},
+                                                     {"TO", pixels.to},
+                                                     {"COUNT", pixels.count},
+                                                     {"LEFT", apart ? m.width : pixels.to},
+                                                     {"RIGHT", apart ? m.width : pixels.to + pixels.count}};
   for (auto& [name, value] : numbers) k.set(name, fmt::format("({})", value));
   k.elements = static_cast<uint64_t>(std::max(m.elements, p.image_elements()));
   return dispatch_items(t, std::move(k), p.planes * m.height, {0, to});
@@ -196,8 +209,8 @@ LaunchList conv_panels(const Target& t, const ConvProduct& p) {
     glsl_words(k, rows, p.rows() - 1);
   else
     vector_words(t.language, k, rows, p.rows() - 1);
-  k.elements =
-      static_cast<uint64_t>(std::max({image.elements + 64 * p.x.row_step, panel_elements, p.y_elements * parts}));
+  k.elements = static_cast<uint64_t>(
+      std::max({image.elements + 64 * p.x.row_step, panel_elements, p.y_reach(), p.y_elements * parts}));
   launch_conv(t, list, p, std::move(k), parts, {from, packed}, groups * parts);
   return list;
 }

@@ -151,15 +151,15 @@ LaunchList conv_texels(const Target& t, const ConvProduct& p) {
   for (auto& [name, value] : numbers) k.set(name, value);
   k.set("A_AT(m)", image_address(p, q.row_plane, q.group_plane, plane, q.width, 0));
   bool whole = parts == 1;
-  bool direct = (!whole || e == Element::f32) && p.places() % 4 == 0 && p.y_column % 4 == 0 && p.y_plane % 4 == 0 &&
-                p.y_group % 4 == 0 && p.y_elements % 4 == 0;
-  std::string sum = whole && p.bias ? "((v) + bias(o))" : "(v)";
+  bool direct = p.y_step == 0 && (!whole || e == Element::f32) && p.places() % 4 == 0 && p.y_column % 4 == 0 &&
+                p.y_plane % 4 == 0 && p.y_group % 4 == 0 && p.y_elements % 4 == 0;
+  std::string sum = whole && p.bias ? fmt::format("((v) + bias((o) + {}))", p.bias_first) : "(v)";
   if (whole && p.relu) sum = fmt::format("mix({0}, vec4(0.0f), lessThan({0}, vec4(0.0f)))", sum);
   k.set("DIRECT", direct ? "true" : "false");
   k.set("STORE(at,v,o)", direct ? fmt::format("y4_set(at, {})", sum) : "{}");
   k.read_as_texels(t, "a", q.elements());
   k.read_as_texels(t, "b", panel_elements);
-  k.elements = static_cast<uint64_t>(std::max(panel_elements, q.elements()));
+  k.elements = static_cast<uint64_t>(std::max({panel_elements, q.elements(), p.y_reach()}));
   launch_conv(t, list, p, std::move(k), parts, {quads, packed}, groups * parts);
   return list;
 }

@@ -50,6 +50,7 @@ void launch_results(const Target& t, LaunchList& list, const Results& r, Kernel 
   Kernel f = portable("matmul_finish", {{"T", element_of(r.dtype)}});
   f.set("TOTAL", r.total);
   f.set("PARTS", r.parts);
+  f.set("Y_OF(e)", r.y_of_e);
   f.elements = elements;
   std::vector<int> buffers = {partial};
   if (f.set_epilogue(r.bias, r.relu, "v,e", r.column_of_e)) buffers.push_back(2);

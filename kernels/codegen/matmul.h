@@ -20,6 +20,7 @@ struct Results {
   const char* arguments = "";  ///< of the kernel's EPILOGUE
   std::string column;          ///< the bias's number, made of these arguments
   std::string column_of_e;     ///< the same of result number e
+  std::string y_of_e = "(e)";  ///< where result number e lies in y
 };
 /// Adds the launch of a product's kernel: its buffers are `first`, the bias where wanted, and y, which stands behind
 /// the operands; of several parts, scratch and the kernel that adds them up, which then has the epilogue.

@@ -123,8 +123,11 @@ using std::fma; using std::floor; using std::sqrt; using std::exp; using std::lo
 using std::pow; using std::fabs; using std::expm1; using std::log1p; using std::erf;
 typedef float float16 __attribute__((vector_size(64)));
 typedef float loose_float16_ __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int int16 __attribute__((vector_size(64)));
+typedef int loose_int16_ __attribute__((vector_size(64), aligned(4), may_alias));
 static inline float16 fma(float16 a, float16 b, float16 c) { return a * b + c; }
 static inline float16 vload16(int, const float* from) { return *(const loose_float16_*)from; }
+static inline int16 vload16(int, const int* from) { return *(const loose_int16_*)from; }
 static inline void vstore16(float16 v, int, float* to) { *(loose_float16_*)to = v; }
 )";
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sdk/library.h"
 #include "tests/codegen/cases.h"
@@ -109,6 +110,13 @@ std::vector<Case> conv_cases() {
   add(1, 3, 18, 1, axis(12, 5, 3, 2, 1), axis(11, 5, 2, 2, 1));
   add(2, 2, 3, 1, axis(3, 3, 1, 0, 1), axis(3, 3, 1, 0, 1));  // one place
   add(0, 2, 3, 1, axis(5, 3, 1, 0, 1), axis(5, 3, 1, 0, 1));
+  add(3, 5, 10, 5, axis(9, 3, 2, 1, 1), axis(37, 3, 2, 1, 1));              // two filters per channel, strides
+  add(9, 2, 2, 2, axis(20, 3, 1, 2, 2), axis(19, 2, 1, 3, 3), DType::f16);  // lines that do not fill vectors
+  add(2, 1, 1, 1, axis(130, 3, 1, 1, 1), axis(128, 3, 1, 1, 1));            // several strips of lines
+  add(2, 20, 24, 1, axis(11, 3, 2, 1, 1), axis(10, 3, 2, 1, 1));            // pixels that fewer taps read than others
+  add(2, 20, 24, 1, axis(8, 1, 2, 0, 1), axis(7, 1, 2, 0, 1));              // and those that none reads
+  add(2, 12, 40, 2, axis(13, 3, 3, 2, 2), axis(12, 3, 2, 1, 3));
+  add(2, 3, 40, 1, axis(12, 4, 2, 1, 1), axis(14, 4, 2, 1, 1), DType::bf16);
   for (DType t : {DType::f16, DType::bf16}) add(2, 4, 20, 2, axis(7, 3, 1, 1, 1), axis(7, 3, 1, 1, 1), t);
   std::vector<Case> all;
   for (const Conv& s : shapes) {
@@ -125,6 +133,9 @@ std::vector<Case> conv_cases() {
     s.relu = bias;
     all.push_back(conv_case(Convolution::forward, s));
   }
+  // A pixel that some taps do not read leaves these as they are.
+  Conv s{DType::f32, 2, 3, 3, 3, axis(6, 3, 1, 1, 1), axis(5, 3, 1, 1, 1)};
+  all.push_back(conv_case(Convolution::weights, s, [](std::vector<Array>& inputs) { inputs[0].at[29] = INFINITY; }));
   return all;
 }
 

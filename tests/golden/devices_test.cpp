@@ -148,6 +148,31 @@ TEST(ConvOutside, counts_as_zeros_that_take_part) {
   }
 }
 
+/// The same of a gradient to the images with strides: the zeros between the cotangent's pixels take part too.
+TEST(ConvOutside, zeros_between_strides_take_part) {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  for (int64_t kernel : {3, 1}) {
+    Graph g;
+    Tensor d({DType::f32, {1, 12, 3, 3}}), w({DType::f32, {12, 20, kernel, kernel}});
+    for (Tensor* t : {&d, &w}) std::fill(t->at.begin(), t->at.end(), 1.0);
+    w.at[0] = inf;  // filter 0, channel 0, tap (0, 0), which reads the pixels of even lines and columns
+    int64_t size = kernel + 5;
+    g.set_state("dx", conv2d_dx(g.feed("d", d.type), g.feed("w", w.type), {1, 20, size, size}, {.stride = {2, 2}}));
+    for (const Device& device : test::devices_and_reference()) {
+      std::vector<double> dx = test::run_on(device, g, {{"d", d}, {"w", w}}).at("dx").at;
+      for (int64_t i = 0; i < 20 * size * size; ++i) {
+        int64_t channel = i / (size * size), y = i / size % size, x = i % size;
+        bool read = y % 2 == 0 && x % 2 == 0 && y < 6 && x < 6;
+        double got = dx[static_cast<size_t>(i)];
+        EXPECT_TRUE(channel > 0 ? std::isfinite(got)
+                    : read      ? got == inf
+                                : std::isnan(got))
+            << device.id << ": kernel " << kernel << ", channel " << channel << ", " << y << ", " << x << ": " << got;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Formats, Edges, testing::Values("f32", "f16", "bf16"),
                          [](const auto& info) { return info.param; });
 

@@ -15,12 +15,12 @@ RenderedPlan plan(const RawProgram& raw, const Traits& traits = {}) {
 
 const int64_t one_one[] = {1, 1}, two_two[] = {2, 2}, zeros[] = {0, 0}, one = 1;
 
-/// y = max(conv2d(x [2, 3, 6, 5], w [4, 3, 3, 3]) + b, 0), b of the given shape.
+/// y = max(conv2d(x [2, 3, 6, 5], w [6, 3, 3, 3]) + b, 0), b of the given shape.
 struct Layer : RawProgram {
   explicit Layer(std::vector<int64_t> bias) {
-    uint32_t x = value(TUTTI_FEED, TUTTI_F32, {2, 3, 6, 5}, "x"), w = value(TUTTI_STATE, TUTTI_F32, {4, 3, 3, 3}, "w");
-    uint32_t b = value(TUTTI_STATE, TUTTI_F32, std::move(bias), "b"), p = value(TUTTI_TEMP, TUTTI_F32, {2, 4, 4, 3});
-    uint32_t q = value(TUTTI_TEMP, TUTTI_F32, {2, 4, 4, 3}), y = value(TUTTI_TEMP, TUTTI_F32, {2, 4, 4, 3});
+    uint32_t x = value(TUTTI_FEED, TUTTI_F32, {2, 3, 6, 5}, "x"), w = value(TUTTI_STATE, TUTTI_F32, {6, 3, 3, 3}, "w");
+    uint32_t b = value(TUTTI_STATE, TUTTI_F32, std::move(bias), "b"), p = value(TUTTI_TEMP, TUTTI_F32, {2, 6, 4, 3});
+    uint32_t q = value(TUTTI_TEMP, TUTTI_F32, {2, 6, 4, 3}), y = value(TUTTI_TEMP, TUTTI_F32, {2, 6, 4, 3});
     node("conv2d", {x, w}, {p});
     attrs({{"stride", TUTTI_ATTR_I64, 2, one_one},
            {"padding", TUTTI_ATTR_I64, 2, zeros},
@@ -38,7 +38,7 @@ struct Layer : RawProgram {
 };
 
 TEST(ConvPlan, AConvolutionTakesABiasPerFilterAndTheReluAlong) {
-  RenderedPlan p = plan(Layer({4, 1, 1}));
+  RenderedPlan p = plan(Layer({6, 1, 1}));
   ASSERT_EQ(p.launches.size(), 1u);
   EXPECT_EQ(p.launches[0].name, "portable conv: conv2d + 2");
   EXPECT_EQ(p.launches[0].buffers.size(), 4u);
@@ -76,7 +76,7 @@ TEST(ConvPlan, OnlyResultsThatAreReadAreBuffersOfAPool) {
 }
 
 TEST(ConvPlan, ScratchBeyondADevicesRangeDeclines) {
-  Layer raw({4, 1, 1});
+  Layer raw({6, 1, 1});
   Traits small;
   small.cpu_like = true;
   plan(raw, small);

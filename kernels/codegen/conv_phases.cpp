@@ -1,0 +1,106 @@
+// The gradient to the images of a convolution with strides, as one product for each remainder of pixels by the strides.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/base/rounding.h"
+#include "kernels/codegen/conv.h"
+
+namespace tutti::codegen {
+namespace {
+
+/// The pixels of one remainder along an axis as rows, and the taps that read them, counted from the last.
+struct Phase {
+  ConvAxis axis;
+  int64_t last, step;  ///< the last tap, and from one to the next
+};
+
+/// Which remainder's pixels a tap reads.
+int64_t remainder_of(const WindowAxis& w, int64_t tap) {
+  return ((tap * w.dilation - w.padding) % w.stride + w.stride) % w.stride;
+}
+
+Phase phase_of(const WindowAxis& w, int64_t remainder) {
+  int64_t step = w.stride / std::gcd(w.stride, w.dilation), last = w.kernel - 1;
+  while (last >= 0 && remainder_of(w, last) != remainder) --last;
+  int64_t taps = last < 0 ? 0 : last / step + 1, rows = ceil_div(std::max<int64_t>(w.size - remainder, 0), w.stride);
+  // Pixel q * stride + remainder meets result q + (remainder + padding - tap * dilation) / stride.
+  int64_t offset = taps ? (remainder + w.padding - last * w.dilation) / w.stride : 0;
+  return {{w.count, rows, 1, taps, step * w.dilation / w.stride, offset, 1}, last, step};
+}
+
+/// What the zeros add that no product multiplies: per phase and column, in scratch `to`.
+Launch outside(const Target& t, const Conv& c, const ConvProduct& p, int to) {
+  Kernel k = portable("conv_outside", {{"T", element_of(p.dtype)}});
+  ConvProduct in_order = p;
+  in_order.b_tap_x = 0;
+  describe_product(in_order, k);
+  k.set("TOTAL", p.columns * p.groups);
+  k.set("K1", p.k_planes);
+  k.set("REMAINDERS", c.h.stride * c.w.stride);
+  k.set("TAPS", p.taps());
+  for (int64_t tap = 0; tap < p.taps(); ++tap) {
+    int64_t number = remainder_of(c.h, tap / c.w.kernel) * c.w.stride + remainder_of(c.w, tap % c.w.kernel);
+    k.set(fmt::format("BIT_{}", tap), fmt::format("(1u << {})", number));
+  }
+  k.elements = static_cast<uint64_t>(p.b_elements);
+  return dispatch_items(t, std::move(k), p.columns * p.groups, {1, to});
+}
+
+/// The pixels of a phase that no tap reads.
+Launch blank(const Target& t, const ConvProduct& p, int from) {
+  Kernel k = portable("conv_blank", {{"T", element_of(p.dtype)}});
+  k.set("TOTAL", p.y_elements);
+  k.set("Y_OF(e)", y_of_result(p, "e"));
+  k.set("OUTSIDE_OF(e)", fmt::format("((e) / {} % {} + {})", p.places(), p.columns * p.groups, p.bias_first));
+  k.elements = static_cast<uint64_t>(p.y_reach());
+  return dispatch_items(t, std::move(k), p.y_elements, {from, 2});
+}
+
+}  // namespace
+
+std::optional<LaunchList> conv_phases(const Target& t, const Conv& c, const ConvProduct& p) {
+  constexpr int64_t bits = 32;
+  int64_t phases = c.h.stride * c.w.stride;
+  if (phases == 1 || phases > bits || p.taps() > 64 || p.k_planes < 8 || !is_float(p.dtype) || p.y_elements == 0 ||
+      p.k_planes + phases > static_cast<int64_t>(std::min<uint32_t>(t.max_rounds, 1 << 30)))
+    return {};
+  constexpr int spoilt = 3;  // scratch behind the operands and the result
+  int64_t columns = p.columns * p.groups;
+  LaunchList list;
+  list.scratch_bytes = {static_cast<uint64_t>(phases * columns) * size_of(element_of(p.dtype))};
+  list.launches.push_back(outside(t, c, p, spoilt));
+  for (int64_t n = 0; n < phases; ++n) {
+    Phase y = phase_of(c.h, n / c.w.stride), x = phase_of(c.w, n % c.w.stride);
+    ConvProduct q = p;
+    q.y = y.axis;
+    q.x = x.axis;
+    q.b_tap = y.last * c.w.kernel + x.last;
+    q.b_tap_y = y.step * c.w.kernel;
+    q.b_tap_x = x.step;
+    q.y_line = c.h.stride * c.w.size;
+    q.y_step = c.w.stride;
+    q.y_first = n / c.w.stride * c.w.size + n % c.w.stride;
+    q.y_elements = q.rows() * columns;
+    q.bias = true;
+    q.bias_first = n * columns;
+    if (q.y_elements == 0) continue;
+    if (q.taps() == 0) {
+      list.launches.push_back(blank(t, q, spoilt));
+      continue;
+    }
+    LaunchList part = conv_product(t, q);
+    for (Launch& launch : part.launches) {
+      for (int& buffer : launch.buffers) buffer = buffer == 2 ? spoilt : buffer == 3 ? 2 : buffer;
+      list.launches.push_back(std::move(launch));
+    }
+    // One after the other, the phases use the same scratch.
+    list.scratch_bytes.resize(std::max(list.scratch_bytes.size(), part.scratch_bytes.size() + 1));
+    for (size_t s = 0; s < part.scratch_bytes.size(); ++s)
+      list.scratch_bytes[s + 1] = std::max(list.scratch_bytes[s + 1], part.scratch_bytes[s]);
+  }
+  return list;
+}
+
+}  // namespace tutti::codegen
