@@ -156,6 +156,7 @@ struct Recurrence {
   DType dtype = DType::f32;  ///< f32, f16 or bf16, of all but gates and cells, which are f32
   int64_t steps = 1, rows = 1, cells = 1;
   bool reverse = false, lengths = false;
+  bool in_place = false;     ///< of lstm the gates lie where z does, of lstm_dx dz where the gates do: f32 alone
   std::vector<bool> wanted;  ///< per result: one that nobody reads has no buffer
 };
 /// Inputs h0, c0, w_hh, z[, lengths]; results y, c_n, gates, cells.

@@ -20,16 +20,19 @@ struct Kind {
   bool gradient;                             ///< from the last step to the first, with the weights transposed
   std::vector<const char*> inputs, results;  ///< in the caller's order, before `lengths`
   std::vector<std::pair<const char*, const char*>> starts;  ///< scratch of [rows, cells], and what it starts with
+  std::pair<std::string, std::string> in_place = {};        ///< the input, and the result that may lie in its memory
 };
 
 const Kind lstm_kind = {
-    "lstm_cell", 4, false, {"h0", "c0", "w", "z"}, {"y", "c_n", "gates", "cells"}, {{"state", "h0"}, {"c", "c0"}}};
+    "lstm_cell",   4, false, {"h0", "c0", "w", "z"}, {"y", "c_n", "gates", "cells"}, {{"state", "h0"}, {"c", "c0"}},
+    {"z", "gates"}};
 const Kind lstm_dx_kind = {"lstm_dx_cell",
                            4,
                            true,
                            {"c0", "w", "gates", "cells", "dy", "dc_n"},
                            {"dh0", "dc0", "dz"},
-                           {{"dc", "dc_n"}, {"carry", ""}}};
+                           {{"dc", "dc_n"}, {"carry", ""}},
+                           {"gates", "dz"}};
 const Kind gru_kind = {"gru_cell", 3, false, {"h0", "w", "b_hh", "z"}, {"y", "gates"}, {{"state", "h0"}}};
 const Kind gru_dx_kind = {"gru_dx_cell",  3, true, {"h0", "w", "gates", "y", "dy"}, {"dh0", "dz", "dp"},
                           {{"carry", ""}}};
@@ -49,6 +52,7 @@ class Planned {
     for (size_t k = 0; k < kind.results.size(); ++k)
       if (r.wanted.at(k)) numbers_[kind.results[k]] = number++;
     scratch_at_ = number;
+    if (r.in_place) numbers_.erase(kind.in_place.first);
   }
 
   LaunchList panels() &&;
@@ -136,11 +140,13 @@ Kernel Planned::framed(const char* frame) const {
   return k;
 }
 
-/// The buffers of the kernel's parameters. Those of results that nobody reads are dropped.
+/// The buffers of the kernel's parameters, but for those of results that nobody reads and of an input that is the
+/// result's memory.
 std::vector<int> Planned::buffers_of(Kernel& k) const {
   std::vector<int> buffers;
   std::erase_if(k.params, [&](const Param& p) {
     bool absent = !numbers_.contains(p.name);
+    if (r_.in_place && p.name == kind_.in_place.first) k.set(p.name + "(i)", kind_.in_place.second + "(i)");
     if (absent && p.written) k.set(p.name + "_set(i, v)", "{}");
     return absent;
   });

@@ -29,8 +29,9 @@ codegen::Recurrence recurrence_of(const Case& c, const Types& t, const std::vect
                                   const std::vector<TensorType>& out) {
   bool lengths = c.node().inputs.size() == in.size() + 1;
   expect(c, in.size() + (lengths ? 1 : 0), {"reverse"});
-  codegen::Recurrence r{t.state.dtype, t.steps, t.state.shape[0], t.state.shape[1], c.node().attrs.i("reverse") != 0,
-                        lengths,       {}};
+  codegen::Recurrence r{
+      t.state.dtype, t.steps, t.state.shape[0], t.state.shape[1], c.node().attrs.i("reverse") != 0, lengths,
+      c.in_place,    {}};
   auto same = [](const TensorType& have, const TensorType& want) {
     if (have != want) throw decline(fmt::format("{} where {} is expected", to_string(have), to_string(want)));
   };
@@ -81,8 +82,8 @@ LaunchList gru_dx(const Case& c) {
 }  // namespace
 
 std::vector<RenderEntry> recurrence_entries() {
-  return {{"portable lstm", "lstm_recurrence", declines<lstm>, lstm},
-          {"portable lstm gradient", "lstm_recurrence_grad", declines<lstm_dx>, lstm_dx},
+  return {{"portable lstm", "lstm_recurrence", declines<lstm>, lstm, {.in_place = {{3, 2}}}},
+          {"portable lstm gradient", "lstm_recurrence_grad", declines<lstm_dx>, lstm_dx, {.in_place = {{2, 2}}}},
           {"portable gru", "gru_recurrence", declines<gru>, gru},
           {"portable gru gradient", "gru_recurrence_grad", declines<gru_dx>, gru_dx}};
 }

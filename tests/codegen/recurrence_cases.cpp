@@ -92,6 +92,20 @@ Case case_of(const std::string& what, const Recurrence& r, Call make) {
   return c;
 }
 
+/// The same with the result in the memory of an input, which is copied there first.
+Case in_place(Case c, Recurrence r, Call make, int input, int result) {
+  c.name += " in place";
+  r.in_place = true;
+  auto n = static_cast<int64_t>(c.inputs[static_cast<size_t>(input)].at.size());
+  c.make = [=](const Target& t) {
+    LaunchList all = copy(t, broadcast_copy({DType::f32, {n}}, {n})), work = make(t, r);
+    all.launches.at(0).buffers = {input, result};
+    work.launches.insert(work.launches.begin(), all.launches.begin(), all.launches.end());
+    return work;
+  };
+  return c;
+}
+
 /// Keeps the results that somebody reads.
 void expect(Case& c, const Recurrence& r, const std::vector<Array>& results) {
   for (size_t k = 0; k < results.size(); ++k) {
@@ -161,17 +175,25 @@ Case gradient(Recurrence r, int64_t gates) {
 std::vector<Case> recurrence_cases() {
   std::vector<Case> all;
   for (int64_t gates : {4, 3}) {
-    for (Recurrence r :
-         {Recurrence{DType::f32, 3, 2, 5, false, false, {}}, Recurrence{DType::f32, 1, 1, 1, true, false, {}},
-          Recurrence{DType::f32, 4, 7, 20, true, true, {}}, Recurrence{DType::f32, 3, 50, 3, false, true, {}},
-          Recurrence{DType::f32, 2, 2, 70, true, false, {}}, Recurrence{DType::f16, 3, 3, 17, false, true, {}},
-          Recurrence{DType::bf16, 3, 3, 17, true, false, {}}}) {
+    for (Recurrence r : {Recurrence{DType::f32, 3, 2, 5, false, false, false, {}},
+                         Recurrence{DType::f32, 1, 1, 1, true, false, false, {}},
+                         Recurrence{DType::f32, 4, 7, 20, true, true, false, {}},
+                         Recurrence{DType::f32, 3, 50, 3, false, true, false, {}},
+                         Recurrence{DType::f32, 2, 2, 70, true, false, false, {}},
+                         Recurrence{DType::f16, 3, 3, 17, false, true, false, {}},
+                         Recurrence{DType::bf16, 3, 3, 17, true, false, false, {}}}) {
       all.push_back(forward(r, gates));
       all.push_back(gradient(r, gates));
     }
-    Recurrence r{DType::f32, 3, 4, 16, false, true, {}};
+    Recurrence r{DType::f32, 3, 4, 16, false, true, false, {}};
     for (size_t absent = 0; absent < 4; ++absent) all.push_back(forward(r, gates, absent));
-    all.push_back(forward({DType::f32, 2, 0, 4, false, false, {}}, gates));
+    if (gates == 4) {
+      r.wanted.assign(4, true);
+      all.push_back(in_place(forward(r, 4), r, lstm, 3, 5 + 2));
+      r.wanted.assign(3, true);
+      all.push_back(in_place(gradient(r, 4), r, lstm_dx, 2, 7 + 2));
+    }
+    all.push_back(forward({DType::f32, 2, 0, 4, false, false, false, {}}, gates));
   }
   return all;
 }
