@@ -20,6 +20,9 @@ struct Capabilities {
   bool limits = false;       ///< in place of that any min(max(x, low), high),
   bool gelu = false;         ///< or gelu in its tanh form
   bool operand_sum = false;  ///< the sum of an operand over the inner dimension is computed along
+  /// An input and a result: where nobody reads this input afterwards, this result may be written over it, element by
+  /// element.
+  std::optional<std::pair<size_t, size_t>> in_place = {};
 };
 
 /// An entry of the list. `Case` is what the backend decides on (its view of a node), `Kernel` what it runs.

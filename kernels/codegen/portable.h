@@ -151,6 +151,23 @@ LaunchList conv_dx(const Target&, const Conv& shape);
 /// The gradient to the weights: inputs x, d (like y); result like w.
 LaunchList conv_dw(const Target&, const Conv& shape);
 
+/// A recurrence over `steps` of [rows, cells], as the ops lstm_recurrence and gru_recurrence define it.
+struct Recurrence {
+  DType dtype = DType::f32;  ///< f32, f16 or bf16, of all but gates and cells, which are f32
+  int64_t steps = 1, rows = 1, cells = 1;
+  bool reverse = false, lengths = false;
+  bool in_place = false;     ///< of lstm the gates lie where z does, of lstm_dx dz where the gates do: f32 alone
+  std::vector<bool> wanted;  ///< per result: one that nobody reads has no buffer
+};
+/// Inputs h0, c0, w_hh, z[, lengths]; results y, c_n, gates, cells.
+LaunchList lstm(const Target&, const Recurrence& shape);
+/// Inputs c0, w_hh, gates, cells, dy, dc_n[, lengths]; results dh0, dc0, dz.
+LaunchList lstm_dx(const Target&, const Recurrence& shape);
+/// Inputs h0, w_hh, b_hh, z[, lengths]; results y, gates.
+LaunchList gru(const Target&, const Recurrence& shape);
+/// Inputs h0, w_hh, gates, y, dy[, lengths]; results dh0, dz, dp.
+LaunchList gru_dx(const Target&, const Recurrence& shape);
+
 /// Windows over the planes of x [planes, h.size, w.size], results [planes, h.count, w.count]. Floats only.
 struct Pool {
   DType dtype = DType::f32;

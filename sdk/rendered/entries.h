@@ -32,6 +32,8 @@ Decline declines(const RenderCase& c) {
 
 /// Convolutions and pools with their gradients (conv.cpp).
 std::vector<RenderEntry> conv_entries();
+/// Recurrences with their gradients (recurrence.cpp).
+std::vector<RenderEntry> recurrence_entries();
 /// Convolutions and their gradients by the device's library.
 std::vector<RenderEntry> library_conv_entries();
 /// The device's library; throws Error(declined) where it has none.

@@ -226,6 +226,7 @@ std::vector<RenderEntry> all_entries() {
       {"portable philox", "random_bits", declines<random_bits>, random_bits},
       {"portable iota", "iota", declines<iota>, iota}};
   for (const RenderEntry& e : conv_entries()) all.push_back(e);
+  for (const RenderEntry& e : recurrence_entries()) all.push_back(e);
   all.push_back({"portable elementwise", "*", declines<elementwise>, elementwise, {.elementwise = true}});
   return all;
 }

@@ -28,6 +28,7 @@ struct RenderCase {
   Epilogue epilogue = {};
   bool trial = false;         ///< of LibraryRequest
   uint64_t tuning_bytes = 0;  ///< likewise
+  bool in_place = false;      ///< the result of Capabilities::in_place lies where the input does
 
   const Node& node() const { return program.nodes[number]; }
   const TensorType& in(size_t k) const { return program.type(node().inputs[k]); }

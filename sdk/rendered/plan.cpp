@@ -108,6 +108,16 @@ codegen::LaunchList Planner::made(const RenderChoice& choice, const RenderCase& 
   return other.entry->make(portable);
 }
 
+uint32_t Planner::overwritten_input(const Node& n, const Capabilities& can) {
+  if (!can.in_place) return TUTTI_NONE;
+  auto [input, result] = *can.in_place;
+  uint32_t from = n.inputs[input], to = n.results[result], memory = memory_of(from);
+  if (to == TUTTI_NONE || home_[to] != TUTTI_NONE || p_.type(from) != p_.type(to)) return TUTTI_NONE;
+  bool read_twice = std::ranges::count_if(n.inputs, [&](uint32_t v) { return memory_of(v) == memory; }) > 1;
+  bool ours = memories_[memory].place == Place::arena;
+  return !read_twice && ours && is_dead(memory) ? memory : TUTTI_NONE;
+}
+
 void Planner::structured(uint32_t k, const RenderChoice& choice) {
   const Node& n = p_.nodes[k];
   RenderCase c{p_, k, traits_, {}, true, tuning_bytes_};
@@ -116,9 +126,15 @@ void Planner::structured(uint32_t k, const RenderChoice& choice) {
   std::string name = describe(choice.entry->name, k, more);
   std::erase(results, TUTTI_NONE);
   std::vector<uint32_t> in = memories_of(inputs), out;
+  uint32_t over = overwritten_input(n, choice.entry->can);
+  c.in_place = over != TUTTI_NONE;
   codegen::LaunchList work = made(choice, c);
   if (choice.entry->can.library) check_library(work, k, inputs.size() + results.size());
-  for (uint32_t v : results) out.push_back(place_result(v, name, in));
+  for (uint32_t v : results) {
+    bool here = c.in_place && v == n.results[choice.entry->can.in_place->second];
+    if (here) hold(v, over);
+    out.push_back(here ? over : place_result(v, name, in));
+  }
   if (!work.launches.empty()) add_work(work, name, k, in, out);
 }
 

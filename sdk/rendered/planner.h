@@ -43,6 +43,8 @@ class Planner : Schedule {
   /// The work of a chosen entry; where a library does not take the epilogue along, the portable kernel does.
   codegen::LaunchList made(const RenderChoice& choice, const RenderCase& c) const;
   void structured(uint32_t k, const RenderChoice& choice);
+  /// The memory of the node's input that its result may be written over; NONE: there is none.
+  uint32_t overwritten_input(const Node& n, const Capabilities& can);
 
   // ---- elementwise passes: passes.cpp
   bool fuses(uint32_t k) override;

@@ -47,6 +47,7 @@ std::vector<Case> reduce_cases();
 std::vector<Case> matmul_cases();
 std::vector<Case> conv_cases();
 std::vector<Case> pool_cases();
+std::vector<Case> recurrence_cases();
 
 /// "" or what differs first.
 std::string compare(const Case& c, const std::vector<Array>& got);

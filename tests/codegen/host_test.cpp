@@ -1,5 +1,5 @@
-// Every portable kernel as C++ on the host, for a CPU and for GPUs with and without warps, against float64 loops: needs
-// no device at all.
+// Every portable kernel as C++ on the host, for a CPU and for GPUs with and without warps and enough shared memory,
+// against float64 loops: needs no device at all.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,9 +14,12 @@ namespace {
 void run_all(const std::vector<Case>& all) {
   Target without_warps = target(Language::cpp, false);
   without_warps.subgroup = 1;
+  Target little = without_warps;
+  little.local_bytes = 1024;
   const std::pair<const char*, Target> targets[] = {{"CPU", target(Language::cpp, true)},
                                                     {"GPU", target(Language::cpp, false)},
-                                                    {"GPU without warps", without_warps}};
+                                                    {"GPU without warps", without_warps},
+                                                    {"GPU with little shared memory", little}};
   std::set<std::string> seen;  // texts that an earlier target ran
   for (const auto& [device, t] : targets) {
     std::vector<std::pair<const Case*, LaunchList>> works;
@@ -45,6 +48,7 @@ TEST(DialectOnHost, ReductionsAgreeWithFloat64) { run_all(reduce_cases()); }
 TEST(DialectOnHost, ProductsAgreeWithFloat64) { run_all(matmul_cases()); }
 TEST(DialectOnHost, ConvolutionsAgreeWithFloat64) { run_all(conv_cases()); }
 TEST(DialectOnHost, PoolsAgreeWithFloat64) { run_all(pool_cases()); }
+TEST(DialectOnHost, RecurrencesAgreeWithFloat64) { run_all(recurrence_cases()); }
 
 }  // namespace
 }  // namespace tutti::codegen::cases

@@ -60,6 +60,45 @@ TEST(RenderedPlan, PassesTakeTheMemoryOfOperandsThatDie) {
   EXPECT_EQ(p.kernels.size(), 2u) << "x x, then the same text three times";
 }
 
+/// z = x x, an LSTM of 4 steps over z, s = gates * (z or gates).
+struct Lstm : RawProgram {
+  explicit Lstm(bool z_is_read_later) {
+    uint32_t h0 = value(TUTTI_FEED, TUTTI_F32, {2, 3}, "h0"), c0 = value(TUTTI_FEED, TUTTI_F32, {2, 3}, "c0");
+    uint32_t w = value(TUTTI_FEED, TUTTI_F32, {12, 3}, "w"), x = value(TUTTI_FEED, TUTTI_F32, {4, 2, 12}, "x");
+    uint32_t z = value(TUTTI_TEMP, TUTTI_F32, {4, 2, 12}), y = value(TUTTI_TEMP, TUTTI_F32, {4, 2, 3});
+    uint32_t gates = value(TUTTI_TEMP, TUTTI_F32, {4, 2, 12}), s = value(TUTTI_TEMP, TUTTI_F32, {4, 2, 12});
+    node("mul", {x, x}, {z});
+    binary(TUTTI_X_MUL);
+    node("lstm_recurrence", {h0, c0, w, z}, {y, TUTTI_NONE, gates, TUTTI_NONE});
+    static const int64_t no = 0;
+    attrs({{"reverse", TUTTI_ATTR_I64, 1, &no}});
+    node("mul", {gates, z_is_read_later ? z : gates}, {s});
+    binary(TUTTI_X_MUL);
+    states = {{"y", TUTTI_NONE, y}, {"s", TUTTI_NONE, s}};
+  }
+};
+
+TEST(RenderedPlan, GatesTakeTheMemoryOfZWhereItDies) {
+  for (bool read_later : {false, true}) {
+    RenderedPlan p = plan(Lstm(read_later));
+    uint32_t z = p.launches.front().buffers.back(), gates = p.launches.back().buffers.front();
+    EXPECT_EQ(z == gates, !read_later);
+    auto turns = std::count_if(p.launches.begin(), p.launches.end(),
+                               [](const PlannedLaunch& l) { return l.name.find("steps") != std::string::npos; });
+    EXPECT_EQ(turns, 4);
+  }
+}
+
+TEST(RenderedPlan, AnLstmIsOneLaunchOnACpu) {
+  Traits traits;
+  traits.cpu_like = true;
+  RenderedPlan p = plan(Lstm(false), traits);
+  auto turns = std::count_if(p.launches.begin(), p.launches.end(), [](const PlannedLaunch& l) {
+    return l.name.find("recurrence_panels") != std::string::npos;
+  });
+  EXPECT_EQ(turns, 1);
+}
+
 TEST(RenderedPlan, ChainsEndWhereAKernelTakesNoMoreBuffers) {
   RawProgram raw;
   uint32_t sum = raw.value(TUTTI_FEED, TUTTI_F32, {8}, "x");
