@@ -45,6 +45,21 @@ struct NormLine {
   float mean, scale, shift, slope;
 };
 
+/// c[i, j] = Σ a[i, k] b[k, j] over k in [0, depth), or that added to c. `a` has any strides; rows of b and c are
+/// contiguous, their `columns` a multiple of 16.
+struct BlockProduct {
+  float* c;
+  int64_t c_row;
+  const float* a;
+  int64_t a_row, a_step;
+  const float* b;
+  int64_t b_row;
+  int64_t rows, depth, columns;
+  bool add;
+};
+/// Most columns of a block of scores.
+constexpr int64_t max_columns = 64;
+
 /// One instruction set's loops.
 struct IsaKernels {
   const char* name;  ///< "avx512", "avx2", "baseline"
@@ -102,6 +117,22 @@ struct IsaKernels {
                           const float* x, const float* sums, int64_t blocks, int64_t rows);
   void (*quantized_row_8)(float* y, int64_t stride, const uint8_t* quants, const float* scales, const float* mins,
                           const float* x, const float* sums, int64_t blocks, int64_t rows);
+  /// The one loop whose last bits depend on the instruction set: multiply-adds are fused where there are such.
+  void (*block_product)(const BlockProduct&);
+  /// One more block of scores s [rows, columns], whose columns are softmaxes: s = exp(s - high) with the maximum so
+  /// far, whose new value goes to `high`; total = total rescale + the sum, rescale = exp(old high - new high). False
+  /// where no maximum is new.
+  bool (*softmax_block)(float* s, float* high, float* total, float* rescale, int64_t rows, int64_t columns);
+  /// Behind the last block: the logarithm of the sums of exponentials, and what the columns are to be multiplied by;
+  /// 0 and 1 for a column of nothing but -inf.
+  void (*softmax_block_end)(float* lse, float* total, const float* high, int64_t columns);
+  /// p = exp(s - lse); d = p (kept d - delta), s = kept p. Without `kept` (null) as if it were 1.
+  void (*softmax_block_dx)(float* s, float* d, const float* kept, const float* lse, const float* delta, int64_t rows,
+                           int64_t columns);
+  /// y[i, j] *= scale[j], rows contiguous.
+  void (*scale_columns)(float* y, const float* scale, int64_t rows, int64_t columns);
+  /// y[j, i] = x[i, j] scale.
+  void (*transpose)(float* y, int64_t y_row, const float* x, int64_t x_row, int64_t rows, int64_t columns, float scale);
   /// Words of Philox for elements [4 * block, 4 * (block + blocks)) of draw (seed, step, stream).
   void (*random)(uint32_t* y, uint64_t seed, uint32_t step, uint32_t stream, uint64_t block, int64_t blocks);
 };
