@@ -10,7 +10,8 @@ namespace tutti::kernels {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
-constexpr int64_t most_keys = 96;  // of a block: with 64 queries its scores fill half of a first-level cache
+constexpr int64_t most_keys = 128;     // of a block: with 64 queries its scores take 32 KiB
+constexpr int64_t diagonal_keys = 32;  // of a block on the diagonal of a causal mask, where half is not needed
 
 int64_t up(int64_t n, int64_t of) { return (n + of - 1) / of * of; }
 /// The size of blocks of at most `most` that share n evenly, a multiple of `of`.
@@ -32,7 +33,7 @@ struct Pieces {
 
 /// The blocks of an Attention, and what forward and backward do alike with one.
 struct Blocks : Attention {
-  const IsaKernels& isa = isa_kernels();
+  const IsaKernels& isa = *loops;
   int64_t query_block, key_block, query_blocks, group;
 
   explicit Blocks(const Attention& a)
@@ -44,8 +45,6 @@ struct Blocks : Attention {
 
   bool narrow() const { return storage != Storage::word; }
   int64_t visits() const { return batch * heads * queries * keys; }
-  /// Keys that some query of [first, first + count) attends to.
-  int64_t keys_for(int64_t first, int64_t count) const { return causal ? std::min(keys, first + count) : keys; }
   int64_t row_of(int64_t b, int64_t h) const { return (b * heads + h) * queries; }
 
   /// Rows of `width` numbers from the at-th row on, `stride` apart: where they lie, or as floats in `buffer`.
@@ -94,9 +93,27 @@ struct Blocks : Attention {
     int64_t b, h, first_query, queries, columns, first_key, keys;
   };
 
+  /// Calls f(place, column) for every block of keys that some query of `p` attends to: with the queries from `column`
+  /// on, since of a causal mask's diagonal the others need no score.
+  template <class F>
+  void each_key_block(const Place& p, const F& f) const {
+    int64_t last = causal ? std::min(keys, p.first_query + p.queries) : keys;
+    for (Place part = p; part.first_key < last; part.first_key += part.keys) {
+      int64_t before = p.first_query - part.first_key;  // keys that all queries attend to
+      part.keys = !causal ? key_block : before > 0 ? std::min(key_block, before) : diagonal_keys;
+      part.keys = std::min(part.keys, last - part.first_key);
+      int64_t column = causal && before < 0 ? -before / 16 * 16 : 0;
+      part.first_query = p.first_query + column;
+      part.queries = p.queries - column;
+      part.columns = p.columns - column;
+      f(part, column);
+    }
+  }
+
   /// s = k q^T, -inf where a query does not attend.
-  void scores(float* s, const float* k, const float* q, const Place& p, const void* given, float* line) const {
-    isa.block_product({s, p.columns, k, size, 1, q, p.columns, p.keys, size, p.columns, false});
+  void scores(float* s, const float* k, const float* q, int64_t q_row, const Place& p, const void* given,
+              float* line) const {
+    isa.block_product({s, p.columns, k, size, 1, q, q_row, p.keys, size, p.columns, false});
     if (mask.given) add_mask(s, p, given, line);
     if (!causal) return;
     for (int64_t i = 0; i < p.keys; ++i) {
@@ -171,28 +188,28 @@ struct Forward : Blocks {
              float* lse) const {
     int64_t first = item % query_blocks * query_block, head = item / query_blocks, count, columns;
     count = std::min(query_block, queries - first), columns = up(count, 16);
-    Place p{head / heads, head % heads, first, count, columns, 0, 0};
-    int64_t rows_of_keys = (p.b * key_heads + p.h / group) * keys;
+    Place whole{head / heads, head % heads, first, count, columns, 0, 0};
+    int64_t rows_of_keys = (whole.b * key_heads + whole.h / group) * keys;
     turn(t.q, rows(q, head * queries + first, count, size, size, t.q_rows), size, count, size, columns, scale);
     std::fill_n(t.high, columns, -infinity);
     std::fill_n(t.total, columns, 0.0f);
-    for (int64_t last = keys_for(first, count); p.first_key < last; p.first_key += key_block) {
-      p.keys = std::min(key_block, last - p.first_key);
-      scores(t.s, rows(k, rows_of_keys + p.first_key, p.keys, size, size, t.k), t.q, p, more.mask, t.line);
-      bool moved = isa.softmax_block(t.s, t.high, t.total, t.rescale, p.keys, columns);
+    each_key_block(whole, [&](const Place& p, int64_t j) {
+      int64_t at = rows_of_keys + p.first_key;
+      scores(t.s, rows(k, at, p.keys, size, size, t.k), t.q + j, columns, p, more.mask, t.line);
+      bool moved = isa.softmax_block(t.s, t.high + j, t.total + j, t.rescale, p.keys, p.columns);
       if (dropout.p > 0) {
         draw(t.kept, p, more, t.line);
-        for (int64_t i = 0; i < p.keys * columns; ++i) t.s[i] *= t.kept[i];
+        for (int64_t i = 0; i < p.keys * p.columns; ++i) t.s[i] *= t.kept[i];
       }
-      if (moved && p.first_key > 0) isa.scale_columns(t.y, t.rescale, value_size, columns);
-      const float* values = rows(v, rows_of_keys + p.first_key, p.keys, value_size, value_size, t.v);
+      if (moved && p.first_key > 0) isa.scale_columns(t.y + j, columns, t.rescale, value_size, p.columns);
+      const float* values = rows(v, at, p.keys, value_size, value_size, t.v);
       isa.block_product(
-          {t.y, columns, values, 1, value_size, t.s, columns, value_size, p.keys, columns, p.first_key > 0});
-    }
+          {t.y + j, columns, values, 1, value_size, t.s, p.columns, value_size, p.keys, p.columns, p.first_key > 0});
+    });
     isa.softmax_block_end(t.lse, t.total, t.high, columns);
     if (lse) std::copy_n(t.lse, count, lse + head * queries + first);
     if (!y) return;
-    isa.scale_columns(t.y, t.total, value_size, columns);
+    isa.scale_columns(t.y, columns, t.total, value_size, columns);
     put_turned(y, head * queries + first, t.y, columns, count, value_size, 1, t.q_rows);
   }
 };
@@ -247,30 +264,30 @@ struct Backward : Blocks {
     if (x.dv) put_rows(x.dv, item * keys, t.dv, value_row, keys, value_size, 1);
   }
 
-  void query_rows(const Part& t, Place p, int64_t rows_of_keys, const Tensors& x) const {
-    int64_t row = row_of(p.b, p.h) + p.first_query, count = p.queries, columns = p.columns;
+  void query_rows(const Part& t, const Place& whole, int64_t rows_of_keys, const Tensors& x) const {
+    int64_t row = row_of(whole.b, whole.h) + whole.first_query, count = whole.queries, columns = whole.columns;
     const float* q = rows(x.q, row, count, size, size_row, t.q_rows);
     const float* dy = rows(x.dy, row, count, value_size, value_row, t.dy_rows);
     turn(t.q, q, size_row, count, size, columns, scale);
     turn(t.dy, dy, value_row, count, value_size, columns, 1);
     std::fill(std::copy_n(x.lse + row, count, t.lse), t.lse + columns, infinity);  // no query: probabilities of 0
     std::fill(std::copy_n(x.delta + row, count, t.delta), t.delta + columns, 0.0f);
-    for (int64_t last = keys_for(p.first_query, count); p.first_key < last; p.first_key += key_block) {
-      p.keys = std::min(key_block, last - p.first_key);
+    each_key_block(whole, [&](const Place& p, int64_t j) {
       const float* k = rows(x.k, rows_of_keys + p.first_key, p.keys, size, size, t.k);
       const float* v = rows(x.v, rows_of_keys + p.first_key, p.keys, value_size, value_size, t.v);
-      scores(t.s, k, t.q, p, x.more.mask, t.line);
-      isa.block_product({t.d, columns, v, value_size, 1, t.dy, columns, p.keys, value_size, columns, false});
+      int64_t n = p.columns;
+      scores(t.s, k, t.q + j, columns, p, x.more.mask, t.line);
+      isa.block_product({t.d, n, v, value_size, 1, t.dy + j, columns, p.keys, value_size, n, false});
       if (dropout.p > 0) draw(t.kept, p, x.more, t.line);
-      isa.softmax_block_dx(t.s, t.d, dropout.p > 0 ? t.kept : nullptr, t.lse, t.delta, p.keys, columns);
+      isa.softmax_block_dx(t.s, t.d, dropout.p > 0 ? t.kept : nullptr, t.lse + j, t.delta + j, p.keys, n);
+      float *dv = t.dv + p.first_key * value_row, *dk = t.dk + p.first_key * size_row;
       if (x.dv)
-        isa.block_product({t.dv + p.first_key * value_row, value_row, t.s, columns, 1, dy, value_row, p.keys, count,
-                           value_row, true});
-      if (x.dk)
         isa.block_product(
-            {t.dk + p.first_key * size_row, size_row, t.d, columns, 1, q, size_row, p.keys, count, size_row, true});
-      if (x.dq) isa.block_product({t.dq, columns, k, 1, size, t.d, columns, size, p.keys, columns, p.first_key > 0});
-    }
+            {dv, value_row, t.s, n, 1, dy + j * value_row, value_row, p.keys, p.queries, value_row, true});
+      if (x.dk)
+        isa.block_product({dk, size_row, t.d, n, 1, q + j * size_row, size_row, p.keys, p.queries, size_row, true});
+      if (x.dq) isa.block_product({t.dq + j, columns, k, 1, size, t.d, n, size, p.keys, n, p.first_key > 0});
+    });
     if (x.dq) put_turned(x.dq, row, t.dq, columns, count, size, scale, t.q_rows);
   }
 };

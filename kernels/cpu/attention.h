@@ -30,6 +30,7 @@ struct Attention {
   Storage storage;
   AttentionMask mask = {};
   AttentionDropout dropout = {};
+  const IsaKernels* loops = &isa_kernels();
 
   /// What a run reads beside q, k and v.
   struct More {

@@ -117,7 +117,7 @@ struct IsaKernels {
                           const float* x, const float* sums, int64_t blocks, int64_t rows);
   void (*quantized_row_8)(float* y, int64_t stride, const uint8_t* quants, const float* scales, const float* mins,
                           const float* x, const float* sums, int64_t blocks, int64_t rows);
-  /// The one loop whose last bits depend on the instruction set: multiply-adds are fused where there are such.
+  /// Attention. The last bits depend on the instruction set: multiply-adds are fused where there are such.
   void (*block_product)(const BlockProduct&);
   /// One more block of scores s [rows, columns], whose columns are softmaxes: s = exp(s - high) with the maximum so
   /// far, whose new value goes to `high`; total = total rescale + the sum, rescale = exp(old high - new high). False
@@ -129,8 +129,8 @@ struct IsaKernels {
   /// p = exp(s - lse); d = p (kept d - delta), s = kept p. Without `kept` (null) as if it were 1.
   void (*softmax_block_dx)(float* s, float* d, const float* kept, const float* lse, const float* delta, int64_t rows,
                            int64_t columns);
-  /// y[i, j] *= scale[j], rows contiguous.
-  void (*scale_columns)(float* y, const float* scale, int64_t rows, int64_t columns);
+  /// y[i, j] *= scale[j].
+  void (*scale_columns)(float* y, int64_t y_row, const float* scale, int64_t rows, int64_t columns);
   /// y[j, i] = x[i, j] scale.
   void (*transpose)(float* y, int64_t y_row, const float* x, int64_t x_row, int64_t rows, int64_t columns, float scale);
   /// Words of Philox for elements [4 * block, 4 * (block + blocks)) of draw (seed, step, stream).
