@@ -35,17 +35,24 @@ struct Pieces {
 struct Blocks : Attention {
   const IsaKernels& isa = *loops;
   int64_t query_block, key_block, query_blocks, group;
+  bool pairs;  ///< products of q and k and of dy and v are those of bf16, which lose nothing
 
   explicit Blocks(const Attention& a)
       : Attention(a),
         query_block(block_of(queries, max_columns, 16)),
         key_block(block_of(keys, most_keys, 2)),
         query_blocks((queries + query_block - 1) / query_block),
-        group(heads / key_heads) {}
+        group(heads / key_heads),
+        pairs(storage == Storage::bf16 && isa.pair_product && size % 2 == 0 && value_size % 2 == 0) {}
 
   bool narrow() const { return storage != Storage::word; }
   int64_t visits() const { return batch * heads * queries * keys; }
   int64_t row_of(int64_t b, int64_t h) const { return (b * heads + h) * queries; }
+
+  /// A block of scores: `queries` from `first_query` on, which are its columns, and keys.
+  struct Place {
+    int64_t b, h, first_query, queries, columns, first_key, keys;
+  };
 
   /// Rows of `width` numbers from the at-th row on, `stride` apart: where they lie, or as floats in `buffer`.
   const float* rows(const void* from, int64_t at, int64_t count, int64_t width, int64_t stride, float* buffer) const {
@@ -62,10 +69,24 @@ struct Blocks : Attention {
     return buffer;
   }
 
-  /// y [width, columns] = x [count, width] transposed, times `by`; zeros where there is no query.
-  void turn(float* y, const float* x, int64_t x_row, int64_t count, int64_t width, int64_t columns, float by) const {
-    if (count < columns) std::fill_n(y, width * columns, 0.0f);
-    isa.transpose(y, columns, x, x_row, count, width, by);
+  /// Rows as `dot` takes them: pairs of bf16 as they lie in the place of floats, else floats.
+  const float* factor(const void* from, int64_t at, int64_t count, int64_t width, float* buffer) const {
+    if (!pairs) return rows(from, at, count, width, width, buffer);
+    return reinterpret_cast<const float*>(static_cast<const uint16_t*>(from) + at * width);
+  }
+  int64_t places(int64_t width) const { return pairs ? width / 2 : width; }
+
+  /// `count` rows of n places, x_row apart, transposed into `columns` columns; zeros where there is no query.
+  void turn(float* y, const float* x, int64_t x_row, int64_t count, int64_t n, int64_t columns) const {
+    if (count < columns) std::fill_n(y, n * columns, 0.0f);
+    isa.transpose(y, columns, x, x_row, count, n, 1);
+  }
+
+  /// s [keys, columns] = a b^T times `by`, for rows of keys and b turned.
+  void dot(float* s, const float* a, const float* b, int64_t b_row, const Place& p, int64_t width, float by) const {
+    int64_t n = places(width);
+    auto product = pairs ? isa.pair_product : isa.block_product;
+    product({s, p.columns, a, n, 1, b, b_row, p.keys, n, p.columns, false, by});
   }
 
   /// Writes x [width, columns] transposed, times `by`, as `count` rows from the at-th on.
@@ -88,11 +109,6 @@ struct Blocks : Attention {
     }
   }
 
-  /// A block of scores: `queries` from `first_query` on, which are its columns, and keys.
-  struct Place {
-    int64_t b, h, first_query, queries, columns, first_key, keys;
-  };
-
   /// Calls f(place, column) for every block of keys that some query of `p` attends to: with the queries from `column`
   /// on, since of a causal mask's diagonal the others need no score.
   template <class F>
@@ -113,7 +129,7 @@ struct Blocks : Attention {
   /// s = k q^T, -inf where a query does not attend.
   void scores(float* s, const float* k, const float* q, int64_t q_row, const Place& p, const void* given,
               float* line) const {
-    isa.block_product({s, p.columns, k, size, 1, q, q_row, p.keys, size, p.columns, false});
+    dot(s, k, q, q_row, p, size, scale);
     if (mask.given) add_mask(s, p, given, line);
     if (!causal) return;
     for (int64_t i = 0; i < p.keys; ++i) {
@@ -190,12 +206,13 @@ struct Forward : Blocks {
     count = std::min(query_block, queries - first), columns = up(count, 16);
     Place whole{head / heads, head % heads, first, count, columns, 0, 0};
     int64_t rows_of_keys = (whole.b * key_heads + whole.h / group) * keys;
-    turn(t.q, rows(q, head * queries + first, count, size, size, t.q_rows), size, count, size, columns, scale);
+    const float* rows_of_q = factor(q, head * queries + first, count, size, t.q_rows);
+    turn(t.q, rows_of_q, places(size), count, places(size), columns);
     std::fill_n(t.high, columns, -infinity);
     std::fill_n(t.total, columns, 0.0f);
     each_key_block(whole, [&](const Place& p, int64_t j) {
       int64_t at = rows_of_keys + p.first_key;
-      scores(t.s, rows(k, at, p.keys, size, size, t.k), t.q + j, columns, p, more.mask, t.line);
+      scores(t.s, factor(k, at, p.keys, size, t.k), t.q + j, columns, p, more.mask, t.line);
       bool moved = isa.softmax_block(t.s, t.high + j, t.total + j, t.rescale, p.keys, p.columns);
       if (dropout.p > 0) {
         draw(t.kept, p, more, t.line);
@@ -268,16 +285,18 @@ struct Backward : Blocks {
     int64_t row = row_of(whole.b, whole.h) + whole.first_query, count = whole.queries, columns = whole.columns;
     const float* q = rows(x.q, row, count, size, size_row, t.q_rows);
     const float* dy = rows(x.dy, row, count, value_size, value_row, t.dy_rows);
-    turn(t.q, q, size_row, count, size, columns, scale);
-    turn(t.dy, dy, value_row, count, value_size, columns, 1);
+    auto turned = [&](float* to, const void* from, const float* floats, int64_t floats_row, int64_t width) {
+      const float* x = pairs ? factor(from, row, count, width, nullptr) : floats;
+      turn(to, x, pairs ? places(width) : floats_row, count, places(width), columns);
+    };
+    turned(t.q, x.q, q, size_row, size);
+    turned(t.dy, x.dy, dy, value_row, value_size);
     std::fill(std::copy_n(x.lse + row, count, t.lse), t.lse + columns, infinity);  // no query: probabilities of 0
     std::fill(std::copy_n(x.delta + row, count, t.delta), t.delta + columns, 0.0f);
     each_key_block(whole, [&](const Place& p, int64_t j) {
-      const float* k = rows(x.k, rows_of_keys + p.first_key, p.keys, size, size, t.k);
-      const float* v = rows(x.v, rows_of_keys + p.first_key, p.keys, value_size, value_size, t.v);
-      int64_t n = p.columns;
-      scores(t.s, k, t.q + j, columns, p, x.more.mask, t.line);
-      isa.block_product({t.d, n, v, value_size, 1, t.dy + j, columns, p.keys, value_size, n, false});
+      int64_t n = p.columns, at = rows_of_keys + p.first_key;
+      scores(t.s, factor(x.k, at, p.keys, size, t.k), t.q + j, columns, p, x.more.mask, t.line);
+      dot(t.d, factor(x.v, at, p.keys, value_size, t.v), t.dy + j, columns, p, value_size, 1);
       if (dropout.p > 0) draw(t.kept, p, x.more, t.line);
       isa.softmax_block_dx(t.s, t.d, dropout.p > 0 ? t.kept : nullptr, t.lse + j, t.delta + j, p.keys, n);
       float *dv = t.dv + p.first_key * value_row, *dk = t.dk + p.first_key * size_row;
@@ -286,7 +305,9 @@ struct Backward : Blocks {
             {dv, value_row, t.s, n, 1, dy + j * value_row, value_row, p.keys, p.queries, value_row, true});
       if (x.dk)
         isa.block_product({dk, size_row, t.d, n, 1, q + j * size_row, size_row, p.keys, p.queries, size_row, true});
-      if (x.dq) isa.block_product({t.dq + j, columns, k, 1, size, t.d, n, size, p.keys, n, p.first_key > 0});
+      if (!x.dq) return;
+      const float* k = rows(x.k, at, p.keys, size, size, t.k);
+      isa.block_product({t.dq + j, columns, k, 1, size, t.d, n, size, p.keys, n, p.first_key > 0});
     });
     if (x.dq) put_turned(x.dq, row, t.dq, columns, count, size, scale, t.q_rows);
   }

@@ -203,7 +203,7 @@ TEST(Attention, AgreesWithFloat64) {
   for (const Case& c : cases()) {
     Problem p(c);
     double tolerance = c.a.storage == Storage::word ? 3e-6 : c.a.storage == Storage::f16 ? 6e-4 : 4.5e-3;
-    for (const char* isa : {"baseline", "avx2", "avx512"}) {
+    for (const char* isa : {"baseline", "avx2", "avx512", "avx512_bf16"}) {
       const IsaKernels* loops = isa_kernels_named(isa);
       if (!loops) continue;
       Given g = p.run(loops, 2);
@@ -239,7 +239,7 @@ TEST(Attention, NanReachesItsQueryAlone) {
 }
 
 TEST(Attention, ScoresFarApart) {
-  for (const char* isa : {"baseline", "avx2", "avx512"}) {
+  for (const char* isa : {"baseline", "avx2", "avx512", "avx512_bf16"}) {
     const IsaKernels* loops = isa_kernels_named(isa);
     if (!loops) continue;
     float s[4 * 16], high[16], total[16] = {}, rescale[16], lse[16];
