@@ -166,9 +166,9 @@ KernelPtr make_reorder(const TensorType& t, const Layout& from, const Layout& to
 const std::vector<Entry>& kernel_list() {
   static const std::vector<Entry> list = [] {
     std::vector<Entry> all;
-    for (auto part :
-         {matmul_entries(), conv_entries(), pool_entries(), softmax_entries(), norm_entries(), recurrent_entries(),
-          reduce_entries(), copy_entries(), index_entries(), quantized_entries(), elementwise_entries()})
+    for (auto part : {matmul_entries(), conv_entries(), pool_entries(), softmax_entries(), norm_entries(),
+                      recurrent_entries(), attention_entries(), reduce_entries(), copy_entries(), index_entries(),
+                      quantized_entries(), elementwise_entries()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

@@ -180,6 +180,7 @@ std::span<const Entry> pool_entries();
 std::span<const Entry> softmax_entries();
 std::span<const Entry> norm_entries();
 std::span<const Entry> recurrent_entries();
+std::span<const Entry> attention_entries();
 std::span<const Entry> elementwise_entries();
 std::span<const Entry> reduce_entries();
 std::span<const Entry> copy_entries();

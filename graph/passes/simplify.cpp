@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/geometry/copy.h"
 #include "graph/eval.h"
 #include "graph/ops/add.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/cast.h"
+#include "graph/ops/concat.h"
 #include "graph/ops/div.h"
 #include "graph/ops/mul.h"
+#include "graph/ops/pad.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/select.h"
 #include "graph/ops/sub.h"
@@ -62,6 +65,59 @@ Value passed_on(const Node& n, const Values& in, const TensorType& result) {
   return {};
 }
 
+/// x with zeros before and after along one axis.
+struct Padded {
+  Value x;
+  size_t axis;
+  int64_t low, high;
+};
+
+std::optional<Padded> padded(const Value& v) {
+  Graph& g = v.graph();
+  const ValueInfo& info = g.info(v.id());
+  if (info.role != Role::temp || g.nodes()[info.producer].op != &pad_op) return std::nullopt;
+  const Node& n = g.nodes()[info.producer];
+  Value x = g.value(n.inputs[0]);
+  PadGeometry p = pad_geometry(x.shape(), n.attrs);
+  std::optional<Padded> one;
+  for (size_t i = 0; i < p.low.size(); ++i) {
+    int64_t high = v.shape()[i] - x.shape()[i] - p.low[i];
+    if (p.interior[i] != 0 || (one && (p.low[i] != 0 || high != 0))) return std::nullopt;
+    if (p.low[i] != 0 || high != 0) one = Padded{x, i, p.low[i], high};
+  }
+  return n.attrs.f("value") == 0 ? one : std::nullopt;
+}
+
+/// The tensors that a concat along the axis made v of, or v alone.
+Values parts(const Value& v, size_t axis) {
+  const Graph& g = v.graph();
+  const ValueInfo& info = g.info(v.id());
+  if (info.role != Role::temp || g.nodes()[info.producer].op != &concat_op) return {v};
+  const Node& n = g.nodes()[info.producer];
+  if (normalize_axis(n.attrs.i("axis"), v.rank()) != static_cast<int64_t>(axis)) return {v};
+  Values all;
+  for (ValueId i : n.inputs) all.push_back(v.graph().value(i));
+  return all;
+}
+
+/// a + b where each is zeros but for a part, and the parts lie side by side: how the gradient of a split begins. Null
+/// for other sums.
+Value side_by_side(const Value& a, const Value& b) {
+  if (a.type() != b.type()) return {};
+  std::optional<Padded> first = padded(a), second = padded(b);
+  if (!first || !second || first->axis != second->axis) return {};
+  if (first->low > second->low) std::swap(first, second);
+  size_t axis = first->axis;
+  if (first->low + first->x.shape()[axis] != second->low) return {};
+  Values all = parts(first->x, axis), more = parts(second->x, axis);
+  all.insert(all.end(), more.begin(), more.end());
+  Value y = concat(all, static_cast<int64_t>(axis));
+  if (first->low == 0 && second->high == 0) return y;
+  Ints low(y.rank()), high(y.rank());
+  low[axis] = first->low, high[axis] = second->high;
+  return pad(y, low, high);
+}
+
 bool foldable(const Graph& g, const Node& n, const Values& in) {
   if (!std::all_of(in.begin(), in.end(), [](Value v) { return v.graph().info(v.id()).role == Role::constant; }))
     return false;
@@ -92,6 +148,13 @@ Graph simplify(const Graph& g) {
         r.set(n.results[i], r.to().constant(out[i].type, std::move(data)));
       }
       continue;
+    }
+    if (n.op == &add_op) {
+      r.to().set_origin(n);
+      if (Value v = side_by_side(in[0], in[1])) {
+        r.set(n.results[0], v);
+        continue;
+      }
     }
     if (n.op == &reshape_op) {  // a reshape of a reshape starts from the first one's input
       const ValueInfo& v = r.to().info(in[0].id());

@@ -15,12 +15,16 @@ extern const IsaKernels set;
 namespace avx512 {
 extern const IsaKernels set;
 }
+namespace avx512_bf16 {
+extern const IsaKernels set;
+}
 #endif
 
 namespace {
 
 bool runs(const IsaKernels& l) {
 #if defined(TUTTI_KERNELS_X86)
+  if (&l == &avx512_bf16::set) return runs(avx512::set) && __builtin_cpu_supports("avx512bf16");
   if (&l == &avx512::set)
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma");
@@ -30,7 +34,7 @@ bool runs(const IsaKernels& l) {
 }
 
 #if defined(TUTTI_KERNELS_X86)
-constexpr const IsaKernels* all[] = {&avx512::set, &avx2::set, &baseline::set};
+constexpr const IsaKernels* all[] = {&avx512_bf16::set, &avx512::set, &avx2::set, &baseline::set};
 #else
 constexpr const IsaKernels* all[] = {&baseline::set};
 #endif

@@ -51,9 +51,25 @@ struct NormLine {
   NormLimits limits = {};
 };
 
+/// c[i, j] = factor Σ a[i, k] b[k, j] over k in [0, depth), or, without the factor, that added to c. `a` has any
+/// strides; rows of b and c are contiguous, their `columns` a multiple of 16.
+struct BlockProduct {
+  float* c;
+  int64_t c_row;
+  const float* a;
+  int64_t a_row, a_step;
+  const float* b;
+  int64_t b_row;
+  int64_t rows, depth, columns;
+  bool add;
+  float factor = 1;
+};
+/// Most columns of a block of scores.
+constexpr int64_t max_columns = 64;
+
 /// One instruction set's loops.
 struct IsaKernels {
-  const char* name;  ///< "avx512", "avx2", "baseline"
+  const char* name;  ///< "avx512_bf16", "avx512", "avx2", "baseline"
   /// The loop of an instruction on operands of lane type `from` giving `to`; bit k of `scalars` says that operand k is
   /// one element used for all. nullptr: no such instruction.
   LaneFn (*find)(uint16_t code, Lane from, Lane to, uint32_t scalars);
@@ -107,11 +123,29 @@ struct IsaKernels {
                           const float* x, const float* sums, int64_t blocks, int64_t rows);
   void (*quantized_row_8)(float* y, int64_t stride, const uint8_t* quants, const float* scales, const float* mins,
                           const float* x, const float* sums, int64_t blocks, int64_t rows);
+  /// Attention. The last bits depend on the instruction set: multiply-adds are fused where there are such.
+  void (*block_product)(const BlockProduct&);
+  /// The same with a pair of bf16 along `depth` in each place of a and b; null where the CPU has no such products.
+  void (*pair_product)(const BlockProduct&);
+  /// One more block of scores s [rows, columns], whose columns are softmaxes: s = exp(s - high) with the maximum so
+  /// far, whose new value goes to `high`; total = total rescale + the sum, rescale = exp(old high - new high). False
+  /// where no maximum is new.
+  bool (*softmax_block)(float* s, float* high, float* total, float* rescale, int64_t rows, int64_t columns);
+  /// Behind the last block: the logarithm of the sums of exponentials, and what the columns are to be multiplied by;
+  /// 0 and 1 for a column of nothing but -inf.
+  void (*softmax_block_end)(float* lse, float* total, const float* high, int64_t columns);
+  /// p = exp(s - lse); d = p (kept d - delta), s = kept p. Without `kept` (null) as if it were 1.
+  void (*softmax_block_dx)(float* s, float* d, const float* kept, const float* lse, const float* delta, int64_t rows,
+                           int64_t columns);
+  /// y[i, j] *= scale[j].
+  void (*scale_columns)(float* y, int64_t y_row, const float* scale, int64_t rows, int64_t columns);
+  /// y[j, i] = x[i, j] scale; moves bits where scale is 1.
+  void (*transpose)(float* y, int64_t y_row, const float* x, int64_t x_row, int64_t rows, int64_t columns, float scale);
   /// Words of Philox for elements [4 * block, 4 * (block + blocks)) of draw (seed, step, stream).
   void (*random)(uint32_t* y, uint64_t seed, uint32_t step, uint32_t stream, uint64_t block, int64_t blocks);
 };
 
-/// The best set this machine runs. TUTTI_ISA = baseline | avx2 | avx512 asks for a lower one (read once).
+/// The best set this machine runs. TUTTI_ISA = baseline | avx2 | avx512 | avx512_bf16 asks for a lower one (read once).
 const IsaKernels& isa_kernels();
 /// The set of that name, or nullptr if this machine cannot run it.
 const IsaKernels* isa_kernels_named(const char* name);

@@ -66,6 +66,30 @@ TEST(Simplify, KeepsAnAdditionThatBroadcasts) {
   EXPECT_EQ(s.info(s.states()[0].after).type.shape, (Shape{2, 3}));
 }
 
+TEST(Simplify, PadsSideBySideAreAConcat) {
+  Graph g;
+  Value x = g.feed("x", {DType::f32, {2, 3}});
+  auto part = [&](int64_t low, int64_t high, double factor) { return pad(x * factor, {0, low}, {0, high}); };
+  g.set_state("y", part(6, 1, 2) + part(3, 4, 3) + part(0, 7, 4));
+  Graph s = dce(simplify(g));
+  verify(s);
+  ASSERT_EQ(s.nodes().size(), 5u) << "three products, one concat, one pad";
+  EXPECT_EQ(s.nodes()[3].op, &concat_op);
+  EXPECT_EQ(s.nodes()[3].inputs.size(), 3u);
+  EXPECT_EQ(output(s, {{"x", ramp({2, 3})}}).at, output(g, {{"x", ramp({2, 3})}}).at);
+}
+
+TEST(Simplify, OtherSumsOfPadsStay) {
+  for (auto [low, value] : {std::pair(2, 0.0), std::pair(4, 0.0), std::pair(3, 1.0)}) {
+    Graph g;
+    Value x = g.feed("x", {DType::f32, {2, 3}});
+    g.set_state("y", pad(x, {0, 0}, {0, 7}) + pad(x, {0, low}, {0, 7 - low}, {}, value));
+    Graph s = simplify(g);
+    EXPECT_EQ(dce(s).nodes().size(), 3u) << low << " " << value;
+    EXPECT_EQ(output(s, {{"x", ramp({2, 3})}}).at, output(g, {{"x", ramp({2, 3})}}).at);
+  }
+}
+
 Ask declining(std::string op) {
   return [op](const Graph& g) {
     std::vector<Verdict> out;

@@ -20,7 +20,7 @@ const float nan_value = std::numeric_limits<float>::quiet_NaN();
 
 std::vector<const IsaKernels*> sets() {
   std::vector<const IsaKernels*> list;
-  for (const char* name : {"baseline", "avx2", "avx512"})
+  for (const char* name : {"baseline", "avx2", "avx512", "avx512_bf16"})
     if (const IsaKernels* l = isa_kernels_named(name)) list.push_back(l);
   return list;
 }

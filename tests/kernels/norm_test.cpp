@@ -205,7 +205,7 @@ TEST(NormLoops, GiveTheSameBitsOnEveryInstructionSet) {
     w[i] = static_cast<float>(random_at(static_cast<int64_t>(i), 3));
   }
   std::vector<float> first;
-  for (const char* name : {"baseline", "avx2", "avx512"}) {
+  for (const char* name : {"baseline", "avx2", "avx512", "avx512_bf16"}) {
     const IsaKernels* k = isa_kernels_named(name);
     if (!k) continue;
     std::vector<float> all(20000);
