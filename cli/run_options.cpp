@@ -157,6 +157,11 @@ void RunOptions::hide_training(CLI::App& sub) const {
   for (const auto& [option, value] : hyperparameters) sub.get_option("--" + option)->group("");
 }
 
+CLI::Option* RunOptions::remember(CLI::Option* option) {
+  options_.emplace(option->get_lnames()[0], option);
+  return option;
+}
+
 void RunOptions::leave_out(CLI::App& sub, const std::string& option) {
   options_.erase(option);
   sub.remove_option(sub.get_option("--" + option));

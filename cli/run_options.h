@@ -35,6 +35,8 @@ struct RunOptions {
 
   /// Declares them on a subcommand. All but --device, --fallback and --threads are remembered in checkpoints.
   void add_to(CLI::App& sub);
+  /// A subcommand's own option that checkpoints remember as well.
+  CLI::Option* remember(CLI::Option* option);
   /// Takes an option, such as "epochs", from a subcommand where it would have no effect.
   void leave_out(CLI::App& sub, const std::string& option);
   /// Hides what concerns training alone: a checkpoint may hold it; nobody needs to name it.

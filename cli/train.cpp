@@ -4,14 +4,17 @@
 #include <limits>
 #include <optional>
 
+#include "cli/number.h"
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/run_options.h"
+#include "cli/saver.h"
 #include "cli/signals.h"
 #include "core/base/text.h"
 #include "data/files/checkpoint.h"
 #include "data/files/file_lock.h"
+#include "train/run_log.h"
 #include "train/weights.h"
 
 namespace tutti::cli {
@@ -19,14 +22,17 @@ namespace {
 
 struct TrainCommand {
   RunOptions run;
-  std::string checkpoint, resume, adapters, merged;
-  bool json = false, quiet = false, no_eval = false;
+  std::string checkpoint, resume, adapters, merged, log_dir;
+  std::string save_every;
+  int64_t keep = 1, patience = 0;
+  bool json = false, quiet = false, no_eval = false, keep_best = false;
 
   /// What training came to.
   struct Outcome {
     TrainResult result;  // of the last epoch
     EvalResult score;
     bool scored = false, cut_short = false;
+    bool converged = false;  // the test loss has not fallen for --patience epochs
     int epochs = 0;
     double rate = 0;   // samples per second
     std::string good;  // the last good checkpoint
@@ -35,6 +41,9 @@ struct TrainCommand {
   int operator()();
   /// Trains and evaluates epoch by epoch until the end or a signal, and saves after each.
   Outcome train(Trainer& trainer, const data::Sources& data, int64_t total, ProgressLine& progress);
+  /// Adds the losses that were read since `logged` to the log, which moves on; says once where it cannot.
+  void log_steps(Trainer& trainer, const Progress& p, size_t& logged, ProgressLine& progress);
+  void log_epoch(const Trainer& trainer, const Outcome& o);
   /// Prints the document or the summary; returns the exit code.
   int report(const Device& device, Trainer& trainer, int64_t per_epoch, const Outcome& o) const;
   /// Writes what --adapters and --merged ask for.
@@ -42,6 +51,10 @@ struct TrainCommand {
   int64_t steps_per_epoch(const data::Source& set) const;
   int64_t total_steps(const data::Source& set) const;
   std::string resume_command() const;
+
+ private:
+  std::optional<RunLog> log_;
+  Best best_;
 };
 
 int64_t TrainCommand::steps_per_epoch(const data::Source& set) const {
@@ -86,53 +99,110 @@ void TrainCommand::save_weights(Trainer& trainer) const {
   if (!merged.empty()) write_checkpoint(merged, {tutti::merged(all, lora), {{"format", "pt"}}});
 }
 
+void TrainCommand::log_steps(Trainer& trainer, const Progress& p, size_t& logged, ProgressLine& progress) {
+  if (!log_ || !log_->failure().empty()) return;
+  int64_t first = trainer.steps() - static_cast<int64_t>(trainer.losses().size());
+  auto memory = static_cast<double>(trainer.peak_bytes());
+  for (; logged < trainer.losses().size(); ++logged) {
+    int64_t step = first + static_cast<int64_t>(logged);
+    log_->step(step + 1, {{"loss", trainer.losses()[logged]},
+                          {"learning_rate", trainer.learning_rate(step)},
+                          {"samples_per_s", p.samples_per_second},
+                          {"memory_bytes", memory}});
+  }
+  if (!log_->failure().empty())
+    progress.print(fmt::format("--log-dir: {}; the run goes on without its log", log_->failure()));
+}
+
+void TrainCommand::log_epoch(const Trainer& trainer, const Outcome& o) {
+  if (!log_ || !o.scored) return;
+  Scalars scalars{o.score.metrics.begin(), o.score.metrics.end()};
+  scalars["loss"] = o.score.loss;
+  scalars["train_loss"] = o.result.loss;
+  log_->epoch(trainer.steps(), scalars);
+}
+
 TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources& data, int64_t total,
                                           ProgressLine& progress) {
   int64_t per_epoch = steps_per_epoch(*data.train);
   catch_signals();
   Outcome out;
-  std::string& good = out.good = resume;
+  Saver saver(checkpoint, keep, keep_best);
+  saver.began_from(resume);
   auto with_good = [&](const std::string& remedy) {
-    return good.empty() ? remedy : fmt::format("{}; the last good checkpoint is {}", remedy, good);
+    return saver.good().empty() ? remedy : fmt::format("{}; the last good checkpoint is {}", remedy, saver.good());
   };
-  auto save = [&] {
-    if (checkpoint.empty() && adapters.empty() && merged.empty()) return;
+  auto save = [&](bool best) {
     try {
-      if (!checkpoint.empty()) trainer.save(checkpoint, {{"run", nlohmann::json(run.remembered()).dump()}});
+      if (!checkpoint.empty())
+        saver.save(
+            trainer.snapshot(checkpoint, {{"run", nlohmann::json(run.remembered()).dump()}, {"best", best_.text()}}),
+            trainer.steps(), best);
       save_weights(trainer);
     } catch (const NotFinite&) {
       throw;
     } catch (const Error& e) {  // the options were good, so it is no bad input
       throw Error(Code::internal, e.what(), with_good(e.remedy));
     }
-    if (!checkpoint.empty()) good = checkpoint;
   };
   std::vector<double> rates;
-  while (trainer.steps() < total && !interrupted()) {
-    try {
-      out.result = trainer.train(*data.train, total - trainer.steps(), [&](const Progress& p) {
+  size_t logged = 0;
+  SaveClock due(save_every, trainer.steps());
+  auto train_epoch = [&] {  // to its end, the run's, or a signal; saves on the way where that is due
+    double loss = 0, seconds = 0;
+    int64_t first = trainer.steps();
+    do {
+      out.result = trainer.train(*data.train, due.steps_left(trainer.steps(), total), [&](const Progress& p) {
         progress.show(p);
+        log_steps(trainer, p, logged, progress);
         catch_signals();
-        return !interrupted();
+        return !interrupted() && !due.now();
       });
+      auto steps = static_cast<double>(out.result.steps);
+      loss += out.result.loss * steps;
+      seconds += steps / out.result.samples_per_second;
+      bool ended = trainer.steps() % per_epoch == 0 || trainer.steps() == total;
+      if (ended || interrupted()) break;
+      save(false);
+      due.restart(trainer.steps());
+    } while (true);
+    auto steps = static_cast<double>(trainer.steps() - first);
+    out.result.loss = loss / steps;
+    out.result.samples_per_second = steps / seconds;
+  };
+  while (trainer.steps() < total && !interrupted() && !out.converged) {
+    try {
+      train_epoch();
       rates.push_back(out.result.samples_per_second);
-      out.scored = !no_eval && !out.result.stopped;
+      out.scored = !no_eval && !interrupted();
       if (out.scored) {
         out.score = trainer.evaluate(*data.test);
         trainer.look(out.score.loss);
+        best_.look(out.score.loss);
+        out.converged = patience > 0 && best_.since >= patience;
       }
       progress.print(fmt::format("epoch {}  step {}  loss {:.4f}{}  {}", (trainer.steps() + per_epoch - 1) / per_epoch,
                                  trainer.steps(), out.result.loss, out.scored ? score_text(out.score) : "",
                                  rate_text(out.result.samples_per_second)));
-      save();
+      log_epoch(trainer, out);
+      save(out.scored && best_.since == 0);
+      due.restart(trainer.steps());
     } catch (const NotFinite& e) {
       progress.clear();
       throw Error(Code::internal, e.what(), with_good(e.remedy));
     }
     ++out.epochs;
   }
+  try {
+    saver.finish();
+  } catch (const Error& e) {
+    throw Error(Code::internal, e.what(), with_good(e.remedy));
+  }
+  out.good = saver.good();
   release_signals();
-  out.cut_short = trainer.steps() < total;
+  if (out.converged)
+    progress.print(fmt::format("the test loss has not fallen for {} epochs (--patience): done", best_.since));
+  out.cut_short = trainer.steps() < total && !out.converged;
   if (out.epochs == 0 && !no_eval && !out.cut_short) {  // resumed at its end
     out.score = trainer.evaluate(*data.test);
     out.scored = true;
@@ -175,6 +245,7 @@ int TrainCommand::report(const Device& device, Trainer& trainer, int64_t per_epo
                              {"skipped_steps", trainer.skipped_steps()},
                              {"checkpoint", checkpoint},
                              {"stopped", o.cut_short},
+                             {"converged", o.converged},
                              {"losses", trainer.losses()}};
   run.tell_fallback(trainer, out);
   if (json)
@@ -212,6 +283,15 @@ int TrainCommand::operator()() {
   run.validate();
   if (checkpoint == "-") throw invalid("--checkpoint -: a checkpoint does not go to stdout", "name a file");
   check_target("--checkpoint", checkpoint);
+  if (patience < 0 || (patience > 0 && no_eval))
+    throw invalid(fmt::format("--patience {}: looks at the test loss", patience), "1 or more, without --no-eval");
+  if (keep < 1) throw invalid(fmt::format("--keep {}: the newest checkpoint always stays", keep), "1 or more");
+  if (checkpoint.empty() && (keep > 1 || keep_best || !save_every.empty()))
+    throw invalid(fmt::format("{}: nothing is saved", keep_best  ? "--keep-best"
+                                                      : keep > 1 ? "--keep"
+                                                                 : "--save-every"),
+                  "name a file: --checkpoint FILE");
+  SaveClock(save_every, 0);
   check_target("--merged", merged);
   if (!run.quantize.empty() && run.lora == 0 && run.freeze.empty())
     throw invalid(fmt::format("--quantize {}: all weights are trained", run.quantize),
@@ -220,6 +300,7 @@ int TrainCommand::operator()() {
     throw invalid(fmt::format("--adapters {}: the run has none", adapters), "ask for some: --lora 8");
   std::optional<FileLock> lock;  // two runs that save to one file would undo each other's work
   if (!checkpoint.empty()) lock.emplace(checkpoint);
+  if (!log_dir.empty()) log_.emplace(log_dir);
   Device device = select_device(run.device);
   if (!quiet) tell_lost_plugins();
   data::Sources data = run.read_data();
@@ -229,6 +310,8 @@ int TrainCommand::operator()() {
     run.start(trainer, *data.train);
   } else {
     trainer.load(resume);
+    if (CheckpointHeader header = read_checkpoint_header(resume); header.metadata.contains("best"))
+      best_.recall(header.metadata.at("best"));
     if (run.named("seed") && run.seed != trainer.seed())
       throw invalid(fmt::format("--seed {}: the run in {} has seed {}", run.seed, resume, trainer.seed()),
                     "leave --seed out: a resumed run keeps its own");
@@ -259,6 +342,25 @@ void add_train(CLI::App& app, Action& action) {
       ->group("Files");
   sub->add_option("--merged", command.merged, "Save the weights alone here (safetensors), adapters merged into them")
       ->group("Files");
+  sub->add_option("--log-dir", command.log_dir,
+                  "Append the run's curves to files in this folder: TensorBoard's events, steps.csv and epochs.csv")
+      ->group("Files");
+  command.run.remember(
+      sub->add_option("--save-every", command.save_every,
+                      "Save within an epoch as well: every so many steps (500), or so much time (90s, 10m, 2h)")
+          ->group("Files"));
+  command.run.remember(sub->add_option("--keep", command.keep,
+                                       "How many of the newest checkpoints stay: beside FILE those before it, as "
+                                       "NAME.step-N.EXT")
+                           ->check(whole<int64_t>)
+                           ->group("Files"));
+  command.run.remember(sub->add_flag("--keep-best", command.keep_best,
+                                     "Keep the checkpoint of the lowest test loss too, as NAME.best.EXT")
+                           ->group("Files"));
+  command.run.remember(sub->add_option("--patience", command.patience,
+                                       "Stop when the test loss has not fallen for so many epochs (0: never)")
+                           ->check(whole<int64_t>)
+                           ->group("Training"));
   sub->add_flag("--no-eval", command.no_eval, "Do not evaluate on the test set")->group("Training");
   sub->add_flag("--quiet", command.quiet, "No progress on stderr");
   add_json_flag(*sub, command.json);

@@ -271,6 +271,11 @@ struct Trainer::Impl {
     return count ? total / static_cast<double>(count) : 0;
   }
 
+  double rate(int64_t at) const {
+    double lr = tutti::learning_rate(options.optimizer) * (options.schedule ? options.schedule(at) : 1);
+    return options.plateau ? lr * options.plateau->scale : lr;
+  }
+
   int64_t steps_per_epoch(const data::Source& set) const {
     int64_t whole = set.size() / options.batch;
     return whole + (options.keep_last && set.size() % options.batch != 0);
@@ -298,7 +303,6 @@ struct Trainer::Impl {
     data::Batches batches(data::shuffled_order(set.size(), options.seed, static_cast<uint32_t>(epoch)), options.batch,
                           options.keep_last ? data::Last::pad : data::Last::drop);
     TrainResult result;
-    double lr = learning_rate(options.optimizer);
     read_losses();  // those of a run that an error of its callback ended
     size_t first_loss = losses.size();
     auto start = Clock::now(), looked = start;
@@ -310,10 +314,10 @@ struct Trainer::Impl {
       batch.indices.resize(static_cast<size_t>(batch.valid));
       Program* p = batch.valid == options.batch ? whole : last;
       if (!p) throw Error(Code::internal, fmt::format("no program takes a batch of {}", batch.valid));
-      double factor = (options.schedule ? options.schedule(step) : 1) * (options.plateau ? options.plateau->scale : 1);
+      double lr = rate(step);
       ticket = p->step->run([&](const std::string& feed, void* to) {
         if (feed == "lr")
-          store_element(master_dtype(options.precision), static_cast<std::byte*>(to), 0, lr * factor);
+          store_element(master_dtype(options.precision), static_cast<std::byte*>(to), 0, lr);
         else
           fill_batch(set, batch, feed, to);
       });
@@ -519,7 +523,7 @@ void Trainer::look(double loss) {
 }
 int64_t Trainer::steps_per_epoch(const data::Source& set) const { return impl_->steps_per_epoch(set); }
 
-void Trainer::save(const std::string& path, const std::map<std::string, std::string>& metadata) {
+Checkpoint Trainer::snapshot(const std::string& path, const std::map<std::string, std::string>& metadata) {
   Checkpoint c{{}, metadata};
   impl_->each_kept([&](const std::string& name, HostTensor t) {
     if (double x = first_not_finite(t); !std::isfinite(x))
@@ -532,7 +536,11 @@ void Trainer::save(const std::string& path, const std::map<std::string, std::str
   c.metadata["optimizer"] = name(impl_->options.optimizer);
   c.metadata["precision"] = name(impl_->options.precision);
   if (impl_->options.plateau) c.metadata["plateau"] = impl_->options.plateau->state();
-  write_checkpoint(path, c);
+  return c;
+}
+
+void Trainer::save(const std::string& path, const std::map<std::string, std::string>& metadata) {
+  write_checkpoint(path, snapshot(path, metadata));
 }
 
 void Trainer::load(const std::string& path) {
@@ -575,6 +583,7 @@ std::pair<TensorType, TuttiNativeState> Trainer::native(const std::string& name)
 const Device& Trainer::device() const { return impl_->runner.device(); }
 int64_t Trainer::steps() const { return impl_->step; }
 uint64_t Trainer::seed() const { return impl_->options.seed; }
+double Trainer::learning_rate(int64_t step) const { return impl_->rate(step); }
 
 int64_t Trainer::parameter_count() const {
   int64_t n = 0;

@@ -9,6 +9,7 @@
 #include "core/base/export.h"
 #include "core/runtime/selector.h"
 #include "data/dataset.h"
+#include "data/files/checkpoint.h"
 #include "data/source.h"
 #include "train/programs.h"
 #include "train/runner.h"
@@ -104,6 +105,8 @@ class TUTTI_API Trainer {
   /// Parameters, optimizer state, step, seed and loss scale as safetensors; `metadata` is kept beside them. Throws
   /// NotFinite, and leaves an older file as it is, when one of them holds NaN or infinity.
   void save(const std::string& path, const std::map<std::string, std::string>& metadata = {});
+  /// The same, copied to the host but not written, for who writes it to `path` while training goes on.
+  Checkpoint snapshot(const std::string& path, const std::map<std::string, std::string>& metadata = {});
   /// Takes everything from a checkpoint, before the first train() or evaluate(). Throws Error naming the first
   /// parameter that is missing or differs, once the model's input is known; train() throws Error where optimizer or
   /// precision are not the checkpoint's.
@@ -128,6 +131,7 @@ class TUTTI_API Trainer {
   const Device& device() const;
   int64_t steps() const;                     ///< done in all; any thread may ask at any time
   uint64_t seed() const;                     ///< the options', or the loaded checkpoint's
+  double learning_rate(int64_t step) const;  ///< of the step with that number, from 0; with the plateau as it is now
   int64_t parameter_count() const;           ///< elements; 0 before the model's input is known
   const std::vector<float>& losses() const;  ///< of every step of this trainer
   double step_ms_median() const;             ///< of means over the steps between two looks at the device

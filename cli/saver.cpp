@@ -1,0 +1,115 @@
+#include "cli/saver.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/base/status.h"
+#include "data/files/file_lock.h"
+
+namespace tutti::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Gives the file a second name, in place of what has that name. Throws Error(invalid).
+void link_as(const std::string& file, const std::string& name) {
+  std::string fresh = beside(name, ".new");
+  ::unlink(fresh.c_str());
+  bool done = ::link(file.c_str(), fresh.c_str()) == 0;
+  if (!done && (errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK)) {  // a file system without hard links
+    std::error_code error;
+    done = fs::copy_file(file, fresh, error);
+    errno = error.value();
+  }
+  if (done && ::rename(fresh.c_str(), name.c_str()) == 0) {
+    ::unlink(fresh.c_str());  // two names of one file are left as they are by rename
+    return;
+  }
+  int why = errno;
+  ::unlink(fresh.c_str());
+  throw invalid(fmt::format("{}: cannot be written: {}", name, std::strerror(why)), remedy_of_writing(why));
+}
+
+}  // namespace
+
+void SaveClock::parse(const std::string& every) {
+  if (every.empty()) return;
+  double number = 0;
+  auto [end, error] = std::from_chars(every.data(), every.data() + every.size(), number);
+  std::string unit(end, every.data() + every.size());
+  double factor = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  bool whole = unit.empty() && number == std::floor(number) && number < 1e9;
+  if (error != std::errc() || !(number > 0) || (factor == 0 && !whole))
+    throw invalid(fmt::format("--save-every {}: neither steps nor a time", every), "500 (steps), 90s, 10m or 2h");
+  if (unit.empty())
+    steps_ = static_cast<int64_t>(number);
+  else
+    seconds_ = number * factor;
+}
+
+std::string Best::text() const { return nlohmann::json{{"loss", loss}, {"since", since}}.dump(); }
+
+void Best::recall(const std::string& text) {
+  auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("loss") || !json["loss"].is_number()) return;
+  loss = json["loss"];
+  since = json.value("since", int64_t{0});
+}
+
+Saver::~Saver() {
+  if (writing_.valid()) writing_.wait();
+}
+
+std::string Saver::named(const std::string& what) const {
+  fs::path path = target_of(path_);
+  return (path.parent_path() / (path.stem().string() + "." + what + path.extension().string())).string();
+}
+
+void Saver::save(Checkpoint checkpoint, int64_t step, bool best) {
+  finish();
+  writing_ = std::async(std::launch::async, [this, step, best, c = std::move(checkpoint)] { write(c, step, best); });
+}
+
+void Saver::finish() {
+  if (!writing_.valid()) return;
+  writing_.get();
+  good_ = path_;
+}
+
+void Saver::write(const Checkpoint& checkpoint, int64_t step, bool best) const {
+  write_checkpoint(path_, checkpoint);
+  if (keep_best_ && best) link_as(target_of(path_), named("best"));
+  if (keep_ < 2) return;
+  link_as(target_of(path_), named(fmt::format("step-{}", step)));
+  prune(step);
+}
+
+void Saver::prune(int64_t step) const {
+  fs::path like = named("step-");
+  std::string before = fs::path(target_of(path_)).stem().string() + ".step-",
+              after = fs::path(path_).extension().string();
+  std::vector<std::pair<int64_t, fs::path>> old;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(like.has_parent_path() ? like.parent_path() : ".", ignored)) {
+    std::string name = entry.path().filename().string();
+    if (!name.starts_with(before) || !name.ends_with(after) || name.size() <= before.size() + after.size()) continue;
+    std::string digits = name.substr(before.size(), name.size() - before.size() - after.size());
+    int64_t number = 0;
+    auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (error == std::errc() && end == digits.data() + digits.size()) old.emplace_back(number, entry.path());
+  }
+  std::ranges::sort(old, std::greater<>());
+  for (size_t k = static_cast<size_t>(keep_); k < old.size(); ++k)
+    if (old[k].first < step) fs::remove(old[k].second, ignored);
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,99 @@
+#include "data/files/event_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "core/base/status.h"
+
+namespace tutti {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "records and messages are little-endian");
+
+constexpr std::array<uint32_t, 256> make_table() {
+  constexpr uint32_t polynomial = 0x82f63b78;  // Castagnoli's, reflected
+  std::array<uint32_t, 256> table{};
+  for (uint32_t i = 0; i < 256; ++i) {
+    uint32_t c = i;
+    for (int bit = 0; bit < 8; ++bit) c = c & 1 ? c >> 1 ^ polynomial : c >> 1;
+    table[i] = c;
+  }
+  return table;
+}
+
+template <class T>
+std::string bytes_of(T x) {
+  return {reinterpret_cast<const char*>(&x), sizeof x};
+}
+
+// Parts of a protocol-buffer message (https://protobuf.dev/programming-guides/encoding).
+
+std::string varint(uint64_t x) {
+  std::string out;
+  for (; x >= 0x80; x >>= 7) out += static_cast<char>(x | 0x80);
+  return out + static_cast<char>(x);
+}
+std::string key(uint32_t field, uint32_t wire) { return varint(field << 3 | wire); }
+std::string number(uint32_t field, int64_t x) { return key(field, 0) + varint(static_cast<uint64_t>(x)); }
+std::string real(uint32_t field, double x) { return key(field, 1) + bytes_of(x); }
+std::string real(uint32_t field, float x) { return key(field, 5) + bytes_of(x); }
+std::string text(uint32_t field, const std::string& x) { return key(field, 2) + varint(x.size()) + x; }
+
+/// TFRecord's: a checksum that may itself be part of checksummed data.
+uint32_t masked(const std::string& data) {
+  uint32_t c = crc32c(data.data(), data.size());
+  return (c >> 15 | c << 17) + 0xa282ead8u;
+}
+
+}  // namespace
+
+uint32_t crc32c(const void* data, size_t bytes) {
+  static constexpr std::array<uint32_t, 256> table = make_table();
+  uint32_t c = ~uint32_t{0};
+  for (size_t i = 0; i < bytes; ++i) c = table[(c ^ static_cast<const uint8_t*>(data)[i]) & 0xff] ^ c >> 8;
+  return ~c;
+}
+
+EventFile::EventFile(const std::string& folder) {
+  char host[256] = "host";
+  gethostname(host, sizeof host - 1);
+  path_ = fmt::format("{}/events.out.tfevents.{}.{}.{}.tutti", folder, std::time(nullptr), host, getpid());
+  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd_ < 0)
+    throw invalid(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)), "name a folder that can be");
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (!write(real(1, static_cast<double>(now.tv_sec)) + text(3, "brain.Event:2")))
+    throw invalid(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)), "free some space");
+}
+
+EventFile::~EventFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+bool EventFile::add(int64_t step, double seconds, const Scalars& scalars) {
+  std::string summary;
+  for (const auto& [tag, value] : scalars) summary += text(1, text(1, tag) + real(2, static_cast<float>(value)));
+  return write(real(1, seconds) + number(2, step) + text(5, summary));
+}
+
+bool EventFile::write(const std::string& event) {
+  std::string length = bytes_of(uint64_t{event.size()});
+  std::string record = length + bytes_of(masked(length)) + event + bytes_of(masked(event));
+  off_t start = lseek(fd_, 0, SEEK_END);
+  ssize_t done = ::write(fd_, record.data(), record.size());
+  if (done == static_cast<ssize_t>(record.size())) return true;
+  int why = done < 0 ? errno : ENOSPC;
+  if (done > 0 && ftruncate(fd_, start) != 0) why = errno;  // readers stop at half a record
+  errno = why;
+  return false;
+}
+
+}  // namespace tutti

@@ -1,0 +1,78 @@
+"""What a run saves on its way, and when it stops by itself."""
+import csv
+import json
+import struct
+import unittest
+
+import harness
+from harness import MLP
+
+
+def metadata(file):
+    with open(file, "rb") as f:
+        length, = struct.unpack("<Q", f.read(8))
+        return json.loads(f.read(length))["__metadata__"]
+
+
+class Saving(harness.Case):
+    RUN = [*MLP, "--device", "cpu", "--seed", "3"]
+
+    def steps_of(self, file):
+        return self.json("eval", file)["steps"]
+
+    def names(self):
+        return sorted(p.name for p in self.folder.iterdir())
+
+    def test_checkpoints_within_an_epoch_change_nothing(self):
+        plain = self.train(*self.RUN, "--epochs", "3", "--checkpoint", self.folder / "a.safetensors")
+        often = self.train(*self.RUN, "--epochs", "3", "--checkpoint", self.folder / "b.safetensors", "--save-every", "3", "--keep", "4")
+        self.assertEqual(often["state_hash"], plain["state_hash"])
+        self.assertEqual(often["losses"], plain["losses"])
+        total = plain["steps"]
+        per_epoch = total // 3
+        due = {e * per_epoch for e in (1, 2, 3)} | {e * per_epoch + k for e in range(3) for k in range(3, per_epoch, 3)}
+        newest = sorted(due)[-4:]
+        self.assertEqual(self.names(), sorted(["a.safetensors", "b.safetensors", *(f"b.step-{s}.safetensors" for s in newest)]))
+        for step in newest:
+            self.assertEqual(self.steps_of(self.folder / f"b.step-{step}.safetensors"), step)
+        # From any of them the run goes on to the same end, also from the middle of an epoch.
+        rest = self.train("--resume", self.folder / f"b.step-{newest[0]}.safetensors", "--checkpoint", self.folder / "c.safetensors")
+        self.assertEqual(rest["state_hash"], plain["state_hash"])
+
+    def test_saving_by_time(self):
+        self.train(*self.RUN, "--epochs", "40", "--checkpoint", self.folder / "a.safetensors", "--save-every", "0.001s", "--keep", "1000")
+        self.assertGreater(len(self.names()), 2)
+
+    def test_the_best_stays_and_patience_ends_the_run(self):
+        file = self.folder / "run.safetensors"
+        run = self.train(*self.RUN, "--epochs", "60", "--lr", "0.5", "--checkpoint", file, "--keep-best", "--patience", "2",
+                         "--log-dir", self.folder / "log")
+        with open(self.folder / "log/epochs.csv", encoding="utf-8") as f:
+            losses = [float(row["loss"]) for row in csv.DictReader(f)]
+        self.assertTrue(run["converged"])
+        self.assertFalse(run["stopped"])
+        self.assertLess(len(losses), 60)
+        lowest = losses.index(min(losses))
+        self.assertEqual(lowest, len(losses) - 3)
+        best = self.json("eval", self.folder / "run.best.safetensors")
+        self.assertAlmostEqual(best["loss"], min(losses), places=5)
+        self.assertEqual(json.loads(metadata(file)["best"])["since"], 2)
+        # It stays ended, unless more patience is asked for.
+        more = self.train("--resume", file, "--patience", "0", "--epochs", str(len(losses) + 1))
+        self.assertFalse(more["converged"])
+
+    def test_bad_options(self):
+        file = self.folder / "a.safetensors"
+        for parts, options in [(["--save-every 5x", "500 (steps), 90s"], ["--save-every", "5x"]),
+                               (["--save-every 0", "500 (steps)"], ["--save-every", "0"]),
+                               (["--keep 0"], ["--keep", "0"]),
+                               (["--patience 3", "--no-eval"], ["--patience", "3", "--no-eval"])]:
+            self.fails(2, parts, "train", *self.RUN, "--checkpoint", file, *options)
+        self.fails(2, ["--keep-best", "--checkpoint FILE"], "train", *self.RUN, "--keep-best")
+        self.fails(2, ["--save-every", "--checkpoint FILE"], "train", *self.RUN, "--save-every", "5")
+        (self.folder / "file").write_text("x", encoding="utf-8")
+        self.fails(2, ["file/log", "name a folder"], "train", *self.RUN, "--log-dir", self.folder / "file/log")
+
+
+if __name__ == "__main__":
+    unittest.main()
