@@ -105,11 +105,11 @@ void Saver::prune(int64_t step) const {
     std::string digits = name.substr(before.size(), name.size() - before.size() - after.size());
     int64_t number = 0;
     auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error == std::errc() && end == digits.data() + digits.size()) old.emplace_back(number, entry.path());
+    bool whole = error == std::errc() && end == digits.data() + digits.size();
+    if (whole && number <= step) old.emplace_back(number, entry.path());  // later ones are another run's
   }
   std::ranges::sort(old, std::greater<>());
-  for (size_t k = static_cast<size_t>(keep_); k < old.size(); ++k)
-    if (old[k].first < step) fs::remove(old[k].second, ignored);
+  for (size_t k = static_cast<size_t>(keep_); k < old.size(); ++k) fs::remove(old[k].second, ignored);
 }
 
 }  // namespace tutti::cli

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "graph/passes/rewrite.h"
 
@@ -109,7 +110,9 @@ class Scheduler {
     uint32_t before;
     bool gradient;  ///< that the optimizer widens: the last of its inputs
     uint32_t node;
-    auto operator<=>(const Turn&) const = default;
+    bool operator<(const Turn& o) const {
+      return std::tie(before, gradient, node) < std::tie(o.before, o.gradient, o.node);
+    }
   };
 
   /// In the graph's order, but an elementwise node whose results are no smaller than what it keeps alive (a cast from

@@ -177,7 +177,7 @@ LaunchList Planned::panels() && {
       dispatch_items(t_, std::move(pack), gates * count * depth_, {numbers_["w"], numbers_["panels"]}));
 
   int64_t rows = ceil_div(r_.rows, ceil_div(r_.rows, registers / vectors)), blocks = ceil_div(r_.rows, rows);
-  int64_t together = std::clamp<int64_t>(blocks / (2 * t_.compute_units), 1, 4);
+  int64_t together = std::clamp<int64_t>(blocks / (int64_t{2} * t_.compute_units), 1, 4);
   scratch("sums", r_.rows * gates * count * wide);
   Kernel k = framed("recurrence_panels");
   k.set("TURNS", turns_);

@@ -1,11 +1,15 @@
 """What a run saves on its way, and when it stops by itself."""
 import csv
 import json
+import random
+import signal
 import struct
+import subprocess
+import time
 import unittest
 
 import harness
-from harness import MLP
+from harness import BINARY, MLP, environment
 
 
 def metadata(file):
@@ -38,6 +42,27 @@ class Saving(harness.Case):
         # From any of them the run goes on to the same end, also from the middle of an epoch.
         rest = self.train("--resume", self.folder / f"b.step-{newest[0]}.safetensors", "--checkpoint", self.folder / "c.safetensors")
         self.assertEqual(rest["state_hash"], plain["state_hash"])
+
+    def test_fifty_sigterms(self):
+        dice, file, last = random.Random(7), self.folder / "run.safetensors", 0
+        options = ["--device", "cpu", "--quiet", "--no-eval", "--save-every", "3"]
+        model = ["mlp", "--data", "synthetic:32:4:512:256", "--layers", "32,512,4", "--batch", "16", "--dropout", "0.1", "--seed", "3"]
+        self.train(*model, *options, "--steps", "1", "--checkpoint", file)
+        for _ in range(50):
+            child = subprocess.Popen([str(BINARY), "train", "--resume", str(file), *options, "--steps", "1000000"], env=environment(),
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            time.sleep(dice.uniform(0.02, 0.2))
+            child.send_signal(signal.SIGTERM)
+            err = child.communicate(timeout=60)[1]
+            self.assertIn(child.returncode, (1, -signal.SIGTERM), err)  # the latter before it had begun
+            self.assertEqual(self.names(), [file.name])
+            steps = self.json("eval", file, "--device", "cpu")["steps"]
+            self.assertGreaterEqual(steps, last)
+            last = steps
+        self.assertGreater(last, 50)
+        end = self.train("--resume", file, *options, "--steps", str(last + 5))
+        whole = self.train(*model, *options[:4], "--steps", str(last + 5))
+        self.assertEqual(end["state_hash"], whole["state_hash"])
 
     def test_saving_by_time(self):
         self.train(*self.RUN, "--epochs", "40", "--checkpoint", self.folder / "a.safetensors", "--save-every", "0.001s", "--keep", "1000")
