@@ -69,7 +69,7 @@ def chart(title, unit, curves, left):
         if back[1] >= 10 ** low[1]:
             parts.append('<path d="M%.1f %.1fL%.1f %.1f" stroke="%s" stroke-dasharray="2 3" opacity="0.6"/>' % (*at(back), *at(curve[-1]), color))
         parts.append(f'<polyline points="{line}" fill="none" stroke="{color}" stroke-width="2"/>')
-        parts.append(f'<text x="{left + pad + 8}" y="{pad + 6 + 13 * k}" fill="{color}">{name}</text>')
+        parts.append('<text x="%.1f" y="%.1f" fill="%s">%s</text>' % (at(curve[-1])[0] + 5, at(curve[-1])[1] + 4, color, name))
     return "".join(parts)
 
 

@@ -1,7 +1,8 @@
 // The inner loops of every CPU kernel, compiled once per instruction set and chosen at run time.
 //
 // Lanes are 4 bytes: f32 (also for f16 and bf16 values), i32 (also for u8 and bool) or u32. Every instruction set
-// performs the same IEEE operations in the same order, so the bits do not depend on the machine.
+// performs the same IEEE operations in the same order, so the bits do not depend on the machine; but for those of the
+// entries that say otherwise (attention's products).
 #pragma once
 #include <cstdint>
 
