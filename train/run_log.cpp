@@ -1,49 +1,32 @@
 #include "train/run_log.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 
 #include "core/base/status.h"
+#include "data/files/append_file.h"
 
 namespace tutti {
 
-/// A CSV file that lines are appended to. Its header is written with the first line.
+/// A CSV file. Its header is written with the first line.
 struct RunLog::Table {
-  std::string path;
-  int fd = -1;
-  bool empty = true;
+  AppendFile file;
 
-  explicit Table(std::string file) : path(std::move(file)) {
-    fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (fd < 0)
-      throw invalid(fmt::format("{}: cannot be written: {}", path, std::strerror(errno)), "name a folder that can be");
-    empty = lseek(fd, 0, SEEK_END) == 0;
-  }
-  Table(const Table&) = delete;
-  Table& operator=(const Table&) = delete;
-  ~Table() {
-    if (fd >= 0) close(fd);
-  }
+  explicit Table(std::string path) : file(std::move(path)) {}
 
   bool append(int64_t step, double seconds, const Scalars& scalars) {
-    std::string line;
-    if (empty) {
-      line = "step,seconds";
-      for (const auto& [name, value] : scalars) line += "," + name;
-      line += "\n";
+    std::string text;
+    if (file.empty()) {
+      text = "step,seconds";
+      for (const auto& [name, value] : scalars) text += "," + name;
+      text += "\n";
     }
-    line += fmt::format("{},{:.3f}", step, seconds);
-    for (const auto& [name, value] : scalars) line += fmt::format(",{:.9g}", value);
-    line += "\n";
-    ssize_t done = write(fd, line.data(), line.size());
-    if (done >= 0 && done < static_cast<ssize_t>(line.size())) errno = ENOSPC;
-    empty = empty && done <= 0;
-    return done == static_cast<ssize_t>(line.size());
+    text += fmt::format("{},{:.3f}", step, seconds);
+    for (const auto& [name, value] : scalars) text += fmt::format(",{:.9g}", value);
+    return file.add(text + "\n");
   }
 };
 
@@ -69,7 +52,7 @@ void RunLog::add(Table& table, const std::string& card, int64_t step, const Scal
   for (const auto& [name, value] : scalars) tags.emplace(card + name, value);
   double wall = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   if (!table.append(step, now(), scalars))
-    failure_ = fmt::format("{}: {}", table.path, std::strerror(errno));
+    failure_ = fmt::format("{}: {}", table.file.path(), std::strerror(errno));
   else if (!events_->add(step, wall, tags))
     failure_ = fmt::format("{}: {}", events_->path(), std::strerror(errno));
 }

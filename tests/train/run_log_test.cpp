@@ -1,6 +1,7 @@
 // The files of a run's curves.
 #include "train/run_log.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -11,6 +12,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "data/files/append_file.h"
 #include "tests/support/error_of.h"
 #include "tests/support/folder.h"
 
@@ -62,23 +64,49 @@ TEST(RunLog, AFolderThatCannotBeIsNamed) {
   EXPECT_NE(error.find("/file/log"), std::string::npos) << error;
 }
 
-/// Where the disk is full a log ends with whole lines and records, and its user is told once.
+/// What a full disk does to a process: no file of it may grow beyond so many bytes.
+class FullAt {
+ public:
+  explicit FullAt(rlim_t bytes) : before_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &old_);
+    rlimit small{bytes, old_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+  }
+  ~FullAt() {
+    setrlimit(RLIMIT_FSIZE, &old_);
+    std::signal(SIGXFSZ, before_);
+  }
+
+ private:
+  void (*before_)(int);
+  rlimit old_{};
+};
+
+TEST(RunLog, WhatIsAddedInPartIsTakenBack) {
+  Folder folder;
+  AppendFile file(folder / "a.csv");
+  EXPECT_TRUE(file.empty());
+  EXPECT_TRUE(file.add("1234567\n"));
+  {
+    FullAt full(10);
+    EXPECT_FALSE(file.add("abcdefg\n"));
+    EXPECT_FALSE(file.add("h\ni\n"));
+  }
+  EXPECT_EQ(text_of(folder / "a.csv"), "1234567\n");
+}
+
 TEST(RunLog, AFullDiskEndsTheLogAndNothingElse) {
   Folder folder;
   RunLog log(folder.path());
-  auto before = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit old{};
-  getrlimit(RLIMIT_FSIZE, &old);
-  rlimit small{400, old.rlim_max};
-  setrlimit(RLIMIT_FSIZE, &small);
   int64_t step = 0;
-  while (step < 100 && log.failure().empty()) log.step(++step, {{"loss", 1}});
-  log.step(step + 1, {{"loss", 1}});
-  setrlimit(RLIMIT_FSIZE, &old);
-  std::signal(SIGXFSZ, before);
+  {
+    FullAt full(400);
+    while (step < 100 && log.failure().empty()) log.step(++step, {{"loss", 1}});
+    log.step(step + 1, {{"loss", 1}});
+  }
   EXPECT_LT(step, 100);
   EXPECT_NE(log.failure().find(folder.path()), std::string::npos) << log.failure();
-  EXPECT_TRUE(text_of(folder / "steps.csv").ends_with("\n"));
+  EXPECT_EQ(text_of(folder / "steps.csv").find(fmt::format("\n{},", step + 1)), std::string::npos);
 }
 
 }  // namespace
