@@ -17,8 +17,10 @@ struct RunOptions {
   std::string model, size, layers = "784,512,256,10", activation = "relu", init = "torch", data;
   std::string tokenizer = "chars";
   double dropout = 0;
-  int64_t context = 0, batch = 0, epochs = 1, steps = 0;
+  int64_t context = 0, batch = 0, accumulate = 1, epochs = 1, steps = 0;
   bool keep_last = false;
+  std::string recompute = "0";  ///< "all", or how many of the model's blocks
+  uint64_t memory_budget = 0;   ///< bytes; 0: none
   std::string schedule = "constant", no_decay, freeze;
   double clip_norm = 0, clip_value = 0, ema = 0;
   int64_t lora = 0;
@@ -78,6 +80,9 @@ struct RunOptions {
   std::string weights_file() const;
   /// `total_steps`: of the run, for schedules; 0 where there is none.
   TrainerOptions trainer_options(int64_t total_steps = 0) const;
+  /// Chooses what to recompute so that the run fits into --memory-budget; `told`: what came of it is said on stderr.
+  void fit(TrainerOptions& options, const Device& device, const Task& task, const data::Sources& data, bool evaluates,
+           bool told) const;
   /// Where nothing is trained.
   TrainerOptions inference_options() const;
   /// Adds what a --fallback came to, "fallback", to a JSON document; nothing where none was asked for.

@@ -62,12 +62,12 @@ int64_t TrainCommand::steps_per_epoch(const data::Source& set) const {
 }
 
 int64_t TrainCommand::total_steps(const data::Source& set) const {
-  constexpr int64_t most = std::numeric_limits<int32_t>::max();  // the device counts steps in an i32
   int64_t per_epoch = steps_per_epoch(set);
   if (per_epoch == 0)
     throw invalid(
         fmt::format("--batch {}: the training set of --data {} has {} samples", run.batch, run.data, set.size()),
         fmt::format("--batch {} or less", set.size()));
+  const int64_t most = std::numeric_limits<int32_t>::max() / run.accumulate;  // parts are numbered, too
   if (run.steps > most || (run.steps == 0 && run.epochs > most / per_epoch))
     throw invalid(fmt::format("{}: more than 2^31 - 1 steps", run.steps > 0 ? fmt::format("--steps {}", run.steps)
                                                                             : fmt::format("--epochs {}", run.epochs)),
@@ -238,6 +238,7 @@ int TrainCommand::report(const Device& device, Trainer& trainer, int64_t per_epo
                              {"device_name", device.name},
                              {"device_reason", device.reason},
                              {"batch", run.batch},
+                             {"accumulate", run.accumulate},
                              {"optimizer", run.optimizer},
                              {"data", run.data},
                              {"precision", run.precision},
@@ -305,7 +306,10 @@ int TrainCommand::operator()() {
   if (!quiet) tell_lost_plugins();
   data::Sources data = run.read_data();
   int64_t total = total_steps(*data.train), per_epoch = steps_per_epoch(*data.train);
-  Trainer trainer(device, run.make_task(*data.train), run.trainer_options(total));
+  Task task = run.make_task(*data.train);
+  TrainerOptions options = run.trainer_options(total);
+  run.fit(options, device, task, data, !no_eval, !quiet);
+  Trainer trainer(device, std::move(task), options);
   if (resume.empty()) {
     run.start(trainer, *data.train);
   } else {

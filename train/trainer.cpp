@@ -88,7 +88,8 @@ ProgramOptions program_options(const TrainerOptions& o) {
           .lora = o.lora,
           .groups = o.groups,
           .frozen = o.frozen,
-          .inference = o.inference};
+          .inference = o.inference,
+          .recompute = o.recompute};
 }
 
 struct Trainer::Impl {
@@ -100,12 +101,14 @@ struct Trainer::Impl {
       throw invalid("averaged weights cannot be quantised", "leave out one of the two");
     for (int64_t batch : {options.batch, options.eval_batch})
       if (batch < 1) throw invalid(fmt::format("batch {}: at least 1 is needed", batch));
+    part_size(options.batch, options.accumulate);
   }
 
   TrainerOptions options;
   Programs programs;
   Runner runner;
   std::map<std::string, Program> compiled;                     // by kind, data set and batch
+  std::unique_ptr<CompiledGraph> update;                       // by what was accumulated
   std::map<int64_t, std::unique_ptr<CompiledGraph>> decoders;  // by tokens at a time
   int64_t decoder_context = 0, decoded = 0;                    // tokens of the sequence so far
   HostTensors weights;                                         // that parameters start from, until they do
@@ -214,9 +217,10 @@ struct Trainer::Impl {
     form = reachable(std::move(form), [&](const Graph& g) { return runner.accepts(g); });
     auto start = Clock::now();
     if (training && loaded) expect_same_training(*loaded, options.optimizer, options.precision);
-    Graph g = training                   ? programs.training(form, batch)
-              : kind == Kind::prediction ? programs.prediction(form, batch)
-                                         : programs.evaluation(form, batch);
+    Graph g = training && options.accumulate > 1 ? programs.accumulation(form, batch)
+              : training                         ? programs.training(form, batch)
+              : kind == Kind::prediction         ? programs.prediction(form, batch)
+                                                 : programs.evaluation(form, batch);
     Program p{prepare(g), training, std::move(form)};
     if (training) compile_ms += 1000 * seconds_since(start);
     upload(p, set);
@@ -282,7 +286,7 @@ struct Trainer::Impl {
   }
 
   struct Training {
-    Program *whole, *last;  ///< of the batches of an epoch; null where there are none such
+    Program *whole, *last;  ///< of the batches of an epoch or their parts; null where there are none such
   };
 
   Training prepare_training(const data::Source& set) {
@@ -291,13 +295,40 @@ struct Trainer::Impl {
       throw invalid(
           fmt::format("data set '{}' has {} samples, fewer than one batch of {}", set.name, set.size(), options.batch),
           "use a smaller batch");
-    int64_t rest = set.size() % options.batch;
-    return {set.size() >= options.batch ? &program(Kind::training, set, options.batch) : nullptr,
-            options.keep_last && rest != 0 ? &program(Kind::training, set, rest) : nullptr};
+    if (options.accumulate > 1 && !update) update = prepare(programs.update(*declared));
+    BatchParts parts(set.size(), options.batch, options.accumulate, options.keep_last);
+    return {parts.whole ? &program(Kind::training, set, parts.whole) : nullptr,
+            parts.last ? &program(Kind::training, set, parts.last) : nullptr};
+  }
+
+  /// Puts a step into the queue: whole, or its parts and the update by what they came to.
+  uint64_t run_step(const Training& training, const data::Source& set, const data::Batch& batch) {
+    int64_t size = part_size(options.batch, options.accumulate);
+    auto draw = static_cast<int32_t>(step * options.accumulate);
+    uint64_t ticket = 0;
+    auto fill_rate = [&](void* to) {
+      store_element(master_dtype(options.precision), static_cast<std::byte*>(to), 0, rate(step));
+    };
+    for (int64_t first = 0; first < batch.valid; first += size, ++draw) {
+      int64_t count = std::min(size, batch.valid - first);
+      Program* p = count == size ? training.whole : training.last;
+      if (!p) throw Error(Code::internal, fmt::format("no program takes a batch of {}", count));
+      data::Batch part{{batch.indices.begin() + first, batch.indices.begin() + first + count}, count};
+      ticket = p->step->run([&](const std::string& feed, void* to) {
+        if (feed == "lr")
+          fill_rate(to);
+        else if (feed == "draw")
+          std::memcpy(to, &draw, sizeof draw);
+        else
+          fill_batch(set, part, feed, to);
+      });
+    }
+    if (update) ticket = update->run([&](const std::string&, void* to) { fill_rate(to); });
+    return ticket;
   }
 
   TrainResult train(const data::Source& set, int64_t max_steps, const Watch& watch) {
-    auto [whole, last] = prepare_training(set);
+    Training training = prepare_training(set);
     int64_t per_epoch = steps_per_epoch(set);
     int64_t epoch = step / per_epoch;
     data::Batches batches(data::shuffled_order(set.size(), options.seed, static_cast<uint32_t>(epoch)), options.batch,
@@ -311,16 +342,7 @@ struct Trainer::Impl {
     uint64_t ticket = 0;
     for (int64_t i = step % per_epoch; i < per_epoch && !result.stopped; ++i) {
       data::Batch batch = batches[i];
-      batch.indices.resize(static_cast<size_t>(batch.valid));
-      Program* p = batch.valid == options.batch ? whole : last;
-      if (!p) throw Error(Code::internal, fmt::format("no program takes a batch of {}", batch.valid));
-      double lr = rate(step);
-      ticket = p->step->run([&](const std::string& feed, void* to) {
-        if (feed == "lr")
-          store_element(master_dtype(options.precision), static_cast<std::byte*>(to), 0, lr);
-        else
-          fill_batch(set, batch, feed, to);
-      });
+      ticket = run_step(training, set, batch);
       ++step;
       ++result.steps;
       ++unwatched;

@@ -29,6 +29,8 @@ struct TUTTI_API TrainerOptions {
   nn::WeightFormat frozen = nn::WeightFormat::compute;  ///< how weights are kept that are not trained
   bool inference = false;                               ///< no weight is trained: train() throws
   int64_t batch = 64;
+  int64_t accumulate = 1;  ///< parts that a step's batch is computed in, one after the other; the batch is a multiple
+  int64_t recompute = 0;   ///< blocks, from the first, whose activations are computed again (ProgramOptions::recompute)
   bool keep_last = false;  ///< train on the last, smaller batch of an epoch as well, by a program of its own
   uint64_t seed = 1;
   int64_t eval_batch = 256;

@@ -146,6 +146,7 @@ TrainerOptions options_of(const nb::dict& d) {
   take("clip_value", o.clip_value);
   take("ema", o.ema);
   take("batch", o.batch);
+  take("accumulate", o.accumulate);
   take("keep_last", o.keep_last);
   take("seed", o.seed);
   take("eval_batch", o.eval_batch);

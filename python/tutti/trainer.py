@@ -130,7 +130,8 @@ class Trainer:
 
     device      an id ("vulkan:0"), a plugin, a kind, or "auto": `tutti.devices()` lists them
     optimizer   one of tutti.optim
-    batch, eval_batch, seed, precision ("f32", "tf32", "bf16", "f16"), clip_norm, clip_value, ema, keep_last
+    batch, eval_batch, seed, precision ("f32", "tf32", "bf16", "f16"), clip_norm, clip_value, ema, keep_last,
+                accumulate (parts that a step's batch is computed in, so that one part's activations are in memory)
     schedule    of the learning rate: "cosine", "warmup:100+linear", … with `total` steps in all, or a function of the step
                 that gives the factor on it
     groups      ParameterGroups
@@ -144,7 +145,7 @@ class Trainer:
         optimizer = optimizer or optimizers["Adam"]()
         if not isinstance(optimizer, Optimizer):
             raise InvalidError(f"{optimizer!r} is no optimizer of tutti.optim", "tutti.optim has " + ", ".join(optimizers))
-        known = ("clip_norm", "clip_value", "ema", "batch", "keep_last", "seed", "eval_batch", "resident_limit",
+        known = ("clip_norm", "clip_value", "ema", "batch", "accumulate", "keep_last", "seed", "eval_batch", "resident_limit",
                  "device_options", "precision", "loss_scale", "fallback")
         for key in options:
             if key not in known:
