@@ -67,12 +67,17 @@ Augment::Augment(const std::string& list) {
 
 void Augment::check(const Source& set) const {
   if (steps_.empty()) return;
-  TensorType image = set.column("input").type;
+  std::vector<Column> columns = set.columns();
+  auto input = std::ranges::find(columns, "input", &Column::name);
+  if (input == columns.end())
+    throw invalid(fmt::format("--augment changes images, {} has no column 'input'", set.name),
+                  "leave it out: --augment none");
+  const TensorType& image = input->type;
   if (image.shape.size() != 3 || (image.dtype != DType::u8 && image.dtype != DType::f32))
     throw invalid(fmt::format("--augment changes images u8 or f32 [C, H, W], the column 'input' of {} holds {}",
                               set.name, to_string(image)),
                   "leave it out: --augment none");
-  for (const Column& c : set.columns()) {
+  for (const Column& c : columns) {
     const Shape& s = c.type.shape;
     if (c.name != "input" && s.size() >= 2 && std::equal(s.end() - 2, s.end(), image.shape.begin() + 1))
       throw invalid(fmt::format("--augment moves the images of {}, its column '{}' has a value for every pixel, which "

@@ -217,6 +217,10 @@ TEST(Augment, SaysWhatIsWrong) {
         Augment("flip").check(TensorSet("seg", {{"input", column({2, 1, 4, 5})}, {"label", column({2, 4, 5})}}));
       }),
       {"column 'label' has a value for every pixel"});
+  expect_parts(message_of([&] {
+                 Augment("flip").check(TensorSet("text", {{"tokens", column({2, 8})}}));
+               }),
+               {"text has no column 'input'", "--augment none"});
   Augment("flip").check(images());
 }
 
