@@ -39,7 +39,7 @@ BatchLoader::BatchLoader(const Source& set, const Batches& batches, int64_t firs
   for (const std::string& column : options_.columns) sample_bytes_[column] = num_bytes(set.column(column).type);
   if (options_.workers < 0) options_.workers = usual_workers(set, static_cast<bool>(options_.change));
   if (!set.parallel()) options_.workers = 0;
-  int64_t ahead = options_.prefetch > 0 ? options_.prefetch : 2 * options_.workers;
+  int64_t ahead = options_.prefetch > 0 ? options_.prefetch : int64_t{2} * options_.workers;
   // The batch that is being read from is one more.
   slots_.resize(static_cast<size_t>(options_.workers == 0 ? 1 : 1 + std::min(ahead, std::max<int64_t>(count_, 1))));
   parts_ = std::max(options_.workers, 1);  // so that the first batch is there as early as may be

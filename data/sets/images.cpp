@@ -39,8 +39,9 @@ class ImageFolder : public Source {
   int64_t size() const override { return static_cast<int64_t>(listing_.files.size()); }
   bool parallel() const override { return true; }
   std::vector<Column> columns() const override {
-    return {{.name = "input", .type = {DType::u8, {form_.channels, form_.height, form_.width}}, .table = ""},
-            {.name = "label", .type = {DType::i32, {}}, .table = "label", .classes = classes_}};
+    TensorType image{DType::u8, {form_.channels, form_.height, form_.width}}, label{DType::i32, {}};
+    return {{.name = "input", .type = image, .table = ""},
+            {.name = "label", .type = label, .table = "label", .classes = classes_}};
   }
   std::vector<Table> tables() const override {
     return {{"label", {DType::i32, {size()}}, reinterpret_cast<const std::byte*>(listing_.labels.data())}};
