@@ -50,6 +50,28 @@ class Images(harness.Case):
         (self.folder / "set/test/180.0").rename(self.folder / "set/test/180")
         self.fails(2, ["class '180' is none of the 4", "use 000.0"], "eval", run)
 
+    def test_augmented_images_are_the_same_with_any_workers_and_when_resumed(self):
+        data = self.make("orientation:16:80:20", "--turns", 4)
+        augmented = [*MLP, *data, "--augment", "crop:2,flip,rotate:10,cutout:4,jitter", "--epochs", "3"]
+        whole = self.train(*augmented, "--workers", "0")
+        for workers in ("1", "4"):
+            again = self.train(*augmented, "--workers", workers)
+            self.assertEqual((again["losses"], again["test_loss"]), (whole["losses"], whole["test_loss"]))
+        self.assertEqual(whole["planned_bytes"], whole["peak_bytes"])
+        plain = self.train(*MLP, *data, "--epochs", "3")
+        self.assertNotEqual(plain["losses"][0], whole["losses"][0])
+        run = self.folder / "run"
+        self.train(*augmented, "--steps", "7", "--checkpoint", run)
+        self.assertEqual(self.train("--resume", run, "--steps", "0", "--epochs", "3")["state_hash"], whole["state_hash"])
+        self.assertEqual(self.json("eval", run)["loss"], whole["test_loss"])  # of images as they are
+        # A set that fits on the device is fed by the host then.
+        packed = self.folder / "set.npz"
+        self.done("data", data[1], "--output", packed)
+        fed = self.train(*augmented, "--data", f"npz:{packed}")
+        self.assertEqual((fed["losses"], fed["test_loss"]), (whole["losses"], whole["test_loss"]))
+        self.fails(2, ["'crp' is unknown", "did you mean 'crop'"], "train", *MLP, *data, "--augment", "crp")
+        self.fails(2, ["'crop:0'", "from 1 to 1024"], "train", *MLP, *data, "--augment", "crop:0")
+
     def test_a_damaged_file_stops_the_run_with_its_name(self):
         data = self.make("orientation:16:80:20", "--turns", 4)
         bad = self.folder / "set/train/090.0"
