@@ -167,6 +167,7 @@ void add_plan(CLI::App& app, Action& action) {
       "plan", "Say what a training run will take of each device's memory, before any of it is allocated");
   static PlanCommand command;
   command.run.add_to(*sub);
+  command.run.leave_out_loading(*sub);
   for (const char* option : {"device", "fallback", "epochs", "steps"}) command.run.leave_out(*sub, option);
   sub->add_option("--device", command.devices, devices_help)->group("Device");
   sub->get_option("--precision")->description("One or more of f32, tf32, bf16, f16: f32,bf16");

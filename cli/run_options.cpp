@@ -12,6 +12,7 @@
 #include "cli/open_model.h"
 #include "cli/print.h"
 #include "core/base/text.h"
+#include "data/augment.h"
 #include "data/files/checkpoint.h"
 #include "data/form.h"
 #include "onnx/model.h"
@@ -105,6 +106,11 @@ void RunOptions::add_to(CLI::App& sub) {
               "Most that the run may take of the device's memory (2GiB): as few blocks as will do are recomputed")
            ->transform(CLI::AsSizeValue(false)),
        t);
+  auto what = [](const data::Transform* t) { return t->doc; };
+  keep(sub.add_option("--augment", augment,
+                      "What is done to the images of training batches, in order, as in \"crop:4,flip\": " +
+                          listed(data::all_transforms(), what, ", ") + "; none"),
+       d);
   keep(sub.add_flag("--keep-last", keep_last, "Train on the last, smaller batch of an epoch as well"), d);
   keep(sub.add_option("--seed", seed, "Of initial weights, dropout and the order of the samples")
            ->check(whole<uint64_t>),
@@ -152,6 +158,15 @@ void RunOptions::add_to(CLI::App& sub) {
       ->check([](const std::string& text) { return text == "cpu" ? "" : fmt::format("'{}' is not cpu", text); })
       ->group("Device");
   sub.add_option("--threads", threads, "CPU threads (0: the plugin's choice)")->check(whole<int>)->group("Device");
+  sub.add_option(
+         "--workers", workers,
+         "Threads that read the samples of sets that do not lie on the device (0: none but the one that trains; "
+         "half of the machine's, at most 8, for images:DIR unless given)")
+      ->check(whole<int>)
+      ->group("Data");
+  sub.add_option("--prefetch", prefetch, "Batches that they read ahead (0: two per thread)")
+      ->check(whole<int64_t>)
+      ->group("Data");
 }
 
 /// One option for each name that some optimizer has.
@@ -177,8 +192,9 @@ void RunOptions::add_hyperparameters(CLI::App& sub, const char* group) {
 }
 
 void RunOptions::hide_training(CLI::App& sub) const {
-  for (const char* option : {"--epochs", "--steps", "--optimizer", "--accumulate", "--recompute", "--memory-budget",
-                             "--keep-last", "--schedule", "--clip-norm", "--clip-value", "--no-decay", "--freeze"})
+  for (const char* option :
+       {"--epochs", "--steps", "--optimizer", "--accumulate", "--recompute", "--memory-budget", "--keep-last",
+        "--augment", "--schedule", "--clip-norm", "--clip-value", "--no-decay", "--freeze"})
     sub.get_option(option)->group("");
   for (const auto& [option, value] : hyperparameters) sub.get_option("--" + option)->group("");
 }
@@ -186,6 +202,10 @@ void RunOptions::hide_training(CLI::App& sub) const {
 CLI::Option* RunOptions::remember(CLI::Option* option) {
   options_.emplace(option->get_lnames()[0], option);
   return option;
+}
+
+void RunOptions::leave_out_loading(CLI::App& sub) {
+  for (const char* option : {"--workers", "--prefetch"}) sub.remove_option(sub.get_option(option));
 }
 
 void RunOptions::leave_out(CLI::App& sub, const std::string& option) {
@@ -345,6 +365,13 @@ void RunOptions::validate_each() const {
   at_least("--epochs", static_cast<double>(epochs), 1);
   at_least("--steps", static_cast<double>(steps), 0);
   at_least("--threads", threads, 0);
+  at_least("--workers", workers.value_or(0), 0);
+  at_least("--prefetch", static_cast<double>(prefetch), 0);
+  constexpr int most_workers = 256;  // each is a thread with a part of every batch
+  if (workers.value_or(0) > most_workers || prefetch > 1 << 16)
+    throw invalid(
+        fmt::format("--workers {} --prefetch {}: at most {} and 2^16", workers.value_or(0), prefetch, most_workers),
+        "name fewer");
   make_optimizer();
   for (const auto& [option, value] : hyperparameters)
     if (given(option)) at_least(("--" + option).c_str(), *value, 0);
@@ -353,6 +380,7 @@ void RunOptions::validate_each() const {
   if (!quantize.empty() && quantize != "int8" && quantize != "int4")
     throw invalid(fmt::format("--quantize {}: unknown", quantize), "use int8 or int4");
   parse_schedule(schedule, int64_t{1} << 30);
+  data::Augment changes(augment);  // throws
   at_least("--clip-norm", clip_norm, 0);
   at_least("--lora", static_cast<double>(lora), 0);
   at_least("--clip-value", clip_value, 0);
@@ -403,7 +431,10 @@ TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
                    .recompute = parse_blocks(recompute),
                    .keep_last = keep_last,
                    .seed = seed,
-                   .eval_batch = fixed_batch().value_or(chosen.eval_batch)};
+                   .eval_batch = fixed_batch().value_or(chosen.eval_batch),
+                   .workers = workers.value_or(-1),
+                   .prefetch = prefetch,
+                   .augment = augment};
   for (const std::string& pattern : split(no_decay, ',')) t.groups.push_back({.pattern = pattern, .decay = false});
   for (const std::string& pattern : split(freeze, ',')) t.groups.push_back({.pattern = pattern, .frozen = true});
   // Scores of a large vocabulary: who chose a smaller batch for the memory's sake means evaluation, too.

@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <optional>
+#include <thread>
 
 #include "cli/number.h"
 #include "cli/output_file.h"
@@ -12,6 +13,7 @@
 #include "cli/saver.h"
 #include "cli/signals.h"
 #include "core/base/text.h"
+#include "data/batch_loader.h"
 #include "data/files/checkpoint.h"
 #include "data/files/file_lock.h"
 #include "train/run_log.h"
@@ -51,6 +53,7 @@ struct TrainCommand {
   int64_t steps_per_epoch(const data::Source& set) const;
   int64_t total_steps(const data::Source& set) const;
   std::string resume_command() const;
+  void tell_wait(const Trainer& trainer, const data::Source& set) const;
 
  private:
   std::optional<RunLog> log_;
@@ -80,7 +83,27 @@ std::string TrainCommand::resume_command() const {
   if (run.device != "auto") text += " --device " + shell_word(run.device);
   if (!run.fallback.empty()) text += " --fallback " + run.fallback;
   if (run.threads > 0) text += fmt::format(" --threads {}", run.threads);
+  if (run.workers) text += fmt::format(" --workers {}", *run.workers);
+  if (run.prefetch > 0) text += fmt::format(" --prefetch {}", run.prefetch);
   return text;
+}
+
+/// A hint on stderr where the device waited for data, and long enough to tell.
+void TrainCommand::tell_wait(const Trainer& trainer, const data::Source& set) const {
+  constexpr double share = 0.05, seconds = 1;
+  if (quiet || trainer.data_wait() <= share || trainer.train_seconds() < seconds) return;
+  auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  int workers = run.workers.value_or(data::usual_workers(set, run.augment != "none"));
+  print_err("the device waited for data {:.0f} % of the time: ", 100 * trainer.data_wait());
+  if (!set.parallel())
+    print_err("these data are read by one thread; pack them: tutti data {} --output FILE.npz\n", shell_word(run.data));
+  else if (workers < cores)
+    print_err("read them with more threads, --workers {} (now {})\n", cores, workers);
+  else
+    print_err(
+        "all cores read already; read further ahead (--prefetch {}), or pack the data so that they need no "
+        "decoding: tutti data {} --output FILE.npz\n",
+        4 * std::max(workers, 1), shell_word(run.data));
 }
 
 /// "  test loss 0.4428  accuracy 83.89 %".
@@ -231,6 +254,7 @@ int TrainCommand::report(const Device& device, Trainer& trainer, int64_t per_epo
                              {"samples_per_s", o.rate},
                              {"step_ms_median", trainer.step_ms_median()},
                              {"compile_ms", trainer.compile_ms()},
+                             {"data_wait", trainer.data_wait()},
                              {"peak_bytes", trainer.peak_bytes()},
                              {"planned_bytes", trainer.planned_bytes()},
                              {"state_hash", trainer.state_hash()},
@@ -327,6 +351,7 @@ int TrainCommand::operator()() {
     progress.print(fmt::format("resumed at step {} of {}, saves to {}", trainer.steps(), total, checkpoint));
 
   Outcome outcome = this->train(trainer, data, total, progress);
+  tell_wait(trainer, *data.train);
   return report(device, trainer, per_epoch, outcome);
 }
 

@@ -122,6 +122,11 @@ InputForm form_of_set(const data::Source& set, const char* kind, const Device& d
   return form_of(set, fmt::format("{}.{}.{}", kind, set.name, to_string(all)), resident);
 }
 
+uint64_t resident_limit(const TrainerOptions& o, bool training) {
+  bool changed = training && !o.augment.empty() && o.augment != "none";
+  return changed ? 0 : o.resident_limit;
+}
+
 InputForm reachable(InputForm form, const std::function<bool(const Graph&)>& accepts) {
   if (!form.resident) return form;
   Graph g;
@@ -163,7 +168,8 @@ struct RunPlanner::Impl {
   }
 
   InputForm form(const data::Source& set, const char* kind) {
-    return reachable(form_of_set(set, kind, session.device(), options.resident_limit),
+    uint64_t limit = resident_limit(options, &set == &train);
+    return reachable(form_of_set(set, kind, session.device(), limit),
                      [&](const Graph& g) { return legalizer.accepts(g); });
   }
 

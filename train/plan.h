@@ -67,6 +67,8 @@ struct BatchParts {
 /// memory. `kind` is "train" or "eval".
 TUTTI_API InputForm form_of_set(const data::Source& set, const char* kind, const Device& device,
                                 uint64_t resident_limit);
+/// Those of the options, or 0 where the host changes the samples of a training batch.
+TUTTI_API uint64_t resident_limit(const TrainerOptions& options, bool training);
 /// The same form, but not resident where the device does not accept reading batches from its tables: one may be larger
 /// than what a kernel reaches.
 TUTTI_API InputForm reachable(InputForm form, const std::function<bool(const Graph&)>& accepts);

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "core/base/hash.h"
-#include "core/base/text.h"
+#include "data/augment.h"
 #include "data/files/checkpoint.h"
 #include "data/loader.h"
 #include "train/plan.h"
@@ -45,15 +45,30 @@ struct Program {
   std::unique_ptr<CompiledGraph> step;
   bool training = false;
   InputForm form;
+  std::vector<std::string> columns = {};  ///< that are fed, batch by batch
   std::vector<const std::byte*> uploaded = {};
 };
 
-/// Writes a batch of a data set into feed memory.
-void fill_batch(const data::Source& set, const data::Batch& batch, const std::string& feed, void* to) {
+/// The columns of a batch that feeds of the graph bear the names of.
+std::vector<std::string> fed_columns(const Graph& g, const InputForm& form) {
+  std::vector<std::string> columns;
+  for (const data::Column& c : form.columns)
+    if (std::ranges::any_of(g.values(), [&](const ValueInfo& v) { return v.role == Role::feed && v.name == c.name; }))
+      columns.push_back(c.name);
+  return form.resident ? std::vector<std::string>{} : columns;
+}
+
+/// Some of a batch.
+struct Samples {
+  size_t first, count;
+};
+
+/// Writes them into feed memory.
+void fill_batch(data::BatchLoader& loader, const data::Batch& batch, Samples part, const std::string& feed, void* to) {
   if (feed == "indices")
-    std::memcpy(to, batch.indices.data(), batch.indices.size() * sizeof(int32_t));
+    std::memcpy(to, batch.indices.data() + part.first, part.count * sizeof(int32_t));
   else
-    set.read(feed, batch.indices, to);
+    loader.read(feed, part.first, part.count, to);
 }
 
 std::string in_words(double x) { return std::isnan(x) ? "NaN" : x > 0 ? "infinite" : "-infinite"; }
@@ -68,43 +83,26 @@ double first_not_finite(const HostTensor& t) {
 
 }  // namespace
 
-NotFinite::NotFinite(int64_t step, const std::string& what, const std::string& remedy)
-    : Error(Code::invalid, what, remedy), step(step) {}
-
-double EvalResult::metric(const std::string& name) const {
-  if (auto it = metrics.find(name); it != metrics.end()) return it->second;
-  std::vector<std::string> names;
-  for (const auto& [known, value] : metrics) names.push_back(known);
-  throw invalid(fmt::format("the task has no metric '{}'", name), names.empty() ? "" : "it has " + alternatives(names));
-}
-
-ProgramOptions program_options(const TrainerOptions& o) {
-  return {.optimizer = o.optimizer,
-          .precision = o.precision,
-          .loss_scaling = o.loss_scaling,
-          .clip_norm = o.clip_norm,
-          .clip_value = o.clip_value,
-          .ema = o.ema,
-          .lora = o.lora,
-          .groups = o.groups,
-          .frozen = o.frozen,
-          .inference = o.inference,
-          .recompute = o.recompute};
-}
-
 struct Trainer::Impl {
   Impl(const Device& device, Task task, TrainerOptions o)
-      : options(std::move(o)), programs(std::move(task), program_options(options)), runner(open(device, options)) {
+      : options(std::move(o)),
+        augment(options.augment),
+        programs(std::move(task), program_options(options)),
+        runner(open(device, options)) {
     if (double scale = options.loss_scaling.initial; !(scale >= smallest_loss_scale && scale <= 0x1p100))
       throw invalid(fmt::format("the loss scale starts at {}: from 2^-24 to 2^100 is possible", scale));
     if (options.ema > 0 && options.frozen >= nn::WeightFormat::int8)
       throw invalid("averaged weights cannot be quantised", "leave out one of the two");
+    if (options.workers < -1 || options.prefetch < 0)
+      throw invalid(
+          fmt::format("{} workers, {} batches read ahead: neither may be below 0", options.workers, options.prefetch));
     for (int64_t batch : {options.batch, options.eval_batch})
       if (batch < 1) throw invalid(fmt::format("batch {}: at least 1 is needed", batch));
     part_size(options.batch, options.accumulate);
   }
 
   TrainerOptions options;
+  data::Augment augment;
   Programs programs;
   Runner runner;
   std::map<std::string, Program> compiled;                     // by kind, data set and batch
@@ -131,6 +129,7 @@ struct Trainer::Impl {
   std::vector<float> losses;
   std::vector<double> step_seconds;
   double compile_ms = 0;
+  double train_seconds = 0, waited_seconds = 0;  // in train(), and of those for data
 
   // ---- programs ----
 
@@ -207,7 +206,7 @@ struct Trainer::Impl {
 
   Program& program(Kind kind, const data::Source& set, int64_t batch) {
     bool training = kind == Kind::training;
-    InputForm form = form_of_set(set, training ? "train" : "eval", runner.device(), options.resident_limit);
+    InputForm form = form_of_set(set, training ? "train" : "eval", runner.device(), resident_limit(options, training));
     std::string key = fmt::format("{}.{}{}", form.name, batch, kind == Kind::prediction ? ".prediction" : "");
     auto it = compiled.find(key);
     if (it != compiled.end()) {
@@ -221,7 +220,8 @@ struct Trainer::Impl {
               : training                         ? programs.training(form, batch)
               : kind == Kind::prediction         ? programs.prediction(form, batch)
                                                  : programs.evaluation(form, batch);
-    Program p{prepare(g), training, std::move(form)};
+    std::vector<std::string> columns = fed_columns(g, form);
+    Program p{prepare(g), training, std::move(form), std::move(columns)};
     if (training) compile_ms += 1000 * seconds_since(start);
     upload(p, set);
     initialize();
@@ -290,6 +290,7 @@ struct Trainer::Impl {
   };
 
   Training prepare_training(const data::Source& set) {
+    augment.check(set);
     bind(set);
     if (steps_per_epoch(set) == 0)
       throw invalid(
@@ -302,7 +303,7 @@ struct Trainer::Impl {
   }
 
   /// Puts a step into the queue: whole, or its parts and the update by what they came to.
-  uint64_t run_step(const Training& training, const data::Source& set, const data::Batch& batch) {
+  uint64_t run_step(const Training& training, data::BatchLoader& loader, const data::Batch& batch) {
     int64_t size = part_size(options.batch, options.accumulate);
     auto draw = static_cast<int32_t>(step * options.accumulate);
     uint64_t ticket = 0;
@@ -313,18 +314,23 @@ struct Trainer::Impl {
       int64_t count = std::min(size, batch.valid - first);
       Program* p = count == size ? training.whole : training.last;
       if (!p) throw Error(Code::internal, fmt::format("no program takes a batch of {}", count));
-      data::Batch part{{batch.indices.begin() + first, batch.indices.begin() + first + count}, count};
+      Samples part{static_cast<size_t>(first), static_cast<size_t>(count)};
       ticket = p->step->run([&](const std::string& feed, void* to) {
         if (feed == "lr")
           fill_rate(to);
         else if (feed == "draw")
           std::memcpy(to, &draw, sizeof draw);
         else
-          fill_batch(set, part, feed, to);
+          fill_batch(loader, batch, part, feed, to);
       });
     }
     if (update) ticket = update->run([&](const std::string&, void* to) { fill_rate(to); });
     return ticket;
+  }
+
+  data::LoadOptions load_options(const Program& p, bool padding) const {
+    int workers = p.form.resident ? 0 : options.workers;
+    return {.columns = p.columns, .workers = workers, .prefetch = options.prefetch, .padding = padding};
   }
 
   TrainResult train(const data::Source& set, int64_t max_steps, const Watch& watch) {
@@ -338,16 +344,20 @@ struct Trainer::Impl {
     size_t first_loss = losses.size();
     auto start = Clock::now(), looked = start;
     size_t unwatched = 0;  // steps since then
-    int64_t samples = 0;
+    int64_t samples = 0, first = step % per_epoch;
+    int64_t end_of_call = max_steps > 0 ? std::min(per_epoch, first + max_steps) : per_epoch;
     uint64_t ticket = 0;
-    for (int64_t i = step % per_epoch; i < per_epoch && !result.stopped; ++i) {
-      data::Batch batch = batches[i];
-      ticket = run_step(training, set, batch);
+    data::LoadOptions how = load_options(training.whole ? *training.whole : *training.last, false);
+    how.change = augment.change(set, options.seed, static_cast<uint32_t>(epoch));
+    data::BatchLoader loader(set, batches, first, end_of_call, std::move(how));
+    for (int64_t i = first; i < end_of_call && !result.stopped; ++i) {
+      const data::Batch& batch = loader.next();
+      ticket = run_step(training, loader, batch);
       ++step;
       ++result.steps;
       ++unwatched;
       samples += batch.valid;
-      bool end = i + 1 == per_epoch || (max_steps > 0 && result.steps == max_steps);
+      bool end = i + 1 == end_of_call;
       if (end || step - read_step == loss_ring || seconds_since(looked) > read_interval) {
         runner.wait(ticket);
         // Until here a step may merely have been put into the device's queue.
@@ -363,10 +373,11 @@ struct Trainer::Impl {
                                    .loss = recent_loss(),
                                    .samples_per_second = static_cast<double>(samples) / seconds_since(start)});
       }
-      if (end) break;
     }
     runner.wait(ticket);
     read_losses();
+    train_seconds += seconds_since(start);
+    waited_seconds += loader.waited();
     for (size_t i = first_loss; i < losses.size(); ++i)
       result.loss += losses[i] / static_cast<double>(losses.size() - first_loss);
     result.samples_per_second = static_cast<double>(samples) / seconds_since(start);
@@ -377,14 +388,15 @@ struct Trainer::Impl {
   template <class F>
   void each_batch(Program& p, const data::Source& set, F each) {
     data::Batches batches(data::sequential_order(set.size()), options.eval_batch, data::Last::pad);
+    data::BatchLoader loader(set, batches, 0, batches.size(), load_options(p, true));
     for (int64_t i = 0; i < batches.size(); ++i) {
-      data::Batch batch = batches[i];
+      const data::Batch& batch = loader.next();
       auto valid = static_cast<int32_t>(batch.valid);
       each(batch, p.step->run([&](const std::string& feed, void* to) {
         if (feed == "valid")
           std::memcpy(to, &valid, sizeof valid);
         else
-          fill_batch(set, batch, feed, to);
+          fill_batch(loader, batch, {0, batch.indices.size()}, feed, to);
       }));
     }
   }
@@ -624,6 +636,10 @@ double Trainer::step_ms_median() const {
 }
 
 double Trainer::compile_ms() const { return impl_->compile_ms; }
+double Trainer::data_wait() const {
+  return impl_->train_seconds > 0 ? impl_->waited_seconds / impl_->train_seconds : 0;
+}
+double Trainer::train_seconds() const { return impl_->train_seconds; }
 FallbackReport Trainer::fallback() const {
   FallbackReport report{impl_->fallback_devices, impl_->elsewhere, 0};
   bool trained = false;

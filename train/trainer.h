@@ -35,6 +35,11 @@ struct TUTTI_API TrainerOptions {
   uint64_t seed = 1;
   int64_t eval_batch = 256;
   uint64_t resident_limit = uint64_t{1} << 30;  ///< bytes; a larger set stays on the host and is fed batch by batch
+  int workers = -1;      ///< threads that read such batches; 0: the one that trains; -1: as many as the data ask for
+  int64_t prefetch = 0;  ///< batches that they read ahead; 0: two per thread
+  /// "crop:4,flip": what is done to the column "input" of training batches (data/transforms), which the host then
+  /// feeds.
+  std::string augment = {};
   std::map<std::string, std::string> device_options = {};  ///< the plugin's, such as {"threads", "2"}
   Fallback fallback = Fallback::none;                      ///< for nodes that the device declines
   Precision precision = Precision::f32;
@@ -138,6 +143,8 @@ class TUTTI_API Trainer {
   const std::vector<float>& losses() const;  ///< of every step of this trainer
   double step_ms_median() const;             ///< of means over the steps between two looks at the device
   double compile_ms() const;                 ///< passes, plugin compile and allocation of the training step
+  double data_wait() const;                  ///< share of the time in train() in which it waited for samples, at most
+  double train_seconds() const;              ///< in train(), compiling left out
   /// What runs elsewhere than on the device: the nodes of all programs compiled so far, and the bytes that one training
   /// step copies for it (one evaluation step, before the first training).
   FallbackReport fallback() const;

@@ -1,12 +1,17 @@
 // How far an image is turned: five convolutions and two linear layers give the angle's sine and cosine.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "core/base/status.h"
 #include "graph/functions.h"
 #include "graph/ops/cast.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/cos.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/sin.h"
 #include "graph/ops/sqrt.h"
 #include "graph/ops/sum.h"
 #include "train/model.h"
@@ -31,12 +36,21 @@ Sequential net(const std::vector<int64_t>& channels, int64_t hidden) {
   return Sequential(std::move(layers));
 }
 
+/// Sine and cosine [N, 2]: the column "angle", or of class k of n, sorted by how far they are turned, k/n of a turn.
+Value target_of(const Batch& x, DType dtype) {
+  if (x.has("angle")) return cast(x["angle"], dtype);
+  int64_t classes = x.column("label").classes;
+  Value turn = cast(x.below("label", classes), dtype) * (2 * std::numbers::pi / static_cast<double>(classes));
+  turn = reshape(turn, {x.size(), 1});
+  return concat({sin(turn), cos(turn)}, 1);
+}
+
 /// The squared error of sine and cosine; metrics: the share of angles within 5, 10 and 20 degrees.
 Task angles(Sequential model) {
   std::string text = model.describe();
   return Task(
       [model = std::move(model)](Builder& b, const Batch& x) {
-        Value y = b.output(model.forward(b, b.input(x["input"]))), target = cast(x["angle"], y.dtype()),
+        Value y = b.output(model.forward(b, b.input(x["input"]))), target = target_of(x, y.dtype()),
               counts = x.weights(y.dtype());
         Outcome out;
         {
@@ -58,10 +72,14 @@ Task angles(Sequential model) {
 }
 
 Task task(const ModelOptions& o, const data::Source& train) {
-  data::Column image = train.column("input"), angle = train.column("angle");
-  if (image.type.shape.size() != 3 || angle.type.shape != Shape{2} || !is_float(angle.type.dtype))
-    throw invalid(fmt::format("orientation takes images [1, H, W] with an angle f32[2], {} has {} and {}", o.data,
-                              to_string(image.type), to_string(angle.type)),
+  std::vector<data::Column> all = train.columns();
+  bool classes = std::ranges::none_of(all, [](const data::Column& c) { return c.name == "angle"; });
+  data::Column image = train.column("input"), angle = train.column(classes ? "label" : "angle");
+  bool turns = classes && angle.type == TensorType{DType::i32, {}} && angle.classes > 1;
+  if (image.type.shape.size() != 3 || (!turns && (angle.type.shape != Shape{2} || !is_float(angle.type.dtype))))
+    throw invalid(fmt::format("orientation takes images [1, H, W] with an angle f32[2], or with classes that are equal "
+                              "parts of a turn in order, {} has {} and {}",
+                              o.data, to_string(image.type), to_string(angle.type)),
                   "use --data orientation");
   return angles(o.size == "tiny" ? net({2, 4}, 8) : net({32, 64, 128, 128, 128}, 64));
 }
