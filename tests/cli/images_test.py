@@ -99,8 +99,9 @@ class Images(harness.Case):
         self.fails(2, ["--workers -1", "at least 0"], "train", *MLP, *data, "--workers", "-1")
         self.fails(2, ["--workers 1000", "at most 256"], "train", *MLP, *data, "--workers", "1000")
         self.fails(2, ["--workers", "'two'"], "train", *MLP, *data, "--workers", "two")
-        self.fails(2, ["orientation takes images", "equal parts of a turn"], "train", "orientation", "--data",
-                   "synthetic:1x16x16:1:64")
+        (train / "090.0").rename(train / "100.0")  # no quarter of a turn
+        (self.folder / "set/test/090.0").rename(self.folder / "set/test/100.0")
+        self.fails(2, ["no column 'angle'"], "train", "orientation", *data)
 
     def test_who_waits_is_told_what_to_do(self):
         data = self.make("orientation:256:300:4", "--turns", 4)

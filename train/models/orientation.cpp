@@ -1,11 +1,13 @@
 // How far an image is turned: five convolutions and two linear layers give the angle's sine and cosine.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <numbers>
+#include <optional>
 
 #include "core/base/status.h"
+#include "core/base/text.h"
 #include "graph/functions.h"
 #include "graph/ops/cast.h"
 #include "graph/ops/concat.h"
@@ -36,7 +38,7 @@ Sequential net(const std::vector<int64_t>& channels, int64_t hidden) {
   return Sequential(std::move(layers));
 }
 
-/// Sine and cosine [N, 2]: the column "angle", or of class k of n, sorted by how far they are turned, k/n of a turn.
+/// Sine and cosine [N, 2]: the column "angle", or k/n of a turn of class k of n.
 Value target_of(const Batch& x, DType dtype) {
   if (x.has("angle")) return cast(x["angle"], dtype);
   int64_t classes = x.column("label").classes;
@@ -71,15 +73,25 @@ Task angles(Sequential model) {
       text);
 }
 
+/// Whether class k of n is named by the degrees of k/n of a turn, as in folders 000, 090, 180 and 270.
+bool sorted_by_turns(const data::Source& train) {
+  auto names = nlohmann::json::parse(train.vocabulary, nullptr, false);
+  if (!names.is_array() || names.size() < 2) return false;
+  for (size_t k = 0; k < names.size(); ++k) {
+    double degrees = 360 * static_cast<double>(k) / static_cast<double>(names.size());
+    std::optional<double> named =
+        names[k].is_string() ? parse_number<double>(names[k].get<std::string>()) : std::nullopt;
+    if (!named || !(std::abs(*named - degrees) <= 0.5)) return false;
+  }
+  return true;
+}
+
 Task task(const ModelOptions& o, const data::Source& train) {
-  std::vector<data::Column> all = train.columns();
-  bool classes = std::ranges::none_of(all, [](const data::Column& c) { return c.name == "angle"; });
-  data::Column image = train.column("input"), angle = train.column(classes ? "label" : "angle");
-  bool turns = classes && angle.type == TensorType{DType::i32, {}} && angle.classes > 1;
+  bool turns = sorted_by_turns(train);
+  data::Column image = train.column("input"), angle = train.column(turns ? "label" : "angle");
   if (image.type.shape.size() != 3 || (!turns && (angle.type.shape != Shape{2} || !is_float(angle.type.dtype))))
-    throw invalid(fmt::format("orientation takes images [1, H, W] with an angle f32[2], or with classes that are equal "
-                              "parts of a turn in order, {} has {} and {}",
-                              o.data, to_string(image.type), to_string(angle.type)),
+    throw invalid(fmt::format("orientation takes images [1, H, W] with an angle f32[2], {} has {} and {}", o.data,
+                              to_string(image.type), to_string(angle.type)),
                   "use --data orientation");
   return angles(o.size == "tiny" ? net({2, 4}, 8) : net({32, 64, 128, 128, 128}, 64));
 }
