@@ -9,6 +9,7 @@
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/progress.h"
+#include "cli/run_file.h"
 #include "cli/run_options.h"
 #include "cli/saver.h"
 #include "cli/signals.h"
@@ -24,6 +25,7 @@ namespace {
 
 struct TrainCommand {
   RunOptions run;
+  RunFile file;
   std::string checkpoint, resume, adapters, merged, log_dir;
   std::string save_every;
   int64_t keep = 1, patience = 0;
@@ -301,6 +303,7 @@ int TrainCommand::report(const Device& device, Trainer& trainer, int64_t per_epo
 }
 
 int TrainCommand::operator()() {
+  file.apply();
   if (!resume.empty()) {
     run.recall(resume);
     if (checkpoint.empty()) checkpoint = resume;
@@ -361,6 +364,7 @@ void add_train(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("train", "Train a model; the whole step runs on the device");
   static TrainCommand command;
   command.run.add_to(*sub);
+  command.file.add_to(*sub);
   sub->add_option("--checkpoint", command.checkpoint, "Save here (safetensors) after every epoch and when interrupted")
       ->group("Files");
   sub->add_option("--resume", command.resume,
@@ -390,6 +394,9 @@ void add_train(CLI::App& app, Action& action) {
                                        "Stop when the test loss has not fallen for so many epochs (0: never)")
                            ->check(whole<int64_t>)
                            ->group("Training"));
+  sub->add_flag("--deterministic")
+      ->description("Changes nothing: a run always gives the same bits on the same device")
+      ->group("Training");
   sub->add_flag("--no-eval", command.no_eval, "Do not evaluate on the test set")->group("Training");
   sub->add_flag("--quiet", command.quiet, "No progress on stderr");
   add_json_flag(*sub, command.json);
