@@ -7,6 +7,7 @@
 
 #include "cli/number.h"
 #include "cli/output_file.h"
+#include "cli/overfit.h"
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/run_file.h"
@@ -28,7 +29,7 @@ struct TrainCommand {
   RunFile file;
   std::string checkpoint, resume, adapters, merged, log_dir;
   std::string save_every;
-  int64_t keep = 1, patience = 0;
+  int64_t keep = 1, patience = 0, overfit = 0;
   bool json = false, quiet = false, no_eval = false, keep_best = false;
 
   /// What training came to.
@@ -50,6 +51,10 @@ struct TrainCommand {
   void log_epoch(const Trainer& trainer, const Outcome& o);
   /// Prints the document or the summary; returns the exit code.
   int report(const Device& device, Trainer& trainer, int64_t per_epoch, const Outcome& o) const;
+  /// What --overfit came to; returns the exit code.
+  int report(const Device& device, const Trainer& trainer, const Overfit& o) const;
+  /// Throws Error(invalid) for options that --overfit has no use for.
+  void check_overfit() const;
   /// Writes what --adapters and --merged ask for.
   void save_weights(Trainer& trainer) const;
   int64_t steps_per_epoch(const data::Source& set) const;
@@ -302,6 +307,35 @@ int TrainCommand::report(const Device& device, Trainer& trainer, int64_t per_epo
   return stopped;
 }
 
+int TrainCommand::report(const Device& device, const Trainer& trainer, const Overfit& o) const {
+  const char* verdict = o.interrupted ? "stopped" : o.passed ? "passed" : "failed";
+  if (json)
+    print_json({{"device", device.id},
+                {"model", run.model},
+                {"overfit", verdict},
+                {"steps", trainer.steps()},
+                {"first_loss", o.first},
+                {"last_loss", o.last},
+                {"goal", o.goal},
+                {"reasons", o.reasons},
+                {"losses", trainer.losses()}});
+  else
+    fmt::print("overfit    {}: one batch of {}, loss {:.6g} -> {:.6g} in {} steps (goal {:.3g})\n", verdict, run.batch,
+               o.first, o.last, trainer.steps(), o.goal);
+  for (const std::string& reason : o.reasons) print_err("  it may be that: {}\n", reason);
+  return o.passed ? done : stopped;
+}
+
+void TrainCommand::check_overfit() const {
+  if (overfit < 0) throw invalid(fmt::format("--overfit {}: steps at most", overfit), "1 or more");
+  if (overfit == 0) return;
+  for (const auto& [option, value] :
+       {Target{"--resume", &resume}, {"--checkpoint", &checkpoint}, {"--adapters", &adapters}, {"--merged", &merged}})
+    if (!value->empty())
+      throw invalid(fmt::format("{} {}: --overfit is a test of the model, which saves nothing", option, *value),
+                    "leave one of the two out");
+}
+
 int TrainCommand::operator()() {
   file.apply();
   if (!resume.empty()) {
@@ -309,6 +343,7 @@ int TrainCommand::operator()() {
     if (checkpoint.empty()) checkpoint = resume;
   }
   run.validate();
+  check_overfit();
   if (checkpoint == "-") throw invalid("--checkpoint -: a checkpoint does not go to stdout", "name a file");
   check_target("--checkpoint", checkpoint);
   if (patience < 0 || (patience > 0 && no_eval))
@@ -333,6 +368,7 @@ int TrainCommand::operator()() {
   if (!quiet) tell_lost_plugins();
   data::Sources data = run.read_data();
   int64_t total = total_steps(*data.train), per_epoch = steps_per_epoch(*data.train);
+  if (overfit > 0) total = overfit;
   Task task = run.make_task(*data.train);
   TrainerOptions options = run.trainer_options(total);
   run.fit(options, device, task, data, !no_eval, !quiet);
@@ -353,6 +389,22 @@ int TrainCommand::operator()() {
   if (!resume.empty())
     progress.print(fmt::format("resumed at step {} of {}, saves to {}", trainer.steps(), total, checkpoint));
 
+  if (overfit > 0) {
+    size_t logged = 0;
+    Overfit o;
+    try {
+      o = cli::overfit(trainer, *data.train, run, overfit, [&](const Progress& p) {
+        progress.show(p);
+        log_steps(trainer, p, logged, progress);
+        return true;
+      });
+    } catch (const NotFinite& e) {
+      progress.clear();
+      throw Error(Code::internal, e.what(), e.remedy);
+    }
+    progress.clear();
+    return report(device, trainer, o);
+  }
   Outcome outcome = this->train(trainer, data, total, progress);
   tell_wait(trainer, *data.train);
   return report(device, trainer, per_epoch, outcome);
@@ -394,6 +446,17 @@ void add_train(CLI::App& app, Action& action) {
                                        "Stop when the test loss has not fallen for so many epochs (0: never)")
                            ->check(whole<int64_t>)
                            ->group("Training"));
+  sub->add_option("--overfit", command.overfit,
+                  "Train on one batch again and again, to see whether the model learns it by heart: passed (exit code "
+                  "0) when the loss falls to 1 % of the first within so many steps, else failed (1). No model with "
+                  "dropout, noise or a loss that cannot reach 0 has to pass")
+      ->expected(0, 1)
+      ->default_str("500")
+      ->check([](const std::string& text) {
+        return parse_number<int64_t>(text) ? ""
+                                           : fmt::format("'{}' is no number of steps (name the model first)", text);
+      })
+      ->group("Training");
   sub->add_flag("--deterministic")
       ->description("Changes nothing: a run always gives the same bits on the same device")
       ->group("Training");
