@@ -15,6 +15,7 @@
 #include "cli/run_options.h"
 #include "cli/saver.h"
 #include "cli/signals.h"
+#include "cli/top/running.h"
 #include "core/base/text.h"
 #include "data/batch_loader.h"
 #include "data/files/checkpoint.h"
@@ -188,6 +189,8 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
   };
   std::vector<double> rates;
   size_t logged = 0;
+  RunningNote note;
+  std::string size = run.definition().size(run.size).name;
   SaveClock due(save_every, trainer.steps());
   auto train_epoch = [&] {  // to its end, the run's, or a signal; saves on the way where that is due
     double loss = 0, seconds = 0;
@@ -196,6 +199,14 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
       out.result = trainer.train(*data.train, due.steps_left(trainer.steps(), total), [&](const Progress& p) {
         progress.show(p);
         log_steps(trainer, p, logged, progress);
+        note.say({{"device", trainer.device().id},
+                  {"model", run.model + ":" + size},
+                  {"step", p.step},
+                  {"steps", total},
+                  {"loss", p.loss},
+                  {"samples_per_s", p.samples_per_second},
+                  {"batch", run.batch},
+                  {"memory_bytes", trainer.peak_bytes()}});
         catch_signals();
         return !interrupted() && !due.now();
       });
