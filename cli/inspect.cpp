@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/print.h"
+#include "cli/run_file.h"
 #include "core/base/text.h"
 #include "data/files/checkpoint.h"
 #include "data/files/gguf.h"
@@ -158,16 +159,31 @@ int inspect(const std::string& path, bool json) {
   return done;
 }
 
+/// The run file of the run that wrote a checkpoint.
+int print_run(const std::string& path, bool json) {
+  CheckpointHeader header = read_checkpoint_header(path);
+  auto it = header.metadata.find("run");
+  auto run = nlohmann::json::parse(it == header.metadata.end() ? "" : it->second, nullptr, false);
+  if (!run.is_object())
+    throw invalid(fmt::format("{}: does not say what run it comes from", path), "name a checkpoint of `tutti train`");
+  std::map<std::string, std::string> options;
+  for (const auto& [key, value] : run.items())
+    if (value.is_string()) options.emplace(key, value);
+  print_out("{}", run_file_text(options, json));
+  return done;
+}
+
 }  // namespace
 
 void add_inspect(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("inspect", "Show the metadata and tensors of a GGUF, safetensors or .npz file");
   static std::string file;
-  static bool json;
+  static bool json, run;
   sub->add_option("file", file, "A GGUF file, a safetensors file, a checkpoint, or a .npz file of NumPy")->required();
+  sub->add_flag("--run", run, "Print the run file of a checkpoint, which `tutti train --config` takes");
   add_json_flag(*sub, json);
   sub->footer("Example: tutti inspect model.gguf");
-  sub->callback([&action] { action = [] { return inspect(file, json); }; });
+  sub->callback([&action] { action = [] { return run ? print_run(file, json) : inspect(file, json); }; });
 }
 
 }  // namespace tutti::cli

@@ -6,8 +6,10 @@
 
 #include "cli/number.h"
 #include "cli/output_file.h"
+#include "cli/overfit.h"
 #include "cli/print.h"
 #include "cli/progress.h"
+#include "cli/run_file.h"
 #include "cli/run_options.h"
 #include "cli/saver.h"
 #include "cli/signals.h"
@@ -22,10 +24,11 @@ namespace {
 
 struct TrainCommand {
   RunOptions run;
+  RunFile file;
   std::string checkpoint, resume, adapters, merged, log_dir;
   std::string save_every;
-  int64_t keep = 1, patience = 0;
-  bool json = false, quiet = false, no_eval = false, keep_best = false;
+  int64_t keep = 1, patience = 0, norms = 0, overfit = 0;
+  bool json = false, quiet = false, no_eval = false, keep_best = false, nan_check = false;
 
   /// What training came to.
   struct Outcome {
@@ -46,6 +49,10 @@ struct TrainCommand {
   void log_epoch(const Trainer& trainer, const Outcome& o);
   /// Prints the document or the summary; returns the exit code.
   int report(const Device& device, Trainer& trainer, int64_t per_epoch, const Outcome& o) const;
+  /// What --overfit came to; returns the exit code.
+  int report(const Device& device, const Trainer& trainer, const Overfit& o) const;
+  /// Throws Error(invalid) for options that --overfit has no use for.
+  void check_overfit() const;
   /// Writes what --adapters and --merged ask for.
   void save_weights(Trainer& trainer) const;
   int64_t steps_per_epoch(const data::Source& set) const;
@@ -100,15 +107,23 @@ void TrainCommand::save_weights(Trainer& trainer) const {
 }
 
 void TrainCommand::log_steps(Trainer& trainer, const Progress& p, size_t& logged, ProgressLine& progress) {
+  std::vector<Norms> norms = trainer.take_norms();
   if (!log_ || !log_->failure().empty()) return;
   int64_t first = trainer.steps() - static_cast<int64_t>(trainer.losses().size());
   auto memory = static_cast<double>(trainer.peak_bytes());
   for (; logged < trainer.losses().size(); ++logged) {
     int64_t step = first + static_cast<int64_t>(logged);
     log_->step(step + 1, {{"loss", trainer.losses()[logged]},
+                          {"gradient_norm", trainer.gradient_norms()[logged]},
                           {"learning_rate", trainer.learning_rate(step)},
                           {"samples_per_s", p.samples_per_second},
                           {"memory_bytes", memory}});
+  }
+  for (const Norms& n : norms) {
+    Scalars scalars;
+    for (const auto& [name, x] : n.gradient) scalars.emplace("grad_norm/" + name, x);
+    for (const auto& [name, x] : n.weight) scalars.emplace("weight_norm/" + name, x);
+    log_->norms(n.step, scalars);
   }
   if (!log_->failure().empty())
     progress.print(fmt::format("--log-dir: {}; the run goes on without its log", log_->failure()));
@@ -275,12 +290,43 @@ int TrainCommand::report(const Device& device, Trainer& trainer, int64_t per_epo
   return stopped;
 }
 
+int TrainCommand::report(const Device& device, const Trainer& trainer, const Overfit& o) const {
+  const char* verdict = o.interrupted ? "stopped" : o.passed ? "passed" : "failed";
+  if (json)
+    print_json({{"device", device.id},
+                {"model", run.model},
+                {"overfit", verdict},
+                {"steps", trainer.steps()},
+                {"first_loss", o.first},
+                {"last_loss", o.last},
+                {"goal", o.goal},
+                {"reasons", o.reasons},
+                {"losses", trainer.losses()}});
+  else
+    fmt::print("overfit    {}: one batch of {}, loss {:.6g} -> {:.6g} in {} steps (goal {:.3g})\n", verdict, run.batch,
+               o.first, o.last, trainer.steps(), o.goal);
+  for (const std::string& reason : o.reasons) print_err("  it may be that: {}\n", reason);
+  return o.passed ? done : stopped;
+}
+
+void TrainCommand::check_overfit() const {
+  if (overfit < 0) throw invalid(fmt::format("--overfit {}: steps at most", overfit), "1 or more");
+  if (overfit == 0) return;
+  for (const auto& [option, value] :
+       {Target{"--resume", &resume}, {"--checkpoint", &checkpoint}, {"--adapters", &adapters}, {"--merged", &merged}})
+    if (!value->empty())
+      throw invalid(fmt::format("{} {}: --overfit is a test of the model, which saves nothing", option, *value),
+                    "leave one of the two out");
+}
+
 int TrainCommand::operator()() {
+  file.apply();
   if (!resume.empty()) {
     run.recall(resume);
     if (checkpoint.empty()) checkpoint = resume;
   }
   run.validate();
+  check_overfit();
   if (checkpoint == "-") throw invalid("--checkpoint -: a checkpoint does not go to stdout", "name a file");
   check_target("--checkpoint", checkpoint);
   if (patience < 0 || (patience > 0 && no_eval))
@@ -300,12 +346,19 @@ int TrainCommand::operator()() {
     throw invalid(fmt::format("--adapters {}: the run has none", adapters), "ask for some: --lora 8");
   std::optional<FileLock> lock;  // two runs that save to one file would undo each other's work
   if (!checkpoint.empty()) lock.emplace(checkpoint);
-  if (!log_dir.empty()) log_.emplace(log_dir);
+  if (norms < 0 || (norms > 0 && log_dir.empty()))
+    throw invalid(fmt::format("--norms {}: they are written by --log-dir", norms), "name a folder: --log-dir DIR");
+  if (!log_dir.empty()) log_.emplace(log_dir, norms > 0);
   Device device = select_device(run.device);
   if (!quiet) tell_lost_plugins();
   data::Sources data = run.read_data();
   int64_t total = total_steps(*data.train), per_epoch = steps_per_epoch(*data.train);
-  Trainer trainer(device, run.make_task(*data.train), run.trainer_options(total));
+  if (overfit > 0) total = overfit;
+  TrainerOptions options = run.trainer_options(total);
+  options.gradient_norm = !log_dir.empty();
+  options.norms_every = norms;
+  options.nan_check = nan_check;
+  Trainer trainer(device, run.make_task(*data.train), options);
   if (resume.empty()) {
     run.start(trainer, *data.train);
   } else {
@@ -322,6 +375,22 @@ int TrainCommand::operator()() {
   if (!resume.empty())
     progress.print(fmt::format("resumed at step {} of {}, saves to {}", trainer.steps(), total, checkpoint));
 
+  if (overfit > 0) {
+    size_t logged = 0;
+    Overfit o;
+    try {
+      o = cli::overfit(trainer, *data.train, run, overfit, [&](const Progress& p) {
+        progress.show(p);
+        log_steps(trainer, p, logged, progress);
+        return true;
+      });
+    } catch (const NotFinite& e) {
+      progress.clear();
+      throw Error(Code::internal, e.what(), e.remedy);
+    }
+    progress.clear();
+    return report(device, trainer, o);
+  }
   Outcome outcome = this->train(trainer, data, total, progress);
   return report(device, trainer, per_epoch, outcome);
 }
@@ -332,6 +401,7 @@ void add_train(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("train", "Train a model; the whole step runs on the device");
   static TrainCommand command;
   command.run.add_to(*sub);
+  command.file.add_to(*sub);
   sub->add_option("--checkpoint", command.checkpoint, "Save here (safetensors) after every epoch and when interrupted")
       ->group("Files");
   sub->add_option("--resume", command.resume,
@@ -344,6 +414,11 @@ void add_train(CLI::App& app, Action& action) {
       ->group("Files");
   sub->add_option("--log-dir", command.log_dir,
                   "Append the run's curves to files in this folder: TensorBoard's events, steps.csv and epochs.csv")
+      ->group("Files");
+  sub->add_option(
+         "--norms", command.norms,
+         "With --log-dir: norms of every parameter and its gradient each so many steps (0: none), to norms.csv")
+      ->check(whole<int64_t>)
       ->group("Files");
   command.run.remember(
       sub->add_option("--save-every", command.save_every,
@@ -361,6 +436,23 @@ void add_train(CLI::App& app, Action& action) {
                                        "Stop when the test loss has not fallen for so many epochs (0: never)")
                            ->check(whole<int64_t>)
                            ->group("Training"));
+  sub->add_flag("--nan-check", command.nan_check,
+                "When a loss or a weight is NaN or infinite, name the node that made it and the ranges of its inputs. "
+                "Costs up to 5 % of the time and a copy of the state in host memory; then some steps run again")
+      ->group("Trouble");
+  sub->add_option("--overfit", command.overfit,
+                  "Train on one batch again and again, to see whether the model learns it by heart: passed (exit code "
+                  "0) when the loss falls to 1 % of the first within so many steps, else failed (1). No model with "
+                  "dropout, noise or a loss that cannot reach 0 has to pass")
+      ->expected(0, 1)
+      ->default_str("500")
+      ->check([](const std::string& text) {
+        return parse_number<int64_t>(text) ? ""
+                                           : fmt::format("'{}' is no number of steps (name the model first)", text);
+      })
+      ->group("Trouble");
+  sub->add_flag("--deterministic", "Changes nothing: a run always gives the same bits on the same device")
+      ->group("Trouble");
   sub->add_flag("--no-eval", command.no_eval, "Do not evaluate on the test set")->group("Training");
   sub->add_flag("--quiet", command.quiet, "No progress on stderr");
   add_json_flag(*sub, command.json);

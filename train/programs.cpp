@@ -18,7 +18,9 @@
 #include "graph/ops/normal.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/select.h"
+#include "graph/ops/sqrt.h"
 #include "graph/ops/sub.h"
+#include "graph/ops/sum.h"
 #include "graph/ops/uniform.h"
 #include "train/clip.h"
 
@@ -51,6 +53,17 @@ Value drawn(Value seed, Value step, const nn::Parameter& p) {
   return {};
 }
 
+Value norm_of(Value x) { return sqrt(sum(x * x)); }
+
+/// The norm of every trained parameter and of its gradient.
+void expose_norms(Graph& g, const std::vector<nn::Parameter>& trained, const Values& parameters,
+                  const Values& gradients) {
+  for (size_t k = 0; k < trained.size(); ++k) {
+    g.set_state("norm.weight." + trained[k].name, norm_of(parameters[k]));
+    if (gradients[k]) g.set_state("norm.gradient." + trained[k].name, norm_of(gradients[k]));
+  }
+}
+
 /// An average of every parameter after its update: a' = decay a + (1 - decay) p'.
 void average(Graph& g, const std::vector<nn::Parameter>& parameters, double decay) {
   Graph::Scope scope(g, "average", Phase::update);
@@ -74,9 +87,9 @@ void check_targets(const nn::Lora& lora, const std::vector<std::string>& linears
 }
 
 bool used_by_the_run(const std::string& name) {
-  for (const char* prefix : {"data.", "eval.", "generate.", "gradient.", "prediction.", "sample."})
+  for (const char* prefix : {"data.", "eval.", "generate.", "gradient.", "nan.", "norm.", "prediction.", "sample."})
     if (name.starts_with(prefix)) return true;
-  return name == "losses" || is_reserved(name);
+  return name == "losses" || name == "gradient_norms" || is_reserved(name);
 }
 
 }  // namespace
@@ -175,6 +188,12 @@ Graph Programs::training(const InputForm& form, int64_t batch_size) const {
     throw invalid("the model has no parameter that is trained", "unfreeze some, or train another model");
   Values d = scaler ? gradients(Values{loss}, Values{scaler->scale()}, parameters) : gradients(loss, parameters);
   if (scaler) scaler->unscale(d);
+  Value norm;  // of all gradients
+  if (options_.gradient_norm || options_.norms) {
+    Graph::Scope scope(g, "norm", Phase::bookkeeping);
+    if (options_.gradient_norm) norm = global_norm(d);
+    if (options_.norms) expose_norms(g, trained, parameters, d);
+  }
   {
     Graph::Scope scope(g, "clip", Phase::update);
     if (options_.clip_value > 0) clip_by_value(d, options_.clip_value);
@@ -187,9 +206,12 @@ Graph Programs::training(const InputForm& form, int64_t batch_size) const {
     g.set_state("gradient." + trained[k].name, d[k], StateRole::gradient);
 
   Graph::Scope scope(g, "bookkeeping", Phase::bookkeeping);
-  Value ring = g.state("losses", {model.master(), {loss_ring}}, StateRole::metric);
-  Value place = step - step / step.like(loss_ring) * step.like(loss_ring);
-  g.set_state("losses", select(equal(iota(g, {loss_ring}, 0), place), loss, ring));
+  Value place = equal(iota(g, {loss_ring}, 0), step - step / step.like(loss_ring) * step.like(loss_ring));
+  auto keep = [&](const char* name, Value x) {
+    g.set_state(name, select(place, x, g.state(name, {x.dtype(), {loss_ring}}, StateRole::metric)));
+  };
+  keep("losses", loss);
+  if (norm) keep("gradient_norms", norm);
   g.set_state("step", step + 1);
   return g;
 }

@@ -1,10 +1,10 @@
 // The programs of a run, as graphs over the same named state: initialisation, the training step, evaluation and
 // prediction. Whatever trains, plans, measures or judges a model takes its graphs from here.
 //
-// States: parameters and buffers of the model; "optimizer.*"; "step" (i32, steps done); "seed" (u32[2]); "losses" (a
-// ring); the states of loss scaling (f16, see train/precision.h); "eval.loss" and "eval.weight", "eval.NAME.sum" and
-// "eval.NAME.count" per metric (sums over the evaluated batches); "data.NAME.TABLE"; "prediction.*"; "generate.*";
-// "sample.*".
+// States: parameters and buffers of the model; "optimizer.*"; "step" (i32, steps done); "seed" (u32[2]); "losses" and
+// "gradient_norms" (rings); the states of loss scaling (f16, see train/precision.h); "eval.loss" and "eval.weight",
+// "eval.NAME.sum" and "eval.NAME.count" per metric (sums over the evaluated batches); "data.NAME.TABLE";
+// "prediction.*"; "generate.*"; "sample.*"; "norm.*"; "nan.*" (train/nan_check.h).
 #pragma once
 #include <map>
 #include <optional>
@@ -41,6 +41,8 @@ struct TUTTI_API ProgramOptions {
   std::vector<ParameterGroup> groups = {};  ///< what they say goes before the modules; a later one before an earlier
   nn::WeightFormat frozen = nn::WeightFormat::compute;  ///< how weights are kept that are not trained
   bool inference = false;                               ///< no weight is trained
+  bool gradient_norm = false;     ///< the norm of all gradients, before any is clipped: the ring "gradient_norms"
+  bool norms = false;             ///< 2-norms by parameter are outputs: "norm.gradient.NAME", "norm.weight.NAME"
   bool expose_gradients = false;  ///< every parameter's gradient, f32, is an output: "gradient.NAME"
 };
 

@@ -10,9 +10,10 @@
 #include <set>
 
 #include "core/base/hash.h"
-#include "core/base/text.h"
 #include "data/files/checkpoint.h"
 #include "data/loader.h"
+#include "graph/passes/dce.h"
+#include "train/nan_check.h"
 #include "train/plan.h"
 #include "train/resume.h"
 #include "train/weights.h"
@@ -49,47 +50,14 @@ struct Program {
 };
 
 /// Writes a batch of a data set into feed memory.
-void fill_batch(const data::Source& set, const data::Batch& batch, const std::string& feed, void* to) {
+void fill_batch(const data::Source& set, std::span<const int32_t> samples, const std::string& feed, void* to) {
   if (feed == "indices")
-    std::memcpy(to, batch.indices.data(), batch.indices.size() * sizeof(int32_t));
+    std::memcpy(to, samples.data(), samples.size_bytes());
   else
-    set.read(feed, batch.indices, to);
-}
-
-std::string in_words(double x) { return std::isnan(x) ? "NaN" : x > 0 ? "infinite" : "-infinite"; }
-
-/// The first NaN or infinity of an f32 tensor, else 0.
-double first_not_finite(const HostTensor& t) {
-  if (t.type.dtype != DType::f32) return 0;
-  for (size_t i = 0, n = t.bytes.size() / sizeof(float); i < n; ++i)
-    if (double x = load_element(DType::f32, t.bytes.data(), i); !std::isfinite(x)) return x;
-  return 0;
+    set.read(feed, samples, to);
 }
 
 }  // namespace
-
-NotFinite::NotFinite(int64_t step, const std::string& what, const std::string& remedy)
-    : Error(Code::invalid, what, remedy), step(step) {}
-
-double EvalResult::metric(const std::string& name) const {
-  if (auto it = metrics.find(name); it != metrics.end()) return it->second;
-  std::vector<std::string> names;
-  for (const auto& [known, value] : metrics) names.push_back(known);
-  throw invalid(fmt::format("the task has no metric '{}'", name), names.empty() ? "" : "it has " + alternatives(names));
-}
-
-ProgramOptions program_options(const TrainerOptions& o) {
-  return {.optimizer = o.optimizer,
-          .precision = o.precision,
-          .loss_scaling = o.loss_scaling,
-          .clip_norm = o.clip_norm,
-          .clip_value = o.clip_value,
-          .ema = o.ema,
-          .lora = o.lora,
-          .groups = o.groups,
-          .frozen = o.frozen,
-          .inference = o.inference};
-}
 
 struct Trainer::Impl {
   Impl(const Device& device, Task task, TrainerOptions o)
@@ -100,6 +68,7 @@ struct Trainer::Impl {
       throw invalid("averaged weights cannot be quantised", "leave out one of the two");
     for (int64_t batch : {options.batch, options.eval_batch})
       if (batch < 1) throw invalid(fmt::format("batch {}: at least 1 is needed", batch));
+    if (options.nan_check) nan_check.emplace(nan_access());
   }
 
   TrainerOptions options;
@@ -125,7 +94,10 @@ struct Trainer::Impl {
   std::atomic<int64_t> step = 0;  // done in all; others may look while it trains
   int64_t first_step = 0;         // where this trainer started
   int64_t read_step = 0;          // losses read up to here
-  std::vector<float> losses;
+  std::vector<float> losses, gradient_norms;
+  std::vector<Norms> norms;  // that nobody took yet
+  std::optional<NanCheck> nan_check;
+  std::optional<NotFinite> failed;  // what the check found: the states are those of that step
   std::vector<double> step_seconds;
   double compile_ms = 0;
 
@@ -202,16 +174,23 @@ struct Trainer::Impl {
     }
   }
 
+  InputForm form_for(const data::Source& set, bool training) {
+    return form_of_set(set, training ? "train" : "eval", runner.device(), options.resident_limit);
+  }
+  InputForm reachable_form(InputForm form) {
+    return reachable(std::move(form), [&](const Graph& g) { return runner.accepts(g); });
+  }
+
   Program& program(Kind kind, const data::Source& set, int64_t batch) {
     bool training = kind == Kind::training;
-    InputForm form = form_of_set(set, training ? "train" : "eval", runner.device(), options.resident_limit);
+    InputForm form = form_for(set, training);
     std::string key = fmt::format("{}.{}{}", form.name, batch, kind == Kind::prediction ? ".prediction" : "");
     auto it = compiled.find(key);
     if (it != compiled.end()) {
       upload(it->second, set);
       return it->second;
     }
-    form = reachable(std::move(form), [&](const Graph& g) { return runner.accepts(g); });
+    form = reachable_form(std::move(form));
     auto start = Clock::now();
     if (training && loaded) expect_same_training(*loaded, options.optimizer, options.precision);
     Graph g = training                   ? programs.training(form, batch)
@@ -245,17 +224,87 @@ struct Trainer::Impl {
     if (read_step == step) return;
     bool narrow = options.precision == Precision::f16;
     const char* remedy = narrow ? "use --precision bf16, or a smaller learning rate" : "use a smaller learning rate";
-    HostTensor ring = read("losses");
+    HostTensor ring = read("losses"), norm_ring = options.gradient_norm ? read("gradient_norms") : HostTensor{};
     for (; read_step < step; ++read_step) {
-      losses.push_back(static_cast<float>(ring.item(static_cast<size_t>(read_step % loss_ring))));
+      auto place = static_cast<size_t>(read_step % loss_ring);
+      losses.push_back(static_cast<float>(ring.item(place)));
+      if (options.gradient_norm) gradient_norms.push_back(static_cast<float>(norm_ring.item(place)));
       if (!std::isfinite(losses.back()))
-        throw NotFinite(read_step + 1, fmt::format("the loss is {} at step {}", in_words(losses.back()), read_step + 1),
+        throw NotFinite(read_step + 1,
+                        fmt::format("the loss is {} at step {}", not_finite_in_words(losses.back()), read_step + 1),
                         remedy);
     }
     if (narrow && element("loss_scale") < smallest_loss_scale)
       throw NotFinite(step,
                       fmt::format("the gradients are not finite at step {}, however small the loss scale", step.load()),
                       remedy);
+  }
+
+  void read_norms() {
+    Norms n{.step = step, .gradient = {}, .weight = {}};
+    for (const nn::Parameter& p : declared->parameters) {
+      if (p.properties.frozen) continue;
+      n.weight.emplace(p.name, element("norm.weight." + p.name));
+      n.gradient.emplace(p.name, element("norm.gradient." + p.name));
+    }
+    norms.push_back(std::move(n));
+  }
+
+  // ---- what is not finite ----
+
+  NanCheck::Access nan_access() {
+    auto form = [this](const RecordedStep& s) { return reachable_form(form_for(*s.set, true)); };
+    return {.runner = runner,
+            .states =
+                [this] {
+                  HostTensors all;
+                  each_kept([&](const std::string& name, HostTensor t) {
+                    if (states.contains(name)) all.emplace(name, std::move(t));
+                  });
+                  return all;
+                },
+            .graph =
+                [this, form](const RecordedStep& s) {
+                  return dce(programs.training(form(s), static_cast<int64_t>(s.samples.size())));
+                },
+            .compile =
+                [this, form](const Graph& g, const RecordedStep& s) {
+                  compiled.clear();  // the run is over: their memory is free
+                  Program p{prepare(g), true, form(s)};
+                  upload(p, *s.set);
+                  return std::move(p.step);
+                },
+            .fill = [this](const RecordedStep& s, const std::string& feed, void* to) { fill(s, feed, to); }};
+  }
+
+  void fill(const RecordedStep& s, const std::string& feed, void* to) {
+    if (feed == "lr")
+      store_element(master_dtype(options.precision), static_cast<std::byte*>(to), 0, s.lr);
+    else
+      fill_batch(*s.set, s.samples, feed, to);
+  }
+
+  /// Throws the error again, with what the check finds.
+  [[noreturn]] void explain(const NotFinite& e) {
+    if (!nan_check) throw;
+    std::string origin;
+    try {
+      origin = nan_check->find_origin(step);
+    } catch (const Error& x) {
+      origin = fmt::format("where it began could not be found: {}", x.what());
+    }
+    failed.emplace(e.step, fmt::format("{}\n{}", e.what(), origin), e.remedy);
+    throw *failed;
+  }
+
+  /// Reads the losses, and what else is to be looked at between steps. Throws NotFinite.
+  void look() {
+    try {
+      read_losses();
+      if (nan_check) nan_check->look(step);
+    } catch (const NotFinite& e) {
+      explain(e);
+    }
   }
 
   /// A scalar state.
@@ -297,13 +346,14 @@ struct Trainer::Impl {
   }
 
   TrainResult train(const data::Source& set, int64_t max_steps, const Watch& watch) {
+    if (failed) throw *failed;
     auto [whole, last] = prepare_training(set);
     int64_t per_epoch = steps_per_epoch(set);
     int64_t epoch = step / per_epoch;
     data::Batches batches(data::shuffled_order(set.size(), options.seed, static_cast<uint32_t>(epoch)), options.batch,
                           options.keep_last ? data::Last::pad : data::Last::drop);
     TrainResult result;
-    read_losses();  // those of a run that an error of its callback ended
+    look();  // at those of a run that an error of its callback ended
     size_t first_loss = losses.size();
     auto start = Clock::now(), looked = start;
     size_t unwatched = 0;  // steps since then
@@ -314,24 +364,22 @@ struct Trainer::Impl {
       batch.indices.resize(static_cast<size_t>(batch.valid));
       Program* p = batch.valid == options.batch ? whole : last;
       if (!p) throw Error(Code::internal, fmt::format("no program takes a batch of {}", batch.valid));
-      double lr = rate(step);
-      ticket = p->step->run([&](const std::string& feed, void* to) {
-        if (feed == "lr")
-          store_element(master_dtype(options.precision), static_cast<std::byte*>(to), 0, lr);
-        else
-          fill_batch(set, batch, feed, to);
-      });
+      RecordedStep now{&set, std::move(batch.indices), rate(step)};
+      ticket = p->step->run([&](const std::string& feed, void* to) { fill(now, feed, to); });
+      if (nan_check) nan_check->ran(std::move(now));
       ++step;
       ++result.steps;
       ++unwatched;
       samples += batch.valid;
       bool end = i + 1 == per_epoch || (max_steps > 0 && result.steps == max_steps);
-      if (end || step - read_step == loss_ring || seconds_since(looked) > read_interval) {
+      bool norms_due = options.norms_every > 0 && step % options.norms_every == 0;
+      if (end || norms_due || step - read_step == loss_ring || seconds_since(looked) > read_interval) {
         runner.wait(ticket);
         // Until here a step may merely have been put into the device's queue.
         step_seconds.insert(step_seconds.end(), unwatched, seconds_since(looked) / static_cast<double>(unwatched));
         unwatched = 0;
-        read_losses();
+        look();
+        if (norms_due) read_norms();
         looked = Clock::now();
         if (watch)
           result.stopped = !watch({.step = step,
@@ -344,7 +392,7 @@ struct Trainer::Impl {
       if (end) break;
     }
     runner.wait(ticket);
-    read_losses();
+    look();
     for (size_t i = first_loss; i < losses.size(); ++i)
       result.loss += losses[i] / static_cast<double>(losses.size() - first_loss);
     result.samples_per_second = static_cast<double>(samples) / seconds_since(start);
@@ -362,7 +410,7 @@ struct Trainer::Impl {
         if (feed == "valid")
           std::memcpy(to, &valid, sizeof valid);
         else
-          fill_batch(set, batch, feed, to);
+          fill_batch(set, batch.indices, feed, to);
       }));
     }
   }
@@ -525,12 +573,16 @@ int64_t Trainer::steps_per_epoch(const data::Source& set) const { return impl_->
 
 Checkpoint Trainer::snapshot(const std::string& path, const std::map<std::string, std::string>& metadata) {
   Checkpoint c{{}, metadata};
-  impl_->each_kept([&](const std::string& name, HostTensor t) {
-    if (double x = first_not_finite(t); !std::isfinite(x))
-      throw NotFinite(steps(),
-                      fmt::format("'{}' is {} after step {}: {} was not written", name, in_words(x), steps(), path));
-    c.tensors.emplace(name, std::move(t));
-  });
+  try {
+    impl_->each_kept([&](const std::string& name, HostTensor t) {
+      if (double x = first_not_finite(t); !std::isfinite(x))
+        throw NotFinite(steps(), fmt::format("'{}' is {} after step {}: {} was not written", name,
+                                             not_finite_in_words(x), steps(), path));
+      c.tensors.emplace(name, std::move(t));
+    });
+  } catch (const NotFinite& e) {
+    impl_->explain(e);
+  }
   c.metadata["format"] = "tutti 1";
   c.metadata["model"] = impl_->programs.task().describe();
   c.metadata["optimizer"] = name(impl_->options.optimizer);
@@ -593,6 +645,8 @@ int64_t Trainer::parameter_count() const {
 }
 
 const std::vector<float>& Trainer::losses() const { return impl_->losses; }
+const std::vector<float>& Trainer::gradient_norms() const { return impl_->gradient_norms; }
+std::vector<Norms> Trainer::take_norms() { return std::exchange(impl_->norms, {}); }
 
 double Trainer::step_ms_median() const {
   std::vector<double> s = impl_->step_seconds;

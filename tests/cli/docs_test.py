@@ -43,7 +43,7 @@ class Docs(harness.Case):
             case "parity" if "--against" in words: return ["--device", device], (0,)
             case "parity": return ["--device", device, "--ops", "add", "--quick"], (0,)
             case "conformance": return ["--list"], (0,)  # tests/install builds and judges the demo plugin
-            case "export": return [], (0,)  # of what the README trained
+            case "export" | "inspect": return [], (0,)  # of what a command before trained
             case "doctor": return ["--no-steps"], (0, 1)
             case "devices" | "ops": return [], (0,)
         self.fail(f"no small form of `tutti {' '.join(words)}` is known here")
@@ -56,12 +56,15 @@ class Docs(harness.Case):
         for name in ("examples", ".deps"):
             (self.folder / name).symlink_to(ROOT / name)
         for file, number, text in commands():
+            text, _, target = text.partition(" > ")
             words = shlex.split(subprocess.run(["sh", "-c", f"printf '%s' \"{text}\""], capture_output=True,
                                                text=True).stdout)
             more, codes = self.small(words, device)
             result = harness.tutti(*words, *more, cwd=self.folder)
             where = f"{file}:{number}: tutti {' '.join(words + more)}\n{result.stdout}\n{result.stderr}"
             self.assertIn(result.returncode, codes, where)
+            if target:
+                (self.folder / target).write_text(result.stdout)
             self.assertNotIn("not expected", result.stderr, where)
             if codes == (2,):
                 self.assertTrue(any(word in result.stderr for word in words[1:]), where)

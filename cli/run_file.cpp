@@ -1,0 +1,227 @@
+#include "cli/run_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/number.h"
+#include "core/base/status.h"
+#include "core/base/text.h"
+#include "data/file.h"
+
+namespace tutti::cli {
+namespace {
+
+/// Whether TOML takes the text for a number: "5", "-0.1", "1e-3".
+bool is_number(const std::string& text) {
+  auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  size_t first = text.starts_with('-') ? 1 : 0;
+  return text.size() > first && digit(text[first]) && digit(text.back()) &&
+         text.find_first_not_of("0123456789+-.eE") == std::string::npos && real(text).empty();
+}
+
+bool is_bare(const std::string& text) { return text == "true" || text == "false" || is_number(text); }
+
+/// What is left of one line of a run file.
+class Line {
+ public:
+  Line(std::string_view text, std::string where) : text_(text), where_(std::move(where)) { skip(); }
+  bool empty() const { return at_ == text_.size() || text_[at_] == '#'; }
+
+  Setting setting() {
+    constexpr const char* letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+    if (text_[at_] == '[') fail("a section", "leave it out: a run file has keys alone");
+    size_t end = std::min(text_.find_first_not_of(letters, at_), text_.size());
+    std::string key(text_.substr(at_, end - at_));
+    at_ = end;
+    skip();
+    if (key.empty() || !eat('=')) fail("not `key = value`", "such as: epochs = 3");
+    std::string value = eat('[') ? list() : one();
+    if (!empty()) fail(fmt::format("there is more behind the value of '{}'", key), "one key and one value per line");
+    return {key, value, where_};
+  }
+
+ private:
+  void skip() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\r')) ++at_;
+  }
+  bool eat(char c) {
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    ++at_;
+    skip();
+    return true;
+  }
+  [[noreturn]] void fail(const std::string& what, const std::string& remedy) const {
+    throw invalid(fmt::format("{}: {}", where_, what), remedy);
+  }
+  std::string list() {
+    std::string all;
+    while (!eat(']')) {
+      if (!all.empty() && !eat(',')) fail("an array without its end", "close it on the same line: [784, 512, 10]");
+      all += (all.empty() ? "" : ",") + one();
+    }
+    return all;
+  }
+  std::string one() {
+    if (empty()) fail("there is no value", "such as: epochs = 3");
+    std::string value = text_[at_] == '"' || text_[at_] == '\'' ? quoted(text_[at_]) : bare();
+    skip();
+    return value;
+  }
+  std::string bare() {
+    size_t end = std::min(text_.find_first_of(" \t\r#,]", at_), text_.size());
+    std::string value(text_.substr(at_, end - at_));
+    if (!is_bare(value))
+      fail(fmt::format("{} is no number, true or false", value), fmt::format("quote a text: \"{}\"", value));
+    at_ = end;
+    return value;
+  }
+  std::string quoted(char quote) {
+    std::string value;
+    for (++at_; at_ < text_.size() && text_[at_] != quote; ++at_) {
+      char c = text_[at_];
+      if (quote == '"' && c == '\\') {
+        constexpr std::string_view names = "\"\\nt", meant = "\"\\\n\t";
+        size_t which = ++at_ < text_.size() ? names.find(text_[at_]) : std::string::npos;
+        if (which == std::string::npos) fail("a backslash that means nothing", R"(write \\ for one, or quote with ')");
+        c = meant[which];
+      }
+      value += c;
+    }
+    if (at_ == text_.size()) fail("a text without its closing quote", "one key and one value per line");
+    ++at_;
+    return value;
+  }
+
+  std::string_view text_;
+  std::string where_;
+  size_t at_ = 0;
+};
+
+std::string value_of(const nlohmann::json& j, const std::string& where, const std::string& key) {
+  if (j.is_string()) return j;
+  if (j.is_boolean() || j.is_number()) return j.dump();
+  if (!j.is_array())
+    throw invalid(fmt::format("{}: the value of '{}' is neither number, text, true, false nor an array", where, key));
+  std::string all;
+  for (const auto& x : j) {
+    if (x.is_structured() || x.is_null())
+      throw invalid(fmt::format("{}: the array '{}' holds more than numbers and texts", where, key));
+    all += (all.empty() ? "" : ",") + value_of(x, where, key);
+  }
+  return all;
+}
+
+std::vector<Setting> from_json(const std::string& path, const std::string& text) try {
+  std::vector<Setting> all;
+  for (const auto& [key, value] : nlohmann::json::parse(text).items())
+    all.push_back({key, value_of(value, path, key), path});
+  return all;
+} catch (const nlohmann::json::parse_error& e) {
+  throw invalid(fmt::format("{}: byte {} is no JSON", path, e.byte), "write {\"key\": value, …}, or TOML: key = value");
+}
+
+/// What a run file's text is in TOML.
+std::string toml_value(const std::string& value) {
+  if (is_bare(value)) return value;
+  std::string text = "\"";
+  for (char c : value) text += c == '"' || c == '\\' ? fmt::format("\\{}", c) : c == '\n' ? "\\n" : std::string(1, c);
+  return text + "\"";
+}
+
+/// What version 0.1 wrote where nobody had named it, and what no option takes.
+bool left_out(const std::string& key, const std::string& value) {
+  static const std::set<std::string> no_options = {"vocabulary", "description"};
+  return value.empty() || no_options.contains(key) || (key == "lr" && value == "0") ||
+         (key == "weight-decay" && value == "-1");
+}
+
+}  // namespace
+
+std::vector<Setting> read_run_file(const std::string& path) {
+  std::string text = data::read_file(path, "name a run file: lines of `key = value`, or a JSON object");
+  if (size_t first = text.find_first_not_of(" \t\r\n"); first != std::string::npos && text[first] == '{')
+    return from_json(path, text);
+  std::vector<Setting> all;
+  std::set<std::string> seen;
+  size_t number = 0;
+  for (const std::string& line : fields(text, '\n')) {
+    Line rest(line, fmt::format("{}:{}", path, ++number));
+    if (rest.empty()) continue;
+    all.push_back(rest.setting());
+    if (!seen.insert(all.back().key).second)
+      throw invalid(fmt::format("{}: '{}' is there twice", all.back().where, all.back().key), "leave one out");
+  }
+  return all;
+}
+
+void RunFile::add_to(CLI::App& sub) {
+  sub_ = &sub;
+  sub.add_option("--config", config_,
+                 "Take options from this run file, TOML (epochs = 3) or JSON, unless they are given here; "
+                 "`tutti inspect CHECKPOINT --run` writes one")
+      ->group("Files");
+  sub.add_option("--set", sets_, "Set an option by its name, KEY=VALUE, in place of the run file's; again and again")
+      ->group("Files")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void RunFile::set(const Setting& s) {
+  static const std::set<std::string> own = {"config", "set", "help", "json"};
+  std::vector<std::string> names;
+  CLI::Option* option = nullptr;
+  for (CLI::Option* o : sub_->get_options()) {
+    std::string name = o->get_lnames().empty() ? o->get_name() : o->get_lnames()[0];
+    if (own.contains(name)) continue;
+    names.push_back(name);
+    if (name == s.key) option = o;
+  }
+  if (!option) throw invalid(fmt::format("{}: there is no option '{}'", s.where, s.key), did_you_mean(s.key, names));
+  if (s.value.empty()) throw invalid(fmt::format("{}: '{}' is given an empty value", s.where, s.key), "leave it out");
+  if (!option->empty()) return;
+  if (option->get_items_expected_max() == 0 && s.value != "true" && s.value != "false")
+    throw invalid(fmt::format("{}: '{}' is a switch, not '{}'", s.where, s.key, s.value), "true or false");
+  try {
+    option->add_result(s.value);
+    option->run_callback();
+  } catch (const CLI::Error& e) {
+    throw invalid(fmt::format("{}: {}", s.where, e.what()), "`tutti train --help` tells what it takes");
+  }
+}
+
+void RunFile::apply() {
+  std::map<std::string, Setting> sets;  // the last of a name counts
+  for (const std::string& text : sets_) {
+    size_t at = text.find('=');
+    if (at == std::string::npos || at == 0)
+      throw invalid(fmt::format("--set {}: no name and value", text), "such as --set lr=0.01");
+    Setting s{text.substr(0, at), text.substr(at + 1), "--set " + text};
+    const CLI::Option* o = sub_->get_option_no_throw(s.key == "model" ? s.key : "--" + s.key);
+    if (o && !o->empty())
+      throw invalid(fmt::format("{}: --{} is given as well", s.where, s.key), "leave one of the two out");
+    sets.insert_or_assign(s.key, s);
+  }
+  bool epochs = !sub_->get_option("--epochs")->empty() || sets.contains("epochs");
+  for (const auto& [key, s] : sets) set(s);
+  for (const Setting& s : config_.empty() ? std::vector<Setting>{} : read_run_file(config_))
+    if (s.key != "steps" || !epochs) set(s);  // whoever names epochs means them
+}
+
+std::string run_file_text(const std::map<std::string, std::string>& run, bool json) {
+  if (json) {
+    nlohmann::ordered_json all = nlohmann::ordered_json::object();
+    for (const auto& [key, value] : run)
+      if (!left_out(key, value)) all[key] = value;
+    return all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  }
+  std::string text;
+  if (run.contains("description")) text += "# the model is a file's: it has to be there\n";
+  for (const auto& [key, value] : run)
+    if (!left_out(key, value)) text += fmt::format("{} = {}\n", key, toml_value(value));
+  return text;
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,34 @@
+// What a trainer is asked for and answers with, apart from the training itself.
+#include <fmt/format.h>
+
+#include "core/base/text.h"
+#include "train/trainer.h"
+
+namespace tutti {
+
+NotFinite::NotFinite(int64_t step, const std::string& what, const std::string& remedy)
+    : Error(Code::invalid, what, remedy), step(step) {}
+
+double EvalResult::metric(const std::string& name) const {
+  if (auto it = metrics.find(name); it != metrics.end()) return it->second;
+  std::vector<std::string> names;
+  for (const auto& [known, value] : metrics) names.push_back(known);
+  throw invalid(fmt::format("the task has no metric '{}'", name), names.empty() ? "" : "it has " + alternatives(names));
+}
+
+ProgramOptions program_options(const TrainerOptions& o) {
+  return {.optimizer = o.optimizer,
+          .precision = o.precision,
+          .loss_scaling = o.loss_scaling,
+          .clip_norm = o.clip_norm,
+          .clip_value = o.clip_value,
+          .ema = o.ema,
+          .lora = o.lora,
+          .groups = o.groups,
+          .frozen = o.frozen,
+          .inference = o.inference,
+          .gradient_norm = o.gradient_norm,
+          .norms = o.norms_every > 0};
+}
+
+}  // namespace tutti
