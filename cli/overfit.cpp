@@ -17,7 +17,7 @@ std::vector<std::string> regularisation(const RunOptions& run, const data::Sourc
   Optimizer optimizer = run.make_optimizer();
   if (learning_rate(optimizer) == 0) all.emplace_back("the learning rate is 0");
   for (const Hyperparameter& h : hyperparameters(optimizer))
-    if (h.option == "weight-decay" && !h.flag && *h.value > 0)
+    if (std::string_view(h.option) == "weight-decay" && !h.flag && *h.value > 0)
       all.push_back(fmt::format("--weight-decay {} pulls the weights to 0", *h.value));
   if (!run.freeze.empty()) all.push_back(fmt::format("--freeze {}: these are not trained", run.freeze));
   if (run.lora > 0) all.push_back(fmt::format("--lora {}: only adapters are trained", run.lora));

@@ -29,6 +29,7 @@ struct TrainCommand {
   std::string save_every;
   int64_t keep = 1, patience = 0, norms = 0, overfit = 0;
   bool json = false, quiet = false, no_eval = false, keep_best = false, nan_check = false;
+  bool deterministic = true;  // always
 
   /// What training came to.
   struct Outcome {
@@ -451,7 +452,8 @@ void add_train(CLI::App& app, Action& action) {
                                            : fmt::format("'{}' is no number of steps (name the model first)", text);
       })
       ->group("Trouble");
-  sub->add_flag("--deterministic", "Changes nothing: a run always gives the same bits on the same device")
+  sub->add_flag("--deterministic", command.deterministic,
+                "Changes nothing: a run always gives the same bits on the same device")
       ->group("Trouble");
   sub->add_flag("--no-eval", command.no_eval, "Do not evaluate on the test set")->group("Training");
   sub->add_flag("--quiet", command.quiet, "No progress on stderr");

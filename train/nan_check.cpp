@@ -151,6 +151,8 @@ void NanCheck::look(int64_t step) {
     if (double x = first_not_finite(tensor); !std::isfinite(x))
       throw NotFinite(step, fmt::format("'{}' is {} after step {}", name, not_finite_in_words(x), step));
   good_ = std::move(states);
+  HostTensor& ring = good_["losses"] = access_.runner.read("losses");
+  std::ranges::fill(ring.bytes, std::byte{0});  // a replay must not find the NaN that the first run left there
   steps_.clear();
   copied_ = Clock::now();
   copy_seconds_ = seconds_since(start);
@@ -250,7 +252,8 @@ std::string NanCheck::describe(const RecordedStep& step, int64_t number, ValueId
     if (!contents.first || first) continue;
     first = contents.first;
     shape = t.type.shape;
-    text += fmt::format("; the first, {}, at {}", element(t, *first), to_string(place_of(shape, *first)));
+    text += fmt::format("; the first, {}, at {}", not_finite_in_words(element(t, *first)),
+                        to_string(place_of(shape, *first)));
   }
   for (ValueId v : n.inputs) {
     if (v == none) continue;

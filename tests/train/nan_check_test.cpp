@@ -57,8 +57,8 @@ TEST_P(NanCheckTest, NamesTheNodeAndItsInputs) {
   NotFinite e = trouble(t, samples());
   EXPECT_EQ(e.step, step);
   expect_parts(e.what(), {"the loss is NaN at step " + std::to_string(step), "it began in step " + std::to_string(step),
-                          "forward: sqrt at root", "3 NaN, 0 infinite", "the first, nan, at [0]", "the state 'w'",
-                          fmt::format("{:.5f}", w)});
+                          "forward: sqrt at root", "3 NaN, 0 infinite", "the first, NaN, at [0]", "the state 'w'",
+                          fmt::format("{:.5f}", w).substr(0, 7)});
   // The trainer has seen its end.
   EXPECT_EQ(std::string(trouble(t, samples()).what()), e.what());
 }
@@ -95,7 +95,8 @@ TEST_P(NanCheckTest, NamesDataAndWeightsThatCameIn) {
 
 TEST_P(NanCheckTest, ChangesNothing) {
   auto run = [&](bool check, Precision precision) {
-    TrainerOptions o{.optimizer = Adam{.lr = 1e-2}, .batch = 16, .precision = precision, .nan_check = check};
+    TrainerOptions o{
+        .optimizer = Adam{.lr = 1e-2}, .batch = 16, .precision = precision, .gradient_norm = true, .nan_check = check};
     o.loss_scaling.initial = 0x1p30;  // of f16: the first steps overflow, which is no trouble
     Trainer t(device, classification(mlp()), o);
     t.train(samples());
@@ -108,7 +109,7 @@ TEST_P(NanCheckTest, ChangesNothing) {
 
 TEST_P(NanCheckTest, SkippedStepsAreNoTroubleAndAForwardOverflowIs) {
   data::Dataset d = samples();
-  float large = 60000;  // finite in f16, and its products are not
+  float large = 1e6;  // finite in f32, and not in f16
   for (int k = 0; k < 32; ++k) std::memcpy(d.samples.bytes.data() + (37 * 32 + k) * 4, &large, 4);
   TrainerOptions o{.optimizer = Sgd{.lr = 1e-3}, .batch = 16, .precision = Precision::f16, .nan_check = true};
   o.loss_scaling.initial = 0x1p28;
