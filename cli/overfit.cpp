@@ -56,6 +56,8 @@ Overfit overfit(Trainer& trainer, const data::Source& set, const RunOptions& run
   const std::vector<float>& losses = trainer.losses();
   if (out.last < 0.9 * losses[losses.size() * 3 / 4])
     out.reasons.push_back(fmt::format("the loss still falls: --overfit {}", 4 * steps));
+  if (out.reasons.empty())
+    out.reasons.emplace_back("another learning rate or more steps are needed, or a larger model");
   return out;
 }
 

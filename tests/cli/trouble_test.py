@@ -60,8 +60,9 @@ class Trouble(harness.Case):
 
     def test_sound_models_learn_a_batch_by_heart(self):
         for model in (["mlp", "--layers", "32,64,4", "--data", "synthetic:32:4:512:256", "--batch", "16"], CNN,
-                      ["resnet18", "--size", "tiny"], ["lstm", "--size", "tiny"], ["char_lstm", "--size", "tiny"],
-                      ["gpt", "--size", "tiny"], ["unet", "--size", "tiny"]):
+                      ["resnet18", "--size", "tiny"], ["lstm", "--size", "tiny"], ["vit", "--size", "tiny"],
+                      ["char_lstm", "--size", "tiny", "--lr", "0.02"], ["gpt", "--size", "tiny", "--lr", "0.01"],
+                      ["unet", "--size", "tiny", "--lr", "0.02"]):
             with self.subTest(model=model[0]):
                 out = self.json("train", *model, "--device", "cpu", "--quiet", "--overfit")
                 self.assertEqual(out["overfit"], "passed")
