@@ -8,30 +8,22 @@ folder again, in a new process. Models in their usual size, f32.
 """
 import argparse
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+import scaling
 
 
 def first_ms(o, model, cache):
-    with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder) / "bench.json"
-        subprocess.run([o.tutti, "bench", "--models", model, "--ops", "none", "--quick", "--device", o.device, "--batch", str(o.batch[model]), "--layers", "784,512,256,10",
-                        "--time", "0.01", "--repetitions", "2", "--json", str(file)], env={**os.environ, "XDG_CACHE_HOME": cache},
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-        result = json.loads(file.read_text())["results"][0]
-    if result["status"] != "measured":
-        raise RuntimeError(f"{model} on {o.device}: {result['reason']}")
-    return round(result["first_ms"])
+    options = ["--models", model, "--quick", "--batch", str(o.batch[model]), "--layers", "784,512,256,10", "--time", "0.01", "--repetitions", "2"]
+    return round(scaling.bench(o, options, XDG_CACHE_HOME=cache)["first_ms"])
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--tutti", default=str(ROOT / "build/release/bin/tutti"))
+    p.add_argument("--tutti", default=str(scaling.ROOT / "build/release/bin/tutti"))
     p.add_argument("--device", default="onednn:0")
     p.add_argument("--models", default="", help="separated by commas (all)")
     p.add_argument("--json", type=pathlib.Path)

@@ -22,11 +22,12 @@ DEPTHS = [64, 128, 256, 512, 1024]
 COLORS = ["#2563eb", "#ea580c", "#16a34a", "#9333ea", "#0891b2", "#be123c", "#854d0e"]
 
 
-def bench(o, options):
+def bench(o, options, **environment):
+    """The one result of a run of `tutti bench`."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "bench.json"
         subprocess.run([o.tutti, "bench", *options, "--ops", "none", "--device", o.device, "--precision", "f32", "--json", str(file)],
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+                       env={**os.environ, **environment}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         result = json.loads(file.read_text())["results"][0]
     if result["status"] != "measured":
         raise RuntimeError(f"{' '.join(options)}: {result['reason']}")
@@ -73,15 +74,7 @@ def chart(title, unit, curves, left):
     return "".join(parts)
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--tutti", default=str(ROOT / "build/release/bin/tutti"))
-    p.add_argument("--device", default="onednn:0")
-    p.add_argument("--models", default=",".join(BATCHES))
-    p.add_argument("--time", default="1", help="seconds per model and batch")
-    p.add_argument("--json", type=pathlib.Path)
-    p.add_argument("--svg", type=pathlib.Path)
-    o = p.parse_args()
+def measure(o):
     report = {"device": o.device, "batches": {}, "depths": []}
     for model in o.models.split(","):
         times = [(b, round(bench(o, ["--models", model, "--batch", str(b), "--time", o.time])["ms"]["median"], 3)) for b in BATCHES[model]]
@@ -92,12 +85,26 @@ def main():
     for depth in DEPTHS:
         report["depths"].append(first_step(o, depth))
         print("mlp {depth} deep: {nodes} nodes, first step after {first_ms:.0f} ms".format(**report["depths"][-1]), flush=True)
-    if o.json:
+    return report
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--tutti", default=str(ROOT / "build/release/bin/tutti"))
+    p.add_argument("--device", default="onednn:0")
+    p.add_argument("--models", default=",".join(BATCHES))
+    p.add_argument("--time", default="1", help="seconds per model and batch")
+    p.add_argument("--from", dest="source", type=pathlib.Path, help="draw such a file's figures, and measure nothing")
+    p.add_argument("--json", type=pathlib.Path)
+    p.add_argument("--svg", type=pathlib.Path)
+    o = p.parse_args()
+    report = json.loads(o.source.read_text()) if o.source else measure(o)
+    if o.json and not o.source:
         o.json.write_text(json.dumps(report) + "\n")
     if o.svg:
         steps = chart("ms per step (dotted: linear)", "samples per step", {m: r["ms"] for m, r in report["batches"].items()}, 0)
         first = chart("ms until the end of the first step", "nodes of the graph",
-                      {"mlp of width 16": [(r["nodes"], r["first_ms"]) for r in report["depths"]]}, 460)
+                      {"mlp": [(r["nodes"], r["first_ms"]) for r in report["depths"]]}, 460)
         o.svg.write_text('<svg xmlns="http://www.w3.org/2000/svg" width="920" height="360" font-family="sans-serif" font-size="10">'
                          f'<rect width="100%" height="100%" fill="white"/>{steps}{first}</svg>\n')
     return 0

@@ -239,7 +239,10 @@ void add_bisect(CLI::App& app, Action& action) {
   c.run.batch = 16;
   c.run.steps = 3;
   c.run.add_to(*sub);
-  for (const char* option : {"device", "fallback", "threads", "epochs"}) c.run.leave_out(*sub, option);
+  c.run.leave_out_loading(*sub);
+  for (const char* option :
+       {"device", "fallback", "threads", "epochs", "accumulate", "recompute", "memory-budget", "augment"})
+    c.run.leave_out(*sub, option);
   sub->get_option("--steps")->description("Steps to compare; it ends at the first where they part");
   sub->add_option("--a", c.a, "One device, as train --device takes it")->required();
   sub->add_option("--b", c.b, "The other device")->required();

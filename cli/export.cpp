@@ -90,6 +90,7 @@ void add_export(CLI::App& app, Action& action) {
   sub->add_option("checkpoint", command.file, "The safetensors file")->required();
   sub->add_option("--output", command.output, "The ONNX file")->required();
   command.run.add_to(*sub);
+  command.run.leave_out_loading(*sub);
   command.run.hide_training(*sub);
   for (const char* option : {"--device", "--fallback", "--threads"}) sub->remove_option(sub->get_option(option));
   sub->get_option("--batch")->description("Samples per run of the model (any number unless given)");

@@ -120,6 +120,7 @@ void add_generate(CLI::App& app, Action& action) {
   sub->add_option("file", command.file, model_file_help)->required();
   sub->add_option("--prompt", command.prompt, "The text to go on with")->required();
   command.run.add_to(*sub);
+  command.run.leave_out_loading(*sub);
   command.run.hide_training(*sub);
   command.run.leave_out(*sub, "seed");
   sub->add_option("--tokens", command.how.tokens, "At most so many")->capture_default_str()->check(whole<int64_t>);

@@ -17,9 +17,10 @@ std::vector<std::string> regularisation(const RunOptions& run, const data::Sourc
   Optimizer optimizer = run.make_optimizer();
   if (learning_rate(optimizer) == 0) all.emplace_back("the learning rate is 0");
   for (const Hyperparameter& h : hyperparameters(optimizer))
-    if (std::string_view(h.option) == "weight-decay" && !h.flag && *h.value > 0)
+    if (h.option == std::string_view("weight-decay") && !h.flag && *h.value > 0)
       all.push_back(fmt::format("--weight-decay {} pulls the weights to 0", *h.value));
   if (!run.freeze.empty()) all.push_back(fmt::format("--freeze {}: these are not trained", run.freeze));
+  if (run.augment != "none") all.push_back(fmt::format("--augment {}: other images in every step", run.augment));
   if (run.lora > 0) all.push_back(fmt::format("--lora {}: only adapters are trained", run.lora));
   Graph step = Programs(run.make_task(set), program_options(run.trainer_options()))
                    .training(form_of(set, "one", false), run.batch);
@@ -54,10 +55,8 @@ Overfit overfit(Trainer& trainer, const data::Source& set, const RunOptions& run
   if (out.passed || out.interrupted) return out;
   out.reasons = regularisation(run, batch);
   const std::vector<float>& losses = trainer.losses();
-  if (out.last < 0.9 * losses[losses.size() * 3 / 4])
-    out.reasons.push_back(fmt::format("the loss still falls: --overfit {}", 4 * steps));
-  if (out.reasons.empty())
-    out.reasons.emplace_back("another learning rate or more steps are needed, or a larger model");
+  if (out.last < 0.99 * losses[losses.size() * 3 / 4])
+    out.reasons.push_back(fmt::format("the loss still falls: --overfit {}, or a larger --lr", 4 * steps));
   return out;
 }
 

@@ -39,8 +39,11 @@ nlohmann::ordered_json document(const Row& row) {
   }
   const MemoryPlan& p = row.plan;
   out["peak_bytes"] = p.peak;
-  out["state"] = {
-      {"parameters", p.parameters}, {"optimizer", p.optimizer}, {"data_set", p.data_set}, {"other", p.other_state}};
+  out["state"] = {{"parameters", p.parameters},
+                  {"optimizer", p.optimizer},
+                  {"data_set", p.data_set},
+                  {"accumulated", p.accumulated},
+                  {"other", p.other_state}};
   out["training"] = document(p.training);
   out["initialization"] = document(p.initialization);
   out["evaluation"] = document(p.evaluation);
@@ -78,6 +81,7 @@ struct PlanCommand {
     line("parameters", p.parameters);
     line("optimizer", p.optimizer);
     line("data set", p.data_set, p.data_set ? "" : "fed batch by batch");
+    if (p.accumulated) line("accumulated", p.accumulated, "gradients, over the parts of a batch");
     line("other state", p.other_state, "losses, counters, seed");
     line("training step", p.training.arena,
          fmt::format("its arena; of it in turn: activations {}, gradients {}", bytes_text(p.activations),
@@ -102,7 +106,9 @@ struct PlanCommand {
     one.precision = precision;
     try {
       TrainerOptions options = one.trainer_options();
-      RunPlanner planner(device, one.make_task(*data.train), options, *data.train, no_eval ? nullptr : data.test.get());
+      Task task = one.make_task(*data.train);
+      one.fit(options, device, task, data, !no_eval, !json);
+      RunPlanner planner(device, std::move(task), options, *data.train, no_eval ? nullptr : data.test.get());
       try {
         row.plan = planner.plan(run.batch);
       } catch (const Error& e) {
@@ -161,6 +167,7 @@ void add_plan(CLI::App& app, Action& action) {
       "plan", "Say what a training run will take of each device's memory, before any of it is allocated");
   static PlanCommand command;
   command.run.add_to(*sub);
+  command.run.leave_out_loading(*sub);
   for (const char* option : {"device", "fallback", "epochs", "steps"}) command.run.leave_out(*sub, option);
   sub->add_option("--device", command.devices, devices_help)->group("Device");
   sub->get_option("--precision")->description("One or more of f32, tf32, bf16, f16: f32,bf16");

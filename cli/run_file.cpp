@@ -116,8 +116,8 @@ std::string value_of(const nlohmann::json& j, const std::string& where, const st
 
 std::vector<Setting> from_json(const std::string& path, const std::string& text) try {
   std::vector<Setting> all;
-  const nlohmann::json run = nlohmann::json::parse(text);
-  for (const auto& [key, value] : run.items()) all.push_back({key, value_of(value, path, key), path});
+  const auto document = nlohmann::json::parse(text);
+  for (const auto& [key, value] : document.items()) all.push_back({key, value_of(value, path, key), path});
   return all;
 } catch (const nlohmann::json::parse_error& e) {
   throw invalid(fmt::format("{}: byte {} is no JSON", path, e.byte), "write {\"key\": value, …}, or TOML: key = value");

@@ -5,16 +5,20 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <set>
 
 #include "cli/number.h"
 #include "cli/open_model.h"
 #include "cli/print.h"
 #include "core/base/text.h"
+#include "data/augment.h"
 #include "data/files/checkpoint.h"
 #include "data/form.h"
 #include "onnx/model.h"
+#include "train/fit.h"
 #include "train/losses.h"
+#include "train/plan.h"
 #include "train/weights.h"
 
 namespace tutti::cli {
@@ -37,6 +41,15 @@ nn::Scheme parse_init(const std::string& name) {
         fmt::format("--init {}: unknown", name),
         "use one of: torch, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal, or a file of weights");
   return it->second;
+}
+
+/// What --recompute asks for.
+int64_t parse_blocks(const std::string& text) {
+  if (text == "all") return std::numeric_limits<int64_t>::max();
+  auto blocks = parse_number<int64_t>(text);
+  if (!blocks || *blocks < 0)
+    throw invalid(fmt::format("--recompute {}: no number of blocks", text), "name a number from 0 on, or all");
+  return *blocks;
 }
 
 /// What --data, a model's or an optimizer's help lists.
@@ -79,6 +92,25 @@ void RunOptions::add_to(CLI::App& sub) {
                       "Of a text: bytes, chars, bpe:FOLDER with GPT-2's vocab.json and merges.txt, or gguf:FILE"),
        d);
   keep(sub.add_option("--batch", batch, "Samples per step (the model's unless given)")->check(whole<int64_t>), d);
+  keep(sub.add_option("--accumulate", accumulate,
+                      "Compute a step's batch in so many equal parts, one after the other: activations of one part are "
+                      "in memory, the update is that of the whole")
+           ->check(whole<int64_t>),
+       d);
+  keep(sub.add_option("--recompute", recompute,
+                      "all, or how many of the model's blocks, from the first: what the backward pass reads of them is "
+                      "computed again in place of being held, for less memory and one more forward pass of them"),
+       t);
+  keep(sub.add_option(
+              "--memory-budget", memory_budget,
+              "Most that the run may take of the device's memory (2GiB): as few blocks as will do are recomputed")
+           ->transform(CLI::AsSizeValue(false)),
+       t);
+  auto what = [](const data::Transform* t) { return t->doc; };
+  keep(sub.add_option("--augment", augment,
+                      "What is done to the images of training batches, in order, as in \"crop:4,flip\": " +
+                          listed(data::all_transforms(), what, ", ") + "; none"),
+       d);
   keep(sub.add_flag("--keep-last", keep_last, "Train on the last, smaller batch of an epoch as well"), d);
   keep(sub.add_option("--seed", seed, "Of initial weights, dropout and the order of the samples")
            ->check(whole<uint64_t>),
@@ -126,6 +158,15 @@ void RunOptions::add_to(CLI::App& sub) {
       ->check([](const std::string& text) { return text == "cpu" ? "" : fmt::format("'{}' is not cpu", text); })
       ->group("Device");
   sub.add_option("--threads", threads, "CPU threads (0: the plugin's choice)")->check(whole<int>)->group("Device");
+  sub.add_option(
+         "--workers", workers,
+         "Threads that read the samples of sets that do not lie on the device (0: none but the one that trains; "
+         "half of the machine's, at most 8, for images:DIR unless given)")
+      ->check(whole<int>)
+      ->group("Data");
+  sub.add_option("--prefetch", prefetch, "Batches that they read ahead (0: two per thread)")
+      ->check(whole<int64_t>)
+      ->group("Data");
 }
 
 /// One option for each name that some optimizer has.
@@ -151,8 +192,9 @@ void RunOptions::add_hyperparameters(CLI::App& sub, const char* group) {
 }
 
 void RunOptions::hide_training(CLI::App& sub) const {
-  for (const char* option : {"--epochs", "--steps", "--optimizer", "--keep-last", "--schedule", "--clip-norm",
-                             "--clip-value", "--no-decay", "--freeze"})
+  for (const char* option :
+       {"--epochs", "--steps", "--optimizer", "--accumulate", "--recompute", "--memory-budget", "--keep-last",
+        "--augment", "--schedule", "--clip-norm", "--clip-value", "--no-decay", "--freeze"})
     sub.get_option(option)->group("");
   for (const auto& [option, value] : hyperparameters) sub.get_option("--" + option)->group("");
 }
@@ -160,6 +202,10 @@ void RunOptions::hide_training(CLI::App& sub) const {
 CLI::Option* RunOptions::remember(CLI::Option* option) {
   options_.emplace(option->get_lnames()[0], option);
   return option;
+}
+
+void RunOptions::leave_out_loading(CLI::App& sub) {
+  for (const char* option : {"--workers", "--prefetch"}) sub.remove_option(sub.get_option(option));
 }
 
 void RunOptions::leave_out(CLI::App& sub, const std::string& option) {
@@ -311,9 +357,21 @@ void RunOptions::validate_each() const {
     if (!(x >= low)) throw invalid(fmt::format("{} {}: must be at least {}", option, x, low));
   };
   at_least("--batch", static_cast<double>(batch), 1);
+  part_size(batch, accumulate);
+  parse_blocks(recompute);
+  if (memory_budget > 0 && parse_blocks(recompute) > 0)
+    throw invalid(fmt::format("--recompute {} beside --memory-budget, which chooses that", recompute),
+                  "leave out one of the two");
   at_least("--epochs", static_cast<double>(epochs), 1);
   at_least("--steps", static_cast<double>(steps), 0);
   at_least("--threads", threads, 0);
+  at_least("--workers", workers.value_or(0), 0);
+  at_least("--prefetch", static_cast<double>(prefetch), 0);
+  constexpr int most_workers = 256;  // each is a thread with a part of every batch
+  if (workers.value_or(0) > most_workers || prefetch > 1 << 16)
+    throw invalid(
+        fmt::format("--workers {} --prefetch {}: at most {} and 2^16", workers.value_or(0), prefetch, most_workers),
+        "name fewer");
   make_optimizer();
   for (const auto& [option, value] : hyperparameters)
     if (given(option)) at_least(("--" + option).c_str(), *value, 0);
@@ -322,6 +380,7 @@ void RunOptions::validate_each() const {
   if (!quantize.empty() && quantize != "int8" && quantize != "int4")
     throw invalid(fmt::format("--quantize {}: unknown", quantize), "use int8 or int4");
   parse_schedule(schedule, int64_t{1} << 30);
+  data::Augment changes(augment);  // throws
   at_least("--clip-norm", clip_norm, 0);
   at_least("--lora", static_cast<double>(lora), 0);
   at_least("--clip-value", clip_value, 0);
@@ -368,18 +427,39 @@ TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
                    .groups = {},
                    .lora = adapters(),
                    .batch = batch,
+                   .accumulate = accumulate,
+                   .recompute = parse_blocks(recompute),
                    .keep_last = keep_last,
                    .seed = seed,
-                   .eval_batch = fixed_batch().value_or(chosen.eval_batch)};
+                   .eval_batch = fixed_batch().value_or(chosen.eval_batch),
+                   .workers = workers.value_or(-1),
+                   .prefetch = prefetch,
+                   .augment = augment};
   for (const std::string& pattern : split(no_decay, ',')) t.groups.push_back({.pattern = pattern, .decay = false});
   for (const std::string& pattern : split(freeze, ',')) t.groups.push_back({.pattern = pattern, .frozen = true});
   // Scores of a large vocabulary: who chose a smaller batch for the memory's sake means evaluation, too.
-  if (definition().context && batch > 0 && batch < chosen.batch) t.eval_batch = std::min(t.eval_batch, batch);
+  int64_t part = batch / accumulate;
+  if (definition().context && part > 0 && part < chosen.batch) t.eval_batch = std::min(t.eval_batch, part);
   t.precision = parse_precision(precision);
   if (!quantize.empty()) t.frozen = quantize == "int8" ? nn::WeightFormat::int8 : nn::WeightFormat::int4;
   if (threads > 0) t.device_options["threads"] = std::to_string(threads);
   if (fallback == "cpu") t.fallback = Fallback::cpu;
   return t;
+}
+
+void RunOptions::fit(TrainerOptions& options, const Device& device, const Task& task, const data::Sources& data,
+                     bool evaluates, bool told) const {
+  if (memory_budget == 0) return;
+  Fit f = tutti::fit(device, task, options, *data.train, evaluates ? data.test.get() : nullptr, memory_budget);
+  options.recompute = static_cast<int64_t>(f.blocks.size());
+  if (!told) return;
+  if (f.blocks.empty())
+    print_err("memory budget {}: the run takes {}, nothing is recomputed\n", bytes_text(memory_budget),
+              bytes_text(f.peak));
+  else
+    print_err("memory budget {}: the run takes {} in place of {}; {} of {} blocks are computed twice, {} to {}\n",
+              bytes_text(memory_budget), bytes_text(f.peak), bytes_text(f.plain), f.blocks.size(), f.of,
+              f.blocks.front(), f.blocks.back());
 }
 
 TrainerOptions RunOptions::inference_options() const {

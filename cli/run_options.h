@@ -17,8 +17,11 @@ struct RunOptions {
   std::string model, size, layers = "784,512,256,10", activation = "relu", init = "torch", data;
   std::string tokenizer = "chars";
   double dropout = 0;
-  int64_t context = 0, batch = 0, epochs = 1, steps = 0;
+  int64_t context = 0, batch = 0, accumulate = 1, epochs = 1, steps = 0;
   bool keep_last = false;
+  std::string recompute = "0";  ///< "all", or how many of the model's blocks
+  uint64_t memory_budget = 0;   ///< bytes; 0: none
+  std::string augment = "none";
   std::string schedule = "constant", no_decay, freeze;
   double clip_norm = 0, clip_value = 0, ema = 0;
   int64_t lora = 0;
@@ -32,13 +35,18 @@ struct RunOptions {
   std::string precision = "f32";
   std::string device = "auto", fallback;
   int threads = 0;
+  std::optional<int> workers;  ///< none: as many as the data ask for
+  int64_t prefetch = 0;
 
-  /// Declares them on a subcommand. All but --device, --fallback and --threads are remembered in checkpoints.
+  /// Declares them on a subcommand. All but --device, --fallback, --threads, --workers and --prefetch are remembered in
+  /// checkpoints.
   void add_to(CLI::App& sub);
   /// A subcommand's own option that checkpoints remember as well.
   CLI::Option* remember(CLI::Option* option);
   /// Takes an option, such as "epochs", from a subcommand where it would have no effect.
   void leave_out(CLI::App& sub, const std::string& option);
+  /// Takes --workers and --prefetch from a subcommand that reads no data batch by batch.
+  static void leave_out_loading(CLI::App& sub);
   /// Hides what concerns training alone: a checkpoint may hold it; nobody needs to name it.
   void hide_training(CLI::App& sub) const;
   /// Whether the command line names that option, such as "seed".
@@ -78,6 +86,9 @@ struct RunOptions {
   std::string weights_file() const;
   /// `total_steps`: of the run, for schedules; 0 where there is none.
   TrainerOptions trainer_options(int64_t total_steps = 0) const;
+  /// Chooses what to recompute so that the run fits into --memory-budget; `told`: what came of it is said on stderr.
+  void fit(TrainerOptions& options, const Device& device, const Task& task, const data::Sources& data, bool evaluates,
+           bool told) const;
   /// Where nothing is trained.
   TrainerOptions inference_options() const;
   /// Adds what a --fallback came to, "fallback", to a JSON document; nothing where none was asked for.

@@ -63,6 +63,7 @@ void add_sample(CLI::App& app, Action& action) {
   sub->add_option("checkpoint", command.file, "The safetensors file")->required();
   sub->add_option("--output", command.output, "The picture: a grid of 8-bit images")->required();
   command.run.add_to(*sub);
+  command.run.leave_out_loading(*sub);
   command.run.hide_training(*sub);
   for (const char* own : {"steps", "seed"}) command.run.leave_out(*sub, own);
   sub->add_option("--count", command.count, "Images to draw")->capture_default_str()->check(whole<int64_t>);

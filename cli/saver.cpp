@@ -73,6 +73,14 @@ std::string Saver::named(const std::string& what) const {
   return (path.parent_path() / (path.stem().string() + "." + what + path.extension().string())).string();
 }
 
+const std::string& Saver::good() {
+  try {
+    finish();
+  } catch (const Error&) {  // who asks has an error to report already
+  }
+  return good_;
+}
+
 void Saver::save(Checkpoint checkpoint, int64_t step, bool best) {
   finish();
   writing_ = std::async(std::launch::async, [this, step, best, c = std::move(checkpoint)] { write(c, step, best); });
@@ -93,13 +101,11 @@ void Saver::write(const Checkpoint& checkpoint, int64_t step, bool best) const {
 }
 
 void Saver::prune(int64_t step) const {
-  fs::path like = named("step-");
-  std::string before = fs::path(target_of(path_)).stem().string() + ".step-",
-              after = fs::path(path_).extension().string();
+  fs::path newest = target_of(path_), folder = newest.parent_path();
+  std::string before = newest.stem().string() + ".step-", after = newest.extension().string();
   std::vector<std::pair<int64_t, fs::path>> old;
   std::error_code ignored;
-  for (const fs::directory_entry& entry :
-       fs::directory_iterator(like.has_parent_path() ? like.parent_path() : ".", ignored)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder.empty() ? "." : folder, ignored)) {
     std::string name = entry.path().filename().string();
     if (!name.starts_with(before) || !name.ends_with(after) || name.size() <= before.size() + after.size()) continue;
     std::string digits = name.substr(before.size(), name.size() - before.size() - after.size());

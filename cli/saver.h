@@ -65,8 +65,9 @@ class Saver {
   void save(Checkpoint checkpoint, int64_t step, bool best);
   /// Waits until all is written. Throws as save does.
   void finish();
-  /// The last checkpoint that was written whole, or what the run began from; "" where there is none.
-  const std::string& good() const { return good_; }
+  /// The last checkpoint that was written whole, or what the run began from; "" where there is none. Waits for what is
+  /// being written.
+  const std::string& good();
   void began_from(const std::string& path) { good_ = path; }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <optional>
+#include <thread>
 
 #include "cli/number.h"
 #include "cli/output_file.h"
@@ -14,6 +15,7 @@
 #include "cli/saver.h"
 #include "cli/signals.h"
 #include "core/base/text.h"
+#include "data/batch_loader.h"
 #include "data/files/checkpoint.h"
 #include "data/files/file_lock.h"
 #include "train/run_log.h"
@@ -29,7 +31,6 @@ struct TrainCommand {
   std::string save_every;
   int64_t keep = 1, patience = 0, norms = 0, overfit = 0;
   bool json = false, quiet = false, no_eval = false, keep_best = false, nan_check = false;
-  bool deterministic = true;  // always
 
   /// What training came to.
   struct Outcome {
@@ -47,7 +48,9 @@ struct TrainCommand {
   Outcome train(Trainer& trainer, const data::Sources& data, int64_t total, ProgressLine& progress);
   /// Adds the losses that were read since `logged` to the log, which moves on; says once where it cannot.
   void log_steps(Trainer& trainer, const Progress& p, size_t& logged, ProgressLine& progress);
-  void log_epoch(const Trainer& trainer, const Outcome& o);
+  /// Says what the log has to say of itself.
+  void tell_log(ProgressLine& progress);
+  void log_epoch(const Trainer& trainer, const Outcome& o, ProgressLine& progress);
   /// Prints the document or the summary; returns the exit code.
   int report(const Device& device, Trainer& trainer, int64_t per_epoch, const Outcome& o) const;
   /// What --overfit came to; returns the exit code.
@@ -59,6 +62,7 @@ struct TrainCommand {
   int64_t steps_per_epoch(const data::Source& set) const;
   int64_t total_steps(const data::Source& set) const;
   std::string resume_command() const;
+  void tell_wait(const Trainer& trainer, const data::Source& set) const;
 
  private:
   std::optional<RunLog> log_;
@@ -70,12 +74,12 @@ int64_t TrainCommand::steps_per_epoch(const data::Source& set) const {
 }
 
 int64_t TrainCommand::total_steps(const data::Source& set) const {
-  constexpr int64_t most = std::numeric_limits<int32_t>::max();  // the device counts steps in an i32
   int64_t per_epoch = steps_per_epoch(set);
   if (per_epoch == 0)
     throw invalid(
         fmt::format("--batch {}: the training set of --data {} has {} samples", run.batch, run.data, set.size()),
         fmt::format("--batch {} or less", set.size()));
+  const int64_t most = std::numeric_limits<int32_t>::max() / run.accumulate;  // parts are numbered, too
   if (run.steps > most || (run.steps == 0 && run.epochs > most / per_epoch))
     throw invalid(fmt::format("{}: more than 2^31 - 1 steps", run.steps > 0 ? fmt::format("--steps {}", run.steps)
                                                                             : fmt::format("--epochs {}", run.epochs)),
@@ -88,7 +92,27 @@ std::string TrainCommand::resume_command() const {
   if (run.device != "auto") text += " --device " + shell_word(run.device);
   if (!run.fallback.empty()) text += " --fallback " + run.fallback;
   if (run.threads > 0) text += fmt::format(" --threads {}", run.threads);
+  if (run.workers) text += fmt::format(" --workers {}", *run.workers);
+  if (run.prefetch > 0) text += fmt::format(" --prefetch {}", run.prefetch);
   return text;
+}
+
+/// A hint on stderr where the device waited for data, and long enough to tell.
+void TrainCommand::tell_wait(const Trainer& trainer, const data::Source& set) const {
+  constexpr double share = 0.05, seconds = 1;
+  if (quiet || trainer.data_wait() <= share || trainer.train_seconds() < seconds) return;
+  auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  int workers = run.workers.value_or(data::usual_workers(set, run.augment != "none"));
+  print_err("the device waited for data {:.0f} % of the time: ", 100 * trainer.data_wait());
+  if (!set.parallel())
+    print_err("these data are read by one thread; pack them: tutti data {} --output FILE.npz\n", shell_word(run.data));
+  else if (workers < cores)
+    print_err("read them with more threads, --workers {} (now {})\n", cores, workers);
+  else
+    print_err(
+        "all cores read already; read further ahead (--prefetch {}), or pack the data so that they need no "
+        "decoding: tutti data {} --output FILE.npz\n",
+        4 * std::max(workers, 1), shell_word(run.data));
 }
 
 /// "  test loss 0.4428  accuracy 83.89 %".
@@ -114,11 +138,12 @@ void TrainCommand::log_steps(Trainer& trainer, const Progress& p, size_t& logged
   auto memory = static_cast<double>(trainer.peak_bytes());
   for (; logged < trainer.losses().size(); ++logged) {
     int64_t step = first + static_cast<int64_t>(logged);
-    log_->step(step + 1, {{"loss", trainer.losses()[logged]},
-                          {"gradient_norm", trainer.gradient_norms()[logged]},
-                          {"learning_rate", trainer.learning_rate(step)},
-                          {"samples_per_s", p.samples_per_second},
-                          {"memory_bytes", memory}});
+    Scalars scalars = {{"loss", trainer.losses()[logged]},
+                       {"learning_rate", trainer.learning_rate(step)},
+                       {"samples_per_s", p.samples_per_second},
+                       {"memory_bytes", memory}};
+    if (logged < trainer.gradient_norms().size()) scalars["gradient_norm"] = trainer.gradient_norms()[logged];
+    log_->step(step + 1, scalars);
   }
   for (const Norms& n : norms) {
     Scalars scalars;
@@ -126,16 +151,22 @@ void TrainCommand::log_steps(Trainer& trainer, const Progress& p, size_t& logged
     for (const auto& [name, x] : n.weight) scalars.emplace("weight_norm/" + name, x);
     log_->norms(n.step, scalars);
   }
+  tell_log(progress);
+}
+
+void TrainCommand::tell_log(ProgressLine& progress) {
+  if (std::string notice = log_->take_notice(); !notice.empty()) progress.print(fmt::format("--log-dir: {}", notice));
   if (!log_->failure().empty())
     progress.print(fmt::format("--log-dir: {}; the run goes on without its log", log_->failure()));
 }
 
-void TrainCommand::log_epoch(const Trainer& trainer, const Outcome& o) {
-  if (!log_ || !o.scored) return;
+void TrainCommand::log_epoch(const Trainer& trainer, const Outcome& o, ProgressLine& progress) {
+  if (!log_ || !log_->failure().empty() || !o.scored) return;
   Scalars scalars{o.score.metrics.begin(), o.score.metrics.end()};
   scalars["loss"] = o.score.loss;
   scalars["train_loss"] = o.result.loss;
   log_->epoch(trainer.steps(), scalars);
+  tell_log(progress);
 }
 
 TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources& data, int64_t total,
@@ -200,7 +231,7 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
       progress.print(fmt::format("epoch {}  step {}  loss {:.4f}{}  {}", (trainer.steps() + per_epoch - 1) / per_epoch,
                                  trainer.steps(), out.result.loss, out.scored ? score_text(out.score) : "",
                                  rate_text(out.result.samples_per_second)));
-      log_epoch(trainer, out);
+      log_epoch(trainer, out, progress);
       save(out.scored && best_.since == 0);
       due.restart(trainer.steps());
     } catch (const NotFinite& e) {
@@ -247,6 +278,7 @@ int TrainCommand::report(const Device& device, Trainer& trainer, int64_t per_epo
                              {"samples_per_s", o.rate},
                              {"step_ms_median", trainer.step_ms_median()},
                              {"compile_ms", trainer.compile_ms()},
+                             {"data_wait", trainer.data_wait()},
                              {"peak_bytes", trainer.peak_bytes()},
                              {"planned_bytes", trainer.planned_bytes()},
                              {"state_hash", trainer.state_hash()},
@@ -254,6 +286,7 @@ int TrainCommand::report(const Device& device, Trainer& trainer, int64_t per_epo
                              {"device_name", device.name},
                              {"device_reason", device.reason},
                              {"batch", run.batch},
+                             {"accumulate", run.accumulate},
                              {"optimizer", run.optimizer},
                              {"data", run.data},
                              {"precision", run.precision},
@@ -347,7 +380,8 @@ int TrainCommand::operator()() {
     throw invalid(fmt::format("--adapters {}: the run has none", adapters), "ask for some: --lora 8");
   std::optional<FileLock> lock;  // two runs that save to one file would undo each other's work
   if (!checkpoint.empty()) lock.emplace(checkpoint);
-  if (norms < 0 || (norms > 0 && log_dir.empty()))
+  if (norms < 0) throw invalid(fmt::format("--norms {}: a number of steps", norms), "0 or more");
+  if (norms > 0 && log_dir.empty())
     throw invalid(fmt::format("--norms {}: they are written by --log-dir", norms), "name a folder: --log-dir DIR");
   if (!log_dir.empty()) log_.emplace(log_dir, norms > 0);
   Device device = select_device(run.device);
@@ -355,11 +389,13 @@ int TrainCommand::operator()() {
   data::Sources data = run.read_data();
   int64_t total = total_steps(*data.train), per_epoch = steps_per_epoch(*data.train);
   if (overfit > 0) total = overfit;
+  Task task = run.make_task(*data.train);
   TrainerOptions options = run.trainer_options(total);
   options.gradient_norm = !log_dir.empty();
   options.norms_every = norms;
   options.nan_check = nan_check;
-  Trainer trainer(device, run.make_task(*data.train), options);
+  run.fit(options, device, task, data, !no_eval, !quiet);
+  Trainer trainer(device, std::move(task), options);
   if (resume.empty()) {
     run.start(trainer, *data.train);
   } else {
@@ -393,6 +429,7 @@ int TrainCommand::operator()() {
     return report(device, trainer, o);
   }
   Outcome outcome = this->train(trainer, data, total, progress);
+  tell_wait(trainer, *data.train);
   return report(device, trainer, per_epoch, outcome);
 }
 
@@ -440,7 +477,7 @@ void add_train(CLI::App& app, Action& action) {
   sub->add_flag("--nan-check", command.nan_check,
                 "When a loss or a weight is NaN or infinite, name the node that made it and the ranges of its inputs. "
                 "Costs up to 5 % of the time and a copy of the state in host memory; then some steps run again")
-      ->group("Trouble");
+      ->group("Training");
   sub->add_option("--overfit", command.overfit,
                   "Train on one batch again and again, to see whether the model learns it by heart: passed (exit code "
                   "0) when the loss falls to 1 % of the first within so many steps, else failed (1). No model with "
@@ -451,10 +488,10 @@ void add_train(CLI::App& app, Action& action) {
         return parse_number<int64_t>(text) ? ""
                                            : fmt::format("'{}' is no number of steps (name the model first)", text);
       })
-      ->group("Trouble");
-  sub->add_flag("--deterministic", command.deterministic,
-                "Changes nothing: a run always gives the same bits on the same device")
-      ->group("Trouble");
+      ->group("Training");
+  sub->add_flag("--deterministic")
+      ->description("Changes nothing: a run always gives the same bits on the same device")
+      ->group("Training");
   sub->add_flag("--no-eval", command.no_eval, "Do not evaluate on the test set")->group("Training");
   sub->add_flag("--quiet", command.quiet, "No progress on stderr");
   add_json_flag(*sub, command.json);

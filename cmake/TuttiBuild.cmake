@@ -38,6 +38,15 @@ find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PCRE2 REQUIRED)
 find_package(Boost 1.74 REQUIRED)
+# What reads folders of images; without one of them such files are an error that names it.
+find_package(PNG)
+find_package(JPEG)
+foreach(library PNG JPEG)
+  if(NOT ${library}_FOUND)
+    string(TOLOWER "lib${library}-dev" package)
+    message(STATUS "No ${library} files in --data images:DIR (Debian: apt install ${package})")
+  endif()
+endforeach()
 
 # A static library of the engine or of what plugins link; its headers are found from the repository's root.
 function(tutti_library name)

@@ -24,6 +24,7 @@ struct TUTTI_API Dataset : Source {
   size_t label_bytes = 0;        ///< bytes of one label in that file
 
   int64_t size() const override { return static_cast<int64_t>(labels.size()); }
+  bool parallel() const override { return true; }
   std::vector<Column> columns() const override;
   std::vector<Table> tables() const override;
   /// Type of one sample: u8[1, 28, 28].
@@ -48,6 +49,7 @@ class TUTTI_API TensorSet : public Source {
   TensorSet(std::string name, std::vector<std::pair<std::string, HostTensor>> columns,
             std::map<std::string, int64_t> classes = {});
   int64_t size() const override { return rows_; }
+  bool parallel() const override { return true; }
   std::vector<Column> columns() const override;
   std::vector<Table> tables() const override;
 

@@ -47,6 +47,8 @@ class TUTTI_API Source {
   virtual std::vector<Table> tables() const { return {}; }
   /// Writes the column's samples of those numbers, one after the other. Throws Error for an unknown column.
   virtual void read(const std::string& column, std::span<const int32_t> samples, void* to) const;
+  /// Whether many threads may call read() at once; else the thread that trains reads.
+  virtual bool parallel() const { return false; }
   /// Throws Error(invalid) unless there is at least one sample and at most 2^31 - 1, and every column fits its table.
   virtual void check() const;
   /// Throws Error(invalid) naming the first sample of an i32 column with a number outside [0, limit).

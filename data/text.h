@@ -16,6 +16,7 @@ class TUTTI_API TokenStream : public Source {
   TokenStream(std::string name, std::vector<int32_t> tokens, int64_t context, int64_t size_of_vocabulary,
               std::string characters = "");
   int64_t size() const override;
+  bool parallel() const override { return true; }
   std::vector<Column> columns() const override;
   std::vector<Table> tables() const override;
 

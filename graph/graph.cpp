@@ -107,7 +107,7 @@ Graph::Scope::Scope(Graph& graph, const std::string& name, Phase phase) : graph_
 }
 
 namespace {
-constexpr std::string_view phase_names[] = {"forward", "loss", "backward", "update", "bookkeeping"};
+constexpr std::string_view phase_names[] = {"forward", "loss", "backward", "update", "bookkeeping", "recompute"};
 }
 
 std::string_view name(Phase phase) { return phase_names[static_cast<size_t>(phase)]; }

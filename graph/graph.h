@@ -56,7 +56,7 @@ struct TUTTI_API ValueInfo {
 };
 
 /// Which part of a step a node belongs to.
-enum class Phase { forward, loss, backward, update, bookkeeping };
+enum class Phase { forward, loss, backward, update, bookkeeping, recompute };
 TUTTI_API std::string_view name(Phase phase);
 /// The phase of that name, or nothing.
 TUTTI_API std::optional<Phase> parse_phase(std::string_view text);

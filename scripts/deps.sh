@@ -8,7 +8,7 @@ usage() {
 usage: scripts/deps.sh [--help] [--run] [--lint] [--cuda] [--vulkan] [--opencl] [--intel-opencl]
 
 Installs, by apt (as root or through sudo), what is missing of: a C++ compiler, CMake, ninja, ccache, git, Boost, CLI11,
-fmt, nlohmann-json, zlib, PCRE2, protobuf, GoogleTest and the data set Fashion-MNIST. Takes oneDNN from the system where
+fmt, nlohmann-json, zlib, PCRE2, libpng, libjpeg, protobuf, GoogleTest and the data set Fashion-MNIST. Takes oneDNN from the system where
 that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn.
 
   --run                        not what the tests and the Python package alone need: GoogleTest, venv, Python's headers and
@@ -46,7 +46,7 @@ for arg in "$@"; do
 done
 
 needed=(g++ cmake ninja-build ccache git ca-certificates python3 libboost-dev libcli11-dev libfmt-dev
-        nlohmann-json3-dev zlib1g-dev libpcre2-dev libprotobuf-dev protobuf-compiler ${tests[@]+"${tests[@]}"} ${extra[@]+"${extra[@]}"})
+        nlohmann-json3-dev zlib1g-dev libpcre2-dev libpng-dev libjpeg-dev libprotobuf-dev protobuf-compiler ${tests[@]+"${tests[@]}"} ${extra[@]+"${extra[@]}"})
 dataset="dataset-fashion-mnist"
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }

@@ -54,8 +54,6 @@ void apply_optimizer(Graph& g, const Optimizer& optimizer, const std::vector<nn:
         std::map<double, Value> rates = {{1, lr}};
         for (size_t k = 0; k < parameters.size(); ++k) {
           const nn::Parameter& p = parameters[k];
-          if (!gradients[k])
-            throw invalid(fmt::format("parameter '{}' has no gradient: the loss does not depend on it", p.name));
           Value& rate = rates[p.properties.lr_scale];
           if (!rate) rate = lr * p.properties.lr_scale;
           o.update({g, p.name, g.latest(p.name), gradients[k], rate, p.properties.decay, shared});

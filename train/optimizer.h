@@ -25,7 +25,7 @@ TUTTI_API void check(const Optimizer& optimizer);
 
 /// Sets the next value of every named parameter state and of the optimizer's own states ("optimizer.m.NAME",
 /// "optimizer.v.NAME"). gradients[k] belongs to parameters[k] and has its type; `lr` is a float scalar, `step` the i32
-/// number of steps done before this one. Throws Error(invalid) as check() does, and for a parameter without a gradient.
+/// number of steps done before this one. Throws Error(invalid) as check() does.
 TUTTI_API void apply_optimizer(Graph& g, const Optimizer& optimizer, const std::vector<nn::Parameter>& parameters,
                                const Values& gradients, Value lr, Value step);
 

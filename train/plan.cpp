@@ -7,6 +7,7 @@
 
 #include "core/base/status.h"
 #include "graph/lower/compile.h"
+#include "graph/passes/recompute.h"
 
 namespace tutti {
 namespace {
@@ -96,11 +97,20 @@ class View {
   std::set<uint32_t> kept_;                     // values that are states after the step
 };
 
-bool is_backward(Phase p) { return p == Phase::backward; }
+bool is_backward(Phase p) { return p == Phase::backward || p == Phase::recompute; }
 bool is_update(Phase p) { return p == Phase::update; }
 bool is_forward(Phase p) { return p == Phase::forward || p == Phase::loss; }
 
 }  // namespace
+
+int64_t part_size(int64_t batch, int64_t parts) {
+  if (parts < 1) throw invalid(fmt::format("--accumulate {}: a step has at least one part", parts), "1 or more");
+  if (batch % parts != 0)
+    throw invalid(fmt::format("--accumulate {}: a batch of {} has no {} equal parts", parts, batch, parts),
+                  batch < parts ? fmt::format("--accumulate {} or less", batch)
+                                : fmt::format("--batch {}", batch - batch % parts));
+  return batch / parts;
+}
 
 InputForm form_of_set(const data::Source& set, const char* kind, const Device& device, uint64_t resident_limit) {
   uint64_t bytes = set.table_bytes(), memory = device.memory_total;
@@ -110,6 +120,11 @@ InputForm form_of_set(const data::Source& set, const char* kind, const Device& d
   TensorType all = columns.at(0).type;  // with the number of samples: another set may bear the same name
   all.shape.insert(all.shape.begin(), set.size());
   return form_of(set, fmt::format("{}.{}.{}", kind, set.name, to_string(all)), resident);
+}
+
+uint64_t resident_limit(const TrainerOptions& o, bool training) {
+  bool changed = training && !o.augment.empty() && o.augment != "none";
+  return changed ? 0 : o.resident_limit;
 }
 
 InputForm reachable(InputForm form, const std::function<bool(const Graph&)>& accepts) {
@@ -146,31 +161,40 @@ struct RunPlanner::Impl {
     return memory;
   }
 
+  /// The training program for so many samples.
+  Graph step(int64_t samples) {
+    InputForm f = form(train, "train");
+    return options.accumulate == 1 ? programs.training(f, samples) : programs.accumulation(f, samples);
+  }
+
   InputForm form(const data::Source& set, const char* kind) {
-    return reachable(form_of_set(set, kind, session.device(), options.resident_limit),
+    uint64_t limit = resident_limit(options, &set == &train);
+    return reachable(form_of_set(set, kind, session.device(), limit),
                      [&](const Graph& g) { return legalizer.accepts(g); });
   }
 
   /// In the order of a run: a program's `state` counts only what no earlier one has named.
   MemoryPlan plan(int64_t batch, uint64_t tuning) {
     MemoryPlan p;
-    p.training = compile(programs.training(form(train, "train"), batch), tuning, &p);
+    BatchParts parts(train.size(), batch, options.accumulate, options.keep_last);
+    uint64_t update = options.accumulate == 1 ? 0 : transient(compile(programs.update(declared), tuning, nullptr));
+    p.training = compile(step(parts.whole), tuning, &p);
     p.initialization = compile(programs.initialization(declared), tuning, nullptr);
     if (test) p.evaluation = compile(programs.evaluation(form(*test, "eval"), options.eval_batch), tuning, nullptr);
-    int64_t rest = options.keep_last ? train.size() % batch : 0;
-    uint64_t last = rest == 0 ? 0 : transient(compile(programs.training(form(train, "train"), rest), tuning, nullptr));
+    uint64_t last = parts.last == 0 ? 0 : transient(compile(step(parts.last), tuning, nullptr));
     evaluation_state = std::max(evaluation_state, p.evaluation.state);  // 0 when planned again
-    uint64_t early = state_bytes - evaluation_state + transient(p.training) + transient(p.initialization);
-    p.peak = std::max(early, state_bytes + transient(p.training) + last + transient(p.evaluation));
+    uint64_t early = state_bytes - evaluation_state + update + transient(p.training) + transient(p.initialization);
+    p.peak = std::max(early, state_bytes + update + transient(p.training) + last + transient(p.evaluation));
     for (const auto& [name, state] : states) {
       auto [role, bytes] = state;
       (role == StateRole::parameter   ? p.parameters
        : role == StateRole::optimizer ? p.optimizer
        : role == StateRole::data      ? p.data_set
+       : role == StateRole::gradient  ? p.accumulated
                                       : p.other_state) += bytes;
     }
     // What a device rounds up per state.
-    uint64_t named = p.parameters + p.optimizer + p.data_set + p.other_state;
+    uint64_t named = p.parameters + p.optimizer + p.data_set + p.accumulated + p.other_state;
     p.other_state += state_bytes > named ? state_bytes - named : 0;
     return p;
   }
@@ -194,6 +218,10 @@ RunPlanner::RunPlanner(const Device& device, Task task, const TrainerOptions& op
 }
 RunPlanner::~RunPlanner() = default;
 
+std::vector<std::string> RunPlanner::blocks(int64_t batch) {
+  return tutti::blocks(impl_->step(BatchParts(impl_->train.size(), batch, impl_->options.accumulate, false).whole));
+}
+
 MemoryPlan RunPlanner::plan(int64_t batch) { return impl_->plan(batch, tuning_bytes); }
 
 int64_t RunPlanner::largest_batch(uint64_t room) {
@@ -205,17 +233,18 @@ int64_t RunPlanner::largest_batch(uint64_t room) {
       return false;  // larger than a buffer may be, or than the device's kernels count
     }
   };
-  int64_t good = 0, most = impl_->train.size(), bad = most + 1;
+  const int64_t parts = impl_->options.accumulate;  // batches are multiples of it
+  int64_t good = 0, most = impl_->train.size() / parts * parts, bad = most + parts;
   for (int64_t batch = std::min<int64_t>(impl_->options.batch, most); bad > most; batch = std::min(2 * batch, most)) {
     (fits(batch) ? good : bad) = batch;
     if (good == most) break;
   }
-  while (bad - good > 1) {
-    int64_t middle = good + (bad - good) / 2;
+  while (bad - good > parts) {
+    int64_t middle = good + (bad - good) / (2 * parts) * parts;
     (fits(middle) ? good : bad) = middle;
   }
   // To measure kernels for every batch on the way would take too long; those that a run then takes may need more.
-  while (good > 0 && !fits(good, tuning_bytes)) good -= 1 + good / 64;
+  while (good > 0 && !fits(good, tuning_bytes)) good -= parts * (1 + good / (64 * parts));
   return good;
 }
 

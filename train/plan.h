@@ -14,7 +14,7 @@ struct MemoryPlan {
   uint64_t peak = 0;  ///< the most that the run holds at once
 
   // Of `peak`, what is held all the time:
-  uint64_t parameters = 0, optimizer = 0, data_set = 0, other_state = 0;
+  uint64_t parameters = 0, optimizer = 0, data_set = 0, accumulated = 0, other_state = 0;
   // and what the programs add (the initialization's is given back before the evaluation's comes):
   TuttiMemory training = {}, initialization = {}, evaluation = {};
 
@@ -39,6 +39,8 @@ class RunPlanner {
   ~RunPlanner();
   /// Throws Error(declined) where the device cannot run the step, and Error where it cannot plan it.
   MemoryPlan plan(int64_t batch);
+  /// The blocks of the training step that recompute() can spare, in the order of the forward pass.
+  std::vector<std::string> blocks(int64_t batch);
   /// The largest batch of at most the whole set whose peak is at most `room` bytes and that the device can plan (where
   /// measured kernels need more than others, one that is a little smaller); 0: not even one sample.
   int64_t largest_batch(uint64_t room);
@@ -48,10 +50,25 @@ class RunPlanner {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Samples of one of the parts of a batch. Throws Error(invalid) unless it is a multiple of `parts`.
+TUTTI_API int64_t part_size(int64_t batch, int64_t parts);
+
+/// The sizes that the training programs of a run have.
+struct BatchParts {
+  int64_t whole = 0, last = 0;  ///< 0: none
+  BatchParts(int64_t samples, int64_t batch, int64_t parts, bool keep_last) {
+    int64_t size = part_size(batch, parts), rest = keep_last ? samples % batch : 0;
+    whole = samples >= batch || rest >= size ? size : 0;
+    last = rest % size;
+  }
+};
+
 /// How a run takes a set: resident where its tables are at most `resident_limit` bytes and a quarter of the device's
 /// memory. `kind` is "train" or "eval".
 TUTTI_API InputForm form_of_set(const data::Source& set, const char* kind, const Device& device,
                                 uint64_t resident_limit);
+/// Those of the options, or 0 where the host changes the samples of a training batch.
+TUTTI_API uint64_t resident_limit(const TrainerOptions& options, bool training);
 /// The same form, but not resident where the device does not accept reading batches from its tables: one may be larger
 /// than what a kernel reaches.
 TUTTI_API InputForm reachable(InputForm form, const std::function<bool(const Graph&)>& accepts);

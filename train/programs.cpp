@@ -22,12 +22,13 @@
 #include "graph/ops/sub.h"
 #include "graph/ops/sum.h"
 #include "graph/ops/uniform.h"
+#include "graph/passes/recompute.h"
 #include "train/clip.h"
 
 namespace tutti {
 namespace {
 
-const std::string average_prefix = average_state("");
+const std::string average_prefix = average_state(""), accumulated_prefix = "accumulated.";
 
 Outcome outcome_of(const Task& task, nn::Builder& b, const Batch& batch) {
   Outcome out = task(b, batch);
@@ -56,11 +57,10 @@ Value drawn(Value seed, Value step, const nn::Parameter& p) {
 Value norm_of(Value x) { return sqrt(sum(x * x)); }
 
 /// The norm of every trained parameter and of its gradient.
-void expose_norms(Graph& g, const std::vector<nn::Parameter>& trained, const Values& parameters,
-                  const Values& gradients) {
+void expose_norms(Graph& g, const std::vector<nn::Parameter>& trained, const Values& gradients) {
   for (size_t k = 0; k < trained.size(); ++k) {
-    g.set_state("norm.weight." + trained[k].name, norm_of(parameters[k]));
-    if (gradients[k]) g.set_state("norm.gradient." + trained[k].name, norm_of(gradients[k]));
+    g.set_state("norm.weight." + trained[k].name, norm_of(g.latest(trained[k].name)));
+    g.set_state("norm.gradient." + trained[k].name, norm_of(gradients[k]));
   }
 }
 
@@ -87,7 +87,8 @@ void check_targets(const nn::Lora& lora, const std::vector<std::string>& linears
 }
 
 bool used_by_the_run(const std::string& name) {
-  for (const char* prefix : {"data.", "eval.", "generate.", "gradient.", "nan.", "norm.", "prediction.", "sample."})
+  for (const char* prefix :
+       {"accumulated.", "data.", "eval.", "generate.", "gradient.", "nan.", "norm.", "prediction.", "sample."})
     if (name.starts_with(prefix)) return true;
   return name == "losses" || name == "gradient_norms" || is_reserved(name);
 }
@@ -102,6 +103,11 @@ nn::ParameterProperties Programs::properties_of(const nn::Parameter& p) const {
   }
   if (options_.inference) out.frozen = true;
   return out;
+}
+
+std::optional<LossScaler> Programs::scaler(Graph& g) const {
+  if (options_.precision != Precision::f16) return {};
+  return LossScaler(g, options_.loss_scaling);
 }
 
 nn::Builder Programs::builder(Graph& g, bool training, Value seed, Value step) const {
@@ -162,57 +168,138 @@ Graph Programs::initialization(const Declared& declared) const {
   return g;
 }
 
-Graph Programs::training(const InputForm& form, int64_t batch_size) const {
-  Graph g;
-  Value seed = g.state("seed", {DType::u32, {2}}, StateRole::bookkeeping);
-  Value step = g.state("step", {DType::i32, {}}, StateRole::bookkeeping);
-  std::optional<LossScaler> scaler;
-  if (options_.precision == Precision::f16) scaler.emplace(g, options_.loss_scaling);
-  Batch batch(g, form, batch_size, false);
-  nn::Builder model = builder(g, true, seed, step);
+/// A loss, and the gradients of the parameters that are trained.
+struct Programs::Backward {
+  Value loss, weight;
+  std::vector<nn::Parameter> parameters;
+  Values gradients;  ///< times the loss scale, where there is one
+};
+
+Programs::Backward Programs::backward(Graph& g, nn::Builder& model, const Batch& batch, const LossScaler* scaler,
+                                      bool part) const {
   Outcome out = outcome_of(task_, model, batch);
-  Value lr = g.feed("lr", {model.master(), {}}), loss;
+  Backward b{.loss = {}, .weight = out.weight, .parameters = {}, .gradients = {}};
   {
     Graph::Scope scope(g, "loss", Phase::loss);
-    loss = out.loss_sum / out.weight;
+    // Nothing in a part may count.
+    Value divisor = part ? select(equal(b.weight, b.weight.like(0)), b.weight.like(1), b.weight) : b.weight;
+    b.loss = out.loss_sum / divisor;
   }
-  std::vector<nn::Parameter> trained;
-  Values parameters;
+  Values values;
   for (const nn::Parameter& p : model.parameters()) {
     nn::ParameterProperties properties = properties_of(p);
     if (properties.frozen) continue;
-    trained.push_back({p.name, p.type, p.init, properties});
-    parameters.push_back(g.latest(p.name));
+    b.parameters.push_back({p.name, p.type, p.init, properties});
+    values.push_back(g.latest(p.name));
   }
-  if (trained.empty())
+  if (values.empty())
     throw invalid("the model has no parameter that is trained", "unfreeze some, or train another model");
-  Values d = scaler ? gradients(Values{loss}, Values{scaler->scale()}, parameters) : gradients(loss, parameters);
+  b.gradients =
+      scaler ? tutti::gradients(Values{b.loss}, Values{scaler->scale()}, values) : tutti::gradients(b.loss, values);
+  for (size_t k = 0; k < values.size(); ++k)
+    if (!b.gradients[k])
+      throw invalid(
+          fmt::format("parameter '{}' has no gradient: the loss does not depend on it", b.parameters[k].name));
+  return b;
+}
+
+/// From the gradients to the end of the step.
+void Programs::step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b, Value step,
+                    LossScaler* scaler) const {
+  Values& d = b.gradients;
   if (scaler) scaler->unscale(d);
   Value norm;  // of all gradients
   if (options_.gradient_norm || options_.norms) {
     Graph::Scope scope(g, "norm", Phase::bookkeeping);
     if (options_.gradient_norm) norm = global_norm(d);
-    if (options_.norms) expose_norms(g, trained, parameters, d);
+    if (options_.norms) expose_norms(g, b.parameters, d);
   }
   {
     Graph::Scope scope(g, "clip", Phase::update);
     if (options_.clip_value > 0) clip_by_value(d, options_.clip_value);
     if (options_.clip_norm > 0) clip_by_global_norm(d, options_.clip_norm);
   }
-  apply_optimizer(g, options_.optimizer, trained, d, lr, scaler ? scaler->updates(step) : step);
-  if (options_.ema > 0) average(g, model.parameters(), options_.ema);
+  Value lr = g.feed("lr", {master_dtype(options_.precision), {}});
+  apply_optimizer(g, options_.optimizer, b.parameters, d, lr, scaler ? scaler->updates(step) : step);
+  if (options_.ema > 0) average(g, all, options_.ema);
   if (scaler) scaler->finish();
   for (size_t k = 0; options_.expose_gradients && k < d.size(); ++k)
-    g.set_state("gradient." + trained[k].name, d[k], StateRole::gradient);
+    g.set_state("gradient." + b.parameters[k].name, d[k], StateRole::gradient);
 
   Graph::Scope scope(g, "bookkeeping", Phase::bookkeeping);
   Value place = equal(iota(g, {loss_ring}, 0), step - step / step.like(loss_ring) * step.like(loss_ring));
   auto keep = [&](const char* name, Value x) {
     g.set_state(name, select(place, x, g.state(name, {x.dtype(), {loss_ring}}, StateRole::metric)));
   };
-  keep("losses", loss);
+  keep("losses", b.loss);
   if (norm) keep("gradient_norms", norm);
   g.set_state("step", step + 1);
+}
+
+Graph Programs::recomputed(Graph g) const {
+  if (options_.recompute == 0) return g;
+  std::vector<std::string> chosen = blocks(g);
+  if (options_.recompute < static_cast<int64_t>(chosen.size())) chosen.resize(static_cast<size_t>(options_.recompute));
+  return recompute(g, chosen);
+}
+
+Graph Programs::training(const InputForm& form, int64_t batch_size) const {
+  Graph g;
+  Value seed = g.state("seed", {DType::u32, {2}}, StateRole::bookkeeping);
+  Value number = g.state("step", {DType::i32, {}}, StateRole::bookkeeping);
+  std::optional<LossScaler> scaler = this->scaler(g);
+  Batch batch(g, form, batch_size, false);
+  nn::Builder model = builder(g, true, seed, number);
+  Backward b = backward(g, model, batch, scaler ? &*scaler : nullptr, false);
+  step(g, model.parameters(), b, number, scaler ? &*scaler : nullptr);
+  return recomputed(std::move(g));
+}
+
+Graph Programs::accumulation(const InputForm& form, int64_t batch_size) const {
+  Graph g;
+  Value seed = g.state("seed", {DType::u32, {2}}, StateRole::bookkeeping);
+  std::optional<LossScaler> scaler = this->scaler(g);
+  Batch batch(g, form, batch_size, false);
+  nn::Builder model = builder(g, true, seed, g.feed("draw", {DType::i32, {}}));
+  Backward b = backward(g, model, batch, scaler ? &*scaler : nullptr, true);
+  Graph::Scope scope(g, "accumulate", Phase::update);
+  auto add = [&](const std::string& name, Value x) {
+    std::string state = accumulated_prefix + name;
+    g.set_state(state, g.state(state, x.type(), StateRole::gradient) + x);
+  };
+  for (size_t k = 0; k < b.parameters.size(); ++k) add(b.parameters[k].name, b.gradients[k] * b.weight);
+  add("loss", b.loss * b.weight);
+  add("weight", b.weight);
+  return recomputed(std::move(g));
+}
+
+Graph Programs::update(const Declared& declared) const {
+  Graph g;
+  Value number = g.state("step", {DType::i32, {}}, StateRole::bookkeeping);
+  std::optional<LossScaler> scaler = this->scaler(g);
+  Backward b;
+  std::vector<std::string> accumulated;
+  auto sum = [&](const std::string& name, const TensorType& type) {
+    accumulated.push_back(accumulated_prefix + name);
+    return g.state(accumulated.back(), type, StateRole::gradient);
+  };
+  TensorType scalar{master_dtype(options_.precision), {}};
+  {
+    Graph::Scope scope(g, "accumulate", Phase::update);
+    b.weight = sum("weight", scalar);
+    b.loss = sum("loss", scalar) / b.weight;
+    for (const nn::Parameter& p : declared.parameters) {
+      if (!p.properties.frozen || options_.ema > 0) g.state(p.name, p.type, StateRole::parameter);
+      if (p.properties.frozen) continue;
+      b.parameters.push_back(p);
+      b.gradients.push_back(sum(p.name, p.type) / b.weight);
+    }
+  }
+  step(g, declared.parameters, b, number, scaler ? &*scaler : nullptr);
+  for (const std::string& name : accumulated) {
+    const TensorType type = g.latest(name).type();
+    g.set_state(name, broadcast(g.full(type.dtype, 0), type.shape));
+  }
   return g;
 }
 

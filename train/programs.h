@@ -1,10 +1,11 @@
 // The programs of a run, as graphs over the same named state: initialisation, the training step, evaluation and
 // prediction. Whatever trains, plans, measures or judges a model takes its graphs from here.
 //
-// States: parameters and buffers of the model; "optimizer.*"; "step" (i32, steps done); "seed" (u32[2]); "losses" and
-// "gradient_norms" (rings); the states of loss scaling (f16, see train/precision.h); "eval.loss" and "eval.weight",
-// "eval.NAME.sum" and "eval.NAME.count" per metric (sums over the evaluated batches); "data.NAME.TABLE";
-// "prediction.*"; "generate.*"; "sample.*"; "norm.*"; "nan.*" (train/nan_check.h).
+// States: parameters and buffers of the model; "optimizer.*"; "accumulated.*" (0 between steps); "step" (i32, steps
+// done); "seed" (u32[2]); "losses" and "gradient_norms" (rings); the states of loss scaling (f16, see
+// train/precision.h); "eval.loss" and "eval.weight", "eval.NAME.sum" and "eval.NAME.count" per metric (sums over the
+// evaluated batches); "data.NAME.TABLE"; "prediction.*"; "generate.*"; "sample.*"; "norm.*"; "nan.*" (see
+// train/nan_check.h).
 #pragma once
 #include <map>
 #include <optional>
@@ -41,8 +42,9 @@ struct TUTTI_API ProgramOptions {
   std::vector<ParameterGroup> groups = {};  ///< what they say goes before the modules; a later one before an earlier
   nn::WeightFormat frozen = nn::WeightFormat::compute;  ///< how weights are kept that are not trained
   bool inference = false;                               ///< no weight is trained
-  bool gradient_norm = false;     ///< the norm of all gradients, before any is clipped: the ring "gradient_norms"
-  bool norms = false;             ///< 2-norms by parameter are outputs: "norm.gradient.NAME", "norm.weight.NAME"
+  int64_t recompute = 0;  ///< so many blocks, from the first, are computed again for the backward pass: see recompute()
+  bool gradient_norm = false;  ///< the norm of all gradients, before any is clipped: the ring "gradient_norms"
+  bool norms = false;          ///< 2-norms by trained parameter are outputs: "norm.gradient.NAME", "norm.weight.NAME"
   bool expose_gradients = false;  ///< every parameter's gradient, f32, is an output: "gradient.NAME"
 };
 
@@ -66,6 +68,13 @@ class TUTTI_API Programs {
   Graph initialization(const Declared& declared) const;
   /// Feeds: "indices" i32[batch] (resident) or the columns; "lr", a scalar.
   Graph training(const InputForm& form, int64_t batch) const;
+  /// The same step in parts, so that only one part's activations are in memory. accumulation() goes forward and
+  /// backward over some samples and adds what comes of it, times its weight, to the states "accumulated.*". Feeds: as
+  /// training() has them but for "lr", and "draw", i32: a number that no other part of a run has, for what is drawn at
+  /// random.
+  Graph accumulation(const InputForm& form, int64_t batch) const;
+  /// One step by what was accumulated, divided by its weight; sets it to 0. Feed: "lr".
+  Graph update(const Declared& declared) const;
   /// Feeds: the columns as above, and "valid" i32: how many of the batch count.
   Graph evaluation(const InputForm& form, int64_t batch) const;
   /// The same feeds; the task's output becomes a state of that name, f32 [batch, …], which each form of data has for
@@ -82,6 +91,11 @@ class TUTTI_API Programs {
   Graph sampling(const Sampler& sampler, int64_t count) const;
 
  private:
+  struct Backward;
+  Backward backward(Graph& g, nn::Builder& model, const Batch& batch, const LossScaler* scaler, bool part) const;
+  void step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b, Value step, LossScaler* scaler) const;
+  std::optional<LossScaler> scaler(Graph& g) const;
+  Graph recomputed(Graph g) const;
   nn::ParameterProperties properties_of(const nn::Parameter& p) const;
   nn::Builder builder(Graph& g, bool training, Value seed = {}, Value step = {}) const;
   nn::Builder evaluator(Graph& g, Value seed = {}, Value step = {}) const;

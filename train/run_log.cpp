@@ -1,15 +1,16 @@
 #include "train/run_log.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "core/base/status.h"
+#include "data/files/append_file.h"
 
 namespace tutti {
 
@@ -23,44 +24,74 @@ std::string column(const std::string& name) {
   return text + "\"";
 }
 
+/// The columns of a file's first line, as `column` wrote them.
+std::vector<std::string> columns_of(const std::string& path) {
+  std::string line;
+  std::ifstream file(path);
+  std::getline(file, line);
+  std::vector<std::string> all(1);
+  bool quoted = false;
+  for (char c : line) {
+    if (c == '"') quoted = !quoted;
+    if (c == ',' && !quoted)
+      all.emplace_back();
+    else if (c != '\r')
+      all.back() += c;
+  }
+  return all;
+}
+
 }  // namespace
 
-/// A CSV file that lines are appended to. Its header is written with the first line.
+/// A CSV file. Its header is written with the first line; a file that has one keeps it.
 struct RunLog::Table {
-  std::string path;
-  int fd = -1;
-  bool empty = true, checked = false;
+  AppendFile file;
+  std::vector<std::string> columns;  // behind "step" and "seconds", as the header has them
+  bool strict;                       // whether other columns are another model's
+  bool open = false, foreign = false;
 
-  explicit Table(std::string file) : path(std::move(file)) {
-    fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (fd < 0)
-      throw invalid(fmt::format("{}: cannot be written: {}", path, std::strerror(errno)), "name a folder that can be");
-    empty = lseek(fd, 0, SEEK_END) == 0;
-  }
-  Table(const Table&) = delete;
-  Table& operator=(const Table&) = delete;
-  ~Table() {
-    if (fd >= 0) close(fd);
+  explicit Table(std::string path, bool strict = false) : file(std::move(path)), strict(strict) {}
+
+  /// Finds the columns. Returns what is to be said of a file whose columns are others than the scalars'.
+  std::string begin(const Scalars& scalars) {
+    if (std::exchange(open, true)) return "";
+    std::vector<std::string> wanted, lost, empty;
+    for (const auto& [name, value] : scalars) wanted.push_back(column(name));
+    columns = wanted;
+    if (file.empty()) return "";
+    std::vector<std::string> there = columns_of(file.path());
+    auto has = [](const std::vector<std::string>& all, const std::string& name) {
+      return std::ranges::find(all, name) != all.end();
+    };
+    bool ours = there.size() > 2 && there[0] == "step" && there[1] == "seconds";
+    if (ours) there.erase(there.begin(), there.begin() + 2);
+    foreign = !ours || (strict && there != wanted) ||
+              std::ranges::none_of(wanted, [&](const std::string& name) { return has(there, name); });
+    if (foreign) return fmt::format("{} has another run's columns and is left as it is", file.path());
+    columns = there;
+    for (const std::string& name : wanted)
+      if (!has(columns, name)) lost.push_back(name);
+    for (const std::string& name : columns)
+      if (!has(wanted, name)) empty.push_back(name);
+    std::string text;
+    if (!lost.empty()) text = fmt::format("goes on without a column for {}", fmt::join(lost, ", "));
+    if (!empty.empty())
+      text += fmt::format("{}has nothing more in {}", text.empty() ? "" : ", and ", fmt::join(empty, ", "));
+    return text.empty() ? "" : fmt::format("{} {}", file.path(), text);
   }
 
-  /// Why it could not be, or "".
-  std::string append(int64_t step, double seconds, const Scalars& scalars) {
-    std::string header = "step,seconds", line;
-    for (const auto& [name, value] : scalars) header += "," + column(name);
-    if (empty) line = header + "\n";
-    if (!empty && !checked) {
-      std::string there;
-      std::getline(std::ifstream(path), there);
-      if (there != header) return "another run's columns are in it: name another folder";
+  bool append(int64_t step, double seconds, const Scalars& scalars) {
+    if (foreign) return true;
+    std::string text;
+    if (file.empty()) text = fmt::format("step,seconds,{}\n", fmt::join(columns, ","));
+    std::map<std::string, double> values;
+    for (const auto& [name, value] : scalars) values.emplace(column(name), value);
+    text += fmt::format("{},{:.3f}", step, seconds);
+    for (const std::string& name : columns) {
+      auto it = values.find(name);
+      text += it == values.end() ? "," : fmt::format(",{:.9g}", it->second);
     }
-    checked = true;
-    line += fmt::format("{},{:.3f}", step, seconds);
-    for (const auto& [name, value] : scalars) line += fmt::format(",{:.9g}", value);
-    line += "\n";
-    ssize_t done = write(fd, line.data(), line.size());
-    if (done >= 0 && done < static_cast<ssize_t>(line.size())) errno = ENOSPC;
-    empty = empty && done <= 0;
-    return done == static_cast<ssize_t>(line.size()) ? "" : std::strerror(errno);
+    return file.add(text + "\n");
   }
 };
 
@@ -70,7 +101,7 @@ RunLog::RunLog(const std::string& folder, bool norms) {
   if (error) throw invalid(fmt::format("log folder {}: {}", folder, error.message()), "name a folder that can be made");
   steps_ = std::make_unique<Table>(folder + "/steps.csv");
   epochs_ = std::make_unique<Table>(folder + "/epochs.csv");
-  if (norms) norms_ = std::make_unique<Table>(folder + "/norms.csv");
+  if (norms) norms_ = std::make_unique<Table>(folder + "/norms.csv", true);
   events_ = std::make_unique<EventFile>(folder);
 }
 
@@ -84,11 +115,12 @@ void RunLog::norms(int64_t step, const Scalars& scalars) { add(*norms_, "", step
 
 void RunLog::add(Table& table, const std::string& card, int64_t step, const Scalars& scalars) {
   if (!failure_.empty()) return;
+  if (std::string said = table.begin(scalars); !said.empty()) notice_ += (notice_.empty() ? "" : "; ") + said;
   Scalars tags;
   for (const auto& [name, value] : scalars) tags.emplace(card + name, value);
   double wall = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  if (std::string why = table.append(step, now(), scalars); !why.empty())
-    failure_ = fmt::format("{}: {}", table.path, why);
+  if (!table.append(step, now(), scalars))
+    failure_ = fmt::format("{}: {}", table.file.path(), std::strerror(errno));
   else if (!events_->add(step, wall, tags))
     failure_ = fmt::format("{}: {}", events_->path(), std::strerror(errno));
 }

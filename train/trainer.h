@@ -29,10 +29,17 @@ struct TUTTI_API TrainerOptions {
   nn::WeightFormat frozen = nn::WeightFormat::compute;  ///< how weights are kept that are not trained
   bool inference = false;                               ///< no weight is trained: train() throws
   int64_t batch = 64;
+  int64_t accumulate = 1;  ///< parts that a step's batch is computed in, one after the other; the batch is a multiple
+  int64_t recompute = 0;   ///< blocks, from the first, whose activations are computed again (ProgramOptions::recompute)
   bool keep_last = false;  ///< train on the last, smaller batch of an epoch as well, by a program of its own
   uint64_t seed = 1;
   int64_t eval_batch = 256;
   uint64_t resident_limit = uint64_t{1} << 30;  ///< bytes; a larger set stays on the host and is fed batch by batch
+  int workers = -1;      ///< threads that read such batches; 0: the one that trains; -1: as many as the data ask for
+  int64_t prefetch = 0;  ///< batches that they read ahead; 0: two per thread
+  /// "crop:4,flip": what is done to the column "input" of training batches (data/transforms), which the host then
+  /// feeds.
+  std::string augment = {};
   std::map<std::string, std::string> device_options = {};  ///< the plugin's, such as {"threads", "2"}
   Fallback fallback = Fallback::none;                      ///< for nodes that the device declines
   Precision precision = Precision::f32;
@@ -40,7 +47,8 @@ struct TUTTI_API TrainerOptions {
   bool gradient_norm = false;     ///< the norm of all gradients is read with the losses
   int64_t norms_every = 0;        ///< steps between two looks at every parameter's norms; 0: none
   /// Whether a NotFinite says with which node it began. The states are copied to the host now and then (at most a
-  /// twentieth of the time); once, a few seconds of steps run again.
+  /// twentieth of the time); once, a few seconds of steps run again, with the same samples: a source must give them
+  /// again.
   bool nan_check = false;
 };
 
@@ -145,10 +153,12 @@ class TUTTI_API Trainer {
   double learning_rate(int64_t step) const;  ///< of the step with that number, from 0; with the plateau as it is now
   int64_t parameter_count() const;           ///< elements; 0 before the model's input is known
   const std::vector<float>& losses() const;  ///< of every step of this trainer
-  const std::vector<float>& gradient_norms() const;  ///< the same of all gradients, before any is clipped
+  const std::vector<float>& gradient_norms() const;  ///< the same of all gradients, before any is clipped, where asked
   std::vector<Norms> take_norms();                   ///< those of TrainerOptions::norms_every since the last call
   double step_ms_median() const;                     ///< of means over the steps between two looks at the device
   double compile_ms() const;                         ///< passes, plugin compile and allocation of the training step
+  double data_wait() const;      ///< share of the time in train() in which it waited for samples, at most
+  double train_seconds() const;  ///< in train(), compiling left out
   /// What runs elsewhere than on the device: the nodes of all programs compiled so far, and the bytes that one training
   /// step copies for it (one evaluation step, before the first training).
   FallbackReport fallback() const;

@@ -92,16 +92,40 @@ Decline check_inputs(const Case& c, bool wide) {
   return wide ? declines_widening(c) : declines_dtype(c.in(0).dtype);
 }
 
+/// How an entry computes: as the node says, with one more channel of zeros, or in f32.
+enum class How { as_is, even, wide };
+
+/// The geometry of the padded convolution.
+ConvGeometry even_forward(ConvGeometry g) {
+  ++g.channels;
+  return g;
+}
+ConvGeometry even_dx(ConvGeometry g) {
+  ++g.filters;
+  return g;
+}
+
+/// Whether a padded channel helps: the sum over so many in f16 or bf16, without groups.
+Decline declines_even(const Case& c, const ConvGeometry& g, int64_t channels) {
+  if (channels % 2 == 0 || g.groups != 1) return "an even number of channels, or groups";
+  if (size_of(c.in(0).dtype) == 4) return "f32 needs no pairs";
+  return "";
+}
+
 // ---- conv2d: x, w
 
 ConvGeometry geometry_of_forward(const Case& c) { return conv_geometry(c.in(0).shape, c.in(1).shape, c.node().attrs); }
 
-template <bool wide>
+template <How how>
 Decline declines_forward(const Case& c) {
-  if (Decline why = check_inputs(c, wide); !why.empty()) return why;
+  if (Decline why = check_inputs(c, how == How::wide); !why.empty()) return why;
   ConvGeometry g = geometry_of_forward(c);
   if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.result()}); !why.empty() || empty(g)) return why;
-  DType dtype = wide ? DType::f32 : c.in(0).dtype;
+  if (how == How::even) {
+    if (Decline why = declines_even(c, g, g.channels); !why.empty()) return why;
+    g = even_forward(g);
+  }
+  DType dtype = how == How::wide ? DType::f32 : c.in(0).dtype;
   if (Decline why = declines_odd(g.depth(), size_of(dtype) == 4); !why.empty()) return why;
   auto t = data_type(dtype);
   return declines_primitive(dtype,
@@ -139,12 +163,16 @@ ConvGeometry geometry_of_dx(const Case& c) {
   return conv_geometry(c.node().attrs.ints("shape"), c.in(1).shape, c.in(0).shape, c.node().attrs);
 }
 
-template <bool wide>
+template <How how>
 Decline declines_dx(const Case& c) {
-  if (Decline why = check_inputs(c, wide); !why.empty()) return why;
+  if (Decline why = check_inputs(c, how == How::wide); !why.empty()) return why;
   ConvGeometry g = geometry_of_dx(c);
   if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.images()}); !why.empty() || empty(g)) return why;
-  DType dtype = wide ? DType::f32 : c.in(0).dtype;
+  if (how == How::even) {
+    if (Decline why = declines_even(c, g, g.filters); !why.empty()) return why;
+    g = even_dx(g);
+  }
+  DType dtype = how == How::wide ? DType::f32 : c.in(0).dtype;
   if (Decline why = declines_odd(g.filters_per_group(), size_of(dtype) == 4); !why.empty()) return why;
   auto t = data_type(dtype);
   return declines_primitive(dtype, [&] { return backward_data(g, t, any(t, g.result()), true); });
@@ -214,50 +242,10 @@ KernelPtr make_dw(const Case& c, DType dtype) {
 
 // ---- with one more channel of zeros where the sum is over an odd number
 
-/// The geometry of the padded convolution.
-ConvGeometry even_forward(ConvGeometry g) {
-  ++g.channels;
-  return g;
-}
-ConvGeometry even_dx(ConvGeometry g) {
-  ++g.filters;
-  return g;
-}
-
-Decline declines_even(const Case& c, const ConvGeometry& g, int64_t channels) {
-  if (channels % 2 == 0 || g.groups != 1) return "an even number of channels, or groups";
-  if (size_of(c.in(0).dtype) == 4) return "f32 needs no pairs";
-  return empty(g) ? "nothing to do" : "";
-}
-
-Decline declines_even_forward(const Case& c) {
-  if (Decline why = check_inputs(c, false); !why.empty()) return why;
-  ConvGeometry g = geometry_of_forward(c);
-  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.result()}); !why.empty()) return why;
-  if (Decline why = declines_even(c, g, g.channels); !why.empty()) return why;
-  auto t = data_type(c.in(0).dtype);
-  return declines_primitive(c.in(0).dtype, [&] {
-    ConvGeometry padded = even_forward(g);
-    return forward(padded, t, any(t, padded.images()), {}, prop_kind::forward_training, true);
-  });
-}
-
 KernelPtr make_even_forward(const Case& c) {
   ConvGeometry g = even_forward(geometry_of_forward(c));
   DType t = c.in(0).dtype;
   return make_even(c, {{{t, g.images()}, {t, g.weights()}}}, forward_of(c, g, t));
-}
-
-Decline declines_even_dx(const Case& c) {
-  if (Decline why = check_inputs(c, false); !why.empty()) return why;
-  ConvGeometry g = geometry_of_dx(c);
-  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.images()}); !why.empty()) return why;
-  if (Decline why = declines_even(c, g, g.filters); !why.empty()) return why;
-  auto t = data_type(c.in(0).dtype);
-  return declines_primitive(c.in(0).dtype, [&] {
-    ConvGeometry padded = even_dx(g);
-    return backward_data(padded, t, any(t, padded.result()), true);
-  });
 }
 
 KernelPtr make_even_dx(const Case& c) {
@@ -281,13 +269,13 @@ KernelPtr in_f32(const Case& c) {
 }
 
 const Entry entries[] = {
-    {"onednn conv2d", "conv2d", declines_forward<false>, as_is<make_forward>, {.bias = true}},
-    {"onednn conv2d_dx", "conv2d_dx", declines_dx<false>, as_is<make_dx>},
+    {"onednn conv2d", "conv2d", declines_forward<How::as_is>, as_is<make_forward>, {.bias = true}},
+    {"onednn conv2d_dx", "conv2d_dx", declines_dx<How::as_is>, as_is<make_dx>},
     {"onednn conv2d_dw", "conv2d_dw", declines_dw<false>, as_is<make_dw>, {.operand_sum = true}},
-    {"onednn conv2d of even channels", "conv2d", declines_even_forward, make_even_forward, {.bias = true}},
-    {"onednn conv2d_dx of even channels", "conv2d_dx", declines_even_dx, make_even_dx},
-    {"onednn conv2d in f32", "conv2d", declines_forward<true>, in_f32<make_forward>},
-    {"onednn conv2d_dx in f32", "conv2d_dx", declines_dx<true>, in_f32<make_dx>},
+    {"onednn conv2d of even channels", "conv2d", declines_forward<How::even>, make_even_forward, {.bias = true}},
+    {"onednn conv2d_dx of even channels", "conv2d_dx", declines_dx<How::even>, make_even_dx},
+    {"onednn conv2d in f32", "conv2d", declines_forward<How::wide>, in_f32<make_forward>},
+    {"onednn conv2d_dx in f32", "conv2d_dx", declines_dx<How::wide>, in_f32<make_dx>},
     {"onednn conv2d_dw in f32", "conv2d_dw", declines_dw<true>, in_f32<make_dw>, {.operand_sum = true}}};
 
 }  // namespace

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/base/rounding.h"
 #include "kernels/cpu/parallel.h"
 
 namespace tutti::onednn {
 namespace {
-
-size_t aligned(size_t bytes) { return align_up(bytes, size_t{64}); }
 
 /// One input: row-major outside, with zeros appended inside, in a layout of its own where `conv` wants another.
 struct Side {

@@ -8,11 +8,15 @@
 #include <vector>
 
 #include "backends/onednn/layout.h"
+#include "core/base/rounding.h"
 #include "sdk/kernel_list.h"
 #include "sdk/plan/patterns.h"
 #include "sdk/program.h"
 
 namespace tutti::onednn {
+
+/// Bytes that a part of the workspace takes: the next part begins at a cache line.
+constexpr size_t aligned(size_t bytes) { return align_up(bytes, size_t{64}); }
 
 /// What a kernel does with its result before it is stored. (Of products and convolutions `max(…, 0)` stays a pass of
 /// its own: oneDNN's relu turns NaN into 0, which would hide a diverging run.)

@@ -4,7 +4,6 @@
 
 #include "backends/onednn/channels.h"
 #include "backends/onednn/kernel.h"
-#include "core/base/rounding.h"
 #include "core/geometry/norm.h"
 
 namespace tutti::onednn {
@@ -40,7 +39,7 @@ struct Small {
     if (storage == kernels::Storage::word) return static_cast<const float*>(from);
     auto* to = reinterpret_cast<float*>(scratch);
     kernels::isa_kernels().load(storage)(to, from, from, from, count);
-    scratch += align_up(static_cast<size_t>(count) * 4, size_t{64});
+    scratch += aligned(static_cast<size_t>(count) * 4);
     return to;
   }
 };
@@ -51,7 +50,7 @@ class Smalls {
   Smalls(const Case& c, size_t first) : first_(first) {
     for (size_t k = first; k < c.node().inputs.size(); ++k) {
       Small s{kernels::storage_of(c.in(k).dtype), num_elements(c.in(k).shape)};
-      if (s.storage != kernels::Storage::word) bytes_ += align_up(static_cast<size_t>(s.count) * 4, size_t{64});
+      if (s.storage != kernels::Storage::word) bytes_ += aligned(static_cast<size_t>(s.count) * 4);
       list_.push_back(s);
     }
   }

@@ -5,7 +5,6 @@
 #include "backends/onednn/channels.h"
 #include "backends/onednn/widened.h"
 #include "backends/onednn/window.h"
-#include "core/base/rounding.h"
 #include "kernels/cpu/eval.h"
 #include "kernels/cpu/pool.h"
 
@@ -165,8 +164,8 @@ KernelPtr make_own(const Case& c) {
   int64_t results = elements(g.pooled()), pixels = elements(g.images());
   bool index = c.wants(1), wide = c.in(0).dtype == DType::f32;
   // Scratch: the taps where nobody reads them, y as f32 where it is not, x as f32 where it is not.
-  size_t y_at = align_up(static_cast<size_t>(index ? 0 : results), size_t{64});
-  size_t x_at = y_at + align_up(static_cast<size_t>(wide && c.wants(0) ? 0 : results * 4), size_t{64});
+  size_t y_at = aligned(static_cast<size_t>(index ? 0 : results));
+  size_t x_at = y_at + aligned(static_cast<size_t>(wide && c.wants(0) ? 0 : results * 4));
   size_t scratch_bytes = x_at + static_cast<size_t>(wide ? 0 : pixels * 4) + 64;
   auto kernel = std::make_unique<FunctionKernel>(
       c,

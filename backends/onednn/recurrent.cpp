@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "backends/onednn/kernel.h"
-#include "core/base/rounding.h"
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/parallel.h"
 
@@ -74,7 +73,7 @@ class StateProduct {
   };
 
  private:
-  size_t rounded_bytes() const { return bf16_ ? align_up(static_cast<size_t>(states_) * 2, size_t{64}) : 0; }
+  size_t rounded_bytes() const { return bf16_ ? aligned(static_cast<size_t>(states_) * 2) : 0; }
 
   Desc weights_, x_, y_, packed_, scratch_, pack_scratch_;
   int64_t states_;
@@ -92,7 +91,6 @@ struct Recurrence {
   std::shared_ptr<const StateProduct> product;
 
   int64_t at(int64_t k) const { return reverse ? steps - 1 - k : k; }
-  static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
   size_t thread_floats() const { return static_cast<size_t>(block) * static_cast<size_t>(10 * cells); }
   size_t thread_bytes() const { return aligned(thread_floats() * 4) + aligned(product->scratch_bytes()); }
   bool narrow() const { return storage != kernels::Storage::word; }

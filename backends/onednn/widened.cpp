@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/base/rounding.h"
 #include "kernels/cpu/eval.h"
 #include "kernels/cpu/parallel.h"
 
@@ -10,8 +9,6 @@ namespace tutti::onednn {
 namespace {
 
 constexpr auto f32 = dnnl::memory::data_type::f32;
-
-size_t aligned(size_t bytes) { return align_up(bytes, size_t{64}); }
 
 /// One input or result: `count` numbers that are narrow outside and f32 inside, in a layout of their own in between
 /// where the inner kernel wants another.

@@ -14,41 +14,16 @@ import numpy as np  # noqa: E402
 from tinygrad import Context, Device, Tensor, TinyJit, nn  # noqa: E402
 
 import peer_common  # noqa: E402
-
-OPTIMIZERS = {"adam": nn.optim.Adam, "adamw": nn.optim.AdamW, "sgd": nn.optim.SGD}
-
-
-class Cnn:
-    def __init__(self):
-        self.c1, self.c2 = nn.Conv2d(1, 32, 3, padding=1), nn.Conv2d(32, 64, 3, padding=1)
-        self.l1, self.l2 = nn.Linear(64 * 7 * 7, 128), nn.Linear(128, 10)
-
-    def __call__(self, x):
-        x = self.c1(x).relu().max_pool2d((2, 2))
-        x = self.c2(x).relu().max_pool2d((2, 2))
-        return self.l2(self.l1(x.flatten(1)).relu())
-
-
-class Mlp:
-    def __init__(self, sizes, dropout, activation="relu"):
-        self.layers = [nn.Linear(a, b) for a, b in zip(sizes, sizes[1:])]
-        self.rate, self.activation = dropout, activation
-
-    def __call__(self, x):
-        x = x.flatten(1)
-        for layer in self.layers[:-1]:
-            x = layer(x).gelu() if self.activation == "gelu" else layer(x).relu()
-            if self.rate > 0:
-                x = x.dropout(self.rate)
-        return self.layers[-1](x)
+import zoo_tinygrad  # noqa: E402
 
 
 def main():
     args = peer_common.arguments(__doc__)
     Tensor.manual_seed(args.seed)
-    model = Cnn() if args.model == "cnn" else Mlp(args.sizes, args.dropout)
+    case = {"layers": ",".join(map(str, args.sizes or [])), "dropout": args.dropout, "activation": "relu"}
+    model = zoo_tinygrad.MODELS[args.model][0](case)
     parameters = nn.state.get_parameters(model)
-    optimizer = OPTIMIZERS[args.optimizer](parameters, lr=args.lr)
+    optimizer = zoo_tinygrad.OPTIMIZERS[args.optimizer](parameters, lr=args.lr)
     (x, y), (test_x, test_y) = peer_common.load(args)
 
     def prepare(a):

@@ -28,8 +28,7 @@ class Peer:
             raise Declined(f"the peer has no {case['model']} of size {case['size']}")
         Tensor.manual_seed(1)
         model, batch, random = made(case), case["batch"], np.random.default_rng(1)
-        optimizers = {"adam": nn.optim.Adam, "adamw": nn.optim.AdamW, "sgd": nn.optim.SGD}
-        optimizer = optimizers[case["optimizer"]](nn.state.get_parameters(model), lr=case["lr"])
+        optimizer = zoo_tinygrad.OPTIMIZERS[case["optimizer"]](nn.state.get_parameters(model), lr=case["lr"])
         count = max(batch, min(case["samples"], 1024))
         columns = model.columns(random, count)
         at = 0

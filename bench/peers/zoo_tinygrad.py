@@ -23,12 +23,15 @@ class Mlp:
         return {"input": random.standard_normal((count, self.sizes[0]), np.float32),
                 "label": random.integers(0, self.sizes[-1], count, np.int32)}
 
-    def loss(self, batch):
-        x = batch["input"]
+    def __call__(self, x):
+        x = x.flatten(1)
         for layer in self.layers[:-1]:
             x = layer(x).gelu() if self.gelu else layer(x).relu()
             x = x.dropout(self.rate) if self.rate > 0 else x
-        return cross_entropy(self.layers[-1](x), batch["label"])
+        return self.layers[-1](x)
+
+    def loss(self, batch):
+        return cross_entropy(self(batch["input"]), batch["label"])
 
 
 class Cnn:
@@ -39,10 +42,13 @@ class Cnn:
     def columns(self, random, count):
         return images(random, count, 1, 28)
 
-    def loss(self, batch):
-        x = self.c1(batch["input"]).relu().max_pool2d((2, 2))
+    def __call__(self, x):
+        x = self.c1(x).relu().max_pool2d((2, 2))
         x = self.c2(x).relu().max_pool2d((2, 2))
-        return cross_entropy(self.l2(self.l1(x.flatten(1)).relu()), batch["label"])
+        return self.l2(self.l1(x.flatten(1)).relu())
+
+    def loss(self, batch):
+        return cross_entropy(self(batch["input"]), batch["label"])
 
 
 class Vae:
@@ -142,6 +148,8 @@ class Gpt:
             x = layer(x, causal=True)
         return cross_entropy((self.ln(x) @ self.tokens.weight.T).flatten(0, 1), batch["next"].flatten())
 
+
+OPTIMIZERS = {"adam": nn.optim.Adam, "adamw": nn.optim.AdamW, "sgd": nn.optim.SGD}
 
 # Model: class, and the size that it has; None: any.
 MODELS = {"mlp": (Mlp, None), "cnn": (Cnn, None), "vae": (Vae, "default"), "resnet18": (ResNet18, "cifar"), "vit": (Vit, "cifar"), "gpt": (Gpt, "char")}

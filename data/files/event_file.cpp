@@ -1,6 +1,5 @@
 #include "data/files/event_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <ctime>
 
 #include "core/base/status.h"
+#include "data/files/file_lock.h"
 
 namespace tutti {
 namespace {
@@ -52,6 +52,13 @@ uint32_t masked(const std::string& data) {
   return (c >> 15 | c << 17) + 0xa282ead8u;
 }
 
+/// TensorBoard asks for the first parts of the name; host and process keep two runs of a second apart.
+std::string path_in(const std::string& folder) {
+  char host[256] = "host";
+  gethostname(host, sizeof host - 1);
+  return fmt::format("{}/events.out.tfevents.{}.{}.{}.tutti", folder, std::time(nullptr), host, getpid());
+}
+
 }  // namespace
 
 uint32_t crc32c(const void* data, size_t bytes) {
@@ -61,21 +68,9 @@ uint32_t crc32c(const void* data, size_t bytes) {
   return ~c;
 }
 
-EventFile::EventFile(const std::string& folder) {
-  char host[256] = "host";
-  gethostname(host, sizeof host - 1);
-  path_ = fmt::format("{}/events.out.tfevents.{}.{}.{}.tutti", folder, std::time(nullptr), host, getpid());
-  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (fd_ < 0)
-    throw invalid(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)), "name a folder that can be");
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  if (!write(real(1, static_cast<double>(now.tv_sec)) + text(3, "brain.Event:2")))
-    throw invalid(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)), "free some space");
-}
-
-EventFile::~EventFile() {
-  if (fd_ >= 0) close(fd_);
+EventFile::EventFile(const std::string& folder) : file_(path_in(folder)) {
+  if (!write(real(1, static_cast<double>(std::time(nullptr))) + text(3, "brain.Event:2")))
+    throw invalid(fmt::format("{}: cannot be written: {}", path(), std::strerror(errno)), remedy_of_writing(errno));
 }
 
 bool EventFile::add(int64_t step, double seconds, const Scalars& scalars) {
@@ -86,14 +81,7 @@ bool EventFile::add(int64_t step, double seconds, const Scalars& scalars) {
 
 bool EventFile::write(const std::string& event) {
   std::string length = bytes_of(uint64_t{event.size()});
-  std::string record = length + bytes_of(masked(length)) + event + bytes_of(masked(event));
-  off_t start = lseek(fd_, 0, SEEK_END);
-  ssize_t done = ::write(fd_, record.data(), record.size());
-  if (done == static_cast<ssize_t>(record.size())) return true;
-  int why = done < 0 ? errno : ENOSPC;
-  if (done > 0 && ftruncate(fd_, start) != 0) why = errno;  // readers stop at half a record
-  errno = why;
-  return false;
+  return file_.add(length + bytes_of(masked(length)) + event + bytes_of(masked(event)));
 }
 
 }  // namespace tutti

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/base/export.h"
+#include "data/files/append_file.h"
 
 namespace tutti {
 
@@ -18,17 +19,13 @@ class TUTTI_API EventFile {
  public:
   /// Throws Error(invalid) naming the folder where no file can be made.
   explicit EventFile(const std::string& folder);
-  EventFile(const EventFile&) = delete;
-  EventFile& operator=(const EventFile&) = delete;
-  ~EventFile();
-  /// Appends one record. `seconds`: since 1970. Returns whether it was written whole.
+  /// Appends one record. `seconds`: since 1970. False, and errno, where it could not be written whole.
   bool add(int64_t step, double seconds, const Scalars& scalars);
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return file_.path(); }
 
  private:
   bool write(const std::string& event);
-  std::string path_;
-  int fd_ = -1;
+  AppendFile file_;
 };
 
 /// CRC-32C (Castagnoli; RFC 3720, appendix B.4) of some bytes.

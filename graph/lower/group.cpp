@@ -62,7 +62,10 @@ class Order {
 };
 
 /// Nodes of these parts of a step do not share a pass over memory.
-Phase part(const Node& n) { return n.phase == Phase::backward || n.phase == Phase::update ? n.phase : Phase::forward; }
+Phase part(const Node& n) {
+  if (n.phase == Phase::backward || n.phase == Phase::recompute) return Phase::backward;
+  return n.phase == Phase::update ? n.phase : Phase::forward;
+}
 
 class Scheduler {
  public:

@@ -22,6 +22,7 @@ Graph cse(const Graph& g) {
   }
   for (const Node& n : g.nodes()) {
     std::string key = n.op->name + n.attrs.to_string();
+    if (n.phase == Phase::recompute) key += " again";  // or it would be the node that it is to spare
     for (Value v : r.map(n.inputs)) key += fmt::format(" {}", v.id());
     auto [it, fresh] = seen.try_emplace(key);
     if (fresh) it->second = r.copy(n);

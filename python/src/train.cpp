@@ -146,10 +146,14 @@ TrainerOptions options_of(const nb::dict& d) {
   take("clip_value", o.clip_value);
   take("ema", o.ema);
   take("batch", o.batch);
+  take("accumulate", o.accumulate);
   take("keep_last", o.keep_last);
   take("seed", o.seed);
   take("eval_batch", o.eval_batch);
   take("resident_limit", o.resident_limit);
+  take("workers", o.workers);
+  take("prefetch", o.prefetch);
+  take("augment", o.augment);
   take("device_options", o.device_options);
   if (d.contains("optimizer")) {
     auto [kind, given] = nb::cast<std::pair<std::string, std::map<std::string, double>>>(d["optimizer"]);

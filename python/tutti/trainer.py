@@ -130,7 +130,10 @@ class Trainer:
 
     device      an id ("vulkan:0"), a plugin, a kind, or "auto": `tutti.devices()` lists them
     optimizer   one of tutti.optim
-    batch, eval_batch, seed, precision ("f32", "tf32", "bf16", "f16"), clip_norm, clip_value, ema, keep_last
+    batch, eval_batch, seed, precision ("f32", "tf32", "bf16", "f16"), clip_norm, clip_value, ema, keep_last,
+                accumulate (parts that a step's batch is computed in, so that one part's activations are in memory)
+    workers, prefetch   threads that read samples of sets that do not lie on the device, and the batches they read ahead
+    augment     what is done to the images of training batches: "crop:4,flip"
     schedule    of the learning rate: "cosine", "warmup:100+linear", … with `total` steps in all, or a function of the step
                 that gives the factor on it
     groups      ParameterGroups
@@ -144,8 +147,8 @@ class Trainer:
         optimizer = optimizer or optimizers["Adam"]()
         if not isinstance(optimizer, Optimizer):
             raise InvalidError(f"{optimizer!r} is no optimizer of tutti.optim", "tutti.optim has " + ", ".join(optimizers))
-        known = ("clip_norm", "clip_value", "ema", "batch", "keep_last", "seed", "eval_batch", "resident_limit",
-                 "device_options", "precision", "loss_scale", "fallback")
+        known = ("clip_norm", "clip_value", "ema", "batch", "accumulate", "keep_last", "seed", "eval_batch", "resident_limit",
+                 "workers", "prefetch", "augment", "device_options", "precision", "loss_scale", "fallback")
         for key in options:
             if key not in known:
                 raise TypeError(f"Trainer has no option '{key}': it has {', '.join(known)}")

@@ -34,6 +34,8 @@ class Docs(harness.Case):
         if any(word.endswith(".gguf") for word in words):  # fetched by scripts/smollm2.sh
             few = ["--context", "8", "--steps", "1", "--no-eval"] if words[0] == "train" else ["--tokens", "1"]
             return [*few, "--device", device], (0,) if (ROOT / ".deps/smollm2").is_dir() else (2,)
+        if "gpt" in words:  # trains on text; the docs name its tiny size
+            data = ["--batch", "16"]
         match words[0]:
             case "train": return [*data, "--layers", "784,16,10", "--steps", "1", "--no-eval", "--device", device], (0,)
             case "plan": return [*data, "--device", device, "--no-search"], (0,)

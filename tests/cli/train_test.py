@@ -10,7 +10,7 @@ from harness import BINARY, CNN, MLP, environment
 
 DEVICES = harness.usable_devices()
 KEYS = {"device": str, "model": str, "parameters": int, "steps": int, "epochs": (int, float), "loss": float,
-        "accuracy": float, "samples_per_s": float, "step_ms_median": float, "compile_ms": float, "peak_bytes": int,
+        "accuracy": float, "samples_per_s": float, "step_ms_median": float, "compile_ms": float, "data_wait": float, "peak_bytes": int,
         "planned_bytes": int, "state_hash": str, "seed": int, "losses": list}
 
 

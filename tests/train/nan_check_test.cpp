@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "data/loader.h"
 #include "graph/ops.h"
+#include "tests/train/devices.h"
 #include "tests/train/files.h"
 #include "train/nan_check.h"
 #include "train/trainer.h"
@@ -119,6 +121,111 @@ TEST_P(NanCheckTest, SkippedStepsAreNoTroubleAndAForwardOverflowIs) {
   expect_parts(e.what(), {fmt::format("it began in step {} with node", e.step), "forward: "});
 }
 
+// ---- steps in parts, and samples that the host changes
+
+/// Images f32[1, 4, 4] that are made as they are read.
+struct Made : data::Source {
+  using Pixel = float (*)(int32_t sample, int k);
+  Made(int64_t count, Pixel pixel) : count(count), pixel(pixel) { name = "made"; }
+  int64_t size() const override { return count; }
+  std::vector<data::Column> columns() const override {
+    std::vector<data::Column> all(1);
+    all[0].name = "input";
+    all[0].type = {DType::f32, {1, 4, 4}};
+    return all;
+  }
+  void read(const std::string&, std::span<const int32_t> samples, void* to) const override {
+    auto* x = static_cast<float*>(to);
+    for (int32_t s : samples)
+      for (int k = 0; k < 16; ++k) *x++ = pixel(s, k);
+  }
+  bool parallel() const override { return true; }
+  int64_t count;
+  Pixel pixel;
+};
+
+/// The roots of the samples' sums.
+Task root_of_inputs() {
+  return Task(
+      [](nn::Builder& b, const Batch& x) {
+        Value w = b.parameter("w", {}, {nn::Init::ones});
+        Value y = b("dropout", nn::Dropout(0.5), x["input"]);
+        Graph::Scope scope(b.graph(), "root");
+        Value s = sqrt(sum(y, {1, 2, 3}) * w);
+        return Outcome{.loss_sum = sum(s), .weight = sum(x.weights(DType::f32))};
+      },
+      "root of inputs");
+}
+
+TEST_P(NanCheckTest, NamesThePartOfTheStep) {
+  constexpr int32_t bad = 91;
+  Made set(160, [](int32_t s, int k) { return s == bad ? -0.001F * static_cast<float>(k) : 0.5F; });
+  for (const char* augment : {"", "flip,crop:1"})
+    for (int workers : {0, 3}) {
+      TrainerOptions o{.optimizer = Sgd{.lr = 1e-3},
+                       .batch = 16,
+                       .accumulate = 4,
+                       .workers = workers,
+                       .augment = augment,
+                       .nan_check = true};
+      Trainer t(device, root_of_inputs(), o);
+      NotFinite e = trouble(t, set);
+      auto order = data::shuffled_order(160, o.seed, 0);
+      int64_t place = std::find(order.begin(), order.end(), bad) - order.begin();
+      EXPECT_EQ(e.step, place / 16 + 1);
+      expect_parts(e.what(), {fmt::format("it began in step {}, part {} of 4, with node", e.step, place % 16 / 4 + 1),
+                              "forward: sqrt at root", "f32[4]", "1 NaN, 0 infinite",
+                              fmt::format("the first, NaN, at [{}]", place % 4)});
+    }
+}
+
+// Losses and gradients are finite in all parts of step 1, and the rate times their mean is not.
+TEST_P(NanCheckTest, NamesTheUpdateOfAStepInParts) {
+  Task doubled(
+      [](nn::Builder& b, const Batch& x) {
+        Value w = b.parameter("w", {}, {nn::Init::ones});
+        return Outcome{.loss_sum = w * 2 + sum(x["input"]) * 0, .weight = b.graph().full(DType::f32, 1)};
+      },
+      "doubled");
+  Trainer t(device, doubled, {.optimizer = Sgd{.lr = 3e38}, .batch = 16, .accumulate = 2, .nan_check = true});
+  NotFinite e = trouble(t, samples());
+  EXPECT_EQ(e.step, 2);
+  expect_parts(e.what(), {"the loss is -infinite at step 2", "it began in step 1, its update, with node",
+                          "update: ", "0 NaN, 1 infinite", "the feed 'lr'"});
+}
+
+/// What a replay computes is what training computed: one whose samples, masks or rates differ would end elsewhere.
+TEST_P(NanCheckTest, AReplayOfPartsAndChangedSamplesIsTheRunToTheBit) {
+  // The loss has the root of a weight, which each step makes smaller by what it saw of the samples and masks.
+  Task shrinking(
+      [](nn::Builder& b, const Batch& x) {
+        Value w = b.parameter("w", {}, {nn::Init::ones});
+        Value seen = sum(b("dropout", nn::Dropout(0.5), x["input"]));
+        Graph::Scope scope(b.graph(), "root");
+        return Outcome{.loss_sum = sqrt(w) * seen, .weight = sum(x.weights(DType::f32))};
+      },
+      "shrinking");
+  Made set(64, [](int32_t s, int k) { return static_cast<float>((s * 37 + k * 11) % 101) / 101; });
+  for (const char* augment : {"", "flip,crop:2,cutout:2"}) {
+    TrainerOptions o{.optimizer = Sgd{.lr = 0.005},
+                     .schedule = [](int64_t step) { return 1 + 0.1 * (step % 7); },
+                     .batch = 16,
+                     .accumulate = 2,
+                     .workers = 2,
+                     .augment = augment,
+                     .nan_check = true};
+    Trainer t(device, shrinking, o);
+    NotFinite e = trouble(t, set);
+    o.nan_check = false;
+    Trainer plain(device, shrinking, o);  // until the step before
+    while (plain.steps() < e.step - 1) plain.train(set, e.step - 1 - plain.steps());
+    double w = plain.read_state("w").at(0);
+    EXPECT_LT(w, 0);
+    expect_parts(e.what(), {fmt::format("it began in step {}, part 1 of 2, with node", e.step), "sqrt at root",
+                            fmt::format("; there {}: the state 'w'", w)});
+  }
+}
+
 // ---- norms
 
 /// The 2-norm in float64.
@@ -187,18 +294,7 @@ TEST_P(NanCheckTest, NormsComeAsOftenAsAskedAndChangeNothing) {
   EXPECT_GT(clipped.gradient_norms().at(0), 1e-2);
 }
 
-std::vector<std::string> usable() {
-  std::vector<std::string> ids;
-  for (const Ranked& r : rank_devices(Registry::instance()))
-    if (r.device.unusable.empty()) ids.push_back(r.device.id);
-  return ids;
-}
-
-INSTANTIATE_TEST_SUITE_P(Devices, NanCheckTest, testing::ValuesIn(usable()), [](const auto& i) {
-  std::string name = i.param;
-  std::replace(name.begin(), name.end(), ':', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Devices, NanCheckTest, testing::ValuesIn(usable()), test_name);
 
 // ---- the way back
 
@@ -210,14 +306,39 @@ TEST(Origin, IsTheFirstNodeThatMadeItOfFiniteValues) {
   g.set_state("x", c);
   g.set_state("y", y + sum(b));
   std::set<ValueId> bad = {a.id(), c.id(), masked.id()};
-  EXPECT_EQ(origin_of(g, bad, {}, false), a.id());
-  EXPECT_EQ(origin_of(g, {masked.id()}, {}, false), std::nullopt);  // no state is
-  EXPECT_EQ(origin_of(g, {masked.id(), a.id()}, {masked.id()}, true), a.id());
+  auto origin = [&](const std::set<ValueId>& not_finite, const std::set<ValueId>& usual, bool any) {
+    LookedAt run[] = {{g, not_finite, usual}};
+    std::optional<Found> found = origin_of(run, any);
+    return found ? std::optional(found->value) : std::nullopt;
+  };
+  EXPECT_EQ(origin(bad, {}, false), a.id());
+  EXPECT_EQ(origin({masked.id()}, {}, false), std::nullopt);  // no state is
+  EXPECT_EQ(origin({masked.id(), a.id()}, {masked.id()}, true), a.id());
   bad.insert(b.id());
-  EXPECT_EQ(origin_of(g, bad, {}, false), masked.id());
-  EXPECT_EQ(origin_of(g, bad, {masked.id()}, false), a.id());  // as in good steps
+  EXPECT_EQ(origin(bad, {}, false), masked.id());
+  EXPECT_EQ(origin(bad, {masked.id()}, false), a.id());  // as in good steps
   bad.insert(y.id());
-  EXPECT_EQ(origin_of(g, bad, {masked.id()}, false), y.id());
+  EXPECT_EQ(origin(bad, {masked.id()}, false), y.id());
+}
+
+/// Parts add to a state, which an update turns into another and sets to 0.
+TEST(Origin, IsInThePartThatTheUpdateHasItFrom) {
+  Graph part, update;
+  TensorType scalar{DType::f32, {}};
+  Value x = part.feed("x", scalar), sum = part.state("sum", scalar), root = sqrt(x), more = sum + root;
+  part.set_state("sum", more);
+  Value w = update.state("w", scalar), all = update.state("sum", scalar), less = w - all;
+  update.set_state("w", less);
+  update.set_state("sum", w.like(0));
+  std::set<ValueId> good, made = {root.id(), more.id()}, carried = {sum.id(), more.id()}, bad = {all.id(), less.id()};
+  auto origin = [&](const std::set<ValueId>& first, const std::set<ValueId>& second, const std::set<ValueId>& last) {
+    LookedAt runs[] = {{part, first, good}, {part, second, good}, {update, last, good}};
+    return origin_of(runs, false);
+  };
+  EXPECT_EQ(origin(made, carried, bad), (Found{0, root.id()}));
+  EXPECT_EQ(origin(good, made, bad), (Found{1, root.id()}));
+  EXPECT_EQ(origin(good, good, {less.id()}), (Found{2, less.id()}));
+  EXPECT_EQ(origin(made, carried, good), std::nullopt);  // such as a step that loss scaling skips
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "data/loader.h"
 #include "graph/eval.h"
 #include "graph/ops.h"
+#include "tests/train/devices.h"
 #include "tests/train/files.h"
 #include "train/trainer.h"
 
@@ -273,18 +274,7 @@ TEST_P(PrecisionTest, NamesAScaleThatCannotBe) {
     expect_parts(message_of([&] { Trainer(device, task(), options(Precision::f16, scale)); }), {"loss scale"});
 }
 
-std::vector<std::string> usable() {
-  std::vector<std::string> ids;
-  for (const Ranked& r : rank_devices(Registry::instance()))
-    if (r.device.unusable.empty()) ids.push_back(r.device.id);
-  return ids;
-}
-
-INSTANTIATE_TEST_SUITE_P(Devices, PrecisionTest, testing::ValuesIn(usable()), [](const auto& i) {
-  std::string name = i.param;
-  std::replace(name.begin(), name.end(), ':', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Devices, PrecisionTest, testing::ValuesIn(usable()), test_name);
 
 // What is computed in which dtype, read from the graph.
 TEST(PrecisionGraph, ProductsAreShortLossAndUpdateAreF32) {

@@ -15,6 +15,7 @@
 #include "data/files/checkpoint.h"
 #include "data/loader.h"
 #include "graph/eval.h"
+#include "tests/train/devices.h"
 #include "tests/train/files.h"
 
 namespace tutti {
@@ -396,18 +397,7 @@ TEST_P(TrainerTest, NamesWhatDoesNotFit) {
   expect_parts(message_of([&] { t.read_state("nothing"); }), {"no state 'nothing'"});
 }
 
-std::vector<std::string> usable() {
-  std::vector<std::string> ids;
-  for (const Ranked& r : rank_devices(Registry::instance()))
-    if (r.device.unusable.empty()) ids.push_back(r.device.id);
-  return ids;
-}
-
-INSTANTIATE_TEST_SUITE_P(Devices, TrainerTest, testing::ValuesIn(usable()), [](const auto& i) {
-  std::string name = i.param;
-  std::replace(name.begin(), name.end(), ':', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Devices, TrainerTest, testing::ValuesIn(usable()), test_name);
 
 }  // namespace
 }  // namespace tutti

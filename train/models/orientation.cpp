@@ -2,11 +2,18 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <numbers>
+#include <optional>
 
 #include "core/base/status.h"
+#include "core/base/text.h"
 #include "graph/functions.h"
 #include "graph/ops/cast.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/cos.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/sin.h"
 #include "graph/ops/sqrt.h"
 #include "graph/ops/sum.h"
 #include "train/model.h"
@@ -31,12 +38,21 @@ Sequential net(const std::vector<int64_t>& channels, int64_t hidden) {
   return Sequential(std::move(layers));
 }
 
+/// Sine and cosine [N, 2]: the column "angle", or k/n of a turn of class k of n.
+Value target_of(const Batch& x, DType dtype) {
+  if (x.has("angle")) return cast(x["angle"], dtype);
+  int64_t classes = x.column("label").classes;
+  Value turn = cast(x.below("label", classes), dtype) * (2 * std::numbers::pi / static_cast<double>(classes));
+  turn = reshape(turn, {x.size(), 1});
+  return concat({sin(turn), cos(turn)}, 1);
+}
+
 /// The squared error of sine and cosine; metrics: the share of angles within 5, 10 and 20 degrees.
 Task angles(Sequential model) {
   std::string text = model.describe();
   return Task(
       [model = std::move(model)](Builder& b, const Batch& x) {
-        Value y = b.output(model.forward(b, b.input(x["input"]))), target = cast(x["angle"], y.dtype()),
+        Value y = b.output(model.forward(b, b.input(x["input"]))), target = target_of(x, y.dtype()),
               counts = x.weights(y.dtype());
         Outcome out;
         {
@@ -57,9 +73,23 @@ Task angles(Sequential model) {
       text);
 }
 
+/// Whether class k of n is named by the degrees of k/n of a turn, as in folders 000, 090, 180 and 270.
+bool sorted_by_turns(const data::Source& train) {
+  auto names = nlohmann::json::parse(train.vocabulary, nullptr, false);
+  if (!names.is_array() || names.size() < 2) return false;
+  for (size_t k = 0; k < names.size(); ++k) {
+    double degrees = 360 * static_cast<double>(k) / static_cast<double>(names.size());
+    std::optional<double> named =
+        names[k].is_string() ? parse_number<double>(names[k].get<std::string>()) : std::nullopt;
+    if (!named || !(std::abs(*named - degrees) <= 0.5)) return false;
+  }
+  return true;
+}
+
 Task task(const ModelOptions& o, const data::Source& train) {
-  data::Column image = train.column("input"), angle = train.column("angle");
-  if (image.type.shape.size() != 3 || angle.type.shape != Shape{2} || !is_float(angle.type.dtype))
+  bool turns = sorted_by_turns(train);
+  data::Column image = train.column("input"), angle = train.column(turns ? "label" : "angle");
+  if (image.type.shape.size() != 3 || (!turns && (angle.type.shape != Shape{2} || !is_float(angle.type.dtype))))
     throw invalid(fmt::format("orientation takes images [1, H, W] with an angle f32[2], {} has {} and {}", o.data,
                               to_string(image.type), to_string(angle.type)),
                   "use --data orientation");

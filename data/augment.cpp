@@ -1,0 +1,112 @@
+#include "data/augment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/base/philox.h"
+#include "core/base/status.h"
+#include "core/base/text.h"
+
+namespace tutti::data {
+namespace {
+
+constexpr uint32_t augment_stream = 0x64617480;  // and the transforms behind the first: those that follow
+
+void load(const TensorType& type, const std::byte* from, Image& image) {
+  if (type.dtype == DType::f32)
+    std::memcpy(image.values.data(), from, image.values.size() * sizeof(float));
+  else
+    for (size_t i = 0; i < image.values.size(); ++i) image.values[i] = std::to_integer<uint8_t>(from[i]);
+}
+
+void store(const TensorType& type, const Image& image, std::byte* to) {
+  if (type.dtype == DType::f32)
+    std::memcpy(to, image.values.data(), image.values.size() * sizeof(float));
+  else
+    for (size_t i = 0; i < image.values.size(); ++i)
+      to[i] = static_cast<std::byte>(std::lround(std::clamp(image.values[i], 0.f, 255.f)));
+}
+
+}  // namespace
+
+uint32_t Draws::word() {
+  if (drawn_ % 4 == 0)
+    block_ = random_block(seed_, epoch_, augment_stream + place_,
+                          uint64_t{static_cast<uint32_t>(sample_)} << 8 | drawn_ / 4);
+  return block_[drawn_++ % 4];
+}
+
+Augment::Augment(const std::string& list) {
+  if (list.empty() || list == "none") return;
+  for (const std::string& part : fields(list, ',')) {
+    std::vector<std::string> words = fields(part, ':');
+    std::vector<std::string> names, forms;
+    const Transform* found = nullptr;
+    for (const Transform* t : all_transforms()) {
+      names.push_back(t->name);
+      if (t->name == words[0]) found = t;
+    }
+    if (!found)
+      throw invalid(fmt::format("--augment {}: '{}' is unknown", list, words[0]), did_you_mean(words[0], names));
+    bool takes = found->most > found->least;
+    std::optional<double> number = words.size() == 1 ? found->usual : parse_number<double>(words[1]);
+    bool fits = words.size() == 1 || (words.size() == 2 && takes && number && *number >= found->least &&
+                                      *number <= found->most && (!found->whole || *number == std::floor(*number)));
+    if (!fits)
+      throw invalid(fmt::format("--augment {}: '{}', expected {}", list, part,
+                                takes ? fmt::format("a {}number from {} to {} behind {}:", found->whole ? "whole " : "",
+                                                    found->least, found->most, found->name)
+                                      : fmt::format("{} without a number", found->name)),
+                    "use " + found->doc);
+    steps_.emplace_back(found, *number);
+  }
+}
+
+void Augment::check(const Source& set) const {
+  if (steps_.empty()) return;
+  std::vector<Column> columns = set.columns();
+  auto input = std::ranges::find(columns, "input", &Column::name);
+  if (input == columns.end())
+    throw invalid(fmt::format("--augment changes images, {} has no column 'input'", set.name),
+                  "leave it out: --augment none");
+  const TensorType& image = input->type;
+  if (image.shape.size() != 3 || (image.dtype != DType::u8 && image.dtype != DType::f32))
+    throw invalid(fmt::format("--augment changes images u8 or f32 [C, H, W], the column 'input' of {} holds {}",
+                              set.name, to_string(image)),
+                  "leave it out: --augment none");
+  for (const Column& c : columns) {
+    const Shape& s = c.type.shape;
+    if (c.name != "input" && s.size() >= 2 && std::equal(s.end() - 2, s.end(), image.shape.begin() + 1))
+      throw invalid(fmt::format("--augment moves the images of {}, its column '{}' has a value for every pixel, which "
+                                "would stay",
+                                set.name, c.name),
+                    "leave it out: --augment none");
+  }
+}
+
+Change Augment::change(const Source& set, uint64_t seed, uint32_t epoch) const {
+  if (steps_.empty()) return {};
+  TensorType type = set.column("input").type;
+  return
+      [steps = steps_, type, seed, epoch](const std::string& column, std::span<const int32_t> samples, std::byte* at) {
+        if (column != "input") return;
+        const Shape& s = type.shape;
+        Image image{.channels = s[0], .height = s[1], .width = s[2]};
+        image.values.resize(static_cast<size_t>(num_elements(s)));
+        if (type.dtype == DType::u8) image.least = 0, image.most = 255;
+        for (int32_t sample : samples) {
+          load(type, at, image);
+          for (uint32_t place = 0; place < steps.size(); ++place) {
+            Draws draws(seed, epoch, place, sample);
+            steps[place].first->apply(image, steps[place].second, draws);
+          }
+          store(type, image, at);
+          at += num_bytes(type);
+        }
+      };
+}
+
+}  // namespace tutti::data

@@ -1,0 +1,119 @@
+// JPEG files by libjpeg-turbo.
+#include <fmt/format.h>
+
+#include "core/base/status.h"
+#include "data/files/image_file.h"
+
+#ifdef TUTTI_HAS_JPEG
+#include <array>
+#include <csetjmp>
+#include <cstdio>
+#include <memory>
+
+#include <jpeglib.h>
+
+#include <jerror.h>
+#endif
+
+namespace tutti {
+namespace {
+
+constexpr std::string_view signature = "\xff\xd8\xff";
+
+#ifdef TUTTI_HAS_JPEG
+
+struct Reading {
+  jpeg_error_mgr errors = {};  // first: libjpeg hands back its address
+  std::jmp_buf jump = {};
+  std::array<char, JMSG_LENGTH_MAX> text = {};
+};
+
+void fail(j_common_ptr jpeg) {
+  auto* r = reinterpret_cast<Reading*>(jpeg->err);
+  jpeg->err->format_message(jpeg, r->text.data());
+  std::longjmp(r->jump, 1);
+}
+
+/// libjpeg fills up what is missing of a file, and merely warns.
+void warn(j_common_ptr jpeg, int level) {
+  if (level < 0 && (jpeg->err->msg_code == JWRN_JPEG_EOF || jpeg->err->msg_code == JWRN_HIT_MARKER)) fail(jpeg);
+}
+
+void say_nothing(j_common_ptr) {}
+
+jpeg_error_mgr* errors_of(Reading& r) {
+  jpeg_std_error(&r.errors);
+  r.errors.error_exit = fail;
+  r.errors.emit_message = warn;
+  r.errors.output_message = say_nothing;
+  return &r.errors;
+}
+
+/// Nothing with a destructor may live here and below: libjpeg jumps out of it.
+bool read_form(jpeg_decompress_struct& jpeg, Reading& r, std::FILE* file) {
+  if (setjmp(r.jump) != 0) return false;
+  jpeg_create_decompress(&jpeg);
+  jpeg_stdio_src(&jpeg, file);
+  jpeg_read_header(&jpeg, TRUE);
+  return true;
+}
+
+/// False with no text: the image is of another size.
+bool decode_rows(jpeg_decompress_struct& jpeg, Reading& r, std::string_view bytes, const ImageForm& form,
+                 unsigned char* pixels) {
+  if (setjmp(r.jump) != 0) return false;
+  jpeg_create_decompress(&jpeg);
+  jpeg_mem_src(&jpeg, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  jpeg_read_header(&jpeg, TRUE);
+  if (jpeg.image_width != form.width || jpeg.image_height != form.height) return false;
+  jpeg.out_color_space = form.channels == 3 ? JCS_RGB : JCS_GRAYSCALE;
+  jpeg_start_decompress(&jpeg);
+  while (jpeg.output_scanline < jpeg.output_height) {
+    JSAMPROW row = pixels + static_cast<size_t>(jpeg.output_scanline) * static_cast<size_t>(form.width * form.channels);
+    jpeg_read_scanlines(&jpeg, &row, 1);
+  }
+  jpeg_finish_decompress(&jpeg);
+  return true;
+}
+
+ImageForm form_of(const std::string& path) {
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+  if (!file) throw invalid(fmt::format("{}: cannot be read", path), "check its permissions");
+  Reading r;
+  jpeg_decompress_struct jpeg = {};
+  jpeg.err = errors_of(r);
+  bool good = read_form(jpeg, r, file.get());
+  ImageForm form{.channels = jpeg.num_components == 1 ? 1 : 3, .height = jpeg.image_height, .width = jpeg.image_width};
+  jpeg_destroy_decompress(&jpeg);
+  if (!good) throw_damaged_image(path, "JPEG", r.text.data());
+  return form;
+}
+
+void decode(const std::string& path, std::string_view bytes, const ImageForm& form, unsigned char* pixels) {
+  Reading r;
+  jpeg_decompress_struct jpeg = {};
+  jpeg.err = errors_of(r);
+  bool good = decode_rows(jpeg, r, bytes, form, pixels);
+  ImageForm found{.channels = form.channels, .height = jpeg.image_height, .width = jpeg.image_width};
+  jpeg_destroy_decompress(&jpeg);
+  if (good) return;
+  if (r.text[0] == '\0') throw_other_image(path, found, form);
+  throw_damaged_image(path, "JPEG", r.text.data());
+}
+
+#else
+
+[[noreturn]] void lacking(const std::string& path) {
+  throw invalid(fmt::format("{}: this build of Tutti reads no JPEG files: libjpeg was not there", path),
+                "install it (Debian: libjpeg-dev) and build again");
+}
+ImageForm form_of(const std::string& path) { lacking(path); }
+void decode(const std::string& path, std::string_view, const ImageForm&, unsigned char*) { lacking(path); }
+
+#endif
+
+}  // namespace
+
+const ImageCodec jpeg_codec{"JPEG", signature, form_of, decode};
+
+}  // namespace tutti

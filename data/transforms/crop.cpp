@@ -1,0 +1,31 @@
+// A random part of the image with black around it: He et al., "Deep residual learning" (2016), section 4.2.
+#include "data/transform.h"
+
+namespace tutti::data {
+namespace {
+
+void crop(Image& image, double number, Draws& draws) {
+  auto pad = static_cast<int64_t>(number);
+  int64_t down = draws.below(2 * pad + 1) - pad, right = draws.below(2 * pad + 1) - pad;
+  Image from = image;
+  for (int64_t c = 0; c < image.channels; ++c)
+    for (int64_t y = 0; y < image.height; ++y)
+      for (int64_t x = 0; x < image.width; ++x) {
+        int64_t v = y + down, u = x + right;
+        bool inside = v >= 0 && v < image.height && u >= 0 && u < image.width;
+        image.at(c, y, x) = inside ? from.at(c, v, u) : 0;
+      }
+}
+
+}  // namespace
+
+extern const Transform crop_transform;
+const Transform crop_transform{.name = "crop",
+                               .doc = "crop[:4] (moved by at most that many pixels each way, black behind)",
+                               .usual = 4,
+                               .least = 1,
+                               .most = 1024,
+                               .whole = true,
+                               .apply = crop};
+
+}  // namespace tutti::data

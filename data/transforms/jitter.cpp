@@ -1,0 +1,50 @@
+// Brightness, contrast and (of RGB) saturation scaled by random factors, one after the other, as torchvision's
+// ColorJitter defines them: towards black, the mean of the image's grey, and each pixel's grey. u8 stays within 0 to
+// 255.
+#include <algorithm>
+
+#include "data/transform.h"
+
+namespace tutti::data {
+namespace {
+
+float grey(const Image& image, size_t at) {
+  size_t plane = static_cast<size_t>(image.height * image.width);
+  const std::vector<float>& v = image.values;
+  return image.channels == 3 ? 0.299f * v[at] + 0.587f * v[plane + at] + 0.114f * v[2 * plane + at] : v[at];
+}
+
+/// Every value as far from `middle` of its pixel as factor says.
+template <class F>
+void scale(Image& image, float factor, F middle) {
+  size_t plane = static_cast<size_t>(image.height * image.width);
+  for (size_t i = 0; i < plane; ++i) {
+    float m = middle(i);
+    for (size_t at = i; at < image.values.size(); at += plane)
+      image.values[at] = std::clamp(m + (image.values[at] - m) * factor, image.least, image.most);
+  }
+}
+
+void jitter(Image& image, double number, Draws& draws) {
+  auto most = static_cast<float>(number);
+  auto factor = [&] { return draws.between(1 - most, 1 + most); };
+  scale(image, factor(), [](size_t) { return 0.f; });
+  double mean = 0;
+  size_t plane = static_cast<size_t>(image.height * image.width);
+  for (size_t i = 0; i < plane; ++i) mean += static_cast<double>(grey(image, i)) / static_cast<double>(plane);
+  scale(image, factor(), [&](size_t) { return static_cast<float>(mean); });
+  if (image.channels == 3) scale(image, factor(), [&](size_t i) { return grey(image, i); });
+}
+
+}  // namespace
+
+extern const Transform jitter_transform;
+const Transform jitter_transform{
+    .name = "jitter",
+    .doc = "jitter[:0.2] (brightness, contrast and saturation changed by at most that share)",
+    .usual = 0.2,
+    .least = 0,
+    .most = 1,
+    .apply = jitter};
+
+}  // namespace tutti::data

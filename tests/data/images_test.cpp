@@ -1,0 +1,126 @@
+// Folders of images: which files are which samples, and what is wrong with a folder.
+#include <filesystem>
+
+#include "data/files/image_file.h"
+#include "tests/data/columns.h"
+#include "tests/train/files.h"
+
+namespace tutti::data {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace tutti::test;
+
+std::string golden(const std::string& name) { return std::string(GOLDEN_DIR) + "/images/" + name; }
+
+struct Images : testing::Test {
+  Folder folder;
+  std::string root = folder / "set";
+  void add(const std::string& file, const std::string& image = "rgb.png") const {
+    fs::create_directories(fs::path(root) / fs::path(file).parent_path());
+    fs::copy_file(golden(image), fs::path(root) / file);
+  }
+  Sources open(const std::string& vocabulary = "") const {
+    return open_data("images:" + root, {.vocabulary = vocabulary});
+  }
+  std::string error(const std::string& vocabulary = "") const {
+    return message_of([&] { open(vocabulary); });
+  }
+  /// Two classes, both halves.
+  void usual() const {
+    for (const char* file : {"train/cat/1.png", "train/cat/2.jpg", "train/ant/9.png", "test/cat/5.png"}) add(file);
+  }
+};
+
+TEST_F(Images, ClassesAndFilesInTheOrderOfTheirNames) {
+  usual();
+  add("train/.hidden", "rgb.png");
+  add("train/ant/.hidden", "rgb.png");
+  add("readme.txt");
+  Sources s = open();
+  EXPECT_EQ(s.train->name, "set/train");
+  EXPECT_EQ(all_of<int32_t>(*s.train, "label"), (std::vector<int32_t>{0, 1, 1}));
+  EXPECT_EQ(all_of<int32_t>(*s.test, "label"), (std::vector<int32_t>{1}));
+  EXPECT_EQ(s.train->column("label").classes, 2);
+  EXPECT_EQ(to_string(s.train->column("input").type), "u8[3, 7, 11]");
+  EXPECT_EQ(s.train->vocabulary, "[\"ant\",\"cat\"]");
+  EXPECT_TRUE(s.train->parallel());
+  s.train->check();
+  s.test->check();
+}
+
+TEST_F(Images, SamplesAreThePixelsOfTheirFiles) {
+  for (const char* file : {"rgb.png", "rgb.jpg", "grey.png", "palette.png"}) add(std::string("a/") + file, file);
+  add("b/grey.jpg", "grey.jpg");
+  Sources s = open();
+  EXPECT_EQ(s.train->size() + s.test->size(), 5);
+  // The test is the last of the shuffled order; grey among RGB becomes RGB.
+  std::vector<std::string> files = {"grey.png", "palette.png", "rgb.jpg", "rgb.png", "grey.jpg"};
+  std::vector<int32_t> order = shuffled_order(5, 0, 0);
+  for (int32_t i = 0; i < 5; ++i) {
+    const Source& half = i < 4 ? *s.train : *s.test;
+    std::vector<std::byte> want(3 * 77);
+    read_image(golden(files[static_cast<size_t>(order[static_cast<size_t>(i)])]), {3, 7, 11}, want.data());
+    EXPECT_EQ(read_samples(half, "input", std::array{i % 4}).bytes, want) << i;
+    EXPECT_EQ(read_samples(half, "label", std::array{i % 4}).as<int32_t>()[0], order[static_cast<size_t>(i)] / 4);
+  }
+}
+
+TEST_F(Images, GreyFilesAloneStayGrey) {
+  for (const char* file : {"grey.png", "grey.jpg", "bits.png", "grey16.png"}) add(std::string("a/") + file, file);
+  EXPECT_EQ(to_string(open().train->column("input").type), "u8[1, 7, 11]");
+}
+
+TEST_F(Images, AnotherFolderGetsTheNumbersThatAModelWasTrainedOn) {
+  usual();
+  Sources s = open("[\"ant\",\"bee\",\"cat\"]");
+  EXPECT_EQ(all_of<int32_t>(*s.train, "label"), (std::vector<int32_t>{0, 2, 2}));
+  EXPECT_EQ(s.train->column("label").classes, 3);
+  expect_parts(error("[\"ant\",\"cats\"]"),
+               {root + "/train/cat", "class 'cat' is none of the 2", "did you mean 'cats'"});
+  for (const char* damaged : {"abc", "{}", "[]", "[1]"})
+    expect_parts(error(damaged), {"not trained on a folder of images", "use the data"});
+}
+
+TEST_F(Images, SaysWhatIsWrongWithAFolder) {
+  expect_parts(error(), {root, "no such folder", "images:DIR"});
+  fs::create_directory(root);
+  expect_parts(error(), {root, "no folder in it", "DIR/CLASS"});
+  fs::create_directory(root + "/a");
+  expect_parts(error(), {root + "/a", "class folder is empty", "or remove it"});
+  add("a/1.png");
+  expect_parts(error(), {root, "one image alone"});
+  add("a/2.png");
+  put(root + "/a/notes.txt", "my notes");
+  expect_parts(error(), {root + "/a/notes.txt", "neither a PNG nor a JPEG", "6d 79 20", "remove it"});
+  fs::remove(root + "/a/notes.txt");
+  fs::create_directory(root + "/a/more");
+  expect_parts(error(), {root + "/a/more", "a folder, expected images of the class 'a'"});
+  fs::remove(root + "/a/more");
+  std::string png = get(golden("rgb.png"));
+  png[19] = 12;  // the width
+  put(root + "/a/3.png", png);
+  std::string said = error();
+  expect_parts(said, {"two sizes", "11x7 pixels", "12x7", "a/3.png", "mogrify -resize"});
+  fs::remove(root + "/a/3.png");
+  open();
+}
+
+TEST_F(Images, SaysWhatIsWrongWithHalves) {
+  add("train/a/1.png");
+  expect_parts(error(), {root, "holds 'train' alone", root + "/test", "name " + root + "/train itself"});
+  add("test/b/1.png");
+  expect_parts(error(), {root + "/test/b", "class 'b' is none of the 1"});
+}
+
+TEST_F(Images, ADamagedFileIsNamedWhenItIsRead) {
+  usual();
+  std::string whole = get(golden("rgb.png"));
+  put(root + "/train/cat/1.png", whole.substr(0, whole.size() - 20));
+  Sources s = open();
+  expect_parts(message_of([&] { all_of<uint8_t>(*s.train, "input"); }),
+               {root + "/train/cat/1.png", "the PNG is damaged or cut short", "copy it again"});
+}
+
+}  // namespace
+}  // namespace tutti::data

@@ -1,0 +1,140 @@
+// Recomputed activations: the same run in less memory.
+#include "graph/passes/recompute.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "graph/passes/cse.h"
+#include "graph/verify.h"
+#include "tests/support/models.h"
+#include "tests/train/devices.h"
+#include "tests/train/files.h"
+#include "train/fit.h"
+#include "train/model.h"
+#include "train/programs.h"
+
+namespace tutti {
+namespace {
+
+using namespace tutti::test;
+
+constexpr int64_t all_blocks = 1 << 20;
+
+/// A model at its tiny size and data made up for it.
+struct Tiny {
+  const ModelDef& model;
+  ModelOptions options{.size = "tiny"};
+  data::Sources data;
+
+  explicit Tiny(const std::string& name)
+      : model(find_model(name)),
+        data(data::open_data(model.made_up(options, 64), {.context = model.context ? model.context(options) : 0})) {}
+  Task task() const { return model.task(options, *data.train); }
+  TrainerOptions trainer(int64_t recompute, Precision precision = Precision::f32) const {
+    return {.optimizer = Adam{.lr = 1e-3},
+            .batch = model.size("tiny").batch,
+            .recompute = recompute,
+            .eval_batch = 4,
+            .precision = precision};
+  }
+};
+
+/// A transformer whose activations are most of its memory.
+struct Wide {
+  data::Sources data = data::open_data(find_model("gpt").made_up({.size = "tiny"}, 256), {.context = 8});
+  TrainerOptions options{.optimizer = Sgd{}, .batch = 64, .eval_batch = 4};
+  Task task() const { return find_model("gpt").task({.size = "tiny"}, *data.train); }
+};
+
+class RecomputeModels : public testing::TestWithParam<std::string> {};
+
+/// The same arithmetic on the same numbers, dropout's draws among them: in f64, not one bit differs.
+TEST_P(RecomputeModels, TrainToTheSameBits) {
+  Tiny tiny(GetParam());
+  std::map<int64_t, std::string> hashes;
+  for (int64_t blocks : {int64_t{0}, int64_t{1}, all_blocks}) {
+    Trainer t(select_device("reference:0"), tiny.task(), tiny.trainer(blocks, Precision::f64));
+    t.train(*tiny.data.train, 3);
+    hashes[blocks] = t.state_hash();
+  }
+  EXPECT_EQ(hashes[1], hashes[0]);
+  EXPECT_EQ(hashes[all_blocks], hashes[0]);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RecomputeModels, testing::ValuesIn(model_names()), model_label);
+
+struct RecomputeTest : testing::TestWithParam<std::string> {
+  Device device = select_device(GetParam());
+};
+
+TEST_P(RecomputeTest, TakesLessMemoryForTheSameLosses) {
+  Wide wide;
+  std::vector<float> plain;
+  uint64_t before = 0, activations = 0;
+  for (int64_t blocks : {int64_t{0}, all_blocks}) {
+    wide.options.recompute = blocks;
+    MemoryPlan plan = RunPlanner(device, wide.task(), wide.options, *wide.data.train, nullptr).plan(64);
+    Trainer t(device, wide.task(), wide.options);
+    t.train(*wide.data.train, 4);
+    EXPECT_EQ(plan.peak, t.peak_bytes());
+    EXPECT_EQ(t.planned_bytes(), t.peak_bytes());
+    if (blocks == 0) {
+      plain = t.losses();
+      before = plan.peak;
+      activations = plan.activations;
+      continue;
+    }
+    EXPECT_LT(plan.peak, before);
+    EXPECT_LT(plan.activations, activations);
+    ASSERT_EQ(t.losses().size(), plain.size());
+    for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(t.losses()[i], plain[i], 1e-5);
+  }
+}
+
+TEST_P(RecomputeTest, ABudgetIsKept) {
+  Wide wide;
+  auto fitted = [&](uint64_t budget) {
+    return fit(device, wide.task(), wide.options, *wide.data.train, nullptr, budget);
+  };
+  Fit plain = fitted(uint64_t{1} << 40);
+  EXPECT_EQ(plain.peak, plain.plain);
+  EXPECT_TRUE(plain.blocks.empty());
+  ASSERT_GT(plain.of, 1u);
+  Fit less = fitted(plain.plain - 1);
+  EXPECT_LT(less.peak, plain.plain);
+  EXPECT_EQ(less.blocks.size(), 1u);
+  wide.options.recompute = static_cast<int64_t>(less.blocks.size());
+  Trainer t(device, wide.task(), wide.options);
+  t.train(*wide.data.train, 1);
+  EXPECT_EQ(t.peak_bytes(), less.peak);
+  wide.options.recompute = 0;
+  wide.options.accumulate = 1;
+  expect_parts(message_of([&] { fitted(1000); }), {"1000 B", "batch of 64", "blocks recomputed", "smaller batch"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, RecomputeTest, testing::ValuesIn(usable()), test_name);
+
+TEST(Recompute, CopiesSurviveTheMergingOfEqualNodes) {
+  Wide wide;
+  Programs programs(wide.task());
+  Graph g = programs.training(form_of(*wide.data.train, "set", true), 4);
+  std::vector<std::string> names = blocks(g);
+  ASSERT_GE(names.size(), 2u);
+  EXPECT_TRUE(names[0].ends_with(".0")) << names[0];
+  Graph r = recompute(g, {names[0]});
+  verify(r);
+  auto copies = [](const Graph& x) {
+    return std::count_if(x.nodes().begin(), x.nodes().end(), [](const Node& n) { return n.phase == Phase::recompute; });
+  };
+  EXPECT_GT(copies(r), 5);
+  EXPECT_GT(copies(cse(r)), 5);
+  for (const Node& n : r.nodes())
+    if (n.phase == Phase::recompute) EXPECT_TRUE(n.label.starts_with(names[0])) << n.label;
+  expect_parts(message_of([&] { recompute(g, {"head.7"}); }), {"'head.7'", names[0]});
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,59 @@
+#include "train/fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/base/status.h"
+#include "core/base/text.h"
+
+namespace tutti {
+
+Fit fit(const Device& device, const Task& task, const TrainerOptions& options, const data::Source& train,
+        const data::Source* test, uint64_t budget) {
+  auto peak = [&](int64_t recompute, int64_t accumulate) -> std::optional<uint64_t> {
+    TrainerOptions o = options;
+    o.recompute = recompute;
+    o.accumulate = accumulate;
+    try {
+      return RunPlanner(device, task, o, train, test).plan(o.batch).peak;
+    } catch (const Error& e) {
+      if (e.code != Code::no_memory) throw;
+      return {};  // the device cannot hold it
+    }
+  };
+  auto fits = [&](std::optional<uint64_t> bytes) { return bytes && *bytes <= budget; };
+  TrainerOptions plain = options;
+  plain.recompute = 0;
+  std::vector<std::string> all = RunPlanner(device, task, plain, train, test).blocks(options.batch);
+  std::optional<uint64_t> without = peak(0, options.accumulate), with = without;
+  auto count = static_cast<int64_t>(all.size()), good = int64_t{0};
+  if (!fits(without)) {
+    with = peak(count, options.accumulate);
+    if (!fits(with)) {
+      std::string least = with ? bytes_text(std::min(*with, without.value_or(*with))) : "more than the device has";
+      for (int64_t parts = 2 * options.accumulate; parts <= options.batch; parts *= 2)
+        if (options.batch % parts == 0 && fits(peak(count, parts)))
+          throw Error(Code::no_memory,
+                      fmt::format("a batch of {} does not fit into {}: it takes {}, with all {} blocks recomputed",
+                                  options.batch, bytes_text(budget), least, count),
+                      fmt::format("compute it in parts: --accumulate {}", parts));
+      throw Error(Code::no_memory,
+                  fmt::format("the run does not fit into {}: a batch of {} takes {}, with all {} blocks recomputed",
+                              bytes_text(budget), options.batch, least, count),
+                  "choose a smaller batch, model or precision");
+    }
+    good = count;
+    for (int64_t bad = 0; good - bad > 1;) {
+      int64_t middle = bad + (good - bad) / 2;
+      std::optional<uint64_t> bytes = peak(middle, options.accumulate);
+      (fits(bytes) ? good : bad) = middle;
+      if (fits(bytes)) with = bytes;
+    }
+  }
+  all.resize(static_cast<size_t>(good));
+  return {std::move(all), static_cast<size_t>(count), with.value_or(0), without.value_or(0)};
+}
+
+}  // namespace tutti
