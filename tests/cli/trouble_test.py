@@ -57,9 +57,19 @@ class Trouble(harness.Case):
                 self.assertGreater(float(row[f"weight_norm/{n}"]), 0)
         self.fails(2, ["--norms 8", "--log-dir DIR"], "train", *self.RUN, "--norms", "8")
 
+    def test_the_norm_of_all_gradients_is_logged_where_it_is_there(self):
+        for option, there in (([], False), (["--clip-norm", "1"], True)):
+            with self.subTest(option=option):
+                plain = self.train(*self.RUN, *option)
+                run = self.train(*self.RUN, *option, "--log-dir", self.folder / "log")
+                self.assertEqual((run["state_hash"], run["planned_bytes"] > plain["planned_bytes"]), (plain["state_hash"], there))
+                self.assertEqual("gradient_norm" in self.rows("steps.csv")[0], there)
+            for file in (self.folder / "log").iterdir():
+                file.unlink()
+
     def test_an_older_folder_is_continued(self):
         saved, log = self.folder / "a.safetensors", self.folder / "log"
-        self.train(*self.RUN[:-1], "1", "--log-dir", log, "--checkpoint", saved)
+        self.train(*self.RUN[:-1], "1", "--log-dir", log, "--checkpoint", saved, "--clip-norm", "1")
         lines = [line.split(",") for line in (log / "steps.csv").read_text(encoding="utf-8").splitlines()]
         at = lines[0].index("gradient_norm")  # which folders of earlier versions lack
         (log / "steps.csv").write_text("".join(",".join(cells[:at] + cells[at + 1:]) + "\n" for cells in lines), encoding="utf-8")
