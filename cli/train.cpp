@@ -10,6 +10,7 @@
 #include "cli/overfit.h"
 #include "cli/print.h"
 #include "cli/progress.h"
+#include "cli/report/run_report.h"
 #include "cli/run_file.h"
 #include "cli/run_options.h"
 #include "cli/saver.h"
@@ -18,6 +19,8 @@
 #include "data/batch_loader.h"
 #include "data/files/checkpoint.h"
 #include "data/files/file_lock.h"
+#include "train/fit.h"
+#include "train/plan.h"
 #include "train/run_log.h"
 #include "train/weights.h"
 
@@ -27,6 +30,7 @@ namespace {
 struct TrainCommand {
   RunOptions run;
   RunFile file;
+  RunReport page;
   std::string checkpoint, resume, adapters, merged, log_dir;
   std::string save_every;
   int64_t keep = 1, patience = 0, norms = 0, overfit = 0;
@@ -51,8 +55,11 @@ struct TrainCommand {
   /// Says what the log has to say of itself.
   void tell_log(ProgressLine& progress);
   void log_epoch(const Trainer& trainer, const Outcome& o, ProgressLine& progress);
-  /// Prints the document or the summary; returns the exit code.
-  int report(const Device& device, Trainer& trainer, int64_t per_epoch, const Outcome& o) const;
+  /// What --json prints.
+  nlohmann::ordered_json document(const Device& device, Trainer& trainer, int64_t per_epoch, const Outcome& o) const;
+  /// Prints the document or the summary, and writes the page; returns the exit code.
+  int report(const Device& device, Trainer& trainer, const data::Sources& data, const Outcome& o);
+  bool write_page(Trainer& trainer, const data::Sources& data, const nlohmann::ordered_json& result, const Outcome& o);
   /// What --overfit came to; returns the exit code.
   int report(const Device& device, const Trainer& trainer, const Overfit& o) const;
   /// Throws Error(invalid) for options that --overfit has no use for.
@@ -133,18 +140,21 @@ void TrainCommand::save_weights(Trainer& trainer) const {
 
 void TrainCommand::log_steps(Trainer& trainer, const Progress& p, size_t& logged, ProgressLine& progress) {
   std::vector<Norms> norms = trainer.take_norms();
-  if (!log_ || !log_->failure().empty()) return;
+  bool logs = log_ && log_->failure().empty();
+  if (!logs && !page.asked()) return;
   int64_t first = trainer.steps() - static_cast<int64_t>(trainer.losses().size());
   auto memory = static_cast<double>(trainer.peak_bytes());
   for (; logged < trainer.losses().size(); ++logged) {
     int64_t step = first + static_cast<int64_t>(logged);
-    Scalars scalars = {{"loss", trainer.losses()[logged]},
-                       {"learning_rate", trainer.learning_rate(step)},
-                       {"samples_per_s", p.samples_per_second},
-                       {"memory_bytes", memory}};
+    Scalars scalars{{"loss", trainer.losses()[logged]},
+                    {"learning_rate", trainer.learning_rate(step)},
+                    {"samples_per_s", p.samples_per_second},
+                    {"memory_bytes", memory}};
+    if (page.asked()) page.step(step + 1, scalars);
     if (logged < trainer.gradient_norms().size()) scalars["gradient_norm"] = trainer.gradient_norms()[logged];
-    log_->step(step + 1, scalars);
+    if (logs) log_->step(step + 1, scalars);
   }
+  if (!logs) return;
   for (const Norms& n : norms) {
     Scalars scalars;
     for (const auto& [name, x] : n.gradient) scalars.emplace("grad_norm/" + name, x);
@@ -161,10 +171,12 @@ void TrainCommand::tell_log(ProgressLine& progress) {
 }
 
 void TrainCommand::log_epoch(const Trainer& trainer, const Outcome& o, ProgressLine& progress) {
-  if (!log_ || !log_->failure().empty() || !o.scored) return;
+  if (!o.scored) return;
   Scalars scalars{o.score.metrics.begin(), o.score.metrics.end()};
   scalars["loss"] = o.score.loss;
   scalars["train_loss"] = o.result.loss;
+  if (page.asked()) page.evaluation(trainer.steps(), scalars);
+  if (!log_ || !log_->failure().empty()) return;
   log_->epoch(trainer.steps(), scalars);
   tell_log(progress);
 }
@@ -259,7 +271,8 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
   return out;
 }
 
-int TrainCommand::report(const Device& device, Trainer& trainer, int64_t per_epoch, const Outcome& o) const {
+nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& trainer, int64_t per_epoch,
+                                              const Outcome& o) const {
   std::optional<double> scale = trainer.loss_scale();
   nlohmann::json metrics = nlohmann::json::object();
   for (const auto& [name, value] : o.score.metrics) metrics[name] = value;
@@ -297,9 +310,15 @@ int TrainCommand::report(const Device& device, Trainer& trainer, int64_t per_epo
                              {"converged", o.converged},
                              {"losses", trainer.losses()}};
   run.tell_fallback(trainer, out);
+  return out;
+}
+
+int TrainCommand::report(const Device& device, Trainer& trainer, const data::Sources& data, const Outcome& o) {
+  nlohmann::ordered_json out = document(device, trainer, steps_per_epoch(*data.train), o);
   if (json)
     print_json(out);
   else {
+    std::optional<double> scale = trainer.loss_scale();
     fmt::print("device     {} ({})\nmodel      {}, {} parameters\nsteps      {}, {:.3f} ms each (median), {}\n",
                device.id, device.name, run.model, trainer.parameter_count(), trainer.steps(), trainer.step_ms_median(),
                rate_text(o.rate));
@@ -316,12 +335,24 @@ int TrainCommand::report(const Device& device, Trainer& trainer, int64_t per_epo
       fmt::print("saved      {}\nnext       {}\n", checkpoint,
                  o.cut_short ? resume_command() : "tutti eval " + file_word(checkpoint));
   }
-  if (!o.cut_short) return done;
+  bool written = page.asked() ? write_page(trainer, data, out, o) : true;
+  if (!o.cut_short) return written ? done : incomplete;
   print_err("stopped after step {}; {}\n", trainer.steps(),
             checkpoint.empty() ? "nothing was saved (no --checkpoint)"
             : o.epochs == 0    ? "there was nothing to save yet"
                                : "go on with: " + resume_command());
   return stopped;
+}
+
+bool TrainCommand::write_page(Trainer& trainer, const data::Sources& data, const nlohmann::ordered_json& result,
+                              const Outcome& o) {
+  std::fflush(stdout);
+  if (!no_eval) page.look(trainer, run, data);
+  return page.write(result,
+                    o.cut_short   ? fmt::format("stopped after step {}", trainer.steps())
+                    : o.converged ? fmt::format("done: the test loss had not fallen for {} epochs", best_.since)
+                                  : fmt::format("finished after {} steps", trainer.steps()),
+                    trainer, run);
 }
 
 int TrainCommand::report(const Device& device, const Trainer& trainer, const Overfit& o) const {
@@ -346,8 +377,11 @@ int TrainCommand::report(const Device& device, const Trainer& trainer, const Ove
 void TrainCommand::check_overfit() const {
   if (overfit < 0) throw invalid(fmt::format("--overfit {}: steps at most", overfit), "1 or more");
   if (overfit == 0) return;
-  for (const auto& [option, value] :
-       {Target{"--resume", &resume}, {"--checkpoint", &checkpoint}, {"--adapters", &adapters}, {"--merged", &merged}})
+  for (const auto& [option, value] : {Target{"--resume", &resume},
+                                      {"--checkpoint", &checkpoint},
+                                      {"--adapters", &adapters},
+                                      {"--merged", &merged},
+                                      {"--report", &page.target()}})
     if (!value->empty())
       throw invalid(fmt::format("{} {}: --overfit is a test of the model, which saves nothing", option, *value),
                     "leave one of the two out");
@@ -373,6 +407,7 @@ int TrainCommand::operator()() {
                   "name a file: --checkpoint FILE");
   SaveClock(save_every, 0);
   check_target("--merged", merged);
+  page.check();
   if (!run.quantize.empty() && run.lora == 0 && run.freeze.empty())
     throw invalid(fmt::format("--quantize {}: all weights are trained", run.quantize),
                   "train adapters beside them: --lora 8");
@@ -396,7 +431,7 @@ int TrainCommand::operator()() {
   options.norms_every = norms;
   options.nan_check = nan_check;
   run.fit(options, device, task, data, !no_eval, !quiet);
-  Trainer trainer(device, std::move(task), options);
+  Trainer trainer(device, task, options);
   if (resume.empty()) {
     run.start(trainer, *data.train);
   } else {
@@ -429,9 +464,24 @@ int TrainCommand::operator()() {
     progress.clear();
     return report(device, trainer, o);
   }
-  Outcome outcome = this->train(trainer, data, total, progress);
+  Outcome outcome;
+  const data::Source* test = no_eval ? nullptr : data.test.get();
+  try {
+    if (page.asked()) page.memory(RunPlanner(device, task, options, *data.train, test).plan(run.batch));
+    outcome = this->train(trainer, data, total, progress);
+  } catch (const Error& e) {
+    Outcome none;
+    none.cut_short = true;
+    if (page.asked() && trainer.steps() > 0)
+      page.write(document(device, trainer, per_epoch, none), fmt::format("failed: {}", e.what()), trainer, run);
+    if (e.code != Code::no_memory || device.memory_free == 0 || trainer.steps() > 0) throw;
+    progress.clear();
+    auto ways = ways_to_fit(device, task, options, *data.train, test, device.memory_free);
+    if (ways.empty()) throw;
+    throw Error(e.code, e.what(), fmt::format("train the same batch in less memory: {}", fmt::join(ways, ", or ")));
+  }
   tell_wait(trainer, *data.train);
-  return report(device, trainer, per_epoch, outcome);
+  return report(device, trainer, data, outcome);
 }
 
 }  // namespace
@@ -460,6 +510,7 @@ void add_train(CLI::App& app, Action& action) {
          "all gradients together every step, to steps.csv")
       ->check(whole<int64_t>)
       ->group("Files");
+  command.page.add_to(*sub);
   command.run.remember(
       sub->add_option("--save-every", command.save_every,
                       "Save within an epoch as well: every so many steps (500), or so much time (90s, 10m, 2h)")
