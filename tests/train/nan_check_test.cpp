@@ -113,12 +113,17 @@ TEST_P(NanCheckTest, SkippedStepsAreNoTroubleAndAForwardOverflowIs) {
   data::Dataset d = samples();
   float large = 1e6;  // finite in f32, and not in f16
   for (int k = 0; k < 32; ++k) std::memcpy(d.samples.bytes.data() + (37 * 32 + k) * 4, &large, 4);
-  TrainerOptions o{.optimizer = Sgd{.lr = 1e-3}, .batch = 16, .precision = Precision::f16, .nan_check = true};
-  o.loss_scaling.initial = 0x1p28;
-  o.gradient_norm = true;  // infinite in skipped steps
-  Trainer t(device, classification(mlp()), o);
-  NotFinite e = trouble(t, d);
-  expect_parts(e.what(), {fmt::format("it began in step {} with node", e.step), "forward: "});
+  for (int64_t parts : {1, 2}) {
+    TrainerOptions o{
+        .optimizer = Sgd{.lr = 1e-3}, .batch = 16, .accumulate = parts, .precision = Precision::f16, .nan_check = true};
+    o.loss_scaling.initial = 0x1p28;
+    o.gradient_norm = true;  // infinite in skipped steps
+    Trainer t(device, classification(mlp()), o);
+    NotFinite e = trouble(t, d);
+    EXPECT_GT(t.skipped_steps(), 0);
+    expect_parts(e.what(),
+                 {fmt::format("it began in step {}{}", e.step, parts > 1 ? ", part " : " with node"), "forward: "});
+  }
 }
 
 // ---- steps in parts, and samples that the host changes
