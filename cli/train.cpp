@@ -34,8 +34,8 @@ struct TrainCommand {
   RunReport page;
   std::string checkpoint, resume, adapters, merged, log_dir;
   std::string save_every;
-  int64_t keep = 1, patience = 0, overfit = 0;
-  bool json = false, quiet = false, no_eval = false, keep_best = false;
+  int64_t keep = 1, patience = 0, norms = 0, overfit = 0;
+  bool json = false, quiet = false, no_eval = false, keep_best = false, nan_check = false;
 
   /// What training came to.
   struct Outcome {
@@ -53,7 +53,9 @@ struct TrainCommand {
   Outcome train(Trainer& trainer, const data::Sources& data, int64_t total, ProgressLine& progress);
   /// Adds the losses that were read since `logged` to the log, which moves on; says once where it cannot.
   void log_steps(Trainer& trainer, const Progress& p, size_t& logged, ProgressLine& progress);
-  void log_epoch(const Trainer& trainer, const Outcome& o);
+  /// Says what the log has to say of itself.
+  void tell_log(ProgressLine& progress);
+  void log_epoch(const Trainer& trainer, const Outcome& o, ProgressLine& progress);
   /// What --json prints.
   nlohmann::ordered_json document(const Device& device, Trainer& trainer, int64_t per_epoch, const Outcome& o) const;
   /// Prints the document or the summary, and writes the page; returns the exit code.
@@ -138,6 +140,7 @@ void TrainCommand::save_weights(Trainer& trainer) const {
 }
 
 void TrainCommand::log_steps(Trainer& trainer, const Progress& p, size_t& logged, ProgressLine& progress) {
+  std::vector<Norms> norms = trainer.take_norms();
   bool logs = log_ && log_->failure().empty();
   if (!logs && !page.asked()) return;
   int64_t first = trainer.steps() - static_cast<int64_t>(trainer.losses().size());
@@ -148,20 +151,35 @@ void TrainCommand::log_steps(Trainer& trainer, const Progress& p, size_t& logged
                     {"learning_rate", trainer.learning_rate(step)},
                     {"samples_per_s", p.samples_per_second},
                     {"memory_bytes", memory}};
-    if (logs) log_->step(step + 1, scalars);
     if (page.asked()) page.step(step + 1, scalars);
+    if (logged < trainer.gradient_norms().size()) scalars["gradient_norm"] = trainer.gradient_norms()[logged];
+    if (logs) log_->step(step + 1, scalars);
   }
-  if (logs && !log_->failure().empty())
+  if (!logs) return;
+  for (const Norms& n : norms) {
+    Scalars scalars;
+    for (const auto& [name, x] : n.gradient) scalars.emplace("grad_norm/" + name, x);
+    for (const auto& [name, x] : n.weight) scalars.emplace("weight_norm/" + name, x);
+    log_->norms(n.step, scalars);
+  }
+  tell_log(progress);
+}
+
+void TrainCommand::tell_log(ProgressLine& progress) {
+  if (std::string notice = log_->take_notice(); !notice.empty()) progress.print(fmt::format("--log-dir: {}", notice));
+  if (!log_->failure().empty())
     progress.print(fmt::format("--log-dir: {}; the run goes on without its log", log_->failure()));
 }
 
-void TrainCommand::log_epoch(const Trainer& trainer, const Outcome& o) {
+void TrainCommand::log_epoch(const Trainer& trainer, const Outcome& o, ProgressLine& progress) {
   if (!o.scored) return;
   Scalars scalars{o.score.metrics.begin(), o.score.metrics.end()};
   scalars["loss"] = o.score.loss;
   scalars["train_loss"] = o.result.loss;
-  if (log_) log_->epoch(trainer.steps(), scalars);
   if (page.asked()) page.evaluation(trainer.steps(), scalars);
+  if (!log_ || !log_->failure().empty()) return;
+  log_->epoch(trainer.steps(), scalars);
+  tell_log(progress);
 }
 
 TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources& data, int64_t total,
@@ -236,7 +254,7 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
       progress.print(fmt::format("epoch {}  step {}  loss {:.4f}{}  {}", (trainer.steps() + per_epoch - 1) / per_epoch,
                                  trainer.steps(), out.result.loss, out.scored ? score_text(out.score) : "",
                                  rate_text(out.result.samples_per_second)));
-      log_epoch(trainer, out);
+      log_epoch(trainer, out, progress);
       save(out.scored && best_.since == 0);
       due.restart(trainer.steps());
     } catch (const NotFinite& e) {
@@ -408,7 +426,10 @@ int TrainCommand::operator()() {
     throw invalid(fmt::format("--adapters {}: the run has none", adapters), "ask for some: --lora 8");
   std::optional<FileLock> lock;  // two runs that save to one file would undo each other's work
   if (!checkpoint.empty()) lock.emplace(checkpoint);
-  if (!log_dir.empty()) log_.emplace(log_dir);
+  if (norms < 0) throw invalid(fmt::format("--norms {}: a number of steps", norms), "0 or more");
+  if (norms > 0 && log_dir.empty())
+    throw invalid(fmt::format("--norms {}: they are written by --log-dir", norms), "name a folder: --log-dir DIR");
+  if (!log_dir.empty()) log_.emplace(log_dir, norms > 0);
   Device device = select_device(run.device);
   if (!quiet) tell_lost_plugins();
   data::Sources data = run.read_data();
@@ -416,6 +437,10 @@ int TrainCommand::operator()() {
   if (overfit > 0) total = overfit;
   Task task = run.make_task(*data.train);
   TrainerOptions options = run.trainer_options(total);
+  // Clipping computes it in any case; else it would cost a small model a tenth of its time.
+  options.gradient_norm = !log_dir.empty() && (norms > 0 || options.clip_norm > 0);
+  options.norms_every = norms;
+  options.nan_check = nan_check;
   run.fit(options, device, task, data, !no_eval, !quiet);
   Trainer trainer(device, task, options);
   if (resume.empty()) {
@@ -490,6 +515,12 @@ void add_train(CLI::App& app, Action& action) {
   sub->add_option("--log-dir", command.log_dir,
                   "Append the run's curves to files in this folder: TensorBoard's events, steps.csv and epochs.csv")
       ->group("Files");
+  sub->add_option(
+         "--norms", command.norms,
+         "With --log-dir: norms of every parameter and its gradient each so many steps (0: none), to norms.csv, and of "
+         "all gradients together every step, to steps.csv")
+      ->check(whole<int64_t>)
+      ->group("Files");
   command.page.add_to(*sub);
   command.run.remember(
       sub->add_option("--save-every", command.save_every,
@@ -507,6 +538,10 @@ void add_train(CLI::App& app, Action& action) {
                                        "Stop when the test loss has not fallen for so many epochs (0: never)")
                            ->check(whole<int64_t>)
                            ->group("Training"));
+  sub->add_flag("--nan-check", command.nan_check,
+                "When a loss or a weight is NaN or infinite, name the node that made it and the ranges of its inputs. "
+                "Costs up to 5 % of the time and a copy of the state in host memory; then some steps run again")
+      ->group("Training");
   sub->add_option("--overfit", command.overfit,
                   "Train on one batch again and again, to see whether the model learns it by heart: passed (exit code "
                   "0) when the loss falls to 1 % of the first within so many steps, else failed (1). No model with "

@@ -43,8 +43,11 @@ struct TopCommand {
     double seconds = std::chrono::duration<double>(now - looked).count();
     looked = now;
     load.look();
-    nlohmann::ordered_json out{{"devices", nlohmann::json::array()}, {"runs", nlohmann::json::array()}};
     std::vector<Running> runs = running();
+    std::map<pid_t, ProcessUse> uses;
+    for (const Running& run : runs)
+      if (auto use = process_use(run.pid)) uses[run.pid] = *use;
+    nlohmann::ordered_json out{{"devices", nlohmann::json::array()}, {"runs", nlohmann::json::array()}};
     for (const Ranked& r : rank_devices(Registry::instance(), "auto")) {
       const Device& d = r.device;
       if (!d.unusable.empty()) continue;
@@ -61,15 +64,16 @@ struct TopCommand {
     }
     std::map<pid_t, double> after;
     for (const Running& run : runs) {
-      auto use = process_use(run.pid);
-      if (!use) continue;
-      after[run.pid] = use->seconds;
+      auto use = uses.find(run.pid);
+      if (use == uses.end()) continue;
+      after[run.pid] = use->second.seconds;
       nlohmann::ordered_json one{{"pid", run.pid}};
       for (const auto& [key, value] : run.says.items()) one[key] = value;
-      one["resident_bytes"] = use->resident;
+      one["resident_bytes"] = use->second.resident;
       auto it = before.find(run.pid);
-      one["processors"] =
-          it != before.end() && seconds > 0 ? nlohmann::json((use->seconds - it->second) / seconds) : nlohmann::json();
+      one["processors"] = it != before.end() && seconds > 0
+                              ? nlohmann::json((use->second.seconds - it->second) / seconds)
+                              : nlohmann::json();
       out["runs"].push_back(std::move(one));
     }
     before = std::move(after);
