@@ -4,32 +4,33 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "backends/onednn/compiler.h"
 #include "core/base/log.h"
+#include "sdk/interval.h"
 #include "sdk/plan/host_allocations.h"
 #include "sdk/trace.h"
 
 namespace tutti::onednn {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 class CpuExecutable : public sdk::Executable {
  public:
-  CpuExecutable(Shared& shared, sdk::Program program, Plan plan)
+  CpuExecutable(Shared& shared, sdk::Program program, Plan plan, bool asked)
       : shared_(shared),
         program_(std::move(program)),
         plan_(std::move(plan)),
         allocations_(program_, plan_, plan_.workspace, shared.states),
-        profiled_(log::traced("kernels")) {
+        traced_(log::traced("kernels")),
+        timed_(traced_ || asked) {
+    if (!timed_) return;
     seconds_.resize(plan_.steps.size());
+    last_.resize(plan_.steps.size());
   }
 
   /// TUTTI_TRACE=kernels: the mean time of every step of this executable.
   ~CpuExecutable() override {
-    if (profiled_) sdk::log_times(shared_.host, runs_, seconds_, [&](size_t k) { return plan_.steps[k].name; });
+    if (traced_) sdk::log_times(shared_.host, runs_, seconds_, [&](size_t k) { return plan_.steps[k].name; });
   }
 
   TuttiMemory memory() const override { return allocations_.sizes(); }
@@ -45,19 +46,31 @@ class CpuExecutable : public sdk::Executable {
     omp_set_num_threads(shared_.threads);
     Affinity::Scope bound(shared_.affinity);
     for (size_t k = 0; k < plan_.steps.size(); ++k) try {
-        if (!profiled_) {
+        if (!timed_) {
           plan_.steps[k].kernel->run();
           continue;
         }
-        auto start = Clock::now();
+        last_[k].begin = sdk::host_nanoseconds();
         plan_.steps[k].kernel->run();
-        seconds_[k] += std::chrono::duration<double>(Clock::now() - start).count();
+        last_[k].end = sdk::host_nanoseconds();
+        seconds_[k] += 1e-9 * static_cast<double>(last_[k].end - last_[k].begin);
       } catch (const Error& e) {
         throw sdk::NodeError(plan_.steps[k].node, e.code, fmt::format("{}: {}", plan_.steps[k].name, e.what()),
                              e.remedy);
       }
     ++runs_;
     return ++shared_.tickets;
+  }
+
+  std::vector<sdk::KernelTime> times() override {
+    std::vector<sdk::KernelTime> all;
+    for (size_t k = 0; k < plan_.steps.size(); ++k) {
+      const Step& s = plan_.steps[k];
+      const std::string& by = s.kernel->implementation;
+      all.push_back({s.node, last_[k].begin, last_[k].end - last_[k].begin,
+                     by.empty() ? s.name : fmt::format("{} ({})", s.name, by), s.reason});
+    }
+    return all;
   }
 
  private:
@@ -71,9 +84,10 @@ class CpuExecutable : public sdk::Executable {
   sdk::Program program_;
   Plan plan_;
   sdk::HostAllocations allocations_;
-  bool profiled_;
+  bool traced_, timed_;
   uint64_t runs_ = 0;
-  std::vector<double> seconds_;
+  std::vector<double> seconds_;      // per step, of all runs
+  std::vector<sdk::Interval> last_;  // per step, of the last run
 };
 
 class CpuSession : public sdk::Session {
@@ -88,10 +102,11 @@ class CpuSession : public sdk::Session {
     }
   }
 
-  std::unique_ptr<sdk::Executable> compile(sdk::Program program, const TuttiOptions&) override {
+  std::unique_ptr<sdk::Executable> compile(sdk::Program program, const TuttiOptions& options) override {
     omp_set_num_threads(shared_.threads);
     Plan plan = onednn::compile(program, shared_.threads, sdk::dispatch_trace(shared_.host));
-    return std::make_unique<CpuExecutable>(shared_, std::move(program), std::move(plan));
+    bool timed = (options.flags & TUTTI_OPT_PROFILE) != 0;
+    return std::make_unique<CpuExecutable>(shared_, std::move(program), std::move(plan), timed);
   }
 
   void wait(uint64_t ticket, uint64_t) override {
