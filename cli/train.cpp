@@ -9,6 +9,7 @@
 #include "cli/output_file.h"
 #include "cli/overfit.h"
 #include "cli/print.h"
+#include "cli/profile.h"
 #include "cli/progress.h"
 #include "cli/run_file.h"
 #include "cli/run_options.h"
@@ -27,6 +28,7 @@ namespace {
 struct TrainCommand {
   RunOptions run;
   RunFile file;
+  Profile profile;
   std::string checkpoint, resume, adapters, merged, log_dir;
   std::string save_every;
   int64_t keep = 1, patience = 0, overfit = 0;
@@ -280,6 +282,7 @@ int TrainCommand::report(const Device& device, Trainer& trainer, int64_t per_epo
                              {"converged", o.converged},
                              {"losses", trainer.losses()}};
   run.tell_fallback(trainer, out);
+  profile.tell(out);
   if (json)
     print_json(out);
   else {
@@ -356,6 +359,7 @@ int TrainCommand::operator()() {
                   "name a file: --checkpoint FILE");
   SaveClock(save_every, 0);
   check_target("--merged", merged);
+  profile.check();
   if (!run.quantize.empty() && run.lora == 0 && run.freeze.empty())
     throw invalid(fmt::format("--quantize {}: all weights are trained", run.quantize),
                   "train adapters beside them: --lora 8");
@@ -372,6 +376,7 @@ int TrainCommand::operator()() {
   Task task = run.make_task(*data.train);
   TrainerOptions options = run.trainer_options(total);
   run.fit(options, device, task, data, !no_eval, !quiet);
+  options.profiler = profile.make();
   Trainer trainer(device, std::move(task), options);
   if (resume.empty()) {
     run.start(trainer, *data.train);
@@ -384,6 +389,7 @@ int TrainCommand::operator()() {
                     "leave --seed out: a resumed run keeps its own");
     run.seed = trainer.seed();
   }
+  profile.start(total - trainer.steps());
   ProgressLine progress(total, (total + per_epoch - 1) / per_epoch, run.batch, quiet);
   progress.print(fmt::format("{}: {} ({})", device.id, device.name, device.reason));
   if (!resume.empty())
@@ -403,9 +409,11 @@ int TrainCommand::operator()() {
       throw Error(Code::internal, e.what(), e.remedy);
     }
     progress.clear();
+    profile.finish(options.precision, run.threads, quiet);
     return report(device, trainer, o);
   }
   Outcome outcome = this->train(trainer, data, total, progress);
+  profile.finish(options.precision, run.threads, quiet);
   tell_wait(trainer, *data.train);
   return report(device, trainer, per_epoch, outcome);
 }
@@ -417,6 +425,7 @@ void add_train(CLI::App& app, Action& action) {
   static TrainCommand command;
   command.run.add_to(*sub);
   command.file.add_to(*sub);
+  command.profile.add_to(*sub);
   sub->add_option("--checkpoint", command.checkpoint, "Save here (safetensors) after every epoch and when interrupted")
       ->group("Files");
   sub->add_option("--resume", command.resume,

@@ -44,6 +44,8 @@ struct TUTTI_API TrainerOptions {
   Fallback fallback = Fallback::none;                      ///< for nodes that the device declines
   Precision precision = Precision::f32;
   LossScaling loss_scaling = {};  ///< for f16; a checkpoint's scale goes before `initial`
+  /// Takes the times of some steps' kernels (train/profile.h). train() throws Error(declined) for a device that cannot.
+  std::shared_ptr<Profiler> profiler = {};
 };
 
 /// What a progress callback sees.

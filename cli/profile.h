@@ -1,0 +1,35 @@
+// --profile of tutti train: what the kernels of some steps took, as a Chrome trace and as a table.
+#pragma once
+#include <memory>
+
+#include "cli/command.h"
+#include "core/runtime/device.h"
+#include "train/precision.h"
+#include "train/profile.h"
+
+namespace tutti::cli {
+
+class Profile {
+ public:
+  /// Declares --profile and --profile-step.
+  void add_to(CLI::App& sub);
+  /// Throws Error(invalid) for a file that cannot be written.
+  void check() const;
+  /// For TrainerOptions::profiler; null where nothing was asked for.
+  std::shared_ptr<Profiler> make();
+  /// `steps` will be trained. Throws Error(invalid) where the one asked for is not among them.
+  void start(int64_t steps);
+  /// Measures what the devices reach at best (`threads`: of CPU devices, 0: all), writes the file, and the ten
+  /// costliest nodes to stderr unless `quiet`. Nothing where nothing was asked for. Throws Error(invalid).
+  void finish(Precision precision, int threads, bool quiet);
+  /// After finish: adds "profile" to a run's document, where there is one.
+  void tell(nlohmann::ordered_json& document) const;
+
+ private:
+  std::string file_;
+  int64_t step_ = 0;
+  std::shared_ptr<Profiler> profiler_;
+  nlohmann::ordered_json summary_;
+};
+
+}  // namespace tutti::cli
