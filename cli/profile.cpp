@@ -8,7 +8,6 @@
 #include <map>
 
 #include "cli/number.h"
-#include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/profile_roofline.h"
 #include "core/abi/growth.h"
@@ -140,7 +139,7 @@ class Trace {
                       {"bytes", nullptr},
                       {"flops", nullptr},
                       {"kernel", k.kernel},
-                      {"why", "data moved for the device's own use"},
+                      {"why", "the device's own work, for no node"},
                       {"launches", total.launches},
                       {"gflop_per_s", nullptr},
                       {"gb_per_s", nullptr},
@@ -205,7 +204,7 @@ void print_table(const Profiler& profiler, const Rooflines& rooflines, double st
     const auto& [program_key, total] = rows[i];
     const ProfiledProgram& program = profiler.programs()[program_key.first];
     double seconds = total.seconds / steps;
-    std::string share = "-", what = "(data moved)";
+    std::string share = "-", what = "(the device's own)";
     if (auto at = program.work.find(program_key.second.first); at != program.work.end()) {
       auto node = element_of<TuttiNode>(program.lowered->program().nodes, at->first);
       size_t more = at->second.nodes.size() - 1;
@@ -236,11 +235,12 @@ void Profile::add_to(CLI::App& sub) {
       ->group("Files");
 }
 
-void Profile::check() const {
-  if (file_.empty() && step_ != 0)
-    throw invalid(fmt::format("--profile-step {}: nothing is profiled", step_), "name a file: --profile FILE");
+void Profile::check(std::vector<Target> others) const {
+  if (file_.empty() && step_)
+    throw invalid(fmt::format("--profile-step {}: nothing is profiled", *step_), "name a file: --profile FILE");
   if (file_ == "-") throw invalid("--profile -: a profile does not go to stdout", "name a file");
-  check_target("--profile", file_);
+  others.emplace_back("--profile", &file_);
+  check_targets(others);
 }
 
 std::shared_ptr<Profiler> Profile::make() {
@@ -251,10 +251,10 @@ std::shared_ptr<Profiler> Profile::make() {
 void Profile::start(int64_t steps) {
   if (!profiler_) return;
   if (steps < 1) throw invalid("--profile: no step is left to train", "ask for more --epochs or --steps");
-  if (step_ < 0 || step_ > steps)
-    throw invalid(fmt::format("--profile-step {}: this run trains {} steps", step_, steps),
+  if (step_ && (*step_ < 1 || *step_ > steps))
+    throw invalid(fmt::format("--profile-step {}: this run trains {} steps", *step_, steps),
                   fmt::format("1 to {}", steps));
-  profiler_->expect(step_ > 0 ? step_ : std::min(usual_step, steps), at_once);
+  profiler_->expect(step_.value_or(std::min(usual_step, steps)), at_once);
 }
 
 void Profile::finish(Precision precision, int threads, bool quiet) {
@@ -277,6 +277,7 @@ void Profile::finish(Precision precision, int threads, bool quiet) {
               {"step_ms", 1e3 * seconds / count},
               {"kernels_ms", 1e3 * kernels / count},
               {"host_ms", 1e3 * host / count},
+              {"between_ms", 1e3 * (seconds - kernels - host) / count},
               {"sum_to_step", (kernels + host) / seconds}};
   if (!quiet) print_err("profile: measuring what the device reaches at best\n");
   Rooflines rooflines(profiler_->programs(), precision, threads);
@@ -291,8 +292,10 @@ void Profile::finish(Precision precision, int threads, bool quiet) {
   write_target(file_, document.dump(1) + "\n");
   if (quiet) return;
   print_err(
-      "profile: {} steps from step {} on, {:.3f} ms each: kernels {:.1f} %, host {:.1f} %, the rest between them; {}\n",
-      steps.size(), steps[0].number, 1e3 * seconds / count, 100 * kernels / seconds, 100 * host / seconds, file_);
+      "profile: {} steps from step {} on, {:.3f} ms each: kernels {:.1f} %, host {:.1f} %, between kernels {:.1f} %; "
+      "{}\n",
+      steps.size(), steps[0].number, 1e3 * seconds / count, 100 * kernels / seconds, 100 * host / seconds,
+      100 * (seconds - kernels - host) / seconds, file_);
   print_table(*profiler_, rooflines, seconds / count);
 }
 

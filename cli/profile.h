@@ -1,8 +1,11 @@
 // --profile of tutti train: what the kernels of some steps took, as a Chrome trace and as a table.
 #pragma once
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "cli/command.h"
+#include "cli/output_file.h"
 #include "core/runtime/device.h"
 #include "train/precision.h"
 #include "train/profile.h"
@@ -13,8 +16,8 @@ class Profile {
  public:
   /// Declares --profile and --profile-step.
   void add_to(CLI::App& sub);
-  /// Throws Error(invalid) for a file that cannot be written.
-  void check() const;
+  /// Throws Error(invalid) for a file that cannot be written, or that is one of the run's `others`.
+  void check(std::vector<Target> others) const;
   /// For TrainerOptions::profiler; null where nothing was asked for.
   std::shared_ptr<Profiler> make();
   /// `steps` will be trained. Throws Error(invalid) where the one asked for is not among them.
@@ -27,7 +30,7 @@ class Profile {
 
  private:
   std::string file_;
-  int64_t step_ = 0;
+  std::optional<int64_t> step_;
   std::shared_ptr<Profiler> profiler_;
   nlohmann::ordered_json summary_;
 };

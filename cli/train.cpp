@@ -359,7 +359,7 @@ int TrainCommand::operator()() {
                   "name a file: --checkpoint FILE");
   SaveClock(save_every, 0);
   check_target("--merged", merged);
-  profile.check();
+  profile.check({{"--checkpoint", &checkpoint}, {"--merged", &merged}});
   if (!run.quantize.empty() && run.lora == 0 && run.freeze.empty())
     throw invalid(fmt::format("--quantize {}: all weights are trained", run.quantize),
                   "train adapters beside them: --lora 8");

@@ -66,7 +66,7 @@ class CpuExecutable : public sdk::Executable {
   std::vector<sdk::KernelTime> times() override {
     std::vector<sdk::KernelTime> all;
     if (!last_.empty())
-      all.push_back({TUTTI_NONE, begun_, last_[0].begin - begun_, "onednn: threads bound to their processors"});
+      all.push_back({TUTTI_NONE, begun_, last_[0].begin - begun_, "threads bound to their processors"});
     for (size_t k = 0; k < plan_.steps.size(); ++k) {
       const Step& s = plan_.steps[k];
       const std::string& by = s.kernel->implementation;
