@@ -44,6 +44,28 @@ class CpuExecutable : public sdk::Executable {
 
   uint64_t run() override {
     if (timed_) begun_ = sdk::host_nanoseconds();
+    run_steps();
+    if (timed_) ended_ = sdk::host_nanoseconds();
+    ++runs_;
+    return ++shared_.tickets;
+  }
+
+  std::vector<sdk::KernelTime> times() override {
+    std::vector<sdk::KernelTime> all;
+    if (last_.empty()) return all;
+    all.push_back({TUTTI_NONE, begun_, last_[0].begin - begun_, "threads bound to their processors"});
+    for (size_t k = 0; k < plan_.steps.size(); ++k) {
+      const Step& s = plan_.steps[k];
+      const std::string& by = s.kernel->implementation;
+      all.push_back({s.node, last_[k].begin, last_[k].end - last_[k].begin,
+                     by.empty() ? s.name : fmt::format("{} ({})", s.name, by), s.reason});
+    }
+    all.push_back({TUTTI_NONE, last_.back().end, ended_ - last_.back().end, "threads let go"});
+    return all;
+  }
+
+ private:
+  void run_steps() {
     omp_set_num_threads(shared_.threads);
     Affinity::Scope bound(shared_.affinity);
     for (size_t k = 0; k < plan_.steps.size(); ++k) try {
@@ -59,24 +81,8 @@ class CpuExecutable : public sdk::Executable {
         throw sdk::NodeError(plan_.steps[k].node, e.code, fmt::format("{}: {}", plan_.steps[k].name, e.what()),
                              e.remedy);
       }
-    ++runs_;
-    return ++shared_.tickets;
   }
 
-  std::vector<sdk::KernelTime> times() override {
-    std::vector<sdk::KernelTime> all;
-    if (!last_.empty())
-      all.push_back({TUTTI_NONE, begun_, last_[0].begin - begun_, "threads bound to their processors"});
-    for (size_t k = 0; k < plan_.steps.size(); ++k) {
-      const Step& s = plan_.steps[k];
-      const std::string& by = s.kernel->implementation;
-      all.push_back({s.node, last_[k].begin, last_[k].end - last_[k].begin,
-                     by.empty() ? s.name : fmt::format("{} ({})", s.name, by), s.reason});
-    }
-    return all;
-  }
-
- private:
   std::vector<void*> addresses(const std::vector<uint32_t>& memories) const {
     std::vector<void*> at;
     for (uint32_t m : memories) at.push_back(m == TUTTI_NONE ? nullptr : allocations_.at(plan_.memories[m]));
@@ -91,7 +97,7 @@ class CpuExecutable : public sdk::Executable {
   uint64_t runs_ = 0;
   std::vector<double> seconds_;      // per step, of all runs
   std::vector<sdk::Interval> last_;  // per step, of the last run
-  uint64_t begun_ = 0;               // the last run
+  uint64_t begun_ = 0, ended_ = 0;   // the last run
 };
 
 class CpuSession : public sdk::Session {
