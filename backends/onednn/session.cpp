@@ -23,9 +23,8 @@ class CpuExecutable : public sdk::Executable {
         allocations_(program_, plan_, plan_.workspace, shared.states),
         traced_(log::traced("kernels")),
         timed_(traced_ || asked) {
-    if (!timed_) return;
-    seconds_.resize(plan_.steps.size());
-    last_.resize(plan_.steps.size());
+    if (traced_) seconds_.resize(plan_.steps.size());
+    if (timed_) moments_.reserve(plan_.steps.size() + 3);
   }
 
   /// TUTTI_TRACE=kernels: the mean time of every step of this executable.
@@ -43,40 +42,42 @@ class CpuExecutable : public sdk::Executable {
   void stage(std::span<void*> feeds) override { std::ranges::copy(allocations_.feeds(), feeds.begin()); }
 
   uint64_t run() override {
-    if (timed_) begun_ = sdk::host_nanoseconds();
+    moments_.clear();
+    mark();
     run_steps();
-    if (timed_) ended_ = sdk::host_nanoseconds();
+    mark();
+    for (size_t k = 0; k < seconds_.size(); ++k) seconds_[k] += 1e-9 * static_cast<double>(took(k + 1));
     ++runs_;
     return ++shared_.tickets;
   }
 
   std::vector<sdk::KernelTime> times() override {
-    std::vector<sdk::KernelTime> all;
-    if (last_.empty()) return all;
-    all.push_back({TUTTI_NONE, begun_, last_[0].begin - begun_, "threads bound to their processors"});
+    std::vector<sdk::KernelTime> all = {{TUTTI_NONE, moments_[0], took(0), "threads bound to their processors"}};
     for (size_t k = 0; k < plan_.steps.size(); ++k) {
       const Step& s = plan_.steps[k];
       const std::string& by = s.kernel->implementation;
-      all.push_back({s.node, last_[k].begin, last_[k].end - last_[k].begin,
-                     by.empty() ? s.name : fmt::format("{} ({})", s.name, by), s.reason});
+      all.push_back(
+          {s.node, moments_[k + 1], took(k + 1), by.empty() ? s.name : fmt::format("{} ({})", s.name, by), s.reason});
     }
-    all.push_back({TUTTI_NONE, last_.back().end, ended_ - last_.back().end, "threads let go"});
+    size_t last = plan_.steps.size() + 1;
+    all.push_back({TUTTI_NONE, moments_[last], took(last), "threads let go"});
     return all;
   }
 
  private:
+  /// One look at the clock between two kernels: they cost what small kernels do.
+  void mark() {
+    if (timed_) moments_.push_back(sdk::host_nanoseconds());
+  }
+  uint64_t took(size_t k) const { return moments_[k + 1] - moments_[k]; }
+
   void run_steps() {
     omp_set_num_threads(shared_.threads);
     Affinity::Scope bound(shared_.affinity);
+    mark();
     for (size_t k = 0; k < plan_.steps.size(); ++k) try {
-        if (!timed_) {
-          plan_.steps[k].kernel->run();
-          continue;
-        }
-        last_[k].begin = sdk::host_nanoseconds();
         plan_.steps[k].kernel->run();
-        last_[k].end = sdk::host_nanoseconds();
-        seconds_[k] += 1e-9 * static_cast<double>(last_[k].end - last_[k].begin);
+        mark();
       } catch (const Error& e) {
         throw sdk::NodeError(plan_.steps[k].node, e.code, fmt::format("{}: {}", plan_.steps[k].name, e.what()),
                              e.remedy);
@@ -95,9 +96,8 @@ class CpuExecutable : public sdk::Executable {
   sdk::HostAllocations allocations_;
   bool traced_, timed_;
   uint64_t runs_ = 0;
-  std::vector<double> seconds_;      // per step, of all runs
-  std::vector<sdk::Interval> last_;  // per step, of the last run
-  uint64_t begun_ = 0, ended_ = 0;   // the last run
+  std::vector<double> seconds_;    // per step, of all runs, where traced
+  std::vector<uint64_t> moments_;  // of the last run, where timed: its begin, before and behind each step, its end
 };
 
 class CpuSession : public sdk::Session {
