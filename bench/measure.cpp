@@ -120,6 +120,10 @@ void measure_peaks(std::vector<LaneInfo>& infos, const std::vector<std::unique_p
   constexpr double longest = 0.4;  // seconds of one product
   std::vector<int64_t> sizes =
       options.quick ? std::vector<int64_t>{64, 128} : std::vector<int64_t>{256, 512, 1024, 2048, 4096, 8192};
+  std::vector<int64_t> sides =
+      options.quick ? std::vector<int64_t>{64, 256} : std::vector<int64_t>{256, 512, 1024, 2048, 4096};
+  if (!options.products.empty()) sizes = options.products;
+  if (!options.sums.empty()) sides = options.sums;
   auto info_of = [&](const std::string& id) -> LaneInfo& { return *std::ranges::find(infos, id, &LaneInfo::id); };
   std::vector<Lane*> devices;
   for (const auto& lane : lanes)
@@ -141,8 +145,7 @@ void measure_peaks(std::vector<LaneInfo>& infos, const std::vector<std::unique_p
       if (growing.empty()) break;
     }
   }
-  for (int64_t side :
-       options.quick ? std::vector<int64_t>{64, 256} : std::vector<int64_t>{256, 512, 1024, 2048, 4096}) {
+  for (int64_t side : sides) {
     OpCase add{"add", {side, side}};
     for (const Measurement& m : measure({.op = &add, .model = nullptr}, devices, how))
       if (m.measured()) info_of(m.lane).peaks.copies[m.effort.bytes] = m.effort.bytes / m.seconds.least;

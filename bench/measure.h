@@ -11,6 +11,7 @@ struct MeasureOptions {
   int repetitions = 10;  ///< per case and lane, unless its time runs out before
   double seconds = 2;    ///< per case and lane; a lane whose single run is longer does at least two, or one above 4x
   bool quick = false;    ///< small shapes for the peaks
+  std::vector<int64_t> products = {}, sums = {};  ///< sides of the squares for the peaks; empty: from small to large
   /// Called with what is measured next.
   std::function<void(const std::string&)> watch = {};
 };

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/effort.h"
 #include "bench/statistics.h"
+#include "graph/lower/effort.h"
 
 namespace tutti::bench {
 

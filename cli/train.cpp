@@ -9,6 +9,7 @@
 #include "cli/output_file.h"
 #include "cli/overfit.h"
 #include "cli/print.h"
+#include "cli/profile.h"
 #include "cli/progress.h"
 #include "cli/report/run_report.h"
 #include "cli/run_file.h"
@@ -32,6 +33,7 @@ struct TrainCommand {
   RunOptions run;
   RunFile file;
   RunReport page;
+  Profile profile;
   std::string checkpoint, resume, adapters, merged, log_dir;
   std::string save_every;
   int64_t keep = 1, patience = 0, norms = 0, overfit = 0;
@@ -321,6 +323,7 @@ nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& tra
                              {"converged", o.converged},
                              {"losses", trainer.losses()}};
   run.tell_fallback(trainer, out);
+  profile.tell(out);
   return out;
 }
 
@@ -419,6 +422,7 @@ int TrainCommand::operator()() {
   SaveClock(save_every, 0);
   check_target("--merged", merged);
   page.check();
+  profile.check({{"--checkpoint", &checkpoint}, {"--merged", &merged}, {"--report", &page.target()}});
   if (!run.quantize.empty() && run.lora == 0 && run.freeze.empty())
     throw invalid(fmt::format("--quantize {}: all weights are trained", run.quantize),
                   "train adapters beside them: --lora 8");
@@ -442,6 +446,7 @@ int TrainCommand::operator()() {
   options.norms_every = norms;
   options.nan_check = nan_check;
   run.fit(options, device, task, data, !no_eval, !quiet);
+  options.profiler = profile.make();
   Trainer trainer(device, task, options);
   if (resume.empty()) {
     run.start(trainer, *data.train);
@@ -454,6 +459,7 @@ int TrainCommand::operator()() {
                     "leave --seed out: a resumed run keeps its own");
     run.seed = trainer.seed();
   }
+  profile.start(total - trainer.steps());
   ProgressLine progress(total, (total + per_epoch - 1) / per_epoch, run.batch, quiet);
   progress.print(fmt::format("{}: {} ({})", device.id, device.name, device.reason));
   if (!resume.empty())
@@ -473,6 +479,7 @@ int TrainCommand::operator()() {
       throw Error(Code::internal, e.what(), e.remedy);
     }
     progress.clear();
+    profile.finish(options.precision, run.threads, quiet);
     return report(device, trainer, o);
   }
   Outcome outcome;
@@ -491,6 +498,8 @@ int TrainCommand::operator()() {
     if (ways.empty()) throw;
     throw Error(e.code, e.what(), fmt::format("train the same batch in less memory: {}", fmt::join(ways, ", or ")));
   }
+  profile.finish(options.precision, run.threads, quiet);
+  page.profile(profile.rows());
   tell_wait(trainer, *data.train);
   return report(device, trainer, data, outcome);
 }
@@ -502,6 +511,7 @@ void add_train(CLI::App& app, Action& action) {
   static TrainCommand command;
   command.run.add_to(*sub);
   command.file.add_to(*sub);
+  command.profile.add_to(*sub);
   sub->add_option("--checkpoint", command.checkpoint, "Save here (safetensors) after every epoch and when interrupted")
       ->group("Files");
   sub->add_option("--resume", command.resume,

@@ -62,7 +62,7 @@ std::vector<KernelId> Driver::build_all(std::span<const KernelSource> sources,
   return ids;
 }
 
-SequenceId Driver::record(std::span<const Launch> launches, const Upload* upload) {
+const Upload* Driver::checked(std::span<const Launch> launches, const Upload* upload) const {
   if (upload && upload->to.bytes == 0) upload = nullptr;
   if (upload) {
     check_range(upload->to, "upload");
@@ -73,11 +73,33 @@ SequenceId Driver::record(std::span<const Launch> launches, const Upload* upload
     }
   }
   for (const Launch& launch : launches) check_launch(launch);
+  return upload;
+}
+
+SequenceId Driver::record(std::span<const Launch> launches, const Upload* upload) {
+  upload = checked(launches, upload);
   return *sequences_.insert(do_record(launches, upload)).first;
+}
+
+std::optional<SequenceId> Driver::record_timed(std::span<const Launch> launches, const Upload* upload) {
+  upload = checked(launches, upload);
+  std::optional<SequenceId> id = do_record_timed(launches, upload);
+  if (id) sequences_.insert(*id), timed_[*id] = launches.size() + (upload ? 1 : 0);
+  return id;
+}
+
+std::vector<Interval> Driver::times(SequenceId sequence) {
+  auto timed = timed_.find(sequence);
+  if (timed == timed_.end()) throw invalid(fmt::format("there is no timed sequence {}", sequence));
+  std::vector<Interval> all = do_times(sequence);
+  if (all.size() != timed->second)
+    throw Error(Code::internal, fmt::format("times gave {} intervals for {}", all.size(), timed->second));
+  return all;
 }
 
 void Driver::forget(SequenceId sequence) {
   if (sequences_.erase(sequence) == 0) throw invalid(fmt::format("there is no sequence {}", sequence));
+  timed_.erase(sequence);
   do_forget(sequence);
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@
 #include "core/base/status.h"
 #include "kernels/codegen/launch.h"
 #include "kernels/codegen/target.h"
+#include "sdk/interval.h"
 
 namespace tutti::sdk {
 
@@ -102,6 +104,11 @@ class Driver {
   /// Records launches to be submitted many times; each sees the writes of those before it, and of sequences submitted
   /// before. `upload` (or null) is copied first, as its host memory is when the sequence runs.
   SequenceId record(std::span<const Launch> launches, const Upload* upload);
+  /// The same for launches that the device times one by one, as `times` tells; nothing where it cannot.
+  std::optional<SequenceId> record_timed(std::span<const Launch> launches, const Upload* upload);
+  /// When the upload, if there is one, and each launch of a sequence of record_timed ran last. Its submit was waited
+  /// for.
+  std::vector<Interval> times(SequenceId sequence);
   void forget(SequenceId sequence);  ///< it is not in flight
   /// Enqueues; returns a ticket that grows by one from 1 on. Does not wait.
   uint64_t submit(SequenceId sequence);
@@ -124,6 +131,8 @@ class Driver {
   virtual std::vector<KernelId> do_build_all(std::span<const KernelSource> sources,
                                              std::span<std::vector<std::byte>> caches) = 0;
   virtual SequenceId do_record(std::span<const Launch> launches, const Upload* upload) = 0;
+  virtual std::optional<SequenceId> do_record_timed(std::span<const Launch>, const Upload*) { return std::nullopt; }
+  virtual std::vector<Interval> do_times(SequenceId) { return {}; }
   virtual void do_forget(SequenceId sequence) = 0;
   virtual uint64_t do_submit(SequenceId sequence) = 0;
   virtual void do_wait(uint64_t ticket, uint64_t timeout_ns) = 0;
@@ -131,12 +140,15 @@ class Driver {
  private:
   void check_range(const Range& range, const std::string& what) const;
   void check_launch(const Launch& launch) const;
+  /// The arguments of record: null for an upload of nothing.
+  const Upload* checked(std::span<const Launch> launches, const Upload* upload) const;
 
   std::map<MemoryId, uint64_t> memories_;          // bytes
   std::map<KernelId, std::vector<bool>> kernels_;  // per parameter: a texel buffer
   std::set<void*> host_;
   std::set<SequenceId> sequences_;
-  uint64_t newest_ = 0;  // ticket
+  std::map<SequenceId, size_t> timed_;  // intervals
+  uint64_t newest_ = 0;                 // ticket
 };
 
 }  // namespace tutti::sdk

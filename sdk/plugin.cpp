@@ -17,7 +17,9 @@ struct TuttiExecutable {
   TuttiSession* session;
   std::unique_ptr<tutti::sdk::Executable> impl;
   size_t feeds;
-  bool prepared = false, staged = false;
+  bool prepared = false, staged = false, profiled = false, ran = false;
+  std::vector<tutti::sdk::KernelTime> times;  // what `times` handed out last
+  std::vector<TuttiNodeTime> raw_times;
 };
 
 struct TuttiSession {
@@ -229,6 +231,7 @@ int32_t call_compile(TuttiSession* session, const TuttiProgram* raw, const Tutti
     auto executable = std::make_unique<TuttiExecutable>();
     executable->session = session;
     executable->feeds = feeds;
+    executable->profiled = (options.flags & TUTTI_OPT_PROFILE) != 0;
     executable->impl = session->impl->compile(std::move(program), options);
     if (!executable->impl) throw Error(Code::internal, "compile: the plugin gave no executable");
     TuttiMemory plan = executable->impl->memory();
@@ -271,6 +274,24 @@ int32_t call_run(TuttiExecutable* executable, uint64_t* ticket, TuttiError* erro
                     "call stage before each run");
     executable->staged = false;
     *ticket = executable->impl->run();
+    executable->ran = true;
+  });
+}
+
+int32_t call_times(TuttiExecutable* executable, TuttiArray* out, TuttiError* error) {
+  return fence(error, [&] {
+    need(executable, "times", "the executable");
+    need(out, "times", "the array");
+    *out = {nullptr, 0, sizeof(TuttiNodeTime)};
+    if (!executable->profiled) throw invalid("times: compile was not given TUTTI_OPT_PROFILE");
+    if (!executable->ran) throw invalid("times: the executable has not run yet");
+    executable->times = executable->impl->times();
+    std::vector<TuttiNodeTime>& raw = executable->raw_times;
+    raw.clear();
+    for (const KernelTime& t : executable->times)
+      raw.push_back(
+          {t.node, 0, t.start - executable->times[0].start, t.nanoseconds, t.kernel.c_str(), t.reason.c_str()});
+    *out = {raw.data(), static_cast<uint32_t>(raw.size()), sizeof(TuttiNodeTime)};
   });
 }
 
@@ -328,6 +349,8 @@ void call_release(TuttiExecutable* executable) {
 
 }  // namespace
 
+std::vector<KernelTime> Executable::times() { throw Error(Code::declined, "the times of kernels are not known here"); }
+
 TuttiNativeState Session::native(const std::string& state) {
   throw Error(Code::declined, fmt::format("the memory of state '{}' cannot be shared", state), "read it");
 }
@@ -356,7 +379,10 @@ const TuttiPlugin* table(uint32_t host_min, uint32_t host_max, uint32_t mine[2],
   int32_t code = fence(nullptr, [&] {
     plugin = make();
     static const TuttiNative native = {TUTTI_EXT_NATIVE, sizeof(TuttiNative), 1, nullptr, call_native};
-    const auto* more = reinterpret_cast<const TuttiExt*>(&native);
+    static const TuttiProfile profile = {TUTTI_EXT_PROFILE, sizeof(TuttiProfile), 1,
+                                         reinterpret_cast<const TuttiExt*>(&native), call_times};
+    const auto* more =
+        plugin->profiles() ? reinterpret_cast<const TuttiExt*>(&profile) : reinterpret_cast<const TuttiExt*>(&native);
     functions = {sizeof(TuttiPlugin), TUTTI_ABI,     plugin->name(), plugin->version(), more,
                  call_init,           call_shutdown, call_devices,   call_open,         call_close,
                  call_check,          call_compile,  call_prepare,   call_stage,        call_run,

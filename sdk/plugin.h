@@ -18,6 +18,13 @@
 
 namespace tutti::sdk {
 
+/// What one kernel of a run took: TuttiNodeTime, whose `start` may count from any moment.
+struct KernelTime {
+  uint32_t node = TUTTI_NONE;
+  uint64_t start = 0, nanoseconds = 0;
+  std::string kernel, reason = {};
+};
+
 /// One compiled program. Destroyed by the ABI's `release`, or with its session.
 class Executable {
  public:
@@ -29,6 +36,9 @@ class Executable {
   virtual void stage(std::span<void*> feeds) = 0;
   /// Enqueues one step; the ticket grows with every run of the session.
   virtual uint64_t run() = 0;
+  /// What the kernels of the last run took, in the order of `start`; waits for it. Asked after a run alone, and where
+  /// compile was given TUTTI_OPT_PROFILE. Throws Error(declined) unless overridden.
+  virtual std::vector<KernelTime> times();
 };
 
 /// Says why node `node` is declined.
@@ -78,6 +88,8 @@ class Plugin {
   virtual ~Plugin() = default;
   virtual const char* name() const = 0;
   virtual const char* version() const = 0;
+  /// Whether executables tell their kernels' times (tutti.profile).
+  virtual bool profiles() const { return false; }
   virtual void init(Host host) { host_ = host; }
   virtual void shutdown() {}
   virtual std::vector<Device> devices() = 0;

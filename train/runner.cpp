@@ -10,6 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "core/runtime/selector.h"
+#include "train/profile.h"
 #include "train/reference.h"
 
 namespace tutti {
@@ -75,6 +76,8 @@ void CompiledGraph::prepare() {
 }
 
 uint64_t CompiledGraph::run_part(Compiled& part, const Fill& fill) {
+  bool profiled = profiler_ && profiler_->active();
+  ProfiledRun run{.program = part.profiled, .begin = profiled ? profiler_->now() : 0};
   std::vector<void*> memory = part.executable.stage();
   for (size_t i = 0; i < part.feeds.size(); ++i) {
     auto at = std::ranges::find(part.carried_feeds, part.feeds[i], &Carried::name);
@@ -83,7 +86,12 @@ uint64_t CompiledGraph::run_part(Compiled& part, const Fill& fill) {
     else if (const auto& bytes = values_[at->value]; !bytes.empty())
       std::memcpy(memory[i], bytes.data(), bytes.size());
   }
-  return part.executable.run();
+  if (!profiled) return part.executable.run();
+  run.launched = profiler_->now();
+  uint64_t ticket = part.executable.run();
+  runner_.places_[part.place]->session.wait(ticket);
+  profiler_->add(std::move(run), [&] { return part.executable.times(); });
+  return ticket;
 }
 
 uint64_t CompiledGraph::run(const Fill& fill) {
@@ -139,42 +147,46 @@ Runner::~Runner() = default;
 
 const Device& Runner::device() const { return places_[0]->session.device(); }
 
-void Runner::add_part(CompiledGraph& to, size_t place, const Lowered& lowered) {
+void Runner::add_part(CompiledGraph& to, size_t place, std::unique_ptr<const Lowered> lowered) {
+  Session& session = places_[place]->session;
   to.parts_.push_back(
-      {place, places_[place]->session.compile(lowered.program(), tuning_bytes), lowered.feeds(), {}, {}});
+      {place, session.compile(lowered->program(), tuning_bytes, to.profiler_ != nullptr), lowered->feeds(), {}, {}});
+  if (to.profiler_) to.parts_.back().profiled = to.profiler_->add(session.device().id, std::move(lowered));
 }
 
 bool Runner::accepts(const Graph& g) { return places_[0]->legalizer.accepts(g); }
 
-std::unique_ptr<CompiledGraph> Runner::compile(const Graph& g) {
-  std::unique_ptr<CompiledGraph> compiled = compile_parts(g);
+std::unique_ptr<CompiledGraph> Runner::compile(const Graph& g, Profiler* profiler) {
+  std::unique_ptr<CompiledGraph> compiled = compile_parts(g, profiler);
   for (const ValueInfo& v : g.values())
     if (v.role == Role::feed) compiled->feeds_.emplace(v.name, v.type);
   for (const State& s : g.states()) states_.emplace(s.name, g.info(s.after).type);
   return compiled;
 }
 
-std::unique_ptr<CompiledGraph> Runner::compile_parts(const Graph& g) {
+std::unique_ptr<CompiledGraph> Runner::compile_parts(const Graph& g, Profiler* profiler) {
   Legalizer& legalizer = places_[0]->legalizer;
   Graph expanded = expand_for_device(g, legalizer);
   if (fallback_ == Fallback::cpu) {
     std::vector<Declined> declined = legalizer.declined(expanded);
     auto elsewhere = [&](const State& s) { return homes_.contains(s.name) && homes_.at(s.name) != 0; };
-    if (!declined.empty() || std::ranges::any_of(g.states(), elsewhere)) return in_parts(expanded, std::move(declined));
+    if (!declined.empty() || std::ranges::any_of(g.states(), elsewhere))
+      return in_parts(expanded, std::move(declined), profiler);
     for (const State& s : g.states()) homes_.try_emplace(s.name, 0);
   }
-  std::unique_ptr<CompiledGraph> whole(new CompiledGraph(*this));
-  add_part(*whole, 0, lower_for_device(expanded, legalizer));
+  std::unique_ptr<CompiledGraph> whole(new CompiledGraph(*this, profiler));
+  add_part(*whole, 0, std::unique_ptr<const Lowered>(new Lowered(lower_for_device(expanded, legalizer))));
   return whole;
 }
 
-std::unique_ptr<CompiledGraph> Runner::in_parts(const Graph& g, std::vector<Declined> declined) {
-  std::unique_ptr<CompiledGraph> step(new CompiledGraph(*this));
+std::unique_ptr<CompiledGraph> Runner::in_parts(const Graph& g, std::vector<Declined> declined, Profiler* profiler) {
+  std::unique_ptr<CompiledGraph> step(new CompiledGraph(*this, profiler));
   std::vector<size_t> places = places_for(g, declined, step->fallback_);
   Split s = split(g, places, homes_, fmt::format("fallback.{}.", splits_++));
   step->fallback_.bytes_per_step = s.bytes_per_step();
   for (Part& p : s.parts) {
-    add_part(*step, p.place, compile_for_device(p.graph, places_[p.place]->legalizer));
+    add_part(*step, p.place,
+             std::unique_ptr<const Lowered>(new Lowered(compile_for_device(p.graph, places_[p.place]->legalizer))));
     step->parts_.back().carried_feeds = std::move(p.feeds);
     step->parts_.back().results = std::move(p.results);
   }

@@ -33,6 +33,7 @@ struct TUTTI_API FallbackReport {
 };
 
 class Runner;
+class Profiler;
 
 /// A graph (a training step, an evaluation step, an initialization) compiled for a runner, which it must not outlive.
 class TUTTI_API CompiledGraph {
@@ -57,10 +58,12 @@ class TUTTI_API CompiledGraph {
     Executable executable;
     std::vector<std::string> feeds;
     std::vector<Carried> carried_feeds, results;
+    size_t profiled = 0;  // the profiler's number of it
   };
-  explicit CompiledGraph(Runner& runner) : runner_(runner) {}
+  CompiledGraph(Runner& runner, Profiler* profiler) : runner_(runner), profiler_(profiler) {}
   uint64_t run_part(Compiled& part, const Fill& fill);
   Runner& runner_;
+  Profiler* profiler_;  // or null
   std::map<std::string, TensorType> feeds_;
   std::vector<Compiled> parts_;
   std::vector<Split::Access> before_, after_;
@@ -82,8 +85,9 @@ class TUTTI_API Runner {
   /// Whether the device itself runs the whole graph.
   bool accepts(const Graph& g);
   /// Throws Error(declined) listing every node that no allowed device runs. With Fallback::cpu, what runs elsewhere is
-  /// logged as a warning of the topic "fallback".
-  std::unique_ptr<CompiledGraph> compile(const Graph& g);
+  /// logged as a warning of the topic "fallback". Where there is a `profiler`, the graph's kernels keep their times,
+  /// for it to ask; throws Error(declined) where a plugin cannot. It must outlive the graph.
+  std::unique_ptr<CompiledGraph> compile(const Graph& g, Profiler* profiler = nullptr);
   /// Until that run is done.
   void wait(uint64_t ticket);
   /// Whole states, wherever they live.
@@ -104,11 +108,11 @@ class TUTTI_API Runner {
  private:
   friend class CompiledGraph;
   struct Place;
-  std::unique_ptr<CompiledGraph> compile_parts(const Graph& g);
-  std::unique_ptr<CompiledGraph> in_parts(const Graph& g, std::vector<Declined> declined);
+  std::unique_ptr<CompiledGraph> compile_parts(const Graph& g, Profiler* profiler);
+  std::unique_ptr<CompiledGraph> in_parts(const Graph& g, std::vector<Declined> declined, Profiler* profiler);
   std::vector<size_t> places_for(const Graph& g, std::vector<Declined>& declined, FallbackReport& report);
   bool find_place(const Graph& node, size_t& place, std::string& reasons);
-  void add_part(CompiledGraph& to, size_t place, const Lowered& lowered);
+  void add_part(CompiledGraph& to, size_t place, std::unique_ptr<const Lowered> lowered);
   bool open_candidate();
   Session& home(const std::string& state);
   Fallback fallback_;

@@ -17,6 +17,7 @@
 #include "train/decoder.h"
 #include "train/nan_check.h"
 #include "train/plan.h"
+#include "train/profile.h"
 #include "train/resume.h"
 #include "train/weights.h"
 
@@ -128,8 +129,8 @@ struct Trainer::Impl {
   // ---- programs ----
 
   /// Compiles, allocates, and gives first values to the states that are new.
-  std::unique_ptr<CompiledGraph> prepare(const Graph& g) {
-    std::unique_ptr<CompiledGraph> step = runner.compile(g);
+  std::unique_ptr<CompiledGraph> prepare(const Graph& g, Profiler* profiler = nullptr) {
+    std::unique_ptr<CompiledGraph> step = runner.compile(g, profiler);
     for (const std::string& node : step->fallback().nodes)
       if (std::ranges::find(elsewhere, node) == elsewhere.end()) elsewhere.push_back(node);
     fallback_devices.insert(step->fallback().devices.begin(), step->fallback().devices.end());
@@ -222,7 +223,7 @@ struct Trainer::Impl {
               : kind == Kind::prediction         ? programs.prediction(form, batch)
                                                  : programs.evaluation(form, batch);
     std::vector<std::string> columns = fed_columns(g, form);
-    Program p{prepare(g), training, std::move(form), std::move(columns)};
+    Program p{prepare(g, training ? options.profiler.get() : nullptr), training, std::move(form), std::move(columns)};
     if (training) compile_ms += 1000 * seconds_since(start);
     upload(p, set);
     initialize();
@@ -313,7 +314,7 @@ struct Trainer::Impl {
       throw invalid(
           fmt::format("data set '{}' has {} samples, fewer than one batch of {}", set.name, set.size(), options.batch),
           "use a smaller batch");
-    if (options.accumulate > 1 && !update) update = prepare(programs.update(*declared));
+    if (options.accumulate > 1 && !update) update = prepare(programs.update(*declared), options.profiler.get());
     BatchParts parts(set.size(), options.batch, options.accumulate, options.keep_last);
     return {parts.whole ? &program(Kind::training, set, parts.whole) : nullptr,
             parts.last ? &program(Kind::training, set, parts.last) : nullptr};
@@ -373,8 +374,10 @@ struct Trainer::Impl {
     how.change = augment.change(set, options.seed, static_cast<uint32_t>(epoch));
     data::BatchLoader loader(set, batches, first, end_of_call, std::move(how));
     for (int64_t i = first; i < end_of_call && !result.stopped; ++i) {
+      if (options.profiler) options.profiler->begin(step + 1, [&] { runner.wait(ticket); });
       const data::Batch& batch = loader.next();
       ticket = run_step(training, loader, batch, epoch);
+      if (options.profiler) options.profiler->end();
       ++step;
       ++result.steps;
       ++unwatched;

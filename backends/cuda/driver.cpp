@@ -128,6 +128,29 @@ void Driver::enqueue(const Step& step, CUstream stream) {
 }
 
 sdk::SequenceId Driver::do_record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) {
+  return add(launches, upload, false);
+}
+
+std::optional<sdk::SequenceId> Driver::do_record_timed(std::span<const sdk::Launch> launches,
+                                                       const sdk::Upload* upload) {
+  return add(launches, upload, true);
+}
+
+std::vector<sdk::Interval> Driver::do_times(sdk::SequenceId sequence) {
+  Current in(*context_);
+  const std::vector<CUevent>& moments = sequences_.at(sequence).moments;
+  std::vector<uint64_t> at(moments.size());
+  for (size_t k = 1; k < moments.size(); ++k) {
+    float milliseconds = 0;
+    check(cuda().event_elapsed(&milliseconds, moments[0], moments[k]), "cuEventElapsedTime");
+    at[k] = static_cast<uint64_t>(1e6 * static_cast<double>(milliseconds));
+  }
+  std::vector<sdk::Interval> all;
+  for (size_t k = 1; k < at.size(); ++k) all.push_back({at[k - 1], at[k]});
+  return all;
+}
+
+sdk::SequenceId Driver::add(std::span<const sdk::Launch> launches, const sdk::Upload* upload, bool timed) {
   Current in(*context_);
   Sequence s;
   s.span = span_text(launches);
@@ -146,7 +169,12 @@ sdk::SequenceId Driver::do_record(std::span<const sdk::Launch> launches, const s
       s.steps.push_back(std::move(onward));
     }
     for (const sdk::Launch& launch : launches) s.steps.push_back(prepare(launch));
-    if (graphs_ && s.steps.size() > 1) s.graph = captured(s);
+    if (timed) {
+      s.moments.resize(s.steps.size() + 1);
+      for (CUevent& e : s.moments) check(cuda().cuEventCreate(&e, CU_EVENT_DEFAULT), "cuEventCreate");
+    } else if (graphs_ && s.steps.size() > 1) {
+      s.graph = captured(s);
+    }
   } catch (...) {
     destroy(s);
     throw;
@@ -158,6 +186,8 @@ sdk::SequenceId Driver::do_record(std::span<const sdk::Launch> launches, const s
 void Driver::destroy(Sequence& s) {
   if (s.graph) cuda().cuGraphExecDestroy(s.graph);
   for (CUevent e : {s.uploaded, s.taken})
+    if (e) cuda().cuEventDestroy(e);
+  for (CUevent e : s.moments)
     if (e) cuda().cuEventDestroy(e);
 }
 
@@ -185,7 +215,14 @@ uint64_t Driver::do_submit(sdk::SequenceId sequence) {
   if (s.graph) {
     if (CUresult r = cuda().cuGraphLaunch(s.graph, stream_); r != CUDA_SUCCESS) fail(r, "launching " + s.span);
   } else {
-    for (const Step& step : s.steps) enqueue(step, stream_);
+    auto moment = [&](size_t k) {
+      if (!s.moments.empty()) check(cuda().cuEventRecord(s.moments[k], stream_), "taking times");
+    };
+    moment(0);
+    for (size_t k = 0; k < s.steps.size(); ++k) {
+      enqueue(s.steps[k], stream_);
+      moment(k + 1);
+    }
   }
   if (s.bytes) check(cuda().cuEventRecord(s.taken, stream_), "uploading");
   Flight flight{tickets_ + 1, event(), s.span};

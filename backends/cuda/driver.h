@@ -43,6 +43,9 @@ class Driver : public sdk::Driver {
 
   sdk::SequenceId do_record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) override;
   void do_forget(sdk::SequenceId sequence) override;
+  std::optional<sdk::SequenceId> do_record_timed(std::span<const sdk::Launch> launches,
+                                                 const sdk::Upload* upload) override;
+  std::vector<sdk::Interval> do_times(sdk::SequenceId sequence) override;
   uint64_t do_submit(sdk::SequenceId sequence) override;
   void do_wait(uint64_t ticket, uint64_t timeout_ns) override;
 
@@ -74,7 +77,8 @@ class Driver : public sdk::Driver {
     uint64_t bytes = 0;
     CUevent uploaded = nullptr, taken = nullptr;  // taken: the upload buffer may be overwritten
     CUgraphExec graph = nullptr;
-    std::string span;  // what a late error is about
+    std::vector<CUevent> moments;  // where timed, as launches that go one by one: before and behind each step
+    std::string span;              // what a late error is about
   };
   struct Flight {
     uint64_t ticket;
@@ -91,6 +95,7 @@ class Driver : public sdk::Driver {
   void enqueue(const Step& step, CUstream stream);
   /// Puts the steps into the capture that stream_ is in, with `events` of as many as it wants.
   void branch(const std::vector<Step>& steps, std::vector<CUevent>& events);
+  sdk::SequenceId add(std::span<const sdk::Launch> launches, const sdk::Upload* upload, bool timed);
   /// The steps as a graph. Throws what went wrong, with the streams as before.
   CUgraphExec capture(const Sequence& sequence);
   /// The same, but null, and a line in the log once, where the device is not lost.

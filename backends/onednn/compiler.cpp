@@ -65,7 +65,8 @@ class Compiler : sdk::Schedule {
                 std::vector<uint32_t> out) {
     step(in, out);
     plan_.workspace = std::max(plan_.workspace, kernel->scratch);
-    plan_.steps.push_back({std::move(kernel), std::move(name), node, std::move(in), std::move(out)});
+    std::string reason = node == TUTTI_NONE ? "" : reasons_[node];
+    plan_.steps.push_back({std::move(kernel), std::move(name), node, std::move(reason), std::move(in), std::move(out)});
   }
 
   void copy(const TensorType& type, const std::string& name, uint32_t from, uint32_t to) override {
@@ -183,6 +184,7 @@ class Compiler : sdk::Schedule {
     std::vector<uint32_t> results = {p_.nodes[product].results[0], p_.nodes[sum].results[0]};
     finish(product);
     finish(sum);
+    reasons_[product] = choice.reasons();
     for (uint32_t v : results) leave_home(v);
     place_kernel(std::move(kernel), describe(choice.name(), product, 1), product, inputs, results);
     return choice.name();

@@ -13,6 +13,7 @@ struct Step {
   KernelPtr kernel;
   std::string name;  ///< "onednn matmul: matmul in fc1"
   uint32_t node = TUTTI_NONE;
+  std::string reason;             ///< why this kernel; "" where the first of the list took the node
   std::vector<uint32_t> in, out;  ///< memories; NONE: nothing
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/eval.h"
+#include "kernels/cpu/isa_kernels.h"
 
 namespace tutti::onednn {
 namespace {
@@ -11,6 +12,7 @@ class PassKernel : public Kernel {
  public:
   PassKernel(kernels::Eval eval, int threads) : eval_(std::move(eval)), threads_(threads) {
     scratch = eval_.scratch_bytes(threads);
+    implementation = kernels::isa_kernels().name;
   }
   void bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) override {
     in_.assign(in.begin(), in.end());

@@ -34,6 +34,7 @@ class Even : public Kernel {
     size_t shared = conv_->scratch;
     in = conv_->in;
     out = conv_->out;
+    implementation = conv_->implementation;
     for (size_t k = 0; k < padded.size(); ++k) {
       const Side& s = sides_.emplace_back(c.in(k), padded[k], conv_->in[k], threads_);
       in[k] = plain_layout(c.in(k));

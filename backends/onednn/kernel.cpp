@@ -87,6 +87,11 @@ PrimitiveKernel::PrimitiveKernel(const dnnl::primitive& primitive, std::vector<A
       threads_(threads),
       session_threads_(session_threads) {
   scratch = scratchpad.get_size();
+  const_dnnl_primitive_desc_t made_by = nullptr;
+  const char* text = nullptr;
+  if (dnnl_primitive_get_primitive_desc(primitive.get(), &made_by) == dnnl_success &&
+      dnnl_primitive_desc_query(made_by, dnnl_query_impl_info_str, 0, &text) == dnnl_success && text)
+    implementation = text;
 }
 
 void PrimitiveKernel::bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) {

@@ -48,8 +48,9 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   std::vector<Layout> in, out;
-  size_t scratch = 0;       ///< bytes of workspace that run uses
-  bool overwrites = false;  ///< the first result may lie where the first input does
+  size_t scratch = 0;               ///< bytes of workspace that run uses
+  bool overwrites = false;          ///< the first result may lie where the first input does
+  std::string implementation = {};  ///< of oneDNN's or the set of instructions: "brgemm:avx512_core"; "" unknown
   /// Called once, when memory exists. `out` holds null for results that nobody reads.
   virtual void bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) = 0;
   virtual void run() = 0;

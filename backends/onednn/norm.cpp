@@ -1,6 +1,7 @@
 // Normalisations and their gradients by kernels/cpu/norm, in the layout that images have: with parameters of either
 // dtype, and one read of x for its statistics.
 #include "kernels/cpu/norm.h"
+#include "kernels/cpu/isa_kernels.h"
 
 #include "backends/onednn/channels.h"
 #include "backends/onednn/kernel.h"
@@ -113,6 +114,7 @@ KernelPtr make_batch(const Case& c) {
       },
       smalls.bytes() + norm.scratch_bytes());
   kernel->overwrites = gradient;
+  kernel->implementation = kernels::isa_kernels().name;
   if (!own) return kernel;
   Layout blocked = layout_of(layout.of(type.shape, data_type(type.dtype)), type);
   for (size_t k = 0; k <= x; ++k) kernel->in[k] = blocked;

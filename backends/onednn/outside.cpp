@@ -65,6 +65,7 @@ class WithOutside : public Kernel {
         blind_(g.h.blind() || g.w.blind()) {
     in = conv_->in;
     out = conv_->out;
+    implementation = conv_->implementation;
     scratch = conv_->scratch;
   }
   void bind(std::span<void* const> from, std::span<void* const> to, std::byte* scratch) override {

@@ -3,6 +3,7 @@
 
 #include "backends/onednn/kernel.h"
 #include "core/geometry/reduction.h"
+#include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/reduce.h"
 
 namespace tutti::onednn {
@@ -58,6 +59,7 @@ KernelPtr make(const Case& c) {
         reduce.run(in[0], out[0], scratch, threads);
       },
       reduce.scratch_bytes(threads));
+  kernel->implementation = kernels::isa_kernels().name;
   if (as_is) kernel->in[0] = c.layout(0);
   return kernel;
 }

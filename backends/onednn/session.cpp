@@ -4,32 +4,32 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "backends/onednn/compiler.h"
 #include "core/base/log.h"
+#include "sdk/interval.h"
 #include "sdk/plan/host_allocations.h"
 #include "sdk/trace.h"
 
 namespace tutti::onednn {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 class CpuExecutable : public sdk::Executable {
  public:
-  CpuExecutable(Shared& shared, sdk::Program program, Plan plan)
+  CpuExecutable(Shared& shared, sdk::Program program, Plan plan, bool asked)
       : shared_(shared),
         program_(std::move(program)),
         plan_(std::move(plan)),
         allocations_(program_, plan_, plan_.workspace, shared.states),
-        profiled_(log::traced("kernels")) {
-    seconds_.resize(plan_.steps.size());
+        traced_(log::traced("kernels")),
+        timed_(traced_ || asked) {
+    if (traced_) seconds_.resize(plan_.steps.size());
+    if (timed_) moments_.reserve(plan_.steps.size() + 3);
   }
 
   /// TUTTI_TRACE=kernels: the mean time of every step of this executable.
   ~CpuExecutable() override {
-    if (profiled_) sdk::log_times(shared_.host, runs_, seconds_, [&](size_t k) { return plan_.steps[k].name; });
+    if (traced_) sdk::log_times(shared_.host, runs_, seconds_, [&](size_t k) { return plan_.steps[k].name; });
   }
 
   TuttiMemory memory() const override { return allocations_.sizes(); }
@@ -42,25 +42,48 @@ class CpuExecutable : public sdk::Executable {
   void stage(std::span<void*> feeds) override { std::ranges::copy(allocations_.feeds(), feeds.begin()); }
 
   uint64_t run() override {
-    omp_set_num_threads(shared_.threads);
-    Affinity::Scope bound(shared_.affinity);
-    for (size_t k = 0; k < plan_.steps.size(); ++k) try {
-        if (!profiled_) {
-          plan_.steps[k].kernel->run();
-          continue;
-        }
-        auto start = Clock::now();
-        plan_.steps[k].kernel->run();
-        seconds_[k] += std::chrono::duration<double>(Clock::now() - start).count();
-      } catch (const Error& e) {
-        throw sdk::NodeError(plan_.steps[k].node, e.code, fmt::format("{}: {}", plan_.steps[k].name, e.what()),
-                             e.remedy);
-      }
+    moments_.clear();
+    mark();
+    run_steps();
+    mark();
+    for (size_t k = 0; k < seconds_.size(); ++k) seconds_[k] += 1e-9 * static_cast<double>(took(k + 1));
     ++runs_;
     return ++shared_.tickets;
   }
 
+  std::vector<sdk::KernelTime> times() override {
+    std::vector<sdk::KernelTime> all = {{TUTTI_NONE, moments_[0], took(0), "threads bound to their processors"}};
+    for (size_t k = 0; k < plan_.steps.size(); ++k) {
+      const Step& s = plan_.steps[k];
+      const std::string& by = s.kernel->implementation;
+      all.push_back(
+          {s.node, moments_[k + 1], took(k + 1), by.empty() ? s.name : fmt::format("{} ({})", s.name, by), s.reason});
+    }
+    size_t last = plan_.steps.size() + 1;
+    all.push_back({TUTTI_NONE, moments_[last], took(last), "threads let go"});
+    return all;
+  }
+
  private:
+  /// One look at the clock between two kernels: they cost what small kernels do.
+  void mark() {
+    if (timed_) moments_.push_back(sdk::host_nanoseconds());
+  }
+  uint64_t took(size_t k) const { return moments_[k + 1] - moments_[k]; }
+
+  void run_steps() {
+    omp_set_num_threads(shared_.threads);
+    Affinity::Scope bound(shared_.affinity);
+    mark();
+    for (size_t k = 0; k < plan_.steps.size(); ++k) try {
+        plan_.steps[k].kernel->run();
+        mark();
+      } catch (const Error& e) {
+        throw sdk::NodeError(plan_.steps[k].node, e.code, fmt::format("{}: {}", plan_.steps[k].name, e.what()),
+                             e.remedy);
+      }
+  }
+
   std::vector<void*> addresses(const std::vector<uint32_t>& memories) const {
     std::vector<void*> at;
     for (uint32_t m : memories) at.push_back(m == TUTTI_NONE ? nullptr : allocations_.at(plan_.memories[m]));
@@ -71,9 +94,10 @@ class CpuExecutable : public sdk::Executable {
   sdk::Program program_;
   Plan plan_;
   sdk::HostAllocations allocations_;
-  bool profiled_;
+  bool traced_, timed_;
   uint64_t runs_ = 0;
-  std::vector<double> seconds_;
+  std::vector<double> seconds_;    // per step, of all runs, where traced
+  std::vector<uint64_t> moments_;  // of the last run, where timed: its begin, before and behind each step, its end
 };
 
 class CpuSession : public sdk::Session {
@@ -88,10 +112,11 @@ class CpuSession : public sdk::Session {
     }
   }
 
-  std::unique_ptr<sdk::Executable> compile(sdk::Program program, const TuttiOptions&) override {
+  std::unique_ptr<sdk::Executable> compile(sdk::Program program, const TuttiOptions& options) override {
     omp_set_num_threads(shared_.threads);
     Plan plan = onednn::compile(program, shared_.threads, sdk::dispatch_trace(shared_.host));
-    return std::make_unique<CpuExecutable>(shared_, std::move(program), std::move(plan));
+    bool timed = (options.flags & TUTTI_OPT_PROFILE) != 0;
+    return std::make_unique<CpuExecutable>(shared_, std::move(program), std::move(plan), timed);
   }
 
   void wait(uint64_t ticket, uint64_t) override {

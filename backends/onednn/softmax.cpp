@@ -3,6 +3,7 @@
 #include "kernels/cpu/softmax.h"
 #include "backends/onednn/kernel.h"
 #include "backends/onednn/widened.h"
+#include "kernels/cpu/isa_kernels.h"
 
 namespace tutti::onednn {
 namespace {
@@ -21,6 +22,7 @@ KernelPtr make(const Case& c) {
                                                         void* const* in, void* const* out, std::byte*) {
     kernels::softmax(static_cast<const float*>(in[0]), static_cast<float*>(out[0]), g, logarithm, threads);
   });
+  kernel->implementation = kernels::isa_kernels().name;
   if (c.in(0).dtype == DType::f32) return kernel;
   kernel->in[0] = kernel->out[0] = plain_layout({DType::f32, c.in(0).shape});
   return make_widened(c, std::move(kernel));

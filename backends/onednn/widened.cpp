@@ -35,6 +35,7 @@ class Widened : public Kernel {
       : wide_(std::move(wide)), storage_(kernels::storage_of(c.in(0).dtype)), threads_(c.threads) {
     auto narrow = data_type(c.in(0).dtype);
     size_t shared = wide_->scratch;
+    implementation = wide_->implementation;
     auto add = [&](const Layout& outer, const Layout& inner, bool result) {
       Shape dims = inner.desc.get_dims();
       TensorType type{DType::f32, dims};

@@ -36,6 +36,9 @@ class Driver : public sdk::Driver {
 
   sdk::SequenceId do_record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) override;
   void do_forget(sdk::SequenceId sequence) override;
+  std::optional<sdk::SequenceId> do_record_timed(std::span<const sdk::Launch> launches,
+                                                 const sdk::Upload* upload) override;
+  std::vector<sdk::Interval> do_times(sdk::SequenceId sequence) override;
   uint64_t do_submit(sdk::SequenceId sequence) override;
   void do_wait(uint64_t ticket, uint64_t timeout_ns) override;
 
@@ -72,6 +75,8 @@ class Driver : public sdk::Driver {
     cl::Buffer to;
     uint64_t to_offset = 0, bytes = 0;
     std::string span;  // what a late error is about: "3 launches from 'a' to 'b'"
+    bool timed = false;
+    std::vector<cl::Event> events;  // where timed: of the upload, if there is one, and each step, of the last submit
   };
   struct Flight {  // one submit
     uint64_t ticket;
@@ -81,9 +86,16 @@ class Driver : public sdk::Driver {
 
   std::shared_ptr<cl::Buffer> part(const sdk::Range& range);
   Step prepare(const sdk::Launch& launch);
+  sdk::SequenceId add(std::span<const sdk::Launch> launches, const sdk::Upload* upload, bool timed);
   /// Records a run's launches where the device can and there are several.
   void record_run(Run& run);
-  void enqueue(const Step& step, cl::Event* event);
+  void enqueue(const Step& step, cl::Event* event) { enqueue(queue_, step, event); }
+  static void enqueue(const cl::CommandQueue& queue, const Step& step, cl::Event* event);
+  /// Copies the feeds of a sequence that has some.
+  static void enqueue_upload(const cl::CommandQueue& queue, const Sequence& s, cl::Event* event);
+  /// Enqueues a timed sequence's steps one by one, between what was enqueued before and what will be; `last` gets the
+  /// end. A queue that takes times is slower, so that no other sequence uses it.
+  void enqueue_timed(Sequence& s, cl::Event& last, const std::string*& doing);
   /// Enqueues a run; `doing` names the launch that fails. `event` (or null) gets its end.
   void enqueue(Run& run, cl::Event* event, const std::string*& doing);
   /// Ends one flight: throws what went wrong in it.
@@ -122,6 +134,7 @@ class Driver : public sdk::Driver {
   cl::Device device_;
   cl::Context context_;
   cl::CommandQueue queue_;
+  cl::CommandQueue timing_;                                  // null until a timed sequence is submitted
   std::shared_ptr<const CommandBufferApi> command_buffers_;  // null: none
   sdk::Traits traits_;
   bool correctly_rounded_ = false;

@@ -61,7 +61,26 @@ Driver::Step Driver::prepare(const sdk::Launch& launch) {
 }
 
 sdk::SequenceId Driver::do_record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) {
+  return add(launches, upload, false);
+}
+
+std::optional<sdk::SequenceId> Driver::do_record_timed(std::span<const sdk::Launch> launches,
+                                                       const sdk::Upload* upload) {
+  return add(launches, upload, true);
+}
+
+std::vector<sdk::Interval> Driver::do_times(sdk::SequenceId sequence) {
+  return call("reading times", [&] {
+    std::vector<sdk::Interval> all;
+    for (const cl::Event& e : sequences_.at(sequence).events)
+      all.push_back({e.getProfilingInfo<CL_PROFILING_COMMAND_START>(), e.getProfilingInfo<CL_PROFILING_COMMAND_END>()});
+    return all;
+  });
+}
+
+sdk::SequenceId Driver::add(std::span<const sdk::Launch> launches, const sdk::Upload* upload, bool timed) {
   Sequence s;
+  s.timed = timed;
   bool after_copy = true;
   for (const sdk::Launch& launch : launches) {
     Step step = call(fmt::format("preparing '{}'", launch.name), [&] { return prepare(launch); });
@@ -69,7 +88,8 @@ sdk::SequenceId Driver::do_record(std::span<const sdk::Launch> launches, const s
     after_copy = step.copy;
     s.runs.back().steps.push_back(std::move(step));
   }
-  for (Run& run : s.runs) record_run(run);
+  if (!timed)
+    for (Run& run : s.runs) record_run(run);
   if (upload) {
     s.to = memories_.at(upload->to.memory).buffer;
     s.upload = upload->from;
@@ -107,11 +127,33 @@ void Driver::do_forget(sdk::SequenceId sequence) {
   for (auto& [id, m] : memories_) std::erase_if(m.parts, [](const auto& p) { return p.second.expired(); });
 }
 
-void Driver::enqueue(const Step& step, cl::Event* event) {
+void Driver::enqueue(const cl::CommandQueue& queue, const Step& step, cl::Event* event) {
   if (step.copy)
-    queue_.enqueueCopyBuffer(step.from, step.to, step.from_offset, step.to_offset, step.bytes, nullptr, event);
+    queue.enqueueCopyBuffer(step.from, step.to, step.from_offset, step.to_offset, step.bytes, nullptr, event);
   else
-    queue_.enqueueNDRangeKernel(step.kernel, cl::NullRange, step.global, step.local, nullptr, event);
+    queue.enqueueNDRangeKernel(step.kernel, cl::NullRange, step.global, step.local, nullptr, event);
+}
+
+void Driver::enqueue_upload(const cl::CommandQueue& queue, const Sequence& s, cl::Event* event) {
+  queue.enqueueWriteBuffer(s.to, CL_FALSE, s.to_offset, s.bytes, s.upload, nullptr, event);
+}
+
+void Driver::enqueue_timed(Sequence& s, cl::Event& last, const std::string*& doing) {
+  queue_.finish();
+  if (!timing_()) timing_ = cl::CommandQueue(context_, device_, CL_QUEUE_PROFILING_ENABLE);
+  s.events.clear();
+  if (s.bytes > 0) enqueue_upload(timing_, s, &s.events.emplace_back());
+  for (const Run& run : s.runs)
+    for (const Step& step : run.steps) {
+      doing = &step.name;
+      enqueue(timing_, step, &s.events.emplace_back());
+    }
+  doing = nullptr;
+  if (s.events.empty())
+    timing_.enqueueMarkerWithWaitList(nullptr, &last);
+  else
+    last = s.events.back();
+  timing_.finish();
 }
 
 void Driver::enqueue(Run& run, cl::Event* event, const std::string*& doing) {
@@ -144,12 +186,14 @@ uint64_t Driver::do_submit(sdk::SequenceId sequence) {
   Flight flight{tickets_ + 1, {}, s.span};
   const std::string* doing = nullptr;
   try {
-    if (s.bytes > 0)
-      queue_.enqueueWriteBuffer(s.to, CL_FALSE, s.to_offset, s.bytes, s.upload, nullptr,
-                                s.runs.empty() ? &flight.last : nullptr);
+    if (s.timed)
+      enqueue_timed(s, flight.last, doing);
+    else if (s.bytes > 0)
+      enqueue_upload(queue_, s, s.runs.empty() ? &flight.last : nullptr);
     else if (s.runs.empty())
       queue_.enqueueMarkerWithWaitList(nullptr, &flight.last);
-    for (Run& run : s.runs) enqueue(run, &run == &s.runs.back() ? &flight.last : nullptr, doing);
+    if (!s.timed)
+      for (Run& run : s.runs) enqueue(run, &run == &s.runs.back() ? &flight.last : nullptr, doing);
     queue_.flush();
   } catch (const cl::Error& e) {
     throw failed(e, doing ? fmt::format("launching '{}'", *doing) : "submitting");

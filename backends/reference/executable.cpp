@@ -7,6 +7,7 @@
 #include "backends/reference/convert.h"
 #include "core/base/rounding.h"
 #include "graph/eval.h"
+#include "sdk/interval.h"
 #include "sdk/plan/host_allocations.h"
 #include "sdk/plan/liveness.h"
 
@@ -24,8 +25,8 @@ struct Copy {
 
 class ReferenceExecutable : public sdk::Executable {
  public:
-  ReferenceExecutable(Shared& shared, sdk::Program program, std::vector<Bound> bound)
-      : shared_(shared), program_(std::move(program)), bound_(std::move(bound)) {
+  ReferenceExecutable(Shared& shared, sdk::Program program, std::vector<Bound> bound, bool timed)
+      : shared_(shared), program_(std::move(program)), bound_(std::move(bound)), timed_(timed) {
     plan_memory();
     allocations_.emplace(program_, plan_, saved_bytes_, shared_.states);
   }
@@ -41,12 +42,33 @@ class ReferenceExecutable : public sdk::Executable {
   void stage(std::span<void*> feeds) override { std::ranges::copy(allocations_->feeds(), feeds.begin()); }
 
   uint64_t run() override {
-    for (uint32_t k = 0; k < program_.nodes.size(); ++k) run_node(k);
+    moments_.clear();
+    mark();
+    for (uint32_t k = 0; k < program_.nodes.size(); ++k) {
+      run_node(k);
+      mark();
+    }
     for (const Copy& c : copies_) std::memcpy(c.to, c.from, c.bytes);
+    mark();
     return ++shared_.tickets;
   }
 
+  std::vector<sdk::KernelTime> times() override {
+    std::vector<sdk::KernelTime> all;
+    for (uint32_t k = 0; k + 1 < moments_.size(); ++k) {
+      bool node = k < program_.nodes.size();
+      if (!node && copies_.empty()) break;
+      all.push_back({node ? k : TUTTI_NONE, moments_[k], moments_[k + 1] - moments_[k],
+                     node ? "reference " + program_.nodes[k].op : "reference copies of states"});
+    }
+    return all;
+  }
+
  private:
+  void mark() {
+    if (timed_) moments_.push_back(sdk::host_nanoseconds());
+  }
+
   void plan_memory() {
     sdk::Externals externals = sdk::add_externals(program_, plan_.memories);
     memory_ = externals.values;
@@ -121,13 +143,16 @@ class ReferenceExecutable : public sdk::Executable {
   std::vector<std::byte*> at_;  // per memory, once prepared
   std::vector<Copy> copies_;    // likewise, in order
   size_t saved_bytes_ = 0;
+  bool timed_;
+  std::vector<uint64_t> moments_;  // between the nodes of the last run, and behind the copies
   std::optional<sdk::HostAllocations> allocations_;
 };
 
 }  // namespace
 
-std::unique_ptr<sdk::Executable> make_executable(Shared& shared, sdk::Program program, std::vector<Bound> bound) {
-  return std::make_unique<ReferenceExecutable>(shared, std::move(program), std::move(bound));
+std::unique_ptr<sdk::Executable> make_executable(Shared& shared, sdk::Program program, std::vector<Bound> bound,
+                                                 bool timed) {
+  return std::make_unique<ReferenceExecutable>(shared, std::move(program), std::move(bound), timed);
 }
 
 }  // namespace tutti::reference

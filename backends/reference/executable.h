@@ -31,7 +31,8 @@ struct Bound {
 /// needs none: it brings its expression. Throws Error(declined) saying what the device cannot run.
 Bound bind(const sdk::Program& program, uint32_t k);
 
-/// A program with `bound[k]` for each node.
-std::unique_ptr<sdk::Executable> make_executable(Shared& shared, sdk::Program program, std::vector<Bound> bound);
+/// A program with `bound[k]` for each node; `timed`: every node's time is taken.
+std::unique_ptr<sdk::Executable> make_executable(Shared& shared, sdk::Program program, std::vector<Bound> bound,
+                                                 bool timed);
 
 }  // namespace tutti::reference

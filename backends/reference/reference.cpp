@@ -60,7 +60,7 @@ class ReferenceSession : public sdk::Session {
     }
   }
 
-  std::unique_ptr<sdk::Executable> compile(sdk::Program program, const TuttiOptions&) override {
+  std::unique_ptr<sdk::Executable> compile(sdk::Program program, const TuttiOptions& options) override {
     std::vector<Bound> bound;
     for (uint32_t k = 0; k < program.nodes.size(); ++k) {
       try {
@@ -69,7 +69,7 @@ class ReferenceSession : public sdk::Session {
         throw sdk::NodeError(k, e.code, fmt::format("node {}: {}", k, e.what()), e.remedy);
       }
     }
-    return make_executable(shared_, std::move(program), std::move(bound));
+    return make_executable(shared_, std::move(program), std::move(bound), options.flags & TUTTI_OPT_PROFILE);
   }
 
   void wait(uint64_t ticket, uint64_t) override {  // every step is finished when run returns
@@ -97,6 +97,7 @@ class ReferencePlugin : public sdk::Plugin {
  public:
   const char* name() const override { return "reference"; }
   const char* version() const override { return TUTTI_VERSION; }
+  bool profiles() const override { return true; }
 
   std::vector<sdk::Device> devices() override {
     sdk::Device d;

@@ -20,7 +20,8 @@
   X(GetBufferMemoryRequirements) X(GetDeviceQueue) X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceMemoryProperties2) \
   X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceQueueFamilyProperties)           \
   X(GetPipelineCacheData) X(MapMemory) X(QueueSubmit) X(ResetCommandPool) X(ResetFences) X(UpdateDescriptorSets)     \
-  X(WaitForFences) X(WaitSemaphores)
+  X(WaitForFences) X(WaitSemaphores)                                                                                 \
+  X(CmdResetQueryPool) X(CmdWriteTimestamp) X(CreateQueryPool) X(DestroyQueryPool) X(GetQueryPoolResults)
 // clang-format on
 
 namespace tutti::vulkan {

@@ -41,14 +41,18 @@ uint32_t usable_cpus() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-/// The family to take queue 0 of, or -1. The first with compute: where several have it, the first is the one that also
-/// draws, and drivers make it the strongest.
-int compute_family(const Api& api, VkPhysicalDevice device) {
+std::vector<VkQueueFamilyProperties> families_of(const Api& api, VkPhysicalDevice device) {
   uint32_t count = 0;
   api.GetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
   api.GetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
-  for (uint32_t i = 0; i < count; ++i)
+  return families;
+}
+
+/// The family to take queue 0 of, or -1. The first with compute: where several have it, the first is the one that also
+/// draws, and drivers make it the strongest.
+int compute_family(const std::vector<VkQueueFamilyProperties>& families) {
+  for (size_t i = 0; i < families.size(); ++i)
     if (families[i].queueCount && (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) return static_cast<int>(i);
   return -1;
 }
@@ -182,7 +186,8 @@ void describe(const Api& api, PhysicalDevice& device) {
   if (a.offers(VK_EXT_PCI_BUS_INFO_EXTENSION_NAME))
     listed.pci =
         fmt::format("{:04x}:{:02x}:{:02x}.{:x}", a.pci.pciDomain, a.pci.pciBus, a.pci.pciDevice, a.pci.pciFunction);
-  int family = compute_family(api, device.handle);
+  std::vector<VkQueueFamilyProperties> families = families_of(api, device.handle);
+  int family = compute_family(families);
   if (family < 0) {
     listed.unusable = "it has no compute queue";
     return;
@@ -192,6 +197,8 @@ void describe(const Api& api, PhysicalDevice& device) {
     return;
   }
   device.queue_family = static_cast<uint32_t>(family);
+  device.timestamp_bits = families[device.queue_family].timestampValidBits;
+  device.timestamp_period = static_cast<double>(base.limits.timestampPeriod);
   device.int8 = a.f12.shaderInt8;
   device.int16 = a.features.features.shaderInt16;
   device.int64 = a.features.features.shaderInt64;

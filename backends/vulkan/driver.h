@@ -39,6 +39,9 @@ class VulkanDriver : public sdk::Driver {
                                           std::span<std::vector<std::byte>> caches) override;
   sdk::SequenceId do_record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) override;
   void do_forget(sdk::SequenceId sequence) override;
+  std::optional<sdk::SequenceId> do_record_timed(std::span<const sdk::Launch> launches,
+                                                 const sdk::Upload* upload) override;
+  std::vector<sdk::Interval> do_times(sdk::SequenceId sequence) override;
   uint64_t do_submit(sdk::SequenceId sequence) override;
   void do_wait(uint64_t ticket, uint64_t timeout_ns) override;
 
@@ -64,6 +67,8 @@ class VulkanDriver : public sdk::Driver {
     VkCommandBuffer buffer = VK_NULL_HANDLE;
     std::vector<VkBufferView> views;
     uint32_t barriers = 0;
+    VkQueryPool clock = VK_NULL_HANDLE;  // where timed: before the first and behind each command
+    uint32_t moments = 0;                // in it
   };
   enum class Place { device, upload, readback };
 
@@ -91,7 +96,10 @@ class VulkanDriver : public sdk::Driver {
   /// Compiles and makes the pipeline; touches nothing that other threads do.
   VkPipeline build_one(const sdk::KernelSource& source, VkPipelineLayout layout, std::vector<std::byte>& cache);
   VkDescriptorSet make_set(const Kernel& kernel, const sdk::Launch& launch, Sequence& sequence);
+  sdk::SequenceId add(std::span<const sdk::Launch> launches, const sdk::Upload* upload, bool timed);
   void record_into(Sequence& sequence, std::span<const sdk::Launch> launches, const sdk::Upload* upload);
+  /// Where the sequence is timed, a look at the clock behind all commands so far, which are done then.
+  void take_time(Sequence& sequence);
   void destroy(Sequence& sequence);
 
   std::shared_ptr<Instance> instance_;

@@ -16,6 +16,8 @@ struct PhysicalDevice {
   sdk::Device listed;  ///< `unusable` says why it cannot be opened
   sdk::Traits traits;
   uint32_t queue_family = 0;
+  uint32_t timestamp_bits = 0;          ///< of the queue's clock; 0: it has none
+  double timestamp_period = 1;          ///< nanoseconds of one tick
   std::vector<const char*> extensions;  ///< to enable
   uint32_t subgroup_required = 0;       ///< subgroup size to require of pipelines; 0: it never varies
   uint32_t subgroups_per_group = 0;     ///< at most, where a size is required

@@ -65,7 +65,10 @@ void VulkanDriver::record_into(Sequence& sequence, std::span<const sdk::Launch> 
   VkCommandBufferBeginInfo begin = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
   begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;  // it may be submitted again before it is done
   need(api_.BeginCommandBuffer(to, &begin), "recording a sequence");
+  if (sequence.clock)
+    api_.CmdResetQueryPool(to, sequence.clock, 0, static_cast<uint32_t>(launches.size()) + (upload ? 2 : 1));
   barrier(api_, to, work_stages, work_access);  // after whatever was submitted before
+  take_time(sequence);
 
   Hazards hazards;
   if (upload) {
@@ -73,6 +76,7 @@ void VulkanDriver::record_into(Sequence& sequence, std::span<const sdk::Launch> 
     VkBufferCopy part = {offset, upload->to.offset, upload->to.bytes};
     api_.CmdCopyBuffer(to, host->buffer, block(upload->to).buffer, 1, &part);
     hazards.add({}, {&upload->to, 1});
+    take_time(sequence);
   }
   VkPipeline bound = VK_NULL_HANDLE;
   std::vector<sdk::Range> reads, writes;
@@ -82,7 +86,7 @@ void VulkanDriver::record_into(Sequence& sequence, std::span<const sdk::Launch> 
     writes.clear();
     for (size_t i = 0; i < launch.buffers.size(); ++i)
       (kernel ? kernel->written[i] : i == 1) ? writes.push_back(launch.buffers[i]) : reads.push_back(launch.buffers[i]);
-    if (hazards.conflict(reads, writes)) {
+    if (!sequence.clock && hazards.conflict(reads, writes)) {
       barrier(api_, to, work_stages, work_access);
       hazards.clear();
       ++sequence.barriers;
@@ -91,6 +95,7 @@ void VulkanDriver::record_into(Sequence& sequence, std::span<const sdk::Launch> 
     if (launch.copy) {
       VkBufferCopy part = {launch.buffers[0].offset, launch.buffers[1].offset, launch.buffers[0].bytes};
       api_.CmdCopyBuffer(to, block(launch.buffers[0]).buffer, block(launch.buffers[1]).buffer, 1, &part);
+      take_time(sequence);
       continue;
     }
     if (kernel->pipeline != bound) api_.CmdBindPipeline(to, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
@@ -100,15 +105,54 @@ void VulkanDriver::record_into(Sequence& sequence, std::span<const sdk::Launch> 
       api_.CmdBindDescriptorSets(to, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, 0, 1, &set, 0, nullptr);
     }
     api_.CmdDispatch(to, launch.groups[0], launch.groups[1], launch.groups[2]);
+    take_time(sequence);
   }
   barrier(api_, to, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT);
   need(api_.EndCommandBuffer(to), "recording a sequence");
 }
 
+void VulkanDriver::take_time(Sequence& sequence) {
+  if (!sequence.clock) return;
+  barrier(api_, sequence.buffer, work_stages, work_access);
+  api_.CmdWriteTimestamp(sequence.buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, sequence.clock, sequence.moments++);
+}
+
 sdk::SequenceId VulkanDriver::do_record(std::span<const sdk::Launch> launches, const sdk::Upload* upload) {
+  return add(launches, upload, false);
+}
+
+std::optional<sdk::SequenceId> VulkanDriver::do_record_timed(std::span<const sdk::Launch> launches,
+                                                             const sdk::Upload* upload) {
+  if (physical_.timestamp_bits == 0) return std::nullopt;
+  return add(launches, upload, true);
+}
+
+std::vector<sdk::Interval> VulkanDriver::do_times(sdk::SequenceId id) {
+  need_alive();
+  const Sequence& sequence = sequences_.at(id);
+  std::vector<uint64_t> ticks(sequence.moments);
+  need(api_.GetQueryPoolResults(device_, sequence.clock, 0, sequence.moments, ticks.size() * sizeof(uint64_t),
+                                ticks.data(), sizeof(uint64_t), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
+       "reading times");
+  uint64_t mask = physical_.timestamp_bits < 64 ? (uint64_t{1} << physical_.timestamp_bits) - 1 : ~uint64_t{0};
+  auto at = [&](size_t k) {  // since the first; a clock of few bits begins again at 0
+    return static_cast<uint64_t>(static_cast<double>((ticks[k] - ticks[0]) & mask) * physical_.timestamp_period);
+  };
+  std::vector<sdk::Interval> all;
+  for (size_t k = 1; k < ticks.size(); ++k) all.push_back({at(k - 1), at(k)});
+  return all;
+}
+
+sdk::SequenceId VulkanDriver::add(std::span<const sdk::Launch> launches, const sdk::Upload* upload, bool timed) {
   need_alive();
   Sequence sequence;
   try {
+    if (timed) {
+      VkQueryPoolCreateInfo clock = {VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
+      clock.queryType = VK_QUERY_TYPE_TIMESTAMP;
+      clock.queryCount = static_cast<uint32_t>(launches.size()) + (upload ? 2 : 1);
+      need(api_.CreateQueryPool(device_, &clock, nullptr, &sequence.clock), "making a pool of timestamps");
+    }
     record_into(sequence, launches, upload);
     instance_->throw_validation();
   } catch (...) {
@@ -129,6 +173,7 @@ void VulkanDriver::destroy(Sequence& sequence) {
   api_.DestroyCommandPool(device_, sequence.commands, nullptr);
   for (VkBufferView view : sequence.views) api_.DestroyBufferView(device_, view, nullptr);
   api_.DestroyDescriptorPool(device_, sequence.sets, nullptr);
+  api_.DestroyQueryPool(device_, sequence.clock, nullptr);
   sequence = {};
 }
 

@@ -1,5 +1,6 @@
 // A number by step, in bounded memory, however long the run.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

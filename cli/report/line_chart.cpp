@@ -27,9 +27,11 @@ struct Axis {
     std::vector<double> all;
     if (logarithmic) {
       bool fine = std::log10(high / low) < 2.5;
-      for (double p = std::pow(10, std::floor(std::log10(low))); p <= high; p *= 10)
-        for (double m : {1.0, 2.0, 5.0})
-          if ((fine || m == 1) && p * m >= low * 0.999 && p * m <= high * 1.001) all.push_back(p * m);
+      for (int power = static_cast<int>(std::floor(std::log10(low))); std::pow(10, power) <= high; ++power)
+        for (double m : {1.0, 2.0, 5.0}) {
+          double at = m * std::pow(10, power);
+          if ((fine || m == 1) && at >= low * 0.999 && at <= high * 1.001) all.push_back(at);
+        }
       return all;
     }
     double step = std::pow(10, std::floor(std::log10((high - low) / 2)));
@@ -38,8 +40,9 @@ struct Axis {
         step *= m;
         break;
       }
-    for (double x = std::ceil(low / step) * step; x <= high + step * 1e-6; x += step)
-      all.push_back(std::abs(x) < step * 1e-6 ? 0 : x);
+    auto first = static_cast<int64_t>(std::ceil(low / step));
+    for (int64_t i = first; static_cast<double>(i) * step <= high + step * 1e-6; ++i)
+      all.push_back(static_cast<double>(i) * step);
     return all;
   }
 };
@@ -102,7 +105,6 @@ std::string line_chart(const std::string& title, const std::string& unit, const 
     std::string up, down, middle, dots;
     for (const CurvePoint& p : points) {
       up += fmt::format("{:.1f},{:.1f} ", x(p.step()), y(p.high));
-      down = fmt::format("{:.1f},{:.1f} ", x(p.step()), y(p.low)) + down;
       middle += fmt::format("{:.1f},{:.1f} ", x(p.step()), y(p.mean()));
       if (lines[i].dots)
         dots += fmt::format(
@@ -110,6 +112,8 @@ std::string line_chart(const std::string& title, const std::string& unit, const 
             "{}</title></circle>\n",
             i, x(p.step()), y(p.mean()), escape_xml(lines[i].name), p.mean(), p.last);
     }
+    for (size_t k = points.size(); k-- > 0;)
+      down += fmt::format("{:.1f},{:.1f} ", x(points[k].step()), y(points[k].low));
     bool bands = std::ranges::any_of(points, [](const CurvePoint& p) { return p.count > 1; });
     if (bands && !lines[i].dots) text += fmt::format("<polygon class=\"band l{}\" points=\"{}{}\"/>\n", i, up, down);
     text += fmt::format("<polyline class=\"line l{}\" points=\"{}\"/>\n{}", i, middle, dots);

@@ -13,7 +13,7 @@ namespace tutti::cli {
 namespace {
 
 constexpr size_t matrix_classes = 32;  // more of them are no picture any more
-constexpr size_t worst_pairs = 20;
+constexpr size_t worst_pairs = 20, costliest = 25;
 
 constexpr std::string_view style = R"(
 svg .band { fill: currentColor; opacity: .22; } p.key { margin: .2em 0 0; font-size: .9em; }
@@ -233,6 +233,23 @@ std::string memory(const RunPage& run) {
   return "<figure>" + text + "</ul></details></figure>\n";
 }
 
+std::string times(const RunPage& run) {
+  if (run.profile.empty()) return "";
+  std::string text =
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Time by node\"><table "
+      "class=\"all\"><thead><tr><th>node</th><th>time</th><th>of the step</th><th>of the roofline</th>"
+      "<th>kernel</th></tr></thead><tbody>\n";
+  for (size_t i = 0; i < std::min(run.profile.size(), costliest); ++i) {
+    const ProfileRow& r = run.profile[i];
+    text += fmt::format(
+        "<tr><th scope=\"row\">{}</th><td>{:.3f} ms</td><td><meter min=\"0\" max=\"1\" "
+        "value=\"{:.3f}\"></meter>{:.1f} %</td><td>{}</td><td class=\"why\">{}</td></tr>\n",
+        clean(r.node), 1e3 * r.seconds, r.of_step, 100 * r.of_step,
+        r.of_peak ? fmt::format("{:.0f} %", 100 * *r.of_peak) : "", clean(r.kernel));
+  }
+  return text + "</tbody></table></div>\n";
+}
+
 std::string places(const RunPage& run) {
   std::string device = text_of(run.result.at("device"));
   if (run.fallback.nodes.empty()) return fmt::format("<p>Every node of every program ran on {}.</p>\n", clean(device));
@@ -265,6 +282,8 @@ std::string page(const RunPage& run) {
     text += section("What it writes", "Behind the beginning of the test set (coloured), at temperature 0.8.",
                     fmt::format("<pre><b>{}</b>{}</pre>\n", clean(run.written->prompt), clean(run.written->text)));
   text += section("Memory", "What the run holds on the device, as planned before it started.", memory(run));
+  text += section("Where the time goes",
+                  "The costliest nodes of a training step, with those that their kernels take along.", times(run));
   text += section("What ran where", "", places(run));
   text += section("The run again", "Save this as run.toml, then: tutti train --config run.toml",
                   run.run_file.empty()

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/profile.h"
 #include "cli/report/curve.h"
 #include "cli/report/findings.h"
 #include "data/files/event_file.h"
@@ -24,6 +25,7 @@ struct RunPage {
   std::string drawn;                  ///< a PNG file
   std::optional<Written> written;
   std::optional<MemoryPlan> memory;
+  std::vector<ProfileRow> profile;  ///< of --profile
   FallbackReport fallback;
   std::string run_file;  ///< the options as TOML, for --config
 };

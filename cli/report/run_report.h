@@ -20,6 +20,7 @@ class RunReport {
   void evaluation(int64_t step, const Scalars& scalars) { add(page_.evaluations, step, scalars); }
   /// Looks at what the model does now; the trainer may compile and allocate for that.
   void look(Trainer& trainer, const RunOptions& run, const data::Sources& data);
+  void profile(std::vector<ProfileRow> rows) { page_.profile = std::move(rows); }
   void memory(MemoryPlan plan) { page_.memory = std::move(plan); }
   /// Writes the page; `result`: of the run. Where that fails stderr says so. Returns whether it was.
   bool write(const nlohmann::ordered_json& result, const std::string& verdict, const Trainer& trainer,

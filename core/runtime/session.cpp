@@ -108,10 +108,17 @@ std::vector<Verdict> Session::check(const TuttiProgram& program) {
   return verdicts;
 }
 
-Executable Session::compile(const TuttiProgram& program, uint64_t tuning_bytes) {
+bool Session::profiles() const {
+  return find_extension<TuttiProfile>(table_->extensions, TUTTI_EXT_PROFILE).times != nullptr;
+}
+
+Executable Session::compile(const TuttiProgram& program, uint64_t tuning_bytes, bool profiled) {
+  if (profiled && !profiles())
+    throw Error(Code::declined, fmt::format("{}: its plugin does not tell the times of kernels", device_.id),
+                "do not profile, or use another device");
   TuttiOptions options = {};
   options.size = sizeof options;
-  options.flags = tuning_bytes ? TUTTI_OPT_TUNE : 0;
+  options.flags = (tuning_bytes ? uint32_t{TUTTI_OPT_TUNE} : 0) | (profiled ? uint32_t{TUTTI_OPT_PROFILE} : 0);
   options.tuning_bytes = tuning_bytes;
   TuttiMemory memory = {};
   memory.size = sizeof memory;
@@ -209,6 +216,23 @@ uint64_t Executable::run() {
   uint64_t ticket = 0;
   session_->call("run", [&](TuttiError* e) { return session_->table_->run(handle_, &ticket, e); });
   return ticket;
+}
+
+std::vector<KernelTime> Executable::times() {
+  auto extension = find_extension<TuttiProfile>(session_->table_->extensions, TUTTI_EXT_PROFILE);
+  if (!extension.times)
+    throw Error(Code::declined, fmt::format("{}: its plugin does not tell the times of kernels", session_->device_.id));
+  TuttiArray raw = {};
+  session_->call("times", [&](TuttiError* e) { return extension.times(handle_, &raw, e); });
+  if (raw.count && (!raw.at || raw.stride < v1_size<TuttiNodeTime>))
+    throw Error(Code::internal, fmt::format("{}: times: the plugin gave elements of {} bytes, at least {} are needed",
+                                            session_->device_.id, raw.stride, v1_size<TuttiNodeTime>));
+  std::vector<KernelTime> all;
+  for (uint32_t k = 0; k < raw.count; ++k) {
+    auto t = element_of<TuttiNodeTime>(raw, k);
+    all.push_back({t.node, t.start, t.nanoseconds, clean_text(t.kernel), clean_text(t.reason)});
+  }
+  return all;
 }
 
 }  // namespace tutti

@@ -15,6 +15,13 @@ namespace tutti {
 
 class Session;
 
+/// What one kernel of a run took, on the device's clock (TuttiNodeTime).
+struct TUTTI_API KernelTime {
+  uint32_t node = TUTTI_NONE;  ///< of the program; of several in one kernel the first; NONE: a copy of the plugin's own
+  uint64_t start = 0, nanoseconds = 0;  ///< the first kernel of a run starts at 0
+  std::string kernel, reason;           ///< what ran; who declined before and why, "" where the first took the node
+};
+
 /// One compiled program. Must not outlive its session.
 class TUTTI_API Executable {
  public:
@@ -29,6 +36,9 @@ class TUTTI_API Executable {
   std::vector<void*> stage();
   /// Enqueues one step and returns its ticket.
   uint64_t run();
+  /// What the kernels of the last run took, in the order of their starts; waits for it. Throws Error(invalid) before
+  /// the first run, and where compile was not asked to profile.
+  std::vector<KernelTime> times();
 
  private:
   friend class Session;
@@ -56,8 +66,11 @@ class TUTTI_API Session {
   const Device& device() const { return device_; }
   std::vector<Verdict> check(const TuttiProgram& program);
   /// Throws Error(declined) listing nodes and reasons when the device cannot run it.
-  /// `tuning_bytes`: device memory that the plugin may use to measure kernels while it compiles.
-  Executable compile(const TuttiProgram& program, uint64_t tuning_bytes = 0);
+  /// `tuning_bytes`: device memory that the plugin may use to measure kernels while it compiles. `profiled`: the
+  /// executable keeps the times of its kernels; throws Error(declined) where the plugin cannot.
+  Executable compile(const TuttiProgram& program, uint64_t tuning_bytes = 0, bool profiled = false);
+  /// Whether it can.
+  bool profiles() const;
   /// Waits until that run is done; errors of runs up to it arrive here.
   void wait(uint64_t ticket);
   /// Bytes that the session holds on the device now, and the most it ever held; counted by the plugin.

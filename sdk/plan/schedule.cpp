@@ -14,6 +14,7 @@ Schedule::Schedule(const Program& program, const Trace& trace)
       held_(p_.values.size()),
       home_(p_.values.size(), TUTTI_NONE),
       done_(p_.nodes.size()),
+      reasons_(p_.nodes.size()),
       readers_(p_.values.size()),
       remaining_(p_.values.size()),
       chain_end_(group_ends(p_, TUTTI_CHAIN)),
@@ -118,6 +119,7 @@ bool Schedule::begin(uint32_t k, const char* entry, const std::string& reasons) 
     trace_(fmt::format("node {} {} → {}{}", k, n.op, wanted ? entry : "nothing, no result is read",
                        reasons.empty() ? "" : " (" + reasons + ")"));
   finish(k);
+  reasons_[k] = reasons;
   return wanted;
 }
 

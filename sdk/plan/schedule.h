@@ -104,6 +104,7 @@ class Schedule {
   std::vector<std::vector<uint32_t>> held_;     // per value: where it lies
   std::vector<uint32_t> home_;                  // per value: the state memory it is computed in, or NONE
   std::vector<bool> done_;                      // per node
+  std::vector<std::string> reasons_;            // per node: who declined it before what runs it, and why
   std::vector<std::vector<uint32_t>> readers_;  // per value: nodes
   std::vector<uint32_t> remaining_;  // per value: how many of its readers (nodes and states) have not run yet
 

@@ -79,6 +79,7 @@ const char* Planner::product_with_sum(uint32_t product, uint32_t sum, OperandSum
   check_library(*work, product, p_.nodes[product].inputs.size() + results.size());
   finish(product);
   finish(sum);
+  reasons_[product] = choice.reasons();
   std::string name = describe(choice.name(), product, 1);
   for (uint32_t v : p_.nodes[product].inputs) ensure(v);
   std::vector<uint32_t> in = memories_of(p_.nodes[product].inputs), out;

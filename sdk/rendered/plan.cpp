@@ -58,7 +58,7 @@ void Planner::add_work(const codegen::LaunchList& work, const std::string& name,
         {.place = Place::constant, .bytes = 4 * words.size(), .words = words, .what = "a table of " + name}));
   for (const codegen::Launch& d : work.launches) {
     auto memory = [&](int b) { return buffers.at(static_cast<size_t>(b)); };
-    PlannedLaunch launch{d.with(d.library ? 0 : kernel_of(*d.kernel), memory), node};
+    PlannedLaunch launch{d.with(d.library ? 0 : kernel_of(*d.kernel), memory), node, reasons_[node]};
     launch.name = work.launches.size() > 1 ? name + " (" + d.name + ")" : name;
     plan_.launches.push_back(std::move(launch));
   }

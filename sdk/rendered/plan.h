@@ -13,6 +13,7 @@ namespace tutti::sdk {
 /// A launch of one of RenderedPlan::kernels whose buffers are pieces of memory.
 struct PlannedLaunch : codegen::LaunchOf<uint32_t, uint32_t> {
   uint32_t node = TUTTI_NONE;
+  std::string reason = {};  ///< who declined the node before what runs it, and why; "" where the first took it
 };
 
 /// Every memory is padded; feeds start at multiples of Traits::alignment.

@@ -19,6 +19,7 @@ std::unique_ptr<Session> make_rendered_session(std::unique_ptr<Driver> driver, c
 /// The plugin of a family of devices that differ in their drivers alone.
 class RenderedPlugin : public Plugin {
  public:
+  bool profiles() const override { return true; }
   /// Throws Error(invalid) for an index or option that does not exist, and what is wrong with an unusable device.
   std::unique_ptr<Session> open(uint32_t device, const Options& options) final;
 

@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include "core/base/log.h"
 #include "sdk/cache_key.h"
@@ -19,7 +19,6 @@
 namespace tutti::sdk {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr uint64_t forever = ~0ull;
 constexpr uint32_t slots = 2;  // staging: one is filled while the other is in flight
 
@@ -82,8 +81,13 @@ struct Shared {
 
 class RenderedExecutable : public Executable {
  public:
-  RenderedExecutable(Shared& shared, Program program, RenderedPlan plan)
-      : shared_(shared), program_(std::move(program)), plan_(std::move(plan)), profiled_(log::traced("kernels")) {
+  RenderedExecutable(Shared& shared, Program program, RenderedPlan plan, bool asked)
+      : shared_(shared),
+        program_(std::move(program)),
+        plan_(std::move(plan)),
+        traced_(log::traced("kernels")),
+        asked_(asked),
+        one_by_one_(traced_) {
     for (const State& s : program_.states) state_bytes_ += shared_.states.declare(s.name, program_.type(s.after));
     seconds_.resize(plan_.launches.size());
   }
@@ -95,7 +99,7 @@ class RenderedExecutable : public Executable {
         for (SequenceId s : slot) shared_.driver->forget(s);
     } catch (const std::exception&) {  // a lost device: wait has said so, or will
     }
-    if (profiled_) log_times(shared_.host, runs_, seconds_, [&](size_t k) { return plan_.launches[k].name; });
+    if (traced_) log_times(shared_.host, runs_, seconds_, [&](size_t k) { return plan_.launches[k].name; });
   }
 
   TuttiMemory memory() const override {
@@ -137,8 +141,9 @@ class RenderedExecutable : public Executable {
 
   uint64_t run() override {
     const std::vector<SequenceId>& sequences = sequences_[slot_];
-    if (profiled_)
-      run_profiled(sequences);
+    last_slot_ = slot_;
+    if (one_by_one_)
+      run_one_by_one(sequences);
     else
       last_ = shared_.driver->submit(sequences[0]);
     if (plan_.staging) {
@@ -147,6 +152,23 @@ class RenderedExecutable : public Executable {
     }
     ++runs_;
     return last_;
+  }
+
+  std::vector<KernelTime> times() override {
+    shared_.driver->wait(last_, forever);
+    std::vector<Interval> all = one_by_one_ ? last_times_ : shared_.driver->times(sequences_[last_slot_][0]);
+    std::vector<KernelTime> out;
+    size_t uploads = all.size() - plan_.launches.size();
+    for (size_t k = 0; k < all.size(); ++k) {
+      KernelTime t{TUTTI_NONE, all[k].begin, all[k].end - all[k].begin, "upload of the feeds"};
+      if (k >= uploads) {
+        const PlannedLaunch& l = plan_.launches[k - uploads];
+        t = {l.node, t.start, t.nanoseconds, l.name, l.reason};
+      }
+      out.push_back(std::move(t));
+    }
+    std::ranges::stable_sort(out, {}, &KernelTime::start);
+    return out;
   }
 
  private:
@@ -230,7 +252,7 @@ class RenderedExecutable : public Executable {
 
   // ---- launches
 
-  /// One sequence per staging slot; when profiled, the upload and each launch are sequences of their own.
+  /// One sequence per staging slot. To be timed by the host, the upload and each launch are sequences of their own.
   void record() {
     std::vector<Launch> launches;
     for (const PlannedLaunch& p : plan_.launches) {
@@ -242,25 +264,36 @@ class RenderedExecutable : public Executable {
       if (plan_.staging) upload = {uploads_[s].data(), {feeds_.id(), 0, plan_.staging}};
       if (!upload_buffers_.empty()) upload.buffer = {upload_buffers_[s].id(), 0, plan_.staging};
       const Upload* first = plan_.staging ? &upload : nullptr;
-      sequences_[s].push_back(shared_.driver->record(profiled_ ? std::span<const Launch>() : launches, first));
-      if (!profiled_) continue;
+      if (asked_ && !one_by_one_) {
+        if (std::optional<SequenceId> timed = shared_.driver->record_timed(launches, first)) {
+          sequences_[s].push_back(*timed);
+          continue;
+        }
+        one_by_one_ = true;
+      }
+      sequences_[s].push_back(shared_.driver->record(one_by_one_ ? std::span<const Launch>() : launches, first));
+      if (!one_by_one_) continue;
       for (const Launch& l : launches) sequences_[s].push_back(shared_.driver->record({&l, 1}, nullptr));
     }
   }
 
-  void run_profiled(const std::vector<SequenceId>& sequences) {
+  void run_one_by_one(const std::vector<SequenceId>& sequences) {
+    last_times_.clear();
     for (size_t k = 0; k < sequences.size(); ++k) {
-      auto start = Clock::now();
+      Interval t{host_nanoseconds(), 0};
       last_ = shared_.driver->submit(sequences[k]);
       shared_.driver->wait(last_, forever);
-      if (k > 0) seconds_[k - 1] += std::chrono::duration<double>(Clock::now() - start).count();
+      t.end = host_nanoseconds();
+      if (k > 0) seconds_[k - 1] += 1e-9 * static_cast<double>(t.end - t.begin);
+      if (k > 0 || plan_.staging) last_times_.push_back(t);
     }
   }
 
   Shared& shared_;
   Program program_;
   RenderedPlan plan_;
-  bool profiled_;
+  bool traced_, asked_;  // by TUTTI_TRACE, by TUTTI_OPT_PROFILE
+  bool one_by_one_;      // each launch is waited for, and timed by the host
   uint64_t state_bytes_ = 0, runs_ = 0, last_ = 0;
   std::vector<KernelId> kernels_;
   std::vector<DeviceBuffer> constants_, arena_;
@@ -268,9 +301,11 @@ class RenderedExecutable : public Executable {
   std::vector<UploadBuffer> uploads_;         // per slot
   std::vector<DeviceBuffer> upload_buffers_;  // per slot, where the driver wants them
   std::vector<SequenceId> sequences_[slots];
-  uint64_t tickets_[slots] = {};  // the run that reads the slot; 0: none
-  uint32_t slot_ = 0;             // the one to be staged or run next
-  std::vector<double> seconds_;   // per launch, when profiled
+  uint64_t tickets_[slots] = {};      // the run that reads the slot; 0: none
+  uint32_t slot_ = 0;                 // the one to be staged or run next
+  uint32_t last_slot_ = 0;            // of the last run
+  std::vector<double> seconds_;       // per launch, where they are waited for
+  std::vector<Interval> last_times_;  // likewise, of the last run: the upload if there is one, each launch
 };
 
 class RenderedSession : public Session {
@@ -288,7 +323,8 @@ class RenderedSession : public Session {
   std::unique_ptr<Executable> compile(Program program, const TuttiOptions& options) override {
     RenderedPlan plan = plan_rendered(program, shared_.driver->traits(), dispatch_trace(shared_.host),
                                       options.flags & TUTTI_OPT_TUNE ? options.tuning_bytes : 0);
-    return std::make_unique<RenderedExecutable>(shared_, std::move(program), std::move(plan));
+    bool timed = (options.flags & TUTTI_OPT_PROFILE) != 0;
+    return std::make_unique<RenderedExecutable>(shared_, std::move(program), std::move(plan), timed);
   }
 
   void wait(uint64_t ticket, uint64_t timeout_ns) override {

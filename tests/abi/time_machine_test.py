@@ -66,9 +66,13 @@ class TimeMachine(unittest.TestCase):
 
     def test_extensions_are_found_or_not_there(self):
         for _, plugin, result, _ in self.each():
-            there = plugin == "later"
-            self.assertEqual(result["extensions"], {"profile": there, "native": plugin != "recorded", "collective": there})
-            if there:
+            ours, later = plugin != "recorded", plugin == "later"
+            self.assertEqual(result["extensions"], {"profile": ours, "native": ours, "collective": later})
+            if plugin == "today":
+                self.assertEqual(result["profiled"], {"times_before_run": INVALID, "times": OK, "kernels": result["profiled"]["kernels"],
+                                                      "kernel": "reference add", "timed": True})
+                self.assertGreaterEqual(result["profiled"]["kernels"], 1)
+            if later:
                 self.assertEqual(result["profiled"],
                                  {"times_before_run": INVALID, "times": OK, "kernels": 1, "kernel": "reference step",
                                   "timed": True, "native": DECLINED, "unique_id": OK, "join": OK, "all_reduce": OK,

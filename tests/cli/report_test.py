@@ -110,6 +110,12 @@ class Report(harness.Case):
                           ("accumulated gradients", "accumulated")):
             self.assertEqual(rows[what], f"{plan['state'][key] / 1024:.1f} KiB")
 
+    def test_where_the_time_goes(self):
+        self.json("train", *CNN, "--epochs", 3, "--no-eval", "--report", self.file, "--profile", self.folder / "t.json")
+        rows = next(t for t in self.page().iter("table") if "roofline" in "".join(t.itertext())).find("tbody")
+        self.assertIn("conv2d", "".join(rows.itertext()))
+        self.assertLess(sum(float(r.findall("td")[1].find("meter").get("value")) for r in rows), 1.01)
+
     def test_bad_targets(self):
         """Before any training."""
         self.fails(2, ["there is no folder"], "train", *MLP, "--report", self.folder / "no/where.html")

@@ -106,6 +106,26 @@ TEST(CudaVersions, OfSeveralCompilersTheNewestThatTheDriverTakesIsChosen) {
   EXPECT_THAT(error_from([&] { choose_nvrtc(names, 12040, open, "no such file"); }).what(), HasSubstr("no such file"));
 }
 
+TEST_F(CudaTest, TimedLaunchesGoOneByOneBetweenEvents) {
+  auto driver = open();
+  Recorded r(*driver);
+  int events = seen.live_events;
+  std::vector<std::byte> cache;
+  sdk::KernelId k = driver->build(source(1), cache);
+  std::vector<sdk::Launch> launches = {{k, {{r.a, 0, 256}}, {3, 1, 1}, "a kernel"},
+                                       {0, {{r.a, 0, 256}, {r.b, 0, 256}}, {1, 1, 1}, "a copy", true}};
+  sdk::Upload upload{r.host, {r.a, 0, 256}, {driver->allocate(256, "upload buffer"), 0, 256}};
+  std::optional<sdk::SequenceId> s = driver->record_timed(launches, &upload);
+  ASSERT_TRUE(s);
+  driver->wait(driver->submit(*s), ~0ull);
+  EXPECT_EQ(r.first_of_b(), 7);
+  std::vector<sdk::Interval> times = driver->times(*s);
+  ASSERT_EQ(times.size(), 3u) << "the upload, the kernel, the copy";
+  for (size_t i = 1; i < times.size(); ++i) EXPECT_EQ(times[i].begin, times[i - 1].end);
+  driver->forget(*s);
+  EXPECT_LE(seen.live_events, events + 1) << "but for the flight's";
+}
+
 /// Whether a library of that name is loaded.
 bool loaded(const std::string& name) {
   std::ifstream maps("/proc/self/maps");

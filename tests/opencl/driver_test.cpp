@@ -174,6 +174,37 @@ TEST_F(OpenClTest, runs_groups_of_three_dimensions) {
   });
 }
 
+TEST_F(OpenClTest, times_launches_between_others_by_its_events) {
+  on_each([](Driver& d) {
+    auto add = build(d, map_kernel("y[i] + x[i]"));
+    auto x = d.allocate(64, "feed"), y = upload(d, std::vector<uint32_t>(16, 0));
+    auto* slot = static_cast<uint32_t*>(d.allocate_host(64, "slot"));
+    std::fill_n(slot, 16, 3);
+    sdk::Upload feed{slot, {x, 0, 64}};
+    std::vector<Launch> launches(3, Launch{add, {{x, 0, 64}, {y, 0, 64}}, {2, 1, 1}, "add"});
+    sdk::SequenceId plain = d.record(launches, nullptr);
+    std::optional<sdk::SequenceId> timed = d.record_timed(launches, &feed);
+    ASSERT_TRUE(timed);
+    EXPECT_EQ(d.recorded(*timed), 0u);
+    EXPECT_EQ(error_from([&] { d.times(plain); }).code, Code::invalid);
+    for (int round = 0; round < 2; ++round) {
+      d.submit(*timed);
+      d.wait(d.submit(plain), forever);
+    }
+    EXPECT_EQ(fetch<uint32_t>(d, y, 16), std::vector<uint32_t>(16, 2 * (9 + 9)));
+    std::vector<sdk::Interval> times = d.times(*timed);
+    ASSERT_EQ(times.size(), 4u) << "the upload, then each launch";
+    for (size_t k = 0; k < times.size(); ++k) {
+      EXPECT_GT(times[k].begin, 0u);
+      EXPECT_GE(times[k].end, times[k].begin);
+      EXPECT_TRUE(k == 0 || times[k].begin >= times[k - 1].begin);
+    }
+    d.forget(*timed);
+    EXPECT_EQ(error_from([&] { d.times(*timed); }).code, Code::invalid);
+    d.forget(plain), d.release_host(slot);
+  });
+}
+
 TEST_F(OpenClTest, uploads_the_slot_of_each_sequence) {
   on_each([](Driver& d) {
     auto add = build(d, map_kernel("y[i] + x[i]"));

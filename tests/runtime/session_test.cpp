@@ -60,6 +60,15 @@ class SessionTest : public Clean {
   std::unique_ptr<Session> session_;
 };
 
+TEST_F(SessionTest, APluginThatTellsNoTimesIsNotAskedToProfile) {
+  Session& s = session();
+  Step step;
+  EXPECT_FALSE(s.profiles());
+  std::string why = error_of([&] { s.compile(step.get(), 0, true); }, Code::declined);
+  EXPECT_TRUE(has(why, "toy:0: its plugin does not tell the times of kernels"));
+  EXPECT_TRUE(has(error_of([&] { s.compile(step.get()).times(); }, Code::declined), "does not tell the times"));
+}
+
 TEST_F(SessionTest, AProgramRunsOnStateThatStays) {
   Session& s = session();
   Step step;

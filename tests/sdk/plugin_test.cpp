@@ -9,6 +9,7 @@
 #include <new>
 #include <thread>
 
+#include "core/abi/growth.h"
 #include "tests/sdk/raw_program.h"
 
 namespace tutti::sdk {
@@ -34,6 +35,10 @@ class FakeExecutable : public Executable {
   uint64_t run() override {
     strike();
     return ++ticket_;
+  }
+  std::vector<KernelTime> times() override {
+    strike();
+    return {{0, 1000, 30, "first kernel", "another declined"}, {TUTTI_NONE, 1040, 5, "a copy"}};
   }
 
  private:
@@ -71,6 +76,7 @@ class FakePlugin : public Plugin {
  public:
   const char* name() const override { return "fake"; }
   const char* version() const override { return "1"; }
+  bool profiles() const override { return true; }
   std::vector<Device> devices() override {
     host_.log(2, "fake", "asked for devices");
     strike();
@@ -167,6 +173,42 @@ TEST(Negotiation, RangesBeforeAnything) {
   TuttiArray list = {};
   EXPECT_EQ(t->devices(&list, &e), TUTTI_INVALID);
   EXPECT_NE(std::string(e.message).find("call init first"), std::string::npos);
+}
+
+TEST_F(Table, TimesAreOfTheLastRunWhereCompileWasAskedForThem) {
+  auto profile = find_extension<TuttiProfile>(t->extensions, TUTTI_EXT_PROFILE);
+  ASSERT_NE(profile.times, nullptr);
+  TuttiArray times = {};
+  TuttiExecutable* plain = compiled();
+  ASSERT_EQ(t->prepare(plain, &e), TUTTI_OK);
+  expect(profile.times(plain, &times, &e), TUTTI_INVALID, "compile was not given TUTTI_OPT_PROFILE");
+  expect(profile.times(nullptr, &times, &e), TUTTI_INVALID, "the executable is NULL");
+  TuttiOptions options = {.size = sizeof(TuttiOptions), .flags = TUTTI_OPT_PROFILE};
+  TuttiExecutable* x = nullptr;
+  TuttiMemory m = {sizeof m};
+  TuttiProgram raw = program.raw();
+  ASSERT_EQ(t->compile(session, &raw, &options, &x, &m, &e), TUTTI_OK) << e.message;
+  ASSERT_EQ(t->prepare(x, &e), TUTTI_OK);
+  expect(profile.times(x, &times, &e), TUTTI_INVALID, "has not run yet");
+  std::vector<void*> feeds(16);
+  ASSERT_EQ(t->stage(x, feeds.data(), &e), TUTTI_OK);
+  uint64_t ticket = 0;
+  ASSERT_EQ(t->run(x, &ticket, &e), TUTTI_OK) << e.message;
+  expect(profile.times(x, nullptr, &e), TUTTI_INVALID, "the array is NULL");
+  ASSERT_EQ(profile.times(x, &times, &e), TUTTI_OK) << e.message;
+  ASSERT_EQ(times.count, 2u);
+  auto first = element_of<TuttiNodeTime>(times, 0), second = element_of<TuttiNodeTime>(times, 1);
+  EXPECT_EQ(first.node, 0u);
+  EXPECT_EQ(first.start, 0u) << "the first kernel of a run";
+  EXPECT_EQ(first.nanoseconds, 30u);
+  EXPECT_STREQ(first.kernel, "first kernel");
+  EXPECT_STREQ(first.reason, "another declined");
+  EXPECT_EQ(second.node, TUTTI_NONE);
+  EXPECT_EQ(second.start, 40u);
+  EXPECT_STREQ(second.reason, "");
+  fault = [] { throw Error(Code::device_lost, "gone"); };
+  expect(profile.times(x, &times, &e), TUTTI_DEVICE_LOST, "gone");
+  EXPECT_EQ(times.count, 0u);
 }
 
 TEST_F(Table, ThePluginsOwnMethodsAreCalledOneAtATime) {

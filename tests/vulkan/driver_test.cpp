@@ -257,6 +257,30 @@ TEST_F(VulkanDriverTest, EachLaunchSeesTheWritesBefore) {
   EXPECT_EQ(got, std::vector<float>(n, want));
 }
 
+TEST_F(VulkanDriverTest, TimestampsTellLaunchesApart) {
+  if (physical->timestamp_bits == 0) GTEST_SKIP() << "the device's queue has no clock";
+  constexpr uint32_t n = 4096;
+  sdk::MemoryId a = driver->allocate(n * 4, "a"), b = driver->allocate(n * 4, "b");
+  sdk::Range whole_a{a, 0, n * 4}, whole_b{b, 0, n * 4};
+  auto* host = static_cast<float*>(driver->allocate_host(n * 4, "feed"));
+  std::fill_n(host, n, 1.f);
+  sdk::Upload upload{host, whole_a};
+  sdk::KernelId add = build(increment(n)), idle = build(slow(60000));
+  std::vector<sdk::Launch> launches = {launch(add, {whole_a}, n / 64), launch(idle, {whole_b}, n / 64),
+                                       copy(whole_a, whole_b), launch(add, {whole_b}, n / 64)};
+  std::optional<sdk::SequenceId> s = driver->record_timed(launches, &upload);
+  ASSERT_TRUE(s);
+  for (int round = 0; round < 2; ++round) driver->wait(driver->submit(*s), forever);
+  EXPECT_EQ(floats(b, 0, n), std::vector<float>(n, 3));
+  std::vector<sdk::Interval> times = driver->times(*s);
+  ASSERT_EQ(times.size(), 5u) << "the upload, then each launch";
+  auto took = [&](size_t k) { return times[k].end - times[k].begin; };
+  for (size_t k = 1; k < times.size(); ++k) EXPECT_GE(times[k].begin, times[k - 1].end);
+  EXPECT_GT(took(2), 4 * took(3)) << "60000 rounds per element against a copy of 16 KiB";
+  driver->forget(*s);
+  driver->release_host(host);
+}
+
 TEST_F(VulkanDriverTest, IndependentLaunchesNeedNoBarrier) {
   constexpr uint32_t n = 1024, bytes = n * 4;
   sdk::MemoryId m = driver->allocate(8 * bytes, "arena");

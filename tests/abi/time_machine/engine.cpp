@@ -121,6 +121,10 @@ json profiled(const TuttiPlugin& table, const Device& device) {
   auto one = element_of<TuttiNodeTime>(kernels, 0);
   out["kernel"] = one.kernel;
   out["timed"] = one.nanoseconds > 0;
+  if (!collective.all_reduce) {
+    table.close(session);
+    return out;
+  }
   TuttiNativeState at = {};
   at.size = sizeof at;
   out["native"] = native.state(session, "s", &at, &error);

@@ -113,6 +113,24 @@ TEST(RenderedSession, StatesThatTradePlacesAreSavedFirst) {
   EXPECT_EQ(back[0], 1);
 }
 
+TEST(RenderedSession, LaunchesOfADriverWithoutAClockAreWaitedFor) {
+  auto tape = std::make_shared<Tape>();
+  auto session = make_rendered_session(test::make_fake_driver(tape), Host());
+  TuttiOptions options = {.size = sizeof(TuttiOptions), .flags = TUTTI_OPT_PROFILE};
+  auto e = session->compile(Program::parse(Keep().raw()), options);
+  e->prepare();
+  void* feed = nullptr;
+  e->stage({&feed, 1});
+  e->run();
+  EXPECT_EQ(tape->submitted.size(), 2u) << "the upload and the copy";
+  EXPECT_EQ(tape->waited.size(), 2u);
+  std::vector<KernelTime> times = e->times();
+  ASSERT_EQ(times.size(), 2u);
+  EXPECT_EQ(times[0].kernel, "upload of the feeds");
+  EXPECT_EQ(times[1].node, TUTTI_NONE) << "a copy of the plan's own";
+  EXPECT_GE(times[1].start, times[0].start + times[0].nanoseconds);
+}
+
 TEST(RenderedSession, ADeviceWithoutAnIdentityIsRefused) {
   auto tape = std::make_shared<Tape>();
   tape->traits.identity.clear();

@@ -1,11 +1,15 @@
 // What a program does, counted from its shapes: the one place that knows.
 #pragma once
-#include "core/abi/tutti_plugin.h"
+#include <cstdint>
+#include <span>
 
-namespace tutti::bench {
+#include "core/abi/tutti_plugin.h"
+#include "core/base/export.h"
+
+namespace tutti {
 
 /// Of one run.
-struct Effort {
+struct TUTTI_API Effort {
   double flops =
       0;  ///< of products (matmul, conv2d, conv2d_dx, conv2d_dw), 2 per multiply-add; taps in the padding count
   double bytes =
@@ -14,6 +18,8 @@ struct Effort {
 
 /// Sums over the nodes of a program that the engine lowered. Of a group (TuttiGroup) only what enters and leaves it
 /// counts; gather and slice read as much as they give; a reshape moves nothing.
-Effort effort_of(const TuttiProgram& program);
+TUTTI_API Effort effort_of(const TuttiProgram& program);
+/// Of these nodes, in order, as one pass over memory.
+TUTTI_API Effort effort_of(const TuttiProgram& program, std::span<const uint32_t> nodes);
 
-}  // namespace tutti::bench
+}  // namespace tutti

@@ -1,4 +1,4 @@
-#include "bench/effort.h"
+#include "graph/lower/effort.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 
 #include "core/base/shape.h"
 
-namespace tutti::bench {
+namespace tutti {
 namespace {
 
 template <class T>
@@ -19,11 +19,11 @@ std::span<const T> items(const TuttiArray& a) {
 class Counter {
  public:
   explicit Counter(const TuttiProgram& p)
-      : values_(items<TuttiValue>(p.values)), nodes_(items<TuttiNode>(p.nodes)), last_reader_(values_.size()) {
+      : values_(items<TuttiValue>(p.values)), nodes_(items<TuttiNode>(p.nodes)), readers_(values_.size()) {
     for (uint32_t k = 0; k < nodes_.size(); ++k)
-      for (uint32_t i : inputs(nodes_[k])) last_reader_[i] = k + 1;
+      for (uint32_t i : inputs(nodes_[k])) readers_[i].push_back(k);
     for (const TuttiState& s : items<TuttiState>(p.states))
-      if (s.after != TUTTI_NONE) last_reader_[s.after] = never;
+      if (s.after != TUTTI_NONE) readers_[s.after].push_back(TUTTI_NONE);
   }
 
   double flops(const TuttiNode& n) const {
@@ -44,14 +44,14 @@ class Counter {
     return 0;
   }
 
-  /// Of the nodes [first, last), which pass over memory together.
-  double bytes(uint32_t first, uint32_t last) const {
+  /// Of nodes that pass over memory together.
+  double bytes(std::span<const uint32_t> pass) const {
     std::map<uint32_t, double> moved;  // by value; one that is read twice is read once
     std::vector<uint32_t> inside;
-    for (uint32_t k = first; k < last; ++k) {
+    for (uint32_t k : pass) {
       const TuttiNode& n = nodes_[k];
       std::string_view op = n.op;
-      if (op == "reshape" && last - first == 1) return 0;
+      if (op == "reshape" && pass.size() == 1) return 0;
       for (uint32_t i = 0; i < n.input_count; ++i) {
         uint32_t v = n.inputs[i];
         if (std::ranges::find(inside, v) != inside.end()) continue;
@@ -63,13 +63,13 @@ class Counter {
     }
     double sum = 0;
     for (const auto& [value, bytes] : moved) sum += bytes;
+    auto outside = [&](uint32_t reader) { return std::ranges::find(pass, reader) == pass.end(); };
     for (uint32_t r : inside)
-      if (last_reader_[r] > last) sum += size(r);
+      if (std::ranges::any_of(readers_[r], outside)) sum += size(r);
     return sum;
   }
 
  private:
-  static constexpr uint32_t never = UINT32_MAX;
   static std::span<const uint32_t> inputs(const TuttiNode& n) { return {n.inputs, n.input_count}; }
   std::span<const int64_t> shape(uint32_t value) const { return {values_[value].dims, values_[value].rank}; }
   double elements(uint32_t value) const { return static_cast<double>(num_elements(shape(value))); }
@@ -86,7 +86,7 @@ class Counter {
 
   std::span<const TuttiValue> values_;
   std::span<const TuttiNode> nodes_;
-  std::vector<uint32_t> last_reader_;  // per value: its last reader's number plus one
+  std::vector<std::vector<uint32_t>> readers_;  // per value: nodes, and NONE for a state
 };
 
 }  // namespace
@@ -99,11 +99,18 @@ Effort effort_of(const TuttiProgram& program) {
   Effort effort;
   for (const TuttiNode& n : nodes) effort.flops += count.flops(n);
   for (uint32_t k = 0; k < nodes.size();) {
-    uint32_t last = std::max(end[k], k + 1);
-    effort.bytes += count.bytes(k, last);
-    k = last;
+    std::vector<uint32_t> pass;
+    for (uint32_t last = std::max(end[k], k + 1); k < last; ++k) pass.push_back(k);
+    effort.bytes += count.bytes(pass);
   }
   return effort;
 }
 
-}  // namespace tutti::bench
+Effort effort_of(const TuttiProgram& program, std::span<const uint32_t> nodes) {
+  Counter count(program);
+  Effort effort{0, count.bytes(nodes)};
+  for (uint32_t k : nodes) effort.flops += count.flops(items<TuttiNode>(program.nodes)[k]);
+  return effort;
+}
+
+}  // namespace tutti

@@ -1,0 +1,48 @@
+// --profile of tutti train: what the kernels of some steps took, as a Chrome trace and as a table.
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/output_file.h"
+#include "core/runtime/device.h"
+#include "train/precision.h"
+#include "train/profile.h"
+
+namespace tutti::cli {
+
+/// A node of the training step, with those that its kernels take along.
+struct ProfileRow {
+  double seconds = 0, of_step = 0;  ///< of a step, and its share
+  std::optional<double> of_peak;    ///< the least possible time by the device's peaks over `seconds`
+  std::string node, kernel;         ///< "conv2d + 1 features.3"
+};
+
+class Profile {
+ public:
+  /// Declares --profile and --profile-step.
+  void add_to(CLI::App& sub);
+  /// Throws Error(invalid) for a file that cannot be written, or that is one of the run's `others`.
+  void check(std::vector<Target> others) const;
+  /// For TrainerOptions::profiler; null where nothing was asked for.
+  std::shared_ptr<Profiler> make();
+  /// `steps` will be trained. Throws Error(invalid) where the one asked for is not among them.
+  void start(int64_t steps);
+  /// Measures what the devices reach at best (`threads`: of CPU devices, 0: all), writes the file, and the ten
+  /// costliest nodes to stderr unless `quiet`. Nothing where nothing was asked for. Throws Error(invalid).
+  void finish(Precision precision, int threads, bool quiet);
+  /// After finish: adds "profile" to a run's document, where there is one.
+  void tell(nlohmann::ordered_json& document) const;
+  /// After finish: the costliest first.
+  const std::vector<ProfileRow>& rows() const { return rows_; }
+
+ private:
+  std::string file_;
+  std::optional<int64_t> step_;
+  std::shared_ptr<Profiler> profiler_;
+  nlohmann::ordered_json summary_;
+  std::vector<ProfileRow> rows_;
+};
+
+}  // namespace tutti::cli

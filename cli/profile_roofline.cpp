@@ -1,0 +1,64 @@
+#include "cli/profile_roofline.h"
+
+#include <algorithm>
+#include <set>
+
+#include "bench/measure.h"
+#include "core/abi/growth.h"
+#include "core/runtime/selector.h"
+
+namespace tutti::cli {
+namespace {
+
+/// In which of a run's precisions the work's product multiplies.
+Precision precision_of(const TuttiProgram& program, const ProfiledWork& work, Precision run) {
+  auto node = element_of<TuttiNode>(program.nodes, work.nodes[0]);
+  if (node.input_count == 0) return run;
+  switch (static_cast<DType>(element_of<TuttiValue>(program.values, node.inputs[0]).dtype)) {
+    case DType::bf16: return Precision::bf16;
+    case DType::f16: return Precision::f16;
+    default: return run == Precision::tf32 ? run : Precision::f32;
+  }
+}
+
+bench::Peaks measure(const std::string& device, const std::set<Precision>& precisions, int threads) {
+  std::vector<std::unique_ptr<bench::Lane>> lanes;
+  lanes.push_back(bench::device_lane(select_device(device), threads));
+  std::vector<bench::LaneInfo> infos = {lanes[0]->info()};
+  bench::MeasureOptions how;
+  how.seconds = 0.8;  // a fifth of a second per size
+  how.products = {512, 1024, 2048};
+  how.sums = {128, 512, 2048};
+  bench::measure_peaks(infos, lanes, {precisions.begin(), precisions.end()}, how);
+  return infos[0].peaks;
+}
+
+}  // namespace
+
+Rooflines::Rooflines(const std::vector<ProfiledProgram>& programs, Precision precision, int threads)
+    : precision_(precision) {
+  std::map<std::string, std::set<Precision>> wanted;
+  for (const ProfiledProgram& p : programs) {
+    std::set<Precision>& precisions = wanted[p.device];
+    for (const auto& [node, work] : p.work)
+      if (work.effort.flops > 0) precisions.insert(precision_of(p.lowered->program(), work, precision));
+  }
+  for (const auto& [device, precisions] : wanted) peaks_[device] = measure(device, precisions, threads);
+}
+
+std::optional<Rooflines::Share> Rooflines::share(const ProfiledProgram& program, const ProfiledWork& work,
+                                                 double seconds) const {
+  const bench::Peaks& peaks = peaks_.at(program.device);
+  const Effort& e = work.effort;
+  if (peaks.copies.empty() || seconds <= 0 || (e.flops == 0 && e.bytes == 0)) return {};
+  double products = 0;
+  if (e.flops > 0) {
+    auto peak = peaks.products.find(name(precision_of(program.lowered->program(), work, precision_)));
+    if (peak == peaks.products.end()) return {};
+    products = e.flops / peak->second.flops_per_second;
+  }
+  double memory = e.bytes / peaks.copy_rate(e.bytes);
+  return Share{std::max(products, memory) / seconds, products > memory ? "products" : "memory"};
+}
+
+}  // namespace tutti::cli
