@@ -35,6 +35,12 @@ class Fallback(harness.Case):
                      " at 1.backward: no taste for matmul", " at update: no taste for adam"):
             self.assertIn(part, text)
 
+    def test_a_device_that_tells_no_times_is_not_profiled(self):
+        trace = self.folder / "trace.json"
+        self.fails(2, ["picky:0: its plugin does not tell the times of kernels", "another device"],
+                   *self.declines(""), "--profile", trace, "--quiet", env=self.env)
+        self.assertFalse(trace.exists())
+
     def test_fallback_trains_says_what_and_tells_the_json(self):
         plain = self.train(*MLP, "--device", "reference:0", "--steps", "5")
         self.assertNotIn("fallback", plain)
