@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "bench/page_parts.h"
+#include "bench/page_style.h"
 #include "core/base/text.h"
 
 namespace tutti::bench {
@@ -116,7 +117,7 @@ std::string over_time(const Result& r, const std::vector<Result>& earlier) {
 }  // namespace
 
 std::string page(const Result& r, const std::vector<Result>& earlier) {
-  std::string text(page_head);
+  std::string text = page_head("Tutti benchmark");
   text += "<header>" + header(r) + "</header>\n<main>\n";
   text +=
       figures(r, "model", "Training steps",

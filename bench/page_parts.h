@@ -1,13 +1,10 @@
 // The parts of the page: pieces of well-formed XML.
 #pragma once
 #include <string>
-#include <string_view>
 
 #include "bench/result.h"
 
 namespace tutti::bench {
-
-extern const std::string_view page_head;  ///< everything up to the body's first element: title and style
 
 /// The colour class of a lane: "l0" … "l7", by its place in the result.
 std::string lane_class(const Result& r, const std::string& lane);

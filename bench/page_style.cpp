@@ -1,12 +1,15 @@
 // The head of the page. Colours are the Okabe-Ito palette (told apart also by those who see few colours), lighter on
 // dark.
-#include "bench/page_parts.h"
+#include "bench/page_style.h"
+
+#include <fmt/format.h>
+
+#include "core/base/text.h"
 
 namespace tutti::bench {
+namespace {
 
-const std::string_view page_head = R"(<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"/><meta name="viewport" content="width=device-width, initial-scale=1"/>
-<title>Tutti benchmark</title><style>
+constexpr std::string_view style = R"(
 :root { color-scheme: light dark; --ink: #1c2430; --soft: #566275; --line: #d5dae1; --ground: #ffffff; --panel: #f5f7fa;
   --c0: #0072b2; --c1: #d55e00; --c2: #009e73; --c3: #8a8f98; --c4: #cc79a7; --c5: #b8860b; --c6: #3f9fd8; --c7: #5b3fb0; }
 @media (prefers-color-scheme: dark) {
@@ -56,7 +59,15 @@ details { margin: .5em 0 0; } summary { cursor: pointer; color: var(--soft); }
 ul { padding-left: 1.3em; color: var(--soft); }
 @media (max-width: 34em) { table.bars td.track { min-width: 5em; } body { font-size: 14px; } }
 @media print { figure { break-inside: avoid; } }
-</style></head><body>
 )";
+
+}  // namespace
+
+std::string page_head(std::string_view title, std::string_view more_style) {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" "
+      "content=\"width=device-width, initial-scale=1\"/>\n<title>{}</title><style>{}{}</style></head><body>\n",
+      escape_xml(title), style, more_style);
+}
 
 }  // namespace tutti::bench

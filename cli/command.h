@@ -34,6 +34,7 @@ void add_bench(CLI::App& app, Action& action);
 void add_conformance(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
+void add_top(CLI::App& app, Action& action);
 
 /// Adds --json to a subcommand. With it, errors are a JSON document too.
 void add_json_flag(CLI::App& sub, bool& json);

@@ -130,6 +130,7 @@ int run(int argc, char** argv) {
   add_bench(app, action);
   add_conformance(app, action);
   add_plan(app, action);
+  add_top(app, action);
   add_doctor(app, action);
   as_json = wants_json(app, argc, argv);
   try {

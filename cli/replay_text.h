@@ -3,13 +3,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "graph/print.h"
 #include "verify/bisect/replay.h"
 
 namespace tutti::cli {
 
-/// "conv2d at 3 {stride=[1, 1]}: f32[8, 32, 6, 6], f32[64, 32, 3, 3] -> f32[8, 64, 6, 6]"
-std::string in_words(const Node& n, const Types& inputs, const Types& results);
-/// The same for every node of a graph, a line each.
+/// Every node of a graph, a line each.
 std::string in_words(const Graph& g, const std::string& indent);
 
 /// "[3, 0] of %95": the worst element.

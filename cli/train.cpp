@@ -11,14 +11,18 @@
 #include "cli/print.h"
 #include "cli/profile.h"
 #include "cli/progress.h"
+#include "cli/report/run_report.h"
 #include "cli/run_file.h"
 #include "cli/run_options.h"
 #include "cli/saver.h"
 #include "cli/signals.h"
+#include "cli/top/running.h"
 #include "core/base/text.h"
 #include "data/batch_loader.h"
 #include "data/files/checkpoint.h"
 #include "data/files/file_lock.h"
+#include "train/fit.h"
+#include "train/plan.h"
 #include "train/run_log.h"
 #include "train/weights.h"
 
@@ -29,10 +33,11 @@ struct TrainCommand {
   RunOptions run;
   RunFile file;
   Profile profile;
+  RunReport page;
   std::string checkpoint, resume, adapters, merged, log_dir;
   std::string save_every;
-  int64_t keep = 1, patience = 0, overfit = 0;
-  bool json = false, quiet = false, no_eval = false, keep_best = false;
+  int64_t keep = 1, patience = 0, norms = 0, overfit = 0;
+  bool json = false, quiet = false, no_eval = false, keep_best = false, nan_check = false;
 
   /// What training came to.
   struct Outcome {
@@ -50,9 +55,14 @@ struct TrainCommand {
   Outcome train(Trainer& trainer, const data::Sources& data, int64_t total, ProgressLine& progress);
   /// Adds the losses that were read since `logged` to the log, which moves on; says once where it cannot.
   void log_steps(Trainer& trainer, const Progress& p, size_t& logged, ProgressLine& progress);
-  void log_epoch(const Trainer& trainer, const Outcome& o);
-  /// Prints the document or the summary; returns the exit code.
-  int report(const Device& device, Trainer& trainer, int64_t per_epoch, const Outcome& o) const;
+  /// Says what the log has to say of itself.
+  void tell_log(ProgressLine& progress);
+  void log_epoch(const Trainer& trainer, const Outcome& o, ProgressLine& progress);
+  /// What --json prints.
+  nlohmann::ordered_json document(const Device& device, Trainer& trainer, int64_t per_epoch, const Outcome& o) const;
+  /// Prints the document or the summary, and writes the page; returns the exit code.
+  int report(const Device& device, Trainer& trainer, const data::Sources& data, const Outcome& o);
+  bool write_page(Trainer& trainer, const data::Sources& data, const nlohmann::ordered_json& result, const Outcome& o);
   /// What --overfit came to; returns the exit code.
   int report(const Device& device, const Trainer& trainer, const Overfit& o) const;
   /// Throws Error(invalid) for options that --overfit has no use for.
@@ -132,26 +142,46 @@ void TrainCommand::save_weights(Trainer& trainer) const {
 }
 
 void TrainCommand::log_steps(Trainer& trainer, const Progress& p, size_t& logged, ProgressLine& progress) {
-  if (!log_ || !log_->failure().empty()) return;
+  std::vector<Norms> norms = trainer.take_norms();
+  bool logs = log_ && log_->failure().empty();
+  if (!logs && !page.asked()) return;
   int64_t first = trainer.steps() - static_cast<int64_t>(trainer.losses().size());
   auto memory = static_cast<double>(trainer.peak_bytes());
   for (; logged < trainer.losses().size(); ++logged) {
     int64_t step = first + static_cast<int64_t>(logged);
-    log_->step(step + 1, {{"loss", trainer.losses()[logged]},
-                          {"learning_rate", trainer.learning_rate(step)},
-                          {"samples_per_s", p.samples_per_second},
-                          {"memory_bytes", memory}});
+    Scalars scalars{{"loss", trainer.losses()[logged]},
+                    {"learning_rate", trainer.learning_rate(step)},
+                    {"samples_per_s", p.samples_per_second},
+                    {"memory_bytes", memory}};
+    if (page.asked()) page.step(step + 1, scalars);
+    if (logged < trainer.gradient_norms().size()) scalars["gradient_norm"] = trainer.gradient_norms()[logged];
+    if (logs) log_->step(step + 1, scalars);
   }
+  if (!logs) return;
+  for (const Norms& n : norms) {
+    Scalars scalars;
+    for (const auto& [name, x] : n.gradient) scalars.emplace("grad_norm/" + name, x);
+    for (const auto& [name, x] : n.weight) scalars.emplace("weight_norm/" + name, x);
+    log_->norms(n.step, scalars);
+  }
+  tell_log(progress);
+}
+
+void TrainCommand::tell_log(ProgressLine& progress) {
+  if (std::string notice = log_->take_notice(); !notice.empty()) progress.print(fmt::format("--log-dir: {}", notice));
   if (!log_->failure().empty())
     progress.print(fmt::format("--log-dir: {}; the run goes on without its log", log_->failure()));
 }
 
-void TrainCommand::log_epoch(const Trainer& trainer, const Outcome& o) {
-  if (!log_ || !o.scored) return;
+void TrainCommand::log_epoch(const Trainer& trainer, const Outcome& o, ProgressLine& progress) {
+  if (!o.scored) return;
   Scalars scalars{o.score.metrics.begin(), o.score.metrics.end()};
   scalars["loss"] = o.score.loss;
   scalars["train_loss"] = o.result.loss;
+  if (page.asked()) page.evaluation(trainer.steps(), scalars);
+  if (!log_ || !log_->failure().empty()) return;
   log_->epoch(trainer.steps(), scalars);
+  tell_log(progress);
 }
 
 TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources& data, int64_t total,
@@ -179,6 +209,8 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
   };
   std::vector<double> rates;
   size_t logged = 0;
+  RunningNote note;
+  std::string size = run.definition().size(run.size).name;
   SaveClock due(save_every, trainer.steps());
   auto train_epoch = [&] {  // to its end, the run's, or a signal; saves on the way where that is due
     double loss = 0, seconds = 0;
@@ -187,6 +219,14 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
       out.result = trainer.train(*data.train, due.steps_left(trainer.steps(), total), [&](const Progress& p) {
         progress.show(p);
         log_steps(trainer, p, logged, progress);
+        note.say({{"device", trainer.device().id},
+                  {"model", run.model + ":" + size},
+                  {"step", p.step},
+                  {"steps", total},
+                  {"loss", p.loss},
+                  {"samples_per_s", p.samples_per_second},
+                  {"batch", run.batch},
+                  {"memory_bytes", trainer.peak_bytes()}});
         catch_signals();
         return !interrupted() && !due.now();
       });
@@ -216,7 +256,7 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
       progress.print(fmt::format("epoch {}  step {}  loss {:.4f}{}  {}", (trainer.steps() + per_epoch - 1) / per_epoch,
                                  trainer.steps(), out.result.loss, out.scored ? score_text(out.score) : "",
                                  rate_text(out.result.samples_per_second)));
-      log_epoch(trainer, out);
+      log_epoch(trainer, out, progress);
       save(out.scored && best_.since == 0);
       due.restart(trainer.steps());
     } catch (const NotFinite& e) {
@@ -244,7 +284,8 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
   return out;
 }
 
-int TrainCommand::report(const Device& device, Trainer& trainer, int64_t per_epoch, const Outcome& o) const {
+nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& trainer, int64_t per_epoch,
+                                              const Outcome& o) const {
   std::optional<double> scale = trainer.loss_scale();
   nlohmann::json metrics = nlohmann::json::object();
   for (const auto& [name, value] : o.score.metrics) metrics[name] = value;
@@ -283,9 +324,15 @@ int TrainCommand::report(const Device& device, Trainer& trainer, int64_t per_epo
                              {"losses", trainer.losses()}};
   run.tell_fallback(trainer, out);
   profile.tell(out);
+  return out;
+}
+
+int TrainCommand::report(const Device& device, Trainer& trainer, const data::Sources& data, const Outcome& o) {
+  nlohmann::ordered_json out = document(device, trainer, steps_per_epoch(*data.train), o);
   if (json)
     print_json(out);
   else {
+    std::optional<double> scale = trainer.loss_scale();
     fmt::print("device     {} ({})\nmodel      {}, {} parameters\nsteps      {}, {:.3f} ms each (median), {}\n",
                device.id, device.name, run.model, trainer.parameter_count(), trainer.steps(), trainer.step_ms_median(),
                rate_text(o.rate));
@@ -302,12 +349,24 @@ int TrainCommand::report(const Device& device, Trainer& trainer, int64_t per_epo
       fmt::print("saved      {}\nnext       {}\n", checkpoint,
                  o.cut_short ? resume_command() : "tutti eval " + file_word(checkpoint));
   }
-  if (!o.cut_short) return done;
+  bool written = page.asked() ? write_page(trainer, data, out, o) : true;
+  if (!o.cut_short) return written ? done : incomplete;
   print_err("stopped after step {}; {}\n", trainer.steps(),
             checkpoint.empty() ? "nothing was saved (no --checkpoint)"
             : o.epochs == 0    ? "there was nothing to save yet"
                                : "go on with: " + resume_command());
   return stopped;
+}
+
+bool TrainCommand::write_page(Trainer& trainer, const data::Sources& data, const nlohmann::ordered_json& result,
+                              const Outcome& o) {
+  std::fflush(stdout);
+  if (!no_eval) page.look(trainer, run, data);
+  return page.write(result,
+                    o.cut_short   ? fmt::format("stopped after step {}", trainer.steps())
+                    : o.converged ? fmt::format("done: the test loss had not fallen for {} epochs", best_.since)
+                                  : fmt::format("finished after {} steps", trainer.steps()),
+                    trainer, run);
 }
 
 int TrainCommand::report(const Device& device, const Trainer& trainer, const Overfit& o) const {
@@ -332,8 +391,11 @@ int TrainCommand::report(const Device& device, const Trainer& trainer, const Ove
 void TrainCommand::check_overfit() const {
   if (overfit < 0) throw invalid(fmt::format("--overfit {}: steps at most", overfit), "1 or more");
   if (overfit == 0) return;
-  for (const auto& [option, value] :
-       {Target{"--resume", &resume}, {"--checkpoint", &checkpoint}, {"--adapters", &adapters}, {"--merged", &merged}})
+  for (const auto& [option, value] : {Target{"--resume", &resume},
+                                      {"--checkpoint", &checkpoint},
+                                      {"--adapters", &adapters},
+                                      {"--merged", &merged},
+                                      {"--report", &page.target()}})
     if (!value->empty())
       throw invalid(fmt::format("{} {}: --overfit is a test of the model, which saves nothing", option, *value),
                     "leave one of the two out");
@@ -360,6 +422,7 @@ int TrainCommand::operator()() {
   SaveClock(save_every, 0);
   check_target("--merged", merged);
   profile.check({{"--checkpoint", &checkpoint}, {"--merged", &merged}});
+  page.check();
   if (!run.quantize.empty() && run.lora == 0 && run.freeze.empty())
     throw invalid(fmt::format("--quantize {}: all weights are trained", run.quantize),
                   "train adapters beside them: --lora 8");
@@ -367,7 +430,10 @@ int TrainCommand::operator()() {
     throw invalid(fmt::format("--adapters {}: the run has none", adapters), "ask for some: --lora 8");
   std::optional<FileLock> lock;  // two runs that save to one file would undo each other's work
   if (!checkpoint.empty()) lock.emplace(checkpoint);
-  if (!log_dir.empty()) log_.emplace(log_dir);
+  if (norms < 0) throw invalid(fmt::format("--norms {}: a number of steps", norms), "0 or more");
+  if (norms > 0 && log_dir.empty())
+    throw invalid(fmt::format("--norms {}: they are written by --log-dir", norms), "name a folder: --log-dir DIR");
+  if (!log_dir.empty()) log_.emplace(log_dir, norms > 0);
   Device device = select_device(run.device);
   if (!quiet) tell_lost_plugins();
   data::Sources data = run.read_data();
@@ -375,9 +441,13 @@ int TrainCommand::operator()() {
   if (overfit > 0) total = overfit;
   Task task = run.make_task(*data.train);
   TrainerOptions options = run.trainer_options(total);
+  // Clipping computes it in any case; else it would cost a small model a tenth of its time.
+  options.gradient_norm = !log_dir.empty() && (norms > 0 || options.clip_norm > 0);
+  options.norms_every = norms;
+  options.nan_check = nan_check;
   run.fit(options, device, task, data, !no_eval, !quiet);
   options.profiler = profile.make();
-  Trainer trainer(device, std::move(task), options);
+  Trainer trainer(device, task, options);
   if (resume.empty()) {
     run.start(trainer, *data.train);
   } else {
@@ -412,10 +482,25 @@ int TrainCommand::operator()() {
     profile.finish(options.precision, run.threads, quiet);
     return report(device, trainer, o);
   }
-  Outcome outcome = this->train(trainer, data, total, progress);
+  Outcome outcome;
+  const data::Source* test = no_eval ? nullptr : data.test.get();
+  try {
+    if (page.asked()) page.memory(RunPlanner(device, task, options, *data.train, test).plan(run.batch));
+    outcome = this->train(trainer, data, total, progress);
+  } catch (const Error& e) {
+    Outcome none;
+    none.cut_short = true;
+    if (page.asked() && trainer.steps() > 0)
+      page.write(document(device, trainer, per_epoch, none), fmt::format("failed: {}", e.what()), trainer, run);
+    if (e.code != Code::no_memory || device.memory_free == 0 || trainer.steps() > 0) throw;
+    progress.clear();
+    auto ways = ways_to_fit(device, task, options, *data.train, test, device.memory_free);
+    if (ways.empty()) throw;
+    throw Error(e.code, e.what(), fmt::format("train the same batch in less memory: {}", fmt::join(ways, ", or ")));
+  }
   profile.finish(options.precision, run.threads, quiet);
   tell_wait(trainer, *data.train);
-  return report(device, trainer, per_epoch, outcome);
+  return report(device, trainer, data, outcome);
 }
 
 }  // namespace
@@ -439,6 +524,13 @@ void add_train(CLI::App& app, Action& action) {
   sub->add_option("--log-dir", command.log_dir,
                   "Append the run's curves to files in this folder: TensorBoard's events, steps.csv and epochs.csv")
       ->group("Files");
+  sub->add_option(
+         "--norms", command.norms,
+         "With --log-dir: norms of every parameter and its gradient each so many steps (0: none), to norms.csv, and of "
+         "all gradients together every step, to steps.csv")
+      ->check(whole<int64_t>)
+      ->group("Files");
+  command.page.add_to(*sub);
   command.run.remember(
       sub->add_option("--save-every", command.save_every,
                       "Save within an epoch as well: every so many steps (500), or so much time (90s, 10m, 2h)")
@@ -455,6 +547,10 @@ void add_train(CLI::App& app, Action& action) {
                                        "Stop when the test loss has not fallen for so many epochs (0: never)")
                            ->check(whole<int64_t>)
                            ->group("Training"));
+  sub->add_flag("--nan-check", command.nan_check,
+                "When a loss or a weight is NaN or infinite, name the node that made it and the ranges of its inputs. "
+                "Costs up to 5 % of the time and a copy of the state in host memory; then some steps run again")
+      ->group("Training");
   sub->add_option("--overfit", command.overfit,
                   "Train on one batch again and again, to see whether the model learns it by heart: passed (exit code "
                   "0) when the loss falls to 1 % of the first within so many steps, else failed (1). No model with "

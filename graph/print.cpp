@@ -50,6 +50,27 @@ std::string print(const Graph& g) {
   return text;
 }
 
+std::string in_words(const Node& n, const Types& inputs, const Types& results) {
+  auto list = [](const Types& types) {
+    std::vector<std::string> texts;
+    for (const TensorType& t : types) texts.push_back(to_string(t));
+    return fmt::format("{}", fmt::join(texts, ", "));
+  };
+  std::string attrs = n.attrs.to_string();
+  return fmt::format("{}{}{}{}: {} -> {}", n.op->name, n.label.empty() ? "" : " at " + n.label,
+                     attrs.empty() ? "" : " ", attrs, list(inputs), list(results));
+}
+
+std::string in_words(const Graph& g, const Node& n) {
+  auto types = [&](const std::vector<ValueId>& values) {
+    Types all;
+    for (ValueId v : values)
+      if (v != none) all.push_back(g.info(v).type);
+    return all;
+  };
+  return in_words(n, types(n.inputs), types(n.results));
+}
+
 std::string print_dot(const Graph& g) {
   std::string text = "digraph step {\n  rankdir=TB;\n  node [fontname=\"Helvetica\", fontsize=10];\n";
   auto add = [&](const std::string& s) { text += "  " + s + "\n"; };

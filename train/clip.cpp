@@ -12,18 +12,22 @@ void clip_by_value(Values& gradients, double limit) {
     if (d) d = clamp(d, -limit, limit);
 }
 
-Value clip_by_global_norm(Values& gradients, double limit) {
+Value global_norm(const Values& gradients) {
   Value squares;
   for (const Value& d : gradients) {
     if (!d) continue;
     Value s = sum(d * d);
     squares = squares ? squares + s : s;
   }
-  if (!squares) return {};
-  Value norm = sqrt(squares), factor = minimum(limit / (norm + 1e-6), 1.0);
+  return squares ? sqrt(squares) : Value();
+}
+
+void clip_by_global_norm(Values& gradients, double limit) {
+  Value norm = global_norm(gradients);
+  if (!norm) return;
+  Value factor = minimum(limit / (norm + 1e-6), 1.0);
   for (Value& d : gradients)
     if (d) d = d * factor;
-  return norm;
 }
 
 }  // namespace tutti

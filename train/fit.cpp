@@ -3,26 +3,46 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "core/base/status.h"
 #include "core/base/text.h"
 
 namespace tutti {
+namespace {
 
-Fit fit(const Device& device, const Task& task, const TrainerOptions& options, const data::Source& train,
-        const data::Source* test, uint64_t budget) {
-  auto peak = [&](int64_t recompute, int64_t accumulate) -> std::optional<uint64_t> {
-    TrainerOptions o = options;
+/// The peak of a run of those options; none where the device cannot hold it.
+class Peaks {
+ public:
+  Peaks(const Device& device, const Task& task, const TrainerOptions& options, const data::Source& train,
+        const data::Source* test)
+      : device_(device), task_(task), options_(options), train_(train), test_(test) {}
+  std::optional<uint64_t> operator()(int64_t recompute, int64_t accumulate) const {
+    TrainerOptions o = options_;
     o.recompute = recompute;
     o.accumulate = accumulate;
     try {
-      return RunPlanner(device, task, o, train, test).plan(o.batch).peak;
+      return RunPlanner(device_, task_, o, train_, test_).plan(o.batch).peak;
     } catch (const Error& e) {
       if (e.code != Code::no_memory) throw;
-      return {};  // the device cannot hold it
+      return {};
     }
-  };
+  }
+
+ private:
+  const Device& device_;
+  const Task& task_;
+  const TrainerOptions& options_;
+  const data::Source& train_;
+  const data::Source* test_;
+};
+
+}  // namespace
+
+Fit fit(const Device& device, const Task& task, const TrainerOptions& options, const data::Source& train,
+        const data::Source* test, uint64_t budget) {
+  Peaks peak(device, task, options, train, test);
   auto fits = [&](std::optional<uint64_t> bytes) { return bytes && *bytes <= budget; };
   TrainerOptions plain = options;
   plain.recompute = 0;
@@ -54,6 +74,27 @@ Fit fit(const Device& device, const Task& task, const TrainerOptions& options, c
   }
   all.resize(static_cast<size_t>(good));
   return {std::move(all), static_cast<size_t>(count), with.value_or(0), without.value_or(0)};
+}
+
+std::vector<std::string> ways_to_fit(const Device& device, const Task& task, const TrainerOptions& options,
+                                     const data::Source& train, const data::Source* test, uint64_t room) {
+  Peaks peak(device, task, options, train, test);
+  std::vector<std::string> ways;
+  auto parts_that_fit = [&](int64_t recompute) -> int64_t {
+    for (int64_t parts = 2 * options.accumulate; parts <= options.batch; parts *= 2)
+      if (options.batch % parts == 0 && peak(recompute, parts).value_or(room + 1) <= room) return parts;
+    return 0;
+  };
+  if (int64_t parts = parts_that_fit(options.recompute)) ways.push_back(fmt::format("--accumulate {}", parts));
+  try {
+    Fit f = fit(device, task, options, train, test, room);
+    if (!f.blocks.empty()) ways.push_back(fmt::format("--recompute {}", f.blocks.size()));
+  } catch (const Error& e) {
+    if (e.code != Code::no_memory) throw;
+    int64_t parts = ways.empty() ? parts_that_fit(std::numeric_limits<int32_t>::max()) : 0;
+    if (parts > 0) ways.push_back(fmt::format("--accumulate {} --recompute all", parts));
+  }
+  return ways;
 }
 
 }  // namespace tutti

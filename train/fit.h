@@ -19,4 +19,9 @@ struct Fit {
 TUTTI_API Fit fit(const Device& device, const Task& task, const TrainerOptions& options, const data::Source& train,
                   const data::Source* test, uint64_t budget);
 
+/// The options of `tutti train` that would make that run fit into so many bytes, the cheapest first; none where nothing
+/// does.
+TUTTI_API std::vector<std::string> ways_to_fit(const Device& device, const Task& task, const TrainerOptions& options,
+                                               const data::Source& train, const data::Source* test, uint64_t room);
+
 }  // namespace tutti

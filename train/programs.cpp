@@ -18,7 +18,9 @@
 #include "graph/ops/normal.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/select.h"
+#include "graph/ops/sqrt.h"
 #include "graph/ops/sub.h"
+#include "graph/ops/sum.h"
 #include "graph/ops/uniform.h"
 #include "graph/passes/recompute.h"
 #include "train/clip.h"
@@ -52,6 +54,16 @@ Value drawn(Value seed, Value step, const nn::Parameter& p) {
   return {};
 }
 
+Value norm_of(Value x) { return sqrt(sum(x * x)); }
+
+/// The norm of every trained parameter and of its gradient.
+void expose_norms(Graph& g, const std::vector<nn::Parameter>& trained, const Values& gradients) {
+  for (size_t k = 0; k < trained.size(); ++k) {
+    g.set_state("norm.weight." + trained[k].name, norm_of(g.latest(trained[k].name)));
+    g.set_state("norm.gradient." + trained[k].name, norm_of(gradients[k]));
+  }
+}
+
 /// An average of every parameter after its update: a' = decay a + (1 - decay) p'.
 void average(Graph& g, const std::vector<nn::Parameter>& parameters, double decay) {
   Graph::Scope scope(g, "average", Phase::update);
@@ -75,9 +87,10 @@ void check_targets(const nn::Lora& lora, const std::vector<std::string>& linears
 }
 
 bool used_by_the_run(const std::string& name) {
-  for (const char* prefix : {"accumulated.", "data.", "eval.", "generate.", "gradient.", "prediction.", "sample."})
+  for (const char* prefix :
+       {"accumulated.", "data.", "eval.", "generate.", "gradient.", "nan.", "norm.", "prediction.", "sample."})
     if (name.starts_with(prefix)) return true;
-  return name == "losses" || is_reserved(name);
+  return name == "losses" || name == "gradient_norms" || is_reserved(name);
 }
 
 }  // namespace
@@ -195,6 +208,12 @@ void Programs::step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b
                     LossScaler* scaler) const {
   Values& d = b.gradients;
   if (scaler) scaler->unscale(d);
+  Value norm;  // of all gradients
+  if (options_.gradient_norm || options_.norms) {
+    Graph::Scope scope(g, "norm", Phase::bookkeeping);
+    if (options_.gradient_norm) norm = global_norm(d);
+    if (options_.norms) expose_norms(g, b.parameters, d);
+  }
   {
     Graph::Scope scope(g, "clip", Phase::update);
     if (options_.clip_value > 0) clip_by_value(d, options_.clip_value);
@@ -208,9 +227,12 @@ void Programs::step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b
     g.set_state("gradient." + b.parameters[k].name, d[k], StateRole::gradient);
 
   Graph::Scope scope(g, "bookkeeping", Phase::bookkeeping);
-  Value ring = g.state("losses", {b.loss.dtype(), {loss_ring}}, StateRole::metric);
-  Value place = step - step / step.like(loss_ring) * step.like(loss_ring);
-  g.set_state("losses", select(equal(iota(g, {loss_ring}, 0), place), b.loss, ring));
+  Value place = equal(iota(g, {loss_ring}, 0), step - step / step.like(loss_ring) * step.like(loss_ring));
+  auto keep = [&](const char* name, Value x) {
+    g.set_state(name, select(place, x, g.state(name, {x.dtype(), {loss_ring}}, StateRole::metric)));
+  };
+  keep("losses", b.loss);
+  if (norm) keep("gradient_norms", norm);
   g.set_state("step", step + 1);
 }
 

@@ -2,9 +2,10 @@
 // prediction. Whatever trains, plans, measures or judges a model takes its graphs from here.
 //
 // States: parameters and buffers of the model; "optimizer.*"; "accumulated.*" (0 between steps); "step" (i32, steps
-// done); "seed" (u32[2]); "losses" (a ring); the states of loss scaling (f16, see train/precision.h); "eval.loss" and
-// "eval.weight", "eval.NAME.sum" and "eval.NAME.count" per metric (sums over the evaluated batches); "data.NAME.TABLE";
-// "prediction.*"; "generate.*"; "sample.*".
+// done); "seed" (u32[2]); "losses" and "gradient_norms" (rings); the states of loss scaling (f16, see
+// train/precision.h); "eval.loss" and "eval.weight", "eval.NAME.sum" and "eval.NAME.count" per metric (sums over the
+// evaluated batches); "data.NAME.TABLE"; "prediction.*"; "generate.*"; "sample.*"; "norm.*"; "nan.*" (see
+// train/nan_check.h).
 #pragma once
 #include <map>
 #include <optional>
@@ -42,6 +43,8 @@ struct TUTTI_API ProgramOptions {
   nn::WeightFormat frozen = nn::WeightFormat::compute;  ///< how weights are kept that are not trained
   bool inference = false;                               ///< no weight is trained
   int64_t recompute = 0;  ///< so many blocks, from the first, are computed again for the backward pass: see recompute()
+  bool gradient_norm = false;  ///< the norm of all gradients, before any is clipped: the ring "gradient_norms"
+  bool norms = false;          ///< 2-norms by trained parameter are outputs: "norm.gradient.NAME", "norm.weight.NAME"
   bool expose_gradients = false;  ///< every parameter's gradient, f32, is an output: "gradient.NAME"
 };
 

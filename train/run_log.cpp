@@ -1,41 +1,107 @@
 #include "train/run_log.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "core/base/status.h"
 #include "data/files/append_file.h"
 
 namespace tutti {
 
-/// A CSV file. Its header is written with the first line.
+namespace {
+
+/// A name as a column of a CSV file (RFC 4180).
+std::string column(const std::string& name) {
+  if (name.find_first_of(",\"\n\r") == std::string::npos) return name;
+  std::string text = "\"";
+  for (char c : name) text += c == '"' ? "\"\"" : std::string(1, c);
+  return text + "\"";
+}
+
+/// The columns of a file's first line, as `column` wrote them.
+std::vector<std::string> columns_of(const std::string& path) {
+  std::string line;
+  std::ifstream file(path);
+  std::getline(file, line);
+  std::vector<std::string> all(1);
+  bool quoted = false;
+  for (char c : line) {
+    if (c == '"') quoted = !quoted;
+    if (c == ',' && !quoted)
+      all.emplace_back();
+    else if (c != '\r')
+      all.back() += c;
+  }
+  return all;
+}
+
+}  // namespace
+
+/// A CSV file. Its header is written with the first line; a file that has one keeps it.
 struct RunLog::Table {
   AppendFile file;
+  std::vector<std::string> columns;  // behind "step" and "seconds", as the header has them
+  bool strict;                       // whether other columns are another model's
+  bool open = false, foreign = false;
 
-  explicit Table(std::string path) : file(std::move(path)) {}
+  explicit Table(std::string path, bool strict = false) : file(std::move(path)), strict(strict) {}
+
+  /// Finds the columns. Returns what is to be said of a file whose columns are others than the scalars'.
+  std::string begin(const Scalars& scalars) {
+    if (std::exchange(open, true)) return "";
+    std::vector<std::string> wanted, lost, empty;
+    for (const auto& [name, value] : scalars) wanted.push_back(column(name));
+    columns = wanted;
+    if (file.empty()) return "";
+    std::vector<std::string> there = columns_of(file.path());
+    auto has = [](const std::vector<std::string>& all, const std::string& name) {
+      return std::ranges::find(all, name) != all.end();
+    };
+    bool ours = there.size() > 2 && there[0] == "step" && there[1] == "seconds";
+    if (ours) there.erase(there.begin(), there.begin() + 2);
+    foreign = !ours || (strict && there != wanted) ||
+              std::ranges::none_of(wanted, [&](const std::string& name) { return has(there, name); });
+    if (foreign) return fmt::format("{} has another run's columns and is left as it is", file.path());
+    columns = there;
+    for (const std::string& name : wanted)
+      if (!has(columns, name)) lost.push_back(name);
+    for (const std::string& name : columns)
+      if (!has(wanted, name)) empty.push_back(name);
+    std::string text;
+    if (!lost.empty()) text = fmt::format("goes on without a column for {}", fmt::join(lost, ", "));
+    if (!empty.empty())
+      text += fmt::format("{}has nothing more in {}", text.empty() ? "" : ", and ", fmt::join(empty, ", "));
+    return text.empty() ? "" : fmt::format("{} {}", file.path(), text);
+  }
 
   bool append(int64_t step, double seconds, const Scalars& scalars) {
+    if (foreign) return true;
     std::string text;
-    if (file.empty()) {
-      text = "step,seconds";
-      for (const auto& [name, value] : scalars) text += "," + name;
-      text += "\n";
-    }
+    if (file.empty()) text = fmt::format("step,seconds,{}\n", fmt::join(columns, ","));
+    std::map<std::string, double> values;
+    for (const auto& [name, value] : scalars) values.emplace(column(name), value);
     text += fmt::format("{},{:.3f}", step, seconds);
-    for (const auto& [name, value] : scalars) text += fmt::format(",{:.9g}", value);
+    for (const std::string& name : columns) {
+      auto it = values.find(name);
+      text += it == values.end() ? "," : fmt::format(",{:.9g}", it->second);
+    }
     return file.add(text + "\n");
   }
 };
 
-RunLog::RunLog(const std::string& folder) {
+RunLog::RunLog(const std::string& folder, bool norms) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw invalid(fmt::format("log folder {}: {}", folder, error.message()), "name a folder that can be made");
   steps_ = std::make_unique<Table>(folder + "/steps.csv");
   epochs_ = std::make_unique<Table>(folder + "/epochs.csv");
+  if (norms) norms_ = std::make_unique<Table>(folder + "/norms.csv", true);
   events_ = std::make_unique<EventFile>(folder);
 }
 
@@ -45,9 +111,11 @@ double RunLog::now() const { return std::chrono::duration<double>(std::chrono::s
 
 void RunLog::step(int64_t step, const Scalars& scalars) { add(*steps_, "train/", step, scalars); }
 void RunLog::epoch(int64_t step, const Scalars& scalars) { add(*epochs_, "test/", step, scalars); }
+void RunLog::norms(int64_t step, const Scalars& scalars) { add(*norms_, "", step, scalars); }
 
 void RunLog::add(Table& table, const std::string& card, int64_t step, const Scalars& scalars) {
   if (!failure_.empty()) return;
+  if (std::string said = table.begin(scalars); !said.empty()) notice_ += (notice_.empty() ? "" : "; ") + said;
   Scalars tags;
   for (const auto& [name, value] : scalars) tags.emplace(card + name, value);
   double wall = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();

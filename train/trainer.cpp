@@ -13,6 +13,9 @@
 #include "data/augment.h"
 #include "data/files/checkpoint.h"
 #include "data/loader.h"
+#include "train/curves.h"
+#include "train/decoder.h"
+#include "train/nan_check.h"
 #include "train/plan.h"
 #include "train/profile.h"
 #include "train/resume.h"
@@ -32,7 +35,6 @@ Runner open(const Device& device, const TrainerOptions& o) try {
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
-constexpr int64_t prefill = 64;        // tokens at a time
 constexpr double read_interval = 0.1;  // seconds between two looks at the losses
 
 std::array<uint32_t, 2> seed_words(uint64_t seed) {
@@ -72,16 +74,6 @@ void fill_batch(data::BatchLoader& loader, const data::Batch& batch, Samples par
     loader.read(feed, part.first, part.count, to);
 }
 
-std::string in_words(double x) { return std::isnan(x) ? "NaN" : x > 0 ? "infinite" : "-infinite"; }
-
-/// The first NaN or infinity of an f32 tensor, else 0.
-double first_not_finite(const HostTensor& t) {
-  if (t.type.dtype != DType::f32) return 0;
-  for (size_t i = 0, n = t.bytes.size() / sizeof(float); i < n; ++i)
-    if (double x = load_element(DType::f32, t.bytes.data(), i); !std::isfinite(x)) return x;
-  return 0;
-}
-
 }  // namespace
 
 struct Trainer::Impl {
@@ -89,7 +81,8 @@ struct Trainer::Impl {
       : options(std::move(o)),
         augment(options.augment),
         programs(std::move(task), program_options(options)),
-        runner(open(device, options)) {
+        runner(open(device, options)),
+        curves(runner, options) {
     if (double scale = options.loss_scaling.initial; !(scale >= smallest_loss_scale && scale <= 0x1p100))
       throw invalid(fmt::format("the loss scale starts at {}: from 2^-24 to 2^100 is possible", scale));
     if (options.ema > 0 && options.frozen >= nn::WeightFormat::int8)
@@ -100,17 +93,20 @@ struct Trainer::Impl {
     for (int64_t batch : {options.batch, options.eval_batch})
       if (batch < 1) throw invalid(fmt::format("batch {}: at least 1 is needed", batch));
     part_size(options.batch, options.accumulate);
+    if (options.nan_check) nan_check.emplace(nan_access());
   }
 
   TrainerOptions options;
   data::Augment augment;
   Programs programs;
   Runner runner;
-  std::map<std::string, Program> compiled;                     // by kind, data set and batch
-  std::unique_ptr<CompiledGraph> update;                       // by what was accumulated
-  std::map<int64_t, std::unique_ptr<CompiledGraph>> decoders;  // by tokens at a time
-  int64_t decoder_context = 0, decoded = 0;                    // tokens of the sequence so far
-  HostTensors weights;                                         // that parameters start from, until they do
+  Curves curves;
+  std::optional<NanCheck> nan_check;
+  std::optional<NotFinite> failed;          // what it found: the states are those of that step
+  std::map<std::string, Program> compiled;  // by kind, data set and batch
+  std::unique_ptr<CompiledGraph> update;    // by what was accumulated
+  std::optional<Decoder> decoder;           // once it was asked for
+  HostTensors weights;                      // that parameters start from, until they do
   std::string weights_from;
   struct Known {
     TensorType type;
@@ -126,8 +122,6 @@ struct Trainer::Impl {
   InputForm bound_form;
   std::atomic<int64_t> step = 0;  // done in all; others may look while it trains
   int64_t first_step = 0;         // where this trainer started
-  int64_t read_step = 0;          // losses read up to here
-  std::vector<float> losses;
   std::vector<double> step_seconds;
   double compile_ms = 0;
   double train_seconds = 0, waited_seconds = 0;  // in train(), and of those for data
@@ -205,16 +199,23 @@ struct Trainer::Impl {
     }
   }
 
+  InputForm form_for(const data::Source& set, bool training) const {
+    return form_of_set(set, training ? "train" : "eval", runner.device(), resident_limit(options, training));
+  }
+  InputForm reachable_form(InputForm form) {
+    return reachable(std::move(form), [&](const Graph& g) { return runner.accepts(g); });
+  }
+
   Program& program(Kind kind, const data::Source& set, int64_t batch) {
     bool training = kind == Kind::training;
-    InputForm form = form_of_set(set, training ? "train" : "eval", runner.device(), resident_limit(options, training));
+    InputForm form = form_for(set, training);
     std::string key = fmt::format("{}.{}{}", form.name, batch, kind == Kind::prediction ? ".prediction" : "");
     auto it = compiled.find(key);
     if (it != compiled.end()) {
       upload(it->second, set);
       return it->second;
     }
-    form = reachable(std::move(form), [&](const Graph& g) { return runner.accepts(g); });
+    form = reachable_form(std::move(form));
     auto start = Clock::now();
     if (training && loaded) expect_same_training(*loaded, options.optimizer, options.precision);
     Graph g = training && options.accumulate > 1 ? programs.accumulation(form, batch)
@@ -243,37 +244,53 @@ struct Trainer::Impl {
     p.uploaded = std::move(there);
   }
 
-  // ---- losses ----
+  // ---- what is not finite ----
 
-  /// Reads the losses of the steps since the last look. Waits for the device. Throws NotFinite.
-  void read_losses() {
-    if (read_step == step) return;
-    bool narrow = options.precision == Precision::f16;
-    const char* remedy = narrow ? "use --precision bf16, or a smaller learning rate" : "use a smaller learning rate";
-    HostTensor ring = read("losses");
-    for (; read_step < step; ++read_step) {
-      losses.push_back(static_cast<float>(ring.item(static_cast<size_t>(read_step % loss_ring))));
-      if (!std::isfinite(losses.back()))
-        throw NotFinite(read_step + 1, fmt::format("the loss is {} at step {}", in_words(losses.back()), read_step + 1),
-                        remedy);
-    }
-    if (narrow && element("loss_scale") < smallest_loss_scale)
-      throw NotFinite(step,
-                      fmt::format("the gradients are not finite at step {}, however small the loss scale", step.load()),
-                      remedy);
+  NanCheck::Access nan_access() {
+    return {
+        .runner = runner,
+        .programs = programs,
+        .accumulate = options.accumulate > 1,
+        .states =
+            [this] {
+              HostTensors all;
+              each_kept([&](const std::string& name, HostTensor t) {
+                if (states.contains(name)) all.emplace(name, std::move(t));
+              });
+              return all;
+            },
+        .form = [this](const data::Source& set) { return reachable_form(form_for(set, true)); },
+        .compile =
+            [this](const Graph& g, const InputForm& form, const data::Source& set) {
+              compiled.clear();  // the run is over: their memory is free
+              update.reset();
+              Program p{prepare(g), true, form};
+              upload(p, set);
+              return std::move(p.step);
+            },
+        .change = [this](const data::Source& set, uint32_t epoch) { return augment.change(set, options.seed, epoch); }};
+  }
+
+  /// Throws the error that is being handled again, with what the check finds.
+  [[noreturn]] void explain(const NotFinite& e) {
+    if (!nan_check || failed) throw;
+    std::string origin = nan_check->origin_in_words(step);
+    failed.emplace(e.step, origin.empty() ? e.what() : fmt::format("{}\n{}", e.what(), origin), e.remedy);
+    throw *failed;
+  }
+
+  /// Reads the losses, and what else is to be looked at between steps; the next ones are on `set`. Throws NotFinite.
+  void look(const data::Source& set) try {
+    curves.read(step);
+    if (nan_check) nan_check->look(step, set);
+  } catch (const NotFinite& e) {
+    explain(e);
   }
 
   /// A scalar state.
   double element(const std::string& name) {
     HostTensor t = read(name);
     return load_element(t.type.dtype, t.bytes.data(), 0);
-  }
-
-  double recent_loss() const {
-    auto count = std::min<size_t>(losses.size(), 50);
-    double total = 0;
-    for (size_t i = losses.size() - count; i < losses.size(); ++i) total += losses[i];
-    return count ? total / static_cast<double>(count) : 0;
   }
 
   double rate(int64_t at) const {
@@ -304,13 +321,15 @@ struct Trainer::Impl {
   }
 
   /// Puts a step into the queue: whole, or its parts and the update by what they came to.
-  uint64_t run_step(const Training& training, data::BatchLoader& loader, const data::Batch& batch) {
+  uint64_t run_step(const Training& training, data::BatchLoader& loader, const data::Batch& batch, int64_t epoch) {
     int64_t size = part_size(options.batch, options.accumulate);
     auto draw = static_cast<int32_t>(step * options.accumulate);
     uint64_t ticket = 0;
+    double lr = rate(step);
     auto fill_rate = [&](void* to) {
-      store_element(master_dtype(options.precision), static_cast<std::byte*>(to), 0, rate(step));
+      store_element(master_dtype(options.precision), static_cast<std::byte*>(to), 0, lr);
     };
+    RecordedStep now{.runs = {}, .epoch = static_cast<uint32_t>(epoch), .lr = lr};
     for (int64_t first = 0; first < batch.valid; first += size, ++draw) {
       int64_t count = std::min(size, batch.valid - first);
       Program* p = count == size ? training.whole : training.last;
@@ -324,8 +343,10 @@ struct Trainer::Impl {
         else
           fill_batch(loader, batch, part, feed, to);
       });
+      if (nan_check) now.runs.push_back({draw, {batch.indices.begin() + first, batch.indices.begin() + first + count}});
     }
     if (update) ticket = update->run([&](const std::string&, void* to) { fill_rate(to); });
+    if (nan_check) nan_check->ran(std::move(now));
     return ticket;
   }
 
@@ -335,14 +356,15 @@ struct Trainer::Impl {
   }
 
   TrainResult train(const data::Source& set, int64_t max_steps, const Watch& watch) {
+    if (failed) throw *failed;
     Training training = prepare_training(set);
     int64_t per_epoch = steps_per_epoch(set);
     int64_t epoch = step / per_epoch;
     data::Batches batches(data::shuffled_order(set.size(), options.seed, static_cast<uint32_t>(epoch)), options.batch,
                           options.keep_last ? data::Last::pad : data::Last::drop);
     TrainResult result;
-    read_losses();  // those of a run that an error of its callback ended
-    size_t first_loss = losses.size();
+    look(set);  // at those of a run that an error of its callback ended
+    size_t first_loss = curves.losses.size();
     auto start = Clock::now(), looked = start;
     size_t unwatched = 0;  // steps since then
     int64_t samples = 0, first = step % per_epoch;
@@ -354,35 +376,38 @@ struct Trainer::Impl {
     for (int64_t i = first; i < end_of_call && !result.stopped; ++i) {
       if (options.profiler) options.profiler->begin(step + 1, [&] { runner.wait(ticket); });
       const data::Batch& batch = loader.next();
-      ticket = run_step(training, loader, batch);
+      ticket = run_step(training, loader, batch, epoch);
       if (options.profiler) options.profiler->end();
       ++step;
       ++result.steps;
       ++unwatched;
       samples += batch.valid;
       bool end = i + 1 == end_of_call;
-      if (end || step - read_step == loss_ring || seconds_since(looked) > read_interval) {
+      bool norms_due = options.norms_every > 0 && step % options.norms_every == 0;
+      if (end || norms_due || step - curves.steps == loss_ring || seconds_since(looked) > read_interval) {
         runner.wait(ticket);
         // Until here a step may merely have been put into the device's queue.
         step_seconds.insert(step_seconds.end(), unwatched, seconds_since(looked) / static_cast<double>(unwatched));
         unwatched = 0;
-        read_losses();
+        look(set);
+        if (norms_due) curves.read_norms(step, declared->parameters);
         looked = Clock::now();
         if (watch)
           result.stopped = !watch({.step = step,
                                    .epoch = epoch,
                                    .step_in_epoch = i + 1,
                                    .steps_per_epoch = per_epoch,
-                                   .loss = recent_loss(),
+                                   .loss = curves.recent_loss(),
                                    .samples_per_second = static_cast<double>(samples) / seconds_since(start)});
+        if (failed) throw *failed;  // found by a save of the callback
       }
     }
     runner.wait(ticket);
-    read_losses();
+    look(set);
     train_seconds += seconds_since(start);
     waited_seconds += loader.waited();
-    for (size_t i = first_loss; i < losses.size(); ++i)
-      result.loss += losses[i] / static_cast<double>(losses.size() - first_loss);
+    for (size_t i = first_loss; i < curves.losses.size(); ++i)
+      result.loss += curves.losses[i] / static_cast<double>(curves.losses.size() - first_loss);
     result.samples_per_second = static_cast<double>(samples) / seconds_since(start);
     return result;
   }
@@ -442,47 +467,17 @@ struct Trainer::Impl {
   }
 
   HostTensor next_token(std::span<const int32_t> tokens, int64_t position, int64_t context) {
-    auto count = static_cast<int64_t>(tokens.size());
-    if (count < 1 || position < 0 || position + count > context || (position != 0 && position != decoded))
-      throw invalid(fmt::format("{} tokens of a sequence from {} on: the next is {} of at most {}", count, position,
-                                decoded, context),
-                    "hand in one after the other");
-    if (decoder_context != context) decoders.clear();
-    decoder_context = context;
-    // Few sizes of programs: what is missing of one is filled up, and written over by the tokens that come.
-    int64_t size = count == 1 ? 1 : std::min<int64_t>(prefill, context);
-    HostTensor scores;
-    for (int64_t first = 0; first < count; first += size) {
-      int64_t valid = std::min(size, count - first);
-      std::vector<int32_t> part(tokens.begin() + first, tokens.begin() + first + valid);
-      scores = decode(std::move(part), size, position + first);
-    }
-    decoded = position + count;
-    return scores;
-  }
-
-  HostTensor decode(std::vector<int32_t> part, int64_t size, int64_t position) {
-    auto last = static_cast<int32_t>(part.size()) - 1, place = static_cast<int32_t>(position), all = int32_t{1};
-    part.resize(static_cast<size_t>(size));
-    HostTensor next = host_tensor(DType::i32, {1, 1}, std::vector<int32_t>{0});
-    data::TensorSet one("tokens", {{"tokens", host_tensor(DType::i32, {1, size}, part)}, {"next", next}});
-    auto it = decoders.find(size);
-    if (it == decoders.end()) {
-      bind(data::TensorSet("token", {{"tokens", next}, {"next", next}}));
-      it = decoders.emplace(size, prepare(programs.decoding(form_of(one, "token", false), decoder_context))).first;
-      initialize();
-    }
-    const TensorType& type = states.at("generate.logits").type;
-    for (int32_t token : part)
-      if (token < 0 || token >= type.shape.at(0))
-        throw invalid(fmt::format("token {}: the model knows those below {}", token, type.shape.at(0)));
-    runner.wait(it->second->run([&](const std::string& feed, void* to) {
-      if (feed == "position" || feed == "last" || feed == "valid")
-        std::memcpy(to, feed == "position" ? &place : feed == "last" ? &last : &all, sizeof all);
-      else
-        one.read(feed, std::array<int32_t, 1>{0}, to);
-    }));
-    return read("generate.logits");
+    if (!decoder)
+      decoder.emplace(Decoder::Access{.runner = runner,
+                                      .programs = programs,
+                                      .bind = [this](const data::Source& set) { bind(set); },
+                                      .prepare =
+                                          [this](const Graph& g) {
+                                            std::unique_ptr<CompiledGraph> step = prepare(g);
+                                            initialize();
+                                            return step;
+                                          }});
+    return decoder->next_token(tokens, position, context);
   }
 
   HostTensor sample(const data::Source& set, const Sampler& sampler, int64_t count, uint64_t seed) {
@@ -561,13 +556,18 @@ void Trainer::look(double loss) {
 int64_t Trainer::steps_per_epoch(const data::Source& set) const { return impl_->steps_per_epoch(set); }
 
 Checkpoint Trainer::snapshot(const std::string& path, const std::map<std::string, std::string>& metadata) {
+  if (impl_->failed) throw *impl_->failed;
   Checkpoint c{{}, metadata};
-  impl_->each_kept([&](const std::string& name, HostTensor t) {
-    if (double x = first_not_finite(t); !std::isfinite(x))
-      throw NotFinite(steps(),
-                      fmt::format("'{}' is {} after step {}: {} was not written", name, in_words(x), steps(), path));
-    c.tensors.emplace(name, std::move(t));
-  });
+  try {
+    impl_->each_kept([&](const std::string& name, HostTensor t) {
+      if (double x = first_not_finite(t); !std::isfinite(x))
+        throw NotFinite(steps(), fmt::format("'{}' is {} after step {}: {} was not written", name,
+                                             not_finite_in_words(x), steps(), path));
+      c.tensors.emplace(name, std::move(t));
+    });
+  } catch (const NotFinite& e) {
+    impl_->explain(e);
+  }
   c.metadata["format"] = "tutti 1";
   c.metadata["model"] = impl_->programs.task().describe();
   c.metadata["optimizer"] = name(impl_->options.optimizer);
@@ -590,7 +590,7 @@ void Trainer::load(const std::string& path) {
     return static_cast<uint64_t>(load_element(t.type.dtype, t.bytes.data(), at));
   };
   impl_->options.seed = number("seed", 0) | number("seed", 1) << 32;
-  impl_->first_step = impl_->read_step = static_cast<int64_t>(number("step", 0));
+  impl_->first_step = impl_->curves.steps = static_cast<int64_t>(number("step", 0));
   impl_->step = impl_->first_step;
   if (auto it = c.metadata.find("plateau"); it != c.metadata.end() && impl_->options.plateau)
     impl_->options.plateau->restore(it->second);
@@ -614,7 +614,10 @@ std::vector<nn::Parameter> Trainer::model_states() const {
 }
 
 HostTensor Trainer::state(const std::string& name) { return impl_->state(name); }
-void Trainer::set_state(const std::string& name, const HostView& value) { impl_->runner.write(name, value); }
+void Trainer::set_state(const std::string& name, const HostView& value) {
+  impl_->runner.write(name, value);
+  if (impl_->nan_check) impl_->nan_check->forget();
+}
 std::pair<TensorType, TuttiNativeState> Trainer::native(const std::string& name) { return impl_->runner.native(name); }
 
 const Device& Trainer::device() const { return impl_->runner.device(); }
@@ -629,7 +632,9 @@ int64_t Trainer::parameter_count() const {
   return n;
 }
 
-const std::vector<float>& Trainer::losses() const { return impl_->losses; }
+const std::vector<float>& Trainer::losses() const { return impl_->curves.losses; }
+const std::vector<float>& Trainer::gradient_norms() const { return impl_->curves.gradient_norms; }
+std::vector<Norms> Trainer::take_norms() { return std::exchange(impl_->curves.norms, {}); }
 
 double Trainer::step_ms_median() const {
   std::vector<double> s = impl_->step_seconds;

@@ -46,6 +46,18 @@ struct TUTTI_API TrainerOptions {
   LossScaling loss_scaling = {};  ///< for f16; a checkpoint's scale goes before `initial`
   /// Takes the times of some steps' kernels (train/profile.h). train() throws Error(declined) for a device that cannot.
   std::shared_ptr<Profiler> profiler = {};
+  bool gradient_norm = false;  ///< the norm of all gradients is read with the losses
+  int64_t norms_every = 0;     ///< steps between two looks at every parameter's norms; 0: none
+  /// Whether a NotFinite says with which node it began. The states are copied to the host now and then (at most a
+  /// twentieth of the time); once, a few seconds of steps run again, with the same samples: a source must give them
+  /// again.
+  bool nan_check = false;
+};
+
+/// What a step's gradients (before any is clipped) and weights (before the update) measured, by parameter: 2-norms.
+struct TUTTI_API Norms {
+  int64_t step = 0;  ///< from 1
+  std::map<std::string, double> gradient, weight;
 };
 
 /// What a progress callback sees.
@@ -143,10 +155,12 @@ class TUTTI_API Trainer {
   double learning_rate(int64_t step) const;  ///< of the step with that number, from 0; with the plateau as it is now
   int64_t parameter_count() const;           ///< elements; 0 before the model's input is known
   const std::vector<float>& losses() const;  ///< of every step of this trainer
-  double step_ms_median() const;             ///< of means over the steps between two looks at the device
-  double compile_ms() const;                 ///< passes, plugin compile and allocation of the training step
-  double data_wait() const;                  ///< share of the time in train() in which it waited for samples, at most
-  double train_seconds() const;              ///< in train(), compiling left out
+  const std::vector<float>& gradient_norms() const;  ///< the same of all gradients, before any is clipped, where asked
+  std::vector<Norms> take_norms();                   ///< those of TrainerOptions::norms_every since the last call
+  double step_ms_median() const;                     ///< of means over the steps between two looks at the device
+  double compile_ms() const;                         ///< passes, plugin compile and allocation of the training step
+  double data_wait() const;      ///< share of the time in train() in which it waited for samples, at most
+  double train_seconds() const;  ///< in train(), compiling left out
   /// What runs elsewhere than on the device: the nodes of all programs compiled so far, and the bytes that one training
   /// step copies for it (one evaluation step, before the first training).
   FallbackReport fallback() const;

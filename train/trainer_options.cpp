@@ -27,7 +27,9 @@ ProgramOptions program_options(const TrainerOptions& o) {
           .groups = o.groups,
           .frozen = o.frozen,
           .inference = o.inference,
-          .recompute = o.recompute};
+          .recompute = o.recompute,
+          .gradient_norm = o.gradient_norm,
+          .norms = o.norms_every > 0};
 }
 
 }  // namespace tutti

@@ -10,6 +10,7 @@
 #include "core/base/hash.h"
 #include "sdk/cache_key.h"
 #include "sdk/failed_kernel.h"
+#include "sdk/parallel_build.h"
 
 namespace tutti::opencl {
 namespace {
@@ -90,10 +91,28 @@ std::vector<sdk::KernelId> Driver::do_build_all(std::span<const sdk::KernelSourc
       absent[sources[k].exact].push_back(k);
     }
   }
+  std::vector<Batch> batches;
   for (const std::vector<size_t>& list : absent)
     for (size_t at = 0; at < list.size(); at += batch_size)
-      build_batch(sources, std::span(list).subspan(at, std::min(batch_size, list.size() - at)), caches, ids);
+      batches.emplace_back(batch_of(sources, std::span(list).subspan(at, std::min(batch_size, list.size() - at))));
+  std::vector<std::exception_ptr> errors = sdk::parallel_build(batches.size(), [&](size_t b) { compile(batches[b]); });
+  for (size_t b = 0; b < batches.size();
+       ++b) {  // the rest in the order of the sources, so that errors are always the same
+    call("building kernels", [&] {
+      if (errors[b]) std::rethrow_exception(errors[b]);
+    });
+    finish(sources, batches[b], caches, ids);
+  }
   return ids;
+}
+
+Driver::Batch Driver::batch_of(std::span<const sdk::KernelSource> sources, std::span<const size_t> list) const {
+  Batch b{list, {}, options_of(sources[list[0]].exact), "", "", {}};
+  for (size_t k : list) b.sources.push_back(sources[k]);
+  // Contraction is on in OpenCL C unless the text says otherwise.
+  b.text = (b.sources[0].exact ? "#pragma OPENCL FP_CONTRACT OFF\n" : "") +
+           (b.alone() ? b.sources[0].text : joined(b.sources));
+  return b;
 }
 
 sdk::KernelId Driver::add(Kernel kernel) {
@@ -127,16 +146,11 @@ cl::Program Driver::from_binary(const std::vector<std::byte>& entry, const std::
   return program;
 }
 
-void Driver::build_batch(std::span<const sdk::KernelSource> sources, std::span<const size_t> list,
-                         std::span<std::vector<std::byte>> caches, std::vector<sdk::KernelId>& ids) {
-  bool alone = list.size() == 1;
-  const sdk::KernelSource& first = sources[list[0]];
-  std::vector<sdk::KernelSource> chosen;
-  for (size_t k : list) chosen.push_back(sources[k]);
-  std::string options = options_of(first.exact), log;
-  // Contraction is on in OpenCL C unless the text says otherwise.
-  std::string text = (first.exact ? "#pragma OPENCL FP_CONTRACT OFF\n" : "") + (alone ? first.text : joined(chosen));
-  cl::Program program = compile(text, options, log);
+void Driver::finish(std::span<const sdk::KernelSource> sources, const Batch& b,
+                    std::span<std::vector<std::byte>> caches, std::vector<sdk::KernelId>& ids) {
+  const auto& [list, chosen, options, text, log, program] = b;
+  bool alone = b.alone();
+  const sdk::KernelSource& first = chosen[0];
   if (!program()) {
     if (alone)
       throw sdk::BuildError(
@@ -147,7 +161,11 @@ void Driver::build_batch(std::span<const sdk::KernelSource> sources, std::span<c
     host_.log(2, "opencl",
               fmt::format("{}: {} kernels do not compile together, so they are built one by one: {}", name_,
                           list.size(), first_lines(log, 4)));
-    for (size_t i = 0; i < list.size(); ++i) build_batch(sources, list.subspan(i, 1), caches, ids);
+    for (size_t i = 0; i < list.size(); ++i) {
+      Batch one = batch_of(sources, list.subspan(i, 1));
+      call("building kernels", [&] { compile(one); });
+      finish(sources, one, caches, ids);
+    }
     return;
   }
   for (size_t i = 0; i < list.size(); ++i) {
@@ -183,21 +201,20 @@ std::string Driver::store(const cl::Program& program, const std::string& options
   }
 }
 
-cl::Program Driver::compile(const std::string& text, const std::string& options, std::string& log) {
+void Driver::compile(Batch& b) const {
   cl::Program program;
   try {
-    program = cl::Program(context_, text);
-    program.build({device_}, options.c_str());
-    return program;
+    program = cl::Program(context_, b.text);
+    program.build({device_}, b.options.c_str());
+    b.program = program;
   } catch (const cl::Error& e) {
-    if (code_of(e.err()) != Code::compile && e.err() != CL_INVALID_PROGRAM) throw failed(e, "building kernels");
-    log = code_text(e.err()) + "\n";
+    if (code_of(e.err()) != Code::compile && e.err() != CL_INVALID_PROGRAM) throw;
+    b.log = code_text(e.err()) + "\n";
     try {
-      log += program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_);
+      b.log += program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_);
     } catch (const cl::Error&) {
-      log += "the driver gives no build log";
+      b.log += "the driver gives no build log";
     }
-    return {};
   }
 }
 

@@ -111,11 +111,20 @@ class Driver : public sdk::Driver {
   /// The kernel that a cache entry stands for, or nothing where it does not serve.
   std::optional<Kernel> cached_kernel(const sdk::KernelSource& source, const std::vector<std::byte>& entry);
   cl::Program from_binary(const std::vector<std::byte>& entry, const std::string& options) const;
-  /// Builds the sources of `list`, of one exactness, in one program; where that fails one by one.
-  void build_batch(std::span<const sdk::KernelSource> sources, std::span<const size_t> list,
-                   std::span<std::vector<std::byte>> caches, std::vector<sdk::KernelId>& ids);
-  /// A built program, or null and what the compiler says.
-  cl::Program compile(const std::string& text, const std::string& options, std::string& log);
+  /// Sources of one exactness that become one program.
+  struct Batch {
+    std::span<const size_t> list;  // their numbers
+    std::vector<sdk::KernelSource> sources;
+    std::string options, text, log;  // the log: what the compiler says, where there is no program
+    cl::Program program;
+    bool alone() const { return list.size() == 1; }
+  };
+  Batch batch_of(std::span<const sdk::KernelSource> sources, std::span<const size_t> list) const;
+  /// Builds the program, or keeps the compiler's log; any thread may. Throws cl::Error where the device fails.
+  void compile(Batch& b) const;
+  /// The kernels of what compile() built, in order; where that failed they are built one by one.
+  void finish(std::span<const sdk::KernelSource> sources, const Batch& b, std::span<std::vector<std::byte>> caches,
+              std::vector<sdk::KernelId>& ids);
   /// Puts the program's binary into the host's cache; its key there, or "".
   std::string store(const cl::Program& program, const std::string& options, const std::string& text);
   Kernel checked_kernel(cl::Program program, const std::string& name, const sdk::KernelSource& source) const;

@@ -34,7 +34,7 @@ std::string packed(const std::string& rows) {
 
 }  // namespace
 
-void write_png_grid(const std::string& path, const HostTensor& images) {
+std::string png_grid(const HostTensor& images, const std::string& path) {
   const Shape& s = images.type.shape;
   bool fits = images.type.dtype == DType::f32 && s.size() == 4 && (s[1] == 1 || s[1] == 3) && num_elements(s) > 0;
   if (!fits)
@@ -58,7 +58,11 @@ void write_png_grid(const std::string& path, const HostTensor& images) {
         }
   std::string header = big_endian(static_cast<uint32_t>(width)) + big_endian(static_cast<uint32_t>(height));
   header += {8, s[1] == 3 ? '\2' : '\0', 0, 0, 0};  // bits, RGB or grey, deflate, filters per row, not interlaced
-  write_whole_file(path, "\x89PNG\r\n\x1a\n" + chunk("IHDR", header) + chunk("IDAT", packed(rows)) + chunk("IEND", ""));
+  return "\x89PNG\r\n\x1a\n" + chunk("IHDR", header) + chunk("IDAT", packed(rows)) + chunk("IEND", "");
+}
+
+void write_png_grid(const std::string& path, const HostTensor& images) {
+  write_whole_file(path, png_grid(images, path));
 }
 
 }  // namespace tutti

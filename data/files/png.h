@@ -7,9 +7,12 @@
 
 namespace tutti {
 
-/// Writes images f32 [count, C, H, W] in [0, 1], C = 1 (grey) or 3 (RGB), as one picture of 8 bits per channel: a grid
-/// as square as their number allows, filled row by row, with a line of black between neighbours. The file appears whole
-/// or not at all. Throws Error(invalid) naming the file and the system's reason, and for other tensors.
+/// A file's bytes: images f32 [count, C, H, W] in [0, 1], C = 1 (grey) or 3 (RGB), as one picture of 8 bits per
+/// channel, a grid as square as their number allows, filled row by row, with a line of black between neighbours. Throws
+/// Error(invalid) for other tensors; `name`: of the picture, in messages.
+TUTTI_API std::string png_grid(const HostTensor& images, const std::string& name);
+/// Writes that into a file, which appears whole or not at all. Throws Error(invalid) naming the file and the system's
+/// reason.
 TUTTI_API void write_png_grid(const std::string& path, const HostTensor& images);
 
 }  // namespace tutti

@@ -138,12 +138,14 @@ LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size,
 
 LaunchList random_bits(const Target& t, int64_t n, uint32_t stream) {
   if (n == 0) return {};
+  // Every weight, noise and dropout mask has a stream of its own: as data, so that a program compiles one kernel for
+  // all.
   Kernel k = portable("random_bits");
-  k.set("TOTAL", n);
-  k.set("STREAM", fmt::format("{}u", stream));
   k.set("BLOCK_HIGH(b)", n / 4 > 0xffffffffll ? "U32((b) >> 32)" : "0u");
+  k.set("TOTAL", n >> 31 ? "(IDX(which(2)) << 32 | IDX(which(1)))" : "IDX(which(1))");
   k.elements = static_cast<uint64_t>(n) + 4;
-  return {{launch(t, std::move(k), ceil_div(n, 4), {0, 1, 2})}, {}};
+  std::vector<uint32_t> which = {stream, static_cast<uint32_t>(n), static_cast<uint32_t>(n >> 32)};
+  return {{launch(t, std::move(k), ceil_div(n, 4), {0, 1, 3, 2})}, {}, {std::move(which)}};
 }
 
 LaunchList iota(const Target& t, int64_t outer, int64_t size, int64_t inner) {

@@ -154,6 +154,7 @@ TrainerOptions options_of(const nb::dict& d) {
   take("workers", o.workers);
   take("prefetch", o.prefetch);
   take("augment", o.augment);
+  take("nan_check", o.nan_check);
   take("device_options", o.device_options);
   if (d.contains("optimizer")) {
     auto [kind, given] = nb::cast<std::pair<std::string, std::map<std::string, double>>>(d["optimizer"]);

@@ -134,6 +134,7 @@ class Trainer:
                 accumulate (parts that a step's batch is computed in, so that one part's activations are in memory)
     workers, prefetch   threads that read samples of sets that do not lie on the device, and the batches they read ahead
     augment     what is done to the images of training batches: "crop:4,flip"
+    nan_check   when a loss or a weight is NaN or infinite, the error names the node that made it and the ranges of its inputs
     schedule    of the learning rate: "cosine", "warmup:100+linear", … with `total` steps in all, or a function of the step
                 that gives the factor on it
     groups      ParameterGroups
@@ -148,7 +149,7 @@ class Trainer:
         if not isinstance(optimizer, Optimizer):
             raise InvalidError(f"{optimizer!r} is no optimizer of tutti.optim", "tutti.optim has " + ", ".join(optimizers))
         known = ("clip_norm", "clip_value", "ema", "batch", "accumulate", "keep_last", "seed", "eval_batch", "resident_limit",
-                 "workers", "prefetch", "augment", "device_options", "precision", "loss_scale", "fallback")
+                 "workers", "prefetch", "augment", "nan_check", "device_options", "precision", "loss_scale", "fallback")
         for key in options:
             if key not in known:
                 raise TypeError(f"Trainer has no option '{key}': it has {', '.join(known)}")
@@ -160,6 +161,7 @@ class Trainer:
             options["schedule"] = schedule if callable(schedule) else (schedule, total or 0)
         self.task, self.optimizer = task, optimizer
         self._core = _core.Trainer(task, device, options)
+        self._trained_on: _core.Source | None = None
         self.device = self._core.device  # its id
 
     def fit(self, train: Data, validation: Data | None = None, epochs: int = 1, steps: int | None = None,
@@ -168,6 +170,7 @@ class Trainer:
         `checkpoint` (a path) keeps the best so far. Returns a list with a dict per epoch. Ctrl-C raises KeyboardInterrupt
         after a whole step: the trainer can be used on."""
         train = source(train, "train")
+        before, self._trained_on = self._trained_on, train  # a nan_check may read either again
         validation = source(validation, "validation") if validation is not None else None
         history, best, left = History(), float("inf"), steps
         start = self.steps

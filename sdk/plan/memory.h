@@ -19,7 +19,8 @@ struct PlannedMemory {
   uint32_t block = 0;            ///< which of the arena's or the constants' allocations
   uint64_t offset = 0;           ///< in its allocation
   std::string state;             ///< of a state
-  uint32_t value = TUTTI_NONE;   ///< the first value that lies there; NONE: scratch
+  uint32_t value = TUTTI_NONE;   ///< the first value that lies there; NONE: scratch, words
+  std::vector<uint32_t> words;   ///< of a constant that the plan adds to the program's; else empty
   std::string what;              ///< "f32[64, 10] of matmul in fc1", for errors
   uint32_t first = 0, last = 0;  ///< arena: the steps between which it is alive
 };

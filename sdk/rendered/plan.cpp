@@ -35,7 +35,7 @@ void Planner::check_library(const codegen::LaunchList& work, uint32_t node, size
         fmt::format("node {} ({}): the device's library gave a wrong LaunchList: {}", node, p_.nodes[node].op, why),
         "a LaunchList's buffers are the inputs, the results that the LibraryRequest asks for, then its scratch");
   };
-  size_t all = operands + work.scratch_bytes.size();
+  size_t all = operands + work.scratch_bytes.size() + work.tables.size();
   std::vector<bool> used(all);
   for (const codegen::Launch& d : work.launches) {
     if (!d.library && !d.kernel) throw wrong(fmt::format("'{}' has neither a call nor a kernel", d.name));
@@ -53,6 +53,9 @@ void Planner::add_work(const codegen::LaunchList& work, const std::string& name,
   std::vector<uint32_t> buffers = in;
   buffers.insert(buffers.end(), out.begin(), out.end());
   for (uint64_t bytes : work.scratch_bytes) buffers.push_back(temporary(bytes, "scratch of " + name));
+  for (const std::vector<uint32_t>& words : work.tables)
+    buffers.push_back(add_memory(
+        {.place = Place::constant, .bytes = 4 * words.size(), .words = words, .what = "a table of " + name}));
   for (const codegen::Launch& d : work.launches) {
     auto memory = [&](int b) { return buffers.at(static_cast<size_t>(b)); };
     PlannedLaunch launch{d.with(d.library ? 0 : kernel_of(*d.kernel), memory), node, reasons_[node]};

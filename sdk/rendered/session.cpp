@@ -224,7 +224,9 @@ class RenderedExecutable : public Executable {
     }
     for (const PlannedMemory& m : plan_.memories) {
       if (m.place != Place::constant) continue;
-      const std::vector<std::byte>& data = program_.values[m.value].data;
+      std::span<const std::byte> data = m.value == TUTTI_NONE
+                                            ? std::as_bytes(std::span(m.words))
+                                            : std::span<const std::byte>(program_.values[m.value].data);
       if (!data.empty()) shared_.driver->write({constants_[m.block].id(), m.offset, data.size()}, data.data());
     }
     for (size_t k = 0; k < fresh.size(); ++k) shared_.states.take(fresh[k], std::move(states[k]));

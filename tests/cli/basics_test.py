@@ -21,6 +21,7 @@ OPTIONS = {
     "inspect": ["file", "--json"],
     "ops": ["--markdown", "--json"],
     "plan": [o for o in RUN_OPTIONS if o not in ("--fallback", "--epochs", "--steps")] + ["--no-eval", "--no-search"],
+    "top": ["--watch", "--json"],
     "parity": ["--device", "--ops", "--case", "--record", "--against", "--html", "--model", "--seed", "--json"],
     "bisect": ["--a", "--b", "--save", "--layers", "--seed", "--json"],
     "replay": ["--device", "--json"],

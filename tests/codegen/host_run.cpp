@@ -136,6 +136,10 @@ std::vector<Array> run_on_host(const HostKernels& kernels, const Target& target,
   for (const Array& a : like)
     buffers.push_back(guarded(std::vector<std::byte>(a.at.size() * tutti::size_of(a.dtype), mark)));
   for (uint64_t n : work.scratch_bytes) buffers.push_back(guarded(std::vector<std::byte>(n, mark)));
+  for (const std::vector<uint32_t>& words : work.tables) {
+    auto bytes = std::as_bytes(std::span(words));
+    buffers.push_back(guarded({bytes.begin(), bytes.end()}));
+  }
   std::vector<Guarded> before = buffers;
   for (const Launch& d : work.launches) {
     KernelSource source = render(target, *d.kernel);

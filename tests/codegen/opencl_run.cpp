@@ -116,6 +116,7 @@ std::vector<Array> run(const Target& target, const LaunchList& work, const std::
   }
   for (const Array& a : like) buffers.emplace_back(a.at.size() * tutti::size_of(a.dtype), nullptr);
   for (uint64_t n : work.scratch_bytes) buffers.emplace_back(n, nullptr);
+  for (const std::vector<uint32_t>& words : work.tables) buffers.emplace_back(4 * words.size(), words.data());
   for (const Launch& d : work.launches) launch(d, render(target, *d.kernel), buffers);
   for (size_t i = 0; i < inputs.size(); ++i) {
     auto now = buffers[i].read(fmt::format("input {}", i));

@@ -317,6 +317,8 @@ class BadInput(unittest.TestCase):
             tutti.from_torch(small().double(), X.double())
         with self.assertRaisesRegex(tutti.InvalidError, "no torch.nn.Module"):
             tutti.from_torch(lambda x: x, X)
+        with self.assertRaisesRegex(tutti.InvalidError, "from_torch has no nan_check"):
+            tutti.from_torch(small(), X, loss=nn.CrossEntropyLoss(), device="onednn", nan_check=True)
         with self.assertRaisesRegex(tutti.InvalidError, "unknown device 'nope'"):
             tutti.from_torch(small(), X, loss=nn.CrossEntropyLoss(), device="nope")
 

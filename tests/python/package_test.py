@@ -207,6 +207,20 @@ class Training(unittest.TestCase):
         with self.assertRaisesRegex(tutti.InvalidError, "a graph that is gone"):
             kept[0] + 1
 
+    def test_a_nan_is_traced_to_where_it_began(self):
+        t = trainer(optimizer=tutti.optim.SGD(lr=1e18), nan_check=True)
+        with self.assertRaisesRegex(tutti.NotFiniteError, r"it began in step \d+ with node \d+ of \d+, .*at body"):
+            t.fit({"input": np.random.default_rng(0).normal(size=(256, 32)).astype(np.float32), "label": np.arange(256) % 4},
+                  epochs=4, progress=False)
+        t = trainer(nan_check=True, accumulate=2)
+        for seed in range(3):  # sets that nobody else keeps, 8 steps each
+            x = np.random.default_rng(seed).normal(size=(256, 32)).astype(np.float32)
+            if seed < 2:
+                t.fit({"input": x, "label": np.arange(256) % 4}, epochs=1, progress=False)
+        x[99] = np.inf
+        with self.assertRaisesRegex(tutti.NotFiniteError, r"it came into step (1[7-9]|2[0-4]), part \d of 2, with the (feed|state) '"):
+            t.fit({"input": x, "label": np.arange(256) % 4}, epochs=1, progress=False)
+
     def test_bad_input(self):
         with self.assertRaisesRegex(tutti.InvalidError, "no column 'label'.*input"):
             trainer().fit({"input": quadrants()["input"]})

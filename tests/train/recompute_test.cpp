@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <sstream>
 
 #include "graph/passes/cse.h"
 #include "graph/verify.h"
@@ -115,6 +116,29 @@ TEST_P(RecomputeTest, ABudgetIsKept) {
   expect_parts(message_of([&] { fitted(1000); }), {"1000 B", "batch of 64", "blocks recomputed", "smaller batch"});
 }
 
+TEST_P(RecomputeTest, WaysToFitDoFit) {
+  Wide wide;
+  auto peak = [&](const std::string& way) {
+    TrainerOptions o = wide.options;
+    std::istringstream words(way);
+    for (std::string option, value; words >> option >> value;)
+      (option == "--accumulate" ? o.accumulate : o.recompute) = value == "all" ? 1000 : std::stoll(value);
+    return RunPlanner(device, wide.task(), o, *wide.data.train, nullptr).plan(o.batch).peak;
+  };
+  uint64_t plain = peak(""), least = peak("--accumulate 64 --recompute all");
+  size_t kinds = 0;
+  for (uint64_t room : {plain - 1, (2 * plain + least) / 3, (plain + 2 * least) / 3, least}) {
+    std::vector<std::string> ways = ways_to_fit(device, wide.task(), wide.options, *wide.data.train, nullptr, room);
+    EXPECT_FALSE(ways.empty()) << room;
+    for (const std::string& way : ways) {
+      EXPECT_LE(peak(way), room) << way;
+    }
+    kinds = std::max(kinds, ways.size());
+  }
+  EXPECT_EQ(kinds, 2u) << "parts, or recompute";
+  EXPECT_TRUE(ways_to_fit(device, wide.task(), wide.options, *wide.data.train, nullptr, 1000).empty());
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, RecomputeTest, testing::ValuesIn(usable()), test_name);
 
 TEST(Recompute, CopiesSurviveTheMergingOfEqualNodes) {
@@ -132,7 +156,9 @@ TEST(Recompute, CopiesSurviveTheMergingOfEqualNodes) {
   EXPECT_GT(copies(r), 5);
   EXPECT_GT(copies(cse(r)), 5);
   for (const Node& n : r.nodes())
-    if (n.phase == Phase::recompute) EXPECT_TRUE(n.label.starts_with(names[0])) << n.label;
+    if (n.phase == Phase::recompute) {
+      EXPECT_TRUE(n.label.starts_with(names[0])) << n.label;
+    }
   expect_parts(message_of([&] { recompute(g, {"head.7"}); }), {"'head.7'", names[0]});
 }
 

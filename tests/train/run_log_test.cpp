@@ -27,6 +27,13 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
+std::vector<std::string> lines_of(const std::string& path) {
+  std::istringstream lines(text_of(path));
+  std::vector<std::string> all;
+  for (std::string line; std::getline(lines, line);) all.push_back(line);
+  return all;
+}
+
 /// RFC 3720, appendix B.4.
 TEST(RunLog, ChecksumsAreCastagnolis) {
   std::array<uint8_t, 32> bytes{};
@@ -48,13 +55,45 @@ TEST(RunLog, LinesAreAppendedAndTheHeaderComesOnce) {
     log.epoch(first + 1, {{"accuracy", 0.25}});
     EXPECT_EQ(log.failure(), "");
   }
-  std::istringstream lines(text_of(path + "/steps.csv"));
-  std::vector<std::string> all;
-  for (std::string line; std::getline(lines, line);) all.push_back(line);
+  std::vector<std::string> all = lines_of(path + "/steps.csv");
   ASSERT_EQ(all.size(), 5u);
   EXPECT_EQ(all[0], "step,seconds,loss,rate");
   EXPECT_TRUE(all[2].starts_with("2,") && all[2].ends_with(",0.5,0.5")) << all[2];
   EXPECT_TRUE(all[4].starts_with("4,") && all[4].ends_with(",0.25,0.5")) << all[4];
+}
+
+TEST(RunLog, AFileGoesOnWithTheColumnsThatItHas) {
+  Folder folder;
+  std::string name = R"(grad_norm/a,"b")";  // a file of weights may name them so
+  folder.write("steps.csv", "step,seconds,loss,rate\n1,0.1,4,0.5\n");
+  {
+    RunLog log(folder.path(), true);
+    log.step(2, {{"gradient_norm", 7}, {"loss", 3}, {"rate", 0.25}});
+    EXPECT_EQ(log.take_notice(), folder / "steps.csv" + " goes on without a column for gradient_norm");
+    log.step(3, {{"gradient_norm", 7}, {"loss", 2}, {"rate", 0.25}});
+    log.norms(3, {{name, 1}, {"weight_norm/c", 2}});
+    log.epoch(3, {{"loss", 1}});
+    EXPECT_EQ(log.take_notice() + log.failure(), "");
+  }
+  std::vector<std::string> lines = lines_of(folder / "steps.csv");
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_TRUE(lines[2].starts_with("2,") && lines[2].ends_with(",3,0.25")) << lines[2];
+  EXPECT_TRUE(lines[3].starts_with("3,") && lines[3].ends_with(",2,0.25")) << lines[3];
+  {
+    RunLog log(folder.path(), true);
+    log.step(4, {{"loss", 1}});
+    EXPECT_EQ(log.take_notice(), folder / "steps.csv" + " has nothing more in rate");
+    log.norms(4, {{name, 3}, {"weight_norm/c", 4}});
+    log.epoch(4, {{"accuracy", 1}});
+    EXPECT_EQ(log.take_notice(), folder / "epochs.csv" + " has another run's columns and is left as it is");
+    EXPECT_EQ(log.failure(), "");
+  }
+  EXPECT_TRUE(lines_of(folder / "steps.csv").back().ends_with(",1,")) << lines_of(folder / "steps.csv").back();
+  lines = lines_of(folder / "norms.csv");
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0], R"(step,seconds,"grad_norm/a,""b""",weight_norm/c)");
+  EXPECT_TRUE(lines[2].ends_with(",3,4")) << lines[2];
+  EXPECT_EQ(lines_of(folder / "epochs.csv").size(), 2u);
 }
 
 TEST(RunLog, AFolderThatCannotBeIsNamed) {

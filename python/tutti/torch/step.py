@@ -134,6 +134,9 @@ class Step:
         for key in ("batch", "eval_batch", "keep_last"):
             if key in options:
                 raise InvalidError(f"from_torch has no option '{key}'", "what it is called with says what a batch is")
+        if options.get("nan_check"):
+            raise InvalidError("from_torch has no nan_check: it runs earlier steps again, whose batches are gone",
+                               "tutti.Trainer has it, for sets of samples")
         self._narrow = {"bf16": torch.bfloat16, "f16": torch.float16}.get(options.get("precision"))
         self._programs, self._losses, self._sources = {}, {}, {}
         self._mutated = self._mutable_buffers(self._program(True, tuple(tuple(x.shape) for x in pytree.tree_leaves(self._inputs))))

@@ -60,6 +60,28 @@ TEST(RenderedPlan, PassesTakeTheMemoryOfOperandsThatDie) {
   EXPECT_EQ(p.kernels.size(), 2u) << "x x, then the same text three times";
 }
 
+TEST(RenderedPlan, RandomBitsOfAllStreamsAndSizesShareAKernel) {
+  RawProgram raw;
+  uint32_t seed = raw.value(TUTTI_FEED, TUTTI_U32, {2}, "seed"), step = raw.value(TUTTI_FEED, TUTTI_I32, {}, "step");
+  const int64_t sizes[] = {5, 1000}, streams[] = {3, 4000000000};
+  const char* names[] = {"a", "b"};
+  for (int k = 0; k < 2; ++k) {
+    uint32_t y = raw.value(TUTTI_TEMP, TUTTI_U32, {sizes[k]});
+    raw.node("random_bits", {seed, step}, {y});
+    raw.attrs({{"shape", TUTTI_ATTR_I64, 1, &sizes[k]}, {"stream", TUTTI_ATTR_I64, 1, &streams[k]}});
+    raw.states.push_back({names[k], TUTTI_NONE, y});
+  }
+  RenderedPlan p = plan(raw);
+  EXPECT_EQ(p.kernels.size(), 1u);
+  ASSERT_EQ(p.launches.size(), 2u);
+  for (size_t k = 0; k < 2; ++k) {
+    const PlannedMemory& table = p.memories[p.launches[k].buffers[2]];
+    EXPECT_EQ(table.place, Place::constant);
+    EXPECT_EQ(table.words,
+              (std::vector<uint32_t>{static_cast<uint32_t>(streams[k]), static_cast<uint32_t>(sizes[k]), 0}));
+  }
+}
+
 /// z = x x, an LSTM of 4 steps over z, s = gates * (z or gates).
 struct Lstm : RawProgram {
   explicit Lstm(bool z_is_read_later) {

@@ -1,0 +1,122 @@
+#include "cli/report/line_chart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/base/text.h"
+
+namespace tutti::cli {
+namespace {
+
+constexpr double width = 480, height = 260, left = 58, right = 12, top = 10, bottom = 36;
+constexpr double log_from = 30;  // times the lowest
+
+/// Maps numbers to places along one axis.
+struct Axis {
+  double low, high, from, to;
+  bool logarithmic = false;
+  double operator()(double x) const {
+    double share = logarithmic ? std::log(x / low) / std::log(high / low) : (x - low) / (high - low);
+    return from + std::clamp(share, 0.0, 1.0) * (to - from);
+  }
+  /// Round numbers: 1, 2 or 5 times a power of ten apart (logarithmic: powers of ten, else also 2 and 5 times those).
+  std::vector<double> ticks() const {
+    std::vector<double> all;
+    if (logarithmic) {
+      bool fine = std::log10(high / low) < 2.5;
+      for (double p = std::pow(10, std::floor(std::log10(low))); p <= high; p *= 10)
+        for (double m : {1.0, 2.0, 5.0})
+          if ((fine || m == 1) && p * m >= low * 0.999 && p * m <= high * 1.001) all.push_back(p * m);
+      return all;
+    }
+    double step = std::pow(10, std::floor(std::log10((high - low) / 2)));
+    for (double m : {1.0, 2.0, 5.0})
+      if ((high - low) / (step * m) <= 6) {
+        step *= m;
+        break;
+      }
+    for (double x = std::ceil(low / step) * step; x <= high + step * 1e-6; x += step)
+      all.push_back(std::abs(x) < step * 1e-6 ? 0 : x);
+    return all;
+  }
+};
+
+std::string tick_text(double x) {
+  double a = std::abs(x);
+  if (a >= 1e6) return fmt::format("{:.4g}M", x / 1e6);
+  if (a >= 1e4) return fmt::format("{:.4g}k", x / 1e3);
+  if (a != 0 && a < 1e-3) return fmt::format("{:.0e}", x);
+  return fmt::format("{:.4g}", x);
+}
+
+bool shown(const Line& line) { return line.curve->points().size() > (line.dots ? 0 : 1); }
+
+}  // namespace
+
+std::string line_chart(const std::string& title, const std::string& unit, const std::vector<Line>& lines) {
+  double least = std::numeric_limits<double>::max(), most = std::numeric_limits<double>::lowest(), start = least,
+         end = 0;
+  for (const Line& line : lines)
+    for (const CurvePoint& p : shown(line) ? line.curve->points() : std::vector<CurvePoint>{}) {
+      least = std::min(least, p.low);
+      most = std::max(most, p.high);
+      start = std::min(start, static_cast<double>(p.first));
+      end = std::max(end, static_cast<double>(p.last));
+    }
+  if (least > most) return "";
+  if (start == end) start -= 1, end += 1;
+  Axis x{start, end, left, width - right};
+  Axis y{least, most, height - bottom, top, least > 0 && most > log_from * least};
+  if (!y.logarithmic) {
+    if (least == most) y.low -= std::max(std::abs(least), 1.0) * 0.1, y.high += std::max(std::abs(most), 1.0) * 0.1;
+    double room = 0.04 * (y.high - y.low);
+    if (least >= 0 && y.low - room < 0.25 * y.high)
+      y.low = 0;
+    else
+      y.low -= room;
+    y.high += room;
+  }
+  std::string text = fmt::format(
+      "<figure><figcaption>{}<small>{}</small></figcaption>\n<svg viewBox=\"0 0 {} {}\" role=\"img\" "
+      "aria-label=\"{} from {} to {} over steps {:.0f} to {:.0f}\">\n",
+      escape_xml(title), escape_xml(unit), width, height, escape_xml(title), tick_text(least), tick_text(most), start,
+      end);
+  for (double t : y.ticks())
+    text += fmt::format(
+        "<line class=\"axis\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/><text class=\"tick\" "
+        "text-anchor=\"end\" x=\"{3}\" y=\"{4:.1f}\">{5}</text>\n",
+        left, width - right, y(t), left - 6, y(t) + 4, tick_text(t));
+  for (double t : x.ticks())
+    if (t == std::round(t))
+      text += fmt::format("<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x(t),
+                          height - bottom + 16, tick_text(t));
+  text += fmt::format("<text class=\"tick\" text-anchor=\"end\" x=\"{}\" y=\"{}\">step</text>\n", width - right,
+                      height - 3);
+  std::string key;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (!shown(lines[i])) continue;
+    const std::vector<CurvePoint>& points = lines[i].curve->points();
+    std::string up, down, middle, dots;
+    for (const CurvePoint& p : points) {
+      up += fmt::format("{:.1f},{:.1f} ", x(p.step()), y(p.high));
+      down = fmt::format("{:.1f},{:.1f} ", x(p.step()), y(p.low)) + down;
+      middle += fmt::format("{:.1f},{:.1f} ", x(p.step()), y(p.mean()));
+      if (lines[i].dots)
+        dots += fmt::format(
+            "<circle class=\"dot l{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"><title>{}: {:.6g}, step "
+            "{}</title></circle>\n",
+            i, x(p.step()), y(p.mean()), escape_xml(lines[i].name), p.mean(), p.last);
+    }
+    bool bands = std::ranges::any_of(points, [](const CurvePoint& p) { return p.count > 1; });
+    if (bands && !lines[i].dots) text += fmt::format("<polygon class=\"band l{}\" points=\"{}{}\"/>\n", i, up, down);
+    text += fmt::format("<polyline class=\"line l{}\" points=\"{}\"/>\n{}", i, middle, dots);
+    if (lines.size() > 1)
+      key += fmt::format("<span class=\"l{}\">&#9632;</span> {} &#160; ", i, escape_xml(lines[i].name));
+  }
+  return text + "</svg>\n" + (key.empty() ? "" : "<p class=\"key\">" + key + "</p>") + "</figure>\n";
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,34 @@
+// A training run as one HTML page that needs no other file.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/report/curve.h"
+#include "cli/report/findings.h"
+#include "data/files/event_file.h"
+#include "train/plan.h"
+
+namespace tutti::cli {
+
+/// What the page shows. Parts that are empty are left out.
+struct RunPage {
+  nlohmann::ordered_json result;             ///< the document of `tutti train --json`
+  std::string verdict;                       ///< "finished", "stopped after step 80", "failed: …"
+  std::string date, version;                 ///< of the end of the run, UTC
+  double seconds = 0;                        ///< of training
+  std::map<std::string, Curve> steps;        ///< "loss", "learning_rate", …: by training step
+  std::map<std::string, Curve> evaluations;  ///< "loss", "accuracy", …: of the test set, by training step
+  std::optional<Confusion> confusion;
+  std::vector<std::string> mistakes;  ///< PNG files, of confusion->mistakes
+  std::string drawn;                  ///< a PNG file
+  std::optional<Written> written;
+  std::optional<MemoryPlan> memory;
+  FallbackReport fallback;
+  std::string run_file;  ///< the options as TOML, for --config
+};
+
+/// The whole page. Text of people's files is escaped.
+std::string page(const RunPage& run);
+
+}  // namespace tutti::cli

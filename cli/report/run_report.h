@@ -1,0 +1,36 @@
+// The option --report: gathers what a run's page shows while it goes on, and writes the page at its end.
+#pragma once
+#include <chrono>
+#include <map>
+#include <string>
+
+#include "cli/report/page.h"
+
+namespace tutti::cli {
+
+class RunReport {
+ public:
+  void add_to(CLI::App& sub);
+  bool asked() const { return !target_.empty(); }
+  const std::string& target() const { return target_; }
+  /// Throws Error(invalid) where the page could not be written.
+  void check() const;
+
+  void step(int64_t step, const Scalars& scalars) { add(page_.steps, step, scalars); }
+  void evaluation(int64_t step, const Scalars& scalars) { add(page_.evaluations, step, scalars); }
+  /// Looks at what the model does now; the trainer may compile and allocate for that.
+  void look(Trainer& trainer, const RunOptions& run, const data::Sources& data);
+  void memory(MemoryPlan plan) { page_.memory = std::move(plan); }
+  /// Writes the page; `result`: of the run. Where that fails stderr says so. Returns whether it was.
+  bool write(const nlohmann::ordered_json& result, const std::string& verdict, const Trainer& trainer,
+             const RunOptions& run);
+
+ private:
+  static void add(std::map<std::string, Curve>& curves, int64_t step, const Scalars& scalars) {
+    for (const auto& [name, value] : scalars) curves[name].add(step, value);
+  }
+  std::string target_;
+  RunPage page_;
+};
+
+}  // namespace tutti::cli

@@ -1,0 +1,361 @@
+#include "train/nan_check.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "graph/op.h"
+#include "graph/ops/abs.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/less_equal.h"
+#include "graph/ops/select.h"
+#include "graph/ops/sum.h"
+#include "graph/passes/dce.h"
+#include "graph/print.h"
+#include "train/trainer.h"
+
+namespace tutti {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point t) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - t).count();
+}
+
+std::string shown_state(ValueId v) { return fmt::format("nan.value.{}", v); }
+
+/// What a tensor holds.
+struct Contents {
+  double low = std::numeric_limits<double>::infinity(), high = -low;  // of the finite elements
+  int64_t nan = 0, infinite = 0;
+  std::optional<size_t> first;  // that is not finite
+};
+
+double element(const HostTensor& t, size_t i) { return load_element(t.type.dtype, t.bytes.data(), i); }
+
+Contents contents_of(const HostTensor& t) {
+  Contents c;
+  for (size_t i = 0, n = static_cast<size_t>(num_elements(t.type.shape)); i < n; ++i) {
+    double x = element(t, i);
+    if (std::isfinite(x)) {
+      c.low = std::min(c.low, x);
+      c.high = std::max(c.high, x);
+      continue;
+    }
+    ++(std::isnan(x) ? c.nan : c.infinite);
+    if (!c.first) c.first = i;
+  }
+  return c;
+}
+
+/// "f32[16, 4], -3.2 to 0.5; 3 NaN, 0 infinite".
+std::string in_words(const HostTensor& t, const Contents& c) {
+  std::string text = to_string(t.type) + ", ";
+  text += c.low <= c.high ? fmt::format("{:.6g} to {:.6g}", c.low, c.high) : "none finite";
+  return c.first ? text + fmt::format("; {} NaN, {} infinite", c.nan, c.infinite) : text;
+}
+
+Shape place_of(const Shape& shape, size_t at) {
+  Shape place(shape.size());
+  for (size_t d = shape.size(); d-- > 0; at /= static_cast<size_t>(shape[d]))
+    place[d] = static_cast<int64_t>(at % static_cast<size_t>(shape[d]));
+  return place;
+}
+
+/// Where a value comes from: "of relu at 1", "the state '0.weight'".
+std::string source_of(const Graph& g, ValueId v) {
+  const ValueInfo& info = g.info(v);
+  if (info.role == Role::feed) return fmt::format("the feed '{}'", info.name);
+  if (info.role == Role::state) return fmt::format("the state '{}'", info.name);
+  if (info.role == Role::constant) return "a constant";
+  const Node& n = g.nodes()[info.producer];
+  return fmt::format("of {}{}", n.op->name, n.label.empty() ? "" : " at " + n.label);
+}
+
+}  // namespace
+
+std::string not_finite_in_words(double x) { return std::isnan(x) ? "NaN" : x > 0 ? "infinite" : "-infinite"; }
+
+double first_not_finite(const HostTensor& t) {
+  if (t.type.dtype != DType::f32) return 0;
+  constexpr size_t block = 4096;
+  constexpr uint32_t exponent = 0x7f800000;  // all ones: NaN or infinity
+  size_t n = t.bytes.size() / sizeof(float);
+  for (size_t from = 0; from < n; from += block) {
+    size_t to = std::min(n, from + block);
+    uint32_t found = 0;  // without a branch per element: checkpoints are looked through between two steps
+    for (size_t i = from; i < to; ++i) {
+      uint32_t bits = 0;
+      std::memcpy(&bits, t.bytes.data() + i * sizeof bits, sizeof bits);
+      found |= (bits & exponent) == exponent;
+    }
+    for (size_t i = from; found && i < to; ++i)
+      if (double x = load_element(DType::f32, t.bytes.data(), i); !std::isfinite(x)) return x;
+  }
+  return 0;
+}
+
+std::string count_state(ValueId v) { return fmt::format("nan.count.{}", v); }
+
+std::vector<ValueId> count_not_finite(Graph& g) {
+  std::set<ValueId> all;
+  for (const Node& n : g.nodes())
+    for (const auto* list : {&n.inputs, &n.results})
+      for (ValueId v : *list)
+        if (v != none && is_float(g.info(v).type.dtype) && g.info(v).role != Role::constant) all.insert(v);
+  Graph::Scope scope(g, "nan_check", Phase::bookkeeping);
+  for (ValueId v : all) {
+    Value x = g.value(v);
+    bool wide = x.dtype() == DType::f64;
+    if (!wide) x = cast(x, DType::f32);
+    // NaN compares false, so it counts, as infinities do.
+    double most = wide ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+    Value one = cast(select(less_equal(abs(x), x.like(most)), x.like(0), x.like(1)), DType::f32);
+    g.set_state(count_state(v), one.shape().empty() ? one : sum(one));
+  }
+  return {all.begin(), all.end()};
+}
+
+std::optional<Found> origin_of(std::span<const LookedAt> runs, bool any) {
+  std::vector<Found> open;
+  std::set<std::string> written;  // by later runs
+  for (size_t r = runs.size(); r-- > 0;)
+    for (const State& s : runs[r].graph.states())
+      if (s.after != s.before && written.insert(s.name).second && runs[r].not_finite.contains(s.after))
+        open.push_back({r, s.after});
+  for (size_t r = 0; open.empty() && any && r < runs.size(); ++r)
+    for (ValueId v : runs[r].not_finite)
+      if (!runs[r].usual.contains(v)) open.push_back({r, v});
+  std::set<Found> seen(open.begin(), open.end()), begins;
+  while (!open.empty()) {
+    Found at = open.back();
+    open.pop_back();
+    const ValueInfo& info = runs[at.run].graph.info(at.value);
+    bool made = true;  // of finite ones
+    auto back_to = [&](size_t r, ValueId v) {
+      if (v == none || !runs[r].not_finite.contains(v)) return;
+      made = false;
+      if (seen.insert({r, v}).second) open.push_back({r, v});
+    };
+    if (info.producer != none) {
+      for (ValueId input : runs[at.run].graph.nodes()[info.producer].inputs) back_to(at.run, input);
+    } else if (info.role == Role::state) {
+      const State* before = nullptr;  // who wrote it last
+      for (size_t r = at.run; r-- > 0 && !before;)
+        if ((before = runs[r].graph.find_state(info.name))) back_to(r, before->after);
+    }
+    if (made) begins.insert(at);
+  }
+  auto order = [&](const Found& f) {
+    uint32_t producer = runs[f.run].graph.info(f.value).producer;
+    return std::make_tuple(runs[f.run].usual.contains(f.value), f.run,
+                           producer == none ? int64_t{-1} : int64_t{producer});
+  };
+  auto first = std::ranges::min_element(begins, {}, order);
+  return first == begins.end() ? std::nullopt : std::optional(*first);
+}
+
+/// A program of the training step that counts.
+struct NanCheck::Program {
+  Graph graph;
+  size_t nodes = 0;  // of the step itself
+  std::vector<ValueId> counted;
+  std::unique_ptr<CompiledGraph> compiled;
+  std::set<ValueId> usual;  // not finite in good steps either
+};
+
+/// One run of a program.
+struct NanCheck::Run {
+  std::span<const int32_t> samples;  // none: the update by what was accumulated
+  int32_t draw = 0;
+  uint32_t epoch = 0;
+  double lr = 0;
+};
+
+std::vector<NanCheck::Run> NanCheck::runs_of(const RecordedStep& step) const {
+  std::vector<Run> runs;
+  for (const RecordedStep::Run& r : step.runs) runs.push_back({r.samples, r.draw, step.epoch, step.lr});
+  if (access_.accumulate) runs.push_back({.samples = {}, .lr = step.lr});
+  return runs;
+}
+
+void NanCheck::look(int64_t step, const data::Source& next) {
+  bool due = good_.empty() || seconds_since(copied_) > std::max(1.0, 20 * copy_seconds_);
+  if (!due && (steps_.empty() || set_ == &next)) {
+    set_ = &next;
+    return;
+  }
+  auto start = Clock::now();
+  HostTensors states = access_.states();
+  for (const auto& [name, tensor] : states)
+    if (double x = first_not_finite(tensor); !std::isfinite(x))
+      throw NotFinite(step, fmt::format("'{}' is {} after step {}", name, not_finite_in_words(x), step));
+  good_ = std::move(states);
+  good_.emplace("losses", access_.runner.read("losses"));  // all finite: a replay must not find a later NaN there
+  steps_.clear();
+  set_ = &next;
+  copied_ = Clock::now();
+  copy_seconds_ = seconds_since(start);
+}
+
+void NanCheck::forget() {
+  good_.clear();
+  steps_.clear();
+}
+
+void NanCheck::restore() {
+  for (const auto& [name, tensor] : good_) access_.runner.write(name, tensor);
+}
+
+Graph NanCheck::graph_of(const Run& run) const {
+  ProgramOptions o = access_.programs.options();
+  o.gradient_norm = o.norms = false;  // those of skipped steps are not finite, and no trouble
+  Programs programs(access_.programs.task(), o);
+  InputForm form = access_.form(*set_);
+  if (run.samples.empty()) return dce(programs.update(programs.declare(form)));
+  auto count = static_cast<int64_t>(run.samples.size());
+  return dce(access_.accumulate ? programs.accumulation(form, count) : programs.training(form, count));
+}
+
+std::unique_ptr<NanCheck::Program> NanCheck::counting(const Run& run, std::optional<ValueId> shown) {
+  auto p = std::make_unique<Program>();
+  p->graph = graph_of(run);
+  p->nodes = p->graph.nodes().size();
+  p->counted = count_not_finite(p->graph);
+  if (shown) {
+    const Node n = p->graph.nodes()[p->graph.info(*shown).producer];
+    for (const auto* list : {&n.inputs, &n.results})
+      for (ValueId v : *list)
+        if (v != none && p->graph.info(v).role == Role::temp) p->graph.set_state(shown_state(v), p->graph.value(v));
+  }
+  p->compiled = access_.compile(p->graph, access_.form(*set_), *set_);
+  return p;
+}
+
+void NanCheck::fill(const Run& run, const std::string& feed, void* to) const {
+  if (feed == "lr")
+    store_element(master_dtype(access_.programs.options().precision), static_cast<std::byte*>(to), 0, run.lr);
+  else if (feed == "draw")
+    std::memcpy(to, &run.draw, sizeof run.draw);
+  else if (feed == "indices")
+    std::memcpy(to, run.samples.data(), run.samples.size_bytes());
+  else {
+    set_->read(feed, run.samples, to);
+    if (data::Change change = access_.change(*set_, run.epoch)) change(feed, run.samples, static_cast<std::byte*>(to));
+  }
+}
+
+void NanCheck::run(Program& p, const Run& run) {
+  access_.runner.wait(p.compiled->run([&](const std::string& feed, void* to) { fill(run, feed, to); }));
+}
+
+std::set<ValueId> NanCheck::run_and_count(Program& p, const Run& run) {
+  this->run(p, run);
+  std::set<ValueId> not_finite;
+  for (ValueId v : p.counted)
+    if (access_.runner.read(count_state(v)).item() != 0) not_finite.insert(v);
+  return not_finite;
+}
+
+std::string NanCheck::origin_in_words(int64_t done) {
+  if (good_.empty() || steps_.empty()) return "";
+  try {
+    return find_origin(done);
+  } catch (const Error& e) {
+    return fmt::format("where it began could not be found: {}", e.what());
+  }
+}
+
+std::string NanCheck::find_origin(int64_t done) {
+  std::map<size_t, std::unique_ptr<Program>> programs;  // by samples
+  auto program = [&](const Run& run) -> Program& {
+    auto& p = programs[run.samples.size()];
+    if (!p) p = counting(run);
+    return *p;
+  };
+  int64_t first = done - static_cast<int64_t>(steps_.size());
+  restore();
+  for (size_t k = 0; k < steps_.size(); ++k) {
+    std::vector<Run> runs = runs_of(steps_[k]);
+    std::vector<std::set<ValueId>> not_finite;
+    for (const Run& r : runs) not_finite.push_back(run_and_count(program(r), r));
+    std::vector<LookedAt> looked;
+    for (size_t r = 0; r < runs.size(); ++r)
+      looked.push_back({program(runs[r]).graph, not_finite[r], program(runs[r]).usual});
+    std::optional<Found> origin = origin_of(looked, k + 1 == steps_.size());
+    for (size_t r = 0; r < runs.size(); ++r) program(runs[r]).usual.insert(not_finite[r].begin(), not_finite[r].end());
+    if (!origin) continue;
+    restore();  // what is accumulated is 0 between steps
+    for (size_t i = 0; i < k; ++i)
+      for (const Run& r : runs_of(steps_[i])) run(program(r), r);
+    for (size_t r = 0; r < origin->run; ++r) run(program(runs[r]), runs[r]);
+    programs.clear();
+    std::string where = fmt::format("step {}", first + static_cast<int64_t>(k) + 1);
+    if (runs[origin->run].samples.empty())
+      where += ", its update,";
+    else if (runs.size() > 2)
+      where += fmt::format(", part {} of {},", origin->run + 1, runs.size() - 1);
+    return describe(runs[origin->run], where, origin->value);
+  }
+  return "every node's result is finite when it is kept: `tutti bisect` finds nodes that are wrong only when fused";
+}
+
+std::string NanCheck::describe(const Run& run, const std::string& where, ValueId origin) {
+  Graph plain = graph_of(run);
+  const ValueInfo& info = plain.info(origin);
+  auto own = [&](ValueId v) {  // of a feed or a state, before the program runs
+    const ValueInfo& i = plain.info(v);
+    if (i.role == Role::state) return access_.runner.read(i.name);
+    HostTensor t{i.type, std::vector<std::byte>(num_bytes(i.type))};
+    if (i.role == Role::constant) t.bytes = i.data;
+    if (i.role == Role::feed) fill(run, i.name, t.bytes.data());
+    return t;
+  };
+  if (info.producer == none) {
+    HostTensor t = own(origin);
+    Contents c = contents_of(t);
+    return fmt::format("it came into {} with {}: {}{}", where, source_of(plain, origin), in_words(t, c),
+                       c.first ? fmt::format("; the first at {}", to_string(place_of(t.type.shape, *c.first))) : "");
+  }
+  std::unique_ptr<Program> p = counting(run, origin);
+  const Node& n = plain.nodes()[info.producer];
+  std::map<ValueId, HostTensor> values;
+  for (ValueId v : n.inputs)
+    if (v != none && plain.info(v).role != Role::temp) values.emplace(v, own(v));
+  this->run(*p, run);
+  for (const auto* list : {&n.inputs, &n.results})
+    for (ValueId v : *list)
+      if (v != none && !values.contains(v)) values.emplace(v, access_.runner.read(shown_state(v)));
+
+  std::string text = fmt::format("it began in {} with node {} of {}, {}: {}", where, info.producer, p->nodes,
+                                 name(n.phase), in_words(plain, n));
+  std::optional<size_t> first;
+  Shape shape;
+  for (ValueId v : n.results) {
+    if (v == none) continue;
+    const HostTensor& t = values.at(v);
+    Contents contents = contents_of(t);
+    text += fmt::format("\n  result  {}", in_words(t, contents));
+    if (!contents.first || first) continue;
+    first = contents.first;
+    shape = t.type.shape;
+    text += fmt::format("; the first, {}, at {}", not_finite_in_words(element(t, *first)),
+                        to_string(place_of(shape, *first)));
+  }
+  for (ValueId v : n.inputs) {
+    if (v == none) continue;
+    const HostTensor& t = values.at(v);
+    text += fmt::format("\n  input   {}", in_words(t, contents_of(t)));
+    if (first && n.op->elementwise() && t.type.shape == shape) text += fmt::format("; there {}", element(t, *first));
+    text += ": " + source_of(plain, v);
+  }
+  if (!first) text += "\n  (its result was finite when it was kept)";
+  return text;
+}
+
+}  // namespace tutti
