@@ -118,7 +118,7 @@ class Trace {
     double at = step.begin;
     for (const ProfiledRun& run : step.runs) {
       const ProfiledProgram& program = profiler_.programs()[run.program];
-      span("samples", "host", at, run.begin, {{"step", step.number}});
+      span(at == step.begin ? "samples" : "between programs", "host", at, run.begin, {{"step", step.number}});
       span("feeds", "host", run.begin, run.launched, {{"step", step.number}});
       span("run", "host", run.launched, run.end, {{"step", step.number}, {"device", program.device}});
       std::map<Key, Total> all = totals(run);
@@ -296,7 +296,7 @@ void Profile::finish(Precision precision, int threads, bool quiet) {
   }
   ordered_json document{
       {"displayTimeUnit", "ms"}, {"otherData", other}, {"traceEvents", Trace(*profiler_, rooflines).events()}};
-  write_target(file_, document.dump(1) + "\n");
+  if (!try_write_target({"--profile", &file_}, document.dump(1) + "\n")) summary_ = nullptr;
   rows_ = rows_of(*profiler_, rooflines, seconds / count);
   if (quiet) return;
   print_err(

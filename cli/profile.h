@@ -30,9 +30,10 @@ class Profile {
   /// `steps` will be trained. Throws Error(invalid) where the one asked for is not among them.
   void start(int64_t steps);
   /// Measures what the devices reach at best (`threads`: of CPU devices, 0: all), writes the file, and the ten
-  /// costliest nodes to stderr unless `quiet`. Nothing where nothing was asked for. Throws Error(invalid).
+  /// costliest nodes to stderr unless `quiet`; a file that cannot be written is told there. Nothing where nothing was
+  /// asked for.
   void finish(Precision precision, int threads, bool quiet);
-  /// After finish: adds "profile" to a run's document, where there is one.
+  /// After finish: adds "profile" to a run's document, null where none was written.
   void tell(nlohmann::ordered_json& document) const;
   /// After finish: the costliest first.
   const std::vector<ProfileRow>& rows() const { return rows_; }

@@ -153,8 +153,8 @@ void TrainCommand::log_steps(Trainer& trainer, const Progress& p, size_t& logged
                     {"learning_rate", trainer.learning_rate(step)},
                     {"samples_per_s", p.samples_per_second},
                     {"memory_bytes", memory}};
-    if (page.asked()) page.step(step + 1, scalars);
     if (logged < trainer.gradient_norms().size()) scalars["gradient_norm"] = trainer.gradient_norms()[logged];
+    if (page.asked()) page.step(step + 1, scalars);
     if (logs) log_->step(step + 1, scalars);
   }
   if (!logs) return;
@@ -442,7 +442,7 @@ int TrainCommand::operator()() {
   Task task = run.make_task(*data.train);
   TrainerOptions options = run.trainer_options(total);
   // Clipping computes it in any case; else it would cost a small model a tenth of its time.
-  options.gradient_norm = !log_dir.empty() && (norms > 0 || options.clip_norm > 0);
+  options.gradient_norm = (!log_dir.empty() || page.asked()) && (norms > 0 || options.clip_norm > 0);
   options.norms_every = norms;
   options.nan_check = nan_check;
   run.fit(options, device, task, data, !no_eval, !quiet);

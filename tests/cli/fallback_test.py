@@ -35,6 +35,12 @@ class Fallback(harness.Case):
                      " at 1.backward: no taste for matmul", " at update: no taste for adam"):
             self.assertIn(part, text)
 
+    def test_a_device_that_tells_no_times_is_not_profiled(self):
+        trace = self.folder / "trace.json"
+        self.fails(2, ["picky:0: its plugin does not tell the times of kernels", "another device"],
+                   *self.declines(""), "--profile", trace, "--quiet", env=self.env)
+        self.assertFalse(trace.exists())
+
     def test_fallback_trains_says_what_and_tells_the_json(self):
         plain = self.train(*MLP, "--device", "reference:0", "--steps", "5")
         self.assertNotIn("fallback", plain)
@@ -103,11 +109,12 @@ class Memory(harness.Case):
             self.skipTest("no device here has less than 64 GiB")
         for device, d in devices.items():
             with self.subTest(device=device):
-                batch = d["memory_total"] // 20 // 4096  # 40 results of 1024 floats a sample
+                batch = d["memory_total"] // 20 // 4096 // 64 * 64  # 40 results of 1024 floats a sample; in parts, too
                 args = ["mlp", "--data", f"synthetic:4:2:{batch}:16", "--layers", "4," + 40 * "1024," + "2",
                         "--batch", batch]
                 text = self.fails(2, [device, "this program needs ", "the largest tensors:", "matmul",
-                                      "bytes are free: about ", " % of this batch would fit", "smaller batch"],
+                                      "bytes are free: about ", " % of this batch would fit",
+                                      "try: train the same batch in less memory: --accumulate "],
                                   "train", *args, "--device", device, "--no-eval").stderr
                 self.assertEqual(len(re.findall(r"(?m)^ +\d+ bytes  ", text)), 5, text)
 
