@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/deps.sh [--help] [--run] [--lint] [--cuda] [--vulkan] [--opencl] [--intel-opencl]
+usage: scripts/deps.sh [--help] [--run] [--lint] [--fuzz] [--cuda] [--vulkan] [--opencl] [--intel-opencl]
 
 Installs, by apt (as root or through sudo), what is missing of: a C++ compiler, CMake, ninja, ccache, git, Boost, CLI11,
 fmt, nlohmann-json, zlib, PCRE2, libpng, libjpeg, protobuf, GoogleTest and the data set Fashion-MNIST. Takes oneDNN from the system where
@@ -14,6 +14,7 @@ that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn.
   --run                        not what the tests and the Python package alone need: GoogleTest, venv, Python's headers and
                                ONNX's test cases
   --lint                       also clang-format 14 and clang-tidy 14 (scripts/lint.sh)
+  --fuzz                       also clang 14 with libFuzzer and its sanitizers (scripts/fuzz.sh)
   --vulkan                     also what the vulkan plugin is built from (headers, loader, glslang), Mesa's drivers (their
                                software device runs on every machine) and the validation layer for its tests
   --opencl                     also what the opencl plugin is built from (headers, C++ bindings, ICD loader) and PoCL, which
@@ -36,6 +37,7 @@ for arg in "$@"; do
     -h | --help) usage; exit 0 ;;
     --run) tests=() ;;
     --lint) extra+=(clang-format-14 clang-tidy-14) ;;
+    --fuzz) extra+=(clang-14 libclang-rt-14-dev) ;;
     --vulkan) extra+=(libvulkan-dev glslang-dev glslang-tools mesa-vulkan-drivers vulkan-validationlayers) ;;
     --opencl | --intel-opencl)
       extra+=(ocl-icd-opencl-dev opencl-clhpp-headers pocl-opencl-icd)

@@ -101,10 +101,11 @@ const TuttiPlugin* load_plugin(const Manifest& m) {
   const TuttiPlugin* own = negotiate(m, entry_of(m, library));
   auto [it, fresh] = all.started.try_emplace(own);
   auto& [table, problem] = it->second;
+  TuttiPlugin& started = table;  // Clang 14 lets no lambda capture a binding
   if (fresh) {
     table = zero_extended<TuttiPlugin>(own, own->size);
     TuttiError error = empty_error();
-    if (int32_t rc = guarded(error, [&](TuttiError* e) { return table.init(make_host(m.name), e); })) {
+    if (int32_t rc = guarded(error, [&](TuttiError* e) { return started.init(make_host(m.name), e); })) {
       problem = fmt::format("init: {}", message_of(rc, error));
     } else {
       all.running.push_back(&table);

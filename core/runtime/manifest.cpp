@@ -43,11 +43,14 @@ std::string text(const json& object, const char* name, size_t most) {
   return s;
 }
 
+/// A value for messages; of lists and objects the kind alone, as they may lie deep inside each other.
+std::string shown(const json& v) { return v.is_structured() ? v.type_name() : v.dump(-1, ' ', true).substr(0, 100); }
+
 int64_t integer(const json& v, const char* name, int64_t low, int64_t high) {
   bool fits = v.is_number_integer();
   if (fits && v.is_number_unsigned()) fits = v.get<uint64_t>() <= static_cast<uint64_t>(high);
   if (!fits || v.get<int64_t>() < low || v.get<int64_t>() > high)
-    throw invalid(fmt::format("key \"{}\" must be an integer from {} to {}, not {}", name, low, high, v.dump()));
+    throw invalid(fmt::format("key \"{}\" must be an integer from {} to {}, not {}", name, low, high, shown(v)));
   return v.get<int64_t>();
 }
 
@@ -76,7 +79,7 @@ Manifest parse(const std::filesystem::path& path) {
   m.priority = static_cast<int>(integer(key(object, "priority"), "priority", -1000, 1000));
   const json& abi = key(object, "abi");
   if (!abi.is_array() || abi.size() != 2)
-    throw invalid(fmt::format("key \"abi\" must be [lowest, highest], not {}", abi.dump()));
+    throw invalid(fmt::format("key \"abi\" must be [lowest, highest], not {}", shown(abi)));
   m.abi_min = static_cast<uint32_t>(integer(abi[0], "abi", 1, 1 << 20));
   m.abi_max = static_cast<uint32_t>(integer(abi[1], "abi", m.abi_min, 1 << 20));
   std::filesystem::path library = text(object, "library", 1024);

@@ -48,7 +48,9 @@ TEST(Manifest, BadOnesNameFileKeyAndExpectation) {
       {with("\"toy\"", "\"auto\""), "neither auto nor all"},
       {with("\"version\": \"1.2\", ", ""), "key \"version\" is missing"},
       {with("[1, 3]", "1"), "key \"abi\" must be [lowest, highest], not 1"},
-      {with("[1, 3]", "[1]"), "key \"abi\" must be [lowest, highest], not [1]"},
+      {with("[1, 3]", "[1]"), "key \"abi\" must be [lowest, highest], not array"},
+      {with("[1, 3]", "[1, []]"), "key \"abi\" must be an integer from 1 to 1048576, not array"},
+      {with("[1, 3]", std::string(30000, '[') + std::string(30000, ']')), "key \"abi\" must be [lowest, highest]"},
       {with("[1, 3]", "[3, 1]"), "key \"abi\" must be an integer from 3"},
       {with("[1, 3]", "[1, \"x\"]"), "not \"x\""},
       {with("[1, 3]", "[1, 18446744073709551615]"), "key \"abi\" must be an integer"},
@@ -66,6 +68,7 @@ TEST(Manifest, BadOnesNameFileKeyAndExpectation) {
     Folder folder;
     std::string error = error_of([&] { read_manifest(folder.write("toy.json", c.text)); });
     EXPECT_TRUE(has(error, c.part)) << c.text.substr(0, 300);
+    EXPECT_LT(error.size(), 1000u) << c.text.substr(0, 300);
     EXPECT_TRUE(has(error, folder / "toy.json"));
   }
 }

@@ -1,0 +1,14 @@
+// MNIST's files, plain and gzip.
+#include "data/idx.h"
+
+#include "core/base/status.h"
+#include "tests/fuzz/bytes_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  tutti::fuzz::BytesFile file(data, size);
+  try {
+    tutti::data::read_idx(file.path());
+  } catch (const tutti::Error&) {
+  }
+  return 0;
+}

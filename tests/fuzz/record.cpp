@@ -1,0 +1,14 @@
+// Records: one machine's results for another.
+#include "verify/parity/record.h"
+
+#include "core/base/status.h"
+#include "tests/fuzz/bytes_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  tutti::fuzz::BytesFile file(data, size);
+  try {
+    tutti::parity::read_record(file.path());
+  } catch (const tutti::Error&) {
+  }
+  return 0;
+}
