@@ -46,8 +46,8 @@ struct TUTTI_API TrainerOptions {
   LossScaling loss_scaling = {};  ///< for f16; a checkpoint's scale goes before `initial`
   /// Takes the times of some steps' kernels (train/profile.h). train() throws Error(declined) for a device that cannot.
   std::shared_ptr<Profiler> profiler = {};
-  bool gradient_norm = false;     ///< the norm of all gradients is read with the losses
-  int64_t norms_every = 0;        ///< steps between two looks at every parameter's norms; 0: none
+  bool gradient_norm = false;  ///< the norm of all gradients is read with the losses
+  int64_t norms_every = 0;     ///< steps between two looks at every parameter's norms; 0: none
   /// Whether a NotFinite says with which node it began. The states are copied to the host now and then (at most a
   /// twentieth of the time); once, a few seconds of steps run again, with the same samples: a source must give them
   /// again.
