@@ -52,6 +52,73 @@ class BatchSource : public Source {
   Arrays kept_;
 };
 
+/// The rows of one batch as samples, read where they lie; every step hands in the next batch.
+class RowSource : public Source {
+ public:
+  RowSource(const std::string& name, const Arrays& columns) : Source(name) { set(columns); }
+  /// The next batch: the same columns, of the same types. Throws Error(invalid) where they differ, or where integers
+  /// pass the limits that the model's task has set; the batch before stays then.
+  void set(const Arrays& columns) {
+    std::map<std::string, HostView> views;
+    for (const auto& [column, array] : columns) {
+      HostView v = view(array);
+      if (v.type.shape.empty() || v.type.shape[0] == 0)
+        throw invalid(fmt::format("column '{}' of a batch has no samples", column),
+                      "the first dimension of an array are the samples");
+      views[column] = std::move(v);
+    }
+    if (views.empty()) throw invalid("a batch without a column");
+    for (const auto& [column, v] : views) {
+      if (v.type.shape[0] != views.begin()->second.type.shape[0])
+        throw invalid(fmt::format("a batch of {} samples in '{}' and {} in '{}'", views.begin()->second.type.shape[0],
+                                  views.begin()->first, v.type.shape[0], column),
+                      "every column has a row for every sample");
+      auto it = views_.find(column);
+      if (!views_.empty() && (it == views_.end() || it->second.type != v.type))
+        throw invalid(fmt::format("column '{}' of a batch is {}, that of the batches before was {}", column,
+                                  to_string(v.type), it == views_.end() ? "missing" : to_string(it->second.type)),
+                      "hand in batches of the same columns and dtypes");
+    }
+    for (const auto& [column, v] : views_)
+      if (!views.contains(column)) throw invalid(fmt::format("a batch lacks the column '{}' of those before", column));
+    std::swap(views_, views);
+    try {
+      for (const auto& [column, limit] : limits_) Source::check_below(column, limit);
+    } catch (...) {
+      std::swap(views_, views);
+      throw;
+    }
+    kept_ = columns;
+  }
+  int64_t size() const override { return views_.begin()->second.type.shape[0]; }
+  std::vector<data::Column> columns() const override {
+    std::vector<data::Column> all;
+    for (const auto& [column, v] : views_) {
+      data::Column c{.name = column, .type = v.type};
+      c.type.shape.erase(c.type.shape.begin());
+      all.push_back(std::move(c));
+    }
+    return all;
+  }
+  void read(const std::string& column, std::span<const int32_t> samples, void* to) const override {
+    const HostView& v = views_.at(column);
+    size_t row = v.bytes / static_cast<size_t>(size());
+    for (size_t i = 0; i < samples.size() && row; ++i)
+      std::memcpy(static_cast<std::byte*>(to) + i * row,
+                  static_cast<const std::byte*>(v.data) + static_cast<size_t>(samples[i]) * row, row);
+  }
+  /// Holds for the batches to come as well: the trainer asks for the first one alone.
+  void check_below(const std::string& column, int64_t limit) const override {
+    Source::check_below(column, limit);
+    limits_[column] = limit;
+  }
+
+ private:
+  std::map<std::string, HostView> views_;
+  mutable std::map<std::string, int64_t> limits_;
+  Arrays kept_;
+};
+
 std::vector<std::pair<std::string, HostTensor>> columns_of(const Arrays& arrays) {
   std::vector<std::pair<std::string, HostTensor>> all;
   for (const auto& [name, array] : arrays) {
@@ -254,6 +321,9 @@ void bind_data(nb::module_& m) {
   nb::class_<BatchSource, Source>(m, "BatchSource", "One batch, handed in anew for every step.")
       .def(nb::init<const std::string&, const Arrays&>())
       .def("set", &BatchSource::set);
+  nb::class_<RowSource, Source>(m, "RowSource", "The samples of one batch, handed in anew for every step.")
+      .def(nb::init<const std::string&, const Arrays&>(), nb::arg("name"), nb::arg("columns"))
+      .def("set", &RowSource::set, nb::arg("columns"));
   m.def(
       "open_data",
       [](const std::string& spec, int64_t context, const std::string& tokenizer) {

@@ -107,6 +107,9 @@ def source(data: _core.Source | str | Mapping[str, Any], name: str = "data", cla
         return data
     if isinstance(data, str):
         return open_data(data)[0]
+    if not isinstance(data, Mapping):
+        raise InvalidError(f"{type(data).__name__} is no data set", "hand in a dict of arrays, a spec or a source; only what fit() trains on "
+                           "may be an iterable of batches")
     columns = {k: as_column(v) for k, v in data.items()}
     found = dict(classes or {})
     for k, v in columns.items():
@@ -123,6 +126,43 @@ def open_data(spec: str, context: int = 0, tokenizer: str = "chars") -> tuple[_c
 
 
 Data = _core.Source | str | Mapping[str, Any]
+
+
+class _Stream:
+    """Batches of an iterable as sources of at most `batch` samples, each read where it lies."""
+
+    def __init__(self, batches, names, batch, keep_last):
+        self.batches, self.names, self.batch, self.keep_last = batches, tuple(names), batch, keep_last
+        self.sources = {}  # by number of samples: the last batch may have fewer
+
+    def columns(self, batch):
+        if not isinstance(batch, Mapping):
+            batch = tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
+            if len(batch) != len(self.names):
+                raise InvalidError(f"a batch of {len(batch)} arrays for the columns {', '.join(self.names)}",
+                                   "name them: fit(…, columns=(\"input\", \"label\")), or hand in dicts")
+            batch = dict(zip(self.names, batch))
+        return {k: as_column(v) for k, v in batch.items()}
+
+    def __iter__(self):
+        """A pass. A smaller last batch is left out, as that of any data, unless keep_last says otherwise."""
+        short = 0
+        for batch in self.batches:
+            if short:
+                raise InvalidError(f"a batch of {short} samples before the last one, the trainer's batch is {self.batch}",
+                                   f"Trainer(batch={short}), or keep_last=True")
+            columns = self.columns(batch)
+            count = len(next(iter(columns.values()))) if columns else 0
+            if count > self.batch:
+                raise InvalidError(f"a batch of {count} samples, the trainer's batch is {self.batch}", f"Trainer(batch={count})")
+            if 0 < count < self.batch and not self.keep_last:
+                short = count
+                continue
+            if count in self.sources:
+                self.sources[count].set(columns)
+            else:
+                self.sources[count] = _core.RowSource("train", columns)
+            yield self.sources[count]
 
 
 class Trainer:
@@ -160,27 +200,42 @@ class Trainer:
         if schedule:
             options["schedule"] = schedule if callable(schedule) else (schedule, total or 0)
         self.task, self.optimizer = task, optimizer
+        self._batch, self._keep_last = options.get("batch", 64), options.get("keep_last", False)
         self._core = _core.Trainer(task, device, options)
         self._trained_on: _core.Source | None = None
         self.device = self._core.device  # its id
 
-    def fit(self, train: Data, validation: Data | None = None, epochs: int = 1, steps: int | None = None,
-            checkpoint: str | os.PathLike[str] | None = None, progress: bool = True) -> History:
+    def fit(self, train: Data | Iterable[Any], validation: Data | None = None, epochs: int = 1, steps: int | None = None,
+            checkpoint: str | os.PathLike[str] | None = None, progress: bool = True,
+            columns: Iterable[str] = ("input", "label")) -> History:
         """Trains `epochs` passes over the data, or `steps` steps. With validation data it is judged after each epoch, and
         `checkpoint` (a path) keeps the best so far. Returns a list with a dict per epoch. Ctrl-C raises KeyboardInterrupt
-        after a whole step: the trainer can be used on."""
-        train = source(train, "train")
-        before, self._trained_on = self._trained_on, train  # a nan_check may read either again
+        after a whole step: the trainer can be used on.
+
+        `train` may be an iterable of batches, such as a PyTorch DataLoader, gone through once per epoch in its own order: dicts
+        of arrays by column, or tuples of arrays for `columns`. Batches have the trainer's size; a smaller last one is left out
+        without keep_last."""
+        stream = None
+        if isinstance(train, Iterable) and not isinstance(train, (_core.Source, str, Mapping)):
+            stream = _Stream(train, columns, self._batch, self._keep_last)
+        else:
+            train = source(train, "train")
+            before, self._trained_on = self._trained_on, train  # a nan_check may read either again
         validation = source(validation, "validation") if validation is not None else None
         history, best, left = History(), float("inf"), steps
         start = self.steps
         with _Bar(progress) as bar:
             while (left > 0) if steps is not None else (len(history) < epochs):
                 began = time.perf_counter()
-                per_epoch = self._core.steps_per_epoch(train)
-                epoch = 1 + self.steps // max(per_epoch, 1)
-                bar.begin(epoch, per_epoch)
-                done = self._core.train(train, left or 0, bar.watch)
+                if stream is not None:
+                    epoch = len(history) + 1
+                    bar.begin(epoch, len(train) if hasattr(train, "__len__") else None)
+                    done = self._pass(stream, left, bar, epoch)
+                else:
+                    per_epoch = self._core.steps_per_epoch(train)
+                    epoch = 1 + self.steps // max(per_epoch, 1)
+                    bar.begin(epoch, per_epoch)
+                    done = self._core.train(train, left or 0, bar.watch)
                 if steps is not None:
                     left = steps - (self.steps - start)
                 entry = {"epoch": epoch, "step": self.steps, "loss": done["loss"]}
@@ -198,6 +253,21 @@ class Trainer:
                 if done["stopped"]:
                     break
         return history
+
+    def _pass(self, stream, limit, bar, epoch):
+        """A step for every batch of a stream, `limit` at most."""
+        losses = []
+        for batch in stream:
+            self._trained_on = batch
+            done = self._core.train(batch, 1, None)
+            losses.append(done["loss"])
+            bar.watch({"step_in_epoch": len(losses), "loss": done["loss"]})
+            if limit is not None and len(losses) == limit:
+                break
+        if not losses:
+            raise InvalidError(f"the iterable gave no whole batch in epoch {epoch}",
+                               "hand in one that can be gone through again, such as a DataLoader or a list; a generator ends for good")
+        return {"loss": sum(losses) / len(losses), "stopped": False}
 
     def evaluate(self, data: Data) -> Score:
         """Loss and metrics over all samples."""

@@ -3,6 +3,7 @@ import gc
 import pathlib
 import tempfile
 import threading
+import traceback
 import unittest
 
 import numpy as np
@@ -247,6 +248,57 @@ class Training(unittest.TestCase):
         self.assertEqual(changed, {"body.0.lora_A.weight", "body.0.lora_B.weight"})
         with self.assertRaisesRegex(tutti.InvalidError, "no Linear of the model is named like 'q_proj'.*it has 0, 2"):
             trainer(lora=tutti.Lora()).fit(quadrants(), steps=1)
+
+    def batches(self, size=32, n=256):
+        data = quadrants(n)
+        return [(data["input"][i:i + size], data["label"][i:i + size]) for i in range(0, n, size)]
+
+    def test_iterables_of_batches_train_step_by_step(self):
+        """One pass is what a set of that one batch gives, step after step, in the iterable's order."""
+        batches = self.batches()
+        t, by_hand = trainer(), trainer()
+        history = t.fit(batches, validation=quadrants(seed=1), epochs=2)
+        for x, y in batches * 2:
+            by_hand.fit({"input": x, "label": y}, steps=1)
+        self.assertEqual((t.steps, len(history)), (16, 2))
+        np.testing.assert_allclose(t.losses, by_hand.losses, rtol=2e-5)
+        self.assertAlmostEqual(history[0]["loss"], np.mean(t.losses[:8]), places=5)
+        named = trainer()
+        named.fit([{"input": x, "label": y} for x, y in batches], steps=11)
+        np.testing.assert_array_equal(named.losses, t.losses[:11])
+
+    def test_a_smaller_last_batch_of_an_iterable(self):
+        batches = self.batches(n=80)
+        left_out, kept = trainer(), trainer(keep_last=True)
+        left_out.fit(batches, epochs=2)
+        kept.fit(batches, epochs=2)
+        self.assertEqual((left_out.steps, kept.steps), (4, 6))
+        np.testing.assert_array_equal(kept.losses[:2], left_out.losses[:2])
+
+    def test_bad_batches_of_an_iterable(self):
+        (x, y), *rest = self.batches()
+
+        def breaks():
+            yield x, y
+            raise RuntimeError("the disk is gone")
+
+        frames = []
+        try:
+            trainer().fit(breaks())
+        except RuntimeError as e:  # assertRaises would drop the traceback
+            frames = [f.name for f in traceback.extract_tb(e.__traceback__)]
+        self.assertEqual(frames[-1:], ["breaks"])
+        for batches, message in (([(x, y), (x.astype(np.float64) > 0, y)], "'input' of a batch is .*that of the batches before was f32"),
+                                 ([(x, y), (x, y + 4)], "label.*[4-7]"), ([(x, y[:5])], "32 samples in 'input' and 5 in 'label'"),
+                                 ([(x, y, y)], "a batch of 3 arrays for the columns input, label"), ([], "gave no whole batch in epoch 1"),
+                                 ([(x[:5], y[:5]), (x, y)], "a batch of 5 samples before the last one"),
+                                 ([(np.r_[x, x], np.r_[y, y])], r"64 samples, the trainer's batch is 32: Trainer\(batch=64\)")):
+            with self.subTest(message), self.assertRaisesRegex(tutti.InvalidError, message):
+                trainer().fit(batches)
+        with self.assertRaisesRegex(tutti.InvalidError, "no whole batch in epoch 2.*a generator ends for good"):
+            trainer().fit((b for b in [(x, y)]), epochs=2)
+        with self.assertRaisesRegex(tutti.InvalidError, "list is no data set"):
+            trainer().evaluate(rest)
 
     def test_two_trainers_in_two_threads(self):
         results = {}
