@@ -201,6 +201,7 @@ class Trainer:
             options["schedule"] = schedule if callable(schedule) else (schedule, total or 0)
         self.task, self.optimizer = task, optimizer
         self._batch, self._keep_last = options.get("batch", 64), options.get("keep_last", False)
+        self._reads_again = bool(options.get("nan_check"))
         self._core = _core.Trainer(task, device, options)
         self._trained_on: _core.Source | None = None
         self.device = self._core.device  # its id
@@ -217,6 +218,9 @@ class Trainer:
         without keep_last."""
         stream = None
         if isinstance(train, Iterable) and not isinstance(train, (_core.Source, str, Mapping)):
+            if self._reads_again:
+                raise InvalidError("nan_check runs steps again with the same samples, and an iterable's are gone",
+                                   "hand in a dict of arrays, or leave nan_check out")
             stream = _Stream(train, columns, self._batch, self._keep_last)
         else:
             train = source(train, "train")

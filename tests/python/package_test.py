@@ -297,6 +297,8 @@ class Training(unittest.TestCase):
                 trainer().fit(batches)
         with self.assertRaisesRegex(tutti.InvalidError, "no whole batch in epoch 2.*a generator ends for good"):
             trainer().fit((b for b in [(x, y)]), epochs=2)
+        with self.assertRaisesRegex(tutti.InvalidError, "an iterable's are gone.*leave nan_check out"):
+            trainer(nan_check=True).fit([(x, y)])
         with self.assertRaisesRegex(tutti.InvalidError, "list is no data set"):
             trainer().evaluate(rest)
 
