@@ -457,9 +457,10 @@ void RunOptions::fit(TrainerOptions& options, const Device& device, const Task& 
     print_err("memory budget {}: the run takes {}, nothing is recomputed\n", bytes_text(memory_budget),
               bytes_text(f.peak));
   else
-    print_err("memory budget {}: the run takes {} in place of {}; {} of {} blocks are computed twice, {} to {}\n",
+    print_err("memory budget {}: the run takes {} in place of {}; {} of {} blocks are computed twice, {} to {}{}\n",
               bytes_text(memory_budget), bytes_text(f.peak), bytes_text(f.plain), f.blocks.size(), f.of,
-              f.blocks.front(), f.blocks.back());
+              f.blocks.front(), f.blocks.back(),
+              f.cost > 0 ? fmt::format(": {:.0f} % more products", 100 * f.cost) : "");
 }
 
 TrainerOptions RunOptions::inference_options() const {

@@ -12,18 +12,23 @@
 namespace tutti {
 namespace {
 
-/// The peak of a run of those options; none where the device cannot hold it.
+/// What a run of those options takes; none where the device cannot hold it.
 class Peaks {
  public:
   Peaks(const Device& device, const Task& task, const TrainerOptions& options, const data::Source& train,
         const data::Source* test)
       : device_(device), task_(task), options_(options), train_(train), test_(test) {}
-  std::optional<uint64_t> operator()(int64_t recompute, int64_t accumulate) const {
+  struct Taken {
+    uint64_t peak = 0;
+    double flops = 0;
+  };
+  std::optional<Taken> operator()(int64_t recompute, int64_t accumulate) const {
     TrainerOptions o = options_;
     o.recompute = recompute;
     o.accumulate = accumulate;
     try {
-      return RunPlanner(device_, task_, o, train_, test_).plan(o.batch).peak;
+      MemoryPlan plan = RunPlanner(device_, task_, o, train_, test_).plan(o.batch);
+      return Taken{plan.peak, plan.flops};
     } catch (const Error& e) {
       if (e.code != Code::no_memory) throw;
       return {};
@@ -43,16 +48,17 @@ class Peaks {
 Fit fit(const Device& device, const Task& task, const TrainerOptions& options, const data::Source& train,
         const data::Source* test, uint64_t budget) {
   Peaks peak(device, task, options, train, test);
-  auto fits = [&](std::optional<uint64_t> bytes) { return bytes && *bytes <= budget; };
+  auto fits = [&](const std::optional<Peaks::Taken>& t) { return t && t->peak <= budget; };
   TrainerOptions plain = options;
   plain.recompute = 0;
   std::vector<std::string> all = RunPlanner(device, task, plain, train, test).blocks(options.batch);
-  std::optional<uint64_t> without = peak(0, options.accumulate), with = without;
+  std::optional<Peaks::Taken> without = peak(0, options.accumulate), with = without;
   auto count = static_cast<int64_t>(all.size()), good = int64_t{0};
   if (!fits(without)) {
     with = peak(count, options.accumulate);
     if (!fits(with)) {
-      std::string least = with ? bytes_text(std::min(*with, without.value_or(*with))) : "more than the device has";
+      std::string least =
+          with ? bytes_text(std::min(with->peak, without.value_or(*with).peak)) : "more than the device has";
       for (int64_t parts = 2 * options.accumulate; parts <= options.batch; parts *= 2)
         if (options.batch % parts == 0 && fits(peak(count, parts)))
           throw Error(Code::no_memory,
@@ -67,22 +73,25 @@ Fit fit(const Device& device, const Task& task, const TrainerOptions& options, c
     good = count;
     for (int64_t bad = 0; good - bad > 1;) {
       int64_t middle = bad + (good - bad) / 2;
-      std::optional<uint64_t> bytes = peak(middle, options.accumulate);
-      (fits(bytes) ? good : bad) = middle;
-      if (fits(bytes)) with = bytes;
+      std::optional<Peaks::Taken> taken = peak(middle, options.accumulate);
+      (fits(taken) ? good : bad) = middle;
+      if (fits(taken)) with = taken;
     }
   }
   all.resize(static_cast<size_t>(good));
-  return {std::move(all), static_cast<size_t>(count), with.value_or(0), without.value_or(0)};
+  Fit f{std::move(all), static_cast<size_t>(count), with ? with->peak : 0, without ? without->peak : 0};
+  if (with && without && without->flops > 0) f.cost = with->flops / without->flops - 1;
+  return f;
 }
 
 std::vector<std::string> ways_to_fit(const Device& device, const Task& task, const TrainerOptions& options,
                                      const data::Source& train, const data::Source* test, uint64_t room) {
   Peaks peak(device, task, options, train, test);
+  auto fits = [&](const std::optional<Peaks::Taken>& t) { return t && t->peak <= room; };
   std::vector<std::string> ways;
   auto parts_that_fit = [&](int64_t recompute) -> int64_t {
     for (int64_t parts = 2 * options.accumulate; parts <= options.batch; parts *= 2)
-      if (options.batch % parts == 0 && peak(recompute, parts).value_or(room + 1) <= room) return parts;
+      if (options.batch % parts == 0 && fits(peak(recompute, parts))) return parts;
     return 0;
   };
   if (int64_t parts = parts_that_fit(options.recompute)) ways.push_back(fmt::format("--accumulate {}", parts));

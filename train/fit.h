@@ -12,6 +12,7 @@ struct Fit {
   std::vector<std::string> blocks;  ///< whose activations are computed again; TrainerOptions::recompute is their number
   size_t of = 0;                    ///< how many blocks the model has
   uint64_t peak = 0, plain = 0;     ///< bytes, with and without
+  double cost = 0;                  ///< products computed twice, as a share of a plain step's; 0 where that is unknown
 };
 
 /// Plans that run, as RunPlanner does, with more and more blocks recomputed. Throws Error(no_memory) that names the

@@ -7,6 +7,7 @@
 
 #include "core/base/status.h"
 #include "graph/lower/compile.h"
+#include "graph/lower/effort.h"
 #include "graph/passes/recompute.h"
 
 namespace tutti {
@@ -155,6 +156,7 @@ struct RunPlanner::Impl {
     if (details) {
       View view(lowered);
       view.largest(details->largest);
+      details->flops = effort_of(lowered.program()).flops;
       details->gradients = view.between(is_backward, is_update);
       details->activations = view.between(is_forward, is_backward);
     }

@@ -22,6 +22,8 @@ struct MemoryPlan {
   uint64_t gradients = 0;    ///< of the parameters
   uint64_t activations = 0;  ///< results of the forward pass that the backward pass reads
 
+  double flops = 0;  ///< of the products of the training step's program (Effort): of one part where it is accumulated
+
   struct Tensor {
     uint64_t bytes = 0;
     std::string what;  ///< "f32[60000, 1, 28, 28] data.train…", "f32[64, 32, 28, 28] of conv2d in 0"

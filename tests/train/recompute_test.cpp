@@ -107,6 +107,9 @@ TEST_P(RecomputeTest, ABudgetIsKept) {
   Fit less = fitted(plain.plain - 1);
   EXPECT_LT(less.peak, plain.plain);
   EXPECT_EQ(less.blocks.size(), 1u);
+  EXPECT_EQ(plain.cost, 0);
+  EXPECT_GT(less.cost, 0);
+  EXPECT_LT(less.cost, 1.0 / 3) << "at most one forward pass more";
   wide.options.recompute = static_cast<int64_t>(less.blocks.size());
   Trainer t(device, wide.task(), wide.options);
   t.train(*wide.data.train, 1);
