@@ -18,14 +18,14 @@ namespace {
 constexpr std::chrono::milliseconds interval{500};
 constexpr size_t most = 1 << 16;  // bytes of a note
 
-/// The folder, which is this user's alone; "" where it cannot be had.
-std::string folder() {
+/// The folder, which is this user's alone; "" where there is none, or `make` cannot have it.
+std::string folder(bool make) {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   std::error_code error;
   std::string path = runtime && *runtime == '/'
                          ? std::string(runtime) + "/tutti"
                          : (std::filesystem::temp_directory_path(error) / fmt::format("tutti-{}", getuid())).string();
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return "";
+  if (make && mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return "";
   struct stat s {};
   bool mine = lstat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == getuid() && (s.st_mode & 022) == 0;
   return mine ? path : "";
@@ -36,16 +36,20 @@ std::string folder() {
 RunningNote::~RunningNote() {
   if (fd_ < 0) return;
   unlink(path_.c_str());
+  rmdir(std::filesystem::path(path_).parent_path().c_str());  // where no other run has a note
   close(fd_);
 }
 
 void RunningNote::say(const nlohmann::json& what) {
   auto now = std::chrono::steady_clock::now();
-  if (path_.empty()) {
-    path_ = folder();
-    if (!path_.empty()) path_ += fmt::format("/{}.json", getpid());
-    fd_ = path_.empty() ? -1 : open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (path_.empty()) path_ = "-";  // asked once
+  if (!asked_) {
+    asked_ = true;
+    for (int attempt = 0; attempt < 3 && fd_ < 0; ++attempt) {  // a run that ends may take the folder away meanwhile
+      std::string in = folder(true);
+      if (in.empty()) break;
+      path_ = fmt::format("{}/{}.json", in, getpid());
+      fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    }
     if (fd_ >= 0) flock(fd_, LOCK_EX | LOCK_NB);
   } else if (now - written_ < interval) {
     return;
@@ -60,7 +64,7 @@ void RunningNote::say(const nlohmann::json& what) {
 
 std::vector<Running> running() {
   std::vector<Running> all;
-  std::string in = folder();
+  std::string in = folder(false);
   std::error_code error;
   if (in.empty()) return all;
   for (const auto& entry : std::filesystem::directory_iterator(in, error)) {

@@ -23,6 +23,7 @@ class RunningNote {
  private:
   std::string path_;
   int fd_ = -1;
+  bool asked_ = false;  // for the folder
   std::chrono::steady_clock::time_point written_ = {};
 };
 
