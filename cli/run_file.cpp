@@ -121,6 +121,8 @@ std::vector<Setting> from_json(const std::string& path, const std::string& text)
   return all;
 } catch (const nlohmann::json::parse_error& e) {
   throw invalid(fmt::format("{}: byte {} is no JSON", path, e.byte), "write {\"key\": value, …}, or TOML: key = value");
+} catch (const nlohmann::json::out_of_range&) {
+  throw invalid(fmt::format("{}: a number is too large", path), "numbers are those of a double: up to 1.8e308");
 }
 
 /// What a run file's text is in TOML.

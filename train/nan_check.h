@@ -40,7 +40,7 @@ struct LookedAt {
 struct Found {
   size_t run;
   ValueId value;
-  auto operator<=>(const Found&) const = default;
+  auto operator<=>(const Found&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 takes it for a 0
 };
 
 /// The value with which a step's trouble began, over the runs that the step is made of: from the states that are not

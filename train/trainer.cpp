@@ -370,6 +370,7 @@ struct Trainer::Impl {
     int64_t samples = 0, first = step % per_epoch;
     int64_t end_of_call = max_steps > 0 ? std::min(per_epoch, first + max_steps) : per_epoch;
     uint64_t ticket = 0;
+    // NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): one of them is there, see prepare_training
     data::LoadOptions how = load_options(training.whole ? *training.whole : *training.last, false);
     how.change = augment.change(set, options.seed, static_cast<uint32_t>(epoch));
     data::BatchLoader loader(set, batches, first, end_of_call, std::move(how));

@@ -60,6 +60,8 @@ Manifest parse(const std::filesystem::path& path) {
     object = json::parse(read_bounded(path));
   } catch (const json::parse_error& e) {
     throw invalid(fmt::format("is not JSON: byte {}: {}", e.byte, e.what()));
+  } catch (const json::out_of_range&) {
+    throw invalid("is not JSON: a number is too large");
   }
   if (!object.is_object()) throw invalid(fmt::format("must hold a JSON object, not {}", object.type_name()));
   Manifest m;

@@ -14,6 +14,9 @@ class RunFiles(harness.Case):
         path.write_text(text, encoding="utf-8")
         return path
 
+    def test_a_number_that_no_type_holds(self):
+        self.fails(2, ["run.json", "a number is too large"], "train", "--config", self.file('{"model": "mlp", "lr": 0.144E44444}', "run.json"))
+
     def test_a_run_file_is_the_same_run(self):
         whole = self.train(*self.RUN, "--lr", "0.01", "--optimizer", "sgd", "--nesterov", "--momentum", "0.9")
         toml = self.file("""# a run

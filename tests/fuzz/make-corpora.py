@@ -115,6 +115,8 @@ def texts():
               "memory_total": 1 << 34, "memory_free": 1 << 33}
     put("listing", "one.json", json.dumps({"problem": "", "devices": [device]}))
     put("listing", "none.json", json.dumps({"problem": "init: no driver", "devices": []}))
+    put("run_file", "overflow.json", '{"epohiMtru": 0.144E44444;4}')  # found by fuzzing
+    put("manifest", "overflow.json", '{"tutti_manifest": 1e4000}')
     put("json", "index.json", json.dumps({"metadata": {"total_size": 24}, "weight_map": {"a": "1.safetensors"}}))
     put("json", "adapters.json", json.dumps({"r": 8, "lora_alpha": 16.5, "target_modules": ["q", "v"], "bias": "none"}))
     put("run_file", "run.toml", "# a run\nmodel = \"mlp\"\nepochs = 3\nlr = 1e-3\nhidden = [784, 512, 10]\nquiet = true\n"

@@ -37,6 +37,7 @@ TEST(Manifest, BadOnesNameFileKeyAndExpectation) {
       {"", "is not JSON"},
       {"{\"tutti_manifest\": 1,", "is not JSON: byte 2"},
       {"[1, 2]", "must hold a JSON object, not array"},
+      {with("\"tutti_manifest\": 1", "\"tutti_manifest\": 1e4000"), "is not JSON: a number is too large"},
       {"\xff\xfe{}", "is not JSON"},
       {std::string(5000, '['), "is not JSON"},
       {with("\"tutti_manifest\": 1, ", ""), "key \"tutti_manifest\" is missing"},
