@@ -242,12 +242,10 @@ void Profile::add_to(CLI::App& sub) {
       ->group("Files");
 }
 
-void Profile::check(std::vector<Target> others) const {
+void Profile::check() const {
   if (file_.empty() && step_)
     throw invalid(fmt::format("--profile-step {}: nothing is profiled", *step_), "name a file: --profile FILE");
   if (file_ == "-") throw invalid("--profile -: a profile does not go to stdout", "name a file");
-  others.emplace_back("--profile", &file_);
-  check_targets(others);
 }
 
 std::shared_ptr<Profiler> Profile::make() {

@@ -23,8 +23,9 @@ class Profile {
  public:
   /// Declares --profile and --profile-step.
   void add_to(CLI::App& sub);
-  /// Throws Error(invalid) for a file that cannot be written, or that is one of the run's `others`.
-  void check(std::vector<Target> others) const;
+  /// Throws Error(invalid) for options that do not fit each other, and for a file that is none.
+  void check() const;
+  const std::string& target() const { return file_; }
   /// For TrainerOptions::profiler; null where nothing was asked for.
   std::shared_ptr<Profiler> make();
   /// `steps` will be trained. Throws Error(invalid) where the one asked for is not among them.

@@ -23,6 +23,12 @@ std::string rate_text(double samples_per_second) {
   return fmt::format("{:.0f} samples/s", samples_per_second);
 }
 
+std::string clock_text(double seconds) {
+  auto s = std::llround(seconds);
+  return s < 3600 ? fmt::format("{}:{:02}", s / 60, s % 60)
+                  : fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+}
+
 ProgressLine::ProgressLine(int64_t total, int64_t epochs, int64_t batch, bool quiet)
     : total_(total),
       epochs_(epochs),
@@ -39,10 +45,8 @@ void ProgressLine::show(const Progress& p) {
   double share = total_ > 0 ? static_cast<double>(p.step) / static_cast<double>(total_) : 0;
   std::string text = fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}  {}", p.epoch + 1, epochs_, p.step, total_,
                                  p.loss, rate_text(p.samples_per_second));
-  if (p.samples_per_second > 0) {
-    auto s = std::llround(static_cast<double>((total_ - p.step) * batch_) / p.samples_per_second);
-    text += fmt::format("  {}:{:02} left", s / 60, s % 60);
-  }
+  if (p.samples_per_second > 0)
+    text += "  " + clock_text(static_cast<double>((total_ - p.step) * batch_) / p.samples_per_second) + " left";
   if (!terminal_) {
     print_err("{}\n", text);
     return;

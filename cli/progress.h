@@ -8,6 +8,8 @@ namespace tutti::cli {
 
 /// "1234 samples/s"; with two digits where that is less than ten.
 std::string rate_text(double samples_per_second);
+/// "4:05", "1:04:05": hours, minutes and seconds.
+std::string clock_text(double seconds);
 
 class ProgressLine {
  public:

@@ -1,6 +1,7 @@
 // tutti train: trains a model, shows progress, saves checkpoints.
 #include <fmt/format.h>
 
+#include <array>
 #include <limits>
 #include <optional>
 #include <thread>
@@ -349,7 +350,7 @@ int TrainCommand::report(const Device& device, Trainer& trainer, const data::Sou
       fmt::print("saved      {}\nnext       {}\n", checkpoint,
                  o.cut_short ? resume_command() : "tutti eval " + file_word(checkpoint));
   }
-  bool written = page.asked() ? write_page(trainer, data, out, o) : true;
+  bool written = write_page(trainer, data, out, o);
   if (!o.cut_short) return written ? done : incomplete;
   print_err("stopped after step {}; {}\n", trainer.steps(),
             checkpoint.empty() ? "nothing was saved (no --checkpoint)"
@@ -410,7 +411,6 @@ int TrainCommand::operator()() {
   run.validate();
   check_overfit();
   if (checkpoint == "-") throw invalid("--checkpoint -: a checkpoint does not go to stdout", "name a file");
-  check_target("--checkpoint", checkpoint);
   if (patience < 0 || (patience > 0 && no_eval))
     throw invalid(fmt::format("--patience {}: looks at the test loss", patience), "1 or more, without --no-eval");
   if (keep < 1) throw invalid(fmt::format("--keep {}: the newest checkpoint always stays", keep), "1 or more");
@@ -420,9 +420,10 @@ int TrainCommand::operator()() {
                                                                  : "--save-every"),
                   "name a file: --checkpoint FILE");
   SaveClock(save_every, 0);
-  check_target("--merged", merged);
   page.check();
-  profile.check({{"--checkpoint", &checkpoint}, {"--merged", &merged}, {"--report", &page.target()}});
+  profile.check();
+  check_targets(std::array{Target{"--checkpoint", &checkpoint}, Target{"--merged", &merged},
+                           Target{"--report", &page.target()}, Target{"--profile", &profile.target()}});
   if (!run.quantize.empty() && run.lora == 0 && run.freeze.empty())
     throw invalid(fmt::format("--quantize {}: all weights are trained", run.quantize),
                   "train adapters beside them: --lora 8");

@@ -13,7 +13,7 @@ class RunReport {
   void add_to(CLI::App& sub);
   bool asked() const { return !target_.empty(); }
   const std::string& target() const { return target_; }
-  /// Throws Error(invalid) where the page could not be written.
+  /// Throws Error(invalid) for a file that is none.
   void check() const;
 
   void step(int64_t step, const Scalars& scalars) { add(page_.steps, step, scalars); }

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/number.h"
 #include "cli/print.h"
+#include "cli/progress.h"
 #include "cli/signals.h"
 #include "cli/top/load.h"
 #include "cli/top/running.h"
@@ -23,12 +24,6 @@ namespace {
 constexpr std::chrono::milliseconds blink{300};  // between two looks, where none came before
 
 std::string percent(std::optional<double> share) { return share ? fmt::format("{:.0f} %", 100 * *share) : "-"; }
-
-std::string left_text(double seconds) {
-  auto s = static_cast<int64_t>(seconds);
-  return s < 3600 ? fmt::format("{}:{:02}", s / 60, s % 60)
-                  : fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
-}
 
 struct TopCommand {
   double watch = 0;
@@ -104,7 +99,7 @@ struct TopCommand {
       double left = rate > 0 ? static_cast<double>(steps - step) * batch / rate : -1;
       print_out("{:>8}  {:<12} {:<20} {:>17} {:>10.4g} {:>10.4g} {:>9} {:>11} {:>10}\n", r.at("pid").get<int64_t>(),
                 r.value("device", "?"), r.value("model", "?"), fmt::format("{} of {}", step, steps),
-                r.value("loss", std::nan("")), rate, left < 0 ? "-" : left_text(left),
+                r.value("loss", std::nan("")), rate, left < 0 ? "-" : clock_text(left),
                 bytes_text(r.value("memory_bytes", uint64_t{0})),
                 r.at("processors").is_null() ? "-" : fmt::format("{:.1f}", r.at("processors").get<double>()));
     }
