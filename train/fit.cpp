@@ -12,17 +12,18 @@
 namespace tutti {
 namespace {
 
-/// What a run of those options takes; none where the device cannot hold it.
-class Peaks {
+/// Plans of one run with more or less recompute and accumulation, held against a number of bytes.
+class Plans {
  public:
-  Peaks(const Device& device, const Task& task, const TrainerOptions& options, const data::Source& train,
-        const data::Source* test)
-      : device_(device), task_(task), options_(options), train_(train), test_(test) {}
+  Plans(const Device& device, const Task& task, const TrainerOptions& options, const data::Source& train,
+        const data::Source* test, uint64_t room)
+      : device_(device), task_(task), options_(options), train_(train), test_(test), room_(room) {}
   struct Taken {
     uint64_t peak = 0;
     double flops = 0;
   };
-  std::optional<Taken> operator()(int64_t recompute, int64_t accumulate) const {
+  /// None where the device cannot hold it.
+  std::optional<Taken> taken(int64_t recompute, int64_t accumulate) const {
     TrainerOptions o = options_;
     o.recompute = recompute;
     o.accumulate = accumulate;
@@ -34,6 +35,15 @@ class Peaks {
       return {};
     }
   }
+  bool fits(const std::optional<Taken>& t) const { return t && t->peak <= room_; }
+  /// The fewest parts, more than now, that would do; 0: none.
+  int64_t fewest_parts(int64_t recompute) const {
+    std::vector<int64_t> possible;
+    for (int64_t parts = 2 * options_.accumulate; parts <= options_.batch; parts += options_.accumulate)
+      if (options_.batch % parts == 0) possible.push_back(parts);
+    auto it = std::ranges::partition_point(possible, [&](int64_t parts) { return !fits(taken(recompute, parts)); });
+    return it == possible.end() ? 0 : *it;
+  }
 
  private:
   const Device& device_;
@@ -41,30 +51,29 @@ class Peaks {
   const TrainerOptions& options_;
   const data::Source& train_;
   const data::Source* test_;
+  uint64_t room_;
 };
 
 }  // namespace
 
 Fit fit(const Device& device, const Task& task, const TrainerOptions& options, const data::Source& train,
         const data::Source* test, uint64_t budget) {
-  Peaks peak(device, task, options, train, test);
-  auto fits = [&](const std::optional<Peaks::Taken>& t) { return t && t->peak <= budget; };
+  Plans plans(device, task, options, train, test, budget);
   TrainerOptions plain = options;
   plain.recompute = 0;
   std::vector<std::string> all = RunPlanner(device, task, plain, train, test).blocks(options.batch);
-  std::optional<Peaks::Taken> without = peak(0, options.accumulate), with = without;
+  std::optional<Plans::Taken> without = plans.taken(0, options.accumulate), with = without;
   auto count = static_cast<int64_t>(all.size()), good = int64_t{0};
-  if (!fits(without)) {
-    with = peak(count, options.accumulate);
-    if (!fits(with)) {
+  if (!plans.fits(without)) {
+    with = plans.taken(count, options.accumulate);
+    if (!plans.fits(with)) {
       std::string least =
           with ? bytes_text(std::min(with->peak, without.value_or(*with).peak)) : "more than the device has";
-      for (int64_t parts = 2 * options.accumulate; parts <= options.batch; parts *= 2)
-        if (options.batch % parts == 0 && fits(peak(count, parts)))
-          throw Error(Code::no_memory,
-                      fmt::format("a batch of {} does not fit into {}: it takes {}, with all {} blocks recomputed",
-                                  options.batch, bytes_text(budget), least, count),
-                      fmt::format("compute it in parts: --accumulate {}", parts));
+      if (int64_t parts = plans.fewest_parts(count))
+        throw Error(Code::no_memory,
+                    fmt::format("a batch of {} does not fit into {}: it takes {}, with all {} blocks recomputed",
+                                options.batch, bytes_text(budget), least, count),
+                    fmt::format("compute it in parts: --accumulate {}", parts));
       throw Error(Code::no_memory,
                   fmt::format("the run does not fit into {}: a batch of {} takes {}, with all {} blocks recomputed",
                               bytes_text(budget), options.batch, least, count),
@@ -73,9 +82,9 @@ Fit fit(const Device& device, const Task& task, const TrainerOptions& options, c
     good = count;
     for (int64_t bad = 0; good - bad > 1;) {
       int64_t middle = bad + (good - bad) / 2;
-      std::optional<Peaks::Taken> taken = peak(middle, options.accumulate);
-      (fits(taken) ? good : bad) = middle;
-      if (fits(taken)) with = taken;
+      std::optional<Plans::Taken> taken = plans.taken(middle, options.accumulate);
+      (plans.fits(taken) ? good : bad) = middle;
+      if (plans.fits(taken)) with = taken;
     }
   }
   all.resize(static_cast<size_t>(good));
@@ -86,21 +95,15 @@ Fit fit(const Device& device, const Task& task, const TrainerOptions& options, c
 
 std::vector<std::string> ways_to_fit(const Device& device, const Task& task, const TrainerOptions& options,
                                      const data::Source& train, const data::Source* test, uint64_t room) {
-  Peaks peak(device, task, options, train, test);
-  auto fits = [&](const std::optional<Peaks::Taken>& t) { return t && t->peak <= room; };
+  Plans plans(device, task, options, train, test, room);
   std::vector<std::string> ways;
-  auto parts_that_fit = [&](int64_t recompute) -> int64_t {
-    for (int64_t parts = 2 * options.accumulate; parts <= options.batch; parts *= 2)
-      if (options.batch % parts == 0 && fits(peak(recompute, parts))) return parts;
-    return 0;
-  };
-  if (int64_t parts = parts_that_fit(options.recompute)) ways.push_back(fmt::format("--accumulate {}", parts));
+  if (int64_t parts = plans.fewest_parts(options.recompute)) ways.push_back(fmt::format("--accumulate {}", parts));
   try {
     Fit f = fit(device, task, options, train, test, room);
     if (!f.blocks.empty()) ways.push_back(fmt::format("--recompute {}", f.blocks.size()));
   } catch (const Error& e) {
     if (e.code != Code::no_memory) throw;
-    int64_t parts = ways.empty() ? parts_that_fit(std::numeric_limits<int32_t>::max()) : 0;
+    int64_t parts = ways.empty() ? plans.fewest_parts(std::numeric_limits<int32_t>::max()) : 0;
     if (parts > 0) ways.push_back(fmt::format("--accumulate {} --recompute all", parts));
   }
   return ways;

@@ -109,7 +109,7 @@ class Memory(harness.Case):
             self.skipTest("no device here has less than 64 GiB")
         for device, d in devices.items():
             with self.subTest(device=device):
-                batch = d["memory_total"] // 20 // 4096 // 64 * 64  # 40 results of 1024 floats a sample; in parts, too
+                batch = d["memory_total"] // 20 // 4096 // 9 * 9  # 40 results of 1024 floats a sample; in parts, too
                 args = ["mlp", "--data", f"synthetic:4:2:{batch}:16", "--layers", "4," + 40 * "1024," + "2",
                         "--batch", batch]
                 text = self.fails(2, [device, "this program needs ", "the largest tensors:", "matmul",

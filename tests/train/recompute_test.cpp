@@ -140,6 +140,11 @@ TEST_P(RecomputeTest, WaysToFitDoFit) {
   }
   EXPECT_EQ(kinds, 2u) << "parts, or recompute";
   EXPECT_TRUE(ways_to_fit(device, wide.task(), wide.options, *wide.data.train, nullptr, 1000).empty());
+  wide.options.batch = 63;  // no half, but a third
+  std::vector<std::string> ways =
+      ways_to_fit(device, wide.task(), wide.options, *wide.data.train, nullptr, peak("") - 1);
+  ASSERT_FALSE(ways.empty());
+  EXPECT_EQ(ways[0], "--accumulate 3");
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, RecomputeTest, testing::ValuesIn(usable()), test_name);
