@@ -98,7 +98,7 @@ class Memory(harness.Case):
         for device in self.ALL:
             with self.subTest(device=device):
                 # What no kernel of a GPU can reach is declined; what a host could reach does not fit.
-                text = self.fails(2, [device, "f32[4000000, 600000]", "9600000000000 bytes", "smaller batch"],
+                text = self.fails(2, [device, "f32[4000000, 600000]", "9600000000000 bytes", "train the same batch in less memory: --accumulate 1"],
                                   "train", *args, "--device", device, "--no-eval").stderr
                 self.assertRegex(text, "declines|bytes are free: about .* % of this batch would fit")
 
