@@ -489,15 +489,20 @@ int TrainCommand::operator()() {
     if (page.asked()) page.memory(RunPlanner(device, task, options, *data.train, test).plan(run.batch));
     outcome = this->train(trainer, data, total, progress);
   } catch (const Error& e) {
-    Outcome none;
-    none.cut_short = true;
-    if (page.asked() && trainer.steps() > 0)
-      page.write(document(device, trainer, per_epoch, none), fmt::format("failed: {}", e.what()), trainer, run);
-    if (e.code != Code::no_memory || device.memory_free == 0 || trainer.steps() > 0) throw;
     progress.clear();
-    auto ways = ways_to_fit(device, task, options, *data.train, test, device.memory_free);
-    if (ways.empty()) throw;
-    throw Error(e.code, e.what(), fmt::format("train the same batch in less memory: {}", fmt::join(ways, ", or ")));
+    std::string remedy = e.remedy;
+    try {
+      Outcome none;
+      none.cut_short = true;
+      if (page.asked() && trainer.steps() > 0)
+        page.write(document(device, trainer, per_epoch, none), fmt::format("failed: {}", e.what()), trainer, run);
+      bool too_large = e.code == Code::no_memory && device.memory_free > 0 && trainer.steps() == 0;
+      auto ways = too_large ? ways_to_fit(device, task, options, *data.train, test, device.memory_free)
+                            : std::vector<std::string>();
+      if (!ways.empty()) remedy = fmt::format("train the same batch in less memory: {}", fmt::join(ways, ", or "));
+    } catch (const Error&) {  // a lost device, say: what ended the run is what counts
+    }
+    throw Error(e.code, e.what(), remedy);
   }
   profile.finish(options.precision, run.threads, quiet);
   page.profile(profile.rows());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "core/base/status.h"
@@ -91,6 +92,12 @@ void Source::check_below(const std::string& wanted, int64_t limit) const {
                                   samples[k / each], limit),
                       "numbers count from 0; check the data, or give the model as many outputs");
   }
+}
+
+std::vector<std::string> classes_in(const std::string& vocabulary) {
+  auto all = nlohmann::json::parse(vocabulary, nullptr, false);
+  bool names = all.is_array() && std::ranges::all_of(all, [](const auto& x) { return x.is_string(); });
+  return names ? all.get<std::vector<std::string>>() : std::vector<std::string>();
 }
 
 }  // namespace tutti::data

@@ -68,6 +68,9 @@ class TUTTI_API Source {
   Source& operator=(Source&&) = default;
 };
 
+/// The names of the classes where a vocabulary is the list of them that a folder of images keeps; else none.
+TUTTI_API std::vector<std::string> classes_in(const std::string& vocabulary);
+
 /// What a model is trained on and what it is judged by.
 struct TUTTI_API Sources {
   std::shared_ptr<const Source> train, test;

@@ -96,8 +96,8 @@ std::vector<sdk::KernelId> Driver::do_build_all(std::span<const sdk::KernelSourc
     for (size_t at = 0; at < list.size(); at += batch_size)
       batches.emplace_back(batch_of(sources, std::span(list).subspan(at, std::min(batch_size, list.size() - at))));
   std::vector<std::exception_ptr> errors = sdk::parallel_build(batches.size(), [&](size_t b) { compile(batches[b]); });
-  for (size_t b = 0; b < batches.size();
-       ++b) {  // the rest in the order of the sources, so that errors are always the same
+  // The rest in the order of the sources, so that errors are always the same.
+  for (size_t b = 0; b < batches.size(); ++b) {
     call("building kernels", [&] {
       if (errors[b]) std::rethrow_exception(errors[b]);
     });

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "data/files/png.h"
@@ -25,11 +24,9 @@ std::optional<data::Column> column(const data::Source& set, const std::string& n
 
 /// The names of folders of images; else the numbers.
 std::vector<std::string> class_names(const data::Source& set, size_t count) {
-  auto known = nlohmann::json::parse(set.vocabulary, nullptr, false);
-  if (known.is_array() && known.size() == count &&
-      std::ranges::all_of(known, [](const nlohmann::json& x) { return x.is_string(); }))
-    return known.get<std::vector<std::string>>();
-  std::vector<std::string> names;
+  std::vector<std::string> names = data::classes_in(set.vocabulary);
+  if (names.size() == count) return names;
+  names.clear();
   for (size_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
   return names;
 }

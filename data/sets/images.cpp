@@ -93,12 +93,11 @@ std::vector<std::string> class_names(const fs::path& folder) {
 /// Of a checkpoint, which may be damaged; "": none.
 std::vector<std::string> known_classes(const std::string& vocabulary) {
   if (vocabulary.empty()) return {};
-  auto all = nlohmann::json::parse(vocabulary, nullptr, false);
-  bool good = all.is_array() && !all.empty() && std::ranges::all_of(all, [](auto& x) { return x.is_string(); });
-  if (!good)
+  std::vector<std::string> classes = classes_in(vocabulary);
+  if (classes.empty())
     throw invalid("the run was not trained on a folder of images, or its record of the classes is damaged",
                   "use the data it was trained on");
-  return all.get<std::vector<std::string>>();
+  return classes;
 }
 
 /// All images below that folder. Throws Error(invalid) for a class that is none of `classes`.

@@ -85,7 +85,9 @@ class Report(harness.Case):
         text.write_text("the <b>cat</b> & the dog; " * 200)
         self.json("train", "gpt", "--size", "tiny", "--data", f"text:{text}", "--steps", 20, "--report", self.file)
         tree = self.page()
-        self.assertTrue(any("the" in "".join(p.itertext()) or "cat" in "".join(p.itertext()) for p in tree.iter("pre")))
+        pre = next(p for p in tree.iter("pre") if p.find("b") is not None)
+        self.assertIn(pre.find("b").text, text.read_text(), "the prompt, as it is in the file")
+        self.assertTrue(pre.find("b").tail, "what the model wrote")
         self.assertIn("What it writes", self.words(tree))
 
     def test_a_generator_draws(self):
@@ -114,7 +116,8 @@ class Report(harness.Case):
         self.json("train", *CNN, "--epochs", 3, "--no-eval", "--report", self.file, "--profile", self.folder / "t.json")
         rows = next(t for t in self.page().iter("table") if "roofline" in "".join(t.itertext())).find("tbody")
         self.assertIn("conv2d", "".join(rows.itertext()))
-        self.assertLess(sum(float(r.findall("td")[1].find("meter").get("value")) for r in rows), 1.01)
+        shares = sum(float(r.findall("td")[1].find("meter").get("value")) for r in rows)
+        self.assertTrue(0.5 < shares < 1.01, shares)
 
     def test_bad_targets(self):
         """Before any training."""

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <numbers>
 #include <optional>
 
@@ -75,12 +74,11 @@ Task angles(Sequential model) {
 
 /// Whether class k of n is named by the degrees of k/n of a turn, as in folders 000, 090, 180 and 270.
 bool sorted_by_turns(const data::Source& train) {
-  auto names = nlohmann::json::parse(train.vocabulary, nullptr, false);
-  if (!names.is_array() || names.size() < 2) return false;
+  std::vector<std::string> names = data::classes_in(train.vocabulary);
+  if (names.size() < 2) return false;
   for (size_t k = 0; k < names.size(); ++k) {
     double degrees = 360 * static_cast<double>(k) / static_cast<double>(names.size());
-    std::optional<double> named =
-        names[k].is_string() ? parse_number<double>(names[k].get<std::string>()) : std::nullopt;
+    auto named = parse_number<double>(names[k]);
     if (!named || !(std::abs(*named - degrees) <= 0.5)) return false;
   }
   return true;
