@@ -37,7 +37,7 @@ LaunchList conv_items(const Target& t, const ConvProduct& p) {
   parts = ceil_div(depth, length);
   Element e = element_of(p.dtype);
   Kernel k = portable(tiled ? "conv_tile" : "conv_dot", {{"T", e}, {"Y", parts > 1 ? Element::f32 : e}});
-  describe_product(p, k);
+  describe_product(p, k, as_literal);
   k.set("M", p.rows());
   k.set("K", depth);
   if (tiled) {
@@ -63,22 +63,23 @@ LaunchList conv_items(const Target& t, const ConvProduct& p) {
                                                      {"ROW_PLANE", p.row_plane},
                                                      {"K_PLANE", p.k_plane},
                                                      {"GROUP_PLANE", p.group_plane}};
-  for (auto& [name, value] : numbers) k.set(name, fmt::format("({})", value));
+  for (auto& [name, value] : numbers) k.set(name, value);
   k.elements = static_cast<uint64_t>(std::max({p.image_elements(), p.b_elements, p.y_reach(), p.y_elements * parts}));
   launch_conv(t, list, p, std::move(k), parts, {0, 1}, tiled ? groups * parts : ceil_div(p.y_elements * parts, 64));
   return list;
 }
 
 /// Where place m lies in a plane of y that has steps.
-std::string place_in_y(const ConvProduct& p, const std::string& m) {
-  return fmt::format("({0}) / {1} % {2} * {3} + ({0}) % {1} * {4} + {5}", m, p.x.rows, p.y.rows, p.y_line, p.y_step,
-                     p.y_first);
+std::string place_in_y(const ConvProduct& p, const Write& n, const std::string& m) {
+  std::string line = n(p.x.rows);
+  return fmt::format("({0}) / {1} % {2} * {3} + ({0}) % {1} * {4} + {5}", m, line, n(p.y.rows), n(p.y_line),
+                     n(p.y_step), n(p.y_first));
 }
 
 }  // namespace
 
 std::string y_of_result(const ConvProduct& p, const std::string& e) {
-  return fmt::format("(({}) / {} * {} + {})", e, p.places(), p.y_column, place_in_y(p, e));
+  return fmt::format("(({}) / {} * {} + {})", e, p.places(), p.y_column, place_in_y(p, as_literal, e));
 }
 
 LaunchList conv_product(const Target& t, const ConvProduct& p) {
@@ -101,18 +102,20 @@ LaunchList conv_product(const Target& t, const ConvProduct& p) {
   return t.max_texels > 0 ? conv_texels(t, p) : conv_panels(t, p);
 }
 
-std::string tap_in_b(const ConvProduct& p, const std::string& tap) {
+std::string tap_in_b(const ConvProduct& p, const Write& n, const std::string& tap) {
   if (p.b_tap_x == 0) return fmt::format("({})", tap);
-  if (p.b_tap_y == p.x.taps * p.b_tap_x) return fmt::format("({} - ({}) * {})", p.b_tap, tap, p.b_tap_x);
-  return fmt::format("({0} - ({1}) / {2} * {3} - ({1}) % {2} * {4})", p.b_tap, tap, p.x.taps, p.b_tap_y, p.b_tap_x);
+  if (p.b_tap_y == p.x.taps * p.b_tap_x) return fmt::format("({} - ({}) * {})", n(p.b_tap), tap, n(p.b_tap_x));
+  return fmt::format("({0} - ({1}) / {2} * {3} - ({1}) % {2} * {4})", n(p.b_tap), tap, n(p.x.taps), n(p.b_tap_y),
+                     n(p.b_tap_x));
 }
 
-void describe_product(const ConvProduct& p, Kernel& k) {
+void describe_product(const ConvProduct& p, Kernel& k, const Write& n) {
   k.set("N", p.columns);
   for (const Param& param : k.params)
     if (param.name == "b") {
-      k.set("B_AT(g,k)", fmt::format("((g) * {} + IDX(k) / {} * {} + {})", p.b_group, p.taps(), p.b_plane,
-                                     tap_in_b(p, fmt::format("IDX(k) % {}", p.taps()))));
+      std::string taps = n(p.taps());
+      k.set("B_AT(g,k)", fmt::format("((g) * {} + IDX(k) / {} * {} + {})", n(p.b_group), taps, n(p.b_plane),
+                                     tap_in_b(p, n, fmt::format("IDX(k) % {}", taps))));
       k.set("COLUMN", p.b_column);
     }
 }
@@ -120,21 +123,24 @@ void describe_product(const ConvProduct& p, Kernel& k) {
 void launch_conv(const Target& t, LaunchList& list, const ConvProduct& p, Kernel k, int64_t parts,
                  std::vector<int> first, int64_t groups) {
   int64_t places = p.places(), filters = p.columns * p.groups;
+  Write n = k.as_number();
   k.set("TOTAL", p.y_elements);
   k.set("GROUPS", p.groups);
+  auto plain = [&](int64_t plane, int64_t group) {
+    return fmt::format("((m) / {0} * {1} + (m) % {0} + IDX(g) * {2})", n(places), n(plane), n(group));
+  };
   if (p.y_step == 0) {
-    k.set("Y_AT(m)", fmt::format("((m) / {0} * {1} + (m) % {0} + IDX(g) * {2})", places, p.y_plane, p.y_group));
+    k.set("Y_AT(m)", plain(p.y_plane, p.y_group));
     k.set("Y_COLUMN", p.y_column);
   } else if (parts == 1) {
-    k.set("Y_AT(m)",
-          fmt::format("((m) / {} * {} + {} + IDX(g) * {})", places, p.y_plane, place_in_y(p, "m"), p.y_group));
+    k.set("Y_AT(m)", fmt::format("((m) / {} * {} + {} + IDX(g) * {})", n(places), n(p.y_plane), place_in_y(p, n, "m"),
+                                 n(p.y_group)));
     k.set("Y_COLUMN", p.y_column);
   } else {  // the parts lie without gaps
-    k.set("Y_AT(m)",
-          fmt::format("((m) / {0} * {1} + (m) % {0} + IDX(g) * {2})", places, places * filters, places * p.columns));
+    k.set("Y_AT(m)", plain(places * filters, places * p.columns));
     k.set("Y_COLUMN", places);
   }
-  Results r{p.dtype, p.y_elements, parts, p.bias, p.relu, "v,o", fmt::format("(o) + {}", p.bias_first)};
+  Results r{p.dtype, p.y_elements, parts, p.bias, p.relu, "v,o", fmt::format("(o) + {}", n(p.bias_first))};
   r.column_of_e = fmt::format("(e) / {} % {} + {}", places, filters, p.bias_first);
   if (p.y_step) r.y_of_e = y_of_result(p, "e");
   launch_results(t, list, r, std::move(k), std::move(first), groups);

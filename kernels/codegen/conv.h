@@ -48,10 +48,10 @@ LaunchList conv_product(const Target& t, const ConvProduct& p);
 /// taps read: no products with the zeros between the cotangent's pixels. Nothing where that is of no use.
 std::optional<LaunchList> conv_phases(const Target& t, const Conv& c, const ConvProduct& p);
 
-/// The parameters of the kernels of all families: sums, the other operand.
-void describe_product(const ConvProduct& p, Kernel& k);
+/// The parameters of the kernels of all families: sums, the other operand, whose place is written with `n`.
+void describe_product(const ConvProduct& p, Kernel& k, const Write& n);
 /// The place of a tap in b, counted from its plane's first.
-std::string tap_in_b(const ConvProduct& p, const std::string& tap);
+std::string tap_in_b(const ConvProduct& p, const Write& n, const std::string& tap);
 /// Where result e, counted along (row plane, column, place), lies in a y that has steps.
 std::string y_of_result(const ConvProduct& p, const std::string& e);
 /// Adds the launch of a product whose buffers begin with `first`; in `parts` that another kernel adds up.
@@ -70,8 +70,8 @@ Pixels pixels_of(const ConvAxis& a, int64_t every, int64_t remainder, int64_t le
 Launch pack_panels(const Target& t, const ConvProduct& p, Kernel k, int64_t panels, int64_t depth, int64_t wide,
                    int to);
 /// Where row m's first element lies in an image of such planes, as an expression of m and g.
-std::string image_address(const ConvProduct& p, int64_t row_plane, int64_t group_plane, int64_t plane, int64_t width,
-                          int64_t base);
+std::string image_address(const ConvProduct& p, const Write& n, int64_t row_plane, int64_t group_plane, int64_t plane,
+                          int64_t width, int64_t base);
 /// The length of the parts of k's first axis: enough groups, few rounds, and panels (`bytes` with all of k) that stay
 /// in a core's cache. `rounds`: of the loops over k. Throws Error(declined) where the device makes fewer rounds.
 int64_t part_of(const Target& t, std::array<int64_t, 3> rounds, int64_t groups, int64_t bytes);

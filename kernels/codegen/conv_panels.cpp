@@ -73,12 +73,13 @@ Launch pad(const Target& t, const ConvProduct& p, const Image& m, int to) {
                                                      {"COUNT", pixels.count},
                                                      {"LEFT", apart ? m.width : pixels.to},
                                                      {"RIGHT", apart ? m.width : pixels.to + pixels.count}};
-  for (auto& [name, value] : numbers) k.set(name, fmt::format("({})", value));
+  for (auto& [name, value] : numbers) k.set(name, value);
   k.elements = static_cast<uint64_t>(std::max(m.elements, p.image_elements()));
   return dispatch_items(t, std::move(k), p.planes * m.height, {0, to});
 }
 
-void vector_words(Language language, Kernel& k, const Rows& rows, int64_t last_row) {
+void vector_words(Language language, Kernel& k, const Rows& rows, const std::string& last_row) {
+  k.set("ADDRESS", language == Language::cpp ? "int64_t" : "long");  // no wrapping: a row is a displacement
   k.set("VEC", "float16");
   k.set("ZERO", "SPLAT(0.0f)");
   k.set("SPLAT(s)", splat16(language));
@@ -93,9 +94,10 @@ void vector_words(Language language, Kernel& k, const Rows& rows, int64_t last_r
                                          : fmt::format("a(at{} + off)", r));
 }
 
-void glsl_words(Kernel& k, const Rows& rows, int64_t last_row) {
+void glsl_words(Kernel& k, const Rows& rows, const std::string& last_row) {
   k.subgroups = true;
   k.local = {8, 1, 1};
+  k.set("ADDRESS", "idx");
   k.set("VEC", "vec4");
   k.set("ZERO", "vec4(0.0f)");
   k.set("SPLAT(s)", "vec4(s)");
@@ -130,11 +132,12 @@ Launch pack_panels(const Target& t, const ConvProduct& p, Kernel k, int64_t pane
   return dispatch(t, std::move(k), static_cast<uint64_t>(groups), {1, to});
 }
 
-std::string image_address(const ConvProduct& p, int64_t row_plane, int64_t group_plane, int64_t plane, int64_t width,
-                          int64_t base) {
-  return fmt::format("(((m) / {} * {} + IDX(g) * {}) * {} + (m) / {} % {} * {} + (m) % {} * {} + {})", p.places(),
-                     row_plane, group_plane, plane, p.x.rows, p.y.rows, p.y.row_step * width, p.x.rows, p.x.row_step,
-                     base);
+std::string image_address(const ConvProduct& p, const Write& n, int64_t row_plane, int64_t group_plane, int64_t plane,
+                          int64_t width, int64_t base) {
+  std::string line = n(p.x.rows);
+  return fmt::format("(((m) / {} * {} + IDX(g) * {}) * {} + (m) / {} % {} * {} + (m) % {} * {} + {})", n(p.places()),
+                     n(row_plane), n(group_plane), n(plane), line, n(p.y.rows), n(p.y.row_step * width), line,
+                     n(p.x.row_step), n(base));
 }
 
 int64_t part_of(const Target& t, std::array<int64_t, 3> rounds, int64_t groups, int64_t bytes) {
@@ -170,7 +173,7 @@ LaunchList conv_panels(const Target& t, const ConvProduct& p) {
   }
   int packed = add_scratch(panel_elements);
   Kernel packing = portable("conv_pack", {{"T", e}});
-  describe_product(p, packing);
+  describe_product(p, packing, packing.as_number());
   packing.set("INSIDE(k)", "true");
   packing.set("K_OF(n)", "(n)");
   list.launches.push_back(pack_panels(t, p, std::move(packing), panels, p.depth(), wide, packed));
@@ -179,7 +182,7 @@ LaunchList conv_panels(const Target& t, const ConvProduct& p) {
   int64_t part = part_of(t, {p.k_planes, p.y.taps, p.x.taps}, groups, p.depth() * wide * 4),
           parts = ceil_div(p.k_planes, part);
   Kernel k = portable("conv_panels", {{"T", e}, {"A", Element::f32}, {"Y", parts > 1 ? Element::f32 : e}});
-  describe_product(p, k);
+  describe_product(p, k, k.as_number());
   int64_t plane = image.plane;
   const std::pair<const char*, int64_t> numbers[] = {{"ROWS", rows.count},
                                                      {"VECTORS", vectors},
@@ -197,18 +200,21 @@ LaunchList conv_panels(const Target& t, const ConvProduct& p) {
                                                      {"S3", p.x.k_step}};
   for (auto& [name, value] : numbers) k.set(name, value);
   if (rows.segment) {
-    k.set("ROW(r)",
-          fmt::format("(block / {0} * {1} + block % {0} * {2} + (r))", rows.per_segment, rows.segment, rows.count));
-    k.set("VALID(r)", fmt::format("block % {} * {} + (r) < {}", rows.per_segment, rows.count, rows.segment));
+    std::string blocks = k.number(rows.per_segment), length = k.number(rows.segment);
+    k.set("ROW(r)", fmt::format("(block / {0} * {1} + block % {0} * {2} + (r))", blocks, length, rows.count));
+    k.set("VALID(r)", fmt::format("block % {} * {} + (r) < {}", blocks, rows.count, length));
   } else {
     k.set("ROW(r)", fmt::format("(block * {} + (r))", rows.count));
-    k.set("VALID(r)", fmt::format("ROW(r) < {}", p.rows()));
+    k.set("VALID(r)", fmt::format("ROW(r) < {}", k.number(p.rows())));
   }
-  k.set("A_AT(m)", image_address(p, p.row_plane, p.group_plane, plane, image.width, image.base));
+  // An address per row: divisions by numbers are dear beside short sums.
+  Write n = rows.segment || p.depth() >= 512 ? k.as_number() : as_literal;
+  k.set("A_AT(m)", image_address(p, n, p.row_plane, p.group_plane, plane, image.width, image.base));
+  std::string last_row = n(p.rows() - 1);
   if (glsl)
-    glsl_words(k, rows, p.rows() - 1);
+    glsl_words(k, rows, last_row);
   else
-    vector_words(t.language, k, rows, p.rows() - 1);
+    vector_words(t.language, k, rows, last_row);
   k.elements = static_cast<uint64_t>(
       std::max({image.elements + 64 * p.x.row_step, panel_elements, p.y_reach(), p.y_elements * parts}));
   launch_conv(t, list, p, std::move(k), parts, {from, packed}, groups * parts);

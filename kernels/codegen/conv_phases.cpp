@@ -35,7 +35,7 @@ Launch outside(const Target& t, const Conv& c, const ConvProduct& p, int to) {
   Kernel k = portable("conv_outside", {{"T", element_of(p.dtype)}});
   ConvProduct in_order = p;
   in_order.b_tap_x = 0;
-  describe_product(in_order, k);
+  describe_product(in_order, k, k.as_number());
   k.set("TOTAL", p.columns * p.groups);
   k.set("K1", p.k_planes);
   k.set("REMAINDERS", c.h.stride * c.w.stride);

@@ -41,7 +41,7 @@ struct Strips {
     k.set("LINE", line);
     k.set("PHASES", x.row_step);
     k.set("OUTER", outer());
-    k.set("OFF_Y", fmt::format("({})", y.offset));
+    k.set("OFF_Y", y.offset);
     k.set("H", y.size);
     k.set("W", x.size);
     for (int64_t p = 0; p < x.row_step; ++p) {
@@ -98,7 +98,7 @@ std::optional<LaunchList> conv_strips(const Target& t, const ConvProduct& p) {
   if (elements(s) > most_private) return {};
   Element e = element_of(p.dtype);
   Kernel k = portable("conv_strips", {{"T", e}});
-  describe_product(p, k);
+  describe_product(p, k, as_literal);
   s.describe(k);
   set_planes(k, p);
   int64_t groups = p.row_planes * p.groups * s.count, sum_line = s.flat ? s.line : p.x.rows;
@@ -139,7 +139,7 @@ std::optional<LaunchList> conv_taps(const Target& t, const ConvProduct& p) {
           parts = ceil_div(p.k_planes, part);
   Element e = element_of(p.dtype);
   Kernel k = portable("conv_taps", {{"T", e}, {"Y", parts > 1 ? Element::f32 : e}});
-  describe_product(p, k);
+  describe_product(p, k, as_literal);
   s.describe(k);
   set_planes(k, p);
   int64_t inner = align_up(s.inner(), lanes);

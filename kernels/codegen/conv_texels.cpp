@@ -85,14 +85,14 @@ Launch image(const Target& t, const ConvProduct& p, const Quads& q, int to) {
 /// The kernel that packs b in the order of the quads.
 Kernel packing(const ConvProduct& p, const Quads& q) {
   Kernel k = portable("conv_pack", {{"T", element_of(p.dtype)}});
-  describe_product(p, k);
+  describe_product(p, k, as_literal);
   std::string c = "IDX(k) % 4", rest = "IDX(k) / 4", l = fmt::format("({} % {})", rest, q.k3),
               j = fmt::format("({} / {} % {})", rest, q.k3, p.y.taps),
               i = fmt::format("({} / {})", rest, q.k3 * p.y.taps);
   std::string plane = q.planes ? fmt::format("({} * 4 + {})", i, c) : i,
               x = q.planes ? l : fmt::format("({} * 4 + {})", l, c);
   k.set("B_AT(g,k)", fmt::format("((g) * {} + {} * {} + {})", p.b_group, plane, p.b_plane,
-                                 tap_in_b(p, fmt::format("{} * {} + {}", j, p.x.taps, x))));
+                                 tap_in_b(p, as_literal, fmt::format("{} * {} + {}", j, p.x.taps, x))));
   k.set("INSIDE(k)", fmt::format("{} < {} && {} < {}", plane, p.k_planes, x, p.x.taps));
   // Neighbours in b are k of one quarter of the quads where a quad is of planes.
   k.set("K_OF(n)", q.planes ? fmt::format("((n) % {0} * 4 + (n) / {0})", q.k1 * p.y.taps * q.k3) : "(n)");
@@ -128,7 +128,7 @@ LaunchList conv_texels(const Target& t, const ConvProduct& p) {
   int64_t part = part_of(t, {q.k1, p.y.taps, q.k3}, groups, depth * wide * 4), parts = ceil_div(q.k1, part);
   Element e = element_of(p.dtype);
   Kernel k = portable("conv_texels", {{"T", e}, {"Y", parts > 1 ? Element::f32 : e}});
-  describe_product(p, k);
+  describe_product(p, k, as_literal);
   int64_t plane = q.height * q.width;
   const std::pair<const char*, int64_t> numbers[] = {{"M", p.rows()},
                                                      {"BLOCKS", row_blocks},
@@ -149,7 +149,7 @@ LaunchList conv_texels(const Target& t, const ConvProduct& p) {
                                                      {"QUADS", rows},
                                                      {"VECTORS", vectors}};
   for (auto& [name, value] : numbers) k.set(name, value);
-  k.set("A_AT(m)", image_address(p, q.row_plane, q.group_plane, plane, q.width, 0));
+  k.set("A_AT(m)", image_address(p, as_literal, q.row_plane, q.group_plane, plane, q.width, 0));
   bool whole = parts == 1;
   bool direct = p.y_step == 0 && (!whole || e == Element::f32) && p.places() % 4 == 0 && p.y_column % 4 == 0 &&
                 p.y_plane % 4 == 0 && p.y_group % 4 == 0 && p.y_elements % 4 == 0;

@@ -263,18 +263,19 @@ LaunchList transpose(const Target& t, Element e, const Shape& dims, const Shape&
     outer_from.push_back(strides[d]);
     outer_to.push_back(dense[d]);
   }
+  bool tile = !t.cpu_like && t.max_local >= 256;
+  Kernel k = portable(tile ? "transpose_tile" : "transpose_loops", {{"T", e}});
   auto base = [&](const Shape& steps, int64_t first) {
-    std::string s = fmt::format("IDX({})", first);
+    std::string s = fmt::format("IDX({})", k.number(first));
     int64_t rest = num_elements(outer_dims);
     for (size_t d = 0; d < outer_dims.size(); ++d) {
       rest /= outer_dims[d];
-      if (steps[d]) s += fmt::format(" + (i) / {} % {} * {}", rest, outer_dims[d], steps[d]);
+      if (steps[d])
+        s += fmt::format(" + (i) / {} % {} * {}", k.number(rest), k.number(outer_dims[d]), k.number(steps[d]));
     }
     return "(" + s + ")";
   };
-  bool tile = !t.cpu_like && t.max_local >= 256;
   int64_t block = tile ? 32 : 16, a = dims[along], b = dims.back(), count = num_elements(outer_dims);
-  Kernel k = portable(tile ? "transpose_tile" : "transpose_loops", {{"T", e}});
   k.set("COUNT", count);
   k.set("A", a);
   k.set("B", b);

@@ -142,10 +142,10 @@ LaunchList random_bits(const Target& t, int64_t n, uint32_t stream) {
   // all.
   Kernel k = portable("random_bits");
   k.set("BLOCK_HIGH(b)", n / 4 > 0xffffffffll ? "U32((b) >> 32)" : "0u");
-  k.set("TOTAL", n >> 31 ? "(IDX(which(2)) << 32 | IDX(which(1)))" : "IDX(which(1))");
+  k.set("STREAM", static_cast<int32_t>(stream));
+  k.set("TOTAL", n);
   k.elements = static_cast<uint64_t>(n) + 4;
-  std::vector<uint32_t> which = {stream, static_cast<uint32_t>(n), static_cast<uint32_t>(n >> 32)};
-  return {{launch(t, std::move(k), ceil_div(n, 4), {0, 1, 3, 2})}, {}, {std::move(which)}};
+  return {{launch(t, std::move(k), ceil_div(n, 4), {0, 1, 2})}, {}};
 }
 
 LaunchList iota(const Target& t, int64_t outer, int64_t size, int64_t inner) {

@@ -98,12 +98,27 @@ const char* register_type(Element e) {
 }
 
 void Kernel::set(const std::string& name, const std::string& text) {
+  std::erase_if(numbers, [&](const Number& n) { return n.name == name; });
   for (auto& [known, value] : values)
     if (known.substr(0, known.find('(')) == name.substr(0, name.find('('))) {
       value = text;
       return;
     }
   values.emplace_back(name, text);
+}
+
+void Kernel::set(const std::string& name, int64_t x) {
+  for (Number& n : numbers)
+    if (n.name == name) {
+      n.value = x;
+      return;
+    }
+  set(name, fmt::format(fmt::runtime(x < 0 ? "({})" : "{}"), x));
+}
+
+std::string Kernel::number(int64_t x) {
+  numbers.push_back({fmt::format("N{}_", values.size() + numbers.size()), x});  // never less: set() moves between them
+  return numbers.back().name;
 }
 
 Kernel parse(const std::string& text, const std::string& file, const std::map<std::string, Element>& types) {
@@ -142,13 +157,18 @@ Kernel parse(const std::string& text, const std::string& file, const std::map<st
       k.repeats.emplace_back(word, rest);
     } else if (word == "value") {  // names that the caller must give
       while (words >> rest) k.values.emplace_back(rest, "");
+    } else if (word == "number" || word == "stride" || word == "data") {
+      Number::Kind kind = word == "data" ? Number::data : word == "stride" ? Number::stride : Number::number;
+      while (words >> rest) k.numbers.push_back({rest, {}, kind});
     } else if (word == "uses") {
       while (words >> rest) {
         k.functions += functions_of(rest);
       }
     } else {
       fail(file, number,
-           fmt::format("{}: not one of kernel, functions, in, out, shared, local, value, repeat, uses, ---", word));
+           fmt::format("{}: not one of kernel, functions, in, out, shared, local, value, number, stride, data, repeat, "
+                       "uses, ---",
+                       word));
     }
     if (words.clear(), words >> word) fail(file, number, fmt::format("{}: more than expected", word));
   }
@@ -171,7 +191,8 @@ Kernel parse(const std::string& text, const std::string& file, const std::map<st
 
 bool Kernel::takes(const std::string& name) const {
   return std::any_of(values.begin(), values.end(),
-                     [&](auto& v) { return v.first.substr(0, v.first.find('(')) == name; });
+                     [&](auto& v) { return v.first.substr(0, v.first.find('(')) == name; }) ||
+         std::any_of(numbers.begin(), numbers.end(), [&](const Number& n) { return n.name == name; });
 }
 
 bool Kernel::set_epilogue(bool bias, bool relu, const char* arguments, const std::string& column) {
@@ -219,8 +240,11 @@ Launch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vecto
   uint64_t items = x * y * z * kernel.local[0] * kernel.local[1] * kernel.local[2];
   kernel.elements = std::max(kernel.elements, items);  // ITEM is an IDX
   std::string group = "IDX(GRP(0))";
-  if (y > 1) group = fmt::format("(IDX(GRP(0)) + {} * IDX(GRP(1)))", x);
-  if (z > 1) group = fmt::format("(IDX(GRP(0)) + {} * (IDX(GRP(1)) + {} * IDX(GRP(2))))", x, y);
+  auto number = [&](uint64_t n) { return kernel.number(static_cast<int64_t>(n)); };
+  if (z > 1)
+    group = fmt::format("(IDX(GRP(0)) + {} * (IDX(GRP(1)) + {} * IDX(GRP(2))))", number(x), number(y));
+  else if (y > 1)
+    group = fmt::format("(IDX(GRP(0)) + {} * IDX(GRP(1)))", number(x));
   kernel.values.emplace_back("GROUP", group);
   if (target.language == Language::glsl && kernel.elements > 0xffffffffu)
     throw Error(Code::declined,

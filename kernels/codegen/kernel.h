@@ -19,11 +19,17 @@
 //   x_words2(i), x_words4(i), …    two or four words as uint2 or uint4; i counts these; not in GLSL
 //   x16(i), x16_set(i, v)   sixteen f32 in a float16; OpenCL C and C++ alone
 // The functions of kernels/portable/math.k can be called; only those used are rendered. "repeat r ROWS" in the header:
-// each line of the body that holds {r} stands for ROWS lines, with r = 0 … ROWS - 1.
+// each line of the body that holds {r} stands for ROWS lines, with r = 0 … ROWS - 1. The caller gives what is named by
+//   value                   any text: an expression, a macro with arguments
+//   number                  a whole number that the body alone uses, at run time: a literal, or where compiling is dear
+//                           (Target::shares_texts) data of the launch, so that launches of other sizes share one text
+//   stride                  the same, but a stride of 1 stays a literal, so that neighbours are moved together
+//   data                    the same, data on every device
 #pragma once
 #include <array>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,13 +56,26 @@ struct Param {
   bool texels = false;  ///< f32 that is read through a texel buffer of float4 (GLSL)
 };
 
+/// How a formula writes its numbers: as literals, which divisions by work-item want, or as numbers of a kernel.
+using Write = std::function<std::string(int64_t)>;
+inline std::string as_literal(int64_t x) { return std::to_string(x); }
+
+/// A whole number of one launch.
+struct Number {
+  enum Kind { number, stride, data };
+  std::string name;
+  std::optional<int64_t> value;
+  Kind kind = number;
+};
+
 /// One kernel in the dialect: what rendering takes.
 struct Kernel {
   std::string name, file;  ///< file: "kernels/portable/gather.k"
   std::vector<Param> params;
   std::array<uint32_t, 3> local = {1, 1, 1};
   std::vector<std::pair<std::string, std::string>> values;  ///< names and what they stand for
-  std::vector<std::string> shared;                          ///< declarations: "float tile[256]"
+  std::vector<Number> numbers;
+  std::vector<std::string> shared;  ///< declarations: "float tile[256]"
   std::string functions, body;
   std::function<std::string(const Target&, Kernel&)> write_body;  ///< where given, rendering asks it for the body
   int body_line = 1;
@@ -68,7 +87,12 @@ struct Kernel {
 
   /// Gives one of the values that the text names, or another one.
   void set(const std::string& name, const std::string& text);
-  void set(const std::string& name, int64_t x) { set(name, std::to_string(x)); }
+  void set(const std::string& name, int64_t x);
+  /// Another number, as an expression of a value names it.
+  std::string number(int64_t x);
+  Write as_number() {
+    return [this](int64_t x) { return number(x); };
+  }
   /// Whether the text names that value.
   bool takes(const std::string& name) const;
   /// Sets EPILOGUE(arguments), a function of v: v plus `bias` at `column` and max(·, 0), each if wanted; without a bias

@@ -17,6 +17,7 @@ struct KernelSource {
   std::array<uint32_t, 3> local = {1, 1, 1};  ///< work-items per group
   std::vector<bool> written;                  ///< per parameter
   std::vector<bool> texels;                   ///< per parameter: a uniform texel buffer of float4 (Vulkan); empty: none
+  std::vector<uint32_t> numbers;  ///< of the launch: what its last parameter, one more than its buffers, holds; or none
   bool exact = false;  ///< needs correctly rounded / and sqrt (OpenCL: -cl-fp32-correctly-rounded-divide-sqrt where
                        ///< offered) and no contraction (CUDA: --fmad=false)
 

@@ -10,12 +10,12 @@
 
 namespace tutti::codegen {
 
-std::string batch_base(const Shape& dims, const Shape& steps) {
+std::string batch_base(const Shape& dims, const Shape& steps, const Write& n) {
   std::string s;
   int64_t stride = num_elements(dims);
   for (size_t d = 0; d < dims.size(); ++d) {
     stride /= dims[d];
-    if (steps[d]) s += fmt::format("{}(g) / {} % {} * {}", s.empty() ? "" : " + ", stride, dims[d], steps[d]);
+    if (steps[d]) s += fmt::format("{}(g) / {} % {} * {}", s.empty() ? "" : " + ", n(stride), n(dims[d]), n(steps[d]));
   }
   return s.empty() ? "IDX(0)" : "(" + s + ")";
 }
@@ -89,8 +89,8 @@ LaunchList matmul(const Target& t, const Matmul& p) {
   k.set("M", p.m);
   k.set("N", p.n);
   k.set("K", p.k);
-  k.set("A_BASE(g)", batch_base(p.batch, p.a_batch));
-  k.set("B_BASE(g)", batch_base(p.batch, p.b_batch));
+  k.set("A_BASE(g)", batch_base(p.batch, p.a_batch, as_literal));
+  k.set("B_BASE(g)", batch_base(p.batch, p.b_batch, as_literal));
   if (tiled) {
     k.set("TILES_N", columns);
     k.set("TILES", rows * columns);

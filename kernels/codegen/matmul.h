@@ -32,7 +32,7 @@ void launch_product(const Target& t, LaunchList& list, const Matmul& p, Kernel k
                     std::vector<int> first, int64_t groups, bool turned);
 
 /// Where a batch's matrix starts: the batch number g split into coordinates of `dims`.
-std::string batch_base(const Shape& dims, const Shape& steps);
+std::string batch_base(const Shape& dims, const Shape& steps, const Write& n);
 /// Elements of an operand up to its last one.
 int64_t reach(const Shape& dims, const Shape& steps, int64_t one);
 

@@ -45,7 +45,7 @@ Launch pack(const Target& t, const Matmul& p, Element e, int from, int to, const
   k.set("WIDE", wide);
   k.set("ROW", turned ? 1 : columns);
   k.set("COLUMN", turned ? p.k : 1);
-  k.set("B_BASE(g)", matrices == 1 ? "IDX(0)" : batch_base(p.batch, steps));
+  k.set("B_BASE(g)", matrices == 1 ? "IDX(0)" : batch_base(p.batch, steps, k.as_number()));
   int64_t elements = matrices * panels * p.k * wide;
   k.elements = static_cast<uint64_t>(std::max(elements, reach(p.batch, steps, p.k * columns)));
   return dispatch_items(t, std::move(k), matrices * panels * p.k, {from, to});
@@ -99,12 +99,17 @@ LaunchList matmul_panels(const Target& t, const Matmul& p) {
   k.set("WIDE", wide);
   int64_t step = c.both ? c.rows : spread_turned ? c.m : 1, row = spread_turned ? 1 : p.k;
   if (c.both) {
-    k.set("A_BASE(g)", fmt::format("(({} + block) * {})",
-                                   row_matrices == 1 ? "IDX(0)" : fmt::format("(g) * {}", c.blocks), p.k * c.rows));
+    k.set("A_BASE(g)",
+          fmt::format("(({} + block) * {})", row_matrices == 1 ? "IDX(0)" : fmt::format("(g) * {}", k.number(c.blocks)),
+                      k.number(p.k * c.rows)));
     k.set("ROW_AT(r)", "(r)");
   } else {
-    k.set("A_BASE(g)", batch_base(p.batch, spread_batch));
+    k.set("A_BASE(g)", batch_base(p.batch, spread_batch, k.as_number()));
     k.set("ROW_AT(r)", fmt::format("(IDX(row + (r) < M ? row + (r) : M - 1) * {})", row));
+    if (!spread_turned) {  // whole rows at a known distance: else their addresses are kept in vectors
+      k.set("M", std::to_string(c.m));
+      k.set("BLOCKS", std::to_string(c.blocks));
+    }
   }
   k.set("P_BASE(g)", packed_matrices == 1 ? "IDX(0)" : "(g)");
   k.set("Y_ROW", c.swapped ? 1 : c.n);

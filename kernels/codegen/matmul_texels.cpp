@@ -58,7 +58,7 @@ Launch pack(const Target& t, const Matmul& p, const Side& s, int64_t depth, int 
   k.set("FOUR(i)", whole ? "b4((i) / 4)" : "zero");
   k.set("LINES", s.along ? s.size : p.k);
   k.set("LENGTH", length);
-  k.set("B_BASE(g)", s.matrices == 1 ? "IDX(0)" : batch_base(p.batch, s.batch));
+  k.set("B_BASE(g)", s.matrices == 1 ? "IDX(0)" : batch_base(p.batch, s.batch, as_literal));
   k.set("COUNT", 4);
   k.read_as_texels(t, "b", given);
   k.elements = static_cast<uint64_t>(std::max(elements, given));

@@ -3,11 +3,12 @@
 //
 // Conventions of every function here
 // - Buffers of the caller: the inputs 0 … n-1 in the order documented, then the outputs, then scratch, one per entry
-//   of LaunchList::scratch_bytes, then its tables. Launch::buffers says which of them each kernel parameter is. All
+//   of LaunchList::scratch_bytes. Launch::buffers says which of them each kernel parameter is. All
 //   start at multiples of 16 bytes, and kernels move 16 bytes at once; they read and write whole 32-bit words of u8,
 //   bool, f16 and bf16 tensors where the target lacks such storage, never a byte past the last word, and never change a
 //   byte past the last element.
-// - Outputs are dense, row-major, wholly written. Shapes, strides and attributes are literals of the text.
+// - Outputs are dense, row-major, wholly written. Shapes, strides and attributes are literals of the text, or numbers
+//   that it reads from one more parameter (KernelSource::numbers).
 // - Launches run in order, each seeing the writes of those before it. No floating-point atomics: every run gives the
 //   same bits.
 // - A tensor without elements gives a LaunchList without launches.
@@ -40,8 +41,6 @@ using Launch = LaunchOf<std::shared_ptr<const Kernel>, int>;
 struct LaunchList {
   std::vector<Launch> launches;
   std::vector<uint64_t> scratch_bytes;
-  /// Words that kernels read: what differs between launches that share one text.
-  std::vector<std::vector<uint32_t>> tables = {};
 };
 
 /// A tensor that is read: strides in elements along the loop dimensions (0: broadcast).

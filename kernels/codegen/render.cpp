@@ -140,6 +140,27 @@ std::string bound_names(const Target& t, const Kernel& k) {
   return text;
 }
 
+/// The numbers, as macros or as variables that are read from a parameter of their own.
+std::string number_words(const Target& t, Kernel& k, KernelSource& s) {
+  std::string macros, variables;
+  for (const Number& n : k.numbers) {
+    if (!n.value) throw Error(Code::internal, fmt::format("{}: kernel {}: {} has no value", k.file, k.name, n.name));
+    int64_t x = *n.value;
+    bool fits = x >= INT32_MIN && x <= UINT32_MAX, large = x > INT32_MAX;
+    bool shared = n.kind == Number::data || (t.shares_texts() && !(n.kind == Number::stride && x == 1));
+    if (fits && shared) {
+      const char* form = large ? "  idx {} = IDX(U32(numbers({})));\n" : "  int {} = numbers({});\n";
+      variables += fmt::format(fmt::runtime(form), n.name, s.numbers.size());
+      s.numbers.push_back(static_cast<uint32_t>(x));
+    } else {
+      macros += fmt::format(fmt::runtime(x < 0 ? "#define {} ({})\n" : "#define {} {}\n"), n.name, x);
+    }
+  }
+  if (!s.numbers.empty()) k.params.push_back({.name = "numbers", .element = Element::i32});
+  k.body = variables + k.body;
+  return macros;
+}
+
 }  // namespace
 
 std::string float_literal(Language language, float x) {
@@ -164,6 +185,7 @@ KernelSource render(const Target& t, Kernel k) {
   if (t.language == Language::cuda_c) s.entry = cuda_entry(k);
   s.local = k.local;
   s.exact = k.exact;
+  std::string numbers = number_words(t, k, s);
   for (const Param& p : k.params) {
     s.written.push_back(p.written);
     s.texels.push_back(p.texels);
@@ -171,7 +193,7 @@ KernelSource render(const Target& t, Kernel k) {
   std::string head = pragmas(t, k) + prelude(t.language) + index_words(t.language, k.elements > 0x7fffffffu);
   if (glsl) head += glsl_buffers(t, k);
   head += item_words(k);
-  std::string text = bound_names(t, k) + k.functions + signature(t, k) + written_out(k) + signature_end(t, k);
+  std::string text = bound_names(t, k) + numbers + k.functions + signature(t, k) + written_out(k) + signature_end(t, k);
   if (!glsl) s.text = fmt::format("// {}{}{}\n", k.name, k.file.empty() ? "" : ", from ", k.file);  // #version is first
   s.text += head + functions_for(text) + text;
   return s;

@@ -30,6 +30,9 @@ struct Target {
 
   /// Whether the language lets the work-items of a warp of 32 read each other's registers (SHUFFLE_DOWN).
   bool shuffles() const { return subgroup == 32 && (language == Language::cuda_c || language == Language::cpp); }
+  /// Whether numbers are data of a launch: OpenCL on CPUs compiles for a tenth of a second per kernel, and knowing a
+  /// size gains little there.
+  bool shares_texts() const { return cpu_like && language != Language::glsl; }
 };
 
 }  // namespace tutti::codegen

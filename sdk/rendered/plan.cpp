@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "kernels/codegen/kernel.h"
 #include "sdk/rendered/memory.h"
@@ -21,11 +22,23 @@ RenderedPlan Planner::run() {
 
 // ---- launches
 
-uint32_t Planner::kernel_of(const codegen::Kernel& kernel) {
-  KernelSource source = codegen::render(traits_, kernel);
+/// Its buffers are numbers of `buffers`; a text that is new becomes a kernel, its numbers a constant.
+PlannedLaunch Planner::launch_of(const codegen::Launch& launch, const std::vector<uint32_t>& buffers,
+                                 const std::string& name) {
+  auto memory = [&](int b) { return buffers.at(static_cast<size_t>(b)); };
+  if (launch.library || launch.copy) return {launch.with(0u, memory)};
+  KernelSource source = codegen::render(traits_, *launch.kernel);
+  std::vector<uint32_t> numbers = std::exchange(source.numbers, {});
   auto [it, fresh] = kernels_.try_emplace(source.text, static_cast<uint32_t>(plan_.kernels.size()));
   if (fresh) plan_.kernels.push_back(std::move(source));
-  return it->second;
+  PlannedLaunch planned{launch.with(it->second, memory)};
+  if (numbers.empty()) return planned;
+  auto [known, unknown] = numbers_.try_emplace(numbers, 0);
+  if (unknown)
+    known->second = add_memory(
+        {.place = Place::constant, .bytes = 4 * numbers.size(), .words = numbers, .what = "numbers of " + name});
+  planned.buffers.push_back(known->second);
+  return planned;
 }
 
 void Planner::check_library(const codegen::LaunchList& work, uint32_t node, size_t operands) const {
@@ -35,7 +48,7 @@ void Planner::check_library(const codegen::LaunchList& work, uint32_t node, size
         fmt::format("node {} ({}): the device's library gave a wrong LaunchList: {}", node, p_.nodes[node].op, why),
         "a LaunchList's buffers are the inputs, the results that the LibraryRequest asks for, then its scratch");
   };
-  size_t all = operands + work.scratch_bytes.size() + work.tables.size();
+  size_t all = operands + work.scratch_bytes.size();
   std::vector<bool> used(all);
   for (const codegen::Launch& d : work.launches) {
     if (!d.library && !d.kernel) throw wrong(fmt::format("'{}' has neither a call nor a kernel", d.name));
@@ -53,12 +66,10 @@ void Planner::add_work(const codegen::LaunchList& work, const std::string& name,
   std::vector<uint32_t> buffers = in;
   buffers.insert(buffers.end(), out.begin(), out.end());
   for (uint64_t bytes : work.scratch_bytes) buffers.push_back(temporary(bytes, "scratch of " + name));
-  for (const std::vector<uint32_t>& words : work.tables)
-    buffers.push_back(add_memory(
-        {.place = Place::constant, .bytes = 4 * words.size(), .words = words, .what = "a table of " + name}));
   for (const codegen::Launch& d : work.launches) {
-    auto memory = [&](int b) { return buffers.at(static_cast<size_t>(b)); };
-    PlannedLaunch launch{d.with(d.library ? 0 : kernel_of(*d.kernel), memory), node, reasons_[node]};
+    PlannedLaunch launch = launch_of(d, buffers, name);
+    launch.node = node;
+    launch.reason = reasons_[node];
     launch.name = work.launches.size() > 1 ? name + " (" + d.name + ")" : name;
     plan_.launches.push_back(std::move(launch));
   }

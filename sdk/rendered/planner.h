@@ -27,7 +27,7 @@ class Planner : Schedule {
 
  private:
   // ---- launches, nodes: plan.cpp
-  uint32_t kernel_of(const codegen::Kernel& kernel);
+  PlannedLaunch launch_of(const codegen::Launch& launch, const std::vector<uint32_t>& buffers, const std::string& name);
   /// Throws NodeError(internal) where what a library made does not use each of `operands` inputs and results, and its
   /// scratch.
   void check_library(const codegen::LaunchList& work, uint32_t node, size_t operands) const;
@@ -76,6 +76,7 @@ class Planner : Schedule {
   uint64_t tuning_bytes_;
   std::vector<uint32_t> batch_end_;  // per node: the end of its batch group
   std::map<std::string, uint32_t> kernels_;
+  std::map<std::vector<uint32_t>, uint32_t> numbers_;  // of launches: the memory that holds them
   RenderedPlan plan_;
 };
 

@@ -86,6 +86,8 @@ Guarded guarded(const std::vector<std::byte>& bytes) {
 void launch(HostKernel kernel, const KernelSource& source, const Launch& d, std::vector<Guarded>& buffers) {
   std::vector<void*> arguments;
   for (int b : d.buffers) arguments.push_back(buffers.at(static_cast<size_t>(b)).data());
+  std::vector<uint32_t> numbers = source.numbers;
+  if (!numbers.empty()) arguments.push_back(numbers.data());
   bool meets =
       source.text.find(" BARRIER;") != std::string::npos || source.text.find("= SHUFFLE_DOWN(") != std::string::npos;
   alignas(64) static char shared[1 << 16];
@@ -99,6 +101,7 @@ void launch(HostKernel kernel, const KernelSource& source, const Launch& d, std:
         else
           kernel(arguments.data(), group, shared, nullptr, nullptr, nullptr);
       }
+  if (numbers != source.numbers) throw std::runtime_error("a kernel wrote over its numbers");
 }
 
 }  // namespace
@@ -136,10 +139,6 @@ std::vector<Array> run_on_host(const HostKernels& kernels, const Target& target,
   for (const Array& a : like)
     buffers.push_back(guarded(std::vector<std::byte>(a.at.size() * tutti::size_of(a.dtype), mark)));
   for (uint64_t n : work.scratch_bytes) buffers.push_back(guarded(std::vector<std::byte>(n, mark)));
-  for (const std::vector<uint32_t>& words : work.tables) {
-    auto bytes = std::as_bytes(std::span(words));
-    buffers.push_back(guarded({bytes.begin(), bytes.end()}));
-  }
   std::vector<Guarded> before = buffers;
   for (const Launch& d : work.launches) {
     KernelSource source = render(target, *d.kernel);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <regex>
+#include <set>
 
 #include "core/base/status.h"
 #include "kernels/codegen/kernel.h"
@@ -49,8 +50,10 @@ TEST(KernelText, WhatAKernelIsGivenItUses) {
   for (const std::string& name : portable_names()) {
     if (name == "math") continue;
     Kernel k = portable(name, {{"T", Element::f32}, {"Y", Element::f32}, {"A", Element::f32}});
-    for (auto& [value, text] : k.values) {
-      std::string word = value.substr(0, value.find('('));
+    std::vector<std::string> given;
+    for (auto& [value, text] : k.values) given.push_back(value.substr(0, value.find('(')));
+    for (const Number& n : k.numbers) given.push_back(n.name);
+    for (const std::string& word : given) {
       bool counts = std::any_of(k.repeats.begin(), k.repeats.end(), [&](auto& r) { return r.second == word; });
       EXPECT_TRUE(counts || std::regex_search(k.body, std::regex("\\b" + word + "\\b"))) << k.file << ": " << word;
     }
@@ -67,6 +70,42 @@ TEST(KernelText, AValueThatNobodyGaveIsNamed) {
   }
   k.set("N", 3);
   EXPECT_NE(render({}, k).text.find("#define N 3\n"), std::string::npos);
+}
+
+TEST(KernelText, NumbersAreDataWhereCompilingIsDear) {
+  auto source = [](const Target& t, int64_t n, int64_t s) {
+    Kernel k = parse("kernel a\nout y i32\nnumber N\nstride S\ndata D\n---\n  y_set(N * S, D);\n", "some.k", {});
+    k.set("N", n);
+    k.set("S", s);
+    k.set("D", 7);
+    return render(t, k);
+  };
+  Target cpu{Language::opencl_c}, gpu{Language::opencl_c};
+  cpu.cpu_like = true;
+  EXPECT_EQ(source(cpu, 30, 4).text, source(cpu, -5, 9).text);
+  EXPECT_EQ(source(cpu, 30, 4).numbers, (std::vector<uint32_t>{30, 4, 7}));
+  EXPECT_EQ(source(cpu, -5, 4).numbers[0], static_cast<uint32_t>(-5));
+  EXPECT_NE(source(cpu, 30, 4).text, source(cpu, 30, 1).text);  // a stride of 1 is known to the compiler
+  EXPECT_EQ(source(cpu, 30, 1).numbers, (std::vector<uint32_t>{30, 7}));
+  EXPECT_EQ(source(gpu, 30, 4).numbers, (std::vector<uint32_t>{7}));
+  EXPECT_NE(source(gpu, -5, 4).text.find("#define N (-5)\n"), std::string::npos) << source(gpu, -5, 4).text;
+  EXPECT_NE(source(cpu, int64_t{3} << 30, 4).text.find("idx N = IDX(U32(numbers(0)));"), std::string::npos);
+  EXPECT_NE(source(cpu, int64_t{1} << 40, 4).text.find("#define N 1099511627776\n"), std::string::npos);
+}
+
+TEST(KernelText, ProductsOfOtherWidthsShareATextWhereCompilingIsDear) {
+  auto texts = [](const Target& t) {
+    std::set<std::string> all;
+    for (int64_t n : {256, 512}) {
+      Matmul p{DType::f32, 64, n, 96};
+      for (const Launch& d : matmul(t, p).launches) all.insert(render(t, *d.kernel).text);
+    }
+    return all.size();
+  };
+  Target cpu{Language::opencl_c};
+  cpu.cpu_like = true;
+  EXPECT_EQ(texts(cpu), 2u);  // the packed operand's and the product's
+  EXPECT_EQ(texts({Language::glsl}), 2 * matmul({Language::glsl}, {DType::f32, 64, 256, 96}).launches.size());
 }
 
 TEST(KernelText, IndicesGrowWithTheTensor) {

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -91,6 +92,12 @@ void launch(const Launch& d, const KernelSource& source, const std::vector<Buffe
     check(clSetKernelArg(kernel, static_cast<cl_uint>(i), sizeof(cl_mem),
                          &buffers.at(static_cast<size_t>(d.buffers[i])).mem),
           "clSetKernelArg");
+  std::optional<Buffer> numbers;
+  if (!source.numbers.empty()) {
+    numbers.emplace(4 * source.numbers.size(), source.numbers.data());
+    check(clSetKernelArg(kernel, static_cast<cl_uint>(d.buffers.size()), sizeof(cl_mem), &numbers->mem),
+          "clSetKernelArg");
+  }
   size_t local[3], global[3];
   for (int k = 0; k < 3; ++k) {
     local[k] = source.local[k];
@@ -116,7 +123,6 @@ std::vector<Array> run(const Target& target, const LaunchList& work, const std::
   }
   for (const Array& a : like) buffers.emplace_back(a.at.size() * tutti::size_of(a.dtype), nullptr);
   for (uint64_t n : work.scratch_bytes) buffers.emplace_back(n, nullptr);
-  for (const std::vector<uint32_t>& words : work.tables) buffers.emplace_back(4 * words.size(), words.data());
   for (const Launch& d : work.launches) launch(d, render(target, *d.kernel), buffers);
   for (size_t i = 0; i < inputs.size(); ++i) {
     auto now = buffers[i].read(fmt::format("input {}", i));

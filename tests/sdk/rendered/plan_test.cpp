@@ -75,10 +75,10 @@ TEST(RenderedPlan, RandomBitsOfAllStreamsAndSizesShareAKernel) {
   EXPECT_EQ(p.kernels.size(), 1u);
   ASSERT_EQ(p.launches.size(), 2u);
   for (size_t k = 0; k < 2; ++k) {
-    const PlannedMemory& table = p.memories[p.launches[k].buffers[2]];
-    EXPECT_EQ(table.place, Place::constant);
-    EXPECT_EQ(table.words,
-              (std::vector<uint32_t>{static_cast<uint32_t>(streams[k]), static_cast<uint32_t>(sizes[k]), 0}));
+    const PlannedMemory& numbers = p.memories[p.launches[k].buffers.back()];
+    EXPECT_EQ(numbers.place, Place::constant);
+    EXPECT_EQ(numbers.words,
+              (std::vector<uint32_t>{static_cast<uint32_t>(streams[k]), static_cast<uint32_t>(sizes[k])}));
   }
 }
 
