@@ -60,9 +60,10 @@ std::string Best::text() const { return nlohmann::json{{"loss", loss}, {"since",
 
 void Best::recall(const std::string& text) {
   auto json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object() || !json.contains("loss") || !json["loss"].is_number()) return;
+  if (!json.is_object() || !json.contains("loss") || !json.contains("since")) return;
+  if (!json["loss"].is_number() || !json["since"].is_number_integer()) return;
   loss = json["loss"];
-  since = json.value("since", int64_t{0});
+  since = json["since"];
 }
 
 Saver::~Saver() {

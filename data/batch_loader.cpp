@@ -75,8 +75,10 @@ void BatchLoader::work() {
     std::exception_ptr error;
     try {
       if (part == 0) begin(slot, number);  // under the lock: others take its further parts
-      lock.unlock();
-      make(slot, part);
+      if (!slot.error) {                   // else an earlier part failed, perhaps the memory for the batch
+        lock.unlock();
+        make(slot, part);
+      }
     } catch (...) {
       error = std::current_exception();
     }

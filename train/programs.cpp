@@ -136,6 +136,7 @@ Declared Programs::declare(const InputForm& form) const {
   if (options_.lora) check_targets(*options_.lora, b.linears());
   Declared d{.parameters = b.parameters(), .buffers = b.buffers(), .limits = batch.limits(), .metrics = {}};
   for (const Metric& m : out.metrics) d.metrics.push_back(m.name);
+  if (out.output) d.output = out.output.shape();
   for (nn::Parameter& p : d.parameters) p.properties = properties_of(p);
   for (const ParameterGroup& group : options_.groups)
     if (std::ranges::none_of(d.parameters, [&](const nn::Parameter& p) {

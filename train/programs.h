@@ -53,6 +53,7 @@ struct TUTTI_API Declared {
   std::vector<nn::Parameter> parameters, buffers;
   std::map<std::string, int64_t> limits;  ///< columns whose numbers must lie in [0, limit)
   std::vector<std::string> metrics;
+  std::optional<Shape> output = {};  ///< of the smallest batch, [batch, …]; none: the task predicts nothing
 };
 
 class TUTTI_API Programs {

@@ -545,6 +545,7 @@ TrainResult Trainer::train(const data::Source& set, int64_t max_steps, const Wat
 
 EvalResult Trainer::evaluate(const data::Source& set) { return impl_->evaluate(set); }
 HostTensor Trainer::predict(const data::Source& set) { return impl_->predict(set); }
+std::optional<Shape> Trainer::output_shape() const { return impl_->declared ? impl_->declared->output : std::nullopt; }
 HostTensor Trainer::sample(const data::Source& set, const Sampler& sampler, int64_t count, uint64_t seed) {
   return impl_->sample(set, sampler, count, seed);
 }

@@ -108,6 +108,8 @@ class TUTTI_API Trainer {
   EvalResult evaluate(const data::Source& set);
   /// The task's output for every sample, f32 [samples, …]. Throws Error(invalid) for a task that predicts nothing.
   HostTensor predict(const data::Source& set);
+  /// The shape of that output for the smallest batch, [batch, …]; none: it predicts nothing, or no data were seen yet.
+  std::optional<Shape> output_shape() const;
   /// That many images, f32 [count, C, H, W] in [0, 1], by a sampler for data like the set; equal seeds give equal ones.
   HostTensor sample(const data::Source& set, const Sampler& sampler, int64_t count, uint64_t seed = 1);
   /// A language model's scores, f32 [vocabulary], of what comes behind `tokens`, the first of which is at `position`

@@ -1,35 +1,12 @@
-// What a trained model does, for people to look at: where a classifier goes wrong, what a generator makes.
+// What a trained model makes, for people to look at.
 #pragma once
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "cli/run_options.h"
 #include "train/trainer.h"
 
 namespace tutti::cli {
-
-/// What a classifier says of a test set, against its labels.
-struct Confusion {
-  /// A sample that was given another class than its label.
-  struct Mistake {
-    int32_t sample = 0;
-    int64_t label = 0, given = 0;
-    double probability = 0;  ///< of the class that was given
-  };
-  std::vector<std::string> classes;  ///< names, or numbers
-  std::vector<int64_t> counts;       ///< [label, given]
-  std::vector<Mistake> mistakes;     ///< the surest first, at most 24
-
-  int64_t count(size_t label, size_t given) const { return counts[label * classes.size() + given]; }
-};
-
-/// None unless the task predicts one score per class [N, C] and the set has a label i32 per sample, and where that
-/// would be more than 256 MiB of scores.
-std::optional<Confusion> confusion(Trainer& trainer, const data::Source& test);
-
-/// Those samples' columns "input" as PNG files, one each; none where the column holds no images of 1 or 3 channels.
-std::vector<std::string> pictures(const data::Source& set, const std::vector<Confusion::Mistake>& of);
 
 /// What a model draws, as one PNG file; "" where it draws nothing.
 std::string drawn(Trainer& trainer, const RunOptions& run, const data::Source& train);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/profile.h"
+#include "cli/report/confusion.h"
 #include "cli/report/curve.h"
 #include "cli/report/findings.h"
 #include "data/files/event_file.h"

@@ -31,6 +31,14 @@ std::string folder(bool make) {
   return mine ? path : "";
 }
 
+/// Whether that is what a run says: texts for the device and the model, numbers for all else.
+bool is_note(const nlohmann::json& says) {
+  if (!says.is_object()) return false;
+  for (const auto& [key, value] : says.items())
+    if (key == "device" || key == "model" ? !value.is_string() : !value.is_number()) return false;
+  return true;
+}
+
 }  // namespace
 
 RunningNote::~RunningNote() {
@@ -79,7 +87,7 @@ std::vector<Running> running() {
       ssize_t size = pread(fd, text.data(), text.size(), 0);
       auto says =
           nlohmann::json::parse(text.substr(0, static_cast<size_t>(std::max<ssize_t>(size, 0))), nullptr, false);
-      if (says.is_object()) all.push_back({*pid, std::move(says)});
+      if (is_note(says)) all.push_back({*pid, std::move(says)});
     }
     close(fd);
   }

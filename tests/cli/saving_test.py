@@ -87,6 +87,15 @@ class Saving(harness.Case):
         # It stays ended, unless more patience is asked for.
         more = self.train("--resume", file, "--patience", "0", "--epochs", str(len(losses) + 1))
         self.assertFalse(more["converged"])
+        # What a damaged file says of the best is forgotten.
+        raw = file.read_bytes()
+        head = json.loads(raw[8:8 + struct.unpack("<Q", raw[:8])[0]])
+        for best in ('{"loss": 1, "since": "x"}', '{"loss": 1, "since": 1e999}', '{"loss": 1}', "[", ""):
+            head["__metadata__"]["best"] = best
+            text = json.dumps(head).encode()
+            text += b" " * (-len(text) % 8)
+            file.write_bytes(struct.pack("<Q", len(text)) + text + raw[8 + struct.unpack("<Q", raw[:8])[0]:])
+            self.assertFalse(self.train("--resume", file, "--patience", "0", "--epochs", str(len(losses) + 1))["converged"])
 
     def test_bad_options(self):
         file = self.folder / "a.safetensors"

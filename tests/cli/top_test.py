@@ -1,4 +1,5 @@
 """tutti top: devices, and the runs that go on while they do."""
+import fcntl
 import json
 import os
 import pathlib
@@ -77,6 +78,13 @@ class Top(harness.Case):
         (notes / "x.json").write_text("{}")
         (notes / "2.json").symlink_to("/etc/passwd")
         self.assertEqual(self.look()["runs"], [])
+        for text in ("[]", '{"device": 1}', '{"loss": null}', '{"step": "3"}'):
+            with open(notes / f"{os.getpid()}.json", "w", encoding="utf-8") as note:
+                fcntl.flock(note, fcntl.LOCK_EX)
+                note.write(text)
+                note.flush()
+                self.assertEqual(self.look()["runs"], [], text)
+                self.assertIn("no run of this user goes on", self.done("top", env=self.env).stdout)
 
     def test_where_no_note_can_be_written_the_run_goes_on(self):
         for folder in (self.folder / "absent", pathlib.Path("/proc")):

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <set>
+#include <stdexcept>
 
 #include "core/base/status.h"
 #include "tests/train/files.h"
@@ -141,6 +142,23 @@ TEST(BatchLoader, AnErrorComesWithItsBatchAndNothingHangs) {
       loader.read("a", a.data());
     });
     EXPECT_EQ(said, "sample 31 is bad | mend it") << workers << " threads";  // the first of the batch
+  }
+}
+
+/// No memory holds two samples of column "b".
+struct Vast : Slow {
+  Vast() : Slow(8) {}
+  std::vector<Column> columns() const override {
+    return {{.name = "a", .type = {DType::i32, {}}}, {.name = "b", .type = {DType::i32, {int64_t{1} << 60}}}};
+  }
+};
+
+TEST(BatchLoader, ABatchThatNoMemoryHoldsIsNeverWrittenTo) {
+  Vast set;
+  Batches batches(sequential_order(8), 2, Last::drop);
+  for (int workers : {0, 1, 4}) {
+    BatchLoader loader(set, batches, 0, 2, {.columns = {"a", "b"}, .workers = workers});
+    EXPECT_THROW(loader.next(), std::length_error) << workers << " threads";
   }
 }
 
