@@ -15,6 +15,7 @@
 #include "data/augment.h"
 #include "data/files/checkpoint.h"
 #include "data/form.h"
+#include "data/pixels.h"
 #include "onnx/model.h"
 #include "train/fit.h"
 #include "train/losses.h"
@@ -58,6 +59,18 @@ std::string listed(const All& all, F&& text, const char* separator) {
   std::vector<std::string> parts;
   for (const auto& one : all) parts.push_back(text(one));
   return fmt::format("{}", fmt::join(parts, separator));
+}
+
+/// What --normalise data comes to.
+std::string measured(const data::Source& train) {
+  data::Pixels p = data::pixels_of(train);
+  auto text = [](const std::vector<double>& all) {
+    return listed(
+        all, [](double x) { return fmt::format("{:.5g}", x); }, ",");
+  };
+  std::string numbers = text(p.mean) + ":" + text(p.deviation);
+  print_err("--normalise {}: measured on {} of {} samples\n", numbers, p.samples, train.size());
+  return numbers;
 }
 
 }  // namespace
@@ -111,6 +124,12 @@ void RunOptions::add_to(CLI::App& sub) {
                       "What is done to the images of training batches, in order, as in \"crop:4,flip\": " +
                           listed(data::all_transforms(), what, ", ") + "; none"),
        d);
+  keep(
+      sub.add_option("--normalise", normalise,
+                     "The model's first step, images with mean 0 and standard deviation 1: imagenet, cifar10, mnist, "
+                     "MEAN:STD (numbers of all channels or comma lists of each, of pixels from 0 to 1), data (measured "
+                     "on the training set); none"),
+      d);
   keep(sub.add_flag("--keep-last", keep_last, "Train on the last, smaller batch of an epoch as well"), d);
   keep(sub.add_option("--seed", seed, "Of initial weights, dropout and the order of the samples")
            ->check(whole<uint64_t>),
@@ -223,6 +242,7 @@ std::map<std::string, std::string> RunOptions::remembered() const {
   if (!definition().text.empty()) all["description"] = definition().text;
   all["data"] = data;  // what the model chose may be another in a later version
   all["batch"] = std::to_string(batch);
+  all["normalise"] = normalise;  // numbers, where it was to be measured
   all["optimizer"] = optimizer;
   if (given("lr")) all["lr"] = fmt::format("{}", *hyperparameters.at("lr"));
   return all;
@@ -283,6 +303,7 @@ data::Sources RunOptions::read_data() try {
   }
   data::Sources all = data::open_data(data, how);
   vocabulary_ = all.train->vocabulary;
+  if (normalise == "data") normalise = measured(*all.train);
   return all;
 } catch (const Error& e) {
   rethrow(e);
@@ -359,6 +380,7 @@ void RunOptions::validate_each() const {
   at_least("--batch", static_cast<double>(batch), 1);
   part_size(batch, accumulate);
   parse_blocks(recompute);
+  if (normalise != "data") nn::parse_normalise(normalise);
   if (memory_budget > 0 && parse_blocks(recompute) > 0)
     throw invalid(fmt::format("--recompute {} beside --memory-budget, which chooses that", recompute),
                   "leave out one of the two");
@@ -434,7 +456,8 @@ TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
                    .eval_batch = fixed_batch().value_or(chosen.eval_batch),
                    .workers = workers.value_or(-1),
                    .prefetch = prefetch,
-                   .augment = augment};
+                   .augment = augment,
+                   .normalise = nn::parse_normalise(normalise)};
   for (const std::string& pattern : split(no_decay, ',')) t.groups.push_back({.pattern = pattern, .decay = false});
   for (const std::string& pattern : split(freeze, ',')) t.groups.push_back({.pattern = pattern, .frozen = true});
   // Scores of a large vocabulary: who chose a smaller batch for the memory's sake means evaluation, too.

@@ -21,7 +21,7 @@ struct RunOptions {
   bool keep_last = false;
   std::string recompute = "0";  ///< "all", or how many of the model's blocks
   uint64_t memory_budget = 0;   ///< bytes; 0: none
-  std::string augment = "none";
+  std::string augment = "none", normalise = "none";
   std::string schedule = "constant", no_decay, freeze;
   double clip_norm = 0, clip_value = 0, ema = 0;
   int64_t lora = 0;

@@ -30,6 +30,13 @@ Value Graph::constant(TensorType type, std::vector<std::byte> data) {
   return add_value({.type = std::move(type), .role = Role::constant, .data = std::move(data)});
 }
 
+Value Graph::constant(DType t, const std::vector<double>& numbers) {
+  TensorType type{t, {static_cast<int64_t>(numbers.size())}};
+  std::vector<std::byte> data(num_bytes(type));
+  for (size_t i = 0; i < numbers.size(); ++i) store_element(t, data.data(), i, numbers[i]);
+  return constant(std::move(type), std::move(data));
+}
+
 Value Graph::full(DType t, double x, const Shape& shape) {
   std::vector<std::byte> data(static_cast<size_t>(num_elements(shape)) * size_of(t));
   for (size_t i = 0; i < data.size() / size_of(t); ++i) store_element(t, data.data(), i, x);

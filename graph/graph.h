@@ -104,6 +104,8 @@ class TUTTI_API Graph {
   Value feed(const std::string& name, TensorType type);
   /// A constant from row-major bytes of `type`.
   Value constant(TensorType type, std::vector<std::byte> data);
+  /// The same [numbers.size()] of those numbers.
+  Value constant(DType t, const std::vector<double>& numbers);
   /// A constant of one repeated number: shape [] unless given.
   Value full(DType t, double x, const Shape& shape = {});
   /// The value of a named state at the start of the step; the same handle when asked again, whatever role is given

@@ -126,8 +126,12 @@ void Builder::update(const std::string& name, Value value) {
   if (training_) graph_.set_state(full(name), value);
 }
 
-Value Builder::input(Value column) const {
+Value Builder::input(Value column) {
   if (column.dtype() == DType::u8) column = cast(column, DType::f32) * (1.0 / 255);
+  if (normalise_ && column.rank() == 4) {
+    column = (*normalise_)(column);
+    normalised_ = true;
+  }
   return cast(column, compute_);
 }
 

@@ -31,7 +31,8 @@ Model exported(const std::string& checkpoint, const Task& task, const TrainerOpt
   Declared declared = Programs(task, program_options(trained)).declare(form);
   expect_same_model(file, declared);
 
-  Programs plain(task, {.precision = trained.precision == Precision::f64 ? Precision::f64 : Precision::f32});
+  Programs plain(task, {.precision = trained.precision == Precision::f64 ? Precision::f64 : Precision::f32,
+                        .normalise = trained.normalise});
   InputForm fed = form;
   fed.resident = false;
   HostTensors states = states_of(file, declared, trained);

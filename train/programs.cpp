@@ -113,6 +113,7 @@ std::optional<LossScaler> Programs::scaler(Graph& g) const {
 nn::Builder Programs::builder(Graph& g, bool training, Value seed, Value step) const {
   nn::Builder b(g, training, seed, step, compute_dtype(options_.precision));
   if (options_.lora) b.adapt(*options_.lora);
+  if (options_.normalise) b.normalise(*options_.normalise);
   if (options_.ema == 0)  // an average is kept as the weights are trained
     b.keep_frozen(options_.frozen,
                   [this](const nn::Parameter& p) { return options_.inference || properties_of(p).frozen; });
@@ -134,6 +135,9 @@ Declared Programs::declare(const InputForm& form) const {
   Batch batch(g, fed, std::max<int64_t>(task_.only_batch(), 1), false);
   Outcome out = outcome_of(task_, b, batch);
   if (options_.lora) check_targets(*options_.lora, b.linears());
+  if (options_.normalise && !b.normalised())
+    throw invalid(fmt::format("normalise '{}': the model reads no images [N, C, H, W]", options_.normalise->text()),
+                  "leave it out for this model and these data");
   Declared d{.parameters = b.parameters(), .buffers = b.buffers(), .limits = batch.limits(), .metrics = {}};
   for (const Metric& m : out.metrics) d.metrics.push_back(m.name);
   if (out.output) d.output = out.output.shape();

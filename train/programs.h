@@ -42,6 +42,7 @@ struct TUTTI_API ProgramOptions {
   std::vector<ParameterGroup> groups = {};  ///< what they say goes before the modules; a later one before an earlier
   nn::WeightFormat frozen = nn::WeightFormat::compute;  ///< how weights are kept that are not trained
   bool inference = false;                               ///< no weight is trained
+  std::optional<nn::Normalise> normalise = {};          ///< the model's images
   int64_t recompute = 0;  ///< so many blocks, from the first, are computed again for the backward pass: see recompute()
   bool gradient_norm = false;  ///< the norm of all gradients, before any is clipped: the ring "gradient_norms"
   bool norms = false;          ///< 2-norms by trained parameter are outputs: "norm.gradient.NAME", "norm.weight.NAME"
@@ -63,7 +64,7 @@ class TUTTI_API Programs {
   const ProgramOptions& options() const { return options_; }
 
   /// Throws Error(invalid) for a parameter or buffer of a name that the run uses itself, for adapters' targets that
-  /// name no Linear, and where data and model do not fit.
+  /// name no Linear, for normalised images of a model without such, and where data and model do not fit.
   Declared declare(const InputForm& form) const;
   /// Draws every parameter and buffer. Reads the state "seed".
   Graph initialization(const Declared& declared) const;

@@ -147,4 +147,14 @@ void expect_same_training(const Checkpoint& checkpoint, const Optimizer& optimiz
         "resume with --precision " + trained_in);
 }
 
+void expect_same_images(const Checkpoint& checkpoint, const std::optional<nn::Normalise>& normalise) {
+  auto it = checkpoint.metadata.find("normalise");
+  std::string trained = it == checkpoint.metadata.end() ? "none" : it->second;
+  std::string here = normalise ? normalise->text() : "none";
+  if (trained != here)
+    throw invalid(
+        fmt::format("the checkpoint's model was trained with normalise '{}', this run has '{}'", trained, here),
+        fmt::format("use that of the checkpoint: --normalise {}", trained));
+}
+
 }  // namespace tutti

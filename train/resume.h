@@ -24,5 +24,7 @@ void expect_weights_of(const std::string& from, const HostTensors& weights, cons
 /// Throws Error naming both sides where the optimizer or the precision differs. A checkpoint that does not name its
 /// precision was trained in f32.
 void expect_same_training(const Checkpoint& checkpoint, const Optimizer& optimizer, Precision precision);
+/// Throws Error naming both sides where the model was trained on images that were normalised otherwise.
+void expect_same_images(const Checkpoint& checkpoint, const std::optional<nn::Normalise>& normalise);
 
 }  // namespace tutti

@@ -574,6 +574,7 @@ Checkpoint Trainer::snapshot(const std::string& path, const std::map<std::string
   c.metadata["model"] = impl_->programs.task().describe();
   c.metadata["optimizer"] = name(impl_->options.optimizer);
   c.metadata["precision"] = name(impl_->options.precision);
+  if (impl_->options.normalise) c.metadata["normalise"] = impl_->options.normalise->text();
   if (impl_->options.plateau) c.metadata["plateau"] = impl_->options.plateau->state();
   return c;
 }
@@ -587,6 +588,7 @@ void Trainer::load(const std::string& path) {
     throw invalid("load: the trainer has run already", "load before the first train() or evaluate()");
   Checkpoint c = read_checkpoint(path);
   expect_possible(path, c);
+  expect_same_images(c, impl_->options.normalise);
   auto number = [&](const char* name, size_t at) {
     const HostTensor& t = c.tensors.at(name);
     return static_cast<uint64_t>(load_element(t.type.dtype, t.bytes.data(), at));

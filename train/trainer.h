@@ -40,6 +40,8 @@ struct TUTTI_API TrainerOptions {
   /// "crop:4,flip": what is done to the column "input" of training batches (data/transforms), which the host then
   /// feeds.
   std::string augment = {};
+  /// What the model does to its images first; a checkpoint remembers it and is not taken by a trainer of other numbers.
+  std::optional<nn::Normalise> normalise = {};
   std::map<std::string, std::string> device_options = {};  ///< the plugin's, such as {"threads", "2"}
   Fallback fallback = Fallback::none;                      ///< for nodes that the device declines
   Precision precision = Precision::f32;

@@ -27,6 +27,7 @@ ProgramOptions program_options(const TrainerOptions& o) {
           .groups = o.groups,
           .frozen = o.frozen,
           .inference = o.inference,
+          .normalise = o.normalise,
           .recompute = o.recompute,
           .gradient_norm = o.gradient_norm,
           .norms = o.norms_every > 0};

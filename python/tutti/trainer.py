@@ -165,6 +165,14 @@ class _Stream:
             yield self.sources[count]
 
 
+Numbers = float | Iterable[float]
+
+
+def _listed(numbers: Numbers) -> str:
+    """That number, or those with commas between."""
+    return ",".join(repr(float(x)) for x in (numbers if isinstance(numbers, Iterable) else (numbers,)))
+
+
 class Trainer:
     """Trains a task on one device.
 
@@ -174,6 +182,8 @@ class Trainer:
                 accumulate (parts that a step's batch is computed in, so that one part's activations are in memory)
     workers, prefetch   threads that read samples of sets that do not lie on the device, and the batches they read ahead
     augment     what is done to the images of training batches: "crop:4,flip"
+    normalise   the model's first step, images with mean 0 and standard deviation 1: "imagenet", "cifar10", "mnist", "0.5:0.25",
+                or (mean, std), each a number or one per channel, of pixels from 0 to 1; a checkpoint remembers it
     nan_check   when a loss or a weight is NaN or infinite, the error names the node that made it and the ranges of its inputs
     schedule    of the learning rate: "cosine", "warmup:100+linear", … with `total` steps in all, or a function of the step
                 that gives the factor on it
@@ -184,7 +194,8 @@ class Trainer:
 
     def __init__(self, task: _core.Task, device: str = "auto", optimizer: Optimizer | None = None,
                  schedule: str | Callable[[int], float] | None = None, total: int | None = None,
-                 groups: Iterable[ParameterGroup] = (), lora: Lora | None = None, **options: Any) -> None:
+                 groups: Iterable[ParameterGroup] = (), lora: Lora | None = None,
+                 normalise: str | tuple[Numbers, Numbers] | None = None, **options: Any) -> None:
         optimizer = optimizer or optimizers["Adam"]()
         if not isinstance(optimizer, Optimizer):
             raise InvalidError(f"{optimizer!r} is no optimizer of tutti.optim", "tutti.optim has " + ", ".join(optimizers))
@@ -197,6 +208,8 @@ class Trainer:
         options["groups"] = [dataclasses.astuple(g) for g in groups]
         if lora is not None:
             options["lora"] = lora.rank, float(lora.alpha), float(lora.dropout), list(lora.targets)
+        if normalise is not None:
+            options["normalise"] = normalise if isinstance(normalise, str) else ":".join(map(_listed, normalise))
         if schedule:
             options["schedule"] = schedule if callable(schedule) else (schedule, total or 0)
         self.task, self.optimizer = task, optimizer

@@ -33,6 +33,30 @@ class Data(harness.Case):
         self.assertEqual(struct.unpack(">II", data[16:24]), (3 * 17 - 1, 2 * 17 - 1))  # 3 x 2 images, lines between
         self.fails(2, [png, "no column of images"], "data", "made-up-text:11:300", "--png", png)
 
+    def test_normalised_images_stay_so_in_what_comes_of_a_run(self):
+        run, onnx = self.folder / "run.safetensors", self.folder / "run.onnx"
+        data = ["--data", "synthetic:3x8x8:4:64:16"]
+        train = ["cnn", *data, "--device", "onednn:0", "--batch", "16"]
+        whole = self.train(*train, "--normalise", "data", "--steps", "8")
+        self.assertNotEqual(whole["state_hash"], self.train(*train, "--steps", "8")["state_hash"])
+        self.train(*train, "--normalise", "data", "--steps", "3", "--checkpoint", run)
+        resumed = self.train("--resume", run, "--steps", "8")  # by what was measured, which the checkpoint keeps
+        self.assertEqual((resumed["losses"], resumed["state_hash"]), (whole["losses"][3:], whole["state_hash"]))
+        self.done("export", run, "--output", onnx)
+        outputs = []
+        for model in ([run], [onnx, *data]):
+            file = self.folder / f"{len(outputs)}.npy"
+            self.done("predict", *model, "--output", file, "--device", "onednn:0")
+            outputs.append(file.read_bytes())
+        self.assertEqual(*outputs)
+        self.fails(2, ["trained with normalise", "'0:1'", "--normalise"], "eval", run, "--normalise", "0:1")
+        self.done("plan", *train, "--normalise", "cifar10")
+        self.fails(2, ["'imagnet'", "did you mean 'imagenet'?"], "train", *train, "--normalise", "imagnet")
+        self.fails(2, ["standard deviation of 0"], "train", *train, "--normalise", "0.5:0")
+        self.fails(2, ["3 channels", "have 1"], "train", "cnn", "--data", "synthetic:1x8x8:4:64:16", "--normalise", "imagenet")
+        self.fails(2, ["has no images"], "train", "gpt", "--size", "tiny", "--normalise", "data")
+        self.fails(2, ["reads no images"], "train", "mlp", "--size", "tiny", "--data", "synthetic:8:3:64:16", "--normalise", "0:1")
+
     def test_bad_input(self):
         self.fails(2, ["unknown data 'shape'", "shapes:SIZE"], "data", "shape")
         self.fails(2, ["--output -"], "data", "shapes:16", "--output", "-")

@@ -323,5 +323,25 @@ class BadInput(unittest.TestCase):
             tutti.from_torch(small(), X, loss=nn.CrossEntropyLoss(), device="nope")
 
 
+class Normalise(unittest.TestCase):
+    def test_torchvisions_formula(self):
+        from torchvision.transforms import Normalize
+        pixels = torch.randint(0, 256, (8, 3, 6, 5), dtype=torch.uint8, generator=torch.Generator().manual_seed(4))
+        labels = (torch.arange(8) % 2).int()
+        mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+        ready = Normalize(mean, std)(pixels.float() / 255)
+        for how in ("imagenet", (mean, std)):
+            losses = []
+            for x, options in ((pixels, {"normalise": how}), (ready, {})):
+                t = tutti.Trainer(tutti.classification(tutti.nn.Sequential(tutti.nn.Flatten(), tutti.nn.Linear(2))), "onednn",
+                                  tutti.optim.SGD(lr=0.01), batch=8, **options)
+                t.fit({"input": x.numpy(), "label": labels.numpy()}, epochs=5, progress=False)
+                losses.append(t.losses)
+            for ours, theirs in zip(*losses, strict=True):
+                self.assertAlmostEqual(ours, theirs, delta=1e-5 * abs(theirs))
+        with self.assertRaisesRegex(tutti.InvalidError, "did you mean 'cifar10'"):
+            tutti.Trainer(tutti.classification(tutti.nn.Linear(2)), normalise="cifar")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -35,13 +35,6 @@ using namespace nn;
 
 constexpr int64_t times = 1000;
 
-Value constant(Graph& g, DType t, const std::vector<double>& numbers) {
-  TensorType type{t, {static_cast<int64_t>(numbers.size())}};
-  std::vector<std::byte> data(num_bytes(type));
-  for (size_t i = 0; i < numbers.size(); ++i) store_element(t, data.data(), i, numbers[i]);
-  return g.constant(type, std::move(data));
-}
-
 /// alpha-bar, the share of the image in what is left of it after each time: 1 - beta goes from 1 - 1e-4 to 0.98.
 const std::vector<double>& image_shares() {
   static const std::vector<double> all = [] {
@@ -58,7 +51,7 @@ Value embed_times(Value time, int64_t width, DType dtype) {
   std::vector<double> frequencies;
   for (int64_t k = 0, n = width / 2; k < n; ++k)
     frequencies.push_back(std::pow(10000.0, -static_cast<double>(k) / static_cast<double>(n - 1)));
-  Value angle = reshape(cast(time, dtype), {-1, 1}) * constant(time.graph(), dtype, frequencies);
+  Value angle = reshape(cast(time, dtype), {-1, 1}) * time.graph().constant(dtype, frequencies);
   return concat({sin(angle), cos(angle)}, 1);
 }
 
@@ -97,7 +90,7 @@ struct Diffusion {
 
   /// The noise in images that lie in [-1, 1] but for it, at those times, i32 [N].
   Value forward(Builder& b, Value x, Value time) const {
-    time = b.input(embed_times(time, channels[0], b.master()));
+    time = cast(embed_times(time, channels[0], b.master()), b.compute());
     {
       Builder::Enter enter(b, "time_embedding");
       time = b("linear_2", Linear(4 * channels[0]), silu(b("linear_1", Linear(4 * channels[0]), time)));
@@ -160,10 +153,10 @@ Task task(const ModelOptions& o, const data::Source& train) {
           of_noise.push_back(std::sqrt(1 - share));
         }
         auto at_time = [&](const std::vector<double>& all) {
-          return reshape(gather(constant(b.graph(), b.master(), all), time), {-1, 1, 1, 1});
+          return reshape(gather(b.graph().constant(b.master(), all), time), {-1, 1, 1, 1});
         };
         Value noisy = (pixels(b, x) * 2 - 1) * at_time(of_image) + epsilon * at_time(of_noise);
-        Value y = b.output(model.forward(b, b.input(noisy), time));
+        Value y = b.output(model.forward(b, cast(noisy, b.compute()), time));
         Graph::Scope scope(b.graph(), "loss", Phase::loss);
         Value each = (y - epsilon) * (y - epsilon), counts = x.weights(b.master());
         return Outcome{.loss_sum = sum(x.valid() ? each * reshape(counts, {-1, 1, 1, 1}) : each),
@@ -200,20 +193,21 @@ Sampler sampler(const ModelOptions& o, const data::Source& train, int64_t steps)
     s.push_back(ancestral ? std::sqrt(beta * rest) : 0);
   }
   Diffusion model = diffusion_for(o, train);
-  return {.state = model.image, .steps = steps, .step = [=](Builder& builder, Value x, Value step) {
-            Graph& g = builder.graph();
-            auto now = [&](const std::vector<double>& all, DType t) { return gather(constant(g, t, all), step); };
-            auto number = [&](const std::vector<double>& all) { return now(all, builder.master()); };
-            Value time = broadcast(now(at, DType::i32), {x.shape()[0]});
-            Value found = builder.output(model.forward(builder, builder.input(x), time)), share = number(keep);
-            Value image = clamp((x - sqrt(1 - share) * found) / sqrt(share), -1, 1);
-            Value next = number(a) * image + number(b) * x;
-            if (ancestral)
-              next = next + number(s) * cast(random_normal(builder.seed(), builder.step(), x.shape(),
-                                                           stream_of("sample.noise")),
-                                             x.dtype());
-            return Sampled{next, (image + 1) * 0.5};
-          }};
+  return {
+      .state = model.image, .steps = steps, .step = [=](Builder& builder, Value x, Value step) {
+        Graph& g = builder.graph();
+        auto now = [&](const std::vector<double>& all, DType t) { return gather(g.constant(t, all), step); };
+        auto number = [&](const std::vector<double>& all) { return now(all, builder.master()); };
+        Value time = broadcast(now(at, DType::i32), {x.shape()[0]});
+        Value found = builder.output(model.forward(builder, cast(x, builder.compute()), time)), share = number(keep);
+        Value image = clamp((x - sqrt(1 - share) * found) / sqrt(share), -1, 1);
+        Value next = number(a) * image + number(b) * x;
+        if (ancestral)
+          next = next +
+                 number(s) * cast(random_normal(builder.seed(), builder.step(), x.shape(), stream_of("sample.noise")),
+                                  x.dtype());
+        return Sampled{next, (image + 1) * 0.5};
+      }};
 }
 
 }  // namespace

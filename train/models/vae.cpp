@@ -26,7 +26,7 @@ struct Vae {
     return {b.output(b("fc21", Linear(latent), h)), b.output(b("fc22", Linear(latent), h))};
   }
   Value decode(Builder& b, Value code) const {
-    return b.output(b("fc4", Linear(pixels), relu(b("fc3", Linear(hidden), b.input(code)))));
+    return b.output(b("fc4", Linear(pixels), relu(b("fc3", Linear(hidden), cast(code, b.compute())))));
   }
   std::string describe() const { return fmt::format("Vae({}, {}, {})", pixels, hidden, latent); }
 };

@@ -1,0 +1,82 @@
+#include "nn/normalise.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/base/status.h"
+#include "core/base/text.h"
+#include "graph/ops.h"
+
+namespace tutti::nn {
+namespace {
+
+/// ImageNet: torchvision's pretrained weights; MNIST: PyTorch's example; CIFAR-10: its training set's own.
+const std::map<std::string, Normalise> known = {
+    {"imagenet", {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}}},
+    {"cifar10", {{0.4914, 0.4822, 0.4465}, {0.2470, 0.2435, 0.2616}}},
+    {"mnist", {{0.1307}, {0.3081}}},
+};
+
+Error bad(const std::string& text, const std::string& why) {
+  return invalid(fmt::format("normalise '{}': {}", text, why),
+                 "name means and standard deviations, of all channels (0.5:0.25) or of each "
+                 "(0.49,0.48,0.45:0.25,0.24,0.26)");
+}
+
+std::vector<double> numbers(const std::string& text, const std::string& list) {
+  std::vector<double> all;
+  for (const std::string& one : fields(list, ',')) {
+    auto x = parse_number<double>(one);
+    if (!x) throw bad(text, fmt::format("'{}' is no number", one));
+    all.push_back(*x);
+  }
+  return all;
+}
+
+Value per_channel(Value x, const std::vector<double>& of) {
+  return reshape(x.graph().constant(x.dtype(), of), {-1, 1, 1});
+}
+
+}  // namespace
+
+void Normalise::check() const {
+  if (mean.empty() || mean.size() != std.size())
+    throw bad(text(), fmt::format("{} means and {} standard deviations", mean.size(), std.size()));
+  for (double m : mean)
+    if (!std::isfinite(m)) throw bad(text(), fmt::format("a mean of {}", m));
+  for (double s : std)
+    if (!std::isfinite(s) || !(static_cast<float>(s) > 0))
+      throw bad(text(), fmt::format("a standard deviation of {}", s));
+}
+
+Value Normalise::operator()(Value x) const {
+  if (mean.size() == 1) return (x - mean[0]) / std[0];
+  int64_t channels = x.shape()[1];
+  if (channels != static_cast<int64_t>(mean.size()))
+    throw invalid(
+        fmt::format("normalise '{}': numbers of {} channels, the images have {}", text(), mean.size(), channels),
+        fmt::format("name one number, or {}", channels));
+  return (x - per_channel(x, mean)) / per_channel(x, std);
+}
+
+std::string Normalise::text() const { return fmt::format("{}:{}", fmt::join(mean, ","), fmt::join(std, ",")); }
+
+std::optional<Normalise> parse_normalise(const std::string& text) {
+  if (text == "none") return {};
+  if (auto it = known.find(text); it != known.end()) return it->second;
+  std::vector<std::string> parts = fields(text, ':');
+  if (parts.size() != 2) {
+    std::vector<std::string> names = {"none", "MEAN:STD"};
+    for (const auto& [name, n] : known) names.push_back(name);
+    throw invalid(fmt::format("normalise '{}': unknown", text), did_you_mean(text, names));
+  }
+  Normalise n{numbers(text, parts[0]), numbers(text, parts[1])};
+  n.check();
+  return n;
+}
+
+}  // namespace tutti::nn
