@@ -124,6 +124,11 @@ void RunOptions::add_to(CLI::App& sub) {
                       "What is done to the images of training batches, in order, as in \"crop:4,flip\": " +
                           listed(data::all_transforms(), what, ", ") + "; none"),
        d);
+  keep(sub.add_option("--mixup", mixup,
+                      "Train a classifier on sums of two images of a batch, and of their losses: each has a share from "
+                      "Beta(ALPHA, ALPHA), as in --mixup 0.2 (0: none)")
+           ->check(real),
+       d);
   keep(
       sub.add_option("--normalise", normalise,
                      "The model's first step, images with mean 0 and standard deviation 1: imagenet, cifar10, mnist, "
@@ -213,7 +218,7 @@ void RunOptions::add_hyperparameters(CLI::App& sub, const char* group) {
 void RunOptions::hide_training(CLI::App& sub) const {
   for (const char* option :
        {"--epochs", "--steps", "--optimizer", "--accumulate", "--recompute", "--memory-budget", "--keep-last",
-        "--augment", "--schedule", "--clip-norm", "--clip-value", "--no-decay", "--freeze"})
+        "--augment", "--mixup", "--schedule", "--clip-norm", "--clip-value", "--no-decay", "--freeze"})
     sub.get_option(option)->group("");
   for (const auto& [option, value] : hyperparameters) sub.get_option("--" + option)->group("");
 }
@@ -403,6 +408,7 @@ void RunOptions::validate_each() const {
     throw invalid(fmt::format("--quantize {}: unknown", quantize), "use int8 or int4");
   parse_schedule(schedule, int64_t{1} << 30);
   data::Augment changes(augment);  // throws
+  at_least("--mixup", mixup, 0);
   at_least("--clip-norm", clip_norm, 0);
   at_least("--lora", static_cast<double>(lora), 0);
   at_least("--clip-value", clip_value, 0);
@@ -457,7 +463,8 @@ TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
                    .workers = workers.value_or(-1),
                    .prefetch = prefetch,
                    .augment = augment,
-                   .normalise = nn::parse_normalise(normalise)};
+                   .normalise = nn::parse_normalise(normalise),
+                   .mixup = mixup};
   for (const std::string& pattern : split(no_decay, ',')) t.groups.push_back({.pattern = pattern, .decay = false});
   for (const std::string& pattern : split(freeze, ',')) t.groups.push_back({.pattern = pattern, .frozen = true});
   // Scores of a large vocabulary: who chose a smaller batch for the memory's sake means evaluation, too.

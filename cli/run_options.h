@@ -22,6 +22,7 @@ struct RunOptions {
   std::string recompute = "0";  ///< "all", or how many of the model's blocks
   uint64_t memory_budget = 0;   ///< bytes; 0: none
   std::string augment = "none", normalise = "none";
+  double mixup = 0;
   std::string schedule = "constant", no_decay, freeze;
   double clip_norm = 0, clip_value = 0, ema = 0;
   int64_t lora = 0;

@@ -132,6 +132,10 @@ Value Builder::input(Value column) {
     column = (*normalise_)(column);
     normalised_ = true;
   }
+  if (mixup_ && column.rank() == 4) {
+    column = mixup_->sum(column, mixup_->partner(column));
+    mixed_ = true;
+  }
   return cast(column, compute_);
 }
 

@@ -11,6 +11,7 @@
 #include "core/base/export.h"
 #include "graph/graph.h"
 #include "nn/lora.h"
+#include "nn/mixup.h"
 #include "nn/normalise.h"
 
 namespace tutti::nn {
@@ -106,6 +107,10 @@ class TUTTI_API Builder {
   void normalise(Normalise how) { normalise_ = std::move(how); }
   /// Whether it did so.
   bool normalised() const { return normalised_; }
+  /// input() adds pairs of the batch's images from now on.
+  void mix(Mixup how) { mixup_ = std::move(how); }
+  /// Whether it did so.
+  bool mixed() const { return mixed_; }
 
   /// Parameters that `frozen` is true of are kept in that format from now on.
   void keep_frozen(WeightFormat format, std::function<bool(const Parameter&)> frozen);
@@ -139,8 +144,8 @@ class TUTTI_API Builder {
   Value buffer(const std::string& name, TensorType type, Init init);
   /// What the buffer "PATH.name" holds after a training step; nothing in evaluation.
   void update(const std::string& name, Value value);
-  /// A column as numbers to compute with: u8 is scaled by 1/255, images [N, C, H, W] are normalised where that is asked
-  /// for, floats are cast to compute().
+  /// A column as numbers to compute with: u8 is scaled by 1/255, images [N, C, H, W] are normalised and mixed where
+  /// that is asked for, floats are cast to compute().
   Value input(Value column);
   /// What a module gave, in master(): losses and scores need the digits.
   Value output(Value y) const;
@@ -179,7 +184,8 @@ class TUTTI_API Builder {
   Value seed_, step_;
   DType compute_;
   std::optional<Normalise> normalise_;
-  bool normalised_ = false;
+  std::optional<Mixup> mixup_;
+  bool normalised_ = false, mixed_ = false;
   std::string full(const std::string& name) const { return path_.empty() ? name : path_ + "." + name; }
   /// The parameter of that name, declared where it is new; `table`: of an embedding.
   const Parameter& declare(const std::string& name, Shape shape, Init init, ParameterProperties properties, bool wide,

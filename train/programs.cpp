@@ -180,9 +180,17 @@ struct Programs::Backward {
   Values gradients;  ///< times the loss scale, where there is one
 };
 
-Programs::Backward Programs::backward(Graph& g, nn::Builder& model, const Batch& batch, const LossScaler* scaler,
+Programs::Backward Programs::backward(Graph& g, nn::Builder& model, Batch& batch, const LossScaler* scaler,
                                       bool part) const {
+  if (options_.mixup > 0) {
+    auto pairs = nn::Mixup::drawn(model.seed(), model.step(), batch.size(), options_.mixup, model.master());
+    model.mix(pairs);
+    batch.mix(pairs);
+  }
   Outcome out = outcome_of(task_, model, batch);
+  if (options_.mixup > 0 && !(model.mixed() && batch.mixed()))
+    throw invalid(fmt::format("mixup {}: the task is no classification of images [N, C, H, W]", options_.mixup),
+                  "leave it out for this model and these data");
   Backward b{.loss = {}, .weight = out.weight, .parameters = {}, .gradients = {}};
   {
     Graph::Scope scope(g, "loss", Phase::loss);

@@ -43,6 +43,7 @@ struct TUTTI_API ProgramOptions {
   nn::WeightFormat frozen = nn::WeightFormat::compute;  ///< how weights are kept that are not trained
   bool inference = false;                               ///< no weight is trained
   std::optional<nn::Normalise> normalise = {};          ///< the model's images
+  double mixup = 0;       ///< alpha of nn::Mixup; 0: images of a training batch stay apart
   int64_t recompute = 0;  ///< so many blocks, from the first, are computed again for the backward pass: see recompute()
   bool gradient_norm = false;  ///< the norm of all gradients, before any is clipped: the ring "gradient_norms"
   bool norms = false;          ///< 2-norms by trained parameter are outputs: "norm.gradient.NAME", "norm.weight.NAME"
@@ -94,7 +95,7 @@ class TUTTI_API Programs {
 
  private:
   struct Backward;
-  Backward backward(Graph& g, nn::Builder& model, const Batch& batch, const LossScaler* scaler, bool part) const;
+  Backward backward(Graph& g, nn::Builder& model, Batch& batch, const LossScaler* scaler, bool part) const;
   void step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b, Value step, LossScaler* scaler) const;
   std::optional<LossScaler> scaler(Graph& g) const;
   Graph recomputed(Graph g) const;

@@ -63,6 +63,11 @@ const data::Column& Batch::column(const std::string& wanted) const {
   throw invalid(fmt::format("the data has no column '{}'", wanted), "its columns are " + alternatives(names));
 }
 
+const nn::Mixup* Batch::mixup() const {
+  mixed_ = mixup_.has_value();
+  return mixup_ ? &*mixup_ : nullptr;
+}
+
 bool Batch::has(const std::string& wanted) const {
   return std::ranges::any_of(form_.columns, [&](const data::Column& c) { return c.name == wanted; });
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,11 @@ class TUTTI_API Batch {
   Value valid() const { return valid_; }
   /// [size] of that dtype: 1 where a sample counts, else 0.
   Value weights(DType dtype) const;
+  /// Pairs of samples whose images a training batch adds, for tasks that add their losses likewise; null: none.
+  const nn::Mixup* mixup() const;
+  void mix(nn::Mixup how) { mixup_ = std::move(how); }
+  /// Whether the task asked for them.
+  bool mixed() const { return mixed_; }
   /// The limits that below() was asked with, by column.
   const std::map<std::string, int64_t>& limits() const { return limits_; }
 
@@ -68,6 +74,8 @@ class TUTTI_API Batch {
   Value indices_, valid_;
   mutable std::map<std::string, Value> columns_;
   mutable std::map<std::string, int64_t> limits_;
+  std::optional<nn::Mixup> mixup_;
+  mutable bool mixed_ = false;
 };
 
 /// A model and what it is trained for: any function of (Builder, Batch) that gives an Outcome.

@@ -57,6 +57,23 @@ Value ignore_padding(Value labels, const Batch& x) {
 
 namespace {
 
+/// Of logits [N, classes] for sums of two samples: the same sums of their losses and weights.
+Outcome mixed_classes(Value logits, Value labels, const nn::Mixup& pairs, double smoothing) {
+  if (labels.rank() != 1)
+    throw invalid(fmt::format("mixup of samples with labels {}", to_string(labels.type())),
+                  "leave it out: it needs one label per sample");
+  Outcome out = scored_classes(logits, labels, smoothing);
+  Graph::Scope scope(logits.graph(), "loss", Phase::loss);
+  Value other = pairs.partner(labels);
+  auto losses = [&](Value of) {
+    return cross_entropy(logits, of, {.label_smoothing = smoothing, .reduction = "none"});
+  };
+  auto counts = [&](Value of) { return cast(logical_not(equal(of, of.like(ignored_label))), logits.dtype()); };
+  out.loss_sum = sum(pairs.sum(losses(labels), losses(other)));
+  out.weight = sum(pairs.sum(counts(labels), counts(other)));
+  return out;
+}
+
 /// Of y's shape: 1 where the sample counts, else 0.
 Value element_weights(Value y, const Batch& x) {
   if (!x.valid()) return y.graph().full(y.dtype(), 1, y.shape());
@@ -82,6 +99,7 @@ Outcome classified(Value y, const Batch& x, const ClassificationOptions& o) {
     throw invalid(fmt::format("the model gives {} for labels {}", to_string(y.type()), to_string(labels.type())),
                   "classification needs [batch, classes, …] for labels [batch, …]: end the model with Flatten and "
                   "Linear(classes)");
+  if (const nn::Mixup* pairs = x.mixup()) return mixed_classes(y, labels, *pairs, o.label_smoothing);
   return scored_classes(y, ignore_padding(labels, x), o.label_smoothing);
 }
 

@@ -42,6 +42,7 @@ struct TUTTI_API TrainerOptions {
   std::string augment = {};
   /// What the model does to its images first; a checkpoint remembers it and is not taken by a trainer of other numbers.
   std::optional<nn::Normalise> normalise = {};
+  double mixup = 0;  ///< alpha: a classifier is trained on sums of two images (nn::Mixup); 0: on images
   std::map<std::string, std::string> device_options = {};  ///< the plugin's, such as {"threads", "2"}
   Fallback fallback = Fallback::none;                      ///< for nodes that the device declines
   Precision precision = Precision::f32;

@@ -28,6 +28,7 @@ ProgramOptions program_options(const TrainerOptions& o) {
           .frozen = o.frozen,
           .inference = o.inference,
           .normalise = o.normalise,
+          .mixup = o.mixup,
           .recompute = o.recompute,
           .gradient_norm = o.gradient_norm,
           .norms = o.norms_every > 0};

@@ -221,6 +221,7 @@ TrainerOptions options_of(const nb::dict& d) {
   take("workers", o.workers);
   take("prefetch", o.prefetch);
   take("augment", o.augment);
+  take("mixup", o.mixup);
   if (d.contains("normalise")) o.normalise = nn::parse_normalise(nb::cast<std::string>(d["normalise"]));
   take("nan_check", o.nan_check);
   take("device_options", o.device_options);

@@ -182,6 +182,7 @@ class Trainer:
                 accumulate (parts that a step's batch is computed in, so that one part's activations are in memory)
     workers, prefetch   threads that read samples of sets that do not lie on the device, and the batches they read ahead
     augment     what is done to the images of training batches: "crop:4,flip"
+    mixup       alpha: a classifier is trained on sums of two images of a batch and of their losses, in shares of Beta(alpha, alpha)
     normalise   the model's first step, images with mean 0 and standard deviation 1: "imagenet", "cifar10", "mnist", "0.5:0.25",
                 or (mean, std), each a number or one per channel, of pixels from 0 to 1; a checkpoint remembers it
     nan_check   when a loss or a weight is NaN or infinite, the error names the node that made it and the ranges of its inputs
@@ -200,7 +201,7 @@ class Trainer:
         if not isinstance(optimizer, Optimizer):
             raise InvalidError(f"{optimizer!r} is no optimizer of tutti.optim", "tutti.optim has " + ", ".join(optimizers))
         known = ("clip_norm", "clip_value", "ema", "batch", "accumulate", "keep_last", "seed", "eval_batch", "resident_limit",
-                 "workers", "prefetch", "augment", "nan_check", "device_options", "precision", "loss_scale", "fallback")
+                 "workers", "prefetch", "augment", "mixup", "nan_check", "device_options", "precision", "loss_scale", "fallback")
         for key in options:
             if key not in known:
                 raise TypeError(f"Trainer has no option '{key}': it has {', '.join(known)}")

@@ -57,6 +57,21 @@ class Data(harness.Case):
         self.fails(2, ["has no images"], "train", "gpt", "--size", "tiny", "--normalise", "data")
         self.fails(2, ["reads no images"], "train", "mlp", "--size", "tiny", "--data", "synthetic:8:3:64:16", "--normalise", "0:1")
 
+    def test_mixup_is_a_function_of_the_seed(self):
+        run = self.folder / "run.safetensors"
+        train = ["cnn", "--data", "synthetic:3x8x8:4:60:16", "--batch", "16", "--mixup", "0.4", "--keep-last", "--epochs", "3"]
+        whole = self.train(*train, "--device", "onednn:0")
+        self.assertEqual(self.train(*train, "--device", "onednn:0", "--threads", "1")["losses"], whole["losses"])
+        for a, b in zip(self.train(*train, "--device", "reference:0")["losses"], whole["losses"], strict=True):
+            self.assertAlmostEqual(a, b, delta=1e-4)
+        self.assertNotEqual(self.train(*train, "--device", "onednn:0", "--mixup", "0")["losses"][0], whole["losses"][0])
+        self.train(*train, "--device", "onednn:0", "--steps", "5", "--checkpoint", run)
+        resumed = self.train("--resume", run, "--steps", "0", "--epochs", "3", "--device", "onednn:0")
+        self.assertEqual((resumed["losses"], resumed["state_hash"]), (whole["losses"][5:], whole["state_hash"]))
+        self.train(*train, "--accumulate", "4", "--steps", "3", "--device", "onednn:0")
+        self.fails(2, ["--mixup -1", "at least 0"], "train", *train[:5], "--mixup", "-1")
+        self.fails(2, ["mixup 0.4", "no classification of images"], "train", "gpt", "--size", "tiny", "--mixup", "0.4", "--steps", "1")
+
     def test_bad_input(self):
         self.fails(2, ["unknown data 'shape'", "shapes:SIZE"], "data", "shape")
         self.fails(2, ["--output -"], "data", "shapes:16", "--output", "-")

@@ -1,0 +1,46 @@
+#include "nn/mixup.h"
+
+#include <boost/math/special_functions/beta.hpp>
+#include <vector>
+
+#include "graph/functions.h"
+#include "graph/ops.h"
+#include "nn/module.h"
+
+namespace tutti::nn {
+namespace {
+
+constexpr int64_t places = 4096;
+
+/// In the middle of so many intervals of equal probability.
+std::vector<double> quantiles(double alpha) {
+  std::vector<double> all;
+  for (int64_t k = 0; k < places; ++k)
+    all.push_back(boost::math::ibeta_inv(alpha, alpha, (static_cast<double>(k) + 0.5) / places));
+  return all;
+}
+
+}  // namespace
+
+Mixup Mixup::drawn(Value seed, Value step, int64_t n, double alpha, DType dtype) {
+  Graph& g = seed.graph();
+  Graph::Scope scope(g, "mixup");
+  Value u = random_uniform(seed, step, {n}, stream_of("mixup"), 0, places);
+  Value place = cast(minimum(u, static_cast<double>(places - 1)), DType::i32);  // u may be rounded up to `places`
+  return {gather(g.constant(dtype, quantiles(alpha)), place)};
+}
+
+Value Mixup::partner(Value x) const {
+  Graph& g = x.graph();
+  int64_t n = x.shape()[0];
+  return gather(x, g.full(DType::i32, static_cast<double>(n - 1)) - iota(g, {n}, 0));
+}
+
+Value Mixup::sum(Value own, Value other) const {
+  Shape rows(own.rank(), 1);
+  rows[0] = share.shape()[0];
+  Value s = reshape(cast(share, own.dtype()), rows);
+  return s * own + (1 - s) * other;
+}
+
+}  // namespace tutti::nn
