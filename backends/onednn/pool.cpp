@@ -161,23 +161,25 @@ KernelPtr make_own(const Case& c) {
   auto elements = [&](const Shape& s) {
     return num_elements(s) == 0 ? 0 : layout.images(s) * layout.inner * s[2] * s[3];
   };
-  int64_t results = elements(g.pooled()), pixels = elements(g.images());
+  int64_t results = elements(g.pooled());
   bool index = c.wants(1), wide = c.in(0).dtype == DType::f32;
-  // Scratch: the taps where nobody reads them, y as f32 where it is not, x as f32 where it is not.
-  size_t y_at = aligned(static_cast<size_t>(index ? 0 : results));
-  size_t x_at = y_at + aligned(static_cast<size_t>(wide && c.wants(0) ? 0 : results * 4));
-  size_t scratch_bytes = x_at + static_cast<size_t>(wide ? 0 : pixels * 4) + 64;
+  // Scratch: the taps where nobody reads them; y where nobody does, or each thread's rows as f32.
+  size_t taps_bytes = aligned(static_cast<size_t>(index ? 0 : results));
+  int64_t floats = wide ? (c.wants(0) ? 0 : results) : kernels::pool_scratch(layout.inner, g.h, g.w) * c.threads;
+  size_t scratch_bytes = taps_bytes + static_cast<size_t>(floats) * sizeof(float) + 64;
   auto kernel = std::make_unique<FunctionKernel>(
       c,
       [=, storage = kernels::storage_of(c.in(0).dtype), threads = c.threads](void* const* in, void* const* out,
                                                                              std::byte* scratch) {
         if (results == 0) return;
         auto* taps = index ? static_cast<uint8_t*>(out[1]) : reinterpret_cast<uint8_t*>(scratch);
-        auto* y = wide && out[0] ? static_cast<float*>(out[0]) : reinterpret_cast<float*>(scratch + y_at);
-        auto* x = wide ? static_cast<float*>(in[0]) : reinterpret_cast<float*>(scratch + x_at);
-        if (!wide) to_f32(storage, x, in[0], pixels, threads);
-        kernels::max_pool(x, y, taps, layout.images(g.pooled()), layout.inner, g.h, g.w, threads);
-        if (!wide && out[0]) from_f32(storage, out[0], y, results, threads);
+        auto* rows = reinterpret_cast<float*>(scratch + taps_bytes);
+        int64_t images = layout.images(g.pooled());
+        if (wide)
+          kernels::max_pool(static_cast<const float*>(in[0]), out[0] ? static_cast<float*>(out[0]) : rows, taps, images,
+                            layout.inner, g.h, g.w, threads);
+        else
+          kernels::max_pool(storage, in[0], out[0], taps, images, layout.inner, g.h, g.w, rows, threads);
       },
       scratch_bytes);
   auto t = data_type(c.in(0).dtype);

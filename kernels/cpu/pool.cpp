@@ -1,5 +1,7 @@
 #include "kernels/cpu/pool.h"
 
+#include <algorithm>
+
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/parallel.h"
 
@@ -21,6 +23,35 @@ void max_pool(const float* x, float* y, uint8_t* index, int64_t images, int64_t 
     for (int64_t k = first; k < last; ++k) {
       p.row = k % h.count;
       isa_kernels().max_pool_row(y + k * to, index + k * to, x + k / h.count * from, p);
+    }
+  });
+}
+
+/// The rows of x that a row of windows reads.
+int64_t strip_rows(const WindowAxis& h) { return std::min((h.kernel - 1) * h.dilation + 1, h.size); }
+
+int64_t pool_scratch(int64_t inner, const WindowAxis& h, const WindowAxis& w) {
+  return (strip_rows(h) * w.size + w.count) * inner;
+}
+
+void max_pool(Storage storage, const void* x, void* y, uint8_t* index, int64_t images, int64_t inner,
+              const WindowAxis& h, const WindowAxis& w, float* scratch, int threads) {
+  int64_t line = w.size * inner, to = w.count * inner;
+  auto load = isa_kernels().load(storage);
+  auto store = isa_kernels().store(storage);
+  share(images * h.count, images * h.count * to * h.kernel * w.kernel, threads, [&](int64_t begin, int64_t end, int k) {
+    float* strip = scratch + k * pool_scratch(inner, h, w);
+    float* pooled = strip + strip_rows(h) * line;
+    PoolRow p = row_of(inner, h, w);
+    for (int64_t row = begin; row < end; ++row) {
+      // The strip is an image of its own: one row of windows, the first of which begins where this one does.
+      int64_t start = row % h.count * h.stride - h.padding, first = std::max<int64_t>(start, 0);
+      p.height = std::min(start + (h.kernel - 1) * h.dilation + 1, h.size) - first;
+      p.padding_h = first - start;
+      const void* from = static_cast<const uint16_t*>(x) + (row / h.count * h.size + first) * line;
+      load(strip, from, from, from, p.height * line);
+      isa_kernels().max_pool_row(pooled, index + row * to, strip, p);
+      if (y) store(static_cast<uint16_t*>(y) + row * to, pooled, pooled, pooled, to);
     }
   });
 }

@@ -1,6 +1,7 @@
 // Maximum pools over images whose channels are contiguous, and their gradient.
 #pragma once
 #include "kernels/cpu/copy.h"
+#include "kernels/cpu/eval.h"
 
 namespace tutti::kernels {
 
@@ -10,6 +11,11 @@ namespace tutti::kernels {
 /// pixel.
 void max_pool(const float* x, float* y, uint8_t* index, int64_t images, int64_t inner, const WindowAxis& h,
               const WindowAxis& w, int threads);
+/// The same of f16 or bf16, as that storage, each row of windows as f32 in `scratch`: pool_scratch() floats per thread.
+/// y may be null.
+void max_pool(Storage storage, const void* x, void* y, uint8_t* index, int64_t images, int64_t inner,
+              const WindowAxis& h, const WindowAxis& w, float* scratch, int threads);
+int64_t pool_scratch(int64_t inner, const WindowAxis& h, const WindowAxis& w);
 /// dx = the sum of d over the windows whose index names the pixel, in a fixed order.
 void max_pool_dx(const float* d, const uint8_t* index, float* dx, int64_t images, int64_t inner, const WindowAxis& h,
                  const WindowAxis& w, int threads);

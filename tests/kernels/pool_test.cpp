@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/base/philox.h"
@@ -22,9 +23,10 @@ struct Pool {
 
 TEST(Pool, largest_element_and_gradient) {
   for (const Pool& g :
-       {Pool{2, 32, 28, 28, {2, 2}, {2, 2}, {0, 0}, {1, 1}}, Pool{3, 3, 7, 9, {3, 2}, {2, 1}, {1, 1}, {1, 1}},
-        Pool{1, 80, 9, 8, {2, 3}, {1, 2}, {0, 1}, {3, 2}}, Pool{2, 17, 5, 5, {3, 3}, {3, 3}, {1, 1}, {1, 1}},
-        Pool{1, 1, 6, 6, {3, 3}, {1, 1}, {0, 0}, {1, 1}}, Pool{4, 64, 33, 31, {2, 2}, {2, 2}, {1, 0}, {1, 1}}}) {
+       {Pool{2, 32, 28, 28, {2, 2}, {2, 2}, {0, 0}, {1, 1}}, Pool{2, 48, 9, 8, {3, 2}, {3, 2}, {0, 0}, {1, 1}},
+        Pool{3, 3, 7, 9, {3, 2}, {2, 1}, {1, 1}, {1, 1}}, Pool{1, 80, 9, 8, {2, 3}, {1, 2}, {0, 1}, {3, 2}},
+        Pool{2, 17, 5, 5, {3, 3}, {3, 3}, {1, 1}, {1, 1}}, Pool{1, 1, 6, 6, {3, 3}, {1, 1}, {0, 0}, {1, 1}},
+        Pool{4, 64, 33, 31, {2, 2}, {2, 2}, {1, 0}, {1, 1}}}) {
     auto axis = [&](size_t i, int64_t size) {
       return WindowAxis{
           size,          g.kernel[i],
@@ -66,6 +68,21 @@ TEST(Pool, largest_element_and_gradient) {
       for (size_t i = 0; i < m; ++i) ASSERT_TRUE(y[i] == want[i] || (std::isnan(y[i]) && std::isnan(want[i]))) << i;
       EXPECT_EQ(index, want_index);
       EXPECT_EQ(dx, want_dx);
+      // Whole numbers are exact in bf16.
+      std::vector<uint16_t> narrow(n), narrow_y(m);
+      for (size_t i = 0; i < n; ++i) narrow[i] = f32_to_bf16(x[i]);
+      std::vector<float> scratch(static_cast<size_t>(threads * pool_scratch(g.inner, h, w)));
+      std::fill(index.begin(), index.end(), uint8_t{99});
+      max_pool(storage_of(DType::bf16), narrow.data(), narrow_y.data(), index.data(), g.images, g.inner, h, w,
+               scratch.data(), threads);
+      EXPECT_EQ(index, want_index);
+      for (size_t i = 0; i < m; ++i) {
+        float got = bf16_to_f32(narrow_y[i]);
+        ASSERT_TRUE(got == want[i] || (std::isnan(got) && std::isnan(want[i]))) << i;
+      }
+      max_pool(storage_of(DType::bf16), narrow.data(), nullptr, index.data(), g.images, g.inner, h, w, scratch.data(),
+               threads);
+      EXPECT_EQ(index, want_index);
     }
   }
 }
