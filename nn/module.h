@@ -108,7 +108,7 @@ class TUTTI_API Builder {
   /// Whether it did so.
   bool normalised() const { return normalised_; }
   /// input() adds pairs of the batch's images from now on.
-  void mix(Mixup how) { mixup_ = std::move(how); }
+  void mix(const Mixup& how) { mixup_ = how; }
   /// Whether it did so.
   bool mixed() const { return mixed_; }
 

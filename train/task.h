@@ -61,7 +61,7 @@ class TUTTI_API Batch {
   Value weights(DType dtype) const;
   /// Pairs of samples whose images a training batch adds, for tasks that add their losses likewise; null: none.
   const nn::Mixup* mixup() const;
-  void mix(nn::Mixup how) { mixup_ = std::move(how); }
+  void mix(const nn::Mixup& how) { mixup_ = how; }
   /// Whether the task asked for them.
   bool mixed() const { return mixed_; }
   /// The limits that below() was asked with, by column.

@@ -305,7 +305,7 @@ LaunchList strided_copy(const Target& t, Element e, const Shape& dims, const Sha
   if (num_elements(dims) >= 1024 && merged.size() > 1 && from.back() > 1 && merged.back() >= 8)
     for (size_t d = 0; d + 1 < merged.size(); ++d)
       if (from[d] == 1 && merged[d] >= 8) return transpose(t, e, merged, from, offset, d);
-  uint32_t dtype = e == Element::u8 ? TUTTI_U8 : e == Element::raw16 ? TUTTI_U32 : TUTTI_U32;
+  uint32_t dtype = e == Element::u8 ? TUTTI_U8 : TUTTI_U32;
   TuttiInstr code[] = {{TUTTI_X_INPUT, static_cast<uint16_t>(dtype), 0, 0, 0},
                        {TUTTI_X_RESULT, static_cast<uint16_t>(dtype), 0, 0, 0}};
   StridedOperand in[] = {{e, strides, offset}};

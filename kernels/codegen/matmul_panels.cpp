@@ -86,7 +86,7 @@ LaunchList matmul_panels(const Target& t, const Matmul& p) {
   }
 
   int64_t groups = batches * c.blocks * c.panels;
-  Parts parts = parts_of(t, p, groups, 4 * t.compute_units);
+  Parts parts = parts_of(t, p, groups, int64_t{4} * t.compute_units);
   bool whole = parts.count == 1;
   Kernel k = portable("matmul_panels", {{"T", e}, {"A", c.both ? Element::f32 : e}, {"Y", whole ? e : Element::f32}});
   k.set("M", c.m);

@@ -104,7 +104,7 @@ LaunchList matmul_texels(const Target& t, const Matmul& p) {
   list.scratch_bytes = {static_cast<uint64_t>(a_elements) * 4, static_cast<uint64_t>(b_elements) * 4};
   list.launches.push_back(pack(t, p, a, depth, at));
   list.launches.push_back(pack(t, p, b, depth, at + 1));
-  Parts parts = parts_of(t, p, groups, 4 * t.compute_units);
+  Parts parts = parts_of(t, p, groups, int64_t{4} * t.compute_units);
   bool whole = parts.count == 1;
   Element e = element_of(p.dtype);
   Kernel k = portable("matmul_texels", {{"T", e}, {"Y", whole ? e : Element::f32}});
