@@ -408,7 +408,7 @@ void RunOptions::validate_each() const {
     throw invalid(fmt::format("--quantize {}: unknown", quantize), "use int8 or int4");
   parse_schedule(schedule, int64_t{1} << 30);
   data::Augment changes(augment);  // throws
-  at_least("--mixup", mixup, 0);
+  nn::Mixup::check(mixup);
   at_least("--clip-norm", clip_norm, 0);
   at_least("--lora", static_cast<double>(lora), 0);
   at_least("--clip-value", clip_value, 0);

@@ -1,8 +1,11 @@
 #include "nn/mixup.h"
 
+#include <fmt/format.h>
+
 #include <boost/math/special_functions/beta.hpp>
 #include <vector>
 
+#include "core/base/status.h"
 #include "graph/functions.h"
 #include "graph/ops.h"
 #include "nn/module.h"
@@ -21,6 +24,11 @@ std::vector<double> quantiles(double alpha) {
 }
 
 }  // namespace
+
+void Mixup::check(double alpha) {
+  if (alpha != 0 && !(alpha >= 0.01 && alpha <= 1000))
+    throw invalid(fmt::format("mixup {}: expected 0 or a number from 0.01 to 1000", alpha), "0.2 is usual");
+}
 
 Mixup Mixup::drawn(Value seed, Value step, int64_t n, double alpha, DType dtype) {
   Graph& g = seed.graph();

@@ -12,8 +12,10 @@ namespace tutti::nn {
 struct TUTTI_API Mixup {
   Value share;  ///< [n] in [0, 1]: what of each sample is its own
 
-  /// Every share from Beta(alpha, alpha), by 4096 quantiles of equal probability. `seed` u32[2] and `step` as for
-  /// dropout.
+  /// Throws Error(invalid) unless alpha is 0 (no mixup) or from 0.01 to 1000.
+  static void check(double alpha);
+  /// Every share from Beta(alpha, alpha), by 4096 quantiles of equal probability, for an alpha that check() takes and
+  /// that is not 0. `seed` u32[2] and `step` as for dropout.
   static Mixup drawn(Value seed, Value step, int64_t n, double alpha, DType dtype);
   /// What x [n, …] has at the other sample of each pair.
   Value partner(Value x) const;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -54,6 +53,7 @@ void Normalise::check() const {
 }
 
 Value Normalise::operator()(Value x) const {
+  check();
   if (mean.size() == 1) return (x - mean[0]) / std[0];
   int64_t channels = x.shape()[1];
   if (channels != static_cast<int64_t>(mean.size()))

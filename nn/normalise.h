@@ -17,7 +17,7 @@ struct TUTTI_API Normalise {
   bool operator==(const Normalise&) const = default;
   /// Throws Error(invalid) unless both hold as many finite numbers, at least one, and every `std` is above 0.
   void check() const;
-  /// Throws Error(invalid) where x has another number of channels.
+  /// Throws Error(invalid) as check() does, and where x has another number of channels.
   Value operator()(Value x) const;
   /// "0.5,0.4,0.3:0.2,0.2,0.2", which parse_normalise() takes.
   std::string text() const;

@@ -182,6 +182,7 @@ struct Programs::Backward {
 
 Programs::Backward Programs::backward(Graph& g, nn::Builder& model, Batch& batch, const LossScaler* scaler,
                                       bool part) const {
+  nn::Mixup::check(options_.mixup);
   if (options_.mixup > 0) {
     auto pairs = nn::Mixup::drawn(model.seed(), model.step(), batch.size(), options_.mixup, model.master());
     model.mix(pairs);

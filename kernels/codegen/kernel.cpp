@@ -113,7 +113,7 @@ void Kernel::set(const std::string& name, int64_t x) {
       n.value = x;
       return;
     }
-  set(name, fmt::format(fmt::runtime(x < 0 ? "({})" : "{}"), x));
+  set(name, as_literal(x));
 }
 
 std::string Kernel::number(int64_t x) {

@@ -58,7 +58,7 @@ struct Param {
 
 /// How a formula writes its numbers: as literals, which divisions by work-item want, or as numbers of a kernel.
 using Write = std::function<std::string(int64_t)>;
-inline std::string as_literal(int64_t x) { return std::to_string(x); }
+inline std::string as_literal(int64_t x) { return x < 0 ? "(" + std::to_string(x) + ")" : std::to_string(x); }
 
 /// A whole number of one launch.
 struct Number {
@@ -90,6 +90,7 @@ struct Kernel {
   void set(const std::string& name, int64_t x);
   /// Another number, as an expression of a value names it.
   std::string number(int64_t x);
+  /// number(), for as long as the kernel stays where it is.
   Write as_number() {
     return [this](int64_t x) { return number(x); };
   }

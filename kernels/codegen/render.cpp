@@ -149,11 +149,11 @@ std::string number_words(const Target& t, Kernel& k, KernelSource& s) {
     bool fits = x >= INT32_MIN && x <= UINT32_MAX, large = x > INT32_MAX;
     bool shared = n.kind == Number::data || (t.shares_texts() && !(n.kind == Number::stride && x == 1));
     if (fits && shared) {
-      const char* form = large ? "  idx {} = IDX(U32(numbers({})));\n" : "  int {} = numbers({});\n";
-      variables += fmt::format(fmt::runtime(form), n.name, s.numbers.size());
+      variables += large ? fmt::format("  idx {} = IDX(U32(numbers({})));\n", n.name, s.numbers.size())
+                         : fmt::format("  int {} = numbers({});\n", n.name, s.numbers.size());
       s.numbers.push_back(static_cast<uint32_t>(x));
     } else {
-      macros += fmt::format(fmt::runtime(x < 0 ? "#define {} ({})\n" : "#define {} {}\n"), n.name, x);
+      macros += fmt::format("#define {} {}\n", n.name, as_literal(x));
     }
   }
   if (!s.numbers.empty()) k.params.push_back({.name = "numbers", .element = Element::i32});

@@ -13,6 +13,9 @@ PoolRow row_of(int64_t inner, const WindowAxis& h, const WindowAxis& w) {
           w.kernel, w.stride, w.padding, w.dilation, h.count,  w.count,   0};
 }
 
+/// The rows of x that a row of windows reads.
+int64_t strip_rows(const WindowAxis& h) { return std::min((h.kernel - 1) * h.dilation + 1, h.size); }
+
 }  // namespace
 
 void max_pool(const float* x, float* y, uint8_t* index, int64_t images, int64_t inner, const WindowAxis& h,
@@ -26,9 +29,6 @@ void max_pool(const float* x, float* y, uint8_t* index, int64_t images, int64_t 
     }
   });
 }
-
-/// The rows of x that a row of windows reads.
-int64_t strip_rows(const WindowAxis& h) { return std::min((h.kernel - 1) * h.dilation + 1, h.size); }
 
 int64_t pool_scratch(int64_t inner, const WindowAxis& h, const WindowAxis& w) {
   return (strip_rows(h) * w.size + w.count) * inner;

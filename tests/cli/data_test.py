@@ -69,7 +69,7 @@ class Data(harness.Case):
         resumed = self.train("--resume", run, "--steps", "0", "--epochs", "3", "--device", "onednn:0")
         self.assertEqual((resumed["losses"], resumed["state_hash"]), (whole["losses"][5:], whole["state_hash"]))
         self.train(*train, "--accumulate", "4", "--steps", "3", "--device", "onednn:0")
-        self.fails(2, ["--mixup -1", "at least 0"], "train", *train[:5], "--mixup", "-1")
+        self.fails(2, ["mixup -1", "from 0.01 to 1000"], "train", *train[:5], "--mixup", "-1")
         self.fails(2, ["mixup 0.4", "no classification of images"], "train", "gpt", "--size", "tiny", "--mixup", "0.4", "--steps", "1")
 
     def test_bad_input(self):

@@ -108,6 +108,15 @@ TEST(Mixup, ImagesAndLossesAreAddedByTheSameShares) {
   EXPECT_EQ(t.evaluate(set).loss, plain.evaluate(set).loss);
 }
 
+TEST(Mixup, OtherNumbersAreNamed) {
+  Numbers set(6);
+  for (double alpha : {-0.2, 1e-3, 1e300, std::nan("")}) {
+    Trainer t(select_device("reference:0"), classification(nn::Sequential{nn::Flatten(), nn::Linear(3)}),
+              {.batch = 3, .mixup = alpha});
+    expect_parts(message_of([&] { t.train(set, 1); }), {"mixup", "expected 0 or a number from 0.01 to 1000"});
+  }
+}
+
 TEST(Mixup, OtherTasksAreNamed) {
   Numbers set(6);
   auto refused = [&](Task task) {

@@ -102,6 +102,7 @@ TEST(Normalise, WhatDoesNotFitIsNamed) {
                  seen({1, DType::u8}, *nn::parse_normalise("imagenet"));
                }),
                {"numbers of 3 channels, the images have 1", "name one number, or 1"});
+  expect_parts(message_of([&] { seen({1, DType::u8}, {{0.5}, {0}}); }), {"a standard deviation of 0"});
   Trainer flat(select_device("reference:0"), Task([](nn::Builder& b, const Batch& x) {
                  Value y = b.output(b.input(reshape(x["input"], {x.size(), -1})));
                  return Outcome{.loss_sum = sum(y), .weight = b.graph().full(b.master(), 1)};
