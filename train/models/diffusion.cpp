@@ -193,21 +193,21 @@ Sampler sampler(const ModelOptions& o, const data::Source& train, int64_t steps)
     s.push_back(ancestral ? std::sqrt(beta * rest) : 0);
   }
   Diffusion model = diffusion_for(o, train);
-  return {
-      .state = model.image, .steps = steps, .step = [=](Builder& builder, Value x, Value step) {
-        Graph& g = builder.graph();
-        auto now = [&](const std::vector<double>& all, DType t) { return gather(g.constant(t, all), step); };
-        auto number = [&](const std::vector<double>& all) { return now(all, builder.master()); };
-        Value time = broadcast(now(at, DType::i32), {x.shape()[0]});
-        Value found = builder.output(model.forward(builder, cast(x, builder.compute()), time)), share = number(keep);
-        Value image = clamp((x - sqrt(1 - share) * found) / sqrt(share), -1, 1);
-        Value next = number(a) * image + number(b) * x;
-        if (ancestral)
-          next = next +
-                 number(s) * cast(random_normal(builder.seed(), builder.step(), x.shape(), stream_of("sample.noise")),
-                                  x.dtype());
-        return Sampled{next, (image + 1) * 0.5};
-      }};
+  return {.state = model.image, .steps = steps, .step = [=](Builder& builder, Value x, Value step) {
+            Graph& g = builder.graph();
+            auto now = [&](const std::vector<double>& all, DType t) { return gather(g.constant(t, all), step); };
+            auto number = [&](const std::vector<double>& all) { return now(all, builder.master()); };
+            Value time = broadcast(now(at, DType::i32), {x.shape()[0]});
+            Value found = builder.output(model.forward(builder, cast(x, builder.compute()), time));
+            Value share = number(keep);
+            Value image = clamp((x - sqrt(1 - share) * found) / sqrt(share), -1, 1);
+            Value next = number(a) * image + number(b) * x;
+            if (ancestral)
+              next = next + number(s) * cast(random_normal(builder.seed(), builder.step(), x.shape(),
+                                                           stream_of("sample.noise")),
+                                             x.dtype());
+            return Sampled{next, (image + 1) * 0.5};
+          }};
 }
 
 }  // namespace
