@@ -84,17 +84,27 @@ const std::string& Saver::good() {
 }
 
 void Saver::save(Checkpoint checkpoint, int64_t step, bool best) {
-  finish();
-  writing_ = std::async(std::launch::async, [this, step, best, c = std::move(checkpoint)] {
-    ::setpriority(PRIO_PROCESS, 0, 19);  // of this thread: where steps keep all processors busy they go first
-    write(c, step, best);
-  });
+  bool written = writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  if (full() || written) finish();
+  ++unwritten_;
+  writing_ = std::async(
+      std::launch::async, [this, step, best, c = std::move(checkpoint), before = std::move(writing_)]() mutable {
+        ::setpriority(PRIO_PROCESS, 0, 19);  // of this thread: where steps keep all processors busy they go first
+        try {
+          if (before.valid()) before.get();
+          write(c, step, best);
+          c = {};
+          good_ = path_;
+        } catch (...) {
+          --unwritten_;
+          throw;
+        }
+        --unwritten_;
+      });
 }
 
 void Saver::finish() {
-  if (!writing_.valid()) return;
-  writing_.get();
-  good_ = path_;
+  if (writing_.valid()) writing_.get();
 }
 
 void Saver::write(const Checkpoint& checkpoint, int64_t step, bool best) const {

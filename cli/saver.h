@@ -1,6 +1,7 @@
-// Saves checkpoints while training goes on: a thread of its own writes, and steps never wait for the disk.
+// Saves checkpoints while training goes on: a thread of its own writes, and steps do not wait for the disk.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <limits>
@@ -61,7 +62,10 @@ class Saver {
   /// Waits for what is being written.
   ~Saver();
 
-  /// Starts to write, after waiting for the checkpoint before. Throws Error(invalid) where that one could not be.
+  /// Whether one checkpoint is being written and another waits for it: a third would have to wait, and cost memory.
+  bool full() const { return unwritten_ >= 2; }
+  /// Has it written behind those before; waits for them where it is full. Throws Error(invalid) where one of those
+  /// could not be written.
   void save(Checkpoint checkpoint, int64_t step, bool best);
   /// Waits until all is written. Throws as save does.
   void finish();
@@ -79,7 +83,8 @@ class Saver {
   std::string path_, good_;
   int64_t keep_;
   bool keep_best_;
-  std::future<void> writing_;
+  std::atomic<int> unwritten_ = 0;
+  std::future<void> writing_;  // the newest, which waits for the one before
 };
 
 }  // namespace tutti::cli

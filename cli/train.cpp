@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "cli/number.h"
 #include "cli/output_file.h"
@@ -213,6 +214,7 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
   RunningNote note;
   std::string size = run.definition().size(run.size).name;
   SaveClock due(save_every, trainer.steps());
+  bool slow_disk = false;
   auto train_epoch = [&] {  // to its end, the run's, or a signal; saves on the way where that is due
     double loss = 0, seconds = 0;
     int64_t first = trainer.steps();
@@ -236,6 +238,12 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
       seconds += steps / out.result.samples_per_second;
       bool ended = trainer.steps() % per_epoch == 0 || trainer.steps() == total;
       if (ended || interrupted()) break;
+      if (saver.full()) {  // steps go on, and it is saved once there is room
+        if (!std::exchange(slow_disk, true))
+          progress.print(
+              fmt::format("--save-every {}: the disk is slower than that; saved as often as it can", save_every));
+        continue;
+      }
       save(false);
       due.restart(trainer.steps());
     } while (true);

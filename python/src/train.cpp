@@ -451,6 +451,8 @@ void bind_trainer(nb::module_& m) {
       .def_prop_ro("losses", asked([](Trainer& t) { return t.losses(); }))
       .def_prop_ro("parameter_count", asked([](Trainer& t) { return t.parameter_count(); }))
       .def_prop_ro("step_ms", asked([](Trainer& t) { return t.step_ms_median(); }))
+      .def_prop_ro("data_wait", asked([](Trainer& t) { return t.data_wait(); }))
+      .def_prop_ro("train_seconds", asked([](Trainer& t) { return t.train_seconds(); }))
       .def_prop_ro("compile_ms", asked([](Trainer& t) { return t.compile_ms(); }))
       .def_prop_ro("planned_bytes", asked([](Trainer& t) { return t.planned_bytes(); }))
       .def_prop_ro("peak_bytes", asked([](Trainer& t) { return t.peak_bytes(); }))

@@ -9,6 +9,7 @@ from types import SimpleNamespace as _Namespace
 from typing import Any as _Any
 
 from tutti import _core
+from tutti.data import open_data, source
 from tutti.errors import (DeclinedError, DeviceLostError, Error, InvalidError, NoMemoryError, NotFiniteError, UnsupportedError)
 from tutti import ops, values as _values  # noqa: F401  (values get their operators)
 from tutti import nn
@@ -16,7 +17,7 @@ from tutti._core import Device, Graph, Outcome, Value
 from tutti.graphs import Program, gradients, native, value_and_grad
 from tutti.tables import Devices as _Devices
 from tutti.tasks import binary_classification, classification, outcome, regression, task
-from tutti.trainer import Lora, ParameterGroup, Score, Trainer, open_data, optimizers as _optimizers, source
+from tutti.trainer import Lora, ParameterGroup, Score, Trainer, optimizers as _optimizers
 
 __all__ = ["DeclinedError", "Device", "DeviceLostError", "Error", "Graph", "InvalidError", "Lora", "NoMemoryError", "NotFiniteError", "Outcome",
            "ParameterGroup", "Program", "Score", "Trainer", "UnsupportedError", "Value", "binary_classification", "classification",

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from tutti import _core
-from tutti.trainer import as_array, as_column
+from tutti.data import as_array, as_column
 
 
 def gradients(results: _core.Value | Iterable[_core.Value], wrt: Iterable[_core.Value],

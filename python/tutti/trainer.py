@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tutti import _core
+from tutti.data import Data, Stream, as_array, source
 from tutti.errors import InvalidError
 from tutti.tables import History
 from tutti.tasks import predicting
@@ -72,99 +73,6 @@ class Score:
         return f"loss {self.loss:.4f}" + "".join(f", {k} {v:.4f}" for k, v in sorted(self.metrics.items()))
 
 
-def as_array(x):
-    """An array in host memory that the engine reads as it lies: NumPy's, PyTorch's and JAX's without a copy."""
-    if not hasattr(x, "__dlpack_device__"):
-        x = np.asarray(x)
-    elif x.__dlpack_device__()[0] != 1:
-        raise InvalidError(f"an array on {getattr(x, 'device', 'a device')}", "bring it to the host first: x.cpu(), np.asarray(x)")
-    if hasattr(x, "detach"):
-        x = x.detach().contiguous()
-        # NumPy hands its memory over without Python code, in which a Ctrl-C would be lost; it lacks bf16.
-        return x if "bfloat16" in str(x.dtype) else x.numpy()
-    if isinstance(x, np.ndarray):
-        if x.dtype.kind in "iu" and x.dtype not in (np.uint8, np.uint32, np.int32, np.int64):
-            x = x.astype(np.int32)
-        return np.asarray(x, order="C")
-    return x
-
-
-def as_column(x):
-    """The same for data: i64, which programs do not index with, becomes i32."""
-    x = as_array(x)
-    dtype = str(x.dtype)
-    if dtype.endswith("int64"):
-        x = np.asarray(x)
-        if x.size and (x.max() > 2**31 - 1 or x.min() < -2**31):
-            raise InvalidError("integers beyond 32 bits in a column", "the engine takes i32")
-        return x.astype(np.int32)
-    return np.asarray(x, np.float32) if dtype.endswith("float64") else x
-
-
-def source(data: _core.Source | str | Mapping[str, Any], name: str = "data", classes: Mapping[str, int] | None = None) -> _core.Source:
-    """Columns as a source: of a dict of arrays, a spec such as "fashion-mnist" (its training samples), or a source."""
-    if isinstance(data, _core.Source):
-        return data
-    if isinstance(data, str):
-        return open_data(data)[0]
-    if not isinstance(data, Mapping):
-        raise InvalidError(f"{type(data).__name__} is no data set", "hand in a dict of arrays, a spec or a source; only what fit() trains on "
-                           "may be an iterable of batches")
-    columns = {k: as_column(v) for k, v in data.items()}
-    found = dict(classes or {})
-    for k, v in columns.items():
-        if "int32" in str(v.dtype) and k not in found:
-            v = np.asarray(v)
-            if v.size and v.min() >= 0:
-                found[k] = int(v.max()) + 1
-    return _core.TensorSet(name, columns, found)
-
-
-def open_data(spec: str, context: int = 0, tokenizer: str = "chars") -> tuple[_core.Source, _core.Source]:
-    """The training and the test samples of a spec that `tutti train --data` takes: "fashion-mnist", "csv:FILE", …."""
-    return _core.open_data(spec, context, tokenizer)
-
-
-Data = _core.Source | str | Mapping[str, Any]
-
-
-class _Stream:
-    """Batches of an iterable as sources of at most `batch` samples, each read where it lies."""
-
-    def __init__(self, batches, names, batch, keep_last):
-        self.batches, self.names, self.batch, self.keep_last = batches, tuple(names), batch, keep_last
-        self.sources = {}  # by number of samples: the last batch may have fewer
-
-    def columns(self, batch):
-        if not isinstance(batch, Mapping):
-            batch = tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
-            if len(batch) != len(self.names):
-                raise InvalidError(f"a batch of {len(batch)} arrays for the columns {', '.join(self.names)}",
-                                   "name them: fit(…, columns=(\"input\", \"label\")), or hand in dicts")
-            batch = dict(zip(self.names, batch))
-        return {k: as_column(v) for k, v in batch.items()}
-
-    def __iter__(self):
-        """A pass. A smaller last batch is left out, as that of any data, unless keep_last says otherwise."""
-        short = 0
-        for batch in self.batches:
-            if short:
-                raise InvalidError(f"a batch of {short} samples before the last one, the trainer's batch is {self.batch}",
-                                   f"Trainer(batch={short}), or keep_last=True")
-            columns = self.columns(batch)
-            count = len(next(iter(columns.values()))) if columns else 0
-            if count > self.batch:
-                raise InvalidError(f"a batch of {count} samples, the trainer's batch is {self.batch}", f"Trainer(batch={count})")
-            if 0 < count < self.batch and not self.keep_last:
-                short = count
-                continue
-            if count in self.sources:
-                self.sources[count].set(columns)
-            else:
-                self.sources[count] = _core.RowSource("train", columns)
-            yield self.sources[count]
-
-
 Numbers = float | Iterable[float]
 
 
@@ -180,7 +88,8 @@ class Trainer:
     optimizer   one of tutti.optim
     batch, eval_batch, seed, precision ("f32", "tf32", "bf16", "f16"), clip_norm, clip_value, ema, keep_last,
                 accumulate (parts that a step's batch is computed in, so that one part's activations are in memory)
-    workers, prefetch   threads that read samples of sets that do not lie on the device, and the batches they read ahead
+    workers, prefetch   threads that read samples of sets that do not lie on the device, and the batches they read ahead; an iterable
+                of batches is read by one thread, two batches ahead unless `prefetch` says otherwise (workers=0: between steps)
     augment     what is done to the images of training batches: "crop:4,flip"
     mixup       alpha: a classifier is trained on sums of two images of a batch and of their losses, in shares of Beta(alpha, alpha)
     normalise   the model's first step, images with mean 0 and standard deviation 1: "imagenet", "cifar10", "mnist", "0.5:0.25",
@@ -215,9 +124,11 @@ class Trainer:
             options["schedule"] = schedule if callable(schedule) else (schedule, total or 0)
         self.task, self.optimizer = task, optimizer
         self._batch, self._keep_last = options.get("batch", 64), options.get("keep_last", False)
+        self._ahead = 0 if options.get("workers") == 0 else options.get("prefetch", 0) or 2  # of an iterable's batches
         self._reads_again = bool(options.get("nan_check"))
         self._core = _core.Trainer(task, device, options)
         self._trained_on: _core.Source | None = None
+        self._waited = 0.0  # seconds between steps, for an iterable's batches
         self.device = self._core.device  # its id
 
     def fit(self, train: Data | Iterable[Any], validation: Data | None = None, epochs: int = 1, steps: int | None = None,
@@ -235,7 +146,7 @@ class Trainer:
             if self._reads_again:
                 raise InvalidError("nan_check runs steps again with the same samples, and an iterable's are gone",
                                    "hand in a dict of arrays, or leave nan_check out")
-            stream = _Stream(train, columns, self._batch, self._keep_last)
+            stream = Stream(train, columns, self._batch, self._keep_last, self._ahead)
         else:
             train = source(train, "train")
             before, self._trained_on = self._trained_on, train  # a nan_check may read either again
@@ -270,18 +181,27 @@ class Trainer:
                 bar.epoch(entry)
                 if done["stopped"]:
                     break
+        self._tell_wait(stream is not None)
         return history
+
+    def _tell_wait(self, streamed):
+        """A warning where the device waited for data, and long enough to tell."""
+        if self.data_wait > 0.05 and self._waited + self._core.train_seconds > 1:
+            warnings.warn(f"the device waited for data {100 * self.data_wait:.0f} % of the time: " +
+                          ("give batches faster, such as by DataLoader(num_workers=4), or hand in arrays" if streamed
+                           else "read them with more threads, Trainer(workers=…)"), stacklevel=3)
 
     def _pass(self, stream, limit, bar, epoch):
         """A step for every batch of a stream, `limit` at most."""
         losses = []
-        for batch in stream:
+        waited = stream.waited
+        for batch in stream(limit):
+            self._waited += stream.waited - waited
+            waited = stream.waited
             self._trained_on = batch
             done = self._core.train(batch, 1, None)
             losses.append(done["loss"])
             bar.watch({"step_in_epoch": len(losses), "loss": done["loss"]})
-            if limit is not None and len(losses) == limit:
-                break
         if not losses:
             raise InvalidError(f"the iterable gave no whole batch in epoch {epoch}",
                                "hand in one that can be gone through again, such as a DataLoader or a list; a generator ends for good")
@@ -340,6 +260,13 @@ class Trainer:
     def elsewhere(self) -> list[str]:
         """What a fallback runs on another device."""
         return self._core.elsewhere
+
+    @property
+    def data_wait(self) -> float:
+        """The share of the training time in which steps waited for samples."""
+        stepping = self._core.train_seconds
+        total = stepping + self._waited
+        return (self._core.data_wait * stepping + self._waited) / total if total else 0.0
 
     @property
     def step_ms(self) -> float:

@@ -29,18 +29,14 @@ class Saving(harness.Case):
 
     def test_checkpoints_within_an_epoch_change_nothing(self):
         plain = self.train(*self.RUN, "--epochs", "3", "--checkpoint", self.folder / "a.safetensors")
-        often = self.train(*self.RUN, "--epochs", "3", "--checkpoint", self.folder / "b.safetensors", "--save-every", "3", "--keep", "4")
-        self.assertEqual(often["state_hash"], plain["state_hash"])
-        self.assertEqual(often["losses"], plain["losses"])
-        total = plain["steps"]
-        per_epoch = total // 3
-        due = {e * per_epoch for e in (1, 2, 3)} | {e * per_epoch + k for e in range(3) for k in range(3, per_epoch, 3)}
-        newest = sorted(due)[-4:]
-        self.assertEqual(self.names(), sorted(["a.safetensors", "b.safetensors", *(f"b.step-{s}.safetensors" for s in newest)]))
-        for step in newest:
+        # Two checkpoints may be on their way, so none of these is late.
+        often = self.train(*self.RUN, "--epochs", "1", "--checkpoint", self.folder / "b.safetensors", "--save-every", "12", "--keep", "2")
+        self.assertEqual(often["losses"], plain["losses"][:32])
+        self.assertEqual(self.names(), ["a.safetensors", "b.safetensors", "b.step-24.safetensors", "b.step-32.safetensors"])
+        for step in (24, 32):
             self.assertEqual(self.steps_of(self.folder / f"b.step-{step}.safetensors"), step)
         # From any of them the run goes on to the same end, also from the middle of an epoch.
-        rest = self.train("--resume", self.folder / f"b.step-{newest[0]}.safetensors", "--checkpoint", self.folder / "c.safetensors")
+        rest = self.train("--resume", self.folder / "b.step-24.safetensors", "--epochs", "3", "--checkpoint", self.folder / "c.safetensors")
         self.assertEqual(rest["state_hash"], plain["state_hash"])
 
     def test_fifty_sigterms(self):
@@ -69,6 +65,22 @@ class Saving(harness.Case):
     def test_saving_by_time(self):
         self.train(*self.RUN, "--epochs", "40", "--checkpoint", self.folder / "a.safetensors", "--save-every", "0.001s", "--keep", "1000")
         self.assertGreater(len(self.names()), 2)
+
+    def test_steps_do_not_wait_for_a_slow_disk(self):
+        """A library in front of the C library stands for the disk: a file takes 0.6 s, 200 steps less than one."""
+        source, library = self.folder / "slow.c", self.folder / "slow.so"
+        source.write_text("#include <unistd.h>\nint fsync(int fd) { (void)fd; usleep(300000); return 0; }\n", encoding="utf-8")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+        run = [*self.RUN, "--data", "synthetic:32:4:4096:16", "--no-eval", "--steps", "200"]
+        plain = self.train(*run)
+        file, env = self.folder / "a.safetensors", environment(LD_PRELOAD=str(library))
+        result = self.done("train", *run, "--json", "--save-every", "1", "--keep", "1000", "--checkpoint", file, env=env)
+        saved = json.loads(result.stdout)
+        self.assertEqual((saved["state_hash"], saved["losses"]), (plain["state_hash"], plain["losses"]))
+        self.assertEqual(result.stderr.count("the disk is slower than that"), 1, result.stderr)
+        steps = sorted(self.steps_of(f) for f in self.folder.glob("a.step-*"))
+        self.assertEqual(steps[:2] + steps[-1:], [1, 2, 200])
+        self.assertLess(len(steps), 20)
 
     def test_the_best_stays_and_patience_ends_the_run(self):
         file = self.folder / "run.safetensors"

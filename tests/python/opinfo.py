@@ -33,7 +33,7 @@ from tutti.graphs import dtype_name
 from tutti.torch.importer import Lowering, refuse
 from tutti.torch.registry import HANDLERS, cast
 from tutti.torch.step import _export
-from tutti.trainer import as_array
+from tutti.data import as_array
 
 TABLE = pathlib.Path(__file__).resolve().parents[2] / "docs/ATEN.md"
 

@@ -3,6 +3,7 @@ import gc
 import pathlib
 import tempfile
 import threading
+import time
 import traceback
 import unittest
 
@@ -266,6 +267,46 @@ class Training(unittest.TestCase):
         named = trainer()
         named.fit([{"input": x, "label": y} for x, y in batches], steps=11)
         np.testing.assert_array_equal(named.losses, t.losses[:11])
+
+    def test_an_iterable_is_read_ahead(self):
+        """While a step runs, a thread takes the batches behind it; what the iterable does to its arrays later is not seen."""
+        data = quadrants(320)
+        x, y = np.empty((32, 2), np.float32), np.empty(32, np.int32)
+        taken, threads = [], set()
+
+        def refilled():  # the same arrays for every batch
+            for i in range(0, 320, 32):
+                threads.add(threading.get_ident())
+                x[:], y[:] = data["input"][i:i + 32], data["label"][i:i + 32]
+                taken.append(i)
+                yield x, y
+
+        ahead, between = trainer(prefetch=4), trainer(workers=0)
+        ahead.fit(refilled())
+        self.assertNotIn(threading.get_ident(), threads)
+        threads.clear()
+        between.fit(refilled())
+        self.assertEqual(threads, {threading.get_ident()})
+        np.testing.assert_array_equal(ahead.losses, between.losses)
+
+        taken.clear()
+        source = refilled()
+        ahead.fit(source, steps=3)
+        self.assertEqual(len(taken), 3)  # not one that the next call would miss
+        ahead.fit(source, steps=7)
+        self.assertEqual((len(taken), ahead.steps), (10, 20))
+
+    def test_waiting_for_an_iterable_is_said(self):
+        def slow():
+            for batch in self.batches():
+                time.sleep(0.2)
+                yield batch
+
+        t = trainer()
+        with self.assertWarnsRegex(UserWarning, r"waited for data \d+ % of the time: .*num_workers"):
+            t.fit(slow())
+        self.assertTrue(0.5 < t.data_wait <= 1, t.data_wait)
+        self.assertEqual(trainer().data_wait, 0)
 
     def test_a_smaller_last_batch_of_an_iterable(self):
         batches = self.batches(n=80)

@@ -9,12 +9,13 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tutti import _core, ops
+from tutti.data import as_array, as_column
 from tutti.errors import InvalidError
 from tutti.tasks import is_predicting, predicting, task
 from tutti.torch import optimizers as torch_optimizers
 from tutti.torch.importer import Lowering, refuse
 from tutti.torch.registry import FLOATS, HANDLERS, cast
-from tutti.trainer import Optimizer, Trainer, as_array, as_column, check_state, optimizers
+from tutti.trainer import Optimizer, Trainer, check_state, optimizers
 
 
 def from_torch(module, example_inputs, loss=None, optimizer=None, device="auto", **options):
