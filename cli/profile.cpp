@@ -294,7 +294,10 @@ void Profile::finish(Precision precision, int threads, bool quiet) {
   }
   ordered_json document{
       {"displayTimeUnit", "ms"}, {"otherData", other}, {"traceEvents", Trace(*profiler_, rooflines).events()}};
-  if (!try_write_target({"--profile", &file_}, document.dump(1) + "\n")) summary_ = nullptr;
+  if (!try_write_target({"--profile", &file_}, document.dump(1) + "\n")) {
+    summary_ = nullptr;
+    failed_ = true;
+  }
   rows_ = rows_of(*profiler_, rooflines, seconds / count);
   if (quiet) return;
   print_err(

@@ -36,6 +36,8 @@ class Profile {
   void finish(Precision precision, int threads, bool quiet);
   /// After finish: adds "profile" to a run's document, null where none was written.
   void tell(nlohmann::ordered_json& document) const;
+  /// After finish: no file that was asked for is missing for want of a disk.
+  bool written() const { return !failed_; }
   /// After finish: the costliest first.
   const std::vector<ProfileRow>& rows() const { return rows_; }
 
@@ -45,6 +47,7 @@ class Profile {
   std::shared_ptr<Profiler> profiler_;
   nlohmann::ordered_json summary_;
   std::vector<ProfileRow> rows_;
+  bool failed_ = false;
 };
 
 }  // namespace tutti::cli

@@ -66,7 +66,10 @@ void ProgressLine::clear() {
 }
 
 void ProgressLine::print(const std::string& line) {
-  if (quiet_) return;
+  if (!quiet_) warn(line);
+}
+
+void ProgressLine::warn(const std::string& line) {
   clear();
   print_err("{}\n", line);
 }

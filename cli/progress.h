@@ -20,6 +20,8 @@ class ProgressLine {
   void clear();
   /// Ends the bar's line and prints a line of text.
   void print(const std::string& line);
+  /// The same for what must be known, in a quiet run too.
+  void warn(const std::string& line);
 
  private:
   int64_t total_, epochs_, batch_;

@@ -245,6 +245,8 @@ std::map<std::string, std::string> RunOptions::remembered() const {
           option->empty() ? option->get_default_str() : fmt::format("{}", fmt::join(option->reduced_results(), ","));
   if (!vocabulary_.empty()) all["vocabulary"] = vocabulary_;
   if (!definition().text.empty()) all["description"] = definition().text;
+  if (device != "auto") all["device"] = device;  // a run file starts the same run; recall() takes any device
+  if (!fallback.empty()) all["fallback"] = fallback;
   all["data"] = data;  // what the model chose may be another in a later version
   all["batch"] = std::to_string(batch);
   all["normalise"] = normalise;  // numbers, where it was to be measured
@@ -266,12 +268,14 @@ void RunOptions::recall(const std::string& path) {
   if (run.contains("vocabulary") && run["vocabulary"].is_string()) vocabulary_ = run["vocabulary"];
   if (run.contains("description") && run["description"].is_string() && !named("model"))
     description_ = run["description"];
+  const bool epochs_named = named("epochs");  // whoever names epochs means them, not the steps of before
+  // Version 0.1 wrote the options of all optimizers, where nobody had named them 0 and -1.
+  const bool unnamed = run.contains("momentum") && run.contains("beta1") && run.contains("weight-decay");
   for (const auto& [key, option] : options_) {
     if (!option->empty() || !run.contains(key) || !run[key].is_string() || run[key].get<std::string>().empty())
       continue;
-    if (key == "steps" && named("epochs")) continue;  // whoever names epochs means them
-    // Version 0.1 wrote these where nobody had named them: the optimizer's own.
-    if ((key == "lr" && run[key] == "0") || (key == "weight-decay" && run[key] == "-1")) continue;
+    if (key == "steps" && epochs_named) continue;
+    if (unnamed && ((key == "lr" && run[key] == "0") || (key == "weight-decay" && run[key] == "-1"))) continue;
     try {
       option->add_result(run[key].get<std::string>());
       option->run_callback();

@@ -66,9 +66,7 @@ void Best::recall(const std::string& text) {
   since = json["since"];
 }
 
-Saver::~Saver() {
-  if (writing_.valid()) writing_.wait();
-}
+Saver::~Saver() { wait(); }
 
 std::string Saver::named(const std::string& what) const {
   fs::path path = target_of(path_);
@@ -76,35 +74,41 @@ std::string Saver::named(const std::string& what) const {
 }
 
 const std::string& Saver::good() {
-  try {
-    finish();
-  } catch (const Error&) {  // who asks has an error to report already
-  }
+  wait();
   return good_;
 }
 
 void Saver::save(Checkpoint checkpoint, int64_t step, bool best) {
-  bool written = writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-  if (full() || written) finish();
+  if (full()) wait();
   ++unwritten_;
   writing_ = std::async(
       std::launch::async, [this, step, best, c = std::move(checkpoint), before = std::move(writing_)]() mutable {
         ::setpriority(PRIO_PROCESS, 0, 19);  // of this thread: where steps keep all processors busy they go first
+        if (before.valid()) before.wait();
+        std::optional<Error> failure;
         try {
-          if (before.valid()) before.get();
           write(c, step, best);
-          c = {};
           good_ = path_;
-        } catch (...) {
-          --unwritten_;
-          throw;
+        } catch (const Error& e) {
+          failure = e;
+        } catch (const std::exception& e) {
+          failure.emplace(Code::internal, fmt::format("{}: {}", path_, e.what()));
         }
+        c = {};
+        std::lock_guard lock(mutex_);
+        failure_ = failure;
         --unwritten_;
       });
 }
 
+std::optional<Error> Saver::failure() const {
+  std::lock_guard lock(mutex_);
+  return failure_;
+}
+
 void Saver::finish() {
-  if (writing_.valid()) writing_.get();
+  wait();
+  if (failure_) throw *failure_;
 }
 
 void Saver::write(const Checkpoint& checkpoint, int64_t step, bool best) const {

@@ -5,8 +5,11 @@
 #include <chrono>
 #include <future>
 #include <limits>
+#include <mutex>
+#include <optional>
 #include <string>
 
+#include "core/base/status.h"
 #include "data/files/checkpoint.h"
 
 namespace tutti::cli {
@@ -64,10 +67,11 @@ class Saver {
 
   /// Whether one checkpoint is being written and another waits for it: a third would have to wait, and cost memory.
   bool full() const { return unwritten_ >= 2; }
-  /// Has it written behind those before; waits for them where it is full. Throws Error(invalid) where one of those
-  /// could not be written.
+  /// Has it written behind those before; waits for them where it is full.
   void save(Checkpoint checkpoint, int64_t step, bool best);
-  /// Waits until all is written. Throws as save does.
+  /// Why the newest that was tried could not be written.
+  std::optional<Error> failure() const;
+  /// Waits until all is written. Throws that failure.
   void finish();
   /// The last checkpoint that was written whole, or what the run began from; "" where there is none. Waits for what is
   /// being written.
@@ -76,11 +80,16 @@ class Saver {
 
  private:
   void write(const Checkpoint& checkpoint, int64_t step, bool best) const;
+  void wait() const {
+    if (writing_.valid()) writing_.wait();
+  }
   /// Removes all but the newest `keep_ - 1` files NAME.step-N.EXT.
   void prune(int64_t step) const;
   std::string named(const std::string& what) const;
 
   std::string path_, good_;
+  mutable std::mutex mutex_;  // of the failure
+  std::optional<Error> failure_;
   int64_t keep_;
   bool keep_best_;
   std::atomic<int> unwritten_ = 0;

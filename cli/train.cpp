@@ -38,7 +38,8 @@ struct TrainCommand {
   Profile profile;
   std::string checkpoint, resume, adapters, merged, log_dir;
   std::string save_every;
-  int64_t keep = 1, patience = 0, norms = 0, overfit = 0;
+  int64_t keep = 1, patience = 0, norms = 0;
+  std::optional<int64_t> overfit;
   bool json = false, quiet = false, no_eval = false, keep_best = false, nan_check = false;
 
   /// What training came to.
@@ -79,6 +80,9 @@ struct TrainCommand {
  private:
   std::optional<RunLog> log_;
   Best best_;
+  int64_t begun_at_ = 0;   // steps that were done before
+  Progress last_;          // seen
+  int64_t failed_at_ = 0;  // the step whose loss was not finite
 };
 
 int64_t TrainCommand::steps_per_epoch(const data::Source& set) const {
@@ -147,10 +151,9 @@ void TrainCommand::log_steps(Trainer& trainer, const Progress& p, size_t& logged
   std::vector<Norms> norms = trainer.take_norms();
   bool logs = log_ && log_->failure().empty();
   if (!logs && !page.asked()) return;
-  int64_t first = trainer.steps() - static_cast<int64_t>(trainer.losses().size());
   auto memory = static_cast<double>(trainer.peak_bytes());
   for (; logged < trainer.losses().size(); ++logged) {
-    int64_t step = first + static_cast<int64_t>(logged);
+    int64_t step = begun_at_ + static_cast<int64_t>(logged);
     Scalars scalars{{"loss", trainer.losses()[logged]},
                     {"learning_rate", trainer.learning_rate(step)},
                     {"samples_per_s", p.samples_per_second},
@@ -170,9 +173,9 @@ void TrainCommand::log_steps(Trainer& trainer, const Progress& p, size_t& logged
 }
 
 void TrainCommand::tell_log(ProgressLine& progress) {
-  if (std::string notice = log_->take_notice(); !notice.empty()) progress.print(fmt::format("--log-dir: {}", notice));
+  if (std::string notice = log_->take_notice(); !notice.empty()) progress.warn(fmt::format("--log-dir: {}", notice));
   if (!log_->failure().empty())
-    progress.print(fmt::format("--log-dir: {}; the run goes on without its log", log_->failure()));
+    progress.warn(fmt::format("--log-dir: {}; the run goes on without its log", log_->failure()));
 }
 
 void TrainCommand::log_epoch(const Trainer& trainer, const Outcome& o, ProgressLine& progress) {
@@ -196,17 +199,24 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
   auto with_good = [&](const std::string& remedy) {
     return saver.good().empty() ? remedy : fmt::format("{}; the last good checkpoint is {}", remedy, saver.good());
   };
+  std::string told;  // of what could not be saved
+  auto tell = [&](const std::optional<Error>& failure) {
+    std::string text = failure ? failure->what() : "";
+    if (text == std::exchange(told, text) || text.empty()) return;
+    progress.warn(fmt::format("not saved: {}\n  try: {}; the run goes on and tries again when the next save is due",
+                              text, failure->remedy));
+  };
+  std::optional<Error> weights_failure;
   auto save = [&](bool best) {
+    if (!checkpoint.empty())
+      saver.save(
+          trainer.snapshot(checkpoint, {{"run", nlohmann::json(run.remembered()).dump()}, {"best", best_.text()}}),
+          trainer.steps(), best);
+    weights_failure.reset();
     try {
-      if (!checkpoint.empty())
-        saver.save(
-            trainer.snapshot(checkpoint, {{"run", nlohmann::json(run.remembered()).dump()}, {"best", best_.text()}}),
-            trainer.steps(), best);
       save_weights(trainer);
-    } catch (const NotFinite&) {
-      throw;
-    } catch (const Error& e) {  // the options were good, so it is no bad input
-      throw Error(Code::internal, e.what(), with_good(e.remedy));
+    } catch (const Error& e) {
+      tell(weights_failure = e);
     }
   };
   std::vector<double> rates;
@@ -221,7 +231,9 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
     do {
       out.result = trainer.train(*data.train, due.steps_left(trainer.steps(), total), [&](const Progress& p) {
         progress.show(p);
+        last_ = p;
         log_steps(trainer, p, logged, progress);
+        if (!weights_failure) tell(saver.failure());
         note.say({{"device", trainer.device().id},
                   {"model", run.model + ":" + size},
                   {"step", p.step},
@@ -240,7 +252,7 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
       if (ended || interrupted()) break;
       if (saver.full()) {  // steps go on, and it is saved once there is room
         if (!std::exchange(slow_disk, true))
-          progress.print(
+          progress.warn(
               fmt::format("--save-every {}: the disk is slower than that; saved as often as it can", save_every));
         continue;
       }
@@ -270,13 +282,16 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
       due.restart(trainer.steps());
     } catch (const NotFinite& e) {
       progress.clear();
+      log_steps(trainer, last_, logged, progress);
+      failed_at_ = e.step;
       throw Error(Code::internal, e.what(), with_good(e.remedy));
     }
     ++out.epochs;
   }
   try {
     saver.finish();
-  } catch (const Error& e) {
+    if (weights_failure) throw *weights_failure;
+  } catch (const Error& e) {  // the options were good, so it is no bad input
     throw Error(Code::internal, e.what(), with_good(e.remedy));
   }
   out.good = saver.good();
@@ -304,7 +319,7 @@ nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& tra
                              {"model", run.model},
                              {"size", run.definition().size(run.size).name},
                              {"parameters", trainer.parameter_count()},
-                             {"steps", trainer.steps()},
+                             {"steps", failed_at_ > 0 ? failed_at_ : trainer.steps()},
                              {"epochs", static_cast<double>(trainer.steps()) / static_cast<double>(per_epoch)},
                              {"loss", o.epochs > 0 ? nlohmann::json(o.result.loss) : nlohmann::json()},
                              {"accuracy", has_accuracy ? nlohmann::json(accuracy->second) : nlohmann::json()},
@@ -359,7 +374,7 @@ int TrainCommand::report(const Device& device, Trainer& trainer, const data::Sou
                  o.cut_short ? resume_command() : "tutti eval " + file_word(checkpoint));
   }
   bool written = write_page(trainer, data, out, o);
-  if (!o.cut_short) return written ? done : incomplete;
+  if (!o.cut_short) return written && profile.written() ? done : stopped;
   print_err("stopped after step {}; {}\n", trainer.steps(),
             checkpoint.empty() ? "nothing was saved (no --checkpoint)"
             : o.epochs == 0    ? "there was nothing to save yet"
@@ -398,8 +413,8 @@ int TrainCommand::report(const Device& device, const Trainer& trainer, const Ove
 }
 
 void TrainCommand::check_overfit() const {
-  if (overfit < 0) throw invalid(fmt::format("--overfit {}: steps at most", overfit), "1 or more");
-  if (overfit == 0) return;
+  if (!overfit) return;
+  if (*overfit < 1) throw invalid(fmt::format("--overfit {}: steps at most", *overfit), "1 or more");
   for (const auto& [option, value] : {Target{"--resume", &resume},
                                       {"--checkpoint", &checkpoint},
                                       {"--adapters", &adapters},
@@ -422,6 +437,8 @@ int TrainCommand::operator()() {
   if (patience < 0 || (patience > 0 && no_eval))
     throw invalid(fmt::format("--patience {}: looks at the test loss", patience), "1 or more, without --no-eval");
   if (keep < 1) throw invalid(fmt::format("--keep {}: the newest checkpoint always stays", keep), "1 or more");
+  if (keep_best && no_eval)
+    throw invalid("--keep-best: is chosen by the test loss", "leave one of --keep-best and --no-eval out");
   if (checkpoint.empty() && (keep > 1 || keep_best || !save_every.empty()))
     throw invalid(fmt::format("{}: nothing is saved", keep_best  ? "--keep-best"
                                                       : keep > 1 ? "--keep"
@@ -447,7 +464,7 @@ int TrainCommand::operator()() {
   if (!quiet) tell_lost_plugins();
   data::Sources data = run.read_data();
   int64_t total = total_steps(*data.train), per_epoch = steps_per_epoch(*data.train);
-  if (overfit > 0) total = overfit;
+  if (overfit) total = *overfit;
   Task task = run.make_task(*data.train);
   TrainerOptions options = run.trainer_options(total);
   // Clipping computes it in any case; else it would cost a small model a tenth of its time.
@@ -468,17 +485,21 @@ int TrainCommand::operator()() {
                     "leave --seed out: a resumed run keeps its own");
     run.seed = trainer.seed();
   }
-  profile.start(total - trainer.steps());
+  begun_at_ = trainer.steps();
+  profile.start(total - begun_at_);
   ProgressLine progress(total, (total + per_epoch - 1) / per_epoch, run.batch, quiet);
   progress.print(fmt::format("{}: {} ({})", device.id, device.name, device.reason));
   if (!resume.empty())
     progress.print(fmt::format("resumed at step {} of {}, saves to {}", trainer.steps(), total, checkpoint));
+  if (trainer.steps() >= total)
+    progress.warn(
+        fmt::format("nothing is left to train: {} steps are done; ask for more --steps or --epochs", trainer.steps()));
 
-  if (overfit > 0) {
+  if (overfit) {
     size_t logged = 0;
     Overfit o;
     try {
-      o = cli::overfit(trainer, *data.train, run, overfit, [&](const Progress& p) {
+      o = cli::overfit(trainer, *data.train, run, *overfit, [&](const Progress& p) {
         progress.show(p);
         log_steps(trainer, p, logged, progress);
         return true;
@@ -502,6 +523,7 @@ int TrainCommand::operator()() {
     try {
       Outcome none;
       none.cut_short = true;
+      none.rate = last_.samples_per_second;
       if (page.asked() && trainer.steps() > 0)
         page.write(document(device, trainer, per_epoch, none), fmt::format("failed: {}", e.what()), trainer, run);
       bool too_large = e.code == Code::no_memory && device.memory_free > 0 && trainer.steps() == 0;

@@ -243,15 +243,18 @@ class BadCheckpoints(harness.Case):
 class FullDisk(harness.Case):
     BIG = ["mlp", "--data", "synthetic:32:4:64:16", "--layers", "32,2048,4", "--batch", "16"]  # 900 kB
 
-    def full(self, file, room, *args):
+    def limited(self, room, *args):
         """Trains where files may not grow past `room` bytes, as on a full disk."""
         def limit():
             signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # which would end it without a word
             resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 
-        result = tutti("train", *args, preexec_fn=limit)
+        return tutti("train", *args, preexec_fn=limit)
+
+    def full(self, file, room, *args, printed=False):
+        result = self.limited(room, *args)
         self.assertEqual(result.returncode, 1, result.stderr)
-        self.assertEqual(result.stdout, "")
+        self.assertEqual(result.stdout != "", printed)
         for part in (file, "bytes needed", "free some space"):
             self.assertIn(str(part), result.stderr)
 
@@ -259,6 +262,19 @@ class FullDisk(harness.Case):
         file = self.folder / "run"
         self.full(file, 100000, *self.BIG, "--checkpoint", file)
         self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_pages_and_profiles(self):
+        """The run is done, but what was asked for is missing."""
+        for option in ("--report", "--profile"):
+            with self.subTest(option):
+                file = self.folder / "file.html"
+                self.full(file, 1000, *self.BIG, "--no-eval", "--quiet", "--json", option, file, printed=True)
+                self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_log_that_ends_is_said_in_quiet_runs(self):
+        result = self.limited(600, *self.BIG, "--no-eval", "--quiet", "--epochs", "20", "--log-dir", self.folder / "log")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr.count("the run goes on without its log"), 1, result.stderr)
 
     def test_the_old_file_stays(self):
         file = self.folder / "run"

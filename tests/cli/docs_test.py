@@ -37,7 +37,9 @@ class Docs(harness.Case):
         if "gpt" in words:  # trains on text; the docs name its tiny size
             data = ["--batch", "16"]
         match words[0]:
-            case "train": return [*data, "--layers", "784,16,10", "--steps", "1", "--no-eval", "--device", device], (0,)
+            case "train":
+                judged = [] if "--keep-best" in words else ["--no-eval"]
+                return [*data, "--layers", "784,16,10", "--steps", "1", *judged, "--device", device], (0,)
             case "plan": return [*data, "--device", device, "--no-search"], (0,)
             case "bisect": return [*data, "--a", device, "--b", device, "--steps", "1", "--batch", "2"], (0,)
             case "replay": return [], (2,)  # the file is made where two devices part

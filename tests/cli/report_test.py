@@ -1,6 +1,8 @@
 """tutti train --report: one page that a browser shows, with what the run came to."""
 import base64
+import csv
 import json
+import math
 import re
 import struct
 import unittest
@@ -101,6 +103,18 @@ class Report(harness.Case):
     def test_of_a_run_that_fails(self):
         self.fails(1, ["the loss is NaN"], "train", *MLP, "--optimizer", "sgd", "--lr", "1e30", "--report", self.file)
         self.assertRegex(self.words(self.page()), "failed: the loss is NaN at step 2")
+
+    def test_a_run_that_fails_shows_how_it_went_there(self):
+        log = self.folder / "log"
+        error = self.fails(1, ["the loss is NaN at step"], "train", *MLP, "--optimizer", "sgd", "--lr", "30", "--epochs", 20, "--report",
+                           self.file, "--log-dir", log)
+        step = int(re.search(r"NaN at step (\d+)", error.stderr).group(1))
+        self.assertGreater(step, 4)
+        with open(log / "steps.csv", encoding="utf-8") as f:
+            rows = list(csv.DictReader(f))
+        self.assertEqual([int(r["step"]) for r in rows], list(range(1, step + 1)))
+        self.assertTrue(all(math.isfinite(float(r["loss"])) for r in rows[:-1]))
+        self.assertIn(f" {step}steps ", self.words(self.page()))
 
     def test_the_memory_is_that_of_the_plan(self):
         args = ["gpt", "--size", "tiny", "--batch", 4, "--accumulate", 2]

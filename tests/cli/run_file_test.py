@@ -85,6 +85,7 @@ class RunFiles(harness.Case):
         first = self.train(*self.RUN, *options, "--checkpoint", saved)
         toml = self.file(self.done("inspect", saved, "--run").stdout)
         self.assertIn("dropout = 0.1\n", toml.read_text(encoding="utf-8"))
+        self.assertRegex(toml.read_text(encoding="utf-8"), r'(?m)^device = "cpu"$')  # RUN names it
         again = self.train("--config", toml, "--device", "cpu")
         self.assertEqual(again["state_hash"], first["state_hash"])
         document = self.file(self.done("inspect", saved, "--run", "--json").stdout, "run.json")

@@ -82,6 +82,32 @@ class Saving(harness.Case):
         self.assertEqual(steps[:2] + steps[-1:], [1, 2, 200])
         self.assertLess(len(steps), 20)
 
+    def test_steps_are_remembered(self):
+        """A run of so many steps, stopped before, goes on to their end."""
+        whole = self.train(*self.RUN, "--steps", "40")
+        self.train(*self.RUN, "--steps", "40", "--save-every", "5", "--keep", "100", "--checkpoint", self.folder / "a")
+        rest = self.train("--resume", self.folder / "a.step-5", "--checkpoint", self.folder / "b")
+        self.assertEqual((rest["steps"], rest["state_hash"]), (40, whole["state_hash"]))
+        again = self.done("train", "--resume", self.folder / "b", "--quiet")
+        self.assertIn("nothing is left to train: 40 steps are done; ask for more --steps", again.stderr)
+
+    def test_a_rate_of_zero_is_remembered(self):
+        self.train(*self.RUN, "--epochs", "1", "--lr", "0", "--checkpoint", self.folder / "a")
+        rest = self.train("--resume", self.folder / "a", "--epochs", "2")
+        self.assertEqual(rest["losses"][-1], self.train(*self.RUN, "--epochs", "2", "--lr", "0")["losses"][-1])
+
+    def test_a_disk_that_fails_for_a_while(self):
+        """What cannot be saved is said once and tried again; the run goes on."""
+        source, library = self.folder / "fails.c", self.folder / "fails.so"
+        source.write_text("#include <errno.h>\nint fsync(int fd) { static int n; (void)fd; if (n++ > 1) return 0; errno = EIO; return -1; }\n",
+                          encoding="utf-8")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+        file = self.folder / "a.safetensors"
+        result = self.done("train", *self.RUN, "--epochs", "5", "--checkpoint", file, "--quiet", env=environment(LD_PRELOAD=str(library)))
+        self.assertEqual(result.stderr.count("not saved"), 1, result.stderr)
+        self.assertIn("a.safetensors: cannot flush to the disk: Input/output error", result.stderr)
+        self.assertEqual(self.steps_of(file), 160)
+
     def test_the_best_stays_and_patience_ends_the_run(self):
         file = self.folder / "run.safetensors"
         run = self.train(*self.RUN, "--epochs", "60", "--lr", "0.5", "--checkpoint", file, "--keep-best", "--patience", "2",
@@ -117,6 +143,7 @@ class Saving(harness.Case):
                                (["--patience 3", "--no-eval"], ["--patience", "3", "--no-eval"])]:
             self.fails(2, parts, "train", *self.RUN, "--checkpoint", file, *options)
         self.fails(2, ["--keep-best", "--checkpoint FILE"], "train", *self.RUN, "--keep-best")
+        self.fails(2, ["--keep-best", "test loss", "--no-eval"], "train", *self.RUN, "--keep-best", "--no-eval", "--checkpoint", file)
         self.fails(2, ["--save-every", "--checkpoint FILE"], "train", *self.RUN, "--save-every", "5")
         (self.folder / "file").write_text("x", encoding="utf-8")
         self.fails(2, ["file/log", "name a folder"], "train", *self.RUN, "--log-dir", self.folder / "file/log")
