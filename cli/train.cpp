@@ -199,12 +199,11 @@ TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources&
   auto with_good = [&](const std::string& remedy) {
     return saver.good().empty() ? remedy : fmt::format("{}; the last good checkpoint is {}", remedy, saver.good());
   };
-  std::string told;  // of what could not be saved
+  bool told = false;  // that something could not be saved
   auto tell = [&](const std::optional<Error>& failure) {
-    std::string text = failure ? failure->what() : "";
-    if (text == std::exchange(told, text) || text.empty()) return;
-    progress.warn(fmt::format("not saved: {}\n  try: {}; the run goes on and tries again when the next save is due",
-                              text, failure->remedy));
+    if (std::exchange(told, failure.has_value()) || !failure) return;
+    progress.warn(fmt::format("not saved: {}\n  try: {}{}the run goes on and tries again when the next save is due",
+                              failure->what(), failure->remedy, failure->remedy.empty() ? "" : "; "));
   };
   std::optional<Error> weights_failure;
   auto save = [&](bool best) {
@@ -427,6 +426,8 @@ void TrainCommand::check_overfit() const {
 
 int TrainCommand::operator()() {
   file.apply();
+  if (keep_best && no_eval)
+    throw invalid("--keep-best: is chosen by the test loss", "leave one of --keep-best and --no-eval out");
   if (!resume.empty()) {
     run.recall(resume);
     if (checkpoint.empty()) checkpoint = resume;
@@ -437,8 +438,6 @@ int TrainCommand::operator()() {
   if (patience < 0 || (patience > 0 && no_eval))
     throw invalid(fmt::format("--patience {}: looks at the test loss", patience), "1 or more, without --no-eval");
   if (keep < 1) throw invalid(fmt::format("--keep {}: the newest checkpoint always stays", keep), "1 or more");
-  if (keep_best && no_eval)
-    throw invalid("--keep-best: is chosen by the test loss", "leave one of --keep-best and --no-eval out");
   if (checkpoint.empty() && (keep > 1 || keep_best || !save_every.empty()))
     throw invalid(fmt::format("{}: nothing is saved", keep_best  ? "--keep-best"
                                                       : keep > 1 ? "--keep"

@@ -99,14 +99,14 @@ class Saving(harness.Case):
     def test_a_disk_that_fails_for_a_while(self):
         """What cannot be saved is said once and tried again; the run goes on."""
         source, library = self.folder / "fails.c", self.folder / "fails.so"
-        source.write_text("#include <errno.h>\nint fsync(int fd) { static int n; (void)fd; if (n++ > 1) return 0; errno = EIO; return -1; }\n",
+        source.write_text("#include <errno.h>\nint fsync(int fd) { static int n; (void)fd; if (n++ > 5) return 0; errno = EIO; return -1; }\n",
                           encoding="utf-8")
         subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
         file = self.folder / "a.safetensors"
-        result = self.done("train", *self.RUN, "--epochs", "5", "--checkpoint", file, "--quiet", env=environment(LD_PRELOAD=str(library)))
+        result = self.done("train", *self.RUN, "--epochs", "60", "--checkpoint", file, "--quiet", env=environment(LD_PRELOAD=str(library)))
         self.assertEqual(result.stderr.count("not saved"), 1, result.stderr)
         self.assertIn("a.safetensors: cannot flush to the disk: Input/output error", result.stderr)
-        self.assertEqual(self.steps_of(file), 160)
+        self.assertEqual(self.steps_of(file), 60 * 32)
 
     def test_the_best_stays_and_patience_ends_the_run(self):
         file = self.folder / "run.safetensors"
