@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include "cli/signals.h"
 #include "core/base/printable.h"
 #include "core/base/status.h"
+#include "core/base/text.h"
 
 namespace tutti::cli {
 namespace {
@@ -54,6 +56,21 @@ std::string explain(const CLI::ParseError& e, CLI::App& app, int argc, char** ar
   if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-')
     return fmt::format("unknown subcommand '{}', expected one of: {}", argv[1], names(app.get_subcommands({})));
   return e.what();
+}
+
+/// What to do about it: the option that was meant where the first unknown one is like it, else --help.
+std::string remedy_of(const CLI::App& app, const CLI::App& sub, int argc, char** argv) {
+  std::vector<std::string> known;
+  for (const CLI::Option* o : sub.get_options())
+    for (const std::string& name : o->get_lnames()) known.push_back("--" + name);
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    word.resize(std::min(word.find('='), word.size()));
+    if (!word.starts_with("--") || std::ranges::find(known, word) != known.end()) continue;
+    if (const std::string* meant = nearest_of(word, known)) return fmt::format("did you mean {}?", *meant);
+    break;
+  }
+  return &sub == &app ? "tutti --help" : fmt::format("tutti {} --help", sub.get_name());
 }
 
 /// Whether a JSON document is to go to stdout: known before parsing, so that errors in the other arguments are JSON
@@ -140,9 +157,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return checked(app.exit(e));
     CLI::App* sub = app.get_subcommands().empty() ? &app : app.get_subcommands()[0];
-    return report(explain(e, app, argc, argv),
-                  fmt::format("tutti {}{}--help", sub == &app ? "" : sub->get_name(), sub == &app ? "" : " "),
-                  bad_input);
+    return report(explain(e, app, argc, argv), remedy_of(app, *sub, argc, argv), bad_input);
   } catch (const Error& e) {
     return report(e.what(), e.remedy, exit_code(e.code));
   } catch (const std::system_error& e) {  // of printing, which throws where it notices

@@ -61,7 +61,7 @@ size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& names) {
+const std::string* nearest_of(std::string_view wrong, const std::vector<std::string>& names) {
   constexpr size_t longest = 64;  // a text from a file may be long
   size_t best = wrong.size() > longest ? 0 : 1 + wrong.size() / 4;
   const std::string* nearest = nullptr;
@@ -70,6 +70,11 @@ std::string did_you_mean(std::string_view wrong, const std::vector<std::string>&
       best = d;
       nearest = &name;
     }
+  return nearest;
+}
+
+std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& names) {
+  const std::string* nearest = nearest_of(wrong, names);
   return nearest ? fmt::format("did you mean '{}'?", *nearest) : "use " + alternatives(names);
 }
 

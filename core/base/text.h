@@ -29,6 +29,8 @@ std::string alternatives(const std::vector<std::string>& names);
 
 /// The first 20 with separators between, "and N more" behind them.
 std::string first_of(const std::vector<std::string>& all, std::string_view separator);
+/// The name that was meant, perhaps: one that few letters make of `wrong`; null where there is none.
+const std::string* nearest_of(std::string_view wrong, const std::vector<std::string>& names);
 /// The remedy of a name that is none of those: "did you mean 'Linear'?" where one is near, else "use a, b or c".
 std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& names);
 

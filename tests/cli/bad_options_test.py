@@ -180,6 +180,12 @@ class NotANumber(harness.Case):
             self.assertEqual(result.returncode, 1, (args, result.stderr))
             self.assertIn("stdout cannot be written: No space left on device", result.stderr)
 
+    def test_misspelt_options(self):
+        self.fails(2, ["--lrr", "did you mean --lr?"], "train", *MLP, "--lrr", "5")
+        self.fails(2, ["--normalize", "did you mean --normalise?"], "train", *MLP, "--normalize=data")
+        self.fails(2, ["--xyzzy", "tutti train --help"], "train", *MLP, "--xyzzy")
+        self.fails(2, ["--overfit 0", "1 or more"], "train", *MLP, "--overfit", "0")
+
 
 if __name__ == "__main__":
     unittest.main()
