@@ -226,14 +226,4 @@ std::vector<Tensor> evaluate(const Graph& g, const std::map<std::string, Tensor>
   return result;
 }
 
-Tensor tensor_from(const TensorType& type, const void* data) {
-  Tensor t(type);
-  for (size_t i = 0; i < t.at.size(); ++i) t.at[i] = load_element(type.dtype, data, i);
-  return t;
-}
-
-void store_tensor(const Tensor& t, void* data) {
-  for (size_t i = 0; i < t.at.size(); ++i) store_element(t.type.dtype, data, i, t.at[i]);
-}
-
 }  // namespace tutti

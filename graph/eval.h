@@ -18,7 +18,13 @@ std::vector<Tensor> evaluate(const Expr& e, std::span<const Tensor> in, const Sh
 std::vector<Tensor> evaluate(const Graph& g, const std::map<std::string, Tensor>& inputs, const Values& outputs);
 
 /// Row-major bytes of `type` as a Tensor, and back.
-Tensor tensor_from(const TensorType& type, const void* data);
-void store_tensor(const Tensor& t, void* data);
+inline Tensor tensor_from(const TensorType& type, const void* data) {
+  Tensor t(type);
+  for (size_t i = 0; i < t.at.size(); ++i) t.at[i] = load_element(type.dtype, data, i);
+  return t;
+}
+inline void store_tensor(const Tensor& t, void* data) {
+  for (size_t i = 0; i < t.at.size(); ++i) store_element(t.type.dtype, data, i, t.at[i]);
+}
 
 }  // namespace tutti

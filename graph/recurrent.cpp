@@ -16,7 +16,8 @@ namespace tutti {
 void check_recurrence(const TensorType& z, const TensorType& h0, const TensorType& w_hh, int64_t gates,
                       std::span<const TensorType> lengths) {
   const Shape &x = z.shape, &h = h0.shape;
-  if (x.size() != 3 || h.size() != 2 || !is_float(z.dtype) || x[0] < 1 || h[0] != x[1] || x[2] != gates * h[1])
+  bool fits = x.size() == 3 && h.size() == 2 && x[2] % gates == 0 && x[2] / gates == h[1];  // gates * H may overflow
+  if (!fits || !is_float(z.dtype) || x[0] < 1 || h[0] != x[1])
     throw invalid(fmt::format("the gates {} and the state {} must be floats [T, N, {} * H] with T >= 1, and [N, H]",
                               to_string(z), to_string(h0), gates));
   if (h0.dtype != z.dtype || w_hh != TensorType{z.dtype, {gates * h[1], h[1]}})

@@ -13,7 +13,7 @@ of 10 s or an allocation above 512 MiB is a failure; its input lies in build/fuz
 
   --runs N      executions of each target (default 100000)
   --seconds N   at most so long for each (default: no end but --runs)
-  --parsers     only the targets that need no graphs: the others take minutes to build
+  --parsers     only the targets that need no graphs: description and replay take minutes to build
 TEXT
 }
 

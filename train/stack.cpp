@@ -17,7 +17,8 @@ using nn::Argument;
 using nn::LayerKind;
 
 constexpr int64_t most_whole = std::numeric_limits<int32_t>::max();
-constexpr size_t most_nodes = 200'000;  // of a graph: a short file can ask for any number of layers
+constexpr int64_t most_layers = 200'000;  // a short file can ask for any number of them
+constexpr size_t most_nodes = 200'000;    // of a graph
 
 /// One that says already in which layer it is.
 struct PlacedError : Error {
@@ -88,6 +89,7 @@ class Reader {
 
  private:
   nn::Layer layer(const json& j, const std::string& place, bool last) {
+    ++layers_;
     if (j.is_array()) return placed(nn::Sequential(list(j, place, last)), place, "Sequential");
     std::string name;
     json given;
@@ -133,6 +135,7 @@ class Reader {
              names.empty() ? "it takes none" : did_you_mean(key, names));
     std::map<std::string, nn::ArgumentValue> values;
     std::vector<Placed::Expected> expected;
+    int64_t before = layers_;
     for (const Argument& a : kind.arguments) {
       if (given.contains(a.name) && !given[a.name].is_null()) {  // null: PyTorch's None, as left out
         values.emplace(a.name, value(a, given[a.name], here, place, last && kind.name == "Sequential"));
@@ -146,6 +149,9 @@ class Reader {
              fmt::format("add \"{}\": {}", a.name, shape_of(a)));
       }
     }
+    if (kind.name == "repeat") layers_ = before + (layers_ - before) * std::get<int64_t>(values.at("times"));
+    if (layers_ > most_layers)
+      fail(here, fmt::format("the file has more than {} layers up to here", most_layers), "describe a smaller model");
     if (kind.reads_tokens) {
       int64_t count = std::get<int64_t>(values.at("num_embeddings"));
       tokens_ = tokens_ ? std::min(tokens_, count) : count;
@@ -218,6 +224,7 @@ class Reader {
   const std::string& file_;
   DataSizes sizes_;
   int64_t tokens_ = 0;
+  int64_t layers_ = 0;  ///< so far, repeated ones as often as they are
 };
 
 }  // namespace

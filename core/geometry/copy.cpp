@@ -46,6 +46,7 @@ SliceGeometry slice_geometry(const Shape& x, const Attrs& a) {
   for (size_t d = 0; d < x.size(); ++d) {
     int64_t n = x[d], stride = strides.empty() ? 1 : strides[d];
     if (stride < 1) throw invalid(fmt::format("strides {}: each must be >= 1", to_string(strides)));
+    stride = std::min(stride, std::max<int64_t>(1, n));  // a longer one reads the same, and products may overflow
     auto within = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + n : at, 0, n); };
     int64_t start = within(starts[d]), length = std::max<int64_t>(0, within(stops[d]) - start);
     g.starts.push_back(start);
@@ -78,6 +79,7 @@ PadGeometry pad_geometry(const Shape& x, const Attrs& a) {
     if (std::max({low[d], high[d], g.interior[d]}) > most || num_elements(Ints{x[d], g.interior[d] + 1}) > most)
       throw invalid(fmt::format("low {}, high {}, interior {}: more than 2^60 elements", to_string(low),
                                 to_string(high), to_string(interior)));
+    if (x[d] < 2) g.interior[d] = 0;  // nothing lies between, and products may overflow
     g.result.push_back(low[d] + high[d] + extent(x[d], g.interior[d] + 1));
   }
   StridedCopy c{x, strides_of(x), strides_of(g.result)};
@@ -101,6 +103,9 @@ ConcatGeometry concat_geometry(std::span<const TensorType> x, const Attrs& a) {
     if (x[k] != TensorType{x[0].dtype, want})
       throw invalid(fmt::format("input {} is {}, the first {}: only axis {} may differ", k, to_string(x[k]),
                                 to_string(x[0]), g.axis));
+    constexpr int64_t most = int64_t{1} << 62;  // empty tensors may have such an axis
+    if (want[g.axis] > most - g.result[g.axis])
+      throw invalid(fmt::format("the inputs have more than 2^62 elements along axis {}", g.axis));
     g.result[g.axis] += want[g.axis];
   }
   Shape to = strides_of(g.result);

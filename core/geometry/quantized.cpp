@@ -12,9 +12,10 @@ Shape quantized_shape(const TensorType& quants, const TensorType& scales, const 
   if (quants.dtype != DType::u8 || !is_float(scales.dtype) || y.empty() || mins != scales)
     throw invalid(fmt::format("quants are {}, scales {}, mins {}: expected u8, and one type of floats twice",
                               to_string(quants), to_string(scales), to_string(mins)));
+  num_elements(Shape{y.back(), quantized_block});  // throws where the product overflows: of empty scales
   y.back() *= quantized_block;
   Shape bytes = y;
-  bytes.back() = bytes.back() * bits / 8;
+  bytes.back() = bytes.back() / 8 * bits;
   if (quants.shape != bytes)
     throw invalid(fmt::format("quants are {}, expected u8{} for scales {} of blocks of 32 with {} bits",
                               to_string(quants), to_string(bytes), to_string(scales), bits));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/base/status.h"
 
@@ -31,10 +32,17 @@ std::pair<int64_t, int64_t> WindowAxis::inside(int64_t tap) const {
 }
 
 bool WindowAxis::blind() const {
-  for (int64_t o = 0; o < count; ++o) {
+  auto misses = [&](int64_t o) {
     int64_t tap = ceil_div(-at(o, 0), dilation);  // the first at 0 or beyond
-    if (tap >= kernel || at(o, tap) >= size) return true;
-  }
+    return tap >= kernel || at(o, tap) >= size;
+  };
+  // The first begins furthest before the input, the last furthest behind it. Between these only gaps wider than the
+  // input miss it; the places of taps repeat.
+  if (misses(0) || misses(count - 1)) return true;
+  if (dilation <= size) return false;
+  int64_t others = std::min(count, dilation / std::gcd(stride, dilation));
+  for (int64_t o = 1; o < others && at(o, 0) < 0; ++o)
+    if (misses(o)) return true;
   return false;
 }
 

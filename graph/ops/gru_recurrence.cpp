@@ -71,6 +71,7 @@ Types infer_grad(std::span<const TensorType> in, const Attrs&) {
   if (y.shape.size() != 3 || h0.shape.size() != 2)
     throw invalid(fmt::format("y {} and h0 {} must be [T, N, H] and [N, H]", to_string(y), to_string(h0)));
   int64_t n = h0.shape[1];
+  num_elements(Ints{4, n});  // throws where the products below overflow
   TensorType dz = {w.dtype, {y.shape[0], y.shape[1], 3 * n}};
   check_recurrence(dz, h0, w, 3, in.subspan(5));
   if (gates != TensorType{wide(w.dtype), {y.shape[0], y.shape[1], 4 * n}} || in[4] != y || y.dtype != w.dtype ||

@@ -43,7 +43,11 @@ const std::vector<Argument> recurrent = {
 };
 
 RecurrentModuleOptions options(const Arguments& a) {
-  return {.layers = a.whole("num_layers"), .bidirectional = a.flag("bidirectional"), .dropout = a.real("dropout")};
+  constexpr int64_t most = 1000;  // a short file can ask for any number of them
+  int64_t layers = a.whole("num_layers");
+  if (layers > most)
+    throw invalid(fmt::format("num_layers is {}, at most {} are possible", layers, most), "describe a smaller model");
+  return {.layers = layers, .bidirectional = a.flag("bidirectional"), .dropout = a.real("dropout")};
 }
 
 }  // namespace

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <set>
 
 #include "core/base/status.h"
 #include "core/geometry/conv.h"
 #include "core/geometry/copy.h"
 #include "core/geometry/index.h"
+#include "core/geometry/quantized.h"
 #include "core/geometry/reduction.h"
 
 using namespace tutti;
@@ -76,7 +78,7 @@ TEST(Geometry, what_windows_read) {
     for (int64_t kernel : {1, 2, 3})
       for (int64_t stride : {1, 2, 3})
         for (int64_t padding : {0, 1, 4})
-          for (int64_t dilation : {1, 2, 3}) {
+          for (int64_t dilation : {1, 2, 3, 6}) {
             if (dilation * (kernel - 1) + 1 > size + 2 * padding) continue;
             Attrs a = conv_attrs({stride, stride}, {padding, padding}, {dilation, dilation}, 1);
             WindowAxis axis = window_axis(a, 0, size, kernel);
@@ -154,6 +156,12 @@ TEST(Geometry, windows_out_of_range) {
   expect_problem(bad({1, 1, 4, 4}, {2, 2}, {2, 2}, {2, 0}, {1, 1}), "nothing but padding");
   expect_problem(bad({1, 1, 1, 4}, {2, 2}, {1, 2}, {1, 0}, {2, 1}), "nothing but padding");  // between the taps
   expect_problem(bad({1, 4, 4}, {2, 2}, {2, 2}, {0, 0}, {1, 1}), "need 4 dimensions");
+  // Empty batches of vast images, where a loop over all windows would take seconds.
+  int64_t most = int64_t{1} << 30;
+  for (int k = 0; k < 100; ++k) {
+    EXPECT_EQ(bad({0, 1, most, most}, {1, 2}, {1, 1}, {0, 1}, {1, 1}), "");
+    EXPECT_EQ(bad({0, 1, 1, 1}, {most / 2 + 1, 1}, {2, 1}, {most, 0}, {2, 1}), "");
+  }
 }
 
 // numpy.sum: axis None reduces all, keepdims leaves them with size one; numpy.max of a zero-size array is an error.
@@ -213,6 +221,9 @@ TEST(Geometry, slices) {
   EXPECT_EQ(copied(s, {{5, 7}}), (Ints{7, 10, 13, 21, 24, 27}));
   EXPECT_EQ(slice({5}, {4}, {2}, {}).result, Shape{0});
   EXPECT_EQ(slice({5}, {-99}, {99}, {}).result, Shape{5});
+  s = slice({5, 7}, {1, 0}, {5, 7}, {std::numeric_limits<int64_t>::max(), 3});
+  EXPECT_EQ(s.result, (Shape{1, 3}));
+  EXPECT_EQ(copied(s, {{5, 7}}), (Ints{7, 10, 13}));
   expect_problem(problem([&] { slice({5}, {0}, {5}, {0}); }), "each must be >= 1");
   expect_problem(problem([&] { slice({5}, {0, 0}, {5}, {}); }), "one number for each of the 1 axes");
 }
@@ -228,6 +239,9 @@ TEST(Geometry, pads) {
   EXPECT_EQ(p.interior, (Ints{0, 1}));
   EXPECT_EQ(pad({0, 2}, {1, 0}, {2, 0}, {3, 1}).result, (Shape{3, 3}));
   EXPECT_EQ(pad({3}, {0}, {1}, {}).interior, Ints{0});
+  p = pad({1, 2}, {0, 99}, {1, 99}, {int64_t{1} << 59, 0});  // between neighbours that are not there
+  EXPECT_EQ(p.result, (Shape{2, 200}));
+  EXPECT_EQ(copied(p, {{1, 2}})[100], 1);
   expect_problem(problem([&] { pad({3}, {-1}, {0}, {}); }), "each must be >= 0");
   expect_problem(problem([&] { pad({3}, {0}, {0}, {0, 0}); }), "one number for each of the 1 axes");
 }
@@ -243,6 +257,8 @@ TEST(Geometry, concatenations) {
   expect_problem(problem([&] { concat({{DType::f32, {2, 1}}, {DType::f32, {3, 1}}}, 1); }), "only axis 1 may differ");
   expect_problem(problem([&] { concat({{DType::f32, {2}}, {DType::f32, {2, 1}}}, 0); }), "only axis 0 may differ");
   EXPECT_NE(problem([&] { concat({}, 0); }), "");
+  TensorType empty{DType::f32, {0, int64_t{1} << 62}};
+  expect_problem(problem([&] { concat({empty, empty}, 1); }), "more than 2^62 elements along axis 1");
 }
 
 // numpy.take: the result's shape is a.shape[:axis] + indices.shape + a.shape[axis + 1:].
@@ -268,6 +284,19 @@ TEST(Geometry, gather_and_scatter) {
   expect_problem(scatter({4, 2}, 0, 0), "size 0 holds no element");
   expect_problem(scatter({4, 2}, 1, 7), "outside");
   expect_problem(scatter({}, 0, 7), "updates [] have fewer axes than the index [4, 2]");
+}
+
+TEST(Geometry, quantised_matrices) {
+  auto shape = [](Shape quants, Shape scales, int64_t bits) {
+    TensorType parts{DType::f16, scales};
+    return quantized_shape({DType::u8, quants}, parts, parts, bits);
+  };
+  EXPECT_EQ(shape({3, 64}, {3, 2}, 8), (Shape{3, 64}));
+  EXPECT_EQ(shape({3, 32}, {3, 2}, 4), (Shape{3, 64}));
+  expect_problem(problem([&] { shape({3, 64}, {3, 2}, 4); }), "expected u8[3, 32]");
+  expect_problem(problem([&] { shape({3, 64}, {3, 2}, 5); }), "expected 4 or 8");
+  expect_problem(problem([&] { shape({0, 0}, {0, int64_t{1} << 60}, 8); }), "more than 2^62");
+  expect_problem(problem([&] { shape({0, 0}, {0, int64_t{1} << 57}, 8); }), "expected u8[0, 4611686018427387904]");
 }
 
 }  // namespace

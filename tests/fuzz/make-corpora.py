@@ -93,6 +93,76 @@ def tensor_files():
               "answers": json.dumps([{"id": "cpu:0", "name": "n", "driver": "d", "how": "alone"}])}))
 
 
+def replay(name, feeds, nodes, result):
+    """A replay file: nodes (op, inputs, attributes) of feeds, of which value `result` is the state y, a float of shape [2]."""
+    names = {"float32": "f32", "int32": "i32", "uint32": "u32", "uint8": "u8"}
+    values = [{"role": "feed", "name": str(k), "dtype": names[x.dtype.name], "shape": x.shape} for k, x in enumerate(feeds)]
+    kinds = {float: "reals", str: "text"}
+
+    def attribute(value):
+        kind = kinds.get(type(value[0]), "ints")
+        return {kind: [str(x) for x in value] if kind == "reals" else value}
+
+    nodes = [{"op": op, "version": 1, "attrs": {key: attribute(value) for key, value in attributes.items()}, "inputs": inputs,
+              "label": "l", "phase": "forward"} for op, inputs, attributes in nodes]
+    graph = {"values": values, "nodes": nodes, "states": [{"name": "y", "after": result}]}
+    two = np.ones(2, "f4")
+    tensors = {"truth/y": two, "answer/0/y": two, **{f"input/{k}": x for k, x in enumerate(feeds)}}
+    put("replay", name + ".safetensors",
+        save(tensors, {"format": "tutti replay 1", "graph": json.dumps(graph),
+                       "answers": json.dumps([{"id": "cpu:0", "name": "n", "driver": "d", "how": "alone"}])}))
+
+
+def replays():
+    """Ops whose shapes and attributes say much; all end as two numbers."""
+
+    def floats(*shape):
+        return np.ones(shape, "f4")
+
+    end = {"axes": [-1], "keep": [0]}
+    replay("copies", [floats(2, 3), np.zeros(2, "i4")],
+           [("slice", [0], {"starts": [0, -3], "stops": [9, 3], "strides": [1, 2]}),  # 2: [2, 2]
+            ("pad", [2], {"low": [0, 1], "high": [1, 0], "interior": [1, 0], "value": [0.5]}),  # 3: [4, 3]
+            ("transpose", [3], {"perm": [1, 0]}),  # 4: [3, 4]
+            ("concat", [4, 4, 4], {"axis": [-1]}),  # 5: [3, 12]
+            ("reshape", [5], {"shape": [2, -1]}),  # 6: [2, 18]
+            ("gather", [6, 1], {"axis": [1]}),  # 7: [2, 2]
+            ("scatter_add", [1, 7], {"size": [5], "axis": [1]}),  # 8: [2, 5]
+            ("sort", [8], {"axis": [1], "descending": [1], "count": [3]}),  # 9, 10: [2, 3]
+            ("take_along_axis", [8, 10], {"axis": [1]}),  # 11: [2, 3]
+            ("broadcast", [11], {"shape": [4, 2, 3]}),  # 12
+            ("iota", [], {"shape": [4, 2, 3], "axis": [-2]}),  # 13
+            ("cumsum", [12], {"axis": [0], "reverse": [1]}),  # 14
+            ("sum", [14], {"axes": [0, 2], "keep": [0]})], 15)
+    replay("strides", [floats(2, 3)],  # whose products overflowed
+           [("slice", [0], {"starts": [0, 0], "stops": [9, 9], "strides": [2**63 - 1, 1]}),  # 1: [1, 3]
+            ("pad", [1], {"low": [0, 0], "high": [1, 9], "interior": [2**60 - 1, 0]}), ("sum", [2], end)], 3)
+    window = {"stride": [2, 1], "padding": [1, 0], "dilation": [1, 2]}
+    replay("images", [floats(2, 4, 5, 6), floats(6, 2, 3, 2), floats(6), np.ones(2, "u4"), np.array(1, "i4")],
+           [("conv2d", [0, 1], {**window, "groups": [2]}),  # 5: [2, 6, 3, 4]
+            ("conv2d_dx", [5, 1], {**window, "groups": [2], "shape": [2, 4, 5, 6]}),  # 6
+            ("conv2d_dw", [6, 5], {**window, "groups": [2], "shape": [6, 2, 3, 2]}),  # 7
+            ("conv2d", [0, 7], {**window, "groups": [2]}),  # 8
+            ("batch_norm", [8, 2], {"eps": [0.1]}),  # 9, 10, 11
+            ("group_norm", [9, 2], {"groups": [3]}),  # 12
+            ("max_pool2d", [12], {**window, "kernel": [2, 2]}),  # 13, 14: [2, 6, 2, 2]
+            ("max_pool2d_dx", [13, 14], {**window, "kernel": [2, 2], "shape": [2, 6, 3, 4]}),  # 15
+            ("avg_pool2d", [15], {"kernel": [3, 3], "stride": [1, 1], "padding": [1, 1], "count_include_pad": [0]}),  # 16
+            ("dropout", [16, 3, 4], {"p": [0.5], "stream": [7]}),  # 17
+            ("global_avg_pool", [17], {}),  # 18
+            ("reshape", [18], {"shape": [2, 6]}), ("sum", [19], end)], 20)
+    replay("sequences", [floats(2, 3), floats(12, 3), floats(3, 2, 12), np.zeros(2, "i4"), np.zeros((4, 32), "u1"),
+                         floats(4, 2), floats(9, 3), floats(9), floats(3, 2, 9)],
+           [("lstm_recurrence", [0, 0, 1, 2, 3], {"reverse": [1]}),  # 9 to 12
+            ("gru_recurrence", [0, 6, 7, 8, 3], {"reverse": [0]}),  # 13, 14
+            ("add", [9, 13], {}), ("reshape", [15], {"shape": [1, 3, 2, 3]}),  # 16
+            ("attention", [16, 16, 16], {"causal": [1], "scale": [0.5]}),  # 17, 18
+            ("reshape", [17], {"shape": [6, 3]}), ("layer_norm", [19], {"normalized_shape": [3], "eps": [0.1]}),  # 20 to 22
+            ("dequantize", [4, 5, 5], {"bits": [4]}),  # 23: [4, 64]
+            ("quantized_matmul", [23, 4, 5, 5], {"bits": [4]}),  # 24: [4, 4]
+            ("matmul", [24, 24], {"ta": [1], "tb": [0]}), ("reshape", [25], {"shape": [2, 8]}), ("sum", [26], end)], 27)
+
+
 def onnx_files():
     """ONNX's own (Debian's libonnx-testdata, scripts/deps.sh)."""
     for case in ("constant", "if", "conv_with_strides_padding", "resize_upsample_scales_nearest", "lstm_defaults"):
@@ -127,6 +197,24 @@ def texts():
     for name in ("fashion_net", "text_net"):
         with open(os.path.join(ROOT, "examples", name + ".json"), "rb") as f:
             put("description", name + ".json", f.read())
+    window = {"kernel_size": 2, "stride": 1, "padding": 1}
+    put("description", "images.json", json.dumps(
+        {"input": [4, 6, 6], "loss": "mse", "batch": 2, "lr": 1e-3, "optimizer": "sgd", "layers": [
+            {"Conv2d": {"out_channels": 6, **window, "dilation": 2, "groups": 2, "bias": False}},
+            {"LeakyReLU": {"negative_slope": 0.1}}, {"ConvTranspose2d": {"out_channels": 4, **window, "output_padding": 0}},
+            {"GroupNorm": {"num_groups": 2}},
+            {"sum": [["ReLU"], {"residual": "ELU"}]}, {"concat": {"branches": ["GELU", []], "dim": 1}}, {"MaxPool2d": window},
+            {"AvgPool2d": window}, {"AdaptiveAvgPool2d": {"output_size": 3}}, {"Upsample": {"scale_factor": 2, "mode": "bicubic"}},
+            {"permute": {"dims": [0, 2, 3, 1]}}, {"select": {"dim": 1, "index": -1}}, {"mean": {"dim": -1}},
+            {"Softmax": {"dim": 1}},
+            {"name": "head", "Linear": {"in_features": 6, "out_features": 3}}]}))
+    put("description", "sequences.json", json.dumps(
+        {"input": [12], "loss": "mse", "layers": [
+            {"Unflatten": {"dim": 1, "unflattened_size": [3, 4]}}, {"Conv1d": {"out_channels": 3, "kernel_size": 3, "padding": 1}},
+            {"MultiheadAttention": {"num_heads": 2, "dropout": 0.1, "is_causal": True}},
+            {"repeat": {"times": 2, "layers": [{"GRU": {"hidden_size": 4, "num_layers": 2, "bidirectional": True}}]}},
+            {"RMSNorm": {"eps": None}}, {"MaxPool1d": {"kernel_size": 2}}, {"Flatten": {"start_dim": 1, "end_dim": -1}},
+            "Linear"]}))
     with open(os.path.join(GOLDEN, "bpe", "vocab.json"), "rb") as v, open(os.path.join(GOLDEN, "bpe", "merges.txt"), "rb") as m:
         put("tokenizer", "golden", v.read() + b"\0" + m.read())
     put("tokenizer", "small", json.dumps({"a": 0, "b": 1, "ab": 2}) + "\0#version: 0.2\na b\n")
@@ -147,7 +235,7 @@ def binaries():
 
 def main():
     shutil.rmtree(os.path.join(HERE, "corpus"), ignore_errors=True)
-    for make in (gguf, numpy_files, tensor_files, onnx_files, binaries, texts):
+    for make in (gguf, numpy_files, tensor_files, replays, onnx_files, binaries, texts):
         make()
 
 

@@ -116,6 +116,11 @@ TEST(Shapes, what_does_not_fit_is_named) {
   expect_error([&] { cross_entropy(f({4, 10}), f({4}, DType::i32), {.reduction = "avg"}); }, {"avg"});
   expect_error([&] { mse(f({4, 1}), f({4})); }, {"f32[4, 1]", "f32[4]"});
   expect_error([&] { huber(f({4}), f({4}), 0); }, {"delta is 0"});
+  // Empty tensors whose other sizes, times the gates of a recurrence, would overflow.
+  Value h = f({0, int64_t{1} << 62}), step = f({1, 0, 0}), matrix = f({0, 0});
+  expect_error([&] { call_all(lstm_recurrence_op, {h, h, matrix, step}, {}); }, {"4 * H"});
+  expect_error([&] { call_all(gru_recurrence_op, {h, matrix, f({0}), step}, {}); }, {"3 * H"});
+  expect_error([&] { call_all(gru_recurrence_grad_op, {h, matrix, step, step, step}, {}); }, {"2^62"});
 }
 
 }  // namespace

@@ -108,5 +108,22 @@ TEST(Description, LayersOfEveryKindSayWhatTheyAreGiven) {
                {"layers[0].layers[0][0] (MaxPool2d), given f32[1, 6]"});
 }
 
+/// A short text can ask for a model that takes hours to build, even of layers that add no node.
+TEST(Description, VastModelsAreRefused) {
+  auto says = [](const std::string& layer) {
+    return message_of([&] { described_model(R"({"layers": [)" + layer + "]}", "net.json"); });
+  };
+  auto repeated = [](const std::string& times, const std::string& layers) {
+    return R"({"repeat": {"times": )" + times + R"(, "layers": )" + layers + "}}";
+  };
+  for (const char* layers : {R"("Identity")", "[[]]", R"([{"Dropout": {}}, "ReLU"])"})
+    expect_parts(says(repeated("2000000000", layers)), {"layers[0] (repeat)", "more than 200000 layers"});
+  std::string nested = repeated("1000", "[" + repeated("2000", R"("Identity")") + "]");
+  expect_parts(says("\"ReLU\", " + nested), {"layers[1] (repeat)", "more than 200000 layers"});
+  expect_parts(says(R"({"LSTM": {"hidden_size": 4, "num_layers": 2000000000}})"),
+               {"layers[0] (LSTM)", "num_layers is 2000000000"});
+  described_model(R"({"layers": [)" + repeated("1000", R"("Identity")") + "]}", "net.json");
+}
+
 }  // namespace
 }  // namespace tutti

@@ -96,7 +96,7 @@ std::vector<CaseId> cases_of(const Record& r, const std::vector<const OpDef*>& o
   for (const auto& [text, recorded] : r.cases) {
     const OpDef* op = find_op(text.substr(0, text.find(':')));
     if (!ops.empty() && std::ranges::find(ops, op) == ops.end()) continue;
-    auto fail = [&](const std::string& why) {
+    auto fail = [&, &text = text](const std::string& why) {  // clang 14 captures no binding
       throw invalid(fmt::format("the record's case {} is another one here: {}", text, why),
                     fmt::format("record anew with this version; the file is of tutti {}", r.version));
     };
