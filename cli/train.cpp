@@ -449,6 +449,7 @@ int TrainCommand::operator()() {
   int64_t total = total_steps(*data.train), per_epoch = steps_per_epoch(*data.train);
   if (overfit > 0) total = overfit;
   Task task = run.make_task(*data.train);
+  run.check_recompute(*data.train, !quiet);
   TrainerOptions options = run.trainer_options(total);
   // Clipping computes it in any case; else it would cost a small model a tenth of its time.
   options.gradient_norm = (!log_dir.empty() || page.asked()) && (norms > 0 || options.clip_norm > 0);
