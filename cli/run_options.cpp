@@ -116,10 +116,11 @@ void RunOptions::add_to(CLI::App& sub) {
                       "all, or how many of the model's blocks, from the first: what the backward pass reads of them is "
                       "computed again in place of being held, for less memory and one more forward pass of them"),
        t);
-  keep(sub.add_option(
-              "--memory-budget", memory_budget,
-              "Most that the run may take of the device's memory (2GiB): as few blocks as will do are recomputed")
-           ->transform(CLI::AsSizeValue(false)),
+  keep(sub.add_option("--memory-budget", memory_budget,
+                      "Most that the run may take of the device's memory (2GiB, 1.5GiB, 800MiB): as few blocks as will "
+                      "do are recomputed")
+           ->transform(CLI::Validator(size_in_bytes, ""))
+           ->type_name("SIZE"),
        t);
   auto what = [](const data::Transform* t) { return t->doc; };
   keep(sub.add_option("--augment", augment,

@@ -29,6 +29,27 @@ class Memory(harness.Case):
         told = self.done("train", *MLP, "--device", "reference", "--recompute", "0", "--steps", "1", "--no-eval").stderr
         self.assertNotIn("blocks", told)
 
+    def test_sizes(self):
+        def told(size):
+            return self.done("train", *MLP, "--device", "reference", "--memory-budget", size, "--steps", "1", "--no-eval").stderr
+
+        for size, text in (("1.5GiB", "1.5 GiB"), ("2g", "2.0 GiB"), (".5MiB", "512.0 KiB"), ("900000", "878.9 KiB"), ("800 kb", "800.0 KiB"),
+                           ("900000B", "878.9 KiB"), ("1t", "1024.0 GiB")):
+            self.assertIn(f"memory budget {text}: the run takes", told(size), size)
+        self.assertNotIn("memory budget", told("0"))
+        for size in ("10QiB", "-1MiB", "GiB", "1.5.2GiB", "nan", "1e3MiB", "99999999999GiB", "1 2", "0x10", "inf"):
+            self.fails(2, [f"'{size}' is no size", "2GiB, 1.5GiB or 800MiB"], "train", *MLP, "--memory-budget", size)
+        self.assertIn("--memory-budget SIZE", self.done("train", "--help").stdout)
+
+    def test_a_size_is_remembered(self):
+        saved, toml = self.folder / "a.safetensors", self.folder / "run.toml"
+        self.done("train", *MLP, "--device", "reference", "--memory-budget", "1.5GiB", "--steps", "1", "--no-eval", "--checkpoint", saved)
+        self.assertIn("memory budget 1.5 GiB", self.done("train", "--resume", saved, "--device", "reference", "--steps", "2", "--no-eval").stderr)
+        toml.write_text(self.done("inspect", saved, "--run").stdout, encoding="utf-8")
+        self.assertIn("memory budget 1.5 GiB", self.done("train", "--config", toml, "--device", "reference", "--no-eval").stderr)
+        toml.write_text('memory-budget = "10QiB"\n', encoding="utf-8")
+        self.fails(2, ["run.toml:1", "'10QiB' is no size"], "train", *MLP, "--config", toml)
+
     def test_more_blocks_than_there_are(self):
         self.fails(2, ["--recompute 99: gpt:nano has 3 blocks", "--recompute 3 or less, or all"], "train", *NANO, "--recompute", "99")
         self.fails(2, ["--recompute 4: gpt:nano has 3 blocks"], "plan", *NANO, "--recompute", "4")
