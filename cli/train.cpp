@@ -410,7 +410,7 @@ void TrainCommand::check_overfit() const {
                     "leave one of the two out");
 }
 
-int TrainCommand::operator()() {
+int TrainCommand::operator()() try {
   file.apply();
   if (!resume.empty()) {
     run.recall(resume);
@@ -517,6 +517,8 @@ int TrainCommand::operator()() {
   page.profile(profile.rows());
   tell_wait(trainer, *data.train);
   return report(device, trainer, data, outcome);
+} catch (const Error& e) {
+  file.rethrow(e);
 }
 
 }  // namespace
