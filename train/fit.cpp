@@ -84,7 +84,7 @@ class Plans {
     if (!fits(get(all[high]))) {
       while (low < high && !fits(get(all[high]))) {
         size_t middle = low + (high - low) / 2;
-        if (Choice c = get(all[middle]); fits(c) || lower(c, get(all[middle + 1])))
+        if (Choice c = get(all[middle]); fits(c) || (c.taken.peak != never && !lower(get(all[middle + 1]), c)))
           high = middle;
         else
           low = middle + 1;

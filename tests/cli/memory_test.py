@@ -20,6 +20,12 @@ class Memory(harness.Case):
         self.fails(2, ["does not fit", f"{budget} B"], "train", *NANO, "--accumulate", "16", "--memory-budget", int(budget) - 1,
                    "--no-eval")
 
+    def test_the_least_of_many_blocks(self):
+        args = ["resnet50", "--data", "synthetic:3x32x32:4:64:32", "--batch", "2", "--accumulate", "2", "--device", "reference", "--no-eval"]
+        told = self.fails(2, ["does not fit into"], "train", *args, "--memory-budget", "1MiB").stderr
+        peaks = [self.json("plan", *args, "--no-search", "--recompute", n)["plans"][0]["peak_bytes"] for n in range(17)]
+        self.assertIn(f"--memory-budget {min(peaks)}B", told)
+
     def test_a_model_without_blocks(self):
         told = self.fails(2, ["does not fit into 1000 B"], "train", *MLP, "--memory-budget", "1000", "--no-eval").stderr
         self.assertNotIn("block", told)
