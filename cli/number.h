@@ -3,10 +3,15 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/base/text.h"
 
@@ -25,6 +30,32 @@ inline std::string real(const std::string& text) {
   char* end = nullptr;
   double x = std::strtod(text.c_str(), &end);
   return end != text.c_str() && *end == 0 && std::isfinite(x) ? "" : fmt::format("'{}' is no finite number", text);
+}
+
+/// Bytes, at least one but for "0": a number, possibly a fraction, and B, KiB, MiB, GiB or TiB, which "kb" and "k" mean
+/// as well. None for anything else.
+inline std::optional<uint64_t> parse_size(std::string_view text) {
+  double x = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x, std::chars_format::fixed);
+  if (error != std::errc() || !std::isfinite(x) || x < 0) return {};
+  std::string unit;
+  for (char c : text.substr(static_cast<size_t>(end - text.data())))
+    if (c != ' ') unit += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  constexpr std::string_view prefixes = "kmgt";
+  if (size_t which = unit.empty() ? std::string::npos : prefixes.find(unit[0]); which != std::string::npos) {
+    x = std::ldexp(x, 10 * (static_cast<int>(which) + 1));
+    unit.erase(0, unit.starts_with(fmt::format("{}ib", unit[0])) ? 2 : 1);
+  }
+  if ((!unit.empty() && unit != "b") || x > 1e18) return {};
+  return x > 0 ? std::max<uint64_t>(1, static_cast<uint64_t>(x)) : 0;
+}
+
+/// Turns a size into its bytes, or says that it is none: for CLI::Option::transform.
+inline std::string size_in_bytes(std::string& text) {
+  std::optional<uint64_t> bytes = parse_size(text);
+  if (!bytes) return fmt::format("'{}' is no size, such as 2GiB, 1.5GiB or 800MiB", text);
+  text = std::to_string(*bytes);
+  return "";
 }
 
 }  // namespace tutti::cli

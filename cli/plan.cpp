@@ -22,6 +22,9 @@ struct Row {
   bool fits() const { return !known() || plan.peak <= device.memory_free; }
 };
 
+/// Without its states.
+uint64_t bytes(const TuttiMemory& m) { return m.constants + m.arena + m.workspace + m.staging; }
+
 nlohmann::ordered_json document(const TuttiMemory& m) {
   return {{"new_state", m.state},
           {"constants", m.constants},
@@ -47,6 +50,8 @@ nlohmann::ordered_json document(const Row& row) {
   out["training"] = document(p.training);
   out["initialization"] = document(p.initialization);
   out["evaluation"] = document(p.evaluation);
+  if (bytes(p.update)) out["update"] = document(p.update);
+  if (bytes(p.last)) out["last_batch"] = document(p.last);
   out["gradients"] = p.gradients;
   out["activations"] = p.activations;
   out["largest"] = nlohmann::json::array();
@@ -84,13 +89,17 @@ struct PlanCommand {
     if (p.accumulated) line("accumulated", p.accumulated, "gradients, over the parts of a batch");
     line("other state", p.other_state, "losses, counters, seed");
     line("training step", p.training.arena,
-         fmt::format("its arena; of it in turn: activations {}, gradients {}", bytes_text(p.activations),
-                     bytes_text(p.gradients)));
+         fmt::format("its arena; at their highest, not at the same time: activations {}, gradients {}",
+                     bytes_text(p.activations), bytes_text(p.gradients)));
     line("workspace", p.training.workspace);
     line("staging", p.training.staging, "feeds on their way");
     line("constants", p.training.constants);
-    if (!no_eval)
-      line("evaluation", p.evaluation.arena + p.evaluation.workspace + p.evaluation.staging + p.evaluation.constants);
+    if (bytes(p.update)) line("update", bytes(p.update), "by the gradients of all parts");
+    if (bytes(p.last)) line("last batch", bytes(p.last), "the smaller one of an epoch");
+    if (!no_eval) line("evaluation", bytes(p.evaluation));
+    if (p.early)
+      line("initialization", p.early,
+           no_eval ? "given back before the first step" : "more than what comes later takes");
     if (row.largest_batch)
       fmt::print(
           "  largest batch   {:>12}  {}\n", *row.largest_batch,
@@ -137,6 +146,7 @@ struct PlanCommand {
           fmt::format("--batch {}: the training set of --data {} has {} samples", run.batch, run.data, samples),
           fmt::format("--batch {} or less", samples));
     run.make_task(*data.train);  // its errors are the user's, not a device's
+    run.check_recompute(*data.train, !json);
     run.precision = all;
     std::vector<Row> rows;
     Registry::instance().renew();  // free memory as it is now

@@ -14,6 +14,12 @@
 namespace tutti::cli {
 namespace {
 
+constexpr const char* json_remedy = "write {\"key\": value, …}, or TOML: key = value";
+
+Error twice(const std::string& where, const std::string& key) {
+  return invalid(fmt::format("{}: '{}' is there twice", where, key), "leave one out");
+}
+
 /// Whether TOML takes the text for a number: "5", "-0.1", "1e-3".
 bool is_number(const std::string& text) {
   auto digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -114,13 +120,36 @@ std::string value_of(const nlohmann::json& j, const std::string& where, const st
   return all;
 }
 
+/// The names in an object that is JSON, in order, each with its line.
+std::vector<std::pair<std::string, size_t>> keys_of(const std::string& text) {
+  std::vector<std::pair<std::string, size_t>> all;
+  size_t depth = 0, line = 1;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '\n') ++line;
+    if (c == '{' || c == '[') ++depth;
+    if (c == '}' || c == ']') --depth;
+    if (c != '"') continue;
+    size_t first = i++;
+    while (text[i] != '"') i += text[i] == '\\' ? 2 : 1;
+    if (depth == 1 && text[std::min(text.find_first_not_of(" \t\r\n", i + 1), text.size() - 1)] == ':')
+      all.emplace_back(nlohmann::json::parse(text.substr(first, i + 1 - first)), line);
+  }
+  return all;
+}
+
 std::vector<Setting> from_json(const std::string& path, const std::string& text) try {
   std::vector<Setting> all;
+  std::set<std::string> seen;
   const auto document = nlohmann::json::parse(text);
-  for (const auto& [key, value] : document.items()) all.push_back({key, value_of(value, path, key), path});
+  for (const auto& [key, line] : keys_of(text)) {
+    std::string where = fmt::format("{}:{}", path, line);
+    if (!seen.insert(key).second) throw twice(where, key);
+    all.push_back({key, value_of(document.at(key), where, key), where});
+  }
   return all;
 } catch (const nlohmann::json::parse_error& e) {
-  throw invalid(fmt::format("{}: byte {} is no JSON", path, e.byte), "write {\"key\": value, …}, or TOML: key = value");
+  throw invalid(fmt::format("{}: byte {} is no JSON", path, e.byte), json_remedy);
 } catch (const nlohmann::json::out_of_range&) {
   throw invalid(fmt::format("{}: a number is too large", path), "numbers are those of a double: up to 1.8e308");
 }
@@ -146,6 +175,8 @@ std::vector<Setting> read_run_file(const std::string& path) {
   std::string text = data::read_file(path, "name a run file: lines of `key = value`, or a JSON object");
   if (size_t first = text.find_first_not_of(" \t\r\n"); first != std::string::npos && text[first] == '{')
     return from_json(path, text);
+  if (text.starts_with('[') && nlohmann::json::accept(text))
+    throw invalid(fmt::format("{}: a JSON array, where an object is to be", path), json_remedy);
   std::vector<Setting> all;
   std::set<std::string> seen;
   size_t number = 0;
@@ -153,8 +184,7 @@ std::vector<Setting> read_run_file(const std::string& path) {
     Line rest(line, fmt::format("{}:{}", path, ++number));
     if (rest.empty()) continue;
     all.push_back(rest.setting());
-    if (!seen.insert(all.back().key).second)
-      throw invalid(fmt::format("{}: '{}' is there twice", all.back().where, all.back().key), "leave one out");
+    if (!seen.insert(all.back().key).second) throw twice(all.back().where, all.back().key);
   }
   return all;
 }
@@ -171,7 +201,8 @@ void RunFile::add_to(CLI::App& sub) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-void RunFile::set(const Setting& s) {
+/// Whether it was taken: the command line goes first.
+bool RunFile::set(const Setting& s) {
   static const std::set<std::string> own = {"config", "set", "help", "json"};
   std::vector<std::string> names;
   CLI::Option* option = nullptr;
@@ -183,15 +214,19 @@ void RunFile::set(const Setting& s) {
   }
   if (!option) throw invalid(fmt::format("{}: there is no option '{}'", s.where, s.key), did_you_mean(s.key, names));
   if (s.value.empty()) throw invalid(fmt::format("{}: '{}' is given an empty value", s.where, s.key), "leave it out");
-  if (!option->empty()) return;
+  if (!option->empty()) return false;
   if (option->get_items_expected_max() == 0 && s.value != "true" && s.value != "false")
     throw invalid(fmt::format("{}: '{}' is a switch, not '{}'", s.where, s.key, s.value), "true or false");
   try {
     option->add_result(s.value);
     option->run_callback();
   } catch (const CLI::Error& e) {
+    if (option->get_items_expected_min() == 0)  // what is said of it is about the command line
+      throw invalid(fmt::format("{}: '{}' does not take '{}'", s.where, s.key, s.value),
+                    fmt::format("such as: {} = {}", s.key, option->get_default_str()));
     throw invalid(fmt::format("{}: {}", s.where, e.what()), "`tutti train --help` tells what it takes");
   }
+  return true;
 }
 
 void RunFile::apply() {
@@ -201,6 +236,7 @@ void RunFile::apply() {
     if (at == std::string::npos || at == 0)
       throw invalid(fmt::format("--set {}: no name and value", text), "such as --set lr=0.01");
     Setting s{text.substr(0, at), text.substr(at + 1), "--set " + text};
+    if (s.value.starts_with('[')) s = Line(text, s.where).setting();  // as the file has it
     const CLI::Option* o = sub_->get_option_no_throw(s.key == "model" ? s.key : "--" + s.key);
     if (o && !o->empty())
       throw invalid(fmt::format("{}: --{} is given as well", s.where, s.key), "leave one of the two out");
@@ -209,7 +245,22 @@ void RunFile::apply() {
   bool epochs = !sub_->get_option("--epochs")->empty() || sets.contains("epochs");
   for (const auto& [key, s] : sets) set(s);
   for (const Setting& s : config_.empty() ? std::vector<Setting>{} : read_run_file(config_))
-    if (s.key != "steps" || !epochs) set(s);  // whoever names epochs means them
+    if ((s.key != "steps" || !epochs) && set(s)) taken_.push_back(s);  // whoever names epochs means them
+}
+
+void RunFile::rethrow(const Error& e) const {
+  const std::string message = std::string(e.what()) + " ";
+  auto names = [&](const std::string& text) {
+    size_t at = message.find(text);
+    return at != std::string::npos && std::string_view(" :,").find(message[at + text.size()]) != std::string::npos;
+  };
+  std::string places;
+  for (const Setting& s : taken_)
+    if (names("--" + s.key) || names(fmt::format("{} '{}'", s.key, s.value)) ||
+        message.starts_with(fmt::format("{} {}:", s.key, s.value)))
+      places += fmt::format("{}{} in {}", places.empty() ? "" : ", ", s.key, s.where);
+  if (places.empty()) throw;
+  throw Error(e.code, fmt::format("{} ({})", e.what(), places), e.remedy);
 }
 
 std::string run_file_text(const std::map<std::string, std::string>& run, bool json) {

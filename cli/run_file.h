@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/status.h"
+
 namespace tutti::cli {
 
 /// One option's value as the command line would have it.
@@ -25,12 +27,16 @@ class RunFile {
   /// Throws Error(invalid) for an unknown name (with the nearest one), a value that the option refuses, and a --set
   /// beside the option itself.
   void apply();
+  /// In a handler: throws the error again, with the places of the options that it names and that the file gave:
+  /// "--batch -4: must be at least 1 (batch in run.toml:2)".
+  [[noreturn]] void rethrow(const Error& e) const;
 
  private:
-  void set(const Setting& s);
+  bool set(const Setting& s);
   CLI::App* sub_ = nullptr;
   std::string config_;
   std::vector<std::string> sets_;
+  std::vector<Setting> taken_;  // from the file
 };
 
 /// A run that a checkpoint remembers as a run file in TOML, or the JSON object.

@@ -16,10 +16,12 @@
 #include "data/files/checkpoint.h"
 #include "data/form.h"
 #include "data/pixels.h"
+#include "graph/passes/recompute.h"
 #include "onnx/model.h"
 #include "train/fit.h"
 #include "train/losses.h"
 #include "train/plan.h"
+#include "train/programs.h"
 #include "train/weights.h"
 
 namespace tutti::cli {
@@ -114,10 +116,11 @@ void RunOptions::add_to(CLI::App& sub) {
                       "all, or how many of the model's blocks, from the first: what the backward pass reads of them is "
                       "computed again in place of being held, for less memory and one more forward pass of them"),
        t);
-  keep(sub.add_option(
-              "--memory-budget", memory_budget,
-              "Most that the run may take of the device's memory (2GiB): as few blocks as will do are recomputed")
-           ->transform(CLI::AsSizeValue(false)),
+  keep(sub.add_option("--memory-budget", memory_budget,
+                      "Most that the run may take of the device's memory (2GiB, 1.5GiB, 800MiB): as few blocks as will "
+                      "do are recomputed")
+           ->transform(CLI::Validator(size_in_bytes, ""))
+           ->type_name("SIZE"),
        t);
   auto what = [](const data::Transform* t) { return t->doc; };
   keep(sub.add_option("--augment", augment,
@@ -479,6 +482,23 @@ TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
   if (threads > 0) t.device_options["threads"] = std::to_string(threads);
   if (fallback == "cpu") t.fallback = Fallback::cpu;
   return t;
+}
+
+void RunOptions::check_recompute(const data::Source& set, bool told) const {
+  const int64_t asked = parse_blocks(recompute);
+  if (asked == 0) return;
+  TrainerOptions options = trainer_options();
+  options.recompute = 0;
+  Graph step = Programs(make_task(set), program_options(options))
+                   .training(form_of(set, "one", false), part_size(batch, accumulate));
+  const auto count = static_cast<int64_t>(blocks(step).size());
+  std::string name = size.empty() ? model : fmt::format("{}:{}", model, size);
+  bool all = asked == std::numeric_limits<int64_t>::max();
+  if (!all && asked > count)
+    throw invalid(count == 0 ? fmt::format("--recompute {}: {} has no blocks", recompute, name)
+                             : fmt::format("--recompute {}: {} has {} blocks", recompute, name, count),
+                  count == 0 ? "leave it out" : fmt::format("--recompute {} or less, or all", count));
+  if (count == 0 && told) print_err("--recompute all: {} has no blocks, nothing is recomputed\n", name);
 }
 
 void RunOptions::fit(TrainerOptions& options, const Device& device, const Task& task, const data::Sources& data,

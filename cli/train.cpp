@@ -424,7 +424,7 @@ void TrainCommand::check_overfit() const {
                     "leave one of the two out");
 }
 
-int TrainCommand::operator()() {
+int TrainCommand::operator()() try {
   file.apply();
   if (keep_best && no_eval)
     throw invalid("--keep-best: is chosen by the test loss", "leave one of --keep-best and --no-eval out");
@@ -465,6 +465,7 @@ int TrainCommand::operator()() {
   int64_t total = total_steps(*data.train), per_epoch = steps_per_epoch(*data.train);
   if (overfit) total = *overfit;
   Task task = run.make_task(*data.train);
+  run.check_recompute(*data.train, !quiet);
   TrainerOptions options = run.trainer_options(total);
   // Clipping computes it in any case; else it would cost a small model a tenth of its time.
   options.gradient_norm = (!log_dir.empty() || page.asked()) && (norms > 0 || options.clip_norm > 0);
@@ -537,6 +538,8 @@ int TrainCommand::operator()() {
   page.profile(profile.rows());
   tell_wait(trainer, *data.train);
   return report(device, trainer, data, outcome);
+} catch (const Error& e) {
+  file.rethrow(e);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <numeric>
 #include <optional>
 
 #include "core/base/status.h"
@@ -12,47 +14,134 @@
 namespace tutti {
 namespace {
 
-/// Plans of one run with more or less recompute and accumulation, held against a number of bytes.
+constexpr size_t few = 8;  // choices that are all looked at
+constexpr uint64_t never = std::numeric_limits<uint64_t>::max();
+
+/// Plans of one run with more or less recompute and accumulation, each made once and held against a number of bytes.
 class Plans {
  public:
   Plans(const Device& device, const Task& task, const TrainerOptions& options, const data::Source& train,
         const data::Source* test, uint64_t room)
       : device_(device), task_(task), options_(options), train_(train), test_(test), room_(room) {}
   struct Taken {
-    uint64_t peak = 0;
+    uint64_t peak = never;  ///< where the device cannot hold it
     double flops = 0;
   };
-  /// None where the device cannot hold it.
-  std::optional<Taken> taken(int64_t recompute, int64_t accumulate) const {
+  struct Choice {
+    int64_t recompute = 0, accumulate = 1;
+    Taken taken = {};
+  };
+  Choice choice(int64_t recompute, int64_t accumulate) {
+    auto [it, added] = known_.try_emplace({accumulate, recompute});
+    if (added) it->second = plan(recompute, accumulate);
+    return {recompute, accumulate, it->second};
+  }
+  bool fits(const Choice& c) const { return c.taken.peak <= room_; }
+  /// So many of the first blocks, 0 to `count`: the fewest that fit, else those of the lowest peak.
+  Choice blocks(int64_t count, int64_t accumulate) {
+    std::vector<int64_t> numbers(static_cast<size_t>(count) + 1);
+    std::iota(numbers.begin(), numbers.end(), int64_t{0});
+    return search(numbers, [&](int64_t n) { return choice(n, accumulate); });
+  }
+  /// More parts than now: the fewest that fit with one of these numbers of blocks, else those of the lowest peak. No
+  /// accumulation where the batch has no more parts.
+  std::optional<Choice> parts(const std::vector<int64_t>& recompute) {
+    std::vector<int64_t> possible;
+    for (int64_t n = 2 * options_.accumulate; n <= options_.batch; n += options_.accumulate)
+      if (options_.batch % n == 0) possible.push_back(n);
+    if (possible.empty()) return {};
+    return search(possible, [&](int64_t n) {
+      Choice best = choice(recompute[0], n);
+      for (int64_t r : recompute) best = fits(best) ? best : std::min(best, choice(r, n), lower);
+      return best;
+    });
+  }
+  static bool lower(const Choice& a, const Choice& b) { return a.taken.peak < b.taken.peak; }
+
+ private:
+  Taken plan(int64_t recompute, int64_t accumulate) const {
     TrainerOptions o = options_;
     o.recompute = recompute;
     o.accumulate = accumulate;
     try {
       MemoryPlan plan = RunPlanner(device_, task_, o, train_, test_).plan(o.batch);
-      return Taken{plan.peak, plan.flops};
+      return {plan.peak, plan.flops};
     } catch (const Error& e) {
       if (e.code != Code::no_memory) throw;
       return {};
     }
   }
-  bool fits(const std::optional<Taken>& t) const { return t && t->peak <= room_; }
-  /// The fewest parts, more than now, that would do; 0: none.
-  int64_t fewest_parts(int64_t recompute) const {
-    std::vector<int64_t> possible;
-    for (int64_t parts = 2 * options_.accumulate; parts <= options_.batch; parts += options_.accumulate)
-      if (options_.batch % parts == 0) possible.push_back(parts);
-    auto it = std::ranges::partition_point(possible, [&](int64_t parts) { return !fits(taken(recompute, parts)); });
-    return it == possible.end() ? 0 : *it;
+  /// The first that fits, else the lowest. Peaks need not fall from each to the next: few are all looked at; of many it
+  /// is taken that they fall to one lowest point and rise from there.
+  template <class Get>
+  Choice search(const std::vector<int64_t>& all, Get get) {
+    if (all.size() <= few) {
+      Choice lowest = get(all[0]);
+      for (size_t i = 1; i < all.size() && !fits(lowest); ++i) lowest = std::min(lowest, get(all[i]), lower);
+      return lowest;
+    }
+    size_t low = 0, high = all.size() - 1;
+    if (!fits(get(all[high]))) {
+      while (low < high && !fits(get(all[high]))) {
+        size_t middle = low + (high - low) / 2;
+        if (Choice c = get(all[middle]); fits(c) || (c.taken.peak != never && !lower(get(all[middle + 1]), c)))
+          high = middle;
+        else
+          low = middle + 1;
+      }
+      if (!fits(get(all[high]))) return get(all[high]);
+    }
+    auto it = std::partition_point(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(high),
+                                   [&](int64_t n) { return !fits(get(n)); });
+    return get(*it);
   }
 
- private:
   const Device& device_;
   const Task& task_;
   const TrainerOptions& options_;
   const data::Source& train_;
   const data::Source* test_;
   uint64_t room_;
+  std::map<std::pair<int64_t, int64_t>, Taken> known_;  // by parts and blocks
 };
+
+/// ", with 2 of 3 blocks recomputed"; nothing where none is.
+std::string with_blocks(int64_t blocks, int64_t count) {
+  if (blocks == 0) return "";
+  return blocks == count ? fmt::format(", with all {} blocks recomputed", count)
+                         : fmt::format(", with {} of {} blocks recomputed", blocks, count);
+}
+
+/// What does not fit, and what would.
+[[noreturn]] void refuse(Plans& plans, const Plans::Choice& lowest, const TrainerOptions& options, int64_t count,
+                         uint64_t budget) {
+  auto text = [&](uint64_t peak) {
+    if (peak == never) return std::string("more than the device has");
+    return bytes_text(peak) == bytes_text(budget) ? fmt::format("{} B", peak) : bytes_text(peak);
+  };
+  auto room = [&](uint64_t peak) {
+    return text(peak).ends_with(" B") ? fmt::format("{} B", budget) : bytes_text(budget);
+  };
+  std::optional<Plans::Choice> parts = plans.parts({lowest.recompute, count});
+  if (parts && !plans.fits(*parts)) parts = plans.blocks(count, parts->accumulate);
+  uint64_t peak = lowest.taken.peak;
+  if (parts && plans.fits(*parts))
+    throw Error(Code::no_memory,
+                fmt::format("a batch of {} does not fit into {}: it takes {}{}", options.batch, room(peak), text(peak),
+                            with_blocks(lowest.recompute, count)),
+                fmt::format("compute it in parts: --accumulate {}", parts->accumulate));
+  Plans::Choice least = parts ? std::min(lowest, *parts, Plans::lower) : lowest;
+  peak = least.taken.peak;
+  std::string in_parts = least.accumulate > 1 ? fmt::format(" in {} parts", least.accumulate) : "";
+  std::string accumulate =
+      least.accumulate > options.accumulate ? fmt::format("--accumulate {} ", least.accumulate) : "";
+  throw Error(Code::no_memory,
+              fmt::format("the run does not fit into {}: at the least, a batch of {}{} takes {}{}", room(peak),
+                          options.batch, in_parts, text(peak), with_blocks(least.recompute, count)),
+              peak == never ? "choose a smaller batch, model or precision"
+                            : fmt::format("{}--memory-budget {}B, or choose a smaller batch, model or precision",
+                                          accumulate, peak));
+}
 
 }  // namespace
 
@@ -62,49 +151,32 @@ Fit fit(const Device& device, const Task& task, const TrainerOptions& options, c
   TrainerOptions plain = options;
   plain.recompute = 0;
   std::vector<std::string> all = RunPlanner(device, task, plain, train, test).blocks(options.batch);
-  std::optional<Plans::Taken> without = plans.taken(0, options.accumulate), with = without;
-  auto count = static_cast<int64_t>(all.size()), good = int64_t{0};
-  if (!plans.fits(without)) {
-    with = plans.taken(count, options.accumulate);
-    if (!plans.fits(with)) {
-      std::string least =
-          with ? bytes_text(std::min(with->peak, without.value_or(*with).peak)) : "more than the device has";
-      if (int64_t parts = plans.fewest_parts(count))
-        throw Error(Code::no_memory,
-                    fmt::format("a batch of {} does not fit into {}: it takes {}, with all {} blocks recomputed",
-                                options.batch, bytes_text(budget), least, count),
-                    fmt::format("compute it in parts: --accumulate {}", parts));
-      throw Error(Code::no_memory,
-                  fmt::format("the run does not fit into {}: a batch of {} takes {}, with all {} blocks recomputed",
-                              bytes_text(budget), options.batch, least, count),
-                  "choose a smaller batch, model or precision");
-    }
-    good = count;
-    for (int64_t bad = 0; good - bad > 1;) {
-      int64_t middle = bad + (good - bad) / 2;
-      std::optional<Plans::Taken> taken = plans.taken(middle, options.accumulate);
-      (plans.fits(taken) ? good : bad) = middle;
-      if (plans.fits(taken)) with = taken;
-    }
-  }
-  all.resize(static_cast<size_t>(good));
-  Fit f{std::move(all), static_cast<size_t>(count), with ? with->peak : 0, without ? without->peak : 0};
-  if (with && without && without->flops > 0) f.cost = with->flops / without->flops - 1;
+  const auto count = static_cast<int64_t>(all.size());
+  Plans::Choice without = plans.choice(0, options.accumulate);
+  Plans::Choice with = plans.fits(without) ? without : plans.blocks(count, options.accumulate);
+  if (!plans.fits(with)) refuse(plans, with, options, count, budget);
+  all.resize(static_cast<size_t>(with.recompute));
+  bool known = without.taken.peak != never;
+  Fit f{std::move(all), static_cast<size_t>(count), with.taken.peak, known ? without.taken.peak : 0};
+  if (known && without.taken.flops > 0) f.cost = with.taken.flops / without.taken.flops - 1;
   return f;
 }
 
 std::vector<std::string> ways_to_fit(const Device& device, const Task& task, const TrainerOptions& options,
                                      const data::Source& train, const data::Source* test, uint64_t room) {
   Plans plans(device, task, options, train, test, room);
+  TrainerOptions plain = options;
+  plain.recompute = 0;
+  const auto count = static_cast<int64_t>(RunPlanner(device, task, plain, train, test).blocks(options.batch).size());
   std::vector<std::string> ways;
-  if (int64_t parts = plans.fewest_parts(options.recompute)) ways.push_back(fmt::format("--accumulate {}", parts));
-  try {
-    Fit f = fit(device, task, options, train, test, room);
-    if (!f.blocks.empty()) ways.push_back(fmt::format("--recompute {}", f.blocks.size()));
-  } catch (const Error& e) {
-    if (e.code != Code::no_memory) throw;
-    int64_t parts = ways.empty() ? plans.fewest_parts(std::numeric_limits<int32_t>::max()) : 0;
-    if (parts > 0) ways.push_back(fmt::format("--accumulate {} --recompute all", parts));
+  if (auto parts = plans.parts({options.recompute}); parts && plans.fits(*parts))
+    ways.push_back(fmt::format("--accumulate {}", parts->accumulate));
+  Plans::Choice lowest = plans.blocks(count, options.accumulate);
+  if (plans.fits(lowest)) {
+    if (lowest.recompute > 0) ways.push_back(fmt::format("--recompute {}", lowest.recompute));
+  } else if (auto parts = plans.parts({lowest.recompute, count}); ways.empty() && parts && plans.fits(*parts)) {
+    ways.push_back(fmt::format("--accumulate {} --recompute {}", parts->accumulate,
+                               parts->recompute == count ? "all" : std::to_string(parts->recompute)));
   }
   return ways;
 }

@@ -179,14 +179,17 @@ struct RunPlanner::Impl {
   MemoryPlan plan(int64_t batch, uint64_t tuning) {
     MemoryPlan p;
     BatchParts parts(train.size(), batch, options.accumulate, options.keep_last);
-    uint64_t update = options.accumulate == 1 ? 0 : transient(compile(programs.update(declared), tuning, nullptr));
+    if (options.accumulate > 1) p.update = compile(programs.update(declared), tuning, nullptr);
     p.training = compile(step(parts.whole), tuning, &p);
     p.initialization = compile(programs.initialization(declared), tuning, nullptr);
     if (test) p.evaluation = compile(programs.evaluation(form(*test, "eval"), options.eval_batch), tuning, nullptr);
-    uint64_t last = parts.last == 0 ? 0 : transient(compile(step(parts.last), tuning, nullptr));
+    if (parts.last > 0) p.last = compile(step(parts.last), tuning, nullptr);
     evaluation_state = std::max(evaluation_state, p.evaluation.state);  // 0 when planned again
-    uint64_t early = state_bytes - evaluation_state + update + transient(p.training) + transient(p.initialization);
-    p.peak = std::max(early, state_bytes + update + transient(p.training) + last + transient(p.evaluation));
+    uint64_t always = transient(p.update) + transient(p.training);
+    uint64_t early = state_bytes - evaluation_state + always + transient(p.initialization);
+    uint64_t late = state_bytes + always + transient(p.last) + transient(p.evaluation);
+    p.peak = std::max(early, late);
+    p.early = p.peak - late;
     for (const auto& [name, state] : states) {
       auto [role, bytes] = state;
       (role == StateRole::parameter   ? p.parameters

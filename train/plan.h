@@ -17,6 +17,10 @@ struct MemoryPlan {
   uint64_t parameters = 0, optimizer = 0, data_set = 0, accumulated = 0, other_state = 0;
   // and what the programs add (the initialization's is given back before the evaluation's comes):
   TuttiMemory training = {}, initialization = {}, evaluation = {};
+  TuttiMemory update = {}, last = {};  ///< all 0 without accumulation, and where the last batch is like the others
+  /// What the initialization takes at the beginning beyond what last batch and evaluation, with their states, take
+  /// later; 0 where they take more. With all states and the other programs it makes `peak`.
+  uint64_t early = 0;
 
   // Inside the training step's arena, where buffers are used again, so that their sum may be larger than the arena:
   uint64_t gradients = 0;    ///< of the parameters

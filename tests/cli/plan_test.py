@@ -32,11 +32,40 @@ class Plan(harness.Case):
         self.assertEqual(bf16["peak_bytes"], run["peak_bytes"])
 
     def test_parts_make_the_whole(self):
+        wholes = []
+        for more in ([], ["--no-eval"], ["--accumulate", "4"], ["--accumulate", "4", "--keep-last", "--batch", "24"],
+                     ["--keep-last", "--batch", "24"]):
+            p = self.planned(*harness.CNN, "--device", "reference", "--no-search", *more)["reference:0", "f32"]
+            self.assertEqual("update" in p, "--accumulate" in more)
+            self.assertEqual("last_batch" in p, "--keep-last" in more)
+            programs = ("training", "initialization", "evaluation", "update", "last_batch")
+            moving = {k: sum(p[k].values()) - p[k]["new_state"] if k in p else 0 for k in programs}
+            state = sum(p["state"].values())
+            always = state + moving["training"] + moving["update"]
+            early = always - p["evaluation"]["new_state"] + moving["initialization"]
+            self.assertEqual(p["peak_bytes"], max(early, always + moving["last_batch"] + moving["evaluation"]), more)
+            wholes.append(p["peak_bytes"])
+        self.assertEqual(len(set(wholes)), len(wholes))
+
+    def test_rows_add_up(self):
+        units = {"B": 1, "KiB": 1024, "MiB": 1024 ** 2}
+        for model, more, rows in ((harness.CNN, [], {"evaluation"}), (harness.MLP, ["--no-eval"], {"initialization"}),
+                                  (harness.CNN, ["--accumulate", "4"], {"update", "accumulated"}),
+                                  (harness.CNN, ["--accumulate", "2", "--keep-last", "--batch", "24"], {"update", "last batch"}),
+                                  (harness.CNN, ["--keep-last", "--batch", "24"], {"last batch"})):
+            text = self.done("plan", *model, "--device", "reference", "--no-search", *more).stdout
+            found, rounded = {}, 0
+            for row in text.split("  largest tensors")[0].splitlines()[1:]:
+                name, number, unit = row[2:18].strip(), *row[18:30].split()
+                found[name] = float(number) * units[unit]
+                rounded += 0.05 * units[unit] if unit != "B" else 0
+            whole = found.pop("in all")
+            self.assertAlmostEqual(sum(found.values()), whole, delta=rounded + 1, msg=text)
+            self.assertEqual(rows - set(found), set(), text)
+            self.assertIn("at their highest", text)
+
+    def test_the_optimizer_and_the_largest_tensors(self):
         p = self.planned(*harness.CNN, "--device", "reference", "--no-search")["reference:0", "f32"]
-        moving = {k: sum(p[k].values()) - p[k]["new_state"] for k in ("training", "initialization", "evaluation")}
-        state = sum(p["state"].values())
-        early = state - p["evaluation"]["new_state"] + moving["training"] + moving["initialization"]
-        self.assertEqual(p["peak_bytes"], max(early, state + moving["training"] + moving["evaluation"]))
         self.assertEqual(p["largest"], sorted(p["largest"], key=lambda t: -t["bytes"]))
         self.assertIn("7.weight", p["largest"][0]["what"])
         self.assertEqual(p["state"]["optimizer"], 2 * p["state"]["parameters"])

@@ -70,13 +70,48 @@ class RunFiles(harness.Case):
                             ('{"lr": {}}', ["run.toml", "'lr'"]),
                             ('{"layers": [[1]]}', ["run.toml", "'layers'"]),
                             ('{"epocs": 1}', ["run.toml", "did you mean 'epochs'?"]),
+                            ('[]', ["run.toml: a JSON array", '{"key": value, …}']),
+                            ('{\n"lr": 1,\n"seed": 2,\n  "lr": 2}', ["run.toml:4: 'lr' is there twice"]),
+                            ('{"data": "a\\":\\n{",\n "l\\u0072": "fast"}', ["run.toml:2: --lr: 'fast' is no finite number"]),
+                            ('{"seed": 1, "layers": [1,\n2],\n"epocs": 3}', ["run.toml:3: there is no option 'epocs'"]),
+                            ('{"lr":\n{}}', ["run.toml:1: the value of 'lr'"]),
+                            ('overfit = true', ["run.toml:1: 'overfit' does not take 'true'", "overfit = 500"]),
+                            ('\noverfit = "ten"', ["run.toml:2: 'overfit' does not take 'ten'", "overfit = 500"]),
                             ('lr = 1\x00', ["run.toml:1"])):
             with self.subTest(text=text):
                 self.fails(2, parts, "train", *MLP, "--config", self.file(text))
+        told = self.fails(2, ["'ten' is no number of steps"], "train", *MLP, "--overfit", "ten").stderr
+        self.assertNotIn("run.toml", told)
         self.fails(2, ["there is no such file"], "train", *MLP, "--config", self.folder / "no.toml")
         self.fails(2, ["--set epocs=3", "did you mean 'epochs'?"], "train", *MLP, "--set", "epocs=3")
         self.fails(2, ["--set lr", "no name and value"], "train", *MLP, "--set", "lr")
         self.fails(2, ["--set lr=fast", "no finite number"], "train", *MLP, "--set", "lr=fast")
+
+    def test_values_found_bad_later_name_their_place(self):
+        base = {"model": '"mlp"', "data": '"synthetic:32:4:512:256"', "layers": '"32,16,4"', "steps": "1", "device": '"reference"'}
+        for key, value, part in (("batch", "-4", "--batch -4: must be at least 1"), ("layers", '"a,b"', "'a' is not a positive number"),
+                                 ("augment", '"nope"', "'nope' is unknown"), ("device", '"nope"', "unknown device 'nope'"),
+                                 ("lr", "-1", "--lr -1"), ("optimizer", '"x"', "unknown optimizer 'x'"), ("mixup", "-1", "mixup -1"),
+                                 ("data", '"nope:1"', "unknown data 'nope:1'"), ("model", '"vgg"', "unknown model 'vgg'"),
+                                 ("recompute", "2", "--recompute 2: mlp has no blocks"), ("keep", "0", "--keep 0")):
+            options = {k: v for k, v in base.items() if k != key}
+            toml = self.file("".join(f"{k} = {v}\n" for k, v in options.items()) + f"\n{key} = {value}\n")
+            line = len(options) + 2
+            with self.subTest(key=key):
+                self.fails(2, [part, f"({key} in {toml}:{line})"], "train", "--config", toml)
+                document = self.file("{" + ",\n".join(f'"{k}": {v}' for k, v in options.items()) + f',\n\n"{key}": {value}}}', "run.json")
+                self.fails(2, [part, f"({key} in {document}:{line})"], "train", "--config", document)
+        toml = self.file("batch = 16\nlr = -2\n")
+        told = self.fails(2, ["--batch -4"], "train", "mlp", "--config", toml, "--batch", "-4").stderr
+        self.assertNotIn("run.toml", told)
+        told = self.fails(2, ["--lr -3"], "train", *MLP, "--config", toml, "--set", "lr=-3").stderr
+        self.assertNotIn("run.toml", told)
+
+    def test_set_takes_an_array_as_the_file_does(self):
+        args = ["mlp", "--data", "synthetic:32:4:512:256", "--batch", "16", "--device", "cpu", "--steps", "2"]
+        self.assertEqual(self.train(*args, "--set", "layers=[32, 16, 4]")["state_hash"],
+                         self.train(*args, "--layers", "32,16,4")["state_hash"])
+        self.fails(2, ["--set layers=[32,16", "array without its end"], "train", *args, "--set", "layers=[32,16")
 
     def test_a_checkpoint_prints_its_run_file(self):
         saved = self.folder / "a.safetensors"

@@ -1,6 +1,7 @@
 // Recomputed activations: the same run in less memory.
 #include "graph/passes/recompute.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -116,7 +117,46 @@ TEST_P(RecomputeTest, ABudgetIsKept) {
   EXPECT_EQ(t.peak_bytes(), less.peak);
   wide.options.recompute = 0;
   wide.options.accumulate = 1;
-  expect_parts(message_of([&] { fitted(1000); }), {"1000 B", "batch of 64", "blocks recomputed", "smaller batch"});
+  expect_parts(message_of([&] { fitted(1000); }), {"1000 B", "batch of 64", "--memory-budget", "smaller batch"});
+}
+
+/// More blocks may take more memory: the least peak may be at any number of them.
+TEST_P(RecomputeTest, ABudgetThatAnyNumberOfBlocksKeepsIsKept) {
+  const ModelDef& gpt = find_model("gpt");
+  data::Sources data = data::open_data(gpt.made_up({.size = "nano"}, 64), {.context = gpt.context({.size = "nano"})});
+  Task task = gpt.task({.size = "nano"}, *data.train);
+  TrainerOptions options{.optimizer = Adam{}, .batch = 16, .eval_batch = 4};
+  auto peak = [&](int64_t blocks, int64_t parts) {
+    TrainerOptions o = options;
+    o.recompute = blocks;
+    o.accumulate = parts;
+    return RunPlanner(device, task, o, *data.train, nullptr).plan(16).peak;
+  };
+  auto fitted = [&](uint64_t budget) { return fit(device, task, options, *data.train, nullptr, budget); };
+  const auto count = static_cast<int64_t>(fitted(uint64_t{1} << 40).of);
+  ASSERT_GE(count, 3);
+  std::vector<uint64_t> peaks;
+  for (int64_t blocks = 0; blocks <= count; ++blocks) peaks.push_back(peak(blocks, 1));
+  for (uint64_t budget : peaks) {
+    auto first = std::ranges::find_if(peaks, [&](uint64_t p) { return p <= budget; });
+    Fit f = fitted(budget);
+    EXPECT_EQ(f.peak, *first);
+    EXPECT_EQ(static_cast<std::ptrdiff_t>(f.blocks.size()), first - peaks.begin());
+  }
+  uint64_t least = *std::ranges::min_element(peaks);
+  for (int64_t parts = 2; parts <= 16; parts *= 2)
+    for (int64_t blocks = 0; blocks <= count; ++blocks) least = std::min(least, peak(blocks, parts));
+  std::string message = message_of([&] { fitted(least - 1); });
+  expect_parts(message, {fmt::format("takes {} B", least), fmt::format("into {} B", least - 1),
+                         fmt::format("--memory-budget {}B", least)});
+}
+
+TEST_P(RecomputeTest, ABudgetOfAModelWithoutBlocks) {
+  Tiny mlp("mlp");
+  TrainerOptions options{.optimizer = Sgd{}, .batch = 7, .eval_batch = 4};
+  std::string message = message_of([&] { fit(device, mlp.task(), options, *mlp.data.train, nullptr, 1000); });
+  expect_parts(message, {"does not fit into 1000 B: at the least, a batch of 7 takes", "--memory-budget"});
+  EXPECT_EQ(message.find("block"), std::string::npos) << message;
 }
 
 TEST_P(RecomputeTest, WaysToFitDoFit) {
