@@ -45,7 +45,7 @@ struct DataCommand {
     for (auto [option, file] : targets)
       if (*file == "-") throw invalid(fmt::format("{} -: no such file goes to stdout", option), "name a file");
     if (count < 1 || count > most_images)
-      throw invalid(fmt::format("--count {}: from 1 to {} is possible", count, most_images));
+      throw invalid(fmt::format("--count {}: from 1 to {} is possible", count, most_images), "64 is usual");
     if (context < 1) throw invalid(fmt::format("--context {}: at least 1 is needed", context));
     data::Sources all = data::open_data(spec, {.context = context, .tokenizer = tokenizer});
     if (!output.empty()) write_columns(all);
@@ -87,11 +87,15 @@ struct DataCommand {
     nlohmann::ordered_json columns = nlohmann::ordered_json::array();
     if (!json) print_out("{}: {} samples to train on, {} for the test\n", spec, all.train->size(), all.test->size());
     for (const data::Column& c : all.train->columns()) {
+      std::vector<std::string> names = data::classes_in(all.train->vocabulary);
+      if (c.name != "label" || names.size() != static_cast<size_t>(c.classes)) names.clear();
       columns.push_back(
           {{"name", c.name}, {"dtype", name(c.type.dtype)}, {"shape", c.type.shape}, {"classes", c.classes}});
+      if (!names.empty()) columns.back()["class_names"] = names;
       if (!json)
-        print_out("  {:<12} {}{}\n", c.name, to_string(c.type),
-                  c.classes > 0 ? fmt::format(", from 0 to {}", c.classes - 1) : "");
+        print_out("  {:<12} {}{}{}\n", c.name, to_string(c.type),
+                  c.classes > 0 ? fmt::format(", from 0 to {}", c.classes - 1) : "",
+                  names.empty() ? "" : ": " + first_of(names, ", "));
     }
     if (json)
       print_json({{"data", spec},

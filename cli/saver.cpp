@@ -36,7 +36,7 @@ void link_as(const std::string& file, const std::string& name) {
   }
   int why = errno;
   ::unlink(fresh.c_str());
-  throw invalid(fmt::format("{}: cannot be written: {}", name, std::strerror(why)), remedy_of_writing(why));
+  throw invalid(fmt::format("{}: cannot be written: {}", name, std::strerror(why)), remedy_of_writing(why, name));
 }
 
 }  // namespace

@@ -77,6 +77,14 @@ void Augment::check(const Source& set) const {
     throw invalid(fmt::format("--augment changes images u8 or f32 [C, H, W], the column 'input' of {} holds {}",
                               set.name, to_string(image)),
                   "leave it out: --augment none");
+  for (const auto& [step, number] : steps_) {
+    if (!step->below) continue;
+    int64_t height = image.shape[1], width = image.shape[2], limit = step->below(height, width);
+    if (number >= static_cast<double>(limit))
+      throw invalid(fmt::format("--augment {}:{}: nothing of an image may be left, those of {} have {}x{} pixels",
+                                step->name, number, set.name, width, height),
+                    limit > 1 ? fmt::format("use {}:{} or less", step->name, limit - 1) : "leave it out");
+  }
   for (const Column& c : columns) {
     const Shape& s = c.type.shape;
     if (c.name != "input" && s.size() >= 2 && std::equal(s.end() - 2, s.end(), image.shape.begin() + 1))

@@ -16,8 +16,9 @@ class Augment {
   /// the nearest name, and numbers out of range.
   explicit Augment(const std::string& list);
   bool empty() const { return steps_.empty(); }
-  /// Throws Error(invalid) unless the column "input" holds images u8 or f32 [C, H, W], and no other column has a value
-  /// per pixel, which would have to move as well.
+  /// Throws Error(invalid) unless the column "input" holds images u8 or f32 [C, H, W], no other column has a value per
+  /// pixel, which would have to move as well, and no transform's number is so large that nothing of an image may be
+  /// left.
   void check(const Source& set) const;
   /// Changes the column "input" of a set that passed check(); sample i always the same way in one epoch. Null where the
   /// list is empty.

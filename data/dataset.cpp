@@ -17,15 +17,19 @@ const DataForm& form_of(const std::string& spec) {
     bool whole = spec == f->name, parts = spec.starts_with(f->name + ":");
     if (f->takes_arguments ? parts && spec.size() > f->name.size() + 1 : whole) return *f;
   }
-  throw invalid(fmt::format("unknown data '{}'", spec), use_one_of_the_forms());
+  throw invalid(fmt::format("unknown data '{}'", spec), use_one_of_the_forms(spec));
 }
 
 }  // namespace
 
-std::string use_one_of_the_forms() {
-  std::vector<std::string> all;
-  for (const DataForm* f : all_data_forms()) all.push_back(f->form);
-  return "use " + alternatives(all);
+std::string use_one_of_the_forms(const std::string& spec) {
+  std::string kind = spec.substr(0, spec.find(':'));
+  std::vector<std::string> all, of_kind;
+  for (const DataForm* f : all_data_forms()) {
+    all.push_back(f->form);
+    if (f->name == kind) of_kind.push_back(f->form);
+  }
+  return "use " + alternatives(of_kind.empty() ? all : of_kind);
 }
 
 TensorType Dataset::sample_type() const {

@@ -12,8 +12,13 @@ namespace tutti::data {
 
 std::string read_file(const std::string& path, const std::string& remedy) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error))
-    throw invalid(fmt::format("{}: there is no such file", path), remedy);
+  std::filesystem::file_status there = std::filesystem::status(path, error);
+  if (!std::filesystem::is_regular_file(there))
+    throw invalid(fmt::format("{}: {}", path,
+                              std::filesystem::is_directory(there) ? "a folder, expected a file"
+                              : std::filesystem::exists(there)     ? "not a regular file"
+                                                                   : "there is no such file"),
+                  remedy);
   std::ifstream in(path, std::ios::binary);
   std::stringstream text;
   if (in.peek() != std::ifstream::traits_type::eof()) text << in.rdbuf();

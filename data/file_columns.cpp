@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 
@@ -15,10 +16,31 @@ namespace {
 using Columns = std::vector<std::pair<std::string, HostTensor>>;
 constexpr std::string_view test_prefix = "test.";
 
+/// Throws Error(invalid) naming the row of the first number of `t`, f32, that is NaN or infinite. `from`: what it was
+/// converted from.
+void expect_finite(const std::string& what, const HostTensor& t, const HostTensor& from) {
+  std::optional<size_t> at = not_finite_at(t);
+  if (!at) return;
+  size_t row = *at / static_cast<size_t>(num_elements(t.type.shape) / t.type.shape[0]);
+  double x = from.item(*at);
+  throw invalid(
+      fmt::format("{}, row {} (the first is 0): {}{}", what, row, std::isnan(x) ? "NaN" : fmt::format("{}", x),
+                  std::isfinite(x) ? ", beyond f32" : ", expected finite numbers"),
+      "correct or leave out that row");
+}
+
 HostTensor converted(const std::string& what, HostTensor t) {
   bool image = t.type.dtype == DType::u8 && t.type.shape.size() > 1;
-  if (image || t.type.dtype == DType::f32 || t.type.dtype == DType::i32) return t;
-  if (is_float(t.type.dtype)) return t.to(DType::f32);
+  if (is_float(t.type.dtype)) {
+    if (t.type.dtype == DType::f32) {
+      expect_finite(what, t, t);
+      return t;
+    }
+    HostTensor f = t.to(DType::f32);
+    expect_finite(what, f, t);
+    return f;
+  }
+  if (image || t.type.dtype == DType::i32) return t;
   for (size_t i = 0, n = static_cast<size_t>(num_elements(t.type.shape)); i < n; ++i)
     if (double x = t.item(i); x < std::numeric_limits<int32_t>::min() || x > std::numeric_limits<int32_t>::max())
       throw invalid(fmt::format("{}: element {} is {}, beyond i32", what, i, x), "integers are taken as i32");
@@ -45,9 +67,11 @@ Sources columns_of_file(const std::string& path, HostTensors&& tensors, const st
   Columns train, test;
   for (auto& [key, t] : tensors) {
     if (t.type.shape.empty() || t.type.shape[0] == 0)
-      throw invalid(fmt::format("{}: tensor '{}' is {}, expected a row per sample", path, key, to_string(t.type)));
+      throw invalid(
+          fmt::format("{}: tensor '{}' is {}, expected a row per sample", path, key, to_string(t.type)),
+          t.type.shape.empty() ? "leave it out, or write an array with a row per sample" : "give it a row per sample");
     bool tests = key.starts_with(test_prefix);
-    HostTensor column = converted(fmt::format("{}: tensor '{}'", path, key), std::move(t));
+    HostTensor column = converted(fmt::format("{}: column '{}'", path, key), std::move(t));
     (tests ? test : train).emplace_back(tests ? key.substr(test_prefix.size()) : key, std::move(column));
   }
   if (train.empty())
@@ -60,7 +84,8 @@ Sources columns_of_file(const std::string& path, HostTensors&& tensors, const st
       classes[column] = told.contains(column) ? told.at(column) : classes_of(column, both);
   TensorSet all(path, std::move(train), classes);
   if (test.empty()) {
-    if (all.size() == 1) throw invalid(fmt::format("{}: one sample alone, expected one for the test as well", path));
+    if (all.size() == 1)
+      throw invalid(fmt::format("{}: one sample alone, expected one for the test as well", path), "give it more rows");
     all.name = name;
     return divide(all, last_tenth_for_test(all.size()));
   }

@@ -33,7 +33,7 @@ struct Halves {
 Halves last_tenth_for_test(int64_t samples);
 /// Those samples of a source, named "NAME/train" and "NAME/test".
 Sources divide(const Source& all, const Halves& halves);
-/// The remedy of a bad spec: "use FORM, … or FORM".
-std::string use_one_of_the_forms();
+/// The remedy of a bad spec, "use FORM, … or FORM": the forms of the kind that it names, else all.
+std::string use_one_of_the_forms(const std::string& spec);
 
 }  // namespace tutti::data

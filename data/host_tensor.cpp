@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
 #include "core/base/status.h"
 
 namespace tutti {
@@ -25,6 +29,25 @@ double HostTensor::item(size_t i) const {
   size_t count = bytes.size() / size_of(type.dtype);
   if (i >= count) throw invalid(fmt::format("element {} of {}, which has {}", i, to_string(type), count));
   return load_element(type.dtype, bytes.data(), i);
+}
+
+std::optional<size_t> not_finite_at(const HostTensor& t) {
+  if (t.type.dtype != DType::f32) return {};
+  constexpr size_t block = 4096;
+  constexpr uint32_t exponent = 0x7f800000;  // all ones: NaN or infinity
+  size_t n = t.bytes.size() / sizeof(float);
+  for (size_t from = 0; from < n; from += block) {
+    size_t to = std::min(n, from + block);
+    uint32_t found = 0;  // without a branch per element: data sets and checkpoints are large
+    for (size_t i = from; i < to; ++i) {
+      uint32_t bits = 0;
+      std::memcpy(&bits, t.bytes.data() + i * sizeof bits, sizeof bits);
+      found |= (bits & exponent) == exponent;
+    }
+    for (size_t i = from; found && i < to; ++i)
+      if (!std::isfinite(t.item(i))) return i;
+  }
+  return {};
 }
 
 void HostTensor::check_element(size_t size) const {

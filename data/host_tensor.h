@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,10 @@ struct TUTTI_API HostTensor {
  private:
   void check_element(size_t size) const;
 };
+
+/// The first element of an f32 tensor that is NaN or infinite; none too where the tensor is of another dtype. Takes
+/// about as long as reading the memory.
+TUTTI_API std::optional<size_t> not_finite_at(const HostTensor& t);
 
 /// Row-major bytes of `type` in somebody else's memory.
 struct HostView {

@@ -14,12 +14,13 @@ std::vector<int64_t> spec_numbers(const std::string& spec, const std::vector<Spe
   if (parts.size() > numbers.size() + 1)
     throw invalid(
         fmt::format("data '{}': at most {} numbers behind the name, found {}", spec, numbers.size(), parts.size() - 1),
-        use_one_of_the_forms());
+        use_one_of_the_forms(spec));
   std::vector<int64_t> found;
   for (size_t i = 0; i < numbers.size(); ++i) {
     const SpecNumber& n = numbers[i];
     if (i + 1 >= parts.size()) {
-      if (!n.otherwise) throw invalid(fmt::format("data '{}': {} is missing", spec, n.name), use_one_of_the_forms());
+      if (!n.otherwise)
+        throw invalid(fmt::format("data '{}': {} is missing", spec, n.name), use_one_of_the_forms(spec));
       found.push_back(*n.otherwise);
       continue;
     }
@@ -27,7 +28,7 @@ std::vector<int64_t> spec_numbers(const std::string& spec, const std::vector<Spe
     if (!x || *x < n.least || *x > n.most)
       throw invalid(fmt::format("data '{}': '{}' as {}, expected a whole number from {} to {}", spec, parts[i + 1],
                                 n.name, n.least, n.most),
-                    use_one_of_the_forms());
+                    use_one_of_the_forms(spec));
     found.push_back(*x);
   }
   return found;

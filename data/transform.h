@@ -48,6 +48,8 @@ struct Transform {
   double usual = 0;            ///< its number unless one is named
   double least = 0, most = 0;  ///< of the number; equal: it takes none
   bool whole = false;          ///< the number is whole
+  /// The number has to be below this for images of that size: others may leave nothing of one. Null: any number.
+  int64_t (*below)(int64_t height, int64_t width) = nullptr;
   void (*apply)(Image& image, double number, Draws& draws);
 };
 

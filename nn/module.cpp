@@ -127,8 +127,10 @@ void Builder::update(const std::string& name, Value value) {
 }
 
 Value Builder::input(Value column) {
-  if (column.dtype() == DType::u8) column = cast(column, DType::f32) * (1.0 / 255);
+  bool bytes = column.dtype() == DType::u8;
+  if (bytes) column = cast(column, DType::f32) * (1.0 / 255);
   if (normalise_ && column.rank() == 4) {
+    if (bytes) normalise_->check_bytes();
     column = (*normalise_)(column);
     normalised_ = true;
   }

@@ -21,7 +21,7 @@ const std::map<std::string, Normalise> known = {
 };
 
 Error bad(const std::string& text, const std::string& why) {
-  return invalid(fmt::format("normalise '{}': {}", text, why),
+  return invalid(fmt::format("--normalise '{}': {}", text, why),
                  "name means and standard deviations, of all channels (0.5:0.25) or of each "
                  "(0.49,0.48,0.45:0.25,0.24,0.26)");
 }
@@ -50,6 +50,21 @@ void Normalise::check() const {
   for (double s : std)
     if (!std::isfinite(s) || !(static_cast<float>(s) > 0))
       throw bad(text(), fmt::format("a standard deviation of {}", s));
+  // f32 keeps seven digits: what varies by less than a millionth of its mean is rounding.
+  for (size_t c = 0; c < mean.size(); ++c)
+    if (std[c] < 1e-6 * std::abs(mean[c]))
+      throw bad(text(), fmt::format("a standard deviation of {} beside a mean of {}", std[c], mean[c]));
+}
+
+void Normalise::check_bytes() const {
+  // Of numbers in [0, 1], the mean lies there and the deviation is at most 0.5; a quarter of a step of 1/255 is 1e-3.
+  for (size_t c = 0; c < mean.size(); ++c)
+    if (mean[c] < 0 || mean[c] > 1 || std[c] < 1e-3 || std[c] > 1)
+      throw invalid(
+          fmt::format("--normalise '{}': pixels of one byte lie in [0, 1] before, a mean of {} and a standard "
+                      "deviation of {} are beyond [0, 1] and [0.001, 1]",
+                      text(), mean[c], std[c]),
+          mean[c] > 1 ? "divide numbers of pixels from 0 to 255 by 255" : "name those of pixels from 0 to 1");
 }
 
 Value Normalise::operator()(Value x) const {
@@ -58,7 +73,7 @@ Value Normalise::operator()(Value x) const {
   int64_t channels = x.shape()[1];
   if (channels != static_cast<int64_t>(mean.size()))
     throw invalid(
-        fmt::format("normalise '{}': numbers of {} channels, the images have {}", text(), mean.size(), channels),
+        fmt::format("--normalise '{}': numbers of {} channels, the images have {}", text(), mean.size(), channels),
         fmt::format("name one number, or {}", channels));
   return (x - per_channel(x, mean)) / per_channel(x, std);
 }
@@ -68,11 +83,13 @@ std::string Normalise::text() const { return fmt::format("{}:{}", fmt::join(mean
 std::optional<Normalise> parse_normalise(const std::string& text) {
   if (text == "none") return {};
   if (auto it = known.find(text); it != known.end()) return it->second;
+  if (text == "data")
+    throw invalid("--normalise 'data': there is no training set here to measure", "name the numbers: MEAN:STD");
   std::vector<std::string> parts = fields(text, ':');
   if (parts.size() != 2) {
-    std::vector<std::string> names = {"none", "MEAN:STD"};
+    std::vector<std::string> names = {"none", "data", "MEAN:STD"};
     for (const auto& [name, n] : known) names.push_back(name);
-    throw invalid(fmt::format("normalise '{}': unknown", text), did_you_mean(text, names));
+    throw invalid(fmt::format("--normalise '{}': unknown", text), did_you_mean(text, names));
   }
   Normalise n{numbers(text, parts[0]), numbers(text, parts[1])};
   n.check();

@@ -15,8 +15,11 @@ namespace tutti::nn {
 struct TUTTI_API Normalise {
   std::vector<double> mean, std;  ///< per channel, or one number for all of them
   bool operator==(const Normalise&) const = default;
-  /// Throws Error(invalid) unless both hold as many finite numbers, at least one, and every `std` is above 0.
+  /// Throws Error(invalid) unless both hold as many finite numbers, at least one, and every `std` is above 0 and
+  /// a millionth of its mean.
   void check() const;
+  /// Throws Error(invalid) unless every mean is in [0, 1] and every `std` in [0.001, 1], as those of bytes are.
+  void check_bytes() const;
   /// Throws Error(invalid) as check() does, and where x has another number of channels.
   Value operator()(Value x) const;
   /// "0.5,0.4,0.3:0.2,0.2,0.2", which parse_normalise() takes.

@@ -82,22 +82,8 @@ std::string source_of(const Graph& g, ValueId v) {
 std::string not_finite_in_words(double x) { return std::isnan(x) ? "NaN" : x > 0 ? "infinite" : "-infinite"; }
 
 double first_not_finite(const HostTensor& t) {
-  if (t.type.dtype != DType::f32) return 0;
-  constexpr size_t block = 4096;
-  constexpr uint32_t exponent = 0x7f800000;  // all ones: NaN or infinity
-  size_t n = t.bytes.size() / sizeof(float);
-  for (size_t from = 0; from < n; from += block) {
-    size_t to = std::min(n, from + block);
-    uint32_t found = 0;  // without a branch per element: checkpoints are looked through between two steps
-    for (size_t i = from; i < to; ++i) {
-      uint32_t bits = 0;
-      std::memcpy(&bits, t.bytes.data() + i * sizeof bits, sizeof bits);
-      found |= (bits & exponent) == exponent;
-    }
-    for (size_t i = from; found && i < to; ++i)
-      if (double x = load_element(DType::f32, t.bytes.data(), i); !std::isfinite(x)) return x;
-  }
-  return 0;
+  std::optional<size_t> at = not_finite_at(t);
+  return at ? t.item(*at) : 0;
 }
 
 std::string count_state(ValueId v) { return fmt::format("nan.count.{}", v); }

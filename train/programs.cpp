@@ -136,7 +136,7 @@ Declared Programs::declare(const InputForm& form) const {
   Outcome out = outcome_of(task_, b, batch);
   if (options_.lora) check_targets(*options_.lora, b.linears());
   if (options_.normalise && !b.normalised())
-    throw invalid(fmt::format("normalise '{}': the model reads no images [N, C, H, W]", options_.normalise->text()),
+    throw invalid(fmt::format("--normalise '{}': the model reads no images [N, C, H, W]", options_.normalise->text()),
                   "leave it out for this model and these data");
   Declared d{.parameters = b.parameters(), .buffers = b.buffers(), .limits = batch.limits(), .metrics = {}};
   for (const Metric& m : out.metrics) d.metrics.push_back(m.name);
@@ -190,7 +190,7 @@ Programs::Backward Programs::backward(Graph& g, nn::Builder& model, Batch& batch
   }
   Outcome out = outcome_of(task_, model, batch);
   if (options_.mixup > 0 && !(model.mixed() && batch.mixed()))
-    throw invalid(fmt::format("mixup {}: the task is no classification of images [N, C, H, W]", options_.mixup),
+    throw invalid(fmt::format("--mixup {}: the task is no classification of images [N, C, H, W]", options_.mixup),
                   "leave it out for this model and these data");
   Backward b{.loss = {}, .weight = out.weight, .parameters = {}, .gradients = {}};
   {

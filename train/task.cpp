@@ -63,6 +63,10 @@ const data::Column& Batch::column(const std::string& wanted) const {
   throw invalid(fmt::format("the data has no column '{}'", wanted), "its columns are " + alternatives(names));
 }
 
+std::string Batch::data_name() const {
+  return "data set " + form_.name.substr(0, form_.name.rfind('.'));  // behind it stands the number of samples
+}
+
 const nn::Mixup* Batch::mixup() const {
   mixed_ = mixup_.has_value();
   return mixup_ ? &*mixup_ : nullptr;
@@ -87,7 +91,9 @@ Value Batch::operator[](const std::string& wanted) const {
 Value Batch::below(const std::string& wanted, int64_t limit) const {
   const data::Column& c = column(wanted);
   if (c.type.dtype != DType::i32)
-    throw invalid(fmt::format("column '{}' is {}, the task needs i32 class numbers", wanted, to_string(c.type)));
+    throw invalid(
+        fmt::format("{}: column '{}' is {}, the task needs i32 class numbers", data_name(), wanted, to_string(c.type)),
+        "write it as integers: array.astype(np.int64)");
   limits_[wanted] = limit;
   return (*this)[wanted];
 }

@@ -52,6 +52,8 @@ class TUTTI_API Batch {
   Value below(const std::string& column, int64_t limit) const;
   /// Whether the data has that column.
   bool has(const std::string& column) const;
+  /// "data set photos/train", for messages.
+  std::string data_name() const;
   /// What the source says of a column: type of a sample, number of classes.
   const data::Column& column(const std::string& name) const;
   int64_t size() const { return size_; }

@@ -89,9 +89,10 @@ Outcome classified(Value y, const Batch& x, const ClassificationOptions& o) {
     throw invalid(fmt::format("the model gives {}, not [batch, classes]", to_string(y.type())),
                   "end it with Flatten and Linear(classes)");
   if (x.column(o.label).classes == 1 || y.shape()[1] < 2)
-    throw invalid(fmt::format("a classifier needs at least two classes, {} has one",
-                              y.shape()[1] < 2 ? "the model's output" : "the column '" + o.label + "'"),
-                  "take data of two classes or more, or a task of regression");
+    throw invalid(fmt::format("a classifier needs at least two classes, {}",
+                              y.shape()[1] < 2 ? "the model's output has one"
+                                               : fmt::format("the column '{}' has one ({})", o.label, x.data_name())),
+                  "take data of two classes or more (of images: a folder per class), or a task of regression");
   Value labels = x.below(o.label, y.shape()[1]);
   Shape want = y.shape();
   want.erase(want.begin() + 1);

@@ -18,13 +18,35 @@ std::optional<data::Column> column(const data::Source& set, const std::string& n
   return {};
 }
 
-/// The names of folders of images; else the numbers.
+/// The names of folders of images; else, and behind them, the numbers.
 std::vector<std::string> class_names(const data::Source& set, size_t count) {
   std::vector<std::string> names = data::classes_in(set.vocabulary);
-  if (names.size() == count) return names;
-  names.clear();
-  for (size_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
+  for (size_t i = std::min(names.size(), count); i < count; ++i) names.push_back(std::to_string(i));
+  names.resize(count);
   return names;
+}
+
+/// The same without the classes that no sample has and none is taken for.
+Confusion without_unused(Confusion all) {
+  size_t n = all.classes.size();
+  std::vector<size_t> used;
+  std::vector<int64_t> place(n);
+  for (size_t i = 0; i < n; ++i) {
+    bool any = false;
+    for (size_t k = 0; k < n; ++k) any = any || all.count(i, k) > 0 || all.count(k, i) > 0;
+    place[i] = static_cast<int64_t>(used.size());
+    if (any) used.push_back(i);
+  }
+  Confusion c{{}, {}, std::move(all.mistakes)};
+  for (size_t i : used) {
+    c.classes.push_back(all.classes[i]);
+    for (size_t k : used) c.counts.push_back(all.count(i, k));
+  }
+  for (Confusion::Mistake& m : c.mistakes) {
+    m.label = place[static_cast<size_t>(m.label)];
+    m.given = place[static_cast<size_t>(m.given)];
+  }
+  return c;
 }
 
 double softmax_of_largest(std::span<const float> scores, size_t largest) {
@@ -59,7 +81,7 @@ std::optional<Confusion> confusion(Trainer& trainer, const data::Source& test) {
   }
   std::ranges::stable_sort(c.mistakes, std::greater(), &Confusion::Mistake::probability);
   c.mistakes.resize(std::min(c.mistakes.size(), most_mistakes));
-  return c;
+  return without_unused(std::move(c));
 }
 
 std::vector<std::string> pictures(const data::Source& set, const std::vector<Confusion::Mistake>& of) {

@@ -14,10 +14,10 @@ struct Confusion {
   /// A sample that was given another class than its label.
   struct Mistake {
     int32_t sample = 0;
-    int64_t label = 0, given = 0;
-    double probability = 0;  ///< of the class that was given
+    int64_t label = 0, given = 0;  ///< places in `classes`
+    double probability = 0;        ///< of the class that was given
   };
-  std::vector<std::string> classes;  ///< names, or numbers
+  std::vector<std::string> classes;  ///< names, or numbers; those that a sample has or is taken for
   std::vector<int64_t> counts;       ///< [label, given]
   std::vector<Mistake> mistakes;     ///< the surest first, at most 24
 

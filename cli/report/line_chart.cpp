@@ -18,19 +18,29 @@ constexpr double log_from = 30;  // times the lowest
 struct Axis {
   double low, high, from, to;
   bool logarithmic = false;
+  double unit = 1;  ///< what ticks are round numbers of
   double operator()(double x) const {
     double share = logarithmic ? std::log(x / low) / std::log(high / low) : (x - low) / (high - low);
     return from + std::clamp(share, 0.0, 1.0) * (to - from);
   }
   /// Round numbers: 1, 2 or 5 times a power of ten apart (logarithmic: powers of ten, else also 2 and 5 times those).
   std::vector<double> ticks() const {
+    std::vector<double> all = round_between(low / unit, high / unit);
+    for (double& t : all) t *= unit;
+    return all;
+  }
+
+ private:
+  std::vector<double> round_between(double low, double high) const {
     std::vector<double> all;
     if (logarithmic) {
-      bool fine = std::log10(high / low) < 2.5;
+      const double powers = std::log10(high / low);
+      bool fine = powers < 2.5;
+      const int apart = std::max(1, static_cast<int>(std::ceil(powers / 8)));
       for (int power = static_cast<int>(std::floor(std::log10(low))); std::pow(10, power) <= high; ++power)
         for (double m : {1.0, 2.0, 5.0}) {
           double at = m * std::pow(10, power);
-          if ((fine || m == 1) && at >= low * 0.999 && at <= high * 1.001) all.push_back(at);
+          if ((fine || (m == 1 && power % apart == 0)) && at >= low * 0.999 && at <= high * 1.001) all.push_back(at);
         }
       return all;
     }
@@ -47,8 +57,15 @@ struct Axis {
   }
 };
 
-std::string tick_text(double x) {
+std::string tick_text(double x, bool bytes = false) {
+  if (bytes) {
+    const char* unit = "B";
+    for (const char* larger : {"KiB", "MiB", "GiB"})
+      if (std::abs(x) >= 1024) x /= 1024, unit = larger;
+    return fmt::format("{:.4g} {}", x, unit);
+  }
   double a = std::abs(x);
+  if (a >= 1e10) return fmt::format("{:.0e}", x);
   if (a >= 1e6) return fmt::format("{:.4g}M", x / 1e6);
   if (a >= 1e4) return fmt::format("{:.4g}k", x / 1e3);
   if (a != 0 && a < 1e-3) return fmt::format("{:.0e}", x);
@@ -82,16 +99,18 @@ std::string line_chart(const std::string& title, const std::string& unit, const 
       y.low -= room;
     y.high += room;
   }
+  bool bytes = unit.starts_with("bytes");
+  if (bytes) y.unit = std::pow(1024, std::clamp(std::floor(std::log2(std::max(most, 1.0)) / 10), 0.0, 3.0));
   std::string text = fmt::format(
       "<figure><figcaption>{}<small>{}</small></figcaption>\n<svg viewBox=\"0 0 {} {}\" role=\"img\" "
       "aria-label=\"{} from {} to {} over steps {:.0f} to {:.0f}\">\n",
-      escape_xml(title), escape_xml(unit), width, height, escape_xml(title), tick_text(least), tick_text(most), start,
-      end);
+      escape_xml(title), escape_xml(unit), width, height, escape_xml(title), tick_text(least, bytes),
+      tick_text(most, bytes), start, end);
   for (double t : y.ticks())
     text += fmt::format(
         "<line class=\"axis\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/><text class=\"tick\" "
         "text-anchor=\"end\" x=\"{3}\" y=\"{4:.1f}\">{5}</text>\n",
-        left, width - right, y(t), left - 6, y(t) + 4, tick_text(t));
+        left, width - right, y(t), left - 6, y(t) + 4, tick_text(t, bytes));
   for (double t : x.ticks())
     if (t == std::round(t))
       text += fmt::format("<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x(t),

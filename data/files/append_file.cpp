@@ -15,7 +15,8 @@ namespace tutti {
 AppendFile::AppendFile(std::string path)
     : path_(std::move(path)), fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
   if (fd_ < 0)
-    throw invalid(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)), remedy_of_writing(errno));
+    throw invalid(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)),
+                  remedy_of_writing(errno, path_));
 }
 
 AppendFile::~AppendFile() { ::close(fd_); }

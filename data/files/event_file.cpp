@@ -70,7 +70,8 @@ uint32_t crc32c(const void* data, size_t bytes) {
 
 EventFile::EventFile(const std::string& folder) : file_(path_in(folder)) {
   if (!write(real(1, static_cast<double>(std::time(nullptr))) + text(3, "brain.Event:2")))
-    throw invalid(fmt::format("{}: cannot be written: {}", path(), std::strerror(errno)), remedy_of_writing(errno));
+    throw invalid(fmt::format("{}: cannot be written: {}", path(), std::strerror(errno)),
+                  remedy_of_writing(errno, path()));
 }
 
 bool EventFile::add(int64_t step, double seconds, const Scalars& scalars) {

@@ -78,8 +78,12 @@ std::string beside(const std::string& target, const std::string& suffix) {
   return (folder / (name + suffix)).string();
 }
 
-std::string remedy_of_writing(int why) {
+std::string remedy_of_writing(int why, const std::string& path) {
   if (why == ENOSPC || why == EDQUOT || why == EFBIG) return "free some space, or save to another disk";
+  fs::path folder = fs::path(path).parent_path();
+  std::error_code error;
+  if (why == ENOENT && fs::is_directory(folder.empty() ? "." : folder, error))
+    return "name another folder";  // of /proc
   return why == ENOENT ? "create the folder first" : "check the folder and its permissions";
 }
 
@@ -118,7 +122,7 @@ struct FileLock::Held {
   }
 
   [[noreturn]] void fail(const std::string& doing, int why) const {
-    throw invalid(fmt::format("{}: {}: {}", target, doing, std::strerror(why)), remedy_of_writing(why));
+    throw invalid(fmt::format("{}: {}: {}", target, doing, std::strerror(why)), remedy_of_writing(why, target));
   }
 };
 

@@ -13,8 +13,8 @@ std::string target_of(const std::string& path);
 /// system would find it too long.
 std::string beside(const std::string& target, const std::string& suffix);
 
-/// What to do about an error number of creating or writing a file.
-std::string remedy_of_writing(int why);
+/// What to do about an error number of creating or writing that file.
+std::string remedy_of_writing(int why, const std::string& path);
 
 /// While one lives, no other process that asks for one writes the file; within a process it is shared. The mark is an
 /// empty file beside the target, NAME.lock, which goes with the lock. File systems that have no locks are lived with.

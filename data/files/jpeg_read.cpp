@@ -83,9 +83,12 @@ ImageForm form_of(const std::string& path) {
   jpeg_decompress_struct jpeg = {};
   jpeg.err = errors_of(r);
   bool good = read_form(jpeg, r, file.get());
+  J_COLOR_SPACE colours = good ? jpeg.jpeg_color_space : JCS_UNKNOWN;
   ImageForm form{.channels = jpeg.num_components == 1 ? 1 : 3, .height = jpeg.image_height, .width = jpeg.image_width};
   jpeg_destroy_decompress(&jpeg);
   if (!good) throw_damaged_image(path, "JPEG", r.text.data());
+  if (colours == JCS_CMYK || colours == JCS_YCCK)
+    throw invalid(fmt::format("{}: its pixels are CMYK, expected grey or RGB", path), "save it as RGB");
   return form;
 }
 

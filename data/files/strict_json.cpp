@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "core/base/printable.h"
 #include "core/base/status.h"
 #include "data/file.h"
 
@@ -36,7 +37,10 @@ class Watch : public nlohmann::json_sax<json> {
     return true;
   }
   bool parse_error(size_t at, const std::string&, const nlohmann::detail::exception& e) override {
-    fail_(at > 0 ? at - 1 : 0, fmt::format("is no JSON: {}", e.what()));
+    // "[json.exception.parse_error.101] parse error at line 1, column 9: what is wrong"
+    std::string_view what = e.what();
+    if (size_t colon = what.find(": "); colon != what.npos) what.remove_prefix(colon + 2);
+    fail_(at > 0 ? at - 1 : 0, fmt::format("is no JSON: {}", printable(what, 200)));
     return false;
   }
 

@@ -80,7 +80,7 @@ void WholeFile::fail(const std::string& doing, int why) {
     ::close(std::exchange(fd_, -1));
   }
   throw invalid(fmt::format("{}: {}: {} ({} bytes needed)", lock_.target(), doing, std::strerror(why), bytes_),
-                remedy_of_writing(why));
+                remedy_of_writing(why, lock_.target()));
 }
 
 void write_whole_file(const std::string& path, std::string_view text) {

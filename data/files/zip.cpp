@@ -37,6 +37,11 @@ ZipFile::ZipFile(const std::string& path) : file_(path, "NumPy archive") {
   uint64_t size = file_.size(), tail = std::min<uint64_t>(size, end_bytes + 65535);
   std::vector<uint8_t> bytes(tail);
   file_.read(size - tail, bytes.data(), tail);
+  std::string begin(std::min<uint64_t>(size, 6), '\0');
+  file_.read(0, begin.data(), begin.size());
+  if (begin == "\x93NUMPY")
+    throw invalid(fmt::format("{}: no archive: it does not begin with 'PK', but as one array (.npy) does", path),
+                  "write its arrays with np.savez(FILE, input=…, label=…)");
   if (tail < 4 || (!is(bytes.data(), 3, 4) && size == tail && !is(bytes.data(), 5, 6)))
     fail_at(file_, 0, "no archive: it does not begin with 'PK'");
   uint64_t end = tail;

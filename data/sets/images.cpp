@@ -150,9 +150,11 @@ ImageForm common_form(std::initializer_list<const Listing*> halves) {
 
 Sources open(const std::string& spec, const OpenOptions& options) {
   fs::path folder = spec.substr(spec.find(':') + 1);
-  if (!is_folder(folder))
-    throw invalid(fmt::format("{}: there is no such folder", folder.string()), "name a folder of images: images:DIR");
   std::error_code ignored;
+  if (!is_folder(folder))
+    throw invalid(fmt::format("{}: {}", folder.string(),
+                              fs::exists(folder, ignored) ? "not a folder" : "there is no such folder"),
+                  "name a folder of images: images:DIR");
   std::string name = fs::weakly_canonical(folder, ignored).filename().string();
   bool trains = is_folder(folder / "train"), tests = is_folder(folder / "test");
   if (trains != tests && class_names(folder).size() == 1)

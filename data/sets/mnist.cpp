@@ -64,6 +64,10 @@ Dataset read_half(const fs::path& folder, const std::string& prefix, const std::
   Shape& shape = d.samples.type.shape;
   if (d.samples.type.dtype != DType::u8 && d.samples.type.dtype != DType::f32)
     throw invalid(fmt::format("{}, byte 2: images are {}, expected u8 or f32", images, name(d.samples.type.dtype)));
+  if (std::optional<size_t> at = not_finite_at(d.samples))
+    throw invalid(fmt::format("{}, byte {}: {}, expected finite numbers", images,
+                              4 * (1 + shape.size()) + *at * sizeof(float), d.samples.item(*at)),
+                  "correct or leave out that image");
   if (shape.size() < 2)
     throw invalid(fmt::format("{}, byte 3: rank {}, expected images of rank 2 or more", images, shape.size()));
   if (shape[0] != d.size())
@@ -78,7 +82,9 @@ Dataset read_half(const fs::path& folder, const std::string& prefix, const std::
 Split read_folder(const fs::path& folder, const std::string& set_name, int64_t classes) {
   std::error_code error;
   if (!fs::is_directory(folder, error))
-    throw invalid(fmt::format("{}: there is no such folder", folder.string()), "give a folder in MNIST's layout");
+    throw invalid(
+        fmt::format("{}: {}", folder.string(), fs::exists(folder, error) ? "not a folder" : "there is no such folder"),
+        "give a folder in MNIST's layout");
   Split s{read_half(folder, "train", set_name + "/train"), read_half(folder, "t10k", set_name + "/test")};
   if (classes == 0) classes = int64_t{*std::max_element(s.train.labels.begin(), s.train.labels.end())} + 1;
   s.train.classes = s.test.classes = classes;

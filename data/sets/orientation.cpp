@@ -108,7 +108,7 @@ Sources open(const std::string& spec, const OpenOptions&) {
     throw invalid(fmt::format("data '{}': expected orientation:SIZE[:TRAIN[:TEST]], a size from 8 to 1024 and at most "
                               "2^20 images",
                               spec),
-                  use_one_of_the_forms());
+                  use_one_of_the_forms(spec));
   return {make("orientation/train", numbers[0], numbers[1], 0), make("orientation/test", numbers[0], numbers[2], 1)};
 }
 

@@ -104,7 +104,7 @@ Sizes sizes_of(const std::string& spec) {
     throw invalid(
         fmt::format("data '{}': expected shapes:SIZE[:TRAIN[:TEST]], a size from 8 to 1024 and at most 2^20 images",
                     spec),
-        use_one_of_the_forms());
+        use_one_of_the_forms(spec));
   return s;
 }
 

@@ -83,7 +83,7 @@ int64_t positive(const std::string& spec, const std::string& text, const char* w
   int64_t n = parse_number<int64_t>(text).value_or(0);
   if (n < 1)
     throw invalid(fmt::format("data '{}': '{}' is no {} (a whole number from 1)", spec, text, what),
-                  use_one_of_the_forms());
+                  use_one_of_the_forms(spec));
   return n;
 }
 
@@ -96,7 +96,7 @@ Spec parse(const std::string& spec) {
   auto parts = fields(spec, ':');
   if (parts.size() < 3 || parts.size() > 5)
     throw invalid(fmt::format("data '{}': expected 3 to 5 parts between colons, found {}", spec, parts.size()),
-                  use_one_of_the_forms());
+                  use_one_of_the_forms(spec));
   Spec s;
   for (const auto& d : fields(parts[1], 'x')) s.shape.push_back(positive(spec, d, "dimension"));
   s.classes = positive(spec, parts[2], "number of classes");

@@ -52,7 +52,8 @@ Sources open_text(const std::string& spec, const OpenOptions& o) {
 int64_t number(const std::string& spec, const std::string& text) {
   int64_t n = parse_number<int64_t>(text).value_or(0);
   if (n < 2 || n > int64_t{1} << 31)
-    throw invalid(fmt::format("data '{}': '{}' is no whole number from 2 to 2^31", spec, text), use_one_of_the_forms());
+    throw invalid(fmt::format("data '{}': '{}' is no whole number from 2 to 2^31", spec, text),
+                  use_one_of_the_forms(spec));
   return n;
 }
 
@@ -60,7 +61,8 @@ int64_t number(const std::string& spec, const std::string& text) {
 Sources make_up(const std::string& spec, const OpenOptions& o) {
   std::vector<std::string> parts = fields(spec, ':');
   if (parts.size() < 2 || parts.size() > 3)
-    throw invalid(fmt::format("data '{}': expected made-up-text:VOCABULARY[:TOKENS]", spec), use_one_of_the_forms());
+    throw invalid(fmt::format("data '{}': expected made-up-text:VOCABULARY[:TOKENS]", spec),
+                  use_one_of_the_forms(spec));
   int64_t vocabulary = number(spec, parts[1]), count = parts.size() > 2 ? number(spec, parts[2]) : 1 << 18;
   int64_t context = o.context > 0 ? o.context : usual_context;
   count = std::max(count, 4 * context + 4);

@@ -1,4 +1,6 @@
 // A random part of the image with black around it: He et al., "Deep residual learning" (2016), section 4.2.
+#include <algorithm>
+
 #include "data/transform.h"
 
 namespace tutti::data {
@@ -26,6 +28,7 @@ const Transform crop_transform{.name = "crop",
                                .least = 1,
                                .most = 1024,
                                .whole = true,
+                               .below = [](int64_t height, int64_t width) { return std::min(height, width); },
                                .apply = crop};
 
 }  // namespace tutti::data

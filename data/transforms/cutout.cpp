@@ -24,6 +24,7 @@ const Transform cutout_transform{.name = "cutout",
                                  .least = 1,
                                  .most = 1024,
                                  .whole = true,
+                                 .below = [](int64_t height, int64_t width) { return std::max(height, width); },
                                  .apply = cutout};
 
 }  // namespace tutti::data

@@ -46,6 +46,24 @@ TEST(Confusion, CountsEverySampleByItsLabel) {
   EXPECT_EQ(c->mistakes.size(), static_cast<size_t>(c->count(0, 1) + c->count(1, 0)));
 }
 
+TEST(Confusion, ClassesKeepTheirNamesWhereAModelHasMoreOutputs) {
+  Points set;
+  set.vocabulary = R"(["cat", "dog", "emu"])";  // none of the samples is an emu
+  std::optional<Confusion> c = after_a_step(classification(nn::Linear(10)), set);
+  ASSERT_TRUE(c);
+  ASSERT_GE(c->classes.size(), 2u);
+  EXPECT_EQ(c->classes[0], "cat");
+  EXPECT_EQ(c->classes[1], "dog");
+  size_t n = c->classes.size();
+  EXPECT_EQ(c->counts.size(), n * n);
+  for (size_t k = 0; k < n; ++k) {
+    int64_t all = 0;
+    for (size_t i = 0; i < n; ++i) all += c->count(i, k) + c->count(k, i);
+    EXPECT_GT(all, 0) << c->classes[k];
+  }
+  for (const Confusion::Mistake& m : c->mistakes) EXPECT_LT(static_cast<size_t>(std::max(m.label, m.given)), n);
+}
+
 TEST(Confusion, NoneOfATaskThatGivesNoScores) {
   Points set;
   Task silent([](nn::Builder& b, const Batch& x) {

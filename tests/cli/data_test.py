@@ -1,8 +1,10 @@
 """tutti data: what a set holds, its columns as a file that trains the same, and a picture of it."""
+import json
 import struct
 import unittest
 
 import harness
+from harness import MLP
 
 
 class Data(harness.Case):
@@ -69,13 +71,64 @@ class Data(harness.Case):
         resumed = self.train("--resume", run, "--steps", "0", "--epochs", "3", "--device", "onednn:0")
         self.assertEqual((resumed["losses"], resumed["state_hash"]), (whole["losses"][5:], whole["state_hash"]))
         self.train(*train, "--accumulate", "4", "--steps", "3", "--device", "onednn:0")
-        self.fails(2, ["mixup -1", "from 0.01 to 1000"], "train", *train[:5], "--mixup", "-1")
+        self.fails(2, ["--mixup -1", "from 0.01 to 1000"], "train", *train[:5], "--mixup", "-1")
         self.fails(2, ["mixup 0.4", "no classification of images"], "train", "gpt", "--size", "tiny", "--mixup", "0.4", "--steps", "1")
+
+    def safetensors(self, **columns):
+        """A file of f32 [4, 2] or what is given: (dtype, shape, bytes)."""
+        header, data = {}, b""
+        for name, (dtype, shape, raw) in columns.items():
+            header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(raw)]}
+            data += raw
+        text = json.dumps(header).encode()
+        path = self.folder / "set.safetensors"
+        path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+        return path
+
+    def test_numbers_that_are_not_finite(self):
+        labels = ("I32", [4], struct.pack("<4i", 0, 1, 0, 1))
+        for bad, word in ((float("nan"), "NaN"), (float("inf"), "inf")):
+            path = self.safetensors(input=("F32", [4, 2], struct.pack("<8f", 1, 2, 3, 4, 5, bad, 7, 8)), label=labels)
+            for command in (["data"], ["train", "mlp", "--layers", "2,4,2", "--batch", "1", "--data"]):
+                self.fails(2, [f"{path}: column 'input', row 2", word, "correct or leave out that row"], *command,
+                           f"safetensors:{path}")
+
+    def test_labels_that_are_no_classes(self):
+        numbers = ("F32", [4, 2], struct.pack("<8f", *range(8)))
+        train = ["train", "mlp", "--layers", "2,4,2", "--batch", "1", "--data"]
+        path = self.safetensors(input=numbers, label=("I32", [4], struct.pack("<4i", 0, 1, 0, 10**9)))
+        self.assertNotIn("--layers 2,4,1000000001",
+                         self.fails(2, ["label of 1000000000", "number the classes 0, 1, 2"], *train, f"safetensors:{path}").stderr)
+        path = self.safetensors(input=numbers, label=("F32", [4], struct.pack("<4f", 0, 1, 0, 1)))
+        self.fails(2, ["set.safetensors", "'label' is f32", "write it as integers"], *train, f"safetensors:{path}")
+
+    def test_a_folder_where_a_file_is_wanted(self):
+        for form in ("csv", "text"):
+            self.fails(2, [self.folder, "a folder, expected a file"], "data", f"{form}:{self.folder}")
+        self.fails(2, [self.folder, "a folder, expected a file"], "train", "mlp", "--config", self.folder)
+        file = self.folder / "file"
+        file.write_text("x")
+        for form in ("images", "idx"):
+            self.fails(2, [file, "not a folder"], "data", f"{form}:{file}")
+        result = self.fails(2, ["/proc/self"], "train", *MLP, "--steps", "1", "--log-dir", "/proc/self")
+        self.assertNotIn("create the folder", result.stderr)
+
+    def test_the_form_in_question_alone(self):
+        for spec in ("synthetic:64", "synthetic:0:4", "shapes:1", "made-up-text:1", "images:", "csv"):
+            error = self.fails(2, [spec.split(":")[0]], "data", spec).stderr
+            self.assertIn(f"use {spec.split(':')[0]}:", error)
+            self.assertNotIn("fashion-mnist", error)
+
+    def test_bad_json(self):
+        path = self.folder / "set.safetensors"
+        text = b'{"input": nonsense}'
+        path.write_bytes(struct.pack("<Q", len(text)) + text)
+        self.assertNotIn("json.exception", self.fails(2, [path, "byte", "is no JSON"], "data", f"safetensors:{path}").stderr)
 
     def test_bad_input(self):
         self.fails(2, ["unknown data 'shape'", "shapes:SIZE"], "data", "shape")
         self.fails(2, ["--output -"], "data", "shapes:16", "--output", "-")
-        self.fails(2, ["--count 0"], "data", "shapes:16", "--count", "0")
+        self.fails(2, ["--count 0", "64 is usual"], "data", "shapes:16", "--count", "0")
         self.fails(2, ["--output", "nowhere"], "data", "shapes:16:8:4", "--output", self.folder / "nowhere/set")
         self.fails(2, ["--context 0"], "data", "made-up-text:11:300", "--context", "0")
         self.fails(2, ["data", "required"], "data")

@@ -70,7 +70,18 @@ class Images(harness.Case):
         fed = self.train(*augmented, "--data", f"npz:{packed}")
         self.assertEqual((fed["losses"], fed["test_loss"]), (whole["losses"], whole["test_loss"]))
         self.fails(2, ["'crp' is unknown", "did you mean 'crop'"], "train", *MLP, *data, "--augment", "crp")
+        for wrong in ("crop:200", "cutout:99"):
+            self.fails(2, [f"--augment {wrong}", "16x16 pixels"], "train", *MLP, *data, "--augment", wrong)
         self.fails(2, ["'crop:0'", "from 1 to 1024"], "train", *MLP, *data, "--augment", "crop:0")
+
+    def test_the_classes_are_named(self):
+        data = self.make("orientation:16:80:20", "--turns", 2)
+        label = self.json("data", data[1])["columns"][1]
+        self.assertEqual(label["class_names"], ["000.0", "180.0"])
+        self.assertIn("from 0 to 1: 000.0, 180.0", self.done("data", data[1]).stdout)
+        for half in ("train", "test"):
+            shutil.rmtree(self.folder / "set" / half / "180.0")
+        self.fails(2, ["the column 'label' has one (data set set/train)", "a folder per class"], "train", *MLP, *data)
 
     def test_a_damaged_file_stops_the_run_with_its_name(self):
         data = self.make("orientation:16:80:20", "--turns", 4)

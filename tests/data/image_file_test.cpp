@@ -94,6 +94,8 @@ TEST(ImageFile, SaysWhatIsNoImageOfThatForm) {
                {f / "a.png", "neither a PNG nor a JPEG", "47 49 46 38", "remove it"});
   expect_parts(message_of([&] { image_form(f.write("b.png", "")); }), {f / "b.png", "it is empty"});
   expect_parts(message_of([&] { image_form(f / "none.png"); }), {f / "none.png", "cannot be read"});
+  expect_parts(message_of([&] { image_form(golden("cmyk.jpeg")); }),
+               {golden("cmyk.jpeg"), "CMYK", "expected grey or RGB", "save it as RGB"});
   for (const char* name : {"rgb.png", "rgb.jpg"})
     expect_parts(message_of([&] {
                    read_image(golden(name), {3, 7, 10}, pixels.data());

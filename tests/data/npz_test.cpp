@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "data/dataset.h"
@@ -59,7 +60,8 @@ TEST_F(Npz, WhatIsRefusedIsNamed) {
            {"none.npz", {"there is no such NumPy archive"}}})
     expect_parts(message_of([&] { read_npz(golden(file)); }), parts);
   expect_parts(error(""), {"no archive"});
-  expect_parts(error("\x93NUMPY and more"), {"does not begin with 'PK'"});
+  for (size_t more : {10, 1 << 17})
+    expect_parts(error("\x93NUMPY" + std::string(more, ' ')), {"does not begin with 'PK'", ".npy", "np.savez"});
 }
 
 TEST_F(Npz, EveryCutAndEveryChangedByteIsNoticedOrHarmless) {
@@ -136,6 +138,31 @@ TEST_F(Npz, HeadersThatDoNotHold) {
   expect_parts(said("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), 'more': 1, }", 12), {"its header is"});
   expect_parts(said("{'descr': '<f4', 'fortran_order': 1, 'shape': (3,), }", 12), {"its header is"});
   expect_parts(said("", 12), {"its header is"});
+}
+
+TEST_F(Npz, NumbersThatAreNotFiniteAreNamedWithTheirRow) {
+  auto said = [&](const std::string& key, std::vector<double> values, DType dtype = DType::f32) {
+    HostTensor good = host_tensor(DType::f32, {4, 3}, std::vector<float>(12));
+    HostTensor bad = host_tensor(DType::f64, {4, 3}, values).to(dtype);
+    HostTensors all{{"input", good}, {"test.input", good}};
+    all[key] = bad;
+    write_npz(path, all);
+    return message_of([&] { data::open_data("npz:" + path); });
+  };
+  std::vector<double> values(12, 0.5);
+  EXPECT_EQ(said("input", values), "");
+  values[7] = std::nan("");
+  for (DType dtype : {DType::f32, DType::f64, DType::f16})
+    expect_parts(said("input", values, dtype),
+                 {path + ": column 'input', row 2 (the first is 0)", "NaN", "correct or leave out that row"});
+  values[7] = -HUGE_VAL;
+  expect_parts(said("test.input", values), {"column 'test.input', row 2", "-inf"});
+  values[7] = 1e300;
+  expect_parts(said("input", values, DType::f64), {"row 2", "1e+300", "f32"});
+  std::vector<float> many(70001);
+  many[70000] = HUGE_VALF;
+  write_npz(path, {{"x", host_tensor(DType::f32, {70001}, many)}});
+  expect_parts(message_of([&] { data::open_data("npz:" + path); }), {"column 'x', row 70000", "inf"});
 }
 
 TEST_F(Npz, AsData) {

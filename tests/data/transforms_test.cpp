@@ -224,5 +224,16 @@ TEST(Augment, SaysWhatIsWrong) {
   Augment("flip").check(images());
 }
 
+TEST(Augment, WhatWouldLeaveABlackImageIsRefused) {
+  HostTensor wide{{DType::u8, {2, 1, 6, 9}}, std::vector<std::byte>(2 * 6 * 9)};
+  TensorSet set("wide", {{"input", wide}});
+  for (const char* list : {"crop:5", "cutout:8", "flip,rotate:90"}) Augment(list).check(set);
+  expect_parts(message_of([&] { Augment("flip,crop:6").check(set); }),
+               {"--augment crop:6", "9x6", "nothing of an image may be left", "crop:5 or less"});
+  expect_parts(message_of([&] { Augment("cutout:9").check(set); }), {"--augment cutout:9", "cutout:8 or less"});
+  HostTensor one{{DType::u8, {2, 1, 1, 1}}, std::vector<std::byte>(2)};
+  expect_parts(message_of([&] { Augment("crop:1").check(TensorSet("one", {{"input", one}})); }), {"leave it out"});
+}
+
 }  // namespace
 }  // namespace tutti::data

@@ -92,9 +92,12 @@ TEST(Normalise, WhatATextSays) {
                                                        {"0:inf", "a standard deviation of inf"},
                                                        {"0.5,0.5:0.5", "2 means and 1 standard deviations"},
                                                        {"imagnet", "did you mean 'imagenet'?"},
-                                                       {"1:2:3", "unknown"}};
+                                                       {"1:2:3", "unknown"},
+                                                       {"0.5:1e-30", "1e-30 beside a mean of 0.5"}};
   for (auto [text, why] : wrong)
-    expect_parts(message_of([&] { nn::parse_normalise(text); }), {std::string("normalise '") + text, why});
+    expect_parts(message_of([&] { nn::parse_normalise(text); }), {std::string("--normalise '") + text, why});
+  expect_parts(message_of([] { nn::parse_normalise("foo"); }), {"none, data, MEAN:STD"});
+  expect_parts(message_of([] { nn::parse_normalise("data"); }), {"no training set", "MEAN:STD"});
 }
 
 TEST(Normalise, WhatDoesNotFitIsNamed) {
@@ -103,6 +106,10 @@ TEST(Normalise, WhatDoesNotFitIsNamed) {
                }),
                {"numbers of 3 channels, the images have 1", "name one number, or 1"});
   expect_parts(message_of([&] { seen({1, DType::u8}, {{0.5}, {0}}); }), {"a standard deviation of 0"});
+  for (const Normalise& n : {Normalise{{200}, {50}}, Normalise{{-0.1}, {0.5}}, Normalise{{0.5}, {2}}})
+    expect_parts(message_of([&] { seen({1, DType::u8}, n); }), {"--normalise", n.text(), "[0, 1]"});
+  expect_parts(message_of([&] { seen({1, DType::u8}, {{200}, {50}}); }), {"divide", "by 255"});
+  expect_formula({1, DType::f32}, {{200}, {50}});  // floats are taken as they are
   Trainer flat(select_device("reference:0"), Task([](nn::Builder& b, const Batch& x) {
                  Value y = b.output(b.input(reshape(x["input"], {x.size(), -1})));
                  return Outcome{.loss_sum = sum(y), .weight = b.graph().full(b.master(), 1)};

@@ -33,6 +33,10 @@ Task task(const ModelOptions& o, const data::Source& train) {
     throw invalid(fmt::format("--layers {}: the first layer takes {} numbers, a sample of {} has {} ({})", o.layers,
                               sizes[0], o.data, numbers, to_string(input.type)),
                   fmt::format("--layers {}{}", numbers, o.layers.substr(o.layers.find(','))));
+  if (sizes.back() < label.classes && label.classes > std::max<int64_t>(train.size(), 1 << 16))
+    throw invalid(fmt::format("{} samples of {} have a label of {}: more classes than samples", train.size(), o.data,
+                              label.classes - 1),
+                  "number the classes 0, 1, 2, …; or, if that is no class, choose a model of regression");
   if (sizes.back() < label.classes)
     throw invalid(fmt::format("--layers {}: the last layer gives {} classes, {} has {}", o.layers, sizes.back(), o.data,
                               label.classes),

@@ -29,6 +29,7 @@ Image.fromarray(grey16).save(folder / "grey16.png")
 Image.fromarray(rgb).save(folder / "rgb.jpg", quality=90)
 Image.fromarray(rgb).save(folder / "progressive.jpg", quality=90, progressive=True)
 Image.fromarray(rgb[..., 0]).save(folder / "grey.jpg", quality=90)
+Image.fromarray(np.concatenate([rgb, rgb[..., :1]], -1), "CMYK").save(folder / "cmyk.jpeg", quality=90)  # is refused
 
 pixels = {}
 for path in sorted([*folder.glob("*.png"), *folder.glob("*.jpg")]):
