@@ -150,7 +150,8 @@ TEST_F(Npz, NumbersThatAreNotFiniteAreNamedWithTheirRow) {
     return message_of([&] { data::open_data("npz:" + path); });
   };
   std::vector<double> values(12, 0.5);
-  EXPECT_EQ(said("input", values), "");
+  write_npz(path, {{"input", host_tensor(DType::f32, {4, 3}, std::vector<float>(12, 0.5f))}});
+  EXPECT_NO_THROW(data::open_data("npz:" + path));
   values[7] = std::nan("");
   for (DType dtype : {DType::f32, DType::f64, DType::f16})
     expect_parts(said("input", values, dtype),
