@@ -218,7 +218,10 @@ std::string memory(const RunPage& run) {
                                                      {"accumulated gradients", p.accumulated},
                                                      {"other state", p.other_state},
                                                      {"training step", transient(p.training)},
-                                                     {"evaluation", transient(p.evaluation)}};
+                                                     {"update", transient(p.update)},
+                                                     {"last batch", transient(p.last)},
+                                                     {"evaluation", transient(p.evaluation)},
+                                                     {"initialization", p.early}};
   uint64_t most = 1;
   for (const auto& [what, bytes] : rows) most = std::max(most, bytes);
   std::string text = "<table class=\"bars\" aria-label=\"Memory by kind\">\n";
