@@ -57,6 +57,10 @@ Overfit overfit(Trainer& trainer, const data::Source& set, const RunOptions& run
   const std::vector<float>& losses = trainer.losses();
   if (out.last < 0.99 * losses[losses.size() * 3 / 4])
     out.reasons.push_back(fmt::format("the loss still falls: --overfit {}, or a larger --lr", 4 * steps));
+  if (out.reasons.empty())
+    out.reasons.push_back(
+        fmt::format("a learning rate of {:g} is too small or too large: try a larger --lr, then a smaller one",
+                    learning_rate(run.make_optimizer())));
   return out;
 }
 

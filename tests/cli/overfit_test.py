@@ -25,6 +25,7 @@ class Overfit(harness.Case):
 
     def test_a_model_that_cannot_learn_fails(self):
         for options, reason in ((["--lr", "0"], "the learning rate is 0"), (["--freeze", "*.weight"], "--freeze *.weight"),
+                                (["--lr", "1e-7"], "a learning rate of 1e-07 is too small"),
                                 (["--dropout", "0.9"], "dropout"), (["--optimizer", "adamw", "--weight-decay", "20"], "--weight-decay 20")):
             with self.subTest(options=options):
                 result = harness.tutti("train", *self.RUN, *options, "--overfit", "60", "--quiet")
