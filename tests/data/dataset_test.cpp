@@ -184,10 +184,16 @@ TEST(Shapes, LabelsSayWhereFiguresAre) {
 }
 
 TEST(ParseData, BadSpecs) {
-  for (const char* spec : {"", "mnist", "idx:", "synthetic:", "synthetic:10", "synthetic:0:10", "synthetic:1x:10",
-                           "synthetic:8:0", "synthetic:8:10:0", "synthetic:8:10:5:5:5", "synthetic:8:1e3",
-                           "synthetic:-8:3", "synthetic:99999999999999999999:3"})
+  for (const char* spec : {"", "mnist"})
     expect_parts(error_of(spec), {spec, "fashion-mnist", "idx:DIR", "synthetic:SHAPE:CLASSES"});
+  // Where the kind is known, its form alone.
+  expect_parts(error_of("idx:"), {"'idx:'", "use idx:DIR (a folder in MNIST's layout)"});
+  for (const char* spec :
+       {"synthetic:", "synthetic:10", "synthetic:0:10", "synthetic:1x:10", "synthetic:8:0", "synthetic:8:10:0",
+        "synthetic:8:10:5:5:5", "synthetic:8:1e3", "synthetic:-8:3", "synthetic:99999999999999999999:3"}) {
+    expect_parts(error_of(spec), {spec, "use synthetic:SHAPE:CLASSES[:TRAIN[:TEST]]"});
+    EXPECT_EQ(error_of(spec).find("fashion-mnist"), std::string::npos) << spec;
+  }
   for (const char* spec :
        {"fashion-mnist:3x8x8", "fashion-mnist:32x32", "fashion-mnist:9x32x32", "fashion-mnist:3xax32"})
     expect_parts(error_of(spec), {spec, "1 to 4 channels"});
