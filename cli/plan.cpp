@@ -22,9 +22,6 @@ struct Row {
   bool fits() const { return !known() || plan.peak <= device.memory_free; }
 };
 
-/// Without its states.
-uint64_t bytes(const TuttiMemory& m) { return m.constants + m.arena + m.workspace + m.staging; }
-
 nlohmann::ordered_json document(const TuttiMemory& m) {
   return {{"new_state", m.state},
           {"constants", m.constants},
@@ -50,8 +47,8 @@ nlohmann::ordered_json document(const Row& row) {
   out["training"] = document(p.training);
   out["initialization"] = document(p.initialization);
   out["evaluation"] = document(p.evaluation);
-  if (bytes(p.update)) out["update"] = document(p.update);
-  if (bytes(p.last)) out["last_batch"] = document(p.last);
+  if (transient(p.update)) out["update"] = document(p.update);
+  if (transient(p.last)) out["last_batch"] = document(p.last);
   out["gradients"] = p.gradients;
   out["activations"] = p.activations;
   out["largest"] = nlohmann::json::array();
@@ -94,9 +91,9 @@ struct PlanCommand {
     line("workspace", p.training.workspace);
     line("staging", p.training.staging, "feeds on their way");
     line("constants", p.training.constants);
-    if (bytes(p.update)) line("update", bytes(p.update), "by the gradients of all parts");
-    if (bytes(p.last)) line("last batch", bytes(p.last), "the smaller one of an epoch");
-    if (!no_eval) line("evaluation", bytes(p.evaluation));
+    if (transient(p.update)) line("update", transient(p.update), "by the gradients of all parts");
+    if (transient(p.last)) line("last batch", transient(p.last), "the smaller one of an epoch");
+    if (!no_eval) line("evaluation", transient(p.evaluation));
     if (p.early)
       line("initialization", p.early,
            no_eval ? "given back before the first step" : "more than what comes later takes");

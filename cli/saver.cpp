@@ -84,7 +84,7 @@ void Saver::save(Checkpoint checkpoint, int64_t step, bool best) {
   writing_ = std::async(
       std::launch::async, [this, step, best, c = std::move(checkpoint), before = std::move(writing_)]() mutable {
         ::setpriority(PRIO_PROCESS, 0, 19);  // of this thread: where steps keep all processors busy they go first
-        if (before.valid()) before.wait();
+        if (before.valid()) before.get();    // lets go of it: else each would hold all before it to the end
         std::optional<Error> failure;
         try {
           write(c, step, best);

@@ -313,13 +313,14 @@ nlohmann::ordered_json TrainCommand::document(const Device& device, Trainer& tra
   nlohmann::json metrics = nlohmann::json::object();
   for (const auto& [name, value] : o.score.metrics) metrics[name] = value;
   auto accuracy = o.score.metrics.find("accuracy");
+  const int64_t steps = failed_at_ > 0 ? failed_at_ : trainer.steps();
   bool has_accuracy = o.scored && accuracy != o.score.metrics.end();
   nlohmann::ordered_json out{{"device", device.id},
                              {"model", run.model},
                              {"size", run.definition().size(run.size).name},
                              {"parameters", trainer.parameter_count()},
-                             {"steps", failed_at_ > 0 ? failed_at_ : trainer.steps()},
-                             {"epochs", static_cast<double>(trainer.steps()) / static_cast<double>(per_epoch)},
+                             {"steps", steps},
+                             {"epochs", static_cast<double>(steps) / static_cast<double>(per_epoch)},
                              {"loss", o.epochs > 0 ? nlohmann::json(o.result.loss) : nlohmann::json()},
                              {"accuracy", has_accuracy ? nlohmann::json(accuracy->second) : nlohmann::json()},
                              {"metrics", o.scored ? metrics : nlohmann::json()},

@@ -15,8 +15,6 @@ namespace {
 
 constexpr size_t shown = 10;  // largest tensors
 
-uint64_t transient(const TuttiMemory& m) { return m.constants + m.arena + m.workspace + m.staging; }
-
 /// A compiled program's parts, as the plugin got them.
 class View {
  public:

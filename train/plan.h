@@ -9,6 +9,9 @@
 
 namespace tutti {
 
+/// What a program takes beside its states, bytes.
+inline uint64_t transient(const TuttiMemory& m) { return m.constants + m.arena + m.workspace + m.staging; }
+
 /// The memory of one run, in bytes. Exact: `peak` is what Trainer::planned_bytes and Trainer::peak_bytes will say.
 struct MemoryPlan {
   uint64_t peak = 0;  ///< the most that the run holds at once

@@ -211,7 +211,6 @@ std::string mistakes(const RunPage& run) {
 std::string memory(const RunPage& run) {
   if (!run.memory) return "";
   const MemoryPlan& p = *run.memory;
-  auto transient = [](const TuttiMemory& m) { return m.constants + m.arena + m.workspace + m.staging; };
   std::vector<std::pair<const char*, uint64_t>> rows{{"parameters", p.parameters},
                                                      {"optimizer state", p.optimizer},
                                                      {"data set", p.data_set},
