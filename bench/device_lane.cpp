@@ -66,7 +66,7 @@ class RunningOp : public Running {
   }
 
   void describe(Measurement& m) override {
-    m.effort = effort_of(Lowered(graph_).program());  // as the op is written, so that every lane has the same
+    m.cost = estimate_cost(Lowered(graph_).program());  // as the op is written, so that every lane has the same
     m.planned_bytes = step_->planned_bytes();
     m.peak_bytes = session_->peak_bytes();
   }
@@ -106,8 +106,8 @@ class RunningModel : public Running {
     Legalizer legalizer(*session);
     auto accepts = [&](const Graph& batch) { return legalizer.accepts(batch); };
     Graph g =
-        programs.training(reachable(form_of_set(*model_.set, "train", device_, o.resident_limit), accepts), o.batch);
-    m.effort = effort_of(compile_for_device(g, legalizer).program());
+        programs.training(addressable(form_of_set(*model_.set, "train", device_, o.resident_limit), accepts), o.batch);
+    m.cost = estimate_cost(compile_for_device(g, legalizer).program());
     m.planned_bytes = trainer_->planned_bytes();
     m.peak_bytes = trainer_->peak_bytes();
   }

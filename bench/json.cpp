@@ -35,8 +35,8 @@ Json json_of(const Result& r, const Measurement& m) {
              {"most", s.most * 1e3}};
   j["repetitions"] = s.count;
   j["runs"] = m.runs;
-  j["flops"] = m.effort.flops;
-  j["bytes"] = m.effort.bytes;
+  j["flops"] = m.cost.flops;
+  j["bytes"] = m.cost.bytes;
   j["gflops"] = m.flops_per_second() * 1e-9;
   j["gb_per_s"] = m.bytes_per_second() * 1e-9;
   j["share_of_peaks"] = m.share;
@@ -78,7 +78,7 @@ Measurement measurement_of(const Json& j) {
   m.seconds = {j.at("repetitions"), seconds("least"), seconds("q1"), seconds("median"), seconds("q3"), seconds("most")};
   if (!(m.seconds.median > 0)) throw invalid("a median of 0");
   m.runs = j.at("runs");
-  m.effort = {j.at("flops"), j.at("bytes")};
+  m.cost = {j.at("flops"), j.at("bytes")};
   m.share = j.at("share_of_peaks");
   m.bound = j.at("bound");
   m.first_seconds = j.at("first_ms").get<double>() * 1e-3;
@@ -102,6 +102,7 @@ std::string json(const Result& r) {
         {"system", r.machine.system}}},
       {"settings", {{"repetitions", r.repetitions}, {"seconds_per_case", r.seconds_per_case}, {"quick", r.quick}}},
       {"seconds", r.seconds},
+      {"partial", r.partial},
       {"lanes", Json::array()},
       {"results", Json::array()},
       {"notes", r.notes}};
@@ -124,6 +125,7 @@ Result read_json(const std::string& text, const std::string& name) {
     r.seconds_per_case = s.at("seconds_per_case");
     r.quick = s.at("quick");
     r.seconds = j.at("seconds");
+    r.partial = j.value("partial", false);
     for (const Json& l : j.at("lanes")) r.lanes.push_back(lane_of(l));
     for (const Json& x : j.at("results")) r.measurements.push_back(measurement_of(x));
     r.notes = j.at("notes").get<std::vector<std::string>>();

@@ -12,7 +12,7 @@ class Running {
   virtual ~Running() = default;
   /// That many runs in a row, waited for once; the seconds that they took. Throws Error.
   virtual double run(int64_t runs) = 0;
-  /// Fills in what is known after the first run: effort, memory.
+  /// Fills in what is known after the first run: cost, memory.
   virtual void describe(Measurement& m) = 0;
 };
 

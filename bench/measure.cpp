@@ -83,32 +83,36 @@ std::vector<Measurement> measure(const Case& c, const std::vector<Lane*>& lanes,
     turns.push_back({.lane = lanes[i], .m = &all[i]});
   }
   for (Turn& t : turns) {
+    if (options.stopped()) break;
     if (options.watch) options.watch(fmt::format("{}: opening on {}", c.name().text(), t.lane->info().id));
     t.attempt([&] { t.running = t.lane->open(c, t.m->first_seconds); });
   }
   if (options.watch) options.watch(c.name().text() + ": measuring");
   for (Turn& t : turns)
-    if (t.running) t.attempt([&] { calibrate(t, options); });
-  for (size_t round = 0;; ++round) {
+    if (t.running && !options.stopped()) t.attempt([&] { calibrate(t, options); });
+  for (size_t round = 0; !options.stopped(); ++round) {
     bool any = false;
     for (size_t i = 0; i < turns.size(); ++i) {
       Turn& t = turns[(i + round) % turns.size()];
-      if (!t.more(options)) continue;
+      if (!t.more(options) || options.stopped()) continue;
       any = true;
       t.attempt([&] { t.repeat(); });
     }
     if (!any) break;
   }
-  Effort counted;
+  for (Turn& t : turns)
+    if (t.seconds.empty() && t.m->measured()) t.running.reset(), t.m->status = "stopped";
+  CostEstimate counted;
   for (Turn& t : turns) {
     if (!t.running) continue;
     t.attempt([&] { t.running->describe(*t.m); });
     t.m->seconds = summarize(t.seconds);
-    if (counted.flops == 0) counted = t.m->effort;
+    if (counted.flops == 0) counted = t.m->cost;
   }
   // A peer says nothing of its program: products are the same work whoever does them, bytes are not.
   for (Turn& t : turns)
-    if (t.m->measured() && t.lane->info().peer && c.model) t.m->effort.flops = counted.flops;
+    if (t.m->measured() && t.lane->info().peer && c.model) t.m->cost.flops = counted.flops;
+  std::erase_if(all, [](const Measurement& m) { return m.status == "stopped"; });
   return all;
 }
 
@@ -131,12 +135,13 @@ void measure_peaks(std::vector<LaneInfo>& infos, const std::vector<std::unique_p
   for (Precision precision : precisions) {
     std::vector<Lane*> growing = devices;
     for (int64_t n : sizes) {
+      if (options.stopped()) return;
       OpCase op = square(n);
       std::vector<Lane*> next;
       for (const Measurement& m : measure({.op = &op, .model = nullptr, .precision = precision}, growing, how)) {
         if (!m.measured()) continue;
         Peaks::Product& best = info_of(m.lane).peaks.products[name(precision)];
-        double rate = m.effort.flops / m.seconds.least;
+        double rate = m.cost.flops / m.seconds.least;
         if (rate > best.flops_per_second) best = {rate, op.shape_text()};
         if (m.seconds.least * 8 <= longest)
           next.push_back(*std::ranges::find_if(growing, [&](Lane* l) { return l->info().id == m.lane; }));
@@ -146,18 +151,19 @@ void measure_peaks(std::vector<LaneInfo>& infos, const std::vector<std::unique_p
     }
   }
   for (int64_t side : sides) {
+    if (options.stopped()) return;
     OpCase add{"add", {side, side}};
     for (const Measurement& m : measure({.op = &add, .model = nullptr}, devices, how))
-      if (m.measured()) info_of(m.lane).peaks.copies[m.effort.bytes] = m.effort.bytes / m.seconds.least;
+      if (m.measured()) info_of(m.lane).peaks.copies[m.cost.bytes] = m.cost.bytes / m.seconds.least;
   }
 }
 
 void relate(Measurement& m, const Peaks& peaks) {
   auto product = peaks.products.find(m.of.precision);
   if (!m.measured() || peaks.copies.empty()) return;
-  if (m.effort.flops > 0 && product == peaks.products.end()) return;
-  double products = m.effort.flops > 0 ? m.effort.flops / product->second.flops_per_second : 0;
-  double memory = m.effort.bytes / peaks.copy_rate(m.effort.bytes);
+  if (m.cost.flops > 0 && product == peaks.products.end()) return;
+  double products = m.cost.flops > 0 ? m.cost.flops / product->second.flops_per_second : 0;
+  double memory = m.cost.bytes / peaks.copy_rate(m.cost.bytes);
   m.bound = products > memory ? "products" : "memory";
   m.share = std::max(products, memory) / m.seconds.median;
 }
@@ -167,7 +173,7 @@ void relate_all(Result& result) {
     for (LaneInfo& lane : result.lanes) {
       auto peak = lane.id == m.lane ? lane.peaks.products.find(m.of.precision) : lane.peaks.products.end();
       if (!m.measured() || peak == lane.peaks.products.end()) continue;
-      double rate = m.effort.flops / m.seconds.least;
+      double rate = m.cost.flops / m.seconds.least;
       if (rate > peak->second.flops_per_second) peak->second = {rate, m.of.name + " " + m.of.detail};
     }
   for (Measurement& m : result.measurements)

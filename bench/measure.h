@@ -14,13 +14,18 @@ struct MeasureOptions {
   std::vector<int64_t> products = {}, sums = {};  ///< sides of the squares for the peaks; empty: from small to large
   /// Called with what is measured next.
   std::function<void(const std::string&)> watch = {};
+  /// Asked between any two runs; true ends the measuring at once.
+  std::function<bool()> stop = {};
+  bool stopped() const { return stop && stop(); }
 };
 
-/// The peaks of every device in each of the precisions: products of growing squares, sums of two growing tensors.
+/// The peaks of every device in each of the precisions: products of growing squares, sums of two growing tensors. Where
+/// it was stopped, those that were measured until then.
 void measure_peaks(std::vector<LaneInfo>& infos, const std::vector<std::unique_ptr<Lane>>& lanes,
                    const std::vector<Precision>& precisions, const MeasureOptions& options);
 
-/// One measurement per lane. A lane that declines the case, or fails, says so in its status; the others go on.
+/// One measurement per lane. A lane that declines the case, or fails, says so in its status; the others go on. Where it
+/// was stopped, those of the lanes alone that had a turn.
 std::vector<Measurement> measure(const Case& c, const std::vector<Lane*>& lanes, const MeasureOptions& options);
 
 /// Fills in `bound` and `share` from the peaks of the measurement's lane.

@@ -83,8 +83,8 @@ std::string all_cases(const Result& r) {
       const Measurement* peer = r.peer_of(m);
       text += fmt::format("<td>{}</td><td>{}</td><td>{}</td>", time_text(s.median),
                           span_text(s.q1, s.q3, s.median, " – "), span_text(s.least, s.most, s.median, " – "));
-      text += fmt::format("<td>{}</td><td>{}</td>", m.effort.flops > 0 ? digits(m.flops_per_second() * 1e-9) : "",
-                          m.effort.bytes > 0 ? digits(m.bytes_per_second() * 1e-9) : "");
+      text += fmt::format("<td>{}</td><td>{}</td>", m.cost.flops > 0 ? digits(m.flops_per_second() * 1e-9) : "",
+                          m.cost.bytes > 0 ? digits(m.bytes_per_second() * 1e-9) : "");
       text += m.share > 0 ? fmt::format("<td><meter min=\"0\" max=\"1\" value=\"{:.3f}\"></meter>{:.0f} %</td>",
                                         std::min(m.share, 1.0), 100 * m.share)
                           : "<td></td>";

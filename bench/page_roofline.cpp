@@ -99,8 +99,8 @@ std::string roofline(const Result& r, const LaneInfo& lane, const std::string& p
   Roofline roofline{
       lane.peaks.memory_rate() * 1e-9, lane.peaks.best_rate() * 1e-9, product->second.flops_per_second * 1e-9, {}};
   for (const Measurement& m : r.measurements)
-    if (m.lane == lane.id && m.of.precision == precision && m.measured() && m.effort.flops > 0 && m.effort.bytes > 0)
-      roofline.dots.push_back({&m, m.effort.flops / m.effort.bytes, m.flops_per_second() * 1e-9});
+    if (m.lane == lane.id && m.of.precision == precision && m.measured() && m.cost.flops > 0 && m.cost.bytes > 0)
+      roofline.dots.push_back({&m, m.cost.flops / m.cost.bytes, m.flops_per_second() * 1e-9});
   Drawing drawing(roofline, lane_class(r, lane.id));
   bool two = roofline.cache > 1.2 * roofline.memory;
   if (two) drawing.roof(roofline.cache, "roof cache");

@@ -117,7 +117,7 @@ class RunningPeer : public Running {
     Json reply = process_->ask({{"do", "open"}, {"case", json_of(c, device)}});
     number_ = reply.at("number");
     first_seconds = reply.at("first_s");
-    if (!c.model) effort_ = effort_of(Lowered(build(*c.op, compute_dtype(c.precision))).program());
+    if (!c.model) cost_ = estimate_cost(Lowered(build(*c.op, compute_dtype(c.precision))).program());
   }
   ~RunningPeer() override {
     try {
@@ -128,12 +128,12 @@ class RunningPeer : public Running {
   double run(int64_t runs) override {
     return process_->ask({{"do", "run"}, {"number", number_}, {"runs", runs}}).at("seconds");
   }
-  void describe(Measurement& m) override { m.effort = effort_; }  // of a model: what a device counts, see measure.cpp
+  void describe(Measurement& m) override { m.cost = cost_; }  // of a model: what a device counts, see measure.cpp
 
  private:
   std::shared_ptr<Process> process_;
   int64_t number_ = 0;
-  Effort effort_;
+  CostEstimate cost_;
 };
 
 class PeerLane : public Lane {

@@ -2,14 +2,14 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <ctime>
 
+#include "core/base/cpus.h"
+#include "core/base/host_memory.h"
 #include "core/base/status.h"
 #include "core/runtime/machine.h"
 
@@ -79,10 +79,8 @@ Machine this_machine() {
   if (m.cpu.empty()) m.cpu = kernel.machine;
   m.system = system_name();
   m.system += fmt::format("{}{} {}", m.system.empty() ? "" : ", ", kernel.sysname, kernel.machine);
-  cpu_set_t mine;
-  m.cores = sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
-  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
-  if (pages > 0 && page > 0) m.memory_bytes = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page);
+  m.cores = usable_cpus();
+  if (uint64_t bytes = host_memory_total(); bytes != unknown_memory) m.memory_bytes = bytes;
   return m;
 }
 

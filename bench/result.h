@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/statistics.h"
-#include "graph/lower/effort.h"
+#include "graph/lower/cost_estimate.h"
 
 namespace tutti::bench {
 
@@ -32,15 +32,15 @@ struct Measurement {
   Statistics seconds;                          ///< of one run, over the repetitions
   int64_t runs = 0;                            ///< in all repetitions
   double first_seconds = 0;                    ///< open, compile (or load kernels from the cache), allocate, first run
-  Effort effort;                               ///< of one run
+  CostEstimate cost;                           ///< of one run
   int64_t batch = 0;                           ///< of a model
   uint64_t planned_bytes = 0, peak_bytes = 0;  ///< of a device; 0 where unknown
   std::string bound;                           ///< "products" or "memory": which peak limits it; "" unknown
   double share = 0;  ///< of what the lane's peaks allow: the time at the peaks, divided by the median; 0 unknown
 
   bool measured() const { return status == "measured"; }
-  double flops_per_second() const { return measured() ? effort.flops / seconds.median : 0; }
-  double bytes_per_second() const { return measured() ? effort.bytes / seconds.median : 0; }
+  double flops_per_second() const { return measured() ? cost.flops / seconds.median : 0; }
+  double bytes_per_second() const { return measured() ? cost.bytes / seconds.median : 0; }
 };
 
 /// How fast a device can be: the best of what was tried on it just before.
@@ -80,6 +80,7 @@ struct Result {
   int repetitions = 0;
   double seconds_per_case = 0, seconds = 0;
   bool quick = false;
+  bool partial = false;  ///< it was stopped: cases are missing
   std::vector<LaneInfo> lanes;
   std::vector<Measurement> measurements;  ///< case by case, within it lane by lane
   std::vector<std::string> notes;

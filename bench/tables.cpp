@@ -38,8 +38,8 @@ std::string line(const Result& r, const Measurement& m, bool peers) {
   const Measurement* peer = r.peer_of(m);
   std::string text = fmt::format("  {:<14} {:>9} {:>19} {:>8} {:>7} {:>6} {:>9} {:>9} {:>7}", m.lane,
                                  time_text(m.seconds.median), span_text(m.seconds.q1, m.seconds.q3, m.seconds.median),
-                                 or_dash(m.effort.flops, digits(m.flops_per_second() * 1e-9)),
-                                 or_dash(m.effort.bytes, digits(m.bytes_per_second() * 1e-9)),
+                                 or_dash(m.cost.flops, digits(m.flops_per_second() * 1e-9)),
+                                 or_dash(m.cost.bytes, digits(m.bytes_per_second() * 1e-9)),
                                  or_dash(m.share, fmt::format("{:.0f}%", 100 * m.share)),
                                  m.peak_bytes ? bytes_text(m.peak_bytes) : "-", time_text(m.first_seconds), m.runs);
   if (peers) text += fmt::format(" {:>6}", peer ? fmt::format("{:.2f}", ratio(m, *peer)) : "-");

@@ -20,6 +20,7 @@
 #include "cli/output_file.h"
 #include "cli/print.h"
 #include "cli/run_options.h"
+#include "cli/signals.h"
 #include "core/base/text.h"
 
 namespace tutti::cli {
@@ -41,6 +42,7 @@ std::vector<std::string> model_names() {
 }
 
 const std::string_view peer_names[] = {"torch", "jax", "tinygrad"};
+const char* const usual_layers = "784,512,256,10";  // what peers take for models without --layers, too
 const char* const precision_names[] = {"f32", "tf32", "bf16", "f16"};
 
 struct BenchCommand {
@@ -48,7 +50,7 @@ struct BenchCommand {
   std::string models, ops, devices = "all", precisions = "f32", peers, python;
   std::string json, csv, report, history;
   bool list = false, quick = false;
-  bool layers_named = false, batch_named = false, time_named = false, repetitions_named = false;
+  bool device_named = false, layers_named = false, batch_named = false, time_named = false, repetitions_named = false;
   int repetitions = 10;
   double seconds = 2;
 
@@ -56,9 +58,13 @@ struct BenchCommand {
   std::array<Target, 3> targets() const { return {{{"--json", &json}, {"--csv", &csv}, {"--report", &report}}}; }
   void check() const;
   std::vector<std::string> chosen_models() const;
+  /// The model of such a name, and the size that is measured: with --quick the smallest.
+  std::pair<std::string, std::string> measured(const std::string& name) const;
   std::vector<bench::OpCase> chosen_ops() const;
   std::vector<Precision> chosen_precisions() const;
+  std::vector<Device> chosen_devices() const;
   bench::ModelCase model_case(const std::string& name) const;
+  void check_model_options(const std::vector<std::string>& names) const;
   void add_peer(const std::string& peer, std::vector<std::unique_ptr<bench::Lane>>& lanes, bench::Result& result) const;
   std::vector<bench::Result> earlier(bench::Result& result) const;
   bool write(bench::Result& result) const;
@@ -88,7 +94,8 @@ int BenchCommand::print_list() const {
   for (const ModelDef* m : all_models()) {
     std::vector<std::string> sizes;
     for (const ModelSize& size : m->sizes) sizes.push_back(size.name);
-    described.push_back(fmt::format("{}{}[:{}]", m->name, m->layered ? " (--layers)" : "", fmt::join(sizes, "|")));
+    described.push_back(
+        fmt::format("{}{}[:{}]", m->name, m->takes.contains("layers") ? " (--layers)" : "", fmt::join(sizes, "|")));
   }
   print_out("models: {}\nops, as OP or OP:SHAPE\n", fmt::join(described, ", "));
   for (const bench::OpKind& kind : bench::op_kinds())
@@ -106,8 +113,10 @@ void BenchCommand::check() const {
       throw invalid(fmt::format("--peer: unknown peer '{}'", name), "use torch, jax or tinygrad");
   if (!history.empty() && !fs::is_directory(history))
     throw invalid(fmt::format("--history {}: no such folder", history), "name a folder of `tutti bench --json` files");
-  if (!history.empty() && report.empty()) throw invalid("--history is part of the page", "add --report FILE");
-  if (batch_named && run.batch < 1) throw invalid(fmt::format("--batch {}: must be at least 1", run.batch));
+  if (!history.empty() && report.empty())
+    throw invalid("--history: has no effect without --report", "add --report FILE");
+  if (batch_named && run.trainer.batch < 1)
+    throw invalid(fmt::format("--batch {}: must be at least 1", run.trainer.batch));
   if (run.threads < 0) throw invalid(fmt::format("--threads {}: must be at least 0", run.threads));
   check_targets(targets());
 }
@@ -115,6 +124,7 @@ void BenchCommand::check() const {
 std::vector<std::string> BenchCommand::chosen_models() const {
   std::vector<std::string> names = split(models, ',');
   if (models == "none" || (models.empty() && !ops.empty())) return {};
+  if (quick && names.empty()) names = {"mlp", "cnn"};
   if (names.empty() || models == "all") names = model_names();
   for (const std::string& name : names) {
     auto [model, size] = model_and_size(name);
@@ -136,6 +146,20 @@ std::vector<bench::OpCase> BenchCommand::chosen_ops() const {
   return cases;
 }
 
+/// Unless devices are named, --quick leaves out the software ones beside others: they build their kernels for minutes.
+std::vector<Device> BenchCommand::chosen_devices() const {
+  std::vector<Device> all = devices_named(devices);
+  auto software = [](const Device& d) { return d.kind == DeviceKind::software; };
+  if (!quick || device_named || std::ranges::all_of(all, software)) return all;
+  std::vector<std::string> left_out;
+  for (const Device& d : all)
+    if (software(d)) left_out.push_back(d.id);
+  std::erase_if(all, software);
+  if (!left_out.empty())
+    print_err("--quick leaves out software devices: {}; --device all takes them\n", fmt::join(left_out, ", "));
+  return all;
+}
+
 std::vector<Precision> BenchCommand::chosen_precisions() const {
   std::vector<Precision> all;
   for (const std::string& name : split(precisions, ',')) all.push_back(parse_precision(name));
@@ -143,20 +167,61 @@ std::vector<Precision> BenchCommand::chosen_precisions() const {
   return all;
 }
 
+/// --layers, --activation, --dropout and --context are for the models that take them: of those chosen at least one has
+/// to.
+void BenchCommand::check_model_options(const std::vector<std::string>& names) const {
+  const RunOptions plain;
+  struct Option {
+    const char* name;
+    bool set;
+  };
+  const Option of_models[] = {{"layers", run.layers != plain.layers},
+                              {"activation", run.activation != plain.activation},
+                              {"dropout", run.dropout != plain.dropout},
+                              {"context", run.context != plain.context}};
+  auto takes = [&](const std::string& name, const std::string& option) {
+    auto [model, size] = measured(name);
+    std::shared_ptr<const ModelDef> def = open_model(model);
+    return option == "context" ? bool(def->context) : def->takes_option(option, size);
+  };
+  for (const Option& o : of_models)
+    if (o.set && std::ranges::none_of(names, [&](const std::string& name) { return takes(name, o.name); }))
+      throw invalid(fmt::format("--{}: has no effect on {}", o.name,
+                                names.empty() ? "ops" : fmt::format("{}", fmt::join(names, ", "))),
+                    "leave it out, or choose another model");
+  for (const Option& o : {Option{"batch", batch_named}, {"optimizer", !run.optimizer.empty()}})
+    if (o.set && names.empty())
+      throw invalid(fmt::format("--{}: has no effect on ops", o.name), "leave it out, or name models: --models mlp");
+}
+
+std::pair<std::string, std::string> BenchCommand::measured(const std::string& name) const {
+  auto [model, size] = model_and_size(name);
+  if (!quick || !size.empty()) return {model, size};
+  std::shared_ptr<const ModelDef> def = open_model(model);
+  bool has_tiny = std::ranges::any_of(def->sizes, [](const ModelSize& s) { return s.name == "tiny"; });
+  return {model, has_tiny && !def->takes_option("layers", "") ? "tiny" : ""};
+}
+
 bench::ModelCase BenchCommand::model_case(const std::string& name) const {
   RunOptions o = run;
-  std::tie(o.model, o.size) = model_and_size(name);
-  if (quick && !layers_named) o.layers = "64,32,10";
-  if (quick && !batch_named) o.batch = 16;
+  std::tie(o.model, o.size) = measured(name);
+  const RunOptions plain;
+  auto takes = [&, &def = o.definition()](const char* option) { return def.takes_option(option, o.size); };
+  if (!takes("layers")) o.layers = plain.layers;
+  if (!takes("activation")) o.activation = plain.activation;
+  if (!takes("dropout")) o.dropout = plain.dropout;
+  if (!o.definition().context) o.context = plain.context;
+  if (quick && !layers_named && takes("layers")) o.layers = "64,32,10";
+  if (quick && !batch_named) o.trainer.batch = 16;
   constexpr double rate =
       1e-6;  // leaves the loss where it is: a solved task is full of denormal numbers, which slow every CPU down
   const ModelDef& model = o.definition();
-  bool has_tiny = std::ranges::any_of(model.sizes, [](const ModelSize& s) { return s.name == "tiny"; });
-  if (quick && o.size.empty() && !model.layered && has_tiny) o.size = "tiny";
+  const bool layered = model.takes_option("layers", o.size);
+  if (layered && o.layers.empty()) o.layers = usual_layers;
   const ModelSize& size = model.size(o.size);
-  if (o.batch == 0) o.batch = size.batch;
-  int64_t samples = std::max<int64_t>(quick ? 256 : 8192, o.batch);
-  o.data = model.made_up(o.model_options(), samples);
+  if (o.trainer.batch == 0) o.trainer.batch = size.batch;
+  int64_t samples = std::max<int64_t>(quick ? 256 : 8192, o.trainer.batch);
+  o.data = model.synthetic(o.model_options(), samples);
   o.optimizer = o.optimizer.empty() ? model.optimizer : o.optimizer;
   o.hyperparameters["lr"] = rate;
   o.validate();
@@ -166,17 +231,23 @@ bench::ModelCase BenchCommand::model_case(const std::string& name) const {
   options.device_options.clear();  // each lane has its own
   std::string layers = o.layers;
   std::ranges::replace(layers, ',', '-');
-  nlohmann::json same = {
-      {"model", o.model},     {"size", size.name},         {"context", o.context}, {"layers", o.layers},
-      {"batch", o.batch},     {"optimizer", o.optimizer},  {"lr", rate},           {"samples", samples},
-      {"dropout", o.dropout}, {"activation", o.activation}};
-  std::string detail = model.layered ? layers + ", " : size.name == "default" ? "" : size.name + ", ";
-  if (model.layered && run.activation != RunOptions().activation) detail += run.activation + ", ";
-  if (model.layered && run.dropout > 0) detail += fmt::format("dropout {}, ", run.dropout);
-  if (run.context > 0) detail += fmt::format("{} tokens, ", run.context);
+  nlohmann::json same = {{"model", o.model},
+                         {"size", size.name},
+                         {"context", o.context},
+                         {"layers", o.layers.empty() ? usual_layers : o.layers},
+                         {"batch", o.trainer.batch},
+                         {"optimizer", o.optimizer},
+                         {"lr", rate},
+                         {"samples", samples},
+                         {"dropout", o.dropout},
+                         {"activation", o.activation}};
+  std::string detail = layered ? layers + ", " : size.name == "default" ? "" : size.name + ", ";
+  if (o.activation != plain.activation) detail += o.activation + ", ";
+  if (o.dropout > 0) detail += fmt::format("dropout {}, ", o.dropout);
+  if (o.context > 0) detail += fmt::format("{} tokens, ", o.context);
   if (!run.optimizer.empty()) detail += run.optimizer + ", ";
   return {.name = o.model,
-          .detail = fmt::format("{}batch {}", detail, o.batch),
+          .detail = fmt::format("{}batch {}", detail, o.trainer.batch),
           .task = std::move(task),
           .options = std::move(options),
           .set = std::move(set),
@@ -227,7 +298,7 @@ std::vector<bench::Result> BenchCommand::earlier(bench::Result& result) const {
 }
 
 /// Says so where the figures are those of a busy machine.
-void tell_noise(bench::Result& result, double load) {
+void print_noise(bench::Result& result, double load) {
   if (load > 0.5 * result.machine.cores)
     result.notes.push_back(
         fmt::format("The machine was busy when this began: a load of {:.1f} on {} cores.", load, result.machine.cores));
@@ -267,10 +338,11 @@ int BenchCommand::operator()() {
   if (quick && !time_named) seconds = 0.03;
   if (quick && !repetitions_named) repetitions = 3;
   std::vector<bench::ModelCase> some_models;
+  check_model_options(chosen_models());
   for (const std::string& name : chosen_models()) some_models.push_back(model_case(name));
   std::vector<bench::OpCase> some_ops = chosen_ops();
   std::vector<Precision> in = chosen_precisions();
-  if (some_models.empty() && some_ops.empty()) throw invalid("neither models nor ops are named", "--models mlp,cnn");
+  if (some_models.empty() && some_ops.empty()) throw invalid("no models and no ops are selected", "--models mlp,cnn");
 
   auto start = std::chrono::steady_clock::now();
   double load = 0;
@@ -286,20 +358,27 @@ int BenchCommand::operator()() {
                        .measurements = {},
                        .notes = {}};
   std::vector<std::unique_ptr<bench::Lane>> lanes;
-  for (const Device& d : devices_named(devices)) lanes.push_back(bench::device_lane(d, run.threads));
+  for (const Device& d : chosen_devices()) lanes.push_back(bench::device_lane(d, run.threads));
   for (const std::string& peer : split(peers, ',')) add_peer(peer, lanes, result);
   std::vector<bench::Lane*> all;
   for (const auto& lane : lanes) {
     result.lanes.push_back(lane->info());
     all.push_back(lane.get());
   }
+  catch_signals();
   bench::MeasureOptions how{
       .repetitions = repetitions, .seconds = seconds, .quick = quick, .watch = [&](const std::string& what) {
         double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         print_err("{:4.0f} s  {}\n", s, what);
+        catch_signals();
       }};
+  how.stop = interrupted;
+  const size_t cases = in.size() * (some_models.size() + some_ops.size());
+  size_t begun = 0;
   bench::measure_peaks(result.lanes, lanes, in, how);
   auto take = [&](const bench::Case& c) {
+    if (interrupted()) return;
+    ++begun;
     for (bench::Measurement& m : bench::measure(c, all, how)) result.measurements.push_back(std::move(m));
   };
   for (Precision p : in) {
@@ -308,8 +387,12 @@ int BenchCommand::operator()() {
   }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   bench::relate_all(result);
-  tell_noise(result, load);
+  print_noise(result, load);
+  if (result.partial = interrupted(); result.partial)
+    result.notes.push_back(fmt::format("Partial: stopped by a signal; {} of {} cases were begun.", begun, cases));
+  release_signals();
   if (!write(result)) return bad_input;
+  if (result.partial) return cut_off;
   bool failed = std::ranges::any_of(result.measurements, [](const auto& m) { return m.status == "failed"; });
   bool any = std::ranges::any_of(result.measurements, &bench::Measurement::measured);
   return failed || !any ? stopped : done;
@@ -318,41 +401,52 @@ int BenchCommand::operator()() {
 }  // namespace
 
 void add_bench(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("bench", "Measure training steps and ops on devices, against their own peaks");
+  CLI::App* sub = app.add_subcommand(
+      "bench", "Measure the speed of training steps and ops on devices, and compare it with each device's peak");
   static BenchCommand c;
   sub->add_option("--models", c.models,
                   fmt::format("{}, or the path of {}; all or none. Neither --models nor --ops: all of both",
                               fmt::join(model_names(), ", "), model_files))
       ->group("Cases");
-  sub->add_option("--ops", c.ops, "As --list lists them, OP or OP:SHAPE (matmul:512x2048x2048); all or none")
+  sub->add_option("--ops", c.ops,
+                  "Ops to measure: OP or OP:SHAPE (matmul:512x2048x2048), as --list shows them; all or none")
       ->group("Cases");
   CLI::Option* layers =
-      sub->add_option("--layers", c.run.layers, "Sizes of a layered model, input first")->group("Cases");
-  sub->add_option("--activation", c.run.activation, "Of a layered model: relu or gelu")->group("Cases");
-  sub->add_option("--dropout", c.run.dropout, "Of a layered model, in [0, 1)")->group("Cases");
-  CLI::Option* batch = sub->add_option("--batch", c.run.batch, "Samples per step of the models")->group("Cases");
-  sub->add_option("--context", c.run.context, "Tokens per sample of models of texts (0: the model's)")->group("Cases");
-  sub->add_option("--optimizer", c.run.optimizer, "Of the models, in place of their own")->group("Cases");
-  sub->add_option("--precision", c.precisions, "f32, tf32, bf16, f16, separated by commas; compared with itself only")
+      sub->add_option("--layers", c.run.layers, "Layer sizes of the mlp, input first")->group("Cases");
+  sub->add_option("--activation", c.run.activation, "Activation of the mlp: relu or gelu")->group("Cases");
+  sub->add_option("--dropout", c.run.dropout, "Dropout probability of the mlp, in [0, 1)")->group("Cases");
+  CLI::Option* batch = sub->add_option("--batch", c.run.trainer.batch, "Batch size of the models")->group("Cases");
+  sub->add_option("--context", c.run.context, "Tokens per sample of language models (0: the model's default)")
       ->group("Cases");
-  sub->add_option("--device", c.devices, devices_help)->group("Where");
-  sub->add_option("--threads", c.run.threads, "CPU threads (0: the plugin's choice)")->group("Where");
-  sub->add_option("--peer", c.peers,
-                  "torch, jax or tinygrad, separated by commas: the same cases in peers beside the devices")
+  sub->add_option("--optimizer", c.run.optimizer, "Optimizer of the models (default: each model's own)")
+      ->group("Cases");
+  sub->add_option("--precision", c.precisions,
+                  "f32, tf32, bf16, f16, separated by commas; results are compared within a precision")
+      ->group("Cases");
+  CLI::Option* device = sub->add_option("--device", c.devices, devices_help)->group("Where");
+  sub->add_option("--threads", c.run.threads, "CPU threads (0: chosen by the plugin)")->group("Where");
+  sub->add_option("--peer", c.peers, "Also measure the same cases in torch, jax or tinygrad (separated by commas)")
       ->group("Where");
-  sub->add_option("--python", c.python, "The peer's interpreter (TUTTI_PYTHON, else python3)")->group("Where");
+  sub->add_option("--python", c.python, "Python interpreter for --peer (default: TUTTI_PYTHON, else python3)")
+      ->group("Where");
   CLI::Option* repetitions =
-      sub->add_option("--repetitions", c.repetitions, "At most, per case and device")->group("How long");
-  CLI::Option* time = sub->add_option("--time", c.seconds, "Seconds per case and device")->group("How long");
-  sub->add_flag("--quick", c.quick, "Small shapes and little time: to see that it works")->group("How long");
+      sub->add_option("--repetitions", c.repetitions, "Maximum number of repetitions per case and device")
+          ->group("How long");
+  CLI::Option* time =
+      sub->add_option("--time", c.seconds, "Time limit per case and device, in seconds")->group("How long");
+  sub->add_flag("--quick", c.quick,
+                "A short run with small shapes; by default only the models mlp and cnn, and no software devices if "
+                "there are others")
+      ->group("How long");
   add_json_target(*sub, c.json)->group("Output");
-  sub->add_option("--csv", c.csv, "One line per measurement, into this file")->group("Output");
-  sub->add_option("--report", c.report, "One HTML page, into this file")->group("Output");
-  sub->add_option("--history", c.history, "A folder of earlier --json files, for the page's lines over time")
+  sub->add_option("--csv", c.csv, "Write one line per measurement to this file")->group("Output");
+  sub->add_option("--report", c.report, "Write an HTML page to this file")->group("Output");
+  sub->add_option("--history", c.history, "Folder of earlier --json files, which the page shows over time")
       ->group("Output");
-  sub->add_flag("--list", c.list, "List models, ops and what their shapes mean")->group("Output");
+  sub->add_flag("--list", c.list, "List the models, the ops and the meaning of their shapes")->group("Output");
   sub->footer("Example: tutti bench --models mlp,cnn --device all --peer torch --report bench.html");
-  sub->callback([&action, layers, batch, repetitions, time] {
+  sub->callback([&action, device, layers, batch, repetitions, time] {
+    c.device_named = !device->empty();
     c.layers_named = !layers->empty();
     c.batch_named = !batch->empty();
     c.repetitions_named = !repetitions->empty();

@@ -9,6 +9,7 @@
 #include "cli/print.h"
 #include "cli/replay_text.h"
 #include "cli/run_options.h"
+#include "cli/signals.h"
 #include "verify/bisect/bisect.h"
 
 namespace tutti::cli {
@@ -171,7 +172,8 @@ struct BisectCommand {
     }
     if (r.findings.empty())
       print_out("{} and {} agree: {} step{} of {} with batch {}, every node within its bound of float64\n",
-                r.sides[0].device.id, r.sides[1].device.id, r.steps, r.steps == 1 ? "" : "s", run.model, run.batch);
+                r.sides[0].device.id, r.sides[1].device.id, r.steps, r.steps == 1 ? "" : "s", run.model,
+                run.trainer.batch);
     for (const bisect::BisectSide& s : r.sides)
       print_out("  {:<14} worst node {:.2g} of its bound, worst change of a state {:.2g} from float64's (2-norm)\n",
                 s.device.id, s.share, s.error);
@@ -179,7 +181,7 @@ struct BisectCommand {
 
   ordered_json document(bisect::BisectResult& r) const {
     ordered_json out = {{"ok", r.findings.empty()},   {"model", run.model},       {"data", run.data},
-                        {"batch", run.batch},         {"steps", r.steps},         {"seed", run.seed},
+                        {"batch", run.trainer.batch}, {"steps", r.steps},         {"seed", run.trainer.seed},
                         {"precision", run.precision}, {"nodes_per_step", r.nodes}};
     for (const bisect::BisectSide& s : r.sides)
       out["devices"].push_back({{"id", s.device.id},
@@ -201,32 +203,43 @@ struct BisectCommand {
   void validate() {
     run.validate();
     if (run.steps < 1) throw invalid(fmt::format("--steps {}: must be at least 1", run.steps));
+    if (std::string weights = run.weights_file(); !weights.empty() && !weights.ends_with(".gguf"))
+      throw invalid(fmt::format("--init {}: has no effect on `tutti bisect`, which draws the weights", weights),
+                    "leave it out");
     if (parse_precision(run.precision) == Precision::tf32)
       throw invalid("--precision tf32: its products are coarser than any bound that bisect knows",
                     "compare in f32: what is right there is right in tf32");
-    if (file == "-") throw invalid("--save -: a replay file does not go to stdout", "name a file");
+    if (file == "-") throw invalid("--save -: a replay file cannot be written to stdout", "name a file");
     check_target("--save", file);
   }
 
   int operator()() {
     validate();
     Device first = device_of("--a", a), second = device_of("--b", b);
-    tell_lost_plugins();
+    print_lost_plugins();
     data::Sources data = run.read_data();
     bisect::BisectOptions options{.task = run.make_task(*data.train),
                                   .optimizer = run.make_optimizer(),
                                   .set = data.train,
-                                  .batch = run.batch,
+                                  .batch = run.trainer.batch,
                                   .steps = run.steps,
-                                  .seed = run.seed,
+                                  .seed = run.trainer.seed,
                                   .precision = parse_precision(run.precision)};
-    options.watch = [](const std::string& what) { print_err("{}\n", what); };
+    options.watch = [](const std::string& what) {
+      print_err("{}\n", what);
+      catch_signals();
+    };
+    catch_signals();
+    options.stop = interrupted;
     bisect::BisectResult r = bisect::bisect(first, second, options);
+    const bool partial = interrupted() && r.findings.empty();
+    release_signals();
+    if (partial) print_err("partial: stopped by a signal after {} of {} steps\n", r.steps, run.steps);
     if (json)
       print_json(document(r));
     else
       print(r);
-    return r.findings.empty() ? done : stopped;
+    return partial ? cut_off : r.findings.empty() ? done : stopped;
   }
 };
 
@@ -234,22 +247,24 @@ struct BisectCommand {
 
 void add_bisect(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand(
-      "bisect", "Find the first node of a training step where two devices part, and which of them is wrong");
+      "bisect", "Find the first node of a training step where two devices differ, and which of them is wrong");
   static BisectCommand c;
-  c.run.batch = 16;
+  c.run.trainer.batch = 16;
   c.run.steps = 3;
   c.run.add_to(*sub);
   c.run.leave_out_loading(*sub);
   for (const char* option :
-       {"device", "fallback", "threads", "epochs", "accumulate", "recompute", "memory-budget", "augment"})
+       {"device",  "fallback", "threads",   "epochs",    "accumulate", "recompute",    "memory-budget",
+        "augment", "mixup",    "normalise", "keep-last", "schedule",   "clip-norm",    "clip-value",
+        "ema",     "no-decay", "freeze",    "lora",      "lora-alpha", "lora-targets", "quantize"})
     c.run.leave_out(*sub, option);
-  sub->get_option("--steps")->description("Steps to compare; it ends at the first where they part");
+  sub->get_option("--steps")->description("Steps to compare; stops at the first difference");
   sub->add_option("--a", c.a, "One device, as train --device takes it")->required();
   sub->add_option("--b", c.b, "The other device")->required();
   sub->add_option("--save", c.file,
-                  "Where the node and its inputs go when they part (bisect-OP.safetensors unless given)");
+                  "File for the node and its inputs if the devices differ (default: bisect-OP.safetensors)");
   add_json_flag(*sub, c.json);
-  sub->footer("Both devices run every step from the float64 reference's state. Exit code 1 when they part.");
+  sub->footer("Both devices start every step from the state of the float64 reference. Exit code 1 if they differ.");
   sub->callback([&action] { action = [] { return c(); }; });
 }
 

@@ -7,8 +7,8 @@
 
 namespace tutti::cli {
 
-/// Exit codes of the `tutti` command.
-enum Exit { done = 0, stopped = 1, bad_input = 2, incomplete = 3 };
+/// Exit codes of the `tutti` command; cut_off: measurements or checks that a signal ended, as shells have it.
+enum Exit { done = 0, stopped = 1, bad_input = 2, incomplete = 3, cut_off = 130 };
 
 /// Runs after parsing; returns the exit code. Throws tutti::Error.
 using Action = std::function<int()>;
@@ -40,7 +40,7 @@ void add_top(CLI::App& app, Action& action);
 void add_json_flag(CLI::App& sub, bool& json);
 /// Names on stderr the plugins that are of no use, so that no device goes missing in silence. Those alone that were
 /// asked for devices until now are known: see Registry::plugins.
-void tell_lost_plugins();
+void print_lost_plugins();
 /// Writes one JSON document to stdout.
 void print_json(const nlohmann::ordered_json& document);
 

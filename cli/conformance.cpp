@@ -8,6 +8,7 @@
 
 #include "cli/output_file.h"
 #include "cli/print.h"
+#include "cli/signals.h"
 #include "core/base/status.h"
 
 namespace tutti::cli {
@@ -45,7 +46,13 @@ struct ConformanceCommand {
         reported = now;
       }
     };
+    catch_signals();
+    options.stop = interrupted;
     conformance::Report report = conformance::run(options);
+    release_signals();
+    if (report.partial)
+      print_err("partial: stopped by a signal after {} of {} checks\n", report.results.size(),
+                conformance::list(options.only).size());
     if (json == "-" || junit == "-")
       print_err("{}", conformance::to_text(report));
     else
@@ -53,6 +60,7 @@ struct ConformanceCommand {
     bool written = try_write_target({"--json", &json}, conformance::to_json(report));
     written = try_write_target({"--junit", &junit}, conformance::to_junit(report)) && written;
     if (!written) return bad_input;
+    if (report.partial) return cut_off;
     return !report.ok() ? stopped : report.incomplete() ? incomplete : done;
   }
 };
@@ -74,17 +82,20 @@ void ConformanceCommand::check() const {
 }  // namespace
 
 void add_conformance(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand(
-      "conformance",
-      "Hold a plugin to the ABI's promises, in processes of its own; exit code 0: the must-pass list "
-      "holds, 1: it does not, 3: what needs no device passes, but none can be used here");
+  CLI::App* sub =
+      app.add_subcommand("conformance",
+                         "Test a plugin against the ABI, in separate processes. Exit code 0: all required checks pass; "
+                         "1: one fails; 3: checks without a device pass, but no device can be used here");
   static ConformanceCommand c;
-  sub->add_option("file", c.file, "The plugin's library (its manifest is the .json beside it that names it)");
-  sub->add_option("--only", c.options.only, "Only checks whose id fits one of these, such as 'memory.*,op.matmul'");
-  sub->add_flag("--list", c.list, "Name the checks and what must hold, and run none");
-  sub->add_flag("--full", c.options.full, "Every case of `tutti parity` and longer training, in place of a light set");
-  sub->add_option("--device-index", c.options.device, "Of the plugin's devices (-1: the first that can be used)");
-  sub->add_option("--timeout", c.options.timeout, "Seconds that one check may take; ten times as many with --full");
+  sub->add_option("file", c.file, "The plugin's library (its manifest is the .json file beside it that names it)");
+  sub->add_option("--only", c.options.only,
+                  "Run only the checks whose id matches one of these patterns, for example 'memory.*,op.matmul'");
+  sub->add_flag("--list", c.list, "List the checks without running them");
+  sub->add_flag("--full", c.options.full,
+                "Run every case of `tutti parity` and longer training instead of a small set");
+  sub->add_option("--device-index", c.options.device,
+                  "Index of the plugin's device to test (-1: the first that can be used)");
+  sub->add_option("--timeout", c.options.timeout, "Time limit of one check, in seconds; ten times as long with --full");
   add_json_target(*sub, c.json);
   sub->add_option("--junit", c.junit, "Write the result as JUnit XML to this file ('-': stdout)");
   sub->callback([&action] { action = [] { return c(); }; });

@@ -15,7 +15,7 @@
 #include "data/files/png.h"
 #include "data/form.h"
 #include "data/loader.h"
-#include "data/made_up.h"
+#include "data/synthetic.h"
 
 namespace tutti::cli {
 namespace {
@@ -36,17 +36,20 @@ HostTensor as_pixels(const HostTensor& t) {
 
 struct DataCommand {
   std::string spec, tokenizer = "chars", output, png;
-  int64_t context = 256, count = 64;
+  int64_t context = 0, count = 64;
+  bool counted = false, sized = false;
   bool json = false;
 
   int operator()() {
     Target targets[] = {{"--output", &output}, {"--png", &png}};
     check_targets(targets);
     for (auto [option, file] : targets)
-      if (*file == "-") throw invalid(fmt::format("{} -: no such file goes to stdout", option), "name a file");
+      if (*file == "-") throw invalid(fmt::format("{} -: cannot be written to stdout", option), "name a file");
     if (count < 1 || count > most_images)
       throw invalid(fmt::format("--count {}: from 1 to {} is possible", count, most_images), "64 is usual");
-    if (context < 1) throw invalid(fmt::format("--context {}: at least 1 is needed", context));
+    if (context < (sized ? 1 : 0)) throw invalid(fmt::format("--context {}: at least 1 is needed", context));
+    if (counted && png.empty())
+      throw invalid(fmt::format("--count {}: has no effect without --png", count), "name the picture: --png FILE");
     data::Sources all = data::open_data(spec, {.context = context, .tokenizer = tokenizer});
     if (!output.empty()) write_columns(all);
     if (!png.empty()) write_picture(*all.train);
@@ -112,24 +115,29 @@ struct DataCommand {
 }  // namespace
 
 void add_data(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("data", "Show what a data set holds; write its columns or a picture of it");
+  CLI::App* sub = app.add_subcommand("data", "Show what a data set contains; write its columns or a picture of it");
   static DataCommand command;
   std::vector<std::string> forms;
   for (const data::DataForm* f : data::all_data_forms()) forms.push_back(f->form);
   sub->add_option("data", command.spec, fmt::format("{}", fmt::join(forms, "; ")))->required();
   sub->add_option("--output", command.output,
-                  "A file of all columns, which --data safetensors:FILE reads, or npz:FILE where it ends in .npz");
-  sub->add_option("--png", command.png, "A picture of the first images of the training set");
-  sub->add_option("--count", command.count, "Images of the picture")->capture_default_str()->check(whole<int64_t>);
-  sub->add_option("--context", command.context, "Tokens per sample of a text")
-      ->capture_default_str()
-      ->check(whole<int64_t>);
+                  "Write all columns to this file, which --data safetensors:FILE (or npz:FILE for .npz) reads");
+  sub->add_option("--png", command.png, "Write a picture of the first training images to this file");
+  CLI::Option* counted = sub->add_option("--count", command.count, "Number of images in the picture")
+                             ->capture_default_str()
+                             ->check(whole<int64_t>);
+  CLI::Option* sized =
+      sub->add_option("--context", command.context, "Tokens per text sample (default: 256)")->check(whole<int64_t>);
   sub->add_option("--tokenizer", command.tokenizer,
-                  "Of a text: bytes, chars, bpe:FOLDER with GPT-2's vocab.json and merges.txt, or gguf:FILE")
+                  "Text tokenizer: bytes, chars, bpe:FOLDER (GPT-2's vocab.json and merges.txt), or gguf:FILE")
       ->capture_default_str();
   add_json_flag(*sub, command.json);
   sub->footer("Example: tutti data shapes:64 --png shapes.png --output shapes.safetensors");
-  sub->callback([&action] { action = [] { return command(); }; });
+  sub->callback([&action, counted, sized] {
+    command.counted = !counted->empty();
+    command.sized = !sized->empty();
+    action = [] { return command(); };
+  });
 }
 
 }  // namespace tutti::cli

@@ -21,7 +21,7 @@ std::vector<Device> devices_named(const std::string& list) {
   if (names == std::vector<std::string>{"all"}) {
     Registry& registry = Registry::instance();
     std::vector<Ranked> ranked = rank_devices(registry);
-    tell_lost_plugins();
+    print_lost_plugins();
     for (const Ranked& r : ranked) {
       std::string why = r.device.unusable.empty() ? registry.try_open(r.device) : r.device.unusable;
       if (why.empty())

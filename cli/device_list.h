@@ -8,7 +8,7 @@
 namespace tutti::cli {
 
 constexpr const char* devices_help =
-    "all, or ids, plugins, kinds and patterns of devices, separated by commas: every usable device that fits one";
+    "all, or ids, plugins, kinds and patterns, separated by commas: selects every usable device that matches one";
 
 /// "all": every usable device, best first, the others named on stderr; else a comma-separated list as `select_devices`
 /// takes them, each once. Throws Error where none is left.

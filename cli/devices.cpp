@@ -91,19 +91,18 @@ int run(const std::string& wanted, bool explain, bool json) {
 
 }  // namespace
 
-void tell_lost_plugins() {
+void print_lost_plugins() {
   for (const PluginReport& p : Registry::instance().plugins())
     if (!p.problem.empty() && !p.problem.starts_with("excluded") && !p.problem.starts_with("duplicate"))
       print_err("plugin {} gives no device: {}\n", p.title(), p.problem);
 }
 
 void add_devices(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("devices", "List the devices, best first, and the plugins that were tried");
+  CLI::App* sub = app.add_subcommand("devices", "List the devices, best first, and the plugins");
   static std::string wanted = "auto";
   static bool explain = false, json = false;
-  sub->add_flag("--explain", explain,
-                "Say why each device stands where it does, and list every plugin and folder tried");
-  sub->add_option("--device", wanted, "Rank as if this device had been asked for");
+  sub->add_flag("--explain", explain, "Explain the rank of each device, and list every plugin and folder searched");
+  sub->add_option("--device", wanted, "Rank as if --device were this");
   add_json_flag(*sub, json);
   sub->callback([&action] { action = [] { return run(wanted, explain, json); }; });
 }

@@ -36,7 +36,7 @@ struct DoctorCommand {
   double seconds = 60;
 
   int operator()() const {
-    if (!(seconds > 0)) throw invalid(fmt::format("--timeout {}: must be more than 0", seconds));
+    if (!(seconds > 0)) throw invalid(fmt::format("--timeout {}: must be above 0", seconds));
     Area listing{"plugins", {}};
     std::vector<Area> areas = {examine_machine(), examine_environment(), examine_drivers()};
     nlohmann::json devices = ask_devices(listing, seconds);
@@ -76,13 +76,13 @@ struct DoctorCommand {
 
 void add_doctor(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand(
-      "doctor", "Examine drivers, plugins, devices and caches; train a tiny model on each device; name remedies");
+      "doctor", "Check drivers, plugins, devices and caches, train a tiny model on each device, and suggest remedies");
   static DoctorCommand command;
   sub->add_flag("--no-steps", command.no_steps, "Do not train");
-  sub->add_option("--timeout", command.seconds, "Seconds that each device may take");
+  sub->add_option("--timeout", command.seconds, "Time limit per device, in seconds");
   add_json_flag(*sub, command.json);
   sub->footer(
-      "Exit code 1 when something is broken. The JSON is meant for bug reports: it holds no user or host name.");
+      "Exit code 1 if something is broken. The JSON is meant for bug reports: it contains no user or host name.");
   sub->callback([&action] { action = [] { return command(); }; });
 }
 

@@ -18,7 +18,7 @@ struct EvalCommand {
     ModelFile model(file, run);
     run.validate();
     Device device = select_device(run.device);
-    tell_lost_plugins();
+    print_lost_plugins();
     data::Sources data = run.read_data();
     Trainer trainer(device, model.task(*data.test), run.inference_options());
     model.load_into(trainer, *data.test);
@@ -40,7 +40,7 @@ struct EvalCommand {
                                  {"planned_bytes", trainer.planned_bytes()}};
       if (run.definition().context) out["perplexity"] = std::exp(score.loss);
       if (auto it = score.metrics.find("accuracy"); it != score.metrics.end()) out["accuracy"] = it->second;
-      run.tell_fallback(trainer, out);
+      run.report_fallback(trainer, out);
       print_json(out);
     } else {
       std::string metrics;
@@ -48,7 +48,7 @@ struct EvalCommand {
       if (run.definition().context) metrics += fmt::format("perplexity {:.4f}, ", std::exp(score.loss));
       print_out("{}: {} after {} steps on {}: {}loss {:.4f} ({} samples, {})\n", model.path(), run.model,
                 trainer.steps(), run.data, metrics, score.loss, score.samples, device.id);
-      print_out("{}", run.tell_fallback(trainer));
+      print_out("{}", run.fallback_text(trainer));
     }
     return done;
   }
@@ -61,7 +61,7 @@ void add_eval(CLI::App& app, Action& action) {
   static EvalCommand command;
   sub->add_option("checkpoint", command.file, model_file_help)->required();
   command.run.add_to(*sub);
-  command.run.hide_training(*sub);
+  command.run.hide_training(*sub, {"seed"});
   add_json_flag(*sub, command.json);
   sub->footer("Example: tutti eval run.safetensors");
   sub->callback([&action] { action = [] { return command(); }; });

@@ -47,13 +47,13 @@ struct ExportCommand {
 
   int operator()() {
     bool fixed = run.named("batch");  // and not remembered
-    run.recall(file);
+    run.restore(file);
     run.validate();
     check_target("--output", output);
-    if (output == "-") throw invalid("--output -: a model does not go to stdout", "name a file");
-    std::optional<int64_t> batch = fixed ? run.batch : run.fixed_batch();
+    if (output == "-") throw invalid("--output -: a model cannot be written to stdout", "name a file");
+    std::optional<int64_t> batch = fixed ? run.trainer.batch : run.fixed_batch();
     data::Sources data = run.read_data();
-    InputForm form = form_of(*data.train, "export", false);
+    InputLayout form = form_of(*data.train, "export", false);
     if (auto drawn = run.definition().drawn)
       for (const data::Column& c : drawn(run.model_options(), *data.train))
         if (std::ranges::none_of(form.columns, [&](const data::Column& own) { return own.name == c.name; }))
@@ -85,15 +85,15 @@ struct ExportCommand {
 }  // namespace
 
 void add_export(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("export", "Write a checkpoint's model as an ONNX file, for other programs");
+  CLI::App* sub = app.add_subcommand("export", "Export a checkpoint's model to ONNX");
   static ExportCommand command;
   sub->add_option("checkpoint", command.file, "The safetensors file")->required();
   sub->add_option("--output", command.output, "The ONNX file")->required();
   command.run.add_to(*sub);
   command.run.leave_out_loading(*sub);
-  command.run.hide_training(*sub);
+  command.run.hide_training(*sub, {"seed", "loss"});
   for (const char* option : {"--device", "--fallback", "--threads"}) sub->remove_option(sub->get_option(option));
-  sub->get_option("--batch")->description("Samples per run of the model (any number unless given)");
+  sub->get_option("--batch")->description("Fixed batch size (default: any)");
   add_json_flag(*sub, command.json);
   sub->footer("Example: tutti export run.safetensors --output model.onnx");
   sub->callback([&action] { action = [] { return command(); }; });

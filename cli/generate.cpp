@@ -3,11 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include "cli/model_file.h"
 #include "cli/number.h"
 #include "cli/print.h"
+#include "core/base/printable.h"
 #include "core/base/text.h"
 #include "data/gguf_tokenizer.h"
 #include "train/weights.h"
@@ -41,12 +44,22 @@ struct GenerateCommand {
   GenerateOptions how;
   bool raw = false, json = false;
 
+  /// Says so where nothing but one token came: of a model that has hardly learned, the likeliest is a blank, as a rule.
+  void print_sameness(const Trainer& trainer, const std::vector<int32_t>& all, const std::string& text) const {
+    constexpr size_t few = 8;
+    if (all.size() < few || std::ranges::adjacent_find(all, std::not_equal_to()) != all.end()) return;
+    const std::string token = printable(text.substr(0, text.size() / all.size()));
+    print_err(
+        "the model gave the same token '{}' {} times: it has been trained for {} steps\n  try: train it longer{}\n",
+        token, all.size(), trainer.steps(), how.temperature == 0 ? ", or draw the tokens: --temperature 0.8" : "");
+  }
+
   int operator()() {
     ModelFile model(file, run);
     run.validate();
     how.check();
     if (!run.definition().context)
-      throw invalid(fmt::format("{} is no language model", run.model), "take one of gpt, llama or char_lstm");
+      throw invalid(fmt::format("{} is not a language model", run.model), "take one of gpt, llama or char_lstm");
     if (model.weights_alone() && run.tokenizer == "chars")
       throw invalid(fmt::format("{}: does not hold its tokenizer", model.path()), "name it: --tokenizer bpe:FOLDER");
     std::unique_ptr<data::Tokenizer> tokenizer = run.open_tokenizer();
@@ -55,10 +68,13 @@ struct GenerateCommand {
       if (!raw) text = as_chat(own->chat_template(), prompt);
       for (std::optional<int32_t> stop : {own->end(), own->padding()})
         if (stop) how.stop.insert(*stop);
+    } else if (raw) {
+      throw invalid(fmt::format("--raw: has no effect on {}, which has no chat template", model.path()),
+                    "leave it out");
     }
     std::vector<int32_t> tokens = tokenizer->encode(text, "--prompt");
     Device device = select_device(run.device);
-    tell_lost_plugins();
+    print_lost_plugins();
     data::TensorSet columns("tokens",
                             {{"tokens", host_tensor(DType::i32, {1, 1}, std::vector<int32_t>{0})},
                              {"next", host_tensor(DType::i32, {1, 1}, std::vector<int32_t>{0})}},
@@ -105,6 +121,7 @@ struct GenerateCommand {
     else {
       fmt::print("\n");
       std::fflush(stdout);
+      print_sameness(trainer, all, written);
       print_err("{}: {} tokens behind {} of the prompt, {:.1f} tokens/s, weights {}\n", device.id, all.size(),
                 tokens.size(), rate, bytes_text(weight_bytes(trainer)));
     }
@@ -115,23 +132,26 @@ struct GenerateCommand {
 }  // namespace
 
 void add_generate(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("generate", "Go on with a text, by a language model");
+  CLI::App* sub = app.add_subcommand("generate", "Continue a text with a language model");
   static GenerateCommand command;
   sub->add_option("file", command.file, model_file_help)->required();
-  sub->add_option("--prompt", command.prompt, "The text to go on with")->required();
+  sub->add_option("--prompt", command.prompt, "The text to continue")->required();
   command.run.add_to(*sub);
   command.run.leave_out_loading(*sub);
-  command.run.hide_training(*sub);
+  command.run.hide_training(*sub, {"batch", "data", "loss", "normalise"});
   command.run.leave_out(*sub, "seed");
-  sub->add_option("--tokens", command.how.tokens, "At most so many")->capture_default_str()->check(whole<int64_t>);
-  sub->add_option("--temperature", command.how.temperature, "0: the likeliest token always")
+  sub->add_option("--tokens", command.how.tokens, "Maximum number of tokens to generate")
+      ->capture_default_str()
+      ->check(whole<int64_t>);
+  sub->add_option("--temperature", command.how.temperature, "Sampling temperature (0: always the most likely token)")
       ->capture_default_str()
       ->check(real);
-  sub->add_option("--top-k", command.how.top_k, "Of the so many likeliest alone (0: all)")->check(whole<int64_t>);
-  sub->add_option("--top-p", command.how.top_p, "Of the likeliest that have this probability together")->check(real);
-  sub->add_option("--seed", command.how.seed, "Of what is drawn")->capture_default_str()->check(whole<uint64_t>);
-  sub->add_option("--adapters", command.adapters, "A folder with LoRA adapters (PEFT's files) for weights");
-  sub->add_flag("--raw", command.raw, "The prompt as it is, without the file's chat template");
+  sub->add_option("--top-k", command.how.top_k, "Sample from the K most likely tokens (0: all)")->check(whole<int64_t>);
+  sub->add_option("--top-p", command.how.top_p, "Sample from the most likely tokens whose probabilities sum to P")
+      ->check(real);
+  sub->add_option("--seed", command.how.seed, "Seed of the sampling")->capture_default_str()->check(whole<uint64_t>);
+  sub->add_option("--adapters", command.adapters, "Folder with LoRA adapters in PEFT's format");
+  sub->add_flag("--raw", command.raw, "Use the prompt as it is, without the file's chat template");
   add_json_flag(*sub, command.json);
   sub->footer("Example: tutti generate SmolLM2.gguf --prompt \"What is the capital of France?\" --tokens 50");
   sub->callback([&action] { action = [] { return command(); }; });

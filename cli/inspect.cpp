@@ -63,13 +63,19 @@ Contents of_gguf(const std::string& path) {
   return all;
 }
 
+/// "bf16", "f8_e4m3": our dtypes have these names, and other types look like them.
+std::string in_small_letters(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
 Contents of_safetensors(const std::string& path) {
   CheckpointHeader header = read_checkpoint_header(path);
   bool ours = header.metadata.count("run") > 0;
   Contents all{.format = ours ? "checkpoint of tutti (safetensors)" : "safetensors", .file_bytes = header.file_bytes};
   for (const auto& [key, text] : header.metadata) all.metadata.push_back({key, "text", text});
   for (const CheckpointEntry& e : header.entries)
-    all.tensors.push_back({e.name, std::string(name(e.type.dtype)), e.type.shape, e.at, e.bytes});
+    all.tensors.push_back({e.name, in_small_letters(e.element), e.shape, e.at, e.bytes});
   return all;
 }
 

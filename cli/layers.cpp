@@ -49,9 +49,9 @@ int print_markdown() {
 
 void add_layers(CLI::App& app, Action& action) {
   CLI::App* sub =
-      app.add_subcommand("layers", "List the layers and losses of a model's description, with their arguments");
+      app.add_subcommand("layers", "List the layers and losses that a model description can use, with their arguments");
   static bool json = false, markdown = false;
-  sub->add_flag("--markdown", markdown, "As tables, with which docs/LAYERS.md ends");
+  sub->add_flag("--markdown", markdown, "Print the tables of docs/LAYERS.md");
   add_json_flag(*sub, json);
   sub->callback([&action] { action = [] { return markdown ? print_markdown() : list(json); }; });
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/print.h"
 #include "cli/signals.h"
+#include "core/base/option_text.h"
 #include "core/base/printable.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
@@ -98,13 +100,14 @@ void refuse_empty_values(const CLI::App& sub) {
         throw invalid(fmt::format("{} is given an empty value", o->get_name()), "give it one, or leave it out");
 }
 
-/// What was printed must have arrived: a full disk or a closed pipe is no success.
+/// What was printed must have arrived: a full disk is no success. Where the reader of a pipe is gone, as that of
+/// `tutti ops | head`, the process ends in silence, as by SIGPIPE.
 int checked(int code) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
   errno = EIO;
   (void)!write(STDOUT_FILENO, "\n", 1);  // the first failure's reason may be gone: another one tells it
   as_json = false;                       // there is nowhere to write it
-  if (errno == EPIPE) return report("stdout cannot be written: its reader is gone", "", stopped);
+  if (errno == EPIPE) end_by(SIGPIPE);
   return report(fmt::format("stdout cannot be written: {}", std::strerror(errno)), "write to a disk with room",
                 stopped);
 }
@@ -112,7 +115,7 @@ int checked(int code) {
 }  // namespace
 
 void add_json_flag(CLI::App& sub, bool& json) {
-  sub.add_flag("--json", json, "One JSON document on stdout; everything else goes to stderr");
+  sub.add_flag("--json", json, "Print one JSON document to stdout; everything else goes to stderr");
 }
 
 void print_json(const nlohmann::ordered_json& document) {
@@ -122,6 +125,9 @@ void print_json(const nlohmann::ordered_json& document) {
 
 int run(int argc, char** argv) {
   prepare_process();
+  set_option_style([](std::string_view name, std::string_view value) {
+    return value.empty() ? fmt::format("--{}", name) : fmt::format("--{} {}", name, value);
+  });
   CLI::App app{"Tutti: one model, every device. Trains neural networks on the devices that plugins offer."};
   app.set_version_flag("--version", "tutti " TUTTI_VERSION);
   app.require_subcommand(1);

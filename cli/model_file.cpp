@@ -37,7 +37,7 @@ ModelFile::ModelFile(std::string path, RunOptions& run) : path_(std::move(path))
     return;
   }
   if (is_checkpoint(path_)) {
-    run.recall(path_);
+    run.restore(path_);
     return;
   }
   kind_ = Kind::weights;

@@ -19,20 +19,20 @@ struct Row {
   std::set<std::string> ops;  ///< of a training step
 };
 
-/// Built over made-up data of its kind.
+/// Built over synthetic data of its kind.
 Row row_of(const ModelDef& m, const ModelSize& size) {
   ModelOptions options{.size = size.name};
-  std::string data = m.made_up(options, size.batch);
+  std::string data = m.synthetic(options, size.batch);
   data::Sources sources = data::open_data(data, {.context = m.context ? m.context(options) : 0});
   Programs programs(m.task(options, *sources.train), {.optimizer = optimizer_named(m.optimizer)});
-  InputForm form = form_of(*sources.train, "train", true);
-  Declared declared = programs.declare(form);
+  InputLayout form = form_of(*sources.train, "train", true);
+  ModelSignature declared = programs.declare(form);
   std::set<std::string> ops;
   Graph step = programs.training(form, size.batch);
   for (const Node& n : step.nodes()) ops.insert(n.op->name);
   int64_t n = 0;
   for (const nn::Parameter& p : declared.parameters) n += num_elements(p.type.shape);
-  return {&m, &size, n, size.name != "tiny" && !m.data.empty() ? m.data : m.made_up(options, 8192), std::move(ops)};
+  return {&m, &size, n, size.name != "tiny" && !m.data.empty() ? m.data : m.synthetic(options, 8192), std::move(ops)};
 }
 
 int list(bool json) {
@@ -63,7 +63,7 @@ int list(bool json) {
 }  // namespace
 
 void add_models(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("models", "List the models that train, plan, bench, bisect and parity know");
+  CLI::App* sub = app.add_subcommand("models", "List the built-in models");
   static bool json;
   add_json_flag(*sub, json);
   sub->callback([&action] { action = [] { return list(json); }; });

@@ -77,7 +77,7 @@ struct NewModel {
 }  // namespace
 
 void add_new_model(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("new-model", "Write a model file of Tutti's sources from a template");
+  CLI::App* sub = app.add_subcommand("new-model", "Create a source file for a built-in model from a template");
   static NewModel command;
   sub->add_option("name", command.name, "Of the model: a-z, 0-9 and _")->required();
   sub->add_option("--root", command.root, "Root of Tutti's sources");

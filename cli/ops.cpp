@@ -9,9 +9,9 @@ namespace tutti::cli {
 
 void add_ops(CLI::App& app, Action& action) {
   CLI::App* sub =
-      app.add_subcommand("ops", "List every op: formula, attributes, how its value and gradient are defined");
+      app.add_subcommand("ops", "List every op with its formula, attributes, and definition of value and gradient");
   static bool json = false, markdown = false;
-  sub->add_flag("--markdown", markdown, "The whole reference, as in docs/OPS.md (but for its matrix of devices)");
+  sub->add_flag("--markdown", markdown, "Print the reference of docs/OPS.md (without the device matrix)");
   add_json_flag(*sub, json);
   sub->callback([&action] {
     action = [] {

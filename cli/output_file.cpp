@@ -16,7 +16,7 @@
 namespace tutti::cli {
 
 CLI::Option* add_json_target(CLI::App& sub, std::string& target) {
-  return sub.add_option("--json", target, "One JSON document, into this file or on stdout")
+  return sub.add_option("--json", target, "Write one JSON document to this file, or to stdout")
       ->expected(0, 1)
       ->default_str("-");
 }

@@ -20,10 +20,11 @@ std::vector<std::string> regularisation(const RunOptions& run, const data::Sourc
     if (h.option == std::string_view("weight-decay") && !h.flag && *h.value > 0)
       all.push_back(fmt::format("--weight-decay {} pulls the weights to 0", *h.value));
   if (!run.freeze.empty()) all.push_back(fmt::format("--freeze {}: these are not trained", run.freeze));
-  if (run.augment != "none") all.push_back(fmt::format("--augment {}: other images in every step", run.augment));
+  if (run.trainer.augment != "none")
+    all.push_back(fmt::format("--augment {}: other images in every step", run.trainer.augment));
   if (run.lora > 0) all.push_back(fmt::format("--lora {}: only adapters are trained", run.lora));
   Graph step = Programs(run.make_task(set), program_options(run.trainer_options()))
-                   .training(form_of(set, "one", false), run.batch);
+                   .training(form_of(set, "one", false), run.trainer.batch);
   static const std::set<std::string> random = {"dropout", "uniform", "normal", "random_bits"};
   std::set<std::string> seen;
   for (const Node& n : step.nodes()) {
@@ -38,7 +39,7 @@ std::vector<std::string> regularisation(const RunOptions& run, const data::Sourc
 Overfit overfit(Trainer& trainer, const data::Source& set, const RunOptions& run, int64_t steps,
                 const Trainer::Watch& watch) {
   std::vector<int32_t> samples = data::shuffled_order(set.size(), trainer.seed(), 0);
-  samples.resize(static_cast<size_t>(run.batch));
+  samples.resize(static_cast<size_t>(run.trainer.batch));
   data::TensorSet batch = data::subset(set, samples);
   Overfit out;
   catch_signals();

@@ -14,6 +14,7 @@
 #include "cli/open_model.h"
 #include "cli/output_file.h"
 #include "cli/print.h"
+#include "cli/signals.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/runtime/selector.h"
@@ -96,7 +97,8 @@ struct ParityCommand {
       throw invalid(fmt::format("--jobs {}: must be from 0 to {}", at_once, most_jobs));
     if (timeout && !(*timeout > 0 && *timeout <= 86400))
       throw invalid(fmt::format("--timeout {:g}: must be in (0, 86400]", *timeout));
-    if (timeout && !at_once) throw invalid("--timeout ends processes, and there are none", "add --jobs 4");
+    if (timeout && !at_once)
+      throw invalid("--timeout: has no effect with --jobs 0, which starts no processes", "add --jobs 4");
     if (!at_once) return parity::run;
     parity::Processes processes{.command = {"/proc/self/exe", "parity", "--job"}, .at_once = size_t(at_once)};
     processes.patience = timeout.value_or(full ? 10 * processes.patience : processes.patience);
@@ -115,9 +117,16 @@ struct ParityCommand {
     check_target("--record", record);
     ProgressLine line;
     setenv("TUTTI_SENTINELS", "1", 0);  // rendered sessions look for writes outside of their memory
-    parity::SuiteOptions options{.seed = seed, .watch = [&](const parity::Progress& p) { line(p); }};
+    parity::SuiteOptions options{.seed = seed,
+                                 .watch =
+                                     [&](const parity::Progress& p) {
+                                       line(p);
+                                       catch_signals();  // drivers put handlers of their own in place
+                                     },
+                                 .stop = interrupted};
+    catch_signals();
     parity::Report report = record.empty() ? by(on, all, options) : run_recorded(on, all, options, by);
-    tell_remarks(report);
+    print_remarks(report);
     if (!page.empty()) write_target(page, parity::html(report));
     if (json) {
       print_json(document(report));
@@ -130,7 +139,10 @@ struct ParityCommand {
             fmt::print("{} {}\n  {}\n", parity::name(c.outcome), d.replay(c, seed), c.why);
         }
     }
-    return report.ok() ? done : stopped;
+    if (report.partial)
+      print_err("partial: stopped by a signal; {} of {} cases were run\n", report.devices[0].cases.size(), all.size());
+    release_signals();
+    return report.partial ? cut_off : report.ok() ? done : stopped;
   }
 
   /// The same, with the results of the one device in a file.
@@ -141,6 +153,10 @@ struct ParityCommand {
                     "--device " + on[0].id);
     parity::Report report;
     parity::Record r = parity::record(on[0], all, options, report, by);
+    if (report.partial) {
+      print_err("--record {}: not written, cases are missing\n", record);
+      return report;
+    }
     r.extent = extent_name();
     r.version = TUTTI_VERSION;
     write_record(record, r);
@@ -186,14 +202,14 @@ struct ParityCommand {
       }
       out["devices"].push_back(entry);
     }
-    tell_remarks(report);
+    print_remarks(report);
     ok = ok && report.remarks.empty();
     out["ok"] = ok;
     if (json) print_json(out);
     return ok ? done : stopped;
   }
 
-  static void tell_remarks(const parity::Report& report) {
+  static void print_remarks(const parity::Report& report) {
     for (const std::string& remark : report.remarks) print_err("{}\n", remark);
   }
 
@@ -204,7 +220,8 @@ struct ParityCommand {
   }
 
   nlohmann::ordered_json document(const parity::Report& report) const {
-    nlohmann::ordered_json out = {{"ok", report.ok()}, {"seed", seed}, {"extent", extent_name()}};
+    nlohmann::ordered_json out = {
+        {"ok", report.ok()}, {"partial", report.partial}, {"seed", seed}, {"extent", extent_name()}};
     for (const char* key : {"devices", "ops", "failures", "unsupported", "expected_failures", "no_room"})
       out[key] = nlohmann::json::array();
     for (const parity::DeviceResult& d : report.devices) {
@@ -254,16 +271,26 @@ struct ParityCommand {
     options.seed = seed;
     if (batch) options.batch = batch;
     options.watch = [&](const std::string& what, int64_t step) {
+      catch_signals();
       if (step % 10 == 0) print_err("{}: step {} of {}\n", what, step, steps);
     };
+    options.stop = interrupted;
+    catch_signals();
     std::vector<lockstep::LockstepResult> results = lockstep::lockstep(on, options);
     std::vector<lockstep::FreeRun> runs = lockstep::free_runs(on, options);
+    const bool partial = interrupted();
+    release_signals();
+    if (partial) print_err("partial: stopped by a signal after {} of {} steps in lockstep\n", results[0].steps, steps);
     bool ok = true;
     for (const auto& r : results) ok = ok && r.ok();
     if (json) {
-      nlohmann::ordered_json out = {
-          {"ok", ok},       {"model", model}, {"data", options.set->name}, {"batch", options.batch},
-          {"steps", steps}, {"seed", seed}};
+      nlohmann::ordered_json out = {{"ok", ok},
+                                    {"partial", partial},
+                                    {"model", model},
+                                    {"data", options.set->name},
+                                    {"batch", options.batch},
+                                    {"steps", steps},
+                                    {"seed", seed}};
       for (const char* key : {"lockstep", "free"}) out[key] = nlohmann::json::array();
       for (const auto& r : results)
         out["lockstep"].push_back({{"device", r.device.id},
@@ -286,7 +313,7 @@ struct ParityCommand {
         out["free"].push_back(entry);
       }
       print_json(out);
-      return ok ? done : stopped;
+      return partial ? cut_off : ok ? done : stopped;
     }
     fmt::print("lockstep, {} steps of {} with batch {} on {}; worst errors\n", steps, model, options.batch,
                options.set->name);
@@ -307,7 +334,7 @@ struct ParityCommand {
                  r.parted < 0 ? "never" : std::to_string(r.parted));
       if (!r.problem.empty()) fmt::print("  {}\n", r.problem);
     }
-    return ok ? done : stopped;
+    return partial ? cut_off : ok ? done : stopped;
   }
 
   int operator()() const {
@@ -325,40 +352,38 @@ struct ParityCommand {
 
 void add_parity(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand(
-      "parity", "Hold every device against the float64 reference: op by op, or whole training with --model");
+      "parity", "Compare every device with the float64 reference: op by op, or training of a whole model (--model)");
   static ParityCommand c;
   sub->add_option("--device", c.devices, devices_help);
-  CLI::Option* ops = sub->add_option("--ops", c.ops, "Only these ops, separated by commas (all unless given)");
-  CLI::Option* quick =
-      sub->add_flag("--quick", c.quick, "Two samples per op, forward and all gradients together, as recorded");
+  CLI::Option* ops = sub->add_option("--ops", c.ops, "Test only these ops, separated by commas (default: all)");
+  CLI::Option* quick = sub->add_flag("--quick", c.quick, "Test two samples per op, forward and all gradients together");
   CLI::Option* full = sub->add_flag("--full", c.full,
-                                    "Also inputs that are transposes and slices, more shapes, tensors above 2^31 bytes")
+                                    "Also test transposed and sliced inputs, more shapes, and tensors above 2^31 bytes")
                           ->excludes(quick);
-  c.seed_option = sub->add_option("--seed", c.seed, "Of the inputs; with --model of weights, dropout and order")
-                      ->check(whole<uint64_t>);
-  CLI::Option* one = sub->add_option("--case", c.only,
-                                     "One case, OP:SAMPLE:WHAT:DTYPE such as matmul:2:all:f32; WHAT "
-                                     "is forward, d1 (gradient of input 1) or all, then perhaps "
-                                     ".large or another variant; DTYPE f32 takes the sample's own dtypes");
+  c.seed_option =
+      sub->add_option("--seed", c.seed, "Seed of the inputs; with --model, of weights, dropout and sample order")
+          ->check(whole<uint64_t>);
+  CLI::Option* one = sub->add_option(
+      "--case", c.only,
+      "Test one case, OP:SAMPLE:WHAT:DTYPE, for example matmul:2:all:f32. WHAT is forward, d1 (gradient of input 1) or "
+      "all, optionally with a variant such as .large; DTYPE f32 uses the sample's own dtypes");
   one->excludes(ops)->excludes(quick)->excludes(full);
-  CLI::Option* page = sub->add_option("--html", c.page, "Write the matrix as one page to this file");
-  CLI::Option* record =
-      sub->add_option("--record", c.record, "Keep what the one --device gives in this file, for --against elsewhere");
-  CLI::Option* against = sub->add_option(
-      "--against", c.against, "Compare with the results that another machine recorded in this file, case by case");
+  CLI::Option* page = sub->add_option("--html", c.page, "Write the matrix as an HTML page to this file");
+  CLI::Option* record = sub->add_option(
+      "--record", c.record, "Record the results of one --device in this file, for --against on another machine");
+  CLI::Option* against =
+      sub->add_option("--against", c.against, "Compare with the results that another machine recorded in this file");
   against->excludes(quick)->excludes(full)->excludes(one)->excludes(page)->excludes(record);
   std::vector<std::string> names;
   for (const ModelDef* m : all_models()) names.push_back(m->name);
   CLI::Option* model = sub->add_option(
       "--model", c.model,
       fmt::format("Lockstep training of a model ({}, or {}) instead of ops", fmt::join(names, ", "), model_files));
-  sub->add_option("--size", c.size, "One of the model's sizes, with --model (its first unless given)")->needs(model);
+  sub->add_option("--size", c.size, "Model size, with --model (default: the first)")->needs(model);
   model->excludes(ops)->excludes(quick)->excludes(full)->excludes(one)->excludes(page)->excludes(record)->excludes(
       against);
   sub->add_option("--steps", c.steps, "Training steps, with --model")->check(whole<int64_t>)->needs(model);
-  sub->add_option("--batch", c.batch, "Samples per step, with --model (0: the model's own)")
-      ->check(whole<int64_t>)
-      ->needs(model);
+  sub->add_option("--batch", c.batch, "Batch size, with --model (0: the model's)")->check(whole<int64_t>)->needs(model);
   auto add_of_processes = [&](const char* name, auto& to, const char* help) {
     model->excludes(sub->add_option(name, to, help));
   };

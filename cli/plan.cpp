@@ -116,7 +116,7 @@ struct PlanCommand {
       one.fit(options, device, task, data, !no_eval, !json);
       RunPlanner planner(device, std::move(task), options, *data.train, no_eval ? nullptr : data.test.get());
       try {
-        row.plan = planner.plan(run.batch);
+        row.plan = planner.plan(run.trainer.batch);
       } catch (const Error& e) {
         row.problem = e.what();  // a smaller batch may do
       }
@@ -138,9 +138,9 @@ struct PlanCommand {
     run.validate();
     data::Sources data = run.read_data();
     int64_t samples = data.train->size();
-    if (run.batch > samples)
+    if (run.trainer.batch > samples)
       throw invalid(
-          fmt::format("--batch {}: the training set of --data {} has {} samples", run.batch, run.data, samples),
+          fmt::format("--batch {}: the training set of --data {} has {} samples", run.trainer.batch, run.data, samples),
           fmt::format("--batch {} or less", samples));
     run.make_task(*data.train);  // its errors are the user's, not a device's
     run.check_recompute(*data.train, !json);
@@ -154,7 +154,7 @@ struct PlanCommand {
       }
     bool good = true;
     nlohmann::ordered_json out{{"model", run.model},
-                               {"batch", run.batch},
+                               {"batch", run.trainer.batch},
                                {"data", run.data},
                                {"optimizer", run.optimizer},
                                {"plans", nlohmann::json::array()}};
@@ -170,8 +170,8 @@ struct PlanCommand {
 }  // namespace
 
 void add_plan(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand(
-      "plan", "Say what a training run will take of each device's memory, before any of it is allocated");
+  CLI::App* sub =
+      app.add_subcommand("plan", "Compute how much device memory a training run will use, without allocating it");
   static PlanCommand command;
   command.run.add_to(*sub);
   command.run.leave_out_loading(*sub);

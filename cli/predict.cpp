@@ -19,9 +19,9 @@ struct PredictCommand {
     ModelFile model(file, run);
     run.validate();
     check_target("--output", output);
-    if (output == "-") throw invalid("--output -: an array does not go to stdout", "name a file");
+    if (output == "-") throw invalid("--output -: an array cannot be written to stdout", "name a file");
     Device device = select_device(run.device);
-    tell_lost_plugins();
+    print_lost_plugins();
     data::Sources data = run.read_data();
     const data::Source& set = of_training ? *data.train : *data.test;
     Trainer trainer(device, model.task(set, false), run.inference_options());
@@ -50,17 +50,16 @@ struct PredictCommand {
 }  // namespace
 
 void add_predict(CLI::App& app, Action& action) {
-  CLI::App* sub =
-      app.add_subcommand("predict", "Write what a checkpoint's model gives for every sample, as .npy or .npz");
+  CLI::App* sub = app.add_subcommand("predict", "Write a checkpoint's predictions for every sample, as .npy or .npz");
   static PredictCommand command;
   sub->add_option("checkpoint", command.file, "The safetensors file, an ONNX model, or a description with --init FILE")
       ->required();
   sub->add_option("--output", command.output,
                   "The NumPy file: f32 [samples, …] as .npy, or the array \"output\" of a .npz")
       ->required();
-  sub->add_flag("--training-set", command.of_training, "Of the training samples, not of the test samples");
+  sub->add_flag("--training-set", command.of_training, "Use the training set instead of the test set");
   command.run.add_to(*sub);
-  command.run.hide_training(*sub);
+  command.run.hide_training(*sub, {"seed", "loss"});
   add_json_flag(*sub, command.json);
   sub->footer("Example: tutti predict run.safetensors --output logits.npy");
   sub->callback([&action] { action = [] { return command(); }; });

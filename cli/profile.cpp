@@ -171,11 +171,11 @@ class Trace {
       args["takes_along"].push_back(element_of<TuttiNode>(raw.nodes, work.nodes[i]).op);
     args["inputs"] = types(raw, node.inputs, node.input_count);
     args["results"] = types(raw, node.results, node.result_count);
-    args["bytes"] = work.effort.bytes;
-    args["flops"] = work.effort.flops;
+    args["bytes"] = work.cost.bytes;
+    args["flops"] = work.cost.flops;
     if (total.seconds > 0) {
-      args["gflop_per_s"] = 1e-9 * work.effort.flops / total.seconds;
-      args["gb_per_s"] = 1e-9 * work.effort.bytes / total.seconds;
+      args["gflop_per_s"] = 1e-9 * work.cost.flops / total.seconds;
+      args["gb_per_s"] = 1e-9 * work.cost.bytes / total.seconds;
     }
     if (auto share = rooflines_.share(program, work, total.seconds)) {
       args["bound"] = share->bound;
@@ -245,7 +245,7 @@ void Profile::add_to(CLI::App& sub) {
 void Profile::check() const {
   if (file_.empty() && step_)
     throw invalid(fmt::format("--profile-step {}: nothing is profiled", *step_), "name a file: --profile FILE");
-  if (file_ == "-") throw invalid("--profile -: a profile does not go to stdout", "name a file");
+  if (file_ == "-") throw invalid("--profile -: a profile cannot be written to stdout", "name a file");
 }
 
 std::shared_ptr<Profiler> Profile::make() {

@@ -41,7 +41,7 @@ Rooflines::Rooflines(const std::vector<ProfiledProgram>& programs, Precision pre
   for (const ProfiledProgram& p : programs) {
     std::set<Precision>& precisions = wanted[p.device];
     for (const auto& [node, work] : p.work)
-      if (work.effort.flops > 0) precisions.insert(precision_of(p.lowered->program(), work, precision));
+      if (work.cost.flops > 0) precisions.insert(precision_of(p.lowered->program(), work, precision));
   }
   for (const auto& [device, precisions] : wanted) peaks_[device] = measure(device, precisions, threads);
 }
@@ -49,7 +49,7 @@ Rooflines::Rooflines(const std::vector<ProfiledProgram>& programs, Precision pre
 std::optional<Rooflines::Share> Rooflines::share(const ProfiledProgram& program, const ProfiledWork& work,
                                                  double seconds) const {
   const bench::Peaks& peaks = peaks_.at(program.device);
-  const Effort& e = work.effort;
+  const CostEstimate& e = work.cost;
   if (peaks.copies.empty() || seconds <= 0 || (e.flops == 0 && e.bytes == 0)) return {};
   double products = 0;
   if (e.flops > 0) {

@@ -23,7 +23,7 @@ struct ReplayCommand {
   /// The devices that were recorded, as far as they are here.
   static std::vector<Device> recorded(const bisect::Replay& r) {
     std::vector<Device> here, all = Registry::instance().devices();
-    tell_lost_plugins();
+    print_lost_plugins();
     std::set<std::string> seen;
     for (const bisect::Answer& a : r.answers) {
       if (!seen.insert(a.id).second) continue;
@@ -35,7 +35,7 @@ struct ReplayCommand {
       else
         here.push_back(*it);
     }
-    if (here.empty()) throw invalid("none of the devices of this file is here", "--device all");
+    if (here.empty()) throw invalid("none of the devices in this file is available", "--device all");
     return here;
   }
 
@@ -82,12 +82,12 @@ struct ReplayCommand {
 }  // namespace
 
 void add_replay(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("replay", "Run the nodes that bisect saved, alone, and hold them against float64");
+  CLI::App* sub = app.add_subcommand("replay", "Run the nodes that bisect saved, and compare them with float64");
   static ReplayCommand c;
   sub->add_option("file", c.file, "A file that bisect wrote")->required();
   sub->add_option("--device", c.devices, fmt::format("{} (those of the file unless given)", devices_help));
   add_json_flag(*sub, c.json);
-  sub->footer("Exit code 1 when one of the devices is beyond the bound.");
+  sub->footer("Exit code 1 if a device exceeds the error bound.");
   sub->callback([&action] { action = [] { return c(); }; });
 }
 

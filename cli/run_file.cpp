@@ -80,7 +80,7 @@ class Line {
     size_t end = std::min(text_.find_first_of(" \t\r#,]", at_), text_.size());
     std::string value(text_.substr(at_, end - at_));
     if (!is_bare(value))
-      fail(fmt::format("{} is no number, true or false", value), fmt::format("quote a text: \"{}\"", value));
+      fail(fmt::format("{} is not a number, true or false", value), fmt::format("quote a text: \"{}\"", value));
     at_ = end;
     return value;
   }
@@ -162,11 +162,9 @@ std::string toml_value(const std::string& value) {
   return text + "\"";
 }
 
-/// What version 0.1 wrote where nobody had named it, and what no option takes.
+/// What is remembered, and no option takes.
 bool left_out(const std::string& key, const std::string& value) {
-  static const std::set<std::string> no_options = {"vocabulary", "description"};
-  return value.empty() || no_options.contains(key) || (key == "lr" && value == "0") ||
-         (key == "weight-decay" && value == "-1");
+  return value.empty() || key == "vocabulary" || key == "description";
 }
 
 }  // namespace
@@ -176,7 +174,7 @@ std::vector<Setting> read_run_file(const std::string& path) {
   if (size_t first = text.find_first_not_of(" \t\r\n"); first != std::string::npos && text[first] == '{')
     return from_json(path, text);
   if (text.starts_with('[') && nlohmann::json::accept(text))
-    throw invalid(fmt::format("{}: a JSON array, where an object is to be", path), json_remedy);
+    throw invalid(fmt::format("{}: a JSON array, expected an object", path), json_remedy);
   std::vector<Setting> all;
   std::set<std::string> seen;
   size_t number = 0;
@@ -216,7 +214,7 @@ bool RunFile::set(const Setting& s) {
   if (s.value.empty()) throw invalid(fmt::format("{}: '{}' is given an empty value", s.where, s.key), "leave it out");
   if (!option->empty()) return false;
   if (option->get_items_expected_max() == 0 && s.value != "true" && s.value != "false")
-    throw invalid(fmt::format("{}: '{}' is a switch, not '{}'", s.where, s.key, s.value), "true or false");
+    throw invalid(fmt::format("{}: '{}' is true or false, not '{}'", s.where, s.key, s.value), "true or false");
   try {
     option->add_result(s.value);
     option->run_callback();

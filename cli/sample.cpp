@@ -18,10 +18,10 @@ struct SampleCommand {
   bool json = false;
 
   int operator()() {
-    run.recall(file);
+    run.restore(file);
     run.validate();
     check_target("--output", output);
-    if (output == "-") throw invalid("--output -: a picture does not go to stdout", "name a file");
+    if (output == "-") throw invalid("--output -: an image cannot be written to stdout", "name a file");
     if (count < 1 || count > 1024) throw invalid(fmt::format("--count {}: from 1 to 1024 is possible", count));
     if (steps < 0) throw invalid(fmt::format("--steps {}: at least 1 is needed", steps), "leave it out");
     const ModelDef& model = run.definition();
@@ -32,7 +32,7 @@ struct SampleCommand {
       throw invalid(fmt::format("{} draws no images", run.model), "train " + alternatives(others));
     }
     Device device = select_device(run.device);
-    tell_lost_plugins();
+    print_lost_plugins();
     data::Sources data = run.read_data();
     Sampler sampler = model.sampler(run.model_options(), *data.train, steps);
     Trainer trainer(device, run.make_task(*data.train), run.inference_options());
@@ -58,18 +58,17 @@ struct SampleCommand {
 }  // namespace
 
 void add_sample(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("sample", "Draw images from a checkpoint's model, as .png");
+  CLI::App* sub = app.add_subcommand("sample", "Generate images with a checkpoint's model, as .png");
   static SampleCommand command;
   sub->add_option("checkpoint", command.file, "The safetensors file")->required();
-  sub->add_option("--output", command.output, "The picture: a grid of 8-bit images")->required();
+  sub->add_option("--output", command.output, "The output file: a grid of 8-bit images")->required();
   command.run.add_to(*sub);
   command.run.leave_out_loading(*sub);
-  command.run.hide_training(*sub);
+  command.run.hide_training(*sub, {"batch", "loss"});
   for (const char* own : {"steps", "seed"}) command.run.leave_out(*sub, own);
-  sub->add_option("--count", command.count, "Images to draw")->capture_default_str()->check(whole<int64_t>);
-  sub->add_option("--steps", command.steps, "Steps that make them; fewer than the model's own are faster")
-      ->check(whole<int64_t>);
-  sub->add_option("--seed", command.seed, "Of the noise")->capture_default_str()->check(whole<uint64_t>);
+  sub->add_option("--count", command.count, "Number of images")->capture_default_str()->check(whole<int64_t>);
+  sub->add_option("--steps", command.steps, "Sampling steps (0: the model's; fewer are faster)")->check(whole<int64_t>);
+  sub->add_option("--seed", command.seed, "Seed of the noise")->capture_default_str()->check(whole<uint64_t>);
   add_json_flag(*sub, command.json);
   sub->footer("Example: tutti sample run.safetensors --output grid.png --count 64 --steps 50");
   sub->callback([&action] { action = [] { return command(); }; });

@@ -49,21 +49,22 @@ void SaveClock::parse(const std::string& every) {
   double factor = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
   bool whole = unit.empty() && number == std::floor(number) && number < 1e9;
   if (error != std::errc() || !(number > 0) || (factor == 0 && !whole))
-    throw invalid(fmt::format("--save-every {}: neither steps nor a time", every), "500 (steps), 90s, 10m or 2h");
+    throw invalid(fmt::format("--save-every {}: expected a number of steps or a time", every),
+                  "500 (steps), 90s, 10m or 2h");
   if (unit.empty())
     steps_ = static_cast<int64_t>(number);
   else
     seconds_ = number * factor;
 }
 
-std::string Best::text() const { return nlohmann::json{{"loss", loss}, {"since", since}}.dump(); }
+std::string Best::text() const { return nlohmann::json{{"loss", loss}, {"since", evaluations_since_best}}.dump(); }
 
-void Best::recall(const std::string& text) {
+void Best::restore(const std::string& text) {
   auto json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("loss") || !json.contains("since")) return;
   if (!json["loss"].is_number() || !json["since"].is_number_integer()) return;
   loss = json["loss"];
-  since = json["since"];
+  evaluations_since_best = json["since"];
 }
 
 Saver::~Saver() { wait(); }
@@ -73,7 +74,7 @@ std::string Saver::named(const std::string& what) const {
   return (path.parent_path() / (path.stem().string() + "." + what + path.extension().string())).string();
 }
 
-const std::string& Saver::good() {
+const std::string& Saver::last_saved() {
   wait();
   return good_;
 }
@@ -89,6 +90,7 @@ void Saver::save(Checkpoint checkpoint, int64_t step, bool best) {
         try {
           write(c, step, best);
           good_ = path_;
+          wrote_ = true;
         } catch (const Error& e) {
           failure = e;
         } catch (const std::exception& e) {

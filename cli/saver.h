@@ -41,17 +41,17 @@ class SaveClock {
 /// The lowest test loss so far.
 struct Best {
   double loss = std::numeric_limits<double>::max();
-  int64_t since = 0;  ///< evaluations behind it
+  int64_t evaluations_since_best = 0;  ///< evaluations behind it
 
-  void look(double x) {
-    ++since;
+  void update(double x) {
+    ++evaluations_since_best;
     if (!(x < loss)) return;
     loss = x;
-    since = 0;
+    evaluations_since_best = 0;
   }
   /// As a checkpoint's metadata keeps it, and back; a text that is none changes nothing.
   std::string text() const;
-  void recall(const std::string& text);
+  void restore(const std::string& text);
 };
 
 /// The newest checkpoint has the run's path, PATH. Beside it, where asked for, the ones before as NAME.step-N.EXT and
@@ -75,8 +75,13 @@ class Saver {
   void finish();
   /// The last checkpoint that was written whole, or what the run began from; "" where there is none. Waits for what is
   /// being written.
-  const std::string& good();
+  const std::string& last_saved();
   void began_from(const std::string& path) { good_ = path; }
+  /// Whether any was written. Waits as last_saved() does.
+  bool wrote() const {
+    wait();
+    return wrote_;
+  }
 
  private:
   void write(const Checkpoint& checkpoint, int64_t step, bool best) const;
@@ -91,7 +96,7 @@ class Saver {
   mutable std::mutex mutex_;  // of the failure
   std::optional<Error> failure_;
   int64_t keep_;
-  bool keep_best_;
+  bool keep_best_, wrote_ = false;
   std::atomic<int> unwritten_ = 0;
   std::future<void> writing_;  // the newest, which waits for the one before
 };

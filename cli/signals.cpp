@@ -37,6 +37,11 @@ void prepare_process() {
   for (int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
 }
 
+void end_by(int number) {
+  std::signal(number, SIG_DFL);
+  std::raise(number);
+}
+
 void catch_signals() { handle(on_signal); }
 void release_signals() { handle(SIG_DFL); }
 bool interrupted() { return signalled != 0; }

@@ -14,5 +14,7 @@ void catch_signals();
 void release_signals();
 /// Whether one of them has come.
 bool interrupted();
+/// Ends the process as that signal does by default, in silence.
+void end_by(int number);
 
 }  // namespace tutti::cli

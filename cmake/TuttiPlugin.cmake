@@ -42,8 +42,16 @@ function(tutti_add_plugin name)
     target_link_options(${target} PRIVATE -Wl,--no-undefined)
   endif()
   set(TUTTI_PLUGIN_LIBRARY "lib${target}.so")
-  configure_file("${manifest}" "${TUTTI_PLUGIN_DIR}/${name}.json" @ONLY)
+  # The engine looks for manifests: one lies beside its library from the build on, never alone.
+  set(configured "${CMAKE_CURRENT_BINARY_DIR}/${name}.json")
+  configure_file("${manifest}" "${configured}" @ONLY)
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${configured}")
+  add_custom_command(TARGET ${target} POST_BUILD VERBATIM
+                     COMMAND ${CMAKE_COMMAND} -E copy "${configured}" "${TUTTI_PLUGIN_DIR}/${name}.json")
+  if(NOT EXISTS "${TUTTI_PLUGIN_DIR}/${TUTTI_PLUGIN_LIBRARY}")
+    file(REMOVE "${TUTTI_PLUGIN_DIR}/${name}.json")  # of an earlier version, which wrote it here
+  endif()
   install(TARGETS ${target} LIBRARY DESTINATION "${TUTTI_PLUGIN_INSTALL_DIR}" COMPONENT runtime)
-  install(FILES "${TUTTI_PLUGIN_DIR}/${name}.json" DESTINATION "${TUTTI_PLUGIN_INSTALL_DIR}" COMPONENT runtime)
+  install(FILES "${configured}" DESTINATION "${TUTTI_PLUGIN_INSTALL_DIR}" COMPONENT runtime)
   set_property(GLOBAL APPEND PROPERTY TUTTI_PLUGINS ${target})
 endfunction()

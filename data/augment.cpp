@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/base/option_text.h"
 #include "core/base/philox.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
@@ -50,13 +51,14 @@ Augment::Augment(const std::string& list) {
       if (t->name == words[0]) found = t;
     }
     if (!found)
-      throw invalid(fmt::format("--augment {}: '{}' is unknown", list, words[0]), did_you_mean(words[0], names));
+      throw invalid(fmt::format("{}: '{}' is unknown", option_text("augment", list), words[0]),
+                    did_you_mean(words[0], names));
     bool takes = found->most > found->least;
     std::optional<double> number = words.size() == 1 ? found->usual : parse_number<double>(words[1]);
     bool fits = words.size() == 1 || (words.size() == 2 && takes && number && *number >= found->least &&
                                       *number <= found->most && (!found->whole || *number == std::floor(*number)));
     if (!fits)
-      throw invalid(fmt::format("--augment {}: '{}', expected {}", list, part,
+      throw invalid(fmt::format("{}: '{}', expected {}", option_text("augment", list), part,
                                 takes ? fmt::format("a {}number from {} to {} behind {}:", found->whole ? "whole " : "",
                                                     found->least, found->most, found->name)
                                       : fmt::format("{} without a number", found->name)),
@@ -70,28 +72,29 @@ void Augment::check(const Source& set) const {
   std::vector<Column> columns = set.columns();
   auto input = std::ranges::find(columns, "input", &Column::name);
   if (input == columns.end())
-    throw invalid(fmt::format("--augment changes images, {} has no column 'input'", set.name),
-                  "leave it out: --augment none");
+    throw invalid(fmt::format("{} changes images, {} has no column 'input'", option_text("augment"), set.name),
+                  "leave it out: " + option_text("augment", "none"));
   const TensorType& image = input->type;
   if (image.shape.size() != 3 || (image.dtype != DType::u8 && image.dtype != DType::f32))
-    throw invalid(fmt::format("--augment changes images u8 or f32 [C, H, W], the column 'input' of {} holds {}",
-                              set.name, to_string(image)),
-                  "leave it out: --augment none");
+    throw invalid(fmt::format("{} changes images u8 or f32 [C, H, W], the column 'input' of {} holds {}",
+                              option_text("augment"), set.name, to_string(image)),
+                  "leave it out: " + option_text("augment", "none"));
   for (const auto& [step, number] : steps_) {
     if (!step->below) continue;
     int64_t height = image.shape[1], width = image.shape[2], limit = step->below(height, width);
     if (number >= static_cast<double>(limit))
-      throw invalid(fmt::format("--augment {}:{}: nothing of an image may be left, those of {} have {}x{} pixels",
-                                step->name, number, set.name, width, height),
-                    limit > 1 ? fmt::format("use {}:{} or less", step->name, limit - 1) : "leave it out");
+      throw invalid(
+          fmt::format("{}: nothing of an image may be left, those of {} have {}x{} pixels",
+                      option_text("augment", fmt::format("{}:{}", step->name, number)), set.name, width, height),
+          limit > 1 ? fmt::format("use {}:{} or less", step->name, limit - 1) : "leave it out");
   }
   for (const Column& c : columns) {
     const Shape& s = c.type.shape;
     if (c.name != "input" && s.size() >= 2 && std::equal(s.end() - 2, s.end(), image.shape.begin() + 1))
-      throw invalid(fmt::format("--augment moves the images of {}, its column '{}' has a value for every pixel, which "
-                                "would stay",
-                                set.name, c.name),
-                    "leave it out: --augment none");
+      throw invalid(
+          fmt::format("{} moves the images of {}, its column '{}' has a value for every pixel, which would stay",
+                      option_text("augment"), set.name, c.name),
+          "leave it out: " + option_text("augment", "none"));
   }
 }
 

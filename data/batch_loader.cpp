@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/base/cpus.h"
 #include "core/base/status.h"
 
 namespace tutti::data {
@@ -31,7 +32,7 @@ int usual_workers(const Source& set, bool changed) {
   std::vector<Column> columns = set.columns();
   bool made = std::ranges::any_of(columns, [](const Column& c) { return c.table.empty(); });
   if (!set.parallel() || (!made && !changed)) return 0;
-  return static_cast<int>(std::clamp(std::thread::hardware_concurrency() / 2, 1u, 8u));
+  return static_cast<int>(std::clamp(usable_cpus() / 2, 1, 8));
 }
 
 BatchLoader::BatchLoader(const Source& set, const Batches& batches, int64_t first, int64_t last, LoadOptions options)

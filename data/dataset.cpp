@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/option_text.h"
 #include "core/base/text.h"
 #include "data/form.h"
 #include "data/loader.h"
@@ -12,7 +13,14 @@
 namespace tutti::data {
 namespace {
 
-const DataForm& form_of(const std::string& spec) {
+/// By today's names: "made-up-text:65", the name in version 0.2, is "synthetic-text:65".
+std::string with_new_name(const std::string& spec) {
+  constexpr std::string_view earlier = "made-up-";
+  return spec.starts_with(earlier) ? "synthetic-" + spec.substr(earlier.size()) : spec;
+}
+
+const DataForm& form_of(const std::string& given) {
+  const std::string spec = with_new_name(given);
   for (const DataForm* f : all_data_forms()) {
     bool whole = spec == f->name, parts = spec.starts_with(f->name + ":");
     if (f->takes_arguments ? parts && spec.size() > f->name.size() + 1 : whole) return *f;
@@ -23,7 +31,7 @@ const DataForm& form_of(const std::string& spec) {
 }  // namespace
 
 std::string use_one_of_the_forms(const std::string& spec) {
-  std::string kind = spec.substr(0, spec.find(':'));
+  const std::string kind = with_new_name(spec.substr(0, spec.find(':')));
   std::vector<std::string> all, of_kind;
   for (const DataForm* f : all_data_forms()) {
     all.push_back(f->form);
@@ -51,7 +59,7 @@ void Dataset::check() const {
     throw invalid(fmt::format("data set {}: samples {} take {} bytes, {} are there", name, to_string(t), num_bytes(t),
                               samples.bytes.size()));
   if (classes < 1) throw invalid(fmt::format("data set {}: {} classes, expected at least one", name, classes));
-  check_below("label", classes);
+  check_within("label", {.end = classes});
 }
 
 std::vector<Column> Dataset::columns() const {
@@ -64,15 +72,14 @@ std::vector<Table> Dataset::tables() const {
           {"label", {DType::i32, {size()}}, reinterpret_cast<const std::byte*>(labels.data())}};
 }
 
-void Dataset::check_below(const std::string& column, int64_t limit) const {
-  if (column != "label") return Source::check_below(column, limit);
+void Dataset::check_within(const std::string& column, const Limit& limit) const {
+  if (column != "label") return Source::check_within(column, limit);
   for (size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] >= 0 && labels[i] < limit) continue;
+    if (limit.holds(labels[i])) continue;
     // A rank-1 IDX file has a header of 8 bytes.
     std::string place = labels_file.empty() ? fmt::format("data set {}", name)
                                             : fmt::format("{}, byte {}", labels_file, 8 + i * label_bytes);
-    throw invalid(fmt::format("{}: label {} of sample {} is outside [0, {})", place, labels[i], i, limit),
-                  "labels count from 0; check the file, or give the model as many outputs as there are classes");
+    throw outside(place + ": label", labels[i], static_cast<int64_t>(i), limit);
   }
 }
 
@@ -133,31 +140,48 @@ TensorSet subset(const Source& source, std::span<const int32_t> samples) {
   return set;
 }
 
-Halves last_tenth_for_test(int64_t samples) {
+TrainTestSplit last_tenth_for_test(int64_t samples) {
   std::vector<int32_t> order = shuffled_order(samples, 0, 0);
   auto middle = order.end() - static_cast<std::ptrdiff_t>(std::max<size_t>(order.size() / 10, 1));
   return {{order.begin(), middle}, {middle, order.end()}};
 }
 
-Sources divide(const Source& all, const Halves& halves) {
+Sources divide(const Source& all, const TrainTestSplit& parts) {
   auto part = [&](const char* name, std::span<const int32_t> samples) {
     auto set = std::make_shared<TensorSet>(subset(all, samples));
     set->name += name;
     return set;
   };
-  return {part("/train", halves.train), part("/test", halves.test)};
+  return {part("/train", parts.train), part("/test", parts.test)};
 }
 
-Sources open_data(const std::string& spec, const OpenOptions& options) { return form_of(spec).open(spec, options); }
+Sources open_data(const std::string& spec, const OpenOptions& options) {
+  const DataForm& form = form_of(spec);
+  auto refuse = [&](const std::string& option, bool DataForm::*takes) {
+    std::vector<std::string> others;
+    for (const DataForm* f : all_data_forms())
+      if (f->*takes) others.push_back(f->name);
+    throw invalid(fmt::format("{}: has no effect on data '{}'", option, spec),
+                  fmt::format("leave it out, or take data of {}", alternatives(others)));
+  };
+  if (options.context != 0 && !form.takes_context)
+    refuse(option_text("context", options.context), &DataForm::takes_context);
+  if (options.tokenizer != OpenOptions().tokenizer && !form.takes_tokenizer)
+    refuse(option_text("tokenizer", options.tokenizer), &DataForm::takes_tokenizer);
+  return form.open(with_new_name(spec), options);
+}
+
+bool takes_context(const std::string& spec) { return form_of(spec).takes_context; }
+bool takes_tokenizer(const std::string& spec) { return form_of(spec).takes_tokenizer; }
 
 std::optional<Error> not_installed(const std::string& spec) {
   const DataForm& form = form_of(spec);
   return form.not_installed ? form.not_installed() : std::nullopt;
 }
 
-uint64_t made_up_bytes(const std::string& spec) {
+uint64_t generated_bytes(const std::string& spec) {
   const DataForm& form = form_of(spec);
-  return form.made_up_bytes ? form.made_up_bytes(spec) : 0;
+  return form.generated_bytes ? form.generated_bytes(spec) : 0;
 }
 
 }  // namespace tutti::data

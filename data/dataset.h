@@ -33,7 +33,7 @@ struct TUTTI_API Dataset : Source {
   /// at least one sample and at most 2^31 - 1, and every label lies in [0, classes).
   void check() const override;
   /// Names the file and byte as well, where they are known.
-  void check_below(const std::string& column, int64_t limit) const override;
+  void check_within(const std::string& column, const Limit& limit) const override;
 };
 
 struct TUTTI_API Split {
@@ -86,7 +86,7 @@ TUTTI_API Split fashion_mnist();
 /// of classes (largest + 1) unless it is given. Throws Error(invalid) naming file and byte.
 TUTTI_API Split idx_folder(const std::string& folder, int64_t classes = 0);
 
-/// Learnable made-up data, the same bits on every machine: sample = prototype of its class + noise, both uniform and
+/// Learnable synthetic data, the same bits on every machine: sample = prototype of its class + noise, both uniform and
 /// drawn by Philox. `shape` is one sample's; f32; values lie in [-2, 2]. Test samples share the prototypes.
 TUTTI_API Split synthetic(const Shape& shape, int64_t classes, int64_t train = 8192, int64_t test = 2048,
                           uint64_t seed = 0);
@@ -94,12 +94,16 @@ TUTTI_API Split synthetic(const Shape& shape, int64_t classes, int64_t train = 8
 TUTTI_API uint64_t synthetic_bytes(const Shape& shape, int64_t classes, int64_t train, int64_t test);
 
 /// A data set by its spec, such as "fashion-mnist", "idx:DIR", "synthetic:SHAPE:CLASSES[:TRAIN[:TEST]]" with SHAPE like
-/// 1x28x28 or 1024, or "text:FILE" (data/sets has them all). Throws Error(invalid) that lists the forms.
+/// 1x28x28 or 1024, or "text:FILE" (data/sets has them all). Throws Error(invalid) that lists the forms, and for
+/// options that have no effect on such data.
 TUTTI_API Sources open_data(const std::string& spec, const OpenOptions& options = {});
+/// Whether those of OpenOptions have an effect on such data. Throw Error(invalid) for a bad spec.
+TUTTI_API bool takes_context(const std::string& spec);
+TUTTI_API bool takes_tokenizer(const std::string& spec);
 /// What open_data throws where the spec names a set that others install, and it is not there. Throws Error(invalid) for
 /// a bad spec.
 TUTTI_API std::optional<Error> not_installed(const std::string& spec);
 /// Bytes of host memory that the spec alone makes up; 0 where files tell. Throws Error(invalid) as open_data does.
-TUTTI_API uint64_t made_up_bytes(const std::string& spec);
+TUTTI_API uint64_t generated_bytes(const std::string& spec);
 
 }  // namespace tutti::data

@@ -85,7 +85,8 @@ Sources columns_of_file(const std::string& path, HostTensors&& tensors, const st
   TensorSet all(path, std::move(train), classes);
   if (test.empty()) {
     if (all.size() == 1)
-      throw invalid(fmt::format("{}: one sample alone, expected one for the test as well", path), "give it more rows");
+      throw invalid(fmt::format("{}: only one sample, at least two are needed: one is for the test set", path),
+                    "give it more rows");
     all.name = name;
     return divide(all, last_tenth_for_test(all.size()));
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 
 namespace tutti::data {
@@ -14,7 +15,8 @@ Column images_of(const Source& set) {
   for (const Column& c : set.columns())
     if (c.name == "input" && c.type.shape.size() == 3 && (c.type.dtype == DType::u8 || c.type.dtype == DType::f32))
       return c;
-  throw invalid(fmt::format("--normalise 'data': {} has no images, a column \"input\" u8 or f32 [C, H, W]", set.name),
+  throw invalid(fmt::format("{}: {} has no images, a column \"input\" u8 or f32 [C, H, W]",
+                            option_text("normalise", "data"), set.name),
                 "name the numbers, or leave it out for these data");
 }
 
@@ -55,8 +57,8 @@ Pixels pixels_of(const Source& set, int64_t most) {
     p.mean.push_back(scale * (shift[c] + mean));
     p.deviation.push_back(scale * std::sqrt(std::max(variance, 0.0)));
     if (!(static_cast<float>(p.deviation[c]) > 0) || !std::isfinite(p.deviation[c]))
-      throw invalid(fmt::format("--normalise 'data': channel {} of {} has a standard deviation of {}", c, set.name,
-                                p.deviation[c]),
+      throw invalid(fmt::format("{}: channel {} of {} has a standard deviation of {}", option_text("normalise", "data"),
+                                c, set.name, p.deviation[c]),
                     "name the numbers: MEAN:STD");
   }
   return p;

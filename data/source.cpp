@@ -73,7 +73,14 @@ void Source::check() const {
   }
 }
 
-void Source::check_below(const std::string& wanted, int64_t limit) const {
+Error outside(const std::string& place, int64_t x, int64_t sample, const Limit& limit) {
+  std::string text = fmt::format("{} {} of sample {} is outside {}", place, x, sample, to_string(limit));
+  if (!limit.why.empty()) return invalid(fmt::format("{}: {}", text, limit.why), "use smaller numbers");
+  return invalid(text, limit.low < 0 ? "check the data"
+                                     : "numbers count from 0; check the data, or give the model as many outputs");
+}
+
+void Source::check_within(const std::string& wanted, const Limit& limit) const {
   Column c = column(wanted);
   if (c.type.dtype != DType::i32)
     throw invalid(
@@ -87,10 +94,8 @@ void Source::check_below(const std::string& wanted, int64_t limit) const {
     values.resize(samples.size() * each);
     read(wanted, samples, values.data());
     for (size_t k = 0; k < values.size(); ++k)
-      if (values[k] < 0 || values[k] >= limit)
-        throw invalid(fmt::format("data set {}: {} {} of sample {} is outside [0, {})", name, wanted, values[k],
-                                  samples[k / each], limit),
-                      "numbers count from 0; check the data, or give the model as many outputs");
+      if (!limit.holds(values[k]))
+        throw outside(fmt::format("data set {}: {}", name, wanted), values[k], samples[k / each], limit);
   }
 }
 

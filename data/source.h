@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "core/base/export.h"
+#include "core/base/limit.h"
 #include "core/base/shape.h"
+#include "core/base/status.h"
 
 namespace tutti::data {
 
@@ -51,8 +53,8 @@ class TUTTI_API Source {
   virtual bool parallel() const { return false; }
   /// Throws Error(invalid) unless there is at least one sample and at most 2^31 - 1, and every column fits its table.
   virtual void check() const;
-  /// Throws Error(invalid) naming the first sample of an i32 column with a number outside [0, limit).
-  virtual void check_below(const std::string& column, int64_t limit) const;
+  /// Throws Error(invalid) naming the first sample of an i32 column with a number outside the limit.
+  virtual void check_within(const std::string& column, const Limit& limit) const;
 
   /// Throws Error(invalid) that lists the columns there are.
   Column column(const std::string& name) const;
@@ -67,6 +69,9 @@ class TUTTI_API Source {
   Source& operator=(const Source&) = default;
   Source& operator=(Source&&) = default;
 };
+
+/// What check_within throws for the number x at `place` ("data set cats: label") in that sample.
+TUTTI_API Error outside(const std::string& place, int64_t x, int64_t sample, const Limit& limit);
 
 /// The names of the classes where a vocabulary is the list of them that a folder of images keeps; else none.
 TUTTI_API std::vector<std::string> classes_in(const std::string& vocabulary);

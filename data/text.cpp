@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 
 namespace tutti::data {
@@ -16,7 +17,7 @@ TokenStream::TokenStream(std::string set_name, std::vector<int32_t> tokens, int6
   if (context < 1) throw invalid(fmt::format("text {}: a context of {} tokens, at least 1 is needed", name, context));
   if (TokenStream::size() < 1)
     throw invalid(fmt::format("text {}: {} tokens, a sample takes {} and one more", name, tokens_.size(), context),
-                  "use a smaller --context, or a longer text");
+                  "use a smaller " + option_text("context") + ", or a longer text");
 }
 
 int64_t TokenStream::size() const { return (static_cast<int64_t>(tokens_.size()) - 1) / context_; }

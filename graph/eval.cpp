@@ -51,9 +51,10 @@ void run(const TuttiInstr& i, double* y, const double* a, const double* b, const
     case TUTTI_X_SUB: return apply([&](double p, double q) { return whole ? wrap(t, p - q) : p - q; }, y, a, b, n);
     case TUTTI_X_MUL:
       return apply([&](double p, double q) { return whole ? multiply_integers(t, p, q) : p * q; }, y, a, b, n);
-    case TUTTI_X_DIV: return apply([&](double p, double q) { return whole ? integer_div(p, q) : p / q; }, y, a, b, n);
+    case TUTTI_X_DIV:
+      return apply([&](double p, double q) { return whole ? wrap(t, integer_div(p, q)) : p / q; }, y, a, b, n);
     case TUTTI_X_NEG: return apply([&](double p) { return whole ? wrap(t, -p) : -p; }, y, a, n);
-    case TUTTI_X_ABS: return apply([](double p) { return std::fabs(p); }, y, a, n);
+    case TUTTI_X_ABS: return apply([&](double p) { return whole ? wrap(t, std::fabs(p)) : std::fabs(p); }, y, a, n);
     case TUTTI_X_MIN:
       return apply([](double p, double q) { return p != p ? p : q != q ? q : std::min(p, q); }, y, a, b, n);
     case TUTTI_X_MAX:
@@ -69,6 +70,7 @@ void run(const TuttiInstr& i, double* y, const double* a, const double* b, const
     case TUTTI_X_SIN: return apply([](double p) { return std::sin(p); }, y, a, n);
     case TUTTI_X_COS: return apply([](double p) { return std::cos(p); }, y, a, n);
     case TUTTI_X_POW: return apply([](double p, double q) { return std::pow(p, q); }, y, a, b, n);
+    case TUTTI_X_FMOD: return apply([](double p, double q) { return std::fmod(p, q); }, y, a, b, n);
     case TUTTI_X_FLOOR: return apply([](double p) { return std::floor(p); }, y, a, n);
     case TUTTI_X_LESS: return apply([](double p, double q) { return p < q; }, y, a, b, n);
     case TUTTI_X_LESS_EQUAL: return apply([](double p, double q) { return p <= q; }, y, a, b, n);

@@ -12,10 +12,10 @@ namespace tutti {
 namespace {
 
 constexpr std::string_view names[] = {
-    "input",      "const", "result", "add", "sub",   "mul",  "div", "neg", "abs",    "min", "max",   "sqrt",
-    "rsqrt",      "exp",   "expm1",  "log", "log1p", "tanh", "erf", "sin", "cos",    "pow", "floor", "less",
-    "less_equal", "equal", "not",    "and", "or",    "xor",  "shl", "shr", "select", "cast"};
-static_assert(std::size(names) == TUTTI_X_CAST + 1);
+    "input",      "const", "result", "add", "sub",   "mul",  "div", "neg", "abs",    "min",  "max",   "sqrt",
+    "rsqrt",      "exp",   "expm1",  "log", "log1p", "tanh", "erf", "sin", "cos",    "pow",  "floor", "less",
+    "less_equal", "equal", "not",    "and", "or",    "xor",  "shl", "shr", "select", "cast", "fmod"};
+static_assert(std::size(names) == instr::count);
 
 }  // namespace
 
@@ -129,6 +129,7 @@ Ex erf(Ex a) { return unary(TUTTI_X_ERF, a); }
 Ex sin(Ex a) { return unary(TUTTI_X_SIN, a); }
 Ex cos(Ex a) { return unary(TUTTI_X_COS, a); }
 Ex pow(Ex a, Ex b) { return binary(TUTTI_X_POW, a, b); }
+Ex fmod(Ex a, Ex b) { return binary(TUTTI_X_FMOD, a, b); }
 Ex floor(Ex a) { return unary(TUTTI_X_FLOOR, a); }
 Ex select(Ex condition, Ex yes, Ex no) {
   return condition.builder().emit(TUTTI_X_SELECT, yes.dtype(), condition, yes, no);

@@ -92,6 +92,7 @@ TUTTI_API Ex erf(Ex a);
 TUTTI_API Ex sin(Ex a);
 TUTTI_API Ex cos(Ex a);
 TUTTI_API Ex pow(Ex a, Ex b);
+TUTTI_API Ex fmod(Ex a, Ex b);
 TUTTI_API Ex floor(Ex a);
 TUTTI_API Ex select(Ex condition, Ex yes, Ex no);
 TUTTI_API Ex cast(Ex a, DType t);

@@ -38,6 +38,9 @@ Value Graph::constant(DType t, const std::vector<double>& numbers) {
 }
 
 Value Graph::full(DType t, double x, const Shape& shape) {
+  if (is_integer(t) && round_to(t, x) != x)
+    throw invalid(fmt::format("the constant {} as {}, which does not hold it", x, name(t)),
+                  "cast to a wider type first");
   std::vector<std::byte> data(static_cast<size_t>(num_elements(shape)) * size_of(t));
   for (size_t i = 0; i < data.size() / size_of(t); ++i) store_element(t, data.data(), i, x);
   return constant({t, shape}, std::move(data));

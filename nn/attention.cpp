@@ -62,8 +62,8 @@ Value causal_attention(Builder& b, Value q, Value k, Value v, AttentionOptions o
   auto with_earlier = [&](const char* name, Value x) {
     Shape all = x.shape();
     all[2] = context;
-    Value y = select(now, gather(x, offset, 2), b.kept(name, {x.dtype(), all}));
-    b.keep(name, y);
+    Value y = select(now, gather(x, offset, 2), b.cache_get(name, {x.dtype(), all}));
+    b.cache_put(name, y);
     return y;
   };
   o.mask =

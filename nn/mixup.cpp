@@ -5,6 +5,7 @@
 #include <boost/math/special_functions/beta.hpp>
 #include <vector>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "graph/functions.h"
 #include "graph/ops.h"
@@ -27,7 +28,8 @@ std::vector<double> quantiles(double alpha) {
 
 void Mixup::check(double alpha) {
   if (alpha != 0 && !(alpha >= 0.01 && alpha <= 1000))
-    throw invalid(fmt::format("--mixup {}: expected 0 or a number from 0.01 to 1000", alpha), "0.2 is usual");
+    throw invalid(fmt::format("{}: expected 0 or a number from 0.01 to 1000", option_text("mixup", alpha)),
+                  "0.2 is usual");
 }
 
 Mixup Mixup::drawn(Value seed, Value step, int64_t n, double alpha, DType dtype) {

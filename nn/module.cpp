@@ -64,11 +64,12 @@ void Builder::keep_frozen(WeightFormat format, std::function<bool(const Paramete
 const Parameter& Builder::declare(const std::string& name, Shape shape, Init init, ParameterProperties properties,
                                   bool wide, bool table) {
   std::string path = full(name);
-  if (auto known = std::ranges::find(parameters_, path, &Parameter::name); known != parameters_.end()) {
-    if (known->type.shape != shape)
+  if (auto at = parameter_at_.find(path); at != parameter_at_.end()) {
+    const Parameter& known = parameters_[at->second];
+    if (known.type.shape != shape)
       throw invalid(
-          fmt::format("parameter '{}' is {}, and {} elsewhere", path, to_string(known->type.shape), to_string(shape)));
-    return *known;
+          fmt::format("parameter '{}' is {}, and {} elsewhere", path, to_string(known.type.shape), to_string(shape)));
+    return known;
   }
   if (lora_ && !is_adapter(path)) properties.frozen = true;
   Parameter p{path, {master(), std::move(shape)}, init, properties};
@@ -79,6 +80,7 @@ const Parameter& Builder::declare(const std::string& name, Shape shape, Init ini
     else if (frozen_format_ != WeightFormat::master && !wide)
       p.type.dtype = compute_;
   }
+  parameter_at_.emplace(std::move(path), parameters_.size());
   return parameters_.emplace_back(std::move(p));
 }
 
@@ -117,8 +119,7 @@ Value Weight::rows(Value indices) const {
 Value Builder::buffer(const std::string& name, TensorType type, Init init) {
   std::string path = full(name);
   Value v = graph_.state(path, type, StateRole::buffer);
-  bool known = std::ranges::any_of(buffers_, [&](const Parameter& p) { return p.name == path; });
-  if (!known) buffers_.push_back({path, std::move(type), init});
+  if (buffer_names_.insert(path).second) buffers_.push_back({path, std::move(type), init});
   return v;
 }
 
@@ -158,15 +159,15 @@ Value Builder::places(int64_t t) const {
   return position_ ? first + position_ : first;
 }
 
-Value Builder::wanted(Value x) const {
+Value Builder::last_token(Value x) const {
   return last_ && x.rank() == 3 && x.shape()[1] > 1 ? gather(x, reshape(last_, {1}), 1) : x;
 }
 
-Value Builder::kept(const std::string& name, TensorType type) {
+Value Builder::cache_get(const std::string& name, TensorType type) {
   return graph_.state("generate." + full(name), std::move(type), StateRole::metric);
 }
 
-void Builder::keep(const std::string& name, Value value) { graph_.set_state("generate." + full(name), value); }
+void Builder::cache_put(const std::string& name, Value value) { graph_.set_state("generate." + full(name), value); }
 
 Value Builder::adapters(Value x, int64_t features) {
   if (!lora_) return {};

@@ -2,8 +2,10 @@
 #pragma once
 #include <concepts>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -128,10 +130,10 @@ class TUTTI_API Builder {
   Value places(int64_t t) const;
   /// Of x [N, T, width] what the scores that are wanted depend on: the last token's, [N, 1, width], where it decodes,
   /// else all.
-  Value wanted(Value x) const;
+  Value last_token(Value x) const;
   /// The state "generate.PATH.name", zero at first, and what it holds for the next run.
-  Value kept(const std::string& name, TensorType type);
-  void keep(const std::string& name, Value value);
+  Value cache_get(const std::string& name, TensorType type);
+  void cache_put(const std::string& name, Value value);
 
   /// Declares "PATH.name" as a state of master() and returns its value at the start of the step, cast to compute(). A
   /// name declared before is that parameter (tied weights). Throws Error where its type differs.
@@ -193,6 +195,8 @@ class TUTTI_API Builder {
   Weight read(const Parameter& p);
   std::string path_, prefix_;
   std::vector<Parameter> parameters_, buffers_;
+  std::map<std::string, size_t> parameter_at_;  // by name
+  std::set<std::string> buffer_names_;
   std::optional<Lora> lora_;
   WeightFormat frozen_format_ = WeightFormat::master;
   std::function<bool(const Parameter&)> frozen_;

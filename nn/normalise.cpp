@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "graph/ops.h"
@@ -21,7 +22,7 @@ const std::map<std::string, Normalise> known = {
 };
 
 Error bad(const std::string& text, const std::string& why) {
-  return invalid(fmt::format("--normalise '{}': {}", text, why),
+  return invalid(fmt::format("{}: {}", option_text("normalise", text), why),
                  "name means and standard deviations, of all channels (0.5:0.25) or of each "
                  "(0.49,0.48,0.45:0.25,0.24,0.26)");
 }
@@ -30,7 +31,7 @@ std::vector<double> numbers(const std::string& text, const std::string& list) {
   std::vector<double> all;
   for (const std::string& one : fields(list, ',')) {
     auto x = parse_number<double>(one);
-    if (!x) throw bad(text, fmt::format("'{}' is no number", one));
+    if (!x) throw bad(text, fmt::format("'{}' is not a number", one));
     all.push_back(*x);
   }
   return all;
@@ -60,11 +61,10 @@ void Normalise::check_bytes() const {
   // Of numbers in [0, 1], the mean lies there and the deviation is at most 0.5; a quarter of a step of 1/255 is 1e-3.
   for (size_t c = 0; c < mean.size(); ++c)
     if (mean[c] < 0 || mean[c] > 1 || std[c] < 1e-3 || std[c] > 1)
-      throw invalid(
-          fmt::format("--normalise '{}': pixels of one byte lie in [0, 1] before, a mean of {} and a standard "
-                      "deviation of {} are beyond [0, 1] and [0.001, 1]",
-                      text(), mean[c], std[c]),
-          mean[c] > 1 ? "divide numbers of pixels from 0 to 255 by 255" : "name those of pixels from 0 to 1");
+      throw invalid(fmt::format("{}: pixels of one byte lie in [0, 1] before, a mean of {} and a standard "
+                                "deviation of {} are beyond [0, 1] and [0.001, 1]",
+                                option_text("normalise", text()), mean[c], std[c]),
+                    mean[c] > 1 ? "divide numbers of pixels from 0 to 255 by 255" : "name those of pixels from 0 to 1");
 }
 
 Value Normalise::operator()(Value x) const {
@@ -72,9 +72,9 @@ Value Normalise::operator()(Value x) const {
   if (mean.size() == 1) return (x - mean[0]) / std[0];
   int64_t channels = x.shape()[1];
   if (channels != static_cast<int64_t>(mean.size()))
-    throw invalid(
-        fmt::format("--normalise '{}': numbers of {} channels, the images have {}", text(), mean.size(), channels),
-        fmt::format("name one number, or {}", channels));
+    throw invalid(fmt::format("{}: numbers of {} channels, the images have {}", option_text("normalise", text()),
+                              mean.size(), channels),
+                  fmt::format("name one number, or {}", channels));
   return (x - per_channel(x, mean)) / per_channel(x, std);
 }
 
@@ -84,12 +84,13 @@ std::optional<Normalise> parse_normalise(const std::string& text) {
   if (text == "none") return {};
   if (auto it = known.find(text); it != known.end()) return it->second;
   if (text == "data")
-    throw invalid("--normalise 'data': there is no training set here to measure", "name the numbers: MEAN:STD");
+    throw invalid(option_text("normalise", "data") + ": there is no training set here to measure",
+                  "name the numbers: MEAN:STD");
   std::vector<std::string> parts = fields(text, ':');
   if (parts.size() != 2) {
     std::vector<std::string> names = {"none", "data", "MEAN:STD"};
     for (const auto& [name, n] : known) names.push_back(name);
-    throw invalid(fmt::format("--normalise '{}': unknown", text), did_you_mean(text, names));
+    throw invalid(fmt::format("{}: unknown", option_text("normalise", text)), did_you_mean(text, names));
   }
   Normalise n{numbers(text, parts[0]), numbers(text, parts[1])};
   n.check();

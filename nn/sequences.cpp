@@ -52,7 +52,7 @@ RecurrentOptions options_of(Builder& b, Value x, const RecurrentModuleOptions& o
 Value earlier(Builder& b, const char* name, Value x, int64_t hidden, const RecurrentModuleOptions& o) {
   if (!b.position()) return {};
   if (o.bidirectional) throw invalid("a bidirectional layer cannot read token by token", "use one direction");
-  Value kept = b.kept(name, {x.dtype(), {o.layers, x.shape()[0], hidden}});
+  Value kept = b.cache_get(name, {x.dtype(), {o.layers, x.shape()[0], hidden}});
   return select(equal(b.position(), b.position().like(0)), kept.like(0), kept);
 }
 
@@ -80,7 +80,7 @@ Sequences Lstm::forward(Builder& b, Value x, Value lengths) const {
   auto weights = weights_of(b, 4, x.shape()[2], hidden_, options_);
   Value h = earlier(b, "h", x, hidden_, options_), c = earlier(b, "c", x, hidden_, options_);
   RecurrentResult r = lstm(x, h, c, weights, options_of(b, x, options_, lengths));
-  if (h) b.keep("h", r.h_n), b.keep("c", r.c_n);
+  if (h) b.cache_put("h", r.h_n), b.cache_put("c", r.c_n);
   return {r.y, r.h_n, r.c_n};
 }
 
@@ -89,7 +89,7 @@ Sequences Gru::forward(Builder& b, Value x, Value lengths) const {
   auto weights = weights_of(b, 3, x.shape()[2], hidden_, options_);
   Value h = earlier(b, "h", x, hidden_, options_);
   RecurrentResult r = gru(x, h, weights, options_of(b, x, options_, lengths));
-  if (h) b.keep("h", r.h_n);
+  if (h) b.cache_put("h", r.h_n);
   return {r.y, r.h_n, {}};
 }
 

@@ -61,7 +61,38 @@ uint64_t count_of(const pb::Tensor& t, const std::string& place, uint64_t limit)
   return count;
 }
 
-std::string external(const pb::Tensor& t, const std::string& place, const std::string& folder) {
+/// The file that `location` names beside the model. Links of the file system may lead to where the model's own link
+/// leads (Hugging Face's cache keeps both in "blobs"), and no further, as in onnxruntime. Throws Error(invalid).
+std::filesystem::path file_beside(const std::string& model, const std::string& location, const std::string& place) {
+  namespace fs = std::filesystem;
+  fs::path relative(location);
+  bool inside = !location.empty() && location.find('\0') == std::string::npos && !relative.is_absolute();
+  for (const fs::path& part : relative) inside = inside && part != "..";
+  if (!inside || model.empty())
+    throw invalid(
+        fmt::format("{}: external data at '{}', expected a file beside the model", place, printable(location)),
+        "keep the weights beside the model, under a relative name without '..'");
+  fs::path folder = fs::path(model).parent_path();
+  if (folder.empty()) folder = ".";
+  std::error_code error;
+  fs::path real = fs::canonical(folder / relative, error);
+  if (error || !fs::is_regular_file(real, error))
+    throw invalid(fmt::format("{}: external data '{}' is not a file in the model's folder", place, printable(location)),
+                  "put the file of the weights beside the model");
+  auto holds = [&](const fs::path& root) {
+    return std::mismatch(root.begin(), root.end(), real.begin(), real.end()).first == root.end();
+  };
+  fs::path target = fs::canonical(model, error).parent_path();
+  if (!holds(fs::canonical(folder)) && (error || !holds(target)))
+    throw invalid(
+        fmt::format("{}: external data '{}' is a link to {}, which is neither in the model's folder nor where "
+                    "the model itself is kept",
+                    place, printable(location), real.string()),
+        "put the file of the weights beside the model, or link both into one folder");
+  return real;
+}
+
+std::string external(const pb::Tensor& t, const std::string& place, const std::string& model) {
   namespace fs = std::filesystem;
   std::string location;
   uint64_t offset = 0, length = std::numeric_limits<uint64_t>::max();
@@ -77,21 +108,8 @@ std::string external(const pb::Tensor& t, const std::string& place, const std::s
     if (e.key() == "offset") number(offset);
     if (e.key() == "length") number(length);
   }
-  fs::path relative(location);
-  bool inside = !location.empty() && location.find('\0') == std::string::npos && !relative.is_absolute();
-  for (const fs::path& part : relative) inside = inside && part != "..";
-  if (!inside || folder.empty())
-    throw invalid(
-        fmt::format("{}: external data at '{}', expected a file beside the model", place, printable(location)),
-        "keep the weights beside the model, under a relative name without '..'");
-  fs::path path = fs::path(folder) / relative;
+  fs::path real = file_beside(model, location, place);
   std::error_code error;
-  fs::path real = fs::canonical(path, error), root = fs::canonical(folder, error);
-  auto [at, rest] = std::mismatch(root.begin(), root.end(), real.begin(), real.end());
-  (void)rest;
-  if (error || at != root.end() || !fs::is_regular_file(real, error))
-    throw invalid(fmt::format("{}: external data '{}' is no file in the model's folder", place, printable(location)),
-                  "put the file of the weights beside the model");
   uint64_t size = fs::file_size(real, error);
   if (error || offset > size || (length != std::numeric_limits<uint64_t>::max() && length > size - offset))
     throw invalid(fmt::format("{}: external data '{}' has {} bytes, expected {} at offset {}", place,
@@ -132,7 +150,7 @@ void copy_field(const Field& field, HostTensor& out) {
 
 }  // namespace
 
-HostTensor decode(const pb::Tensor& t, const std::string& place, const std::string& folder) {
+HostTensor decode(const pb::Tensor& t, const std::string& place, const std::string& model) {
   auto type = static_cast<ElementType>(t.data_type());
   auto dtype = dtype_of(type);
   if (!dtype)
@@ -144,7 +162,7 @@ HostTensor decode(const pb::Tensor& t, const std::string& place, const std::stri
   bool raw = t.has_raw_data() || t.data_location() == 1;
   if (raw) {
     std::string held;
-    if (t.data_location() == 1) held = external(t, place, folder);
+    if (t.data_location() == 1) held = external(t, place, model);
     const std::string& bytes = t.data_location() == 1 ? held : t.raw_data();
     uint64_t expected = count_of(t, place, bytes.size() / stored_size(type)) * stored_size(type);
     if (expected != bytes.size())
@@ -191,11 +209,11 @@ HostTensor decode(const pb::Tensor& t, const std::string& place, const std::stri
 }
 
 std::string element_name(ElementType type) {
-  static const char* const names[] = {"UNDEFINED",      "FLOAT",    "UINT8",        "INT8",           "UINT16",
-                                      "INT16",          "INT32",    "INT64",        "STRING",         "BOOL",
-                                      "FLOAT16",        "DOUBLE",   "UINT32",       "UINT64",         "COMPLEX64",
-                                      "COMPLEX128",     "BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2",
-                                      "FLOAT8E5M2FNUZ", "UINT4",    "INT4",         "FLOAT4E2M1"};
+  static const char* const names[] = {
+      "UNDEFINED", "FLOAT",      "UINT8",      "INT8",         "UINT16",         "INT16",      "INT32",
+      "INT64",     "STRING",     "BOOL",       "FLOAT16",      "DOUBLE",         "UINT32",     "UINT64",
+      "COMPLEX64", "COMPLEX128", "BFLOAT16",   "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ",
+      "UINT4",     "INT4",       "FLOAT4E2M1", "FLOAT8E8M0",   "UINT2",          "INT2"};
   if (type < 0 || type >= static_cast<ElementType>(std::size(names))) return fmt::format("type {}", type);
   return names[type];
 }

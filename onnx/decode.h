@@ -7,7 +7,8 @@
 
 namespace tutti::onnx {
 
-/// `place` ("model.onnx: initializer 'w'") begins every message; `folder` is where external data may lie, "" nowhere.
-HostTensor decode(const pb::Tensor& t, const std::string& place, const std::string& folder);
+/// `place` ("model.onnx: initializer 'w'") begins every message. External data lie beside the file `model`; where that
+/// is "", such tensors are refused.
+HostTensor decode(const pb::Tensor& t, const std::string& place, const std::string& model);
 
 }  // namespace tutti::onnx

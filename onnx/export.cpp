@@ -11,7 +11,7 @@ namespace tutti::onnx {
 namespace {
 
 /// The states of evaluation, under the parameters' names.
-HostTensors states_of(Checkpoint& checkpoint, const Declared& declared, const TrainerOptions& trained) {
+HostTensors states_of(Checkpoint& checkpoint, const ModelSignature& declared, const TrainerOptions& trained) {
   HostTensors all;
   for (const nn::Parameter& p : declared.parameters) {
     bool averaged = trained.ema > 0;
@@ -24,16 +24,16 @@ HostTensors states_of(Checkpoint& checkpoint, const Declared& declared, const Tr
 
 }  // namespace
 
-Model exported(const std::string& checkpoint, const Task& task, const TrainerOptions& trained, const InputForm& form,
+Model exported(const std::string& checkpoint, const Task& task, const TrainerOptions& trained, const InputLayout& form,
                const ExportOptions& options) {
   Checkpoint file = read_checkpoint(checkpoint);
   expect_possible(checkpoint, file);
-  Declared declared = Programs(task, program_options(trained)).declare(form);
+  ModelSignature declared = Programs(task, program_options(trained)).declare(form);
   expect_same_model(file, declared);
 
   Programs plain(task, {.precision = trained.precision == Precision::f64 ? Precision::f64 : Precision::f32,
                         .normalise = trained.normalise});
-  InputForm fed = form;
+  InputLayout fed = form;
   fed.resident = false;
   HostTensors states = states_of(file, declared, trained);
   std::string output = "output";

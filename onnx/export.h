@@ -19,7 +19,7 @@ struct ExportOptions {
 /// output, and the parameters and buffers are the initializers, under their names. Precisions below f32 become f32,
 /// which is what the parameters are. Throws Error(invalid) where checkpoint and task do not fit, or the batch cannot
 /// stay open; Error(declined) that lists ops without a form in ONNX.
-Model exported(const std::string& checkpoint, const Task& task, const TrainerOptions& trained, const InputForm& form,
+Model exported(const std::string& checkpoint, const Task& task, const TrainerOptions& trained, const InputLayout& form,
                const ExportOptions& options = {});
 
 }  // namespace tutti::onnx

@@ -134,6 +134,7 @@ std::optional<Reals> Lowering::numbers(const std::string& name) {
 
 void Lowering::add(const Node& node) {
   Graph::Scope scope(graph_, printable(node.name.empty() ? fmt::format("{}_{}", node.op, node.place) : node.name, 200));
+  size_t first = graph_.values().size();
   Values results;
   try {
     results = handlers().at(node.op)(Context(*this, node));
@@ -144,6 +145,11 @@ void Lowering::add(const Node& node) {
     if (std::string_view(e.what()).starts_with(place)) throw;
     throw Error(e.code, fmt::format("{}: {}", place, e.what()),
                 e.remedy.empty() ? "export the model again: the node's inputs or attributes do not fit" : e.remedy);
+  }
+  if (options_.integers) {
+    Values made = results;
+    std::erase_if(made, [](Value v) { return !v; });
+    options_.integers(fmt::format("{}: {}", model_.path, node.text()), first, made);
   }
   for (size_t k = 0; k < node.outputs.size(); ++k) {
     if (node.outputs[k].empty()) continue;

@@ -30,6 +30,9 @@ struct LowerOptions {
   /// BatchNormalization takes the batch's statistics, and Dropout drops by `dropout`.
   bool training = false;
   std::function<Value(Value x, double p, const std::string& node)> dropout = {};
+  /// Told of each node's results, and of the values from the `first` of the graph on that were made for them: integers
+  /// of 64 bits that the graph computes in i32, `what` names the node.
+  std::function<void(const std::string& what, size_t first, const Values& results)> integers = {};
   /// Where training tells the new running statistics.
   std::function<void(const RunningStatistics&)> statistics = {};
 };

@@ -35,7 +35,7 @@ void write(const std::string& path, const Model&) { missing(path); }
 Model raise(const Graph&, const std::map<std::string, std::string>&) { missing("ONNX"); }
 Model with_open_batch(const Model& a, const Model&, int64_t, int64_t) { missing(a.path); }
 std::vector<std::string> all_forms() { return {}; }
-Model exported(const std::string& checkpoint, const Task&, const TrainerOptions&, const InputForm&,
+Model exported(const std::string& checkpoint, const Task&, const TrainerOptions&, const InputLayout&,
                const ExportOptions&) {
   missing(checkpoint);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/base/option_text.h"
 #include "core/base/printable.h"
 #include "onnx/raise.h"
 
@@ -39,7 +40,8 @@ class Merging {
 
  private:
   static Error closed(const std::string& what) {
-    return invalid(fmt::format("the batch cannot stay open: {} with its size", what), "fix it: --batch 1");
+    return invalid(fmt::format("the batch cannot stay open: {} with its size", what),
+                   "fix it: " + option_text("batch", 1));
   }
 
   /// How many batches a size is, 0 where it is the same in both.

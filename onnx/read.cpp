@@ -33,10 +33,7 @@ std::string file_bytes(const std::string& path) {
 
 class Reader {
  public:
-  Reader(const std::string& path, const ReadOptions& options)
-      : path_(path), folder_(std::filesystem::path(path).parent_path().string()), options_(options) {
-    if (folder_.empty()) folder_ = ".";
-  }
+  Reader(const std::string& path, const ReadOptions& options) : path_(path), options_(options) {}
 
   Model model(const std::string& bytes) {
     pb::Model m;
@@ -53,7 +50,7 @@ class Reader {
       std::string name = t.name();
       if (name.empty()) fail("an initializer without a name");
       if (!known_.insert(name).second) fail(fmt::format("'{}' is given twice", printable(name)));
-      out.weights.emplace(name, decode(t, fmt::format("{}: initializer '{}'", path_, printable(name)), folder_));
+      out.weights.emplace(name, decode(t, fmt::format("{}: initializer '{}'", path_, printable(name)), path_));
     }
     for (const pb::Port& p : g.input()) {
       if (out.weights.contains(p.name())) continue;
@@ -146,7 +143,7 @@ class Reader {
       case 1: return static_cast<double>(a.f());
       case 2: return a.i();
       case 3: return a.s();
-      case 4: return decode(a.t(), fmt::format("{}: {}", path_, place), folder_);
+      case 4: return decode(a.t(), fmt::format("{}: {}", path_, place), path_);
       case 6: return Reals(a.floats().begin(), a.floats().end());
       case 7: return Ints(a.ints().begin(), a.ints().end());
       case 8: return std::vector<std::string>(a.strings().begin(), a.strings().end());
@@ -161,7 +158,7 @@ class Reader {
     }
   }
 
-  std::string path_, folder_;
+  std::string path_;
   ReadOptions options_;
   std::set<std::string> known_;  // names that have a value so far
 };

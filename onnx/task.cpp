@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
+#include "core/base/option_text.h"
 #include "core/base/printable.h"
 #include "graph/functions.h"
 #include "graph/ops/cast.h"
@@ -46,6 +48,10 @@ class OnnxTask {
         update(b, s.variance, s.new_variance);
       };
     }
+    o.integers = [&](const std::string& what, size_t first, const Values& results) {
+      constexpr double low = std::numeric_limits<int32_t>::min(), high = std::numeric_limits<int32_t>::max();
+      x.exact(what, first, results, low, high);
+    };
     size_t streams = 0;
     o.dropout = [&](Value y, double p, const std::string&) {
       nn::Builder::Enter enter(b, fmt::format("dropout{}", streams++));
@@ -110,7 +116,7 @@ Task task(std::shared_ptr<const Model> model, const TaskOptions& options) {
 }
 
 HostTensors weights(const Model& model, const Task& task, const data::Source& set) {
-  Declared declared = Programs(task).declare(form_of(set, "train", false));
+  ModelSignature declared = Programs(task).declare(form_of(set, "train", false));
   HostTensors all;
   for (const auto* states : {&declared.parameters, &declared.buffers})
     for (const nn::Parameter& p : *states) all.emplace(p.name, model.weights.at(p.name));
@@ -125,10 +131,11 @@ ModelDef read_definition(const std::string& path) {
   return {.name = "onnx",
           .doc = "an ONNX file",
           .sizes = {{.name = "file", .doc = "as the file says"}},
-          .task = of,
-          .made_up = [](const ModelOptions&, int64_t) -> std::string {
-            throw invalid("an ONNX file has no data of its own", "name them: --data …");
+          .build = of,
+          .synthetic = [](const ModelOptions&, int64_t) -> std::string {
+            throw invalid("an ONNX file has no data of its own", "name them: " + option_text("data", "…"));
           },
+          .takes = {"loss"},
           .weights = [model](const ModelOptions&,
                              const data::Source& train) { return weights(*model, task(model, {.loss = ""}), train); },
           .fixed_batch = fixed_batch(*model)};

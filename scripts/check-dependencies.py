@@ -36,6 +36,7 @@ MAY = {
     "include": ENGINE,
     "python": ENGINE,
     "examples": ENGINE + ["include"],
+    "examples/plugins": PLUGIN,
     "kernels": GEOMETRY,
     "sdk": GEOMETRY + ["kernels"],
     "backends": PLUGIN,
@@ -44,9 +45,14 @@ MAY = {
     "tests": None,  # anything
 }
 TOP = {folder.split("/")[0] for folder in MAY}
-MAX_LINES = 700
+MAX_LINES, MAX_TEST_LINES, MAX_FUNCTION = 500, 700, 80
 SOURCES = (".h", ".hpp", ".c", ".cpp", ".inc", ".py", ".sh", ".cmake", "CMakeLists.txt")
 CODE = (".h", ".hpp", ".c", ".cpp", ".inc")
+# A definition's first line: "int f(", "void C::f(", "C::C("; no type, namespace, object or macro.
+FUNCTION = re.compile(r"(?!namespace|struct|class|enum|union|template|using|typedef|extern|static_assert|[A-Z_]+\()[A-Za-z][^=;]*\(")
+# Messages of the library name options through option_text(); only whole commands, `tutti parity --full`, are written out.
+LIBRARY = ("core", "data", "graph", "nn", "train", "onnx")
+TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -103,6 +109,20 @@ def files(root):
                 yield os.path.relpath(os.path.join(folder, name), root)
 
 
+def functions(lines):
+    """(first line, number of lines) of the functions that begin and end at the left margin, as clang-format writes them."""
+    first = None
+    for number, line in enumerate(lines, 1):
+        if first is None and FUNCTION.match(line) and not line.endswith((";", "}")):
+            first = number
+        elif line.startswith("}"):
+            if first is not None:
+                yield first, number - first + 1
+            first = None
+        elif first is not None and line.endswith(";") and not line.startswith(" "):
+            first = None  # a declaration
+
+
 def check(root):
     """All violations, one text each, and the number of files looked at."""
     found, count = [], 0
@@ -110,10 +130,17 @@ def check(root):
         count += 1
         with open(os.path.join(root, path), encoding="utf-8", errors="replace") as f:
             lines = f.read().splitlines()
-        if len(lines) > MAX_LINES:
-            found.append(f"{path}: {len(lines)} lines, at most {MAX_LINES}: split it")
+        most = MAX_TEST_LINES if within(path, "tests") else MAX_LINES
+        if len(lines) > most:
+            found.append(f"{path}: {len(lines)} lines, at most {most}: split it")
+        if path.endswith(".cpp") and not within(path, "tests"):
+            found += [f"{path}:{first}: a function of {length} lines, at most {MAX_FUNCTION}: split it"
+                      for first, length in functions(lines) if length > MAX_FUNCTION]
         if not path.endswith(CODE) or "/" not in path:
             continue
+        if any(within(path, folder) for folder in LIBRARY):
+            found += [f"{path}:{number}: {text}: name the option by option_text()" for number, line in enumerate(lines, 1)
+                      for text in TEXT.findall(line) if re.search(r"--[a-z{]", text) and "tutti " not in text]
         may = allowed(path)
         if may is None:
             continue
@@ -131,7 +158,7 @@ def main():
     parser.add_argument("--root", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     root = os.path.normpath(parser.parse_args().root)
     if not os.path.isdir(root):
-        parser.error(f"{root} is no folder")
+        parser.error(f"{root} is not a folder")
     found, count = check(root)
     for text in found:
         print(text)

@@ -5,15 +5,16 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/deps.sh [--help] [--run] [--lint] [--fuzz] [--cuda] [--vulkan] [--opencl] [--intel-opencl]
+usage: scripts/deps.sh [--help] [--run] [--lint] [--docs] [--fuzz] [--cuda] [--vulkan] [--opencl] [--intel-opencl] [--webgpu]
 
 Installs, by apt (as root or through sudo), what is missing of: a C++ compiler, CMake, ninja, ccache, git, Boost, CLI11,
 fmt, nlohmann-json, zlib, PCRE2, libpng, libjpeg, protobuf, GoogleTest and the data set Fashion-MNIST. Takes oneDNN from the system where
 that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn.
 
-  --run                        not what the tests and the Python package alone need: GoogleTest, venv, Python's headers and
+  --run                        not what the tests and the Python package alone need: GoogleTest, venv, Python's headers, locales and
                                ONNX's test cases
-  --lint                       also clang-format 14 and clang-tidy 14 (scripts/lint.sh)
+  --lint                       also clang-format 14, clang-tidy 14 and codespell (scripts/lint.sh)
+  --docs                       also Doxygen (scripts/docs.sh)
   --fuzz                       also clang 14 with libFuzzer and its sanitizers (scripts/fuzz.sh)
   --vulkan                     also what the vulkan plugin is built from (headers, loader, glslang), Mesa's drivers (their
                                software device runs on every machine) and the validation layer for its tests
@@ -22,6 +23,8 @@ that is 3.0 or newer, else from two wheels of PyPI, unpacked into .deps/onednn.
   --intel-opencl               --opencl, and Intel's OpenCL runtime for CPUs from PyPI (290 MB to fetch, 500 MB on disk,
                                under Intel's own licence) into .deps/intel-opencl; it is used where OCL_ICD_VENDORS names
                                .deps/intel-opencl/vendors
+  --webgpu                     --vulkan, and wgpu-native with its headers, from PyPI's wheel of wgpu (3 MB), into .deps/wgpu:
+                               examples/plugins/webgpu is built from them and tested where they are
   --cuda                       looks for the headers that the cuda plugin is built from (cuda.h and nvrtc.h of CUDA 12 or 13,
                                cublasLt.h, cudnn.h of cuDNN 9). Installs nvidia-cuda-dev where the system has it in
                                version 12 or newer (Debian 12 has 11.8, too old); cuDNN it never installs. Says
@@ -30,15 +33,18 @@ TEXT
 }
 
 extra=()
-tests=(python3-venv python3-dev libgtest-dev libgmock-dev libonnx-testdata)
-intel_opencl=no cuda=no
+tests=(python3-venv python3-dev libgtest-dev libgmock-dev libonnx-testdata locales)
+intel_opencl=no cuda=no webgpu=no
 for arg in "$@"; do
   case "$arg" in
     -h | --help) usage; exit 0 ;;
     --run) tests=() ;;
-    --lint) extra+=(clang-format-14 clang-tidy-14) ;;
+    --lint) extra+=(clang-format-14 clang-tidy-14 codespell) ;;
+    --docs) extra+=(doxygen) ;;
     --fuzz) extra+=(clang-14 libclang-rt-14-dev) ;;
-    --vulkan) extra+=(libvulkan-dev glslang-dev glslang-tools mesa-vulkan-drivers vulkan-validationlayers) ;;
+    --vulkan | --webgpu)
+      extra+=(libvulkan-dev glslang-dev glslang-tools mesa-vulkan-drivers vulkan-validationlayers)
+      [ "$arg" = --vulkan ] || webgpu=yes ;;
     --opencl | --intel-opencl)
       extra+=(ocl-icd-opencl-dev opencl-clhpp-headers pocl-opencl-icd)
       [ "$arg" = --opencl ] || intel_opencl=yes ;;
@@ -207,6 +213,37 @@ if [ $intel_opencl = yes ]; then
   else
     rm -rf .deps/staging-intel
     echo "deps: Intel OpenCL: not available; run scripts/deps.sh --intel-opencl again to retry"
+  fi
+fi
+
+# ---- wgpu-native, for examples/plugins/webgpu ----
+wgpu=.deps/wgpu
+
+wgpu_from_pypi() {
+  local version=0.32.0 staging=.deps/staging-wgpu from
+  echo "deps: WebGPU: fetching wgpu $version from PyPI (3 MB) into $wgpu"
+  need_pip || return 1
+  rm -rf "$staging" && mkdir -p "$staging/tree/include" "$staging/tree/lib" || return 1
+  python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --dest "$staging" "wgpu==$version" || return 1
+  (cd "$staging" && sha256sum --quiet -c) <<'TEXT' || return 1
+6499a31b5a29a10b4f1089fea4a0806411f42605fa86b6c0b543a07ca0de8568  wgpu-0.32.0-py3-none-manylinux_2_28_x86_64.whl
+TEXT
+  python3 -m zipfile -e "$staging"/*.whl "$staging/unpacked" || return 1
+  from=$staging/unpacked/wgpu/resources
+  cp "$from/wgpu.h" "$from/webgpu.h" "$staging/tree/include/" &&
+    cp "$from/libwgpu_native-release.so" "$staging/tree/lib/libwgpu_native.so" &&
+    cp "$staging"/unpacked/*.dist-info/licenses/LICENSE "$staging/tree/" || return 1
+  rm -rf "$wgpu" && mv "$staging/tree" "$wgpu" && rm -rf "$staging"
+}
+
+if [ $webgpu = yes ]; then
+  if [ "$(uname -m)" != x86_64 ]; then
+    echo "deps: WebGPU: the wheel that is pinned here is for x86_64 alone"
+  elif [ -e "$wgpu/lib/libwgpu_native.so" ] || wgpu_from_pypi; then
+    echo "deps: WebGPU: wgpu-native is in $wgpu"
+  else
+    rm -rf .deps/staging-wgpu
+    echo "deps: WebGPU: not available; run scripts/deps.sh --webgpu again to retry"
   fi
 fi
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks the format of every C and C++ file (clang-format 14) and runs clang-tidy over those that changed.
+# Checks the format of every C and C++ file (clang-format 14) and the spelling of all files (codespell), and runs clang-tidy over
+# the sources that changed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -7,9 +8,9 @@ usage() {
   cat <<'TEXT'
 usage: scripts/lint.sh [--help] [--all | --since REF] [--most N] [--jobs N] [FOLDER…]
 
-Checks the format of all C and C++ files, then runs clang-tidy over the sources in FOLDER… (by default all but tests and
-examples) that changed. A changed header counts as the source of the same name. Needs clang-format 14 and clang-tidy 14
-(scripts/deps.sh --lint).
+Checks the format of all C and C++ files and the spelling of all text (codespell with the words of .codespellrc), then runs
+clang-tidy over the sources in FOLDER… (by default all but tests and examples) that changed. A changed header counts as the
+source of the same name. Needs clang-format 14, clang-tidy 14 and codespell (scripts/deps.sh --lint).
 
   --since REF   changed since the merge base with REF (default: origin/main, on main itself the commit before)
   --all         clang-tidy over all sources
@@ -43,10 +44,15 @@ versioned() {  # NAME: the program of that name in version 14
 }
 format=$(versioned clang-format)
 tidy=$(versioned clang-tidy)
+command -v codespell >/dev/null || { echo "lint: codespell is not installed (scripts/deps.sh --lint)" >&2; exit 1; }
 
 failed=0
 git ls-files -z '*.c' '*.cpp' '*.h' | xargs -0 "$format" --dry-run --Werror || failed=1
 [ $failed = 0 ] || echo "lint: format them with: $format -i FILE…" >&2
+git ls-files -z | xargs -0 codespell --config .codespellrc || {
+  failed=1
+  echo "lint: correct these words, or add right ones to ignore-words-list in .codespellrc" >&2
+}
 
 # Changed files, by name: since the merge base with a branch; else since the commit before; else those of the one commit.
 changed() {

@@ -84,10 +84,10 @@ def number(ms):
 
 def markdown(document):
     lines = ["# The models", "",
-             "`tutti train NAME` trains each without a file; `tutti models` lists their other sizes. Every one is a file of",
-             "`train/models` and runs in lockstep with the float64 reference on every device. All but `mlp` and `cnn` have a twin in",
-             "PyTorch with the same parameter names in `bench/peers/zoo` and equal it over 20 steps in float64 to 1e-9",
-             "(`tests/golden/models_test.cpp`). Models that are not in the tables were not run for them.", "",
+             "`tutti train NAME` trains any of these models on default data; `tutti models` lists their other sizes. Each model is one",
+             "file in `train/models` and is tested in lockstep with the float64 reference on every device. All but `mlp` and `cnn` have a",
+             "PyTorch counterpart with the same parameter names in `bench/peers/zoo`; over 20 steps in float64 both agree to 1e-9",
+             "(`tests/golden/models_test.cpp`). Models missing from the tables were not measured.", "",
              f"Made by `scripts/models-table.py` on {document['date']}, in f32: {document['device']} is "
              f"{document['devices'][document['device']]}"
              + "".join(f"; {d}: {document['devices'][d]}" for d in document["others"]) + ".", "",
@@ -95,13 +95,13 @@ def markdown(document):
     for r in document["models"]:
         metrics = ", ".join(f"{k} {100 * v:.1f} %" for k, v in sorted(r["metrics"].items()))
         test = f"{r['test_loss']:.3f}" if r["test_loss"] is not None else "-"
-        lines.append(f"| `{r['name']}` | {r['doc']} | {r['parameters']:,} | `{r['data']}`, {r['batch']}, {r['optimizer']} | "
+        lines.append(f"| `{r['name']}` | {r['doc']} | {r['parameters']:,} | `{r['data'].replace('made-up-', 'synthetic-')}`, {r['batch']}, {r['optimizer']} | "
                      f"{r['steps']} steps | {r['first_loss']:.3f} → {r['loss']:.3f} | {test}{'; ' + metrics if metrics else ''} |")
     torch = any("torch_ms" in r for r in document["models"])
-    lines += ["", "Milliseconds of a whole training step" + (", PyTorch's (the faster of eager and `torch.compile`) in turn with "
-              f"{document['device']}'s" if torch else "") + ":", "",
+    lines += ["", "Milliseconds per training step" + (". PyTorch (the faster of eager and `torch.compile`) was measured in turn with "
+              f"{document['device']}" if torch else "") + ":", "",
               "| model | " + document["device"] + (" | PyTorch | ratio" if torch else "") +
-              "".join(f" | {d}" for d in document["others"]) + " | kinds of ops | of them not in every model |",
+              "".join(f" | {d}" for d in document["others"]) + " | distinct ops | those not in every model |",
               "| --- | ---" + (" | --- | ---" if torch else "") + " | ---" * len(document["others"]) + " | --- | --- |"]
     everywhere = set.intersection(*(set(r["ops"]) for r in document["models"]))
     for r in document["models"]:
@@ -113,23 +113,23 @@ def markdown(document):
             ms = r["ms_of"][d]
             cells.append(number(ms) if isinstance(ms, float) else "not run: " + ms.split(": ", 1)[1][:60])
         lines.append("| " + " | ".join([*cells, str(len(r["ops"])), ", ".join(sorted(set(r["ops"]) - everywhere))]) + " |")
-    lines += ["", "In every model: " + ", ".join(sorted(everywhere)) + "."]
+    lines += ["", "Ops of every model: " + ", ".join(sorted(everywhere)) + "."]
     return "\n".join(lines) + "\n" + SEEN
 
 
 SEEN = """
-## Seen
+## Pictures
 
-Made by `scripts/models-pictures.py`, of what the models were not trained on.
+Made by `scripts/models-pictures.py` from data that the models were not trained on.
 
 | | |
 | --- | --- |
-| ![autoencoder](pictures/autoencoder.png) | `autoencoder`, 3 epochs: images and, below each, what it makes of them by 32 numbers |
-| ![unet](pictures/unet.png) | `unet`, 1 epoch: an image, the class of every pixel, and the class that it gives |
-| ![vae](pictures/vae.png) | `vae`, 10 epochs: drawn from noise |
-| ![diffusion](pictures/diffusion.png) | `diffusion`, 4000 steps: drawn from noise in 1000 steps |
+| ![autoencoder](pictures/autoencoder.png) | `autoencoder`, 3 epochs: images, and below each its reconstruction from 32 numbers |
+| ![unet](pictures/unet.png) | `unet`, 1 epoch: an image, the true class of every pixel, and the predicted class |
+| ![vae](pictures/vae.png) | `vae`, 10 epochs: samples drawn from noise |
+| ![diffusion](pictures/diffusion.png) | `diffusion`, 4000 steps: samples drawn from noise in 1000 steps |
 
-Beside PyTorch from the same weights, with the same samples in the same order (`bench/peers/curves.py`):
+Losses beside PyTorch's, from the same weights and with the same samples in the same order (`bench/peers/curves.py`):
 
 ![losses of five models beside PyTorch](results/2026-11-22-curves.svg)
 """

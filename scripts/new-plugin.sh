@@ -37,7 +37,7 @@ case $name in
   cuda | mock | onednn | opencl | reference | vulkan) fail "'$name' is a plugin of Tutti's own; take another name" ;;
 esac
 [ -n "$folder" ] || fail "DIR is empty"
-[ ! -e "$folder" ] || [ -d "$folder" ] || fail "'$folder' exists and is no folder"
+[ ! -e "$folder" ] || [ -d "$folder" ] || fail "'$folder' exists and is not a folder"
 [ -z "$(ls -A "$folder" 2>/dev/null)" ] || fail "the folder '$folder' is not empty; name a new one"
 
 umask 022  # plugins that others can write are not loaded

@@ -33,6 +33,8 @@ if [ "$(cat "$cases/version.txt" 2>/dev/null)" != "$version" ]; then
   "$env/bin/python" -W ignore -m onnx.backend.test.cmd_tools generate-data -o "$cases"
   echo "$version" >"$cases/version.txt"
 fi
+# Its numbers count what hangs over the padded image; onnx 1.23, onnxruntime and PyTorch do not.
+rm -rf "$cases/node/test_averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True"
 if ! "$env/bin/python" -c 'import onnxruntime' 2>/dev/null; then
   echo "onnx-cases: pip install onnxruntime into $env"
   "$env/bin/python" -m pip install -q --disable-pip-version-check onnxruntime

@@ -59,7 +59,7 @@ for folder in ${TUTTI_DATA_DIR:+"$TUTTI_DATA_DIR/fashion-mnist" "$TUTTI_DATA_DIR
 done
 if [ $found = no ]; then
   data=synthetic:1x28x28:10
-  echo "quickstart: Fashion-MNIST is not here, so this trains on made-up data ($data)"
+  echo "quickstart: Fashion-MNIST is not here, so this trains on synthetic data ($data)"
 fi
 
 train=(build/release/bin/tutti train mlp --layers "784,512,256,10" --activation relu --dropout 0.2 --data "$data"
@@ -70,8 +70,10 @@ echo "quickstart: ${train[*]}"
 cat <<TEXT
 
 Next:
-  build/release/bin/tutti eval build/quickstart.safetensors     the accuracy again, from the file
-  build/release/bin/tutti devices --explain                     what it could run on, and why
-  build/release/bin/tutti train cnn --data $data --epochs 3 --device $device
+  export PATH="$PWD/build/release/bin:\$PATH"
+                                             so that this shell finds the command \`tutti\`, as every page of the docs calls it
+  tutti eval build/quickstart.safetensors    the accuracy again, from the file
+  tutti devices --explain                    what it could run on, and why
+  tutti train cnn --data $data --epochs 3 --device $device
   scripts/test.sh                                               the tests
 TEXT

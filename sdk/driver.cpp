@@ -5,7 +5,8 @@
 
 namespace tutti::sdk {
 
-void check_identity(const Traits& traits) {
+void check_traits(const Traits& traits) {
+  codegen::check_language(*traits.language);
   if (traits.identity.empty())
     throw invalid(
         "Traits::identity is empty: kernels that another device or driver compiled would be taken from the cache",

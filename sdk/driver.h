@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "kernels/codegen/language.h"
 #include "kernels/codegen/launch.h"
 #include "kernels/codegen/target.h"
 #include "sdk/interval.h"
@@ -37,8 +38,8 @@ struct Traits : codegen::Target {
   std::string identity;              ///< device, driver and version: the cache key's first part; not empty
 };
 
-/// Throws Error(invalid) where the traits name no identity.
-void check_identity(const Traits& traits);
+/// Throws Error(invalid) where the traits name no identity, or a language that lacks a part.
+void check_traits(const Traits& traits);
 
 using MemoryId = uint32_t;
 using KernelId = uint32_t;

@@ -1,13 +1,13 @@
 #include "sdk/memory.h"
 
 #include <fmt/format.h>
-#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
+#include "core/base/host_memory.h"
 #include "core/base/rounding.h"
 
 namespace tutti::sdk {
@@ -16,12 +16,10 @@ namespace {
 constexpr size_t alignment = 64;
 alignas(alignment) std::byte nothing[alignment];  // what empty buffers point at, so that memcpy of 0 bytes is legal
 
-// Asking for more than the machine has would be granted by an overcommitting kernel and killed at the first touch.
-bool beyond_machine(size_t bytes) {
-  struct sysinfo info = {};
-  if (sysinfo(&info) != 0) return false;
-  return bytes / info.mem_unit > info.totalram + info.totalswap;
-}
+constexpr size_t worth_a_look = 1 << 20;  // below, asking takes longer than it can spare
+
+// Asking for more than there is would be granted by an overcommitting kernel and killed at the first touch.
+bool beyond_room(size_t bytes) { return bytes >= worth_a_look && bytes > host_memory_left(); }
 
 }  // namespace
 
@@ -32,7 +30,7 @@ void Meter::add(size_t bytes) {
 
 Buffer::Buffer(Meter& meter, size_t bytes, const std::string& what) : data_(nothing) {
   if (bytes == 0) return;
-  void* at = beyond_machine(bytes) ? nullptr : std::aligned_alloc(alignment, align_up(bytes, alignment));
+  void* at = beyond_room(bytes) ? nullptr : std::aligned_alloc(alignment, align_up(bytes, alignment));
   if (!at)
     throw Error(Code::no_memory,
                 fmt::format("no memory for {}: {} bytes on top of {} in use", what, bytes, meter.now()));

@@ -7,11 +7,12 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/cpus.h"
 #include "sdk/driver.h"
 
 namespace tutti::sdk {
 
-/// Calls build(0) … build(count - 1), each once, from as many threads as the machine has cores (16 at most). Returns
+/// Calls build(0) … build(count - 1), each once, from as many threads as this process may use (16 at most). Returns
 /// what each of them threw, null where one did not.
 template <class F>
 std::vector<std::exception_ptr> parallel_build(size_t count, F&& build) {
@@ -27,7 +28,7 @@ std::vector<std::exception_ptr> parallel_build(size_t count, F&& build) {
     }
   };
   std::vector<std::jthread> others;
-  size_t threads = std::min<size_t>({count, std::max(1u, std::thread::hardware_concurrency()), 16});
+  size_t threads = std::min<size_t>({count, static_cast<size_t>(usable_cpus()), 16});
   for (size_t t = 1; t < threads; ++t) others.emplace_back(work);
   work();
   others.clear();  // joins

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/abi/growth.h"
+#include "core/base/instr.h"
 
 namespace tutti::sdk {
 namespace {
@@ -151,7 +152,7 @@ class NodeParser {
     std::vector<TuttiInstr> expr;
     for (uint32_t i = 0; i < code.size(); ++i) {
       expr.push_back(code[i]);
-      if (expr[i].code > TUTTI_X_CAST || !known_dtype(expr[i].dtype)) {
+      if (expr[i].code >= instr::count || !known_dtype(expr[i].dtype)) {
         n.unknown =
             fmt::format("its expression holds the unknown instruction {} of dtype {}", expr[i].code, expr[i].dtype);
         return;

@@ -5,11 +5,12 @@
 #include <algorithm>
 
 #include "core/base/status.h"
+#include "sdk/plugin.h"
 
 namespace tutti::sdk {
 namespace {
 
-constexpr uint64_t never_short = uint64_t{64} << 20;  // plans below this are not worth a look at the machine
+constexpr uint64_t never_short = uint64_t{1} << 20;  // plans below this are not worth a look at the machine
 
 uint64_t total(const TuttiMemory& m) { return m.state + m.constants + m.arena + m.workspace + m.staging; }
 
@@ -37,6 +38,12 @@ std::string shortage(const TuttiMemory& need, std::vector<LargeTensor> tensors, 
   double percent = 100 * static_cast<double>(left - fixed) / static_cast<double>(moving);
   if (percent >= 100) return text;
   return text + fmt::format("\n{} bytes are free: about {:.2g} % of this batch would fit", left, percent);
+}
+
+void take_host_memory(Device& device) {
+  uint64_t total = host_memory_total();
+  device.memory_total = total == unknown_memory ? 0 : total;
+  device.memory_free = std::min(device.memory_total, host_memory_left());
 }
 
 void check_host_room(const TuttiMemory& need, const std::function<std::vector<LargeTensor>()>& tensors) {

@@ -9,6 +9,8 @@
 
 namespace tutti::sdk {
 
+struct Device;
+
 /// A tensor of a memory plan, and what it is: "f32[64, 10] of matmul in fc1".
 struct LargeTensor {
   uint64_t bytes = 0;
@@ -19,7 +21,11 @@ struct LargeTensor {
 std::string size_text(uint64_t bytes);
 
 using tutti::host_memory_left;
+using tutti::host_memory_total;
 using tutti::unknown_memory;
+
+/// The memory of a device that is the host's: as far as this process may have it.
+void take_host_memory(Device& device);
 
 /// What the program needs, its five largest tensors, and what part of its batch would fit into `left` free bytes.
 std::string shortage(const TuttiMemory& need, std::vector<LargeTensor> tensors, uint64_t left);

@@ -237,7 +237,7 @@ void SimpleDevice::run_library(const void*, std::span<const Part>) {
 }
 
 std::unique_ptr<Driver> make_driver(std::unique_ptr<SimpleDevice> device) {
-  check_identity(device->traits());
+  check_traits(device->traits());
   return std::make_unique<QueuedDriver>(std::move(device));
 }
 

@@ -43,21 +43,22 @@ HostTensor Decoder::decode(std::vector<int32_t> part, int64_t size, int64_t posi
   data::TensorSet one("tokens", {{"tokens", host_tensor(DType::i32, {1, size}, part)}, {"next", next}});
   auto it = programs_.find(size);
   if (it == programs_.end()) {
-    access_.bind(data::TensorSet("token", {{"tokens", next}, {"next", next}}));
-    Graph g = access_.programs.decoding(form_of(one, "token", false), context_);
+    model_.bind(data::TensorSet("token", {{"tokens", next}, {"next", next}}));
+    Graph g = model_.programs().decoding(form_of(one, "token", false), context_);
     vocabulary_ = g.latest("generate.logits").shape().at(0);
-    it = programs_.emplace(size, access_.prepare(g)).first;
+    it = programs_.emplace(size, model_.prepare(g)).first;
+    model_.initialize();
   }
   for (int32_t token : part)
     if (token < 0 || token >= vocabulary_)
-      throw invalid(fmt::format("token {}: the model knows those below {}", token, vocabulary_));
-  access_.runner.wait(it->second->run([&](const std::string& feed, void* to) {
+      throw invalid(fmt::format("token {}: must be below {}, the size of the model's vocabulary", token, vocabulary_));
+  model_.runner.wait(it->second->run([&](const std::string& feed, void* to) {
     if (feed == "position" || feed == "last" || feed == "valid")
       std::memcpy(to, feed == "position" ? &place : feed == "last" ? &last : &all, sizeof all);
     else
       one.read(feed, std::array<int32_t, 1>{0}, to);
   }));
-  return access_.runner.read("generate.logits");
+  return model_.runner.read("generate.logits");
 }
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 
+#include "core/base/option_text.h"
 #include "core/base/printable.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
@@ -21,7 +22,8 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t most_bytes = 1 << 20;
-constexpr int64_t unknown_tokens = 65, unknown_outputs = 10;  // of made-up data, where the file leaves them to the data
+constexpr int64_t unknown_tokens = 65,
+                  unknown_outputs = 10;  // of synthetic data, where the file leaves them to the data
 
 /// "line 3, column 12" of a byte.
 std::string place_in(const std::string& text, size_t at) {
@@ -76,9 +78,6 @@ class Description {
   }
 
   Task task(const ModelOptions& o, const data::Source& train) const {
-    if (o.net.dropout != 0 || o.net.activation != "relu" || o.net.init != nn::Scheme::torch_default)
-      throw invalid(fmt::format("--dropout, --activation and --init SCHEME do not concern {}", file_),
-                    "name such layers in the file");
     const Loss& loss = loss_of(o);
     DataSizes sizes{.known = true};
     data::Column in;
@@ -99,10 +98,7 @@ class Description {
           Value y = b.output(layers.forward(b, tokens ? x[loss.input] : b.input(x[loss.input])));
           try {
             Outcome out = loss.outcome(b, y, x);
-            if (tokens) {
-              auto limit = x.limits().find(loss.input);
-              x.below(loss.input, limit == x.limits().end() ? tokens : std::min(tokens, limit->second));
-            }
+            if (tokens) x.class_ids(loss.input, tokens);
             return out;
           } catch (const Error& e) {
             throw of_loss(file, loss, e);
@@ -111,11 +107,11 @@ class Description {
         s.layers.describe());
   }
 
-  std::string made_up(const ModelOptions& o, int64_t samples) const {
+  std::string synthetic(const ModelOptions& o, int64_t samples) const {
     const Loss& loss = loss_of(o);
     if (!input_)
-      throw invalid(fmt::format("{}: it has neither \"data\" nor \"input\", so none can be made up", file_),
-                    "name data: --data …, or the shape of a sample: \"input\": [1, 28, 28]");
+      throw invalid(fmt::format("{}: has neither \"data\" nor \"input\", so no data can be generated", file_),
+                    "name data: " + option_text("data", "…") + ", or the shape of a sample: \"input\": [1, 28, 28]");
     Stack s = stack({.known = true, .tokens = unknown_tokens, .outputs = unknown_outputs});
     Graph g;
     nn::Builder b(g, false);
@@ -123,11 +119,11 @@ class Description {
     two.insert(two.begin(), 2);
     Shape y = s.layers.forward(b, g.feed(loss.input, {s.tokens ? DType::i32 : DType::f32, two})).shape();
     y.erase(y.begin());
-    std::string spec = loss.made_up ? loss.made_up(*input_, s.tokens, y, samples) : "";
+    std::string spec = loss.synthetic ? loss.synthetic(*input_, s.tokens, y, samples) : "";
     if (spec.empty())
-      throw invalid(fmt::format("{}: no data can be made up for the loss {}, an input {} and an output {}", file_,
+      throw invalid(fmt::format("{}: no data can be generated for the loss {}, an input {} and an output {}", file_,
                                 loss.name, to_string(*input_), to_string(y)),
-                    "name data: --data …");
+                    "name data: " + option_text("data", "…"));
     return spec;
   }
 
@@ -198,10 +194,11 @@ ModelDef described_model(const std::string& text, const std::string& file) {
       .name = d->name,
       .doc = d->doc,
       .sizes = {{.name = "file", .doc = "as the file says", .batch = d->batch, .eval_batch = d->batch, .lr = d->lr}},
-      .task = [d](const ModelOptions& o, const data::Source& train) { return d->task(o, train); },
-      .made_up = [d](const ModelOptions& o, int64_t samples) { return d->made_up(o, samples); },
+      .build = [d](const ModelOptions& o, const data::Source& train) { return d->task(o, train); },
+      .synthetic = [d](const ModelOptions& o, int64_t samples) { return d->synthetic(o, samples); },
       .data = d->data,
       .optimizer = d->optimizer,
+      .takes = {"loss"},
       .text = text};
   if (d->reads_text()) m.context = [d](const ModelOptions& o) { return d->context(o); };
   return m;

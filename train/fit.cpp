@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 
@@ -129,18 +130,18 @@ std::string with_blocks(int64_t blocks, int64_t count) {
     throw Error(Code::no_memory,
                 fmt::format("a batch of {} does not fit into {}: it takes {}{}", options.batch, room(peak), text(peak),
                             with_blocks(lowest.recompute, count)),
-                fmt::format("compute it in parts: --accumulate {}", parts->accumulate));
+                "compute it in parts: " + option_text("accumulate", parts->accumulate));
   Plans::Choice least = parts ? std::min(lowest, *parts, Plans::lower) : lowest;
   peak = least.taken.peak;
   std::string in_parts = least.accumulate > 1 ? fmt::format(" in {} parts", least.accumulate) : "";
   std::string accumulate =
-      least.accumulate > options.accumulate ? fmt::format("--accumulate {} ", least.accumulate) : "";
+      least.accumulate > options.accumulate ? option_text("accumulate", least.accumulate) + " " : "";
   throw Error(Code::no_memory,
-              fmt::format("the run does not fit into {}: at the least, a batch of {}{} takes {}{}", room(peak),
-                          options.batch, in_parts, text(peak), with_blocks(least.recompute, count)),
+              fmt::format("the run does not fit into {}: its smallest configuration, a batch of {}{}, takes {}{}",
+                          room(peak), options.batch, in_parts, text(peak), with_blocks(least.recompute, count)),
               peak == never ? "choose a smaller batch, model or precision"
-                            : fmt::format("{}--memory-budget {}B, or choose a smaller batch, model or precision",
-                                          accumulate, peak));
+                            : fmt::format("{}{}, or choose a smaller batch, model or precision", accumulate,
+                                          option_text("memory-budget", fmt::format("{}B", peak))));
 }
 
 }  // namespace
@@ -170,13 +171,14 @@ std::vector<std::string> ways_to_fit(const Device& device, const Task& task, con
   const auto count = static_cast<int64_t>(RunPlanner(device, task, plain, train, test).blocks(options.batch).size());
   std::vector<std::string> ways;
   if (auto parts = plans.parts({options.recompute}); parts && plans.fits(*parts))
-    ways.push_back(fmt::format("--accumulate {}", parts->accumulate));
+    ways.push_back(option_text("accumulate", parts->accumulate));
   Plans::Choice lowest = plans.blocks(count, options.accumulate);
   if (plans.fits(lowest)) {
-    if (lowest.recompute > 0) ways.push_back(fmt::format("--recompute {}", lowest.recompute));
+    if (lowest.recompute > 0) ways.push_back(option_text("recompute", lowest.recompute));
   } else if (auto parts = plans.parts({lowest.recompute, count}); ways.empty() && parts && plans.fits(*parts)) {
-    ways.push_back(fmt::format("--accumulate {} --recompute {}", parts->accumulate,
-                               parts->recompute == count ? "all" : std::to_string(parts->recompute)));
+    ways.push_back(
+        fmt::format("{} {}", option_text("accumulate", parts->accumulate),
+                    option_text("recompute", parts->recompute == count ? "all" : std::to_string(parts->recompute))));
   }
   return ways;
 }

@@ -26,6 +26,14 @@ void GenerateOptions::check() const {
     throw invalid(fmt::format("temperature {}: must be at least 0", temperature));
   if (top_k < 0) throw invalid(fmt::format("top-k {}: must be at least 0", top_k), "0 takes all tokens");
   if (!(top_p > 0 && top_p <= 1)) throw invalid(fmt::format("top-p {}: must be in (0, 1]", top_p));
+  const GenerateOptions plain;
+  const char* unused = top_k != plain.top_k   ? "top-k"
+                       : top_p != plain.top_p ? "top-p"
+                       : seed != plain.seed   ? "seed"
+                                              : "";
+  if (temperature == 0 && *unused)
+    throw invalid(fmt::format("{}: has no effect at temperature 0, where the likeliest token is always taken", unused),
+                  "set a temperature such as 0.8");
 }
 
 int32_t choose(std::span<const float> scores, const GenerateOptions& options, double draw) {

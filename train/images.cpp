@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 
 namespace tutti {
@@ -13,7 +14,7 @@ void expect_images(const std::string& model, const ModelOptions& o, const data::
   const Shape& s = image.type.shape;
   if (s.size() != 3)
     throw invalid(fmt::format("{} takes images [C, H, W], {} has {}", model, o.data, to_string(image.type)),
-                  "use --data synthetic:3x32x32:10 or other images");
+                  "use " + option_text("data", "synthetic:3x32x32:10") + " or other images");
   int64_t unit = int64_t{1} << halvings;
   auto nearest = [&](int64_t side) { return std::max(unit, (side + unit / 2) / unit * unit); };
   if (s[1] % unit != 0 || s[2] % unit != 0 || s[1] == 0 || s[2] == 0)
@@ -27,12 +28,12 @@ ImageClasses image_classes(const std::string& model, const ModelOptions& o, cons
   return {.image = train.column("input").type.shape, .classes = std::max<int64_t>(train.column("label").classes, 2)};
 }
 
-std::string made_up_images(int64_t side, int64_t samples) {
+std::string synthetic_images(int64_t side, int64_t samples) {
   return fmt::format("synthetic:3x{0}x{0}:10:{1}:16", side, side < 128 ? samples : std::min<int64_t>(samples, 256));
 }
 
-std::string made_up_sized_images(const ModelOptions& o, int64_t samples) {
-  return made_up_images(o.size == "tiny" ? 16 : o.size == "imagenet" ? 224 : 32, samples);
+std::string synthetic_sized_images(const ModelOptions& o, int64_t samples) {
+  return synthetic_images(o.size == "tiny" ? 16 : o.size == "imagenet" ? 224 : 32, samples);
 }
 
 }  // namespace tutti

@@ -20,9 +20,9 @@ struct TUTTI_API ImageClasses {
 /// Throws Error(invalid) as expect_images does.
 TUTTI_API ImageClasses image_classes(const std::string& model, const ModelOptions& o, const data::Source& train);
 
-/// A spec of made-up images 3 x side x side of ten classes; of large ones at most 256, which are kept in memory.
-TUTTI_API std::string made_up_images(int64_t side, int64_t samples);
+/// A spec of synthetic images 3 x side x side of ten classes; of large ones at most 256, which are kept in memory.
+TUTTI_API std::string synthetic_images(int64_t side, int64_t samples);
 /// Of the side that a size has: 16 for "tiny", 224 for "imagenet", else 32.
-TUTTI_API std::string made_up_sized_images(const ModelOptions& o, int64_t samples);
+TUTTI_API std::string synthetic_sized_images(const ModelOptions& o, int64_t samples);
 
 }  // namespace tutti

@@ -32,7 +32,7 @@ std::string synthetic(const Shape& input, int64_t tokens, int64_t classes, int64
 
 std::string text(const Shape& input, int64_t tokens, const Shape&, int64_t samples) {
   bool fits = tokens > 0 && input.size() == 1;
-  return fits ? fmt::format("made-up-text:{}:{}", tokens, std::min<int64_t>(samples, 1024) * input[0]) : "";
+  return fits ? fmt::format("synthetic-text:{}:{}", tokens, std::min<int64_t>(samples, 1024) * input[0]) : "";
 }
 
 std::string drawn(const Shape& input, int64_t tokens, const Shape&, int64_t samples) {
@@ -56,14 +56,14 @@ std::span<const Loss> all_losses() {
        .doc = "of logits [N, C, …] against class numbers, column \"label\"",
        .outcome = [](nn::Builder&, Value y, const Batch& x) { return classified(y, x); },
        .outputs = classes,
-       .made_up = [](const Shape& input, int64_t tokens, const Shape& output, int64_t samples) -> std::string {
+       .synthetic = [](const Shape& input, int64_t tokens, const Shape& output, int64_t samples) -> std::string {
          return output.size() == 1 ? synthetic(input, tokens, output[0], samples) : "";
        }},
       {.name = "bce",
        .doc = "binary cross entropy of logits against 0 and 1, column \"label\"",
        .outcome = [](nn::Builder&, Value y, const Batch& x) { return binary_classified(y, x); },
        .outputs = [](const data::Source&) -> int64_t { return 1; },
-       .made_up = [](const Shape& input, int64_t tokens, const Shape& output, int64_t samples) -> std::string {
+       .synthetic = [](const Shape& input, int64_t tokens, const Shape& output, int64_t samples) -> std::string {
          return num_elements(output) == 1 ? synthetic(input, tokens, 2, samples) : "";
        }},
       {.name = "mse",
@@ -81,19 +81,19 @@ std::span<const Loss> all_losses() {
       {.name = "language_model",
        .doc = "cross entropy of logits [N, T, V] against the next token: columns \"tokens\" and \"next\"",
        .input = "tokens",
-       .outcome = [](nn::Builder& b, Value y, const Batch& x) { return next_tokens(b.wanted(y), x); },
+       .outcome = [](nn::Builder& b, Value y, const Batch& x) { return next_tokens(b.last_token(y), x); },
        .outputs = vocabulary,
-       .made_up = text},
+       .synthetic = text},
       {.name = "segmentation",
        .doc = "cross entropy and Dice loss of logits [N, C, H, W] against a class per pixel, column \"label\"",
        .outcome = [](nn::Builder&, Value y, const Batch& x) { return segmented(y, x); },
        .outputs = classes,
-       .made_up = drawn},
+       .synthetic = drawn},
       {.name = "autoencoding",
        .doc = "binary cross entropy of logits against the pixels of the column \"input\" itself",
        .outcome = [](nn::Builder& b, Value y, const Batch& x) { return reconstructed(y, pixels(b, x), x); },
-       .made_up = [](const Shape& input, int64_t tokens, const Shape&,
-                     int64_t samples) { return synthetic(input, tokens, 10, samples); }}};
+       .synthetic = [](const Shape& input, int64_t tokens, const Shape&,
+                       int64_t samples) { return synthetic(input, tokens, 10, samples); }}};
   return all;
 }
 

@@ -17,9 +17,9 @@ struct TUTTI_API Loss {
   Outcome (*outcome)(nn::Builder& b, Value output, const Batch& x);
   /// The size that such data ask of the model's last module; null: of any.
   int64_t (*outputs)(const data::Source& train) = nullptr;
-  /// A spec of so many made-up samples for a model that makes `output` of `input` (both of a sample), which are tokens
-  /// below `tokens`, or none where that is 0. "": there is no such data.
-  std::string (*made_up)(const Shape& input, int64_t tokens, const Shape& output, int64_t samples) = nullptr;
+  /// A spec of so many synthetic samples for a model that makes `output` of `input` (both of a sample), which are
+  /// tokens below `tokens`, or none where that is 0. "": there is no such data.
+  std::string (*synthetic)(const Shape& input, int64_t tokens, const Shape& output, int64_t samples) = nullptr;
 };
 
 TUTTI_API std::span<const Loss> all_losses();

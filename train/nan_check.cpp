@@ -67,6 +67,12 @@ Shape place_of(const Shape& shape, size_t at) {
   return place;
 }
 
+/// Whether a state holds a data set's table.
+bool is_data(const Graph& g, const std::string& state) {
+  const State* s = g.find_state(state);
+  return s && s->role == StateRole::data;
+}
+
 /// Where a value comes from: "of relu at 1", "the state '0.weight'".
 std::string source_of(const Graph& g, ValueId v) {
   const ValueInfo& info = g.info(v);
@@ -79,14 +85,23 @@ std::string source_of(const Graph& g, ValueId v) {
 
 }  // namespace
 
-std::string not_finite_in_words(double x) { return std::isnan(x) ? "NaN" : x > 0 ? "infinite" : "-infinite"; }
-
 double first_not_finite(const HostTensor& t) {
   std::optional<size_t> at = not_finite_at(t);
   return at ? t.item(*at) : 0;
 }
 
 std::string count_state(ValueId v) { return fmt::format("nan.count.{}", v); }
+
+void expect_finite_after(std::span<const float> losses, int64_t before, const std::vector<nn::Parameter>& parameters,
+                         const std::function<HostTensor(const std::string&)>& read) {
+  auto bad = std::ranges::find_if(losses, [](float loss) { return !std::isfinite(loss); });
+  if (bad == losses.end()) return;
+  int64_t at = before + (bad - losses.begin()) + 1;
+  for (const nn::Parameter& p : parameters)
+    if (double x = p.properties.frozen ? 0 : first_not_finite(read(p.name)); !std::isfinite(x))
+      throw NotFinite(at, fmt::format("the loss is {} at step {}, and '{}' is {} after it", not_finite_in_words(*bad),
+                                      at, p.name, not_finite_in_words(x)));
+}
 
 std::vector<ValueId> count_not_finite(Graph& g) {
   std::set<ValueId> all;
@@ -166,7 +181,7 @@ struct NanCheck::Run {
 std::vector<NanCheck::Run> NanCheck::runs_of(const RecordedStep& step) const {
   std::vector<Run> runs;
   for (const RecordedStep::Run& r : step.runs) runs.push_back({r.samples, r.draw, step.epoch, step.lr});
-  if (access_.accumulate) runs.push_back({.samples = {}, .lr = step.lr});
+  if (accumulates()) runs.push_back({.samples = {}, .lr = step.lr});
   return runs;
 }
 
@@ -177,12 +192,13 @@ void NanCheck::look(int64_t step, const data::Source& next) {
     return;
   }
   auto start = Clock::now();
-  HostTensors states = access_.states();
+  HostTensors states;
+  model_.each_kept(true, [&](const std::string& name, HostTensor t) { states.emplace(name, std::move(t)); });
   for (const auto& [name, tensor] : states)
     if (double x = first_not_finite(tensor); !std::isfinite(x))
       throw NotFinite(step, fmt::format("'{}' is {} after step {}", name, not_finite_in_words(x), step));
   good_ = std::move(states);
-  good_.emplace("losses", access_.runner.read("losses"));  // all finite: a replay must not find a later NaN there
+  good_.emplace("losses", model_.runner.read("losses"));  // all finite: a replay must not find a later NaN there
   steps_.clear();
   set_ = &next;
   copied_ = Clock::now();
@@ -195,17 +211,17 @@ void NanCheck::forget() {
 }
 
 void NanCheck::restore() {
-  for (const auto& [name, tensor] : good_) access_.runner.write(name, tensor);
+  for (const auto& [name, tensor] : good_) model_.runner.write(name, tensor);
 }
 
 Graph NanCheck::graph_of(const Run& run) const {
-  ProgramOptions o = access_.programs.options();
+  ProgramOptions o = model_.programs().options();
   o.gradient_norm = o.norms = false;  // those of skipped steps are not finite, and no trouble
-  Programs programs(access_.programs.task(), o);
-  InputForm form = access_.form(*set_);
+  Programs programs(model_.programs().task(), o);
+  InputLayout form = model_.form_for(*set_, true);
   if (run.samples.empty()) return dce(programs.update(programs.declare(form)));
   auto count = static_cast<int64_t>(run.samples.size());
-  return dce(access_.accumulate ? programs.accumulation(form, count) : programs.training(form, count));
+  return dce(accumulates() ? programs.accumulation(form, count) : programs.training(form, count));
 }
 
 std::unique_ptr<NanCheck::Program> NanCheck::counting(const Run& run, std::optional<ValueId> shown) {
@@ -219,45 +235,46 @@ std::unique_ptr<NanCheck::Program> NanCheck::counting(const Run& run, std::optio
       for (ValueId v : *list)
         if (v != none && p->graph.info(v).role == Role::temp) p->graph.set_state(shown_state(v), p->graph.value(v));
   }
-  p->compiled = access_.compile(p->graph, access_.form(*set_), *set_);
+  p->compiled = model_.replace_programs(p->graph, model_.form_for(*set_, true), *set_);
   return p;
 }
 
 void NanCheck::fill(const Run& run, const std::string& feed, void* to) const {
   if (feed == "lr")
-    store_element(master_dtype(access_.programs.options().precision), static_cast<std::byte*>(to), 0, run.lr);
+    store_element(master_dtype(model_.programs().options().precision), static_cast<std::byte*>(to), 0, run.lr);
   else if (feed == "draw")
     std::memcpy(to, &run.draw, sizeof run.draw);
   else if (feed == "indices")
     std::memcpy(to, run.samples.data(), run.samples.size_bytes());
   else {
     set_->read(feed, run.samples, to);
-    if (data::Change change = access_.change(*set_, run.epoch)) change(feed, run.samples, static_cast<std::byte*>(to));
+    if (data::Change change = augment_.change(*set_, model_.options().seed, run.epoch))
+      change(feed, run.samples, static_cast<std::byte*>(to));
   }
 }
 
 void NanCheck::run(Program& p, const Run& run) {
-  access_.runner.wait(p.compiled->run([&](const std::string& feed, void* to) { fill(run, feed, to); }));
+  model_.runner.wait(p.compiled->run([&](const std::string& feed, void* to) { fill(run, feed, to); }));
 }
 
 std::set<ValueId> NanCheck::run_and_count(Program& p, const Run& run) {
   this->run(p, run);
   std::set<ValueId> not_finite;
   for (ValueId v : p.counted)
-    if (access_.runner.read(count_state(v)).item() != 0) not_finite.insert(v);
+    if (model_.runner.read(count_state(v)).item() != 0) not_finite.insert(v);
   return not_finite;
 }
 
-std::string NanCheck::origin_in_words(int64_t done) {
-  if (good_.empty() || steps_.empty()) return "";
+Cause NanCheck::origin(int64_t done, int64_t first) {
+  if (good_.empty() || steps_.empty()) return {};
   try {
-    return find_origin(done);
+    return find_origin(done, first);
   } catch (const Error& e) {
-    return fmt::format("where it began could not be found: {}", e.what());
+    return {fmt::format("where it began could not be found: {}", e.what()), ""};
   }
 }
 
-std::string NanCheck::find_origin(int64_t done) {
+Cause NanCheck::find_origin(int64_t done, int64_t run_began) {
   std::map<size_t, std::unique_ptr<Program>> programs;  // by samples
   auto program = [&](const Run& run) -> Program& {
     auto& p = programs[run.samples.size()];
@@ -281,22 +298,24 @@ std::string NanCheck::find_origin(int64_t done) {
       for (const Run& r : runs_of(steps_[i])) run(program(r), r);
     for (size_t r = 0; r < origin->run; ++r) run(program(runs[r]), runs[r]);
     programs.clear();
-    std::string where = fmt::format("step {}", first + static_cast<int64_t>(k) + 1);
+    const int64_t step = first + static_cast<int64_t>(k) + 1;
+    std::string where = fmt::format("step {}", step);
     if (runs[origin->run].samples.empty())
       where += ", its update,";
     else if (runs.size() > 2)
       where += fmt::format(", part {} of {},", origin->run + 1, runs.size() - 1);
-    return describe(runs[origin->run], where, origin->value);
+    return describe(runs[origin->run], where, origin->value, step == run_began);
   }
-  return "every node's result is finite when it is kept: `tutti bisect` finds nodes that are wrong only when fused";
+  return {"every node's result is finite when it is kept: `tutti bisect` finds nodes that are wrong only when fused",
+          ""};
 }
 
-std::string NanCheck::describe(const Run& run, const std::string& where, ValueId origin) {
+Cause NanCheck::describe(const Run& run, const std::string& where, ValueId origin, bool early) {
   Graph plain = graph_of(run);
   const ValueInfo& info = plain.info(origin);
   auto own = [&](ValueId v) {  // of a feed or a state, before the program runs
     const ValueInfo& i = plain.info(v);
-    if (i.role == Role::state) return access_.runner.read(i.name);
+    if (i.role == Role::state) return model_.runner.read(i.name);
     HostTensor t{i.type, std::vector<std::byte>(num_bytes(i.type))};
     if (i.role == Role::constant) t.bytes = i.data;
     if (i.role == Role::feed) fill(run, i.name, t.bytes.data());
@@ -305,8 +324,19 @@ std::string NanCheck::describe(const Run& run, const std::string& where, ValueId
   if (info.producer == none) {
     HostTensor t = own(origin);
     Contents c = contents_of(t);
-    return fmt::format("it came into {} with {}: {}{}", where, source_of(plain, origin), in_words(t, c),
-                       c.first ? fmt::format("; the first at {}", to_string(place_of(t.type.shape, *c.first))) : "");
+    Cause cause{
+        fmt::format("it came into {} with {}: {}{}", where, source_of(plain, origin), in_words(t, c),
+                    c.first ? fmt::format("; the first at {}", to_string(place_of(t.type.shape, *c.first))) : ""),
+        "start from other weights: these were not finite before the step"};
+    if (info.role != Role::feed && !is_data(plain, info.name)) return cause;
+    std::string samples = not_finite_in(*set_, run.samples);
+    if (samples.empty()) {
+      cause.remedy = "the samples themselves are finite: look at what changes them on the way, such as augmentation";
+    } else {
+      cause.remedy = data_cause(samples).remedy;
+      cause.text += "\n  " + samples;
+    }
+    return cause;
   }
   std::unique_ptr<Program> p = counting(run, origin);
   const Node& n = plain.nodes()[info.producer];
@@ -316,7 +346,7 @@ std::string NanCheck::describe(const Run& run, const std::string& where, ValueId
   this->run(*p, run);
   for (const auto* list : {&n.inputs, &n.results})
     for (ValueId v : *list)
-      if (v != none && !values.contains(v)) values.emplace(v, access_.runner.read(shown_state(v)));
+      if (v != none && !values.contains(v)) values.emplace(v, model_.runner.read(shown_state(v)));
 
   std::string text = fmt::format("it began in {} with node {} of {}, {}: {}", where, info.producer, p->nodes,
                                  name(n.phase), in_words(plain, n));
@@ -341,7 +371,7 @@ std::string NanCheck::describe(const Run& run, const std::string& where, ValueId
     text += ": " + source_of(plain, v);
   }
   if (!first) text += "\n  (its result was finite when it was kept)";
-  return text;
+  return {text, remedy_of(n, plain.info(n.results[0]).type.dtype, early)};
 }
 
 }  // namespace tutti

@@ -11,19 +11,23 @@
 #include <vector>
 
 #include "core/base/export.h"
+#include "data/augment.h"
 #include "data/batch_loader.h"
 #include "data/host_tensor.h"
 #include "data/source.h"
 #include "graph/graph.h"
-#include "train/programs.h"
-#include "train/runner.h"
+#include "train/cause.h"
+#include "train/device_model.h"
 
 namespace tutti {
 
-/// "NaN", "infinite" or "-infinite".
-std::string not_finite_in_words(double x);
 /// The first NaN or infinity of an f32 tensor, else 0.
 double first_not_finite(const HostTensor& t);
+
+/// Throws NotFinite where one of these losses is not finite, and a parameter that is trained is not either. `before`:
+/// steps before the first loss; `read`: of a state.
+void expect_finite_after(std::span<const float> losses, int64_t before, const std::vector<nn::Parameter>& parameters,
+                         const std::function<HostTensor(const std::string&)>& read);
 
 /// Makes a step count, for every float value that its nodes read or make, how many elements are NaN or infinite: the
 /// state "nan.count.VALUE", f32[]. Returns the values.
@@ -63,18 +67,8 @@ struct RecordedStep {
 
 class NanCheck {
  public:
-  /// What it asks of the trainer.
-  struct Access {
-    Runner& runner;
-    const Programs& programs;
-    bool accumulate;                                     ///< whether steps are in parts
-    std::function<HostTensors()> states;                 ///< copies of all that a checkpoint keeps
-    std::function<InputForm(const data::Source&)> form;  ///< as training takes the set
-    /// Compiles and prepares such a graph; the set's tables are on the device then.
-    std::function<std::unique_ptr<CompiledGraph>(const Graph&, const InputForm&, const data::Source&)> compile;
-    std::function<data::Change(const data::Source&, uint32_t epoch)> change;
-  };
-  explicit NanCheck(Access access) : access_(std::move(access)) {}
+  /// `augment`: what training does to the samples of a batch.
+  NanCheck(DeviceModel& model, const data::Augment& augment) : model_(model), augment_(augment) {}
 
   void ran(RecordedStep step) { steps_.push_back(std::move(step)); }
   /// Copies the states when that is due: at first, then so rarely that it takes a twentieth of the time, and before
@@ -84,24 +78,26 @@ class NanCheck {
   /// States were changed from outside: they are copied at the next look.
   void forget();
   /// Runs the steps since the last copy again and says with which node the trouble began, in lines; "" where there was
-  /// no step. `done`: steps in all. The states are somewhere in that step afterwards.
-  std::string origin_in_words(int64_t done);
+  /// no step. `done`: steps in all; `first`: that of the run. The states are somewhere in that step afterwards.
+  Cause origin(int64_t done, int64_t first);
 
  private:
   struct Program;
   struct Run;
   std::vector<Run> runs_of(const RecordedStep& step) const;
   void restore();
-  std::string find_origin(int64_t done);
+  Cause find_origin(int64_t done, int64_t run_began);
   Graph graph_of(const Run& run) const;
   std::unique_ptr<Program> counting(const Run& run, std::optional<ValueId> shown = {});
   void fill(const Run& run, const std::string& feed, void* to) const;
   void run(Program& p, const Run& run);
   std::set<ValueId> run_and_count(Program& p, const Run& run);
-  std::string describe(const Run& run, const std::string& where, ValueId origin);
+  Cause describe(const Run& run, const std::string& where, ValueId origin, bool early);
 
   using Clock = std::chrono::steady_clock;
-  Access access_;
+  bool accumulates() const { return model_.options().accumulate > 1; }  // steps are in parts
+  DeviceModel& model_;
+  const data::Augment& augment_;
   HostTensors good_;                   // the states at the last copy
   std::vector<RecordedStep> steps_;    // since then
   const data::Source* set_ = nullptr;  // that they are on

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <set>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "graph/lower/compile.h"
-#include "graph/lower/effort.h"
+#include "graph/lower/cost_estimate.h"
 #include "graph/passes/recompute.h"
 
 namespace tutti {
@@ -103,15 +104,16 @@ bool is_forward(Phase p) { return p == Phase::forward || p == Phase::loss; }
 }  // namespace
 
 int64_t part_size(int64_t batch, int64_t parts) {
-  if (parts < 1) throw invalid(fmt::format("--accumulate {}: a step has at least one part", parts), "1 or more");
+  if (parts < 1) throw invalid(fmt::format("{}: must be at least 1", option_text("accumulate", parts)), "1 or more");
   if (batch % parts != 0)
-    throw invalid(fmt::format("--accumulate {}: a batch of {} has no {} equal parts", parts, batch, parts),
-                  batch < parts ? fmt::format("--accumulate {} or less", batch)
-                                : fmt::format("--batch {}", batch - batch % parts));
+    throw invalid(
+        fmt::format("{}: the batch of {} cannot be split into {} equal parts", option_text("accumulate", parts), batch,
+                    parts),
+        batch < parts ? option_text("accumulate", batch) + " or less" : option_text("batch", batch - batch % parts));
   return batch / parts;
 }
 
-InputForm form_of_set(const data::Source& set, const char* kind, const Device& device, uint64_t resident_limit) {
+InputLayout form_of_set(const data::Source& set, const char* kind, const Device& device, uint64_t resident_limit) {
   uint64_t bytes = set.table_bytes(), memory = device.memory_total;
   std::vector<data::Column> columns = set.columns();
   bool tables = std::ranges::all_of(columns, [](const data::Column& c) { return !c.table.empty(); });
@@ -126,7 +128,7 @@ uint64_t resident_limit(const TrainerOptions& o, bool training) {
   return changed ? 0 : o.resident_limit;
 }
 
-InputForm reachable(InputForm form, const std::function<bool(const Graph&)>& accepts) {
+InputLayout addressable(InputLayout form, const std::function<bool(const Graph&)>& accepts) {
   if (!form.resident) return form;
   Graph g;
   Batch one(g, form, 1, false);
@@ -154,7 +156,7 @@ struct RunPlanner::Impl {
     if (details) {
       View view(lowered);
       view.largest(details->largest);
-      details->flops = effort_of(lowered.program()).flops;
+      details->flops = estimate_cost(lowered.program()).flops;
       details->gradients = view.between(is_backward, is_update);
       details->activations = view.between(is_forward, is_backward);
     }
@@ -163,14 +165,14 @@ struct RunPlanner::Impl {
 
   /// The training program for so many samples.
   Graph step(int64_t samples) {
-    InputForm f = form(train, "train");
+    InputLayout f = form(train, "train");
     return options.accumulate == 1 ? programs.training(f, samples) : programs.accumulation(f, samples);
   }
 
-  InputForm form(const data::Source& set, const char* kind) {
+  InputLayout form(const data::Source& set, const char* kind) {
     uint64_t limit = resident_limit(options, &set == &train);
-    return reachable(form_of_set(set, kind, session.device(), limit),
-                     [&](const Graph& g) { return legalizer.accepts(g); });
+    return addressable(form_of_set(set, kind, session.device(), limit),
+                       [&](const Graph& g) { return legalizer.accepts(g); });
   }
 
   /// In the order of a run: a program's `state` counts only what no earlier one has named.
@@ -208,7 +210,7 @@ struct RunPlanner::Impl {
   const data::Source* test;
   Session session;
   Legalizer legalizer;
-  Declared declared;
+  ModelSignature declared;
   std::map<std::string, std::pair<StateRole, uint64_t>> states;  // bytes
   uint64_t state_bytes = 0, evaluation_state = 0;  // of all states declared so far; those of the evaluation alone
 };

@@ -29,7 +29,8 @@ struct MemoryPlan {
   uint64_t gradients = 0;    ///< of the parameters
   uint64_t activations = 0;  ///< results of the forward pass that the backward pass reads
 
-  double flops = 0;  ///< of the products of the training step's program (Effort): of one part where it is accumulated
+  double flops =
+      0;  ///< of the products of the training step's program (CostEstimate): of one part where it is accumulated
 
   struct Tensor {
     uint64_t bytes = 0;
@@ -74,12 +75,12 @@ struct BatchParts {
 
 /// How a run takes a set: resident where its tables are at most `resident_limit` bytes and a quarter of the device's
 /// memory. `kind` is "train" or "eval".
-TUTTI_API InputForm form_of_set(const data::Source& set, const char* kind, const Device& device,
-                                uint64_t resident_limit);
+TUTTI_API InputLayout form_of_set(const data::Source& set, const char* kind, const Device& device,
+                                  uint64_t resident_limit);
 /// Those of the options, or 0 where the host changes the samples of a training batch.
 TUTTI_API uint64_t resident_limit(const TrainerOptions& options, bool training);
 /// The same form, but not resident where the device does not accept reading batches from its tables: one may be larger
 /// than what a kernel reaches.
-TUTTI_API InputForm reachable(InputForm form, const std::function<bool(const Graph&)>& accepts);
+TUTTI_API InputLayout addressable(InputLayout form, const std::function<bool(const Graph&)>& accepts);
 
 }  // namespace tutti

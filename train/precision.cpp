@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "graph/ops/abs.h"
 #include "graph/ops/add.h"
@@ -36,7 +37,7 @@ std::string name(Precision precision) {
 Precision parse_precision(const std::string& text) {
   for (Precision p : known)
     if (name(p) == text) return p;
-  throw invalid(fmt::format("--precision {}: unknown", text), "use one of: f32, tf32, bf16, f16, f64");
+  throw invalid(fmt::format("{}: unknown", option_text("precision", text)), "use one of: f32, tf32, bf16, f16, f64");
 }
 
 DType compute_dtype(Precision precision) {
@@ -55,7 +56,7 @@ std::map<std::string, std::string> session_options(std::map<std::string, std::st
 void rethrow_open(const Error& e, const Device& device, Precision precision) {
   if (e.code != Code::invalid || precision != Precision::tf32) throw;
   throw Error(Code::declined, fmt::format("{} has no precision tf32 ({})", device.id, e.what()),
-              "tf32 is a mode of NVIDIA GPUs; use --precision f32 or bf16");
+              "tf32 is a mode of NVIDIA GPUs; use " + option_text("precision", "f32") + " or bf16");
 }
 
 bool is_loss_scaling(const std::string& state) {

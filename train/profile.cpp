@@ -88,7 +88,7 @@ std::map<uint32_t, ProfiledWork> work_of(const TuttiProgram& program, const std:
   for (auto& [head, w] : work) {
     std::vector<uint32_t> in_order = w.nodes;
     std::ranges::sort(in_order);
-    w.effort = effort_of(program, in_order);
+    w.cost = estimate_cost(program, in_order);
   }
   return work;
 }

@@ -10,7 +10,7 @@
 
 #include "core/base/export.h"
 #include "core/runtime/session.h"
-#include "graph/lower/effort.h"
+#include "graph/lower/cost_estimate.h"
 #include "graph/lower/lower.h"
 
 namespace tutti {
@@ -18,7 +18,7 @@ namespace tutti {
 /// What one node's kernels do: the node, then those that they take along.
 struct TUTTI_API ProfiledWork {
   std::vector<uint32_t> nodes;
-  Effort effort;
+  CostEstimate cost;
 };
 
 /// By the node that a device names for a kernel, what its kernels do. A node that no kernel is named for belongs to one

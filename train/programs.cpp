@@ -5,9 +5,11 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "graph/autodiff/autodiff.h"
 #include "graph/ops/broadcast.h"
@@ -24,6 +26,7 @@
 #include "graph/ops/uniform.h"
 #include "graph/passes/recompute.h"
 #include "train/clip.h"
+#include "train/limits.h"
 
 namespace tutti {
 namespace {
@@ -53,6 +56,9 @@ Value drawn(Value seed, Value step, const nn::Parameter& p) {
   }
   return {};
 }
+
+/// What a loss and gradients of that weight are divided by: where nothing counts they are 0 already.
+Value divisor_of(Value weight) { return select(equal(weight, weight.like(0)), weight.like(1), weight); }
 
 Value norm_of(Value x) { return sqrt(sum(x * x)); }
 
@@ -127,18 +133,29 @@ nn::Builder Programs::evaluator(Graph& g, Value seed, Value step) const {
   return b;
 }
 
-Declared Programs::declare(const InputForm& form) const {
+namespace {
+
+bool decays(Optimizer optimizer) {
+  return std::ranges::any_of(hyperparameters(optimizer), [](const Hyperparameter& h) {
+    return h.option == std::string_view("weight-decay") && !h.flag && *h.value > 0;
+  });
+}
+
+}  // namespace
+
+ModelSignature Programs::declare(const InputLayout& form) const {
   Graph g;
-  InputForm fed = form;  // names its columns as feeds, which no parameter can have
+  InputLayout fed = form;  // names its columns as feeds, which no parameter can have
   fed.resident = false;
   nn::Builder b = builder(g, false);
   Batch batch(g, fed, std::max<int64_t>(task_.only_batch(), 1), false);
   Outcome out = outcome_of(task_, b, batch);
   if (options_.lora) check_targets(*options_.lora, b.linears());
   if (options_.normalise && !b.normalised())
-    throw invalid(fmt::format("--normalise '{}': the model reads no images [N, C, H, W]", options_.normalise->text()),
-                  "leave it out for this model and these data");
-  Declared d{.parameters = b.parameters(), .buffers = b.buffers(), .limits = batch.limits(), .metrics = {}};
+    throw invalid(
+        fmt::format("{}: the model reads no images [N, C, H, W]", option_text("normalise", options_.normalise->text())),
+        "leave it out for this model and these data");
+  ModelSignature d{.parameters = b.parameters(), .buffers = b.buffers(), .limits = limits_of(g, batch), .metrics = {}};
   for (const Metric& m : out.metrics) d.metrics.push_back(m.name);
   if (out.output) d.output = out.output.shape();
   for (nn::Parameter& p : d.parameters) p.properties = properties_of(p);
@@ -148,6 +165,11 @@ Declared Programs::declare(const InputForm& form) const {
         }))
       throw invalid(fmt::format("no parameter is named like '{}'", group.pattern),
                     "`tutti models` and checkpoints tell the names");
+  for (const ParameterGroup& group : options_.groups)
+    if (!options_.inference && group.decay == false && !decays(options_.optimizer))
+      throw invalid(fmt::format("no decay of '{}': has no effect on {} without weight decay", group.pattern,
+                                name(options_.optimizer)),
+                    "leave it out, or set a weight decay");
   for (const auto* list : {&d.parameters, &d.buffers})
     for (const nn::Parameter& p : *list)
       if (used_by_the_run(p.name))
@@ -156,12 +178,19 @@ Declared Programs::declare(const InputForm& form) const {
   return d;
 }
 
-Graph Programs::initialization(const Declared& declared) const {
+Graph Programs::initialization(const ModelSignature& declared) const {
   Graph g;
   Value seed = g.state("seed", {DType::u32, {2}}, StateRole::bookkeeping);
-  Value step = g.full(DType::i32, -1);  // no training step has this number, so no dropout mask shares these draws
+  Value step = g.full(DType::i32, -1);     // no training step has this number, so no dropout mask shares these draws
+  std::map<int64_t, std::string> streams;  // by what names them: 31 bits of their names
   auto draw = [&](const nn::Parameter& p, StateRole role) {
     if (p.bits) return;  // quantised from what the run starts from
+    if (auto [other, first] = streams.try_emplace(nn::stream_of(p.name), p.name); !first)
+      throw invalid(
+          fmt::format("parameters '{}' and '{}' would start with the same random numbers: their names have one "
+                      "hash",
+                      other->second, p.name),
+          "rename one of them");
     Graph::Scope scope(g, p.name);
     g.set_state(p.name, drawn(seed, step, p), role);
   };
@@ -180,8 +209,7 @@ struct Programs::Backward {
   Values gradients;  ///< times the loss scale, where there is one
 };
 
-Programs::Backward Programs::backward(Graph& g, nn::Builder& model, Batch& batch, const LossScaler* scaler,
-                                      bool part) const {
+Programs::Backward Programs::backward(Graph& g, nn::Builder& model, Batch& batch, const LossScaler* scaler) const {
   nn::Mixup::check(options_.mixup);
   if (options_.mixup > 0) {
     auto pairs = nn::Mixup::drawn(model.seed(), model.step(), batch.size(), options_.mixup, model.master());
@@ -190,14 +218,13 @@ Programs::Backward Programs::backward(Graph& g, nn::Builder& model, Batch& batch
   }
   Outcome out = outcome_of(task_, model, batch);
   if (options_.mixup > 0 && !(model.mixed() && batch.mixed()))
-    throw invalid(fmt::format("--mixup {}: the task is no classification of images [N, C, H, W]", options_.mixup),
+    throw invalid(fmt::format("{}: the task is not a classification of images [N, C, H, W]",
+                              option_text("mixup", options_.mixup)),
                   "leave it out for this model and these data");
   Backward b{.loss = {}, .weight = out.weight, .parameters = {}, .gradients = {}};
   {
     Graph::Scope scope(g, "loss", Phase::loss);
-    // Nothing in a part may count.
-    Value divisor = part ? select(equal(b.weight, b.weight.like(0)), b.weight.like(1), b.weight) : b.weight;
-    b.loss = out.loss_sum / divisor;
+    b.loss = out.loss_sum / divisor_of(b.weight);
   }
   Values values;
   for (const nn::Parameter& p : model.parameters()) {
@@ -245,7 +272,7 @@ void Programs::step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b
   auto keep = [&](const char* name, Value x) {
     g.set_state(name, select(place, x, g.state(name, {x.dtype(), {loss_ring}}, StateRole::metric)));
   };
-  keep("losses", b.loss);
+  keep("losses", select(equal(b.weight, b.weight.like(0)), b.loss.like(no_loss), b.loss));
   if (norm) keep("gradient_norms", norm);
   g.set_state("step", step + 1);
 }
@@ -257,25 +284,25 @@ Graph Programs::recomputed(Graph g) const {
   return recompute(g, chosen);
 }
 
-Graph Programs::training(const InputForm& form, int64_t batch_size) const {
+Graph Programs::training(const InputLayout& form, int64_t batch_size) const {
   Graph g;
   Value seed = g.state("seed", {DType::u32, {2}}, StateRole::bookkeeping);
   Value number = g.state("step", {DType::i32, {}}, StateRole::bookkeeping);
   std::optional<LossScaler> scaler = this->scaler(g);
   Batch batch(g, form, batch_size, false);
   nn::Builder model = builder(g, true, seed, number);
-  Backward b = backward(g, model, batch, scaler ? &*scaler : nullptr, false);
+  Backward b = backward(g, model, batch, scaler ? &*scaler : nullptr);
   step(g, model.parameters(), b, number, scaler ? &*scaler : nullptr);
   return recomputed(std::move(g));
 }
 
-Graph Programs::accumulation(const InputForm& form, int64_t batch_size) const {
+Graph Programs::accumulation(const InputLayout& form, int64_t batch_size) const {
   Graph g;
   Value seed = g.state("seed", {DType::u32, {2}}, StateRole::bookkeeping);
   std::optional<LossScaler> scaler = this->scaler(g);
   Batch batch(g, form, batch_size, false);
   nn::Builder model = builder(g, true, seed, g.feed("draw", {DType::i32, {}}));
-  Backward b = backward(g, model, batch, scaler ? &*scaler : nullptr, true);
+  Backward b = backward(g, model, batch, scaler ? &*scaler : nullptr);
   Graph::Scope scope(g, "accumulate", Phase::update);
   auto add = [&](const std::string& name, Value x) {
     std::string state = accumulated_prefix + name;
@@ -287,7 +314,7 @@ Graph Programs::accumulation(const InputForm& form, int64_t batch_size) const {
   return recomputed(std::move(g));
 }
 
-Graph Programs::update(const Declared& declared) const {
+Graph Programs::update(const ModelSignature& declared) const {
   Graph g;
   Value number = g.state("step", {DType::i32, {}}, StateRole::bookkeeping);
   std::optional<LossScaler> scaler = this->scaler(g);
@@ -301,12 +328,13 @@ Graph Programs::update(const Declared& declared) const {
   {
     Graph::Scope scope(g, "accumulate", Phase::update);
     b.weight = sum("weight", scalar);
-    b.loss = sum("loss", scalar) / b.weight;
+    Value divisor = divisor_of(b.weight);
+    b.loss = sum("loss", scalar) / divisor;
     for (const nn::Parameter& p : declared.parameters) {
       if (!p.properties.frozen || options_.ema > 0) g.state(p.name, p.type, StateRole::parameter);
       if (p.properties.frozen) continue;
       b.parameters.push_back(p);
-      b.gradients.push_back(sum(p.name, p.type) / b.weight);
+      b.gradients.push_back(sum(p.name, p.type) / divisor);
     }
   }
   step(g, declared.parameters, b, number, scaler ? &*scaler : nullptr);
@@ -317,7 +345,7 @@ Graph Programs::update(const Declared& declared) const {
   return g;
 }
 
-Graph Programs::evaluation(const InputForm& form, int64_t batch_size) const {
+Graph Programs::evaluation(const InputLayout& form, int64_t batch_size) const {
   Graph g;
   Batch batch(g, form, batch_size, true);
   nn::Builder builder = evaluator(g);
@@ -335,11 +363,11 @@ Graph Programs::evaluation(const InputForm& form, int64_t batch_size) const {
   return g;
 }
 
-std::string Programs::prediction_state(const InputForm& form, int64_t batch) {
+std::string Programs::prediction_state(const InputLayout& form, int64_t batch) {
   return fmt::format("prediction.{}.{}", form.name, batch);
 }
 
-Graph Programs::prediction(const InputForm& form, int64_t batch_size) const {
+Graph Programs::prediction(const InputLayout& form, int64_t batch_size) const {
   Graph g;
   Batch batch(g, form, batch_size, true);
   nn::Builder builder = evaluator(g);
@@ -349,14 +377,14 @@ Graph Programs::prediction(const InputForm& form, int64_t batch_size) const {
   return g;
 }
 
-Graph Programs::decoding(const InputForm& form, int64_t context) const {
+Graph Programs::decoding(const InputLayout& form, int64_t context) const {
   Graph g;
   Batch batch(g, form, 1, true);
   nn::Builder b = evaluator(g);
   b.decode(g.feed("position", {DType::i32, {}}), g.feed("last", {DType::i32, {}}), context);
   Outcome out = outcome_of(task_, b, batch);
   if (!out.output || out.output.rank() != 3 || out.output.shape()[0] != 1 || out.output.shape()[1] != 1)
-    throw invalid("the task is no language model", "its output must be [batch, tokens, vocabulary]");
+    throw invalid("the task is not a language model", "its output must be [batch, tokens, vocabulary]");
   g.set_state("generate.logits", cast(reshape(out.output, {-1}), DType::f32), StateRole::metric);
   return g;
 }

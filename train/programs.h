@@ -7,6 +7,7 @@
 // evaluated batches); "data.NAME.TABLE"; "prediction.*"; "generate.*"; "sample.*"; "norm.*"; "nan.*" (see
 // train/nan_check.h).
 #pragma once
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,6 +23,8 @@ namespace tutti {
 
 /// How many losses the device keeps before the host must read them.
 constexpr int64_t loss_ring = 256;
+/// What the ring "losses" holds of a step whose batch had no weight: a finite number, so that it is told from a NaN.
+constexpr double no_loss = std::numeric_limits<float>::lowest();
 
 /// Properties of the parameters whose names fit a pattern ("*.bias", "transformer.wte.*").
 struct TUTTI_API ParameterGroup {
@@ -51,9 +54,9 @@ struct TUTTI_API ProgramOptions {
 };
 
 /// What a task declares for columns of those types.
-struct TUTTI_API Declared {
+struct TUTTI_API ModelSignature {
   std::vector<nn::Parameter> parameters, buffers;
-  std::map<std::string, int64_t> limits;  ///< columns whose numbers must lie in [0, limit)
+  std::map<std::string, Limit> limits;  ///< of the columns whose integers may not hold all of i32: see limits_of()
   std::vector<std::string> metrics;
   std::optional<Shape> output = {};  ///< of the smallest batch, [batch, …]; none: the task predicts nothing
 };
@@ -66,36 +69,36 @@ class TUTTI_API Programs {
 
   /// Throws Error(invalid) for a parameter or buffer of a name that the run uses itself, for adapters' targets that
   /// name no Linear, for normalised images of a model without such, and where data and model do not fit.
-  Declared declare(const InputForm& form) const;
+  ModelSignature declare(const InputLayout& form) const;
   /// Draws every parameter and buffer. Reads the state "seed".
-  Graph initialization(const Declared& declared) const;
+  Graph initialization(const ModelSignature& declared) const;
   /// Feeds: "indices" i32[batch] (resident) or the columns; "lr", a scalar.
-  Graph training(const InputForm& form, int64_t batch) const;
+  Graph training(const InputLayout& form, int64_t batch) const;
   /// The same step in parts, so that only one part's activations are in memory. accumulation() goes forward and
   /// backward over some samples and adds what comes of it, times its weight, to the states "accumulated.*". Feeds: as
   /// training() has them but for "lr", and "draw", i32: a number that no other part of a run has, for what is drawn at
   /// random.
-  Graph accumulation(const InputForm& form, int64_t batch) const;
+  Graph accumulation(const InputLayout& form, int64_t batch) const;
   /// One step by what was accumulated, divided by its weight; sets it to 0. Feed: "lr".
-  Graph update(const Declared& declared) const;
+  Graph update(const ModelSignature& declared) const;
   /// Feeds: the columns as above, and "valid" i32: how many of the batch count.
-  Graph evaluation(const InputForm& form, int64_t batch) const;
+  Graph evaluation(const InputLayout& form, int64_t batch) const;
   /// The same feeds; the task's output becomes a state of that name, f32 [batch, …], which each form of data has for
   /// itself.
-  Graph prediction(const InputForm& form, int64_t batch) const;
-  static std::string prediction_state(const InputForm& form, int64_t batch);
+  Graph prediction(const InputLayout& form, int64_t batch) const;
+  static std::string prediction_state(const InputLayout& form, int64_t batch);
   /// Some tokens of a sequence, for tasks that are language models: feeds "tokens" i32[1, T] and "next" i32[1, 1],
   /// "position", an i32 scalar, of the first, and "last", that of the last that counts among them; "generate.logits"
   /// becomes f32 [vocabulary], the scores of what comes next. Earlier tokens, at most `context` in all, are in other
   /// states "generate.*".
-  Graph decoding(const InputForm& form, int64_t context) const;
+  Graph decoding(const InputLayout& form, int64_t context) const;
   /// One step of sampling with the model's parameters: the states "sample.seed" (u32[2]), "sample.step" (i32, to be 0
   /// at first), "sample.state", which step 0 draws, and "sample.images", f32 [count, C, H, W].
   Graph sampling(const Sampler& sampler, int64_t count) const;
 
  private:
   struct Backward;
-  Backward backward(Graph& g, nn::Builder& model, Batch& batch, const LossScaler* scaler, bool part) const;
+  Backward backward(Graph& g, nn::Builder& model, Batch& batch, const LossScaler* scaler) const;
   void step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b, Value step, LossScaler* scaler) const;
   std::optional<LossScaler> scaler(Graph& g) const;
   Graph recomputed(Graph g) const;

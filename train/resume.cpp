@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "train/programs.h"
@@ -25,7 +26,7 @@ const HostTensor* stored(const Checkpoint& checkpoint, const std::string& name, 
       throw invalid(fmt::format("the checkpoint has no '{}': a buffer of the model is missing", name),
                     "use the model options it was trained with");
     if (is_loss_scaling(name))
-      throw invalid(fmt::format("the checkpoint has no '{}': its loss scaling is not whole", name),
+      throw invalid(fmt::format("the checkpoint has no '{}': its loss scaling is incomplete", name),
                     "use another checkpoint");
     return nullptr;
   }
@@ -70,6 +71,18 @@ void expect_possible(const std::string& path, const Checkpoint& checkpoint) {
 
 namespace {
 
+uint64_t number(const Checkpoint& checkpoint, const char* name, size_t at) {
+  const HostTensor& t = checkpoint.tensors.at(name);
+  return static_cast<uint64_t>(load_element(t.type.dtype, t.bytes.data(), at));
+}
+
+}  // namespace
+
+uint64_t seed_of(const Checkpoint& c) { return number(c, "seed", 0) | number(c, "seed", 1) << 32; }
+int64_t step_of(const Checkpoint& c) { return static_cast<int64_t>(number(c, "step", 0)); }
+
+namespace {
+
 /// Whether the states of a quantised matrix are there, in whatever number of bits; adds their names.
 template <class Names>
 bool has_states_of(const HostTensors& all, const nn::Parameter& p, Names& names) {
@@ -84,7 +97,7 @@ bool has_states_of(const HostTensors& all, const nn::Parameter& p, Names& names)
 
 }  // namespace
 
-void expect_same_model(const Checkpoint& checkpoint, const Declared& declared) {
+void expect_same_model(const Checkpoint& checkpoint, const ModelSignature& declared) {
   const char* remedy = "use the model options it was trained with";
   std::set<std::string_view> names;
   auto expect = [&](const char* kind, const nn::Parameter& p) {
@@ -111,7 +124,19 @@ void expect_same_model(const Checkpoint& checkpoint, const Declared& declared) {
   }
 }
 
-void expect_weights_of(const std::string& from, const HostTensors& weights, const Declared& declared) {
+namespace {
+
+bool holds_nan(const HostTensor& t) {
+  bool quick = t.type.dtype == DType::f32 && !not_finite_at(t);
+  if (quick || !is_float(t.type.dtype)) return false;
+  for (size_t i = 0, n = static_cast<size_t>(num_elements(t.type.shape)); i < n; ++i)
+    if (std::isnan(t.item(i))) return true;
+  return false;
+}
+
+}  // namespace
+
+void expect_weights_of(const std::string& from, const HostTensors& weights, const ModelSignature& declared) {
   std::vector<std::string> wrong;
   std::set<std::string_view> names;
   bool adapters = std::ranges::any_of(weights, [](const auto& item) { return nn::is_adapter(item.first); });
@@ -122,9 +147,12 @@ void expect_weights_of(const std::string& from, const HostTensors& weights, cons
       auto it = weights.find(p.name);
       if (it == weights.end() && (adapters || !nn::is_adapter(p.name)))
         wrong.push_back(fmt::format("'{}' is missing", p.name));
-      else if (it != weights.end() && it->second.type.shape != p.type.shape)
+      else if (it != weights.end() &&
+               (it->second.type.shape != p.type.shape || is_float(it->second.type.dtype) != is_float(p.type.dtype)))
         wrong.push_back(
             fmt::format("'{}' is {}, the model's {}", p.name, to_string(it->second.type), to_string(p.type)));
+      else if (it != weights.end() && holds_nan(it->second))
+        wrong.push_back(fmt::format("'{}' holds NaN", p.name));
     }
   for (const auto& [name, t] : weights)
     if (!names.contains(name)) wrong.push_back(fmt::format("'{}' is none of the model's", name));
@@ -144,7 +172,7 @@ void expect_same_training(const Checkpoint& checkpoint, const Optimizer& optimiz
   if (trained_in != name(precision))
     throw invalid(
         fmt::format("the checkpoint was trained in precision {}, this run uses {}", trained_in, name(precision)),
-        "resume with --precision " + trained_in);
+        "resume with " + option_text("precision", trained_in));
 }
 
 void expect_same_images(const Checkpoint& checkpoint, const std::optional<nn::Normalise>& normalise) {
@@ -154,7 +182,7 @@ void expect_same_images(const Checkpoint& checkpoint, const std::optional<nn::No
   if (trained != here)
     throw invalid(
         fmt::format("the checkpoint's model was trained with normalise '{}', this run has '{}'", trained, here),
-        fmt::format("use that of the checkpoint: --normalise {}", trained));
+        "use that of the checkpoint: " + option_text("normalise", trained));
 }
 
 }  // namespace tutti

@@ -15,12 +15,15 @@ const HostTensor* stored(const Checkpoint& checkpoint, const std::string& name, 
 /// Throws Error naming file and tensor where a number is one that no run can have come to: a step below 0, a loss scale
 /// that is none, a count beyond the steps, a NaN.
 void expect_possible(const std::string& path, const Checkpoint& checkpoint);
+/// Of a checkpoint that expect_possible() passed.
+uint64_t seed_of(const Checkpoint& checkpoint);
+int64_t step_of(const Checkpoint& checkpoint);
 /// Throws Error naming the first parameter or buffer that is missing in the checkpoint, differs, or is not in the
 /// model.
-void expect_same_model(const Checkpoint& checkpoint, const Declared& declared);
+void expect_same_model(const Checkpoint& checkpoint, const ModelSignature& declared);
 /// Throws Error that lists every tensor of `from` that the model lacks, that it has in another shape, or that is
-/// missing. All adapters may be.
-void expect_weights_of(const std::string& from, const HostTensors& weights, const Declared& declared);
+/// missing (all adapters may be), or that holds NaN.
+void expect_weights_of(const std::string& from, const HostTensors& weights, const ModelSignature& declared);
 /// Throws Error naming both sides where the optimizer or the precision differs. A checkpoint that does not name its
 /// precision was trained in f32.
 void expect_same_training(const Checkpoint& checkpoint, const Optimizer& optimizer, Precision precision);

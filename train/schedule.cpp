@@ -8,6 +8,7 @@
 #include <numbers>
 #include <sstream>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 
@@ -31,13 +32,14 @@ class Words {
     if (words_.size() > arguments + 1) fail(words_.back());
   }
   std::string text(size_t i) const {
-    if (i >= words_.size()) throw invalid(fmt::format("--schedule {}: {} lacks a number", whole_, name()), remedy());
+    if (i >= words_.size())
+      throw invalid(fmt::format("{}: {} lacks a number", option_text("schedule", whole_), name()), remedy());
     return words_[i];
   }
   template <class T>
   T number(const std::string& word) const {
     std::optional<T> x = parse_number<T>(word);
-    if (!x || *x < T{}) fail(word);
+    if (!x || !(*x >= T{}) || !std::isfinite(static_cast<double>(*x))) fail(word);
     return *x;
   }
   template <class T>
@@ -55,8 +57,9 @@ class Words {
 
  private:
   [[noreturn]] void fail(const std::string& word) const {
-    throw invalid(fmt::format("--schedule {}: '{}' is not what {} takes: numbers from 0", whole_, word, name()),
-                  remedy());
+    throw invalid(
+        fmt::format("{}: '{}' is not what {} takes: numbers from 0", option_text("schedule", whole_), word, name()),
+        remedy());
   }
   std::string whole_;
   std::vector<std::string> words_;
@@ -97,12 +100,13 @@ Schedule linear_schedule(int64_t total) {
 }
 
 Schedule one_cycle_schedule(int64_t total, double rise) {
-  expect(total >= 2, fmt::format("{} steps", total), "at least 2");
+  expect(total >= 1, fmt::format("{} steps", total), "at least 1");
   expect(rise > 0 && rise < 1, fmt::format("a rise of {}", rise), "between 0 and 1");
   constexpr double first = 1.0 / 25, last = first / 1e4;
   return [=](int64_t step) {
     double top = rise * static_cast<double>(total) - 1, end = static_cast<double>(total) - 1;
     auto at = static_cast<double>(std::min(step, total - 1));
+    if (top == 0 && at == 0) return 1.0;  // a rise of one step, whose end it is; PyTorch divides by 0 there
     return at <= top ? half_cosine(first, 1, at / top) : half_cosine(1, last, (at - top) / (end - top));
   };
 }
@@ -115,7 +119,7 @@ Schedule warmup_schedule(int64_t steps, Schedule after) {
   };
 }
 
-void Plateau::look(double loss) {
+void Plateau::update(double loss) {
   if (loss < best * (1 - threshold)) {
     best = loss;
     bad = 0;
@@ -144,7 +148,8 @@ std::optional<Plateau> parse_plateau(const std::string& text) {
   Plateau p{.factor = w.number<double>(1, 0.1)};
   p.patience = w.number<int64_t>(2, 10);
   if (!(p.factor > 0 && p.factor < 1))
-    throw invalid(fmt::format("--schedule {}: a factor of {}, expected one between 0 and 1", text, p.factor));
+    throw invalid(
+        fmt::format("{}: a factor of {}, expected one between 0 and 1", option_text("schedule", text), p.factor));
   return p;
 }
 
@@ -152,10 +157,11 @@ Schedule parse_schedule(const std::string& text, int64_t total) {
   if (size_t plus = text.find('+'); plus != std::string::npos) {
     Words w(text, text.substr(0, plus));
     if (w.name() != "warmup")
-      throw invalid(fmt::format("--schedule {}: only warmup stands before a +", text), Words::remedy());
+      throw invalid(fmt::format("{}: only warmup stands before a +", option_text("schedule", text)), Words::remedy());
     w.expect_at_most(1);
     auto steps = w.number<int64_t>(1);
-    return warmup_schedule(steps, parse_schedule(text.substr(plus + 1), std::max<int64_t>(total - steps, 2)));
+    int64_t rest = total >= 1 ? std::max<int64_t>(total - steps, 1) : total;
+    return warmup_schedule(steps, parse_schedule(text.substr(plus + 1), rest));
   }
   Words w(text, text);
   std::string name = w.name();
@@ -174,7 +180,7 @@ Schedule parse_schedule(const std::string& text, int64_t total) {
     for (const std::string& m : split(w.text(1), ',')) milestones.push_back(w.number<int64_t>(m));
     return multi_step_schedule(std::move(milestones), w.number<double>(2, 0.1));
   }
-  throw invalid(fmt::format("--schedule {}: unknown", text), Words::remedy());
+  throw invalid(fmt::format("{}: unknown", option_text("schedule", text)), Words::remedy());
 }
 
 }  // namespace tutti

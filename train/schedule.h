@@ -25,7 +25,7 @@ TUTTI_API Schedule cosine_schedule(int64_t total, double low = 0, int64_t restar
 /// From 1 to 0 along a line over `total` steps.
 TUTTI_API Schedule linear_schedule(int64_t total);
 /// Smith & Topin (2019), as PyTorch's OneCycleLR has it with cosines: from 1/25 to 1 over the first `rise` of `total`
-/// steps, then down to 1/250000.
+/// steps, then down to 1/250000. Where rise * total is 1, the first step is at the top (PyTorch's divides by 0).
 TUTTI_API Schedule one_cycle_schedule(int64_t total, double rise = 0.3);
 /// (step + 1) / steps for the first `steps` steps, then `after`, counted from there.
 TUTTI_API Schedule warmup_schedule(int64_t steps, Schedule after = {});
@@ -39,7 +39,7 @@ struct TUTTI_API Plateau {
   int64_t bad = 0;                 ///< state: looks in a row without a better one
 
   /// Takes the next loss into account.
-  void look(double loss);
+  void update(double loss);
   /// The state as text, and back. Throws Error(invalid) for a text that is none.
   std::string state() const;
   void restore(const std::string& text);

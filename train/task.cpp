@@ -37,8 +37,8 @@ Value rows_of(const data::Column& c, Value indices) {
 
 }  // namespace
 
-InputForm form_of(const data::Source& source, const std::string& name, bool resident) {
-  InputForm form{.name = name, .columns = source.columns(), .tables = {}, .resident = resident};
+InputLayout form_of(const data::Source& source, const std::string& name, bool resident) {
+  InputLayout form{.name = name, .columns = source.columns(), .tables = {}, .resident = resident};
   for (const data::Table& t : source.tables()) form.tables.emplace(t.name, t.type);
   for (const data::Column& c : form.columns)
     for (const char* own : reserved)
@@ -48,7 +48,7 @@ InputForm form_of(const data::Source& source, const std::string& name, bool resi
   return form;
 }
 
-Batch::Batch(Graph& graph, const InputForm& form, int64_t size, bool partial)
+Batch::Batch(Graph& graph, const InputLayout& form, int64_t size, bool partial)
     : graph_(graph), form_(form), size_(size) {
   if (form.resident) indices_ = graph.feed("indices", {DType::i32, {size}});
   if (partial) valid_ = less(iota(graph, {size}, 0), graph.feed("valid", {DType::i32, {}}));
@@ -88,14 +88,20 @@ Value Batch::operator[](const std::string& wanted) const {
   return it->second = graph_.feed(wanted, batched(c.type, size_));
 }
 
-Value Batch::below(const std::string& wanted, int64_t limit) const {
+Value Batch::class_ids(const std::string& wanted, int64_t limit, std::optional<int64_t> except) const {
   const data::Column& c = column(wanted);
   if (c.type.dtype != DType::i32)
     throw invalid(
         fmt::format("{}: column '{}' is {}, the task needs i32 class numbers", data_name(), wanted, to_string(c.type)),
         "write it as integers: array.astype(np.int64)");
-  limits_[wanted] = limit;
+  Limit own{.end = limit, .except = except};
+  auto [it, fresh] = limits_.try_emplace(wanted, own);
+  if (!fresh) it->second = it->second & own;
   return (*this)[wanted];
+}
+
+void Batch::exact(const std::string& what, size_t first, const Values& results, double low, double high) const {
+  exact_.push_back({what, first, graph_.values().size(), results, low, high});
 }
 
 Value Batch::weights(DType dtype) const { return valid_ ? cast(valid_, dtype) : graph_.full(dtype, 1, {size_}); }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/export.h"
+#include "core/base/limit.h"
 #include "data/source.h"
 #include "graph/graph.h"
 #include "nn/module.h"
@@ -28,28 +29,39 @@ struct TUTTI_API Outcome {
 };
 
 /// How the columns of a data set reach a program: from tables that the device holds, or fed batch by batch.
-struct TUTTI_API InputForm {
+struct TUTTI_API InputLayout {
   std::string name;  ///< part of the names of the tables' states: "data.NAME.TABLE"
   std::vector<data::Column> columns;
   std::map<std::string, TensorType> tables;
   bool resident = true;
-  bool operator==(const InputForm&) const = default;
+  bool operator==(const InputLayout&) const = default;
   std::string table_state(const std::string& table) const { return "data." + name + "." + table; }
 };
 /// Of that source under that name.
-TUTTI_API InputForm form_of(const data::Source& source, const std::string& name, bool resident);
+TUTTI_API InputLayout form_of(const data::Source& source, const std::string& name, bool resident);
 
 /// The columns of one batch, while a program is built.
 class TUTTI_API Batch {
  public:
   /// `partial`: only the first `valid` samples (a feed, i32) count.
-  Batch(Graph& graph, const InputForm& form, int64_t size, bool partial);
+  Batch(Graph& graph, const InputLayout& form, int64_t size, bool partial);
 
   /// [size, …] of the column. Throws Error(invalid) that lists the columns.
   Value operator[](const std::string& column) const;
   /// The same for class numbers and tokens, i32: every run checks the data for numbers outside [0, limit) before it
-  /// starts. Throws Error where the column is no i32.
-  Value below(const std::string& column, int64_t limit) const;
+  /// starts, but for `except`, a label that does not count. Throws Error where the column is no i32.
+  Value class_ids(const std::string& column, int64_t limit, std::optional<int64_t> except = {}) const;
+  /// Integers of another width that the graph computes in i32: `results`, and the values from the `first` of the graph
+  /// on, must stay within [low, high]. Every run checks that the data can make none that do not. `what`: the op and its
+  /// place, for messages.
+  struct Exact {
+    std::string what;
+    size_t first, end;
+    Values results;
+    double low, high;
+  };
+  void exact(const std::string& what, size_t first, const Values& results, double low, double high) const;
+  const std::vector<Exact>& exact_integers() const { return exact_; }
   /// Whether the data has that column.
   bool has(const std::string& column) const;
   /// "data set photos/train", for messages.
@@ -67,15 +79,18 @@ class TUTTI_API Batch {
   /// Whether the task asked for them.
   bool mixed() const { return mixed_; }
   /// The limits that below() was asked with, by column.
-  const std::map<std::string, int64_t>& limits() const { return limits_; }
+  const std::map<std::string, Limit>& limits() const { return limits_; }
+  /// The columns that were asked for.
+  const std::map<std::string, Value>& read() const { return columns_; }
 
  private:
   Graph& graph_;
-  const InputForm& form_;
+  const InputLayout& form_;
   int64_t size_;
   Value indices_, valid_;
   mutable std::map<std::string, Value> columns_;
-  mutable std::map<std::string, int64_t> limits_;
+  mutable std::map<std::string, Limit> limits_;
+  mutable std::vector<Exact> exact_;
   std::optional<nn::Mixup> mixup_;
   mutable bool mixed_ = false;
 };

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "graph/functions.h"
 #include "graph/ops/argmax.h"
@@ -93,7 +94,7 @@ Outcome classified(Value y, const Batch& x, const ClassificationOptions& o) {
                               y.shape()[1] < 2 ? "the model's output has one"
                                                : fmt::format("the column '{}' has one ({})", o.label, x.data_name())),
                   "take data of two classes or more (of images: a folder per class), or a task of regression");
-  Value labels = x.below(o.label, y.shape()[1]);
+  Value labels = x.class_ids(o.label, y.shape()[1], ignored_label);
   Shape want = y.shape();
   want.erase(want.begin() + 1);
   if (labels.shape() != want)
@@ -114,7 +115,7 @@ Task classification(nn::Layer model, ClassificationOptions o) {
 }
 
 Outcome binary_classified(Value y, const Batch& x, const BinaryClassificationOptions& o) {
-  Value label = x.column(o.label).type.dtype == DType::i32 ? x.below(o.label, 2) : x[o.label];
+  Value label = x.column(o.label).type.dtype == DType::i32 ? x.class_ids(o.label, 2) : x[o.label];
   Shape column = label.shape();
   column.push_back(1);
   if (y.shape() == column) y = reshape(y, label.shape());
@@ -178,7 +179,7 @@ Value pixels(const nn::Builder& b, const Batch& x, const std::string& column) {
   if (images.rank() != 4)
     throw invalid(
         fmt::format("the column '{}' holds {}, not images [C, H, W]", column, to_string(x.column(column).type)),
-        "use --data shapes:32 or other images");
+        "use " + option_text("data", "shapes:32") + " or other images");
   if (images.dtype() == DType::u8) return cast(images, b.master()) * (1.0 / 255);
   return clamp(cast(images, b.master()), 0, 1);
 }
@@ -234,7 +235,7 @@ Outcome segmented(Value y, const Batch& x, const SegmentationOptions& o) {
     throw invalid(fmt::format("the model gives {}, not [batch, classes, …]", to_string(y.type())),
                   "end it with Conv2d(classes, 1)");
   int64_t classes = y.shape()[1];
-  Value labels = x.below(o.label, classes);
+  Value labels = x.class_ids(o.label, classes);
   Shape want = y.shape(), row = want, line(y.rank(), 1);
   want.erase(want.begin() + 1);
   row[1] = 1;
@@ -280,8 +281,8 @@ Outcome next_tokens(Value y, const Batch& x, const LanguageModelOptions& o) {
     throw invalid(fmt::format("the model gives {} for tokens {}", to_string(y.type()), to_string(next.type())),
                   "a language model gives [batch, tokens, vocabulary]");
   int64_t vocabulary = y.shape()[2];
-  if (x.has(o.tokens)) x.below(o.tokens, vocabulary);
-  x.below(o.next, vocabulary);
+  if (x.has(o.tokens)) x.class_ids(o.tokens, vocabulary);
+  x.class_ids(o.next, vocabulary, ignored_label);
   Value labels = reshape(ignore_padding(next, x), {num_elements(next.shape())});
   Outcome out = scored_classes(reshape(y, {num_elements(next.shape()), vocabulary}), labels, 0);
   out.output = y;
@@ -292,7 +293,7 @@ Task language_model(nn::Layer model, LanguageModelOptions o) {
   std::string text = model.describe();
   return Task(
       [model = std::move(model), o = std::move(o)](nn::Builder& b, const Batch& x) {
-        return next_tokens(b.wanted(b.output(model.forward(b, x[o.tokens]))), x, o);
+        return next_tokens(b.last_token(b.output(model.forward(b, x[o.tokens]))), x, o);
       },
       text);
 }

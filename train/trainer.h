@@ -11,6 +11,7 @@
 #include "data/dataset.h"
 #include "data/files/checkpoint.h"
 #include "data/source.h"
+#include "train/position.h"
 #include "train/programs.h"
 #include "train/runner.h"
 #include "train/schedule.h"
@@ -21,7 +22,7 @@ namespace tutti {
 struct TUTTI_API TrainerOptions {
   Optimizer optimizer = Adam{};
   Schedule schedule = {};                ///< of the learning rate; constant unless given
-  std::optional<Plateau> plateau = {};   ///< beside the schedule: fed by Trainer::look
+  std::optional<Plateau> plateau = {};   ///< beside the schedule: fed by Trainer::report_validation_loss
   double clip_norm = 0, clip_value = 0;  ///< of gradients; 0: not clipped
   double ema = 0;                        ///< decay of averaged weights, which evaluation takes; 0: none
   std::vector<ParameterGroup> groups = {};
@@ -55,6 +56,8 @@ struct TUTTI_API TrainerOptions {
   /// twentieth of the time); once, a few seconds of steps run again, with the same samples: a source must give them
   /// again.
   bool nan_check = false;
+  /// Losses may be NaN or infinite, as in PyTorch: a run ends where a parameter is.
+  bool nan_losses = false;
 };
 
 /// What a step's gradients (before any is clipped) and weights (before the update) measured, by parameter: 2-norms.
@@ -73,8 +76,8 @@ struct TUTTI_API Progress {
 };
 
 struct TUTTI_API TrainResult {
-  double loss = 0;  ///< mean over this call's steps
-  int64_t steps = 0;
+  double loss = 0;  ///< mean over this call's steps that have one (see Trainer::losses); NaN where none has
+  int64_t steps = 0, with_loss = 0;
   double samples_per_second = 0;
   bool stopped = false;  ///< the callback asked to stop
 };
@@ -87,16 +90,21 @@ struct TUTTI_API EvalResult {
   double metric(const std::string& name) const;
 };
 
-/// Thrown when a loss is NaN or infinite, when f16 gradients stay so at the smallest loss scale, or (by save) what
-/// would be saved; `step` is the first such step, counted from 1 (for save: the last one done).
+/// Thrown when a loss is NaN or infinite (that of a batch of weight 0 is none: its gradients are 0), when f16 gradients
+/// stay so at the smallest loss scale, or (by save) what would be saved; `step` is the first such step, counted from 1
+/// (for save: the last one done).
 class TUTTI_API NotFinite : public Error {
  public:
-  NotFinite(int64_t step, const std::string& what, const std::string& remedy = "use a smaller learning rate");
+  NotFinite(int64_t step, const std::string& what, const std::string& remedy = "");
   int64_t step;
 };
 
 /// Of those options.
 TUTTI_API ProgramOptions program_options(const TrainerOptions& options);
+/// Throws Error(invalid) where a number of the options is out of its range.
+void check(const TrainerOptions& options);
+/// Throws Error(invalid) where the rate of step `at`, counted from 0, is not a number that the weights' dtype holds.
+void expect_finite_rate(double lr, const TrainerOptions& options, int64_t at);
 
 class TUTTI_API Trainer {
  public:
@@ -124,9 +132,16 @@ class TUTTI_API Trainer {
     return next_token(std::span(&token, 1), position, context);
   }
   /// Tells the plateau, if the options have one, a loss such as the evaluation's; once per epoch, as a rule.
-  void look(double loss);
+  void report_validation_loss(double loss);
   /// Steps of one epoch of that set.
   int64_t steps_per_epoch(const data::Source& set) const;
+  /// Steps that are left until so many passes over that set are done, those of before load() and of other batches
+  /// counted by their samples.
+  int64_t steps_left(const data::Source& set, int64_t epochs);
+  /// Of the step that comes next: its epoch, and what it has taken of it.
+  const Position& position() const;
+  /// In place of the options' schedule. Its step counts samples: see Position::ahead.
+  void set_schedule(Schedule schedule);
 
   /// Parameters, optimizer state, step, seed and loss scale as safetensors; `metadata` is kept beside them. Throws
   /// NotFinite, and leaves an older file as it is, when one of them holds NaN or infinity.
@@ -159,7 +174,7 @@ class TUTTI_API Trainer {
   uint64_t seed() const;                     ///< the options', or the loaded checkpoint's
   double learning_rate(int64_t step) const;  ///< of the step with that number, from 0; with the plateau as it is now
   int64_t parameter_count() const;           ///< elements; 0 before the model's input is known
-  const std::vector<float>& losses() const;  ///< of every step of this trainer
+  const std::vector<float>& losses() const;  ///< of every step of this trainer; NaN where the batch had no weight
   const std::vector<float>& gradient_norms() const;  ///< the same of all gradients, before any is clipped, where asked
   std::vector<Norms> take_norms();                   ///< those of TrainerOptions::norms_every since the last call
   double step_ms_median() const;                     ///< of means over the steps between two looks at the device

@@ -1,6 +1,9 @@
 // What a trainer is asked for and answers with, apart from the training itself.
 #include <fmt/format.h>
 
+#include <cmath>
+#include <limits>
+
 #include "core/base/text.h"
 #include "train/trainer.h"
 
@@ -14,6 +17,14 @@ double EvalResult::metric(const std::string& name) const {
   std::vector<std::string> names;
   for (const auto& [known, value] : metrics) names.push_back(known);
   throw invalid(fmt::format("the task has no metric '{}'", name), names.empty() ? "" : "it has " + alternatives(names));
+}
+
+void expect_finite_rate(double lr, const TrainerOptions& o, int64_t at) {
+  bool wide = master_dtype(o.precision) == DType::f64;
+  if (!(std::abs(lr) <= (wide ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max())))
+    throw invalid(fmt::format("the learning rate of step {} is {}: {} times the schedule's factor", at + 1, lr,
+                              learning_rate(o.optimizer)),
+                  "use a smaller learning rate, and a schedule whose factors are finite");
 }
 
 ProgramOptions program_options(const TrainerOptions& o) {

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "graph/graph.h"
 #include "graph/ops/add.h"
@@ -36,7 +37,7 @@ struct Update {
 
 /// Throws Error(invalid), which names the option, for a number outside [0, 1).
 inline void check_share(const char* hyperparameter, double x) {
-  if (!(x >= 0 && x < 1)) throw invalid(fmt::format("--{} {}: must be in [0, 1)", hyperparameter, x));
+  if (!(x >= 0 && x < 1)) throw invalid(fmt::format("{}: must be in [0, 1)", option_text(hyperparameter, x)));
 }
 
 /// One hyperparameter of an optimizer: the option of commands that sets it, what it is, and where it lies.

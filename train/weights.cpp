@@ -15,6 +15,7 @@
 #include "data/files/strict_json.h"
 #include "data/files/whole_file.h"
 #include "train/gguf_llama.h"
+#include "train/peft_config.h"
 #include "train/programs.h"
 #include "train/weight_names.h"
 
@@ -94,7 +95,7 @@ QuantizedTensor quantized_tensor(const HostTensors& all, const std::string& name
   return t;
 }
 
-void convert_weights(HostTensors& weights, const Declared& declared) {
+void convert_weights(HostTensors& weights, const ModelSignature& declared) {
   auto round = [&](const nn::Parameter& p) {
     auto it = weights.find(p.name);
     if (it != weights.end() && it->second.type.dtype != p.type.dtype) it->second = it->second.to(p.type.dtype);
@@ -136,32 +137,24 @@ void write_adapters(const std::string& folder, const HostTensors& parameters, co
 HostTensors read_adapters(const std::string& folder, nn::Lora& lora) {
   std::string path = (fs::path(folder) / "adapter_config.json").string();
   const char* remedy = "use PEFT's LoRA adapters";
-  json j = read_json_object(path, remedy);
-  auto expect = [&](bool good, const char* key, const char* kind) {
-    if (!good) throw invalid(fmt::format("{}: \"{}\" is missing or no {}", path, key, kind), remedy);
-  };
-  expect(j.value("peft_type", json()) == "LORA", "peft_type", "\"LORA\"");
-  expect(j.contains("r") && j["r"].is_number_unsigned() && j["r"] >= 1 && j["r"] <= 1 << 20, "r",
-         "whole number from 1 to 2^20");
-  expect(j.contains("lora_alpha") && j["lora_alpha"].is_number(), "lora_alpha", "number");
-  expect(j.contains("target_modules") && j["target_modules"].is_array() && !j["target_modules"].empty(),
-         "target_modules", "list of names");
-  lora = {.rank = j["r"], .alpha = j["lora_alpha"], .targets = {}};
-  for (const json& target : j["target_modules"]) {
-    expect(target.is_string(), "target_modules", "list of names");
-    lora.targets.push_back(target);
-  }
-  HostTensors all;
   std::string file = (fs::path(folder) / "adapter_model.safetensors").string();
+  read_peft_config(path, {});  // says what is wrong with it before the large file is read
+  std::map<std::string, HostTensor> tensors = read_checkpoint(file).tensors;
+  std::set<std::string> modules;
+  for (const auto& [name, t] : tensors)
+    if (size_t end = name.rfind(".lora_"); name.starts_with(peft_prefix) && nn::is_adapter(name))
+      modules.insert(name.substr(peft_prefix.size(), end - peft_prefix.size()));
+  lora = read_peft_config(path, {modules.begin(), modules.end()});
+  HostTensors all;
   std::vector<std::string> wrong;
-  for (auto& [name, t] : read_checkpoint(file).tensors) {
+  for (auto& [name, t] : tensors) {
     const Shape& s = t.type.shape;
     if (!name.starts_with(peft_prefix) || !nn::is_adapter(name))
       wrong.push_back(fmt::format("'{}' is no adapter of a Linear", name));
     else if (s.size() != 2 || s[name.ends_with("lora_A.weight") ? 0 : 1] != lora.rank)
       wrong.push_back(fmt::format("'{}' is {}, the rank {}", name, to_string(t.type), lora.rank));
     else
-      all.emplace(name.substr(peft_prefix.size()), t);
+      all.emplace(name.substr(peft_prefix.size()), std::move(t));
   }
   if (wrong.empty() && all.empty()) wrong.emplace_back("no tensor is there");
   if (!wrong.empty()) throw invalid(fmt::format("{}: {}", file, first_of(wrong, "; ")), remedy);

@@ -21,12 +21,13 @@ TUTTI_API QuantizedTensor quantized_tensor(const HostTensors& all, const std::st
 
 /// Brings weights that fit the model into the form that its states have: quantises what the model keeps quantised,
 /// rounds floats to another dtype.
-TUTTI_API void convert_weights(HostTensors& weights, const Declared& declared);
+TUTTI_API void convert_weights(HostTensors& weights, const ModelSignature& declared);
 
 /// Adapters as PEFT keeps them: a folder with adapter_model.safetensors ("base_model.model." + parameter) and
 /// adapter_config.json. `parameters` may hold others, too.
 TUTTI_API void write_adapters(const std::string& folder, const HostTensors& parameters, const nn::Lora& lora);
-/// Those of such a folder by our names, and what the configuration says of them. Throws Error(invalid).
+/// Those of such a folder by our names, and what the configuration says of them. Throws Error(invalid), also for every
+/// option of the configuration that changes numbers and is not computed here (use_dora, alpha_pattern, …).
 TUTTI_API HostTensors read_adapters(const std::string& folder, nn::Lora& lora);
 
 /// The weights without adapters: W + alpha / rank B A in the place of each adapted W (f64 sums).

@@ -89,7 +89,7 @@ sdk::Traits traits_of(const Libraries& l, const Found& f) {
     return static_cast<uint32_t>(std::max(least, attribute(l.cuda, f.handle, which)));
   };
   sdk::Traits t;
-  t.language = sdk::Language::cuda_c;
+  t.language = &sdk::Language::cuda_c();
   t.half_storage = true;
   t.max_local = ask(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 256);
   t.subgroup = ask(CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32);
@@ -98,7 +98,8 @@ sdk::Traits traits_of(const Libraries& l, const Found& f) {
   t.memory_bytes = t.max_allocation_bytes = f.info.memory_total;
   t.double_buffered_uploads = true;
   t.max_arguments = 256;  // 4 KB of parameters hold 512 pointers
-  t.identity = fmt::format("cuda|{}|{}|NVRTC {}", f.info.name, f.architecture, version_text(l.nvrtc_version));
+  t.identity =
+      fmt::format("cuda|{}|{}|{}|NVRTC {}", f.info.name, f.info.driver, f.architecture, version_text(l.nvrtc_version));
   return t;
 }
 

@@ -37,7 +37,7 @@ Decline declines_inputs(const Case& c, size_t fixed) {
     return "k or v does not fit";
   for (size_t i = 0; i < 3; ++i)
     if (num_elements(c.in(i).shape) == 0) return "no elements";
-  if (q[1] % k[1] != 0) return "heads that are no multiple";
+  if (q[1] % k[1] != 0) return "heads that are not a multiple";
   if (at.seed > at.mask) {
     const TensorType& mask = c.in(at.mask);
     Shape scores = {q[0], q[1], q[2], k[2]};

@@ -1,6 +1,7 @@
 // Convolution and its two gradients through oneDNN, which chooses the layouts.
 #include "backends/onednn/even.h"
 #include "backends/onednn/outside.h"
+#include "backends/onednn/repair.h"
 #include "backends/onednn/widened.h"
 #include "backends/onednn/window.h"
 
@@ -132,6 +133,11 @@ Decline declines_forward(const Case& c) {
                             [&] { return forward(g, t, any(t, g.images()), {}, prop_kind::forward_training, true); });
 }
 
+/// The kernel with what oneDNN leaves out or adds where numbers are inf or NaN.
+KernelPtr judged(const std::string& op, const Case& c, const ConvGeometry& g, KernelPtr conv, DType dtype) {
+  return with_outside(op, g, with_repair(op, g, std::move(conv), dtype, c.threads), dtype, c.threads);
+}
+
 KernelPtr forward_of(const Case& c, const ConvGeometry& g, DType dtype) {
   auto t = data_type(dtype);
   int used = threads_for(operations(g), c.threads);
@@ -149,7 +155,7 @@ KernelPtr forward_of(const Case& c, const ConvGeometry& g, DType dtype) {
   kernel->in = {layout_of(pd.src_desc(), {dtype, g.images()}), layout_of(pd.weights_desc(), {dtype, g.weights()})};
   kernel->out = {layout_of(pd.dst_desc(), {dtype, g.result()})};
   if (c.epilogue.bias != TUTTI_NONE) kernel->in.push_back(plain_layout(c.program.type(c.epilogue.bias)));
-  return with_outside("conv2d", g, std::move(kernel), dtype);
+  return judged("conv2d", c, g, std::move(kernel), dtype);
 }
 
 KernelPtr make_forward(const Case& c, DType dtype) {
@@ -194,7 +200,7 @@ KernelPtr dx_of(const Case& c, const ConvGeometry& g, DType dtype) {
       pd.scratchpad_desc(), used, c.threads);
   kernel->in = {layout_of(pd.diff_dst_desc(), {dtype, g.result()}), layout_of(pd.weights_desc(), {dtype, g.weights()})};
   kernel->out = {layout_of(pd.diff_src_desc(), {dtype, g.images()})};
-  return with_outside("conv2d_dx", g, std::move(kernel), dtype);
+  return judged("conv2d_dx", c, g, std::move(kernel), dtype);
 }
 
 KernelPtr make_dx(const Case& c, DType dtype) {
@@ -237,7 +243,7 @@ KernelPtr make_dw(const Case& c, DType dtype) {
                 layout_of(pd.diff_dst_desc(), {dtype, c.in(1).shape})};
   kernel->out = {layout_of(pd.diff_weights_desc(), {dtype, c.out(0).shape})};
   if (c.sums_gradient) kernel->out.push_back(plain_layout({dtype, {g.filters}}));
-  return with_outside("conv2d_dw", g, std::move(kernel), dtype);
+  return judged("conv2d_dw", c, g, std::move(kernel), dtype);
 }
 
 // ---- with one more channel of zeros where the sum is over an odd number

@@ -1,7 +1,6 @@
 #include "backends/onednn/kernel.h"
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cstring>
@@ -36,9 +35,6 @@ dnnl::primitive_attr attributes() {
 }
 
 int threads_for(double operations, int threads) { return operations < worth_threads ? 1 : threads; }
-
-ThreadScope::ThreadScope(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
-ThreadScope::~ThreadScope() { omp_set_num_threads(before_); }
 
 Decline expect_inputs(const Case& c, size_t count) {
   size_t have = c.node().inputs.size();
@@ -103,10 +99,10 @@ void PrimitiveKernel::bind(std::span<void* const> in, std::span<void* const> out
 }
 
 void PrimitiveKernel::run() {
-  if (threads_ != session_threads_) omp_set_num_threads(threads_);
+  if (threads_ != session_threads_) OpenMp::get().set_threads(threads_);
   auto status =
       dnnl_primitive_execute(primitive_.get(), stream().get(), static_cast<int>(bound_.size()), bound_.data());
-  if (threads_ != session_threads_) omp_set_num_threads(session_threads_);
+  if (threads_ != session_threads_) OpenMp::get().set_threads(session_threads_);
   if (status != dnnl_success)
     throw Error(Code::internal, fmt::format("oneDNN failed with status {}", static_cast<int>(status)));
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/onednn/layout.h"
+#include "backends/onednn/openmp.h"
 #include "core/base/rounding.h"
 #include "sdk/kernel_list.h"
 #include "sdk/plan/patterns.h"
@@ -117,17 +118,6 @@ dnnl::primitive_attr attributes();
 
 /// The threads for a problem of so many floating-point operations: one where a second costs more than it gives.
 int threads_for(double operations, int threads);
-
-/// Sets OpenMP's thread count for primitives made while it lives, then puts the old one back.
-class ThreadScope {
- public:
-  explicit ThreadScope(int threads);
-  ~ThreadScope();
-  ThreadScope(const ThreadScope&) = delete;
-
- private:
-  int before_;
-};
 
 /// Moves one value from one layout into another.
 KernelPtr make_reorder(const TensorType& t, const Layout& from, const Layout& to, int threads);

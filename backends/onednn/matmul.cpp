@@ -3,17 +3,13 @@
 
 #include <numeric>
 
+#include "backends/onednn/repair.h"
 #include "backends/onednn/widened.h"
 
 namespace tutti::onednn {
 namespace {
 
 using dnnl::memory;
-
-struct Product {
-  Desc a, b, y, bias;
-  double operations = 0;
-};
 
 /// [batch..., rows, columns] of a row-major operand, aligned to `rank` dimensions; swapped where transposed.
 Desc operand(memory::data_type t, const Shape& shape, bool transposed, size_t rank) {
@@ -43,7 +39,7 @@ Decline check_shapes(const Case& c) {
   return expect_result(c, 0, {c.in(0).dtype, y});
 }
 
-Product describe(const Case& c, memory::data_type t) {
+ProductDescs describe(const Case& c, memory::data_type t) {
   Shape a = c.in(0).shape, b = c.in(1).shape, y = c.out(0).shape;
   bool ta = c.node().attrs.i("ta") != 0, tb = c.node().attrs.i("tb") != 0;
   // One matrix b for all of a's batch: the batch is rows.
@@ -54,9 +50,7 @@ Product describe(const Case& c, memory::data_type t) {
     y = {rows, y.back()};
   }
   size_t rank = y.size();
-  Product p{operand(t, a, ta, rank), operand(t, b, tb, rank), operand(t, y, false, rank), {}, 0};
-  int64_t k = ta ? a[a.size() - 2] : a.back();
-  p.operations = 2.0 * static_cast<double>(num_elements(y)) * static_cast<double>(k);
+  ProductDescs p{operand(t, a, ta, rank), operand(t, b, tb, rank), operand(t, y, false, rank), {}};
   if (c.epilogue.bias != TUTTI_NONE) {
     Shape dims(rank, 1);
     dims.back() = y.back();
@@ -65,7 +59,7 @@ Product describe(const Case& c, memory::data_type t) {
   return p;
 }
 
-dnnl::matmul::primitive_desc primitive_of(const Product& p, const Epilogue& e, bool allow_empty) {
+dnnl::matmul::primitive_desc primitive_of(const ProductDescs& p, const Epilogue& e, bool allow_empty) {
   if (e.bias != TUTTI_NONE) return {engine(), p.a, p.b, p.bias, p.y, attributes(), allow_empty};
   return {engine(), p.a, p.b, p.y, attributes(), allow_empty};
 }
@@ -81,8 +75,9 @@ Decline declines(const Case& c) {
 }
 
 KernelPtr make_product(const Case& c, DType t) {
-  Product p = describe(c, data_type(t));
-  int used = threads_for(p.operations, c.threads);
+  ProductDescs p = describe(c, data_type(t));
+  double operations = 2.0 * static_cast<double>(num_elements(p.y.get_dims())) * static_cast<double>(p.terms());
+  int used = threads_for(operations, c.threads);
   ThreadScope scope(used);
   auto pd = not_reference(t, primitive_of(p, c.epilogue, false));
   std::vector<PrimitiveKernel::Argument> arguments = {
@@ -92,7 +87,7 @@ KernelPtr make_product(const Case& c, DType t) {
   for (size_t k = 0; k < 2; ++k) kernel->in.push_back(plain_layout({t, c.in(k).shape}));
   kernel->out = {plain_layout({t, c.out(0).shape})};
   if (c.epilogue.bias != TUTTI_NONE) kernel->in.push_back(plain_layout(c.program.type(c.epilogue.bias)));
-  return kernel;
+  return with_repair(p, std::move(kernel), t, c.threads);
 }
 
 KernelPtr make(const Case& c) {

@@ -4,59 +4,17 @@
 #include <limits>
 #include <vector>
 
+#include "backends/onednn/numbers.h"
+#include "kernels/cpu/parallel.h"
+
 namespace tutti::onednn {
 namespace {
 
-/// Numbers in a layout of oneDNN's, by their coordinates.
-class Numbers {
- public:
-  Numbers(const Desc& d, DType t)
-      : dtype_(t),
-        strides_(d.get_strides()),
-        blocks_(d.get_inner_blks()),
-        axes_(d.get_inner_idxs()),
-        bytes_(d.get_size()) {}
-  void bind(void* at) { at_ = at; }
-
-  double get(const Shape& index) const { return load_element(dtype_, at_, offset(index)); }
-  void set(const Shape& index, double x) const { store_element(dtype_, at_, offset(index), x); }
-  /// Whether all of them are numbers: what lies between them in memory is zero.
-  bool finite() const {
-    uint32_t special = 0;
-    if (dtype_ == DType::f32) {
-      auto* x = static_cast<const uint32_t*>(at_);
-      for (size_t i = 0; i < bytes_ / 4; ++i) special |= (x[i] & 0x7f800000u) == 0x7f800000u;
-    } else {
-      uint16_t high = dtype_ == DType::f16 ? 0x7c00 : 0x7f80;
-      auto* x = static_cast<const uint16_t*>(at_);
-      for (size_t i = 0; i < bytes_ / 2; ++i) special |= (x[i] & high) == high;
-    }
-    return special == 0;
-  }
-
- private:
-  size_t offset(Shape index) const {
-    int64_t at = 0, step = 1;
-    for (size_t b = blocks_.size(); b-- > 0;) {  // the innermost block last
-      int64_t& i = index[static_cast<size_t>(axes_[b])];
-      at += i % blocks_[b] * step;
-      step *= blocks_[b];
-      i /= blocks_[b];
-    }
-    for (size_t d = 0; d < index.size(); ++d) at += index[d] * strides_[d];
-    return static_cast<size_t>(at);
-  }
-
-  DType dtype_;
-  Shape strides_, blocks_, axes_;
-  size_t bytes_;
-  void* at_ = nullptr;
-};
-
 class WithOutside : public Kernel {
  public:
-  WithOutside(const std::string& op, const ConvGeometry& g, KernelPtr conv, DType dtype)
-      : images_(op == "conv2d_dx"),
+  WithOutside(const std::string& op, const ConvGeometry& g, KernelPtr conv, DType dtype, int threads)
+      : threads_(threads),
+        images_(op == "conv2d_dx"),
         weights_(op == "conv2d_dw"),
         g_(g),
         conv_(std::move(conv)),
@@ -99,26 +57,32 @@ class WithOutside : public Kernel {
   /// Every result that a product with the outside makes NaN becomes so.
   void spoil() const {
     int64_t planes = images_ ? g_.channels : g_.filters, width = images_ ? g_.w.size : g_.w.count;
-#pragma omp parallel for
-    for (int64_t plane = 0; plane < planes; ++plane)
-      for (int64_t ky = 0; ky < g_.h.kernel; ++ky)
-        for (int64_t kx = 0; kx < g_.w.kernel; ++kx) {
-          if (!weights_ && !special(plane, ky, kx)) continue;
-          std::vector<int64_t> places = places_outside(g_, images_, ky, kx);
-          bool clean = true;
-          for (int64_t n = 0; n < g_.batch && clean; ++n)
-            for (int64_t place : places) {
-              Shape at = {n, plane, place / width, place % width};
-              if (!weights_)
-                result_.set(at, nan_);
-              else if (clean = std::isfinite(other_.get(at)); !clean)
-                break;
-            }
-          for (int64_t c = 0; weights_ && !clean && c < g_.depth(); ++c) result_.set(weight(plane, c, ky, kx), nan_);
-        }
+    kernels::share(planes, planes * g_.h.kernel * g_.w.kernel * g_.batch * width, threads_,
+                   [&](int64_t first, int64_t last, int) {
+                     for (int64_t plane = first; plane < last; ++plane) spoil_plane(plane, width);
+                   });
+  }
+
+  void spoil_plane(int64_t plane, int64_t width) const {
+    for (int64_t ky = 0; ky < g_.h.kernel; ++ky)
+      for (int64_t kx = 0; kx < g_.w.kernel; ++kx) {
+        if (!weights_ && !special(plane, ky, kx)) continue;
+        std::vector<int64_t> places = places_outside(g_, images_, ky, kx);
+        bool clean = true;
+        for (int64_t n = 0; n < g_.batch && clean; ++n)
+          for (int64_t place : places) {
+            Shape at = {n, plane, place / width, place % width};
+            if (!weights_)
+              result_.set(at, nan_);
+            else if (clean = std::isfinite(other_.get(at)); !clean)
+              break;
+          }
+        for (int64_t c = 0; weights_ && !clean && c < g_.depth(); ++c) result_.set(weight(plane, c, ky, kx), nan_);
+      }
   }
 
   static constexpr double nan_ = std::numeric_limits<double>::quiet_NaN();
+  int threads_;
   bool images_, weights_;  // the result is images (dx), weights (dw)
   ConvGeometry g_;
   KernelPtr conv_;
@@ -137,10 +101,10 @@ bool all_inside(const ConvGeometry& g, bool images) {
 
 }  // namespace
 
-KernelPtr with_outside(const std::string& op, const ConvGeometry& g, KernelPtr conv, DType dtype) {
+KernelPtr with_outside(const std::string& op, const ConvGeometry& g, KernelPtr conv, DType dtype, int threads) {
   bool images = op == "conv2d_dx";
   if (all_inside(g, images)) return conv;
-  return std::make_unique<WithOutside>(op, g, std::move(conv), dtype);
+  return std::make_unique<WithOutside>(op, g, std::move(conv), dtype, threads);
 }
 
 }  // namespace tutti::onednn

@@ -1,17 +1,23 @@
 #include <fmt/format.h>
-#include <sys/sysinfo.h>
 #include <dnnl.hpp>
 
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
-#include <thread>
+#include <string_view>
 
 #include "backends/onednn/onednn.h"
 #include "backends/onednn/session.h"
+#include "core/base/cpus.h"
 #include "core/base/text.h"
 #include "kernels/cpu/isa_kernels.h"
+#include "kernels/cpu/team.h"
+#include "sdk/shortage.h"
 
 namespace tutti::onednn {
 namespace {
+
+using kernels::most_threads;
 
 /// The processor's name as the kernel tells it.
 std::string cpu_name() {
@@ -41,7 +47,13 @@ const char* isa_name() {
   }
 }
 
-int default_threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+/// OMP_NUM_THREADS, of whose list the first number counts, else what this process may use.
+int default_threads() {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  std::string_view first = text ? text : "";
+  int asked = parse_number<int>(first.substr(0, first.find(','))).value_or(0);
+  return asked >= 1 && asked <= most_threads ? asked : usable_cpus();
+}
 
 class OnednnPlugin : public sdk::Plugin {
  public:
@@ -53,13 +65,9 @@ class OnednnPlugin : public sdk::Plugin {
     const dnnl_version_t* v = dnnl_version();
     sdk::Device d;
     d.name = cpu_name();
-    d.driver = fmt::format("oneDNN {}.{}.{} ({}, gomp)", v->major, v->minor, v->patch, isa_name());
+    d.driver = fmt::format("oneDNN {}.{}.{} ({})", v->major, v->minor, v->patch, isa_name());
     d.kind = TUTTI_CPU;
-    struct sysinfo info = {};
-    if (sysinfo(&info) == 0) {
-      d.memory_total = uint64_t{info.totalram} * info.mem_unit;
-      d.memory_free = uint64_t{info.freeram} * info.mem_unit;
-    }
+    sdk::take_host_memory(d);
     return {d};
   }
 
@@ -70,10 +78,11 @@ class OnednnPlugin : public sdk::Plugin {
       if (key != "threads")
         throw invalid(fmt::format("onednn: unknown option '{}'", key), "the valid option is: threads");
       threads = parse_number<int>(value).value_or(0);
-      if (threads < 1 || threads > 1024)
-        throw invalid(fmt::format("onednn: option threads is '{}'", value), "give a whole number from 1 to 1024");
+      if (threads < 1 || threads > most_threads)
+        throw invalid(fmt::format("onednn: option threads is '{}'", value),
+                      fmt::format("give a whole number from 1 to {}", most_threads));
     }
-    return make_session(threads, host_);
+    return make_session(std::min(threads, kernels::thread_limit()), host_);
   }
 };
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/onednn/kernel.h"
+#include "backends/onednn/repair.h"
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/parallel.h"
 
@@ -157,7 +157,10 @@ Recurrence recurrence_of(const Case& c, size_t fixed, size_t gates, bool gradien
   const Shape &state = c.in(0).shape, &z = c.in(gates).shape;
   int64_t n = state[1];
   auto t = data_type(c.in(0).dtype);
-  bool bf16 = c.in(0).dtype == DType::bf16 && dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core_bf16;
+  dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+  const char* kind = isa >= dnnl::cpu_isa::avx512_core_amx ? "amx" : "";
+  bool bf16 = c.in(0).dtype == DType::bf16 && isa >= dnnl::cpu_isa::avx512_core_bf16 &&
+              !fills_sums(kind, DType::bf16, gradient ? 4 * n : n);
   auto product = gradient ? std::make_shared<StateProduct>(4 * n, n, Desc({4 * n, n}, t, Shape{n, 1}), bf16)
                           : std::make_shared<StateProduct>(n, 4 * n, Desc({n, 4 * n}, t, Shape{1, n}), bf16);
   return {z[0],

@@ -1,12 +1,13 @@
 #include "backends/onednn/session.h"
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <algorithm>
 
 #include "backends/onednn/compiler.h"
+#include "backends/onednn/openmp.h"
 #include "core/base/log.h"
+#include "kernels/cpu/signals.h"
 #include "sdk/interval.h"
 #include "sdk/plan/host_allocations.h"
 #include "sdk/trace.h"
@@ -72,8 +73,9 @@ class CpuExecutable : public sdk::Executable {
   uint64_t took(size_t k) const { return moments_[k + 1] - moments_[k]; }
 
   void run_steps() {
-    omp_set_num_threads(shared_.threads);
-    Affinity::Scope bound(shared_.affinity);
+    kernels::SignalsHeld held;
+    OpenMp::get().set_threads(shared_.threads);
+    kernels::ComputeScope computing(shared_.threads, shared_.cpus);
     mark();
     for (size_t k = 0; k < plan_.steps.size(); ++k) try {
         plan_.steps[k].kernel->run();
@@ -102,7 +104,13 @@ class CpuExecutable : public sdk::Executable {
 
 class CpuSession : public sdk::Session {
  public:
-  CpuSession(int threads, const sdk::Host& host) : shared_(threads) { shared_.host = host; }
+  CpuSession(int threads, const sdk::Host& host) : shared_(threads) {
+    shared_.host = host;
+    const std::string& why = OpenMp::get().why_not_ours();
+    host.log(3, "onednn",
+             fmt::format("threads: {}, {}", threads,
+                         why.empty() ? "its own" : fmt::format("of the OpenMP runtime ({})", why)));
+  }
 
   void check(const sdk::Program& program, std::span<uint8_t> accepted, const sdk::Why& why) override {
     for (uint32_t k = 0; k < program.nodes.size(); ++k) {
@@ -113,7 +121,7 @@ class CpuSession : public sdk::Session {
   }
 
   std::unique_ptr<sdk::Executable> compile(sdk::Program program, const TuttiOptions& options) override {
-    omp_set_num_threads(shared_.threads);
+    OpenMp::get().set_threads(shared_.threads);
     Plan plan = onednn::compile(program, shared_.threads, sdk::dispatch_trace(shared_.host));
     bool timed = (options.flags & TUTTI_OPT_PROFILE) != 0;
     return std::make_unique<CpuExecutable>(shared_, std::move(program), std::move(plan), timed);

@@ -1,7 +1,6 @@
 #include "backends/opencl/devices.h"
 
 #include <fmt/format.h>
-#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <bit>
@@ -10,6 +9,7 @@
 #include <sstream>
 
 #include "backends/opencl/icd.h"
+#include "sdk/shortage.h"
 
 namespace tutti::opencl {
 namespace {
@@ -58,11 +58,15 @@ std::string pci_of(const cl::Device& device) {
   return at ? fmt::format("{:04x}:{:02x}:{:02x}.{:x}", at->domain, at->bus, at->device, at->function) : "";
 }
 
+/// What the driver tells; of a device on the host no more than this process may have.
+uint64_t memory_of(const cl::Device& device) {
+  uint64_t all = device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>();
+  return is_cpu(device) ? std::min(all, sdk::host_memory_total()) : all;
+}
+
 /// Where the device's memory is the host's: what is free there; else what the driver tells, or all of it.
 uint64_t free_memory(const cl::Device& device, uint64_t total) {
-  struct sysinfo info = {};
-  if (device.getInfo<CL_DEVICE_HOST_UNIFIED_MEMORY>() && sysinfo(&info) == 0)
-    return std::min(total, uint64_t{info.freeram} * info.mem_unit);
+  if (device.getInfo<CL_DEVICE_HOST_UNIFIED_MEMORY>()) return std::min(total, sdk::host_memory_left());
   if (has_extension(device, "cl_amd_device_attribute_query")) {
     size_t kib[2] = {};
     size_t bytes = 0;
@@ -107,7 +111,7 @@ Found describe(const cl::Platform& platform, const std::string& platform_name, c
                                 trimmed(device.getInfo<CL_DRIVER_VERSION>()),
                                 has_extension(device, "cl_khr_fp16") ? "fp16" : "no fp16",
                                 subgroups ? "subgroups" : "no subgroups");
-    f.info.memory_total = device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>();
+    f.info.memory_total = memory_of(device);
     f.info.memory_free = free_memory(device, f.info.memory_total);
     f.info.pci = pci_of(device);
     if (has_extension(device, "cl_khr_device_uuid"))
@@ -182,7 +186,7 @@ std::vector<Found> find_devices(const std::function<void(const std::string&)>& n
 
 sdk::Traits traits_of(const cl::Platform& platform, const cl::Device& device) {
   sdk::Traits t;
-  t.language = sdk::Language::opencl_c;
+  t.language = &sdk::Language::opencl_c();
   t.cpu_like = is_cpu(device);
   t.byte_storage = true;
   t.half_storage = true;  // as 16-bit integers; arithmetic on them needs cl_khr_fp16
@@ -195,7 +199,7 @@ sdk::Traits traits_of(const cl::Platform& platform, const cl::Device& device) {
   // A buffer is a pointer among the arguments.
   t.max_arguments =
       static_cast<uint32_t>(std::clamp<size_t>(device.getInfo<CL_DEVICE_MAX_PARAMETER_SIZE>() / 8, 16, 128));
-  t.memory_bytes = device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>();
+  t.memory_bytes = memory_of(device);
   t.alignment = std::bit_ceil(std::max(64u, device.getInfo<CL_DEVICE_MEM_BASE_ADDR_ALIGN>() / 8));
   t.identity = fmt::format("{} | {} | {} | {} | {}", trimmed(platform.getInfo<CL_PLATFORM_NAME>()),
                            trimmed(platform.getInfo<CL_PLATFORM_VERSION>()), trimmed(device.getInfo<CL_DEVICE_NAME>()),

@@ -1,11 +1,11 @@
 #include "backends/reference/reference.h"
 
 #include <fmt/format.h>
-#include <sys/sysinfo.h>
 
 #include "backends/reference/executable.h"
 #include "core/base/text.h"
 #include "graph/op.h"
+#include "sdk/shortage.h"
 
 namespace tutti::reference {
 
@@ -104,11 +104,7 @@ class ReferencePlugin : public sdk::Plugin {
     d.name = "reference (float64 on the host)";
     d.driver = "tutti " TUTTI_VERSION;
     d.kind = TUTTI_SOFTWARE;  // the host plays a device: the selector takes any other first
-    struct sysinfo info = {};
-    if (sysinfo(&info) == 0) {
-      d.memory_total = uint64_t{info.totalram} * info.mem_unit;
-      d.memory_free = uint64_t{info.freeram} * info.mem_unit;
-    }
+    sdk::take_host_memory(d);
     return {d};
   }
 

@@ -1,14 +1,13 @@
 // What a physical device is and what of it kernels may use.
 #include <fmt/format.h>
-#include <sched.h>
-#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <cstring>
 #include <set>
-#include <thread>
 
 #include "backends/vulkan/instance.h"
+#include "core/base/cpus.h"
+#include "sdk/shortage.h"
 
 namespace tutti::vulkan {
 namespace {
@@ -33,12 +32,6 @@ uint32_t kind_of(VkPhysicalDeviceType type) {
     case VK_PHYSICAL_DEVICE_TYPE_CPU: return TUTTI_SOFTWARE;
     default: return TUTTI_OTHER;
   }
-}
-
-uint32_t usable_cpus() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1u, std::thread::hardware_concurrency());
 }
 
 std::vector<VkQueueFamilyProperties> families_of(const Api& api, VkPhysicalDevice device) {
@@ -77,9 +70,10 @@ void measure_memory(const Api& api, PhysicalDevice& device) {
             : budget.heapBudget[i] > budget.heapUsage[i] ? budget.heapBudget[i] - budget.heapUsage[i]
                                                          : 0;
   }
-  struct sysinfo host = {};
-  if (base.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU && sysinfo(&host) == 0)
-    free = std::min(free, uint64_t{host.freeram} * host.mem_unit);
+  if (base.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU) {
+    total = std::min(total, sdk::host_memory_total());
+    free = std::min({free, total, sdk::host_memory_left()});
+  }
   device.listed.memory_total = device.traits.memory_bytes = total;
   device.listed.memory_free = free;
 }
@@ -128,7 +122,7 @@ struct Answers {
 void fill_traits(const VkPhysicalDeviceProperties& base, const Answers& a, PhysicalDevice& device) {
   const VkPhysicalDeviceLimits& limits = a.properties.properties.limits;
   sdk::Traits& traits = device.traits;
-  traits.language = sdk::Language::glsl;
+  traits.language = &sdk::Language::glsl();
   traits.cpu_like = base.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
   traits.byte_storage = a.f12.storageBuffer8BitAccess && device.int8;
   traits.half_storage = a.f11.storageBuffer16BitAccess && device.int16;
@@ -158,7 +152,7 @@ void fill_traits(const VkPhysicalDeviceProperties& base, const Answers& a, Physi
   }
   // Vulkan itself does not tell how many units a GPU has; 16 stands for a small one.
   traits.compute_units =
-      traits.cpu_like          ? usable_cpus()
+      traits.cpu_like          ? static_cast<uint32_t>(usable_cpus())
       : a.nvidia.shaderSMCount ? a.nvidia.shaderSMCount
       : a.amd.computeUnitsPerShaderArray
           ? a.amd.shaderEngineCount * a.amd.shaderArraysPerEngineCount * a.amd.computeUnitsPerShaderArray

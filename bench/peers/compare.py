@@ -31,7 +31,7 @@ TUTTI = os.path.join(ROOT, "build/release/bin/tutti")
 PEERS = {"torch": (["torch", "numpy"], "auto"), "tinygrad": (["tinygrad", "numpy"], "opencl")}  # packages, our device
 
 # Options of both, data of Tutti, data of the peer, the precision where it has one of its own. Single steps are timed at
-# a learning rate that leaves the loss where it is: made-up data is soon solved, and the denormal numbers of a solved
+# a learning rate that leaves the loss where it is: synthetic data is soon solved, and the denormal numbers of a solved
 # task slow every CPU down.
 CASES = {
     "mlp-1024": ("mlp 1024-2048-512-10, batch 128, adam",
@@ -117,7 +117,7 @@ def peer_options(mode):
 def take_turns(case, precision, args, python, more, rounds):
     name, options, data, own = case
     precision = own or precision
-    judged = data == "fashion-mnist"  # made-up data differs, so its accuracy says nothing
+    judged = data == "fashion-mnist"  # synthetic data differs, so its accuracy says nothing
     common = options + more + ([] if "--optimizer" in options else ["--optimizer", "adam"])
     threads = ["--threads", str(args.threads)]
     device = args.device or PEERS[args.peer][1]

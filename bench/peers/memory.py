@@ -23,9 +23,9 @@ import table
 # Few samples of each row's kind of data: the sets are not what is compared.
 DATA = {"mlp-1024": "synthetic:1024:10:512:16", "mlp-gelu": "synthetic:1024:10:512:16", "mlp-784": "synthetic:1x28x28:10:512:16",
         "linear-4096": "synthetic:4096:4096:1024:16", "cnn": "synthetic:1x28x28:10:512:16", "cnn-256": "synthetic:1x28x28:10:512:16",
-        "orientation": "orientation:128:64:16", "resnet18": "synthetic:3x32x32:10:64:16", "gpt": "made-up-text:65:8192",
-        "gpt2": "made-up-text:50257:8192", "lstm": "synthetic:64x64:10:512:16", "vit": "synthetic:3x32x32:10:64:16", "unet": "shapes:64:64:16",
-        "vae": "synthetic:1x28x28:10:512:16", "mobilenet_v2": "synthetic:3x32x32:10:64:16", "dlrm": "made-up-clicks:13:26:1000:512"}
+        "orientation": "orientation:128:64:16", "resnet18": "synthetic:3x32x32:10:64:16", "gpt": "synthetic-text:65:8192",
+        "gpt2": "synthetic-text:50257:8192", "lstm": "synthetic:64x64:10:512:16", "vit": "synthetic:3x32x32:10:64:16", "unet": "shapes:64:64:16",
+        "vae": "synthetic:1x28x28:10:512:16", "mobilenet_v2": "synthetic:3x32x32:10:64:16", "dlrm": "synthetic-clicks:13:26:1000:512"}
 
 
 LEAST = {"kind": "model", "model": "mlp", "size": "default", "layers": "2,2", "batch": 2, "optimizer": "sgd", "lr": 1e-6, "samples": 64,

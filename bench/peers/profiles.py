@@ -4,7 +4,7 @@
     python3 bench/peers/profiles.py                              all rows in f32 and bf16, a Markdown table on stdout
     python3 bench/peers/profiles.py --rows gpt,lstm --precision bf16
 
-The same steps as scripts/bench-peers.sh, by `tutti train --profile` on made-up data.
+The same steps as scripts/bench-peers.sh, by `tutti train --profile` on synthetic data.
 """
 import argparse
 import collections

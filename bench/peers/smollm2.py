@@ -27,7 +27,7 @@ try:
     from transformers import AutoModelForCausalLM
 except ImportError as e:
     print(f"{e.name} is not installed: scripts/python-env.sh --torch")
-    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE", "").split(",") else 77)
+    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE_PACKAGES", "").split(",") else 77)
 
 os.environ["TQDM_DISABLE"] = "1"
 ROOT = pathlib.Path(__file__).resolve().parents[2]

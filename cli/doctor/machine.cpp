@@ -5,13 +5,18 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
 #include <tuple>
+#include <utility>
 
 #include "cli/doctor/report.h"
+#include "core/base/cgroup.h"
+#include "core/base/cpus.h"
+#include "core/base/host_memory.h"
 #include "core/base/text.h"
 #include "core/runtime/blob_cache.h"
 #include "core/runtime/machine.h"
@@ -24,10 +29,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t little_disk = uint64_t{256} << 20;
-
-uint64_t kib_of(const char* key) {
-  return std::strtoull(value_in("/proc/meminfo", key, ':').c_str(), nullptr, 10) << 10;
-}
 
 /// The nearest folder above that exists.
 fs::path existing(fs::path path) {
@@ -64,6 +65,15 @@ void examine_disk(Area& area, const char* what, const fs::path& folder) {
     area.problem(text, "free some space there: checkpoints and compiled kernels need it", facts);
   else
     area.ok(text, facts);
+}
+
+void examine_memory(Area& area) {
+  uint64_t all = host_memory_total(), free = host_memory_left();
+  auto machine = number_of("/proc/meminfo", "MemTotal");
+  std::string text = fmt::format("{} of memory, {} of it free", bytes_text(all), bytes_text(std::min(all, free)));
+  if (machine && all < *machine << 10)
+    text += fmt::format("; the machine has {}, a control group allows no more", bytes_text(*machine << 10));
+  area.ok(text, {{"memory_total", all}, {"memory_free", std::min(all, free)}});
 }
 
 /// Drivers that compile on the CPU crash or hang where memory is refused, so that nothing else can tell.
@@ -117,11 +127,11 @@ Area examine_machine() {
           {{"tutti", TUTTI_VERSION}, {"system", os}, {"kernel", kernel.release}, {"machine", kernel.machine}});
   std::string processor = cpu_model();
   unsigned threads = std::thread::hardware_concurrency();
-  area.ok(fmt::format("{}, {} threads", processor.empty() ? "unknown processor" : processor, threads),
-          {{"processor", processor}, {"threads", threads}});
-  uint64_t all = kib_of("MemTotal"), free = kib_of("MemAvailable");
-  area.ok(fmt::format("{} of memory, {} of it free", bytes_text(all), bytes_text(free)),
-          {{"memory_total", all}, {"memory_free", free}});
+  int usable = usable_cpus();
+  area.ok(fmt::format("{}, {} threads{}", processor.empty() ? "unknown processor" : processor, threads,
+                      std::cmp_less(usable, threads) ? fmt::format(", this process may use {}", usable) : ""),
+          {{"processor", processor}, {"threads", threads}, {"threads_usable", usable}});
+  examine_memory(area);
   examine_limits(area);
   examine_disk(area, "temporary files", fs::temp_directory_path());
   std::error_code ec;

@@ -1,4 +1,4 @@
-// Curves over steps, as a figure of a page.
+// MetricHistory over steps, as a figure of a page.
 #pragma once
 #include <string>
 #include <vector>

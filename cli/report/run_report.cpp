@@ -16,7 +16,7 @@ void RunReport::add_to(CLI::App& sub) {
 }
 
 void RunReport::check() const {
-  if (target_ == "-") throw invalid("--report -: a page does not go to stdout", "name a file");
+  if (target_ == "-") throw invalid("--report -: a page cannot be written to stdout", "name a file");
 }
 
 void RunReport::look(Trainer& trainer, const RunOptions& run, const data::Sources& data) {

@@ -135,14 +135,13 @@ struct TopCommand {
 }  // namespace
 
 void add_top(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("top", "Show what devices do now, and the training runs that go on");
+  CLI::App* sub = app.add_subcommand("top", "Show the load of devices, and running training processes");
   static TopCommand command;
-  sub->add_option("--watch", command.watch, "Look again after so many seconds, until Ctrl-C (0: look once)")
-      ->check(real);
+  sub->add_option("--watch", command.watch, "Refresh every N seconds until Ctrl-C (0: show once)")->check(real);
   add_json_flag(*sub, command.json);
   sub->footer(
-      "busy: of all processors, for devices that compute on them; what the driver says of a GPU.\n"
-      "Runs are those of `tutti train` by this user on this machine.\n"
+      "busy: of all processors for CPU devices; as reported by the driver for GPUs.\n"
+      "Runs are the `tutti train` processes of this user on this machine.\n"
       "Example: tutti top --watch 2");
   sub->callback([&action] { action = [] { return command(); }; });
 }

@@ -175,7 +175,8 @@ enum {
   TUTTI_X_SHL = 30,
   TUTTI_X_SHR = 31,
   TUTTI_X_SELECT = 32, /* a (bool) ? b : c */
-  TUTTI_X_CAST = 33
+  TUTTI_X_CAST = 33,
+  TUTTI_X_FMOD = 34 /* of floats: C's fmod, exact */
 };
 
 /* ---- device, memory, host -------------------------------------------------------------------------------------- */

@@ -11,6 +11,9 @@ namespace tutti::instr {
 /// hands its result to the next one.
 inline constexpr uint16_t round = 0x100;
 
+/// One more than the last instruction of the ABI that this build knows.
+inline constexpr uint16_t count = TUTTI_X_FMOD + 1;
+
 /// How many of a, b, c are operands of an instruction: 0 for INPUT and CONST, 1 for RESULT and for unknown codes.
 constexpr int operand_count(uint16_t code) {
   switch (code) {
@@ -24,6 +27,7 @@ constexpr int operand_count(uint16_t code) {
     case TUTTI_X_MIN:
     case TUTTI_X_MAX:
     case TUTTI_X_POW:
+    case TUTTI_X_FMOD:
     case TUTTI_X_LESS:
     case TUTTI_X_LESS_EQUAL:
     case TUTTI_X_EQUAL:

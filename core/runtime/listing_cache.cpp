@@ -1,6 +1,7 @@
 #include "core/runtime/listing_cache.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "core/base/hash.h"
+#include "core/base/host_memory.h"
 #include "core/runtime/driver_folders.h"
 
 extern char** environ;
@@ -46,6 +48,11 @@ std::string environment() {
   return text;
 }
 
+uint64_t limit_of(int resource) {
+  rlimit limit;
+  return getrlimit(static_cast<__rlimit_resource>(resource), &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
 std::string key_of(const Manifest& plugin) { return "devices/" + plugin.path.string(); }
 
 }  // namespace
@@ -65,6 +72,7 @@ std::string ListingCache::circumstances(const Manifest& plugin) const {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   text += boot + '\n' + environment();
+  text += fmt::format("memory {} {} {}\n", host_memory_total(), limit_of(RLIMIT_AS), limit_of(RLIMIT_DATA));
   return fmt::format("{:016x}{:016x}", fnv1a(text.data(), text.size()),
                      fnv1a(text.data(), text.size(), other_fnv_start));
 }

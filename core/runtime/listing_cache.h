@@ -22,7 +22,8 @@ struct KeptListing {
 };
 
 /// One entry per manifest. It counts while the plugin's files, the engine's `tutti-probe`, the environment, the folders
-/// in which drivers register and the boot of the system are those that it was made with.
+/// in which drivers register, the memory that this process may have and the boot of the system are those that it was
+/// made with.
 class ListingCache {
  public:
   explicit ListingCache(std::filesystem::path probe) : probe_(std::move(probe)) {}

@@ -17,6 +17,7 @@
 
 #include "core/base/log.h"
 #include "core/base/status.h"
+#include "core/base/text.h"
 #include "core/runtime/boundary.h"
 #include "core/runtime/child_process.h"
 #include "core/runtime/loader.h"
@@ -33,9 +34,7 @@ constexpr int answers = 3;  // the descriptor that a probe writes to
 double patience() {
   const char* v = std::getenv("TUTTI_PROBE_SECONDS");
   if (!v || !*v) return 30;
-  char* end = nullptr;
-  double seconds = std::strtod(v, &end);
-  if (*end == 0 && seconds > 0) return seconds;
+  if (double seconds = parse_number<double>(v).value_or(0); seconds > 0) return seconds;
   static std::once_flag said;
   std::call_once(
       said, [&] { log::warning("plugins", "TUTTI_PROBE_SECONDS={}: expected seconds, more than 0; 30 are used", v); });

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "core/base/log.h"
+#include "core/base/option_text.h"
 
 namespace tutti {
 namespace {
@@ -21,7 +22,7 @@ struct Request {
 };
 
 Request request_of(const std::string& wanted) {
-  if (!wanted.empty() && wanted != "auto") return {wanted, "--device " + wanted};
+  if (!wanted.empty() && wanted != "auto") return {wanted, option_text("device", wanted)};
   const char* v = std::getenv("TUTTI_DEVICE");
   if (v && *v && std::string("auto") != v) return {v, fmt::format("TUTTI_DEVICE={}", v)};
   return {};

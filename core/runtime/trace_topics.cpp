@@ -10,7 +10,7 @@
 namespace tutti {
 
 std::string wrong_topics(const std::string& value, const std::vector<std::string>& plugins) {
-  std::vector<std::string> valid = {"all", "dispatch", "graph", "kernels"}, wrong;
+  std::vector<std::string> valid = {"all", "dispatch", "graph", "kernels", "texts"}, wrong;
   valid.insert(valid.end(), plugins.begin(), plugins.end());
   for (const std::string& topic : split(value, ','))
     if (std::ranges::find(valid, topic) == valid.end()) wrong.push_back(topic);

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,9 @@ struct TUTTI_API Checkpoint {
 /// Where one of a file's tensors lies.
 struct CheckpointEntry {
   std::string name;
-  TensorType type;
+  std::string element;         ///< the format's name of its element type: "F32", "F8_E4M3"
+  std::optional<DType> dtype;  ///< as what it is read; nothing where Tutti has no such numbers
+  Shape shape;
   uint64_t at = 0, bytes = 0;  ///< in the file
 };
 
@@ -40,10 +43,11 @@ TUTTI_API void write_checkpoint(const std::string& path, const Checkpoint& check
 
 /// Reads a whole file. Everything in it is checked before it is used: header length (at most 100 MB), JSON (no name
 /// twice), dtypes, shapes (at most 32 dimensions), sizes against shapes, offsets without gap or overlap. Takes time
-/// linear in the file. Throws Error(invalid) naming file, byte and expectation.
+/// linear in the file. Integers of 8 and 16 bits become i32. Throws Error(invalid) naming file, byte and expectation,
+/// or the first tensor whose element type Tutti has no numbers for (F8_E4M3, U64).
 TUTTI_API Checkpoint read_checkpoint(const std::string& path);
 
-/// The same without the tensors' numbers, of which nothing is read.
+/// The same without the tensors' numbers, of which nothing is read: any element type of the format is shown.
 TUTTI_API CheckpointHeader read_checkpoint_header(const std::string& path);
 
 }  // namespace tutti

@@ -44,7 +44,8 @@ struct Reader {
 // Where a tensor lies, counted from the end of the header.
 struct Entry {
   std::string name;
-  TensorType type;
+  const safetensors::Element* element = nullptr;
+  Shape shape;
   uint64_t begin = 0, end = 0;
 };
 
@@ -52,27 +53,29 @@ Entry read_entry(const Reader& r, const std::string& name, const json& j, uint64
   std::string what = fmt::format("tensor '{}'", name);
   if (!j.is_object() || j.size() != 3 || !j.contains("dtype") || !j.contains("shape") || !j.contains("data_offsets"))
     r.fail(8, what + ": expected exactly dtype, shape and data_offsets");
-  Entry e{name, {}, 0, 0};
+  Entry e{name};
   const json &dtype = j["dtype"], &shape = j["shape"], &offsets = j["data_offsets"];
-  auto known = dtype.is_string() ? safetensors::parse(dtype.get<std::string>()) : std::nullopt;
-  if (!known)
-    r.fail(8, fmt::format("{}: dtype {}, expected one of {}", what, dtype.dump(-1, ' ', true), safetensors::all()));
-  e.type.dtype = *known;
+  e.element = dtype.is_string() ? safetensors::find(dtype.get<std::string>()) : nullptr;
+  if (!e.element)
+    r.fail(8,
+           fmt::format("{}: dtype {}, expected one of {}", what, dtype.dump(-1, ' ', true), safetensors::readable()));
   if (!shape.is_array()) r.fail(8, what + ": the shape is no list");
-  for (const json& d : shape) e.type.shape.push_back(static_cast<int64_t>(r.natural(d, what + ", shape")));
+  for (const json& d : shape) e.shape.push_back(static_cast<int64_t>(r.natural(d, what + ", shape")));
   if (!offsets.is_array() || offsets.size() != 2) r.fail(8, what + ": data_offsets is no list of two numbers");
   e.begin = r.natural(offsets[0], what + ", data_offsets");
   e.end = r.natural(offsets[1], what + ", data_offsets");
-  uint64_t bytes = 0;
+  uint64_t bits = 0;
   try {
-    if (num_elements(e.type.shape) > int64_t{1} << 58) throw invalid("more than 2^58 elements");
-    bytes = num_bytes(e.type);
+    if (num_elements(e.shape) > int64_t{1} << 56) throw invalid("more than 2^56 elements");
+    bits = static_cast<uint64_t>(num_elements(e.shape)) * e.element->bits;
   } catch (const Error& error) {
     r.fail(8, fmt::format("{}: {}", what, error.what()));
   }
-  if (e.end < e.begin || e.end - e.begin != bytes)
-    r.fail(data_at + e.begin, fmt::format("{}: {} takes {} bytes, its offsets [{}, {}] do not", what, to_string(e.type),
-                                          bytes, e.begin, e.end));
+  if (bits % 8 != 0)
+    r.fail(8, fmt::format("{}: {}{} does not end with a whole byte", what, e.element->name, to_string(e.shape)));
+  if (e.end < e.begin || e.end - e.begin != bits / 8)
+    r.fail(data_at + e.begin, fmt::format("{}: {}{} takes {} bytes, its offsets [{}, {}] do not", what, e.element->name,
+                                          to_string(e.shape), bits / 8, e.begin, e.end));
   return e;
 }
 
@@ -124,11 +127,37 @@ CheckpointHeader read_header(const Reader& r, std::ifstream& in) {
       r.fail(data_at + std::min(at, e.begin), fmt::format("tensor '{}' begins at offset {}, expected {}: {}", e.name,
                                                           e.begin, at, e.begin < at ? "an overlap" : "a gap"));
     at = e.end;
-    out.entries.push_back({std::move(e.name), std::move(e.type), data_at + e.begin, e.end - e.begin});
+    out.entries.push_back({std::move(e.name), std::string(e.element->name), e.element->dtype, std::move(e.shape),
+                           data_at + e.begin, e.end - e.begin});
   }
   if (size - data_at != at)
     r.fail(size, fmt::format("the file has {} bytes, its header promises {}", size, data_at + at));
   return out;
+}
+
+/// A sound file may hold numbers that we have no dtype for.
+void expect_readable(const std::string& path, const std::vector<CheckpointEntry>& entries) {
+  auto lacks = [](const CheckpointEntry& e) { return !e.dtype; };
+  auto first = std::ranges::find_if(entries, lacks);
+  if (first == entries.end()) return;
+  size_t more = static_cast<size_t>(std::ranges::count_if(entries, lacks)) - 1;
+  throw invalid(fmt::format("{}: tensor '{}' is {}{}, which Tutti has no numbers for; it reads {}", path, first->name,
+                            first->element, more ? fmt::format(", and {} more are of such types", more) : "",
+                            safetensors::readable()),
+                "convert the file with PyTorch: t.to(torch.float32), times its scale where the file has one");
+}
+
+/// Integers as i32.
+template <class T>
+std::vector<std::byte> widened(const std::vector<std::byte>& from) {
+  std::vector<std::byte> to(from.size() / sizeof(T) * 4);
+  for (size_t i = 0; i < from.size() / sizeof(T); ++i) {
+    T x;
+    std::memcpy(&x, &from[i * sizeof(T)], sizeof(T));
+    int32_t wide = x;
+    std::memcpy(&to[i * 4], &wide, 4);
+  }
+  return to;
 }
 
 /// Calls f, with a message of its own where memory runs out.
@@ -158,14 +187,18 @@ Checkpoint read_checkpoint(const std::string& path) {
     Reader r{path};
     std::ifstream in;
     CheckpointHeader header = read_header(r, in);
+    expect_readable(path, header.entries);
     Checkpoint checkpoint;
     checkpoint.metadata = std::move(header.metadata);
     for (CheckpointEntry& e : header.entries) {
       HostTensor& t = checkpoint.tensors[e.name];
-      t.type = e.type;
+      t.type = {*e.dtype, std::move(e.shape)};
       t.bytes.resize(e.bytes);
       if (!in.read(reinterpret_cast<char*>(t.bytes.data()), static_cast<std::streamsize>(t.bytes.size())))
         r.fail(e.at, fmt::format("tensor '{}' cannot be read", e.name));
+      if (e.element == "I8") t.bytes = widened<int8_t>(t.bytes);
+      if (e.element == "I16") t.bytes = widened<int16_t>(t.bytes);
+      if (e.element == "U16") t.bytes = widened<uint16_t>(t.bytes);
     }
     return checkpoint;
   });

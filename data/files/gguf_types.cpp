@@ -115,6 +115,7 @@ constexpr std::array types = {GgufType{0, "f32", 1, 4, from_f32},
                               GgufType{12, "q4_k", 256, 144, nullptr},
                               GgufType{13, "q5_k", 256, 176, nullptr},
                               GgufType{14, "q6_k", 256, 210, nullptr},
+                              GgufType{15, "q8_k", 256, 292, nullptr},
                               GgufType{16, "iq2_xxs", 256, 66, nullptr},
                               GgufType{17, "iq2_xs", 256, 74, nullptr},
                               GgufType{18, "iq3_xxs", 256, 98, nullptr},
@@ -132,7 +133,9 @@ constexpr std::array types = {GgufType{0, "f32", 1, 4, from_f32},
                               GgufType{30, "bf16", 1, 2, from_bf16},
                               GgufType{34, "tq1_0", 256, 54, nullptr},
                               GgufType{35, "tq2_0", 256, 66, nullptr},
-                              GgufType{39, "mxfp4", 32, 17, nullptr}};
+                              GgufType{39, "mxfp4", 32, 17, nullptr},
+                              GgufType{40, "nvfp4", 64, 36, nullptr},
+                              GgufType{41, "q1_0", 128, 18, nullptr}};
 
 }  // namespace
 

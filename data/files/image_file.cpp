@@ -7,6 +7,7 @@
 
 #include "core/base/status.h"
 #include "data/file.h"
+#include "data/files/exif.h"
 
 namespace tutti {
 namespace {
@@ -37,12 +38,17 @@ void throw_other_image(const std::string& path, const ImageForm& found, const Im
       "leave the files as they are while they are read");
 }
 
+ImageForm StoredImage::turned() const {
+  if (!swaps_sides(orientation)) return form;
+  return {.channels = form.channels, .height = form.width, .width = form.height};
+}
+
 ImageForm image_form(const std::string& path) {
   std::array<char, 8> head = {};
   std::ifstream in(path, std::ios::binary);
   if (!in.is_open()) throw invalid(fmt::format("{}: cannot be read", path), "check that it exists and its permissions");
   in.read(head.data(), head.size());
-  ImageForm form = codec_of(path, {head.data(), static_cast<size_t>(in.gcount())}).form(path);
+  ImageForm form = codec_of(path, {head.data(), static_cast<size_t>(in.gcount())}).form(path).turned();
   if (form.width > longest_side || form.height > longest_side)
     throw invalid(
         fmt::format("{}: {}x{} pixels, at most {} a side are read", path, form.width, form.height, longest_side),
@@ -55,9 +61,20 @@ void read_image(const std::string& path, const ImageForm& form, std::byte* to) {
   thread_local std::string pixels;  // of one image; kept, so that no batch allocates
   auto plane = static_cast<size_t>(form.height * form.width), channels = static_cast<size_t>(form.channels);
   pixels.resize(channels * plane);
-  codec_of(path, bytes).decode(path, bytes, form, reinterpret_cast<unsigned char*>(pixels.data()));
+  StoredImage stored{form};
+  stored.orientation = codec_of(path, bytes).decode(path, bytes, form, reinterpret_cast<unsigned char*>(pixels.data()));
+  ImageForm lies = stored.turned();  // turning twice swaps the sides back
+  auto place = [&](int64_t y, int64_t x) {
+    StoredPixel p = stored_pixel(stored.orientation, y, x, lies.height, lies.width);
+    return p.y * lies.width + p.x;
+  };
+  const int64_t start = place(0, 0);
+  const int64_t down = form.height > 1 ? place(1, 0) - start : 0, right = form.width > 1 ? place(0, 1) - start : 0;
   for (size_t c = 0; c < channels; ++c)
-    for (size_t i = 0; i < plane; ++i) to[c * plane + i] = static_cast<std::byte>(pixels[i * channels + c]);
+    for (int64_t y = 0, i = 0; y < form.height; ++y)
+      for (int64_t x = 0; x < form.width; ++x, ++i)
+        to[c * plane + static_cast<size_t>(i)] =
+            static_cast<std::byte>(pixels[static_cast<size_t>(start + y * down + x * right) * channels + c]);
 }
 
 }  // namespace tutti

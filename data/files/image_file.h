@@ -13,22 +13,31 @@ struct ImageForm {
   bool operator==(const ImageForm&) const = default;
 };
 
-/// What the header of a PNG or JPEG file says; nothing is decoded. Throws Error(invalid) naming the file where it is no
-/// such image, where it cannot be read, and where a side is above 2^14.
+/// What the header of a PNG or JPEG file says, turned as its EXIF orientation asks for; nothing is decoded. Throws
+/// Error(invalid) naming the file where it is no such image, where it cannot be read, and where a side is above 2^14.
 ImageForm image_form(const std::string& path);
 
-/// Decodes the file into u8 [channels, height, width] of that form. Grey becomes RGB where the form has 3 channels,
-/// opacity is left out, 16 bits lose their lower 8. Throws Error(invalid) naming the file that is damaged, cut short or
-/// of another size. Many threads may call it at once.
+/// Decodes the file into u8 [channels, height, width] of that form, turned likewise. Grey becomes RGB where the form
+/// has 3 channels, opacity is left out, 16 bits lose their lower 8. Throws Error(invalid) naming the file that is
+/// damaged, cut short or of another size. Many threads may call it at once.
 void read_image(const std::string& path, const ImageForm& form, std::byte* to);
+
+/// An image as its file stores it.
+struct StoredImage {
+  ImageForm form;
+  int orientation = 1;  ///< of EXIF, 1 to 8
+  /// The form that is shown.
+  ImageForm turned() const;
+};
 
 /// One kind of image files.
 struct ImageCodec {
   const char* name;            ///< "PNG"
   std::string_view signature;  ///< the first bytes of such a file
-  ImageForm (*form)(const std::string& path);
-  /// Rows of pixels of `form.channels` bytes each. Throws Error(invalid) where `bytes` are not of that form.
-  void (*decode)(const std::string& path, std::string_view bytes, const ImageForm& form, unsigned char* pixels);
+  StoredImage (*form)(const std::string& path);
+  /// Rows of stored pixels of `form.channels` bytes each; returns their orientation. Throws Error(invalid) where
+  /// `bytes` are not of that form once turned.
+  int (*decode)(const std::string& path, std::string_view bytes, const ImageForm& form, unsigned char* pixels);
 };
 extern const ImageCodec png_codec, jpeg_codec;
 

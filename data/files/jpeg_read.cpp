@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/base/status.h"
+#include "data/files/exif.h"
 #include "data/files/image_file.h"
 
 #ifdef TUTTI_HAS_JPEG
@@ -26,6 +27,7 @@ struct Reading {
   jpeg_error_mgr errors = {};  // first: libjpeg hands back its address
   std::jmp_buf jump = {};
   std::array<char, JMSG_LENGTH_MAX> text = {};
+  int orientation = 1;
 };
 
 void fail(j_common_ptr jpeg) {
@@ -49,12 +51,26 @@ jpeg_error_mgr* errors_of(Reading& r) {
   return &r.errors;
 }
 
+/// The header, with the orientation that the first EXIF record names.
+void read_header(jpeg_decompress_struct& jpeg, Reading& r) {
+  constexpr int app1 = JPEG_APP0 + 1;
+  constexpr std::string_view lead("Exif\0\0", 6);
+  jpeg_save_markers(&jpeg, app1, 0xffff);
+  jpeg_read_header(&jpeg, TRUE);
+  for (jpeg_saved_marker_ptr m = jpeg.marker_list; m; m = m->next) {
+    std::string_view data(reinterpret_cast<const char*>(m->data), m->data_length);
+    if (m->marker != app1 || !data.starts_with(lead)) continue;
+    r.orientation = exif_orientation(data);
+    return;
+  }
+}
+
 /// Nothing with a destructor may live here and below: libjpeg jumps out of it.
 bool read_form(jpeg_decompress_struct& jpeg, Reading& r, std::FILE* file) {
   if (setjmp(r.jump) != 0) return false;
   jpeg_create_decompress(&jpeg);
   jpeg_stdio_src(&jpeg, file);
-  jpeg_read_header(&jpeg, TRUE);
+  read_header(jpeg, r);
   return true;
 }
 
@@ -64,19 +80,22 @@ bool decode_rows(jpeg_decompress_struct& jpeg, Reading& r, std::string_view byte
   if (setjmp(r.jump) != 0) return false;
   jpeg_create_decompress(&jpeg);
   jpeg_mem_src(&jpeg, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-  jpeg_read_header(&jpeg, TRUE);
-  if (jpeg.image_width != form.width || jpeg.image_height != form.height) return false;
+  read_header(jpeg, r);
+  bool swaps = swaps_sides(r.orientation);
+  if (jpeg.image_width != (swaps ? form.height : form.width) || jpeg.image_height != (swaps ? form.width : form.height))
+    return false;
   jpeg.out_color_space = form.channels == 3 ? JCS_RGB : JCS_GRAYSCALE;
   jpeg_start_decompress(&jpeg);
   while (jpeg.output_scanline < jpeg.output_height) {
-    JSAMPROW row = pixels + static_cast<size_t>(jpeg.output_scanline) * static_cast<size_t>(form.width * form.channels);
+    JSAMPROW row =
+        pixels + static_cast<size_t>(jpeg.output_scanline) * jpeg.output_width * static_cast<size_t>(form.channels);
     jpeg_read_scanlines(&jpeg, &row, 1);
   }
   jpeg_finish_decompress(&jpeg);
   return true;
 }
 
-ImageForm form_of(const std::string& path) {
+StoredImage form_of(const std::string& path) {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
   if (!file) throw invalid(fmt::format("{}: cannot be read", path), "check its permissions");
   Reading r;
@@ -89,18 +108,18 @@ ImageForm form_of(const std::string& path) {
   if (!good) throw_damaged_image(path, "JPEG", r.text.data());
   if (colours == JCS_CMYK || colours == JCS_YCCK)
     throw invalid(fmt::format("{}: its pixels are CMYK, expected grey or RGB", path), "save it as RGB");
-  return form;
+  return {form, r.orientation};
 }
 
-void decode(const std::string& path, std::string_view bytes, const ImageForm& form, unsigned char* pixels) {
+int decode(const std::string& path, std::string_view bytes, const ImageForm& form, unsigned char* pixels) {
   Reading r;
   jpeg_decompress_struct jpeg = {};
   jpeg.err = errors_of(r);
   bool good = decode_rows(jpeg, r, bytes, form, pixels);
-  ImageForm found{.channels = form.channels, .height = jpeg.image_height, .width = jpeg.image_width};
+  StoredImage found{{.channels = form.channels, .height = jpeg.image_height, .width = jpeg.image_width}, r.orientation};
   jpeg_destroy_decompress(&jpeg);
-  if (good) return;
-  if (r.text[0] == '\0') throw_other_image(path, found, form);
+  if (good) return r.orientation;
+  if (r.text[0] == '\0') throw_other_image(path, found.turned(), form);
   throw_damaged_image(path, "JPEG", r.text.data());
 }
 
@@ -110,8 +129,8 @@ void decode(const std::string& path, std::string_view bytes, const ImageForm& fo
   throw invalid(fmt::format("{}: this build of Tutti reads no JPEG files: libjpeg was not there", path),
                 "install it (Debian: libjpeg-dev) and build again");
 }
-ImageForm form_of(const std::string& path) { lacking(path); }
-void decode(const std::string& path, std::string_view, const ImageForm&, unsigned char*) { lacking(path); }
+StoredImage form_of(const std::string& path) { lacking(path); }
+int decode(const std::string& path, std::string_view, const ImageForm&, unsigned char*) { lacking(path); }
 
 #endif
 

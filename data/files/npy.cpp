@@ -131,12 +131,18 @@ const ElementCode& code_of(const std::string& descr, const std::string& place) {
   };
   if (descr.find('O') != std::string::npos)
     refuse("pickled Python objects, which can run any program", "write numbers: array.astype(np.float32)");
-  if (descr.starts_with('>')) refuse("big-endian", "write array.astype(array.dtype.newbyteorder('<'))");
-  if (descr.size() > 1 && (descr[0] == '<' || descr[0] == '|'))
+  if (descr.size() > 1 && (descr[0] == '<' || descr[0] == '|' || descr[0] == '>'))
     for (const ElementCode& c : codes)
       if (descr.substr(1) == c.descr) return c;
   refuse("which tutti has no numbers for", "write array.astype(np.float32) or np.int64");
   return codes[0];
+}
+
+/// Big-endian elements of that size as little-endian ones.
+void swap_bytes(std::vector<std::byte>& bytes, size_t size) {
+  for (size_t at = 0; at + size <= bytes.size(); at += size)
+    std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                 bytes.begin() + static_cast<std::ptrdiff_t>(at + size));
 }
 
 /// Row-major bytes of an array whose first axis runs fastest.
@@ -227,6 +233,7 @@ HostTensor read_npy(const std::function<void(void* to, uint64_t bytes)>& read, u
         fmt::format("shape {} of '{}' does not take the {} bytes that are there", to_string(h.shape), h.descr, left));
   HostTensor t{{code.dtype, h.shape}, std::vector<std::byte>(left)};
   read(t.bytes.data(), left);
+  if (h.descr[0] == '>') swap_bytes(t.bytes, code.bytes);
   if (h.fortran && h.shape.size() > 1) t.bytes = in_c_order(t.bytes, h.shape, code.bytes);
   if (!code.own) t.bytes = widened(t.bytes, code);
   if (code.dtype == DType::boolean)

@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include "core/base/status.h"
+#include "data/files/exif.h"
 #include "data/files/image_file.h"
 
 #ifdef TUTTI_HAS_PNG
 #include <png.h>
 
+#include <algorithm>
 #include <array>
 #include <csetjmp>
 #include <cstdio>
@@ -36,11 +38,31 @@ ImageForm header(const std::string& path, std::string_view head) {
   return form;
 }
 
-ImageForm form_of(const std::string& path) {
-  std::array<char, 26> head = {};
+/// Of the chunk eXIf, which may stand before and behind the pixels. read(at, n): n bytes of the file, fewer at its end.
+template <class Read>
+int orientation_in(Read read) {
+  constexpr uint64_t signature_bytes = 8, most = 1 << 16;
+  for (uint64_t at = signature_bytes;;) {
+    std::string head(read(at, 8));
+    if (head.size() < 8 || head.ends_with("IEND")) return 1;
+    uint64_t length = 0;
+    for (size_t i = 0; i < 4; ++i) length = length << 8 | static_cast<unsigned char>(head[i]);
+    if (head.ends_with("eXIf")) return exif_orientation(std::string(read(at + 8, std::min(length, most))));
+    at += 8 + length + 4;
+  }
+}
+
+StoredImage form_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  in.read(head.data(), head.size());
-  return header(path, {head.data(), static_cast<size_t>(in.gcount())});
+  auto read = [&](uint64_t at, uint64_t bytes) {
+    std::string text(bytes, '\0');
+    in.clear();
+    in.seekg(static_cast<std::streamoff>(at));
+    in.read(text.data(), static_cast<std::streamsize>(bytes));
+    text.resize(static_cast<size_t>(in.gcount()));
+    return text;
+  };
+  return {header(path, read(0, 26)), orientation_in(read)};
 }
 
 struct Reading {
@@ -67,6 +89,8 @@ void ignore(png_structp, png_const_charp) {}
 bool decode_rows(png_structp png, png_infop info, Reading& reading, int channels, size_t row_bytes, png_bytepp rows) {
   if (setjmp(png_jmpbuf(png)) != 0) return false;
   png_set_read_fn(png, &reading, take);
+  // No text, profile or EXIF: libpng allocates what such a chunk's header claims before it reads the chunk.
+  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(png, info);
   png_set_strip_16(png);
   png_set_expand(png);  // palettes, fewer than 8 bits
@@ -80,19 +104,22 @@ bool decode_rows(png_structp png, png_infop info, Reading& reading, int channels
   return true;
 }
 
-void decode(const std::string& path, std::string_view bytes, const ImageForm& form, unsigned char* pixels) {
-  ImageForm found = header(path, bytes);
-  if (found.height != form.height || found.width != form.width || found.channels > form.channels)
-    throw_other_image(path, found, form);
+int decode(const std::string& path, std::string_view bytes, const ImageForm& form, unsigned char* pixels) {
+  auto read = [&](uint64_t at, uint64_t n) { return bytes.substr(std::min<uint64_t>(at, bytes.size()), n); };
+  StoredImage found{header(path, bytes), orientation_in(read)};
+  ImageForm turned = found.turned();
+  if (turned.height != form.height || turned.width != form.width || turned.channels > form.channels)
+    throw_other_image(path, turned, form);
   Reading reading{bytes, {}};
-  auto row_bytes = static_cast<size_t>(form.width * form.channels);
-  std::vector<png_bytep> rows(static_cast<size_t>(form.height));
+  auto row_bytes = static_cast<size_t>(found.form.width * form.channels);
+  std::vector<png_bytep> rows(static_cast<size_t>(found.form.height));
   for (size_t y = 0; y < rows.size(); ++y) rows[y] = pixels + y * row_bytes;
   png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reading, fail, ignore);
   png_infop info = png ? png_create_info_struct(png) : nullptr;
   bool good = info && decode_rows(png, info, reading, static_cast<int>(form.channels), row_bytes, rows.data());
   png_destroy_read_struct(&png, &info, nullptr);
   if (!good) throw_damaged_image(path, "PNG", reading.error[0] ? reading.error.data() : "libpng cannot start");
+  return found.orientation;
 }
 
 #else
@@ -101,8 +128,8 @@ void decode(const std::string& path, std::string_view bytes, const ImageForm& fo
   throw invalid(fmt::format("{}: this build of Tutti reads no PNG files: libpng was not there", path),
                 "install it (Debian: libpng-dev) and build again");
 }
-ImageForm form_of(const std::string& path) { lacking(path); }
-void decode(const std::string& path, std::string_view, const ImageForm&, unsigned char*) { lacking(path); }
+StoredImage form_of(const std::string& path) { lacking(path); }
+int decode(const std::string& path, std::string_view, const ImageForm&, unsigned char*) { lacking(path); }
 
 #endif
 

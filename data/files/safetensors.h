@@ -1,6 +1,5 @@
 // What reading and writing safetensors files share.
 #pragma once
-#include <cctype>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,24 +12,58 @@ namespace tutti::safetensors {
 /// The longest header that the format allows, in bytes.
 constexpr uint64_t max_header = 100'000'000;
 
-/// The format's name of an element type: ours in capitals, "BF16".
+/// An element type of the format.
+struct Element {
+  std::string_view name;
+  uint64_t bits;
+  std::optional<DType> dtype = {};  ///< as what it is read; nothing where we have no such numbers
+  /// Whether the bytes of the file are those of `dtype`; else integers become wider.
+  bool own() const { return dtype && bits == 8 * size_of(*dtype); }
+};
+
+/// All that the format has (safetensors 0.7).
+inline constexpr Element elements[] = {{"F32", 32, DType::f32},
+                                       {"F64", 64, DType::f64},
+                                       {"F16", 16, DType::f16},
+                                       {"BF16", 16, DType::bf16},
+                                       {"I32", 32, DType::i32},
+                                       {"I64", 64, DType::i64},
+                                       {"U8", 8, DType::u8},
+                                       {"U32", 32, DType::u32},
+                                       {"BOOL", 8, DType::boolean},
+                                       {"I8", 8, DType::i32},
+                                       {"I16", 16, DType::i32},
+                                       {"U16", 16, DType::i32},
+                                       {"U64", 64},
+                                       {"C64", 64},
+                                       {"F8_E4M3", 8},
+                                       {"F8_E5M2", 8},
+                                       {"F8_E8M0", 8},
+                                       {"F8_E4M3FNUZ", 8},
+                                       {"F8_E5M2FNUZ", 8},
+                                       {"F6_E2M3", 6},
+                                       {"F6_E3M2", 6},
+                                       {"F4", 4}};
+
+/// The format's name of one of our dtypes: "BF16".
 inline std::string name(DType t) {
-  std::string text(tutti::name(t));
-  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return text;
+  for (const Element& e : elements)
+    if (e.own() && e.dtype == t) return std::string(e.name);
+  return "";
 }
 
-/// The element type with that name, or nothing.
-inline std::optional<DType> parse(std::string_view text) {
-  for (DType t : all_dtypes())
-    if (safetensors::name(t) == text) return t;
-  return std::nullopt;
+/// The element type with that name, or null.
+inline const Element* find(std::string_view text) {
+  for (const Element& e : elements)
+    if (e.name == text) return &e;
+  return nullptr;
 }
 
-/// "F32, F64, …"
-inline std::string all() {
+/// "F32, F64, …": those that are read.
+inline std::string readable() {
   std::string list;
-  for (DType t : all_dtypes()) list += (list.empty() ? "" : ", ") + safetensors::name(t);
+  for (const Element& e : elements)
+    if (e.dtype) list += (list.empty() ? "" : ", ") + std::string(e.name);
   return list;
 }
 

@@ -5,7 +5,8 @@
 // is missing where it is empty, "?", "NA", "N/A", "NaN", "nan", "null" or "NULL".
 //
 // What a column holds: numbers, where every field that is not missing is one. Where nine in ten are numbers, but not
-// all, a field is plainly wrong, and an error. All else is text. A number that is missing becomes the mean of the
+// all, a field is plainly wrong, and an error; so is "1,5", "$12", "12%" or "None" in a column that holds more numbers,
+// however written, than texts. All else is text. A number that is missing becomes the mean of the
 // training rows; texts are numbered from 1 in the order of their bytes, and 0 is a missing one. The target is a class
 // where it holds text or whole numbers without a point, in the order of their bytes or numbers, and else a real.
 // Numbers are kept as they are: a model normalises them.
@@ -30,6 +31,7 @@
 #include "data/file.h"
 #include "data/form.h"
 #include "data/tokenizer.h"
+#include "data/written_number.h"
 
 namespace tutti::data {
 namespace {
@@ -154,22 +156,34 @@ std::string_view Csv::next_field(size_t field) {
   return std::string_view(text_).substr(begin, end - begin);
 }
 
-/// Whether the column holds numbers; else it holds text.
+/// Whether the column holds numbers; else it holds text. Throws Error(invalid) where its numbers are not written as
+/// such.
 bool holds_numbers(const Csv& csv, size_t column) {
-  size_t fields = 0, numbers = 0, text = 0;  // `text`: the first row with some
+  size_t fields = 0, numbers = 0, written = 0, marks = 0;
+  std::optional<size_t> text, odd;  // the first row with some; with a number or a mark for none that is not read
   for (size_t row = 0; row < csv.rows(); ++row) {
-    if (missing(csv.at(row, column))) continue;
+    std::string_view field = csv.at(row, column);
+    if (missing(field)) continue;
     ++fields;
-    if (number(csv.at(row, column)))
+    if (number(field)) {
       ++numbers;
-    else if (numbers + 1 == fields)
-      text = row;
+      continue;
+    }
+    if (!text) text = row;
+    bool mark = is_missing_mark(field), is_odd = mark || is_written_number(field);
+    if (is_odd) ++(mark ? marks : written);
+    if (is_odd && !odd) odd = row;
   }
   if (fields == 0)
     throw invalid(fmt::format("{}: column '{}' holds nothing", csv.path(), csv.header()[column]), "remove it");
+  if (odd && 2 * (numbers + written) > fields - marks)
+    throw invalid(fmt::format("{}: '{}' is not read as a number, and {} of {} fields of the column look like numbers",
+                              csv.place(*odd, column), csv.at(*odd, column), numbers + written, fields),
+                  "write numbers as 1234.5, without separators, units and signs for currency or percent, and leave the "
+                  "field empty where one is missing");
   if (numbers < fields && numbers * 10 >= fields * 9)
-    throw invalid(fmt::format("{}: '{}', expected a number as in {} other rows", csv.place(text, column),
-                              csv.at(text, column), numbers),
+    throw invalid(fmt::format("{}: '{}', expected a number as in {} other rows", csv.place(*text, column),
+                              csv.at(*text, column), numbers),
                   "correct it, or leave the field empty where the number is missing");
   return numbers == fields;
 }
@@ -348,11 +362,11 @@ Sources open(const std::string& spec, const OpenOptions& o) {
   if (header.size() == 1)
     throw invalid(fmt::format("{}: its only column is the target '{}'", path, header[0]),
                   "add columns to learn from; a comma separates the fields");
-  Halves halves = last_tenth_for_test(static_cast<int64_t>(csv.rows()));
-  Vocabulary vocabulary = o.vocabulary.empty() ? learn(csv, target, halves.train) : vocabulary_from(o.vocabulary);
+  TrainTestSplit parts = last_tenth_for_test(static_cast<int64_t>(csv.rows()));
+  Vocabulary vocabulary = o.vocabulary.empty() ? learn(csv, target, parts.train) : vocabulary_from(o.vocabulary);
   TensorSet table = table_of(csv, vocabulary);
   table.vocabulary = to_text(vocabulary);
-  return divide(table, halves);
+  return divide(table, parts);
 }
 
 }  // namespace

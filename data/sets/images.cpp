@@ -127,10 +127,10 @@ Listing list_images(const fs::path& folder, const std::vector<std::string>& clas
 }
 
 /// The form of all images; throws Error(invalid) naming the first two of different sizes.
-ImageForm common_form(std::initializer_list<const Listing*> halves) {
+ImageForm common_form(std::initializer_list<const Listing*> parts) {
   const std::string* first = nullptr;
   ImageForm form;
-  for (const Listing* half : halves)
+  for (const Listing* half : parts)
     for (const std::string& file : half->files) {
       ImageForm one = image_form(file);
       if (!first) {
@@ -171,12 +171,13 @@ Sources open(const std::string& spec, const OpenOptions& options) {
     test = list_images(folder / "test", classes);
   } else {
     if (train.files.size() < 2)
-      throw invalid(fmt::format("{}: one image alone, expected one for the test as well", folder.string()),
-                    "put more images there");
+      throw invalid(
+          fmt::format("{}: only one image, at least two are needed: one is for the test set", folder.string()),
+          "put more images there");
     Listing all = std::move(train);
-    Halves halves = last_tenth_for_test(static_cast<int64_t>(all.files.size()));
+    TrainTestSplit parts = last_tenth_for_test(static_cast<int64_t>(all.files.size()));
     train = {};
-    for (auto [half, numbers] : {std::pair(&train, &halves.train), std::pair(&test, &halves.test)})
+    for (auto [half, numbers] : {std::pair(&train, &parts.train), std::pair(&test, &parts.test)})
       for (int32_t i : *numbers) {
         half->files.push_back(all.files[static_cast<size_t>(i)]);
         half->labels.push_back(all.labels[static_cast<size_t>(i)]);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "data/form.h"
@@ -129,7 +130,8 @@ std::optional<Error> fashion_mnist_not_installed() {
   return invalid(
       fmt::format("fashion-mnist: no train-images-idx3-ubyte[.gz] in {}", fmt::join(fashion_mnist_folders(), ", ")),
       "install it with: apt install dataset-fashion-mnist; or set TUTTI_DATA_DIR to the folder that holds it; "
-      "or use --data synthetic:1x28x28:10");
+      "or use " +
+          option_text("data", "synthetic:1x28x28:10"));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "data/form.h"
-#include "data/made_up.h"
+#include "data/synthetic.h"
 
 namespace tutti::data {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "data/form.h"
-#include "data/made_up.h"
+#include "data/synthetic.h"
 
 namespace tutti::data {
 namespace {
@@ -120,7 +120,7 @@ const DataForm shapes_form{.name = "shapes",
                            .form = "shapes:SIZE[:TRAIN[:TEST]] (drawn discs, squares and triangles, a class per pixel)",
                            .open = open,
                            .takes_arguments = true,
-                           .made_up_bytes = [](const std::string& spec) {
+                           .generated_bytes = [](const std::string& spec) {
                              Sizes s = sizes_of(spec);
                              auto pixels = static_cast<uint64_t>((s.train + s.test) * s.side * s.side);
                              return pixels * (1 + sizeof(int32_t));

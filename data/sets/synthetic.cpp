@@ -1,4 +1,4 @@
-// Made-up data that a model can learn: a random prototype per class, and noise.
+// Synthetic data that a model can learn: a random prototype per class, and noise.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -152,7 +152,7 @@ const DataForm synthetic_form{.name = "synthetic",
                                     return synthetic(s.shape, s.classes, s.train, s.test).sources();
                                   },
                               .takes_arguments = true,
-                              .made_up_bytes =
+                              .generated_bytes =
                                   [](const std::string& spec) {
                                     Spec s = parse(spec);
                                     return synthetic_bytes(s.shape, s.classes, s.train, s.test);

@@ -1,8 +1,9 @@
-// Texts: a file, by bytes, characters or a BPE vocabulary, or made-up tokens that a model can learn.
+// Texts: a file, by bytes, characters or a BPE vocabulary, or synthetic tokens that a model can learn.
 #include <fmt/format.h>
 
 #include <filesystem>
 
+#include "core/base/option_text.h"
 #include "core/base/philox.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
@@ -28,7 +29,7 @@ Sources cut(const std::string& name, const std::vector<int32_t>& tokens, const O
     if (static_cast<int64_t>(tokens.size()) <= 2 * context + 2)
       throw invalid(fmt::format("text {}: {} tokens, training and test samples take {} and one more each", name,
                                 tokens.size(), context),
-                    "use a smaller --context, or a longer text");
+                    "use a smaller " + option_text("context") + ", or a longer text");
     middle = tokens.end() - (context + 1);
   }
   auto stream = [&](const char* half, auto first, auto last) {
@@ -61,7 +62,7 @@ int64_t number(const std::string& spec, const std::string& text) {
 Sources make_up(const std::string& spec, const OpenOptions& o) {
   std::vector<std::string> parts = fields(spec, ':');
   if (parts.size() < 2 || parts.size() > 3)
-    throw invalid(fmt::format("data '{}': expected made-up-text:VOCABULARY[:TOKENS]", spec),
+    throw invalid(fmt::format("data '{}': expected synthetic-text:VOCABULARY[:TOKENS]", spec),
                   use_one_of_the_forms(spec));
   int64_t vocabulary = number(spec, parts[1]), count = parts.size() > 2 ? number(spec, parts[2]) : 1 << 18;
   int64_t context = o.context > 0 ? o.context : usual_context;
@@ -74,7 +75,7 @@ Sources make_up(const std::string& spec, const OpenOptions& o) {
         uint64_t{random_block(0, 0, successor_stream, at)[which]} * static_cast<uint64_t>(vocabulary) >> 32);
     tokens[i] = static_cast<int32_t>(at);
   }
-  return cut("made-up-text", tokens, o, vocabulary);
+  return cut("synthetic-text", tokens, o, vocabulary);
 }
 
 }  // namespace
@@ -84,16 +85,22 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, const std::st
   if (name.starts_with("bpe:")) return std::make_unique<Bpe>(name.substr(4));
   if (name.starts_with("gguf:")) return std::make_unique<GgufTokenizer>(Gguf(name.substr(5)));
   if (name == "chars") return std::make_unique<Characters>(vocabulary);
-  throw invalid(fmt::format("--tokenizer {}: unknown", name), "use bytes, chars, bpe:FOLDER or gguf:FILE");
+  throw invalid(fmt::format("{}: unknown", option_text("tokenizer", name)),
+                "use bytes, chars, bpe:FOLDER or gguf:FILE");
 }
 
-extern const DataForm made_up_text_form, text_form;
-const DataForm made_up_text_form{
-    .name = "made-up-text", .form = "made-up-text:VOCABULARY[:TOKENS]", .open = make_up, .takes_arguments = true};
+extern const DataForm synthetic_text_form, text_form;
+const DataForm synthetic_text_form{.name = "synthetic-text",
+                                   .form = "synthetic-text:VOCABULARY[:TOKENS]",
+                                   .open = make_up,
+                                   .takes_arguments = true,
+                                   .takes_context = true};
 
 const DataForm text_form{.name = "text",
-                         .form = "text:FILE (UTF-8; see --tokenizer and --context)",
+                         .form = "text:FILE (UTF-8; see the options tokenizer and context)",
                          .open = open_text,
-                         .takes_arguments = true};
+                         .takes_arguments = true,
+                         .takes_context = true,
+                         .takes_tokenizer = true};
 
 }  // namespace tutti::data

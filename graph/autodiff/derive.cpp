@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/instr.h"
 #include "core/base/status.h"
 #include "graph/autodiff/autodiff.h"
+#include "graph/functions/elementwise.h"
 #include "graph/in_f32.h"
 #include "graph/op.h"
 #include "graph/ops/abs.h"
@@ -19,6 +21,7 @@
 #include "graph/ops/exp.h"
 #include "graph/ops/expm1.h"
 #include "graph/ops/floor.h"
+#include "graph/ops/fmod.h"
 #include "graph/ops/less.h"
 #include "graph/ops/less_equal.h"
 #include "graph/ops/log.h"
@@ -71,7 +74,7 @@ Value share(S s, uint32_t own, uint32_t other);
 
 const Rule& rule_of(uint16_t code) {
   static const auto rules = [] {
-    std::array<Rule, TUTTI_X_CAST + 1> r;
+    std::array<Rule, instr::count> r;
     auto d = [](S s) { return s.d; };
     auto share_a = [](S s) { return share(s, s.i().a, s.i().b); };
     auto share_b = [](S s) { return share(s, s.i().b, s.i().a); };
@@ -104,6 +107,8 @@ const Rule& rule_of(uint16_t code) {
           Value zero = logical_and(equal(s.a(), s.a().like(0)), less_equal(s.b().like(0), s.b()));
           return s.d * (s.y() * log(select(zero, s.a().like(1), s.a())));
         }};
+    r[TUTTI_X_FMOD] = {[](S s) { return fmod(s.a(), s.b()); }, [](S s) { return s.d; },
+                       [](S s) { return -(s.d * trunc(s.a() / s.b())); }};
     r[TUTTI_X_FLOOR] = {[](S s) { return floor(s.a()); }};
     r[TUTTI_X_LESS] = {[](S s) { return less(s.a(), s.b()); }};
     r[TUTTI_X_LESS_EQUAL] = {[](S s) { return less_equal(s.a(), s.b()); }};

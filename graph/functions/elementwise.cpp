@@ -11,9 +11,11 @@
 #include "graph/ops/elu.h"
 #include "graph/ops/equal.h"
 #include "graph/ops/floor.h"
+#include "graph/ops/fmod.h"
 #include "graph/ops/gelu.h"
 #include "graph/ops/hardtanh.h"
 #include "graph/ops/log.h"
+#include "graph/ops/log1p.h"
 #include "graph/ops/logical_and.h"
 #include "graph/ops/logical_not.h"
 #include "graph/ops/logical_or.h"
@@ -23,12 +25,15 @@
 #include "graph/ops/sigmoid.h"
 #include "graph/ops/silu.h"
 #include "graph/ops/softplus.h"
+#include "graph/ops/sqrt.h"
 #include "graph/ops/tanh.h"
 
 namespace tutti {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double ln_2 = 0.69314718055994531;
+constexpr double no_square = 1e8;  // from there on 1 is lost in x^2 + 1, and in f32 x^2 may overflow
 
 std::pair<Value, Value> halves(const char* what, Value x, int64_t axis) {
   auto at = static_cast<size_t>(normalize_axis(axis, x.rank()));
@@ -37,6 +42,21 @@ std::pair<Value, Value> halves(const char* what, Value x, int64_t axis) {
                   "use an axis of even size");
   Values parts = split(x, Ints{x.shape()[at] / 2, x.shape()[at] / 2}, static_cast<int64_t>(at));
   return {parts[0], parts[1]};
+}
+
+bool is_unsigned(DType t) { return t == DType::u8 || t == DType::u32 || t == DType::boolean; }
+
+/// Of integers, bool: whether the floored and the truncated quotient differ. No intermediate wraps.
+Value apart(Value a, Value b) { return logical_and(not_equal(a < 0, b < 0), not_equal(remainder(a, b), a.like(0))); }
+
+/// a / b rounded down, of floats: by the exact remainder where the quotient would be rounded up to a whole number.
+Value floored(Value a, Value b) {
+  Value r = fmod(a, b), q = (a - r) / b;
+  q = select(logical_and(not_equal(r, r.like(0)), not_equal(r < 0, b < 0)), q - 1, q);
+  Value low = floor(q), plain = a / b;
+  low = select(q - low > 0.5, low + 1, low);
+  low = select(equal(q, q.like(0)), plain * 0, low);  // with the sign of a / b
+  return select(equal(b, b.like(0)), plain, low);
 }
 
 }  // namespace
@@ -56,14 +76,12 @@ Value div(Value a, Value b, const std::string& rounding) {
   if (rounding != "trunc" && rounding != "floor")
     throw invalid(fmt::format("div: rounding '{}'", rounding), "use 'trunc' or 'floor'");
   if (is_float(a.dtype()))
-    return rounded_once({a, b},
-                        [&](const Values& v) { return rounding == "floor" ? floor(v[0] / v[1]) : trunc(v[0] / v[1]); });
-  return rounding == "floor" ? (a - remainder(a, b)) / b : a / b;
-}
-
-Value fmod(Value a, Value b) {
-  Value r = remainder(abs(a), abs(b));
-  return select(a < 0, -r, r);
+    return rounded_once(
+        {a, b}, [&](const Values& v) { return rounding == "floor" ? floored(v[0], v[1]) : trunc(v[0] / v[1]); });
+  Value q = a / b;
+  return rounding == "trunc" || is_unsigned(a.dtype())
+             ? q
+             : select(logical_and(apart(a, b), not_equal(b, b.like(0))), q - 1, q);
 }
 
 Value reciprocal(Value x) { return 1 / x; }
@@ -76,6 +94,27 @@ Value log2(Value x) {
 
 Value log10(Value x) {
   return rounded_once(x, [](Value v) { return log(v) * 0.43429448190325183; });
+}
+
+Value asinh(Value x) {
+  return rounded_once(x, [](Value v) {
+    // no |x| or sign of x: their gradients are 0 at 0
+    Value negative = v<0, size = select(negative, -v, v), far = size> no_square;
+    Value near = where(far, 1, size), squares = near * near;
+    Value y = where(far, log(where(far, size, 1)) + ln_2, log1p(near + squares / (1 + sqrt(squares + 1))));
+    return select(negative, -y, y);
+  });
+}
+
+Value acosh(Value x) {
+  return rounded_once(x, [](Value v) {
+    Value far = v > no_square, near = where(far, 2, v);
+    return where(far, log(where(far, v, 1)) + ln_2, log(near + sqrt(near - 1) * sqrt(near + 1)));
+  });
+}
+
+Value atanh(Value x) {
+  return rounded_once(x, [](Value v) { return (log1p(v) - log1p(-v)) * 0.5; });
 }
 
 Value isnan(Value x) { return not_equal(x, x); }

@@ -16,10 +16,9 @@ TUTTI_API Value ceil(Value x);
 TUTTI_API Value round(Value x);
 /// Without its fraction.
 TUTTI_API Value trunc(Value x);
-/// a / b rounded to a whole number: "trunc" (toward 0) or "floor". Of integers by 0: 0.
+/// a / b rounded to a whole number: "trunc" (toward 0) or "floor", Python's //. Integers: exact; by 0: 0; the least one
+/// by -1 wraps to itself.
 TUTTI_API Value div(Value a, Value b, const std::string& rounding);
-/// a - b trunc(a / b), which has the sign of a; see `remainder`.
-TUTTI_API Value fmod(Value a, Value b);
 
 // ---- powers and logarithms
 
@@ -31,6 +30,15 @@ TUTTI_API Value exp2(Value x);
 TUTTI_API Value log2(Value x);
 /// The logarithm to base 10: ln x / ln 10, in f32 within 2 ulp.
 TUTTI_API Value log10(Value x);
+
+// ---- inverse hyperbolic functions
+
+/// The number whose sinh is x.
+TUTTI_API Value asinh(Value x);
+/// The number from 0 whose cosh is x; NaN where x < 1.
+TUTTI_API Value acosh(Value x);
+/// The number whose tanh is x; infinite where |x| is 1, NaN beyond.
+TUTTI_API Value atanh(Value x);
 
 // ---- questions; bool
 

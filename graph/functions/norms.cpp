@@ -91,7 +91,7 @@ Rows rows_of(Value weight, Value indices, const EmbeddingBagOptions& o) {
 /// The largest row along an axis of those that count, 0 where none does.
 Value largest(Value rows, Value counts, int64_t axis) {
   if (counts) rows = select(counts, rows, rows.like(-std::numeric_limits<double>::infinity()));
-  Value y = max(rows, {axis});
+  Value y = max_with_index(rows, axis)[0];
   if (!counts) return y;
   Value any = max(cast(counts, DType::i32), {axis});
   return select(equal(any, any.like(1)), y, y.like(0));

@@ -81,7 +81,7 @@ Values run(const char* what, Direction direction, Value x, Values states, const 
   if (o.batch_first) x = transpose(x, {1, 0, 2});
   for (const RecurrentWeights& w : weights)
     if (w.w_ih.rank() != 2 || w.w_hh.rank() != 2)
-      throw invalid(fmt::format("{}: weights {} and {} are no matrices", what, to_string(w.w_ih.shape()),
+      throw invalid(fmt::format("{}: weights {} and {} are not matrices", what, to_string(w.w_ih.shape()),
                                 to_string(w.w_hh.shape())));
   Shape state = {count, x.shape()[1], weights[0].w_hh.shape()[1]};
   for (Value& s : states) {

@@ -25,15 +25,10 @@ namespace {
 /// f16 and bf16 as f32.
 Value widened(Value x) { return holds_narrow(x) ? cast(x, DType::f32) : x; }
 
-/// f(x), 0 where x is 0, and so is the gradient there.
-template <class F>
-Value but_at_zero(Value x, F f) {
-  Value zero = equal(x, x.like(0));
-  return select(zero, x.like(0), f(select(zero, x.like(1), x)));
-}
-
-Value root(Value x) {
-  return but_at_zero(x, [](Value v) { return sqrt(v); });
+/// x^p, 0 where x is 0, and so is the gradient there.
+Value power(Value x, double p) {
+  Value zero = equal(x, x.like(0)), some = select(zero, x.like(1), x);
+  return select(zero, x.like(0), p == 0.5 ? sqrt(some) : pow(some, some.like(p)));
 }
 
 /// Turns the order around: negated, integers without overflow.
@@ -58,8 +53,10 @@ Value prod(Value x, Ints axes, bool keep, DType dtype) { return prod(cast(x, dty
 
 Value nansum(Value x, Ints axes, bool keep) { return sum(select(equal(x, x), x, x.like(0)), std::move(axes), keep); }
 
+Value root(Value x, double p) { return power(x, 1 / p); }
+
 Value norm(Value x, double p, Ints axes, bool keep) {
-  Value size = abs(widened(x)), y;
+  Value wide = widened(x), size = abs(wide), y;
   if (std::isinf(p))
     y = p > 0 ? max(size, axes, keep) : min(size, axes, keep);
   else if (p == 0)
@@ -67,11 +64,10 @@ Value norm(Value x, double p, Ints axes, bool keep) {
   else if (p == 1)
     y = sum(size, axes, keep);
   else if (p == 2)
-    y = root(sum(size * size, axes, keep));
+    y = root(sum(wide * wide, axes, keep));
   else {
-    auto to = [](double power) { return [power](Value v) { return pow(v, v.like(power)); }; };
-    Value total = sum(p < 0 ? to(p)(size) : but_at_zero(size, to(p)), axes, keep);
-    y = but_at_zero(total, to(1 / p));
+    y = root(sum(power(size, p), axes, keep), p);
+    if (p < 0) y = select(any(equal(size, size.like(0)), axes, keep), y.like(0), y);  // where one is 0, it is all
   }
   return cast(y, x.dtype());
 }

@@ -16,6 +16,8 @@ TUTTI_API Value prod(Value x, Ints axes, bool keep, DType dtype);
 /// The sum of what is not NaN.
 TUTTI_API Value nansum(Value x, Ints axes = {}, bool keep = false);
 
+/// x^(1/p) for x >= 0, whose gradient is 0 where x is 0, not infinite.
+TUTTI_API Value root(Value x, double p = 2);
 /// (sum of |x|^p)^(1/p); p = inf: the largest |x|, -inf: the smallest, 0: how many are not 0. Of p = inf equal elements
 /// share the gradient; where the norm is 0 it is 0.
 TUTTI_API Value norm(Value x, double p = 2, Ints axes = {}, bool keep = false);

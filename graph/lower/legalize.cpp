@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "graph/lower/lower.h"
 #include "graph/passes/rewrite.h"
@@ -83,9 +84,9 @@ std::vector<Declined> Legalizer::declined(const Graph& g) {
 Graph Legalizer::run(const Graph& g) {
   Graph out = expand(g);
   if (std::vector<Declined> rest = declined(out); !rest.empty())
-    throw_declined(
-        device_, rest, out.nodes().size(),
-        "use another device (`tutti devices` lists them), a smaller batch, another dtype, or --fallback cpu");
+    throw_declined(device_, rest, out.nodes().size(),
+                   "use another device (`tutti devices` lists them), a smaller batch, another dtype, or " +
+                       option_text("fallback", "cpu"));
   return out;
 }
 

@@ -1,3 +1,9 @@
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "core/base/status.h"
+#include "core/geometry/reduction.h"
 #include "graph/op.h"
 #include "graph/reduce.h"
 
@@ -21,7 +27,12 @@ const OpDef argmax_op{
     .attrs = reduce_attrs(),
     .infer =
         [](std::span<const TensorType> in, const Attrs& a) {
-          return Types{{DType::i32, infer_choice(in, a)[0].shape}};
+          Types y = {{DType::i32, infer_choice(in, a)[0].shape}};
+          int64_t count = reduction_geometry(in[0].shape, a, true).count;
+          if (count > std::numeric_limits<int32_t>::max())
+            throw invalid(fmt::format("the largest of {} elements: i32 does not number so many", count),
+                          "reduce fewer elements at a time");
+          return y;
         },
     .reference =
         [](std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a) {

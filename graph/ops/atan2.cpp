@@ -5,8 +5,10 @@
 #include "graph/op.h"
 #include "graph/ops/add.h"
 #include "graph/ops/div.h"
+#include "graph/ops/equal.h"
 #include "graph/ops/mul.h"
 #include "graph/ops/neg.h"
+#include "graph/ops/select.h"
 #include "graph/ops/sum.h"
 
 namespace tutti {
@@ -34,7 +36,8 @@ Exs value(In in, const Attrs&) {
 }
 
 Values vjp(const VjpContext& g) {
-  Value y = g.in[0], x = g.in[1], d = g.d[0] / (y * y + x * x);
+  Value y = g.in[0], x = g.in[1], squares = y * y + x * x, zero = equal(squares, squares.like(0));
+  Value d = select(zero, g.d[0].like(0), g.d[0] / select(zero, squares.like(1), squares));  // as PyTorch at the origin
   return {sum_to(d * x, y.shape()), sum_to(-(d * y), x.shape())};
 }
 

@@ -99,7 +99,7 @@ void check(std::span<const TensorType> in, size_t fixed, const Attrs& a) {
     throw invalid(fmt::format("q {} needs k [{}, Hkv, S, {}] and v [{}, Hkv, S, Dv], not {} and {}", to_string(q), q[0],
                               q[3], q[0], to_string(k), to_string(v)));
   if (k[1] < 1 || q[1] % k[1] != 0)
-    throw invalid(fmt::format("{} query heads are no multiple of {} heads of keys", q[1], k[1]));
+    throw invalid(fmt::format("{} query heads are not a multiple of {} heads of keys", q[1], k[1]));
   double p = a.f("p");
   if (!(p >= 0 && p <= 1)) throw invalid(fmt::format("dropout p = {} is outside [0, 1]", p));
   bool masked = a.i("mask") != 0;

@@ -4,14 +4,14 @@
 
 #include "core/base/status.h"
 #include "graph/op.h"
-#include "graph/ops/less_equal.h"
+#include "graph/ops/less.h"
 #include "graph/ops/select.h"
 
 namespace tutti {
 
 // public
 extern TUTTI_API const OpDef clamp_op;
-/// y = x limited to [low, high]; a bound may be infinite. The gradient is 1 within and on the bounds, 0 outside.
+/// y = x limited to [low, high]; a bound may be infinite. The gradient is 1 between the bounds, 0 on them and outside.
 inline Value clamp(Value x, double low, double high) {
   return call(clamp_op, {x}, {{"low", Reals{low}}, {"high", Reals{high}}});
 }
@@ -22,7 +22,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 const OpDef clamp_op{
     .name = "clamp",
-    .doc = "y = min(max(x, low), high), NaN where x is; the gradient is 1 where low <= x <= high, else 0",
+    .doc = "y = min(max(x, low), high), NaN where x is; the gradient is 1 where low < x < high, else 0",
     .inputs = {"x"},
     .attrs = {{"low", Reals{-infinity}}, {"high", Reals{infinity}}},
     .expr =
@@ -38,8 +38,8 @@ const OpDef clamp_op{
         [](const VjpContext& g) {
           Value x = g.in[0], d = g.d[0];
           double low = g.a.f("low"), high = g.a.f("high");
-          if (std::isfinite(low)) d = select(less_equal(x.like(low), x), d, d.like(0));
-          if (std::isfinite(high)) d = select(less_equal(x, x.like(high)), d, d.like(0));
+          if (std::isfinite(low)) d = select(less(x.like(low), x), d, d.like(0));
+          if (std::isfinite(high)) d = select(less(x, x.like(high)), d, d.like(0));
           return Values{d};
         },
     .samples = {{.shapes = {{3, 5}},

@@ -9,7 +9,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef hardtanh_op;
-/// y = x limited to [low, high]; the gradient is 0 outside and on the bounds (see `clamp`)
+/// y = x limited to [low, high]; the gradient is 0 outside and on the bounds
 inline Value hardtanh(Value x, double low = -1, double high = 1) {
   return call(hardtanh_op, {x}, {{"low", Reals{low}}, {"high", Reals{high}}});
 }

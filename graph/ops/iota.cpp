@@ -1,3 +1,8 @@
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "core/base/status.h"
 #include "core/geometry/index.h"
 #include "graph/op.h"
 
@@ -17,7 +22,10 @@ const OpDef iota_op{.name = "iota",
                     .attrs = {{"shape", Ints{1}}, {"axis", Ints{0}}},
                     .infer =
                         [](std::span<const TensorType>, const Attrs& a) {
-                          normalize_axis(a.i("axis"), a.ints("shape").size());
+                          const Shape& y = a.ints("shape");
+                          int64_t size = y[static_cast<size_t>(normalize_axis(a.i("axis"), y.size()))];
+                          if (size > std::numeric_limits<int32_t>::max())
+                            throw invalid(fmt::format("an axis of {}: i32 does not number so many positions", size));
                           return Types{{DType::i32, a.ints("shape")}};
                         },
                     .reference =

@@ -10,22 +10,15 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef remainder_op;
-/// a - b floor(a / b), which has the sign of b; of floats within a rounding error of a. NaN where b is 0, a for
-/// integers.
+/// a - b floor(a / b), which has the sign of b: fmod(a, b), plus b where the signs differ, as PyTorch computes it. NaN
+/// where b is 0, a for integers.
 inline Value remainder(Value a, Value b) { return call(remainder_op, {a, b}); }
 inline Value remainder(Value a, double b) { return remainder(a, a.like(b)); }
 // end of public
 namespace {
 
 Exs value(In x, const Attrs&) {
-  Ex a = x[0], b = x[1], r = a;
-  if (is_float(a.dtype())) {
-    Ex quotient = floor(a / b);
-    r = select(equal(quotient, 0), a, a - b * quotient);  // b may be infinite
-    r = select(abs(r) >= abs(b), r - b, r);               // where the division was rounded across a whole number
-  } else {
-    r = a - b * (a / b);
-  }
+  Ex a = x[0], b = x[1], r = is_float(a.dtype()) ? fmod(a, b) : a - b * (a / b);
   return {select(((r < 0) & (0 < b)) | ((0 < r) & (b < 0)), r + b, r)};
 }
 

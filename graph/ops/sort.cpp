@@ -50,6 +50,8 @@ struct Order : AxisGeometry {
 Order order_of(const Shape& x, const Attrs& a) {
   AxisGeometry g = axis_geometry(x, a.i("axis"));
   int64_t count = a.i("count");
+  if (g.size > std::numeric_limits<int32_t>::max())
+    throw invalid(fmt::format("an axis of {}: i32 does not number so many positions", g.size), "sort fewer at a time");
   if (count > g.size)
     throw invalid(fmt::format("count {} of an axis of {}", count, g.size), "ask for no more than there are");
   return {g, a.i("descending") != 0, count < 0 ? g.size : count};

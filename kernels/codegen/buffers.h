@@ -15,7 +15,11 @@ bool packed(const Target& t, Element e);
 /// The macros NAME(i), NAME_set(i, v), NAME4, … of one parameter.
 std::string access(const Target& t, const Param& p);
 
-/// GLSL's declarations of a kernel's buffers.
-std::string glsl_buffers(const Target& t, const Kernel& k);
+/// The declarations of a kernel's buffers in a language without pointers.
+std::string buffer_declarations(const Target& t, const Kernel& k);
+
+/// A kernel's parameters as OpenCL C and CUDA C++ declare them, up to the body, and the shared arrays; `restricted` is
+/// said of parameters that nothing else overlaps, `local` of shared arrays.
+std::string pointer_parameters(const Target& t, const Kernel& k, const char* restricted, const char* local);
 
 }  // namespace tutti::codegen

@@ -30,7 +30,7 @@ LaunchList conv_items(const Target& t, const ConvProduct& p) {
   bool tiled = !t.cpu_like && t.max_local >= 256 && t.local_bytes >= 16384 && p.columns >= 16;
   int64_t tiles_m = ceil_div(p.rows(), 64), tiles_n = ceil_div(p.columns, 64), depth = p.depth();
   int64_t groups = tiled ? tiles_m * tiles_n * p.groups : ceil_div(p.y_elements, 64);
-  int64_t most = std::min<int64_t>(t.max_rounds, 0x40000000) - 2000;
+  int64_t most = longest_part(t, tiled ? tile_rounds : 16, 16);
   int64_t want = std::min(ceil_div(4 * int64_t{t.compute_units}, groups), depth / 256);
   int64_t parts = std::max({int64_t{1}, want, ceil_div(depth, most)});
   int64_t length = align_up(ceil_div(depth, parts), 16);
@@ -94,10 +94,9 @@ LaunchList conv_product(const Target& t, const ConvProduct& p) {
   constexpr int64_t most = 0x7fffff00;
   if (std::max({p.rows(), p.depth(), p.y.span(), p.x.span()}) > most)
     throw Error(Code::declined, "a convolution whose places or sums number more than 2^31");
-  bool vectors = t.language == Language::opencl_c || t.language == Language::cpp ||
-                 (t.language == Language::glsl && t.subgroup == 8);
+  bool vectors = t.language->float16() || (t.language->subgroups && t.subgroup == 8);
   if (!t.cpu_like || !vectors) return conv_items(t, p);
-  if (t.language != Language::glsl)
+  if (t.language->float16())
     if (std::optional<LaunchList> list = p.of_weights ? conv_taps(t, p) : conv_strips(t, p)) return *std::move(list);
   return t.max_texels > 0 ? conv_texels(t, p) : conv_panels(t, p);
 }

@@ -73,7 +73,7 @@ Launch pack_panels(const Target& t, const ConvProduct& p, Kernel k, int64_t pane
 std::string image_address(const ConvProduct& p, const Write& n, int64_t row_plane, int64_t group_plane, int64_t plane,
                           int64_t width, int64_t base);
 /// The length of the parts of k's first axis: enough groups, few rounds, and panels (`bytes` with all of k) that stay
-/// in a core's cache. `rounds`: of the loops over k. Throws Error(declined) where the device makes fewer rounds.
+/// in a core's cache. `rounds`: of the loops over k.
 int64_t part_of(const Target& t, std::array<int64_t, 3> rounds, int64_t groups, int64_t bytes);
 
 /// The kernels for CPUs, and for CPUs that read texel buffers faster than storage buffers (Target::max_texels).

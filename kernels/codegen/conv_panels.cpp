@@ -5,9 +5,7 @@
 #include <algorithm>
 
 #include "core/base/rounding.h"
-#include "core/base/status.h"
 #include "kernels/codegen/conv.h"
-#include "kernels/codegen/prelude.h"
 
 namespace tutti::codegen {
 namespace {
@@ -78,11 +76,11 @@ Launch pad(const Target& t, const ConvProduct& p, const Image& m, int to) {
   return dispatch_items(t, std::move(k), p.planes * m.height, {0, to});
 }
 
-void vector_words(Language language, Kernel& k, const Rows& rows, const std::string& last_row) {
-  k.set("ADDRESS", language == Language::cpp ? "int64_t" : "long");  // no wrapping: a row is a displacement
+void vector_words(const Language& language, Kernel& k, const Rows& rows, const std::string& last_row) {
+  k.set("ADDRESS", language.address);  // no wrapping: a row is a displacement
   k.set("VEC", "float16");
   k.set("ZERO", "SPLAT(0.0f)");
-  k.set("SPLAT(s)", splat16(language));
+  k.set("SPLAT(s)", language.splat16);
   k.set("PANEL(p)", "panels16(p)");
   k.set("TILE(at,v)", "vstore16(v, 0, tile + (at))");
   k.set("LOAD_A", "{}");
@@ -125,7 +123,7 @@ Launch pack_panels(const Target& t, const ConvProduct& p, Kernel k, int64_t pane
   k.set("WIDE", wide);
   k.set("FOURS", wide / 4);
   k.set("PUT(at,v0,v1,v2,v3)",
-        t.language == Language::glsl
+        t.language->subgroups
             ? "panels4_set((at) / 4, vec4(v0, v1, v2, v3))"
             : "panels_set(at, v0); panels_set(at + 1, v1); panels_set(at + 2, v2); panels_set(at + 3, v3)");
   k.elements = static_cast<uint64_t>(std::max(p.groups * panels * depth * wide, p.b_elements));
@@ -142,10 +140,7 @@ std::string image_address(const ConvProduct& p, const Write& n, int64_t row_plan
 
 int64_t part_of(const Target& t, std::array<int64_t, 3> rounds, int64_t groups, int64_t bytes) {
   constexpr int64_t cache = 1 << 18;
-  int64_t planes = rounds[0], each = 1 + rounds[1] * (1 + rounds[2]);
-  int64_t most = (static_cast<int64_t>(t.max_rounds) - 2000) / each;
-  if (most < 1)
-    throw Error(Code::declined, fmt::format("{} rounds of a loop; this device makes {}", each, t.max_rounds));
+  int64_t planes = rounds[0], most = longest_part(t, 2 + rounds[1] * (2 + rounds[2]), 1);
   int64_t parts = std::min(ceil_div(4 * int64_t{t.compute_units}, groups), planes);
   bool streamed = bytes > 4 * cache;  // panels that every block of rows would read from memory
   if (streamed) parts = std::max(parts, std::min(planes, bytes / cache));
@@ -153,7 +148,7 @@ int64_t part_of(const Target& t, std::array<int64_t, 3> rounds, int64_t groups, 
 }
 
 LaunchList conv_panels(const Target& t, const ConvProduct& p) {
-  bool glsl = t.language == Language::glsl;
+  bool glsl = t.language->subgroups;
   int64_t size = glsl ? 4 : 16, lanes = glsl ? 8 : 1, vectors = p.columns > size * lanes ? 2 : 1,
           wide = vectors * size * lanes;
   int64_t panels = ceil_div(p.columns, wide), panel_elements = p.groups * panels * p.depth() * wide;
@@ -214,7 +209,7 @@ LaunchList conv_panels(const Target& t, const ConvProduct& p) {
   if (glsl)
     glsl_words(k, rows, last_row);
   else
-    vector_words(t.language, k, rows, last_row);
+    vector_words(*t.language, k, rows, last_row);
   k.elements = static_cast<uint64_t>(
       std::max({image.elements + 64 * p.x.row_step, panel_elements, p.y_reach(), p.y_elements * parts}));
   launch_conv(t, list, p, std::move(k), parts, {from, packed}, groups * parts);

@@ -64,7 +64,7 @@ std::optional<LaunchList> conv_phases(const Target& t, const Conv& c, const Conv
   constexpr int64_t bits = 32;
   int64_t phases = c.h.stride * c.w.stride;
   if (phases == 1 || phases > bits || p.taps() > 64 || p.k_planes < 8 || !is_float(p.dtype) || p.y_elements == 0 ||
-      p.k_planes + phases > static_cast<int64_t>(std::min<uint32_t>(t.max_rounds, 1 << 30)))
+      p.k_planes + phases + 2 > static_cast<int64_t>(std::min<uint32_t>(t.max_rounds, 1 << 30)))
     return {};
   constexpr int spoilt = 3;  // scratch behind the operands and the result
   int64_t columns = p.columns * p.groups;

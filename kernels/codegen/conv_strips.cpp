@@ -7,7 +7,6 @@
 
 #include "core/base/rounding.h"
 #include "kernels/codegen/conv.h"
-#include "kernels/codegen/prelude.h"
 
 namespace tutti::codegen {
 namespace {
@@ -155,14 +154,11 @@ std::optional<LaunchList> conv_taps(const Target& t, const ConvProduct& p) {
                                                      {"SUM_LINE", s.flat ? s.line : inner},
                                                      {"COTS", sums(s)}};
   for (auto& [name, value] : numbers) k.set(name, value);
-  bool cpp = t.language == Language::cpp;
   k.set("VEC", "float16");
   k.set("LANES", "int16");
   k.set("LOAD(from)", "vload16(0, from)");
   k.set("STORE(v,to)", "vstore16(v, 0, to)");
-  k.set("KEEP(v,lanes)", s.outer() * inner == p.taps() ? "(v)"
-                         : cpp                         ? "((float16)((int16)(v) & (lanes)))"
-                                                       : "as_float16(as_int16(v) & (lanes))");
+  k.set("KEEP(v,lanes)", s.outer() * inner == p.taps() ? "(v)" : t.language->masked16);
   k.elements = static_cast<uint64_t>(std::max({p.image_elements(), p.b_elements, p.y_elements * parts}));
   LaunchList list;
   launch_conv(t, list, p, std::move(k), parts, {0, 1}, planes * parts);

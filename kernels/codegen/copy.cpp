@@ -40,7 +40,7 @@ std::string register_literal(const Target& t, const Copy& c) {
   double v = round_to(c.dtype, c.value);
   if (is_narrow(c.dtype)) return fmt::format("{}u", narrow_bits(c.dtype, static_cast<float>(v)));
   switch (c.dtype) {
-    case DType::f32: return fmt::format("AS_U32({})", float_literal(t.language, static_cast<float>(v)));
+    case DType::f32: return fmt::format("AS_U32({})", float_literal(*t.language, static_cast<float>(v)));
     case DType::i32: return fmt::format("{}u", static_cast<uint32_t>(static_cast<int64_t>(v)));
     case DType::boolean: return v != 0 ? "1u" : "0u";
     default: return fmt::format("{}u", static_cast<uint32_t>(v));
@@ -135,6 +135,12 @@ LaunchList copy(const Target& t, const Copy& given) {
   }
   k.params.push_back({"out0", e, true, ""});
   buffers.push_back(static_cast<int>(c.sources.size()));
+  bool border = false;
+  for (const Axes& axes : c.sources)
+    for (const SourceAxis& a : axes) border |= range_of(a, dims).first < 0;
+  if (border && !t.language->pointers && k.elements > 0x7fffffffu - index_slack)
+    throw Error(Code::declined,
+                fmt::format("a copy with a border of {} elements: GLSL's numbers of so many have no sign", k.elements));
   c.dims = std::move(dims);
   k.write_body = [c = std::move(c), w](const Target& target, Kernel&) { return indexed_copy(target, c, w); };
   return {{dispatch(t, std::move(k), w.groups, std::move(buffers))}, {}};

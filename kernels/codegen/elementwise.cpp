@@ -140,7 +140,7 @@ std::string pass_text(const Target& t, Kernel& k, std::span<const TuttiInstr> co
 /// How many neighbours a work-item takes: what fills 16 bytes of the narrowest floats that lie side by side, or four;
 /// one where the compiler itself puts neighbouring work-items into vectors.
 int64_t lanes_of(const Target& t, const Kernel& k, const Pass& pass) {
-  if (t.cpu_like && t.language == Language::opencl_c) return 1;
+  if (t.cpu_like && t.language->vectorizes_items) return 1;
   size_t narrowest = 4;
   auto see = [&](Element e) { narrowest = std::min(narrowest, std::max<size_t>(2, size_of(e))); };
   for (const StridedOperand& x : pass.in)
@@ -170,7 +170,18 @@ void prepare(const Target& t, Kernel& k, Pass& pass, int64_t local) {
 Launch launch(const Target& t, Kernel k, std::span<const TuttiInstr> instructions, std::vector<Pass> all, bool batch,
               std::vector<int> buffers) {
   uint64_t groups = 0;
-  for (const Pass& pass : all) groups += pass.walk.groups;
+  int64_t lanes = 1;
+  for (const Pass& pass : all) {
+    groups += pass.walk.groups;
+    lanes = std::max(lanes, pass.walk.lanes);
+  }
+  // The last elements go one by one, and exact divisions and roots correct their results in loops.
+  auto loops = [](const TuttiInstr& i) {
+    return i.code == TUTTI_X_DIV || i.code == TUTTI_X_SQRT || i.code == TUTTI_X_RSQRT;
+  };
+  constexpr int64_t corrections = 8;
+  int64_t each = k.exact ? corrections * std::ranges::count_if(instructions, loops) : 0;
+  if (lanes > 1 || each > 0) k.rounds = std::to_string(lanes * (each + 1) + 1);
   k.write_body = [code = std::vector(instructions.begin(), instructions.end()), passes = std::move(all), batch](
                      const Target& target, Kernel& kernel) {
     if (!batch) return pass_text(target, kernel, code, passes[0], "GROUP");
@@ -290,7 +301,7 @@ LaunchList transpose(const Target& t, Element e, const Shape& dims, const Shape&
   for (size_t d = 0; d < dims.size(); ++d) reach += (dims[d] - 1) * strides[d];
   k.elements = static_cast<uint64_t>(std::max(num_elements(dims), reach));
   auto groups = static_cast<uint64_t>(count * ceil_div(a, block) * ceil_div(b, block));
-  if (!tile && t.language == Language::glsl) {
+  if (!tile && t.language->subgroups) {
     k.local = {std::max(1u, t.subgroup), 1, 1};
     groups = ceil_div(groups, k.local[0]);
   }

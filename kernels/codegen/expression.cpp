@@ -23,7 +23,7 @@ const char* c_type(DType t) { return register_type(element_of(t)); }
 /// One instruction's right side.
 class Writer {
  public:
-  Writer(const Target& t, bool exact) : t_(t), exact_(exact) {}
+  Writer(const Target& t, bool exact) : t_(t), l_(*t.language), exact_(exact) {}
 
   std::string write(uint16_t code, DType to, DType from, const std::string& a, const std::string& b,
                     const std::string& c) const {
@@ -56,11 +56,8 @@ class Writer {
     if (is_float(to)) return round(to, is_float(from) ? a : fmt::format("F32({})", a));
     switch (to) {
       case DType::boolean:
-        return from == DType::boolean ? a
-                                      : fmt::format("{} != {}", a,
-                                                    is_float(from)       ? "0.0f"
-                                                    : from == DType::i32 ? "0"
-                                                                         : "0u");
+        if (is_float(from)) return apply(l_.unequal, a, "0.0f");
+        return from == DType::boolean ? a : fmt::format("{} != {}", a, from == DType::i32 ? "0" : "0u");
       case DType::i32:
         if (is_float(from)) return fmt::format("to_i32_({})", a);
         return from == DType::u32 ? fmt::format("{0} > 2147483647u ? 2147483647 : I32({0})", a)
@@ -126,35 +123,42 @@ class Writer {
 
   std::string call(const char* name, const std::string& a, bool own) const {
     if (own) return fmt::format("{}_({})", name, a);
-    return form(t_.language == Language::cuda_c ? "{}f({})" : "{}({})", name, a);
+    return function(name, a);
+  }
+
+  std::string function(const char* name, const std::string& arguments) const {
+    return fill(l_.function, {{"name", name}, {"arguments", arguments}});
+  }
+
+  /// A form of two operands.
+  static std::string apply(const std::string& op, const std::string& a, const std::string& b) {
+    return fill(op, {{"a", a}, {"b", b}});
   }
 
   std::string divide(const std::string& a, const std::string& b) const {
-    if (!exact_) return fmt::format("{} / {}", a, b);
-    return form(t_.language == Language::cuda_c ? "__fdiv_rn({}, {})" : "div_({}, {})", a, b);
+    return exact_ ? apply(l_.divide, a, b) : fmt::format("{} / {}", a, b);
   }
   std::string root(const std::string& a) const {
     if (!exact_) return call("sqrt", a, false);
-    return form(t_.language == Language::cuda_c ? "__fsqrt_rn({})" : "sqrt_({})", a);
+    return fill(l_.root, {{"a", a}});
   }
 
   std::string real(uint16_t code, const std::string& a, const std::string& b) const {
-    bool cuda = t_.language == Language::cuda_c;
     // Ours where the language has none or an inaccurate one, where a CPU's compiler is to vectorize, and for equal
     // bits.
-    bool slow = exact_ || t_.language == Language::glsl, own = slow || (t_.cpu_like && !cuda);
-    auto basic = [&](const char* op, const char* intrinsic) {
-      return exact_ && cuda ? fmt::format("{}({}, {})", intrinsic, a, b) : fmt::format("{} {} {}", a, op, b);
+    bool slow = exact_ || l_.own_functions, own = slow || (t_.cpu_like && l_.float16());
+    auto basic = [&](const char* op, const std::string& exactly) {
+      return exact_ ? apply(exactly, a, b) : fmt::format("{} {} {}", a, op, b);
     };
     switch (code) {
-      case TUTTI_X_ADD: return basic("+", "__fadd_rn");
+      case TUTTI_X_ADD: return basic("+", l_.add);
       case TUTTI_X_SUB:  // lavapipe takes x - x and x * 0 for 0, even where they are precise
-        if (t_.language == Language::glsl && a == b) return fmt::format("minus_itself_({})", a);
-        return basic("-", "__fsub_rn");
+        if (l_.loose_floats && a == b) return fmt::format("minus_itself_({})", a);
+        return basic("-", l_.subtract);
       case TUTTI_X_MUL:
-        if (t_.language == Language::glsl && zero(b)) return fmt::format("times_zero_({})", a);
-        if (t_.language == Language::glsl && zero(a)) return fmt::format("times_zero_({})", b);
-        return basic("*", "__fmul_rn");
+        if (l_.loose_floats && zero(b)) return fmt::format("times_zero_({})", a);
+        if (l_.loose_floats && zero(a)) return fmt::format("times_zero_({})", b);
+        return basic("*", l_.multiply);
       case TUTTI_X_DIV: return divide(a, b);
       case TUTTI_X_NEG: return "-" + a;
       case TUTTI_X_ABS: return fmt::format("AS_F32(AS_U32({}) & 0x7fffffffu)", a);
@@ -170,21 +174,23 @@ class Writer {
       case TUTTI_X_ERF: return call("erf", a, own);
       case TUTTI_X_SIN: return own ? fmt::format("turn_({}, 0u)", a) : call("sin", a, false);
       case TUTTI_X_COS: return own ? fmt::format("turn_({}, 1u)", a) : call("cos", a, false);
-      case TUTTI_X_POW: return form(own ? "pow_({}, {})" : cuda ? "powf({}, {})" : "pow({}, {})", a, b);
+      case TUTTI_X_POW: return call("pow", fmt::format("{}, {}", a, b), own);
+      case TUTTI_X_FMOD: return call("fmod", fmt::format("{}, {}", a, b), true);  // the drivers' are inexact
       case TUTTI_X_FLOOR: return call("floor", a, slow);
       default: throw Error(Code::declined, fmt::format("instruction {} on a float", code));
     }
   }
 
-  bool zero(const std::string& operand) const { return operand == float_literal(t_.language, 0.0f); }
+  bool zero(const std::string& operand) const { return operand == float_literal(l_, 0.0f); }
 
   const Target& t_;
+  const Language& l_;
   bool exact_;
 };
 
 }  // namespace
 
-std::string literal(Language language, DType t, double x) {
+std::string literal(const Language& language, DType t, double x) {
   x = round_to(t, x);
   switch (t) {
     case DType::boolean: return x != 0 ? "true" : "false";
@@ -206,7 +212,7 @@ std::string declines(std::span<const TuttiInstr> code) {
       auto t = static_cast<DType>(i.dtype);
       element_of(t);
       if (i.code <= TUTTI_X_RESULT) continue;
-      if (i.code > TUTTI_X_CAST && i.code != instr::round) return "instruction " + std::to_string(i.code);
+      if (i.code >= instr::count && i.code != instr::round) return "instruction " + std::to_string(i.code);
       DType from = static_cast<DType>(code[i.code == TUTTI_X_SELECT ? i.b : i.a].dtype);
       writer.write(i.code, t, from, "a", "b", "c");
     }
@@ -234,7 +240,7 @@ Statements statements(const Target& target, std::span<const TuttiInstr> code,
     }
     if (i.code == TUTTI_X_CONST) {
       // Narrow floats are computed in f32, so are their constants.
-      names[k] = {literal(target.language, is_narrow(t) && !exact ? DType::f32 : t, constant_of(i))};
+      names[k] = {literal(*target.language, is_narrow(t) && !exact ? DType::f32 : t, constant_of(i))};
       continue;
     }
     if (i.code == TUTTI_X_RESULT) {
@@ -247,7 +253,7 @@ Statements statements(const Target& target, std::span<const TuttiInstr> code,
     if (count > 2) width = std::max(width, names[i.c].size());
     auto from = static_cast<DType>(code[i.code == TUTTI_X_SELECT ? i.b : i.a].dtype);
     // GLSL's compilers take x * 0 for 0 and a * b + a * c for a * (b + c), whatever a and x are, unless told otherwise.
-    const char* precise = (exact || target.language == Language::glsl) && is_float(t) ? "PRECISE " : "";
+    const char* precise = (exact || target.language->loose_floats) && is_float(t) ? "PRECISE " : "";
     for (size_t lane = 0; lane < width; ++lane) {
       auto operand = [&](uint32_t at) { return names[at].size() == 1 ? names[at][0] : names[at][lane]; };
       std::string a = operand(i.a), b = count > 1 ? operand(i.b) : "", c = count > 2 ? operand(i.c) : "";

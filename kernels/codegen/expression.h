@@ -20,6 +20,6 @@ Statements statements(const Target& target, std::span<const TuttiInstr> code,
                       const std::vector<std::vector<std::string>>& inputs, size_t results, bool exact);
 
 /// A constant of a dtype in the language.
-std::string literal(Language language, DType t, double x);
+std::string literal(const Language& language, DType t, double x);
 
 }  // namespace tutti::codegen

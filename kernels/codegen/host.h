@@ -1,4 +1,4 @@
-// How kernels rendered to C++ (Language::cpp) are compiled together and called.
+// How kernels rendered to C++ (Language::cpp()) are compiled together and called.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -23,7 +23,7 @@ void fits_int(const char* what, int64_t n) {
 
 void set_sum(Kernel& k, const Target& t, DType type) {
   DType wide = is_float(type) ? DType::f32 : type == DType::i32 ? DType::i32 : DType::u32;
-  k.set("ZERO", literal(t.language, wide, 0));
+  k.set("ZERO", literal(*t.language, wide, 0));
   if (k.takes("ADD")) k.set("ADD(a,b)", type == DType::i32 ? "I32(U32(a) + U32(b))" : "((a) + (b))");
 }
 
@@ -93,7 +93,7 @@ LaunchList scatter_add(const Target& t, DType type, int64_t outer, int64_t size,
   if (total == 0) return list;
   fits_int("scatter_add into an axis", size);
   fits_int("scatter_add with an index", count);
-  int64_t rounds = static_cast<int64_t>(t.max_rounds) - 100;
+  int64_t rounds = std::max<int64_t>(1, static_cast<int64_t>(t.max_rounds) - 2);
   // Little work is one launch: every element asks every index.
   bool few = count <= rounds && total <= (1 << 18) / std::max<int64_t>(count, 1);
   if (!along && !few && count > 0 && count <= rounds) return scatter_lists(t, type, outer, size, inner, count);
@@ -151,6 +151,7 @@ LaunchList random_bits(const Target& t, int64_t n, uint32_t stream) {
 LaunchList iota(const Target& t, int64_t outer, int64_t size, int64_t inner) {
   int64_t total = outer * size * inner;
   if (total == 0) return {};
+  fits_int("iota along an axis", size);
   Kernel k = portable("iota");
   k.set("TOTAL", total);
   k.set("SIZE", size);
@@ -166,7 +167,7 @@ LaunchList fill(const Target& t, DType type, int64_t n, double value) {
   Kernel k = portable("fill", {{"T", pair ? Element::u32 : element_of(type)}});
   if (pair) n *= 2;
   k.set("TOTAL", n);
-  k.set("VALUE", literal(t.language, pair ? DType::u32 : type, value));
+  k.set("VALUE", literal(*t.language, pair ? DType::u32 : type, value));
   k.elements = static_cast<uint64_t>(n);
   return {{launch(t, std::move(k), n, {0})}, {}};
 }

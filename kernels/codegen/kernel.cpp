@@ -127,7 +127,7 @@ Kernel parse(const std::string& text, const std::string& file, const std::map<st
   std::istringstream lines(text);
   std::string line;
   int number = 0;
-  bool body = false;
+  bool body = false, functions = false;
   while (!body && std::getline(lines, line)) {
     ++number;
     if (size_t comment = line.find("//"); comment != std::string::npos) line.resize(comment);
@@ -137,6 +137,7 @@ Kernel parse(const std::string& text, const std::string& file, const std::map<st
     if (word == "---") {
       body = true;
     } else if (word == "kernel" || word == "functions") {
+      functions = word == "functions";
       if (!(words >> k.name)) fail(file, number, word + ": a name is missing");
     } else if (word == "in" || word == "out") {
       Param p;
@@ -160,6 +161,9 @@ Kernel parse(const std::string& text, const std::string& file, const std::map<st
     } else if (word == "number" || word == "stride" || word == "data") {
       Number::Kind kind = word == "data" ? Number::data : word == "stride" ? Number::stride : Number::number;
       while (words >> rest) k.numbers.push_back({rest, {}, kind});
+    } else if (word == "rounds") {
+      std::getline(words >> std::ws, k.rounds);
+      if (k.rounds.empty()) fail(file, number, "rounds EXPRESSION expected");
     } else if (word == "uses") {
       while (words >> rest) {
         k.functions += functions_of(rest);
@@ -167,7 +171,7 @@ Kernel parse(const std::string& text, const std::string& file, const std::map<st
     } else {
       fail(file, number,
            fmt::format("{}: not one of kernel, functions, in, out, shared, local, value, number, stride, data, repeat, "
-                       "uses, ---",
+                       "rounds, uses, ---",
                        word));
     }
     if (words.clear(), words >> word) fail(file, number, fmt::format("{}: more than expected", word));
@@ -186,6 +190,9 @@ Kernel parse(const std::string& text, const std::string& file, const std::map<st
     open.pop_back();
   }
   if (!open.empty()) fail(file, at, fmt::format("{} is missing", open.back()));
+  bool loops = k.body.find("for (") != std::string::npos || k.body.find("while (") != std::string::npos;
+  if (!functions && loops == k.rounds.empty())  // what calls functions knows their loops
+    fail(file, k.body_line, loops ? "the body loops, but there is no line rounds" : "rounds, but the body has no loop");
   return k;
 }
 
@@ -203,7 +210,7 @@ bool Kernel::set_epilogue(bool bias, bool relu, const char* arguments, const std
 }
 
 void Kernel::read_as_texels(const Target& t, const std::string& param, int64_t count) {
-  if (t.language != Language::glsl || static_cast<uint64_t>(ceil_div(count, 4)) > t.max_texels) return;
+  if (t.language->texels.empty() || static_cast<uint64_t>(ceil_div(count, 4)) > t.max_texels) return;
   for (Param& p : params)
     if (p.name == param) p.texels = p.element == Element::f32 && !p.written;
 }
@@ -219,9 +226,27 @@ std::vector<std::string> portable_names() {
 }
 
 Launch dispatch_items(const Target& target, Kernel kernel, int64_t items, std::vector<int> buffers) {
+  if (kernel.local[1] * kernel.local[2] == 1) kernel.local[0] = std::min(kernel.local[0], target.max_local);
   uint32_t local = kernel.local[0] * kernel.local[1] * kernel.local[2];
   return dispatch(target, std::move(kernel), static_cast<uint64_t>(ceil_div(items, local)), std::move(buffers));
 }
+
+namespace {
+
+/// Of a kernel whose numbering is done.
+void check_limits(const Target& t, const Kernel& k) {
+  auto decline = [&](const std::string& why) {
+    throw Error(Code::declined, fmt::format("kernel {}: {}", k.name, why));
+  };
+  if (k.elements > t.language->most_elements - index_slack)
+    decline(fmt::format("{} elements are more than {} can number", k.elements, t.language->name));
+  if (uint32_t items = k.local[0] * k.local[1] * k.local[2]; items > t.max_local)
+    decline(fmt::format("{} work-items in a group; this device takes {}", items, t.max_local));
+  if (double rounds = rounds_of(k); rounds > t.max_rounds)
+    decline(fmt::format("{:.0f} rounds of loops in a work-item; this device makes {}", rounds, t.max_rounds));
+}
+
+}  // namespace
 
 Launch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vector<int> buffers) {
   constexpr uint64_t most = 65535;
@@ -246,9 +271,7 @@ Launch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vecto
   else if (y > 1)
     group = fmt::format("(IDX(GRP(0)) + {} * IDX(GRP(1)))", number(x));
   kernel.values.emplace_back("GROUP", group);
-  if (target.language == Language::glsl && kernel.elements > 0xffffffffu)
-    throw Error(Code::declined,
-                fmt::format("kernel {}: {} elements are more than GLSL can number", kernel.name, kernel.elements));
+  check_limits(target, kernel);
   d.buffers = std::move(buffers);
   d.name = kernel.name;
   if (d.buffers.size() != kernel.params.size())

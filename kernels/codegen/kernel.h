@@ -11,7 +11,7 @@
 //   T w = SHUFFLE_DOWN(v, d);  v (int, uint, float) of the work-item d further in its warp of 32, or its own beyond the
 //                           warp; called by all of the group that still run (Target::shuffles)
 //   NAN_OF(x)               true for a NaN, whatever the compiler assumes
-//   PRECISE float x = …;    computed operation by operation
+//   PRECISE float x = …;    computed operation by operation, on a line of its own; so are later assignments to x
 // A parameter `x` is read as x(i), written as x_set(i, v): values are float for floats, int, uint (u8 too) or bool.
 // Several elements at once:
 //   x4(i), x4_set(i, v)     four neighbours; i counts fours; f32, i32, u32 alone
@@ -25,6 +25,9 @@
 //                           (Target::shares_texts) data of the launch, so that launches of other sizes share one text
 //   stride                  the same, but a stride of 1 stays a literal, so that neighbours are moved together
 //   data                    the same, data on every device
+// A body that loops has a line "rounds EXPRESSION": at most so many rounds a work-item makes in all its loops together,
+// where the last look at a condition counts as one. It is made of numbers, the names of values and numbers, LOCALS, + -
+// * and a / b, which rounds up. dispatch() declines what exceeds Target::max_rounds.
 #pragma once
 #include <array>
 #include <functional>
@@ -83,6 +86,7 @@ struct Kernel {
   bool exact = false;
   bool subgroups = false;                                    ///< GLSL: subgroupBroadcast is used
   std::vector<std::pair<std::string, std::string>> repeats;  ///< letter and value name: lines with {r} stand for many
+  std::string rounds;                                        ///< of its loops, as an expression; empty: it has none
   uint64_t elements = 0;                                     ///< the largest element number + 1 that IDX must hold
 
   /// Gives one of the values that the text names, or another one.
@@ -114,14 +118,25 @@ Kernel parse(const std::string& text, const std::string& file, const std::map<st
 /// The text of a kernel that was planned for that target.
 KernelSource render(const Target& target, Kernel kernel);
 
-/// Launches over `groups` groups (split over dimensions where one does not hold them). Throws Error(declined) for
-/// more groups or elements than the target can number.
+/// How far beyond the last element an element number may be counted: an IDX holds that too.
+constexpr uint64_t index_slack = 1 << 16;
+
+/// The longest part of a sum whose work-items make `each` rounds per `unit` of it, and few others. At least one unit:
+/// what is more than the target makes is declined where it is launched.
+int64_t longest_part(const Target& target, int64_t each, int64_t unit);
+
+/// At most so many rounds of loops a work-item of the kernel makes, whose numbers and values are given.
+double rounds_of(const Kernel& kernel);
+
+/// Launches over `groups` groups (split over dimensions where one does not hold them): the one place that holds every
+/// kernel to the target's limits. Throws Error(declined) for more groups or elements than the target can number, more
+/// work-items in a group or more rounds of loops than it takes.
 Launch dispatch(const Target& target, Kernel kernel, uint64_t groups, std::vector<int> buffers);
 
 /// The same over the groups that hold `items` work-items.
 Launch dispatch_items(const Target& target, Kernel kernel, int64_t items, std::vector<int> buffers);
 
 /// A float32 constant in the language.
-std::string float_literal(Language language, float x);
+std::string float_literal(const Language& language, float x);
 
 }  // namespace tutti::codegen

@@ -18,9 +18,7 @@ std::string unit(const std::string& at, int64_t per, int64_t n) {
 }
 
 /// How many 32-bit words are moved together.
-int64_t words_together(const Target& t, int64_t words) {
-  return t.language == Language::glsl ? 1 : std::min(words, quad);
-}
+int64_t words_together(const Target& t, int64_t words) { return !t.language->pointers ? 1 : std::min(words, quad); }
 
 /// The bits of narrow element `part` of a word.
 std::string part_of_word(const std::string& word, size_t bytes, size_t part) {
@@ -32,7 +30,7 @@ std::string part_of_word(const std::string& word, size_t bytes, size_t part) {
 }  // namespace
 
 int64_t widest_lanes(const Target& t, size_t element_bytes) {
-  return t.language == Language::glsl ? quad : static_cast<int64_t>(16 / element_bytes);
+  return !t.language->pointers ? quad : static_cast<int64_t>(16 / element_bytes);
 }
 
 std::string load_lanes(const Target& t, const Param& p, const std::string& at, int64_t lanes, const std::string& name,

@@ -13,11 +13,12 @@ namespace tutti::codegen {
 /// One kernel, ready for the device's compiler.
 struct KernelSource {
   std::string text;                           ///< in the device's language
-  std::string entry = "kernel_main";          ///< GLSL: always main
+  std::string entry = "kernel_main";          ///< the function to call (Language::entry)
   std::array<uint32_t, 3> local = {1, 1, 1};  ///< work-items per group
   std::vector<bool> written;                  ///< per parameter
   std::vector<bool> texels;                   ///< per parameter: a uniform texel buffer of float4 (Vulkan); empty: none
-  std::vector<uint32_t> numbers;  ///< of the launch: what its last parameter, one more than its buffers, holds; or none
+  std::vector<uint32_t> numbers;  ///< what the last parameter, `numbers`, holds, where there is one. The planner puts
+                                  ///< them into a constant: a driver gets them as the launch's last buffer
   bool exact = false;  ///< needs correctly rounded / and sqrt (OpenCL: -cl-fp32-correctly-rounded-divide-sqrt where
                        ///< offered) and no contraction (CUDA: --fmad=false)
 

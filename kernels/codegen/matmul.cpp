@@ -25,9 +25,9 @@ int64_t reach(const Shape& dims, const Shape& steps, int64_t one) {
   return one;
 }
 
-Parts parts_of(const Target& t, const Matmul& p, int64_t groups, int64_t enough) {
+Parts parts_of(const Target& t, const Matmul& p, int64_t groups, int64_t enough, int64_t rounds) {
   Parts parts{1, std::max<int64_t>(p.k, 1)};
-  int64_t most = static_cast<int64_t>(t.max_rounds) - 2000;
+  int64_t most = longest_part(t, rounds, 16);
   int64_t want = std::min(ceil_div(enough, groups), p.k / 512);
   parts.count = std::max({int64_t{1}, want, ceil_div(p.k, most)});
   parts.length = ceil_div(parts.length, parts.count);
@@ -78,13 +78,13 @@ LaunchList matmul(const Target& t, const Matmul& p) {
   if (total == 0) return list;
   if (std::max({p.m, p.n, p.k}) > 0x7fffff00) throw Error(Code::declined, "a matrix dimension beyond 2^31");
   if (t.cpu_like && p.m * p.n >= 64 && p.k >= 4) {
-    if (t.language == Language::opencl_c || t.language == Language::cpp) return matmul_panels(t, p);
-    if (t.language == Language::glsl && fits_texels(t, p)) return matmul_texels(t, p);
+    if (t.language->float16()) return matmul_panels(t, p);
+    if (!t.language->texels.empty() && fits_texels(t, p)) return matmul_texels(t, p);
   }
   bool tiled = !t.cpu_like && t.max_local >= 256 && t.local_bytes >= 16384;
   int64_t rows = ceil_div(p.m, 64), columns = ceil_div(p.n, 64);
   int64_t groups = tiled ? batches * rows * columns : ceil_div(total, 64);
-  Parts parts = parts_of(t, p, groups, tiled ? 4 * t.compute_units : 1);
+  Parts parts = parts_of(t, p, groups, tiled ? 4 * t.compute_units : 1, tiled ? tile_rounds : 16);
   Kernel k = portable(tiled ? "matmul_tile" : "matmul_dot", {{"T", e}, {"Y", parts.count > 1 ? Element::f32 : e}});
   k.set("M", p.m);
   k.set("N", p.n);

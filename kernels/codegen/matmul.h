@@ -9,8 +9,10 @@ namespace tutti::codegen {
 struct Parts {
   int64_t count = 1, length = 0;
 };
-/// `groups`: launched without parts; at least `enough` are wanted.
-Parts parts_of(const Target& t, const Matmul& p, int64_t groups, int64_t enough);
+/// `groups`: launched without parts; at least `enough` are wanted; `rounds`: of a work-item's loops per 16 of k.
+Parts parts_of(const Target& t, const Matmul& p, int64_t groups, int64_t enough, int64_t rounds = 16);
+/// These of the kernels whose operands pass through shared memory (matmul_tile, conv_tile).
+constexpr int64_t tile_rounds = 103;
 
 /// The results of a product or a convolution whose k is cut into parts.
 struct Results {

@@ -6,7 +6,6 @@
 
 #include "core/base/rounding.h"
 #include "kernels/codegen/matmul.h"
-#include "kernels/codegen/prelude.h"
 
 namespace tutti::codegen {
 namespace {
@@ -117,7 +116,7 @@ LaunchList matmul_panels(const Target& t, const Matmul& p) {
   bool direct = !c.swapped && (p.dtype == DType::f32 || !whole);
   k.set("DIRECT", direct ? "true" : "false");
   k.set("AT_STEP", step);
-  k.set("SPLAT(s)", splat16(t.language));
+  k.set("SPLAT(s)", t.language->splat16);
   std::string sum = p.bias && whole ? "(v + vload16(0, bias_ + (j)))" : "v";
   if (p.relu && whole) sum = fmt::format("({0} < SPLAT(0.0f) ? SPLAT(0.0f) : {0})", sum);
   k.set("STORE(e,v,j)", direct ? fmt::format("vstore16({}, 0, y_ + (e))", sum) : "{}");

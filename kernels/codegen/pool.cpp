@@ -18,10 +18,9 @@ void erase_param(Kernel& k, const char* name) {
 int64_t unrolled(int64_t count) { return count <= 16 ? count : 8; }
 
 /// The kernel with its window; `count`: taps or windows of a work-item.
-Kernel pool_kernel(const Target& t, const char* name, const Pool& p, int64_t count) {
+Kernel pool_kernel(const char* name, const Pool& p, int64_t count) {
   if (!is_float(p.dtype)) throw Error(Code::declined, fmt::format("a pool of {}", tutti::name(p.dtype)));
-  if (count / 8 + 1 > static_cast<int64_t>(std::min<uint32_t>(t.max_rounds, 0x7fffffff)))
-    throw Error(Code::declined, fmt::format("{} rounds of a loop; this device makes {}", count / 8 + 1, t.max_rounds));
+  if (count > 0x7fffffff) throw Error(Code::declined, fmt::format("a pool over windows of {} taps", count));
   Kernel k = portable(name, {{"T", element_of(p.dtype)}});
   const std::pair<const char*, int64_t> numbers[] = {{"H", p.h.size},     {"W", p.w.size},      {"KH", p.h.kernel},
                                                      {"KW", p.w.kernel},  {"OH", p.h.count},    {"OW", p.w.count},
@@ -40,9 +39,9 @@ LaunchList launch(const Target& t, Kernel k, int64_t total, std::vector<int> buf
   return {{dispatch_items(t, std::move(k), total, std::move(buffers))}, {}};
 }
 
-Kernel windows(const Target& t, const Pool& p) {
+Kernel windows(const Pool& p) {
   int64_t taps = p.h.kernel * p.w.kernel;
-  Kernel k = pool_kernel(t, "pool", p, taps);
+  Kernel k = pool_kernel("pool", p, taps);
   k.set("TAPS", taps);
   k.set("UNROLL", unrolled(taps));
   // Conditions that every window of the shape meets are left out.
@@ -72,19 +71,19 @@ std::string taps_inside(const WindowAxis& a, const char* o) {
   return fmt::format("({} - {})", end, first);
 }
 
-Kernel pixel_windows(const Target& t, const Pool& p) {
+Kernel pixel_windows(const Pool& p) {
   auto candidates = [](const WindowAxis& a) { return (a.kernel - 1) * a.dilation / a.stride + 1; };
   int64_t across = candidates(p.w), count = candidates(p.h) * across;
-  Kernel k = pool_kernel(t, "pool_dx", p, count);
+  Kernel k = pool_kernel("pool_dx", p, count);
   k.set("UNROLL", unrolled(count));
   k.set("WINDOWS", count);
   k.set("ACROSS", across);
   return k;
 }
 
-Kernel window_pixels(const Target& t, const Pool& p) {
+Kernel window_pixels(const Pool& p) {
   int64_t taps = p.h.kernel * p.w.kernel;
-  Kernel k = pool_kernel(t, "pool_dx_apart", p, taps);
+  Kernel k = pool_kernel("pool_dx_apart", p, taps);
   k.set("TAPS", taps);
   return k;
 }
@@ -99,7 +98,7 @@ LaunchList gradient(const Target& t, const Pool& p, bool index, const std::strin
   int64_t total = p.planes * p.h.size * p.w.size;
   if (total == 0) return {};
   bool apart = covers_once(p.h) && covers_once(p.w) && p.h.kernel * p.w.kernel <= 16;
-  Kernel k = apart ? window_pixels(t, p) : pixel_windows(t, p);
+  Kernel k = apart ? window_pixels(p) : pixel_windows(p);
   k.set("SHARE(v,named,tap,oh,ow)", share);
   k.set("INDEX(at)", index ? "index(at)" : "0");
   if (!index) erase_param(k, "index");
@@ -112,7 +111,7 @@ LaunchList gradient(const Target& t, const Pool& p, bool index, const std::strin
 
 LaunchList max_pool(const Target& t, const Pool& p, bool y, bool index) {
   if (results(p) == 0 || !(y || index)) return {};
-  Kernel k = windows(t, p);
+  Kernel k = windows(p);
   k.set("START", "float best = 0.0f; int tap_ = -1");
   k.set("TAKE(v,tap)",
         "bool better = inside && (tap_ < 0 || v > best || (NAN_OF(v) && !NAN_OF(best))); best = better ? v : best; "
@@ -136,7 +135,7 @@ LaunchList max_pool_dx(const Target& t, const Pool& p) {
 
 LaunchList avg_pool(const Target& t, const Pool& p, bool whole) {
   if (results(p) == 0) return {};
-  Kernel k = windows(t, p);
+  Kernel k = windows(p);
   erase_param(k, "index");
   k.set("START", "float sum = 0.0f; int n = 0");
   k.set("TAKE(v,tap)", "sum += inside ? v : 0.0f; n += inside ? 1 : 0");

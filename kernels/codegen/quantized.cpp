@@ -9,7 +9,7 @@ namespace tutti::codegen {
 LaunchList quantized_matmul(const Target& t, DType type, int64_t rows, int64_t features, int64_t inputs, int64_t bits) {
   int64_t total = rows * features, blocks = inputs / quantized_block;
   if (total == 0) return {};
-  bool lanes = t.cpu_like && t.language != Language::glsl;
+  bool lanes = t.cpu_like && t.language->pointers;
   Kernel k = portable(lanes ? "quantized_lanes" : "quantized_rows", {{"T", element_of(type)}});
   k.set("TOTAL", total);
   k.set("FEATURES", features);

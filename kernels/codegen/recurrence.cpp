@@ -8,7 +8,6 @@
 #include "core/base/rounding.h"
 #include "core/base/status.h"
 #include "kernels/codegen/kernel.h"
-#include "kernels/codegen/prelude.h"
 
 namespace tutti::codegen {
 namespace {
@@ -192,7 +191,7 @@ LaunchList Planned::panels() && {
                           : fmt::format("(panel * {0} + (v) < {1} ? panel * {0} + (v) : {1} - 1)", vectors, count);
   k.set("PANEL(v)", panel);
   k.set("SUM_PANELS", gates * count);
-  k.set("SPLAT(s)", splat16(t_.language));
+  k.set("SPLAT(s)", t_.language->splat16);
   k.set("SUM(g)", fmt::format("sums((IDX(row) * {} + (g)) * {} + j)", gates, count * wide));
   k.elements = std::max(k.elements, packed);
   std::vector<int> buffers = buffers_of(k);
@@ -261,7 +260,7 @@ LaunchList planned(const Target& t, const Recurrence& r, const Kind& kind) {
   element_of(r.dtype);
   if (std::none_of(r.wanted.begin(), r.wanted.end(), [](bool w) { return w; }) || r.rows * r.cells == 0) return {};
   Planned p(t, r, kind);
-  if (t.cpu_like && (t.language == Language::opencl_c || t.language == Language::cpp)) return std::move(p).panels();
+  if (t.cpu_like && t.language->float16()) return std::move(p).panels();
   bool groups = !t.cpu_like && t.max_local >= 256 && t.local_bytes >= 16384;
   return groups ? std::move(p).steps() : std::move(p).products();
 }

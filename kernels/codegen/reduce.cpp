@@ -46,6 +46,19 @@ struct Step {
   int64_t results() const { return s.a * pieces * s.b; }
 };
 
+/// The largest power of two that is not beyond `most`.
+uint32_t power_of_two(int64_t most) { return std::bit_floor(static_cast<uint32_t>(std::max<int64_t>(most, 1))); }
+
+/// Work-items that share a result.
+uint32_t group_size(const Target& t) { return power_of_two(std::min(t.max_local, 256u)); }
+
+/// No longer than a work-item's rounds allow, which take `each` elements; whole vectors.
+int64_t within_rounds(const Target& t, int64_t piece, int64_t each) {
+  constexpr int64_t others = 32;  // rounds of a kernel's other loops
+  int64_t most = std::max<int64_t>(1, (static_cast<int64_t>(t.max_rounds) - others) * each / 16);
+  return std::min(piece, most * 16);
+}
+
 std::vector<Step> steps_of(const Target& t, const std::vector<Stage>& stages) {
   std::vector<Step> steps;
   for (Stage s : stages) {
@@ -55,12 +68,12 @@ std::vector<Step> steps_of(const Target& t, const std::vector<Stage>& stages) {
       if (group) {
         int64_t want = std::max<int64_t>(1, 1024 / std::max<int64_t>(outputs, 1));
         piece = std::clamp<int64_t>(ceil_div(s.r, want), 4096, 65536);
-        piece = align_up(piece, 16);  // whole loads
+        piece = within_rounds(t, align_up(piece, 16), group_size(t));  // whole loads
       } else {
         int64_t items = t.cpu_like ? std::max<int64_t>(64, 16 * t.compute_units) : 16384;
         int64_t want = ceil_div(items, outputs);
         piece = std::clamp<int64_t>(ceil_div(s.r, want), t.cpu_like ? 256 : 32, 2048);
-        piece = align_up(piece, 4);
+        piece = within_rounds(t, align_up(piece, 4), 2);
       }
       int64_t pieces = ceil_div(s.r, piece);
       if (pieces == 1) piece = s.r;
@@ -72,6 +85,16 @@ std::vector<Step> steps_of(const Target& t, const std::vector<Stage>& stages) {
   return steps;
 }
 
+/// Pieces that fill the device and that its work-items can walk: a candidate of each goes on.
+Step argmax_step(const Target& t, const Stage& s) {
+  bool group = !t.cpu_like && s.b == 1 && s.r >= 256;
+  int64_t items = t.cpu_like ? 4 * int64_t{t.compute_units} : group ? 256 : 4096;
+  int64_t least = group ? 1 << 14 : t.cpu_like ? 1 << 14 : 512;
+  int64_t piece = std::max(least, ceil_div(s.r, ceil_div(items, s.a * s.b)));
+  piece = std::min(within_rounds(t, align_up(piece, 16), group ? group_size(t) : 1), s.r);
+  return {s, piece, ceil_div(s.r, piece), group};
+}
+
 struct Types {
   Element from, to;  ///< what a step reads and writes
 };
@@ -81,9 +104,6 @@ struct Chosen {
   Kernel kernel;
   int64_t groups, results;
 };
-
-/// The largest power of two that is not beyond `most`.
-uint32_t power_of_two(int64_t most) { return std::bit_floor(static_cast<uint32_t>(std::max<int64_t>(most, 1))); }
 
 /// Work-items that share a result by exchanging registers: a warp, or a group of warps.
 Chosen warps(const Target& t, const Step& step, const Types& types) {
@@ -118,7 +138,7 @@ Chosen together(const Target& t, const Step& step, const Types& types) {
 Chosen apart(const Target& t, const Step& step, const Types& types) {
   const Stage& s = step.s;
   bool f32 = types.from == Element::f32 && types.to == Element::f32;
-  bool columns = f32 && t.cpu_like && t.language == Language::opencl_c && s.b >= 16;
+  bool columns = f32 && t.cpu_like && t.language->vectorizes_items && s.b >= 16;
   // Four at once where vectors are read well; pieces start at whole vectors.
   bool vectors = f32 && t.max_texels > 0 && step.elements() < (int64_t{1} << 31);
   bool rows = vectors && s.b == 1 && s.r % 4 == 0 && s.r >= 16;
@@ -175,7 +195,7 @@ LaunchList reduce(const Target& t, ReduceOp kind, const TensorType& x, const std
     k.set("R", step.s.r);
     k.set("PIECE", step.piece);
     k.set("PIECES", step.pieces);
-    k.set("INIT", literal(t.language, register_dtype, neutral_of(kind, x.dtype)));
+    k.set("INIT", literal(*t.language, register_dtype, neutral_of(kind, x.dtype)));
     // A vector of OpenCL C takes no function of math.k.
     bool vector = k.name == "reduce_columns";
     k.set("COMBINE(a,b)", vector && kind == ReduceOp::max   ? "((a) > (b) || (a) != (a) ? (a) : (b))"
@@ -198,17 +218,46 @@ LaunchList reduce(const Target& t, ReduceOp kind, const TensorType& x, const std
   return list;
 }
 
+namespace {
+
+/// A pass of argmax: one candidate of each piece is left.
+Launch argmax_pass(const Target& t, const TensorType& x, const Step& step, int64_t length, std::vector<int> buffers) {
+  const Stage& s = step.s;
+  bool warps = step.group && t.shuffles() && t.max_local >= 32, first = s.r == length;
+  Element element = x.dtype == DType::boolean ? Element::u8 : element_of(x.dtype);
+  Kernel k = portable(warps ? "argmax_warps" : step.group ? "argmax_group" : "argmax", {{"T", element}});
+  k.local = {step.group ? group_size(t) : std::min(t.max_local, 64u), 1, 1};
+  k.set("RESULTS", step.results());
+  k.set("LENGTH", length);
+  k.set("R", s.r);
+  k.set("PIECE", step.piece);
+  k.set("PIECES", step.pieces);
+  if (!step.group) k.set("B", s.b);
+  k.set("PLACE(r,at)", first ? "(r)" : "place(at)");
+  k.set("IS_NAN(a)", is_float(x.dtype) ? "NAN_OF(a)" : "false");
+  if (first) {
+    std::erase_if(k.params, [](const Param& p) { return p.name == "place"; });
+    buffers.erase(buffers.begin() + 1);
+  }
+  k.elements = static_cast<uint64_t>(s.a * length * s.b);
+  if (step.group) return dispatch(t, std::move(k), static_cast<uint64_t>(step.results()), std::move(buffers));
+  return dispatch_items(t, std::move(k), step.results(), std::move(buffers));
+}
+
+}  // namespace
+
 LaunchList argmax(const Target& t, const TensorType& x, const std::vector<int64_t>& axes) {
   LaunchList list;
-  Element element = x.dtype == DType::boolean ? Element::u8 : element_of(x.dtype);
   std::vector<Stage> stages = reduction_stages(x.shape, axes);
   int64_t total = num_elements(x.shape);
   if (total == 0) return list;
   int from = 0;
   Stage s = stages.empty() ? Stage{total, 1, 1} : stages[0];
-  // More rounds than a work-item may make are shared by a group.
-  bool many = s.r > static_cast<int64_t>(t.max_rounds) - 100;
-  if (stages.size() > 1 || (many && s.b > 1)) {  // the reduced axes go to the end first
+  auto scratch = [&](uint64_t bytes) {
+    list.scratch_bytes.push_back(align_up(bytes, 4));
+    return 1 + static_cast<int>(list.scratch_bytes.size());
+  };
+  if (stages.size() > 1) {  // the reduced axes go to the end first
     std::vector<int64_t> order, gone;
     for (size_t d = 0; d < x.shape.size(); ++d) {
       auto axis = static_cast<int64_t>(d);
@@ -217,29 +266,21 @@ LaunchList argmax(const Target& t, const TensorType& x, const std::vector<int64_
     int64_t r = 1;
     for (int64_t axis : gone) r *= x.shape[static_cast<size_t>(axis)];
     order.insert(order.end(), gone.begin(), gone.end());
-    list = copy(t, transpose_copy(x, order));
-    list.launches[0].buffers = {0, 2};
-    list.scratch_bytes = {align_up(static_cast<uint64_t>(total) * tutti::size_of(x.dtype), 4)};
-    from = 2;
+    list.launches = copy(t, transpose_copy(x, order)).launches;
+    from = scratch(static_cast<uint64_t>(total) * tutti::size_of(x.dtype));
+    list.launches[0].buffers = {0, from};
     s = {total / r, r, 1};
   }
-  bool group = s.b == 1 && ((!t.cpu_like && s.r >= 256) || s.r > static_cast<int64_t>(t.max_rounds) - 100);
-  bool warps = group && t.shuffles() && t.max_local >= 32;
-  Kernel k = portable(warps ? "argmax_warps" : group ? "argmax_group" : "argmax", {{"T", element}});
-  k.set("RESULTS", s.a * s.b);
-  k.set("R", s.r);
-  if (!group) k.set("B", s.b);
-  k.set("IS_NAN(a)", is_float(x.dtype) ? "NAN_OF(a)" : "false");
-  k.elements = static_cast<uint64_t>(total);
-  if (s.r > 0x7fffffff) throw Error(Code::declined, fmt::format("argmax over {} elements", s.r));
-  uint64_t groups = static_cast<uint64_t>(s.a * s.b);
-  if (group) {
-    k.local = {power_of_two(std::min(t.max_local, 256u)), 1, 1};
-  } else {
-    groups = ceil_div(groups, 64);
+  int64_t length = s.r;
+  if (length > 0x7fffffff) throw Error(Code::declined, fmt::format("argmax over {} elements", length));
+  for (int places = 0;;) {
+    Step step = argmax_step(t, s);
+    int into = step.pieces == 1 ? 1 : scratch(static_cast<uint64_t>(step.results()) * 4);
+    list.launches.push_back(argmax_pass(t, x, step, length, {from, places, into}));
+    if (step.pieces == 1) return list;
+    places = into;
+    s.r = step.pieces;
   }
-  list.launches.push_back(dispatch(t, std::move(k), groups, {from, 1}));
-  return list;
 }
 
 }  // namespace tutti::codegen

@@ -10,8 +10,7 @@
 
 #include "core/base/status.h"
 #include "kernels/codegen/buffers.h"
-#include "kernels/codegen/prelude.h"
-#include "kernels/codegen/signature.h"
+#include "kernels/codegen/precise.h"
 
 namespace tutti::codegen {
 namespace {
@@ -82,38 +81,6 @@ std::string written_out(const Kernel& k) {
   return body;
 }
 
-/// The element numbers' type, wide enough for the kernel's tensors, and the conversion to it.
-const char* index_words(Language language, bool wide) {
-  switch (language) {
-    case Language::opencl_c:
-      return wide ? "#define IDX(x) ((long)(x))\ntypedef long idx;\n" : "#define IDX(x) ((int)(x))\ntypedef int idx;\n";
-    case Language::glsl:
-      return wide ? "#define idx uint\n#define IDX(x) uint(x)\n" : "#define idx int\n#define IDX(x) int(x)\n";
-    case Language::cuda_c:
-      return wide ? "typedef long long idx;\n#define IDX(x) ((long long)(x))\n"
-                  : "typedef int idx;\n#define IDX(x) int(x)\n";
-    case Language::cpp:
-      return wide ? "typedef int64_t idx;\n#define IDX(x) int64_t(x)\n" : "typedef int idx;\n#define IDX(x) int(x)\n";
-  }
-  return "";
-}
-
-/// What has to stand before the words: GLSL's version, extensions and group size, OpenCL's contraction.
-std::string pragmas(const Target& t, const Kernel& k) {
-  if (t.language == Language::opencl_c) return fmt::format("#pragma OPENCL FP_CONTRACT {}\n", k.exact ? "OFF" : "ON");
-  if (t.language != Language::glsl) return "";
-  auto stored = [&](size_t bytes) {
-    return std::any_of(k.params.begin(), k.params.end(),
-                       [&](const Param& p) { return size_of(p.element) == bytes && !packed(t, p.element); });
-  };
-  std::string text = "#version 450\n";
-  if (k.subgroups) text += "#extension GL_KHR_shader_subgroup_ballot : require\n";
-  if (stored(1)) text += "#extension GL_EXT_shader_8bit_storage : require\n";
-  if (stored(2)) text += "#extension GL_EXT_shader_16bit_storage : require\n";
-  return text + fmt::format("layout(local_size_x = {}, local_size_y = {}, local_size_z = {}) in;\n", k.local[0],
-                            k.local[1], k.local[2]);
-}
-
 /// LOCALS, LOCAL and ITEM.
 std::string item_words(const Kernel& k) {
   std::string text = fmt::format("#define LOCALS {}\n", k.local[0] * k.local[1] * k.local[2]);
@@ -163,26 +130,20 @@ std::string number_words(const Target& t, Kernel& k, KernelSource& s) {
 
 }  // namespace
 
-std::string float_literal(Language language, float x) {
+std::string float_literal(const Language& language, float x) {
   uint32_t bits = std::bit_cast<uint32_t>(x);
-  if (!std::isfinite(x) || (x != 0 && std::fabs(x) < 1.1754944e-38f) || bits == 0x80000000u) {
-    const char* form = language == Language::opencl_c ? "as_float(0x{:08x}u)"
-                       : language == Language::glsl   ? "uintBitsToFloat(0x{:08x}u)"
-                       : language == Language::cpp    ? "as_f32_(0x{:08x}u)"
-                                                      : "__uint_as_float(0x{:08x}u)";
-    return fmt::format(fmt::runtime(form), bits);
-  }
+  if (!std::isfinite(x) || (x != 0 && std::fabs(x) < 1.1754944e-38f) || bits == 0x80000000u)
+    return fill(language.float_of_bits, {{"bits", fmt::format("0x{:08x}u", bits)}});
   std::string s = fmt::format("{:.9g}", x);
   if (s.find_first_of(".e") == std::string::npos) s += ".0";
   return x < 0 ? "(" + s + "f)" : s + "f";
 }
 
 KernelSource render(const Target& t, Kernel k) {
-  bool glsl = t.language == Language::glsl;
+  const Language& l = *t.language;
   if (k.write_body) k.body = k.write_body(t, k);
   KernelSource s;
-  if (glsl) s.entry = "main";
-  if (t.language == Language::cuda_c) s.entry = cuda_entry(k);
+  s.entry = fill(l.entry, {{"kernel", k.name}});
   s.local = k.local;
   s.exact = k.exact;
   std::string numbers = number_words(t, k, s);
@@ -190,12 +151,17 @@ KernelSource render(const Target& t, Kernel k) {
     s.written.push_back(p.written);
     s.texels.push_back(p.texels);
   }
-  std::string head = pragmas(t, k) + prelude(t.language) + index_words(t.language, k.elements > 0x7fffffffu);
-  if (glsl) head += glsl_buffers(t, k);
+  std::string head = (l.first ? l.first(t, k) : "") + l.words.text();
+  head += k.elements > 0x7fffffffu - index_slack ? l.wide_index : l.index;
+  if (!l.pointers) head += buffer_declarations(t, k);
   head += item_words(k);
-  std::string text = bound_names(t, k) + numbers + k.functions + signature(t, k) + written_out(k) + signature_end(t, k);
-  if (!glsl) s.text = fmt::format("// {}{}{}\n", k.name, k.file.empty() ? "" : ", from ", k.file);  // #version is first
-  s.text += head + functions_for(text) + text;
+  std::string text =
+      bound_names(t, k) + numbers + k.functions + l.open(t, k) + written_out(k) + (l.close ? l.close(t, k) : "}\n");
+  text = functions_for(text) + text;
+  if (!l.kept.empty()) text = keep_apart(text, l.kept);
+  if (l.comment_first) s.text = fmt::format("// {}{}{}\n", k.name, k.file.empty() ? "" : ", from ", k.file);
+  s.text += head + text;
+  if (l.filter) s.text = l.filter(std::move(s.text));
   return s;
 }
 

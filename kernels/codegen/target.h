@@ -2,19 +2,13 @@
 #pragma once
 #include <cstdint>
 
-namespace tutti::codegen {
+#include "kernels/codegen/language.h"
 
-/// What the device's compiler takes.
-enum class Language {
-  opencl_c,
-  glsl,
-  cuda_c,
-  cpp  ///< C++14 for the host's compiler: a function per group of work-items (see HostKernel in kernels/codegen/host.h)
-};
+namespace tutti::codegen {
 
 /// Facts that choose a kernel's family and its text.
 struct Target {
-  Language language = Language::opencl_c;
+  const Language* language = &Language::opencl_c();  ///< what the device's compiler takes
   bool cpu_like = false;      ///< work-items are loop iterations of a CPU: few fat ones, no barriers
   bool byte_storage = true;   ///< 8-bit elements can be written one by one
   bool half_storage = false;  ///< 16-bit elements likewise
@@ -29,10 +23,10 @@ struct Target {
                               ///< (lavapipe: 65535, nested and following loops counted together, unrolled ones not)
 
   /// Whether the language lets the work-items of a warp of 32 read each other's registers (SHUFFLE_DOWN).
-  bool shuffles() const { return subgroup == 32 && (language == Language::cuda_c || language == Language::cpp); }
+  bool shuffles() const { return subgroup == 32 && language->shuffles; }
   /// Whether numbers are data of a launch: OpenCL on CPUs compiles for a tenth of a second per kernel, and knowing a
   /// size gains little there.
-  bool shares_texts() const { return cpu_like && language != Language::glsl; }
+  bool shares_texts() const { return cpu_like && !language->subgroups; }
 };
 
 }  // namespace tutti::codegen

@@ -1,5 +1,6 @@
 #include "kernels/cpu/norm.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/cpu/parallel.h"

@@ -1,5 +1,7 @@
 #include "kernels/cpu/random.h"
 
+#include <algorithm>
+
 #include "core/base/philox.h"
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/parallel.h"

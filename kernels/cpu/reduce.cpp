@@ -1,5 +1,6 @@
 #include "kernels/cpu/reduce.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <type_traits>

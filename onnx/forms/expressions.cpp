@@ -71,6 +71,10 @@ Names add_expression(Raising& r, const tutti::Node& n) {
         Names operands = {at[i.a]};
         if (operand_count(i.code) > 1) operands.push_back(at[i.b]);
         if (operand_count(i.code) > 2) operands.push_back(at[i.c]);
+        if (i.code == TUTTI_X_FMOD) {
+          at[k] = r.add("Mod", operands, {{"fmod", int64_t{1}}});
+          break;
+        }
         at[k] = r.add(op_of(i.code, static_cast<DType>(e.code[i.a].dtype)), operands);
       }
     }

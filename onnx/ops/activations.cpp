@@ -14,12 +14,10 @@ void add_unary(Table& t, const std::string& name, Unary f) {
   t[name] = [f](const Context& c) { return Values{f(c.in(0))}; };
 }
 
-Value asinh(Value x) {
-  Value size = abs(x);
-  return sign(x) * log1p(size + size * size / (1 + sqrt(size * size + 1)));
-}
-
 Value hardsigmoid(Value x, double alpha, double beta) { return clamp(x * alpha + beta, 0, 1); }
+
+/// elu, whose alpha may be below 0 in ONNX.
+Value elu_of_any(Value x, double alpha) { return alpha >= 0 ? elu(x, alpha) : select(x > 0, x, -elu(x, -alpha)); }
 
 /// The tensor limited by what may be left out.
 Value clip(const Context& c) {
@@ -39,11 +37,11 @@ Value clip(const Context& c) {
 void add_activations(Table& t) {
   add_unary(t, "Abs", [](Value x) { return x.dtype() == DType::u8 || x.dtype() == DType::u32 ? x : abs(x); });
   add_unary(t, "Acos", acos);
-  add_unary(t, "Acosh", [](Value x) { return log(x + sqrt(x - 1) * sqrt(x + 1)); });
+  add_unary(t, "Acosh", acosh);
   add_unary(t, "Asin", asin);
   add_unary(t, "Asinh", asinh);
   add_unary(t, "Atan", atan);
-  add_unary(t, "Atanh", [](Value x) { return (log1p(x) - log1p(-x)) * 0.5; });
+  add_unary(t, "Atanh", atanh);
   add_unary(t, "Ceil", ceil);
   add_unary(t, "Cos", cos);
   add_unary(t, "Cosh", cosh);
@@ -71,12 +69,7 @@ void add_activations(Table& t) {
 
   t["Celu"] = [](const Context& c) { return Values{celu(c.in(0), c.f("alpha", 1))}; };
   t["Clip"] = [](const Context& c) { return Values{clip(c)}; };
-  t["Elu"] = [](const Context& c) {
-    double alpha = c.f("alpha", 1);
-    if (alpha >= 0) return Values{elu(c.in(0), alpha)};
-    Value x = c.in(0);
-    return Values{select(x > 0, x, expm1(x) * alpha)};
-  };
+  t["Elu"] = [](const Context& c) { return Values{elu_of_any(c.in(0), c.f("alpha", 1))}; };
   t["Gelu"] = [](const Context& c) { return Values{gelu(c.in(0), c.s("approximate", "none"))}; };
   t["HardSigmoid"] = [](const Context& c) { return Values{hardsigmoid(c.in(0), c.f("alpha", 0.2), c.f("beta", 0.5))}; };
   t["IsInf"] = [](const Context& c) {
@@ -90,12 +83,11 @@ void add_activations(Table& t) {
   t["LeakyRelu"] = [](const Context& c) { return Values{leaky_relu(c.in(0), c.f("alpha", 0.01))}; };
   t["PRelu"] = [](const Context& c) {
     Value x = c.in(0);
-    return Values{select(less(x, x.like(0)), x * c.in(1), broadcast(x, broadcast_shapes(x.shape(), c.in(1).shape())))};
+    return Values{select(less(x.like(0), x), broadcast(x, broadcast_shapes(x.shape(), c.in(1).shape())), x * c.in(1))};
   };
   t["Selu"] = [](const Context& c) {
-    Value x = c.in(0);
     double alpha = c.f("alpha", 1.67326319217681884765625), gamma = c.f("gamma", 1.05070102214813232421875);
-    return Values{select(x > 0, x, expm1(x) * alpha) * gamma};
+    return Values{elu_of_any(c.in(0), alpha) * gamma};
   };
   t["Shrink"] = [](const Context& c) {
     Value x = c.in(0);

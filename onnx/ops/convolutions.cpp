@@ -18,11 +18,19 @@ Ints Windows::counts(const Shape& image, bool ceil) const {
   Ints out;
   for (size_t k = 0; k < rank(); ++k) {
     int64_t room = image[k] + begin[k] + end[k] - dilation[k] * (kernel[k] - 1) - 1;
-    int64_t n = (ceil ? (room + stride[k] - 1) / stride[k] : room / stride[k]) + 1;
+    if (ceil) room += stride[k] - 1;
+    int64_t n = room < 0 ? 0 : room / stride[k] + 1;
     if (ceil && (n - 1) * stride[k] >= image[k] + begin[k]) --n;  // it would start in the padding behind
     out.push_back(n);
   }
   return out;
+}
+
+std::string auto_pad(const Context& c) {
+  std::string text = c.s("auto_pad", "NOTSET");
+  if (text != "NOTSET" && text != "VALID" && text != "SAME_UPPER" && text != "SAME_LOWER")
+    c.bad("auto_pad is none of NOTSET, VALID, SAME_UPPER and SAME_LOWER");
+  return text;
 }
 
 Windows windows_of(const Context& c, Value x, const Ints& kernel) {
@@ -43,7 +51,7 @@ Windows windows_of(const Context& c, Value x, const Ints& kernel) {
   for (int64_t n : w.kernel) taps *= static_cast<double>(n);
   for (int64_t n : pads) taps = std::max(taps, static_cast<double>(n));
   if (taps > 1 << 24) c.unsupported("a window, or padding, of more than 2^24 elements");
-  std::string automatic = c.s("auto_pad", "NOTSET");
+  std::string automatic = auto_pad(c);
   if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER")
     for (size_t k = 0; k < rank; ++k) {
       int64_t size = x.shape()[k + 2], count = (size + w.stride[k] - 1) / w.stride[k];
@@ -53,8 +61,6 @@ Windows windows_of(const Context& c, Value x, const Ints& kernel) {
     }
   else if (automatic == "VALID")
     w.begin = w.end = Ints(rank, 0);
-  else if (automatic != "NOTSET")
-    c.bad("auto_pad is none of NOTSET, VALID, SAME_UPPER and SAME_LOWER");
   for (size_t k = 0; k < rank; ++k)
     if (w.begin[k] < 0 || w.end[k] < 0) c.unsupported("negative padding");
   return w;
@@ -113,17 +119,26 @@ Value conv_transpose(const Context& c) {
       (!wanted.empty() && wanted.size() < rank))
     c.bad(fmt::format("strides, dilations, pads, output_padding and output_shape do not fit {} axes", rank));
   if (wanted.size() > rank) wanted.erase(wanted.begin(), wanted.end() - static_cast<int64_t>(rank));
-  std::string automatic = c.s("auto_pad", "NOTSET");
+  std::string automatic = auto_pad(c);
+  bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
   Ints begin(rank), end(rank), zeros(rank, 0);
   for (size_t k = 0; k < rank; ++k) {
     int64_t size = x.shape()[k + 2], full = stride[k] * (size - 1) + dilation[k] * (kernel[k] - 1) + 1;
-    bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
     if (!wanted.empty() || same) {
-      int64_t total = full + extra[k] - (wanted.empty() ? size * stride[k] : wanted[k]);
+      int64_t to = wanted.empty() ? size * stride[k] : wanted[k], total = full + extra[k] - to;
+      if (wanted.empty() && total < 0)
+        c.unsupported(
+            fmt::format("auto_pad {} with a kernel smaller than the stride {}: the specification and "
+                        "onnxruntime give different sizes",
+                        automatic, stride[k]));
+      if (to < 1 || to >= full + stride[k])
+        c.bad(fmt::format("output_shape {}, expected 1 to {}", to, full + stride[k] - 1));
+      total = std::max<int64_t>(total, 0);  // beyond it: zeros behind
       begin[k] = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
-      if (!same) begin[k] = total / 2;
-      end[k] = total - begin[k];
-    } else if (automatic != "VALID") {
+      end[k] = full - to - begin[k];
+      continue;
+    }
+    if (automatic != "VALID") {
       begin[k] = pads[k];
       end[k] = pads[rank + k];
     }

@@ -82,7 +82,7 @@ Value mean_variance(const Context& c) {
   Ints axes = c.ints("axes", {0, 2, 3});
   for (int64_t& a : axes) a = axis_of(c, a, x.rank());
   Value centred = x - mean(x, axes, true);
-  return centred / (sqrt(mean(centred * centred, axes, true)) + 1e-9);
+  return centred / (root(mean(centred * centred, axes, true)) + 1e-9);
 }
 
 Value lp_normalization(const Context& c) {

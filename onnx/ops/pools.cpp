@@ -4,19 +4,56 @@
 #include <algorithm>
 #include <limits>
 
+#include "graph/in_f32.h"
 #include "graph/ops.h"
 #include "onnx/ops/windows.h"
 
 namespace tutti::onnx {
 namespace {
 
-/// Padding behind, so that `count` windows fit per axis.
-Ints reach(const Windows& o, const Shape& image, const Ints& counts) {
-  Ints end = o.end;
+/// The windows of a pool, with padding behind so that all of them fit.
+struct Pool : Windows {
+  Ints counts;  ///< windows per axis
+  Ints stated;  ///< the padding behind that the model asks for
+};
+
+Pool pool_of(const Context& c, Value x) {
+  Pool o{windows_of(c, x, {}), {}, {}};
+  Shape image = Windows::image(x);
+  bool ceil = c.i("ceil_mode", 0) != 0;
+  o.counts = o.Windows::counts(image, ceil);
+  o.stated = o.end;
+  if (std::any_of(o.counts.begin(), o.counts.end(), [](int64_t n) { return n < 1; }))
+    c.bad(fmt::format("no window of {} fits into an image of {}", to_string(o.kernel), to_string(image)));
+  if (ceil && auto_pad(c) == "VALID" && o.counts != o.Windows::counts(image, false))
+    c.unsupported(
+        "auto_pad VALID with ceil_mode, of which the specification and onnxruntime give different sizes: use pads");
   for (size_t k = 0; k < o.rank(); ++k)
-    end[k] = std::max<int64_t>(
-        o.end[k], (counts[k] - 1) * o.stride[k] + o.dilation[k] * (o.kernel[k] - 1) + 1 - image[k] - o.begin[k]);
-  return end;
+    o.end[k] = std::max<int64_t>(
+        o.end[k], (o.counts[k] - 1) * o.stride[k] + o.dilation[k] * (o.kernel[k] - 1) + 1 - image[k] - o.begin[k]);
+  return o;
+}
+
+/// How many elements of [low, high) the window that begins at `start` has along axis k.
+int64_t taps_in(const Pool& o, size_t k, int64_t start, int64_t low, int64_t high) {
+  auto first_from = [&](int64_t place) {
+    return std::clamp<int64_t>(place <= start ? 0 : (place - start + o.dilation[k] - 1) / o.dilation[k], 0,
+                               o.kernel[k]);
+  };
+  return first_from(high) - first_from(low);
+}
+
+/// How many elements each window has along axis k: those of the image, with `padding` also those of the stated padding,
+/// but never what hangs over that.
+Reals taps(const Context& c, const Pool& o, int64_t size, size_t k, bool padding) {
+  Reals all;
+  for (int64_t i = 0; i < o.counts[k]; ++i) {
+    int64_t start = i * o.stride[k] - o.begin[k];
+    if (taps_in(o, k, start, 0, size) == 0) c.unsupported("a window that lies in the padding alone");
+    all.push_back(static_cast<double>(padding ? taps_in(o, k, start, -o.begin[k], size + o.stated[k])
+                                              : taps_in(o, k, start, 0, size)));
+  }
+  return all;
 }
 
 /// The sum over every window of x, padded already: a convolution by ones, channel by channel.
@@ -29,26 +66,29 @@ Value window_sums(const Context& c, Value x, const Windows& o) {
 
 Value average(const Context& c) {
   Value x = c.in(0);
-  Windows o = windows_of(c, x, {});
-  bool ceil = c.i("ceil_mode", 0) != 0, counts_padding = c.i("count_include_pad", 0) != 0;
+  Pool o = pool_of(c, x);
+  bool padding = c.i("count_include_pad", 0) != 0;
   Shape image = Windows::image(x);
-  if (o.symmetric() && !o.dilated() && !ceil && o.rank() < 3) {
-    bool small = true;  // the op's limit: padding of at most half a kernel
-    for (size_t k = 0; k < o.rank(); ++k) small = small && 2 * o.begin[k] <= o.kernel[k];
-    if (small && o.rank() == 1)
-      return avg_pool1d(
-          x,
-          {.kernel = o.kernel[0], .stride = o.stride[0], .padding = o.begin[0], .count_include_pad = counts_padding});
-    if (small)
-      return avg_pool2d(
-          x, {.kernel = o.kernel, .stride = o.stride, .padding = o.begin, .count_include_pad = counts_padding});
+  std::vector<Reals> counts;
+  bool small = o.symmetric() && !o.dilated() && o.end == o.stated && o.rank() < 3;
+  for (size_t k = 0; k < o.rank(); ++k) {
+    counts.push_back(taps(c, o, image[k], k, padding));
+    small = small && 2 * o.begin[k] <= o.kernel[k];  // the op's limit: padding of at most half a kernel
   }
-  Ints end = reach(o, image, o.counts(image, ceil));
-  Value sums = window_sums(c, padded(x, o.begin, end, 0), o);
-  if (counts_padding) return sums * (1 / static_cast<double>(num_elements(o.kernel)));  // what lies beyond it too
-  Shape one = image;
-  one.insert(one.begin(), {1, 1});
-  return sums / window_sums(c, padded(x.graph().full(x.dtype(), 1, one), o.begin, end, 0), o);
+  if (small && o.rank() == 1)
+    return avg_pool1d(
+        x, {.kernel = o.kernel[0], .stride = o.stride[0], .padding = o.begin[0], .count_include_pad = padding});
+  if (small)
+    return avg_pool2d(x, {.kernel = o.kernel, .stride = o.stride, .padding = o.begin, .count_include_pad = padding});
+  return rounded_once(x, [&](Value wide) {
+    Value y = window_sums(c, padded(wide, o.begin, o.end, 0), o);
+    for (size_t k = 0; k < o.rank(); ++k) {
+      Shape along(x.rank(), 1);
+      along[k + 2] = o.counts[k];
+      y = y / reshape(y.graph().constant(y.dtype(), counts[k]), along);
+    }
+    return y;
+  });
 }
 
 Value max_pool(const Context& c, Value x, const Windows& o, Ints padding) {
@@ -83,13 +123,12 @@ Values maximum_pool(const Context& c) {
   Value x = c.in(0);
   DType dtype = x.dtype();
   Value image = as_float(x);
-  Windows o = windows_of(c, x, {});
-  Shape sizes = Windows::image(x);
-  Ints end = reach(o, sizes, o.counts(sizes, c.i("ceil_mode", 0) != 0));
-  bool plain = o.begin == end;
+  Pool o = pool_of(c, x);
+  for (size_t k = 0; k < o.rank(); ++k) taps(c, o, x.shape()[k + 2], k, false);
+  bool plain = o.symmetric();
   for (size_t k = 0; k < o.rank(); ++k) plain = plain && 2 * o.begin[k] <= o.kernel[k];
   Ints padding = plain ? o.begin : Ints(o.rank(), 0);
-  Value around = plain ? image : padded(image, o.begin, end, -std::numeric_limits<double>::infinity());
+  Value around = plain ? image : padded(image, o.begin, o.end, -std::numeric_limits<double>::infinity());
   if (!c.wants(1)) return {cast(max_pool(c, around, o, padding), dtype)};
   if (o.rank() == 3) c.unsupported("the indices of a pool over 3 axes");
   Windows flat = o;
@@ -130,18 +169,25 @@ Values unpool(const Context& c) {
 
 Value lp_pool(const Context& c) {
   Value x = c.in(0);
-  Windows o = windows_of(c, x, {});
+  Pool o = pool_of(c, x);
   auto p = static_cast<double>(c.i("p", 2));
-  Shape image = Windows::image(x);
-  Ints end = reach(o, image, o.counts(image, c.i("ceil_mode", 0) != 0));
-  Value sums = window_sums(c, padded(p == 2 ? x * x : pow(abs(x), p), o.begin, end, 0), o);
-  return p == 2 ? sqrt(sums) : pow(sums, 1 / p);
+  return rounded_once(x, [&](Value wide) {
+    Value sums = window_sums(c, padded(p == 2 ? wide * wide : pow(abs(wide), p), o.begin, o.end, 0), o);
+    return root(sums, p);
+  });
 }
 
 Ints image_axes(Value x) {
   Ints axes;
   for (size_t k = 2; k < x.rank(); ++k) axes.push_back(static_cast<int64_t>(k));
   return axes;
+}
+
+/// As a pool: the first of equal elements has the gradient.
+Value global_max_pool(Value x) {
+  Shape one = x.shape();
+  std::fill(one.begin() + 2, one.end(), 1);
+  return reshape(max_with_index(reshape(x, {one[0], one[1], -1}), 2)[0], one);
 }
 
 }  // namespace
@@ -155,7 +201,7 @@ void add_pools(Table& t) {
     Value x = c.in(0);
     return Values{x.rank() == 4 ? global_avg_pool(x) : mean(x, image_axes(x), true)};
   };
-  t["GlobalMaxPool"] = [](const Context& c) { return Values{max(c.in(0), image_axes(c.in(0)), true)}; };
+  t["GlobalMaxPool"] = [](const Context& c) { return Values{global_max_pool(c.in(0))}; };
   t["GlobalLpPool"] = [](const Context& c) {
     return Values{norm(c.in(0), static_cast<double>(c.i("p", 2)), image_axes(c.in(0)), true)};
   };

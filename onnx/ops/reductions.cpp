@@ -83,8 +83,8 @@ Value hardmax(Value x, int64_t axis) {
 void add_reductions(Table& t) {
   add_reduction(t, "ReduceL1", [](Value x, const Ints& axes, bool keep) { return sum(abs(x), axes, keep); });
   add_reduction(t, "ReduceL2", [](Value x, const Ints& axes, bool keep) {
-    Value y = sqrt(as_float(sum(x * x, axes, keep)));
-    return cast(y, x.dtype());
+    if (is_float(x.dtype())) return norm(x, 2, axes, keep);
+    return cast(sqrt(as_float(sum(x * x, axes, keep))), x.dtype());
   });
   add_reduction(t, "ReduceLogSum", [](Value x, const Ints& axes, bool keep) {
     return cast(log(as_float(sum(x, axes, keep))), x.dtype());

@@ -16,6 +16,8 @@ struct Windows {
   static Shape image(Value x);
 };
 
+/// The attribute auto_pad: NOTSET, VALID, SAME_UPPER or SAME_LOWER.
+std::string auto_pad(const Context& c);
 /// Reads kernel_shape (`kernel` where the attribute is left out), strides, dilations, pads and auto_pad for x [N, C,
 /// …].
 Windows windows_of(const Context& c, Value x, const Ints& kernel);

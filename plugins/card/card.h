@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "compiler.h"
+#include "core/base/cpus.h"
 #include "pool.h"
 
 namespace card {
@@ -156,7 +157,7 @@ class Card {
     }
   }
 
-  Pool cores_{std::max(1u, std::thread::hardware_concurrency())};
+  Pool cores_{static_cast<unsigned>(tutti::usable_cpus())};
   std::map<uint64_t, Memory> memories_;
   uint64_t last_ = 0, enqueued_ = 0, done_ = 0;
   std::mutex mutex_;

@@ -5,6 +5,7 @@
 #include "card.h"
 #include "compiler.h"
 #include "core/abi/tutti_plugin.h"
+#include "core/base/cpus.h"
 #include "sdk/library.h"
 #include "sdk/rendered/rendered.h"
 #include "sdk/simple_device.h"
@@ -32,10 +33,10 @@ class Products : public sdk::Library {
 class Device : public sdk::SimpleDevice {
  public:
   Device(const CompilerInfo& compiler, const sdk::Host& host) : compiler_(compiler, host) {
-    traits_.language = sdk::Language::cpp;
+    traits_.language = &sdk::Language::cpp();
     traits_.cpu_like = true;
     traits_.half_storage = true;
-    traits_.compute_units = std::max(1u, std::thread::hardware_concurrency());
+    traits_.compute_units = static_cast<uint32_t>(tutti::usable_cpus());
     traits_.local_bytes = card::shared_bytes;
     traits_.memory_bytes = card::memory_bytes;
     traits_.max_arguments = 64;

@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
+#include "core/base/cpus.h"
 #include "sdk/cache_key.h"
 #include "sdk/failed_kernel.h"
 
@@ -87,7 +87,7 @@ std::vector<HostKernel> Compiler::build(std::span<const sdk::KernelSource> sourc
 
   std::vector<Job> jobs;  // all run at the same time
   for (const std::vector<size_t>& all : absent) {
-    size_t cores = std::max(1u, std::thread::hardware_concurrency());
+    auto cores = static_cast<size_t>(tutti::usable_cpus());
     size_t most = std::max(fewest, (all.size() + cores - 1) / cores);
     for (auto rest = std::span(all); !rest.empty(); rest = rest.subspan(std::min(most, rest.size()))) {
       auto part = rest.first(std::min(most, rest.size()));

@@ -3,16 +3,15 @@
 // language of the device's Traits, and keeps them in the cache.
 //
 // For another device, replace the body of each call of Device by what the device's API offers.
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
-#include <thread>
 
 #include "compiler.h"
 #include "core/abi/tutti_plugin.h"
+#include "core/base/cpus.h"
 #include "pool.h"
 #include "sdk/rendered/rendered.h"
 #include "sdk/shortage.h"
@@ -28,10 +27,10 @@ constexpr uint64_t local_bytes = 32768;
 // What decides which kernels this device is given; docs/PLUGINS.md explains every fact.
 sdk::Traits traits_of(const CompilerInfo& compiler, uint64_t memory_bytes) {
   sdk::Traits t;
-  t.language = sdk::Language::cpp;
+  t.language = &sdk::Language::cpp();
   t.cpu_like = true;      // kernels that loop much and have no barriers
   t.half_storage = true;  // 16-bit elements can be stored one by one
-  t.compute_units = std::max(1u, std::thread::hardware_concurrency());
+  t.compute_units = static_cast<uint32_t>(tutti::usable_cpus());
   t.local_bytes = local_bytes;
   t.memory_bytes = memory_bytes;
   t.max_arguments = 64;
@@ -103,9 +102,8 @@ class Plugin : public sdk::RenderedPlugin {
     host.name = "Host threads";
     host.driver = compiler_->command;
     host.unusable = compiler_->unusable;
-    host.kind = TUTTI_SOFTWARE;  // a GPU says TUTTI_DISCRETE or TUTTI_INTEGRATED
-    host.memory_total = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-    host.memory_free = std::min(host.memory_total, sdk::host_memory_left());
+    host.kind = TUTTI_SOFTWARE;   // a GPU says TUTTI_DISCRETE or TUTTI_INTEGRATED
+    sdk::take_host_memory(host);  // a GPU tells its own
     return {host};
   }
 

@@ -91,6 +91,17 @@ std::tuple<PyValue, PyValue, std::optional<PyValue>> recurrent(const PyValue& x,
   return {wrap(x.handle, r.y), wrap(x.handle, r.h_n), wrap_optional(x.handle, r.c_n)};
 }
 
+void def_unary(nb::module_& m, const char* name, Value (*f)(Value)) {
+  m.def(name, [f](const PyValue& x) { return wrap(x.handle, f(x.get())); });
+}
+
+void def_with_index(nb::module_& m, const char* name, Values (*f)(Value, int64_t, bool)) {
+  m.def(name, [f](const PyValue& x, int64_t axis, bool keep) {
+    Values y = f(x.get(), axis, keep);
+    return std::pair(wrap(x.handle, y[0]), wrap(x.handle, y[1]));
+  });
+}
+
 }  // namespace
 
 void bind_functions(nb::module_& m) {
@@ -115,6 +126,18 @@ void bind_functions(nb::module_& m) {
                         {.size = size, .scale_factor = scale_factor, .mode = mode, .align_corners = align_corners}));
       },
       arg("x"), arg("size"), arg("scale_factor"), arg("mode"), arg("align_corners") = false);
+  def_unary(m, "asinh", asinh);
+  def_unary(m, "acosh", acosh);
+  def_unary(m, "atanh", atanh);
+  m.def("root", [](const PyValue& x, double p) { return wrap(x.handle, root(x.get(), p)); });
+  m.def(
+      "norm",
+      [](const PyValue& x, double p, const Ints& axes, bool keep) {
+        return wrap(x.handle, norm(x.get(), p, axes, keep));
+      },
+      arg("x"), arg("p"), arg("axes"), arg("keep") = false);
+  def_with_index(m, "max_with_index", max_with_index);
+  def_with_index(m, "min_with_index", min_with_index);
   m.def("pixel_shuffle", [](const PyValue& x, int64_t n) { return wrap(x.handle, pixel_shuffle(x.get(), n)); });
   m.def("pixel_unshuffle", [](const PyValue& x, int64_t n) { return wrap(x.handle, pixel_unshuffle(x.get(), n)); });
   m.def("grid_sample",
@@ -122,6 +145,15 @@ void bind_functions(nb::module_& m) {
           return wrap(x.handle, grid_sample(x.get(), grid.get(),
                                             {.mode = mode, .padding_mode = padding, .align_corners = align}));
         });
+  m.def("div", [](const PyValue& a, const PyValue& b, const std::string& rounding) {
+    return wrap(a.handle, div(a.get(), b.get(), rounding));
+  });
+  m.def("scatter_along_axis", [](const PyValue& x, const PyValue& index, const PyValue& src, int64_t axis) {
+    return wrap(x.handle, scatter_along_axis(x.get(), index.get(), src.get(), axis));
+  });
+  m.def("index_put", [](const PyValue& x, const PyValue& index, const PyValue& values) {
+    return wrap(x.handle, index_put(x.get(), {index.get()}, values.get()));
+  });
   m.def("recurrence", &recurrent, arg("x"), arg("h0"), arg("c0").none(), arg("weights"), arg("bidirectional"),
         arg("batch_first"), arg("dropout"), arg("seed").none(), arg("step").none(), arg("stream"));
 }

@@ -1,10 +1,24 @@
 // tutti._core: the engine's public C++ API for the Python package, thin. What reads well in Python is written there.
 #include "module.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/option_text.h"
+#include "core/base/text.h"
+
 NB_MODULE(_core, m) {
   using namespace tutti::python;
   nb::set_leak_warnings(false);  // modules keep their classes until the process ends
   m.attr("version") = TUTTI_VERSION;
+  tutti::set_option_style([](std::string_view name, std::string_view value) {
+    std::string key(name);
+    std::ranges::replace(key, '-', '_');
+    if (value.empty()) return key;
+    bool number = tutti::parse_number<double>(std::string(value)).has_value();
+    return number ? fmt::format("{}={}", key, value) : fmt::format("{}='{}'", key, value);
+  });
   bind_errors(m);
   bind_devices(m);
   bind_graph(m);

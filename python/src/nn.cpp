@@ -49,9 +49,7 @@ std::shared_ptr<nn::Layer> layer(M module) {
   return std::make_shared<nn::Layer>(std::move(module));
 }
 
-}  // namespace
-
-void bind_nn(nb::module_& m) {
+void bind_builder(nb::module_& m) {
   using nb::arg;
   nb::class_<PyBuilder>(m, "Builder", "Where a model is being built.")
       .def_prop_ro("graph", [](const PyBuilder& b) { return b.graph; })
@@ -103,7 +101,10 @@ void bind_nn(nb::module_& m) {
       .def("forward", [](const nn::Layer& layer, const PyBuilder& b,
                          const PyValue& x) { return wrap(b.graph, layer.forward(b.get(), x.get())); })
       .def("__repr__", [](const nn::Layer& layer) { return layer.describe(); });
+}
 
+void bind_layers(nb::module_& m) {
+  using nb::arg;
   m.def(
       "linear",
       [](int64_t features, bool bias, const std::string& init) {
@@ -171,7 +172,10 @@ void bind_nn(nb::module_& m) {
         return layer(nn::MultiheadAttention(heads, {.causal = causal, .dropout = dropout, .bias = bias}));
       },
       arg("heads"), arg("causal") = false, arg("dropout") = 0.0, arg("bias") = true);
+}
 
+void bind_recurrent(nb::module_& m) {
+  using nb::arg;
   auto sequences = [](const PyBuilder& b, const nn::Sequences& s) {
     return std::tuple(wrap(b.graph, s.y), wrap(b.graph, s.h_n), wrap_optional(b.graph, s.c_n));
   };
@@ -186,6 +190,14 @@ void bind_nn(nb::module_& m) {
       },
       arg("builder"), arg("kind"), arg("x"), arg("hidden"), arg("layers"), arg("bidirectional"), arg("dropout"),
       arg("lengths").none());
+}
+
+}  // namespace
+
+void bind_nn(nb::module_& m) {
+  bind_builder(m);
+  bind_layers(m);
+  bind_recurrent(m);
 }
 
 }  // namespace tutti::python

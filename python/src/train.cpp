@@ -1,123 +1,18 @@
 // Data, tasks and the trainer.
 #include <fmt/format.h>
 
-#include <cstring>
 #include <functional>
 
+#include "array_source.h"
 #include "core/base/status.h"
 #include "data/dataset.h"
 #include "python_builder.h"
 #include "train/optimizer.h"
 #include "train/trainer.h"
+#include "train/trainer_option.h"
 
 namespace tutti::python {
 namespace {
-
-using data::Source;
-
-using Arrays = std::map<std::string, Array>;
-
-/// One batch that Python hands in anew for every step: a single sample, whose columns are whole arrays of any shape,
-/// read where they lie.
-class BatchSource : public Source {
- public:
-  BatchSource(const std::string& name, const Arrays& columns) : Source(name) { set(columns); }
-  /// The next batch: the same columns. Throws Error(invalid) where one is of another type.
-  void set(const Arrays& columns) {
-    for (const auto& [column, array] : columns) {
-      HostView v = view(array);
-      auto it = views_.find(column);
-      if (it != views_.end() && it->second.type != v.type)
-        throw invalid(
-            fmt::format("'{}' is {}, the step was built for {}", column, to_string(v.type), to_string(it->second.type)),
-            "hand in batches of one size and dtype, or build another step");
-      views_[column] = std::move(v);
-    }
-    kept_ = columns;
-  }
-  int64_t size() const override { return 1; }
-  std::vector<data::Column> columns() const override {
-    std::vector<data::Column> all;
-    for (const auto& [column, v] : views_) all.push_back({.name = column, .type = v.type});
-    return all;
-  }
-  void read(const std::string& column, std::span<const int32_t> samples, void* to) const override {
-    const HostView& v = views_.at(column);
-    for (size_t i = 0; i < samples.size() && v.bytes; ++i)
-      std::memcpy(static_cast<std::byte*>(to) + i * v.bytes, v.data, v.bytes);
-  }
-
- private:
-  std::map<std::string, HostView> views_;
-  Arrays kept_;
-};
-
-/// The rows of one batch as samples, read where they lie; every step hands in the next batch.
-class RowSource : public Source {
- public:
-  RowSource(const std::string& name, const Arrays& columns) : Source(name) { set(columns); }
-  /// The next batch: the same columns, of the same types. Throws Error(invalid) where they differ, or where integers
-  /// pass the limits that the model's task has set; the batch before stays then.
-  void set(const Arrays& columns) {
-    std::map<std::string, HostView> views;
-    for (const auto& [column, array] : columns) {
-      HostView v = view(array);
-      if (v.type.shape.empty() || v.type.shape[0] == 0)
-        throw invalid(fmt::format("column '{}' of a batch has no samples", column),
-                      "the first dimension of an array are the samples");
-      views[column] = std::move(v);
-    }
-    if (views.empty()) throw invalid("a batch without a column");
-    for (const auto& [column, v] : views) {
-      if (v.type.shape[0] != views.begin()->second.type.shape[0])
-        throw invalid(fmt::format("a batch of {} samples in '{}' and {} in '{}'", views.begin()->second.type.shape[0],
-                                  views.begin()->first, v.type.shape[0], column),
-                      "every column has a row for every sample");
-      auto it = views_.find(column);
-      if (!views_.empty() && (it == views_.end() || it->second.type != v.type))
-        throw invalid(fmt::format("column '{}' of a batch is {}, that of the batches before was {}", column,
-                                  to_string(v.type), it == views_.end() ? "missing" : to_string(it->second.type)),
-                      "hand in batches of the same columns and dtypes");
-    }
-    for (const auto& [column, v] : views_)
-      if (!views.contains(column)) throw invalid(fmt::format("a batch lacks the column '{}' of those before", column));
-    std::swap(views_, views);
-    try {
-      for (const auto& [column, limit] : limits_) Source::check_below(column, limit);
-    } catch (...) {
-      std::swap(views_, views);
-      throw;
-    }
-    kept_ = columns;
-  }
-  int64_t size() const override { return views_.begin()->second.type.shape[0]; }
-  std::vector<data::Column> columns() const override {
-    std::vector<data::Column> all;
-    for (const auto& [column, v] : views_) {
-      data::Column c{.name = column, .type = v.type};
-      c.type.shape.erase(c.type.shape.begin());
-      all.push_back(std::move(c));
-    }
-    return all;
-  }
-  void read(const std::string& column, std::span<const int32_t> samples, void* to) const override {
-    const HostView& v = views_.at(column);
-    size_t row = v.bytes / static_cast<size_t>(size());
-    for (size_t i = 0; i < samples.size() && row; ++i)
-      std::memcpy(static_cast<std::byte*>(to) + i * row,
-                  static_cast<const std::byte*>(v.data) + static_cast<size_t>(samples[i]) * row, row);
-  }
-  /// Holds for the batches to come as well: the trainer asks for the first one alone.
-  void check_below(const std::string& column, int64_t limit) const override {
-    Source::check_below(column, limit);
-    limits_[column] = limit;
-  }
-
- private:
-  std::map<std::string, HostView> views_;
-  mutable std::map<std::string, int64_t> limits_;
-  Arrays kept_;
-};
 
 std::vector<std::pair<std::string, HostTensor>> columns_of(const Arrays& arrays) {
   std::vector<std::pair<std::string, HostTensor>> all;
@@ -206,25 +101,17 @@ Optimizer optimizer_of(const std::string& kind, const std::map<std::string, doub
 /// What the Python class hands over, by the names of TrainerOptions.
 TrainerOptions options_of(const nb::dict& d) {
   TrainerOptions o;
-  auto take = [&](const char* key, auto& to) {
-    if (d.contains(key)) to = nb::cast<std::remove_reference_t<decltype(to)>>(d[key]);
-  };
-  take("clip_norm", o.clip_norm);
-  take("clip_value", o.clip_value);
-  take("ema", o.ema);
-  take("batch", o.batch);
-  take("accumulate", o.accumulate);
-  take("keep_last", o.keep_last);
-  take("seed", o.seed);
-  take("eval_batch", o.eval_batch);
-  take("resident_limit", o.resident_limit);
-  take("workers", o.workers);
-  take("prefetch", o.prefetch);
-  take("augment", o.augment);
-  take("mixup", o.mixup);
+  for (const TrainerOption& option : trainer_options())
+    if (std::string key = option.keyword(); d.contains(key.c_str()))
+      std::visit(
+          [&](auto member) {
+            auto& value = o.*member;
+            value = nb::cast<std::remove_reference_t<decltype(value)>>(d[key.c_str()]);
+          },
+          option.field);
   if (d.contains("normalise")) o.normalise = nn::parse_normalise(nb::cast<std::string>(d["normalise"]));
-  take("nan_check", o.nan_check);
-  take("device_options", o.device_options);
+  if (d.contains("device_options"))
+    o.device_options = nb::cast<std::map<std::string, std::string>>(d["device_options"]);
   if (d.contains("optimizer")) {
     auto [kind, given] = nb::cast<std::pair<std::string, std::map<std::string, double>>>(d["optimizer"]);
     o.optimizer = optimizer_of(kind, given);
@@ -343,9 +230,22 @@ void bind_tasks(nb::module_& m) {
       .def("__len__", [](const PyBatch& x) { return x.get().size(); })
       .def(
           "below",
-          [](const PyBatch& x, const std::string& c, int64_t limit) { return wrap(x.graph, x.get().below(c, limit)); },
-          nb::arg("column"), nb::arg("limit"),
-          "The column of integers; every run checks that they lie in [0, limit) before it starts.")
+          [](const PyBatch& x, const std::string& c, int64_t limit, std::optional<int64_t> except) {
+            return wrap(x.graph, x.get().class_ids(c, limit, except));
+          },
+          nb::arg("column"), nb::arg("limit"), nb::arg("ignored") = nb::none(),
+          "The column of integers; every run checks that they lie in [0, limit) before it starts, but for `ignored`, a "
+          "label that does not count.")
+      .def(
+          "exact",
+          [](const PyBatch& x, const std::string& what, size_t first, const std::vector<PyValue>& results, double low,
+             double high) { x.get().exact(what, first, unwrap(results), low, high); },
+          nb::arg("what"), nb::arg("first"), nb::arg("results"), nb::arg("low"), nb::arg("high"),
+          "Integers that must stay within [low, high]: `results`, and the values from the `first` of the graph on. "
+          "Every "
+          "run checks that the data can make none that do not.")
+      .def_prop_ro(
+          "values", [](const PyBatch& x) { return x.graph->get().values().size(); }, "How many the graph has so far.")
       .def("classes", [](const PyBatch& x, const std::string& c) { return x.get().column(c).classes; })
       .def_prop_ro(
           "valid", [](const PyBatch& x) { return wrap_optional(x.graph, x.get().valid()); },
@@ -379,7 +279,7 @@ void bind_tasks(nb::module_& m) {
       .def("__repr__", &Task::describe);
 }
 
-void bind_trainer(nb::module_& m) {
+void bind_optimizers(nb::module_& m) {
   m.def("optimizers", [] {
     nb::dict all;
     for (Optimizer o : all_optimizers()) {
@@ -393,6 +293,22 @@ void bind_trainer(nb::module_& m) {
     }
     return all;
   });
+}
+
+static void bind_trainer_options(nb::module_& m) {
+  m.def("trainer_options", [] {  // (keyword, default, doc, whether commands take it) of each record
+    nb::list all;
+    for (const TrainerOption& option : trainer_options())
+      all.append(nb::make_tuple(
+          option.keyword(),
+          std::visit([](auto member) -> nb::object { return nb::cast(TrainerOptions{}.*member); }, option.field),
+          option.doc, option.scope != TrainerOption::Scope::library));
+    return all;
+  });
+}
+
+void bind_trainer(nb::module_& m) {
+  bind_trainer_options(m);
   auto asked = [](auto f) { return [f](PyTrainer& t) { return t.look(f); }; };
   nb::class_<PyTrainer>(m, "Trainer")
       .def("__init__",
@@ -418,7 +334,12 @@ void bind_trainer(nb::module_& m) {
            [](PyTrainer& trainer, const Source& set) {
              return trainer.look([&](Trainer& t) { return t.steps_per_epoch(set); });
            })
-      .def("look", [](PyTrainer& trainer, double loss) { trainer.look([&](Trainer& t) { t.look(loss); }); })
+      .def("epoch",  // that the next step over the set belongs to, from 0
+           [](PyTrainer& trainer, const Source& set) {
+             return trainer.look([&](Trainer& t) { return t.steps_left(set, 0), t.position().epoch; });
+           })
+      .def("report_validation_loss",
+           [](PyTrainer& trainer, double loss) { trainer.look([&](Trainer& t) { t.report_validation_loss(loss); }); })
       .def("save",
            [](PyTrainer& trainer, const std::string& path, const std::map<std::string, std::string>& metadata) {
              trainer.use([&](Trainer& t) { t.save(path, metadata); });
@@ -466,6 +387,7 @@ void bind_trainer(nb::module_& m) {
 void bind_train(nb::module_& m) {
   bind_data(m);
   bind_tasks(m);
+  bind_optimizers(m);
   bind_trainer(m);
 }
 

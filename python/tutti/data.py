@@ -13,32 +13,100 @@ from tutti import _core
 from tutti.errors import InvalidError
 
 
-def as_array(x):
-    """An array in host memory that the engine reads as it lies: NumPy's, PyTorch's and JAX's without a copy."""
-    if not hasattr(x, "__dlpack_device__"):
-        x = np.asarray(x)
-    elif x.__dlpack_device__()[0] != 1:
-        raise InvalidError(f"an array on {getattr(x, 'device', 'a device')}", "bring it to the host first: x.cpu(), np.asarray(x)")
-    if hasattr(x, "detach"):
-        x = x.detach().contiguous()
-        # NumPy hands its memory over without Python code, in which a Ctrl-C would be lost; it lacks bf16.
-        return x if "bfloat16" in str(x.dtype) else x.numpy()
-    if isinstance(x, np.ndarray):
-        if x.dtype.kind in "iu" and x.dtype not in (np.uint8, np.uint32, np.int32, np.int64):
-            x = x.astype(np.int32)
-        return np.asarray(x, order="C")
-    return x
+_DTYPES = "use float16, bfloat16, float32, float64, int32, int64, uint8, uint32 or bool"
+# What NumPy's kinds of elements are that the engine has no numbers for, and what to do.
+_OTHER_KINDS = {"c": ("complex numbers", "hand in x.real and x.imag as arrays of their own"),
+                "O": ("Python objects", "x.astype(np.float32), with a number in the place of every None"),
+                "S": ("texts", "number them: np.unique(x, return_inverse=True)[1]"),
+                "U": ("texts", "number them: np.unique(x, return_inverse=True)[1]"),
+                "T": ("texts", "number them: np.unique(x, return_inverse=True)[1]"),
+                "M": ("times", "as numbers: (x - x.min()) / np.timedelta64(1, 's')"),
+                "m": ("spans of time", "as numbers: x / np.timedelta64(1, 's')"),
+                "V": ("records", "hand in every field as an array of its own")}
 
 
-def as_column(x):
-    """The same for data: i64, which programs do not index with, becomes i32."""
-    x = as_array(x)
+def _of_numpy(x, what="an array"):
+    if isinstance(x, np.ma.MaskedArray):
+        if np.ma.is_masked(x):
+            raise InvalidError(f"an array with {np.ma.count_masked(x)} masked elements", "give them a number: x.filled(0)")
+        x = x.data
+    dtype = x.dtype
+    if dtype.kind == "V" and dtype.names is None and dtype.name.startswith(("bfloat16", "float8")):  # of the package ml_dtypes
+        dtype = np.dtype(np.float32)
+    elif dtype.kind in _OTHER_KINDS:
+        kind, how = _OTHER_KINDS[dtype.kind]
+        raise InvalidError(f"{what} of {kind} ({dtype})", f"{how}; {_DTYPES}")
+    elif dtype.kind == "f" and dtype.itemsize > 8:
+        raise InvalidError(f"an array of {dtype}", f"x.astype(np.float64); {_DTYPES}")
+    elif dtype.kind in "iu" and dtype.itemsize < 4 and dtype != np.uint8:
+        dtype = np.dtype(np.int32)
+    elif dtype.kind == "u" and dtype.itemsize == 8:
+        if x.size and x.max() > np.iinfo(np.int64).max:
+            at = ", ".join(str(i) for i in np.unravel_index(x.argmax(), x.shape))
+            raise InvalidError(f"{what} holds {x.max()} at [{at}]: beyond int64", "the engine has no larger integers")
+        dtype = np.dtype(np.int64)
+    x = np.asarray(x, dtype.newbyteorder("="), order="C")
+    return x if x.flags.aligned else x.copy()
+
+
+def _of_torch(x, what):
+    if str(x.layout) != "torch.strided" or getattr(x, "is_nested", False):
+        raise InvalidError(f"a tensor of the layout {x.layout}", "hand in a dense one: x.to_dense()")
+    if x.device.type != "cpu":
+        raise InvalidError(f"an array on {x.device}", "bring it to the host first: x.cpu(), np.asarray(x)")
+    if x.is_quantized:
+        raise InvalidError(f"a quantised tensor, {x.dtype}", "hand in its numbers: x.dequantize()")
+    x = x.detach().resolve_conj().resolve_neg().contiguous()
+    if "bfloat16" in str(x.dtype):
+        return x  # NumPy lacks it
+    if "float8" in str(x.dtype):
+        x = x.float()
+    try:
+        # NumPy hands its memory over without Python code, in which a Ctrl-C would be lost.
+        return _of_numpy(x.numpy(), what)
+    except (TypeError, RuntimeError) as e:
+        raise InvalidError(f"a tensor of {x.dtype}", _DTYPES) from e
+
+
+def as_array(x, what="an array"):
+    """An array in host memory that the engine reads as it lies: NumPy's, PyTorch's and JAX's without a copy, unless its elements
+    are in another order or of a type that fits into one of the engine's. An InvalidError for all that is not numbers. `what` it is, for
+    messages."""
+    if hasattr(x, "detach") and hasattr(x, "layout"):
+        return _of_torch(x, what)
+    if hasattr(x, "__dlpack_device__") and not isinstance(x, np.ndarray):
+        if x.__dlpack_device__()[0] != 1:
+            raise InvalidError(f"an array on {getattr(x, 'device', 'a device')}", "bring it to the host first: x.cpu(), np.asarray(x)")
+        if "bfloat16" in str(getattr(x, "dtype", "")):
+            return x
+        try:
+            return _of_numpy(np.from_dlpack(x), what)
+        except (BufferError, RuntimeError, TypeError):  # elements that NumPy lacks
+            return x
+    try:
+        return _of_numpy(np.asanyarray(x), what)
+    except InvalidError:
+        raise
+    except (ValueError, TypeError) as e:
+        raise InvalidError(f"{type(x).__name__} is no array: {e}", "hand in rows of equal length, of numbers") from e
+
+
+def narrow(x, what):
+    """Integers of another width as i32. Throws where one does not fit, naming the first."""
+    x = np.asarray(x)
+    if x.size and (int(x.max()) > 2**31 - 1 or int(x.min()) < -2**31):
+        at = np.unravel_index(np.argmax((x > 2**31 - 1) | (x < -2**31)), x.shape)
+        raise InvalidError(f"{what} holds {int(x[at])} at {[int(i) for i in at]}, and the engine computes integers in i32",
+                           f"use numbers from {-2**31} to {2**31 - 1}")
+    return x.astype(np.int32)
+
+
+def as_column(x, what="a column"):
+    """The same for data: i64 and u32, which programs do not index with, become i32."""
+    x = as_array(x, what)
     dtype = str(x.dtype)
-    if dtype.endswith("int64"):
-        x = np.asarray(x)
-        if x.size and (x.max() > 2**31 - 1 or x.min() < -2**31):
-            raise InvalidError("integers beyond 32 bits in a column", "the engine takes i32")
-        return x.astype(np.int32)
+    if dtype.endswith(("int64", "uint32")):
+        return narrow(x, what)
     return np.asarray(x, np.float32) if dtype.endswith("float64") else x
 
 
@@ -51,7 +119,7 @@ def source(data: _core.Source | str | Mapping[str, Any], name: str = "data", cla
     if not isinstance(data, Mapping):
         raise InvalidError(f"{type(data).__name__} is no data set", "hand in a dict of arrays, a spec or a source; only what fit() trains on "
                            "may be an iterable of batches")
-    columns = {k: as_column(v) for k, v in data.items()}
+    columns = {k: as_column(v, f"column '{k}'") for k, v in data.items()}
     found = dict(classes or {})
     for k, v in columns.items():
         if "int32" in str(v.dtype) and k not in found:
@@ -87,7 +155,7 @@ class Stream:
                 raise InvalidError(f"a batch of {len(batch)} arrays for the columns {', '.join(self.names)}",
                                    "name them: fit(…, columns=(\"input\", \"label\")), or hand in dicts")
             batch = dict(zip(self.names, batch))
-        return {k: as_column(v) for k, v in batch.items()}
+        return {k: as_column(v, f"column '{k}'") for k, v in batch.items()}
 
     def _taken(self, limit):
         """The columns of each batch, of `limit` batches at most."""

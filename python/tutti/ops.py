@@ -17,9 +17,9 @@ def constant(value, like):
     """A number, or an array, as a value of `like`'s graph; a number in its dtype."""
     if isinstance(value, Value):
         return value
-    if isinstance(value, (bool, int, float, np.number)):
+    if isinstance(value, (bool, int, float, np.integer, np.floating)):
         return like.like(float(value))
-    return like.graph.constant(np.asarray(value))
+    return like.graph.constant(value)
 
 
 def add_node(name, inputs, attrs, graph=None):

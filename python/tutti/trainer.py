@@ -2,6 +2,7 @@
 import dataclasses
 import os
 import sys
+import textwrap
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -86,20 +87,19 @@ class Trainer:
 
     device      an id ("vulkan:0"), a plugin, a kind, or "auto": `tutti.devices()` lists them
     optimizer   one of tutti.optim
-    batch, eval_batch, seed, precision ("f32", "tf32", "bf16", "f16"), clip_norm, clip_value, ema, keep_last,
-                accumulate (parts that a step's batch is computed in, so that one part's activations are in memory)
-    workers, prefetch   threads that read samples of sets that do not lie on the device, and the batches they read ahead; an iterable
-                of batches is read by one thread, two batches ahead unless `prefetch` says otherwise (workers=0: between steps)
-    augment     what is done to the images of training batches: "crop:4,flip"
-    mixup       alpha: a classifier is trained on sums of two images of a batch and of their losses, in shares of Beta(alpha, alpha)
+    precision   "f32", "tf32", "bf16" or "f16" (mixed precision with f32 weights)
     normalise   the model's first step, images with mean 0 and standard deviation 1: "imagenet", "cifar10", "mnist", "0.5:0.25",
                 or (mean, std), each a number or one per channel, of pixels from 0 to 1; a checkpoint remembers it
-    nan_check   when a loss or a weight is NaN or infinite, the error names the node that made it and the ranges of its inputs
     schedule    of the learning rate: "cosine", "warmup:100+linear", … with `total` steps in all, or a function of the step
                 that gives the factor on it
     groups      ParameterGroups
     lora        adapters to train in place of the weights: tutti.Lora(rank=8, alpha=16, targets=("q_proj", "v_proj"))
     fallback    "cpu": what the device declines runs on the CPU, and `elsewhere` lists it; "none": that is an error
+    options     keyword arguments for the other fields of C++'s TrainerOptions, such as batch=32: help(tutti.Trainer) and docs/RUNS.md
+                list them
+
+    An iterable of batches is read by one thread, two batches ahead unless `prefetch` is given (workers=0: between steps). Without
+    nan_losses the first loss that is NaN or infinite ends the run, except that of a batch whose samples all have weight 0.
     """
 
     def __init__(self, task: _core.Task, device: str = "auto", optimizer: Optimizer | None = None,
@@ -108,9 +108,8 @@ class Trainer:
                  normalise: str | tuple[Numbers, Numbers] | None = None, **options: Any) -> None:
         optimizer = optimizer or optimizers["Adam"]()
         if not isinstance(optimizer, Optimizer):
-            raise InvalidError(f"{optimizer!r} is no optimizer of tutti.optim", "tutti.optim has " + ", ".join(optimizers))
-        known = ("clip_norm", "clip_value", "ema", "batch", "accumulate", "keep_last", "seed", "eval_batch", "resident_limit",
-                 "workers", "prefetch", "augment", "mixup", "nan_check", "device_options", "precision", "loss_scale", "fallback")
+            raise InvalidError(f"{optimizer!r} is not an optimizer of tutti.optim", "tutti.optim has " + ", ".join(optimizers))
+        known = (*(name for name, *_ in _core.trainer_options()), "device_options", "precision", "loss_scale", "fallback")
         for key in options:
             if key not in known:
                 raise TypeError(f"Trainer has no option '{key}': it has {', '.join(known)}")
@@ -162,7 +161,7 @@ class Trainer:
                     done = self._pass(stream, left, bar, epoch)
                 else:
                     per_epoch = self._core.steps_per_epoch(train)
-                    epoch = 1 + self.steps // max(per_epoch, 1)
+                    epoch = 1 + self._core.epoch(train)
                     bar.begin(epoch, per_epoch)
                     done = self._core.train(train, left or 0, bar.watch)
                 if steps is not None:
@@ -170,7 +169,7 @@ class Trainer:
                 entry = {"epoch": epoch, "step": self.steps, "loss": done["loss"]}
                 if validation is not None:
                     score = self.evaluate(validation)
-                    self._core.look(score.loss)
+                    self._core.report_validation_loss(score.loss)
                     entry |= {"validation_loss": score.loss, **score.metrics}
                 entry["seconds"] = time.perf_counter() - began
                 history.append(entry)
@@ -205,7 +204,8 @@ class Trainer:
         if not losses:
             raise InvalidError(f"the iterable gave no whole batch in epoch {epoch}",
                                "hand in one that can be gone through again, such as a DataLoader or a list; a generator ends for good")
-        return {"loss": sum(losses) / len(losses), "stopped": False}
+        counted = [x for x in losses if x == x]  # a batch in which nothing counts has no loss
+        return {"loss": sum(counted) / len(counted) if counted else float("nan"), "stopped": False}
 
     def evaluate(self, data: Data) -> Score:
         """Loss and metrics over all samples."""
@@ -275,6 +275,16 @@ class Trainer:
 
     def __repr__(self) -> str:
         return f"Trainer({self.task!r}, device={self.device!r}, {self.optimizer!r}, {self.steps} steps done)"
+
+
+def _option_lines():
+    """The options that have records, a paragraph each, for the docstring."""
+    for name, default, doc, _ in _core.trainer_options():
+        text = f"{name:<11} {doc}" + (f" (default {default})" if default and default != -1 else "")
+        yield textwrap.fill(text, 128, initial_indent=4 * " ", subsequent_indent=16 * " ")
+
+
+Trainer.__doc__ = (Trainer.__doc__ or "") + "\n    Options:\n\n" + "\n".join(_option_lines())
 
 
 def check_state(shapes, given):

@@ -2,7 +2,18 @@
 import numpy as np
 
 from tutti import ops
-from tutti._core import Value
+from tutti._core import Graph, Value
+from tutti.data import as_array
+
+_constant_of = Graph.constant
+
+
+def _constant(self, array):
+    """A value that is the same in every run."""
+    return _constant_of(self, as_array(array))
+
+
+Graph.constant = _constant
 
 
 def _binary(op, swapped=False):

@@ -66,7 +66,7 @@ def main(arguments):
     except ValueError:
         scale = 0
     if not 0 < scale <= 100:
-        return wrong(f"--scale {options['--scale']} is no number above 0")
+        return wrong(f"--scale {options['--scale']} is not a number above 0")
     if listed:
         for stage in PARTS[verb]:
             for piece in stage.pieces:

@@ -82,7 +82,7 @@ std::vector<std::pair<uint32_t, Fusion>> Planner::twins(uint32_t k) {
 
 bool Planner::batch(uint32_t k, const char* entry) {
   // lavapipe runs both sides of a branch, so every group would compute every tensor's share.
-  if (traits_.cpu_like && traits_.language == Language::glsl) return false;
+  if (traits_.cpu_like && traits_.language->subgroups) return false;
   std::vector<std::pair<uint32_t, Fusion>> list = twins(k);
   if (list.empty() || list[0].first != k) return false;
   if (traits_.cpu_like && list.size() > most_branches) keep_alike(list);

@@ -20,7 +20,8 @@ std::unique_ptr<Session> make_rendered_session(std::unique_ptr<Driver> driver, c
 class RenderedPlugin : public Plugin {
  public:
   bool profiles() const override { return true; }
-  /// Throws Error(invalid) for an index or option that does not exist, and what is wrong with an unusable device.
+  /// The option `self_check` holds the driver to a promise first (self_check.h). Throws Error(invalid) for an index or
+  /// option that does not exist, and what is wrong with an unusable device.
   std::unique_ptr<Session> open(uint32_t device, const Options& options) final;
 
  protected:

@@ -13,6 +13,8 @@
 #include "sdk/rendered/memory.h"
 #include "sdk/rendered/plan.h"
 #include "sdk/rendered/rendered.h"
+#include "sdk/rendered/self_check.h"
+#include "sdk/rendered/texts.h"
 #include "sdk/shortage.h"
 #include "sdk/trace.h"
 
@@ -191,9 +193,18 @@ class RenderedExecutable : public Executable {
     return bytes;
   }
 
+  /// What is to be allocated where `states` are those that are not yet.
+  TuttiMemory need_of(const std::vector<std::string>& states) const {
+    TuttiMemory need = memory();
+    need.state = 0;
+    for (const std::string& s : states) need.state += shared_.states.bytes(s);
+    return need;
+  }
+
   /// Says that memory will not do before anything is allocated, where the device's size is known.
   void check_room(const std::vector<std::string>& states) const {
     uint64_t all = shared_.driver->traits().memory_bytes, used = shared_.memory.meter.now(), want = bytes_of(states);
+    if (shared_.driver->traits().cpu_like) check_host_room(need_of(states), [&] { return large_tensors(plan_); });
     if (all == forever || want <= all - std::min(used, all)) return;
     throw Error(Code::no_memory,
                 fmt::format("the device has {} bytes, of which this session uses {}; {}", all, used, shortage(states)));
@@ -201,11 +212,9 @@ class RenderedExecutable : public Executable {
 
   /// What the program needs, its largest tensors, and what would fit.
   std::string shortage(const std::vector<std::string>& states) const {
-    TuttiMemory need = memory();
-    need.state = 0;
-    for (const std::string& s : states) need.state += shared_.states.bytes(s);
     uint64_t all = shared_.driver->traits().memory_bytes, used = shared_.memory.meter.now();
-    return sdk::shortage(need, large_tensors(plan_), all == forever ? unknown_memory : all - std::min(used, all));
+    return sdk::shortage(need_of(states), large_tensors(plan_),
+                         all == forever ? unknown_memory : all - std::min(used, all));
   }
 
   void allocate(const std::vector<std::string>& fresh) {
@@ -323,6 +332,7 @@ class RenderedSession : public Session {
   std::unique_ptr<Executable> compile(Program program, const TuttiOptions& options) override {
     RenderedPlan plan = plan_rendered(program, shared_.driver->traits(), dispatch_trace(shared_.host),
                                       options.flags & TUTTI_OPT_TUNE ? options.tuning_bytes : 0);
+    trace_texts(shared_.host, shared_.driver->traits(), plan);
     bool timed = (options.flags & TUTTI_OPT_PROFILE) != 0;
     return std::make_unique<RenderedExecutable>(shared_, std::move(program), std::move(plan), timed);
   }
@@ -348,7 +358,7 @@ class RenderedSession : public Session {
 }  // namespace
 
 std::unique_ptr<Session> make_rendered_session(std::unique_ptr<Driver> driver, const Host& host) {
-  check_identity(driver->traits());
+  check_traits(driver->traits());
   const char* guarded = std::getenv("TUTTI_SENTINELS");
   if (guarded && *guarded && *guarded != '0') driver = make_guarded_driver(std::move(driver));
   return std::make_unique<RenderedSession>(std::move(driver), host);
@@ -361,7 +371,11 @@ std::unique_ptr<Session> RenderedPlugin::open(uint32_t device, const Options& op
                   all.empty() ? "it has none here" : fmt::format("its devices are 0 to {}", all.size() - 1));
   if (!all[device].unusable.empty())
     throw invalid(fmt::format("{}: device {} cannot be used: {}", name(), device, all[device].unusable));
-  return make_rendered_session(make_driver_for(device, options), host_);
+  Options others = options;
+  auto asked = others.extract("self_check");
+  std::unique_ptr<Driver> driver = make_driver_for(device, others);
+  if (!asked.empty()) self_check(*driver, asked.mapped(), all[device]);
+  return make_rendered_session(std::move(driver), host_);
 }
 
 std::unique_ptr<Driver> RenderedPlugin::make_driver_for(uint32_t device, const Options& options) {

@@ -34,7 +34,7 @@ BREAKS = [
     ("TUTTI_TIMEOUT = 6,", "TUTTI_TIMEOUT = 8,", "TUTTI_TIMEOUT: changed from 6 to 8"),
     ("  TUTTI_X_FLOOR = 22,\n", "", "TUTTI_X_FLOOR: removed"),
     ("  TUTTI_X_FLOOR = 22,\n", "  TUTTI_X_ROUND = 22,\n", "TUTTI_X_FLOOR: removed; its value 22 is reused by TUTTI_X_ROUND"),
-    ("TUTTI_X_CAST = 33\n", "TUTTI_X_CAST = 33,\n  TUTTI_X_TAN = 20\n", "TUTTI_X_TAN: its value 20 is not behind"),
+    ("TUTTI_X_CAST = 33,\n", "TUTTI_X_CAST = 33,\n  TUTTI_X_TAN = 20,\n", "TUTTI_X_TAN: its value 20 is not behind"),
     ("#define TUTTI_NONE 0xffffffffu", "#define TUTTI_NONE 0xfffffffeu", "TUTTI_NONE: changed from"),
     ("#define TUTTI_ABI 1u", "#define TUTTI_ABI 0u", "TUTTI_ABI: changed from 1 to 0"),
     ("uint32_t host_max, uint32_t mine[2]);\n\n/* ----", "uint32_t host_max, uint64_t mine[2]);\n\n/* ----", "TuttiNegotiate: changed"),
@@ -43,7 +43,7 @@ GROWS = [
     ("  uint64_t tuning_bytes;", "  uint64_t limit;", "TuttiOptions.limit: added at the end"),
     ("  void (*release)(TuttiExecutable*); /* state stays with the session */", "  int32_t (*trim)(TuttiSession *);",
      "TuttiPlugin.trim: added at the end"),
-    ("  TUTTI_X_CAST = 33", "  ,TUTTI_X_TAN = 34", "TUTTI_X_TAN: added with value 34"),
+    ("  TUTTI_X_FMOD = 34", "  ,TUTTI_X_TAN = 35", "TUTTI_X_TAN: added with value 35"),
 ]
 
 

@@ -12,11 +12,11 @@
 namespace tutti::bench {
 namespace {
 
-Effort of(const OpCase& op, DType t = DType::f32) { return effort_of(Lowered(build(op, t)).program()); }
+CostEstimate of(const OpCase& op, DType t = DType::f32) { return estimate_cost(Lowered(build(op, t)).program()); }
 
 TEST(BenchEffort, Products) {
   for (const char* op : {"matmul", "matmul_ta", "matmul_tb"}) {
-    Effort e = of({op, {2, 3, 4}});
+    CostEstimate e = of({op, {2, 3, 4}});
     EXPECT_EQ(e.flops, 2 * 2 * 3 * 4) << op;
     EXPECT_EQ(e.bytes, 4 * (2 * 4 + 4 * 3 + 2 * 3)) << op;
   }
@@ -26,12 +26,12 @@ TEST(BenchEffort, Products) {
 TEST(BenchEffort, BatchedProduct) {
   Graph g;
   g.set_state("y", matmul(g.state("a", {DType::f32, {5, 1, 2, 4}}), g.state("b", {DType::f32, {3, 4, 6}})));
-  EXPECT_EQ(effort_of(Lowered(g).program()).flops, 5 * 3 * 2.0 * 2 * 6 * 4);
+  EXPECT_EQ(estimate_cost(Lowered(g).program()).flops, 5 * 3 * 2.0 * 2 * 6 * 4);
 }
 
 TEST(BenchEffort, ConvolutionsAndTheirGradients) {
   for (const char* op : {"conv2d", "conv2d_dx", "conv2d_dw"}) {
-    Effort e = of({op, {2, 3, 5, 5, 4, 3}});  // y is 2 x 4 x 5 x 5
+    CostEstimate e = of({op, {2, 3, 5, 5, 4, 3}});  // y is 2 x 4 x 5 x 5
     EXPECT_EQ(e.flops, 2.0 * (2 * 4 * 5 * 5) * (3 * 3 * 3)) << op;
     EXPECT_EQ(e.bytes, 4.0 * (2 * 3 * 5 * 5 + 4 * 3 * 3 * 3 + 2 * 4 * 5 * 5)) << op;
   }
@@ -41,7 +41,7 @@ TEST(BenchEffort, GroupedConvolution) {
   Graph g;
   Value x = g.state("x", {DType::f32, {1, 6, 4, 4}}), w = g.state("w", {DType::f32, {9, 2, 3, 3}});
   g.set_state("y", conv2d(x, w, {.groups = 3}));  // 1 x 9 x 2 x 2
-  EXPECT_EQ(effort_of(Lowered(g).program()).flops, 2.0 * (9 * 2 * 2) * (2 * 3 * 3));
+  EXPECT_EQ(estimate_cost(Lowered(g).program()).flops, 2.0 * (9 * 2 * 2) * (2 * 3 * 3));
 }
 
 TEST(BenchEffort, RecurrencesCountTheProductsOfTheirSteps) {
@@ -50,7 +50,7 @@ TEST(BenchEffort, RecurrencesCountTheProductsOfTheirSteps) {
   Value h = state("h", {3, 5}), w = state("w", {20, 5}), z = state("z", {7, 3, 20});
   Values out = call_all(lstm_recurrence_op, {h, h, w, z}, {});
   g.set_state("z", call_all(lstm_recurrence_grad_op, {h, w, out[2], out[3], out[0], h}, {})[2]);
-  EXPECT_EQ(effort_of(Lowered(g).program()).flops, 2 * (7 * 3 * 20 * 5 * 2.0));
+  EXPECT_EQ(estimate_cost(Lowered(g).program()).flops, 2 * (7 * 3 * 20 * 5 * 2.0));
 }
 
 TEST(BenchEffort, WhatOthersMove) {
@@ -64,16 +64,16 @@ TEST(BenchEffort, InsideAGroupNothingCounts) {
   Graph g;
   Value a = g.state("a", {DType::f32, {8, 8}}), b = g.state("b", {DType::f32, {8, 8}});
   g.set_state("y", exp((a + b) * a));
-  EXPECT_EQ(effort_of(Lowered(g).program()).bytes, 256 * (3 + 3 + 2)) << "ungrouped";
+  EXPECT_EQ(estimate_cost(Lowered(g).program()).bytes, 256 * (3 + 3 + 2)) << "ungrouped";
   Grouped grouped = group(g);
   ASSERT_EQ(grouped.groups.size(), 1u);
-  EXPECT_EQ(effort_of(Lowered(grouped.graph, grouped.groups).program()).bytes, 256 * 3) << "a, b and y, each once";
+  EXPECT_EQ(estimate_cost(Lowered(grouped.graph, grouped.groups).program()).bytes, 256 * 3) << "a, b and y, each once";
 }
 
 TEST(BenchEffort, ReshapesMoveNothing) {
   Graph g;
   g.set_state("y", exp(reshape(g.state("x", {DType::f32, {8, 8}}), {64})));
-  EXPECT_EQ(effort_of(Lowered(g).program()).bytes, 2 * 256);
+  EXPECT_EQ(estimate_cost(Lowered(g).program()).bytes, 2 * 256);
 }
 
 TEST(BenchStatistics, Quartiles) {
@@ -109,7 +109,7 @@ class FakeLane : public Lane {
         lane.log_ += lane.info_.id;
         return lane.seconds_ * static_cast<double>(runs);
       }
-      void describe(Measurement& m) override { m.effort = {lane.info_.peer ? 0.0 : 1e6, lane.info_.peer ? 0.0 : 1e3}; }
+      void describe(Measurement& m) override { m.cost = {lane.info_.peer ? 0.0 : 1e6, lane.info_.peer ? 0.0 : 1e3}; }
     };
     return std::make_unique<Fake>(*this);
   }
@@ -181,7 +181,7 @@ TEST(BenchMeasure, CopiesBySize) {
 }
 
 TEST(BenchMeasure, Share) {
-  Measurement m{.of = {"op", "matmul", "", "f32"}, .lane = "a", .effort = {1e9, 1e6}};
+  Measurement m{.of = {"op", "matmul", "", "f32"}, .lane = "a", .cost = {1e9, 1e6}};
   m.seconds.median = 0.02;
   Peaks peaks{.products = {{"f32", {1e11, ""}}}, .copies = {{0, 1e9}}};
   relate(m, peaks);  // products alone need 10 ms, memory 1 ms
@@ -205,7 +205,7 @@ TEST(BenchMeasure, PeaksAreTheBestThatWasSeen) {
   Result r;
   r.lanes = {{.id = "a"}, {.id = "b"}};
   for (LaneInfo& lane : r.lanes) lane.peaks = {.products = {{"f32", {1e9, "squares"}}}, .copies = {{1, 1e12}}};
-  Measurement m{.of = {"op", "matmul", "2x2x2", "f32"}, .lane = "a", .effort = {1e9, 1e3}};
+  Measurement m{.of = {"op", "matmul", "2x2x2", "f32"}, .lane = "a", .cost = {1e9, 1e3}};
   m.seconds.least = 0.5;
   m.seconds.median = 1;
   r.measurements = {m};
@@ -216,16 +216,16 @@ TEST(BenchMeasure, PeaksAreTheBestThatWasSeen) {
   EXPECT_DOUBLE_EQ(r.measurements[0].share, 0.5);
 }
 
-Measurement made_up(const std::string& lane, double seconds, const std::string& precision = "f32") {
+Measurement synthetic(const std::string& lane, double seconds, const std::string& precision = "f32") {
   Measurement m{.of = {"model", "mlp", "4-3, batch 2", precision}, .lane = lane};
   m.seconds = {.count = 3, .least = seconds, .q1 = seconds, .median = seconds, .q3 = seconds, .most = seconds};
   m.runs = 3;
-  m.effort = {1e6, 1e5};
+  m.cost = {1e6, 1e5};
   return m;
 }
 
 TEST(BenchRatio, OnlyOfOneCaseInOnePrecision) {
-  Measurement a = made_up("onednn:0", 1), b = made_up("torch:cpu", 2);
+  Measurement a = synthetic("onednn:0", 1), b = synthetic("torch:cpu", 2);
   EXPECT_EQ(ratio(a, b), 0.5);
   auto refused = [](const Measurement& x, const Measurement& y, const std::string& part) {
     try {
@@ -235,8 +235,8 @@ TEST(BenchRatio, OnlyOfOneCaseInOnePrecision) {
       EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
     }
   };
-  refused(a, made_up("torch:cpu", 2, "bf16"), "two precisions");
-  refused(made_up("cuda:0", 1, "tf32"), b, "two precisions");
+  refused(a, synthetic("torch:cpu", 2, "bf16"), "two precisions");
+  refused(synthetic("cuda:0", 1, "tf32"), b, "two precisions");
   Measurement other = b;
   other.of.detail = "4-3, batch 4";
   refused(a, other, "not the same case");
@@ -254,8 +254,9 @@ Result some_result() {
              {.id = "torch:cuda", .peer = true, .driver = "PyTorch"}};
   r.lanes[0].peaks = {.products = {{"f32", {3e11, "512x512x512"}}}, .copies = {{1e6, 2e10}, {1e8, 1e10}}};
   for (const char* precision : {"f32", "bf16"})
-    for (const char* lane : {"onednn:0", "cuda:0", "torch:cpu"}) r.measurements.push_back(made_up(lane, 1, precision));
-  r.measurements.push_back(made_up("torch:cuda", 1, "f32"));
+    for (const char* lane : {"onednn:0", "cuda:0", "torch:cpu"})
+      r.measurements.push_back(synthetic(lane, 1, precision));
+  r.measurements.push_back(synthetic("torch:cuda", 1, "f32"));
   r.measurements.push_back({.of = r.measurements[0].of, .lane = "vulkan:0", .status = "declined", .reason = "no <op>"});
   return r;
 }

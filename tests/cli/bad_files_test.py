@@ -10,7 +10,7 @@ import subprocess
 import unittest
 
 import harness
-from harness import MLP, environment, tutti
+from harness import MLP, tutti
 
 IDX = ["mlp", "--layers", "32,16,4", "--batch", "8", "--steps", "3"]
 

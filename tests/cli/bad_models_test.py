@@ -113,9 +113,9 @@ class BadModels(harness.Case):
         self.bad(parts, "inspect", file)
         if kind == ".gguf":
             self.bad(parts, "generate", file, "--prompt", "a")
-        self.bad(parts, "train", "llama", "--size", "tiny", "--data", "made-up-text:11:100", "--init", file, "--checkpoint",
+        self.bad(parts, "train", "llama", "--size", "tiny", "--data", "synthetic-text:11:100", "--init", file, "--checkpoint",
                  self.folder / "run")
-        self.bad(parts, "predict", file, "llama", "--size", "tiny", "--data", "made-up-text:11:100", "--output",
+        self.bad(parts, "predict", file, "llama", "--size", "tiny", "--data", "synthetic-text:11:100", "--output",
                  self.folder / "out.npy")
 
 
@@ -124,7 +124,7 @@ class Gguf(BadModels):
         file = self.put("l.gguf", gguf())
         d = self.json("generate", file, "--prompt", "abc", "--device", "reference", preexec_fn=little_memory)
         self.assertEqual((d["prompt_tokens"], len(d["tokens"])), (3, 3))
-        self.json("eval", file, "--data", "made-up-text:11:100", "--device", "reference")
+        self.json("eval", file, "--data", "synthetic-text:11:100", "--device", "reference")
 
     def test_cut(self):
         good = gguf()
@@ -149,7 +149,7 @@ class Gguf(BadModels):
                                 (b"blk.1.ffn_up", b"blk.1.ffn_xx", ["no tensor 'blk.1.ffn_up.weight'"])]:
             file = self.put("l.gguf", gguf().replace(old, new))
             self.bad(["l.gguf", *parts], "generate", file, "--prompt", "a")
-            self.bad(["l.gguf", *parts], "train", "llama", "--init", file, "--data", "made-up-text:11:100")
+            self.bad(["l.gguf", *parts], "train", "llama", "--init", file, "--data", "synthetic-text:11:100")
 
     def test_tokenizers(self):
         for change, parts in [({"merges": ["a b"]}, ["element 0", "misses the token 'ab'"]),
@@ -211,9 +211,9 @@ class Safetensors(BadModels):
         file = self.put("w.safetensors", safetensors(tensors))
         parts = [file, "do not fit the model", "'model.norm.weight' is f32[15], the model's f32[16]",
                  "'model.layers.0.self_attn.q_proj.weight' is missing", "and 1 more"]  # 18 are missing
-        self.bad(parts, "train", "llama", "--size", "tiny", "--data", "made-up-text:11:100", "--init", file, "--checkpoint",
+        self.bad(parts, "train", "llama", "--size", "tiny", "--data", "synthetic-text:11:100", "--init", file, "--checkpoint",
                  self.folder / "run")
-        self.bad(parts[:4], "eval", file, "llama", "--size", "tiny", "--data", "made-up-text:11:100")
+        self.bad(parts[:4], "eval", file, "llama", "--size", "tiny", "--data", "synthetic-text:11:100")
         self.bad([file, "does not say what run", "name the model"], "eval", file)
         self.bad(["--init", "the weights are those of", file], "eval", file, "mlp", "--init", "x.safetensors")
 
@@ -225,14 +225,14 @@ class Safetensors(BadModels):
                             ('{"weight_map": {"v": "a.safetensors", "w": "a.safetensors"}}', ["'v' is not in", "'w' is not in"])]:
             with self.subTest(parts=parts):
                 file = self.put("m.safetensors.index.json", text)
-                self.bad([self.folder, *parts], "train", "llama", "--size", "tiny", "--data", "made-up-text:11:100", "--init", file)
-                self.bad([self.folder, *parts], "eval", file, "llama", "--size", "tiny", "--data", "made-up-text:11:100")
+                self.bad([self.folder, *parts], "train", "llama", "--size", "tiny", "--data", "synthetic-text:11:100", "--init", file)
+                self.bad([self.folder, *parts], "eval", file, "llama", "--size", "tiny", "--data", "synthetic-text:11:100")
 
 
 class Lora(BadModels):
     def test_patterns(self):
         self.bad(["no Linear of the model is named like 'x_proj'", "it has ", "q_proj"], "train", "llama", "--size", "tiny", "--data",
-                 "made-up-text:11:100", "--lora", "2", "--lora-targets", "q_proj,x_proj", "--adapters", self.folder / "out")
+                 "synthetic-text:11:100", "--lora", "2", "--lora-targets", "q_proj,x_proj", "--adapters", self.folder / "out")
         self.bad(["no Linear of the model"], "train", "cnn", "--data", "synthetic:1x12x12:4:64:32", "--lora", "2")
 
     def test_adapters(self):

@@ -39,7 +39,7 @@ class BadOptions(harness.Case):
             (["--dropout", "-0.1"], ["--dropout -0.1", "[0, 1)"]),
             (["--lr", "-1"], ["--lr -1", "at least 0"]),
             (["--momentum", "-1", "--optimizer", "sgd"], ["--momentum -1", "at least 0"]),
-            (["--momentum", "0.9"], ["--momentum is no hyperparameter of adam", "--beta1"]),
+            (["--momentum", "0.9"], ["--momentum is not a hyperparameter of adam", "--beta1"]),
             (["--nesterov", "--optimizer", "sgd"], ["--nesterov needs --momentum", "--momentum 0.9"]),
             (["--weight-decay", "-2"], ["--weight-decay -2", "at least 0"]),
             (["--beta1", "1"], ["--beta1 1", "[0, 1)"]),
@@ -88,12 +88,13 @@ class BadOptions(harness.Case):
              ["another architecture", "'1.weight' is f32[16, 32] there, f32[24, 32] in the model"]),
             (["--layers", "32,16,8,4"], ["'3.weight' is f32[4, 16] there, f32[8, 16]"]),
             (["--layers", "32,4"], ["'1.weight' is f32[16, 32] there, f32[4, 32]"]),
-            (["--dropout", "0.5"], ["'4.weight' is missing there"]),  # the second Linear moves from place 3 to 4
             (["cnn", *CNN[1:]], ["another architecture", "'0.weight'", "missing"]),
         ]:
             for command in (["eval", file], ["train", "--steps", "4", "--resume", file]):
                 with self.subTest(command=command[0], args=args):
                     self.fails(2, [*parts, "model options it was trained with"], *command, *args)
+        self.fails(2, ["'4.weight' is missing there"],  # the second Linear moves from place 3 to 4
+                   "train", "--steps", "4", "--resume", file, "--dropout", "0.5")
         self.assertEqual(file.read_bytes(), before)
 
     def test_another_optimizer(self):
@@ -114,7 +115,7 @@ class BadOptions(harness.Case):
 
 
 class NotANumber(harness.Case):
-    """A loss that is no number: exit code 1, the step, and the last good checkpoint untouched."""
+    """A loss that is not a number: exit code 1, the step, and the last good checkpoint untouched."""
 
     DIVERGES = ["--optimizer", "sgd", "--lr", "1e30", "--no-eval"]
 

@@ -15,7 +15,7 @@ OF_TRAINING = ["--epochs", "--steps", "--optimizer", "--lr", "--momentum", "--ne
 OPTIONS = {
     "devices": ["--explain", "--json", "--device"],
     "train": [*RUN_OPTIONS, "--checkpoint", "--resume", "--no-eval", "--quiet"],
-    "eval": [o for o in RUN_OPTIONS if o not in OF_TRAINING] + ["checkpoint"],
+    "eval": [o for o in RUN_OPTIONS if o not in (*OF_TRAINING, "--dropout", "--seed")] + ["checkpoint"],
     "export": ["checkpoint", "--output", "--batch", "--json"],
     "data": ["--output", "--png", "--count", "--context", "--tokenizer", "--json"],
     "inspect": ["file", "--json"],

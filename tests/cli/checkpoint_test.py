@@ -64,7 +64,10 @@ class Checkpoints(harness.Case):
     def same_after_resume(self, stop, *args):
         """Stops after `stop` steps, goes on, and compares with the unbroken run."""
         whole = self.train(*args)
-        first = self.train(*args, "--steps", stop, "--checkpoint", self.file)
+        by_steps = list(args)  # --steps takes the place of --epochs
+        if "--epochs" in by_steps:
+            del by_steps[(at := by_steps.index("--epochs")):at + 2]
+        first = self.train(*by_steps, "--steps", stop, "--checkpoint", self.file)
         self.assertEqual(first["steps"], stop)
         rest = self.train("--resume", self.file, "--device", first["device"], "--steps", whole["steps"])
         self.assertEqual(rest["steps"], whole["steps"])
@@ -84,23 +87,6 @@ class Checkpoints(harness.Case):
                         self.same_after_resume(stop, *MLP, *at, *optimizer, "--epochs", "2")
             with self.subTest(device=device, model="cnn"):
                 self.same_after_resume(3, *CNN, *at, "--epochs", "2")
-
-    def test_files_that_remember_every_hyperparameter_go_on(self):
-        # Runs of before 0.2 remembered the options of all optimizers, with 0 and -1 for "the optimizer's own".
-        for optimizer in ([], MOMENTUM):
-            with self.subTest(optimizer):
-                whole = self.train(*MLP, *optimizer, "--steps", "9")
-                self.train(*MLP, *optimizer, "--steps", "4", "--checkpoint", self.file)
-                data = self.file.read_bytes()
-                size = struct.unpack("<Q", data[:8])[0]
-                head = json.loads(data[8:8 + size])
-                run = {"lr": "0", "momentum": "0", "nesterov": "", "weight-decay": "-1", "beta1": "0.9", "beta2": "0.999",
-                       "epsilon": "1e-08", **json.loads(head["__metadata__"]["run"])}
-                head["__metadata__"]["run"] = json.dumps(run)
-                text = json.dumps(head).encode()
-                self.file.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + size:])
-                self.assertEqual(self.train("--resume", self.file, "--steps", "9")["state_hash"], whole["state_hash"])
-                self.file.unlink()
 
     def test_resume_to_more_epochs(self):
         whole = self.train(*MLP, "--epochs", "3")
@@ -129,6 +115,31 @@ class Checkpoints(harness.Case):
             self.assertEqual((again["steps"], again["losses"], again["loss"]), (32, [], None))
         self.assertEqual(self.train("--resume", self.file)["accuracy"], whole["accuracy"])
         self.assertEqual(self.file.read_bytes(), before)
+
+    def test_resume_with_another_batch_counts_samples(self):
+        self.train(*MLP, "--epochs", "3", "--checkpoint", self.file)  # 32 steps an epoch
+        more = ["--resume", self.file, "--epochs", "6", "--batch", "64"]
+        result = self.done("train", *more)
+        self.assertIn("resumed at step 96 of 120, epoch 4", result.stderr)
+        for epoch, step in ((4, 104), (5, 112), (6, 120)):
+            self.assertRegex(result.stderr, rf"epoch {epoch}  step {step} ")
+        self.assertRegex(result.stdout, r"steps +120,[\s\S]*saved ")
+        again = self.train("--resume", self.file, "--epochs", "7", "--batch", "16", "--log-dir", self.folder / "log")
+        self.assertEqual((again["steps"], again["epochs"], again["saved"]), (152, 7, True))
+
+    def test_nothing_is_said_to_be_saved_that_was_not(self):
+        self.train(*MLP, "--epochs", "1", "--checkpoint", self.file)
+        result = self.done("train", "--resume", self.file)
+        self.assertIn("nothing is left to train: 1 epochs, 32 steps", result.stderr)
+        self.assertNotIn("saved", result.stdout)
+        self.assertFalse(self.json("train", "--resume", self.file)["saved"])
+
+    def test_resume_within_an_epoch_of_other_data(self):
+        self.train(*MLP, "--steps", "40", "--checkpoint", self.file)
+        other = ["--resume", self.file, "--data", "synthetic:32:4:256:64", "--epochs", "2"]
+        result = self.done("train", *other)
+        self.assertIn("epoch 2 begins anew: the training set has 256 samples, it had 512", result.stderr)
+        self.assertIn("resumed at step 40 of 56", result.stderr)
 
     def test_resume_into_another_file(self):
         self.train(*MLP, "--steps", "10", "--checkpoint", self.file)

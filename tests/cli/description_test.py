@@ -159,11 +159,11 @@ class Description(harness.Case):
         self.fails(2, ["at most 1048576"], "train", big, *DATA)
         self.fails(2, ["label 2 of sample 0 is outside [0, 2)"], "train", self.write(net("Flatten", {"Linear": {"out_features": 2}})), *DATA)
         net_path = self.write(NET)
-        self.fails(2, ["--dropout", "net.json"], "train", net_path, *DATA, "--dropout", "0.5")
+        self.fails(2, ["--dropout 0.5", "the file says what the model is made of"], "train", net_path, *DATA, "--dropout", "0.5")
         self.fails(2, ["no size 'tiny'"], "train", net_path, *DATA, "--size", "tiny")
         self.fails(2, ["did you mean 'mse'?"], "train", net_path, *DATA, "--loss", "msee")
         self.fails(2, ['neither "data" nor "input"'], "train", self.write({"layers": ["Flatten", "Linear"]}))
-        self.fails(2, ["no data can be made up for the loss mse"], "train", self.write(net("Flatten", linear, loss="mse")))
+        self.fails(2, ["no data can be generated for the loss mse"], "train", self.write(net("Flatten", linear, loss="mse")))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Every `tutti` command line in a fenced block of README.md and docs/ parses and runs, made small by options behind it."""
+"""Every command in a fenced block of the pages runs, made small by options behind it, or is excepted by name and reason."""
+import json
 import pathlib
 import re
 import shlex
@@ -8,72 +9,123 @@ import unittest
 import harness
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COMMAND = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S+ )*(?:build/release/bin/)?tutti (?P<line>.*)$")
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")),
+         *sorted((ROOT / "plugins").glob("*/README.md"))]
+TUTTI = re.compile(r"^(?:[A-Z_]+=\S+ )*(?:build/release/bin/)?tutti (?P<line>.*)$")
+PLUGINS = "tests/install runs the commands of docs/PLUGINS.md, which these are, in order"
+MINUTES = "takes minutes, and the machine for itself"
+# Commands that are not run here: a pattern for "PAGE: COMMAND", and who runs them or why nobody does.
+EXCEPTED = [
+    (r"docs/PLUGINS\.md: |plugins/\w+/README\.md: ", PLUGINS),
+    (r"README\.md: tutti-new-plugin demo|README\.md: export TUTTI_PLUGIN_PATH|README\.md: .* (demo:0|demo/build)", PLUGINS),
+    (r"README\.md: scripts/quickstart\.sh", "installs packages as root, builds for minutes; its commands are run: test_quickstart_names_commands"),
+    (r"\w+\.md: (scripts/test\.sh|ctest|cmake)", "builds and runs the tests, of which this is one"),
+    (r"README\.md: scripts/smollm2\.sh", "fetches 90 MB"),
+    (r"CONTRIBUTING\.md: scripts/(lint|deps|fuzz|docs)\.sh", "installs packages as root, or takes minutes: CI runs them"),
+    (r"(docs/PYTHON|README)\.md: (scripts/deps\.sh|pip install)", "installs packages; Python.wheel installs the built one"),
+    (r"docs/BENCH\.md: (scripts/bench-peers\.sh|\$\(scripts/python-env\.sh|python3 bench/(scaling|load)\.py)", MINUTES),
+    (r"docs/CUDA\.md: scripts/gpu-check\.sh", "needs a GPU"),
+    (r"docs/RUNS\.md: tensorboard", "a server that does not end; RunLog.tensorboard reads such a folder"),
+]
 
 
 def commands():
-    """(file, line number, arguments of tutti), the continuation lines joined, comments cut."""
-    files = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    for file in files:
-        fenced, lines = False, file.read_text().splitlines()
+    """(page, line number, command) of every fenced block: each line of one of a shell, and what is behind "$ " in others.
+    Continuation lines are joined, comments cut."""
+    for file in PAGES:
+        language, lines = None, file.read_text().splitlines()
         for number, line in enumerate(lines, 1):
-            fenced ^= line.startswith("```")
-            found = COMMAND.match(line)
-            if not fenced or not found or file.name in ("PLUGINS.md", "OPS.md"):
-                continue  # PLUGINS.md is run whole, by tests/install
-            text, more = found["line"], number
+            if line.startswith("```"):
+                language = None if language is not None else line[3:].strip()
+                continue
+            shell = language in ("sh", "bash", "shell") or (language is not None and line.startswith("$ "))
+            text, more = line.removeprefix("$ "), number
+            if not shell or not text.strip() or text.startswith(("#", "  ")):
+                continue
             while text.endswith("\\"):
                 text, more = text[:-1] + lines[more].strip(), more + 1
-            yield file.name, number, text.split("  #")[0].split(" 2>")[0].strip()
+            yield str(file.relative_to(ROOT)), number, re.split(r"\s+#", text)[0].split(" 2>")[0].strip()
 
 
 class Docs(harness.Case):
     def small(self, words, device):
-        """What is put behind a command so that it takes a moment, and the exit codes that it may have then."""
+        """The command, changed so that it takes a moment, and the exit codes that it may have then."""
         data = ["--data", "synthetic:1x28x28:10:64:32", "--batch", "16"]
         if any(word.endswith(".gguf") for word in words):  # fetched by scripts/smollm2.sh
             few = ["--context", "8", "--steps", "1", "--no-eval"] if words[0] == "train" else ["--tokens", "1"]
-            return [*few, "--device", device], (0,) if (ROOT / ".deps/smollm2").is_dir() else (2,)
+            return [*words, *few, "--device", device], (0,) if (ROOT / ".deps/smollm2").is_dir() else (2,)
         if "gpt" in words:  # trains on text; the docs name its tiny size
             data = ["--batch", "16"]
+        if "--epochs" in words and words[0] == "train":  # --steps takes their place
+            at = words.index("--epochs")
+            words = words[:at] + words[at + 2:]
         match words[0]:
+            case "train" if "--resume" in words: return [*words, "--steps", "2", "--device", device], (0,)
             case "train":
                 judged = [] if "--keep-best" in words else ["--no-eval"]
-                return [*data, "--layers", "784,16,10", "--steps", "1", *judged, "--device", device], (0,)
-            case "plan": return [*data, "--device", device, "--no-search"], (0,)
-            case "bisect": return [*data, "--a", device, "--b", device, "--steps", "1", "--batch", "2"], (0,)
-            case "replay": return [], (2,)  # the file is made where two devices part
-            case "bench": return ["--device", device, "--quick", "--repetitions", "1", "--time", "0.05"], (0,)
-            case "parity" if "--against" in words: return ["--device", device], (0,)
-            case "parity": return ["--device", device, "--ops", "add", "--quick"], (0,)
-            case "conformance": return ["--list"], (0,)  # tests/install builds and judges the demo plugin
-            case "export" | "inspect": return [], (0,)  # of what a command before trained
-            case "doctor": return ["--no-steps"], (0, 1)
-            case "devices" | "ops": return [], (0,)
+                layers = ["--layers", "784,16,10"] if "mlp" in words or "--config" in words else []
+                return [*words, *data, *layers, "--steps", "1", *judged, "--device", device], (0,)
+            case "plan": return [*words, *data, "--device", device, "--no-search"], (0,)
+            case "bisect": return [*words, *data, "--a", device, "--b", device, "--steps", "1", "--batch", "2"], (0,)
+            case "replay": return words, (2,)  # the file is made where two devices part
+            case "bench": return [*words, "--device", device, "--quick", "--repetitions", "1", "--time", "0.05"], (0,)
+            case "parity" if "--against" in words: return [*words, "--device", device], (0,)
+            case "parity": return [*words, "--device", device, "--ops", "add", "--quick"], (0,)
+            case "export" | "inspect": return words, (0,)  # of what a command before trained
+            case "doctor": return [*words, "--no-steps"], (0, 1)
+            case "devices" | "ops": return words, (0,)
         self.fail(f"no small form of `tutti {' '.join(words)}` is known here")
 
+    def run_tutti(self, line, device, where):
+        text, _, target = line.partition(" > ")
+        words = shlex.split(self.shell(f"printf '%s' \"{text}\"").stdout)
+        words, codes = self.small(words, device)
+        result = harness.tutti(*words, cwd=self.folder)
+        where = f"{where}\ntutti {' '.join(words)}\n{result.stdout}\n{result.stderr}"
+        self.assertIn(result.returncode, codes, where)
+        if target:
+            (self.folder / target).write_text(result.stdout)
+        self.assertNotIn("not expected", result.stderr, where)
+        if codes == (2,):
+            self.assertTrue(any(word in result.stderr for word in words[1:]), where)
+        return words[0]
+
+    def shell(self, line):
+        return subprocess.run(["sh", "-c", line], capture_output=True, text=True, cwd=self.folder)
+
     def test_every_command_runs(self):
+        """In order and in one folder, as a reader would; a command that is neither run nor excepted fails."""
         device = harness.usable_devices()[0]
-        seen = set()
-        for name in ("build", "runs"):  # that the commands write to
-            (self.folder / name).mkdir()
+        seen, used = set(), set()
+        (self.folder / "build").mkdir()  # by quickstart
         for name in ("examples", ".deps"):
             (self.folder / name).symlink_to(ROOT / name)
-        for file, number, text in commands():
-            text, _, target = text.partition(" > ")
-            words = shlex.split(subprocess.run(["sh", "-c", f"printf '%s' \"{text}\""], capture_output=True,
-                                               text=True).stdout)
-            more, codes = self.small(words, device)
-            result = harness.tutti(*words, *more, cwd=self.folder)
-            where = f"{file}:{number}: tutti {' '.join(words + more)}\n{result.stdout}\n{result.stderr}"
-            self.assertIn(result.returncode, codes, where)
-            if target:
-                (self.folder / target).write_text(result.stdout)
-            self.assertNotIn("not expected", result.stderr, where)
-            if codes == (2,):
-                self.assertTrue(any(word in result.stderr for word in words[1:]), where)
-            seen.add(words[0])
+        for page, number, text in commands():
+            where = f"{page}:{number}: {text}"
+            excepted = [pattern for pattern, _ in EXCEPTED if re.match(pattern, f"{page}: {text}")]
+            used.update(excepted)
+            if excepted:
+                continue
+            if found := TUTTI.match(text):
+                seen.add(self.run_tutti(found["line"], device, where))
+            elif text.startswith("export PATH="):
+                self.assertEqual(self.shell(f"{text}; echo ${{PATH%%:*}}").stdout, f"{self.folder}/build/release/bin\n")
+            elif text.startswith("mkdir "):
+                self.assertEqual(self.shell(text).returncode, 0, where)
+            else:
+                self.fail(f"{where}\nis neither run nor excepted: tests/cli/docs_test.py")
         self.assertGreaterEqual(seen, {"train", "devices", "bench", "bisect", "parity", "export"})
+        self.assertEqual(used, {pattern for pattern, _ in EXCEPTED}, "exceptions that except nothing")
+
+    def test_quickstart_names_commands(self):
+        """What it says to do next parses, and it builds where the pages look for the command."""
+        text = (ROOT / "scripts/quickstart.sh").read_text()
+        after = text[text.rindex("Next:"):]
+        self.assertIn("build/release/bin:", after)
+        for name in re.findall(r"^  tutti (\w+)", after, re.M):
+            self.assertEqual(harness.tutti(name, "--help").returncode, 0, name)
+        preset = json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]
+        self.assertTrue(any(p["name"] == "release" for p in preset))
 
     def test_every_variable_is_in_the_settings(self):
         settings = (ROOT / "docs/SETTINGS.md").read_text()
@@ -86,16 +138,19 @@ class Docs(harness.Case):
             self.assertIn(f"`{name}`", settings)
         answer = harness.tutti("devices", env=harness.environment(TUTTI_TRACE="nonsense")).stderr
         self.assertIn("TUTTI_TRACE=nonsense: there is no topic nonsense; valid: all, ", answer)
-        for topic in answer.split("valid: ")[1].split("\n")[0].split(", ")[:4]:
+        for topic in answer.split("valid: ")[1].split("\n")[0].split(", ")[:5]:
             self.assertIn(f"| `{topic}` |", settings)
 
-    def test_every_subcommand_is_in_the_readme(self):
+    def test_every_subcommand_is_in_the_table(self):
         listed = harness.tutti("--help").stdout.split("Subcommands:")[1]
-        names = re.findall(r"^  (\w+) ", listed, re.M)
+        names = re.findall(r"^  ([\w-]+) ", listed, re.M)
         self.assertGreater(len(names), 8)
-        readme = (ROOT / "README.md").read_text()
+        page = (ROOT / "docs/COMMANDS.md").read_text()
         for name in names:
-            self.assertIn(f"tutti {name}", readme)
+            self.assertIn(f"`tutti {name}", page)
+
+    def test_the_readme_is_short(self):
+        self.assertLessEqual(len((ROOT / "README.md").read_text().split()), 900)
 
 
 if __name__ == "__main__":

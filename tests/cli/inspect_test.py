@@ -44,6 +44,23 @@ class Inspect(harness.Case):
         self.assertEqual(shapes["1.weight"], ("f32", [16, 32], 16 * 32 * 4))
         self.assertEqual(self.json("inspect", GOLDEN / "llama.safetensors")["format"], "safetensors")
 
+    def test_element_types_that_are_not_read_are_shown(self):
+        tensors = {"scale": ("F32", [1], 4), "w8": ("F8_E4M3", [2, 8], 16), "w4": ("F4", [2, 8], 8), "q": ("I8", [3], 3)}
+        header, at = {}, 0
+        for name, (dtype, shape, size) in tensors.items():
+            header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + size]}
+            at += size
+        text, file = json.dumps(header).encode(), self.folder / "float8.safetensors"
+        file.write_bytes(struct.pack("<Q", len(text)) + text + bytes(at))
+        d = self.json("inspect", file)
+        self.assertEqual({t["name"]: (t["dtype"], t["shape"], t["bytes"]) for t in d["tensors"]},
+                         {name: (dtype.lower(), shape, size) for name, (dtype, shape, size) in tensors.items()})
+        self.assertEqual(d["dtypes"]["f8_e4m3"], {"tensors": 1, "elements": 16, "bytes": 16})
+        for command in (["train", "mlp", "--data", f"safetensors:{file}"],
+                        ["train", "llama", "--size", "tiny", "--data", "synthetic-text:11:100", "--init", file]):
+            result = self.fails(2, [file, "tensor 'w8' is F8_E4M3, and 1 more are of such types", "it reads F32, F64", "convert"], *command)
+            self.assertNotIn("damaged", result.stderr)
+
     def test_a_text_for_its_tokenizer(self):
         text = self.folder / "text.txt"
         text.write_text("<|im_start|>the models remodelled 12 models<|im_end|>" * 20)

@@ -5,7 +5,7 @@ import unittest
 import harness
 from harness import MLP
 
-NANO = ["gpt", "--size", "nano", "--data", "made-up-text:65:8192", "--batch", "16", "--device", "reference"]
+NANO = ["gpt", "--size", "nano", "--data", "synthetic-text:65:8192", "--batch", "16", "--device", "reference"]
 
 
 class Memory(harness.Case):

@@ -52,9 +52,9 @@ class RunFiles(harness.Case):
 
     def test_bad_run_files(self):
         for text, parts in (('epocs = 3', ["run.toml:1", "no option 'epocs'", "did you mean 'epochs'?"]),
-                            ('\nlr = fast', ["run.toml:2", "fast is no number", 'quote a text: "fast"']),
+                            ('\nlr = fast', ["run.toml:2", "fast is not a number", 'quote a text: "fast"']),
                             ('lr = "fast"', ["run.toml:1", "'fast' is no finite number"]),
-                            ('epochs = -', ["run.toml:1", "- is no number"]),
+                            ('epochs = -', ["run.toml:1", "- is not a number"]),
                             ('epochs = 3 4', ["run.toml:1", "more behind the value"]),
                             ('epochs =', ["run.toml:1", "there is no value"]),
                             ('epochs', ["run.toml:1", "not `key = value`"]),
@@ -63,7 +63,7 @@ class RunFiles(harness.Case):
                             ('data = "\\q"', ["run.toml:1", "backslash"]),
                             ('layers = [1, 2', ["run.toml:1", "array without its end"]),
                             ('lr = 1\nlr = 2', ["run.toml:2", "'lr' is there twice"]),
-                            ('keep-last = 3', ["run.toml:1", "'keep-last' is a switch"]),
+                            ('keep-last = 3', ["run.toml:1", "'keep-last' is true or false"]),
                             ('data = ""', ["run.toml:1", "empty value"]),
                             ('config = "x"', ["no option 'config'"]),
                             ('{"lr": ', ["run.toml: byte", "no JSON"]),
@@ -80,7 +80,7 @@ class RunFiles(harness.Case):
                             ('lr = 1\x00', ["run.toml:1"])):
             with self.subTest(text=text):
                 self.fails(2, parts, "train", *MLP, "--config", self.file(text))
-        told = self.fails(2, ["'ten' is no number of steps"], "train", *MLP, "--overfit", "ten").stderr
+        told = self.fails(2, ["'ten' is not a number of steps"], "train", *MLP, "--overfit", "ten").stderr
         self.assertNotIn("run.toml", told)
         self.fails(2, ["there is no such file"], "train", *MLP, "--config", self.folder / "no.toml")
         self.fails(2, ["--set epocs=3", "did you mean 'epochs'?"], "train", *MLP, "--set", "epocs=3")
@@ -116,7 +116,7 @@ class RunFiles(harness.Case):
     def test_a_checkpoint_prints_its_run_file(self):
         saved = self.folder / "a.safetensors"
         options = ["--dropout", "0.1", "--lr", "0.02", "--schedule", "warmup:3+cosine", "--no-decay", "*.bias", "--optimizer", "sgd",
-                   "--nesterov", "--momentum", "0.8", "--keep-last"]
+                   "--nesterov", "--momentum", "0.8", "--weight-decay", "0.01", "--keep-last"]
         first = self.train(*self.RUN, *options, "--checkpoint", saved)
         toml = self.file(self.done("inspect", saved, "--run").stdout)
         self.assertIn("dropout = 0.1\n", toml.read_text(encoding="utf-8"))

@@ -3,11 +3,10 @@ import os
 import re
 import shlex
 import subprocess
-import time
 import unittest
 
 import harness
-from harness import BINARY, MLP, environment, tutti
+from harness import BINARY, MLP, environment
 
 RUN = ["train", *MLP, "--steps", "2", "--no-eval", "--device", "reference:0"]
 
@@ -88,12 +87,12 @@ class SaveTargets(harness.Case):
         result = self.save("-x")
         command = re.search(r"^next +(.*)$", result.stdout, re.M).group(1)
         self.done(*shlex.split(command)[1:], cwd=self.folder)
-        self.fails(2, ["does not go to stdout"], *RUN, "--checkpoint", "-")
+        self.fails(2, ["cannot be written to stdout"], *RUN, "--checkpoint", "-")
 
     def test_resume_says_where_it_saves(self):
         self.save("run")
         result = self.done("train", "--resume", "run", "--steps", "3", cwd=self.folder)
-        self.assertRegex(result.stderr, r"resumed at step 2 of 3, saves to run\b")
+        self.assertRegex(result.stderr, r"resumed at step 2 of 3, epoch 1, saves to run\b")
 
     def test_file_systems_without_locks_or_flushing(self):
         """A library in front of the C library stands for them."""

@@ -57,7 +57,7 @@ class Sizes(harness.Case):
                 self.assertLess(many - start, 20 * max(few - start, 0.1), f"{start} s, {few} s, {many} s")
 
     def test_many_classes_of_few_samples_take_no_memory(self):
-        # Prototypes are made for the classes that occur only; what is made up is the same either way.
+        # Prototypes are made for the classes that occur only; what is generated is the same either way.
         self.assertEqual(self.train(*MLP[:1], "--data", "synthetic:4:1000:64:16", "--layers", "4,1000", "--batch", "16",
                                     "--device", "reference:0")["steps"], 4)
 

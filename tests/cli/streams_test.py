@@ -1,7 +1,7 @@
 """Standard streams that are closed, full or read by nobody: what is told gets lost, the work does not."""
 import json
-import os
 import shlex
+import signal
 import subprocess
 import unittest
 
@@ -52,18 +52,36 @@ class Streams(harness.Case):
         self.assertEqual(self.json("eval", self.folder / "run")["steps"], 1)
 
     def test_stdout_that_cannot_be_written_takes_no_file_along(self):
-        for redirection, why in ((">&-", "Bad file descriptor"), (">/dev/full", "No space left"),
-                                 ("> >(exec true)", "its reader is gone")):
+        for redirection, why in ((">&-", "Bad file descriptor"), (">/dev/full", "No space left"), ("> >(exec true)", None)):
             for args, file in [(["bench", "--quick", "--ops", "add:64x64", "--device", "reference", "--csv", "x"], "x"),
                                (["train", *MLP, "--device", "reference:0", "--checkpoint", "y"], "y"),
                                (["--help"], None), (["train", "--help"], None), (["--version"], None)]:
                 with self.subTest(stdout=redirection, args=args):
                     result = self.shell(redirection, *args)
-                    self.assertEqual(result.returncode, 1, result.stderr)
-                    self.assertIn("stdout cannot be written: " + why, result.stderr)
+                    if why:
+                        self.assertEqual(result.returncode, 1, result.stderr)
+                        self.assertIn("stdout cannot be written: " + why, result.stderr)
+                    else:  # its reader is gone: it ends as by SIGPIPE
+                        self.assertIn(result.returncode, (141, -signal.SIGPIPE), result.stderr)
+                        self.assertNotIn("tutti: ", result.stderr)
                     if file:
                         self.assertGreater((self.folder / file).stat().st_size, 0)
                         (self.folder / file).unlink()
+
+
+    def test_a_reader_that_goes_ends_every_command_in_silence(self):
+        file = self.folder / "run"
+        self.train(*MLP, "--steps", "1", "--device", "reference:0", "--checkpoint", file)
+        for args in (["ops"], ["ops", "--json"], ["models"], ["layers"], ["devices"], ["devices", "--json"], ["inspect", file],
+                     ["eval", file, "--device", "reference"], ["data", "shapes:8"], ["bench", "--list"], ["conformance", "--list"],
+                     ["plan", *MLP, "--device", "reference"], ["doctor", "--no-steps"], ["top"], BISECT,
+                     ["parity", "--ops", "add", "--quick", "--device", "reference"], ["train", "--help"],
+                     ["train", "--resume", file, "--steps", "2"]):
+            with self.subTest(args):
+                result = self.shell("> >(exec true)", *map(str, args))
+                self.assertIn(result.returncode, (141, -signal.SIGPIPE), result.stderr)
+                self.assertNotIn("tutti: ", result.stderr)
+                self.assertNotIn("gone", result.stderr)
 
 
 if __name__ == "__main__":

@@ -91,6 +91,18 @@ class Options(harness.Case):
     def losses(self, *args):
         return self.train(*MLP, "--steps", "24", "--no-eval", *args)["losses"]
 
+    def test_schedules_of_few_steps(self):
+        for schedule, steps in (("one_cycle:0.25", 4), ("one_cycle", 1), ("one_cycle:0.5", 2), ("one_cycle:0.01", 100), ("cosine", 1),
+                                ("linear", 1), ("warmup:1+one_cycle", 2), ("warmup:3+linear", 2), ("exponential:0", 2)):
+            with self.subTest(schedule=schedule, steps=steps):
+                losses = self.train(*MLP, "--schedule", schedule, "--steps", str(steps), "--no-eval")["losses"]
+                self.assertEqual(len(losses), steps)
+                self.assertTrue(all(isinstance(x, float) for x in losses), losses)
+        (self.folder / "run.toml").write_text('model = "mlp"\nschedule = "one_cycle:0.25"\nsteps = 4\n', encoding="utf-8")
+        self.assertEqual(len(self.train("--config", self.folder / "run.toml", *MLP[1:], "--no-eval")["losses"]), 4)
+        self.fails(2, ["--schedule exponential:nan", "numbers from 0"], "train", *MLP, "--schedule", "exponential:nan")
+        self.fails(2, ["the learning rate of step 3 is", "schedule"], "train", *MLP, "--schedule", "exponential:1e30", "--steps", "5")
+
     def test_every_optimizer_learns_and_differs(self):
         optimizers = {
             "adam": ["--optimizer", "adam", "--lr", "1e-2"],

@@ -38,16 +38,17 @@ std::string compare(const Case& c, const std::vector<Array>& got) {
   return "";
 }
 
-Target target(Language language, bool cpu_like) {
+Target target(const Language& language, bool cpu_like) {
+  bool glsl = &language == &Language::glsl();
   Target t;
-  t.language = language;
+  t.language = &language;
   t.cpu_like = cpu_like;
-  t.subgroup = !cpu_like ? 32 : language == Language::glsl ? 8 : 1;
+  t.subgroup = !cpu_like ? 32 : glsl ? 8 : 1;
   t.compute_units = cpu_like ? 2 : 16;
-  t.max_texels = cpu_like && language == Language::glsl ? 1 << 27 : 0;
+  t.max_texels = cpu_like && glsl ? 1 << 27 : 0;
   if (t.max_texels) t.max_buffer_bytes = 1 << 27;
-  t.byte_storage = language != Language::glsl || cpu_like;
-  t.half_storage = language != Language::glsl || cpu_like;
+  t.byte_storage = !glsl || cpu_like;
+  t.half_storage = !glsl || cpu_like;
   return t;
 }
 

@@ -53,6 +53,6 @@ std::vector<Case> recurrence_cases();
 std::string compare(const Case& c, const std::vector<Array>& got);
 
 /// Targets like a CPU and like a GPU.
-Target target(Language language, bool cpu_like);
+Target target(const Language& language, bool cpu_like);
 
 }  // namespace tutti::codegen::cases

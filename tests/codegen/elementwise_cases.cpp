@@ -181,6 +181,8 @@ std::vector<Case> elementwise_cases() {
   binary("pow", TUTTI_X_POW, f, f, [](double x, double y) { return std::pow(x, y); }, 0.01, 12, 2e-6,
          {0.0, 1.0, -1.0, 2.0, inf, -inf, NAN, -2.0, 3.0, 0.5, -3.0});
   binary(
+      "fmod", TUTTI_X_FMOD, f, f, [](double x, double y) { return std::fmod(x, y); }, -1e6, 1e6, 0, edges);
+  binary(
       "less", TUTTI_X_LESS, f, b, [](double x, double y) { return x < y; }, -2, 2, 0, edges);
   binary(
       "less_equal", TUTTI_X_LESS_EQUAL, f, b, [](double x, double y) { return x <= y; }, -2, 2, 0, edges);

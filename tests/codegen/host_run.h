@@ -1,5 +1,6 @@
 // Runs kernels that were rendered to C++ on the host: the same texts as on every device, without any device.
 #pragma once
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -17,9 +18,12 @@ class HostKernels {
   ~HostKernels();
   HostKernels(const HostKernels&) = delete;
   HostKernel find(const std::string& text) const { return kernels_.at(text); }
+  /// After so many rounds of a work-item all its loops end quietly: what a kernel's line "rounds" says must be enough.
+  void allow(double rounds) const { *rounds_ = static_cast<int>(std::min(rounds, 2e9)); }
 
  private:
   void* library_ = nullptr;
+  int* rounds_ = nullptr;
   std::map<std::string, HostKernel> kernels_;
 };
 

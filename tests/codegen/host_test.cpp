@@ -12,12 +12,12 @@ namespace tutti::codegen::cases {
 namespace {
 
 void run_all(const std::vector<Case>& all) {
-  Target without_warps = target(Language::cpp, false);
+  Target without_warps = target(Language::cpp(), false);
   without_warps.subgroup = 1;
   Target little = without_warps;
   little.local_bytes = 1024;
-  const std::pair<const char*, Target> targets[] = {{"CPU", target(Language::cpp, true)},
-                                                    {"GPU", target(Language::cpp, false)},
+  const std::pair<const char*, Target> targets[] = {{"CPU", target(Language::cpp(), true)},
+                                                    {"GPU", target(Language::cpp(), false)},
                                                     {"GPU without warps", without_warps},
                                                     {"GPU with little shared memory", little}};
   std::set<std::string> seen;  // texts that an earlier target ran

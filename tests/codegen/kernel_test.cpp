@@ -80,7 +80,7 @@ TEST(KernelText, NumbersAreDataWhereCompilingIsDear) {
     k.set("D", 7);
     return render(t, k);
   };
-  Target cpu{Language::opencl_c}, gpu{Language::opencl_c};
+  Target cpu{&Language::opencl_c()}, gpu{&Language::opencl_c()};
   cpu.cpu_like = true;
   EXPECT_EQ(source(cpu, 30, 4).text, source(cpu, -5, 9).text);
   EXPECT_EQ(source(cpu, 30, 4).numbers, (std::vector<uint32_t>{30, 4, 7}));
@@ -102,10 +102,10 @@ TEST(KernelText, ProductsOfOtherWidthsShareATextWhereCompilingIsDear) {
     }
     return all.size();
   };
-  Target cpu{Language::opencl_c};
+  Target cpu{&Language::opencl_c()};
   cpu.cpu_like = true;
   EXPECT_EQ(texts(cpu), 2u);  // the packed operand's and the product's
-  EXPECT_EQ(texts({Language::glsl}), 2 * matmul({Language::glsl}, {DType::f32, 64, 256, 96}).launches.size());
+  EXPECT_EQ(texts({&Language::glsl()}), 2 * matmul({&Language::glsl()}, {DType::f32, 64, 256, 96}).launches.size());
 }
 
 TEST(KernelText, IndicesGrowWithTheTensor) {
@@ -115,7 +115,7 @@ TEST(KernelText, IndicesGrowWithTheTensor) {
   k.set("GROUP", "IDX(GRP(0))");
   k.elements = uint64_t{1} << 33;
   EXPECT_NE(render({}, k).text.find("typedef long idx;"), std::string::npos);
-  Error e = test::error_from([&] { dispatch({Language::glsl}, k, 1, {0}); });
+  Error e = test::error_from([&] { dispatch({&Language::glsl()}, k, 1, {0}); });
   EXPECT_EQ(e.code, Code::declined);
   EXPECT_NE(std::string(e.what()).find("more than GLSL can number"), std::string::npos) << e.what();
   k.elements = 1000;

@@ -33,7 +33,7 @@ std::vector<Case> all_cases() {
 size_t part(size_t n) { return std::getenv("TUTTI_ALL_CASES") ? 1 : n; }
 
 /// Distinct texts: every kernel's first, and one of `every` of its others (other sizes and dtypes of the same kind).
-std::vector<std::string> texts(Language language, bool cpu_like, size_t every) {
+std::vector<std::string> texts(const Language& language, bool cpu_like, size_t every) {
   std::set<std::string> seen;
   std::map<std::string, size_t> of_kernel;
   std::vector<std::string> kept;
@@ -53,10 +53,10 @@ TEST(DialectLanguages, GlslCompiles) {
   std::filesystem::create_directories(folder);
   size_t count = 0;
   for (bool cpu_like : {true, false})
-    for (const std::string& text : texts(Language::glsl, cpu_like, part(5)))
+    for (const std::string& text : texts(Language::glsl(), cpu_like, part(5)))
       std::ofstream(folder / fmt::format("{}.comp", count++)) << text;
   std::string command = fmt::format(
-      "cd {} && ls | grep comp | xargs -n 1 -P 2 glslangValidator --quiet --target-env vulkan1.2 -o /dev/null > log "
+      "cd '{}' && ls | grep comp | xargs -n 1 -P 2 glslangValidator --quiet --target-env vulkan1.2 -o /dev/null > log "
       "2>&1",
       folder.string());
   if (std::system(command.c_str()) != 0) {
@@ -167,7 +167,7 @@ TEST_P(DialectCuda, Compiles) {
   if (!nvrtc.library) GTEST_SKIP() << "NVRTC is not installed";
   if (!nvrtc.supported().contains(number))
     GTEST_SKIP() << "NVRTC " << nvrtc.version_text() << " does not compile for sm_" << number;
-  const std::vector<std::string> list = texts(Language::cuda_c, false, every ? 1 : part(SIZE_MAX));
+  const std::vector<std::string> list = texts(Language::cuda_c(), false, every ? 1 : part(SIZE_MAX));
   const std::string architecture = fmt::format("sm_{}", number);
   std::atomic<size_t> next = 0, compiled = 0;
   auto work = [&] {
@@ -200,7 +200,7 @@ class DialectPtx : public testing::TestWithParam<int> {
       GTEST_SKIP() << "NVRTC " << opened_nvrtc().version_text() << " does not compile for sm_" << GetParam();
   }
   std::string ptx_of(const Case& c) {
-    Target t = target(Language::cuda_c, false);
+    Target t = target(Language::cuda_c(), false);
     LaunchList work = c.make(t);
     std::string ptx, error = opened_nvrtc().error_of(render(t, *work.launches.at(0).kernel).text,
                                                      fmt::format("sm_{}", GetParam()), &ptx);

@@ -30,7 +30,7 @@ Array evaluate(const std::string& call, const std::vector<Array>& in) {
   std::vector<int> buffers;
   for (size_t i = 0; i <= in.size(); ++i) buffers.push_back(static_cast<int>(i));
   LaunchList w;
-  Target t = target(Language::opencl_c, true);
+  Target t = target(Language::opencl_c(), true);
   w.launches.push_back(dispatch(t, k, (n + 63) / 64, buffers));
   return run(t, w, in, {{DType::f32, std::vector<double>(n)}})[0];
 }

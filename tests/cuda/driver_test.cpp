@@ -322,7 +322,7 @@ TEST_F(CudaTest, KernelsBesideOneThatFailsAreUnloaded) {
 
 TEST_F(CudaTest, RenderedKernelsAreNamedAfterWhatTheyCompute) {
   codegen::Target target;
-  target.language = codegen::Language::cuda_c;
+  target.language = &codegen::Language::cuda_c();
   auto product = [&] {
     return codegen::render(target, *codegen::matmul(target, {DType::f32, 64, 64, 64}).launches.at(0).kernel);
   };
@@ -351,7 +351,7 @@ TEST_F(CudaTest, AKernelThatDoesNotCompileIsKeptInAFile) {
   Error e = error_from([&] { driver->build_all(sources, caches); });
   EXPECT_EQ(e.code, Code::compile);
   EXPECT_THAT(e.what(), HasSubstr("identifier \"y\" is undefined"));
-  std::string text = e.what(), path = text.substr(text.rfind(' ') + 1);
+  std::string text = e.what(), path = text.substr(text.rfind(" /") + 1);
   std::stringstream kept;
   kept << std::ifstream(path).rdbuf();
   EXPECT_THAT(kept.str(), HasSubstr("1  extern \"C\" __global__"));

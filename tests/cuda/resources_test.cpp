@@ -26,7 +26,7 @@ namespace {
 sdk::Traits hopper(const sdk::Library* library = nullptr) {
   sdk::Traits t;
   t.library = library;
-  t.language = sdk::Language::cuda_c;
+  t.language = &sdk::Language::cuda_c();
   t.half_storage = true;
   t.max_local = 1024;
   t.subgroup = 32;
@@ -56,7 +56,7 @@ sdk::RenderedPlan plan(const Graph& g, const sdk::Library* library = nullptr) {
 }
 
 /// Resident samples with labels.
-InputForm rows_of(const TensorType& sample, int64_t count) {
+InputLayout rows_of(const TensorType& sample, int64_t count) {
   TensorType table = sample;
   table.shape.insert(table.shape.begin(), count);
   return {.name = "set",
@@ -114,7 +114,7 @@ struct Products : sdk::Library {
 
 TEST(CudaPlans, TheProductsOfATrainingStepTakeBiasGradientsAndGeluAlong) {
   nn::Sequential net = {nn::Linear(64), nn::Relu(), nn::Linear(48), nn::GeluTanh(), nn::Linear(10)};
-  InputForm rows = rows_of({DType::f32, {32}}, 256);
+  InputLayout rows = rows_of({DType::f32, {32}}, 256);
   for (Precision precision : {Precision::f32, Precision::bf16}) {
     SCOPED_TRACE(name(precision));
     Products library;

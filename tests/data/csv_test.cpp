@@ -1,4 +1,6 @@
 // Tables in CSV files: how they are cut into fields, what a column holds, and what is said of bad ones.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "data/dataset.h"
@@ -160,6 +162,44 @@ TEST(Csv, AFewTextsAmongNumbersAreAnErrorAndManyMakeText) {
   for (int i = 0; i < 30; ++i) ids += "1," + std::to_string(i) + "\n";
   expect_parts(f.error(ids), {"'b' has 30 values in 30 rows", "3.0"});
   EXPECT_EQ(f.open(ids + "1,30.0\n").train->column("target").type.dtype, DType::f32);
+}
+
+/// A column x with those fields, each twice over, and a target.
+std::string column(const std::vector<std::string>& fields) {
+  std::string text = "x,y\n";
+  for (int k = 0; k < 2; ++k)
+    for (const std::string& f : fields) text += "\"" + f + "\"," + (k ? "a\n" : "b\n");
+  return text;
+}
+
+TEST(Csv, NumbersThatAreNotWrittenAsSuchAreNamed) {
+  Files f;
+  for (const char* odd :
+       {"1,5",     "$12",        "12%",       "1,234",  "1,234.50", "1.234,50", "1.234.567", "1'234", "1’234",
+        "1 234",   "1\u00a0234", "12,34,567", "€ 3",    "3 €",      "CHF 12",   "-$3",       "$-3",   "(3.50)",
+        "\u22125", "1e400",      "inf",       "12 USD", "1_000",    "+4,5",     "12-",       "5 %"}) {
+    expect_parts(f.error(column({odd, odd, "7"})),
+                 {f.folder / "t.csv", "line 2, column 'x'", fmt::format("'{}' is not read as a number", odd), "1234.5",
+                  "empty"});
+    expect_parts(f.error(column({"7", "free", odd, odd})),
+                 {"line 4, column 'x'", fmt::format("'{}'", odd), "6 of 8 fields"});
+  }
+  for (const char* mark : {"-", "--", "None", "n/a", "#N/A", "<NA>", "na", "nil", "\u2013"})
+    expect_parts(f.error(column({"7", mark, mark})),
+                 {"line 3, column 'x'", fmt::format("'{}'", mark), "2 of 6 fields", "empty"});
+  expect_parts(f.error("x,y\n1,\"1,5\"\n2,\"2,5\"\n3,\"1,5\"\n"), {"line 2, column 'y'", "'1,5'"});
+  EXPECT_EQ(f.open(column({"7", "?", "NA", ""})).train->column("numbers").type.dtype, DType::f32);
+}
+
+TEST(Csv, TextsWithDigitsStayTexts) {
+  Files f;
+  for (const char* text : {"2024-01-02", "12:30", "1.2.3",       "192.168.0.1", "A4", "3 kg",      "1/2", "5-10",
+                           "0x1F",       "1,2,3", "100 Main St", "12a",         "$",  "%",         "(",   "()",
+                           "1e",         ",",     "1,,234",      "no",          "..", "1.23.456,", "e5"})
+    EXPECT_EQ(f.open(column({text, "some", "other"})).train->column("category.x").classes, 4) << text;
+  // Marks among texts, and a few odd numbers among many texts.
+  EXPECT_EQ(f.open(column({"None", "None", "brick", "stone"})).train->column("category.x").classes, 4);
+  EXPECT_EQ(f.open(column({"$12", "free", "asked for", "none"})).train->column("category.x").classes, 5);
 }
 
 }  // namespace

@@ -180,7 +180,7 @@ TEST(Shapes, LabelsSayWhereFiguresAre) {
     if (places < pixels) EXPECT_GT(apart / (pixels - places), 20) << i;
   }
   for (int n : count) EXPECT_GT(n, 1000);
-  EXPECT_EQ(made_up_bytes("shapes:32:64:8"), 72 * pixels * 5);
+  EXPECT_EQ(generated_bytes("shapes:32:64:8"), 72 * pixels * 5);
 }
 
 TEST(ParseData, BadSpecs) {
@@ -201,7 +201,7 @@ TEST(ParseData, BadSpecs) {
     expect_parts(error_of(spec), {spec, "a size from 8 to 1024"});
   for (const char* spec : {"orientation:4", "orientation:16:0", "orientation:16:8:8:8", "orientation:x"})
     expect_parts(error_of(spec), {spec, "a size from 8 to 1024"});
-  for (const char* spec : {"made-up-text:1", "made-up-text:x", "made-up-text:5:9:1"})
+  for (const char* spec : {"synthetic-text:1", "synthetic-text:x", "synthetic-text:5:9:1"})
     expect_parts(error_of(spec), {spec});
   expect_parts(error_of("synthetic:3x4096x4096:10"), {"more than 8 GiB", "fewer samples"});
   expect_parts(error_of("synthetic:4294967296x4294967296:10"), {"2^62"});
@@ -225,7 +225,7 @@ TEST(Dataset, CheckFindsWhatDoesNotFit) {
   expect_parts(broken([](Dataset& d) { d.samples.bytes.pop_back(); }), {"24 bytes", "23"});
   expect_parts(broken([](Dataset& d) { d.classes = 0; }), {"0 classes"});
   expect_parts(broken([](Dataset& d) { d.labels[1] = 2; }), {"data set mine", "label 2 of sample 1", "[0, 2)"});
-  expect_parts(message_of([&] { good.check_below("label", 1); }), {"label 1 of sample 1", "[0, 1)"});
+  expect_parts(message_of([&] { good.check_within("label", {.end = 1}); }), {"label 1 of sample 1", "[0, 1)"});
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ TEST_F(Images, SaysWhatIsWrongWithAFolder) {
   fs::create_directory(root + "/a");
   expect_parts(error(), {root + "/a", "class folder is empty", "or remove it"});
   add("a/1.png");
-  expect_parts(error(), {root, "one image alone"});
+  expect_parts(error(), {root, "only one image"});
   add("a/2.png");
   put(root + "/a/notes.txt", "my notes");
   expect_parts(error(), {root + "/a/notes.txt", "neither a PNG nor a JPEG", "6d 79 20", "remove it"});

@@ -33,7 +33,7 @@ struct Npz : testing::Test {
 TEST_F(Npz, NumPysArrays) {
   HostTensors want = read_checkpoint(golden("arrays.safetensors")).tensors;
   ASSERT_EQ(want.size(), 16u);
-  for (const char* file : {"plain.npz", "packed.npz", "large.npz"}) {
+  for (const char* file : {"plain.npz", "packed.npz", "large.npz", "big_endian.npz"}) {
     HostTensors got = read_npz(golden(file));
     ASSERT_EQ(got.size(), want.size()) << file;
     for (const auto& [name, t] : want) EXPECT_TRUE(got.at(name) == t) << file << ": " << name;
@@ -54,7 +54,6 @@ TEST_F(Npz, WhatIsRefusedIsNamed) {
   for (const auto& [file, parts] : std::map<std::string, std::vector<std::string>>{
            {"objects.npz", {"'x.npy'", "'|O'", "pickled", "can run any program"}},
            {"records.npz", {"'x.npy'", "records of fields"}},
-           {"big_endian.npz", {"'>f4'", "big-endian", "newbyteorder"}},
            {"complex.npz", {"'<c8'", "astype"}},
            {"lzma.npz", {"'x.npy'", "method 14", "np.savez"}},
            {"none.npz", {"there is no such NumPy archive"}}})

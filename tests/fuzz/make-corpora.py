@@ -28,7 +28,7 @@ def put(target, name, data):
 def copy(target, folder, *names):
     for name in names:
         with open(os.path.join(GOLDEN, folder, name), "rb") as f:
-            put(target, name, f.read())
+            put(target, os.path.basename(name), f.read())
 
 
 def gguf_text(text):
@@ -230,7 +230,10 @@ def binaries():
     head = ident + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 0, 0, 64, 56, 2, 0, 0, 0)
     parts = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, 176, 176, 4096) + struct.pack("<IIQQQQQQ", 4, 4, 120, 0, 0, 8, 8, 4)
     put("elf", "small.so", head + parts + b"tutti_plugin\0")
-    copy("image", "images", "bits.png", "grey16.png", "palette.png", "rgba.png", "grey.jpg", "progressive.jpg", "rgb.jpg")
+    copy("image", "images", "bits.png", "grey16.png", "palette.png", "rgba.png", "grey.jpg", "progressive.jpg", "rgb.jpg", "turned/6.jpg", "turned/7.png")
+    for name, begin, end in (("6.jpg", b"Exif", b"\xff\xdb"), ("7.png", b"II*\0", b"IDAT")):
+        with open(os.path.join(GOLDEN, "images/turned", name), "rb") as f:
+            put("exif", name.split(".")[0], begin + f.read().split(begin)[1].split(end)[0])
 
 
 def main():

@@ -91,7 +91,7 @@ def elementwise():
         unary("elu", lambda t: F.elu(t, alpha), alpha=alpha)
     for alpha in (0.01, 0.0, 3.0):
         unary("leaky_relu", lambda t: F.leaky_relu(t, alpha), alpha=alpha)
-    # not on the bounds: PyTorch's gradient there was 1 in earlier versions and is 0 in 2.15
+    # on the bounds: see corners
     unary("clamp", lambda t: t.clamp(-0.75, 1.25), low=-0.75, high=1.25)
     unary("clamp", lambda t: t.clamp(min=0.25), low=0.25)
     unary("clamp", lambda t: t.clamp(max=0.25), high=0.25)
@@ -240,12 +240,32 @@ def indices():
     case("gather", [u, i], lambda t, k: t[:, k.long()], {"axis": -1})
 
 
+def corners():
+    """Where a gradient jumps, and 0 / 0. On the bounds of clamp PyTorch's gradient was 1 in earlier versions and is 0 in 2.15."""
+    x = [0.0, -0.0, 0.25, -0.75, 1.25, -1.0, 1.0, 2.0]
+    case("clamp", [x], lambda t: t.clamp(-0.75, 1.25), {"low": -0.75, "high": 1.25})
+    case("clamp", [x], lambda t: t.clamp(min=0.25), {"low": 0.25})
+    case("clamp", [x], lambda t: t.clamp(max=0.25), {"high": 0.25})
+    case("hardtanh", [x], F.hardtanh)
+    case("atan2", [[0.0, 0.0, 0.0, 1.0, -1.0, 2.0], [0.0, 1.0, -1.0, 0.0, 0.0, 2.0]], torch.atan2)
+    case("huber", [x, [0.0] * 8], lambda a, b: F.huber_loss(a, b, reduction="none"), {"reduction": "none"})
+    rows = [[2.0, 2.0, 1.0, 2.0], [1.0] * 4, [0.0] * 4, [0.0, 2.0, -1.0, 0.5], [0.0, 0.0, 3.0, 2.0]]
+    for op, f in (("max", torch.amax), ("min", torch.amin), ("prod", torch.prod), ("logsumexp", torch.logsumexp)):
+        case(op, [rows], lambda t: f(t, 1), {"axes": [1]})
+    for correction in (0, 1):
+        case("var", [rows], lambda t: t.var(1, correction=correction), {"axes": [1], "correction": correction})
+    case("cumprod", [rows], lambda t: t.cumprod(1), {"axis": 1})
+    case("sort", [rows[:3]], lambda t: t.sort(dim=1, stable=True)[0], {"axis": 1})
+    alone = [[1.0], [2.0]]
+    case("var", [alone], lambda t: t.var(1), {"axes": [1], "correction": 1})
+
+
 def main():
     global dtype, family
     torch.set_num_threads(1)
     for seed, dtype in enumerate(FORMATS, 1):
         torch.manual_seed(seed)
-        for family in (elementwise, reductions, losses, products, images, indices):
+        for family in (elementwise, reductions, losses, products, images, indices, corners):
             family()
     write("edges", cases)
 

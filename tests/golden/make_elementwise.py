@@ -79,15 +79,21 @@ def elementwise():
     function("exp2", [const([-1074.0, -3.5, 0.0, 0.3, 10.0, INF, -INF, NAN])], torch.exp2)
     function("log2", [torch.cat([x.reshape(-1), const([8.0, 1e-300])])], torch.log2)
     function("log10", [torch.cat([x.reshape(-1), const([1000.0, 1e-300])])], torch.log10)
+    for name, x in (("asinh", [0.0, 1e-9, -1e-9, 0.5, -3.0, 1e7, 1e9, -1e200, INF, -INF, NAN]),
+                    ("acosh", [1.0, 1.5, 1e7, 1e9, 1e200, INF, NAN, 0.5]), ("atanh", [0.0, 1e-9, 0.5, -0.9, 1.0, -1.0, NAN])):
+        function(name, [const(x)], getattr(torch, name))
     for rounding in ("trunc", "floor"):
         f = lambda p, q: torch.div(p, q, rounding_mode=rounding)
         case(FUNCTIONS, "div", [rand((3, 5), -9, 9), rand((3, 5), 0.5, 2)], f, {"rounding": rounding}, gradient=False)
         whole = const([7, -7, 7, -7, 6, -6], torch.int32), const([2, 2, -2, -2, 3, 3], torch.int32)
         function("div", whole, f, rounding=rounding)
-    function("fmod", [rand((3, 5), -9, 9), torch.cat([rand((2, 5), 0.5, 2), rand((1, 5), -2, -0.5)])], torch.fmod)
-    function("fmod", [const([7, -7, 7, -7, 6], torch.int32), const([3, 3, -3, -3, 2], torch.int32)], torch.fmod)
-    case(FUNCTIONS, "fmod", [const([1.0, -1.0, INF, 3.0, 6.0]), const([INF, INF, 2.0, 0.0, 3.0])], torch.fmod,
+    op("fmod", [rand((3, 5), -9, 9), torch.cat([rand((2, 5), 0.5, 2), rand((1, 5), -2, -0.5)])], torch.fmod)
+    op("fmod", [const([7, -7, 7, -7, 6], torch.int32), const([3, 3, -3, -3, 2], torch.int32)], torch.fmod)
+    case(OPS, "fmod", [const([1.0, -1.0, INF, 3.0, 6.0]), const([INF, INF, 2.0, 0.0, 3.0])], torch.fmod,
          gradient=False)
+    large = const([1e30, -3e38, 16777217.0, -1e10, 123456789.0]), const([0.75, 0.001953125, 3.0, 0.625, -17.0])
+    case(OPS, "fmod", large, torch.fmod, gradient=False)
+    case(OPS, "remainder", large, torch.remainder, gradient=False)
 
 
 def activations():

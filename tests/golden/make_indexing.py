@@ -104,6 +104,9 @@ def reduction_functions():
         function(f"norm {name}", [d + 0.3 if math.isinf(p) else x], lambda t: torch.linalg.vector_norm(t, p, 1))
     for p in ("1", "2", "3"):
         function(f"norm {p}", [const([[[0.0], [0.0]], [[3.0], [0.0]]])], lambda t: torch.linalg.vector_norm(t, int(p), 1))
+    for p, name in ((-1.5, "minus"), (-math.inf, "-inf"), (0.5, "half")):
+        function(f"norm {name}", [const([[[0.0], [0.0]], [[3.0], [0.0]], [[2.0], [-2.0]]])],
+                 lambda t: torch.linalg.vector_norm(t, p, 1))
     function("norm all", [x], lambda t: torch.linalg.vector_norm(t, keepdim=True))
     function("stddev", [x], lambda t: t.std(1))
     function("stddev", [const([[[2.0], [2.0]], [[3.0], [5.0]]])], lambda t: t.std(1))

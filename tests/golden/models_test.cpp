@@ -71,11 +71,11 @@ TEST_P(GoldenModels, TwentyStepsAreAsInPyTorch) {
   std::string name = GetParam();
   json file = golden::read("models_" + name + ".json");
   data::TensorSet set = set_of(file.at("batches")[0], file.at("classes"));
-  InputForm form = form_of(set, "golden", false);
+  InputLayout form = form_of(set, "golden", false);
   for (const json& run : file.at("runs")) {
     Programs programs(find_model(name).task({.size = "tiny"}, set),
                       {.optimizer = optimizer_of(run), .precision = Precision::f64});
-    Declared declared = programs.declare(form);
+    ModelSignature declared = programs.declare(form);
     EXPECT_EQ(declared.parameters.size() + declared.buffers.size(), file.at("parameters").size()) << name;
     Runner runner(select_device("reference:0"));
     auto step = runner.compile(programs.training(form, set.size()));

@@ -131,7 +131,7 @@ TEST(GoldenCoverage, every_op_has_a_case_or_a_reason) {
     EXPECT_NE(cases().contains(op->name), elsewhere.contains(op->name))
         << op->name << ": give it cases in make_golden.py, or a reason in ops_test.cpp, not both";
   for (const auto& [name, reason] : elsewhere)
-    EXPECT_NE(find_op(name), nullptr) << name << " is no op any more (" << reason << ")";
+    EXPECT_NE(find_op(name), nullptr) << name << " is not an op any more (" << reason << ")";
 }
 
 TEST(GoldenCoverage, differentiable_ops_have_gradients) {

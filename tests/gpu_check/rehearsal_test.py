@@ -125,7 +125,7 @@ class Rehearsal(unittest.TestCase):
                 "PATH": self.machine.seen(root / "fake/bin"),
             }
         out = root / f"out-{driver}"
-        allowed = sum(stage.budget for stage in FIRST) * scale + 12
+        allowed = sum(stage.budget for stage in FIRST) * scale + 30
         begun = time.monotonic()
         shell = shutil.which("sh")
         code, text = self.machine.run(

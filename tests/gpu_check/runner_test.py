@@ -100,7 +100,7 @@ class Runs(Case):
         )
         begun = time.monotonic()
         code, _ = self.go(Stage("s", 30, [GPU, hang, python("after", "")]))
-        self.assertLess(time.monotonic() - begun, 5)
+        self.assertLess(time.monotonic() - begun, 30)  # of 99
         self.assertEqual((code, self.pieces["hang"]["why"], self.pieces["after"]["status"]), (1, "ended after 0.7 s", "ok"))
         time.sleep(0.1)
         self.assertFalse(
@@ -118,14 +118,14 @@ class Runs(Case):
         slow = [python(f"slow{k}", "import time; time.sleep(9)", again=False) for k in range(3)]
         begun = time.monotonic()
         self.go(Stage("one", 6, [GPU, *slow]), Stage("two", 9, [python("last", "")]), scale=0.2)
-        self.assertLess(time.monotonic() - begun, 3.5)
+        self.assertLess(time.monotonic() - begun, 9)  # which one of them would take
         self.assertEqual(self.pieces["slow2"]["why"], "the stage's time is up")
         self.assertEqual(self.pieces["last"]["status"], "ok")
 
     def test_several_at_once_each_op_in_a_process_of_its_own(self):
         begun = time.monotonic()
-        self.go(Stage("s", 9, [python("op", "import time; time.sleep(0.4); print('{each}')", each="ops")], at_once=4), ops="abcd")
-        self.assertLess(time.monotonic() - begun, 1.5)
+        self.go(Stage("s", 9, [python("op", "import time; time.sleep(2); print('{each}')", each="ops")], at_once=4), ops="abcd")
+        self.assertLess(time.monotonic() - begun, 8)  # which they would take in turn
         self.assertEqual({f"op/{x}" for x in "abcd"}, set(self.pieces))
         self.assertEqual(self.texts["logs/s.op-a.out"], "a\n")
 
@@ -174,7 +174,7 @@ class Runs(Case):
         code, document = self.go(
             Stage("s", 60, [GPU, python("long", "import time; time.sleep(50)", 50), python("next", "")]), signals=signals
         )
-        self.assertLess(time.monotonic() - begun, 4)
+        self.assertLess(time.monotonic() - begun, 25)  # of 50
         self.assertEqual((code, document["ended"]), (3, "ended by SIGALRM"))
         self.assertEqual([self.pieces[n]["status"] for n in ("long", "next")], ["skipped", "skipped"])
 

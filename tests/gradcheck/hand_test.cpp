@@ -50,7 +50,7 @@ TEST(Hand, PointsOfKinks) {
   Tensor x = tensor({3}, {-1, 0, 1});
   EXPECT_EQ(slope(relu_op, x), (std::vector<double>{0, 0, 1}));
   EXPECT_EQ(slope(leaky_relu_op, x), (std::vector<double>{0.01, 0.01, 1}));
-  EXPECT_EQ(slope(clamp_op, x, {{"low", Reals{0}}, {"high", Reals{0.5}}}), (std::vector<double>{0, 1, 0}));
+  EXPECT_EQ(slope(clamp_op, x, {{"low", Reals{0}}, {"high", Reals{0.5}}}), (std::vector<double>{0, 0, 0}));
   EXPECT_EQ(slope(hardtanh_op, x), (std::vector<double>{0, 1, 0}));
   EXPECT_EQ(slope(abs_op, x), (std::vector<double>{-1, 0, 1}));
 }

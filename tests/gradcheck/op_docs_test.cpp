@@ -61,7 +61,7 @@ TEST(OpDocs, ParityResultIsComplete) {
 }
 
 TEST(OpDocs, MatrixShowsWhatFailed) {
-  ParityMatrix matrix{.source = "made-up.json", .devices = {{"a:0", "one"}, {"b:0", "two"}}, .ops = {}};
+  ParityMatrix matrix{.source = "synthetic.json", .devices = {{"a:0", "one"}, {"b:0", "two"}}, .ops = {}};
   matrix.ops["abs"] = {{"a:0", {7, 0, 0, 0.25}}, {"b:0", {5, 2, 1, 0.5}}};
   std::string text = ops_markdown(matrix);
   EXPECT_NE(text.find("| [abs](#abs) | 7 · 0.25 | **2 failed**, 5 (+1) · 0.5 |"), std::string::npos);

@@ -80,6 +80,15 @@ double floored(double a, double b) {
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
+/// PyTorch's floor division of f32, in f32 as there.
+float floored_quotient(float a, float b) {
+  if (b == 0) return a / b;
+  float r = std::fmod(a, b), q = (a - r) / b;
+  if (r != 0 && (r < 0) != (b < 0)) --q;
+  if (q == 0) return std::copysign(0.0F, a / b);
+  return q - std::floor(q) > 0.5F ? std::floor(q) + 1 : std::floor(q);
+}
+
 /// Every pair of special numbers, on every device.
 TEST(Elementwise, IsThatOfCWhereNumbersEnd) {
   const double infinity = HUGE_VAL;
@@ -128,10 +137,13 @@ TEST(Elementwise, IsThatOfCWhereNumbersEnd) {
 
 TEST(Elementwise, RemaindersHaveTheSignOfTheDivisor) {
   const double infinity = HUGE_VAL;
-  const std::vector<double> p = {6, -6, 7.5, -7.5, 7.5, -7.5, 1, -1, infinity, 3, NAN, 5e6, 0.3};
-  const std::vector<double> q = {3, 3, 2, 2, -2, -2, infinity, infinity, 2, 0, 1, 3, -0.7};
-  Tensor a({DType::f32, {13}}), b = a;
-  for (size_t i = 0; i < 13; ++i) a.at[i] = round_to(DType::f32, p[i]), b.at[i] = round_to(DType::f32, q[i]);
+  const std::vector<double> p = {6,   -6, 7.5,  -7.5, 7.5,  -7.5,  1,        -1,   infinity, 3,         NAN,   5e6,
+                                 0.3, -6, -0.0, 0,    1e30, -3e38, 16777217, 1e10, -1e10,    123456789, 1e-40, 2};
+  const std::vector<double> q = {3,    3,  2, 2,  -2,  -2,   infinity, infinity, 2,   0,  1,     3,
+                                 -0.7, -3, 3, -3, 0.7, 1e-3, 3,        0.1,      0.1, 17, 3e-42, -infinity};
+  const size_t n = p.size();
+  Tensor a({DType::f32, {static_cast<int64_t>(n)}}), b = a;
+  for (size_t i = 0; i < n; ++i) a.at[i] = round_to(DType::f32, p[i]), b.at[i] = round_to(DType::f32, q[i]);
   Graph g;
   Value x = g.feed("x", a.type), y = g.feed("y", b.type);
   g.set_state("remainder", remainder(x, y));
@@ -142,14 +154,46 @@ TEST(Elementwise, RemaindersHaveTheSignOfTheDivisor) {
     auto got = test::run_on(device, g, {{"x", a}, {"y", b}});
     auto hold = [&](const char* name, size_t i, double want) {
       double is = got.at(name).at[i];
-      EXPECT_TRUE(is == want || std::abs(is - want) < 1e-6 || (std::isnan(is) && std::isnan(want)))
+      bool same = is == want || std::abs(is - want) < 1e-6 || (std::isnan(is) && std::isnan(want));
+      EXPECT_TRUE(same && (want != 0 || std::signbit(is) == std::signbit(want)))
           << device.id << ": " << name << " of " << a.at[i] << ", " << b.at[i] << " is " << is << ", not " << want;
     };
-    for (size_t i = 0; i < 13; ++i) {
+    for (size_t i = 0; i < n; ++i) {
       hold("remainder", i, floored(a.at[i], b.at[i]));
       hold("fmod", i, std::fmod(a.at[i], b.at[i]));
-      hold("floor", i, std::floor(a.at[i] / b.at[i]));
-      hold("trunc", i, std::trunc(a.at[i] / b.at[i]));
+      auto p = static_cast<float>(a.at[i]), q = static_cast<float>(b.at[i]);
+      hold("floor", i, floored_quotient(p, q));
+      hold("trunc", i, std::trunc(p / q));
+    }
+  }
+}
+
+TEST(Elementwise, DivisionsOfIntegersAreExactToTheirEnds) {
+  const std::vector<double> ends = {-2147483648.0, -2147483647.0, -33554431, -7, -1, 0, 1, 3, 7,
+                                    33554432,      2147483647.0};
+  size_t n = ends.size();
+  Tensor a({DType::i32, {static_cast<int64_t>(n * n)}}), b = a;
+  for (size_t i = 0; i < n * n; ++i) a.at[i] = ends[i / n], b.at[i] = ends[i % n];
+  Graph g;
+  Value x = g.feed("x", a.type), y = g.feed("y", b.type);
+  g.set_state("remainder", remainder(x, y));
+  g.set_state("fmod", fmod(x, y));
+  g.set_state("floor", div(x, y, "floor"));
+  g.set_state("trunc", div(x, y, "trunc"));
+  auto wrapped = [](int64_t v) { return static_cast<double>(static_cast<int32_t>(static_cast<uint32_t>(v))); };
+  for (const Device& device : test::devices_and_reference()) {
+    auto got = test::run_on(device, g, {{"x", a}, {"y", b}});
+    for (size_t i = 0; i < n * n; ++i) {
+      auto p = static_cast<int64_t>(a.at[i]), q = static_cast<int64_t>(b.at[i]);
+      int64_t whole = q == 0 ? 0 : p / q, rest = q == 0 ? p : p % q;
+      bool lower = q != 0 && rest != 0 && (rest < 0) != (q < 0);
+      auto hold = [&](const char* name, int64_t want) {
+        EXPECT_EQ(got.at(name).at[i], wrapped(want)) << device.id << ": " << name << " of " << p << ", " << q;
+      };
+      hold("trunc", whole);
+      hold("fmod", rest);
+      hold("floor", lower ? whole - 1 : whole);
+      hold("remainder", lower ? rest + q : rest);
     }
   }
 }

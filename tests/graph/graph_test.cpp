@@ -28,6 +28,21 @@ std::string message_of(F&& f) {
   return "no error";
 }
 
+TEST(Graph, PositionsThatI32DoesNotHoldAreRefused) {
+  constexpr int64_t most = 0x7fffffff;
+  Graph g;
+  auto bytes = [&](const std::string& name, int64_t n) { return g.feed(name, {DType::u8, {n, 2}}); };
+  EXPECT_EQ(argmax(bytes("a", most), {0}).shape(), Shape{2});
+  EXPECT_EQ(sort(bytes("b", most), 0)[1].shape(), (Shape{most, 2}));
+  EXPECT_EQ(iota(g, {most}).shape(), Shape{most});
+  for (const std::string& text :
+       {message_of([&] { argmax(bytes("c", most + 1), {0}); }), message_of([&] { argmax(bytes("d", most)); }),
+        message_of([&] { sort(bytes("e", most + 1), 0); }), message_of([&] {
+          iota(g, {2, most + 1}, 1);
+        })})
+    EXPECT_NE(text.find("i32 does not number so many"), std::string::npos) << text;
+}
+
 TEST(Graph, NamesTheOpAndBothShapesWhenTheyDoNotFit) {
   Graph g;
   Value a = g.feed("a", {DType::f32, {2, 3}}), b = g.feed("b", {DType::f32, {4, 5}});

@@ -31,7 +31,7 @@ def environment(folder, **changes):
 
 
 def run(*command, cwd=None, env=None):
-    return subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=280, cwd=cwd, env=env,
+    return subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=840, cwd=cwd, env=env,
                           stdin=subprocess.DEVNULL)
 
 
@@ -83,6 +83,10 @@ class PluginAuthor(unittest.TestCase):
         parts = ("tutti-new-plugin demo", "cmake --build", "tutti devices", "tutti conformance", "tutti train cnn")
         printed = run_commands(self, documented_commands(vendor=False), parts, cwd=self.folder, env=self.env)
         self.assertIn("demo:0", printed)
+        kept = re.findall(r"(/\S+tutti-kernels-\w+/\d+\.cpp): (.+), groups of", (self.folder / "texts.txt").read_text())
+        self.assertTrue(any("matmul" in name for _, name in kept), kept)
+        for file, _ in kept:
+            self.assertIn("kernel_main", pathlib.Path(file).read_text())
 
     def test_2_the_library_exports_one_symbol_and_links_no_engine(self):
         library = self.folder / "demo/build/plugins/libtutti_demo.so"
@@ -189,7 +193,7 @@ class Package(unittest.TestCase):
         self.refused("32", "a" * 33, "new")
         self.refused("--device", "all", "new")
         (self.folder / "file").write_text("x")
-        self.refused("is no folder", "demo", "file")
+        self.refused("is not a folder", "demo", "file")
         self.refused("is not empty", "demo", ".")
         self.refused("cannot be made", "demo", "file/new")
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["file"])

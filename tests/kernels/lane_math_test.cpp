@@ -120,6 +120,29 @@ TEST(Lanes, pow) {
   }
 }
 
+TEST(Lanes, fmod_is_that_of_c_to_the_bit) {
+  std::vector<float> a, b;
+  for (float p : {0.0f, -0.0f, 1.0f, -7.5f, 1e-45f, -1e-40f, 3.4e38f, inf, -inf, nan_value, 16777217.0f})
+    for (float q : {0.0f, -0.0f, 1.0f, -2.0f, 0.1f, 1e-45f, 1e-38f, 3e38f, inf, -inf, nan_value})
+      a.push_back(p), b.push_back(q);
+  for (uint32_t i = 0; i < 200000; ++i) {  // of any size, and quotients about 2^28, where another way begins
+    auto r = random_block(7, 0, 0, i);
+    float y = std::bit_cast<float>(r[1]);
+    a.push_back(i % 2 ? std::bit_cast<float>(r[0]) : y * (2.6e8f + static_cast<float>(r[2] % 20000000)));
+    b.push_back(y);
+  }
+  std::vector<float> y(a.size());
+  for (const IsaKernels* set : sets()) {
+    set->find(TUTTI_X_FMOD, Lane::f32, Lane::f32, 0)(y.data(), a.data(), b.data(), nullptr,
+                                                     static_cast<int64_t>(a.size()));
+    for (size_t i = 0; i < a.size(); ++i) {
+      float want = std::fmod(a[i], b[i]);
+      ASSERT_TRUE(std::isnan(want) ? std::isnan(y[i]) : std::bit_cast<uint32_t>(y[i]) == std::bit_cast<uint32_t>(want))
+          << set->name << ": fmod(" << a[i] << ", " << b[i] << ") = " << y[i] << ", not " << want;
+    }
+  }
+}
+
 TEST(Lanes, min_and_max_pass_nan_on) {
   float a[] = {1, nan_value, 1, nan_value, -inf, 3}, b[] = {2, 1, nan_value, nan_value, inf, -3}, y[6];
   for (const IsaKernels* set : sets()) {

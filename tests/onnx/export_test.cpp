@@ -31,7 +31,7 @@ struct Trained {
     const ModelDef& def = find_model(name);
     ModelOptions o;
     o.size = "tiny";
-    data = data::open_data(def.made_up(o, 40), {.context = def.context ? def.context(o) : 0});
+    data = data::open_data(def.synthetic(o, 40), {.context = def.context ? def.context(o) : 0});
     task = def.task(o, *data.train);
     Trainer trainer(select_device("reference:0"), *task, options);
     trainer.train(*data.train, 2);
@@ -116,7 +116,7 @@ TEST(OnnxExport, BatchThatCannotStayOpen) {
   };
   Error e = test::error_from([&] { with_open_batch(of_batch(3), of_batch(5), 3, 5); });
   EXPECT_NE(std::string(e.what()).find("the batch cannot stay open: node 0"), std::string::npos) << e.what();
-  EXPECT_EQ(e.remedy, "fix it: --batch 1");
+  EXPECT_EQ(e.remedy, "fix it: batch 1");
 }
 
 TEST(OnnxExport, SizesThatAreReadOffTheInput) {

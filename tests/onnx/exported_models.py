@@ -23,7 +23,7 @@ try:
     import onnxruntime
 except ImportError as e:
     print(e)
-    sys.exit(1 if "onnxruntime" in os.environ.get("TUTTI_REQUIRE", "").split(",") else 77)
+    sys.exit(1 if "onnxruntime" in os.environ.get("TUTTI_REQUIRE_PACKAGES", "").split(",") else 77)
 
 ROWS = 12
 TYPES = {"F32": np.float32, "I32": np.int32, "U8": np.uint8, "U32": np.uint32}

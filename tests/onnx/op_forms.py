@@ -23,7 +23,7 @@ def runtime(folder):
         import onnxruntime
     except ImportError as e:
         print(e)
-        sys.exit(1 if "onnxruntime" in os.environ.get("TUTTI_REQUIRE", "").split(",") else 77)
+        sys.exit(1 if "onnxruntime" in os.environ.get("TUTTI_REQUIRE_PACKAGES", "").split(",") else 77)
 
     def tensor(path):
         t = onnx.TensorProto()

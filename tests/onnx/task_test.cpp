@@ -68,5 +68,59 @@ TEST(OnnxTask, TrainsFromTheFilesWeights) {
   EXPECT_NE(trainer.state("variance"), model->weights.at("variance"));
 }
 
+/// Rows of a table by (x * factor) % 97, or by x itself where factor is 0, of int64.
+std::shared_ptr<const Model> hashed(int64_t factor) {
+  pb::Model m;
+  m.set_ir_version(8);
+  m.add_opset_import()->set_version(17);
+  pb::Graph& g = *m.mutable_graph();
+  for (pb::Port* p : {g.add_input(), g.add_output()}) {
+    bool input = p == &g.input(0);
+    p->set_name(input ? "x" : "y");
+    p->mutable_type()->mutable_tensor_type()->set_elem_type(input ? 7 : 1);
+  }
+  add_weight(g, "w", {97, 10}, 0.01f);
+  for (auto [name, value] : {std::pair("factor", factor), std::pair("buckets", int64_t{97})}) {
+    pb::Tensor& t = *g.add_initializer();
+    t.set_name(name);
+    t.set_data_type(7);
+    t.add_int64_data(value);
+  }
+  if (factor != 0) {
+    add_node(g, "Mul", {"x", "factor"}, "p");
+    add_node(g, "Mod", {"p", "buckets"}, "i");
+  }
+  add_node(g, "Gather", {"w", factor != 0 ? "i" : "x"}, "r");
+  add_node(g, "Flatten", {"r"}, "y");
+  return std::make_shared<const Model>(parse(m.SerializeAsString(), "m.onnx"));
+}
+
+std::string refusal(int64_t factor, std::vector<int32_t> numbers) {
+  data::TensorSet set("set",
+                      {{"input", host_tensor(DType::i32, {3, 1}, numbers)},
+                       {"label", host_tensor(DType::i32, {3}, std::vector<int32_t>{0, 1, 2})}},
+                      {{"label", 10}});
+  Trainer trainer(select_device("reference:0"), task(hashed(factor)), {.batch = 3});
+  try {
+    trainer.start_from(weights(*hashed(factor), task(hashed(factor)), set), "m.onnx");
+    trainer.prepare(set);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(OnnxTask, RefusesDataWithWhichIntegersLeave32Bits) {
+  EXPECT_EQ(refusal(1000003, {1, 5, 2147}), "");
+  std::string text = refusal(1000003, {1, 5, 123456});
+  for (const char* part : {"input 123456 of sample 2 is outside", "Mul", "gives integers outside"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+TEST(OnnxTask, RefusesIndicesOutsideOfTheirAxis) {
+  EXPECT_EQ(refusal(0, {0, -97, 96}), "");
+  EXPECT_NE(refusal(0, {0, 97, 96}).find("input 97 of sample 1 is outside [-97, 97)"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tutti::onnx

@@ -20,7 +20,7 @@ try:
     from torch import nn
 except ImportError as e:
     print(e)
-    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE", "").split(",") else 77)
+    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE_PACKAGES", "").split(",") else 77)
 
 
 class Recurrent(nn.Module):

@@ -21,7 +21,7 @@ TEST_F(OpenClTest, describes_its_devices) {
   }
   on_each([](Driver& d) {
     const sdk::Traits& t = d.traits();
-    EXPECT_EQ(t.language, sdk::Language::opencl_c);
+    EXPECT_EQ(t.language, &sdk::Language::opencl_c());
     EXPECT_GE(t.max_local, 1u);
     EXPECT_GE(t.compute_units, 1u);
     EXPECT_EQ(t.alignment & (t.alignment - 1), 0u);

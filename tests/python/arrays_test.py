@@ -103,6 +103,167 @@ class Arrays(unittest.TestCase):
             p.run(x=Elsewhere(np.ones(4, np.float32)))
 
 
+def through_every_door(x, device="reference"):
+    """What the engine holds of x[4] or [4, k] after each way in, as f32."""
+    seen = {}
+    rows = np.arange(4, dtype=np.float32)
+
+    def run(array):
+        # The engine's own type of the array is found by the door for data.
+        p = tutti.Program(identity(array), device)
+        p.run(x=array)
+        return p["y"]
+
+    def identity(array):
+        g = tutti.Graph()
+        try:
+            a = tutti.data.as_array(array)
+        except tutti.InvalidError:
+            a = np.zeros(4, np.float32)
+        g.set_state("y", g.feed("x", tutti.graphs.dtype_name(a), list(a.shape)))
+        return g
+
+    def constant(array):
+        g = tutti.Graph()
+        g.set_state("y", g.constant(array))
+        p = tutti.Program(g, device)
+        p.run()
+        return p["y"]
+
+    def operand(array):
+        g = tutti.Graph()
+        g.set_state("y", tutti.ops.concat([tutti.ops.constant(array, g.feed("x", "f32", [1]))], axis=0))
+        p = tutti.Program(g, device)
+        p.run(x=np.zeros(1, np.float32))
+        return p["y"]
+
+    def state(array):
+        p = tutti.Program(identity(array), device)
+        p["y"] = array
+        return p["y"]
+
+    def columns(array):
+        return tutti.data.source({"input": array}), tutti.data.source({"input": array, "label": rows.astype(np.int32)})
+
+    for door in (run, constant, operand, state, columns):
+        try:
+            seen[door.__name__] = door(x)
+        except tutti.InvalidError as e:
+            seen[door.__name__] = e
+    return seen
+
+
+class EveryKindOfArray(unittest.TestCase):
+    """Right values or one typed error, at every door."""
+    VALUES = np.array([1, 0, 3, 120])
+
+    def good(self, x, expected=None):
+        expected = self.VALUES if expected is None else expected
+        for door, y in through_every_door(x).items():
+            with self.subTest(door=door, x=repr(x)):
+                self.assertNotIsInstance(y, Exception)
+                if door != "columns":
+                    np.testing.assert_array_equal(np.asarray(y, np.float64).reshape(np.shape(expected)), expected)
+
+    def bad(self, x, *parts):
+        for door, y in through_every_door(x).items():
+            with self.subTest(door=door, x=repr(x)):
+                self.assertIsInstance(y, tutti.InvalidError)
+                for part in parts:
+                    self.assertIn(part, str(y))
+
+    def test_every_dtype_in_both_orders_of_bytes(self):
+        for code in ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"):
+            for order in "<>=":
+                self.good(self.VALUES.astype(order + code))
+        self.good(np.array([True, False, True, True]), np.array([1, 0, 1, 1]))
+
+    def test_layouts(self):
+        x = np.arange(12, dtype=np.float32).reshape(4, 3)
+        for view in (x.T.copy().T, x[:, ::-1], np.asfortranarray(x), x[::-1], np.broadcast_to(x[0], (4, 3)), x.astype(">f4")[::-1]):
+            self.good(view, np.array(view))
+        fixed = x.copy()
+        fixed.flags.writeable = False
+        self.good(fixed, x)
+        packed = np.zeros(4, np.dtype([("a", "u1"), ("b", "<f4")]))
+        packed["b"] = self.VALUES
+        self.good(packed["b"])
+        self.good(np.frombuffer(b"x" + self.VALUES.astype("<f4").tobytes(), "<f4", offset=1))
+        self.good(np.matrix([[1, 0, 3, 120]], np.float32).T)
+        self.good([1.0, 0, 3, 120])
+        self.good(np.ma.masked_array(self.VALUES.astype("f4"), [False] * 4))
+        self.good(np.ma.masked_array(self.VALUES.astype("f4")))
+
+    def test_what_is_no_numbers(self):
+        self.bad(np.array([1 + 2j] * 4), "complex", "x.real")
+        self.bad(np.array([1, None, 2, 3]), "Python objects", "None")
+        self.bad(np.array(["1", "2", "3", "4"]), "texts", "np.unique")
+        self.bad(np.array([b"1", b"2", b"3", b"4"]), "texts")
+        self.bad(np.array(["2024-01-01"] * 4, "M8[D]"), "times")
+        self.bad(np.array([1] * 4, "m8[s]"), "spans of time")
+        self.bad(np.zeros(4, [("a", "f4")]), "records", "array of its own")
+        self.bad(np.ma.masked_array(self.VALUES.astype("f4"), [True, False, False, True]), "2 masked elements", "filled")
+        self.bad(np.array([1, 2, 3, 2**63], np.uint64), "beyond int64")
+        self.bad([[1], [1, 2], [1], [1]], "list is no array", "equal length")
+        self.bad({"a": 1}, "Python objects")
+        if np.dtype(np.longdouble).itemsize > 8:
+            self.bad(np.ones(4, np.longdouble), "np.float64")
+
+    def test_scalars_and_nothing(self):
+        for x in (np.float32(2), np.array(2.0, ">f4"), 2.0):
+            p = doubled(shape=())
+            p.run(x=np.asarray(x, np.float32) if isinstance(x, float) else x)
+            self.assertEqual(p["y"], 4)
+        p = doubled(shape=(0, 3))
+        p.run(x=np.zeros((0, 3), ">f4"))
+        self.assertEqual(p["y"].shape, (0, 3))
+
+    def test_training_data(self):
+        x, y = np.random.default_rng(0).normal(size=(16, 3)), np.arange(16) % 2
+
+        def weights(x, y, stream):
+            t = tutti.Trainer(tutti.classification(nn.Linear(2)), device="onednn", batch=8, seed=1)
+            t.fit([(x[k:k + 8], y[k:k + 8]) for k in (0, 8)] if stream else {"input": x, "label": y}, steps=2)
+            return t.state_dict(), t
+
+        for stream in (False, True):
+            plain, trainer = weights(x.astype("f4"), y.astype("i4"), stream)
+            for floats, ints in ((">f4", ">i4"), (">f8", ">i8"), ("<f8", "i8"), ("f4", "i1"), ("f4", ">u2"), ("f4", "u8")):
+                x32 = x.astype("f4").astype(floats)
+                other, _ = weights(x32, y.astype(ints), stream)
+                for name, value in plain.items():
+                    np.testing.assert_array_equal(other[name], value, f"{floats} {ints} {stream}")
+            trainer.load_state_dict({k: v.astype(">f4") for k, v in plain.items()})
+            for name, value in trainer.state_dict().items():
+                np.testing.assert_array_equal(value, plain[name])
+            with self.assertRaisesRegex(tutti.InvalidError, "texts"):
+                weights(x.astype("f4"), y.astype("U"), stream)
+        value, (grad,) = tutti.value_and_grad(lambda v: ops.sum(v * v), "reference")(np.array([1, 2], ">f4"))
+        self.assertEqual(float(value), 5)
+        np.testing.assert_array_equal(grad, [2, 4])
+
+    def test_tensors_of_torch(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("torch is not installed")
+        x = torch.tensor(self.VALUES)
+        for dtype in (torch.float16, torch.float32, torch.float64, torch.bfloat16, torch.int8, torch.int16, torch.int32, torch.int64,
+                      torch.uint8, torch.uint16, torch.uint32):
+            self.good(x.to(dtype))
+        self.good(torch.tensor([True, False, True, True]), np.array([1, 0, 1, 1]))
+        self.good(torch.tensor([1.0, 0, 3, 4]).to(torch.float8_e4m3fn), np.array([1, 0, 3, 4]))
+        self.good(x.float().requires_grad_())
+        self.good(torch.nn.Parameter(x.float()))
+        self.good(x.float().flip(0).flip(0))
+        self.good(torch.arange(12.0).reshape(3, 4).T, np.arange(12).reshape(3, 4).T)
+        self.good(torch._neg_view(-x.float()))
+        self.bad(x.float().to_sparse(), "sparse", "to_dense")
+        self.bad(torch.quantize_per_tensor(x.float(), 1.0, 0, torch.qint8), "quantised", "dequantize")
+        self.bad(x.to(torch.complex64), "complex", "x.real")
+        self.bad(torch.empty(4, device="meta"), "an array on meta")
+
+
 class Native(unittest.TestCase):
     def test_the_memory_of_a_state_is_shared(self):
         for device in ("onednn", "reference"):

@@ -86,7 +86,7 @@ class NumPy(Case):
     def test_the_tutorial(self):
         self.run_tutorial(0)
 
-    def test_the_tutorial_with_made_up_data(self):
+    def test_the_tutorial_with_synthetic_data(self):
         self.run_tutorial(0, MADE_UP)
 
     def test_this_judge_sees_differences(self):
@@ -122,5 +122,6 @@ def lacking():
 if __name__ == "__main__":
     if missing := lacking():
         print("not here:", ", ".join(missing))
-        sys.exit(1 if set(missing) & set(os.environ.get("TUTTI_REQUIRE", "").split(",")) else 77)
+        required = ",".join(os.environ.get(v, "") for v in ("TUTTI_REQUIRE", "TUTTI_REQUIRE_PACKAGES")).split(",")
+        sys.exit(1 if set(missing) & set(required) else 77)
     unittest.main()

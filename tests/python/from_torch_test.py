@@ -12,7 +12,7 @@ try:
     import torch
 except ImportError:
     print("PyTorch is not installed: scripts/python-env.sh --torch")
-    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE", "").split(",") else 77)
+    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE_PACKAGES", "").split(",") else 77)
 
 from torch import nn  # noqa: E402
 
@@ -116,6 +116,93 @@ class Optimizers(unittest.TestCase):
             tutti.from_torch(m, X, loss=nn.CrossEntropyLoss(), optimizer=torch.optim.Adam(m.parameters(), amsgrad=True))
         with self.assertRaisesRegex(tutti.InvalidError, "none of the module's"):
             tutti.from_torch(m, X, loss=nn.CrossEntropyLoss(), optimizer=torch.optim.SGD(small().parameters(), lr=1))
+
+
+class Schedulers(unittest.TestCase):
+    @staticmethod
+    def both(make_scheduler, steps=4, **options):
+        model = nn.Linear(3, 1)
+        twin = copy.deepcopy(model)
+        x, y = torch.arange(12.0).reshape(4, 3) / 12, torch.ones(4, 1)
+        ours, theirs = (torch.optim.SGD(m.parameters(), lr=0.5, **options) for m in (model, twin))
+        schedules = make_scheduler(ours), make_scheduler(theirs)
+        step = tutti.from_torch(model, x, loss=nn.MSELoss(), optimizer=ours, device="onednn")
+        for _ in range(steps):
+            step(x, y)
+            theirs.zero_grad()
+            nn.functional.mse_loss(twin(x), y).backward()
+            theirs.step()
+            for s in schedules:
+                s.step()
+        torch.testing.assert_close(step.state_dict()["weight"], twin.weight.detach(), rtol=1e-5, atol=1e-6)
+
+    def test_short_ones_and_those_that_begin_at_0(self):
+        s = torch.optim.lr_scheduler
+        for make in (lambda o: s.OneCycleLR(o, 0.5, total_steps=5, cycle_momentum=False), lambda o: s.CosineAnnealingLR(o, 2),
+                     lambda o: s.LambdaLR(o, lambda k: k / 3),  # a warmup from 0, as transformers has them
+                     lambda o: s.LinearLR(o, 1e-9, 1.0, 2)):
+            with self.subTest(type(make(torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0))).__name__):
+                self.both(make)
+
+    def test_a_momentum_that_changes_is_refused(self):
+        with self.assertRaisesRegex(tutti.InvalidError, "momentum was 0.95 at first and is .*cycle_momentum=False"):
+            self.both(lambda o: torch.optim.lr_scheduler.OneCycleLR(o, 0.5, total_steps=5), momentum=0.9)
+
+    def test_a_weight_decay_that_changes_is_refused(self):
+        module, x = nn.Linear(4, 3), torch.ones(8, 4)
+        optimizer = torch.optim.AdamW([{"params": [module.weight]}, {"params": [module.bias]}], lr=0.1, weight_decay=0.1)
+        step = tutti.from_torch(module, x, loss=nn.MSELoss(), optimizer=optimizer, device="reference")
+        step(x, torch.zeros(8, 3))
+        optimizer.param_groups[1]["weight_decay"] = 0.2
+        with self.assertRaisesRegex(tutti.InvalidError, "weight_decay was 0.1 at first and is 0.2 now"):
+            step(x, torch.zeros(8, 3))
+
+
+class NotFinite(unittest.TestCase):
+    def test_a_batch_whose_labels_are_all_ignored_is_as_in_pytorch(self):
+        o = torch.optim
+        x = torch.randn(8, 4, generator=torch.Generator().manual_seed(2))
+        y, none = torch.arange(8) % 3, torch.full((8,), -100)
+        criteria = nn.CrossEntropyLoss(), nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 0.5])), nn.CrossEntropyLoss(label_smoothing=0.1)
+        for criterion in criteria:
+            for make in (lambda m: o.SGD(m.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01),
+                         lambda m: o.Adam(m.parameters(), lr=0.01, weight_decay=0.01, eps=1e-4),
+                         lambda m: o.AdamW(m.parameters(), lr=0.01, weight_decay=0.1, eps=1e-4)):
+                model = nn.Linear(4, 3)
+                twin = copy.deepcopy(model)
+                theirs = make(twin)
+                step = tutti.from_torch(model, x, loss=criterion, optimizer=make(model), device="onednn")
+                for labels in (y, none, y, none, none, y):
+                    loss = step(x, labels)
+                    theirs.zero_grad()
+                    wanted = criterion(twin(x), labels)
+                    wanted.backward()
+                    theirs.step()
+                    self.assertEqual(loss != loss, labels is none)
+                    torch.testing.assert_close(torch.tensor(loss), wanted.detach(), rtol=1e-5, atol=1e-6, equal_nan=True)
+                    for name, p in twin.named_parameters():
+                        torch.testing.assert_close(step.state_dict()[name], p.detach(), rtol=1e-4, atol=1e-5)
+
+    def test_causes(self):
+        x, y = torch.ones(8, 4), torch.zeros(8, dtype=torch.long)
+
+        def step(module=None, loss=nn.CrossEntropyLoss(), **options):
+            module = module or nn.Linear(4, 3)
+            return tutti.from_torch(module, x, loss=loss, optimizer=torch.optim.SGD(module.parameters(), lr=0.1), device="onednn", **options)
+
+        bad = x.clone()
+        bad[3, 2] = float("nan")
+        with self.assertRaisesRegex(tutti.NotFiniteError, r"(?s)'(weight|bias)' is NaN after it.*is NaN in column 'input0' at \[3, 2\].*remove or replace"):
+            step()(bad, y)
+        broken = nn.Linear(4, 3)
+        broken.bias.data[1] = float("nan")
+        with self.assertRaisesRegex(tutti.InvalidError, "'bias' holds NaN before the first step"):
+            step(broken)(x, y)
+        with self.assertRaisesRegex(tutti.NotFiniteError, "the learning rate is not the cause"):
+            step(loss=lambda y, t: (y * 1e4).exp().mean())(x, y)
+        infinite = step(loss=lambda y, t: y.mean() + torch.log(0 * t.float()).mean())  # of no parameter
+        self.assertEqual(infinite(x, y), float("-inf"))
+        self.assertTrue(all(v.isfinite().all() for v in infinite.state_dict().values()))
 
 
 class States(unittest.TestCase):

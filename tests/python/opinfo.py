@@ -20,7 +20,7 @@ try:
     from torch.testing._internal.common_methods_invocations import op_db
 except ImportError as e:
     print(f"PyTorch and expecttest are needed: scripts/python-env.sh --torch ({e})")
-    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE", "").split(",") else 77)
+    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE_PACKAGES", "").split(",") else 77)
 
 import numpy as np
 from torch.utils import _pytree as pytree

@@ -52,6 +52,25 @@ class Devices(unittest.TestCase):
             trainer(device="nope")
 
 
+class TrainerOptions(unittest.TestCase):
+    def test_numbers_out_of_range_are_refused_by_name(self):
+        for name, value, why in (("batch", 0, "at least 1"), ("accumulate", 0, "at least 1"), ("clip_norm", -1.0, "at least 0"),
+                                 ("clip_value", -1.0, "at least 0"), ("ema", 1.0, r"in \[0, 1\)"), ("workers", -2, "at least 0"),
+                                 ("workers", 257, "at most 256"), ("prefetch", -1, "at least 0"), ("eval_batch", 0, "at least 1"),
+                                 ("ema", float("nan"), r"in \[0, 1\)"), ("mixup", -1.0, "expected 0"), ("augment", "spin", "spin")):
+            with self.subTest(name=name, value=value), self.assertRaisesRegex(tutti.InvalidError, f"{name}.*{why}"):
+                trainer(**{name: value})
+        with self.assertRaisesRegex(TypeError, "no option 'clip'.*clip_norm"):
+            trainer(clip=1)
+
+    def test_docs_list_their_records(self):
+        docs = (pathlib.Path(__file__).parents[2] / "docs/RUNS.md").read_text()
+        for name, default, doc, command in tutti._core.trainer_options():
+            flag = f"`--{name.replace('_', '-')}`" if command else ""
+            self.assertIn(f"| {flag} | `{name}` | {'none' if default == '' else default} | {doc} |\n", docs)
+            self.assertIn(f"    {name} ", tutti.Trainer.__doc__)
+
+
 class Ops(unittest.TestCase):
     def run_graph(self, build, **feeds):
         graph = tutti.Graph()

@@ -15,7 +15,7 @@ try:
     import torch
 except ImportError:
     print("PyTorch is not installed: scripts/python-env.sh --torch")
-    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE", "").split(",") else 77)
+    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE_PACKAGES", "").split(",") else 77)
 
 import torch_zoo  # noqa: E402
 import tutti  # noqa: E402

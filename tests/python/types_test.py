@@ -8,7 +8,7 @@ import unittest
 
 if importlib.util.find_spec("mypy") is None:
     print("mypy is not installed: scripts/python-env.sh --torch")
-    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE", "").split(",") else 77)
+    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE_PACKAGES", "").split(",") else 77)
 
 GOOD = """
 import numpy as np

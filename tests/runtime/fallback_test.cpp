@@ -61,7 +61,7 @@ TEST(Strict, EveryDeclinedNodeIsListed) {
   EXPECT_TRUE(has(error, "picky:0 declines "));
   EXPECT_TRUE(has(error, "nodes, which have no decomposition:"));
   for (const char* part : {" at update: no taste for adam", " at 4: no taste for matmul", " at 7: no taste for matmul",
-                           " at 7.backward: no taste for matmul", "--fallback cpu"})
+                           " at 7.backward: no taste for matmul", "fallback cpu"})
     EXPECT_TRUE(has(error, part)) << part;
 }
 
@@ -120,6 +120,19 @@ INSTANTIATE_TEST_SUITE_P(All, FallbackOps,
                          testing::Values("relu", "matmul", "adam", "tanh", "random_bits", "adam matmul", "sum conv2d",
                                          "window conv2d conv2d_dx conv2d_dw", "add", "mul", "select",
                                          "relu tanh less equal matmul sub"));
+
+TEST(FallbackTest, AnAccumulatedStepCopiesForEveryPart) {
+  auto bytes = [](int64_t batch, int64_t parts) {
+    TrainerOptions o = with(Fallback::cpu);
+    o.batch = batch, o.accumulate = parts;
+    Trainer t(Picky::declining("relu"), cnn(), o);
+    t.train(set().train);
+    return t.fallback().bytes_per_step;
+  };
+  constexpr double scalars = 64;  // the same but for a few
+  EXPECT_NEAR(static_cast<double>(bytes(16, 4)), static_cast<double>(bytes(16, 1)), scalars);
+  EXPECT_GT(bytes(4, 1), scalars);
+}
 
 TEST(FallbackTest, NoneIsNeededForBatchesThatTheHostCanFeed) {
   Trainer plain(select_device("reference:0"), cnn(), with(Fallback::none));

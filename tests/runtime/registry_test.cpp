@@ -290,11 +290,11 @@ TEST_F(Loader, AFifoIsNoManifestAndNoLibrary) {
 }
 
 TEST(TraceTopics, UnknownOnesAreAnsweredWithTheValidOnes) {
-  EXPECT_EQ(wrong_topics("kernels,mine,all,graph", {"mine"}), "");
+  EXPECT_EQ(wrong_topics("kernels,mine,all,graph,texts", {"mine"}), "");
   EXPECT_EQ(wrong_topics("", {}), "");
   EXPECT_EQ(wrong_topics("kernels,nonsense,Graph", {"mine"}),
             "TUTTI_TRACE=kernels,nonsense,Graph: there is no topic nonsense, Graph; "
-            "valid: all, dispatch, graph, kernels, mine");
+            "valid: all, dispatch, graph, kernels, texts, mine");
 }
 
 /// With a cache of listings.

@@ -56,13 +56,13 @@ TEST_F(Selector, PatternsFitIdsPluginsAndNames) {
     EXPECT_EQ(d.id, "a:1") << text;
   }
   EXPECT_EQ(select_device(registry(), "A:0").id, "a:0");
-  EXPECT_EQ(select_device(registry(), "*:0").reason, "named by --device *:0, the best of b:0, a:0");
+  EXPECT_EQ(select_device(registry(), "*:0").reason, "named by device *:0, the best of b:0, a:0");
   EXPECT_EQ(select_device(registry(), "integrated").id, "b:0");
   EXPECT_EQ(order("toy*"), "a:1 b:0 a:0 a:2 ");
   EXPECT_TRUE(has(error_of([&] { select_device(registry(), "NVIDIA*"); }),
-                  "no device fits 'NVIDIA*' (--device NVIDIA*); valid: auto, a:1, b:0, a:0"));
-  EXPECT_TRUE(has(error_of([&] { select_device(registry(), "a:2*"); }),
-                  "device a:2 (--device a:2*) cannot be used: no driver"));
+                  "no device fits 'NVIDIA*' (device NVIDIA*); valid: auto, a:1, b:0, a:0"));
+  EXPECT_TRUE(
+      has(error_of([&] { select_device(registry(), "a:2*"); }), "device a:2 (device a:2*) cannot be used: no driver"));
   setenv("TUTTI_DEVICE_ORDER", "*:0", 1);
   EXPECT_EQ(order(), "b:0 a:0 a:1 a:2 ");
 }
@@ -72,7 +72,7 @@ TEST_F(Selector, TheArgumentGoesBeforeAll) {
   setenv("TUTTI_DEVICE", "fast", 1);
   setenv("TUTTI_DEVICE_ORDER", "fast,plain", 1);
   EXPECT_EQ(order("plain:0"), "plain:0 fast:1 fast:0 ");
-  EXPECT_EQ(why(0, "plain:0"), "named by --device plain:0");
+  EXPECT_EQ(why(0, "plain:0"), "named by device plain:0");
   EXPECT_EQ(select_device(registry(), "plain").id, "plain:0");
 }
 
@@ -181,7 +181,7 @@ TEST_F(Selector, AnUnusableDeviceGivesItsReason) {
   two_plugins();
   std::string error = error_of([&] { select_device(registry(), "fast:0"); });
   EXPECT_TRUE(
-      has(error, "device fast:0 (--device fast:0) cannot be used: driver too old | usable here: fast:1, plain:0"));
+      has(error, "device fast:0 (device fast:0) cannot be used: driver too old | usable here: fast:1, plain:0"));
 }
 
 TEST_F(Selector, ADeviceOfABrokenPluginTellsWhatIsBroken) {

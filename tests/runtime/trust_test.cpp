@@ -150,17 +150,17 @@ TEST_F(Trust, PathVariablesAreIgnoredUnderElevatedPrivileges) {
   ASSERT_EQ(chmod(folder.path().c_str(), 0755), 0);
   setenv("TUTTI_PLUGIN_PATH", "/from/the/variable", 1);
   const std::string probe = folder / "probe";
-  EXPECT_TRUE(has(output_of(probe), "/from/the/variable\n"));
+  EXPECT_TRUE(has(output_of("'" + probe + "'"), "/from/the/variable\n"));
   owner("probe", stranger, stranger);
   mode("probe", 04755);
-  std::string text = output_of(probe);
+  std::string text = output_of("'" + probe + "'");
   EXPECT_FALSE(has(text, "/from/the/variable"));
   EXPECT_TRUE(has(text, "lib/tutti/plugins\n"));
 }
 
 TEST_F(Trust, TheNameThatAProgramIsCalledByDoesNotMatter) {
   fs::path decoy = folder.write("decoy", "");
-  std::string text = output_of("bash -c 'exec -a " + decoy.string() + " " FAKES "/loader_probe'");
+  std::string text = output_of("bash -c 'exec -a \"" + decoy.string() + "\" \"" FAKES "/loader_probe\"'");
   EXPECT_FALSE(has(text, folder.path()));
   EXPECT_TRUE(has(text, "lib/tutti/plugins\n"));
 }

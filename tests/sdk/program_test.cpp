@@ -1,9 +1,11 @@
 #include "sdk/program.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 
+#include "core/base/instr.h"
 #include "sdk/plan/liveness.h"
 #include "tests/sdk/raw_program.h"
 
@@ -241,8 +243,9 @@ TEST(Program, MarksWhatIsUnknown) {
   MultiplyAdd flags, instr, attr;
   flags.nodes[1].flags = 8;
   EXPECT_EQ(Program::parse(flags.raw()).nodes[1].unknown, "unknown node flags 0x8");
-  instr.expr({{TUTTI_X_CAST + 1, TUTTI_F32, 0, 0, 0}});
-  EXPECT_NE(Program::parse(instr.raw()).nodes[1].unknown.find("unknown instruction 34"), std::string::npos);
+  instr.expr({{instr::count, TUTTI_F32, 0, 0, 0}});
+  EXPECT_NE(Program::parse(instr.raw()).nodes[1].unknown.find(fmt::format("unknown instruction {}", instr::count)),
+            std::string::npos);
   int64_t one = 1;
   attr.attrs({{"k", 3, 1, &one}});
   EXPECT_NE(Program::parse(attr.raw()).nodes[1].unknown.find("'k' is of the unknown kind 3"), std::string::npos);

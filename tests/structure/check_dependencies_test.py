@@ -77,10 +77,27 @@ class CheckDependencies(unittest.TestCase):
         self.assertEqual(code, 0, text)
 
     def test_refuses_long_files(self):
-        self.assertEqual(run({"graph/a.cpp": "\n" * 700})[0], 0)
-        code, text = run({"graph/a.cpp": "\n" * 701})
+        self.assertEqual(run({"graph/a.cpp": "\n" * 500, "tests/a.cpp": "\n" * 700})[0], 0)
+        code, text = run({"graph/a.cpp": "\n" * 501})
         self.assertEqual(code, 1)
-        self.assertIn("graph/a.cpp: 701 lines", text)
+        self.assertIn("graph/a.cpp: 501 lines", text)
+
+    def test_refuses_long_functions(self):
+        def function(lines):
+            return "int g();\n\nstd::string C::f(int a,\n              int b) {\n" + "  ++a;\n" * (lines - 3) + "}\n"
+        self.assertEqual(run({"graph/a.cpp": function(80), "tests/a.cpp": function(90)})[0], 0)
+        code, text = run({"graph/a.cpp": function(81) + function(20)})
+        self.assertEqual(code, 1)
+        self.assertIn("graph/a.cpp:3: a function of 81 lines", text)
+        self.assertEqual(text.count("a function of"), 1)
+
+    def test_refuses_options_of_the_command_line_in_the_library(self):
+        good = 'f("`tutti parity --full`");\nint i = --n;\n// --batch\n'
+        self.assertEqual(run({"train/a.cpp": good, "cli/a.cpp": 'f("--batch 8");\n'})[0], 0)
+        code, text = run({"train/a.cpp": good + 'f("use --batch 8");\n', "data/a.cpp": 'f("--{}: bad");\n'})
+        self.assertEqual(code, 1)
+        self.assertIn('train/a.cpp:4: "use --batch 8"', text)
+        self.assertIn("data/a.cpp:1", text)
 
     def test_an_empty_tree_is_no_success(self):
         self.assertEqual(run({})[0], 1)

@@ -27,7 +27,7 @@ const data::Dataset& samples() {
 
 /// Samples of one class do not count, so that parts differ in weight.
 Outcome masked(nn::Builder& b, const Batch& batch) {
-  Value y = b("model", mlp(), cast(batch["input"], b.master())), label = batch.below("label", 4);
+  Value y = b("model", mlp(), cast(batch["input"], b.master())), label = batch.class_ids("label", 4);
   Value counts = cast(less(label, label.like(3)), b.master());
   return {sum(cast(sum(y * y, {1}), b.master()) * counts), sum(counts)};
 }
@@ -137,9 +137,9 @@ TEST(Accumulation, PartsMustBeEqual) {
     return message_of(
         [&] { Trainer(select_device("reference:0"), classification(mlp()), {.batch = batch, .accumulate = parts}); });
   };
-  expect_parts(open(24, 5), {"--accumulate 5", "batch of 24", "--batch 20"});
-  expect_parts(open(4, 8), {"--accumulate 8", "--accumulate 4 or less"});
-  expect_parts(open(24, 0), {"--accumulate 0", "1 or more"});
+  expect_parts(open(24, 5), {"accumulate 5", "batch of 24", "batch 20"});
+  expect_parts(open(4, 8), {"accumulate 8", "accumulate 4 or less"});
+  expect_parts(open(24, 0), {"accumulate 0", "1 or more"});
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, AccumulationTest, testing::ValuesIn(usable()), test_name);

@@ -20,7 +20,7 @@ try:
     from torch.nn import functional as F
 except ImportError as e:
     print(f"{e.name} is not installed: scripts/python-env.sh --torch")
-    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE", "").split(",") else 77)
+    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE_PACKAGES", "").split(",") else 77)
 
 STEPS = 12
 

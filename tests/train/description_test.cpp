@@ -27,7 +27,7 @@ std::vector<std::string> names(const std::string& text, const std::string& data)
   ModelDef m = described_model(text, "net.json");
   auto set = data::open_data(data).train;
   std::vector<std::string> all;
-  Declared d = Programs(m.task(ModelOptions(), *set)).declare(form_of(*set, "train", false));
+  ModelSignature d = Programs(m.task(ModelOptions(), *set)).declare(form_of(*set, "train", false));
   for (const nn::Parameter& p : d.parameters) all.push_back(p.name + " " + to_string(p.type.shape));
   return all;
 }
@@ -43,8 +43,8 @@ TEST(Description, NamesAndSizes) {
   EXPECT_EQ(m.size("").lr, 0.01);
   EXPECT_EQ(m.optimizer, "adam");
   EXPECT_EQ(m.text, net);
-  EXPECT_EQ(m.made_up(ModelOptions(), 100), "synthetic:3x8x8:10:100:64")
-      << "where the data say how many classes, ten are made up";
+  EXPECT_EQ(m.synthetic(ModelOptions(), 100), "synthetic:3x8x8:10:100:64")
+      << "where the data say how many classes, ten are generated";
   EXPECT_FALSE(m.context);
 }
 
@@ -55,11 +55,11 @@ TEST(Description, TokensAreCheckedAgainstTheSmallestEmbedding) {
   ModelDef m = described_model(text, "net.json");
   EXPECT_EQ(m.context(ModelOptions()), 5);
   EXPECT_EQ(m.context({.context = 7}), 7);
-  auto set = data::open_data(m.made_up(ModelOptions(), 4), {.context = 5}).train;
+  auto set = data::open_data(m.synthetic(ModelOptions(), 4), {.context = 5}).train;
   EXPECT_EQ(set->column("tokens").classes, 9);
-  Declared d = Programs(m.task(ModelOptions(), *set)).declare(form_of(*set, "train", false));
-  EXPECT_EQ(d.limits.at("tokens"), 9);
-  EXPECT_EQ(d.limits.at("next"), 20);
+  ModelSignature d = Programs(m.task(ModelOptions(), *set)).declare(form_of(*set, "train", false));
+  EXPECT_EQ(d.limits.at("tokens").end, 9);
+  EXPECT_EQ(d.limits.at("next").end, 20);
 }
 
 /// Every text that differs in a letter, lacks a part or has one twice is taken, or refused with a message.

@@ -51,7 +51,7 @@ TEST(Choose, ByTheSoftmaxOfWhatIsLeft) {
 TEST(Generate, GoesOnUntilItStops) {
   const ModelDef& def = find_model("gpt");
   ModelOptions o{.size = "tiny"};
-  data::Sources made = data::open_data(def.made_up(o, 4), {.context = def.context(o)});
+  data::Sources made = data::open_data(def.synthetic(o, 4), {.context = def.context(o)});
   Trainer t(select_device("reference:0"), def.task(o, *made.train), {.batch = 2});
   int64_t context = def.context(o);
   std::vector<int32_t> prompt = {1, 2, 3};
@@ -78,7 +78,7 @@ TEST(Generate, TokenByTokenAsAllAtOnce) {
   for (const char* name : {"gpt", "llama", "char_lstm"}) {
     const ModelDef& def = find_model(name);
     ModelOptions o{.size = "tiny", .context = 8};
-    data::Sources made = data::open_data(def.made_up(o, 4), {.context = 8});
+    data::Sources made = data::open_data(def.synthetic(o, 4), {.context = 8});
     Trainer t(select_device("reference:0"), def.task(o, *made.train), {.batch = 2});
     std::vector<int32_t> text = {1, 2, 3, 7, 5, 6, 2, 9};
     HostTensor tokens = host_tensor(DType::i32, {1, 8}, text);

@@ -31,7 +31,7 @@ TEST(GgufLlama, NamesAndShapesAreOurModels) {
   const ModelDef& m = find_model("llama");
   ModelOptions options;
   options.size = "tiny";
-  data::Sources sources = data::open_data(m.made_up(options, 2), {.context = m.context(options)});
+  data::Sources sources = data::open_data(m.synthetic(options, 2), {.context = m.context(options)});
   Programs programs(m.task(options, *sources.train), {.optimizer = optimizer_named(m.optimizer)});
   HostTensors c = llama_weights(Gguf(golden + "/llama.gguf"));
   std::vector<nn::Parameter> parameters = programs.declare(form_of(*sources.train, "train", true)).parameters;

@@ -19,7 +19,7 @@ try:
     from safetensors.torch import load_file, save_file
 except ImportError as e:
     print(f"{e.name} is not installed: scripts/python-env.sh --torch")
-    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE", "").split(",") else 77)
+    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE_PACKAGES", "").split(",") else 77)
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench/peers"))
 import zoo  # noqa: E402

@@ -115,7 +115,7 @@ TEST(LoraTraining, AdaptersThatAreNone) {
     expect_parts(why(config(rank, "4", R"(["0"])"), {{a, two}}), {"adapter_config.json: \"r\" is missing or no whole"});
   expect_parts(why(config("2", "\"4\"", R"(["0"])"), {{a, two}}), {"\"lora_alpha\""});
   expect_parts(why(config("2", "1e999", R"(["0"])"), {{a, two}}), {"adapter_config.json, byte ", "no JSON"});
-  for (const char* targets : {"[]", "\"0\"", "[1]", "{}"})
+  for (const char* targets : {"[]", "\"\"", "[1]", "{}", "7"})
     expect_parts(why(config("2", "4", targets), {{a, two}}), {"\"target_modules\""});
   expect_parts(why("[]", {}), {"adapter_config.json: not a JSON object"});
   expect_parts(why(good.substr(0, 30), {}), {"adapter_config.json, byte 30: the file is no JSON"});
@@ -128,6 +128,78 @@ TEST(LoraTraining, AdaptersThatAreNone) {
   expect_parts(message_of([&] { read_adapters(folder.path(), lora); }), {"adapter_model.safetensors, byte 5"});
   expect_parts(message_of([&] { read_adapters(folder / "none", lora); }),
                {"none/adapter_config.json: there is no such"});
+}
+
+/// What a folder with that configuration gives for adapters of rank 4 of "0" and "2".
+nn::Lora configured(const std::string& more) {
+  Folder folder;
+  put(folder / "adapter_config.json", R"({"peft_type": "LORA", "r": 4, "lora_alpha": 20, )" + more + "}");
+  HostTensors tensors;
+  for (const char* name : {"0.lora_A", "2.lora_A"})
+    tensors.emplace(fmt::format("base_model.model.{}.weight", name),
+                    host_tensor(DType::f32, {4, 2}, std::vector<float>(8)));
+  for (const char* name : {"0.lora_B", "2.lora_B"})
+    tensors.emplace(fmt::format("base_model.model.{}.weight", name),
+                    host_tensor(DType::f32, {2, 4}, std::vector<float>(8)));
+  write_checkpoint(folder / "adapter_model.safetensors", {tensors, {}});
+  nn::Lora lora;
+  read_adapters(folder.path(), lora);
+  return lora;
+}
+
+TEST(LoraTraining, EveryKeyOfAConfigurationIsHonoured) {
+  const std::string named = R"("target_modules": ["0", "2"])";
+  // All that PEFT 0.21 writes by itself.
+  nn::Lora plain = configured(named + R"(, "alora_invocation_tokens": null, "alpha_pattern": {}, "arrow_config": null,
+    "auto_mapping": null, "base_model_name_or_path": "someone/llama", "bias": "none", "corda_config": null,
+    "ensure_weight_tying": false, "eva_config": null, "exclude_modules": null, "fan_in_fan_out": true,
+    "inference_mode": true, "init_lora_weights": true, "layer_replication": null, "layers_pattern": null,
+    "layers_to_transform": null, "loftq_config": {}, "lora_bias": false, "lora_dropout": 0.25, "megatron_config": null,
+    "megatron_core": "megatron.core", "modules_to_save": null, "peft_version": "0.21.2", "qalora_group_size": 16,
+    "rank_pattern": {}, "revision": null, "target_parameters": null, "task_type": "CAUSAL_LM",
+    "trainable_token_indices": null, "use_bdlora": null, "use_dora": false, "use_qalora": false, "use_rslora": false)");
+  EXPECT_EQ(plain.alpha, 20);
+  EXPECT_EQ(plain.dropout, 0.25);
+  EXPECT_EQ(plain.targets, (std::vector<std::string>{"0", "2"}));
+  EXPECT_EQ(configured(named + R"(, "use_rslora": true)").alpha, 40);  // 20 / sqrt(4) = 40 / 4
+  for (const char* targets : {R"("all-linear")", R"(".*\\.?[02]")", "null", R"(["x.0", "2"])"})
+    EXPECT_EQ(configured(std::string(R"("target_modules": )") + targets).targets, (std::vector<std::string>{"0", "2"}))
+        << targets;
+  for (const char* some :
+       {R"("exclude_modules": ["1"])", R"("layers_to_transform": [0, 2])", R"("layers_pattern": "layers")"})
+    EXPECT_EQ(configured(R"("target_modules": ["*"], )" + std::string(some)).targets,
+              (std::vector<std::string>{"0", "2"}));
+  for (const char* init : {"true", "false", "null", R"("gaussian")", R"("eva")", R"("orthogonal")"})
+    configured(named + R"(, "init_lora_weights": )" + init);
+}
+
+TEST(LoraTraining, WhatAConfigurationAsksForAndWeLackIsRefusedByName) {
+  const std::string named = R"("target_modules": ["0", "2"], )";
+  const std::pair<const char*, const char*> keys[] = {{"alpha_pattern", R"({"0": 10})"},
+                                                      {"rank_pattern", R"({"0": 8})"},
+                                                      {"use_dora", "true"},
+                                                      {"bias", R"("all")"},
+                                                      {"bias", R"("lora_only")"},
+                                                      {"modules_to_save", R"(["lm_head"])"},
+                                                      {"lora_bias", "true"},
+                                                      {"trainable_token_indices", "[0, 1]"},
+                                                      {"layer_replication", "[[0, 2]]"},
+                                                      {"target_parameters", R"(["experts"])"},
+                                                      {"init_lora_weights", R"("pissa_niter_4")"},
+                                                      {"init_lora_weights", R"("loftq")"},
+                                                      {"init_lora_weights", R"("olora")"},
+                                                      {"loftq_config", R"({"loftq_bits": 4})"},
+                                                      {"use_qalora", "true"},
+                                                      {"alora_invocation_tokens", "[1]"},
+                                                      {"an_option_of_tomorrow", "0.5"}};
+  for (const auto& k : keys)
+    expect_parts(message_of([&] { configured(fmt::format("{}\"{}\": {}", named, k.first, k.second)); }),
+                 {"adapter_config.json: \"" + std::string(k.first) + "\" is ", "does not compute", "merge"});
+  expect_parts(message_of([&] { configured(named + R"("use_dora": true, "lora_bias": true)"); }),
+               {"\"lora_bias\" is true; \"use_dora\" is true"});
+  for (const char* bad :
+       {R"("use_rslora": "yes")", R"("use_rslora": 1)", R"("lora_dropout": 1)", R"("lora_dropout": "0")"})
+    expect_parts(message_of([&] { configured(named + bad); }), {"adapter_config.json: \"", "is missing or no"});
 }
 
 TEST(LoraTraining, TargetsMustNameALinear) {
@@ -163,6 +235,15 @@ TEST(Weights, AreTheStartAndMustFit) {
   expect_parts(message_of([&] { third.prepare(set); }),
                {"bad.safetensors", "'0.bias' is missing", "'2.weight' is f32[3, 1], the model's f32[1, 8]",
                 "'more' is none of the model's"});
+  // Integers are quants of some scheme, not weights.
+  for (DType integers : {DType::i32, DType::u8, DType::i64}) {
+    HostTensors quants = all;
+    quants["2.weight"] = quants["2.weight"].to(integers);
+    Trainer fourth(select_device("reference:0"), task(), {.batch = 32});
+    fourth.start_from(quants, "int8.safetensors");
+    expect_parts(message_of([&] { fourth.prepare(set); }),
+                 {"int8.safetensors", "'2.weight' is ", "the model's f32[1, 8]"});
+  }
 }
 
 TEST(Weights, ListsOfWhatDoesNotFitAreCut) {

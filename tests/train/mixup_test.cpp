@@ -109,11 +109,12 @@ TEST(Mixup, ImagesAndLossesAreAddedByTheSameShares) {
 }
 
 TEST(Mixup, OtherNumbersAreNamed) {
-  Numbers set(6);
   for (double alpha : {-0.2, 1e-3, 1e300, std::nan("")}) {
-    Trainer t(select_device("reference:0"), classification(nn::Sequential{nn::Flatten(), nn::Linear(3)}),
-              {.batch = 3, .mixup = alpha});
-    expect_parts(message_of([&] { t.train(set, 1); }), {"mixup", "expected 0 or a number from 0.01 to 1000"});
+    auto make = [&] {
+      Trainer t(select_device("reference:0"), classification(nn::Sequential{nn::Flatten(), nn::Linear(3)}),
+                {.batch = 3, .mixup = alpha});
+    };
+    expect_parts(message_of(make), {"mixup", "expected 0 or a number from 0.01 to 1000"});
   }
 }
 
@@ -121,7 +122,7 @@ TEST(Mixup, OtherTasksAreNamed) {
   Numbers set(6);
   auto refused = [&](Task task) {
     Trainer t(select_device("reference:0"), std::move(task), {.batch = 3, .mixup = 0.2});
-    expect_parts(message_of([&] { t.train(set, 1); }), {"mixup 0.2", "no classification of images"});
+    expect_parts(message_of([&] { t.train(set, 1); }), {"mixup 0.2", "not a classification of images"});
   };
   refused(autoencoding(nn::Conv2d(1, 1)));
   refused(Task([](nn::Builder& b, const Batch& x) {

@@ -20,12 +20,12 @@ namespace {
 
 class Models : public testing::TestWithParam<std::string> {};
 
-/// The losses of 20 steps on made-up data.
+/// The losses of 20 steps on synthetic data.
 std::vector<float> losses(const Device& device, const std::string& name, Precision precision) {
   const ModelDef& model = find_model(name);
   ModelOptions options{.size = "tiny"};
   data::Sources data =
-      data::open_data(model.made_up(options, 64), {.context = model.context ? model.context(options) : 0});
+      data::open_data(model.synthetic(options, 64), {.context = model.context ? model.context(options) : 0});
   Trainer t(device, model.task(options, *data.train),
             {.optimizer = Adam{.lr = 2e-3},
              .batch = model.size("tiny").batch,
@@ -44,7 +44,7 @@ bool has_batch_norm(const std::string& name) {
   const ModelDef& model = find_model(name);
   ModelOptions options{.size = "tiny"};
   data::Sources data =
-      data::open_data(model.made_up(options, 64), {.context = model.context ? model.context(options) : 0});
+      data::open_data(model.synthetic(options, 64), {.context = model.context ? model.context(options) : 0});
   return !Programs(model.task(options, *data.train)).declare(form_of(*data.train, "set", true)).buffers.empty();
 }
 
@@ -73,7 +73,7 @@ TEST(ModelTemplate, Learns) {
   const ModelDef& model = example_model;
   for (const ModelSize& size : model.sizes) {
     ModelOptions options{.size = size.name};
-    data::Sources data = data::open_data(model.made_up(options, 256));
+    data::Sources data = data::open_data(model.synthetic(options, 256));
     Trainer t(select_device("onednn:0"), model.task(options, *data.train), {.batch = 16, .eval_batch = 16});
     for (int epoch = 0; epoch < 20; ++epoch) t.train(*data.train);
     EXPECT_GT(t.evaluate(*data.train).metric("accuracy"), 0.7) << size.name;
@@ -90,9 +90,9 @@ TEST(ModelSizes, AreAcceptedByEveryDevice) {
         for (const ModelSize& size : model->sizes) {
           ModelOptions options{.size = size.name};
           data::Sources data =
-              data::open_data(model->made_up(options, 64), {.context = model->context ? model->context(options) : 0});
+              data::open_data(model->synthetic(options, 64), {.context = model->context ? model->context(options) : 0});
           Programs programs(model->task(options, *data.train), {.optimizer = Adam{}, .precision = precision});
-          InputForm form = form_of(*data.train, "set", true);
+          InputLayout form = form_of(*data.train, "set", true);
           for (const Graph& g : {programs.training(form, size.batch), programs.evaluation(form, size.eval_batch)})
             for (const Declined& d : legalizer.declined(legalizer.expand(g)))
               // Beyond a kernel's reach only what is not a model's first size may be.

@@ -243,8 +243,8 @@ double norm_of(const HostTensor& t) {
 TEST_P(NanCheckTest, NormsAreThoseOfTheGradientsInFloat64) {
   Programs programs(classification(mlp()),
                     {.optimizer = Sgd{}, .gradient_norm = true, .norms = true, .expose_gradients = true});
-  InputForm form = form_of(samples(), "set", false);
-  Declared declared = programs.declare(form);
+  InputLayout form = form_of(samples(), "set", false);
+  ModelSignature declared = programs.declare(form);
   uint32_t seed[2] = {7, 0};
   HostTensors states = tutti::run(programs.initialization(declared), device,
                                   {{"seed", host_tensor_from({DType::u32, {2}}, seed, sizeof seed)}});

@@ -83,8 +83,8 @@ TEST(Normalise, WhatATextSays) {
     ASSERT_TRUE(n) << name;
     EXPECT_EQ(nn::parse_normalise(n->text()), n) << name;
   }
-  const std::pair<const char*, const char*> wrong[] = {{"0.5:x", "'x' is no number"},
-                                                       {"0.5:", "'' is no number"},
+  const std::pair<const char*, const char*> wrong[] = {{"0.5:x", "'x' is not a number"},
+                                                       {"0.5:", "'' is not a number"},
                                                        {"0.5:0", "a standard deviation of 0"},
                                                        {"0.5:-1", "a standard deviation of -1"},
                                                        {"0.5:1e-60", "a standard deviation of 1e-60"},
@@ -95,7 +95,7 @@ TEST(Normalise, WhatATextSays) {
                                                        {"1:2:3", "unknown"},
                                                        {"0.5:1e-30", "1e-30 beside a mean of 0.5"}};
   for (auto [text, why] : wrong)
-    expect_parts(message_of([&] { nn::parse_normalise(text); }), {std::string("--normalise '") + text, why});
+    expect_parts(message_of([&] { nn::parse_normalise(text); }), {std::string("normalise ") + text, why});
   expect_parts(message_of([] { nn::parse_normalise("foo"); }), {"none, data, MEAN:STD"});
   expect_parts(message_of([] { nn::parse_normalise("data"); }), {"no training set", "MEAN:STD"});
 }
@@ -107,7 +107,7 @@ TEST(Normalise, WhatDoesNotFitIsNamed) {
                {"numbers of 3 channels, the images have 1", "name one number, or 1"});
   expect_parts(message_of([&] { seen({1, DType::u8}, {{0.5}, {0}}); }), {"a standard deviation of 0"});
   for (const Normalise& n : {Normalise{{200}, {50}}, Normalise{{-0.1}, {0.5}}, Normalise{{0.5}, {2}}})
-    expect_parts(message_of([&] { seen({1, DType::u8}, n); }), {"--normalise", n.text(), "[0, 1]"});
+    expect_parts(message_of([&] { seen({1, DType::u8}, n); }), {"normalise", n.text(), "[0, 1]"});
   expect_parts(message_of([&] { seen({1, DType::u8}, {{200}, {50}}); }), {"divide", "by 255"});
   expect_formula({1, DType::f32}, {{200}, {50}});  // floats are taken as they are
   Trainer flat(select_device("reference:0"), Task([](nn::Builder& b, const Batch& x) {
@@ -116,7 +116,7 @@ TEST(Normalise, WhatDoesNotFitIsNamed) {
                }),
                {.normalise = Normalise{{0.5}, {0.5}}});
   Images set(1, DType::u8);
-  expect_parts(message_of([&] { flat.train(set, 1); }), {"normalise '0.5:0.5'", "reads no images [N, C, H, W]"});
+  expect_parts(message_of([&] { flat.train(set, 1); }), {"normalise 0.5:0.5", "reads no images [N, C, H, W]"});
 }
 
 TEST(Normalise, ACheckpointIsTakenBySuchATrainerAlone) {
@@ -135,14 +135,14 @@ TEST(Normalise, ACheckpointIsTakenBySuchATrainerAlone) {
   for (std::optional<Normalise> other : {std::optional<Normalise>{}, std::optional(Normalise{{0.4}, {0.3}})})
     expect_parts(message_of([&] { trainer(other).load(folder / "a.safetensors"); }),
                  {"trained with normalise '0.4:0.2', this run has '" + (other ? other->text() : "none") + "'",
-                  "--normalise 0.4:0.2"});
+                  "normalise 0.4:0.2"});
   Trainer plain = trainer({});
   plain.train(set, 1);
   plain.save(folder / "b.safetensors");
   expect_parts(message_of([&] {
                  trainer(Normalise{{0.4}, {0.2}}).load(folder / "b.safetensors");
                }),
-               {"trained with normalise 'none'", "--normalise none"});
+               {"trained with normalise 'none'", "normalise none"});
 }
 
 TEST(Normalise, AnAutoencoderStillGivesPixels) {
@@ -193,12 +193,12 @@ TEST(Normalise, WhatCannotBeMeasuredIsNamed) {
     }
   };
   expect_parts(message_of([] { data::pixels_of(Black()); }),
-               {"normalise 'data': channel 0 of images has a standard deviation of 0", "MEAN:STD"});
+               {"normalise data: channel 0 of images has a standard deviation of 0", "MEAN:STD"});
   struct Tokens : Images {
     Tokens() : Images(1, DType::u8) {}
     std::vector<data::Column> columns() const override { return {{.name = "tokens", .type = {DType::i32, {4}}}}; }
   };
-  expect_parts(message_of([] { data::pixels_of(Tokens()); }), {"normalise 'data': images has no images"});
+  expect_parts(message_of([] { data::pixels_of(Tokens()); }), {"normalise data: images has no images"});
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ TEST_P(PrecisionTest, OverflowSkipsTheStepAndHalvesTheScale) {
   o.optimizer = Sgd{.lr = lr, .momentum = 0.9};
   Trainer t(device, classification(model), o);
   Programs programs(classification(model), {.optimizer = Sgd{}, .expose_gradients = true});
-  InputForm form = form_of(set, "set", false);
+  InputLayout form = form_of(set, "set", false);
   std::vector<nn::Parameter> parameters = programs.declare(form).parameters;
   std::map<std::string, Tensor> before, now;
   auto look = [&](auto& to) {
@@ -224,7 +224,7 @@ TEST_P(PrecisionTest, AnotherPrecisionIsAnError) {
   Trainer other(device, task(), options(Precision::bf16));
   other.load(f / "c");
   expect_parts(message_of([&] { other.train(vectors().train, 1); }),
-               {"trained in precision f32", "this run uses bf16", "--precision f32"});
+               {"trained in precision f32", "this run uses bf16", "precision f32"});
   Trainer scores(device, task(), options(Precision::bf16));  // evaluation may use any
   scores.load(f / "c");
   EXPECT_NEAR(scores.evaluate(vectors().test).loss, t.evaluate(vectors().test).loss, 2e-2);
@@ -242,7 +242,7 @@ TEST_P(PrecisionTest, LossScalingComesWhole) {
     write_checkpoint(f / "less", less);
     Trainer other(device, task(), options(Precision::f16));
     other.load(f / "less");
-    expect_parts(message_of([&] { other.train(vectors().train, 1); }), {std::string("no '") + lost + "'", "not whole"});
+    expect_parts(message_of([&] { other.train(vectors().train, 1); }), {std::string("no '") + lost + "'", "incomplete"});
   }
 }
 
@@ -264,7 +264,7 @@ TEST_P(PrecisionTest, GradientsThatNoScaleMendsAreAnError) {
   } catch (const NotFinite& e) {
     EXPECT_EQ(e.step, 5);  // the one at 2^-24
     expect_parts(e.what(), {"gradients are not finite", "however small the loss scale"});
-    expect_parts(e.remedy, {"--precision bf16"});
+    expect_parts(e.remedy, {"precision bf16"});
   }
   EXPECT_EQ(t.skipped_steps(), 5);
 }
@@ -280,7 +280,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, PrecisionTest, testing::ValuesIn(usable()), te
 TEST(PrecisionGraph, ProductsAreShortLossAndUpdateAreF32) {
   nn::Sequential model = {nn::Conv2d(6, 3), nn::Relu(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(4)};
   for (Precision precision : {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16}) {
-    InputForm form{
+    InputLayout form{
         .name = "set",
         .columns = {{.name = "input", .type = {DType::u8, {1, 8, 8}}}, {.name = "label", .type = {DType::i32, {}}}},
         .tables = {}};
@@ -297,7 +297,7 @@ TEST(PrecisionGraph, ProductsAreShortLossAndUpdateAreF32) {
 
 TEST(PrecisionNames, AreReadAndWritten) {
   for (const char* text : {"f32", "tf32", "bf16", "f16"}) EXPECT_EQ(name(parse_precision(text)), text);
-  expect_parts(message_of([] { parse_precision("f8"); }), {"--precision f8", "f32, tf32, bf16, f16"});
+  expect_parts(message_of([] { parse_precision("f8"); }), {"precision f8", "f32, tf32, bf16, f16"});
 }
 
 }  // namespace

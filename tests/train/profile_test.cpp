@@ -6,6 +6,7 @@
 #include <set>
 
 #include "data/dataset.h"
+#include "graph/autodiff/autodiff.h"
 #include "graph/functions.h"
 #include "graph/lower/compile.h"
 #include "graph/ops.h"
@@ -68,7 +69,7 @@ TEST_P(ProfileTest, KernelsAreInOrderAndCoverTheProgram) {
   }
   std::map<uint32_t, ProfiledWork> work = work_of(lowered.program(), last);
   double flops = 0;
-  for (const auto& [node, w] : work) flops += w.effort.flops;
+  for (const auto& [node, w] : work) flops += w.cost.flops;
   EXPECT_EQ(flops, 2.0 * 64 * 256 * 128);
 }
 
@@ -126,6 +127,18 @@ std::map<uint32_t, ProfiledWork> work_with(const Lowered& lowered, const std::ve
   return work_of(lowered.program(), kernels);
 }
 
+TEST(Profile, AttentionCountsTheProductsThatItDecomposesTo) {
+  Graph g;
+  Value q = g.feed("q", {DType::f32, {2, 4, 5, 8}}), k = g.feed("k", {DType::f32, {2, 2, 7, 8}});
+  Value v = g.feed("v", {DType::f32, {2, 2, 7, 3}});
+  Value y = attention(q, k, v);
+  Values d = gradients(sum(y * y), {q, k, v});
+  for (size_t i = 0; i < 3; ++i) g.set_state("d" + std::to_string(i), d[i]);
+  Lowered lowered(g);
+  const double pairs = 2 * 4 * 5 * 7;
+  EXPECT_EQ(estimate_cost(lowered.program()).flops, 2 * pairs * (8 + 3) + 2 * pairs * (3 * 8 + 2 * 3));
+}
+
 TEST(Profile, NodesWithoutAKernelBelongToTheOneThatTookThemAlong) {
   Graph g;
   Value x = g.feed("x", {DType::f32, {8, 4}}), w = g.feed("w", {DType::f32, {4, 2}});
@@ -144,11 +157,11 @@ TEST(Profile, NodesWithoutAKernelBelongToTheOneThatTookThemAlong) {
   auto work = work_with(lowered, {0, 3});
   EXPECT_EQ(work.at(0).nodes, (std::vector<uint32_t>{0, 1, 2}));
   EXPECT_EQ(work.at(3).nodes, (std::vector<uint32_t>{3, 4})) << "the sum of an operand";
-  EXPECT_EQ(work.at(0).effort.flops, 2.0 * 8 * 4 * 2);
-  EXPECT_EQ(work.at(0).effort.bytes, 4.0 * (8 * 4 + 4 * 2 + 2 + 8 * 2)) << "x, w, b and z, each once";
+  EXPECT_EQ(work.at(0).cost.flops, 2.0 * 8 * 4 * 2);
+  EXPECT_EQ(work.at(0).cost.bytes, 4.0 * (8 * 4 + 4 * 2 + 2 + 8 * 2)) << "x, w, b and z, each once";
   work = work_with(lowered, {0, 1, 3, 4});
   EXPECT_EQ(work.at(1).nodes, (std::vector<uint32_t>{1, 2}));
-  EXPECT_EQ(work.at(0).effort.bytes, 4.0 * (8 * 4 + 4 * 2 + 8 * 2)) << "y has to be written now";
+  EXPECT_EQ(work.at(0).cost.bytes, 4.0 * (8 * 4 + 4 * 2 + 8 * 2)) << "y has to be written now";
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, ProfileTest, testing::ValuesIn(usable()), test_name);

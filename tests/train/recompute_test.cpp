@@ -25,7 +25,7 @@ using namespace tutti::test;
 
 constexpr int64_t all_blocks = 1 << 20;
 
-/// A model at its tiny size and data made up for it.
+/// A model at its tiny size and synthetic data for it.
 struct Tiny {
   const ModelDef& model;
   ModelOptions options{.size = "tiny"};
@@ -33,7 +33,7 @@ struct Tiny {
 
   explicit Tiny(const std::string& name)
       : model(find_model(name)),
-        data(data::open_data(model.made_up(options, 64), {.context = model.context ? model.context(options) : 0})) {}
+        data(data::open_data(model.synthetic(options, 64), {.context = model.context ? model.context(options) : 0})) {}
   Task task() const { return model.task(options, *data.train); }
   TrainerOptions trainer(int64_t recompute, Precision precision = Precision::f32) const {
     return {.optimizer = Adam{.lr = 1e-3},
@@ -46,7 +46,7 @@ struct Tiny {
 
 /// A transformer whose activations are most of its memory.
 struct Wide {
-  data::Sources data = data::open_data(find_model("gpt").made_up({.size = "tiny"}, 256), {.context = 8});
+  data::Sources data = data::open_data(find_model("gpt").synthetic({.size = "tiny"}, 256), {.context = 8});
   TrainerOptions options{.optimizer = Sgd{}, .batch = 64, .eval_batch = 4};
   Task task() const { return find_model("gpt").task({.size = "tiny"}, *data.train); }
 };
@@ -117,13 +117,13 @@ TEST_P(RecomputeTest, ABudgetIsKept) {
   EXPECT_EQ(t.peak_bytes(), less.peak);
   wide.options.recompute = 0;
   wide.options.accumulate = 1;
-  expect_parts(message_of([&] { fitted(1000); }), {"1000 B", "batch of 64", "--memory-budget", "smaller batch"});
+  expect_parts(message_of([&] { fitted(1000); }), {"1000 B", "batch of 64", "memory-budget", "smaller batch"});
 }
 
 /// More blocks may take more memory: the least peak may be at any number of them.
 TEST_P(RecomputeTest, ABudgetThatAnyNumberOfBlocksKeepsIsKept) {
   const ModelDef& gpt = find_model("gpt");
-  data::Sources data = data::open_data(gpt.made_up({.size = "nano"}, 64), {.context = gpt.context({.size = "nano"})});
+  data::Sources data = data::open_data(gpt.synthetic({.size = "nano"}, 64), {.context = gpt.context({.size = "nano"})});
   Task task = gpt.task({.size = "nano"}, *data.train);
   TrainerOptions options{.optimizer = Adam{}, .batch = 16, .eval_batch = 4};
   auto peak = [&](int64_t blocks, int64_t parts) {
@@ -148,14 +148,14 @@ TEST_P(RecomputeTest, ABudgetThatAnyNumberOfBlocksKeepsIsKept) {
     for (int64_t blocks = 0; blocks <= count; ++blocks) least = std::min(least, peak(blocks, parts));
   std::string message = message_of([&] { fitted(least - 1); });
   expect_parts(message, {fmt::format("takes {} B", least), fmt::format("into {} B", least - 1),
-                         fmt::format("--memory-budget {}B", least)});
+                         fmt::format("memory-budget {}B", least)});
 }
 
 TEST_P(RecomputeTest, ABudgetOfAModelWithoutBlocks) {
   Tiny mlp("mlp");
   TrainerOptions options{.optimizer = Sgd{}, .batch = 7, .eval_batch = 4};
   std::string message = message_of([&] { fit(device, mlp.task(), options, *mlp.data.train, nullptr, 1000); });
-  expect_parts(message, {"does not fit into 1000 B: at the least, a batch of 7 takes", "--memory-budget"});
+  expect_parts(message, {"does not fit into 1000 B: its smallest configuration, a batch of 7, takes", "memory-budget"});
   EXPECT_EQ(message.find("block"), std::string::npos) << message;
 }
 
@@ -165,10 +165,10 @@ TEST_P(RecomputeTest, WaysToFitDoFit) {
     TrainerOptions o = wide.options;
     std::istringstream words(way);
     for (std::string option, value; words >> option >> value;)
-      (option == "--accumulate" ? o.accumulate : o.recompute) = value == "all" ? 1000 : std::stoll(value);
+      (option == "accumulate" ? o.accumulate : o.recompute) = value == "all" ? 1000 : std::stoll(value);
     return RunPlanner(device, wide.task(), o, *wide.data.train, nullptr).plan(o.batch).peak;
   };
-  uint64_t plain = peak(""), least = peak("--accumulate 64 --recompute all");
+  uint64_t plain = peak(""), least = peak("accumulate 64 recompute all");
   size_t kinds = 0;
   for (uint64_t room : {plain - 1, (2 * plain + least) / 3, (plain + 2 * least) / 3, least}) {
     std::vector<std::string> ways = ways_to_fit(device, wide.task(), wide.options, *wide.data.train, nullptr, room);
@@ -184,7 +184,7 @@ TEST_P(RecomputeTest, WaysToFitDoFit) {
   std::vector<std::string> ways =
       ways_to_fit(device, wide.task(), wide.options, *wide.data.train, nullptr, peak("") - 1);
   ASSERT_FALSE(ways.empty());
-  EXPECT_EQ(ways[0], "--accumulate 3");
+  EXPECT_EQ(ways[0], "accumulate 3");
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, RecomputeTest, testing::ValuesIn(usable()), test_name);

@@ -32,18 +32,50 @@ TEST(Schedules, AreAsInPyTorch) {
   EXPECT_EQ(parse_schedule("constant", 5)(3), 1);
 }
 
+TEST(Schedules, OfFewStepsAreAsInPyTorch) {
+  for (const auto& [total, schedules] : golden().at("short").items())
+    for (const auto& [text, factors] : schedules.items()) {
+      Schedule s = parse_schedule(text, std::stoll(total));
+      for (size_t k = 0; k < factors.size(); ++k)
+        EXPECT_NEAR(s(static_cast<int64_t>(k)), factors[k].get<double>(), 1e-9) << text << " of " << total << ", " << k;
+    }
+}
+
+// Also where PyTorch divides by 0, and beyond the last step.
+TEST(Schedules, AreFinite) {
+  for (int64_t total : {1, 2, 3, 4, 100})
+    for (const char* text : {"constant",         "step:1",          "step:1:0",        "multi_step:0",
+                             "multi_step:1,1:0", "exponential:0",   "cosine",          "cosine:0:1",
+                             "cosine:1",         "linear",          "plateau",         "warmup:0",
+                             "warmup:1",         "warmup:0+cosine", "warmup:1+linear", "warmup:9+one_cycle",
+                             "one_cycle",        "one_cycle:0.01",  "one_cycle:0.25",  "one_cycle:0.5",
+                             "one_cycle:0.99"}) {
+      Schedule s = parse_schedule(text, total);
+      for (int64_t k = 0; k < total + 3; ++k) {
+        EXPECT_GE(s(k), 0) << text << " of " << total << ", step " << k;
+        EXPECT_LE(s(k), 1) << text << " of " << total << ", step " << k;
+      }
+    }
+  EXPECT_EQ(parse_schedule("one_cycle:0.25", 4)(0), 1);
+  EXPECT_EQ(parse_schedule("one_cycle:0.01", 100)(0), 1);
+}
+
 TEST(Schedules, NameWhatDoesNotFit) {
-  for (const char* text : {"step:-1", "step:0", "step", "cosine:x", "multi_step:3,-1", "one_cycle:1", "nothing",
-                           "exponential:", "step:1+cosine", "warmup:-3", "cosine:0:0", "linear:3", "constant:1"})
+  for (const char* text : {"step:-1",     "step:0",     "step",          "cosine:x",         "multi_step:3,-1",
+                           "one_cycle:1", "nothing",    "exponential:",  "step:1+cosine",    "warmup:-3",
+                           "cosine:0:0",  "linear:3",   "constant:1",    "exponential:nan",  "exponential:inf",
+                           "step:1:nan",  "cosine:nan", "one_cycle:nan", "multi_step:1:inf", "plateau:nan"})
     EXPECT_NE(message_of([&] { parse_schedule(text, 10); }).find("schedule"), std::string::npos) << text;
-  expect_parts(message_of([] { parse_schedule("step:-1", 10); }), {"--schedule step:-1", "'-1'", "numbers from 0"});
+  expect_parts(message_of([] { parse_schedule("step:-1", 10); }), {"schedule step:-1", "'-1'", "numbers from 0"});
+  for (const char* text : {"cosine", "linear", "one_cycle", "warmup:5+cosine"})
+    expect_parts(message_of([&] { parse_schedule(text, 0); }), {"0 steps", "at least 1"});
 }
 
 TEST(Schedules, APlateauIsAsInPyTorch) {
   const json& plateau = golden().at("plateau");
   Plateau p{.factor = 0.5, .patience = 2};
   for (size_t k = 0; k < plateau.at("losses").size(); ++k) {
-    p.look(plateau.at("losses")[k]);
+    p.update(plateau.at("losses")[k]);
     EXPECT_NEAR(p.scale, plateau.at("factors")[k].get<double>(), 1e-12) << k;
     Plateau again{.factor = 0.5, .patience = 2};
     again.restore(p.state());

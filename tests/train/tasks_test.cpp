@@ -39,6 +39,16 @@ data::TensorSet line(int64_t count) {
           {{"input", host_tensor(DType::f32, {count, 3}, x)}, {"target", host_tensor(DType::f32, {count, 2}, y)}}};
 }
 
+TEST(Tasks, ParametersWhoseNamesHaveOneHashAreRefused) {
+  auto task = [](nn::Builder& b, const Batch& batch) {
+    Value w =
+        b.parameter("yiijsv", {3}, {nn::Init::normal, 0, 1}) + b.parameter("ktodoe", {3}, {nn::Init::normal, 0, 1});
+    return Outcome{sum(batch["input"] * w), sum(batch.weights(DType::f32))};
+  };
+  Trainer t(device(), Task(task, "alike"), {.batch = 20});
+  expect_parts(message_of([&] { t.train(line(20)); }), {"'ktodoe' and 'yiijsv'", "same random numbers"});
+}
+
 TEST(Tasks, RegressionLearnsALine) {
   Trainer t(device(), regression(nn::Linear(2)), {.optimizer = Sgd{.lr = 0.5}, .batch = 20, .eval_batch = 7});
   data::TensorSet set = line(100);
@@ -279,6 +289,16 @@ TEST(Tasks, NameWhatDoesNotFit) {
                                                                     });
 }
 
+TEST(Tasks, LabelsOutsideOfTheClassesAreNamedBeforeTheFirstStep) {
+  auto train = [](const std::vector<int32_t>& labels) {
+    data::TensorSet set("set", {{"input", host_tensor(DType::f32, {4, 2}, std::vector<float>(8, 0.5F))},
+                                {"label", host_tensor(DType::i32, {4}, labels)}});
+    Trainer(device(), classification(nn::Linear(3)), {.batch = 2}).train(set, 1);
+  };
+  EXPECT_NO_THROW(train({0, 2, -100, 1}));
+  expect_parts(message_of([&] { train({0, 0, 3, 0}); }), {"label 3 of sample 2 is outside [0, 3) and not -100"});
+}
+
 TEST(Tasks, ATableThatTheDeviceDoesNotReachStaysOnTheHost) {
   data::TensorSet set = line(10);
   std::vector<std::string> ops;
@@ -288,10 +308,10 @@ TEST(Tasks, ATableThatTheDeviceDoesNotReachStaysOnTheHost) {
       return answer;
     };
   };
-  EXPECT_TRUE(reachable(form_of_set(set, "train", device(), 1 << 20), accepts(true)).resident);
+  EXPECT_TRUE(addressable(form_of_set(set, "train", device(), 1 << 20), accepts(true)).resident);
   EXPECT_EQ(std::ranges::count(ops, "gather"), 2);
-  EXPECT_FALSE(reachable(form_of_set(set, "train", device(), 1 << 20), accepts(false)).resident);
-  EXPECT_FALSE(reachable(form_of_set(set, "train", device(), 8), accepts(true)).resident);
+  EXPECT_FALSE(addressable(form_of_set(set, "train", device(), 1 << 20), accepts(false)).resident);
+  EXPECT_FALSE(addressable(form_of_set(set, "train", device(), 8), accepts(true)).resident);
 }
 
 // A sampler's noise depends on the seed alone, and its weights are the checkpoint's.
@@ -348,7 +368,7 @@ TEST(Texts, AreReadByBytesAndCharacters) {
   expect_parts(error("\xc0\x80", {.context = 1}), {"byte 0"});      // too long a form of U+0000
   expect_parts(error("\xed\xa0\x80", {.context = 1}), {"byte 0"});  // half of a pair of UTF-16
   expect_parts(error("short", {.context = 100}), {"5 tokens", "take 100"});
-  expect_parts(error("text", {.context = 1, .tokenizer = "words"}), {"--tokenizer words"});
+  expect_parts(error("text", {.context = 1, .tokenizer = "words"}), {"tokenizer words"});
   expect_parts(error("abd", {.context = 1, .vocabulary = "abc"}), {f / "bad", "byte 2", "lacks", "U+0064"});
   expect_parts(error("abd", {.context = 1, .tokenizer = "bpe:" + (f / "no")}), {"vocab.json", "no such file"});
   EXPECT_EQ(chars.train->vocabulary, " ab\xc3\xa4");
@@ -360,7 +380,7 @@ TEST(Tasks, DecodingAgreesWithPrediction) {
   for (const char* name : {"gpt", "llama"}) {
     const ModelDef& def = find_model(name);
     ModelOptions o{.size = "tiny"};
-    data::Sources made = data::open_data(def.made_up(o, 4), {.context = def.context(o)});
+    data::Sources made = data::open_data(def.synthetic(o, 4), {.context = def.context(o)});
     Trainer t(device(), def.task(o, *made.train), {.batch = 2, .eval_batch = 1});
     t.train(*made.train, 3);
     int64_t context = def.context(o);

@@ -23,7 +23,7 @@ try:
     from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 except ImportError as e:
     print(f"{e.name} is not installed: scripts/python-env.sh --torch")
-    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE", "").split(",") else 77)
+    sys.exit(1 if "torch" in os.environ.get("TUTTI_REQUIRE_PACKAGES", "").split(",") else 77)
 
 transformers.utils.logging.disable_progress_bar()
 LIMIT = 1e-4  # of the largest logit

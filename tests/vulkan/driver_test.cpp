@@ -160,7 +160,7 @@ class VulkanDriverTest : public ::testing::Test {
 
 TEST_F(VulkanDriverTest, TellsWhatTheDeviceIs) {
   const sdk::Traits& t = driver->traits();
-  EXPECT_EQ(t.language, sdk::Language::glsl);
+  EXPECT_EQ(t.language, &sdk::Language::glsl());
   EXPECT_GE(t.max_local, 128u);
   EXPECT_GE(t.subgroup, 1u);
   EXPECT_GE(t.max_buffer_bytes, 1u << 27);

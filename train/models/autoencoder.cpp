@@ -43,9 +43,9 @@ const ModelDef autoencoder_model{
     .doc = "two convolutions with stride 2 to a code of 32 numbers and two transposed ones back: images it reproduces",
     .sizes = {{.name = "default", .doc = "32 and 64 channels, code 32"},
               {.name = "tiny", .doc = "4 and 8 channels, code 6, for images of 8x8", .batch = 4, .eval_batch = 4}},
-    .task = task,
-    .made_up = [](const ModelOptions& o,
-                  int64_t samples) { return fmt::format("shapes:{}:{}:16", o.size == "tiny" ? 8 : 28, samples); },
+    .build = task,
+    .synthetic = [](const ModelOptions& o,
+                    int64_t samples) { return fmt::format("shapes:{}:{}:16", o.size == "tiny" ? 8 : 28, samples); },
     .data = "fashion-mnist"};
 
 }  // namespace tutti

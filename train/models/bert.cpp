@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "graph/functions.h"
 #include "graph/ops/attention.h"
@@ -108,7 +109,7 @@ struct Bert {
     int64_t n = tokens.shape()[0], t = tokens.shape()[1];
     if (t > o.context)
       throw invalid(fmt::format("samples of {} tokens, the model has {} positions", t, o.context),
-                    fmt::format("--context {}", o.context));
+                    option_text("context", o.context));
     Value x;
     Weight w;
     {
@@ -165,7 +166,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
       [=](Builder& b, const Batch& x) {
         Value tokens = x["tokens"];
         bool masks = x.has("labels");
-        x.below("tokens", m.vocabulary + masks);
+        x.class_ids("tokens", m.vocabulary + masks);
         Masked masked = masks ? Masked{tokens, x["labels"]} : mask(b, tokens, m.vocabulary);
         Value y = b.output(Bert{m}.forward(b, masked.tokens));
         Shape rows = {num_elements(tokens.shape())};
@@ -200,13 +201,14 @@ const ModelDef bert_model{
                .eval_batch = 1,
                .lr = 1e-4},
               {.name = "tiny", .doc = "2 layers, 2 heads, width 16, context 6", .batch = 2, .eval_batch = 2}},
-    .task = task,
-    .made_up =
+    .build = task,
+    .synthetic =
         [](const ModelOptions& o, int64_t samples) {
           BertOptions m = options_of(o);
-          return fmt::format("made-up-text:{}:{}", m.vocabulary, std::min<int64_t>(samples, 512) * m.context);
+          return fmt::format("synthetic-text:{}:{}", m.vocabulary, std::min<int64_t>(samples, 512) * m.context);
         },
     .optimizer = "adamw",
+    .takes = {"dropout"},
     .context = [](const ModelOptions& o) { return options_of(o).context; },
     .drawn = drawn};
 

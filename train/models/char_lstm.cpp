@@ -48,12 +48,13 @@ const ModelDef char_lstm_model{
     .doc = "LSTM layers that predict the next character of a text",
     .sizes = {{.name = "default", .doc = "2 layers of 256, context 128", .batch = 32, .eval_batch = 32, .lr = 2e-3},
               {.name = "tiny", .doc = "a layer of 12, context 5", .batch = 2, .eval_batch = 2}},
-    .task = task,
-    .made_up =
+    .build = task,
+    .synthetic =
         [](const ModelOptions& o, int64_t samples) {
           CharLstm m = model_of(o);
-          return fmt::format("made-up-text:{}:{}", m.vocabulary, std::min<int64_t>(samples, 1024) * m.context);
+          return fmt::format("synthetic-text:{}:{}", m.vocabulary, std::min<int64_t>(samples, 1024) * m.context);
         },
+    .takes = {"dropout"},
     .context = [](const ModelOptions& o) { return model_of(o).context; }};
 
 }  // namespace tutti

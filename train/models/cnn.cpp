@@ -38,13 +38,15 @@ extern const ModelDef cnn_model;
 const ModelDef cnn_model{
     .name = "cnn",
     .doc = "conv3x3(32)-relu-pool2, conv3x3(64)-relu-pool2, fc128-relu-fc10",
-    .sizes = {{.name = "default", .doc = "for images of at least 4x4"},
-              {.name = "tiny", .doc = "6 and 8 channels, for images of 12x12", .batch = 8, .eval_batch = 8}},
-    .task = task,
-    .made_up =
+    .sizes =
+        {{.name = "default", .doc = "for images of at least 4x4"},
+         {.name = "tiny", .doc = "6 and 8 channels, for images of 12x12", .batch = 8, .eval_batch = 8, .fixed = true}},
+    .build = task,
+    .synthetic =
         [](const ModelOptions& o, int64_t samples) {
           return fmt::format("synthetic:{}:10:{}:16", o.size == "tiny" ? "1x12x12" : "1x28x28", samples);
         },
-    .data = "fashion-mnist"};
+    .data = "fashion-mnist",
+    .takes = {"activation", "dropout", "init"}};
 
 }  // namespace tutti

@@ -136,7 +136,7 @@ Diffusion diffusion_for(const ModelOptions& o, const data::Source& train) {
 
 /// Times for a batch: the column, drawn while training, or spread evenly in evaluation.
 Value times_of(Builder& b, const Batch& x) {
-  if (x.has("time")) return x.below("time", times);
+  if (x.has("time")) return x.class_ids("time", times);
   if (!b.training()) return (iota(b.graph(), {x.size()}, 0) * 2 + 1) * times / (2 * x.size());
   return cast(random_uniform(b.seed(), b.step(), {x.size()}, stream_of("time"), 0, times), DType::i32);
 }
@@ -222,9 +222,9 @@ const ModelDef diffusion_model{
                .eval_batch = 64,
                .lr = 2e-4},
               {.name = "tiny", .doc = "4 channels at two resolutions, images of 8x8", .batch = 4, .eval_batch = 4}},
-    .task = task,
-    .made_up = [](const ModelOptions& o,
-                  int64_t samples) { return fmt::format("shapes:{}:{}:16", o.size == "tiny" ? 8 : 32, samples); },
+    .build = task,
+    .synthetic = [](const ModelOptions& o,
+                    int64_t samples) { return fmt::format("shapes:{}:{}:16", o.size == "tiny" ? 8 : 32, samples); },
     .data = "fashion-mnist:1x32x32",
     .drawn = drawn,
     .sampler = sampler};

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "data/host_tensor.h"
 #include "graph/functions.h"
@@ -76,14 +77,14 @@ Task task(const ModelOptions& o, const data::Source& train) {
         fmt::format("dlrm takes dense f32[features], sparse i32[tables, bag] whose number of rows is known, "
                     "and a label of 0 or 1; {} has {}, {} with {} rows and {}",
                     o.data, to_string(dense.type), to_string(sparse.type), sparse.classes, to_string(label.type)),
-        "use --data made-up-clicks:13:26:1000");
+        "use " + option_text("data", "synthetic-clicks:13:26:1000"));
   bool tiny = o.size == "tiny";
   Dlrm net{.rows = sparse.classes,
            .bottom = tiny ? std::vector<int64_t>{8, 4} : std::vector<int64_t>{64, 16},
            .top = tiny ? std::vector<int64_t>{8, 1} : std::vector<int64_t>{64, 1}};
   return Task(
       [net](Builder& b, const Batch& x) {
-        Value sparse = x.below("sparse", net.rows);
+        Value sparse = x.class_ids("sparse", net.rows);
         return binary_classified(b.output(net.forward(b, b.input(x["dense"]), sparse)), x);
       },
       fmt::format("Dlrm({} tables of {} rows, width {})", sparse.type.shape[0], net.rows, net.bottom.back()));
@@ -103,9 +104,9 @@ const ModelDef dlrm_model{
                .doc = "bottom 8-4, top 8-1; 3 dense features, 3 tables of 10 rows",
                .batch = 4,
                .eval_batch = 4}},
-    .task = task,
-    .made_up = [](const ModelOptions& o, int64_t samples) {
-      return fmt::format("made-up-clicks:{}:{}", o.size == "tiny" ? "3:3:10" : "13:26:1000", samples);
+    .build = task,
+    .synthetic = [](const ModelOptions& o, int64_t samples) {
+      return fmt::format("synthetic-clicks:{}:{}", o.size == "tiny" ? "3:3:10" : "13:26:1000", samples);
     }};
 
 }  // namespace tutti

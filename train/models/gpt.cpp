@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "graph/functions.h"
 #include "graph/ops/attention.h"
@@ -78,7 +79,7 @@ struct Gpt {
     int64_t n = tokens.shape()[0], t = tokens.shape()[1];
     if (t > o.context)
       throw invalid(fmt::format("samples of {} tokens, the model has {} positions", t, o.context),
-                    fmt::format("--context {}", o.context));
+                    option_text("context", o.context));
     Builder::Enter enter(b, "transformer");
     Weight wte;
     {
@@ -88,7 +89,7 @@ struct Gpt {
     Value x = wte.rows(tokens) + b("wpe", Embedding(o.context, o.width, {Init::normal, 0, 0.02}), b.places(t));
     x = b("drop", Dropout(o.dropout), x);
     for (int64_t i = 0; i < o.layers; ++i) x = b(fmt::format("h.{}", i), Block{o}, x);
-    x = b.wanted(x);
+    x = b.last_token(x);
     t = x.shape()[1];
     x = reshape(b("ln_f", LayerNorm(), x), {n * t, o.width});
     return reshape(wte.product(x), {n, t, o.vocabulary});  // tied: the embedding is the last layer too
@@ -129,13 +130,14 @@ const ModelDef gpt_model{
                .eval_batch = 1,
                .lr = 3e-4},
               {.name = "tiny", .doc = "2 layers, 2 heads, width 16, context 8", .batch = 2, .eval_batch = 2}},
-    .task = task,
-    .made_up =
+    .build = task,
+    .synthetic =
         [](const ModelOptions& o, int64_t samples) {
           GptOptions g = options_of(o);
-          return fmt::format("made-up-text:{}:{}", g.vocabulary, std::min<int64_t>(samples, 512) * g.context);
+          return fmt::format("synthetic-text:{}:{}", g.vocabulary, std::min<int64_t>(samples, 512) * g.context);
         },
     .optimizer = "adamw",
+    .takes = {"dropout"},
     .context = [](const ModelOptions& o) { return options_of(o).context; }};
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 // tied embeddings; Hugging Face's parameter names.
 #include <fmt/format.h>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "graph/functions.h"
 #include "graph/ops/attention.h"
@@ -60,7 +61,7 @@ struct Llama {
     Embedding embed(o.vocabulary, o.width, {Init::normal, 0, 0.02});
     Value x = b("embed_tokens", embed, tokens);
     for (int64_t i = 0; i < o.layers; ++i) x = b(fmt::format("layers.{}", i), Block{o}, x);
-    x = b.wanted(x);
+    x = b.last_token(x);
     int64_t n = x.shape()[0], t = x.shape()[1];
     x = reshape(b("norm", RmsNorm(o.eps), x), {n * t, o.width});
     Builder::Enter tied(b, "embed_tokens");
@@ -99,7 +100,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
   int64_t classes = train.column("tokens").classes;
   if (o.weights.ends_with(".gguf") && classes > l.vocabulary)
     throw invalid(fmt::format("{} has {} tokens, {} has {}", o.data, classes, o.weights, l.vocabulary),
-                  "--tokenizer gguf:" + o.weights);
+                  option_text("tokenizer", "gguf:" + o.weights));
   if (o.size != "smollm2" && o.weights.empty() && classes > 0) l.vocabulary = classes;
   return language_model(Llama{l});
 }
@@ -121,11 +122,11 @@ const ModelDef llama_model{
                .eval_batch = 1,
                .lr = 5e-4},
               {.name = "tiny", .doc = "2 layers, width 16, 4 heads, 2 key-value heads", .batch = 2, .eval_batch = 2}},
-    .task = task,
-    .made_up =
+    .build = task,
+    .synthetic =
         [](const ModelOptions& o, int64_t samples) {
           LlamaFacts l = options_of(o);
-          return fmt::format("made-up-text:{}:{}", l.vocabulary, std::min<int64_t>(samples, 512) * l.context);
+          return fmt::format("synthetic-text:{}:{}", l.vocabulary, std::min<int64_t>(samples, 512) * l.context);
         },
     .optimizer = "adamw",
     .context = [](const ModelOptions& o) { return options_of(o).context; }};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "graph/functions.h"
 #include "graph/ops/reshape.h"
@@ -27,7 +28,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
   data::Column sequence = train.column("input");
   if (sequence.type.shape.size() != 2)
     throw invalid(fmt::format("lstm takes sequences [steps, features], {} has {}", o.data, to_string(sequence.type)),
-                  "use --data synthetic:64x64:10, or another model");
+                  "use " + option_text("data", "synthetic:64x64:10") + ", or another model");
   LstmClassifier model{.hidden = o.size == "tiny" ? 16 : 256,
                        .classes = std::max<int64_t>(train.column("label").classes, 2)};
   // Sequences of different lengths are padded, and a column of lengths says how many steps count.
@@ -48,8 +49,8 @@ const ModelDef lstm_model{
     .doc = "an LSTM over sequences, with a column \"length\" where they differ, and a linear layer on its last state",
     .sizes = {{.name = "default", .doc = "256 hidden units, 64 steps of 64 features", .batch = 64, .eval_batch = 64},
               {.name = "tiny", .doc = "16 hidden units, 5 steps of 8 features", .batch = 4, .eval_batch = 4}},
-    .task = task,
-    .made_up = [](const ModelOptions& o, int64_t samples) {
+    .build = task,
+    .synthetic = [](const ModelOptions& o, int64_t samples) {
       return fmt::format("synthetic:{}:10:{}:16", o.size == "tiny" ? "5x8" : "64x64", samples);
     }};
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "train/model.h"
@@ -11,56 +12,66 @@
 namespace tutti {
 namespace {
 
+const char* const usual_layers = "784,512,256,10";
+
 std::vector<int64_t> parse_layers(const std::string& text) {
   std::vector<int64_t> sizes;
   for (const std::string& part : fields(text, ',')) {
     int64_t n = parse_number<int64_t>(part).value_or(0);
     if (n < 1)
-      throw invalid(fmt::format("--layers {}: '{}' is not a positive number", text, part), "--layers 784,512,256,10");
+      throw invalid(fmt::format("{}: '{}' is not a positive number", option_text("layers", text), part),
+                    option_text("layers", usual_layers));
     sizes.push_back(n);
   }
   if (sizes.size() < 2)
-    throw invalid(fmt::format("--layers {}: at least input and output are needed", text), "--layers 784,512,256,10");
+    throw invalid(fmt::format("{}: at least input and output are needed", option_text("layers", text)),
+                  option_text("layers", usual_layers));
   return sizes;
 }
+
+std::string layers_of(const ModelOptions& o) { return o.layers.empty() ? usual_layers : o.layers; }
 
 Task task(const ModelOptions& o, const data::Source& train) {
   if (o.size == "tiny") return classification(nn::mlp({24, 10}, {.dropout = 0.2}));
   data::Column input = train.column("input"), label = train.column("label");
-  std::vector<int64_t> sizes = parse_layers(o.layers);
+  std::string layers = layers_of(o);
+  std::vector<int64_t> sizes = parse_layers(layers);
   int64_t numbers = num_elements(input.type.shape);
   if (sizes[0] != numbers)
-    throw invalid(fmt::format("--layers {}: the first layer takes {} numbers, a sample of {} has {} ({})", o.layers,
-                              sizes[0], o.data, numbers, to_string(input.type)),
-                  fmt::format("--layers {}{}", numbers, o.layers.substr(o.layers.find(','))));
+    throw invalid(fmt::format("{}: the first layer takes {} numbers, a sample of {} has {} ({})",
+                              option_text("layers", layers), sizes[0], o.data, numbers, to_string(input.type)),
+                  option_text("layers", std::to_string(numbers) + layers.substr(layers.find(','))));
   if (sizes.back() < label.classes && label.classes > std::max<int64_t>(train.size(), 1 << 16))
     throw invalid(fmt::format("{} samples of {} have a label of {}: more classes than samples", train.size(), o.data,
                               label.classes - 1),
                   "number the classes 0, 1, 2, …; or, if that is no class, choose a model of regression");
   if (sizes.back() < label.classes)
-    throw invalid(fmt::format("--layers {}: the last layer gives {} classes, {} has {}", o.layers, sizes.back(), o.data,
-                              label.classes),
-                  fmt::format("--layers {},{}", o.layers.substr(0, o.layers.rfind(',')), label.classes));
+    throw invalid(fmt::format("{}: the last layer gives {} classes, {} has {}", option_text("layers", layers),
+                              sizes.back(), o.data, label.classes),
+                  option_text("layers", fmt::format("{},{}", layers.substr(0, layers.rfind(',')), label.classes)));
   return classification(nn::mlp({sizes.begin() + 1, sizes.end()}, o.net));
 }
 
-std::string made_up(const ModelOptions& o, int64_t samples) {
+std::string synthetic(const ModelOptions& o, int64_t samples) {
   if (o.size == "tiny") return fmt::format("synthetic:1x12x12:10:{}:16", samples);
-  std::vector<int64_t> sizes = parse_layers(o.layers);
+  std::vector<int64_t> sizes = parse_layers(layers_of(o));
   return fmt::format("synthetic:{}:{}:{}:16", sizes[0], std::max<int64_t>(2, sizes.back()), samples);
 }
 
 }  // namespace
 
 extern const ModelDef mlp_model;
-const ModelDef mlp_model{
-    .name = "mlp",
-    .doc = "linear layers of --layers with an activation between them",
-    .sizes = {{.name = "default", .doc = "of --layers"},
-              {.name = "tiny", .doc = "24 hidden units with dropout, 10 classes", .batch = 8, .eval_batch = 8}},
-    .task = task,
-    .made_up = made_up,
-    .data = "fashion-mnist",
-    .layered = true};
+const ModelDef mlp_model{.name = "mlp",
+                         .doc = "linear layers with an activation between them",
+                         .sizes = {{.name = "default", .doc = "the sizes of the option layers"},
+                                   {.name = "tiny",
+                                    .doc = "24 hidden units with dropout, 10 classes",
+                                    .batch = 8,
+                                    .eval_batch = 8,
+                                    .fixed = true}},
+                         .build = task,
+                         .synthetic = synthetic,
+                         .data = "fashion-mnist",
+                         .takes = {"layers", "activation", "dropout", "init"}};
 
 }  // namespace tutti

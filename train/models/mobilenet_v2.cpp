@@ -99,7 +99,7 @@ const ModelDef mobilenet_v2_model{
                .batch = 4,
                .eval_batch = 4,
                .lr = 3e-3}},
-    .task = task,
-    .made_up = made_up_sized_images};
+    .build = task,
+    .synthetic = synthetic_sized_images};
 
 }  // namespace tutti

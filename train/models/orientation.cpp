@@ -5,6 +5,7 @@
 #include <numbers>
 #include <optional>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "graph/functions.h"
@@ -41,7 +42,7 @@ Sequential net(const std::vector<int64_t>& channels, int64_t hidden) {
 Value target_of(const Batch& x, DType dtype) {
   if (x.has("angle")) return cast(x["angle"], dtype);
   int64_t classes = x.column("label").classes;
-  Value turn = cast(x.below("label", classes), dtype) * (2 * std::numbers::pi / static_cast<double>(classes));
+  Value turn = cast(x.class_ids("label", classes), dtype) * (2 * std::numbers::pi / static_cast<double>(classes));
   turn = reshape(turn, {x.size(), 1});
   return concat({sin(turn), cos(turn)}, 1);
 }
@@ -90,7 +91,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
   if (image.type.shape.size() != 3 || (!turns && (angle.type.shape != Shape{2} || !is_float(angle.type.dtype))))
     throw invalid(fmt::format("orientation takes images [1, H, W] with an angle f32[2], {} has {} and {}", o.data,
                               to_string(image.type), to_string(angle.type)),
-                  "use --data orientation");
+                  "use " + option_text("data", "orientation"));
   return angles(o.size == "tiny" ? net({2, 4}, 8) : net({32, 64, 128, 128, 128}, 64));
 }
 
@@ -103,8 +104,8 @@ const ModelDef orientation_model{
     .sizes =
         {{.name = "default", .doc = "channels 32-64-128-128-128, images of 128x128", .batch = 32, .eval_batch = 50},
          {.name = "tiny", .doc = "channels 2-4, images of 16x16", .batch = 4, .eval_batch = 4}},
-    .task = task,
-    .made_up =
+    .build = task,
+    .synthetic =
         [](const ModelOptions& o, int64_t samples) {
           return fmt::format("orientation:{}:{}:16", o.size == "tiny" ? 16 : 128, std::min<int64_t>(samples, 2048));
         },

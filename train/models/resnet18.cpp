@@ -29,8 +29,8 @@ const ModelDef resnet18_model{
                .eval_batch = 16,
                .lr = 0.1},
               {.name = "tiny", .doc = "4 to 32 channels, for images of 16x16", .batch = 4, .eval_batch = 4, .lr = 0.1}},
-    .task = task,
-    .made_up = made_up_sized_images,
+    .build = task,
+    .synthetic = synthetic_sized_images,
     .optimizer = "sgd"};
 
 }  // namespace tutti

@@ -29,7 +29,7 @@ const ModelDef resnet34_model{
                .doc = "1 or 2 blocks a layer, 4 to 32 channels, for images of 16x16",
                .batch = 4,
                .eval_batch = 4}},
-    .task = task,
-    .made_up = made_up_sized_images};
+    .build = task,
+    .synthetic = synthetic_sized_images};
 
 }  // namespace tutti

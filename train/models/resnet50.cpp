@@ -29,7 +29,7 @@ const ModelDef resnet50_model{
                .doc = "1 or 2 blocks a layer, 8 to 64 channels, for images of 16x16",
                .batch = 4,
                .eval_batch = 4}},
-    .task = task,
-    .made_up = made_up_sized_images};
+    .build = task,
+    .synthetic = synthetic_sized_images};
 
 }  // namespace tutti

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "graph/ops/cast.h"
 #include "graph/ops/concat.h"
@@ -37,7 +38,7 @@ struct Tabular {
     for (size_t i = 0; i < categories.size(); ++i) {
       const auto& [name, classes] = std::pair(categories[i].name, categories[i].classes);
       Embedding embedding(classes, embedding_width(classes), {Init::normal, 0, 0.01});
-      parts.push_back(b(fmt::format("embeds.{}", i), embedding, x.below(name, classes)));
+      parts.push_back(b(fmt::format("embeds.{}", i), embedding, x.class_ids(name, classes)));
     }
     // Normalised before they are cast: in a short format 2019 and 2020 are one number.
     if (numbers) parts.push_back(cast(b("bn_cont", BatchNorm(), b.output(x["numbers"])), b.compute()));
@@ -61,7 +62,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
   auto refuse = [&](const data::Column& c, const char* expected) {
     return invalid(
         fmt::format("tabular takes the column '{}' as {}, {} has {}", c.name, expected, o.data, to_string(c.type)),
-        "use --data csv:FILE");
+        "use " + option_text("data", "csv:FILE"));
   };
   for (const data::Column& c : train.columns()) {
     const TensorType& t = c.type;
@@ -81,7 +82,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
   }
   if (net.categories.empty() && !net.numbers)
     throw invalid(fmt::format("tabular takes a column 'numbers' and columns 'category.NAME', {} has none", o.data),
-                  "use --data csv:FILE or made-up-table:16:8:10");
+                  "use " + option_text("data", "csv:FILE") + " or synthetic-table:16:8:10");
   if (label == target)
     throw invalid(fmt::format("tabular learns a column 'label' or a column 'target', {} has {}", o.data,
                               label ? "both" : "neither"),
@@ -103,9 +104,11 @@ const ModelDef tabular_model{
     .doc = "a net for tables: an embedding per categorical column, normalised numbers, Linear-ReLU-BatchNorm blocks",
     .sizes = {{.name = "default", .doc = "hidden layers 200-100", .batch = 64, .eval_batch = 256},
               {.name = "tiny", .doc = "one hidden layer of 8", .batch = 8, .eval_batch = 8}},
-    .task = task,
-    .made_up = [](const ModelOptions& o, int64_t samples) {
-      return fmt::format("made-up-table:{}:{}", o.size == "tiny" ? "3:2:3" : "16:8:10", samples);
-    }};
+    .build = task,
+    .synthetic =
+        [](const ModelOptions& o, int64_t samples) {
+          return fmt::format("synthetic-table:{}:{}", o.size == "tiny" ? "3:2:3" : "16:8:10", samples);
+        },
+    .takes = {"dropout"}};
 
 }  // namespace tutti

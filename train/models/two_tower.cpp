@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "graph/functions.h"
 #include "graph/ops/cast.h"
@@ -36,8 +37,8 @@ struct Tower {
 /// vectors, [batch, 3, width].
 Outcome triplets(Builder& b, const Batch& x, const Tower& users, const Tower& items, double margin) {
   int64_t n = x.size();
-  Value anchor = b("user", users, x.below("anchor", users.count));
-  Value both = concat({x.below("positive", items.count), x.below("negative", items.count)}, 0);
+  Value anchor = b("user", users, x.class_ids("anchor", users.count));
+  Value both = concat({x.class_ids("positive", items.count), x.class_ids("negative", items.count)}, 0);
   Values item = split(b("item", items, both), n, 0);
   Value counts = x.weights(anchor.dtype());
   Outcome out;
@@ -61,7 +62,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
       throw invalid(fmt::format("two_tower takes columns anchor, positive and negative, each i32 whose limit is known; "
                                 "'{}' of {} is {} below {}",
                                 name, o.data, to_string(c.type), c.classes),
-                    "use --data made-up-triplets:200:100");
+                    "use " + option_text("data", "synthetic-triplets:200:100"));
     return c.classes;
   };
   int64_t width = o.size == "tiny" ? 4 : 32, hidden = o.size == "tiny" ? 8 : 64;
@@ -79,9 +80,9 @@ const ModelDef two_tower_model{
     .doc = "two towers, for users and for items: an embedding and an MLP give vectors of length 1; triplet loss",
     .sizes = {{.name = "default", .doc = "width 32, 64 hidden units", .batch = 128, .eval_batch = 256},
               {.name = "tiny", .doc = "width 4, 8 hidden units", .batch = 4, .eval_batch = 4}},
-    .task = task,
-    .made_up = [](const ModelOptions& o, int64_t samples) {
-      return fmt::format("made-up-triplets:{}:{}", o.size == "tiny" ? "12:9" : "200:100", samples);
+    .build = task,
+    .synthetic = [](const ModelOptions& o, int64_t samples) {
+      return fmt::format("synthetic-triplets:{}:{}", o.size == "tiny" ? "12:9" : "200:100", samples);
     }};
 
 }  // namespace tutti

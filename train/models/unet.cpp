@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "graph/ops/concat.h"
 #include "nn/norms.h"
@@ -67,7 +68,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
   if (label.type.shape != Shape{s[1], s[2]})
     throw invalid(fmt::format("unet needs a class for every pixel, {} has {} and {}", o.data, to_string(image.type),
                               to_string(label.type)),
-                  "use --data shapes:64");
+                  "use " + option_text("data", "shapes:64"));
   unet.classes = std::max<int64_t>(label.classes, 2);
   return segmentation(unet);
 }
@@ -80,8 +81,8 @@ const ModelDef unet_model{
     .doc = "U-Net: the class of every pixel, by convolutions at five scales with shortcuts across",
     .sizes = {{.name = "default", .doc = "4 levels, 32 to 512 channels, images of 64x64", .batch = 8, .eval_batch = 16},
               {.name = "tiny", .doc = "2 levels, 4 to 16 channels, images of 16x16", .batch = 4, .eval_batch = 4}},
-    .task = task,
-    .made_up =
+    .build = task,
+    .synthetic =
         [](const ModelOptions& o, int64_t samples) {
           return fmt::format("shapes:{}:{}:16", o.size == "tiny" ? 16 : 64, std::min<int64_t>(samples, 4096));
         },

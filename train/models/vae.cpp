@@ -77,9 +77,9 @@ const ModelDef vae_model{
                .doc = "12 hidden units, a code of 3 numbers, for images of 8x8",
                .batch = 4,
                .eval_batch = 4}},
-    .task = task,
-    .made_up = [](const ModelOptions& o,
-                  int64_t samples) { return fmt::format("shapes:{}:{}:16", o.size == "tiny" ? 8 : 28, samples); },
+    .build = task,
+    .synthetic = [](const ModelOptions& o,
+                    int64_t samples) { return fmt::format("shapes:{}:{}:16", o.size == "tiny" ? 8 : 28, samples); },
     .data = "fashion-mnist",
     .sampler = sampler};
 

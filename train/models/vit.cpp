@@ -19,7 +19,7 @@ namespace {
 using namespace nn;
 
 struct VitOptions {
-  int64_t side, patch, width, layers, heads;  ///< side: of made-up images
+  int64_t side, patch, width, layers, heads;  ///< side: of synthetic images
   double dropout = 0;
 };
 
@@ -96,8 +96,9 @@ const ModelDef vit_model{
                .eval_batch = 4,
                .lr = 3e-4},
               {.name = "tiny", .doc = "2 layers, 2 heads, width 16, for images of 16x16", .batch = 4, .eval_batch = 4}},
-    .task = task,
-    .made_up = [](const ModelOptions& o, int64_t samples) { return made_up_images(options_of(o).side, samples); },
-    .optimizer = "adamw"};
+    .build = task,
+    .synthetic = [](const ModelOptions& o, int64_t samples) { return synthetic_images(options_of(o).side, samples); },
+    .optimizer = "adamw",
+    .takes = {"dropout"}};
 
 }  // namespace tutti

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/base/export.h"
+#include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "graph/ops/sgd.h"
 #include "graph/ops/sgd_momentum.h"
@@ -26,7 +27,8 @@ struct TUTTI_API Sgd {
   }
   /// Throws Error(invalid).
   void check() const {
-    if (nesterov && momentum == 0) throw invalid("--nesterov needs --momentum", "--momentum 0.9");
+    if (nesterov && momentum == 0)
+      throw invalid(option_text("nesterov") + " needs " + option_text("momentum"), option_text("momentum", 0.9));
   }
   Values shared(Graph&, Value, Value) const { return {}; }
   void update(const Update& u) const {

@@ -25,7 +25,7 @@ data::TensorSet first_samples(const data::Source& set, int64_t count, uint64_t s
 }
 
 /// The states before the first step.
-Tensors first_states(const Graph& step, Graph init, const BisectOptions& o, const InputForm& form,
+Tensors first_states(const Graph& step, Graph init, const BisectOptions& o, const InputLayout& form,
                      const data::Source& set) {
   Tensors states;
   for (const State& s : step.states())
@@ -74,7 +74,7 @@ class Bisection {
                     "use a smaller batch");
     data::TensorSet set = first_samples(*o_.set, o_.steps * o_.batch, o_.seed);
     Programs programs(o_.task, {.optimizer = o_.optimizer, .precision = o_.precision});
-    InputForm form = form_of(set, "train", true);
+    InputLayout form = form_of(set, "train", true);
     Graph step = programs.training(form, o_.batch);
     for (const BisectSide& s : result_.sides) {
       watch("compiling for " + s.device.id);
@@ -86,7 +86,7 @@ class Bisection {
     inputs["lr"].at = {round_to(DType::f32, learning_rate(o_.optimizer))};
     inputs["indices"] = Tensor({DType::i32, {o_.batch}});
     data::Batches batches(data::sequential_order(set.size()), o_.batch, data::Last::drop);
-    for (int64_t n = 0; n < o_.steps && result_.findings.empty(); ++n, ++result_.steps) {
+    for (int64_t n = 0; n < o_.steps && result_.findings.empty() && !(o_.stop && o_.stop()); ++n, ++result_.steps) {
       data::Batch batch = batches[n % batches.size()];
       inputs["indices"].at.assign(batch.indices.begin(), batch.indices.end());
       watch(fmt::format("step {} of {}: float64", n + 1, o_.steps));

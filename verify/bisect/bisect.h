@@ -19,6 +19,8 @@ struct BisectOptions {
   Precision precision = Precision::f32;
   /// Called before everything that takes a while.
   std::function<void(const std::string& what)> watch = {};
+  /// Asked between steps; true ends it with what there is.
+  std::function<bool()> stop = {};
 };
 
 /// The first place, in program order, where a device leaves its bound.

@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <optional>
 
 #include "core/base/status.h"
+#include "core/base/text.h"
 
 namespace tutti::bisect {
 namespace {
@@ -62,12 +63,11 @@ ordered_json attrs_json(const Attrs& attrs) {
 }
 
 double real(const json& j) {
-  if (!j.is_string()) fail(fmt::format("'{}' is no number in quotes", j.dump(-1, ' ', true)));
+  if (!j.is_string()) fail(fmt::format("'{}' is not a number in quotes", j.dump(-1, ' ', true)));
   auto digits = j.get<std::string>();
-  char* end = nullptr;
-  double x = std::strtod(digits.c_str(), &end);
-  if (digits.empty() || *end) fail(fmt::format("'{}' is no number", digits));
-  return x;
+  std::optional<double> x = parse_number<double>(digits);
+  if (!x) fail(fmt::format("'{}' is not a number", digits));
+  return *x;
 }
 
 Attrs attrs_from(const json& j) {

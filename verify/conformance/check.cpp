@@ -17,7 +17,7 @@ std::string Findings::text() const {
 Checks all_checks() {
   Checks all;
   for (Checks (*make)() : {negotiation_checks, open_checks, argument_checks, program_checks, growth_checks, run_checks,
-                           memory_checks, thread_checks, product_checks, op_checks, model_checks}) {
+                           memory_checks, thread_checks, device_checks, product_checks, op_checks, model_checks}) {
     Checks some = make();
     all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
   }

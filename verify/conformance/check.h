@@ -63,6 +63,7 @@ Checks growth_checks();
 Checks run_checks();
 Checks memory_checks();
 Checks thread_checks();
+Checks device_checks();
 Checks product_checks();
 Checks op_checks();
 Checks model_checks();

@@ -44,7 +44,7 @@ Manifest manifest_of(const fs::path& given) {
   fs::path file = fs::canonical(given, ec);
   if (ec) throw invalid(fmt::format("{}: {}", given.string(), ec.message()), "name a plugin's library");
   if (!fs::is_regular_file(file))
-    throw invalid(fmt::format("{}: is no file", given.string()), "name a plugin's library");
+    throw invalid(fmt::format("{}: is not a file", given.string()), "name a plugin's library");
   std::vector<fs::path> candidates;
   if (file.extension() == ".json") {
     candidates = {file};
@@ -102,13 +102,14 @@ class Runner {
         timeout_(options.timeout * (options.full ? 10 : 1)) {}
 
   void run() {
-    for (size_t first = 0; first < checks_.size();) {
+    for (size_t first = 0; first < checks_.size() && !options_.stopped();) {
       std::string group = blank(checks_[first]).group();
       size_t end = first;
       while (end < checks_.size() && blank(checks_[end]).group() == group) ++end;
       run_group(first, end);
       first = end;
     }
+    if (report_.partial = options_.stopped(); report_.partial) return;
     judge_process(quiet, printed_);
     judge_process(ends, ended_);
   }
@@ -125,6 +126,7 @@ class Runner {
       while (alive && first < end) {
         auto start = Clock::now();
         Event e = child.next(timeout_);
+        if (options_.stopped()) return;  // the signal may have ended the child
         alive = e.kind == Event::result;
         if (!alive) e.outcome = Outcome::fail;
         if (e.kind == Event::silent && ++silent_ == most_silent)
@@ -237,7 +239,7 @@ Report run(const Options& options) {
   if (list(options.only).empty())
     throw invalid(fmt::format("no check fits '{}'", options.only), "--list names all; * stands for any characters");
   check_index(setup, options.timeout);
-  Report report{setup.manifest, "", {}};
+  Report report{.manifest = setup.manifest, .device = "", .results = {}};
   Checks checks = chosen(options.only);
   Runner(setup, options, checks, report).run();
   return report;

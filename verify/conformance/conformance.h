@@ -28,7 +28,8 @@ struct Result {
 
 struct Report {
   Manifest manifest;
-  std::string device;  ///< its name, "" where there is no usable one
+  bool partial = false;  ///< it was stopped: checks are missing
+  std::string device;    ///< its name, "" where there is no usable one
   std::vector<Result> results;
   size_t count(Outcome outcome, const std::string& group = {}) const;
   /// Every check of the must-pass list passed or failed as expected; those that need a device may lack one.
@@ -43,6 +44,9 @@ struct Options {
   int device = -1;             ///< index within the plugin; -1: the first that can be used
   bool full = false;           ///< all cases of `tutti parity` and longer training, in place of a light set
   double timeout = 120;        ///< seconds that one check may take; ten times as many with `full`
+  /// Asked between checks; true ends it with what there is.
+  std::function<bool()> stop = {};
+  bool stopped() const { return stop && stop(); }
   /// Called after every check; `done` of `of`.
   std::function<void(const Result&, size_t done, size_t of)> watch = {};
 };

@@ -1,12 +1,12 @@
 // What compile reports against what usage counts.
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <optional>
 
+#include "core/base/little_memory.h"
 #include "core/base/text.h"
 #include "verify/conformance/programs.h"
 
@@ -159,28 +159,6 @@ void released(PluginUnderTest& plugin, Findings& f) {
     s.table().release(r.get());
   });
 }
-
-/// Takes address space away from this process as long as it lives.
-class LittleMemory {
- public:
-  explicit LittleMemory(uint64_t left) {
-    getrlimit(RLIMIT_AS, &before_);
-    rlimit now = before_;
-    now.rlim_cur = std::min<rlim_t>(before_.rlim_max, mapped_bytes() + left);
-    setrlimit(RLIMIT_AS, &now);
-  }
-  ~LittleMemory() { setrlimit(RLIMIT_AS, &before_); }
-  LittleMemory(const LittleMemory&) = delete;
-
- private:
-  static uint64_t mapped_bytes() {
-    std::ifstream in("/proc/self/statm");
-    uint64_t pages = 0;
-    if (!(in >> pages)) throw Failure("/proc/self/statm cannot be read");
-    return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  }
-  rlimit before_ = {};
-};
 
 /// Programs whose memory an allocator refuses, not a comparison with the device's size: on a CPU for lack of address
 /// space, on a GPU because earlier programs hold the rest. Drivers that play a device in this process do not bear the

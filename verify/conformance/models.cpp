@@ -36,7 +36,7 @@ struct Run {
   lockstep::LockstepOptions options;
   const data::Source& set;
   Programs programs;
-  InputForm form;
+  InputLayout form;
   Graph init, step;
   Session session;
   Legalizer legalizer;

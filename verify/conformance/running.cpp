@@ -32,6 +32,17 @@ void in_flight(PluginUnderTest& plugin, Findings& f) {
   r.verify(f, "after 8 steps without a wait between them");
 }
 
+/// More groups of work-items than drivers like to handle in one piece, the last of them not full.
+void many(PluginUnderTest& plugin, Findings& f) {
+  SmallProgram p(3'000'017);
+  RawSession s(plugin, f);
+  SmallRun r(s, p.get(), p.size());
+  for (int k = 0; k < 2; ++k) {
+    s.wait(r.enqueue(k));
+    r.verify(f, fmt::format("of {} elements, after step {}", p.size(), k + 1));
+  }
+}
+
 void read_waits(PluginUnderTest& plugin, Findings& f) {
   SmallProgram p(5000);
   RawSession s(plugin, f);
@@ -143,6 +154,7 @@ Checks run_checks() {
   return {
       {"run.result", "steps of an elementwise program update their state rightly", result},
       {"run.in_flight", "steps may be enqueued without waiting; tickets grow, feeds are kept apart", in_flight},
+      {"run.many", "every element of large tensors is computed", many},
       {"run.read_waits", "read gives the state after all runs so far", read_waits},
       {"run.waits", "wait keeps to its time, and takes any ticket handed out, again and in any order", waits},
       {"run.timeout", "a wait without time does not wait for the work", timeout},

@@ -35,7 +35,7 @@ constexpr double rate = 1e-3;
 struct Side {
   Session session;
   DeviceProgram program;
-  Side(const Device& device, const Graph& g, const InputForm& form, const data::Source& set)
+  Side(const Device& device, const Graph& g, const InputLayout& form, const data::Source& set)
       : session(device), program(session, g, tuning_bytes) {
     for (const data::Table& t : set.tables())
       if (std::string state = form.table_state(t.name); g.find_state(state))
@@ -205,7 +205,7 @@ void judge_step(Judge judge, const Graph& g, std::vector<Update>& updates, const
 std::shared_ptr<const data::Source> lockstep_data(const ModelDef& model, const ModelOptions& options) {
   if (model.data == "fashion-mnist" && options.size != "tiny" && !data::not_installed(model.data))
     return std::make_shared<data::Dataset>(data::fashion_mnist().train);
-  auto set = data::open_data(model.made_up(options, options.size == "tiny" ? 64 : 4096),
+  auto set = data::open_data(model.synthetic(options, options.size == "tiny" ? 64 : 4096),
                              {.context = model.context ? model.context(options) : 0})
                  .train;
   auto labelled = std::dynamic_pointer_cast<const data::Dataset>(set);
@@ -223,8 +223,8 @@ LockstepOptions lockstep_of(const ModelDef& model, const ModelOptions& options) 
 
 std::vector<LockstepResult> lockstep(const std::vector<Device>& devices, const LockstepOptions& o) {
   Programs programs(o.task, {.optimizer = o.optimizer, .expose_gradients = true});
-  InputForm form = form_of(*o.set, "train", true);
-  Declared declared = programs.declare(form);
+  InputLayout form = form_of(*o.set, "train", true);
+  ModelSignature declared = programs.declare(form);
   Graph g = programs.training(form, o.batch);
   Side truth(select_device(reference_device), g, form, *o.set);
   draw_weights(truth.session, programs.initialization(declared), o.seed);
@@ -258,7 +258,7 @@ std::vector<LockstepResult> lockstep(const std::vector<Device>& devices, const L
       truth.session.read(s.name, bytes.data(), bytes.size());
       before.emplace(s.name, tensor_from(g.info(s.before).type, bytes.data()));
     }
-  for (int64_t step = 0; step < o.steps; ++step) {
+  for (int64_t step = 0; step < o.steps && !o.stopped(); ++step) {
     if (o.watch) o.watch("lockstep", step);
     data::Batch b = batches[step % batches.size()];
     feeds.at("indices").at.assign(b.indices.begin(), b.indices.end());
@@ -297,13 +297,15 @@ std::vector<FreeRun> free_runs(const std::vector<Device>& devices, const Lockste
   for (const Device& d : devices)
     if (d.id != runs[0].device.id) runs.push_back({.device = d});
   for (FreeRun& run : runs) {
+    if (o.stopped()) break;
     try {
       Trainer trainer(run.device, o.task, {.optimizer = o.optimizer, .batch = o.batch, .seed = o.seed});
       auto watch = [&](const Progress& p) {
         if (o.watch) o.watch("free run on " + run.device.id, p.step);
-        return true;
+        return !o.stopped();
       };
-      for (int64_t left = o.steps; left > 0; left = o.steps - trainer.steps()) trainer.train(*o.set, left, watch);
+      for (int64_t left = o.steps; left > 0 && !o.stopped(); left = o.steps - trainer.steps())
+        trainer.train(*o.set, left, watch);
       run.losses = trainer.losses();
     } catch (const Error& e) {
       run.problem = e.what();

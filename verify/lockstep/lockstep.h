@@ -16,6 +16,9 @@ struct LockstepOptions {
   Optimizer optimizer = Adam{};
   /// Called before every step; `what` is "lockstep" or "free run on DEVICE".
   std::function<void(const std::string& what, int64_t step)> watch = {};
+  /// Asked between steps; true ends it with what there is.
+  std::function<bool()> stop = {};
+  bool stopped() const { return stop && stop(); }
   /// Changes the states that a device gave before they are judged, so that tests can see the comparison fail.
   std::function<void(int64_t step, parity::Tensors& states)> tamper = {};
 };
@@ -41,7 +44,7 @@ struct LockstepResult {
 };
 
 /// What lockstep trains a model of that size on: Fashion-MNIST for models of it where it is installed, else the model's
-/// made-up data, class labels at random: a solved task would compare rounding errors, because softmax - 1 cancels as
+/// synthetic data, class labels at random: a solved task would compare rounding errors, because softmax - 1 cancels as
 /// the loss goes to zero.
 std::shared_ptr<const data::Source> lockstep_data(const ModelDef& model, const ModelOptions& options);
 /// The task, its data and its batch, of one of a model's sizes.

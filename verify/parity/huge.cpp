@@ -9,6 +9,7 @@
 #include "core/base/host_memory.h"
 #include "core/base/status.h"
 #include "graph/ops/add.h"
+#include "graph/ops/argmax.h"
 #include "graph/ops/cast.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/slice.h"
@@ -75,6 +76,13 @@ Probes read_gathered(const Big& b, Value big) {
   return {{gather(big, at), [b, rows](int64_t i, int64_t j) { return b.at(rows[static_cast<size_t>(i)], j); }}};
 }
 
+/// The first of the largest elements lies in the first row that ends a period, at the first column that does.
+Probes read_argmax(const Big& b, Value big) {
+  auto in_all = [b](int64_t, int64_t) { return static_cast<double>((b.rows_period - 1) * columns + 12); };
+  auto in_column = [b](int64_t, int64_t) { return static_cast<double>(b.rows_period - 1); };
+  return {{cast(argmax(big), DType::f32), in_all}, {cast(argmax(big, {0}), DType::f32), in_column}};
+}
+
 /// Of a transposed big: columns have become rows.
 Probes read_transposed(const Big& b, Value turned) {
   Probes probes;
@@ -94,11 +102,12 @@ struct HugeCase {
   Probes (*read)(const Big&, Value);
 };
 
-const std::array<HugeCase, 6>& cases() {
-  static const std::array<HugeCase, 6> all = {
-      HugeCase{"add", 0, {}, false, read_slices},    {"add", 1, {DType::u8, 199}, false, read_slices},
-      {"gather", 0, {}, false, read_gathered},       {"slice", 0, {}, false, read_slices},
-      {"sum", 0, {DType::f32, 2}, false, read_sums}, {"transpose", 0, {}, true, read_transposed}};
+const std::array<HugeCase, 7>& cases() {
+  static const std::array<HugeCase, 7> all = {
+      HugeCase{"add", 0, {}, false, read_slices}, {"add", 1, {DType::u8, 199}, false, read_slices},
+      {"argmax", 0, {}, false, read_argmax},      {"gather", 0, {}, false, read_gathered},
+      {"slice", 0, {}, false, read_slices},       {"sum", 0, {DType::f32, 2}, false, read_sums},
+      {"transpose", 0, {}, true, read_transposed}};
   return all;
 }
 

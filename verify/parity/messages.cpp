@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "core/base/status.h"
+#include "core/base/text.h"
 
 namespace tutti::parity {
 namespace {
@@ -19,7 +19,7 @@ std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_hand
 /// JSON has no infinity and no NaN: they become text.
 json number(double x) { return std::isfinite(x) ? json(x) : json(fmt::format("{}", x)); }
 double number(const json& j) {
-  return j.is_string() ? std::strtod(j.get_ref<const std::string&>().c_str(), nullptr) : j.get<double>();
+  return j.is_string() ? parse_number<double>(j.get_ref<const std::string&>()).value_or(std::nan("")) : j.get<double>();
 }
 
 /// A tensor's shape is left out: results that are sent have one dimension.

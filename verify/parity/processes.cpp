@@ -127,12 +127,25 @@ class Pool {
     for (;;) {
       while (running_.size() < processes_.at_once && start_next()) {
       }
+      if (options_.stopped()) return stopped();
       if (running_.empty()) return std::move(report_);
       listen();
     }
   }
 
  private:
+  /// What there is; ends the processes.
+  Report stopped() {
+    for (Worker& w : running_) w.end(true);
+    running_.clear();
+    for (DeviceResult& d : report_.devices) {
+      size_t all = d.cases.size();
+      std::erase_if(d.cases, [](const CaseResult& c) { return !c.id.op; });
+      report_.partial = report_.partial || d.cases.size() < all;
+    }
+    return std::move(report_);
+  }
+
   /// Whether there was one to start.
   bool start_next() {
     bool huge_runs = std::ranges::any_of(running_, [](const Worker& w) { return w.share.huge; });
@@ -164,6 +177,7 @@ class Pool {
       from.push_back({w.from(), POLLIN, 0});
       until = std::min(until, w.until);
     }
+    if (options_.stop) until = std::min(until, deadline_in(0.2));
     wait_readable(from.data(), from.size(), until);
     size_t k = 0;
     for (auto w = running_.begin(); w != running_.end(); ++k) {

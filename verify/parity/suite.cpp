@@ -241,7 +241,7 @@ Report run(const std::vector<Device>& devices, const std::vector<CaseId>& cases,
   std::mutex watching;
   std::vector<size_t> done(devices.size());
   auto work = [&](size_t group) {
-    for (size_t i = 0; i < cases.size(); ++i)
+    for (size_t i = 0; i < cases.size() && !options.stopped(); ++i)
       for (size_t d : groups[group]) {
         Clock::time_point start = Clock::now();
         report.devices[d].cases.push_back(sessions[d]->run(cases[i], line, i, group, options));
@@ -258,6 +258,7 @@ Report run(const std::vector<Device>& devices, const std::vector<CaseId>& cases,
   std::vector<std::thread> threads;
   for (size_t g = 0; g < groups.size(); ++g) threads.emplace_back(work, g);
   for (std::thread& t : threads) t.join();
+  report.partial = std::ranges::any_of(report.devices, [&](const auto& d) { return d.cases.size() < cases.size(); });
   return report;
 }
 

@@ -37,6 +37,7 @@ struct DeviceResult {
 struct Report {
   uint64_t seed = 0;
   std::vector<DeviceResult> devices;
+  bool partial = false;                   ///< it was stopped: cases are missing
   std::vector<std::string> remarks = {};  ///< what went wrong after the cases: processes that did not end well
   size_t count(Outcome outcome) const;
   /// Every case must pass, but for those that a manifest expects to fail and those for which there is no room.
@@ -54,6 +55,9 @@ struct SuiteOptions {
   uint64_t seed = 1;
   /// Called after every case, by one thread at a time.
   std::function<void(const Progress&)> watch = {};
+  /// Asked between cases; true ends it with what there is.
+  std::function<bool()> stop = {};
+  bool stopped() const { return stop && stop(); }
   /// Called with what a device gave at the first run of a case, in the order of the graph's states, by one thread per
   /// device.
   std::function<void(const CaseId&, const std::vector<Tensor>& results)> see = {};

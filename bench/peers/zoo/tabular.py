@@ -10,7 +10,7 @@ SIZES = {"tiny": (3, 2, 3, (8,)), "default": (16, 8, 10, (200, 100))}  # numbers
 
 
 def category_sizes(size):
-    """As data made-up-table has them."""
+    """As data synthetic-table has them."""
     return [4 << k % 4 for k in range(SIZES[size][1])]
 
 

@@ -1,8 +1,9 @@
 """Elementwise operators."""
 import math
 
-from tutti import ops
+from tutti import _core, ops
 from tutti._core import Value
+from tutti.errors import InvalidError
 from tutti.torch.registry import aten, cast, is_float, promoted
 
 
@@ -38,7 +39,21 @@ _binary("add", ops.add)
 _binary("sub", ops.sub)
 _binary("mul", ops.mul)
 _binary("div", ops.div, division=True)
-_binary("remainder", ops.remainder)
+
+def _divided(a, b):
+    """promoted(a, b) of a division, whose divisor of integers is not the number 0. PyTorch refuses 0 among a tensor's elements
+    as well; here that gives 0, and the dividend as the rest."""
+    if isinstance(a, Value) and not is_float(a) and not isinstance(b, (Value, float)) and b == 0:
+        raise InvalidError("integers divided by 0", "divide by another number")
+    return promoted(a, b)
+
+
+@aten("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
+def remainder(c, a, b):
+    a, b = _divided(a, b)
+    return ops.remainder(a, b)
+
+
 _binary("lt", ops.less)
 _binary("le", ops.less_equal)
 _binary("gt", lambda a, b: ops.less(b, a))
@@ -68,16 +83,17 @@ def atan2(c, a, b):
     return ops.atan2(*(_float(x) for x in promoted(a, b)))
 
 
+@aten("xlogy.Tensor", "xlogy.Scalar_Self", "xlogy.Scalar_Other")
+def xlogy(c, a, b):
+    a, b = (_float(x) for x in promoted(a, b))
+    outside = ops.logical_or(ops.less_equal(b, 0), ops.equal(b, math.inf))
+    return a * ops.log(ops.select(ops.logical_and(ops.equal(a, 0), outside), b.like(1), b))
+
+
 @aten("div.Tensor_mode", "div.Scalar_mode")
 def div_mode(c, a, b, rounding_mode=None):
-    a, b = promoted(a, b)
-    integer = not is_float(a)
-    y = ops.div(_float(a), _float(b))
-    if rounding_mode == "floor":
-        y = ops.floor(y)
-    elif rounding_mode == "trunc":
-        y = ops.select(ops.less(y, 0), ops.neg(ops.floor(ops.neg(y))), ops.floor(y))
-    return cast(y, "i32") if integer and rounding_mode else y
+    a, b = _divided(a, b)
+    return _core.div(a, b, rounding_mode) if rounding_mode else ops.div(_float(a), _float(b))
 
 
 @aten("floor_divide.default", "floor_divide.Scalar")
@@ -106,29 +122,19 @@ def pow_tensor(c, a, b):
 
 @aten("fmod.Tensor", "fmod.Scalar")
 def fmod(c, a, b):
-    a, b = promoted(a, b)
-    if not is_float(a):
-        return a - b * div_mode(c, a, b, "trunc")
-    return a - b * trunc(c, a / b)
+    a, b = _divided(a, b)
+    return ops.fmod(a, b)
 
 
-@aten("asinh.default")
-def asinh(c, x):
-    x = _float(x)
-    size = ops.abs(x)
-    return ops.sign(x) * ops.log1p(size + size * size / (1 + ops.sqrt(size * size + 1)))
+for _name in ("asinh", "acosh", "atanh"):
+    aten(f"{_name}.default")(lambda c, x, function=getattr(_core, _name): function(_float(x)))
 
 
-@aten("acosh.default")
-def acosh(c, x):
-    x = _float(x)
-    return ops.log(x + ops.sqrt(x - 1) * ops.sqrt(x + 1))
-
-
-@aten("atanh.default")
-def atanh(c, x):
-    x = _float(x)
-    return (ops.log1p(x) - ops.log1p(-x)) * 0.5
+@aten("sinc.default")
+def sinc(c, x):
+    zero = ops.equal(_float(x), 0)
+    turn = ops.select(zero, _float(x).like(1), _float(x) * math.pi)
+    return ops.select(zero, turn.like(1), ops.sin(turn) / turn)
 
 
 @aten("round.default", "round.decimals")
@@ -193,6 +199,9 @@ def trunc(c, x):
 
 @aten("clamp.default", "clamp.Tensor")
 def clamp(c, x, low=None, high=None):
+    least, most = {"i32": (-2**31, 2**31 - 1), "u8": (0, 255)}.get(x.dtype, (-math.inf, math.inf))
+    low = None if isinstance(low, int) and low <= least else low  # 64-bit bounds of what holds less
+    high = None if isinstance(high, int) and high >= most else high
     if isinstance(low, Value) or isinstance(high, Value) or not is_float(x):
         x = x if low is None else maximum(c, x, low)
         return x if high is None else minimum(c, x, high)
@@ -291,7 +300,7 @@ def bitwise_xor(c, a, b):
     a, b = promoted(a, b)
     if a.dtype == "bool":
         return logical_xor(c, a, b)
-    return ops.logical_or(a, b) - ops.logical_and(a, b)  # bitwise, of integers
+    return ops.logical_and(ops.logical_or(a, b), bitwise_not(c, ops.logical_and(a, b)))  # bitwise, of integers
 
 
 @aten("logical_not.default")
@@ -301,7 +310,9 @@ def logical_not(c, x):
 
 @aten("bitwise_not.default")
 def bitwise_not(c, x):
-    return ops.logical_not(x) if x.dtype == "bool" else ops.sub(ops.neg(x), 1)
+    if x.dtype == "bool":
+        return ops.logical_not(x)
+    return (x.like(255) if x.dtype == "u8" else x.like(-1)) - x
 
 
 @aten("isnan.default")

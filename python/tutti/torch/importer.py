@@ -3,8 +3,9 @@ import collections
 
 import torch
 
-from tutti.errors import UnsupportedError
-from tutti.torch import elementwise, neural, reductions, shapes  # noqa: F401  (they fill the registry)
+from tutti._core import Value
+from tutti.errors import InvalidError, UnsupportedError
+from tutti.torch import elementwise, indexing, losses, neural, reductions, shapes  # noqa: F401  (they fill the registry)
 from tutti.torch.registry import HANDLERS
 
 
@@ -83,11 +84,31 @@ def refuse(programs):
         raise error
 
 
-class Lowering:
-    """One exported program being added to a graph."""
+WIDTHS = {torch.int64: 32, torch.int32: None, torch.int16: 16, torch.int8: 8}  # bits in which an integer stays exact; None: it wraps
 
-    def __init__(self, builder):
-        self.builder, self.streams = builder, 0
+
+class Lowering:
+    """One exported program being added to a graph. `batch`: what it is fed, told of integers that may not wrap."""
+
+    def __init__(self, builder, batch=None):
+        self.builder, self.batch, self.streams = builder, batch, 0
+
+    def _call(self, node, args, kwargs):
+        """The results of a node: those of integers stay within what i32, or PyTorch's narrower dtype, holds."""
+        first = self.batch.values if self.batch is not None else 0
+        try:
+            results = HANDLERS[overload(node)](Context(self, node), *args, **kwargs)
+        except InvalidError as e:
+            if isinstance(e, UnsupportedError):
+                raise
+            raise InvalidError(f"{overload(node)} at {place(node)}: {e.message}", e.remedy) from e
+        metas, values = (x if isinstance(x, (tuple, list)) else [x] for x in (node.meta.get("val"), results))
+        for meta, value in zip(metas, values):
+            bits = WIDTHS.get(getattr(meta, "dtype", None))
+            if bits and isinstance(value, Value) and value.dtype == "i32" and self.batch is not None:
+                what = f"{overload(node)} at {place(node)}, of {str(meta.dtype).removeprefix('torch.')},"
+                self.batch.exact(what, first if bits == 32 else self.batch.values, [value], -2.0**(bits - 1), 2.0**(bits - 1) - 1)
+        return results
 
     def run(self, program, inputs):
         """`inputs`: a value per placeholder, by its name. Returns the program's outputs and, by the name of a mutated
@@ -112,7 +133,7 @@ class Lowering:
                 env[node.name] = argument(node.args[0])[node.args[1]]
                 continue
             args, kwargs = argument(list(node.args)), {k: argument(v) for k, v in node.kwargs.items()}
-            env[node.name] = HANDLERS[overload(node)](Context(self, node), *args, **kwargs)
+            env[node.name] = self._call(node, args, kwargs)
         signature = program.graph_signature
         changed = {}
         for spec, value in zip(signature.output_specs, outputs):

@@ -45,6 +45,21 @@ def _nadam(g):
     return "Nadam", {**_betas(g), "epsilon": g["eps"], "momentum_decay": g["momentum_decay"]}
 
 
+def base_rate(group):
+    """The rate that a group's schedule goes from: a scheduler that begins with a warmup may have set the rate itself to 0."""
+    return float(group["lr"]) or float(group.get("initial_lr", 0))
+
+
+def hyperparameters(optimizer, group):
+    """What an optimizer of ours is made of, but for rate and weight decay."""
+    return KNOWN[type(optimizer).__name__](group)
+
+
+def settings(optimizer):
+    """Per group what may not change between steps: all but the rate."""
+    return [hyperparameters(optimizer, g)[1] | {"weight_decay": float(g.get("weight_decay", 0))} for g in optimizer.param_groups]
+
+
 KNOWN = {"SGD": _sgd, "Adam": _adam("Adam"), "AdamW": _adam("Adamw"), "NAdam": _nadam, "RAdam": _adam("Radam"),
          "Adamax": _adam("Adamax"), "RMSprop": _rmsprop, "Adagrad": _adagrad, "Adadelta": _adadelta}
 
@@ -56,13 +71,13 @@ def converted(optimizer, names):
     if kind not in KNOWN:
         raise InvalidError(f"the optimizer {kind} is not known", "use one of torch.optim's " + ", ".join(KNOWN) + ", or of tutti.optim")
     first = optimizer.param_groups[0]
-    if not first["lr"]:
+    if not base_rate(first):
         raise InvalidError("the optimizer's learning rate is 0", "freeze parameters by requires_grad=False")
     name, hyperparameters = KNOWN[kind](first)
     decays = {float(g["weight_decay"]) for g in optimizer.param_groups} - {0.0}
     if len(decays) > 1:
         raise InvalidError(f"groups with the weight decays {', '.join(map(str, sorted(decays)))}", "use one, or 0")
-    hyperparameters |= {"lr": float(first["lr"]), "weight_decay": decays.pop() if decays else 0.0}
+    hyperparameters |= {"lr": base_rate(first), "weight_decay": decays.pop() if decays else 0.0}
     groups, covered = [], set()
     for g in optimizer.param_groups:
         if KNOWN[kind](g) != (name, {k: v for k, v in hyperparameters.items() if k not in ("lr", "weight_decay")}):
@@ -71,6 +86,7 @@ def converted(optimizer, names):
             if id(p) not in names:
                 raise InvalidError("the optimizer has a parameter that is none of the module's", "make it of module.parameters()")
             covered.add(names[id(p)])
-            groups.append(ParameterGroup(names[id(p)], decay=bool(g["weight_decay"]), lr_scale=float(g["lr"]) / float(first["lr"])))
+            decay = bool(g["weight_decay"]) if hyperparameters["weight_decay"] else None  # refused where nothing decays
+            groups.append(ParameterGroup(names[id(p)], decay=decay, lr_scale=base_rate(g) / base_rate(first)))
     groups += [ParameterGroup(n, frozen=True) for n in set(names.values()) - covered]
     return optimizers[name](**hyperparameters), groups, first

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from tutti import ops
+from tutti import _core, ops
 from tutti.torch.registry import aten, axes_of, cast
 
 DTYPES = {"torch.float32": "f32", "torch.float64": "f64", "torch.float16": "f16", "torch.bfloat16": "bf16", "torch.int32": "i32",
@@ -51,23 +51,20 @@ def min_default(c, x):
     return ops.min(x)
 
 
-def _extreme(c, x, dim, keepdim, reduce, arg):
-    axes = axes_of(dim, len(x.shape))
-    index = arg(x, axes)
-    values = reduce(x, axes=axes, keep=int(keepdim))
-    if keepdim:
-        index = ops.reshape(index, shape=list(values.shape))
-    return values, index
+def _extreme(x, dim, keepdim, choose):
+    if not x.shape:
+        return x, ops.cast(x * 0, to="i32")
+    return choose(x, axes_of(dim, len(x.shape))[0], keepdim)
 
 
 @aten("max.dim")
 def max_dim(c, x, dim, keepdim=False):
-    return _extreme(c, x, dim, keepdim, ops.max, lambda x, axes: ops.argmax(x, axes=axes))
+    return _extreme(x, dim, keepdim, _core.max_with_index)
 
 
 @aten("min.dim")
 def min_dim(c, x, dim, keepdim=False):
-    return _extreme(c, x, dim, keepdim, ops.min, lambda x, axes: ops.argmax(ops.neg(x), axes=axes))
+    return _extreme(x, dim, keepdim, _core.min_with_index)
 
 
 @aten("argmax.default")
@@ -114,7 +111,12 @@ def var_mean(c, x, dim=None, correction=None, keepdim=False):
 
 @aten("std.correction")
 def std(c, x, dim=None, correction=None, keepdim=False):
-    return ops.sqrt(var(c, x, dim, correction, keepdim))
+    return _core.root(var(c, x, dim, correction, keepdim), 2.0)
+
+
+@aten("std_mean.correction")
+def std_mean(c, x, dim=None, correction=None, keepdim=False):
+    return std(c, x, dim, correction, keepdim), ops.mean(x, axes=axes_of(dim, len(x.shape)), keep=int(keepdim))
 
 
 @aten("logsumexp.default")
@@ -124,41 +126,20 @@ def logsumexp(c, x, dim, keepdim=False):
 
 @aten("linalg_vector_norm.default")
 def vector_norm(c, x, ord=2, dim=None, keepdim=False, dtype=None):
-    return _norm(_typed(x, dtype), ord, axes_of(dim, len(x.shape)), int(keepdim))
-
-
-def _norm(x, p, axes, keep=0):
-    """(sum |x|^p)^(1/p). As in PyTorch the gradient is 0 where the norm is, not infinite."""
-    size = ops.abs(x)
-    if abs(p) == math.inf:
-        return (ops.max if p > 0 else ops.min)(size, axes=axes, keep=keep)
-    zero = ops.equal(size, 0)
-    if p == 0:
-        return ops.sum(cast(ops.logical_not(zero), x.dtype), axes=axes, keep=keep)
-    if p == 1:
-        return ops.sum(size, axes=axes, keep=keep)
-    if p == 2:
-        y = ops.sum(ops.mul(x, x), axes=axes, keep=keep)
-    elif p > 0:
-        y = ops.sum(ops.select(zero, size.like(0), ops.pow(ops.select(zero, size.like(1), size), float(p))), axes=axes, keep=keep)
-    else:
-        return ops.pow(ops.sum(ops.pow(size, float(p)), axes=axes, keep=keep), 1 / p)
-    zero = ops.equal(y, 0)
-    root = ops.select(zero, y.like(1), y)
-    return ops.select(zero, y, ops.sqrt(root) if p == 2 else ops.pow(root, 1 / p))
+    return _core.norm(_typed(x, dtype), float(ord), axes_of(dim, len(x.shape)), keepdim)
 
 
 @aten("_cdist_forward.default")
 def cdist(c, a, b, p, compute_mode=None):
     a = ops.reshape(a, shape=[*a.shape[:-1], 1, a.shape[-1]])
     b = ops.reshape(b, shape=[*b.shape[:-2], 1, *b.shape[-2:]])
-    return _norm(a - b, p, [len(c.shape)])
+    return _core.norm(a - b, float(p), [len(c.shape)])
 
 
 @aten("_pdist_forward.default")
 def pdist(c, x, p=2.0):
     a, b = (ops.gather(x, at.astype(np.int32), axis=0) for at in np.triu_indices(x.shape[0], 1))
-    return _norm(a - b, p, [1])
+    return _core.norm(a - b, float(p), [1])
 
 
 @aten("softmax.int", "_softmax.default")

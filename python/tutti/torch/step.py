@@ -126,12 +126,13 @@ class Step:
         if isinstance(optimizer, torch.optim.Optimizer):
             self._torch_optimizer = optimizer
             optimizer, groups, first = torch_optimizers.converted(optimizer, by_id)
-            base = float(first["lr"])
+            base = torch_optimizers.base_rate(first)
+            self._hyperparameters = torch_optimizers.settings(self._torch_optimizer)
             schedule = lambda step: float(first["lr"]) / base  # noqa: E731  (a scheduler may have changed it)
         elif optimizer is None:
             optimizer = optimizers["Adamw"]()
         elif not isinstance(optimizer, Optimizer):
-            raise InvalidError(f"{type(optimizer).__name__} is no optimizer of torch.optim or tutti.optim")
+            raise InvalidError(f"{type(optimizer).__name__} is not an optimizer of torch.optim or tutti.optim")
         for key in ("batch", "eval_batch", "keep_last"):
             if key in options:
                 raise InvalidError(f"from_torch has no option '{key}'", "what it is called with says what a batch is")
@@ -142,7 +143,7 @@ class Step:
         self._programs, self._losses, self._sources = {}, {}, {}
         self._mutated = self._mutable_buffers(self._program(True, tuple(tuple(x.shape) for x in pytree.tree_leaves(self._inputs))))
         self._trainer = Trainer(task(self._build, f"torch {type(module).__name__}"), device, optimizer, groups=groups,
-                                schedule=schedule, batch=1, eval_batch=1, **options)
+                                schedule=schedule, batch=1, eval_batch=1, **{"nan_losses": True, **options})
         self.device = self._trainer.device
         self._started = False
         self._example_targets = ()
@@ -215,9 +216,7 @@ class Step:
             else:
                 t = program.state_dict[spec.target] if spec.target in program.state_dict else program.constants[spec.target]
                 t = t.detach()
-                t = t.to(torch.int32) if t.dtype in (torch.int64, torch.int16, torch.int8) else t
-                t = t.float() if t.dtype == torch.float64 else t
-                values[name] = builder.graph.constant(as_array(t))
+                values[name] = builder.graph.constant(as_column(t, f"the {kind.lower().replace('_', ' ')} '{spec.target}'"))
         return values
 
     def _build(self, builder, batch):
@@ -231,7 +230,7 @@ class Step:
         buffers = dict(self.module.named_buffers())
         for n in sorted(self._mutated):
             self._states[n] = builder.buffer(n, "f32", list(buffers[n].shape))
-        lowering = Lowering(builder)
+        lowering = Lowering(builder, batch)
         outputs, changed = lowering.run(program, self._placeholders(program, builder, inputs))
         if builder.training:
             for name, value in changed.items():
@@ -270,8 +269,8 @@ class Step:
         flat = pytree.tree_leaves(inputs)
         if len(flat) != self._count(self._inputs):
             raise InvalidError(f"{len(flat)} inputs, the step was built for {self._count(self._inputs)}")
-        columns = {f"input{i}": as_column(x) for i, x in enumerate(flat)}
-        columns |= {f"target{i}": as_column(x) for i, x in enumerate(targets)}
+        columns = {f"{role}{i}": as_column(x, f"{role} {i}") for role, all in (("input", flat), ("target", targets))
+                   for i, x in enumerate(all)}
         key = f"{kind} {[tuple(x.shape) for x in columns.values()]}"
         if key in self._sources:
             self._sources[key].set(columns)
@@ -287,6 +286,9 @@ class Step:
 
     def _start(self, source):
         """Compiles the first program, and hands the device the module's weights."""
+        for name, p in self._parameters.items():
+            if torch.isnan(p).any():
+                raise InvalidError(f"the parameter '{name}' holds NaN before the first step", "initialise it, or load other weights")
         self._trainer._core.prepare(source)
         self._started = True
         self._write(self.module.state_dict())
@@ -301,10 +303,21 @@ class Step:
         source = self._batch(inputs, targets)
         if not self._started:
             self._start(source)
+        self._expect_same_hyperparameters()
         done = self._trainer._core.train(source, 1, None)
         if self._torch_optimizer is not None:
             self._torch_optimizer._opt_called = True  # what a scheduler looks for before its own step
         return done["loss"]
+
+    def _expect_same_hyperparameters(self):
+        """Of the optimizer's settings the rate alone may change between steps."""
+        if self._torch_optimizer is None:
+            return
+        for known, now in zip(self._hyperparameters, torch_optimizers.settings(self._torch_optimizer)):
+            for key, value in now.items():
+                if value != known[key]:
+                    raise InvalidError(f"the optimizer's {key} was {known[key]} at first and is {value} now",
+                                       "change the learning rate alone: OneCycleLR(…, cycle_momentum=False)")
 
     def _write(self, state):
         for name in self._trainer._core.states:

@@ -2,13 +2,14 @@
 """Small PNG and JPEG files by Pillow, and the pixels that Pillow reads from them as safetensors.
 
 usage: make_images.py FOLDER, with `pip install pillow numpy safetensors`; FOLDER gets a file per kind of pixels, all of 7x11
-(height x width), and pixels.safetensors with u8 [1 or 3, 7, 11] by the file's name.
+(height x width), and pixels.safetensors with u8 [1 or 3, 7, 11] by the file's name; those of turned/ have an EXIF orientation, and
+turned.safetensors holds what ImageOps.exif_transpose makes of them.
 """
 import pathlib
 import sys
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageOps
 from safetensors.numpy import save_file
 
 folder = pathlib.Path(sys.argv[1])
@@ -41,3 +42,17 @@ for path in sorted([*folder.glob("*.png"), *folder.glob("*.jpg")]):
         a = a[..., None] if grey else a
     pixels[path.name] = np.ascontiguousarray(a.transpose(2, 0, 1))
 save_file(pixels, folder / "pixels.safetensors")
+
+(folder / "turned").mkdir(exist_ok=True)
+turned = {}
+for orientation in range(1, 9):
+    for suffix, order in (("jpg", ">"), ("png", "<")):
+        exif = Image.Exif()
+        exif.endian = order
+        exif[0x010F], exif[0x0112], exif[0x0131] = "a maker of cameras", orientation, "software"
+        path = folder / "turned" / f"{orientation}.{suffix}"
+        Image.fromarray(rgb).save(path, exif=exif.tobytes(), **({"quality": 90} if suffix == "jpg" else {}))
+        assert (b"MM\0*" if order == ">" else b"II*\0") in path.read_bytes()
+        a = np.asarray(ImageOps.exif_transpose(Image.open(path)).convert("RGB"))
+        turned[path.name] = np.ascontiguousarray(a.transpose(2, 0, 1))
+save_file(turned, folder / "turned.safetensors")

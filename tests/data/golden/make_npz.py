@@ -4,7 +4,8 @@
 usage: make_npz.py FOLDER, with `pip install numpy safetensors`; FOLDER gets
   plain.npz, packed.npz, large.npz   the same arrays stored, deflated, and with every size in zip64's fields
   arrays.safetensors                 those arrays, integers of 8 and 16 bits as i32
-  objects.npz, records.npz, big_endian.npz, complex.npz, lzma.npz   what is refused
+  big_endian.npz                     the same with the other order of bytes
+  objects.npz, records.npz, complex.npz, lzma.npz   what is refused
 """
 import io
 import pathlib
@@ -42,7 +43,7 @@ def main():
     save_file({k: np.ascontiguousarray(v).reshape(v.shape) for k, v in wide.items()}, folder / "arrays.safetensors")
     np.savez(folder / "objects.npz", x=np.array([1, "two"], dtype=object))
     np.savez(folder / "records.npz", x=np.zeros(2, [("a", "f4"), ("b", "i4")]))
-    np.savez(folder / "big_endian.npz", x=np.arange(3, dtype=">f4"))
+    np.savez(folder / "big_endian.npz", **{k: np.asarray(v).astype(np.asarray(v).dtype.newbyteorder(">")) for k, v in ARRAYS.items()})
     np.savez(folder / "complex.npz", x=np.zeros(2, "c8"))
     text = io.BytesIO()
     np.save(text, np.zeros(100))

@@ -1,4 +1,4 @@
-// A user's program: trains a linear model on made-up data with whatever device the installed engine finds.
+// A user's program: trains a linear model on synthetic data with whatever device the installed engine finds.
 #include <cmath>
 #include <cstdio>
 

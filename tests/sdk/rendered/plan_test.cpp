@@ -184,7 +184,7 @@ TEST(RenderedPlan, ABatchIsCutWhereAKernelTakesNoMoreBuffersOrRunsBothSidesOfABr
   traits = {};
   traits.cpu_like = true;
   EXPECT_EQ(plan(raw, traits).launches.size(), 1u);
-  traits.language = Language::glsl;
+  traits.language = &Language::glsl();
   EXPECT_EQ(plan(raw, traits).launches.size(), 2u);
 }
 

@@ -13,14 +13,37 @@ from torch.optim import lr_scheduler as s
 STEPS = 40
 
 
-def factors(make):
+def factors(make, steps=STEPS):
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
     schedule, out = make(optimizer), []
-    for _ in range(STEPS):
+    for _ in range(steps):
         out.append(optimizer.param_groups[0]["lr"])
         optimizer.step()
         schedule.step()
     return out
+
+
+def short(total):
+    """Of a run of so few steps; without what PyTorch divides by 0 for."""
+    def one_cycle(rise):
+        return lambda o: s.OneCycleLR(o, 1.0, total_steps=total, pct_start=rise, cycle_momentum=False)
+
+    texts = {
+        "step:1:0.5": lambda o: s.StepLR(o, 1, 0.5),
+        "step:2": lambda o: s.StepLR(o, 2),
+        "multi_step:0:0.5": lambda o: s.MultiStepLR(o, [0], 0.5),
+        "multi_step:1,1,2:0.5": lambda o: s.MultiStepLR(o, [1, 1, 2], 0.5),
+        "exponential:0": lambda o: s.ExponentialLR(o, 0.0),
+        "exponential:1": lambda o: s.ExponentialLR(o, 1.0),
+        "cosine": lambda o: s.CosineAnnealingLR(o, total),
+        "cosine:1": lambda o: s.CosineAnnealingLR(o, total, 1.0),
+        f"cosine:0:{total}": lambda o: s.CosineAnnealingWarmRestarts(o, 1),
+        "linear": lambda o: s.LinearLR(o, 1, 0, total),
+        "warmup:0": lambda o: s.LambdaLR(o, lambda k: 1.0),
+        "warmup:2": lambda o: s.LambdaLR(o, lambda k: min(1.0, (k + 1) / 2)),
+        **{f"one_cycle:{rise}": one_cycle(rise) for rise in (0.01, 0.25, 0.3, 0.5, 0.75, 0.99) if rise * total != 1},
+    }
+    return {text: factors(make, total) for text, make in texts.items()}
 
 
 def main():
@@ -53,6 +76,7 @@ def main():
         schedule.step(loss)
         after.append(optimizer.param_groups[0]["lr"])
     out = {"plateau": {"losses": losses, "factors": after}, "schedules": {text: factors(make) for text, make in texts.items()},
+           "short": {str(total): short(total) for total in (1, 2, 3, 4)},
            "gradients": [g.tolist() for g in before], "clipped": clipped}
     (pathlib.Path(__file__).parent / "schedules.json").write_text(json.dumps(out) + "\n")
 

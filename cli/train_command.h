@@ -1,0 +1,84 @@
+// The command `tutti train`: its options, and what becomes of a run.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "cli/overfit.h"
+#include "cli/profile.h"
+#include "cli/progress.h"
+#include "cli/report/run_report.h"
+#include "cli/run_file.h"
+#include "cli/run_options.h"
+#include "cli/saver.h"
+#include "train/run_log.h"
+
+namespace tutti::cli {
+
+struct TrainCommand {
+  RunOptions run;
+  RunFile file;
+  RunReport page;
+  Profile profile;
+  std::string checkpoint, resume, adapters, merged, log_dir;
+  std::string save_every;
+  int64_t keep = 1, patience = 0, norms = 0;
+  std::optional<int64_t> overfit;
+  bool json = false, quiet = false, no_eval = false, keep_best = false, nan_check = false;
+
+  /// What training came to.
+  struct Outcome {
+    TrainResult result;  // of the last epoch
+    EvalResult score;
+    bool scored = false, cut_short = false;
+    bool converged = false;  // the test loss has not fallen for --patience epochs
+    int epochs = 0;
+    double rate = 0;     // samples per second
+    std::string good;    // the last good checkpoint
+    bool saved = false;  // whether this run wrote one
+  };
+
+  int operator()();
+  /// Throws Error(invalid) for options that do not go together.
+  void check_options() const;
+  TrainerOptions trainer_options(const Device& device, const Task& task, const data::Sources& data, int64_t total);
+  /// Trains on one batch, and reports.
+  int train_overfit(const Device& device, Trainer& trainer, const data::Sources& data, ProgressLine& progress);
+  /// Trains and evaluates epoch by epoch until the end or a signal, and saves after each.
+  Outcome train(Trainer& trainer, const data::Sources& data, int64_t total, ProgressLine& progress);
+  /// Writes the page of a run that failed, and throws the error again, with ways to fit the run into memory.
+  [[noreturn]] void failed(const Error& e, const Device& device, const Task& task, const TrainerOptions& options,
+                           const data::Sources& data, Trainer& trainer);
+  /// Adds the losses that were read since `logged` to the log, which moves on; says once where it cannot.
+  void log_steps(Trainer& trainer, const Progress& p, size_t& logged, ProgressLine& progress);
+  /// Says what the log has to say of itself.
+  void print_log(ProgressLine& progress);
+  void log_epoch(const Trainer& trainer, const Outcome& o, ProgressLine& progress);
+  /// What --json prints.
+  nlohmann::ordered_json document(const Device& device, Trainer& trainer, int64_t per_epoch, const Outcome& o) const;
+  /// Prints the document or the summary, and writes the page; returns the exit code.
+  int report(const Device& device, Trainer& trainer, const data::Sources& data, const Outcome& o);
+  bool write_page(Trainer& trainer, const data::Sources& data, const nlohmann::ordered_json& result, const Outcome& o);
+  /// What --overfit came to; returns the exit code.
+  int report(const Device& device, const Trainer& trainer, const Overfit& o) const;
+  /// Throws Error(invalid) for options that --overfit has no use for.
+  void check_overfit() const;
+  /// Writes what --adapters and --merged ask for.
+  void save_weights(Trainer& trainer);
+  int64_t steps_per_epoch(const data::Source& set) const;
+  /// Of a run from its beginning.
+  int64_t total_steps(const data::Source& set) const;
+  /// Takes the run up where the checkpoint of --resume ends; the steps in all, those of before among them.
+  int64_t take_up(Trainer& trainer, const data::Source& set);
+  std::string resume_command() const;
+  void print_wait(const Trainer& trainer, const data::Source& set) const;
+
+  // What the run came to so far.
+  std::optional<RunLog> log;
+  Best best;
+  int64_t begun_at = 0;        // steps that were done before
+  Progress last;               // seen
+  bool wrote_weights = false;  // what --adapters and --merged ask for
+  int64_t failed_at = 0;       // the step whose loss was not finite
+};
+
+}  // namespace tutti::cli

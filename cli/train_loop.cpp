@@ -1,0 +1,292 @@
+// The loop of a training run: epochs, evaluation, saving, logs.
+#include <fmt/format.h>
+
+#include <limits>
+#include <utility>
+
+#include "cli/print.h"
+#include "cli/signals.h"
+#include "cli/top/running.h"
+#include "cli/train_command.h"
+#include "data/files/checkpoint.h"
+#include "train/weights.h"
+
+namespace tutti::cli {
+namespace {
+
+/// "  test loss 0.4428  accuracy 83.89 %".
+std::string score_text(const EvalResult& score) {
+  std::string text = fmt::format("  test loss {:.4f}", score.loss);
+  for (const auto& [name, value] : score.metrics) text += fmt::format("  {} {:.2f} %", name, 100 * value);
+  return text;
+}
+
+}  // namespace
+
+int64_t TrainCommand::steps_per_epoch(const data::Source& set) const {
+  return set.size() / run.trainer.batch + (run.trainer.keep_last && set.size() % run.trainer.batch != 0);
+}
+
+int64_t TrainCommand::total_steps(const data::Source& set) const {
+  int64_t per_epoch = steps_per_epoch(set);
+  if (per_epoch == 0)
+    throw invalid(fmt::format("--batch {}: the training set of --data {} has {} samples", run.trainer.batch, run.data,
+                              set.size()),
+                  fmt::format("--batch {} or less", set.size()));
+  const int64_t most = std::numeric_limits<int32_t>::max() / run.trainer.accumulate;  // parts are numbered, too
+  if (run.steps > most || (run.steps == 0 && run.epochs > most / per_epoch))
+    throw invalid(fmt::format("{}: more than 2^31 - 1 steps", run.steps > 0 ? fmt::format("--steps {}", run.steps)
+                                                                            : fmt::format("--epochs {}", run.epochs)),
+                  "ask for fewer");
+  return run.steps > 0 ? run.steps : run.epochs * per_epoch;
+}
+
+int64_t TrainCommand::take_up(Trainer& trainer, const data::Source& set) {
+  trainer.load(resume);
+  if (CheckpointHeader header = read_checkpoint_header(resume); header.metadata.contains("best"))
+    best.restore(header.metadata.at("best"));
+  if (run.named("seed") && run.trainer.seed != trainer.seed())
+    throw invalid(fmt::format("--seed {}: the run in {} has seed {}", run.trainer.seed, resume, trainer.seed()),
+                  "leave --seed out: a resumed run keeps its own");
+  run.trainer.seed = trainer.seed();
+  const Position before = trainer.position();
+  const int64_t of_epochs = trainer.steps_left(set, run.epochs);  // tells where it is in these data
+  const int64_t left = run.steps > 0 ? std::max<int64_t>(run.steps - trainer.steps(), 0) : of_epochs;
+  const Position& now = trainer.position();
+  if (before.sample > 0 && before.samples != now.samples && !before.in_steps)
+    print_err("epoch {} begins anew: the training set has {} samples, it had {} when {} was saved\n", now.epoch + 1,
+              now.samples, before.samples, resume);
+  trainer.set_schedule(parse_schedule(run.schedule, std::max<int64_t>(trainer.steps() + now.ahead + left, 1)));
+  return trainer.steps() + left;
+}
+
+void TrainCommand::save_weights(Trainer& trainer) {
+  if (adapters.empty() && merged.empty()) return;
+  HostTensors all;
+  for (const nn::Parameter& p : trainer.model_states()) all.emplace(p.name, trainer.state(p.name));
+  nn::Lora lora = run.adapters().value_or(nn::Lora{});
+  if (!adapters.empty()) write_adapters(adapters, all, lora);
+  if (!merged.empty()) write_checkpoint(merged, {tutti::merged(all, lora), {{"format", "pt"}}});
+  wrote_weights = true;
+}
+
+void TrainCommand::log_steps(Trainer& trainer, const Progress& p, size_t& logged, ProgressLine& progress) {
+  std::vector<Norms> norms = trainer.take_norms();
+  bool logs = log && log->failure().empty();
+  if (!logs && !page.asked()) return;
+  auto memory = static_cast<double>(trainer.peak_bytes());
+  for (; logged < trainer.losses().size(); ++logged) {
+    int64_t step = begun_at + static_cast<int64_t>(logged);
+    Scalars scalars{{"loss", trainer.losses()[logged]},
+                    {"learning_rate", trainer.learning_rate(step)},
+                    {"samples_per_s", p.samples_per_second},
+                    {"memory_bytes", memory}};
+    if (logged < trainer.gradient_norms().size()) scalars["gradient_norm"] = trainer.gradient_norms()[logged];
+    if (page.asked()) page.step(step + 1, scalars);
+    if (logs) log->step(step + 1, scalars);
+  }
+  if (!logs) return;
+  for (const Norms& n : norms) {
+    Scalars scalars;
+    for (const auto& [name, x] : n.gradient) scalars.emplace("grad_norm/" + name, x);
+    for (const auto& [name, x] : n.weight) scalars.emplace("weight_norm/" + name, x);
+    log->norms(n.step, scalars);
+  }
+  print_log(progress);
+}
+
+void TrainCommand::print_log(ProgressLine& progress) {
+  if (std::string notice = log->take_notice(); !notice.empty()) progress.warn(fmt::format("--log-dir: {}", notice));
+  if (!log->failure().empty())
+    progress.warn(fmt::format("--log-dir: {}; the run goes on without its log", log->failure()));
+}
+
+void TrainCommand::log_epoch(const Trainer& trainer, const Outcome& o, ProgressLine& progress) {
+  if (!o.scored) return;
+  Scalars scalars{o.score.metrics.begin(), o.score.metrics.end()};
+  scalars["loss"] = o.score.loss;
+  scalars["train_loss"] = o.result.loss;
+  if (page.asked()) page.evaluation(trainer.steps(), scalars);
+  if (!log || !log->failure().empty()) return;
+  log->epoch(trainer.steps(), scalars);
+  print_log(progress);
+}
+
+namespace {
+
+/// Epoch by epoch until the end of the run, a signal, or patience.
+class EpochLoop {
+ public:
+  EpochLoop(TrainCommand& command, Trainer& trainer, const data::Sources& data, int64_t total, ProgressLine& progress)
+      : c_(command),
+        trainer_(trainer),
+        data_(data),
+        total_(total),
+        progress_(progress),
+        saver_(command.checkpoint, command.keep, command.keep_best),
+        size_(command.run.definition().size(command.run.size).name),
+        due_(command.save_every, trainer.steps()) {
+    saver_.began_from(command.resume);
+  }
+
+  TrainCommand::Outcome run() {
+    while (trainer_.steps() < total_ && !interrupted() && !out_.converged) {
+      try {
+        train_epoch();
+        end_epoch();
+      } catch (const NotFinite& e) {
+        progress_.clear();
+        c_.log_steps(trainer_, c_.last, logged_, progress_);
+        c_.failed_at = e.step;
+        throw Error(Code::internal, e.what(), with_last_saved(e.remedy));
+      }
+      ++out_.epochs;
+    }
+    finish();
+    return std::move(out_);
+  }
+
+ private:
+  bool epoch_ended() const { return trainer_.position().sample == 0; }
+
+  std::string with_last_saved(const std::string& remedy) {
+    return saver_.last_saved().empty() ? remedy
+                                       : fmt::format("{}; the last good checkpoint is {}", remedy, saver_.last_saved());
+  }
+
+  /// Warns once that something could not be saved.
+  void tell(const std::optional<Error>& failure) {
+    if (std::exchange(told_, failure.has_value()) || !failure) return;
+    progress_.warn(fmt::format("not saved: {}\n  try: {}{}the run goes on and tries again when the next save is due",
+                               failure->what(), failure->remedy, failure->remedy.empty() ? "" : "; "));
+  }
+
+  void save(bool best) {
+    if (!c_.checkpoint.empty())
+      saver_.save(trainer_.snapshot(c_.checkpoint,
+                                    {{"run", nlohmann::json(c_.run.remembered()).dump()}, {"best", c_.best.text()}}),
+                  trainer_.steps(), best);
+    weights_failure_.reset();
+    try {
+      c_.save_weights(trainer_);
+    } catch (const Error& e) {
+      tell(weights_failure_ = e);
+    }
+  }
+
+  /// After steps whose losses were read; false ends the call.
+  bool watch(const Progress& p) {
+    progress_.show(p);
+    c_.last = p;
+    c_.log_steps(trainer_, p, logged_, progress_);
+    if (!weights_failure_) tell(saver_.failure());
+    note_.say({{"device", trainer_.device().id},
+               {"model", c_.run.model + ":" + size_},
+               {"step", p.step},
+               {"steps", total_},
+               {"loss", p.loss},
+               {"samples_per_s", p.samples_per_second},
+               {"batch", c_.run.trainer.batch},
+               {"memory_bytes", trainer_.peak_bytes()}});
+    catch_signals();
+    return !interrupted() && !due_.now();
+  }
+
+  /// To the end of the epoch, of the run, or a signal; saves on the way where that is due.
+  void train_epoch() {
+    double loss = 0, with_loss = 0, seconds = 0;
+    int64_t first = trainer_.steps();
+    do {
+      out_.result = trainer_.train(*data_.train, due_.steps_left(trainer_.steps(), total_),
+                                   [&](const Progress& p) { return watch(p); });
+      auto steps = static_cast<double>(out_.result.steps);
+      if (auto count = static_cast<double>(out_.result.with_loss); count > 0) {
+        loss += out_.result.loss * count;
+        with_loss += count;
+      }
+      seconds += steps / out_.result.samples_per_second;
+      if (epoch_ended() || trainer_.steps() == total_ || interrupted()) break;
+      if (saver_.full()) {  // steps go on, and it is saved once there is room
+        if (!std::exchange(slow_disk_, true))
+          progress_.warn(
+              fmt::format("--save-every {}: the disk is slower than that; saved as often as it can", c_.save_every));
+        continue;
+      }
+      save(false);
+      due_.restart(trainer_.steps());
+    } while (true);
+    auto steps = static_cast<double>(trainer_.steps() - first);
+    out_.result.loss = loss / with_loss;
+    out_.result.samples_per_second = steps / seconds;
+    run_steps_ += steps;
+    run_seconds_ += seconds;
+  }
+
+  void end_epoch() {
+    out_.scored = !c_.no_eval && !interrupted();
+    if (out_.scored) {
+      out_.score = trainer_.evaluate(*data_.test);
+      trainer_.report_validation_loss(out_.score.loss);
+      c_.best.update(out_.score.loss);
+      out_.converged = c_.patience > 0 && c_.best.evaluations_since_best >= c_.patience;
+    }
+    progress_.print(fmt::format("epoch {}  step {}  loss {:.4f}{}  {}", trainer_.position().epoch + !epoch_ended(),
+                                trainer_.steps(), out_.result.loss, out_.scored ? score_text(out_.score) : "",
+                                rate_text(out_.result.samples_per_second)));
+    c_.log_epoch(trainer_, out_, progress_);
+    save(out_.scored && c_.best.evaluations_since_best == 0);
+    due_.restart(trainer_.steps());
+  }
+
+  void finish() {
+    const bool nothing_left = out_.epochs == 0 && !interrupted();
+    if (nothing_left && !(c_.adapters.empty() && c_.merged.empty())) {  // the weights are asked for all the same
+      trainer_.prepare(*data_.train);
+      c_.save_weights(trainer_);
+    }
+    try {
+      saver_.finish();
+      if (weights_failure_) throw *weights_failure_;
+    } catch (const Error& e) {  // the options were good, so it is no bad input
+      throw Error(Code::internal, e.what(), with_last_saved(e.remedy));
+    }
+    out_.good = saver_.last_saved();
+    out_.saved = saver_.wrote();
+    release_signals();
+    if (out_.converged)
+      progress_.print(
+          fmt::format("the test loss has not fallen for {} epochs (--patience): done", c_.best.evaluations_since_best));
+    out_.cut_short = trainer_.steps() < total_ && !out_.converged;
+    if (out_.epochs == 0 && !c_.no_eval && !out_.cut_short) {  // resumed at its end
+      out_.score = trainer_.evaluate(*data_.test);
+      out_.scored = true;
+    }
+    trainer_.check_memory();
+    if (run_seconds_ > 0) out_.rate = run_steps_ / run_seconds_;
+  }
+
+  TrainCommand& c_;
+  Trainer& trainer_;
+  const data::Sources& data_;
+  int64_t total_;
+  ProgressLine& progress_;
+  TrainCommand::Outcome out_;
+  Saver saver_;
+  std::string size_;
+  SaveClock due_;
+  RunningNote note_;
+  std::optional<Error> weights_failure_;
+  bool told_ = false, slow_disk_ = false;
+  size_t logged_ = 0;
+  double run_steps_ = 0, run_seconds_ = 0;  // of all epochs: the second is the first over samples per second
+};
+
+}  // namespace
+
+TrainCommand::Outcome TrainCommand::train(Trainer& trainer, const data::Sources& data, int64_t total,
+                                          ProgressLine& progress) {
+  catch_signals();
+  return EpochLoop(*this, trainer, data, total, progress).run();
+}
+
+}  // namespace tutti::cli

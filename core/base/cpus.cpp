@@ -1,0 +1,62 @@
+#include "core/base/cpus.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "core/base/cgroup.h"
+#include "core/base/text.h"
+
+namespace tutti {
+namespace {
+
+std::string first_word(std::istream&& from) {
+  std::string word;
+  from >> word;
+  return word;
+}
+
+/// "max" and -1 (no limit) are no positive number.
+std::optional<double> positive(const std::string& word) {
+  auto number = parse_number<int64_t>(word);
+  if (!number || *number <= 0) return std::nullopt;
+  return static_cast<double>(*number);
+}
+
+std::optional<double> quota_of(int version, const std::filesystem::path& folder) {
+  std::string quota, period;
+  if (version == 2) {
+    std::ifstream(folder / "cpu.max") >> quota >> period;
+  } else {
+    quota = first_word(std::ifstream(folder / "cpu.cfs_quota_us"));
+    period = first_word(std::ifstream(folder / "cpu.cfs_period_us"));
+  }
+  auto time = positive(quota), of = positive(period);
+  if (!time || !of) return std::nullopt;
+  return *time / *of;
+}
+
+}  // namespace
+
+std::optional<double> cpu_quota(const std::filesystem::path& root) {
+  std::optional<double> least;
+  Cgroup groups = cgroup_of("cpu", root);
+  for (const std::filesystem::path& folder : groups.folders)
+    if (auto quota = quota_of(groups.version, folder)) least = std::min(*quota, least.value_or(*quota));
+  return least;
+}
+
+int usable_cpus(const std::filesystem::path& root) {
+  cpu_set_t allowed;
+  int cpus = sched_getaffinity(0, sizeof allowed, &allowed) == 0
+                 ? CPU_COUNT(&allowed)
+                 : static_cast<int>(std::thread::hardware_concurrency());  // more CPUs than the set holds
+  if (auto quota = cpu_quota(root)) cpus = static_cast<int>(std::min<double>(cpus, std::ceil(*quota)));
+  return std::max(cpus, 1);
+}
+
+}  // namespace tutti

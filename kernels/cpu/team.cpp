@@ -1,0 +1,411 @@
+#include "kernels/cpu/team.h"
+
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <climits>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "core/base/status.h"
+#include "core/base/text.h"
+#include "kernels/cpu/crowd.h"
+#include "kernels/cpu/signals.h"
+
+namespace tutti::kernels {
+namespace {
+
+/// How long a thread spins for its next work where the machine is quiet: far more than it costs to wake it.
+constexpr int64_t quiet_spin = 2'000'000;
+
+/// An environment variable in lower case; "" where it is not set.
+std::string setting(const char* name) {
+  const char* text = std::getenv(name);
+  std::string low = text ? text : "";
+  for (char& c : low)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return low;
+}
+
+/// OMP_WAIT_POLICY's wish comes before what is found out about the machine.
+struct Policy {
+  bool passive = setting("OMP_WAIT_POLICY") == "passive", active = setting("OMP_WAIT_POLICY") == "active";
+};
+
+const Policy& policy() {
+  static const Policy one;
+  return one;
+}
+
+constinit Crowd crowd;
+constinit std::atomic<Runner> other_runner{nullptr};
+constinit std::atomic<unsigned> forks{0};  // of this process and those it comes from
+thread_local Meter meter;
+
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+using Word = std::atomic<uint32_t>;
+static_assert(sizeof(Word) == 4 && Word::is_always_lock_free);
+
+void wake(Word& word, int threads) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, threads, nullptr, nullptr, 0);
+}
+
+/// Sleeps while the word has that value; may return early.
+void sleep_on(Word& word, uint32_t value) {
+  int64_t begin = now_ns();
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+  int64_t end = now_ns();
+  meter.slept(end - begin);
+  meter.check(end, crowd);
+  crowd.look(end);
+}
+
+/// Spins until done() holds, for a bounded time. Whether it does.
+template <class Done>
+bool spin_until(bool may_spin, Done done) {
+  if (done()) return true;
+  if (policy().passive || !may_spin) return false;
+  for (int64_t begin = 0; policy().active || !crowd.crowded();) {
+    for (int i = 0; i < 64; ++i) {
+      relax();
+      if (done()) return true;
+    }
+    int64_t now = now_ns();
+    if (begin == 0) begin = now;
+    meter.check(now, crowd);
+    if (!policy().active && now - begin >= quiet_spin) break;
+  }
+  return done();
+}
+
+int allowed_cpus(cpu_set_t& allowed) {
+  CPU_ZERO(&allowed);
+  return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : INT_MAX;
+}
+
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what different threads write lies in lines of its own
+class Team {
+ public:
+  Team() { available_ = allowed_cpus(allowed_); }
+  Team* forgotten_before = nullptr;
+  /// Its threads are none of this process's in the child of a fork.
+  bool abandoned() const { return forks_ != forks.load(); }
+  ~Team() {
+    stop_ = true;
+    for (int k = 1; k <= workers_made_; ++k) {
+      Worker& w = *workers_[static_cast<size_t>(k)];
+      call(w, number_ + 1, idle);
+      w.thread.join();
+    }
+  }
+
+  /// Throws Error(no_memory).
+  void reserve(int threads) {
+    if (threads > most_threads)
+      throw invalid(fmt::format("{} threads", threads), fmt::format("ask for {} at most", most_threads));
+    while (workers_made_ + 1 < threads) {
+      int k = workers_made_ + 1;
+      auto worker = std::make_unique<Worker>();
+      try {
+        SignalsHeld held;  // off the thread: see there
+        worker->thread = std::thread([this, k, w = worker.get()] { serve(k, *w); });
+      } catch (const std::system_error& e) {
+        throw Error(Code::no_memory, fmt::format("thread {} of {} cannot be started: {}", k + 1, threads, e.what()),
+                    "ask for fewer threads");
+      }
+      workers_[static_cast<size_t>(k)] = std::move(worker);
+      workers_made_ = k;
+    }
+  }
+
+  void start(int parts, ComputePart f, void* context, bool together) {
+    reserve(parts);
+    follow_crowd();
+    f_ = f, context_ = context, parts_ = parts;
+    may_spin_ = parts <= available_;
+    number_ = (number_ + 1) & (UINT32_MAX / 4);
+    left_.store(static_cast<uint32_t>(parts - 1), std::memory_order_relaxed);
+    for (int k = 1; k < parts; ++k)
+      call(*workers_[static_cast<size_t>(k)], number_, together ? called_together : called);
+  }
+
+  /// Computes what no thread has begun (not of `together`), and waits for the rest.
+  void finish() {
+    for (int k = 1; k < parts_; ++k)
+      if (claim(k, number_, called)) compute(k);
+    auto none_left = [&] { return (left_.load(std::memory_order_acquire) & ~asleep_bit) == 0; };
+    if (spin_until(may_spin_, none_left)) return;
+    for (uint32_t now; !none_left();)
+      if (now = left_.load(); (now & ~asleep_bit) && left_.compare_exchange_strong(now, now | asleep_bit))
+        sleep_on(left_, now | asleep_bit);
+  }
+
+  /// ComputePart 0, then the rest; the first exception of all.
+  void run(int parts, ComputePart f, void* context);
+
+  void wait_for_all(int parts) {
+    uint32_t phase = phase_.load(std::memory_order_acquire) & ~1u;
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == parts) {
+      arrived_.store(0, std::memory_order_relaxed);
+      if (phase_.exchange(phase + 2, std::memory_order_acq_rel) & 1) wake(phase_, INT_MAX);
+      return;
+    }
+    auto passed = [&] { return (phase_.load(std::memory_order_acquire) & ~1u) != phase; };
+    if (spin_until(may_spin_, passed)) return;
+    while (!passed()) {
+      uint32_t now = phase;
+      if (phase_.compare_exchange_strong(now, phase | 1) || now == (phase | 1)) sleep_on(phase_, phase | 1);
+    }
+  }
+
+  void enter(const std::vector<int>& cpus) {
+    if (cpus_ != cpus) cpus_ = cpus, ++binding_;
+    has_mask_ = !cpus.empty() && sched_getaffinity(0, sizeof mask_, &mask_) == 0;
+    if (!has_mask_) return;
+    follow_crowd();
+    if (bound_) bind_this_thread(0);
+  }
+  void leave() {
+    if (has_mask_ && bound_) sched_setaffinity(0, sizeof mask_, &mask_);
+    has_mask_ = false;
+  }
+
+ private:
+  /// What a worker's word tells besides the number of the last region that called it.
+  enum : uint32_t { called = 0, idle = 1, asleep = 2, called_together = 3 };
+  static constexpr uint32_t asleep_bit = 1u << 31;
+
+  struct alignas(64) Worker {
+    Word word{idle};
+    uint32_t binding = 0;
+    std::thread thread;
+  };
+
+  static void call(Worker& w, uint32_t number, uint32_t how) {
+    uint32_t before = w.word.exchange(number * 4 + how, std::memory_order_acq_rel);
+    if (before % 4 == asleep) wake(w.word, 1);
+  }
+
+  /// Takes part k of a region; not twice, and not when another region is on.
+  bool claim(int k, uint32_t number, uint32_t how) {
+    Word& word = workers_[static_cast<size_t>(k)]->word;
+    uint32_t wanted = number * 4 + how;
+    return word.load(std::memory_order_acquire) == wanted &&
+           word.compare_exchange_strong(wanted, number * 4 + idle, std::memory_order_acq_rel);
+  }
+
+  /// A part that was claimed.
+  void compute(int k) {
+    guarded(k);
+    if (left_.fetch_sub(1, std::memory_order_acq_rel) == (asleep_bit | 1)) wake(left_, 1);
+  }
+
+  void guarded(int k) try { f_(context_, k); } catch (...) {
+    std::lock_guard lock(error_mutex_);
+    if (!error_) error_ = std::current_exception();
+  }
+
+  void serve(int k, Worker& mine);
+
+  void bind_this_thread(int k) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpus_[static_cast<size_t>(k) % cpus_.size()], &one);
+    sched_setaffinity(0, sizeof one, &one);
+  }
+
+  /// Binds threads where the machine is quiet, and lets them go where it is not; workers follow at their next part.
+  void follow_crowd() {
+    bool bind = !cpus_.empty() && !crowd.crowded();
+    if (bind == bound_) return;
+    bound_ = bind;
+    ++binding_;
+    if (!has_mask_) return;
+    if (bound_)
+      bind_this_thread(0);
+    else
+      sched_setaffinity(0, sizeof mask_, &mask_);
+  }
+
+  // Written by the caller while no region is on, read by who claimed a part.
+  ComputePart f_ = nullptr;
+  void* context_ = nullptr;
+  int parts_ = 0;
+  uint32_t number_ = 0;
+  bool bound_ = false;
+  std::atomic<bool> may_spin_ = true, stop_ = false;
+  uint32_t binding_ = 0;  // how often the binding changed
+  std::vector<int> cpus_;
+  std::array<std::unique_ptr<Worker>, most_threads> workers_;  // [0] is the caller
+  int workers_made_ = 0;
+  // Of the caller alone.
+  bool has_mask_ = false;
+  cpu_set_t mask_ = {}, allowed_ = {};
+  int available_ = 1;
+  unsigned forks_ = forks.load();
+
+  alignas(64) Word left_{0};  // parts that are not done; the highest bit: the caller sleeps
+  alignas(64) std::atomic<int> arrived_{0};
+  Word phase_{0};  // of the barrier; the lowest bit: a thread sleeps
+  std::mutex error_mutex_;
+  std::exception_ptr error_;
+};
+
+/// Where a thread is: in a region of `team`, or outside.
+struct Inside {
+  Team* team = nullptr;
+  Place place;
+};
+thread_local Inside inside;
+
+void Team::serve(int k, Worker& mine) {
+  pthread_setname_np(pthread_self(), fmt::format("tutti-{}", k).c_str());
+  inside.team = this;
+  meter.resume(now_ns());
+  for (uint32_t seen = 0;;) {
+    auto is_called = [&] { return mine.word.load(std::memory_order_acquire) / 4 != seen; };
+    if (!spin_until(may_spin_, is_called))
+      while (!is_called()) {
+        uint32_t now = seen * 4 + idle;
+        if (mine.word.compare_exchange_strong(now, seen * 4 + asleep) || now == seen * 4 + asleep)
+          sleep_on(mine.word, seen * 4 + asleep);
+      }
+    uint32_t word = mine.word.load(std::memory_order_acquire);
+    seen = word / 4;
+    uint32_t how = word % 4;
+    if (how == idle) {
+      if (stop_) return;
+      continue;  // another thread was faster
+    }
+    if (!claim(k, seen, how)) continue;
+    if (mine.binding != binding_) {
+      mine.binding = binding_;
+      if (bound_)
+        bind_this_thread(k);
+      else
+        sched_setaffinity(0, sizeof allowed_, &allowed_);
+    }
+    int parts = parts_;
+    inside.place = {k, parts};
+    compute(k);
+    for (int other = k % (parts - 1) + 1; how == called && other != k; other = other % (parts - 1) + 1)
+      if (claim(other, seen, called)) compute(other);
+  }
+}
+
+void Team::run(int parts, ComputePart f, void* context) {
+  start(parts, f, context, false);
+  inside = {this, {0, parts}};
+  guarded(0);
+  finish();
+  inside = {};
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+/// The calling thread's.
+Team& team() {
+  struct Own {
+    std::unique_ptr<Team> team;
+    /// Threads of another process, or in the middle of a part, cannot be waited for. What they use stays, and in reach.
+    void forget() {
+      static std::atomic<Team*> forgotten{nullptr};
+      team->forgotten_before = forgotten.exchange(team.get());
+      static_cast<void>(team.release());
+    }
+    ~Own() {
+      if (team && (team->abandoned() || inside.team)) forget();
+    }
+  };
+  thread_local Own own;
+  static const int watched = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+  static_cast<void>(watched);
+  if (own.team && own.team->abandoned()) own.forget();
+  if (!own.team) own.team = std::make_unique<Team>();
+  return *own.team;  // NOLINT(clang-analyzer-cplusplus.NewDelete): it lives as long as the thread
+}
+
+/// Where the callers of begin_region were before.
+thread_local std::vector<Inside> outer;
+
+}  // namespace
+
+void run_parts(int parts, ComputePart f, void* context) {
+  if (Runner runner = other_runner.load()) return runner(parts, f, context);
+  if (parts > 1 && !inside.team) return team().run(parts, f, context);
+  for (int k = 0; k < parts; ++k) f(context, k);
+}
+
+void begin_region(int parts, ComputePart f, void* context) {
+  outer.push_back(inside);
+  if (parts < 2 || inside.team) {
+    inside.place = {};
+    return;
+  }
+  team().start(parts, f, context, true);
+  inside = {&team(), {0, parts}};
+}
+
+void end_region() {
+  if (inside.place.parts > 1) inside.team->finish();
+  inside = outer.back();
+  outer.pop_back();
+}
+
+void barrier() {
+  if (inside.place.parts > 1) inside.team->wait_for_all(inside.place.parts);
+}
+
+Place place() { return inside.place; }
+bool in_region() { return inside.team != nullptr; }
+
+int thread_limit() {
+  return std::clamp(parse_number<int>(setting("OMP_THREAD_LIMIT")).value_or(most_threads), 1, most_threads);
+}
+
+void set_runner(Runner runner) { other_runner = runner; }
+
+std::vector<int> cpus_to_bind(int threads) {
+  std::vector<int> cpus;
+  cpu_set_t allowed;
+  if (threads < 2 || setting("OMP_PROC_BIND") == "false" || allowed_cpus(allowed) != threads) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &allowed)) cpus.push_back(cpu);
+  return cpus;
+}
+
+ComputeScope::ComputeScope(int threads, const std::vector<int>& cpus) {
+  if (threads < 2 || inside.team || other_runner.load()) return;
+  Team& mine = team();
+  mine.reserve(threads);
+  int64_t now = now_ns();
+  crowd.look(now);
+  meter.resume(now);
+  mine.enter(cpus);
+  entered_ = true;
+}
+
+ComputeScope::~ComputeScope() {
+  if (!entered_) return;
+  team().leave();
+  meter.pause(now_ns());
+}
+
+}  // namespace tutti::kernels

@@ -1,0 +1,221 @@
+#include "train/device_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/base/option_text.h"
+#include "train/feeds.h"
+#include "train/plan.h"
+#include "train/profile.h"
+#include "train/resume.h"
+#include "train/weights.h"
+
+namespace tutti {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A runner on the device. TF32 is the device's own business: a session option.
+Runner open(const Device& device, const TrainerOptions& o) try {
+  return Runner(device, session_options(o.device_options, o.precision), o.fallback);
+} catch (const Error& e) {
+  rethrow_open(e, device, o.precision);
+}
+
+}  // namespace
+
+std::array<uint32_t, 2> seed_words(uint64_t seed) {
+  return {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
+}
+
+DeviceModel::DeviceModel(const Device& device, Task task, const TrainerOptions& options)
+    : runner(open(device, options)), options_(options), programs_(std::move(task), program_options(options)) {}
+
+void DeviceModel::load(Checkpoint checkpoint) { loaded_ = std::move(checkpoint); }
+
+void DeviceModel::start_from(HostTensors weights, const std::string& from) {
+  weights_ = std::move(weights);
+  weights_from_ = from;
+}
+
+void DeviceModel::initialize() {
+  if (initialized_) return;
+  initialized_ = true;
+  if (loaded_) return;
+  runner.wait(prepare(programs_.initialization(*declared_))->run([](const std::string&, void*) {}));
+  for (const auto& [name, t] : std::exchange(weights_, {})) {
+    runner.write(name, t);
+    if (options_.ema > 0 && states_.contains(average_state(name))) runner.write(average_state(name), t);
+  }
+}
+
+void DeviceModel::declare(const ModelSignature& found) {
+  declared_ = found;
+  if (loaded_) {
+    expect_same_model(*loaded_, *declared_);
+    convert_weights(loaded_->tensors, *declared_);
+  }
+  if (!weights_.empty()) {
+    expect_weights_of(weights_from_, weights_, *declared_);
+    convert_weights(weights_, *declared_);
+  }
+  bool quantised = std::ranges::any_of(declared_->parameters, [](const nn::Parameter& p) { return p.bits != 0; });
+  if (quantised && !loaded_ && weights_.empty())
+    throw invalid("quantized weights need weights to start from, and none are given",
+                  "name a file of weights: " + option_text("init", "FILE"));
+}
+
+void DeviceModel::bind(const data::Source& set) {
+  std::vector<const void*> now = {&set};
+  for (const data::Table& t : set.tables()) now.push_back(t.data);
+  Bound binding{std::move(now), form_of(set, fmt::format("{}.{}", set.name, set.size()), false)};
+  if (std::ranges::find(bound_, binding) != bound_.end()) return;  // a run in small pieces comes here at every step
+  set.check();
+  ModelSignature found = programs_.declare(binding.form);
+  for (const auto& [column, limit] : found.limits) set.check_within(column, limit);
+  if (!declared_) declare(found);
+  for (size_t i = 0; i < found.parameters.size(); ++i) {
+    const nn::Parameter &p = found.parameters[i], &known = declared_->parameters.at(i);
+    if (p.type != known.type)
+      throw invalid(fmt::format("data set '{}' needs parameter '{}' as {}, the model has {}", set.name, p.name,
+                                to_string(p.type), to_string(known.type)));
+  }
+  if (bound_.size() == 2) bound_.erase(bound_.begin());
+  bound_.push_back(std::move(binding));
+}
+
+std::unique_ptr<CompiledGraph> DeviceModel::prepare(const Graph& g, Profiler* profiler) {
+  std::unique_ptr<CompiledGraph> step = runner.compile(g, profiler);
+  for (const std::string& node : step->fallback().nodes)
+    if (std::ranges::find(elsewhere_, node) == elsewhere_.end()) elsewhere_.push_back(node);
+  fallback_devices_.insert(step->fallback().devices.begin(), step->fallback().devices.end());
+  step->prepare();
+  runner.check_memory();  // before hours are spent
+  for (const tutti::State& s : g.states()) {
+    const TensorType& type = g.info(s.after).type;
+    if (!states_.try_emplace(s.name, State{type, s.role}).second) continue;
+    if (const HostTensor* t = loaded_ ? stored(*loaded_, s.name, type, s.role) : nullptr)
+      runner.write(s.name, t->bytes.data(), t->bytes.size());
+    if (s.name == "seed") runner.write("seed", seed_words(options_.seed).data(), 8);
+    if (s.name == "loss_scale" && !loaded_) {
+      auto scale = static_cast<float>(options_.loss_scaling.initial);
+      runner.write("loss_scale", &scale, sizeof scale);
+    }
+  }
+  return step;
+}
+
+InputLayout DeviceModel::intended_form(const data::Source& set, bool training) const {
+  return form_of_set(set, training ? "train" : "eval", runner.device(), resident_limit(options_, training));
+}
+
+InputLayout DeviceModel::form_for(const data::Source& set, bool training) {
+  return addressable(intended_form(set, training), [&](const Graph& g) { return runner.accepts(g); });
+}
+
+DeviceModel::Program& DeviceModel::program(Kind kind, const data::Source& set, int64_t batch) {
+  bool training = kind == Kind::training;
+  InputLayout form = intended_form(set, training);
+  std::string key = fmt::format("{}.{}{}", form.name, batch, kind == Kind::prediction ? ".prediction" : "");
+  auto it = compiled_.find(key);
+  if (it != compiled_.end()) {
+    upload(it->second, set);
+    return it->second;
+  }
+  form = form_for(set, training);
+  auto start = Clock::now();
+  if (training && loaded_) expect_same_training(*loaded_, options_.optimizer, options_.precision);
+  Graph g = training && options_.accumulate > 1 ? programs_.accumulation(form, batch)
+            : training                          ? programs_.training(form, batch)
+            : kind == Kind::prediction          ? programs_.prediction(form, batch)
+                                                : programs_.evaluation(form, batch);
+  std::vector<std::string> columns = fed_columns(g, form);
+  Program p{prepare(g, training ? options_.profiler.get() : nullptr), training, batch, std::move(form),
+            std::move(columns)};
+  if (training) compile_ms_ += 1000 * std::chrono::duration<double>(Clock::now() - start).count();
+  upload(p, set);
+  initialize();
+  return compiled_.emplace(key, std::move(p)).first->second;
+}
+
+CompiledGraph* DeviceModel::update() {
+  if (options_.accumulate > 1 && !update_) update_ = prepare(programs_.update(*declared_), options_.profiler.get());
+  return update_.get();
+}
+
+std::unique_ptr<CompiledGraph> DeviceModel::replace_programs(const Graph& g, const InputLayout& form,
+                                                             const data::Source& set) {
+  compiled_.clear();
+  update_.reset();
+  Program p{prepare(g), true, 0, form};
+  upload(p, set);
+  return std::move(p.step);
+}
+
+/// Copies a resident set to the device, unless it is the one that is there: another set may bear the same name.
+void DeviceModel::upload(Program& p, const data::Source& set) {
+  const InputLayout& form = p.form;
+  if (!form.resident) return;
+  std::vector<data::Table> tables = set.tables();
+  std::vector<const std::byte*> there;
+  for (const data::Table& t : tables) there.push_back(t.data);
+  if (p.uploaded == there) return;
+  for (const data::Table& t : tables)
+    if (states_.contains(form.table_state(t.name)))  // else no column that the task reads is cut from it
+      runner.write(form.table_state(t.name), t.data, num_bytes(t.type));
+  p.uploaded = std::move(there);
+}
+
+data::LoadOptions DeviceModel::load_options(const Program& p, bool padding) const {
+  int workers = p.form.resident ? 0 : options_.workers;
+  return {.columns = p.columns, .workers = workers, .prefetch = options_.prefetch, .padding = padding};
+}
+
+HostTensor DeviceModel::read(const std::string& name) {
+  auto it = states_.find(name);
+  if (it == states_.end()) throw invalid(fmt::format("no state '{}'", name));
+  const TensorType& type = it->second.type;
+  HostTensor t{type, std::vector<std::byte>(num_bytes(type))};
+  runner.read(name, t.bytes.data(), t.bytes.size());
+  return t;
+}
+
+double DeviceModel::element(const std::string& name) {
+  HostTensor t = read(name);
+  return load_element(t.type.dtype, t.bytes.data(), 0);
+}
+
+HostTensor DeviceModel::state(const std::string& name) {
+  const nn::Parameter* p = nullptr;
+  if (declared_)
+    for (const nn::Parameter& known : declared_->parameters)
+      if (known.bits && known.name == name) p = &known;
+  if (!p) return runner.read(name);
+  nn::QuantizedNames names(name);
+  return dequantized({p->bits, runner.read(names.quants), runner.read(names.scales), runner.read(names.mins)});
+}
+
+std::set<std::string> DeviceModel::kept_names(bool stepped) const {
+  std::set<std::string> names;
+  for (const auto& [name, state] : states_)
+    if (kept(state.role)) names.insert(name);
+  if (loaded_ && !stepped)
+    for (const auto& [name, tensor] : loaded_->tensors) names.insert(name);
+  return names;
+}
+
+FallbackReport DeviceModel::fallback() const {
+  FallbackReport report{fallback_devices_, elsewhere_, 0};
+  const Program* largest = nullptr;  // a training program before others
+  for (const auto& [name, p] : compiled_)
+    if (!largest || std::pair(p.training, p.batch) > std::pair(largest->training, largest->batch)) largest = &p;
+  if (!largest) return report;
+  uint64_t runs = largest->training ? static_cast<uint64_t>(options_.accumulate) : 1;
+  report.bytes_per_step = runs * largest->step->fallback().bytes_per_step;
+  if (largest->training && update_) report.bytes_per_step += update_->fallback().bytes_per_step;
+  return report;
+}
+
+}  // namespace tutti

@@ -1,0 +1,174 @@
+#include "train/trainer_option.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/base/option_text.h"
+#include "data/augment.h"
+#include "data/transform.h"
+#include "nn/mixup.h"
+#include "train/plan.h"
+
+namespace tutti {
+namespace {
+
+std::string augment_doc() {
+  std::vector<std::string> all;
+  for (const data::Transform* t : data::all_transforms()) all.push_back(t->doc);
+  return fmt::format("Augmentation of training images, in order, for example \"crop:4,flip\": {}; none",
+                     fmt::join(all, ", "));
+}
+
+std::vector<TrainerOption> data_records() {
+  using T = TrainerOptions;
+  using enum TrainerOption::Scope;
+  return {
+      {.name = "batch", .group = "Data", .field = &T::batch, .doc = "Batch size", .low = 1},
+      {.name = "accumulate",
+       .group = "Data",
+       .field = &T::accumulate,
+       .doc = "Gradient accumulation: split each batch into N equal parts and update the weights once",
+       .scope = training,
+       .low = 1},
+      {.name = "augment",
+       .group = "Data",
+       .field = &T::augment,
+       .doc = augment_doc(),
+       .scope = training,
+       .check = [](const T& o) { data::Augment{o.augment}; }},
+      {.name = "mixup",
+       .group = "Data",
+       .field = &T::mixup,
+       .doc = "Mixup for classifiers: train on weighted sums of two images and of their losses, with weights from "
+              "Beta(ALPHA, ALPHA), for example 0.2 (0: off)",
+       .scope = training,
+       .check = [](const T& o) { nn::Mixup::check(o.mixup); }},
+      {.name = "keep-last",
+       .group = "Data",
+       .field = &T::keep_last,
+       .doc = "Also train on the last, smaller batch of an epoch",
+       .scope = training},
+      {.name = "workers",
+       .group = "Data",
+       .field = &T::workers,
+       .doc = "Threads that load data from the host (0: the training thread; default: half of the cores, at most 8, "
+              "for images:DIR, else 0)",
+       .scope = machine,
+       .low = 0,
+       .below = 257,  // each is a thread with a part of every batch
+       .unset = -1},
+      {.name = "prefetch",
+       .group = "Data",
+       .field = &T::prefetch,
+       .doc = "Batches to load ahead (0: two per thread)",
+       .scope = machine,
+       .low = 0,
+       .below = 65537},
+      {.name = "eval-batch",
+       .group = "Data",
+       .field = &T::eval_batch,
+       .doc = "Batch size of evaluation and prediction",
+       .scope = library,
+       .low = 1},
+      {.name = "resident-limit",
+       .group = "Data",
+       .field = &T::resident_limit,
+       .doc = "Bytes: a larger data set stays on the host and is sent to the device batch by batch",
+       .scope = library},
+  };
+}
+
+std::vector<TrainerOption> training_records() {
+  using T = TrainerOptions;
+  using enum TrainerOption::Scope;
+  return {
+      {.name = "seed",
+       .group = "Training",
+       .field = &T::seed,
+       .doc = "Seed of the initial weights, dropout and the sample order"},
+      {.name = "clip-norm",
+       .group = "Training",
+       .field = &T::clip_norm,
+       .doc = "Clip the global norm of the gradients to this value (0: off)",
+       .scope = training,
+       .low = 0},
+      {.name = "clip-value",
+       .group = "Training",
+       .field = &T::clip_value,
+       .doc = "Clip every element of the gradients to this magnitude (0: off)",
+       .scope = training,
+       .low = 0},
+      {.name = "ema",
+       .group = "Training",
+       .field = &T::ema,
+       .doc = "Decay of an exponential moving average of the weights, which evaluation uses (0: off)",
+       .low = 0,
+       .below = 1},
+      {.name = "nan-check",
+       .group = "Training",
+       .field = &T::nan_check,
+       .doc = "When a loss or a weight is NaN or infinite, the error names the node that made it and the ranges of its "
+              "inputs",
+       .scope = library},
+      {.name = "nan-losses",
+       .group = "Training",
+       .field = &T::nan_losses,
+       .doc = "A loss may be NaN or infinite, as in PyTorch: the run ends where a parameter is",
+       .scope = library},
+  };
+}
+
+}  // namespace
+
+std::span<const TrainerOption> trainer_options() {
+  static const std::vector<TrainerOption> all = [] {
+    std::vector<TrainerOption> both = data_records();
+    std::ranges::move(training_records(), std::back_inserter(both));
+    return both;
+  }();
+  return all;
+}
+
+std::string TrainerOption::keyword() const {
+  std::string text(name);
+  std::ranges::replace(text, '-', '_');
+  return text;
+}
+
+double TrainerOption::number(const TrainerOptions& options) const {
+  return std::visit(
+      [&](auto member) {
+        using V = std::remove_cvref_t<decltype(options.*member)>;
+        if constexpr (std::is_arithmetic_v<V> && !std::is_same_v<V, bool>) return static_cast<double>(options.*member);
+        return std::numeric_limits<double>::quiet_NaN();
+      },
+      field);
+}
+
+void TrainerOption::expect(double x) const {
+  if (x >= low && x < below) return;
+  const std::string given = option_text(name, x);
+  if (below == std::numeric_limits<double>::infinity())
+    throw invalid(fmt::format("{}: must be at least {}", given, low), fmt::format("{} or more", low));
+  if (std::holds_alternative<double TrainerOptions::*>(field))
+    throw invalid(fmt::format("{}: must be in [{}, {})", given, low, below));
+  throw invalid(fmt::format("{}: must be at least {} and at most {}", given, low, below - 1));
+}
+
+void check(const TrainerOptions& o) {
+  for (const TrainerOption& option : trainer_options()) {
+    bool limited = option.low > -std::numeric_limits<double>::infinity();
+    if (double x = option.number(o); limited && x != option.unset) option.expect(x);
+    if (option.check) option.check(o);
+  }
+  if (double scale = o.loss_scaling.initial; !(scale >= smallest_loss_scale && scale <= 0x1p100))
+    throw invalid(fmt::format("the loss scale starts at {}: from 2^-24 to 2^100 is possible", scale));
+  if (o.ema > 0 && o.frozen >= nn::WeightFormat::int8)
+    throw invalid("an average of the weights (ema) cannot be quantized", "leave out one of the two");
+  part_size(o.batch, o.accumulate);
+}
+
+}  // namespace tutti

@@ -1,0 +1,46 @@
+// The options of a trainer as records: the command line, run files, checkpoints and Python read them.
+#pragma once
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "train/trainer.h"
+
+namespace tutti {
+
+/// One field of TrainerOptions that is a number, a switch or a text. Its record is in trainer_option.cpp.
+struct TUTTI_API TrainerOption {
+  using Field = std::variant<bool TrainerOptions::*, int TrainerOptions::*, int64_t TrainerOptions::*,
+                             uint64_t TrainerOptions::*, double TrainerOptions::*, std::string TrainerOptions::*>;
+  enum class Scope {
+    run,       ///< every command with a model takes it, and checkpoints store it
+    training,  ///< the same, without effect where nothing is trained
+    machine,   ///< every command with a model takes it; it does not change results, so checkpoints do not store it
+    library,   ///< C++ and Python only
+  };
+
+  std::string_view name;   ///< "clip-norm": `--clip-norm`, and `clip_norm` in Python
+  std::string_view group;  ///< heading in help texts
+  Field field;
+  std::string doc;
+  Scope scope = Scope::run;
+  /// Numbers are in [low, below), or equal to `unset`.
+  double low = -std::numeric_limits<double>::infinity(), below = std::numeric_limits<double>::infinity();
+  double unset = std::numeric_limits<double>::quiet_NaN();  ///< the number that means "chosen by the trainer"
+  /// A check of the text or number beyond its range: throws Error(invalid).
+  void (*check)(const TrainerOptions&) = nullptr;
+
+  /// The name in Python: "clip_norm".
+  std::string keyword() const;
+  /// Throws Error(invalid) for a number x outside of the range.
+  void expect(double x) const;
+  /// Of a number; NaN for a switch or a text.
+  double number(const TrainerOptions& options) const;
+};
+
+/// All of them, in the order of help texts.
+TUTTI_API std::span<const TrainerOption> trainer_options();
+
+}  // namespace tutti
