@@ -79,10 +79,9 @@ class RunningOp : public Running {
 
 class RunningModel : public Running {
  public:
-  RunningModel(const Device& device, const Options& options, const Case& c, double& first_seconds)
-      : model_(*c.model), precision_(c.precision), device_(device), options_(options) {
+  RunningModel(const Device& device, const Options& options, const Case& c, double& first_seconds) : model_(*c.model) {
     TrainerOptions how = model_.options;
-    how.precision = precision_;
+    how.precision = c.precision;
     how.device_options.insert(options.begin(), options.end());
     auto start = Clock::now();
     trainer_ = std::make_unique<Trainer>(device, model_.task, std::move(how));
@@ -97,26 +96,13 @@ class RunningModel : public Running {
   }
 
   void describe(Measurement& m) override {
-    // The trainer keeps its program to itself; it is the one that these passes make for this device.
-    const TrainerOptions& o = model_.options;
-    ProgramOptions how = program_options(o);
-    how.precision = precision_;
-    Programs programs(model_.task, how);
-    std::unique_ptr<Session> session = open_session(device_, options_, precision_);
-    Legalizer legalizer(*session);
-    auto accepts = [&](const Graph& batch) { return legalizer.accepts(batch); };
-    Graph g =
-        programs.training(addressable(form_of_set(*model_.set, "train", device_, o.resident_limit), accepts), o.batch);
-    m.cost = estimate_cost(compile_for_device(g, legalizer).program());
+    m.cost = trainer_->step_cost();
     m.planned_bytes = trainer_->planned_bytes();
     m.peak_bytes = trainer_->peak_bytes();
   }
 
  private:
   const ModelCase& model_;
-  Precision precision_;
-  Device device_;
-  Options options_;
   std::unique_ptr<Trainer> trainer_;
 };
 

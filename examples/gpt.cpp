@@ -20,9 +20,9 @@ struct Block {
 struct Gpt {
   int64_t vocabulary, width, heads, layers;
   Value forward(nn::Builder& b, Value tokens) const {
-    Value places = arange(b.graph(), 0, static_cast<double>(tokens.shape()[1]));
+    Value positions = arange(b.graph(), 0, static_cast<double>(tokens.shape()[1]));
     Value x = b("token", nn::Embedding(vocabulary, width, {nn::Init::normal, 0, 0.02}), tokens) +
-              b("place", nn::Embedding(1024, width, {nn::Init::normal, 0, 0.02}), places);
+              b("place", nn::Embedding(1024, width, {nn::Init::normal, 0, 0.02}), positions);
     for (int64_t i = 0; i < layers; ++i) x = b("block" + std::to_string(i), Block{width, heads}, x);
     return b("head", nn::Linear(vocabulary), b("ln", nn::LayerNorm(), x));
   }

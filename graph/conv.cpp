@@ -47,9 +47,9 @@ void each_conv_outside(const ConvGeometry& g, bool images, const std::function<b
         for (int64_t kx = 0; kx < g.w.kernel; ++kx, ++w) {
           if (!asked(w)) continue;
           int64_t plane = images ? o / per_group * depth + c : o;
-          std::vector<int64_t> places = places_outside(g, images, ky, kx);
+          std::vector<int64_t> positions = positions_outside(g, images, ky, kx);
           for (int64_t n = 0; n < g.batch; ++n)
-            for (int64_t place : places) visit(w, static_cast<size_t>((n * planes + plane) * area + place));
+            for (int64_t place : positions) visit(w, static_cast<size_t>((n * planes + plane) * area + place));
         }
 }
 

@@ -72,7 +72,7 @@ void each_pool_tap(const WindowGeometry& g, const Visit& visit) {
           }
         }
 }
-/// The taps of every window, [N, C, ky * kx, OH, OW]; places in the padding hold `value`.
+/// The taps of every window, [N, C, ky * kx, OH, OW]; positions in the padding hold `value`.
 Value pool_columns(Value x, const Attrs& a, double value);
 /// The adjoint of pool_columns: sums [N, C, ky * kx, OH, OW] into the elements of an x of that shape.
 Value pool_scatter(Value columns, const Shape& x, const Attrs& a);

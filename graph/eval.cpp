@@ -94,9 +94,9 @@ void run(const TuttiInstr& i, double* y, const double* a, const double* b, const
 }
 
 /// Walks a broadcast input in the row-major order of the result.
-class Walk {
+class BroadcastReader {
  public:
-  Walk(const Tensor& x, const Shape& to)
+  BroadcastReader(const Tensor& x, const Shape& to)
       : x_(x), shape_(to), step_(broadcast_strides(x.shape(), to)), index_(to.size()) {}
   void next(double* into, size_t n) {
     for (size_t i = 0; i < n; ++i) {
@@ -119,7 +119,7 @@ class Walk {
 
 void evaluate_expr(const Expr& e, std::span<const Tensor> in, std::span<Tensor> out, bool exact) {
   size_t total = out[0].at.size();
-  std::vector<Walk> walks;
+  std::vector<BroadcastReader> walks;
   for (const Tensor& x : in) walks.emplace_back(x, out[0].shape());
   std::vector<std::vector<double>> r(e.code.size(), std::vector<double>(block));
   for (size_t start = 0; start < total; start += block) {

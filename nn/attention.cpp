@@ -66,8 +66,8 @@ Value causal_attention(Builder& b, Value q, Value k, Value v, AttentionOptions o
     b.cache_put(name, y);
     return y;
   };
-  o.mask =
-      reshape(less_equal(reshape(place, {1, context}), reshape(b.places(count), {count, 1})), {1, 1, count, context});
+  o.mask = reshape(less_equal(reshape(place, {1, context}), reshape(b.positions(count), {count, 1})),
+                   {1, 1, count, context});
   return attention(q, with_earlier("keys", k), with_earlier("values", v), o);
 }
 

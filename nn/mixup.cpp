@@ -14,13 +14,13 @@
 namespace tutti::nn {
 namespace {
 
-constexpr int64_t places = 4096;
+constexpr int64_t positions = 4096;
 
 /// In the middle of so many intervals of equal probability.
 std::vector<double> quantiles(double alpha) {
   std::vector<double> all;
-  for (int64_t k = 0; k < places; ++k)
-    all.push_back(boost::math::ibeta_inv(alpha, alpha, (static_cast<double>(k) + 0.5) / places));
+  for (int64_t k = 0; k < positions; ++k)
+    all.push_back(boost::math::ibeta_inv(alpha, alpha, (static_cast<double>(k) + 0.5) / positions));
   return all;
 }
 
@@ -35,8 +35,8 @@ void Mixup::check(double alpha) {
 Mixup Mixup::drawn(Value seed, Value step, int64_t n, double alpha, DType dtype) {
   Graph& g = seed.graph();
   Graph::Scope scope(g, "mixup");
-  Value u = random_uniform(seed, step, {n}, stream_of("mixup"), 0, places);
-  Value place = cast(minimum(u, static_cast<double>(places - 1)), DType::i32);  // u may be rounded up to `places`
+  Value u = random_uniform(seed, step, {n}, stream_of("mixup"), 0, positions);
+  Value place = cast(minimum(u, static_cast<double>(positions - 1)), DType::i32);  // u may be rounded up to `positions`
   return {gather(g.constant(dtype, quantiles(alpha)), place)};
 }
 

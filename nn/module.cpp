@@ -154,7 +154,7 @@ void Builder::decode(Value position, Value last, int64_t context) {
   context_ = context;
 }
 
-Value Builder::places(int64_t t) const {
+Value Builder::positions(int64_t t) const {
   Value first = iota(graph_, {t}, 0);
   return position_ ? first + position_ : first;
 }

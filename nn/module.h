@@ -127,7 +127,7 @@ class TUTTI_API Builder {
   Value last() const { return last_; }
   int64_t context() const { return context_; }
   /// Places of t tokens in their sequence, i32 [t]: from 0 on, or from `position` on where it decodes.
-  Value places(int64_t t) const;
+  Value positions(int64_t t) const;
   /// Of x [N, T, width] what the scores that are wanted depend on: the last token's, [N, 1, width], where it decodes,
   /// else all.
   Value last_token(Value x) const;

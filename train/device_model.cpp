@@ -134,6 +134,7 @@ DeviceModel::Program& DeviceModel::program(Kind kind, const data::Source& set, i
   std::vector<std::string> columns = fed_columns(g, form);
   Program p{prepare(g, training ? options_.profiler.get() : nullptr), training, batch, std::move(form),
             std::move(columns)};
+  if (training) step_cost_ = p.step->cost();
   if (training) compile_ms_ += 1000 * std::chrono::duration<double>(Clock::now() - start).count();
   upload(p, set);
   initialize();

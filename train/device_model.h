@@ -87,6 +87,7 @@ class DeviceModel {
 
   /// What runs on other devices; see Trainer::fallback.
   FallbackReport fallback() const;
+  const CostEstimate& step_cost() const { return step_cost_; }  ///< of the training program that was compiled last
   double compile_ms() const { return compile_ms_; }  ///< passes, plugin compile and allocation of the training step
 
   Runner runner;  ///< the device, and the CPUs of a fallback
@@ -125,6 +126,7 @@ class DeviceModel {
   std::vector<std::string> elsewhere_;  // nodes that a fallback runs, and where
   std::set<std::string> fallback_devices_;
   double compile_ms_ = 0;
+  CostEstimate step_cost_;
 };
 
 /// The two words of the state "seed".

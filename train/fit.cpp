@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
 
@@ -58,14 +59,24 @@ class Plans {
     });
   }
   static bool lower(const Choice& a, const Choice& b) { return a.taken.peak < b.taken.peak; }
+  /// All blocks that a step can recompute.
+  std::vector<std::string> all_blocks() { return planner(0, options_.accumulate).blocks(options_.batch); }
 
  private:
-  Taken plan(int64_t recompute, int64_t accumulate) const {
-    TrainerOptions o = options_;
-    o.recompute = recompute;
-    o.accumulate = accumulate;
+  /// One for steps in one part and one for steps in several: each opens a session of the device.
+  RunPlanner& planner(int64_t recompute, int64_t accumulate) {
+    std::unique_ptr<RunPlanner>& kept = planners_[accumulate > 1];
+    if (!kept) {
+      TrainerOptions o = options_;
+      o.accumulate = accumulate;
+      kept = std::make_unique<RunPlanner>(device_, task_, o, train_, test_);
+    }
+    kept->change(recompute, accumulate);
+    return *kept;
+  }
+  Taken plan(int64_t recompute, int64_t accumulate) {
     try {
-      MemoryPlan plan = RunPlanner(device_, task_, o, train_, test_).plan(o.batch);
+      MemoryPlan plan = planner(recompute, accumulate).plan(options_.batch);
       return {plan.peak, plan.flops};
     } catch (const Error& e) {
       if (e.code != Code::no_memory) throw;
@@ -103,6 +114,7 @@ class Plans {
   const data::Source& train_;
   const data::Source* test_;
   uint64_t room_;
+  std::unique_ptr<RunPlanner> planners_[2];             // by whether steps are accumulated
   std::map<std::pair<int64_t, int64_t>, Taken> known_;  // by parts and blocks
 };
 
@@ -149,9 +161,7 @@ std::string with_blocks(int64_t blocks, int64_t count) {
 Fit fit(const Device& device, const Task& task, const TrainerOptions& options, const data::Source& train,
         const data::Source* test, uint64_t budget) {
   Plans plans(device, task, options, train, test, budget);
-  TrainerOptions plain = options;
-  plain.recompute = 0;
-  std::vector<std::string> all = RunPlanner(device, task, plain, train, test).blocks(options.batch);
+  std::vector<std::string> all = plans.all_blocks();
   const auto count = static_cast<int64_t>(all.size());
   Plans::Choice without = plans.choice(0, options.accumulate);
   Plans::Choice with = plans.fits(without) ? without : plans.blocks(count, options.accumulate);
@@ -166,9 +176,7 @@ Fit fit(const Device& device, const Task& task, const TrainerOptions& options, c
 std::vector<std::string> ways_to_fit(const Device& device, const Task& task, const TrainerOptions& options,
                                      const data::Source& train, const data::Source* test, uint64_t room) {
   Plans plans(device, task, options, train, test, room);
-  TrainerOptions plain = options;
-  plain.recompute = 0;
-  const auto count = static_cast<int64_t>(RunPlanner(device, task, plain, train, test).blocks(options.batch).size());
+  const auto count = static_cast<int64_t>(plans.all_blocks().size());
   std::vector<std::string> ways;
   if (auto parts = plans.parts({options.recompute}); parts && plans.fits(*parts))
     ways.push_back(option_text("accumulate", parts->accumulate));

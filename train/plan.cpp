@@ -140,12 +140,22 @@ InputLayout addressable(InputLayout form, const std::function<bool(const Graph&)
 struct RunPlanner::Impl {
   Impl(const Device& device, Task task, const TrainerOptions& o, const data::Source& train, const data::Source* test)
       : options(o),
-        programs(std::move(task), program_options(o)),
+        programs(std::make_unique<Programs>(std::move(task), program_options(o))),
         train(train),
         test(test),
         session(device, session_options(o.device_options, o.precision)),
         legalizer(session),
-        declared(programs.declare(form_of(train, "set", false))) {}
+        declared(programs->declare(form_of(train, "set", false))) {}
+
+  /// From here on, plans recompute and accumulate so much. Whether a step is accumulated decides which states there
+  /// are, which a session never forgets: it stays as it is.
+  void change(int64_t recompute, int64_t accumulate) {
+    if ((accumulate > 1) != (options.accumulate > 1))
+      throw Error(Code::internal, "a planner of steps in one part plans none in several, nor the reverse");
+    options.accumulate = accumulate;
+    options.recompute = recompute;
+    programs = std::make_unique<Programs>(programs->task(), program_options(options));
+  }
 
   /// Compiles a graph and counts its states; says what `prepare` would allocate.
   TuttiMemory compile(const Graph& g, uint64_t tuning, MemoryPlan* details) {
@@ -166,7 +176,7 @@ struct RunPlanner::Impl {
   /// The training program for so many samples.
   Graph step(int64_t samples) {
     InputLayout f = form(train, "train");
-    return options.accumulate == 1 ? programs.training(f, samples) : programs.accumulation(f, samples);
+    return options.accumulate == 1 ? programs->training(f, samples) : programs->accumulation(f, samples);
   }
 
   InputLayout form(const data::Source& set, const char* kind) {
@@ -179,10 +189,10 @@ struct RunPlanner::Impl {
   MemoryPlan plan(int64_t batch, uint64_t tuning) {
     MemoryPlan p;
     BatchParts parts(train.size(), batch, options.accumulate, options.keep_last);
-    if (options.accumulate > 1) p.update = compile(programs.update(declared), tuning, nullptr);
+    if (options.accumulate > 1) p.update = compile(programs->update(declared), tuning, nullptr);
     p.training = compile(step(parts.whole), tuning, &p);
-    p.initialization = compile(programs.initialization(declared), tuning, nullptr);
-    if (test) p.evaluation = compile(programs.evaluation(form(*test, "eval"), options.eval_batch), tuning, nullptr);
+    p.initialization = compile(programs->initialization(declared), tuning, nullptr);
+    if (test) p.evaluation = compile(programs->evaluation(form(*test, "eval"), options.eval_batch), tuning, nullptr);
     if (parts.last > 0) p.last = compile(step(parts.last), tuning, nullptr);
     evaluation_state = std::max(evaluation_state, p.evaluation.state);  // 0 when planned again
     uint64_t always = transient(p.update) + transient(p.training);
@@ -204,8 +214,8 @@ struct RunPlanner::Impl {
     return p;
   }
 
-  const TrainerOptions& options;
-  Programs programs;
+  TrainerOptions options;
+  std::unique_ptr<Programs> programs;
   const data::Source& train;
   const data::Source* test;
   Session session;
@@ -228,6 +238,8 @@ std::vector<std::string> RunPlanner::blocks(int64_t batch) {
 }
 
 MemoryPlan RunPlanner::plan(int64_t batch) { return impl_->plan(batch, tuning_bytes); }
+
+void RunPlanner::change(int64_t recompute, int64_t accumulate) { impl_->change(recompute, accumulate); }
 
 int64_t RunPlanner::largest_batch(uint64_t room) {
   auto fits = [&](int64_t batch, uint64_t tuning = 0) {

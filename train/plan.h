@@ -49,6 +49,9 @@ class RunPlanner {
   ~RunPlanner();
   /// Throws Error(declined) where the device cannot run the step, and Error where it cannot plan it.
   MemoryPlan plan(int64_t batch);
+  /// Further calls plan for other values of these two options. Throws Error(internal) for accumulation where the
+  /// options had none, and the reverse: the run then has other states.
+  void change(int64_t recompute, int64_t accumulate);
   /// The blocks of the training step that recompute() can spare, in the order of the forward pass.
   std::vector<std::string> blocks(int64_t batch);
   /// The largest batch of at most the whole set whose peak is at most `room` bytes and that the device can plan (where

@@ -149,6 +149,9 @@ const Device& Runner::device() const { return places_[0]->session.device(); }
 
 void Runner::add_part(CompiledGraph& to, size_t place, std::unique_ptr<const Lowered> lowered) {
   Session& session = places_[place]->session;
+  CostEstimate cost = estimate_cost(lowered->program());
+  to.cost_.flops += cost.flops;
+  to.cost_.bytes += cost.bytes;
   to.parts_.push_back(
       {place, session.compile(lowered->program(), tuning_bytes, to.profiler_ != nullptr), lowered->feeds(), {}, {}});
   if (to.profiler_) to.parts_.back().profiled = to.profiler_->add(session.device().id, std::move(lowered));
@@ -181,8 +184,8 @@ std::unique_ptr<CompiledGraph> Runner::compile_parts(const Graph& g, Profiler* p
 
 std::unique_ptr<CompiledGraph> Runner::in_parts(const Graph& g, std::vector<Declined> declined, Profiler* profiler) {
   std::unique_ptr<CompiledGraph> step(new CompiledGraph(*this, profiler));
-  std::vector<size_t> places = places_for(g, declined, step->fallback_);
-  Split s = split(g, places, homes_, fmt::format("fallback.{}.", splits_++));
+  std::vector<size_t> placement = places_for(g, declined, step->fallback_);
+  Split s = split(g, placement, homes_, fmt::format("fallback.{}.", splits_++));
   step->fallback_.bytes_per_step = s.bytes_per_step();
   for (Part& p : s.parts) {
     add_part(*step, p.place,
@@ -203,14 +206,14 @@ std::unique_ptr<CompiledGraph> Runner::in_parts(const Graph& g, std::vector<Decl
 
 /// Per node where it runs. Throws Error(declined) for those that nothing runs.
 std::vector<size_t> Runner::places_for(const Graph& g, std::vector<Declined>& declined, FallbackReport& report) {
-  std::vector<size_t> places(g.nodes().size());
+  std::vector<size_t> placement(g.nodes().size());
   std::vector<Declined> homeless;
   for (Declined& d : declined) {
-    if (!find_place(alone(g, g.nodes()[d.node]), places[d.node], d.reason)) {
+    if (!find_place(alone(g, g.nodes()[d.node]), placement[d.node], d.reason)) {
       homeless.push_back(d);
       continue;
     }
-    const std::string& id = places_[places[d.node]]->session.device().id;
+    const std::string& id = places_[placement[d.node]]->session.device().id;
     report.devices.insert(id);
     std::string line = fmt::format("{} on {}: {}", d.text, id, d.reason);
     if (std::ranges::find(report.nodes, line) == report.nodes.end()) report.nodes.push_back(line);
@@ -218,7 +221,7 @@ std::vector<size_t> Runner::places_for(const Graph& g, std::vector<Declined>& de
   if (!homeless.empty())
     throw_declined(device().id + " (and every CPU device)", homeless, g.nodes().size(),
                    "use another device (`tutti devices` lists them) or another dtype");
-  return places;
+  return placement;
 }
 
 /// The first further place that runs a graph of one node; opens candidates as needed. What they say is added to

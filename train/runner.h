@@ -12,6 +12,7 @@
 #include "core/runtime/session.h"
 #include "data/host_tensor.h"
 #include "graph/lower/compile.h"
+#include "graph/lower/cost_estimate.h"
 #include "graph/lower/split.h"
 
 namespace tutti {
@@ -50,6 +51,7 @@ class TUTTI_API CompiledGraph {
   uint64_t run(const HostTensors& feeds);
   uint64_t run(const HostViews& feeds);
   const FallbackReport& fallback() const { return fallback_; }
+  const CostEstimate& cost() const { return cost_; }  ///< of one run
 
  private:
   friend class Runner;
@@ -70,6 +72,7 @@ class TUTTI_API CompiledGraph {
   std::vector<TensorType> value_types_;  // what the host carries
   std::vector<std::vector<std::byte>> values_;
   FallbackReport fallback_;
+  CostEstimate cost_;
   bool prepared_ = false;
 };
 

@@ -244,22 +244,22 @@ Outcome segmented(Value y, const Batch& x, const SegmentationOptions& o) {
     throw invalid(fmt::format("the model gives {} for labels {}", to_string(y.type()), to_string(labels.type())),
                   "segmentation needs [batch, classes, …] for labels [batch, …]");
   auto hits = [&](Value each) { return cast(equal(reshape(each, row), iota(y.graph(), line, 1)), y.dtype()); };
-  Ints places;
-  for (size_t axis = 1; axis < want.size(); ++axis) places.push_back(static_cast<int64_t>(axis));
+  Ints positions;
+  for (size_t axis = 1; axis < want.size(); ++axis) positions.push_back(static_cast<int64_t>(axis));
   Value counts = x.weights(y.dtype()), truth = hits(labels);
   Outcome out{.output = y};
   {
     Graph::Scope scope(y.graph(), "loss", Phase::loss);
-    Value each = mean(cross_entropy(y, labels, {.reduction = "none"}), places) +
+    Value each = mean(cross_entropy(y, labels, {.reduction = "none"}), positions) +
                  mean(dice(softmax(y, 1), truth, {.reduction = "none"}), {1});
     out.loss_sum = sum(x.valid() ? each * counts : each);
     out.weight = sum(counts);
   }
   Graph::Scope scope(y.graph(), "score", Phase::bookkeeping);
   Value best = argmax(y, {1}), given = hits(best);
-  Value right = mean(cast(equal(best, labels), y.dtype()), places);
+  Value right = mean(cast(equal(best, labels), y.dtype()), positions);
   Ints planes;
-  for (int64_t axis : places) planes.push_back(axis + 1);
+  for (int64_t axis : positions) planes.push_back(axis + 1);
   Value size = sum(given + truth, planes), occurs = cast(size > 0.0, y.dtype()) * reshape(counts, {-1, 1});
   out.metrics = {{"accuracy", sum(right * counts), out.weight},
                  {"dice", sum(sum(given * truth, planes) * 2 / maximum(size, 1) * occurs), sum(occurs)}};

@@ -68,7 +68,7 @@ struct TUTTI_API SegmentationOptions {
 };
 /// A class for every pixel: the cross entropy of the model's output [N, C, d1, …] against labels i32 [N, d1, …] plus
 /// the Dice loss of its softmax, as means over samples. Metrics "accuracy" of the pixels, and "dice": 2 |A ∩ B| /
-/// (|A| + |B|) of the places A that were given a class and those B that have it, a mean over samples and the classes
+/// (|A| + |B|) of the positions A that were given a class and those B that have it, a mean over samples and the classes
 /// that occur in either.
 TUTTI_API Task segmentation(nn::Layer model, SegmentationOptions options = {});
 /// What segmentation makes of the model's output. Throws Error(invalid) where it does not fit the labels.

@@ -347,6 +347,7 @@ double Trainer::step_ms_median() const {
   return 1000 * s[s.size() / 2];
 }
 
+CostEstimate Trainer::step_cost() const { return impl_->model.step_cost(); }
 double Trainer::compile_ms() const { return impl_->model.compile_ms(); }
 double Trainer::data_wait() const {
   return impl_->train_seconds > 0 ? impl_->waited_seconds / impl_->train_seconds : 0;

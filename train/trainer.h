@@ -178,6 +178,7 @@ class TUTTI_API Trainer {
   const std::vector<float>& gradient_norms() const;  ///< the same of all gradients, before any is clipped, where asked
   std::vector<Norms> take_norms();                   ///< those of TrainerOptions::norms_every since the last call
   double step_ms_median() const;                     ///< of means over the steps between two looks at the device
+  CostEstimate step_cost() const;                    ///< of the training program that was compiled last
   double compile_ms() const;                         ///< passes, plugin compile and allocation of the training step
   double data_wait() const;      ///< share of the time in train() in which it waited for samples, at most
   double train_seconds() const;  ///< in train(), compiling left out

@@ -61,11 +61,11 @@ Tuner::Tuner(std::unique_ptr<CallTimer> timer, const sdk::Host& host, std::strin
 void Tuner::choose(Tunable& call, const sdk::LibraryRequest& request) {
   if (!request.trial) return;
   std::vector<size_t> fitting = wanted_ ? candidates_within(call, request.tuning_bytes) : std::vector<size_t>();
-  Known& known = known_[call.description()];
+  Kept& known = known_[call.description()];
   bool undecided = fitting.size() > 1 && !known.decided;
   if (known.refused.empty() && !undecided && !known.algorithm.empty() && call.restore(known.algorithm)) return;
   if (known.refused.empty() || undecided) {
-    Known found = find(call, fitting);
+    Kept found = find(call, fitting);
     // What was promised without measuring stays where measuring finds nothing.
     if (found.refused.empty() || known.algorithm.empty() || !call.restore(known.algorithm)) known = std::move(found);
   }
@@ -74,10 +74,10 @@ void Tuner::choose(Tunable& call, const sdk::LibraryRequest& request) {
   if (!refused.empty()) throw Error(Code::declined, refused);
 }
 
-Tuner::Known Tuner::find(Tunable& call, const std::vector<size_t>& fitting) {
+Tuner::Kept Tuner::find(Tunable& call, const std::vector<size_t>& fitting) {
   bool several = fitting.size() > 1, outdated = false, untried = false;
   std::string text = fmt::format("{}\n{}\n", device_, call.description()), key = sdk::cache_key("algorithm", text), why;
-  if (wanted_ && call.candidates() > 1 && recall(call, key, text)) {
+  if (wanted_ && call.candidates() > 1 && restore(call, key, text)) {
     outdated = trial(call, why) == Trial::failed;
     trace(fmt::format("{}: the remembered algorithm{}", call.description(), outdated ? ", which fails: " + why : ""));
     if (!outdated) return {true, call.saved(), ""};
@@ -86,7 +86,7 @@ Tuner::Known Tuner::find(Tunable& call, const std::vector<size_t>& fitting) {
   if (several) {
     if (std::optional<std::string> chosen = measure(call, fitting)) {
       bool kept = false;
-      if (!outdated && recall(call, key, text)) {
+      if (!outdated && restore(call, key, text)) {
         chosen = "the algorithm that another process has chosen meanwhile";
       } else if (kept = remember(call, key, text); !kept) {
         call.select(0);
@@ -113,7 +113,7 @@ Tuner::Known Tuner::find(Tunable& call, const std::vector<size_t>& fitting) {
   return {!untried, {}, reasons};
 }
 
-bool Tuner::recall(Tunable& call, const std::string& key, const std::string& text) const {
+bool Tuner::restore(Tunable& call, const std::string& key, const std::string& text) const {
   std::vector<std::byte> entry = host_.cache_get(key), head = bytes_of(text);
   if (entry.size() < head.size() || !std::equal(head.begin(), head.end(), entry.begin())) return false;
   return call.restore(std::span(entry).subspan(head.size()));

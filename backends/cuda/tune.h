@@ -74,17 +74,17 @@ class Tuner {
 
  private:
   /// What is known of a description in this process.
-  struct Known {
+  struct Kept {
     bool decided = false;              ///< by measuring, or because there is nothing to measure
     std::vector<std::byte> algorithm;  ///< that ran
     std::string refused;               ///< why none did, or ""
   };
-  Known find(Tunable& call, const std::vector<size_t>& fitting);
+  Kept find(Tunable& call, const std::vector<size_t>& fitting);
   enum class Trial { ran, failed, untried };
   /// Runs the selected algorithm; `why` says what was wrong, or why it was not tried.
   Trial trial(Tunable& call, std::string& why);
   std::string run_once(Tunable& call);
-  bool recall(Tunable& call, const std::string& key, const std::string& text) const;
+  bool restore(Tunable& call, const std::string& key, const std::string& text) const;
   bool remember(const Tunable& call, const std::string& key, const std::string& text);
   /// The fastest of those candidates that run, selected, and what there is to say; nothing where none does, or none
   /// could be measured.
@@ -95,7 +95,7 @@ class Tuner {
   sdk::Host host_;
   std::string device_;
   bool wanted_ = true;
-  std::map<std::string, Known> known_;  // by description
+  std::map<std::string, Kept> known_;  // by description
 };
 
 }  // namespace tutti::cuda

@@ -14,7 +14,7 @@ namespace {
 struct Inputs {
   size_t mask, seed;
 };
-Inputs inputs_of(const Case& c, size_t fixed) { return {fixed, fixed + (c.node().attrs.i("mask") ? 1 : 0)}; }
+Inputs inputs_of(const NodeView& c, size_t fixed) { return {fixed, fixed + (c.node().attrs.i("mask") ? 1 : 0)}; }
 
 /// A stride per dimension of `scores` into a mask that is broadcast to it.
 Shape mask_strides(const Shape& mask, const Shape& scores) {
@@ -24,13 +24,13 @@ Shape mask_strides(const Shape& mask, const Shape& scores) {
   return strides;
 }
 
-Decline declines_inputs(const Case& c, size_t fixed) {
+Mismatch declines_inputs(const NodeView& c, size_t fixed) {
   size_t have = c.node().inputs.size();
   double p = c.node().attrs.f("p");
   Inputs at = inputs_of(c, fixed);
   if (have != at.seed + (p > 0 ? 2 : 0)) return fmt::format("{} inputs", have);
   DType t = c.in(0).dtype;
-  if (Decline why = declines_dtype(t); !why.empty()) return why;
+  if (Mismatch why = declines_dtype(t); !why.empty()) return why;
   const Shape &q = c.in(0).shape, &k = c.in(1).shape, &v = c.in(2).shape;
   if (q.size() != 4 || k.size() != 4 || v.size() != 4) return "four dimensions are needed";
   if (c.in(1) != TensorType{t, {q[0], k[1], k[2], q[3]}} || c.in(2) != TensorType{t, {q[0], k[1], k[2], v[3]}})
@@ -49,7 +49,7 @@ Decline declines_inputs(const Case& c, size_t fixed) {
   return "";
 }
 
-kernels::Attention attention_of(const Case& c, size_t fixed) {
+kernels::Attention attention_of(const NodeView& c, size_t fixed) {
   const Shape &q = c.in(0).shape, &k = c.in(1).shape, &v = c.in(2).shape;
   const Attrs& a = c.node().attrs;
   double scale = a.reals("scale").empty() ? 1 / std::sqrt(static_cast<double>(q[3])) : a.f("scale");
@@ -81,8 +81,8 @@ kernels::Attention::More more_of(const kernels::Attention& f, void* const* in, I
   return more;
 }
 
-TensorType row_of(const Case& c) { return {DType::f32, Shape(c.in(0).shape.begin(), c.in(0).shape.end() - 1)}; }
-TensorType result_of(const Case& c) {
+TensorType row_of(const NodeView& c) { return {DType::f32, Shape(c.in(0).shape.begin(), c.in(0).shape.end() - 1)}; }
+TensorType result_of(const NodeView& c) {
   Shape y = c.in(0).shape;
   y[3] = c.in(2).shape[3];
   return {c.in(0).dtype, y};
@@ -90,14 +90,14 @@ TensorType result_of(const Case& c) {
 
 // ---- forward: q, k, v, mask, seed, step → y, lse
 
-Decline declines(const Case& c) {
+Mismatch declines(const NodeView& c) {
   if (c.node().inputs.size() < 3) return "q, k and v are needed";
-  if (Decline why = declines_inputs(c, 3); !why.empty()) return why;
-  if (Decline why = expect_result(c, 0, result_of(c)); !why.empty()) return why;
+  if (Mismatch why = declines_inputs(c, 3); !why.empty()) return why;
+  if (Mismatch why = expect_result(c, 0, result_of(c)); !why.empty()) return why;
   return expect_result(c, 1, row_of(c));
 }
 
-KernelPtr make(const Case& c) {
+KernelPtr make(const NodeView& c) {
   kernels::Attention f = attention_of(c, 3);
   auto run = [f, at = inputs_of(c, 3), threads = c.threads](void* const* in, void* const* out, std::byte* scratch) {
     f.run(in[0], in[1], in[2], more_of(f, in, at), out[0], static_cast<float*>(out[1]), scratch, threads);
@@ -107,16 +107,16 @@ KernelPtr make(const Case& c) {
 
 // ---- gradient: q, k, v, dy, lse, delta, mask, seed, step → dq, dk, dv
 
-Decline declines_grad(const Case& c) {
+Mismatch declines_grad(const NodeView& c) {
   if (c.node().inputs.size() < 6) return "q, k, v, dy, lse and delta are needed";
-  if (Decline why = declines_inputs(c, 6); !why.empty()) return why;
+  if (Mismatch why = declines_inputs(c, 6); !why.empty()) return why;
   if (c.in(3) != result_of(c) || c.in(4) != row_of(c) || c.in(5) != row_of(c)) return "dy, lse or delta does not fit";
   for (size_t k = 0; k < 3; ++k)
-    if (Decline why = expect_result(c, k, c.in(k)); !why.empty()) return why;
+    if (Mismatch why = expect_result(c, k, c.in(k)); !why.empty()) return why;
   return "";
 }
 
-KernelPtr make_grad(const Case& c) {
+KernelPtr make_grad(const NodeView& c) {
   kernels::Attention f = attention_of(c, 6);
   auto run = [f, at = inputs_of(c, 6), threads = c.threads](void* const* in, void* const* out, std::byte* scratch) {
     f.run_grad(in[0], in[1], in[2], in[3], static_cast<const float*>(in[4]), static_cast<const float*>(in[5]),

@@ -13,7 +13,7 @@ struct Channels {
 };
 
 /// The layout that input k lies in, if it is one of these.
-inline bool channels_of(const Case& c, size_t k, Channels& layout) {
+inline bool channels_of(const NodeView& c, size_t k, Channels& layout) {
   using tag = dnnl::memory::format_tag;
   const Shape& s = c.in(k).shape;
   Layout f = c.layout(k);

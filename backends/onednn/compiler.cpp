@@ -15,8 +15,8 @@ constexpr size_t alignment = 64;
 /// Plans one program for oneDNN, whose values may lie in several layouts.
 class Compiler : sdk::Schedule {
  public:
-  Compiler(const sdk::Program& program, int threads, const sdk::Trace& trace)
-      : Schedule(program, trace), threads_(threads), layouts_(p_.values.size()) {}
+  Compiler(const sdk::Program& program, int threads, ChoiceCache& choices, const sdk::Trace& trace)
+      : Schedule(program, trace), threads_(threads), choices_(choices), layouts_(p_.values.size()) {}
 
   Plan run() {
     walk();
@@ -111,7 +111,7 @@ class Compiler : sdk::Schedule {
   void node(uint32_t k) override {
     if (with_operand_sum(k)) return;
     const sdk::Node& n = p_.nodes[k];
-    Choice choice = choose_kernel({p_, k, threads_});
+    const Choice& choice = choices_.of({p_, k, threads_});
     if (!begin(k, choice.name(), choice.reasons())) return;
     if (choice.entry->can.elementwise) return elementwise(k, choice.name());
     if (choice.entry->can.alias) return hold(n.results[0], row_major(n.inputs[0]));
@@ -119,7 +119,7 @@ class Compiler : sdk::Schedule {
   }
 
   bool fuses(uint32_t k) override {
-    Choice choice = choose_kernel({p_, k, threads_});
+    const Choice& choice = choices_.of({p_, k, threads_});
     return choice.entry && choice.entry->can.elementwise;
   }
 
@@ -144,15 +144,15 @@ class Compiler : sdk::Schedule {
     add_step(std::move(pass.kernel), name, k, std::move(in), std::move(out));
   }
 
-  Case present_case(uint32_t k) const {
-    Case c{p_, k, threads_};
+  NodeView view_of(uint32_t k) const {
+    NodeView c{p_, k, threads_};
     for (uint32_t v : p_.nodes[k].inputs) c.layouts.push_back(layouts_[v].front());
     return c;
   }
 
   void structured(uint32_t k, const Choice& choice) {
     std::vector<uint32_t> inputs = p_.nodes[k].inputs, results = p_.nodes[k].results;
-    Case c = present_case(k);
+    NodeView c = view_of(k);
     sdk::PostOps post_ops = post_ops_of(k, choice.entry->can);
     c.epilogue.bias = post_ops.bias;
     if (post_ops.relu != TUTTI_NONE) c.epilogue.limits = sdk::limits_of(p_.nodes[post_ops.relu]);
@@ -173,11 +173,11 @@ class Compiler : sdk::Schedule {
 
   /// The bias gradient of a convolution comes with its weight gradient.
   const char* product_with_sum(uint32_t product, uint32_t sum, sdk::OperandSum) override {
-    Choice choice = choose_kernel({p_, product, threads_});
-    if (!choice.entry || !choice.entry->can.operand_sum || !choose_kernel({p_, sum, threads_}).entry) return nullptr;
+    const Choice& choice = choices_.of({p_, product, threads_});
+    if (!choice.entry || !choice.entry->can.operand_sum || !choices_.of({p_, sum, threads_}).entry) return nullptr;
     const std::vector<uint32_t>& inputs = p_.nodes[product].inputs;
     for (uint32_t v : inputs) ensure(v);
-    Case c = present_case(product);
+    NodeView c = view_of(product);
     c.sums_gradient = true;
     KernelPtr kernel = try_make(*choice.entry, c);
     if (!kernel) return nullptr;
@@ -191,14 +191,15 @@ class Compiler : sdk::Schedule {
   }
 
   int threads_;
+  ChoiceCache& choices_;
   std::vector<std::vector<Layout>> layouts_;  // per value: those of held_
   Plan plan_;
 };
 
 }  // namespace
 
-Plan compile(const sdk::Program& program, int threads, const sdk::Trace& trace) {
-  return Compiler(program, threads, trace).run();
+Plan compile(const sdk::Program& program, int threads, ChoiceCache& choices, const sdk::Trace& trace) {
+  return Compiler(program, threads, choices, trace).run();
 }
 
 }  // namespace tutti::onednn

@@ -23,8 +23,8 @@ struct Plan : sdk::MemoryPlan {
   size_t workspace = 0;
 };
 
-/// Compiles for so many threads. `trace` receives one line per decision. Throws NodeError(declined) naming node and
-/// reasons where no kernel takes a node.
-Plan compile(const sdk::Program& program, int threads, const sdk::Trace& trace);
+/// Compiles for so many threads. `choices` keeps the verdicts of the kernel list. `trace` receives one line per
+/// decision. Throws NodeError(declined) naming node and reasons where no kernel takes a node.
+Plan compile(const sdk::Program& program, int threads, ChoiceCache& choices, const sdk::Trace& trace);
 
 }  // namespace tutti::onednn

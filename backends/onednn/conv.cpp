@@ -1,8 +1,8 @@
 // Convolution and its two gradients through oneDNN, which chooses the layouts.
-#include "backends/onednn/even.h"
-#include "backends/onednn/outside.h"
+#include "backends/onednn/compute_in_f32.h"
+#include "backends/onednn/nonfinite_padding.h"
+#include "backends/onednn/pad_channels.h"
 #include "backends/onednn/repair.h"
-#include "backends/onednn/widened.h"
 #include "backends/onednn/window.h"
 
 namespace tutti::onednn {
@@ -21,7 +21,7 @@ Shape weight_dims(const ConvGeometry& g) {
 Desc any(memory::data_type t, const Shape& dims) { return Desc(dims, t, memory::format_tag::any); }
 
 /// The present layout of an input when it is one of oneDNN's own in that type and of that shape, else any.
-Desc present(const Case& c, size_t k, memory::data_type t, const Shape& shape) {
+Desc present(const NodeView& c, size_t k, memory::data_type t, const Shape& shape) {
   Layout f = c.layout(k);
   return !f.plain && f.desc.get_data_type() == t && f.desc.get_dims() == shape ? f.desc : any(t, shape);
 }
@@ -65,7 +65,7 @@ dnnl::convolution_backward_weights::primitive_desc backward_weights(const ConvGe
 
 /// Why oneDNN's f16 and bf16 convolutions cannot sum over so many channels: they go by pairs, and an odd one out is
 /// paired with the next pixel times zero, which is NaN where that is inf or NaN.
-Decline declines_odd(int64_t channels, bool wide) {
+Mismatch declines_odd(int64_t channels, bool wide) {
   return wide || channels % 2 == 0 ? "" : "an odd number of channels";
 }
 
@@ -86,15 +86,15 @@ bool empty(const ConvGeometry& g) {
   return num_elements(g.images()) == 0 || num_elements(g.weights()) == 0 || num_elements(g.result()) == 0;
 }
 
-Decline check_inputs(const Case& c, bool wide) {
-  if (Decline why = expect_inputs(c, 2); !why.empty()) return why;
-  if (Decline why = expect_counted(c); !why.empty()) return why;
+Mismatch check_inputs(const NodeView& c, bool wide) {
+  if (Mismatch why = expect_inputs(c, 2); !why.empty()) return why;
+  if (Mismatch why = expect_counted(c); !why.empty()) return why;
   if (c.in(0).dtype != c.in(1).dtype) return "two dtypes";
-  return wide ? declines_widening(c) : declines_dtype(c.in(0).dtype);
+  return wide ? mismatch_in_f32(c) : declines_dtype(c.in(0).dtype);
 }
 
 /// How an entry computes: as the node says, with one more channel of zeros, or in f32.
-enum class How { as_is, even, wide };
+enum class How { as_is, pad_channels, in_f32 };
 
 /// The geometry of the padded convolution.
 ConvGeometry even_forward(ConvGeometry g) {
@@ -107,7 +107,7 @@ ConvGeometry even_dx(ConvGeometry g) {
 }
 
 /// Whether a padded channel helps: the sum over so many in f16 or bf16, without groups.
-Decline declines_even(const Case& c, const ConvGeometry& g, int64_t channels) {
+Mismatch declines_even(const NodeView& c, const ConvGeometry& g, int64_t channels) {
   if (channels % 2 == 0 || g.groups != 1) return "an even number of channels, or groups";
   if (size_of(c.in(0).dtype) == 4) return "f32 needs no pairs";
   return "";
@@ -115,30 +115,32 @@ Decline declines_even(const Case& c, const ConvGeometry& g, int64_t channels) {
 
 // ---- conv2d: x, w
 
-ConvGeometry geometry_of_forward(const Case& c) { return conv_geometry(c.in(0).shape, c.in(1).shape, c.node().attrs); }
+ConvGeometry geometry_of_forward(const NodeView& c) {
+  return conv_geometry(c.in(0).shape, c.in(1).shape, c.node().attrs);
+}
 
 template <How how>
-Decline declines_forward(const Case& c) {
-  if (Decline why = check_inputs(c, how == How::wide); !why.empty()) return why;
+Mismatch declines_forward(const NodeView& c) {
+  if (Mismatch why = check_inputs(c, how == How::in_f32); !why.empty()) return why;
   ConvGeometry g = geometry_of_forward(c);
-  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.result()}); !why.empty() || empty(g)) return why;
-  if (how == How::even) {
-    if (Decline why = declines_even(c, g, g.channels); !why.empty()) return why;
+  if (Mismatch why = expect_result(c, 0, {c.in(0).dtype, g.result()}); !why.empty() || empty(g)) return why;
+  if (how == How::pad_channels) {
+    if (Mismatch why = declines_even(c, g, g.channels); !why.empty()) return why;
     g = even_forward(g);
   }
-  DType dtype = how == How::wide ? DType::f32 : c.in(0).dtype;
-  if (Decline why = declines_odd(g.depth(), size_of(dtype) == 4); !why.empty()) return why;
+  DType dtype = how == How::in_f32 ? DType::f32 : c.in(0).dtype;
+  if (Mismatch why = declines_odd(g.depth(), size_of(dtype) == 4); !why.empty()) return why;
   auto t = data_type(dtype);
   return declines_primitive(dtype,
                             [&] { return forward(g, t, any(t, g.images()), {}, prop_kind::forward_training, true); });
 }
 
 /// The kernel with what oneDNN leaves out or adds where numbers are inf or NaN.
-KernelPtr judged(const std::string& op, const Case& c, const ConvGeometry& g, KernelPtr conv, DType dtype) {
-  return with_outside(op, g, with_repair(op, g, std::move(conv), dtype, c.threads), dtype, c.threads);
+KernelPtr judged(const std::string& op, const NodeView& c, const ConvGeometry& g, KernelPtr conv, DType dtype) {
+  return with_nonfinite_padding(op, g, with_repair(op, g, std::move(conv), dtype, c.threads), dtype, c.threads);
 }
 
-KernelPtr forward_of(const Case& c, const ConvGeometry& g, DType dtype) {
+KernelPtr forward_of(const NodeView& c, const ConvGeometry& g, DType dtype) {
   auto t = data_type(dtype);
   int used = threads_for(operations(g), c.threads);
   ThreadScope scope(used);
@@ -158,33 +160,33 @@ KernelPtr forward_of(const Case& c, const ConvGeometry& g, DType dtype) {
   return judged("conv2d", c, g, std::move(kernel), dtype);
 }
 
-KernelPtr make_forward(const Case& c, DType dtype) {
+KernelPtr make_forward(const NodeView& c, DType dtype) {
   ConvGeometry g = geometry_of_forward(c);
   return empty(g) ? make_zero(c) : forward_of(c, g, dtype);
 }
 
 // ---- conv2d_dx: d, w
 
-ConvGeometry geometry_of_dx(const Case& c) {
+ConvGeometry geometry_of_dx(const NodeView& c) {
   return conv_geometry(c.node().attrs.ints("shape"), c.in(1).shape, c.in(0).shape, c.node().attrs);
 }
 
 template <How how>
-Decline declines_dx(const Case& c) {
-  if (Decline why = check_inputs(c, how == How::wide); !why.empty()) return why;
+Mismatch declines_dx(const NodeView& c) {
+  if (Mismatch why = check_inputs(c, how == How::in_f32); !why.empty()) return why;
   ConvGeometry g = geometry_of_dx(c);
-  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.images()}); !why.empty() || empty(g)) return why;
-  if (how == How::even) {
-    if (Decline why = declines_even(c, g, g.filters); !why.empty()) return why;
+  if (Mismatch why = expect_result(c, 0, {c.in(0).dtype, g.images()}); !why.empty() || empty(g)) return why;
+  if (how == How::pad_channels) {
+    if (Mismatch why = declines_even(c, g, g.filters); !why.empty()) return why;
     g = even_dx(g);
   }
-  DType dtype = how == How::wide ? DType::f32 : c.in(0).dtype;
-  if (Decline why = declines_odd(g.filters_per_group(), size_of(dtype) == 4); !why.empty()) return why;
+  DType dtype = how == How::in_f32 ? DType::f32 : c.in(0).dtype;
+  if (Mismatch why = declines_odd(g.filters_per_group(), size_of(dtype) == 4); !why.empty()) return why;
   auto t = data_type(dtype);
   return declines_primitive(dtype, [&] { return backward_data(g, t, any(t, g.result()), true); });
 }
 
-KernelPtr dx_of(const Case& c, const ConvGeometry& g, DType dtype) {
+KernelPtr dx_of(const NodeView& c, const ConvGeometry& g, DType dtype) {
   auto t = data_type(dtype);
   int used = threads_for(operations(g), c.threads);
   ThreadScope scope(used);
@@ -203,7 +205,7 @@ KernelPtr dx_of(const Case& c, const ConvGeometry& g, DType dtype) {
   return judged("conv2d_dx", c, g, std::move(kernel), dtype);
 }
 
-KernelPtr make_dx(const Case& c, DType dtype) {
+KernelPtr make_dx(const NodeView& c, DType dtype) {
   ConvGeometry g = geometry_of_dx(c);
   return empty(g) ? make_zero(c) : dx_of(c, g, dtype);
 }
@@ -211,18 +213,18 @@ KernelPtr make_dx(const Case& c, DType dtype) {
 // ---- conv2d_dw: x, d
 
 template <bool wide>
-Decline declines_dw(const Case& c) {
-  if (Decline why = check_inputs(c, wide); !why.empty()) return why;
+Mismatch declines_dw(const NodeView& c) {
+  if (Mismatch why = check_inputs(c, wide); !why.empty()) return why;
   const Attrs& a = c.node().attrs;
   ConvGeometry g = conv_geometry(c.in(0).shape, a.ints("shape"), c.in(1).shape, a);
-  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.weights()}); !why.empty() || empty(g)) return why;
+  if (Mismatch why = expect_result(c, 0, {c.in(0).dtype, g.weights()}); !why.empty() || empty(g)) return why;
   DType dtype = wide ? DType::f32 : c.in(0).dtype;
   auto t = data_type(dtype);
   return declines_primitive(
       dtype, [&] { return backward_weights(g, t, any(t, g.images()), any(t, g.result()), false, true); });
 }
 
-KernelPtr make_dw(const Case& c, DType dtype) {
+KernelPtr make_dw(const NodeView& c, DType dtype) {
   ConvGeometry g = conv_geometry(c.in(0).shape, c.out(0).shape, c.node().attrs);
   if (empty(g)) return make_zero(c);
   auto t = data_type(dtype);
@@ -248,40 +250,44 @@ KernelPtr make_dw(const Case& c, DType dtype) {
 
 // ---- with one more channel of zeros where the sum is over an odd number
 
-KernelPtr make_even_forward(const Case& c) {
+KernelPtr make_padded_forward(const NodeView& c) {
   ConvGeometry g = even_forward(geometry_of_forward(c));
   DType t = c.in(0).dtype;
-  return make_even(c, {{{t, g.images()}, {t, g.weights()}}}, forward_of(c, g, t));
+  return make_channel_padded(c, {{{t, g.images()}, {t, g.weights()}}}, forward_of(c, g, t));
 }
 
-KernelPtr make_even_dx(const Case& c) {
+KernelPtr make_padded_dx(const NodeView& c) {
   ConvGeometry g = even_dx(geometry_of_dx(c));
   DType t = c.in(0).dtype;
-  return make_even(c, {{{t, g.result()}, {t, g.weights()}}}, dx_of(c, g, t));
+  return make_channel_padded(c, {{{t, g.result()}, {t, g.weights()}}}, dx_of(c, g, t));
 }
 
 // ---- in the dtype of the node, and in f32
 
 /// A table entry's functions from those of one of the three ops.
-template <KernelPtr (*make)(const Case&, DType)>
-KernelPtr as_is(const Case& c) {
+template <KernelPtr (*make)(const NodeView&, DType)>
+KernelPtr as_is(const NodeView& c) {
   return make(c, c.in(0).dtype);
 }
-template <KernelPtr (*make)(const Case&, DType)>
-KernelPtr in_f32(const Case& c) {
+template <KernelPtr (*make)(const NodeView&, DType)>
+KernelPtr in_f32(const NodeView& c) {
   if (num_elements(c.out(0).shape) == 0 || num_elements(c.in(0).shape) == 0 || num_elements(c.in(1).shape) == 0)
     return make_zero(c);
-  return make_widened(c, make(c, DType::f32));
+  return make_in_f32(c, make(c, DType::f32));
 }
 
 const Entry entries[] = {
     {"onednn conv2d", "conv2d", declines_forward<How::as_is>, as_is<make_forward>, {.bias = true}},
     {"onednn conv2d_dx", "conv2d_dx", declines_dx<How::as_is>, as_is<make_dx>},
     {"onednn conv2d_dw", "conv2d_dw", declines_dw<false>, as_is<make_dw>, {.operand_sum = true}},
-    {"onednn conv2d of even channels", "conv2d", declines_forward<How::even>, make_even_forward, {.bias = true}},
-    {"onednn conv2d_dx of even channels", "conv2d_dx", declines_dx<How::even>, make_even_dx},
-    {"onednn conv2d in f32", "conv2d", declines_forward<How::wide>, in_f32<make_forward>},
-    {"onednn conv2d_dx in f32", "conv2d_dx", declines_dx<How::wide>, in_f32<make_dx>},
+    {"onednn conv2d with padded channels",
+     "conv2d",
+     declines_forward<How::pad_channels>,
+     make_padded_forward,
+     {.bias = true}},
+    {"onednn conv2d_dx with padded channels", "conv2d_dx", declines_dx<How::pad_channels>, make_padded_dx},
+    {"onednn conv2d in f32", "conv2d", declines_forward<How::in_f32>, in_f32<make_forward>},
+    {"onednn conv2d_dx in f32", "conv2d_dx", declines_dx<How::in_f32>, in_f32<make_dx>},
     {"onednn conv2d_dw in f32", "conv2d_dw", declines_dw<true>, in_f32<make_dw>, {.operand_sum = true}}};
 
 }  // namespace

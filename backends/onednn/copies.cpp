@@ -8,7 +8,7 @@ namespace tutti::onednn {
 namespace {
 
 /// The copies of the node's op. Throws Error where attributes do not fit.
-CopyGeometry geometry_of(const Case& c) {
+CopyGeometry geometry_of(const NodeView& c) {
   const std::string& op = c.node().op;
   const Attrs& a = c.node().attrs;
   if (op == "transpose") return transpose_geometry(c.in(0).shape, a);
@@ -20,21 +20,21 @@ CopyGeometry geometry_of(const Case& c) {
   return concat_geometry(parts, a);
 }
 
-Decline declines_copy(const Case& c) {
+Mismatch declines_copy(const NodeView& c) {
   if (c.node().inputs.empty()) return "no inputs";
   if (c.node().op != "concat")
-    if (Decline why = expect_inputs(c, 1); !why.empty()) return why;
+    if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
   return expect_result(c, 0, {c.in(0).dtype, geometry_of(c).result});
 }
 
 /// Attribute `value` as one stored element.
-uint64_t stored_value(const Case& c) {
+uint64_t stored_value(const NodeView& c) {
   uint64_t bits = 0;
   store_element(c.in(0).dtype, &bits, 0, c.node().attrs.f("value"));
   return bits;
 }
 
-KernelPtr make_copy(const Case& c) {
+KernelPtr make_copy(const NodeView& c) {
   int threads = c.threads;
   bool pads = c.node().op == "pad";
   uint64_t value = pads ? stored_value(c) : 0;
@@ -51,12 +51,12 @@ KernelPtr make_copy(const Case& c) {
 
 // ---- window and fold
 
-Decline declines_window(const Case& c) {
-  if (Decline why = expect_inputs(c, 1); !why.empty()) return why;
+Mismatch declines_window(const NodeView& c) {
+  if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
   return expect_result(c, 0, {c.in(0).dtype, window_geometry(c.in(0).shape, c.node().attrs).windows()});
 }
 
-KernelPtr make_window(const Case& c) {
+KernelPtr make_window(const NodeView& c) {
   WindowGeometry g = window_geometry(c.in(0).shape, c.node().attrs);
   return std::make_unique<FunctionKernel>(c, [g, value = stored_value(c), size = size_of(c.in(0).dtype),
                                               threads = c.threads](void* const* in, void* const* out, std::byte*) {
@@ -64,13 +64,13 @@ KernelPtr make_window(const Case& c) {
   });
 }
 
-Decline declines_fold(const Case& c) {
-  if (Decline why = expect_inputs(c, 1); !why.empty()) return why;
+Mismatch declines_fold(const NodeView& c) {
+  if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
   if (c.in(0).dtype != DType::f32 && c.in(0).dtype != DType::i32) return "dtype " + std::string(name(c.in(0).dtype));
   return expect_result(c, 0, {c.in(0).dtype, fold_geometry(c.in(0).shape, c.node().attrs).images()});
 }
 
-KernelPtr make_fold(const Case& c) {
+KernelPtr make_fold(const NodeView& c) {
   WindowGeometry g = fold_geometry(c.in(0).shape, c.node().attrs);
   return std::make_unique<FunctionKernel>(
       c, [g, whole = c.in(0).dtype == DType::i32, threads = c.threads](void* const* in, void* const* out, std::byte*) {
@@ -79,8 +79,8 @@ KernelPtr make_fold(const Case& c) {
 }
 
 /// reshape is an alias made by the compiler; this entry gives the verdict.
-Decline declines_reshape(const Case& c) {
-  if (Decline why = expect_inputs(c, 1); !why.empty()) return why;
+Mismatch declines_reshape(const NodeView& c) {
+  if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
   if (!c.wants(0)) return "";
   if (num_elements(c.in(0).shape) != num_elements(c.out(0).shape) || c.in(0).dtype != c.out(0).dtype)
     return "another number of elements";

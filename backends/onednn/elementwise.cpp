@@ -135,7 +135,7 @@ Pass make_pass(const sdk::Program& program, const sdk::Fusion& f, const PassSite
 
 namespace {
 
-Decline declines(const Case& c) {
+Mismatch declines(const NodeView& c) {
   if (!c.node().elementwise()) return "no scalar expression";
   return kernels::Eval::declines(c.node().expr);
 }
@@ -148,12 +148,12 @@ bool is_cast(const sdk::Node& n) {
          n.expr[1].code == TUTTI_X_CAST && n.expr[2].code == TUTTI_X_RESULT;
 }
 
-Decline declines_convert(const Case& c) {
+Mismatch declines_convert(const NodeView& c) {
   if (!c.node().elementwise()) return "no scalar expression";
   return is_cast(c.node()) ? "" : "more than a cast";
 }
 
-KernelPtr make_convert(const Case& c) {
+KernelPtr make_convert(const NodeView& c) {
   auto n = static_cast<size_t>(num_elements(c.in(0).shape));
   return std::make_unique<FunctionKernel>(
       c, [n, from = c.in(0).dtype, to = c.out(0).dtype](void* const* in, void* const* out, std::byte*) {

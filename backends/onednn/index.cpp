@@ -1,8 +1,8 @@
 // Rows and elements by index, their adjoints, order, and values made from nothing.
 #include <fmt/format.h>
 
+#include "backends/onednn/compute_in_f32.h"
 #include "backends/onednn/kernel.h"
-#include "backends/onednn/widened.h"
 #include "core/geometry/index.h"
 #include "kernels/cpu/eval.h"
 #include "kernels/cpu/gather.h"
@@ -15,12 +15,12 @@ namespace {
 
 // ---- gather: x, index
 
-Decline declines_gather(const Case& c) {
-  if (Decline why = expect_inputs(c, 2); !why.empty()) return why;
+Mismatch declines_gather(const NodeView& c) {
+  if (Mismatch why = expect_inputs(c, 2); !why.empty()) return why;
   return expect_result(c, 0, {c.in(0).dtype, gather_geometry(c.in(0), c.in(1), c.node().attrs).result});
 }
 
-KernelPtr make_gather(const Case& c) {
+KernelPtr make_gather(const NodeView& c) {
   IndexGeometry g = gather_geometry(c.in(0), c.in(1), c.node().attrs);
   return std::make_unique<FunctionKernel>(
       c, [=, bytes = size_of(c.in(0).dtype), threads = c.threads](void* const* in, void* const* out, std::byte*) {
@@ -31,21 +31,21 @@ KernelPtr make_gather(const Case& c) {
 
 // ---- scatter_add, add_along_axis: index, updates
 
-bool adds_along(const Case& c) { return c.node().op == "add_along_axis"; }
+bool adds_along(const NodeView& c) { return c.node().op == "add_along_axis"; }
 
-IndexGeometry addition(const Case& c) {
+IndexGeometry addition(const NodeView& c) {
   return adds_along(c) ? add_along_geometry(c.in(0), c.in(1), c.node().attrs)
                        : scatter_geometry(c.in(0), c.in(1), c.node().attrs);
 }
 
-Decline declines_scatter(const Case& c) {
-  if (Decline why = expect_inputs(c, 2); !why.empty()) return why;
+Mismatch declines_scatter(const NodeView& c) {
+  if (Mismatch why = expect_inputs(c, 2); !why.empty()) return why;
   DType t = c.in(1).dtype;
   if (t != DType::f32 && t != DType::i32 && t != DType::u32 && !is_narrow(t)) return "dtype " + std::string(name(t));
   return expect_result(c, 0, {t, addition(c).result});
 }
 
-KernelPtr make_scatter(const Case& c) {
+KernelPtr make_scatter(const NodeView& c) {
   IndexGeometry g = addition(c);
   int64_t reads = num_elements(c.in(1).shape), writes = num_elements(g.result);
   DType t = c.in(1).dtype;
@@ -73,12 +73,12 @@ KernelPtr make_scatter(const Case& c) {
 
 // ---- take_along_axis: x, index
 
-Decline declines_take(const Case& c) {
-  if (Decline why = expect_inputs(c, 2); !why.empty()) return why;
+Mismatch declines_take(const NodeView& c) {
+  if (Mismatch why = expect_inputs(c, 2); !why.empty()) return why;
   return expect_result(c, 0, {c.in(0).dtype, take_along_geometry(c.in(0), c.in(1), c.node().attrs).result});
 }
 
-KernelPtr make_take(const Case& c) {
+KernelPtr make_take(const NodeView& c) {
   IndexGeometry g = take_along_geometry(c.in(0), c.in(1), c.node().attrs);
   return std::make_unique<FunctionKernel>(
       c, [=, bytes = size_of(c.in(0).dtype), threads = c.threads](void* const* in, void* const* out, std::byte*) {
@@ -89,14 +89,14 @@ KernelPtr make_take(const Case& c) {
 
 // ---- sort: x
 
-kernels::Sort sorting(const Case& c) {
+kernels::Sort sorting(const NodeView& c) {
   AxisGeometry g = axis_geometry(c.in(0).shape, c.node().attrs.i("axis"));
   int64_t count = c.node().attrs.i("count");
   return {c.in(0).dtype, g.outer, g.size, g.inner, count < 0 ? g.size : count, c.node().attrs.i("descending") != 0};
 }
 
-Decline declines_sort(const Case& c) {
-  if (Decline why = expect_inputs(c, 1); !why.empty()) return why;
+Mismatch declines_sort(const NodeView& c) {
+  if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
   const TensorType& x = c.in(0);
   if (size_of(x.dtype) == 8) return "dtype " + std::string(name(x.dtype));
   kernels::Sort s = sorting(c);
@@ -104,11 +104,11 @@ Decline declines_sort(const Case& c) {
   Shape y = x.shape;
   y[axis_geometry(y, c.node().attrs.i("axis")).axis] = s.count;
   if (c.wants(0))
-    if (Decline why = expect_result(c, 0, {x.dtype, y}); !why.empty()) return why;
+    if (Mismatch why = expect_result(c, 0, {x.dtype, y}); !why.empty()) return why;
   return c.wants(1) ? expect_result(c, 1, {DType::i32, y}) : "";
 }
 
-KernelPtr make_sort(const Case& c) {
+KernelPtr make_sort(const NodeView& c) {
   kernels::Sort s = sorting(c);
   return std::make_unique<FunctionKernel>(
       c,
@@ -120,8 +120,8 @@ KernelPtr make_sort(const Case& c) {
 
 // ---- random_bits: seed, step · iota
 
-Decline declines_random(const Case& c) {
-  if (Decline why = expect_inputs(c, 2); !why.empty()) return why;
+Mismatch declines_random(const NodeView& c) {
+  if (Mismatch why = expect_inputs(c, 2); !why.empty()) return why;
   int64_t stream = c.node().attrs.i("stream");
   if (c.in(0) != TensorType{DType::u32, {2}} || c.in(1) != TensorType{DType::i32, {}})
     return "a seed u32[2] and a step i32[] are needed";
@@ -129,7 +129,7 @@ Decline declines_random(const Case& c) {
   return expect_result(c, 0, {DType::u32, c.node().attrs.ints("shape")});
 }
 
-KernelPtr make_random(const Case& c) {
+KernelPtr make_random(const NodeView& c) {
   int64_t n = num_elements(c.out(0).shape);
   auto stream = static_cast<uint32_t>(c.node().attrs.i("stream"));
   return std::make_unique<FunctionKernel>(c, [n, stream, threads = c.threads](void* const* in, void* const* out,
@@ -140,14 +140,14 @@ KernelPtr make_random(const Case& c) {
   });
 }
 
-Decline declines_iota(const Case& c) {
-  if (Decline why = expect_inputs(c, 0); !why.empty()) return why;
+Mismatch declines_iota(const NodeView& c) {
+  if (Mismatch why = expect_inputs(c, 0); !why.empty()) return why;
   const Shape& shape = c.node().attrs.ints("shape");
   axis_geometry(shape, c.node().attrs.i("axis"));
   return expect_result(c, 0, {DType::i32, shape});
 }
 
-KernelPtr make_iota(const Case& c) {
+KernelPtr make_iota(const NodeView& c) {
   AxisGeometry g = axis_geometry(c.out(0).shape, c.node().attrs.i("axis"));
   return std::make_unique<FunctionKernel>(c, [=, threads = c.threads](void* const*, void* const* out, std::byte*) {
     kernels::iota(static_cast<int32_t*>(out[0]), g.outer, g.size, g.inner, threads);

@@ -36,12 +36,12 @@ dnnl::primitive_attr attributes() {
 
 int threads_for(double operations, int threads) { return operations < worth_threads ? 1 : threads; }
 
-Decline expect_inputs(const Case& c, size_t count) {
+Mismatch expect_inputs(const NodeView& c, size_t count) {
   size_t have = c.node().inputs.size();
   return have == count ? "" : fmt::format("{} inputs, {} are needed", have, count);
 }
 
-Decline expect_counted(const Case& c) {
+Mismatch expect_counted(const NodeView& c) {
   for (uint32_t v : c.node().inputs)
     for (int64_t d : c.program.type(v).shape)
       if (d > std::numeric_limits<int32_t>::max())
@@ -49,19 +49,19 @@ Decline expect_counted(const Case& c) {
   return "";
 }
 
-Decline expect_result(const Case& c, size_t k, const TensorType& want) {
+Mismatch expect_result(const NodeView& c, size_t k, const TensorType& want) {
   if (!c.wants(k) || c.out(k) == want) return "";
   return fmt::format("result {} is {}, {} is expected", k, to_string(c.out(k)), to_string(want));
 }
 
-Decline declines_dtype(DType t) {
+Mismatch declines_dtype(DType t) {
   if (t == DType::f32 || is_narrow(t)) return "";
   return "dtype " + std::string(name(t));
 }
 
 // ---- functions
 
-FunctionKernel::FunctionKernel(const Case& c, Run run, size_t scratch_bytes) : run_(std::move(run)) {
+FunctionKernel::FunctionKernel(const NodeView& c, Run run, size_t scratch_bytes) : run_(std::move(run)) {
   for (uint32_t v : c.node().inputs) in.push_back(plain_layout(c.program.type(v)));
   for (uint32_t v : c.node().results) out.push_back(v == TUTTI_NONE ? Layout{} : plain_layout(c.program.type(v)));
   scratch = scratch_bytes;
@@ -110,9 +110,9 @@ void PrimitiveKernel::run() {
 namespace {
 
 /// A kernel around a function for work that is no node of the program.
-class LooseKernel : public Kernel {
+class CopyKernel : public Kernel {
  public:
-  LooseKernel(Layout from, Layout to, std::function<void(const void*, void*)> run) : run_(std::move(run)) {
+  CopyKernel(Layout from, Layout to, std::function<void(const void*, void*)> run) : run_(std::move(run)) {
     in = {std::move(from)};
     out = {std::move(to)};
   }
@@ -132,7 +132,7 @@ class LooseKernel : public Kernel {
 KernelPtr make_plain_copy(const TensorType& t, int threads) {
   auto bytes = static_cast<int64_t>(num_bytes(t));
   Layout layout = plain_layout(t);
-  return std::make_unique<LooseKernel>(layout, layout, [bytes, threads](const void* x, void* y) {
+  return std::make_unique<CopyKernel>(layout, layout, [bytes, threads](const void* x, void* y) {
     kernels::share(bytes, bytes / 8, threads, [&](int64_t first, int64_t last, int) {
       std::memcpy(static_cast<char*>(y) + first, static_cast<const char*>(x) + first,
                   static_cast<size_t>(last - first));
@@ -140,7 +140,7 @@ KernelPtr make_plain_copy(const TensorType& t, int threads) {
   });
 }
 
-KernelPtr make_zero(const Case& c) {
+KernelPtr make_zero(const NodeView& c) {
   size_t bytes = num_bytes(c.out(0));
   return std::make_unique<FunctionKernel>(
       c, [bytes](void* const*, void* const* out, std::byte*) { std::memset(out[0], 0, bytes); });
@@ -176,16 +176,18 @@ const std::vector<Entry>& kernel_list() {
   return list;
 }
 
-KernelPtr make_kernel(const Entry& entry, const Case& c) try { return entry.make(c); } catch (const dnnl::error& e) {
+KernelPtr make_kernel(const Entry& entry, const NodeView& c) try {
+  return entry.make(c);
+} catch (const dnnl::error& e) {
   throw sdk::NodeError(c.number, e.status == dnnl_out_of_memory ? Code::no_memory : Code::compile,
                        fmt::format("{}: oneDNN: {}", entry.name, e.what()), "use a smaller batch or model");
 }
 
-KernelPtr try_make(const Entry& entry, const Case& c) try { return entry.make(c); } catch (const dnnl::error&) {
+KernelPtr try_make(const Entry& entry, const NodeView& c) try { return entry.make(c); } catch (const dnnl::error&) {
   return nullptr;
 }
 
-Choice choose_kernel(const Case& c) try {
+Choice choose_kernel(const NodeView& c) try {
   if (auto why = sdk::declines_node(c.program, c.node()); !why.empty()) return Choice::none("onednn", why);
   return sdk::choose(kernel_list(), c.node().op, c, "onednn");
 } catch (const Error& e) {  // an attribute that is missing or out of range

@@ -27,7 +27,7 @@ struct Epilogue {
 };
 
 /// What an entry decides on.
-struct Case {
+struct NodeView {
   const sdk::Program& program;
   uint32_t number;
   int threads;
@@ -58,25 +58,26 @@ class Kernel {
 };
 
 using KernelPtr = std::unique_ptr<Kernel>;
-using Entry = sdk::Entry<Case, KernelPtr>;
-using Choice = sdk::Choice<Case, KernelPtr>;
-using sdk::Decline;
+using Entry = sdk::Entry<NodeView, KernelPtr>;
+using Choice = sdk::Choice<NodeView, KernelPtr>;
+using ChoiceCache = sdk::ChoiceCache<NodeView, KernelPtr>;
+using sdk::Mismatch;
 
 /// The ordered list: oneDNN's primitives first, then the kernels of kernels/.
 const std::vector<Entry>& kernel_list();
 /// Asks the list for a node; its numerics, version and attributes first.
-Choice choose_kernel(const Case& c);
+Choice choose_kernel(const NodeView& c);
 
 /// The entry's kernel. Throws NodeError when oneDNN cannot make it, for want of memory as a rule.
-KernelPtr make_kernel(const Entry& entry, const Case& c);
+KernelPtr make_kernel(const Entry& entry, const NodeView& c);
 /// The same, or null where oneDNN has none: for a kernel that does more than its node.
-KernelPtr try_make(const Entry& entry, const Case& c);
+KernelPtr try_make(const Entry& entry, const NodeView& c);
 
 /// A kernel around a function of the bound addresses. All layouts plain unless changed.
 class FunctionKernel : public Kernel {
  public:
   using Run = std::function<void(void* const* in, void* const* out, std::byte* scratch)>;
-  FunctionKernel(const Case& c, Run run, size_t scratch_bytes = 0);
+  FunctionKernel(const NodeView& c, Run run, size_t scratch_bytes = 0);
   void bind(std::span<void* const> in, std::span<void* const> out, std::byte* scratch) override;
   void run() override { run_(in_.data(), out_.data(), scratch_); }
 
@@ -124,18 +125,18 @@ KernelPtr make_reorder(const TensorType& t, const Layout& from, const Layout& to
 /// Moves bytes in row-major order, whatever the dtype.
 KernelPtr make_plain_copy(const TensorType& t, int threads);
 /// Writes zeros: the value of products over nothing.
-KernelPtr make_zero(const Case& c);
+KernelPtr make_zero(const NodeView& c);
 
 /// "" or the reason: the node has not so many inputs, or result k is not of type `want`.
-Decline expect_inputs(const Case& c, size_t count);
+Mismatch expect_inputs(const NodeView& c, size_t count);
 /// oneDNN's products count a dimension in 32 bits on the way: beyond, they divide by zero or worse.
-Decline expect_counted(const Case& c);
-Decline expect_result(const Case& c, size_t k, const TensorType& want);
+Mismatch expect_counted(const NodeView& c);
+Mismatch expect_result(const NodeView& c, size_t k, const TensorType& want);
 /// "" or why oneDNN's primitives cannot compute in that type here (f32, bf16, f16).
-Decline declines_dtype(DType t);
+Mismatch declines_dtype(DType t);
 /// "" or why a primitive cannot be made; `f` makes its descriptor, which may come back empty.
 template <class F>
-Decline declines_primitive(F&& f) {
+Mismatch declines_primitive(F&& f) {
   try {
     return f() ? "" : "oneDNN has no implementation for it here";
   } catch (const dnnl::error& e) {
@@ -150,9 +151,9 @@ bool is_slow_reference(DType t, const Pd& pd) {
 }
 /// declines_primitive for such an op.
 template <class F>
-Decline declines_primitive(DType t, F&& f) {
+Mismatch declines_primitive(DType t, F&& f) {
   std::string used;
-  Decline why = declines_primitive([&] {
+  Mismatch why = declines_primitive([&] {
     auto pd = f();
     if (pd && is_slow_reference(t, pd)) used = pd.impl_info_str();
     return static_cast<bool>(pd);

@@ -29,8 +29,8 @@ Layout plain_layout(const TensorType& t);
 Layout layout_of(const Desc& desc, const TensorType& t);
 /// Bytes that a value takes in that layout.
 size_t layout_bytes(const Layout& f, const TensorType& t);
-/// The layout whose places are those of `f` for a value of another dtype and the same shape; plain where oneDNN has no
-/// name for it.
+/// The layout whose positions are those of `f` for a value of another dtype and the same shape; plain where oneDNN has
+/// no name for it.
 Layout layout_as(const Layout& f, const TensorType& t);
 /// The loops that walk a layout in the order of its memory. Iteration i of loop k stands for `i * step[k]` along the
 /// logical axis `axis[k]`; the loops are dense.

@@ -3,8 +3,8 @@
 
 #include <numeric>
 
+#include "backends/onednn/compute_in_f32.h"
 #include "backends/onednn/repair.h"
-#include "backends/onednn/widened.h"
 
 namespace tutti::onednn {
 namespace {
@@ -23,9 +23,9 @@ Desc operand(memory::data_type t, const Shape& shape, bool transposed, size_t ra
   return Desc(dims, t, strides);
 }
 
-Decline check_shapes(const Case& c) {
-  if (Decline why = expect_inputs(c, 2); !why.empty()) return why;
-  if (Decline why = expect_counted(c); !why.empty()) return why;
+Mismatch check_shapes(const NodeView& c) {
+  if (Mismatch why = expect_inputs(c, 2); !why.empty()) return why;
+  if (Mismatch why = expect_counted(c); !why.empty()) return why;
   const Shape &a = c.in(0).shape, &b = c.in(1).shape;
   if (a.size() < 2 || b.size() < 2 || c.in(0).dtype != c.in(1).dtype)
     return "operands of rank >= 2 and one dtype are needed";
@@ -39,7 +39,7 @@ Decline check_shapes(const Case& c) {
   return expect_result(c, 0, {c.in(0).dtype, y});
 }
 
-ProductDescs describe(const Case& c, memory::data_type t) {
+ProductDescs describe(const NodeView& c, memory::data_type t) {
   Shape a = c.in(0).shape, b = c.in(1).shape, y = c.out(0).shape;
   bool ta = c.node().attrs.i("ta") != 0, tb = c.node().attrs.i("tb") != 0;
   // One matrix b for all of a's batch: the batch is rows.
@@ -64,17 +64,17 @@ dnnl::matmul::primitive_desc primitive_of(const ProductDescs& p, const Epilogue&
   return {engine(), p.a, p.b, p.y, attributes(), allow_empty};
 }
 
-bool empty(const Case& c) { return num_elements(c.out(0).shape) == 0 || num_elements(c.in(0).shape) == 0; }
+bool empty(const NodeView& c) { return num_elements(c.out(0).shape) == 0 || num_elements(c.in(0).shape) == 0; }
 
-Decline declines(const Case& c) {
-  if (Decline why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
-  if (Decline why = check_shapes(c); !why.empty()) return why;
+Mismatch declines(const NodeView& c) {
+  if (Mismatch why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
+  if (Mismatch why = check_shapes(c); !why.empty()) return why;
   if (!c.wants(0) || empty(c)) return "";
   return declines_primitive(c.in(0).dtype,
                             [&] { return primitive_of(describe(c, data_type(c.in(0).dtype)), {}, true); });
 }
 
-KernelPtr make_product(const Case& c, DType t) {
+KernelPtr make_product(const NodeView& c, DType t) {
   ProductDescs p = describe(c, data_type(t));
   double operations = 2.0 * static_cast<double>(num_elements(p.y.get_dims())) * static_cast<double>(p.terms());
   int used = threads_for(operations, c.threads);
@@ -90,21 +90,21 @@ KernelPtr make_product(const Case& c, DType t) {
   return with_repair(p, std::move(kernel), t, c.threads);
 }
 
-KernelPtr make(const Case& c) {
+KernelPtr make(const NodeView& c) {
   if (empty(c)) return make_zero(c);
   return make_product(c, c.in(0).dtype);
 }
 
 // ---- in f32
 
-Decline declines_wide(const Case& c) {
-  if (Decline why = declines_widening(c); !why.empty()) return why;
+Mismatch declines_wide(const NodeView& c) {
+  if (Mismatch why = mismatch_in_f32(c); !why.empty()) return why;
   return check_shapes(c);
 }
 
-KernelPtr make_wide(const Case& c) {
+KernelPtr make_wide(const NodeView& c) {
   if (empty(c)) return make_zero(c);
-  return make_widened(c, make_product(c, DType::f32));
+  return make_in_f32(c, make_product(c, DType::f32));
 }
 
 const Entry entries[] = {{"onednn matmul", "matmul", declines, make, {.bias = true}},

@@ -13,8 +13,8 @@ namespace {
 using kernels::ChannelLayout;
 
 /// Types as infer_norm in graph/norm.h has them.
-Decline declines_types(const Case& c, size_t x, const NormGeometry& g, size_t statistics, size_t parameters,
-                       const Shape& others) {
+Mismatch declines_types(const NodeView& c, size_t x, const NormGeometry& g, size_t statistics, size_t parameters,
+                        const Shape& others) {
   DType t = c.in(x).dtype, wide = DType::f32;
   if (t != DType::f32 && !is_narrow(t)) return "dtype " + std::string(name(t));
   size_t fixed = x + 1 + (x == 1 ? statistics : 0), n = c.node().inputs.size();
@@ -25,9 +25,9 @@ Decline declines_types(const Case& c, size_t x, const NormGeometry& g, size_t st
     if (in.shape != shape || (in.dtype != t && (k <= x || in.dtype != wide)))
       return "input " + std::to_string(k) + " is " + to_string(in);
   }
-  if (Decline why = expect_result(c, 0, c.in(x)); !why.empty()) return why;
+  if (Mismatch why = expect_result(c, 0, c.in(x)); !why.empty()) return why;
   for (size_t k = 1; k < c.node().results.size(); ++k)
-    if (Decline why = expect_result(c, k, {wide, others}); !why.empty()) return why;
+    if (Mismatch why = expect_result(c, k, {wide, others}); !why.empty()) return why;
   return "";
 }
 
@@ -48,7 +48,7 @@ struct Small {
 /// The inputs after the images, read in order; null beyond the last.
 class Smalls {
  public:
-  Smalls(const Case& c, size_t first) : first_(first) {
+  Smalls(const NodeView& c, size_t first) : first_(first) {
     for (size_t k = first; k < c.node().inputs.size(); ++k) {
       Small s{kernels::storage_of(c.in(k).dtype), num_elements(c.in(k).shape)};
       if (s.storage != kernels::Storage::word) bytes_ += aligned(static_cast<size_t>(s.count) * 4);
@@ -69,23 +69,23 @@ class Smalls {
 
 /// The result's address, null where there is no such result or nobody reads it.
 struct Results {
-  explicit Results(const Case& c) : count(c.node().results.size()) {}
+  explicit Results(const NodeView& c) : count(c.node().results.size()) {}
   size_t count;
   float* at(void* const* out, size_t k) const { return k < count ? static_cast<float*>(out[k]) : nullptr; }
 };
 
 // ---- batch_norm: x, weight, bias; y, mean, variance · batch_norm_dx: d, x, mean, variance, weight; dx, dweight, dbias
 
-bool is_gradient(const Case& c) { return c.node().op.ends_with("_dx"); }
+bool is_gradient(const NodeView& c) { return c.node().op.ends_with("_dx"); }
 
-Decline declines_batch(const Case& c) {
+Mismatch declines_batch(const NodeView& c) {
   bool gradient = is_gradient(c);
   if (c.node().inputs.size() < (gradient ? 2 : 1)) return "no input";
   NormGeometry g = batch_norm_geometry(c.in(gradient ? 1 : 0).shape);
   return gradient ? declines_types(c, 1, g, 2, 1, g.parameters) : declines_types(c, 0, g, 2, 2, g.statistics);
 }
 
-KernelPtr make_batch(const Case& c) {
+KernelPtr make_batch(const NodeView& c) {
   bool gradient = is_gradient(c);
   size_t x = gradient ? 1 : 0;
   const TensorType& type = c.in(x);
@@ -125,9 +125,9 @@ KernelPtr make_batch(const Case& c) {
 // ---- layer_norm: x, weight, bias; y, mean, rstd · layer_norm_dx: d, x, mean, rstd, weight; dx, dweight, dbias · the
 // same without mean and bias: rms_norm, rms_norm_dx
 
-size_t statistics_of(const Case& c) { return c.node().op.starts_with("layer") ? 2 : 1; }
+size_t statistics_of(const NodeView& c) { return c.node().op.starts_with("layer") ? 2 : 1; }
 
-Decline declines_lines(const Case& c) {
+Mismatch declines_lines(const NodeView& c) {
   bool gradient = is_gradient(c);
   if (c.node().inputs.size() < (gradient ? 2 : 1)) return "no input";
   NormGeometry g = layer_norm_geometry(c.in(gradient ? 1 : 0).shape, c.node().attrs);
@@ -135,7 +135,7 @@ Decline declines_lines(const Case& c) {
   return gradient ? declines_types(c, 1, g, n, 1, g.parameters) : declines_types(c, 0, g, n, n, g.statistics);
 }
 
-KernelPtr make_lines(const Case& c) {
+KernelPtr make_lines(const NodeView& c) {
   bool gradient = is_gradient(c), centered = statistics_of(c) == 2;
   size_t x = gradient ? 1 : 0;
   NormGeometry g = layer_norm_geometry(c.in(x).shape, c.node().attrs);

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "backends/onednn/channels.h"
-#include "backends/onednn/widened.h"
+#include "backends/onednn/compute_in_f32.h"
 #include "backends/onednn/window.h"
 #include "kernels/cpu/eval.h"
 #include "kernels/cpu/pool.h"
@@ -25,25 +25,25 @@ int threads_of(const WindowGeometry& g, int threads) {
 
 memory::dims kernel(const WindowGeometry& g) { return {g.h.kernel, g.w.kernel}; }
 
-dnnl::algorithm algorithm_of(const Case& c) {
+dnnl::algorithm algorithm_of(const NodeView& c) {
   if (c.node().op.starts_with("max")) return dnnl::algorithm::pooling_max;
   return c.node().attrs.i("count_include_pad") ? dnnl::algorithm::pooling_avg_include_padding
                                                : dnnl::algorithm::pooling_avg_exclude_padding;
 }
 
 /// An input's layout if oneDNN chose it, else row-major.
-Desc present(const Case& c, size_t k, memory::data_type t) {
+Desc present(const NodeView& c, size_t k, memory::data_type t) {
   Layout f = c.layout(k);
   return !f.plain && f.desc.get_data_type() == t ? f.desc : plain_desc(t, c.in(k).shape);
 }
 
-Forward forward(const Case& c, const WindowGeometry& g, const Desc& x, prop_kind kind, bool allow_empty) {
+Forward forward(const NodeView& c, const WindowGeometry& g, const Desc& x, prop_kind kind, bool allow_empty) {
   Desc y(g.pooled(), x.get_data_type(), memory::format_tag::any);
   return {engine(),  kind,     algorithm_of(c), x,          y, strides(g), kernel(g), dilates(g),
           before(g), after(g), attributes(),    allow_empty};
 }
 
-Backward backward(const Case& c, const WindowGeometry& g, const Desc& dx, const Forward& hint, bool allow_empty) {
+Backward backward(const NodeView& c, const WindowGeometry& g, const Desc& dx, const Forward& hint, bool allow_empty) {
   return {engine(),  algorithm_of(c), dx,   hint.dst_desc(), strides(g), kernel(g), dilates(g),
           before(g), after(g),        hint, attributes(),    allow_empty};
 }
@@ -52,18 +52,18 @@ bool empty(const WindowGeometry& g) { return num_elements(g.images()) == 0 || nu
 
 // ---- max_pool2d: x; y, index (i32) · avg_pool2d: x; y
 
-Decline declines_forward(const Case& c) {
-  if (Decline why = expect_inputs(c, 1); !why.empty()) return why;
-  if (Decline why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
+Mismatch declines_forward(const NodeView& c) {
+  if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
+  if (Mismatch why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
   WindowGeometry g = pool_geometry(c.in(0).shape, c.node().attrs);
-  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.pooled()}); !why.empty()) return why;
-  if (Decline why = expect_result(c, 1, {DType::i32, g.pooled()}); !why.empty() || empty(g)) return why;
+  if (Mismatch why = expect_result(c, 0, {c.in(0).dtype, g.pooled()}); !why.empty()) return why;
+  if (Mismatch why = expect_result(c, 1, {DType::i32, g.pooled()}); !why.empty() || empty(g)) return why;
   return declines_primitive([&] {
     return forward(c, g, plain_desc(data_type(c.in(0).dtype), g.images()), prop_kind::forward_training, true);
   });
 }
 
-KernelPtr make_forward(const Case& c) {
+KernelPtr make_forward(const NodeView& c) {
   WindowGeometry g = pool_geometry(c.in(0).shape, c.node().attrs);
   if (empty(g)) return std::make_unique<FunctionKernel>(c, [](void* const*, void* const*, std::byte*) {});
   auto t = data_type(c.in(0).dtype);
@@ -87,14 +87,14 @@ KernelPtr make_forward(const Case& c) {
 
 // ---- max_pool2d_dx: d, index; dx · avg_pool2d_dx: d; dx
 
-Decline declines_backward(const Case& c) {
+Mismatch declines_backward(const NodeView& c) {
   bool max = c.node().op == "max_pool2d_dx";
-  if (Decline why = expect_inputs(c, max ? 2 : 1); !why.empty()) return why;
-  if (Decline why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
+  if (Mismatch why = expect_inputs(c, max ? 2 : 1); !why.empty()) return why;
+  if (Mismatch why = declines_dtype(c.in(0).dtype); !why.empty()) return why;
   WindowGeometry g = pool_geometry(c.node().attrs.ints("shape"), c.node().attrs);
   if (c.in(0).shape != g.pooled() || (max && c.in(1) != TensorType{DType::i32, g.pooled()}))
     return fmt::format("a cotangent {}, {} is expected", to_string(c.in(0)), to_string(g.pooled()));
-  if (Decline why = expect_result(c, 0, {c.in(0).dtype, g.images()}); !why.empty() || empty(g)) return why;
+  if (Mismatch why = expect_result(c, 0, {c.in(0).dtype, g.images()}); !why.empty() || empty(g)) return why;
   return declines_primitive([&] {
     Desc x = plain_desc(data_type(c.in(0).dtype), g.images());
     Forward hint = forward(c, g, x, prop_kind::forward_training, true);
@@ -103,7 +103,7 @@ Decline declines_backward(const Case& c) {
 }
 
 /// The layout of x whose pool has results in the layout that the index (else the cotangent) has now.
-Desc matching(const Case& c, const WindowGeometry& g, memory::data_type t) {
+Desc matching(const NodeView& c, const WindowGeometry& g, memory::data_type t) {
   for (auto tag : {memory::format_tag::nhwc, memory::format_tag::nChw16c, memory::format_tag::nChw8c}) {
     Desc x(g.images(), t, tag);
     Forward hint = forward(c, g, x, prop_kind::forward_training, true);
@@ -116,7 +116,7 @@ Desc matching(const Case& c, const WindowGeometry& g, memory::data_type t) {
   return plain_desc(t, g.images());
 }
 
-KernelPtr make_backward(const Case& c) {
+KernelPtr make_backward(const NodeView& c) {
   WindowGeometry g = pool_geometry(c.node().attrs.ints("shape"), c.node().attrs);
   if (empty(g)) return make_zero(c);
   auto t = data_type(c.in(0).dtype);
@@ -140,10 +140,10 @@ KernelPtr make_backward(const Case& c) {
 // ---- by kernels/cpu/pool: unlike oneDNN's, a NaN is the largest element; f16 and bf16 as f32. The gradient of f32 is
 // one pass without zeroing.
 
-Decline declines_own(const Case& c) {
+Mismatch declines_own(const NodeView& c) {
   bool gradient = c.node().op == "max_pool2d_dx";
   if (c.node().inputs.empty()) return "no input";
-  if (c.in(0).dtype != DType::f32 && (gradient || !declines_widening(c).empty())) return "not f32";
+  if (c.in(0).dtype != DType::f32 && (gradient || !mismatch_in_f32(c).empty())) return "not f32";
   WindowGeometry g = pool_geometry(gradient ? c.node().attrs.ints("shape") : c.in(0).shape, c.node().attrs);
   if (g.taps() > 256) return "more than 256 taps";
   return gradient ? declines_backward(c) : declines_forward(c);
@@ -154,7 +154,7 @@ Layout layout_in(const Channels& layout, const TensorType& t, memory::data_type 
   return layout_of(layout.of(t.shape, stored), t);
 }
 
-KernelPtr make_own(const Case& c) {
+KernelPtr make_own(const NodeView& c) {
   WindowGeometry g = pool_geometry(c.in(0).shape, c.node().attrs);
   Channels layout{memory::format_tag::nhwc, g.channels};
   channels_of(c, 0, layout);
@@ -189,7 +189,7 @@ KernelPtr make_own(const Case& c) {
   return kernel;
 }
 
-KernelPtr make_own_gradient(const Case& c) {
+KernelPtr make_own_gradient(const NodeView& c) {
   WindowGeometry g = pool_geometry(c.out(0).shape, c.node().attrs);
   Channels layout{memory::format_tag::nhwc, g.channels};
   if (!channels_of(c, 1, layout)) channels_of(c, 0, layout);

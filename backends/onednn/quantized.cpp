@@ -8,8 +8,8 @@
 namespace tutti::onednn {
 namespace {
 
-Decline declines(const Case& c) {
-  if (Decline why = expect_inputs(c, 4); !why.empty()) return why;
+Mismatch declines(const NodeView& c) {
+  if (Mismatch why = expect_inputs(c, 4); !why.empty()) return why;
   DType t = c.in(0).dtype;
   if (t != DType::f32 && !is_narrow(t)) return "dtype " + std::string(name(t));
   if (c.in(2).dtype != DType::f16) return "dtype " + std::string(name(c.in(2).dtype));
@@ -18,7 +18,7 @@ Decline declines(const Case& c) {
   return expect_result(c, 0, {t, y});
 }
 
-KernelPtr make(const Case& c) {
+KernelPtr make(const NodeView& c) {
   const Shape &x = c.in(0).shape, &w = c.in(1).shape;
   if (num_elements(x) == 0 || w[0] == 0) return make_zero(c);
   kernels::QuantizedProduct p{x[0], w[0], x[1], static_cast<int>(c.node().attrs.i("bits")),

@@ -136,7 +136,7 @@ struct Recurrence {
   }
 };
 
-Decline declines_types(const Case& c, size_t fixed, size_t gates) {
+Mismatch declines_types(const NodeView& c, size_t fixed, size_t gates) {
   size_t have = c.node().inputs.size();
   if (have != fixed && have != fixed + 1) return fmt::format("{} inputs, {} or {} are needed", have, fixed, fixed + 1);
   DType t = c.in(0).dtype;
@@ -153,7 +153,7 @@ Decline declines_types(const Case& c, size_t fixed, size_t gates) {
   return "";
 }
 
-Recurrence recurrence_of(const Case& c, size_t fixed, size_t gates, bool gradient) {
+Recurrence recurrence_of(const NodeView& c, size_t fixed, size_t gates, bool gradient) {
   const Shape &state = c.in(0).shape, &z = c.in(gates).shape;
   int64_t n = state[1];
   auto t = data_type(c.in(0).dtype);
@@ -178,17 +178,17 @@ float* floats(void* x) { return static_cast<float*>(x); }
 
 // ---- forward: h0, c0, w_hh, z, lengths → y, c_n, gates, cells
 
-Decline declines(const Case& c) {
-  if (Decline why = declines_types(c, 4, 3); !why.empty()) return why;
+Mismatch declines(const NodeView& c) {
+  if (Mismatch why = declines_types(c, 4, 3); !why.empty()) return why;
   const Shape &state = c.in(0).shape, &z = c.in(3).shape;
   TensorType cells{DType::f32, {z[0], z[1], state[1]}}, steps{c.in(0).dtype, cells.shape}, gates{DType::f32, z};
   if (c.in(1) != c.in(0) || c.in(2).shape != Shape{4 * state[1], state[1]}) return "c0 or w_hh does not fit";
   for (auto [k, want] : {std::pair(0, steps), std::pair(1, c.in(0)), std::pair(2, gates), std::pair(3, cells)})
-    if (Decline why = expect_result(c, static_cast<size_t>(k), want); !why.empty()) return why;
+    if (Mismatch why = expect_result(c, static_cast<size_t>(k), want); !why.empty()) return why;
   return declines_primitive([&] { return recurrence_of(c, 4, 3, false).product != nullptr; });
 }
 
-KernelPtr make(const Case& c) {
+KernelPtr make(const NodeView& c) {
   Recurrence r = recurrence_of(c, 4, 3, false);
   auto run = [r](void* const* in, void* const* out, std::byte* scratch) {
     int64_t n = r.cells;
@@ -221,18 +221,18 @@ KernelPtr make(const Case& c) {
 
 // ---- gradient: c0, w_hh, gates, cells, dy, dc_n, lengths → dh0, dc0, dz
 
-Decline declines_grad(const Case& c) {
-  if (Decline why = declines_types(c, 6, 2); !why.empty()) return why;
+Mismatch declines_grad(const NodeView& c) {
+  if (Mismatch why = declines_types(c, 6, 2); !why.empty()) return why;
   const Shape &state = c.in(0).shape, &z = c.in(2).shape;
   TensorType cells{DType::f32, {z[0], z[1], state[1]}}, steps{c.in(0).dtype, cells.shape}, dz{steps.dtype, z};
   if (c.in(5) != c.in(0) || c.in(3) != cells || c.in(4) != steps || c.in(1).shape != Shape{4 * state[1], state[1]})
     return "an input does not fit";
   for (auto [k, want] : {std::pair(0, c.in(0)), std::pair(1, c.in(0)), std::pair(2, dz)})
-    if (Decline why = expect_result(c, static_cast<size_t>(k), want); !why.empty()) return why;
+    if (Mismatch why = expect_result(c, static_cast<size_t>(k), want); !why.empty()) return why;
   return declines_primitive([&] { return recurrence_of(c, 6, 2, true).product != nullptr; });
 }
 
-KernelPtr make_grad(const Case& c) {
+KernelPtr make_grad(const NodeView& c) {
   Recurrence r = recurrence_of(c, 6, 2, true);
   auto run = [r](void* const* in, void* const* out, std::byte* scratch) {
     int64_t n = r.cells;

@@ -17,18 +17,18 @@ ReduceOp kind_of(const std::string& op) {
                         : ReduceOp::min;
 }
 
-Ints axes_of(const Case& c) { return reduction_geometry(c.in(0).shape, c.node().attrs).axes; }
+Ints axes_of(const NodeView& c) { return reduction_geometry(c.in(0).shape, c.node().attrs).axes; }
 
-Decline declines(const Case& c) {
-  if (Decline why = expect_inputs(c, 1); !why.empty()) return why;
+Mismatch declines(const NodeView& c) {
+  if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
   ReduceOp kind = kind_of(c.node().op);
-  if (Decline why = kernels::Reduce::declines(kind, c.in(0).dtype); !why.empty()) return why;
+  if (Mismatch why = kernels::Reduce::declines(kind, c.in(0).dtype); !why.empty()) return why;
   bool choice = kind == ReduceOp::max || kind == ReduceOp::min;
   return expect_result(c, 0, {c.in(0).dtype, reduction_geometry(c.in(0).shape, c.node().attrs, choice).result});
 }
 
 /// The loops of the input's layout as a shape to reduce, if the kept ones come in the order of the result.
-bool reduce_as_it_lies(const Case& c, const std::vector<int64_t>& axes, Shape& dims, std::vector<int64_t>& gone) {
+bool reduce_as_it_lies(const NodeView& c, const std::vector<int64_t>& axes, Shape& dims, std::vector<int64_t>& gone) {
   Physical p;
   if (c.layout(0).plain || !physical_loops(c.layout(0), c.in(0), p)) return false;
   int64_t previous_axis = -1, previous_step = 0;
@@ -47,7 +47,7 @@ bool reduce_as_it_lies(const Case& c, const std::vector<int64_t>& axes, Shape& d
   return true;
 }
 
-KernelPtr make(const Case& c) {
+KernelPtr make(const NodeView& c) {
   std::vector<int64_t> axes = axes_of(c), gone;
   Shape dims;
   bool as_is = reduce_as_it_lies(c, axes, dims, gone);
@@ -64,13 +64,13 @@ KernelPtr make(const Case& c) {
   return kernel;
 }
 
-Decline declines_argmax(const Case& c) {
-  if (Decline why = expect_inputs(c, 1); !why.empty()) return why;
+Mismatch declines_argmax(const NodeView& c) {
+  if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
   if (c.in(0).dtype == DType::f64 || c.in(0).dtype == DType::i64) return "dtype " + std::string(name(c.in(0).dtype));
   return expect_result(c, 0, {DType::i32, reduction_geometry(c.in(0).shape, c.node().attrs, true).result});
 }
 
-KernelPtr make_argmax(const Case& c) {
+KernelPtr make_argmax(const NodeView& c) {
   return std::make_unique<FunctionKernel>(
       c, [type = c.in(0), axes = axes_of(c), threads = c.threads](void* const* in, void* const* out, std::byte*) {
         kernels::argmax(type, axes, in[0], static_cast<int32_t*>(out[0]), threads);

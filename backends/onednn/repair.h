@@ -14,7 +14,7 @@ bool fills_sums(std::string_view implementation, DType t, int64_t terms);
 
 /// The kernel of a convolution (a node conv2d, conv2d_dx or conv2d_dw; results and inputs as theirs, a bias last) whose
 /// NaN are computed again from the inputs, one by one: those that stay are the inputs' own. `conv` itself where its
-/// sums are not filled up. What lies outside of images counts for nothing (with_outside does that).
+/// sums are not filled up. What lies outside of images counts for nothing (with_nonfinite_padding does that).
 KernelPtr with_repair(const std::string& op, const ConvGeometry& g, KernelPtr conv, DType dtype, int threads);
 
 /// A product's operands and result, all of one rank: a [batch…, m, k], b [batch…, k, n], of which batch dimensions may

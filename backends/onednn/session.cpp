@@ -114,7 +114,7 @@ class CpuSession : public sdk::Session {
 
   void check(const sdk::Program& program, std::span<uint8_t> accepted, const sdk::Why& why) override {
     for (uint32_t k = 0; k < program.nodes.size(); ++k) {
-      Choice choice = choose_kernel({program, k, shared_.threads});
+      const Choice& choice = choices_.of({program, k, shared_.threads});
       accepted[k] = choice.entry != nullptr;
       if (!choice.entry) why(k, choice.reasons());
     }
@@ -122,7 +122,7 @@ class CpuSession : public sdk::Session {
 
   std::unique_ptr<sdk::Executable> compile(sdk::Program program, const TuttiOptions& options) override {
     OpenMp::get().set_threads(shared_.threads);
-    Plan plan = onednn::compile(program, shared_.threads, sdk::dispatch_trace(shared_.host));
+    Plan plan = onednn::compile(program, shared_.threads, choices_, sdk::dispatch_trace(shared_.host));
     bool timed = (options.flags & TUTTI_OPT_PROFILE) != 0;
     return std::make_unique<CpuExecutable>(shared_, std::move(program), std::move(plan), timed);
   }
@@ -145,6 +145,7 @@ class CpuSession : public sdk::Session {
 
  private:
   Shared shared_;
+  ChoiceCache choices_{choose_kernel};
 };
 
 }  // namespace

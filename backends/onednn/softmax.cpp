@@ -1,21 +1,21 @@
 // softmax and log_softmax by kernels/cpu/softmax: oneDNN rounds more often, which shows in the gradients of nearly
 // certain predictions and as negative losses, and is slow along any but the last axis.
 #include "kernels/cpu/softmax.h"
+#include "backends/onednn/compute_in_f32.h"
 #include "backends/onednn/kernel.h"
-#include "backends/onednn/widened.h"
 #include "kernels/cpu/isa_kernels.h"
 
 namespace tutti::onednn {
 namespace {
 
-Decline declines(const Case& c) {
-  if (Decline why = expect_inputs(c, 1); !why.empty()) return why;
+Mismatch declines(const NodeView& c) {
+  if (Mismatch why = expect_inputs(c, 1); !why.empty()) return why;
   normalize_axis(c.node().attrs.i("axis"), c.in(0).shape.size());
-  if (Decline why = expect_result(c, 0, c.in(0)); !why.empty()) return why;
-  return c.in(0).dtype == DType::f32 ? "" : declines_widening(c);
+  if (Mismatch why = expect_result(c, 0, c.in(0)); !why.empty()) return why;
+  return c.in(0).dtype == DType::f32 ? "" : mismatch_in_f32(c);
 }
 
-KernelPtr make(const Case& c) {
+KernelPtr make(const NodeView& c) {
   AxisGeometry g = axis_geometry(c.in(0).shape, c.node().attrs.i("axis"));
   if (num_elements(c.in(0).shape) == 0) g.outer = 0;
   auto kernel = std::make_unique<FunctionKernel>(c, [g, logarithm = c.node().op == "log_softmax", threads = c.threads](
@@ -25,7 +25,7 @@ KernelPtr make(const Case& c) {
   kernel->implementation = kernels::isa_kernels().name;
   if (c.in(0).dtype == DType::f32) return kernel;
   kernel->in[0] = kernel->out[0] = plain_layout({DType::f32, c.in(0).shape});
-  return make_widened(c, std::move(kernel));
+  return make_in_f32(c, std::move(kernel));
 }
 
 const Entry entries[] = {{"kernels softmax", "softmax", declines, make},

@@ -21,9 +21,9 @@ ConvGeometry conv_geometry(const Shape& x, const Shape& w, const Attrs& a);
 /// The same for a gradient, whose cotangent `d` must have the shape of the convolution's result.
 ConvGeometry conv_geometry(const Shape& x, const Shape& w, const Shape& d, const Attrs& a);
 
-/// Where the tap (ky, kx) multiplies what lies outside, which counts as a zero that takes part: the places of one
+/// Where the tap (ky, kx) multiplies what lies outside, which counts as a zero that takes part: the positions of one
 /// plane, row-major and ascending, of the result (it reads no pixel there) or, for the gradient to the `images`, of
 /// these (no result reads them).
-std::vector<int64_t> places_outside(const ConvGeometry& g, bool images, int64_t ky, int64_t kx);
+std::vector<int64_t> positions_outside(const ConvGeometry& g, bool images, int64_t ky, int64_t kx);
 
 }  // namespace tutti

@@ -37,7 +37,7 @@ bool WindowAxis::blind() const {
     return tap >= kernel || at(o, tap) >= size;
   };
   // The first begins furthest before the input, the last furthest behind it. Between these only gaps wider than the
-  // input miss it; the places of taps repeat.
+  // input miss it; the positions of taps repeat.
   if (misses(0) || misses(count - 1)) return true;
   if (dilation <= size) return false;
   int64_t others = std::min(count, dilation / std::gcd(stride, dilation));

@@ -235,7 +235,7 @@ class GgufParser {
     places_.push_back(place);
   }
 
-  /// Turns offsets into places in the file. Gaps are allowed, overlaps are not.
+  /// Turns offsets into positions in the file. Gaps are allowed, overlaps are not.
   void place(uint64_t alignment) {
     if (g_.tensors_.empty()) return;
     uint64_t data_at = at_ + (alignment - at_ % alignment) % alignment;

@@ -18,7 +18,7 @@
 namespace tutti {
 namespace {
 
-/// One axis of the places: the first pixel, and how far behind it the place lies.
+/// One axis of the positions: the first pixel, and how far behind it the place lies.
 struct Place {
   int64_t size;
   Value pixel, rest;
@@ -47,9 +47,9 @@ Place place_of(Value at, int64_t size, const GridSampleOptions& o) {
 }  // namespace
 
 Value grid_sample(Value x, Value grid, const GridSampleOptions& o) {
-  const Shape s = x.shape(), places = grid.shape();
-  if (s.size() != 4 || places.size() != 4 || places[3] != 2 || places[0] != s[0] || s[2] < 1 || s[3] < 1)
-    throw invalid(fmt::format("grid_sample: {} at {}", to_string(s), to_string(places)),
+  const Shape s = x.shape(), positions = grid.shape();
+  if (s.size() != 4 || positions.size() != 4 || positions[3] != 2 || positions[0] != s[0] || s[2] < 1 || s[3] < 1)
+    throw invalid(fmt::format("grid_sample: {} at {}", to_string(s), to_string(positions)),
                   "x is [N, C, H, W] with H and W at least 1, the grid [N, OH, OW, 2]");
   if ((o.mode != "bilinear" && o.mode != "nearest") || (o.padding_mode != "zeros" && o.padding_mode != "border"))
     throw invalid(fmt::format("grid_sample: mode \"{}\", padding \"{}\"", o.mode, o.padding_mode),

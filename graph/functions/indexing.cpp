@@ -65,8 +65,8 @@ Value embedded(Value x, const Shape& shape) {
   return pad(x, Ints(shape.size()), high);
 }
 
-/// bool: whether no later element along the axis has the same index. The places of all that share one are compared bit
-/// by bit from the highest, which needs no maximum and no order of writes.
+/// bool: whether no later element along the axis has the same index. The positions of all that share one are compared
+/// bit by bit from the highest, which needs no maximum and no order of writes.
 Value is_last(Value index, int64_t size, int64_t axis) {
   Graph& g = index.graph();
   auto at = axis_at(index, axis);
@@ -321,14 +321,14 @@ Value index_put(Value x, const Values& indices, Value values, bool accumulate) {
                   "give one for each of the first axes");
   Shape common;
   for (Value i : indices) common = broadcast_shapes(common, i.shape());
-  int64_t places = 1, count = num_elements(common);
+  int64_t positions = 1, count = num_elements(common);
   Value flat;
   for (size_t a = 0; a < indices.size(); ++a) {
     Value i = indices[a];
     int64_t n = x.shape()[a];
     i = select(less(i, i.like(0)), i + static_cast<double>(n), i);
     flat = flat ? flat * static_cast<double>(n) + i : i;
-    places *= n;
+    positions *= n;
   }
   Shape rest(x.shape().begin() + static_cast<std::ptrdiff_t>(indices.size()), x.shape().end()), whole = common;
   whole.insert(whole.end(), rest.begin(), rest.end());
@@ -336,11 +336,12 @@ Value index_put(Value x, const Values& indices, Value values, bool accumulate) {
   int64_t row = num_elements(rest);
   flat = reshape(broadcast(flat, common), {count});
   values = reshape(broadcast(values, whole), {count, row});
-  if (accumulate) return x + reshape(scatter_add(flat, values, places), x.shape());
-  Value last = is_last(flat, places, 0);
-  Value hit = scatter_add(flat, cast(last, DType::i32), places);
-  Value put = scatter_add(flat, select(reshape(last, {count, 1}), values, values.like(0)), places);
-  return reshape(select(reshape(equal(hit, hit.like(0)), {places, 1}), reshape(x, {places, row}), put), x.shape());
+  if (accumulate) return x + reshape(scatter_add(flat, values, positions), x.shape());
+  Value last = is_last(flat, positions, 0);
+  Value hit = scatter_add(flat, cast(last, DType::i32), positions);
+  Value put = scatter_add(flat, select(reshape(last, {count, 1}), values, values.like(0)), positions);
+  return reshape(select(reshape(equal(hit, hit.like(0)), {positions, 1}), reshape(x, {positions, row}), put),
+                 x.shape());
 }
 
 // ---- order

@@ -59,7 +59,7 @@ TUTTI_API Value index_select(Value x, int64_t axis, Value index);
 /// smaller than src, and but for the axis than x.
 TUTTI_API Value scatter_along_axis(Value x, Value index, Value src, int64_t axis, bool accumulate = false);
 /// x with x[indices[0], indices[1], …] = values, which broadcast to the indices' common shape and x's further axes;
-/// with `accumulate` += instead. Of equal places the last one wins. Negative indices count from the end.
+/// with `accumulate` += instead. Of equal positions the last one wins. Negative indices count from the end.
 TUTTI_API Value index_put(Value x, const Values& indices, Value values, bool accumulate = false);
 
 // ---- order

@@ -9,7 +9,7 @@ namespace tutti {
 /// A constant of these numbers, row-major.
 Value constant_of(Graph& graph, const TensorType& type, const std::vector<double>& numbers);
 
-/// The places `index` of the axis, in that order.
+/// The positions `index` of the axis, in that order.
 Value take(Value x, size_t axis, const Ints& index);
 
 /// A matrix [rows, columns], row-major.
@@ -19,7 +19,7 @@ struct Matrix {
   Matrix(int64_t r, int64_t c) : rows(r), columns(c), at(static_cast<size_t>(r * c)) {}
   double& operator()(int64_t r, int64_t c) { return at[static_cast<size_t>(r * columns + c)]; }
 };
-/// The matrix times every line along the axis, which has as many places as the matrix has columns.
+/// The matrix times every line along the axis, which has as many positions as the matrix has columns.
 Value along_axis(const Matrix& m, Value x, size_t axis);
 
 /// Throws Error unless x has `rank` axes; `layout` names them.

@@ -175,10 +175,10 @@ Value dice(Value x, Value target, const DiceOptions& o) {
   require_alike("dice", {x, target});
   require(x.rank() > 2, "dice", {x, target}, "give probabilities [N, C, d1, …]");
   if (!(o.smooth > 0)) throw invalid(fmt::format("dice: smooth is {}, not above 0", o.smooth));
-  Ints places;
-  for (size_t axis = 2; axis < x.rank(); ++axis) places.push_back(static_cast<int64_t>(axis));
+  Ints positions;
+  for (size_t axis = 2; axis < x.rank(); ++axis) positions.push_back(static_cast<int64_t>(axis));
   return loss({x, target}, o.reduction, [&](const Values& v) {
-    Value both = sum(v[0] * v[1], places), squares = sum(v[0] * v[0] + v[1] * v[1], places);
+    Value both = sum(v[0] * v[1], positions), squares = sum(v[0] * v[0] + v[1] * v[1], positions);
     return 1 - (both * 2 + o.smooth) / (squares + o.smooth);
   });
 }

@@ -33,7 +33,7 @@ void check(const char* what, Value x, const Ints& amounts, Mode mode) {
   }
 }
 
-/// The places [first, last) of the axis.
+/// The positions [first, last) of the axis.
 Value part(Value x, size_t axis, int64_t first, int64_t last) {
   Ints from(x.rank()), to = x.shape();
   from[axis] = first;
@@ -41,7 +41,7 @@ Value part(Value x, size_t axis, int64_t first, int64_t last) {
   return to == x.shape() && first == 0 ? x : slice(x, from, to);
 }
 
-/// What stands before the axis (`before`) or behind it: `count` places.
+/// What stands before the axis (`before`) or behind it: `count` positions.
 Value border(Value x, size_t axis, Mode mode, int64_t count, bool before) {
   int64_t size = x.shape()[axis];
   if (mode == Mode::circular) return before ? part(x, axis, size - count, size) : part(x, axis, 0, count);

@@ -35,7 +35,7 @@ TUTTI_API Value max_unpool2d(Value y, Value index, const Ints& size, const Pool2
 TUTTI_API Value lp_pool1d(Value x, double p, const Pool1dOptions& o = {});
 TUTTI_API Value lp_pool2d(Value x, double p, const Pool2dOptions& o = {});
 
-/// The averages of size[k] windows along each of the last axes, at most three: window i of n over H places is
+/// The averages of size[k] windows along each of the last axes, at most three: window i of n over H positions is
 /// floor(i H / n) to ceil((i + 1) H / n); -1 keeps the axis. x is [N, C, these]. Where n does not divide H the axis is
 /// multiplied by a matrix: an infinity or a NaN reaches all of its line.
 TUTTI_API Value adaptive_avg_pool(Value x, const Ints& size);

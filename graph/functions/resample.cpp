@@ -16,7 +16,7 @@
 namespace tutti {
 namespace {
 
-/// One spatial axis: `in` places become `out`; `factor` is 0 where the sizes give the scale.
+/// One spatial axis: `in` positions become `out`; `factor` is 0 where the sizes give the scale.
 struct Axis {
   int64_t in, out;
   double factor;
@@ -24,7 +24,7 @@ struct Axis {
 
 bool is_nearest(const std::string& mode) { return mode == "nearest" || mode == "nearest-exact"; }
 
-/// PyTorch computes these places in single precision.
+/// PyTorch computes these positions in single precision.
 Ints nearest(const Axis& a, bool exact) {
   float scale = a.factor > 0 ? static_cast<float>(1 / a.factor) : static_cast<float>(a.in) / static_cast<float>(a.out);
   Ints index;
@@ -140,7 +140,7 @@ Value interpolate(Value x, const InterpolateOptions& o) {
 
 namespace {
 
-/// Throws Error unless x [..., C, H, W] has a multiple of `by` channels or places.
+/// Throws Error unless x [..., C, H, W] has a multiple of `by` channels or positions.
 void check_shuffle(const char* what, Value x, size_t rank, int64_t factor, const Ints& multiples) {
   bool fits = x.rank() >= rank && factor >= 1 && factor < 1 << 20;
   for (size_t k = 0; fits && k < multiples.size(); ++k)

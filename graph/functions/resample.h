@@ -1,4 +1,5 @@
-// Images of another resolution: torch.nn.functional.interpolate, and what moves elements between channels and places.
+// Images of another resolution: torch.nn.functional.interpolate, and what moves elements between channels and
+// positions.
 #pragma once
 #include <string>
 
@@ -18,7 +19,7 @@ struct TUTTI_API InterpolateOptions {
   std::string mode = "nearest";
   bool align_corners = false, recompute_scale_factor = false;
 };
-/// x [N, C, spatial axes…] with another number of places along the spatial axes, as PyTorch computes it (without
+/// x [N, C, spatial axes…] with another number of positions along the spatial axes, as PyTorch computes it (without
 /// antialiasing). The linear modes and bicubic multiply by a matrix per axis: an infinity or a NaN reaches its whole
 /// row and column.
 TUTTI_API Value interpolate(Value x, const InterpolateOptions& o);

@@ -69,7 +69,7 @@ Phase part(const Node& n) {
 
 class Scheduler {
  public:
-  explicit Scheduler(const Graph& g) : g_(g), order_(g), rewriter_(g), waits_(g.nodes().size()), turns_(turns()) {
+  explicit Scheduler(const Graph& g) : g_(g), order_(g), rewriter_(g), waits_(g.nodes().size()), keys_(ready_keys()) {
     for (uint32_t k = 0; k < waits_.size(); ++k) {
       waits_[k] = order_.waits(k);
       if (waits_[k] == 0) make_ready(k);
@@ -81,9 +81,9 @@ class Scheduler {
       uint32_t head = ready_.begin()->node;
       uint32_t first = count_;
       take(head);
-      uint32_t kind = TUTTI_CHAIN, reader = turns_[head].before;
-      if (turns_[head].gradient) {
-        if (ready_.contains(turns_[reader])) take(reader);
+      uint32_t kind = TUTTI_CHAIN, reader = keys_[head].before;
+      if (keys_[head].gradient) {
+        if (ready_.contains(keys_[reader])) take(reader);
       } else if (uint32_t twin = find_twin(head); twin != none) {
         kind = TUTTI_BATCH;
         for (; twin != none; twin = find_twin(head)) take(twin);
@@ -109,18 +109,18 @@ class Scheduler {
   using Kind = std::pair<const OpDef*, std::string>;  // op and attributes
 
   /// When a node is taken among those that are ready.
-  struct Turn {
+  struct ReadyKey {
     uint32_t before;
     bool gradient;  ///< that the optimizer widens: the last of its inputs
     uint32_t node;
-    bool operator<(const Turn& o) const {
+    bool operator<(const ReadyKey& o) const {
       return std::tie(before, gradient, node) < std::tie(o.before, o.gradient, o.node);
     }
   };
 
   /// In the graph's order, but an elementwise node whose results are no smaller than what it keeps alive (a cast from
   /// bf16) right before the one elementwise node that reads it, so that they share a pass.
-  std::vector<Turn> turns() const {
+  std::vector<ReadyKey> ready_keys() const {
     std::vector<uint32_t> reader(g_.values().size(), none), reads(g_.values().size());
     for (uint32_t k = 0; k < g_.nodes().size(); ++k)
       for (ValueId i : node(k).inputs) {
@@ -128,7 +128,7 @@ class Scheduler {
         ++reads[i];
       }
     for (const State& s : g_.states()) reads[s.after] += 2;
-    std::vector<Turn> all;
+    std::vector<ReadyKey> all;
     for (uint32_t k = 0; k < g_.nodes().size(); ++k) {
       ValueId y = node(k).results[0];
       bool joins =
@@ -158,7 +158,7 @@ class Scheduler {
 
   void take(uint32_t k) {
     rewriter_.copy(node(k));
-    ready_.erase(turns_[k]);
+    ready_.erase(keys_[k]);
     if (node(k).op->elementwise()) twins_[kind(k)].erase(k);
     ++count_;
     for (uint32_t next : order_.after(k))
@@ -166,7 +166,7 @@ class Scheduler {
   }
 
   void make_ready(uint32_t k) {
-    ready_.insert(turns_[k]);
+    ready_.insert(keys_[k]);
     if (node(k).op->elementwise()) twins_[kind(k)].insert(k);
   }
 
@@ -179,15 +179,15 @@ class Scheduler {
   /// anyway.
   uint32_t find_next(uint32_t head, const Chain& chain) const {
     auto fits = [&](uint32_t k) {
-      uint32_t reader = turns_[k].before;
-      if (reader != k && (waits_[reader] > 1 || turns_[k].gradient)) return false;  // it joins that one later
+      uint32_t reader = keys_[k].before;
+      if (reader != k && (waits_[reader] > 1 || keys_[k].gradient)) return false;  // it joins that one later
       return node(k).op->elementwise() && part(node(k)) == part(node(head)) && shape(k) == shape(head);
     };
     if (!ready_.empty() && fits(ready_.begin()->node)) return ready_.begin()->node;
     for (uint32_t k : chain.readers) {
       const auto& inputs = node(k).inputs;
       bool reads = std::any_of(inputs.begin(), inputs.end(), [&](ValueId i) { return chain.made.contains(i); });
-      if (reads && ready_.contains(turns_[k]) && fits(k)) return k;
+      if (reads && ready_.contains(keys_[k]) && fits(k)) return k;
     }
     return none;
   }
@@ -204,8 +204,8 @@ class Scheduler {
   Order order_;
   Rewriter rewriter_;
   std::vector<size_t> waits_;
-  std::vector<Turn> turns_;
-  std::set<Turn> ready_;
+  std::vector<ReadyKey> keys_;
+  std::set<ReadyKey> ready_;
   std::map<Kind, std::set<uint32_t>> twins_;  // the ready elementwise nodes
   std::vector<TuttiGroup> groups_;
   uint32_t count_ = 0;

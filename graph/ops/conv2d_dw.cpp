@@ -91,7 +91,7 @@ Values decompose(const Call& c) {
 const OpDef conv2d_dw_op{
     .name = "conv2d_dw",
     .doc =
-        "the gradient of conv2d to its weights: dw[o, c, ky, kx] = sum over n and places of x[n, c] * d[n, o]; "
+        "the gradient of conv2d to its weights: dw[o, c, ky, kx] = sum over n and positions of x[n, c] * d[n, o]; "
         "`shape` is that of w. What lies outside of an image counts as zeros that take part: 0 times inf or NaN is NaN",
     .inputs = {"x", "d"},
     .results = {"dw"},

@@ -46,7 +46,7 @@ Value there_and_back(const Value& v, DType to) {
 }
 
 /// The value that the node merely passes on, or null.
-Value passed_on(const Node& n, const Values& in, const TensorType& result) {
+Value identity_operand(const Node& n, const Values& in, const TensorType& result) {
   auto same = [&](const Value& v) { return v.type() == result; };
   auto is = [&](size_t k, double x) { return number(in[k]) == x; };
   const OpDef* op = n.op;
@@ -134,7 +134,7 @@ Graph simplify(const Graph& g) {
     if (!live[k]) continue;
     const Node& n = g.nodes()[k];
     Values in = r.map(n.inputs);
-    if (Value v = passed_on(n, in, g.info(n.results[0]).type)) {
+    if (Value v = identity_operand(n, in, g.info(n.results[0]).type)) {
       r.set(n.results[0], v);
       continue;
     }

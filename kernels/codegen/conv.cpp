@@ -12,9 +12,9 @@
 namespace tutti::codegen {
 namespace {
 
-/// Rows are places of x that windows start from, k the window's elements.
+/// Rows are positions of x that windows start from, k the window's elements.
 ConvAxis forward_axis(const WindowAxis& w) { return {w.size, w.count, w.stride, w.kernel, w.dilation, -w.padding, 1}; }
-/// Rows are places of x, the image is the cotangent: x meets result (place + padding - tap * dilation) / stride. The
+/// Rows are positions of x, the image is the cotangent: x meets result (place + padding - tap * dilation) / stride. The
 /// taps are counted from the last, so that addresses grow.
 ConvAxis image_gradient_axis(const WindowAxis& w) {
   return {w.count, w.size, 1, w.kernel, w.dilation, w.padding - (w.kernel - 1) * w.dilation, w.stride};
@@ -70,7 +70,7 @@ LaunchList conv_items(const Target& t, const ConvProduct& p) {
 }
 
 /// Where place m lies in a plane of y that has steps.
-std::string place_in_y(const ConvProduct& p, const Write& n, const std::string& m) {
+std::string position_in_y(const ConvProduct& p, const Write& n, const std::string& m) {
   std::string line = n(p.x.rows);
   return fmt::format("({0}) / {1} % {2} * {3} + ({0}) % {1} * {4} + {5}", m, line, n(p.y.rows), n(p.y_line),
                      n(p.y_step), n(p.y_first));
@@ -79,7 +79,7 @@ std::string place_in_y(const ConvProduct& p, const Write& n, const std::string& 
 }  // namespace
 
 std::string y_of_result(const ConvProduct& p, const std::string& e) {
-  return fmt::format("(({}) / {} * {} + {})", e, p.places(), p.y_column, place_in_y(p, as_literal, e));
+  return fmt::format("(({}) / {} * {} + {})", e, p.positions(), p.y_column, position_in_y(p, as_literal, e));
 }
 
 LaunchList conv_product(const Target& t, const ConvProduct& p) {
@@ -93,7 +93,7 @@ LaunchList conv_product(const Target& t, const ConvProduct& p) {
   }
   constexpr int64_t most = 0x7fffff00;
   if (std::max({p.rows(), p.depth(), p.y.span(), p.x.span()}) > most)
-    throw Error(Code::declined, "a convolution whose places or sums number more than 2^31");
+    throw Error(Code::declined, "a convolution whose positions or sums number more than 2^31");
   bool vectors = t.language->float16() || (t.language->subgroups && t.subgroup == 8);
   if (!t.cpu_like || !vectors) return conv_items(t, p);
   if (t.language->float16())
@@ -121,26 +121,26 @@ void describe_product(const ConvProduct& p, Kernel& k, const Write& n) {
 
 void launch_conv(const Target& t, LaunchList& list, const ConvProduct& p, Kernel k, int64_t parts,
                  std::vector<int> first, int64_t groups) {
-  int64_t places = p.places(), filters = p.columns * p.groups;
+  int64_t positions = p.positions(), filters = p.columns * p.groups;
   Write n = k.as_number();
   k.set("TOTAL", p.y_elements);
   k.set("GROUPS", p.groups);
   auto plain = [&](int64_t plane, int64_t group) {
-    return fmt::format("((m) / {0} * {1} + (m) % {0} + IDX(g) * {2})", n(places), n(plane), n(group));
+    return fmt::format("((m) / {0} * {1} + (m) % {0} + IDX(g) * {2})", n(positions), n(plane), n(group));
   };
   if (p.y_step == 0) {
     k.set("Y_AT(m)", plain(p.y_plane, p.y_group));
     k.set("Y_COLUMN", p.y_column);
   } else if (parts == 1) {
-    k.set("Y_AT(m)", fmt::format("((m) / {} * {} + {} + IDX(g) * {})", n(places), n(p.y_plane), place_in_y(p, n, "m"),
-                                 n(p.y_group)));
+    k.set("Y_AT(m)", fmt::format("((m) / {} * {} + {} + IDX(g) * {})", n(positions), n(p.y_plane),
+                                 position_in_y(p, n, "m"), n(p.y_group)));
     k.set("Y_COLUMN", p.y_column);
   } else {  // the parts lie without gaps
-    k.set("Y_AT(m)", plain(places * filters, places * p.columns));
-    k.set("Y_COLUMN", places);
+    k.set("Y_AT(m)", plain(positions * filters, positions * p.columns));
+    k.set("Y_COLUMN", positions);
   }
   Results r{p.dtype, p.y_elements, parts, p.bias, p.relu, "v,o", fmt::format("(o) + {}", n(p.bias_first))};
-  r.column_of_e = fmt::format("(e) / {} % {} + {}", places, filters, p.bias_first);
+  r.column_of_e = fmt::format("(e) / {} % {} + {}", positions, filters, p.bias_first);
   if (p.y_step) r.y_of_e = y_of_result(p, "e");
   launch_results(t, list, r, std::move(k), std::move(first), groups);
 }
@@ -148,7 +148,7 @@ void launch_conv(const Target& t, LaunchList& list, const ConvProduct& p, Kernel
 LaunchList conv(const Target& t, const Conv& c) {
   int64_t in = c.channels / c.groups, out = c.filters / c.groups;
   ConvProduct p{c.dtype, forward_axis(c.h), forward_axis(c.w), c.groups, out, c.batch, in, c.batch * c.channels};
-  int64_t places = p.places(), taps = p.taps();
+  int64_t positions = p.positions(), taps = p.taps();
   p.row_plane = c.channels;
   p.k_plane = 1;
   p.group_plane = in;
@@ -156,10 +156,10 @@ LaunchList conv(const Target& t, const Conv& c) {
   p.b_plane = taps;
   p.b_column = in * taps;
   p.b_elements = c.filters * in * taps;
-  p.y_group = out * places;
-  p.y_plane = c.filters * places;
-  p.y_column = places;
-  p.y_elements = c.batch * c.filters * places;
+  p.y_group = out * positions;
+  p.y_plane = c.filters * positions;
+  p.y_column = positions;
+  p.y_elements = c.batch * c.filters * positions;
   p.bias = c.bias;
   p.relu = c.relu;
   return conv_product(t, p);
@@ -169,7 +169,7 @@ LaunchList conv_dx(const Target& t, const Conv& c) {
   int64_t in = c.channels / c.groups, out = c.filters / c.groups;
   ConvProduct p{c.dtype, image_gradient_axis(c.h), image_gradient_axis(c.w), c.groups, in, c.batch,
                 out,     c.batch * c.filters};
-  int64_t places = p.places(), taps = p.taps();
+  int64_t positions = p.positions(), taps = p.taps();
   p.row_plane = c.filters;
   p.k_plane = 1;
   p.group_plane = out;
@@ -177,10 +177,10 @@ LaunchList conv_dx(const Target& t, const Conv& c) {
   p.b_plane = in * taps;
   p.b_column = taps;
   p.b_elements = c.filters * in * taps;
-  p.y_group = in * places;
-  p.y_plane = c.channels * places;
-  p.y_column = places;
-  p.y_elements = c.batch * c.channels * places;
+  p.y_group = in * positions;
+  p.y_plane = c.channels * positions;
+  p.y_column = positions;
+  p.y_elements = c.batch * c.channels * positions;
   p.b_tap = taps - 1;
   p.b_tap_y = c.w.kernel;
   p.b_tap_x = 1;
@@ -192,7 +192,7 @@ LaunchList conv_dw(const Target& t, const Conv& c) {
   int64_t in = c.channels / c.groups, out = c.filters / c.groups;
   ConvProduct p{c.dtype, weight_gradient_axis(c.h), weight_gradient_axis(c.w), c.groups, out, in,
                 c.batch, c.batch * c.channels};
-  int64_t places = p.places(), results = p.taps();
+  int64_t positions = p.positions(), results = p.taps();
   p.of_weights = true;
   p.row_plane = 1;
   p.k_plane = c.channels;
@@ -201,10 +201,10 @@ LaunchList conv_dw(const Target& t, const Conv& c) {
   p.b_plane = c.filters * results;
   p.b_column = results;
   p.b_elements = c.batch * c.filters * results;
-  p.y_group = out * in * places;
-  p.y_plane = places;
-  p.y_column = in * places;
-  p.y_elements = c.filters * in * places;
+  p.y_group = out * in * positions;
+  p.y_plane = positions;
+  p.y_column = in * positions;
+  p.y_elements = c.filters * in * positions;
   return conv_product(t, p);
 }
 

@@ -22,21 +22,21 @@ struct ConvProduct {
   ConvAxis y, x;
   int64_t groups = 1, columns = 0, row_planes = 0, k_planes = 0, planes = 0;  ///< planes: of the whole image
   int64_t row_plane = 0, k_plane = 0, group_plane = 0;
-  bool of_weights = false;  ///< the gradient to the weights: rows are taps, k are places
+  bool of_weights = false;  ///< the gradient to the weights: rows are taps, k are positions
   int64_t b_group = 0, b_plane = 0, b_column = 0, b_elements = 0;  ///< steps in b
   /// Tap (j, l) of a plane is b's number b_tap - j * b_tap_y - l * b_tap_x; where b_tap_x is 0, taps are neighbours.
   int64_t b_tap = 0, b_tap_y = 0, b_tap_x = 0;
   int64_t y_group = 0, y_plane = 0, y_column = 0, y_elements = 0;  ///< steps in y, and how many results
-  /// Steps in y between lines of places and between places, and the first one's place; where y_step is 0, the places of
-  /// a row plane are neighbours, and nothing else is in y.
+  /// Steps in y between lines of positions and between positions, and the first one's place; where y_step is 0, the
+  /// positions of a row plane are neighbours, and nothing else is in y.
   int64_t y_line = 0, y_step = 0, y_first = 0;
   bool bias = false,
-       relu = false;       ///< bias is input 2, one number per column of all groups; results are [.., columns, places]
+       relu = false;  ///< bias is input 2, one number per column of all groups; results are [.., columns, positions]
   int64_t bias_first = 0;  ///< the first column's
 
-  int64_t places() const { return y.rows * x.rows; }
+  int64_t positions() const { return y.rows * x.rows; }
   int64_t taps() const { return y.taps * x.taps; }
-  int64_t rows() const { return row_planes * places(); }
+  int64_t rows() const { return row_planes * positions(); }
   int64_t depth() const { return k_planes * taps(); }
   int64_t image_elements() const { return planes * y.size * x.size; }
   int64_t y_reach() const { return y_step ? row_planes * y_plane : y_elements; }  ///< elements of the tensor y
@@ -62,11 +62,11 @@ void launch_conv(const Target& t, LaunchList& list, const ConvProduct& p, Kernel
 struct Pixels {
   int64_t count, from, to;
 };
-/// Of a copy that begins at the axis's first coordinate, the `length` places whose number by `every` has that
+/// Of a copy that begins at the axis's first coordinate, the `length` positions whose number by `every` has that
 /// remainder.
 Pixels pixels_of(const ConvAxis& a, int64_t every, int64_t remainder, int64_t length);
 
-/// Packs b into panels [groups, panels, depth, wide]; `k` is conv_pack, which gets the places of its elements.
+/// Packs b into panels [groups, panels, depth, wide]; `k` is conv_pack, which gets the positions of its elements.
 Launch pack_panels(const Target& t, const ConvProduct& p, Kernel k, int64_t panels, int64_t depth, int64_t wide,
                    int to);
 /// Where row m's first element lies in an image of such planes, as an expression of m and g.

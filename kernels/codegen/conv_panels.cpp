@@ -37,8 +37,8 @@ Image image_of(const ConvProduct& p) {
 
 /// Blocks of at most `most` rows that share one address where that wastes little.
 Rows rows_of(const ConvProduct& p, const Image& m, int64_t most, bool fixed) {
-  int64_t rows = p.rows(), places = p.places();
-  for (int64_t segment : {places, p.x.rows}) {
+  int64_t rows = p.rows(), positions = p.positions();
+  for (int64_t segment : {positions, p.x.rows}) {
     int64_t blocks = ceil_div(segment, most), count = ceil_div(segment, blocks);
     bool one_line = segment == p.x.rows;
     if (!fixed || (!one_line && blocks > 1) || count < 5 || count * blocks * 10 > segment * 11) continue;
@@ -133,7 +133,7 @@ Launch pack_panels(const Target& t, const ConvProduct& p, Kernel k, int64_t pane
 std::string image_address(const ConvProduct& p, const Write& n, int64_t row_plane, int64_t group_plane, int64_t plane,
                           int64_t width, int64_t base) {
   std::string line = n(p.x.rows);
-  return fmt::format("(((m) / {} * {} + IDX(g) * {}) * {} + (m) / {} % {} * {} + (m) % {} * {} + {})", n(p.places()),
+  return fmt::format("(((m) / {} * {} + IDX(g) * {}) * {} + (m) / {} % {} * {} + (m) % {} * {} + {})", n(p.positions()),
                      n(row_plane), n(group_plane), n(plane), line, n(p.y.rows), n(p.y.row_step * width), line,
                      n(p.x.row_step), n(base));
 }

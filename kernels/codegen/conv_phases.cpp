@@ -53,7 +53,7 @@ Launch blank(const Target& t, const ConvProduct& p, int from) {
   Kernel k = portable("conv_blank", {{"T", element_of(p.dtype)}});
   k.set("TOTAL", p.y_elements);
   k.set("Y_OF(e)", y_of_result(p, "e"));
-  k.set("OUTSIDE_OF(e)", fmt::format("((e) / {} % {} + {})", p.places(), p.columns * p.groups, p.bias_first));
+  k.set("OUTSIDE_OF(e)", fmt::format("((e) / {} % {} + {})", p.positions(), p.columns * p.groups, p.bias_first));
   k.elements = static_cast<uint64_t>(p.y_reach());
   return dispatch_items(t, std::move(k), p.y_elements, {from, 2});
 }

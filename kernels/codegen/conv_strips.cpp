@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t lanes = 16;
 constexpr int64_t most_private = 12288;  ///< elements of a group's arrays: they stay in a core's first caches
 
-/// Strips of whole lines of places (`rows` of the axes), and the copy of the pixels that a strip's windows reach.
+/// Strips of whole lines of positions (`rows` of the axes), and the copy of the pixels that a strip's windows reach.
 struct Strips {
   ConvAxis y, x;
   int64_t lines = 0, count = 0;           ///< per strip; strips
@@ -123,10 +123,10 @@ std::optional<LaunchList> conv_strips(const Target& t, const ConvProduct& p) {
 
 std::optional<LaunchList> conv_taps(const Target& t, const ConvProduct& p) {
   bool few = p.columns <= 4 || p.row_planes == 1;
-  if (!few || p.places() > 28) return {};
+  if (!few || p.positions() > 28) return {};
   ConvAxis y = turned(p.y), x = turned(p.x);
   auto sums = [&](const Strips& s) { return align_up(s.inner(), lanes) * s.outer(); };
-  auto elements = [&](const Strips& s) { return s.tile() + sums(s) + p.columns * p.places() * lanes; };
+  auto elements = [&](const Strips& s) { return s.tile() + sums(s) + p.columns * p.positions() * lanes; };
   int64_t lines = y.rows;
   while (lines > 1 && elements(Strips(y, x, lines)) > most_private) do
       --lines;

@@ -151,7 +151,7 @@ LaunchList conv_texels(const Target& t, const ConvProduct& p) {
   for (auto& [name, value] : numbers) k.set(name, value);
   k.set("A_AT(m)", image_address(p, as_literal, q.row_plane, q.group_plane, plane, q.width, 0));
   bool whole = parts == 1;
-  bool direct = p.y_step == 0 && (!whole || e == Element::f32) && p.places() % 4 == 0 && p.y_column % 4 == 0 &&
+  bool direct = p.y_step == 0 && (!whole || e == Element::f32) && p.positions() % 4 == 0 && p.y_column % 4 == 0 &&
                 p.y_plane % 4 == 0 && p.y_group % 4 == 0 && p.y_elements % 4 == 0;
   std::string sum = whole && p.bias ? fmt::format("((v) + bias((o) + {}))", p.bias_first) : "(v)";
   if (whole && p.relu) sum = fmt::format("mix({0}, vec4(0.0f), lessThan({0}, vec4(0.0f)))", sum);

@@ -64,7 +64,7 @@ Copy as_words(const Copy& c) {
 }
 
 /// The kernel's body: each element asks the sources in turn.
-std::string indexed_copy(const Target& t, const Copy& c, const Walk& w) {
+std::string indexed_copy(const Target& t, const Copy& c, const IterationSpace& w) {
   bool more = c.sources.size() > 1;
   std::string text = more ? "  bool found = false;\n" : "";
   text += w.text() + fmt::format("  uint v = {};\n", register_literal(t, c));
@@ -124,7 +124,7 @@ LaunchList copy(const Target& t, const Copy& given) {
   if (dims.empty()) dims = {1};
   for (Axes& axes : c.sources)
     for (SourceAxis& a : axes) a.coef.resize(dims.size());
-  Walk w = walk(t, k, dims, 1);
+  IterationSpace w = iteration_space(t, k, dims, 1);
   std::vector<int> buffers;
   for (size_t s = 0; s < c.sources.size(); ++s) {
     k.params.push_back({fmt::format("in{}v", s), e, false, ""});

@@ -36,8 +36,8 @@ std::string base_of(const Shape& strides, int64_t offset) {
   return s;
 }
 
-Walk walk(const Target& t, Kernel& k, const Shape& dims, int64_t lanes, int64_t fixed) {
-  Walk w{dims, lanes};
+IterationSpace iteration_space(const Target& t, Kernel& k, const Shape& dims, int64_t lanes, int64_t fixed) {
+  IterationSpace w{dims, lanes};
   int64_t inner = dims.back(), outer = num_elements(dims) / inner, units = ceil_div(inner, lanes);
   int64_t most = std::min<int64_t>(t.max_local, 256), least = 32;
   if (outer == 1 || units >= least) {  // a group lies within one row: its work-items share the outer coordinates
@@ -52,7 +52,7 @@ Walk walk(const Target& t, Kernel& k, const Shape& dims, int64_t lanes, int64_t 
   return w;
 }
 
-std::string Walk::text(const std::string& group) const {
+std::string IterationSpace::text(const std::string& group) const {
   int64_t outer = num_elements(dims) / dims.back(), units = ceil_div(dims.back(), lanes);
   std::string s;
   if (chunks > 0) {
@@ -79,7 +79,7 @@ struct Pass {
   Shape dims;
   std::vector<StridedOperand> in;
   std::vector<size_t> from, to;
-  Walk walk = {};
+  IterationSpace walk = {};
 };
 
 /// Loads, statements and stores of `lanes` neighbours from x on.
@@ -163,7 +163,7 @@ void prepare(const Target& t, Kernel& k, Pass& pass, int64_t local) {
   k.elements = std::max(k.elements, static_cast<uint64_t>(num_elements(pass.dims)));
   for (const StridedOperand& x : pass.in)
     k.elements = std::max(k.elements, static_cast<uint64_t>(reach_of(x, pass.dims)));
-  pass.walk = walk(t, k, pass.dims, lanes_of(t, k, pass), local);
+  pass.walk = iteration_space(t, k, pass.dims, lanes_of(t, k, pass), local);
 }
 
 /// The launch of one pass, or of a batch of them side by side.
@@ -231,7 +231,7 @@ LaunchList elementwise(const Target& t, std::span<const TuttiInstr> code, const 
   return elementwise(t, code, dims, sources, results, exact, "elementwise");
 }
 
-LaunchList elementwise_batch(const Target& t, std::span<const TuttiInstr> code, std::span<const Piece> pieces,
+LaunchList elementwise_batch(const Target& t, std::span<const TuttiInstr> code, std::span<const BatchItem> items,
                              std::span<const DType> out, bool exact) {
   if (std::string why = declines(code); !why.empty()) throw Error(Code::declined, why);
   Kernel k;
@@ -247,14 +247,14 @@ LaunchList elementwise_batch(const Target& t, std::span<const TuttiInstr> code, 
     return buffers.size() - 1;
   };
   std::vector<Pass> passes;
-  for (const Piece& piece : pieces) {
-    if (num_elements(piece.dims) == 0) continue;
-    Pass pass{piece.dims, {}, {}, {}};
-    for (size_t i = 0; i < piece.in.size(); ++i) {
-      pass.in.push_back({element_of(piece.in[i].dtype), piece.in[i].strides, 0});
-      pass.from.push_back(param(piece.from[i], piece.in[i].dtype, false));
+  for (const BatchItem& item : items) {
+    if (num_elements(item.dims) == 0) continue;
+    Pass pass{item.dims, {}, {}, {}};
+    for (size_t i = 0; i < item.in.size(); ++i) {
+      pass.in.push_back({element_of(item.in[i].dtype), item.in[i].strides, 0});
+      pass.from.push_back(param(item.from[i], item.in[i].dtype, false));
     }
-    for (size_t o = 0; o < piece.to.size(); ++o) pass.to.push_back(param(piece.to[o], out[o], true));
+    for (size_t o = 0; o < item.to.size(); ++o) pass.to.push_back(param(item.to[o], out[o], true));
     prepare(t, k, pass, std::min<int64_t>(t.max_local, 256));
     passes.push_back(std::move(pass));
   }

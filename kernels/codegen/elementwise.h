@@ -14,7 +14,7 @@ struct StridedOperand {
   int64_t offset = 0;
 };
 /// Work-items over `dims`, `lanes` neighbours of the last dimension (which they divide) each.
-struct Walk {
+struct IterationSpace {
   Shape dims;
   int64_t lanes = 1, local = 0, chunks = 0;  ///< chunks: groups of a row; 0: a group may hold several rows
   uint64_t groups = 0;
@@ -24,7 +24,8 @@ struct Walk {
   std::string text(const std::string& group = "GROUP") const;
 };
 /// Sets the kernel's local size, or keeps the one that is `fixed`.
-Walk walk(const Target& target, Kernel& kernel, const Shape& dims, int64_t lanes, int64_t fixed = 0);
+IterationSpace iteration_space(const Target& target, Kernel& kernel, const Shape& dims, int64_t lanes,
+                               int64_t fixed = 0);
 /// offset + sum of coordinate * stride, without the last dimension.
 std::string base_of(const Shape& strides, int64_t offset);
 

@@ -62,13 +62,13 @@ LaunchList elementwise(const Target&, std::span<const TuttiInstr> code, const Sh
 /// One tensor of several that an expression runs over. Buffers are the caller's numbers; one number is one tensor,
 /// which is read or written by this launch, not both (two numbers may share memory as in elementwise, within one
 /// piece).
-struct Piece {
+struct BatchItem {
   Shape dims;
   std::vector<Operand> in;
   std::vector<int> from, to;  ///< buffers of the inputs and the results
 };
 /// The same expression over several tensors in one launch: for the many small tensors of an optimizer.
-LaunchList elementwise_batch(const Target&, std::span<const TuttiInstr> code, std::span<const Piece> pieces,
+LaunchList elementwise_batch(const Target&, std::span<const TuttiInstr> code, std::span<const BatchItem> pieces,
                              std::span<const DType> out, bool exact);
 
 /// y = x folded over `axes` (sorted, unique, not negative; empty: none), in a fixed tree; f32 inside (integers wrap in

@@ -273,12 +273,12 @@ LaunchList argmax(const Target& t, const TensorType& x, const std::vector<int64_
   }
   int64_t length = s.r;
   if (length > 0x7fffffff) throw Error(Code::declined, fmt::format("argmax over {} elements", length));
-  for (int places = 0;;) {
+  for (int positions = 0;;) {
     Step step = argmax_step(t, s);
     int into = step.pieces == 1 ? 1 : scratch(static_cast<uint64_t>(step.results()) * 4);
-    list.launches.push_back(argmax_pass(t, x, step, length, {from, places, into}));
+    list.launches.push_back(argmax_pass(t, x, step, length, {from, positions, into}));
     if (step.pieces == 1) return list;
-    places = into;
+    positions = into;
     s.r = step.pieces;
   }
 }

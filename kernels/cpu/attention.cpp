@@ -74,9 +74,9 @@ struct Blocks : Attention {
     if (!pairs) return rows(from, at, count, width, width, buffer);
     return reinterpret_cast<const float*>(static_cast<const uint16_t*>(from) + at * width);
   }
-  int64_t places(int64_t width) const { return pairs ? width / 2 : width; }
+  int64_t positions(int64_t width) const { return pairs ? width / 2 : width; }
 
-  /// `count` rows of n places, x_row apart, transposed into `columns` columns; zeros where there is no query.
+  /// `count` rows of n positions, x_row apart, transposed into `columns` columns; zeros where there is no query.
   void turn(float* y, const float* x, int64_t x_row, int64_t count, int64_t n, int64_t columns) const {
     if (count < columns) std::fill_n(y, n * columns, 0.0f);
     isa.transpose(y, columns, x, x_row, count, n, 1);
@@ -84,7 +84,7 @@ struct Blocks : Attention {
 
   /// s [keys, columns] = a b^T times `by`, for rows of keys and b turned.
   void dot(float* s, const float* a, const float* b, int64_t b_row, const Place& p, int64_t width, float by) const {
-    int64_t n = places(width);
+    int64_t n = positions(width);
     auto product = pairs ? isa.pair_product : isa.block_product;
     product({s, p.columns, a, n, 1, b, b_row, p.keys, n, p.columns, false, by});
   }
@@ -207,7 +207,7 @@ struct Forward : Blocks {
     Place whole{head / heads, head % heads, first, count, columns, 0, 0};
     int64_t rows_of_keys = (whole.b * key_heads + whole.h / group) * keys;
     const float* rows_of_q = factor(q, head * queries + first, count, size, t.q_rows);
-    turn(t.q, rows_of_q, places(size), count, places(size), columns);
+    turn(t.q, rows_of_q, positions(size), count, positions(size), columns);
     std::fill_n(t.high, columns, -infinity);
     std::fill_n(t.total, columns, 0.0f);
     each_key_block(whole, [&](const Place& p, int64_t j) {
@@ -287,7 +287,7 @@ struct Backward : Blocks {
     const float* dy = rows(x.dy, row, count, value_size, value_row, t.dy_rows);
     auto turned = [&](float* to, const void* from, const float* floats, int64_t floats_row, int64_t width) {
       const float* x = pairs ? factor(from, row, count, width, nullptr) : floats;
-      turn(to, x, pairs ? places(width) : floats_row, count, places(width), columns);
+      turn(to, x, pairs ? positions(width) : floats_row, count, positions(width), columns);
     };
     turned(t.q, x.q, q, size_row, size);
     turned(t.dy, x.dy, dy, value_row, value_size);

@@ -48,7 +48,7 @@ void Eval::place(const void* const* in, void* const* out, void** table, int64_t 
   int64_t row = flat_ ? 0 : start / inner_, column = flat_ ? 0 : start % inner_;
   for (size_t k = 0; k < in_.size(); ++k) {
     const Input& x = in_[k];
-    if (x.walk == Walk::uniform) continue;
+    if (x.access == Access::uniform) continue;
     auto* base = static_cast<const std::byte*>(in[k]);
     int64_t at = start;  // flat and direct: dense
     if (!flat_) {
@@ -59,7 +59,7 @@ void Eval::place(const void* const* in, void* const* out, void** table, int64_t 
         rest /= dims_[d];
       }
     }
-    if (x.walk == Walk::gathered) {
+    if (x.access == Access::gathered) {
       void* to = table[x.buffer];
       if (x.size == 4)
         gather(static_cast<uint32_t*>(to), static_cast<const uint32_t*>(in[k]), dims_, x.strides, start, n);
@@ -83,7 +83,7 @@ void Eval::run_part(const void* const* in, void* const* out, std::byte* scratch,
   for (uint16_t k = 0; k < registers_; ++k, at += block_ * 4) table[first_register_ + k] = at;
   for (auto [slot, bits] : constants_) std::memcpy(table[slot], &bits, 4);
   for (size_t k = 0; k < in_.size(); ++k)
-    if (in_[k].walk == Walk::uniform) table[in_[k].slot] = const_cast<void*>(in[k]);
+    if (in_[k].access == Access::uniform) table[in_[k].slot] = const_cast<void*>(in[k]);
   for (const Step& s : once_) s.fn(table[s.y], table[s.a], table[s.b], table[s.c], 1);
   for (int64_t item = first; item < last; ++item) {
     int64_t start, n;

@@ -39,7 +39,7 @@ class Eval {
 
  private:
   /// What an operand looks like along the inner loop.
-  enum class Walk : uint8_t { uniform, row, direct, gathered };
+  enum class Access : uint8_t { uniform, row, direct, gathered };
   struct Step {
     LaneFn fn;
     uint16_t y, a, b, c;  // entries of the pointer table
@@ -47,7 +47,7 @@ class Eval {
   };
   struct Input {
     size_t size = 4;  // bytes of one stored element
-    Walk walk = Walk::direct;
+    Access access = Access::direct;
     std::vector<int64_t> strides;
     uint16_t slot = 0;    // where its pointer stands in the table
     uint16_t buffer = 0;  // gathered: where its elements are collected

@@ -55,10 +55,10 @@ Eval::Eval(std::span<const TuttiInstr> code, const Shape& dims, const std::vecto
   dims_ = dims;
   total_ = num_elements(dims);
   if (total_ == 0) return;
-  Shape dense = strides_of(dims);  // what outputs walk
+  Shape dense = strides_of(dims);  // what outputs access
   std::vector<std::vector<int64_t>*> strides = {&dense};
   for (const Operand& x : in) {
-    in_.push_back({size_of(x.dtype), Walk::direct, x.strides});
+    in_.push_back({size_of(x.dtype), Access::direct, x.strides});
     in_.back().size = size_of(x.dtype);
   }
   for (Input& x : in_) strides.push_back(&x.strides);
@@ -68,11 +68,11 @@ Eval::Eval(std::span<const TuttiInstr> code, const Shape& dims, const std::vecto
   for (Input& x : in_) {
     bool zero = std::all_of(x.strides.begin(), x.strides.end(), [](int64_t s) { return s == 0; });
     if (zero)
-      x.walk = Walk::uniform;
+      x.access = Access::uniform;
     else if (flat_)
-      x.walk = x.strides == dense ? Walk::direct : Walk::gathered;
+      x.access = x.strides == dense ? Access::direct : Access::gathered;
     else
-      x.walk = x.strides.back() == 1 ? Walk::direct : x.strides.back() == 0 ? Walk::row : Walk::gathered;
+      x.access = x.strides.back() == 1 ? Access::direct : x.strides.back() == 0 ? Access::row : Access::gathered;
   }
   for (DType t : out) out_size_.push_back(size_of(t));
   for (size_t k = 0; k < in.size(); ++k) in_[k].slot = slots_++;
@@ -86,7 +86,7 @@ Eval::Eval(std::span<const TuttiInstr> code, const Shape& dims, const std::vecto
   // faster in long blocks (relu6's gradient, two arrays of 6 MB: 1,050 us with 128 elements, 450 with 1024).
   size_t bytes = 0, arrays = 0;
   for (const Input& x : in_)
-    if (x.walk == Walk::direct) bytes += static_cast<size_t>(total_) * x.size, ++arrays;
+    if (x.access == Access::direct) bytes += static_cast<size_t>(total_) * x.size, ++arrays;
   block_ = arrays > 3 && bytes > large_bytes ? 128 : registers_ <= 4 ? 1024 : 512;
   if (!flat_) per_row_ = (inner_ + block_ - 1) / block_;
   cost_ = static_cast<int64_t>(each_.size()) / 4 + 1;
@@ -111,7 +111,7 @@ uint32_t Eval::Builder::input(uint32_t number) {
   for (const TuttiInstr& i : code_)
     if (i.code == TUTTI_X_INPUT && i.a == number) op.dtype = static_cast<DType>(i.dtype);
   op.input = static_cast<int>(number);
-  op.walk = eval_.in_[number].walk;
+  op.access = eval_.in_[number].access;
   Storage s = storage_of(op.dtype);
   if (s != Storage::word) op.fn = isa_kernels().load(s);  // a conversion; words are read where they lie
   uint32_t at = add(op);
@@ -121,7 +121,7 @@ uint32_t Eval::Builder::input(uint32_t number) {
 
 uint32_t Eval::Builder::constant(double x, DType t) {
   Op op;
-  op.walk = Walk::uniform;
+  op.access = Access::uniform;
   op.dtype = t;
   uint32_t bits;
   if (lane_of(t) == Lane::f32)
@@ -143,18 +143,18 @@ uint32_t Eval::Builder::compute(const TuttiInstr& i, const std::vector<uint32_t>
   op.dtype = static_cast<DType>(i.dtype);
   uint32_t arg[3] = {at[i.a], op.operands > 1 ? at[i.b] : 0, op.operands > 2 ? at[i.c] : 0};
   // How often: a uniform result of uniform operands is computed once, one per row once per row.
-  op.walk = Walk::uniform;
+  op.access = Access::uniform;
   for (int k = 0; k < op.operands; ++k) {
-    Walk w = ops_[arg[k]].walk;
-    if (w == Walk::direct || w == Walk::gathered)
-      op.walk = Walk::direct;
-    else if (w == Walk::row && op.walk == Walk::uniform)
-      op.walk = Walk::row;
+    Access w = ops_[arg[k]].access;
+    if (w == Access::direct || w == Access::gathered)
+      op.access = Access::direct;
+    else if (w == Access::row && op.access == Access::uniform)
+      op.access = Access::row;
   }
   uint32_t scalars = 0;
-  if (op.walk == Walk::direct)
+  if (op.access == Access::direct)
     for (int k = 0; k < op.operands; ++k)
-      if (ops_[arg[k]].walk == Walk::uniform || ops_[arg[k]].walk == Walk::row) scalars |= 1u << k;
+      if (ops_[arg[k]].access == Access::uniform || ops_[arg[k]].access == Access::row) scalars |= 1u << k;
   op.a = arg[0];
   op.b = arg[1];
   op.c = arg[2];
@@ -209,7 +209,7 @@ void Eval::Builder::collect() {
   // A result that is an unchanged input, whose memory another output takes, goes through a register.
   for (auto& [o, k] : results_) {
     const Op& op = ops_[k];
-    if (op.fn || op.input < 0 || op.walk != Walk::direct) continue;
+    if (op.fn || op.input < 0 || op.access != Access::direct) continue;
     for (size_t other = 0; other < in_place_.size(); ++other)
       if (other != o && in_place_[other] == op.input) {
         Op copy;
@@ -239,7 +239,8 @@ void Eval::Builder::choose_direct() {
   for (auto [o, k] : results_) ops_[k].last = end;  // stored after everything else, unless direct
   for (auto [o, k] : results_) {
     Op& op = ops_[k];
-    if (!op.fn || op.walk != Walk::direct || op.direct_output >= 0 || storage_of(out_[o]) != Storage::word) continue;
+    if (!op.fn || op.access != Access::direct || op.direct_output >= 0 || storage_of(out_[o]) != Storage::word)
+      continue;
     int shared = in_place_[o];
     bool safe = true;
     if (shared >= 0)
@@ -252,7 +253,7 @@ void Eval::Builder::choose_direct() {
 void Eval::Builder::assign_scalars() {
   Eval& e = eval_;
   for (size_t k = 0; k < e.in_.size(); ++k)  // nothing moves for inputs that nothing reads
-    if (loaded_[k] < 0 || !ops_[static_cast<size_t>(loaded_[k])].read) e.in_[k].walk = Walk::uniform;
+    if (loaded_[k] < 0 || !ops_[static_cast<size_t>(loaded_[k])].read) e.in_[k].access = Access::uniform;
   // Scalars: constants, and what is computed once or once per row.
   e.first_scalar_ = e.slots_;
   for (auto [at, bits] : bits_) {
@@ -263,12 +264,12 @@ void Eval::Builder::assign_scalars() {
   }
   for (Op& op : ops_) {
     if (!op.read || op.has_slot) continue;
-    bool scalar = op.walk == Walk::uniform || op.walk == Walk::row;
+    bool scalar = op.access == Access::uniform || op.access == Access::row;
     if (scalar && op.fn)
       op.slot = static_cast<uint16_t>(e.first_scalar_ + e.scalars_++);
     else if (op.direct_output >= 0)
       op.slot = e.out_slot_[static_cast<size_t>(op.direct_output)];
-    else if (!op.fn && op.walk != Walk::gathered)
+    else if (!op.fn && op.access != Access::gathered)
       op.slot = e.in_[static_cast<size_t>(op.input)].slot;
     else
       continue;
@@ -289,7 +290,7 @@ void Eval::Builder::assign_registers() {
   auto is_register = [&](const Op& op) { return op.has_slot && op.slot >= e.first_register_; };
   // Gathered inputs are collected before the block's first step, so they keep their buffers throughout.
   for (Op& op : ops_) {
-    if (!op.read || op.input < 0 || op.walk != Walk::gathered) continue;
+    if (!op.read || op.input < 0 || op.access != Access::gathered) continue;
     Input& x = e.in_[static_cast<size_t>(op.input)];
     x.buffer = take_register();
     x.slot = x.buffer;
@@ -306,22 +307,22 @@ void Eval::Builder::assign_registers() {
       const Op& from = ops_[arg[j]];
       bool again = false;  // x * x frees its operand once
       for (int i = 0; i < j; ++i) again |= arg[i] == arg[j];
-      if (!again && is_register(from) && from.last == k && !(from.walk == Walk::gathered && !from.fn))
+      if (!again && is_register(from) && from.last == k && !(from.access == Access::gathered && !from.fn))
         free_.push_back(from.slot);
     }
     if (!op.has_slot) {
       op.slot = take_register();
       op.has_slot = true;
     }
-    Step s{op.fn, op.slot, 0, 0, 0, op.walk == Walk::uniform || op.walk == Walk::row};
+    Step s{op.fn, op.slot, 0, 0, 0, op.access == Access::uniform || op.access == Access::row};
     if (op.input >= 0)
       s.a = e.in_[static_cast<size_t>(op.input)].slot;
     else
       s.a = ops_[op.a].slot;
     s.b = op.operands > 1 ? ops_[op.b].slot : s.a;
     s.c = op.operands > 2 ? ops_[op.c].slot : s.a;
-    (op.walk == Walk::uniform ? e.once_ : e.each_).push_back(s);
-    if (op.walk == Walk::gathered) op.walk = Walk::direct;
+    (op.access == Access::uniform ? e.once_ : e.each_).push_back(s);
+    if (op.access == Access::gathered) op.access = Access::direct;
   }
 }
 
@@ -334,7 +335,7 @@ void Eval::Builder::store_results() {
     if (op.direct_output == static_cast<int>(o)) continue;
     Storage s = storage_of(out_[o]);
     uint16_t from = op.slot;
-    if (op.walk == Walk::uniform || op.walk == Walk::row) {  // one number for the whole block
+    if (op.access == Access::uniform || op.access == Access::row) {  // one number for the whole block
       uint16_t to = e.out_slot_[o];
       if (s != Storage::word) {
         if (!has_wide) wide = take_register();

@@ -16,7 +16,7 @@ class Eval::Builder {
     LaneFn fn = nullptr;  // null: an input that is read where it lies, or a constant
     uint32_t a = 0, b = 0, c = 0;
     int operands = 0;
-    Walk walk = Walk::direct;
+    Access access = Access::direct;
     DType dtype = DType::f32;
     int input = -1;     // reads this input's pointer
     uint32_t last = 0;  // the last operation that reads it

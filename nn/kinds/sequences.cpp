@@ -19,7 +19,7 @@ struct Positions {
     if (t > count)
       throw invalid(fmt::format("{} steps, num_embeddings is {}", t, count), "raise it, or take a shorter context");
     Value weight = b.parameter("weight", {count, x.shape()[2]}, {Init::normal, 0, 0.02});
-    return x + embedding(weight, b.places(t));
+    return x + embedding(weight, b.positions(t));
   }
   std::string describe() const { return fmt::format("positions({})", count); }
 };

@@ -54,7 +54,7 @@ Raising::Attributes pool_of(const tutti::Node& n) {
 Names largest(Raising& r, const tutti::Node& n) {
   Raising::Attributes a = pool_of(n);
   a["dilations"] = n.attrs.ints("dilation");
-  return {r.add("MaxPool", {r.in(n, 0)}, a), ""};  // ONNX counts places otherwise
+  return {r.add("MaxPool", {r.in(n, 0)}, a), ""};  // ONNX counts positions otherwise
 }
 
 Names average(Raising& r, const tutti::Node& n) {

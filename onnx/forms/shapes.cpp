@@ -69,7 +69,7 @@ Names padded(Raising& r, const tutti::Node& n) {
   return {r.add("Pad", {r.in(n, 0), r.integers(pads), r.number(r.type(n.inputs[0]).dtype, n.attrs.f("value"))})};
 }
 
-Names places(Raising& r, const tutti::Node& n) {
+Names positions(Raising& r, const tutti::Node& n) {
   const Shape& shape = r.shape(n.results[0]);
   auto rank = static_cast<int64_t>(shape.size()), axis = n.attrs.i("axis");
   axis = axis < 0 ? axis + rank : axis;
@@ -91,7 +91,7 @@ void add_shapes(Forms& f) {
   f.by_op["slice"] = {sliced};
   f.by_op["flip"] = {flipped};
   f.by_op["pad"] = {padded, only_around};
-  f.by_op["iota"] = {places};
+  f.by_op["iota"] = {positions};
 }
 
 }  // namespace tutti::onnx

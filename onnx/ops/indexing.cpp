@@ -24,7 +24,7 @@ Value gathered_elements(const Context& c) {
   return take_along_axis(x, from_end(index, x.shape()[static_cast<size_t>(axis)]), axis);
 }
 
-/// Rows of x, flattened to [places, rest], by one number per row of the indices.
+/// Rows of x, flattened to [positions, rest], by one number per row of the indices.
 Value gathered_nd(const Context& c) {
   Value x = c.in(0), index = c.in(1);
   int64_t batch = c.i("batch_dims", 0);
@@ -34,18 +34,18 @@ Value gathered_nd(const Context& c) {
   if (batch < 0 || batch >= rank || depth < 1 || batch + depth > static_cast<int64_t>(x.rank()))
     c.bad("batch_dims and indices do not fit the data");
   auto at = [&](int64_t k) { return x.shape()[static_cast<size_t>(k)]; };
-  int64_t samples = 1, places = 1;
+  int64_t samples = 1, positions = 1;
   for (int64_t k = 0; k < batch; ++k) samples *= at(k);
   Value flat;
   for (int64_t k = 0; k < depth; ++k) {
     int64_t size = at(batch + k);
     Value part = from_end(reshape(narrow(index, -1, k, 1), {samples, -1}), size);
     flat = flat ? flat * static_cast<double>(size) + part : part;
-    places *= size;
+    positions *= size;
   }
-  if (samples > 1) flat = flat + iota(c.graph(), {samples, 1}, 0) * static_cast<double>(places);
+  if (samples > 1) flat = flat + iota(c.graph(), {samples, 1}, 0) * static_cast<double>(positions);
   Shape rest(x.shape().begin() + batch + depth, x.shape().end()), shape(index.shape().begin(), index.shape().end() - 1),
-      rows{samples * places};
+      rows{samples * positions};
   rows.insert(rows.end(), rest.begin(), rest.end());
   shape.insert(shape.end(), rest.begin(), rest.end());
   return reshape(gather(reshape(x, rows), reshape(flat, {-1}), 0), shape);

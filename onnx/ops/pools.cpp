@@ -102,9 +102,9 @@ Value max_pool(const Context& c, Value x, const Windows& o, Ints padding) {
   }
 }
 
-/// The places of the largest elements in the whole of x, from the taps that max_pool2d names; `column`: columns before
-/// rows.
-Value places(Value x, Value tap, const Windows& o, const Ints& begin, bool column) {
+/// The positions of the largest elements in the whole of x, from the taps that max_pool2d names; `column`: columns
+/// before rows.
+Value positions(Value x, Value tap, const Windows& o, const Ints& begin, bool column) {
   int64_t height = x.shape()[2], width = x.shape()[3];
   Value row = div(tap, tap.like(static_cast<double>(o.kernel[1])), "trunc"),
         at = tap - row * static_cast<double>(o.kernel[1]);
@@ -141,7 +141,7 @@ Values maximum_pool(const Context& c) {
   }
   Values y = max_pool2d_with_index(
       around, {.kernel = flat.kernel, .stride = flat.stride, .padding = padding, .dilation = flat.dilation});
-  Value at = places(x, y[1], flat, flat.begin, c.i("storage_order", 0) != 0);
+  Value at = positions(x, y[1], flat, flat.begin, c.i("storage_order", 0) != 0);
   if (o.rank() == 1) return {cast(squeeze(y[0], {2}), dtype), squeeze(at, {2})};
   return {cast(y[0], dtype), at};
 }

@@ -11,10 +11,10 @@
 namespace tutti::onnx {
 namespace {
 
-/// How Resize maps the places of one axis.
+/// How Resize maps the positions of one axis.
 struct Axis {
   size_t at = 0;
-  int64_t from = 1, to = 1;  // places
+  int64_t from = 1, to = 1;  // positions
   double scale = 1, start = 0, stop = 1;
 };
 
@@ -58,7 +58,7 @@ double weight(const ResizeOptions& o, double distance) {
 }
 
 Matrix weights(const Context& c, const ResizeOptions& o, const Axis& a) {
-  if (a.to > (int64_t{1} << 24) / a.from) c.unsupported(fmt::format("{} places from {}", a.to, a.from));
+  if (a.to > (int64_t{1} << 24) / a.from) c.unsupported(fmt::format("{} positions from {}", a.to, a.from));
   Matrix m(a.to, a.from);
   double squeeze = o.antialias ? std::min(a.scale, 1.0) : 1, width = (o.mode == "linear" ? 1 : 2) / squeeze;
   for (int64_t i = 0; i < a.to; ++i) {
@@ -92,7 +92,7 @@ std::vector<Axis> axes_of_resize(const Context& c, Value x, size_t scales_at, si
     a.scale = by_size ? static_cast<double>(sizes[k]) / static_cast<double>(a.from) : scales[k];
     a.to = by_size ? sizes[k] : static_cast<int64_t>(std::floor(a.scale * static_cast<double>(a.from)));
     if (a.from < 1 || a.to < 1 || !(a.scale > 0) || a.to > (int64_t{1} << 24))
-      c.bad(fmt::format("axis {} goes from {} to {} places", a.at, a.from, a.to));
+      c.bad(fmt::format("axis {} goes from {} to {} positions", a.at, a.from, a.to));
     out.push_back(a);
   }
   std::string policy = c.s("keep_aspect_ratio_policy", "stretch");
@@ -174,7 +174,7 @@ Value sampled(const Context& c) {
                      {.mode = mode, .padding_mode = outside, .align_corners = c.i("align_corners", 0) != 0});
 }
 
-/// theta [N, d, d + 1] times the places of an image of `size`, from -1 to 1.
+/// theta [N, d, d + 1] times the positions of an image of `size`, from -1 to 1.
 Value affine_grid(const Context& c) {
   Value theta = c.in(0);
   Ints size = c.integers(1, "size");
@@ -182,21 +182,21 @@ Value affine_grid(const Context& c) {
   bool corners = c.i("align_corners", 0) != 0;
   auto d = static_cast<int64_t>(size.size()) - 2;
   Shape image(size.begin() + 2, size.end());
-  int64_t places = num_elements(image);
-  if (places > (int64_t{1} << 24)) c.unsupported("a grid of more than 2^24 places");
-  Reals at(static_cast<size_t>(places * (d + 1)), 1);
+  int64_t positions = num_elements(image);
+  if (positions > (int64_t{1} << 24)) c.unsupported("a grid of more than 2^24 positions");
+  Reals at(static_cast<size_t>(positions * (d + 1)), 1);
   Shape strides = strides_of(image);
-  for (int64_t p = 0; p < places; ++p)
+  for (int64_t p = 0; p < positions; ++p)
     for (int64_t k = 0; k < d; ++k) {  // x first, which is the last axis
       auto axis = static_cast<size_t>(d - 1 - k);
       auto n = static_cast<double>(image[axis]), i = static_cast<double>(p / strides[axis] % image[axis]);
       at[static_cast<size_t>(p * (d + 1) + k)] = corners ? -1 + 2 * i / (n - 1) : (2 * i + 1) / n - 1;
     }
-  Value grid = constant_of(c.graph(), {theta.dtype(), {1, places, d + 1}}, at);
+  Value grid = constant_of(c.graph(), {theta.dtype(), {1, positions, d + 1}}, at);
   Shape shape{size[0]};
   shape.insert(shape.end(), image.begin(), image.end());
   shape.push_back(d);
-  return reshape(matmul(broadcast(grid, {size[0], places, d + 1}), theta, false, true), shape);
+  return reshape(matmul(broadcast(grid, {size[0], positions, d + 1}), theta, false, true), shape);
 }
 
 constexpr int64_t most_block = 1 << 16;  // its square times any channels does not overflow

@@ -41,7 +41,7 @@ Value sliced(const Context& c) {
       to[a] = std::max(from[a], place(ends[k], 0, n));
       by[a] = std::min(step, std::max<int64_t>(n, 1));
     } else {
-      if (n > int64_t{1} << 24) c.unsupported(fmt::format("{} places in reverse", n));
+      if (n > int64_t{1} << 24) c.unsupported(fmt::format("{} positions in reverse", n));
       Ints index;
       int64_t stop = place(ends[k], -1, n - 1);
       for (int64_t i = place(starts[k], 0, n - 1); n > 0 && i > stop; i += std::max(step, -n)) index.push_back(i);
@@ -73,7 +73,7 @@ Value padded_around(const Context& c) {
     auto a = static_cast<size_t>(axis_of(c, axes[k], x.rank()));
     low[a] = pads[k];
     high[a] = pads[axes.size() + k];
-    if (std::max(low[a], high[a]) > (int64_t{1} << 31)) c.bad("more than 2^31 places of padding");
+    if (std::max(low[a], high[a]) > (int64_t{1} << 31)) c.bad("more than 2^31 positions of padding");
   }
   if (mode == "constant") {
     double value = c.has(2) ? c.number(2, "constant_value") : c.f("value", 0);
@@ -89,7 +89,7 @@ Value padded_around(const Context& c) {
     int64_t n = x.shape()[a];
     if (low[a] == 0 && high[a] == 0) continue;
     if (n == 0 || low[a] + high[a] > (int64_t{1} << 24))
-      c.unsupported(fmt::format("padding of {} places of an axis of {}", low[a] + high[a], n));
+      c.unsupported(fmt::format("padding of {} positions of an axis of {}", low[a] + high[a], n));
     Ints index;
     for (int64_t i = -low[a]; i < n + high[a]; ++i) index.push_back(shown(mode, i, n));
     x = take(x, a, index);

@@ -6,18 +6,18 @@ namespace tutti::sdk {
 namespace {
 
 using codegen::LaunchList;
-using Case = RenderCase;
+using NodeView = RenderNodeView;
 
 // ---- convolutions
 
 /// The convolution of that geometry with what the case asks for besides.
-codegen::Conv conv_of(const Case& c, const ConvGeometry& g) {
+codegen::Conv conv_of(const NodeView& c, const ConvGeometry& g) {
   if (c.in(0).dtype != c.in(1).dtype) throw decline("operands of several dtypes");
   return {c.in(0).dtype, g.batch, g.channels, g.filters, g.groups, g.h, g.w, c.epilogue.bias, c.epilogue.relu};
 }
 
 template <bool library>
-LaunchList conv(const Case& c) {
+LaunchList conv(const NodeView& c) {
   expect(c, 2, {"stride", "padding", "dilation", "groups"});
   ConvGeometry g = conv_geometry(c.in(0).shape, c.in(1).shape, c.node().attrs);
   codegen::Conv p = conv_of(c, g);
@@ -26,7 +26,7 @@ LaunchList conv(const Case& c) {
 }
 
 template <bool library>
-LaunchList conv_dx(const Case& c) {
+LaunchList conv_dx(const NodeView& c) {
   expect(c, 2, {"stride", "padding", "dilation", "groups", "shape"});
   const Shape& x = c.node().attrs.ints("shape");
   codegen::Conv p = conv_of(c, conv_geometry(x, c.in(1).shape, c.in(0).shape, c.node().attrs));
@@ -35,7 +35,7 @@ LaunchList conv_dx(const Case& c) {
 }
 
 template <bool library>
-LaunchList conv_dw(const Case& c) {
+LaunchList conv_dw(const NodeView& c) {
   expect(c, 2, {"stride", "padding", "dilation", "groups", "shape"});
   const Shape& w = c.node().attrs.ints("shape");
   codegen::Conv p = conv_of(c, conv_geometry(c.in(0).shape, w, c.in(1).shape, c.node().attrs));
@@ -46,13 +46,13 @@ LaunchList conv_dw(const Case& c) {
 // ---- pools
 
 /// The pool of images `x`; `y` is then its result's shape.
-codegen::Pool pool_of(const Case& c, const Shape& x, Shape& y) {
+codegen::Pool pool_of(const NodeView& c, const Shape& x, Shape& y) {
   WindowGeometry g = pool_geometry(x, c.node().attrs);
   y = g.pooled();
   return {c.in(0).dtype, g.planes(), g.h, g.w};
 }
 
-LaunchList max_pool(const Case& c) {
+LaunchList max_pool(const NodeView& c) {
   expect(c, 1, {"kernel", "stride", "padding", "dilation"});
   if (c.node().results.size() != 2) throw decline(fmt::format("{} results, 2 are expected", c.node().results.size()));
   Shape y;
@@ -62,7 +62,7 @@ LaunchList max_pool(const Case& c) {
   return codegen::max_pool(c.traits, p, c.wants(0), c.wants(1));
 }
 
-LaunchList max_pool_dx(const Case& c) {
+LaunchList max_pool_dx(const NodeView& c) {
   expect(c, 2, {"kernel", "stride", "padding", "dilation", "shape"});
   const Shape& x = c.node().attrs.ints("shape");
   Shape y;
@@ -73,9 +73,9 @@ LaunchList max_pool_dx(const Case& c) {
   return codegen::max_pool_dx(c.traits, p);
 }
 
-bool padding_counts(const Case& c) { return c.node().attrs.i("count_include_pad") != 0; }
+bool padding_counts(const NodeView& c) { return c.node().attrs.i("count_include_pad") != 0; }
 
-LaunchList avg_pool(const Case& c) {
+LaunchList avg_pool(const NodeView& c) {
   expect(c, 1, {"kernel", "stride", "padding", "count_include_pad"});
   Shape y;
   codegen::Pool p = pool_of(c, c.in(0).shape, y);
@@ -83,7 +83,7 @@ LaunchList avg_pool(const Case& c) {
   return codegen::avg_pool(c.traits, p, padding_counts(c));
 }
 
-LaunchList avg_pool_dx(const Case& c) {
+LaunchList avg_pool_dx(const NodeView& c) {
   expect(c, 1, {"kernel", "stride", "padding", "count_include_pad", "shape"});
   const Shape& x = c.node().attrs.ints("shape");
   Shape y;

@@ -4,7 +4,7 @@
 
 namespace tutti::sdk {
 
-void expect(const RenderCase& c, size_t inputs, std::initializer_list<std::string_view> attrs) {
+void expect(const RenderNodeView& c, size_t inputs, std::initializer_list<std::string_view> attrs) {
   const Node& n = c.node();
   if (n.inputs.size() != inputs) throw decline(fmt::format("{} inputs, {} are needed", n.inputs.size(), inputs));
   for (const auto& [key, value] : n.attrs)
@@ -12,13 +12,13 @@ void expect(const RenderCase& c, size_t inputs, std::initializer_list<std::strin
       throw decline(fmt::format("unknown attribute '{}'", key));
 }
 
-void expect_result(const RenderCase& c, const TensorType& want) {
+void expect_result(const RenderNodeView& c, const TensorType& want) {
   if (c.node().results.size() != 1) throw decline(fmt::format("{} results, 1 is expected", c.node().results.size()));
   if (c.wants(0) && c.out(0) != want)
     throw decline(fmt::format("the result is {}, {} is expected", to_string(c.out(0)), to_string(want)));
 }
 
-Decline declines_launches(const Traits& traits, const codegen::LaunchList& work) {
+Mismatch declines_launches(const Traits& traits, const codegen::LaunchList& work) {
   for (const codegen::Launch& d : work.launches)
     if (d.buffers.size() > traits.max_arguments)
       return fmt::format("{} buffers; a kernel of this device takes {}", d.buffers.size(), traits.max_arguments);

@@ -14,15 +14,15 @@ inline Error decline(const std::string& reason) { return {Code::declined, reason
 
 /// What a make function starts with: the number of inputs, and attributes that the kernel knows. Throws
 /// Error(declined).
-void expect(const RenderCase& c, size_t inputs, std::initializer_list<std::string_view> attrs);
+void expect(const RenderNodeView& c, size_t inputs, std::initializer_list<std::string_view> attrs);
 /// The type of the only result, where it is read. Throws Error(declined).
-void expect_result(const RenderCase& c, const TensorType& want);
+void expect_result(const RenderNodeView& c, const TensorType& want);
 /// "" or why the device cannot launch it: too many buffers, too much scratch memory.
-Decline declines_launches(const Traits& traits, const codegen::LaunchList& work);
+Mismatch declines_launches(const Traits& traits, const codegen::LaunchList& work);
 
 /// For entries whose make function throws where it cannot.
-template <codegen::LaunchList (*make)(const RenderCase&)>
-Decline declines(const RenderCase& c) {
+template <codegen::LaunchList (*make)(const RenderNodeView&)>
+Mismatch declines(const RenderNodeView& c) {
   try {
     return declines_launches(c.traits, make(c));
   } catch (const Error& e) {
@@ -37,8 +37,8 @@ std::vector<RenderEntry> recurrence_entries();
 /// Convolutions and their gradients by the device's library.
 std::vector<RenderEntry> library_conv_entries();
 /// The device's library; throws Error(declined) where it has none.
-const Library& library_of(const RenderCase& c);
+const Library& library_of(const RenderNodeView& c);
 /// What is asked of it.
-LibraryRequest request_of(const RenderCase& c);
+LibraryRequest request_of(const RenderNodeView& c);
 
 }  // namespace tutti::sdk

@@ -7,7 +7,7 @@
 
 namespace tutti::sdk {
 
-std::optional<codegen::LaunchList> Planner::try_make(const RenderEntry& entry, const RenderCase& c,
+std::optional<codegen::LaunchList> Planner::try_make(const RenderEntry& entry, const RenderNodeView& c,
                                                      const char* stays) const {
   try {
     return entry.make(c);
@@ -19,16 +19,16 @@ std::optional<codegen::LaunchList> Planner::try_make(const RenderEntry& entry, c
   }
 }
 
-bool Planner::takes(const RenderEntry& entry, const RenderCase& c, const Epilogue& epilogue) const {
+bool Planner::takes(const RenderEntry& entry, const RenderNodeView& c, const Epilogue& epilogue) const {
   if (!entry.can.library) return true;
-  RenderCase with = c;
+  RenderNodeView with = c;
   with.epilogue = epilogue;
   with.tuning_bytes = 0;
   return try_make(entry, with, "epilogue").has_value();
 }
 
-size_t Planner::take_along(uint32_t k, const RenderEntry& entry, RenderCase& c, std::vector<uint32_t>& inputs,
-                           std::vector<uint32_t>& results) {
+size_t Planner::fuse_epilogue(uint32_t k, const RenderEntry& entry, RenderNodeView& c, std::vector<uint32_t>& inputs,
+                              std::vector<uint32_t>& results) {
   PostOps post_ops = post_ops_of(k, entry.can);
   // Where a ReLU stays apart, the pass that computes it adds the bias at no cost.
   Epilogue epilogue{.bias = post_ops.add != TUTTI_NONE, .relu = post_ops.relu != TUTTI_NONE};
@@ -38,14 +38,14 @@ size_t Planner::take_along(uint32_t k, const RenderEntry& entry, RenderCase& c, 
     c.epilogue = epilogue;
     take(post_ops, inputs, results);
   }
-  if (!epilogue.relu && entry.can.gelu && take_gelu(entry, c, results)) ++more;
+  if (!epilogue.relu && entry.can.gelu && fuse_gelu(entry, c, results)) ++more;
   if (more)
     for (uint32_t result : results) leave_home(result);
   if (trace_ && more) trace_(fmt::format("node {} {} takes {} more node(s) along", k, p_.nodes[k].op, more));
   return more;
 }
 
-bool Planner::take_gelu(const RenderEntry& entry, RenderCase& c, std::vector<uint32_t>& results) {
+bool Planner::fuse_gelu(const RenderEntry& entry, RenderNodeView& c, std::vector<uint32_t>& results) {
   uint32_t before = results[0];
   auto gelu = [&](uint32_t k) {
     const Node& n = p_.nodes[k];
@@ -66,9 +66,9 @@ bool Planner::take_gelu(const RenderEntry& entry, RenderCase& c, std::vector<uin
 
 const char* Planner::product_with_sum(uint32_t product, uint32_t sum, OperandSum which) {
   std::vector<uint32_t> results = {p_.nodes[product].results[0], p_.nodes[sum].results[0]};
-  RenderCase c{p_, product, traits_};
-  RenderChoice choice = choose_rendered(c);
-  if (!choice.entry || !choice.entry->can.operand_sum || !choose_rendered({p_, sum, traits_}).entry ||
+  RenderNodeView c{p_, product, traits_};
+  const RenderChoice& choice = cache_.choice(p_, product);
+  if (!choice.entry || !choice.entry->can.operand_sum || !cache_.choice(p_, sum).entry ||
       post_ops_of(product, choice.entry->can).size() > 0)
     return nullptr;
   c.epilogue.sum = which;
@@ -87,7 +87,7 @@ const char* Planner::product_with_sum(uint32_t product, uint32_t sum, OperandSum
     leave_home(v);
     out.push_back(place_result(v, name, in));
   }
-  add_work(*work, name, product, in, out);
+  add_work(rendered(traits_, std::move(*work)), name, product, in, out);
   return choice.name();
 }
 

@@ -10,12 +10,12 @@ namespace tutti::sdk {
 namespace {
 
 using codegen::LaunchList;
-using Case = RenderCase;
+using NodeView = RenderNodeView;
 
 // ---- products
 
 template <bool library>
-LaunchList matmul(const Case& c) {
+LaunchList matmul(const NodeView& c) {
   expect(c, 2, {"ta", "tb"});
   const Shape &a = c.in(0).shape, &b = c.in(1).shape;
   size_t ra = a.size(), rb = b.size();
@@ -61,7 +61,7 @@ LaunchList matmul(const Case& c) {
 
 // ---- products with quantised weights
 
-LaunchList quantized_matmul(const Case& c) {
+LaunchList quantized_matmul(const NodeView& c) {
   expect(c, 4, {"bits"});
   int64_t bits = c.node().attrs.i("bits");
   DType t = c.in(0).dtype;
@@ -76,7 +76,7 @@ LaunchList quantized_matmul(const Case& c) {
 // ---- reductions
 
 /// Checks a reduction to `dtype` and gives its axes; empty sets of reduced elements only where `nothing` is allowed.
-Ints reduction(const Case& c, DType dtype, bool nothing) {
+Ints reduction(const NodeView& c, DType dtype, bool nothing) {
   expect(c, 1, {"axes", "keep"});
   ReductionGeometry g = reduction_geometry(c.in(0).shape, c.node().attrs, !nothing);
   expect_result(c, {dtype, g.result});
@@ -84,37 +84,37 @@ Ints reduction(const Case& c, DType dtype, bool nothing) {
 }
 
 template <ReduceOp kind>
-LaunchList reduce(const Case& c) {
+LaunchList reduce(const NodeView& c) {
   bool choice = kind == ReduceOp::max || kind == ReduceOp::min;
   return codegen::reduce(c.traits, kind, c.in(0), reduction(c, c.in(0).dtype, !choice));
 }
 
-LaunchList argmax(const Case& c) { return codegen::argmax(c.traits, c.in(0), reduction(c, DType::i32, false)); }
+LaunchList argmax(const NodeView& c) { return codegen::argmax(c.traits, c.in(0), reduction(c, DType::i32, false)); }
 
 // ---- index copies
 
-LaunchList transpose(const Case& c) {
+LaunchList transpose(const NodeView& c) {
   expect(c, 1, {"perm"});
   TransposeGeometry g = transpose_geometry(c.in(0).shape, c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.result});
   return codegen::copy(c.traits, codegen::transpose_copy(c.in(0), g.perm));
 }
 
-LaunchList broadcast(const Case& c) {
+LaunchList broadcast(const NodeView& c) {
   expect(c, 1, {"shape"});
   Shape y = broadcast_geometry(c.in(0).shape, c.node().attrs).result;
   expect_result(c, {c.in(0).dtype, y});
   return codegen::copy(c.traits, codegen::broadcast_copy(c.in(0), y));
 }
 
-LaunchList slice(const Case& c) {
+LaunchList slice(const NodeView& c) {
   expect(c, 1, {"starts", "stops", "strides"});
   SliceGeometry g = slice_geometry(c.in(0).shape, c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.result});
   return codegen::copy(c.traits, codegen::slice_copy(c.in(0), g.result, g.starts, g.strides));
 }
 
-LaunchList pad(const Case& c) {
+LaunchList pad(const NodeView& c) {
   expect(c, 1, {"low", "high", "interior", "value"});
   PadGeometry g = pad_geometry(c.in(0).shape, c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.result});
@@ -122,7 +122,7 @@ LaunchList pad(const Case& c) {
   return codegen::copy(c.traits, codegen::pad_copy(c.in(0), g.result, g.low, g.interior, value));
 }
 
-LaunchList concat(const Case& c) {
+LaunchList concat(const NodeView& c) {
   expect(c, c.node().inputs.size(), {"axis"});
   std::vector<TensorType> parts;
   for (size_t k = 0; k < c.node().inputs.size(); ++k) parts.push_back(c.in(k));
@@ -133,7 +133,7 @@ LaunchList concat(const Case& c) {
 
 // ---- windows
 
-LaunchList window(const Case& c) {
+LaunchList window(const NodeView& c) {
   expect(c, 1, {"kernel", "stride", "padding", "dilation", "value"});
   WindowGeometry g = window_geometry(c.in(0).shape, c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.windows()});
@@ -141,7 +141,7 @@ LaunchList window(const Case& c) {
   return codegen::copy(c.traits, codegen::window_copy(c.in(0).dtype, g.planes(), g.h, g.w, value));
 }
 
-LaunchList fold(const Case& c) {
+LaunchList fold(const NodeView& c) {
   expect(c, 1, {"size", "kernel", "stride", "padding", "dilation"});
   WindowGeometry g = fold_geometry(c.in(0).shape, c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.images()});
@@ -150,7 +150,7 @@ LaunchList fold(const Case& c) {
 
 // ---- rows by index, values from nothing
 
-LaunchList gather(const Case& c) {
+LaunchList gather(const NodeView& c) {
   expect(c, 2, {"axis"});
   IndexGeometry g = gather_geometry(c.in(0), c.in(1), c.node().attrs);
   expect_result(c, {c.in(0).dtype, g.result});
@@ -158,14 +158,14 @@ LaunchList gather(const Case& c) {
 }
 
 template <bool along>
-LaunchList scatter_add(const Case& c) {
+LaunchList scatter_add(const NodeView& c) {
   expect(c, 2, {"axis", "size"});
   IndexGeometry g = (along ? add_along_geometry : scatter_geometry)(c.in(0), c.in(1), c.node().attrs);
   expect_result(c, {c.in(1).dtype, g.result});
   return codegen::scatter_add(c.traits, c.in(1).dtype, g.outer, g.size, g.inner, g.count, along);
 }
 
-LaunchList random_bits(const Case& c) {
+LaunchList random_bits(const NodeView& c) {
   expect(c, 2, {"shape", "stream"});
   int64_t stream = c.node().attrs.i("stream");
   if (c.in(0) != TensorType{DType::u32, {2}} || c.in(1) != TensorType{DType::i32, {}})
@@ -176,7 +176,7 @@ LaunchList random_bits(const Case& c) {
   return codegen::random_bits(c.traits, num_elements(y), static_cast<uint32_t>(stream));
 }
 
-LaunchList iota(const Case& c) {
+LaunchList iota(const NodeView& c) {
   expect(c, 0, {"shape", "axis"});
   const Shape& y = c.node().attrs.ints("shape");
   AxisGeometry g = axis_geometry(y, c.node().attrs.i("axis"));
@@ -186,7 +186,7 @@ LaunchList iota(const Case& c) {
 
 // ---- what the compiler does by itself
 
-LaunchList reshape(const Case& c) {
+LaunchList reshape(const NodeView& c) {
   expect(c, 1, {"shape"});
   if (c.wants(0) && (num_elements(c.in(0).shape) != num_elements(c.out(0).shape) || c.in(0).dtype != c.out(0).dtype))
     throw decline("another number of elements or another dtype");
@@ -194,7 +194,7 @@ LaunchList reshape(const Case& c) {
 }
 
 /// A single elementwise node; the compiler fuses several.
-LaunchList elementwise(const Case& c) {
+LaunchList elementwise(const NodeView& c) {
   if (!c.node().elementwise()) throw decline(fmt::format("'{}' has no scalar expression", c.node().op));
   if (std::string why = codegen::declines(c.node().expr); !why.empty()) throw decline(why);
   Fusion f = fuse(c.program, std::span(&c.number, 1), ExactRounding::by_target, [](uint32_t) { return true; });
@@ -246,7 +246,7 @@ const std::vector<RenderEntry>& kernel_list(bool library) {
 }
 
 /// "" or why no kernel here reaches all of a tensor of the node.
-Decline declines_size(const Case& c) {
+Mismatch declines_size(const NodeView& c) {
   const Node& n = c.node();
   for (const auto& list : {n.inputs, n.results})
     for (uint32_t v : list) {
@@ -261,12 +261,14 @@ Decline declines_size(const Case& c) {
 
 }  // namespace
 
-const Library& library_of(const RenderCase& c) {
+const Library& library_of(const RenderNodeView& c) {
   if (!c.traits.library) throw decline("the device has none");
   return *c.traits.library;
 }
 
-LibraryRequest request_of(const RenderCase& c) { return {c.epilogue.sum, c.epilogue.gelu, c.trial, c.tuning_bytes}; }
+LibraryRequest request_of(const RenderNodeView& c) {
+  return {c.epilogue.sum, c.epilogue.gelu, c.trial, c.tuning_bytes};
+}
 
 std::vector<codegen::Operand> operands_of(const Program& program, const Fusion& f) {
   std::vector<codegen::Operand> list;
@@ -281,9 +283,9 @@ LaunchList render(const Program& program, const Traits& traits, const Fusion& f)
   return codegen::elementwise(traits, f.code, f.dims, operands_of(program, f), f.types(program), f.exact);
 }
 
-RenderChoice choose_rendered(const RenderCase& c) {
-  if (Decline why = declines_node(c.program, c.node()); !why.empty()) return RenderChoice::none("rendered", why);
-  if (Decline why = declines_size(c); !why.empty()) return RenderChoice::none("rendered", why);
+RenderChoice choose_rendered(const RenderNodeView& c) {
+  if (Mismatch why = declines_node(c.program, c.node()); !why.empty()) return RenderChoice::none("rendered", why);
+  if (Mismatch why = declines_size(c); !why.empty()) return RenderChoice::none("rendered", why);
   return choose(kernel_list(c.traits.library != nullptr), c.node().op, c, "rendered");
 }
 

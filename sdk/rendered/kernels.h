@@ -21,7 +21,7 @@ struct Epilogue {
 };
 
 /// What an entry decides on.
-struct RenderCase {
+struct RenderNodeView {
   const Program& program;
   uint32_t number;
   const Traits& traits;
@@ -36,11 +36,11 @@ struct RenderCase {
   bool wants(size_t k) const { return k < node().results.size() && node().results[k] != TUTTI_NONE; }
 };
 
-using RenderEntry = Entry<RenderCase, codegen::LaunchList>;
-using RenderChoice = Choice<RenderCase, codegen::LaunchList>;
+using RenderEntry = Entry<RenderNodeView, codegen::LaunchList>;
+using RenderChoice = Choice<RenderNodeView, codegen::LaunchList>;
 
 /// Asks the list for a node; its numerics, version, flags and sizes first.
-RenderChoice choose_rendered(const RenderCase& c);
+RenderChoice choose_rendered(const RenderNodeView& c);
 
 /// How a pass reads its inputs.
 std::vector<codegen::Operand> operands_of(const Program& program, const Fusion& f);

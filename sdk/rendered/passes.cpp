@@ -1,4 +1,4 @@
-// Elementwise nodes: chains become one pass, twins of a batch group one launch.
+// Elementwise nodes: chains become one pass, horizontal_group of a batch group one launch.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ bool same_code(const Fusion& f, const Fusion& g, const Program& program) {
 constexpr size_t most_branches = 6;
 constexpr int64_t large = 1 << 15;  // elements that are worth a launch of their own
 
-/// Keeps the twins of the first one's shape, so that a model's layers share one kernel; the first alone where it is
-/// large.
+/// Keeps the horizontal_group of the first one's shape, so that a model's layers share one kernel; the first alone
+/// where it is large.
 void keep_alike(std::vector<std::pair<uint32_t, Fusion>>& list) {
   Shape dims = list[0].second.dims;
   std::erase_if(list, [&](const auto& twin) { return twin.second.dims != dims; });
@@ -36,7 +36,7 @@ void keep_alike(std::vector<std::pair<uint32_t, Fusion>>& list) {
 }  // namespace
 
 bool Planner::fuses(uint32_t k) {
-  RenderChoice choice = choose_rendered({p_, k, traits_});
+  const RenderChoice& choice = cache_.choice(p_, k);
   return choice.entry && choice.entry->can.elementwise;
 }
 
@@ -56,10 +56,10 @@ void Planner::elementwise(uint32_t k, const char* entry) {
   std::vector<uint32_t> in = memories_of(f.inputs), out;
   std::set<uint32_t> taken;
   for (uint32_t v : f.outputs) out.push_back(pass_output(v, f, taken, name));
-  add_work(render(p_, traits_, f), name, k, in, out);
+  add_work(cache_.pass(p_, f), name, k, in, out);
 }
 
-std::vector<std::pair<uint32_t, Fusion>> Planner::twins(uint32_t k) {
+std::vector<std::pair<uint32_t, Fusion>> Planner::horizontal_group(uint32_t k) {
   std::vector<std::pair<uint32_t, Fusion>> list;
   std::set<uint32_t> read;
   size_t written = 0;
@@ -83,7 +83,7 @@ std::vector<std::pair<uint32_t, Fusion>> Planner::twins(uint32_t k) {
 bool Planner::batch(uint32_t k, const char* entry) {
   // lavapipe runs both sides of a branch, so every group would compute every tensor's share.
   if (traits_.cpu_like && traits_.language->subgroups) return false;
-  std::vector<std::pair<uint32_t, Fusion>> list = twins(k);
+  std::vector<std::pair<uint32_t, Fusion>> list = horizontal_group(k);
   if (list.empty() || list[0].first != k) return false;
   if (traits_.cpu_like && list.size() > most_branches) keep_alike(list);
   if (list.size() < 2) return false;
@@ -99,24 +99,25 @@ bool Planner::batch(uint32_t k, const char* entry) {
       if (std::find(values.begin(), values.end(), v) == values.end()) values.push_back(v);
     }
   std::vector<uint32_t> in = memories_of(values);
-  std::vector<codegen::Piece> pieces;
+  std::vector<codegen::BatchItem> items;
   std::set<uint32_t> taken;
   for (auto& [j, f] : list) {
-    codegen::Piece piece{f.dims, operands_of(p_, f), {}, {}};
+    codegen::BatchItem item{f.dims, operands_of(p_, f), {}, {}};
     for (uint32_t v : f.inputs)
-      piece.from.push_back(static_cast<int>(std::find(values.begin(), values.end(), v) - values.begin()));
+      item.from.push_back(static_cast<int>(std::find(values.begin(), values.end(), v) - values.begin()));
     std::set<uint32_t> kept = taken;  // what other nodes of the launch read may not be written over
     for (auto& [memory, nodes] : readers)
       if (nodes.size() > 1 || !nodes.contains(j)) kept.insert(memory);
     for (uint32_t v : f.outputs) {
-      piece.to.push_back(static_cast<int>(in.size() + out.size()));
+      item.to.push_back(static_cast<int>(in.size() + out.size()));
       out.push_back(pass_output(v, f, kept, name));
       taken.insert(out.back());
     }
-    pieces.push_back(std::move(piece));
+    items.push_back(std::move(item));
   }
   const Fusion& first = list[0].second;
-  add_work(codegen::elementwise_batch(traits_, first.code, pieces, first.types(p_), first.exact), name, k, in, out);
+  add_work(rendered(traits_, codegen::elementwise_batch(traits_, first.code, items, first.types(p_), first.exact)),
+           name, k, in, out);
   return true;
 }
 

@@ -23,14 +23,16 @@ RenderedPlan Planner::run() {
 // ---- launches
 
 /// Its buffers are numbers of `buffers`; a text that is new becomes a kernel, its numbers a constant.
-PlannedLaunch Planner::launch_of(const codegen::Launch& launch, const std::vector<uint32_t>& buffers,
-                                 const std::string& name) {
+PlannedLaunch Planner::launch_of(const codegen::Launch& launch, const KernelSource& source,
+                                 const std::vector<uint32_t>& buffers, const std::string& name) {
   auto memory = [&](int b) { return buffers.at(static_cast<size_t>(b)); };
   if (launch.library || launch.copy) return {launch.with(0u, memory)};
-  KernelSource source = codegen::render(traits_, *launch.kernel);
-  std::vector<uint32_t> numbers = std::exchange(source.numbers, {});
+  const std::vector<uint32_t>& numbers = source.numbers;
   auto [it, fresh] = kernels_.try_emplace(source.text, static_cast<uint32_t>(plan_.kernels.size()));
-  if (fresh) plan_.kernels.push_back(std::move(source));
+  if (fresh) {
+    plan_.kernels.push_back(source);
+    plan_.kernels.back().numbers.clear();
+  }
   PlannedLaunch planned{launch.with(it->second, memory)};
   if (numbers.empty()) return planned;
   auto [known, unknown] = numbers_.try_emplace(numbers, 0);
@@ -61,16 +63,18 @@ void Planner::check_library(const codegen::LaunchList& work, uint32_t node, size
   if (unused != used.end()) throw wrong(fmt::format("nothing uses buffer {} of {}", unused - used.begin(), all));
 }
 
-void Planner::add_work(const codegen::LaunchList& work, const std::string& name, uint32_t node,
+void Planner::add_work(const RenderedWork& work, const std::string& name, uint32_t node,
                        const std::vector<uint32_t>& in, const std::vector<uint32_t>& out) {
+  const codegen::LaunchList& list = work.list;
   std::vector<uint32_t> buffers = in;
   buffers.insert(buffers.end(), out.begin(), out.end());
-  for (uint64_t bytes : work.scratch_bytes) buffers.push_back(temporary(bytes, "scratch of " + name));
-  for (const codegen::Launch& d : work.launches) {
-    PlannedLaunch launch = launch_of(d, buffers, name);
+  for (uint64_t bytes : list.scratch_bytes) buffers.push_back(temporary(bytes, "scratch of " + name));
+  for (size_t k = 0; k < list.launches.size(); ++k) {
+    const codegen::Launch& d = list.launches[k];
+    PlannedLaunch launch = launch_of(d, work.sources[k], buffers, name);
     launch.node = node;
     launch.reason = reasons_[node];
-    launch.name = work.launches.size() > 1 ? name + " (" + d.name + ")" : name;
+    launch.name = list.launches.size() > 1 ? name + " (" + d.name + ")" : name;
     plan_.launches.push_back(std::move(launch));
   }
   step(buffers, {});
@@ -99,27 +103,27 @@ uint32_t Planner::place_result(uint32_t v, const std::string& name, const std::v
 void Planner::node(uint32_t k) {
   if (with_operand_sum(k)) return;
   const Node& n = p_.nodes[k];
-  RenderChoice choice = choose_rendered({p_, k, traits_});
+  const RenderChoice& choice = cache_.choice(p_, k);
   if (!begin(k, choice.name(), choice.reasons())) return;
   if (choice.entry->can.elementwise) return elementwise(k, choice.name());
   if (choice.entry->can.alias) return hold(n.results[0], memory_of(n.inputs[0]));
   structured(k, choice);
 }
 
-codegen::LaunchList Planner::made(const RenderChoice& choice, const RenderCase& c) const {
-  if (!choice.entry->can.library) return choice.entry->make(c);
+RenderedWork Planner::made(const RenderChoice& choice, const RenderNodeView& c) {
+  if (!choice.entry->can.library) return cache_.work(*choice.entry, c);
   try {
-    return choice.entry->make(c);
+    return rendered(traits_, choice.entry->make(c));
   } catch (const Error& e) {
     if (e.code != Code::declined || c.epilogue.gelu != Gelu::none) throw;  // no portable product takes a gelu along
     if (trace_) trace_(fmt::format("node {}: {}: {}", c.number, choice.name(), e.what()));
   }
   Traits plain = traits_;
   plain.library = nullptr;
-  RenderCase portable{c.program, c.number, plain, c.epilogue};
+  RenderNodeView portable{c.program, c.number, plain, c.epilogue};
   RenderChoice other = choose_rendered(portable);
   if (!other.entry) throw NodeError(c.number, Code::declined, other.reasons());
-  return other.entry->make(portable);
+  return rendered(traits_, other.entry->make(portable));
 }
 
 uint32_t Planner::overwritten_input(const Node& n, const Capabilities& can) {
@@ -134,22 +138,22 @@ uint32_t Planner::overwritten_input(const Node& n, const Capabilities& can) {
 
 void Planner::structured(uint32_t k, const RenderChoice& choice) {
   const Node& n = p_.nodes[k];
-  RenderCase c{p_, k, traits_, {}, true, tuning_bytes_};
+  RenderNodeView c{p_, k, traits_, {}, true, tuning_bytes_};
   std::vector<uint32_t> inputs = n.inputs, results = n.results;
-  size_t more = take_along(k, *choice.entry, c, inputs, results);
+  size_t more = fuse_epilogue(k, *choice.entry, c, inputs, results);
   std::string name = describe(choice.entry->name, k, more);
   std::erase(results, TUTTI_NONE);
   std::vector<uint32_t> in = memories_of(inputs), out;
   uint32_t over = overwritten_input(n, choice.entry->can);
   c.in_place = over != TUTTI_NONE;
-  codegen::LaunchList work = made(choice, c);
-  if (choice.entry->can.library) check_library(work, k, inputs.size() + results.size());
+  RenderedWork work = made(choice, c);
+  if (choice.entry->can.library) check_library(work.list, k, inputs.size() + results.size());
   for (uint32_t v : results) {
     bool here = c.in_place && v == n.results[choice.entry->can.in_place->second];
     if (here) hold(v, over);
     out.push_back(here ? over : place_result(v, name, in));
   }
-  if (!work.launches.empty()) add_work(work, name, k, in, out);
+  if (!work.list.launches.empty()) add_work(work, name, k, in, out);
 }
 
 namespace {
@@ -176,9 +180,10 @@ void absorb_broadcasts(Program& p) {
 
 }  // namespace
 
-RenderedPlan plan_rendered(Program program, const Traits& traits, const Trace& trace, uint64_t tuning_bytes) {
+RenderedPlan plan_rendered(Program program, const Traits& traits, RenderCache& cache, const Trace& trace,
+                           uint64_t tuning_bytes) {
   absorb_broadcasts(program);
-  return Planner(program, traits, trace, tuning_bytes).run();
+  return Planner(program, traits, cache, trace, tuning_bytes).run();
 }
 
 }  // namespace tutti::sdk

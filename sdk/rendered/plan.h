@@ -22,8 +22,12 @@ struct RenderedPlan : MemoryPlan {
   std::vector<PlannedLaunch> launches;
 };
 
-/// `trace` receives one line per decision. A library may use `tuning_bytes` of device memory to measure its algorithms
-/// meanwhile. Throws NodeError(declined) naming node and reasons where no kernel takes a node.
-RenderedPlan plan_rendered(Program program, const Traits& traits, const Trace& trace, uint64_t tuning_bytes = 0);
+class RenderCache;
+
+/// `cache` keeps what nodes alike share. `trace` receives one line per decision. A library may use `tuning_bytes` of
+/// device memory to measure its algorithms meanwhile. Throws NodeError(declined) naming node and reasons where no
+/// kernel takes a node.
+RenderedPlan plan_rendered(Program program, const Traits& traits, RenderCache& cache, const Trace& trace,
+                           uint64_t tuning_bytes = 0);
 
 }  // namespace tutti::sdk

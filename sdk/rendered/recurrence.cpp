@@ -5,7 +5,7 @@ namespace tutti::sdk {
 namespace {
 
 using codegen::LaunchList;
-using Case = RenderCase;
+using NodeView = RenderNodeView;
 
 /// The types of a recurrence: of its state, its weights, its steps, and gates of so many parts.
 struct Types {
@@ -13,7 +13,7 @@ struct Types {
   int64_t steps;
 
   /// From the state and an input [T, …].
-  Types(const Case& c, size_t state_at, size_t steps_at) {
+  Types(const NodeView& c, size_t state_at, size_t steps_at) {
     if (c.node().inputs.size() <= std::max(state_at, steps_at) || c.in(state_at).shape.size() != 2 ||
         c.in(steps_at).shape.size() != 3)
       throw decline("a state [N, H] and steps [T, N, …] are needed");
@@ -25,7 +25,7 @@ struct Types {
 };
 
 /// The recurrence of a node whose inputs, before the lengths, and results have these types.
-codegen::Recurrence recurrence_of(const Case& c, const Types& t, const std::vector<TensorType>& in,
+codegen::Recurrence recurrence_of(const NodeView& c, const Types& t, const std::vector<TensorType>& in,
                                   const std::vector<TensorType>& out) {
   bool lengths = c.node().inputs.size() == in.size() + 1;
   expect(c, in.size() + (lengths ? 1 : 0), {"reverse"});
@@ -45,7 +45,7 @@ codegen::Recurrence recurrence_of(const Case& c, const Types& t, const std::vect
   return r;
 }
 
-LaunchList lstm(const Case& c) {
+LaunchList lstm(const NodeView& c) {
   Types t(c, 0, 3);
   DType d = t.state.dtype;
   TensorType z = t.all(d, 4);
@@ -53,7 +53,7 @@ LaunchList lstm(const Case& c) {
                                                {t.all(d), t.state, t.all(DType::f32, 4), t.all(DType::f32)}));
 }
 
-LaunchList lstm_dx(const Case& c) {
+LaunchList lstm_dx(const NodeView& c) {
   Types t(c, 0, 2);
   DType d = t.state.dtype;
   TensorType z = t.all(d, 4);
@@ -62,7 +62,7 @@ LaunchList lstm_dx(const Case& c) {
                               {t.state, t.state, z}));
 }
 
-LaunchList gru(const Case& c) {
+LaunchList gru(const NodeView& c) {
   Types t(c, 0, 3);
   DType d = t.state.dtype;
   TensorType z = t.all(d, 3);
@@ -70,7 +70,7 @@ LaunchList gru(const Case& c) {
       c.traits, recurrence_of(c, t, {t.state, t.weights(3), {d, {z.shape[2]}}, z}, {t.all(d), t.all(DType::f32, 4)}));
 }
 
-LaunchList gru_dx(const Case& c) {
+LaunchList gru_dx(const NodeView& c) {
   Types t(c, 0, 2);
   DType d = t.state.dtype;
   TensorType z = t.all(d, 3);

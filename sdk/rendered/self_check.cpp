@@ -158,7 +158,7 @@ std::unique_ptr<Block> asked(Driver& driver, uint64_t bytes) {
   }
 }
 
-/// Words that tell all places apart, spread over memory from its first to its last.
+/// Words that tell all positions apart, spread over memory from its first to its last.
 class Marks {
  public:
   Marks(Block& block, uint64_t bytes, uint64_t seed) : block_(block), bytes_(bytes), seed_(seed) {

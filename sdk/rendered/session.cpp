@@ -8,8 +8,8 @@
 
 #include "core/base/log.h"
 #include "sdk/cache_key.h"
+#include "sdk/rendered/cache.h"
 #include "sdk/rendered/guard.h"
-#include "sdk/rendered/kernels.h"
 #include "sdk/rendered/memory.h"
 #include "sdk/rendered/plan.h"
 #include "sdk/rendered/rendered.h"
@@ -319,18 +319,19 @@ class RenderedExecutable : public Executable {
 
 class RenderedSession : public Session {
  public:
-  RenderedSession(std::unique_ptr<Driver> driver, const Host& host) : shared_(std::move(driver), host) {}
+  RenderedSession(std::unique_ptr<Driver> driver, const Host& host)
+      : shared_(std::move(driver), host), cache_(shared_.driver->traits()) {}
 
   void check(const Program& program, std::span<uint8_t> accepted, const Why& why) override {
     for (uint32_t k = 0; k < program.nodes.size(); ++k) {
-      RenderChoice choice = choose_rendered({program, k, shared_.driver->traits()});
+      const RenderChoice& choice = cache_.choice(program, k);
       accepted[k] = choice.entry != nullptr;
       if (!choice.entry) why(k, choice.reasons());
     }
   }
 
   std::unique_ptr<Executable> compile(Program program, const TuttiOptions& options) override {
-    RenderedPlan plan = plan_rendered(program, shared_.driver->traits(), dispatch_trace(shared_.host),
+    RenderedPlan plan = plan_rendered(program, shared_.driver->traits(), cache_, dispatch_trace(shared_.host),
                                       options.flags & TUTTI_OPT_TUNE ? options.tuning_bytes : 0);
     trace_texts(shared_.host, shared_.driver->traits(), plan);
     bool timed = (options.flags & TUTTI_OPT_PROFILE) != 0;
@@ -353,6 +354,7 @@ class RenderedSession : public Session {
 
  private:
   Shared shared_;
+  RenderCache cache_;
 };
 
 }  // namespace

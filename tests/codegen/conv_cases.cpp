@@ -54,9 +54,9 @@ Case forward(const Conv& s, const Change& change) {
   if (s.bias) c.inputs.push_back(random(s.dtype, s.filters, -1, 1, 3));
   if (change) change(c.inputs);
   std::vector<double> y(static_cast<size_t>(y_size(s)));
-  int64_t places = s.h.count * s.w.count;
+  int64_t positions = s.h.count * s.w.count;
   for (size_t i = 0; i < y.size() && s.bias; ++i)
-    y[i] = c.inputs[2].at[i / static_cast<size_t>(places) % static_cast<size_t>(s.filters)];
+    y[i] = c.inputs[2].at[i / static_cast<size_t>(positions) % static_cast<size_t>(s.filters)];
   each_product(s, [&](size_t x, size_t w, size_t to) { y[to] += c.inputs[0].at[x] * c.inputs[1].at[w]; });
   c.make = [s](const Target& t) { return conv(t, s); };
   c.by_library = [s](const sdk::Library& l) { return l.conv(s); };

@@ -75,12 +75,12 @@ Case batch(const std::vector<Shape>& shapes, DType t) {
   uint32_t x = code.in(t, 0), s = code.in(t, 1);
   code.out(t, code.add(TUTTI_X_MUL, t, x, s), 0);
   code.out(t, code.add(TUTTI_X_ADD, t, x, s), 1);
-  std::vector<Piece> pieces;
+  std::vector<BatchItem> items;
   c.inputs.push_back(random(t, 1, 1, 2, 3));
   for (const Shape& shape : shapes) {
-    auto n = static_cast<int>(pieces.size());
+    auto n = static_cast<int>(items.size());
     int to = static_cast<int>(shapes.size()) + 1 + 2 * n;
-    pieces.push_back({shape, {{t, strides_of(shape)}, {t, Shape(shape.size())}}, {n + 1, 0}, {to, to + 1}});
+    items.push_back({shape, {{t, strides_of(shape)}, {t, Shape(shape.size())}}, {n + 1, 0}, {to, to + 1}});
     c.inputs.push_back(random(t, num_elements(shape), -3, 3, static_cast<uint32_t>(n)));
     Array product{t, {}}, sum{t, {}};
     for (double v : c.inputs.back().at) {
@@ -90,8 +90,8 @@ Case batch(const std::vector<Shape>& shapes, DType t) {
     c.expected.push_back(product);
     c.expected.push_back(sum);
   }
-  c.make = [list = code.list, pieces, t](const Target& target) {
-    return elementwise_batch(target, list, pieces, std::vector<DType>{t, t}, false);
+  c.make = [list = code.list, items, t](const Target& target) {
+    return elementwise_batch(target, list, items, std::vector<DType>{t, t}, false);
   };
   return c;
 }
@@ -114,16 +114,16 @@ Case adam(const std::vector<int64_t>& sizes, DType gradient) {
   code.out(f, two(TUTTI_X_SUB, p, two(TUTTI_X_DIV, two(TUTTI_X_MUL, rate, m1), root)), 0);
   code.out(f, m1, 1);
   code.out(f, v1, 2);
-  std::vector<Piece> pieces;
+  std::vector<BatchItem> items;
   c.inputs.push_back({f, {0.01}});
   int inputs = 1 + 4 * static_cast<int>(sizes.size());
   for (int64_t n : sizes) {
-    int k = static_cast<int>(pieces.size()), from = 1 + 4 * k, to = inputs + 3 * k;
+    int k = static_cast<int>(items.size()), from = 1 + 4 * k, to = inputs + 3 * k;
     Operand line{f, {1}};
-    pieces.push_back({{n},
-                      {line, line, line, {gradient, {1}}, {f, {0}}},
-                      {from, from + 1, from + 2, from + 3, 0},
-                      {to, to + 1, to + 2}});
+    items.push_back({{n},
+                     {line, line, line, {gradient, {1}}, {f, {0}}},
+                     {from, from + 1, from + 2, from + 3, 0},
+                     {to, to + 1, to + 2}});
     auto seed = static_cast<uint32_t>(4 * k);
     Array x[] = {random(f, n, -1, 1, seed), random(f, n, -1, 1, seed + 1), random(f, n, 0.01, 1, seed + 2),
                  random(gradient, n, -1, 1, seed + 3)};
@@ -137,8 +137,8 @@ Case adam(const std::vector<int64_t>& sizes, DType gradient) {
     c.inputs.insert(c.inputs.end(), std::begin(x), std::end(x));
     c.expected.insert(c.expected.end(), std::begin(y), std::end(y));
   }
-  c.make = [list = code.list, pieces, f](const Target& target) {
-    return elementwise_batch(target, list, pieces, std::vector<DType>{f, f, f}, false);
+  c.make = [list = code.list, items, f](const Target& target) {
+    return elementwise_batch(target, list, items, std::vector<DType>{f, f, f}, false);
   };
   return c;
 }

@@ -67,7 +67,7 @@ std::vector<Target> targets() { return {target(Language::cpp(), true), target(La
 
 constexpr int64_t counts[] = {two31 - 1, two31, two31 + 1, two31 + 1001};
 
-/// Bytes that tell places apart, at the beginning and the end.
+/// Bytes that tell positions apart, at the beginning and the end.
 void mark_ends(uint8_t* x, int64_t n) {
   for (int64_t k = 0; k < 300; ++k) x[k] = static_cast<uint8_t>(k + 1), x[n - 1 - k] = static_cast<uint8_t>(3 * k + 7);
 }

@@ -71,7 +71,7 @@ TEST(Geometry, sizes_of_windows) {
   expect_problem(problem([&] { fold_geometry({2, 3, 3, 2, 4, 6}, fold); }), "have the shape [2, 3, 3, 2, 4, 7]");
 }
 
-// `inside`, `blind` and places_outside against asking every place.
+// `inside`, `blind` and positions_outside against asking every place.
 TEST(Geometry, what_windows_read) {
   int blind = 0, outside = 0;
   for (int64_t size : {1, 4, 7})
@@ -100,8 +100,8 @@ TEST(Geometry, what_windows_read) {
                 if (o < first || o >= last) results.push_back(o);
               for (int64_t i = 0; i < size; ++i)
                 if (!read.contains(i)) pixels.push_back(i);
-              EXPECT_EQ(places_outside(g, false, tap, 0), results);
-              EXPECT_EQ(places_outside(g, true, tap, 0), pixels);
+              EXPECT_EQ(positions_outside(g, false, tap, 0), results);
+              EXPECT_EQ(positions_outside(g, true, tap, 0), pixels);
               outside += !results.empty();
             }
             bool none = std::find(hits.begin(), hits.end(), 0) != hits.end();
@@ -115,9 +115,9 @@ TEST(Geometry, what_windows_read) {
 // A 3x3 window over 3x3 pixels with padding 1: the tap in the middle is always inside, one in a corner leaves five out.
 TEST(Geometry, places_outside_of_planes) {
   ConvGeometry g = conv_geometry({2, 4, 3, 3}, {6, 2, 3, 3}, conv_attrs({1, 1}, {1, 1}, {1, 1}, 2));
-  EXPECT_EQ(places_outside(g, false, 1, 1), Ints{});
-  EXPECT_EQ(places_outside(g, false, 0, 0), (Ints{0, 1, 2, 3, 6}));
-  EXPECT_EQ(places_outside(g, true, 0, 0), (Ints{2, 5, 6, 7, 8}));
+  EXPECT_EQ(positions_outside(g, false, 1, 1), Ints{});
+  EXPECT_EQ(positions_outside(g, false, 0, 0), (Ints{0, 1, 2, 3, 6}));
+  EXPECT_EQ(positions_outside(g, true, 0, 0), (Ints{2, 5, 6, 7, 8}));
 }
 
 // torch.nn.functional.conv2d: weight (out_channels, in_channels / groups, kH, kW), both divisible by groups.

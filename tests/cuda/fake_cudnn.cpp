@@ -75,12 +75,12 @@ cudnnStatus_t set(Tensor& t, cudnnTensorFormat_t format, cudnnDataType_t type, i
 }
 
 bool fits(const Tensor& x, const Tensor& w, const Movement& m, const Tensor& y) {
-  auto places = [](int64_t size, int64_t kernel, int pad, int stride, int dilation) {
+  auto positions = [](int64_t size, int64_t kernel, int pad, int stride, int dilation) {
     return (size + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1;
   };
   return x.type == w.type && x.type == y.type && x.c == w.c * m.groups && y.c == w.n && x.n == y.n &&
-         y.h == places(x.h, w.h, m.pad_h, m.stride_h, m.dilation_h) &&
-         y.w == places(x.w, w.w, m.pad_w, m.stride_w, m.dilation_w);
+         y.h == positions(x.h, w.h, m.pad_h, m.stride_h, m.dilation_h) &&
+         y.w == positions(x.w, w.w, m.pad_w, m.stride_w, m.dilation_w);
 }
 
 /// visit(element of x, of w, of y) for every product of the convolution.

@@ -14,7 +14,7 @@
 #include "graph/ops.h"
 #include "nn/nets.h"
 #include "sdk/library.h"
-#include "sdk/rendered/kernels.h"
+#include "sdk/rendered/cache.h"
 #include "sdk/rendered/plan.h"
 #include "train/programs.h"
 #include "train/tasks.h"
@@ -52,7 +52,8 @@ sdk::RenderedPlan plan(const Graph& g, const sdk::Library* library = nullptr) {
       },
       "cuda");
   Lowered lowered = compile_for_device(g, legalizer);
-  return plan_rendered(sdk::Program::parse(lowered.program()), traits, nullptr);
+  sdk::RenderCache cache(traits);
+  return plan_rendered(sdk::Program::parse(lowered.program()), traits, cache, nullptr);
 }
 
 /// Resident samples with labels.

@@ -167,17 +167,17 @@ TEST(Shapes, LabelsSayWhereFiguresAre) {
   for (int32_t i = 0; i < 64; ++i) {
     s.train->read("input", std::span(&i, 1), image.data());
     s.train->read("label", std::span(&i, 1), label.data());
-    double ground = 0, places = 0;
+    double ground = 0, positions = 0;
     for (size_t k = 0; k < pixels; ++k)
-      if (label[k] == 0) ground += image[k], places += 1;
-    ground /= places;
+      if (label[k] == 0) ground += image[k], positions += 1;
+    ground /= positions;
     double apart = 0;
     for (size_t k = 0; k < pixels; ++k) {
       ++count.at(static_cast<size_t>(label[k]));
       if (label[k] == 0) EXPECT_LE(std::abs(image[k] - ground), 24) << i << " " << k;  // noise of at most 20
       if (label[k] != 0) apart += std::abs(image[k] - ground);
     }
-    if (places < pixels) EXPECT_GT(apart / (pixels - places), 20) << i;
+    if (positions < pixels) EXPECT_GT(apart / (pixels - positions), 20) << i;
   }
   for (int n : count) EXPECT_GT(n, 1000);
   EXPECT_EQ(generated_bytes("shapes:32:64:8"), 72 * pixels * 5);

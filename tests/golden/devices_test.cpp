@@ -126,7 +126,7 @@ TEST_P(Edges, match_pytorch_on_every_device) {
   }
 }
 
-/// The record's rule, at places of the result that read nothing but padding, and in a large weight gradient.
+/// The record's rule, at positions of the result that read nothing but padding, and in a large weight gradient.
 TEST(ConvOutside, counts_as_zeros_that_take_part) {
   constexpr double inf = std::numeric_limits<double>::infinity();
   Graph g;

@@ -46,7 +46,7 @@ onnx::Model model_of(const OpDef& op, const Sample& sample, const std::vector<Te
   return onnx::raise(g, outputs);
 }
 
-/// Numbers of places inside of the axis: beyond it ours takes the last place, and ONNX takes none.
+/// Numbers of positions inside of the axis: beyond it ours takes the last place, and ONNX takes none.
 void clamp_places(const OpDef& op, const Attrs& a, std::vector<Tensor>& in) {
   if (op.name != "embedding" && op.name != "gather" && op.name != "take_along_axis") return;
   const Shape& x = in[0].shape();

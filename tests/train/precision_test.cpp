@@ -242,7 +242,8 @@ TEST_P(PrecisionTest, LossScalingComesWhole) {
     write_checkpoint(f / "less", less);
     Trainer other(device, task(), options(Precision::f16));
     other.load(f / "less");
-    expect_parts(message_of([&] { other.train(vectors().train, 1); }), {std::string("no '") + lost + "'", "incomplete"});
+    expect_parts(message_of([&] { other.train(vectors().train, 1); }),
+                 {std::string("no '") + lost + "'", "incomplete"});
   }
 }
 

@@ -85,10 +85,10 @@ struct Embeddings {
   const BertOptions& o;
   Value forward(Builder& b, Value tokens) const {
     Graph& g = b.graph();
-    Value places = arange(g, 0, static_cast<double>(tokens.shape()[1]));
+    Value positions = arange(g, 0, static_cast<double>(tokens.shape()[1]));
     Value first = broadcast(g.full(DType::i32, 0), {1});  // one segment: all tokens are of its type
     Value x = word_embeddings(b, o).rows(tokens) +
-              b("position_embeddings", Embedding(o.context, o.width, small), places) +
+              b("position_embeddings", Embedding(o.context, o.width, small), positions) +
               b("token_type_embeddings", Embedding(2, o.width, small), first);
     return b("dropout", Dropout(o.dropout), b("LayerNorm", norm(), x));
   }
@@ -133,7 +133,7 @@ struct Masked {
 };
 
 /// Of 15 % of the tokens 80 % are masked, 10 % become any token and 10 % stay, as BERT was trained. Evaluation masks
-/// the same places in every batch.
+/// the same positions in every batch.
 Masked mask(Builder& b, Value tokens, int64_t vocabulary) {
   Graph& g = b.graph();
   Graph::Scope scope(g, "mask");

@@ -72,13 +72,13 @@ struct ResnetBlock {
 struct Attention {
   int64_t groups;
   Value forward(Builder& b, Value x) const {
-    int64_t n = x.shape()[0], c = x.shape()[1], places = x.shape()[2] * x.shape()[3];
-    Value y = transpose(reshape(b("group_norm", GroupNorm(groups), x), {n, c, places}), {0, 2, 1});
+    int64_t n = x.shape()[0], c = x.shape()[1], positions = x.shape()[2] * x.shape()[3];
+    Value y = transpose(reshape(b("group_norm", GroupNorm(groups), x), {n, c, positions}), {0, 2, 1});
     auto head = [&](const char* name, bool bias) {
-      return reshape(b(name, Linear(c, {.bias = bias}), y), {n, 1, places, c});
+      return reshape(b(name, Linear(c, {.bias = bias}), y), {n, 1, positions, c});
     };
     // Softmax does not see a bias of the keys: its gradient would be nothing but rounding, which Adam makes steps of.
-    y = reshape(attention(head("to_q", true), head("to_k", false), head("to_v", true)), {n, places, c});
+    y = reshape(attention(head("to_q", true), head("to_k", false), head("to_v", true)), {n, positions, c});
     return x + reshape(transpose(b("to_out.0", Linear(c), y), {0, 2, 1}), x.shape());
   }
 };

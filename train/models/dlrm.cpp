@@ -34,10 +34,10 @@ struct EmbeddingBag {
 /// The products of the vectors x [N, count, width], each pair once, and none with itself: [N, count (count - 1) / 2].
 Value pairs(Value x) {
   int64_t n = x.shape()[0], count = x.shape()[1];
-  std::vector<int32_t> places;  // below the diagonal of [count, count]
+  std::vector<int32_t> positions;  // below the diagonal of [count, count]
   for (int64_t i = 0; i < count; ++i)
-    for (int64_t j = 0; j < i; ++j) places.push_back(static_cast<int32_t>(i * count + j));
-  HostTensor index = host_tensor(DType::i32, {static_cast<int64_t>(places.size())}, places);
+    for (int64_t j = 0; j < i; ++j) positions.push_back(static_cast<int32_t>(i * count + j));
+  HostTensor index = host_tensor(DType::i32, {static_cast<int64_t>(positions.size())}, positions);
   Value products = reshape(matmul(x, x, false, true), {n, count * count});
   return index_select(products, 1, x.graph().constant(index.type, index.bytes));
 }

@@ -86,7 +86,7 @@ struct Gpt {
       Builder::Enter in(b, "wte");
       wte = b.weight("weight", {o.vocabulary, o.width}, {Init::normal, 0, 0.02}, true);
     }
-    Value x = wte.rows(tokens) + b("wpe", Embedding(o.context, o.width, {Init::normal, 0, 0.02}), b.places(t));
+    Value x = wte.rows(tokens) + b("wpe", Embedding(o.context, o.width, {Init::normal, 0, 0.02}), b.positions(t));
     x = b("drop", Dropout(o.dropout), x);
     for (int64_t i = 0; i < o.layers; ++i) x = b(fmt::format("h.{}", i), Block{o}, x);
     x = b.last_token(x);

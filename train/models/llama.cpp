@@ -31,7 +31,7 @@ struct SelfAttention {
     auto heads = [&](const char* name, int64_t count) {
       return transpose(reshape(b(name, projection(count * size), x), {n, t, count, size}), {0, 2, 1, 3});
     };
-    RotaryOptions turn{.base = o.rope_base, .positions = b.places(t)};
+    RotaryOptions turn{.base = o.rope_base, .positions = b.positions(t)};
     Value q = rotary(heads("q_proj", o.heads), turn), k = rotary(heads("k_proj", o.kv_heads), turn);
     Value y = causal_attention(b, q, k, heads("v_proj", o.kv_heads));
     return b("o_proj", projection(o.width), reshape(transpose(y, {0, 2, 1, 3}), {n, t, o.heads * size}));

@@ -67,7 +67,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
                                       .stages = {{1, 4, 1, 1}, {2, 6, 2, 2}, {2, 8, 1, 1}},
                                       .last = 16,
                                       .dropout = 0});
-  int64_t first = o.size == "imagenet" ? 2 : 1;  // small images keep their places in the stem and the second stage
+  int64_t first = o.size == "imagenet" ? 2 : 1;  // small images keep their positions in the stem and the second stage
   return classification(MobileNetV2{.classes = classes,
                                     .stem = 32,
                                     .stem_stride = first,

@@ -37,7 +37,7 @@ struct Finding {
   Span span;                       ///< the nodes, of the program that this device runs
   size_t nodes = 0;                ///< of that program
   std::string reader;              ///< memory: the node that read the damaged value
-  size_t more = 0;                 ///< later places of this step beyond their bounds
+  size_t more = 0;                 ///< later positions of this step beyond their bounds
   Replay replay;                   ///< the nodes (memory: those that read the damaged value) with inputs and results
   Judgement own;                   ///< of what the wrong device gave in the step
   std::optional<Judgement> alone;  ///< the same device with these nodes alone and the same inputs

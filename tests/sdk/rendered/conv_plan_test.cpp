@@ -1,6 +1,7 @@
 // Convolutions and pools in plans: what a convolution takes along, and pools with one or two results that are read.
 #include <gtest/gtest.h>
 
+#include "sdk/rendered/cache.h"
 #include "sdk/rendered/plan.h"
 #include "tests/sdk/raw_program.h"
 
@@ -10,7 +11,8 @@ namespace {
 using test::RawProgram;
 
 RenderedPlan plan(const RawProgram& raw, const Traits& traits = {}) {
-  return plan_rendered(Program::parse(raw.raw()), traits, nullptr);
+  RenderCache cache(traits);
+  return plan_rendered(Program::parse(raw.raw()), traits, cache, nullptr);
 }
 
 const int64_t one_one[] = {1, 1}, two_two[] = {2, 2}, zeros[] = {0, 0}, one = 1;

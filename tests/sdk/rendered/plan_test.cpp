@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "sdk/rendered/kernels.h"
+#include "sdk/rendered/cache.h"
 #include "tests/sdk/raw_program.h"
 
 namespace tutti::sdk {
@@ -15,7 +15,8 @@ using test::MatmulBiasRelu;
 using test::RawProgram;
 
 RenderedPlan plan(const RawProgram& raw, const Traits& traits = {}) {
-  return plan_rendered(Program::parse(raw.raw()), traits, nullptr);
+  RenderCache cache(traits);
+  return plan_rendered(Program::parse(raw.raw()), traits, cache, nullptr);
 }
 
 TEST(RenderedPlan, ChainIsOnePassThatUpdatesTheStateInPlace) {
@@ -368,6 +369,24 @@ TEST(RenderedKernels, DeclinesWithReasons) {
   MatmulBiasRelu exact(2, 3, 4);
   exact.nodes[0].flags = TUTTI_NODE_EXACT;
   expect(exact, "rounded");
+}
+
+TEST(RenderedPlan, IsTheSameFromAUsedCache) {
+  MatmulBiasRelu raw(2, 3, 4);
+  Traits traits;
+  RenderCache used(traits);
+  auto texts = [&](RenderCache& cache) {
+    std::vector<std::string> all;
+    RenderedPlan p = plan_rendered(Program::parse(raw.raw()), traits, cache, nullptr);
+    for (const PlannedLaunch& l : p.launches) all.push_back(l.name + p.kernels[l.kernel].text);
+    return all;
+  };
+  std::vector<std::string> first = texts(used);
+  RenderCache other(traits);
+  EXPECT_EQ(texts(used), first);
+  EXPECT_EQ(texts(other), first);
+  MatmulBiasRelu wider(2, 3, 5);
+  EXPECT_EQ(plan_rendered(Program::parse(wider.raw()), traits, used, nullptr).arena_bytes(), plan(wider).arena_bytes());
 }
 
 TEST(RenderedPlan, NamesTheNodeThatNoKernelTakes) {

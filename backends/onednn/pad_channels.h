@@ -8,6 +8,6 @@ namespace tutti::onednn {
 
 /// A kernel that appends zeros to the first two inputs of the case along an axis each, up to the types `padded`, and
 /// runs `conv` on these copies, which live in the workspace. Results, and a bias, are as `conv` has them.
-KernelPtr make_even(const Case& c, const std::array<TensorType, 2>& padded, KernelPtr conv);
+KernelPtr make_channel_padded(const NodeView& c, const std::array<TensorType, 2>& padded, KernelPtr conv);
 
 }  // namespace tutti::onednn

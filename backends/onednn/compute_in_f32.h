@@ -6,11 +6,11 @@
 namespace tutti::onednn {
 
 /// The dtype of the case's inputs; "" or why widening does not help it (it is neither f16 nor bf16).
-Decline declines_widening(const Case& c);
+Mismatch mismatch_in_f32(const NodeView& c);
 
 /// A kernel that widens the inputs of the case to f32, runs `wide` (its layouts are those of the f32 copies, one per
 /// input and result) and rounds its results, which come out row-major. All copies live in the workspace.
-KernelPtr make_widened(const Case& c, KernelPtr wide);
+KernelPtr make_in_f32(const NodeView& c, KernelPtr wide);
 
 /// n numbers of f16 or bf16 as f32, and back.
 void to_f32(kernels::Storage from, float* y, const void* x, int64_t n, int threads);

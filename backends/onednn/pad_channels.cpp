@@ -1,4 +1,4 @@
-#include "backends/onednn/even.h"
+#include "backends/onednn/pad_channels.h"
 
 #include <algorithm>
 #include <cstring>
@@ -29,7 +29,7 @@ struct Side {
 
 class Even : public Kernel {
  public:
-  Even(const Case& c, const std::array<TensorType, 2>& padded, KernelPtr conv)
+  Even(const NodeView& c, const std::array<TensorType, 2>& padded, KernelPtr conv)
       : conv_(std::move(conv)), threads_(c.threads) {
     size_t shared = conv_->scratch;
     in = conv_->in;
@@ -84,7 +84,7 @@ class Even : public Kernel {
 
 }  // namespace
 
-KernelPtr make_even(const Case& c, const std::array<TensorType, 2>& padded, KernelPtr conv) {
+KernelPtr make_channel_padded(const NodeView& c, const std::array<TensorType, 2>& padded, KernelPtr conv) {
   return std::make_unique<Even>(c, padded, std::move(conv));
 }
 

@@ -1,4 +1,4 @@
-#include "backends/onednn/widened.h"
+#include "backends/onednn/compute_in_f32.h"
 
 #include <algorithm>
 
@@ -31,7 +31,7 @@ Layout retyped(const Layout& f, const Desc& plain_like, dnnl::memory::data_type 
 
 class Widened : public Kernel {
  public:
-  Widened(const Case& c, KernelPtr wide)
+  Widened(const NodeView& c, KernelPtr wide)
       : wide_(std::move(wide)), storage_(kernels::storage_of(c.in(0).dtype)), threads_(c.threads) {
     auto narrow = data_type(c.in(0).dtype);
     size_t shared = wide_->scratch;
@@ -108,11 +108,11 @@ void from_f32(kernels::Storage to, void* y, const float* x, int64_t n, int threa
   });
 }
 
-Decline declines_widening(const Case& c) {
+Mismatch mismatch_in_f32(const NodeView& c) {
   DType t = c.in(0).dtype;
   return is_narrow(t) ? "" : "dtype " + std::string(name(t));
 }
 
-KernelPtr make_widened(const Case& c, KernelPtr wide) { return std::make_unique<Widened>(c, std::move(wide)); }
+KernelPtr make_in_f32(const NodeView& c, KernelPtr wide) { return std::make_unique<Widened>(c, std::move(wide)); }
 
 }  // namespace tutti::onednn

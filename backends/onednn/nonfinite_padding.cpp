@@ -1,4 +1,4 @@
-#include "backends/onednn/outside.h"
+#include "backends/onednn/nonfinite_padding.h"
 
 #include <cmath>
 #include <limits>
@@ -67,10 +67,10 @@ class WithOutside : public Kernel {
     for (int64_t ky = 0; ky < g_.h.kernel; ++ky)
       for (int64_t kx = 0; kx < g_.w.kernel; ++kx) {
         if (!weights_ && !special(plane, ky, kx)) continue;
-        std::vector<int64_t> places = places_outside(g_, images_, ky, kx);
+        std::vector<int64_t> positions = positions_outside(g_, images_, ky, kx);
         bool clean = true;
         for (int64_t n = 0; n < g_.batch && clean; ++n)
-          for (int64_t place : places) {
+          for (int64_t place : positions) {
             Shape at = {n, plane, place / width, place % width};
             if (!weights_)
               result_.set(at, nan_);
@@ -95,13 +95,14 @@ class WithOutside : public Kernel {
 bool all_inside(const ConvGeometry& g, bool images) {
   for (int64_t ky = 0; ky < g.h.kernel; ++ky)
     for (int64_t kx = 0; kx < g.w.kernel; ++kx)
-      if (!places_outside(g, images, ky, kx).empty()) return false;
+      if (!positions_outside(g, images, ky, kx).empty()) return false;
   return true;
 }
 
 }  // namespace
 
-KernelPtr with_outside(const std::string& op, const ConvGeometry& g, KernelPtr conv, DType dtype, int threads) {
+KernelPtr with_nonfinite_padding(const std::string& op, const ConvGeometry& g, KernelPtr conv, DType dtype,
+                                 int threads) {
   bool images = op == "conv2d_dx";
   if (all_inside(g, images)) return conv;
   return std::make_unique<WithOutside>(op, g, std::move(conv), dtype, threads);

@@ -1,0 +1,53 @@
+#include "sdk/rendered/cache.h"
+
+#include <utility>
+
+#include "kernels/codegen/kernel.h"
+
+namespace tutti::sdk {
+namespace {
+
+constexpr size_t most_kept = 4096;  // beyond, a session that compiles ever new shapes starts again
+
+}  // namespace
+
+RenderedWork rendered(const Traits& traits, codegen::LaunchList list) {
+  RenderedWork work{std::move(list), {}};
+  for (const codegen::Launch& l : work.list.launches)
+    work.sources.push_back(l.library || l.copy ? KernelSource{} : codegen::render(traits, *l.kernel));
+  return work;
+}
+
+template <class F>
+const RenderedWork& RenderCache::kept(std::string key, F&& make) {
+  auto at = work_.find(key);
+  if (at != work_.end()) return at->second;
+  RenderedWork work = rendered(traits_, make());
+  if (work_.size() >= most_kept) work_.clear();
+  return work_.emplace(std::move(key), std::move(work)).first->second;
+}
+
+const RenderedWork& RenderCache::work(const RenderEntry& entry, const RenderNodeView& view) {
+  const Epilogue& e = view.epilogue;
+  SignatureBytes key;
+  key.add('w');
+  key.add_node(view.program, view.node());
+  key.add(&entry);
+  for (bool part : {e.bias, e.relu, view.in_place}) key.add(part);
+  key.add(e.gelu);
+  key.add(e.sum);
+  return kept(key.take(), [&] { return entry.make(view); });
+}
+
+const RenderedWork& RenderCache::pass(const Program& program, const Fusion& fusion) {
+  SignatureBytes key;
+  key.add('p');
+  key.add_all(fusion.code);
+  key.add_all(fusion.dims);
+  key.add(fusion.exact);
+  for (uint32_t v : fusion.inputs) key.add_type(program.type(v));
+  for (uint32_t v : fusion.outputs) key.add_type(program.type(v));
+  return kept(key.take(), [&] { return render(program, traits_, fusion); });
+}
+
+}  // namespace tutti::sdk
