@@ -47,7 +47,7 @@ nn::Scheme parse_init(const std::string& name) {
 
 /// What --recompute asks for.
 int64_t parse_blocks(const std::string& text) {
-  if (text == "all") return std::numeric_limits<int64_t>::max();
+  if (text == "all") return all_blocks;
   auto blocks = parse_number<int64_t>(text);
   if (!blocks || *blocks < 0)
     throw invalid(fmt::format("--recompute {}: not a number of blocks", text), "name a number from 0 on, or all");
@@ -255,8 +255,7 @@ void RunOptions::validate_each() const {
     if (given(option)) at_least(("--" + option).c_str(), *value, 0);
   if (!(dropout >= 0 && dropout < 1)) throw invalid(fmt::format("--dropout {}: must be in [0, 1)", dropout));
   parse_precision(precision);
-  if (!quantize.empty() && quantize != "int8" && quantize != "int4")
-    throw invalid(fmt::format("--quantize {}: unknown", quantize), "use int8 or int4");
+  if (!quantize.empty()) parse_quantize(quantize);
   parse_schedule(schedule, int64_t{1} << 30);
   at_least("--lora", static_cast<double>(lora), 0);
   definition().size(size);
@@ -320,27 +319,19 @@ TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
   int64_t part = trainer.batch / trainer.accumulate;
   if (definition().context && part > 0 && part < chosen.batch) t.eval_batch = std::min(t.eval_batch, part);
   t.precision = parse_precision(precision);
-  if (!quantize.empty()) t.frozen = quantize == "int8" ? nn::WeightFormat::int8 : nn::WeightFormat::int4;
+  if (!quantize.empty()) t.frozen = parse_quantize(quantize);
   if (threads > 0) t.device_options["threads"] = std::to_string(threads);
   if (fallback == "cpu") t.fallback = Fallback::cpu;
   return t;
 }
 
-void RunOptions::check_recompute(const data::Source& set, bool told) const {
-  const int64_t asked = parse_blocks(recompute);
-  if (asked == 0) return;
+void RunOptions::report_recompute(const data::Source& set) const {
+  if (recompute != "all") return;
   TrainerOptions options = trainer_options();
   options.recompute = 0;
   Graph step = Programs(make_task(set), program_options(options))
                    .training(form_of(set, "one", false), part_size(trainer.batch, trainer.accumulate));
-  const auto count = static_cast<int64_t>(blocks(step).size());
-  std::string name = size.empty() ? model : fmt::format("{}:{}", model, size);
-  bool all = asked == std::numeric_limits<int64_t>::max();
-  if (!all && asked > count)
-    throw invalid(count == 0 ? fmt::format("--recompute {}: {} has no blocks", recompute, name)
-                             : fmt::format("--recompute {}: {} has {} blocks", recompute, name, count),
-                  count == 0 ? "leave it out" : fmt::format("--recompute {} or less, or all", count));
-  if (count == 0 && told) print_err("--recompute all: {} has no blocks, nothing is recomputed\n", name);
+  if (blocks(step).empty()) print_err("--recompute all: {} has no blocks, nothing is recomputed\n", model);
 }
 
 void RunOptions::fit(TrainerOptions& options, const Device& device, const Task& task, const data::Sources& data,

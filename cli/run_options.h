@@ -90,9 +90,8 @@ struct RunOptions {
   std::string weights_file() const;
   /// `total_steps`: of the run, for schedules; 0 where there is none.
   TrainerOptions trainer_options(int64_t total_steps = 0) const;
-  /// Throws Error(invalid) where --recompute names more blocks than the model has; `told`: stderr says where "all" are
-  /// none.
-  void check_recompute(const data::Source& set, bool told) const;
+  /// Says on stderr if --recompute all finds no blocks in the model.
+  void report_recompute(const data::Source& set) const;
   /// Chooses what to recompute so that the run fits into --memory-budget; `told`: what came of it is said on stderr.
   void fit(TrainerOptions& options, const Device& device, const Task& task, const data::Sources& data, bool evaluates,
            bool told) const;

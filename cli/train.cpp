@@ -57,9 +57,6 @@ void TrainCommand::check_options() const {
   profile.check();
   check_targets(std::array{Target{"--checkpoint", &checkpoint}, Target{"--merged", &merged},
                            Target{"--report", &page.target()}, Target{"--profile", &profile.target()}});
-  if (!run.quantize.empty() && run.lora == 0 && run.freeze.empty())
-    throw invalid(fmt::format("--quantize {}: all weights are trained", run.quantize),
-                  "train adapters beside them: --lora 8");
   if (!adapters.empty() && run.lora == 0)
     throw invalid(fmt::format("--adapters {}: the run has none", adapters), "ask for some: --lora 8");
   if (norms < 0) throw invalid(fmt::format("--norms {}: expected a number of steps", norms), "0 or more");
@@ -136,7 +133,7 @@ int TrainCommand::operator()() try {
   int64_t total = total_steps(*data.train), per_epoch = steps_per_epoch(*data.train);
   if (overfit) total = *overfit;
   Task task = run.make_task(*data.train);
-  run.check_recompute(*data.train, !quiet);
+  if (!quiet) run.report_recompute(*data.train);
   const TrainerOptions options = trainer_options(device, task, data, total);
   Trainer trainer(device, task, options);
   if (resume.empty())

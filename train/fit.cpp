@@ -60,7 +60,7 @@ class Plans {
   }
   static bool lower(const Choice& a, const Choice& b) { return a.taken.peak < b.taken.peak; }
   /// All blocks that a step can recompute.
-  std::vector<std::string> all_blocks() { return planner(0, options_.accumulate).blocks(options_.batch); }
+  std::vector<std::string> blocks_of_step() { return planner(0, options_.accumulate).blocks(options_.batch); }
 
  private:
   /// One for steps in one part and one for steps in several: each opens a session of the device.
@@ -161,7 +161,7 @@ std::string with_blocks(int64_t blocks, int64_t count) {
 Fit fit(const Device& device, const Task& task, const TrainerOptions& options, const data::Source& train,
         const data::Source* test, uint64_t budget) {
   Plans plans(device, task, options, train, test, budget);
-  std::vector<std::string> all = plans.all_blocks();
+  std::vector<std::string> all = plans.blocks_of_step();
   const auto count = static_cast<int64_t>(all.size());
   Plans::Choice without = plans.choice(0, options.accumulate);
   Plans::Choice with = plans.fits(without) ? without : plans.blocks(count, options.accumulate);
@@ -176,7 +176,7 @@ Fit fit(const Device& device, const Task& task, const TrainerOptions& options, c
 std::vector<std::string> ways_to_fit(const Device& device, const Task& task, const TrainerOptions& options,
                                      const data::Source& train, const data::Source* test, uint64_t room) {
   Plans plans(device, task, options, train, test, room);
-  const auto count = static_cast<int64_t>(plans.all_blocks().size());
+  const auto count = static_cast<int64_t>(plans.blocks_of_step().size());
   std::vector<std::string> ways;
   if (auto parts = plans.parts({options.recompute}); parts && plans.fits(*parts))
     ways.push_back(option_text("accumulate", parts->accumulate));

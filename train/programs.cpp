@@ -143,6 +143,14 @@ bool decays(Optimizer optimizer) {
 
 }  // namespace
 
+void Programs::check_quantize(const std::vector<nn::Parameter>& all) const {
+  if (options_.frozen < nn::WeightFormat::int8 || std::ranges::any_of(all, [](const auto& p) { return p.bits != 0; }))
+    return;
+  const std::string given = option_text("quantize", options_.frozen == nn::WeightFormat::int8 ? "int8" : "int4");
+  if (options_.inference) throw invalid(given + ": the model has no matrix to quantize", "leave it out");
+  throw invalid(given + ": all weights are trained", "train adapters instead: " + option_text("lora", 8));
+}
+
 ModelSignature Programs::declare(const InputLayout& form) const {
   Graph g;
   InputLayout fed = form;  // names its columns as feeds, which no parameter can have
@@ -159,6 +167,7 @@ ModelSignature Programs::declare(const InputLayout& form) const {
   for (const Metric& m : out.metrics) d.metrics.push_back(m.name);
   if (out.output) d.output = out.output.shape();
   for (nn::Parameter& p : d.parameters) p.properties = properties_of(p);
+  check_quantize(d.parameters);
   for (const ParameterGroup& group : options_.groups)
     if (std::ranges::none_of(d.parameters, [&](const nn::Parameter& p) {
           return fnmatch(group.pattern.c_str(), p.name.c_str(), 0) == 0;
@@ -280,7 +289,12 @@ void Programs::step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b
 Graph Programs::recomputed(Graph g) const {
   if (options_.recompute == 0) return g;
   std::vector<std::string> chosen = blocks(g);
-  if (options_.recompute < static_cast<int64_t>(chosen.size())) chosen.resize(static_cast<size_t>(options_.recompute));
+  const auto count = static_cast<int64_t>(chosen.size());
+  if (options_.recompute != all_blocks && options_.recompute > count)
+    throw invalid(fmt::format("{}: the model has {}", option_text("recompute", options_.recompute),
+                              count == 0 ? "no blocks" : fmt::format("{} blocks", count)),
+                  count == 0 ? "leave it out" : option_text("recompute", count) + " or less, or all");
+  if (options_.recompute < count) chosen.resize(static_cast<size_t>(options_.recompute));
   return recompute(g, chosen);
 }
 

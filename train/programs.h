@@ -26,6 +26,9 @@ constexpr int64_t loss_ring = 256;
 /// What the ring "losses" holds of a step whose batch had no weight: a finite number, so that it is told from a NaN.
 constexpr double no_loss = std::numeric_limits<float>::lowest();
 
+/// ProgramOptions::recompute of all blocks, also of none.
+constexpr int64_t all_blocks = std::numeric_limits<int64_t>::max();
+
 /// Properties of the parameters whose names fit a pattern ("*.bias", "transformer.wte.*").
 struct TUTTI_API ParameterGroup {
   std::string pattern;
@@ -46,8 +49,10 @@ struct TUTTI_API ProgramOptions {
   nn::WeightFormat frozen = nn::WeightFormat::compute;  ///< how weights are kept that are not trained
   bool inference = false;                               ///< no weight is trained
   std::optional<nn::Normalise> normalise = {};          ///< the model's images
-  double mixup = 0;       ///< alpha of nn::Mixup; 0: images of a training batch stay apart
-  int64_t recompute = 0;  ///< so many blocks, from the first, are computed again for the backward pass: see recompute()
+  double mixup = 0;  ///< alpha of nn::Mixup; 0: images of a training batch stay apart
+  /// The number of blocks, from the first, that the backward pass recomputes: see recompute(). Training programs throw
+  /// Error(invalid) where the model has fewer.
+  int64_t recompute = 0;
   bool gradient_norm = false;  ///< the norm of all gradients, before any is clipped: the ring "gradient_norms"
   bool norms = false;          ///< 2-norms by trained parameter are outputs: "norm.gradient.NAME", "norm.weight.NAME"
   bool expose_gradients = false;  ///< every parameter's gradient, f32, is an output: "gradient.NAME"
@@ -97,6 +102,7 @@ class TUTTI_API Programs {
   Graph sampling(const Sampler& sampler, int64_t count) const;
 
  private:
+  void check_quantize(const std::vector<nn::Parameter>& all) const;
   struct Backward;
   Backward backward(Graph& g, nn::Builder& model, Batch& batch, const LossScaler* scaler) const;
   void step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b, Value step, LossScaler* scaler) const;

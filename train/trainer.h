@@ -101,6 +101,8 @@ class TUTTI_API NotFinite : public Error {
 
 /// Of those options.
 TUTTI_API ProgramOptions program_options(const TrainerOptions& options);
+/// "int8" or "int4". Throws Error(invalid) for another text.
+TUTTI_API nn::WeightFormat parse_quantize(const std::string& text);
 /// Throws Error(invalid) where a number of the options is out of its range.
 void check(const TrainerOptions& options);
 /// Throws Error(invalid) where the rate of step `at`, counted from 0, is not a number that the weights' dtype holds.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/option_text.h"
 #include "core/base/text.h"
 #include "train/trainer.h"
 
@@ -25,6 +26,12 @@ void expect_finite_rate(double lr, const TrainerOptions& o, int64_t at) {
     throw invalid(fmt::format("the learning rate of step {} is {}: {} times the schedule's factor", at + 1, lr,
                               learning_rate(o.optimizer)),
                   "use a smaller learning rate, and a schedule whose factors are finite");
+}
+
+nn::WeightFormat parse_quantize(const std::string& text) {
+  if (text == "int8") return nn::WeightFormat::int8;
+  if (text == "int4") return nn::WeightFormat::int4;
+  throw invalid(option_text("quantize", text) + ": unknown", "use int8 or int4");
 }
 
 ProgramOptions program_options(const TrainerOptions& o) {

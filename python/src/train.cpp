@@ -117,6 +117,7 @@ TrainerOptions options_of(const nb::dict& d) {
     o.optimizer = optimizer_of(kind, given);
   }
   if (d.contains("precision")) o.precision = parse_precision(nb::cast<std::string>(d["precision"]));
+  if (d.contains("quantize")) o.frozen = parse_quantize(nb::cast<std::string>(d["quantize"]));
   if (d.contains("loss_scale")) o.loss_scaling.initial = nb::cast<double>(d["loss_scale"]);
   if (d.contains("fallback")) o.fallback = fallback_named(nb::cast<std::string>(d["fallback"]));
   if (d.contains("schedule")) {
@@ -309,6 +310,7 @@ static void bind_trainer_options(nb::module_& m) {
 
 void bind_trainer(nb::module_& m) {
   bind_trainer_options(m);
+  m.attr("all_blocks") = all_blocks;
   auto asked = [](auto f) { return [f](PyTrainer& t) { return t.look(f); }; };
   nb::class_<PyTrainer>(m, "Trainer")
       .def("__init__",
@@ -376,6 +378,13 @@ void bind_trainer(nb::module_& m) {
       .def_prop_ro("train_seconds", asked([](Trainer& t) { return t.train_seconds(); }))
       .def_prop_ro("compile_ms", asked([](Trainer& t) { return t.compile_ms(); }))
       .def_prop_ro("planned_bytes", asked([](Trainer& t) { return t.planned_bytes(); }))
+      .def("take_norms",
+           [](PyTrainer& trainer) {
+             nb::list all;
+             for (const Norms& n : trainer.use([](Trainer& t) { return t.take_norms(); }))
+               all.append(nb::make_tuple(n.step, n.gradient, n.weight));
+             return all;
+           })
       .def_prop_ro("peak_bytes", asked([](Trainer& t) { return t.peak_bytes(); }))
       .def_prop_ro("loss_scale", asked([](Trainer& t) { return t.loss_scale(); }))
       .def_prop_ro("state_hash", asked([](Trainer& t) { return t.state_hash(); }))

@@ -17,10 +17,10 @@ from tutti._core import Device, Graph, Outcome, Value
 from tutti.graphs import Program, gradients, native, value_and_grad
 from tutti.tables import Devices as _Devices
 from tutti.tasks import binary_classification, classification, outcome, regression, task
-from tutti.trainer import Lora, ParameterGroup, Score, Trainer, optimizers as _optimizers
+from tutti.trainer import Lora, Norms, ParameterGroup, Score, Trainer, optimizers as _optimizers
 
 __all__ = ["DeclinedError", "Device", "DeviceLostError", "Error", "Graph", "InvalidError", "Lora", "NoMemoryError", "NotFiniteError", "Outcome",
-           "ParameterGroup", "Program", "Score", "Trainer", "UnsupportedError", "Value", "binary_classification", "classification",
+           "Norms", "ParameterGroup", "Program", "Score", "Trainer", "UnsupportedError", "Value", "binary_classification", "classification",
            "devices", "from_torch", "gradients", "native", "nn", "open_data", "ops", "optim", "outcome", "regression", "source",
            "task", "value_and_grad"]
 __version__ = _core.version

@@ -74,6 +74,15 @@ class Score:
         return f"loss {self.loss:.4f}" + "".join(f", {k} {v:.4f}" for k, v in sorted(self.metrics.items()))
 
 
+@dataclasses.dataclass(frozen=True)
+class Norms:
+    """2-norms by parameter at a step (from 1): of gradients before clipping, of weights before the update."""
+
+    step: int
+    gradient: dict[str, float]
+    weight: dict[str, float]
+
+
 Numbers = float | Iterable[float]
 
 
@@ -94,6 +103,7 @@ class Trainer:
                 that gives the factor on it
     groups      ParameterGroups
     lora        adapters to train in place of the weights: tutti.Lora(rank=8, alpha=16, targets=("q_proj", "v_proj"))
+    quantize    "int8" or "int4": store weights that are not trained in quantized blocks; with `lora` or frozen groups
     fallback    "cpu": what the device declines runs on the CPU, and `elsewhere` lists it; "none": that is an error
     options     keyword arguments for the other fields of C++'s TrainerOptions, such as batch=32: help(tutti.Trainer) and docs/RUNS.md
                 list them
@@ -109,7 +119,7 @@ class Trainer:
         optimizer = optimizer or optimizers["Adam"]()
         if not isinstance(optimizer, Optimizer):
             raise InvalidError(f"{optimizer!r} is not an optimizer of tutti.optim", "tutti.optim has " + ", ".join(optimizers))
-        known = (*(name for name, *_ in _core.trainer_options()), "device_options", "precision", "loss_scale", "fallback")
+        known = (*(name for name, *_ in _core.trainer_options()), "device_options", "precision", "quantize", "loss_scale", "fallback")
         for key in options:
             if key not in known:
                 raise TypeError(f"Trainer has no option '{key}': it has {', '.join(known)}")
@@ -119,6 +129,8 @@ class Trainer:
             options["lora"] = lora.rank, float(lora.alpha), float(lora.dropout), list(lora.targets)
         if normalise is not None:
             options["normalise"] = normalise if isinstance(normalise, str) else ":".join(map(_listed, normalise))
+        if options.get("recompute") == "all":
+            options["recompute"] = _core.all_blocks
         if schedule:
             options["schedule"] = schedule if callable(schedule) else (schedule, total or 0)
         self.task, self.optimizer = task, optimizer
@@ -206,6 +218,10 @@ class Trainer:
                                "hand in one that can be gone through again, such as a DataLoader or a list; a generator ends for good")
         counted = [x for x in losses if x == x]  # a batch in which nothing counts has no loss
         return {"loss": sum(counted) / len(counted) if counted else float("nan"), "stopped": False}
+
+    def norms(self) -> list[Norms]:
+        """The norms measured since the last call; requires the option `norms_every`."""
+        return [Norms(*measured) for measured in self._core.take_norms()]
 
     def evaluate(self, data: Data) -> Score:
         """Loss and metrics over all samples."""

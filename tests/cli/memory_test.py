@@ -29,7 +29,7 @@ class Memory(harness.Case):
     def test_a_model_without_blocks(self):
         told = self.fails(2, ["does not fit into 1000 B"], "train", *MLP, "--memory-budget", "1000", "--no-eval").stderr
         self.assertNotIn("block", told)
-        self.fails(2, ["--recompute 2: mlp has no blocks", "leave it out"], "train", *MLP, "--recompute", "2")
+        self.fails(2, ["--recompute 2: the model has no blocks", "leave it out"], "train", *MLP, "--recompute", "2")
         told = self.done("train", *MLP, "--device", "reference", "--recompute", "all", "--steps", "1", "--no-eval").stderr
         self.assertEqual(told.count("--recompute all: mlp has no blocks, nothing is recomputed"), 1, told)
         told = self.done("train", *MLP, "--device", "reference", "--recompute", "0", "--steps", "1", "--no-eval").stderr
@@ -57,8 +57,8 @@ class Memory(harness.Case):
         self.fails(2, ["run.toml:1", "'10QiB' is no size"], "train", *MLP, "--config", toml)
 
     def test_more_blocks_than_there_are(self):
-        self.fails(2, ["--recompute 99: gpt:nano has 3 blocks", "--recompute 3 or less, or all"], "train", *NANO, "--recompute", "99")
-        self.fails(2, ["--recompute 4: gpt:nano has 3 blocks"], "plan", *NANO, "--recompute", "4")
+        self.fails(2, ["--recompute 99: the model has 3 blocks", "--recompute 3 or less, or all"], "train", *NANO, "--recompute", "99")
+        self.fails(2, ["--recompute 4: the model has 3 blocks"], "plan", *NANO, "--recompute", "4")
         self.done("train", *NANO, "--recompute", "3", "--steps", "1", "--no-eval")
         self.assertEqual(self.peak("--recompute", "3"), self.peak("--recompute", "all"))
 

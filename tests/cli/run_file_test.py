@@ -93,7 +93,7 @@ class RunFiles(harness.Case):
                                  ("augment", '"nope"', "'nope' is unknown"), ("device", '"nope"', "unknown device 'nope'"),
                                  ("lr", "-1", "--lr -1"), ("optimizer", '"x"', "unknown optimizer 'x'"), ("mixup", "-1", "mixup -1"),
                                  ("data", '"nope:1"', "unknown data 'nope:1'"), ("model", '"vgg"', "unknown model 'vgg'"),
-                                 ("recompute", "2", "--recompute 2: mlp has no blocks"), ("keep", "0", "--keep 0")):
+                                 ("recompute", "2", "--recompute 2: the model has no blocks"), ("keep", "0", "--keep 0")):
             options = {k: v for k, v in base.items() if k != key}
             toml = self.file("".join(f"{k} = {v}\n" for k, v in options.items()) + f"\n{key} = {value}\n")
             line = len(options) + 2

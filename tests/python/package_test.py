@@ -63,6 +63,43 @@ class TrainerOptions(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "no option 'clip'.*clip_norm"):
             trainer(clip=1)
 
+    def test_recomputed_blocks_give_the_same_bits(self):
+        def hash_of(**options):
+            block = lambda: nn.Sequential(nn.Linear(16), nn.ReLU(), nn.Linear(16), nn.ReLU())
+            model = nn.Sequential(nn.Linear(16), nn.Sequential(block(), block()), nn.Linear(4))
+            t = tutti.Trainer(tutti.classification(model), "onednn", batch=32, **options)
+            t.fit(quadrants(), steps=4, progress=False)
+            return t._core.state_hash
+
+        plain = hash_of()
+        self.assertEqual(hash_of(recompute=1), plain)
+        self.assertEqual(hash_of(recompute="all"), plain)
+        with self.assertRaisesRegex(tutti.InvalidError, "recompute=9: the model has 2 blocks.*recompute=2 or less"):
+            hash_of(recompute=9)
+        with self.assertRaisesRegex(tutti.InvalidError, "recompute=1: the model has no blocks"):
+            trainer(recompute=1).fit(quadrants(), steps=1)
+
+    def test_norms_are_those_of_gradients_and_weights(self):
+        t = trainer(norms_every=2)
+        t.fit(quadrants(), steps=5, progress=False)
+        measured = t.norms()
+        self.assertEqual([n.step for n in measured], [2, 4])
+        self.assertEqual(set(measured[0].weight), set(t.state_dict()))
+        self.assertTrue(all(x > 0 for n in measured for x in (*n.gradient.values(), *n.weight.values())))
+        self.assertEqual(t.norms(), [])
+        before = t.state_dict()  # weights are measured before the update
+        t.fit(quadrants(), steps=1, progress=False)
+        (last,) = t.norms()
+        self.assertEqual(last.step, 6)
+        for name, weight in before.items():
+            self.assertAlmostEqual(last.weight[name], float(np.linalg.norm(weight)), places=4, msg=name)
+
+    def test_quantized_weights_need_weights_that_are_not_trained(self):
+        with self.assertRaisesRegex(tutti.InvalidError, "quantize='?int8'?: all weights are trained"):
+            trainer(quantize="int8").fit(quadrants(), steps=1)
+        with self.assertRaisesRegex(tutti.InvalidError, "quantize='?int3'?: unknown"):
+            trainer(quantize="int3")
+
     def test_docs_list_their_records(self):
         docs = (pathlib.Path(__file__).parents[2] / "docs/RUNS.md").read_text()
         for name, default, doc, command in tutti._core.trainer_options():

@@ -23,8 +23,6 @@ namespace {
 
 using namespace tutti::test;
 
-constexpr int64_t all_blocks = 1 << 20;
-
 /// A model at its tiny size and synthetic data for it.
 struct Tiny {
   const ModelDef& model;
