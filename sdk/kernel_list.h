@@ -85,9 +85,7 @@ class ChoiceCache {
 
   /// The choice for a node by itself: the view has no epilogue and no layouts. The reference stays valid.
   const Choice<NodeView, Kernel>& of(const NodeView& view) {
-    SignatureBytes bytes;
-    bytes.add_node(view.program, view.node());
-    std::string key = bytes.take();
+    std::string key = signature(view.program, view.node()).take();
     auto at = kept_.find(key);
     if (at == kept_.end()) at = kept_.emplace(std::move(key), ask_(view)).first;
     return at->second;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/key_bytes.h"
 #include "core/base/option_text.h"
 #include "core/base/status.h"
 #include "graph/lower/lower.h"
@@ -31,32 +32,39 @@ std::string signature(const Graph& g, const Node& n) {
 Legalizer::Legalizer(Session& session)
     : Legalizer(Ask([&session](const Graph& g) { return session.check(Lowered(g).program()); }), session.device().id) {}
 
-void Legalizer::learn(const Graph& g) {
-  std::vector<std::string> fresh;
+std::vector<const Verdict*> Legalizer::learn(const Graph& g) {
+  std::vector<const Verdict*> verdicts;
+  std::vector<Verdict*> fresh;
   Graph question;  // one node per new signature, over feeds
   for (const Node& n : g.nodes()) {
-    std::string key = signature(g, n);
-    if (!verdicts_.try_emplace(key).second) continue;
+    KeyBytes key;
+    key.add(n.op).add(n.attrs);
+    for (ValueId i : n.inputs) key.add(g.info(i).type);
+    auto [at, unknown] = verdicts_.try_emplace(key.take());
+    verdicts.push_back(&at->second);
+    if (!unknown) continue;
     Values in;
     for (ValueId i : n.inputs)
       in.push_back(question.feed(fmt::format("x{}", question.values().size()), g.info(i).type));
     question.set_origin(n);
     Values out = question.add(*n.op, in, n.attrs);
     for (size_t k = 0; k < out.size(); ++k) question.set_state(fmt::format("y{}.{}", fresh.size(), k), out[k]);
-    fresh.push_back(std::move(key));
+    fresh.push_back(&at->second);
   }
-  if (fresh.empty()) return;
+  if (fresh.empty()) return verdicts;
   ++calls_;
   std::vector<Verdict> answers = ask_(question);
-  for (size_t k = 0; k < fresh.size(); ++k) verdicts_[fresh[k]] = std::move(answers[k]);
+  for (size_t k = 0; k < fresh.size(); ++k) *fresh[k] = std::move(answers[k]);
+  return verdicts;
 }
 
 Graph Legalizer::expand(const Graph& g) {
-  learn(g);
+  std::vector<const Verdict*> verdicts = learn(g);
   bool expanded = false;
   Rewriter r(g);
-  for (const Node& n : g.nodes()) {
-    if (!n.op->decompose || verdicts_.at(signature(g, n)).accepted) {
+  for (size_t k = 0; k < g.nodes().size(); ++k) {
+    const Node& n = g.nodes()[k];
+    if (!n.op->decompose || verdicts[k]->accepted) {
       r.copy(n);
       continue;
     }
@@ -70,13 +78,12 @@ Graph Legalizer::expand(const Graph& g) {
 }
 
 std::vector<Declined> Legalizer::declined(const Graph& g) {
-  learn(g);
+  std::vector<const Verdict*> verdicts = learn(g);
   std::vector<Declined> out;
   for (uint32_t k = 0; k < g.nodes().size(); ++k) {
     const Node& n = g.nodes()[k];
-    std::string text = signature(g, n);
-    const Verdict& answer = verdicts_.at(text);
-    if (!answer.accepted) out.push_back({k, text + (n.label.empty() ? "" : " at " + n.label), answer.reason});
+    if (!verdicts[k]->accepted)
+      out.push_back({k, signature(g, n) + (n.label.empty() ? "" : " at " + n.label), verdicts[k]->reason});
   }
   return out;
 }

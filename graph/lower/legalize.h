@@ -40,7 +40,8 @@ class TUTTI_API Legalizer {
   size_t signatures() const { return verdicts_.size(); }
 
  private:
-  void learn(const Graph& g);
+  /// The verdict of each node; asks about signatures that are new. Valid while the legalizer lives.
+  std::vector<const Verdict*> learn(const Graph& g);
   Ask ask_;
   std::string device_;
   std::unordered_map<std::string, Verdict> verdicts_;

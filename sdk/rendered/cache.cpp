@@ -29,22 +29,14 @@ const RenderedWork& RenderCache::kept(std::string key, F&& make) {
 
 const RenderedWork& RenderCache::work(const RenderEntry& entry, const RenderNodeView& view) {
   const Epilogue& e = view.epilogue;
-  SignatureBytes key;
-  key.add('w');
-  key.add_node(view.program, view.node());
-  key.add(&entry);
-  for (bool part : {e.bias, e.relu, view.in_place}) key.add(part);
-  key.add(e.gelu);
-  key.add(e.sum);
+  KeyBytes key = signature(view.program, view.node());
+  key.add('w').add(&entry).add(e.bias).add(e.relu).add(e.gelu).add(e.sum).add(view.in_place);
   return kept(key.take(), [&] { return entry.make(view); });
 }
 
 const RenderedWork& RenderCache::pass(const Program& program, const Fusion& fusion) {
-  SignatureBytes key;
-  key.add('p');
-  key.add_all(fusion.code);
-  key.add_all(fusion.dims);
-  key.add(fusion.exact);
+  KeyBytes key;
+  key.add('p').add_all(fusion.code).add_all(fusion.dims).add(fusion.exact);
   for (uint32_t v : fusion.inputs) key.add_type(program.type(v));
   for (uint32_t v : fusion.outputs) key.add_type(program.type(v));
   return kept(key.take(), [&] { return render(program, traits_, fusion); });

@@ -64,10 +64,19 @@ def environment(folder):
             "LINES": "12"}
 
 
+def check_names(listed):
+    """Ends with an error if SCRIPTS or SLOW names a test that the build does not have (Python's may be off)."""
+    names = {test["name"] for test in listed} | {pathlib.Path(test["command"][0]).name for test in listed if test.get("command")}
+    python = any(name.startswith("Python.") for name in names)
+    if lost := [n for n in (*SCRIPTS, *SLOW) if n not in names and (python or not n.startswith("Python."))]:
+        sys.exit(f"elsewhere: no such test: {', '.join(lost)}; update the lists at the head of {__file__}")
+
+
 def tests_of(build):
     """(name, command, environment, folder) of the tests to run: each program of GoogleTest's once, with all of its tests."""
     listed = json.loads(subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True,
                                        check=True).stdout)["tests"]
+    check_names(listed)
     programs = set()
     for test in listed:
         properties = {p["name"]: p["value"] for p in test.get("properties", [])}
