@@ -138,6 +138,15 @@ Code code_of(CUresult result) {
     case CUDA_ERROR_INVALID_PC:
     case CUDA_ERROR_LAUNCH_FAILED:
     case CUDA_ERROR_CONTEXT_IS_DESTROYED: return Code::device_lost;
+    default: break;
+  }
+  // cuda.h says of these, too, that the process must end; headers of CUDA 12.0 do not name them all.
+  switch (static_cast<int>(result)) {
+    case 226:  // CUDA_ERROR_CONTAINED
+    case 721:  // CUDA_ERROR_TENSOR_MEMORY_LEAK
+    case 810:  // CUDA_ERROR_MPS_CLIENT_TERMINATED
+    case 911:  // CUDA_ERROR_EXTERNAL_DEVICE
+      return Code::device_lost;
     default: return Code::internal;
   }
 }

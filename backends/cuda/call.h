@@ -14,6 +14,8 @@ class Call {
   virtual ~Call() = default;
   /// Enqueues (or records, while the stream captures) the call on buffers in the order of the dispatch. Throws Error.
   virtual void run(CUstream stream, std::span<const CUdeviceptr> buffers) const = 0;
+  /// Called before the stream of an earlier run is destroyed: a library's handle must not keep it.
+  virtual void leave_stream() const {}
   /// How many of the first buffers are only read; every other one counts as written. Calls of which no one writes what
   /// another touches may run side by side.
   virtual size_t inputs() const { return 0; }

@@ -143,6 +143,7 @@ class Convolution : public Tunable {
                                                     bytes, &zero, w_, at(y));
     if (status != CUDNN_STATUS_SUCCESS) fail(*api_, status, "a convolution", true);
   }
+  void leave_stream() const override { api_->cudnnSetStream(handle_, nullptr); }
   size_t inputs() const override { return shape_.bias ? 3 : 2; }
 
   // ---- Tunable

@@ -27,6 +27,7 @@ class DeviceTimer : public CallTimer {
 
  private:
   void check(CUresult result, const char* what) const { context_->check(result, what); }
+  /// Seconds of the second of two runs of `work`.
   double timed(const std::function<void()>& work);
   CUgraphExec record(const Call& call, int repeats);
 

@@ -20,15 +20,21 @@ constexpr unsigned char small_numbers = 0x3c;       // positive ones in f32, f16
 constexpr uint64_t most_tried = uint64_t{1} << 30;  // bytes of a call's buffers
 constexpr uint64_t most_read = uint64_t{1} << 20;   // of a result, to look for NaN
 
-/// Closes the timer however its scope ends.
+/// A timer that is open for a call until the end of the scope.
 class Opened {
  public:
-  Opened(CallTimer& timer, std::span<const uint64_t> bytes) : timer_(timer) { timer_.open(bytes); }
-  ~Opened() { timer_.close(); }
+  Opened(CallTimer& timer, const Call& call, std::span<const uint64_t> bytes) : timer_(timer), call_(call) {
+    timer_.open(bytes);
+  }
+  ~Opened() {
+    call_.leave_stream();
+    timer_.close();
+  }
   Opened(const Opened&) = delete;
 
  private:
   CallTimer& timer_;
+  const Call& call_;
 };
 
 /// Those whose buffers and workspace take at most that.
@@ -145,7 +151,7 @@ Tuner::Trial Tuner::trial(Tunable& call, std::string& why) {
   try {
     if (std::accumulate(bytes.begin(), bytes.end(), uint64_t{0}) > most_tried)
       throw Error(Code::no_memory, "its buffers take more than a trial may");
-    Opened opened(*timer_, bytes);
+    Opened opened(*timer_, call, bytes);
     why = run_once(call);
     return why.empty() ? Trial::ran : Trial::failed;
   } catch (const Error& e) {
@@ -169,7 +175,7 @@ std::optional<std::string> Tuner::measure(Tunable& call, const std::vector<size_
   double least = 0;
   std::string times;
   try {
-    Opened opened(*timer_, bytes);
+    Opened opened(*timer_, call, bytes);
     for (size_t k : fitting) {
       call.select(k);
       double seconds = 0;

@@ -414,6 +414,8 @@ void event_functions(CudaApi& a) {
         return CUDA_SUCCESS;
       }
     Event& event = events.at(e);
+    if (auto s = streams.find(stream); event.timing && s != streams.end() && s->second.work.empty())
+      ++current->idle_timings;
     event.captured = false;
     event.stream = stream;
     size_t record = ++event.asked;

@@ -33,6 +33,7 @@ struct State {
   std::vector<std::string> calls;
   size_t allocated = 0, live_modules = 0, live_graphs = 0, live_events = 0, live_streams = 0, compiled = 0;
   size_t graph_nodes = 0, graph_edges = 0;  ///< of the newest graph
+  size_t idle_timings = 0;                  ///< timing events recorded in a stream with nothing to do
   size_t retained = 0;                      ///< of primary contexts, now
   std::vector<std::string> compile_options;
   size_t count(const std::string& call) const;

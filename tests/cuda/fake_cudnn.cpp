@@ -347,7 +347,7 @@ CudnnApi cudnn() {
   };
   f.cudnnDestroy = [](cudnnHandle_t h) { return destroy<Handle>(h); };
   f.cudnnSetStream = [](cudnnHandle_t h, cudaStream_t s) {
-    of<Handle>(h).stream = s;
+    current->stream = of<Handle>(h).stream = s;
     return CUDNN_STATUS_SUCCESS;
   };
   f.cudnnGetVersion = []() -> size_t { return 91900; };

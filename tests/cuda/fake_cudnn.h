@@ -23,6 +23,7 @@ struct CudnnState {
   int convolutions = 0;  ///< calls that compute
   int used = -1;         ///< the algorithm of the newest one
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
+  cudaStream_t stream = nullptr;  ///< that a handle was given last
 };
 
 /// The state that the functions work on, fresh at every call.

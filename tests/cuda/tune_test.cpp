@@ -381,6 +381,7 @@ TEST_F(TunedVendors, TheFastestProductIsFoundOnTheDeviceAndKept) {
   EXPECT_EQ(device.live_graphs, 0u);
   EXPECT_EQ(device.live_events, 0u);
   EXPECT_EQ(device.live_streams, 0u);
+  EXPECT_EQ(device.idle_timings, 0u) << "the host's launches would be measured";
   EXPECT_EQ(products.descriptors, 0);
 }
 
@@ -465,6 +466,13 @@ TEST_F(TunedVendors, DeterministicConvolutionsCompete) {
   convolutions.costs = {{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, 0.01},
                         {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED, 0.02}};
   EXPECT_EQ(convolution(&sdk::Library::conv_dw), CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);
+}
+
+TEST_F(TunedVendors, AHandleDoesNotKeepTheStreamOfATrial) {
+  auto l = library();
+  l->conv({DType::f32, 1, 2, 3, 1, {4, 1, 1, 0, 1, 4}, {4, 1, 1, 0, 1, 4}}, request);
+  EXPECT_GT(convolutions.convolutions, 0);
+  EXPECT_EQ(convolutions.stream, nullptr);
 }
 
 TEST_F(TunedVendors, OneDeterministicConvolutionIsTriedAndNotMeasured) {
