@@ -17,7 +17,7 @@ CXX = os.environ["CXX"]
 DOCS = SOURCE / "docs/PLUGINS.md"
 TEMPLATE = SOURCE / "plugins/template"
 CARD = SOURCE / "plugins/card"
-VENDOR = "A vendor's product"  # the chapter whose commands are class Card's
+VENDOR = "A vendor's library"  # the chapter whose commands are class Card's
 
 
 def environment(folder, **changes):
