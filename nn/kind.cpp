@@ -23,7 +23,7 @@ std::string name_of(Argument::Type type) {
     case Argument::real: return "number";
     case Argument::flag: return "true or false";
     case Argument::text: return "text";
-    case Argument::sizes: return "list of whole numbers";
+    case Argument::sizes: return "list of integers";
     case Argument::layers: return "list of layers";
     case Argument::branches: return "list of branches";
   }
@@ -31,9 +31,9 @@ std::string name_of(Argument::Type type) {
 }
 
 std::string default_of(const Argument& a) {
-  if (a.axis) return "from what comes in";
-  if (a.data == Argument::tokens) return "those of the data";
-  if (a.data == Argument::outputs) return "of the last layer: those of the data";
+  if (a.axis) return "inferred";
+  if (a.data == Argument::tokens) return "the number of tokens in the data";
+  if (a.data == Argument::outputs) return "in the last layer: the number of outputs that the data needs";
   if (!a.otherwise) return "";
   struct Text {
     std::string operator()(int64_t x) const { return fmt::format("{}", x); }

@@ -62,7 +62,7 @@ TUTTI_API std::span<const LayerKind* const> all_layer_kinds();
 TUTTI_API const LayerKind& find_layer_kind(const std::string& name);
 /// "whole number", "number", …: what a value of that type is called.
 TUTTI_API std::string name_of(Argument::Type type);
-/// What stands for the argument where it is left out: "true", "from what comes in"; "" where it must be given.
+/// What stands for the argument where it is left out: "true", "inferred"; "" where it must be given.
 TUTTI_API std::string default_of(const Argument& argument);
 /// All kinds as a table, for docs/LAYERS.md.
 TUTTI_API std::string layers_markdown();

@@ -13,6 +13,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -84,24 +85,25 @@ def number(ms):
 
 def markdown(document):
     lines = ["# The models", "",
-             "`tutti train NAME` trains any of these models on default data; `tutti models` lists their other sizes. Each model is one",
-             "file in `train/models` and is tested in lockstep with the float64 reference on every device. All but `mlp` and `cnn` have a",
-             "PyTorch counterpart with the same parameter names in `bench/peers/zoo`; over 20 steps in float64 both agree to 1e-9",
-             "(`tests/golden/models_test.cpp`). Models missing from the tables were not measured.", "",
-             f"Made by `scripts/models-table.py` on {document['date']}, in f32: {document['device']} is "
-             f"{document['devices'][document['device']]}"
-             + "".join(f"; {d}: {document['devices'][d]}" for d in document["others"]) + ".", "",
-             "| model | what | parameters | data, batch, optimizer | after | loss | test |", "| --- | --- | --- | --- | --- | --- | --- |"]
+             "`tutti train NAME` trains any of these models on default data; `tutti models` lists their other sizes. Each model is one file in",
+             "`train/models` and is tested in lockstep with the float64 reference on every device. All but `mlp` and `cnn` have a PyTorch",
+             "counterpart with the same parameter names in `bench/peers/zoo`; in float64 the losses of 20 steps, and the weights after them,",
+             "agree with it to 1e-9 (`tests/golden/models_test.cpp`). Models missing from the tables were not measured.", "",
+             *textwrap.wrap(f"Made by `scripts/models-table.py` on {document['date']}, in f32. Devices: "
+                            + ", ".join(f"`{d}` ({document['devices'][d]})" for d in [document["device"], *document["others"]]) + ".",
+                            128, break_long_words=False, break_on_hyphens=False), "",
+             "| model | description | parameters | data, batch size, optimizer | steps | training loss, first → last | test loss; metrics |",
+             "| --- | --- | --- | --- | --- | --- | --- |"]
     for r in document["models"]:
         metrics = ", ".join(f"{k} {100 * v:.1f} %" for k, v in sorted(r["metrics"].items()))
         test = f"{r['test_loss']:.3f}" if r["test_loss"] is not None else "-"
         lines.append(f"| `{r['name']}` | {r['doc']} | {r['parameters']:,} | `{r['data'].replace('made-up-', 'synthetic-')}`, {r['batch']}, {r['optimizer']} | "
-                     f"{r['steps']} steps | {r['first_loss']:.3f} → {r['loss']:.3f} | {test}{'; ' + metrics if metrics else ''} |")
+                     f"{r['steps']} | {r['first_loss']:.3f} → {r['loss']:.3f} | {test}{'; ' + metrics if metrics else ''} |")
     torch = any("torch_ms" in r for r in document["models"])
-    lines += ["", "Milliseconds per training step" + (". PyTorch (the faster of eager and `torch.compile`) was measured in turn with "
-              f"{document['device']}" if torch else "") + ":", "",
+    lines += ["", "Milliseconds per training step" + (f". Runs of {document['device']} and PyTorch (the faster of eager and `torch.compile`) "
+              "alternated" if torch else "") + ":", "",
               "| model | " + document["device"] + (" | PyTorch | ratio" if torch else "") +
-              "".join(f" | {d}" for d in document["others"]) + " | distinct ops | those not in every model |",
+              "".join(f" | {d}" for d in document["others"]) + " | number of distinct ops | ops that not every model has |",
               "| --- | ---" + (" | --- | ---" if torch else "") + " | ---" * len(document["others"]) + " | --- | --- |"]
     everywhere = set.intersection(*(set(r["ops"]) for r in document["models"]))
     for r in document["models"]:
@@ -113,7 +115,7 @@ def markdown(document):
             ms = r["ms_of"][d]
             cells.append(number(ms) if isinstance(ms, float) else "not run: " + ms.split(": ", 1)[1][:60])
         lines.append("| " + " | ".join([*cells, str(len(r["ops"])), ", ".join(sorted(set(r["ops"]) - everywhere))]) + " |")
-    lines += ["", "Ops of every model: " + ", ".join(sorted(everywhere)) + "."]
+    lines += ["", "Ops that every model has: " + ", ".join(sorted(everywhere)) + "."]
     return "\n".join(lines) + "\n" + SEEN
 
 
@@ -129,9 +131,10 @@ Made by `scripts/models-pictures.py` from data that the models were not trained 
 | ![vae](pictures/vae.png) | `vae`, 10 epochs: samples drawn from noise |
 | ![diffusion](pictures/diffusion.png) | `diffusion`, 4000 steps: samples drawn from noise in 1000 steps |
 
-Losses beside PyTorch's, from the same weights and with the same samples in the same order (`bench/peers/curves.py`):
+Training losses of Tutti and PyTorch, starting from the same weights and with the same samples in the same order
+(`bench/peers/curves.py`):
 
-![losses of five models beside PyTorch](results/2026-11-22-curves.svg)
+![training losses of five models in Tutti and PyTorch](results/2026-11-22-curves.svg)
 """
 
 

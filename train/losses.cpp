@@ -53,7 +53,7 @@ Value huber_each(Value y, Value target) { return huber(y, target, 1, "none"); }
 std::span<const Loss> all_losses() {
   static const std::vector<Loss> all = {
       {.name = "cross_entropy",
-       .doc = "of logits [N, C, …] against class numbers, column \"label\"",
+       .doc = "cross entropy of logits [N, C, …] against class indices, column \"label\"",
        .outcome = [](nn::Builder&, Value y, const Batch& x) { return classified(y, x); },
        .outputs = classes,
        .synthetic = [](const Shape& input, int64_t tokens, const Shape& output, int64_t samples) -> std::string {
@@ -67,15 +67,15 @@ std::span<const Loss> all_losses() {
          return num_elements(output) == 1 ? synthetic(input, tokens, 2, samples) : "";
        }},
       {.name = "mse",
-       .doc = "squared error against numbers, column \"target\"",
+       .doc = "mean squared error against the column \"target\"",
        .outcome = regression_by<square>,
        .outputs = targets},
       {.name = "l1",
-       .doc = "absolute error against numbers, column \"target\"",
+       .doc = "mean absolute error against the column \"target\"",
        .outcome = regression_by<absolute>,
        .outputs = targets},
       {.name = "huber",
-       .doc = "Huber's error (delta 1) against numbers, column \"target\"",
+       .doc = "Huber loss (delta 1) against the column \"target\"",
        .outcome = regression_by<huber_each>,
        .outputs = targets},
       {.name = "language_model",

@@ -76,7 +76,7 @@ std::vector<TrainerOption> data_records() {
       {.name = "resident-limit",
        .group = "Data",
        .field = &T::resident_limit,
-       .doc = "Bytes: a larger data set stays on the host and is sent to the device batch by batch",
+       .doc = "Size in bytes above which a data set stays on the host and is sent to the device batch by batch",
        .scope = library},
   };
 }
@@ -117,19 +117,20 @@ std::vector<TrainerOption> training_records() {
       {.name = "norms-every",
        .group = "Training",
        .field = &T::norms_every,
-       .doc = "Steps between two measurements of the norm of every parameter and of its gradient (0: off)",
+       .doc = "Measure the norm of every parameter and of its gradient every that many steps (0: off)",
        .scope = library,
        .low = 0},
       {.name = "nan-check",
        .group = "Training",
        .field = &T::nan_check,
-       .doc = "When a loss or a weight is NaN or infinite, the error names the node that made it and the ranges of its "
-              "inputs",
+       .doc = "When a loss or a weight becomes NaN or infinite, the error names the node that produced it and the "
+              "ranges of the node's inputs",
        .scope = library},
       {.name = "nan-losses",
        .group = "Training",
        .field = &T::nan_losses,
-       .doc = "A loss may be NaN or infinite, as in PyTorch: the run ends where a parameter is",
+       .doc = "Continue when a loss is NaN or infinite, as in PyTorch; the run ends only if a parameter becomes NaN or "
+              "infinite",
        .scope = library},
   };
 }

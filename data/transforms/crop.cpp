@@ -22,13 +22,14 @@ void crop(Image& image, double number, Draws& draws) {
 }  // namespace
 
 extern const Transform crop_transform;
-const Transform crop_transform{.name = "crop",
-                               .doc = "crop[:4] (moved by at most that many pixels each way, black behind)",
-                               .usual = 4,
-                               .least = 1,
-                               .most = 1024,
-                               .whole = true,
-                               .below = [](int64_t height, int64_t width) { return std::min(height, width); },
-                               .apply = crop};
+const Transform crop_transform{
+    .name = "crop",
+    .doc = "crop[:4] (shift by at most that many pixels in each direction, padded with black)",
+    .usual = 4,
+    .least = 1,
+    .most = 1024,
+    .whole = true,
+    .below = [](int64_t height, int64_t width) { return std::min(height, width); },
+    .apply = crop};
 
 }  // namespace tutti::data

@@ -19,7 +19,7 @@ void cutout(Image& image, double number, Draws& draws) {
 
 extern const Transform cutout_transform;
 const Transform cutout_transform{.name = "cutout",
-                                 .doc = "cutout[:8] (a black square of that side)",
+                                 .doc = "cutout[:8] (a black square of that side length)",
                                  .usual = 8,
                                  .least = 1,
                                  .most = 1024,

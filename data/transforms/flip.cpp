@@ -16,6 +16,6 @@ void flip(Image& image, double, Draws& draws) {
 
 extern const Transform flip_transform;
 const Transform flip_transform{
-    .name = "flip", .doc = "flip (left and right swapped in half of the images)", .apply = flip};
+    .name = "flip", .doc = "flip (swap left and right in half of the images)", .apply = flip};
 
 }  // namespace tutti::data

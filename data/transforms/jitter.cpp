@@ -41,7 +41,7 @@ void jitter(Image& image, double number, Draws& draws) {
 extern const Transform jitter_transform;
 const Transform jitter_transform{
     .name = "jitter",
-    .doc = "jitter[:0.2] (brightness, contrast and saturation changed by at most that share)",
+    .doc = "jitter[:0.2] (change brightness, contrast and saturation by at most that fraction)",
     .usual = 0.2,
     .least = 0,
     .most = 1,

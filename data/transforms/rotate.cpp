@@ -31,7 +31,7 @@ void rotate(Image& image, double number, Draws& draws) {
 
 extern const Transform rotate_transform;
 const Transform rotate_transform{.name = "rotate",
-                                 .doc = "rotate[:15] (turned by at most that many degrees either way)",
+                                 .doc = "rotate[:15] (rotate by at most that many degrees in either direction)",
                                  .usual = 15,
                                  .least = 0,
                                  .most = 180,

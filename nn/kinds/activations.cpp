@@ -27,13 +27,13 @@ const LayerKind relu_kind{
 
 extern const LayerKind relu6_kind;
 const LayerKind relu6_kind{
-    .name = "ReLU6", .doc = "x limited to [0, 6]", .arguments = {}, .make = [](const Arguments&) -> Layer {
+    .name = "ReLU6", .doc = "min(max(0, x), 6)", .arguments = {}, .make = [](const Arguments&) -> Layer {
       return Relu6();
     }};
 
 extern const LayerKind leaky_relu_kind;
 const LayerKind leaky_relu_kind{.name = "LeakyReLU",
-                                .doc = "x where x > 0, else negative_slope x",
+                                .doc = "x if x > 0, else negative_slope * x",
                                 .arguments = {{.name = "negative_slope", .type = Argument::real, .otherwise = 0.01}},
                                 .make = [](const Arguments& a) -> Layer {
                                   double slope = a.real("negative_slope");
@@ -43,13 +43,13 @@ const LayerKind leaky_relu_kind{.name = "LeakyReLU",
 
 extern const LayerKind prelu_kind;
 const LayerKind prelu_kind{.name = "PReLU",
-                           .doc = "x where x > 0, else weight x; the weight, one number, is trained",
+                           .doc = "x if x > 0, else weight * x; weight is a single trained number",
                            .arguments = {{.name = "init", .type = Argument::real, .otherwise = 0.25}},
                            .make = [](const Arguments& a) -> Layer { return Prelu{a.real("init")}; }};
 
 extern const LayerKind elu_kind;
 const LayerKind elu_kind{.name = "ELU",
-                         .doc = "x where x > 0, else alpha (e^x - 1)",
+                         .doc = "x if x > 0, else alpha * (e^x - 1)",
                          .arguments = {{.name = "alpha", .type = Argument::real, .otherwise = 1.0}},
                          .make = [](const Arguments& a) -> Layer {
                            double alpha = a.real("alpha");
@@ -59,7 +59,7 @@ const LayerKind elu_kind{.name = "ELU",
 extern const LayerKind gelu_kind;
 const LayerKind gelu_kind{
     .name = "GELU",
-    .doc = "x times the normal distribution's share below x",
+    .doc = "x * cdf(x), with the cdf of the normal distribution",
     .arguments = {{.name = "approximate",
                    .type = Argument::text,
                    .otherwise = std::string("none"),
@@ -68,7 +68,7 @@ const LayerKind gelu_kind{
 
 extern const LayerKind silu_kind;
 const LayerKind silu_kind{
-    .name = "SiLU", .doc = "x sigmoid(x)", .arguments = {}, .make = [](const Arguments&) -> Layer { return Silu(); }};
+    .name = "SiLU", .doc = "x * sigmoid(x)", .arguments = {}, .make = [](const Arguments&) -> Layer { return Silu(); }};
 
 extern const LayerKind sigmoid_kind;
 const LayerKind sigmoid_kind{
@@ -90,13 +90,13 @@ const LayerKind softplus_kind{
 
 extern const LayerKind mish_kind;
 const LayerKind mish_kind{
-    .name = "Mish", .doc = "x tanh(ln(1 + e^x))", .arguments = {}, .make = [](const Arguments&) -> Layer {
+    .name = "Mish", .doc = "x * tanh(ln(1 + e^x))", .arguments = {}, .make = [](const Arguments&) -> Layer {
       return Activation("Mish", [](Value x) { return mish(x); });
     }};
 
 extern const LayerKind hardswish_kind;
 const LayerKind hardswish_kind{
-    .name = "Hardswish", .doc = "x relu6(x + 3) / 6", .arguments = {}, .make = [](const Arguments&) -> Layer {
+    .name = "Hardswish", .doc = "x * relu6(x + 3) / 6", .arguments = {}, .make = [](const Arguments&) -> Layer {
       return Activation("Hardswish", [](Value x) { return hardswish(x); });
     }};
 
@@ -108,7 +108,7 @@ const LayerKind hardsigmoid_kind{
 
 extern const LayerKind softmax_kind;
 const LayerKind softmax_kind{.name = "Softmax",
-                             .doc = "e^x over its sum along an axis; losses take what comes before it",
+                             .doc = "softmax along an axis; do not put it before a loss, which expects logits",
                              .arguments = {{.name = "dim", .otherwise = int64_t{-1}, .least = -8}},
                              .make = [](const Arguments& a) -> Layer {
                                int64_t axis = a.whole("dim");

@@ -10,14 +10,14 @@ namespace {
 const Argument is_causal = {.name = "is_causal",
                             .type = Argument::flag,
                             .otherwise = false,
-                            .doc = "token i attends to tokens 0 to i; PyTorch's forward takes it"};
+                            .doc = "token i attends only to tokens 0 to i; in PyTorch an argument of forward"};
 
 }  // namespace
 
 extern const LayerKind multihead_attention_kind;
 const LayerKind multihead_attention_kind{
     .name = "MultiheadAttention",
-    .doc = "attention of a sequence to itself, with batch_first",
+    .doc = "self-attention, with batch_first",
     .arguments = {{.name = "embed_dim", .axis = -1},
                   {.name = "num_heads"},
                   {.name = "dropout", .type = Argument::real, .otherwise = 0.0, .most = 1},
@@ -31,7 +31,7 @@ const LayerKind multihead_attention_kind{
 extern const LayerKind transformer_encoder_layer_kind;
 const LayerKind transformer_encoder_layer_kind{
     .name = "TransformerEncoderLayer",
-    .doc = "attention and two linear layers, each with a shortcut and a normalisation, with batch_first",
+    .doc = "self-attention, then two linear layers, both with a residual connection and a LayerNorm, with batch_first",
     .arguments =
         {{.name = "d_model", .axis = -1},
          {.name = "nhead"},

@@ -90,7 +90,7 @@ struct Repeat {
 
 extern const LayerKind sequential_kind;
 const LayerKind sequential_kind{.name = "Sequential",
-                                .doc = "one after the other; a list in the place of a layer means the same",
+                                .doc = "the layers one after the other; a list in place of a layer means the same",
                                 .arguments = {{.name = "layers", .type = Argument::layers}},
                                 .make = [](const Arguments& a) -> Layer { return Sequential(a.layers("layers")); }};
 
@@ -103,13 +103,13 @@ const LayerKind residual_kind{
 
 extern const LayerKind sum_kind;
 const LayerKind sum_kind{.name = "sum",
-                         .doc = "the sum of what the branches make of x; an empty list is x itself",
+                         .doc = "the sum of all branch(x); an empty branch is x itself",
                          .arguments = {{.name = "branches", .type = Argument::branches}},
                          .make = [](const Arguments& a) -> Layer { return Sum{a.layers("branches")}; }};
 
 extern const LayerKind concat_kind;
 const LayerKind concat_kind{.name = "concat",
-                            .doc = "what the branches make of x, one behind the other along an axis",
+                            .doc = "all branch(x), concatenated along an axis",
                             .arguments = {{.name = "branches", .type = Argument::branches},
                                           {.name = "dim", .otherwise = int64_t{1}, .least = -8}},
                             .make = [](const Arguments& a) -> Layer {
@@ -118,7 +118,7 @@ const LayerKind concat_kind{.name = "concat",
 
 extern const LayerKind repeat_kind;
 const LayerKind repeat_kind{.name = "repeat",
-                            .doc = "the layers so many times, each time with weights of their own",
+                            .doc = "the layers, repeated `times` times, each time with new weights",
                             .arguments = {{.name = "layers", .type = Argument::layers}, {.name = "times"}},
                             .make = [](const Arguments& a) -> Layer {
                               // One layer alone is repeated without a list around it, as a Sequential of such layers in

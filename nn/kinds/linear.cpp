@@ -6,7 +6,7 @@ namespace tutti::nn {
 extern const LayerKind linear_kind;
 const LayerKind linear_kind{
     .name = "Linear",
-    .doc = "x weight^T + bias over the last axis",
+    .doc = "x @ weight^T + bias, over the last axis",
     .arguments = {{.name = "in_features", .axis = -1},
                   {.name = "out_features", .data = Argument::outputs},
                   {.name = "bias", .type = Argument::flag, .otherwise = true}},

@@ -55,7 +55,7 @@ extern const LayerKind layer_norm_kind;
 const LayerKind layer_norm_kind{
     .name = "LayerNorm",
     .doc = "normalises over the last axis",
-    .arguments = {{.name = "normalized_shape", .doc = "the last axis alone", .axis = -1},
+    .arguments = {{.name = "normalized_shape", .doc = "only the last axis", .axis = -1},
                   eps(1e-5),
                   {.name = "bias", .type = Argument::flag, .otherwise = true}},
     .make = [](const Arguments& a) -> Layer { return LayerNorm(a.real("eps"), a.flag("bias")); }};
@@ -64,14 +64,14 @@ extern const LayerKind rms_norm_kind;
 const LayerKind rms_norm_kind{
     .name = "RMSNorm",
     .doc = "divides by the root mean square of the last axis",
-    .arguments = {{.name = "normalized_shape", .doc = "the last axis alone", .axis = -1},
-                  {.name = "eps", .type = Argument::real, .otherwise = 0x1p-23, .doc = "that of f32"}},
+    .arguments = {{.name = "normalized_shape", .doc = "only the last axis", .axis = -1},
+                  {.name = "eps", .type = Argument::real, .otherwise = 0x1p-23, .doc = "the epsilon of f32"}},
     .make = [](const Arguments& a) -> Layer { return RmsNorm(a.real("eps")); }};
 
 extern const LayerKind group_norm_kind;
 const LayerKind group_norm_kind{
     .name = "GroupNorm",
-    .doc = "normalises groups of channels of every sample",
+    .doc = "normalises groups of channels, separately for each sample",
     .arguments = {{.name = "num_groups"}, {.name = "num_channels", .axis = 1}, eps(1e-5)},
     .make = [](const Arguments& a) -> Layer { return GroupNorm(a.whole("num_groups"), a.real("eps")); }};
 

@@ -42,7 +42,7 @@ Pool2dOptions square(const Arguments& a) {
 extern const LayerKind max_pool1d_kind;
 const LayerKind max_pool1d_kind{
     .name = "MaxPool1d",
-    .doc = "the largest of every window of [N, C, L]",
+    .doc = "the maximum of each window of [N, C, L]",
     .arguments = window,
     .make = [](const Arguments& a) -> Layer {
       Pool1dOptions o{.kernel = a.whole("kernel_size"), .stride = a.whole("stride"), .padding = a.whole("padding")};
@@ -51,7 +51,7 @@ const LayerKind max_pool1d_kind{
 
 extern const LayerKind max_pool2d_kind;
 const LayerKind max_pool2d_kind{.name = "MaxPool2d",
-                                .doc = "the largest of every window of images",
+                                .doc = "the maximum of each window of images",
                                 .arguments = window,
                                 .make = [](const Arguments& a) -> Layer {
                                   return MaxPool2d(a.whole("kernel_size"), a.whole("stride"), a.whole("padding"));
@@ -60,7 +60,7 @@ const LayerKind max_pool2d_kind{.name = "MaxPool2d",
 extern const LayerKind avg_pool2d_kind;
 const LayerKind avg_pool2d_kind{
     .name = "AvgPool2d",
-    .doc = "the average of every window of images",
+    .doc = "the mean of each window of images",
     .arguments = window,
     .make = [](const Arguments& a) -> Layer {
       Pool2dOptions o = square(a);
@@ -70,7 +70,7 @@ const LayerKind avg_pool2d_kind{
 extern const LayerKind adaptive_avg_pool2d_kind;
 const LayerKind adaptive_avg_pool2d_kind{
     .name = "AdaptiveAvgPool2d",
-    .doc = "averages of as many windows along each side",
+    .doc = "means of windows, output_size along each side",
     .arguments = {{.name = "output_size"}},
     .make = [](const Arguments& a) -> Layer {
       int64_t n = a.whole("output_size");
@@ -80,7 +80,7 @@ const LayerKind adaptive_avg_pool2d_kind{
 extern const LayerKind upsample_kind;
 const LayerKind upsample_kind{
     .name = "Upsample",
-    .doc = "images of as many times the size",
+    .doc = "enlarges images by scale_factor along each side",
     .arguments = {{.name = "scale_factor"},
                   {.name = "mode",
                    .type = Argument::text,

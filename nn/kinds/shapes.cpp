@@ -37,7 +37,7 @@ const LayerKind identity_kind{
 
 extern const LayerKind flatten_kind;
 const LayerKind flatten_kind{.name = "Flatten",
-                             .doc = "the axes from start_dim to end_dim as one",
+                             .doc = "merges the axes start_dim to end_dim into one",
                              .arguments = {dim("start_dim", int64_t{1}), dim("end_dim", int64_t{-1})},
                              .make = [](const Arguments& a) -> Layer {
                                int64_t start = a.whole("start_dim"), end = a.whole("end_dim");
@@ -57,7 +57,7 @@ const LayerKind flatten_kind{.name = "Flatten",
 extern const LayerKind unflatten_kind;
 const LayerKind unflatten_kind{
     .name = "Unflatten",
-    .doc = "an axis as several",
+    .doc = "splits an axis into axes of the given sizes",
     .arguments = {dim("dim"), {.name = "unflattened_size", .type = Argument::sizes}},
     .make = [](const Arguments& a) -> Layer {
       return Activation(
@@ -75,7 +75,7 @@ const LayerKind unflatten_kind{
 
 extern const LayerKind permute_kind;
 const LayerKind permute_kind{.name = "permute",
-                             .doc = "the axes in another order, as torch.permute; the first stays the batch",
+                             .doc = "permutes the axes, as torch.permute; axis 0 (the batch) must stay first",
                              .arguments = {{.name = "dims", .type = Argument::sizes, .least = 0}},
                              .make = [](const Arguments& a) -> Layer {
                                return Activation("permute", [dims = a.sizes("dims")](Value x) {
@@ -94,7 +94,7 @@ const LayerKind permute_kind{.name = "permute",
 extern const LayerKind select_kind;
 const LayerKind select_kind{
     .name = "select",
-    .doc = "one slice of an axis, as torch.select: index -1 of axis 1 is a sequence's last step",
+    .doc = "one slice along an axis, as torch.select: with dim 1 and index -1 the last step of a sequence",
     .arguments = {dim("dim"), {.name = "index", .least = -(int64_t{1} << 31)}},
     .make = [](const Arguments& a) -> Layer {
       return Activation("select", [at = a.whole("dim"), index = a.whole("index")](Value x) {

@@ -40,7 +40,8 @@ Task task(const ModelOptions& o, const data::Source& train) {
 extern const ModelDef autoencoder_model;
 const ModelDef autoencoder_model{
     .name = "autoencoder",
-    .doc = "two convolutions with stride 2 to a code of 32 numbers and two transposed ones back: images it reproduces",
+    .doc =
+        "autoencoder for images: two convolutions with stride 2 to a code of 32 numbers, and two transposed ones back",
     .sizes = {{.name = "default", .doc = "32 and 64 channels, code 32"},
               {.name = "tiny", .doc = "4 and 8 channels, code 6, for images of 8x8", .batch = 4, .eval_batch = 4}},
     .build = task,

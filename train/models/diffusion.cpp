@@ -215,7 +215,7 @@ Sampler sampler(const ModelOptions& o, const data::Source& train, int64_t steps)
 extern const ModelDef diffusion_model;
 const ModelDef diffusion_model{
     .name = "diffusion",
-    .doc = "a U-Net with attention that takes noise from images, and makes images of noise (DDPM)",
+    .doc = "a U-Net with attention that removes noise from images, and so generates images from noise (DDPM)",
     .sizes = {{.name = "default",
                .doc = "32, 64 and 128 channels, images of 32x32",
                .batch = 16,

@@ -95,7 +95,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 extern const ModelDef dlrm_model;
 const ModelDef dlrm_model{
     .name = "dlrm",
-    .doc = "DLRM for clicks: a bottom MLP, a bag of embeddings per table, their products in pairs, a top MLP",
+    .doc = "DLRM, predicts clicks: a bottom MLP, an embedding bag per table, their pairwise dot products, a top MLP",
     .sizes = {{.name = "default",
                .doc = "bottom 64-16, top 64-1; 13 dense features, 26 tables of 1000 rows",
                .batch = 128,

@@ -46,7 +46,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 extern const ModelDef lstm_model;
 const ModelDef lstm_model{
     .name = "lstm",
-    .doc = "an LSTM over sequences, with a column \"length\" where they differ, and a linear layer on its last state",
+    .doc = "an LSTM classifier for sequences, with a linear layer on the last state; optional column \"length\"",
     .sizes = {{.name = "default", .doc = "256 hidden units, 64 steps of 64 features", .batch = 64, .eval_batch = 64},
               {.name = "tiny", .doc = "16 hidden units, 5 steps of 8 features", .batch = 4, .eval_batch = 4}},
     .build = task,

@@ -62,7 +62,7 @@ std::string synthetic(const ModelOptions& o, int64_t samples) {
 
 extern const ModelDef mlp_model;
 const ModelDef mlp_model{.name = "mlp",
-                         .doc = "linear layers with an activation between them",
+                         .doc = "linear layers with activations between them",
                          .sizes = {{.name = "default", .doc = "the sizes of the option layers"},
                                    {.name = "tiny",
                                     .doc = "24 hidden units with dropout, 10 classes",

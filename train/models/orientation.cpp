@@ -100,7 +100,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 extern const ModelDef orientation_model;
 const ModelDef orientation_model{
     .name = "orientation",
-    .doc = "five conv3x3-relu-pool blocks and two linear layers: how far a drawn image is turned",
+    .doc = "predicts the rotation angle of a drawn image: five conv3x3-relu-pool blocks and two linear layers",
     .sizes =
         {{.name = "default", .doc = "channels 32-64-128-128-128, images of 128x128", .batch = 32, .eval_batch = 50},
          {.name = "tiny", .doc = "channels 2-4, images of 16x16", .batch = 4, .eval_batch = 4}},

@@ -21,7 +21,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 extern const ModelDef resnet18_model;
 const ModelDef resnet18_model{
     .name = "resnet18",
-    .doc = "ResNet-18 for images, batch_norm, residual blocks of 64 to 512 channels",
+    .doc = "ResNet-18 for images: residual blocks of 64 to 512 channels, with batch_norm",
     .sizes = {{.name = "cifar", .doc = "3x3 stem, for images of 32x32", .batch = 32, .eval_batch = 64, .lr = 0.1},
               {.name = "imagenet",
                .doc = "7x7 stem and pool, for images of 224x224",

@@ -22,7 +22,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 extern const ModelDef resnet34_model;
 const ModelDef resnet34_model{
     .name = "resnet34",
-    .doc = "ResNet-34 for images: ResNet-18 with 3, 4, 6 and 3 blocks a layer",
+    .doc = "ResNet-34 for images: as ResNet-18, with 3, 4, 6 and 3 blocks per stage",
     .sizes = {{.name = "cifar", .doc = "3x3 stem, for images of 32x32", .batch = 32, .eval_batch = 64},
               {.name = "imagenet", .doc = "7x7 stem and pool, for images of 224x224", .batch = 16, .eval_batch = 16},
               {.name = "tiny",

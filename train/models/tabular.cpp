@@ -101,7 +101,9 @@ Task task(const ModelOptions& o, const data::Source& train) {
 extern const ModelDef tabular_model;
 const ModelDef tabular_model{
     .name = "tabular",
-    .doc = "a net for tables: an embedding per categorical column, normalised numbers, Linear-ReLU-BatchNorm blocks",
+    .doc =
+        "a network for tables: an embedding per categorical column, normalised numeric columns, Linear-ReLU-BatchNorm "
+        "blocks",
     .sizes = {{.name = "default", .doc = "hidden layers 200-100", .batch = 64, .eval_batch = 256},
               {.name = "tiny", .doc = "one hidden layer of 8", .batch = 8, .eval_batch = 8}},
     .build = task,

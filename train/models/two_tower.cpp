@@ -77,7 +77,9 @@ Task task(const ModelOptions& o, const data::Source& train) {
 extern const ModelDef two_tower_model;
 const ModelDef two_tower_model{
     .name = "two_tower",
-    .doc = "two towers, for users and for items: an embedding and an MLP give vectors of length 1; triplet loss",
+    .doc =
+        "two towers, for users and items: each maps an id to a vector of length 1 by an embedding and an MLP; triplet "
+        "loss",
     .sizes = {{.name = "default", .doc = "width 32, 64 hidden units", .batch = 128, .eval_batch = 256},
               {.name = "tiny", .doc = "width 4, 8 hidden units", .batch = 4, .eval_batch = 4}},
     .build = task,

@@ -78,7 +78,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 extern const ModelDef unet_model;
 const ModelDef unet_model{
     .name = "unet",
-    .doc = "U-Net: the class of every pixel, by convolutions at five scales with shortcuts across",
+    .doc = "U-Net: predicts the class of every pixel, by convolutions at five scales with skip connections",
     .sizes = {{.name = "default", .doc = "4 levels, 32 to 512 channels, images of 64x64", .batch = 8, .eval_batch = 16},
               {.name = "tiny", .doc = "2 levels, 4 to 16 channels, images of 16x16", .batch = 4, .eval_batch = 4}},
     .build = task,

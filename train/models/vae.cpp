@@ -71,7 +71,7 @@ Sampler sampler(const ModelOptions& o, const data::Source& train, int64_t steps)
 extern const ModelDef vae_model;
 const ModelDef vae_model{
     .name = "vae",
-    .doc = "a variational autoencoder of four linear layers: draws images like those it has seen",
+    .doc = "a variational autoencoder of four linear layers: generates images like those it was trained on",
     .sizes = {{.name = "default", .doc = "400 hidden units, a code of 20 numbers", .batch = 128},
               {.name = "tiny",
                .doc = "12 hidden units, a code of 3 numbers, for images of 8x8",

@@ -84,7 +84,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
 extern const ModelDef vit_model;
 const ModelDef vit_model{
     .name = "vit",
-    .doc = "a vision transformer: patches of an image as tokens",
+    .doc = "a vision transformer: the patches of an image are its tokens",
     .sizes = {{.name = "cifar",
                .doc = "6 layers, 3 heads, width 192, patches of 4x4, for images of 32x32",
                .batch = 32,
