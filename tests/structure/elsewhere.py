@@ -1,8 +1,8 @@
-"""Runs tests as on another machine: another name of the CPU, one CPU, another time zone, a locale with decimal commas, a home
-and a temporary folder with spaces in their names, a narrow terminal.
+"""Runs tests in a modified environment: a different CPU name in /proc/cpuinfo (needs root), a single CPU, a different time zone, a
+locale with decimal commas, home and temporary folders with spaces in their paths, and a narrow terminal.
 
-    elsewhere.py BUILD             tests of every kind but those that take minutes
-    elsewhere.py BUILD -L unit …   `ctest` with these arguments (-LE peers for the whole suite)
+    elsewhere.py BUILD             a selection of tests
+    elsewhere.py BUILD -L unit …   the tests that ctest selects by these arguments (-LE peers: all but those labelled peers)
 """
 import json
 import os
