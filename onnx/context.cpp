@@ -36,8 +36,8 @@ Reals Context::numbers(size_t k, const char* what) const {
   if (!has(k)) bad(fmt::format("input {} ({}) is missing", k, what));
   auto all = lowering_.numbers(node_.inputs[k]);
   if (!all)
-    unsupported(
-        fmt::format("its {} ('{}') hangs on data; shapes are fixed before a run", what, printable(node_.inputs[k])));
+    unsupported(fmt::format("a {} ('{}') that is computed from data (all shapes are fixed before the first run)", what,
+                            printable(node_.inputs[k])));
   return *all;
 }
 
@@ -50,13 +50,13 @@ Ints Context::integers(size_t k, const char* what) const {
 
 int64_t Context::integer(size_t k, const char* what) const {
   Ints all = integers(k, what);
-  if (all.size() != 1) bad(fmt::format("its {} has {} elements, expected 1", what, all.size()));
+  if (all.size() != 1) bad(fmt::format("{} has {} elements, expected 1", what, all.size()));
   return all[0];
 }
 
 double Context::number(size_t k, const char* what) const {
   Reals all = numbers(k, what);
-  if (all.size() != 1) bad(fmt::format("its {} has {} elements, expected 1", what, all.size()));
+  if (all.size() != 1) bad(fmt::format("{} has {} elements, expected 1", what, all.size()));
   return all[0];
 }
 
@@ -65,7 +65,8 @@ const T* Context::attribute(const std::string& name) const {
   auto it = node_.attributes.find(name);
   if (it == node_.attributes.end()) return nullptr;
   const T* value = std::get_if<T>(&it->second);
-  if (!value) bad(fmt::format("attribute '{}' is of another kind than the specification says", printable(name)));
+  if (!value)
+    bad(fmt::format("attribute '{}' does not have the type that the ONNX specification gives it", printable(name)));
   return value;
 }
 
@@ -116,7 +117,8 @@ std::optional<Ints> Context::integers_or_attribute(size_t k, const std::string& 
 std::string Context::place() const { return fmt::format("{}: {}", lowering_.model().path, node_.text()); }
 
 void Context::unsupported(const std::string& what) const {
-  throw Unsupported(fmt::format("{}: {}", place(), what), "docs/ONNX.md says what Tutti has of this op");
+  throw Unsupported(fmt::format("{}: {} is not supported", place(), what),
+                    "docs/ONNX.md says what Tutti supports of this op");
 }
 
 void Context::bad(const std::string& what) const {
@@ -143,8 +145,8 @@ HostTensor narrowed(const HostTensor& t, const std::string& place) {
     constexpr int64_t end = int64_t{1} << 62;
     if ((x < low && x > -end) || (x > high && x < end))
       throw Unsupported(
-          fmt::format("{} holds {}, which does not fit the i32 that Tutti computes integers in", place, x),
-          "use numbers of 32 bits");
+          fmt::format("{} holds {}, which does not fit i32 (Tutti computes all integers in i32)", place, x),
+          "use integers within the range of i32");
     narrow.push_back(static_cast<int32_t>(std::clamp(x, low, high)));
   }
   return host_tensor(DType::i32, t.type.shape, narrow);
@@ -158,7 +160,7 @@ Value constant_from(Graph& graph, const HostTensor& t, const std::string& place)
 
 int64_t axis_of(const Context& c, int64_t axis, size_t rank) {
   auto n = static_cast<int64_t>(rank);
-  if (axis < -n || axis >= n) c.bad(fmt::format("axis {} of {} axes", axis, rank));
+  if (axis < -n || axis >= n) c.bad(fmt::format("axis {} is out of range for a tensor of rank {}", axis, rank));
   return axis < 0 ? axis + n : axis;
 }
 

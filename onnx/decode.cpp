@@ -47,7 +47,7 @@ uint64_t count_of(const pb::Tensor& t, const std::string& place, uint64_t limit)
   for (int64_t d : t.dims()) {
     if (d < 0) throw invalid(fmt::format("{}: dimension {}, expected 0 or more", place, d), write_again);
     if (d > (int64_t{1} << 40))
-      throw invalid(fmt::format("{}: dimension {} is more than any file holds", place, d), write_again);
+      throw invalid(fmt::format("{}: dimension {} is larger than any file can hold", place, d), write_again);
     empty = empty || d == 0;
   }
   if (empty) return 0;
@@ -69,16 +69,16 @@ std::filesystem::path file_beside(const std::string& model, const std::string& l
   bool inside = !location.empty() && location.find('\0') == std::string::npos && !relative.is_absolute();
   for (const fs::path& part : relative) inside = inside && part != "..";
   if (!inside || model.empty())
-    throw invalid(
-        fmt::format("{}: external data at '{}', expected a file beside the model", place, printable(location)),
-        "keep the weights beside the model, under a relative name without '..'");
+    throw invalid(fmt::format("{}: external data '{}' must be a relative path inside the model's folder", place,
+                              printable(location)),
+                  "put the weights file in the model's folder and use a relative path without '..'");
   fs::path folder = fs::path(model).parent_path();
   if (folder.empty()) folder = ".";
   std::error_code error;
   fs::path real = fs::canonical(folder / relative, error);
   if (error || !fs::is_regular_file(real, error))
-    throw invalid(fmt::format("{}: external data '{}' is not a file in the model's folder", place, printable(location)),
-                  "put the file of the weights beside the model");
+    throw invalid(fmt::format("{}: external data file '{}' is not in the model's folder", place, printable(location)),
+                  "put the weights file into the model's folder");
   auto holds = [&](const fs::path& root) {
     return std::mismatch(root.begin(), root.end(), real.begin(), real.end()).first == root.end();
   };
@@ -88,7 +88,7 @@ std::filesystem::path file_beside(const std::string& model, const std::string& l
         fmt::format("{}: external data '{}' is a link to {}, which is neither in the model's folder nor where "
                     "the model itself is kept",
                     place, printable(location), real.string()),
-        "put the file of the weights beside the model, or link both into one folder");
+        "put the weights file into the model's folder, or link both into one folder");
   return real;
 }
 
@@ -100,7 +100,7 @@ std::string external(const pb::Tensor& t, const std::string& place, const std::s
     auto number = [&](uint64_t& x) {
       auto [end, error] = std::from_chars(e.value().data(), e.value().data() + e.value().size(), x);
       if (error != std::errc() || end != e.value().data() + e.value().size())
-        throw invalid(fmt::format("{}: external data's {} is '{}', expected a number", place, printable(e.key()),
+        throw invalid(fmt::format("{}: external data: {} is '{}', expected a number", place, printable(e.key()),
                                   printable(e.value())),
                       write_again);
     };
@@ -114,7 +114,7 @@ std::string external(const pb::Tensor& t, const std::string& place, const std::s
   if (error || offset > size || (length != std::numeric_limits<uint64_t>::max() && length > size - offset))
     throw invalid(fmt::format("{}: external data '{}' has {} bytes, expected {} at offset {}", place,
                               printable(location), size, length, offset),
-                  "the file of the weights is cut or another model's: copy both again");
+                  "the weights file is truncated or belongs to another model: copy model and weights again");
   if (length == std::numeric_limits<uint64_t>::max()) length = size - offset;
   auto type = static_cast<ElementType>(t.data_type());
   uint64_t expected = count_of(t, place, length / stored_size(type)) * stored_size(type);
@@ -154,7 +154,7 @@ HostTensor decode(const pb::Tensor& t, const std::string& place, const std::stri
   auto type = static_cast<ElementType>(t.data_type());
   auto dtype = dtype_of(type);
   if (!dtype)
-    throw Unsupported(fmt::format("{}: elements of {}, which Tutti lacks", place, element_name(type)),
+    throw Unsupported(fmt::format("{}: element type {} is not supported", place, element_name(type)),
                       "use FLOAT, DOUBLE, FLOAT16, BFLOAT16, INT64, INT32, INT16, INT8, UINT8, UINT32 or BOOL");
   HostTensor out;
   out.type.dtype = *dtype;
@@ -238,7 +238,7 @@ std::optional<DType> dtype_of(ElementType type) {
 ElementType element_type(DType type) {
   for (ElementType t : {float32, float64, float16, bfloat16, int64, int32, uint8, uint32, boolean})
     if (dtype_of(t) == type) return t;
-  throw Error(Code::internal, fmt::format("{} has no number in ONNX", name(type)));
+  throw Error(Code::internal, fmt::format("dtype {} has no ONNX element type", name(type)));
 }
 
 }  // namespace tutti::onnx

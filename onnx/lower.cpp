@@ -64,28 +64,29 @@ void Lowering::check_inputs(const std::map<std::string, Input>& inputs) {
   for (const Port& p : model_.inputs) {
     auto it = inputs.find(p.name);
     if (it == inputs.end())
-      throw invalid(fmt::format("{}: no value for the input '{}', {}", model_.path, printable(p.name), port_text(p)),
-                    "give one for every input");
+      throw invalid(fmt::format("{}: no value is given for the input '{}', which is {}", model_.path, printable(p.name),
+                                port_text(p)),
+                    "give a value for every input");
     const TensorType& type = it->second.value.type();
     if (!fits(p, type))
-      throw invalid(
-          fmt::format("{}: input '{}' is {}, given {}", model_.path, printable(p.name), port_text(p), to_string(type)),
-          "use data of that type and shape");
+      throw invalid(fmt::format("{}: input '{}' must be {}, but the data is {}", model_.path, printable(p.name),
+                                port_text(p), to_string(type)),
+                    "use data of that type and shape");
     for (size_t k = 0; k < p.symbols.size(); ++k) {
       if (p.symbols[k].empty()) continue;
       auto [at, is_new] = sizes.try_emplace(p.symbols[k], p.name, type.shape[k]);
       if (!is_new && at->second.second != type.shape[k])
-        throw invalid(
-            fmt::format("{}: '{}' is {} in the input '{}' and {} in '{}'", model_.path, printable(p.symbols[k]),
-                        at->second.second, printable(at->second.first), type.shape[k], printable(p.name)),
-            "use data whose sizes agree");
+        throw invalid(fmt::format("{}: the symbolic dimension '{}' is {} in the input '{}' but {} in '{}'", model_.path,
+                                  printable(p.symbols[k]), at->second.second, printable(at->second.first),
+                                  type.shape[k], printable(p.name)),
+                      "use data in which these sizes are equal");
     }
   }
   for (const auto& [name, input] : inputs) {
     bool found =
         std::any_of(model_.inputs.begin(), model_.inputs.end(), [&, &n = name](const Port& p) { return p.name == n; });
     if (!found)
-      throw invalid(fmt::format("{}: no input is called '{}'", model_.path, printable(name)),
+      throw invalid(fmt::format("{}: the model has no input '{}'", model_.path, printable(name)),
                     "use the names of the model's inputs");
   }
 }
@@ -144,7 +145,7 @@ void Lowering::add(const Node& node) {
     std::string place = fmt::format("{}: {}", model_.path, node.text());
     if (std::string_view(e.what()).starts_with(place)) throw;
     throw Error(e.code, fmt::format("{}: {}", place, e.what()),
-                e.remedy.empty() ? "export the model again: the node's inputs or attributes do not fit" : e.remedy);
+                e.remedy.empty() ? "export the model again: the node's inputs or attributes are invalid" : e.remedy);
   }
   if (options_.integers) {
     Values made = results;
@@ -154,8 +155,8 @@ void Lowering::add(const Node& node) {
   for (size_t k = 0; k < node.outputs.size(); ++k) {
     if (node.outputs[k].empty()) continue;
     if (k >= results.size() || !results[k])
-      throw Unsupported(fmt::format("{}: {}: its output {}, which Tutti does not compute", model_.path, node.text(), k),
-                        "leave that output out");
+      throw Unsupported(fmt::format("{}: {}: output {} of this op is not supported", model_.path, node.text(), k),
+                        "export a model that does not use this output");
     items_[node.outputs[k]].value = results[k];
   }
 }
@@ -177,8 +178,8 @@ void check_ops(const Model& model) {
     lacking.push_back(fmt::format("{}{}, opset {}", node.text(), domain, it == model.opsets.end() ? 0 : it->second));
   }
   if (!lacking.empty())
-    throw Unsupported(fmt::format("{}: ops that Tutti lacks: {}", model.path, first_of(lacking, "; ")),
-                      "docs/ONNX.md lists the ops that Tutti has; write the model in terms of those");
+    throw Unsupported(fmt::format("{}: unsupported ops: {}", model.path, first_of(lacking, "; ")),
+                      "docs/ONNX.md lists the supported ops; write the model in terms of those");
 }
 
 Values lower(const Model& model, Graph& graph, const std::map<std::string, Input>& inputs,

@@ -10,7 +10,7 @@ namespace tutti::onnx {
 namespace {
 
 [[noreturn]] void missing(const std::string& path) {
-  throw Error(Code::invalid, path + ": this build of tutti reads and writes no ONNX models",
+  throw Error(Code::invalid, path + ": this build of tutti has no ONNX support",
               "install libprotobuf-dev and protobuf-compiler (scripts/deps.sh), then build again");
 }
 

@@ -26,7 +26,7 @@ class Merging {
     out.outputs = ports(a_.outputs, b_.outputs);
     if (asks_) {
       auto input = std::ranges::find_if(out.inputs, [](const Port& p) { return !p.shape.empty() && p.shape[0] < 0; });
-      if (input == out.inputs.end()) throw closed("no input begins with it, and sizes change");
+      if (input == out.inputs.end()) throw closed("no input has the batch as its first dimension, but sizes change");
       out.nodes.push_back({.name = batch_name,
                            .op = "Shape",
                            .inputs = {input->name},
@@ -40,8 +40,9 @@ class Merging {
 
  private:
   static Error closed(const std::string& what) {
-    return invalid(fmt::format("the batch cannot stay open: {} with its size", what),
-                   "fix it: " + option_text("batch", 1));
+    return invalid(
+        fmt::format("the model cannot be exported with a dynamic batch dimension: {} with the batch size", what),
+        "export a fixed batch size: " + option_text("batch", 1));
   }
 
   /// How many batches a size is, 0 where it is the same in both.

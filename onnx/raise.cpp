@@ -30,7 +30,7 @@ Graph expressible(const Graph& g) {
         for (const tutti::Node& n : asked.nodes()) {
           Verdict& v = all.emplace_back();
           v.accepted = takes(asked, n);
-          v.reason = "it has no form in ONNX";
+          v.reason = "it cannot be expressed in ONNX";
         }
         return all;
       },
@@ -112,7 +112,7 @@ std::string Raising::name(ValueId id) {
   if (names_[id].empty()) {
     const tutti::Node& n = *producer(id);
     throw Error(Code::declined,
-                fmt::format("ONNX gives no {} of {} at '{}', which the model reads",
+                fmt::format("the result '{}' of op {} at '{}' is used, but its ONNX op has no such output",
                             n.op->results[std::ranges::find(n.results, id) - n.results.begin()], n.op->name, n.label));
   }
   return names_[id];

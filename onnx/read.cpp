@@ -37,30 +37,31 @@ class Reader {
 
   Model model(const std::string& bytes) {
     pb::Model m;
-    if (!m.ParseFromString(bytes)) fail("is no ONNX model: the file is cut, or of another kind");
-    if (!m.has_graph() || m.ir_version() <= 0) fail("is no ONNX model: it has no graph");
+    if (!m.ParseFromString(bytes)) fail("is not an ONNX model, or the file is truncated");
+    if (!m.has_graph() || m.ir_version() <= 0) fail("is not an ONNX model: it has no graph or no ir_version");
     Model out;
     out.path = path_;
     out.name = m.graph().name();
     opsets(m, out);
     const pb::Graph& g = m.graph();
     if (g.sparse_initializer_size() > 0)
-      throw Unsupported(fmt::format("{}: sparse weights, which Tutti lacks", path_), "store them as dense tensors");
+      throw Unsupported(fmt::format("{}: sparse initializers are not supported", path_),
+                        "store the weights as dense tensors");
     for (const pb::Tensor& t : g.initializer()) {
       std::string name = t.name();
       if (name.empty()) fail("an initializer without a name");
-      if (!known_.insert(name).second) fail(fmt::format("'{}' is given twice", printable(name)));
+      if (!known_.insert(name).second) fail(fmt::format("'{}' is defined twice", printable(name)));
       out.weights.emplace(name, decode(t, fmt::format("{}: initializer '{}'", path_, printable(name)), path_));
     }
     for (const pb::Port& p : g.input()) {
       if (out.weights.contains(p.name())) continue;
       out.inputs.push_back(port(p, "input"));
-      if (!known_.insert(p.name()).second) fail(fmt::format("input '{}' is given twice", printable(p.name())));
+      if (!known_.insert(p.name()).second) fail(fmt::format("input '{}' is defined twice", printable(p.name())));
     }
     nodes(g, out);
     for (const pb::Port& p : g.output()) {
       out.outputs.push_back(port(p, "output"));
-      if (!known_.contains(p.name())) fail(fmt::format("output '{}' is given by no node", printable(p.name())));
+      if (!known_.contains(p.name())) fail(fmt::format("output '{}' is not produced by any node", printable(p.name())));
     }
     if (out.outputs.empty()) fail("the graph has no output");
     return out;
@@ -73,11 +74,12 @@ class Reader {
     for (const pb::OperatorSet& s : m.opset_import()) {
       std::string domain = s.domain() == "ai.onnx" ? "" : s.domain();
       if (!out.opsets.emplace(domain, s.version()).second)
-        fail(fmt::format("opset of domain '{}' is given twice", printable(domain)));
+        fail(fmt::format("opset of domain '{}' is defined twice", printable(domain)));
     }
     auto it = out.opsets.find("");
     const std::string remedy = fmt::format("export the model with opset {} to {}", options_.oldest, options_.newest);
-    if (it == out.opsets.end()) throw Unsupported(fmt::format("{}: no opset of the domain ai.onnx", path_), remedy);
+    if (it == out.opsets.end())
+      throw Unsupported(fmt::format("{}: the model imports no opset of the domain ai.onnx", path_), remedy);
     out.opset = it->second;
     if (out.opset < options_.oldest || out.opset > options_.newest)
       throw Unsupported(
@@ -88,12 +90,12 @@ class Reader {
   Port port(const pb::Port& p, const char* kind) const {
     if (p.name().empty()) fail(fmt::format("an {} without a name", kind));
     if (!p.type().has_tensor_type())
-      throw Unsupported(fmt::format("{}: {} '{}' is no tensor", path_, kind, printable(p.name())),
+      throw Unsupported(fmt::format("{}: {} '{}' is not a tensor", path_, kind, printable(p.name())),
                         "use tensors, not sequences, maps or optionals");
     Port out{.name = p.name(), .type = p.type().tensor_type().elem_type()};
     if (!dtype_of(out.type))
-      throw Unsupported(fmt::format("{}: {} '{}' has elements of {}, which Tutti lacks", path_, kind,
-                                    printable(p.name()), element_name(out.type)),
+      throw Unsupported(fmt::format("{}: {} '{}' has the unsupported element type {}", path_, kind, printable(p.name()),
+                                    element_name(out.type)),
                         "use FLOAT, DOUBLE, FLOAT16, BFLOAT16, INT64, INT32, INT16, INT8, UINT8, UINT32 or BOOL");
     out.has_shape = p.type().tensor_type().has_shape();
     for (const pb::Dimension& d : p.type().tensor_type().shape().dim()) {
@@ -118,27 +120,29 @@ class Reader {
                 .place = static_cast<size_t>(k)};
       node.inputs.assign(n.input().begin(), n.input().end());
       node.outputs.assign(n.output().begin(), n.output().end());
-      if (node.op.empty()) fail(fmt::format("node {} has no op", k));
+      if (node.op.empty()) fail(fmt::format("node {} has no op_type", k));
       for (const std::string& name : node.inputs) {
         if (name.empty() || known_.contains(name)) continue;
         if (later.contains(name))
-          fail(fmt::format("{} reads '{}', which it or a later node gives: a cycle, or nodes out of order", node.text(),
-                           printable(name)));
-        fail(fmt::format("{} reads '{}', which nothing gives", node.text(), printable(name)));
+          fail(
+              fmt::format("{} reads '{}', which is produced by this node or a later one: the graph has a cycle, or its "
+                          "nodes are not sorted",
+                          node.text(), printable(name)));
+        fail(fmt::format("{} reads '{}', which no node, input or initializer defines", node.text(), printable(name)));
       }
       for (const std::string& name : node.outputs)
         if (!name.empty() && !known_.insert(name).second)
-          fail(fmt::format("{} gives '{}', which is there already", node.text(), printable(name)));
+          fail(fmt::format("{} produces '{}', which is already defined", node.text(), printable(name)));
       for (const pb::Attribute& a : n.attribute())
         if (!node.attributes.emplace(a.name(), attribute(a, node)).second)
-          fail(fmt::format("{}: attribute '{}' is given twice", node.text(), printable(a.name())));
+          fail(fmt::format("{}: attribute '{}' is defined twice", node.text(), printable(a.name())));
       out.nodes.push_back(std::move(node));
     }
   }
 
   Attribute attribute(const pb::Attribute& a, const Node& node) const {
     std::string place = fmt::format("{}: attribute '{}'", node.text(), printable(a.name()));
-    if (!a.ref_attr_name().empty()) fail(place + " refers to a function's, outside of one");
+    if (!a.ref_attr_name().empty()) fail(place + " has ref_attr_name, which is only allowed inside a function");
     switch (a.type()) {
       case 1: return static_cast<double>(a.f());
       case 2: return a.i();
@@ -154,7 +158,7 @@ class Reader {
       case 12:
       case 13:
       case 14: return Subgraph{};
-      default: fail(fmt::format("{} is of kind {}, which the format does not have", place, a.type()));
+      default: fail(fmt::format("{} has the unknown attribute type {}", place, a.type()));
     }
   }
 
@@ -178,7 +182,7 @@ Model read(const std::string& path, const ReadOptions& options) { return parse(f
 
 HostTensor read_tensor(const std::string& path) {
   pb::Tensor t;
-  if (!t.ParseFromString(file_bytes(path))) throw invalid(fmt::format("{}: is no tensor of ONNX", path), damaged);
+  if (!t.ParseFromString(file_bytes(path))) throw invalid(fmt::format("{}: not an ONNX TensorProto", path), damaged);
   return decode(t, path, "");
 }
 

@@ -130,10 +130,11 @@ ModelDef read_definition(const std::string& path) {
   };
   return {.name = "onnx",
           .doc = "an ONNX file",
-          .sizes = {{.name = "file", .doc = "as the file says"}},
+          .sizes = {{.name = "file", .doc = "as defined by the file"}},
           .build = of,
           .synthetic = [](const ModelOptions&, int64_t) -> std::string {
-            throw invalid("an ONNX file has no data of its own", "name them: " + option_text("data", "…"));
+            throw invalid("an ONNX file does not say which data set to use",
+                          "name a data set: " + option_text("data", "…"));
           },
           .takes = {"loss"},
           .weights = [model](const ModelOptions&,

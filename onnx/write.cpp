@@ -63,7 +63,7 @@ struct SetAttribute {
     for (const std::string& x : all) to.add_strings(x);
   }
   void operator()(const Subgraph&) const {
-    throw Error(Code::internal, "an ONNX node with a graph inside cannot be written");
+    throw Error(Code::internal, "an ONNX node with a subgraph cannot be written");
   }
 };
 
@@ -88,7 +88,7 @@ std::string bytes_of(const Model& model, const std::string& path) {
   for (const auto& [name, t] : model.weights) bytes += t.bytes.size();
   auto expect_room = [&] {
     if (bytes > most)
-      throw invalid(fmt::format("{}: {} bytes, an ONNX file can have at most 2 GiB", path, bytes),
+      throw invalid(fmt::format("{}: the model has {} bytes; an ONNX file can have at most 2 GiB", path, bytes),
                     "export a smaller model, or keep it as safetensors (tutti train --merged)");
   };
   expect_room();  // before memory is taken for them

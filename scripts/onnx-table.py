@@ -59,13 +59,13 @@ because its expected values are wrong and are corrected in later versions.
 
 def short(reason):
     """Equal reasons as one text."""
-    if "ops that Tutti lacks: " in reason:
+    if "unsupported ops: " in reason:
         ops = sorted(set(re.findall(r"\((\w+)\)", reason)))
         return "no op " + ", ".join(ops)
-    match = re.search(r"elements of (\w+)", reason)
+    match = re.search(r"element type (\w+)", reason)
     if match:
         return match.group(1)
-    if "is no tensor" in reason:
+    if "is not a tensor" in reason:
         return "sequences, maps, optionals"
     if "no opset of the domain" in reason:
         return "another domain than ai.onnx"
@@ -73,7 +73,7 @@ def short(reason):
         dtype = next((t for t in ("f64", "bf16", "f16", "i64", "u32", "u8") if t in reason), None)
         if dtype:
             return f"{dtype} on the device"
-    reason = re.sub(r"^node \d+( '[^']*')? \(\w+\): ", "", reason)
+    reason = re.sub(r"^node \d+( '[^']*')? \(\w+\): ", "", reason).removesuffix(" is not supported")
     return re.sub(r"('[^']*\.pb'|\S*\.pb)", "a tensor", reason)[:90].replace("|", "\\|")
 
 

@@ -31,8 +31,7 @@ Value power(Value a, Value b) {
 
 DType target(const Context& c, int64_t type) {
   auto dtype = dtype_of(static_cast<ElementType>(type));
-  if (!dtype)
-    c.unsupported(fmt::format("a cast to {}, which Tutti lacks", element_name(static_cast<ElementType>(type))));
+  if (!dtype) c.unsupported(fmt::format("a cast to {}", element_name(static_cast<ElementType>(type))));
   return *dtype == DType::i64 ? DType::i32 : *dtype;
 }
 

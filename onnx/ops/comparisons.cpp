@@ -33,7 +33,7 @@ void add_comparisons(Table& t) {
     Value x = c.in(0);
     if (x.dtype() == DType::i32) return Values{-x - 1};
     if (x.dtype() == DType::u8) return Values{x.like(255) - x};
-    c.unsupported("the bits of UINT32");
+    c.unsupported("BitwiseNot of UINT32");
   };
   t["Where"] = [](const Context& c) { return Values{where(c.in(0), c.in(1), c.in(2))}; };
 }

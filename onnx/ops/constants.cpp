@@ -15,7 +15,7 @@ constexpr int64_t most = int64_t{1} << 24;  // elements that no weight justifies
 
 DType dtype_named(const Context& c, int64_t type) {
   auto dtype = dtype_of(static_cast<ElementType>(type));
-  if (!dtype) c.unsupported(fmt::format("elements of {}", element_name(static_cast<ElementType>(type))));
+  if (!dtype) c.unsupported(fmt::format("element type {}", element_name(static_cast<ElementType>(type))));
   return *dtype == DType::i64 ? DType::i32 : *dtype;
 }
 
@@ -23,7 +23,7 @@ DType dtype_named(const Context& c, int64_t type) {
 template <class T>
 const T& attribute(const Context& c, const std::string& name) {
   const T* x = std::get_if<T>(&c.node().attributes.at(name));
-  if (!x) c.bad(fmt::format("attribute '{}' is of another kind than the specification says", name));
+  if (!x) c.bad(fmt::format("attribute '{}' does not have the type that the ONNX specification gives it", name));
   return *x;
 }
 
@@ -42,7 +42,7 @@ Value constant(const Context& c) {
     auto x = attribute<Ints>(c, "value_ints");
     return constant_from(g, host_tensor(DType::i64, {static_cast<int64_t>(x.size())}, x), c.place());
   }
-  c.unsupported("a constant that is no dense tensor of numbers");
+  c.unsupported("a constant other than a dense tensor of numbers");
 }
 
 Value filled(const Context& c) {
@@ -55,7 +55,7 @@ Value filled(const Context& c) {
 Value range(const Context& c) {
   double start = c.number(0, "start"), limit = c.number(1, "limit"), delta = c.number(2, "delta");
   double count = std::ceil((limit - start) / delta);
-  if (!(count <= static_cast<double>(most))) c.unsupported(fmt::format("a range of {} numbers", count));
+  if (!(count <= static_cast<double>(most))) c.unsupported(fmt::format("a range of {} elements (at most 2^24)", count));
   Reals x;
   for (int64_t k = 0; k < static_cast<int64_t>(count); ++k) x.push_back(start + static_cast<double>(k) * delta);
   return constant_of(c.graph(), {c.in(0).dtype(), {static_cast<int64_t>(x.size())}}, x);
@@ -63,7 +63,7 @@ Value range(const Context& c) {
 
 Value eye(const Context& c) {
   Value x = c.in(0);
-  if (x.rank() != 2) c.bad("its input is no matrix");
+  if (x.rank() != 2) c.bad("the input must be a matrix (rank 2)");
   DType dtype = c.has_attribute("dtype") ? dtype_named(c, c.i("dtype", 1)) : x.dtype();
   Graph& g = c.graph();
   Value at = iota(g, x.shape(), 1) - iota(g, x.shape(), 0);
@@ -73,7 +73,7 @@ Value eye(const Context& c) {
 /// a0 - a1 cos(2 pi n / N) + a2 cos(4 pi n / N); N is one less where the window is not periodic.
 Value window(const Context& c, double a0, double a1, double a2) {
   int64_t size = c.integer(0, "size");
-  if (size < 0 || size > most) c.unsupported(fmt::format("a window of {} numbers", size));
+  if (size < 0 || size > most) c.unsupported(fmt::format("a window of {} elements (0 to 2^24)", size));
   double n = static_cast<double>(c.i("periodic", 1) != 0 ? size : size - 1);
   Reals x;
   for (int64_t k = 0; k < size; ++k) {

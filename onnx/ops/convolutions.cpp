@@ -29,28 +29,31 @@ Ints Windows::counts(const Shape& image, bool ceil) const {
 std::string auto_pad(const Context& c) {
   std::string text = c.s("auto_pad", "NOTSET");
   if (text != "NOTSET" && text != "VALID" && text != "SAME_UPPER" && text != "SAME_LOWER")
-    c.bad("auto_pad is none of NOTSET, VALID, SAME_UPPER and SAME_LOWER");
+    c.bad("auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER");
   return text;
 }
 
 Windows windows_of(const Context& c, Value x, const Ints& kernel) {
   if (x.rank() < 3 || x.rank() > 5)
-    c.unsupported(fmt::format("images of {} axes, expected 1 to 3", static_cast<int64_t>(x.rank()) - 2));
+    c.unsupported(
+        fmt::format("input with {} spatial dimensions (other than 1 to 3)", static_cast<int64_t>(x.rank()) - 2));
   size_t rank = x.rank() - 2;
   Windows w{.kernel = c.ints("kernel_shape", kernel),
             .stride = c.ints("strides", Ints(rank, 1)),
             .dilation = c.ints("dilations", Ints(rank, 1))};
   Ints pads = c.ints("pads", Ints(2 * rank, 0));
   if (w.kernel.size() != rank || w.stride.size() != rank || w.dilation.size() != rank || pads.size() != 2 * rank)
-    c.bad(fmt::format("kernel_shape, strides, dilations and pads do not fit {} axes", rank));
+    c.bad(fmt::format("the lengths of kernel_shape, strides, dilations and pads do not match {} spatial dimensions",
+                      rank));
   for (size_t k = 0; k < rank; ++k)
-    if (w.kernel[k] < 1 || w.stride[k] < 1 || w.dilation[k] < 1) c.bad("a kernel, stride or dilation below 1");
+    if (w.kernel[k] < 1 || w.stride[k] < 1 || w.dilation[k] < 1)
+      c.bad("every value of kernel_shape, strides and dilations must be at least 1");
   w.begin.assign(pads.begin(), pads.begin() + static_cast<int64_t>(rank));
   w.end.assign(pads.begin() + static_cast<int64_t>(rank), pads.end());
   double taps = 1;
   for (int64_t n : w.kernel) taps *= static_cast<double>(n);
   for (int64_t n : pads) taps = std::max(taps, static_cast<double>(n));
-  if (taps > 1 << 24) c.unsupported("a window, or padding, of more than 2^24 elements");
+  if (taps > 1 << 24) c.unsupported("a kernel or padding of more than 2^24 elements");
   std::string automatic = auto_pad(c);
   if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER")
     for (size_t k = 0; k < rank; ++k) {
@@ -80,7 +83,7 @@ Value convolve(const Context& c, Value x, Value w, const Windows& o, int64_t gro
     case 1: return conv1d(x, w, {o.stride[0], padding[0], o.dilation[0], groups});
     case 2: return conv2d(x, w, {o.stride, padding, o.dilation, groups});
     case 3: return conv3d(x, w, {o.stride, padding, o.dilation, groups});
-    default: c.unsupported(fmt::format("a convolution over {} axes", o.rank()));
+    default: c.unsupported(fmt::format("a convolution with {} spatial dimensions (other than 1 to 3)", o.rank()));
   }
 }
 
@@ -95,7 +98,9 @@ Value with_bias(const Context& c, Value y) {
 
 Value conv(const Context& c) {
   Value x = c.in(0), w = c.in(1);
-  if (w.rank() != x.rank()) c.bad(fmt::format("weights of {} axes for an image of {}", w.rank(), x.rank()));
+  if (w.rank() != x.rank())
+    c.bad(fmt::format("the weights have rank {}, but the input has rank {}: the ranks must be equal", w.rank(),
+                      x.rank()));
   Windows o = windows_of(c, x, Windows::image(w));
   Ints padding = o.begin;
   if (!o.symmetric()) {
@@ -108,16 +113,21 @@ Value conv(const Context& c) {
 /// The full result, then cut or padded on both sides as `pads` say: ours takes one padding per axis.
 Value conv_transpose(const Context& c) {
   Value x = c.in(0), w = c.in(1);
-  if (w.rank() != x.rank()) c.bad(fmt::format("weights of {} axes for an image of {}", w.rank(), x.rank()));
+  if (w.rank() != x.rank())
+    c.bad(fmt::format("the weights have rank {}, but the input has rank {}: the ranks must be equal", w.rank(),
+                      x.rank()));
   Ints kernel = Windows::image(w);
   size_t rank = kernel.size();
-  if (rank < 1 || rank > 3) c.unsupported(fmt::format("a transposed convolution over {} axes", rank));
+  if (rank < 1 || rank > 3)
+    c.unsupported(fmt::format("ConvTranspose with {} spatial dimensions (other than 1 to 3)", rank));
   Ints stride = c.ints("strides", Ints(rank, 1)), dilation = c.ints("dilations", Ints(rank, 1)),
        extra = c.ints("output_padding", Ints(rank, 0));
   Ints pads = c.ints("pads", Ints(2 * rank, 0)), wanted = c.ints("output_shape");
   if (stride.size() != rank || dilation.size() != rank || extra.size() != rank || pads.size() != 2 * rank ||
       (!wanted.empty() && wanted.size() < rank))
-    c.bad(fmt::format("strides, dilations, pads, output_padding and output_shape do not fit {} axes", rank));
+    c.bad(fmt::format(
+        "the lengths of strides, dilations, pads, output_padding and output_shape do not match {} spatial dimensions",
+        rank));
   if (wanted.size() > rank) wanted.erase(wanted.begin(), wanted.end() - static_cast<int64_t>(rank));
   std::string automatic = auto_pad(c);
   bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
@@ -128,11 +138,11 @@ Value conv_transpose(const Context& c) {
       int64_t to = wanted.empty() ? size * stride[k] : wanted[k], total = full + extra[k] - to;
       if (wanted.empty() && total < 0)
         c.unsupported(
-            fmt::format("auto_pad {} with a kernel smaller than the stride {}: the specification and "
-                        "onnxruntime give different sizes",
+            fmt::format("auto_pad {} with a kernel smaller than the stride {} (the specification and onnxruntime give "
+                        "different sizes)",
                         automatic, stride[k]));
       if (to < 1 || to >= full + stride[k])
-        c.bad(fmt::format("output_shape {}, expected 1 to {}", to, full + stride[k] - 1));
+        c.bad(fmt::format("output size {} of spatial axis {}, expected 1 to {}", to, k, full + stride[k] - 1));
       total = std::max<int64_t>(total, 0);  // beyond it: zeros behind
       begin[k] = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
       end[k] = full - to - begin[k];

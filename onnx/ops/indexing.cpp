@@ -17,7 +17,9 @@ Value gathered(const Context& c) {
 Value gathered_elements(const Context& c) {
   Value x = c.in(0), index = c.in(1);
   int64_t axis = axis_of(c, c.i("axis", 0), x.rank());
-  if (index.rank() != x.rank()) c.bad(fmt::format("indices of {} axes for data of {}", index.rank(), x.rank()));
+  if (index.rank() != x.rank())
+    c.bad(fmt::format("the indices have rank {}, but the data has rank {}: the ranks must be equal", index.rank(),
+                      x.rank()));
   for (size_t k = 0; k < x.rank(); ++k)
     if (static_cast<int64_t>(k) != axis && index.shape()[k] < x.shape()[k])
       x = narrow(x, static_cast<int64_t>(k), 0, index.shape()[k]);
@@ -29,10 +31,10 @@ Value gathered_nd(const Context& c) {
   Value x = c.in(0), index = c.in(1);
   int64_t batch = c.i("batch_dims", 0);
   auto rank = static_cast<int64_t>(index.rank());
-  if (rank < 1) c.bad("indices without axes");
+  if (rank < 1) c.bad("the indices must have rank 1 or more");
   int64_t depth = index.shape().back();
   if (batch < 0 || batch >= rank || depth < 1 || batch + depth > static_cast<int64_t>(x.rank()))
-    c.bad("batch_dims and indices do not fit the data");
+    c.bad("batch_dims and the last dimension of the indices must address existing axes of the data");
   auto at = [&](int64_t k) { return x.shape()[static_cast<size_t>(k)]; };
   int64_t samples = 1, positions = 1;
   for (int64_t k = 0; k < batch; ++k) samples *= at(k);
@@ -66,7 +68,8 @@ Value scattered_elements(const Context& c) {
 Value scattered_nd(const Context& c) {
   Value x = c.in(0), index = c.in(1);
   int64_t depth = index.rank() ? index.shape().back() : 0;
-  if (depth < 1 || depth > static_cast<int64_t>(x.rank())) c.bad("indices do not fit the data");
+  if (depth < 1 || depth > static_cast<int64_t>(x.rank()))
+    c.bad("the last dimension of the indices must be from 1 to the rank of the data");
   Shape shape(index.shape().begin(), index.shape().end() - 1);
   Values indices;
   for (int64_t k = 0; k < depth; ++k) indices.push_back(reshape(narrow(index, -1, k, 1), shape));

@@ -43,9 +43,10 @@ Values layer_normalization(const Context& c) {
 /// Per channel from opset 21 on, per group before.
 Value group_normalization(const Context& c) {
   Value x = c.in(0), scale = c.in(1), bias = c.in(2);
-  if (x.rank() < 2) c.bad("its input has no channels");
+  if (x.rank() < 2) c.bad("the input must have a channel axis (rank 2 or more)");
   int64_t groups = c.i("num_groups", 1), channels = x.shape()[1];
-  if (groups < 1 || channels % groups != 0) c.bad(fmt::format("{} groups of {} channels", groups, channels));
+  if (groups < 1 || channels % groups != 0)
+    c.bad(fmt::format("num_groups {} must divide the {} channels", groups, channels));
   if (scale.rank() == 1 && scale.shape()[0] == groups && groups != channels) {
     scale = repeat_interleave(scale, channels / groups, 0);
     bias = repeat_interleave(bias, channels / groups, 0);
@@ -64,8 +65,9 @@ Value rms_normalization(const Context& c) {
 Value local_response(const Context& c) {
   Value x = c.in(0), squares = x * x;
   int64_t size = c.i("size", 1), before = (size - 1) / 2;
-  if (size < 1 || x.rank() < 2) c.bad(fmt::format("size {}", size));
-  if (size > 1 << 12) c.unsupported(fmt::format("size {}", size));
+  if (size < 1 || x.rank() < 2)
+    c.bad(fmt::format("size {} must be at least 1, and the input must have a channel axis", size));
+  if (size > 1 << 12) c.unsupported(fmt::format("size {} (above 4096)", size));
   Ints low(x.rank()), high(x.rank());
   low[1] = before;
   high[1] = size - 1 - before;
@@ -97,10 +99,10 @@ Values dropout(const Context& c) {
   double p = c.has(1) ? c.number(1, "ratio") : c.f("ratio", 0.5);
   bool mode = c.has(2) && c.number(2, "training_mode") != 0;
   if (c.options().training && c.options().dropout && p > 0) {
-    if (c.wants(1)) c.unsupported("the mask of a dropout that drops");
+    if (c.wants(1)) c.unsupported("the mask output of Dropout in training mode");
     return {c.options().dropout(x, p, c.node().outputs.at(0))};
   }
-  if (mode && p > 0 && !c.options().dropout) c.unsupported("random numbers: a dropout in training mode");
+  if (mode && p > 0 && !c.options().dropout) c.unsupported("Dropout with training_mode = 1 outside of training");
   return {x, broadcast(c.graph().full(DType::boolean, 1), x.shape())};
 }
 

@@ -24,10 +24,10 @@ Pool pool_of(const Context& c, Value x) {
   o.counts = o.Windows::counts(image, ceil);
   o.stated = o.end;
   if (std::any_of(o.counts.begin(), o.counts.end(), [](int64_t n) { return n < 1; }))
-    c.bad(fmt::format("no window of {} fits into an image of {}", to_string(o.kernel), to_string(image)));
+    c.bad(fmt::format("a kernel {} does not fit into the padded input of spatial size {}", to_string(o.kernel),
+                      to_string(image)));
   if (ceil && auto_pad(c) == "VALID" && o.counts != o.Windows::counts(image, false))
-    c.unsupported(
-        "auto_pad VALID with ceil_mode, of which the specification and onnxruntime give different sizes: use pads");
+    c.unsupported("auto_pad VALID with ceil_mode (the specification and onnxruntime give different sizes; use pads)");
   for (size_t k = 0; k < o.rank(); ++k)
     o.end[k] = std::max<int64_t>(
         o.end[k], (o.counts[k] - 1) * o.stride[k] + o.dilation[k] * (o.kernel[k] - 1) + 1 - image[k] - o.begin[k]);
@@ -49,7 +49,7 @@ Reals taps(const Context& c, const Pool& o, int64_t size, size_t k, bool padding
   Reals all;
   for (int64_t i = 0; i < o.counts[k]; ++i) {
     int64_t start = i * o.stride[k] - o.begin[k];
-    if (taps_in(o, k, start, 0, size) == 0) c.unsupported("a window that lies in the padding alone");
+    if (taps_in(o, k, start, 0, size) == 0) c.unsupported("a window that covers only padding");
     all.push_back(static_cast<double>(padding ? taps_in(o, k, start, -o.begin[k], size + o.stated[k])
                                               : taps_in(o, k, start, 0, size)));
   }
@@ -98,7 +98,7 @@ Value max_pool(const Context& c, Value x, const Windows& o, Ints padding) {
           x, {.kernel = o.kernel[0], .stride = o.stride[0], .padding = padding[0], .dilation = o.dilation[0]});
     case 2: return max_pool2d(x, {.kernel = o.kernel, .stride = o.stride, .padding = padding, .dilation = o.dilation});
     case 3: return max_pool3d(x, {.kernel = o.kernel, .stride = o.stride, .padding = padding, .dilation = o.dilation});
-    default: c.unsupported(fmt::format("a pool over {} axes", o.rank()));
+    default: c.unsupported(fmt::format("a pool with {} spatial dimensions (other than 1 to 3)", o.rank()));
   }
 }
 
@@ -130,7 +130,7 @@ Values maximum_pool(const Context& c) {
   Ints padding = plain ? o.begin : Ints(o.rank(), 0);
   Value around = plain ? image : padded(image, o.begin, o.end, -std::numeric_limits<double>::infinity());
   if (!c.wants(1)) return {cast(max_pool(c, around, o, padding), dtype)};
-  if (o.rank() == 3) c.unsupported("the indices of a pool over 3 axes");
+  if (o.rank() == 3) c.unsupported("the index output of MaxPool with 3 spatial dimensions");
   Windows flat = o;
   if (o.rank() == 1) {  // as one row
     for (Ints* list : {&flat.kernel, &flat.stride, &flat.dilation}) list->insert(list->begin(), 1);
@@ -155,7 +155,7 @@ Values unpool(const Context& c) {
   Shape wanted = shape;
   if (c.has(2)) {
     wanted = c.integers(2, "output_shape");
-    if (wanted.size() != shape.size()) c.bad("output_shape is of another rank");
+    if (wanted.size() != shape.size()) c.bad("output_shape must have one size per dimension of the input");
   }
   // Indices count in the image that the pool had: in the inferred one, where a larger one is asked for as well.
   Value zeros = x.graph().full(x.dtype(), 0, {num_elements(shape)});
@@ -163,7 +163,8 @@ Values unpool(const Context& c) {
   Ints high(shape.size());
   for (size_t k = 0; k < shape.size(); ++k) high[k] = wanted[k] - shape[k];
   if (std::any_of(high.begin(), high.end(), [](int64_t n) { return n < 0; }))
-    c.unsupported("an output_shape below the inferred one");
+    c.unsupported(
+        fmt::format("output_shape {} smaller than the inferred shape {}", to_string(wanted), to_string(shape)));
   return {wanted == shape ? y : pad(y, Ints(shape.size()), high, Ints(shape.size()))};
 }
 

@@ -18,7 +18,7 @@ struct Layer {
 
 Layer layer_of(const Context& c, int64_t gates, const std::vector<std::string>& activations) {
   Value x = c.in(0), w = c.in(1);
-  if (x.rank() != 3 || w.rank() != 3 || c.in(2).rank() != 3) c.bad("X, W and R have not 3 axes each");
+  if (x.rank() != 3 || w.rank() != 3 || c.in(2).rank() != 3) c.bad("X, W and R must have rank 3");
   std::string direction = c.s("direction", "forward");
   Layer l{.x = x,
           .lengths = c.maybe(4),
@@ -26,12 +26,13 @@ Layer layer_of(const Context& c, int64_t gates, const std::vector<std::string>& 
           .directions = direction == "bidirectional" ? 2 : 1,
           .reverse = direction == "reverse",
           .batch_first = c.i("layout", 0) != 0};
-  if (w.shape()[0] != l.directions) c.bad(fmt::format("weights of {} directions for '{}'", w.shape()[0], direction));
+  if (w.shape()[0] != l.directions)
+    c.bad(fmt::format("the weights have {} directions, which does not match direction '{}'", w.shape()[0], direction));
   std::vector<std::string> given = c.texts("activations");
   for (size_t k = 0; k < given.size(); ++k)
     if (given[k] != activations[k % activations.size()])
-      c.unsupported(fmt::format("activation {} is '{}'", k, given[k]));
-  if (c.has_attribute("clip")) c.unsupported("clip");
+      c.unsupported(fmt::format("'{}' as activation {}", given[k], k));
+  if (c.has_attribute("clip")) c.unsupported("attribute 'clip'");
   if (l.batch_first) l.x = transpose(x, {1, 0, 2});
   l.steps = l.x.shape()[0];
   l.batch = l.x.shape()[1];
@@ -53,7 +54,7 @@ std::vector<RecurrentWeights> weights_of(const Context& c, const Layer& l, const
     RecurrentWeights w{.w_ih = gates_of(c.in(1), d, order), .w_hh = gates_of(c.in(2), d, order)};
     if (c.has(3)) {
       Value b = c.in(3);
-      if (b.rank() != 2) c.bad("B has not 2 axes");
+      if (b.rank() != 2) c.bad("B must have rank 2");
       int64_t half = b.shape()[1] / 2;
       w.b_ih = gates_of(narrow(b, 1, 0, half), d, order);
       w.b_hh = gates_of(narrow(b, 1, half, half), d, order);
@@ -86,8 +87,8 @@ Values results(const Layer& l, const RecurrentResult& r) {
 
 Values long_short(const Context& c) {
   Layer l = layer_of(c, 4, {"Sigmoid", "Tanh", "Tanh"});
-  if (c.has(7)) c.unsupported("peephole weights");
-  if (c.i("input_forget", 0) != 0) c.unsupported("input_forget");
+  if (c.has(7)) c.unsupported("input P (peephole weights)");
+  if (c.i("input_forget", 0) != 0) c.unsupported("input_forget = 1");
   RecurrentOptions o{.bidirectional = l.directions == 2 || l.reverse, .lengths = l.lengths};
   return results(
       l, lstm(l.x, state(c, l, 5), state(c, l, 6), weights_of(c, l, {0, 2, 3, 1}), o));  // i, o, f, c to i, f, g, o
@@ -97,8 +98,10 @@ Values long_short(const Context& c) {
 template <class Next>
 RecurrentResult unrolled(const Context& c, const Layer& l, const std::vector<RecurrentWeights>& weights, Value h0,
                          const Next& next) {
-  if (l.lengths) c.unsupported("sequence_lens of this recurrence");
-  if (l.steps > 1 << 16) c.unsupported(fmt::format("{} steps, each of nodes of its own", l.steps));
+  if (l.lengths) c.unsupported("sequence_lens for this variant of the op");
+  if (l.steps > 1 << 16)
+    c.unsupported(
+        fmt::format("a sequence of {} steps (above 65536, because this variant of the op is unrolled)", l.steps));
   Values ys, last;
   for (size_t d = 0; d < weights.size(); ++d) {
     const RecurrentWeights& w = weights[d];

@@ -58,7 +58,8 @@ double weight(const ResizeOptions& o, double distance) {
 }
 
 Matrix weights(const Context& c, const ResizeOptions& o, const Axis& a) {
-  if (a.to > (int64_t{1} << 24) / a.from) c.unsupported(fmt::format("{} positions from {}", a.to, a.from));
+  if (a.to > (int64_t{1} << 24) / a.from)
+    c.unsupported(fmt::format("resizing an axis to {} elements from {}", a.to, a.from));
   Matrix m(a.to, a.from);
   double squeeze = o.antialias ? std::min(a.scale, 1.0) : 1, width = (o.mode == "linear" ? 1 : 2) / squeeze;
   for (int64_t i = 0; i < a.to; ++i) {
@@ -83,7 +84,7 @@ std::vector<Axis> axes_of_resize(const Context& c, Value x, size_t scales_at, si
   Reals scales = c.has(scales_at) ? c.numbers(scales_at, "scales") : c.reals("scales");
   Ints sizes = c.has(sizes_at) ? c.integers(sizes_at, "sizes") : Ints{};
   if (scales.size() != axes.size() && sizes.size() != axes.size())
-    c.bad("neither scales nor sizes have one number per axis");
+    c.bad("scales or sizes must have one number per resized axis");
   bool by_size = sizes.size() == axes.size();
   std::vector<Axis> out;
   for (size_t k = 0; k < axes.size(); ++k) {
@@ -92,7 +93,7 @@ std::vector<Axis> axes_of_resize(const Context& c, Value x, size_t scales_at, si
     a.scale = by_size ? static_cast<double>(sizes[k]) / static_cast<double>(a.from) : scales[k];
     a.to = by_size ? sizes[k] : static_cast<int64_t>(std::floor(a.scale * static_cast<double>(a.from)));
     if (a.from < 1 || a.to < 1 || !(a.scale > 0) || a.to > (int64_t{1} << 24))
-      c.bad(fmt::format("axis {} goes from {} to {} positions", a.at, a.from, a.to));
+      c.bad(fmt::format("axis {} cannot be resized from {} to {} elements", a.at, a.from, a.to));
     out.push_back(a);
   }
   std::string policy = c.s("keep_aspect_ratio_policy", "stretch");
@@ -150,7 +151,7 @@ Value resize(const Context& c) {
   std::vector<Axis> axes = axes_of_resize(c, x, c.opset() < 11 ? 1 : 2, 3);
   if (o.coordinates == "tf_crop_and_resize") {
     Reals roi = c.numbers(1, "roi");
-    if (roi.size() != 2 * axes.size()) c.bad("roi has not two numbers per axis");
+    if (roi.size() != 2 * axes.size()) c.bad("roi must have two numbers per resized axis");
     for (size_t k = 0; k < axes.size(); ++k) {
       axes[k].start = roi[k];
       axes[k].stop = roi[axes.size() + k];
@@ -166,7 +167,7 @@ Value upsample(const Context& c) {
 
 Value sampled(const Context& c) {
   std::string mode = c.s("mode", "linear"), outside = c.s("padding_mode", "zeros");
-  if (c.in(0).rank() != 4) c.unsupported("images of another number of axes than 2");
+  if (c.in(0).rank() != 4) c.unsupported(fmt::format("input of rank {} (other than [N, C, H, W])", c.in(0).rank()));
   if (mode == "linear") mode = "bilinear";
   if (mode != "bilinear" && mode != "nearest") c.unsupported(fmt::format("mode '{}'", mode));
   if (outside == "reflection") c.unsupported("padding_mode 'reflection'");
@@ -178,12 +179,12 @@ Value sampled(const Context& c) {
 Value affine_grid(const Context& c) {
   Value theta = c.in(0);
   Ints size = c.integers(1, "size");
-  if (size.size() != 4 && size.size() != 5) c.bad("its size has neither 4 nor 5 numbers");
+  if (size.size() != 4 && size.size() != 5) c.bad("size must have 4 or 5 numbers");
   bool corners = c.i("align_corners", 0) != 0;
   auto d = static_cast<int64_t>(size.size()) - 2;
   Shape image(size.begin() + 2, size.end());
   int64_t positions = num_elements(image);
-  if (positions > (int64_t{1} << 24)) c.unsupported("a grid of more than 2^24 positions");
+  if (positions > (int64_t{1} << 24)) c.unsupported("a grid of more than 2^24 points");
   Reals at(static_cast<size_t>(positions * (d + 1)), 1);
   Shape strides = strides_of(image);
   for (int64_t p = 0; p < positions; ++p)
@@ -206,7 +207,7 @@ Value depth_to_space(const Context& c) {
   Value x = c.in(0);
   int64_t b = c.i("blocksize", 1);
   if (x.rank() != 4 || b < 1 || b > most_block || x.shape()[1] % (b * b) != 0)
-    c.bad("its input is no [N, C, H, W] whose channels a block divides");
+    c.bad("the input must be [N, C, H, W] with C divisible by blocksize²");
   int64_t n = x.shape()[0], depth = x.shape()[1] / (b * b), h = x.shape()[2], w = x.shape()[3];
   if (c.s("mode", "DCR") == "CRD") return pixel_shuffle(x, b);
   return reshape(transpose(reshape(x, {n, b, b, depth, h, w}), {0, 3, 4, 1, 5, 2}), {n, depth, h * b, w * b});
@@ -216,7 +217,7 @@ Value space_to_depth(const Context& c) {
   Value x = c.in(0);
   int64_t b = c.i("blocksize", 1);
   if (x.rank() != 4 || b < 1 || b > most_block || x.shape()[2] % b != 0 || x.shape()[3] % b != 0)
-    c.bad("its input is no [N, C, H, W] that blocks divide");
+    c.bad("the input must be [N, C, H, W] with H and W divisible by blocksize");
   int64_t n = x.shape()[0], depth = x.shape()[1], h = x.shape()[2] / b, w = x.shape()[3] / b;
   return reshape(transpose(reshape(x, {n, depth, h, b, w, b}), {0, 3, 5, 1, 2, 4}), {n, b * b * depth, h, w});
 }
@@ -225,12 +226,13 @@ Value space_to_depth(const Context& c) {
 Value columns_to_image(const Context& c) {
   Value x = c.in(0);
   Ints image = c.integers(1, "image_shape"), block = c.integers(2, "block_shape");
-  if (image.size() != 2 || block.size() != 2) c.unsupported("images of another number of axes than 2");
+  if (image.size() != 2 || block.size() != 2) c.unsupported("Col2Im with other than 2 spatial dimensions");
   Ints stride = c.ints("strides", {1, 1}), dilation = c.ints("dilations", {1, 1}), pads = c.ints("pads", {0, 0, 0, 0});
   if (x.rank() != 3 || stride.size() != 2 || dilation.size() != 2 || pads.size() != 4)
-    c.bad("strides, dilations, pads or the input do not fit 2 axes");
+    c.bad("the input must have rank 3, strides and dilations 2 values, and pads 4 values");
   for (size_t k = 0; k < 2; ++k)
-    if (block[k] < 1 || stride[k] < 1 || dilation[k] < 1) c.bad("a block, stride or dilation below 1");
+    if (block[k] < 1 || stride[k] < 1 || dilation[k] < 1)
+      c.bad("every value of block_shape, strides and dilations must be at least 1");
   Ints around{image[0] + pads[0] + pads[2], image[1] + pads[1] + pads[3]}, counts;
   for (size_t k = 0; k < 2; ++k) counts.push_back((around[k] - dilation[k] * (block[k] - 1) - 1) / stride[k] + 1);
   int64_t n = x.shape()[0], taps = block[0] * block[1];

@@ -17,7 +17,8 @@ Value reshaped(const Context& c) {
   if (c.i("allowzero", 0) == 0)
     for (size_t k = 0; k < shape.size(); ++k)
       if (shape[k] == 0) {
-        if (k >= x.rank()) c.bad(fmt::format("a 0 at place {} of the shape copies an axis that the input has not", k));
+        if (k >= x.rank())
+          c.bad(fmt::format("the 0 at index {} of the shape copies an axis that the input does not have", k));
         shape[k] = x.shape()[k];
       }
   auto open = std::find(shape.begin(), shape.end(), -1);
@@ -25,7 +26,8 @@ Value reshaped(const Context& c) {
     *open = 1;
     int64_t rest = num_elements(shape), all = num_elements(x.shape());
     if (rest == 0 || all % rest != 0)
-      c.bad(fmt::format("{} has no shape {} with one size open", to_string(x.shape()), to_string(shape)));
+      c.bad(fmt::format("an input of shape {} cannot be reshaped to {}, where one dimension was -1 (shown as 1)",
+                        to_string(x.shape()), to_string(shape)));
     *open = all / rest;
   }
   return reshape(x, shape);
@@ -37,7 +39,7 @@ Value unsqueezed(const Context& c) {
   size_t rank = x.rank() + axes.size();
   for (int64_t& a : axes) a = axis_of(c, a, rank);
   std::sort(axes.begin(), axes.end());
-  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) c.bad("an axis is named twice");
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) c.bad("axes contains the same axis twice");
   Shape shape = x.shape();
   for (int64_t a : axes) shape.insert(shape.begin() + a, 1);
   return reshape(x, shape);
@@ -55,7 +57,7 @@ Value flattened(const Context& c) {
   Value x = c.in(0);
   auto rank = static_cast<int64_t>(x.rank());
   int64_t axis = c.i("axis", 1);
-  if (axis < -rank || axis > rank) c.bad(fmt::format("axis {} of {} axes", axis, rank));
+  if (axis < -rank || axis > rank) c.bad(fmt::format("axis {} is out of range for a tensor of rank {}", axis, rank));
   if (axis < 0) axis += rank;
   Shape before(x.shape().begin(), x.shape().begin() + axis), behind(x.shape().begin() + axis, x.shape().end());
   return reshape(x, {num_elements(before), num_elements(behind)});
@@ -93,7 +95,7 @@ Values parts(const Context& c) {
   if (auto sizes = c.integers_or_attribute(1, "split")) return split(x, *sizes, axis);
   auto count = static_cast<int64_t>(c.outputs());
   if (c.i("num_outputs", count) != count)
-    c.bad(fmt::format("num_outputs is {}, it has {} outputs", c.i("num_outputs", count), count));
+    c.bad(fmt::format("num_outputs is {}, but the node has {} outputs", c.i("num_outputs", count), count));
   int64_t each = (size + count - 1) / std::max<int64_t>(count, 1);
   Ints sizes;
   for (int64_t k = 0; k < count; ++k) sizes.push_back(std::max<int64_t>(0, std::min(each, size - k * each)));
@@ -103,7 +105,8 @@ Values parts(const Context& c) {
 Value tiled(const Context& c) {
   Value x = c.in(0);
   Ints counts = c.integers(1, "repeats");
-  if (counts.size() != x.rank()) c.bad(fmt::format("{} repeats for {} axes", counts.size(), x.rank()));
+  if (counts.size() != x.rank())
+    c.bad(fmt::format("repeats has {} values, but the input has rank {}", counts.size(), x.rank()));
   return x.rank() == 0 ? x : repeat(x, counts);
 }
 

@@ -28,20 +28,20 @@ Value sliced(const Context& c) {
     std::iota(axes.begin(), axes.end(), 0);
   }
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
-    c.bad("starts, ends, axes and steps differ in length");
+    c.bad("starts, ends, axes and steps must have the same length");
   Ints from(x.rank(), 0), to = x.shape(), by(x.rank(), 1);
   std::map<size_t, Ints> backward;
   for (size_t k = 0; k < starts.size(); ++k) {
     auto a = static_cast<size_t>(axis_of(c, axes[k], x.rank()));
     int64_t n = x.shape()[a], step = steps[k];
-    if (step == 0) c.bad("a step of 0");
+    if (step == 0) c.bad("steps must not contain 0");
     auto place = [&](int64_t at, int64_t low, int64_t high) { return std::clamp(at < 0 ? at + n : at, low, high); };
     if (step > 0) {
       from[a] = place(starts[k], 0, n);
       to[a] = std::max(from[a], place(ends[k], 0, n));
       by[a] = std::min(step, std::max<int64_t>(n, 1));
     } else {
-      if (n > int64_t{1} << 24) c.unsupported(fmt::format("{} positions in reverse", n));
+      if (n > int64_t{1} << 24) c.unsupported(fmt::format("a negative step on an axis of {} elements (above 2^24)", n));
       Ints index;
       int64_t stop = place(ends[k], -1, n - 1);
       for (int64_t i = place(starts[k], 0, n - 1); n > 0 && i > stop; i += std::max(step, -n)) index.push_back(i);
@@ -67,13 +67,14 @@ Value padded_around(const Context& c) {
   std::string mode = c.s("mode", "constant");
   Ints pads = c.integers_or_attribute(1, "pads").value_or(Ints{}),
        axes = c.has(3) ? c.integers(3, "axes") : all_axes(x);
-  if (pads.size() != 2 * axes.size()) c.bad(fmt::format("{} pads for {} axes", pads.size(), axes.size()));
+  if (pads.size() != 2 * axes.size())
+    c.bad(fmt::format("pads has {} values for {} axes; it must have two per axis", pads.size(), axes.size()));
   Ints low(x.rank(), 0), high(x.rank(), 0);
   for (size_t k = 0; k < axes.size(); ++k) {
     auto a = static_cast<size_t>(axis_of(c, axes[k], x.rank()));
     low[a] = pads[k];
     high[a] = pads[axes.size() + k];
-    if (std::max(low[a], high[a]) > (int64_t{1} << 31)) c.bad("more than 2^31 positions of padding");
+    if (std::max(low[a], high[a]) > (int64_t{1} << 31)) c.bad("pads must be at most 2^31");
   }
   if (mode == "constant") {
     double value = c.has(2) ? c.number(2, "constant_value") : c.f("value", 0);
@@ -89,7 +90,7 @@ Value padded_around(const Context& c) {
     int64_t n = x.shape()[a];
     if (low[a] == 0 && high[a] == 0) continue;
     if (n == 0 || low[a] + high[a] > (int64_t{1} << 24))
-      c.unsupported(fmt::format("padding of {} positions of an axis of {}", low[a] + high[a], n));
+      c.unsupported(fmt::format("padding of {} elements on an axis of {} elements", low[a] + high[a], n));
     Ints index;
     for (int64_t i = -low[a]; i < n + high[a]; ++i) index.push_back(shown(mode, i, n));
     x = take(x, a, index);
@@ -100,7 +101,8 @@ Value padded_around(const Context& c) {
 Value centre(const Context& c) {
   Value x = c.in(0);
   Ints shape = c.integers(1, "shape"), axes = c.ints("axes", all_axes(x));
-  if (shape.size() != axes.size()) c.bad(fmt::format("{} sizes for {} axes", shape.size(), axes.size()));
+  if (shape.size() != axes.size())
+    c.bad(fmt::format("shape has {} values for {} axes; it must have one per axis", shape.size(), axes.size()));
   for (size_t k = 0; k < axes.size(); ++k) {
     int64_t axis = axis_of(c, axes[k], x.rank()), n = x.shape()[static_cast<size_t>(axis)], wanted = shape[k];
     if (wanted < n) x = narrow(x, axis, (n - wanted) / 2, wanted);
@@ -125,7 +127,7 @@ Value triangle(const Context& c) {
 Value reversed(const Context& c) {
   Value x = c.in(0), lengths = c.in(1);
   int64_t time = c.i("time_axis", 0), batch = c.i("batch_axis", 1);
-  if (x.rank() < 2 || time + batch != 1) c.bad("time_axis and batch_axis are not 0 and 1");
+  if (x.rank() < 2 || time + batch != 1) c.bad("time_axis and batch_axis must be 0 and 1, or 1 and 0");
   Shape shape(x.rank(), 1), row = shape;
   row[static_cast<size_t>(batch)] = x.shape()[static_cast<size_t>(batch)];
   shape[0] = x.shape()[0];

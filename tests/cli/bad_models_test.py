@@ -276,7 +276,7 @@ class Onnx(BadModels):
         for keep in (0, 1, 30, len(good) // 2, len(good) - 1):
             with self.subTest(keep=keep):
                 self.everywhere(["m.onnx"], self.put("m.onnx", good[:keep]))
-        self.everywhere(["m.onnx", "no ONNX model"], self.put("m.onnx", "this is a text\n" * 100))
+        self.everywhere(["m.onnx", "not an ONNX model"], self.put("m.onnx", "this is a text\n" * 100))
 
     def test_what_is_wrong_is_named(self):
         relu = node("Relu", "z", "y", "act")
@@ -286,10 +286,10 @@ class Onnx(BadModels):
             (onnx(opset=9), ["opset 9, expected 13 to 23"]),
             (onnx(node("MatMul", "yw", "z", "mul") + relu), ["node 0 'mul' (MatMul)", "'y'", "a cycle"]),
             (onnx(node("MatMul", "zw", "z", "mul") + relu), ["node 0 'mul' (MatMul)", "'z'", "a cycle"]),
-            (onnx(relu + node("MatMul", "xw", "z", "mul")), ["node 0 'act' (Relu)", "out of order"]),
-            (onnx(node("MatMul", "xq", "z", "mul") + relu), ["node 0 'mul'", "'q', which nothing gives"]),
+            (onnx(relu + node("MatMul", "xw", "z", "mul")), ["node 0 'act' (Relu)", "not sorted"]),
+            (onnx(node("MatMul", "xq", "z", "mul") + relu), ["node 0 'mul'", "'q', which no node"]),
             (onnx(node("Conv", ["x", "w"], "z", "mul") + relu), ["node 0 'mul' (Conv)"]),
-            (onnx(b""), ["output 'y' is given by no node"])]:
+            (onnx(b""), ["output 'y' is not produced by any node"])]:
             with self.subTest(parts=parts):
                 self.everywhere(["m.onnx", *parts], self.put("m.onnx", model))
 
