@@ -56,8 +56,8 @@ void Dataset::check() const {
   if (size() > std::numeric_limits<int32_t>::max())
     throw invalid(fmt::format("data set {}: {} samples, at most 2^31 - 1 can be indexed", name, size()));
   if (samples.bytes.size() != num_bytes(t))
-    throw invalid(fmt::format("data set {}: samples {} take {} bytes, {} are there", name, to_string(t), num_bytes(t),
-                              samples.bytes.size()));
+    throw invalid(fmt::format("data set {}: samples of type {} need {} bytes, but the buffer has {}", name,
+                              to_string(t), num_bytes(t), samples.bytes.size()));
   if (classes < 1) throw invalid(fmt::format("data set {}: {} classes, expected at least one", name, classes));
   check_within("label", {.end = classes});
 }

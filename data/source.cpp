@@ -63,10 +63,13 @@ void Source::check() const {
     Shape row = c.type.shape;
     int64_t rows = c.window ? row.at(0) : 1;
     if (c.window) row.erase(row.begin());
-    if (!table || table->type.dtype != c.type.dtype || table->type.shape.empty() ||
-        Shape(table->type.shape.begin() + 1, table->type.shape.end()) != row)
+    if (!table)
       throw invalid(
-          fmt::format("data set {}: column '{}' of {} does not fit its table", name, c.name, to_string(c.type)));
+          fmt::format("data set {}: column '{}' names a table that the data set does not have", name, c.name));
+    if (table->type.dtype != c.type.dtype || table->type.shape.empty() ||
+        Shape(table->type.shape.begin() + 1, table->type.shape.end()) != row)
+      throw invalid(fmt::format("data set {}: column '{}' has type {}, which does not match its table '{}' of type {}",
+                                name, c.name, to_string(c.type), table->name, to_string(table->type)));
     if (c.offset < 0 || c.offset + (size() - 1) * c.stride + rows > table->type.shape[0])
       throw invalid(fmt::format("data set {}: column '{}' needs {} rows for {} samples, its table has {}", name, c.name,
                                 c.offset + (size() - 1) * c.stride + rows, size(), table->type.shape[0]));

@@ -12,9 +12,9 @@ namespace tutti::data {
 std::vector<int64_t> spec_numbers(const std::string& spec, const std::vector<SpecNumber>& numbers) {
   std::vector<std::string> parts = fields(spec, ':');
   if (parts.size() > numbers.size() + 1)
-    throw invalid(
-        fmt::format("data '{}': at most {} numbers behind the name, found {}", spec, numbers.size(), parts.size() - 1),
-        use_one_of_the_forms(spec));
+    throw invalid(fmt::format("data '{}': expected at most {} numbers after the name, found {}", spec, numbers.size(),
+                              parts.size() - 1),
+                  use_one_of_the_forms(spec));
   std::vector<int64_t> found;
   for (size_t i = 0; i < numbers.size(); ++i) {
     const SpecNumber& n = numbers[i];
@@ -26,8 +26,8 @@ std::vector<int64_t> spec_numbers(const std::string& spec, const std::vector<Spe
     }
     std::optional<int64_t> x = parse_number<int64_t>(parts[i + 1]);
     if (!x || *x < n.least || *x > n.most)
-      throw invalid(fmt::format("data '{}': '{}' as {}, expected a whole number from {} to {}", spec, parts[i + 1],
-                                n.name, n.least, n.most),
+      throw invalid(fmt::format("data '{}': {} is '{}', expected an integer from {} to {}", spec, n.name, parts[i + 1],
+                                n.least, n.most),
                     use_one_of_the_forms(spec));
     found.push_back(*x);
   }

@@ -16,7 +16,8 @@ TokenStream::TokenStream(std::string set_name, std::vector<int32_t> tokens, int6
   vocabulary = std::move(characters);
   if (context < 1) throw invalid(fmt::format("text {}: a context of {} tokens, at least 1 is needed", name, context));
   if (TokenStream::size() < 1)
-    throw invalid(fmt::format("text {}: {} tokens, a sample takes {} and one more", name, tokens_.size(), context),
+    throw invalid(fmt::format("text {} has {} tokens, but a context of {} needs at least {}", name, tokens_.size(),
+                              context, context + 1),
                   "use a smaller " + option_text("context") + ", or a longer text");
 }
 

@@ -53,7 +53,8 @@ Value Linear::forward(Builder& b, Value x) const {
       return y;
     }());
   int64_t inputs = x.shape().back();
-  if (inputs == 0) throw invalid(fmt::format("Linear takes at least one input, given {}", to_string(x.type())));
+  if (inputs == 0)
+    throw invalid(fmt::format("Linear needs at least one input feature, but the input is {}", to_string(x.type())));
   Weight w = b.weight("weight", {features_, inputs}, weight_init(options_.init, inputs, features_));
   // Before the product: what is there by then, a kernel takes along (a short format's bias is a cast of its own).
   Value bias = options_.bias ? b.parameter("bias", {features_}, bias_init(options_.init, inputs)) : Value();

@@ -170,13 +170,14 @@ class NodeParser {
 
   void check_instr(const std::vector<TuttiInstr>& expr, uint32_t i, const Node& n, std::vector<uint32_t>& given) const {
     const TuttiInstr& x = expr[i];
-    auto bad = [&](const std::string& text) { fail(fmt::format("its expression, instruction {}: {}", i, text)); };
+    auto bad = [&](const std::string& text) { fail(fmt::format("instruction {} of the expression: {}", i, text)); };
     const uint32_t operands[] = {x.a, x.b, x.c};
     uint16_t dtypes[3] = {};
     int count = operand_count(x.code);
     for (int k = 0; k < count; ++k) {
       if (operands[k] >= i)
-        bad(fmt::format("operand {} is instruction {}, which is not an earlier one", k, operands[k]));
+        bad(fmt::format("operand {} refers to instruction {}; it must refer to an earlier instruction", k,
+                        operands[k]));
       if (expr[operands[k]].code == TUTTI_X_RESULT) bad(fmt::format("operand {} is a RESULT, which has no value", k));
       dtypes[k] = expr[operands[k]].dtype;
     }

@@ -50,12 +50,12 @@ bool keeps_base(const json& value) {
 nn::Lora read_peft_config(const std::string& path, const std::vector<std::string>& modules) {
   json j = read_json_object(path, remedy);
   auto expect = [&](bool good, const char* key, const char* kind) {
-    if (!good) throw invalid(fmt::format("{}: \"{}\" is missing or no {}", path, key, kind), remedy);
+    if (!good) throw invalid(fmt::format("{}: \"{}\" is missing or not {}", path, key, kind), remedy);
   };
   expect(j.value("peft_type", json()) == "LORA", "peft_type", "\"LORA\"");
   expect(j.contains("r") && j["r"].is_number_unsigned() && j["r"] >= 1 && j["r"] <= 1 << 20, "r",
-         "whole number from 1 to 2^20");
-  expect(j.contains("lora_alpha") && j["lora_alpha"].is_number(), "lora_alpha", "number");
+         "an integer from 1 to 2^20");
+  expect(j.contains("lora_alpha") && j["lora_alpha"].is_number(), "lora_alpha", "a number");
   std::vector<std::string> refused;
   for (const auto& [key, value] : j.items()) {
     bool good = is_read(key) || changes_nothing(key) || off(value);
@@ -66,14 +66,14 @@ nn::Lora read_peft_config(const std::string& path, const std::vector<std::string
     if (!good) refused.push_back(fmt::format("\"{}\" is {}", key, text));
   }
   if (!refused.empty())
-    throw invalid(fmt::format("{}: {}, which Tutti does not compute", path, first_of(refused, "; ")), merge);
+    throw invalid(fmt::format("{}: unsupported LoRA setting: {}", path, first_of(refused, "; ")), merge);
 
   nn::Lora lora{.rank = j["r"], .alpha = j["lora_alpha"], .targets = {}};
   json scaled = j.value("use_rslora", json()), dropout = j.value("lora_dropout", json());
   expect(off(scaled) || scaled == true, "use_rslora", "true or false");
   if (scaled == true) lora.alpha *= std::sqrt(static_cast<double>(lora.rank));
   expect(dropout.is_null() || (dropout.is_number() && dropout >= 0 && dropout < 1), "lora_dropout",
-         "number from 0 to below 1");
+         "a number from 0 to below 1");
   if (!dropout.is_null()) lora.dropout = dropout;
 
   json targets = j.value("target_modules", json());
@@ -84,7 +84,7 @@ nn::Lora read_peft_config(const std::string& path, const std::vector<std::string
       plain = list && plain && target.get<std::string>().find('.') == std::string::npos;
     }
   expect(list || (targets.is_string() && targets != "") || (targets.is_null() && j.contains("target_modules")),
-         "target_modules", "list of names, regular expression or \"all-linear\"");
+         "target_modules", "a list of names, a regular expression or \"all-linear\"");
   for (const char* key : {"exclude_modules", "layers_to_transform", "layers_pattern"})
     plain = plain && off(j.value(key, json()));
   lora.targets = plain ? targets.get<std::vector<std::string>>() : modules;

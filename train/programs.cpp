@@ -195,11 +195,10 @@ Graph Programs::initialization(const ModelSignature& declared) const {
   auto draw = [&](const nn::Parameter& p, StateRole role) {
     if (p.bits) return;  // quantised from what the run starts from
     if (auto [other, first] = streams.try_emplace(nn::stream_of(p.name), p.name); !first)
-      throw invalid(
-          fmt::format("parameters '{}' and '{}' would start with the same random numbers: their names have one "
-                      "hash",
-                      other->second, p.name),
-          "rename one of them");
+      throw invalid(fmt::format("parameters '{}' and '{}' would get the same initial random numbers, because their "
+                                "names have the same hash",
+                                other->second, p.name),
+                    "rename one of them");
     Graph::Scope scope(g, p.name);
     g.set_state(p.name, drawn(seed, step, p), role);
   };

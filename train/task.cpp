@@ -43,8 +43,7 @@ InputLayout form_of(const data::Source& source, const std::string& name, bool re
   for (const data::Column& c : form.columns)
     for (const char* own : reserved)
       if (c.name == own)
-        throw invalid(fmt::format("data set {}: a column is named '{}', as a feed of the run's own", source.name, own),
-                      "give the column another name");
+        throw invalid(fmt::format("data set {}: column name '{}' is reserved", source.name, own), "rename the column");
   return form;
 }
 

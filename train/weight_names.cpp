@@ -39,8 +39,9 @@ void take_names_of(const Family& f, HostTensors& all, const std::string& path) {
   }
   all = std::move(ours);
   if (!tied.empty() && tied.mapped() != all.at(f.prefix + f.embedding))
-    throw invalid(fmt::format("{}: '{}' is not '{}{}': a head of its own, which the model does not have", path, head,
-                              f.prefix, f.embedding),
+    throw invalid(fmt::format("{}: '{}' differs from '{}{}': the file has an untied output head, but the model ties "
+                              "the head to the embedding",
+                              path, head, f.prefix, f.embedding),
                   "use weights whose head is tied to the embedding, or another model");
 }
 

@@ -55,7 +55,7 @@ bool wants_tf32(const sdk::Options& options) {
   for (const auto& [key, value] : options) {
     if (key != "precision") throw invalid(fmt::format("cuda: unknown option '{}'", key), "its option is 'precision'");
     if (value != "f32" && value != "tf32")
-      throw invalid(fmt::format("cuda: option 'precision' is '{}'", value), "use f32 or tf32");
+      throw invalid(fmt::format("cuda: invalid value '{}' for option 'precision'", value), "use f32 or tf32");
     tf32 = value == "tf32";
   }
   return tf32;

@@ -7,17 +7,17 @@
 
 namespace tutti {
 namespace {
-constexpr const char* kinds[] = {"integers", "reals", "a text"};
+constexpr const char* kinds[] = {"integers", "reals", "a string"};
 
 template <class T>
 const T& as(const std::string& name, const Attr& attr, size_t kind) {
   if (auto* v = std::get_if<T>(&attr)) return *v;
-  throw invalid(fmt::format("attribute '{}' holds {}, not {}", name, kinds[attr.index()], kinds[kind]));
+  throw invalid(fmt::format("attribute '{}' is {}, not {}", name, kinds[attr.index()], kinds[kind]));
 }
 
 template <class T>
 T single(const std::string& name, const std::vector<T>& list) {
-  if (list.size() != 1) throw invalid(fmt::format("attribute '{}' holds {} numbers, not one", name, list.size()));
+  if (list.size() != 1) throw invalid(fmt::format("attribute '{}' has {} elements, expected 1", name, list.size()));
   return list[0];
 }
 }  // namespace

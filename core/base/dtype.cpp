@@ -66,7 +66,7 @@ double unit_roundoff(DType t) {
   }
 }
 
-void throw_not_narrow(DType t) { throw invalid(fmt::format("{} is no float of two bytes", name(t))); }
+void throw_not_narrow(DType t) { throw invalid(fmt::format("{} is not a 16-bit float dtype", name(t))); }
 
 double round_to(DType t, double x) {
   switch (t) {

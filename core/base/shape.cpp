@@ -49,7 +49,7 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
     if (p != q && p != 1 && q != 1)
       throw invalid(fmt::format("shapes {} and {} do not broadcast: {} against {} in dimension {} from the right",
                                 to_string(a), to_string(b), p, q, i + 1),
-                    "each pair of dimensions, aligned at the right, must be equal or hold a 1");
+                    "aligned at the right, the dimensions of each pair must be equal, or one of them must be 1");
     y[y.size() - 1 - i] = p == 1 ? q : p;
   }
   return y;
@@ -69,7 +69,7 @@ std::vector<int64_t> normalize_axes(std::span<const int64_t> axes, size_t rank) 
   for (int64_t a : axes) out.push_back(normalize_axis(a, rank));
   std::sort(out.begin(), out.end());
   if (std::adjacent_find(out.begin(), out.end()) != out.end())
-    throw invalid(fmt::format("axes {} name one axis twice", to_string(axes)));
+    throw invalid(fmt::format("axes {} contain the same axis twice", to_string(axes)));
   return rank == 0 ? std::vector<int64_t>{} : out;
 }
 

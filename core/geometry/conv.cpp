@@ -29,8 +29,8 @@ ConvGeometry conv_geometry(const Shape& x, const Shape& w, const Attrs& a) {
 ConvGeometry conv_geometry(const Shape& x, const Shape& w, const Shape& d, const Attrs& a) {
   ConvGeometry g = conv_geometry(x, w, a);
   if (g.result() != d)
-    throw invalid(fmt::format("images {} and weights {} give {}, but the cotangent is {}", to_string(x), to_string(w),
-                              to_string(g.result()), to_string(d)));
+    throw invalid(fmt::format("images {} and weights {} give an output {}, but its gradient is {}", to_string(x),
+                              to_string(w), to_string(g.result()), to_string(d)));
   return g;
 }
 

@@ -10,7 +10,8 @@ namespace tutti {
 namespace {
 
 void require_i32(const TensorType& index) {
-  if (index.dtype != DType::i32) throw invalid(fmt::format("the index is {}, not i32", name(index.dtype)), "cast it");
+  if (index.dtype != DType::i32)
+    throw invalid(fmt::format("the index has dtype {}, expected i32", name(index.dtype)), "cast it");
 }
 
 /// `shape` with `count` axes from `axis` on replaced by others.
@@ -47,9 +48,9 @@ IndexGeometry scatter_geometry(const TensorType& index, const TensorType& update
     throw invalid(fmt::format("updates {} have fewer axes than the index {}", to_string(u), to_string(i)));
   auto axis = normalize_axis(a.i("axis"), u.size() + 1 - i.size());
   if (!std::equal(i.begin(), i.end(), u.begin() + axis))
-    throw invalid(
-        fmt::format("updates {} do not hold the index shape {} from axis {} on", to_string(u), to_string(i), axis));
-  if (size < 0 || (size == 0 && count > 0)) throw invalid(fmt::format("size {} holds no element", size));
+    throw invalid(fmt::format("updates {} must contain the index shape {}, starting at axis {}", to_string(u),
+                              to_string(i), axis));
+  if (size < 0 || (size == 0 && count > 0)) throw invalid(fmt::format("size {} must be at least 1", size));
   Shape y = replaced(u, static_cast<size_t>(axis), i.size(), {size});
   return {axis_geometry(y, axis), count, y};
 }
@@ -60,7 +61,7 @@ IndexGeometry take_along_geometry(const TensorType& x, const TensorType& index, 
   Shape y = x.shape;
   if (index.shape.size() == y.size()) y[g.axis] = index.shape[g.axis];
   if (y != index.shape)
-    throw invalid(fmt::format("index {} beside x {}: all but axis {} must agree", to_string(index.shape),
+    throw invalid(fmt::format("index {} and x {} must have the same shape except along axis {}", to_string(index.shape),
                               to_string(x.shape), g.axis));
   if (g.size == 0 && num_elements(y) > 0) throw invalid(fmt::format("axis {} of x has no elements", g.axis));
   return {g, y[g.axis], y};
@@ -69,12 +70,12 @@ IndexGeometry take_along_geometry(const TensorType& x, const TensorType& index, 
 IndexGeometry add_along_geometry(const TensorType& index, const TensorType& updates, const Attrs& a) {
   require_i32(index);
   if (index.shape != updates.shape)
-    throw invalid(fmt::format("updates {} do not have the shape of the index {}", to_string(updates.shape),
+    throw invalid(fmt::format("updates {} and index {} must have the same shape", to_string(updates.shape),
                               to_string(index.shape)));
   auto axis = static_cast<size_t>(normalize_axis(a.i("axis"), index.shape.size()));
   int64_t size = a.i("size");
   if (size < 0 || (size == 0 && num_elements(index.shape) > 0))
-    throw invalid(fmt::format("size {} holds no element", size));
+    throw invalid(fmt::format("size {} must be at least 1", size));
   Shape y = index.shape;
   y[axis] = size;
   return {axis_geometry(y, a.i("axis")), index.shape[axis], y};

@@ -26,7 +26,7 @@ ReductionGeometry reduction_geometry(const Shape& x, const Attrs& a, bool some) 
   }
   if (some && g.count == 0 && num_elements(g.kept) > 0)
     throw invalid(fmt::format("{} has no elements along axes {}", to_string(x), to_string(a.ints("axes"))),
-                  "reduce over axes that are not empty");
+                  "reduce over axes of size 1 or more");
   return g;
 }
 

@@ -15,7 +15,7 @@ constexpr const char* axis_names[] = {"height", "width"};
 
 int64_t two(const Attrs& a, const char* name, size_t d, int64_t least) {
   const Ints& list = a.ints(name);
-  if (list.size() != 2) throw invalid(fmt::format("{} holds {} integers, not two (y, x)", name, list.size()));
+  if (list.size() != 2) throw invalid(fmt::format("{} has {} values, expected two (y, x)", name, list.size()));
   if (list[d] < least || list[d] > limit)
     throw invalid(fmt::format("{} {}: must be at least {} and at most {}", name, to_string(list), least, limit));
   return list[d];
@@ -51,14 +51,16 @@ WindowAxis window_axis(const Attrs& a, size_t d, int64_t size, int64_t kernel) {
       size, kernel, two(a, "stride", d, 1), two(a, "padding", d, 0), a.has("dilation") ? two(a, "dilation", d, 1) : 1,
       0};
   if (kernel < 1 || kernel > limit || size > limit)
-    throw invalid(fmt::format("{} {}, kernel {}: the kernel must be at least 1, and both at most {}", axis_names[d],
-                              size, kernel, limit));
+    throw invalid(
+        fmt::format("input {} {}, kernel size {}: the kernel size must be at least 1, and both must be at most {}",
+                    axis_names[d], size, kernel, limit));
   int64_t padded = size + 2 * w.padding;
   if (w.reach() > padded)
-    throw invalid(fmt::format("a window of {} taps with dilation {} spans {}: it does not fit into {}, the {} with its "
-                              "padding",
-                              kernel, w.dilation, w.reach(), padded, axis_names[d]),
-                  "use a smaller kernel or dilation, more padding, or larger images");
+    throw invalid(
+        fmt::format(
+            "a kernel of size {} with dilation {} spans {} elements, but the padded input has only {} along its {}",
+            kernel, w.dilation, w.reach(), padded, axis_names[d]),
+        "use a smaller kernel or dilation, more padding, or larger images");
   w.count = (padded - w.reach()) / w.stride + 1;
   return w;
 }
@@ -71,7 +73,7 @@ WindowGeometry window_geometry(const Shape& x, const Attrs& a) {
 WindowGeometry pool_geometry(const Shape& x, const Attrs& a) {
   WindowGeometry g = window_geometry(x, a);
   if (g.h.blind() || g.w.blind())
-    throw invalid(fmt::format("kernel {}, padding {}: a window over images {} would see nothing but padding",
+    throw invalid(fmt::format("kernel {}, padding {}: some windows over images {} would contain only padding",
                               to_string(a.ints("kernel")), to_string(a.ints("padding")), to_string(x)),
                   "use a padding of at most half the kernel");
   return g;
@@ -79,11 +81,12 @@ WindowGeometry pool_geometry(const Shape& x, const Attrs& a) {
 
 WindowGeometry fold_geometry(const Shape& windows, const Attrs& a) {
   const Ints& size = a.ints("size");
-  if (windows.size() != 6) throw invalid("x needs the shape [N, C, kh, kw, OH, OW]");
-  if (size.size() != 2) throw invalid(fmt::format("size {}: two numbers (H, W) are needed", to_string(size)));
+  if (windows.size() != 6) throw invalid("x must have the shape [N, C, kh, kw, OH, OW]");
+  if (size.size() != 2) throw invalid(fmt::format("size {}: expected two numbers (H, W)", to_string(size)));
   WindowGeometry g = window_geometry({windows[0], windows[1], size[0], size[1]}, a);
   if (windows != g.windows())
-    throw invalid(fmt::format("the windows of an image {} have the shape {}", to_string(size), to_string(g.windows())));
+    throw invalid(fmt::format("x does not match size {}: the windows of such an image have the shape {}",
+                              to_string(size), to_string(g.windows())));
   return g;
 }
 

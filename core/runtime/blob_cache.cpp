@@ -75,8 +75,8 @@ bool BlobCache::safe() const {
 void BlobCache::warn_once(const std::string& why) const {
   static std::atomic<bool> said{false};
   if (!said.exchange(true))
-    log::warning("cache", "nothing can be kept in {}: {}; kernels are compiled anew by every process", folder_.string(),
-                 why);
+    log::warning("cache", "the cache folder {} cannot be used: {}; every process will compile its kernels again",
+                 folder_.string(), why);
 }
 
 std::filesystem::path BlobCache::file_of(const std::string& key) const {
@@ -135,7 +135,7 @@ void BlobCache::put(const std::string& key, const void* from, size_t bytes) cons
   std::filesystem::create_directories(folder_.parent_path(), ec);
   mkdir(folder_.c_str(), 0700);  // fails where it exists; safe() judges what is there
   if (!safe()) {
-    warn_once("it is not a folder of yours with mode 0700");
+    warn_once("it must be a folder owned by you with mode 0700");
     return;
   }
   static std::atomic<unsigned> counter{0};

@@ -43,7 +43,7 @@ bool wait_readable(pollfd* of, size_t count, Deadline end) {
 }
 
 Pipe::Pipe() {
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) give_up("no pipe can be made");
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) give_up("cannot create a pipe");
 }
 
 Pipe::~Pipe() {
@@ -64,7 +64,7 @@ std::string Ending::text() const {
 ChildProcess::ChildProcess(const std::function<void()>& body) {
   pid_t parent = getpid();
   pid_ = fork();
-  if (pid_ < 0) give_up("no process can be made");
+  if (pid_ < 0) give_up("cannot start a process");
   if (pid_ > 0) return;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);  // which has ended before the line above

@@ -42,7 +42,7 @@ std::vector<Device> list_devices(const TuttiPlugin& table, const Manifest& manif
     d.name = clean_text(from.name);
     d.driver = clean_text(from.driver);
     d.unusable = clean_text(from.unusable);
-    if (from.unusable && d.unusable.empty()) d.unusable = "the plugin gives no reason";
+    if (from.unusable && d.unusable.empty()) d.unusable = "the plugin gave no reason";
     d.pci = clean_text(from.pci);
     std::memcpy(d.uuid.data(), from.uuid, d.uuid.size());
     d.kind = kind_of(from.kind);

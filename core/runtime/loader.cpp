@@ -67,23 +67,25 @@ const TuttiPlugin* negotiate(const Manifest& m, TuttiNegotiate entry) {
   if (int32_t rc = guarded(error, [&](TuttiError*) { return table = entry(abi_min, TUTTI_ABI, mine), TUTTI_OK; }))
     throw Error(code_of(rc), fmt::format("negotiate: {}", message_of(rc, error)));
   if (!table)
-    throw invalid(
-        fmt::format("speaks ABI versions {} to {}, this engine {} to {}", mine[0], mine[1], abi_min, TUTTI_ABI),
-        "install a plugin built for this engine");
+    throw invalid(fmt::format("supports ABI versions {} to {}, but this engine supports {} to {}", mine[0], mine[1],
+                              abi_min, TUTTI_ABI),
+                  "install a plugin built for this engine");
   if (table->size < v1_size<TuttiPlugin>)
-    throw invalid(fmt::format("its table has {} bytes, at least {} are needed", table->size, v1_size<TuttiPlugin>));
-  if (table->abi < abi_min || table->abi > TUTTI_ABI)
     throw invalid(
-        fmt::format("its table is of ABI version {}, this engine speaks {} to {}", table->abi, abi_min, TUTTI_ABI));
+        fmt::format("its function table has {} bytes, but at least {} are needed", table->size, v1_size<TuttiPlugin>));
+  if (table->abi < abi_min || table->abi > TUTTI_ABI)
+    throw invalid(fmt::format("its function table has ABI version {}, but this engine supports {} to {}", table->abi,
+                              abi_min, TUTTI_ABI));
   const std::pair<const char*, bool> required[] = {
       {"init", table->init},   {"shutdown", table->shutdown}, {"devices", table->devices}, {"open", table->open},
       {"close", table->close}, {"check", table->check},       {"compile", table->compile}, {"prepare", table->prepare},
       {"stage", table->stage}, {"run", table->run},           {"wait", table->wait},       {"usage", table->usage},
       {"read", table->read},   {"write", table->write},       {"release", table->release}};
   for (auto [name, there] : required)
-    if (!there) throw invalid(fmt::format("its table lacks the function {}", name));
+    if (!there) throw invalid(fmt::format("its function table lacks the function {}", name));
   if (!table->name || m.name != table->name)
-    throw invalid(fmt::format("calls itself \"{}\", its manifest \"{}\"", clean_text(table->name), m.name));
+    throw invalid(
+        fmt::format("has the name \"{}\", but its manifest has the name \"{}\"", clean_text(table->name), m.name));
   return table;
 }
 

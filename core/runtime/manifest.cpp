@@ -17,7 +17,7 @@ constexpr std::streamsize most_bytes = 64 << 10;
 std::string read_bounded(const std::filesystem::path& path) {
   std::error_code ec;
   if (std::filesystem::exists(path, ec) && !std::filesystem::is_regular_file(path, ec))
-    throw invalid("is no regular file");  // opening a pipe would wait for ever
+    throw invalid("is not a regular file");  // opening a pipe would wait for ever
   std::ifstream in(path, std::ios::binary);
   if (!in) throw invalid("cannot be opened");
   std::string text(most_bytes + 1, '\0');
@@ -39,7 +39,7 @@ std::string text(const json& object, const char* name, size_t most) {
   if (!v.is_string()) throw invalid(fmt::format("key \"{}\" must be a string, not {}", name, v.type_name()));
   auto s = v.get<std::string>();
   if (s.empty() || s.size() > most || s.find('\0') != std::string::npos)
-    throw invalid(fmt::format("key \"{}\" must hold 1 to {} characters", name, most));
+    throw invalid(fmt::format("key \"{}\" must have 1 to {} characters", name, most));
   return s;
 }
 
@@ -63,7 +63,7 @@ Manifest parse(const std::filesystem::path& path) {
   } catch (const json::out_of_range&) {
     throw invalid("is not JSON: a number is too large");
   }
-  if (!object.is_object()) throw invalid(fmt::format("must hold a JSON object, not {}", object.type_name()));
+  if (!object.is_object()) throw invalid(fmt::format("must be a JSON object, not {}", object.type_name()));
   Manifest m;
   m.path = path;
   if (auto v = integer(key(object, "tutti_manifest"), "tutti_manifest", 1, 1 << 20); v != 1)
@@ -71,7 +71,8 @@ Manifest parse(const std::filesystem::path& path) {
   m.name = text(object, "name", 32);
   if (m.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != std::string::npos || m.name == "auto" ||
       m.name == "all")
-    throw invalid(fmt::format("key \"name\" must be of a-z, 0-9 and '_' and neither auto nor all, not \"{}\"", m.name));
+    throw invalid(
+        fmt::format("key \"name\" must consist of a-z, 0-9 and '_' and must not be auto or all; it is \"{}\"", m.name));
   m.version = text(object, "version", 64);
   if (object.contains("description")) m.description = text(object, "description", 1000);
   m.kind = text(object, "kind", 32);

@@ -36,8 +36,9 @@ double patience() {
   if (!v || !*v) return 30;
   if (double seconds = parse_number<double>(v).value_or(0); seconds > 0) return seconds;
   static std::once_flag said;
-  std::call_once(
-      said, [&] { log::warning("plugins", "TUTTI_PROBE_SECONDS={}: expected seconds, more than 0; 30 are used", v); });
+  std::call_once(said, [&] {
+    log::warning("plugins", "TUTTI_PROBE_SECONDS={}: expected a number of seconds above 0; 30 s are used", v);
+  });
   return 30;
 }
 
@@ -84,11 +85,11 @@ class Probe {
       if (line.is_object() && line["doing"].is_string()) doing = line["doing"];
     }
     if (got == LineReader::silent || !process_.ends_by(end)) {
-      problem = fmt::format("{}: no answer within {:g} s (TUTTI_PROBE_SECONDS gives it more)", doing, patience());
+      problem = fmt::format("{}: no answer within {:g} s (TUTTI_PROBE_SECONDS sets this limit)", doing, patience());
       return nullptr;
     }
     Ending ending = process_.wait();
-    if (doing == "start") throw Error(Code::internal, fmt::format("tutti-probe itself: {}", ending.text()));
+    if (doing == "start") throw Error(Code::internal, fmt::format("tutti-probe did not start: {}", ending.text()));
     problem = fmt::format("{}: the plugin {} {}", doing, ending.signal ? "crashed:" : "ended its process with",
                           ending.text());
     return nullptr;
@@ -198,7 +199,7 @@ std::vector<Listing> list_apart(const std::filesystem::path& program, std::span<
     try {
       if (listing.problem.empty()) listing = listing_from(answer, plugins[i]);
     } catch (const json::exception& e) {
-      listing.problem = fmt::format("devices: its process gave no listing: {}", e.what());
+      listing.problem = fmt::format("devices: its process did not return a device list: {}", e.what());
     }
     listings.push_back(std::move(listing));
   }

@@ -139,7 +139,7 @@ struct Registry::Impl {
       PluginReport& report = reports.emplace_back();
       report.library = file.string();
       report.problem =
-          fmt::format("library {} has no manifest: a file NAME.json beside it must name it", file.string());
+          fmt::format("library {} has no manifest: a file NAME.json in the same folder must name it", file.string());
     }
   }
 
@@ -154,8 +154,9 @@ struct Registry::Impl {
       report.version = m.version;
       if (auto why = excluded(m.name); !why.empty()) throw invalid(why);
       if (m.abi_max < abi_min || m.abi_min > TUTTI_ABI)
-        throw invalid(fmt::format("its manifest offers ABI versions {} to {}, this engine speaks {} to {}; not loaded",
-                                  m.abi_min, m.abi_max, abi_min, TUTTI_ABI));
+        throw invalid(
+            fmt::format("not loaded: its manifest lists ABI versions {} to {}, but this engine supports {} to {}",
+                        m.abi_min, m.abi_max, abi_min, TUTTI_ABI));
       if (auto why = distrust(m.library); !why.empty()) throw invalid("not loaded: " + why);
       if (auto first = std::ranges::find(plugins, m.name, [](const Plugin& p) { return p.manifest.name; });
           first != plugins.end())
@@ -223,9 +224,11 @@ struct Registry::Impl {
     if (asked.empty()) return {};
     try {
       if (!probe.empty()) return list_apart(probe, manifests);
-      log::info("plugins", "there is no tutti-probe beside the engine: plugins are asked in this process");
+      log::info(
+          "plugins",
+          "tutti-probe is not installed next to the engine: plugins are loaded in this process to list their devices");
     } catch (const Error& e) {
-      log::warning("plugins", "{}: plugins are asked in this process", e.what());
+      log::warning("plugins", "{}: plugins are loaded in this process to list their devices", e.what());
     }
     std::vector<Listing> listings;
     for (Plugin* p : asked) {
@@ -315,7 +318,7 @@ std::string Registry::try_open(const Device& device) {
     if (auto why = open_apart(impl_->probe, p.manifest, device.index); !why.empty())
       return p.bad_opens[device.index] = why;
   } catch (const Error& e) {
-    log::warning("plugins", "{}: {} was not tried in a process of its own", e.what(), device.id);
+    log::warning("plugins", "{}: device {} was not tested in a separate process before use", e.what(), device.id);
     return "";
   }
   p.kept->opened.insert(device.index);
@@ -354,8 +357,8 @@ const TuttiPlugin& Registry::load(const Device& device) {
     if (!impl_->probe.empty()) impl_->cache.put(p.manifest, *p.kept);
     throw Error(
         Code::device_lost,
-        fmt::format("device {} ({}) is not there any more, or changed since it was listed", device.id, device.name),
-        "run it again; `tutti devices` lists what is there now");
+        fmt::format("device {} ({}) is no longer present, or has changed since it was listed", device.id, device.name),
+        "run the command again; `tutti devices` lists the current devices");
   }
   return *p.table;
 }

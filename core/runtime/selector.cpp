@@ -78,7 +78,7 @@ int compare(const Entry& a, const Entry& b, size_t listed, std::string* why) {
   const Device &x = a.device, &y = b.device;
   if (a.usable() != b.usable()) return a.usable() ? -1 : 1;
   if (a.position != b.position) {
-    say(fmt::format("TUTTI_DEVICE_ORDER position {}; {} is {}", a.position + 1, y.id,
+    say(fmt::format("position {} in TUTTI_DEVICE_ORDER; {} is {}", a.position + 1, y.id,
                     b.position < listed ? fmt::format("at {}", b.position + 1) : "not in it"));
     return a.position < b.position ? -1 : 1;
   }
@@ -227,12 +227,12 @@ void refuse_unless_named(Registry& registry, const std::vector<Ranked>& ranked, 
     if (fits(request.text, r.device)) fitting.push_back(&r.device);
   if (fitting.empty()) {
     bool pattern = request.text.find_first_of("*?[") != std::string::npos;
-    std::string text = fmt::format("{} '{}' ({}); valid: auto{}{}", pattern ? "no device fits" : "unknown device",
+    std::string text = fmt::format("{} '{}' ({}); valid: auto{}{}", pattern ? "no device matches" : "unknown device",
                                    request.text, request.source, usable.empty() ? "" : ", ", fmt::join(usable, ", "));
     std::string plugin = request.text.substr(0, request.text.find(':'));
     for (const PluginReport& p : registry.plugins())
       if ((p.name == plugin || p.name.empty()) && !p.problem.empty())  // one without a name may have been meant
-        text += fmt::format("\n  plugin {} is of no use: {}", p.manifest.empty() ? p.library : p.manifest, p.problem);
+        text += fmt::format("\n  plugin {} cannot be used: {}", p.manifest.empty() ? p.library : p.manifest, p.problem);
     std::string guess = closest(request.text, ranked);
     throw invalid(text, guess.empty() ? "`tutti devices` lists every device and every plugin tried"
                                       : fmt::format("did you mean {}?", guess));
@@ -258,7 +258,7 @@ std::string plugin_named(const Registry& registry, const std::string& text) {
 /// The first of these devices that opens in a process of its own.
 Device choose(Registry& registry, std::vector<Device> devices, const Request& request) {
   if (devices.empty())
-    throw invalid("no device: no plugin offers one" + what_was_tried(registry),
+    throw invalid("no plugin offers a device" + what_was_tried(registry),
                   "build or install a plugin, or name its folder in TUTTI_PLUGIN_PATH");
   for (;;) {
     auto ranked = rank(devices, request);
@@ -274,7 +274,7 @@ Device choose(Registry& registry, std::vector<Device> devices, const Request& re
     const Device& best = ranked.front().device;
     std::string why = registry.try_open(best);
     if (why.empty()) return best;
-    log::warning("plugins", "{} is passed over: {}", best.id, why);
+    log::warning("plugins", "device {} is skipped: {}", best.id, why);
     std::ranges::find(devices, best.id, &Device::id)->unusable = why;
   }
 }
@@ -307,7 +307,7 @@ std::vector<Device> select_devices(Registry& registry, const std::string& wanted
     if (auto why = registry.try_open(r.device); why.empty())
       all.push_back(r.device);
     else
-      log::warning("plugins", "{} is passed over: {}", r.device.id, why);
+      log::warning("plugins", "device {} is skipped: {}", r.device.id, why);
   }
   return all;
 }

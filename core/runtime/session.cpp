@@ -68,10 +68,9 @@ Session::Session(Registry& registry, const Device& device, const std::map<std::s
     if (options.empty() || e.code != Code::invalid || !e.remedy.empty()) throw;
     std::vector<std::string> names;
     for (const auto& [key, value] : options) names.push_back(key);
-    throw invalid(e.what(),
-                  fmt::format("the session was opened with the option {}: leave out what this device does not "
-                              "have (docs/SETTINGS.md lists each plugin's)",
-                              fmt::join(names, ", ")));
+    throw invalid(e.what(), fmt::format("the session was opened with the option {}: leave out options that this device "
+                                        "does not have (docs/SETTINGS.md lists the options of each plugin)",
+                                        fmt::join(names, ", ")));
   }
   if (!handle_) throw Error(Code::internal, fmt::format("{}: open: the plugin succeeded without a session", device.id));
   ++open_sessions();
@@ -114,8 +113,8 @@ bool Session::profiles() const {
 
 Executable Session::compile(const TuttiProgram& program, uint64_t tuning_bytes, bool profiled) {
   if (profiled && !profiles())
-    throw Error(Code::declined, fmt::format("{}: its plugin does not tell the times of kernels", device_.id),
-                "do not profile, or use another device");
+    throw Error(Code::declined, fmt::format("{}: its plugin does not measure kernel times", device_.id),
+                "run without profiling, or use another device");
   TuttiOptions options = {};
   options.size = sizeof options;
   options.flags = (tuning_bytes ? uint32_t{TUTTI_OPT_TUNE} : 0) | (profiled ? uint32_t{TUTTI_OPT_PROFILE} : 0);
@@ -172,7 +171,9 @@ void Session::write(const std::string& state, const void* from, size_t bytes) {
 TuttiNativeState Session::native(const std::string& state) {
   auto extension = find_extension<TuttiNative>(table_->extensions, TUTTI_EXT_NATIVE);
   if (!extension.state)
-    throw Error(Code::declined, fmt::format("{}: its plugin does not share memory", device_.id), "read the state");
+    throw Error(Code::declined,
+                fmt::format("{}: its plugin does not support native access to device memory", device_.id),
+                "copy the state to the host instead");
   TuttiNativeState out = {.size = sizeof(TuttiNativeState)};
   call(fmt::format("native state '{}'", state),
        [&](TuttiError* e) { return extension.state(handle_, state.c_str(), &out, e); });
@@ -221,12 +222,13 @@ uint64_t Executable::run() {
 std::vector<KernelTime> Executable::times() {
   auto extension = find_extension<TuttiProfile>(session_->table_->extensions, TUTTI_EXT_PROFILE);
   if (!extension.times)
-    throw Error(Code::declined, fmt::format("{}: its plugin does not tell the times of kernels", session_->device_.id));
+    throw Error(Code::declined, fmt::format("{}: its plugin does not measure kernel times", session_->device_.id));
   TuttiArray raw = {};
   session_->call("times", [&](TuttiError* e) { return extension.times(handle_, &raw, e); });
   if (raw.count && (!raw.at || raw.stride < v1_size<TuttiNodeTime>))
-    throw Error(Code::internal, fmt::format("{}: times: the plugin gave elements of {} bytes, at least {} are needed",
-                                            session_->device_.id, raw.stride, v1_size<TuttiNodeTime>));
+    throw Error(Code::internal,
+                fmt::format("{}: times: the plugin returned array elements of {} bytes, but at least {} are needed",
+                            session_->device_.id, raw.stride, v1_size<TuttiNodeTime>));
   std::vector<KernelTime> all;
   for (uint32_t k = 0; k < raw.count; ++k) {
     auto t = element_of<TuttiNodeTime>(raw, k);

@@ -15,7 +15,7 @@ std::string wrong_topics(const std::string& value, const std::vector<std::string
   for (const std::string& topic : split(value, ','))
     if (std::ranges::find(valid, topic) == valid.end()) wrong.push_back(topic);
   if (wrong.empty()) return "";
-  return fmt::format("TUTTI_TRACE={}: there is no topic {}; valid: {}", value, fmt::join(wrong, ", "),
+  return fmt::format("TUTTI_TRACE={}: unknown topic {}; valid: {}", value, fmt::join(wrong, ", "),
                      fmt::join(valid, ", "));
 }
 

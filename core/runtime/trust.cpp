@@ -96,7 +96,7 @@ class Walk {
         continue;
       }
       std::string what = "file " + path.string();
-      if (!S_ISREG(s.st_mode)) return what + " is no regular file";
+      if (!S_ISREG(s.st_mode)) return what + " is not a regular file";
       if (std::string why = distrust_owner(s, what); !why.empty()) return why;
       if (std::string why = distrust_mode(s, what, false); !why.empty()) return why;
       return folder_of_file(open);

@@ -40,8 +40,8 @@ ZipFile::ZipFile(const std::string& path) : file_(path, "NumPy archive") {
   std::string begin(std::min<uint64_t>(size, 6), '\0');
   file_.read(0, begin.data(), begin.size());
   if (begin == "\x93NUMPY")
-    throw invalid(fmt::format("{}: no archive: it does not begin with 'PK', but as one array (.npy) does", path),
-                  "write its arrays with np.savez(FILE, input=…, label=…)");
+    throw invalid(fmt::format("{}: this is a single array (.npy), not an .npz archive", path),
+                  "save the arrays with np.savez(FILE, input=…, label=…)");
   if (tail < 4 || (!is(bytes.data(), 3, 4) && size == tail && !is(bytes.data(), 5, 6)))
     fail_at(file_, 0, "no archive: it does not begin with 'PK'");
   uint64_t end = tail;

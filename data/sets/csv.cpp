@@ -218,8 +218,10 @@ Vocabulary vocabulary_from(const std::string& text) try {
   all.at("numeric").get_to(v.numeric);
   return v;
 } catch (const nlohmann::json::exception&) {
-  throw invalid("the run was not trained on a table, or its record of one is damaged",
-                "use the data it was trained on");
+  throw invalid(
+      "the checkpoint has no valid CSV metadata (column statistics and categories): it was not trained on a CSV file, "
+      "or it is damaged",
+      "use the data it was trained on");
 }
 
 /// As a label: numbers in one form, whatever the file writes.

@@ -90,9 +90,9 @@ Split read_folder(const fs::path& folder, const std::string& set_name, int64_t c
   if (classes == 0) classes = int64_t{*std::max_element(s.train.labels.begin(), s.train.labels.end())} + 1;
   s.train.classes = s.test.classes = classes;
   if (s.train.sample_type() != s.test.sample_type())
-    throw invalid(fmt::format("{}: training samples are {}, test samples {}", folder.string(),
+    throw invalid(fmt::format("{}: training samples ({}) and test samples ({}) have different types", folder.string(),
                               to_string(s.train.sample_type()), to_string(s.test.sample_type())),
-                  "both halves must hold samples of one type");
+                  "use image files of the same dtype and shape for both");
   s.train.check();
   s.test.check();
   return s;

@@ -21,8 +21,9 @@ Sources open(const std::string& spec, const OpenOptions&) {
     }
     double n = num_elements(t.type.shape) == 1 ? t.item() : 0;
     if (is_float(t.type.dtype) || n < 1)
-      throw invalid(
-          fmt::format("{}: array '{}' is {}, expected one whole number from 1", path, name, to_string(t.type)));
+      throw invalid(fmt::format("{}: array '{}' ({}) must hold a single integer of at least 1{}", path, name,
+                                to_string(t.type),
+                                num_elements(t.type.shape) == 1 ? fmt::format(", got {}", t.item()) : ""));
     classes[name.substr(prefix.size())] = static_cast<int64_t>(n);
   }
   return columns_of_file(path, std::move(columns), classes);

@@ -175,9 +175,12 @@ Value pixel_unshuffle(Value x, int64_t downscale_factor) {
 }
 
 Value channel_shuffle(Value x, int64_t groups) {
-  if (x.rank() < 2 || groups < 1 || x.shape()[1] % groups)
-    throw invalid(fmt::format("channel_shuffle: {} in {} groups", to_string(x.shape()), groups),
-                  "x is [N, C, ...], and the groups divide C");
+  if (x.rank() < 2)
+    throw invalid(fmt::format("channel_shuffle: x {} has no channel axis", to_string(x.shape())), "use x [N, C, ...]");
+  if (groups < 1 || x.shape()[1] % groups)
+    throw invalid(
+        fmt::format("channel_shuffle: cannot divide the channels of {} into {} groups", to_string(x.shape()), groups),
+        "use a number of groups that divides C of x [N, C, ...]");
   int64_t n = x.shape()[0], c = x.shape()[1], inner = num_elements(Shape(x.shape().begin() + 2, x.shape().end()));
   return reshape(transpose(reshape(x, {n, groups, c / groups, inner}), {0, 2, 1, 3}), x.shape());
 }

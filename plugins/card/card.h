@@ -82,7 +82,7 @@ class Card {
   void product(const Product& p, const std::vector<Range>& buffers) {
     std::vector<float*> at;
     for (const Range& r : buffers) at.push_back(reinterpret_cast<float*>(address(r)));
-    if (at.size() != (p.bias ? 4u : 3u)) throw std::invalid_argument("a product of the wrong number of buffers");
+    if (at.size() != (p.bias ? 4u : 3u)) throw std::invalid_argument("a matmul with the wrong number of buffers");
     enqueue([this, p, at] {
       cores_.run(static_cast<uint64_t>(p.m), [&](uint64_t first, uint64_t last) {
         for (auto i = static_cast<int64_t>(first); i < static_cast<int64_t>(last); ++i)
@@ -108,7 +108,8 @@ class Card {
 
   std::byte* address(const Range& r) const {
     const Memory& m = memories_.at(r.handle);
-    if (r.bytes > m.bytes || r.offset > m.bytes - r.bytes) throw std::out_of_range("a range beyond its memory");
+    if (r.bytes > m.bytes || r.offset > m.bytes - r.bytes)
+      throw std::out_of_range("a buffer range outside of its memory");
     return m.data.get() + r.offset;
   }
 

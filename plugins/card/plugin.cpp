@@ -21,10 +21,10 @@ namespace {
 class Products : public sdk::Library {
  public:
   codegen::LaunchList matmul(const codegen::Matmul& p, const sdk::LibraryRequest& request) const override {
-    if (p.dtype != tutti::DType::f32) throw Error(Code::declined, "the vendor's product is for f32");
-    if (!p.batch.empty()) throw Error(Code::declined, "the vendor's product has no batches");
+    if (p.dtype != tutti::DType::f32) throw Error(Code::declined, "the vendor library's matmul supports only f32");
+    if (!p.batch.empty()) throw Error(Code::declined, "the vendor library does not support batched matmul");
     if (request.sum != sdk::OperandSum::none || request.gelu != sdk::Gelu::none)
-      throw Error(Code::declined, "the vendor's product has neither sums nor gelu");
+      throw Error(Code::declined, "the vendor library's matmul does not support fused sums or GELU");
     card::Product product{p.m, p.n, p.k, p.ta, p.tb, p.bias, p.relu};
     return sdk::launch_of(std::make_shared<card::Product>(product), "vendor product", p.bias ? 4 : 3);
   }

@@ -251,7 +251,7 @@ class Lora(BadModels):
         put(good, whole)
         self.json(*run, "--device", "reference")
         for config, tensors, parts in [
-            (json.dumps(good)[:-5], whole, ["adapter_config.json, byte "]), ({**good, "r": 10**12}, whole, ['"r" is missing or no']),
+            (json.dumps(good)[:-5], whole, ["adapter_config.json, byte "]), ({**good, "r": 10**12}, whole, ['"r" is missing or not an integer']),
             ({**good, "r": 3}, whole, [name.format(0, "A"), "f32[2, 16], the rank 3", name.format(1, "B")]),
             ({**good, "target_modules": ["c_attn"]}, whole, ["no Linear of the model is named like 'c_attn'"]),
             ({**good, "target_modules": ["k_proj"]}, whole, ["q_proj.lora_A.weight' is none of the model's"]),

@@ -159,7 +159,7 @@ class Trees(harness.Case):
             at["env"]["TUTTI_LOG"] = "info"
             result = self.done("devices", **at)
             self.assertIn("reference:0", result.stdout)
-            self.assertEqual("there is no tutti-probe" in result.stderr, not probe, result.stderr)
+            self.assertEqual("tutti-probe is not installed" in result.stderr, not probe, result.stderr)
             self.train(*MLP, "--steps", "1", **at)
 
     def test_what_is_wrong_with_a_plugin_reaches_unknown_device(self):

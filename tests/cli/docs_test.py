@@ -137,7 +137,7 @@ class Docs(harness.Case):
         for name in variables | {"TUTTI_ISA"}:
             self.assertIn(f"`{name}`", settings)
         answer = harness.tutti("devices", env=harness.environment(TUTTI_TRACE="nonsense")).stderr
-        self.assertIn("TUTTI_TRACE=nonsense: there is no topic nonsense; valid: all, ", answer)
+        self.assertIn("TUTTI_TRACE=nonsense: unknown topic nonsense; valid: all, ", answer)
         for topic in answer.split("valid: ")[1].split("\n")[0].split(", ")[:5]:
             self.assertIn(f"| `{topic}` |", settings)
 

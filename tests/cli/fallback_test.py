@@ -37,7 +37,7 @@ class Fallback(harness.Case):
 
     def test_a_device_that_tells_no_times_is_not_profiled(self):
         trace = self.folder / "trace.json"
-        self.fails(2, ["picky:0: its plugin does not tell the times of kernels", "another device"],
+        self.fails(2, ["picky:0: its plugin does not measure kernel times", "another device"],
                    *self.declines(""), "--profile", trace, "--quiet", env=self.env)
         self.assertFalse(trace.exists())
 

@@ -23,9 +23,9 @@ TEST(AttrsTest, GettersGiveWhatIsThere) {
 
 TEST(AttrsTest, GettersSayWhatDoesNotFit) {
   EXPECT_EQ(error_of([] { sample.i("none"); }), "no attribute 'none'");
-  EXPECT_EQ(error_of([] { sample.i("axes"); }), "attribute 'axes' holds 2 numbers, not one");
-  EXPECT_EQ(error_of([] { sample.f("keep"); }), "attribute 'keep' holds integers, not reals");
-  EXPECT_EQ(error_of([] { sample.ints("mode"); }), "attribute 'mode' holds a text, not integers");
+  EXPECT_EQ(error_of([] { sample.i("axes"); }), "attribute 'axes' has 2 elements, expected 1");
+  EXPECT_EQ(error_of([] { sample.f("keep"); }), "attribute 'keep' is integers, not reals");
+  EXPECT_EQ(error_of([] { sample.ints("mode"); }), "attribute 'mode' is a string, not integers");
 }
 
 TEST(AttrsTest, DefaultsAreOverridden) {

@@ -133,7 +133,7 @@ TEST(Geometry, convolutions) {
   expect_problem(problem([&] {
                    conv_geometry({5, 4, 6, 9}, {6, 2, 3, 2}, {5, 6, 3, 4}, a);
                  }),
-                 "but the cotangent is [5, 6, 3, 4]");
+                 "but its gradient is [5, 6, 3, 4]");
   expect_problem(problem([&] { conv_geometry({5, 4, 6, 9}, {6, 4, 3, 2}, a); }), "need 2 channels, not 4");
   expect_problem(problem([&] { conv_geometry({5, 3, 6, 9}, {6, 2, 3, 2}, a); }), "groups 2 must divide the 3 channels");
   expect_problem(problem([&] { conv_geometry({5, 4, 6}, {6, 2, 3, 2}, a); }), "both need 4 dimensions");
@@ -151,10 +151,11 @@ TEST(Geometry, windows_out_of_range) {
   expect_problem(bad({1, 1, 4, 4}, {2, 2}, {2, 2}, {-1, 0}, {1, 1}), "padding [-1, 0]: must be at least 0");
   expect_problem(bad({1, 1, 4, 4}, {2, 2}, {2, 2}, {0, 0}, {1, huge}), "dilation [1, 4611686018427387904]");
   expect_problem(bad({1, 1, 4, 4}, {huge, 2}, {2, 2}, {0, 0}, {1, 1}), "kernel [4611686018427387904, 2]");
-  expect_problem(bad({1, 1, 4, 4}, {2}, {2, 2}, {0, 0}, {1, 1}), "kernel holds 1 integers, not two");
-  expect_problem(bad({1, 1, 4, 4}, {2, 3}, {2, 2}, {0, 0}, {1, 2}), "dilation 2 spans 5: it does not fit into 4");
-  expect_problem(bad({1, 1, 4, 4}, {2, 2}, {2, 2}, {2, 0}, {1, 1}), "nothing but padding");
-  expect_problem(bad({1, 1, 1, 4}, {2, 2}, {1, 2}, {1, 0}, {2, 1}), "nothing but padding");  // between the taps
+  expect_problem(bad({1, 1, 4, 4}, {2}, {2, 2}, {0, 0}, {1, 1}), "kernel has 1 values, expected two");
+  expect_problem(bad({1, 1, 4, 4}, {2, 3}, {2, 2}, {0, 0}, {1, 2}),
+                 "dilation 2 spans 5 elements, but the padded input has only 4");
+  expect_problem(bad({1, 1, 4, 4}, {2, 2}, {2, 2}, {2, 0}, {1, 1}), "contain only padding");
+  expect_problem(bad({1, 1, 1, 4}, {2, 2}, {1, 2}, {1, 0}, {2, 1}), "contain only padding");  // between the taps
   expect_problem(bad({1, 4, 4}, {2, 2}, {2, 2}, {0, 0}, {1, 1}), "need 4 dimensions");
   // Empty batches of vast images, where a loop over all windows would take seconds.
   int64_t most = int64_t{1} << 30;
@@ -202,7 +203,7 @@ TEST(Geometry, transpose_and_broadcast) {
   EXPECT_EQ(t.result, (Shape{3, 2}));
   EXPECT_EQ(copied(t, {{2, 3}}), (Ints{0, 3, 1, 4, 2, 5}));
   EXPECT_EQ(copied(transpose_geometry({}, {{"perm", Ints{}}}), {{}}), Ints{0});
-  expect_problem(problem([] { transpose_geometry({2, 3}, {{"perm", Ints{0}}}); }), "each of the 2 axes once");
+  expect_problem(problem([] { transpose_geometry({2, 3}, {{"perm", Ints{0}}}); }), "each of the 2 axes exactly once");
   EXPECT_NE(problem([] { transpose_geometry({2, 3}, {{"perm", Ints{0, -2}}}); }), "");
   CopyGeometry b = broadcast_geometry({3, 1}, {{"shape", Ints{2, 3, 2}}});
   EXPECT_EQ(copied(b, {{3, 1}}), (Ints{0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2}));
@@ -224,8 +225,8 @@ TEST(Geometry, slices) {
   s = slice({5, 7}, {1, 0}, {5, 7}, {std::numeric_limits<int64_t>::max(), 3});
   EXPECT_EQ(s.result, (Shape{1, 3}));
   EXPECT_EQ(copied(s, {{5, 7}}), (Ints{7, 10, 13}));
-  expect_problem(problem([&] { slice({5}, {0}, {5}, {0}); }), "each must be >= 1");
-  expect_problem(problem([&] { slice({5}, {0, 0}, {5}, {}); }), "one number for each of the 1 axes");
+  expect_problem(problem([&] { slice({5}, {0}, {5}, {0}); }), "all values must be >= 1");
+  expect_problem(problem([&] { slice({5}, {0, 0}, {5}, {}); }), "one value for each of the 1 axes");
 }
 
 // numpy.pad with mode "constant": low before, high after; `interior` is jax.lax.pad's: between neighbours.
@@ -242,8 +243,8 @@ TEST(Geometry, pads) {
   p = pad({1, 2}, {0, 99}, {1, 99}, {int64_t{1} << 59, 0});  // between neighbours that are not there
   EXPECT_EQ(p.result, (Shape{2, 200}));
   EXPECT_EQ(copied(p, {{1, 2}})[100], 1);
-  expect_problem(problem([&] { pad({3}, {-1}, {0}, {}); }), "each must be >= 0");
-  expect_problem(problem([&] { pad({3}, {0}, {0}, {0, 0}); }), "one number for each of the 1 axes");
+  expect_problem(problem([&] { pad({3}, {-1}, {0}, {}); }), "all values must be >= 0");
+  expect_problem(problem([&] { pad({3}, {0}, {0}, {0, 0}); }), "one value for each of the 1 axes");
 }
 
 // numpy.concatenate: the same shape except in the dimension of axis.
@@ -253,9 +254,9 @@ TEST(Geometry, concatenations) {
   EXPECT_EQ(c.axis, 1u);
   EXPECT_EQ(c.result, (Shape{2, 3}));
   EXPECT_EQ(copied(c, {{2, 1}, {2, 0}, {2, 2}}), (Ints{0, 2, 3, 1, 4, 5}));
-  expect_problem(problem([&] { concat({{DType::f32, {2}}, {DType::i32, {2}}}, 0); }), "only axis 0 may differ");
-  expect_problem(problem([&] { concat({{DType::f32, {2, 1}}, {DType::f32, {3, 1}}}, 1); }), "only axis 1 may differ");
-  expect_problem(problem([&] { concat({{DType::f32, {2}}, {DType::f32, {2, 1}}}, 0); }), "only axis 0 may differ");
+  expect_problem(problem([&] { concat({{DType::f32, {2}}, {DType::i32, {2}}}, 0); }), "only along axis 0");
+  expect_problem(problem([&] { concat({{DType::f32, {2, 1}}, {DType::f32, {3, 1}}}, 1); }), "only along axis 1");
+  expect_problem(problem([&] { concat({{DType::f32, {2}}, {DType::f32, {2, 1}}}, 0); }), "only along axis 0");
   EXPECT_NE(problem([&] { concat({}, 0); }), "");
   TensorType empty{DType::f32, {0, int64_t{1} << 62}};
   expect_problem(problem([&] { concat({empty, empty}, 1); }), "more than 2^62 elements along axis 1");
@@ -272,7 +273,7 @@ TEST(Geometry, gather_and_scatter) {
     EXPECT_EQ(s.result, x.shape);
     EXPECT_EQ((Ints{s.outer, s.size, s.inner, s.count}), (Ints{2, 5, 3, 8}));
   }
-  expect_problem(problem([&] { gather_geometry(x, x, {{"axis", Ints{0}}}); }), "not i32");
+  expect_problem(problem([&] { gather_geometry(x, x, {{"axis", Ints{0}}}); }), "expected i32");
   expect_problem(problem([&] { gather_geometry({DType::f32, {0}}, index, {{"axis", Ints{0}}}); }), "no elements");
   auto scatter = [&](const Shape& updates, int64_t axis, int64_t size) {
     return problem([&] {
@@ -280,8 +281,8 @@ TEST(Geometry, gather_and_scatter) {
     });
   };
   EXPECT_EQ(scatter({4, 2}, 0, 7), "");
-  expect_problem(scatter({4, 3}, 0, 7), "do not hold the index shape [4, 2] from axis 0 on");
-  expect_problem(scatter({4, 2}, 0, 0), "size 0 holds no element");
+  expect_problem(scatter({4, 3}, 0, 7), "must contain the index shape [4, 2], starting at axis 0");
+  expect_problem(scatter({4, 2}, 0, 0), "size 0 must be at least 1");
   expect_problem(scatter({4, 2}, 1, 7), "outside");
   expect_problem(scatter({}, 0, 7), "updates [] have fewer axes than the index [4, 2]");
 }

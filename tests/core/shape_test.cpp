@@ -50,7 +50,7 @@ TEST(ShapeTest, Axes) {
   EXPECT_EQ(normalize_axes(Shape{}, 0), Shape{});
   EXPECT_EQ(normalize_axes(Shape{-1, 0}, 3), (Shape{0, 2}));
   EXPECT_EQ(normalize_axes(Shape{}, 3), (Shape{0, 1, 2}));
-  EXPECT_EQ(error_of([] { normalize_axes(Shape{1, -2}, 3); }), "axes [1, -2] name one axis twice");
+  EXPECT_EQ(error_of([] { normalize_axes(Shape{1, -2}, 3); }), "axes [1, -2] contain the same axis twice");
 }
 
 TEST(ShapeTest, Text) {

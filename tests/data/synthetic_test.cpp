@@ -68,8 +68,8 @@ TEST(SyntheticTable, FrozenBits) {
 
 TEST(SyntheticTable, BadSpecs) {
   expect_parts(error_of("synthetic-table:3:2"), {"CLASSES is missing", "synthetic-table:NUMBERS"});
-  expect_parts(error_of("synthetic-table:3:x:2"), {"'x' as CATEGORIES", "from 0 to 1024"});
-  expect_parts(error_of("synthetic-table:3:2:0"), {"'0' as CLASSES", "from 1"});
+  expect_parts(error_of("synthetic-table:3:x:2"), {"CATEGORIES is 'x'", "from 0 to 1024"});
+  expect_parts(error_of("synthetic-table:3:2:0"), {"CLASSES is '0'", "from 1"});
   expect_parts(error_of("synthetic-table:3:2:2:9:9"), {"at most 4 numbers", "found 5"});
   expect_parts(error_of("synthetic-table:0:0:2"), {"without columns"});
   expect_parts(error_of("synthetic-table:4096:1024:2:16777216"), {"at most 8 GiB", "fewer samples"});

@@ -89,19 +89,19 @@ TEST(Shapes, what_does_not_fit_is_named) {
   expect_error([&] { conv2d(x, w, {.padding = {-1, 0}}); }, {"padding [-1, 0]", "at least 0"});
   expect_error([&] { conv2d(x, w, {.padding = {0, int64_t{1} << 62}}); }, {"padding", "at most"});
   expect_error([&] { conv2d(x, w, {.dilation = {4, 1}}); }, {"dilation 4", "spans 9", "height"});
-  expect_error([&] { conv2d(x, f({4, 3, 0, 3})); }, {"kernel 0"});
+  expect_error([&] { conv2d(x, f({4, 3, 0, 3})); }, {"kernel size 0"});
   expect_error([&] { conv2d(x, f({4, 3, 3, 3}, f64)); }, {"f32[2, 3, 8, 8]", "f64[4, 3, 3, 3]", "dtype"});
   expect_error([&] { conv2d_dx(f({2, 4, 5, 5}), w, {2, 3, 8, 8}); }, {"[2, 4, 6, 6]", "[2, 4, 5, 5]"});
   expect_error([&] { conv2d_dx(f({2, 4, 6, 6}), w, {2, 3, -8, 8}); }, {"conv2d_dx", "-8"});
   expect_error([&] { conv2d_dw(x, f({2, 4, 5, 5}), {4, 3, 3, 3}); }, {"[2, 4, 6, 6]", "[2, 4, 5, 5]"});
   expect_error([&] { max_pool2d(f({2, 8, 8})); }, {"max_pool2d", "[2, 8, 8]", "4 dimensions"});
-  expect_error([&] { max_pool2d(x, {.kernel = {9, 2}}); }, {"9 taps", "8"});
-  expect_error([&] { avg_pool2d(x, {.padding = {2, 0}}); }, {"nothing but padding"});
+  expect_error([&] { max_pool2d(x, {.kernel = {9, 2}}); }, {"a kernel of size 9", "8"});
+  expect_error([&] { avg_pool2d(x, {.padding = {2, 0}}); }, {"contain only padding"});
   expect_error(
       [&] {
         max_pool2d(f({1, 1, 4, 4}), {.kernel = {2, 2}, .padding = {1, 0}, .dilation = {5, 1}});
       },
-      {"nothing but padding"});
+      {"contain only padding"});
   expect_error([&] { global_avg_pool(f({2, 3})); }, {"global_avg_pool", "[2, 3]"});
   expect_error([&] { softmax(f({2, 3}), 2); }, {"softmax", "2"});
   expect_error([&] { softmax(f({2, 3}, DType::i32)); }, {"float"});

@@ -131,15 +131,15 @@ TEST(Hand, BadInputSaysWhatIsWrong) {
   auto expect = [](const std::string& text, const char* part) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
-  expect(message([](Graph&, Value x) { transpose(x, {0, 0}); }), "name one axis twice");
-  expect(message([](Graph&, Value x) { transpose(x, {0}); }), "does not name each of the 2 axes");
-  expect(message([](Graph&, Value x) { slice(x, {0}, {1}); }), "one number for each of the 2 axes");
-  expect(message([](Graph&, Value x) { slice(x, {0, 0}, {1, 1}, {1, 0}); }), "each must be >= 1");
-  expect(message([](Graph&, Value x) { pad(x, {-1, 0}, {0, 0}); }), "each must be >= 0");
-  expect(message([](Graph&, Value x) { concat({x, reshape(x, {3, 2})}, 0); }), "only axis 0 may differ");
-  expect(message([](Graph&, Value x) { gather(x, x); }), "not i32");
+  expect(message([](Graph&, Value x) { transpose(x, {0, 0}); }), "contain the same axis twice");
+  expect(message([](Graph&, Value x) { transpose(x, {0}); }), "must contain each of the 2 axes");
+  expect(message([](Graph&, Value x) { slice(x, {0}, {1}); }), "one value for each of the 2 axes");
+  expect(message([](Graph&, Value x) { slice(x, {0, 0}, {1, 1}, {1, 0}); }), "all values must be >= 1");
+  expect(message([](Graph&, Value x) { pad(x, {-1, 0}, {0, 0}); }), "all values must be >= 0");
+  expect(message([](Graph&, Value x) { concat({x, reshape(x, {3, 2})}, 0); }), "only along axis 0");
+  expect(message([](Graph&, Value x) { gather(x, x); }), "expected i32");
   expect(message([](Graph&, Value x) { window(x, {2, 2}); }), "[N, C, H, W]");
-  expect(message([](Graph&, Value x) { window(reshape(x, {1, 1, 2, 3}), {3, 3}); }), "does not fit into 2");
+  expect(message([](Graph&, Value x) { window(reshape(x, {1, 1, 2, 3}), {3, 3}); }), "the padded input has only 2");
   expect(message([](Graph&, Value x) { max(slice(x, {0, 0}, {0, 3})); }), "no elements");
   expect(message([](Graph&, Value x) { mean(x, {2}); }), "axis 2 is outside");
   expect(message([](Graph&, Value x) { gelu(x, "erf"); }), "not 'none' or 'tanh'");

@@ -259,7 +259,7 @@ TEST_F(ImageFunctions, ErrorsNameWhatWasExpected) {
   EXPECT_THAT(error_of([&] { interpolate(x, {.scale_factor = {0.1}}); }), HasSubstr("becomes one of 0"));
   EXPECT_THAT(error_of([&] { grid_sample(x, w); }), HasSubstr("grid_sample: [2, 4, 6, 5] at [4, 2, 2, 2]"));
   EXPECT_THAT(error_of([&] { pixel_shuffle(x, 3); }), HasSubstr("pixel_shuffle: [2, 4, 6, 5] by 3"));
-  EXPECT_THAT(error_of([&] { channel_shuffle(x, 3); }), HasSubstr("the groups divide C"));
+  EXPECT_THAT(error_of([&] { channel_shuffle(x, 3); }), HasSubstr("groups that divides C"));
   EXPECT_THAT(error_of([&] { constant_pad(x, {1}); }), HasSubstr("two numbers per axis"));
   EXPECT_THAT(error_of([&] { constant_pad(x, {-3, -3}); }), HasSubstr("cut off more than the 5 elements"));
   EXPECT_THAT(error_of([&] { reflection_pad(x, {5, 0}); }), HasSubstr("use at most 4"));

@@ -302,8 +302,8 @@ TEST_F(IndexingFunctions, EmptyTensors) {
 TEST_F(IndexingFunctions, WhatDoesNotFitIsNamed) {
   Value x = feed({f64, {2, 3}}, {1, 2, 3, 4, 5, 6}), i = feed({DType::i32, {3, 3}}, std::vector<double>(9));
   auto text = [](auto f) { return std::string(error_from(f).what()); };
-  EXPECT_THAT(text([&] { take_along_axis(x, i, 1); }), HasSubstr("index [3, 3] beside x [2, 3]"));
-  EXPECT_THAT(text([&] { take_along_axis(x, x, 1); }), HasSubstr("f64, not i32"));
+  EXPECT_THAT(text([&] { take_along_axis(x, i, 1); }), HasSubstr("index [3, 3] and x [2, 3]"));
+  EXPECT_THAT(text([&] { take_along_axis(x, x, 1); }), HasSubstr("f64, expected i32"));
   EXPECT_THAT(text([&] { scatter_along_axis(x, i, i, 1); }), HasSubstr("x: [2, 3] does not hold [3, 3]"));
   EXPECT_THAT(text([&] { top_k(x, 4); }), HasSubstr("count 4 of an axis of 3"));
   EXPECT_THAT(text([&] { narrow(x, 1, 2, 2); }), HasSubstr("2 elements from 2 of an axis of 3"));

@@ -164,7 +164,7 @@ class Card(unittest.TestCase):
         trace = (folder / "card.txt").read_text()
         self.assertRegex(trace, r"node \d+ matmul → library")
         self.assertRegex(trace, r"matmul takes 2 more node\(s\) along")  # bias and ReLU go along with the vendor's product
-        self.assertIn("neither sums nor gelu", trace)  # what it declines
+        self.assertIn("does not support fused sums or GELU", trace)  # what it declines
 
     def test_it_stays_short(self):
         lines = {f: len((CARD / f).read_text(encoding="utf-8").splitlines()) for f in ("plugin.cpp", "card.h")}

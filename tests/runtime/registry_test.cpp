@@ -71,11 +71,11 @@ TEST_F(Loader, TwoRegistriesShareOneLoadedLibrary) {
 TEST_F(Loader, AManifestOfAnotherAbiIsReportedAndNeverLoaded) {
   folder.write("toy.so", "not even a library: loading it would fail with another message");
   folder.manifest("toy", 10, "[2, 9]");
-  EXPECT_TRUE(has(problem(), "its manifest offers ABI versions 2 to 9, this engine speaks 1 to 1; not loaded"));
+  EXPECT_TRUE(has(problem(), "not loaded: its manifest lists ABI versions 2 to 9, but this engine supports 1 to 1"));
 }
 
 TEST_F(Loader, NegotiationCanFail) {
-  EXPECT_TRUE(has(problem_of_fault("negotiate null"), "speaks ABI versions 3 to 4, this engine 1 to 1"));
+  EXPECT_TRUE(has(problem_of_fault("negotiate null"), "supports ABI versions 3 to 4, but this engine supports 1 to 1"));
 }
 
 TEST_F(Loader, NegotiationCanThrow) {
@@ -106,24 +106,24 @@ TEST_F(Loader, InitCanThrowAnything) {
 
 TEST_F(Loader, ASmallTableIsRefused) {
   EXPECT_EQ(problem_of_fault("small table"),
-            "its table has 100 bytes, at least " + std::to_string(sizeof(TuttiPlugin)) + " are needed");
+            "its function table has 100 bytes, but at least " + std::to_string(sizeof(TuttiPlugin)) + " are needed");
 }
 
 TEST_F(Loader, ATableOfAnotherVersionIsRefused) {
-  EXPECT_EQ(problem_of_fault("future table"), "its table is of ABI version 2, this engine speaks 1 to 1");
+  EXPECT_EQ(problem_of_fault("future table"), "its function table has ABI version 2, but this engine supports 1 to 1");
 }
 
 TEST_F(Loader, AMissingFunctionIsNamed) {
-  EXPECT_EQ(problem_of_fault("null function"), "its table lacks the function compile");
+  EXPECT_EQ(problem_of_fault("null function"), "its function table lacks the function compile");
 }
 
 TEST_F(Loader, APluginWithoutNameIsRefused) {
-  EXPECT_EQ(problem_of_fault("no name"), "calls itself \"\", its manifest \"toy\"");
+  EXPECT_EQ(problem_of_fault("no name"), "has the name \"\", but its manifest has the name \"toy\"");
 }
 
 TEST_F(Loader, AnotherNameThanTheManifestsIsRefused) {
   folder.plugin("toy", "name=impostor\n");
-  EXPECT_EQ(problem(), "calls itself \"impostor\", its manifest \"toy\"");
+  EXPECT_EQ(problem(), "has the name \"impostor\", but its manifest has the name \"toy\"");
 }
 
 TEST_F(Loader, AMissingLibraryIsNamed) {
@@ -134,7 +134,7 @@ TEST_F(Loader, AMissingLibraryIsNamed) {
 TEST_F(Loader, ALibraryThatIsNoneIsSaidToBeNone) {
   folder.write("toy.so", "text");
   folder.manifest("toy");
-  EXPECT_TRUE(has(problem(), "cannot be loaded: it is no shared library"));
+  EXPECT_TRUE(has(problem(), "cannot be loaded: it is not a shared library"));
 }
 
 TEST_F(Loader, ALibraryThatIsCutOffIsNotMapped) {
@@ -143,7 +143,7 @@ TEST_F(Loader, ALibraryThatIsCutOffIsNotMapped) {
   auto whole = fs::file_size(library);
   for (uintmax_t size : {whole / 2, uintmax_t{3000}, uintmax_t{500}, uintmax_t{100}, uintmax_t{20}, uintmax_t{0}}) {
     fs::resize_file(library, size);
-    EXPECT_TRUE(has(problem(), size < 64 ? "it is no shared library" : "it is cut off")) << size;
+    EXPECT_TRUE(has(problem(), size < 64 ? "it is not a shared library" : "it is truncated")) << size;
   }
 }
 
@@ -262,7 +262,7 @@ TEST_F(Loader, ALibraryWithoutManifestIsToldUnlessItIsNoPlugin) {
   PluginReport report = registry.plugins()[0];
   EXPECT_EQ(report.library, folder / "toy.so");
   EXPECT_EQ(report.title(), folder / "toy.so");
-  EXPECT_TRUE(has(report.problem, "toy.so has no manifest: a file NAME.json beside it must name it"));
+  EXPECT_TRUE(has(report.problem, "toy.so has no manifest: a file NAME.json in the same folder must name it"));
 }
 
 TEST_F(Loader, AnIncompatiblePluginShadowsNoOther) {
@@ -286,7 +286,7 @@ TEST_F(Loader, AFifoIsNoManifestAndNoLibrary) {
   ASSERT_EQ(mkfifo((folder / "toy.so").c_str(), 0600), 0);
   Registry registry({folder.path()});
   ASSERT_EQ(registry.plugins().size(), 2u);
-  for (const PluginReport& p : registry.plugins()) EXPECT_TRUE(has(p.problem, "is no regular file"));
+  for (const PluginReport& p : registry.plugins()) EXPECT_TRUE(has(p.problem, "is not a regular file"));
 }
 
 TEST(TraceTopics, UnknownOnesAreAnsweredWithTheValidOnes) {

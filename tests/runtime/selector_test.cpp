@@ -118,8 +118,8 @@ TEST_F(Selector, TheUsersOrderGoesBeforePriority) {
   folder.plugin("third", "device=cpu\n", 90);
   setenv("TUTTI_DEVICE_ORDER", "absent, plain,fast:1", 1);
   EXPECT_EQ(order(), "plain:0 fast:1 third:0 fast:0 ");
-  EXPECT_EQ(why(0), "TUTTI_DEVICE_ORDER position 2; fast:1 is at 3");
-  EXPECT_EQ(why(1), "TUTTI_DEVICE_ORDER position 3; third:0 is not in it");
+  EXPECT_EQ(why(0), "position 2 in TUTTI_DEVICE_ORDER; fast:1 is at 3");
+  EXPECT_EQ(why(1), "position 3 in TUTTI_DEVICE_ORDER; third:0 is not in it");
 }
 
 TEST_F(Selector, KindThenIdBreakTies) {
@@ -187,7 +187,8 @@ TEST_F(Selector, AnUnusableDeviceGivesItsReason) {
 TEST_F(Selector, ADeviceOfABrokenPluginTellsWhatIsBroken) {
   folder.plugin("toy");
   folder.plugin("bad", "fault=init error\n");
-  EXPECT_TRUE(has(error_of([&] { select_device(registry(), "bad:0"); }), "bad.json is of no use: init: no toy driver"));
+  EXPECT_TRUE(
+      has(error_of([&] { select_device(registry(), "bad:0"); }), "bad.json cannot be used: init: no toy driver"));
 }
 
 TEST_F(Selector, NoPluginListsEveryPathAndPluginTried) {

@@ -65,8 +65,8 @@ TEST_F(SessionTest, APluginThatTellsNoTimesIsNotAskedToProfile) {
   Step step;
   EXPECT_FALSE(s.profiles());
   std::string why = error_of([&] { s.compile(step.get(), 0, true); }, Code::declined);
-  EXPECT_TRUE(has(why, "toy:0: its plugin does not tell the times of kernels"));
-  EXPECT_TRUE(has(error_of([&] { s.compile(step.get()).times(); }, Code::declined), "does not tell the times"));
+  EXPECT_TRUE(has(why, "toy:0: its plugin does not measure kernel times"));
+  EXPECT_TRUE(has(error_of([&] { s.compile(step.get()).times(); }, Code::declined), "does not measure kernel times"));
 }
 
 TEST_F(SessionTest, AProgramRunsOnStateThatStays) {

@@ -115,10 +115,10 @@ TEST_F(Trust, LinksInTheMiddleCount) {
 TEST_F(Trust, PipesInPlaceOfFilesAreRefused) {
   fs::remove(folder / "toy.so");
   ASSERT_EQ(mkfifo((folder / "toy.so").c_str(), 0600), 0);
-  EXPECT_TRUE(has(problem(), "is no regular file"));
+  EXPECT_TRUE(has(problem(), "is not a regular file"));
   fs::remove(folder / "toy.json");
   ASSERT_EQ(mkfifo((folder / "toy.json").c_str(), 0600), 0);
-  EXPECT_TRUE(has(problem(), "is no regular file"));
+  EXPECT_TRUE(has(problem(), "is not a regular file"));
 }
 
 TEST_F(Trust, ForeignFilesAreRefused) {

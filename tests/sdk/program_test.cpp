@@ -195,9 +195,9 @@ TEST(Program, RefusesBadExpressions) {
       "");
   expect_bad_expr("input 2, the node has 2", {{TUTTI_X_INPUT, TUTTI_F32, 2, 0, 0}, y});
   expect_bad_expr("input 0 is f32, not f64", {{TUTTI_X_INPUT, TUTTI_F64, 0, 0, 0}, y});
-  expect_bad_expr("operand 1 is instruction 1, which is not an earlier one",
+  expect_bad_expr("operand 1 refers to instruction 1; it must refer to an earlier instruction",
                   {x0, {TUTTI_X_ADD, TUTTI_F32, 0, 1, 0}, y});
-  expect_bad_expr("operand 0 is instruction 7", {x0, {TUTTI_X_NEG, TUTTI_F32, 7, 0, 0}, y});
+  expect_bad_expr("operand 0 refers to instruction 7", {x0, {TUTTI_X_NEG, TUTTI_F32, 7, 0, 0}, y});
   expect_bad_expr("operand 0 is a RESULT", {x0, y, {TUTTI_X_NEG, TUTTI_F32, 1, 0, 0}});
   expect_bad_expr("result 3, the node has 1", {x0, {TUTTI_X_RESULT, TUTTI_F32, 0, 3, 0}});
   expect_bad_expr("gives result 0 0 times", {x0});

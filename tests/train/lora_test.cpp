@@ -112,7 +112,8 @@ TEST(LoraTraining, AdaptersThatAreNone) {
                     b = "base_model.model.0.lora_B.weight";
   HostTensor two = host_tensor(DType::f32, {2, 3}, std::vector<float>(6)), one = host_tensor({1, 2, 3});
   for (const char* rank : {"0", "-1", "1.5", "1e9", "9223372036854775807", "\"2\"", "null"})
-    expect_parts(why(config(rank, "4", R"(["0"])"), {{a, two}}), {"adapter_config.json: \"r\" is missing or no whole"});
+    expect_parts(why(config(rank, "4", R"(["0"])"), {{a, two}}),
+                 {"adapter_config.json: \"r\" is missing or not an integer"});
   expect_parts(why(config("2", "\"4\"", R"(["0"])"), {{a, two}}), {"\"lora_alpha\""});
   expect_parts(why(config("2", "1e999", R"(["0"])"), {{a, two}}), {"adapter_config.json, byte ", "no JSON"});
   for (const char* targets : {"[]", "\"\"", "[1]", "{}", "7"})
@@ -194,12 +195,12 @@ TEST(LoraTraining, WhatAConfigurationAsksForAndWeLackIsRefusedByName) {
                                                       {"an_option_of_tomorrow", "0.5"}};
   for (const auto& k : keys)
     expect_parts(message_of([&] { configured(fmt::format("{}\"{}\": {}", named, k.first, k.second)); }),
-                 {"adapter_config.json: \"" + std::string(k.first) + "\" is ", "does not compute", "merge"});
+                 {"adapter_config.json: unsupported LoRA setting: \"" + std::string(k.first) + "\" is ", "merge"});
   expect_parts(message_of([&] { configured(named + R"("use_dora": true, "lora_bias": true)"); }),
                {"\"lora_bias\" is true; \"use_dora\" is true"});
   for (const char* bad :
        {R"("use_rslora": "yes")", R"("use_rslora": 1)", R"("lora_dropout": 1)", R"("lora_dropout": "0")"})
-    expect_parts(message_of([&] { configured(named + bad); }), {"adapter_config.json: \"", "is missing or no"});
+    expect_parts(message_of([&] { configured(named + bad); }), {"adapter_config.json: \"", "is missing or not"});
 }
 
 TEST(LoraTraining, TargetsMustNameALinear) {

@@ -340,8 +340,8 @@ TEST(Expected, WrongEntriesAreNamed) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"case": "a", "reason": "b"})", "must be a list, not object"},
       {R"([{"case": "a", "reason": "b"}, 3])", "entry 1: must be an object, not number"},
-      {R"([{"case": 3, "reason": "b"}])", "entry 0: key \"case\" must be a text, not number"},
-      {R"([{"case": "a", "reason": ""}])", "entry 0: key \"reason\" must be a text, not empty"},
+      {R"([{"case": 3, "reason": "b"}])", "entry 0: key \"case\" must be a non-empty string, got number"},
+      {R"([{"case": "a", "reason": ""}])", "entry 0: key \"reason\" must be a non-empty string, got \"\""},
       {R"([{"reason": "b"}])", "entry 0: key \"case\" is missing"},
       {R"([{"case": "a"}])", "entry 0: key \"reason\" is missing"},
       {R"([{"case": "a", "reason": "b", "may_pass": "yes"}])",

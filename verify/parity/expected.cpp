@@ -23,8 +23,8 @@ Expected entry_of(const json& entry) {
   for (const auto& [key, value] : entry.items()) {
     if (key == "case" || key == "reason") {
       if (!value.is_string() || value.get_ref<const std::string&>().empty())
-        throw invalid(
-            fmt::format("key \"{}\" must be a text, not {}", key, value.is_string() ? "empty" : value.type_name()));
+        throw invalid(fmt::format("key \"{}\" must be a non-empty string, got {}", key,
+                                  value.is_string() ? "\"\"" : value.type_name()));
       (key == "case" ? e.pattern : e.reason) = value.get<std::string>();
     } else if (key == "may_pass") {
       if (!value.is_boolean())

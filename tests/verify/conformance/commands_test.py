@@ -40,7 +40,7 @@ class Commands(harness.Case):
                 self.assertNotIn("mock", result.stderr)
                 result = self.done("train", *MLP, "--steps", "1", "--no-eval", env=env)
                 self.assertRegex(result.stderr, "plugin mock gives no device: devices: " + text)
-                result = self.fails(2, ["unknown device 'mock:0'", "mock.json is of no use"], "train", *MLP, "--device", "mock:0",
+                result = self.fails(2, ["unknown device 'mock:0'", "mock.json cannot be used"], "train", *MLP, "--device", "mock:0",
                                     env=env)
                 self.assertRegex(result.stderr, text)
                 for command in (["plan", *MLP, "--no-search"], ["parity", "--ops", "relu"]):
@@ -62,7 +62,7 @@ class Commands(harness.Case):
                                     "mock:0", env=env)
                 self.assertRegex(result.stderr, "open: " + text)
                 result = self.done("train", *MLP, "--steps", "1", "--no-eval", env=env)
-                self.assertRegex(result.stderr, "mock:0 is passed over: open: " + text)
+                self.assertRegex(result.stderr, "device mock:0 is skipped: open: " + text)
                 self.assertRegex(result.stderr, "(?m)^reference:0: ")
                 result = self.done("parity", "--ops", "relu", "--device", "all", env=env)
                 self.assertRegex(result.stderr, "mock:0 cannot be used: open: " + text)

@@ -143,9 +143,9 @@ class Conformance(harness.Case):
         self.fails(2, ["cannot be written"], "conformance", MOCK, "--junit", self.folder / "no/where.xml")
         library = self.plugin()
         library.write_text("not a library")
-        self.fails(2, ["cannot be loaded", "no shared library"], "conformance", library)
+        self.fails(2, ["cannot be loaded", "not a shared library"], "conformance", library)
         library.write_bytes(MOCK.read_bytes()[:MOCK.stat().st_size // 2])
-        self.fails(2, ["cannot be loaded", "cut off"], "conformance", library)
+        self.fails(2, ["cannot be loaded", "truncated"], "conformance", library)
         fake = harness.BINARY.parent.parent / "tests/fakes/loader_no_symbol.so"
         if fake.exists():
             shutil.copy(fake, library)
