@@ -17,16 +17,17 @@
 namespace tutti::nn {
 
 MultiheadAttention::MultiheadAttention(int64_t heads, Options options) : heads_(heads), options_(options) {
-  if (heads < 1) throw invalid(fmt::format("MultiheadAttention({}): at least 1 head", heads));
+  if (heads < 1) throw invalid(fmt::format("MultiheadAttention({}): num_heads must be at least 1", heads));
   if (!(options.dropout >= 0 && options.dropout < 1))
     throw invalid(fmt::format("dropout {}: the probability must be in [0, 1)", options.dropout));
 }
 
 Value MultiheadAttention::forward(Builder& b, Value x) const {
-  if (x.rank() != 3) throw invalid(fmt::format("MultiheadAttention takes [N, T, E], given {}", to_string(x.type())));
+  if (x.rank() != 3)
+    throw invalid(fmt::format("MultiheadAttention expects input [N, T, E], got {}", to_string(x.type())));
   int64_t n = x.shape()[0], t = x.shape()[1], width = x.shape()[2];
   if (width % heads_ != 0)
-    throw invalid(fmt::format("MultiheadAttention: {} heads do not divide a width of {}", heads_, width));
+    throw invalid(fmt::format("MultiheadAttention: {} heads must divide the embedding size {}", heads_, width));
   auto project = [&](Value rows, int64_t features, const char* weight, const char* bias, Scheme scheme) {
     Weight w = b.weight(weight, {features, width}, weight_init(scheme, width, features));
     Value offset = options_.bias ? b.parameter(bias, {features}, {}) : Value();
@@ -39,7 +40,10 @@ Value MultiheadAttention::forward(Builder& b, Value x) const {
   AttentionOptions o{
       .dropout = b.training() ? options_.dropout : 0, .seed = b.seed(), .step = b.step(), .stream = b.stream()};
   if (b.position() && !options_.causal)
-    throw invalid("MultiheadAttention: later tokens matter, so it cannot read token by token", "make it causal");
+    throw invalid(
+        "MultiheadAttention without a causal mask cannot generate token by token, because each token attends to later "
+        "tokens",
+        "set is_causal");
   Value y = options_.causal ? causal_attention(b, heads(parts[0]), heads(parts[1]), heads(parts[2]), o)
                             : attention(heads(parts[0]), heads(parts[1]), heads(parts[2]), o);
   y = reshape(transpose(y, {0, 2, 1, 3}), {n * t, width});

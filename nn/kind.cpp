@@ -14,12 +14,12 @@ const LayerKind& find_layer_kind(const std::string& name) {
     if (k->name == name) return *k;
     names.push_back(k->name);
   }
-  throw invalid(fmt::format("there is no layer '{}'", name), did_you_mean(name, names));
+  throw invalid(fmt::format("unknown layer '{}'", name), did_you_mean(name, names));
 }
 
 std::string name_of(Argument::Type type) {
   switch (type) {
-    case Argument::whole: return "whole number";
+    case Argument::whole: return "integer";
     case Argument::real: return "number";
     case Argument::flag: return "true or false";
     case Argument::text: return "text";

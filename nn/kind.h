@@ -60,7 +60,7 @@ struct TUTTI_API LayerKind {
 TUTTI_API std::span<const LayerKind* const> all_layer_kinds();
 /// Throws Error(invalid) that names the nearest, or lists all.
 TUTTI_API const LayerKind& find_layer_kind(const std::string& name);
-/// "whole number", "number", …: what a value of that type is called.
+/// "integer", "number", …: what a value of that type is called.
 TUTTI_API std::string name_of(Argument::Type type);
 /// What stands for the argument where it is left out: "true", "inferred"; "" where it must be given.
 TUTTI_API std::string default_of(const Argument& argument);

@@ -18,10 +18,10 @@ bool Lora::concerns(const std::string& path) const {
 }
 
 void Lora::check() const {
-  if (rank < 1) throw invalid(fmt::format("LoRA of rank {}: must be at least 1", rank));
-  if (!std::isfinite(alpha)) throw invalid(fmt::format("LoRA with alpha {}: must be finite", alpha));
-  if (!(dropout >= 0 && dropout < 1)) throw invalid(fmt::format("LoRA with dropout {}: must be in [0, 1)", dropout));
-  if (targets.empty()) throw invalid("LoRA without targets", "name Linear modules: \"q_proj\"");
+  if (rank < 1) throw invalid(fmt::format("LoRA rank is {}, must be at least 1", rank));
+  if (!std::isfinite(alpha)) throw invalid(fmt::format("LoRA alpha is {}, must be finite", alpha));
+  if (!(dropout >= 0 && dropout < 1)) throw invalid(fmt::format("LoRA dropout is {}, must be in [0, 1)", dropout));
+  if (targets.empty()) throw invalid("LoRA has no target modules", "name Linear modules, for example \"q_proj\"");
 }
 
 bool is_adapter(const std::string& parameter) {

@@ -67,8 +67,8 @@ const Parameter& Builder::declare(const std::string& name, Shape shape, Init ini
   if (auto at = parameter_at_.find(path); at != parameter_at_.end()) {
     const Parameter& known = parameters_[at->second];
     if (known.type.shape != shape)
-      throw invalid(
-          fmt::format("parameter '{}' is {}, and {} elsewhere", path, to_string(known.type.shape), to_string(shape)));
+      throw invalid(fmt::format("parameter '{}' is used with shape {} in one place and {} in another", path,
+                                to_string(known.type.shape), to_string(shape)));
     return known;
   }
   if (lora_ && !is_adapter(path)) properties.frozen = true;

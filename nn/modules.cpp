@@ -28,7 +28,7 @@ namespace {
 
 void expect_rank(const char* module, Value x, size_t rank, const char* meaning) {
   if (x.rank() != rank)
-    throw invalid(fmt::format("{} takes {} (rank {}), given {}", module, meaning, rank, to_string(x.type())));
+    throw invalid(fmt::format("{} expects input {} (rank {}), got {}", module, meaning, rank, to_string(x.type())));
 }
 
 void expect_sizes(const std::string& module, std::initializer_list<int64_t> sizes, int64_t padding = 0) {
@@ -45,7 +45,8 @@ Linear::Linear(int64_t features, Options options) : features_(features), options
 
 Value Linear::forward(Builder& b, Value x) const {
   if (x.rank() < 2)
-    throw invalid(fmt::format("Linear takes [N, …, inputs], given {}", to_string(x.type())), "put a Flatten before it");
+    throw invalid(fmt::format("Linear expects input [N, …, inputs], got {}", to_string(x.type())),
+                  "put a Flatten before it");
   if (x.rank() > 2)
     return reshape(forward(b, reshape(x, {-1, x.shape().back()})), [&] {
       Shape y = x.shape();
@@ -79,8 +80,8 @@ Value Conv2d::forward(Builder& b, Value x) const {
   const Options& o = options_;
   int64_t in = x.shape()[1], field = kernel_ * kernel_;
   if (in % o.groups != 0 || channels_ % o.groups != 0)
-    throw invalid(
-        fmt::format("Conv2d: {} input and {} output channels must divide into {} groups", in, channels_, o.groups));
+    throw invalid(fmt::format("Conv2d: {} input channels and {} output channels must both be divisible by groups = {}",
+                              in, channels_, o.groups));
   int64_t fan_in = in / o.groups * field, fan_out = channels_ / o.groups * field;
   Value w = b.parameter("weight", {channels_, in / o.groups, kernel_, kernel_}, weight_init(o.init, fan_in, fan_out));
   Value bias = o.bias ? b.parameter("bias", {channels_}, bias_init(o.init, fan_in)) : Value();
@@ -109,8 +110,9 @@ Value ConvTranspose2d::forward(Builder& b, Value x) const {
   const Options& o = options_;
   int64_t in = x.shape()[1], field = kernel_ * kernel_;
   if (in % o.groups != 0 || channels_ % o.groups != 0)
-    throw invalid(fmt::format("ConvTranspose2d: {} input and {} output channels must divide into {} groups", in,
-                              channels_, o.groups));
+    throw invalid(
+        fmt::format("ConvTranspose2d: {} input channels and {} output channels must both be divisible by groups = {}",
+                    in, channels_, o.groups));
   int64_t fan_in = channels_ / o.groups * field, fan_out = in / o.groups * field;
   Value w = b.parameter("weight", {in, channels_ / o.groups, kernel_, kernel_}, weight_init(o.init, fan_in, fan_out));
   Value bias = o.bias ? b.parameter("bias", {channels_}, bias_init(o.init, fan_in)) : Value();
@@ -158,7 +160,7 @@ Value Flatten::forward(Builder&, Value x) const {
 
 Value Unflatten::forward(Builder&, Value x) const {
   if (x.rank() != 2 || x.shape()[1] != num_elements(sizes_))
-    throw invalid(fmt::format("Unflatten takes [N, {}], given {}", num_elements(sizes_), to_string(x.type())),
+    throw invalid(fmt::format("Unflatten expects input [N, {}], got {}", num_elements(sizes_), to_string(x.type())),
                   "put a Linear of that many features before it");
   Shape y = sizes_;
   y.insert(y.begin(), x.shape()[0]);

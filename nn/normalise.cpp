@@ -22,9 +22,9 @@ const std::map<std::string, Normalise> known = {
 };
 
 Error bad(const std::string& text, const std::string& why) {
-  return invalid(fmt::format("{}: {}", option_text("normalise", text), why),
-                 "name means and standard deviations, of all channels (0.5:0.25) or of each "
-                 "(0.49,0.48,0.45:0.25,0.24,0.26)");
+  return invalid(
+      fmt::format("{}: {}", option_text("normalise", text), why),
+      "give MEAN:STD, either one for all channels (0.5:0.25) or one per channel (0.49,0.48,0.45:0.25,0.24,0.26)");
 }
 
 std::vector<double> numbers(const std::string& text, const std::string& list) {
@@ -45,26 +45,30 @@ Value per_channel(Value x, const std::vector<double>& of) {
 
 void Normalise::check() const {
   if (mean.empty() || mean.size() != std.size())
-    throw bad(text(), fmt::format("{} means and {} standard deviations", mean.size(), std.size()));
+    throw bad(text(),
+              fmt::format("{} means and {} standard deviations given; their numbers must be equal and at least 1",
+                          mean.size(), std.size()));
   for (double m : mean)
-    if (!std::isfinite(m)) throw bad(text(), fmt::format("a mean of {}", m));
+    if (!std::isfinite(m)) throw bad(text(), fmt::format("mean {} is not finite", m));
   for (double s : std)
     if (!std::isfinite(s) || !(static_cast<float>(s) > 0))
-      throw bad(text(), fmt::format("a standard deviation of {}", s));
+      throw bad(text(), fmt::format("standard deviation {} must be finite and above 0", s));
   // f32 keeps seven digits: what varies by less than a millionth of its mean is rounding.
   for (size_t c = 0; c < mean.size(); ++c)
     if (std[c] < 1e-6 * std::abs(mean[c]))
-      throw bad(text(), fmt::format("a standard deviation of {} beside a mean of {}", std[c], mean[c]));
+      throw bad(text(),
+                fmt::format("standard deviation {} is too small for the mean {} (below 1e-6 of it)", std[c], mean[c]));
 }
 
 void Normalise::check_bytes() const {
   // Of numbers in [0, 1], the mean lies there and the deviation is at most 0.5; a quarter of a step of 1/255 is 1e-3.
   for (size_t c = 0; c < mean.size(); ++c)
     if (mean[c] < 0 || mean[c] > 1 || std[c] < 1e-3 || std[c] > 1)
-      throw invalid(fmt::format("{}: pixels of one byte lie in [0, 1] before, a mean of {} and a standard "
-                                "deviation of {} are beyond [0, 1] and [0.001, 1]",
-                                option_text("normalise", text()), mean[c], std[c]),
-                    mean[c] > 1 ? "divide numbers of pixels from 0 to 255 by 255" : "name those of pixels from 0 to 1");
+      throw invalid(
+          fmt::format("{}: u8 pixels are scaled to [0, 1] first, so the mean must be in [0, 1] and the standard "
+                      "deviation in [0.001, 1]; given {} and {}",
+                      option_text("normalise", text()), mean[c], std[c]),
+          mean[c] > 1 ? "divide values for pixels from 0 to 255 by 255" : "give values for pixels from 0 to 1");
 }
 
 Value Normalise::operator()(Value x) const {
@@ -72,9 +76,9 @@ Value Normalise::operator()(Value x) const {
   if (mean.size() == 1) return (x - mean[0]) / std[0];
   int64_t channels = x.shape()[1];
   if (channels != static_cast<int64_t>(mean.size()))
-    throw invalid(fmt::format("{}: numbers of {} channels, the images have {}", option_text("normalise", text()),
+    throw invalid(fmt::format("{}: values for {} channels, but the images have {}", option_text("normalise", text()),
                               mean.size(), channels),
-                  fmt::format("name one number, or {}", channels));
+                  fmt::format("give one value, or {}", channels));
   return (x - per_channel(x, mean)) / per_channel(x, std);
 }
 
@@ -84,8 +88,8 @@ std::optional<Normalise> parse_normalise(const std::string& text) {
   if (text == "none") return {};
   if (auto it = known.find(text); it != known.end()) return it->second;
   if (text == "data")
-    throw invalid(option_text("normalise", "data") + ": there is no training set here to measure",
-                  "name the numbers: MEAN:STD");
+    throw invalid(option_text("normalise", "data") + ": there is no training set to measure",
+                  "give the values: MEAN:STD");
   std::vector<std::string> parts = fields(text, ':');
   if (parts.size() != 2) {
     std::vector<std::string> names = {"none", "data", "MEAN:STD"};

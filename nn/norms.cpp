@@ -17,13 +17,14 @@ namespace {
 
 int64_t channels_of(Value x, const char* module) {
   if (x.rank() < 2)
-    throw invalid(fmt::format("{} takes [N, C, …], not {}", module, to_string(x.type())),
-                  "put it behind a layer with channels");
+    throw invalid(fmt::format("{} expects input [N, C, …], got {}", module, to_string(x.type())),
+                  "put it after a layer whose output has a channel axis");
   return x.shape()[1];
 }
 
 int64_t features_of(Value x, const char* module) {
-  if (x.rank() < 2) throw invalid(fmt::format("{} takes [N, …, features], not {}", module, to_string(x.type())));
+  if (x.rank() < 2)
+    throw invalid(fmt::format("{} expects input [N, …, features], got {}", module, to_string(x.type())));
   return x.shape().back();
 }
 
@@ -39,7 +40,8 @@ Value BatchNorm::forward(Builder& b, Value x) const {
   auto n = static_cast<double>(count);
   if (n < 2)
     throw invalid(
-        fmt::format("BatchNorm needs more than one value per channel to train, {} has one", to_string(x.type())),
+        fmt::format("BatchNorm needs more than one value per channel in training, but the input {} has only one",
+                    to_string(x.type())),
         "use a larger batch");
   Values out = batch_norm(x, weight, bias, options_.eps);
   Value batch_mean = b.output(out[1]), batch_variance = b.output(out[2]) * (n / (n - 1));

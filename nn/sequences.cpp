@@ -51,22 +51,25 @@ RecurrentOptions options_of(Builder& b, Value x, const RecurrentModuleOptions& o
 /// What a recurrent layer ended the tokens before with, [layers, N, hidden]; null where whole sequences are read.
 Value earlier(Builder& b, const char* name, Value x, int64_t hidden, const RecurrentModuleOptions& o) {
   if (!b.position()) return {};
-  if (o.bidirectional) throw invalid("a bidirectional layer cannot read token by token", "use one direction");
+  if (o.bidirectional)
+    throw invalid("a bidirectional recurrent layer cannot generate token by token", "set bidirectional to false");
   Value kept = b.cache_get(name, {x.dtype(), {o.layers, x.shape()[0], hidden}});
   return select(equal(b.position(), b.position().like(0)), kept.like(0), kept);
 }
 
 void check(Value x, int64_t hidden, const RecurrentModuleOptions& o) {
   if (x.rank() != 3)
-    throw invalid(fmt::format("a recurrent layer takes [N, T, features], not {}", to_string(x.type())));
+    throw invalid(fmt::format("a recurrent layer expects input [N, T, features], got {}", to_string(x.type())));
   if (hidden < 1 || o.layers < 1)
-    throw invalid(fmt::format("a recurrent layer of {} units and {} layers: at least 1 each", hidden, o.layers));
+    throw invalid(
+        fmt::format("a recurrent layer with hidden size {} and {} layers: both must be at least 1", hidden, o.layers));
 }
 
 }  // namespace
 
 Embedding::Embedding(int64_t count, int64_t width, Init init) : count_(count), width_(width), init_(init) {
-  if (count < 1 || width < 1) throw invalid(fmt::format("Embedding({}, {}): at least 1 each", count, width));
+  if (count < 1 || width < 1)
+    throw invalid(fmt::format("Embedding({}, {}): both sizes must be at least 1", count, width));
 }
 
 Value Embedding::forward(Builder& b, Value indices) const {

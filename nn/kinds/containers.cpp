@@ -21,8 +21,8 @@ struct Residual {
   Value forward(Builder& b, Value x) const {
     Value y = inner.forward(b, x);
     if (y.shape() != x.shape())
-      throw invalid(fmt::format("residual: its layers make {} of {}, which cannot be added", to_string(y.type()),
-                                to_string(x.type())),
+      throw invalid(fmt::format("residual: its layers produce {} from input {}; the shapes must be equal to be added",
+                                to_string(y.type()), to_string(x.type())),
                     "keep the shape, or sum two branches: {\"sum\": [[…], [{\"Conv2d\": …}]]}");
     return x + y;
   }
@@ -43,9 +43,9 @@ struct Sum {
     Value y = all[0];
     for (size_t i = 1; i < all.size(); ++i) {
       if (all[i].shape() != y.shape())
-        throw invalid(
-            fmt::format("sum: branch {} makes {}, the first {}", i, to_string(all[i].type()), to_string(y.type())),
-            "give every branch the same result");
+        throw invalid(fmt::format("sum: branch {} produces {}, but the first branch produces {}", i,
+                                  to_string(all[i].type()), to_string(y.type())),
+                      "make all branches produce the same shape");
       y = y + all[i];
     }
     return y;
@@ -61,15 +61,15 @@ struct Concat {
     auto rank = static_cast<int64_t>(all[0].rank());
     int64_t axis = dim < 0 ? dim + rank : dim;
     if (axis < 1 || axis >= rank)
-      throw invalid(fmt::format("concat: axis {} of {}", dim, to_string(all[0].type())),
-                    "name an axis behind the batch's");
+      throw invalid(fmt::format("concat: axis {} is out of range for {}", dim, to_string(all[0].type())),
+                    "use an axis after the batch axis (0)");
     for (size_t i = 1; i < all.size(); ++i) {
       Shape want = all[0].shape();
       if (all[i].rank() == want.size()) want[static_cast<size_t>(axis)] = all[i].shape()[static_cast<size_t>(axis)];
       if (all[i].shape() != want)
-        throw invalid(fmt::format("concat: branch {} makes {}, the first {}", i, to_string(all[i].type()),
-                                  to_string(all[0].type())),
-                      fmt::format("they may differ along axis {} alone", axis));
+        throw invalid(fmt::format("concat: branch {} produces {}, but the first branch produces {}", i,
+                                  to_string(all[i].type()), to_string(all[0].type())),
+                      fmt::format("the shapes may differ only along axis {}", axis));
     }
     return concat(all, axis);
   }

@@ -16,11 +16,13 @@ struct Convolution1d {
   bool bias;
 
   Value forward(Builder& b, Value x) const {
-    if (x.rank() != 3) throw invalid(fmt::format("Conv1d takes [N, C, L] (rank 3), given {}", to_string(x.type())));
+    if (x.rank() != 3)
+      throw invalid(fmt::format("Conv1d expects input [N, C, L] (rank 3), got {}", to_string(x.type())));
     int64_t in = x.shape()[1];
     if (in % options.groups != 0 || channels % options.groups != 0)
-      throw invalid(fmt::format("Conv1d: {} input and {} output channels must divide into {} groups", in, channels,
-                                options.groups));
+      throw invalid(
+          fmt::format("Conv1d: {} input channels and {} output channels must both be divisible by groups = {}", in,
+                      channels, options.groups));
     int64_t fan_in = in / options.groups * kernel;
     Init init = weight_init(Scheme::torch_default, fan_in, channels / options.groups * kernel);
     Value y = conv1d(x, b.parameter("weight", {channels, in / options.groups, kernel}, init), options);

@@ -16,7 +16,7 @@ struct Checked {
   BatchNorm norm;
   Value forward(Builder& b, Value x) const {
     if (x.rank() < least || x.rank() > most)
-      throw invalid(fmt::format("{} takes {}, given {}", name,
+      throw invalid(fmt::format("{} expects input {}, got {}", name,
                                 most == 4 ? "images [N, C, H, W]" : "[N, C] or [N, C, L]", to_string(x.type())));
     return norm.forward(b, x);
   }

@@ -19,7 +19,7 @@ struct Spatial {
   std::function<Value(Value)> function;
   Value forward(Builder&, Value x) const {
     if (x.rank() != axes + 2)
-      throw invalid(fmt::format("{} takes {} (rank {}), given {}", name,
+      throw invalid(fmt::format("{} expects input {} (rank {}), got {}", name,
                                 axes == 1 ? "[N, C, L]" : "images [N, C, H, W]", axes + 2, to_string(x.type())));
     return function(x);
   }
@@ -28,7 +28,7 @@ struct Spatial {
 
 const std::vector<Argument> window = {
     {.name = "kernel_size"},
-    {.name = "stride", .otherwise = int64_t{0}, .doc = "0: kernel_size", .least = 0},
+    {.name = "stride", .otherwise = int64_t{0}, .doc = "0: equal to kernel_size", .least = 0},
     {.name = "padding", .otherwise = int64_t{0}, .least = 0},
 };
 

@@ -14,10 +14,12 @@ namespace {
 struct Positions {
   int64_t count;
   Value forward(Builder& b, Value x) const {
-    if (x.rank() != 3) throw invalid(fmt::format("positions takes [N, T, features], given {}", to_string(x.type())));
+    if (x.rank() != 3)
+      throw invalid(fmt::format("positions expects input [N, T, features], got {}", to_string(x.type())));
     int64_t t = x.shape()[1];
     if (t > count)
-      throw invalid(fmt::format("{} steps, num_embeddings is {}", t, count), "raise it, or take a shorter context");
+      throw invalid(fmt::format("positions: the sequence has {} tokens, but num_embeddings is {}", t, count),
+                    "increase num_embeddings, or use a shorter context");
     Value weight = b.parameter("weight", {count, x.shape()[2]}, {Init::normal, 0, 0.02});
     return x + embedding(weight, b.positions(t));
   }
@@ -46,7 +48,7 @@ RecurrentModuleOptions options(const Arguments& a) {
   constexpr int64_t most = 1000;  // a short file can ask for any number of them
   int64_t layers = a.whole("num_layers");
   if (layers > most)
-    throw invalid(fmt::format("num_layers is {}, at most {} are possible", layers, most), "describe a smaller model");
+    throw invalid(fmt::format("num_layers is {}, the maximum is {}", layers, most), "use fewer layers");
   return {.layers = layers, .bidirectional = a.flag("bidirectional"), .dropout = a.real("dropout")};
 }
 

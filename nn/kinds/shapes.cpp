@@ -18,8 +18,9 @@ size_t axis_of(Value x, int64_t dim) {
   auto rank = static_cast<int64_t>(x.rank());
   int64_t axis = dim < 0 ? dim + rank : dim;
   if (axis < 1 || axis >= rank)
-    throw invalid(
-        fmt::format("axis {} of {}: from 1 to {} is possible, or from the end", dim, to_string(x.type()), rank - 1));
+    throw invalid(fmt::format(
+        "axis {} is out of range for {}: use 1 to {}, or a negative axis, counted from the end (axis 0 is the batch)",
+        dim, to_string(x.type()), rank - 1));
   return static_cast<size_t>(axis);
 }
 
@@ -66,7 +67,9 @@ const LayerKind unflatten_kind{
             size_t axis = axis_of(x, at);
             Shape y = x.shape();
             if (num_elements(sizes) != y[axis])
-              throw invalid(fmt::format("Unflatten: {} elements do not become {}", y[axis], to_string(sizes)));
+              throw invalid(fmt::format(
+                  "Unflatten: an axis of size {} cannot be split into {}: the product of the sizes must be equal",
+                  y[axis], to_string(sizes)));
             auto place = y.erase(y.begin() + static_cast<std::ptrdiff_t>(axis));
             y.insert(place, sizes.begin(), sizes.end());
             return reshape(x, y);
@@ -101,7 +104,8 @@ const LayerKind select_kind{
         size_t axis = axis_of(x, at);
         Shape y = x.shape();
         int64_t size = y[axis], i = index < 0 ? index + size : index;
-        if (i < 0 || i >= size) throw invalid(fmt::format("select: index {} of an axis of size {}", index, size));
+        if (i < 0 || i >= size)
+          throw invalid(fmt::format("select: index {} is out of range for an axis of size {}", index, size));
         y.erase(y.begin() + static_cast<std::ptrdiff_t>(axis));
         return reshape(narrow(x, static_cast<int64_t>(axis), i, 1), y);
       });

@@ -54,7 +54,7 @@ class Data(harness.Case):
         self.fails(2, ["trained with normalise", "'0:1'", "--normalise"], "eval", run, "--normalise", "0:1")
         self.done("plan", *train, "--normalise", "cifar10")
         self.fails(2, ["--normalise imagnet", "did you mean 'imagenet'?"], "train", *train, "--normalise", "imagnet")
-        self.fails(2, ["standard deviation of 0"], "train", *train, "--normalise", "0.5:0")
+        self.fails(2, ["standard deviation 0 must be"], "train", *train, "--normalise", "0.5:0")
         self.fails(2, ["3 channels", "have 1"], "train", "cnn", "--data", "synthetic:1x8x8:4:64:16", "--normalise", "imagenet")
         self.fails(2, ["has no images"], "train", "gpt", "--size", "tiny", "--normalise", "data")
         self.fails(2, ["reads no images"], "train", "mlp", "--size", "tiny", "--data", "synthetic:8:3:64:16", "--normalise", "0:1")

@@ -90,7 +90,7 @@ TEST(Modules, MultiheadAttentionIsNamedAsInPyTorch) {
   EXPECT_EQ(MultiheadAttention(2, {.causal = true}).describe(), "MultiheadAttention(2 heads, causal)");
   auto error = [](const Shape& x) { return message_of([&] { build(MultiheadAttention(4), x); }); };
   expect_parts(error({3, 6}), {"[N, T, E]", "f32[3, 6]"});
-  expect_parts(error({3, 5, 6}), {"4 heads", "width of 6"});
+  expect_parts(error({3, 5, 6}), {"4 heads", "embedding size 6"});
   expect_parts(message_of([] { MultiheadAttention(0); }), {"MultiheadAttention(0)", "at least 1"});
   expect_parts(message_of([] { MultiheadAttention(1, {.dropout = 1}); }), {"dropout 1", "[0, 1)"});
 }
@@ -145,11 +145,12 @@ TEST(Modules, NamesWhatDoesNotFit) {
   expect_parts(error(Linear(4), {3}), {"Linear", "[N, …, inputs]", "f32[3]", "Flatten"});
   expect_parts(error(Conv2d(4, 3), {2, 3}), {"Conv2d", "rank 4", "f32[2, 3]"});
   expect_parts(error(MaxPool2d(2), {2, 3, 4}), {"MaxPool2d", "rank 4", "f32[2, 3, 4]"});
-  expect_parts(error(Conv2d(4, 3, {.groups = 2}), {2, 3, 8, 8}), {"3 input and 4 output", "2 groups"});
-  expect_parts(error(Conv2d(3, 3, {.groups = 2}), {2, 4, 8, 8}), {"4 input and 3 output", "2 groups"});
+  expect_parts(error(Conv2d(4, 3, {.groups = 2}), {2, 3, 8, 8}), {"3 input channels and 4 output", "groups = 2"});
+  expect_parts(error(Conv2d(3, 3, {.groups = 2}), {2, 4, 8, 8}), {"4 input channels and 3 output", "groups = 2"});
   expect_parts(error(Conv2d(4, 9), {2, 3, 8, 8}), {"8", "9"});
   expect_parts(error(MaxPool2d(9), {2, 3, 8, 8}), {"8", "9"});
-  expect_parts(error(ConvTranspose2d(3, 3, {.groups = 2}), {2, 4, 8, 8}), {"4 input and 3 output", "2 groups"});
+  expect_parts(error(ConvTranspose2d(3, 3, {.groups = 2}), {2, 4, 8, 8}),
+               {"4 input channels and 3 output", "groups = 2"});
   expect_parts(error(Unflatten({4, 2}), {2, 9}), {"[N, 8]", "f32[2, 9]"});
   expect_parts(error(Linear(3), {2, 0}), {"Linear", "f32[2, 0]"});
   auto made = [](auto make) { return message_of([&] { make(); }); };

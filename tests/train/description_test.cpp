@@ -100,7 +100,7 @@ TEST(Description, LayersOfEveryKindSayWhatTheyAreGiven) {
                  names(R"({"layers": ["Flatten", {"Unflatten": {"dim": 1, "unflattened_size": [5]}}]})",
                        "synthetic:6:3:16:4");
                }),
-               {"layers[1] (Unflatten)", "6 elements"});
+               {"layers[1] (Unflatten)", "an axis of size 6"});
   expect_parts(message_of([] {
                  names(R"({"layers": [{"repeat": {"times": 2, "layers": [[{"MaxPool2d": {"kernel_size": 2}}]]}}]})",
                        "synthetic:6:3:16:4");

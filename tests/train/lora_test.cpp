@@ -211,8 +211,8 @@ TEST(LoraTraining, TargetsMustNameALinear) {
     });
   };
   expect_parts(why({.targets = {"0", "q_proj"}}), {"no Linear of the model is named like 'q_proj'", "it has 0, 2"});
-  expect_parts(why({.rank = 0, .targets = {"0"}}), {"rank 0", "at least 1"});
-  expect_parts(why({.targets = {}}), {"without targets"});
+  expect_parts(why({.rank = 0, .targets = {"0"}}), {"rank is 0", "at least 1"});
+  expect_parts(why({.targets = {}}), {"no target modules"});
 }
 
 TEST(Weights, AreTheStartAndMustFit) {

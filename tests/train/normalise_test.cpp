@@ -85,15 +85,15 @@ TEST(Normalise, WhatATextSays) {
   }
   const std::pair<const char*, const char*> wrong[] = {{"0.5:x", "'x' is not a number"},
                                                        {"0.5:", "'' is not a number"},
-                                                       {"0.5:0", "a standard deviation of 0"},
-                                                       {"0.5:-1", "a standard deviation of -1"},
-                                                       {"0.5:1e-60", "a standard deviation of 1e-60"},
-                                                       {"nan:1", "a mean of nan"},
-                                                       {"0:inf", "a standard deviation of inf"},
-                                                       {"0.5,0.5:0.5", "2 means and 1 standard deviations"},
+                                                       {"0.5:0", "standard deviation 0 must be"},
+                                                       {"0.5:-1", "standard deviation -1 must be"},
+                                                       {"0.5:1e-60", "standard deviation 1e-60 must be"},
+                                                       {"nan:1", "mean nan is not finite"},
+                                                       {"0:inf", "standard deviation inf must be"},
+                                                       {"0.5,0.5:0.5", "2 means and 1 standard deviations given"},
                                                        {"imagnet", "did you mean 'imagenet'?"},
                                                        {"1:2:3", "unknown"},
-                                                       {"0.5:1e-30", "1e-30 beside a mean of 0.5"}};
+                                                       {"0.5:1e-30", "1e-30 is too small for the mean 0.5"}};
   for (auto [text, why] : wrong)
     expect_parts(message_of([&] { nn::parse_normalise(text); }), {std::string("normalise ") + text, why});
   expect_parts(message_of([] { nn::parse_normalise("foo"); }), {"none, data, MEAN:STD"});
@@ -104,8 +104,8 @@ TEST(Normalise, WhatDoesNotFitIsNamed) {
   expect_parts(message_of([&] {
                  seen({1, DType::u8}, *nn::parse_normalise("imagenet"));
                }),
-               {"numbers of 3 channels, the images have 1", "name one number, or 1"});
-  expect_parts(message_of([&] { seen({1, DType::u8}, {{0.5}, {0}}); }), {"a standard deviation of 0"});
+               {"values for 3 channels, but the images have 1", "give one value, or 1"});
+  expect_parts(message_of([&] { seen({1, DType::u8}, {{0.5}, {0}}); }), {"standard deviation 0 must be"});
   for (const Normalise& n : {Normalise{{200}, {50}}, Normalise{{-0.1}, {0.5}}, Normalise{{0.5}, {2}}})
     expect_parts(message_of([&] { seen({1, DType::u8}, n); }), {"normalise", n.text(), "[0, 1]"});
   expect_parts(message_of([&] { seen({1, DType::u8}, {{200}, {50}}); }), {"divide", "by 255"});
