@@ -28,8 +28,10 @@ void each_along(const IndexGeometry& g, const Tensor& index, const std::function
 
 Value flat_index(Value index, const IndexGeometry& g) {
   if (g.outer * g.size * g.inner > 0x7fffffff)
-    throw Error(Code::declined, fmt::format("an index into {} elements", g.outer * g.size * g.inner),
-                "i32 counts to 2^31 - 1: use a smaller batch");
+    throw Error(Code::declined,
+                fmt::format("indexing into a tensor of {} elements is not supported (the maximum is 2^31 - 1)",
+                            g.outer * g.size * g.inner),
+                "use a smaller batch");
   Graph& graph = index.graph();
   Value row = minimum(maximum(index, index.like(0)), index.like(static_cast<double>(g.size - 1)));
   Value flat = reshape(row, {g.outer, g.count, g.inner}) * static_cast<double>(g.inner);

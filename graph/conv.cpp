@@ -32,7 +32,8 @@ Attrs with_shape(const Attrs& a, const Shape& shape) {
 }
 
 void check_same_float(const TensorType& a, const TensorType& b) {
-  if (a.dtype != b.dtype || !is_float(a.dtype)) throw invalid("both inputs need one float dtype", "cast one of them");
+  if (a.dtype != b.dtype || !is_float(a.dtype))
+    throw invalid("both inputs must have the same float dtype", "cast one of the inputs");
 }
 
 void each_conv_outside(const ConvGeometry& g, bool images, const std::function<bool(size_t)>& asked,
@@ -92,8 +93,9 @@ Value pad_to_ceil(Value x, const Pool2dOptions& o, const Attrs& a, double value)
     const WindowAxis& axis = d == 0 ? g.h : g.w;
     int64_t size = x.shape()[d + 2], padded = size + 2 * axis.padding;
     if (2 * axis.padding > axis.reach())
-      throw invalid(fmt::format("padding {} of a window that spans {}", axis.padding, axis.reach()),
-                    "use at most half of it");
+      throw invalid(fmt::format("padding {} is more than half of the window, which spans {} elements", axis.padding,
+                                axis.reach()),
+                    "use a padding of at most half of the window");
     int64_t last = std::max(padded - axis.reach() + axis.stride - 1, int64_t{0}) / axis.stride;
     if (last * axis.stride >= size + axis.padding) --last;
     high[d + 2] = std::max(last * axis.stride + axis.reach() - padded, int64_t{0});

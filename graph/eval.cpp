@@ -89,7 +89,7 @@ void run(const TuttiInstr& i, double* y, const double* a, const double* b, const
       for (size_t k = 0; k < n; ++k) y[k] = a[k] != 0 ? b[k] : c[k];
       return;
     case TUTTI_X_CAST: return apply([&](double p) { return round_to(t, p); }, y, a, n);
-    default: throw Error(Code::internal, fmt::format("instruction {} cannot be evaluated", i.code));
+    default: throw Error(Code::internal, fmt::format("unknown instruction {}", i.code));
   }
 }
 

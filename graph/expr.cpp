@@ -70,9 +70,9 @@ Ex ExprBuilder::emit(uint16_t code, DType t, Ex a) { return add({code, static_ca
 
 Ex ExprBuilder::emit(uint16_t code, DType t, Ex a, Ex b) {
   if (a.dtype() != b.dtype())
-    throw invalid(fmt::format("{} of {} and {}: the operands must have one dtype", instr_name(code), name(a.dtype()),
-                              name(b.dtype())),
-                  "cast one of them");
+    throw invalid(fmt::format("{} of {} and {}: the operands must have the same dtype", instr_name(code),
+                              name(a.dtype()), name(b.dtype())),
+                  "cast one of the operands");
   return add({code, static_cast<uint16_t>(t), a.at(), b.at(), 0});
 }
 
@@ -80,9 +80,9 @@ Ex ExprBuilder::emit(uint16_t code, DType t, Ex a, Ex b, Ex c) {
   if (a.dtype() != DType::boolean)
     throw invalid(fmt::format("{}: the condition is {}, not bool", instr_name(code), name(a.dtype())));
   if (b.dtype() != c.dtype())
-    throw invalid(fmt::format("{} between {} and {}: the operands must have one dtype", instr_name(code),
+    throw invalid(fmt::format("{} between {} and {}: the operands must have the same dtype", instr_name(code),
                               name(b.dtype()), name(c.dtype())),
-                  "cast one of them");
+                  "cast one of the operands");
   return add({code, static_cast<uint16_t>(t), a.at(), b.at(), c.at()});
 }
 

@@ -18,7 +18,7 @@ Value Graph::add_value(ValueInfo info) {
 }
 
 Value Graph::feed(const std::string& name, TensorType type) {
-  if (find_state(name)) throw invalid(fmt::format("feed '{}': a state has that name", name));
+  if (find_state(name)) throw invalid(fmt::format("feed '{}': a state already has this name", name));
   num_elements(type.shape);  // throws where no machine holds them
   if (!feeds_.insert(name).second) throw invalid(fmt::format("feed '{}' is declared twice", name));
   return add_value({.type = std::move(type), .role = Role::feed, .name = name});
@@ -26,7 +26,8 @@ Value Graph::feed(const std::string& name, TensorType type) {
 
 Value Graph::constant(TensorType type, std::vector<std::byte> data) {
   if (data.size() != num_bytes(type))
-    throw invalid(fmt::format("constant {}: {} bytes given, {} needed", to_string(type), data.size(), num_bytes(type)));
+    throw invalid(
+        fmt::format("constant {}: {} bytes given, but {} are needed", to_string(type), data.size(), num_bytes(type)));
   return add_value({.type = std::move(type), .role = Role::constant, .data = std::move(data)});
 }
 
@@ -39,8 +40,8 @@ Value Graph::constant(DType t, const std::vector<double>& numbers) {
 
 Value Graph::full(DType t, double x, const Shape& shape) {
   if (is_integer(t) && round_to(t, x) != x)
-    throw invalid(fmt::format("the constant {} as {}, which does not hold it", x, name(t)),
-                  "cast to a wider type first");
+    throw invalid(fmt::format("the constant {} cannot be represented in {}", x, name(t)),
+                  "cast to a wider dtype first");
   std::vector<std::byte> data(static_cast<size_t>(num_elements(shape)) * size_of(t));
   for (size_t i = 0; i < data.size() / size_of(t); ++i) store_element(t, data.data(), i, x);
   return constant({t, shape}, std::move(data));
@@ -59,13 +60,14 @@ void Graph::add_state(State state) {
 Value Graph::state(const std::string& name, TensorType type, StateRole role) {
   if (const State* s = find_state(name)) {
     if (s->before == none)
-      throw invalid(fmt::format("state '{}' was declared write-only", name), "call state() before set_state()");
+      throw invalid(fmt::format("state '{}' cannot be read, because set_state() was called first", name),
+                    "call state() before set_state()");
     if (info(s->before).type != type)
-      throw invalid(
-          fmt::format("state '{}' is {}, asked for as {}", name, to_string(info(s->before).type), to_string(type)));
+      throw invalid(fmt::format("state '{}' is {}, but is requested as {}", name, to_string(info(s->before).type),
+                                to_string(type)));
     return {this, s->before};
   }
-  if (feeds_.contains(name)) throw invalid(fmt::format("state '{}': a feed has that name", name));
+  if (feeds_.contains(name)) throw invalid(fmt::format("state '{}': a feed already has this name", name));
   Value v = add_value({.type = std::move(type), .role = Role::state, .name = name});
   add_state({name, v.id(), v.id(), role});
   return v;
@@ -76,8 +78,8 @@ void Graph::set_state(const std::string& name, Value after, StateRole role) {
   if (it == places_.end()) return add_state({name, none, after.id(), role});
   State& s = states_[it->second];
   if (s.before != none && info(s.before).type != after.type())
-    throw invalid(
-        fmt::format("state '{}' is {}, set to {}", name, to_string(info(s.before).type), to_string(after.type())));
+    throw invalid(fmt::format("state '{}' is {}, but its new value is {}", name, to_string(info(s.before).type),
+                              to_string(after.type())));
   s.after = after.id();
 }
 

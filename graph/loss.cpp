@@ -17,14 +17,14 @@ Attrs loss_attrs(Attrs more) {
 TensorType reduced_loss(const TensorType& each, const Attrs& a) {
   const std::string& reduction = a.text("reduction");
   if (reduction != "mean" && reduction != "sum" && reduction != "none")
-    throw invalid(fmt::format("reduction \"{}\" is not known", reduction), "use \"mean\", \"sum\" or \"none\"");
+    throw invalid(fmt::format("unknown reduction \"{}\"", reduction), "use \"mean\", \"sum\" or \"none\"");
   return reduction == "none" ? each : TensorType{each.dtype, {}};
 }
 
 Types infer_loss(std::span<const TensorType> in, const Attrs& a) {
   if (in[0] != in[1] || !is_float(in[0].dtype))
-    throw invalid(
-        fmt::format("x {} and target {} must have one shape and one float dtype", to_string(in[0]), to_string(in[1])));
+    throw invalid(fmt::format("x {} and target {} must have the same shape and the same float dtype", to_string(in[0]),
+                              to_string(in[1])));
   return {reduced_loss(in[0], a)};
 }
 

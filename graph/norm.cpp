@@ -22,11 +22,11 @@ namespace {
 void check_type(const char* what, const TensorType& t, const TensorType& x, const Shape& shape) {
   DType wide = statistics_dtype(x.dtype);
   if (t.shape == shape && (t.dtype == x.dtype || t.dtype == wide)) return;
-  throw invalid(fmt::format("{} is {}, {} is expected", what, to_string(t), to_string({wide, shape})));
+  throw invalid(fmt::format("{} is {}, expected {}", what, to_string(t), to_string({wide, shape})));
 }
 
 void check_float(const TensorType& x) {
-  if (!is_float(x.dtype)) throw invalid(fmt::format("x {} is no float tensor", to_string(x)), "cast it to f32");
+  if (!is_float(x.dtype)) throw invalid(fmt::format("x {} must have a float dtype", to_string(x)), "cast it to f32");
 }
 
 /// The axes over which a parameter is repeated in x.
@@ -57,7 +57,7 @@ Values norm_inputs(Value x, Value weight, Value bias) {
 Types infer_norm(std::span<const TensorType> in, const NormGeometry& g, size_t statistics, size_t parameters) {
   check_float(in[0]);
   if (in.size() > 1 + parameters)
-    throw invalid(fmt::format("{} inputs, at most {} are expected", in.size(), 1 + parameters));
+    throw invalid(fmt::format("{} inputs given, at most {} are expected", in.size(), 1 + parameters));
   for (size_t k = 1; k < in.size(); ++k) check_type(k == 1 ? "weight" : "bias", in[k], in[0], g.parameters);
   Types out(1 + statistics, {statistics_dtype(in[0].dtype), g.statistics});
   out[0] = in[0];
@@ -67,9 +67,10 @@ Types infer_norm(std::span<const TensorType> in, const NormGeometry& g, size_t s
 Types infer_norm_dx(std::span<const TensorType> in, const NormGeometry& g, size_t statistics) {
   const TensorType& x = in[1];
   check_float(x);
-  if (in[0] != x) throw invalid(fmt::format("d is {}, x is {}: one type is expected", to_string(in[0]), to_string(x)));
+  if (in[0] != x)
+    throw invalid(fmt::format("d is {}, x is {}: their types must be equal", to_string(in[0]), to_string(x)));
   if (in.size() > 3 + statistics)
-    throw invalid(fmt::format("{} inputs, at most {} are expected", in.size(), 3 + statistics));
+    throw invalid(fmt::format("{} inputs given, at most {} are expected", in.size(), 3 + statistics));
   for (size_t k = 0; k < statistics; ++k) check_type("a statistic", in[2 + k], x, g.statistics);
   if (in.size() == 3 + statistics) check_type("weight", in.back(), x, g.parameters);
   Types out(1 + statistics, {statistics_dtype(x.dtype), g.parameters});

@@ -57,7 +57,7 @@ Types infer_types(const OpDef& op, std::span<const TensorType> in, const Attrs& 
   };
   size_t fixed = op.inputs.size() - (op.variadic() ? 1 : 0);
   if (in.size() < fixed || (!op.variadic() && in.size() > fixed))
-    throw invalid(fmt::format("{}({}): takes {}{} inputs ({})", op.name, texts(), op.variadic() ? "at least " : "",
+    throw invalid(fmt::format("{}({}): expected {}{} inputs ({})", op.name, texts(), op.variadic() ? "at least " : "",
                               fixed, fmt::join(op.inputs, ", ")));
   try {
     Types out = op.infer ? op.infer(in, a) : op.expr ? infer_elementwise(op, in, a) : infer_decomposed(op, in, a);
@@ -72,7 +72,8 @@ Value call(const OpDef& op, const std::vector<Value>& in, const Attrs& a) { retu
 
 Values call_all(const OpDef& op, const std::vector<Value>& in, const Attrs& a) {
   if (in.empty() || !in[0])
-    throw invalid(fmt::format("{}: the first input is no value", op.name), "use Graph::add for ops without inputs");
+    throw invalid(fmt::format("{}: the first input is missing or null", op.name),
+                  "use Graph::add for ops without inputs");
   return in[0].graph().add(op, in, a);
 }
 

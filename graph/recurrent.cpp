@@ -21,10 +21,12 @@ void check_recurrence(const TensorType& z, const TensorType& h0, const TensorTyp
     throw invalid(fmt::format("the gates {} and the state {} must be floats [T, N, {} * H] with T >= 1, and [N, H]",
                               to_string(z), to_string(h0), gates));
   if (h0.dtype != z.dtype || w_hh != TensorType{z.dtype, {gates * h[1], h[1]}})
-    throw invalid(fmt::format("the gates {} need a state and weights {}, not {} and {}", to_string(z),
-                              to_string({z.dtype, {gates * h[1], h[1]}}), to_string(h0), to_string(w_hh)));
+    throw invalid(
+        fmt::format("with gates {}, state and weights must have the dtype of the gates and the weights the shape of "
+                    "{}, but they are {} and {}",
+                    to_string(z), to_string({z.dtype, {gates * h[1], h[1]}}), to_string(h0), to_string(w_hh)));
   if (lengths.size() > 1 || (lengths.size() == 1 && lengths[0] != TensorType{DType::i32, {x[1]}}))
-    throw invalid(fmt::format("lengths must be {}, not {}", to_string({DType::i32, {x[1]}}), to_string(lengths[0])));
+    throw invalid(fmt::format("lengths must be {}, got {}", to_string({DType::i32, {x[1]}}), to_string(lengths[0])));
 }
 
 Value Steps::of(Value x, int64_t k) const {

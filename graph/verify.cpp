@@ -22,13 +22,14 @@ void verify(const Graph& g) {
     }
     Types expected = infer_types(*n.op, types, n.attrs);
     if (expected.size() != n.results.size())
-      fail(fmt::format("{} has {} results, not {}", where, n.results.size(), expected.size()));
+      fail(fmt::format("{} has {} results, expected {}", where, n.results.size(), expected.size()));
     for (size_t r = 0; r < expected.size(); ++r) {
       ValueId v = n.results[r];
       if (v >= known.size()) fail(fmt::format("{} produces value {}, which does not exist", where, v));
-      if (known[v]) fail(fmt::format("{} produces %{}, which is there already", where, v));
+      if (known[v]) fail(fmt::format("{} produces %{}, which is already produced by another node", where, v));
       if (g.info(v).type != expected[r])
-        fail(fmt::format("{} produces {}, declared as {}", where, to_string(expected[r]), to_string(g.info(v).type)));
+        fail(fmt::format("{} produces a value of type {}, but the value is declared as {}", where,
+                         to_string(expected[r]), to_string(g.info(v).type)));
       known[v] = true;
     }
   }

@@ -22,7 +22,7 @@ std::string name_of(Argument::Type type) {
     case Argument::whole: return "integer";
     case Argument::real: return "number";
     case Argument::flag: return "true or false";
-    case Argument::text: return "text";
+    case Argument::text: return "string";
     case Argument::sizes: return "list of integers";
     case Argument::layers: return "list of layers";
     case Argument::branches: return "list of branches";

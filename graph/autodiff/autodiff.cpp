@@ -47,8 +47,8 @@ Values gradients(const Values& results, const Values& seeds, const Values& wrt, 
   };
   for (size_t k = 0; k < results.size(); ++k) {
     if (seeds[k].type() != results[k].type())
-      throw invalid(
-          fmt::format("gradients: seed {} for a result {}", to_string(seeds[k].type()), to_string(results[k].type())));
+      throw invalid(fmt::format("gradients: the seed has type {}, but the result has type {}",
+                                to_string(seeds[k].type()), to_string(results[k].type())));
     if (on[results[k].id()]) give(results[k].id(), seeds[k]);
   }
   Origin origin = g.origin();
@@ -79,8 +79,8 @@ Values gradients(const Values& results, const Values& seeds, const Values& wrt, 
     for (size_t i = 0; i < in.size(); ++i) {
       if (!pull.wants[i] || !back[i]) continue;
       if (back[i].type() != in[i].type())
-        throw Error(Code::internal, fmt::format("{}: the gradient of input {} is {}, the input {}", n.op->name, i,
-                                                to_string(back[i].type()), to_string(in[i].type())));
+        throw Error(Code::internal, fmt::format("{}: the gradient of input {} has type {}, but the input has type {}",
+                                                n.op->name, i, to_string(back[i].type()), to_string(in[i].type())));
       give(in[i].id(), back[i]);
     }
   }

@@ -146,8 +146,9 @@ class Lifted {
     if (i.code == TUTTI_X_INPUT) return g_.in[i.a];
     if (i.code == TUTTI_X_CONST) return g_.graph.full(static_cast<DType>(i.dtype), constant_of(i));
     if (auto lift = rule_of(i.code).lift) return lift({*this, e_, at});
-    throw invalid(fmt::format("no public op for the instruction '{}'", instr_name(i.code)),
-                  "give the op a gradient rule of its own");
+    throw invalid(
+        fmt::format("the instruction '{}' cannot be differentiated: it has no corresponding op", instr_name(i.code)),
+        "define a gradient rule for the op");
   }
 
   const Expr& e_;

@@ -23,12 +23,12 @@ namespace tutti {
 Value rotary(Value x, const RotaryOptions& o) {
   const Shape s = x.shape();
   if (s.size() != 4 || s[3] < 2 || s[3] % 2 != 0 || !is_float(x.dtype()))
-    throw invalid(fmt::format("rotary: x is {}, not floats [B, H, T, D] with an even D", to_string(x.type())));
+    throw invalid(fmt::format("rotary: x is {}, expected floats [B, H, T, D] with an even D", to_string(x.type())));
   if (!(o.base > 0)) throw invalid(fmt::format("rotary: base is {}, but must be above 0", o.base));
   Shape rows = {s[0], s[1], s[2]};
   if (o.positions && (o.positions.dtype() != DType::i32 || o.positions.rank() < 1 || o.positions.rank() > 3 ||
                       broadcast_shapes(o.positions.shape(), rows) != rows))
-    throw invalid(fmt::format("rotary: positions {} are not i32 that broadcast to {}", to_string(o.positions.type()),
+    throw invalid(fmt::format("rotary: positions {} must be i32 and broadcast to {}", to_string(o.positions.type()),
                               to_string(rows)));
   Graph& g = x.graph();
   DType t = wide(x.dtype());

@@ -22,7 +22,7 @@ Ints last_two(const Ints& list) { return {list[1], list[2]}; }
 void check_list(const char* what, const char* name, const Ints& list, size_t count, int64_t least) {
   if (list.size() != count || std::any_of(list.begin(), list.end(), [&](int64_t n) { return n < least; }))
     throw invalid(fmt::format("{}: {} is {}", what, name, to_string(list)),
-                  fmt::format("{} numbers of at least {} are needed", count, least));
+                  fmt::format("give {} values of at least {}", count, least));
 }
 
 /// The images [N D, C, H, W] of x [N, C, D, H, W].
@@ -42,8 +42,11 @@ Value weights_of_planes(Value w) {
 /// becomes a zero.
 Shape transposed_shape(const char* what, Value& x, Value w, const ConvTranspose3dOptions& o, size_t axes) {
   if (x.rank() != axes + 2 || w.rank() != axes + 2 || x.shape()[1] != w.shape()[0] || o.groups < 1)
-    throw invalid(fmt::format("{}: {} by {} in {} groups", what, to_string(x.shape()), to_string(w.shape()), o.groups),
-                  fmt::format("x is [N, C, {0} axes], w is [C, O / groups, {0} axes]", axes));
+    throw invalid(
+        fmt::format("{}: x {}, w {} and groups = {} do not match", what, to_string(x.shape()), to_string(w.shape()),
+                    o.groups),
+        fmt::format("x must be [N, C, {0} spatial axes], w [C, O / groups, {0} spatial axes], and groups at least 1",
+                    axes));
   check_list(what, "stride", o.stride, axes, 1);
   check_list(what, "padding", o.padding, axes, 0);
   check_list(what, "output_padding", o.output_padding, axes, 0);
@@ -53,8 +56,9 @@ Shape transposed_shape(const char* what, Value& x, Value w, const ConvTranspose3
   for (size_t a = 0; a < axes; ++a) {
     int64_t stride = o.stride[a], dilation = o.dilation[a], extra = o.output_padding[a];
     if (extra >= std::max(stride, dilation))
-      throw invalid(fmt::format("{}: output_padding {} with stride {} and dilation {}", what, extra, stride, dilation),
-                    "it must be less than one of them");
+      throw invalid(fmt::format("{}: output_padding {} is too large for stride {} and dilation {}", what, extra, stride,
+                                dilation),
+                    "it must be less than the stride or the dilation");
     y.push_back((x.shape()[a + 2] - 1) * stride - 2 * o.padding[a] + dilation * (w.shape()[a + 2] - 1) + extra + 1);
     more.insert(more.begin(), {0, extra / stride});
   }
@@ -104,8 +108,8 @@ Value conv3d(Value x, Value w, const Conv3dOptions& o) {
 Value conv_same(Value x, Value w, Ints dilation, int64_t groups) {
   size_t axes = x.rank() < 3 ? 0 : x.rank() - 2;
   if (axes < 1 || axes > 3 || w.rank() != x.rank())
-    throw invalid(fmt::format("conv_same: {} by {}", to_string(x.shape()), to_string(w.shape())),
-                  "x is [N, C, one to three axes], w is [O, C/groups, as many]");
+    throw invalid(fmt::format("conv_same: x {} and w {} do not match", to_string(x.shape()), to_string(w.shape())),
+                  "x must be [N, C, 1 to 3 spatial axes], w [O, C/groups, the same number of spatial axes]");
   if (dilation.empty()) dilation.assign(axes, 1);
   check_list("conv_same", "dilation", dilation, axes, 1);
   Ints around(axes), odd;

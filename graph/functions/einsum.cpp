@@ -129,9 +129,10 @@ Term without_repeats(Term t) {
     for (size_t j = i + 1; j < t.labels.size(); ++j) {
       if (t.labels[i] != t.labels[j]) continue;
       if (t.v.shape()[i] != t.v.shape()[j])
-        throw invalid(fmt::format("einsum: '{}' is {} and {} of {}", static_cast<char>(t.labels[i]), t.v.shape()[i],
-                                  t.v.shape()[j], to_string(t.v.shape())),
-                      "a repeated letter names axes of one size");
+        throw invalid(
+            fmt::format("einsum: '{}' is used for axes of size {} and {} of {}", static_cast<char>(t.labels[i]),
+                        t.v.shape()[i], t.v.shape()[j], to_string(t.v.shape())),
+            "a repeated letter must stand for axes of equal size");
       t.v = diagonal(t.v, 0, static_cast<int64_t>(i), static_cast<int64_t>(j));
       t.labels.push_back(t.labels[i]);
       t.labels.erase(t.labels.begin() + static_cast<std::ptrdiff_t>(j));
@@ -153,7 +154,7 @@ Labels parse(const std::string& equation, const std::string& text, int64_t dotte
       seen = true;
       i += 2;
     } else {
-      throw invalid(fmt::format("einsum: '{}' in \"{}\"", text.substr(i), equation),
+      throw invalid(fmt::format("einsum: cannot parse '{}' in \"{}\"", text.substr(i), equation),
                     "use letters and one \"...\" per operand");
     }
   }
@@ -177,9 +178,9 @@ void align(std::vector<Term>& terms) {
       int64_t n = t.v.shape()[a], &size = sizes.try_emplace(t.labels[a], n).first->second;
       if (size == 1) size = n;
       if (n != size && n != 1)
-        throw invalid(fmt::format("einsum: '{}' is {} and {}",
+        throw invalid(fmt::format("einsum: '{}' is used for axes of size {} and {}",
                                   t.labels[a] < dots ? std::string(1, static_cast<char>(t.labels[a])) : "...", size, n),
-                      "a letter names axes of one size");
+                      "a letter must stand for axes of equal size");
     }
   for (Term& t : terms) {
     Shape shape;
@@ -207,7 +208,8 @@ Value einsum(const std::string& equation, const Values& operands) {
       parts.back() += c;
   }
   if (operands.empty() || parts.size() != operands.size())
-    throw invalid(fmt::format("einsum: \"{}\" has {} operands, {} are given", equation, parts.size(), operands.size()));
+    throw invalid(
+        fmt::format("einsum: \"{}\" has {} operands, but {} are given", equation, parts.size(), operands.size()));
   std::vector<Term> terms;
   std::map<int, int> uses;
   int64_t dotted = 0;
@@ -216,8 +218,9 @@ Value einsum(const std::string& equation, const Values& operands) {
          rank = static_cast<int64_t>(operands[k].rank());
     bool has_dots = parts[k].find("...") != std::string::npos;
     if (has_dots ? named > rank : named != rank)
-      throw invalid(fmt::format("einsum: '{}' for an operand {}", parts[k], to_string(operands[k].type())),
-                    "name every axis");
+      throw invalid(fmt::format("einsum: '{}' does not match the rank of the operand {}", parts[k],
+                                to_string(operands[k].type())),
+                    "use one letter per axis, or \"...\"");
     dotted = std::max(dotted, rank - named);
     Labels labels = parse(equation, parts[k], rank - named);
     for (int label : labels) ++uses[label];
@@ -229,8 +232,8 @@ Value einsum(const std::string& equation, const Values& operands) {
   for (size_t a = 0; a < output.size(); ++a) {
     bool known = std::any_of(terms.begin(), terms.end(), [&](const Term& t) { return holds(t.labels, output[a]); });
     if (!known || std::count(output.begin(), output.end(), output[a]) > 1)
-      throw invalid(fmt::format("einsum: output '{}' of \"{}\"", text.substr(arrow + 2), equation),
-                    "it names axes of the operands, each once");
+      throw invalid(fmt::format("einsum: invalid output '{}' in \"{}\"", text.substr(arrow + 2), equation),
+                    "the output must consist of letters of the operands, each at most once");
   }
   return contract(std::move(terms), output);
 }
@@ -250,9 +253,9 @@ Value tensordot(Value a, Value b, const Ints& axes_a, const Ints& axes_b) {
     gone.push_back(static_cast<int>(i));
   }
   if (!fits)
-    throw invalid(fmt::format("tensordot: axes {} of {} with axes {} of {}", to_string(axes_a), to_string(a.shape()),
-                              to_string(axes_b), to_string(b.shape())),
-                  "pair axes of one size, each once");
+    throw invalid(fmt::format("tensordot: axes {} of {} do not match axes {} of {}", to_string(axes_a),
+                              to_string(a.shape()), to_string(axes_b), to_string(b.shape())),
+                  "pair axes of equal size, each at most once");
   Labels output;
   for (int l : joined(p.labels, q.labels))
     if (!holds(gone, l)) output.push_back(l);
@@ -261,7 +264,8 @@ Value tensordot(Value a, Value b, const Ints& axes_a, const Ints& axes_b) {
 
 Value tensordot(Value a, Value b, int64_t axes) {
   if (axes < 0 || axes > static_cast<int64_t>(std::min(a.rank(), b.rank())))
-    throw invalid(fmt::format("tensordot: {} axes of {} and {}", axes, to_string(a.shape()), to_string(b.shape())));
+    throw invalid(fmt::format("tensordot: cannot contract {} axes of {} and {}", axes, to_string(a.shape()),
+                              to_string(b.shape())));
   Ints last, first;
   for (int64_t k = 0; k < axes; ++k) {
     last.push_back(k - axes);
@@ -272,7 +276,7 @@ Value tensordot(Value a, Value b, int64_t axes) {
 
 Value outer(Value a, Value b) {
   if (a.rank() != 1 || b.rank() != 1)
-    throw invalid(fmt::format("outer: {} and {}", to_string(a.shape()), to_string(b.shape())),
+    throw invalid(fmt::format("outer: {} and {} must be vectors", to_string(a.shape()), to_string(b.shape())),
                   "use vectors, or einsum");
   return reshape(a, {a.shape()[0], 1}) * reshape(b, {1, b.shape()[0]});
 }

@@ -38,7 +38,7 @@ constexpr double no_square = 1e8;  // from there on 1 is lost in x^2 + 1, and in
 std::pair<Value, Value> halves(const char* what, Value x, int64_t axis) {
   auto at = static_cast<size_t>(normalize_axis(axis, x.rank()));
   if (x.rank() == 0 || x.shape()[at] % 2 != 0)
-    throw invalid(fmt::format("{}: axis {} of {} has no two halves", what, axis, to_string(x.shape())),
+    throw invalid(fmt::format("{}: axis {} of {} must have an even size", what, axis, to_string(x.shape())),
                   "use an axis of even size");
   Values parts = split(x, Ints{x.shape()[at] / 2, x.shape()[at] / 2}, static_cast<int64_t>(at));
   return {parts[0], parts[1]};
@@ -74,7 +74,7 @@ Value trunc(Value x) { return is_float(x.dtype()) ? select(x < 0, ceil(x), floor
 
 Value div(Value a, Value b, const std::string& rounding) {
   if (rounding != "trunc" && rounding != "floor")
-    throw invalid(fmt::format("div: rounding '{}'", rounding), "use 'trunc' or 'floor'");
+    throw invalid(fmt::format("div: unknown rounding mode '{}'", rounding), "use 'trunc' or 'floor'");
   if (is_float(a.dtype()))
     return rounded_once(
         {a, b}, [&](const Values& v) { return rounding == "floor" ? floored(v[0], v[1]) : trunc(v[0] / v[1]); });
@@ -145,8 +145,9 @@ Value prelu(Value x, Value weight) {
   Shape channels;
   if (num_elements(weight.shape()) != 1) {
     if (x.rank() < 2 || weight.shape() != Shape{x.shape()[1]})
-      throw invalid(fmt::format("prelu: weight {} for {}", to_string(weight.shape()), to_string(x.shape())),
-                    "give one number, or one for each channel (axis 1)");
+      throw invalid(
+          fmt::format("prelu: weight {} does not match x {}", to_string(weight.shape()), to_string(x.shape())),
+          "use a weight of one element, or one per channel (axis 1)");
     channels.assign(x.rank() - 1, 1);
     channels[0] = x.shape()[1];
   }
@@ -161,7 +162,7 @@ Value selu(Value x) {
 }
 
 Value celu(Value x, double alpha) {
-  if (!(alpha > 0)) throw invalid(fmt::format("celu: alpha is {}, not above 0", alpha));
+  if (!(alpha > 0)) throw invalid(fmt::format("celu: alpha is {}, must be above 0", alpha));
   return rounded_once(x, [&](Value v) { return select(v > 0, v, elu(v / alpha) * alpha); });
 }
 

@@ -49,11 +49,11 @@ Place place_of(Value at, int64_t size, const GridSampleOptions& o) {
 Value grid_sample(Value x, Value grid, const GridSampleOptions& o) {
   const Shape s = x.shape(), positions = grid.shape();
   if (s.size() != 4 || positions.size() != 4 || positions[3] != 2 || positions[0] != s[0] || s[2] < 1 || s[3] < 1)
-    throw invalid(fmt::format("grid_sample: {} at {}", to_string(s), to_string(positions)),
-                  "x is [N, C, H, W] with H and W at least 1, the grid [N, OH, OW, 2]");
+    throw invalid(fmt::format("grid_sample: invalid shapes x {} and grid {}", to_string(s), to_string(positions)),
+                  "x must be [N, C, H, W] with H and W at least 1, and the grid [N, OH, OW, 2]");
   if ((o.mode != "bilinear" && o.mode != "nearest") || (o.padding_mode != "zeros" && o.padding_mode != "border"))
-    throw invalid(fmt::format("grid_sample: mode \"{}\", padding \"{}\"", o.mode, o.padding_mode),
-                  "use bilinear or nearest, zeros or border");
+    throw invalid(fmt::format("grid_sample: unsupported mode \"{}\" or padding_mode \"{}\"", o.mode, o.padding_mode),
+                  "mode must be bilinear or nearest, padding_mode zeros or border");
   DType dtype = x.dtype();
   for (Value* v : {&x, &grid})
     if (holds_narrow(*v)) *v = cast(*v, DType::f32);

@@ -38,7 +38,7 @@ int64_t size_at(Value x, int64_t axis) { return x.shape()[axis_at(x, axis)]; }
 
 void expect_rank(const char* what, Value x, size_t least) {
   if (x.rank() < least)
-    throw invalid(fmt::format("{}: x is {}", what, to_string(x.type())), fmt::format("it needs {} axes", least));
+    throw invalid(fmt::format("{}: x {} must have rank {} or more", what, to_string(x.type()), least));
 }
 
 /// How far each element of the last two axes lies above the diagonal.
@@ -52,8 +52,8 @@ Value corner(const char* what, Value x, const Shape& shape) {
   bool fits = x.rank() == shape.size();
   for (size_t a = 0; fits && a < shape.size(); ++a) fits = shape[a] <= x.shape()[a];
   if (!fits)
-    throw invalid(fmt::format("{}: {} does not hold {}", what, to_string(x.shape()), to_string(shape)),
-                  "the index may not be larger along any other axis");
+    throw invalid(fmt::format("{}: {} is too small for the index {}", what, to_string(x.shape()), to_string(shape)),
+                  "the index must not be larger than the tensor along any other axis");
   return x.shape() == shape ? x : slice(x, Ints(shape.size()), shape);
 }
 
@@ -106,14 +106,16 @@ Values running(Value x, int64_t axis, Value (*later_wins)(Value, Value)) {
 Value arange(Graph& g, double start, double stop, double step, DType dtype) {
   double count = std::ceil((stop - start) / step);
   if (step == 0 || !(count >= 0) || !std::isfinite(count))
-    throw invalid(fmt::format("arange: from {} to {} by {}", start, stop, step), "the step leads from start to stop");
+    throw invalid(fmt::format("arange: from {} to {} by {}", start, stop, step),
+                  "the step must not be 0 and must lead from start to stop");
   Value y = cast(iota(g, {static_cast<int64_t>(count)}), dtype);
   return step == 1 && start == 0 ? y : y * step + start;
 }
 
 Value linspace(Graph& g, double start, double stop, int64_t count, DType dtype) {
   if (count < 0 || !is_float(dtype))
-    throw invalid(fmt::format("linspace: {} numbers of {}", count, name(dtype)), "use a count >= 0 and a float dtype");
+    throw invalid(fmt::format("linspace: count {} or dtype {} is invalid", count, name(dtype)),
+                  "use a count >= 0 and a float dtype");
   double step = count > 1 ? (stop - start) / static_cast<double>(count - 1) : 0;
   Value place = iota(g, {count}), last = place.like(static_cast<double>(count - 1));
   // From the nearer end, so that both are exact.
@@ -127,13 +129,13 @@ Value one_hot(Value index, int64_t classes, DType dtype) {
 
 Values meshgrid(const Values& lines, const std::string& indexing) {
   if (indexing != "ij" && indexing != "xy")
-    throw invalid(fmt::format("meshgrid: indexing '{}'", indexing), "use 'ij' or 'xy'");
+    throw invalid(fmt::format("meshgrid: unknown indexing '{}'", indexing), "use 'ij' or 'xy'");
   bool swapped = indexing == "xy" && lines.size() > 1;
   auto place = [&](size_t k) { return swapped && k < 2 ? 1 - k : k; };
   Shape all(lines.size());
   for (size_t k = 0; k < lines.size(); ++k) {
     if (lines[k].rank() > 1)
-      throw invalid(fmt::format("meshgrid: {} is no line", to_string(lines[k].shape())), "use tensors of one axis");
+      throw invalid(fmt::format("meshgrid: {} is not a vector", to_string(lines[k].shape())), "use tensors of rank 1");
     all[place(k)] = num_elements(lines[k].shape());
   }
   Values grids;
@@ -159,15 +161,15 @@ Value triu(Value x, int64_t diagonal) {
 
 Value masked_fill(Value x, Value mask, double value) {
   if (mask.dtype() != DType::boolean || broadcast_shapes(x.shape(), mask.shape()) != x.shape())
-    throw invalid(fmt::format("masked_fill: mask {} over x {}", to_string(mask.type()), to_string(x.type())),
-                  "the mask is bool and broadcasts to x");
+    throw invalid(fmt::format("masked_fill: mask {} does not match x {}", to_string(mask.type()), to_string(x.type())),
+                  "the mask must be bool and broadcast to x");
   return select(mask, x.like(value), x);
 }
 
 Value roll(Value x, const Ints& shifts, const Ints& axes) {
   if (axes.empty() && shifts.size() == 1) return reshape(roll(reshape(x, {-1}), shifts, {0}), x.shape());
   if (axes.size() != shifts.size())
-    throw invalid(fmt::format("roll: {} shifts along {} axes", shifts.size(), axes.size()), "give one for each");
+    throw invalid(fmt::format("roll: {} shifts for {} axes", shifts.size(), axes.size()), "give one shift per axis");
   for (size_t k = 0; k < axes.size(); ++k) {
     int64_t n = size_at(x, axes[k]);
     int64_t shift = n == 0 ? 0 : (shifts[k] % n + n) % n;
@@ -180,8 +182,8 @@ Value repeat(Value x, const Ints& counts) {
   bool valid = counts.size() >= x.rank();
   for (int64_t c : counts) valid = valid && c >= 0;
   if (!valid)
-    throw invalid(fmt::format("repeat: counts {} for x {}", to_string(counts), to_string(x.shape())),
-                  "give one >= 0 for each axis");
+    throw invalid(fmt::format("repeat: invalid counts {} for x {}", to_string(counts), to_string(x.shape())),
+                  "give at least one count per axis, each >= 0");
   Shape from, to, y;
   for (size_t a = 0, extra = counts.size() - x.rank(); a < counts.size(); ++a) {
     int64_t n = a < extra ? 1 : x.shape()[a - extra];
@@ -193,7 +195,7 @@ Value repeat(Value x, const Ints& counts) {
 }
 
 Value repeat_interleave(Value x, int64_t times, int64_t axis) {
-  if (times < 0) throw invalid(fmt::format("repeat_interleave: {} times", times), "use 0 or more");
+  if (times < 0) throw invalid(fmt::format("repeat_interleave: the number of repeats is {}", times), "use 0 or more");
   size_t at = axis_at(x, axis);
   Shape y = x.shape(), wide = y;
   y[at] *= times;
@@ -204,12 +206,13 @@ Value repeat_interleave(Value x, int64_t times, int64_t axis) {
 Value narrow(Value x, int64_t axis, int64_t start, int64_t length) {
   int64_t n = size_at(x, axis), first = start < 0 ? start + n : start;
   if (first < 0 || length < 0 || first + length > n)
-    throw invalid(fmt::format("narrow: {} elements from {} of an axis of {}", length, start, n));
+    throw invalid(
+        fmt::format("narrow: {} elements from index {} are out of range for an axis of size {}", length, start, n));
   return slice_axis(x, axis, first, first + length);
 }
 
 Values chunk(Value x, int64_t chunks, int64_t axis) {
-  if (chunks < 1) throw invalid(fmt::format("chunk: {} chunks", chunks), "use 1 or more");
+  if (chunks < 1) throw invalid(fmt::format("chunk: the number of chunks is {}", chunks), "use 1 or more");
   int64_t n = size_at(x, axis);
   return n == 0 ? Values(static_cast<size_t>(chunks), x) : split(x, (n + chunks - 1) / chunks, axis);
 }
@@ -225,8 +228,8 @@ Value movedim(Value x, const Ints& source, const Ints& destination) {
     perm[to] = static_cast<int64_t>(from);
   }
   if (!valid)
-    throw invalid(fmt::format("movedim: axes {} to {}", to_string(source), to_string(destination)),
-                  "name every axis once on either side");
+    throw invalid(fmt::format("movedim: axes {} cannot be moved to {}", to_string(source), to_string(destination)),
+                  "give as many destinations as sources, each axis at most once");
   size_t next = 0;
   for (int64_t& p : perm) {
     if (p >= 0) continue;
@@ -245,7 +248,7 @@ Value swapaxes(Value x, int64_t a, int64_t b) {
 
 Value diagonal(Value x, int64_t offset, int64_t axis1, int64_t axis2) {
   if (axis_at(x, axis1) == axis_at(x, axis2))
-    throw invalid(fmt::format("diagonal: axes {} and {} are one", axis1, axis2), "name two");
+    throw invalid(fmt::format("diagonal: axes {} and {} are the same axis", axis1, axis2), "give two different axes");
   x = movedim(x, {axis1, axis2}, {-2, -1});
   int64_t rows = size_at(x, -2), columns = size_at(x, -1);
   int64_t top = std::max<int64_t>(-offset, 0), left = std::max<int64_t>(offset, 0);
@@ -279,12 +282,13 @@ Value diag_embed(Value x, int64_t offset) {
 
 Value diag(Value x, int64_t offset) {
   if (x.rank() != 1 && x.rank() != 2)
-    throw invalid(fmt::format("diag: x is {}", to_string(x.type())), "use a vector, a matrix, diagonal or diag_embed");
+    throw invalid(fmt::format("diag: x {} must have rank 1 or 2", to_string(x.type())),
+                  "use diagonal or diag_embed for other ranks");
   return x.rank() == 1 ? diag_embed(x, offset) : diagonal(x, offset);
 }
 
 Value diff(Value x, int64_t n, int64_t axis) {
-  if (n < 0) throw invalid(fmt::format("diff: {} times", n), "use 0 or more");
+  if (n < 0) throw invalid(fmt::format("diff: n is {}", n), "use 0 or more");
   for (; n > 0 && size_at(x, axis) > 0; --n) {
     int64_t size = size_at(x, axis);
     x = slice_axis(x, axis, 1, size) - slice_axis(x, axis, 0, size - 1);
@@ -296,7 +300,8 @@ Value diff(Value x, int64_t n, int64_t axis) {
 
 Value index_select(Value x, int64_t axis, Value index) {
   if (index.rank() > 1)
-    throw invalid(fmt::format("index_select: index {}", to_string(index.shape())), "use one axis, or gather");
+    throw invalid(fmt::format("index_select: index {} must have rank 0 or 1", to_string(index.shape())),
+                  "use gather for other ranks");
   return gather(x, reshape(index, {-1}), axis);
 }
 
@@ -317,8 +322,8 @@ Value scatter_along_axis(Value x, Value index, Value src, int64_t axis, bool acc
 
 Value index_put(Value x, const Values& indices, Value values, bool accumulate) {
   if (indices.empty() || indices.size() > x.rank())
-    throw invalid(fmt::format("index_put: {} indices for x {}", indices.size(), to_string(x.shape())),
-                  "give one for each of the first axes");
+    throw invalid(fmt::format("index_put: {} indices do not match x {}", indices.size(), to_string(x.shape())),
+                  "give 1 to rank(x) indices, one per leading axis");
   Shape common;
   for (Value i : indices) common = broadcast_shapes(common, i.shape());
   int64_t positions = 1, count = num_elements(common);

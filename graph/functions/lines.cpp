@@ -30,7 +30,7 @@ Value along_axis(const Matrix& m, Value x, size_t axis) {
 
 void check_rank(const char* what, Value x, size_t rank, const char* layout) {
   if (x.rank() != rank)
-    throw invalid(fmt::format("{}: {} has {} dimensions, not {}", what, to_string(x.shape()), x.rank(), rank),
+    throw invalid(fmt::format("{}: {} has {} dimensions, expected {}", what, to_string(x.shape()), x.rank(), rank),
                   fmt::format("reshape it to {}", layout));
 }
 

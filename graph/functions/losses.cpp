@@ -42,19 +42,19 @@ void require(bool fits, const char* what, const Values& in, const char* remedy) 
   if (fits) return;
   std::string types;
   for (const Value& v : in) types += (types.empty() ? "" : ", ") + to_string(v.type());
-  throw invalid(fmt::format("{}: the inputs are {}", what, types), remedy);
+  throw invalid(fmt::format("{}: invalid inputs {}", what, types), remedy);
 }
 
 /// One shape and one float dtype.
 void require_alike(const char* what, const Values& in) {
   bool fits = is_float(in[0].dtype());
   for (const Value& v : in) fits = fits && v.type() == in[0].type();
-  require(fits, what, in, "give tensors of one shape and one float dtype");
+  require(fits, what, in, "use tensors with the same shape and the same float dtype");
 }
 
 /// A weight of each class in the place of axis 1.
 Value class_weight(const char* what, Value weight, Value x) {
-  require(weight.type() == TensorType{x.dtype(), {x.shape()[1]}}, what, {x, weight}, "give one weight for each class");
+  require(weight.type() == TensorType{x.dtype(), {x.shape()[1]}}, what, {x, weight}, "give one weight per class");
   Shape classes(x.rank(), 1);
   classes[1] = x.shape()[1];
   return reshape(weight, classes);
@@ -65,7 +65,7 @@ void require_labels(const char* what, Value x, Value labels) {
   Shape want = x.shape();
   if (want.size() > 1) want.erase(want.begin() + 1);
   require(x.rank() > 1 && x.shape()[1] > 0 && is_float(x.dtype()) && labels.type() == TensorType{DType::i32, want},
-          what, {x, labels}, "give floats [N, C, ...] with C >= 1 and labels i32 [N, ...]");
+          what, {x, labels}, "use float inputs [N, C, ...] with C >= 1 and i32 labels [N, ...]");
 }
 
 /// bool [N, C, ...]: which class a label names.
@@ -94,7 +94,7 @@ Value smooth_l1(Value x, Value target, double beta, const std::string& reduction
 
 Value gaussian_nll(Value x, Value target, Value variance, const GaussianNllOptions& o) {
   require_alike("gaussian_nll", {x, target});
-  if (!(o.eps > 0)) throw invalid(fmt::format("gaussian_nll: eps is {}, not above 0", o.eps));
+  if (!(o.eps > 0)) throw invalid(fmt::format("gaussian_nll: eps is {}, must be above 0", o.eps));
   return loss({x, target, variance}, o.reduction, [&](const Values& v) {
     Value r = v[0] - v[1], wide = maximum(v[2], o.eps);
     Value each = (log(wide) + r * r / wide) * 0.5;
@@ -130,7 +130,7 @@ Value nll(Value x, Value labels, const NllOptions& o) {
 Value kl_div(Value x, Value target, bool log_target, const std::string& reduction) {
   require_alike("kl_div", {x, target});
   bool batch = reduction == "batchmean";
-  require(!batch || x.rank() > 0, "kl_div", {x, target}, "give a batch for \"batchmean\"");
+  require(!batch || x.rank() > 0, "kl_div", {x, target}, "\"batchmean\" needs inputs of rank 1 or more");
   return rounded_once({x, target}, [&](const Values& v) {
     Value t = v[1];
     Value each = log_target ? exp(t) * (t - v[0]) : t * (log(where(equal(t, t.like(0)), 1, t)) - v[0]);  // 0 ln 0 = 0
@@ -152,7 +152,7 @@ Value bce_with_logits(Value x, Value target, const BceOptions& o) {
 }
 
 Value bce(Value x, Value target, const BceOptions& o) {
-  if (o.pos_weight) throw invalid("bce: pos_weight is for logits", "use bce_with_logits");
+  if (o.pos_weight) throw invalid("bce: pos_weight is only supported for logits", "use bce_with_logits");
   require_alike("bce", {x, target});
   Values in = {x, target};
   if (o.weight) in.push_back(o.weight);
@@ -173,8 +173,8 @@ Value sigmoid_focal(Value x, Value target, const FocalOptions& o) {
 
 Value dice(Value x, Value target, const DiceOptions& o) {
   require_alike("dice", {x, target});
-  require(x.rank() > 2, "dice", {x, target}, "give probabilities [N, C, d1, …]");
-  if (!(o.smooth > 0)) throw invalid(fmt::format("dice: smooth is {}, not above 0", o.smooth));
+  require(x.rank() > 2, "dice", {x, target}, "use probabilities [N, C, d1, …]");
+  if (!(o.smooth > 0)) throw invalid(fmt::format("dice: smooth is {}, must be above 0", o.smooth));
   Ints positions;
   for (size_t axis = 2; axis < x.rank(); ++axis) positions.push_back(static_cast<int64_t>(axis));
   return loss({x, target}, o.reduction, [&](const Values& v) {
@@ -197,7 +197,7 @@ Value margin_ranking(Value a, Value b, Value target, double margin, const std::s
 
 Value multi_margin(Value x, Value labels, const MultiMarginOptions& o) {
   require_labels("multi_margin", x, labels);
-  require(x.rank() == 2, "multi_margin", {x, labels}, "give x [N, C] and labels [N]");
+  require(x.rank() == 2, "multi_margin", {x, labels}, "use x [N, C] and labels [N]");
   if (o.p != 1 && o.p != 2) throw invalid(fmt::format("multi_margin: p is {}", o.p), "use 1 or 2");
   Values in = {x};
   if (o.weight) in.push_back(class_weight("multi_margin", o.weight, x));
@@ -211,8 +211,9 @@ Value multi_margin(Value x, Value labels, const MultiMarginOptions& o) {
 }
 
 Value cosine_similarity(Value a, Value b, int64_t axis, double eps) {
-  require(is_float(a.dtype()) && a.dtype() == b.dtype(), "cosine_similarity", {a, b}, "give one float dtype");
-  if (!(eps > 0)) throw invalid(fmt::format("cosine_similarity: eps is {}, not above 0", eps));
+  require(is_float(a.dtype()) && a.dtype() == b.dtype(), "cosine_similarity", {a, b},
+          "use inputs with the same float dtype");
+  if (!(eps > 0)) throw invalid(fmt::format("cosine_similarity: eps is {}, must be above 0", eps));
   return rounded_once({a, b}, [&](const Values& v) {
     auto inverse = [&](Value x) { return rsqrt(maximum(sum(x * x, {axis}), eps * eps)); };
     return sum(v[0] * v[1], {axis}) * inverse(v[0]) * inverse(v[1]);
@@ -224,7 +225,7 @@ Value cosine_embedding(Value a, Value b, Value target, double margin, const std:
   Shape rows = a.shape();
   if (!rows.empty()) rows.pop_back();
   require((a.rank() == 1 || a.rank() == 2) && target.type() == TensorType{a.dtype(), rows}, "cosine_embedding",
-          {a, b, target}, "give two of [N, D] and a target [N], or [D] and a scalar");
+          {a, b, target}, "use two inputs [N, D] and a target [N], or two inputs [D] and a scalar target");
   return loss({a, b, target}, reduction, [&](const Values& v) {
     auto inverse = [](Value x) { return rsqrt(sum(x * x, {-1}) + 1e-12); };
     Value cosine = sum(v[0] * v[1], {-1}) * inverse(v[0]) * inverse(v[1]);
@@ -233,7 +234,8 @@ Value cosine_embedding(Value a, Value b, Value target, double margin, const std:
 }
 
 Value pairwise_distance(Value a, Value b, double eps, bool keep) {
-  require(is_float(a.dtype()) && a.dtype() == b.dtype(), "pairwise_distance", {a, b}, "give one float dtype");
+  require(is_float(a.dtype()) && a.dtype() == b.dtype(), "pairwise_distance", {a, b},
+          "use inputs with the same float dtype");
   return rounded_once({a, b}, [&](const Values& v) {
     Value r = v[0] - v[1] + eps;
     return sqrt(sum(r * r, {-1}, keep));

@@ -30,13 +30,12 @@
 namespace tutti {
 
 Value batch_norm_eval(Value x, Value mean, Value variance, Value weight, Value bias, double eps) {
-  if (x.rank() < 2) throw invalid(fmt::format("batch_norm_eval: x {} has no channels", to_string(x.type())));
+  if (x.rank() < 2) throw invalid(fmt::format("batch_norm_eval: x {} has no channel axis", to_string(x.type())));
   Shape channels(x.rank() - 1, 1);
   channels[0] = x.shape()[1];
   auto in_x = [&](const char* name, Value v) {
     if (v.shape() != Shape{channels[0]})
-      throw invalid(
-          fmt::format("batch_norm_eval: {} is {}, [{}] is expected", name, to_string(v.shape()), channels[0]));
+      throw invalid(fmt::format("batch_norm_eval: {} is {}, expected [{}]", name, to_string(v.shape()), channels[0]));
     return reshape(widened(v), channels);
   };
   Value scale = rsqrt(in_x("variance", variance) + eps);
@@ -49,14 +48,15 @@ Value batch_norm_eval(Value x, Value mean, Value variance, Value weight, Value b
 Value instance_norm(Value x, Value weight, Value bias, double eps) {
   const Shape& s = x.shape();
   if (s.size() < 3 || num_elements(std::span(s).subspan(2)) < 2)
-    throw invalid(fmt::format("instance_norm: x {} has no two elements per channel", to_string(s)),
-                  "give it the shape [N, C, d1, ...]");
+    throw invalid(fmt::format("instance_norm: x {} must have at least two elements per channel", to_string(s)),
+                  "use x [N, C, d1, ...]");
   return group_norm(x, std::max<int64_t>(s[1], 1), weight, bias, eps);
 }
 
 Value normalize(Value x, double p, int64_t axis, double eps) {
-  if (!is_float(x.dtype())) throw invalid(fmt::format("normalize: x is {}, not float", to_string(x.type())));
-  if (!(eps > 0)) throw invalid(fmt::format("normalize: eps is {}, not above 0", eps));
+  if (!is_float(x.dtype()))
+    throw invalid(fmt::format("normalize: x is {}, must have a float dtype", to_string(x.type())));
+  if (!(eps > 0)) throw invalid(fmt::format("normalize: eps is {}, must be above 0", eps));
   Value wide = widened(x), size = norm(wide, p, {axis}, true);
   return cast(wide / maximum(size, size.like(eps)), x.dtype());
 }
@@ -70,15 +70,15 @@ struct Rows {
 
 Rows rows_of(Value weight, Value indices, const EmbeddingBagOptions& o) {
   if (o.mode != "sum" && o.mode != "mean" && o.mode != "max")
-    throw invalid(fmt::format("embedding_bag: mode is '{}'", o.mode), "use 'sum', 'mean' or 'max'");
+    throw invalid(fmt::format("embedding_bag: unknown mode '{}'", o.mode), "use 'sum', 'mean' or 'max'");
   Rows rows{embedding(weight, indices, o.padding_idx), {}};
   Shape apart = indices.shape();
   apart.push_back(1);
   if (Value factors = o.per_sample_weights) {
     if (o.mode != "sum" || factors.shape() != indices.shape())
-      throw invalid(fmt::format("embedding_bag: per_sample_weights {} for indices {} in mode '{}'",
+      throw invalid(fmt::format("embedding_bag: per_sample_weights {} do not match indices {} in mode '{}'",
                                 to_string(factors.shape()), to_string(indices.shape()), o.mode),
-                    "they need the indices' shape and mode 'sum'");
+                    "per_sample_weights need the shape of the indices and mode 'sum'");
     rows.at = rows.at * reshape(factors, apart);
   }
   if (o.padding_idx) {
@@ -103,7 +103,7 @@ Value mean_of(Value total, Value count) { return cast(widened(total) / maximum(c
 
 Value embedding_bag(Value weight, Value indices, const EmbeddingBagOptions& o) {
   if (indices.rank() != 2)
-    throw invalid(fmt::format("embedding_bag: indices {} without offsets", to_string(indices.shape())),
+    throw invalid(fmt::format("embedding_bag: indices {} without offsets must have rank 2", to_string(indices.shape())),
                   "use [bags, indices per bag], or [indices] with offsets");
   Rows rows = rows_of(weight, indices, o);
   int64_t size = indices.shape()[1];
@@ -118,9 +118,9 @@ Value embedding_bag(Value weight, Value indices, const EmbeddingBagOptions& o) {
 
 Value embedding_bag(Value weight, Value indices, Value offsets, const EmbeddingBagOptions& o) {
   if (indices.rank() != 1 || offsets.rank() != 1 || offsets.dtype() != DType::i32)
-    throw invalid(
-        fmt::format("embedding_bag: indices {} with offsets {}", to_string(indices.type()), to_string(offsets.type())),
-        "use i32 [indices] and i32 [bags]");
+    throw invalid(fmt::format("embedding_bag: invalid indices {} or offsets {}", to_string(indices.type()),
+                              to_string(offsets.type())),
+                  "use i32 [indices] and i32 [bags]");
   Rows rows = rows_of(weight, indices, o);
   Graph& g = weight.graph();
   int64_t n = indices.shape()[0], bags = offsets.shape()[0];

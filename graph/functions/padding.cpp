@@ -19,16 +19,17 @@ enum class Mode { constant, reflection, replication, circular };
 /// Throws Error unless the amounts fit x and the mode.
 void check(const char* what, Value x, const Ints& amounts, Mode mode) {
   if (amounts.size() % 2 || amounts.size() > 2 * x.rank())
-    throw invalid(fmt::format("{}: amounts {} for {}", what, to_string(amounts), to_string(x.shape())),
-                  "two numbers per axis are needed, from the last axis on");
+    throw invalid(fmt::format("{}: padding {} does not match x {}", what, to_string(amounts), to_string(x.shape())),
+                  "give two values per axis, starting with the last axis");
   for (size_t k = 0; k < amounts.size(); k += 2) {
     int64_t low = amounts[k], high = amounts[k + 1], size = x.shape()[x.rank() - 1 - k / 2];
     int64_t left = size + std::min<int64_t>(low, 0) + std::min<int64_t>(high, 0), more = std::max(low, high);
     if (left < 0)
-      throw invalid(fmt::format("{}: {} and {} cut off more than the {} elements of an axis", what, low, high, size));
+      throw invalid(
+          fmt::format("{}: padding {} and {} removes more than the {} elements of an axis", what, low, high, size));
     int64_t most = mode == Mode::reflection ? size - 1 : mode == Mode::circular ? left : size > 0 ? more : 0;
     if (mode != Mode::constant && more > std::max<int64_t>(most, 0))
-      throw invalid(fmt::format("{}: {} and {} for an axis of {}", what, low, high, size),
+      throw invalid(fmt::format("{}: padding {} and {} is too large for an axis of size {}", what, low, high, size),
                     fmt::format("use at most {}", most));
   }
 }

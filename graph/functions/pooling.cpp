@@ -39,7 +39,8 @@ Value pool3d(const char* what, Value x, const Pool3dOptions& o, Pool2d pool) {
   const Ints stride = o.stride.empty() ? o.kernel : o.stride;
   for (const Ints* list : {&o.kernel, &stride, &o.padding, &o.dilation})
     if (list->size() != 3)
-      throw invalid(fmt::format("{}: {} for three axes", what, to_string(*list)), "give three numbers (z, y, x)");
+      throw invalid(fmt::format("{}: {} must have three values", what, to_string(*list)),
+                    "give three values (z, y, x)");
   auto last_two = [](const Ints& list) { return Ints(list.begin() + 1, list.end()); };
   Pool2dOptions planes{.kernel = last_two(o.kernel),
                        .stride = last_two(stride),
@@ -66,7 +67,7 @@ Value max2d(Value x, const Pool2dOptions& o) { return max_pool2d(x, o); }
 
 /// Averages are taken with the sign of x^p, as PyTorch does.
 Value lp_pool(Value x, double p, const std::function<Value(Value)>& average, double taps) {
-  if (!(p > 0)) throw invalid(fmt::format("lp_pool: the power is {}", p), "it must be more than 0");
+  if (!(p > 0)) throw invalid(fmt::format("lp_pool: the power (norm_type) is {}", p), "it must be more than 0");
   return rounded_once(x, [&](Value wide) {
     Value y = average(pow(wide, p));
     return pow(y * y.like(taps), 1 / p);
@@ -76,13 +77,13 @@ Value lp_pool(Value x, double p, const std::function<Value(Value)>& average, dou
 /// `size` with the sizes that -1 keeps.
 Ints adaptive_size(const char* what, Value x, Ints size) {
   if (size.empty() || size.size() > 3 || x.rank() != size.size() + 2)
-    throw invalid(fmt::format("{}: {} to {}", what, to_string(x.shape()), to_string(size)),
-                  "x is [N, C, one to three axes]; give a size for each of these");
+    throw invalid(fmt::format("{}: output size {} does not match x {}", what, to_string(size), to_string(x.shape())),
+                  "x must be [N, C, 1 to 3 spatial axes]; give one size per spatial axis");
   for (size_t k = 0; k < size.size(); ++k) {
     if (size[k] == -1) size[k] = x.shape()[k + 2];
     if (size[k] < 1 || x.shape()[k + 2] < 1)
-      throw invalid(fmt::format("{}: {} to {}", what, to_string(x.shape()), to_string(size)),
-                    "both need an element in every axis");
+      throw invalid(fmt::format("{}: cannot pool {} to size {}", what, to_string(x.shape()), to_string(size)),
+                    "all spatial sizes must be at least 1");
   }
   return size;
 }

@@ -71,23 +71,25 @@ Values run(const char* what, Direction direction, Value x, Values states, const 
   auto count = static_cast<int64_t>(weights.size());
   int64_t directions = o.bidirectional ? 2 : 1;
   if (count == 0 || count % directions != 0)
-    throw invalid(fmt::format("{}: weights for {} layers of {} directions", what, count, directions),
-                  "give one RecurrentWeights per layer and direction");
+    throw invalid(
+        fmt::format("{}: {} sets of weights do not make whole layers of {} directions", what, count, directions),
+        "give one RecurrentWeights per layer and direction");
   if (x.rank() != 3)
-    throw invalid(fmt::format("{}: x is {}, not of 3 dimensions", what, to_string(x.shape())),
+    throw invalid(fmt::format("{}: x is {}, must have 3 dimensions", what, to_string(x.shape())),
                   "give [T, N, I], or [N, T, I] with batch_first");
   if (o.dropout > 0 && (!o.seed || !o.step))
     throw invalid(fmt::format("{}: dropout {} without seed and step", what, o.dropout), "give both, or dropout 0");
   if (o.batch_first) x = transpose(x, {1, 0, 2});
   for (const RecurrentWeights& w : weights)
     if (w.w_ih.rank() != 2 || w.w_hh.rank() != 2)
-      throw invalid(fmt::format("{}: weights {} and {} are not matrices", what, to_string(w.w_ih.shape()),
+      throw invalid(fmt::format("{}: weights {} and {} must be matrices", what, to_string(w.w_ih.shape()),
                                 to_string(w.w_hh.shape())));
   Shape state = {count, x.shape()[1], weights[0].w_hh.shape()[1]};
   for (Value& s : states) {
     if (!s) s = x.graph().full(x.dtype(), 0, state);
     if (s.shape() != state)
-      throw invalid(fmt::format("{}: a first state is {}, not {}", what, to_string(s.shape()), to_string(state)));
+      throw invalid(
+          fmt::format("{}: an initial state is {}, expected {}", what, to_string(s.shape()), to_string(state)));
   }
   std::vector<Values> ends(states.size());
   for (int64_t k = 0; k < count; k += directions) {

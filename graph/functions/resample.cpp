@@ -83,21 +83,22 @@ std::vector<Axis> axes_of(Value x, const InterpolateOptions& o) {
   bool by_size = !o.size.empty();
   size_t given = by_size ? o.size.size() : o.scale_factor.size();
   if (count < 1 || count > 3 || by_size == !o.scale_factor.empty() || (given != count && (by_size || given != 1)))
-    throw invalid(fmt::format("interpolate: {} with {} sizes and {} scale factors", to_string(x.shape()), o.size.size(),
-                              o.scale_factor.size()),
-                  "x is [N, C, one to three spatial axes]; give a size or a factor for each of these");
+    throw invalid(fmt::format("interpolate: x {} does not match {} sizes and {} scale factors", to_string(x.shape()),
+                              o.size.size(), o.scale_factor.size()),
+                  "x must be [N, C, 1 to 3 spatial axes]; give either one size or one factor per spatial axis");
   std::vector<Axis> axes;
   for (size_t k = 0; k < count; ++k) {
     Axis a{x.shape()[k + 2], by_size ? o.size[k] : 0, 0};
     if (!by_size) {
       double factor = o.scale_factor[given == 1 ? 0 : k];
       if (!(factor > 0 && factor < 1e6))
-        throw invalid(fmt::format("interpolate: scale factor {}", factor), "use more than 0");
+        throw invalid(fmt::format("interpolate: scale factor {}", factor), "use a factor above 0 and below 1e6");
       a.out = static_cast<int64_t>(std::floor(static_cast<double>(a.in) * factor));
       if (!o.recompute_scale_factor) a.factor = factor;
     }
     if (a.in < 1 || a.out < 1)
-      throw invalid(fmt::format("interpolate: an axis of {} becomes one of {}", a.in, a.out), "both need an element");
+      throw invalid(fmt::format("interpolate: an axis of size {} cannot be resized to {}", a.in, a.out),
+                    "both sizes must be at least 1");
     axes.push_back(a);
   }
   return axes;
@@ -110,11 +111,12 @@ Value interpolate(Value x, const InterpolateOptions& o) {
   static constexpr const char* linear[] = {"linear", "bilinear", "trilinear"};
   bool is_linear = o.mode == linear[axes.size() - 1], is_cubic = o.mode == "bicubic" && axes.size() == 2;
   if (!is_nearest(o.mode) && o.mode != "area" && !is_linear && !is_cubic)
-    throw invalid(fmt::format("interpolate: mode \"{}\" for {}", o.mode, to_string(x.shape())),
+    throw invalid(fmt::format("interpolate: mode \"{}\" is not supported for x {}", o.mode, to_string(x.shape())),
                   fmt::format("use nearest, nearest-exact, area, {}{}", linear[axes.size() - 1],
                               axes.size() == 2 ? " or bicubic" : ""));
   if (o.align_corners && !is_linear && !is_cubic)
-    throw invalid(fmt::format("interpolate: align_corners with mode \"{}\"", o.mode), "leave it out");
+    throw invalid(fmt::format("interpolate: align_corners has no effect with mode \"{}\"", o.mode),
+                  "omit align_corners");
   if (o.mode == "area") {
     Ints size;
     for (const Axis& a : axes) size.push_back(a.out);
@@ -146,7 +148,7 @@ void check_shuffle(const char* what, Value x, size_t rank, int64_t factor, const
   for (size_t k = 0; fits && k < multiples.size(); ++k)
     fits = x.shape()[x.rank() - multiples.size() + k] % multiples[k] == 0;
   if (!fits)
-    throw invalid(fmt::format("{}: {} by {}", what, to_string(x.shape()), factor),
+    throw invalid(fmt::format("{}: x {} cannot be divided by factor {}", what, to_string(x.shape()), factor),
                   fmt::format("the last axes must be multiples of {}", to_string(multiples)));
 }
 

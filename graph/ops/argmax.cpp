@@ -30,7 +30,7 @@ const OpDef argmax_op{
           Types y = {{DType::i32, infer_choice(in, a)[0].shape}};
           int64_t count = reduction_geometry(in[0].shape, a, true).count;
           if (count > std::numeric_limits<int32_t>::max())
-            throw invalid(fmt::format("the largest of {} elements: i32 does not number so many", count),
+            throw invalid(fmt::format("cannot reduce {} elements: the index is i32, so the maximum is 2^31 - 1", count),
                           "reduce fewer elements at a time");
           return y;
         },

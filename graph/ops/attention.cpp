@@ -94,23 +94,23 @@ void check(std::span<const TensorType> in, size_t fixed, const Attrs& a) {
     throw invalid(fmt::format("q {}, k {} and v {} must have 4 dimensions", to_string(q), to_string(k), to_string(v)),
                   "reshape them to [batch, heads, length, size]");
   if (!is_float(in[0].dtype) || in[1].dtype != in[0].dtype || in[2].dtype != in[0].dtype)
-    throw invalid("q, k and v need one float dtype", "cast them");
+    throw invalid("q, k and v must have the same float dtype", "cast them to one dtype");
   if (k[0] != q[0] || v[0] != q[0] || v[1] != k[1] || v[2] != k[2] || k[3] != q[3])
-    throw invalid(fmt::format("q {} needs k [{}, Hkv, S, {}] and v [{}, Hkv, S, Dv], not {} and {}", to_string(q), q[0],
-                              q[3], q[0], to_string(k), to_string(v)));
+    throw invalid(fmt::format("with q {}, k must be [{}, Hkv, S, {}] and v [{}, Hkv, S, Dv], but they are {} and {}",
+                              to_string(q), q[0], q[3], q[0], to_string(k), to_string(v)));
   if (k[1] < 1 || q[1] % k[1] != 0)
-    throw invalid(fmt::format("{} query heads are not a multiple of {} heads of keys", q[1], k[1]));
+    throw invalid(fmt::format("the {} query heads must be a multiple of the {} key heads", q[1], k[1]));
   double p = a.f("p");
   if (!(p >= 0 && p <= 1)) throw invalid(fmt::format("dropout p = {} is outside [0, 1]", p));
   bool masked = a.i("mask") != 0;
   size_t want = fixed + (masked ? 1 : 0) + (p > 0 ? 2 : 0);
   if (in.size() != want)
-    throw invalid(fmt::format("{} inputs, but mask = {} and p = {} need {}", in.size(), a.i("mask"), p, want));
+    throw invalid(fmt::format("{} inputs given, but mask = {} and p = {} require {}", in.size(), a.i("mask"), p, want));
   if (masked) {
     const TensorType& mask = in[fixed];
     Shape scores = {q[0], q[1], q[2], k[2]};
     if (mask.dtype != DType::boolean && mask.dtype != in[0].dtype)
-      throw invalid(fmt::format("the mask is {}, not bool and not {}", name(mask.dtype), name(in[0].dtype)));
+      throw invalid(fmt::format("the mask has dtype {}, must be bool or {}", name(mask.dtype), name(in[0].dtype)));
     if (mask.shape.size() > 4 || broadcast_shapes(mask.shape, scores) != scores)
       throw invalid(fmt::format("a mask {} does not broadcast to {}", to_string(mask.shape), to_string(scores)));
   }

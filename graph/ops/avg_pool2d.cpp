@@ -44,7 +44,7 @@ Value share_of_window(Value x, Value y, const Pool2dOptions& o, const Attrs& a) 
 }  // namespace
 
 Value avg_pool2d(Value x, const Pool2dOptions& o) {
-  if (o.divisor_override < 0) throw invalid("avg_pool2d: divisor_override is negative", "use 1 or more");
+  if (o.divisor_override < 0) throw invalid("avg_pool2d: divisor_override must not be negative", "use 1 or more");
   Attrs a = o.attrs();
   a.set("count_include_pad", Ints{o.count_include_pad});
   Value padded = pad_to_ceil(x, o, a, 0);

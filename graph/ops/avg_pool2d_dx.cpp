@@ -20,7 +20,7 @@ Types infer(std::span<const TensorType> in, const Attrs& a) {
   const Shape& x = a.ints("shape");
   Shape y = pool_geometry(x, a).pooled();
   if (in[0].shape != y)
-    throw invalid(fmt::format("images {} are pooled to {}, but the cotangent is {}", to_string(x), to_string(y),
+    throw invalid(fmt::format("images {} are pooled to {}, but the output gradient is {}", to_string(x), to_string(y),
                               to_string(in[0].shape)));
   return {{in[0].dtype, x}};
 }

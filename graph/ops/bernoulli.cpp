@@ -20,7 +20,7 @@ const OpDef bernoulli_op{
     .exact = true,
     .expr =
         [](In x, const Attrs& a) {
-          if (x[0].dtype() != DType::u32) throw invalid("the bits are not u32");
+          if (x[0].dtype() != DType::u32) throw invalid("the random bits must be u32");
           double p = a.f("p");
           if (!(p >= 0 && p <= 1)) throw invalid(fmt::format("p = {} is outside [0, 1]", p));
           return Exs{cast(x[0] >> 8, DType::f32) * 0x1p-24 < p};

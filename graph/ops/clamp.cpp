@@ -28,7 +28,7 @@ const OpDef clamp_op{
     .expr =
         [](In x, const Attrs& a) {
           double low = a.f("low"), high = a.f("high");
-          if (!(low <= high)) throw invalid(fmt::format("low = {} is not below high = {}", low, high));
+          if (!(low <= high)) throw invalid(fmt::format("low = {} must be below high = {}", low, high));
           Ex y = x[0];
           if (std::isfinite(low)) y = max(y, low);
           if (std::isfinite(high)) y = min(y, high);

@@ -51,8 +51,8 @@ Types infer(std::span<const TensorType> in, const Attrs& a) {
   Shape want = x;
   want.erase(want.begin() + 1);
   if (labels != want || in[1].dtype != DType::i32)
-    throw invalid(fmt::format("logits {} need labels {}, not {}", to_string(in[0]), to_string({DType::i32, want}),
-                              to_string(in[1])));
+    throw invalid(fmt::format("logits {} need labels of type {}, got {}", to_string(in[0]),
+                              to_string({DType::i32, want}), to_string(in[1])));
   double smoothing = a.f("label_smoothing");
   if (!(smoothing >= 0 && smoothing <= 1))
     throw invalid(fmt::format("label_smoothing is {}, but must lie in [0, 1]", smoothing));
@@ -161,9 +161,9 @@ Value cross_entropy(Value logits, Value target, const CrossEntropyOptions& o) {
   Values in = {logits, target};
   if (o.weight) {
     if (o.weight.type() != TensorType{x.dtype, {x.shape[1]}})
-      throw invalid(
-          fmt::format("cross_entropy: weight {} of the classes of {}", to_string(o.weight.type()), to_string(x)),
-          fmt::format("give {}", to_string(TensorType{x.dtype, {x.shape[1]}})));
+      throw invalid(fmt::format("cross_entropy: weight {} does not match the classes of logits {}",
+                                to_string(o.weight.type()), to_string(x)),
+                    fmt::format("use a weight of type {}", to_string(TensorType{x.dtype, {x.shape[1]}})));
     in.push_back(o.weight);
   }
   return rounded_once(compose, {logits.graph(), in, a})[0];

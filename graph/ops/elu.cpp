@@ -33,7 +33,7 @@ const OpDef elu_op{.name = "elu",
                    .expr =
                        [](In x, const Attrs& a) {
                          double alpha = a.f("alpha");
-                         if (!(alpha >= 0)) throw invalid(fmt::format("alpha is {}, not >= 0", alpha));
+                         if (!(alpha >= 0)) throw invalid(fmt::format("alpha is {}, must be >= 0", alpha));
                          return Exs{select(x[0] > 0, x[0], alpha * expm1(x[0]))};
                        },
                    .vjp = in_f32<vjp>,

@@ -22,14 +22,14 @@ namespace {
 Types infer(std::span<const TensorType> in, const Attrs& a) {
   const Shape& w = in[0].shape;
   if (w.size() != 2 || !is_float(in[0].dtype))
-    throw invalid(fmt::format("weight is {}, floats [V, D] are expected", to_string(in[0])));
+    throw invalid(fmt::format("weight is {}, expected floats [V, D]", to_string(in[0])));
   if (in[1].dtype != DType::i32)
-    throw invalid(fmt::format("indices are {}, i32 is expected", to_string(in[1])), "cast them to i32");
+    throw invalid(fmt::format("indices are {}, expected i32", to_string(in[1])), "cast them to i32");
   const Ints& padding = a.ints("padding_idx");
   if (padding.size() > 1 || (padding.size() == 1 && (padding[0] < -w[0] || padding[0] >= w[0])))
-    throw invalid(fmt::format("padding_idx {} of {} rows", to_string(padding), w[0]),
+    throw invalid(fmt::format("padding_idx {} is out of range for {} rows", to_string(padding), w[0]),
                   fmt::format("use {} to {}, or none", -w[0], w[0] - 1));
-  if (w[0] == 0 && num_elements(in[1].shape) > 0) throw invalid("indices into no rows");
+  if (w[0] == 0 && num_elements(in[1].shape) > 0) throw invalid("the weight has no rows to index");
   Shape y = in[1].shape;
   y.push_back(w[1]);
   return {{in[0].dtype, y}};

@@ -52,7 +52,7 @@ const OpDef gelu_op{
           const std::string& how = a.text("approximate");
           if (how == "none") return Exs{x * 0.5 * (1 + erf(x * 0.70710678118654752))};
           if (how == "tanh") return Exs{x * 0.5 * (1 + tanh(root_2_over_pi * (x + cubic * (x * x * x))))};
-          throw invalid(fmt::format("approximate is '{}', not 'none' or 'tanh'", how));
+          throw invalid(fmt::format("approximate is '{}', must be 'none' or 'tanh'", how));
         },
     .vjp = in_f32<vjp>,
     .samples = {{.shapes = {{3, 5}}, .low = -3, .high = 3},

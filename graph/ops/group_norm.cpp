@@ -22,8 +22,8 @@ Types infer(std::span<const TensorType> in, const Attrs& a) {
   const Shape& x = in[0].shape;
   int64_t groups = a.i("groups");
   if (x.size() < 2 || groups < 1 || x[1] % groups != 0)
-    throw invalid(fmt::format("x {} in {} groups", to_string(x), groups),
-                  "x is [N, C, ...], and the groups divide its C channels");
+    throw invalid(fmt::format("x {} cannot be normalized in {} groups", to_string(x), groups),
+                  "x must be [N, C, ...], and the number of groups must divide C");
   NormGeometry g;
   g.parameters = {x[1]};
   return infer_norm(in, g, 0, 2);

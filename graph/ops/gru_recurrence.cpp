@@ -29,7 +29,7 @@ Types infer(std::span<const TensorType> in, const Attrs&) {
   const TensorType &h0 = in[0], &b = in[2], &z = in[3];
   check_recurrence(z, h0, in[1], 3, in.subspan(4));
   if (b != TensorType{z.dtype, {z.shape[2]}})
-    throw invalid(fmt::format("b_hh must be {}, not {}", to_string({z.dtype, {z.shape[2]}}), to_string(b)));
+    throw invalid(fmt::format("b_hh must be {}, got {}", to_string({z.dtype, {z.shape[2]}}), to_string(b)));
   Shape y = {z.shape[0], z.shape[1], h0.shape[1]}, gates = {y[0], y[1], 4 * y[2]};
   return {{z.dtype, y}, {wide(z.dtype), gates}};
 }
@@ -76,7 +76,7 @@ Types infer_grad(std::span<const TensorType> in, const Attrs&) {
   check_recurrence(dz, h0, w, 3, in.subspan(5));
   if (gates != TensorType{wide(w.dtype), {y.shape[0], y.shape[1], 4 * n}} || in[4] != y || y.dtype != w.dtype ||
       y.shape[2] != n)
-    throw invalid(fmt::format("gates {}, y {} and dy {} are not those of one recurrence", to_string(gates),
+    throw invalid(fmt::format("gates {}, y {} and dy {} do not have matching shapes and dtypes", to_string(gates),
                               to_string(y), to_string(in[4])));
   return {h0, dz, dz};
 }

@@ -31,7 +31,8 @@ namespace {
 Types infer(std::span<const TensorType> in, const Attrs&) {
   const TensorType &h0 = in[0], &z = in[3];
   check_recurrence(z, h0, in[2], 4, in.subspan(4));
-  if (in[1] != h0) throw invalid(fmt::format("c0 is {}, but h0 {}", to_string(in[1]), to_string(h0)));
+  if (in[1] != h0)
+    throw invalid(fmt::format("c0 is {}, but h0 is {}: their types must be equal", to_string(in[1]), to_string(h0)));
   Shape steps = {z.shape[0], z.shape[1], h0.shape[1]};
   return {{z.dtype, steps}, h0, {wide(z.dtype), z.shape}, {wide(z.dtype), steps}};
 }
@@ -82,8 +83,8 @@ Types infer_grad(std::span<const TensorType> in, const Attrs&) {
   Shape steps = {gates.shape[0], gates.shape[1], state.shape[1]};
   if (gates.dtype != wide(w.dtype) || in[3] != TensorType{gates.dtype, steps} || in[0] != state ||
       dy != TensorType{w.dtype, steps})
-    throw invalid(fmt::format("gates {}, cells {}, c0 {} and dy {} are not those of one recurrence", to_string(gates),
-                              to_string(in[3]), to_string(in[0]), to_string(dy)));
+    throw invalid(fmt::format("gates {}, cells {}, c0 {} and dy {} do not have matching shapes and dtypes",
+                              to_string(gates), to_string(in[3]), to_string(in[0]), to_string(dy)));
   return {state, state, dz};
 }
 

@@ -22,7 +22,7 @@ struct Geometry {
 };
 
 Geometry geometry(const Shape& a, const Shape& b, const Attrs& at) {
-  if (a.size() < 2 || b.size() < 2) throw invalid("both operands need rank >= 2");
+  if (a.size() < 2 || b.size() < 2) throw invalid("both operands must have rank 2 or more");
   int64_t ar = a[a.size() - 2], ac = a.back(), br = b[b.size() - 2], bc = b.back();
   if (at.i("ta")) std::swap(ar, ac);
   if (at.i("tb")) std::swap(br, bc);
@@ -31,9 +31,8 @@ Geometry geometry(const Shape& a, const Shape& b, const Attrs& at) {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
   Geometry g = geometry(in[0].shape, in[1].shape, a);
-  if (g.k != g.kb)
-    throw invalid(fmt::format("a gives rows of {} elements, b columns of {}: they must agree", g.k, g.kb));
-  if (in[0].dtype != in[1].dtype) throw invalid("both operands need one dtype", "cast one of them");
+  if (g.k != g.kb) throw invalid(fmt::format("the inner dimensions differ: a has {}, b has {}", g.k, g.kb));
+  if (in[0].dtype != in[1].dtype) throw invalid("both operands must have the same dtype", "cast one of the operands");
   Shape y = g.batch;
   y.insert(y.end(), {g.m, g.n});
   return {{in[0].dtype, y}};

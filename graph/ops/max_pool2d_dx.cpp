@@ -19,9 +19,9 @@ Types infer(std::span<const TensorType> in, const Attrs& a) {
   const Shape& x = a.ints("shape");
   Shape y = pool_geometry(x, a).pooled();
   if (in[0].shape != y || in[1].shape != y)
-    throw invalid(fmt::format("images {} are pooled to {}, but cotangent and index are {} and {}", to_string(x),
-                              to_string(y), to_string(in[0].shape), to_string(in[1].shape)));
-  if (in[1].dtype != DType::i32) throw invalid("the index must be i32, as max_pool2d gives it");
+    throw invalid(fmt::format("images {} are pooled to {}, but the output gradient and the index are {} and {}",
+                              to_string(x), to_string(y), to_string(in[0].shape), to_string(in[1].shape)));
+  if (in[1].dtype != DType::i32) throw invalid("the index must be i32, as returned by max_pool2d");
   return {{in[0].dtype, x}};
 }
 

@@ -51,7 +51,7 @@ const OpDef normal_op{
     .exact = true,
     .expr =
         [](In x, const Attrs& at) {
-          if (x[0].dtype() != DType::u32 || x[1].dtype() != DType::u32) throw invalid("the bits are not u32");
+          if (x[0].dtype() != DType::u32 || x[1].dtype() != DType::u32) throw invalid("the random bits must be u32");
           Ex u = (cast(x[0] >> 8, DType::f32) + 1) * 0x1p-24, v = cast(x[1] >> 8, DType::f32) * 0x1p-24;
           Ex z = sqrt(-2 * ln(u)) * cos_turn(v);
           return Exs{z * at.f("std") + at.f("mean")};
@@ -66,7 +66,7 @@ const OpDef normal_op{
                 {.shapes = {{0}, {0}}, .dtypes = {DType::u32, DType::u32}}}};
 
 Value random_normal(Value seed, Value step, Shape shape, int64_t stream, double mean, double std) {
-  if (stream < 0 || stream >> 31 != 0) throw invalid("random_normal: the stream is outside [0, 2^31)");
+  if (stream < 0 || stream >> 31 != 0) throw invalid("random_normal: stream must be in [0, 2^31)");
   Value a = random_bits(seed, step, shape, stream), b = random_bits(seed, step, shape, stream + (int64_t{1} << 31));
   return call(normal_op, {a, b}, {{"mean", Reals{mean}}, {"std", Reals{std}}});
 }

@@ -17,8 +17,8 @@ inline Value random_bits(Value seed, Value step, Shape shape, int64_t stream) {
 namespace {
 
 Types infer(std::span<const TensorType> in, const Attrs& a) {
-  if (in[0] != TensorType{DType::u32, {2}}) throw invalid("the seed is not u32[2]");
-  if (in[1] != TensorType{DType::i32, {}}) throw invalid("the step is not i32[]");
+  if (in[0] != TensorType{DType::u32, {2}}) throw invalid("the seed must be u32[2]");
+  if (in[1] != TensorType{DType::i32, {}}) throw invalid("the step must be i32[]");
   int64_t stream = a.i("stream");
   if (stream < 0 || stream > 0xffffffff) throw invalid(fmt::format("stream {} is outside [0, 2^32)", stream));
   return {{DType::u32, a.ints("shape")}};

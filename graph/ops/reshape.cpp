@@ -19,7 +19,8 @@ Types infer(std::span<const TensorType> in, const Attrs& a) {
     if (d == -1 && !open)
       open = &d;
     else if (d < 0)
-      throw invalid(fmt::format("shape {}: dimensions are >= 0, and one may be -1", to_string(a.ints("shape"))));
+      throw invalid(
+          fmt::format("shape {}: every dimension must be >= 0, except for at most one -1", to_string(a.ints("shape"))));
   }
   if (open) {
     *open = 1;
@@ -27,7 +28,7 @@ Types infer(std::span<const TensorType> in, const Attrs& a) {
     *open = known == 0 ? 0 : have / known;
   }
   if (num_elements(shape) != have)
-    throw invalid(fmt::format("{} elements do not fit shape {}", have, to_string(a.ints("shape"))));
+    throw invalid(fmt::format("{} elements cannot be reshaped to {}", have, to_string(a.ints("shape"))));
   return {{in[0].dtype, shape}};
 }
 

@@ -51,9 +51,12 @@ Order order_of(const Shape& x, const Attrs& a) {
   AxisGeometry g = axis_geometry(x, a.i("axis"));
   int64_t count = a.i("count");
   if (g.size > std::numeric_limits<int32_t>::max())
-    throw invalid(fmt::format("an axis of {}: i32 does not number so many positions", g.size), "sort fewer at a time");
+    throw invalid(
+        fmt::format("cannot sort an axis of {} elements: indices are i32, so the maximum is 2^31 - 1", g.size),
+        "sort fewer elements at a time");
   if (count > g.size)
-    throw invalid(fmt::format("count {} of an axis of {}", count, g.size), "ask for no more than there are");
+    throw invalid(fmt::format("count {} is larger than the axis size {}", count, g.size),
+                  "use a count of at most the axis size");
   return {g, a.i("descending") != 0, count < 0 ? g.size : count};
 }
 

@@ -20,9 +20,10 @@ const OpDef uniform_op{.name = "uniform",
                        .exact = true,
                        .expr =
                            [](In x, const Attrs& a) {
-                             if (x[0].dtype() != DType::u32) throw invalid("the bits are not u32");
+                             if (x[0].dtype() != DType::u32) throw invalid("the random bits must be u32");
                              double low = a.f("low"), high = a.f("high");
-                             if (!(low <= high)) throw invalid(fmt::format("low = {} is above high = {}", low, high));
+                             if (!(low <= high))
+                               throw invalid(fmt::format("low = {} must not be above high = {}", low, high));
                              Ex y = low + cast(x[0] >> 8, DType::f32) * 0x1p-24 * (high - low);
                              auto top = static_cast<float>(high);  // rounding may reach it
                              return Exs{min(y, std::fmax(static_cast<float>(low), std::nextafterf(top, -INFINITY)))};

@@ -83,7 +83,7 @@ Graph recompute(const Graph& g, const std::vector<std::string>& chosen) {
   for (const std::string& b : chosen)
     if (!parts.nodes.contains(b))
       throw invalid(fmt::format("recompute: the model has no block '{}'", b),
-                    parts.order.empty() ? "it has none" : "it has " + alternatives(parts.order));
+                    parts.order.empty() ? "the model has no blocks" : "its blocks are " + alternatives(parts.order));
   Rewriter r(g);
   std::set<std::string> waiting(chosen.begin(), chosen.end());
   auto again = [&](const std::string& block) {

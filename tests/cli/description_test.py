@@ -144,7 +144,7 @@ class Description(harness.Case):
             (net("Flatten", linear, lr="fast"), ['lr: "fast"']),
             (net("Flatten", linear, input="images"), ['input: "images"', '"input": [1, 28, 28]']),
             (net("Flatten", linear, input=[3, 8, 8]), ["input is [3, 8, 8]", "f32[1, 8, 8]"]),
-            (net({"Embedding": {"num_embeddings": 9, "embedding_dim": 4}}), ["layers[0] (Embedding)", "i32 is expected"]),
+            (net({"Embedding": {"num_embeddings": 9, "embedding_dim": 4}}), ["layers[0] (Embedding)", "expected i32"]),
             (net("Flatten", linear, name=3), ["name: 3", "a text"]),
         ]
         for text, parts in cases:

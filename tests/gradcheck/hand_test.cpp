@@ -142,13 +142,13 @@ TEST(Hand, BadInputSaysWhatIsWrong) {
   expect(message([](Graph&, Value x) { window(reshape(x, {1, 1, 2, 3}), {3, 3}); }), "the padded input has only 2");
   expect(message([](Graph&, Value x) { max(slice(x, {0, 0}, {0, 3})); }), "no elements");
   expect(message([](Graph&, Value x) { mean(x, {2}); }), "axis 2 is outside");
-  expect(message([](Graph&, Value x) { gelu(x, "erf"); }), "not 'none' or 'tanh'");
+  expect(message([](Graph&, Value x) { gelu(x, "erf"); }), "must be 'none' or 'tanh'");
   expect(message([](Graph&, Value x) { clamp(x, 2, 1); }), "low = 2");
   expect(message([](Graph& g, Value x) {
            dropout(x, g.feed("s", {DType::u32, {2}}), g.feed("t", {DType::i32, {}}), 1.5);
          }),
          "outside [0, 1]");
-  expect(message([](Graph& g, Value x) { dropout(x, x, g.feed("t", {DType::i32, {}}), 0.5); }), "seed is not u32[2]");
+  expect(message([](Graph& g, Value x) { dropout(x, x, g.feed("t", {DType::i32, {}}), 0.5); }), "seed must be u32[2]");
 }
 
 }  // namespace

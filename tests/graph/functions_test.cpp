@@ -64,7 +64,7 @@ TEST_F(Functions, AxesComeAndGo) {
   EXPECT_EQ(squeeze(x, {0}).shape(), (Shape{2, 1, 3}));
   EXPECT_EQ(squeeze(x, {-2}).shape(), (Shape{1, 2, 3}));
   EXPECT_THAT(error_from([&] { squeeze(x, {1}); }).what(), HasSubstr("axis 1 of [1, 2, 1, 3] has size 2, not 1"));
-  EXPECT_THAT(error_from([&] { squeeze(x, {4}); }).what(), HasSubstr("axis 4 of 4 axes"));
+  EXPECT_THAT(error_from([&] { squeeze(x, {4}); }).what(), HasSubstr("axis 4 is out of range for a tensor of rank 4"));
   EXPECT_EQ(unsqueeze(x, 0).shape(), (Shape{1, 1, 2, 1, 3}));
   EXPECT_EQ(unsqueeze(x, -1).shape(), (Shape{1, 2, 1, 3, 1}));
   EXPECT_EQ(error_from([&] { unsqueeze(x, 5); }).code, Code::invalid);
@@ -72,7 +72,7 @@ TEST_F(Functions, AxesComeAndGo) {
   EXPECT_EQ(flatten(x, 1).shape(), (Shape{1, 6}));
   EXPECT_EQ(flatten(x, 1, -2).shape(), (Shape{1, 2, 3}));
   EXPECT_EQ(flatten(x.like(1)).shape(), Shape{1});
-  EXPECT_THAT(error_from([&] { flatten(x, 3, 1); }).what(), HasSubstr("comes behind"));
+  EXPECT_THAT(error_from([&] { flatten(x, 3, 1); }).what(), HasSubstr("comes after"));
 }
 
 TEST_F(Functions, TensorsAreStackedAndSplit) {
@@ -80,7 +80,7 @@ TEST_F(Functions, TensorsAreStackedAndSplit) {
   EXPECT_THAT(values(stack({a, b})), ElementsAre(0, 1, 10, 11));
   EXPECT_THAT(values(stack({a, b}, -1)), ElementsAre(0, 10, 1, 11));
   EXPECT_EQ(stack({a, b}, 1).shape(), (Shape{2, 2}));
-  EXPECT_THAT(error_from([&] { stack({a, feed("c", {3})}); }).what(), HasSubstr("beside"));
+  EXPECT_THAT(error_from([&] { stack({a, feed("c", {3})}); }).what(), HasSubstr("must have the same type"));
   EXPECT_EQ(error_from([&] { stack({}); }).code, Code::invalid);
   Value x = feed("x", {2, 5});
   Values parts = split(x, 2, 1);
@@ -90,7 +90,10 @@ TEST_F(Functions, TensorsAreStackedAndSplit) {
   parts = split(x, Ints{1, 0, 4}, -1);
   EXPECT_THAT(values(parts[0]), ElementsAre(0, 5));
   EXPECT_EQ(parts[1].shape(), (Shape{2, 0}));
-  EXPECT_THAT(error_from([&] { split(x, Ints{1, 3}, 1); }).what(), HasSubstr("parts of [1, 3] of an axis of 5"));
+  EXPECT_THAT(error_from([&] {
+                split(x, Ints{1, 3}, 1);
+              }).what(),
+              HasSubstr("part sizes [1, 3] must be >= 0 and sum to the axis size 5"));
   EXPECT_EQ(error_from([&] { split(x, 0); }).code, Code::invalid);
 }
 

@@ -240,7 +240,7 @@ TEST_F(ImageFunctions, NearestByWholeFactorsReadsNoIndex) {
 
 TEST_F(ImageFunctions, ErrorsNameWhatWasExpected) {
   Value w = g.feed("w", {DType::f32, {4, 2, 2, 2}});
-  EXPECT_THAT(error_of([&] { conv1d(x, w); }), HasSubstr("conv1d: [2, 4, 6, 5] has 4 dimensions, not 3"));
+  EXPECT_THAT(error_of([&] { conv1d(x, w); }), HasSubstr("conv1d: [2, 4, 6, 5] has 4 dimensions, expected 3"));
   EXPECT_THAT(error_of([&] { conv3d(x, w); }), HasSubstr("[N, C, D, H, W]"));
   EXPECT_THAT(error_of([&] { conv_transpose2d(x, w, {.stride = {2}}); }), HasSubstr("stride is [2]"));
   EXPECT_THAT(error_of([&] { conv_same(x, w, {0, 1}); }), HasSubstr("dilation is [0, 1]"));
@@ -248,20 +248,24 @@ TEST_F(ImageFunctions, ErrorsNameWhatWasExpected) {
   EXPECT_THAT(error_of([&] {
                 max_pool2d(x, {.padding = {2, 0}, .ceil_mode = true});
               }),
-              HasSubstr("padding 2 of a window that spans 2"));
+              HasSubstr("padding 2 is more than half of the window, which spans 2"));
   EXPECT_THAT(error_of([&] { avg_pool2d(x, {.divisor_override = -1}); }), HasSubstr("divisor_override"));
-  EXPECT_THAT(error_of([&] { adaptive_avg_pool(x, {2}); }), HasSubstr("give a size for each"));
-  EXPECT_THAT(error_of([&] { adaptive_max_pool(x, {2, 0}); }), HasSubstr("an element in every axis"));
+  EXPECT_THAT(error_of([&] { adaptive_avg_pool(x, {2}); }), HasSubstr("does not match x [2, 4, 6, 5]"));
+  EXPECT_THAT(error_of([&] { adaptive_max_pool(x, {2, 0}); }), HasSubstr("cannot pool [2, 4, 6, 5] to size [2, 0]"));
   EXPECT_THAT(error_of([&] { lp_pool2d(x, 0); }), HasSubstr("power"));
   EXPECT_THAT(error_of([&] { interpolate(x, {}); }), HasSubstr("0 sizes and 0 scale factors"));
   EXPECT_THAT(error_of([&] { interpolate(x, {.size = {2, 2}, .mode = "linear"}); }), HasSubstr("bilinear or bicubic"));
-  EXPECT_THAT(error_of([&] { interpolate(x, {.size = {2, 2}, .align_corners = true}); }), HasSubstr("leave it out"));
-  EXPECT_THAT(error_of([&] { interpolate(x, {.scale_factor = {0.1}}); }), HasSubstr("becomes one of 0"));
-  EXPECT_THAT(error_of([&] { grid_sample(x, w); }), HasSubstr("grid_sample: [2, 4, 6, 5] at [4, 2, 2, 2]"));
-  EXPECT_THAT(error_of([&] { pixel_shuffle(x, 3); }), HasSubstr("pixel_shuffle: [2, 4, 6, 5] by 3"));
+  EXPECT_THAT(error_of([&] {
+                interpolate(x, {.size = {2, 2}, .align_corners = true});
+              }),
+              HasSubstr("omit align_corners"));
+  EXPECT_THAT(error_of([&] { interpolate(x, {.scale_factor = {0.1}}); }), HasSubstr("cannot be resized to 0"));
+  EXPECT_THAT(error_of([&] { grid_sample(x, w); }), HasSubstr("x [2, 4, 6, 5] and grid [4, 2, 2, 2]"));
+  EXPECT_THAT(error_of([&] { pixel_shuffle(x, 3); }),
+              HasSubstr("pixel_shuffle: x [2, 4, 6, 5] cannot be divided by factor 3"));
   EXPECT_THAT(error_of([&] { channel_shuffle(x, 3); }), HasSubstr("groups that divides C"));
-  EXPECT_THAT(error_of([&] { constant_pad(x, {1}); }), HasSubstr("two numbers per axis"));
-  EXPECT_THAT(error_of([&] { constant_pad(x, {-3, -3}); }), HasSubstr("cut off more than the 5 elements"));
+  EXPECT_THAT(error_of([&] { constant_pad(x, {1}); }), HasSubstr("two values per axis"));
+  EXPECT_THAT(error_of([&] { constant_pad(x, {-3, -3}); }), HasSubstr("removes more than the 5 elements"));
   EXPECT_THAT(error_of([&] { reflection_pad(x, {5, 0}); }), HasSubstr("use at most 4"));
   EXPECT_THAT(error_of([&] { circular_pad(x, {0, 6}); }), HasSubstr("use at most 5"));
   Value nothing = g.feed("nothing", {DType::f32, {2, 0}});

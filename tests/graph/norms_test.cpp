@@ -69,7 +69,7 @@ TEST_F(Norms, TrainingAndEvaluationAgreeOnTheBatchsStatistics) {
 TEST_F(Norms, AnInstanceIsAGroupOfOneChannel) {
   Value x = floats("x", {2, 3, 4}), weight = floats("weight", {3}, 3);
   expect_equal(instance_norm(x, weight), values(layer_norm(x, {4}) * reshape(weight, {3, 1})));
-  EXPECT_THAT(error_from([&] { instance_norm(floats("y", {2, 3, 1})); }).what(), HasSubstr("no two elements"));
+  EXPECT_THAT(error_from([&] { instance_norm(floats("y", {2, 3, 1})); }).what(), HasSubstr("at least two elements"));
 }
 
 TEST_F(Norms, ShapesThatDoNotFitAreNamed) {
@@ -78,7 +78,8 @@ TEST_F(Norms, ShapesThatDoNotFitAreNamed) {
   EXPECT_THAT(error_from([&] { layer_norm(x, {3}); }).what(), HasSubstr("does not end with normalized_shape [3]"));
   EXPECT_THAT(error_from([&] { layer_norm(x, {4}, floats("w", {1})); }).what(), HasSubstr("weight is f64[1]"));
   EXPECT_THAT(error_from([&] { group_norm(x, 3); }).what(), HasSubstr("in 3 groups"));
-  EXPECT_THAT(error_from([&] { embedding(x, ints("i", {1}, {0}), 1); }).what(), HasSubstr("padding_idx [1] of 1 rows"));
+  EXPECT_THAT(error_from([&] { embedding(x, ints("i", {1}, {0}), 1); }).what(),
+              HasSubstr("padding_idx [1] is out of range for 1 rows"));
 }
 
 TEST_F(Norms, OfBfloatsTheStatisticsAreFloats) {
@@ -134,7 +135,8 @@ TEST_F(Bags, OfEqualSize) {
     expect_equal(embedding_bag(weight, index, {.mode = mode, .padding_idx = -2}),
                  reduced({{4, 0, 4}, {3, 3, 3}}, mode, 3));
   }
-  EXPECT_THAT(error_from([&] { embedding_bag(weight, index, {.mode = "min"}); }).what(), HasSubstr("mode is 'min'"));
+  EXPECT_THAT(error_from([&] { embedding_bag(weight, index, {.mode = "min"}); }).what(),
+              HasSubstr("unknown mode 'min'"));
 }
 
 TEST_F(Bags, ByOffsets) {

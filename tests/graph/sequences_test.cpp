@@ -177,7 +177,7 @@ TEST_F(Sequences, SecondDerivativeOfSelfAttention) {
 TEST_F(Sequences, WhatDoesNotFitIsNamed) {
   auto says = [](auto f) { return std::string(error_from(f).what()) + " | " + error_from(f).remedy; };
   Value q = wave(1, {2, 4, 3, 6}), k = wave(2, {2, 3, 5, 6}), half = wave(3, {2, 2, 5, 6});
-  EXPECT_THAT(says([&] { attention(q, k, k); }), HasSubstr("4 query heads are not a multiple of 3"));
+  EXPECT_THAT(says([&] { attention(q, k, k); }), HasSubstr("the 4 query heads must be a multiple of the 3"));
   EXPECT_THAT(says([&] { attention(q, half, k); }), HasSubstr("[2, Hkv, S, Dv]"));
   EXPECT_THAT(says([&] { attention(reshape(q, {8, 3, 6}), k, k); }), HasSubstr("[batch, heads, length, size]"));
   EXPECT_THAT(says([&] { attention(q, half, half, {.mask = wave(4, {5, 3})}); }), HasSubstr("not broadcast"));

@@ -251,9 +251,9 @@ TEST(OnnxLower, HugeAndMissingNumbersAreErrors) {
   constexpr int64_t huge = int64_t{1} << 62, most = std::numeric_limits<int64_t>::max();
   EXPECT_TRUE(says(lowering_error("Expand", {{huge, huge, 2, 3}}), {"more than 2^62 elements"}));
   EXPECT_TRUE(says(lowering_error("Tile", {{huge, huge}}), {"more than 2^62 elements"}));
-  EXPECT_TRUE(says(lowering_error("Reshape", {{most, most}}), {"6 elements do not fit"}));
+  EXPECT_TRUE(says(lowering_error("Reshape", {{most, most}}), {"6 elements cannot be reshaped"}));
   EXPECT_TRUE(says(lowering_error("Reshape", {{huge, -1}}), {"[2, 3]"}));
-  EXPECT_TRUE(says(lowering_error("Reshape", {{2, -255}}), {"dimensions are >= 0"}));
+  EXPECT_TRUE(says(lowering_error("Reshape", {{2, -255}}), {"every dimension must be >= 0"}));
   EXPECT_TRUE(says(lowering_error("Pad", {{most, most, most, most}}), {"more than 2^62 elements"}));
   EXPECT_TRUE(says(lowering_error("Trilu", {{}}), {"k has 0 elements, expected 1"}));
   EXPECT_TRUE(says(lowering_error("CumSum", {{}}), {"axis has 0 elements, expected 1"}));

@@ -269,7 +269,7 @@ TEST_F(Reference, DeclinesWithAReason) {
   wrong.node("matmul", {a, b}, {w, TUTTI_NONE});
   reasons = declined(wrong);
   EXPECT_EQ(reasons[0], "result 0 of 'matmul' is f32[2, 4] here, f32[4, 2] in the program");
-  EXPECT_NE(reasons[1].find("they must agree"), std::string::npos) << reasons[1];
+  EXPECT_NE(reasons[1].find("the inner dimensions differ"), std::string::npos) << reasons[1];
   EXPECT_EQ(reasons[2], "'matmul' has 1 results, the node 2");
 
   MultiplyAdd exact;
