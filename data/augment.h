@@ -1,4 +1,4 @@
-// A list of transforms, as --augment names it, applied to the images of a training batch.
+// Image transforms applied to training batches, as listed in --augment.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,16 +12,16 @@ namespace tutti::data {
 
 class Augment {
  public:
-  /// "crop:4,flip,cutout:8", in that order; "" and "none": nothing. Throws Error(invalid) naming what is unknown, with
-  /// the nearest name, and numbers out of range.
+  /// "crop:4,flip,cutout:8", applied in that order; "" and "none": nothing. Throws Error(invalid) for unknown
+  /// transforms, naming the nearest one, and for numbers out of range.
   explicit Augment(const std::string& list);
   bool empty() const { return steps_.empty(); }
-  /// Throws Error(invalid) unless the column "input" holds images u8 or f32 [C, H, W], no other column has a value per
-  /// pixel, which would have to move as well, and no transform's number is so large that nothing of an image may be
-  /// left.
+  /// Throws Error(invalid) unless the column "input" holds images u8 or f32 [C, H, W] and no other column has one value
+  /// per pixel, which would have to be transformed as well, and for a transform whose number could remove the whole
+  /// image.
   void check(const Source& set) const;
-  /// Changes the column "input" of a set that passed check(); sample i always the same way in one epoch. Null where the
-  /// list is empty.
+  /// Transforms the column "input" of a source that passed check(); sample i is always changed the same way in one
+  /// epoch. Null if the list is empty.
   Change change(const Source& set, uint64_t seed, uint32_t epoch) const;
 
  private:

@@ -1,4 +1,4 @@
-// Batches of a source, read by threads ahead of where they are needed. What they hold does not depend on the threads.
+// Loads batches of a source in background threads. The contents do not depend on the number of threads.
 #pragma once
 #include <condition_variable>
 #include <cstddef>
@@ -16,39 +16,39 @@
 
 namespace tutti::data {
 
-/// Changes the samples of a column that were read, one after the other at `at`. Many threads call it at once.
+/// Changes loaded samples of a column in place; they lie contiguously at `at`. Called from several threads at once.
 using Change = std::function<void(const std::string& column, std::span<const int32_t> samples, std::byte* at)>;
 
 struct LoadOptions {
-  std::vector<std::string> columns;  ///< that read() will be asked for
-  int workers = -1;                  ///< threads; 0: the caller's own; -1: usual_workers
-  int64_t prefetch = 0;              ///< batches that are read ahead; 0: two per thread
-  bool padding = true;               ///< samples that only fill up a batch are part of it
+  std::vector<std::string> columns;  ///< columns that read() may be called for
+  int workers = -1;                  ///< threads; 0: the calling thread; -1: usual_workers
+  int64_t prefetch = 0;              ///< number of batches loaded ahead; 0: two per thread
+  bool padding = true;               ///< whether samples that only pad the last batch are included
   Change change = {};
 };
 
-/// None for a source that lies in memory or that one thread alone may read, else half of the machine's, 1 to 8.
+/// 0 for a source that lies in memory or must be read by one thread, else half of the machine's CPUs, 1 to 8.
 int usual_workers(const Source& set, bool changed);
 
-/// Goes through batches [first, last) of an order. Source and batches must outlive it.
+/// Iterates over batches [first, last) of an order. Source and batches must outlive it.
 class BatchLoader {
  public:
   BatchLoader(const Source& set, const Batches& batches, int64_t first, int64_t last, LoadOptions options);
-  /// Lets the threads finish the samples they are at.
+  /// Waits until the threads have finished their current samples.
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;
 
-  /// Waits for the next batch, which stays until the one after it is asked for. Throws what the source threw for it.
+  /// Waits for the next batch, which is valid until the next call. Rethrows the source's exception for it.
   const Batch& next();
-  /// Writes a column of that batch: samples [first, first + count).
+  /// Copies samples [first, first + count) of a column of the current batch.
   void read(const std::string& column, size_t first, size_t count, void* to);
-  /// All of them.
+  /// All samples of the batch.
   void read(const std::string& column, void* to) { read(column, 0, slot().batch.indices.size(), to); }
-  /// Seconds that next() and read() took so far: until then nothing else was given to the device.
+  /// Seconds spent in next() and read() so far, during which the caller submits no work to the device.
   double waited() const { return waited_; }
 
  private:
-  /// A batch that threads work on, each on a part of its samples.
+  /// A batch in progress; threads work on parts of its samples.
   struct Slot {
     Batch batch;
     std::map<std::string, std::vector<std::byte>> columns;
@@ -70,7 +70,7 @@ class BatchLoader {
   std::vector<std::thread> threads_;
   std::mutex mutex_;
   std::condition_variable room_, ready_;
-  int64_t taken_ = 0;  // parts, in the order of the batches
+  int64_t taken_ = 0;  // parts taken by threads, in the order of the batches
   bool stopped_ = false;
   double waited_ = 0;
 };

@@ -1,4 +1,4 @@
-// Data sets: samples with integer class labels, whole in host memory.
+// Data sets in host memory: samples with integer class labels.
 #pragma once
 #include <map>
 #include <optional>
@@ -14,14 +14,14 @@
 
 namespace tutti::data {
 
-/// Samples and their labels: the columns "input" and "label". Fill one from your own tensors, or take one of the
+/// Samples and their labels: the columns "input" and "label". Fill one from your own tensors, or call one of the
 /// functions below.
 struct TUTTI_API Dataset : Source {
-  HostTensor samples;           ///< [n, …]; u8 (programs scale it by 1/255) or f32 (taken as it is); images are NCHW
-  std::vector<int32_t> labels;  ///< n class numbers in [0, classes)
+  HostTensor samples;           ///< [n, …]; u8 (programs scale it by 1/255) or f32 (used as it is); images are NCHW
+  std::vector<int32_t> labels;  ///< n class indices in [0, classes)
   int64_t classes = 0;
-  std::string labels_file = {};  ///< where the labels were read from, for messages; "" for none
-  size_t label_bytes = 0;        ///< bytes of one label in that file
+  std::string labels_file = {};  ///< the file of the labels, for messages; "" if none
+  size_t label_bytes = 0;        ///< bytes per label in that file
 
   int64_t size() const override { return static_cast<int64_t>(labels.size()); }
   bool parallel() const override { return true; }
@@ -32,20 +32,20 @@ struct TUTTI_API Dataset : Source {
   /// Throws Error(invalid) unless the samples are u8 or f32, their first dimension is the number of labels, there is
   /// at least one sample and at most 2^31 - 1, and every label lies in [0, classes).
   void check() const override;
-  /// Names the file and byte as well, where they are known.
+  /// Also names the file and byte, if known.
   void check_within(const std::string& column, const Limit& limit) const override;
 };
 
 struct TUTTI_API Split {
   Dataset train, test;
-  /// The same as sources; takes the tensors over.
+  /// Moves the tensors into sources.
   Sources sources() &&;
 };
 
-/// Tensors with as many rows each as there are samples: any columns, such as two inputs and a target.
+/// Tensors with one row per sample, as columns of any names, such as two inputs and a target.
 class TUTTI_API TensorSet : public Source {
  public:
-  /// Throws Error(invalid) where the numbers of rows differ. `classes`: of integer columns, by name.
+  /// Throws Error(invalid) if the numbers of rows differ. `classes`: number of classes of integer columns, by name.
   TensorSet(std::string name, std::vector<std::pair<std::string, HostTensor>> columns,
             std::map<std::string, int64_t> classes = {});
   int64_t size() const override { return rows_; }
@@ -59,21 +59,22 @@ class TUTTI_API TensorSet : public Source {
   int64_t rows_ = 0;
 };
 
-/// Those samples of a column, [samples, …]. Throws Error(invalid) for an unknown one.
+/// The given samples of a column, [samples, …]. Throws Error(invalid) for an unknown column.
 TUTTI_API HostTensor read_samples(const Source& source, const std::string& column, std::span<const int32_t> samples);
 
-/// Those samples of another source, in that order, whatever their columns.
+/// The given samples of another source, in that order, with all columns.
 TUTTI_API TensorSet subset(const Source& source, std::span<const int32_t> samples);
 
-/// What opening data depends on beside the spec.
+/// Options for opening data, besides the spec.
 struct TUTTI_API OpenOptions {
   int64_t context = 0;  ///< tokens per sample of a text; 0: 256
   /// "bytes", "chars", "bpe:FOLDER" with GPT-2's vocab.json and merges.txt, or "gguf:FILE" with a tokenizer.
   std::string tokenizer = "chars";
-  std::string vocabulary = {};  ///< Source::vocabulary of what a model was trained on; "": that of the file
+  std::string vocabulary = {};  ///< Source::vocabulary of the data that a model was trained on; "": that of the file
 };
 
-/// That of OpenOptions::tokenizer; `vocabulary` holds the characters of "chars". Throws Error(invalid).
+/// The tokenizer named as in OpenOptions::tokenizer; `vocabulary` holds the characters of "chars". Throws
+/// Error(invalid).
 TUTTI_API std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, const std::string& vocabulary);
 
 /// Fashion-MNIST (60000 + 10000 grey images u8[1, 28, 28], 10 classes). Looks for the four IDX files in
@@ -82,28 +83,29 @@ TUTTI_API std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, con
 TUTTI_API Split fashion_mnist();
 
 /// A folder in MNIST's layout: train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and
-/// t10k-labels-idx1-ubyte, each plain or .gz. Images [n, h, w] become [n, 1, h, w]; the training labels tell the number
-/// of classes (largest + 1) unless it is given. Throws Error(invalid) naming file and byte.
+/// t10k-labels-idx1-ubyte, each plain or .gz. Images [n, h, w] become [n, 1, h, w]; if `classes` is 0, it is the
+/// largest training label + 1. Throws Error(invalid) naming file and byte.
 TUTTI_API Split idx_folder(const std::string& folder, int64_t classes = 0);
 
-/// Learnable synthetic data, the same bits on every machine: sample = prototype of its class + noise, both uniform and
-/// drawn by Philox. `shape` is one sample's; f32; values lie in [-2, 2]. Test samples share the prototypes.
+/// Learnable synthetic data, bit-identical on every machine: sample = prototype of its class + noise, both uniform and
+/// drawn by Philox. `shape` is that of one sample; f32; values lie in [-2, 2]. Test samples use the same prototypes.
 TUTTI_API Split synthetic(const Shape& shape, int64_t classes, int64_t train = 8192, int64_t test = 2048,
                           uint64_t seed = 0);
-/// Bytes of host memory that it takes, at most 8 GiB. Throws Error(invalid) for more, and for numbers below 1.
+/// Bytes of host memory of such data, at most 8 GiB. Throws Error(invalid) for more, and for arguments below 1.
 TUTTI_API uint64_t synthetic_bytes(const Shape& shape, int64_t classes, int64_t train, int64_t test);
 
-/// A data set by its spec, such as "fashion-mnist", "idx:DIR", "synthetic:SHAPE:CLASSES[:TRAIN[:TEST]]" with SHAPE like
-/// 1x28x28 or 1024, or "text:FILE" (data/sets has them all). Throws Error(invalid) that lists the forms, and for
+/// Opens a data set by its spec, such as "fashion-mnist", "idx:DIR", "synthetic:SHAPE:CLASSES[:TRAIN[:TEST]]" with
+/// SHAPE like 1x28x28 or 1024, or "text:FILE" (all forms: data/sets). Throws Error(invalid) listing the forms, and for
 /// options that have no effect on such data.
 TUTTI_API Sources open_data(const std::string& spec, const OpenOptions& options = {});
-/// Whether those of OpenOptions have an effect on such data. Throw Error(invalid) for a bad spec.
+/// Whether the option of OpenOptions has an effect on such data. Throws Error(invalid) for a bad spec.
 TUTTI_API bool takes_context(const std::string& spec);
 TUTTI_API bool takes_tokenizer(const std::string& spec);
-/// What open_data throws where the spec names a set that others install, and it is not there. Throws Error(invalid) for
-/// a bad spec.
+/// The error that open_data would throw if the spec names a data set that must be installed separately and is missing.
+/// Throws Error(invalid) for a bad spec.
 TUTTI_API std::optional<Error> not_installed(const std::string& spec);
-/// Bytes of host memory that the spec alone makes up; 0 where files tell. Throws Error(invalid) as open_data does.
+/// Bytes of host memory of data that is generated from the spec alone; 0 for data in files. Throws Error(invalid) like
+/// open_data.
 TUTTI_API uint64_t generated_bytes(const std::string& spec);
 
 }  // namespace tutti::data

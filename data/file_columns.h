@@ -1,4 +1,4 @@
-// Columns of samples in files of named tensors.
+// Columns of samples from files of named tensors.
 #pragma once
 #include <map>
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace tutti::data {
 
-/// One tensor per column, with as many rows as there are samples. A tensor "test.NAME" holds the column NAME of the
-/// test samples; without any the test samples are the last tenth, shuffled. Floats are taken as f32 and integers as
-/// i32, but u8 of more than one dimension as images. `classes`: how many values an integer column takes; else that is
-/// the largest value and one more, unless there are negative ones. Throws Error(invalid) naming file and tensor.
+/// One tensor per column, with one row per sample. A tensor "test.NAME" holds the column NAME of the test samples;
+/// without any, a random tenth of the samples is the test set. Floats become f32 and integers i32, except u8 of more
+/// than one dimension, which are images. `classes`: number of classes of integer columns; by default the largest value
+/// + 1, unless there are negative values. Throws Error(invalid) naming file and tensor.
 Sources columns_of_file(const std::string& path, HostTensors&& tensors, const std::map<std::string, int64_t>& classes);
 
 }  // namespace tutti::data

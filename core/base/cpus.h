@@ -1,16 +1,16 @@
-// How many CPUs this process may use.
+// Number of CPUs that this process may use.
 #pragma once
 #include <filesystem>
 #include <optional>
 
 namespace tutti {
 
-/// The CPU time that control groups grant, in CPUs (1.5: three halves of a second per second): the least quota of the
-/// groups of this process, version 2 (cpu.max) and version 1 (cpu.cfs_quota_us). None where nothing limits it.
+/// The CPU quota of the process's control groups, in CPUs (1.5: 1.5 s of CPU time per second): the smallest over all
+/// groups, version 2 (cpu.max) and version 1 (cpu.cfs_quota_us). Nullopt if no group sets a limit.
 std::optional<double> cpu_quota(const std::filesystem::path& root = "/");
 
-/// How many threads may compute at a time, at least 1: the CPUs of the affinity mask, or the quota rounded up where
-/// that is less. The default of every number of threads.
+/// Number of threads that can run at a time, at least 1: the CPUs of the affinity mask or the quota rounded up,
+/// whichever is less. The default of every number of threads.
 int usable_cpus(const std::filesystem::path& root = "/");
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// Element types: their names, sizes and how one element is rounded.
+// Element types: names, sizes, and rounding of elements.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace tutti {
 
-/// Element types; the numbers are the ABI's.
+/// Element types; the values are those of the ABI.
 enum class DType : uint32_t {
   f32 = TUTTI_F32,
   f64 = TUTTI_F64,
@@ -29,9 +29,9 @@ enum class DType : uint32_t {
 
 /// "f32", "bool", …
 TUTTI_API std::string_view name(DType t);
-/// The type with that name, or nothing.
+/// The type of that name, or nullopt.
 TUTTI_API std::optional<DType> parse_dtype(std::string_view text);
-/// All of them, in the order of their numbers.
+/// All types, by ascending value.
 TUTTI_API std::vector<DType> all_dtypes();
 /// Bytes of one element.
 TUTTI_API size_t size_of(DType t);
@@ -52,7 +52,7 @@ bool visit_narrow(DType t, F&& f) {
   }
   (std::make_index_sequence<narrow_dtypes.size()>());
 }
-/// Half the distance from 1 to the next number of a float type; of f32 for all others.
+/// Half the distance from 1 to the next larger number of a float type; for all other types that of f32.
 TUTTI_API double unit_roundoff(DType t);
 /// i32, i64, u8 or u32.
 TUTTI_API bool is_integer(DType t);

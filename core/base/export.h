@@ -1,4 +1,4 @@
-// What libtutti exports: everything else in it is hidden.
+// Marks a symbol as exported from libtutti; all others are hidden.
 #pragma once
 
 #define TUTTI_API __attribute__((visibility("default")))

@@ -1,4 +1,4 @@
-// What memory this process may have.
+// Memory available to this process.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -7,13 +7,14 @@ namespace tutti {
 
 constexpr uint64_t unknown_memory = ~uint64_t{0};
 
-/// Bytes of host memory that this process could still get: what the machine has left, swap included, what the memory
-/// control groups of the process leave it (versions 1 and 2), and what its limits of address space and data do
-/// (ulimit -v, -d). unknown_memory where nothing says. `root` is where /proc and the mounts are looked for, for tests.
+/// Bytes of host memory that this process can still allocate: the least of the machine's free memory with swap, what is
+/// left of its memory control groups (versions 1 and 2), and what is left of its address space and data limits (ulimit
+/// -v, -d). unknown_memory if the system reports none of these. `root` replaces "/" for /proc and the mounts, for
+/// tests.
 uint64_t host_memory_left(const std::filesystem::path& root = "/");
 
-/// Bytes of memory that this process could have if nothing else took any: the machine's, or what its control groups
-/// allow. unknown_memory where nothing says.
+/// Bytes of memory that this process could use if no other process used any: the machine's memory, or the limit of the
+/// control groups. unknown_memory if the system does not report it.
 uint64_t host_memory_total(const std::filesystem::path& root = "/");
 
 }  // namespace tutti

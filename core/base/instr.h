@@ -7,14 +7,14 @@
 
 namespace tutti::instr {
 
-/// An instruction of ours, behind those that cross the boundary: a, rounded to the dtype. It stands where a fused node
-/// hands its result to the next one.
+/// Not part of the ABI (its codes are smaller): rounds a to the dtype. Placed where one fused node passes its result to
+/// the next.
 inline constexpr uint16_t round = 0x100;
 
-/// One more than the last instruction of the ABI that this build knows.
+/// One more than the last ABI instruction that this build knows.
 inline constexpr uint16_t count = TUTTI_X_FMOD + 1;
 
-/// How many of a, b, c are operands of an instruction: 0 for INPUT and CONST, 1 for RESULT and for unknown codes.
+/// Number of operands among a, b, c: 0 for INPUT and CONST, 1 for RESULT and for unknown codes.
 constexpr int operand_count(uint16_t code) {
   switch (code) {
     case TUTTI_X_INPUT:
@@ -40,7 +40,7 @@ constexpr int operand_count(uint16_t code) {
   }
 }
 
-/// The float64 inside a CONST instruction.
+/// The float64 constant of a CONST instruction.
 constexpr double constant_of(const TuttiInstr& instr) {
   return std::bit_cast<double>(uint64_t{instr.b} << 32 | instr.a);
 }

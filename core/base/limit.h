@@ -1,4 +1,4 @@
-// Which integers a column of data may hold.
+// The range of integers that a column of data may hold.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace tutti {
 
-/// Integers from `low` up to, not including, `end`, and `except`, a label that does not count.
+/// Integers in [low, end), and `except`, a label that is ignored.
 struct Limit {
   int64_t low = 0, end = 0;
   std::optional<int64_t> except = {};
-  std::string why = {};  ///< what other integers would do; "": they name nothing
+  std::string why = {};  ///< what out-of-range integers would cause; "": they are invalid indices
   bool holds(int64_t x) const { return (low <= x && x < end) || x == except; }
-  /// What satisfies both.
+  /// The intersection of both.
   Limit operator&(const Limit& o) const {
     std::optional<int64_t> both = except && o.holds(*except)     ? except
                                   : o.except && holds(*o.except) ? o.except

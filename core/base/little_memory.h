@@ -1,4 +1,4 @@
-// For checks of what programs do where memory runs out.
+// For tests of programs that run out of memory.
 #pragma once
 #include <sys/resource.h>
 #include <unistd.h>
@@ -11,8 +11,8 @@
 
 namespace tutti {
 
-/// Leaves this process so many bytes of address space beside what it has mapped, as long as the object lives. Throws
-/// Error(internal) where the system does not tell how much that is.
+/// While the object lives, limits the address space of this process to its current size plus `left` bytes. Throws
+/// Error(internal) if the current size cannot be read.
 class LittleMemory {
  public:
   explicit LittleMemory(uint64_t left) {

@@ -7,14 +7,14 @@
 
 namespace tutti::log {
 
-/// The ABI's numbers (TuttiHost.log).
+/// Numbered as in the ABI (TuttiHost.log).
 enum class Level : int { error = 0, warning = 1, info = 2, debug = 3 };
 
-/// Whether a message of that level is shown. Read from TUTTI_LOG once.
+/// Whether messages of that level are shown. TUTTI_LOG is read once.
 bool enabled(Level level);
 /// Whether TUTTI_TRACE names the topic (or "all").
 bool traced(std::string_view topic);
-/// Writes one line, whole even when several threads write: "tutti warning [topic] text".
+/// Writes one line atomically with respect to other threads: "tutti warning [topic] text".
 void write(Level level, std::string_view topic, std::string_view text);
 
 template <class... A>

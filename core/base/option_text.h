@@ -1,5 +1,5 @@
-// How messages of the library name the options of a run. Front ends write options in different ways: `--batch 8` on the
-// command line, `batch=8` in Python, `batch = 8` in a run file.
+// How the library's messages spell the options of a run. Front ends spell them differently: `--batch 8` on the command
+// line, `batch=8` in Python, `batch = 8` in a run file.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-/// Writes an option with its value ("": the option alone).
+/// Formats an option with its value ("": the option alone).
 using OptionStyle = std::string (*)(std::string_view name, std::string_view value);
 
 /// Sets the style of all messages of this process; a front end calls it once, before anything else. The default writes

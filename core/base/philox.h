@@ -17,7 +17,7 @@ constexpr std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> c, std::arr
   return c;
 }
 
-/// The four words for elements 4*block .. 4*block+3 of draw (seed, step, stream): what the op random_bits gives.
+/// The four words for elements 4*block .. 4*block+3 of draw (seed, step, stream), as in the op random_bits.
 constexpr std::array<uint32_t, 4> random_block(uint64_t seed, uint32_t step, uint32_t stream, uint64_t block) {
   return philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), step, stream},
                     {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});

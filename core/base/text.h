@@ -1,4 +1,4 @@
-// Small forms of text that many rooms need.
+// Text helpers used in many folders.
 #pragma once
 #include <charconv>
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace tutti {
 
-/// The parts between separators that are not empty.
+/// The non-empty parts between separators.
 std::vector<std::string> split(std::string_view text, char separator);
 
-/// All parts between separators, empty ones too: one more than there are separators.
+/// All parts between separators, including empty ones: one more than the number of separators.
 std::vector<std::string> fields(std::string_view text, char separator);
 
-/// The number that the whole text is; none for anything else, and for what T does not hold.
+/// The whole text as a number; nullopt if it is not a number or does not fit T.
 template <class T>
 std::optional<T> parse_number(std::string_view text) {
   T x{};
@@ -27,18 +27,18 @@ std::optional<T> parse_number(std::string_view text) {
 /// "a", "a or b", "a, b or c".
 std::string alternatives(const std::vector<std::string>& names);
 
-/// The first 20 with separators between, "and N more" behind them.
+/// The first 20, joined by the separator, then "and N more".
 std::string first_of(const std::vector<std::string>& all, std::string_view separator);
-/// The name that was meant, perhaps: one that few letters make of `wrong`; null where there is none.
+/// The name closest to `wrong` by edit distance; null if none is close.
 const std::string* nearest_of(std::string_view wrong, const std::vector<std::string>& names);
-/// The remedy of a name that is none of those: "did you mean 'Linear'?" where one is near, else "use a, b or c".
+/// The remedy for an unknown name: "did you mean 'Linear'?" if a name is close, else "use a, b or c".
 std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& names);
 
 /// "512 B", "1.5 KiB", "25.7 MiB", "23.6 GiB".
 std::string bytes_text(uint64_t bytes);
 
-/// Text for the inside of an XML or HTML element or a quoted attribute. Control codes that XML does not have become
-/// "?".
+/// Escapes text for the inside of an XML or HTML element or a quoted attribute. Control codes that are invalid in XML
+/// become "?".
 std::string escape_xml(std::string_view text);
 
 }  // namespace tutti

@@ -15,15 +15,15 @@ struct ConvGeometry {
   Shape result() const { return {batch, filters, h.count, w.count}; }
 };
 
-/// By the attributes stride, padding, dilation (two integers each) and groups. Throws Error naming both shapes where
-/// they do not fit.
+/// From the attributes stride, padding, dilation (two integers each) and groups. Throws Error naming both shapes if
+/// they do not match.
 ConvGeometry conv_geometry(const Shape& x, const Shape& w, const Attrs& a);
-/// The same for a gradient, whose cotangent `d` must have the shape of the convolution's result.
+/// The same for a gradient; its cotangent `d` must have the shape of the convolution's result.
 ConvGeometry conv_geometry(const Shape& x, const Shape& w, const Shape& d, const Attrs& a);
 
-/// Where the tap (ky, kx) multiplies what lies outside, which counts as a zero that takes part: the positions of one
-/// plane, row-major and ascending, of the result (it reads no pixel there) or, for the gradient to the `images`, of
-/// these (no result reads them).
+/// Positions where the tap (ky, kx) multiplies padding, which is a zero that takes part in the sum. Positions in one
+/// plane, row-major and ascending: of the result (where it reads no pixel) or, if `images`, of the gradient of the
+/// images (pixels that no result reads).
 std::vector<int64_t> positions_outside(const ConvGeometry& g, bool images, int64_t ky, int64_t kx);
 
 }  // namespace tutti

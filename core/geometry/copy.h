@@ -31,8 +31,8 @@ void each_element(const StridedCopy& c, const Visit& visit) {
   }
 }
 
-/// Drops dimensions of size 1 and merges neighbours that every operand walks as one; of a single element one dimension
-/// of stride 1 is left. `strides`: of every operand, one per dimension.
+/// Drops dimensions of size 1 and merges adjacent dimensions that are contiguous in every operand; a single element
+/// keeps one dimension of stride 1. `strides`: those of every operand, one per dimension.
 void merge_dimensions(Shape& dims, const std::vector<Shape*>& strides);
 
 struct CopyGeometry {
@@ -61,7 +61,7 @@ struct PadGeometry : CopyGeometry {
 };
 PadGeometry pad_geometry(const Shape& x, const Attrs& a);
 
-/// The tensors one after the other along the attribute axis.
+/// Concatenates tensors along the attribute axis.
 struct ConcatGeometry : CopyGeometry {
   size_t axis;
 };

@@ -1,4 +1,4 @@
-// Calling a plugin's C functions: their errors, and exceptions that should not have crossed.
+// Calls a plugin's C functions; translates their error codes and any exceptions.
 #pragma once
 #include <exception>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-/// An empty error for a plugin to fill.
+/// An empty error struct for a plugin to fill.
 inline TuttiError empty_error() {
   TuttiError e = {};
   e.size = sizeof e;
@@ -16,14 +16,15 @@ inline TuttiError empty_error() {
   return e;
 }
 
-/// The ABI's code as ours; unknown ones are `internal`.
+/// The ABI's code as a Code; unknown codes become `internal`.
 Code code_of(int32_t code);
 /// The plugin's text as valid UTF-8 ("" for NULL).
 std::string clean_text(const char* text);
-/// The error's message; says so when there is none.
+/// The error's message, or a text that says that the plugin gave none.
 std::string message_of(int32_t code, TuttiError& error);
 
-/// Calls `f(&error)` and returns its code; an exception becomes TUTTI_INTERNAL and a message that blames the plugin.
+/// Calls `f(&error)` and returns its code; an exception becomes TUTTI_INTERNAL and a message that names the plugin as
+/// the cause.
 template <class F>
 int32_t guarded(TuttiError& error, F&& f) {
   auto blame = [&](const std::string& text) {

@@ -1,4 +1,4 @@
-// Processes of our own making: their pipes, their lines, their end.
+// Child processes: pipes, line-by-line output, termination.
 #pragma once
 #include <sys/types.h>
 
@@ -13,15 +13,15 @@ struct pollfd;
 namespace tutti {
 
 using Deadline = std::chrono::steady_clock::time_point;
-/// So many seconds from now.
+/// The time point that many seconds from now.
 Deadline deadline_in(double seconds);
 
-/// Waits until one of them can be read or was closed; false when the time is over. Throws Error(internal).
+/// Waits until any of them is readable or closed; returns false at the deadline. Throws Error(internal).
 bool wait_readable(pollfd* of, size_t count, Deadline end);
 
-/// A pipe whose ends programs that are started do not inherit.
+/// A pipe that child programs do not inherit (close-on-exec).
 struct Pipe {
-  /// Throws Error(internal) where the system has none left.
+  /// Throws Error(internal) if the system cannot create one.
   Pipe();
   ~Pipe();
   Pipe(const Pipe&) = delete;
@@ -33,31 +33,31 @@ struct Pipe {
 /// How a process ended.
 struct Ending {
   int exit_code = -1;  ///< -1: it did not exit by itself
-  int signal = 0;      ///< that ended it
+  int signal = 0;      ///< the signal that ended it, or 0
   /// "exit code 2", "signal 11 (SIGSEGV: Segmentation fault)".
   std::string text() const;
 };
 
-/// A process that is killed and waited for when this goes out of scope and, where it was forked here, killed when the
-/// thread that made it ends.
+/// A child process. The destructor kills it and waits for it; one that was forked by this class is also killed when the
+/// thread that created it ends.
 class ChildProcess {
  public:
   ChildProcess() = default;
   /// Takes over a child of this process.
   explicit ChildProcess(pid_t pid) : pid_(pid) {}
-  /// Runs `body` in a copy of this process; where it returns or throws, the exit code is 127. Where this process has
-  /// several threads or has opened a driver, the body may only call what is safe in a signal handler, and exec. Throws
+  /// Runs `body` in a fork of this process; if it returns or throws, the exit code is 127. If this process has several
+  /// threads or has opened a driver, the body may only call async-signal-safe functions and exec. Throws
   /// Error(internal).
   explicit ChildProcess(const std::function<void()>& body);
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// Sends the signal to it and to its group, where it leads one.
+  /// Sends the signal to the process and, if it leads a process group, to the group.
   void kill(int signal) const;
-  /// Waits for its end, then kills what is left of the group that it leads.
+  /// Waits for its end, then kills the rest of the process group that it leads.
   Ending wait();
-  /// Whether it ends by then.
+  /// Whether the process ends before the deadline.
   bool ends_by(Deadline end) const;
   pid_t id() const { return pid_; }
 
@@ -65,21 +65,21 @@ class ChildProcess {
   pid_t pid_ = -1;
 };
 
-/// What a process writes, line by line.
+/// Reads what a process writes, line by line.
 class LineReader {
  public:
   enum Result { line, closed, silent };
-  /// `silent` when no line is whole at the deadline, `closed` when nothing more will come.
+  /// `silent`: no complete line by the deadline; `closed`: end of file.
   Result next(int from, std::string& text, Deadline end);
 
  private:
   std::string pending_;
 };
 
-/// This process's environment, where `name` has that value.
+/// This process's environment with `name` set to `value`.
 std::vector<std::string> environment_with(const std::string& name, const std::string& value);
 
-/// For exec: pointers into `words`, then a null.
+/// For exec: pointers into `words`, then a null pointer.
 std::vector<char*> pointers_to(std::vector<std::string>& words);
 
 }  // namespace tutti

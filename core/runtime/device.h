@@ -1,4 +1,4 @@
-// What the engine knows of devices and of the plugins that offer them.
+// Descriptions of devices and of the plugins that provide them.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -24,25 +24,25 @@ TUTTI_API std::string_view name(DeviceKind kind);
 struct TUTTI_API Device {
   std::string id;  ///< "onednn:0"
   std::string plugin;
-  uint32_t index = 0;  ///< within the plugin
+  uint32_t index = 0;  ///< index within the plugin
   std::string name, driver;
   std::string unusable;  ///< "" or why it cannot be used
-  std::string pci;       ///< or ""
+  std::string pci;       ///< PCI address, or ""
   std::array<uint8_t, 16> uuid = {};
   DeviceKind kind = DeviceKind::other;
   uint64_t memory_total = 0, memory_free = 0;  ///< bytes
-  int priority = 0;                            ///< the manifest's score
-  std::string reason;                          ///< after selection: why this one
+  int priority = 0;                            ///< priority from the manifest
+  std::string reason;                          ///< set by selection: why this device was chosen
 };
 
-/// What became of one plugin file that the search met.
+/// The outcome for one plugin file found by the search.
 struct TUTTI_API PluginReport {
-  std::string manifest;  ///< absolute path, "" for a library that no manifest names
-  std::string library;   ///< absolute path, "" when the manifest could not be read
+  std::string manifest;  ///< absolute path; "" for a library without a manifest
+  std::string library;   ///< absolute path; "" if the manifest could not be read
   std::string name, version;
-  bool loaded = false;  ///< it was asked for its devices, and answered
-  std::string problem;  ///< why it is of no use
-  /// What to call it in messages: its name, else its file.
+  bool loaded = false;  ///< whether it listed its devices
+  std::string problem;  ///< why it cannot be used
+  /// What messages call it: its name, else its file.
   const std::string& title() const { return !name.empty() ? name : !manifest.empty() ? manifest : library; }
 };
 

@@ -1,4 +1,4 @@
-// What the engine offers a plugin: its log and a blob cache, as the C struct of the ABI.
+// The services that the engine offers a plugin, as the C struct of the ABI: logging and a blob cache.
 #pragma once
 #include <string>
 
@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-/// The services for the plugin of that name; lives until the process ends. Log lines carry the plugin's name; cache
-/// keys are the plugin's own. `cache_get` returns the entry's size and copies it only when `room` is enough.
+/// The services for the plugin of that name; valid until the process ends. Log lines carry the plugin's name; each
+/// plugin has its own cache keys. `cache_get` returns the entry's size and copies it only if `room` is enough.
 const TuttiHost* make_host(const std::string& plugin);
 
 }  // namespace tutti

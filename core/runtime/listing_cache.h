@@ -1,4 +1,4 @@
-// Listings that are kept from one process to the next, for as long as they can be taken to be true.
+// A cache of device listings, shared by processes, with entries that expire.
 #pragma once
 #include <chrono>
 #include <filesystem>
@@ -10,26 +10,25 @@
 
 namespace tutti {
 
-/// A listing, when it was made, and the devices that were opened in a process of their own since.
+/// A listing, when it was made, and the devices that have since been opened in a probe process.
 struct KeptListing {
   using Clock = std::chrono::system_clock;
-  std::string circumstances;  ///< in which it was made; see ListingCache
+  std::string circumstances;  ///< hash of the conditions under which it was made; see ListingCache
   Clock::time_point made;
   Listing listing;
   std::set<uint32_t> opened;
-  /// A listing is believed for ten minutes.
+  /// Whether the listing is at most ten minutes old.
   bool fresh() const;
 };
 
-/// One entry per manifest. It counts while the plugin's files, the engine's `tutti-probe`, the environment, the folders
-/// in which drivers register, the memory that this process may have and the boot of the system are those that it was
-/// made with.
+/// One entry per manifest. An entry is valid while these are unchanged: the plugin's files, the engine's `tutti-probe`,
+/// the environment, the folders where drivers register, the memory limit of this process and the system's boot.
 class ListingCache {
  public:
   explicit ListingCache(std::filesystem::path probe) : probe_(std::move(probe)) {}
-  /// All of that, as it is now, as a hash.
+  /// A hash of the current values of these.
   std::string circumstances(const Manifest& plugin) const;
-  /// The entry that was made in the present circumstances, however old it is.
+  /// The entry made under the current circumstances, of any age.
   std::optional<KeptListing> get(const Manifest& plugin) const;
   void put(const Manifest& plugin, const KeptListing& listing) const;
 

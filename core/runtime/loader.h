@@ -1,4 +1,4 @@
-// Loads one plugin library and hands out its checked, initialised table.
+// Loads a plugin library, checks its function table and initialises it.
 #pragma once
 #include <atomic>
 
@@ -7,14 +7,15 @@
 
 namespace tutti {
 
-/// The oldest ABI version that this engine speaks; the newest is TUTTI_ABI.
+/// The oldest ABI version that this engine supports; the newest is TUTTI_ABI.
 constexpr uint32_t abi_min = 1;
 
-/// Loads the manifest's library, negotiates, checks the table and initialises the plugin (once per process). Libraries
-/// stay loaded for ever. Throws Error saying why it cannot be used. The caller has judged the files (see trust.h).
+/// Loads the manifest's library, negotiates the ABI version, checks the table and initialises the plugin (once per
+/// process). Libraries are never unloaded. Throws Error saying why the plugin cannot be used. The caller must have
+/// checked the files (see trust.h).
 const TuttiPlugin* load_plugin(const Manifest& manifest);
 
-/// Sessions open right now. Plugins are shut down at the process's normal end unless one is.
+/// Number of open sessions. At normal process exit plugins are shut down only if it is 0.
 std::atomic<int>& open_sessions();
 
 }  // namespace tutti

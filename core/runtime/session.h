@@ -1,5 +1,5 @@
-// A session on a device: one queue, the named state, and the programs compiled for it. Wraps the plugin's C calls;
-// every error arrives as tutti::Error naming the device.
+// A session on a device: one queue, the named states, and the programs compiled for it. Wraps the plugin's C calls;
+// every error is thrown as tutti::Error naming the device.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -15,11 +15,11 @@ namespace tutti {
 
 class Session;
 
-/// What one kernel of a run took, on the device's clock (TuttiNodeTime).
+/// The time of one kernel of a run, on the device's clock (TuttiNodeTime).
 struct TUTTI_API KernelTime {
-  uint32_t node = TUTTI_NONE;  ///< of the program; of several in one kernel the first; NONE: a copy of the plugin's own
-  uint64_t start = 0, nanoseconds = 0;  ///< the first kernel of a run starts at 0
-  std::string kernel, reason;           ///< what ran; who declined before and why, "" where the first took the node
+  uint32_t node = TUTTI_NONE;           ///< of the program; of fused nodes the first; NONE: a copy made by the plugin
+  uint64_t start = 0, nanoseconds = 0;  ///< relative to the start of the run's first kernel
+  std::string kernel, reason;           ///< reason: who declined the node before and why, or ""
 };
 
 /// One compiled program. Must not outlive its session.
@@ -28,7 +28,7 @@ class TUTTI_API Executable {
   Executable(Executable&& other) noexcept;
   Executable& operator=(Executable&&) = delete;
   ~Executable();
-  /// What prepare() allocates; exact.
+  /// The bytes that prepare() allocates; exact.
   const TuttiMemory& memory() const { return memory_; }
   uint64_t planned_bytes() const;
   void prepare();
@@ -36,8 +36,8 @@ class TUTTI_API Executable {
   std::vector<void*> stage();
   /// Enqueues one step and returns its ticket.
   uint64_t run();
-  /// What the kernels of the last run took, in the order of their starts; waits for it. Throws Error(invalid) before
-  /// the first run, and where compile was not asked to profile.
+  /// The times of the last run's kernels, ordered by start; waits for the run. Throws Error(invalid) before the first
+  /// run, and if compile was called without `profiled`.
   std::vector<KernelTime> times();
 
  private:
@@ -49,7 +49,7 @@ class TUTTI_API Executable {
   std::vector<size_t> feed_bytes_;
 };
 
-/// Per node of a checked program: accepted or the reason why not.
+/// For one node of a checked program: accepted, or the reason why not.
 struct TUTTI_API Verdict {
   bool accepted = false;
   std::string reason;
@@ -57,7 +57,7 @@ struct TUTTI_API Verdict {
 
 class TUTTI_API Session {
  public:
-  /// `options` are the plugin's ("threads" = "2"). Throws Error for one it does not know.
+  /// `options` are those of the plugin ("threads" = "2"). Throws Error for unknown ones.
   explicit Session(const Device& device, const std::map<std::string, std::string>& options = {});
   Session(Registry& registry, const Device& device, const std::map<std::string, std::string>& options = {});
   ~Session();
@@ -65,22 +65,22 @@ class TUTTI_API Session {
 
   const Device& device() const { return device_; }
   std::vector<Verdict> check(const TuttiProgram& program);
-  /// Throws Error(declined) listing nodes and reasons when the device cannot run it.
-  /// `tuning_bytes`: device memory that the plugin may use to measure kernels while it compiles. `profiled`: the
-  /// executable keeps the times of its kernels; throws Error(declined) where the plugin cannot.
+  /// Throws Error(declined) listing nodes and reasons if the device cannot run the program. `tuning_bytes`: device
+  /// memory that the plugin may use to time kernels while it compiles. `profiled`: the executable records kernel times;
+  /// throws Error(declined) if the plugin cannot.
   Executable compile(const TuttiProgram& program, uint64_t tuning_bytes = 0, bool profiled = false);
-  /// Whether it can.
+  /// Whether the plugin can record kernel times.
   bool profiles() const;
-  /// Waits until that run is done; errors of runs up to it arrive here.
+  /// Waits until that run is done; throws errors of all runs up to it.
   void wait(uint64_t ticket);
-  /// Bytes that the session holds on the device now, and the most it ever held; counted by the plugin.
+  /// Bytes that the session holds on the device: now, and at most so far. Counted by the plugin.
   uint64_t used_bytes();
   uint64_t peak_bytes();
-  /// Whole states, row-major. Throws Error when the name is unknown or the size differs.
+  /// Copies a whole state, row-major. Throws Error if the name is unknown or the size differs.
   void read(const std::string& state, void* to, size_t bytes);
   void write(const std::string& state, const void* from, size_t bytes);
-  /// Where a state lies in the terms of the device's own interface, until this session ends. All runs so far come
-  /// before what the caller does there. Throws Error(declined) where the device does not share it.
+  /// A handle to the state in the device's own interface, valid until this session ends. Earlier runs are ordered
+  /// before the caller's use of it. Throws Error(declined) if the device does not share its states.
   TuttiNativeState native(const std::string& state);
 
  private:

@@ -1,18 +1,18 @@
-// What EXIF (CIPA DC-008) says of how an image is to be turned.
+// Image orientation from EXIF (CIPA DC-008).
 #pragma once
 #include <cstdint>
 #include <string_view>
 
 namespace tutti {
 
-/// TIFF's tag Orientation, 1 to 8, of the bytes of an EXIF record: a TIFF file, behind "Exif\0\0" or not. 1, which is
-/// as the pixels lie, where it says nothing that can be understood.
+/// TIFF's tag Orientation, 1 to 8, from an EXIF record: a TIFF file, with or without "Exif\0\0" before it. 1 (no
+/// change) if the tag is missing or malformed.
 int exif_orientation(std::string_view exif);
 
-/// Whether rows become columns.
+/// Whether rows and columns are swapped.
 inline bool swaps_sides(int orientation) { return orientation >= 5; }
 
-/// The stored pixel that is shown at row y and column x, where `height` rows of `width` pixels are stored.
+/// The stored pixel displayed at row y and column x; the stored image has `height` rows of `width` pixels.
 struct StoredPixel {
   int64_t y, x;
 };
