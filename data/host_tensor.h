@@ -18,7 +18,7 @@ struct TUTTI_API HostTensor {
   std::vector<std::byte> bytes;
   bool operator==(const HostTensor&) const = default;
 
-  /// The elements as T, which must have the size of the dtype. Throws Error otherwise.
+  /// The elements as T. Throws Error unless T has the size of the dtype.
   template <class T>
   std::vector<T> as() const {
     check_element(sizeof(T));
@@ -26,20 +26,20 @@ struct TUTTI_API HostTensor {
     if (!all.empty()) std::memcpy(all.data(), bytes.data(), bytes.size());
     return all;
   }
-  /// Element by element in another dtype. Floats round to nearest even; integers must fit (see store_element).
+  /// Converts every element to another dtype. Floats round to nearest even; integers must fit (see store_element).
   HostTensor to(DType dtype) const;
-  /// The only element of a tensor that has one, or element `i`. Throws Error where there is none.
+  /// Element `i`, or the only element. Throws Error if there is no such element.
   double item(size_t i = 0) const;
 
  private:
   void check_element(size_t size) const;
 };
 
-/// The first element of an f32 tensor that is NaN or infinite; none too where the tensor is of another dtype. Takes
-/// about as long as reading the memory.
+/// The first element of an f32 tensor that is NaN or infinite; nullopt if none is, or for another dtype. Takes about as
+/// long as reading the memory.
 TUTTI_API std::optional<size_t> not_finite_at(const HostTensor& t);
 
-/// Row-major bytes of `type` in somebody else's memory.
+/// Row-major bytes of `type` in memory owned by others.
 struct HostView {
   TensorType type;
   const void* data = nullptr;
@@ -47,11 +47,11 @@ struct HostView {
 };
 inline HostView view(const HostTensor& t) { return {t.type, t.bytes.data(), t.bytes.size()}; }
 
-/// Tensors by the names of feeds and states.
+/// Tensors by feed or state name.
 using HostTensors = std::map<std::string, HostTensor>;
 using HostViews = std::map<std::string, HostView>;
 
-/// A tensor of `type` with a copy of `bytes` bytes. Throws Error unless that is the size of the type.
+/// A tensor of `type` with a copy of `bytes` bytes. Throws Error unless `bytes` is the size of the type.
 TUTTI_API HostTensor host_tensor_from(const TensorType& type, const void* data, size_t bytes);
 
 /// The same from a vector: `host_tensor(DType::f32, {2, 3}, std::vector<float>{…})`.
@@ -59,7 +59,7 @@ template <class T>
 HostTensor host_tensor(DType dtype, const Shape& shape, const std::vector<T>& values) {
   return host_tensor_from({dtype, shape}, values.data(), values.size() * sizeof(T));
 }
-/// One dimension of f32: `host_tensor({0, 0.5, 1})`.
+/// A one-dimensional f32 tensor: `host_tensor({0, 0.5, 1})`.
 inline HostTensor host_tensor(const std::vector<float>& values) {
   return host_tensor(DType::f32, {static_cast<int64_t>(values.size())}, values);
 }

@@ -6,10 +6,10 @@
 
 namespace tutti::data {
 
-/// Reads one IDX file, plain or gzip (recognised by its first bytes, not by its name). Element types 0x08 (u8), 0x0C
-/// (i32), 0x0D (f32) and 0x0E (f64), handed out in the machine's byte order; rank 1 to 8. The size that the header
-/// promises is held against the file before memory is taken. Throws Error(invalid) naming file, byte (of the unpacked
-/// stream) and what was expected there.
+/// Reads one IDX file, plain or gzip (detected by its first bytes, not by its name). Element types 0x08 (u8), 0x0C
+/// (i32), 0x0D (f32) and 0x0E (f64), converted to the machine's byte order; rank 1 to 8. The size given by the header
+/// is checked against the file before memory is allocated. Throws Error(invalid) naming file, byte (of the unpacked
+/// stream) and expectation.
 HostTensor read_idx(const std::string& path);
 
 }  // namespace tutti::data

@@ -1,4 +1,4 @@
-// The order in which samples are visited, and its batches. Only Philox and integers: the same on every device.
+// The order of samples and its division into batches. Uses only Philox and integers: the same on every machine.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,26 +9,26 @@ namespace tutti::data {
 /// 0 <= n < 2^31.
 std::vector<int32_t> shuffled_order(int64_t n, uint64_t seed, uint32_t epoch);
 
-/// 0, 1, … n-1: the order of an evaluation. Throws like shuffled_order.
+/// 0, 1, … n-1, the order for evaluation. Throws like shuffled_order.
 std::vector<int32_t> sequential_order(int64_t n);
 
-/// What becomes of a last batch that is not full.
+/// How an incomplete last batch is handled.
 enum class Last {
-  drop,  ///< left out: training
-  pad,   ///< filled up: evaluation
+  drop,  ///< for training
+  pad,   ///< for evaluation
 };
 
-/// One batch of sample numbers.
+/// The sample indices of one batch.
 struct Batch {
-  std::vector<int32_t> indices;  ///< always as many as the batch size
-  int64_t valid = 0;             ///< the first `valid` are real, the others padding
+  std::vector<int32_t> indices;  ///< always batch-size many
+  int64_t valid = 0;             ///< the first `valid` are samples, the rest is padding
 };
 
-/// An order cut into batches of `batch`. Padding repeats `pad_with`, so that it can be any row that a gather may read:
-/// by default the first sample (mask it by `valid`), or the number of a row whose label is ignored.
+/// Divides an order into batches of `batch`. Padding repeats the sample index `pad_with`, which must be valid for a
+/// gather: by default the first sample (to be masked by `valid`), or a row whose label is ignored.
 class Batches {
  public:
-  /// Throws Error(invalid) unless batch >= 1, and when dropping would leave no batch at all.
+  /// Throws Error(invalid) unless batch >= 1, and if dropping would leave no batch.
   Batches(std::vector<int32_t> order, int64_t batch, Last last, int32_t pad_with = 0);
   int64_t size() const { return count_; }
   Batch operator[](int64_t i) const;

@@ -1,4 +1,4 @@
-// The pixels of a data set, as numbers.
+// Statistics of a data set's pixels.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,15 +8,15 @@
 
 namespace tutti::data {
 
-/// Mean and standard deviation (of the population, as torch.std with correction=0) of the images' pixels per channel;
-/// those of one byte count as lying in [0, 1].
+/// Mean and standard deviation (of the population, as torch.std with correction=0) of the pixels per channel; u8 pixels
+/// are scaled to [0, 1].
 struct TUTTI_API Pixels {
   std::vector<double> mean, deviation;
-  int64_t samples = 0;  ///< that were looked at: all, or `most` at even distances
+  int64_t samples = 0;  ///< number of samples used: all, or `most` at equal distances
 };
 
-/// Of the column "input" [C, H, W]. Throws Error(invalid) where the set has no such images, and for a channel whose
-/// pixels are all the same.
+/// Statistics of the column "input" [C, H, W]. Throws Error(invalid) if the source has no such images, and for a
+/// channel with constant pixels.
 TUTTI_API Pixels pixels_of(const Source& set, int64_t most = 20000);
 
 }  // namespace tutti::data

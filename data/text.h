@@ -1,4 +1,4 @@
-// A source of windows over a stream of tokens.
+// A source of windows over a token sequence.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace tutti::data {
 
-/// A stream of tokens cut into samples of `context` tokens, one after the other: the columns "tokens" and "next", both
-/// i32 [context], the second one token further.
+/// Divides tokens into consecutive samples of `context` tokens: the columns "tokens" and "next", both i32 [context];
+/// "next" is shifted by one token.
 class TUTTI_API TokenStream : public Source {
  public:
-  /// Throws Error(invalid) where the stream holds no whole sample.
+  /// Throws Error(invalid) if there are too few tokens for one sample.
   TokenStream(std::string name, std::vector<int32_t> tokens, int64_t context, int64_t size_of_vocabulary,
               std::string characters = "");
   int64_t size() const override;

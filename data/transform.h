@@ -1,4 +1,4 @@
-// What --augment does to the images that a model is trained on. Each transform is one file of data/transforms.
+// Transforms of training images, listed in --augment. Each is one file of data/transforms.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace tutti::data {
 
-/// An image while transforms change it: f32 [channels, height, width]. u8 counts from 0 to 255 and is rounded once,
-/// behind the last transform.
+/// An image between transforms: f32 [channels, height, width]. u8 pixels keep their range 0 to 255 and are rounded
+/// once, after the last transform.
 struct Image {
   int64_t channels = 0, height = 0, width = 0;
   std::vector<float> values = {};
@@ -20,7 +20,7 @@ struct Image {
   float at(int64_t c, int64_t y, int64_t x) const { return values[static_cast<size_t>((c * height + y) * width + x)]; }
 };
 
-/// The random numbers of one transform for one sample: Philox with the seed as key and (sample, epoch, place of the
+/// The random numbers of one transform for one sample: Philox with the seed as key and (sample, epoch, index of the
 /// transform) as counter. At most 1024 of them.
 class Draws {
  public:
@@ -29,7 +29,7 @@ class Draws {
   uint32_t word();
   /// In [0, 1), with 24 bits.
   float unit() { return static_cast<float>(word() >> 8) * 0x1p-24f; }
-  /// A whole number in [0, n).
+  /// An integer in [0, n).
   int64_t below(int64_t n) { return static_cast<int64_t>(uint64_t{word()} * static_cast<uint64_t>(n) >> 32); }
   /// In [low, high).
   float between(float low, float high) { return low + (high - low) * unit(); }
@@ -45,15 +45,15 @@ class Draws {
 struct Transform {
   std::string name;
   std::string doc;             ///< "crop[:4]: …"
-  double usual = 0;            ///< its number unless one is named
-  double least = 0, most = 0;  ///< of the number; equal: it takes none
-  bool whole = false;          ///< the number is whole
-  /// The number has to be below this for images of that size: others may leave nothing of one. Null: any number.
+  double usual = 0;            ///< default of its number
+  double least = 0, most = 0;  ///< range of the number; equal: the transform takes no number
+  bool whole = false;          ///< the number must be an integer
+  /// The number must be less than this for images of that size, so that some of the image remains. Null: no limit.
   int64_t (*below)(int64_t height, int64_t width) = nullptr;
   void (*apply)(Image& image, double number, Draws& draws);
 };
 
-/// In the order of their names.
+/// Sorted by name.
 std::span<const Transform* const> all_transforms();
 
 }  // namespace tutti::data

@@ -1,13 +1,13 @@
-// What the inverse trigonometric ops share.
+// Shared by the inverse trigonometric ops.
 #pragma once
 #include "graph/expr.h"
 
 namespace tutti {
 
-/// The angle in [0, pi/2] whose tangent is n / d, for n, d >= 0 that are not both 0 or both infinite: good to a
-/// rounding error of float64, and of f32 within 2.5 ulp (tests/graph/elementwise_test.cpp sweeps the ops).
+/// atan(n / d) in [0, pi/2], for n, d >= 0 that are not both 0 or both infinite: within a rounding error of float64,
+/// and within 2.5 ulp in f32 (tests/graph/elementwise_test.cpp sweeps the ops).
 Ex angle_of(Ex n, Ex d);
-/// y where x > 0, -y where x < 0, x itself where it is 0.
+/// y where x > 0, -y where x < 0, x where x is 0.
 Ex odd(Ex x, Ex y);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// What the records of convolutions and pools share: attributes, walks over elements, windows as columns.
+// Shared by convolution and pooling ops: attributes, loops over elements, windows as columns.
 #pragma once
 #include <functional>
 
@@ -10,16 +10,16 @@ namespace tutti {
 
 /// stride, padding, dilation (two integers each: y, x) and groups, with PyTorch's defaults.
 Attrs conv_attrs();
-/// conv_attrs() and `shape`: the type of the result of a gradient.
+/// conv_attrs() and `shape`, the shape of a gradient's result.
 Attrs conv_gradient_attrs();
-/// `a` without and with the attribute `shape`: from a gradient's record to its forward record and back.
+/// `a` without and with the attribute `shape`: converts between the attributes of a gradient op and of its forward op.
 Attrs without_shape(const Attrs& a);
 Attrs with_shape(const Attrs& a, const Shape& shape);
-/// Throws Error unless the dtypes are one and the same float.
+/// Throws Error unless both have the same float dtype.
 void check_same_float(const TensorType& a, const TensorType& b);
 
-/// The loop nest of all three convolution records: row(x, w, y, count) for every run of `count` products
-/// x[x + i * g.w.stride] * w[w] that belong to y[y + i]. Runs of one y row follow each other.
+/// The loop nest of all three convolution ops: calls row(x, w, y, count) for every run of `count` products x[x + i *
+/// g.w.stride] * w[w] that contribute to y[y + i]. Runs of one row of y are consecutive.
 template <class Row>
 void each_conv_row(const ConvGeometry& g, const Row& row) {
   int64_t depth = g.depth(), per_group = g.filters_per_group();
@@ -40,22 +40,23 @@ void each_conv_row(const ConvGeometry& g, const Row& row) {
           }
 }
 
-/// Where such a product reads outside of the image, which counts as a zero that takes part: calls visit(w, y) for every
-/// place y of the result and weight w for which conv2d and conv2d_dw do, visit(w, x) for every pixel for which
-/// conv2d_dx does. Of the weights (of the w's) only those for which `asked(w)`.
+/// Products with padding, which is a zero that takes part in the sum: calls visit(w, y) for every weight w and result
+/// position y where conv2d and conv2d_dw have one, or, if `images`, visit(w, x) for every pixel x where conv2d_dx has
+/// one. Only for weights with `asked(w)`.
 void each_conv_outside(const ConvGeometry& g, bool images, const std::function<bool(size_t w)>& asked,
                        const std::function<void(size_t w, size_t at)>& visit);
 
-/// Every window of x laid out for one matrix product per sample and group: [N, groups, C/groups * ky * kx, OH * OW].
+/// Every window of x as columns for one matrix product per sample and group: [N, groups, C/groups * ky * kx, OH * OW].
 Value conv_columns(Value x, const ConvGeometry& g, const Attrs& a);
-/// Its adjoint: adds such columns up into images.
+/// The adjoint of conv_columns: sums columns into images.
 Value conv_scatter(Value columns, const ConvGeometry& g, const Attrs& a);
 
-/// kernel, stride, padding and, where `dilated`, dilation; two integers each.
+/// kernel, stride, padding and, if `dilated`, dilation; two integers each.
 Attrs pool_attrs(bool dilated);
-/// x with `value` behind it as far as the windows of ceil_mode reach beyond the padding of `a`, the pool's attributes.
+/// x padded at the end with `value`, as far as windows of ceil_mode extend beyond the padding of `a`, the pool's
+/// attributes.
 Value pad_to_ceil(Value x, const Pool2dOptions& o, const Attrs& a, double value);
-/// Calls visit(x element, y element, tap) for every tap inside the input, taps of one window in ascending order.
+/// Calls visit(x element, y element, tap) for every tap inside the input; taps of one window in ascending order.
 template <class Visit>
 void each_pool_tap(const WindowGeometry& g, const Visit& visit) {
   for (int64_t p = 0; p < g.planes(); ++p)
@@ -78,11 +79,11 @@ Value pool_columns(Value x, const Attrs& a, double value);
 Value pool_scatter(Value columns, const Shape& x, const Attrs& a);
 /// avg_pool2d's attributes: pool_attrs() and count_include_pad.
 Attrs avg_pool_attrs();
-/// What the sum over each window of one plane is divided by, [OH * OW].
+/// The divisors of the window sums of one plane, [OH * OW].
 std::vector<double> pool_counts(const WindowGeometry& g, const Attrs& a);
-/// The same as a constant of `like`'s dtype: a scalar where all are equal, else [OH, OW].
+/// The same as a constant of `like`'s dtype: a scalar if all are equal, else [OH, OW].
 Value pool_divisor(Value like, const Shape& x, const Attrs& a);
-/// The tap numbers 0 .. ky * kx - 1 as an i32 constant [ky * kx, 1, 1].
+/// The tap indices 0 .. ky * kx - 1 as an i32 constant [ky * kx, 1, 1].
 Value pool_taps(Graph& graph, const WindowGeometry& g);
 
 }  // namespace tutti

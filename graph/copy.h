@@ -1,11 +1,11 @@
-// What the records of ops that move elements share: their value is the copies of core/geometry/copy.h.
+// Shared by ops that move elements; they are the copies of core/geometry/copy.h.
 #pragma once
 #include "core/geometry/copy.h"
 #include "graph/op.h"
 
 namespace tutti {
 
-/// The type of such an op of one input; `geometry` reads its attributes.
+/// The result type of such an op with one input; `geometry` reads its attributes.
 template <auto geometry>
 Types infer_copy(std::span<const TensorType> in, const Attrs& a) {
   return {{in[0].dtype, geometry(in[0].shape, a).result}};

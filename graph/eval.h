@@ -1,4 +1,4 @@
-// Evaluates ops and graphs on the host with the records' own float64 definitions: the truth of every test, the
+// Evaluates ops and graphs on the host by the float64 definitions in their records: the reference of the tests, the
 // reference device, and constant folding.
 #pragma once
 #include <map>
@@ -7,17 +7,17 @@
 
 namespace tutti {
 
-/// The results of one op: by its expr, its reference or its decomposition, whichever comes first. Inside an op every
-/// number is a float64; results are rounded to their dtype. Inputs must fit (see infer_types).
+/// The results of one op, computed by its expr, reference or decomposition, whichever is defined first. Arithmetic is
+/// in float64; results are rounded to their dtype. Inputs must be valid (see infer_types).
 std::vector<Tensor> evaluate(const OpDef& op, std::span<const Tensor> in, const Attrs& a);
 
-/// The results of a scalar expression over inputs that broadcast to `shape`; `exact`: rounded after every instruction.
+/// The results of a scalar expression over inputs that broadcast to `shape`; `exact`: rounds after every instruction.
 std::vector<Tensor> evaluate(const Expr& e, std::span<const Tensor> in, const Shape& shape, bool exact);
 
-/// The values of `outputs`, given a tensor for every feed and state they depend on. Throws Error naming a missing one.
+/// The values of `outputs`. `inputs` holds every feed and state that they depend on; throws Error naming a missing one.
 std::vector<Tensor> evaluate(const Graph& g, const std::map<std::string, Tensor>& inputs, const Values& outputs);
 
-/// Row-major bytes of `type` as a Tensor, and back.
+/// Converts between row-major bytes of `type` and a Tensor.
 inline Tensor tensor_from(const TensorType& type, const void* data) {
   Tensor t(type);
   for (size_t i = 0; i < t.at.size(); ++i) t.at[i] = load_element(type.dtype, data, i);

@@ -1,4 +1,4 @@
-// Scalar expressions: what an elementwise op computes for one element, as straight-line typed instructions.
+// Scalar expressions: the computation of an elementwise op for one element, as straight-line typed instructions.
 #pragma once
 #include <span>
 #include <string>
@@ -17,7 +17,7 @@ struct TUTTI_API Expr {
 
 class ExprBuilder;
 
-/// One instruction of an expression under construction: what op records compute with.
+/// An instruction of an expression under construction; op records compute with these.
 class TUTTI_API Ex {
  public:
   Ex(ExprBuilder* builder, uint32_t at) : builder_(builder), at_(at) {}
@@ -45,7 +45,7 @@ class TUTTI_API ExprBuilder {
   Ex emit(uint16_t code, DType t, Ex a, Ex b);
   Ex emit(uint16_t code, DType t, Ex a, Ex b, Ex c);
   DType dtype(uint32_t at) const { return static_cast<DType>(code_[at].dtype); }
-  /// Marks the results and hands the expression out.
+  /// Sets the results and returns the expression.
   Expr finish(const Exs& results);
 
  private:
@@ -53,11 +53,11 @@ class TUTTI_API ExprBuilder {
   std::vector<TuttiInstr> code_;
 };
 
-/// The float64 inside a CONST instruction.
+/// The float64 constant of a CONST instruction.
 TUTTI_API double constant_of(const TuttiInstr& instr);
 /// "exp", "less", …: the instruction's name.
 TUTTI_API std::string_view instr_name(uint16_t code);
-/// How many of a, b, c are operands (0 for INPUT and CONST, 1 for RESULT).
+/// Number of operands among a, b, c (0 for INPUT and CONST, 1 for RESULT).
 TUTTI_API int operand_count(uint16_t code);
 /// "exp(neg(x0)), …", one text per result.
 TUTTI_API std::string to_string(const Expr& expr);
@@ -97,7 +97,7 @@ TUTTI_API Ex floor(Ex a);
 TUTTI_API Ex select(Ex condition, Ex yes, Ex no);
 TUTTI_API Ex cast(Ex a, DType t);
 
-// A plain number takes the dtype of its partner.
+// A plain number takes the dtype of the other operand.
 inline Ex operator+(Ex a, double b) { return a + a.like(b); }
 inline Ex operator+(double a, Ex b) { return b.like(a) + b; }
 inline Ex operator-(Ex a, double b) { return a - a.like(b); }

@@ -1,4 +1,4 @@
-// Compositions of ops that people write as one call. They are no ops of their own: devices see what they are made of.
+// Functions composed of ops. They are not ops themselves: devices see only the ops.
 #pragma once
 #include "core/base/export.h"
 #include "graph/functions/attention.h"    // IWYU pragma: export
@@ -26,15 +26,15 @@
 
 namespace tutti {
 
-// ---- scalars on one side
+// ---- one operand is a scalar
 
 TUTTI_API Value pow(Value a, double b);
 TUTTI_API Value pow(double a, Value b);
 TUTTI_API Value maximum(Value a, double b);
 TUTTI_API Value minimum(Value a, double b);
 
-/// bool, element by element, with broadcasting; false where either is NaN. There is no == of values: that compares
-/// handles (see `equal`).
+/// Elementwise, bool, with broadcasting; false if either operand is NaN. == compares handles, not elements (see
+/// `equal`).
 inline Value operator<(Value a, Value b) { return less(a, b); }
 inline Value operator<=(Value a, Value b) { return less_equal(a, b); }
 inline Value operator>(Value a, Value b) { return less(b, a); }
@@ -46,17 +46,17 @@ inline Value operator>=(Value a, double b) { return less_equal(a.like(b), a); }
 
 // ---- shapes; axes may be negative, counted from the end
 
-/// Without those axes, each of size 1; without all axes of size 1 when none is given. Throws Error for another size.
+/// Removes those axes of size 1; by default all axes of size 1. Throws Error for an axis of another size.
 TUTTI_API Value squeeze(Value x, Ints axes = {});
-/// With a new axis of size 1 at that place of the result.
+/// Inserts an axis of size 1 at that position of the result.
 TUTTI_API Value unsqueeze(Value x, int64_t axis);
-/// Axes `first` to `last` as one; a scalar becomes [1].
+/// Merges axes `first` to `last`; a scalar becomes [1].
 TUTTI_API Value flatten(Value x, int64_t first = 0, int64_t last = -1);
-/// Tensors of one shape along a new axis.
+/// Joins tensors of one shape along a new axis.
 TUTTI_API Value stack(const Values& x, int64_t axis = 0);
-/// Parts of `size` along an axis, the last one smaller where that does not divide it.
+/// Parts of `size` along an axis; the last one is smaller if `size` does not divide the axis.
 TUTTI_API Values split(Value x, int64_t size, int64_t axis = 0);
-/// Parts of these sizes, which add up to the axis.
+/// Parts of the given sizes, which must sum to the size of the axis.
 TUTTI_API Values split(Value x, const Ints& sizes, int64_t axis = 0);
 
 }  // namespace tutti

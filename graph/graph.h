@@ -22,7 +22,7 @@ class Graph;
 using ValueId = uint32_t;
 constexpr uint32_t none = TUTTI_NONE;
 
-/// A handle to one value of a graph; cheap to copy, valid while the graph stays where it is.
+/// A handle to one value of a graph; cheap to copy, valid until the graph is moved or destroyed.
 class TUTTI_API Value {
  public:
   Value() = default;
@@ -50,18 +50,18 @@ enum class Role : uint32_t { temp = TUTTI_TEMP, feed = TUTTI_FEED, constant = TU
 struct TUTTI_API ValueInfo {
   TensorType type;
   Role role = Role::temp;
-  std::string name;             ///< feeds and states
-  std::vector<std::byte> data;  ///< constants, row-major
-  uint32_t producer = none;     ///< the node, for temps
+  std::string name;             ///< of feeds and states
+  std::vector<std::byte> data;  ///< of constants, row-major
+  uint32_t producer = none;     ///< the index of the node, for temps
 };
 
-/// Which part of a step a node belongs to.
+/// The part of a training step that a node belongs to.
 enum class Phase { forward, loss, backward, update, bookkeeping, recompute };
 TUTTI_API std::string_view name(Phase phase);
-/// The phase of that name, or nothing.
+/// The phase of that name, or nullopt.
 TUTTI_API std::optional<Phase> parse_phase(std::string_view text);
 
-/// Where a node came from: its place in the model ("fc1", "fc1.backward"), which is for people, and its phase.
+/// The origin of a node: its place in the model ("fc1", "fc1.backward"), for display, and its phase.
 struct TUTTI_API Origin {
   std::string label;
   Phase phase = Phase::forward;
@@ -73,25 +73,26 @@ struct TUTTI_API Node : Origin {
   std::vector<ValueId> inputs, results;
 };
 
-/// What a state is for. A checkpoint keeps parameters, buffers, the optimizer's state and bookkeeping.
+/// The purpose of a state. Checkpoints contain parameters, buffers, optimizer states and bookkeeping.
 enum class StateRole {
   parameter,
-  buffer,       ///< of the model, but without a gradient
+  buffer,       ///< of the model, without a gradient
   optimizer,    ///< moments
   data,         ///< a data set
-  metric,       ///< read by the host: losses, scores, a graph's outputs
-  gradient,     ///< of a parameter, as an output
+  metric,       ///< read by the host: losses, scores, outputs of a graph
+  gradient,     ///< a parameter's gradient as an output
   bookkeeping,  ///< step, seed, loss scale
 };
 
-/// A named tensor that outlives the step: value before and after it (none: write-only; equal: read-only).
+/// A named tensor that persists across steps, with its values before and after a step (before == none: write-only;
+/// before == after: read-only).
 struct TUTTI_API State {
   std::string name;
   ValueId before = none, after = none;
   StateRole role = StateRole::buffer;
 };
 
-/// Nodes in an order in which every value is produced before it is read. Movable; handles die with a move.
+/// Nodes in topological order. Movable; moving invalidates the handles.
 class TUTTI_API Graph {
  public:
   Graph() = default;
@@ -100,21 +101,21 @@ class TUTTI_API Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  /// A value that the host hands in at every run. Throws Error if the name is taken by another feed or a state.
+  /// A value that the host supplies for every run. Throws Error if the name is taken by another feed or a state.
   Value feed(const std::string& name, TensorType type);
   /// A constant from row-major bytes of `type`.
   Value constant(TensorType type, std::vector<std::byte> data);
-  /// The same [numbers.size()] of those numbers.
+  /// The same of shape [numbers.size()], from numbers.
   Value constant(DType t, const std::vector<double>& numbers);
-  /// A constant of one repeated number: shape [] unless given.
+  /// A constant filled with one number; shape [] by default.
   Value full(DType t, double x, const Shape& shape = {});
-  /// The value of a named state at the start of the step; the same handle when asked again, whatever role is given
-  /// then. Throws Error when the type differs from what the name was declared with.
+  /// The value of a named state at the start of the step. Later calls return the same handle and ignore the role.
+  /// Throws Error if the type differs from the declared one.
   Value state(const std::string& name, TensorType type, StateRole role = StateRole::buffer);
-  /// What the state holds after the step. Without an earlier state() of that name the state is write-only, an output of
-  /// the given role.
+  /// Sets the state's value after the step. Without an earlier state() of that name the state is write-only: an output
+  /// with the given role.
   void set_state(const std::string& name, Value after, StateRole role = StateRole::metric);
-  /// One node. `inputs` and `attrs` are checked and the result types inferred; an Error names the op and the shapes.
+  /// Adds one node. Checks `inputs` and `attrs` and infers the result types; Error names the op and the shapes.
   Values add(const OpDef& op, const std::vector<Value>& inputs, const Attrs& attrs = {});
 
   const std::vector<Node>& nodes() const { return nodes_; }
@@ -123,11 +124,11 @@ class TUTTI_API Graph {
   const ValueInfo& info(ValueId id) const { return values_[id]; }
   Value value(ValueId id) { return {this, id}; }
   const State* find_state(const std::string& name) const;
-  /// The value that state has after the step so far (its `after`, else its `before`). Throws Error if there is none.
+  /// The state's current value within the step (its `after`, else its `before`). Throws Error if there is none.
   Value latest(const std::string& name);
 
-  /// Prefix of the labels of the nodes added while it lives, and their phase; nested scopes join their names with a dot
-  /// and keep the phase of the outer one unless they name another.
+  /// Sets the label prefix and the phase of nodes added while it lives. Nested scopes join their names with a dot and
+  /// keep the outer phase unless they name another.
   class Scope {
    public:
     Scope(Graph& graph, const std::string& name);
@@ -139,18 +140,18 @@ class TUTTI_API Graph {
     Graph& graph_;
     Origin saved_;
   };
-  /// Of the nodes that are added next.
+  /// Origin of the nodes added next.
   const Origin& origin() const { return origin_; }
   void set_origin(Origin origin) { origin_ = std::move(origin); }
 
  private:
   Value add_value(ValueInfo info);
   void add_state(State state);
-  std::deque<ValueInfo> values_;  // a deque, because type() hands out references
+  std::deque<ValueInfo> values_;  // a deque keeps the references that type() returns valid
   std::vector<Node> nodes_;
   std::vector<State> states_;
   std::unordered_set<std::string> feeds_;           // names
-  std::unordered_map<std::string, size_t> places_;  // of states by name
+  std::unordered_map<std::string, size_t> places_;  // indices of states by name
   Origin origin_;
 };
 

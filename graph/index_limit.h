@@ -1,4 +1,4 @@
-// Which numbers an integer input of a graph may hold, where ops take it as an index.
+// The range of integers that an input of a graph may hold if ops use it as an index.
 #pragma once
 #include <optional>
 
@@ -8,10 +8,10 @@
 
 namespace tutti {
 
-/// What the ops that read the i32 value as an index (gather, embedding, cross_entropy, …) allow, as it is, moved
-/// (reshape, slice, transpose, …), counted from the end where it is negative (select(x < 0, x + n, x)), or without one
-/// number that does not count (select(x == k, 0, x)). Nothing where no op does; an index that is computed in other ways
-/// is clamped.
+/// The range allowed by the ops that use the i32 value as an index (gather, embedding, cross_entropy, …): directly,
+/// rearranged (reshape, slice, transpose, …), with negative numbers counted from the end (select(x < 0, x + n, x)), or
+/// with one ignored number replaced (select(x == k, 0, x)). Nullopt if no op uses it so; indices computed in other ways
+/// are clamped.
 TUTTI_API std::optional<Limit> index_limit(const Graph& g, Value x);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// Interval analysis of integers: whether arithmetic that stands for 64-bit integers stays within 32 bits.
+// Interval analysis of integers: whether arithmetic that represents 64-bit integers stays within 32 bits.
 #pragma once
 #include <map>
 #include <optional>
@@ -9,18 +9,19 @@
 
 namespace tutti {
 
-/// All whole numbers from `low` to `high`, as doubles: beyond 2^53 rounded.
+/// The integers from `low` to `high`, both included; bounds beyond 2^53 are rounded to double.
 struct Interval {
   double low = 0, high = 0;
   bool operator==(const Interval&) const = default;
 };
 
-/// What a value of that dtype can hold: integers and bool; nothing for others.
+/// The range of a dtype: integers and bool; nullopt for other dtypes.
 TUTTI_API std::optional<Interval> range_of(DType t);
 
-/// Per value of the graph, by id, an interval that contains its elements, as if integers had no width: an interval
-/// wider than the dtype's says that the value may have wrapped. `inputs`: of feeds and states; the dtype's range for
-/// others. Nothing is known of floats, of integers converted from them, and of what is computed from these.
+/// Per value of the graph, by id, an interval that contains its elements, computed without integer overflow: an
+/// interval wider than the dtype's range means that the value may have wrapped. `inputs`: intervals of feeds and
+/// states; others have the dtype's range. Nullopt for floats, integers converted from floats, and everything computed
+/// from these.
 TUTTI_API std::vector<std::optional<Interval>> intervals(const Graph& g,
                                                          const std::map<ValueId, Interval>& inputs = {});
 

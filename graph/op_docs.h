@@ -1,4 +1,4 @@
-// The reference of all ops, generated from their records.
+// Generates the reference of all ops from their records.
 #pragma once
 #include <array>
 #include <map>
@@ -7,23 +7,23 @@
 
 namespace tutti {
 
-/// What `tutti parity --full` found, as scripts/parity-full.py keeps it in docs/results.
+/// Results of `tutti parity --full`, as scripts/parity-full.py stores them in docs/results.
 struct ParityMatrix {
   struct Device {
     std::string id, name;
   };
-  /// Cases of one op on one device, and the worst error of those that passed as a share of what is allowed.
+  /// Number of cases of one op on one device, and the largest error of the passed cases relative to the tolerance.
   struct Cell {
-    size_t pass = 0, failed = 0, not_judged = 0;  ///< failed: or unsupported; not judged: expected failure, no room
+    size_t pass = 0, failed = 0, not_judged = 0;  ///< failed: or unsupported; not judged: expected failure, no memory
     double worst = 0;
   };
-  std::string source;                                      ///< the file's name; "" for no matrix
+  std::string source;                                      ///< the file's name; "" if there is no matrix
   std::vector<Device> devices;                             ///< columns
   std::map<std::string, std::map<std::string, Cell>> ops;  ///< by op, by device id
 };
 
-/// The text of docs/OPS.md: which op passes where, then per op its formula, inputs, results, attributes, how its value
-/// is defined, its gradient.
+/// The text of docs/OPS.md: which ops pass on which devices, then per op its formula, inputs, results, attributes, the
+/// definition of its value, and its gradient.
 std::string ops_markdown(const ParityMatrix& parity = {});
 
 }  // namespace tutti

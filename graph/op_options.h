@@ -1,10 +1,10 @@
-// Options that several ops share.
+// Options shared by several ops.
 #pragma once
 #include "core/base/attrs.h"
 
 namespace tutti {
 
-/// How a window moves over the last two axes, (y, x) each; `groups` divides the channels. PyTorch's defaults.
+/// Options of a convolution over the last two axes, (y, x) each; `groups` divides the channels. PyTorch's defaults.
 struct Conv2dOptions {
   Ints stride = {1, 1}, padding = {0, 0}, dilation = {1, 1};
   int64_t groups = 1;
@@ -13,9 +13,9 @@ struct Conv2dOptions {
   }
 };
 
-/// A pool's window over the last two axes, (y, x) each; an empty stride means the kernel. `dilation` is for maximum
-/// pools, `count_include_pad` (PyTorch's default) for averages, and so is `divisor_override`: what sums are divided by
-/// instead of the number of elements, 0 for that number. With `ceil_mode` a last window may reach beyond the padding if
+/// Options of a pool over the last two axes, (y, x) each; an empty stride means kernel. `dilation` is only for max
+/// pools. Only for average pools: `count_include_pad` (PyTorch's default) and `divisor_override`, which replaces the
+/// number of elements as divisor (0: not replaced). With `ceil_mode` the last window may extend beyond the padding if
 /// it starts in x or in the padding before it.
 struct Pool2dOptions {
   Ints kernel = {2, 2}, stride = {}, padding = {0, 0}, dilation = {1, 1};

@@ -1,4 +1,4 @@
-// What softmax and log_softmax share: one walk over the lines along an axis.
+// Shared by softmax and log_softmax: iteration over the lines along an axis.
 #pragma once
 #include "graph/op.h"
 

@@ -1,5 +1,5 @@
-// Modules by their names in PyTorch, with arguments of PyTorch's names: what a file describes a model by. Each is a
-// record of nn/kinds.
+// Modules by their names in PyTorch, with PyTorch's argument names, as used in model files. Each is a record of
+// nn/kinds.
 #pragma once
 #include <map>
 #include <optional>
@@ -14,26 +14,27 @@
 
 namespace tutti::nn {
 
-/// Of a whole number, a number, a flag, a text, whole numbers, and modules with their names.
+/// An integer, a number, a flag, a text, a list of integers, or named modules.
 using ArgumentValue = std::variant<int64_t, double, bool, std::string, Shape, NamedLayers>;
 
-/// What a module takes.
+/// An argument of a module.
 struct TUTTI_API Argument {
   enum Type { whole, real, flag, text, sizes, layers, branches };
   std::string name;
   Type type = whole;
-  std::optional<ArgumentValue> otherwise = {};  ///< where it is left out; none: it must be given
+  std::optional<ArgumentValue> otherwise = {};  ///< the default; none: the argument is required
   std::string doc = {};
-  int64_t least = 1;                      ///< of whole numbers
-  double most = 0;                        ///< of numbers, from 0 to below it; 0: any
-  std::vector<std::string> choices = {};  ///< of a text
-  /// May be left out, but must be the size of that axis of what comes in, where given.
+  int64_t least = 1;                      ///< of integers
+  double most = 0;                        ///< of numbers, which lie in [0, most); 0: no limit
+  std::vector<std::string> choices = {};  ///< allowed values of a text
+  /// Optional; if given, it must equal the size of that axis of the input.
   std::optional<int64_t> axis = {};
-  /// May be left out: how many values the data's tokens take, or the outputs that the data asks of the last module.
+  /// Optional; defaults to the number of token values in the data, or, in the last module, the number of outputs that
+  /// the data requires.
   enum Source { nowhere, tokens, outputs } data = nowhere;
 };
 
-/// Arguments by name, checked and complete but for those of an axis.
+/// Arguments by name, checked; complete except for those with an `axis`.
 class TUTTI_API Arguments {
  public:
   explicit Arguments(std::map<std::string, ArgumentValue> values) : values_(std::move(values)) {}
@@ -49,16 +50,16 @@ class TUTTI_API Arguments {
 };
 
 struct TUTTI_API LayerKind {
-  std::string name;  ///< PyTorch's, with a capital; else one of our own
+  std::string name;  ///< PyTorch's name, capitalized; else one of Tutti's own
   std::string doc;
   std::vector<Argument> arguments;
   Layer (*make)(const Arguments&);  ///< may throw Error(invalid)
-  bool reads_tokens = false;        ///< takes i32, numbers below its "num_embeddings"
+  bool reads_tokens = false;        ///< its input is i32, less than its "num_embeddings"
 };
 
 /// In the order of the files of nn/kinds.
 TUTTI_API std::span<const LayerKind* const> all_layer_kinds();
-/// Throws Error(invalid) that names the nearest, or lists all.
+/// Throws Error(invalid) naming the nearest name, or listing all.
 TUTTI_API const LayerKind& find_layer_kind(const std::string& name);
 /// "integer", "number", …: what a value of that type is called.
 TUTTI_API std::string name_of(Argument::Type type);

@@ -1,5 +1,5 @@
-// Mixup (Zhang, Cisse, Dauphin, Lopez-Paz: "mixup: Beyond Empirical Risk Minimization", 2018): a model is trained on
-// sums of two images, and on the same sum of their losses.
+// Mixup (Zhang, Cisse, Dauphin, Lopez-Paz: "mixup: Beyond Empirical Risk Minimization", 2018): trains on weighted sums
+// of two images and on the same weighted sums of their losses.
 #pragma once
 #include <cstdint>
 
@@ -8,18 +8,18 @@
 
 namespace tutti::nn {
 
-/// The pairs of one batch: sample i and sample n - 1 - i, whose order is random as that of the samples is.
+/// Pairs of samples of a batch: sample i with sample n - 1 - i; the pairing is random because the order of samples is.
 struct TUTTI_API Mixup {
-  Value share;  ///< [n] in [0, 1]: what of each sample is its own
+  Value share;  ///< [n] in [0, 1]: the weight of each sample in its own sum
 
-  /// Throws Error(invalid) unless alpha is 0 (no mixup) or from 0.01 to 1000.
+  /// Throws Error(invalid) unless alpha is 0 (no mixup) or in [0.01, 1000].
   static void check(double alpha);
-  /// Every share from Beta(alpha, alpha), by 4096 quantiles of equal probability, for an alpha that check() takes and
-  /// that is not 0. `seed` u32[2] and `step` as for dropout.
+  /// Draws every share from Beta(alpha, alpha), by 4096 quantiles of equal probability; alpha must pass check() and not
+  /// be 0. `seed` u32[2] and `step` as for dropout.
   static Mixup drawn(Value seed, Value step, int64_t n, double alpha, DType dtype);
-  /// What x [n, …] has at the other sample of each pair.
+  /// The rows of x [n, …] of each sample's partner.
   Value partner(Value x) const;
-  /// share own + (1 - share) other, for own and other [n, …] of one shape.
+  /// share * own + (1 - share) * other, for own and other [n, …] of one shape.
   Value sum(Value own, Value other) const;
 };
 

@@ -1,4 +1,4 @@
-// Modules describe a model; they hold no tensors. Input sizes are inferred when the model is built over a graph.
+// Modules describe a model and hold no tensors. Input sizes are inferred when the model is built into a graph.
 #pragma once
 #include <concepts>
 #include <functional>
@@ -18,16 +18,16 @@
 
 namespace tutti::nn {
 
-/// How a parameter starts. Drawn on the device from (seed, parameter name), so it is the same on every device.
+/// The initial values of a parameter. Drawn on the device from (seed, parameter name), the same on every device.
 struct TUTTI_API Init {
   enum Kind { zeros, ones, uniform, normal } kind = zeros;
   double a = 0, b = 0;  ///< uniform: low, high; normal: mean, standard deviation
 };
 
-/// Bounds from the fans of a weight (PyTorch's defaults and names): fan_in = inputs, fan_out = outputs of one unit,
+/// Initialization from a weight's fans (PyTorch's defaults and names): fan_in = inputs, fan_out = outputs of one unit,
 /// times the receptive field. He et al. (2015); Glorot & Bengio (2010).
 enum class Scheme {
-  torch_default,       ///< U(-1/sqrt(fan_in), 1/sqrt(fan_in)): kaiming_uniform(a = sqrt(5)), biases too
+  torch_default,       ///< U(-1/sqrt(fan_in), 1/sqrt(fan_in)): kaiming_uniform(a = sqrt(5)); biases too
   kaiming_uniform,     ///< U(±sqrt(6 / fan_in)), for ReLU; biases zero
   kaiming_normal,      ///< N(0, 2 / fan_in); biases zero
   xavier_uniform,      ///< U(±sqrt(6 / (fan_in + fan_out))); biases zero
@@ -37,40 +37,39 @@ enum class Scheme {
 TUTTI_API Init weight_init(Scheme scheme, int64_t fan_in, int64_t fan_out);
 TUTTI_API Init bias_init(Scheme scheme, int64_t fan_in);
 
-/// What the optimizer does with a parameter. A module sets them; a run may override them by pattern.
+/// How the optimizer treats a parameter. Set by the module; a run may override them by pattern.
 struct TUTTI_API ParameterProperties {
-  bool decay = true;    ///< weight decay concerns it
-  double lr_scale = 1;  ///< factor on the learning rate
-  bool frozen = false;  ///< neither gradient nor update
+  bool decay = true;    ///< whether weight decay applies
+  double lr_scale = 1;  ///< multiplies the learning rate
+  bool frozen = false;  ///< no gradient and no update
 };
 
-/// What a device keeps of a weight that no optimizer changes.
+/// How a device stores a weight that no optimizer changes.
 enum class WeightFormat {
-  master,   ///< as it is: f32 or f64
-  compute,  ///< in the dtype that the model computes in; the same results with half the bytes in mixed precision
-  int8,     ///< matrices in blocks of 32 quants of 8 bits with a scale and a minimum (graph/ops/dequantize.cpp)
-  int4,     ///< of 4 bits; tables of embeddings of 8
+  master,   ///< unchanged: f32 or f64
+  compute,  ///< in the model's compute dtype; same results with half the bytes in mixed precision
+  int8,     ///< matrices quantized to 8 bits in blocks of 32, with a scale and a minimum (graph/ops/dequantize.cpp)
+  int4,     ///< the same with 4 bits; embedding tables with 8
 };
 
-/// A parameter, or a buffer: state of the model without a gradient, such as running statistics.
+/// A parameter, or a buffer: a state of the model without a gradient, such as running statistics.
 struct TUTTI_API Parameter {
   std::string name;
   TensorType type;
   Init init;
   ParameterProperties properties = {};
-  int64_t bits =
-      0;  ///< 4 or 8: a quantised matrix, whose states are those of QuantizedNames; type is what it stands for
+  int64_t bits = 0;  ///< 4 or 8: quantized, its states are those of QuantizedNames; `type` is the dequantized type
 };
-/// The states of a quantised matrix, in the order of the inputs of dequantize.
+/// The states of a quantized matrix, in the order of the inputs of dequantize.
 struct TUTTI_API QuantizedNames {
   explicit QuantizedNames(const std::string& parameter)
       : quants(parameter + ".quants"), scales(parameter + ".scales"), mins(parameter + ".mins") {}
   std::string quants, scales, mins;
 };
-/// The states that hold it: one, of its name and type, or those of a quantised matrix.
+/// Names and types of its states: one with its name and type, or those of a quantized matrix.
 TUTTI_API std::vector<std::pair<std::string, TensorType>> states_of(const Parameter& p);
 
-/// A matrix [features, inputs], quantised or not, as a graph reads it.
+/// A matrix [features, inputs], possibly quantized, as values of a graph.
 struct TUTTI_API Weight {
   Values parts;  ///< the matrix, or its quants, scales and mins
   int64_t bits = 0;
@@ -81,11 +80,11 @@ struct TUTTI_API Weight {
   Value rows(Value indices) const;
 };
 
-/// Where a model is being built: collects the parameters and knows whether this is training.
+/// The context in which a model is built: collects its parameters and knows whether it is built for training.
 class TUTTI_API Builder {
  public:
-  /// `seed` (u32[2]) and `step` (i32 scalar) drive dropout; they may be null when not training. `compute` is the dtype
-  /// of the activations.
+  /// `seed` (u32[2]) and `step` (i32 scalar) drive dropout; they may be null unless training. `compute` is the dtype of
+  /// the activations.
   Builder(Graph& graph, bool training, Value seed = {}, Value step = {}, DType compute = DType::f32)
       : graph_(graph), training_(training), seed_(seed), step_(step), compute_(compute) {}
 
@@ -93,82 +92,80 @@ class TUTTI_API Builder {
   bool training() const { return training_; }
   Value seed() const { return seed_; }
   Value step() const { return step_; }
-  /// What parameters are kept in, and losses computed: f32, or f64 where compute() is that.
+  /// The dtype of parameters and losses: f32, or f64 if compute() is f64.
   DType master() const { return compute_ == DType::f64 ? DType::f64 : DType::f32; }
-  /// f32, f64, or the short format of mixed precision. A module that normalises or reduces casts to f32 for that, and
-  /// back.
+  /// f32, f64, or the 16-bit dtype of mixed precision. Modules that normalize or reduce cast to f32 and back.
   DType compute() const { return compute_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
-  /// Parameters are read from the states "PREFIX" + name from now on, such as averaged weights.
+  /// From now on parameters are read from the states prefix + name, such as averaged weights.
   void read_parameters_from(std::string prefix) { prefix_ = std::move(prefix); }
   const std::vector<Parameter>& buffers() const { return buffers_; }
-  /// Linear modules get adapters from now on, and what is no adapter is frozen.
+  /// From now on Linear modules get adapters, and all other parameters are frozen.
   void adapt(const Lora& lora) { lora_ = lora; }
 
-  /// What input() does to images from now on.
+  /// From now on input() normalizes images.
   void normalise(Normalise how) { normalise_ = std::move(how); }
-  /// Whether it did so.
+  /// Whether input() has normalized any.
   bool normalised() const { return normalised_; }
-  /// input() adds pairs of the batch's images from now on.
+  /// From now on input() mixes pairs of the batch's images.
   void mix(const Mixup& how) { mixup_ = how; }
-  /// Whether it did so.
+  /// Whether input() has mixed any.
   bool mixed() const { return mixed_; }
 
-  /// Parameters that `frozen` is true of are kept in that format from now on.
+  /// From now on parameters for which `frozen` returns true are stored in that format.
   void keep_frozen(WeightFormat format, std::function<bool(const Parameter&)> frozen);
 
-  /// A part of a sequence from now on: the tokens of a run, [N, T], come behind `position` earlier ones (an i32 scalar)
-  /// of a sequence of at most `context`; number `last` of them (an i32 scalar) is the one whose scores are wanted.
-  /// Attention keeps what it needs of earlier ones in states.
+  /// Builds for decoding from now on: the tokens of a run, [N, T], follow `position` earlier ones (an i32 scalar) in a
+  /// sequence of at most `context` tokens; the scores of token `last` (an i32 scalar) are returned. Attention caches
+  /// earlier keys and values in states.
   void decode(Value position, Value last, int64_t context);
-  /// Null unless it decodes.
+  /// Null unless decoding.
   Value position() const { return position_; }
-  /// Which of the tokens is the last that counts, an i32 scalar; null unless it decodes.
+  /// Position of the last valid token, an i32 scalar; null unless decoding.
   Value last() const { return last_; }
   int64_t context() const { return context_; }
-  /// Places of t tokens in their sequence, i32 [t]: from 0 on, or from `position` on where it decodes.
+  /// Positions of t tokens in their sequence, i32 [t]: starting at 0, or at `position` when decoding.
   Value positions(int64_t t) const;
-  /// Of x [N, T, width] what the scores that are wanted depend on: the last token's, [N, 1, width], where it decodes,
+  /// The rows of x [N, T, width] needed for the returned scores: that of the last token, [N, 1, width], when decoding,
   /// else all.
   Value last_token(Value x) const;
-  /// The state "generate.PATH.name", zero at first, and what it holds for the next run.
+  /// The state "generate.PATH.name", initially zero, and its value for the next run.
   Value cache_get(const std::string& name, TensorType type);
   void cache_put(const std::string& name, Value value);
 
-  /// Declares "PATH.name" as a state of master() and returns its value at the start of the step, cast to compute(). A
-  /// name declared before is that parameter (tied weights). Throws Error where its type differs.
+  /// Declares "PATH.name" as a state in master() and returns its value at the start of the step, cast to compute(). A
+  /// name that is already declared returns that parameter (tied weights). Throws Error if its shape differs.
   Value parameter(const std::string& name, Shape shape, Init init, ParameterProperties properties = {});
-  /// The same in master(), as normalisations take it.
+  /// The same without the cast, for normalizations.
   Value wide_parameter(const std::string& name, Shape shape, Init init, ParameterProperties properties = {});
-  /// The same for a matrix that products and embeddings read, which may be kept quantised; `table`: by embeddings, too.
+  /// The same for a matrix used by products and embeddings, which may be stored quantized; `table`: used by embeddings.
   Weight weight(const std::string& name, Shape shape, Init init, bool table = false);
-  /// Declares "PATH.name" as a state of the model that no optimizer changes; its value at the start of the step.
+  /// Declares "PATH.name" as a state that no optimizer changes; returns its value at the start of the step.
   Value buffer(const std::string& name, TensorType type, Init init);
-  /// What the buffer "PATH.name" holds after a training step; nothing in evaluation.
+  /// Sets the value of the buffer "PATH.name" after a training step; does nothing in evaluation.
   void update(const std::string& name, Value value);
-  /// A column as numbers to compute with: u8 is scaled by 1/255, images [N, C, H, W] are normalised and mixed where
-  /// that is asked for, floats are cast to compute().
+  /// Converts a column to compute(): u8 is scaled by 1/255, images [N, C, H, W] are normalized and mixed if enabled.
   Value input(Value column);
-  /// What a module gave, in master(): losses and scores need the digits.
+  /// A module's result in master(), for the precision of losses and scores.
   Value output(Value y) const;
-  /// Enters `name`, runs the module there and leaves: `b("encoder", encoder, x)`. A module is any type with
-  /// `forward(Builder&, …) const`, whatever it takes and gives.
+  /// Enters `name`, runs the module and leaves: `b("encoder", encoder, x)`. A module is any type with
+  /// `forward(Builder&, …) const`, with any arguments and result.
   template <class M, class... Args>
   auto operator()(const std::string& name, const M& module, Args&&... args) {
     Enter enter(*this, name);
     return module.forward(*this, std::forward<Args>(args)...);
   }
-  /// x with dropout of its own stream while training; x itself otherwise.
+  /// In training x with dropout from the module's own random stream; otherwise x.
   Value dropout(Value x, double p);
-  /// What the adapters of the Linear at the current path add to its y of x [rows, inputs]: [rows, features]; null
-  /// where it has none.
+  /// The term that the adapters of the Linear at the current path add to its y, for x [rows, inputs]: [rows, features];
+  /// null if it has none.
   Value adapters(Value x, int64_t features);
-  /// Paths of the Linear modules that were asked for adapters, with or without.
+  /// Paths of all Linear modules that called adapters(), whether or not they have any.
   const std::vector<std::string>& linears() const { return linears_; }
   /// The random stream of the module at the current path: a hash of the path.
   int64_t stream() const;
 
-  /// Enters a child module while it lives.
+  /// Enters a child module for the lifetime of the object.
   class Enter {
    public:
     Enter(Builder& builder, const std::string& name);
@@ -189,7 +186,7 @@ class TUTTI_API Builder {
   std::optional<Mixup> mixup_;
   bool normalised_ = false, mixed_ = false;
   std::string full(const std::string& name) const { return path_.empty() ? name : path_ + "." + name; }
-  /// The parameter of that name, declared where it is new; `table`: of an embedding.
+  /// The parameter of that name, declared if new; `table`: used by an embedding.
   const Parameter& declare(const std::string& name, Shape shape, Init init, ParameterProperties properties, bool wide,
                            bool table = false);
   Weight read(const Parameter& p);
@@ -205,26 +202,26 @@ class TUTTI_API Builder {
   std::vector<std::string> linears_;
 };
 
-/// The random stream that belongs to a name.
+/// The random stream of a name.
 TUTTI_API int64_t stream_of(const std::string& name);
 
 class TUTTI_API Module {
  public:
   virtual ~Module() = default;
-  /// Adds the module's nodes; x's first dimension is the batch, its dtype b.compute(). Throws Error when x does not
-  /// fit.
+  /// Adds the module's nodes; x's first dimension is the batch, its dtype b.compute(). Throws Error if the shape of x
+  /// is invalid.
   virtual Value forward(Builder& b, Value x) const = 0;
-  /// "Linear(128)": also what a checkpoint remembers.
+  /// "Linear(128)"; also stored in checkpoints.
   virtual std::string describe() const = 0;
 };
 
-/// A type with `Value forward(Builder&, Value) const`: one value in, one out.
+/// A type with `Value forward(Builder&, Value) const`: one input, one output.
 template <class M>
 concept OneToOne = requires(const M& m, Builder& b, Value x) {
   { m.forward(b, x) } -> std::convertible_to<Value>;
 };
 
-/// Any module of one value in and one out, held by value semantics.
+/// Any module with one input and one output, with value semantics.
 class TUTTI_API Layer {
  public:
   template <OneToOne M>

@@ -1,4 +1,4 @@
-// The modules.
+// The basic modules.
 #pragma once
 #include <functional>
 #include <initializer_list>
@@ -46,7 +46,7 @@ class TUTTI_API Conv2d : public Module {
 };
 
 /// Transposed convolution of NCHW images with a square kernel: weight [C, channels / groups, kernel, kernel], bias
-/// [channels]; as PyTorch has it, the fans are those of the weight's second axis.
+/// [channels]. As in PyTorch, the fans are computed from the weight's second axis.
 class TUTTI_API ConvTranspose2d : public Module {
  public:
   struct Options {
@@ -65,7 +65,7 @@ class TUTTI_API ConvTranspose2d : public Module {
   Options options_;
 };
 
-/// The largest of every kernel x kernel window; stride 0 means the kernel's size.
+/// The maximum of every kernel x kernel window; stride 0 means kernel.
 class TUTTI_API MaxPool2d : public Module {
  public:
   explicit MaxPool2d(int64_t kernel, int64_t stride = 0, int64_t padding = 0);
@@ -76,7 +76,7 @@ class TUTTI_API MaxPool2d : public Module {
   int64_t kernel_, stride_, padding_;
 };
 
-/// Zeroes elements with probability p while training and scales the others by 1 / (1 - p).
+/// In training zeroes elements with probability p and scales the others by 1 / (1 - p).
 class TUTTI_API Dropout : public Module {
  public:
   explicit Dropout(double p);
@@ -94,7 +94,7 @@ class TUTTI_API Flatten : public Module {
   std::string describe() const override { return "Flatten"; }
 };
 
-/// [N, product of the sizes] to [N, sizes…]: Flatten's inverse.
+/// [N, product of the sizes] to [N, sizes…]: the inverse of Flatten.
 class TUTTI_API Unflatten : public Module {
  public:
   explicit Unflatten(Shape sizes) : sizes_(std::move(sizes)) {}
@@ -120,7 +120,7 @@ class TUTTI_API Activation : public Module {
 TUTTI_API Activation Relu();
 TUTTI_API Activation LeakyRelu();  ///< slope 0.01
 TUTTI_API Activation Elu();        ///< alpha 1
-TUTTI_API Activation Gelu();       ///< the exact one, by erf
+TUTTI_API Activation Gelu();       ///< exact, by erf
 TUTTI_API Activation GeluTanh();   ///< the tanh approximation
 TUTTI_API Activation Sigmoid();
 TUTTI_API Activation Tanh();
@@ -134,7 +134,7 @@ TUTTI_API Activation activation(const std::string& name);
 /// Modules and their names.
 using NamedLayers = std::vector<std::pair<std::string, Layer>>;
 
-/// One module after the other; their parameters are named by position ("0.weight") unless given names, as in PyTorch.
+/// Runs modules in sequence; parameters are named by position ("0.weight") unless names are given, as in PyTorch.
 class TUTTI_API Sequential : public Module {
  public:
   Sequential(std::initializer_list<Layer> layers) : Sequential(std::vector<Layer>(layers)) {}

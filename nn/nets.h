@@ -1,4 +1,4 @@
-// The nets that commands, checks and benchmarks train.
+// The built-in nets of commands, checks and benchmarks.
 #pragma once
 #include "core/base/export.h"
 #include "nn/modules.h"
@@ -7,9 +7,9 @@ namespace tutti::nn {
 
 struct TUTTI_API NetOptions {
   std::string activation = "relu";
-  double dropout = 0;  ///< after each hidden Linear; 0: no such layer
+  double dropout = 0;  ///< after each hidden Linear; 0: no Dropout module
   Scheme init = Scheme::torch_default;
-  ~NetOptions();  ///< out of line: inlined, GCC 12 warns of texts that are not initialized
+  ~NetOptions();  ///< out of line: if inlined, GCC 12 warns about uninitialized strings
 };
 
 /// Flatten, then a Linear of each size with the activation between them. Throws Error for an unknown activation.

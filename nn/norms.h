@@ -1,13 +1,13 @@
-// Normalisations as modules. Their weights stay f32 in mixed precision.
+// Normalization modules. Their weights stay f32 in mixed precision.
 #pragma once
 #include "core/base/export.h"
 #include "nn/module.h"
 
 namespace tutti::nn {
 
-/// PyTorch's BatchNorm1d, 2d and 3d: x [N, C, …] normalised by the batch while training, by the running statistics
-/// otherwise. weight and bias [C]; buffers running_mean and running_var [C], var unbiased: running += momentum
-/// (statistic - running).
+/// PyTorch's BatchNorm1d, 2d and 3d: normalizes x [N, C, …] by batch statistics in training, otherwise by running
+/// statistics. weight and bias [C]; buffers running_mean and running_var [C], with unbiased variance: running +=
+/// momentum (statistic - running).
 class TUTTI_API BatchNorm : public Module {
  public:
   struct Options {
@@ -45,7 +45,7 @@ class TUTTI_API RmsNorm : public Module {
   double eps_;
 };
 
-/// PyTorch's GroupNorm of x [N, C, …]: weight and bias [C]. Throws Error where the groups do not divide C.
+/// PyTorch's GroupNorm of x [N, C, …]: weight and bias [C]. Throws Error unless C is a multiple of the groups.
 class TUTTI_API GroupNorm : public Module {
  public:
   explicit GroupNorm(int64_t groups, double eps = 1e-5) : groups_(groups), eps_(eps) {}

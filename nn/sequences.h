@@ -5,7 +5,7 @@
 
 namespace tutti::nn {
 
-/// Rows of weight [count, width] for indices (i32) of any shape; N(0, 1) unless told otherwise.
+/// Rows of weight [count, width] for indices (i32) of any shape; initialized to N(0, 1) by default.
 class TUTTI_API Embedding {
  public:
   Embedding(int64_t count, int64_t width, Init init = {Init::normal, 0, 1});
@@ -23,14 +23,14 @@ struct TUTTI_API RecurrentModuleOptions {
   double dropout = 0;  ///< between layers
 };
 
-/// What a recurrent module gives for x [N, T, I].
+/// The results of a recurrent module for x [N, T, I].
 struct TUTTI_API Sequences {
   Value y;         ///< [N, T, directions * hidden]
   Value h_n, c_n;  ///< [layers * directions, N, hidden]; c_n is null for a GRU
 };
 
 /// PyTorch's LSTM with batch_first: parameters weight_ih_l0 [4 hidden, I], weight_hh_l0, bias_ih_l0, bias_hh_l0, …,
-/// "_reverse" for the second direction. `lengths` (i32 [N]): a sequence's state stays after its length.
+/// "_reverse" for the second direction. `lengths` (i32 [N]): a sequence's state is unchanged after its length.
 class TUTTI_API Lstm {
  public:
   explicit Lstm(int64_t hidden, RecurrentModuleOptions options = {}) : hidden_(hidden), options_(options) {}
@@ -41,7 +41,7 @@ class TUTTI_API Lstm {
   RecurrentModuleOptions options_;
 };
 
-/// PyTorch's GRU with batch_first, likewise.
+/// PyTorch's GRU with batch_first, with the same naming.
 class TUTTI_API Gru {
  public:
   explicit Gru(int64_t hidden, RecurrentModuleOptions options = {}) : hidden_(hidden), options_(options) {}

@@ -1,4 +1,4 @@
-// A transformer's layer as a module.
+// Transformer layers as modules.
 #pragma once
 #include <string>
 
@@ -13,10 +13,10 @@ class TUTTI_API TransformerEncoderLayer : public Module {
  public:
   struct Options {
     int64_t feedforward = 2048;
-    double dropout = 0.1;  ///< of the attention, behind its activation and before both shortcuts' sums
+    double dropout = 0.1;  ///< of the attention, after the activation, and before both residual sums
     std::string activation = "relu";
-    double eps = 1e-5;        ///< of the normalisations
-    bool norm_first = false;  ///< before attention and linear layers, not behind the sums
+    double eps = 1e-5;        ///< of the normalizations
+    bool norm_first = false;  ///< normalizes before attention and linear layers, instead of after the residual sums
     bool bias = true;
     bool causal = false;  ///< token i attends to tokens 0 to i
   };

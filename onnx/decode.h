@@ -1,4 +1,4 @@
-// Tensors of the format as ours, checked before anything is allocated for them.
+// Converts ONNX tensors to HostTensors; validated before memory is allocated.
 #pragma once
 #include <string>
 
@@ -7,8 +7,8 @@
 
 namespace tutti::onnx {
 
-/// `place` ("model.onnx: initializer 'w'") begins every message. External data lie beside the file `model`; where that
-/// is "", such tensors are refused.
+/// Messages begin with `place` ("model.onnx: initializer 'w'"). External data is read from the folder of the file
+/// `model`; if `model` is "", tensors with external data are refused.
 HostTensor decode(const pb::Tensor& t, const std::string& place, const std::string& model);
 
 }  // namespace tutti::onnx

@@ -1,4 +1,4 @@
-// A trained model as an ONNX model: what `tutti export` writes.
+// Exports a trained model to ONNX, for `tutti export`.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,15 +10,15 @@
 namespace tutti::onnx {
 
 struct ExportOptions {
-  std::optional<int64_t> batch = {};  ///< samples per run; any number unless given
-  std::string name = "model";         ///< of the graph in the file
+  std::optional<int64_t> batch = {};  ///< samples per run; none: a dynamic batch size
+  std::string name = "model";         ///< of the file's graph
 };
 
-/// What Trainer::predict computes of columns like the form's, with the parameters of a checkpoint: averaged ones where
-/// the run keeps them, adapters merged into their weights. The columns that it hangs on are the inputs, "output" is the
-/// output, and the parameters and buffers are the initializers, under their names. Precisions below f32 become f32,
-/// which is what the parameters are. Throws Error(invalid) where checkpoint and task do not fit, or the batch cannot
-/// stay open; Error(declined) that lists ops without a form in ONNX.
+/// The model that Trainer::predict computes for columns of the given layout, with the parameters of a checkpoint:
+/// averaged ones if the run keeps them, adapters merged into their weights. Its inputs are the columns that the output
+/// depends on, its output is "output", and parameters and buffers are initializers under their names. Precisions below
+/// f32 become f32, the dtype of the parameters. Throws Error(invalid) if checkpoint and task do not match or the batch
+/// size cannot be dynamic, Error(declined) listing ops without an ONNX equivalent.
 Model exported(const std::string& checkpoint, const Task& task, const TrainerOptions& trained, const InputLayout& form,
                const ExportOptions& options = {});
 

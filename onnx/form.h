@@ -1,4 +1,4 @@
-// How one op of ours becomes ONNX nodes: forms in a table by the ops' names, one file of onnx/forms per family.
+// Converts ops to ONNX nodes: a table of forms by op name, one file of onnx/forms per family.
 #pragma once
 #include <functional>
 #include <map>
@@ -13,22 +13,22 @@ namespace tutti::onnx {
 
 using Names = std::vector<std::string>;
 
-/// The nodes of one op. `add` gives a name per result, "" for one that ONNX does not give.
+/// The ONNX nodes of one op. `add` returns a name per result, "" for a result that ONNX does not provide.
 struct Form {
   std::function<Names(Raising&, const tutti::Node&)> add;
-  /// Whether there is a form for such inputs and attributes; for all unless given.
+  /// Whether the form supports these inputs and attributes; null: all.
   bool (*takes)(const Graph&, const tutti::Node&) = nullptr;
 };
 
-/// One node of ONNX for several of ours, of which the last is given; nothing where they do not fit.
+/// Converts several nodes, of which the last is given, to one ONNX node; nullopt if they do not match.
 using Fusion = std::optional<std::string> (*)(Raising&, const tutti::Node& last);
 
 struct Forms {
   std::map<std::string, Form> by_op;
-  std::multimap<std::string, Fusion> fusions;  ///< by the last op
+  std::multimap<std::string, Fusion> fusions;  ///< by the op of the last node
 };
 
-// The families, each a file of onnx/forms.
+// The families; each is a file of onnx/forms.
 void add_activations(Forms& f);
 void add_convolutions(Forms& f);
 void add_indexing(Forms& f);
@@ -38,14 +38,15 @@ void add_recurrence(Forms& f);
 void add_reductions(Forms& f);
 void add_shapes(Forms& f);
 
-/// All of them.
+/// The forms of all families.
 const Forms& forms();
 
-/// The form of every elementwise op that has none of its own: node by node what its expression says.
+/// The form of elementwise ops without one of their own: one ONNX node per instruction of the expression.
 Names add_expression(Raising& r, const tutti::Node& n);
 bool takes_expression(const Graph& g, const tutti::Node& n);
 
-/// attention without a mask in terms of softmax, which ONNX has; the others keep their decomposition.
+/// Rewrites attention without a mask in terms of softmax, which ONNX has; other attention nodes keep their
+/// decomposition.
 Graph with_softmax(const Graph& g);
 
 }  // namespace tutti::onnx

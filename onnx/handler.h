@@ -1,4 +1,4 @@
-// How one ONNX op becomes nodes of a graph: handlers in a table by the ops' names, one file of onnx/ops per family.
+// Converts ONNX ops to nodes of a graph: a table of handlers by op name, one file of onnx/ops per family.
 #pragma once
 #include <functional>
 #include <map>
@@ -14,7 +14,7 @@ namespace tutti::onnx {
 
 class Lowering;
 
-/// What a handler may ask of the node that it lowers.
+/// A handler's view of the node that it lowers.
 class Context {
  public:
   Context(Lowering& lowering, const Node& node) : lowering_(lowering), node_(node) {}
@@ -25,23 +25,24 @@ class Context {
   const Node& node() const { return node_; }
   size_t inputs() const { return node_.inputs.size(); }
   size_t outputs() const { return node_.outputs.size(); }
-  /// Whether input, or output, `k` is there.
+  /// Whether input, or output, `k` is present.
   bool has(size_t k) const { return k < node_.inputs.size() && !node_.inputs[k].empty(); }
   bool wants(size_t k) const { return k < node_.outputs.size() && !node_.outputs[k].empty(); }
 
-  /// Input `k` as a value; throws where it was left out.
+  /// Input `k` as a value; throws if it was omitted.
   Value in(size_t k) const;
-  /// The same, a null value where it was left out.
+  /// The same; null if it was omitted.
   Value maybe(size_t k) const { return has(k) ? in(k) : Value{}; }
   Values all() const;
-  /// The numbers of an input that hangs on no data, row-major. Throws Unsupported where it does.
+  /// The elements of an input that is known when the graph is built, row-major. Throws Unsupported if it depends on
+  /// data.
   Reals numbers(size_t k, const char* what) const;
-  /// Integers, here and of attributes, are -2^31 to 2^31, others the nearest of these: more than any axis has, and
-  /// products of two do not overflow.
+  /// Integers, here and in attributes, are clamped to [-2^31, 2^31]: larger than any axis, and products of two do not
+  /// overflow.
   Ints integers(size_t k, const char* what) const;
   int64_t integer(size_t k, const char* what) const;
   double number(size_t k, const char* what) const;
-  /// Whether they can be had.
+  /// Whether numbers() would succeed.
   bool known(size_t k) const;
 
   bool has_attribute(const std::string& name) const { return node_.attributes.contains(name); }
@@ -52,14 +53,14 @@ class Context {
   Reals reals(const std::string& name) const;
   std::vector<std::string> texts(const std::string& name) const;
   const HostTensor& tensor(const std::string& name) const;
-  /// Integers that are an input from some opset on, and an attribute before; none where both are left out.
+  /// Integers that are an input in newer opsets and an attribute in older ones; nullopt if both are omitted.
   std::optional<Ints> integers_or_attribute(size_t k, const std::string& name) const;
 
   /// "model.onnx: node 3 'x' (Conv)".
   std::string place() const;
   /// Throws Unsupported: "model.onnx: node 3 'x' (Conv): WHAT".
   [[noreturn]] void unsupported(const std::string& what) const;
-  /// Throws Error(invalid) likewise, for what the specification does not allow.
+  /// Throws Error(invalid) with the same prefix, for a violation of the specification.
   [[noreturn]] void bad(const std::string& what) const;
 
  private:
@@ -69,11 +70,11 @@ class Context {
   const Node& node_;
 };
 
-/// One value per output; fewer where the last ones are not made.
+/// Returns one value per output, or fewer if the last ones are not supported.
 using Handler = std::function<Values(const Context&)>;
 using Table = std::map<std::string, Handler>;
 
-// The families, each a file of onnx/ops.
+// The families; each is a file of onnx/ops.
 void add_activations(Table& t);
 void add_arithmetic(Table& t);
 void add_comparisons(Table& t);
@@ -90,18 +91,18 @@ void add_constants(Table& t);
 void add_recurrence(Table& t);
 void add_losses(Table& t);
 
-/// All of them, by name; ops of ONNX's own domain alone.
+/// The handlers of all families, by name; only for ops of ONNX's own domain.
 const Table& handlers();
 
-// ---- what families share
+// ---- helpers of several families
 
 /// A tensor of the file as a constant of the graph (see `narrowed`).
 Value constant_from(Graph& graph, const HostTensor& t, const std::string& place);
-/// An axis of `rank`, from its end where negative.
+/// The axis of a tensor with `rank` axes; negative ones count from the end.
 int64_t axis_of(const Context& c, int64_t axis, size_t rank);
-/// Indices with those below 0 counted from the end of an axis of that size.
+/// Indices, where negative ones count from the end of an axis of that size.
 Value from_end(Value index, int64_t size);
-/// x in f32 where it is no float.
+/// Casts x to f32 if it is not a float.
 Value as_float(Value x);
 
 }  // namespace tutti::onnx

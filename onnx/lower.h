@@ -1,4 +1,4 @@
-// An ONNX model as nodes of a graph.
+// Lowers an ONNX model to nodes of a graph.
 #pragma once
 #include <functional>
 #include <map>
@@ -10,47 +10,47 @@
 
 namespace tutti::onnx {
 
-/// An input of the model: its value in the graph and, where shapes hang on its numbers, those numbers. 64-bit integers
+/// An input of the model: its value in the graph and, if shapes depend on its elements, those elements. 64-bit integers
 /// are i32 in the graph.
 struct Input {
   Value value;
   const HostTensor* known = nullptr;
 };
 
-/// A BatchNormalization in training: what it read and what its running statistics become.
+/// A BatchNormalization in training: the names of its running statistics and their new values.
 struct RunningStatistics {
   std::string mean, variance;  ///< names of the weights
   Value new_mean, new_variance;
 };
 
-/// What a lowering asks its caller.
+/// Options and callbacks of lower().
 struct LowerOptions {
-  /// The value of a weight, of its type (64-bit integers as i32). A constant unless given.
+  /// Returns the value of a weight, with its type (64-bit integers as i32). By default a constant.
   std::function<Value(Graph&, const std::string& name, const HostTensor& value)> weight = {};
-  /// BatchNormalization takes the batch's statistics, and Dropout drops by `dropout`.
+  /// Whether BatchNormalization uses batch statistics and Dropout calls `dropout`.
   bool training = false;
   std::function<Value(Value x, double p, const std::string& node)> dropout = {};
-  /// Told of each node's results, and of the values from the `first` of the graph on that were made for them: integers
-  /// of 64 bits that the graph computes in i32, `what` names the node.
+  /// Called after each node with its results and the id of the `first` value added for it, to check 64-bit integers
+  /// that the graph computes in i32. `what` names the node.
   std::function<void(const std::string& what, size_t first, const Values& results)> integers = {};
-  /// Where training tells the new running statistics.
+  /// Receives the new running statistics in training.
   std::function<void(const RunningStatistics&)> statistics = {};
 };
 
-/// Adds the model's nodes to the graph, and returns a value per output, in their order. Throws Unsupported that names
-/// every op without a handler (with node and opset), and for options and shapes that Tutti lacks; Error(invalid) for
-/// inputs that do not fit.
+/// Adds the model's nodes to the graph and returns one value per output, in order. Throws Unsupported naming every op
+/// without a handler (with node and opset), and for unsupported options and shapes; Error(invalid) for inputs that do
+/// not match.
 Values lower(const Model& model, Graph& graph, const std::map<std::string, Input>& inputs,
              const LowerOptions& options = {});
 
-/// A tensor as graphs have it: 64-bit integers as i32, the ends of their range as those of i32. Throws Unsupported that
-/// begins with `place` for other numbers beyond 32 bits.
+/// Converts a tensor for graphs: 64-bit integers become i32, and their limits become those of i32. Throws Unsupported,
+/// beginning with `place`, for other integers beyond 32 bits.
 HostTensor narrowed(const HostTensor& t, const std::string& place);
 
-/// Throws Unsupported that names every node whose op Tutti lacks.
+/// Throws Unsupported naming every node whose op Tutti does not support.
 void check_ops(const Model& model);
 
-/// The ops that have a handler, in the order of their names.
+/// The ops that have a handler, sorted by name.
 std::vector<std::string> all_handlers();
 
 }  // namespace tutti::onnx

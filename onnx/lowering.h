@@ -1,4 +1,4 @@
-// One model being added to a graph.
+// The state of lowering one model to a graph.
 #pragma once
 #include <map>
 #include <string>
@@ -18,15 +18,15 @@ class Lowering {
   const LowerOptions& options() const { return options_; }
   /// The value of that name.
   Value value(const std::string& name);
-  /// Its numbers, where they hang on nothing that is fed or trained.
+  /// Its elements, if they depend on no feed and no trained weight.
   std::optional<Reals> numbers(const std::string& name);
 
  private:
   struct Item {
-    Value value;                        // null: not asked for yet
-    const HostTensor* known = nullptr;  // its numbers, where the file or the caller gave them
+    Value value;                        // null: not requested yet
+    const HostTensor* known = nullptr;  // its elements, if the file or the caller provides them
   };
-  /// Whether a value, and all that it hangs on, is small enough for the host.
+  /// Whether a value, and everything it depends on, is small enough to evaluate on the host.
   bool small(Value of) const;
   void check_inputs(const std::map<std::string, Input>& inputs);
   void add(const Node& node);
@@ -34,7 +34,7 @@ class Lowering {
   Graph& graph_;
   const LowerOptions& options_;
   std::map<std::string, Item> items_;
-  std::map<std::string, Tensor> fed_;  // known inputs by the names of their feeds
+  std::map<std::string, Tensor> fed_;  // known inputs by feed name
 };
 
 }  // namespace tutti::onnx

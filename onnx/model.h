@@ -1,4 +1,4 @@
-// What an ONNX file says: a graph of named tensors, read and checked, without protobuf's types.
+// The contents of an ONNX file: a graph of named tensors, validated, without protobuf types.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,22 +13,22 @@
 
 namespace tutti::onnx {
 
-/// A file that is sound, but has what Tutti lacks: an op, an option, a type.
+/// Thrown for a valid file that uses something Tutti does not support: an op, an option, a type.
 class Unsupported : public Error {
  public:
   Unsupported(const std::string& message, std::string remedy) : Error(Code::invalid, message, std::move(remedy)) {}
 };
 
-/// The format's number of an element type.
+/// The format's code of an element type.
 using ElementType = int32_t;
-/// "FLOAT", "INT64", …; "type 99" for a number that the format does not have.
+/// "FLOAT", "INT64", …; "type 99" for an unknown code.
 std::string element_name(ElementType type);
-/// How Tutti holds it: INT8 and INT16 as i32; nothing for those that it has no type for.
+/// The corresponding dtype: INT8 and INT16 become i32; nullopt if Tutti has none.
 std::optional<DType> dtype_of(ElementType type);
-/// The format's number of one of our types.
+/// The format's code of a dtype.
 ElementType element_type(DType type);
 
-/// The value of a node's attribute; a graph is named only (it is never read).
+/// The value of a node's attribute. Subgraphs are only recorded as present, never read.
 struct Subgraph {
   bool operator==(const Subgraph&) const = default;
 };
@@ -37,9 +37,9 @@ using Attribute =
 
 struct Node {
   std::string name, op, domain;
-  std::vector<std::string> inputs, outputs;  ///< "": left out
+  std::vector<std::string> inputs, outputs;  ///< "": omitted
   std::map<std::string, Attribute> attributes;
-  size_t place = 0;  ///< in the file, from 0
+  size_t place = 0;  ///< index in the file
   bool operator==(const Node&) const = default;
   /// "node 3 'conv1' (Conv)", for messages.
   std::string text() const;
@@ -50,8 +50,8 @@ struct Port {
   std::string name;
   ElementType type = 0;
   bool has_shape = false;
-  Shape shape;                       ///< -1 where a size is open
-  std::vector<std::string> symbols;  ///< names of open sizes ("batch"), "" for the others
+  Shape shape;                       ///< -1 for a dynamic size
+  std::vector<std::string> symbols;  ///< names of dynamic sizes ("batch"); "" for others
 };
 
 struct Model {
@@ -59,21 +59,21 @@ struct Model {
   std::string name = {};  ///< of its graph
   int64_t opset = 0;
   std::map<std::string, int64_t> opsets;  ///< of every domain that the file names
-  std::vector<Node> nodes;                ///< each reads what inputs, weights and earlier nodes give
+  std::vector<Node> nodes;                ///< in topological order
   HostTensors weights;                    ///< the initializers
-  std::vector<Port> inputs, outputs;      ///< inputs without those that a weight gives
+  std::vector<Port> inputs, outputs;      ///< inputs without those that have an initializer
 };
 
 struct ReadOptions {
-  int64_t oldest = 13, newest = 23;  ///< opsets that are taken
+  int64_t oldest = 13, newest = 23;  ///< accepted opsets
 };
 
-/// Reads and checks a model. Weights in files of their own are read from the model's folder and nowhere else. Throws
-/// Error(invalid) that names file, place, expectation and remedy; Unsupported for types that Tutti lacks.
+/// Reads and validates a model. External weights are read only from the model's folder. Throws Error(invalid) naming
+/// file, place, expectation and remedy; Unsupported for types that Tutti does not have.
 Model read(const std::string& path, const ReadOptions& options = {});
-/// The same from the bytes of a file; `path` is for messages and for weights in files of their own.
+/// The same from the bytes of a file; `path` is for messages and for external weights.
 Model parse(const std::string& bytes, const std::string& path, const ReadOptions& options = {});
-/// One tensor from a file of its own, as ONNX's test data has them.
+/// One tensor from its own file, as in ONNX's test data.
 HostTensor read_tensor(const std::string& path);
 
 }  // namespace tutti::onnx

@@ -1,4 +1,4 @@
-// A graph of ours as an ONNX model: the way that lower.h goes, back.
+// Raises a graph to an ONNX model: the inverse of lower.h.
 #pragma once
 #include <map>
 #include <string>
@@ -9,17 +9,18 @@
 
 namespace tutti::onnx {
 
-/// The graph's nodes in ONNX's ops, of opset 20. Inputs are the feeds that an output hangs on, under their names;
-/// `outputs` names an output for each state that is to be one. States that are read keep their names: the caller adds
-/// their values as Model::weights. All other constants are Constant nodes. What has no form of its own in ONNX is
-/// decomposed. Throws Error(declined) that lists every node that is left, with op and place.
+/// The graph in ONNX ops, of opset 20. Inputs are the feeds that an output depends on, under their names; `outputs`
+/// maps states to the output names. States that are read keep their names: the caller adds their values to
+/// Model::weights. All other constants are Constant nodes. Ops without an ONNX form are decomposed. Throws
+/// Error(declined) listing every node that cannot be converted, with op and place.
 Model raise(const Graph& graph, const std::map<std::string, std::string>& outputs);
 
-/// One model from two of the same graph with batches of those sizes: what differs becomes an open size "batch", read
-/// off the first input. Throws Error(invalid) naming the first node where that cannot be.
+/// Merges two models of the same graph with different batch sizes into one: dimensions that differ become a dynamic
+/// size "batch", computed from the first input. Throws Error(invalid) naming the first node for which this is
+/// impossible.
 Model with_open_batch(const Model& a, const Model& b, int64_t batch_a, int64_t batch_b);
 
-/// Our ops that have a form, in the order of their names; elementwise ops have one of their expression besides.
+/// Ops with a form, sorted by name; other elementwise ops are converted by their expression.
 std::vector<std::string> all_forms();
 
 }  // namespace tutti::onnx

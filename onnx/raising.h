@@ -1,4 +1,4 @@
-// A graph that becomes an ONNX model: what forms ask of it.
+// The state of raising a graph to an ONNX model, used by forms.
 #pragma once
 #include <map>
 #include <set>
@@ -20,26 +20,26 @@ class Raising {
   const Graph& graph() const { return graph_; }
   const TensorType& type(ValueId id) const { return graph_.info(id).type; }
   const Shape& shape(ValueId id) const { return type(id).shape; }
-  /// The node that gives a value; null for feeds, states and constants.
+  /// The node that produces a value; null for feeds, states and constants.
   const tutti::Node* producer(ValueId id) const;
-  /// That node where it is of this op and nothing else reads its result; else null.
+  /// The producer, if it has this op and nothing else reads its result; else null.
   const tutti::Node* only_for(ValueId id, const char* op) const;
 
-  /// What the value is called in the model. Throws Error where ONNX does not give it.
+  /// The value's name in the model. Throws Error if ONNX does not provide it.
   std::string name(ValueId id);
   /// The name of an input of a node.
   std::string in(const tutti::Node& n, size_t k) { return name(n.inputs.at(k)); }
 
-  /// Adds a node at the place of the one that is being raised; returns the name of its first output.
+  /// Adds a node with the place of the node being raised; returns the name of its first output.
   std::string add(const std::string& op, std::vector<std::string> inputs, Attributes attributes = {});
   /// The same with several outputs.
   std::vector<std::string> add_all(const std::string& op, std::vector<std::string> inputs, size_t outputs,
                                    Attributes attributes = {});
-  /// A constant, equal ones once.
+  /// A constant; equal constants are added once.
   std::string constant(const HostTensor& t);
-  /// Of i64 [n], as ONNX wants shapes and axes.
+  /// A constant i64 [n], as ONNX requires for shapes and axes.
   std::string integers(const Ints& all);
-  /// A scalar, or `shape` of one number.
+  /// A constant filled with one number, a scalar by default.
   std::string number(DType dtype, double x, const Shape& shape = {});
 
  private:
@@ -54,7 +54,7 @@ class Raising {
   std::vector<size_t> uses_;
   std::vector<std::string> names_;  // by value; "" until known
   std::set<std::string> taken_;
-  std::map<std::string, std::string> wanted_;  // of a node's name: without its number
+  std::map<std::string, std::string> wanted_;  // by node name: the name without its number
   std::map<std::pair<std::string, std::vector<std::byte>>, std::string> constants_;  // by type and bytes
 
   Model model_;

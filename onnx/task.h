@@ -1,4 +1,4 @@
-// An ONNX model as a task: what `tutti train model.onnx` and `tutti eval model.onnx` run.
+// An ONNX model as a task, for `tutti train model.onnx` and `tutti eval model.onnx`.
 #pragma once
 #include <memory>
 #include <optional>
@@ -11,19 +11,19 @@
 namespace tutti::onnx {
 
 struct TaskOptions {
-  std::string loss = "cross_entropy";  ///< of the first output: one of all_losses(); "": none, it predicts alone
-  /// Weights are parameters, and BatchNormalization trains; else they are constants.
+  std::string loss = "cross_entropy";  ///< of the first output: one of all_losses(); "": none, the task only predicts
+  /// Weights are parameters and BatchNormalization is in training mode; otherwise weights are constants.
   bool trainable = true;
 };
 
-/// The only batch that the model takes, where its inputs name one.
+/// The only batch size that the model accepts, if its inputs fix one.
 std::optional<int64_t> fixed_batch(const Model& model);
-/// A task whose batch gives the model its inputs: the column "input" where it has one input, else the columns of the
-/// inputs' names. The model's first axis is the batch. Throws Error(invalid) for another loss.
+/// A task that reads the model's inputs from a batch: the column "input" if the model has one input, else the columns
+/// named like the inputs. The first axis is the batch. Throws Error(invalid) for an unknown loss.
 Task task(std::shared_ptr<const Model> model, const TaskOptions& options = {});
-/// The file's weights that a trainable task of the model declares for data like `set`.
+/// The file's weights for the parameters and buffers that a trainable task of the model declares for data like `set`.
 HostTensors weights(const Model& model, const Task& task, const data::Source& set);
-/// The model of a file, as commands take it: with its weights, without data of its own.
+/// The model in a file as a ModelDef for the commands: with its weights, without its own data.
 ModelDef read_definition(const std::string& path);
 
 }  // namespace tutti::onnx

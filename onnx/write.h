@@ -1,4 +1,4 @@
-// An ONNX model as a file: what read.cpp reads, written.
+// Writes an ONNX model to a file that read() accepts.
 #pragma once
 #include <string>
 
@@ -6,10 +6,10 @@
 
 namespace tutti::onnx {
 
-/// The bytes of a file with that model, of its opset; it must be one that read() takes. `path` is for messages. Throws
-/// Error(invalid) for more than the 2 GiB that the format holds.
+/// The bytes of a file with that model, of its opset; read() must accept the model. `path` is for messages. Throws
+/// Error(invalid) for more than 2 GiB, the format's limit.
 std::string bytes_of(const Model& model, const std::string& path);
-/// Writes the file whole or not at all. Throws Error(invalid) naming the path, what failed and a remedy.
+/// Writes the file atomically. Throws Error(invalid) naming the path, what failed and a remedy.
 void write(const std::string& path, const Model& model);
 
 }  // namespace tutti::onnx

@@ -9,14 +9,15 @@
 
 namespace tutti {
 
-/// What stands before an array's bytes. Throws Error(invalid) for a dtype that NumPy lacks.
+/// The header of an array's file. Throws Error(invalid) for a dtype that NumPy does not have.
 std::string npy_header(const TensorType& type);
-/// The array in `bytes` bytes that `read` gives in order. `place` begins every message. See read_npz.
+/// Reads an array of `bytes` bytes through `read`, which returns them in order. Messages begin with `place`. See
+/// read_npz.
 HostTensor read_npy(const std::function<void(void* to, uint64_t bytes)>& read, uint64_t bytes,
                     const std::string& place);
 
-/// Writes a tensor of f32, f64, i32, i64, u8, u32, bool or f16. The file appears whole or not at all. Throws
-/// Error(invalid) naming the file and the system's reason, and for another dtype.
+/// Writes a tensor of f32, f64, i32, i64, u8, u32, bool or f16. The file is written atomically. Throws Error(invalid)
+/// naming the file and the system's reason, and for other dtypes.
 TUTTI_API void write_npy(const std::string& path, const HostTensor& t);
 
 }  // namespace tutti

@@ -7,12 +7,12 @@
 
 namespace tutti {
 
-/// The arrays by their names. Integers of 8 and 16 bits but u8 become i32; arrays in Fortran's order are put in C's.
-/// Throws Error(invalid) naming file, array, expectation and remedy: what the file's bytes do not bear out is refused
-/// before memory is taken for it, and so are pickled objects, which are programs.
+/// Reads all arrays by name. Integers of 8 and 16 bits except u8 become i32; Fortran order becomes C order. Throws
+/// Error(invalid) naming file, array, expectation and remedy. Sizes are checked against the file before memory is
+/// allocated; pickled objects are refused because they can contain code.
 TUTTI_API HostTensors read_npz(const std::string& path);
-/// Writes them uncompressed; the file appears whole or not at all. Throws Error(invalid) as write_npy does, and for
-/// more than 4 GiB.
+/// Writes them uncompressed; the file is written atomically. Throws Error(invalid) like write_npy, and for more than 4
+/// GiB.
 TUTTI_API void write_npz(const std::string& path, const HostTensors& arrays);
 
 }  // namespace tutti

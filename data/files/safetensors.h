@@ -1,4 +1,4 @@
-// What reading and writing safetensors files share.
+// Definitions shared by the reader and the writer of safetensors files.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,19 +9,19 @@
 
 namespace tutti::safetensors {
 
-/// The longest header that the format allows, in bytes.
+/// The longest header allowed by the format, in bytes.
 constexpr uint64_t max_header = 100'000'000;
 
 /// An element type of the format.
 struct Element {
   std::string_view name;
   uint64_t bits;
-  std::optional<DType> dtype = {};  ///< as what it is read; nothing where we have no such numbers
-  /// Whether the bytes of the file are those of `dtype`; else integers become wider.
+  std::optional<DType> dtype = {};  ///< the dtype it is read as; nullopt if Tutti has no such dtype
+  /// Whether the file's bytes are those of `dtype`; otherwise integers are widened.
   bool own() const { return dtype && bits == 8 * size_of(*dtype); }
 };
 
-/// All that the format has (safetensors 0.7).
+/// All element types of the format (safetensors 0.7).
 inline constexpr Element elements[] = {{"F32", 32, DType::f32},
                                        {"F64", 64, DType::f64},
                                        {"F16", 16, DType::f16},
@@ -45,21 +45,21 @@ inline constexpr Element elements[] = {{"F32", 32, DType::f32},
                                        {"F6_E3M2", 6},
                                        {"F4", 4}};
 
-/// The format's name of one of our dtypes: "BF16".
+/// The format's name of a dtype: "BF16".
 inline std::string name(DType t) {
   for (const Element& e : elements)
     if (e.own() && e.dtype == t) return std::string(e.name);
   return "";
 }
 
-/// The element type with that name, or null.
+/// The element type of that name, or null.
 inline const Element* find(std::string_view text) {
   for (const Element& e : elements)
     if (e.name == text) return &e;
   return nullptr;
 }
 
-/// "F32, F64, …": those that are read.
+/// "F32, F64, …": the types that can be read.
 inline std::string readable() {
   std::string list;
   for (const Element& e : elements)

@@ -1,4 +1,4 @@
-// A file that is written whole or not at all.
+// Atomic file writes.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace tutti {
 
-/// Written beside the target under a name of its own, then renamed to it: whoever reads sees the old file or the new
-/// one. What is not finished is removed, and the next writer removes what a killed process left. Every call throws
+/// Writes a temporary file beside the target, then renames it to the target: readers see either the old file or the new
+/// one. Unfinished files are removed; those of killed processes are removed by the next writer. Every call throws
 /// Error(invalid) naming the target, what failed and a remedy.
 class WholeFile {
  public:
-  /// A symbolic link stays and its target is replaced. `bytes`: how many will be written, for messages.
+  /// If `path` is a symbolic link, its target is replaced. `bytes`: how many will be written, for messages.
   WholeFile(const std::string& path, uint64_t bytes);
   WholeFile(const WholeFile&) = delete;
   WholeFile& operator=(const WholeFile&) = delete;
   ~WholeFile();
   void write(const void* data, size_t bytes);
-  /// Flushes to the disk and takes the target's place.
+  /// Flushes to the disk and renames to the target.
   void become_target();
 
  private:
@@ -31,7 +31,7 @@ class WholeFile {
   bool renamed_ = false;
 };
 
-/// All of it in one call.
+/// Writes a whole file in one call.
 void write_whole_file(const std::string& path, std::string_view text);
 
 }  // namespace tutti

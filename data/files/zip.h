@@ -14,15 +14,16 @@ struct ZipEntry {
   std::string name;
   bool deflated = false;
   uint32_t crc = 0;
-  uint64_t packed = 0, bytes = 0;  ///< in the file, and unpacked
-  uint64_t at = 0;                 ///< of the packed bytes
+  uint64_t packed = 0, bytes = 0;  ///< compressed and uncompressed size
+  uint64_t at = 0;                 ///< byte offset of the compressed data
 };
 
-/// An archive whose directory has been read and checked: every entry lies in the file, none over another, and none
-/// promises more bytes than its own can hold.
+/// An archive whose directory has been read and checked: all entries lie in the file, do not overlap, and claim no more
+/// bytes than their compressed data can expand to.
 class TUTTI_API ZipFile {
  public:
-  /// Throws Error(invalid) naming file, place and expectation; also for encrypted entries and other compressions.
+  /// Throws Error(invalid) naming file, place and expectation; also for encrypted entries and unsupported compression
+  /// methods.
   explicit ZipFile(const std::string& path);
   const std::string& path() const { return file_.path(); }
   uint64_t file_bytes() const { return file_.size(); }
@@ -36,14 +37,14 @@ class TUTTI_API ZipFile {
   std::vector<ZipEntry> entries_;
 };
 
-/// The bytes of one entry, from the first to the last.
+/// Reads the bytes of one entry sequentially.
 class TUTTI_API ZipReader {
  public:
   ZipReader(const ZipFile& file, const ZipEntry& entry);
   ZipReader(const ZipReader&) = delete;
   ZipReader& operator=(const ZipReader&) = delete;
   ~ZipReader();
-  /// Throws Error(invalid) where the entry ends before, and where its last byte is read and its checksum is another.
+  /// Throws Error(invalid) if the entry ends too early, or if its checksum does not match once the last byte is read.
   void read(void* to, uint64_t bytes);
 
  private:

@@ -1,4 +1,4 @@
-// Convolutions of 1-d and 3-d images, transposed ones, and padding that keeps the size; conv2d is an op.
+// 1-d and 3-d convolutions, transposed convolutions, and "same" padding; conv2d is an op.
 #pragma once
 #include "core/base/attrs.h"
 #include "core/base/export.h"
@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-/// How a window moves over the last axis, over the last three (z, y, x); `groups` divides the channels. PyTorch's
-/// defaults.
+/// Options of conv1d, for the last axis, and of conv3d, for the last three (z, y, x); `groups` divides the channels.
+/// PyTorch's defaults.
 struct TUTTI_API Conv1dOptions {
   int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
 };
@@ -17,20 +17,20 @@ struct TUTTI_API Conv3dOptions {
 };
 /// conv2d over one axis: x [N, C, L], w [O, C/groups, k], y [N, O, OL].
 TUTTI_API Value conv1d(Value x, Value w, const Conv1dOptions& o = {});
-/// conv2d over three axes: x [N, C, D, H, W], w [O, C/groups, kz, ky, kx], y [N, O, OD, OH, OW]. The kz planes that a
-/// result reads become channels of one conv2d.
+/// conv2d over three axes: x [N, C, D, H, W], w [O, C/groups, kz, ky, kx], y [N, O, OD, OH, OW]. The kz planes under
+/// the kernel become channels of one conv2d.
 TUTTI_API Value conv3d(Value x, Value w, const Conv3dOptions& o = {});
-/// conv1d, conv2d or conv3d, by the axes of x, padded so that y is as large as x ("same" in PyTorch): dilation * (k -
-/// 1) zeros per axis, the odd one behind. An empty dilation means 1.
+/// conv1d, conv2d or conv3d, depending on the rank of x, padded so that y has the spatial size of x ("same" in
+/// PyTorch): dilation * (k - 1) zeros per axis, with the odd one at the end. An empty dilation means 1.
 TUTTI_API Value conv_same(Value x, Value w, Ints dilation = {}, int64_t groups = 1);
 
-/// How a transposed convolution moves, (y, x) each; PyTorch's defaults. `output_padding`, less than the stride or the
-/// dilation, says which of the sizes that a convolution would shrink alike is meant.
+/// Options of a transposed convolution, (y, x) each; PyTorch's defaults. `output_padding`, less than the stride or the
+/// dilation, selects one of the output sizes that a convolution would map to the same input size.
 struct TUTTI_API ConvTranspose2dOptions {
   Ints stride = {1, 1}, padding = {0, 0}, output_padding = {0, 0}, dilation = {1, 1};
   int64_t groups = 1;
 };
-/// The same over one axis and over three.
+/// The same for one axis and for three.
 struct TUTTI_API ConvTranspose1dOptions {
   int64_t stride = 1, padding = 0, output_padding = 0, dilation = 1, groups = 1;
 };

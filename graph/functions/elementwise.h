@@ -1,5 +1,4 @@
-// Elementwise functions and activations, with PyTorch's names. In f16 and bf16 they are computed in f32 and rounded
-// once.
+// Elementwise functions and activations, named as in PyTorch. f16 and bf16 are computed in f32 and rounded once.
 #pragma once
 #include <string>
 
@@ -8,16 +7,16 @@
 
 namespace tutti {
 
-// ---- whole numbers; the gradients are 0
+// ---- rounding; the gradients are 0
 
-/// The smallest whole number >= x.
+/// The smallest integer >= x.
 TUTTI_API Value ceil(Value x);
-/// The nearest whole number; halves go to the even one.
+/// The nearest integer; halves round to even.
 TUTTI_API Value round(Value x);
-/// Without its fraction.
+/// Rounds toward 0.
 TUTTI_API Value trunc(Value x);
-/// a / b rounded to a whole number: "trunc" (toward 0) or "floor", Python's //. Integers: exact; by 0: 0; the least one
-/// by -1 wraps to itself.
+/// a / b rounded to an integer: "trunc" (toward 0) or "floor" (Python's //). For integer dtypes exact; division by 0
+/// gives 0; the smallest integer divided by -1 wraps to itself.
 TUTTI_API Value div(Value a, Value b, const std::string& rounding);
 
 // ---- powers and logarithms
@@ -33,14 +32,14 @@ TUTTI_API Value log10(Value x);
 
 // ---- inverse hyperbolic functions
 
-/// The number whose sinh is x.
+/// Inverse of sinh.
 TUTTI_API Value asinh(Value x);
-/// The number from 0 whose cosh is x; NaN where x < 1.
+/// Inverse of cosh, >= 0; NaN where x < 1.
 TUTTI_API Value acosh(Value x);
-/// The number whose tanh is x; infinite where |x| is 1, NaN beyond.
+/// Inverse of tanh; infinite where |x| = 1, NaN where |x| > 1.
 TUTTI_API Value atanh(Value x);
 
-// ---- questions; bool
+// ---- predicates; bool
 
 TUTTI_API Value isnan(Value x);
 TUTTI_API Value isinf(Value x);
@@ -48,7 +47,7 @@ TUTTI_API Value isfinite(Value x);
 TUTTI_API Value not_equal(Value a, Value b);
 TUTTI_API Value greater(Value a, Value b);
 TUTTI_API Value greater_equal(Value a, Value b);
-/// a where the condition holds, else b: `select` under NumPy's name, with scalars.
+/// a where the condition holds, else b: `select` under NumPy's name, also with scalars.
 TUTTI_API Value where(Value condition, Value a, Value b);
 TUTTI_API Value where(Value condition, Value a, double b);
 TUTTI_API Value where(Value condition, double a, Value b);
@@ -63,7 +62,7 @@ TUTTI_API Value hardsigmoid(Value x);
 TUTTI_API Value hardswish(Value x);
 /// x tanh(ln(1 + e^x))
 TUTTI_API Value mish(Value x);
-/// x where x > 0, else weight x; the weight holds one number, or one for each channel (axis 1).
+/// x where x > 0, else weight x; the weight has one element, or one per channel (axis 1).
 TUTTI_API Value prelu(Value x, Value weight);
 /// scale (x where x > 0, else alpha (e^x - 1)) with the constants of Klambauer et al. 2017.
 TUTTI_API Value selu(Value x);
@@ -76,11 +75,11 @@ TUTTI_API Value softsign(Value x);
 /// x - tanh x
 TUTTI_API Value tanhshrink(Value x);
 
-// Gated units: an axis of even size is cut into halves a and b.
+// Gated units: an axis of even size is split into halves a and b.
 
 /// a sigmoid(b) (Dauphin et al. 2017)
 TUTTI_API Value glu(Value x, int64_t axis = -1);
-/// silu(a) b (Shazeer 2020): unlike glu's, the gate comes first.
+/// silu(a) b (Shazeer 2020): unlike in glu, the gate is the first half.
 TUTTI_API Value swiglu(Value x, int64_t axis = -1);
 /// gelu(a) b (Shazeer 2020)
 TUTTI_API Value geglu(Value x, int64_t axis = -1, const std::string& approximate = "none");

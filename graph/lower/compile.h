@@ -1,4 +1,5 @@
-// The way from a graph to what a device runs: simplify → cse → dce → legalize → simplify → cse → dce → group → lower.
+// The pipeline from a graph to a device program: simplify → cse → dce → legalize → simplify → cse → dce → group →
+// lower.
 #pragma once
 #include "core/base/export.h"
 #include "graph/lower/legalize.h"
@@ -6,11 +7,11 @@
 
 namespace tutti {
 
-/// A graph after all device-independent and device-dependent passes, ready to be lowered. TUTTI_TRACE=graph prints it.
+/// Runs all device-independent and device-dependent passes and lowers the graph. TUTTI_TRACE=graph prints it.
 TUTTI_API Lowered compile_for_device(const Graph& g, Legalizer& legalizer);
 
-/// Its two halves. What the first gives may still hold nodes that the device declines and that have no decomposition;
-/// the second throws Error(declined) listing them.
+/// The two halves of compile_for_device. The result of the first may contain nodes that the device declines and that
+/// have no decomposition; the second throws Error(declined) listing them.
 TUTTI_API Graph expand_for_device(const Graph& g, Legalizer& legalizer);
 TUTTI_API Lowered lower_for_device(const Graph& expanded, Legalizer& legalizer);
 

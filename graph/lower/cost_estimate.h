@@ -1,4 +1,4 @@
-// What a program does, counted from its shapes: the one place that knows.
+// The work of a program, counted from its shapes.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,18 +8,16 @@
 
 namespace tutti {
 
-/// Of one run.
+/// The cost of one run.
 struct TUTTI_API CostEstimate {
-  double flops =
-      0;  ///< of products (matmul, conv2d, conv2d_dx, conv2d_dw), 2 per multiply-add; taps in the padding count
-  double bytes =
-      0;  ///< that must cross memory: every node or group reads each of its inputs and writes its results once
+  double flops = 0;  ///< matmul, conv2d, conv2d_dx, conv2d_dw: 2 per multiply-add, including taps in the padding
+  double bytes = 0;  ///< memory traffic: every node or group reads each input and writes each result once
 };
 
-/// Sums over the nodes of a program that the engine lowered. Of a group (TuttiGroup) only what enters and leaves it
-/// counts; gather and slice read as much as they give; a reshape moves nothing.
+/// Sums over the nodes of a lowered program. For a group (TuttiGroup) only its inputs and outputs count; gather and
+/// slice read as many elements as they return; reshape moves nothing.
 TUTTI_API CostEstimate estimate_cost(const TuttiProgram& program);
-/// Of these nodes, in order, as one pass over memory.
+/// The cost of these nodes, in order, in one pass over memory.
 TUTTI_API CostEstimate estimate_cost(const TuttiProgram& program, std::span<const uint32_t> nodes);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// Orders nodes and marks what one pass over memory can do.
+// Orders nodes and forms groups that run in one pass over memory.
 #pragma once
 #include <vector>
 
@@ -7,17 +7,17 @@
 namespace tutti {
 
 struct Grouped {
-  Graph graph;                     ///< the same nodes in another order
-  std::vector<TuttiGroup> groups;  ///< over that order; groups of one node are not listed
+  Graph graph;                     ///< the same nodes, reordered
+  std::vector<TuttiGroup> groups;  ///< in that order; groups of one node are not listed
 };
 
 /// Schedules the nodes so that
-/// - a node that computes a state's next value comes after every reader of its old value, so that devices update in
-///   place (unless a reader depends on the next value),
-/// - elementwise nodes of one shape and phase (forward, backward, update) stand together, behind the structured node
+/// - a node that computes a state's next value comes after all readers of its old value, so that devices can update
+///   in place (unless a reader depends on the next value),
+/// - elementwise nodes of one shape and phase (forward, backward, update) are adjacent, after the structured node
 ///   whose result they read: CHAIN groups of at most 32 nodes,
-/// - equal elementwise nodes over many tensors stand together: BATCH groups (the optimizer).
-/// Otherwise program order is kept.
+/// - equal elementwise nodes over many tensors are adjacent: BATCH groups (the optimizer).
+/// Otherwise keeps program order.
 Grouped group(const Graph& g);
 
 }  // namespace tutti

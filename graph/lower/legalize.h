@@ -1,4 +1,4 @@
-// Replaces what a device declines by its decomposition.
+// Replaces ops that a device declines by their decompositions.
 #pragma once
 #include <functional>
 #include <unordered_map>
@@ -14,27 +14,27 @@ using Ask = std::function<std::vector<Verdict>(const Graph&)>;
 
 /// A node that a device cannot run and that has no decomposition.
 struct TUTTI_API Declined {
-  uint32_t node = 0;  ///< of the graph asked about
+  uint32_t node = 0;  ///< index in the graph that was checked
   std::string text;   ///< "matmul(f32[2, 3], f32[3, 4]) at fc1"
   std::string reason;
 };
 
-/// Legalizes graphs for one device. Verdicts are kept by node signature (op, attributes, input types): each signature
-/// is asked about once, the new ones of a round of decomposition in one call.
+/// Legalizes graphs for one device. Verdicts are cached by node signature (op, attributes, input types): each signature
+/// is checked once; the new signatures of one round of decomposition are checked in one call.
 class TUTTI_API Legalizer {
  public:
-  /// `device` is what errors call it.
+  /// `device`: its name in errors.
   explicit Legalizer(Ask ask, std::string device = "the device") : ask_(std::move(ask)), device_(std::move(device)) {}
-  /// For a session's device; the session must outlive it.
+  /// For a session's device; the session must outlive the Legalizer.
   explicit Legalizer(Session& session);
   /// A graph of which the device accepts every node. Throws Error(declined) listing every node that it declines and
   /// that has no decomposition, with the reasons.
   Graph run(const Graph& g);
-  /// A graph without declined nodes that have a decomposition; others stay.
+  /// Decomposes declined nodes that have a decomposition; other declined nodes remain.
   Graph expand(const Graph& g);
-  /// Every node that the device declines as it stands, in order.
+  /// Every node of `g` that the device declines, in order.
   std::vector<Declined> declined(const Graph& g);
-  /// Whether run() would throw nothing.
+  /// Whether run() would succeed.
   bool accepts(const Graph& g) { return declined(expand(g)).empty(); }
   int calls() const { return calls_; }
   size_t signatures() const { return verdicts_.size(); }
@@ -48,7 +48,7 @@ class TUTTI_API Legalizer {
   int calls_ = 0;
 };
 
-/// Throws Error(declined) listing the nodes, equal lines once with their number, and at most a dozen lines.
+/// Throws Error(declined) listing the nodes, with equal lines counted, in at most a dozen lines.
 [[noreturn]] TUTTI_API void throw_declined(const std::string& device, const std::vector<Declined>& nodes, size_t of,
                                            const std::string& remedy);
 

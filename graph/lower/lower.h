@@ -1,4 +1,4 @@
-// A graph as the flat C structs that cross the plugin boundary.
+// Lowers a graph to the flat C structs of the plugin ABI.
 #pragma once
 #include <deque>
 #include <memory>
@@ -8,13 +8,13 @@
 
 namespace tutti {
 
-/// Owns everything its TuttiProgram points to.
+/// Owns all memory that its TuttiProgram points to.
 class TUTTI_API Lowered {
  public:
   explicit Lowered(const Graph& g, std::vector<TuttiGroup> groups = {}, uint32_t numerics = TUTTI_FAST);
   Lowered(const Lowered&) = delete;
   const TuttiProgram& program() const { return program_; }
-  /// Per node of the program, which are the graph's.
+  /// Per node of the program; its nodes are those of the graph.
   const std::vector<Phase>& phases() const { return phases_; }
   /// Names of the feeds in program order.
   const std::vector<std::string>& feeds() const { return feeds_; }

@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-/// The graph with equal nodes (op, attributes, inputs) and equal constants merged. Every op is pure, random ones too.
+/// Merges equal nodes (op, attributes, inputs) and equal constants. All ops are pure, including random ones.
 Graph cse(const Graph& g);
 
 }  // namespace tutti

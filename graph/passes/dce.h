@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-/// The graph without the nodes that no state needs. Feeds and states stay.
+/// Removes nodes that no state depends on. Feeds and states are kept.
 Graph dce(const Graph& g);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// What passes that build a new graph share: copying the interface (feeds, states) and mapping old values to new ones.
+// Shared by passes that build a new graph: copies the interface (feeds, states) and maps old values to new ones.
 #pragma once
 #include "graph/op.h"
 
@@ -6,9 +6,9 @@ namespace tutti {
 
 class Rewriter {
  public:
-  /// Declares every feed and state of `from` anew, in order, so that the interface of the step stays what it was.
+  /// Declares all feeds and states of `from`, in order, so that the step's interface is unchanged.
   explicit Rewriter(const Graph& from);
-  /// The new value of an old one; constants are copied when first asked for.
+  /// The new value of an old one; constants are copied at the first use.
   Value operator[](ValueId old);
   Values map(const std::vector<ValueId>& old);
   void set(ValueId old, Value value) { map_[old] = value; }
@@ -16,7 +16,7 @@ class Rewriter {
   Values copy(const Node& n);
   /// The graph being built.
   Graph& to() { return to_; }
-  /// Sets the states and hands the graph out.
+  /// Sets the states and returns the graph.
   Graph finish();
 
  private:
@@ -25,7 +25,7 @@ class Rewriter {
   Values map_;
 };
 
-/// Per node: whether a state needs it.
+/// Per node: whether a state depends on it.
 std::vector<bool> live_nodes(const Graph& g);
 
 }  // namespace tutti

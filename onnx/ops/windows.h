@@ -1,4 +1,4 @@
-// How a window of ONNX moves over an image: attributes of convolutions and pools, with their padding made explicit.
+// ONNX's windows over an image: attributes of convolutions and pools, with explicit padding.
 #pragma once
 #include "onnx/handler.h"
 
@@ -6,11 +6,11 @@ namespace tutti::onnx {
 
 /// One entry per spatial axis.
 struct Windows {
-  Ints kernel, stride, dilation, begin, end;  ///< begin, end: padding before and behind
+  Ints kernel, stride, dilation, begin, end;  ///< begin, end: padding before and after
   size_t rank() const { return kernel.size(); }
   bool symmetric() const { return begin == end; }
   bool dilated() const;
-  /// How many windows there are over an image of those sizes; `ceil`: the last may reach beyond the padding.
+  /// The number of windows over an image of those sizes; `ceil`: the last may extend beyond the padding.
   Ints counts(const Shape& image, bool ceil) const;
   /// The spatial sizes of x [N, C, …].
   static Shape image(Value x);
@@ -18,12 +18,11 @@ struct Windows {
 
 /// The attribute auto_pad: NOTSET, VALID, SAME_UPPER or SAME_LOWER.
 std::string auto_pad(const Context& c);
-/// Reads kernel_shape (`kernel` where the attribute is left out), strides, dilations, pads and auto_pad for x [N, C,
-/// …].
+/// Reads kernel_shape (`kernel` if the attribute is omitted), strides, dilations, pads and auto_pad for x [N, C, …].
 Windows windows_of(const Context& c, Value x, const Ints& kernel);
-/// x with `value` around its image.
+/// x padded with `value` along the spatial axes.
 Value padded(Value x, const Ints& begin, const Ints& end, double value);
-/// The convolution of x, padded already, without further padding.
+/// The convolution of an already padded x, without further padding.
 Value convolve(const Context& c, Value x, Value w, const Windows& windows, int64_t groups, const Ints& padding);
 
 }  // namespace tutti::onnx

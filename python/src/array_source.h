@@ -1,4 +1,4 @@
-// Batches of arrays that Python hands in anew for every step, as sources.
+// Sources of batches that Python passes as new arrays for every step.
 #pragma once
 #include <fmt/format.h>
 
@@ -13,8 +13,8 @@ namespace tutti::python {
 using data::Source;
 using Arrays = std::map<std::string, Array>;
 
-/// Arrays that Python hands in anew for every step, read where they lie. The limits that the trainer checks the first
-/// ones by hold for those to come as well.
+/// Arrays that Python passes anew for every step, read in place. Limits that the trainer checks on the first arrays are
+/// checked on all later ones.
 class ArraySource : public Source {
  public:
   void check_within(const std::string& column, const Limit& limit) const override {
@@ -24,7 +24,7 @@ class ArraySource : public Source {
 
  protected:
   using Source::Source;
-  /// Throws Error(invalid) where integers pass the limits; the arrays before stay then.
+  /// Throws Error(invalid) if integers violate the limits; the previous arrays are then kept.
   void replace(std::map<std::string, HostView> views, const Arrays& columns) {
     std::swap(views_, views);
     try {
@@ -38,7 +38,7 @@ class ArraySource : public Source {
   std::map<std::string, HostView> views_;
 
  private:
-  /// By the rows of the array, which are a batch's samples.
+  /// Reports rows of the array, which are the batch's samples.
   void check(const std::string& column, const Limit& limit) const {
     const HostView& v = views_.at(column);
     const auto* x = static_cast<const int32_t*>(v.data);
@@ -50,11 +50,11 @@ class ArraySource : public Source {
   Arrays kept_;
 };
 
-/// One batch that Python hands in anew for every step: a single sample, whose columns are whole arrays of any shape.
+/// A batch that Python passes anew for every step: a single sample, whose columns are whole arrays of any shape.
 class BatchSource : public ArraySource {
  public:
   BatchSource(const std::string& name, const Arrays& columns) : ArraySource(name) { set(columns); }
-  /// The next batch: the same columns. Throws Error(invalid) where one is of another type, or passes a limit.
+  /// Sets the next batch, with the same columns. Throws Error(invalid) if one has another type or violates a limit.
   void set(const Arrays& columns) {
     std::map<std::string, HostView> views = views_;
     for (const auto& [column, array] : columns) {
@@ -81,12 +81,12 @@ class BatchSource : public ArraySource {
   }
 };
 
-/// The rows of one batch as samples; every step hands in the next batch.
+/// The rows of a batch as samples; Python passes a new batch for every step.
 class RowSource : public ArraySource {
  public:
   RowSource(const std::string& name, const Arrays& columns) : ArraySource(name) { set(columns); }
-  /// The next batch: the same columns, of the same types. Throws Error(invalid) where they differ, or where integers
-  /// pass the limits that the model's task has set; the batch before stays then.
+  /// Sets the next batch, with the same columns and types. Throws Error(invalid) if they differ, or if integers violate
+  /// the limits that the model's task has set; the previous batch is then kept.
   void set(const Arrays& columns) {
     std::map<std::string, HostView> views;
     for (const auto& [column, array] : columns) {

@@ -1,4 +1,4 @@
-// What the parts of the extension module share: handles that outlive nothing, arrays, callbacks.
+// Shared by the parts of the extension module: handles that check their lifetime, arrays, callbacks.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -28,21 +28,21 @@ namespace tutti::python {
 
 namespace nb = nanobind;
 
-/// A graph that Python sees: its own, or one that the engine lends for the time of a callback.
+/// A graph used in Python: an owned one, or one that the engine lends for the duration of a callback.
 struct GraphHandle {
   std::unique_ptr<Graph> owned;
   Graph* graph = nullptr;
-  /// Throws Error(invalid) where the callback is over.
+  /// Throws Error(invalid) if the callback has returned.
   Graph& get() const;
 };
 using GraphRef = std::shared_ptr<GraphHandle>;
 GraphRef lend(Graph& graph);
 
-/// A value and what keeps its graph.
+/// A value with a reference to its graph.
 struct PyValue {
   GraphRef handle;
   Value value;
-  /// Throws Error(invalid) where the graph is gone.
+  /// Throws Error(invalid) if the graph no longer exists.
   Value get() const;
 };
 PyValue wrap(const GraphRef& handle, Value v);
@@ -50,28 +50,28 @@ PyValue wrap(const GraphRef& handle, Value v);
 std::optional<PyValue> wrap_optional(const GraphRef& handle, Value v);
 Values unwrap(const std::vector<PyValue>& values);
 
-/// Arrays of any library by DLPack or the buffer protocol, in host memory.
+/// Arrays of any library, by DLPack or the buffer protocol, in host memory.
 using Array = nb::ndarray<nb::ro, nb::device::cpu, nb::c_contig>;
-/// The array's own memory. Throws Error(invalid) for an element type that the engine lacks.
+/// A view of the array's memory. Throws Error(invalid) for an element type that the engine does not have.
 HostView view(const Array& array);
-/// NumPy's array over the tensor's own memory; bf16, which NumPy lacks, as f32.
+/// A NumPy array over the tensor's memory; bf16, which NumPy does not have, becomes f32.
 nb::object to_numpy(HostTensor t);
 
-/// Throws Error(invalid) in a forked child of a process that used a device: the device's threads did not follow.
+/// Throws Error(invalid) in a forked child of a process that used a device: fork does not copy the device's threads.
 void check_process();
 
-/// A T that one thread uses at a time, until it is closed.
+/// A T that only one thread may use at a time, until it is closed.
 template <class T>
 class Exclusive {
  public:
-  /// What `make` gives, made without the GIL.
+  /// Holds the result of `make`, called without the GIL.
   template <class F>
   explicit Exclusive(F make) {
     check_process();
     nb::gil_scoped_release release;
     held_ = make();
   }
-  /// f(T&) without the GIL. Throws Error(invalid) where another thread, or a callback of this one, is at it.
+  /// Calls f(T&) without the GIL. Throws Error(invalid) if another thread, or a callback of this thread, is using it.
   template <class F>
   auto use(F f) {
     Use mine(*this);
@@ -119,14 +119,14 @@ class Exclusive {
   std::atomic_flag busy_;
 };
 
-/// A state's memory as an array that aliases it and keeps its `owner`.
+/// An array that aliases a state's memory and keeps `owner` alive.
 nb::object alias(const std::pair<TensorType, TuttiNativeState>& state, std::shared_ptr<void> owner);
 
 /// A Python callable that C++ may copy and drop without holding the GIL.
 using Callback = std::shared_ptr<nb::object>;
 Callback callback(nb::object function);
 
-/// Throws Error(invalid) for another name than none and cpu.
+/// Throws Error(invalid) for names other than none and cpu.
 Fallback fallback_named(const std::string& name);
 
 void bind_errors(nb::module_& m);

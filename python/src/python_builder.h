@@ -1,4 +1,4 @@
-// The builder of a model while a Python task runs.
+// The builder of a model during a Python task.
 #pragma once
 #include "core/base/status.h"
 #include "module.h"
@@ -6,11 +6,11 @@
 
 namespace tutti::python {
 
-/// Lent for the time of a callback, as its graph is.
+/// Lent for the duration of a callback, like its graph.
 struct PyBuilder {
   GraphRef graph;
   nn::Builder* builder = nullptr;
-  /// Throws Error(invalid) where the callback is over.
+  /// Throws Error(invalid) if the callback has returned.
   nn::Builder& get() const {
     if (!builder) throw invalid("a builder whose task is over", "use it inside of the task");
     return *builder;
