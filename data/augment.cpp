@@ -14,7 +14,7 @@
 namespace tutti::data {
 namespace {
 
-constexpr uint32_t augment_stream = 0x64617480;  // and the transforms behind the first: those that follow
+constexpr uint32_t augment_stream = 0x64617480;  // of the first transform; the next ones use the following numbers
 
 void load(const TensorType& type, const std::byte* from, Image& image) {
   if (type.dtype == DType::f32)

@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Adds the time of a scope.
+/// Adds the duration of a scope to a total.
 class Timed {
  public:
   explicit Timed(double& total) : total_(total) {}
@@ -41,12 +41,12 @@ BatchLoader::BatchLoader(const Source& set, const Batches& batches, int64_t firs
   if (options_.workers < 0) options_.workers = usual_workers(set, static_cast<bool>(options_.change));
   if (!set.parallel()) options_.workers = 0;
   int64_t ahead = options_.prefetch > 0 ? options_.prefetch : int64_t{2} * options_.workers;
-  // The batch that is being read from is one more.
+  // One more slot for the batch being read.
   slots_.resize(static_cast<size_t>(options_.workers == 0 ? 1 : 1 + std::min(ahead, std::max<int64_t>(count_, 1))));
-  parts_ = std::max(options_.workers, 1);  // so that the first batch is there as early as may be
+  parts_ = std::max(options_.workers, 1);  // so that the first batch is ready as early as possible
   try {
     for (int i = 0; i < options_.workers; ++i) threads_.emplace_back([this] { work(); });
-  } catch (...) {  // no more threads are to be had
+  } catch (...) {  // no more threads can be created
     stop();
     throw;
   }
@@ -75,8 +75,8 @@ void BatchLoader::work() {
     Slot& slot = slots_[static_cast<size_t>(number) % slots_.size()];
     std::exception_ptr error;
     try {
-      if (part == 0) begin(slot, number);  // under the lock: others take its further parts
-      if (!slot.error) {                   // else an earlier part failed, perhaps the memory for the batch
+      if (part == 0) begin(slot, number);  // under the lock: other threads take the batch's other parts
+      if (!slot.error) {                   // else an earlier part failed, maybe to allocate the batch
         lock.unlock();
         make(slot, part);
       }
@@ -100,7 +100,7 @@ void BatchLoader::begin(Slot& slot, int64_t number) {
   for (const auto& [column, bytes] : sample_bytes_) slot.columns[column].resize(bytes * slot.batch.indices.size());
 }
 
-/// That part of the samples, all columns.
+/// Makes one part of the samples, for all columns.
 void BatchLoader::make(Slot& slot, int64_t part) {
   auto all = static_cast<int64_t>(slot.batch.indices.size());
   auto begin = static_cast<size_t>(all * part / parts_), end = static_cast<size_t>(all * (part + 1) / parts_);
@@ -119,7 +119,7 @@ const Batch& BatchLoader::next() {
   if (threads_.empty()) {
     ++current_;
     begin(slots_[0], current_);
-    if (options_.change) make(slots_[0], 0);  // else read() reads to where the samples go
+    if (options_.change) make(slots_[0], 0);  // without a change read() reads directly into the destination
     return slots_[0].batch;
   }
   std::unique_lock lock(mutex_);

@@ -18,7 +18,8 @@
 namespace tutti::data {
 namespace {
 
-/// The character that stands for a byte: itself where it is printable in Latin-1, else the next one from U+0100 on.
+/// GPT-2's character for each byte: the byte itself if it is printable in Latin-1, else the next one starting at
+/// U+0100.
 std::array<std::string, 256> byte_alphabet() {
   std::array<std::string, 256> all;
   char32_t next = 0x100;
@@ -31,7 +32,7 @@ std::array<std::string, 256> byte_alphabet() {
 
 uint64_t pair(int32_t a, int32_t b) { return uint64_t{static_cast<uint32_t>(a)} << 32 | static_cast<uint32_t>(b); }
 
-/// How GPT-2 cuts a text. White space is Unicode's White_Space, which PCRE2's \s is not quite.
+/// GPT-2's pre-tokenization. White space is Unicode's White_Space, which differs from PCRE2's \s.
 const char* const gpt2_pattern = R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\t-\r\x{85}\p{Z}\p{L}\p{N}]++)"
                                  R"(|[\t-\r\x{85}\p{Z}]+(?![^\t-\r\x{85}\p{Z}])|[\t-\r\x{85}\p{Z}]+)";
 const char* const digits_pattern = R"(\p{N}|\P{N}++)";
@@ -41,7 +42,7 @@ const char* const vocabulary_remedy = "use a file whose tokenizer is whole";
 
 }  // namespace
 
-/// A pattern that cuts any text into pieces.
+/// A pattern that splits any text into pieces.
 struct Bpe::Pattern {
   explicit Pattern(const char* text) {
     int error = 0;
@@ -50,7 +51,7 @@ struct Bpe::Pattern {
     if (!code)
       throw Error(Code::internal,
                   fmt::format("PCRE2 {} refuses a tokenizer's pattern at {}: {}", PCRE2_MAJOR, at, error));
-    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without it, matching is slower and the same
+    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without JIT matching is slower, with the same result
   }
   ~Pattern() { pcre2_code_free(code); }
   Pattern(const Pattern&) = delete;
@@ -115,14 +116,14 @@ void Bpe::read_vocabulary(const std::string& path) {
     numbers_.emplace(token, n);
     size_ = std::max(size_, int64_t{n} + 1);
   }
-  if (static_cast<uint64_t>(size_) > 2 * all.size())  // a model would take memory for each number
+  if (static_cast<uint64_t>(size_) > 2 * all.size())  // models allocate memory for every id
     throw invalid(fmt::format("{}: {} tokens with numbers up to {}, expected them below {}", path, all.size(),
                               size_ - 1, 2 * all.size()),
                   folder_remedy);
 }
 
-/// Finds the tokens of single bytes, and turns the texts of all tokens into the bytes that they stand for. A text with
-/// a character that is not of the alphabet stands for itself.
+/// Finds the single-byte tokens, and converts the texts of all tokens to bytes. A text with a character outside the
+/// alphabet is kept unchanged.
 void Bpe::learn_bytes() {
   std::array<std::string, 256> alphabet = byte_alphabet();
   std::unordered_map<char32_t, char> byte_of;
@@ -166,8 +167,8 @@ void Bpe::add_merge(std::string_view line, const std::string& place, const char*
   merges_.emplace(pair(a, b), Merge{static_cast<int32_t>(merges_.size()), number_of(both[0] + both[1], place)});
 }
 
-/// Merges the pair of the lowest rank, the leftmost first, until none is left. A heap of pairs over a linked list:
-/// n log n, for a piece may be as long as the text.
+/// Merges the pair of the lowest rank, the leftmost first, until no pair can be merged. A heap of pairs over a linked
+/// list: O(n log n), because a piece may be as long as the text.
 std::vector<int32_t> Bpe::merged(std::vector<int32_t> piece) const {
   struct Candidate {
     int32_t rank, token;
@@ -194,7 +195,7 @@ std::vector<int32_t> Bpe::merged(std::vector<int32_t> piece) const {
     Candidate c = queue.top();
     queue.pop();
     size_t right = next[c.left];
-    if (piece[c.left] != c.a || right >= n || piece[right] != c.b) continue;  // merged otherwise meanwhile
+    if (piece[c.left] != c.a || right >= n || piece[right] != c.b) continue;  // stale: one of the two has been merged
     piece[c.left] = c.token;
     piece[right] = gone;
     next[c.left] = next[right];
@@ -209,7 +210,7 @@ std::vector<int32_t> Bpe::merged(std::vector<int32_t> piece) const {
 std::vector<int32_t> Bpe::encode(std::string_view text, const std::string& what) const {
   code_points(text, what);
   std::vector<int32_t> tokens;
-  std::unordered_map<std::string_view, std::vector<int32_t>> known;  // words come again and again
+  std::unordered_map<std::string_view, std::vector<int32_t>> known;  // cache: words repeat often
   constexpr size_t short_piece = 64;
   auto add = [&](std::string_view piece) {
     if (auto it = known.find(piece); it != known.end()) {

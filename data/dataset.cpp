@@ -13,7 +13,7 @@
 namespace tutti::data {
 namespace {
 
-/// By today's names: "made-up-text:65", the name in version 0.2, is "synthetic-text:65".
+/// Replaces names of version 0.2: "made-up-text:65" is now "synthetic-text:65".
 std::string with_new_name(const std::string& spec) {
   constexpr std::string_view earlier = "made-up-";
   return spec.starts_with(earlier) ? "synthetic-" + spec.substr(earlier.size()) : spec;

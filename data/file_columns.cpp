@@ -16,8 +16,7 @@ namespace {
 using Columns = std::vector<std::pair<std::string, HostTensor>>;
 constexpr std::string_view test_prefix = "test.";
 
-/// Throws Error(invalid) naming the row of the first number of `t`, f32, that is NaN or infinite. `from`: what it was
-/// converted from.
+/// Throws Error(invalid) naming the row of the first NaN or infinity of `t`, f32. `from`: the tensor before conversion.
 void expect_finite(const std::string& what, const HostTensor& t, const HostTensor& from) {
   std::optional<size_t> at = not_finite_at(t);
   if (!at) return;
@@ -47,7 +46,7 @@ HostTensor converted(const std::string& what, HostTensor t) {
   return t.to(DType::i32);
 }
 
-/// How many values an integer column takes; 0 where its values do not tell.
+/// The number of classes of an integer column; 0 if unknown.
 int64_t classes_of(const std::string& name, const Columns& all) {
   int64_t most = -1;
   for (const auto& [column, t] : all) {

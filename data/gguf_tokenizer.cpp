@@ -16,7 +16,7 @@ const std::string tokens_key = "tokenizer.ggml.tokens", merges_key = "tokenizer.
                   types_key = "tokenizer.ggml.token_type";
 const char* const other_remedy = "use a file with a tokenizer of model gpt2 and pre-tokenizer smollm or gpt-2";
 
-/// Throws unless the text of that key is one of these.
+/// Throws unless the text of that key is in `known`.
 std::string one_of(const Gguf& file, const std::string& key, const std::vector<std::string>& known) {
   std::string text = file.text(key);
   if (std::ranges::find(known, text) == known.end())
@@ -26,7 +26,7 @@ std::string one_of(const Gguf& file, const std::string& key, const std::vector<s
   return text;
 }
 
-/// A token's number, where the file has that key.
+/// The token id of that key, if the file has it.
 std::optional<int32_t> number_of(const Gguf& file, const std::string& key, size_t size) {
   const GgufValue* v = file.find(key);
   if (!v) return std::nullopt;
@@ -97,7 +97,7 @@ GgufTokenizer::GgufTokenizer(const Gguf& file) {
 }
 
 std::vector<int32_t> GgufTokenizer::encode(std::string_view text, const std::string& what) const {
-  code_points(text, what);  // so that a message counts from the beginning of the whole text
+  code_points(text, what);  // validates first, so that messages report positions in the whole text
   std::vector<int32_t> tokens;
   size_t done = 0;
   auto up_to = [&](size_t end) {

@@ -38,7 +38,7 @@ std::optional<size_t> not_finite_at(const HostTensor& t) {
   size_t n = t.bytes.size() / sizeof(float);
   for (size_t from = 0; from < n; from += block) {
     size_t to = std::min(n, from + block);
-    uint32_t found = 0;  // without a branch per element: data sets and checkpoints are large
+    uint32_t found = 0;  // no branch per element: data sets and checkpoints are large
     for (size_t i = from; i < to; ++i) {
       uint32_t bits = 0;
       std::memcpy(&bits, t.bytes.data() + i * sizeof bits, sizeof bits);

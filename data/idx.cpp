@@ -18,7 +18,7 @@ namespace {
 
 const char* const download = "the file is damaged or not an IDX file; fetch it again";
 
-// The unpacked bytes of a file, plain or gzip, with the position for messages.
+// The uncompressed bytes of a file, plain or gzip, with the position for messages.
 class Stream {
  public:
   explicit Stream(const std::string& path) : path_(path) {
@@ -36,7 +36,7 @@ class Stream {
     throw invalid(fmt::format("{}, byte {}: {}", path_, at, what), download);
   }
 
-  // Reads up to `bytes` and returns how many came; fewer only at the end of the file.
+  // Reads up to `bytes` and returns how many were read; fewer only at the end of the file.
   size_t read(void* to, size_t bytes) {
     size_t done = 0;
     while (done < bytes) {
@@ -55,7 +55,7 @@ class Stream {
   }
 
   bool packed() const { return !gzdirect(file_.get()); }
-  // Most bytes that this file can unpack to: deflate never does better than 1032 to 1.
+  // Upper bound of the uncompressed size: deflate expands at most 1032 times.
   uint64_t bound() const { return packed() ? file_bytes_ * 1032 : file_bytes_; }
   uint64_t at() const { return at_; }
 
@@ -122,7 +122,7 @@ HostTensor read_idx(const std::string& path) {
     in.fail(in.bound(), fmt::format("the file {}; dimensions {} of type {} promise {} bytes in all",
                                     in.packed() ? "cannot unpack to more" : "ends here", to_string(tensor.type.shape),
                                     name(tensor.type.dtype), header + bytes));
-  // Memory grows with what really arrives, so that a lying header of a small .gz takes none.
+  // Memory grows with the data actually read, so that a false size in the header of a small .gz allocates little.
   const uint64_t step = 64u << 20;
   try {
     while (tensor.bytes.size() < bytes) {

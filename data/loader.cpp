@@ -13,9 +13,9 @@
 namespace tutti::data {
 namespace {
 
-constexpr uint32_t shuffle_stream = 0x64617404;  // beside those of the synthetic data
+constexpr uint32_t shuffle_stream = 0x64617404;  // differs from the streams of the synthetic data
 
-// The words of one draw, one after another.
+// The words of one draw, in sequence.
 class Words {
  public:
   Words(uint64_t seed, uint32_t epoch) : seed_(seed), epoch_(epoch) {}

@@ -29,7 +29,7 @@ Pixels pixels_of(const Source& set, int64_t most) {
   auto plane = static_cast<size_t>(images.type.shape[1] * images.type.shape[2]);
   double scale = images.type.dtype == DType::u8 ? 1.0 / 255 : 1;
   std::vector<std::byte> bytes(num_bytes(images.type));
-  // Deviations from the first image's mean: squares of large numbers with a small spread would cancel.
+  // Sums deviations from the first image's mean, to avoid cancellation for large values with a small spread.
   std::vector<double> shift(channels), sum(channels), squares(channels);
   for (int64_t i = 0; i < samples; ++i) {
     auto sample = static_cast<int32_t>(i * n / samples);

@@ -9,7 +9,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Takes the first of `marks` that the text begins, or ends, with; "" where there is none.
+/// Removes and returns the first of `marks` that the text begins, or ends, with; "" if none.
 template <size_t n>
 std::string_view take(std::string_view& text, const std::array<std::string_view, n>& marks, bool front) {
   for (std::string_view m : marks) {
@@ -32,7 +32,7 @@ void trim(std::string_view& text) {
   }
 }
 
-/// Signs, units and brackets around a number, each at most once.
+/// Removes signs, units and brackets around a number, each at most once.
 std::string_view bare(std::string_view text) {
   trim(text);
   if (text.size() > 2 && text.front() == '(' && text.back() == ')') text = text.substr(1, text.size() - 2);
@@ -44,12 +44,12 @@ std::string_view bare(std::string_view text) {
   }
   take(text, units, false);
   trim(text);
-  take(text, signs, false);  // "12-" of old programs
+  take(text, signs, false);  // "12-", as in old programs
   return text;
 }
 
-/// Digits in groups behind a separator: the last of three, those before of three or (India) two, the first of one to
-/// three.
+/// Whether the digits are grouped by the separator: three in the last group, three or (India) two in the groups before
+/// it, one to three in the first.
 bool grouped(std::string_view text, std::string_view separator) {
   size_t last = 0, groups = 0;
   for (size_t at = 0;; ++groups) {

@@ -15,7 +15,7 @@ bool lists(std::string_view comma_separated, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-/// proc(5): mountinfo writes a space as \040, and so on.
+/// proc(5): mountinfo escapes special characters in octal, such as a space as \040.
 std::string unescaped(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -30,10 +30,10 @@ std::string unescaped(const std::string& text) {
   return out;
 }
 
-/// A path below `root`, be it absolute or not.
+/// `path` below `root`, whether it is absolute or relative.
 fs::path below(const fs::path& root, const fs::path& path) { return root / path.relative_path(); }
 
-/// Where the process is in a hierarchy: `own`[0] of version 1's with that controller, [1] of version 2's.
+/// The process's paths: `own`[0] in the version 1 hierarchy with that controller, [1] in the version 2 hierarchy.
 struct Own {
   std::optional<std::string> path[2];
 };
@@ -51,8 +51,8 @@ Own own_groups(std::string_view controller, const fs::path& root) {
   return own;
 }
 
-/// From the process' group up to the root of the mount. A container sees its own group as that root, while /proc may
-/// name it as the host does.
+/// The folders from the process's group up to the root of the mount. In a container that root is the container's own
+/// group, while /proc may report the host's path.
 std::vector<fs::path> up_from(const fs::path& mount, const fs::path& mounted, const fs::path& path) {
   fs::path inside = path.lexically_relative(mounted);
   fs::path at = inside.empty() || *inside.begin() == ".." || inside == "." ? mount : mount / inside;
@@ -76,7 +76,7 @@ Cgroup cgroup_of(std::string_view controller, const fs::path& root) {
     if (f.size() < 6 || f.end() - dash < 4) continue;
     bool second = dash[1] == "cgroup2";
     if (!second && (dash[1] != "cgroup" || !lists(dash[3], controller))) continue;
-    // A controller that a hierarchy of version 1 has is not in that of version 2.
+    // A controller attached to a version 1 hierarchy is not available in version 2.
     if (!own.path[second] || (second && own.path[0]) || found.version != 0) continue;
     found = {second ? 2 : 1, up_from(below(root, unescaped(f[4])), unescaped(f[3]), *own.path[second])};
   }

@@ -20,7 +20,7 @@ std::string first_word(std::istream&& from) {
   return word;
 }
 
-/// "max" and -1 (no limit) are no positive number.
+/// Nullopt for "max" and -1 (no limit).
 std::optional<double> positive(const std::string& word) {
   auto number = parse_number<int64_t>(word);
   if (!number || *number <= 0) return std::nullopt;

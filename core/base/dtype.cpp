@@ -21,7 +21,7 @@ struct Info {
 constexpr std::array<Info, 9> infos{
     {{"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i32", 4}, {"i64", 8}, {"u8", 1}, {"bool", 1}, {"u32", 4}}};
 
-// A double narrowed to f16 or bf16 by way of f32 would round twice; keeping the sticky bit ("round to odd") cannot.
+// Narrowing a double to f16 or bf16 via f32 would round twice; rounding to odd (keeping the sticky bit) prevents that.
 float narrow_to_odd(double x) {
   float f = static_cast<float>(x);
   if (std::isnan(f) || std::isinf(x) || static_cast<double>(f) == x) return f;

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// a - b, or 0; unknown_memory where a is.
+/// a - b, or 0; unknown_memory if a is unknown_memory.
 uint64_t minus(uint64_t a, uint64_t b) { return a == unknown_memory ? a : a - std::min(a, b); }
 /// a + b, or unknown_memory.
 uint64_t plus(uint64_t a, uint64_t b) { return a > unknown_memory - b ? unknown_memory : a + b; }
@@ -24,14 +24,14 @@ uint64_t kib_of(const fs::path& root, const char* key) {
   return kib ? *kib << 10 : unknown_memory;
 }
 
-/// What one control group allows and leaves. `swap` is what the machine has left of it.
+/// The limit of one control group and what is left of it. `swap`: free swap of the machine.
 struct Group {
   uint64_t limit, left;
 
   Group(int version, const fs::path& folder, uint64_t swap) {
     auto of = [&](const char* file) { return number_in(folder / file); };
     auto stat = [&](const char* key) { return number_of(folder / "memory.stat", key).value_or(0); };
-    // The kernel drops cached files before it refuses memory.
+    // The kernel drops cached files before it refuses an allocation.
     if (version == 2) {
       uint64_t files = stat("inactive_file") + stat("active_file");
       limit = of("memory.max").value_or(unknown_memory);
@@ -49,9 +49,9 @@ struct Group {
   }
 };
 
-/// What a limit of the process leaves, of which it has taken so many pages.
+/// What is left of a limit of the process, which uses `pages` pages.
 uint64_t left_of_limit(const fs::path& root, std::string_view name, uint64_t pages) {
-  auto limit = number_of(root / "proc/self/limits", name);  // the soft one; none: "unlimited"
+  auto limit = number_of(root / "proc/self/limits", name);  // the soft limit; nullopt: "unlimited"
   return minus(limit.value_or(unknown_memory), pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)));
 }
 
@@ -63,7 +63,7 @@ uint64_t host_memory_left(const fs::path& root) {
   uint64_t left = plus(free, swap);
   Cgroup groups = cgroup_of("memory", root);
   for (const fs::path& folder : groups.folders) left = std::min(left, Group(groups.version, folder, swap).left);
-  std::ifstream statm(root / "proc/self/statm");  // proc(5): in pages, the first all, the sixth data and stack
+  std::ifstream statm(root / "proc/self/statm");  // proc(5), in pages: the first is the total, the sixth data + stack
   std::vector<uint64_t> pages(7);
   for (uint64_t& n : pages) statm >> n;
   return std::min(

@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-/// Bytes of the well-formed character at the beginning that a terminal merely shows; 0 where there is none.
+/// Bytes of the well-formed printable character at the start; 0 if there is none.
 size_t shown(std::string_view text) {
   auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
   unsigned char first = byte(0);
@@ -21,11 +21,11 @@ size_t shown(std::string_view text) {
   if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90)) return 0;  // overlong
   if (first == 0xe2 && ((byte(1) == 0x80 && byte(2) >= 0xaa && byte(2) <= 0xae) ||
                         (byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9)))
-    return 0;  // turns the direction of what follows
+    return 0;  // bidirectional control characters
   return length;
 }
 
-/// A line without its middle.
+/// The line with its middle cut out.
 std::string cut(const std::string& line, size_t most) {
   if (line.size() <= most) return line;
   auto inside = [&](size_t at) { return (static_cast<unsigned char>(line[at]) & 0xc0) == 0x80; };

@@ -28,7 +28,7 @@ int64_t num_elements(std::span<const int64_t> shape) {
 size_t num_bytes(const TensorType& type) { return static_cast<size_t>(num_elements(type.shape)) * size_of(type.dtype); }
 
 Shape strides_of(std::span<const int64_t> shape) {
-  num_elements(shape);  // throws where products would overflow
+  num_elements(shape);  // throws if the product overflows
   Shape s(shape.size());
   int64_t step = 1;
   for (size_t i = shape.size(); i-- > 0; step *= shape[i]) s[i] = step;

@@ -42,7 +42,7 @@ std::string first_of(const std::vector<std::string>& all, std::string_view separ
 
 namespace {
 
-/// How many letters have to be inserted, left out or changed (Levenshtein's distance), whatever their case.
+/// Levenshtein distance, case-insensitive.
 size_t distance(std::string_view a, std::string_view b) {
   auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   std::vector<size_t> row(b.size() + 1);
@@ -62,7 +62,7 @@ size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 const std::string* nearest_of(std::string_view wrong, const std::vector<std::string>& names) {
-  constexpr size_t longest = 64;  // a text from a file may be long
+  constexpr size_t longest = 64;  // texts from files may be long
   size_t best = wrong.size() > longest ? 0 : 1 + wrong.size() / 4;
   const std::string* nearest = nullptr;
   for (const std::string& name : names)
@@ -98,7 +98,7 @@ std::string escape_xml(std::string_view text) {
       case '>': out += "&gt;"; break;
       case '&': out += "&amp;"; break;
       case '"': out += "&quot;"; break;
-      case '\t': out += "&#9;"; break;  // as references, because attributes lose them otherwise
+      case '\t': out += "&#9;"; break;  // as references, because attribute normalization would replace them by spaces
       case '\n': out += "&#10;"; break;
       default: out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
     }

@@ -35,7 +35,7 @@ ConvGeometry conv_geometry(const Shape& x, const Shape& w, const Shape& d, const
 }
 
 std::vector<int64_t> positions_outside(const ConvGeometry& g, bool images, int64_t ky, int64_t kx) {
-  // Per axis: the positions of the result that read, or the pixels that are read.
+  // Per axis: the result positions that read the image, or the pixels that are read.
   auto inside = [&](const WindowAxis& axis, int64_t tap) {
     auto [first, last] = axis.inside(tap);
     std::vector<bool> on(static_cast<size_t>(images ? axis.size : axis.count));
@@ -43,7 +43,7 @@ std::vector<int64_t> positions_outside(const ConvGeometry& g, bool images, int64
     return on;
   };
   std::vector<bool> rows = inside(g.h, ky), columns = inside(g.w, kx);
-  std::vector<int64_t> positions, all(columns.size()), some;  // of a row that is outside, of one that is not
+  std::vector<int64_t> positions, all(columns.size()), some;  // all: for a row that is outside; some: for other rows
   std::iota(all.begin(), all.end(), int64_t{0});
   std::copy_if(all.begin(), all.end(), std::back_inserter(some),
                [&](int64_t x) { return !columns[static_cast<size_t>(x)]; });

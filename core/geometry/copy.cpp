@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-/// How far the first and last of `count` elements lie apart, both counted.
+/// Distance from the first to the last of `count` elements, plus 1.
 int64_t extent(int64_t count, int64_t step) { return count == 0 ? 0 : (count - 1) * step + 1; }
 
 }  // namespace

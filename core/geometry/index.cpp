@@ -14,7 +14,7 @@ void require_i32(const TensorType& index) {
     throw invalid(fmt::format("the index has dtype {}, expected i32", name(index.dtype)), "cast it");
 }
 
-/// `shape` with `count` axes from `axis` on replaced by others.
+/// `shape` with `count` axes, starting at `axis`, replaced by others.
 Shape replaced(const Shape& shape, size_t axis, size_t count, const Shape& by) {
   auto first = shape.begin() + static_cast<std::ptrdiff_t>(axis);
   Shape y(shape.begin(), first);

@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-constexpr int64_t limit = int64_t{1} << 30;  // keeps every product of two of these numbers far from overflow
+constexpr int64_t limit = int64_t{1} << 30;  // products of two such numbers stay far from overflow
 constexpr const char* axis_names[] = {"height", "width"};
 
 int64_t two(const Attrs& a, const char* name, size_t d, int64_t least) {
@@ -33,11 +33,11 @@ std::pair<int64_t, int64_t> WindowAxis::inside(int64_t tap) const {
 
 bool WindowAxis::blind() const {
   auto misses = [&](int64_t o) {
-    int64_t tap = ceil_div(-at(o, 0), dilation);  // the first at 0 or beyond
+    int64_t tap = ceil_div(-at(o, 0), dilation);  // the first tap at position 0 or later
     return tap >= kernel || at(o, tap) >= size;
   };
-  // The first begins furthest before the input, the last furthest behind it. Between these only gaps wider than the
-  // input miss it; the positions of taps repeat.
+  // The first window begins furthest before the input, the last ends furthest after it. Windows between them read only
+  // padding if the input lies in a gap between taps; the tap positions are periodic.
   if (misses(0) || misses(count - 1)) return true;
   if (dilation <= size) return false;
   int64_t others = std::min(count, dilation / std::gcd(stride, dilation));

@@ -1,4 +1,4 @@
-// tutti-probe: loads one plugin and says which devices it has, in a process that the plugin may take down.
+// tutti-probe: loads one plugin and lists its devices, in a separate process that the plugin may crash.
 #include "core/runtime/probe.h"
 
 int main(int argc, char** argv) { return tutti::probe_main(argc, argv); }

@@ -28,7 +28,8 @@ struct Header {
   uint64_t key_bytes, bytes, checksum;
 };
 
-/// Whether it is the name of an entry (16 digits, ".blob") or of its draft: the folder may hold files of others.
+/// Whether it is the name of an entry (16 digits, ".blob") or of its temporary file: the folder may contain other
+/// files.
 bool is_ours(const std::string& name) {
   size_t digits = name.find_first_not_of("0123456789abcdef");
   if (digits != 16 || name.compare(digits, 5, ".blob") != 0) return false;
@@ -38,7 +39,7 @@ bool is_ours(const std::string& name) {
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 File open_file(const std::filesystem::path& path, int flags, const char* mode) {
-  int fd = open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);  // a pipe would wait for ever
+  int fd = open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);  // a pipe could block forever
   struct stat s;
   if (fd >= 0 && (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode))) {
     close(fd);
@@ -96,7 +97,7 @@ std::vector<std::byte> BlobCache::get(const std::string& key) const {
       std::fread(bytes.data(), 1, bytes.size(), file.get()) != bytes.size() || std::fgetc(file.get()) != EOF ||
       h.checksum != fnv1a(bytes.data(), bytes.size()))
     return {};
-  futimens(fileno(file.get()), nullptr);  // used just now
+  futimens(fileno(file.get()), nullptr);  // marks it as recently used
   return bytes;
 }
 
@@ -114,7 +115,7 @@ void BlobCache::make_room() const {
     std::error_code gone;
     Entry e{it->last_write_time(gone), it->file_size(gone), it->path()};
     if (gone || !it->is_regular_file(gone) || it->is_symlink(gone) || !is_ours(e.path.filename().string())) continue;
-    // What a killed process left half written; another may be writing a younger one.
+    // Temporary files of killed processes; younger ones may still be in use by another process.
     bool draft = e.path.extension() == ".new", old = fs::file_time_type::clock::now() - e.used > std::chrono::hours(1);
     if (draft && old) fs::remove(e.path, gone);
     if (draft) continue;
@@ -133,7 +134,7 @@ void BlobCache::put(const std::string& key, const void* from, size_t bytes) cons
   if (folder_.empty() || bytes == 0 || bytes > largest_entry) return;
   std::error_code ec;
   std::filesystem::create_directories(folder_.parent_path(), ec);
-  mkdir(folder_.c_str(), 0700);  // fails where it exists; safe() judges what is there
+  mkdir(folder_.c_str(), 0700);  // fails if it exists; safe() checks the existing one
   if (!safe()) {
     warn_once("it must be a folder owned by you with mode 0700");
     return;
@@ -150,7 +151,7 @@ void BlobCache::put(const std::string& key, const void* from, size_t bytes) cons
                std::fwrite(from, 1, bytes, file.get()) == bytes;
   whole = std::fclose(file.release()) == 0 && whole;
   if (whole && std::rename(draft.c_str(), place.c_str()) == 0) {
-    // The folder is looked through at this cache's first entry, and again when much has come to it.
+    // The folder is scanned after the first put of this object, and again after many bytes were added.
     if ((unseen_ += bytes) > most_bytes_ / 16) {
       unseen_ = 0;
       make_room();

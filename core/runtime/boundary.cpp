@@ -14,7 +14,7 @@ Code code_of(int32_t code) {
 
 std::string clean_text(const char* text) {
   if (!text) return "";
-  using nlohmann::json;  // its printer knows how to mend a text that was cut inside a character
+  using nlohmann::json;  // dump() repairs text that was cut within a character
   return printable(json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>());
 }
 

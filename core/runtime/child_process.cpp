@@ -28,7 +28,7 @@ namespace {
 }  // namespace
 
 Deadline deadline_in(double seconds) {
-  std::chrono::duration<double> left(std::min(seconds, 1e9));  // more would not fit
+  std::chrono::duration<double> left(std::min(seconds, 1e9));  // larger values would overflow
   return Deadline::clock::now() + std::chrono::duration_cast<Deadline::duration>(left);
 }
 
@@ -67,10 +67,10 @@ ChildProcess::ChildProcess(const std::function<void()>& body) {
   if (pid_ < 0) give_up("cannot start a process");
   if (pid_ > 0) return;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);  // which has ended before the line above
+  if (getppid() != parent) _exit(127);  // the parent ended before prctl
   try {
     body();
-  } catch (const std::exception& e) {  // must not go on as a second parent
+  } catch (const std::exception& e) {  // must not continue as a second parent
     std::fprintf(stderr, "%s\n", e.what());
   }
   _exit(127);
@@ -103,7 +103,7 @@ Ending ChildProcess::wait() {
   siginfo_t info = {};
   while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
   }
-  ::kill(-pid_, SIGKILL);  // while its number is still its own
+  ::kill(-pid_, SIGKILL);  // before waitpid, while the pid cannot be reused
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;

@@ -26,7 +26,7 @@ std::string damage_of(const std::filesystem::path& library) {
     return "it is not a regular file";  // opening a pipe would wait for ever
   uint64_t size = std::filesystem::file_size(library, ec);
   std::ifstream in(library, std::ios::binary);
-  if (ec || !in) return "";  // the loader says why
+  if (ec || !in) return "";  // the loader reports the reason
   Elf64_Ehdr head;
   if (!read_at(in, 0, head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) return "it is not a shared library";
   if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof(Elf64_Phdr)) return "";  // another machine's

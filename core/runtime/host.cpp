@@ -18,7 +18,7 @@ struct Services {
   BlobCache cache{BlobCache::default_folder()};
 };
 
-// A plugin calls these from C: nothing may be thrown into it.
+// Called by plugins from C: must not throw.
 void log_line(void* self, int32_t level, const char* topic, const char* text) noexcept try {
   auto at = static_cast<log::Level>(std::clamp(level, 0, 3));
   std::string_view about = topic ? topic : "plugin";
@@ -46,7 +46,7 @@ void cache_put(void* self, const char* key, const void* from, size_t bytes) noex
 
 const TuttiHost* make_host(const std::string& plugin) {
   static std::mutex mutex;
-  static auto& kept = *new std::vector<std::unique_ptr<Services>>;  // plugins may log until the very end
+  static auto& kept = *new std::vector<std::unique_ptr<Services>>;  // never destroyed: plugins may log until exit
   std::lock_guard lock(mutex);
   auto& s = *kept.emplace_back(std::make_unique<Services>());
   s.plugin = plugin;

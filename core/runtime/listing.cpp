@@ -15,7 +15,7 @@ using nlohmann::json;
 
 DeviceKind kind_of(uint32_t kind) { return kind <= TUTTI_OTHER ? static_cast<DeviceKind>(kind) : DeviceKind::other; }
 
-/// What the manifest and the place in the list say.
+/// The fields known from the manifest and the index.
 Device device_at(const Manifest& m, size_t index) {
   Device d;
   d.id = fmt::format("{}:{}", m.name, index);

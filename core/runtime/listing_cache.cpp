@@ -23,11 +23,11 @@ namespace {
 using nlohmann::json;
 using std::chrono::duration_cast, std::chrono::milliseconds;
 
-/// Changes with every shell or choice of a device, and with no plugin's answer.
+/// Variables that change with the shell or the choice of a device, but do not affect a plugin's answer.
 constexpr std::string_view idle_variables[] = {
     "_=", "PWD=", "OLDPWD=", "SHLVL=", "TUTTI_DEVICE=", "TUTTI_PLUGINS=", "TUTTI_DEVICE_ORDER=", "TUTTI_PLUGIN_PATH="};
 
-/// Where the system says that drivers and devices came or went.
+/// Paths that change when drivers or devices are added or removed.
 constexpr const char* system_places[] = {"/etc/ld.so.cache", "/dev", "/dev/dri", opencl_driver_folder};
 
 std::string identity(const std::filesystem::path& path) {
@@ -65,7 +65,7 @@ bool KeptListing::fresh() const {
 std::string ListingCache::circumstances(const Manifest& plugin) const {
   std::string text = fmt::format("1 {} {}\n", TUTTI_ABI, geteuid());
   auto folder = plugin.path.parent_path();
-  // A library that the plugin is linked to may lie beside it, or in the folder above as oneDNN's does.
+  // A library that the plugin links to may lie in its folder, or in the folder above, as oneDNN's does.
   for (const auto& path : {probe_, plugin.path, plugin.library, folder, folder.parent_path()}) text += identity(path);
   for (const char* path : system_places) text += identity(path);
   for (const char* path : vulkan_driver_folders) text += identity(path);

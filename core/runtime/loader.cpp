@@ -18,14 +18,14 @@
 namespace tutti {
 namespace {
 
-// Everything here lives until the process ends, whatever the order of static destructors.
+// Lives until the process ends, independent of the order of static destructors.
 struct Started {
-  TuttiPlugin table;    // in this header's size: calls that the plugin does not know are null
+  TuttiPlugin table;    // with this header's size: functions that the plugin does not have are null
   std::string problem;  // "" or the message of a failed init
 };
 struct Loaded {
   std::mutex mutex;
-  std::vector<std::unique_ptr<boost::dll::shared_library>> libraries;  // never destroyed: that would unload
+  std::vector<std::unique_ptr<boost::dll::shared_library>> libraries;  // never destroyed: that would unload them
   std::map<const TuttiPlugin*, Started> started;                       // by the plugin's own table
   std::vector<const TuttiPlugin*> running;
 };
@@ -34,8 +34,8 @@ Loaded& loaded() {
   return all;
 }
 
-// Registered once per plugin, right after its init: it runs before the destructors of statics that the library
-// constructed while it was loaded.
+// Registered with atexit once per plugin, right after its init, so that it runs before the destructors of statics
+// constructed while the library was loaded.
 void shut_one_down() {
   auto& all = loaded();
   if (all.running.empty()) return;
@@ -52,7 +52,7 @@ TuttiNegotiate entry_of(const Manifest& m, boost::dll::shared_library& library) 
     throw invalid(fmt::format("library {} cannot be loaded: {}", m.library.string(), why), "install the plugin again");
   try {
     library.load(m.library, dll::load_mode::rtld_now | dll::load_mode::rtld_local);
-  } catch (const std::exception& e) {  // this text, unlike the error code, holds the loader's reason
+  } catch (const std::exception& e) {  // its text, unlike the error code, contains the loader's reason
     throw invalid(fmt::format("library {} cannot be loaded: {}", m.library.string(), e.what()));
   }
   if (!library.has("tutti_plugin"))
@@ -103,7 +103,7 @@ const TuttiPlugin* load_plugin(const Manifest& m) {
   const TuttiPlugin* own = negotiate(m, entry_of(m, library));
   auto [it, fresh] = all.started.try_emplace(own);
   auto& [table, problem] = it->second;
-  TuttiPlugin& started = table;  // Clang 14 lets no lambda capture a binding
+  TuttiPlugin& started = table;  // clang 14: lambdas cannot capture structured bindings
   if (fresh) {
     table = zero_extended<TuttiPlugin>(own, own->size);
     TuttiError error = empty_error();

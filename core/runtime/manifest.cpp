@@ -43,7 +43,7 @@ std::string text(const json& object, const char* name, size_t most) {
   return s;
 }
 
-/// A value for messages; of lists and objects the kind alone, as they may lie deep inside each other.
+/// A value for messages; for lists and objects only the type, because they may be deeply nested.
 std::string shown(const json& v) { return v.is_structured() ? v.type_name() : v.dump(-1, ' ', true).substr(0, 100); }
 
 int64_t integer(const json& v, const char* name, int64_t low, int64_t high) {

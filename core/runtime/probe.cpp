@@ -29,7 +29,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int answers = 3;  // the descriptor that a probe writes to
+constexpr int answers = 3;  // the file descriptor that a probe writes to
 
 double patience() {
   const char* v = std::getenv("TUTTI_PROBE_SECONDS");
@@ -42,7 +42,7 @@ double patience() {
   return 30;
 }
 
-/// A temporary folder for what a driver leaves in one, since a process that is killed tidies nothing up.
+/// A temporary folder for files of drivers, because a killed process does not clean up.
 class ScratchFolder {
  public:
   ScratchFolder() {
@@ -56,7 +56,7 @@ class ScratchFolder {
   }
   ScratchFolder(const ScratchFolder&) = delete;
 
-  /// The folder; where none could be made, the one it would have been in.
+  /// The folder; if it could not be created, its parent.
   std::string path() const { return path_.empty() ? base_.string() : path_; }
 
  private:
@@ -64,7 +64,7 @@ class ScratchFolder {
   std::string path_;
 };
 
-/// One process that was asked; killed with all that it started when this goes out of scope.
+/// One probe process; the destructor kills it and all processes that it started.
 class Probe {
  public:
   Probe(const std::filesystem::path& program, std::vector<std::string> question)
@@ -72,11 +72,11 @@ class Probe {
     pipe_.close_end(1);
   }
 
-  /// The answer, or null and `problem`, which begins with the call that the process was busy with. Throws Error where
-  /// the plugin is not to blame.
+  /// The answer, or null and `problem`, which begins with the plugin call in progress. Throws Error for failures that
+  /// are not the plugin's.
   json answer(std::string& problem) {
     std::string text, doing = "start";
-    // Another probe may have used up the time: what was written until then counts.
+    // Waiting for another probe may have used up the time; output written until now still counts.
     Deadline end = std::max(end_, deadline_in(0.1));
     LineReader::Result got;
     while ((got = lines_.next(pipe_.ends[0], text, end)) == LineReader::line) {
@@ -105,16 +105,16 @@ class Probe {
     posix_spawn_file_actions_adddup2(&files, pipe_.ends[1], answers);
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (!heard) posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);  // ours is for results alone
+    posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);  // our stdout is only for results
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    sigset_t usual;  // whatever this process does with them
+    sigset_t usual;  // the default signal handling, whatever this process changed
     sigemptyset(&usual);
     posix_spawnattr_setsigmask(&attributes, &usual);
     sigaddset(&usual, SIGPIPE);
     sigaddset(&usual, SIGXFSZ);
     posix_spawnattr_setsigdefault(&attributes, &usual);
-    posix_spawnattr_setpgroup(&attributes, 0);  // what a driver starts ends with it
+    posix_spawnattr_setpgroup(&attributes, 0);  // own process group: a driver's child processes are killed with it
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     pid_t pid = -1;
     std::vector<std::string> environment = environment_with("TMPDIR", scratch_.path());
@@ -126,27 +126,27 @@ class Probe {
     return pid;
   }
 
-  ScratchFolder scratch_;  // goes after the process
+  ScratchFolder scratch_;  // destroyed after the process
   Pipe pipe_;
   ChildProcess process_;
   LineReader lines_;
   Deadline end_;
 };
 
-// ---- in the probe's process
+// ---- code of the probe process
 
 void say(const json& line) {
   std::string text = line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   for (size_t done = 0; done < text.size();) {
     ssize_t n = ::write(answers, text.data() + done, text.size() - done);
-    if (n < 0 && errno != EINTR) std::_Exit(1);  // nobody listens any more
+    if (n < 0 && errno != EINTR) std::_Exit(1);  // the reader is gone
     done += n > 0 ? static_cast<size_t>(n) : 0;
   }
 }
 
 void doing(const char* what) { say({{"doing", what}}); }
 
-/// Loads the plugin, which is judged once more: its files may have changed since.
+/// Loads the plugin, after checking again whether it is trusted: its files may have changed.
 const TuttiPlugin* load(const Manifest& m) {
   if (auto why = distrust(m.library); !why.empty()) throw invalid("not loaded: " + why);
   doing("load");
@@ -218,9 +218,9 @@ int probe_main(int argc, char** argv) {
     std::fputs("tutti-probe: Tutti starts it to ask a plugin for its devices; see `tutti devices`\n", stderr);
     return 2;
   }
-  setenv("TUTTI_LOG", "error", 0);  // the process that uses the plugin hears its warnings
+  setenv("TUTTI_LOG", "error", 0);  // the process that uses the plugin shows its warnings
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != std::atoi(argv[1])) return 1;  // it has ended already
+  if (getppid() != std::atoi(argv[1])) return 1;  // the parent has already ended
   try {
     if (auto why = distrust(argv[3]); !why.empty()) throw invalid("not read: " + why);
     Manifest m = read_manifest(argv[3]);
@@ -228,7 +228,7 @@ int probe_main(int argc, char** argv) {
   } catch (const std::exception& e) {
     say(to_json({{}, e.what()}));
   }
-  std::_Exit(0);  // the answer is there: a plugin's end is not waited for
+  std::_Exit(0);  // the answer is written: does not wait for the plugin's shutdown
 }
 
 }  // namespace tutti

@@ -35,7 +35,7 @@ void add_folder(std::vector<fs::path>& folders, const fs::path& folder) {
   if (std::find(folders.begin(), folders.end(), real) == folders.end()) folders.push_back(real);
 }
 
-// TUTTI_PLUGINS: "a,b" allows only these, "-c" excludes one. Returns why `plugin` is left out, or "".
+// TUTTI_PLUGINS: "a,b" allows only these, "-c" excludes one. Returns why `plugin` is excluded, or "".
 std::string excluded(const std::string& plugin) {
   const char* value = std::getenv("TUTTI_PLUGINS");
   if (!value || !*value) return "";
@@ -57,7 +57,7 @@ std::vector<fs::path> manifests_in(const fs::path& folder) {
   return files;
 }
 
-/// Libraries of the folder that look like plugins and that none of the manifests names.
+/// Libraries of the folder that look like plugins but are named by no manifest.
 std::vector<fs::path> libraries_without_manifest(const fs::path& folder, const std::vector<fs::path>& named) {
   std::vector<fs::path> files;
   std::error_code ec;
@@ -76,15 +76,15 @@ std::vector<fs::path> engine_folders() {
   std::vector<fs::path> folders;
   std::error_code ec;
   fs::path executable = fs::read_symlink("/proc/self/exe", ec);
-  // Linked statically, the engine has no library of its own: the map's name is empty then, while dladdr's file name
-  // would be argv[0], which the caller chooses.
+  // If the engine is linked statically, it has no library of its own: the link map's name is then empty, while dladdr's
+  // file name would be argv[0], which the caller controls.
   Dl_info self;
   link_map* map = nullptr;
   if (dladdr1(reinterpret_cast<void*>(&engine_folders), &self, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) &&
       map && map->l_name && map->l_name[0] == '/')
     add_folder(folders, fs::path(map->l_name).parent_path() / "tutti");
   if (!executable.empty())
-    for (const char* lib : {"lib", TUTTI_LIBDIR})  // the build tree's, and where this system installs libraries
+    for (const char* lib : {"lib", TUTTI_LIBDIR})  // the build tree's folder, and the system's library folder
       add_folder(folders, executable.parent_path() / ".." / lib / "tutti");
   return folders;
 }
@@ -106,25 +106,25 @@ std::vector<fs::path> plugin_search_path() {
 
 struct Registry::Impl {
   struct Plugin {
-    size_t report;  // its place among the reports
+    size_t report;  // index in `reports`
     Manifest manifest;
     std::optional<KeptListing> kept;
-    bool foreign = false;                                            // another process made that listing
+    bool foreign = false;                                            // the listing was made by another process
     std::map<uint32_t, std::string> bad_opens;                       // devices whose `open` crashed or hung
-    const TuttiPlugin* table = nullptr;                              // once loaded into this process
-    std::vector<Device> here;                                        // what it lists in this process
-    bool known() const { return kept && (table || kept->fresh()); }  // one that is in use is not asked again
+    const TuttiPlugin* table = nullptr;                              // null until loaded into this process
+    std::vector<Device> here;                                        // its devices as listed in this process
+    bool known() const { return kept && (table || kept->fresh()); }  // a plugin in use is not asked again
     bool failed() const { return known() && !table && !kept->listing.problem.empty(); }
   };
   std::mutex mutex;
   std::vector<fs::path> folders;
   std::vector<PluginReport> reports;
-  std::vector<Plugin> plugins;  // in search order; of one name the first that has not failed counts
+  std::vector<Plugin> plugins;  // in search order; of plugins with the same name the first that has not failed is used
   fs::path probe = probe_program();
   ListingCache cache{probe};
-  bool anew = false;  // kept listings of other processes are not used
+  bool anew = false;  // cached listings of other processes are ignored
 
-  // ---- what lies in the folders
+  // ---- files in the folders
 
   void scan(const fs::path& folder) {
     std::vector<fs::path> libraries;
@@ -134,7 +134,7 @@ struct Registry::Impl {
       libraries.emplace_back(reports.back().library);
       all_read = all_read && !reports.back().library.empty();
     }
-    if (!all_read) return;  // a manifest that cannot be read may name any library
+    if (!all_read) return;  // an unreadable manifest may name any library
     for (const fs::path& file : libraries_without_manifest(folder, libraries)) {
       PluginReport& report = reports.emplace_back();
       report.library = file.string();
@@ -170,15 +170,15 @@ struct Registry::Impl {
     reports.push_back(std::move(report));
   }
 
-  // ---- what the plugins say
+  // ---- answers of the plugins
 
-  /// The plugin that counts for a name, as far as is known.
+  /// The plugin used for a name, as far as is known.
   Plugin* current(const std::string& name) {
     auto it = std::ranges::find_if(plugins, [&](const Plugin& p) { return p.manifest.name == name && !p.failed(); });
     return it == plugins.end() ? nullptr : &*it;
   }
 
-  /// The plugins that count, or the one of that name; asks until each of them has answered or no other is left.
+  /// The plugins in use, or the one of that name; asks until each has answered or no candidate is left.
   std::vector<Plugin*> answered(const std::string& name) {
     for (;;) {
       std::vector<Plugin*> counting, asked;
@@ -243,7 +243,7 @@ struct Registry::Impl {
     return listings;
   }
 
-  // ---- this process
+  // ---- plugins loaded into this process
 
   void load_here(Plugin& p) {
     if (p.table) return;
@@ -252,7 +252,7 @@ struct Registry::Impl {
     log::debug("plugins", "loaded {} {} from {}", p.manifest.name, p.manifest.version, p.manifest.library.string());
   }
 
-  /// Whether the plugin lists the device in this process. A plugin may count on `devices` before `open`.
+  /// Whether the plugin lists the device in this process. A plugin may expect `devices` to be called before `open`.
   bool lists(Plugin& p, const Device& device) {
     auto there = [&] { return device.index < p.here.size() && same_device(device, p.here[device.index]); };
     if (!there()) p.here = list_devices(*p.table, p.manifest);
@@ -353,7 +353,7 @@ const TuttiPlugin& Registry::load(const Device& device) {
   Impl::Plugin& p = *counting[0];
   impl_->load_here(p);
   if (!impl_->lists(p, device)) {
-    p.kept->made = {};  // it is not true any more, for nobody
+    p.kept->made = {};  // it is outdated, for every process
     if (!impl_->probe.empty()) impl_->cache.put(p.manifest, *p.kept);
     throw Error(
         Code::device_lost,

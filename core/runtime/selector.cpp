@@ -15,7 +15,7 @@
 namespace tutti {
 namespace {
 
-/// What the user named: the text, and whether it came as an argument or from TUTTI_DEVICE.
+/// The user's request: the text, and its source (argument or TUTTI_DEVICE).
 struct Request {
   std::string text;  ///< "" for none
   std::string source;
@@ -28,7 +28,7 @@ Request request_of(const std::string& wanted) {
   return {};
 }
 
-/// Whether the text is the device's kind, id, plugin or name, or a pattern that fits one of the last three.
+/// Whether the text is the device's kind, id, plugin or name, or a pattern that matches one of the last three.
 bool fits(const std::string& text, const Device& d) {
   if (text == name(d.kind)) return true;
   return std::ranges::any_of(std::array{&d.id, &d.plugin, &d.name}, [&](const std::string* candidate) {
@@ -63,14 +63,14 @@ int kind_rank(DeviceKind kind) {
   return 5;
 }
 
-/// A device with everything that decides its place.
+/// A device with all sort keys.
 struct Entry {
   Device device;
-  size_t position = 0;  ///< in the user's order; past its end when not listed
+  size_t position = 0;  ///< in the user's order; past its end if not listed
   bool usable() const { return device.unusable.empty(); }
 };
 
-/// Less than zero when a stands before b, the user's request aside; `why` says what decided.
+/// Less than zero if a ranks before b, ignoring the user's request; `why` is set to the deciding reason.
 int compare(const Entry& a, const Entry& b, size_t listed, std::string* why) {
   auto say = [&](const std::string& text) {
     if (why) *why = text;
@@ -95,14 +95,15 @@ int compare(const Entry& a, const Entry& b, size_t listed, std::string* why) {
   return x.index < y.index ? -1 : x.index > y.index ? 1 : 0;
 }
 
-/// Where both have a uuid it decides; else the PCI address does.
+/// Compares uuids if both have one, else PCI addresses.
 bool same_hardware(const Device& a, const Device& b) {
   constexpr std::array<uint8_t, 16> unknown = {};
   if (a.uuid != unknown && b.uuid != unknown) return a.uuid == b.uuid;
   return !a.pci.empty() && a.pci == b.pci;
 }
 
-/// Per device: its machine, as a number. A device joins the first machine all of whose devices are the same hardware.
+/// Per device, the index of its physical device. A device joins the first group whose devices are all the same hardware
+/// as it.
 std::vector<size_t> machines(const std::vector<Device>& devices) {
   std::vector<std::vector<size_t>> members;
   std::vector<size_t> machine;
@@ -116,7 +117,7 @@ std::vector<size_t> machines(const std::vector<Device>& devices) {
   return machine;
 }
 
-/// What a machine is called: by the uuid of its devices, else PCI address, else id.
+/// The id of a physical device: the uuid of its devices, else PCI address, else id.
 std::string hardware_id(const std::vector<const Device*>& devices) {
   for (const Device* d : devices)
     if (d->uuid != std::array<uint8_t, 16>{}) return fmt::format("uuid:{:02x}", fmt::join(d->uuid, ""));
@@ -124,7 +125,7 @@ std::string hardware_id(const std::vector<const Device*>& devices) {
   return first.pci.empty() ? first.id : "pci:" + first.pci;
 }
 
-/// The best usable device that the request fits goes to the front; returns the ids of all such, best first.
+/// Moves the best usable device that matches the request to the front; returns the ids of all matches, best first.
 std::vector<std::string> lift_named(std::vector<Entry>& entries, const Request& request) {
   std::vector<std::string> ids;
   if (request.text.empty()) return ids;
@@ -180,7 +181,7 @@ std::vector<Ranked> rank(std::vector<Device> devices, const Request& request) {
   return ranked;
 }
 
-/// Levenshtein's distance.
+/// Levenshtein distance.
 size_t distance(const std::string& a, const std::string& b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -198,14 +199,14 @@ size_t distance(const std::string& a, const std::string& b) {
 
 std::string closest(const std::string& text, const std::vector<Ranked>& ranked) {
   std::string best;
-  size_t least = 4;  // further apart is no typing error
+  size_t least = 4;  // a larger distance is not a typing error
   for (const Ranked& r : ranked)
     for (const std::string& candidate : {r.device.id, r.device.plugin})
       if (size_t n = distance(text, candidate); n < least) least = n, best = candidate;
   return best;
 }
 
-/// One line per folder searched and per plugin that gave no device.
+/// One line per searched folder and per plugin without devices.
 std::string what_was_tried(Registry& registry) {
   std::string text;
   for (const auto& folder : registry.folders()) {
@@ -219,7 +220,7 @@ std::string what_was_tried(Registry& registry) {
   return text;
 }
 
-/// Throws unless a usable device fits the request.
+/// Throws unless a usable device matches the request.
 void refuse_unless_named(Registry& registry, const std::vector<Ranked>& ranked, const std::vector<std::string>& usable,
                          const Request& request) {
   std::vector<const Device*> fitting;
@@ -245,7 +246,7 @@ void refuse_unless_named(Registry& registry, const std::vector<Ranked>& ranked, 
   throw invalid(text, usable.empty() ? "" : fmt::format("usable here: {}", fmt::join(usable, ", ")));
 }
 
-/// The plugin that alone can have what the text names ("vulkan", "vulkan:1"); "" where others can.
+/// The only plugin that can provide what the text names ("vulkan", "vulkan:1"); "" if others can, too.
 std::string plugin_named(const Registry& registry, const std::string& text) {
   constexpr DeviceKind kinds[] = {DeviceKind::discrete, DeviceKind::integrated, DeviceKind::cpu, DeviceKind::software,
                                   DeviceKind::other};
@@ -255,7 +256,7 @@ std::string plugin_named(const Registry& registry, const std::string& text) {
   return there && text.find_first_not_of("0123456789", plugin.size() + 1) == std::string::npos ? plugin : "";
 }
 
-/// The first of these devices that opens in a process of its own.
+/// The first of these devices that can be opened in a separate process.
 Device choose(Registry& registry, std::vector<Device> devices, const Request& request) {
   if (devices.empty())
     throw invalid("no plugin offers a device" + what_was_tried(registry),
@@ -292,7 +293,7 @@ Device select_device(Registry& registry, const std::string& wanted) {
   std::string only = plugin_named(registry, request.text);
   try {
     return choose(registry, registry.devices(only), request);
-  } catch (const Error&) {  // a refusal must not come from what another process was told, nor from one plugin alone
+  } catch (const Error&) {  // before refusing, ignore other processes' listings and ask all plugins
     if (!registry.renew() && only.empty()) throw;
     return choose(registry, registry.devices(), request);
   }

@@ -26,7 +26,7 @@ std::string remedy_for(Code code) {
   }
 }
 
-// Bytes of each feed, in the order of the program's values.
+// Bytes of each feed, in program order.
 std::vector<size_t> feed_bytes(const TuttiProgram& program) {
   std::vector<size_t> bytes;
   for (uint32_t i = 0; i < program.values.count; ++i) {
@@ -91,7 +91,7 @@ std::vector<Verdict> Session::check(const TuttiProgram& program) {
                       std::string& reason = all[node].reason;
                       try {
                         reason += (reason.empty() ? "" : "; ") + clean_text(text);
-                      } catch (...) {  // out of memory: the verdict stands without its reason
+                      } catch (...) {  // out of memory: keeps the verdict without its reason
                       }
                     }};
   call(

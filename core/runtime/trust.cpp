@@ -24,28 +24,29 @@ std::string user_name(uid_t uid) {
   return getpwuid_r(uid, &entry, room.data(), room.size(), &found) == 0 && found ? entry.pw_name : "";
 }
 
-// A user's private group bears the user's name (or number, where neither has a name) and has no other member.
+// A user's private group has the user's name (or number, if neither has a name) and no other member.
 bool private_group(gid_t gid, uid_t owner) {
   std::vector<char> room(65536);
   group entry, *found = nullptr;
   std::string user = user_name(owner);
   int rc = getgrgid_r(gid, &entry, room.data(), room.size(), &found);
-  if (rc != 0) return false;  // too many members for the buffer, or unknown: not private
+  if (rc != 0) return false;  // too many members for the buffer, or an error: not private
   if (!found) return user.empty() && gid == owner;
   for (char** member = entry.gr_mem; *member; ++member)
     if (user != *member) return false;
   return user == entry.gr_name;
 }
 
-/// Whose it is, which counts whatever it is.
+/// Checks the owner of a file, folder or link.
 std::string distrust_owner(const struct stat& s, const std::string& what) {
   if (s.st_uid == 0 || s.st_uid == geteuid()) return "";
   return fmt::format("{} belongs to user {}, neither to root nor to you (user {}); `chown` it to load it", what,
                      s.st_uid, geteuid());
 }
 
-/// Who may write it. `ancestor`: a folder further up, where the sticky bit (/tmp) keeps others from renaming what is
-/// not theirs, and a system group (Debian's staff in /usr/local) is the administrator's choice.
+/// Checks the write permissions. `ancestor`: a folder further up, where the sticky bit (/tmp) prevents others from
+/// renaming files that are not theirs, and where a system group (Debian's staff in /usr/local) is the administrator's
+/// choice.
 std::string distrust_mode(const struct stat& s, const std::string& what, bool ancestor) {
   constexpr gid_t first_user_group = 1000;
   if (ancestor && (s.st_mode & S_ISVTX)) return "";
@@ -56,14 +57,14 @@ std::string distrust_mode(const struct stat& s, const std::string& what, bool an
   return "";
 }
 
-/// Walks to a file from the root, one open folder after the other, so that what is judged is what is entered: where
-/// nobody else can rename anything on the way, the name stays that of the file that was judged.
+/// Walks from the root to a file through open folder descriptors, so that the checked folders are the ones entered: if
+/// nobody else can rename anything on the path, the path still refers to the checked file.
 class Walk {
  public:
   ~Walk() { leave(); }
 
   std::string judge(const fs::path& file) {
-    std::vector<std::string> open = parts(file);  // still to be entered, the next one last
+    std::vector<std::string> open = parts(file);  // components still to enter, the next one last
     for (int links = 0; !open.empty();) {
       std::string part = std::move(open.back());
       open.pop_back();
@@ -72,7 +73,7 @@ class Walk {
         continue;
       }
       if (part == ".") continue;
-      if (part == "..") {  // of a resolved path, so the folder above was judged before
+      if (part == "..") {  // of a resolved path: the parent has been checked
         at_ = at_.parent_path();
         if (std::string why = enter(at_.c_str(), at_, false); !why.empty()) return why;
         continue;
@@ -113,7 +114,7 @@ class Walk {
     return all;
   }
 
-  /// The folder that holds the file itself, or the link to it: nobody else may write there at all.
+  /// Checks the folder that contains the file itself, or the link to it: nobody else may have write access.
   std::string folder_of_file(const std::vector<std::string>& open) const {
     struct stat s;
     if (!open.empty() || fstat(folder_, &s) != 0) return "";

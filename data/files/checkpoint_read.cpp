@@ -41,7 +41,7 @@ struct Reader {
   }
 };
 
-// Where a tensor lies, counted from the end of the header.
+// Location of a tensor, relative to the end of the header.
 struct Entry {
   std::string name;
   const safetensors::Element* element = nullptr;
@@ -79,7 +79,7 @@ Entry read_entry(const Reader& r, const std::string& name, const json& j, uint64
   return e;
 }
 
-/// Checks the whole header; the stream is then at the first tensor.
+/// Validates the whole header and leaves the stream at the first tensor.
 CheckpointHeader read_header(const Reader& r, std::ifstream& in) {
   const std::string& path = r.path;
   std::error_code error;
@@ -135,7 +135,7 @@ CheckpointHeader read_header(const Reader& r, std::ifstream& in) {
   return out;
 }
 
-/// A sound file may hold numbers that we have no dtype for.
+/// Throws for a valid file with element types that Tutti does not have.
 void expect_readable(const std::string& path, const std::vector<CheckpointEntry>& entries) {
   auto lacks = [](const CheckpointEntry& e) { return !e.dtype; };
   auto first = std::ranges::find_if(entries, lacks);
@@ -147,7 +147,7 @@ void expect_readable(const std::string& path, const std::vector<CheckpointEntry>
                 "convert the file with PyTorch: t.to(torch.float32), times its scale where the file has one");
 }
 
-/// Integers as i32.
+/// Widens integers to i32.
 template <class T>
 std::vector<std::byte> widened(const std::vector<std::byte>& from) {
   std::vector<std::byte> to(from.size() / sizeof(T) * 4);
@@ -160,7 +160,7 @@ std::vector<std::byte> widened(const std::vector<std::byte>& from) {
   return to;
 }
 
-/// Calls f, with a message of its own where memory runs out.
+/// Calls f and reports out-of-memory with the file's name.
 template <class F>
 auto within_memory(const std::string& path, F f) {
   try {

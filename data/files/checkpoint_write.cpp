@@ -17,7 +17,7 @@ using Entry = std::pair<const std::string, HostTensor>;
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
-// Length and JSON of the file for tensors in this order.
+// Length prefix and JSON of the file for tensors in this order.
 std::string make_header(const std::string& path, const std::vector<const Entry*>& order, const Checkpoint& checkpoint) {
   nlohmann::json header = nlohmann::json::object();
   uint64_t at = 0;
@@ -54,7 +54,7 @@ std::string make_header(const std::string& path, const std::vector<const Entry*>
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   std::vector<const Entry*> order;
   for (const auto& entry : checkpoint.tensors) order.push_back(&entry);
-  // Wide elements first, then by name: every tensor lies on a multiple of its element size.
+  // Wide elements first, then by name: aligns every tensor to its element size.
   std::stable_sort(order.begin(), order.end(), [](const Entry* a, const Entry* b) {
     return size_of(a->second.type.dtype) > size_of(b->second.type.dtype);
   });

@@ -33,7 +33,7 @@ std::string bytes_of(T x) {
   return {reinterpret_cast<const char*>(&x), sizeof x};
 }
 
-// Parts of a protocol-buffer message (https://protobuf.dev/programming-guides/encoding).
+// Encodings of protocol-buffer fields (https://protobuf.dev/programming-guides/encoding).
 
 std::string varint(uint64_t x) {
   std::string out;
@@ -46,13 +46,13 @@ std::string real(uint32_t field, double x) { return key(field, 1) + bytes_of(x);
 std::string real(uint32_t field, float x) { return key(field, 5) + bytes_of(x); }
 std::string text(uint32_t field, const std::string& x) { return key(field, 2) + varint(x.size()) + x; }
 
-/// TFRecord's: a checksum that may itself be part of checksummed data.
+/// TFRecord's masked CRC: a checksum that may itself be part of checksummed data.
 uint32_t masked(const std::string& data) {
   uint32_t c = crc32c(data.data(), data.size());
   return (c >> 15 | c << 17) + 0xa282ead8u;
 }
 
-/// TensorBoard asks for the first parts of the name; host and process keep two runs of a second apart.
+/// TensorBoard requires the first parts of the name; host and process id distinguish runs started in the same second.
 std::string path_in(const std::string& folder) {
   char host[256] = "host";
   gethostname(host, sizeof host - 1);

@@ -3,7 +3,7 @@
 namespace tutti {
 namespace {
 
-/// Numbers of a TIFF file, 0 beyond its end.
+/// Reads integers of a TIFF file; 0 beyond its end.
 struct Tiff {
   std::string_view bytes;
   bool big_endian = false;

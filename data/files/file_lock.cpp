@@ -23,17 +23,17 @@ namespace fs = std::filesystem;
 
 std::mutex mutex;
 
-/// What flock says where the file system knows no locks (EBADF: NFS, of a file that cannot be written).
+/// The errors of flock on file systems without locks (EBADF: NFS, for a file that is not writable).
 bool no_locks(int why) { return why == ENOSYS || why == ENOLCK || why == EOPNOTSUPP || why == EBADF; }
 
-/// Whether the open file still bears its name: whoever held the lock before may have removed it.
+/// Whether the path still refers to the open file: the previous holder of the lock may have removed it.
 bool still_named(int fd, const std::string& path, struct stat& opened) {
   struct stat named {};
   return ::fstat(fd, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
          opened.st_dev == named.st_dev;
 }
 
-/// Whether the name is that of a temporary file of the target: see WholeFile.
+/// Whether the name is that of a temporary file of the target (see WholeFile).
 bool is_temporary(const std::string& name, const std::string& stem) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string_view rest = name;
@@ -83,7 +83,7 @@ std::string remedy_of_writing(int why, const std::string& path) {
   fs::path folder = fs::path(path).parent_path();
   std::error_code error;
   if (why == ENOENT && fs::is_directory(folder.empty() ? "." : folder, error))
-    return "name another folder";  // of /proc
+    return "name another folder";  // for example in /proc
   return why == ENOENT ? "create the folder first" : "check the folder and its permissions";
 }
 
@@ -98,7 +98,7 @@ struct FileLock::Held {
       if (fd < 0) fail("cannot create " + path, errno);
       if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
         int why = errno;
-        if (no_locks(why)) return;  // nor is it known then what killed processes left
+        if (no_locks(why)) return;  // partial files of killed processes cannot be recognized then
         ::close(fd);
         if (why == EINTR) continue;
         if (why == EWOULDBLOCK)
@@ -138,7 +138,7 @@ FileLock::FileLock(const std::string& path) {
 }
 
 FileLock::~FileLock() {
-  std::lock_guard guard(mutex);  // whoever asks next must find it held or gone
+  std::lock_guard guard(mutex);  // the next caller must find it either held or released
   held_.reset();
 }
 

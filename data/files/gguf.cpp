@@ -97,7 +97,7 @@ namespace {
 
 const char* const not_for_this = "use a file that says it";
 
-/// The value of that key, which must be there.
+/// The value of that key; throws if it is missing.
 const GgufValue& needed(const Gguf& g, const std::string& key, const char* kind) {
   if (const GgufValue* v = g.find(key)) return *v;
   throw invalid(fmt::format("{}: no metadata '{}', expected {}", g.path(), key, kind), not_for_this);
@@ -150,7 +150,7 @@ const GgufTensor* Gguf::find_tensor(const std::string& name) const {
 
 template <class F>
 void Gguf::each_blocks(const GgufTensor& t, F f) const {
-  // So that the quantised tensor is never in memory as a whole.
+  // Reads in portions, so that the whole quantized tensor is never in memory.
   constexpr uint64_t at_once = 1 << 20;
   uint64_t blocks = t.bytes / t.type->bytes, most = std::max<uint64_t>(1, at_once / t.type->bytes);
   std::vector<std::byte> raw(std::min(blocks, most) * t.type->bytes);

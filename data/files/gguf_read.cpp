@@ -1,4 +1,4 @@
-// The head of a GGUF file: metadata and the list of tensors, every number of which is doubted.
+// Reads the header of a GGUF file: metadata and the list of tensors. Every number is validated.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr uint64_t longest_key = 65535, longest_tensor_name = 64;
 constexpr uint32_t most_dimensions = 4;
 constexpr uint64_t most_elements = uint64_t{1} << 62;
 
-/// Bytes of one element; 0 for texts and arrays, whose lengths the file tells.
+/// Bytes of one element; 0 for texts and arrays, which have variable length.
 uint64_t width_of(Type t) {
   switch (t) {
     case Type::u8:
@@ -40,7 +40,7 @@ uint64_t width_of(Type t) {
   return 0;
 }
 
-/// A name of the file for messages, which must not grow with it.
+/// A name from the file for messages, limited in length.
 std::string quoted(std::string_view name) {
   constexpr size_t most = 80;
   return fmt::format("'{}{}'", printable(name.substr(0, most)), name.size() > most ? "…" : "");
@@ -48,7 +48,7 @@ std::string quoted(std::string_view name) {
 
 }  // namespace
 
-/// Walks the file once.
+/// Parses the file in one pass.
 class GgufParser {
  public:
   explicit GgufParser(Gguf& g) : g_(g), file_(*g.file_) {}
@@ -67,7 +67,7 @@ class GgufParser {
   }
   uint64_t left() const { return file_.size() - at_; }
 
-  /// The next bytes, through a buffer.
+  /// Reads the next bytes, buffered.
   void take(void* to, uint64_t bytes, const std::string& what) {
     if (bytes > left()) fail(at_, fmt::format("{} takes {} bytes, the file has {} left", what, bytes, left()));
     if (bytes >= sizeof(buffer_)) {
@@ -90,7 +90,7 @@ class GgufParser {
     return x;
   }
 
-  /// Appends a text to `to` and returns where it then ends.
+  /// Appends a text to `to` and returns the new size.
   uint64_t text(std::string& to, const std::string& what, uint64_t most = UINT64_MAX) {
     uint64_t begin = at_;
     auto length = number<uint64_t>("the length of " + what);
@@ -199,7 +199,7 @@ class GgufParser {
     auto rank = number<uint32_t>("the number of dimensions of " + what);
     if (rank > most_dimensions)
       fail(place, fmt::format("{} has {} dimensions, expected at most {}", what, rank, most_dimensions));
-    uint64_t product = 1, first = 1;  // of all dimensions but those of 0
+    uint64_t product = 1, first = 1;  // product: of all nonzero dimensions
     bool empty = false;
     for (uint32_t d = 0; d < rank; ++d) {
       place = at_;
@@ -235,14 +235,14 @@ class GgufParser {
     places_.push_back(place);
   }
 
-  /// Turns offsets into positions in the file. Gaps are allowed, overlaps are not.
+  /// Converts offsets to positions in the file. Gaps are allowed, overlaps are not.
   void place(uint64_t alignment) {
     if (g_.tensors_.empty()) return;
     uint64_t data_at = at_ + (alignment - at_ % alignment) % alignment;
     std::vector<size_t> order(g_.tensors_.size());
     for (size_t i = 0; i < order.size(); ++i) {
       GgufTensor& t = g_.tensors_[i];
-      t.at += data_at;  // both are at most the file's size or a little more: no overflow
+      t.at += data_at;  // both are hardly larger than the file: no overflow
       order[i] = i;
       if (t.at > file_.size() || t.bytes > file_.size() - t.at)
         fail(places_[i], fmt::format("tensor {} lies in bytes {} to {}, the file ends at {}", quoted(t.name), t.at,
@@ -260,7 +260,7 @@ class GgufParser {
   Gguf& g_;
   const RangedFile& file_;
   uint64_t at_ = 0, tensor_count_ = 0, metadata_count_ = 0;
-  std::vector<uint64_t> places_;  // of the tensors' offsets
+  std::vector<uint64_t> places_;  // where the tensors' offsets are stored
   char buffer_[1 << 14];
   uint64_t buffer_at_ = 0, buffered_ = 0;
 };

@@ -40,7 +40,7 @@ void from_q8_0(const std::byte* from, size_t count, float* to) {
   }
 }
 
-/// Calls f(j, q) for the 32 nibbles of a block: byte j holds element j in its low half and element j + 16 in its high
+/// Calls f(j, q) for the 32 nibbles of a block: byte j holds element j in its low nibble and element j + 16 in its high
 /// one.
 template <class F>
 void each_nibble(const std::byte* from, F f) {
@@ -59,7 +59,7 @@ void from_q4_0(const std::byte* from, size_t count, float* to) {
   }
 }
 
-/// q4_1: f16 scale d, f16 least m, nibbles q; x = d q + m.
+/// q4_1: f16 scale d, f16 minimum m, nibbles q; x = d q + m.
 void from_q4_1(const std::byte* from, size_t count, float* to) {
   for (size_t b = 0; b < count; ++b, from += 4 + block_size / 2, to += block_size) {
     float d = half(from), m = half(from + 2);
@@ -67,10 +67,10 @@ void from_q4_1(const std::byte* from, size_t count, float* to) {
   }
 }
 
-// The same blocks as quants from 0 on, a scale and a minimum, which is a power of two times the scale or the file's
-// own.
+// The same blocks as quants >= 0, a scale and a minimum, which is either a power of two times the scale or stored in
+// the file.
 
-/// Writes x as f16; whether that is x.
+/// Stores x as f16; returns whether that is exact.
 bool holds(uint16_t& to, float x) {
   to = f32_to_f16(x);
   return f16_to_f32(to) == x;

@@ -58,12 +58,12 @@ ImageForm image_form(const std::string& path) {
 
 void read_image(const std::string& path, const ImageForm& form, std::byte* to) {
   std::string bytes = data::read_file(path, "leave the files where they are while they are read");
-  thread_local std::string pixels;  // of one image; kept, so that no batch allocates
+  thread_local std::string pixels;  // one image; reused, so that loading a batch does not allocate
   auto plane = static_cast<size_t>(form.height * form.width), channels = static_cast<size_t>(form.channels);
   pixels.resize(channels * plane);
   StoredImage stored{form};
   stored.orientation = codec_of(path, bytes).decode(path, bytes, form, reinterpret_cast<unsigned char*>(pixels.data()));
-  ImageForm lies = stored.turned();  // turning twice swaps the sides back
+  ImageForm lies = stored.turned();  // turning twice restores the stored sides
   auto place = [&](int64_t y, int64_t x) {
     StoredPixel p = stored_pixel(stored.orientation, y, x, lies.height, lies.width);
     return p.y * lies.width + p.x;

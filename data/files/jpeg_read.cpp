@@ -1,4 +1,4 @@
-// JPEG files by libjpeg-turbo.
+// Reads JPEG files with libjpeg-turbo.
 #include <fmt/format.h>
 
 #include "core/base/status.h"
@@ -24,7 +24,7 @@ constexpr std::string_view signature = "\xff\xd8\xff";
 #ifdef TUTTI_HAS_JPEG
 
 struct Reading {
-  jpeg_error_mgr errors = {};  // first: libjpeg hands back its address
+  jpeg_error_mgr errors = {};  // must be first: libjpeg passes back its address
   std::jmp_buf jump = {};
   std::array<char, JMSG_LENGTH_MAX> text = {};
   int orientation = 1;
@@ -36,7 +36,7 @@ void fail(j_common_ptr jpeg) {
   std::longjmp(r->jump, 1);
 }
 
-/// libjpeg fills up what is missing of a file, and merely warns.
+/// libjpeg fills in missing data of a truncated file and only warns; this makes it an error.
 void warn(j_common_ptr jpeg, int level) {
   if (level < 0 && (jpeg->err->msg_code == JWRN_JPEG_EOF || jpeg->err->msg_code == JWRN_HIT_MARKER)) fail(jpeg);
 }
@@ -51,7 +51,7 @@ jpeg_error_mgr* errors_of(Reading& r) {
   return &r.errors;
 }
 
-/// The header, with the orientation that the first EXIF record names.
+/// Reads the header and the orientation in the first EXIF record.
 void read_header(jpeg_decompress_struct& jpeg, Reading& r) {
   constexpr int app1 = JPEG_APP0 + 1;
   constexpr std::string_view lead("Exif\0\0", 6);
@@ -65,7 +65,7 @@ void read_header(jpeg_decompress_struct& jpeg, Reading& r) {
   }
 }
 
-/// Nothing with a destructor may live here and below: libjpeg jumps out of it.
+/// No objects with destructors here and in the functions below: libjpeg leaves them by longjmp.
 bool read_form(jpeg_decompress_struct& jpeg, Reading& r, std::FILE* file) {
   if (setjmp(r.jump) != 0) return false;
   jpeg_create_decompress(&jpeg);
@@ -74,7 +74,7 @@ bool read_form(jpeg_decompress_struct& jpeg, Reading& r, std::FILE* file) {
   return true;
 }
 
-/// False with no text: the image is of another size.
+/// Returns false without an error text if the image has another size.
 bool decode_rows(jpeg_decompress_struct& jpeg, Reading& r, std::string_view bytes, const ImageForm& form,
                  unsigned char* pixels) {
   if (setjmp(r.jump) != 0) return false;

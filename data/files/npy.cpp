@@ -15,10 +15,10 @@ namespace tutti {
 namespace {
 
 struct ElementCode {
-  std::string_view descr;  ///< behind the byte order
-  size_t bytes;            ///< of an element of the file
+  std::string_view descr;  ///< after the byte order
+  size_t bytes;            ///< per element in the file
   DType dtype;
-  bool own = true;  ///< whether it is how that dtype is written
+  bool own = true;  ///< whether that dtype is written this way
 };
 constexpr ElementCode codes[] = {
     {"f8", 8, DType::f64},        {"f4", 4, DType::f32},        {"f2", 2, DType::f16},       {"i8", 8, DType::i64},
@@ -33,7 +33,7 @@ struct Header {
   Shape shape;
 };
 
-/// A Python dict of exactly 'descr', 'fortran_order' and 'shape', in any order.
+/// Parses a Python dict of exactly 'descr', 'fortran_order' and 'shape', in any order.
 class HeaderParser {
  public:
   HeaderParser(std::string text, const std::string& place) : text_(std::move(text)), place_(place) {}
@@ -138,14 +138,14 @@ const ElementCode& code_of(const std::string& descr, const std::string& place) {
   return codes[0];
 }
 
-/// Big-endian elements of that size as little-endian ones.
+/// Converts big-endian elements of that size to little-endian.
 void swap_bytes(std::vector<std::byte>& bytes, size_t size) {
   for (size_t at = 0; at + size <= bytes.size(); at += size)
     std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(at),
                  bytes.begin() + static_cast<std::ptrdiff_t>(at + size));
 }
 
-/// Row-major bytes of an array whose first axis runs fastest.
+/// Converts an array in Fortran order (first axis fastest) to row-major.
 std::vector<std::byte> in_c_order(const std::vector<std::byte>& from, const Shape& shape, size_t size) {
   std::vector<std::byte> to(from.size());
   Shape index(shape.size());
@@ -162,7 +162,7 @@ std::vector<std::byte> in_c_order(const std::vector<std::byte>& from, const Shap
   return to;
 }
 
-/// Integers of one or two bytes as i32.
+/// Widens integers of one or two bytes to i32.
 std::vector<std::byte> widened(const std::vector<std::byte>& from, const ElementCode& code) {
   std::vector<std::byte> to(from.size() / code.bytes * 4);
   for (size_t i = 0; i < from.size() / code.bytes; ++i) {

@@ -20,7 +20,7 @@ void put(std::string& to, uint64_t x, size_t bytes) {
   for (size_t i = 0; i < bytes; ++i) to += static_cast<char>(x >> (8 * i) & 0xff);
 }
 
-/// What a local header and an entry of the directory share: version 2.0, stored, 1980-01-01.
+/// The fields common to a local header and a directory entry: version 2.0, stored, 1980-01-01.
 std::string about(uint32_t crc, uint64_t bytes, size_t name) {
   std::string text;
   for (uint64_t x : {20, 0, 0, 0, 33}) put(text, x, 2);

@@ -43,7 +43,7 @@ std::string png_grid(const HostTensor& images, const std::string& path) {
   auto columns = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(s[0]))));
   int64_t lines = (s[0] + columns - 1) / columns;
   int64_t width = columns * (s[3] + 1) - 1, height = lines * (s[2] + 1) - 1;
-  int64_t row = 1 + width * s[1];  // a filter byte, 0: none, then the pixels
+  int64_t row = 1 + width * s[1];  // filter byte 0 (none), then the pixels
   if (width > 1 << 14 || height > 1 << 14)
     throw invalid(fmt::format("{}: a picture of {}x{} pixels", path, width, height), "draw fewer images");
   std::string rows(static_cast<size_t>(height * row), '\0');
@@ -57,7 +57,7 @@ std::string png_grid(const HostTensor& images, const std::string& path) {
           rows[static_cast<size_t>(place)] = static_cast<char>(std::lround(255 * value));
         }
   std::string header = big_endian(static_cast<uint32_t>(width)) + big_endian(static_cast<uint32_t>(height));
-  header += {8, s[1] == 3 ? '\2' : '\0', 0, 0, 0};  // bits, RGB or grey, deflate, filters per row, not interlaced
+  header += {8, s[1] == 3 ? '\2' : '\0', 0, 0, 0};  // 8 bits, RGB or grey, deflate, adaptive filters, not interlaced
   return "\x89PNG\r\n\x1a\n" + chunk("IHDR", header) + chunk("IDAT", packed(rows)) + chunk("IEND", "");
 }
 

@@ -1,4 +1,4 @@
-// PNG files by libpng. png.h beside it writes pictures with zlib alone, so that no optional library is needed for that.
+// Reads PNG files with libpng. Writing (png.h) uses only zlib, so that it needs no optional library.
 #include <fmt/format.h>
 
 #include "core/base/status.h"
@@ -24,7 +24,7 @@ constexpr std::string_view signature = "\x89PNG\r\n\x1a\n";
 
 #ifdef TUTTI_HAS_PNG
 
-/// From the chunk IHDR, which comes first.
+/// Reads the chunk IHDR, which comes first.
 ImageForm header(const std::string& path, std::string_view head) {
   auto number = [&](size_t at) {
     int64_t x = 0;
@@ -32,13 +32,14 @@ ImageForm header(const std::string& path, std::string_view head) {
     return x;
   };
   if (head.size() < 26 || head.substr(12, 4) != "IHDR") throw_damaged_image(path, "PNG", "its header is missing");
-  bool grey = (head[25] & 2) == 0;  // neither RGB nor a palette
+  bool grey = (head[25] & 2) == 0;  // no color bit: neither RGB nor palette
   ImageForm form{.channels = grey ? 1 : 3, .height = number(20), .width = number(16)};
   if (form.height < 1 || form.width < 1) throw_damaged_image(path, "PNG", "its header tells a side of 0");
   return form;
 }
 
-/// Of the chunk eXIf, which may stand before and behind the pixels. read(at, n): n bytes of the file, fewer at its end.
+/// The orientation in the chunk eXIf, which may come before or after the pixels. read(at, n): n bytes of the file,
+/// fewer at its end.
 template <class Read>
 int orientation_in(Read read) {
   constexpr uint64_t signature_bytes = 8, most = 1 << 16;
@@ -85,15 +86,15 @@ void fail(png_structp png, png_const_charp text) {
 
 void ignore(png_structp, png_const_charp) {}
 
-/// Nothing with a destructor may live here: libpng jumps out of it.
+/// No objects with destructors here: libpng leaves this function by longjmp.
 bool decode_rows(png_structp png, png_infop info, Reading& reading, int channels, size_t row_bytes, png_bytepp rows) {
   if (setjmp(png_jmpbuf(png)) != 0) return false;
   png_set_read_fn(png, &reading, take);
-  // No text, profile or EXIF: libpng allocates what such a chunk's header claims before it reads the chunk.
+  // Skips text, profiles and EXIF: libpng would allocate the size claimed by such a chunk before reading it.
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(png, info);
   png_set_strip_16(png);
-  png_set_expand(png);  // palettes, fewer than 8 bits
+  png_set_expand(png);  // expands palettes and samples of fewer than 8 bits
   png_set_strip_alpha(png);
   if (channels == 3) png_set_gray_to_rgb(png);
   png_set_interlace_handling(png);

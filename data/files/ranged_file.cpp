@@ -14,7 +14,7 @@
 namespace tutti {
 
 RangedFile::RangedFile(const std::string& path, const std::string& what) : path_(path) {
-  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // which a pipe without a writer would block
+  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe without a writer would block
   struct stat about {};
   int why = fd_ < 0 || ::fstat(fd_, &about) != 0 ? errno : 0;
   bool regular = why == 0 && S_ISREG(about.st_mode);
@@ -22,7 +22,7 @@ RangedFile::RangedFile(const std::string& path, const std::string& what) : path_
     size_ = static_cast<uint64_t>(about.st_size);
     return;
   }
-  if (fd_ >= 0) ::close(fd_);  // the destructor does not run when the constructor throws
+  if (fd_ >= 0) ::close(fd_);  // the destructor does not run if the constructor throws
   if (why == ENOENT) throw invalid(fmt::format("{}: there is no such {}", path, what), "check the path");
   if (why != 0) throw invalid(fmt::format("{}: cannot open: {}", path, std::strerror(why)), "check its permissions");
   throw invalid(fmt::format("{}: not a regular file", path), fmt::format("name a {}", what));

@@ -14,8 +14,8 @@ namespace {
 
 using nlohmann::json;
 
-/// A look at every token before a tree is built. The parser's own callback would walk all members of an object again
-/// after each of them.
+/// Checks every token before a tree is built. The parser's own callback would iterate over all members of an object
+/// again after each of them.
 class Watch : public nlohmann::json_sax<json> {
  public:
   Watch(const JsonLimits& limits, const std::function<void(size_t, const std::string&)>& fail)

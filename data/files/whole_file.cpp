@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Flushes to the disk where the file system has such a thing; otherwise what went wrong.
+/// Flushes to the disk if the file system supports it; returns errno or 0.
 int flush(int fd) {
   if (::fsync(fd) == 0 || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP) return 0;
   return errno;
@@ -67,14 +67,14 @@ void WholeFile::become_target() {
   renamed_ = true;
   fs::path folder = fs::path(lock_.target()).parent_path();
   int dir = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (dir < 0) return;  // a folder that may be written but not read
+  if (dir < 0) return;  // the folder is writable but not readable
   int why = flush(dir);
   ::close(dir);
   if (why != 0) fail("cannot flush the folder to the disk", why);
 }
 
 void WholeFile::fail(const std::string& doing, int why) {
-  // The destructor does not run when the constructor throws.
+  // The destructor does not run if the constructor throws.
   if (fd_ >= 0) {
     if (!renamed_) ::unlink(path_.c_str());
     ::close(std::exchange(fd_, -1));

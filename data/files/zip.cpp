@@ -14,7 +14,7 @@ namespace tutti {
 namespace {
 
 constexpr uint64_t end_bytes = 22, locator_bytes = 20, end64_bytes = 56, entry_bytes = 46, local_bytes = 30;
-constexpr uint64_t most_of_a_byte = 1032;  // bytes that deflate can make of one
+constexpr uint64_t most_of_a_byte = 1032;  // largest expansion of one byte by deflate
 constexpr const char* damaged = "the file is damaged or no archive of NumPy; use another";
 
 template <class T>
@@ -33,7 +33,7 @@ bool is(const uint8_t* at, uint8_t a, uint8_t b) { return at[0] == 'P' && at[1] 
 }  // namespace
 
 ZipFile::ZipFile(const std::string& path) : file_(path, "NumPy archive") {
-  // The end record lies behind all else but a comment, whose length it says.
+  // The end record is the last, followed only by a comment, whose length it contains.
   uint64_t size = file_.size(), tail = std::min<uint64_t>(size, end_bytes + 65535);
   std::vector<uint8_t> bytes(tail);
   file_.read(size - tail, bytes.data(), tail);
@@ -92,7 +92,7 @@ void ZipFile::read_directory(uint64_t at, uint64_t bytes, uint64_t count) {
                .packed = number<uint32_t>(e + 20),
                .bytes = number<uint32_t>(e + 24),
                .at = number<uint32_t>(e + 42)};
-    // Sizes beyond 32 bits stand in a field of their own, those alone that are 2^32 - 1 above.
+    // Sizes beyond 32 bits are in an extra field, which contains only those that are 2^32 - 1 in the entry.
     const uint8_t *field = e + entry_bytes + name, *fields_end = field + extra;
     while (fields_end - field >= 4) {
       uint64_t id = number<uint16_t>(field), length = number<uint16_t>(field + 2);
@@ -122,7 +122,7 @@ void ZipFile::read_directory(uint64_t at, uint64_t bytes, uint64_t count) {
   }
 }
 
-/// Moves every entry's `at` from its local header to its bytes.
+/// Advances every entry's `at` from its local header to its data.
 void ZipFile::check_places(uint64_t directory) {
   std::vector<ZipEntry*> order;
   for (ZipEntry& e : entries_) order.push_back(&e);
@@ -188,7 +188,7 @@ void ZipReader::read(void* to, uint64_t bytes) {
         fail(fmt::format("its deflated bytes are damaged behind byte {}", done_ + bytes - left));
     }
   }
-  if (bytes > 0) crc_ = static_cast<uint32_t>(crc32_z(crc_, out, bytes));  // of no bytes zlib begins anew
+  if (bytes > 0) crc_ = static_cast<uint32_t>(crc32_z(crc_, out, bytes));  // for no bytes zlib would reset it
   done_ += bytes;
   if (done_ == entry_.bytes && crc_ != entry_.crc) fail("its checksum is another: its bytes are damaged");
 }

@@ -1,18 +1,18 @@
-// A table in a CSV file: columns of numbers, columns of text, and a target.
+// Tables in CSV files: columns of numbers, columns of text, and a target.
 //
-// The file is RFC 4180's, in UTF-8: fields between commas, a field in quotes may hold commas, line ends and doubled
-// quotes, the first line names the columns. Blanks around a field without quotes and empty lines do not count. A field
-// is missing where it is empty, "?", "NA", "N/A", "NaN", "nan", "null" or "NULL".
+// The format is RFC 4180 in UTF-8: comma-separated fields; a quoted field may contain commas, line ends and doubled
+// quotes; the first line names the columns. Blanks around unquoted fields and empty lines are ignored. Missing fields
+// are empty, "?", "NA", "N/A", "NaN", "nan", "null" or "NULL".
 //
-// What a column holds: numbers, where every field that is not missing is one. Where nine in ten are numbers, but not
-// all, a field is plainly wrong, and an error; so is "1,5", "$12", "12%" or "None" in a column that holds more numbers,
-// however written, than texts. All else is text. A number that is missing becomes the mean of the
-// training rows; texts are numbered from 1 in the order of their bytes, and 0 is a missing one. The target is a class
-// where it holds text or whole numbers without a point, in the order of their bytes or numbers, and else a real.
-// Numbers are kept as they are: a model normalises them.
+// A column is numeric if all fields that are not missing are numbers. If at least nine in ten are numbers, but not all,
+// the others are errors; so are "1,5", "$12", "12%" or "None" in a column with more numbers, in any notation, than
+// texts. All other columns are text. Missing numbers are replaced by the mean of the training rows; texts are numbered
+// from 1 in byte order, and 0 is a missing one. The target is a class if it contains text or integers without a decimal
+// point, numbered in byte or numeric order; otherwise it is a real number. Numbers are not scaled: models normalize
+// them.
 //
-// A model keeps all of that: where it reads another file, the columns are found by their names and get the same
-// numbers, and a text that it was not trained on is an error.
+// A model stores this vocabulary: in another file the columns are found by name and get the same numbering, and a text
+// that is not in the vocabulary is an error.
 //
 // The test rows are those of last_tenth_for_test (data/form.h).
 #include <fmt/format.h>
@@ -36,7 +36,7 @@
 namespace tutti::data {
 namespace {
 
-/// The rows of a file, as views into its text.
+/// The rows of a file, as views of its text.
 class Csv {
  public:
   explicit Csv(std::string path);
@@ -50,7 +50,7 @@ class Csv {
   }
 
  private:
-  /// The fields of the next row that is not empty; none at the end of the text.
+  /// The fields of the next non-empty row; empty at the end of the text.
   std::vector<std::string_view> next_row();
   std::string_view next_field(size_t number);
   Error error(int64_t line, const std::string& message, const std::string& remedy) const {
@@ -82,7 +82,7 @@ bool missing(std::string_view text) {
 }
 
 Csv::Csv(std::string path) : path_(std::move(path)), text_(read_file(path_, "name a CSV file: csv:FILE[:TARGET]")) {
-  if (text_.starts_with("\xef\xbb\xbf")) at_ = 3;  // the byte order mark of UTF-8
+  if (text_.starts_with("\xef\xbb\xbf")) at_ = 3;  // UTF-8 byte order mark
   if (size_t zero = text_.find('\0'); zero != text_.npos)
     throw error(1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(zero), '\n'),
                 fmt::format("a zero byte (byte {}), expected text", zero), "save the file as CSV in UTF-8");
@@ -120,7 +120,7 @@ std::vector<std::string_view> Csv::next_row() {
       ++at_;
       row.push_back(next_field(row.size() + 1));
     }
-    if (at_ < text_.size()) ++at_, ++line_;  // the line's end
+    if (at_ < text_.size()) ++at_, ++line_;  // the line end
     if (row.size() > 1 || !row[0].empty()) return row;
   }
   return {};
@@ -135,7 +135,7 @@ std::string_view Csv::next_field(size_t field) {
                   "put the whole field in quotes, and double those inside");
     return trimmed(std::string_view(text_).substr(begin, at_ - begin));
   }
-  // Doubled quotes become single ones in place: what is written never passes what is read.
+  // Unescapes doubled quotes in place: the write position never passes the read position.
   int64_t opened = line_;
   size_t end = begin;
   for (at_ = first + 1;; ++at_) {
@@ -156,11 +156,10 @@ std::string_view Csv::next_field(size_t field) {
   return std::string_view(text_).substr(begin, end - begin);
 }
 
-/// Whether the column holds numbers; else it holds text. Throws Error(invalid) where its numbers are not written as
-/// such.
+/// Whether the column is numeric; otherwise it is text. Throws Error(invalid) for numbers in an unsupported notation.
 bool holds_numbers(const Csv& csv, size_t column) {
   size_t fields = 0, numbers = 0, written = 0, marks = 0;
-  std::optional<size_t> text, odd;  // the first row with some; with a number or a mark for none that is not read
+  std::optional<size_t> text, odd;  // first row with text; with an unsupported number or missing mark
   for (size_t row = 0; row < csv.rows(); ++row) {
     std::string_view field = csv.at(row, column);
     if (missing(field)) continue;
@@ -188,13 +187,13 @@ bool holds_numbers(const Csv& csv, size_t column) {
   return numbers == fields;
 }
 
-/// What the numbers of a table stand for.
+/// The encoding of a table.
 struct Vocabulary {
   std::vector<std::pair<std::string, double>> numbers;  ///< columns and their means
   std::vector<std::pair<std::string, std::vector<std::string>>>
-      categories;  ///< columns and their texts, the first is 1
+      categories;  ///< columns and their texts, numbered from 1
   std::string target;
-  std::vector<std::string> labels;  ///< none: the target is a real
+  std::vector<std::string> labels;  ///< empty: the target is a real number
   bool numeric = false;             ///< labels are numbers
 };
 
@@ -207,7 +206,7 @@ std::string to_text(const Vocabulary& v) {
       .dump();
 }
 
-/// Of a checkpoint, which may be damaged.
+/// Parses the vocabulary of a checkpoint, which may be damaged.
 Vocabulary vocabulary_from(const std::string& text) try {
   auto all = nlohmann::json::parse(text);
   Vocabulary v;
@@ -224,7 +223,7 @@ Vocabulary vocabulary_from(const std::string& text) try {
       "use the data it was trained on");
 }
 
-/// As a label: numbers in one form, whatever the file writes.
+/// Normalizes a label: numbers have the same form, however the file writes them.
 std::string label_of(std::string_view text, bool numeric) {
   std::optional<double> x = numeric ? number(text) : std::nullopt;
   return x ? fmt::format("{}", *x) : std::string(text);
@@ -259,7 +258,7 @@ void learn_target(const Csv& csv, size_t column, Vocabulary& v) {
   if (v.numeric) std::ranges::sort(v.labels, {}, [](const std::string& label) { return *number(label); });
 }
 
-/// Of the file; means are those of the rows `train`.
+/// The vocabulary of the file; means are those of the rows `train`.
 Vocabulary learn(const Csv& csv, size_t target, std::span<const int32_t> train) {
   Vocabulary v;
   for (size_t c = 0; c < csv.header().size(); ++c) {
@@ -294,7 +293,7 @@ TensorSet table_of(const Csv& csv, const Vocabulary& v) {
   const char* trained = ", which the model was trained on";
   std::vector<std::pair<std::string, HostTensor>> tensors;
   std::map<std::string, int64_t> classes;
-  /// Codes of texts, counted from `first`; an unknown one is an error.
+  /// Adds a column of codes of texts, counted from `first`; throws for unknown texts.
   auto add_codes = [&](const std::string& name, size_t column, const std::vector<std::string>& known, int32_t first,
                        bool numeric) {
     std::map<std::string, int32_t> codes;
@@ -346,7 +345,7 @@ TensorSet table_of(const Csv& csv, const Vocabulary& v) {
   return {std::filesystem::path(csv.path()).filename().string(), std::move(tensors), std::move(classes)};
 }
 
-/// A file and the column that it names, "" for none. A colon may be part of both.
+/// The file and the column in the spec ("" if none). Both may contain colons.
 std::pair<std::string, std::string> file_and_target(const std::string& spec) {
   std::string rest = spec.substr(spec.find(':') + 1);
   std::error_code error;

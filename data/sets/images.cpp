@@ -1,12 +1,12 @@
-// PNG and JPEG files in folders by class. Files are decoded when a batch needs them, so the set may be larger than the
-// memory; what stays is their names and labels.
+// PNG and JPEG files in one folder per class. Files are decoded when a batch is loaded, so the set may be larger than
+// the memory; only names and labels are kept.
 //
-// DIR/train/CLASS/* and DIR/test/CLASS/*, or DIR/CLASS/* alone, of which last_tenth_for_test (data/form.h) are the
-// test. Classes are numbered in the order of the bytes of their names. All images are of one size, as their headers are
-// held to while the set is opened; they are grey where all files are, else RGB. What begins with a dot does not count,
-// nor do files beside the class folders.
+// DIR/train/CLASS/* and DIR/test/CLASS/*, or DIR/CLASS/*, of which last_tenth_for_test (data/form.h) is the test set.
+// Classes are numbered in byte order of their names. All images must have the same size, which is checked from their
+// headers when the set is opened; they are grey if all files are, else RGB. Names that begin with a dot and files
+// beside the class folders are ignored.
 //
-// A model keeps the names of the classes: other folders that it reads get the same numbers.
+// A model stores the class names, so that other folders get the same numbers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Files and the number of their class.
+/// Files and their class indices.
 struct Listing {
   std::vector<std::string> files;
   std::vector<int32_t> labels;
@@ -66,7 +66,7 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-/// What lies in a folder, but for names that begin with a dot; in the order of their bytes.
+/// The contents of a folder in byte order, without names that begin with a dot.
 std::vector<fs::path> entries(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator at(folder, error), end;
@@ -90,7 +90,7 @@ std::vector<std::string> class_names(const fs::path& folder) {
   return names;
 }
 
-/// Of a checkpoint, which may be damaged; "": none.
+/// The classes in a checkpoint, which may be damaged; "": none.
 std::vector<std::string> known_classes(const std::string& vocabulary) {
   if (vocabulary.empty()) return {};
   std::vector<std::string> classes = classes_in(vocabulary);
@@ -100,7 +100,7 @@ std::vector<std::string> known_classes(const std::string& vocabulary) {
   return classes;
 }
 
-/// All images below that folder. Throws Error(invalid) for a class that is none of `classes`.
+/// All images below that folder. Throws Error(invalid) for a class that is not in `classes`.
 Listing list_images(const fs::path& folder, const std::vector<std::string>& classes) {
   Listing all;
   for (const std::string& name : class_names(folder)) {

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The file in the folder, plain or packed, with either of the names in use; "" when there is none.
+// The file in the folder, plain or gzipped, in either naming scheme; "" if there is none.
 std::string find(const fs::path& folder, const std::string& what, const std::string& rank) {
   for (const char* joint : {"-", "."})
     for (const char* ending : {"", ".gz"}) {
@@ -118,7 +118,7 @@ std::vector<std::string> fashion_mnist_folders() {
   return folders;
 }
 
-/// The first of the folders that has it; "" for none.
+/// The first of the folders that contains it, or "".
 std::string fashion_mnist_folder() {
   for (const std::string& folder : fashion_mnist_folders())
     if (!find(folder, "train-images", "idx3").empty()) return folder;
@@ -143,7 +143,7 @@ Split fashion_mnist() {
 
 namespace {
 
-/// The same grey images [1, h, w] in the middle of [channels, height, width], zeros around, the channel repeated.
+/// Centers the grey images [1, h, w] in [channels, height, width], padded with zeros, and repeats the channel.
 void enlarge(Dataset& d, int64_t channels, int64_t height, int64_t width) {
   const Shape from = d.samples.type.shape;
   int64_t h = from[2], w = from[3], top = (height - h) / 2, left = (width - w) / 2;

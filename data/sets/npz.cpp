@@ -1,4 +1,5 @@
-// Columns in a .npz file of NumPy; an array "classes.NAME" of one number says how many values an integer column takes.
+// Columns from a .npz file of NumPy; an array "classes.NAME" with one number gives the number of classes of an integer
+// column.
 #include <fmt/format.h>
 
 #include "core/base/status.h"

@@ -1,4 +1,4 @@
-// Drawn images of glyphs and shapes turned by known angles, with noise: what the model `orientation` learns.
+// Drawn images of glyphs and shapes rotated by known angles, with noise: the data for the model `orientation`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct Point {
 /// Connected strokes on [-1, 1] x [-1, 1], y downwards.
 using Stroke = std::vector<Point>;
 
-/// Figures that no turn but a full one maps to themselves.
+/// Figures without rotational symmetry.
 const std::vector<std::vector<Stroke>>& figures() {
   static const std::vector<std::vector<Stroke>> all = {
       {{{-.5f, 1}, {-.5f, -1}, {.6f, -1}}, {{-.5f, -.1f}, {.4f, -.1f}}},                        // F
@@ -53,7 +53,7 @@ float distance_to(Point p, Point a, Point b) {
   return std::hypot(p.x - a.x - t * dx, p.y - a.y - t * dy);
 }
 
-/// One image of size x size, and its angle's sine and cosine.
+/// Draws one image of size x size, and the sine and cosine of its angle.
 void draw(uint32_t half, uint32_t sample, int64_t size, std::byte* image, float* angle) {
   std::array<uint32_t, 4> a = random_block(0, half, pose_stream, 2 * uint64_t{sample}),
                           b = random_block(0, half, pose_stream, 2 * uint64_t{sample} + 1);

@@ -1,4 +1,4 @@
-// Columns in a safetensors file; the metadata "classes.NAME" says how many values an integer column takes.
+// Columns from a safetensors file; the metadata "classes.NAME" gives the number of classes of an integer column.
 #include <fmt/format.h>
 
 #include "core/base/status.h"

@@ -1,4 +1,4 @@
-// Drawn discs, squares and triangles over a noisy background, with the class of every pixel: what segmentation learns.
+// Drawn discs, squares and triangles over a noisy background, with the class of every pixel: data for segmentation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 constexpr uint32_t scene_stream = 0x64617409, noise_stream = 0x6461740a;
 constexpr int64_t classes = 4, most_shapes = 4;  // class 0 is the background
 
-/// Centre, half the extent, and the turn as cosine and sine; kind is the class number.
+/// Center, radius, and the cosine and sine of the rotation; kind is the class index.
 struct Figure {
   int32_t kind;
   float x, y, radius, c, s, grey;
@@ -26,13 +26,13 @@ struct Figure {
   bool covers(float px, float py) const {
     float dx = px - x, dy = py - y;
     if (kind == 1) return dx * dx + dy * dy <= radius * radius;
-    float u = (c * dx + s * dy) / radius, v = (c * dy - s * dx) / radius;  // turned back, in units of the radius
+    float u = (c * dx + s * dy) / radius, v = (c * dy - s * dx) / radius;  // rotated back, in units of the radius
     if (kind == 2) return std::max(std::abs(u), std::abs(v)) <= 0.8f;
     return v <= 0.5f && std::numbers::sqrt3_v<float> * std::abs(u) - v <= 1;  // equilateral, corners at distance 1
   }
 };
 
-/// The figures of one image of n x n, the last one in front.
+/// The figures of one image of n x n, in drawing order.
 std::vector<Figure> scene(uint32_t half, uint32_t sample, int64_t size, float& ground) {
   auto block = [&](int64_t k) {
     return random_block(0, half, scene_stream, (2 * most_shapes + 1) * uint64_t{sample} + static_cast<uint64_t>(k));
@@ -44,7 +44,7 @@ std::vector<Figure> scene(uint32_t half, uint32_t sample, int64_t size, float& g
   for (size_t k = 0; k < figures.size(); ++k) {
     std::array<uint32_t, 4> a = block(1 + 2 * static_cast<int64_t>(k)), b = block(2 + 2 * static_cast<int64_t>(k));
     float turn = 2 * std::numbers::pi_v<float> * unit(a[3]);
-    bool dark = b[1] % 2 != 0;  // than the background
+    bool dark = b[1] % 2 != 0;  // darker than the background
     figures[k] = {.kind = static_cast<int32_t>(1 + a[0] % (classes - 1)),
                   .x = n * (0.1f + 0.8f * unit(a[1])),
                   .y = n * (0.1f + 0.8f * unit(a[2])),

@@ -1,4 +1,4 @@
-// Synthetic data that a model can learn: a random prototype per class, and noise.
+// Learnable synthetic data: a random prototype per class plus noise.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,13 +15,13 @@
 namespace tutti::data {
 namespace {
 
-// The streams of Philox that the data sets use; `step` tells training (0) from test samples (1).
+// Philox streams of the data sets; `step` is 0 for training and 1 for test samples.
 enum Stream : uint32_t { prototypes = 0x64617401, noise = 0x64617402, class_of = 0x64617403 };
 
 // Uniform in [-1, 1), with 24 bits: exact in f32, so the same on every machine.
 float uniform(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-23f - 1.0f; }
 
-// Numbers for elements [0, n) of draw (seed, step, stream).
+// Calls put with the words of elements [0, n) of draw (seed, step, stream).
 template <class F>
 void draw(uint64_t seed, uint32_t step, uint32_t stream, size_t n, F put) {
   for (size_t i = 0; i < n; i += 4) {
@@ -30,7 +30,7 @@ void draw(uint64_t seed, uint32_t step, uint32_t stream, size_t n, F put) {
   }
 }
 
-/// The prototypes: kept where they are no more than the samples, else drawn anew for each sample.
+/// The prototypes: stored if there are no more classes than samples, else computed again for each sample.
 class Prototypes {
  public:
   Prototypes(uint64_t seed, size_t classes, size_t size, size_t samples) : seed_(seed), one_(size) {
@@ -60,12 +60,12 @@ Dataset make(const std::string& name, const Shape& shape, Prototypes& prototype,
   d.samples.type.shape.insert(d.samples.type.shape.begin(), count);
   auto n = static_cast<size_t>(count), size = static_cast<size_t>(num_elements(shape));
   d.labels.resize(n);
-  // A multiply and a shift: the bias of at most classes / 2^32 is of no account here.
+  // Multiply and shift; the bias of at most classes / 2^32 is negligible.
   draw(seed, half, class_of, n, [&](size_t i, uint32_t word) {
     d.labels[i] = static_cast<int32_t>(uint64_t{word} * static_cast<uint64_t>(classes) >> 32);
   });
   d.samples.bytes.resize(num_bytes(d.samples.type));
-  size_t sample = 0, at = 0;  // element k = (sample, at), walked in order
+  size_t sample = 0, at = 0;  // element k = (sample, at), in order
   const float* centre = prototype.of(d.labels[0]);
   draw(seed, half, noise, n * size, [&](size_t k, uint32_t word) {
     if (at == size) {

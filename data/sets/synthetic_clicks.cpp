@@ -1,5 +1,4 @@
-// Synthetic clicks that a model can learn: dense features, bags of rows of tables, and what a linear rule makes of
-// them.
+// Learnable synthetic clicks: dense features, bags of table rows, and a label computed by a linear rule.
 #include <algorithm>
 
 #include "data/form.h"
@@ -10,7 +9,7 @@ namespace {
 
 enum Stream : uint32_t { dense = 0x64617420, sparse, weights, worths };
 
-constexpr int64_t bag = 4;  // rows of a table that a sample names
+constexpr int64_t bag = 4;  // rows of a table per sample
 
 struct Spec {
   int64_t dense, tables, rows, train, test;
@@ -28,8 +27,8 @@ uint64_t bytes_of(const Spec& s) {
   return static_cast<uint64_t>((s.train + s.test) * (s.dense + s.tables * bag + 1)) * 4;
 }
 
-/// The label is 1 where drawn weights times the dense features and the mean worth of each bag, drawn too, are above 0
-/// in all.
+/// The label is 1 if this score is positive: random weights times the dense features, plus the mean of random row
+/// worths of every bag.
 std::shared_ptr<TensorSet> make(const std::string& name, const Spec& s, int64_t samples, uint32_t half) {
   std::vector<float> features, label;
   std::vector<int32_t> rows;

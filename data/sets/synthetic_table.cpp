@@ -1,4 +1,4 @@
-// Synthetic tables that a model can learn: columns of numbers and of categories, and what a linear rule makes of them.
+// Learnable synthetic tables: numeric and categorical columns, and a label and target computed by a linear rule.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct Spec {
 };
 
 constexpr int64_t most_values = 32;
-/// 4, 8, 16, 32, 4, … class numbers.
+/// Numbers of classes 4, 8, 16, 32, 4, ….
 int64_t classes_of(int64_t category) { return int64_t{4} << category % 4; }
 
 Spec parse(const std::string& spec) {
@@ -34,8 +34,8 @@ uint64_t bytes_of(const Spec& t) {
   return static_cast<uint64_t>((t.train + t.test) * (t.numbers + t.categories + 1)) * 4;
 }
 
-/// A class's score of a row: drawn weights times the numbers, and a drawn worth for each category value. The class with
-/// the highest score is the label; the score of a single class is the target.
+/// A class's score of a row: random weights times the numbers, plus a random worth of each category value. The class
+/// with the highest score is the label; the score of a single class is the target.
 std::shared_ptr<TensorSet> make(const std::string& name, const Spec& t, int64_t rows, uint32_t half) {
   std::vector<float> x, target;
   std::vector<std::vector<int32_t>> values(static_cast<size_t>(t.categories));

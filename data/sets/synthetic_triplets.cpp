@@ -1,4 +1,4 @@
-// Synthetic triplets that a model can learn: a user, an item of the user's cluster, and an item of another one.
+// Learnable synthetic triplets: a user, an item of the user's cluster, and an item of another cluster.
 #include <algorithm>
 
 #include "data/form.h"
@@ -23,7 +23,7 @@ uint64_t bytes_of(const Spec& s) { return static_cast<uint64_t>(s.train + s.test
 
 std::shared_ptr<TensorSet> make(const std::string& name, const Spec& s, int64_t samples, uint32_t half) {
   int64_t count = std::min<int64_t>(8, s.items);
-  // Item i belongs to cluster i % count, a user to a drawn one.
+  // Item i belongs to cluster i % count, a user to a random cluster.
   auto item = [&](int64_t cluster, uint32_t word) {
     return static_cast<int32_t>(cluster + count * below(word, (s.items - cluster + count - 1) / count));
   };

@@ -1,4 +1,4 @@
-// Texts: a file, by bytes, characters or a BPE vocabulary, or synthetic tokens that a model can learn.
+// Texts: a file tokenized by bytes, characters or a BPE vocabulary, or learnable synthetic tokens.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -58,7 +58,7 @@ int64_t number(const std::string& spec, const std::string& text) {
   return n;
 }
 
-/// Every token has four successors, drawn once; which of them follows is drawn each time.
+/// Every token has four random successors; each next token is drawn from them.
 Sources make_up(const std::string& spec, const OpenOptions& o) {
   std::vector<std::string> parts = fields(spec, ':');
   if (parts.size() < 2 || parts.size() > 3)

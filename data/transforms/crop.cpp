@@ -1,4 +1,4 @@
-// A random part of the image with black around it: He et al., "Deep residual learning" (2016), section 4.2.
+// Crops a random part of the zero-padded image: He et al., "Deep residual learning" (2016), section 4.2.
 #include <algorithm>
 
 #include "data/transform.h"

@@ -1,5 +1,5 @@
-// A square of black at a random place: DeVries and Taylor, "Improved regularization of convolutional neural networks
-// with cutout" (2017). Its centre is any pixel, so that part of it may lie outside.
+// Zeroes a square at a random position: DeVries and Taylor, "Improved regularization of convolutional neural networks
+// with cutout" (2017). Its center is any pixel, so that part of it may lie outside.
 #include <algorithm>
 
 #include "data/transform.h"

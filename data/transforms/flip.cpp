@@ -1,4 +1,4 @@
-// Left and right swapped, for every other image.
+// Flips an image horizontally, with probability 1/2.
 #include <algorithm>
 
 #include "data/transform.h"

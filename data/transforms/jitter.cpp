@@ -1,6 +1,6 @@
-// Brightness, contrast and (of RGB) saturation scaled by random factors, one after the other, as torchvision's
-// ColorJitter defines them: towards black, the mean of the image's grey, and each pixel's grey. u8 stays within 0 to
-// 255.
+// Scales brightness, contrast and (for RGB) saturation by random factors, in that order, as defined by torchvision's
+// ColorJitter: relative to black, to the image's mean grey, and to each pixel's grey. u8 values are clamped to [0,
+// 255].
 #include <algorithm>
 
 #include "data/transform.h"
@@ -14,7 +14,7 @@ float grey(const Image& image, size_t at) {
   return image.channels == 3 ? 0.299f * v[at] + 0.587f * v[plane + at] + 0.114f * v[2 * plane + at] : v[at];
 }
 
-/// Every value as far from `middle` of its pixel as factor says.
+/// Scales the distance of every value from `middle` of its pixel.
 template <class F>
 void scale(Image& image, float factor, F middle) {
   size_t plane = static_cast<size_t>(image.height * image.width);

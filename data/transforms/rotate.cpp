@@ -1,4 +1,4 @@
-// Turned about its middle by a random angle; pixels between four others are their bilinear mean, outside it is black.
+// Rotates an image about its center by a random angle, with bilinear interpolation; outside the image is black.
 #include <cmath>
 #include <numbers>
 
