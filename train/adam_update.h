@@ -1,4 +1,4 @@
-// What Adam and its relatives share.
+// Shared code of Adam and its variants.
 #pragma once
 #include <cmath>
 #include <utility>
@@ -29,14 +29,14 @@ void check(const Options& o) {
   check_share("beta2", o.beta2);
 }
 
-/// 1 - beta^t = -expm1(t ln beta) of both betas, which keeps its digits for small t and beta near 1.
+/// 1 - beta^t = -expm1(t ln beta) of both betas, accurate for small t and beta near 1.
 template <class Options>
 Values corrections(Graph&, const Options& o, Value lr, Value step) {
   Value t = cast(step, lr.dtype()) + 1;
   return {-expm1(t * std::log(o.beta1)), -expm1(t * std::log(o.beta2))};
 }
 
-/// The first and the second moment after the gradient `g`, which become the parameter's.
+/// Updates the first and second moment with the gradient `g`, stores and returns them.
 template <class Options>
 std::pair<Value, Value> moments(const Update& u, Value g, const Options& o) {
   Value m = o.beta1 * u.moment("m") + (1 - o.beta1) * g, v = o.beta2 * u.moment("v") + (1 - o.beta2) * (g * g);

@@ -15,7 +15,7 @@
 namespace tutti {
 namespace {
 
-constexpr double grown = 10;  // times the smallest loss: the run diverges
+constexpr double grown = 10;  // a loss this many times the smallest one means divergence
 
 std::string place_in(const Shape& shape, size_t at) {
   Shape place(shape.size());
@@ -24,7 +24,7 @@ std::string place_in(const Shape& shape, size_t at) {
   return to_string(place);
 }
 
-/// What an op is not finite for, of finite inputs.
+/// Remedies by op, for a node with finite inputs and a non-finite result.
 const std::map<std::string, std::string>& remedies() {
   static const std::string exponential =
       "keep the argument of the exponential below 88 (f32): subtract the largest element, as softmax and logsumexp do";
@@ -60,7 +60,7 @@ std::string not_finite_in(const data::Source& set, std::span<const int32_t> samp
 }
 
 void RecentSamples::ran(std::span<const int32_t> samples) {
-  std::vector<int32_t> step;  // the oldest one's memory
+  std::vector<int32_t> step;  // reuses the memory of the oldest step
   if (steps_.size() > loss_ring) {
     step = std::move(steps_.front());
     steps_.pop_front();

@@ -1,15 +1,16 @@
-// Gradient clipping, as nodes of the step.
+// Gradient clipping as graph nodes of the training step.
 #pragma once
 #include "core/base/export.h"
 #include "graph/graph.h"
 
 namespace tutti {
 
-/// The 2-norm of all gradients together; null where there is none.
+/// The 2-norm over all gradients; null if there are none.
 TUTTI_API Value global_norm(const Values& gradients);
-/// Every element into [-limit, limit].
+/// Clamps every element to [-limit, limit].
 TUTTI_API void clip_by_value(Values& gradients, double limit);
-/// All gradients times min(1, limit / (norm + 1e-6)), norm their global_norm (PyTorch's clip_grad_norm_).
+/// Multiplies all gradients by min(1, limit / (norm + 1e-6)), where norm is their global_norm (PyTorch's
+/// clip_grad_norm_).
 TUTTI_API void clip_by_global_norm(Values& gradients, double limit);
 
 }  // namespace tutti

@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-constexpr int64_t prefill = 64;  // tokens at a time
+constexpr int64_t prefill = 64;  // tokens per run
 
 }  // namespace
 
@@ -24,7 +24,7 @@ HostTensor Decoder::next_token(std::span<const int32_t> tokens, int64_t position
                   "hand in one after the other");
   if (context_ != context) programs_.clear();
   context_ = context;
-  // Few sizes of programs: what is missing of one is filled up, and written over by the tokens that come.
+  // Only two program sizes: shorter inputs are padded, and later tokens overwrite the padding in the cache.
   int64_t size = count == 1 ? 1 : std::min<int64_t>(prefill, context);
   HostTensor scores;
   for (int64_t first = 0; first < count; first += size) {

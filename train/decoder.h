@@ -1,4 +1,4 @@
-// A language model on a device, token by token: the programs that go on with a sequence, and where it is.
+// Decodes with a language model on a device, token by token: the compiled programs and the position in the sequence.
 #pragma once
 #include <map>
 #include <memory>
@@ -18,8 +18,8 @@ class Decoder {
  private:
   HostTensor decode(std::vector<int32_t> part, int64_t size, int64_t position);
   DeviceModel& model_;
-  std::map<int64_t, std::unique_ptr<CompiledGraph>> programs_;  // by tokens at a time
-  int64_t context_ = 0, done_ = 0;                              // tokens of the sequence so far
+  std::map<int64_t, std::unique_ptr<CompiledGraph>> programs_;  // by tokens per run
+  int64_t context_ = 0, done_ = 0;                              // done_: tokens processed so far
   int64_t vocabulary_ = 0;
 };
 

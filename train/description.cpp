@@ -23,9 +23,9 @@ using nlohmann::json;
 
 constexpr size_t most_bytes = 1 << 20;
 constexpr int64_t unknown_tokens = 65,
-                  unknown_outputs = 10;  // of synthetic data, where the file leaves them to the data
+                  unknown_outputs = 10;  // sizes of synthetic data if the file leaves them to the data
 
-/// "line 3, column 12" of a byte.
+/// Line and column of a byte offset: "line 3, column 12".
 std::string place_in(const std::string& text, size_t at) {
   size_t end = std::min(at, text.size()), line = 1, column = 1;
   for (size_t i = 0; i < end; ++i) {

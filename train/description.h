@@ -1,4 +1,4 @@
-// Models that a JSON text describes as a stack of modules: docs/LAYERS.md.
+// Models described in JSON as a stack of modules: docs/LAYERS.md.
 #pragma once
 #include <string>
 
@@ -7,10 +7,10 @@
 
 namespace tutti {
 
-/// The model that a text describes. `file` is for messages. Throws Error(invalid) that names file, place, expectation
-/// and remedy.
+/// Builds the model that `text` describes. `file` is used in messages. Throws Error(invalid) that names the file, the
+/// place, the expectation and a remedy.
 TUTTI_API ModelDef described_model(const std::string& text, const std::string& file);
-/// The same of a file's text, at most 1 MiB.
+/// Reads the description from a file of at most 1 MiB.
 TUTTI_API ModelDef read_description(const std::string& path);
 
 }  // namespace tutti

@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A runner on the device. TF32 is the device's own business: a session option.
+/// Opens a runner on the device. TF32 is a session option of the device.
 Runner open(const Device& device, const TrainerOptions& o) try {
   return Runner(device, session_options(o.device_options, o.precision), o.fallback);
 } catch (const Error& e) {
@@ -71,7 +71,8 @@ void DeviceModel::bind(const data::Source& set) {
   std::vector<const void*> now = {&set};
   for (const data::Table& t : set.tables()) now.push_back(t.data);
   Bound binding{std::move(now), form_of(set, fmt::format("{}.{}", set.name, set.size()), false)};
-  if (std::ranges::find(bound_, binding) != bound_.end()) return;  // a run in small pieces comes here at every step
+  // fast path: train() with few steps calls this each time
+  if (std::ranges::find(bound_, binding) != bound_.end()) return;
   set.check();
   ModelSignature found = programs_.declare(binding.form);
   for (const auto& [column, limit] : found.limits) set.check_within(column, limit);
@@ -92,7 +93,7 @@ std::unique_ptr<CompiledGraph> DeviceModel::prepare(const Graph& g, Profiler* pr
     if (std::ranges::find(elsewhere_, node) == elsewhere_.end()) elsewhere_.push_back(node);
   fallback_devices_.insert(step->fallback().devices.begin(), step->fallback().devices.end());
   step->prepare();
-  runner.check_memory();  // before hours are spent
+  runner.check_memory();  // detects plugin errors before a long run starts
   for (const tutti::State& s : g.states()) {
     const TensorType& type = g.info(s.after).type;
     if (!states_.try_emplace(s.name, State{type, s.role}).second) continue;
@@ -155,7 +156,7 @@ std::unique_ptr<CompiledGraph> DeviceModel::replace_programs(const Graph& g, con
   return std::move(p.step);
 }
 
-/// Copies a resident set to the device, unless it is the one that is there: another set may bear the same name.
+/// Copies a resident set to the device unless it is already there. Sets with the same name share a program.
 void DeviceModel::upload(Program& p, const data::Source& set) {
   const InputLayout& form = p.form;
   if (!form.resident) return;
@@ -164,7 +165,7 @@ void DeviceModel::upload(Program& p, const data::Source& set) {
   for (const data::Table& t : tables) there.push_back(t.data);
   if (p.uploaded == there) return;
   for (const data::Table& t : tables)
-    if (states_.contains(form.table_state(t.name)))  // else no column that the task reads is cut from it
+    if (states_.contains(form.table_state(t.name)))  // missing if the task reads no column of this table
       runner.write(form.table_state(t.name), t.data, num_bytes(t.type));
   p.uploaded = std::move(there);
 }
@@ -209,7 +210,7 @@ std::set<std::string> DeviceModel::kept_names(bool stepped) const {
 
 FallbackReport DeviceModel::fallback() const {
   FallbackReport report{fallback_devices_, elsewhere_, 0};
-  const Program* largest = nullptr;  // a training program before others
+  const Program* largest = nullptr;  // training programs take precedence
   for (const auto& [name, p] : compiled_)
     if (!largest || std::pair(p.training, p.batch) > std::pair(largest->training, largest->batch)) largest = &p;
   if (!largest) return report;

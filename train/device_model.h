@@ -1,5 +1,5 @@
-// A model on a device: the task, what it declares, its named states, and the programs that were compiled for them.
-// Training, evaluation, prediction, generation and sampling run its programs; a checkpoint holds its states.
+// A model on a device: the task, its signature, its named states and the compiled programs. Training, evaluation,
+// prediction, generation and sampling run its programs; a checkpoint holds its states.
 #pragma once
 #include <array>
 #include <map>
@@ -19,13 +19,13 @@ class DeviceModel {
  public:
   enum class Kind { training, evaluation, prediction };
 
-  /// One compiled graph, and the tables that the device holds for it.
+  /// One compiled graph and the data tables on the device that it reads.
   struct Program {
     std::unique_ptr<CompiledGraph> step;
     bool training = false;
     int64_t batch = 0;
     InputLayout form;
-    std::vector<std::string> columns = {};  ///< that are fed, batch by batch
+    std::vector<std::string> columns = {};  ///< columns fed with every batch
     std::vector<const std::byte*> uploaded = {};
   };
 
@@ -35,33 +35,35 @@ class DeviceModel {
   const TrainerOptions& options() const { return options_; }
   const Programs& programs() const { return programs_; }
   const Device& device() const { return runner.device(); }
-  /// What the task declares; none before the first data set.
+  /// The task's signature; none before the first data set.
   const std::optional<ModelSignature>& declared() const { return declared_; }
 
-  // ---- first values: a checkpoint, weights from elsewhere, or drawn
+  // ---- initial values: from a checkpoint, from other weights, or random
 
-  /// The states come from the checkpoint instead of being drawn. Throws Error(invalid) once states have values.
+  /// Initializes the states from the checkpoint instead of randomly. Call it before initialize().
   void load(Checkpoint checkpoint);
-  /// Parameters start from these; see Trainer::start_from.
+  /// Initializes parameters from these tensors; see Trainer::start_from.
   void start_from(HostTensors weights, const std::string& from);
-  /// Whether states have their first values.
+  /// Whether states are initialized.
   bool initialized() const { return initialized_; }
-  /// Gives parameters and buffers their first values, unless a checkpoint did.
+  /// Initializes parameters and buffers, unless a checkpoint was loaded.
   void initialize();
 
   // ---- programs
 
-  /// Learns the parameters from the first data set, checks every set against them, and a loaded checkpoint too.
+  /// Derives the parameters from the first data set and checks a loaded checkpoint against them; checks that later sets
+  /// need the same parameters.
   void bind(const data::Source& set);
-  /// Compiles, allocates, and gives first values to the states that are new.
+  /// Compiles the graph, allocates memory and initializes new states from the checkpoint or the options.
   std::unique_ptr<CompiledGraph> prepare(const Graph& g, Profiler* profiler = nullptr);
-  /// The program for batches of that size, compiled when it is first asked for, with the set's tables on the device.
+  /// The program for this batch size, compiled on first use; uploads the set's tables if they are not on the device
+  /// yet.
   Program& program(Kind kind, const data::Source& set, int64_t batch);
-  /// The update that follows the parts of an accumulated step; null without accumulation.
+  /// The update program that runs after the parts of an accumulated step; null without accumulation.
   CompiledGraph* update();
-  /// Drops the training programs and compiles this one in their place, in the memory that they held.
+  /// Drops all compiled programs and compiles this one in their place, reusing their memory.
   std::unique_ptr<CompiledGraph> replace_programs(const Graph& g, const InputLayout& form, const data::Source& set);
-  /// How a program takes the set on this device.
+  /// The layout in which a program reads the set on this device.
   InputLayout form_for(const data::Source& set, bool training);
   data::LoadOptions load_options(const Program& p, bool padding) const;
 
@@ -72,11 +74,12 @@ class DeviceModel {
   HostTensor read(const std::string& name);
   /// The first element of a state.
   double element(const std::string& name);
-  /// The numbers of a quantised matrix, or a state.
+  /// A state; a quantised matrix is dequantized.
   HostTensor state(const std::string& name);
 
-  /// Calls `see` with the name and the tensor of all that a checkpoint holds, by name, one at a time in memory.
-  /// `stepped`: whether a training step ran; before the first, parts of a loaded checkpoint may not be on the device.
+  /// Calls `see` with the name and tensor of everything that a checkpoint contains, ordered by name, with one tensor in
+  /// host memory at a time. `stepped`: whether a training step ran; before that, parts of a loaded checkpoint may not
+  /// be on the device.
   template <class See>
   void each_kept(bool stepped, See see) {
     for (const std::string& name : kept_names(stepped)) {
@@ -85,19 +88,19 @@ class DeviceModel {
     }
   }
 
-  /// What runs on other devices; see Trainer::fallback.
+  /// Nodes that run on other devices; see Trainer::fallback.
   FallbackReport fallback() const;
-  const CostEstimate& step_cost() const { return step_cost_; }  ///< of the training program that was compiled last
-  double compile_ms() const { return compile_ms_; }  ///< passes, plugin compile and allocation of the training step
+  const CostEstimate& step_cost() const { return step_cost_; }  ///< of the training program compiled last
+  double compile_ms() const { return compile_ms_; }  ///< graph passes, compilation and allocation of the training step
 
-  Runner runner;  ///< the device, and the CPUs of a fallback
+  Runner runner;  ///< the device, and the CPU devices of a fallback
 
  private:
   struct State {
     TensorType type;
     StateRole role;
   };
-  /// A set that was checked against the model, with its tables.
+  /// A data set, identified with its tables, that was checked against the model.
   struct Bound {
     std::vector<const void*> set;
     InputLayout form;
@@ -107,7 +110,7 @@ class DeviceModel {
     return role != StateRole::data && role != StateRole::metric && role != StateRole::gradient;
   }
   std::set<std::string> kept_names(bool stepped) const;
-  /// The layout that memory allows, before the device is asked; it names the program.
+  /// The layout by memory limits alone, without asking the device; its name is part of the program's cache key.
   InputLayout intended_form(const data::Source& set, bool training) const;
   void declare(const ModelSignature& found);
   void upload(Program& p, const data::Source& set);
@@ -119,17 +122,17 @@ class DeviceModel {
   std::map<std::string, State> states_;  // every state declared so far
   std::optional<ModelSignature> declared_;
   std::optional<Checkpoint> loaded_;
-  HostTensors weights_;  // that parameters start from, until they do
+  HostTensors weights_;  // initial parameters, until they are written to the device
   std::string weights_from_;
   bool initialized_ = false;
-  std::vector<Bound> bound_;            // the last two: a run in small pieces trains and evaluates in turn
-  std::vector<std::string> elsewhere_;  // nodes that a fallback runs, and where
+  std::vector<Bound> bound_;            // the last two, for runs that alternate between training and evaluation
+  std::vector<std::string> elsewhere_;  // nodes that run on fallback devices, and on which one
   std::set<std::string> fallback_devices_;
   double compile_ms_ = 0;
   CostEstimate step_cost_;
 };
 
-/// The two words of the state "seed".
+/// The two u32 words of the state "seed".
 std::array<uint32_t, 2> seed_words(uint64_t seed);
 
 }  // namespace tutti

@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-/// Enqueues the program for every batch of the set; `each` sees the batch and the ticket of its run.
+/// Enqueues the program for every batch of the set; `each` is called with the batch and the ticket of its run.
 template <class F>
 void each_batch(DeviceModel& model, DeviceModel::Program& p, const data::Source& set, F each) {
   data::Batches batches(data::sequential_order(set.size()), model.options().eval_batch, data::Last::pad);
@@ -38,7 +38,7 @@ EvalResult evaluate(DeviceModel& model, const data::Source& set) {
     sums.push_back(fmt::format("eval.{}.sum", m));
     sums.push_back(fmt::format("eval.{}.count", m));
   }
-  double zero = 0;  // of as many bytes as any of them has
+  double zero = 0;  // has at least as many bytes as each state
   for (const std::string& name : sums) model.runner.write(name, &zero, size_of(model.state_type(name).dtype));
   uint64_t last = 0;
   each_batch(model, p, set, [&](const data::Batch&, uint64_t ticket) { last = ticket; });

@@ -1,4 +1,4 @@
-// What a program's feeds take of a batch.
+// Fills a program's feeds from a batch.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,15 +10,15 @@
 
 namespace tutti {
 
-/// Some samples of a batch.
+/// A range of samples in a batch.
 struct Samples {
   size_t first, count;
 };
 
-/// The columns of a batch that feeds of the graph bear the names of; none where the set lies on the device.
+/// The columns that the graph reads as feeds; none if the set is resident on the device.
 std::vector<std::string> fed_columns(const Graph& g, const InputLayout& form);
 
-/// Writes samples of a batch into the memory of a feed: their numbers for "indices", else the column of that name.
+/// Writes samples of a batch to the memory of a feed: the sample indices for "indices", else the column of that name.
 void fill_batch(data::BatchLoader& loader, const data::Batch& batch, Samples part, const std::string& feed, void* to);
 
 }  // namespace tutti

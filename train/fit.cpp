@@ -16,17 +16,17 @@
 namespace tutti {
 namespace {
 
-constexpr size_t few = 8;  // choices that are all looked at
+constexpr size_t few = 8;  // up to this many choices are searched linearly
 constexpr uint64_t never = std::numeric_limits<uint64_t>::max();
 
-/// Plans of one run with more or less recompute and accumulation, each made once and held against a number of bytes.
+/// Caches the plans of one run for different recompute and accumulation and compares their peaks with a budget.
 class Plans {
  public:
   Plans(const Device& device, const Task& task, const TrainerOptions& options, const data::Source& train,
         const data::Source* test, uint64_t room)
       : device_(device), task_(task), options_(options), train_(train), test_(test), room_(room) {}
   struct Taken {
-    uint64_t peak = never;  ///< where the device cannot hold it
+    uint64_t peak = never;  ///< `never` if the device cannot hold it
     double flops = 0;
   };
   struct Choice {
@@ -39,14 +39,14 @@ class Plans {
     return {recompute, accumulate, it->second};
   }
   bool fits(const Choice& c) const { return c.taken.peak <= room_; }
-  /// So many of the first blocks, 0 to `count`: the fewest that fit, else those of the lowest peak.
+  /// Recomputes the first 0 to `count` blocks: the smallest number that fits, else the one with the lowest peak.
   Choice blocks(int64_t count, int64_t accumulate) {
     std::vector<int64_t> numbers(static_cast<size_t>(count) + 1);
     std::iota(numbers.begin(), numbers.end(), int64_t{0});
     return search(numbers, [&](int64_t n) { return choice(n, accumulate); });
   }
-  /// More parts than now: the fewest that fit with one of these numbers of blocks, else those of the lowest peak. No
-  /// accumulation where the batch has no more parts.
+  /// Accumulates in more parts than now: the smallest number that fits with one of these numbers of recomputed blocks,
+  /// else the one with the lowest peak. None if the batch cannot be split further.
   std::optional<Choice> parts(const std::vector<int64_t>& recompute) {
     std::vector<int64_t> possible;
     for (int64_t n = 2 * options_.accumulate; n <= options_.batch; n += options_.accumulate)
@@ -63,7 +63,7 @@ class Plans {
   std::vector<std::string> blocks_of_step() { return planner(0, options_.accumulate).blocks(options_.batch); }
 
  private:
-  /// One for steps in one part and one for steps in several: each opens a session of the device.
+  /// A planner for plain steps and one for accumulated steps; each opens a session on the device.
   RunPlanner& planner(int64_t recompute, int64_t accumulate) {
     std::unique_ptr<RunPlanner>& kept = planners_[accumulate > 1];
     if (!kept) {
@@ -83,8 +83,8 @@ class Plans {
       return {};
     }
   }
-  /// The first that fits, else the lowest. Peaks need not fall from each to the next: few are all looked at; of many it
-  /// is taken that they fall to one lowest point and rise from there.
+  /// The first choice that fits, else the one with the lowest peak. Peaks need not fall monotonically: short lists are
+  /// searched linearly; for long ones the peak is assumed to fall to one minimum and to rise after it.
   template <class Get>
   Choice search(const std::vector<int64_t>& all, Get get) {
     if (all.size() <= few) {
@@ -114,18 +114,18 @@ class Plans {
   const data::Source& train_;
   const data::Source* test_;
   uint64_t room_;
-  std::unique_ptr<RunPlanner> planners_[2];             // by whether steps are accumulated
-  std::map<std::pair<int64_t, int64_t>, Taken> known_;  // by parts and blocks
+  std::unique_ptr<RunPlanner> planners_[2];             // index: whether steps are accumulated
+  std::map<std::pair<int64_t, int64_t>, Taken> known_;  // key: parts, recomputed blocks
 };
 
-/// ", with 2 of 3 blocks recomputed"; nothing where none is.
+/// ", with 2 of 3 blocks recomputed"; "" if none are.
 std::string with_blocks(int64_t blocks, int64_t count) {
   if (blocks == 0) return "";
   return blocks == count ? fmt::format(", with all {} blocks recomputed", count)
                          : fmt::format(", with {} of {} blocks recomputed", blocks, count);
 }
 
-/// What does not fit, and what would.
+/// Throws the error that names what does not fit and what would.
 [[noreturn]] void refuse(Plans& plans, const Plans::Choice& lowest, const TrainerOptions& options, int64_t count,
                          uint64_t budget) {
   auto text = [&](uint64_t peak) {

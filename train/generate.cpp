@@ -38,7 +38,7 @@ void GenerateOptions::check() const {
 
 int32_t choose(std::span<const float> scores, const GenerateOptions& options, double draw) {
   if (options.temperature == 0)
-    return static_cast<int32_t>(std::ranges::max_element(scores) - scores.begin());  // the first of equal ones
+    return static_cast<int32_t>(std::ranges::max_element(scores) - scores.begin());  // the first one in a tie
   std::vector<int32_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, [&](int32_t a, int32_t b) { return scores[size_t(a)] > scores[size_t(b)]; });

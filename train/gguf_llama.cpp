@@ -15,11 +15,11 @@ namespace {
 
 const char* const other_model = "use a file of a Llama with tied embeddings, or another model of `tutti models`";
 
-/// One tensor of the file and the parameter that it becomes.
+/// A tensor of the file and its parameter.
 struct Weight {
   std::string from, to;
   Shape shape;
-  int64_t rotary_heads = 0;  ///< of queries and keys
+  int64_t rotary_heads = 0;  ///< number of heads if it is a query or key projection, else 0
 };
 
 [[noreturn]] void fail_at(const Gguf& file, const std::string& key, const std::string& what) {
@@ -27,7 +27,7 @@ struct Weight {
   throw v ? file.error(v->at, what, other_model) : invalid(fmt::format("{}: {}", file.path(), what), other_model);
 }
 
-/// A size: from 1 to 2^31 - 1, so that products of two hold in 62 bits.
+/// Checks a size: 1 to 2^31 - 1, so that products of two fit into 62 bits.
 int64_t size_from(const Gguf& file, const std::string& key, int64_t n) {
   if (n < 1 || n > std::numeric_limits<int32_t>::max())
     fail_at(file, key, fmt::format("metadata '{}' is {}, expected 1 to 2^31 - 1", key, n));
@@ -58,7 +58,7 @@ LlamaFacts facts_of(const Gguf& file) {
   l.kv_heads = size_from(file, kv, file.integer(kv, l.heads));
   l.rope_base = positive(file, base, file.real(base, l.rope_base));
   l.eps = positive(file, eps, file.real(eps));
-  // f32 in the file: 1e-5 as it was written, not the nearest f32.
+  // The file has f32. Recovers the decimal number, such as 1e-5, instead of the nearest f32.
   l.eps = parse_number<double>(fmt::format("{:.7g}", l.eps)).value_or(l.eps);
   if (l.width % l.heads != 0 || l.width / l.heads % 2 != 0)
     fail_at(file, "llama.attention.head_count",
@@ -66,7 +66,7 @@ LlamaFacts facts_of(const Gguf& file) {
   if (l.heads % l.kv_heads != 0)
     fail_at(file, kv, fmt::format("{} key-value heads for {} heads, expected a divisor", l.kv_heads, l.heads));
 
-  // What would quietly make it another model.
+  // Values with which the file would be another model.
   const int64_t head = l.width / l.heads;
   for (const char* key : {"llama.rope.dimension_count", "llama.attention.key_length", "llama.attention.value_length"})
     if (int64_t n = file.integer(key, head); n != head)
@@ -88,7 +88,7 @@ LlamaFacts facts_of(const Gguf& file) {
   return l;
 }
 
-/// Calls f for every weight of such a model, in its order.
+/// Calls f for every weight of the model, in the model's order.
 template <class F>
 void each_weight(const LlamaFacts& l, F f) {
   const int64_t head = l.width / l.heads, kv_width = l.kv_heads * head;
@@ -111,7 +111,7 @@ void each_weight(const LlamaFacts& l, F f) {
   f(Weight{"output_norm.weight", "model.norm.weight", {l.width}});
 }
 
-/// Rows 2 i and 2 i + 1 of each head become rows i and i + size / 2: pairs that are neighbours become halves.
+/// Rows 2 i and 2 i + 1 of each head become rows i and i + size / 2: interleaved pairs become halves.
 HostTensor as_halves(HostTensor w, int64_t heads) {
   HostTensor out = w;
   const auto rows = static_cast<size_t>(w.type.shape[0]), size = rows / static_cast<size_t>(heads);
@@ -129,7 +129,7 @@ HostTensor as_halves(HostTensor w, int64_t heads) {
 LlamaFacts llama_facts(const Gguf& file) {
   LlamaFacts l = facts_of(file);
   std::set<std::string> known;
-  each_weight(l, [&](const Weight& w) {  // ends at the first that is missing, however many layers the file claims
+  each_weight(l, [&](const Weight& w) {  // throws at the first missing tensor, so a false number of layers does no harm
     const GgufTensor* t = file.find_tensor(w.from);
     if (!t)
       throw invalid(fmt::format("{}: no tensor '{}', which a Llama of {} layers has", file.path(), w.from, l.layers),

@@ -1,4 +1,4 @@
-// What models of images ask of their data.
+// Data checks of image models.
 #pragma once
 #include <string>
 
@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-/// Throws Error(invalid), naming the sides that would fit, unless the column "input" holds images [C, H, W] whose sides
-/// can be halved that often.
+/// Throws Error(invalid), naming sides that would fit, unless the column "input" holds images [C, H, W] whose sides are
+/// divisible by 2^halvings.
 TUTTI_API void expect_images(const std::string& model, const ModelOptions& options, const data::Source& train,
                              int64_t halvings = 0);
 
@@ -20,9 +20,10 @@ struct TUTTI_API ImageClasses {
 /// Throws Error(invalid) as expect_images does.
 TUTTI_API ImageClasses image_classes(const std::string& model, const ModelOptions& o, const data::Source& train);
 
-/// A spec of synthetic images 3 x side x side of ten classes; of large ones at most 256, which are kept in memory.
+/// A data spec of synthetic images 3 x side x side with ten classes; for large sides at most 256 samples, because they
+/// are kept in memory.
 TUTTI_API std::string synthetic_images(int64_t side, int64_t samples);
-/// Of the side that a size has: 16 for "tiny", 224 for "imagenet", else 32.
+/// The same with the side of the model's size: 16 for "tiny", 224 for "imagenet", else 32.
 TUTTI_API std::string synthetic_sized_images(const ModelOptions& o, int64_t samples);
 
 }  // namespace tutti

@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-/// Looks for the largest numbers in the free columns with which no exact integer leaves its range.
+/// Finds the largest numbers in the unlimited columns with which no exact integer leaves its range.
 class Widest {
  public:
   Widest(const Graph& g, const Batch& batch, const std::map<std::string, Limit>& limits) : g_(g), batch_(batch) {
@@ -46,7 +46,7 @@ class Widest {
   template <class F>
   static double largest(double most, F holds) {
     if (holds(most)) return most;
-    double low = 0;  // holds
+    double low = 0;  // invariant: holds(low)
     while (most - low > 1) {
       double middle = std::floor((low + most) / 2);
       (holds(middle) ? low : most) = middle;
@@ -54,7 +54,7 @@ class Widest {
     return low;
   }
 
-  /// The first exact integer that may leave its range with those numbers in the free columns; "" if none.
+  /// The first exact integer that may leave its range if the unlimited columns are in [low, high]; "" if none.
   std::string fault(double low, double high) {
     for (const auto& [column, id] : free_) inputs_[id] = {low, high};
     std::vector<std::optional<Interval>> at = intervals(g_, inputs_);

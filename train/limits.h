@@ -1,4 +1,4 @@
-// Which integers the columns of a run's data may hold.
+// Value ranges of integer columns.
 #pragma once
 #include <map>
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace tutti {
 
-/// Per column of i32, once a task has read the batch in the graph: what the task said (Batch::class_ids), what the ops
-/// allow that take the column as an index, and where Batch::exact was told of integers that must not wrap, the largest
-/// numbers with which none can. Throws Error(invalid) naming the op where one does whatever the data hold.
+/// The allowed range of each i32 column, after a task has read the batch in the graph: the limits that the task set
+/// (Batch::class_ids), those of the ops that use the column as an index, and for Batch::exact the largest numbers with
+/// which no integer can wrap. Throws Error(invalid) that names the op if one wraps for any data.
 TUTTI_API std::map<std::string, Limit> limits_of(const Graph& g, const Batch& batch);
 
 }  // namespace tutti

@@ -24,7 +24,7 @@ int64_t targets(const data::Source& train) {
   return shape.empty() ? 1 : shape.back();
 }
 
-/// Images or features with a class.
+/// Images or features with a class label.
 std::string synthetic(const Shape& input, int64_t tokens, int64_t classes, int64_t samples) {
   return tokens > 0 || input.empty() ? ""
                                      : fmt::format("synthetic:{}:{}:{}:64", fmt::join(input, "x"), classes, samples);

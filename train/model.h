@@ -1,4 +1,4 @@
-// The models that commands, checks and benchmarks know by name. Each is one file of train/models.
+// The registry of models for commands, tests and benchmarks. Each model is one file in train/models.
 #pragma once
 #include <functional>
 #include <optional>
@@ -16,66 +16,66 @@
 
 namespace tutti {
 
-/// What the options of a command say about a model; a model takes what concerns it.
+/// Model options from the command line. Each model uses those that apply to it.
 struct TUTTI_API ModelOptions {
-  std::string size = {};    ///< one of the model's; "": its first
-  std::string layers = {};  ///< sizes, input first; "": the model's own
+  std::string size = {};    ///< name of one of the model's sizes; "": the first
+  std::string layers = {};  ///< layer sizes, input first; "": the model's default
   nn::NetOptions net = {};
-  int64_t context = 0;                ///< tokens that a language model sees; 0: its size's
-  std::string data = "the data set";  ///< what messages call it
-  std::string loss = {};              ///< of a model from a file; "": the file's own, or cross_entropy
-  bool scored = true;                 ///< else its predictions alone are asked for: a file's model needs no labels
-  std::string weights = {};           ///< a GGUF file that says what the model is made of; "": its size does
+  int64_t context = 0;                ///< context length of a language model in tokens; 0: the default of the size
+  std::string data = "the data set";  ///< name of the data set in messages
+  std::string loss = {};              ///< loss of a model from a file; "": the one in the file, or cross_entropy
+  bool scored = true;                 ///< false: only predictions are needed, so a model from a file needs no labels
+  std::string weights = {};           ///< a GGUF file with the model's hyperparameters; "": those of the size
 };
 
 struct TUTTI_API ModelSize {
   std::string name;  ///< "tiny", "default", "gpt2"
   std::string doc;   ///< "6 layers, 6 heads, width 384"
   int64_t batch = 64, eval_batch = 256;
-  double lr = 0;       ///< 0: the optimizer's own
-  bool fixed = false;  ///< of this size the model takes no option
+  double lr = 0;       ///< 0: the optimizer's default
+  bool fixed = false;  ///< this size accepts no options
 };
 
-/// A model that commands can train: a record of train/models, or what a file says.
+/// A model that commands can train: a record in train/models, or a description file.
 struct TUTTI_API ModelDef {
   std::string name;
-  std::string doc;               ///< for help: what it is made of
-  std::vector<ModelSize> sizes;  ///< the default first; "tiny" is what tests run beside the float64 reference
-  /// For data with those columns. Throws Error(invalid) for options and data that do not fit.
+  std::string doc;               ///< architecture, for help texts
+  std::vector<ModelSize> sizes;  ///< the default first; tests compare "tiny" with the float64 reference
+  /// Builds the task for data with these columns. Throws Error(invalid) for options and data that do not fit.
   std::function<Task(const ModelOptions& options, const data::Source& train)> build;
-  /// A spec of data that needs no file, of the model's kind and size, of that many training samples.
+  /// A spec of synthetic data (no file needed) for the model and its size, with `samples` training samples.
   std::function<std::string(const ModelOptions& options, int64_t samples)> synthetic;
-  std::string data = {};           ///< spec that training takes unless told otherwise; "": synthetic data
-  std::string optimizer = "adam";  ///< and this optimizer
-  /// The options that have an effect on it, of "layers", "activation", "dropout", "init" (a scheme) and "loss"; all
-  /// others are refused. A model with `context` takes "context" as well.
+  std::string data = {};           ///< default data spec; "": synthetic data
+  std::string optimizer = "adam";  ///< default optimizer
+  /// The options that it accepts, of "layers", "activation", "dropout", "init" (a scheme) and "loss"; others are
+  /// refused. A model with `context` accepts "context" too.
   std::set<std::string> takes = {};
-  std::function<int64_t(const ModelOptions&)> context = {};  ///< tokens per sample, where it reads text
-  /// Columns that its task draws where the data have none such: inputs of an exported model.
+  std::function<int64_t(const ModelOptions&)> context = {};  ///< tokens per sample, if it reads text
+  /// Columns that the task samples randomly if the data lack them: inputs of an exported model.
   std::vector<data::Column> (*drawn)(const ModelOptions& options, const data::Source& train) = nullptr;
-  /// How it draws images like those data, in that many steps, 0: its own number. Null: it does not. Throws
-  /// Error(invalid) for a number of steps it cannot do.
+  /// A sampler of images like the data, with `steps` steps (0: the model's default). Null: the model cannot sample.
+  /// Throws Error(invalid) for an unsupported number of steps.
   std::function<Sampler(const ModelOptions& options, const data::Source& train, int64_t steps)> sampler = {};
-  /// The weights that a file brings, by the names of the model's states. Null: they are drawn.
+  /// Weights from a file, by state name. Null: random initialization.
   std::function<HostTensors(const ModelOptions& options, const data::Source& train)> weights = {};
-  std::optional<int64_t> fixed_batch = {};  ///< the only batch that it takes, where there is one
-  std::string text = {};                    ///< a file's own, which checkpoints keep; "": it is no such file
+  std::optional<int64_t> fixed_batch = {};  ///< the only batch size that it accepts, if there is one
+  std::string text = {};  ///< the description file's text, which checkpoints store; "": not from a file
 
-  /// The size of that name, the default for "". Throws Error(invalid) that lists the sizes.
+  /// The size of that name; "": the default. Throws Error(invalid) that lists the sizes.
   const ModelSize& size(const std::string& name) const;
-  /// Whether that option has an effect on the model of that size.
+  /// Whether the model of that size accepts the option.
   bool takes_option(const std::string& option, const std::string& size) const {
     return takes.contains(option) && !this->size(size).fixed;
   }
-  /// Throws Error(invalid) for the first option that is set to another value than the default and has no effect.
+  /// Throws Error(invalid) for the first option with a non-default value that the model does not accept.
   void check(const ModelOptions& options) const;
-  /// What `build` gives for options that pass `check`.
+  /// Checks the options and builds the task.
   Task task(const ModelOptions& options, const data::Source& train) const;
 };
 
-/// In the order of their names.
+/// All models, ordered by name.
 TUTTI_API std::span<const ModelDef* const> all_models();
-/// Throws Error(invalid) that lists the names.
+/// Throws Error(invalid) that lists all names if there is no such model.
 TUTTI_API const ModelDef& find_model(const std::string& name);
 
 }  // namespace tutti

@@ -29,11 +29,11 @@ double seconds_since(std::chrono::steady_clock::time_point t) {
 
 std::string shown_state(ValueId v) { return fmt::format("nan.value.{}", v); }
 
-/// What a tensor holds.
+/// Summary of a tensor's elements.
 struct Contents {
-  double low = std::numeric_limits<double>::infinity(), high = -low;  // of the finite elements
+  double low = std::numeric_limits<double>::infinity(), high = -low;  // range of the finite elements
   int64_t nan = 0, infinite = 0;
-  std::optional<size_t> first;  // that is not finite
+  std::optional<size_t> first;  // index of the first non-finite element
 };
 
 double element(const HostTensor& t, size_t i) { return load_element(t.type.dtype, t.bytes.data(), i); }
@@ -73,7 +73,7 @@ bool is_data(const Graph& g, const std::string& state) {
   return s && s->role == StateRole::data;
 }
 
-/// Where a value comes from: "of relu at 1", "the state '0.weight'".
+/// Describes the origin of a value: "of relu at 1", "the state '0.weight'".
 std::string source_of(const Graph& g, ValueId v) {
   const ValueInfo& info = g.info(v);
   if (info.role == Role::feed) return fmt::format("the feed '{}'", info.name);
@@ -114,7 +114,7 @@ std::vector<ValueId> count_not_finite(Graph& g) {
     Value x = g.value(v);
     bool wide = x.dtype() == DType::f64;
     if (!wide) x = cast(x, DType::f32);
-    // NaN compares false, so it counts, as infinities do.
+    // Comparisons with NaN are false, so NaN counts like infinities.
     double most = wide ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
     Value one = cast(select(less_equal(abs(x), x.like(most)), x.like(0), x.like(1)), DType::f32);
     g.set_state(count_state(v), one.shape().empty() ? one : sum(one));
@@ -124,7 +124,7 @@ std::vector<ValueId> count_not_finite(Graph& g) {
 
 std::optional<Found> origin_of(std::span<const LookedAt> runs, bool any) {
   std::vector<Found> open;
-  std::set<std::string> written;  // by later runs
+  std::set<std::string> written;  // states written by later runs
   for (size_t r = runs.size(); r-- > 0;)
     for (const State& s : runs[r].graph.states())
       if (s.after != s.before && written.insert(s.name).second && runs[r].not_finite.contains(s.after))
@@ -137,7 +137,7 @@ std::optional<Found> origin_of(std::span<const LookedAt> runs, bool any) {
     Found at = open.back();
     open.pop_back();
     const ValueInfo& info = runs[at.run].graph.info(at.value);
-    bool made = true;  // of finite ones
+    bool made = true;  // by a node with finite inputs
     auto back_to = [&](size_t r, ValueId v) {
       if (v == none || !runs[r].not_finite.contains(v)) return;
       made = false;
@@ -146,7 +146,7 @@ std::optional<Found> origin_of(std::span<const LookedAt> runs, bool any) {
     if (info.producer != none) {
       for (ValueId input : runs[at.run].graph.nodes()[info.producer].inputs) back_to(at.run, input);
     } else if (info.role == Role::state) {
-      const State* before = nullptr;  // who wrote it last
+      const State* before = nullptr;  // the last run that wrote it
       for (size_t r = at.run; r-- > 0 && !before;)
         if ((before = runs[r].graph.find_state(info.name))) back_to(r, before->after);
     }
@@ -161,18 +161,18 @@ std::optional<Found> origin_of(std::span<const LookedAt> runs, bool any) {
   return first == begins.end() ? std::nullopt : std::optional(*first);
 }
 
-/// A program of the training step that counts.
+/// A program of the training step with nodes that count non-finite values.
 struct NanCheck::Program {
   Graph graph;
-  size_t nodes = 0;  // of the step itself
+  size_t nodes = 0;  // without the counting nodes
   std::vector<ValueId> counted;
   std::unique_ptr<CompiledGraph> compiled;
-  std::set<ValueId> usual;  // not finite in good steps either
+  std::set<ValueId> usual;  // non-finite in good steps too
 };
 
 /// One run of a program.
 struct NanCheck::Run {
-  std::span<const int32_t> samples;  // none: the update by what was accumulated
+  std::span<const int32_t> samples;  // empty: the update with accumulated gradients
   int32_t draw = 0;
   uint32_t epoch = 0;
   double lr = 0;
@@ -198,7 +198,8 @@ void NanCheck::look(int64_t step, const data::Source& next) {
     if (double x = first_not_finite(tensor); !std::isfinite(x))
       throw NotFinite(step, fmt::format("'{}' is {} after step {}", name, not_finite_in_words(x), step));
   good_ = std::move(states);
-  good_.emplace("losses", model_.runner.read("losses"));  // all finite: a replay must not find a later NaN there
+  // all finite; the ring must not contain NaNs of later steps in a replay
+  good_.emplace("losses", model_.runner.read("losses"));
   steps_.clear();
   set_ = &next;
   copied_ = Clock::now();
@@ -216,7 +217,7 @@ void NanCheck::restore() {
 
 Graph NanCheck::graph_of(const Run& run) const {
   ProgramOptions o = model_.programs().options();
-  o.gradient_norm = o.norms = false;  // those of skipped steps are not finite, and no trouble
+  o.gradient_norm = o.norms = false;  // norms of skipped f16 steps are not finite, but harmless
   Programs programs(model_.programs().task(), o);
   InputLayout form = model_.form_for(*set_, true);
   if (run.samples.empty()) return dce(programs.update(programs.declare(form)));
@@ -275,7 +276,7 @@ Cause NanCheck::origin(int64_t done, int64_t first) {
 }
 
 Cause NanCheck::find_origin(int64_t done, int64_t run_began) {
-  std::map<size_t, std::unique_ptr<Program>> programs;  // by samples
+  std::map<size_t, std::unique_ptr<Program>> programs;  // by number of samples
   auto program = [&](const Run& run) -> Program& {
     auto& p = programs[run.samples.size()];
     if (!p) p = counting(run);
@@ -293,7 +294,7 @@ Cause NanCheck::find_origin(int64_t done, int64_t run_began) {
     std::optional<Found> origin = origin_of(looked, k + 1 == steps_.size());
     for (size_t r = 0; r < runs.size(); ++r) program(runs[r]).usual.insert(not_finite[r].begin(), not_finite[r].end());
     if (!origin) continue;
-    restore();  // what is accumulated is 0 between steps
+    restore();  // accumulated states are 0 between steps
     for (size_t i = 0; i < k; ++i)
       for (const Run& r : runs_of(steps_[i])) run(program(r), r);
     for (size_t r = 0; r < origin->run; ++r) run(program(runs[r]), runs[r]);
@@ -313,7 +314,7 @@ Cause NanCheck::find_origin(int64_t done, int64_t run_began) {
 Cause NanCheck::describe(const Run& run, const std::string& where, ValueId origin, bool early) {
   Graph plain = graph_of(run);
   const ValueInfo& info = plain.info(origin);
-  auto own = [&](ValueId v) {  // of a feed or a state, before the program runs
+  auto own = [&](ValueId v) {  // value of a feed, a state or a constant before the program runs
     const ValueInfo& i = plain.info(v);
     if (i.role == Role::state) return model_.runner.read(i.name);
     HostTensor t{i.type, std::vector<std::byte>(num_bytes(i.type))};

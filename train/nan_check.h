@@ -1,5 +1,5 @@
-// Where a NaN or an infinity of a training step came from: the states are copied to the host now and then, and when
-// something is not finite, the steps since then run again with the results of all nodes looked at.
+// Finds the origin of a NaN or infinity in a training step. The states are copied to the host from time to time; when a
+// value becomes non-finite, the steps since the last copy are replayed and the results of all nodes are checked.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -21,64 +21,66 @@
 
 namespace tutti {
 
-/// The first NaN or infinity of an f32 tensor, else 0.
+/// The first NaN or infinity in a tensor, else 0.
 double first_not_finite(const HostTensor& t);
 
-/// Throws NotFinite where one of these losses is not finite, and a parameter that is trained is not either. `before`:
-/// steps before the first loss; `read`: of a state.
+/// Throws NotFinite if one of these losses and a trained parameter are not finite. `before`: number of steps before the
+/// first loss; `read`: reads a state.
 void expect_finite_after(std::span<const float> losses, int64_t before, const std::vector<nn::Parameter>& parameters,
                          const std::function<HostTensor(const std::string&)>& read);
 
-/// Makes a step count, for every float value that its nodes read or make, how many elements are NaN or infinite: the
-/// state "nan.count.VALUE", f32[]. Returns the values.
+/// Adds nodes to the graph that count the NaN and infinite elements of every float value that its nodes read or write,
+/// in the state "nan.count.VALUE", f32[]. Returns the values.
 TUTTI_API std::vector<ValueId> count_not_finite(Graph& g);
 TUTTI_API std::string count_state(ValueId v);
 
-/// One run of a program of a step, looked at.
+/// The checked result of one program run of a step.
 struct LookedAt {
   const Graph& graph;
-  const std::set<ValueId>&not_finite, &usual;  ///< of its values; and what was not finite in good steps either
+  const std::set<ValueId>&not_finite, &usual;  ///< non-finite values: in this run; in good steps
 };
 
-/// A value of one of these runs.
+/// A value in one of these runs.
 struct Found {
   size_t run;
   ValueId value;
   auto operator<=>(const Found&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 takes it for a 0
 };
 
-/// The value with which a step's trouble began, over the runs that the step is made of: from the states that are not
-/// finite after it back through such values, and through states to earlier runs, to the first, in the order of the
-/// runs and programs, that a node made of finite ones (or that came in as a feed or a state). Values that were not
-/// finite in a good step either, such as masks, are passed by where there is another. None where all changed states are
-/// finite, unless `any`: then any value will do.
+/// The first non-finite value of a step, over all runs of the step. The search starts at the states that are non-finite
+/// after the step and goes back through non-finite values, and through states to earlier runs, to values whose node has
+/// only finite inputs (or that are feeds or states). Of these, the first in the order of runs and nodes is returned.
+/// Values that are non-finite in good steps too, such as masks, come last. None if all changed states are finite,
+/// unless `any`: then the search starts at any non-finite value.
 TUTTI_API std::optional<Found> origin_of(std::span<const LookedAt> runs, bool any);
 
-/// A step as it was put into the device's queue.
+/// A step as it was enqueued on the device.
 struct RecordedStep {
   struct Run {
     int32_t draw;                  ///< see Programs::accumulation
-    std::vector<int32_t> samples;  ///< of the set
+    std::vector<int32_t> samples;  ///< sample indices
   };
-  std::vector<Run> runs;  ///< forward and backward: one, or the step's parts, which an update follows
-  uint32_t epoch;         ///< of augmentation
+  std::vector<Run> runs;  ///< forward and backward: one run, or the parts before an update
+  uint32_t epoch;         ///< for augmentation
   double lr;
 };
 
 class NanCheck {
  public:
-  /// `augment`: what training does to the samples of a batch.
+  /// `augment`: the augmentation of training batches.
   NanCheck(DeviceModel& model, const data::Augment& augment) : model_(model), augment_(augment) {}
 
   void ran(RecordedStep step) { steps_.push_back(std::move(step)); }
-  /// Copies the states when that is due: at first, then so rarely that it takes a twentieth of the time, and before
-  /// steps on another set. All steps must be done, with finite losses; the next ones are on `next`, which must stay
-  /// until a look names another. Throws NotFinite naming a state that is not finite after `step` steps.
+  /// Copies the states if a copy is due: at first, then at intervals that limit the cost to about 5 % of the time, and
+  /// before steps on another set. All enqueued steps must be done and their losses finite. The next steps use the data
+  /// set `next`, which must stay alive until look() is called with another one. Throws NotFinite naming a state that is
+  /// not finite after `step` steps.
   void look(int64_t step, const data::Source& next);
-  /// States were changed from outside: they are copied at the next look.
+  /// Call it after states were changed from outside: the next look() copies them.
   void forget();
-  /// Runs the steps since the last copy again and says with which node the trouble began, in lines; "" where there was
-  /// no step. `done`: steps in all; `first`: that of the run. The states are somewhere in that step afterwards.
+  /// Replays the steps since the last copy and describes the node in which the first non-finite value arose, in lines;
+  /// "" if there was no step. `done`: number of steps done; `first`: the run's first step. Afterwards the states are
+  /// those in the middle of that step.
   Cause origin(int64_t done, int64_t first);
 
  private:
@@ -95,12 +97,12 @@ class NanCheck {
   Cause describe(const Run& run, const std::string& where, ValueId origin, bool early);
 
   using Clock = std::chrono::steady_clock;
-  bool accumulates() const { return model_.options().accumulate > 1; }  // steps are in parts
+  bool accumulates() const { return model_.options().accumulate > 1; }  // a step consists of parts
   DeviceModel& model_;
   const data::Augment& augment_;
-  HostTensors good_;                   // the states at the last copy
-  std::vector<RecordedStep> steps_;    // since then
-  const data::Source* set_ = nullptr;  // that they are on
+  HostTensors good_;                   // states at the last copy
+  std::vector<RecordedStep> steps_;    // since the last copy
+  const data::Source* set_ = nullptr;  // data set of these steps
   Clock::time_point copied_;
   double copy_seconds_ = 0;
 };

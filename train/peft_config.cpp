@@ -18,13 +18,13 @@ using nlohmann::json;
 const char* const remedy = "use PEFT's LoRA adapters";
 const char* const merge = "merge them with PEFT (merge_and_unload) and start from the merged weights";
 
-/// Whether an option with that value is not in use.
+/// Whether a value means that the option is unused.
 bool off(const json& value) {
   return value.is_null() || value == false || value == "" || ((value.is_object() || value.is_array()) && value.empty());
 }
 
-/// Keys that are read below, and those that change no number of an adapter that is loaded: where it comes from, how its
-/// base model stores weights, how it was initialised, where PEFT keeps it.
+/// Keys that are read below, and keys that do not affect a loaded adapter: its origin, storage of the base model's
+/// weights, initialization, and PEFT's paths.
 bool is_read(const std::string& key) {
   static const std::set<std::string> keys = {
       "peft_type",        "r",    "lora_alpha",      "lora_dropout",        "target_modules",
@@ -40,7 +40,7 @@ bool changes_nothing(const std::string& key) {
   return keys.contains(key);
 }
 
-/// Initialisations that leave the base model's weights as they are.
+/// Initializations that do not change the base model's weights.
 bool keeps_base(const json& value) {
   return off(value) || value == true || value == "gaussian" || value == "eva" || value == "orthogonal";
 }

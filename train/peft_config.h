@@ -7,10 +7,10 @@
 
 namespace tutti {
 
-/// What the file says of adapters of these modules ("model.layers.0.q_proj"). Of every key the value is honoured, says
-/// nothing about numbers, or is refused: Throws Error(invalid) naming the file and the key. The scale of use_rslora,
-/// alpha / sqrt(rank), becomes an alpha that gives it. Where more than a list of names tells which modules have
-/// adapters, `targets` are the modules themselves.
+/// Reads the configuration of adapters for these modules ("model.layers.0.q_proj"). Every key is either applied,
+/// irrelevant to the numbers, or refused: Throws Error(invalid) naming the file and the key. With use_rslora the scale
+/// is alpha / sqrt(rank); the returned alpha is set accordingly. If the adapted modules are given by more than a list
+/// of names, `targets` lists the modules' full paths.
 nn::Lora read_peft_config(const std::string& path, const std::vector<std::string>& modules);
 
 }  // namespace tutti

@@ -14,9 +14,9 @@
 namespace tutti {
 namespace {
 
-constexpr size_t shown = 10;  // largest tensors
+constexpr size_t shown = 10;  // number of largest tensors to list
 
-/// A compiled program's parts, as the plugin got them.
+/// Queries on a compiled program in the form that the plugin gets.
 class View {
  public:
   explicit View(const Lowered& lowered)
@@ -60,7 +60,7 @@ class View {
     out.resize(std::min(shown, out.size()));
   }
 
-  /// Bytes of the results of nodes of some phases that nodes of others read.
+  /// Bytes of values that are produced in phases `from` and read in phases `to`.
   template <class From, class To>
   uint64_t between(From from, To to) const {
     uint64_t bytes = 0;
@@ -82,7 +82,7 @@ class View {
   std::string place(uint32_t k) const {
     return label(k).empty() ? std::string(node(k).op) : fmt::format("{} in {}", node(k).op, label(k));
   }
-  /// Whether only nodes of its own fused pass read it: it never comes to memory then.
+  /// Whether all readers are in its own fused group, so that it is never stored in memory.
   bool inside_group(uint32_t v) const {
     uint32_t chain = chain_[producer_[v]];
     return chain != TUTTI_NONE &&
@@ -93,8 +93,8 @@ class View {
   const std::vector<Phase>& phases_;            // per node
   std::vector<std::vector<uint32_t>> readers_;  // per value
   std::vector<uint32_t> producer_;              // per value
-  std::vector<uint32_t> chain_;                 // per node: the chain group that it is in, or NONE
-  std::set<uint32_t> kept_;                     // values that are states after the step
+  std::vector<uint32_t> chain_;                 // per node: index of its chain group, or TUTTI_NONE
+  std::set<uint32_t> kept_;                     // values stored in states after the step
 };
 
 bool is_backward(Phase p) { return p == Phase::backward || p == Phase::recompute; }
@@ -118,7 +118,8 @@ InputLayout form_of_set(const data::Source& set, const char* kind, const Device&
   std::vector<data::Column> columns = set.columns();
   bool tables = std::ranges::all_of(columns, [](const data::Column& c) { return !c.table.empty(); });
   bool resident = tables && bytes <= resident_limit && (memory == 0 || bytes <= memory / 4);
-  TensorType all = columns.at(0).type;  // with the number of samples: another set may bear the same name
+  // with the number of samples, because sets of different size may have the same name
+  TensorType all = columns.at(0).type;
   all.shape.insert(all.shape.begin(), set.size());
   return form_of(set, fmt::format("{}.{}.{}", kind, set.name, to_string(all)), resident);
 }
@@ -147,8 +148,8 @@ struct RunPlanner::Impl {
         legalizer(session),
         declared(programs->declare(form_of(train, "set", false))) {}
 
-  /// From here on, plans recompute and accumulate so much. Whether a step is accumulated decides which states there
-  /// are, which a session never forgets: it stays as it is.
+  /// Sets recompute and accumulate for later plans. A session never forgets states, and accumulation needs other
+  /// states, so a switch between plain and accumulated steps is an error.
   void change(int64_t recompute, int64_t accumulate) {
     if ((accumulate > 1) != (options.accumulate > 1))
       throw Error(Code::internal, "a planner of steps in one part plans none in several, nor the reverse");
@@ -157,7 +158,7 @@ struct RunPlanner::Impl {
     programs = std::make_unique<Programs>(programs->task(), program_options(options));
   }
 
-  /// Compiles a graph and counts its states; says what `prepare` would allocate.
+  /// Compiles a graph, adds its states and returns the memory that `prepare` would allocate.
   TuttiMemory compile(const Graph& g, uint64_t tuning, MemoryPlan* details) {
     Lowered lowered = compile_for_device(g, legalizer);
     TuttiMemory memory = session.compile(lowered.program(), tuning).memory();
@@ -173,7 +174,7 @@ struct RunPlanner::Impl {
     return memory;
   }
 
-  /// The training program for so many samples.
+  /// The training program for `samples` samples.
   Graph step(int64_t samples) {
     InputLayout f = form(train, "train");
     return options.accumulate == 1 ? programs->training(f, samples) : programs->accumulation(f, samples);
@@ -185,7 +186,7 @@ struct RunPlanner::Impl {
                        [&](const Graph& g) { return legalizer.accepts(g); });
   }
 
-  /// In the order of a run: a program's `state` counts only what no earlier one has named.
+  /// Compiles in the order of a run, because a program's `state` counts only states not declared before.
   MemoryPlan plan(int64_t batch, uint64_t tuning) {
     MemoryPlan p;
     BatchParts parts(train.size(), batch, options.accumulate, options.keep_last);
@@ -194,7 +195,7 @@ struct RunPlanner::Impl {
     p.initialization = compile(programs->initialization(declared), tuning, nullptr);
     if (test) p.evaluation = compile(programs->evaluation(form(*test, "eval"), options.eval_batch), tuning, nullptr);
     if (parts.last > 0) p.last = compile(step(parts.last), tuning, nullptr);
-    evaluation_state = std::max(evaluation_state, p.evaluation.state);  // 0 when planned again
+    evaluation_state = std::max(evaluation_state, p.evaluation.state);  // p.evaluation.state is 0 when planned again
     uint64_t always = transient(p.update) + transient(p.training);
     uint64_t early = state_bytes - evaluation_state + always + transient(p.initialization);
     uint64_t late = state_bytes + always + transient(p.last) + transient(p.evaluation);
@@ -208,7 +209,7 @@ struct RunPlanner::Impl {
        : role == StateRole::gradient  ? p.accumulated
                                       : p.other_state) += bytes;
     }
-    // What a device rounds up per state.
+    // The device rounds up the size of each state.
     uint64_t named = p.parameters + p.optimizer + p.data_set + p.accumulated + p.other_state;
     p.other_state += state_bytes > named ? state_bytes - named : 0;
     return p;
@@ -221,8 +222,8 @@ struct RunPlanner::Impl {
   Session session;
   Legalizer legalizer;
   ModelSignature declared;
-  std::map<std::string, std::pair<StateRole, uint64_t>> states;  // bytes
-  uint64_t state_bytes = 0, evaluation_state = 0;  // of all states declared so far; those of the evaluation alone
+  std::map<std::string, std::pair<StateRole, uint64_t>> states;  // role and bytes
+  uint64_t state_bytes = 0, evaluation_state = 0;                // all states so far; states of the evaluation only
 };
 
 RunPlanner::RunPlanner(const Device& device, Task task, const TrainerOptions& options, const data::Source& train,
@@ -247,10 +248,10 @@ int64_t RunPlanner::largest_batch(uint64_t room) {
       return impl_->plan(batch, tuning).peak <= room;
     } catch (const Error& e) {
       if (e.code != Code::no_memory && e.code != Code::declined && e.code != Code::invalid) throw;
-      return false;  // larger than a buffer may be, or than the device's kernels count
+      return false;  // exceeds the device's maximum buffer size or index range
     }
   };
-  const int64_t parts = impl_->options.accumulate;  // batches are multiples of it
+  const int64_t parts = impl_->options.accumulate;  // the batch must be a multiple of it
   int64_t good = 0, most = impl_->train.size() / parts * parts, bad = most + parts;
   for (int64_t batch = std::min<int64_t>(impl_->options.batch, most); bad > most; batch = std::min(2 * batch, most)) {
     (fits(batch) ? good : bad) = batch;
@@ -260,7 +261,8 @@ int64_t RunPlanner::largest_batch(uint64_t room) {
     int64_t middle = good + (bad - good) / (2 * parts) * parts;
     (fits(middle) ? good : bad) = middle;
   }
-  // To measure kernels for every batch on the way would take too long; those that a run then takes may need more.
+  // Benchmarking kernels for every batch of the search would take too long; the kernels chosen by a run may need more
+  // memory.
   while (good > 0 && !fits(good, tuning_bytes)) good -= parts * (1 + good / (64 * parts));
   return good;
 }

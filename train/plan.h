@@ -1,4 +1,4 @@
-// What a training run will take of a device's memory, before anything is allocated there.
+// Plans the device memory of a training run without allocating it.
 #pragma once
 #include <functional>
 #include <memory>
@@ -9,53 +9,53 @@
 
 namespace tutti {
 
-/// What a program takes beside its states, bytes.
+/// Bytes that a program needs in addition to its states.
 inline uint64_t transient(const TuttiMemory& m) { return m.constants + m.arena + m.workspace + m.staging; }
 
-/// The memory of one run, in bytes. Exact: `peak` is what Trainer::planned_bytes and Trainer::peak_bytes will say.
+/// Memory of one run in bytes. Exact: `peak` equals Trainer::planned_bytes and Trainer::peak_bytes of the run.
 struct MemoryPlan {
-  uint64_t peak = 0;  ///< the most that the run holds at once
+  uint64_t peak = 0;  ///< peak memory of the run
 
-  // Of `peak`, what is held all the time:
+  // Parts of `peak` that are held during the whole run:
   uint64_t parameters = 0, optimizer = 0, data_set = 0, accumulated = 0, other_state = 0;
-  // and what the programs add (the initialization's is given back before the evaluation's comes):
+  // Memory of the programs (the initialization's is freed before the evaluation's is allocated):
   TuttiMemory training = {}, initialization = {}, evaluation = {};
-  TuttiMemory update = {}, last = {};  ///< all 0 without accumulation, and where the last batch is like the others
-  /// What the initialization takes at the beginning beyond what last batch and evaluation, with their states, take
-  /// later; 0 where they take more. With all states and the other programs it makes `peak`.
+  TuttiMemory update = {}, last = {};  ///< 0 without accumulation; 0 if the last batch needs no program of its own
+  /// Bytes by which the initialization exceeds the later use by the last batch and the evaluation with their states; 0
+  /// if it does not. With all states and the other programs it adds up to `peak`.
   uint64_t early = 0;
 
-  // Inside the training step's arena, where buffers are used again, so that their sum may be larger than the arena:
-  uint64_t gradients = 0;    ///< of the parameters
+  // Tensors in the training step's arena. Buffers are reused, so the sum may exceed the arena:
+  uint64_t gradients = 0;    ///< gradients of the parameters
   uint64_t activations = 0;  ///< results of the forward pass that the backward pass reads
 
-  double flops =
-      0;  ///< of the products of the training step's program (CostEstimate): of one part where it is accumulated
+  /// FLOPs of the products in the training step's program (CostEstimate); of one part if the step is accumulated.
+  double flops = 0;
 
   struct Tensor {
     uint64_t bytes = 0;
     std::string what;  ///< "f32[60000, 1, 28, 28] data.train…", "f32[64, 32, 28, 28] of conv2d in 0"
   };
-  std::vector<Tensor> largest;  ///< of the training step, largest first, at most ten
+  std::vector<Tensor> largest;  ///< the ten largest of the training step, largest first
 };
 
-/// Plans runs on one device, as Trainer would do them with these options: the set is trained on, and `test` (or null)
-/// evaluated. The device's programs are compiled as for a run, which on some devices measures kernels and remembers the
-/// fastest; nothing else is run. The arguments must outlive it.
+/// Plans runs on one device, as Trainer runs them with these options: training on `train` and evaluation on `test` (or
+/// null). Compiles the programs as for a run, which on some devices benchmarks kernels and caches the fastest; runs
+/// nothing else. The arguments must outlive the planner.
 class RunPlanner {
  public:
   RunPlanner(const Device& device, Task task, const TrainerOptions& options, const data::Source& train,
              const data::Source* test);
   ~RunPlanner();
-  /// Throws Error(declined) where the device cannot run the step, and Error where it cannot plan it.
+  /// Throws Error(declined) if the device cannot run the step, and Error if it cannot plan it.
   MemoryPlan plan(int64_t batch);
-  /// Further calls plan for other values of these two options. Throws Error(internal) for accumulation where the
-  /// options had none, and the reverse: the run then has other states.
+  /// Sets these two options for later calls. Throws Error(internal) for a switch between a run with and one without
+  /// accumulation, because these runs have different states.
   void change(int64_t recompute, int64_t accumulate);
-  /// The blocks of the training step that recompute() can spare, in the order of the forward pass.
+  /// The blocks of the training step that can be recomputed, in the order of the forward pass.
   std::vector<std::string> blocks(int64_t batch);
-  /// The largest batch of at most the whole set whose peak is at most `room` bytes and that the device can plan (where
-  /// measured kernels need more than others, one that is a little smaller); 0: not even one sample.
+  /// The largest batch, at most the whole set, whose peak is at most `room` bytes and that the device can plan; may be
+  /// slightly smaller if benchmarked kernels need more memory than others. 0: not even one sample fits.
   int64_t largest_batch(uint64_t room);
 
  private:
@@ -63,10 +63,10 @@ class RunPlanner {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Samples of one of the parts of a batch. Throws Error(invalid) unless it is a multiple of `parts`.
+/// Number of samples in each part of a batch. Throws Error(invalid) unless `batch` is a multiple of `parts`.
 TUTTI_API int64_t part_size(int64_t batch, int64_t parts);
 
-/// The sizes that the training programs of a run have.
+/// Batch sizes of a run's training programs.
 struct BatchParts {
   int64_t whole = 0, last = 0;  ///< 0: none
   BatchParts(int64_t samples, int64_t batch, int64_t parts, bool keep_last) {
@@ -76,14 +76,14 @@ struct BatchParts {
   }
 };
 
-/// How a run takes a set: resident where its tables are at most `resident_limit` bytes and a quarter of the device's
-/// memory. `kind` is "train" or "eval".
+/// The layout of a data set: resident on the device if its tables are at most `resident_limit` bytes and at most a
+/// quarter of the device's memory. `kind` is "train" or "eval".
 TUTTI_API InputLayout form_of_set(const data::Source& set, const char* kind, const Device& device,
                                   uint64_t resident_limit);
-/// Those of the options, or 0 where the host changes the samples of a training batch.
+/// The options' limit, or 0 if the host augments the training samples.
 TUTTI_API uint64_t resident_limit(const TrainerOptions& options, bool training);
-/// The same form, but not resident where the device does not accept reading batches from its tables: one may be larger
-/// than what a kernel reaches.
+/// The same layout, but not resident if the device declines to read batches from the tables, for example because one is
+/// larger than a kernel can address.
 TUTTI_API InputLayout addressable(InputLayout form, const std::function<bool(const Graph&)>& accepts);
 
 }  // namespace tutti

@@ -13,13 +13,14 @@
 namespace tutti {
 
 void Position::change_batch(int64_t now, bool last, int64_t step) {
-  if (in_steps) {  // its steps are told apart once the set is known
+  if (in_steps) {  // epoch and sample are computed in change_set()
     if (batch == 0) batch = now, keep_last = last;
     next_batch = now, next_keep_last = last;
     return;
   }
   if (batch != 0 && batch != now) {
-    double samples_seen = static_cast<double>(step + ahead) * static_cast<double>(batch);  // an integer would overflow
+    // double, because an integer could overflow
+    double samples_seen = static_cast<double>(step + ahead) * static_cast<double>(batch);
     ahead = static_cast<int64_t>(std::floor(samples_seen / static_cast<double>(now))) - step;
   }
   batch = now;
@@ -53,7 +54,7 @@ std::string to_text(const Position& p) {
 
 namespace {
 
-/// The batch in the options of a run that version 0.2 kept.
+/// Reads the batch size from the run options in a checkpoint of version 0.2.
 Position read_old(const std::map<std::string, std::string>& metadata) {
   Position p{.in_steps = true};
   auto it = metadata.find("run");

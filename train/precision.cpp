@@ -78,7 +78,7 @@ void LossScaler::unscale(Values& gradients) {
   for (Value& d : gradients) {
     if (!d) continue;
     d = d * factor;
-    // NaN compares false, so it counts as bad, as infinities do.
+    // Comparisons with NaN are false, so NaN counts as bad like infinities.
     Value finite = less_equal(abs(d), d.like(std::numeric_limits<float>::max()));
     bad = bad + sum(select(finite, d.like(0), d.like(1)));
   }

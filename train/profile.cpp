@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-/// Which kernel's node every other node belongs to.
+/// Attributes nodes to the nodes that kernels are named for (heads).
 class Attribution {
  public:
   Attribution(const TuttiProgram& program, const std::set<uint32_t>& heads)
@@ -41,13 +41,13 @@ class Attribution {
     if (group_begin_[k] != TUTTI_NONE)
       for (uint32_t j = k; j-- > group_begin_[k];)
         if (heads_.contains(j)) return j;
-    uint32_t last = TUTTI_NONE;  // the node that made its last input
+    uint32_t last = TUTTI_NONE;  // producer of its last input
     for (uint32_t i = 0; i < n.input_count; ++i)
       if (uint32_t p = made_by(n.inputs[i]); p != TUTTI_NONE && (last == TUTTI_NONE || p > last)) last = p;
     return last == TUTTI_NONE ? TUTTI_NONE : head_[last];
   }
 
-  /// The node that makes the value, seen through reshapes.
+  /// The producer of a value, looking through reshapes.
   uint32_t made_by(uint32_t value) const {
     uint32_t p = producer_[value];
     while (p != TUTTI_NONE && std::string_view(nodes_[p].op) == "reshape") p = producer_[nodes_[p].inputs[0]];

@@ -1,4 +1,4 @@
-// What the kernels of training steps took, and which nodes of the model they are.
+// Times of the kernels of training steps, and the nodes of the model that they compute.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -15,70 +15,71 @@
 
 namespace tutti {
 
-/// What one node's kernels do: the node, then those that they take along.
+/// Work of the kernels that a device attributes to one node.
 struct TUTTI_API ProfiledWork {
   std::vector<uint32_t> nodes;
   CostEstimate cost;
 };
 
-/// By the node that a device names for a kernel, what its kernels do. A node that no kernel is named for belongs to one
-/// of its group (TuttiGroup), to a product whose operand it sums, or to what computes its last input; reshapes and
-/// nodes without results to none.
+/// Maps every node that a device names for a kernel to the work of its kernels. A node without a kernel of its own is
+/// attributed to a node of its group (TuttiGroup), to the product whose operand it sums, or to the producer of its last
+/// input; reshapes and nodes without results to none.
 TUTTI_API std::map<uint32_t, ProfiledWork> work_of(const TuttiProgram& program, const std::vector<KernelTime>& kernels);
 
-/// One program that a device ran.
+/// A compiled program on a device.
 struct TUTTI_API ProfiledProgram {
-  std::string device;  ///< its id
+  std::string device;  ///< device id
   std::shared_ptr<const Lowered> lowered;
-  std::map<uint32_t, ProfiledWork> work;  ///< of its first run
+  std::map<uint32_t, ProfiledWork> work;  ///< from its first run
 };
 
 /// One run of a program. Times are seconds since the profiler was made, on the host's clock.
 struct TUTTI_API ProfiledRun {
-  size_t program = 0;  ///< of Profiler::programs
-  double begin = 0;    ///< its feeds are filled
+  size_t program = 0;  ///< index into Profiler::programs
+  double begin = 0;    ///< start of filling the feeds
   double launched = 0, end = 0;
   std::vector<KernelTime> kernels;
 
   double kernel_seconds() const;
-  /// When its first kernel started: the device has a clock of its own, so the last is taken to end with the run, but
-  /// none to start before the launch.
+  /// Start of its first kernel on the host's clock. Device clocks differ from the host's, so the last kernel is assumed
+  /// to end with the run; the result is never before the launch.
   double kernels_begin() const;
 };
 
-/// One training step: from the wait for its samples on.
+/// One training step; begins with the wait for its samples.
 struct TUTTI_API ProfiledStep {
-  int64_t number = 0;  ///< steps done in all, with this one
+  int64_t number = 0;  ///< total number of steps, including this one
   double begin = 0, end = 0;
   std::vector<ProfiledRun> runs;
 
   double seconds() const { return end - begin; }
   double kernel_seconds() const;
-  /// Of the host alone: samples and feeds.
+  /// Time on the host alone: waiting for samples and filling feeds.
   double host_seconds() const;
 };
 
-/// Collects some steps of a trainer (TrainerOptions::profiler), which waits for the device before and after each of
-/// them. Collecting is left out of the times.
+/// Profiles some steps of a trainer (TrainerOptions::profiler). The trainer waits for the device before each profiled
+/// step, and each run waits until it is done. Time spent reading kernel times is excluded.
 class TUTTI_API Profiler {
  public:
-  /// Of the steps to come, counted from 1, `count` from the `first` on; before that none.
+  /// Profiles `count` of the following steps, starting with the `first` (from 1). Without this call no step is
+  /// profiled.
   void expect(int64_t first, int64_t count);
 
   const std::vector<ProfiledStep>& steps() const { return steps_; }
   const std::vector<ProfiledProgram>& programs() const { return programs_; }
 
-  // ---- for who trains
-  /// A step of that number begins; where it is one to profile, `idle` first waits for all that was enqueued.
+  // ---- called by the trainer
+  /// Begins step `number`. If it is profiled, calls `idle`, which waits for all enqueued work.
   void begin(int64_t number, const std::function<void()>& idle);
   void end();
   bool active() const { return active_; }
 
-  // ---- for who runs
-  /// The number of a program that will run.
+  // ---- called by the runner
+  /// Registers a program and returns its index.
   size_t add(const std::string& device, std::shared_ptr<const Lowered> lowered);
   double now() const;
-  /// A run that has ended, whose kernels `times` tells.
+  /// Adds a run that has ended; `times` returns its kernel times.
   void add(ProfiledRun run, const std::function<std::vector<KernelTime>()>& times);
 
  private:
@@ -86,7 +87,7 @@ class TUTTI_API Profiler {
   int64_t first_ = 0, count_ = 0, seen_ = 0;
   bool active_ = false;
   Clock::time_point start_ = Clock::now();
-  double collecting_ = 0;  // seconds that do not count
+  double collecting_ = 0;  // seconds excluded from now()
   std::vector<ProfiledProgram> programs_;
   std::vector<ProfiledStep> steps_;
 };

@@ -57,12 +57,12 @@ Value drawn(Value seed, Value step, const nn::Parameter& p) {
   return {};
 }
 
-/// What a loss and gradients of that weight are divided by: where nothing counts they are 0 already.
+/// The divisor of loss and gradients with this weight; 1 if the weight is 0, because they are 0 too.
 Value divisor_of(Value weight) { return select(equal(weight, weight.like(0)), weight.like(1), weight); }
 
 Value norm_of(Value x) { return sqrt(sum(x * x)); }
 
-/// The norm of every trained parameter and of its gradient.
+/// Outputs the norm of every trained parameter and of its gradient.
 void expose_norms(Graph& g, const std::vector<nn::Parameter>& trained, const Values& gradients) {
   for (size_t k = 0; k < trained.size(); ++k) {
     g.set_state("norm.weight." + trained[k].name, norm_of(g.latest(trained[k].name)));
@@ -70,7 +70,7 @@ void expose_norms(Graph& g, const std::vector<nn::Parameter>& trained, const Val
   }
 }
 
-/// An average of every parameter after its update: a' = decay a + (1 - decay) p'.
+/// Updates the moving average of every parameter: a' = decay a + (1 - decay) p'.
 void average(Graph& g, const std::vector<nn::Parameter>& parameters, double decay) {
   Graph::Scope scope(g, "average", Phase::update);
   for (const nn::Parameter& p : parameters) {
@@ -79,7 +79,7 @@ void average(Graph& g, const std::vector<nn::Parameter>& parameters, double deca
   }
 }
 
-/// Every target must name a Linear.
+/// Checks that every target matches a Linear.
 void check_targets(const nn::Lora& lora, const std::vector<std::string>& linears) {
   lora.check();
   for (const std::string& target : lora.targets) {
@@ -120,13 +120,13 @@ nn::Builder Programs::builder(Graph& g, bool training, Value seed, Value step) c
   nn::Builder b(g, training, seed, step, compute_dtype(options_.precision));
   if (options_.lora) b.adapt(*options_.lora);
   if (options_.normalise) b.normalise(*options_.normalise);
-  if (options_.ema == 0)  // an average is kept as the weights are trained
+  if (options_.ema == 0)  // averages are stored in the dtype of trained weights
     b.keep_frozen(options_.frozen,
                   [this](const nn::Parameter& p) { return options_.inference || properties_of(p).frozen; });
   return b;
 }
 
-/// Reads the averaged weights where they are kept.
+/// A builder that reads the averaged weights if there are any.
 nn::Builder Programs::evaluator(Graph& g, Value seed, Value step) const {
   nn::Builder b = builder(g, false, seed, step);
   if (options_.ema > 0) b.read_parameters_from(average_prefix);
@@ -153,7 +153,7 @@ void Programs::check_quantize(const std::vector<nn::Parameter>& all) const {
 
 ModelSignature Programs::declare(const InputLayout& form) const {
   Graph g;
-  InputLayout fed = form;  // names its columns as feeds, which no parameter can have
+  InputLayout fed = form;  // not resident: columns become feeds, whose names parameters cannot have
   fed.resident = false;
   nn::Builder b = builder(g, false);
   Batch batch(g, fed, std::max<int64_t>(task_.only_batch(), 1), false);
@@ -190,10 +190,11 @@ ModelSignature Programs::declare(const InputLayout& form) const {
 Graph Programs::initialization(const ModelSignature& declared) const {
   Graph g;
   Value seed = g.state("seed", {DType::u32, {2}}, StateRole::bookkeeping);
-  Value step = g.full(DType::i32, -1);     // no training step has this number, so no dropout mask shares these draws
-  std::map<int64_t, std::string> streams;  // by what names them: 31 bits of their names
+  // not the number of a training step, so these random numbers are not reused by dropout
+  Value step = g.full(DType::i32, -1);
+  std::map<int64_t, std::string> streams;  // random stream (31-bit hash of the name) to parameter
   auto draw = [&](const nn::Parameter& p, StateRole role) {
-    if (p.bits) return;  // quantised from what the run starts from
+    if (p.bits) return;  // initialized by quantizing given weights
     if (auto [other, first] = streams.try_emplace(nn::stream_of(p.name), p.name); !first)
       throw invalid(fmt::format("parameters '{}' and '{}' would get the same initial random numbers, because their "
                                 "names have the same hash",
@@ -210,11 +211,11 @@ Graph Programs::initialization(const ModelSignature& declared) const {
   return g;
 }
 
-/// A loss, and the gradients of the parameters that are trained.
+/// The loss and the gradients of the trained parameters.
 struct Programs::Backward {
   Value loss, weight;
   std::vector<nn::Parameter> parameters;
-  Values gradients;  ///< times the loss scale, where there is one
+  Values gradients;  ///< multiplied by the loss scale, if any
 };
 
 Programs::Backward Programs::backward(Graph& g, nn::Builder& model, Batch& batch, const LossScaler* scaler) const {
@@ -252,12 +253,12 @@ Programs::Backward Programs::backward(Graph& g, nn::Builder& model, Batch& batch
   return b;
 }
 
-/// From the gradients to the end of the step.
+/// Builds the rest of a step after the gradients.
 void Programs::step(Graph& g, const std::vector<nn::Parameter>& all, Backward& b, Value step,
                     LossScaler* scaler) const {
   Values& d = b.gradients;
   if (scaler) scaler->unscale(d);
-  Value norm;  // of all gradients
+  Value norm;  // global gradient norm
   if (options_.gradient_norm || options_.norms) {
     Graph::Scope scope(g, "norm", Phase::bookkeeping);
     if (options_.gradient_norm) norm = global_norm(d);

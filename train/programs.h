@@ -1,5 +1,5 @@
-// The programs of a run, as graphs over the same named state: initialisation, the training step, evaluation and
-// prediction. Whatever trains, plans, measures or judges a model takes its graphs from here.
+// The programs of a run as graphs over the same named states: initialization, training step, evaluation and prediction.
+// Training, planning, benchmarks and verification all build their graphs with Programs.
 //
 // States: parameters and buffers of the model; "optimizer.*"; "accumulated.*" (0 between steps); "step" (i32, steps
 // done); "seed" (u32[2]); "losses" and "gradient_norms" (rings); the states of loss scaling (f16, see
@@ -21,15 +21,15 @@
 
 namespace tutti {
 
-/// How many losses the device keeps before the host must read them.
+/// Capacity of the ring of losses on the device; the host must read it before it wraps.
 constexpr int64_t loss_ring = 256;
-/// What the ring "losses" holds of a step whose batch had no weight: a finite number, so that it is told from a NaN.
+/// Value in the ring "losses" for a step whose batch had weight 0. It is finite, to distinguish it from NaN.
 constexpr double no_loss = std::numeric_limits<float>::lowest();
 
-/// ProgramOptions::recompute of all blocks, also of none.
+/// Value of ProgramOptions::recompute for all blocks of the model, even if it has none.
 constexpr int64_t all_blocks = std::numeric_limits<int64_t>::max();
 
-/// Properties of the parameters whose names fit a pattern ("*.bias", "transformer.wte.*").
+/// Properties of the parameters whose names match a pattern ("*.bias", "transformer.wte.*").
 struct TUTTI_API ParameterGroup {
   std::string pattern;
   std::optional<bool> decay = {};
@@ -37,33 +37,33 @@ struct TUTTI_API ParameterGroup {
   std::optional<bool> frozen = {};
 };
 
-/// What all programs of a run share.
+/// Options shared by all programs of a run.
 struct TUTTI_API ProgramOptions {
   Optimizer optimizer = Adam{};
   Precision precision = Precision::f32;
   LossScaling loss_scaling = {};         ///< for f16
-  double clip_norm = 0, clip_value = 0;  ///< of gradients; 0: not clipped
-  double ema = 0;  ///< decay of an average of the weights, which evaluation and prediction take; 0: none is kept
-  std::optional<nn::Lora> lora = {};        ///< adapters beside Linear modules; all else is frozen
-  std::vector<ParameterGroup> groups = {};  ///< what they say goes before the modules; a later one before an earlier
-  nn::WeightFormat frozen = nn::WeightFormat::compute;  ///< how weights are kept that are not trained
-  bool inference = false;                               ///< no weight is trained
-  std::optional<nn::Normalise> normalise = {};          ///< the model's images
-  double mixup = 0;  ///< alpha of nn::Mixup; 0: images of a training batch stay apart
-  /// The number of blocks, from the first, that the backward pass recomputes: see recompute(). Training programs throw
-  /// Error(invalid) where the model has fewer.
+  double clip_norm = 0, clip_value = 0;  ///< gradient clipping; 0: off
+  double ema = 0;  ///< decay of the moving average of weights used by evaluation and prediction; 0: no average
+  std::optional<nn::Lora> lora = {};        ///< LoRA adapters for Linear modules; all other parameters are frozen
+  std::vector<ParameterGroup> groups = {};  ///< override the modules' properties; later groups override earlier ones
+  nn::WeightFormat frozen = nn::WeightFormat::compute;  ///< storage format of frozen weights
+  bool inference = false;                               ///< freezes all weights
+  std::optional<nn::Normalise> normalise = {};          ///< normalization of the model's input images
+  double mixup = 0;                                     ///< alpha of nn::Mixup; 0: off
+  /// Number of blocks, from the first, recomputed in the backward pass: see recompute(). Training programs throw
+  /// Error(invalid) if the model has fewer.
   int64_t recompute = 0;
-  bool gradient_norm = false;  ///< the norm of all gradients, before any is clipped: the ring "gradient_norms"
-  bool norms = false;          ///< 2-norms by trained parameter are outputs: "norm.gradient.NAME", "norm.weight.NAME"
-  bool expose_gradients = false;  ///< every parameter's gradient, f32, is an output: "gradient.NAME"
+  bool gradient_norm = false;  ///< writes the global gradient norm before clipping to the ring "gradient_norms"
+  bool norms = false;          ///< outputs 2-norms per trained parameter: "norm.gradient.NAME", "norm.weight.NAME"
+  bool expose_gradients = false;  ///< outputs the gradients of trained parameters, f32: "gradient.NAME"
 };
 
-/// What a task declares for columns of those types.
+/// Parameters, buffers, metrics and output of a task, for columns of given types.
 struct TUTTI_API ModelSignature {
   std::vector<nn::Parameter> parameters, buffers;
-  std::map<std::string, Limit> limits;  ///< of the columns whose integers may not hold all of i32: see limits_of()
+  std::map<std::string, Limit> limits;  ///< value ranges of integer columns: see limits_of()
   std::vector<std::string> metrics;
-  std::optional<Shape> output = {};  ///< of the smallest batch, [batch, …]; none: the task predicts nothing
+  std::optional<Shape> output = {};  ///< for the smallest batch, [batch, …]; none: the task has no output
 };
 
 class TUTTI_API Programs {
@@ -72,33 +72,34 @@ class TUTTI_API Programs {
   const Task& task() const { return task_; }
   const ProgramOptions& options() const { return options_; }
 
-  /// Throws Error(invalid) for a parameter or buffer of a name that the run uses itself, for adapters' targets that
-  /// name no Linear, for normalised images of a model without such, and where data and model do not fit.
+  /// Builds the model and returns its signature. Throws Error(invalid) for a parameter or buffer with a reserved name,
+  /// for adapter targets that match no Linear, for `normalise` with a model that reads no images, and if data and model
+  /// do not fit.
   ModelSignature declare(const InputLayout& form) const;
-  /// Draws every parameter and buffer. Reads the state "seed".
+  /// Initializes every parameter and buffer. Reads the state "seed".
   Graph initialization(const ModelSignature& declared) const;
   /// Feeds: "indices" i32[batch] (resident) or the columns; "lr", a scalar.
   Graph training(const InputLayout& form, int64_t batch) const;
-  /// The same step in parts, so that only one part's activations are in memory. accumulation() goes forward and
-  /// backward over some samples and adds what comes of it, times its weight, to the states "accumulated.*". Feeds: as
-  /// training() has them but for "lr", and "draw", i32: a number that no other part of a run has, for what is drawn at
-  /// random.
+  /// One part of a training step with gradient accumulation, so that only one part's activations are in memory. Runs
+  /// forward and backward on some samples and adds gradients and loss, times the part's weight, to the states
+  /// "accumulated.*". Feeds: those of training() without "lr", and "draw", i32: a number unique to this part of the
+  /// run, used as the random counter.
   Graph accumulation(const InputLayout& form, int64_t batch) const;
-  /// One step by what was accumulated, divided by its weight; sets it to 0. Feed: "lr".
+  /// Updates the parameters with the accumulated gradients divided by the accumulated weight, and resets
+  /// "accumulated.*" to 0. Feed: "lr".
   Graph update(const ModelSignature& declared) const;
-  /// Feeds: the columns as above, and "valid" i32: how many of the batch count.
+  /// Feeds: "indices" or the columns, and "valid" i32: number of valid samples in the batch.
   Graph evaluation(const InputLayout& form, int64_t batch) const;
-  /// The same feeds; the task's output becomes a state of that name, f32 [batch, …], which each form of data has for
-  /// itself.
+  /// The same feeds. Writes the task's output to the state prediction_state(form, batch), f32 [batch, …].
   Graph prediction(const InputLayout& form, int64_t batch) const;
   static std::string prediction_state(const InputLayout& form, int64_t batch);
-  /// Some tokens of a sequence, for tasks that are language models: feeds "tokens" i32[1, T] and "next" i32[1, 1],
-  /// "position", an i32 scalar, of the first, and "last", that of the last that counts among them; "generate.logits"
-  /// becomes f32 [vocabulary], the scores of what comes next. Earlier tokens, at most `context` in all, are in other
-  /// states "generate.*".
+  /// Decodes some tokens of a sequence, for language models. Feeds: "tokens" i32[1, T]; "next" i32[1, 1]; "position",
+  /// i32[], the position of the first token; "last", i32[], the index of the last valid token in "tokens". Writes
+  /// "generate.logits", f32 [vocabulary], the logits of the next token. Earlier tokens, at most `context` in total, are
+  /// cached in other states "generate.*".
   Graph decoding(const InputLayout& form, int64_t context) const;
-  /// One step of sampling with the model's parameters: the states "sample.seed" (u32[2]), "sample.step" (i32, to be 0
-  /// at first), "sample.state", which step 0 draws, and "sample.images", f32 [count, C, H, W].
+  /// One sampling step with the model's parameters. States: "sample.seed" (u32[2]); "sample.step" (i32, must be 0 at
+  /// first); "sample.state", which step 0 initializes with noise; "sample.images", f32 [count, C, H, W].
   Graph sampling(const Sampler& sampler, int64_t count) const;
 
  private:
@@ -115,11 +116,11 @@ class TUTTI_API Programs {
   ProgramOptions options_;
 };
 
-/// Where the average of a parameter is kept (ProgramOptions::ema).
+/// Name of the state with a parameter's average (ProgramOptions::ema).
 TUTTI_API std::string average_state(const std::string& parameter);
 
-/// Whether a checkpoint keeps the run's own state under that name: the optimizer's ("optimizer.…"), "step", "seed", the
-/// loss scale and its counters.
+/// Whether the name is reserved for the run's own states in checkpoints: "optimizer.…", "step", "seed", the loss scale
+/// and its counters.
 TUTTI_API bool is_reserved(const std::string& state);
 
 }  // namespace tutti

@@ -83,7 +83,7 @@ int64_t step_of(const Checkpoint& c) { return static_cast<int64_t>(number(c, "st
 
 namespace {
 
-/// Whether the states of a quantised matrix are there, in whatever number of bits; adds their names.
+/// Whether `all` contains the states of a quantised matrix, with any number of bits; adds their names to `names`.
 template <class Names>
 bool has_states_of(const HostTensors& all, const nn::Parameter& p, Names& names) {
   nn::QuantizedNames parts(p.name);
@@ -105,7 +105,7 @@ void expect_same_model(const Checkpoint& checkpoint, const ModelSignature& decla
     if (p.bits && has_states_of(checkpoint.tensors, p, names)) return;
     auto it = checkpoint.tensors.find(p.name);
     std::string there = it == checkpoint.tensors.end() ? "missing" : to_string(it->second.type);
-    // Weights that are not trained may be kept in another float dtype than they were trained in.
+    // Frozen weights may be stored in another float dtype than in training.
     TensorType want = p.type;
     if (it != checkpoint.tensors.end() && is_float(it->second.type.dtype) && is_float(want.dtype))
       want.dtype = it->second.type.dtype;

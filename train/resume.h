@@ -1,4 +1,4 @@
-// Whether a checkpoint fits the run that goes on from it.
+// Checks that a checkpoint fits the run that resumes from it.
 #pragma once
 #include <string>
 
@@ -9,25 +9,25 @@
 
 namespace tutti {
 
-/// The checkpoint's value of a state of that type, or null when it holds none. Throws Error where the type differs, and
-/// where a buffer, the optimizer's or the loss scaling's state is missing: those come whole.
+/// The checkpoint's value of a state, or null if it has none. Throws Error if the type differs, or if a buffer or a
+/// state of the optimizer or the loss scaling is missing.
 const HostTensor* stored(const Checkpoint& checkpoint, const std::string& name, const TensorType& type, StateRole role);
-/// Throws Error naming file and tensor where a number is one that no run can have come to: a step below 0, a loss scale
-/// that is none, a count beyond the steps, a NaN.
+/// Throws Error that names file and tensor for impossible values: a negative step, an invalid loss scale, a count
+/// larger than the number of steps, a NaN.
 void expect_possible(const std::string& path, const Checkpoint& checkpoint);
-/// Of a checkpoint that expect_possible() passed.
+/// Reads seed and step from a checkpoint that passed expect_possible().
 uint64_t seed_of(const Checkpoint& checkpoint);
 int64_t step_of(const Checkpoint& checkpoint);
 /// Throws Error naming the first parameter or buffer that is missing in the checkpoint, differs, or is not in the
 /// model.
 void expect_same_model(const Checkpoint& checkpoint, const ModelSignature& declared);
-/// Throws Error that lists every tensor of `from` that the model lacks, that it has in another shape, or that is
-/// missing (all adapters may be), or that holds NaN.
+/// Throws Error that lists all tensors of `from` that are unknown to the model, of another shape, or missing (the
+/// adapters may all be missing), or that contain NaN.
 void expect_weights_of(const std::string& from, const HostTensors& weights, const ModelSignature& declared);
-/// Throws Error naming both sides where the optimizer or the precision differs. A checkpoint that does not name its
-/// precision was trained in f32.
+/// Throws Error that names both sides if the optimizer or the precision differs. A checkpoint without a precision was
+/// trained in f32.
 void expect_same_training(const Checkpoint& checkpoint, const Optimizer& optimizer, Precision precision);
-/// Throws Error naming both sides where the model was trained on images that were normalised otherwise.
+/// Throws Error that names both sides if the model was trained with another normalization of images.
 void expect_same_images(const Checkpoint& checkpoint, const std::optional<nn::Normalise>& normalise);
 
 }  // namespace tutti

@@ -16,7 +16,7 @@ namespace tutti {
 
 namespace {
 
-/// A name as a column of a CSV file (RFC 4180).
+/// Quotes a name as a CSV field (RFC 4180).
 std::string column(const std::string& name) {
   if (name.find_first_of(",\"\n\r") == std::string::npos) return name;
   std::string text = "\"";
@@ -24,7 +24,7 @@ std::string column(const std::string& name) {
   return text + "\"";
 }
 
-/// The columns of a file's first line, as `column` wrote them.
+/// Parses the columns in a file's first line, as written by `column`.
 std::vector<std::string> columns_of(const std::string& path) {
   std::string line;
   std::ifstream file(path);
@@ -43,16 +43,16 @@ std::vector<std::string> columns_of(const std::string& path) {
 
 }  // namespace
 
-/// A CSV file. Its header is written with the first line; a file that has one keeps it.
+/// A CSV file. The header is written with the first line; an existing header is kept.
 struct RunLog::Table {
   AppendFile file;
-  std::vector<std::string> columns;  // behind "step" and "seconds", as the header has them
-  bool strict;                       // whether other columns are another model's
+  std::vector<std::string> columns;  // header after "step" and "seconds"
+  bool strict;                       // whether different columns mean another model
   bool open = false, foreign = false;
 
   explicit Table(std::string path, bool strict = false) : file(std::move(path)), strict(strict) {}
 
-  /// Finds the columns. Returns what is to be said of a file whose columns are others than the scalars'.
+  /// Determines the columns. Returns a notice if the file's columns differ from the scalars.
   std::string begin(const Scalars& scalars) {
     if (std::exchange(open, true)) return "";
     std::vector<std::string> wanted, lost, empty;

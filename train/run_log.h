@@ -1,4 +1,4 @@
-// What a run looks like while it goes on and afterwards: scalars by step for TensorBoard and for tables.
+// Logs scalars of a run by step, for TensorBoard and as CSV tables.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -11,13 +11,13 @@
 
 namespace tutti {
 
-/// A folder of a run's curves: an event file that TensorBoard opens, `steps.csv` (one line per step), `epochs.csv` (one
-/// per evaluation) and `norms.csv` (one each time norms are looked at). Lines are appended as they come, so a run that
-/// goes on from a checkpoint continues the files of its folder, with the columns that they have. Where writing fails,
-/// say because the disk is full, logging ends and the run goes on: see `failure`.
+/// A log folder: an event file for TensorBoard, `steps.csv` (one line per step), `epochs.csv` (one per evaluation) and
+/// `norms.csv` (one each time norms are read). Lines are appended immediately, and a resumed run continues the files
+/// with their columns. If writing fails, for example because the disk is full, logging ends but the run continues: see
+/// `failure`.
 class TUTTI_API RunLog {
  public:
-  /// Makes the folder where there is none. Throws Error(invalid) naming what cannot be made or written. `norms`:
+  /// Creates the folder if missing. Throws Error(invalid) that names a path that cannot be created or written. `norms`:
   /// whether norms() will be called.
   explicit RunLog(const std::string& folder, bool norms = false);
   ~RunLog();
@@ -27,14 +27,14 @@ class TUTTI_API RunLog {
   void epoch(int64_t step, const Scalars& scalars);
   /// One line of norms.csv; names such as "grad_norm/0.weight" are TensorBoard's tags.
   void norms(int64_t step, const Scalars& scalars);
-  /// What there is to say of files that were there with other columns, since the last call; "" as a rule.
+  /// Notices since the last call about existing files with other columns; usually "".
   std::string take_notice() { return std::exchange(notice_, {}); }
   /// Why logging ended; "" while it goes on.
   const std::string& failure() const { return failure_; }
 
  private:
   struct Table;
-  /// `card`: what TensorBoard groups the curves by.
+  /// `card`: the tag prefix by which TensorBoard groups curves.
   void add(Table& table, const std::string& card, int64_t step, const Scalars& scalars);
   double now() const;
   std::unique_ptr<EventFile> events_;

@@ -25,7 +25,7 @@ struct Runner::Place {
 
 namespace {
 
-/// What a CPU fallback may use, best first: devices of kind cpu, then the reference.
+/// Devices for a CPU fallback, best first: kind cpu, then the reference.
 std::vector<Device> cpu_devices(const Device& except) {
   std::vector<Device> cpus, references;
   for (const Ranked& r : rank_devices(Registry::instance())) {
@@ -204,7 +204,7 @@ std::unique_ptr<CompiledGraph> Runner::in_parts(const Graph& g, std::vector<Decl
   return step;
 }
 
-/// Per node where it runs. Throws Error(declined) for those that nothing runs.
+/// The place of every node. Throws Error(declined) that lists nodes that no device runs.
 std::vector<size_t> Runner::places_for(const Graph& g, std::vector<Declined>& declined, FallbackReport& report) {
   std::vector<size_t> placement(g.nodes().size());
   std::vector<Declined> homeless;
@@ -224,8 +224,8 @@ std::vector<size_t> Runner::places_for(const Graph& g, std::vector<Declined>& de
   return placement;
 }
 
-/// The first further place that runs a graph of one node; opens candidates as needed. What they say is added to
-/// `reasons` where none does.
+/// Finds the first fallback place that runs a graph of one node; opens candidates as needed. If there is none, appends
+/// their reasons to `reasons`.
 bool Runner::find_place(const Graph& node, size_t& place, std::string& reasons) {
   std::string said = reasons;
   for (place = 1; place < places_.size() || !candidates_.empty(); ++place) {
@@ -239,7 +239,7 @@ bool Runner::find_place(const Graph& node, size_t& place, std::string& reasons) 
   return false;
 }
 
-/// Makes the first candidate that can be opened the last place; false where none can.
+/// Opens the first candidate that can be opened and appends it to places_; false if there is none.
 bool Runner::open_candidate() {
   while (!candidates_.empty()) {
     Device device = std::move(candidates_.front());

@@ -1,5 +1,5 @@
-// Runs graphs on a device: whole where the device accepts every node, else (where that is allowed) in parts, with the
-// declined nodes on the CPU. Keeps track of where states live and of planned memory.
+// Runs graphs on a device: whole if the device accepts every node, else (if fallback is allowed) in parts, with the
+// declined nodes on the CPU. Keeps track of the devices of states and of planned memory.
 #pragma once
 #include <functional>
 #include <map>
@@ -20,17 +20,17 @@ namespace tutti {
 /// Device memory that a plugin may use to measure kernels while a run's graphs compile.
 constexpr uint64_t tuning_bytes = uint64_t{1} << 30;
 
-/// What becomes of nodes that the device declines and that have no decomposition.
+/// Handling of nodes that the device declines and that have no decomposition.
 enum class Fallback {
   none,  ///< an error that lists them all
   cpu,   ///< they run on the CPU: on the best other device of kind cpu that accepts them, else on the reference
 };
 
-/// What runs elsewhere than on the device, and what that costs.
+/// Nodes that run on fallback devices, and the copies that this requires.
 struct TUTTI_API FallbackReport {
-  std::set<std::string> devices;   ///< where: ids
-  std::vector<std::string> nodes;  ///< "matmul(f64[2, 3], f64[3, 4]) at fc1 on reference:0: REASON", equal ones once
-  uint64_t bytes_per_step = 0;     ///< copied through the host
+  std::set<std::string> devices;   ///< ids of the fallback devices
+  std::vector<std::string> nodes;  ///< "matmul(f64[2, 3], f64[3, 4]) at fc1 on reference:0: REASON", without duplicates
+  uint64_t bytes_per_step = 0;     ///< bytes copied through the host
 };
 
 class Runner;
@@ -43,11 +43,11 @@ class TUTTI_API CompiledGraph {
   using Fill = std::function<void(const std::string& feed, void* memory)>;
   ~CompiledGraph();
   CompiledGraph(const CompiledGraph&) = delete;
-  /// Allocates what was planned.
+  /// Allocates the planned memory.
   void prepare();
   /// Enqueues one run and returns its ticket; a run in parts is done when this returns.
   uint64_t run(const Fill& fill);
-  /// The same with a tensor for every feed. Throws Error for one that is missing, unknown, or of another type.
+  /// Runs with a tensor for every feed. Throws Error for a feed that is missing, unknown, or of another type.
   uint64_t run(const HostTensors& feeds);
   uint64_t run(const HostViews& feeds);
   const FallbackReport& fallback() const { return fallback_; }
@@ -60,7 +60,7 @@ class TUTTI_API CompiledGraph {
     Executable executable;
     std::vector<std::string> feeds;
     std::vector<Carried> carried_feeds, results;
-    size_t profiled = 0;  // the profiler's number of it
+    size_t profiled = 0;  // the profiler's index of the program
   };
   CompiledGraph(Runner& runner, Profiler* profiler) : runner_(runner), profiler_(profiler) {}
   uint64_t run_part(Compiled& part, const Fill& fill);
@@ -69,17 +69,17 @@ class TUTTI_API CompiledGraph {
   std::map<std::string, TensorType> feeds_;
   std::vector<Compiled> parts_;
   std::vector<Split::Access> before_, after_;
-  std::vector<TensorType> value_types_;  // what the host carries
+  std::vector<TensorType> value_types_;  // values copied through the host
   std::vector<std::vector<std::byte>> values_;
   FallbackReport fallback_;
   CostEstimate cost_;
   bool prepared_ = false;
 };
 
-/// A session on the device, and one on each CPU device that takes over nodes.
+/// A session on the device, and one on each CPU device that runs declined nodes.
 class TUTTI_API Runner {
  public:
-  /// `options` are the device's plugin's.
+  /// `options` are options of the device's plugin.
   explicit Runner(const Device& device, const std::map<std::string, std::string>& options = {},
                   Fallback fallback = Fallback::none);
   ~Runner();
@@ -87,25 +87,25 @@ class TUTTI_API Runner {
   const Device& device() const;
   /// Whether the device itself runs the whole graph.
   bool accepts(const Graph& g);
-  /// Throws Error(declined) listing every node that no allowed device runs. With Fallback::cpu, what runs elsewhere is
-  /// logged as a warning of the topic "fallback". Where there is a `profiler`, the graph's kernels keep their times,
-  /// for it to ask; throws Error(declined) where a plugin cannot. It must outlive the graph.
+  /// Throws Error(declined) that lists every node that no allowed device runs. With Fallback::cpu, nodes on fallback
+  /// devices are logged as a warning of the topic "fallback". With a `profiler`, kernel times are recorded and reported
+  /// to it; throws Error(declined) if a plugin does not support that. The profiler must outlive the graph.
   std::unique_ptr<CompiledGraph> compile(const Graph& g, Profiler* profiler = nullptr);
-  /// Until that run is done.
+  /// Waits until the run is done.
   void wait(uint64_t ticket);
-  /// Whole states, wherever they live.
+  /// Copies a whole state from or to the device that holds it.
   void read(const std::string& state, void* to, size_t bytes);
   void write(const std::string& state, const void* from, size_t bytes);
-  /// The same as tensors. Throws Error for a state that no compiled graph names, and for another type.
+  /// The same with tensors. Throws Error for a state unknown to all compiled graphs, and for another type.
   HostTensor read(const std::string& state);
   void write(const std::string& state, const HostTensor& value) { write(state, view(value)); }
   void write(const std::string& state, const HostView& value);
-  /// Its type, and where it lies on the device (see Session::native). Throws Error as read does, and Error(declined).
+  /// A state's type and device memory (see Session::native). Throws Error like read(), and Error(declined).
   std::pair<TensorType, TuttiNativeState> native(const std::string& state);
   uint64_t peak_bytes();           ///< counted by the plugins
-  uint64_t planned_bytes() const;  ///< at most, over all prepared graphs
-  /// Throws Error(internal) naming the plugin that did not use exactly what it planned. Graphs must have been prepared
-  /// in the order in which they were compiled.
+  uint64_t planned_bytes() const;  ///< peak over all prepared graphs
+  /// Throws Error(internal) that names a plugin whose memory use differs from its plan. Graphs must have been prepared
+  /// in the order of their compilation.
   void check_memory();
 
  private:
@@ -120,16 +120,16 @@ class TUTTI_API Runner {
   Session& home(const std::string& state);
   Fallback fallback_;
   std::vector<std::unique_ptr<Place>> places_;  // the device first
-  std::vector<Device> candidates_;              // further CPU devices, not opened yet
-  std::string not_opened_;                      // candidates that could not be: "; ID: REASON" each
-  std::map<std::string, size_t> homes_;         // with a fallback: the place of every state
-  std::map<std::string, TensorType> states_;    // of all compiled graphs
+  std::vector<Device> candidates_;              // CPU devices for fallback, not opened yet
+  std::string not_opened_;                      // candidates that failed to open: "; ID: REASON" each
+  std::map<std::string, size_t> homes_;         // with a fallback: index in places_ of every state
+  std::map<std::string, TensorType> states_;    // states of all compiled graphs
   size_t splits_ = 0;
 };
 
-/// One run of a graph on a device: `inputs` has every feed and, where they are not to be zero, states; the result has
-/// every state afterwards, outputs (states without a value before) among them. Throws Error for an input that the graph
-/// does not know, that is missing, or of another type, and Error(declined) as Runner::compile does.
+/// Runs a graph once on a device. `inputs` contains every feed, and states that should not start as zero. Returns every
+/// state after the run, including outputs (states without a previous value). Throws Error for an input that is unknown
+/// to the graph, missing, or of another type, and Error(declined) like Runner::compile.
 TUTTI_API HostTensors run(const Graph& g, const Device& device, const HostTensors& inputs);
 
 }  // namespace tutti

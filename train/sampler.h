@@ -1,4 +1,4 @@
-// How a generative model makes something new out of noise, step by step.
+// Iterative sampling from a generative model, starting with noise.
 #pragma once
 #include <functional>
 
@@ -7,18 +7,18 @@
 
 namespace tutti {
 
-/// What one step makes of all samples.
+/// Result of one step for all samples.
 struct TUTTI_API Sampled {
-  Value state;   ///< for the next step, of the shape it had
-  Value images;  ///< [count, C, H, W] in [0, 1]: what it looks like so far
+  Value state;   ///< input of the next step, of unchanged shape
+  Value images;  ///< [count, C, H, W] in [0, 1]: the current images
 };
 
-/// A state per sample, standard normal at first, and the function that a device runs `steps` times on it.
+/// A state per sample, initially standard normal noise, and a step function that runs `steps` times.
 struct TUTTI_API Sampler {
-  Shape state;  ///< of one sample
+  Shape state;  ///< shape of one sample
   int64_t steps = 1;
-  /// Of the state [count, …] in b.master() and the step's number, an i32 scalar from 0 on; draws more noise from
-  /// b.seed() and b.step().
+  /// Arguments: the state [count, …] of dtype b.master() and the step number, an i32 scalar from 0. Uses b.seed() and
+  /// b.step() for further noise.
   std::function<Sampled(nn::Builder& b, Value state, Value step)> step;
 };
 

@@ -23,7 +23,7 @@ double half_cosine(double from, double to, double share) {
   return to + (from - to) * (1 + std::cos(std::numbers::pi * share)) / 2;
 }
 
-/// One schedule's text: its name and its arguments between colons.
+/// Splits the text of a schedule into its name and arguments, separated by colons.
 class Words {
  public:
   Words(const std::string& whole, const std::string& part) : whole_(whole), words_(split(part, ':')) {}
@@ -106,7 +106,7 @@ Schedule one_cycle_schedule(int64_t total, double rise) {
   return [=](int64_t step) {
     double top = rise * static_cast<double>(total) - 1, end = static_cast<double>(total) - 1;
     auto at = static_cast<double>(std::min(step, total - 1));
-    if (top == 0 && at == 0) return 1.0;  // a rise of one step, whose end it is; PyTorch divides by 0 there
+    if (top == 0 && at == 0) return 1.0;  // the rise has one step; PyTorch divides by 0
     return at <= top ? half_cosine(first, 1, at / top) : half_cosine(1, last, (at - top) / (end - top));
   };
 }

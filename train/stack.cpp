@@ -17,15 +17,15 @@ using nn::Argument;
 using nn::LayerKind;
 
 constexpr int64_t most_whole = std::numeric_limits<int32_t>::max();
-constexpr int64_t most_layers = 200'000;  // a short file can ask for any number of them
-constexpr size_t most_nodes = 200'000;    // of a graph
+constexpr int64_t most_layers = 200'000;  // limit, because a short file can request any number of layers
+constexpr size_t most_nodes = 200'000;    // graph nodes
 
-/// One that says already in which layer it is.
+/// An error whose message already names the layer.
 struct PlacedError : Error {
   using Error::Error;
 };
 
-/// A layer of the file, whose errors name its place.
+/// A layer of the file; adds its place to errors.
 struct Placed {
   struct Expected {
     std::string argument;
@@ -41,7 +41,7 @@ struct Placed {
     for (const auto& [argument, axis, size] : expected) {
       auto rank = static_cast<int64_t>(x.rank());
       int64_t at = axis < 0 ? axis + rank : axis;
-      if (at < 1 || at >= rank) continue;  // the layer itself says what it takes
+      if (at < 1 || at >= rank) continue;  // the layer itself throws
       if (int64_t there = x.shape()[static_cast<size_t>(at)]; there != size)
         throw invalid(fmt::format("{} is {}, axis {} of what comes in has {}", argument, size, at, there),
                       fmt::format("\"{}\": {}, or leave it out", argument, there));
@@ -60,7 +60,7 @@ class Reader {
  public:
   Reader(const std::string& file, const DataSizes& sizes) : file_(file), sizes_(sizes) {}
 
-  /// Layers by their names: where they have none, their numbers. `last`: what they make is what the model makes.
+  /// Reads layers with their names, or their indices if they have none. `last`: their output is the model's output.
   nn::NamedLayers list(const json& j, const std::string& place, bool last) {
     nn::NamedLayers all;
     for (size_t i = 0; i < j.size(); ++i) {
@@ -121,7 +121,7 @@ class Reader {
 
   nn::Layer made(const LayerKind& kind, json given, const std::string& place, bool last) {
     std::string here = fmt::format("{} ({})", place, kind.name);
-    // {"residual": […]} in short for {"residual": {"layers": […]}}.
+    // {"residual": […]} is short for {"residual": {"layers": […]}}.
     bool of_layers = !kind.arguments.empty() &&
                      (kind.arguments[0].type == Argument::layers || kind.arguments[0].type == Argument::branches);
     if (of_layers && (given.is_array() || given.is_string())) given = {{kind.arguments[0].name, given}};
@@ -137,7 +137,7 @@ class Reader {
     std::vector<Placed::Expected> expected;
     int64_t before = layers_;
     for (const Argument& a : kind.arguments) {
-      if (given.contains(a.name) && !given[a.name].is_null()) {  // null: PyTorch's None, as left out
+      if (given.contains(a.name) && !given[a.name].is_null()) {  // null is treated as missing, like PyTorch's None
         values.emplace(a.name, value(a, given[a.name], here, place, last && kind.name == "Sequential"));
         if (a.axis) expected.push_back({a.name, *a.axis, std::get<int64_t>(values.at(a.name))});
       } else if (a.data != Argument::nowhere) {
@@ -163,7 +163,7 @@ class Reader {
     }
   }
 
-  /// What stands for the argument: "a whole number from 1".
+  /// Describes valid values of an argument: "a whole number from 1".
   static std::string shape_of(const Argument& a) {
     if (a.type == Argument::whole) return fmt::format("a whole number from {}", a.least);
     if (a.type == Argument::flag) return name_of(a.type);
@@ -224,7 +224,7 @@ class Reader {
   const std::string& file_;
   DataSizes sizes_;
   int64_t tokens_ = 0;
-  int64_t layers_ = 0;  ///< so far, repeated ones as often as they are
+  int64_t layers_ = 0;  ///< number of layers so far, including repetitions
 };
 
 }  // namespace

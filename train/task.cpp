@@ -18,7 +18,7 @@
 namespace tutti {
 namespace {
 
-constexpr const char* reserved[] = {"indices", "valid", "lr"};  // feeds of a program's own
+constexpr const char* reserved[] = {"indices", "valid", "lr"};  // names of a program's own feeds
 
 TensorType batched(const TensorType& sample, int64_t n) {
   TensorType t = sample;
@@ -26,7 +26,7 @@ TensorType batched(const TensorType& sample, int64_t n) {
   return t;
 }
 
-/// The rows of the samples `indices` begin at, or of whole windows: i32 [n] or [n, length].
+/// The first table row of each sample, or all rows of its window: i32 [n] or [n, length].
 Value rows_of(const data::Column& c, Value indices) {
   Value first = c.stride == 1 ? indices : indices * indices.like(static_cast<double>(c.stride));
   if (c.offset != 0) first = first + first.like(static_cast<double>(c.offset));
@@ -63,7 +63,8 @@ const data::Column& Batch::column(const std::string& wanted) const {
 }
 
 std::string Batch::data_name() const {
-  return "data set " + form_.name.substr(0, form_.name.rfind('.'));  // behind it stands the number of samples
+  // the last part of the name is the number of samples
+  return "data set " + form_.name.substr(0, form_.name.rfind('.'));
 }
 
 const nn::Mixup* Batch::mixup() const {

@@ -1,4 +1,4 @@
-// What a run is about: a task makes of one batch the loss, its weight and the metrics.
+// A task computes the loss, its weight and metrics from a batch.
 #pragma once
 #include <functional>
 #include <map>
@@ -20,15 +20,16 @@ struct TUTTI_API Metric {
   Value sum, count;
 };
 
-/// What a task makes of a batch. The loss is loss_sum / weight, so that batches of different weight (samples, tokens)
-/// add up right.
+/// Result of a task for a batch. The loss is loss_sum / weight, so that batches of different weight (samples, tokens)
+/// are averaged correctly.
 struct TUTTI_API Outcome {
   Value loss_sum, weight;  ///< scalars of nn::Builder::master()
   std::vector<Metric> metrics = {};
-  Value output = {};  ///< [batch, …]: what prediction writes; null: the task predicts nothing
+  Value output = {};  ///< [batch, …]: result of prediction; null: the task cannot predict
 };
 
-/// How the columns of a data set reach a program: from tables that the device holds, or fed batch by batch.
+/// Describes how a program reads the columns of a data set: from tables on the device (resident), or as feeds with
+/// every batch.
 struct TUTTI_API InputLayout {
   std::string name;  ///< part of the names of the tables' states: "data.NAME.TABLE"
   std::vector<data::Column> columns;
@@ -37,23 +38,23 @@ struct TUTTI_API InputLayout {
   bool operator==(const InputLayout&) const = default;
   std::string table_state(const std::string& table) const { return "data." + name + "." + table; }
 };
-/// Of that source under that name.
+/// The layout of a source.
 TUTTI_API InputLayout form_of(const data::Source& source, const std::string& name, bool resident);
 
-/// The columns of one batch, while a program is built.
+/// The columns of one batch, for building a program.
 class TUTTI_API Batch {
  public:
-  /// `partial`: only the first `valid` samples (a feed, i32) count.
+  /// `partial`: only the first `valid` samples are valid, where "valid" is an i32 feed.
   Batch(Graph& graph, const InputLayout& form, int64_t size, bool partial);
 
-  /// [size, …] of the column. Throws Error(invalid) that lists the columns.
+  /// The column as [size, …]. Throws Error(invalid) that lists the columns if it is unknown.
   Value operator[](const std::string& column) const;
-  /// The same for class numbers and tokens, i32: every run checks the data for numbers outside [0, limit) before it
-  /// starts, but for `except`, a label that does not count. Throws Error where the column is no i32.
+  /// The same for class ids and tokens, i32. Before a run starts, the data is checked for numbers outside [0, limit),
+  /// except for `except`, a label to ignore. Throws Error if the column is not i32.
   Value class_ids(const std::string& column, int64_t limit, std::optional<int64_t> except = {}) const;
-  /// Integers of another width that the graph computes in i32: `results`, and the values from the `first` of the graph
-  /// on, must stay within [low, high]. Every run checks that the data can make none that do not. `what`: the op and its
-  /// place, for messages.
+  /// Integers of another width that the graph computes in i32. `results`, and all values of the graph from index
+  /// `first`, must stay in [low, high]; before a run starts, the data is checked for integers that could exceed it.
+  /// `what`: op and place, for messages.
   struct Exact {
     std::string what;
     size_t first, end;
@@ -62,25 +63,25 @@ class TUTTI_API Batch {
   };
   void exact(const std::string& what, size_t first, const Values& results, double low, double high) const;
   const std::vector<Exact>& exact_integers() const { return exact_; }
-  /// Whether the data has that column.
+  /// Whether the data has the column.
   bool has(const std::string& column) const;
   /// "data set photos/train", for messages.
   std::string data_name() const;
-  /// What the source says of a column: type of a sample, number of classes.
+  /// The source's description of a column: sample type, number of classes.
   const data::Column& column(const std::string& name) const;
   int64_t size() const { return size_; }
-  /// bool[size]: which samples count, null where all do.
+  /// bool[size]: mask of valid samples; null if all are valid.
   Value valid() const { return valid_; }
-  /// [size] of that dtype: 1 where a sample counts, else 0.
+  /// [size] of `dtype`: 1 for valid samples, else 0.
   Value weights(DType dtype) const;
-  /// Pairs of samples whose images a training batch adds, for tasks that add their losses likewise; null: none.
+  /// The mixup of a training batch's images, for tasks that mix their losses in the same way; null: none.
   const nn::Mixup* mixup() const;
   void mix(const nn::Mixup& how) { mixup_ = how; }
-  /// Whether the task asked for them.
+  /// Whether the task called mixup().
   bool mixed() const { return mixed_; }
-  /// The limits that below() was asked with, by column.
+  /// The limits given to class_ids(), by column.
   const std::map<std::string, Limit>& limits() const { return limits_; }
-  /// The columns that were asked for.
+  /// The columns that the task has read.
   const std::map<std::string, Value>& read() const { return columns_; }
 
  private:
@@ -95,7 +96,7 @@ class TUTTI_API Batch {
   mutable bool mixed_ = false;
 };
 
-/// A model and what it is trained for: any function of (Builder, Batch) that gives an Outcome.
+/// A model with its objective: a function of (Builder, Batch) that returns an Outcome.
 class TUTTI_API Task {
  public:
   using Function = std::function<Outcome(nn::Builder&, const Batch&)>;
@@ -105,9 +106,9 @@ class TUTTI_API Task {
                                                                                      int64_t only_batch = 0)
       : function_(std::move(function)), description_(std::move(description)), only_batch_(only_batch) {}
   Outcome operator()(nn::Builder& b, const Batch& x) const { return function_(b, x); }
-  /// What a checkpoint remembers: "Linear(128) - Relu - Linear(10)".
+  /// Description stored in checkpoints: "Linear(128) - Relu - Linear(10)".
   const std::string& describe() const { return description_; }
-  /// The only batch that it takes; 0: any.
+  /// The only batch size that it accepts; 0: any.
   int64_t only_batch() const { return only_batch_; }
 
  private:

@@ -58,7 +58,7 @@ Value ignore_padding(Value labels, const Batch& x) {
 
 namespace {
 
-/// Of logits [N, classes] for sums of two samples: the same sums of their losses and weights.
+/// For logits [N, classes] of mixed-up samples: mixes the losses and weights in the same way.
 Outcome mixed_classes(Value logits, Value labels, const nn::Mixup& pairs, double smoothing) {
   if (labels.rank() != 1)
     throw invalid(fmt::format("mixup of samples with labels {}", to_string(labels.type())),
@@ -75,7 +75,7 @@ Outcome mixed_classes(Value logits, Value labels, const nn::Mixup& pairs, double
   return out;
 }
 
-/// Of y's shape: 1 where the sample counts, else 0.
+/// Mask of y's shape: 1 for valid samples, else 0.
 Value element_weights(Value y, const Batch& x) {
   if (!x.valid()) return y.graph().full(y.dtype(), 1, y.shape());
   Shape rows(y.rank(), 1);

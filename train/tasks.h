@@ -1,4 +1,4 @@
-// The usual tasks. A task of one's own is a function of (nn::Builder&, const Batch&), see train/task.h.
+// Common tasks. A custom task is a function of (nn::Builder&, const Batch&), see train/task.h.
 #pragma once
 #include <functional>
 #include <string>
@@ -13,74 +13,73 @@ struct TUTTI_API ClassificationOptions {
   std::string input = "input", label = "label";  ///< columns
   double label_smoothing = 0;
 };
-/// The cross entropy of the model's output [N, C] (or [N, C, d1, …]) against class numbers; labels of -100 do not
-/// count. Metric "accuracy". Throws Error(invalid) while it is built where the output is of another shape, or where
-/// there is one class alone.
+/// The cross entropy of the model's output [N, C] (or [N, C, d1, …]) against class ids; labels of -100 are ignored.
+/// Metric "accuracy". Building the task throws Error(invalid) if the output has another shape or only one class.
 TUTTI_API Task classification(nn::Layer model, ClassificationOptions options = {});
 
-/// What classification makes of the model's output, for models that take more than one column: `labels` are the
-/// column's. Throws Error(invalid) where they do not fit.
+/// The outcome of classification for a model's output, for models that read several columns. Throws Error(invalid) if
+/// output and labels do not fit.
 TUTTI_API Outcome classified(Value output, const Batch& x, const ClassificationOptions& options = {});
 
-/// The mean cross entropy of logits [N, C] (or [N, C, d1, …]) against class numbers i32 [N] ([N, d1, …]), and the
-/// metric "accuracy"; labels of -100 do not count.
+/// The mean cross entropy of logits [N, C] (or [N, C, d1, …]) against class ids i32 [N] ([N, d1, …]), and the metric
+/// "accuracy"; labels of -100 are ignored.
 TUTTI_API Outcome scored_classes(Value logits, Value labels, double label_smoothing = 0);
-/// Labels of a batch with -100 for the samples that only fill it up.
+/// The labels of a batch with -100 for padding samples.
 TUTTI_API Value ignore_padding(Value labels, const Batch& x);
 
 struct TUTTI_API BinaryClassificationOptions {
   std::string input = "input", label = "label";  ///< columns
 };
 /// The binary cross entropy of the model's logits [N] or [N, 1] (or of the label's shape) against labels of 0 and 1,
-/// integers or floats, elementwise. Metric "accuracy": a logit above 0 says 1.
+/// integers or floats, elementwise. Metric "accuracy": a logit above 0 predicts 1.
 TUTTI_API Task binary_classification(nn::Layer model, BinaryClassificationOptions options = {});
 
-/// What binary_classification makes of the model's logits, for models that take more than one column. Throws
-/// Error(invalid) where they do not fit the labels.
+/// The outcome of binary_classification for a model's logits, for models that read several columns. Throws
+/// Error(invalid) if they do not fit the labels.
 TUTTI_API Outcome binary_classified(Value logits, const Batch& x, const BinaryClassificationOptions& options = {});
 
 struct TUTTI_API RegressionOptions {
   std::string input = "input", target = "target";  ///< columns
-  /// Of (output, target), element by element.
+  /// Elementwise loss of (output, target).
   std::function<Value(Value, Value)> loss = {};  ///< squared error unless given
 };
 /// The mean over samples and elements of an elementwise loss of the model's output against a float column of its shape.
 TUTTI_API Task regression(nn::Layer model, RegressionOptions options = {});
 
-/// What regression makes of the model's output, for models that take more than one column. Throws Error(invalid) where
-/// the target is of another shape.
+/// The outcome of regression for a model's output, for models that read several columns. Throws Error(invalid) if the
+/// target has another shape.
 TUTTI_API Outcome regressed(Value output, const Batch& x, const RegressionOptions& options = {});
 
-/// Images as numbers in [0, 1] of b.master(): u8 scaled, floats limited to that. Throws Error(invalid) unless the
-/// column holds images [C, H, W].
+/// Images in [0, 1] of dtype b.master(): u8 is scaled, floats are clamped. Throws Error(invalid) unless the column
+/// holds images [C, H, W].
 TUTTI_API Value pixels(const nn::Builder& b, const Batch& x, const std::string& column = "input");
-/// Standard normal noise [N, sample…] of b.master(): the column where the data has one; else another one at every step
-/// of training, drawn from the stream of that name, and always the same in evaluation.
+/// Standard normal noise [N, sample…] of dtype b.master(): the data's column if it exists; else random noise from the
+/// stream of that name, new at every training step and constant in evaluation.
 TUTTI_API Value noise(nn::Builder& b, const Batch& x, const std::string& column, const Shape& sample);
-/// What becomes of logits for pixels, of as many elements per sample: the mean binary cross entropy. The output are
-/// their sigmoids, in the pixels' shape.
+/// The mean binary cross entropy of logits against pixels with as many elements per sample. The output is the sigmoid
+/// of the logits, in the pixels' shape.
 TUTTI_API Outcome reconstructed(Value logits, Value pixels, const Batch& x);
-/// That of a model that makes logits of images: it learns to reproduce its input.
+/// Trains a model that outputs logits of images to reproduce its input.
 TUTTI_API Task autoencoding(nn::Layer model, const std::string& input = "input");
 
 struct TUTTI_API SegmentationOptions {
   std::string input = "input", label = "label";  ///< columns
 };
-/// A class for every pixel: the cross entropy of the model's output [N, C, d1, …] against labels i32 [N, d1, …] plus
-/// the Dice loss of its softmax, as means over samples. Metrics "accuracy" of the pixels, and "dice": 2 |A ∩ B| /
-/// (|A| + |B|) of the positions A that were given a class and those B that have it, a mean over samples and the classes
-/// that occur in either.
+/// Classifies every pixel. The loss is the cross entropy of the model's output [N, C, d1, …] against labels i32 [N, d1,
+/// …] plus the Dice loss of its softmax, as means over samples. Metrics "accuracy" of the pixels, and "dice": 2 |A ∩ B|
+/// / (|A| + |B|) of the pixels A predicted as a class and the pixels B labelled with it, averaged over samples and the
+/// classes that occur in either.
 TUTTI_API Task segmentation(nn::Layer model, SegmentationOptions options = {});
-/// What segmentation makes of the model's output. Throws Error(invalid) where it does not fit the labels.
+/// The outcome of segmentation for a model's output. Throws Error(invalid) if it does not fit the labels.
 TUTTI_API Outcome segmented(Value output, const Batch& x, const SegmentationOptions& options = {});
 
 struct TUTTI_API LanguageModelOptions {
   std::string tokens = "tokens", next = "next";  ///< columns, i32 [N, T]
 };
-/// The cross entropy of the model's output [N, T, V] for tokens [N, T] against the tokens that follow. Metrics
+/// The cross entropy of the model's output [N, T, V] for tokens [N, T] against the tokens that follow. Metric
 /// "accuracy" (of the next token).
 TUTTI_API Task language_model(nn::Layer model, LanguageModelOptions options = {});
-/// What language_model makes of the model's output. Throws Error(invalid) where it does not fit the tokens that follow.
+/// The outcome of language_model for a model's output. Throws Error(invalid) if it does not fit the next tokens.
 TUTTI_API Outcome next_tokens(Value output, const Batch& x, const LanguageModelOptions& options = {});
 
 }  // namespace tutti

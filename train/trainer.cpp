@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
-constexpr double read_interval = 0.1;  // seconds between two looks at the losses
+constexpr double read_interval = 0.1;  // seconds between two reads of the losses
 
 }  // namespace
 
@@ -50,14 +50,14 @@ struct Trainer::Impl {
   DeviceModel model;
   MetricHistory history;
   std::optional<NanCheck> nan_check;
-  RecentSamples recent;             // of the last steps of this call of train()
-  std::optional<NotFinite> failed;  // what it found: the states are those of that step
-  std::optional<Decoder> decoder;   // once it was asked for
-  std::atomic<int64_t> step = 0;    // done in all; others may look while it trains
-  Position position;                // behind them
-  int64_t first_step = 0;           // where this trainer started
+  RecentSamples recent;             // of the last steps in this call of train()
+  std::optional<NotFinite> failed;  // the error that nan_check explained; the states are those of the failed step
+  std::optional<Decoder> decoder;   // created on first use
+  std::atomic<int64_t> step = 0;    // total; other threads may read it during training
+  Position position;                // after these steps
+  int64_t first_step = 0;           // first step of this trainer
   std::vector<double> step_seconds;
-  double train_seconds = 0, waited_seconds = 0;  // in train(), and of those for data
+  double train_seconds = 0, waited_seconds = 0;  // in train(); the part spent waiting for data
 
   bool stepped() const { return step != first_step; }
 
@@ -78,7 +78,7 @@ struct Trainer::Impl {
     return {found.text.empty() ? likely.text : found.text, likely.remedy};
   }
 
-  /// Throws the error again with its cause, as far as it is known. `set`: what the last steps were on, or null.
+  /// Rethrows the error with its likely cause. `set`: data set of the last steps, or null.
   [[noreturn]] void explain(const NotFinite& e, const data::Source* set) {
     if (failed) throw;
     Cause cause = cause_of(e, set);
@@ -87,7 +87,7 @@ struct Trainer::Impl {
     throw told;
   }
 
-  /// Reads the losses, and what else is to be looked at between steps; the next ones are on `set`. Throws NotFinite.
+  /// Reads the losses and runs the checks between steps. The next steps use `set`. Throws NotFinite.
   void look(const data::Source& set) try {
     size_t seen = history.losses.size();
     history.read(step);
@@ -110,7 +110,7 @@ struct Trainer::Impl {
   }
 
   struct Training {
-    DeviceModel::Program *whole, *last;  ///< of the batches of an epoch or their parts; null where there are none such
+    DeviceModel::Program *whole, *last;  ///< for whole and last batches or their parts; null if there are none
   };
 
   Training prepare_training(const data::Source& set) {
@@ -120,7 +120,7 @@ struct Trainer::Impl {
       throw invalid(
           fmt::format("data set '{}' has {} samples, fewer than one batch of {}", set.name, set.size(), options.batch),
           "use a smaller batch");
-    model.update();  // before the others, as planned
+    model.update();  // first, in the order of the memory plan
     position.change_set(set.size(), step);
     BatchParts parts(set.size() - position.sample, options.batch, options.accumulate, options.keep_last);
     auto program = [&](int64_t size) {
@@ -129,7 +129,7 @@ struct Trainer::Impl {
     return {program(parts.whole), program(parts.last)};
   }
 
-  /// Puts a step into the queue: whole, or its parts and the update by what they came to.
+  /// Enqueues a step: whole, or its parts and the update.
   uint64_t run_step(const Training& training, data::BatchLoader& loader, const data::Batch& batch, int64_t epoch) {
     int64_t size = part_size(options.batch, options.accumulate);
     auto draw = static_cast<int32_t>(step * options.accumulate);
@@ -170,8 +170,9 @@ struct Trainer::Impl {
     data::Batches batches(std::move(order), options.batch, options.keep_last ? data::Last::pad : data::Last::drop);
     TrainResult result;
     recent.clear();
-    look(set);                                                 // at those of a run that an error of its callback ended
-    size_t first_loss = history.losses.size(), unwatched = 0;  // the latter: steps since the losses were read
+    // reads losses left over from a call that an exception in its callback ended
+    look(set);
+    size_t first_loss = history.losses.size(), unwatched = 0;  // unwatched: steps since the losses were read
     auto start = Clock::now(), looked = start;
     int64_t samples = 0, end_of_call = max_steps > 0 ? std::min(batches.size(), max_steps) : batches.size();
     uint64_t ticket = 0;
@@ -194,7 +195,7 @@ struct Trainer::Impl {
       bool norms_due = options.norms_every > 0 && step % options.norms_every == 0;
       if (end || norms_due || step - history.steps == loss_ring || seconds_since(looked) > read_interval) {
         model.runner.wait(ticket);
-        // Until here a step may merely have been put into the device's queue.
+        // Before this wait, steps may only have been enqueued, so times are averaged.
         step_seconds.insert(step_seconds.end(), unwatched, seconds_since(looked) / static_cast<double>(unwatched));
         unwatched = 0;
         look(set);
@@ -207,7 +208,7 @@ struct Trainer::Impl {
                                    .steps_per_epoch = before + batches.size(),
                                    .loss = history.recent_loss(),
                                    .samples_per_second = static_cast<double>(samples) / seconds_since(start)});
-        if (failed) throw *failed;  // found by a save of the callback
+        if (failed) throw *failed;  // a save() in the callback failed
       }
     }
     model.runner.wait(ticket);

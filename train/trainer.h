@@ -22,54 +22,54 @@ namespace tutti {
 struct TUTTI_API TrainerOptions {
   Optimizer optimizer = Adam{};
   Schedule schedule = {};                ///< of the learning rate; constant unless given
-  std::optional<Plateau> plateau = {};   ///< beside the schedule: fed by Trainer::report_validation_loss
-  double clip_norm = 0, clip_value = 0;  ///< of gradients; 0: not clipped
-  double ema = 0;                        ///< decay of averaged weights, which evaluation takes; 0: none
+  std::optional<Plateau> plateau = {};   ///< in addition to the schedule; updated by Trainer::report_validation_loss
+  double clip_norm = 0, clip_value = 0;  ///< gradient clipping; 0: off
+  double ema = 0;                        ///< decay of the moving average of weights used by evaluation; 0: none
   std::vector<ParameterGroup> groups = {};
-  std::optional<nn::Lora> lora = {};                    ///< adapters beside Linear modules; all else is frozen
-  nn::WeightFormat frozen = nn::WeightFormat::compute;  ///< how weights are kept that are not trained
-  bool inference = false;                               ///< no weight is trained: train() throws
+  /// LoRA adapters for Linear modules; all other parameters are frozen.
+  std::optional<nn::Lora> lora = {};
+  nn::WeightFormat frozen = nn::WeightFormat::compute;  ///< storage format of frozen weights
+  bool inference = false;                               ///< freezes all weights: train() throws
   int64_t batch = 64;
-  int64_t accumulate = 1;  ///< parts that a step's batch is computed in, one after the other; the batch is a multiple
-  int64_t recompute = 0;   ///< blocks, from the first, whose activations are computed again (ProgramOptions::recompute)
-  bool keep_last = false;  ///< train on the last, smaller batch of an epoch as well, by a program of its own
+  int64_t accumulate = 1;  ///< parts in which a step's batch is computed; must divide the batch
+  int64_t recompute = 0;   ///< blocks, from the first, whose activations are recomputed (ProgramOptions::recompute)
+  bool keep_last = false;  ///< train on the last, smaller batch of an epoch too, with a program of its own
   uint64_t seed = 1;
   int64_t eval_batch = 256;
   uint64_t resident_limit = uint64_t{1} << 30;  ///< bytes; a larger set stays on the host and is fed batch by batch
-  int workers = -1;      ///< threads that read such batches; 0: the one that trains; -1: as many as the data ask for
-  int64_t prefetch = 0;  ///< batches that they read ahead; 0: two per thread
-  /// "crop:4,flip": what is done to the column "input" of training batches (data/transforms), which the host then
-  /// feeds.
+  int workers = -1;      ///< threads that read fed batches; 0: the training thread; -1: the data set's default
+  int64_t prefetch = 0;  ///< batches read ahead; 0: two per thread
+  /// Augmentation of the column "input" of training batches on the host, such as "crop:4,flip" (data/transforms).
   std::string augment = {};
-  /// What the model does to its images first; a checkpoint remembers it and is not taken by a trainer of other numbers.
+  /// Normalization of the model's input images. Checkpoints store it; load() refuses one with other numbers.
   std::optional<nn::Normalise> normalise = {};
-  double mixup = 0;  ///< alpha: a classifier is trained on sums of two images (nn::Mixup); 0: on images
+  double mixup = 0;                                        ///< alpha of nn::Mixup, for classifiers of images; 0: off
   std::map<std::string, std::string> device_options = {};  ///< the plugin's, such as {"threads", "2"}
   Fallback fallback = Fallback::none;                      ///< for nodes that the device declines
   Precision precision = Precision::f32;
-  LossScaling loss_scaling = {};  ///< for f16; a checkpoint's scale goes before `initial`
-  /// Takes the times of some steps' kernels (train/profile.h). train() throws Error(declined) for a device that cannot.
+  LossScaling loss_scaling = {};  ///< for f16; a checkpoint's scale overrides `initial`
+  /// Profiles the kernels of some steps (train/profile.h). train() throws Error(declined) if the device cannot.
   std::shared_ptr<Profiler> profiler = {};
-  bool gradient_norm = false;  ///< the norm of all gradients is read with the losses
-  int64_t norms_every = 0;     ///< steps between two looks at every parameter's norms; 0: none
-  /// Whether a NotFinite says with which node it began. The states are copied to the host now and then (at most a
-  /// twentieth of the time); once, a few seconds of steps run again, with the same samples: a source must give them
-  /// again.
+  bool gradient_norm = false;  ///< also reads the global gradient norm of every step
+  int64_t norms_every = 0;     ///< steps between two reads of every parameter's norms; 0: never
+  /// Whether a NotFinite names the node that produced the first non-finite value. The states are copied to the host
+  /// from time to time (at most 5 % of the time); on failure, a few seconds of steps are replayed with the same
+  /// samples, which the source must be able to read again.
   bool nan_check = false;
-  /// Losses may be NaN or infinite, as in PyTorch: a run ends where a parameter is.
+  /// Losses may be NaN or infinite, as in PyTorch: a run fails only if a parameter is.
   bool nan_losses = false;
 };
 
-/// What a step's gradients (before any is clipped) and weights (before the update) measured, by parameter: 2-norms.
+/// 2-norms of a step's gradients (before clipping) and weights (before the update), by parameter.
 struct TUTTI_API Norms {
   int64_t step = 0;  ///< from 1
   std::map<std::string, double> gradient, weight;
 };
 
-/// What a progress callback sees.
+/// Argument of a progress callback.
 struct TUTTI_API Progress {
-  int64_t step = 0;   ///< steps done in all
-  int64_t epoch = 0;  ///< of this step, from 0
+  int64_t step = 0;   ///< total number of steps done
+  int64_t epoch = 0;  ///< epoch of this step, from 0
   int64_t step_in_epoch = 0, steps_per_epoch = 0;
   double loss = 0;  ///< mean over the last steps read (at most 50)
   double samples_per_second = 0;
@@ -83,29 +83,29 @@ struct TUTTI_API TrainResult {
 };
 
 struct TUTTI_API EvalResult {
-  double loss = 0;                        ///< over all that counts: samples, tokens
+  double loss = 0;                        ///< mean over all valid samples or tokens
   std::map<std::string, double> metrics;  ///< the task's, such as "accuracy"
   int64_t samples = 0;
-  /// Throws Error(invalid) that lists the metrics there are.
+  /// Throws Error(invalid) that lists all metrics if there is none of that name.
   double metric(const std::string& name) const;
 };
 
-/// Thrown when a loss is NaN or infinite (that of a batch of weight 0 is none: its gradients are 0), when f16 gradients
-/// stay so at the smallest loss scale, or (by save) what would be saved; `step` is the first such step, counted from 1
-/// (for save: the last one done).
+/// Thrown if a loss is NaN or infinite (a batch of weight 0 has no loss, and its gradients are 0), if f16 gradients are
+/// not finite even at the smallest loss scale, or by save() if a state is not finite. `step` is the first such step,
+/// counted from 1 (for save: the last step done).
 class TUTTI_API NotFinite : public Error {
  public:
   NotFinite(int64_t step, const std::string& what, const std::string& remedy = "");
   int64_t step;
 };
 
-/// Of those options.
+/// The ProgramOptions for these options.
 TUTTI_API ProgramOptions program_options(const TrainerOptions& options);
 /// "int8" or "int4". Throws Error(invalid) for another text.
 TUTTI_API nn::WeightFormat parse_quantize(const std::string& text);
-/// Throws Error(invalid) where a number of the options is out of its range.
+/// Throws Error(invalid) if an option is out of range.
 void check(const TrainerOptions& options);
-/// Throws Error(invalid) where the rate of step `at`, counted from 0, is not a number that the weights' dtype holds.
+/// Throws Error(invalid) if the learning rate of step `at`, counted from 0, is not finite in the weights' dtype.
 void expect_finite_rate(double lr, const TrainerOptions& options, int64_t at);
 
 class TUTTI_API Trainer {
@@ -113,88 +113,94 @@ class TUTTI_API Trainer {
   Trainer(const Device& device, Task task, TrainerOptions options = {});
   ~Trainer();
 
-  /// Called after the steps whose losses were read, about ten times a second; false stops after that step.
+  /// Called each time losses were read, about ten times a second; returning false stops training.
   using Watch = std::function<bool(const Progress&)>;
-  /// Trains to the end of the current epoch of `set` (one pass when at its beginning), at most `max_steps` steps (0: no
-  /// limit). The set must stay as it is while the trainer lives. Throws NotFinite.
+  /// Trains to the end of the current epoch of `set`, at most `max_steps` steps (0: no limit). The set must not change
+  /// while the trainer lives. Throws NotFinite.
   TrainResult train(const data::Source& set, int64_t max_steps = 0, const Watch& watch = {});
   EvalResult evaluate(const data::Source& set);
-  /// The task's output for every sample, f32 [samples, …]. Throws Error(invalid) for a task that predicts nothing.
+  /// The task's output for every sample, f32 [samples, …]. Throws Error(invalid) for a task without an output.
   HostTensor predict(const data::Source& set);
-  /// The shape of that output for the smallest batch, [batch, …]; none: it predicts nothing, or no data were seen yet.
+  /// The output's shape for the smallest batch, [batch, …]; none if the task has no output or no data was seen yet.
   std::optional<Shape> output_shape() const;
-  /// That many images, f32 [count, C, H, W] in [0, 1], by a sampler for data like the set; equal seeds give equal ones.
+  /// Samples `count` images, f32 [count, C, H, W] in [0, 1]; `set` is data of the sampler's kind. Equal seeds give
+  /// equal images.
   HostTensor sample(const data::Source& set, const Sampler& sampler, int64_t count, uint64_t seed = 1);
-  /// A language model's scores, f32 [vocabulary], of what comes behind `tokens`, the first of which is at `position`
-  /// (from 0 on) of a sequence of at most `context`; those before it were handed in before. A program is compiled for
-  /// each number of tokens. Throws Error(invalid) for a token that the model lacks, a position that is not the next one
-  /// or the first, and a task that is no language model.
+  /// A language model's logits, f32 [vocabulary], for the token after `tokens`. `position` is the position of the first
+  /// of them (from 0) in a sequence of at most `context` tokens; earlier tokens were passed in earlier calls. Compiles
+  /// one program for single tokens and one for longer inputs. Throws Error(invalid) for a token outside the vocabulary,
+  /// a position that is neither the next one nor 0, and a task that is not a language model.
   HostTensor next_token(std::span<const int32_t> tokens, int64_t position, int64_t context);
   HostTensor next_token(int32_t token, int64_t position, int64_t context) {
     return next_token(std::span(&token, 1), position, context);
   }
-  /// Tells the plateau, if the options have one, a loss such as the evaluation's; once per epoch, as a rule.
+  /// Updates the plateau schedule, if any, with a validation loss; usually once per epoch.
   void report_validation_loss(double loss);
-  /// Steps of one epoch of that set.
+  /// Steps per epoch of `set`.
   int64_t steps_per_epoch(const data::Source& set) const;
-  /// Steps that are left until so many passes over that set are done, those of before load() and of other batches
-  /// counted by their samples.
+  /// Steps left until `epochs` passes over `set` are done. Earlier steps, also those before load() or with another
+  /// batch size, count by their samples.
   int64_t steps_left(const data::Source& set, int64_t epochs);
-  /// Of the step that comes next: its epoch, and what it has taken of it.
+  /// Position of the next step: its epoch and the samples already done in it.
   const Position& position() const;
-  /// In place of the options' schedule. Its step counts samples: see Position::ahead.
+  /// Replaces the options' schedule. Its step is adjusted for changed batch sizes: see Position::ahead.
   void set_schedule(Schedule schedule);
 
-  /// Parameters, optimizer state, step, seed and loss scale as safetensors; `metadata` is kept beside them. Throws
-  /// NotFinite, and leaves an older file as it is, when one of them holds NaN or infinity.
+  /// Writes parameters, optimizer state, step, seed and loss scale as safetensors, with `metadata`. If one of them
+  /// holds NaN or infinity, throws NotFinite and keeps an older file.
   void save(const std::string& path, const std::map<std::string, std::string>& metadata = {});
-  /// The same, copied to the host but not written, for who writes it to `path` while training goes on.
+  /// Copies the checkpoint to the host without writing it, so that another thread can write it to `path` during
+  /// training.
   Checkpoint snapshot(const std::string& path, const std::map<std::string, std::string>& metadata = {});
-  /// Takes everything from a checkpoint, before the first train() or evaluate(). Throws Error naming the first
-  /// parameter that is missing or differs, once the model's input is known; train() throws Error where optimizer or
-  /// precision are not the checkpoint's.
+  /// Resumes from a checkpoint; call it before the first train() or evaluate(). Once the model's input is known, throws
+  /// Error that names the first parameter that is missing or differs; train() throws Error if the optimizer or the
+  /// precision differs from the checkpoint's.
   void load(const std::string& path);
 
-  /// Compiles the training step for such data and gives the model its first values, without a step.
+  /// Compiles the training step for the data and initializes the model, without running a step.
   void prepare(const data::Source& set);
-  /// The model's parameters and buffers; nothing before its input is known.
+  /// The model's parameters and buffers; empty before its input is known.
   std::vector<nn::Parameter> model_states() const;
-  /// A state as it is on the device (of a quantised matrix the numbers it stands for), and another value for it. Throws
-  /// Error(invalid) for an unknown one, and where the type differs.
+  /// Reads or writes a state on the device; a quantised matrix is read dequantized. Throws Error(invalid) for an
+  /// unknown state and for another type.
   HostTensor state(const std::string& name);
   void set_state(const std::string& name, const HostTensor& value) { set_state(name, view(value)); }
   void set_state(const std::string& name, const HostView& value);
-  /// Its type, and where it lies on the device (see Session::native).
+  /// A state's type and device memory (see Session::native).
   std::pair<TensorType, TuttiNativeState> native(const std::string& name);
 
-  /// The model's parameters and buffers start from these instead of drawn numbers, in whatever float dtype; `from`,
-  /// such as a file, names them in messages. All adapters may be missing. Throws Error(invalid) behind the first step;
-  /// data that come first bring one that lists every tensor that is missing, unknown or of another shape.
+  /// Initializes the model's parameters and buffers from these tensors, of any float dtype, instead of randomly.
+  /// `from`, such as a file name, is used in messages. All adapters may be missing. Throws Error(invalid) after
+  /// initialization. The first data set raises an Error that lists every tensor that is missing, unknown or of another
+  /// shape.
   void start_from(HostTensors weights, const std::string& from);
   const Device& device() const;
-  int64_t steps() const;                     ///< done in all; any thread may ask at any time
+  int64_t steps() const;                     ///< total number of steps done; thread-safe
   uint64_t seed() const;                     ///< the options', or the loaded checkpoint's
-  double learning_rate(int64_t step) const;  ///< of the step with that number, from 0; with the plateau as it is now
+  double learning_rate(int64_t step) const;  ///< of a step, from 0; with the current plateau factor
   int64_t parameter_count() const;           ///< elements; 0 before the model's input is known
   const std::vector<float>& losses() const;  ///< of every step of this trainer; NaN where the batch had no weight
-  const std::vector<float>& gradient_norms() const;  ///< the same of all gradients, before any is clipped, where asked
-  std::vector<Norms> take_norms();                   ///< those of TrainerOptions::norms_every since the last call
-  double step_ms_median() const;                     ///< of means over the steps between two looks at the device
-  CostEstimate step_cost() const;                    ///< of the training program that was compiled last
-  double compile_ms() const;                         ///< passes, plugin compile and allocation of the training step
-  double data_wait() const;      ///< share of the time in train() in which it waited for samples, at most
-  double train_seconds() const;  ///< in train(), compiling left out
-  /// What runs elsewhere than on the device: the nodes of all programs compiled so far, and the bytes that one training
-  /// step copies for it (one evaluation step, before the first training).
+  /// Of every step, before clipping, if TrainerOptions::gradient_norm.
+  const std::vector<float>& gradient_norms() const;
+  /// Norms read since the last call, see TrainerOptions::norms_every.
+  std::vector<Norms> take_norms();
+  double step_ms_median() const;   ///< median of mean step times between two reads of the losses
+  CostEstimate step_cost() const;  ///< of the training program compiled last
+  double compile_ms() const;       ///< graph passes, compilation and allocation of the training step
+  double data_wait() const;        ///< upper bound of the fraction of train() spent waiting for samples
+  double train_seconds() const;    ///< time in train() without compilation
+  /// Nodes of all programs compiled so far that run on other devices, and the bytes that a training step copies for
+  /// them (an evaluation step, before the first training).
   FallbackReport fallback() const;
   std::optional<double> loss_scale();  ///< of the next step; none unless the precision is f16
-  int64_t skipped_steps();             ///< f16 steps in all whose gradients were not finite
+  int64_t skipped_steps();             ///< total number of f16 steps whose gradients were not finite
   uint64_t peak_bytes();               ///< counted by the plugin
-  uint64_t planned_bytes() const;      ///< added up from what compile reported
-  /// Throws Error(internal) naming the plugin when the two differ; done after each compilation, too.
+  uint64_t planned_bytes() const;      ///< sum of the sizes reported by compilation
+  /// Throws Error(internal) that names the plugin if peak_bytes() and planned_bytes() differ; also called after each
+  /// compilation.
   void check_memory();
   std::string state_hash();  ///< FNV-1a 64 of parameters, optimizer state and step, as 16 hex digits
-  /// Whole state by name, as f32: for tests and tools.
+  /// Reads a whole state as f32, for tests and tools.
   std::vector<float> read_state(const std::string& name);
 
  private:

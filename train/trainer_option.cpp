@@ -58,7 +58,7 @@ std::vector<TrainerOption> data_records() {
               "for images:DIR, else 0)",
        .scope = machine,
        .low = 0,
-       .below = 257,  // each is a thread with a part of every batch
+       .below = 257,  // each is a thread that reads a part of every batch
        .unset = -1},
       {.name = "prefetch",
        .group = "Data",

@@ -1,4 +1,4 @@
-// The options of a trainer as records: the command line, run files, checkpoints and Python read them.
+// The options of a trainer as records, used by the command line, run files, checkpoints and Python.
 #pragma once
 #include <limits>
 #include <span>
@@ -16,7 +16,7 @@ struct TUTTI_API TrainerOption {
                              uint64_t TrainerOptions::*, double TrainerOptions::*, std::string TrainerOptions::*>;
   enum class Scope {
     run,       ///< every command with a model takes it, and checkpoints store it
-    training,  ///< the same, without effect where nothing is trained
+    training,  ///< the same, without effect if nothing is trained
     machine,   ///< every command with a model takes it; it does not change results, so checkpoints do not store it
     library,   ///< C++ and Python only
   };
@@ -36,11 +36,11 @@ struct TUTTI_API TrainerOption {
   std::string keyword() const;
   /// Throws Error(invalid) for a number x outside of the range.
   void expect(double x) const;
-  /// Of a number; NaN for a switch or a text.
+  /// The option's value as a number; NaN for a switch or a text.
   double number(const TrainerOptions& options) const;
 };
 
-/// All of them, in the order of help texts.
+/// All options, in the order of help texts.
 TUTTI_API std::span<const TrainerOption> trainer_options();
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// What a trainer is asked for and answers with, apart from the training itself.
+// Options and results of a trainer.
 #include <fmt/format.h>
 
 #include <cmath>

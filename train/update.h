@@ -1,4 +1,4 @@
-// What an optimizer is made of: what it sees of one parameter while a step is built, and its hyperparameters.
+// Building blocks of optimizers: the update of one parameter, and hyperparameters.
 #pragma once
 #include <fmt/format.h>
 
@@ -12,18 +12,19 @@
 
 namespace tutti {
 
-/// One parameter, its gradient `d` and its learning rate; `shared` is what the optimizer made once for all parameters.
+/// One parameter, its gradient `d` and its learning rate; `shared` holds values that the optimizer computes once for
+/// all parameters.
 struct Update {
   Graph& g;
   std::string name;
   Value p, d, lr;
-  bool decays;  ///< whether weight decay concerns it
+  bool decays;  ///< whether weight decay applies
   Values shared;
 
-  /// The optimizer's weight decay, or 0 for a parameter that has none.
+  /// The optimizer's weight decay, or 0 for a parameter without weight decay.
   double decay(double weight_decay) const { return decays ? weight_decay : 0; }
 
-  /// The gradient with the weight decay added to it.
+  /// The gradient plus weight decay (L2 regularization).
   Value gradient(double weight_decay) const { return decay(weight_decay) == 0 ? d : d + decay(weight_decay) * p; }
 
   /// The state "optimizer.WHICH.NAME", of the parameter's type.
@@ -35,17 +36,17 @@ struct Update {
   std::string key(const char* which) const { return fmt::format("optimizer.{}.{}", which, name); }
 };
 
-/// Throws Error(invalid), which names the option, for a number outside [0, 1).
+/// Throws Error(invalid) that names the option for a number outside [0, 1).
 inline void check_share(const char* hyperparameter, double x) {
   if (!(x >= 0 && x < 1)) throw invalid(fmt::format("{}: must be in [0, 1)", option_text(hyperparameter, x)));
 }
 
-/// One hyperparameter of an optimizer: the option of commands that sets it, what it is, and where it lies.
+/// One hyperparameter of an optimizer: its command-line option, documentation and value.
 struct Hyperparameter {
   const char* option;
   const char* doc;
   double* value;
-  bool* flag = nullptr;  ///< in place of a value
+  bool* flag = nullptr;  ///< used instead of `value` for switches
 };
 
 }  // namespace tutti

@@ -10,11 +10,11 @@
 namespace tutti {
 namespace {
 
-/// How Hugging Face's transformers write a language model.
+/// Naming scheme of a language model in Hugging Face transformers.
 struct Family {
-  std::string prefix;                ///< of all names; files of a model without its head lack it
-  std::string embedding;             ///< behind the prefix: it tells the family
-  std::vector<std::string> buffers;  ///< patterns behind the prefix: what the model computes for itself
+  std::string prefix;                ///< prefix of all names; missing in files of a model without its head
+  std::string embedding;             ///< name after the prefix; identifies the family
+  std::vector<std::string> buffers;  ///< patterns after the prefix: buffers that the model recomputes
 };
 
 const Family families[] = {
@@ -45,7 +45,7 @@ void take_names_of(const Family& f, HostTensors& all, const std::string& path) {
                   "use weights whose head is tied to the embedding, or another model");
 }
 
-/// PyTorch's BatchNorm counts its batches, which nothing is computed from.
+/// Drops PyTorch's BatchNorm batch counters, which do not affect results.
 void leave_out_counters(HostTensors& all) {
   constexpr std::string_view counter = "num_batches_tracked";
   std::erase_if(all, [&](const auto& item) {

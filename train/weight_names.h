@@ -1,4 +1,4 @@
-// Weights of files that other libraries wrote, under our models' names.
+// Maps weight names of other libraries to the names of Tutti's models.
 #pragma once
 #include <string>
 
@@ -6,9 +6,10 @@
 
 namespace tutti {
 
-/// Most files need nothing: our models bear the names of PyTorch's libraries. What is left out here is what those keep
-/// beside parameters and what they keep twice; what is added, the prefix of a model saved without its head. The
-/// tensors alone tell whose they are. Throws Error(invalid) naming `path` where a model's head is not its embedding.
+/// Renames weights in place. Most files need no change, because Tutti's models use the names of PyTorch's libraries.
+/// Drops tensors that are not parameters or are duplicates, and adds the prefix of models saved without their head. The
+/// library is recognized from the tensors alone. Throws Error(invalid) naming `path` if a model's head differs from its
+/// embedding.
 void take_our_names(HostTensors& all, const std::string& path);
 
 }  // namespace tutti

@@ -33,7 +33,7 @@ HostTensors tensors_of(const std::string& path) {
   return all;
 }
 
-/// A file that an index names: beside it, nowhere else.
+/// Path of a file named by an index; it must be in the same folder.
 std::string beside(const std::string& index, const json& file) {
   fs::path name = file.is_string() ? file.get<std::string>() : "";
   if (name != name.filename() || name.empty() || name == "." || name == "..")
@@ -48,7 +48,7 @@ HostTensors sharded(const std::string& index) {
   if (!j.contains("weight_map") || !j["weight_map"].is_object())
     throw invalid(fmt::format("{}: has no weight_map", index), "name a safetensors file or its index");
   if (j["weight_map"].empty()) throw invalid(fmt::format("{}: its weight_map is empty", index), "use another index");
-  std::map<std::string, std::set<std::string>> promised;  // by file
+  std::map<std::string, std::set<std::string>> promised;  // names by file
   for (const auto& [name, file] : j["weight_map"].items()) promised[beside(index, file)].insert(name);
   HostTensors all;
   std::vector<std::string> missing;
@@ -84,7 +84,7 @@ HostTensors read_weights(const std::string& path, bool quantised) {
 QuantizedTensor quantized_tensor(const HostTensors& all, const std::string& name) {
   nn::QuantizedNames names(name);
   QuantizedTensor t{8, all.at(names.quants), all.at(names.scales), all.at(names.mins)};
-  // Of 4 bits, 32 numbers take 16 bytes.
+  // 4-bit blocks have 16 bytes for 32 numbers.
   const Shape &bytes = t.quants.type.shape, &blocks = t.scales.type.shape;
   if (!bytes.empty() && !blocks.empty() && bytes.back() == 16 * blocks.back()) t.bits = 4;
   try {
@@ -138,7 +138,7 @@ HostTensors read_adapters(const std::string& folder, nn::Lora& lora) {
   std::string path = (fs::path(folder) / "adapter_config.json").string();
   const char* remedy = "use PEFT's LoRA adapters";
   std::string file = (fs::path(folder) / "adapter_model.safetensors").string();
-  read_peft_config(path, {});  // says what is wrong with it before the large file is read
+  read_peft_config(path, {});  // reports errors before the large file is read
   std::map<std::string, HostTensor> tensors = read_checkpoint(file).tensors;
   std::set<std::string> modules;
   for (const auto& [name, t] : tensors)

@@ -1,4 +1,4 @@
-// Weights that training starts from, and adapters that it ends with.
+// Reads initial weights; reads and writes adapters.
 #pragma once
 #include <string>
 
@@ -10,27 +10,28 @@
 
 namespace tutti {
 
-/// The tensors of a safetensors file, of several that an index names (FILE.safetensors.index.json, as Hugging Face cuts
-/// large models), of a .npz file of NumPy, of a GGUF file of a Llama, or the parameters and buffers of a checkpoint.
-/// Throws Error(invalid) naming file and place. `quantised`: blocks of a GGUF file stay what they are, three tensors of
-/// nn::QuantizedNames for each matrix.
+/// Reads the tensors of a safetensors file, of a sharded one by its index (FILE.safetensors.index.json, as Hugging Face
+/// writes large models), of a NumPy .npz file, of a GGUF file of a Llama, or the parameters and buffers of a
+/// checkpoint. Throws Error(invalid) naming file and place. `quantised`: keeps the blocks of a GGUF file quantised, as
+/// the three tensors of nn::QuantizedNames for each matrix.
 TUTTI_API HostTensors read_weights(const std::string& path, bool quantised = false);
 
-/// The quantised matrix of that name, of the three tensors that are there. Throws Error(invalid) where they do not fit.
+/// The quantised matrix `name` from its three tensors. Throws Error(invalid) if they do not fit.
 TUTTI_API QuantizedTensor quantized_tensor(const HostTensors& all, const std::string& name);
 
-/// Brings weights that fit the model into the form that its states have: quantises what the model keeps quantised,
-/// rounds floats to another dtype.
+/// Converts weights to the types of the model's states: quantises matrices that the model keeps quantised, casts floats
+/// to the states' dtypes.
 TUTTI_API void convert_weights(HostTensors& weights, const ModelSignature& declared);
 
-/// Adapters as PEFT keeps them: a folder with adapter_model.safetensors ("base_model.model." + parameter) and
-/// adapter_config.json. `parameters` may hold others, too.
+/// Writes adapters in PEFT's format: a folder with adapter_model.safetensors ("base_model.model." + parameter) and
+/// adapter_config.json. `parameters` may contain others, too.
 TUTTI_API void write_adapters(const std::string& folder, const HostTensors& parameters, const nn::Lora& lora);
-/// Those of such a folder by our names, and what the configuration says of them. Throws Error(invalid), also for every
-/// option of the configuration that changes numbers and is not computed here (use_dora, alpha_pattern, …).
+/// Reads such a folder: returns the adapters under Tutti's names and stores the configuration in `lora`. Throws
+/// Error(invalid), also for every configuration option that changes results and is not supported (use_dora,
+/// alpha_pattern, …).
 TUTTI_API HostTensors read_adapters(const std::string& folder, nn::Lora& lora);
 
-/// The weights without adapters: W + alpha / rank B A in the place of each adapted W (f64 sums).
+/// Merges adapters into weights: W + alpha / rank B A replaces each adapted W (summed in f64).
 TUTTI_API HostTensors merged(const HostTensors& parameters, const nn::Lora& lora);
 
 }  // namespace tutti

@@ -1,6 +1,6 @@
-// A convolutional autoencoder: two convolutions with stride 2 and a linear layer make a short code of an image, two
-// transposed ones make the image of it (Hinton & Salakhutdinov, "Reducing the dimensionality of data with neural
-// networks", 2006). Named as two Sequentials of PyTorch, "encoder" and "decoder".
+// A convolutional autoencoder: two convolutions with stride 2 and a linear layer encode an image, two transposed
+// convolutions decode it (Hinton & Salakhutdinov, "Reducing the dimensionality of data with neural networks", 2006).
+// Parameter names are those of two PyTorch Sequentials, "encoder" and "decoder".
 #include <fmt/format.h>
 
 #include "train/images.h"
@@ -12,7 +12,7 @@ namespace {
 using namespace nn;
 
 struct Autoencoder {
-  int64_t channels = 32, code = 32;  ///< of the first convolution; the second has twice as many
+  int64_t channels = 32, code = 32;  ///< channels: of the first convolution; the second has twice as many
 
   Value forward(Builder& b, Value x) const {
     int64_t depth = x.shape()[1], h = x.shape()[2] / 4, w = x.shape()[3] / 4;
@@ -20,7 +20,7 @@ struct Autoencoder {
           Sequential{Conv2d(channels, 3, {.stride = 2, .padding = 1}), Relu(),
                      Conv2d(2 * channels, 3, {.stride = 2, .padding = 1}), Relu(), Flatten(), Linear(code)},
           x);
-    // A kernel of twice the stride covers every pixel equally often.
+    // With kernel size 4 and stride 2, every pixel is covered equally often.
     return b("decoder",
              Sequential{Linear(2 * channels * h * w), Relu(), Unflatten({2 * channels, h, w}),
                         ConvTranspose2d(channels, 4, {.stride = 2, .padding = 1}), Relu(),

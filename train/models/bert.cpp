@@ -75,7 +75,7 @@ struct Block {
   }
 };
 
-/// The token that stands for masked ones follows the vocabulary.
+/// The [MASK] token is the one after the vocabulary.
 Weight word_embeddings(Builder& b, const BertOptions& o) {
   Builder::Enter word(b, "word_embeddings");
   return b.weight("weight", {o.vocabulary + 1, o.width}, small, true);
@@ -86,7 +86,7 @@ struct Embeddings {
   Value forward(Builder& b, Value tokens) const {
     Graph& g = b.graph();
     Value positions = arange(g, 0, static_cast<double>(tokens.shape()[1]));
-    Value first = broadcast(g.full(DType::i32, 0), {1});  // one segment: all tokens are of its type
+    Value first = broadcast(g.full(DType::i32, 0), {1});  // one segment: all tokens have type 0
     Value x = word_embeddings(b, o).rows(tokens) +
               b("position_embeddings", Embedding(o.context, o.width, small), positions) +
               b("token_type_embeddings", Embedding(2, o.width, small), first);
@@ -102,7 +102,7 @@ struct Encoder {
   }
 };
 
-/// Logits [N, T, V] of the token at every place.
+/// Logits [N, T, V] of the token at every position.
 struct Bert {
   BertOptions o;
   Value forward(Builder& b, Value tokens) const {
@@ -129,11 +129,11 @@ struct Bert {
 };
 
 struct Masked {
-  Value tokens, labels;  ///< labels: the token that was there, -100 where it still is what it was
+  Value tokens, labels;  ///< labels: the original token; -100 if the position is not predicted
 };
 
-/// Of 15 % of the tokens 80 % are masked, 10 % become any token and 10 % stay, as BERT was trained. Evaluation masks
-/// the same positions in every batch.
+/// BERT's masking: 15 % of the tokens are predicted; of these, 80 % are masked, 10 % are replaced by a random token and
+/// 10 % are unchanged. Evaluation masks the same positions in every batch.
 Masked mask(Builder& b, Value tokens, int64_t vocabulary) {
   Graph& g = b.graph();
   Graph::Scope scope(g, "mask");
@@ -156,12 +156,12 @@ BertOptions options_of(const ModelOptions& o) {
   return m;
 }
 
-/// The cross entropy of the masked tokens; a column "labels" says which are, in place of drawing them.
+/// The cross entropy of the masked tokens; a column "labels" replaces random masking.
 Task task(const ModelOptions& o, const data::Source& train) {
   BertOptions m = options_of(o);
   if (int64_t classes = train.column("tokens").classes; o.size != "base" && classes > 0) m.vocabulary = classes;
   bool labelled = std::ranges::any_of(train.columns(), [](const data::Column& c) { return c.name == "labels"; });
-  if (labelled) m.vocabulary -= 1;  // the data's own masks
+  if (labelled) m.vocabulary -= 1;  // the data is already masked
   return Task(
       [=](Builder& b, const Batch& x) {
         Value tokens = x["tokens"];

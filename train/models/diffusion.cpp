@@ -1,5 +1,5 @@
 // A diffusion model of images (Ho et al., "Denoising diffusion probabilistic models", 2020): a U-Net with attention at
-// its lowest resolution learns to tell the noise that was put over an image, and makes images of noise alone. Layers
+// its lowest resolution learns to predict the noise that was added to an image, and generates images from noise. Layers
 // and parameter names are those of diffusers' UNet2DModel.
 #include <fmt/format.h>
 
@@ -35,7 +35,7 @@ using namespace nn;
 
 constexpr int64_t times = 1000;
 
-/// alpha-bar, the share of the image in what is left of it after each time: 1 - beta goes from 1 - 1e-4 to 0.98.
+/// alpha-bar of every time step (cumulative product of 1 - beta, where 1 - beta goes linearly from 1 - 1e-4 to 0.98).
 const std::vector<double>& image_shares() {
   static const std::vector<double> all = [] {
     std::vector<double> shares;
@@ -46,7 +46,7 @@ const std::vector<double>& image_shares() {
   return all;
 }
 
-/// Sines and cosines [N, width] of the times at frequencies from 1 to 1/10000 (Vaswani et al. 2017, as DDPM has it).
+/// Sines and cosines [N, width] of the times at frequencies from 1 to 1/10000 (Vaswani et al. 2017, as in DDPM).
 Value embed_times(Value time, int64_t width, DType dtype) {
   std::vector<double> frequencies;
   for (int64_t k = 0, n = width / 2; k < n; ++k)
@@ -57,7 +57,7 @@ Value embed_times(Value time, int64_t width, DType dtype) {
 
 Conv2d conv3(int64_t channels, int64_t stride = 1) { return Conv2d(channels, 3, {.stride = stride, .padding = 1}); }
 
-/// Two convolutions beside a shortcut; what `time` says is added between them.
+/// Two convolutions with a shortcut; the time embedding is added between them.
 struct ResnetBlock {
   int64_t channels, groups;
   Value forward(Builder& b, Value x, Value time) const {
@@ -68,7 +68,7 @@ struct ResnetBlock {
   }
 };
 
-/// Every place attends to every other, with one head.
+/// Self-attention over all positions, with one head.
 struct Attention {
   int64_t groups;
   Value forward(Builder& b, Value x) const {
@@ -77,7 +77,7 @@ struct Attention {
     auto head = [&](const char* name, bool bias) {
       return reshape(b(name, Linear(c, {.bias = bias}), y), {n, 1, positions, c});
     };
-    // Softmax does not see a bias of the keys: its gradient would be nothing but rounding, which Adam makes steps of.
+    // Softmax is invariant to a bias of the keys: its gradient would be rounding noise, which Adam would amplify.
     y = reshape(attention(head("to_q", true), head("to_k", false), head("to_v", true)), {n, positions, c});
     return x + reshape(transpose(b("to_out.0", Linear(c), y), {0, 2, 1}), x.shape());
   }
@@ -85,10 +85,10 @@ struct Attention {
 
 struct Diffusion {
   Shape image;                                    ///< [C, H, W]
-  std::vector<int64_t> channels = {32, 64, 128};  ///< of each resolution, the sides halved from one to the next
+  std::vector<int64_t> channels = {32, 64, 128};  ///< per resolution; each halves the sides
   int64_t groups = 8;
 
-  /// The noise in images that lie in [-1, 1] but for it, at those times, i32 [N].
+  /// Predicts the noise in noisy images. x: images in [-1, 1] plus noise; time: i32 [N].
   Value forward(Builder& b, Value x, Value time) const {
     time = cast(embed_times(time, channels[0], b.master()), b.compute());
     {
@@ -116,7 +116,7 @@ struct Diffusion {
         x = b(fmt::format("resnets.{}", k), ResnetBlock{width, groups}, concat({x, skips.back()}, 1), time);
         skips.pop_back();
       }
-      if (i + 1 < levels)  // every pixel becomes 2x2
+      if (i + 1 < levels)  // nearest-neighbour upsampling by 2
         x = b("upsamplers.0.conv", conv3(width), repeat_interleave(repeat_interleave(x, 2, 2), 2, 3));
     }
     return b("conv_out", conv3(image[0]), silu(b("conv_norm_out", GroupNorm(groups), x)));
@@ -134,14 +134,14 @@ Diffusion diffusion_for(const ModelOptions& o, const data::Source& train) {
   return d;
 }
 
-/// Times for a batch: the column, drawn while training, or spread evenly in evaluation.
+/// Time steps of a batch: the column "time" if it exists; else random in training, evenly spaced in evaluation.
 Value times_of(Builder& b, const Batch& x) {
   if (x.has("time")) return x.class_ids("time", times);
   if (!b.training()) return (iota(b.graph(), {x.size()}, 0) * 2 + 1) * times / (2 * x.size());
   return cast(random_uniform(b.seed(), b.step(), {x.size()}, stream_of("time"), 0, times), DType::i32);
 }
 
-/// The mean squared error of the noise that the model finds in noisy images.
+/// The mean squared error of the predicted noise.
 Task task(const ModelOptions& o, const data::Source& train) {
   Diffusion model = diffusion_for(o, train);
   return Task(
@@ -171,9 +171,9 @@ std::vector<data::Column> drawn(const ModelOptions& o, const data::Source& train
           {.name = "noise", .type = {DType::f32, diffusion_for(o, train).image}}};
 }
 
-/// All times by DDPM's ancestral sampling; fewer by DDIM without noise (Song et al., "Denoising diffusion implicit
-/// models", 2021). Either makes x' = a image + b x + s noise, where the image is what x looks like without the noise
-/// that the model finds.
+/// Uses DDPM's ancestral sampling for all time steps, and deterministic DDIM for fewer (Song et al., "Denoising
+/// diffusion implicit models", 2021). Both compute x' = a image + b x + s noise, where `image` is x without the
+/// predicted noise.
 Sampler sampler(const ModelOptions& o, const data::Source& train, int64_t steps) {
   if (steps == 0) steps = times;
   if (steps < 1 || steps > times)
@@ -181,7 +181,7 @@ Sampler sampler(const ModelOptions& o, const data::Source& train, int64_t steps)
   bool ancestral = steps == times;
   std::vector<double> at, keep, a, b, s;
   for (int64_t k = 0; k < steps; ++k) {
-    auto time_of = [&](int64_t i) { return (steps - i) * times / steps - 1; };  // the last time first
+    auto time_of = [&](int64_t i) { return (steps - i) * times / steps - 1; };  // in descending order
     int64_t t = time_of(k), next = time_of(k + 1);
     double now = image_shares()[static_cast<size_t>(t)],
            then = next < 0 ? 1 : image_shares()[static_cast<size_t>(next)];

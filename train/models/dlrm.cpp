@@ -1,6 +1,6 @@
 // DLRM (Naumov et al., "Deep learning recommendation model for personalization and recommendation systems", 2019), with
-// the parameter names of Facebook's dlrm_s_pytorch: dense features through a bottom MLP, a bag of embeddings per table,
-// the products of all pairs of these vectors, and a top MLP that gives the logit of a click.
+// the parameter names of Facebook's dlrm_s_pytorch: a bottom MLP for dense features, an embedding bag per table, the
+// dot products of all pairs of these vectors, and a top MLP that outputs the logit of a click.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -21,7 +21,7 @@ namespace {
 
 using namespace nn;
 
-/// Rows of weight [rows, width], summed per bag: indices i32 [N, bag] give [N, width].
+/// Sums rows of weight [rows, width] per bag: indices i32 [N, bag] to [N, width].
 struct EmbeddingBag {
   int64_t rows, width;
   Value forward(Builder& b, Value indices) const {
@@ -31,7 +31,7 @@ struct EmbeddingBag {
   }
 };
 
-/// The products of the vectors x [N, count, width], each pair once, and none with itself: [N, count (count - 1) / 2].
+/// Dot products of all pairs of different vectors in x [N, count, width]: [N, count (count - 1) / 2].
 Value pairs(Value x) {
   int64_t n = x.shape()[0], count = x.shape()[1];
   std::vector<int32_t> positions;  // below the diagonal of [count, count]
@@ -44,9 +44,9 @@ Value pairs(Value x) {
 
 struct Dlrm {
   int64_t rows;
-  std::vector<int64_t> bottom, top;  ///< the bottom's last is the width of the embeddings
+  std::vector<int64_t> bottom, top;  ///< MLP widths; bottom.back() is the width of the embeddings
 
-  /// dense [N, features], sparse i32 [N, tables, bag]: [N, 1].
+  /// dense [N, features], sparse i32 [N, tables, bag] to [N, 1].
   Value forward(Builder& b, Value dense, Value sparse) const {
     int64_t n = dense.shape()[0], tables = sparse.shape()[1], bag = sparse.shape()[2], width = bottom.back();
     std::vector<Layer> layers;

@@ -1,5 +1,5 @@
 // GPT-2 (Radford et al., 2019): a decoder of pre-norm blocks with tied embeddings; Hugging Face's parameter names and
-// shapes (its projections keep weights as [inputs, outputs]).
+// shapes (projection weights are [inputs, outputs]).
 #include <fmt/format.h>
 
 #include <cmath>
@@ -28,7 +28,7 @@ struct GptOptions {
   double dropout = 0;
 };
 
-/// x W + b with W [inputs, outputs]; N(0, scale).
+/// x W + b with W [inputs, outputs], initialized with N(0, scale).
 struct Projection {
   int64_t features;
   double scale = 0.02;
@@ -92,7 +92,7 @@ struct Gpt {
     x = b.last_token(x);
     t = x.shape()[1];
     x = reshape(b("ln_f", LayerNorm(), x), {n * t, o.width});
-    return reshape(wte.product(x), {n, t, o.vocabulary});  // tied: the embedding is the last layer too
+    return reshape(wte.product(x), {n, t, o.vocabulary});  // tied: the embedding matrix is the output layer too
   }
   std::string describe() const {
     return fmt::format("Gpt({} layers, {} heads, width {}, context {}, vocabulary {})", o.layers, o.heads, o.width,

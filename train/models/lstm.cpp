@@ -31,7 +31,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
                   "use " + option_text("data", "synthetic:64x64:10") + ", or another model");
   LstmClassifier model{.hidden = o.size == "tiny" ? 16 : 256,
                        .classes = std::max<int64_t>(train.column("label").classes, 2)};
-  // Sequences of different lengths are padded, and a column of lengths says how many steps count.
+  // Sequences of different lengths are padded; the column "length" has the number of valid steps.
   bool lengths = std::ranges::any_of(train.columns(), [](const data::Column& c) { return c.name == "length"; });
   return Task(
       [=](Builder& b, const Batch& x) {

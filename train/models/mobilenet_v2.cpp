@@ -21,8 +21,8 @@ Conv2d conv(int64_t channels, int64_t kernel, int64_t stride = 1, int64_t groups
 
 Sequential normalised(Conv2d conv) { return {std::move(conv), BatchNorm(), Relu6()}; }
 
-/// More channels, a convolution of each of them alone, and fewer again, without an activation behind; a shortcut where
-/// shapes agree.
+/// Expands the channels, applies a depthwise convolution and projects back without activation; a shortcut if the shapes
+/// are equal.
 struct InvertedResidual {
   int64_t expansion, channels, stride;
   Value forward(Builder& b, Value x) const {
@@ -44,7 +44,7 @@ struct Stage {
 struct MobileNetV2 {
   int64_t classes, stem, stem_stride;
   std::vector<Stage> stages;
-  int64_t last;  ///< channels before the pool
+  int64_t last;  ///< channels before pooling
   double dropout;
   Value forward(Builder& b, Value x) const {
     std::vector<Layer> layers = {normalised(conv(stem, 3, stem_stride))};
@@ -67,7 +67,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
                                       .stages = {{1, 4, 1, 1}, {2, 6, 2, 2}, {2, 8, 1, 1}},
                                       .last = 16,
                                       .dropout = 0});
-  int64_t first = o.size == "imagenet" ? 2 : 1;  // small images keep their positions in the stem and the second stage
+  int64_t first = o.size == "imagenet" ? 2 : 1;  // no stride for small images in the stem and the second stage
   return classification(MobileNetV2{.classes = classes,
                                     .stem = 32,
                                     .stem_stride = first,

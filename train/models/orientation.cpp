@@ -1,4 +1,4 @@
-// How far an image is turned: five convolutions and two linear layers give the angle's sine and cosine.
+// Predicts the rotation of an image: five convolutions and two linear layers output the sine and cosine of the angle.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ Sequential net(const std::vector<int64_t>& channels, int64_t hidden) {
   return Sequential(std::move(layers));
 }
 
-/// Sine and cosine [N, 2]: the column "angle", or k/n of a turn of class k of n.
+/// Sine and cosine [N, 2]: the column "angle", or k/n of a turn for class k of n.
 Value target_of(const Batch& x, DType dtype) {
   if (x.has("angle")) return cast(x["angle"], dtype);
   int64_t classes = x.column("label").classes;
@@ -47,7 +47,7 @@ Value target_of(const Batch& x, DType dtype) {
   return concat({sin(turn), cos(turn)}, 1);
 }
 
-/// The squared error of sine and cosine; metrics: the share of angles within 5, 10 and 20 degrees.
+/// The squared error of sine and cosine; metrics: the fraction of angles with an error of at most 5, 10 and 20 degrees.
 Task angles(Sequential model) {
   std::string text = model.describe();
   return Task(
@@ -73,7 +73,7 @@ Task angles(Sequential model) {
       text);
 }
 
-/// Whether class k of n is named by the degrees of k/n of a turn, as in folders 000, 090, 180 and 270.
+/// Whether the class names are the rotations in degrees (k * 360 / n for class k of n), such as 000, 090, 180 and 270.
 bool sorted_by_turns(const data::Source& train) {
   std::vector<std::string> names = data::classes_in(train.vocabulary);
   if (names.size() < 2) return false;

@@ -1,6 +1,6 @@
-// A net for tables, of the shape and with the names of fastai's TabularModel (Howard & Gugger, "fastai: a layered API
-// for deep learning", 2020): an embedding per categorical column beside the normalised numbers, then blocks of Linear,
-// ReLU, BatchNorm and Dropout.
+// A model for tabular data with the architecture and parameter names of fastai's TabularModel (Howard & Gugger,
+// "fastai: a layered API for deep learning", 2020): an embedding per categorical column, concatenated with the
+// normalised numbers, then blocks of Linear, ReLU, BatchNorm and Dropout.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,14 +21,14 @@ namespace {
 
 using namespace nn;
 
-/// fastai's rule for the width of an embedding of so many classes.
+/// fastai's rule for the width of an embedding.
 int64_t embedding_width(int64_t classes) {
   return std::min<int64_t>(600, std::llround(1.6 * std::pow(static_cast<double>(classes), 0.56)));
 }
 
 struct Tabular {
-  std::vector<data::Column> categories;  ///< i32 [], each with its number of classes
-  bool numbers = false;                  ///< whether there is the column "numbers", a float [count]
+  std::vector<data::Column> categories;  ///< i32 [] columns with their number of classes
+  bool numbers = false;                  ///< whether the data has a column "numbers", float [count]
   std::vector<int64_t> hidden;
   double dropout = 0;
   int64_t outputs = 1;
@@ -40,7 +40,7 @@ struct Tabular {
       Embedding embedding(classes, embedding_width(classes), {Init::normal, 0, 0.01});
       parts.push_back(b(fmt::format("embeds.{}", i), embedding, x.class_ids(name, classes)));
     }
-    // Normalised before they are cast: in a short format 2019 and 2020 are one number.
+    // Normalised before the cast: in a 16-bit format 2019 and 2020 can be the same number.
     if (numbers) parts.push_back(cast(b("bn_cont", BatchNorm(), b.output(x["numbers"])), b.compute()));
     std::vector<Layer> layers;
     for (int64_t features : hidden)

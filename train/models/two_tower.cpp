@@ -1,6 +1,6 @@
-// Two towers (Yi et al., "Sampling-bias-corrected neural modeling for large corpus item recommendations", 2019): users
-// and items each become a vector of length 1, and those that belong together shall be close. The loss is that of
-// triplets (Schroff et al., "FaceNet", 2015).
+// Two towers (Yi et al., "Sampling-bias-corrected neural modeling for large corpus item recommendations", 2019): maps
+// users and items to unit vectors so that matching ones are close. The loss is the triplet loss (Schroff et al.,
+// "FaceNet", 2015).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 
 using namespace nn;
 
-/// Numbers i32 [N], below `count`, become vectors of length 1, [N, width].
+/// Maps ids i32 [N] below `count` to unit vectors [N, width].
 struct Tower {
   int64_t count, width, hidden;
   Value forward(Builder& b, Value ids) const {
@@ -33,8 +33,8 @@ struct Tower {
   }
 };
 
-/// Metric "ordered": the share of triplets whose positive is closer to the anchor than the negative. Predicts the three
-/// vectors, [batch, 3, width].
+/// Metric "ordered": the fraction of triplets whose positive is closer to the anchor than the negative. Predicts the
+/// three vectors, [batch, 3, width].
 Outcome triplets(Builder& b, const Batch& x, const Tower& users, const Tower& items, double margin) {
   int64_t n = x.size();
   Value anchor = b("user", users, x.class_ids("anchor", users.count));

@@ -25,7 +25,7 @@ struct DoubleConv {
   }
 };
 
-/// The image from below at twice its sides, beside the one of that size on the way down.
+/// Upsamples by 2 and concatenates the skip connection.
 struct Up {
   int64_t channels;
   Value forward(Builder& b, Value x, Value skip) const {
@@ -35,7 +35,7 @@ struct Up {
 };
 
 struct Unet {
-  int64_t classes, base = 32, levels = 4;  ///< base: channels of the first level, doubled at each
+  int64_t classes, base = 32, levels = 4;  ///< base: channels of the first level, doubled at each further level
   Value forward(Builder& b, Value x) const {
     Values skips = {b("inc", DoubleConv{base}, x)};
     for (int64_t i = 1; i <= levels; ++i)
@@ -51,7 +51,7 @@ struct Unet {
   std::string describe() const { return fmt::format("Unet({}, base {}, {} levels)", classes, base, levels); }
 
  private:
-  /// A module that is the only one of another.
+  /// A module with a single named submodule.
   struct Named {
     const char* name;
     Layer module;

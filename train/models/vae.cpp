@@ -1,5 +1,6 @@
-// A variational autoencoder (Kingma & Welling, "Auto-encoding variational Bayes", 2014): the code of an image is a
-// normal distribution, from which training draws. Layers and names of PyTorch's example.
+// A variational autoencoder (Kingma & Welling, "Auto-encoding variational Bayes", 2014): the encoder outputs a normal
+// distribution of the latent code, from which training samples. Layers and parameter names are those of PyTorch's
+// example.
 #include <fmt/format.h>
 
 #include "core/base/status.h"
@@ -20,7 +21,7 @@ using namespace nn;
 struct Vae {
   int64_t pixels, hidden = 400, latent = 20;
 
-  /// Mean and logarithm of the variance of the code, in master().
+  /// Mean and log variance of the latent code, in master().
   std::pair<Value, Value> encode(Builder& b, Value images) const {
     Value h = relu(b("fc1", Linear(hidden), Flatten().forward(b, b.input(images))));
     return {b.output(b("fc21", Linear(latent), h)), b.output(b("fc22", Linear(latent), h))};

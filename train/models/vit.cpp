@@ -19,7 +19,7 @@ namespace {
 using namespace nn;
 
 struct VitOptions {
-  int64_t side, patch, width, layers, heads;  ///< side: of synthetic images
+  int64_t side, patch, width, layers, heads;  ///< side: side of synthetic images
   double dropout = 0;
 };
 
@@ -40,7 +40,7 @@ struct Encoder {
     x = x + b.parameter("pos_embedding", {1, x.shape()[1], o.width}, {Init::normal, 0, 0.02});
     x = b("dropout", Dropout(o.dropout), x);
     for (int64_t i = 0; i < o.layers; ++i) x = b(fmt::format("layers.encoder_layer_{}", i), Block{o}, x);
-    return b("ln", LayerNorm(1e-6), squeeze(narrow(x, 1, 0, 1), {1}));  // of the one token that is read
+    return b("ln", LayerNorm(1e-6), squeeze(narrow(x, 1, 0, 1), {1}));  // only the class token is used
   }
 };
 

@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-/// Zeiler (2012), as PyTorch has it: v' = rho v + (1 - rho) g^2; d = sqrt(a + epsilon) / sqrt(v' + epsilon) g; a' = rho
-/// a + (1 - rho) d^2; p' = p - lr d; weight_decay is added to the gradient.
+/// Zeiler (2012), as in PyTorch: v' = rho v + (1 - rho) g^2; d = sqrt(a + epsilon) / sqrt(v' + epsilon) g; a' = rho a +
+/// (1 - rho) d^2; p' = p - lr d; weight_decay is added to the gradient.
 struct TUTTI_API Adadelta {
   static constexpr const char* name = "adadelta";
   double lr = 1, rho = 0.9, epsilon = 1e-6, weight_decay = 0;

@@ -10,8 +10,8 @@
 
 namespace tutti {
 
-/// Duchi, Hazan & Singer (2011), as PyTorch has it: s' = s + g^2; p' = p - lr / (1 + t lr_decay) g / (sqrt(s') +
-/// epsilon), t the steps done before; weight_decay is added to the gradient.
+/// Duchi, Hazan & Singer (2011), as in PyTorch: s' = s + g^2; p' = p - lr / (1 + t lr_decay) g / (sqrt(s') + epsilon),
+/// where t is the number of steps done before; weight_decay is added to the gradient.
 struct TUTTI_API Adagrad {
   static constexpr const char* name = "adagrad";
   double lr = 1e-2, lr_decay = 0, epsilon = 1e-10, weight_decay = 0;

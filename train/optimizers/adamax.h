@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-/// Kingma & Ba, "Adam" (2015), section 7.1, as PyTorch has it: m as Adam's; u' = max(beta2 u, |g| + epsilon);
-/// p' = p - lr / (1 - beta1^t) m' / u'; weight_decay is added to the gradient.
+/// Kingma & Ba, "Adam" (2015), section 7.1, as in PyTorch: m as in Adam; u' = max(beta2 u, |g| + epsilon); p' = p - lr
+/// / (1 - beta1^t) m' / u'; weight_decay is added to the gradient.
 struct TUTTI_API Adamax {
   static constexpr const char* name = "adamax";
   double lr = 2e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;

@@ -17,10 +17,10 @@
 
 namespace tutti {
 
-/// Jordan et al., "Muon: an optimizer for hidden layers in neural networks" (2024), as PyTorch has it but for its bf16:
-/// matrices (kernels of convolutions as [channels, the rest]) take momentum's step made orthogonal by five
-/// Newton-Schulz steps, times sqrt(max(1, rows / columns)); weight decay is decoupled. Other parameters take AdamW's
-/// step with beta1 0.9, beta2 0.95.
+/// Jordan et al., "Muon: an optimizer for hidden layers in neural networks" (2024), as in PyTorch but without bf16:
+/// matrices (convolution kernels as [channels, the rest]) are updated with the momentum orthogonalized by five
+/// Newton-Schulz iterations, times sqrt(max(1, rows / columns)); weight decay is decoupled. Other parameters use AdamW
+/// with beta1 0.9, beta2 0.95.
 struct TUTTI_API Muon {
   static constexpr const char* name = "muon";
   double lr = 1e-3, momentum = 0.95, weight_decay = 0.1, epsilon = 1e-7;
@@ -48,10 +48,10 @@ struct TUTTI_API Muon {
     u.set_parameter(kept - u.lr * (scale * reshape(x, u.p.shape())));
   }
 
-  static constexpr double beta1 = 0.9, beta2 = 0.95;  ///< of the parameters that are no matrices
+  static constexpr double beta1 = 0.9, beta2 = 0.95;  ///< of parameters that are not matrices
 
  private:
-  /// Five Newton-Schulz steps towards the nearest orthogonal matrix.
+  /// Approximates the nearest orthogonal matrix with five Newton-Schulz iterations.
   Value orthogonal(Value x) const {
     bool tall = x.shape()[0] > x.shape()[1];
     if (tall) x = transpose(x, {1, 0});

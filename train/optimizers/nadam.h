@@ -15,7 +15,7 @@
 
 namespace tutti {
 
-/// Dozat, "Incorporating Nesterov momentum into Adam" (2016), as PyTorch has it; weight_decay is added to the gradient.
+/// Dozat, "Incorporating Nesterov momentum into Adam" (2016), as in PyTorch; weight_decay is added to the gradient.
 struct TUTTI_API NAdam {
   static constexpr const char* name = "nadam";
   double lr = 2e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, momentum_decay = 4e-3, weight_decay = 0;
@@ -36,7 +36,7 @@ struct TUTTI_API NAdam {
     auto momentum = [&](Value at) { return beta1 * (1 - 0.5 * exp(at * (momentum_decay * std::log(0.96)))); };
     Value now = momentum(t), next = momentum(t + 1);
     Value before = g.state("optimizer.momentum_product", lr_now.type(), StateRole::optimizer);
-    Value product = select(equal(step, step.like(0)), before.like(1), before) * now;  // new state is 0
+    Value product = select(equal(step, step.like(0)), before.like(1), before) * now;  // a new state is 0
     g.set_state("optimizer.momentum_product", product);
     return {(1 - now) / (1 - product), next / (1 - product * next), -expm1(t * std::log(beta2))};
   }

@@ -13,8 +13,8 @@
 
 namespace tutti {
 
-/// Liu et al., "On the variance of the adaptive learning rate and beyond" (2020), as PyTorch has it; weight_decay is
-/// added to the gradient.
+/// Liu et al., "On the variance of the adaptive learning rate and beyond" (2020), as in PyTorch; weight_decay is added
+/// to the gradient.
 struct TUTTI_API RAdam {
   static constexpr const char* name = "radam";
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
@@ -22,7 +22,7 @@ struct TUTTI_API RAdam {
   std::vector<Hyperparameter> hyperparameters() { return adam_family::hyperparameters(*this); }
   /// Throws Error(invalid).
   void check() const { adam_family::check(*this); }
-  /// 1 - beta1^t; the factor sqrt(1 - beta2^t) times the rectification; whether there is one.
+  /// 1 - beta1^t; the factor sqrt(1 - beta2^t) times the rectification; whether rectification applies.
   Values shared(Graph& g, Value lr_now, Value step) const {
     Value t = cast(step, lr_now.dtype()) + 1, one = t.like(1);
     Values c = adam_family::corrections(g, *this, lr_now, step);

@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-/// Tieleman & Hinton (2012), as PyTorch has it: v' = alpha v + (1 - alpha) g^2 (centered: less the square of the mean
-/// gradient); p' = p - lr g / (sqrt(v') + epsilon), by way of a momentum; weight_decay is added to the gradient.
+/// Tieleman & Hinton (2012), as in PyTorch: v' = alpha v + (1 - alpha) g^2 (centered: minus the square of the mean
+/// gradient); p' = p - lr g / (sqrt(v') + epsilon), optionally with momentum; weight_decay is added to the gradient.
 struct TUTTI_API RmsProp {
   static constexpr const char* name = "rmsprop";
   double lr = 1e-2, alpha = 0.99, epsilon = 1e-8, momentum = 0, weight_decay = 0;
