@@ -1,4 +1,4 @@
-// What every subcommand shares.
+// Declarations shared by all subcommands.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <functional>
@@ -7,13 +7,13 @@
 
 namespace tutti::cli {
 
-/// Exit codes of the `tutti` command; cut_off: measurements or checks that a signal ended, as shells have it.
+/// Exit codes of the `tutti` command; cut_off: a signal ended measurements or checks (128 + SIGINT, as in shells).
 enum Exit { done = 0, stopped = 1, bad_input = 2, incomplete = 3, cut_off = 130 };
 
 /// Runs after parsing; returns the exit code. Throws tutti::Error.
 using Action = std::function<int()>;
 
-/// Each adds one subcommand and sets `action` when it was chosen.
+/// Each function adds one subcommand, which sets `action` if it is chosen.
 void add_devices(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
@@ -38,8 +38,8 @@ void add_top(CLI::App& app, Action& action);
 
 /// Adds --json to a subcommand. With it, errors are a JSON document too.
 void add_json_flag(CLI::App& sub, bool& json);
-/// Names on stderr the plugins that are of no use, so that no device goes missing in silence. Those alone that were
-/// asked for devices until now are known: see Registry::plugins.
+/// Prints unusable plugins to stderr, so that missing devices are explained. Only plugins whose devices have been
+/// listed are checked: see Registry::plugins.
 void print_lost_plugins();
 /// Writes one JSON document to stdout.
 void print_json(const nlohmann::ordered_json& document);

@@ -1,4 +1,4 @@
-// --device of the commands that look at several devices.
+// --device for commands that use several devices.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,8 +10,8 @@ namespace tutti::cli {
 constexpr const char* devices_help =
     "all, or ids, plugins, kinds and patterns, separated by commas: selects every usable device that matches one";
 
-/// "all": every usable device, best first, the others named on stderr; else a comma-separated list as `select_devices`
-/// takes them, each once. Throws Error where none is left.
+/// "all": every usable device, best first; unusable ones are named on stderr. Else a comma-separated list in the syntax
+/// of `select_devices`, without duplicates. Throws Error if no device matches.
 std::vector<Device> devices_named(const std::string& list);
 
 }  // namespace tutti::cli

@@ -1,4 +1,4 @@
-// The file that eval, predict and generate take a model from.
+// The model file of eval, predict and generate.
 #pragma once
 #include <string>
 
@@ -7,24 +7,24 @@
 
 namespace tutti::cli {
 
-/// What the positional argument of such a command says.
+/// Help text of the positional argument.
 constexpr const char* model_file_help =
     "A checkpoint; an ONNX model; a description of layers with --init; or weights (GGUF, or safetensors "
     "or .npz and the model's name behind it)";
 
-/// A checkpoint; a model's file (ONNX, or a description in JSON); weights alone, of the model that the command line
-/// names (a GGUF file: llama).
+/// One of: a checkpoint; a model file (ONNX, or a JSON description); a weights file for the model named on the command
+/// line (a GGUF file: llama).
 class ModelFile {
  public:
-  /// Tells what the file is and gives `run`, which must outlive this, what it says. A model's name is as good where
-  /// --init names its weights, as in `tutti train`. Throws Error(invalid).
+  /// Detects the file's kind and sets the options in `run`, which must outlive this object. Also accepts a model's name
+  /// if --init names its weights, as in `tutti train`. Throws Error(invalid).
   ModelFile(std::string path, RunOptions& run);
   const std::string& path() const { return path_; }
-  /// Whether nothing but the weights is in it.
+  /// Whether the file contains only weights.
   bool weights_alone() const { return kind_ == Kind::weights; }
-  /// The task of the model for such data; without `scored` an ONNX model needs no labels.
+  /// The model's task for the data; without `scored`, an ONNX model needs no labels.
   Task task(const data::Source& set, bool scored = true) const { return run_.make_task(set, scored); }
-  /// Gives the trainer what is in the file, and `more` beside weights alone. Throws Error(invalid) for a description
+  /// Loads the file into the trainer; `more` adds tensors to a weights file. Throws Error(invalid) for a description
   /// without weights.
   void load_into(Trainer& trainer, const data::Source& set, HostTensors more = {}) const;
 

@@ -1,5 +1,5 @@
-// Checks of numbers on the command line. CLI11 wraps -1 to an unsigned number and cuts a number too large to the
-// largest one, without a word.
+// Checks of numbers on the command line. CLI11 silently wraps -1 to an unsigned number and clamps numbers that are too
+// large.
 #pragma once
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@
 
 namespace tutti::cli {
 
-/// "" or that the text is no whole number of that type: for CLI::Option::check.
+/// "" if the text is an integer of type T, else an error message: for CLI::Option::check.
 template <class T>
 std::string whole(const std::string& text) {
   if (parse_number<T>(text)) return "";
@@ -32,8 +32,8 @@ inline std::string real(const std::string& text) {
   return end != text.c_str() && *end == 0 && std::isfinite(x) ? "" : fmt::format("'{}' is no finite number", text);
 }
 
-/// Bytes, at least one but for "0": a number, possibly a fraction, and B, KiB, MiB, GiB or TiB, which "kb" and "k" mean
-/// as well. None for anything else.
+/// Parses a size in bytes, at least 1 except for "0": a number, possibly a fraction, with an optional unit B, KiB, MiB,
+/// GiB or TiB ("kb" and "k" are accepted too). None for anything else.
 inline std::optional<uint64_t> parse_size(std::string_view text) {
   double x = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x, std::chars_format::fixed);
@@ -50,7 +50,7 @@ inline std::optional<uint64_t> parse_size(std::string_view text) {
   return x > 0 ? std::max<uint64_t>(1, static_cast<uint64_t>(x)) : 0;
 }
 
-/// Turns a size into its bytes, or says that it is none: for CLI::Option::transform.
+/// Replaces a size by its number of bytes, or returns an error message: for CLI::Option::transform.
 inline std::string size_in_bytes(std::string& text) {
   std::optional<uint64_t> bytes = parse_size(text);
   if (!bytes) return fmt::format("'{}' is no size, such as 2GiB, 1.5GiB or 800MiB", text);

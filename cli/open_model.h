@@ -1,4 +1,4 @@
-// Models that are files: what a command's MODEL may name beside a record of train/models.
+// Models in files: a command's MODEL can be a file instead of a registered model.
 #pragma once
 #include <memory>
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace tutti::cli {
 
-/// "an ONNX file (.onnx) or a description (.json)": for help.
+/// "an ONNX file (.onnx) or a description (.json)", for help texts.
 extern const char* const model_files;
-/// Whether a model's name is the path of such a file, by its ending.
+/// Whether a model's name is a file path, by its extension.
 bool is_model_file(const std::string& name);
-/// The record of that name, or what the file of that path says; `text` is a description that a checkpoint kept, which
-/// is taken in the file's place. Throws Error(invalid).
+/// The registered model of that name, or the model in the file of that path. `text`: a description stored in a
+/// checkpoint, used instead of the file. Throws Error(invalid).
 std::shared_ptr<const ModelDef> open_model(const std::string& name, const std::string& text = {});
 
 }  // namespace tutti::cli

@@ -1,4 +1,4 @@
-// Results that go into a file, whole or not at all, or to stdout.
+// Writes results to stdout or atomically to a file.
 #pragma once
 #include <span>
 #include <string>
@@ -9,30 +9,30 @@
 
 namespace tutti::cli {
 
-/// Adds `--json [FILE]` to a subcommand whose document may go into a file. `target`: the file, "-" for stdout (also
-/// where none is named), "" where nobody asked. Errors are a JSON document only where the result would be one on
-/// stdout.
+/// Adds `--json [FILE]` to a subcommand. `target`: the file; "-" for stdout (also if no file is given); "" without the
+/// option. Errors are JSON documents only if the result would go to stdout.
 CLI::Option* add_json_target(CLI::App& sub, std::string& target);
 
-/// Finds out before the work what would fail after it. Throws Error(invalid) naming the option, the file and why.
+/// Checks before the work that the output can be written. Throws Error(invalid) that names the option, the file and the
+/// reason.
 void check_target(const char* option, const std::string& target);
 
-/// A word of a command that a shell takes for what it is.
+/// Quotes a word for a shell.
 std::string shell_word(const std::string& word);
-/// The same of a file's path, which must not look like an option.
+/// The same for a file's path, which must not look like an option.
 std::string file_word(const std::string& path);
 
 /// An option and the file that it names.
 using Target = std::pair<const char*, const std::string*>;
 
-/// The same for all of a command's outputs, and that no two of them go to one place.
+/// Checks all outputs of a command, and that no two of them are the same file or stdout.
 void check_targets(std::span<const Target> targets);
 
 /// Writes to the file, or to stdout for "-"; nothing for "". Throws Error(invalid).
 void write_target(const std::string& target, std::string_view text);
 
-/// The same after the work: where it cannot be written stderr says so, and the other outputs still come. Returns
-/// whether it was.
+/// Writes like write_target() but reports a failure on stderr, so that other outputs are still written. Returns whether
+/// it succeeded.
 bool try_write_target(const Target& target, std::string_view text);
 
 }  // namespace tutti::cli

@@ -1,4 +1,4 @@
-// Printing that never ends the work it tells about.
+// Printing that never aborts the program.
 #pragma once
 #include <fmt/format.h>
 
@@ -9,16 +9,15 @@
 
 namespace tutti::cli {
 
-/// Writes to stderr, control codes spelt out. Where nobody can read it (closed, a full disk, a terminal that is gone)
-/// the work goes on.
+/// Writes to stderr with control codes escaped. Ignores write errors (closed stream, full disk, lost terminal).
 template <class... A>
 void print_err(fmt::format_string<A...> format, A&&... args) {
   std::string text = printable(fmt::format(format, std::forward<A>(args)...));
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-/// Writes to stdout where more work follows, or what a file says; control codes spelt out. That it could not be written
-/// is reported at the end, as of every command.
+/// Writes to stdout with control codes escaped: for output during work and for text from files. Write errors are
+/// reported when the command ends.
 template <class... A>
 void print_out(fmt::format_string<A...> format, A&&... args) {
   std::string text = printable(fmt::format(format, std::forward<A>(args)...));

@@ -1,4 +1,4 @@
-// --profile of tutti train: what the kernels of some steps took, as a Chrome trace and as a table.
+// --profile of tutti train: kernel times of some steps, as a Chrome trace and as a table.
 #pragma once
 #include <memory>
 #include <optional>
@@ -12,10 +12,10 @@
 
 namespace tutti::cli {
 
-/// A node of the training step, with those that its kernels take along.
+/// A node of the training step, with the nodes fused into its kernels.
 struct ProfileRow {
-  double seconds = 0, of_step = 0;  ///< of a step, and its share
-  std::optional<double> of_peak;    ///< the least possible time by the device's peaks over `seconds`
+  double seconds = 0, of_step = 0;  ///< time per step, and its fraction
+  std::optional<double> of_peak;    ///< roofline time of the device divided by `seconds`
   std::string node, kernel;         ///< "conv2d + 1 features.3"
 };
 
@@ -23,22 +23,21 @@ class Profile {
  public:
   /// Declares --profile and --profile-step.
   void add_to(CLI::App& sub);
-  /// Throws Error(invalid) for options that do not fit each other, and for a file that is none.
+  /// Throws Error(invalid) for conflicting options and for an invalid output file.
   void check() const;
   const std::string& target() const { return file_; }
-  /// For TrainerOptions::profiler; null where nothing was asked for.
+  /// For TrainerOptions::profiler; null without --profile.
   std::shared_ptr<Profiler> make();
-  /// `steps` will be trained. Throws Error(invalid) where the one asked for is not among them.
+  /// Starts profiling a run of `steps` steps. Throws Error(invalid) if the step of --profile-step is not among them.
   void start(int64_t steps);
-  /// Measures what the devices reach at best (`threads`: of CPU devices, 0: all), writes the file, and the ten
-  /// costliest nodes to stderr unless `quiet`; a file that cannot be written is told there. Nothing where nothing was
-  /// asked for.
+  /// Measures the devices' peaks (`threads`: of CPU devices, 0: all) and writes the file. Prints the ten costliest
+  /// nodes to stderr unless `quiet`, and an error there if the file cannot be written. Does nothing without --profile.
   void finish(Precision precision, int threads, bool quiet);
-  /// After finish: adds "profile" to a run's document, null where none was written.
+  /// After finish: adds "profile" to a run's document; null if no file was written.
   void tell(nlohmann::ordered_json& document) const;
-  /// After finish: no file that was asked for is missing for want of a disk.
+  /// After finish: false if the file could not be written.
   bool written() const { return !failed_; }
-  /// After finish: the costliest first.
+  /// After finish: nodes, costliest first.
   const std::vector<ProfileRow>& rows() const { return rows_; }
 
  private:

@@ -1,4 +1,4 @@
-// How near kernels come to what their device reaches at best.
+// Compares kernel times with the device's roofline.
 #pragma once
 #include <map>
 #include <optional>
@@ -13,15 +13,15 @@ namespace tutti::cli {
 /// Peaks of the devices of a profile.
 class Rooflines {
  public:
-  /// Measures each device of the programs, some seconds: products in the dtypes that the programs multiply in, sums.
-  /// What a device cannot run has no peak.
+  /// Benchmarks each device of the programs for some seconds: products in the dtypes that the programs use, and sums.
+  /// Work that a device cannot run has no peak.
   Rooflines(const std::vector<ProfiledProgram>& programs, Precision precision, int threads);
 
   struct Share {
-    double of_peak = 0;  ///< the least possible time over `seconds`
+    double of_peak = 0;  ///< roofline time divided by `seconds`
     const char* bound;   ///< "products" or "memory"
   };
-  /// Nothing where the peak is unknown or the work is not counted.
+  /// None if the peak is unknown or the work is not counted.
   std::optional<Share> share(const ProfiledProgram& program, const ProfiledWork& work, double seconds) const;
   const std::map<std::string, bench::Peaks>& peaks() const { return peaks_; }  ///< by device
 

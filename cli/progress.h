@@ -6,7 +6,7 @@
 
 namespace tutti::cli {
 
-/// "1234 samples/s"; with two digits where that is less than ten.
+/// "1234 samples/s"; with two significant digits below ten.
 std::string rate_text(double samples_per_second);
 /// "4:05", "1:04:05": hours, minutes and seconds.
 std::string clock_text(double seconds);
@@ -16,11 +16,11 @@ class ProgressLine {
   /// `total` steps of the whole run, `batch` samples each; `quiet` shows nothing.
   ProgressLine(int64_t total, int64_t epochs, int64_t batch, bool quiet);
   void show(const Progress& p);
-  /// Wipes the bar away.
+  /// Erases the bar.
   void clear();
   /// Ends the bar's line and prints a line of text.
   void print(const std::string& line);
-  /// The same for what must be known, in a quiet run too.
+  /// The same, also if `quiet`: for warnings.
   void warn(const std::string& line);
 
  private:

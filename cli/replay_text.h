@@ -1,4 +1,4 @@
-// What bisect and replay say of nodes and of wrong elements.
+// Texts of bisect and replay about nodes and wrong elements.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace tutti::cli {
 
-/// Every node of a graph, a line each.
+/// All nodes of a graph, one per line.
 std::string in_words(const Graph& g, const std::string& indent);
 
 /// "[3, 0] of %95": the worst element.

@@ -1,4 +1,4 @@
-// Run files: a subcommand's options by name, in TOML or JSON. And --set, which names them one by one.
+// Run files with a subcommand's options in TOML or JSON, and --set for single options.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <map>
@@ -9,7 +9,7 @@
 
 namespace tutti::cli {
 
-/// One option's value as the command line would have it.
+/// The value of one option, as on the command line.
 struct Setting {
   std::string key, value;
   std::string where;  ///< "run.toml:3", for messages
@@ -23,12 +23,11 @@ std::vector<Setting> read_run_file(const std::string& path);
 class RunFile {
  public:
   void add_to(CLI::App& sub);
-  /// Gives the options that the command line does not name their values from the settings, and those from the file.
-  /// Throws Error(invalid) for an unknown name (with the nearest one), a value that the option refuses, and a --set
-  /// beside the option itself.
+  /// Sets options that are not on the command line, from --set and then from the file. Throws Error(invalid) for an
+  /// unknown name (with the nearest one), an invalid value, and a --set of an option that is also on the command line.
   void apply();
-  /// In a handler: throws the error again, with the places of the options that it names and that the file gave:
-  /// "--batch -4: must be at least 1 (batch in run.toml:2)".
+  /// Call it in an exception handler. Rethrows the error and adds the places of options in its message that came from
+  /// the file: "--batch -4: must be at least 1 (batch in run.toml:2)".
   [[noreturn]] void rethrow(const Error& e) const;
 
  private:
@@ -36,10 +35,10 @@ class RunFile {
   CLI::App* sub_ = nullptr;
   std::string config_;
   std::vector<std::string> sets_;
-  std::vector<Setting> taken_;  // from the file
+  std::vector<Setting> taken_;  // settings taken from the file
 };
 
-/// A run that a checkpoint remembers as a run file in TOML, or the JSON object.
+/// The options stored in a checkpoint as a run file in TOML, or as a JSON object.
 std::string run_file_text(const std::map<std::string, std::string>& run, bool json);
 
 }  // namespace tutti::cli

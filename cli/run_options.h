@@ -41,52 +41,51 @@ struct RunOptions {
   void add_to(CLI::App& sub);
   /// A subcommand's own option that checkpoints remember as well.
   CLI::Option* remember(CLI::Option* option);
-  /// Takes an option, such as "epochs", from a subcommand where it would have no effect.
+  /// Removes an option, such as "epochs", from a subcommand on which it has no effect.
   void leave_out(CLI::App& sub, const std::string& option);
-  /// Takes --workers and --prefetch from a subcommand that reads no data batch by batch.
+  /// Removes --workers and --prefetch from a subcommand that reads no data in batches.
   void leave_out_loading(CLI::App& sub);
-  /// Hides what concerns training alone: a checkpoint may hold it. `unused`: other options without effect on the
-  /// subcommand. validate() throws where one of all these is typed.
+  /// Hides options that affect only training but may be stored in a checkpoint. `unused`: other options without effect
+  /// on the subcommand. validate() throws if one of them is given.
   void hide_training(CLI::App& sub, const std::set<std::string>& unused = {});
   /// Whether the command line names that option, such as "seed".
   bool named(const std::string& option) const {
     auto it = options_.find(option);  // a subcommand may have left it out
     return it != options_.end() && !it->second->empty();
   }
-  /// Whether somebody typed it, on the command line or in a run file: it comes from no checkpoint.
+  /// Whether the option was given on the command line or in a run file, not restored from a checkpoint.
   bool typed(const std::string& option) const;
   /// Whether that option takes no value.
   bool is_flag(const std::string& option) const { return options_.at(option)->get_items_expected_max() == 0; }
   /// What to remember, by option name.
   std::map<std::string, std::string> remembered() const;
-  /// Takes what a checkpoint remembered for every option that the command line does not name. Throws Error when the
-  /// file has no such record and no model was named.
+  /// Restores every option that is not on the command line from a checkpoint. Throws Error if the file has no stored
+  /// options and no model was named.
   void restore(const std::string& path);
 
-  /// Fills in from the model what was not named: data, batch, optimizer. Throws Error naming the first option that does
-  /// not fit, before any data is read.
+  /// Sets options that were not given to the model's defaults: data, batch, optimizer. Throws Error that names the
+  /// first invalid option, before any data is read.
   void validate();
-  /// The data sets that --data names, or the model's own: synthetic, with a line on stderr, where those are not
-  /// installed. Throws Error where a checkpoint alone asks for more than 1 GiB.
+  /// The data sets of --data, or the model's default; if that is not installed, synthetic data with a message on
+  /// stderr. Throws Error if more than 1 GiB is requested by a checkpoint only.
   data::Sources read_data();
-  /// Throws Error also for what does not fit the data.
-  /// `scored`: else only its predictions are asked for.
+  /// Throws Error also for options that do not fit the data. `scored`: false if only predictions are needed.
   Task make_task(const data::Source& set, bool scored = true) const;
-  /// The only batch that the model takes, where there is one.
+  /// The only batch size that the model accepts, if there is one.
   std::optional<int64_t> fixed_batch() const { return definition().fixed_batch; }
-  /// The model's record, or what its file says (read once). Throws Error(invalid).
+  /// The registered model, or the model in the file (read once). Throws Error(invalid).
   const ModelDef& definition() const;
-  /// Gives a trainer the weights that training starts from, where they are not drawn.
+  /// Loads initial weights into a trainer unless they are random.
   void start(Trainer& trainer, const data::Source& set) const;
   ModelOptions model_options() const;
   Optimizer make_optimizer() const;
-  /// The weights of that file in the form that --quantize asks for.
+  /// The weights of a file in the format of --quantize.
   HostTensors weights(const std::string& file) const;
-  /// What --lora and its options come to; nothing without them.
+  /// The adapters of --lora and its options; none without it.
   std::optional<nn::Lora> adapters() const;
-  /// What the checkpoint's texts were cut into tokens by, and the columns that a model of it is made for.
+  /// The tokenizer of the checkpoint's text data.
   std::unique_ptr<data::Tokenizer> open_tokenizer() const;
-  /// The file of weights that --init names; "" where it names numbers to be drawn.
+  /// The weights file of --init; "" if --init is a random initialization.
   std::string weights_file() const;
   /// `total_steps`: of the run, for schedules; 0 where there is none.
   TrainerOptions trainer_options(int64_t total_steps = 0) const;
@@ -95,11 +94,11 @@ struct RunOptions {
   /// Chooses what to recompute so that the run fits into --memory-budget; `told`: what came of it is said on stderr.
   void fit(TrainerOptions& options, const Device& device, const Task& task, const data::Sources& data, bool evaluates,
            bool told) const;
-  /// Where nothing is trained.
+  /// Options for commands that do not train.
   TrainerOptions inference_options() const;
-  /// Adds what a --fallback came to, "fallback", to a JSON document; nothing where none was asked for.
+  /// Adds the result of --fallback to a JSON document as "fallback"; nothing without that option.
   void report_fallback(const Trainer& trainer, nlohmann::ordered_json& document) const;
-  /// The same in words, a line; "" where none was asked for.
+  /// The same as one line of text; "" without --fallback.
   std::string fallback_text(const Trainer& trainer) const;
 
  private:
@@ -112,7 +111,7 @@ struct RunOptions {
   void add_adapters(CLI::App& sub);
   void add_device(CLI::App& sub);
   void add_hyperparameters(CLI::App& sub, const char* group);
-  /// Whether a hyperparameter is to be another than the optimizer's own.
+  /// Whether a hyperparameter differs from the optimizer's default.
   bool given(const std::string& option) const;
   void complete();
   void refuse_unused() const;

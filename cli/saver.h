@@ -1,4 +1,4 @@
-// Saves checkpoints while training goes on: a thread of its own writes, and steps do not wait for the disk.
+// Saves checkpoints in a background thread, so that training does not wait for the disk.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -14,12 +14,12 @@
 
 namespace tutti::cli {
 
-/// When the next checkpoint is due within an epoch: after so many steps, or so much time.
+/// Decides when the next checkpoint within an epoch is due: after a number of steps or some time.
 class SaveClock {
  public:
   /// "500" (steps), "90s", "10m", "2h"; "": never. Throws Error(invalid).
   SaveClock(const std::string& every, int64_t step) { parse(every), restart(step); }
-  /// How many steps may go by before it, or before the end of the run.
+  /// Steps until the next checkpoint or the end of the run.
   int64_t steps_left(int64_t step, int64_t total) const {
     return std::min(total - step, steps_ > 0 ? std::max<int64_t>(last_ + steps_ - step, 1) : total - step);
   }
@@ -41,7 +41,7 @@ class SaveClock {
 /// The lowest test loss so far.
 struct Best {
   double loss = std::numeric_limits<double>::max();
-  int64_t evaluations_since_best = 0;  ///< evaluations behind it
+  int64_t evaluations_since_best = 0;  ///< number of evaluations since then
 
   void update(double x) {
     ++evaluations_since_best;
@@ -49,35 +49,35 @@ struct Best {
     loss = x;
     evaluations_since_best = 0;
   }
-  /// As a checkpoint's metadata keeps it, and back; a text that is none changes nothing.
+  /// Converts to and from text for a checkpoint's metadata; restore() ignores a malformed text.
   std::string text() const;
   void restore(const std::string& text);
 };
 
-/// The newest checkpoint has the run's path, PATH. Beside it, where asked for, the ones before as NAME.step-N.EXT and
-/// the best one as NAME.best.EXT: other names of files that were written once.
+/// The newest checkpoint has the run's path, PATH. If requested, older ones are kept as NAME.step-N.EXT and the best
+/// one as NAME.best.EXT; these are hard links (copies on file systems without them), so each checkpoint is written
+/// once.
 class Saver {
  public:
-  /// `keep`: how many of the newest stay, PATH among them. `path` may be "": then nothing is saved.
+  /// `keep`: number of newest checkpoints to keep, including PATH. `path` "": nothing is saved.
   Saver(std::string path, int64_t keep, bool keep_best) : path_(std::move(path)), keep_(keep), keep_best_(keep_best) {}
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
-  /// Waits for what is being written.
+  /// Waits for pending writes.
   ~Saver();
 
-  /// Whether one checkpoint is being written and another waits for it: a third would have to wait, and cost memory.
+  /// Whether one checkpoint is being written and another is queued: a third would block and cost memory.
   bool full() const { return unwritten_ >= 2; }
-  /// Has it written behind those before; waits for them where it is full.
+  /// Enqueues a checkpoint for writing; blocks while full().
   void save(Checkpoint checkpoint, int64_t step, bool best);
-  /// Why the newest that was tried could not be written.
+  /// The error of the latest attempt to write, if it failed.
   std::optional<Error> failure() const;
-  /// Waits until all is written. Throws that failure.
+  /// Waits until everything is written. Throws failure() if there is one.
   void finish();
-  /// The last checkpoint that was written whole, or what the run began from; "" where there is none. Waits for what is
-  /// being written.
+  /// The last complete checkpoint, or the one that the run started from; "" if there is none. Waits for pending writes.
   const std::string& last_saved();
   void began_from(const std::string& path) { good_ = path; }
-  /// Whether any was written. Waits as last_saved() does.
+  /// Whether any checkpoint was written. Waits like last_saved().
   bool wrote() const {
     wait();
     return wrote_;
@@ -93,12 +93,12 @@ class Saver {
   std::string named(const std::string& what) const;
 
   std::string path_, good_;
-  mutable std::mutex mutex_;  // of the failure
+  mutable std::mutex mutex_;  // protects failure_
   std::optional<Error> failure_;
   int64_t keep_;
   bool keep_best_, wrote_ = false;
   std::atomic<int> unwritten_ = 0;
-  std::future<void> writing_;  // the newest, which waits for the one before
+  std::future<void> writing_;  // the newest write, which waits for the previous one
 };
 
 }  // namespace tutti::cli

@@ -1,20 +1,20 @@
-// Signals that must not lose a run's work, and standard streams that are not there.
+// Signal handling that does not lose a run's work, and handling of closed standard streams.
 #pragma once
 
 namespace tutti::cli {
 
-/// First of all: opens standard streams that are closed, and makes a pipe without a reader or a file that may not grow
-/// an error of the write.
+/// Call it first. Opens closed standard streams, and ignores SIGPIPE and SIGXFSZ, so that writes fail with an error
+/// instead.
 void prepare_process();
 
-/// From here on SIGINT, SIGTERM and SIGHUP (unless ignored, as by nohup) only ask for an end; a second SIGINT or
-/// SIGTERM ends at once. Drivers put handlers of their own in place when they are loaded: call it again and again.
+/// Makes SIGINT, SIGTERM and SIGHUP (unless ignored, as under nohup) only set interrupted(); a second SIGINT or SIGTERM
+/// ends the process immediately. Drivers install their own handlers when they are loaded, so call it repeatedly.
 void catch_signals();
-/// Ends that.
+/// Restores the default handling.
 void release_signals();
-/// Whether one of them has come.
+/// Whether one of these signals was received.
 bool interrupted();
-/// Ends the process as that signal does by default, in silence.
+/// Ends the process by the signal's default action, without output.
 void end_by(int number);
 
 }  // namespace tutti::cli

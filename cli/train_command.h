@@ -1,4 +1,4 @@
-// The command `tutti train`: its options, and what becomes of a run.
+// The command `tutti train`: its options and its run.
 #pragma once
 #include <optional>
 #include <string>
@@ -25,7 +25,7 @@ struct TrainCommand {
   std::optional<int64_t> overfit;
   bool json = false, quiet = false, no_eval = false, keep_best = false, nan_check = false;
 
-  /// What training came to.
+  /// Result of training.
   struct Outcome {
     TrainResult result;  // of the last epoch
     EvalResult score;
@@ -41,43 +41,43 @@ struct TrainCommand {
   /// Throws Error(invalid) for options that do not go together.
   void check_options() const;
   TrainerOptions trainer_options(const Device& device, const Task& task, const data::Sources& data, int64_t total);
-  /// Trains on one batch, and reports.
+  /// Trains on one batch and reports.
   int train_overfit(const Device& device, Trainer& trainer, const data::Sources& data, ProgressLine& progress);
   /// Trains and evaluates epoch by epoch until the end or a signal, and saves after each.
   Outcome train(Trainer& trainer, const data::Sources& data, int64_t total, ProgressLine& progress);
   /// Writes the page of a run that failed, and throws the error again, with ways to fit the run into memory.
   [[noreturn]] void failed(const Error& e, const Device& device, const Task& task, const TrainerOptions& options,
                            const data::Sources& data, Trainer& trainer);
-  /// Adds the losses that were read since `logged` to the log, which moves on; says once where it cannot.
+  /// Logs the losses read since `logged` and advances it; reports a logging failure once.
   void log_steps(Trainer& trainer, const Progress& p, size_t& logged, ProgressLine& progress);
-  /// Says what the log has to say of itself.
+  /// Prints notices and failures of the log.
   void print_log(ProgressLine& progress);
   void log_epoch(const Trainer& trainer, const Outcome& o, ProgressLine& progress);
-  /// What --json prints.
+  /// The document of --json.
   nlohmann::ordered_json document(const Device& device, Trainer& trainer, int64_t per_epoch, const Outcome& o) const;
   /// Prints the document or the summary, and writes the page; returns the exit code.
   int report(const Device& device, Trainer& trainer, const data::Sources& data, const Outcome& o);
   bool write_page(Trainer& trainer, const data::Sources& data, const nlohmann::ordered_json& result, const Outcome& o);
-  /// What --overfit came to; returns the exit code.
+  /// Prints the result of --overfit; returns the exit code.
   int report(const Device& device, const Trainer& trainer, const Overfit& o) const;
-  /// Throws Error(invalid) for options that --overfit has no use for.
+  /// Throws Error(invalid) for options that have no effect with --overfit.
   void check_overfit() const;
-  /// Writes what --adapters and --merged ask for.
+  /// Writes the outputs of --adapters and --merged.
   void save_weights(Trainer& trainer);
   int64_t steps_per_epoch(const data::Source& set) const;
-  /// Of a run from its beginning.
+  /// Total steps of a run from its beginning.
   int64_t total_steps(const data::Source& set) const;
-  /// Takes the run up where the checkpoint of --resume ends; the steps in all, those of before among them.
+  /// Resumes from the checkpoint of --resume; returns the total number of steps, including earlier ones.
   int64_t take_up(Trainer& trainer, const data::Source& set);
   std::string resume_command() const;
   void print_wait(const Trainer& trainer, const data::Source& set) const;
 
-  // What the run came to so far.
+  // State of the run so far.
   std::optional<RunLog> log;
   Best best;
-  int64_t begun_at = 0;        // steps that were done before
-  Progress last;               // seen
-  bool wrote_weights = false;  // what --adapters and --merged ask for
+  int64_t begun_at = 0;        // steps done before this run
+  Progress last;               // latest progress
+  bool wrote_weights = false;  // outputs of --adapters and --merged
   int64_t failed_at = 0;       // the step whose loss was not finite
 };
 

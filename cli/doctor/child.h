@@ -1,4 +1,4 @@
-// Commands and probes in processes of their own: whatever a driver does to them, this process goes on.
+// Runs commands and probes in child processes, to survive crashes and hangs in drivers.
 #pragma once
 #include <functional>
 #include <map>
@@ -18,10 +18,10 @@ struct Child : Ending {
   std::string ending() const;
 };
 
-/// Runs this executable with other arguments and these variables added, and kills it when the time is over.
+/// Runs this executable with other arguments and additional environment variables; kills it after `seconds`.
 Child run_self(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment,
                double seconds);
-/// Runs a function in a copy of this process, which must have one thread; `out` is what it returned.
+/// Runs a function in a fork of this process, which must be single-threaded; `out` is its return value.
 Child run_apart(const std::function<std::string()>& probe, double seconds);
 
 }  // namespace tutti::cli

@@ -1,4 +1,4 @@
-// What `tutti doctor` found out, area by area.
+// Findings of `tutti doctor`, by area.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace tutti::cli {
 
-/// How a finding is meant: fine or merely told; absent (nothing is broken, the remedy would add it); broken.
+/// Status of a finding: fine or for information; absent (not an error; the remedy adds it); broken.
 enum class Mark { ok, missing, problem };
 
 struct Finding {
@@ -31,20 +31,20 @@ struct Area {
   }
 };
 
-/// Operating system, processor, memory, room on the disks.
+/// Operating system, processor, memory, free disk space.
 Area examine_machine();
-/// Compiler-made kernels and tuning results kept on disk: where, how much, whether they can be kept.
+/// Disk caches of compiled kernels and tuning results: path, size, whether they are writable.
 Area examine_caches();
 /// The libraries and drivers that plugins open: OpenCL's and Vulkan's drivers, Vulkan's layers, NVIDIA's libraries.
 Area examine_drivers();
 /// The plugin search path and every file tried, from `tutti devices --json`.
 Area examine_plugins(const nlohmann::json& devices);
-/// The devices; each usable one trains a tiny model in a process of its own (`seconds` > 0: at most so long).
+/// The devices; each usable one trains a tiny model in a child process (`seconds` > 0: time limit).
 Area examine_devices(const nlohmann::json& devices, double seconds);
-/// Variables of the environment that change what Tutti or a driver does.
+/// Environment variables that affect Tutti or a driver.
 Area examine_environment();
 
-/// The user's home folder as "~", and nothing of the user's name.
+/// Replaces the user's home folder by "~" and removes the user's name.
 std::string without_home(std::string text);
 
 }  // namespace tutti::cli

@@ -1,4 +1,4 @@
-// Where a classifier goes wrong.
+// Confusion matrix and mistakes of a classifier.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,26 +9,26 @@
 
 namespace tutti::cli {
 
-/// What a classifier says of a test set, against its labels.
+/// Predictions of a classifier on a test set compared with the labels.
 struct Confusion {
-  /// A sample that was given another class than its label.
+  /// A sample whose predicted class differs from its label.
   struct Mistake {
     int32_t sample = 0;
-    int64_t label = 0, given = 0;  ///< places in `classes`
-    double probability = 0;        ///< of the class that was given
+    int64_t label = 0, given = 0;  ///< indices into `classes`; given: the predicted class
+    double probability = 0;        ///< of the predicted class
   };
-  std::vector<std::string> classes;  ///< names, or numbers; those that a sample has or is taken for
+  std::vector<std::string> classes;  ///< names or numbers of classes that occur as label or prediction
   std::vector<int64_t> counts;       ///< [label, given]
-  std::vector<Mistake> mistakes;     ///< the surest first, at most 24
+  std::vector<Mistake> mistakes;     ///< highest probability first, at most 24
 
   int64_t count(size_t label, size_t given) const { return counts[label * classes.size() + given]; }
 };
 
-/// None unless the task predicts one score per class [N, C] and the set has a label i32 per sample, and where that
-/// would be more than 256 MiB of scores. To be asked of a trainer that knows its data. Throws what predict() throws.
+/// None unless the task predicts one score per class [N, C] and the set has an i32 label per sample, or if the scores
+/// would exceed 256 MiB. The trainer must know its data. Throws the errors of predict().
 std::optional<Confusion> confusion(Trainer& trainer, const data::Source& test);
 
-/// Those samples' columns "input" as PNG files, one each; none where the column holds no images of 1 or 3 channels.
+/// The column "input" of these samples as PNG files; empty if it does not hold images with 1 or 3 channels.
 std::vector<std::string> pictures(const data::Source& set, const std::vector<Confusion::Mistake>& of);
 
 }  // namespace tutti::cli

@@ -1,4 +1,4 @@
-// MetricHistory over steps, as a figure of a page.
+// Line charts over steps, as figures of an HTML page.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,12 +10,12 @@ namespace tutti::cli {
 struct Line {
   std::string name;
   const Curve* curve;
-  bool dots = false;  ///< a dot per point: a few evaluations, say
+  bool dots = false;  ///< draws a dot per point, for example for a few evaluations
 };
 
-/// A `<figure>` with the lines: a point's mean, and behind it a band from its lowest to its highest number. `unit`:
-/// what the numbers are, below the title; "bytes…" has an axis in KiB, MiB or GiB. Large ranges of positive numbers get
-/// a logarithmic axis. "" where no line has two points, or dots one.
+/// A `<figure>` with the lines: the mean of each point over a band from its minimum to its maximum. `unit`: unit of the
+/// values, shown below the title; "bytes…" gives an axis in KiB, MiB or GiB. Large ranges of positive values get a
+/// logarithmic axis. "" if no line has two points (with `dots`: one).
 std::string line_chart(const std::string& title, const std::string& unit, const std::vector<Line>& lines);
 
 }  // namespace tutti::cli

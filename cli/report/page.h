@@ -1,4 +1,4 @@
-// A training run as one HTML page that needs no other file.
+// A training run as one self-contained HTML page.
 #pragma once
 #include <map>
 #include <string>
@@ -13,17 +13,17 @@
 
 namespace tutti::cli {
 
-/// What the page shows. Parts that are empty are left out.
+/// Content of the page. Empty parts are omitted.
 struct RunPage {
   nlohmann::ordered_json result;             ///< the document of `tutti train --json`
   std::string verdict;                       ///< "finished", "stopped after step 80", "failed: …"
-  std::string date, version;                 ///< of the end of the run, UTC
-  double seconds = 0;                        ///< of training
+  std::string date, version;                 ///< date: end of the run, UTC
+  double seconds = 0;                        ///< training time
   std::map<std::string, Curve> steps;        ///< "loss", "learning_rate", …: by training step
-  std::map<std::string, Curve> evaluations;  ///< "loss", "accuracy", …: of the test set, by training step
+  std::map<std::string, Curve> evaluations;  ///< "loss", "accuracy", …: metrics of the test set, by training step
   std::optional<Confusion> confusion;
-  std::vector<std::string> mistakes;  ///< PNG files, of confusion->mistakes
-  std::string drawn;                  ///< a PNG file
+  std::vector<std::string> mistakes;  ///< PNG files of confusion->mistakes
+  std::string drawn;                  ///< sampled images as a PNG file
   std::optional<Written> written;
   std::optional<MemoryPlan> memory;
   std::vector<ProfileRow> profile;  ///< of --profile
@@ -31,7 +31,7 @@ struct RunPage {
   std::string run_file;  ///< the options as TOML, for --config
 };
 
-/// The whole page. Text of people's files is escaped.
+/// The whole page. Text from user files is escaped.
 std::string page(const RunPage& run);
 
 }  // namespace tutti::cli

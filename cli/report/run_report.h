@@ -1,4 +1,4 @@
-// The option --report: gathers what a run's page shows while it goes on, and writes the page at its end.
+// The option --report: collects the page's content during a run and writes the page at its end.
 #pragma once
 #include <chrono>
 #include <map>
@@ -13,16 +13,16 @@ class RunReport {
   void add_to(CLI::App& sub);
   bool asked() const { return !target_.empty(); }
   const std::string& target() const { return target_; }
-  /// Throws Error(invalid) for a file that is none.
+  /// Throws Error(invalid) for an invalid output file.
   void check() const;
 
   void step(int64_t step, const Scalars& scalars) { add(page_.steps, step, scalars); }
   void evaluation(int64_t step, const Scalars& scalars) { add(page_.evaluations, step, scalars); }
-  /// Looks at what the model does now; the trainer may compile and allocate for that.
+  /// Evaluates the current model for the page; the trainer may compile and allocate for that.
   void look(Trainer& trainer, const RunOptions& run, const data::Sources& data);
   void profile(std::vector<ProfileRow> rows) { page_.profile = std::move(rows); }
   void memory(MemoryPlan plan) { page_.memory = std::move(plan); }
-  /// Writes the page; `result`: of the run. Where that fails stderr says so. Returns whether it was.
+  /// Writes the page; `result`: the run's result. Reports a failure on stderr. Returns whether it succeeded.
   bool write(const nlohmann::ordered_json& result, const std::string& verdict, const Trainer& trainer,
              const RunOptions& run);
 

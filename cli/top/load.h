@@ -1,4 +1,4 @@
-// How busy devices and processes are, where the system tells.
+// Load of devices and processes, as far as the system reports it.
 #pragma once
 #include <sys/types.h>
 
@@ -12,23 +12,23 @@
 
 namespace tutti::cli {
 
-/// What a process has used so far.
+/// Resources used by a process so far.
 struct ProcessUse {
-  double seconds = 0;     ///< of processors
-  uint64_t resident = 0;  ///< bytes
+  double seconds = 0;     ///< CPU time
+  uint64_t resident = 0;  ///< resident memory in bytes
 };
-/// None where there is no such process.
+/// None if the process does not exist.
 std::optional<ProcessUse> process_use(pid_t pid);
 
-/// Shares of the time since the call before, or since construction.
+/// Utilization since the previous call of look(), or since construction.
 class Load {
  public:
   Load();
   ~Load();
-  /// From 0 to 1: of all processors for a device that computes on them; what the driver says of a GPU (NVIDIA's NVML,
-  /// AMD's gpu_busy_percent). None where nobody tells.
+  /// From 0 to 1. CPU devices: utilization of all processors; GPUs: the driver's value (NVIDIA's NVML, AMD's
+  /// gpu_busy_percent). None if unknown.
   std::optional<double> of(const Device& device);
-  /// Takes a new look at the processors.
+  /// Samples the processors' utilization.
   void look();
 
  private:

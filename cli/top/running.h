@@ -1,4 +1,4 @@
-// What runs of this user say of themselves while they go on, for `tutti top`.
+// Status of this user's active runs, for `tutti top`.
 #pragma once
 #include <sys/types.h>
 
@@ -9,31 +9,31 @@
 
 namespace tutti::cli {
 
-/// A note of this process in a folder of the user's ($XDG_RUNTIME_DIR/tutti, else tutti-UID among the temporary files),
-/// locked while the process lives. Where none can be written the run goes on without.
+/// A status file of this process in a folder of the user ($XDG_RUNTIME_DIR/tutti, else tutti-UID in the folder for
+/// temporary files), locked while the process lives. If it cannot be written, the run continues without it.
 class RunningNote {
  public:
   RunningNote() = default;
   RunningNote(const RunningNote&) = delete;
   RunningNote& operator=(const RunningNote&) = delete;
   ~RunningNote();
-  /// Says that now; writes at most twice a second, but the first time always.
+  /// Updates the status; writes at most twice a second, the first time always.
   void say(const nlohmann::json& what);
 
  private:
   std::string path_;
   int fd_ = -1;
-  bool asked_ = false;  // for the folder
+  bool asked_ = false;  // whether the folder was looked up
   std::chrono::steady_clock::time_point written_ = {};
 };
 
-/// A run that goes on.
+/// An active run.
 struct Running {
   pid_t pid = 0;
   nlohmann::json says;
 };
 
-/// In the order of their numbers. Notes of processes that ended are removed.
+/// Active runs, ordered by process id. Removes the status files of processes that ended.
 std::vector<Running> running();
 
 }  // namespace tutti::cli

@@ -1,4 +1,4 @@
-// One device's half of a bisection: its program in several forms.
+// One device of a bisection, with several variants of its program.
 #pragma once
 #include <memory>
 
@@ -7,7 +7,7 @@
 
 namespace tutti::bisect {
 
-/// A graph on a device, in a session of its own.
+/// A graph compiled on a device in a separate session.
 class OwnProgram {
  public:
   OwnProgram(const Device& device, Graph g) : graph_(std::move(g)), session_(device), program_(session_, graph_) {}
@@ -19,43 +19,43 @@ class OwnProgram {
   parity::DeviceProgram program_;
 };
 
-/// |got - want| in the 2-norm, relative to the change from `before` to `want` where there is one (0 where it is less
-/// than rounding of the values can be), else to `want`. Whole numbers: the share that differs.
+/// |got - want| in the 2-norm, relative to the change from `before` to `want` (0 if that is below the rounding of the
+/// values), or to `want` if `before` is null. Integers: the fraction of different elements.
 double change_error(const Tensor& got, const Tensor& want, const Tensor* before);
 
-/// A group that is further from its truth than it may be.
+/// A group whose error exceeds its bound.
 struct Violation {
   Span span;
   Judgement judgement;
-  Graph graph;  ///< of the group alone
+  Graph graph;  ///< the group's nodes alone
   Tensors inputs, truth, got;
 };
 
 class Side {
  public:
-  /// Compiles the step as it is, and with every value kept that another group reads.
+  /// Compiles the step unchanged, and with every value kept that another group reads.
   Side(const Device& device, const Graph& step);
 
   const Device& device() const { return device_; }
-  const Graph& graph() const { return graph_; }  ///< in the order in which the device runs it
+  const Graph& graph() const { return graph_; }  ///< in the device's execution order
   const Readers& readers() const { return readers_; }
   const std::vector<Span>& groups() const { return groups_; }
   Span group_of(uint32_t node) const;
   /// The values that another group reads, in program order.
   const std::vector<ValueId>& between() const { return between_; }
 
-  /// One step of both forms from this state. The two newest are remembered.
+  /// Runs one step of both variants from this state. The inputs of the last two steps are stored.
   void step(const Tensors& inputs);
-  const Tensors& plain() const { return plain_results_; }  ///< the states of the step as it is
+  const Tensors& plain() const { return plain_results_; }  ///< states of the unchanged step
   const Tensors& kept() const { return kept_results_; }    ///< states and kept values
   const Tensors& inputs() const { return history_.back(); }
 
-  /// Another form that keeps these values, run through the steps that are remembered, so that what an earlier step left
-  /// behind is there.
+  /// Compiles a variant that keeps these values and runs the stored steps, so that it sees the memory contents left by
+  /// earlier steps.
   Tensors keeping(const std::vector<ValueId>& values) const;
-  /// Judges one span by `results`, which hold the values that it reads and those that leave it.
+  /// Judges one span by `results`, which contain the values that it reads and those that leave it.
   std::optional<Violation> examine(Span span, const Tensors& results, double& worst_share) const;
-  /// The inputs of a graph that was cut from this one.
+  /// The inputs of a graph cut from this one.
   Tensors inputs_of(const Graph& piece, const Tensors& results) const;
 
  private:

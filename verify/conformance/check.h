@@ -1,4 +1,4 @@
-// What the checks are made of.
+// Types of the conformance checks.
 #pragma once
 #include <functional>
 #include <stdexcept>
@@ -9,29 +9,29 @@
 
 namespace tutti::conformance {
 
-/// What a child needs to know.
+/// Parameters of a child process.
 struct Setup {
   Manifest manifest;
   int device = -1;
   bool full = false;
 };
 
-/// Ends a check: what comes after makes no sense.
+/// Fails a check and skips the rest of it.
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-/// Ends a check that the device cannot be held to.
+/// Ends a check that does not apply to the device.
 struct Unsupported : std::runtime_error {
   explicit Unsupported(const std::string& why, bool no_device = false)
       : std::runtime_error(why), no_device(no_device) {}
   bool no_device;
 };
-/// Ends a check that failed as the manifest says.
+/// Ends a check that failed as expected by the manifest.
 struct ExpectedFailure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What a check found; empty: it passed.
+/// Problems found by a check; empty: passed.
 class Findings {
  public:
   void add(const std::string& text);
@@ -47,14 +47,14 @@ class Findings {
 class PluginUnderTest;
 
 struct Check {
-  std::string id;   ///< "GROUP.NAME"; each group has a process of its own
-  std::string doc;  ///< what must hold
+  std::string id;   ///< "GROUP.NAME"; each group runs in its own process
+  std::string doc;  ///< the requirement
   std::function<void(PluginUnderTest&, Findings&)> run;
   bool must = true;
 };
 using Checks = std::vector<Check>;
 
-/// One per file of checks.
+/// One function per file of checks.
 Checks negotiation_checks();
 Checks open_checks();
 Checks argument_checks();
@@ -67,7 +67,7 @@ Checks device_checks();
 Checks product_checks();
 Checks op_checks();
 Checks model_checks();
-/// All of them, in the order in which they run.
+/// All checks, in execution order.
 Checks all_checks();
 
 }  // namespace tutti::conformance

@@ -1,4 +1,4 @@
-// A child process that runs checks of one group, one after the other, and says through a pipe how far it is.
+// A child process that runs the checks of one group in sequence and reports progress through a pipe.
 #pragma once
 #include "core/runtime/child_process.h"
 #include "verify/conformance/check.h"
@@ -6,24 +6,24 @@
 
 namespace tutti::conformance {
 
-/// What the child had to say, or how it ended.
+/// A message from the child, or how it ended.
 struct Event {
   enum Kind {
-    result,    ///< the running check is done: `outcome`, `why`
-    finished,  ///< all checks are done and the process ended as it should
-    died,      ///< a signal or a call of exit: `why` says which
-    silent,    ///< nothing for `timeout` seconds; the child was killed
+    result,    ///< the current check is done: `outcome`, `why`
+    finished,  ///< all checks are done and the process ended normally
+    died,      ///< ended by a signal or a call of exit; see `why`
+    silent,    ///< no message for `timeout` seconds; the child was killed
   } kind = died;
   Outcome outcome = Outcome::fail;
   std::string why = {};
-  std::string device = {};  ///< its name, once known
+  std::string device = {};  ///< device name, once known
   bool no_device = false;
-  std::string printed = {};  ///< on stdout and stderr since the last event
+  std::string printed = {};  ///< output on stdout and stderr since the last event
 };
 
 class Child {
  public:
-  /// Starts the checks [first, end) of `checks` in a process of their own. The caller must have one thread.
+  /// Starts the checks [first, end) of `checks` in a child process. The caller must be single-threaded.
   Child(const Setup& setup, const Checks& checks, size_t first, size_t end);
   ~Child();
   Event next(double timeout);

@@ -1,4 +1,4 @@
-// The plugin as a child process holds it: its table and its sessions, called directly, and its device in the engine.
+// The plugin in a child process: direct calls of its table and sessions, and its device in the engine.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -10,7 +10,7 @@
 
 namespace tutti::conformance {
 
-/// What a call answered.
+/// Result of a call.
 struct Answer {
   int32_t code = TUTTI_OK;
   uint32_t node = TUTTI_NONE;
@@ -20,15 +20,15 @@ using Call = std::function<int32_t(TuttiError*)>;
 
 /// "TUTTI_INVALID" or "code 99".
 std::string code_name(int32_t code);
-/// Calls with a fresh error. What is wrong with the answer itself goes to `f`: an unknown code, an error without code
-/// or message, one that is not NUL-ended or not UTF-8, bytes written behind the error's size, an exception.
+/// Calls with a fresh error struct. Adds problems of the answer itself to `f`: an unknown code, an error without code
+/// or message, a message that is not NUL-terminated or not UTF-8, writes beyond the error's size, an exception.
 Answer ask(Findings& f, const std::string& what, const Call& call);
-/// The call must succeed; throws Failure, as the check depends on it.
+/// The call must succeed; throws Failure otherwise.
 void succeed(Findings& f, const std::string& what, const Call& call);
 /// The call must return one of these codes.
 void refuse(Findings& f, const std::string& what, std::initializer_list<int32_t> codes, const Call& call);
 
-/// Loads, initialises and, at its end, shuts down the plugin of one child. Nothing happens before it is asked for.
+/// Loads and initialises the plugin on demand, and shuts it down in the destructor.
 class PluginUnderTest {
  public:
   explicit PluginUnderTest(const Setup& setup);
@@ -36,21 +36,21 @@ class PluginUnderTest {
   PluginUnderTest(const PluginUnderTest&) = delete;
 
   const Setup& setup() const { return setup_; }
-  /// The exported function. Throws Failure where the library has none.
+  /// The exported function. Throws Failure if the library has none.
   TuttiNegotiate entry();
-  /// Its table for version TUTTI_ABI, not initialised.
+  /// The plugin's table for version TUTTI_ABI, not initialised.
   const TuttiPlugin& table();
-  /// The table after init with a host whose struct is larger than this ABI's.
+  /// The table after init with a host struct larger than this ABI's.
   const TuttiPlugin& plugin();
-  /// What `devices` lists; its texts are valid until the next call.
+  /// The result of `devices`; its strings are valid until the next call.
   std::vector<TuttiDevice> devices(Findings& f);
-  /// The index of the device that the checks use; asked for once, so that threads may call it after. Throws Unsupported
-  /// where none can be used.
+  /// The index of the device for the checks; determined once, so that threads may call it afterwards. Throws
+  /// Unsupported if no device is usable.
   uint32_t device(Findings& f);
-  /// The same device found by the engine's registry. Not to be mixed with the calls above in one process.
+  /// The same device from the engine's registry. Do not mix it with the calls above in one process.
   Device engine_device();
   const TuttiHost* host();
-  /// Of the device that the checks use; "" until one was asked for.
+  /// Name of the device for the checks; "" before the first call of device().
   const std::string& device_name() const { return device_name_; }
 
  private:
@@ -63,7 +63,7 @@ class PluginUnderTest {
   std::string device_name_;
 };
 
-/// A session by direct calls. Everything throws Failure where a call fails that must not.
+/// A session with direct calls. All methods throw Failure if a call fails that must succeed.
 class RawSession {
  public:
   RawSession(PluginUnderTest& plugin, Findings& f);
@@ -72,7 +72,7 @@ class RawSession {
 
   const TuttiPlugin& table() const { return table_; }
   TuttiSession* get() const { return session_; }
-  /// Throws Unsupported with the plugin's reason when it declines.
+  /// Throws Unsupported with the plugin's reason if it declines.
   TuttiExecutable* compile(const TuttiProgram& program, TuttiMemory* memory = nullptr);
   void prepare(TuttiExecutable* x);
   std::vector<void*> stage(TuttiExecutable* x, size_t feeds);

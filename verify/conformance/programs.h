@@ -1,4 +1,4 @@
-// Small programs for direct calls, and copies of them that are larger, tighter or broken.
+// Small programs for direct calls, and copies of them with larger, tightly bounded or broken structs.
 #pragma once
 #include <deque>
 #include <memory>
@@ -23,10 +23,10 @@ class SmallProgram {
   std::unique_ptr<Lowered> lowered_;
 };
 
-/// Numbers that tell runs apart: element i of draw `k`.
+/// Test data that differs between runs, for draw `k`.
 std::vector<float> drawn(size_t n, int k);
 
-/// The small program, prepared, with what its state must hold.
+/// The small program, prepared, with the expected value of its state.
 class SmallRun {
  public:
   SmallRun(RawSession& session, const TuttiProgram& program, size_t n, const std::string& state = "s");
@@ -47,18 +47,18 @@ class SmallRun {
   std::vector<double> want_;
 };
 
-/// Of which size the structs that grow are.
+/// Sizes of structs that may grow with ABI versions.
 struct Growth {
-  uint32_t extra = 0;     ///< bytes more than this header's, filled with noise
-  bool version1 = false;  ///< as version 1 began, which may be less than this header's
-  bool guarded = false;   ///< what comes behind each struct and array cannot be read
+  uint32_t extra = 0;     ///< additional bytes beyond this header's size, filled with noise
+  bool version1 = false;  ///< sizes of ABI version 1, which may be smaller than this header's
+  bool guarded = false;   ///< memory after each struct and array is inaccessible
   template <class T>
   uint32_t size() const {
     return static_cast<uint32_t>(version1 ? v1_size<T> : sizeof(T)) + extra;
   }
 };
 
-/// A deep copy of a program's structs in other sizes.
+/// A deep copy of a program with other struct sizes.
 class ProgramCopy {
  public:
   explicit ProgramCopy(const TuttiProgram& program, const Growth& growth = {});
@@ -72,7 +72,7 @@ class ProgramCopy {
   TuttiInstr& instr(uint32_t node, uint32_t i) { return at<TuttiInstr>(this->node(node).expr, i); }
   uint32_t* inputs(uint32_t i) { return const_cast<uint32_t*>(node(i).inputs); }
   uint32_t* results(uint32_t i) { return const_cast<uint32_t*>(node(i).results); }
-  /// Memory that lives as long as the copy, by the same rules.
+  /// Allocates memory with the lifetime of the copy and the same guards.
   void* place(size_t bytes);
 
  private:

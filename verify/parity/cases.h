@@ -1,4 +1,4 @@
-// The cases of `tutti parity`: what is computed of every op record's samples.
+// The cases of `tutti parity`: computations with the samples of every op record.
 #pragma once
 #include <optional>
 
@@ -6,7 +6,7 @@
 
 namespace tutti::parity {
 
-/// How many cases.
+/// Selects the set of cases.
 /// - quick: two samples per op as recorded, forward and all gradients together
 /// - normal: every sample; also in f16 and bf16 where all inputs are floats; each gradient alone too; each variant of
 ///   shapes (variants.h) once per op, but not "wide" and "views"
@@ -18,24 +18,24 @@ struct CaseId {
   const OpDef* op = nullptr;
   size_t sample = 0;
   std::string what = "forward";  ///< "forward", "d1" (the gradient of input 1 alone), "all" (all gradients)
-  DType dtype = DType::f32;      ///< f32: the sample as recorded (f32 unless it names others); else what floats become
+  DType dtype = DType::f32;      ///< f32: the sample's own dtypes; else the dtype that replaces its floats
   std::string variant = {};      ///< "" or one of variants()
   std::string text() const;
   bool operator==(const CaseId&) const = default;
 };
 
-/// "op:sample:what[.variant]:dtype". Throws Error(invalid) saying which part does not fit and what would.
+/// "op:sample:what[.variant]:dtype". Throws Error(invalid) that names the invalid part and valid values.
 CaseId parse_case(const std::string& text);
 /// The cases of one op, in order.
 std::vector<CaseId> cases_of(const OpDef& op, Extent extent);
 
-/// The op over feeds "x0", …; results are states PREFIX"y0", …; gradients by cotangents "c0", … are PREFIX"d0", ….
-/// In "state" cases the inputs that the op updates are the states of its results, before the step.
-/// `floats` replaces every float dtype. Throws Error where the op does not take these types.
+/// The op with feeds "x0", …; results are states PREFIX"y0", …; gradients for cotangents "c0", … are PREFIX"d0", …. In
+/// "state" cases, inputs that the op updates are read from the states of its results. `floats` replaces every float
+/// dtype. Throws Error if the op does not accept these types.
 Graph graph_of(const CaseId& id, const std::string& prefix = {}, std::optional<DType> floats = {});
-/// Tensors for its feeds and for the states it reads, drawn with this seed.
+/// Random tensors for the graph's feeds and the states that it reads.
 Tensors inputs_of(const CaseId& id, const Graph& g, uint64_t seed);
-/// What every state holds after a step, by the float64 reference, in the order of g.states().
+/// The float64 reference's value of every state after a step, in the order of g.states().
 std::vector<Tensor> truth_of(Graph& g, const Tensors& inputs);
 
 }  // namespace tutti::parity

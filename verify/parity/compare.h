@@ -1,4 +1,4 @@
-// How far a device's result may be from the float64 reference.
+// Error bounds of device results relative to the float64 reference.
 #pragma once
 #include <functional>
 
@@ -6,33 +6,33 @@
 
 namespace tutti::parity {
 
-/// |error| <= relative * (|reference| + scale) + absolute for every element, where scale is the root mean square of
-/// the reference; and the same with half of `relative` in the 2-norm. Both 0: equal bits (NaN equals NaN).
+/// |error| <= relative * (|reference| + scale) + absolute for every element, where scale is the root mean square of the
+/// reference; and the same in the 2-norm with half of `relative`. Both 0: bitwise equality (NaN equals NaN).
 struct Bound {
   double relative = 0, absolute = 0;
   bool equal() const { return relative == 0; }
 };
 
-/// The bound for a result of type `type` of a graph made of `op` (and, with `gradient`, of its gradient): units in the
-/// last place of the coarsest float dtype in the graph, growing with the root of the longest reduction, more for ops
-/// whose devices' functions are less exact. Integers, bool and results of exact ops must be equal.
+/// The bound for a result of type `type` of a graph of `op` (with `gradient`: and its gradient), in ULPs of the least
+/// precise float dtype in the graph. It grows with the square root of the longest reduction and is larger for ops with
+/// less accurate device functions. Integers, bool and results of exact ops must be equal.
 Bound bound_of(const OpDef& op, const Graph& g, DType type, bool gradient);
 
-/// The longest sum that one result element of a graph may be; an estimate from shapes.
+/// Number of terms of the longest sum for one result element; an estimate from shapes.
 double reduction_length(const Graph& g);
 
 struct Difference {
   bool ok = true;
-  double share = 0;     ///< the worst error as a share of what is allowed; at most 1 when ok; infinite for NaN
-  double relative = 0;  ///< the worst |error| / (|reference| + scale)
-  size_t at = 0;        ///< the worst element
-  std::string text;     ///< what is wrong, "" when ok
+  double share = 0;     ///< largest error divided by the bound; at most 1 if ok; infinite for NaN
+  double relative = 0;  ///< largest |error| / (|reference| + scale)
+  size_t at = 0;        ///< index of the worst element
+  std::string text;     ///< description of the error, "" if ok
 };
 
-/// Compares. `conditioning`, asked only when the first judgement fails, gives the root mean square change of the result
-/// per unit of relative change of what it is computed from: where terms cancel, the size of the result says nothing
-/// about the roundings that led to it, and `scale` becomes this. `terms`, where given, tells it per element: the size
-/// of a term of the sum that the element is, which then counts like |reference|.
+/// Compares a result with the reference. `conditioning` is called only if the first comparison fails; it returns the
+/// root mean square change of the result per unit of relative change of its inputs, which replaces `scale` if it is
+/// larger: if terms cancel, the result's magnitude is unrelated to the rounding errors. `terms` (optional) gives the
+/// magnitude of the summed terms per element, which is used like |reference|.
 Difference compare(const Tensor& got, const Tensor& want, const Bound& bound,
                    const std::function<double()>& conditioning = {}, const Tensor* terms = nullptr);
 

@@ -1,4 +1,4 @@
-// A graph compiled on a device, run with tensors and read back as tensors.
+// A graph compiled on a device, with tensors as inputs and results.
 #pragma once
 #include <map>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace tutti::parity {
 
-/// Tensors by the names of feeds and states.
+/// Tensors by name of feed or state.
 using Tensors = std::map<std::string, Tensor>;
 
 class DeviceProgram {
@@ -18,11 +18,10 @@ class DeviceProgram {
   /// Compiles and prepares `g`. Both must outlive the program. `tuning_bytes`: see Session::compile. Throws
   /// Error(declined) with the device's reasons.
   DeviceProgram(Session& session, const Graph& g, uint64_t tuning_bytes = 0);
-  /// Writes the states of `inputs` (unless those of the device are to be kept), feeds the feeds, runs one step and
-  /// returns every state after it.
+  /// Writes the states in `inputs` (if `write_states`), sets the feeds, runs one step and returns all states.
   Tensors run(const Tensors& inputs, bool write_states = true);
 
-  /// The pieces, for programs whose state stays on the device.
+  /// Single operations, for programs whose state stays on the device.
   void write(const std::string& state, const Tensor& value);
   Tensor read(const std::string& state);
   void step(const Tensors& feeds);

@@ -1,4 +1,4 @@
-// Cases that a plugin says it cannot pass.
+// Cases that a plugin declares as expected failures.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -15,19 +15,19 @@ struct CaseResult;
 ///     "expected_failures": [{"case": "cast:2:*", "reason": "no f64 on this device"},
 ///                           {"case": "conv2d:*", "reason": "no dilation", "may_pass": true}]
 struct Expected {
-  std::string pattern;  ///< a case's text, with the wildcards of fnmatch(3)
+  std::string pattern;  ///< pattern of case texts, as in fnmatch(3)
   std::string reason;
-  bool may_pass = false;  ///< else a case that passes is a failure
+  bool may_pass = false;  ///< if false, a passing case is a failure
   bool matches(const std::string& text) const;
 };
 
-/// The list in the manifest of the device's plugin; empty where there is none. The first entry that fits a case counts.
-/// Throws Error(invalid) naming the manifest and the entry that is not as above.
+/// The list in the manifest of the device's plugin; empty if there is none. The first matching entry applies to a case.
+/// Throws Error(invalid) naming the manifest and a malformed entry.
 std::vector<Expected> expected_failures(const Device& device);
-/// The list in that manifest.
+/// The list in a manifest file.
 std::vector<Expected> expected_failures(const std::filesystem::path& manifest);
 
-/// Changes the result of a case of the device that the list names.
+/// Applies the list to the result of a case.
 void settle(CaseResult& result, const Device& device, const std::vector<Expected>& list);
 
 }  // namespace tutti::parity

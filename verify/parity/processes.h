@@ -1,23 +1,23 @@
-// The suite in processes of its own: a case that crashes, hangs, or spoils a GPU's context for good costs its op alone.
+// Runs the suite in child processes, so that a crash, a hang or a corrupted GPU context affects only one op.
 #pragma once
 #include "verify/parity/suite.h"
 
 namespace tutti::parity {
 
 struct Processes {
-  /// A program and its first arguments; a job follows as the last, and the program hands it to `work`.
+  /// The program and its first arguments. The job is appended as the last argument; the program passes it to `work`.
   std::vector<std::string> command;
   size_t at_once = 4;
-  double patience = 120;  ///< seconds that one case may take, and the start of a process
+  double patience = 120;  ///< timeout in seconds for one case and for the start of a process
 };
 
-/// Like `run`, with one process per op and device. Where one crashes, ends or takes too long, the case it was in fails,
-/// and so do those that it had not come to. `options.tamper` is not called, `options.see` gets thinned results.
-/// Processes end with the calling thread, and with this process on Ctrl-C.
+/// Like `run`, with one process per op and device. If a process crashes, exits or times out, its current case and its
+/// remaining cases fail. `options.tamper` is not called, `options.see` gets thinned results. Processes end with the
+/// calling thread, and with this process on Ctrl-C.
 Report run_in_processes(const std::vector<Device>& devices, const std::vector<CaseId>& cases,
                         const SuiteOptions& options, const Processes& processes);
 
-/// What such a process does: runs the job and answers on stdout; what else is printed there goes to stderr.
+/// Main function of a child process: runs the job and answers on stdout; redirects other output to stderr.
 void work(const std::string& job);
 
 }  // namespace tutti::parity

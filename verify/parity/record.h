@@ -1,48 +1,48 @@
-// Results of one machine in a file, and another machine's held against them.
+// Records results of one machine in a file and compares another machine with them.
 #pragma once
 #include "verify/parity/compare.h"
 #include "verify/parity/suite.h"
 
 namespace tutti::parity {
 
-/// Of a result with more elements, so many are kept, evenly spaced.
+/// Maximum number of elements stored per result, evenly spaced.
 constexpr size_t most_recorded = 1024;
 
-/// What a device gave for one case.
+/// A device's results for one case.
 struct RecordedCase {
-  std::string fingerprint;                ///< of the case's graph and inputs
+  std::string fingerprint;                ///< hash of the case's graph and inputs
   std::map<std::string, Tensor> results;  ///< "y0", "d1", …; one-dimensional
 };
 
 struct Record {
   uint64_t seed = 1;
   std::string extent, device, name, driver, version;
-  std::map<std::string, RecordedCase> cases;  ///< by CaseId::text(); those that the device declined are left out
+  std::map<std::string, RecordedCase> cases;  ///< by CaseId::text(), without declined ones
 };
 
-/// Of a case with the inputs of this seed: equal where two versions compute the same thing of the same numbers.
+/// Hash of a case with the inputs of this seed; equal if two versions compute the same function of the same numbers.
 std::string fingerprint(const CaseId& id, uint64_t seed);
 
-/// At most most_recorded elements, evenly spaced, the first and the last among them, in one dimension.
+/// At most most_recorded evenly spaced elements, including the first and the last, as a 1-D tensor.
 Tensor thinned(const Tensor& t);
 
-/// What runs the cases: `run`, or run_in_processes.
+/// Function that runs the cases: `run`, or run_in_processes.
 using Runner = std::function<Report(const std::vector<Device>&, const std::vector<CaseId>&, const SuiteOptions&)>;
 
-/// Runs the cases on the device, judging them as always (`report`), and keeps what it gave. `options` may watch.
+/// Runs the cases on the device, judges them as usual (`report`) and records the results. `options.watch` may be set.
 Record record(const Device& device, const std::vector<CaseId>& cases, const SuiteOptions& options, Report& report,
               const Runner& by = run);
 
-/// A safetensors file, written whole or not at all.
+/// Writes a safetensors file atomically.
 void write_record(const std::string& path, const Record& r);
-/// Throws Error(invalid) naming the file and what is wrong with it.
+/// Throws Error(invalid) naming the file and the problem.
 Record read_record(const std::string& path);
 
-/// The record's cases of these ops (all where none is named). Throws Error where a case of it is another one here.
+/// The record's cases of these ops (empty: all). Throws Error if the fingerprint of a case differs.
 std::vector<CaseId> cases_of(const Record& r, const std::vector<const OpDef*>& ops);
 
-/// A result that is further from the recorded one than two bounds: both sides may be off by one. Or a case that failed
-/// here without a result.
+/// A result that differs from the recorded one by more than two bounds (one for each side), or a case that failed
+/// without a result.
 struct Parted {
   CaseId id;
   std::string result;  ///< "y0"
@@ -53,10 +53,10 @@ struct Comparison {
   Device device;
   size_t compared = 0;
   std::vector<Parted> parted;
-  std::vector<std::string> missing;  ///< cases that this device does not run, with the reason
+  std::vector<std::string> missing;  ///< cases that this device cannot run, with the reason
 };
 
-/// Runs the cases on a device of this machine and compares. Adds to `report` how they stand to the reference.
+/// Runs the cases on a device of this machine and compares. Adds the comparison with the reference to `report`.
 Comparison against(const Record& r, const Device& device, const std::vector<CaseId>& cases, const SuiteOptions& options,
                    Report& report, const Runner& by = run);
 

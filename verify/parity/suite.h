@@ -10,8 +10,8 @@ enum class Outcome {
   pass,
   fail,         ///< also: listed as an expected failure, but passes
   unsupported,  ///< declined by the device and not listed as an expected failure
-  expected,     ///< failed or declined, as the plugin's manifest says with a reason
-  no_room,      ///< a "huge" case for which the device or the machine has not the memory
+  expected,     ///< failed or declined as listed in the plugin's manifest
+  no_room,      ///< too little memory on device or host for a "huge" case
 };
 constexpr Outcome outcomes[] = {Outcome::pass, Outcome::fail, Outcome::unsupported, Outcome::expected,
                                 Outcome::no_room};
@@ -20,15 +20,15 @@ std::string_view name(Outcome outcome);
 struct CaseResult {
   CaseId id;
   Outcome outcome = Outcome::pass;
-  double share = 0;  ///< the worst error as a share of what is allowed (pass: at most 1)
-  double error = 0;  ///< the worst relative error
-  std::string why;   ///< of everything but a pass
+  double share = 0;  ///< largest error divided by the bound (pass: at most 1)
+  double error = 0;  ///< largest relative error
+  std::string why;   ///< reason, unless it passed
 };
 
 struct DeviceResult {
   Device device;
   std::vector<CaseResult> cases;
-  double seconds = 0;  ///< in its cases
+  double seconds = 0;  ///< time spent in its cases
   size_t count(Outcome outcome, const OpDef* op = nullptr) const;
   /// The command that runs this case alone.
   std::string replay(const CaseResult& c, uint64_t seed) const;
@@ -37,16 +37,16 @@ struct DeviceResult {
 struct Report {
   uint64_t seed = 0;
   std::vector<DeviceResult> devices;
-  bool partial = false;                   ///< it was stopped: cases are missing
-  std::vector<std::string> remarks = {};  ///< what went wrong after the cases: processes that did not end well
+  bool partial = false;                   ///< stopped early: cases are missing
+  std::vector<std::string> remarks = {};  ///< problems after the cases: processes that did not end normally
   size_t count(Outcome outcome) const;
-  /// Every case must pass, but for those that a manifest expects to fail and those for which there is no room.
+  /// Whether all cases passed, except expected failures and those without enough memory.
   bool ok() const { return count(Outcome::fail) + count(Outcome::unsupported) == 0 && remarks.empty(); }
 };
 
-/// Where a run stands: `done` of `of` cases on the device that is furthest behind.
+/// Progress of a run: `done` of `of` cases on the slowest device.
 struct Progress {
-  const Device& device;  ///< whose case was finished
+  const Device& device;  ///< device of the finished case
   const CaseResult& result;
   size_t done = 0, of = 0;
 };
@@ -55,30 +55,29 @@ struct SuiteOptions {
   uint64_t seed = 1;
   /// Called after every case, by one thread at a time.
   std::function<void(const Progress&)> watch = {};
-  /// Asked between cases; true ends it with what there is.
+  /// Called between cases; returning true stops with the results so far.
   std::function<bool()> stop = {};
   bool stopped() const { return stop && stop(); }
-  /// Called with what a device gave at the first run of a case, in the order of the graph's states, by one thread per
+  /// Called with a device's results in the first run of a case, in the order of the graph's states, by one thread per
   /// device.
   std::function<void(const CaseId&, const std::vector<Tensor>& results)> see = {};
-  /// Changes what a device gave before it is judged, so that tests can see the comparison fail. `run` counts the
-  /// case's runs from 0; results are in the order of the graph's states; `before` holds those that the same program
-  /// gave at its last run. Called by one thread per device.
+  /// Modifies a device's results before they are judged, to test that the comparison fails. `run` counts the case's
+  /// runs from 0; results are in the order of the graph's states; `before` has the results of the same program's
+  /// previous run. Called by one thread per device.
   std::function<void(const CaseId&, int run, std::vector<Tensor>& results, const std::vector<Tensor>& before)> tamper =
       {};
 };
 
-/// Every case on every device, in one session per op; devices have threads of their own, but software GPUs share one. A
-/// case's program is run twice, with different data; in "batch" cases the program of the recorded shapes and that of
-/// the larger batch take turns; in "state" cases three steps update the state in place, each judged from the state that
-/// the device had before it. Devices whose errors stick to the process, as a GPU's do, want run_in_processes
-/// (processes.h).
+/// Runs every case on every device, in one session per op. Each device has a thread, but software GPUs share one. A
+/// case's program is run twice, with different data; in "batch" cases the programs of the recorded shapes and of the
+/// larger batch alternate; in "state" cases three steps update the state in place, each judged relative to the device's
+/// state before it. Use run_in_processes (processes.h) for devices whose errors persist in the process, such as GPUs.
 Report run(const std::vector<Device>& devices, const std::vector<CaseId>& cases, const SuiteOptions& options);
 
-/// The table op x device, one line per op: passed of all, or what failed.
+/// A table op x device, one line per op: passed of all, or the failures.
 std::string table(const Report& report);
-/// One HTML page without outside references: the matrix with the worst error per cell, failures with their replay
-/// lines, reasons of what is expected to fail or not supported.
+/// A self-contained HTML page: the matrix with the largest error per cell, failures with their replay commands, and
+/// reasons for expected failures and unsupported cases.
 std::string html(const Report& report);
 
 }  // namespace tutti::parity

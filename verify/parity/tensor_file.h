@@ -1,4 +1,4 @@
-// What records and replay files share: checkpoints with a format's name and texts in their metadata.
+// Common code of record and replay files: checkpoints with a format name and texts in their metadata.
 #pragma once
 #include <functional>
 
@@ -7,13 +7,13 @@
 
 namespace tutti::parity {
 
-/// The text under that key. Throws Error(invalid) where there is none.
+/// The metadata text of a key. Throws Error(invalid) if it is missing.
 const std::string& metadata(const Checkpoint& c, const char* key);
 
-/// Adds a tensor in the bytes of its dtype.
+/// Adds a tensor, stored in its dtype.
 void put(Checkpoint& c, const std::string& name, const Tensor& t);
 
-/// What a file is called in messages.
+/// A file format and its names in messages.
 struct FileKind {
   const char* format;  ///< its metadata "format"
   const char* what;    ///< "parity record"
@@ -23,8 +23,8 @@ struct FileKind {
 /// Writes the file with the kind's format and a checksum of everything in it. Throws Error(invalid).
 void write_tensor_file(const std::string& path, const FileKind& kind, Checkpoint c);
 
-/// Reads a file of that kind and hands it to `take`. Throws Error(invalid) naming the file and what is wrong, also with
-/// what `take` throws, and where the checksum is another one; a file without one is taken.
+/// Reads a file of that kind and passes it to `take`. Throws Error(invalid) naming the file and the problem, also for
+/// errors thrown by `take` and for a wrong checksum; files without a checksum are accepted.
 void read_tensor_file(const std::string& path, const FileKind& kind,
                       const std::function<void(const Checkpoint&)>& take);
 
