@@ -1,4 +1,4 @@
-// tutti bench: how fast devices are, and what they could be; peers beside them.
+// tutti bench: benchmarks devices, their peaks, and other frameworks for comparison.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of "gpt:char" or "gpt".
+/// Splits "gpt:char" or "gpt".
 std::pair<std::string, std::string> model_and_size(const std::string& text) {
   size_t colon = text.find(':');
   if (colon == std::string::npos) return {text, ""};
@@ -42,11 +42,11 @@ std::vector<std::string> model_names() {
 }
 
 const std::string_view peer_names[] = {"torch", "jax", "tinygrad"};
-const char* const usual_layers = "784,512,256,10";  // what peers take for models without --layers, too
+const char* const usual_layers = "784,512,256,10";  // peers use this for models without --layers, too
 const char* const precision_names[] = {"f32", "tf32", "bf16", "f16"};
 
 struct BenchCommand {
-  RunOptions run;  // of the models
+  RunOptions run;  // options of the models
   std::string models, ops, devices = "all", precisions = "f32", peers, python;
   std::string json, csv, report, history;
   bool list = false, quick = false;
@@ -58,7 +58,7 @@ struct BenchCommand {
   std::array<Target, 3> targets() const { return {{{"--json", &json}, {"--csv", &csv}, {"--report", &report}}}; }
   void check() const;
   std::vector<std::string> chosen_models() const;
-  /// The model of such a name, and the size that is measured: with --quick the smallest.
+  /// The model's name and the measured size; with --quick the smallest.
   std::pair<std::string, std::string> measured(const std::string& name) const;
   std::vector<bench::OpCase> chosen_ops() const;
   std::vector<Precision> chosen_precisions() const;
@@ -146,7 +146,8 @@ std::vector<bench::OpCase> BenchCommand::chosen_ops() const {
   return cases;
 }
 
-/// Unless devices are named, --quick leaves out the software ones beside others: they build their kernels for minutes.
+/// Unless devices are named, --quick skips software devices if there are others, because building their kernels takes
+/// minutes.
 std::vector<Device> BenchCommand::chosen_devices() const {
   std::vector<Device> all = devices_named(devices);
   auto software = [](const Device& d) { return d.kind == DeviceKind::software; };
@@ -167,8 +168,7 @@ std::vector<Precision> BenchCommand::chosen_precisions() const {
   return all;
 }
 
-/// --layers, --activation, --dropout and --context are for the models that take them: of those chosen at least one has
-/// to.
+/// Checks that at least one of the chosen models accepts each of --layers, --activation, --dropout and --context.
 void BenchCommand::check_model_options(const std::vector<std::string>& names) const {
   const RunOptions plain;
   struct Option {
@@ -214,7 +214,7 @@ bench::ModelCase BenchCommand::model_case(const std::string& name) const {
   if (quick && !layers_named && takes("layers")) o.layers = "64,32,10";
   if (quick && !batch_named) o.trainer.batch = 16;
   constexpr double rate =
-      1e-6;  // leaves the loss where it is: a solved task is full of denormal numbers, which slow every CPU down
+      1e-6;  // keeps the loss nearly constant: a solved task produces denormal numbers, which slow down every CPU
   const ModelDef& model = o.definition();
   const bool layered = model.takes_option("layers", o.size);
   if (layered && o.layers.empty()) o.layers = usual_layers;
@@ -228,7 +228,7 @@ bench::ModelCase BenchCommand::model_case(const std::string& name) const {
   std::shared_ptr<const data::Source> set = o.read_data().train;
   TrainerOptions options = o.trainer_options();
   Task task = o.make_task(*set);
-  options.device_options.clear();  // each lane has its own
+  options.device_options.clear();  // each lane has its own options
   std::string layers = o.layers;
   std::ranges::replace(layers, ',', '-');
   nlohmann::json same = {{"model", o.model},
@@ -275,7 +275,7 @@ void BenchCommand::add_peer(const std::string& peer, std::vector<std::unique_ptr
   }
 }
 
-/// The results in --history that are of a machine like this one. What is none is named.
+/// The results in --history from a machine like this one. Names files that are not results.
 std::vector<bench::Result> BenchCommand::earlier(bench::Result& result) const {
   std::vector<bench::Result> all;
   if (history.empty()) return all;
@@ -297,7 +297,7 @@ std::vector<bench::Result> BenchCommand::earlier(bench::Result& result) const {
   return all;
 }
 
-/// Says so where the figures are those of a busy machine.
+/// Warns if the machine was busy during measurements.
 void print_noise(bench::Result& result, double load) {
   if (load > 0.5 * result.machine.cores)
     result.notes.push_back(
@@ -311,7 +311,8 @@ void print_noise(bench::Result& result, double load) {
         result.measurements.size()));
 }
 
-/// What goes to stdout first: a file that cannot be written any more takes no figures along. Whether all were.
+/// Writes stdout first, so that no result is lost if a file cannot be written. Returns whether all outputs were
+/// written.
 bool BenchCommand::write(bench::Result& result) const {
   std::vector<bench::Result> runs = earlier(result);
   auto form = [&](const Target& t) {

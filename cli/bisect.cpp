@@ -1,4 +1,4 @@
-// tutti bisect: the first node of a training step where two devices part, and which of them is wrong.
+// tutti bisect: finds the first node of a training step at which two devices diverge, and the wrong device.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -38,10 +38,10 @@ const char* name_of(Finding::Kind kind) {
   }
 }
 
-/// `--data` for a file that others read: what kind of data it was, without the folder.
+/// `--data` for a file that is shared: the kind of data without the folder.
 std::string data_without_path(const std::string& spec) { return spec.starts_with("idx:") ? "idx:DIR" : spec; }
 
-/// select_device for another option than --device, which its messages name.
+/// select_device for an option other than --device, with that option in messages.
 Device device_of(const char* option, const std::string& wanted) try {
   return select_device(wanted);
 } catch (const Error& e) {
@@ -51,9 +51,9 @@ Device device_of(const char* option, const std::string& wanted) try {
   throw Error(e.code, text, e.remedy);
 }
 
-/// What became of a finding's replay file.
+/// Result of writing a finding's replay file.
 struct Saved {
-  std::string path, problem, remedy;  ///< problem: why there is none
+  std::string path, problem, remedy;  ///< problem: why it was not written
 };
 
 struct BisectCommand {
@@ -71,7 +71,7 @@ struct BisectCommand {
     return text + fmt::format(" --a {} --b {}", a, b);
   }
 
-  /// Where the replay of a finding goes: the file that was asked for, or one named after the op.
+  /// The file for the replay of a finding: the requested one, or one named after the op.
   std::string file_of(const Finding& f, bool several) const {
     std::string name = file.empty() ? fmt::format("bisect-{}.safetensors", f.blamed[0].op->name) : file;
     if (!several || f.side == 0) return name;
@@ -79,7 +79,7 @@ struct BisectCommand {
     return (path.parent_path() / fmt::format("{}-b{}", path.stem().string(), path.extension().string())).string();
   }
 
-  /// Says on stderr where it fails: the finding must not be lost with its file.
+  /// Reports failures on stderr, so that the finding is printed anyway.
   Saved save(Finding& f, bool several) const {
     if (f.kind == Finding::states) return {};
     f.replay.about = {{"command", command()},
@@ -166,7 +166,7 @@ struct BisectCommand {
     bool several = r.findings.size() > 1;
     for (Finding& f : r.findings) {
       print(f, r);
-      std::fflush(stdout);  // what saving says on stderr comes behind it
+      std::fflush(stdout);  // before messages of save() on stderr
       if (Saved saved = save(f, several); saved.problem.empty() && !saved.path.empty())
         print_out("  tutti replay {}\n", file_word(saved.path));
     }
@@ -199,7 +199,7 @@ struct BisectCommand {
     return out;
   }
 
-  /// What would fail after the run, as far as it can be known before it.
+  /// Checks in advance what would fail after the run.
   void validate() {
     run.validate();
     if (run.steps < 1) throw invalid(fmt::format("--steps {}: must be at least 1", run.steps));

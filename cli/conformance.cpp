@@ -1,4 +1,4 @@
-// tutti conformance: holds one plugin to the promises of the ABI.
+// tutti conformance: tests one plugin for conformance with the ABI.
 #include "verify/conformance/conformance.h"
 
 #include <fmt/format.h>
@@ -66,7 +66,7 @@ struct ConformanceCommand {
 };
 
 void ConformanceCommand::check() const {
-  if (json.ends_with(".so"))  // --json takes the word behind it, and a plugin is nothing to write over
+  if (json.ends_with(".so"))  // --json takes the next word as its file; do not overwrite a plugin
     throw invalid(fmt::format("{} was taken as --json's file", json), "put --json last or write --json=-");
   if (list) return;
   if (file.empty() && !json.empty() && json != "-")

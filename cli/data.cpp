@@ -1,4 +1,4 @@
-// tutti data: what a data set holds; its columns as a safetensors or .npz file, its first images as a picture.
+// tutti data: describes a data set; writes its columns to a safetensors or .npz file and its first images to a PNG.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -26,7 +26,7 @@ HostTensor first_samples(const data::Source& source, const std::string& column, 
   return data::read_samples(source, column, data::sequential_order(samples));
 }
 
-/// u8 as parts of 255.
+/// u8 divided by 255.
 HostTensor as_pixels(const HostTensor& t) {
   std::vector<float> values = t.to(DType::f32).as<float>();
   if (t.type.dtype == DType::u8)

@@ -29,7 +29,7 @@ std::vector<Device> devices_named(const std::string& list) {
       else
         print_err("{} cannot be used: {}\n", r.device.id, why);
     }
-    if (out.empty()) select_device("auto");  // says why there is none
+    if (out.empty()) select_device("auto");  // throws with the reason
     return out;
   }
   for (const std::string& name : names) {

@@ -1,4 +1,4 @@
-// tutti devices: every device and every plugin that was tried.
+// tutti devices: lists every device and every plugin that was tried.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,13 +22,13 @@ void print_device(const Ranked& r, bool first, bool explain) {
   if (d.unusable.empty()) fmt::print("{:14} {}\n", "", r.why);
 }
 
-/// Best first; below each device, indented, the same hardware through other plugins.
+/// Prints devices, best first; indented below each, the same hardware through other plugins.
 void print_table(const std::vector<Ranked>& ranked, bool explain) {
   bool shared = false;
   for (size_t i = 0; i < ranked.size(); ++i) {
     auto same = [&](const Ranked& r) { return r.hardware == ranked[i].hardware; };
     auto at = ranked.begin() + static_cast<std::ptrdiff_t>(i);
-    if (std::any_of(ranked.begin(), at, same)) continue;  // printed below its first
+    if (std::any_of(ranked.begin(), at, same)) continue;  // already printed below the first one
     print_device(*at, true, explain);
     for (auto other = std::find_if(at + 1, ranked.end(), same); other != ranked.end();
          other = std::find_if(other + 1, ranked.end(), same)) {
@@ -41,8 +41,8 @@ void print_table(const std::vector<Ranked>& ranked, bool explain) {
 
 int run(const std::string& wanted, bool explain, bool json) {
   Registry& registry = Registry::instance();
-  registry.renew();                                       // who asks for the devices wants to know what is there now
-  if (wanted != "auto") select_device(registry, wanted);  // throws for one that is not there
+  registry.renew();                                       // list the devices present now
+  if (wanted != "auto") select_device(registry, wanted);  // throws if the device is missing
   std::vector<Ranked> ranked = rank_devices(registry, wanted);
   if (json) {
     nlohmann::ordered_json out{{"devices", nlohmann::json::array()},

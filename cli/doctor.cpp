@@ -1,4 +1,4 @@
-// tutti doctor: what is installed, what works, and what to do about the rest.
+// tutti doctor: reports what is installed, what works, and remedies for the rest.
 #include <fmt/format.h>
 
 #include "cli/command.h"
@@ -20,7 +20,7 @@ void print(const Area& area) {
   }
 }
 
-/// What `tutti devices` says, from a process that a driver may take down.
+/// Output of `tutti devices`, run in a child process because drivers may crash.
 nlohmann::json ask_devices(Area& plugins, double seconds) {
   Child child = run_self({"devices", "--json"}, {}, seconds);
   auto found = nlohmann::json::parse(child.out, nullptr, false);

@@ -1,4 +1,4 @@
-// tutti eval: a trained model's loss and metrics, on any device.
+// tutti eval: evaluates a trained model on any device.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// tutti export: a checkpoint's model as an ONNX file.
+// tutti export: writes a checkpoint's model as an ONNX file.
 #include "onnx/export.h"
 
 #include <fmt/format.h>
@@ -46,7 +46,7 @@ struct ExportCommand {
   bool json = false;
 
   int operator()() {
-    bool fixed = run.named("batch");  // and not remembered
+    bool fixed = run.named("batch");  // given now, not restored
     run.restore(file);
     run.validate();
     check_target("--output", output);

@@ -1,4 +1,4 @@
-// tutti generate: what a language model goes on with.
+// tutti generate: generates text with a language model.
 #include "train/generate.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 namespace tutti::cli {
 namespace {
 
-/// The prompt as a chat's first message, where the template is ChatML: with the system's message that it holds.
+/// Formats the prompt as the first message of a ChatML chat, with the template's system message.
 std::string as_chat(const std::string& chat, const std::string& prompt) {
   const std::string start = "<|im_start|>", end = "<|im_end|>";
   if (chat.find(start) == std::string::npos) return prompt;
@@ -44,7 +44,7 @@ struct GenerateCommand {
   GenerateOptions how;
   bool raw = false, json = false;
 
-  /// Says so where nothing but one token came: of a model that has hardly learned, the likeliest is a blank, as a rule.
+  /// Prints a hint if only one token was repeated: for a barely trained model, the likeliest token is usually a blank.
   void print_sameness(const Trainer& trainer, const std::vector<int32_t>& all, const std::string& text) const {
     constexpr size_t few = 8;
     if (all.size() < few || std::ranges::adjacent_find(all, std::not_equal_to()) != all.end()) return;
@@ -98,7 +98,7 @@ struct GenerateCommand {
       all.push_back(token);
       std::string now = tokenizer->decode(all);
       if (!json) {
-        size_t whole = now.size();  // a character may still lack bytes
+        size_t whole = now.size();  // excludes an incomplete UTF-8 character at the end
         while (whole > written.size() && now.size() - whole < 3 && (now[whole - 1] & 0xC0) == 0x80) --whole;
         fmt::print("{}", now.substr(written.size()));
         std::fflush(stdout);

@@ -1,5 +1,4 @@
-// tutti inspect: what a file of weights holds: metadata and tensors of GGUF, safetensors and .npz files,
-// checkpoints among them.
+// tutti inspect: shows metadata and tensors of GGUF, safetensors (including checkpoints) and .npz files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,12 +20,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t most_elements = 8;  ///< of an array that are shown
-constexpr size_t widest = 64;        ///< of a column of names: a file's longest must not widen every line
+constexpr size_t most_elements = 8;  ///< array elements shown
+constexpr size_t widest = 64;        ///< maximum width of the name column
 
 struct Value {
   std::string key, type;
-  Json value;  ///< of an array the first elements
+  Json value;  ///< the first elements of an array
   size_t elements = 1;
 };
 
@@ -63,7 +62,7 @@ Contents of_gguf(const std::string& path) {
   return all;
 }
 
-/// "bf16", "f8_e4m3": our dtypes have these names, and other types look like them.
+/// Lower-case dtype names, as in Tutti: "bf16", "f8_e4m3".
 std::string in_small_letters(std::string text) {
   for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return text;
@@ -99,7 +98,7 @@ Contents read(const std::string& path) {
   return begin == "GGUF" ? of_gguf(path) : begin == "PK\x03\x04" ? of_npz(path) : of_safetensors(path);
 }
 
-/// One line that is no longer than a terminal is wide, as a rule.
+/// A value as one line that fits into a usual terminal width.
 std::string shown(const Value& v) {
   constexpr size_t most = 90;
   std::string text = v.value.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -165,7 +164,7 @@ int inspect(const std::string& path, bool json) {
   return done;
 }
 
-/// The run file of the run that wrote a checkpoint.
+/// Prints the run file of the run that wrote a checkpoint.
 int print_run(const std::string& path, bool json) {
   CheckpointHeader header = read_checkpoint_header(path);
   auto it = header.metadata.find("run");

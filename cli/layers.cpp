@@ -1,4 +1,4 @@
-// tutti layers: what a model's description may hold.
+// tutti layers: lists the layers for model descriptions.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -38,7 +38,7 @@ int list(bool json) {
   return done;
 }
 
-/// What docs/LAYERS.md ends with.
+/// Prints the last part of docs/LAYERS.md.
 int print_markdown() {
   fmt::print("{}\n| loss | is |\n| --- | --- |\n", nn::layers_markdown());
   for (const Loss& l : all_losses()) fmt::print("| `{}` | {} |\n", l.name, l.doc);

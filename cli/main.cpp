@@ -28,7 +28,7 @@ int exit_code(Code code) {
   return code == Code::device_lost || code == Code::timeout || code == Code::internal ? stopped : bad_input;
 }
 
-/// What is no text is spelt out; what is too long, a line or all of them, is cut.
+/// Escapes unprintable characters and truncates long lines and texts.
 std::string shown(const std::string& raw) {
   constexpr size_t most = 16000;
   std::string text = printable(raw);
@@ -38,7 +38,7 @@ std::string shown(const std::string& raw) {
   return text.substr(0, end) + "…";
 }
 
-/// Files and plugins have their say in messages.
+/// Prints an error. Messages may contain text from files and plugins.
 int report(const std::string& raw_message, const std::string& raw_remedy, int code) {
   std::string message = shown(raw_message), remedy = shown(raw_remedy);
   if (as_json) print_json({{"error", message}, {"remedy", remedy}, {"exit_code", code}});
@@ -53,14 +53,14 @@ std::string names(const std::vector<CLI::App*>& subs) {
   return text;
 }
 
-/// What the parser says, in our words where it does not say enough.
+/// The parser's message, improved if it is not specific enough.
 std::string explain(const CLI::ParseError& e, CLI::App& app, int argc, char** argv) {
   if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-')
     return fmt::format("unknown subcommand '{}', expected one of: {}", argv[1], names(app.get_subcommands({})));
   return e.what();
 }
 
-/// What to do about it: the option that was meant where the first unknown one is like it, else --help.
+/// The remedy: an option similar to the first unknown one, else --help.
 std::string remedy_of(const CLI::App& app, const CLI::App& sub, int argc, char** argv) {
   std::vector<std::string> known;
   for (const CLI::Option* o : sub.get_options())
@@ -75,7 +75,7 @@ std::string remedy_of(const CLI::App& app, const CLI::App& sub, int argc, char**
   return &sub == &app ? "tutti --help" : fmt::format("tutti {} --help", sub.get_name());
 }
 
-/// Whether a JSON document is to go to stdout: known before parsing, so that errors in the other arguments are JSON
+/// Whether a JSON document is written to stdout. Determined before parsing, so that errors in other arguments are JSON
 /// too.
 bool wants_json(const CLI::App& app, int argc, char** argv) {
   auto chosen = app.get_subcommands([&](const CLI::App* sub) { return argc > 1 && sub->get_name() == argv[1]; });
@@ -84,7 +84,7 @@ bool wants_json(const CLI::App& app, int argc, char** argv) {
   bool wanted = false;
   for (int i = 1; i < argc; ++i) {
     std::string_view word = argv[i];
-    if (word == "--json")  // "-", another option or nothing behind it
+    if (word == "--json")  // followed by "-", another option or nothing
       wanted = !takes_file || i + 1 == argc || argv[i + 1][0] == '-';
     else if (takes_file && word.starts_with("--json="))
       wanted = word == "--json=-";
@@ -92,7 +92,7 @@ bool wants_json(const CLI::App& app, int argc, char** argv) {
   return wanted;
 }
 
-/// An empty value is an unset shell variable, as a rule: it must not mean "the default".
+/// Refuses empty values, which usually come from unset shell variables, instead of using the default.
 void refuse_empty_values(const CLI::App& sub) {
   for (const CLI::Option* o : sub.get_options())
     for (const std::string& value : o->results())
@@ -100,13 +100,13 @@ void refuse_empty_values(const CLI::App& sub) {
         throw invalid(fmt::format("{} is given an empty value", o->get_name()), "give it one, or leave it out");
 }
 
-/// What was printed must have arrived: a full disk is no success. Where the reader of a pipe is gone, as that of
-/// `tutti ops | head`, the process ends in silence, as by SIGPIPE.
+/// Checks that stdout was written; a full disk is an error. If the reader of a pipe has ended, as in `tutti ops |
+/// head`, the process ends silently by SIGPIPE.
 int checked(int code) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
   errno = EIO;
-  (void)!write(STDOUT_FILENO, "\n", 1);  // the first failure's reason may be gone: another one tells it
-  as_json = false;                       // there is nowhere to write it
+  (void)!write(STDOUT_FILENO, "\n", 1);  // sets errno again, because the first failure's value may be lost
+  as_json = false;                       // stdout cannot be written
   if (errno == EPIPE) end_by(SIGPIPE);
   return report(fmt::format("stdout cannot be written: {}", std::strerror(errno)), "write to a disk with room",
                 stopped);
@@ -132,7 +132,8 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "tutti " TUTTI_VERSION);
   app.require_subcommand(1);
   app.option_defaults()->always_capture_default();
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // scripts append what they change
+  // Scripts may append overriding options.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   Action action;
   add_devices(app, action);
   add_train(app, action);
@@ -166,7 +167,7 @@ int run(int argc, char** argv) {
     return report(explain(e, app, argc, argv), remedy_of(app, *sub, argc, argv), bad_input);
   } catch (const Error& e) {
     return report(e.what(), e.remedy, exit_code(e.code));
-  } catch (const std::system_error& e) {  // of printing, which throws where it notices
+  } catch (const std::system_error& e) {  // printing throws on write errors
     return std::ferror(stdout) ? checked(stopped) : report(fmt::format("unexpected: {}", e.what()), "", stopped);
   } catch (const std::bad_alloc&) {
     return report("out of host memory", "use a smaller batch or data set", bad_input);

@@ -10,7 +10,7 @@
 namespace tutti::cli {
 namespace {
 
-/// A run's own states or its options make a checkpoint of a safetensors file.
+/// A safetensors file is a checkpoint if it contains a run's states or options.
 bool is_checkpoint(const std::string& path) {
   for (const char* other : {".gguf", ".npz", ".index.json"})
     if (path.ends_with(other)) return false;
@@ -49,7 +49,8 @@ ModelFile::ModelFile(std::string path, RunOptions& run) : path_(std::move(path))
     throw invalid(fmt::format("{}: {} brings its own weights", path_, run.model), "name it alone");
   if (!run.weights_file().empty() && run.weights_file() != path_)
     throw invalid(fmt::format("--init {}: the weights are those of {}", run.init, path_), "leave --init out");
-  run.init = path_.find_first_of("./") == std::string::npos ? "./" + path_ : path_;  // it is no scheme's name
+  // Must not look like the name of an init scheme.
+  run.init = path_.find_first_of("./") == std::string::npos ? "./" + path_ : path_;
 }
 
 void ModelFile::load_into(Trainer& trainer, const data::Source& set, HostTensors more) const {

@@ -1,4 +1,4 @@
-// tutti models: what can be trained, and in which sizes.
+// tutti models: lists models and their sizes.
 #include <fmt/format.h>
 
 #include <set>
@@ -16,10 +16,10 @@ struct Row {
   const ModelSize* size;
   int64_t parameters;
   std::string data;
-  std::set<std::string> ops;  ///< of a training step
+  std::set<std::string> ops;  ///< ops in a training step
 };
 
-/// Built over synthetic data of its kind.
+/// Builds the model for its synthetic data.
 Row row_of(const ModelDef& m, const ModelSize& size) {
   ModelOptions options{.size = size.name};
   std::string data = m.synthetic(options, size.batch);

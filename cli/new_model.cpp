@@ -1,4 +1,4 @@
-// tutti new-model: a model file and its twin in PyTorch, from a template.
+// tutti new-model: creates a model file and its PyTorch equivalent from a template.
 #include <fmt/format.h>
 
 #include <cctype>

@@ -13,7 +13,7 @@ struct Form {
 const Form forms[] = {{".onnx", onnx::read_definition}, {".json", read_description}};
 
 const Form* form_of(const std::string& name) {
-  if (name.ends_with(".index.json")) return nullptr;  // of weights in several files
+  if (name.ends_with(".index.json")) return nullptr;  // index of sharded weights
   for (const Form& f : forms)
     if (name.ends_with(f.ending)) return &f;
   return nullptr;

@@ -1,4 +1,4 @@
-// tutti ops: every op the engine knows, from its records.
+// tutti ops: lists all ops from their records.
 #include <fmt/format.h>
 
 #include "cli/command.h"

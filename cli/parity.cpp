@@ -1,4 +1,4 @@
-// tutti parity: every device against the float64 reference, op by op or in whole training steps.
+// tutti parity: compares devices with the float64 reference, op by op or in whole training steps.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -27,7 +27,7 @@
 namespace tutti::cli {
 namespace {
 
-/// Says on stderr now and then how far a run is, and about how long it will take from there.
+/// Prints progress and estimated remaining time to stderr.
 class ProgressLine {
  public:
   void operator()(const parity::Progress& p) {
@@ -63,7 +63,7 @@ struct ParityCommand {
   std::optional<int64_t> jobs;
   std::optional<double> timeout;
 
-  /// The ops of --ops; empty where it was not given.
+  /// The ops of --ops; empty without it.
   std::vector<const OpDef*> named_ops() const {
     std::vector<const OpDef*> wanted;
     for (const std::string& name : split(ops, ',')) {
@@ -88,7 +88,7 @@ struct ParityCommand {
     return all;
   }
 
-  /// Runs cases in processes of their own where --jobs or the kind of a device asks for it, else in this one.
+  /// Runs cases in child processes if --jobs or the kind of a device requires it, else in this process.
   parity::Runner runner(const std::vector<Device>& on) const {
     bool gpu = std::ranges::any_of(
         on, [](const Device& d) { return d.kind == DeviceKind::discrete || d.kind == DeviceKind::integrated; });
@@ -116,12 +116,12 @@ struct ParityCommand {
     check_target("--html", page);
     check_target("--record", record);
     ProgressLine line;
-    setenv("TUTTI_SENTINELS", "1", 0);  // rendered sessions look for writes outside of their memory
+    setenv("TUTTI_SENTINELS", "1", 0);  // rendered sessions check for out-of-bounds writes
     parity::SuiteOptions options{.seed = seed,
                                  .watch =
                                      [&](const parity::Progress& p) {
                                        line(p);
-                                       catch_signals();  // drivers put handlers of their own in place
+                                       catch_signals();  // drivers install their own signal handlers
                                      },
                                  .stop = interrupted};
     catch_signals();
@@ -145,7 +145,7 @@ struct ParityCommand {
     return report.partial ? cut_off : report.ok() ? done : stopped;
   }
 
-  /// The same, with the results of the one device in a file.
+  /// The same for one device, and records its results in a file.
   parity::Report run_recorded(const std::vector<Device>& on, const std::vector<parity::CaseId>& all,
                               const parity::SuiteOptions& options, const parity::Runner& by) const {
     if (on.size() != 1)
@@ -164,7 +164,7 @@ struct ParityCommand {
     return report;
   }
 
-  /// This machine's devices against the results that another one recorded.
+  /// Compares this machine's devices with results recorded on another machine.
   int run_against() const {
     parity::Record r = parity::read_record(against);
     if (seed_option->count() && seed != r.seed)

@@ -1,4 +1,4 @@
-// tutti plan: what a training run will take of each device's memory, and the largest batch that fits.
+// tutti plan: plans the memory of a training run on each device, and the largest batch that fits.
 #include <fmt/format.h>
 
 #include <optional>
@@ -118,7 +118,7 @@ struct PlanCommand {
       try {
         row.plan = planner.plan(run.trainer.batch);
       } catch (const Error& e) {
-        row.problem = e.what();  // a smaller batch may do
+        row.problem = e.what();  // a smaller batch may fit
       }
       if (!no_search && row.known()) {
         if (!json) print_err("{}, {}: looking for the largest batch that fits\n", device.id, precision);
@@ -146,7 +146,7 @@ struct PlanCommand {
     if (!json) run.report_recompute(*data.train);
     run.precision = all;
     std::vector<Row> rows;
-    Registry::instance().renew();  // free memory as it is now
+    Registry::instance().renew();  // updates free memory
     for (const Device& d : devices_named(devices))
       for (const std::string& p : precisions) {
         rows.push_back(plan(d, p, data));

@@ -1,4 +1,4 @@
-// tutti predict: what a trained model gives for every sample, as a NumPy file.
+// tutti predict: writes a trained model's output for every sample to a NumPy file.
 #include <fmt/format.h>
 
 #include "cli/model_file.h"

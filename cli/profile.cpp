@@ -18,12 +18,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int64_t usual_step = 3;  // the first two still touch memory for the first time
-constexpr int64_t at_once = 5;     // steps
+constexpr int64_t usual_step = 3;  // the first two steps touch memory for the first time
+constexpr int64_t at_once = 5;     // number of steps to profile
 constexpr size_t costliest = 10;
 enum Track { host_track = 1, kernel_track = 2 };
 
-/// In microseconds, to the nanosecond.
+/// Microseconds, rounded to nanoseconds.
 double microseconds(double seconds) { return std::round(1e9 * seconds) / 1e3; }
 
 std::vector<std::string> types(const TuttiProgram& program, const uint32_t* values, uint32_t count) {
@@ -36,14 +36,14 @@ std::vector<std::string> types(const TuttiProgram& program, const uint32_t* valu
   return texts;
 }
 
-/// The part of a processor that an implementation names, such as oneDNN's "brgemm:avx512_core_amx"; "" untold.
+/// The instruction set in an implementation's name, such as oneDNN's "brgemm:avx512_core_amx"; "" if none.
 std::string units(const std::string& kernel) {
   for (auto [part, unit] : {std::pair{"amx", "AMX"}, {"avx512", "AVX-512"}, {"avx2", "AVX2"}, {"sse41", "SSE4.1"}})
     if (kernel.find(part) != std::string::npos) return unit;
   return "";
 }
 
-/// "onednn matmul (brgemm:avx512_core)" of "onednn matmul: matmul + 1 in fc1 (brgemm:avx512_core)".
+/// Shortens "onednn matmul: matmul + 1 in fc1 (brgemm:avx512_core)" to "onednn matmul (brgemm:avx512_core)".
 std::string short_name(const std::string& kernel) {
   size_t colon = kernel.find(": "), bracket = kernel.rfind(" (");
   if (colon == std::string::npos) return kernel;
@@ -51,14 +51,14 @@ std::string short_name(const std::string& kernel) {
   return kernel.substr(0, colon) + (more ? kernel.substr(bracket) : "");
 }
 
-/// All kernels of one node in one run; those without a node by their names.
+/// Key of all kernels of one node in one run; kernels without a node are keyed by name.
 using Key = std::pair<uint32_t, std::string>;
 Key key_of(const KernelTime& k) { return {k.node, k.node == TUTTI_NONE ? k.kernel : ""}; }
 
 struct Total {
   double seconds = 0;
   int launches = 0;
-  std::string kernel;  // the longest
+  std::string kernel;  // name of the longest kernel
   uint64_t longest = 0;
   void add(const KernelTime& k) {
     seconds += 1e-9 * static_cast<double>(k.nanoseconds);
@@ -189,7 +189,7 @@ class Trace {
   ordered_json events_ = ordered_json::array();
 };
 
-/// All nodes, the costliest first; means over the steps.
+/// All nodes with mean times over the steps, costliest first.
 std::vector<ProfileRow> rows_of(const Profiler& profiler, const Rooflines& rooflines, double step_seconds) {
   using Row = std::pair<std::pair<size_t, Key>, Total>;
   std::map<std::pair<size_t, Key>, Total> all;
@@ -208,7 +208,7 @@ std::vector<ProfileRow> rows_of(const Profiler& profiler, const Rooflines& roofl
       auto node = element_of<TuttiNode>(program.lowered->program().nodes, at->first);
       size_t more = at->second.nodes.size() - 1;
       row.node = fmt::format("{}{} {}", node.op, more ? fmt::format(" + {}", more) : "", node.label);
-      // A program that runs several times a step does its work as often.
+      // The work counts once per run of the program in a step.
       auto runs =
           static_cast<double>(std::ranges::count(profiler.steps()[0].runs, program_key.first, &ProfiledRun::program));
       if (auto s = rooflines.share(program, at->second, seconds / std::max(runs, 1.0))) row.of_peak = s->of_peak;

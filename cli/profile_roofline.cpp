@@ -10,7 +10,7 @@
 namespace tutti::cli {
 namespace {
 
-/// In which of a run's precisions the work's product multiplies.
+/// The precision in which the product is computed.
 Precision precision_of(const TuttiProgram& program, const ProfiledWork& work, Precision run) {
   auto node = element_of<TuttiNode>(program.nodes, work.nodes[0]);
   if (node.input_count == 0) return run;

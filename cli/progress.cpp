@@ -56,7 +56,7 @@ void ProgressLine::show(const Progress& p) {
                      std::string(static_cast<size_t>(bar_width - full), ' '), 100 * share, text);
   winsize window{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
-    text.resize(std::min<size_t>(text.size(), window.ws_col - 1));  // a wrapped line could not be wiped away
+    text.resize(std::min<size_t>(text.size(), window.ws_col - 1));  // a wrapped line could not be erased
   std::fputs(("\r\033[K" + text).c_str(), stderr);
   std::fflush(stderr);
 }

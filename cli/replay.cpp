@@ -1,4 +1,4 @@
-// tutti replay: the nodes that bisect saved, alone, on any device.
+// tutti replay: runs the nodes of a replay file on any device.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct ReplayCommand {
   std::string file, devices;
   bool json = false;
 
-  /// The devices that were recorded, as far as they are here.
+  /// The recorded devices that exist on this machine.
   static std::vector<Device> recorded(const bisect::Replay& r) {
     std::vector<Device> here, all = Registry::instance().devices();
     print_lost_plugins();
@@ -39,7 +39,7 @@ struct ReplayCommand {
     return here;
   }
 
-  /// What the file says about itself; step and node as numbers.
+  /// Metadata of the file; step and node as numbers.
   static ordered_json about(const bisect::Replay& r) {
     ordered_json out = ordered_json::object();
     for (const auto& [key, text] : r.about) {

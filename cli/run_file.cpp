@@ -20,7 +20,7 @@ Error twice(const std::string& where, const std::string& key) {
   return invalid(fmt::format("{}: '{}' is there twice", where, key), "leave one out");
 }
 
-/// Whether TOML takes the text for a number: "5", "-0.1", "1e-3".
+/// Whether the text is a number in TOML: "5", "-0.1", "1e-3".
 bool is_number(const std::string& text) {
   auto digit = [](char c) { return c >= '0' && c <= '9'; };
   size_t first = text.starts_with('-') ? 1 : 0;
@@ -30,7 +30,7 @@ bool is_number(const std::string& text) {
 
 bool is_bare(const std::string& text) { return text == "true" || text == "false" || is_number(text); }
 
-/// What is left of one line of a run file.
+/// Parser of one line of a run file.
 class Line {
  public:
   Line(std::string_view text, std::string where) : text_(text), where_(std::move(where)) { skip(); }
@@ -120,7 +120,7 @@ std::string value_of(const nlohmann::json& j, const std::string& where, const st
   return all;
 }
 
-/// The names in an object that is JSON, in order, each with its line.
+/// The keys of a JSON object in order, with their lines.
 std::vector<std::pair<std::string, size_t>> keys_of(const std::string& text) {
   std::vector<std::pair<std::string, size_t>> all;
   size_t depth = 0, line = 1;
@@ -154,7 +154,7 @@ std::vector<Setting> from_json(const std::string& path, const std::string& text)
   throw invalid(fmt::format("{}: a number is too large", path), "numbers are those of a double: up to 1.8e308");
 }
 
-/// What a run file's text is in TOML.
+/// A value in TOML syntax.
 std::string toml_value(const std::string& value) {
   if (is_bare(value)) return value;
   std::string text = "\"";
@@ -162,7 +162,7 @@ std::string toml_value(const std::string& value) {
   return text + "\"";
 }
 
-/// What is remembered, and no option takes.
+/// Entries in checkpoints that are not options.
 bool left_out(const std::string& key, const std::string& value) {
   return value.empty() || key == "vocabulary" || key == "description";
 }
@@ -199,7 +199,7 @@ void RunFile::add_to(CLI::App& sub) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-/// Whether it was taken: the command line goes first.
+/// Returns whether it was applied; options on the command line take precedence.
 bool RunFile::set(const Setting& s) {
   static const std::set<std::string> own = {"config", "set", "help", "json"};
   std::vector<std::string> names;
@@ -219,7 +219,7 @@ bool RunFile::set(const Setting& s) {
     option->add_result(s.value);
     option->run_callback();
   } catch (const CLI::Error& e) {
-    if (option->get_items_expected_min() == 0)  // what is said of it is about the command line
+    if (option->get_items_expected_min() == 0)  // CLI11's message would be about the command line
       throw invalid(fmt::format("{}: '{}' does not take '{}'", s.where, s.key, s.value),
                     fmt::format("such as: {} = {}", s.key, option->get_default_str()));
     throw invalid(fmt::format("{}: {}", s.where, e.what()), "`tutti train --help` tells what it takes");
@@ -228,13 +228,13 @@ bool RunFile::set(const Setting& s) {
 }
 
 void RunFile::apply() {
-  std::map<std::string, Setting> sets;  // the last of a name counts
+  std::map<std::string, Setting> sets;  // the last value of a key is used
   for (const std::string& text : sets_) {
     size_t at = text.find('=');
     if (at == std::string::npos || at == 0)
       throw invalid(fmt::format("--set {}: no name and value", text), "such as --set lr=0.01");
     Setting s{text.substr(0, at), text.substr(at + 1), "--set " + text};
-    if (s.value.starts_with('[')) s = Line(text, s.where).setting();  // as the file has it
+    if (s.value.starts_with('[')) s = Line(text, s.where).setting();  // parsed like a line of a file
     const CLI::Option* o = sub_->get_option_no_throw(s.key == "model" ? s.key : "--" + s.key);
     if (o && !o->empty())
       throw invalid(fmt::format("{}: --{} is given as well", s.where, s.key), "leave one of the two out");
@@ -243,7 +243,7 @@ void RunFile::apply() {
   bool epochs = !sub_->get_option("--epochs")->empty() || sets.contains("epochs");
   for (const auto& [key, s] : sets) set(s);
   for (const Setting& s : config_.empty() ? std::vector<Setting>{} : read_run_file(config_))
-    if ((s.key != "steps" || !epochs) && set(s)) taken_.push_back(s);  // whoever names epochs means them
+    if ((s.key != "steps" || !epochs) && set(s)) taken_.push_back(s);  // epochs override the file's steps
 }
 
 void RunFile::rethrow(const Error& e) const {

@@ -45,7 +45,7 @@ nn::Scheme parse_init(const std::string& name) {
   return it->second;
 }
 
-/// What --recompute asks for.
+/// Parses --recompute.
 int64_t parse_blocks(const std::string& text) {
   if (text == "all") return all_blocks;
   auto blocks = parse_number<int64_t>(text);
@@ -54,7 +54,7 @@ int64_t parse_blocks(const std::string& text) {
   return *blocks;
 }
 
-/// What --normalise data comes to.
+/// The numbers of --normalise data.
 std::string measured(const data::Source& train) {
   data::Pixels p = data::pixels_of(train);
   auto text = [](const std::vector<double>& all) { return fmt::format("{:.5g}", fmt::join(all, ",")); };
@@ -65,7 +65,7 @@ std::string measured(const data::Source& train) {
 
 }  // namespace
 
-/// Of what hide_training names. An --init that draws weights has no effect either where they are a file's.
+/// Throws for options hidden by hide_training(), and for a random --init if the weights come from a file.
 void RunOptions::refuse_unused() const {
   for (const std::string& option : unused_)
     if (typed(option))
@@ -88,11 +88,11 @@ std::map<std::string, std::string> RunOptions::remembered() const {
           option->empty() ? option->get_default_str() : fmt::format("{}", fmt::join(option->reduced_results(), ","));
   if (!vocabulary_.empty()) all["vocabulary"] = vocabulary_;
   if (!definition().text.empty()) all["description"] = definition().text;
-  if (device != "auto") all["device"] = device;  // a run file starts the same run; restore() takes any device
+  if (device != "auto") all["device"] = device;  // for run files; restore() accepts any device
   if (!fallback.empty()) all["fallback"] = fallback;
-  all["data"] = data;  // what the model chose may be another in a later version
+  all["data"] = data;  // the model's default may change in a later version
   all["batch"] = std::to_string(trainer.batch);
-  all["normalise"] = normalise;  // numbers, where it was to be measured
+  all["normalise"] = normalise;  // measured numbers for "data"
   all["optimizer"] = optimizer;
   if (steps > 0) all.erase("epochs");
   if (given("lr")) all["lr"] = fmt::format("{}", *hyperparameters.at("lr"));
@@ -117,15 +117,15 @@ void RunOptions::restore(const std::string& path) {
   bool known = true;
   try {
     definition().size(size);
-  } catch (const Error&) {  // validate() tells it
+  } catch (const Error&) {  // reported by validate()
     known = false;
   }
-  const bool epochs_named = named("epochs");  // whoever names epochs means them, not the steps of before
+  const bool epochs_named = named("epochs");  // epochs override the checkpoint's steps
   for (const auto& [key, option] : options_) {
     if (!option->empty() || !run.contains(key) || !run[key].is_string() || run[key].get<std::string>().empty())
       continue;
     if (key == "steps" && epochs_named) continue;
-    if (known && !takes_effect(key, run[key].get<std::string>())) continue;  // version 0.2 wrote all
+    if (known && !takes_effect(key, run[key].get<std::string>())) continue;  // version 0.2 stored all options
     try {
       option->add_result(run[key].get<std::string>());
       option->run_callback();
@@ -138,14 +138,14 @@ void RunOptions::restore(const std::string& path) {
   }
 }
 
-/// Says where options come from that nobody typed.
+/// Rethrows with the source of restored options.
 void RunOptions::rethrow(const Error& e) const {
   if (restored_from_.empty()) throw;
   throw Error(e.code, fmt::format("{} (with the options remembered in {})", e.what(), restored_from_), e.remedy);
 }
 
 data::Sources RunOptions::read_data() try {
-  constexpr uint64_t most = uint64_t{1} << 30;  // a small file must not fill the memory
+  constexpr uint64_t most = uint64_t{1} << 30;  // a small file must not cause large allocations
   if (uint64_t bytes = data_restored_ ? data::generated_bytes(data) : 0; bytes > most)
     throw invalid(fmt::format("--data {} takes {} of memory", data, bytes_text(bytes)),
                   fmt::format("if that is meant, name it: --data {}", data));
@@ -155,7 +155,7 @@ data::Sources RunOptions::read_data() try {
     print_err("{} ({}): training on synthetic data, {}\n", e->what(), e->remedy, instead);
     data = instead;
   }
-  data::OpenOptions how{.vocabulary = vocabulary_};  // the model's and the checkpoint's, where the data take them
+  data::OpenOptions how{.vocabulary = vocabulary_};  // set below if the data use them
   if (typed("tokenizer") || data::takes_tokenizer(data)) how.tokenizer = tokenizer;
   if (data::takes_context(data))
     how.context = context || !def.context ? context : def.context(model_options());
@@ -240,7 +240,7 @@ void RunOptions::validate_each() const {
     if (!(x >= low)) throw invalid(fmt::format("{} {}: must be at least {}", option, x, low));
   };
   tutti::check(trainer);
-  for (auto [option, given] : machine_)  // what the trainer takes for "not set" is not to be typed
+  for (auto [option, given] : machine_)  // refuses the values that mean "not set"
     if (!given->empty()) option->expect(option->number(trainer));
   parse_blocks(recompute);
   if (normalise != "data") nn::parse_normalise(normalise);
@@ -264,14 +264,14 @@ void RunOptions::validate_each() const {
   definition().check(model_options());
   if (steps > 0 && epochs != 1 && typed("steps") && typed("epochs"))  // run files name both
     throw invalid(fmt::format("--epochs {}: has no effect with --steps {}", epochs, steps), "leave out one of the two");
-  const RunOptions plain;  // what a run's file spells out, and has no effect, is no error
+  const RunOptions plain;  // defaults in a run file are not an error
   for (const auto& [option, set] : {std::pair{"lora-alpha", lora_alpha != plain.lora_alpha},
                                     std::pair{"lora-targets", lora_targets != plain.lora_targets}})
     if (lora == 0 && set && typed(option))
       throw invalid(fmt::format("--{}: has no effect without --lora", option), "ask for adapters: --lora 8");
 }
 
-/// Whether the model's record says that it takes this option; true for all that are not the model's.
+/// Whether the model accepts this option; true for options that do not belong to the model.
 bool RunOptions::takes_effect(const std::string& option, const std::string& value) const {
   static const std::set<std::string> of_models = {"layers", "activation", "dropout", "loss", "init"};
   if (!of_models.contains(option) || (option == "init" && names_file(value))) return true;
@@ -295,7 +295,7 @@ Optimizer RunOptions::make_optimizer() const {
     else
       *h.value = x;
   }
-  for (const auto& [option, value] : hyperparameters)  // 0 asks an optimizer without it for nothing
+  for (const auto& [option, value] : hyperparameters)  // 0 is accepted by optimizers without it
     if (given(option) && *value != 0 && !known.contains(option) && !restored_options_.contains(option))
       throw invalid(fmt::format("--{} is not a hyperparameter of {}", option, optimizer),
                     fmt::format("{} has --{}", optimizer, fmt::join(known, ", --")));
@@ -315,7 +315,7 @@ TrainerOptions RunOptions::trainer_options(int64_t total_steps) const {
   t.normalise = nn::parse_normalise(normalise);
   for (const std::string& pattern : split(no_decay, ',')) t.groups.push_back({.pattern = pattern, .decay = false});
   for (const std::string& pattern : split(freeze, ',')) t.groups.push_back({.pattern = pattern, .frozen = true});
-  // Scores of a large vocabulary: who chose a smaller batch for the memory's sake means evaluation, too.
+  // Logits of a large vocabulary need much memory: a smaller training batch also limits the evaluation batch.
   int64_t part = trainer.batch / trainer.accumulate;
   if (definition().context && part > 0 && part < chosen.batch) t.eval_batch = std::min(t.eval_batch, part);
   t.precision = parse_precision(precision);

@@ -1,4 +1,4 @@
-// The options of a run on the command line: how each is declared there.
+// Declares the options of a run on the command line.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,7 +11,7 @@
 namespace tutti::cli {
 namespace {
 
-/// What --data, a model's or an optimizer's help lists.
+/// Lists data kinds, models or optimizers for help texts.
 template <class All, class F>
 std::string listed(const All& all, F&& text, const char* separator) {
   std::vector<std::string> parts;
@@ -142,7 +142,7 @@ void RunOptions::add_device(CLI::App& sub) {
   sub.add_option("--threads", threads, "CPU threads (0: chosen by the plugin)")->check(whole<int>)->group("Device");
 }
 
-/// Those that the trainer has records of.
+/// Options with a TrainerOption record.
 void RunOptions::add_trainer(CLI::App& sub) {
   for (const TrainerOption& option : tutti::trainer_options()) {
     if (option.scope == TrainerOption::Scope::library) continue;

@@ -1,4 +1,4 @@
-// tutti sample: images that a checkpoint's model makes of noise, as one PNG.
+// tutti sample: samples images from a checkpoint's model to one PNG.
 #include <fmt/format.h>
 
 #include "cli/number.h"

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Gives the file a second name, in place of what has that name. Throws Error(invalid).
+/// Gives the file a second name, replacing an existing file of that name. Throws Error(invalid).
 void link_as(const std::string& file, const std::string& name) {
   std::string fresh = beside(name, ".new");
   ::unlink(fresh.c_str());
@@ -31,7 +31,7 @@ void link_as(const std::string& file, const std::string& name) {
     errno = error.value();
   }
   if (done && ::rename(fresh.c_str(), name.c_str()) == 0) {
-    ::unlink(fresh.c_str());  // two names of one file are left as they are by rename
+    ::unlink(fresh.c_str());  // rename does nothing if both names are links of one file
     return;
   }
   int why = errno;
@@ -84,8 +84,9 @@ void Saver::save(Checkpoint checkpoint, int64_t step, bool best) {
   ++unwritten_;
   writing_ = std::async(
       std::launch::async, [this, step, best, c = std::move(checkpoint), before = std::move(writing_)]() mutable {
-        ::setpriority(PRIO_PROCESS, 0, 19);  // of this thread: where steps keep all processors busy they go first
-        if (before.valid()) before.get();    // lets go of it: else each would hold all before it to the end
+        ::setpriority(PRIO_PROCESS, 0, 19);  // lowers this thread's priority below the training threads'
+        // Get() releases the previous future; otherwise each would keep all earlier ones alive.
+        if (before.valid()) before.get();
         std::optional<Error> failure;
         try {
           write(c, step, best);
@@ -133,7 +134,7 @@ void Saver::prune(int64_t step) const {
     int64_t number = 0;
     auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     bool whole = error == std::errc() && end == digits.data() + digits.size();
-    if (whole && number <= step) old.emplace_back(number, entry.path());  // later ones are another run's
+    if (whole && number <= step) old.emplace_back(number, entry.path());  // files of later steps belong to another run
   }
   std::ranges::sort(old, std::greater<>());
   for (size_t k = static_cast<size_t>(keep_); k < old.size(); ++k) fs::remove(old[k].second, ignored);

@@ -9,10 +9,10 @@ namespace tutti::cli {
 namespace {
 
 volatile std::sig_atomic_t signalled = 0;
-bool ignored[NSIG] = {};  // by who started this process
+bool ignored[NSIG] = {};  // signals ignored by the parent process
 
 void on_signal(int number) {
-  if (signalled && number != SIGHUP) {  // a terminal that closes sends SIGHUP twice
+  if (signalled && number != SIGHUP) {  // a closing terminal sends SIGHUP twice
     std::signal(number, SIG_DFL);
     std::raise(number);
   }
@@ -27,7 +27,7 @@ void handle(void (*handler)(int)) {
 }  // namespace
 
 void prepare_process() {
-  // A closed stream's number would be taken by the next file that is opened, and messages would go into that file.
+  // The next opened file would get the descriptor of a closed stream, and messages would be written to that file.
   for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
   for (int number : {SIGINT, SIGTERM, SIGHUP}) {

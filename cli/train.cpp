@@ -68,7 +68,7 @@ void TrainCommand::check_options() const {
 TrainerOptions TrainCommand::trainer_options(const Device& device, const Task& task, const data::Sources& data,
                                              int64_t total) {
   TrainerOptions options = run.trainer_options(total);
-  // Clipping computes it in any case; else it would cost a small model a tenth of its time.
+  // Clipping computes the norm anyway; otherwise it would cost a small model 10 % of its time.
   options.gradient_norm = (!log_dir.empty() || page.asked()) && (norms > 0 || options.clip_norm > 0);
   options.norms_every = norms;
   options.nan_check = nan_check;
@@ -111,7 +111,7 @@ void TrainCommand::failed(const Error& e, const Device& device, const Task& task
     auto ways = too_large ? ways_to_fit(device, task, options, *data.train, test, device.memory_free)
                           : std::vector<std::string>();
     if (!ways.empty()) remedy = fmt::format("train the same batch in less memory: {}", fmt::join(ways, ", or "));
-  } catch (const Error&) {  // a lost device, say: what ended the run is what counts
+  } catch (const Error&) {  // for example a lost device; report the original error
   }
   throw Error(e.code, e.what(), remedy);
 }
@@ -124,7 +124,7 @@ int TrainCommand::operator()() try {
   }
   run.validate();
   check_options();
-  std::optional<FileLock> lock;  // two runs that save to one file would undo each other's work
+  std::optional<FileLock> lock;  // two runs must not save to the same file
   if (!checkpoint.empty()) lock.emplace(checkpoint);
   if (!log_dir.empty()) log.emplace(log_dir, norms > 0);
   Device device = select_device(run.device);

@@ -33,7 +33,8 @@ int64_t TrainCommand::total_steps(const data::Source& set) const {
     throw invalid(fmt::format("--batch {}: the training set of --data {} has {} samples", run.trainer.batch, run.data,
                               set.size()),
                   fmt::format("--batch {} or less", set.size()));
-  const int64_t most = std::numeric_limits<int32_t>::max() / run.trainer.accumulate;  // parts are numbered, too
+  // Parts are numbered with an i32, too.
+  const int64_t most = std::numeric_limits<int32_t>::max() / run.trainer.accumulate;
   if (run.steps > most || (run.steps == 0 && run.epochs > most / per_epoch))
     throw invalid(fmt::format("{}: more than 2^31 - 1 steps", run.steps > 0 ? fmt::format("--steps {}", run.steps)
                                                                             : fmt::format("--epochs {}", run.epochs)),
@@ -50,7 +51,7 @@ int64_t TrainCommand::take_up(Trainer& trainer, const data::Source& set) {
                   "leave --seed out: a resumed run keeps its own");
   run.trainer.seed = trainer.seed();
   const Position before = trainer.position();
-  const int64_t of_epochs = trainer.steps_left(set, run.epochs);  // tells where it is in these data
+  const int64_t of_epochs = trainer.steps_left(set, run.epochs);  // also updates position()
   const int64_t left = run.steps > 0 ? std::max<int64_t>(run.steps - trainer.steps(), 0) : of_epochs;
   const Position& now = trainer.position();
   if (before.sample > 0 && before.samples != now.samples && !before.in_steps)
@@ -114,7 +115,7 @@ void TrainCommand::log_epoch(const Trainer& trainer, const Outcome& o, ProgressL
 
 namespace {
 
-/// Epoch by epoch until the end of the run, a signal, or patience.
+/// Runs epochs until the end of the run, a signal, or --patience.
 class EpochLoop {
  public:
   EpochLoop(TrainCommand& command, Trainer& trainer, const data::Sources& data, int64_t total, ProgressLine& progress)
@@ -174,7 +175,7 @@ class EpochLoop {
     }
   }
 
-  /// After steps whose losses were read; false ends the call.
+  /// Callback after losses were read; returning false stops.
   bool watch(const Progress& p) {
     progress_.show(p);
     c_.last = p;
@@ -192,7 +193,7 @@ class EpochLoop {
     return !interrupted() && !due_.now();
   }
 
-  /// To the end of the epoch, of the run, or a signal; saves on the way where that is due.
+  /// Trains to the end of the epoch or the run, or until a signal; saves checkpoints that are due.
   void train_epoch() {
     double loss = 0, with_loss = 0, seconds = 0;
     int64_t first = trainer_.steps();
@@ -206,7 +207,7 @@ class EpochLoop {
       }
       seconds += steps / out_.result.samples_per_second;
       if (epoch_ended() || trainer_.steps() == total_ || interrupted()) break;
-      if (saver_.full()) {  // steps go on, and it is saved once there is room
+      if (saver_.full()) {  // training continues; saved once the queue has room
         if (!std::exchange(slow_disk_, true))
           progress_.warn(
               fmt::format("--save-every {}: the disk is slower than that; saved as often as it can", c_.save_every));
@@ -240,14 +241,14 @@ class EpochLoop {
 
   void finish() {
     const bool nothing_left = out_.epochs == 0 && !interrupted();
-    if (nothing_left && !(c_.adapters.empty() && c_.merged.empty())) {  // the weights are asked for all the same
+    if (nothing_left && !(c_.adapters.empty() && c_.merged.empty())) {  // weights were requested anyway
       trainer_.prepare(*data_.train);
       c_.save_weights(trainer_);
     }
     try {
       saver_.finish();
       if (weights_failure_) throw *weights_failure_;
-    } catch (const Error& e) {  // the options were good, so it is no bad input
+    } catch (const Error& e) {  // the options were valid, so this is not an input error
       throw Error(Code::internal, e.what(), with_last_saved(e.remedy));
     }
     out_.good = saver_.last_saved();
@@ -257,7 +258,7 @@ class EpochLoop {
       progress_.print(
           fmt::format("the test loss has not fallen for {} epochs (--patience): done", c_.best.evaluations_since_best));
     out_.cut_short = trainer_.steps() < total_ && !out_.converged;
-    if (out_.epochs == 0 && !c_.no_eval && !out_.cut_short) {  // resumed at its end
+    if (out_.epochs == 0 && !c_.no_eval && !out_.cut_short) {  // resumed a finished run
       out_.score = trainer_.evaluate(*data_.test);
       out_.scored = true;
     }
@@ -278,7 +279,7 @@ class EpochLoop {
   std::optional<Error> weights_failure_;
   bool told_ = false, slow_disk_ = false;
   size_t logged_ = 0;
-  double run_steps_ = 0, run_seconds_ = 0;  // of all epochs: the second is the first over samples per second
+  double run_steps_ = 0, run_seconds_ = 0;  // of all epochs; run_seconds_ sums steps / (samples per second)
 };
 
 }  // namespace

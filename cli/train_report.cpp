@@ -1,4 +1,4 @@
-// What a training run prints and writes when it is over.
+// Output of a training run at its end.
 #include <fmt/format.h>
 
 #include "cli/output_file.h"
@@ -12,7 +12,7 @@
 namespace tutti::cli {
 namespace {
 
-/// Passes over the set after `steps` steps.
+/// Number of epochs after `steps` steps.
 double epochs_done(const Trainer& trainer, int64_t steps, int64_t per_epoch) {
   const Position& at = trainer.position();
   int64_t in_epoch = at.sample / std::max<int64_t>(at.batch, 1) - (trainer.steps() - steps);
@@ -31,7 +31,7 @@ std::string TrainCommand::resume_command() const {
   return text;
 }
 
-/// A hint on stderr where the device waited for data, and long enough to tell.
+/// Prints a hint to stderr if the device waited noticeably long for data.
 void TrainCommand::print_wait(const Trainer& trainer, const data::Source& set) const {
   constexpr double share = 0.05, seconds = 1;
   if (quiet || trainer.data_wait() <= share || trainer.train_seconds() < seconds) return;

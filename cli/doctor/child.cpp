@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t most_text = 1 << 20;
 
-/// Reads both pipes until the child closed them or the time is over.
+/// Reads both pipes until the child closes them or the deadline passes.
 void collect(Child& child, std::array<pollfd, 2> from, Deadline end) {
   std::array<char, 4096> room{};
   while (from[0].fd >= 0 || from[1].fd >= 0) {
@@ -33,12 +33,12 @@ void collect(Child& child, std::array<pollfd, 2> from, Deadline end) {
   }
 }
 
-/// The child calls `body` with stdout and stderr in pipes.
+/// Runs `body` in a child with stdout and stderr redirected to pipes.
 Child run(const std::function<void()>& body, double seconds) {
   Pipe out, err;
   auto start = Deadline::clock::now();
   ChildProcess process([&] {
-    setpgid(0, 0);  // a compiler that a driver starts ends with it
+    setpgid(0, 0);  // so that compilers started by a driver are killed too
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     dup2(nothing, STDIN_FILENO);
     dup2(out.ends[1], STDOUT_FILENO);

@@ -1,4 +1,4 @@
-// Plugins and devices, as `tutti devices --json` sees them, and a tiny training run on each.
+// Checks plugins and devices from `tutti devices --json`, with a tiny training run on each.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What to do about a plugin that was not loaded.
+/// The remedy for a plugin that was not loaded.
 std::string remedy_of(const std::string& plugin, const std::string& problem) {
   static constexpr std::pair<const char*, const char*> packages[] = {
       {"libdnnl", "install oneDNN 3 (scripts/deps.sh fetches it; packages: libdnnl3, oneapi-dnnl)"},

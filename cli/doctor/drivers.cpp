@@ -1,4 +1,4 @@
-// What plugins open at run time. Foreign code is loaded in a process of its own only.
+// Libraries that plugins open at run time. Foreign code is loaded in child processes only.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -19,17 +19,17 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr double patience = 20;  // seconds that a library may take to load
+constexpr double patience = 20;  // timeout in seconds for loading a library
 
-/// A function of a library that tells its version.
+/// Signature of a library's version function.
 enum class Tells { nothing, number, into_int, into_two_ints, into_u32 };
 
 struct Known {
   const char* name;
-  std::vector<const char*> files;  ///< the first that can be opened counts
+  std::vector<const char*> files;  ///< the first that can be opened is used
   const char* symbol;
   Tells tells;
-  const char* without;  ///< what is not there without it
+  const char* without;  ///< what is unavailable without it
   const char* remedy;
   bool nvidia;
 };
@@ -113,7 +113,7 @@ std::string open_library(const Known& k) {
   return why;
 }
 
-/// A file may hold anything: what a terminal would obey becomes '?'.
+/// Replaces control characters by '?', because files may contain anything.
 std::string printable(std::string text) {
   for (char& c : text)
     if (std::iscntrl(static_cast<unsigned char>(c))) c = '?';
@@ -156,7 +156,7 @@ std::vector<fs::path> files_in(const fs::path& folder, const char* extension) {
   return files;
 }
 
-/// Files named by a variable (separated by ':'), else those of the folders.
+/// Files named by an environment variable (separated by ':'), else those in the folders.
 std::vector<fs::path> named_or(std::initializer_list<const char*> variables, std::vector<fs::path> folders,
                                const char* extension) {
   for (const char* v : variables) {

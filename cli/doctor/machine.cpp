@@ -30,14 +30,14 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t little_disk = uint64_t{256} << 20;
 
-/// The nearest folder above that exists.
+/// The nearest existing ancestor folder.
 fs::path existing(fs::path path) {
   std::error_code ec;
   while (!fs::exists(path, ec) && path.has_relative_path()) path = path.parent_path();
   return path;
 }
 
-/// Files and bytes below a folder.
+/// Number of files and bytes below a folder.
 std::pair<uint64_t, uint64_t> contents(const fs::path& folder) {
   uint64_t files = 0, bytes = 0;
   std::error_code ec;
@@ -76,7 +76,7 @@ void examine_memory(Area& area) {
   area.ok(text, {{"memory_total", all}, {"memory_free", std::min(all, free)}});
 }
 
-/// Drivers that compile on the CPU crash or hang where memory is refused, so that nothing else can tell.
+/// Drivers that compile on the CPU crash or hang if memory allocation fails, without an error message.
 void examine_limits(Area& area) {
   constexpr rlim_t little = rlim_t{4} << 30;
   for (auto [resource, name, option] :
@@ -90,7 +90,7 @@ void examine_limits(Area& area) {
   }
 }
 
-/// Whether an entry that is put can be got back.
+/// Whether a stored entry can be read back.
 bool keeps(const BlobCache& cache) {
   const std::string key = "doctor", entry = fmt::format("written by process {}", getpid());
   cache.put(key, entry.data(), entry.size());
@@ -109,7 +109,7 @@ std::string without_home(std::string text) {
     size_t end = at + folder.size();
     if (end == text.size() || text[end] == '/' || text[end] == ':') text.replace(at, folder.size(), "~");
   }
-  constexpr std::string_view homes = "/home/";  // HOME may be root's while the files are another user's
+  constexpr std::string_view homes = "/home/";  // HOME may be root's while the files belong to another user
   for (size_t at = 0; (at = text.find(homes, at)) != std::string::npos; at += homes.size()) {
     size_t name = at + homes.size();
     text.replace(name, std::min(text.find_first_of("/:", name), text.size()) - name, "USER");

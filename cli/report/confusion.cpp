@@ -18,7 +18,7 @@ std::optional<data::Column> column(const data::Source& set, const std::string& n
   return {};
 }
 
-/// The names of folders of images; else, and behind them, the numbers.
+/// Class names from image folders; numbers for classes without a name.
 std::vector<std::string> class_names(const data::Source& set, size_t count) {
   std::vector<std::string> names = data::classes_in(set.vocabulary);
   for (size_t i = std::min(names.size(), count); i < count; ++i) names.push_back(std::to_string(i));
@@ -26,7 +26,7 @@ std::vector<std::string> class_names(const data::Source& set, size_t count) {
   return names;
 }
 
-/// The same without the classes that no sample has and none is taken for.
+/// Removes classes that occur neither as label nor as prediction.
 Confusion without_unused(Confusion all) {
   size_t n = all.classes.size();
   std::vector<size_t> used;
@@ -73,7 +73,7 @@ std::optional<Confusion> confusion(Trainer& trainer, const data::Source& test) {
   for (size_t i = 0; i < samples; ++i) {
     std::span<const float> row(scores.data() + i * n, n);
     auto given = static_cast<size_t>(std::ranges::max_element(row) - row.begin());
-    if (labels[i] < 0 || static_cast<size_t>(labels[i]) >= n) continue;  // does not count
+    if (labels[i] < 0 || static_cast<size_t>(labels[i]) >= n) continue;  // ignored label
     auto truth = static_cast<size_t>(labels[i]);
     ++c.counts[truth * n + given];
     if (given != truth)
@@ -98,7 +98,7 @@ std::vector<std::string> pictures(const data::Source& set, const std::vector<Con
     std::vector<float> values(n);
     for (size_t i = 0; i < n; ++i) values[i] = static_cast<float>(load_element(input->type.dtype, raw.data(), i));
     auto [low, high] = std::ranges::minmax(values);
-    if (input->type.dtype == DType::u8) low = 0, high = 255;  // floats may be centred: their own range
+    if (input->type.dtype == DType::u8) low = 0, high = 255;  // floats may be centred, so their own range is used
     for (float& v : values) v = high > low ? (v - low) / (high - low) : 0;
     all.push_back(png_grid(host_tensor(DType::f32, {1, s[0], s[1], s[2]}, values), "a sample"));
   }

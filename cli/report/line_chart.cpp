@@ -12,18 +12,19 @@ namespace tutti::cli {
 namespace {
 
 constexpr double width = 480, height = 260, left = 58, right = 12, top = 10, bottom = 36;
-constexpr double log_from = 30;  // times the lowest
+constexpr double log_from = 30;  // logarithmic axis if max > log_from * min
 
-/// Maps numbers to places along one axis.
+/// Maps values to positions on one axis.
 struct Axis {
   double low, high, from, to;
   bool logarithmic = false;
-  double unit = 1;  ///< what ticks are round numbers of
+  double unit = 1;  ///< ticks are round multiples of it
   double operator()(double x) const {
     double share = logarithmic ? std::log(x / low) / std::log(high / low) : (x - low) / (high - low);
     return from + std::clamp(share, 0.0, 1.0) * (to - from);
   }
-  /// Round numbers: 1, 2 or 5 times a power of ten apart (logarithmic: powers of ten, else also 2 and 5 times those).
+  /// Round numbers with a distance of 1, 2 or 5 times a power of ten (logarithmic: powers of ten, or also 2 and 5 times
+  /// those).
   std::vector<double> ticks() const {
     std::vector<double> all = round_between(low / unit, high / unit);
     for (double& t : all) t *= unit;

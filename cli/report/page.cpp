@@ -12,7 +12,7 @@
 namespace tutti::cli {
 namespace {
 
-constexpr size_t matrix_classes = 32;  // more of them are no picture any more
+constexpr size_t matrix_classes = 32;  // larger matrices are not drawn
 constexpr size_t worst_pairs = 20, costliest = 25;
 
 constexpr std::string_view style = R"(
@@ -32,10 +32,10 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--panel); 
   border-radius: .5em; padding: .8em 1em; font-size: .9em; } pre b { color: var(--c0); font-weight: 400; }
 )";
 
-/// Text of people and of files, for the inside of an element or an attribute.
+/// Escapes text from users and files for use in an element or an attribute.
 std::string clean(std::string_view text) { return escape_xml(printable(text)); }
 
-/// RFC 4648, with padding.
+/// Base64 (RFC 4648) with padding.
 std::string base64(std::string_view bytes) {
   constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;

@@ -11,7 +11,7 @@
 namespace tutti::cli {
 namespace {
 
-/// AMD's driver says it in a file per GPU.
+/// AMD's driver has a file per GPU.
 std::optional<double> amdgpu_busy(const std::string& pci) {
   std::ifstream file("/sys/bus/pci/devices/" + pci + "/gpu_busy_percent");
   double percent = 0;
@@ -21,8 +21,7 @@ std::optional<double> amdgpu_busy(const std::string& pci) {
 
 }  // namespace
 
-/// The part of NVIDIA's management library that is used (nvml.h): it comes with the driver, so it is looked for by
-/// name.
+/// The used part of NVIDIA's management library (nvml.h), which is part of the driver and is loaded by name.
 struct Load::Nvml {
   using NvmlDevice = void*;
   struct Utilization {
@@ -63,7 +62,8 @@ std::optional<ProcessUse> process_use(pid_t pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   std::string text;
   if (!std::getline(file, text)) return {};
-  // proc(5): after the name in parentheses, which may hold anything, utime and stime are fields 14 and 15, rss is 24.
+  // proc(5): after the name in parentheses, which may contain any characters, utime and stime are fields 14 and 15, rss
+  // is 24.
   std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
   std::string word;
   ProcessUse use;

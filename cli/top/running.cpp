@@ -16,9 +16,9 @@ namespace tutti::cli {
 namespace {
 
 constexpr std::chrono::milliseconds interval{500};
-constexpr size_t most = 1 << 16;  // bytes of a note
+constexpr size_t most = 1 << 16;  // maximum bytes of a status file
 
-/// The folder, which is this user's alone; "" where there is none, or `make` cannot have it.
+/// The folder, private to this user; "" if it does not exist or (with `make`) cannot be created.
 std::string folder(bool make) {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   std::error_code error;
@@ -31,7 +31,7 @@ std::string folder(bool make) {
   return mine ? path : "";
 }
 
-/// Whether that is what a run says: texts for the device and the model, numbers for all else.
+/// Whether the document is a valid status: texts for the device and the model, numbers for everything else.
 bool is_note(const nlohmann::json& says) {
   if (!says.is_object()) return false;
   for (const auto& [key, value] : says.items())
@@ -44,7 +44,7 @@ bool is_note(const nlohmann::json& says) {
 RunningNote::~RunningNote() {
   if (fd_ < 0) return;
   unlink(path_.c_str());
-  rmdir(std::filesystem::path(path_).parent_path().c_str());  // where no other run has a note
+  rmdir(std::filesystem::path(path_).parent_path().c_str());  // succeeds only if the folder is empty
   close(fd_);
 }
 
@@ -52,7 +52,7 @@ void RunningNote::say(const nlohmann::json& what) {
   auto now = std::chrono::steady_clock::now();
   if (!asked_) {
     asked_ = true;
-    for (int attempt = 0; attempt < 3 && fd_ < 0; ++attempt) {  // a run that ends may take the folder away meanwhile
+    for (int attempt = 0; attempt < 3 && fd_ < 0; ++attempt) {  // a run that ends may remove the folder concurrently
       std::string in = folder(true);
       if (in.empty()) break;
       path_ = fmt::format("{}/{}.json", in, getpid());
@@ -67,7 +67,7 @@ void RunningNote::say(const nlohmann::json& what) {
   std::string text = what.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (pwrite(fd_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
       ftruncate(fd_, static_cast<off_t>(text.size())) != 0)
-    return;  // a reader skips what is no document
+    return;  // readers skip invalid documents
 }
 
 std::vector<Running> running() {
@@ -80,7 +80,7 @@ std::vector<Running> running() {
     if (!pid || entry.path().extension() != ".json") continue;
     int fd = open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) continue;
-    if (flock(fd, LOCK_SH | LOCK_NB) == 0) {  // nobody holds it: the process was killed
+    if (flock(fd, LOCK_SH | LOCK_NB) == 0) {  // not locked: the process was killed
       unlink(entry.path().c_str());
     } else {
       std::string text(most, '\0');

@@ -1,4 +1,4 @@
-// tutti top: what devices do now, and the runs that go on.
+// tutti top: shows the load of devices and active runs.
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@
 namespace tutti::cli {
 namespace {
 
-constexpr std::chrono::milliseconds blink{300};  // between two looks, where none came before
+constexpr std::chrono::milliseconds blink{300};  // interval between the first two samples
 
 std::string percent(std::optional<double> share) { return share ? fmt::format("{:.0f} %", 100 * *share) : "-"; }
 
@@ -30,7 +30,7 @@ struct TopCommand {
   bool json = false;
 
   Load load;
-  std::map<pid_t, double> before;  // processor seconds of each run at the last look
+  std::map<pid_t, double> before;  // CPU seconds of each run at the previous sample
   std::chrono::steady_clock::time_point looked = std::chrono::steady_clock::now();
 
   nlohmann::ordered_json look() {

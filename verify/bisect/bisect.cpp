@@ -12,12 +12,12 @@
 namespace tutti::bisect {
 namespace {
 
-/// Beyond this a state's change is not a matter of rounding.
+/// A larger error of a state's change is not caused by rounding.
 constexpr double norm_bound = 1e-3;
-/// What a maximum or a relu that falls the other way may do to a state.
+/// Largest error of a state if a maximum or relu chooses the other side.
 constexpr double jump_bound = 0.05;
 
-/// The samples of the first batches alone, in their order, so that no device holds more than it reads.
+/// Only the samples of the first batches, in order, so that devices do not store unused data.
 data::TensorSet first_samples(const data::Source& set, int64_t count, uint64_t seed) {
   std::vector<int32_t> order = data::shuffled_order(set.size(), seed, 0);
   order.resize(static_cast<size_t>(std::min(count, set.size())));
@@ -39,15 +39,15 @@ Tensors first_states(const Graph& step, Graph init, const BisectOptions& o, cons
   return states;
 }
 
-/// How far a state is from what it should be, in the 2-norm: its change, but for parameters whose optimizer divides by
-/// its moments, where the smallest gradients decide signs.
+/// Relative error of a state in the 2-norm. It is relative to the state's change, except for parameters whose optimizer
+/// divides by its moments, because there the smallest gradients determine signs.
 double state_error(const State& state, const Tensor& got, const Tensor& want, const Tensors& before, bool moments) {
   auto it = before.find(state.name);
   bool whole = it == before.end() || (moments && state.role != StateRole::optimizer);
   return change_error(got, want, whole ? nullptr : &it->second);
 }
 
-/// The worst of all states.
+/// The largest error of all states.
 double worst_change(const Graph& step, const Tensors& got, const Tensors& want, const Tensors& before) {
   bool moments = std::ranges::any_of(step.states(), [](const State& s) { return s.role == StateRole::optimizer; });
   double worst = 0;
@@ -121,7 +121,7 @@ class Bisection {
     if (wrong.empty() && !damaged) return;
     watch(fmt::format("step {} of {}: {} is wrong; looking for the node", n + 1, o_.steps, side.device().id));
     Finding f = damaged ? find_damage(side) : find_node(side, std::move(wrong[0]));
-    if (f.kind == Finding::states && apart <= jump_bound) return;  // a near tie that fell the other way
+    if (f.kind == Finding::states && apart <= jump_bound) return;  // a near tie that went the other way
     f.side = s;
     f.step = n;
     f.more = wrong.empty() ? 0 : wrong.size() - 1;

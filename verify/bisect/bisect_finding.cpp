@@ -11,7 +11,8 @@
 namespace tutti::bisect {
 namespace {
 
-/// Whether two runs of one program part by more than other kernels would. `before`: of a state.
+/// Whether results of two variants of a program differ by more than a change of kernels explains. `before`: the state's
+/// previous value.
 bool differ(const Tensor& a, const Tensor& b, const Tensor* before) {
   return !(change_error(a, b, before) <= (is_float(b.type.dtype) ? 1e-3 : 1e-2));
 }
@@ -22,7 +23,7 @@ Types types_of(const Graph& g, const std::vector<ValueId>& values) {
   return types;
 }
 
-/// A finding that blames this span, shown by a violation of the same or of another one.
+/// A finding that blames this span, with a violation of this or another span as evidence.
 Finding blame(const Side& side, Finding::Kind kind, Span span, Violation shown, const char* how = "in the step") {
   const Graph& g = side.graph();
   Finding f;
@@ -43,7 +44,7 @@ Finding blame(const Side& side, Finding::Kind kind, Span span, Violation shown, 
   return f;
 }
 
-/// A value of the program that can be looked at: a state after the step, or one that is kept.
+/// A readable value of the program: a state after the step, or a kept value.
 struct Seen {
   ValueId value;
   bool state;
@@ -69,7 +70,7 @@ std::set<ValueId> read_by(const Side& side, Span span) {
   return values;
 }
 
-/// The group with inputs as they should be and the results that were seen.
+/// A violation with the group's correct inputs and the observed results.
 Violation shown_by(const Side& side, Span span, const std::string& name, const Tensors& seen) {
   Tensors results = side.kept();
   results[name] = seen.at(name);
@@ -83,8 +84,8 @@ Violation shown_by(const Side& side, Span span, const std::string& name, const T
   return v;
 }
 
-/// Two groups and what lies between them, alone on the device with inputs as they should be: to blame where they are
-/// wrong there as well.
+/// Runs two groups and the nodes between them alone on the device with correct inputs, and blames them if they are
+/// wrong there too.
 std::optional<Finding> blame_alone(const Side& side, Span a, Span b) try {
   constexpr uint32_t most = 64;
   Span both{std::min(a.first, b.first), 0};
@@ -98,7 +99,7 @@ std::optional<Finding> blame_alone(const Side& side, Span a, Span b) try {
   v.judgement = judge(v.graph, v.inputs, v.truth, v.got);
   if (v.judgement.ok) return {};
   return blame(side, both.count > 1 ? Finding::fused : Finding::node, both, std::move(v), "alone");
-} catch (const Error&) {  // it does not run them alone
+} catch (const Error&) {  // the device cannot run them alone
   return {};
 }
 

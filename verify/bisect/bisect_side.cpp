@@ -15,7 +15,7 @@ Grouped grouped_for(const Device& device, const Graph& step) {
   return group(legalizer.run(expand_for_device(step, legalizer)));
 }
 
-/// Chains as they are, every other node for itself: nodes of a batch do not read each other.
+/// A span for each chain and for each other node; nodes of a batch are independent, so they are separate.
 std::vector<Span> groups_of(const Grouped& grouped) {
   std::vector<Span> spans;
   auto count = static_cast<uint32_t>(grouped.graph.nodes().size());
@@ -29,7 +29,8 @@ std::vector<Span> groups_of(const Grouped& grouped) {
   return spans;
 }
 
-/// Whether a device may compute the span's one node along with the elementwise nodes behind it: nobody else reads it.
+/// Whether a device may fuse the span's single node into the following elementwise nodes, because nothing else reads
+/// its result.
 bool joins(const Graph& g, const Readers& readers, Span one, Span behind) {
   constexpr uint32_t most = 32;
   const Node& n = g.nodes()[one.first];
@@ -38,7 +39,7 @@ bool joins(const Graph& g, const Readers& readers, Span one, Span behind) {
   return std::ranges::none_of(n.results, [&](ValueId v) { return leaves(g, readers, both, v); });
 }
 
-/// The groups, with the product or the reshaped bias before a chain taken into it: what devices fuse stays together.
+/// The groups; a product or a reshaped bias before a chain is added to the chain, because devices fuse them.
 std::vector<Span> spans_of(const Grouped& grouped, const Readers& readers) {
   std::vector<Span> spans;
   for (Span span : groups_of(grouped)) {

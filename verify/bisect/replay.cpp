@@ -19,8 +19,8 @@ using parity::Difference;
 using parity::reduction_length;
 using parity::widened;
 
-/// How many terms one result of a product sums: exact for matmul, within the size of the window for convolutions and
-/// their gradients, of which a weight's sums over the whole batch of images.
+/// Number of terms summed for one result element of a product: exact for matmul, estimated up to the window size for
+/// convolutions and their gradients (weight gradients sum over the whole batch).
 double product_length(const Graph& g, const Node& n) {
   if (n.op->elementwise() || n.inputs.size() != 2) return 1;
   auto size = [&](ValueId v) { return static_cast<double>(num_elements(g.info(v).type.shape)); };
@@ -36,14 +36,14 @@ double rms(const Tensor& t) {
   return n == 0 ? 0 : std::sqrt(sum / n);
 }
 
-/// Every element moved up or down by `share` of its size and of the tensor's: what the nodes before may have rounded.
+/// Perturbs every element by `share` of its own and of the tensor's magnitude, like rounding in preceding nodes.
 void move(Tensor& t, double share, uint32_t trial, uint32_t stream) {
   double size = rms(t);
   for (size_t i = 0; i < t.at.size(); ++i)
     t.at[i] += (random_block(0, trial, stream, i / 4)[i % 4] & 1 ? share : -share) * (std::abs(t.at[i]) + size);
 }
 
-/// The widened graph's results with every inner value moved by what `g` allows its nodes.
+/// The widened graph's results with every inner value perturbed within the bounds of the nodes of `g`.
 Tensors moved(const Graph& g, const Graph& wide, const Tensors& inputs, uint32_t trial) {
   Readers readers = readers_of(g);
   std::vector<Tensor> values(wide.values().size());
@@ -70,12 +70,12 @@ Tensors moved(const Graph& g, const Graph& wide, const Tensors& inputs, uint32_t
   return results;
 }
 
-/// How far each result can be moved by roundings between the nodes of a graph; made when it is first asked for.
+/// Measures lazily how much rounding between nodes can change each result.
 class Wobble {
  public:
   Wobble(const Graph& g, const Tensors& inputs) : g_(g), inputs_(inputs) {}
 
-  /// `got`, with the truth in the place of elements that are no further from it than twice what roundings do.
+  /// `got`, with elements replaced by the truth if their error is at most twice the effect of rounding.
   Tensor without(const std::string& result, const Tensor& got, const Tensor& truth) {
     if (trials_.empty()) run();
     Tensor out = got;
@@ -92,7 +92,7 @@ class Wobble {
     Graph wide = widened(g_);
     Tensors inputs = widened(inputs_);
     for (uint32_t trial = 0; trial < 8; ++trial) trials_.push_back(moved(g_, wide, inputs, trial));
-  } catch (const Error&) {  // an op that does not take f64: nothing is let pass
+  } catch (const Error&) {  // an op does not accept f64: no tolerance
   }
   const Graph& g_;
   const Tensors& inputs_;
@@ -105,7 +105,7 @@ double conditioning_of(const Graph& g, const Tensors& inputs, const std::string&
     if (wide.states()[k].name == result) return conditioning(wide, widened(inputs), k);
   return 0;
 } catch (const Error&) {
-  return 0;  // an op that does not take f64
+  return 0;  // an op does not accept f64
 }
 
 }  // namespace

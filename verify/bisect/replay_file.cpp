@@ -1,4 +1,4 @@
-// Replay files: a checkpoint whose metadata holds the graph.
+// Replay files: checkpoints with the graph in their metadata.
 #include <fmt/format.h>
 
 #include "core/base/status.h"
@@ -21,7 +21,7 @@ void put_all(Checkpoint& c, const std::string& prefix, const Tensors& tensors) {
   for (const auto& [name, t] : tensors) put(c, prefix + name, t);
 }
 
-/// The tensors of a checkpoint whose names begin with `prefix`, without it.
+/// The tensors of a checkpoint whose names start with `prefix`, with the prefix removed.
 Tensors take(const Checkpoint& c, const std::string& prefix) {
   Tensors out;
   for (const auto& [name, t] : c.tensors)

@@ -55,7 +55,7 @@ ordered_json attrs_json(const Attrs& attrs) {
     if (auto* ints = std::get_if<Ints>(&value)) all[name]["ints"] = *ints;
     if (auto* words = std::get_if<std::string>(&value)) all[name]["text"] = *words;
     if (auto* reals = std::get_if<Reals>(&value)) {
-      all[name]["reals"] = ordered_json::array();  // as texts: JSON has no infinity
+      all[name]["reals"] = ordered_json::array();  // as strings, because JSON has no infinity
       for (double x : *reals) all[name]["reals"].push_back(fmt::format("{}", x));
     }
   }
@@ -90,7 +90,7 @@ Attrs attrs_from(const json& j) {
   return attrs;
 }
 
-/// Files of before 0.2 have no phases: the labels told backward and update.
+/// Files older than version 0.2 have no phases; labels marked backward and update.
 Phase phase_from(const json& node) {
   if (node.contains("phase")) {
     std::string given = text(node, "phase");
@@ -103,7 +103,7 @@ Phase phase_from(const json& node) {
   return label == "update" || label.starts_with("update.") ? Phase::update : Phase::forward;
 }
 
-/// Builds the graph and counts what its values take.
+/// Builds the graph and counts the elements of its values.
 class Builder {
  public:
   explicit Builder(const Tensors& constants) : constants_(constants) {}

@@ -1,4 +1,4 @@
-// Every call of a session with arguments that are wrong.
+// Calls every session function with invalid arguments.
 #include <fmt/format.h>
 
 #include "verify/conformance/programs.h"
@@ -126,7 +126,7 @@ void usage(PluginUnderTest& plugin, Findings& f) {
          [&](TuttiError* e) { return t.usage(s.get(), &now, nullptr, e); });
 }
 
-/// The same wrong arguments for read and write.
+/// The same invalid arguments for read and write.
 void transfer(
     PluginUnderTest& plugin, Findings& f, const std::string& name,
     const std::function<int32_t(const TuttiPlugin&, TuttiSession*, const char*, float*, size_t, TuttiError*)>& move) {

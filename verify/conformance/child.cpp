@@ -26,7 +26,7 @@ void send(int to, const json& message) {
   std::string line = message.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   for (size_t done = 0; done < line.size();) {
     ssize_t n = ::write(to, line.data() + done, line.size() - done);
-    if (n < 0 && errno != EINTR) std::_Exit(3);  // nobody listens any more
+    if (n < 0 && errno != EINTR) std::_Exit(3);  // the parent is gone
     done += n > 0 ? static_cast<size_t>(n) : 0;
   }
 }
@@ -55,7 +55,7 @@ json run_one(const Check& check, PluginUnderTest& plugin) {
 int memory_file() {
   int fd = memfd_create("output", MFD_CLOEXEC);
   if (fd < 0) throw Error(Code::internal, fmt::format("memfd_create: {}", std::strerror(errno)));
-  std::fflush(nullptr);  // or the child would write it once more
+  std::fflush(nullptr);  // otherwise the child would write buffered output again
   return fd;
 }
 
@@ -68,11 +68,11 @@ Child::Child(const Setup& setup, const Checks& checks, size_t first, size_t end)
 
 Child::~Child() { close(output_); }
 
-/// In the child.
+/// Runs in the child.
 void Child::work(const Setup& setup, const Checks& checks, size_t first, size_t end) {
   rlimit none = {0, 0};
   setrlimit(RLIMIT_CORE, &none);
-  setenv("TUTTI_LOG", "error", 1);  // the engine's own lines are told apart by how they begin: see fresh_output
+  setenv("TUTTI_LOG", "error", 1);  // the engine's own lines are recognized by their prefix: see fresh_output
   unsetenv("TUTTI_TRACE");
   fcntl(output_, F_SETFL, O_APPEND);
   dup2(output_, STDOUT_FILENO);
@@ -88,7 +88,7 @@ void Child::work(const Setup& setup, const Checks& checks, size_t first, size_t 
     }
   }
   send(to, {{"finished", true}});
-  std::exit(0);  // a normal end: what the plugin left to be done there is part of the check
+  std::exit(0);  // a normal exit, so that the plugin's exit handlers are checked too
 }
 
 std::string Child::fresh_output() {
@@ -96,7 +96,7 @@ std::string Child::fresh_output() {
   ssize_t n = pread(output_, text.data(), text.size(), seen_);
   text.resize(n > 0 ? static_cast<size_t>(n) : 0);
   seen_ = lseek(output_, 0, SEEK_END);
-  // What the engine logs goes to stderr as well, and is not the plugin's printing.
+  // Removes the engine's log lines, which are not output of the plugin.
   std::string kept;
   for (size_t at = 0; at < text.size();) {
     size_t stop = std::min(text.find('\n', at), text.size() - 1) + 1;

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr int most_silent = 3;  // a plugin that hangs everywhere is left alone after so many checks
+constexpr int most_silent = 3;  // stops after this many timeouts
 
 bool wanted(const std::string& id, const std::string& only) {
   if (only.empty()) return true;
@@ -28,7 +28,7 @@ bool wanted(const std::string& id, const std::string& only) {
 
 Result blank(const Check& c) { return {.id = c.id, .doc = c.doc, .must = c.must}; }
 
-/// What the parent itself looks at, whichever checks run.
+/// Checks that the parent process does with any selection of checks.
 const Check quiet = {"process.quiet", "nothing is printed on stdout or stderr", {}};
 const Check ends = {"process.end", "processes that loaded the plugin end normally", {}};
 
@@ -38,7 +38,7 @@ Checks chosen(const std::string& only) {
   return all;
 }
 
-/// The manifest of a library: a .json beside it that names it.
+/// The manifest of a library: a .json file beside it that names it.
 Manifest manifest_of(const fs::path& given) {
   std::error_code ec;
   fs::path file = fs::canonical(given, ec);
@@ -48,7 +48,7 @@ Manifest manifest_of(const fs::path& given) {
   std::vector<fs::path> candidates;
   if (file.extension() == ".json") {
     candidates = {file};
-  } else {  // a link's own folder is the one that the search would look at
+  } else {  // the folder of a symbolic link itself, as in the plugin search
     for (fs::directory_iterator it(fs::absolute(given).lexically_normal().parent_path(), ec), last; !ec && it != last;
          it.increment(ec))
       if (it->path().extension() == ".json") candidates.push_back(it->path());
@@ -75,8 +75,8 @@ Setup setup_of(const Options& o) {
   return {m, o.device, o.full};
 }
 
-/// Throws Error(invalid) where the plugin lists devices and the chosen one is none of them. What else goes wrong with
-/// the list is for the checks to find.
+/// Throws Error(invalid) if the plugin lists devices but not the chosen one. Other problems of the list are left to the
+/// checks.
 void check_index(const Setup& setup, double timeout) {
   if (setup.device < 0) return;
   auto look = [](PluginUnderTest& plugin, Findings& f) {
@@ -90,7 +90,7 @@ void check_index(const Setup& setup, double timeout) {
     throw invalid(fmt::format("--device-index {}: {}", setup.device, e.why), "name one of them");
 }
 
-/// Runs the chosen checks, each group in processes of its own, and keeps what they printed and how they ended.
+/// Runs the selected checks, each group in its own processes, and records their output and exit status.
 class Runner {
  public:
   Runner(const Setup& setup, const Options& options, const Checks& checks, Report& report)
@@ -126,7 +126,7 @@ class Runner {
       while (alive && first < end) {
         auto start = Clock::now();
         Event e = child.next(timeout_);
-        if (options_.stopped()) return;  // the signal may have ended the child
+        if (options_.stopped()) return;  // the signal may have killed the child
         alive = e.kind == Event::result;
         if (!alive) e.outcome = Outcome::fail;
         if (e.kind == Event::silent && ++silent_ == most_silent)
@@ -134,7 +134,7 @@ class Runner {
         finish(first, e, std::chrono::duration<double>(Clock::now() - start).count());
         ++first;
       }
-      if (!alive) continue;  // the rest gets a new process
+      if (!alive) continue;  // the remaining checks get a new process
       Event e = child.next(timeout_);
       note_output(checks_[end - 1].id, e);
       if (e.kind != Event::finished)
@@ -176,7 +176,7 @@ class Runner {
     keep(r);
   }
 
-  /// What the manifest says changes the outcome.
+  /// Adds a result, adjusted by the manifest's expected failures.
   void keep(Result r) {
     for (const parity::Expected& e : expected_) {
       if (r.no_device || !e.matches(r.id)) continue;

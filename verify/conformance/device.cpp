@@ -1,5 +1,5 @@
-// What the device's own calls promise the SDK, which programs reach only in part: plugins over sdk::RenderedPlugin hold
-// their drivers to it when a session is opened with the option self_check; others refuse the option.
+// Checks of driver functions that programs exercise only partly: plugins based on sdk::RenderedPlugin test their driver
+// when a session is opened with the option self_check; others refuse the option.
 #include <fmt/format.h>
 
 #include "verify/conformance/plugin_under_test.h"
@@ -24,7 +24,7 @@ auto promised(const std::string& what) {
   };
 }
 
-/// Of every device, since they must differ.
+/// Checks all devices, because their identities must differ.
 void identity(PluginUnderTest& plugin, Findings& f) {
   const TuttiPlugin& t = plugin.plugin();
   plugin.device(f);

@@ -1,4 +1,4 @@
-// Structs of another size than the plugin was built with.
+// Structs of a different size than the plugin was built with.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -8,7 +8,7 @@
 namespace tutti::conformance {
 namespace {
 
-/// Checks, compiles and runs a copy of the small program; the host's structs are of other sizes.
+/// Checks, compiles and runs a copy of the small program with host structs of other sizes.
 void train(PluginUnderTest& plugin, Findings& f, const Growth& growth) {
   RawSession s(plugin, f);
   const TuttiPlugin& t = s.table();
@@ -30,7 +30,7 @@ void train(PluginUnderTest& plugin, Findings& f, const Growth& growth) {
   TuttiExecutable* x = nullptr;
   succeed(f, "compile", [&](TuttiError* e) { return t.compile(s.get(), &copy.get(), options, &x, memory, e); });
   if (memory->size != growth.size<TuttiMemory>()) f.add("compile changed the size of the memory struct");
-  SmallRun twin(s, p.get(), p.size());  // the same program in this ABI's own structs
+  SmallRun twin(s, p.get(), p.size());  // the same program with this ABI's structs
   TuttiMemory want = twin.memory();
   if (memory->arena != want.arena || memory->constants != want.constants || memory->workspace != want.workspace ||
       memory->staging != want.staging)

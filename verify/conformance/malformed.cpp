@@ -1,4 +1,4 @@
-// Programs that a plugin does not know or that break the contract.
+// Programs with unknown features and programs that violate the contract.
 #include <fmt/format.h>
 
 #include "verify/conformance/programs.h"
@@ -13,7 +13,7 @@ struct Verdicts {
   std::vector<std::string> why;
 };
 
-/// Asks about a program; the answer may also be one refusal of the whole.
+/// Calls check on a program; the plugin may also refuse the program as a whole.
 Answer checked(RawSession& s, Findings& f, const TuttiProgram& p, Verdicts& v) {
   v.accepted.assign(p.nodes.count, 0);
   v.why.assign(p.nodes.count, "");
@@ -34,7 +34,7 @@ int32_t compiled(RawSession& s, Findings& f, const TuttiProgram& p, const std::s
   return a.code;
 }
 
-/// A program with something new in it must be declined: as a whole or, with `node`, that node alone.
+/// A program with an unknown feature must be declined: as a whole or, with `node`, only that node.
 void declined(PluginUnderTest& plugin, Findings& f, const std::string& what, const Change& change, bool node = true) {
   RawSession s(plugin, f);
   SmallProgram p;

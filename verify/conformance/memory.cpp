@@ -1,4 +1,4 @@
-// What compile reports against what usage counts.
+// Compares the memory reported by compile with the memory counted by usage.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -99,7 +99,7 @@ void reopened(PluginUnderTest& plugin, Findings& f) {
   }
 }
 
-/// Bytes of this process that lie in memory.
+/// Resident memory of this process in bytes.
 int64_t resident_bytes() {
   std::ifstream in("/proc/self/statm");
   int64_t pages = 0, resident = 0;
@@ -107,21 +107,21 @@ int64_t resident_bytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-/// Whether this process sees the device's memory as its own.
+/// Whether the device's memory is part of this process's memory.
 bool in_host_memory(PluginUnderTest& plugin, Findings& f) {
   uint32_t kind = plugin.devices(f)[plugin.device(f)].kind;
   return kind == TUTTI_CPU || kind == TUTTI_SOFTWARE;
 }
 
-/// The largest small program whose tensors, of which it holds a dozen at most, the device has room for; 0: too small to
-/// be seen in the process.
+/// The largest size of the small program (at most a dozen tensors) that fits into the device's memory; 0: too small to
+/// be measured in the process.
 int64_t visible_elements(PluginUnderTest& plugin, Findings& f) {
   uint64_t room = plugin.devices(f)[plugin.device(f)].memory_total / (16 * sizeof(float));
   auto n = static_cast<int64_t>(std::min<uint64_t>(room, 1 << 19));
   return n * static_cast<int64_t>(sizeof(float)) >= 256 << 10 ? n : 0;
 }
 
-/// Twice as many rounds as allocators that keep freed memory for a while (a sanitizer's) need to begin to reuse it.
+/// Uses twice as many rounds as allocators with a quarantine for freed memory (sanitizers) need to start reusing it.
 void grows_not(Findings& f, int64_t tensor, const std::string& what, const std::function<void(int)>& round) {
   constexpr int most_blocks = 8, rounds = 5;
   for (int k = 0; k < rounds; ++k) round(k);
@@ -160,8 +160,8 @@ void released(PluginUnderTest& plugin, Findings& f) {
   });
 }
 
-/// Programs whose memory an allocator refuses, not a comparison with the device's size: on a CPU for lack of address
-/// space, on a GPU because earlier programs hold the rest. Drivers that play a device in this process do not bear the
+/// Programs whose allocation fails in the allocator, not by a comparison with the device's size: on a CPU by a limited
+/// address space, on a GPU because earlier programs use the rest. Software drivers in this process do not survive the
 /// former.
 void refused(PluginUnderTest& plugin, Findings& f) {
   TuttiDevice device = plugin.devices(f)[plugin.device(f)];

@@ -1,4 +1,4 @@
-// Whole training steps: beside the reference, their memory, and twice the same.
+// Whole training steps: compared with the reference, memory use, and reproducibility.
 #include <fmt/format.h>
 
 #include "core/runtime/session.h"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t batch = 8;
 
-/// What a plugin is held to: a model's default size where everything is asked for, else the tiny one.
+/// The model's default size with `full`, else the tiny one.
 lockstep::LockstepOptions options_of(const std::string& name, bool full) {
   lockstep::LockstepOptions o = lockstep::lockstep_of(find_model(name), {.size = full ? "" : "tiny"});
   o.batch = batch;
@@ -31,7 +31,7 @@ void lockstep(const std::string& name, PluginUnderTest& plugin, Findings& f) {
     for (const std::string& text : r.failures) f.add(text);
 }
 
-/// A session with the programs of a training run, and what they report.
+/// A session with the programs of a training run and their memory reports.
 struct Run {
   lockstep::LockstepOptions options;
   const data::Source& set;
@@ -83,7 +83,7 @@ struct Run {
     }
     session.wait(last);
   }
-  /// Every state after the step, byte by byte.
+  /// The bytes of every state after the step.
   std::map<std::string, std::vector<std::byte>> states() {
     std::map<std::string, std::vector<std::byte>> all;
     for (const State& s : step.states()) {

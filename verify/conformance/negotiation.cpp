@@ -1,4 +1,4 @@
-// Before init: what the exported function answers.
+// Checks of the exported function before init.
 #include <fmt/format.h>
 
 #include <set>
@@ -9,7 +9,7 @@
 namespace tutti::conformance {
 namespace {
 
-/// Asks for versions [low, high]; the range that the plugin gives must be one.
+/// Requests versions [low, high]; the plugin must return a valid range.
 const TuttiPlugin* negotiate(PluginUnderTest& plugin, Findings& f, uint32_t low, uint32_t high, uint32_t mine[2]) {
   mine[0] = mine[1] = TUTTI_NONE;
   const TuttiPlugin* t = nullptr;

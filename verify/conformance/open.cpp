@@ -1,4 +1,4 @@
-// init, devices, open, close.
+// Checks of init, devices, open and close.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ void twice(PluginUnderTest& plugin, Findings& f) {
 
 constexpr uint64_t least_memory = 1 << 20, most_memory = uint64_t{1} << 50;
 
-/// Of this machine, in bytes.
+/// Memory of this machine in bytes.
 uint64_t host_memory() {
   return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
@@ -44,7 +44,7 @@ void devices(PluginUnderTest& plugin, Findings& f) {
     if (d.kind > TUTTI_OTHER) bad(fmt::format("unknown kind {}", d.kind));
     if (d.memory_free > d.memory_total) bad("more memory free than there is");
     if (d.unusable) continue;
-    if (d.driver && !*d.driver) bad("no driver");  // it tells cached kernels and recorded results apart
+    if (d.driver && !*d.driver) bad("no driver");  // it identifies cached kernels and recorded results
     uint64_t most = d.kind == TUTTI_CPU || d.kind == TUTTI_SOFTWARE ? host_memory() : most_memory;
     if (d.memory_total < least_memory || d.memory_total > most)
       bad(fmt::format("memory_total is {} bytes, from {} to {} can be", d.memory_total, least_memory, most));

@@ -1,4 +1,4 @@
-// Every op against the float64 reference, by the cases of `tutti parity`.
+// Compares every op with the float64 reference, using the cases of `tutti parity`.
 #include <fmt/format.h>
 
 #include "graph/op.h"
@@ -8,13 +8,13 @@
 namespace tutti::conformance {
 namespace {
 
-/// Two samples with all gradients where there are any (which judges their values too), and updates of state in place;
-/// or all cases.
+/// Two samples with all gradients if there are any (which checks forward results too), and in-place updates of states;
+/// with `full`, all cases.
 std::vector<parity::CaseId> cases(const OpDef& op, bool full) {
   if (full) return parity::cases_of(op, parity::Extent::normal);
   std::vector<parity::CaseId> all;
   for (const parity::CaseId& id : parity::cases_of(op, parity::Extent::quick)) {
-    if (!all.empty() && all.back().sample == id.sample) all.pop_back();  // its forward alone
+    if (!all.empty() && all.back().sample == id.sample) all.pop_back();  // the forward case of the same sample
     all.push_back(id);
   }
   for (const parity::CaseId& id : parity::cases_of(op, parity::Extent::normal))

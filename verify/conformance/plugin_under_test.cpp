@@ -71,7 +71,7 @@ void refuse(Findings& f, const std::string& what, std::initializer_list<int32_t>
                     a.message.empty() ? "" : " (" + a.message + ")"));
 }
 
-// A host of tomorrow, with a blob cache of its own and a log that nobody reads.
+// A host with a future ABI's larger struct, its own blob cache and a log that is discarded.
 struct PluginUnderTest::Host {
   struct Grown {
     TuttiHost base = {};

@@ -1,4 +1,4 @@
-// Products at the shapes for which devices have kernels of their own, and with numbers that are none.
+// Products with shapes for which devices have special kernels, and with non-finite numbers.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -20,7 +20,8 @@ namespace {
 using parity::DeviceProgram;
 using parity::Tensors;
 
-/// Eighths from -1 to 1: sums of their products are exact in f32 in whatever order, so that any difference is an error.
+/// Multiples of 1/8 from -1 to 1: sums of their products are exact in f32 in any order, so that any difference is an
+/// error.
 Tensor eighths(const Shape& shape, uint64_t seed) {
   Tensor t({DType::f32, shape});
   uint64_t bits = seed * 0x9E3779B97F4A7C15u + 1;
@@ -31,7 +32,7 @@ Tensor eighths(const Shape& shape, uint64_t seed) {
   return t;
 }
 
-/// A program that gives y, called after `what`, must give what the float64 reference does; NaN where that has NaN.
+/// The value y, named `what`, must equal the float64 reference, including NaNs.
 void judge(Findings& f, Session& session, Graph& g, Value y, const Tensors& inputs, const std::string& what) {
   g.set_state(what, y);
   DeviceProgram program(session, g);
@@ -80,7 +81,7 @@ void batches(PluginUnderTest& plugin, Findings& f) {
   for (const auto& [a, b] : all) product(f, session, a, b, false, false);
 }
 
-/// Bias and ReLU behind the product, which devices may compute in one call.
+/// Products with bias and ReLU, which devices may fuse.
 void special(PluginUnderTest& plugin, Findings& f) {
   Session session(plugin.engine_device());
   constexpr double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
@@ -90,7 +91,7 @@ void special(PluginUnderTest& plugin, Findings& f) {
         for (double x : {nan, inf, -inf}) {
           Graph g;
           Tensors in = {{"a", eighths({m, k}, 3)}, {"b", eighths({k, n}, 4)}};
-          for (double& v : in.at("b").at) v = v == 0 ? 0.5 : v;  // inf times 0 is NaN: another question
+          for (double& v : in.at("b").at) v = v == 0 ? 0.5 : v;  // no zeros, because inf * 0 is NaN
           in.at("a").at[static_cast<size_t>(k) + 1 < in.at("a").at.size() ? static_cast<size_t>(k) + 1 : 1] = x;
           Value y = matmul(g.feed("a", {DType::f32, {m, k}}), g.feed("b", {DType::f32, {k, n}}));
           if (bias) {
@@ -103,7 +104,7 @@ void special(PluginUnderTest& plugin, Findings& f) {
         }
 }
 
-/// Products that are denormal, and denormal factors, at every place of a tensor that many threads share.
+/// Denormal products and factors at every position of a tensor that is processed by many threads.
 void denormals(PluginUnderTest& plugin, Findings& f) {
   Session session(plugin.engine_device());
   Graph g;
@@ -125,7 +126,7 @@ void denormals(PluginUnderTest& plugin, Findings& f) {
     if (!text.empty()) f.add(text);
 }
 
-/// Two sessions at a time whose steps need scratch memory.
+/// Two concurrent sessions whose steps need scratch memory.
 void sessions(PluginUnderTest& plugin, Findings& f) {
   Device device = plugin.engine_device();
   Findings found[2];
@@ -158,7 +159,7 @@ void sessions(PluginUnderTest& plugin, Findings& f) {
   for (const Findings& one : found) f.add(one);
 }
 
-/// Every device of the plugin, since the other checks use one.
+/// All devices of the plugin; the other checks use only one.
 void devices(PluginUnderTest& plugin, Findings& f) {
   plugin.engine_device();
   for (const Device& d : Registry::instance().devices()) {

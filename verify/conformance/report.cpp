@@ -1,4 +1,4 @@
-// What a run of conformance prints and writes.
+// Reports of a conformance run.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -22,7 +22,7 @@ std::string verdict(const Report& r) {
   return "PASSES";
 }
 
-/// What a terminal bears; the JSON holds the whole.
+/// Truncates a text for the terminal; the JSON has the full text.
 std::string cut(const std::string& text) {
   constexpr size_t most = 800;
   if (text.size() <= most) return text;
@@ -46,7 +46,7 @@ std::string to_text(const Report& report) {
                        report.count(Outcome::fail, group), report.count(Outcome::unsupported, group),
                        report.count(Outcome::expected, group), seconds);
   }
-  std::string without;  // said once, not for every check
+  std::string without;  // printed once, not for every check
   size_t lacking = 0;
   for (const Result& r : report.results) {
     if (r.outcome == Outcome::pass) continue;

@@ -1,4 +1,4 @@
-// What small programs compute, in whatever order they are run.
+// Results of small programs, run in different orders.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -32,7 +32,7 @@ void in_flight(PluginUnderTest& plugin, Findings& f) {
   r.verify(f, "after 8 steps without a wait between them");
 }
 
-/// More groups of work-items than drivers like to handle in one piece, the last of them not full.
+/// Many work-groups, the last one partial.
 void many(PluginUnderTest& plugin, Findings& f) {
   SmallProgram p(3'000'017);
   RawSession s(plugin, f);
@@ -67,7 +67,7 @@ void waits(PluginUnderTest& plugin, Findings& f) {
   r.verify(f, "after waiting in any order");
 }
 
-/// Where work is in flight, a wait without time must not last as long as the work.
+/// While work is in flight, a wait with timeout 0 must return before the work is done.
 void timeout(PluginUnderTest& plugin, Findings& f) {
   using Clock = std::chrono::steady_clock;
   auto since = [](Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); };
@@ -140,7 +140,7 @@ void closing(PluginUnderTest& plugin, Findings& f) {
     SmallRun released(s, p.get(), p.size()), kept(s, p.get(), p.size());
     released.enqueue(0);
     kept.enqueue(0);
-    s.table().release(released.get());  // its run may be in flight, like the other's when the session closes
+    s.table().release(released.get());  // released while its run may be in flight
   }
   RawSession s(plugin, f);
   SmallRun r(s, p.get(), p.size());

@@ -1,4 +1,4 @@
-// Sessions of several threads, and one session that wanders from thread to thread.
+// Sessions in several threads, and one session used by several threads in turn.
 #include <fmt/format.h>
 
 #include <thread>
@@ -8,7 +8,7 @@
 namespace tutti::conformance {
 namespace {
 
-/// Runs f in a thread of its own; what ends it becomes a finding.
+/// Runs `work` in a thread; an exception becomes a finding.
 std::thread start(Findings& f, const std::function<void()>& work) {
   return std::thread([&f, work] {
     try {

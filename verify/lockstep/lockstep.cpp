@@ -26,8 +26,9 @@ using parity::Tensors;
 using parity::truth_of;
 
 constexpr double loss_bound = 1e-5, norm_bound = 1e-3;
-constexpr double most_jump = 0.05;  // one window of a pool among thousands; what is farther off is wrong
-constexpr double cancelled = 1e-3;  // of all states of a role: what is smaller is judged by this share of them
+constexpr double most_jump = 0.05;  // one pooling window among thousands; larger differences are errors
+// Smaller states are judged relative to this fraction of the norm of all states of their role.
+constexpr double cancelled = 1e-3;
 constexpr size_t most_failures = 20;
 constexpr double rate = 1e-3;
 
@@ -52,7 +53,7 @@ void draw_weights(Session& session, const Graph& init, uint64_t seed) {
 
 bool is_data(const State& s) { return s.role == StateRole::data; }
 
-/// The optimizer's update of one parameter as a graph of its own.
+/// The optimizer's update of one parameter as a separate graph.
 struct Update {
   Graph graph;
   const OpDef* op = nullptr;
@@ -68,8 +69,8 @@ struct Update {
   }
 };
 
-/// Where terms cancel, the size of a state says nothing about the roundings that led to it: the gradient of a bias
-/// before a linear layer and a batch_norm is 0, and so is the mean that this one sees.
+/// Norms of all states by role. If terms cancel, a state's magnitude is unrelated to its rounding errors: the gradient
+/// of a bias before a linear layer and a batch_norm is 0, and so is the mean in that batch_norm.
 class Sizes {
  public:
   Sizes(const Graph& g, const Tensors& truth) {
@@ -77,7 +78,7 @@ class Sizes {
       if (auto t = truth.find(s.name); t != truth.end() && is_float(t->second.type.dtype))
         squares_[s.role] += square(t->second);
   }
-  /// The least that a state of the role is judged by.
+  /// The smallest norm that an error of a state of the role is relative to.
   double least(StateRole role) const { return cancelled * std::sqrt(squares_.at(role)); }
 
  private:
@@ -89,14 +90,14 @@ class Sizes {
   std::map<StateRole, double> squares_;
 };
 
-/// How far the reference's own gradients move when its weights change by what float32 cannot tell apart.
+/// Change of the reference's gradients when its weights change within float32 precision.
 class Jumps {
  public:
   Jumps(Side& truth, const Graph& g, const Tensors& feeds, const Tensors& before, const Tensors& after,
         const Sizes& sizes)
       : truth_(truth), g_(g), feeds_(feeds), before_(before), after_(after), sizes_(sizes) {}
 
-  /// The largest relative change of that gradient in eight trials; runs them at the first call.
+  /// The largest relative change of a gradient in eight trials, which are run in the first call.
   double of(const std::string& gradient) {
     if (largest_.empty()) measure();
     return largest_.at(gradient);
@@ -156,10 +157,11 @@ struct Judge {
   }
 };
 
-/// How many of these steps may have a gradient that passes for a jump: near ties are rare.
+/// Maximum number of steps with gradients that pass because of a jump; near ties are rare.
 int64_t most_jumps(int64_t steps) { return 1 + steps / 4; }
 
-/// Every state of the device after the step against the reference's and against the update by its own gradient.
+/// Compares every state of the device after the step with the reference and with the update by the device's own
+/// gradient.
 void judge_step(Judge judge, const Graph& g, std::vector<Update>& updates, const Tensors& before, const Tensors& truth,
                 const Tensors& got, const Sizes& sizes) {
   size_t at = static_cast<size_t>(judge.step % loss_ring);
@@ -176,8 +178,8 @@ void judge_step(Judge judge, const Graph& g, std::vector<Update>& updates, const
     if (s.role == StateRole::gradient)
       judge.gradient(error, s.name);
     else if (s.role == StateRole::optimizer || truth.contains("gradient." + s.name))
-      // Follows from the gradient, which is judged, by the update, judged below: Adam moves by the roundings alone
-      // where the gradient cancels to nothing, as that of attention's key bias does.
+      // Not judged directly: the gradient is judged here and the update below. If a gradient cancels to zero, like that
+      // of attention's key bias, Adam moves by rounding errors alone.
       judge.result.state = std::max(judge.result.state, error);
     else
       judge.within(judge.result.state, error, norm_bound, s.name);
@@ -191,7 +193,7 @@ void judge_step(Judge judge, const Graph& g, std::vector<Update>& updates, const
     for (size_t k = 0; k < want.size(); ++k) {
       const std::string& name = u.graph.states()[k].name;
       if (!is_float(want[k].type.dtype)) continue;
-      auto old = before.find(name);  // a state and what is added to it may cancel
+      auto old = before.find(name);  // a state and its increment may cancel
       Difference d = compare(got.at(name), want[k], bound_of(*u.op, u.graph, DType::f32, false), {},
                              old == before.end() ? nullptr : &old->second);
       judge.result.update = std::max(judge.result.update, d.share);

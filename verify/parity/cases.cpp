@@ -16,7 +16,7 @@
 namespace tutti::parity {
 namespace {
 
-/// The op's sample in the shapes of the case. Throws Error where there is no such variant.
+/// The op's sample with the shapes of the case. Throws Error if the variant does not exist.
 Sample sample_of(const CaseId& id) {
   const Sample& recorded = id.op->samples[id.sample];
   if (id.variant.empty()) return recorded;
@@ -35,7 +35,7 @@ bool differentiable(const OpDef& op, const Types& types) {
          std::any_of(types.begin(), types.end(), [](const TensorType& t) { return is_float(t.dtype); });
 }
 
-/// The inputs whose gradients the case asks for.
+/// The inputs whose gradients the case computes.
 std::vector<size_t> wanted(const CaseId& id, const Types& types) {
   std::vector<size_t> inputs;
   for (size_t i = 0; i < types.size(); ++i)
@@ -43,7 +43,7 @@ std::vector<size_t> wanted(const CaseId& id, const Types& types) {
   return inputs;
 }
 
-/// The result that comes back into input i of a "state" case.
+/// The result that updates input i in a "state" case.
 std::optional<size_t> state_of(const CaseId& id, size_t i) {
   if (id.variant == "state")
     for (auto [input, result] : updated_inputs(*id.op))
@@ -51,8 +51,8 @@ std::optional<size_t> state_of(const CaseId& id, size_t i) {
   return {};
 }
 
-/// How an input of the "views" cases is stored: transposed in its last two axes, or with an element more at both ends
-/// of its only axis.
+/// Stored shape of an input in "views" cases: the last two axes transposed, or one more element at both ends of its
+/// only axis.
 Shape stored(Shape shape) {
   if (shape.size() >= 2)
     std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
@@ -70,7 +70,7 @@ Value view(Value x) {
   return transpose(x, perm);
 }
 
-/// The tensor of which view() gives `x`.
+/// The stored tensor from which view() returns `x`.
 Tensor unview(const Tensor& x) {
   if (x.shape().empty()) return x;
   Tensor s({x.type.dtype, stored(x.shape())});
@@ -98,7 +98,7 @@ bool exists(const CaseId& id) {
     return id.what == "forward" ||
            std::any_of(g.states().begin(), g.states().end(), [](const State& s) { return s.name[0] == 'd'; });
   } catch (const Error&) {
-    if (id.variant.empty() && id.dtype == DType::f32) throw;  // a record whose sample does not hold
+    if (id.variant.empty() && id.dtype == DType::f32) throw;  // an invalid sample in the record
     return false;
   }
 }
@@ -113,7 +113,7 @@ std::vector<DType> dtypes_of(const Sample& sample, Extent extent) {
   return all;
 }
 
-/// Whether a case that somebody wrote down can be run.
+/// Whether a parsed case can be run.
 bool valid(const CaseId& id) {
   if (id.variant == huge) return has_huge(*id.op, id.sample) && id.what == "forward" && id.dtype == DType::f32;
   std::vector<DType> dtypes = dtypes_of(id.op->samples[id.sample], Extent::full);
@@ -122,7 +122,7 @@ bool valid(const CaseId& id) {
          !(id.variant == "state" && id.what != "forward") && exists(id);
 }
 
-/// The first samples of the op that have this variant, with all gradients where there are any.
+/// Adds the first samples of the op that have this variant, with all gradients if there are any.
 void add_variant(std::vector<CaseId>& all, const OpDef& op, std::string_view variant, Extent extent) {
   size_t found = 0, most = extent == Extent::full ? 2 : 1;
   for (size_t s = 0; s < op.samples.size() && found < most; ++s) {

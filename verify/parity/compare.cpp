@@ -12,7 +12,7 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-/// Below this a device may flush to zero, and a format has no digits left.
+/// The smallest normal number: devices may flush smaller ones to zero.
 double smallest(DType t) {
   switch (t) {
     case DType::f16: return 0x1p-14;
@@ -21,8 +21,8 @@ double smallest(DType t) {
   }
 }
 
-/// Units in the last place. Devices compute in f32 and round to 16 bits where they store, so there few are enough; and
-/// some functions are computed less exactly than others.
+/// The bound in ULPs. Devices compute in f32 and round to 16 bits when storing, so few ULPs suffice there. Some
+/// functions are less accurate than others.
 double factor(const OpDef& op, DType coarsest, bool gradient) {
   bool half = size_of(coarsest) == 2;
   if (op.name == "cast") return 1;  // one rounding forward, one back
@@ -52,7 +52,7 @@ Difference judge(const Tensor& got, const Tensor& want, const Bound& bound, doub
     double a = got.at[i], b = want.at[i];
     if (same(a, b)) continue;
     double error = std::abs(a - b), share = bound.equal() ? infinite : error / allowed(i);
-    if (!(share < infinite)) share = error = infinite;  // one NaN, one infinity, or equality asked
+    if (!(share < infinite)) share = error = infinite;  // a NaN or an infinity on one side, or equality required
     wrong += !(share <= 1);
     square += error * error;
     if (share > d.share || (d.share == 0 && share > 0)) {

@@ -8,13 +8,13 @@
 namespace tutti::parity {
 namespace {
 
-/// Every float element times 1 + h or 1 - h, drawn by coin.
+/// Multiplies every float element randomly by 1 + h or 1 - h.
 void shake(Tensor& t, double h, uint32_t trial, uint32_t stream) {
   if (!is_float(t.type.dtype)) return;
   for (size_t i = 0; i < t.at.size(); ++i) t.at[i] *= 1 + (random_block(0, trial, stream, i / 4)[i % 4] & 1 ? h : -h);
 }
 
-/// State k of a graph, with all inputs and all results of nodes shaken by h (0: as they are).
+/// State k of a graph, with all inputs and node results perturbed by h (0: unperturbed).
 Tensor shaken(const Graph& g, const Tensors& inputs, size_t k, double h, uint32_t trial) {
   std::vector<Tensor> values(g.values().size());
   for (ValueId v = 0; v < values.size(); ++v) {
@@ -31,7 +31,7 @@ Tensor shaken(const Graph& g, const Tensors& inputs, size_t k, double h, uint32_
   return values[g.states()[k].after];
 }
 
-/// The root mean square change of state k per unit of relative change, measured with changes of h.
+/// The root mean square change of state k per unit of relative change, measured with perturbations of h.
 double change(const Graph& g, const Tensors& inputs, const Tensor& base, size_t k, double h) {
   constexpr uint32_t trials = 3;
   double square = 0;
@@ -88,7 +88,8 @@ Tensors widened(const Tensors& tensors) {
 double conditioning(const Graph& wide, const Tensors& inputs, size_t k) {
   Tensor base = shaken(wide, inputs, k, 0, 0);
   double fine = change(wide, inputs, base, k, 0x1p-24), coarse = change(wide, inputs, base, k, 0x1p-16);
-  // Where results jump (the mask in the gradient of a maximum), a smaller change is no smaller: that is no rounding.
+  // For discontinuous results (the mask in the gradient of a maximum), smaller perturbations do not give smaller
+  // changes.
   return fine > 4 * coarse ? 0 : fine;
 }
 
@@ -97,7 +98,7 @@ double conditioning(const CaseId& id, const Tensors& inputs, size_t k, const std
   try {
     g = graph_of(id, prefix, DType::f64);
   } catch (const Error&) {
-    return 0;  // not for these dtypes
+    return 0;  // unsupported for these dtypes
   }
   return conditioning(g, widened(inputs), k);
 }

@@ -32,7 +32,7 @@ struct Big {
   uint64_t bytes() const { return num_bytes(type()); }
 };
 
-/// What the host reads: a small value computed from the big one, and what its element [i][j] must be.
+/// A small value computed from the big one for the host to read, and the expected value of its element [i][j].
 struct Probe {
   Value value;
   std::function<double(int64_t i, int64_t j)> want;
@@ -40,7 +40,7 @@ struct Probe {
 
 using Probes = std::vector<Probe>;
 
-/// The rows where offsets pass 2^31 bytes or elements, and both ends.
+/// Rows around offsets of 2^31 bytes or elements, and the first and last rows.
 std::vector<int64_t> interesting(const Big& b) { return {0, b.rows() / 2 - 1, b.rows() - 4, b.rows() - 1}; }
 
 Probes read_slices(const Big& b, Value big) {
@@ -76,14 +76,14 @@ Probes read_gathered(const Big& b, Value big) {
   return {{gather(big, at), [b, rows](int64_t i, int64_t j) { return b.at(rows[static_cast<size_t>(i)], j); }}};
 }
 
-/// The first of the largest elements lies in the first row that ends a period, at the first column that does.
+/// The first maximum is in the last row of the first period, at the last column of the first period.
 Probes read_argmax(const Big& b, Value big) {
   auto in_all = [b](int64_t, int64_t) { return static_cast<double>((b.rows_period - 1) * columns + 12); };
   auto in_column = [b](int64_t, int64_t) { return static_cast<double>(b.rows_period - 1); };
   return {{cast(argmax(big), DType::f32), in_all}, {cast(argmax(big, {0}), DType::f32), in_column}};
 }
 
-/// Of a transposed big: columns have become rows.
+/// Probes of the transposed tensor.
 Probes read_transposed(const Big& b, Value turned) {
   Probes probes;
   for (int64_t c : {int64_t{0}, columns / 2 - 1, columns - 1})
@@ -117,7 +117,7 @@ const HugeCase* find(const OpDef& op, size_t sample) {
   return it == cases().end() ? nullptr : it;
 }
 
-/// The program that makes the state "big", and its feeds.
+/// Adds nodes that create the state "big"; returns the feeds.
 Tensors make(const HugeCase& c, Graph& g) {
   int64_t rows = c.big.rows();
   Tensors feeds = {{"row", Tensor({DType::i32, {rows, 1}})}, {"column", Tensor({DType::i32, {1, columns}})}};

@@ -16,13 +16,13 @@ using nlohmann::json;
 
 std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
 
-/// JSON has no infinity and no NaN: they become text.
+/// Infinities and NaN become strings, because JSON has no numbers for them.
 json number(double x) { return std::isfinite(x) ? json(x) : json(fmt::format("{}", x)); }
 double number(const json& j) {
   return j.is_string() ? parse_number<double>(j.get_ref<const std::string&>()).value_or(std::nan("")) : j.get<double>();
 }
 
-/// A tensor's shape is left out: results that are sent have one dimension.
+/// Without the shape: sent results are 1-D.
 json tensor(const Tensor& t) {
   std::vector<uint8_t> bytes(num_bytes(t.type));
   store_tensor(t, bytes.data());

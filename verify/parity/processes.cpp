@@ -19,9 +19,9 @@
 namespace tutti::parity {
 namespace {
 
-constexpr int most_silent = 3;  // a device that hangs everywhere is left alone after so many processes
+constexpr int most_silent = 3;  // a device is skipped after this many timeouts
 
-/// Kills the processes named here, with what they started, when a signal ends this one.
+/// Kills child processes and their descendants if a signal ends this process.
 class Mortal {
  public:
   Mortal() {
@@ -60,14 +60,14 @@ class Mortal {
 struct Share {
   size_t device = 0;
   std::vector<size_t> cases;
-  bool huge = false;  ///< two such at once might lack the memory that each has alone
+  bool huge = false;  ///< never two at once, because of their memory
 };
 
 class Worker {
  public:
   Worker(Share share, std::vector<std::string> words, std::vector<std::string> environment)
       : share(std::move(share)), process_([&, argv = pointers_to(words), envp = pointers_to(environment)] {
-          setpgid(0, 0);  // a compiler that a driver starts ends with it
+          setpgid(0, 0);  // so that compilers started by a driver are killed too
           dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
           dup2(answers_.ends[1], STDOUT_FILENO);
           execve(argv[0], argv.data(), envp.data());
@@ -89,9 +89,9 @@ class Worker {
   bool finished() const { return done == share.cases.size(); }
 
   const Share share;
-  size_t done = 0;      ///< of the share's cases
-  bool ready = false;   ///< the device is there
-  std::string problem;  ///< that ends it, in its own words
+  size_t done = 0;      ///< number of finished cases
+  bool ready = false;   ///< the device was opened
+  std::string problem;  ///< error message with which it ended
   Deadline since = Deadline::clock::now(), until;
 
  private:
@@ -134,7 +134,7 @@ class Pool {
   }
 
  private:
-  /// What there is; ends the processes.
+  /// Ends all processes and returns the results so far.
   Report stopped() {
     for (Worker& w : running_) w.end(true);
     running_.clear();
@@ -146,7 +146,7 @@ class Pool {
     return std::move(report_);
   }
 
-  /// Whether there was one to start.
+  /// Starts the next process; returns false if there is none to start.
   bool start_next() {
     bool huge_runs = std::ranges::any_of(running_, [](const Worker& w) { return w.share.huge; });
     auto at = std::ranges::find_if(waiting_, [&](const Share& s) { return !s.huge || !huge_runs; });
@@ -169,7 +169,7 @@ class Pool {
     return true;
   }
 
-  /// Waits for what the processes have to say, and for the first of them that is out of time.
+  /// Waits for messages of the processes or the earliest timeout.
   void listen() {
     std::vector<pollfd> from;
     Deadline until = running_.front().until;
@@ -191,7 +191,7 @@ class Pool {
     }
   }
 
-  /// Takes the lines that are there. False when no more will come, or none that makes sense.
+  /// Reads available lines. Returns false at the end of the output or for a malformed line.
   bool read(Worker& w) {
     std::string line;
     LineReader::Result got = w.next(line, w.until);
@@ -223,7 +223,7 @@ class Pool {
     ++w.done;
   }
 
-  /// What its end means for the cases that it has not done.
+  /// Records the end of a process for its unfinished cases.
   void bury(Worker& w, bool silent) {
     Ending e = w.end(silent || !w.problem.empty());
     std::string how = silent               ? fmt::format("did not return within {:g} s", processes_.patience)
@@ -246,7 +246,7 @@ class Pool {
       lose(w.share, w.case_number(), fmt::format("not run: the process of {} {} {}", op, how, where));
   }
 
-  /// A case without a result.
+  /// Records a case without a result as failed.
   void lose(const Share& share, size_t c, std::string why) {
     CaseResult result{.id = cases_[c], .outcome = Outcome::fail, .why = std::move(why)};
     settle(result, report_.devices[share.device].device, expected_[share.device]);
@@ -268,7 +268,7 @@ class Pool {
   std::list<Share> waiting_;
   std::list<Worker> running_;
   std::vector<size_t> done_;  // per device
-  std::vector<int> silent_;   // per device: processes that were killed
+  std::vector<int> silent_;   // per device: processes killed by a timeout
 };
 
 }  // namespace

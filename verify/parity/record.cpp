@@ -14,14 +14,14 @@
 namespace tutti::parity {
 namespace {
 
-/// The same with another seed, told what a device gives.
+/// The same options with another seed and a `see` callback.
 SuiteOptions seeing(SuiteOptions options, uint64_t seed, decltype(SuiteOptions::see) see) {
   options.seed = seed;
   options.see = std::move(see);
   return options;
 }
 
-/// The graph that run 0 of a case computes: of "batch" cases the one of the recorded shapes.
+/// The case computed by run 0; for "batch" cases the one with the recorded shapes.
 CaseId first_of(const CaseId& id) {
   CaseId first = id;
   if (id.variant == "batch") first.variant.clear();
@@ -34,7 +34,7 @@ void add(Report& to, Report&& from) {
   for (std::string& r : from.remarks) to.remarks.push_back(std::move(r));
 }
 
-/// One case's results against the recorded ones.
+/// Compares one case's results with the recorded ones.
 void compare_case(const RecordedCase& there, uint64_t seed, const CaseId& id, const std::vector<Tensor>& results,
                   std::vector<Parted>& parted) {
   CaseId first = first_of(id);
@@ -96,7 +96,7 @@ std::vector<CaseId> cases_of(const Record& r, const std::vector<const OpDef*>& o
   for (const auto& [text, recorded] : r.cases) {
     const OpDef* op = find_op(text.substr(0, text.find(':')));
     if (!ops.empty() && std::ranges::find(ops, op) == ops.end()) continue;
-    auto fail = [&, &text = text](const std::string& why) {  // clang 14 captures no binding
+    auto fail = [&, &text = text](const std::string& why) {  // clang 14 cannot capture structured bindings
       throw invalid(fmt::format("the record's case {} is another one here: {}", text, why),
                     fmt::format("record anew with this version; the file is of tutti {}", r.version));
     };

@@ -1,4 +1,4 @@
-// The report of the suite as text and as a page.
+// The suite's report as text and as an HTML page.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct Cell {
   double share = 0;
 };
 
-/// What a device made of one op; of all where `op` is null.
+/// Counts of outcomes of one op on a device; of all ops if `op` is null.
 Cell cell(const DeviceResult& d, const OpDef* op) {
   Cell c{d.count(Outcome::pass, op),     d.count(Outcome::fail, op),    d.count(Outcome::unsupported, op),
          d.count(Outcome::expected, op), d.count(Outcome::no_room, op), 0};
@@ -32,7 +32,7 @@ Cell cell(const DeviceResult& d, const OpDef* op) {
   return c;
 }
 
-/// "1 unsupported, 8 expected failures"; "" where there are none.
+/// "1 unsupported, 8 expected failures"; "" if there are none.
 std::string others(const Cell& c) {
   std::string text;
   auto add = [&](size_t n, const char* what) {
@@ -107,7 +107,7 @@ std::string device_rows(const Report& report) {
   return text + "</tbody></table>\n";
 }
 
-/// Cases of one outcome, open for failures, else folded per device.
+/// List of cases of one outcome, per device; expanded for failures, else collapsed.
 std::string listed(const Report& report, Outcome outcome, const char* title) {
   if (!report.count(outcome)) return {};
   bool open = outcome == Outcome::fail || outcome == Outcome::unsupported;

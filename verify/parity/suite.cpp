@@ -19,20 +19,20 @@
 namespace tutti::parity {
 namespace {
 
-constexpr size_t window = 64;  // cases that a fast group may be ahead of a slow one
+constexpr size_t window = 64;  // maximum number of cases by which a fast group may be ahead of a slow one
 
-/// One run of a program of the case and the reference's answer.
+/// One run of a program of the case, with the reference results.
 struct Run {
   size_t program = 0;
   Tensors inputs;
-  std::vector<Tensor> truth;  ///< of "state" cases only the first run's: the others go on from what the device holds
+  std::vector<Tensor> truth;  ///< for "state" cases only of the first run: later runs start from the device's state
 };
 
 /// A case with its programs and data.
 struct Prepared {
   CaseId id;
   std::vector<CaseId> ids;            ///< per program
-  std::vector<std::string> prefixes;  ///< per program: states of one session need names of their own
+  std::vector<std::string> prefixes;  ///< per program: makes state names unique within a session
   std::vector<Graph> programs;
   std::vector<Run> runs;
 };
@@ -61,7 +61,7 @@ std::shared_ptr<Prepared> prepare(const CaseId& id, size_t number, uint64_t seed
   return p;
 }
 
-/// Compares all states of one run and notes the worst in `result`.
+/// Compares all states of one run and stores the largest error in `result`.
 void judge(CaseResult& result, const Prepared& p, const Run& run, const Tensors& inputs,
            const std::vector<Tensor>& truth, const std::vector<Tensor>& got, size_t r) {
   const Graph& g = p.programs[run.program];
@@ -111,14 +111,14 @@ CaseResult run_case(Session& session, Prepared& p, const SuiteOptions& options) 
   return result;
 }
 
-/// Prepared cases, each made once, by the first group of devices that comes to it, and let go after the last.
+/// Prepared cases. Each is created once, by the first group of devices that needs it, and freed after the last.
 class Cases {
  public:
   Cases(const std::vector<CaseId>& ids, size_t groups, uint64_t seed)
       : ids_(ids), seed_(seed), slots_(ids.size()), next_(groups) {}
 
-  /// Case i for group g, which is done with all before. Waits while it is far ahead of another group. Throws what
-  /// preparing threw.
+  /// Returns case i for group g, which has finished all earlier ones. Waits while the group is far ahead of another
+  /// one. Rethrows errors of the preparation.
   std::shared_ptr<Prepared> take(size_t i, size_t g) {
     {
       std::unique_lock lock(mutex_);
@@ -153,8 +153,8 @@ class Cases {
   size_t freed_ = 0;
 };
 
-/// Indices of devices that share a thread. Software GPUs do: their drivers bring compilers that do not bear each other
-/// in one process at the same time (Intel's crashes now and then beside PoCL's).
+/// Groups of device indices that share a thread. Software GPUs share one, because their drivers' compilers must not run
+/// concurrently in one process (Intel's sometimes crashes together with PoCL's).
 std::vector<std::vector<size_t>> groups_of(const std::vector<Device>& devices) {
   std::vector<std::vector<size_t>> groups;
   std::optional<size_t> software;
@@ -169,7 +169,7 @@ std::vector<std::vector<size_t>> groups_of(const std::vector<Device>& devices) {
   return groups;
 }
 
-/// One device's sessions: one per op, so that the states of an op are freed with it.
+/// One device's sessions: one per op, so that an op's states are freed afterwards.
 class DeviceSessions {
  public:
   explicit DeviceSessions(const Device& device) : device_(device), expected_(expected_failures(device)) {}
@@ -188,7 +188,7 @@ class DeviceSessions {
     } catch (const std::exception& e) {
       result.outcome = Outcome::fail;
       result.why = e.what();
-      session_.reset();  // what comes next gets a new one
+      session_.reset();  // later cases get a new session
     }
     settle(result, device_, expected_);
     return result;

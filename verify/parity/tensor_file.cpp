@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* checksum_key = "checksum";
 
-/// Of names, types and bytes of all tensors, and of all texts but the checksum itself.
+/// Hash of names, types and bytes of all tensors and of all metadata except the checksum.
 std::string checksum(const Checkpoint& c) {
   uint64_t hash = fnv1a("", 0);
   auto add = [&](const std::string& text) { hash = fnv1a(text.c_str(), text.size() + 1, hash); };
@@ -33,7 +33,7 @@ std::string checksum(const Checkpoint& c) {
   return fmt::format("{:016x}", hash);
 }
 
-/// A file that is there and can be read, whatever is in it.
+/// Reads a checkpoint without checking its kind.
 Checkpoint read_whole(const std::string& path, const FileKind& kind) {
   std::error_code ec;
   if (!std::filesystem::exists(path, ec))

@@ -9,7 +9,7 @@
 namespace tutti::parity {
 namespace {
 
-constexpr int64_t many = 1 << 16;    // elements; where kernels change their ways
+constexpr int64_t many = 1 << 16;    // elements; beyond this, kernels often use other code paths
 constexpr int64_t most = many * 16;  // elements of any tensor of a grown sample
 constexpr size_t attribute = ~size_t{0};
 
@@ -26,10 +26,11 @@ bool taken(const OpDef& op, const Sample& s) {
   }
 }
 
-/// Which dimensions change together: (input or `attribute`, axis, its rank, its size).
+/// Predicate: whether a dimension changes together with the changed one. Arguments: input index or `attribute`, axis,
+/// rank, equal size, leading.
 using Match = bool (*)(size_t input, size_t axis, size_t rank, bool equal, bool leading);
 
-// From the most to the least likely meaning of "the same dimension".
+// From the most to the least likely definition of "the same dimension".
 constexpr std::array<Match, 5> matches = {
     [](size_t i, size_t a, size_t rank, bool equal, bool leading) {
       return i != attribute && equal && a == (leading ? 0 : rank - 1);
@@ -55,7 +56,7 @@ Sample replaced(const Sample& sample, Match match, int64_t from, int64_t to, boo
   return s;
 }
 
-/// The shape whose dimensions lead: the first input's with any, else the attribute's.
+/// The shape that defines the changed dimension: the first input with rank > 0, else the attribute's.
 Shape first_shape(const Sample& s) {
   for (const Shape& shape : s.shapes)
     if (!shape.empty()) return shape;
@@ -75,13 +76,13 @@ std::optional<Sample> resized(const OpDef& op, const Sample& sample, bool leadin
   return {};
 }
 
-/// Grown until the first input (or the result that `shape` asks for) has more than `many` elements.
+/// The sample grown until the first input (or the result of `shape`) has more than `many` elements.
 std::optional<Sample> grown(const OpDef& op, const Sample& sample, bool leading) {
   Shape first = first_shape(sample);
   int64_t elements = num_elements(first);
   if (first.empty() || elements == 0 || elements > many || (!leading && first.size() == 1)) return {};
   int64_t size = leading ? first.front() : first.back(), rest = elements / size;
-  return resized(op, sample, leading, (many + many / 16) / rest | 1);  // odd: no tile fits
+  return resized(op, sample, leading, (many + many / 16) / rest | 1);  // odd, so that no tile size divides it
 }
 
 std::optional<Sample> shrunk_to_one(const OpDef& op, const Sample& sample) {

@@ -1,4 +1,4 @@
-// A process of a run in processes: one device, the cases of one op.
+// A child process of run_in_processes: one device, the cases of one op.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -15,8 +15,8 @@
 namespace tutti::parity {
 namespace {
 
-/// stdout for messages alone: from here on, what drivers print there goes to stderr. It is never closed: only the
-/// process's end must look like one.
+/// Reserves stdout for messages and redirects output of drivers to stderr. The stream is never closed, so that only the
+/// end of the process is seen as the end.
 class Answers {
  public:
   Answers() : to_(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) {
