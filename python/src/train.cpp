@@ -308,11 +308,42 @@ static void bind_trainer_options(nb::module_& m) {
   });
 }
 
+void bind_trainer_properties(nb::class_<PyTrainer>& trainer) {
+  auto asked = [](auto f) { return [f](PyTrainer& t) { return t.look(f); }; };
+  trainer
+      .def_prop_ro("states", asked([](Trainer& t) {
+                     nb::dict shapes;
+                     for (const nn::Parameter& p : t.model_states())
+                       shapes[p.name.c_str()] = nb::tuple(nb::cast(p.type.shape));
+                     return shapes;
+                   }))
+      .def_prop_ro("steps", [](const PyTrainer& trainer) { return trainer.held()->steps(); })  // while it trains, too
+      .def_prop_ro("device", asked([](Trainer& t) { return t.device().id; }))
+      .def_prop_ro("losses", asked([](Trainer& t) { return t.losses(); }))
+      .def_prop_ro("parameter_count", asked([](Trainer& t) { return t.parameter_count(); }))
+      .def_prop_ro("step_ms", asked([](Trainer& t) { return t.step_ms_median(); }))
+      .def_prop_ro("data_wait", asked([](Trainer& t) { return t.data_wait(); }))
+      .def_prop_ro("train_seconds", asked([](Trainer& t) { return t.train_seconds(); }))
+      .def_prop_ro("compile_ms", asked([](Trainer& t) { return t.compile_ms(); }))
+      .def_prop_ro("planned_bytes", asked([](Trainer& t) { return t.planned_bytes(); }))
+      .def("take_norms",
+           [](PyTrainer& trainer) {
+             nb::list all;
+             for (const Norms& n : trainer.use([](Trainer& t) { return t.take_norms(); }))
+               all.append(nb::make_tuple(n.step, n.gradient, n.weight));
+             return all;
+           })
+      .def_prop_ro("peak_bytes", asked([](Trainer& t) { return t.peak_bytes(); }))
+      .def_prop_ro("loss_scale", asked([](Trainer& t) { return t.loss_scale(); }))
+      .def_prop_ro("state_hash", asked([](Trainer& t) { return t.state_hash(); }))
+      .def_prop_ro("elsewhere", asked([](Trainer& t) { return t.fallback().nodes; }));
+}
+
 void bind_trainer(nb::module_& m) {
   bind_trainer_options(m);
   m.attr("all_blocks") = all_blocks;
-  auto asked = [](auto f) { return [f](PyTrainer& t) { return t.look(f); }; };
-  nb::class_<PyTrainer>(m, "Trainer")
+  nb::class_<PyTrainer> trainer(m, "Trainer");
+  trainer
       .def("__init__",
            [](PyTrainer* self, const Task& task, const std::string& device, const nb::dict& options) {
              TrainerOptions o = options_of(options);
@@ -362,33 +393,8 @@ void bind_trainer(nb::module_& m) {
       .def(
           "prepare", [](PyTrainer& trainer, const Source& set) { trainer.use([&](Trainer& t) { t.prepare(set); }); },
           nb::keep_alive<1, 2>())
-      .def("close", &PyTrainer::close)
-      .def_prop_ro("states", asked([](Trainer& t) {
-                     nb::dict shapes;
-                     for (const nn::Parameter& p : t.model_states())
-                       shapes[p.name.c_str()] = nb::tuple(nb::cast(p.type.shape));
-                     return shapes;
-                   }))
-      .def_prop_ro("steps", [](const PyTrainer& trainer) { return trainer.held()->steps(); })  // while it trains, too
-      .def_prop_ro("device", asked([](Trainer& t) { return t.device().id; }))
-      .def_prop_ro("losses", asked([](Trainer& t) { return t.losses(); }))
-      .def_prop_ro("parameter_count", asked([](Trainer& t) { return t.parameter_count(); }))
-      .def_prop_ro("step_ms", asked([](Trainer& t) { return t.step_ms_median(); }))
-      .def_prop_ro("data_wait", asked([](Trainer& t) { return t.data_wait(); }))
-      .def_prop_ro("train_seconds", asked([](Trainer& t) { return t.train_seconds(); }))
-      .def_prop_ro("compile_ms", asked([](Trainer& t) { return t.compile_ms(); }))
-      .def_prop_ro("planned_bytes", asked([](Trainer& t) { return t.planned_bytes(); }))
-      .def("take_norms",
-           [](PyTrainer& trainer) {
-             nb::list all;
-             for (const Norms& n : trainer.use([](Trainer& t) { return t.take_norms(); }))
-               all.append(nb::make_tuple(n.step, n.gradient, n.weight));
-             return all;
-           })
-      .def_prop_ro("peak_bytes", asked([](Trainer& t) { return t.peak_bytes(); }))
-      .def_prop_ro("loss_scale", asked([](Trainer& t) { return t.loss_scale(); }))
-      .def_prop_ro("state_hash", asked([](Trainer& t) { return t.state_hash(); }))
-      .def_prop_ro("elsewhere", asked([](Trainer& t) { return t.fallback().nodes; }));
+      .def("close", &PyTrainer::close);
+  bind_trainer_properties(trainer);
 }
 
 }  // namespace
