@@ -74,10 +74,10 @@ std::string cell_text(const ParityMatrix& parity, const std::string& op, const s
 std::string matrix(const ParityMatrix& parity) {
   std::string text = fmt::format(
       "\n## Ops and devices\n\n"
-      "How many cases of each op pass (`tutti parity --full`: forward and gradients, every sample and dtype, other\n"
-      "shapes) and the worst error as a share of what is allowed, from [{0}](results/{0}).\n"
-      "(+n): cases that a plugin's manifest expects to fail, or for which the machine has no room; that file names\n"
-      "them.\n\n",
+      "The number of cases that pass (`tutti parity --full`: forward and gradients, every sample and dtype, further\n"
+      "shapes), and the largest error divided by the tolerance, from [{0}](results/{0}).\n"
+      "(+n): further cases that a plugin's manifest expects to fail, or that need more memory than the machine has;\n"
+      "that file lists them.\n\n",
       parity.source);
   for (const ParityMatrix::Device& d : parity.devices) text += fmt::format("- `{}`: {}\n", d.id, d.name);
   text += "\n| op |";
@@ -99,10 +99,9 @@ std::string matrix(const ParityMatrix& parity) {
 std::string ops_markdown(const ParityMatrix& parity) {
   std::string text = fmt::format(
       "# Ops\n\n"
-      "Generated from the records in `graph/ops/` and the newest full parity result in `docs/results/`; do not edit. "
-      "The\n"
-      "test `OpDocs` compares, and rewrites this file when run with `TUTTI_UPDATE=1`.\n\n"
-      "There are {} ops. Elementwise ops (those with a scalar expression) broadcast their inputs by NumPy's rule; in\n"
+      "Generated from the op definitions in `graph/ops/` and the newest full parity result in `docs/results/`; do not\n"
+      "edit. The test `OpDocs` checks that this file is up to date, and rewrites it when run with `TUTTI_UPDATE=1`.\n\n"
+      "There are {} ops. Elementwise ops (those with a scalar expression) broadcast their inputs by NumPy's rules; in\n"
       "expressions x0, x1, … are the inputs in order. Attributes are listed with their defaults.\n",
       all_ops().size());
   if (!parity.source.empty()) text += matrix(parity);

@@ -260,6 +260,6 @@ UNDETERMINED = {"empty", "empty_strided", "rand", "randn", "randperm"}
 NOT = {
     "_fft_c2r": "complex numbers",
     "_fft_r2c": "complex numbers",
-    "_local_scalar_dense": "its result is a number of Python's that depends on data",
+    "_local_scalar_dense": "its result is a Python number that depends on data",
     "nonzero": "the shape of its result depends on data",
 }

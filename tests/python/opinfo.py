@@ -223,13 +223,14 @@ def table(verdicts, device, samples):
     version = torch.__version__.split("+")[0]
     lines = [f"""# PyTorch's core operators
 
-Of {len(verdicts)} core ATen operators {count["op"]} become ops of ours by a handler ("op"), {count["decomposed"]} decompose into such, {count["not"]} are not
-supported. Other operators have handlers too, or decompose into these. Shapes are fixed by the export: sizes and strides become
-numbers there.
+Of {len(verdicts)} core ATen operators, {count["op"]} are converted to Tutti's ops by a handler ("op"), {count["decomposed"]} are decomposed by PyTorch into operators that
+have one ("decomposed"), and {count["not"]} are not supported ("not"). Other ATen operators also have handlers or are decomposed.
+Shapes are fixed when the module is exported: sizes and strides are then constants.
 
-Made by `tests/python/opinfo.py --table --samples {samples}`, which judges on `{device}` by PyTorch {version}: a sample agrees in its
-values and, where PyTorch differentiates it, in its gradients. Samples are PyTorch's (OpInfo) or our own
-(`tests/python/aten_samples.py`). What single samples were refused for stands behind "but not".
+Made by `tests/python/opinfo.py --table --samples {samples}`, which compares with PyTorch {version} on the device `{device}`.
+A sample agrees if its values do and, if PyTorch can differentiate it, its gradients. Samples are from PyTorch's OpInfo
+("PyTorch's") or from `tests/python/aten_samples.py` ("own"). "But not" is followed by the reasons for which some samples are
+not supported.
 
 | operator | how | samples that agree | with gradients | samples |
 | --- | --- | --- | --- | --- |"""]
