@@ -75,19 +75,19 @@ std::string RecentSamples::not_finite(const data::Source& set, int64_t back) con
 }
 
 Cause data_cause(const std::string& samples) {
-  return {samples, "remove or replace such numbers in the data; there may be more of them"};
+  return {samples, "remove or replace these values in the data; other samples may contain more"};
 }
 
 Cause likely_cause(const Evidence& e) {
-  const std::string replay = e.replays ? ", or find the node that it began with: " + option_text("nan-check") : "";
+  const std::string replay = e.replays ? ", or find the node that first produced it: " + option_text("nan-check") : "";
   if (e.precision == Precision::f16)
-    return {e.overflow ? "f16 holds no number above 65504, and the model or the loss made one" : "",
+    return {e.overflow ? "a value in the model or the loss is above 65504, the largest number of f16" : "",
             "use " + option_text("precision", "bf16") + ", or a smaller learning rate"};
   if (e.step == e.first)
     return {
-        "no update came before it, so that the learning rate is not the cause: the model or the loss overflows, or "
-        "divides by 0, of finite data",
-        "look at the model's exponentials, logarithms, roots and divisions" + replay};
+        "this happened before the first update, so the learning rate is not the cause: the model or the loss overflows "
+        "or divides by 0, although the data is finite",
+        "check the exponentials, logarithms, roots and divisions in the model and the loss" + replay};
   auto before = e.losses.first(std::min(e.losses.size(), static_cast<size_t>(e.step - e.first)));
   auto lowest = std::ranges::min_element(before);
   if (!before.empty() && before.back() > grown * std::abs(*lowest))
@@ -102,10 +102,10 @@ std::string remedy_of(const Node& n, DType result, bool early) {
   if (n.phase == Phase::update) return smaller;
   auto it = remedies().find(n.op->name);
   std::string own = result == DType::f16
-                        ? "use " + option_text("precision", "bf16") + ": f16 holds no number above 65504"
+                        ? "use " + option_text("precision", "bf16") + ": the largest number of f16 is 65504"
                     : it != remedies().end() ? it->second
-                    : early                  ? "scale the data or the initial weights down: their product overflows"
-                                             : "";
+                    : early ? "scale the data or the initial weights down, because their products overflow"
+                            : "";
   if (early) return own;
   return own.empty() ? smaller : own + "; or " + smaller;
 }

@@ -19,9 +19,10 @@ constexpr int64_t prefill = 64;  // tokens per run
 HostTensor Decoder::next_token(std::span<const int32_t> tokens, int64_t position, int64_t context) {
   auto count = static_cast<int64_t>(tokens.size());
   if (count < 1 || position < 0 || position + count > context || (position != 0 && position != done_))
-    throw invalid(fmt::format("{} tokens of a sequence from {} on: the next is {} of at most {}", count, position,
-                              done_, context),
-                  "hand in one after the other");
+    throw invalid(
+        fmt::format("cannot decode {} tokens at position {}: the next position is {}, and the context has {} positions",
+                    count, position, done_, context),
+        "pass the tokens in order, without gaps, up to the context");
   if (context_ != context) programs_.clear();
   context_ = context;
   // Only two program sizes: shorter inputs are padded, and later tokens overwrite the padding in the cache.

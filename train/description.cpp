@@ -40,7 +40,7 @@ json parse(const std::string& text, const std::string& file) {
     size_t reason = what.find("syntax error");
     throw invalid(fmt::format("{}{}: {}", file, at > 0 ? ", " + place_in(text, at) : "",
                               printable(reason == std::string::npos ? what : what.substr(reason))),
-                  "mend the JSON: names and texts in double quotes, a comma between two, none behind the last");
+                  "correct the JSON: names and strings in double quotes, commas between elements, none after the last");
   });
 }
 
@@ -52,7 +52,7 @@ class Description {
                                                    "data", "batch", "optimizer", "lr"};
     for (const auto& [key, value] : json_.items())
       if (std::ranges::find(known, key) == known.end())
-        fail("the file", fmt::format("'{}' is unknown", printable(key)), did_you_mean(key, known));
+        fail("the file", fmt::format("unknown key '{}'", printable(key)), did_you_mean(key, known));
     name = text_of("name", std::filesystem::path(file_).stem().string());
     doc = text_of("doc", "described in " + file_);
     data = text_of("data", "");
@@ -64,7 +64,7 @@ class Description {
     if (json_.contains("batch")) {
       const json& j = json_["batch"];
       if (!j.is_number_integer() || j < 1 || j > (1 << 24))
-        fail("batch", fmt::format("{}, expected a whole number from 1", told(j)), "\"batch\": 64");
+        fail("batch", fmt::format("{}, expected an integer of at least 1", told(j)), "\"batch\": 64");
       batch = j;
     }
     if (json_.contains("lr")) {
@@ -73,7 +73,7 @@ class Description {
         fail("lr", fmt::format("{}, expected a number above 0", told(j)), "\"lr\": 0.001");
       lr = j;
     }
-    if (!json_.contains("layers")) fail("the file", "it has no \"layers\"", "\"layers\": [\"Flatten\", …]");
+    if (!json_.contains("layers")) fail("the file", "the key \"layers\" is missing", "\"layers\": [\"Flatten\", …]");
     stack({});
   }
 
@@ -89,9 +89,9 @@ class Description {
       throw of_loss(file_, loss, e);
     }
     if (!o.context && input_ && loss.input == "input" && *input_ != in.type.shape)
-      throw invalid(
-          fmt::format("{}: input is {}, a sample of {} is {}", file_, to_string(*input_), o.data, to_string(in.type)),
-          "change \"input\", or leave it out; or name other data");
+      throw invalid(fmt::format("{}: \"input\" is {}, but a sample of {} is {}", file_, to_string(*input_), o.data,
+                                to_string(in.type)),
+                    "change or remove \"input\", or use other data");
     Stack s = stack(sizes);
     return Task(
         [layers = s.layers, tokens = s.tokens, &loss, file = file_](nn::Builder& b, const Batch& x) {
@@ -110,8 +110,11 @@ class Description {
   std::string synthetic(const ModelOptions& o, int64_t samples) const {
     const Loss& loss = loss_of(o);
     if (!input_)
-      throw invalid(fmt::format("{}: has neither \"data\" nor \"input\", so no data can be generated", file_),
-                    "name data: " + option_text("data", "…") + ", or the shape of a sample: \"input\": [1, 28, 28]");
+      throw invalid(
+          fmt::format("{}: no data set is given, and without \"data\" or \"input\" in the file no synthetic data can "
+                      "be generated",
+                      file_),
+          "use a data set: " + option_text("data", "…") + ", or give the shape of a sample: \"input\": [1, 28, 28]");
     Stack s = stack({.known = true, .tokens = unknown_tokens, .outputs = unknown_outputs});
     Graph g;
     nn::Builder b(g, false);
@@ -121,9 +124,9 @@ class Description {
     y.erase(y.begin());
     std::string spec = loss.synthetic ? loss.synthetic(*input_, s.tokens, y, samples) : "";
     if (spec.empty())
-      throw invalid(fmt::format("{}: no data can be generated for the loss {}, an input {} and an output {}", file_,
+      throw invalid(fmt::format("{}: no synthetic data can be generated for loss {}, input {} and output {}", file_,
                                 loss.name, to_string(*input_), to_string(y)),
-                    "name data: " + option_text("data", "…"));
+                    "use a data set: " + option_text("data", "…"));
     return spec;
   }
 
@@ -160,7 +163,7 @@ class Description {
   std::string text_of(const char* key, const std::string& otherwise) const {
     if (!json_.contains(key)) return otherwise;
     if (!json_[key].is_string())
-      fail(key, fmt::format("{}, expected a text", told(json_[key])), "put it in double quotes");
+      fail(key, fmt::format("{}, expected a string", told(json_[key])), "put the value in double quotes");
     return json_[key];
   }
 
@@ -193,7 +196,8 @@ ModelDef described_model(const std::string& text, const std::string& file) {
   ModelDef m{
       .name = d->name,
       .doc = d->doc,
-      .sizes = {{.name = "file", .doc = "as the file says", .batch = d->batch, .eval_batch = d->batch, .lr = d->lr}},
+      .sizes =
+          {{.name = "file", .doc = "as defined by the file", .batch = d->batch, .eval_batch = d->batch, .lr = d->lr}},
       .build = [d](const ModelOptions& o, const data::Source& train) { return d->task(o, train); },
       .synthetic = [d](const ModelOptions& o, int64_t samples) { return d->synthetic(o, samples); },
       .data = d->data,
@@ -207,8 +211,9 @@ ModelDef described_model(const std::string& text, const std::string& file) {
 ModelDef read_description(const std::string& path) {
   std::error_code error;
   if (auto bytes = std::filesystem::file_size(path, error); !error && bytes > most_bytes)
-    throw invalid(fmt::format("{}: {} bytes, a description has at most {}", path, bytes, most_bytes),
-                  "name another file");
+    throw invalid(
+        fmt::format("{}: the file has {} bytes; a model description can have at most {}", path, bytes, most_bytes),
+        "name another file");
   return described_model(data::read_file(path, "check the path, or name a model (`tutti models` lists them)"), path);
 }
 

@@ -63,8 +63,8 @@ void DeviceModel::declare(const ModelSignature& found) {
   }
   bool quantised = std::ranges::any_of(declared_->parameters, [](const nn::Parameter& p) { return p.bits != 0; });
   if (quantised && !loaded_ && weights_.empty())
-    throw invalid("quantized weights need weights to start from, and none are given",
-                  "name a file of weights: " + option_text("init", "FILE"));
+    throw invalid("quantized weights must be loaded from a file, but no file is given",
+                  "give a file of weights: " + option_text("init", "FILE"));
 }
 
 void DeviceModel::bind(const data::Source& set) {
@@ -80,8 +80,8 @@ void DeviceModel::bind(const data::Source& set) {
   for (size_t i = 0; i < found.parameters.size(); ++i) {
     const nn::Parameter &p = found.parameters[i], &known = declared_->parameters.at(i);
     if (p.type != known.type)
-      throw invalid(fmt::format("data set '{}' needs parameter '{}' as {}, the model has {}", set.name, p.name,
-                                to_string(p.type), to_string(known.type)));
+      throw invalid(fmt::format("data set '{}' needs parameter '{}' with type {}, but the model has it with type {}",
+                                set.name, p.name, to_string(p.type), to_string(known.type)));
   }
   if (bound_.size() == 2) bound_.erase(bound_.begin());
   bound_.push_back(std::move(binding));

@@ -57,7 +57,7 @@ HostTensor predict(DeviceModel& model, const data::Source& set) {
   std::string state = Programs::prediction_state(p.form, size);
   HostTensor out{model.state_type(state), {}};
   if (out.type.shape.empty() || out.type.shape[0] != size)
-    throw invalid(fmt::format("the task's output is {}, not [{}, …]", to_string(out.type), size));
+    throw invalid(fmt::format("the task's output is {}, expected [{}, …]", to_string(out.type), size));
   size_t row = num_bytes(out.type) / static_cast<size_t>(size);
   each_batch(model, p, set, [&](const data::Batch& batch, uint64_t ticket) {
     model.runner.wait(ticket);

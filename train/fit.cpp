@@ -140,20 +140,21 @@ std::string with_blocks(int64_t blocks, int64_t count) {
   uint64_t peak = lowest.taken.peak;
   if (parts && plans.fits(*parts))
     throw Error(Code::no_memory,
-                fmt::format("a batch of {} does not fit into {}: it takes {}{}", options.batch, room(peak), text(peak),
+                fmt::format("a batch of {} does not fit into {}: it needs {}{}", options.batch, room(peak), text(peak),
                             with_blocks(lowest.recompute, count)),
-                "compute it in parts: " + option_text("accumulate", parts->accumulate));
+                "split each batch into parts: " + option_text("accumulate", parts->accumulate));
   Plans::Choice least = parts ? std::min(lowest, *parts, Plans::lower) : lowest;
   peak = least.taken.peak;
   std::string in_parts = least.accumulate > 1 ? fmt::format(" in {} parts", least.accumulate) : "";
   std::string accumulate =
       least.accumulate > options.accumulate ? option_text("accumulate", least.accumulate) + " " : "";
-  throw Error(Code::no_memory,
-              fmt::format("the run does not fit into {}: its smallest configuration, a batch of {}{}, takes {}{}",
-                          room(peak), options.batch, in_parts, text(peak), with_blocks(least.recompute, count)),
-              peak == never ? "choose a smaller batch, model or precision"
-                            : fmt::format("{}{}, or choose a smaller batch, model or precision", accumulate,
-                                          option_text("memory-budget", fmt::format("{}B", peak))));
+  throw Error(
+      Code::no_memory,
+      fmt::format("the training run does not fit into {}: its smallest configuration, a batch of {}{}, needs {}{}",
+                  room(peak), options.batch, in_parts, text(peak), with_blocks(least.recompute, count)),
+      peak == never ? "choose a smaller batch, model or precision"
+                    : fmt::format("{}{}, or choose a smaller batch, model or precision", accumulate,
+                                  option_text("memory-budget", fmt::format("{}B", peak))));
 }
 
 }  // namespace

@@ -21,18 +21,18 @@ double draw_of(uint64_t seed, int64_t token) {
 }  // namespace
 
 void GenerateOptions::check() const {
-  if (tokens < 1) throw invalid(fmt::format("{} tokens: at least 1 is needed", tokens));
+  if (tokens < 1) throw invalid(fmt::format("{} tokens requested: at least 1 is needed", tokens));
   if (!(temperature >= 0) || !std::isfinite(temperature))
-    throw invalid(fmt::format("temperature {}: must be at least 0", temperature));
-  if (top_k < 0) throw invalid(fmt::format("top-k {}: must be at least 0", top_k), "0 takes all tokens");
-  if (!(top_p > 0 && top_p <= 1)) throw invalid(fmt::format("top-p {}: must be in (0, 1]", top_p));
+    throw invalid(fmt::format("temperature is {}, must be at least 0", temperature));
+  if (top_k < 0) throw invalid(fmt::format("top-k is {}, must be at least 0", top_k), "0 means all tokens");
+  if (!(top_p > 0 && top_p <= 1)) throw invalid(fmt::format("top-p is {}, must be in (0, 1]", top_p));
   const GenerateOptions plain;
   const char* unused = top_k != plain.top_k   ? "top-k"
                        : top_p != plain.top_p ? "top-p"
                        : seed != plain.seed   ? "seed"
                                               : "";
   if (temperature == 0 && *unused)
-    throw invalid(fmt::format("{}: has no effect at temperature 0, where the likeliest token is always taken", unused),
+    throw invalid(fmt::format("{}: has no effect at temperature 0, where the most likely token is always used", unused),
                   "set a temperature such as 0.8");
 }
 
@@ -62,9 +62,9 @@ std::vector<int32_t> generate(Trainer& trainer, std::span<const int32_t> prompt,
                               const GenerateOptions& options, const std::function<bool(int32_t)>& each) {
   options.check();
   auto given = static_cast<int64_t>(prompt.size());
-  if (given == 0) throw invalid("the prompt has no token", "give the model a beginning");
+  if (given == 0) throw invalid("the prompt is empty (0 tokens)", "give a prompt of at least one token");
   if (given >= context)
-    throw invalid(fmt::format("the prompt has {} tokens, the context {}", given, context),
+    throw invalid(fmt::format("the prompt has {} tokens, but the context has only {}", given, context),
                   "use a shorter prompt or a longer context");
   HostTensor scores = trainer.next_token(prompt, 0, context);
   std::vector<int32_t> out;

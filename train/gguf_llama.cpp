@@ -13,7 +13,8 @@
 namespace tutti {
 namespace {
 
-const char* const other_model = "use a file of a Llama with tied embeddings, or another model of `tutti models`";
+const char* const other_model =
+    "use the file of a Llama model with tied embeddings, or another model of `tutti models`";
 
 /// A tensor of the file and its parameter.
 struct Weight {
@@ -61,28 +62,29 @@ LlamaFacts facts_of(const Gguf& file) {
   // The file has f32. Recovers the decimal number, such as 1e-5, instead of the nearest f32.
   l.eps = parse_number<double>(fmt::format("{:.7g}", l.eps)).value_or(l.eps);
   if (l.width % l.heads != 0 || l.width / l.heads % 2 != 0)
-    fail_at(file, "llama.attention.head_count",
-            fmt::format("{} heads for a width of {}, expected heads of an even size", l.heads, l.width));
+    fail_at(
+        file, "llama.attention.head_count",
+        fmt::format("{} heads for an embedding size of {}: the head size must be an even integer", l.heads, l.width));
   if (l.heads % l.kv_heads != 0)
-    fail_at(file, kv, fmt::format("{} key-value heads for {} heads, expected a divisor", l.kv_heads, l.heads));
+    fail_at(file, kv, fmt::format("{} key-value heads do not divide the {} heads", l.kv_heads, l.heads));
 
   // Values with which the file would be another model.
   const int64_t head = l.width / l.heads;
   for (const char* key : {"llama.rope.dimension_count", "llama.attention.key_length", "llama.attention.value_length"})
     if (int64_t n = file.integer(key, head); n != head)
-      fail_at(file, key, fmt::format("metadata '{}' is {}, expected {}, the size of a head", key, n, head));
+      fail_at(file, key, fmt::format("metadata '{}' is {}, expected the head size {}", key, n, head));
   if (int64_t n = file.integer("llama.expert_count", 0); n != 0)
-    fail_at(file, "llama.expert_count", fmt::format("a model of {} experts, expected none", n));
+    fail_at(file, "llama.expert_count", fmt::format("mixture-of-experts models are not supported ({} experts)", n));
   if (std::string kind = file.text("llama.rope.scaling.type", "none"); kind != "none")
-    fail_at(file, "llama.rope.scaling.type", fmt::format("rotary positions scaled by '{}', expected none", kind));
+    fail_at(file, "llama.rope.scaling.type", fmt::format("rope scaling '{}' is not supported", kind));
   for (const char* key : {"llama.rope.scale_linear", "llama.rope.scaling.factor"})
     if (double x = file.real(key, 1); x != 1)
       fail_at(file, key, fmt::format("metadata '{}' is {}, expected 1", key, x));
   if (file.find("llama.tensor_data_layout"))
-    fail_at(file, "llama.tensor_data_layout", "the tensors have a layout of their own, expected the usual one");
+    fail_at(file, "llama.tensor_data_layout", "a custom tensor data layout is not supported");
 
   const GgufTensor* table = file.find_tensor("token_embd.weight");
-  if (!table) throw invalid(fmt::format("{}: no tensor 'token_embd.weight'", file.path()), other_model);
+  if (!table) throw invalid(fmt::format("{}: tensor 'token_embd.weight' is missing", file.path()), other_model);
   int64_t rows = table->shape.empty() ? 0 : table->shape[0];
   l.vocabulary = size_from(file, "llama.vocab_size", file.integer("llama.vocab_size", rows));
   return l;
@@ -132,8 +134,9 @@ LlamaFacts llama_facts(const Gguf& file) {
   each_weight(l, [&](const Weight& w) {  // throws at the first missing tensor, so a false number of layers does no harm
     const GgufTensor* t = file.find_tensor(w.from);
     if (!t)
-      throw invalid(fmt::format("{}: no tensor '{}', which a Llama of {} layers has", file.path(), w.from, l.layers),
-                    other_model);
+      throw invalid(
+          fmt::format("{}: tensor '{}' is missing, which a Llama of {} layers needs", file.path(), w.from, l.layers),
+          other_model);
     if (t->shape != w.shape)
       throw file.error(t->at,
                        fmt::format("tensor '{}' is {}, expected {}", w.from, to_string(t->shape), to_string(w.shape)),
@@ -142,7 +145,7 @@ LlamaFacts llama_facts(const Gguf& file) {
   });
   for (const GgufTensor& t : file.tensors())
     if (known.count(t.name) == 0)
-      throw file.error(t.at, fmt::format("tensor '{}', which this model has no place for", t.name), other_model);
+      throw file.error(t.at, fmt::format("tensor '{}' does not belong to this model", t.name), other_model);
   return l;
 }
 

@@ -13,14 +13,15 @@ void expect_images(const std::string& model, const ModelOptions& o, const data::
   data::Column image = train.column("input");
   const Shape& s = image.type.shape;
   if (s.size() != 3)
-    throw invalid(fmt::format("{} takes images [C, H, W], {} has {}", model, o.data, to_string(image.type)),
+    throw invalid(fmt::format("{} needs images [C, H, W], but {} has {}", model, o.data, to_string(image.type)),
                   "use " + option_text("data", "synthetic:3x32x32:10") + " or other images");
   int64_t unit = int64_t{1} << halvings;
   auto nearest = [&](int64_t side) { return std::max(unit, (side + unit / 2) / unit * unit); };
   if (s[1] % unit != 0 || s[2] % unit != 0 || s[1] == 0 || s[2] == 0)
-    throw invalid(fmt::format("{} halves the sides of an image {} times, those of {} are {}x{}", model, halvings,
-                              o.data, s[1], s[2]),
-                  fmt::format("use sides that are multiples of {}, such as {}x{}", unit, nearest(s[1]), nearest(s[2])));
+    throw invalid(fmt::format("{} halves the height and width of an image {} times, but the images of {} are {}x{}",
+                              model, halvings, o.data, s[1], s[2]),
+                  fmt::format("use images whose height and width are multiples of {}, such as {}x{}", unit,
+                              nearest(s[1]), nearest(s[2])));
 }
 
 ImageClasses image_classes(const std::string& model, const ModelOptions& o, const data::Source& train) {

@@ -35,7 +35,7 @@ class Widest {
     std::string why = fault(-high - 1, high);
     if (why.empty()) return;
     if (std::string always = free_.empty() ? why : fault(0, 0); !always.empty())
-      throw invalid(always, "use numbers of 32 bits, or compute these outside of the model");
+      throw invalid(always, "use 32-bit integers, or compute these values outside of the model");
     double top = largest(high, [&](double x) { return fault(0, x).empty(); });
     double bottom = largest(high + 1, [&](double x) { return fault(-x, top).empty(); });
     for (const auto& [column, id] : free_)
@@ -65,8 +65,8 @@ class Widest {
       bool any = std::ranges::any_of(e.results, [&](Value v) { return bad(v.id()); });
       for (size_t id = e.first; id < e.end && !any; ++id) any = bad(static_cast<ValueId>(id));
       if (any)
-        return fmt::format("{} gives integers outside [{:.0f}, {:.0f}], where they are computed", e.what, e.low,
-                           e.high);
+        return fmt::format("{} produces integers outside [{:.0f}, {:.0f}], the range in which they are computed",
+                           e.what, e.low, e.high);
     }
     return "";
   }

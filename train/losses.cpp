@@ -60,7 +60,7 @@ std::span<const Loss> all_losses() {
          return output.size() == 1 ? synthetic(input, tokens, output[0], samples) : "";
        }},
       {.name = "bce",
-       .doc = "binary cross entropy of logits against 0 and 1, column \"label\"",
+       .doc = "binary cross entropy of logits and labels 0 or 1, column \"label\"",
        .outcome = [](nn::Builder&, Value y, const Batch& x) { return binary_classified(y, x); },
        .outputs = [](const data::Source&) -> int64_t { return 1; },
        .synthetic = [](const Shape& input, int64_t tokens, const Shape& output, int64_t samples) -> std::string {
@@ -79,18 +79,18 @@ std::span<const Loss> all_losses() {
        .outcome = regression_by<huber_each>,
        .outputs = targets},
       {.name = "language_model",
-       .doc = "cross entropy of logits [N, T, V] against the next token: columns \"tokens\" and \"next\"",
+       .doc = "cross entropy of logits [N, T, V] and the next token, columns \"tokens\" and \"next\"",
        .input = "tokens",
        .outcome = [](nn::Builder& b, Value y, const Batch& x) { return next_tokens(b.last_token(y), x); },
        .outputs = vocabulary,
        .synthetic = text},
       {.name = "segmentation",
-       .doc = "cross entropy and Dice loss of logits [N, C, H, W] against a class per pixel, column \"label\"",
+       .doc = "cross entropy and Dice loss of logits [N, C, H, W] and a class per pixel, column \"label\"",
        .outcome = [](nn::Builder&, Value y, const Batch& x) { return segmented(y, x); },
        .outputs = classes,
        .synthetic = drawn},
       {.name = "autoencoding",
-       .doc = "binary cross entropy of logits against the pixels of the column \"input\" itself",
+       .doc = "binary cross entropy of logits and the pixels of the column \"input\" itself",
        .outcome = [](nn::Builder& b, Value y, const Batch& x) { return reconstructed(y, pixels(b, x), x); },
        .synthetic = [](const Shape& input, int64_t tokens, const Shape&,
                        int64_t samples) { return synthetic(input, tokens, 10, samples); }}};
@@ -109,7 +109,7 @@ const Loss& find_loss(const std::string& name) {
     if (l.name == name) return l;
     names.push_back(l.name);
   }
-  throw invalid(fmt::format("loss '{}': unknown", printable(name)), did_you_mean(name, names));
+  throw invalid(fmt::format("unknown loss '{}'", printable(name)), did_you_mean(name, names));
 }
 
 }  // namespace tutti

@@ -24,7 +24,8 @@ void MetricHistory::read(int64_t done) {
       throw NotFinite(steps + 1, fmt::format("the loss is {} at step {}", not_finite_in_words(loss), steps + 1));
   }
   if (options_.precision == Precision::f16 && runner_.read("loss_scale").item() < smallest_loss_scale)
-    throw NotFinite(done, fmt::format("the gradients are not finite at step {}, however small the loss scale", done));
+    throw NotFinite(done,
+                    fmt::format("the gradients are not finite at step {}, even with the smallest loss scale", done));
 }
 
 double mean_loss(std::span<const float> losses) {

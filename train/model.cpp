@@ -56,10 +56,10 @@ void ModelDef::check(const ModelOptions& o) const {
     const bool of_size = takes.contains(option.name);
     throw invalid(fmt::format("{}: has no effect on {}{}", option_text(option.name, option.value), name,
                               of_size ? fmt::format(" of size {}", size(o.size).name) : ""),
-                  !text.empty()    ? "leave it out: the file says what the model is made of"
-                  : of_size        ? "leave it out, or choose another " + option_text("size")
-                  : others.empty() ? "leave it out: models from files take it"
-                                   : fmt::format("leave it out, or train {}", alternatives(others)));
+                  !text.empty()    ? "omit this option: the file defines the model"
+                  : of_size        ? "omit this option, or choose another " + option_text("size")
+                  : others.empty() ? "omit this option: only models from files have it"
+                                   : fmt::format("omit this option, or train {}", alternatives(others)));
   }
 }
 
@@ -74,7 +74,7 @@ const ModelDef& find_model(const std::string& name) {
     if (m->name == name) return *m;
     names.push_back(m->name);
   }
-  throw invalid(name.empty() ? "no model named" : fmt::format("unknown model '{}'", name),
+  throw invalid(name.empty() ? "no model given" : fmt::format("unknown model '{}'", name),
                 "use " + alternatives(names));
 }
 

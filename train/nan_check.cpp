@@ -56,7 +56,7 @@ Contents contents_of(const HostTensor& t) {
 /// "f32[16, 4], -3.2 to 0.5; 3 NaN, 0 infinite".
 std::string in_words(const HostTensor& t, const Contents& c) {
   std::string text = to_string(t.type) + ", ";
-  text += c.low <= c.high ? fmt::format("{:.6g} to {:.6g}", c.low, c.high) : "none finite";
+  text += c.low <= c.high ? fmt::format("{:.6g} to {:.6g}", c.low, c.high) : "no finite values";
   return c.first ? text + fmt::format("; {} NaN, {} infinite", c.nan, c.infinite) : text;
 }
 
@@ -271,7 +271,7 @@ Cause NanCheck::origin(int64_t done, int64_t first) {
   try {
     return find_origin(done, first);
   } catch (const Error& e) {
-    return {fmt::format("where it began could not be found: {}", e.what()), ""};
+    return {fmt::format("the node that first produced it could not be found: {}", e.what()), ""};
   }
 }
 

@@ -152,7 +152,8 @@ struct RunPlanner::Impl {
   /// states, so a switch between plain and accumulated steps is an error.
   void change(int64_t recompute, int64_t accumulate) {
     if ((accumulate > 1) != (options.accumulate > 1))
-      throw Error(Code::internal, "a planner of steps in one part plans none in several, nor the reverse");
+      throw Error(Code::internal,
+                  "internal error: the planner cannot switch between accumulated and unaccumulated steps");
     options.accumulate = accumulate;
     options.recompute = recompute;
     programs = std::make_unique<Programs>(programs->task(), program_options(options));

@@ -86,9 +86,9 @@ Position read_position(const std::map<std::string, std::string>& metadata, const
   bool possible = p.epoch >= 0 && p.epoch < most && p.sample >= 0 && p.sample <= p.samples && p.samples < most &&
                   p.batch >= 0 && p.batch < most && p.ahead > -most && p.ahead < most * (1 << 20);
   if (!possible)
-    throw invalid(fmt::format("{}: the metadata 'position' is '{}': not the place of a training run", path,
-                              printable(it->second, 80)),
-                  "the file is damaged or of another program: use another checkpoint");
+    throw invalid(fmt::format("{}: the metadata 'position' is '{}', which is not a valid position in a training run",
+                              path, printable(it->second, 80)),
+                  "the file is damaged or was not written by Tutti: use another checkpoint");
   return p;
 }
 

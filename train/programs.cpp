@@ -37,7 +37,7 @@ Outcome outcome_of(const Task& task, nn::Builder& b, const Batch& batch) {
   Outcome out = task(b, batch);
   for (Value v : {out.loss_sum, out.weight})
     if (!v || !v.shape().empty() || v.dtype() != b.master())
-      throw invalid(fmt::format("the task's loss_sum and weight must be scalars {}, not {}", name(b.master()),
+      throw invalid(fmt::format("the task's loss_sum and weight must be scalars of dtype {}, got {}", name(b.master()),
                                 v ? to_string(v.type()) : "missing"),
                     "reduce them with sum()");
   return out;
@@ -87,8 +87,9 @@ void check_targets(const nn::Lora& lora, const std::vector<std::string>& linears
     if (std::ranges::any_of(linears, [&](const std::string& path) { return one.concerns(path); })) continue;
     std::set<std::string> own;
     for (const std::string& path : linears) own.insert(path.substr(path.rfind('.') + 1));
-    throw invalid(fmt::format("LoRA: no Linear of the model is named like '{}'", target),
-                  own.empty() ? "the model has none" : fmt::format("it has {}", fmt::join(own, ", ")));
+    throw invalid(fmt::format("LoRA: no Linear module of the model matches '{}'", target),
+                  own.empty() ? "the model has no Linear modules"
+                              : fmt::format("its Linear modules are {}", fmt::join(own, ", ")));
   }
 }
 
@@ -147,8 +148,10 @@ void Programs::check_quantize(const std::vector<nn::Parameter>& all) const {
   if (options_.frozen < nn::WeightFormat::int8 || std::ranges::any_of(all, [](const auto& p) { return p.bits != 0; }))
     return;
   const std::string given = option_text("quantize", options_.frozen == nn::WeightFormat::int8 ? "int8" : "int4");
-  if (options_.inference) throw invalid(given + ": the model has no matrix to quantize", "leave it out");
-  throw invalid(given + ": all weights are trained", "train adapters instead: " + option_text("lora", 8));
+  if (options_.inference)
+    throw invalid(given + ": the model has no weight matrix that can be quantized", "leave it out");
+  throw invalid(given + ": only weights that are not trained can be quantized, but all are trained",
+                "train LoRA adapters instead: " + option_text("lora", 8));
 }
 
 ModelSignature Programs::declare(const InputLayout& form) const {
@@ -160,9 +163,9 @@ ModelSignature Programs::declare(const InputLayout& form) const {
   Outcome out = outcome_of(task_, b, batch);
   if (options_.lora) check_targets(*options_.lora, b.linears());
   if (options_.normalise && !b.normalised())
-    throw invalid(
-        fmt::format("{}: the model reads no images [N, C, H, W]", option_text("normalise", options_.normalise->text())),
-        "leave it out for this model and these data");
+    throw invalid(fmt::format("{}: the input of the model is not images [N, C, H, W]",
+                              option_text("normalise", options_.normalise->text())),
+                  "omit this option for this model and data");
   ModelSignature d{.parameters = b.parameters(), .buffers = b.buffers(), .limits = limits_of(g, batch), .metrics = {}};
   for (const Metric& m : out.metrics) d.metrics.push_back(m.name);
   if (out.output) d.output = out.output.shape();
@@ -172,18 +175,18 @@ ModelSignature Programs::declare(const InputLayout& form) const {
     if (std::ranges::none_of(d.parameters, [&](const nn::Parameter& p) {
           return fnmatch(group.pattern.c_str(), p.name.c_str(), 0) == 0;
         }))
-      throw invalid(fmt::format("no parameter is named like '{}'", group.pattern),
-                    "`tutti models` and checkpoints tell the names");
+      throw invalid(fmt::format("no parameter matches '{}'", group.pattern),
+                    "`tutti inspect` shows the parameter names of a checkpoint");
   for (const ParameterGroup& group : options_.groups)
     if (!options_.inference && group.decay == false && !decays(options_.optimizer))
-      throw invalid(fmt::format("no decay of '{}': has no effect on {} without weight decay", group.pattern,
+      throw invalid(fmt::format("no-decay pattern '{}' has no effect: {} is used without weight decay", group.pattern,
                                 name(options_.optimizer)),
-                    "leave it out, or set a weight decay");
+                    "omit the pattern, or set a weight decay");
   for (const auto* list : {&d.parameters, &d.buffers})
     for (const nn::Parameter& p : *list)
       if (used_by_the_run(p.name))
-        throw invalid(fmt::format("parameter '{}': the run keeps its own state under that name", p.name),
-                      "give the module another name");
+        throw invalid(fmt::format("parameter name '{}' is reserved for a state of the trainer", p.name),
+                      "rename the module");
   return d;
 }
 
@@ -199,7 +202,7 @@ Graph Programs::initialization(const ModelSignature& declared) const {
       throw invalid(fmt::format("parameters '{}' and '{}' would get the same initial random numbers, because their "
                                 "names have the same hash",
                                 other->second, p.name),
-                    "rename one of them");
+                    "rename one of the modules");
     Graph::Scope scope(g, p.name);
     g.set_state(p.name, drawn(seed, step, p), role);
   };
@@ -227,9 +230,9 @@ Programs::Backward Programs::backward(Graph& g, nn::Builder& model, Batch& batch
   }
   Outcome out = outcome_of(task_, model, batch);
   if (options_.mixup > 0 && !(model.mixed() && batch.mixed()))
-    throw invalid(fmt::format("{}: the task is not a classification of images [N, C, H, W]",
+    throw invalid(fmt::format("{}: the task is not image classification with images [N, C, H, W]",
                               option_text("mixup", options_.mixup)),
-                  "leave it out for this model and these data");
+                  "omit this option for this model and data");
   Backward b{.loss = {}, .weight = out.weight, .parameters = {}, .gradients = {}};
   {
     Graph::Scope scope(g, "loss", Phase::loss);
@@ -243,7 +246,7 @@ Programs::Backward Programs::backward(Graph& g, nn::Builder& model, Batch& batch
     values.push_back(g.latest(p.name));
   }
   if (values.empty())
-    throw invalid("the model has no parameter that is trained", "unfreeze some, or train another model");
+    throw invalid("the model has no trainable parameters", "unfreeze some parameters, or train another model");
   b.gradients =
       scaler ? tutti::gradients(Values{b.loss}, Values{scaler->scale()}, values) : tutti::gradients(b.loss, values);
   for (size_t k = 0; k < values.size(); ++k)
@@ -386,7 +389,7 @@ Graph Programs::prediction(const InputLayout& form, int64_t batch_size) const {
   Batch batch(g, form, batch_size, true);
   nn::Builder builder = evaluator(g);
   Outcome out = outcome_of(task_, builder, batch);
-  if (!out.output) throw invalid("the task predicts nothing", "its Outcome names no output");
+  if (!out.output) throw invalid("the task has no predictions", "set `output` in the task's Outcome");
   g.set_state(prediction_state(form, batch_size), cast(out.output, DType::f32), StateRole::metric);
   return g;
 }

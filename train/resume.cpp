@@ -20,39 +20,39 @@ const HostTensor* stored(const Checkpoint& checkpoint, const std::string& name, 
   auto it = checkpoint.tensors.find(name);
   if (it == checkpoint.tensors.end()) {
     if (role == StateRole::optimizer)
-      throw invalid(fmt::format("the checkpoint has no '{}': it was made with another optimizer", name),
+      throw invalid(fmt::format("the checkpoint has no tensor '{}': it was made with another optimizer", name),
                     "resume with the optimizer it was trained with");
     if (role == StateRole::buffer)
-      throw invalid(fmt::format("the checkpoint has no '{}': a buffer of the model is missing", name),
+      throw invalid(fmt::format("the checkpoint has no tensor '{}', which is a buffer of the model", name),
                     "use the model options it was trained with");
     if (is_loss_scaling(name))
-      throw invalid(fmt::format("the checkpoint has no '{}': its loss scaling is incomplete", name),
+      throw invalid(fmt::format("the checkpoint has no tensor '{}', which is part of the loss scaling", name),
                     "use another checkpoint");
     return nullptr;
   }
   if (it->second.type != type)
-    throw invalid(
-        fmt::format("'{}' is {} in the checkpoint, {} here", name, to_string(it->second.type), to_string(type)),
-        "resume with the options the checkpoint was made with");
+    throw invalid(fmt::format("tensor '{}' is {} in the checkpoint, but {} in this run", name,
+                              to_string(it->second.type), to_string(type)),
+                  "resume with the options the checkpoint was made with");
   return &it->second;
 }
 
 void expect_possible(const std::string& path, const Checkpoint& checkpoint) {
-  const char* remedy = "the file is damaged or of another program: use another checkpoint";
+  const char* remedy = "the file is damaged or was not written by Tutti: use another checkpoint";
   auto tensor = [&](const char* name, const TensorType& type) -> const HostTensor& {
     auto it = checkpoint.tensors.find(name);
     if (it == checkpoint.tensors.end() || it->second.type != type)
-      throw invalid(
-          fmt::format("{}: no tensor '{}', {}: not a checkpoint of a training run", path, name, to_string(type)),
-          remedy);
+      throw invalid(fmt::format("{}: tensor '{}' of type {} is missing: this is not a checkpoint of a training run",
+                                path, name, to_string(type)),
+                    remedy);
     return it->second;
   };
   auto expect = [&](bool possible, const std::string& name, double x, const std::string& range) {
-    if (!possible) throw invalid(fmt::format("{}: '{}' holds {}, expected {}", path, name, x, range), remedy);
+    if (!possible) throw invalid(fmt::format("{}: '{}' contains {}, expected {}", path, name, x, range), remedy);
   };
   tensor("seed", {DType::u32, {2}});
   double step = load_element(DType::i32, tensor("step", {DType::i32, {}}).bytes.data(), 0);
-  expect(step >= 0, "step", step, "a whole number from 0");
+  expect(step >= 0, "step", step, "an integer >= 0");
   for (const auto& [name, t] : checkpoint.tensors) {
     bool second_moment = name.starts_with("optimizer.v.");
     bool scale = name == "loss_scale", count = is_loss_scaling(name) && !scale;
@@ -61,10 +61,11 @@ void expect_possible(const std::string& path, const Checkpoint& checkpoint) {
     if (!count && !is_float(t.type.dtype)) continue;
     for (int64_t i = 0, n = num_elements(t.type.shape); i < n; ++i) {
       double x = load_element(t.type.dtype, t.bytes.data(), static_cast<size_t>(i));
-      if (count) expect(x >= 0 && x <= step, name, x, fmt::format("a whole number from 0 to {}, the steps", step));
+      if (count)
+        expect(x >= 0 && x <= step, name, x, fmt::format("an integer from 0 to {}, the number of steps", step));
       expect(std::isfinite(x), name, x, "finite numbers");
       if (scale) expect(x >= smallest_loss_scale / 2 && x <= 0x1p100, name, x, "a number from 2^-25 to 2^100");
-      if (second_moment) expect(x >= 0, name, x, "no negative number");
+      if (second_moment) expect(x >= 0, name, x, "numbers >= 0");
     }
   }
 }
@@ -110,15 +111,17 @@ void expect_same_model(const Checkpoint& checkpoint, const ModelSignature& decla
     if (it != checkpoint.tensors.end() && is_float(it->second.type.dtype) && is_float(want.dtype))
       want.dtype = it->second.type.dtype;
     if (there != to_string(want))
-      throw invalid(fmt::format("the checkpoint is of another architecture: {} '{}' is {} there, {} in the model", kind,
-                                p.name, there, to_string(p.type)),
-                    remedy);
+      throw invalid(
+          fmt::format(
+              "the checkpoint is for another architecture: {} '{}' is {} in the checkpoint, but {} in the model", kind,
+              p.name, there, to_string(p.type)),
+          remedy);
   };
   for (const nn::Parameter& p : declared.parameters) expect("parameter", p);
   for (const nn::Parameter& p : declared.buffers) expect("buffer", p);
   for (const auto& [name, tensor] : checkpoint.tensors) {
     if (!is_reserved(name) && !names.contains(name))
-      throw invalid(fmt::format("the checkpoint is of another architecture: parameter '{}' ({}) is not in the model",
+      throw invalid(fmt::format("the checkpoint is for another architecture: parameter '{}' ({}) is not in the model",
                                 name, to_string(tensor.type)),
                     remedy);
   }
@@ -149,29 +152,29 @@ void expect_weights_of(const std::string& from, const HostTensors& weights, cons
         wrong.push_back(fmt::format("'{}' is missing", p.name));
       else if (it != weights.end() &&
                (it->second.type.shape != p.type.shape || is_float(it->second.type.dtype) != is_float(p.type.dtype)))
-        wrong.push_back(
-            fmt::format("'{}' is {}, the model's {}", p.name, to_string(it->second.type), to_string(p.type)));
+        wrong.push_back(fmt::format("'{}' is {}, but in the model it is {}", p.name, to_string(it->second.type),
+                                    to_string(p.type)));
       else if (it != weights.end() && holds_nan(it->second))
-        wrong.push_back(fmt::format("'{}' holds NaN", p.name));
+        wrong.push_back(fmt::format("'{}' contains NaN", p.name));
     }
   for (const auto& [name, t] : weights)
-    if (!names.contains(name)) wrong.push_back(fmt::format("'{}' is none of the model's", name));
+    if (!names.contains(name)) wrong.push_back(fmt::format("'{}' is not a parameter of the model", name));
   if (!wrong.empty())
-    throw invalid(fmt::format("{}: the weights do not fit the model: {}", from, first_of(wrong, "; ")),
-                  "choose the model and size that the weights are of");
+    throw invalid(fmt::format("{}: the weights do not match the model: {}", from, first_of(wrong, "; ")),
+                  "choose the model and size that the weights belong to");
 }
 
 void expect_same_training(const Checkpoint& checkpoint, const Optimizer& optimizer, Precision precision) {
   auto there = checkpoint.metadata.find("optimizer");
   if (there != checkpoint.metadata.end() && there->second != name(optimizer))
     throw invalid(
-        fmt::format("the checkpoint was made with the optimizer {}, this run uses {}", there->second, name(optimizer)),
+        fmt::format("the checkpoint was made with optimizer {}, but this run uses {}", there->second, name(optimizer)),
         "resume with the optimizer it was trained with");
   there = checkpoint.metadata.find("precision");
   std::string trained_in = there == checkpoint.metadata.end() ? name(Precision::f32) : there->second;
   if (trained_in != name(precision))
     throw invalid(
-        fmt::format("the checkpoint was trained in precision {}, this run uses {}", trained_in, name(precision)),
+        fmt::format("the checkpoint was trained in precision {}, but this run uses {}", trained_in, name(precision)),
         "resume with " + option_text("precision", trained_in));
 }
 
@@ -180,9 +183,8 @@ void expect_same_images(const Checkpoint& checkpoint, const std::optional<nn::No
   std::string trained = it == checkpoint.metadata.end() ? "none" : it->second;
   std::string here = normalise ? normalise->text() : "none";
   if (trained != here)
-    throw invalid(
-        fmt::format("the checkpoint's model was trained with normalise '{}', this run has '{}'", trained, here),
-        "use that of the checkpoint: " + option_text("normalise", trained));
+    throw invalid(fmt::format("the checkpoint was trained with normalise '{}', but this run uses '{}'", trained, here),
+                  "use the value of the checkpoint: " + option_text("normalise", trained));
 }
 
 }  // namespace tutti

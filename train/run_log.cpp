@@ -67,16 +67,17 @@ struct RunLog::Table {
     if (ours) there.erase(there.begin(), there.begin() + 2);
     foreign = !ours || (strict && there != wanted) ||
               std::ranges::none_of(wanted, [&](const std::string& name) { return has(there, name); });
-    if (foreign) return fmt::format("{} has another run's columns and is left as it is", file.path());
+    if (foreign) return fmt::format("{} has the columns of a different run and is not changed", file.path());
     columns = there;
     for (const std::string& name : wanted)
       if (!has(columns, name)) lost.push_back(name);
     for (const std::string& name : columns)
       if (!has(wanted, name)) empty.push_back(name);
     std::string text;
-    if (!lost.empty()) text = fmt::format("goes on without a column for {}", fmt::join(lost, ", "));
+    if (!lost.empty()) text = fmt::format("is continued without a column for {}", fmt::join(lost, ", "));
     if (!empty.empty())
-      text += fmt::format("{}has nothing more in {}", text.empty() ? "" : ", and ", fmt::join(empty, ", "));
+      text += fmt::format("{}gets no further values in the columns {}", text.empty() ? "" : ", and ",
+                          fmt::join(empty, ", "));
     return text.empty() ? "" : fmt::format("{} {}", file.path(), text);
   }
 
@@ -98,7 +99,8 @@ struct RunLog::Table {
 RunLog::RunLog(const std::string& folder, bool norms) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) throw invalid(fmt::format("log folder {}: {}", folder, error.message()), "name a folder that can be made");
+  if (error)
+    throw invalid(fmt::format("log folder {}: {}", folder, error.message()), "name a folder that can be created");
   steps_ = std::make_unique<Table>(folder + "/steps.csv");
   epochs_ = std::make_unique<Table>(folder + "/epochs.csv");
   if (norms) norms_ = std::make_unique<Table>(folder + "/norms.csv", true);

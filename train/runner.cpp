@@ -51,8 +51,8 @@ std::string known(const char* what, const std::map<std::string, TensorType>& nam
 
 void check_type(const char* what, const std::string& name, const HostView& tensor, const TensorType& type) {
   if (tensor.type != type || tensor.bytes != num_bytes(type))
-    throw invalid(
-        fmt::format("{} '{}' is {}, a tensor {} was given", what, name, to_string(type), to_string(tensor.type)));
+    throw invalid(fmt::format("{} '{}' has type {}, but the given tensor has type {}", what, name, to_string(type),
+                              to_string(tensor.type)));
 }
 
 }  // namespace
@@ -198,7 +198,8 @@ std::unique_ptr<CompiledGraph> Runner::in_parts(const Graph& g, std::vector<Decl
   step->after_ = s.after;
   FallbackReport& report = step->fallback_;
   if (!report.nodes.empty())
-    log::warning("fallback", "{} of {} nodes that {} declines run on {}, with {} bytes copied per step:\n  {}",
+    log::warning("fallback",
+                 "{} of {} nodes are not supported by {} and run on {}, with {} bytes copied per step:\n  {}",
                  declined.size(), g.nodes().size(), device().id, fmt::join(report.devices, ", "), report.bytes_per_step,
                  fmt::join(report.nodes, "\n  "));
   return step;
@@ -320,7 +321,7 @@ void Runner::check_memory() {
     if (used == planned) continue;
     const Device& d = p->session.device();
     throw Error(Code::internal,
-                fmt::format("{}: plugin '{}' planned {} bytes ({}) and used {} ({}) at most: one of the two is wrong",
+                fmt::format("{}: plugin '{}' planned {} bytes ({}), but its peak use is {} ({}): these must be equal",
                             d.id, d.plugin, planned, bytes_text(planned), used, bytes_text(used)),
                 "report it to the plugin's author; `tutti conformance --only 'memory.*'` on its library shows more");
   }

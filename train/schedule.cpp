@@ -33,7 +33,7 @@ class Words {
   }
   std::string text(size_t i) const {
     if (i >= words_.size())
-      throw invalid(fmt::format("{}: {} lacks a number", option_text("schedule", whole_), name()), remedy());
+      throw invalid(fmt::format("{}: a number is missing after {}", option_text("schedule", whole_), name()), remedy());
     return words_[i];
   }
   template <class T>
@@ -52,14 +52,14 @@ class Words {
   }
   static const char* remedy() {
     return "use constant, step:EVERY[:GAMMA], multi_step:A,B,…[:GAMMA], exponential:GAMMA, cosine[:LOW[:RESTARTS]], "
-           "linear, one_cycle[:RISE] or plateau[:FACTOR[:PATIENCE]]; all but the last possibly behind warmup:STEPS+";
+           "linear, one_cycle[:RISE] or plateau[:FACTOR[:PATIENCE]]; all except plateau optionally after warmup:STEPS+";
   }
 
  private:
   [[noreturn]] void fail(const std::string& word) const {
-    throw invalid(
-        fmt::format("{}: '{}' is not what {} takes: numbers from 0", option_text("schedule", whole_), word, name()),
-        remedy());
+    throw invalid(fmt::format("{}: invalid value '{}' for {}, expected a number >= 0", option_text("schedule", whole_),
+                              word, name()),
+                  remedy());
   }
   std::string whole_;
   std::vector<std::string> words_;
@@ -73,7 +73,7 @@ Schedule step_schedule(int64_t every, double gamma) {
 }
 
 Schedule multi_step_schedule(std::vector<int64_t> milestones, double gamma) {
-  for (int64_t m : milestones) expect(m >= 0, fmt::format("milestone {}", m), "a step from 0");
+  for (int64_t m : milestones) expect(m >= 0, fmt::format("milestone {}", m), "at least 0");
   return [milestones = std::move(milestones), gamma](int64_t step) {
     auto reached = std::ranges::count_if(milestones, [&](int64_t m) { return step >= m; });
     return std::pow(gamma, static_cast<double>(reached));
@@ -86,7 +86,7 @@ Schedule exponential_schedule(double gamma) {
 
 Schedule cosine_schedule(int64_t total, double low, int64_t restarts) {
   expect(total >= 1, fmt::format("{} steps", total), "at least 1");
-  expect(restarts >= 1 && restarts <= total, fmt::format("{} restarts", restarts), "from 1 to the steps");
+  expect(restarts >= 1 && restarts <= total, fmt::format("{} restarts", restarts), "from 1 to the number of steps");
   return [=](int64_t step) {
     if (step >= total) return low;
     auto length = static_cast<double>(total) / static_cast<double>(restarts);
@@ -101,7 +101,7 @@ Schedule linear_schedule(int64_t total) {
 
 Schedule one_cycle_schedule(int64_t total, double rise) {
   expect(total >= 1, fmt::format("{} steps", total), "at least 1");
-  expect(rise > 0 && rise < 1, fmt::format("a rise of {}", rise), "between 0 and 1");
+  expect(rise > 0 && rise < 1, fmt::format("rise {}", rise), "above 0 and below 1");
   constexpr double first = 1.0 / 25, last = first / 1e4;
   return [=](int64_t step) {
     double top = rise * static_cast<double>(total) - 1, end = static_cast<double>(total) - 1;
@@ -136,8 +136,10 @@ void Plateau::restore(const std::string& text) {
   in.imbue(std::locale::classic());
   Plateau read = *this;
   if (!(in >> read.best >> read.scale >> read.bad) || read.bad < 0 || !(read.scale > 0))
-    throw invalid(fmt::format("the checkpoint's plateau is '{}', expected a loss, a factor and a count", text),
-                  "use another checkpoint");
+    throw invalid(
+        fmt::format("the checkpoint's metadata of the plateau schedule is '{}', expected a loss, a factor and a count",
+                    text),
+        "use another checkpoint");
   *this = read;
 }
 
@@ -149,7 +151,7 @@ std::optional<Plateau> parse_plateau(const std::string& text) {
   p.patience = w.number<int64_t>(2, 10);
   if (!(p.factor > 0 && p.factor < 1))
     throw invalid(
-        fmt::format("{}: a factor of {}, expected one between 0 and 1", option_text("schedule", text), p.factor));
+        fmt::format("{}: the factor is {}, must be above 0 and below 1", option_text("schedule", text), p.factor));
   return p;
 }
 
@@ -157,7 +159,8 @@ Schedule parse_schedule(const std::string& text, int64_t total) {
   if (size_t plus = text.find('+'); plus != std::string::npos) {
     Words w(text, text.substr(0, plus));
     if (w.name() != "warmup")
-      throw invalid(fmt::format("{}: only warmup stands before a +", option_text("schedule", text)), Words::remedy());
+      throw invalid(fmt::format("{}: only warmup is allowed before '+'", option_text("schedule", text)),
+                    Words::remedy());
     w.expect_at_most(1);
     auto steps = w.number<int64_t>(1);
     int64_t rest = total >= 1 ? std::max<int64_t>(total - steps, 1) : total;

@@ -37,21 +37,22 @@ struct Placed {
 
   Value forward(nn::Builder& b, Value x) const try {
     if (b.graph().nodes().size() > most_nodes)
-      throw invalid(fmt::format("the graph has more than {} nodes here", most_nodes), "describe a smaller model");
+      throw invalid(fmt::format("the model has more than {} graph nodes up to this layer", most_nodes),
+                    "use a smaller model");
     for (const auto& [argument, axis, size] : expected) {
       auto rank = static_cast<int64_t>(x.rank());
       int64_t at = axis < 0 ? axis + rank : axis;
       if (at < 1 || at >= rank) continue;  // the layer itself throws
       if (int64_t there = x.shape()[static_cast<size_t>(at)]; there != size)
-        throw invalid(fmt::format("{} is {}, axis {} of what comes in has {}", argument, size, at, there),
-                      fmt::format("\"{}\": {}, or leave it out", argument, there));
+        throw invalid(fmt::format("{} is {}, but axis {} of the input has size {}", argument, size, at, there),
+                      fmt::format("use \"{}\": {}, or omit it", argument, there));
     }
     return layer.forward(b, x);
   } catch (const PlacedError&) {
     throw;
   } catch (const Error& e) {
     if (e.code != Code::invalid) throw;
-    throw PlacedError(e.code, fmt::format("{}, given {}: {}", place, to_string(x.type()), e.what()), e.remedy);
+    throw PlacedError(e.code, fmt::format("{}, with input {}: {}", place, to_string(x.type()), e.what()), e.remedy);
   }
   std::string describe() const { return layer.describe(); }
 };
@@ -68,11 +69,13 @@ class Reader {
       if (j[i].is_object() && j[i].contains("name")) {
         const json& own = j[i]["name"];
         if (!own.is_string() || own.get<std::string>().empty() || own.get<std::string>().find('.') != std::string::npos)
-          fail(at, fmt::format("the name {}, expected a text without a dot", told(own)), "\"name\": \"head\"");
+          fail(at, fmt::format("the name is {}, expected a non-empty string without a dot", told(own)),
+               "\"name\": \"head\"");
         name = own;
       }
       if (std::ranges::any_of(all, [&](const auto& layer) { return layer.first == name; }))
-        fail(at, fmt::format("a layer before it is named '{}', too", printable(name)), "name each once");
+        fail(at, fmt::format("an earlier layer is also named '{}'", printable(name)),
+             "give each layer a different name");
       all.emplace_back(name, layer(j[i], at, last && i + 1 == j.size()));
     }
     return all;
@@ -109,7 +112,7 @@ class Reader {
     try {
       kind = &nn::find_layer_kind(name);
     } catch (const Error& e) {
-      fail(place, fmt::format("there is no layer '{}'", printable(name, 80)), e.remedy + "; `tutti layers` lists them");
+      fail(place, fmt::format("unknown layer '{}'", printable(name, 80)), e.remedy + "; `tutti layers` lists them");
     }
     return made(*kind, given, place, last);
   }
@@ -126,13 +129,14 @@ class Reader {
                      (kind.arguments[0].type == Argument::layers || kind.arguments[0].type == Argument::branches);
     if (of_layers && (given.is_array() || given.is_string())) given = {{kind.arguments[0].name, given}};
     if (!given.is_object())
-      fail(here, fmt::format("{}, expected its arguments", told(given)), fmt::format("{{\"{}\": {{…}}}}", kind.name));
+      fail(here, fmt::format("{}, expected an object of arguments", told(given)),
+           fmt::format("{{\"{}\": {{…}}}}", kind.name));
     std::vector<std::string> names;
     for (const Argument& a : kind.arguments) names.push_back(a.name);
     for (const auto& [key, value] : given.items())
       if (std::ranges::find(names, key) == names.end())
-        fail(here, fmt::format("there is no argument '{}'", printable(key, 80)),
-             names.empty() ? "it takes none" : did_you_mean(key, names));
+        fail(here, fmt::format("unknown argument '{}'", printable(key, 80)),
+             names.empty() ? "this layer has no arguments" : did_you_mean(key, names));
     std::map<std::string, nn::ArgumentValue> values;
     std::vector<Placed::Expected> expected;
     int64_t before = layers_;
@@ -151,7 +155,7 @@ class Reader {
     }
     if (kind.name == "repeat") layers_ = before + (layers_ - before) * std::get<int64_t>(values.at("times"));
     if (layers_ > most_layers)
-      fail(here, fmt::format("the file has more than {} layers up to here", most_layers), "describe a smaller model");
+      fail(here, fmt::format("the file has more than {} layers up to here", most_layers), "use a smaller model");
     if (kind.reads_tokens) {
       int64_t count = std::get<int64_t>(values.at("num_embeddings"));
       tokens_ = tokens_ ? std::min(tokens_, count) : count;
@@ -165,7 +169,7 @@ class Reader {
 
   /// Describes valid values of an argument: "a whole number from 1".
   static std::string shape_of(const Argument& a) {
-    if (a.type == Argument::whole) return fmt::format("a whole number from {}", a.least);
+    if (a.type == Argument::whole) return fmt::format("an integer of at least {}", a.least);
     if (a.type == Argument::flag) return name_of(a.type);
     return "a " + name_of(a.type);
   }
@@ -173,11 +177,11 @@ class Reader {
   int64_t of_data(const Argument& a, const std::string& here, bool last) const {
     if (a.data == Argument::outputs && !last)
       fail(here, fmt::format("the argument '{}' is missing", a.name),
-           fmt::format("add \"{}\": {}; the last layer alone may take it from the data", a.name, shape_of(a)));
+           fmt::format("add \"{}\": {}; only in the last layer it may be omitted", a.name, shape_of(a)));
     if (!sizes_.known) return 1;
     int64_t size = a.data == Argument::outputs ? sizes_.outputs : sizes_.tokens;
     if (size < 1)
-      fail(here, fmt::format("the argument '{}' is missing, and the data does not tell it", a.name),
+      fail(here, fmt::format("the argument '{}' is missing, and cannot be inferred from the data", a.name),
            fmt::format("add \"{}\": {}", a.name, shape_of(a)));
     return size;
   }
@@ -209,7 +213,7 @@ class Reader {
       case Argument::sizes: {
         if (!j.is_array() || j.empty() || j.size() > 8 ||
             !std::ranges::all_of(j, [&](auto& n) { return whole(n, a.least); }))
-          wrong("a list of whole numbers");
+          wrong("a list of 1 to 8 integers");
         return j.get<Shape>();
       }
       case Argument::layers:
@@ -217,7 +221,7 @@ class Reader {
     }
     std::string at = fmt::format("{}.{}", place, a.name);
     bool branches = a.type == Argument::branches;
-    if (j.is_array() ? j.empty() : branches) wrong("a list of at least one");
+    if (j.is_array() ? j.empty() : branches) wrong("a list of at least one branch or layer");
     return list(j.is_array() ? j : json::array({j}), at, last);
   }
 

@@ -91,9 +91,9 @@ Value Batch::operator[](const std::string& wanted) const {
 Value Batch::class_ids(const std::string& wanted, int64_t limit, std::optional<int64_t> except) const {
   const data::Column& c = column(wanted);
   if (c.type.dtype != DType::i32)
-    throw invalid(
-        fmt::format("{}: column '{}' is {}, the task needs i32 class numbers", data_name(), wanted, to_string(c.type)),
-        "write it as integers: array.astype(np.int64)");
+    throw invalid(fmt::format("{}: column '{}' is {}, but the task needs i32 class indices", data_name(), wanted,
+                              to_string(c.type)),
+                  "save it as integers: array.astype(np.int64)");
   Limit own{.end = limit, .except = except};
   auto [it, fresh] = limits_.try_emplace(wanted, own);
   if (!fresh) it->second = it->second & own;

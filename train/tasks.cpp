@@ -61,8 +61,8 @@ namespace {
 /// For logits [N, classes] of mixed-up samples: mixes the losses and weights in the same way.
 Outcome mixed_classes(Value logits, Value labels, const nn::Mixup& pairs, double smoothing) {
   if (labels.rank() != 1)
-    throw invalid(fmt::format("mixup of samples with labels {}", to_string(labels.type())),
-                  "leave it out: it needs one label per sample");
+    throw invalid(fmt::format("mixup does not support labels {}", to_string(labels.type())),
+                  "omit mixup: it needs one label per sample");
   Outcome out = scored_classes(logits, labels, smoothing);
   Graph::Scope scope(logits.graph(), "loss", Phase::loss);
   Value other = pairs.partner(labels);
@@ -87,18 +87,20 @@ Value element_weights(Value y, const Batch& x) {
 
 Outcome classified(Value y, const Batch& x, const ClassificationOptions& o) {
   if (y.rank() < 2)
-    throw invalid(fmt::format("the model gives {}, not [batch, classes]", to_string(y.type())),
-                  "end it with Flatten and Linear(classes)");
+    throw invalid(fmt::format("the model's output is {}, expected [batch, classes]", to_string(y.type())),
+                  "end the model with Flatten and Linear(classes)");
   if (x.column(o.label).classes == 1 || y.shape()[1] < 2)
-    throw invalid(fmt::format("a classifier needs at least two classes, {}",
-                              y.shape()[1] < 2 ? "the model's output has one"
-                                               : fmt::format("the column '{}' has one ({})", o.label, x.data_name())),
-                  "take data of two classes or more (of images: a folder per class), or a task of regression");
+    throw invalid(
+        fmt::format("a classifier needs at least two classes, {}",
+                    y.shape()[1] < 2 ? "but the model's output has one"
+                                     : fmt::format("but the column '{}' has one ({})", o.label, x.data_name())),
+        "use data with at least two classes (for images: a folder per class), or a regression task");
   Value labels = x.class_ids(o.label, y.shape()[1], ignored_label);
   Shape want = y.shape();
   want.erase(want.begin() + 1);
   if (labels.shape() != want)
-    throw invalid(fmt::format("the model gives {} for labels {}", to_string(y.type()), to_string(labels.type())),
+    throw invalid(fmt::format("the model's output is {}, which does not match the labels {}", to_string(y.type()),
+                              to_string(labels.type())),
                   "classification needs [batch, classes, …] for labels [batch, …]: end the model with Flatten and "
                   "Linear(classes)");
   if (const nn::Mixup* pairs = x.mixup()) return mixed_classes(y, labels, *pairs, o.label_smoothing);
@@ -120,7 +122,8 @@ Outcome binary_classified(Value y, const Batch& x, const BinaryClassificationOpt
   column.push_back(1);
   if (y.shape() == column) y = reshape(y, label.shape());
   if (y.shape() != label.shape())
-    throw invalid(fmt::format("the model gives {} for labels {}", to_string(y.type()), to_string(label.type())),
+    throw invalid(fmt::format("the model's output is {}, which does not match the labels {}", to_string(y.type()),
+                              to_string(label.type())),
                   "binary classification needs one logit per label: end the model with Linear(1)");
   label = cast(label, y.dtype());
   Value counts = element_weights(y, x);
@@ -151,7 +154,7 @@ Outcome regressed(Value y, const Batch& x, const RegressionOptions& o) {
   column.push_back(1);
   if (y.shape() == column) y = reshape(y, target.shape());
   if (y.shape() != target.shape())
-    throw invalid(fmt::format("the model gives {}, the column '{}' holds {}", to_string(y.type()), o.target,
+    throw invalid(fmt::format("the model's output is {}, but the column '{}' is {}", to_string(y.type()), o.target,
                               to_string(target.type())),
                   "end the model with Linear(the size of the target)");
   Graph::Scope scope(y.graph(), "loss", Phase::loss);
@@ -178,7 +181,7 @@ Value pixels(const nn::Builder& b, const Batch& x, const std::string& column) {
   Value images = x[column];
   if (images.rank() != 4)
     throw invalid(
-        fmt::format("the column '{}' holds {}, not images [C, H, W]", column, to_string(x.column(column).type)),
+        fmt::format("the column '{}' is {}, expected images [C, H, W]", column, to_string(x.column(column).type)),
         "use " + option_text("data", "shapes:32") + " or other images");
   if (images.dtype() == DType::u8) return cast(images, b.master()) * (1.0 / 255);
   return clamp(cast(images, b.master()), 0, 1);
@@ -190,9 +193,9 @@ Value noise(nn::Builder& b, const Batch& x, const std::string& column, const Sha
   if (x.has(column)) {
     Value given = x[column];
     if (given.shape() != shape || !is_float(given.dtype()))
-      throw invalid(fmt::format("the column '{}' holds {}, the model takes {}", column,
+      throw invalid(fmt::format("the column '{}' is {}, but the model needs {}", column,
                                 to_string(x.column(column).type), to_string(sample)),
-                    "leave the column out: the noise is drawn then");
+                    "remove the column: the noise is then drawn at random");
     return cast(given, b.master());
   }
   Graph& g = b.graph();
@@ -203,8 +206,9 @@ Value noise(nn::Builder& b, const Batch& x, const std::string& column, const Sha
 
 Outcome reconstructed(Value logits, Value pixels, const Batch& x) {
   if (num_elements(logits.shape()) != num_elements(pixels.shape()))
-    throw invalid(fmt::format("the model gives {} for pixels {}", to_string(logits.type()), to_string(pixels.type())),
-                  "it must give a logit for every pixel");
+    throw invalid(fmt::format("the model's output is {}, which does not match the pixels {}", to_string(logits.type()),
+                              to_string(pixels.type())),
+                  "the output must have one logit per pixel");
   Shape rows(pixels.rank(), 1);
   rows[0] = x.size();
   Value y = reshape(logits, pixels.shape()), counts = x.weights(y.dtype());
@@ -232,8 +236,8 @@ Task autoencoding(nn::Layer model, const std::string& input) {
 
 Outcome segmented(Value y, const Batch& x, const SegmentationOptions& o) {
   if (y.rank() < 3)
-    throw invalid(fmt::format("the model gives {}, not [batch, classes, …]", to_string(y.type())),
-                  "end it with Conv2d(classes, 1)");
+    throw invalid(fmt::format("the model's output is {}, expected [batch, classes, …]", to_string(y.type())),
+                  "end the model with Conv2d(classes, 1)");
   int64_t classes = y.shape()[1];
   Value labels = x.class_ids(o.label, classes);
   Shape want = y.shape(), row = want, line(y.rank(), 1);
@@ -241,7 +245,8 @@ Outcome segmented(Value y, const Batch& x, const SegmentationOptions& o) {
   row[1] = 1;
   line[1] = classes;
   if (labels.shape() != want)
-    throw invalid(fmt::format("the model gives {} for labels {}", to_string(y.type()), to_string(labels.type())),
+    throw invalid(fmt::format("the model's output is {}, which does not match the labels {}", to_string(y.type()),
+                              to_string(labels.type())),
                   "segmentation needs [batch, classes, …] for labels [batch, …]");
   auto hits = [&](Value each) { return cast(equal(reshape(each, row), iota(y.graph(), line, 1)), y.dtype()); };
   Ints positions;
@@ -278,8 +283,9 @@ Task segmentation(nn::Layer model, SegmentationOptions o) {
 Outcome next_tokens(Value y, const Batch& x, const LanguageModelOptions& o) {
   Value next = x[o.next];
   if (y.rank() != 3 || next.shape() != Shape{y.shape()[0], y.shape()[1]})
-    throw invalid(fmt::format("the model gives {} for tokens {}", to_string(y.type()), to_string(next.type())),
-                  "a language model gives [batch, tokens, vocabulary]");
+    throw invalid(fmt::format("the model's output is {}, which does not match the tokens {}", to_string(y.type()),
+                              to_string(next.type())),
+                  "the output of a language model must be [batch, tokens, vocabulary]");
   int64_t vocabulary = y.shape()[2];
   if (x.has(o.tokens)) x.class_ids(o.tokens, vocabulary);
   x.class_ids(o.next, vocabulary, ignored_label);

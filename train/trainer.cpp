@@ -143,7 +143,7 @@ struct Trainer::Impl {
     for (int64_t first = 0; first < batch.valid; first += size, ++draw) {
       int64_t count = std::min(size, batch.valid - first);
       DeviceModel::Program* p = count == size ? training.whole : training.last;
-      if (!p) throw Error(Code::internal, fmt::format("no program takes a batch of {}", count));
+      if (!p) throw Error(Code::internal, fmt::format("no program is compiled for a batch of {}", count));
       Samples part{static_cast<size_t>(first), static_cast<size_t>(count)};
       ticket = p->step->run([&](const std::string& feed, void* to) {
         if (feed == "lr")
@@ -287,7 +287,7 @@ void Trainer::save(const std::string& path, const std::map<std::string, std::str
 
 void Trainer::load(const std::string& path) {
   if (impl_->model.initialized())
-    throw invalid("load: the trainer has run already", "load before the first train() or evaluate()");
+    throw invalid("load: the trainer has run already", "call load() before the first train() or evaluate()");
   Checkpoint c = read_checkpoint(path);
   expect_possible(path, c);
   expect_same_images(c, impl_->options.normalise);

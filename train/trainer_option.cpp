@@ -179,9 +179,10 @@ void check(const TrainerOptions& o) {
     if (option.check) option.check(o);
   }
   if (double scale = o.loss_scaling.initial; !(scale >= smallest_loss_scale && scale <= 0x1p100))
-    throw invalid(fmt::format("the loss scale starts at {}: from 2^-24 to 2^100 is possible", scale));
+    throw invalid(fmt::format("the initial loss scale is {}, must be from 2^-24 to 2^100", scale));
   if (o.ema > 0 && o.frozen >= nn::WeightFormat::int8)
-    throw invalid("an average of the weights (ema) cannot be quantized", "leave out one of the two");
+    throw invalid("quantized weights and an average of the weights (ema) cannot be combined",
+                  "omit one of the two options");
   part_size(o.batch, o.accumulate);
 }
 

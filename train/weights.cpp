@@ -37,16 +37,16 @@ HostTensors tensors_of(const std::string& path) {
 std::string beside(const std::string& index, const json& file) {
   fs::path name = file.is_string() ? file.get<std::string>() : "";
   if (name != name.filename() || name.empty() || name == "." || name == "..")
-    throw invalid(
-        fmt::format("{}: weight_map names {}, expected a file of the same folder", index, file.dump(-1, ' ', true)),
-        "use another index");
+    throw invalid(fmt::format("{}: weight_map contains {}, expected the name of a file in the same folder", index,
+                              file.dump(-1, ' ', true)),
+                  "use another index");
   return (fs::path(index).parent_path() / name).string();
 }
 
 HostTensors sharded(const std::string& index) {
   json j = read_json_object(index, "name a safetensors file or its index");
   if (!j.contains("weight_map") || !j["weight_map"].is_object())
-    throw invalid(fmt::format("{}: has no weight_map", index), "name a safetensors file or its index");
+    throw invalid(fmt::format("{}: weight_map is missing", index), "name a safetensors file or its index");
   if (j["weight_map"].empty()) throw invalid(fmt::format("{}: its weight_map is empty", index), "use another index");
   std::map<std::string, std::set<std::string>> promised;  // names by file
   for (const auto& [name, file] : j["weight_map"].items()) promised[beside(index, file)].insert(name);
@@ -58,10 +58,12 @@ HostTensors sharded(const std::string& index) {
       if (!part.contains(name)) missing.push_back(fmt::format("'{}' is not in {}", name, file));
     all.merge(part);
     if (!part.empty())
-      throw invalid(fmt::format("{}: '{}' is there twice, the second time in {}", index, part.begin()->first, file),
-                    "use another index");
+      throw invalid(
+          fmt::format("{}: tensor '{}' occurs twice, the second time in {}", index, part.begin()->first, file),
+          "use another index");
   }
-  if (!missing.empty()) throw invalid(fmt::format("{}: {}", index, first_of(missing, "; ")), "fetch the files again");
+  if (!missing.empty())
+    throw invalid(fmt::format("{}: {}", index, first_of(missing, "; ")), "download the files again");
   return all;
 }
 
@@ -90,7 +92,7 @@ QuantizedTensor quantized_tensor(const HostTensors& all, const std::string& name
   try {
     t.shape();
   } catch (const Error& e) {
-    throw invalid(fmt::format("the quantised '{}': {}", name, e.what()), "use another file");
+    throw invalid(fmt::format("invalid quantized tensor '{}': {}", name, e.what()), "use another file");
   }
   return t;
 }
@@ -121,7 +123,7 @@ void write_adapters(const std::string& folder, const HostTensors& parameters, co
   std::error_code ec;
   fs::create_directories(folder, ec);
   if (ec)
-    throw invalid(fmt::format("{}: cannot be made: {}", folder, ec.message()), "name a folder that can be written");
+    throw invalid(fmt::format("{}: cannot be created: {}", folder, ec.message()), "name a folder that can be written");
   Checkpoint c;
   for (const auto& [name, t] : parameters)
     if (nn::is_adapter(name)) c.tensors.emplace(std::string(peft_prefix) + name, t);
@@ -150,13 +152,13 @@ HostTensors read_adapters(const std::string& folder, nn::Lora& lora) {
   for (auto& [name, t] : tensors) {
     const Shape& s = t.type.shape;
     if (!name.starts_with(peft_prefix) || !nn::is_adapter(name))
-      wrong.push_back(fmt::format("'{}' is no adapter of a Linear", name));
+      wrong.push_back(fmt::format("'{}' is not a LoRA adapter of a Linear module", name));
     else if (s.size() != 2 || s[name.ends_with("lora_A.weight") ? 0 : 1] != lora.rank)
-      wrong.push_back(fmt::format("'{}' is {}, the rank {}", name, to_string(t.type), lora.rank));
+      wrong.push_back(fmt::format("'{}' is {}, which does not match the rank {}", name, to_string(t.type), lora.rank));
     else
       all.emplace(name.substr(peft_prefix.size()), std::move(t));
   }
-  if (wrong.empty() && all.empty()) wrong.emplace_back("no tensor is there");
+  if (wrong.empty() && all.empty()) wrong.emplace_back("the file has no tensors");
   if (!wrong.empty()) throw invalid(fmt::format("{}: {}", file, first_of(wrong, "; ")), remedy);
   return all;
 }

@@ -306,11 +306,11 @@ Trainer.__doc__ = (Trainer.__doc__ or "") + "\n    Options:\n\n" + "\n".join(_op
 def check_state(shapes, given):
     """Throws an InvalidError that lists every tensor that is missing, unknown or of another shape than `shapes` says."""
     wrong = [f"'{k}' is missing" for k in shapes if k not in given]
-    wrong += [f"'{k}' is none of the model's" for k in given if k not in shapes]
-    wrong += [f"'{k}' is {list(np.shape(given[k]))}, the model's {list(shape)}"
+    wrong += [f"'{k}' is not a parameter of the model" for k in given if k not in shapes]
+    wrong += [f"'{k}' is {list(np.shape(given[k]))}, but in the model it is {list(shape)}"
               for k, shape in shapes.items() if k in given and tuple(np.shape(given[k])) != tuple(shape)]
     if wrong:
-        raise InvalidError(f"the state does not fit the model: {'; '.join(wrong)}", "nothing was changed")
+        raise InvalidError(f"the state does not match the model: {'; '.join(wrong)}", "nothing was changed")
 
 
 class _Bar:

@@ -102,7 +102,7 @@ class BadData(harness.Case):
         # More classes in the training set than the model has outputs.
         self.put_all()
         self.put("train-labels-idx1-ubyte", idx([40], bytes(i % 5 for i in range(40))), True)
-        self.train_on_it(["gives 4 classes", "has 5"])
+        self.train_on_it(["the output size is 4", "has 5"])
 
     def test_counts_differ(self):
         self.put("train-labels-idx1-ubyte", idx([39], bytes(39)), True)
@@ -161,7 +161,7 @@ class BadCheckpoints(harness.Case):
         tensor = '"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}'
         put('{' + tensor + '}')
         self.both_fail([self.file, "does not say what run"])
-        self.fails(2, [self.file, "do not fit the model", "'1.bias' is missing", "'w' is none of the model's"],
+        self.fails(2, [self.file, "do not match the model", "'1.bias' is missing", "'w' is not a parameter of the model"],
                    "eval", self.file, *MLP)
         put('{"__metadata__":{"run":"[1"},' + tensor + '}')
         self.both_fail([self.file, "'run'"])
@@ -188,19 +188,19 @@ class BadCheckpoints(harness.Case):
         f, i = lambda *x: struct.pack(f"<{len(x)}f", *x), lambda x: struct.pack("<i", x)
         nan, inf = float("nan"), float("inf")
         for name, tensor, parts in [
-            ("step", ("I32", [], i(-5)), ["'step' holds -5"]), ("step", ("I32", [], i(-2**31)), ["'step' holds -21"]),
-            ("step", ("I32", [1], i(5)), ["no tensor 'step', i32[]"]),
-            ("step", ("F32", [], f(1)), ["no tensor 'step', i32[]"]),
-            ("seed", ("U32", [1], i(1)), ["no tensor 'seed', u32[2]"]),
-            ("3.bias", ("F32", [4], f(0, nan, 0, 0)), ["'3.bias' holds nan"]),
-            ("3.bias", ("F32", [4], f(0, 0, 0, -inf)), ["'3.bias' holds -inf"]),
-            ("optimizer.m.3.bias", ("F32", [4], f(0, inf, 0, 0)), ["'optimizer.m.3.bias' holds inf"]),
-            ("optimizer.v.3.bias", ("F32", [4], f(0, -1, 0, 0)), ["'optimizer.v.3.bias' holds -1"]),
-            ("loss_scale", ("F32", [], f(0)), ["'loss_scale' holds 0"]),
-            ("loss_scale", ("F32", [], f(nan)), ["'loss_scale' holds nan"]),
-            ("loss_scale", ("I32", [], i(4)), ["no tensor 'loss_scale', f32[]"]),
-            ("good_steps", ("I32", [], i(3)), ["'good_steps' holds 3", "from 0 to 2"]),
-            ("skipped_steps", ("I32", [], i(-1)), ["'skipped_steps' holds -1"]),
+            ("step", ("I32", [], i(-5)), ["'step' contains -5"]), ("step", ("I32", [], i(-2**31)), ["'step' contains -21"]),
+            ("step", ("I32", [1], i(5)), ["tensor 'step' of type i32[] is missing"]),
+            ("step", ("F32", [], f(1)), ["tensor 'step' of type i32[] is missing"]),
+            ("seed", ("U32", [1], i(1)), ["tensor 'seed' of type u32[2] is missing"]),
+            ("3.bias", ("F32", [4], f(0, nan, 0, 0)), ["'3.bias' contains nan"]),
+            ("3.bias", ("F32", [4], f(0, 0, 0, -inf)), ["'3.bias' contains -inf"]),
+            ("optimizer.m.3.bias", ("F32", [4], f(0, inf, 0, 0)), ["'optimizer.m.3.bias' contains inf"]),
+            ("optimizer.v.3.bias", ("F32", [4], f(0, -1, 0, 0)), ["'optimizer.v.3.bias' contains -1"]),
+            ("loss_scale", ("F32", [], f(0)), ["'loss_scale' contains 0"]),
+            ("loss_scale", ("F32", [], f(nan)), ["'loss_scale' contains nan"]),
+            ("loss_scale", ("I32", [], i(4)), ["tensor 'loss_scale' of type f32[] is missing"]),
+            ("good_steps", ("I32", [], i(3)), ["'good_steps' contains 3", "from 0 to 2"]),
+            ("skipped_steps", ("I32", [], i(-1)), ["'skipped_steps' contains -1"]),
         ]:
             with self.subTest(name=name, parts=parts):
                 self.changed({name: tensor})

@@ -146,7 +146,7 @@ class Gguf(BadModels):
 
     def test_another_model(self):
         for old, new, parts in [(gguf_text("llama"), gguf_text("mamba"), ["'mamba', expected 'llama'"]),
-                                (b"blk.1.ffn_up", b"blk.1.ffn_xx", ["no tensor 'blk.1.ffn_up.weight'"])]:
+                                (b"blk.1.ffn_up", b"blk.1.ffn_xx", ["tensor 'blk.1.ffn_up.weight' is missing"])]:
             file = self.put("l.gguf", gguf().replace(old, new))
             self.bad(["l.gguf", *parts], "generate", file, "--prompt", "a")
             self.bad(["l.gguf", *parts], "train", "llama", "--init", file, "--data", "synthetic-text:11:100")
@@ -162,8 +162,8 @@ class Gguf(BadModels):
 
     def test_prompts(self):
         file = self.put("l.gguf", gguf())
-        self.bad(["the prompt has 7 tokens, the context 6", "shorter prompt"], "generate", file, "--prompt", "abcdefg")
-        self.bad(["the prompt has no token"], "generate", file, "--prompt", "xyz")
+        self.bad(["the prompt has 7 tokens, but the context has only 6", "shorter prompt"], "generate", file, "--prompt", "abcdefg")
+        self.bad(["the prompt is empty"], "generate", file, "--prompt", "xyz")
         self.bad(["--prompt, byte 1: not UTF-8"], "generate", file, "--prompt", "a\udcff")
 
 
@@ -209,7 +209,7 @@ class Safetensors(BadModels):
     def test_weights_that_do_not_fit(self):
         tensors = {**self.TINY, "model.norm.weight": [15], "other": [1], "others": [1]}
         file = self.put("w.safetensors", safetensors(tensors))
-        parts = [file, "do not fit the model", "'model.norm.weight' is f32[15], the model's f32[16]",
+        parts = [file, "do not match the model", "'model.norm.weight' is f32[15], but in the model it is f32[16]",
                  "'model.layers.0.self_attn.q_proj.weight' is missing", "and 1 more"]  # 18 are missing
         self.bad(parts, "train", "llama", "--size", "tiny", "--data", "synthetic-text:11:100", "--init", file, "--checkpoint",
                  self.folder / "run")
@@ -219,8 +219,8 @@ class Safetensors(BadModels):
 
     def test_an_index(self):
         self.put("a.safetensors", safetensors({"model.norm.weight": [16]}))
-        for text, parts in [('{"weight_map": {"w": "a.safetensors"', ["byte 36", "no JSON"]), ('{}', ["has no weight_map"]),
-                            ('{"weight_map": {"w": "../a.safetensors"}}', ["../a.safetensors", "of the same folder"]),
+        for text, parts in [('{"weight_map": {"w": "a.safetensors"', ["byte 36", "no JSON"]), ('{}', ["weight_map is missing"]),
+                            ('{"weight_map": {"w": "../a.safetensors"}}', ["../a.safetensors", "in the same folder"]),
                             ('{"weight_map": {"w": "b.safetensors"}}', ["b.safetensors", "no such"]),
                             ('{"weight_map": {"v": "a.safetensors", "w": "a.safetensors"}}', ["'v' is not in", "'w' is not in"])]:
             with self.subTest(parts=parts):
@@ -231,9 +231,9 @@ class Safetensors(BadModels):
 
 class Lora(BadModels):
     def test_patterns(self):
-        self.bad(["no Linear of the model is named like 'x_proj'", "it has ", "q_proj"], "train", "llama", "--size", "tiny", "--data",
+        self.bad(["no Linear module of the model matches 'x_proj'", "its Linear modules are ", "q_proj"], "train", "llama", "--size", "tiny", "--data",
                  "synthetic-text:11:100", "--lora", "2", "--lora-targets", "q_proj,x_proj", "--adapters", self.folder / "out")
-        self.bad(["no Linear of the model"], "train", "cnn", "--data", "synthetic:1x12x12:4:64:32", "--lora", "2")
+        self.bad(["no Linear module of the model"], "train", "cnn", "--data", "synthetic:1x12x12:4:64:32", "--lora", "2")
 
     def test_adapters(self):
         file, folder = self.put("l.gguf", gguf()), self.folder / "adapters"
@@ -252,10 +252,10 @@ class Lora(BadModels):
         self.json(*run, "--device", "reference")
         for config, tensors, parts in [
             (json.dumps(good)[:-5], whole, ["adapter_config.json, byte "]), ({**good, "r": 10**12}, whole, ['"r" is missing or not an integer']),
-            ({**good, "r": 3}, whole, [name.format(0, "A"), "f32[2, 16], the rank 3", name.format(1, "B")]),
-            ({**good, "target_modules": ["c_attn"]}, whole, ["no Linear of the model is named like 'c_attn'"]),
-            ({**good, "target_modules": ["k_proj"]}, whole, ["q_proj.lora_A.weight' is none of the model's"]),
-            (good, {**whole, name.format(7, "A"): [2, 16]}, ["layers.7.self_attn.q_proj.lora_A.weight' is none of the model's"]),
+            ({**good, "r": 3}, whole, [name.format(0, "A"), "f32[2, 16], which does not match the rank 3", name.format(1, "B")]),
+            ({**good, "target_modules": ["c_attn"]}, whole, ["no Linear module of the model matches 'c_attn'"]),
+            ({**good, "target_modules": ["k_proj"]}, whole, ["q_proj.lora_A.weight' is not a parameter of the model"]),
+            (good, {**whole, name.format(7, "A"): [2, 16]}, ["layers.7.self_attn.q_proj.lora_A.weight' is not a parameter of the model"]),
             (good, {k: v[::-1] for k, v in whole.items()}, ["the rank 2"]),
             (good, {name.format(0, "A"): [2, 16]}, [name.format(0, "B")[17:] + "' is missing", name.format(1, "A")[17:] + "' is missing"]),
             (good, safetensors(whole)[:99], ["adapter_model.safetensors, byte 99"])]:

@@ -18,13 +18,13 @@ class BadOptions(harness.Case):
             (["--activation", "rleu"], ["unknown activation 'rleu'", "relu, leaky_relu, elu, gelu"]),
             (["--init", "ones"], ["--init ones", "torch, kaiming_uniform"]),
             (["--layers", "32,x,4"], ["--layers 32,x,4", "'x'", "--layers 784,512,256,10"]),
-            (["--layers", "32,-16,4"], ["'-16' is not a positive number"]),
-            (["--layers", "32,0,4"], ["'0' is not a positive number"]),
-            (["--layers", "32,,4"], ["--layers 32,,4", "'' is not a positive number"]),
-            (["--layers", "32"], ["--layers 32", "at least input and output"]),
-            (["--layers", "32,99999999999999999999,4"], ["99999999999999999999", "not a positive number"]),
+            (["--layers", "32,-16,4"], ["'-16' is not a positive integer"]),
+            (["--layers", "32,0,4"], ["'0' is not a positive integer"]),
+            (["--layers", "32,,4"], ["--layers 32,,4", "'' is not a positive integer"]),
+            (["--layers", "32"], ["--layers 32", "at least an input and an output"]),
+            (["--layers", "32,99999999999999999999,4"], ["99999999999999999999", "not a positive integer"]),
             (["--layers", "31,16,4"], ["31", "has 32", "--data synthetic:32:4", "--layers 32,16,4"]),
-            (["--layers", "32,16,3"], ["gives 3 classes", "has 4", "--layers 32,16,4"]),
+            (["--layers", "32,16,3"], ["the output size is 3", "has 4", "--layers 32,16,4"]),
             (["--layers", "32,1000000000,4"], ["this program needs", "128000000000 bytes  f32[1000000000, 32] of state '1.weight'", "would fit"]),
             (["--layers", "32,4000000000000000000,4"], ["4000000000000000000"]),
             (["--batch", "0"], ["--batch 0", "at least 1"]),
@@ -57,7 +57,7 @@ class BadOptions(harness.Case):
 
     def test_models_and_data(self):
         for args, parts in [
-            ([], ["no model named", "use ", "cnn, ", "lstm, mlp"]),
+            ([], ["no model given", "use ", "cnn, ", "lstm, mlp"]),
             (["resnet", *DATA], ["unknown model 'resnet'", "use ", "cnn, ", "lstm, mlp"]),
             (["cnn", *DATA], ["images [C, H, W]", "f32[32]", "use mlp"]),
             (["cnn", "--data", "synthetic:1x3x3:4"], ["4x4", "f32[1, 3, 3]"]),
@@ -76,7 +76,7 @@ class BadOptions(harness.Case):
         file = self.folder / "run"
         self.train(*MLP, "--steps", "2", "--checkpoint", file)
         self.fails(2, ["32", "64", "--data synthetic:64:4"], "eval", file, "--data", "synthetic:64:4:64:64")
-        self.fails(2, ["gives 4 classes", "has 5"], "eval", file, "--data", "synthetic:32:5:64:64")
+        self.fails(2, ["the output size is 4", "has 5"], "eval", file, "--data", "synthetic:32:5:64:64")
         self.fails(2, ["unknown device", *DEVICES], "eval", file, "--device", "nothing:0")
 
     def test_another_architecture_names_the_first_parameter_that_differs(self):
@@ -85,15 +85,15 @@ class BadOptions(harness.Case):
         before = file.read_bytes()
         for args, parts in [
             (["--layers", "32,24,4"],
-             ["another architecture", "'1.weight' is f32[16, 32] there, f32[24, 32] in the model"]),
-            (["--layers", "32,16,8,4"], ["'3.weight' is f32[4, 16] there, f32[8, 16]"]),
-            (["--layers", "32,4"], ["'1.weight' is f32[16, 32] there, f32[4, 32]"]),
+             ["another architecture", "'1.weight' is f32[16, 32] in the checkpoint, but f32[24, 32] in the model"]),
+            (["--layers", "32,16,8,4"], ["'3.weight' is f32[4, 16] in the checkpoint, but f32[8, 16]"]),
+            (["--layers", "32,4"], ["'1.weight' is f32[16, 32] in the checkpoint, but f32[4, 32]"]),
             (["cnn", *CNN[1:]], ["another architecture", "'0.weight'", "missing"]),
         ]:
             for command in (["eval", file], ["train", "--steps", "4", "--resume", file]):
                 with self.subTest(command=command[0], args=args):
                     self.fails(2, [*parts, "model options it was trained with"], *command, *args)
-        self.fails(2, ["'4.weight' is missing there"],  # the second Linear moves from place 3 to 4
+        self.fails(2, ["'4.weight' is missing in the checkpoint"],  # the second Linear moves from place 3 to 4
                    "train", "--steps", "4", "--resume", file, "--dropout", "0.5")
         self.assertEqual(file.read_bytes(), before)
 
@@ -104,7 +104,7 @@ class BadOptions(harness.Case):
             (["--optimizer", "adam"], ["--optimizer", "adamw"], ["optimizer adam", "uses adamw"]),
             (["--optimizer", "sgd", "--momentum", "0.9"], ["--optimizer", "adam", "--momentum", "0"],
              ["optimizer sgd", "uses adam"]),
-            (["--optimizer", "sgd"], ["--momentum", "0.9"], ["has no 'optimizer."]),
+            (["--optimizer", "sgd"], ["--momentum", "0.9"], ["has no tensor 'optimizer."]),
         ]:
             with self.subTest(made=made, other=other):
                 self.train(*MLP, "--steps", "2", "--checkpoint", file, *made)

@@ -57,7 +57,7 @@ class Data(harness.Case):
         self.fails(2, ["standard deviation 0 must be"], "train", *train, "--normalise", "0.5:0")
         self.fails(2, ["3 channels", "have 1"], "train", "cnn", "--data", "synthetic:1x8x8:4:64:16", "--normalise", "imagenet")
         self.fails(2, ["has no images"], "train", "gpt", "--size", "tiny", "--normalise", "data")
-        self.fails(2, ["reads no images"], "train", "mlp", "--size", "tiny", "--data", "synthetic:8:3:64:16", "--normalise", "0:1")
+        self.fails(2, ["is not images"], "train", "mlp", "--size", "tiny", "--data", "synthetic:8:3:64:16", "--normalise", "0:1")
 
     def test_mixup_is_a_function_of_the_seed(self):
         run = self.folder / "run.safetensors"
@@ -73,7 +73,7 @@ class Data(harness.Case):
         self.assertEqual((resumed["losses"], resumed["state_hash"]), (whole["losses"][5:], whole["state_hash"]))
         self.train(*train, "--accumulate", "4", "--steps", "3", "--device", "onednn:0")
         self.fails(2, ["--mixup -1", "from 0.01 to 1000"], "train", *train[:5], "--mixup", "-1")
-        self.fails(2, ["mixup 0.4", "not a classification of images"], "train", "gpt", "--size", "tiny", "--mixup", "0.4", "--steps", "1")
+        self.fails(2, ["mixup 0.4", "not image classification"], "train", "gpt", "--size", "tiny", "--mixup", "0.4", "--steps", "1")
 
     def safetensors(self, **columns):
         """A file of f32 [4, 2] or what is given: (dtype, shape, bytes)."""
@@ -99,9 +99,9 @@ class Data(harness.Case):
         train = ["train", "mlp", "--layers", "2,4,2", "--batch", "1", "--data"]
         path = self.safetensors(input=numbers, label=("I32", [4], struct.pack("<4i", 0, 1, 0, 10**9)))
         self.assertNotIn("--layers 2,4,1000000001",
-                         self.fails(2, ["label of 1000000000", "number the classes 0, 1, 2"], *train, f"safetensors:{path}").stderr)
+                         self.fails(2, ["the label 1000000000", "number the classes 0, 1, 2"], *train, f"safetensors:{path}").stderr)
         path = self.safetensors(input=numbers, label=("F32", [4], struct.pack("<4f", 0, 1, 0, 1)))
-        self.fails(2, ["set.safetensors", "'label' is f32", "write it as integers"], *train, f"safetensors:{path}")
+        self.fails(2, ["set.safetensors", "'label' is f32", "save it as integers"], *train, f"safetensors:{path}")
 
     def test_a_folder_where_a_file_is_wanted(self):
         for form in ("csv", "text"):

@@ -99,22 +99,22 @@ class Description(harness.Case):
             return {**NET, "layers": list(layers), **more}
 
         cases = [
-            ('{"layers": [\n "ReLU",\n]}', ["net.json, line 3, column 1", "mend the JSON"]),
-            ('{"layers": ["ReLU"', ["net.json, line 1", "mend the JSON"]),
+            ('{"layers": [\n "ReLU",\n]}', ["net.json, line 3, column 1", "correct the JSON"]),
+            ('{"layers": ["ReLU"', ["net.json, line 1", "correct the JSON"]),
             ('{"layers": ["ReLU"], "layers": []}', ["net.json", "names 'layers' twice"]),
             ("[" * 100, ["net.json", "nests deeper"]),
             ("[]", ["expected an object"]),
             ("", ["net.json"]),
             (net(), ["layers: [], expected a list of at least one layer"]),
-            ({"loss": "mse"}, ['it has no "layers"']),
-            (net("Flatten", linear, size=3), ["'size' is unknown"]),
+            ({"loss": "mse"}, ['the key "layers" is missing']),
+            (net("Flatten", linear, size=3), ["unknown key 'size'"]),
             (net("Flatten", "Liner"), ["layers[1]", "unknown layer 'Liner'", "did you mean 'Linear'?"]),
             (net("Flatten", "conv2d"), ["layers[1]", "did you mean 'Conv2d'?"]),
             (net({"residual": [conv, "Relu6x"]}), ["layers[0].layers[1]", "did you mean 'ReLU6'?"]),
             (net("Wombat"), ["unknown layer 'Wombat'", "use ReLU, ","`tutti layers`"]),
-            (net({"Conv2d": {"out_channels": 4, "kernal_size": 3}}), ["layers[0] (Conv2d)", "no argument 'kernal_size'", "'kernel_size'"]),
-            (net({"Conv2d": {"out_channels": 4}}), ["layers[0] (Conv2d)", "'kernel_size' is missing", "a whole number from 1"]),
-            (net({"Conv2d": {"out_channels": "4", "kernel_size": 3}}), ["layers[0] (Conv2d)", 'out_channels is "4"', "a whole number from 1"]),
+            (net({"Conv2d": {"out_channels": 4, "kernal_size": 3}}), ["layers[0] (Conv2d)", "unknown argument 'kernal_size'", "'kernel_size'"]),
+            (net({"Conv2d": {"out_channels": 4}}), ["layers[0] (Conv2d)", "'kernel_size' is missing", "an integer of at least 1"]),
+            (net({"Conv2d": {"out_channels": "4", "kernel_size": 3}}), ["layers[0] (Conv2d)", 'out_channels is "4"', "an integer of at least 1"]),
             (net({"Conv2d": {"out_channels": 0, "kernel_size": 3}}), ["out_channels is 0"]),
             (net({"Conv2d": {"out_channels": 1e30, "kernel_size": 3}}), ["out_channels is 1e+30"]),
             (net({"Dropout": {"p": 1}}), ["layers[0] (Dropout)", "p is 1", "from 0 to below 1"]),
@@ -123,29 +123,29 @@ class Description(harness.Case):
             (net({"Unflatten": {"dim": 1, "unflattened_size": [0]}}), ["unflattened_size is [0]"]),
             (net({"residual": []}), ["layers[0] (residual)", "a list of at least one"]),
             (net({"ReLU": {}, "GELU": {}}), ["layers[0]", "expected a layer"]),
-            (net({"name": "a.b", "ReLU": {}}), ["the name \"a.b\"", "without a dot"]),
-            (net({"name": "1", "ReLU": {}}, "ReLU"), ["layers[1]", "named '1', too"]),
+            (net({"name": "a.b", "ReLU": {}}), ["the name is \"a.b\"", "without a dot"]),
+            (net({"name": "1", "ReLU": {}}, "ReLU"), ["layers[1]", "also named '1'"]),
             (net(7), ["layers[0]", "7, expected a layer"]),
-            (net({"Linear": 10}), ["layers[0] (Linear)", "expected its arguments"]),
-            (net("Flatten", "Linear", "ReLU"), ["layers[1] (Linear)", "'out_features' is missing", "the last layer alone"]),
+            (net({"Linear": 10}), ["layers[0] (Linear)", "expected an object of arguments"]),
+            (net("Flatten", "Linear", "ReLU"), ["layers[1] (Linear)", "'out_features' is missing", "only in the last layer"]),
             (net(conv, linear), ["labels", "loss cross_entropy", "Flatten"]),
-            (net("Flatten", conv), ["layers[1] (Conv2d), given f32[1, 64]", "rank 4"]),
+            (net("Flatten", conv), ["layers[1] (Conv2d), with input f32[1, 64]", "rank 4"]),
             (net("Flatten", {"Linear": {"in_features": 65, "out_features": 3}}),
-             ["layers[1] (Linear), given f32[1, 64]", "in_features is 65, axis 1 of what comes in has 64", '"in_features": 64']),
+             ["layers[1] (Linear), with input f32[1, 64]", "in_features is 65, but axis 1 of the input has size 64", '"in_features": 64']),
             (net({"residual": [conv]}), ["layers[0] (residual)", "equal to be added"]),
             (net({"concat": [conv, []]}), ["layers[0] (concat)", "branch 1 produces"]),
             (net("Flatten", {"sum": [linear, {"Linear": {"out_features": 4}}]}), ["layers[1] (sum)", "branch 1 produces f32[1, 4]"]),
             (net({"repeat": {"times": 1000, "layers": [{"repeat": {"times": 1000, "layers": ["ReLU"]}}]}}), ["more than 200000 layers"]),
-            (net({"repeat": {"times": 100000, "layers": ["Mish"]}}), ["more than 200000 nodes"]),
+            (net({"repeat": {"times": 100000, "layers": ["Mish"]}}), ["more than 200000 graph nodes"]),
             (net("Flatten", linear, loss="mse"), ["loss mse", "no column 'target'"]),
             (net("Flatten", linear, loss="crossentropy"), ["loss", "did you mean 'cross_entropy'?"]),
             (net("Flatten", linear, optimizer="adm"), ["optimizer", "adm"]),
             (net("Flatten", linear, batch=0), ["batch: 0"]),
             (net("Flatten", linear, lr="fast"), ['lr: "fast"']),
             (net("Flatten", linear, input="images"), ['input: "images"', '"input": [1, 28, 28]']),
-            (net("Flatten", linear, input=[3, 8, 8]), ["input is [3, 8, 8]", "f32[1, 8, 8]"]),
+            (net("Flatten", linear, input=[3, 8, 8]), ['"input" is [3, 8, 8]', "f32[1, 8, 8]"]),
             (net({"Embedding": {"num_embeddings": 9, "embedding_dim": 4}}), ["layers[0] (Embedding)", "expected i32"]),
-            (net("Flatten", linear, name=3), ["name: 3", "a text"]),
+            (net("Flatten", linear, name=3), ["name: 3", "a string"]),
         ]
         for text, parts in cases:
             with self.subTest(parts=parts):
@@ -159,11 +159,11 @@ class Description(harness.Case):
         self.fails(2, ["at most 1048576"], "train", big, *DATA)
         self.fails(2, ["label 2 of sample 0 is outside [0, 2)"], "train", self.write(net("Flatten", {"Linear": {"out_features": 2}})), *DATA)
         net_path = self.write(NET)
-        self.fails(2, ["--dropout 0.5", "the file says what the model is made of"], "train", net_path, *DATA, "--dropout", "0.5")
+        self.fails(2, ["--dropout 0.5", "the file defines the model"], "train", net_path, *DATA, "--dropout", "0.5")
         self.fails(2, ["no size 'tiny'"], "train", net_path, *DATA, "--size", "tiny")
         self.fails(2, ["did you mean 'mse'?"], "train", net_path, *DATA, "--loss", "msee")
-        self.fails(2, ['neither "data" nor "input"'], "train", self.write({"layers": ["Flatten", "Linear"]}))
-        self.fails(2, ["no data can be generated for the loss mse"], "train", self.write(net("Flatten", linear, loss="mse")))
+        self.fails(2, ['without "data" or "input" in the file'], "train", self.write({"layers": ["Flatten", "Linear"]}))
+        self.fails(2, ["no synthetic data can be generated for loss mse"], "train", self.write(net("Flatten", linear, loss="mse")))
 
 
 if __name__ == "__main__":

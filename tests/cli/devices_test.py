@@ -63,7 +63,7 @@ class Devices(harness.Case):
         self.assertEqual(first["id"], usable[0])
         if len(usable) > 1:
             self.assertIn("the best of " + ", ".join(usable), first["why"])
-        self.fails(2, ["no device fits 'NoSuch*'", "valid: auto", "reference:0"], "devices", "--device", "NoSuch*")
+        self.fails(2, ["no device matches 'NoSuch*'", "valid: auto", "reference:0"], "devices", "--device", "NoSuch*")
 
     def test_train_says_which_device_and_why(self):
         device = harness.usable_devices()[0]

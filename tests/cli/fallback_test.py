@@ -57,7 +57,7 @@ class Fallback(harness.Case):
         others = [d["id"] for d in self.json("devices", env=self.env)["devices"] if d["kind"] == "cpu"]
         self.assertEqual(fallback["device"], [*others, "reference:0"][0])
         self.assertGreater(fallback["bytes_per_step"], 4 * 3 * (32 * 16 + 16 * 4))
-        self.assertRegex(result.stderr, rf"\d+ of \d+ nodes that picky:0 declines run on {fallback['device']}, with "
+        self.assertRegex(result.stderr, rf"\d+ of \d+ nodes are not supported by picky:0 and run on {fallback['device']}, with "
                                         rf"{fallback['bytes_per_step']} bytes copied per step")
         for node in fallback["nodes"]:
             self.assertIn(node, result.stderr)

@@ -177,7 +177,7 @@ class Models(harness.Case):
                 (["vit", "--data", "synthetic:3x30x32:10"], ["patches of 4x4", "30x32", "multiples of 4"]),
                 (["orientation", "--data", "synthetic:1x16x16:3"], ["no column 'angle'"]),
                 (["mlp", "--size", "tiny", "--schedule", "step:-3"], ["--schedule step:-3", "'-3'"]),
-                (["mlp", "--size", "tiny", "--freeze", "*"], ["no parameter that is trained"]),
+                (["mlp", "--size", "tiny", "--freeze", "*"], ["no trainable parameters"]),
                 (["mlp", "--size", "tiny", "--freeze", "conv*"], ["'conv*'"]),
                 (["mlp", "--size", "tiny", "--ema", "1"], ["--ema 1", "[0, 1)"])]:
             with self.subTest(arguments):

@@ -100,7 +100,7 @@ class Options(harness.Case):
                 self.assertTrue(all(isinstance(x, float) for x in losses), losses)
         (self.folder / "run.toml").write_text('model = "mlp"\nschedule = "one_cycle:0.25"\nsteps = 4\n', encoding="utf-8")
         self.assertEqual(len(self.train("--config", self.folder / "run.toml", *MLP[1:], "--no-eval")["losses"]), 4)
-        self.fails(2, ["--schedule exponential:nan", "numbers from 0"], "train", *MLP, "--schedule", "exponential:nan")
+        self.fails(2, ["--schedule exponential:nan", "a number >= 0"], "train", *MLP, "--schedule", "exponential:nan")
         self.fails(2, ["the learning rate of step 3 is", "schedule"], "train", *MLP, "--schedule", "exponential:1e30", "--steps", "5")
 
     def test_every_optimizer_learns_and_differs(self):

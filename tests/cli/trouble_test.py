@@ -74,7 +74,7 @@ class Trouble(harness.Case):
         at = lines[0].index("gradient_norm")  # which folders of earlier versions lack
         (log / "steps.csv").write_text("".join(",".join(cells[:at] + cells[at + 1:]) + "\n" for cells in lines), encoding="utf-8")
         result = self.done("train", "--resume", saved, "--device", "cpu", "--epochs", "2", "--log-dir", log)
-        self.assertEqual(result.stderr.count("steps.csv goes on without a column for gradient_norm"), 1, result.stderr)
+        self.assertEqual(result.stderr.count("steps.csv is continued without a column for gradient_norm"), 1, result.stderr)
         rows = self.rows("steps.csv")
         self.assertEqual([int(r["step"]) for r in rows], list(range(1, 65)))
         self.assertEqual(len(rows[-1]), len(rows[0]))
@@ -85,7 +85,7 @@ class Trouble(harness.Case):
         self.train(*self.RUN, "--log-dir", self.folder / "log", "--norms", "8")
         before = (self.folder / "log/norms.csv").read_text(encoding="utf-8")
         result = self.done("train", *CNN, "--device", "cpu", "--log-dir", self.folder / "log", "--norms", "2")
-        self.assertIn("another run's columns", result.stderr)
+        self.assertIn("the columns of a different run", result.stderr)
         self.assertEqual((self.folder / "log/norms.csv").read_text(encoding="utf-8"), before)
 
 

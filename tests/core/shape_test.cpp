@@ -36,8 +36,9 @@ TEST(ShapeTest, BroadcastingFollowsNumpy) {
   EXPECT_EQ(error_of([] {
               broadcast_shapes({2, 3}, {4, 3});
             }),
-            "shapes [2, 3] and [4, 3] do not broadcast: 2 against 4 in dimension 2 from the right | each "
-            "pair of dimensions, aligned at the right, must be equal or hold a 1");
+            "shapes [2, 3] and [4, 3] do not broadcast: 2 against 4 in dimension 2 from the right | aligned at the "
+            "right, the "
+            "dimensions of each pair must be equal, or one of them must be 1");
 }
 
 TEST(ShapeTest, Axes) {

@@ -59,7 +59,7 @@ TEST(Modules, NamesOfTheRunsOwnStateAreRefused) {
   } module;
   for (const char* name : {"loss_scale", "good_steps", "optimizer.m", "step", "losses", "eval.loss", "data.w"}) {
     module.name = name;
-    expect_parts(message_of([&] { declare(module); }), {name, "the run keeps its own state"});
+    expect_parts(message_of([&] { declare(module); }), {name, "is reserved for a state of the trainer"});
   }
 }
 

@@ -113,7 +113,7 @@ std::string refusal(int64_t factor, std::vector<int32_t> numbers) {
 TEST(OnnxTask, RefusesDataWithWhichIntegersLeave32Bits) {
   EXPECT_EQ(refusal(1000003, {1, 5, 2147}), "");
   std::string text = refusal(1000003, {1, 5, 123456});
-  for (const char* part : {"input 123456 of sample 2 is outside", "Mul", "gives integers outside"})
+  for (const char* part : {"input 123456 of sample 2 is outside", "Mul", "produces integers outside"})
     EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 

@@ -84,9 +84,9 @@ class Arrays(unittest.TestCase):
 
     def test_bad_ones_name_what_was_expected(self):
         p = doubled()
-        with self.assertRaisesRegex(tutti.InvalidError, r"feed 'x' is f32\[4\], a tensor f32\[3\]"):
+        with self.assertRaisesRegex(tutti.InvalidError, r"feed 'x' has type f32\[4\], but the given tensor has type f32\[3\]"):
             p.run(x=np.ones(3, np.float32))
-        with self.assertRaisesRegex(tutti.InvalidError, r"feed 'x' is f32\[4\], a tensor f64\[4\]"):
+        with self.assertRaisesRegex(tutti.InvalidError, r"feed 'x' has type f32\[4\], but the given tensor has type f64\[4\]"):
             p.run(x=np.ones(4))
         with self.assertRaisesRegex(tutti.InvalidError, "use float16"):
             p.run(x=np.ones(4, np.complex64))

@@ -293,7 +293,7 @@ TEST(TraceTopics, UnknownOnesAreAnsweredWithTheValidOnes) {
   EXPECT_EQ(wrong_topics("kernels,mine,all,graph,texts", {"mine"}), "");
   EXPECT_EQ(wrong_topics("", {}), "");
   EXPECT_EQ(wrong_topics("kernels,nonsense,Graph", {"mine"}),
-            "TUTTI_TRACE=kernels,nonsense,Graph: there is no topic nonsense, Graph; "
+            "TUTTI_TRACE=kernels,nonsense,Graph: unknown topic nonsense, Graph; "
             "valid: all, dispatch, graph, kernels, texts, mine");
 }
 
@@ -337,8 +337,9 @@ TEST_F(Kept, ARefusalIsNeverOfAKeptListing) {
   EXPECT_EQ(select_device(one, "toy:0").id, "toy:0");
   folder.write("toy.so.txt", "name=toy\ndevice=cpu|no driver\n");
   EXPECT_EQ(select_device(two, "auto").id, "toy:0");  // kept
-  EXPECT_TRUE(has(error_of([&] { Session(two, two.devices()[0]); }, Code::device_lost),
-                  "device toy:0 (Toy device) is not there any more, or changed since it was listed | run it again"));
+  EXPECT_TRUE(has(
+      error_of([&] { Session(two, two.devices()[0]); }, Code::device_lost),
+      "device toy:0 (Toy device) is no longer present, or has changed since it was listed | run the command again"));
   Registry three({folder.path()});
   EXPECT_TRUE(has(error_of([&] { select_device(three, "auto"); }), "toy:0: no driver"));
 }

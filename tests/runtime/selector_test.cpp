@@ -60,7 +60,7 @@ TEST_F(Selector, PatternsFitIdsPluginsAndNames) {
   EXPECT_EQ(select_device(registry(), "integrated").id, "b:0");
   EXPECT_EQ(order("toy*"), "a:1 b:0 a:0 a:2 ");
   EXPECT_TRUE(has(error_of([&] { select_device(registry(), "NVIDIA*"); }),
-                  "no device fits 'NVIDIA*' (device NVIDIA*); valid: auto, a:1, b:0, a:0"));
+                  "no device matches 'NVIDIA*' (device NVIDIA*); valid: auto, a:1, b:0, a:0"));
   EXPECT_TRUE(
       has(error_of([&] { select_device(registry(), "a:2*"); }), "device a:2 (device a:2*) cannot be used: no driver"));
   setenv("TUTTI_DEVICE_ORDER", "*:0", 1);

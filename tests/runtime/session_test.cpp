@@ -165,7 +165,7 @@ TEST_F(SessionTest, OptionsReachThePlugin) {
         Session(*registry_, registry_->devices()[0], {{"colour", "red"}});
       }),
       "toy:0: open: unknown option 'colour'; known: threads | the session was opened with the option colour: leave "
-      "out what this device does not have (docs/SETTINGS.md lists each plugin's)");
+      "out options that this device does not have (docs/SETTINGS.md lists the options of each plugin)");
 }
 
 TEST_F(SessionTest, AnUnusableOrForeignDeviceIsRefused) {

@@ -95,7 +95,7 @@ TEST(Description, DamagedTextsAreRefusedOrTaken) {
 TEST(Description, LayersOfEveryKindSayWhatTheyAreGiven) {
   expect_parts(
       message_of([] { names(R"({"layers": [{"LSTM": {"hidden_size": 4}}, "Linear"]})", "synthetic:6:3:16:4"); }),
-      {"net.json: layers[0] (LSTM), given f32[1, 6]", "[N, T, features]"});
+      {"net.json: layers[0] (LSTM), with input f32[1, 6]", "[N, T, features]"});
   expect_parts(message_of([] {
                  names(R"({"layers": ["Flatten", {"Unflatten": {"dim": 1, "unflattened_size": [5]}}]})",
                        "synthetic:6:3:16:4");
@@ -105,7 +105,7 @@ TEST(Description, LayersOfEveryKindSayWhatTheyAreGiven) {
                  names(R"({"layers": [{"repeat": {"times": 2, "layers": [[{"MaxPool2d": {"kernel_size": 2}}]]}}]})",
                        "synthetic:6:3:16:4");
                }),
-               {"layers[0].layers[0][0] (MaxPool2d), given f32[1, 6]"});
+               {"layers[0].layers[0][0] (MaxPool2d), with input f32[1, 6]"});
 }
 
 /// A short text can ask for a model that takes hours to build, even of layers that add no node.

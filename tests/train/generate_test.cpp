@@ -67,11 +67,12 @@ TEST(Generate, GoesOnUntilItStops) {
   GenerateOptions warm{.tokens = 4, .temperature = 5, .seed = 3};
   EXPECT_EQ(generate(t, prompt, context, warm), generate(t, prompt, context, warm));
   std::vector<int32_t> nothing, full(static_cast<size_t>(context), 1);
-  expect_parts(message_of([&] { generate(t, nothing, context, {}); }), {"the prompt has no token"});
-  expect_parts(message_of([&] { generate(t, full, context, {}); }), {"8 tokens, the context 8", "shorter prompt"});
+  expect_parts(message_of([&] { generate(t, nothing, context, {}); }), {"the prompt is empty"});
+  expect_parts(message_of([&] { generate(t, full, context, {}); }),
+               {"8 tokens, but the context has only 8", "shorter prompt"});
   expect_parts(message_of([&] { generate(t, prompt, context, {.tokens = 0}); }), {"0 tokens"});
-  expect_parts(message_of([&] { generate(t, prompt, context, {.temperature = -1}); }), {"temperature -1"});
-  expect_parts(message_of([&] { generate(t, prompt, context, {.top_p = 0}); }), {"top-p 0", "(0, 1]"});
+  expect_parts(message_of([&] { generate(t, prompt, context, {.temperature = -1}); }), {"temperature is -1"});
+  expect_parts(message_of([&] { generate(t, prompt, context, {.top_p = 0}); }), {"top-p is 0", "(0, 1]"});
 }
 
 TEST(Generate, TokenByTokenAsAllAtOnce) {

@@ -59,17 +59,17 @@ TEST(GgufLlama, WhatIsWrongIsNamed) {
   auto facts = [&](const std::string& key, uint32_t n) { return error(changed("llama." + key, u32(n))); };
   expect_parts(error(changed("general.architecture", gguf_text("mamba"))),
                {"l.gguf, byte ", "'mamba', expected 'llama'"});
-  expect_parts(facts("block_count", 3), {"l.gguf: no tensor 'blk.2.attn_norm.weight'", "3 layers"});
-  expect_parts(facts("block_count", 1), {"l.gguf, byte ", "tensor 'blk.1.", "no place for"});
-  expect_parts(facts("block_count", 0x7fffffff), {"no tensor 'blk.2."});
+  expect_parts(facts("block_count", 3), {"l.gguf: tensor 'blk.2.attn_norm.weight' is missing", "3 layers"});
+  expect_parts(facts("block_count", 1), {"l.gguf, byte ", "tensor 'blk.1.", "does not belong to this model"});
+  expect_parts(facts("block_count", 0x7fffffff), {"tensor 'blk.2.", "is missing"});
   expect_parts(facts("block_count", 0), {"'llama.block_count' is 0, expected 1 to 2^31 - 1"});
   expect_parts(facts("block_count", 0xffffffff), {"4294967295"});
-  expect_parts(facts("embedding_length", 32), {"is 4, expected 8"});
+  expect_parts(facts("embedding_length", 32), {"is 4, expected the head size 8"});
   expect_parts(facts("feed_forward_length", 25), {"'blk.0.ffn_gate.weight' is [24, 16], expected [25, 16]"});
-  expect_parts(facts("attention.head_count", 5), {"5 heads for a width of 16"});
-  expect_parts(facts("attention.head_count", 16), {"16 heads for a width of 16"});
-  expect_parts(facts("attention.head_count_kv", 3), {"3 key-value heads for 4 heads"});
-  expect_parts(facts("rope.dimension_count", 2), {"'llama.rope.dimension_count' is 2, expected 4"});
+  expect_parts(facts("attention.head_count", 5), {"5 heads for an embedding size of 16"});
+  expect_parts(facts("attention.head_count", 16), {"16 heads for an embedding size of 16"});
+  expect_parts(facts("attention.head_count_kv", 3), {"3 key-value heads do not divide the 4 heads"});
+  expect_parts(facts("rope.dimension_count", 2), {"'llama.rope.dimension_count' is 2, expected the head size 4"});
   for (uint32_t bits : {0u, 0x80000000u, 0x7fc00000u, 0x7f800000u})
     expect_parts(facts("rope.freq_base", bits), {"'llama.rope.freq_base' is", "above 0"});
   for (const char* key : {"attention.head_count", "attention.head_count_kv"})
@@ -80,11 +80,11 @@ TEST(GgufLlama, WhatIsWrongIsNamed) {
   for (const char* key : {"block_count", "context_length", "embedding_length", "feed_forward_length"})
     eps.push_back(metadatum(std::string("llama.") + key, gguf_u32, u32(4)));
   eps.push_back(metadatum("llama.attention.head_count", gguf_u32, u32(1)));
-  expect_parts(error(gguf_file(eps)), {"no tensor 'token_embd.weight'"});
+  expect_parts(error(gguf_file(eps)), {"tensor 'token_embd.weight' is missing"});
   expect_parts(error(gguf_file({})), {"no metadata 'general.architecture'"});
   std::string bytes = get(golden + "/llama.gguf");
   bytes.replace(bytes.find("output_norm.weight"), 11, "output_xxxx");
-  expect_parts(error(bytes), {"no tensor 'output_norm.weight'"});
+  expect_parts(error(bytes), {"tensor 'output_norm.weight' is missing"});
 }
 
 TEST(GgufLlama, SmolLm2s) {

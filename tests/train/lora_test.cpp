@@ -120,10 +120,11 @@ TEST(LoraTraining, AdaptersThatAreNone) {
     expect_parts(why(config("2", "4", targets), {{a, two}}), {"\"target_modules\""});
   expect_parts(why("[]", {}), {"adapter_config.json: not a JSON object"});
   expect_parts(why(good.substr(0, 30), {}), {"adapter_config.json, byte 30: the file is no JSON"});
-  expect_parts(why(good, {}), {"adapter_model.safetensors: no tensor"});
+  expect_parts(why(good, {}), {"adapter_model.safetensors: the file has no tensors"});
   expect_parts(why(good, {{a, one}, {b, two}, {"base_model.model.0.weight", two}, {"lora_A.weight", two}}),
-               {"adapter_model.safetensors: '" + a + "' is f32[3], the rank 2", "'" + b + "' is f32[2, 3], the rank 2",
-                "'base_model.model.0.weight' is no adapter", "'lora_A.weight' is no adapter"});
+               {"adapter_model.safetensors: '" + a + "' is f32[3], which does not match the rank 2",
+                "'" + b + "' is f32[2, 3], which does not match the rank 2",
+                "'base_model.model.0.weight' is not a LoRA adapter", "'lora_A.weight' is not a LoRA adapter"});
   put(folder / "adapter_model.safetensors", "12345");
   nn::Lora lora;
   expect_parts(message_of([&] { read_adapters(folder.path(), lora); }), {"adapter_model.safetensors, byte 5"});
@@ -210,7 +211,8 @@ TEST(LoraTraining, TargetsMustNameALinear) {
       trainer(lora).prepare(set);
     });
   };
-  expect_parts(why({.targets = {"0", "q_proj"}}), {"no Linear of the model is named like 'q_proj'", "it has 0, 2"});
+  expect_parts(why({.targets = {"0", "q_proj"}}),
+               {"no Linear module of the model matches 'q_proj'", "its Linear modules are 0, 2"});
   expect_parts(why({.rank = 0, .targets = {"0"}}), {"rank is 0", "at least 1"});
   expect_parts(why({.targets = {}}), {"no target modules"});
 }
@@ -234,8 +236,8 @@ TEST(Weights, AreTheStartAndMustFit) {
   Trainer third(select_device("reference:0"), task(), {.batch = 32});
   third.start_from(bad, "bad.safetensors");
   expect_parts(message_of([&] { third.prepare(set); }),
-               {"bad.safetensors", "'0.bias' is missing", "'2.weight' is f32[3, 1], the model's f32[1, 8]",
-                "'more' is none of the model's"});
+               {"bad.safetensors", "'0.bias' is missing", "'2.weight' is f32[3, 1], but in the model it is f32[1, 8]",
+                "'more' is not a parameter of the model"});
   // Integers are quants of some scheme, not weights.
   for (DType integers : {DType::i32, DType::u8, DType::i64}) {
     HostTensors quants = all;
@@ -243,7 +245,7 @@ TEST(Weights, AreTheStartAndMustFit) {
     Trainer fourth(select_device("reference:0"), task(), {.batch = 32});
     fourth.start_from(quants, "int8.safetensors");
     expect_parts(message_of([&] { fourth.prepare(set); }),
-                 {"int8.safetensors", "'2.weight' is ", "the model's f32[1, 8]"});
+                 {"int8.safetensors", "'2.weight' is ", "in the model it is f32[1, 8]"});
   }
 }
 
@@ -254,7 +256,7 @@ TEST(Weights, ListsOfWhatDoesNotFitAreCut) {
   Trainer t(select_device("reference:0"), task(), {.batch = 32});
   t.start_from(bad, "bad.safetensors");
   std::string message = message_of([&] { t.prepare(set); });  // 4 are missing, 30 unknown
-  expect_parts(message, {"'0.bias' is missing", "'w15' is none of the model's; and 14 more"});
+  expect_parts(message, {"'0.bias' is missing", "'w15' is not a parameter of the model; and 14 more"});
   EXPECT_EQ(message.find("'w16'"), std::string::npos) << message;
 }
 
@@ -284,7 +286,7 @@ TEST(Weights, HaveOurNamesWhoeverWroteThem) {
   expect_parts(message_of([&] {
                  names_of({{"model.embed_tokens.weight", a}, {"lm_head.weight", b}});
                }),
-               {"w.safetensors: 'lm_head.weight' is not 'model.embed_tokens.weight'", "tied"});
+               {"w.safetensors: 'lm_head.weight' differs from 'model.embed_tokens.weight'", "tied"});
 }
 
 TEST(Weights, MayBeCutIntoSeveralFiles) {
@@ -309,22 +311,22 @@ TEST(Weights, MayBeCutIntoSeveralFiles) {
                {"'a' is not in", "'b' is not in"});
   for (const char* outside : {"../m-1.safetensors", "/m-1.safetensors", "x/m-1.safetensors"})
     expect_parts(why(fmt::format(R"({{"weight_map": {{"a": "{}"}}}})", outside)),
-                 {outside, "a file of the same folder"});
-  expect_parts(why(R"({"weight_map": {"a": 7}})"), {"weight_map names 7"});
-  expect_parts(why(R"({"weight_map": {"a": ""}})"), {"weight_map names \"\""});
-  expect_parts(why(R"({"weight_map": {"a": ".."}})"), {"weight_map names \"..\""});
+                 {outside, "a file in the same folder"});
+  expect_parts(why(R"({"weight_map": {"a": 7}})"), {"weight_map contains 7"});
+  expect_parts(why(R"({"weight_map": {"a": ""}})"), {"weight_map contains \"\""});
+  expect_parts(why(R"({"weight_map": {"a": ".."}})"), {"weight_map contains \"..\""});
   expect_parts(why(R"({"weight_map": {"a": "none.safetensors"}})"), {"none.safetensors: there is no such"});
   expect_parts(why(R"({"weight_map": {"a": "m-1.safetensors", "a": "m-2.safetensors"}})"),
                {"byte ", "names 'a' twice"});
-  expect_parts(why(R"({"weight_map": ["a"]})"), {"has no weight_map"});
-  expect_parts(why(R"({"weights": {}})"), {"has no weight_map"});
+  expect_parts(why(R"({"weight_map": ["a"]})"), {"weight_map is missing"});
+  expect_parts(why(R"({"weights": {}})"), {"weight_map is missing"});
   expect_parts(why(R"({"weight_map": {}})"), {"weight_map is empty"});
   expect_parts(why(R"({"weight_map": )"), {"byte 15", "is no JSON"});
   expect_parts(why(""), {"byte 0", "is no JSON"});
   expect_parts(why("[]"), {"not a JSON object"});
   expect_parts(why(std::string(100000, '[')), {"nests deeper"});
   write_checkpoint(folder / "m-2.safetensors", {{{"a", a}, {"b", b}}, {}});
-  expect_parts(why(R"({"weight_map": {"a": "m-1.safetensors", "b": "m-2.safetensors"}})"), {"'a' is there twice"});
+  expect_parts(why(R"({"weight_map": {"a": "m-1.safetensors", "b": "m-2.safetensors"}})"), {"'a' occurs twice"});
   put(folder / "m-2.safetensors", test::get(folder / "m-2.safetensors").substr(0, 100));
   expect_parts(why(R"({"weight_map": {"a": "m-1.safetensors", "b": "m-2.safetensors"}})"),
                {"m-2.safetensors, byte 100"});

@@ -122,7 +122,7 @@ TEST(Mixup, OtherTasksAreNamed) {
   Numbers set(6);
   auto refused = [&](Task task) {
     Trainer t(select_device("reference:0"), std::move(task), {.batch = 3, .mixup = 0.2});
-    expect_parts(message_of([&] { t.train(set, 1); }), {"mixup 0.2", "not a classification of images"});
+    expect_parts(message_of([&] { t.train(set, 1); }), {"mixup 0.2", "not image classification"});
   };
   refused(autoencoding(nn::Conv2d(1, 1)));
   refused(Task([](nn::Builder& b, const Batch& x) {

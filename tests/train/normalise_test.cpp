@@ -116,7 +116,7 @@ TEST(Normalise, WhatDoesNotFitIsNamed) {
                }),
                {.normalise = Normalise{{0.5}, {0.5}}});
   Images set(1, DType::u8);
-  expect_parts(message_of([&] { flat.train(set, 1); }), {"normalise 0.5:0.5", "reads no images [N, C, H, W]"});
+  expect_parts(message_of([&] { flat.train(set, 1); }), {"normalise 0.5:0.5", "is not images [N, C, H, W]"});
 }
 
 TEST(Normalise, ACheckpointIsTakenBySuchATrainerAlone) {
@@ -134,7 +134,7 @@ TEST(Normalise, ACheckpointIsTakenBySuchATrainerAlone) {
   EXPECT_EQ(same.predict(set).as<float>(), first.predict(set).as<float>());
   for (std::optional<Normalise> other : {std::optional<Normalise>{}, std::optional(Normalise{{0.4}, {0.3}})})
     expect_parts(message_of([&] { trainer(other).load(folder / "a.safetensors"); }),
-                 {"trained with normalise '0.4:0.2', this run has '" + (other ? other->text() : "none") + "'",
+                 {"trained with normalise '0.4:0.2', but this run uses '" + (other ? other->text() : "none") + "'",
                   "normalise 0.4:0.2"});
   Trainer plain = trainer({});
   plain.train(set, 1);

@@ -166,7 +166,7 @@ TEST_F(PositionTest, ADamagedOneIsRefused) {
     expect_parts(message_of([&] {
                    read_position({{"position", text}}, "run.st");
                  }),
-                 {"run.st", "'position'", "not the place of a training run"});
+                 {"run.st", "'position'", "not a valid position in a training run"});
   Position p = {.epoch = 3, .sample = 20, .samples = 50, .batch = 10, .ahead = -2, .keep_last = true};
   Position q = read_position({{"position", to_text(p)}}, "");
   EXPECT_EQ(std::tie(p.epoch, p.sample, p.samples, p.batch, p.ahead, p.keep_last),

@@ -243,7 +243,7 @@ TEST_P(PrecisionTest, LossScalingComesWhole) {
     Trainer other(device, task(), options(Precision::f16));
     other.load(f / "less");
     expect_parts(message_of([&] { other.train(vectors().train, 1); }),
-                 {std::string("no '") + lost + "'", "incomplete"});
+                 {std::string("no tensor '") + lost + "'", "loss scaling"});
   }
 }
 
@@ -264,7 +264,7 @@ TEST_P(PrecisionTest, GradientsThatNoScaleMendsAreAnError) {
     FAIL() << "no NotFinite";
   } catch (const NotFinite& e) {
     EXPECT_EQ(e.step, 5);  // the one at 2^-24
-    expect_parts(e.what(), {"gradients are not finite", "however small the loss scale"});
+    expect_parts(e.what(), {"gradients are not finite", "even with the smallest loss scale"});
     expect_parts(e.remedy, {"precision bf16"});
   }
   EXPECT_EQ(t.skipped_steps(), 5);

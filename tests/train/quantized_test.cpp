@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, QuantizedModels, testing::Values("reference", 
 TEST(Quantized, NeedsWeightsToStartFrom) {
   data::TensorSet set = samples();
   Trainer t(select_device("reference:0"), task(), {.frozen = WeightFormat::int8, .inference = true});
-  expect_parts(message_of([&] { t.evaluate(set); }), {"quantized weights need weights to start from", "init FILE"});
+  expect_parts(message_of([&] { t.evaluate(set); }), {"quantized weights must be loaded from a file", "init FILE"});
   EXPECT_NE(
       message_of([&] { Trainer(select_device("reference:0"), task(), {.ema = 0.9, .frozen = WeightFormat::int8}); }),
       "");

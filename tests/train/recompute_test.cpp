@@ -153,7 +153,7 @@ TEST_P(RecomputeTest, ABudgetOfAModelWithoutBlocks) {
   Tiny mlp("mlp");
   TrainerOptions options{.optimizer = Sgd{}, .batch = 7, .eval_batch = 4};
   std::string message = message_of([&] { fit(device, mlp.task(), options, *mlp.data.train, nullptr, 1000); });
-  expect_parts(message, {"does not fit into 1000 B: its smallest configuration, a batch of 7, takes", "memory-budget"});
+  expect_parts(message, {"does not fit into 1000 B: its smallest configuration, a batch of 7, needs", "memory-budget"});
   EXPECT_EQ(message.find("block"), std::string::npos) << message;
 }
 

@@ -69,7 +69,7 @@ TEST(RunLog, AFileGoesOnWithTheColumnsThatItHas) {
   {
     RunLog log(folder.path(), true);
     log.step(2, {{"gradient_norm", 7}, {"loss", 3}, {"rate", 0.25}});
-    EXPECT_EQ(log.take_notice(), folder / "steps.csv" + " goes on without a column for gradient_norm");
+    EXPECT_EQ(log.take_notice(), folder / "steps.csv" + " is continued without a column for gradient_norm");
     log.step(3, {{"gradient_norm", 7}, {"loss", 2}, {"rate", 0.25}});
     log.norms(3, {{name, 1}, {"weight_norm/c", 2}});
     log.epoch(3, {{"loss", 1}});
@@ -82,10 +82,10 @@ TEST(RunLog, AFileGoesOnWithTheColumnsThatItHas) {
   {
     RunLog log(folder.path(), true);
     log.step(4, {{"loss", 1}});
-    EXPECT_EQ(log.take_notice(), folder / "steps.csv" + " has nothing more in rate");
+    EXPECT_EQ(log.take_notice(), folder / "steps.csv" + " gets no further values in the columns rate");
     log.norms(4, {{name, 3}, {"weight_norm/c", 4}});
     log.epoch(4, {{"accuracy", 1}});
-    EXPECT_EQ(log.take_notice(), folder / "epochs.csv" + " has another run's columns and is left as it is");
+    EXPECT_EQ(log.take_notice(), folder / "epochs.csv" + " has the columns of a different run and is not changed");
     EXPECT_EQ(log.failure(), "");
   }
   EXPECT_TRUE(lines_of(folder / "steps.csv").back().ends_with(",1,")) << lines_of(folder / "steps.csv").back();

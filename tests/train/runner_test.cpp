@@ -51,9 +51,9 @@ TEST(RunGraph, InputsThatDoNotFitAreNamed) {
   EXPECT_THAT(why({{"x", floats({1, 2})}}), HasSubstr("no tensor for the feed 'y', f32[2]"));
   EXPECT_THAT(why({{"x", floats({1, 2})}, {"z", floats({1, 2})}}), HasSubstr("no feed 'z'; its feeds are 'x', 'y'"));
   EXPECT_THAT(why({{"x", floats({1, 2, 3})}, {"y", floats({1, 2})}}),
-              HasSubstr("feed 'x' is f32[2], a tensor f32[3] was given"));
+              HasSubstr("feed 'x' has type f32[2], but the given tensor has type f32[3]"));
   EXPECT_THAT(why({{"x", floats({1, 2})}, {"y", floats({1, 2})}, {"total", floats({1})}}),
-              HasSubstr("state 'total' is f32[2], a tensor f32[1] was given"));
+              HasSubstr("state 'total' has type f32[2], but the given tensor has type f32[1]"));
 }
 
 TEST(RunGraph, AStatesOwnMemory) {

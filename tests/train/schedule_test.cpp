@@ -66,7 +66,7 @@ TEST(Schedules, NameWhatDoesNotFit) {
                            "cosine:0:0",  "linear:3",   "constant:1",    "exponential:nan",  "exponential:inf",
                            "step:1:nan",  "cosine:nan", "one_cycle:nan", "multi_step:1:inf", "plateau:nan"})
     EXPECT_NE(message_of([&] { parse_schedule(text, 10); }).find("schedule"), std::string::npos) << text;
-  expect_parts(message_of([] { parse_schedule("step:-1", 10); }), {"schedule step:-1", "'-1'", "numbers from 0"});
+  expect_parts(message_of([] { parse_schedule("step:-1", 10); }), {"schedule step:-1", "'-1'", "a number >= 0"});
   for (const char* text : {"cosine", "linear", "one_cycle", "warmup:5+cosine"})
     expect_parts(message_of([&] { parse_schedule(text, 0); }), {"0 steps", "at least 1"});
 }
@@ -82,10 +82,10 @@ TEST(Schedules, APlateauIsAsInPyTorch) {
     EXPECT_EQ(again.state(), p.state());
     p = again;
   }
-  expect_parts(message_of([&] { p.restore("nothing"); }), {"plateau is 'nothing'"});
+  expect_parts(message_of([&] { p.restore("nothing"); }), {"plateau schedule is 'nothing'"});
   EXPECT_EQ(parse_plateau("plateau:0.2:3")->patience, 3);
   EXPECT_FALSE(parse_plateau("cosine"));
-  expect_parts(message_of([] { parse_plateau("plateau:2"); }), {"plateau:2", "between 0 and 1"});
+  expect_parts(message_of([] { parse_plateau("plateau:2"); }), {"plateau:2", "above 0 and below 1"});
 }
 
 TEST(Clipping, IsAsInPyTorch) {

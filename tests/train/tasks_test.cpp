@@ -248,7 +248,7 @@ TEST(Tasks, GroupsFreezeScaleAndSpareFromDecay) {
   EXPECT_EQ(spared[2], plain[2]);
   EXPECT_NE(decayed[2], plain[2]);
   EXPECT_EQ(spared[1], decayed[1]);
-  expect_parts(message_of([&] { trained({{.pattern = "*", .frozen = true}}, 0); }), {"no parameter that is trained"});
+  expect_parts(message_of([&] { trained({{.pattern = "*", .frozen = true}}, 0); }), {"no trainable parameters"});
   expect_parts(message_of([&] { trained({{.pattern = "conv*", .frozen = true}}, 0); }), {"'conv*'"});
 }
 
@@ -273,7 +273,7 @@ TEST(Tasks, NameWhatDoesNotFit) {
     Value y = nn::Linear(2).forward(b, b.input(x["input"]));
     return Outcome{.loss_sum = y, .weight = sum(y)};
   });
-  expect_parts(error(vector, set), {"loss_sum and weight must be scalars f32", "f32[1, 2]"});
+  expect_parts(error(vector, set), {"loss_sum and weight must be scalars of dtype f32", "f32[1, 2]"});
   data::TokenStream text("text", {0, 1, 2, 9, 1, 2, 0, 1, 2}, 2, 10);
   struct Two {
     Value forward(nn::Builder& b, Value x) const { return b("e", nn::Embedding(3, 3), x); }
@@ -406,7 +406,7 @@ TEST(Tasks, DecodingAgreesWithPrediction) {
       }
     }
     t.next_token(1, 0, context);
-    expect_parts(message_of([&] { t.next_token(1, 3, context); }), {"1 tokens of a sequence from 3 on: the next is 1"});
+    expect_parts(message_of([&] { t.next_token(1, 3, context); }), {"1 tokens at position 3: the next position is 1"});
     expect_parts(message_of([&] { t.next_token(1000, 1, context); }), {"token 1000"});
   }
   Trainer other(device(), regression(nn::Linear(2)), {});

@@ -358,7 +358,7 @@ TEST_P(TrainerTest, LoadErrors) {
   TrainerOptions o = options();
   nn::Sequential wider = {nn::Flatten(), nn::Linear(17), nn::Relu(), nn::Dropout(0), nn::Linear(4)};
   expect_parts(error(classification(wider), o, f / "c"),
-               {"'1.weight'", "f32[16, 32] there", "f32[17, 32] in the model"});
+               {"'1.weight'", "f32[16, 32] in the checkpoint", "f32[17, 32] in the model"});
   expect_parts(error(classification(nn::Sequential{nn::Flatten(), nn::Linear(16)}), o, f / "c"),
                {"'4.bias'", "not in the model"});
   o.optimizer = Sgd{};

@@ -134,7 +134,7 @@ def resnet18():
     tensors["avgpool.weight"] = torch.ones(1)
     refused("a resnet18 that does not fit",
             ["bad.safetensors", "'fc.bias' is missing", "'layer1.0.bn1.running_mean' is missing",
-             "'fc.weight' is f32[10, 512], the model's f32[1000, 512]", "'avgpool.weight' is none of the model's"],
+             "'fc.weight' is f32[10, 512], but in the model it is f32[1000, 512]", "'avgpool.weight' is not a parameter of the model"],
             save("bad.safetensors", tensors), "resnet18", "--size", "imagenet", "--data", spec)
 
 
@@ -166,7 +166,7 @@ def gpt2():
     index = sharded(tied, 3)
     judge("GPT-2 in three files with an index", y, index, *run)
     untied = {**tensors, "lm_head.weight": tensors["transformer.wte.weight"] + 1}
-    refused("a GPT-2 with a head of its own", ["untied.safetensors", "'lm_head.weight' is not 'transformer.wte.weight'"],
+    refused("a GPT-2 with a head of its own", ["untied.safetensors", "'lm_head.weight' differs from 'transformer.wte.weight'"],
             save("untied.safetensors", untied), *run)
     os.remove(folder / "model-00002-of-00003.safetensors")
     refused("an index that misses a file", ["model-00002-of-00003.safetensors", "there is no such"], index, *run)
@@ -194,7 +194,7 @@ def llama():
     bare = {k.removeprefix("model."): v for k, v in tensors.items()}
     judge("Llama without its prefix", y, save("bare.safetensors", bare), *run)
     model = randomize(LlamaForCausalLM(LlamaConfig(**shape, tie_word_embeddings=False)))
-    refused("a Llama with a head of its own", ["'lm_head.weight' is not 'model.embed_tokens.weight'", "tied"],
+    refused("a Llama with a head of its own", ["'lm_head.weight' differs from 'model.embed_tokens.weight'", "tied"],
             save("untied.safetensors", model.state_dict()), *run)
 
 

@@ -108,7 +108,7 @@ struct Bert {
   Value forward(Builder& b, Value tokens) const {
     int64_t n = tokens.shape()[0], t = tokens.shape()[1];
     if (t > o.context)
-      throw invalid(fmt::format("samples of {} tokens, the model has {} positions", t, o.context),
+      throw invalid(fmt::format("the samples have {} tokens, but the model has only {} positions", t, o.context),
                     option_text("context", o.context));
     Value x;
     Weight w;

@@ -27,8 +27,9 @@ Task task(const ModelOptions& o, const data::Source& train) {
   data::Column image = train.column("input"), label = train.column("label");
   const Shape& s = image.type.shape;
   if (s.size() != 3 || s[1] < 4 || s[2] < 4)
-    throw invalid(fmt::format("cnn takes images [C, H, W] of at least 4x4, {} has {}", o.data, to_string(image.type)),
-                  "use mlp");
+    throw invalid(
+        fmt::format("cnn needs images [C, H, W] of at least 4x4, but {} has {}", o.data, to_string(image.type)),
+        "use mlp");
   return classification(o.size == "tiny" ? tiny() : small_cnn(std::max<int64_t>(10, label.classes), o.net));
 }
 

@@ -177,7 +177,7 @@ std::vector<data::Column> drawn(const ModelOptions& o, const data::Source& train
 Sampler sampler(const ModelOptions& o, const data::Source& train, int64_t steps) {
   if (steps == 0) steps = times;
   if (steps < 1 || steps > times)
-    throw invalid(fmt::format("diffusion draws images in 1 to {} steps, not {}", times, steps));
+    throw invalid(fmt::format("diffusion needs 1 to {} sampling steps, got {}", times, steps));
   bool ancestral = steps == times;
   std::vector<double> at, keep, a, b, s;
   for (int64_t k = 0; k < steps; ++k) {

@@ -74,8 +74,8 @@ Task task(const ModelOptions& o, const data::Source& train) {
   if (!is_float(dense.type.dtype) || dense.type.shape.size() != 1 || sparse.type.dtype != DType::i32 ||
       sparse.type.shape.size() != 2 || sparse.classes < 1 || !label.type.shape.empty())
     throw invalid(
-        fmt::format("dlrm takes dense f32[features], sparse i32[tables, bag] whose number of rows is known, "
-                    "and a label of 0 or 1; {} has {}, {} with {} rows and {}",
+        fmt::format("dlrm needs the columns dense f32[features], sparse i32[tables, bag] with a known number of rows, "
+                    "and label (0 or 1); {} has {}, {} with {} rows and {}",
                     o.data, to_string(dense.type), to_string(sparse.type), sparse.classes, to_string(label.type)),
         "use " + option_text("data", "synthetic-clicks:13:26:1000"));
   bool tiny = o.size == "tiny";

@@ -99,7 +99,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
   LlamaFacts l = options_of(o);
   int64_t classes = train.column("tokens").classes;
   if (o.weights.ends_with(".gguf") && classes > l.vocabulary)
-    throw invalid(fmt::format("{} has {} tokens, {} has {}", o.data, classes, o.weights, l.vocabulary),
+    throw invalid(fmt::format("{} has {} tokens, but {} has {}", o.data, classes, o.weights, l.vocabulary),
                   option_text("tokenizer", "gguf:" + o.weights));
   if (o.size != "smollm2" && o.weights.empty() && classes > 0) l.vocabulary = classes;
   return language_model(Llama{l});

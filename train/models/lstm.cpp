@@ -27,8 +27,9 @@ struct LstmClassifier {
 Task task(const ModelOptions& o, const data::Source& train) {
   data::Column sequence = train.column("input");
   if (sequence.type.shape.size() != 2)
-    throw invalid(fmt::format("lstm takes sequences [steps, features], {} has {}", o.data, to_string(sequence.type)),
-                  "use " + option_text("data", "synthetic:64x64:10") + ", or another model");
+    throw invalid(
+        fmt::format("lstm needs sequences [steps, features], but {} has {}", o.data, to_string(sequence.type)),
+        "use " + option_text("data", "synthetic:64x64:10") + ", or another model");
   LstmClassifier model{.hidden = o.size == "tiny" ? 16 : 256,
                        .classes = std::max<int64_t>(train.column("label").classes, 2)};
   // Sequences of different lengths are padded; the column "length" has the number of valid steps.

@@ -19,12 +19,12 @@ std::vector<int64_t> parse_layers(const std::string& text) {
   for (const std::string& part : fields(text, ',')) {
     int64_t n = parse_number<int64_t>(part).value_or(0);
     if (n < 1)
-      throw invalid(fmt::format("{}: '{}' is not a positive number", option_text("layers", text), part),
+      throw invalid(fmt::format("{}: '{}' is not a positive integer", option_text("layers", text), part),
                     option_text("layers", usual_layers));
     sizes.push_back(n);
   }
   if (sizes.size() < 2)
-    throw invalid(fmt::format("{}: at least input and output are needed", option_text("layers", text)),
+    throw invalid(fmt::format("{}: at least an input and an output size are needed", option_text("layers", text)),
                   option_text("layers", usual_layers));
   return sizes;
 }
@@ -38,15 +38,15 @@ Task task(const ModelOptions& o, const data::Source& train) {
   std::vector<int64_t> sizes = parse_layers(layers);
   int64_t numbers = num_elements(input.type.shape);
   if (sizes[0] != numbers)
-    throw invalid(fmt::format("{}: the first layer takes {} numbers, a sample of {} has {} ({})",
+    throw invalid(fmt::format("{}: the input size is {}, but a sample of {} has {} elements ({})",
                               option_text("layers", layers), sizes[0], o.data, numbers, to_string(input.type)),
                   option_text("layers", std::to_string(numbers) + layers.substr(layers.find(','))));
   if (sizes.back() < label.classes && label.classes > std::max<int64_t>(train.size(), 1 << 16))
-    throw invalid(fmt::format("{} samples of {} have a label of {}: more classes than samples", train.size(), o.data,
-                              label.classes - 1),
-                  "number the classes 0, 1, 2, …; or, if that is no class, choose a model of regression");
+    throw invalid(fmt::format("the {} samples of {} contain the label {}: there would be more classes than samples",
+                              train.size(), o.data, label.classes - 1),
+                  "number the classes 0, 1, 2, …; if the label is not a class, use a regression model");
   if (sizes.back() < label.classes)
-    throw invalid(fmt::format("{}: the last layer gives {} classes, {} has {}", option_text("layers", layers),
+    throw invalid(fmt::format("{}: the output size is {}, but {} has {} classes", option_text("layers", layers),
                               sizes.back(), o.data, label.classes),
                   option_text("layers", fmt::format("{},{}", layers.substr(0, layers.rfind(',')), label.classes)));
   return classification(nn::mlp({sizes.begin() + 1, sizes.end()}, o.net));

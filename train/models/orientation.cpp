@@ -89,7 +89,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
   bool turns = sorted_by_turns(train);
   data::Column image = train.column("input"), angle = train.column(turns ? "label" : "angle");
   if (image.type.shape.size() != 3 || (!turns && (angle.type.shape != Shape{2} || !is_float(angle.type.dtype))))
-    throw invalid(fmt::format("orientation takes images [1, H, W] with an angle f32[2], {} has {} and {}", o.data,
+    throw invalid(fmt::format("orientation needs images [1, H, W] and an angle f32[2], but {} has {} and {}", o.data,
                               to_string(image.type), to_string(angle.type)),
                   "use " + option_text("data", "orientation"));
   return angles(o.size == "tiny" ? net({2, 4}, 8) : net({32, 64, 128, 128, 128}, 64));

@@ -61,7 +61,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
   bool label = false, target = false;
   auto refuse = [&](const data::Column& c, const char* expected) {
     return invalid(
-        fmt::format("tabular takes the column '{}' as {}, {} has {}", c.name, expected, o.data, to_string(c.type)),
+        fmt::format("tabular needs the column '{}' as {}, but {} has {}", c.name, expected, o.data, to_string(c.type)),
         "use " + option_text("data", "csv:FILE"));
   };
   for (const data::Column& c : train.columns()) {
@@ -81,12 +81,13 @@ Task task(const ModelOptions& o, const data::Source& train) {
     }
   }
   if (net.categories.empty() && !net.numbers)
-    throw invalid(fmt::format("tabular takes a column 'numbers' and columns 'category.NAME', {} has none", o.data),
-                  "use " + option_text("data", "csv:FILE") + " or synthetic-table:16:8:10");
+    throw invalid(
+        fmt::format("tabular needs a column 'numbers' or columns 'category.NAME', but {} has neither", o.data),
+        "use " + option_text("data", "csv:FILE") + " or synthetic-table:16:8:10");
   if (label == target)
-    throw invalid(fmt::format("tabular learns a column 'label' or a column 'target', {} has {}", o.data,
+    throw invalid(fmt::format("tabular needs either a column 'label' or a column 'target', but {} has {}", o.data,
                               label ? "both" : "neither"),
-                  "give classes as \"label\" (i32), reals as \"target\" (f32)");
+                  "use \"label\" (i32) for classes, or \"target\" (f32) for regression");
   std::string text = net.describe();
   return Task(
       [net = std::move(net), label](Builder& b, const Batch& x) {

@@ -59,8 +59,8 @@ Task task(const ModelOptions& o, const data::Source& train) {
   auto count = [&](const char* name) {
     data::Column c = train.column(name);
     if (c.type != TensorType{DType::i32, {}} || c.classes < 1)
-      throw invalid(fmt::format("two_tower takes columns anchor, positive and negative, each i32 whose limit is known; "
-                                "'{}' of {} is {} below {}",
+      throw invalid(fmt::format("two_tower needs the columns anchor, positive and negative, each i32 with a known "
+                                "limit; '{}' of {} is {} with limit {}",
                                 name, o.data, to_string(c.type), c.classes),
                     "use " + option_text("data", "synthetic-triplets:200:100"));
     return c.classes;

@@ -66,7 +66,7 @@ Task task(const ModelOptions& o, const data::Source& train) {
   data::Column image = train.column("input"), label = train.column("label");
   const Shape& s = image.type.shape;
   if (label.type.shape != Shape{s[1], s[2]})
-    throw invalid(fmt::format("unet needs a class for every pixel, {} has {} and {}", o.data, to_string(image.type),
+    throw invalid(fmt::format("unet needs a class for every pixel, but {} has {} and {}", o.data, to_string(image.type),
                               to_string(label.type)),
                   "use " + option_text("data", "shapes:64"));
   unet.classes = std::max<int64_t>(label.classes, 2);

@@ -58,7 +58,8 @@ Task task(const ModelOptions& o, const data::Source& train) {
 }
 
 Sampler sampler(const ModelOptions& o, const data::Source& train, int64_t steps) {
-  if (steps > 1) throw invalid(fmt::format("vae draws images in one step, not {}", steps), "leave the steps out");
+  if (steps > 1)
+    throw invalid(fmt::format("vae generates images in one step, got {}", steps), "omit the number of steps");
   Vae vae = vae_for(o, train);
   Shape images = train.column("input").type.shape;
   images.insert(images.begin(), -1);

@@ -73,9 +73,9 @@ Task task(const ModelOptions& o, const data::Source& train) {
   VitOptions v = options_of(o);
   int64_t height = data.image[1], width = data.image[2];
   if (height % v.patch != 0 || width % v.patch != 0)
-    throw invalid(fmt::format("vit cuts images into patches of {}x{}, {} has images of {}x{}", v.patch, v.patch, o.data,
-                              height, width),
-                  fmt::format("take images whose sides are multiples of {}, or another size of vit", v.patch));
+    throw invalid(fmt::format("vit splits images into patches of {}x{}, but {} has images of {}x{}", v.patch, v.patch,
+                              o.data, height, width),
+                  fmt::format("use images whose sides are multiples of {}, or another size of vit", v.patch));
   return classification(Vit{.o = v, .classes = data.classes});
 }
 
