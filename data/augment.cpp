@@ -51,7 +51,7 @@ Augment::Augment(const std::string& list) {
       if (t->name == words[0]) found = t;
     }
     if (!found)
-      throw invalid(fmt::format("{}: '{}' is unknown", option_text("augment", list), words[0]),
+      throw invalid(fmt::format("{}: unknown augmentation '{}'", option_text("augment", list), words[0]),
                     did_you_mean(words[0], names));
     bool takes = found->most > found->least;
     std::optional<double> number = words.size() == 1 ? found->usual : parse_number<double>(words[1]);
@@ -59,8 +59,8 @@ Augment::Augment(const std::string& list) {
                                       *number <= found->most && (!found->whole || *number == std::floor(*number)));
     if (!fits)
       throw invalid(fmt::format("{}: '{}', expected {}", option_text("augment", list), part,
-                                takes ? fmt::format("a {}number from {} to {} behind {}:", found->whole ? "whole " : "",
-                                                    found->least, found->most, found->name)
+                                takes ? fmt::format("{}:N with {} N from {} to {}", found->name,
+                                                    found->whole ? "an integer" : "a number", found->least, found->most)
                                       : fmt::format("{} without a number", found->name)),
                     "use " + found->doc);
     steps_.emplace_back(found, *number);
@@ -72,29 +72,29 @@ void Augment::check(const Source& set) const {
   std::vector<Column> columns = set.columns();
   auto input = std::ranges::find(columns, "input", &Column::name);
   if (input == columns.end())
-    throw invalid(fmt::format("{} changes images, {} has no column 'input'", option_text("augment"), set.name),
-                  "leave it out: " + option_text("augment", "none"));
+    throw invalid(fmt::format("{} needs images, but {} has no column 'input'", option_text("augment"), set.name),
+                  "omit it: " + option_text("augment", "none"));
   const TensorType& image = input->type;
   if (image.shape.size() != 3 || (image.dtype != DType::u8 && image.dtype != DType::f32))
-    throw invalid(fmt::format("{} changes images u8 or f32 [C, H, W], the column 'input' of {} holds {}",
+    throw invalid(fmt::format("{} needs images u8 or f32 [C, H, W], but the column 'input' of {} is {}",
                               option_text("augment"), set.name, to_string(image)),
-                  "leave it out: " + option_text("augment", "none"));
+                  "omit it: " + option_text("augment", "none"));
   for (const auto& [step, number] : steps_) {
     if (!step->below) continue;
     int64_t height = image.shape[1], width = image.shape[2], limit = step->below(height, width);
     if (number >= static_cast<double>(limit))
       throw invalid(
-          fmt::format("{}: nothing of an image may be left, those of {} have {}x{} pixels",
+          fmt::format("{}: the value is too large, it could remove whole images: the images of {} have {}x{} pixels",
                       option_text("augment", fmt::format("{}:{}", step->name, number)), set.name, width, height),
-          limit > 1 ? fmt::format("use {}:{} or less", step->name, limit - 1) : "leave it out");
+          limit > 1 ? fmt::format("use {}:{} or less", step->name, limit - 1) : "omit it");
   }
   for (const Column& c : columns) {
     const Shape& s = c.type.shape;
     if (c.name != "input" && s.size() >= 2 && std::equal(s.end() - 2, s.end(), image.shape.begin() + 1))
-      throw invalid(
-          fmt::format("{} moves the images of {}, its column '{}' has a value for every pixel, which would stay",
-                      option_text("augment"), set.name, c.name),
-          "leave it out: " + option_text("augment", "none"));
+      throw invalid(fmt::format("{} moves the pixels of the images of {}, but its column '{}' has a value for every "
+                                "pixel, which would not be moved",
+                                option_text("augment"), set.name, c.name),
+                    "omit it: " + option_text("augment", "none"));
   }
 }
 

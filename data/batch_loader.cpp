@@ -115,7 +115,7 @@ void BatchLoader::make(Slot& slot, int64_t part) {
 
 const Batch& BatchLoader::next() {
   Timed timed(waited_);
-  if (current_ + 1 == count_) throw Error(Code::internal, fmt::format("no batch behind {}", current_));
+  if (current_ + 1 == count_) throw Error(Code::internal, fmt::format("there is no batch after batch {}", current_));
   if (threads_.empty()) {
     ++current_;
     begin(slots_[0], current_);

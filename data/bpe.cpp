@@ -37,8 +37,8 @@ const char* const gpt2_pattern = R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[
                                  R"(|[\t-\r\x{85}\p{Z}]+(?![^\t-\r\x{85}\p{Z}])|[\t-\r\x{85}\p{Z}]+)";
 const char* const digits_pattern = R"(\p{N}|\P{N}++)";
 
-const char* const folder_remedy = "the folder must hold GPT-2's vocab.json and merges.txt, or files like them";
-const char* const vocabulary_remedy = "use a file whose tokenizer is whole";
+const char* const folder_remedy = "the folder must contain vocab.json and merges.txt in GPT-2's format";
+const char* const vocabulary_remedy = "use a file with a complete tokenizer";
 
 }  // namespace
 
@@ -65,7 +65,8 @@ struct Bpe::Pattern {
     for (size_t at = 0; at < text.size();) {
       int count = pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
                               PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED, found.get(), nullptr);
-      if (count < 1) throw Error(Code::internal, fmt::format("byte {} of a text: PCRE2 failed ({})", at, count));
+      if (count < 1)
+        throw Error(Code::internal, fmt::format("PCRE2 failed at byte {} of the text (error {})", at, count));
       size_t end = pcre2_get_ovector_pointer(found.get())[1];
       f(text.substr(at, end - at));
       at = end;
@@ -104,14 +105,15 @@ Bpe::~Bpe() = default;
 
 void Bpe::read_vocabulary(const std::string& path) {
   auto all = read_json_object(path, folder_remedy);
-  if (all.empty()) throw invalid(fmt::format("{}: no token is there", path), folder_remedy);
+  if (all.empty()) throw invalid(fmt::format("{}: the file has no tokens", path), folder_remedy);
   for (const auto& [token, number] : all.items()) {
     bool good = number.is_number_unsigned() && number.get<uint64_t>() < std::numeric_limits<int32_t>::max();
     if (!good)
-      throw invalid(fmt::format("{}: token '{}' has no number from 0 to 2^31 - 2", path, token), folder_remedy);
+      throw invalid(fmt::format("{}: the number of token '{}' must be an integer from 0 to 2^31 - 2", path, token),
+                    folder_remedy);
     auto n = number.get<int32_t>();
     if (auto [it, fresh] = bytes_of_.emplace(n, token); !fresh)
-      throw invalid(fmt::format("{}: tokens '{}' and '{}' have the number {}", path, it->second, token, n),
+      throw invalid(fmt::format("{}: tokens '{}' and '{}' have the same number {}", path, it->second, token, n),
                     folder_remedy);
     numbers_.emplace(token, n);
     size_ = std::max(size_, int64_t{n} + 1);
@@ -144,8 +146,8 @@ void Bpe::learn_bytes() {
 int32_t Bpe::number_of(const std::string& token, const std::string& place) const {
   auto it = numbers_.find(token);
   if (it == numbers_.end())
-    throw invalid(fmt::format("{}: {} misses the token '{}'", place, name_, token),
-                  "vocabulary and merges must come from one tokenizer");
+    throw invalid(fmt::format("{}: {} has no token '{}'", place, name_, token),
+                  "vocabulary and merges must come from the same tokenizer");
   return it->second;
 }
 
@@ -162,7 +164,7 @@ void Bpe::read_merges(const std::string& path) {
 void Bpe::add_merge(std::string_view line, const std::string& place, const char* remedy) {
   std::vector<std::string> both = fields(line, ' ');
   if (both.size() != 2 || both[0].empty() || both[1].empty())
-    throw invalid(fmt::format("{}: '{}' is no pair of tokens with a space between", place, line), remedy);
+    throw invalid(fmt::format("{}: '{}' is not a pair of tokens separated by a space", place, line), remedy);
   int32_t a = number_of(both[0], place), b = number_of(both[1], place);
   merges_.emplace(pair(a, b), Merge{static_cast<int32_t>(merges_.size()), number_of(both[0] + both[1], place)});
 }
@@ -223,7 +225,7 @@ std::vector<int32_t> Bpe::encode(std::string_view text, const std::string& what)
       if (of_byte_[byte] < 0 && drop_unknown_bytes_) continue;
       if (of_byte_[byte] < 0)
         throw invalid(
-            fmt::format("{}, byte {}: {} misses a token for the byte 0x{:02x}", what, &c - text.data(), name_, byte),
+            fmt::format("{}, byte {}: {} has no token for the byte 0x{:02x}", what, &c - text.data(), name_, byte),
             "use a vocabulary with all 256 bytes, or another text");
       bytes.push_back(of_byte_[byte]);
     }

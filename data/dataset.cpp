@@ -49,12 +49,12 @@ void Dataset::check() const {
   const TensorType& t = samples.type;
   if (t.dtype != DType::u8 && t.dtype != DType::f32)
     throw invalid(fmt::format("data set {}: samples are {}, expected u8 or f32", name, to_string(t)));
-  if (labels.empty()) throw invalid(fmt::format("data set {} holds no sample", name));
+  if (labels.empty()) throw invalid(fmt::format("data set {} has no samples", name));
   if (t.shape.empty() || t.shape[0] != size())
-    throw invalid(fmt::format("data set {}: samples {} do not fit {} labels", name, to_string(t), labels.size()),
-                  "the first dimension of the samples is the number of labels");
+    throw invalid(fmt::format("data set {}: samples {} do not match {} labels", name, to_string(t), labels.size()),
+                  "the first dimension of the samples must be the number of labels");
   if (size() > std::numeric_limits<int32_t>::max())
-    throw invalid(fmt::format("data set {}: {} samples, at most 2^31 - 1 can be indexed", name, size()));
+    throw invalid(fmt::format("data set {} has {} samples; the maximum is 2^31 - 1", name, size()));
   if (samples.bytes.size() != num_bytes(t))
     throw invalid(fmt::format("data set {}: samples of type {} need {} bytes, but the buffer has {}", name,
                               to_string(t), num_bytes(t), samples.bytes.size()));
@@ -92,12 +92,12 @@ TensorSet::TensorSet(std::string set_name, std::vector<std::pair<std::string, Ho
     : Source(std::move(set_name)), tensors_(std::move(columns)), classes_(std::move(classes)) {
   for (const auto& [column, t] : tensors_) {
     if (t.type.shape.empty())
-      throw invalid(fmt::format("data set {}: column '{}' is a scalar, expected [samples, …]", name, column));
+      throw invalid(fmt::format("data set {}: column '{}' is a scalar, expected an array [samples, …]", name, column));
     int64_t rows = t.type.shape[0];
     if (&t != &tensors_[0].second && rows != rows_)
-      throw invalid(fmt::format("data set {}: column '{}' has {} rows, '{}' has {}", name, column, rows,
+      throw invalid(fmt::format("data set {}: column '{}' has {} rows, but '{}' has {}", name, column, rows,
                                 tensors_[0].first, rows_),
-                    "every column has one row per sample");
+                    "every column must have one row per sample");
     rows_ = rows;
   }
 }
@@ -162,7 +162,7 @@ Sources open_data(const std::string& spec, const OpenOptions& options) {
     for (const DataForm* f : all_data_forms())
       if (f->*takes) others.push_back(f->name);
     throw invalid(fmt::format("{}: has no effect on data '{}'", option, spec),
-                  fmt::format("leave it out, or take data of {}", alternatives(others)));
+                  fmt::format("omit it, or use data of the form {}", alternatives(others)));
   };
   if (options.context != 0 && !form.takes_context)
     refuse(option_text("context", options.context), &DataForm::takes_context);

@@ -24,8 +24,8 @@ void expect_finite(const std::string& what, const HostTensor& t, const HostTenso
   double x = from.item(*at);
   throw invalid(
       fmt::format("{}, row {} (the first is 0): {}{}", what, row, std::isnan(x) ? "NaN" : fmt::format("{}", x),
-                  std::isfinite(x) ? ", beyond f32" : ", expected finite numbers"),
-      "correct or leave out that row");
+                  std::isfinite(x) ? ", which does not fit f32" : ", expected finite numbers"),
+      "correct or remove that row");
 }
 
 HostTensor converted(const std::string& what, HostTensor t) {
@@ -42,7 +42,8 @@ HostTensor converted(const std::string& what, HostTensor t) {
   if (image || t.type.dtype == DType::i32) return t;
   for (size_t i = 0, n = static_cast<size_t>(num_elements(t.type.shape)); i < n; ++i)
     if (double x = t.item(i); x < std::numeric_limits<int32_t>::min() || x > std::numeric_limits<int32_t>::max())
-      throw invalid(fmt::format("{}: element {} is {}, beyond i32", what, i, x), "integers are taken as i32");
+      throw invalid(fmt::format("{}: element {} is {}, which does not fit i32", what, i, x),
+                    "integer columns are converted to i32");
   return t.to(DType::i32);
 }
 
@@ -66,15 +67,16 @@ Sources columns_of_file(const std::string& path, HostTensors&& tensors, const st
   Columns train, test;
   for (auto& [key, t] : tensors) {
     if (t.type.shape.empty() || t.type.shape[0] == 0)
-      throw invalid(
-          fmt::format("{}: tensor '{}' is {}, expected a row per sample", path, key, to_string(t.type)),
-          t.type.shape.empty() ? "leave it out, or write an array with a row per sample" : "give it a row per sample");
+      throw invalid(fmt::format("{}: tensor '{}' is {}, expected one row per sample", path, key, to_string(t.type)),
+                    t.type.shape.empty() ? "remove it, or save an array with one row per sample"
+                                         : "save it with one row per sample");
     bool tests = key.starts_with(test_prefix);
     HostTensor column = converted(fmt::format("{}: column '{}'", path, key), std::move(t));
     (tests ? test : train).emplace_back(tests ? key.substr(test_prefix.size()) : key, std::move(column));
   }
   if (train.empty())
-    throw invalid(fmt::format("{}: no tensor to train on", path), "name the columns \"input\", \"label\", …");
+    throw invalid(fmt::format("{}: the file has no training columns", path),
+                  "name the columns \"input\", \"label\", …");
   Columns both = train;
   both.insert(both.end(), test.begin(), test.end());
   std::map<std::string, int64_t> classes;
@@ -84,15 +86,17 @@ Sources columns_of_file(const std::string& path, HostTensors&& tensors, const st
   TensorSet all(path, std::move(train), classes);
   if (test.empty()) {
     if (all.size() == 1)
-      throw invalid(fmt::format("{}: only one sample, at least two are needed: one is for the test set", path),
-                    "give it more rows");
+      throw invalid(
+          fmt::format("{}: only one sample; at least two are needed, because one is used for the test set", path),
+          "add more rows");
     all.name = name;
     return divide(all, last_tenth_for_test(all.size()));
   }
   auto tests = std::make_shared<TensorSet>(path, std::move(test), classes);
   if (tests->columns() != all.columns())
-    throw invalid(fmt::format("{}: the columns behind \"test.\" are not those of the training samples", path),
-                  "give every tensor one with \"test.\" before its name, of the same dtype and shape but for the rows");
+    throw invalid(fmt::format("{}: the columns with the prefix \"test.\" do not match the training columns", path),
+                  "save a tensor \"test.NAME\" for every tensor NAME, with the same dtype and the same shape except "
+                  "for the number of rows");
   all.name = name + "/train";
   tests->name = name + "/test";
   return {std::make_shared<TensorSet>(std::move(all)), std::move(tests)};

@@ -14,7 +14,7 @@ namespace {
 
 const std::string tokens_key = "tokenizer.ggml.tokens", merges_key = "tokenizer.ggml.merges",
                   types_key = "tokenizer.ggml.token_type";
-const char* const other_remedy = "use a file with a tokenizer of model gpt2 and pre-tokenizer smollm or gpt-2";
+const char* const other_remedy = "use a file whose tokenizer has the model gpt2 and the pre-tokenizer smollm or gpt-2";
 
 /// Throws unless the text of that key is in `known`.
 std::string one_of(const Gguf& file, const std::string& key, const std::vector<std::string>& known) {
@@ -67,7 +67,7 @@ GgufTokenizer::GgufTokenizer(const Gguf& file) {
   if (file.find(types_key)) {
     const GgufValue& types = file.integers(types_key);
     if (types.size() != tokens.size())
-      throw file.error(types.at, fmt::format("metadata '{}' has {} elements, '{}' has {}", types_key, types.size(),
+      throw file.error(types.at, fmt::format("metadata '{}' has {} elements, but '{}' has {}", types_key, types.size(),
                                              tokens_key, tokens.size()));
     std::set<size_t, std::greater<>> lengths;
     for (size_t i = 0; i < types.size(); ++i) {

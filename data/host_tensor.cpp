@@ -12,7 +12,7 @@ namespace tutti {
 
 HostTensor host_tensor_from(const TensorType& type, const void* data, size_t bytes) {
   if (bytes != num_bytes(type))
-    throw invalid(fmt::format("{} takes {} bytes, {} were given", to_string(type), num_bytes(type), bytes));
+    throw invalid(fmt::format("{} needs {} bytes, but {} were given", to_string(type), num_bytes(type), bytes));
   auto* from = static_cast<const std::byte*>(data);
   return {type, {from, from + bytes}};
 }
@@ -27,7 +27,8 @@ HostTensor HostTensor::to(DType dtype) const {
 
 double HostTensor::item(size_t i) const {
   size_t count = bytes.size() / size_of(type.dtype);
-  if (i >= count) throw invalid(fmt::format("element {} of {}, which has {}", i, to_string(type), count));
+  if (i >= count)
+    throw invalid(fmt::format("element {} is out of range for {}, which has {} elements", i, to_string(type), count));
   return load_element(type.dtype, bytes.data(), i);
 }
 
@@ -52,8 +53,8 @@ std::optional<size_t> not_finite_at(const HostTensor& t) {
 
 void HostTensor::check_element(size_t size) const {
   if (size != size_of(type.dtype))
-    throw invalid(fmt::format("{} read as elements of {} bytes", to_string(type), size),
-                  fmt::format("an element of it has {}", size_of(type.dtype)));
+    throw invalid(fmt::format("{} cannot be read as elements of {} bytes", to_string(type), size),
+                  fmt::format("its elements have {} bytes", size_of(type.dtype)));
 }
 
 }  // namespace tutti

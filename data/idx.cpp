@@ -86,7 +86,8 @@ TensorType read_header(Stream& in) {
   uint8_t magic[4] = {}, dims[4 * 8] = {};
   if (size_t got = in.read(magic, 4); got < 4) in.fail(got, "the file ends inside the 4 bytes of the magic number");
   if (magic[0] != 0 || magic[1] != 0)
-    in.fail(0, fmt::format("magic number 0x{:08x}, expected 0x0000 and then element type and rank", big_endian(magic)));
+    in.fail(0, fmt::format("magic number 0x{:08x}, expected two zero bytes, then element type and rank",
+                           big_endian(magic)));
   auto dtype = element_type(magic[2]);
   if (!dtype)
     in.fail(2,
@@ -129,15 +130,16 @@ HostTensor read_idx(const std::string& path) {
       size_t have = tensor.bytes.size(), part = static_cast<size_t>(std::min(step, bytes - have));
       tensor.bytes.resize(have + part);
       if (size_t got = in.read(tensor.bytes.data() + have, part); got < part)
-        in.fail(in.at(), fmt::format("the file ends here; dimensions {} of type {} promise {} bytes in all",
+        in.fail(in.at(), fmt::format("the file ends here; with dimensions {} of type {} it should have {} bytes",
                                      to_string(tensor.type.shape), name(tensor.type.dtype), header + bytes));
     }
   } catch (const std::bad_alloc&) {
-    throw Error(Code::no_memory, fmt::format("{}: no memory for its {} bytes", path, bytes));
+    throw Error(Code::no_memory, fmt::format("{}: not enough memory for its {} bytes", path, bytes));
   }
   char more = 0;
   if (in.read(&more, 1) > 0)
-    in.fail(header + bytes, fmt::format("data goes on where dimensions {} say it ends", to_string(tensor.type.shape)));
+    in.fail(header + bytes,
+            fmt::format("there is more data than the dimensions {} need", to_string(tensor.type.shape)));
   to_machine_order(tensor);
   return tensor;
 }

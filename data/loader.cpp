@@ -62,12 +62,12 @@ Batches::Batches(std::vector<int32_t> order, int64_t batch, Last last, int32_t p
   auto n = static_cast<int64_t>(order_.size());
   if (last == Last::drop && n < batch)
     throw invalid(fmt::format("batch size {} is larger than the data set ({} samples)", batch, n),
-                  "choose a smaller batch, or more data");
+                  "use a smaller batch, or more data");
   count_ = n / batch + (last == Last::pad && n % batch != 0);
 }
 
 Batch Batches::operator[](int64_t i) const {
-  if (i < 0 || i >= count_) throw invalid(fmt::format("batch {} of {}", i, count_));
+  if (i < 0 || i >= count_) throw invalid(fmt::format("batch {} is out of range: there are {} batches", i, count_));
   auto begin = i * batch_, end = std::min(begin + batch_, static_cast<int64_t>(order_.size()));
   Batch b{{order_.begin() + begin, order_.begin() + end}, end - begin};
   b.indices.resize(static_cast<size_t>(batch_), pad_with_);

@@ -48,8 +48,8 @@ Shape QuantizedTensor::shape() const { return quantized_shape(quants.type, scale
 QuantizedTensor quantized(const HostTensor& matrix, int64_t bits) {
   const Shape& s = matrix.type.shape;
   if (s.size() != 2 || s[1] % quantized_block != 0 || !is_float(matrix.type.dtype))
-    throw invalid(fmt::format("{} cannot be quantised", to_string(matrix.type)),
-                  "matrices of floats can whose rows are blocks of 32");
+    throw invalid(fmt::format("{} cannot be quantized", to_string(matrix.type)),
+                  "only float matrices whose rows are multiples of 32 elements can be quantized");
   QuantizedTensor t = blank_quantized(s[0], s[1], bits);
   const double most = bits == 4 ? 15 : 255;
   const auto blocks = static_cast<size_t>(num_elements(s)) / block;
@@ -62,7 +62,8 @@ QuantizedTensor quantized(const HostTensor& matrix, int64_t bits) {
     store_element(DType::f16, t.scales.bytes.data(), b, (double{high} - low) / most);
     double min = t.mins.item(b), scale = t.scales.item(b);
     if (!std::isfinite(min + scale * most))
-      throw invalid(fmt::format("block {} holds {} to {}: beyond what can be quantised", b, low, high));
+      throw invalid(fmt::format("block {} has values from {} to {}, which is outside the range that can be quantized",
+                                b, low, high));
     for (size_t k = 0; k < block; ++k)
       set_quant(t, b, k, scale > 0 ? static_cast<uint8_t>(std::clamp(std::round((x[k] - min) / scale), 0., most)) : 0);
   }

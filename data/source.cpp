@@ -42,7 +42,8 @@ void Source::read(const std::string& wanted, std::span<const int32_t> samples, v
   std::vector<Table> all = tables();
   const Table* table = find_table(all, c.table);
   if (!table)
-    throw Error(Code::internal, fmt::format("data set {}: column '{}' has no table and no reader", name, wanted));
+    throw Error(Code::internal,
+                fmt::format("data set {}: column '{}' has neither a table nor a read function", name, wanted));
   size_t bytes = num_bytes(c.type);
   size_t row = c.window ? bytes / static_cast<size_t>(c.type.shape[0]) : bytes;
   auto* at = static_cast<std::byte*>(to);
@@ -53,9 +54,9 @@ void Source::read(const std::string& wanted, std::span<const int32_t> samples, v
 }
 
 void Source::check() const {
-  if (size() < 1) throw invalid(fmt::format("data set {} holds no sample", name));
+  if (size() < 1) throw invalid(fmt::format("data set {} has no samples", name));
   if (size() > std::numeric_limits<int32_t>::max())
-    throw invalid(fmt::format("data set {}: {} samples, at most 2^31 - 1 can be indexed", name, size()));
+    throw invalid(fmt::format("data set {} has {} samples; the maximum is 2^31 - 1", name, size()));
   std::vector<Table> all = tables();
   for (const Column& c : columns()) {
     if (c.table.empty()) continue;
@@ -71,23 +72,23 @@ void Source::check() const {
       throw invalid(fmt::format("data set {}: column '{}' has type {}, which does not match its table '{}' of type {}",
                                 name, c.name, to_string(c.type), table->name, to_string(table->type)));
     if (c.offset < 0 || c.offset + (size() - 1) * c.stride + rows > table->type.shape[0])
-      throw invalid(fmt::format("data set {}: column '{}' needs {} rows for {} samples, its table has {}", name, c.name,
-                                c.offset + (size() - 1) * c.stride + rows, size(), table->type.shape[0]));
+      throw invalid(fmt::format("data set {}: column '{}' needs {} rows for {} samples, but its table has {}", name,
+                                c.name, c.offset + (size() - 1) * c.stride + rows, size(), table->type.shape[0]));
   }
 }
 
 Error outside(const std::string& place, int64_t x, int64_t sample, const Limit& limit) {
   std::string text = fmt::format("{} {} of sample {} is outside {}", place, x, sample, to_string(limit));
   if (!limit.why.empty()) return invalid(fmt::format("{}: {}", text, limit.why), "use smaller numbers");
-  return invalid(text, limit.low < 0 ? "check the data"
-                                     : "numbers count from 0; check the data, or give the model as many outputs");
+  return invalid(
+      text, limit.low < 0 ? "check the data" : "numbering starts at 0; check the data, or give the model more outputs");
 }
 
 void Source::check_within(const std::string& wanted, const Limit& limit) const {
   Column c = column(wanted);
   if (c.type.dtype != DType::i32)
     throw invalid(
-        fmt::format("data set {}: column '{}' is {}, the task needs i32 numbers", name, wanted, to_string(c.type)));
+        fmt::format("data set {}: column '{}' is {}, but the task needs i32 numbers", name, wanted, to_string(c.type)));
   auto each = static_cast<size_t>(num_elements(c.type.shape));
   constexpr int64_t at_once = 1024;
   std::vector<int32_t> samples, values;

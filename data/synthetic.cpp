@@ -39,9 +39,9 @@ uint64_t fitting(const std::string& spec, uint64_t bytes) {
   uint64_t left = host_memory_left();
   if (bytes > limit || bytes > left)
     throw Error(bytes > limit ? Code::invalid : Code::no_memory,
-                fmt::format("data '{}' takes {} of memory, {}", spec, bytes_text(bytes),
+                fmt::format("data '{}' needs {} of memory, but {}", spec, bytes_text(bytes),
                             bytes > limit ? "at most 8 GiB may be generated" : bytes_text(left) + " are free"),
-                "ask for fewer samples");
+                "use fewer samples");
   return bytes;
 }
 

@@ -14,7 +14,7 @@ TokenStream::TokenStream(std::string set_name, std::vector<int32_t> tokens, int6
       context_(context),
       size_of_vocabulary_(size_of_vocabulary) {
   vocabulary = std::move(characters);
-  if (context < 1) throw invalid(fmt::format("text {}: a context of {} tokens, at least 1 is needed", name, context));
+  if (context < 1) throw invalid(fmt::format("text {}: the context is {} tokens, must be at least 1", name, context));
   if (TokenStream::size() < 1)
     throw invalid(fmt::format("text {} has {} tokens, but a context of {} needs at least {}", name, tokens_.size(),
                               context, context + 1),

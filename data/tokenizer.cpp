@@ -40,8 +40,8 @@ std::string utf8(char32_t c) {
 
 void Tokenizer::check_token(std::span<const int32_t> tokens, size_t i) const {
   if (tokens[i] < 0 || tokens[i] >= size())
-    throw invalid(fmt::format("token {} is {}, expected 0 to {}", i, tokens[i], size() - 1),
-                  "use the tokenizer that made the tokens");
+    throw invalid(fmt::format("the token at position {} is {}, expected 0 to {}", i, tokens[i], size() - 1),
+                  "use the tokenizer that produced the tokens");
 }
 
 std::vector<int32_t> Bytes::encode(std::string_view text, const std::string&) const {
@@ -72,9 +72,9 @@ std::vector<int32_t> Characters::encode(std::string_view text, const std::string
   for (char32_t c : code_points(text, what)) {
     auto at = std::ranges::lower_bound(known_, c);
     if (at == known_.end() || *at != c)
-      throw invalid(fmt::format("{}, byte {}: the vocabulary of {} characters lacks U+{:04X} '{}'", what, byte, size(),
-                                static_cast<uint32_t>(c), utf8(c)),
-                    "use a text of the characters that the model was trained on");
+      throw invalid(fmt::format("{}, byte {}: the vocabulary of {} characters does not contain U+{:04X} '{}'", what,
+                                byte, size(), static_cast<uint32_t>(c), utf8(c)),
+                    "use only characters that the model was trained on");
     tokens.push_back(static_cast<int32_t>(at - known_.begin()));
     byte += utf8(c).size();
   }

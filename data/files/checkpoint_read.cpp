@@ -20,7 +20,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t most_dimensions = 32;
-const char* const damaged = "the file is damaged or not a safetensors file; use another";
+const char* const damaged = "the file is damaged or not a safetensors file; use another file";
 
 struct Reader {
   std::string path;
@@ -36,7 +36,7 @@ struct Reader {
 
   uint64_t natural(const json& j, const std::string& what) const {
     if (!j.is_number_unsigned() || j.get<uint64_t>() > uint64_t{1} << 62)
-      fail(8, fmt::format("{}: '{}' is no whole number from 0 to 2^62", what, j.dump(-1, ' ', true)));
+      fail(8, fmt::format("{}: '{}' is not an integer from 0 to 2^62", what, j.dump(-1, ' ', true)));
     return j.get<uint64_t>();
   }
 };
@@ -59,9 +59,9 @@ Entry read_entry(const Reader& r, const std::string& name, const json& j, uint64
   if (!e.element)
     r.fail(8,
            fmt::format("{}: dtype {}, expected one of {}", what, dtype.dump(-1, ' ', true), safetensors::readable()));
-  if (!shape.is_array()) r.fail(8, what + ": the shape is no list");
+  if (!shape.is_array()) r.fail(8, what + ": the shape is not a list");
   for (const json& d : shape) e.shape.push_back(static_cast<int64_t>(r.natural(d, what + ", shape")));
-  if (!offsets.is_array() || offsets.size() != 2) r.fail(8, what + ": data_offsets is no list of two numbers");
+  if (!offsets.is_array() || offsets.size() != 2) r.fail(8, what + ": data_offsets is not a list of two numbers");
   e.begin = r.natural(offsets[0], what + ", data_offsets");
   e.end = r.natural(offsets[1], what + ", data_offsets");
   uint64_t bits = 0;
@@ -72,10 +72,10 @@ Entry read_entry(const Reader& r, const std::string& name, const json& j, uint64
     r.fail(8, fmt::format("{}: {}", what, error.what()));
   }
   if (bits % 8 != 0)
-    r.fail(8, fmt::format("{}: {}{} does not end with a whole byte", what, e.element->name, to_string(e.shape)));
+    r.fail(8, fmt::format("{}: {}{} is not a whole number of bytes", what, e.element->name, to_string(e.shape)));
   if (e.end < e.begin || e.end - e.begin != bits / 8)
-    r.fail(data_at + e.begin, fmt::format("{}: {}{} takes {} bytes, its offsets [{}, {}] do not", what, e.element->name,
-                                          to_string(e.shape), bits / 8, e.begin, e.end));
+    r.fail(data_at + e.begin, fmt::format("{}: {}{} needs {} bytes, which does not match its data_offsets [{}, {}]",
+                                          what, e.element->name, to_string(e.shape), bits / 8, e.begin, e.end));
   return e;
 }
 
@@ -99,7 +99,7 @@ CheckpointHeader read_header(const Reader& r, std::ifstream& in) {
   uint64_t length = 0;
   for (int i = 7; i >= 0; --i) length = length << 8 | prefix[i];
   if (length > safetensors::max_header)
-    r.fail(0, fmt::format("a header of {} bytes, expected at most {}", length, safetensors::max_header));
+    r.fail(0, fmt::format("the header has {} bytes, expected at most {}", length, safetensors::max_header));
   if (length > size - 8) r.fail(size, fmt::format("the file ends inside its header of {} bytes", length));
 
   std::string text(length, '\0');
@@ -114,9 +114,9 @@ CheckpointHeader read_header(const Reader& r, std::ifstream& in) {
       entries.push_back(read_entry(r, name, value, data_at));
       continue;
     }
-    if (!value.is_object()) r.fail(8, "__metadata__ is no object of texts");
+    if (!value.is_object()) r.fail(8, "__metadata__ is not an object of strings");
     for (const auto& [key, text_value] : value.items()) {
-      if (!text_value.is_string()) r.fail(8, fmt::format("__metadata__ '{}' is no text", key));
+      if (!text_value.is_string()) r.fail(8, fmt::format("__metadata__ '{}' is not a string", key));
       out.metadata[key] = text_value.get<std::string>();
     }
   }
@@ -131,7 +131,8 @@ CheckpointHeader read_header(const Reader& r, std::ifstream& in) {
                            data_at + e.begin, e.end - e.begin});
   }
   if (size - data_at != at)
-    r.fail(size, fmt::format("the file has {} bytes, its header promises {}", size, data_at + at));
+    r.fail(size,
+           fmt::format("the file has {} bytes, but according to its header it should have {}", size, data_at + at));
   return out;
 }
 
@@ -141,10 +142,11 @@ void expect_readable(const std::string& path, const std::vector<CheckpointEntry>
   auto first = std::ranges::find_if(entries, lacks);
   if (first == entries.end()) return;
   size_t more = static_cast<size_t>(std::ranges::count_if(entries, lacks)) - 1;
-  throw invalid(fmt::format("{}: tensor '{}' is {}{}, which Tutti has no numbers for; it reads {}", path, first->name,
-                            first->element, more ? fmt::format(", and {} more are of such types", more) : "",
-                            safetensors::readable()),
-                "convert the file with PyTorch: t.to(torch.float32), times its scale where the file has one");
+  throw invalid(
+      fmt::format("{}: tensor '{}' has the unsupported dtype {}{}; supported are {}", path, first->name, first->element,
+                  more ? fmt::format(" (and {} more tensors have unsupported dtypes)", more) : "",
+                  safetensors::readable()),
+      "convert the file with PyTorch: t.to(torch.float32), multiplied by its scale if the file has one");
 }
 
 /// Widens integers to i32.
@@ -168,7 +170,7 @@ auto within_memory(const std::string& path, F f) {
   } catch (const std::bad_alloc&) {
     std::error_code error;
     throw Error(Code::no_memory,
-                fmt::format("{}: no memory for its {} bytes", path, std::filesystem::file_size(path, error)),
+                fmt::format("{}: not enough memory for its {} bytes", path, std::filesystem::file_size(path, error)),
                 "use a smaller file, or a machine with more memory");
   }
 }

@@ -23,9 +23,9 @@ std::string make_header(const std::string& path, const std::vector<const Entry*>
   uint64_t at = 0;
   for (const Entry* entry : order) {
     const auto& [name, tensor] = *entry;
-    if (name == "__metadata__") throw invalid(fmt::format("{}: no tensor may be named __metadata__", path));
+    if (name == "__metadata__") throw invalid(fmt::format("{}: a tensor must not be named __metadata__", path));
     if (tensor.bytes.size() != num_bytes(tensor.type))
-      throw invalid(fmt::format("{}: tensor '{}' is {} and takes {} bytes, {} were given", path, name,
+      throw invalid(fmt::format("{}: tensor '{}' of type {} needs {} bytes, but {} were given", path, name,
                                 to_string(tensor.type), num_bytes(tensor.type), tensor.bytes.size()));
     header[name] = {{"dtype", safetensors::name(tensor.type.dtype)},
                     {"shape", tensor.type.shape},
@@ -37,12 +37,12 @@ std::string make_header(const std::string& path, const std::vector<const Entry*>
   try {
     text = header.dump();
   } catch (const nlohmann::json::exception& e) {
-    throw invalid(fmt::format("{}: a name or a metadata text is not UTF-8: {}", path, e.what()));
+    throw invalid(fmt::format("{}: a tensor name or a metadata string is not UTF-8: {}", path, e.what()));
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');  // keeps the tensors aligned
   if (text.size() > safetensors::max_header)
-    throw invalid(
-        fmt::format("{}: a header of {} bytes, the format allows {}", path, text.size(), safetensors::max_header));
+    throw invalid(fmt::format("{}: the header would have {} bytes; the format allows at most {}", path, text.size(),
+                              safetensors::max_header));
   uint64_t length = text.size();
   std::string prefix(8, '\0');
   std::memcpy(prefix.data(), &length, 8);

@@ -59,13 +59,13 @@ std::string target_of(const std::string& path) {
   auto refuse = [&](const std::string& why, const char* remedy) { throw invalid(path + ": " + why, remedy); };
   struct stat s {};
   if (::stat(path.c_str(), &s) == 0) {
-    if (!S_ISREG(s.st_mode)) refuse("not a regular file, so nothing can take its place", "name a file");
+    if (!S_ISREG(s.st_mode)) refuse("not a regular file, so it cannot be replaced", "name a file");
   } else if (errno != ENOENT) {  // such as ELOOP, ENAMETOOLONG, EACCES
     refuse(std::strerror(errno), "name another file");
   }
   fs::path target = path;
   for (std::error_code ec; fs::is_symlink(target, ec);) target = target.parent_path() / fs::read_symlink(target, ec);
-  if (target.filename().empty()) refuse("names no file", "name a file");
+  if (target.filename().empty()) refuse("this is not a file name", "name a file");
   return target.string();
 }
 
@@ -102,13 +102,15 @@ struct FileLock::Held {
         ::close(fd);
         if (why == EINTR) continue;
         if (why == EWOULDBLOCK)
-          throw invalid(target + ": another process is writing it just now", "give each run a file of its own");
+          throw invalid(target + ": another process is currently writing this file",
+                        "use a different file for each run");
         fail("cannot lock " + path, why);
       }
       if (still_named(fd, path, opened)) {
         if (S_ISREG(opened.st_mode)) break;
         ::close(fd);
-        throw invalid(fmt::format("{}: {} is in the way: not a regular file", target, path), "remove it");
+        throw invalid(fmt::format("{}: cannot be locked, because {} exists and is not a regular file", target, path),
+                      "remove that file");
       }
       ::close(fd);
     }

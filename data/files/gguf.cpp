@@ -75,7 +75,7 @@ uint64_t GgufValue::byte_of(size_t i) const {
   return size_ > 0 ? begin + i * (bytes_.size() / size_) : begin;
 }
 
-const char* const Gguf::damaged = "the file is damaged or not a GGUF file; use another";
+const char* const Gguf::damaged = "the file is damaged or not a GGUF file; use another file";
 
 Gguf::~Gguf() = default;
 Gguf::Gguf(Gguf&&) noexcept = default;
@@ -95,12 +95,12 @@ const GgufValue* Gguf::find(const std::string& key) const {
 
 namespace {
 
-const char* const not_for_this = "use a file that says it";
+const char* const not_for_this = "use a file with this metadata";
 
 /// The value of that key; throws if it is missing.
 const GgufValue& needed(const Gguf& g, const std::string& key, const char* kind) {
   if (const GgufValue* v = g.find(key)) return *v;
-  throw invalid(fmt::format("{}: no metadata '{}', expected {}", g.path(), key, kind), not_for_this);
+  throw invalid(fmt::format("{}: metadata '{}' is missing, expected {}", g.path(), key, kind), not_for_this);
 }
 
 template <class T>
@@ -113,10 +113,10 @@ T sole(const Gguf& g, const std::string& key, const char* kind, std::optional<T>
 
 }  // namespace
 
-int64_t Gguf::integer(const std::string& key) const { return sole(*this, key, "a whole number", &GgufValue::integer); }
+int64_t Gguf::integer(const std::string& key) const { return sole(*this, key, "an integer", &GgufValue::integer); }
 double Gguf::real(const std::string& key) const { return sole(*this, key, "a number", &GgufValue::real); }
 std::string Gguf::text(const std::string& key) const {
-  return std::string(sole(*this, key, "a text", &GgufValue::text));
+  return std::string(sole(*this, key, "a string", &GgufValue::text));
 }
 int64_t Gguf::integer(const std::string& key, int64_t otherwise) const { return find(key) ? integer(key) : otherwise; }
 double Gguf::real(const std::string& key, double otherwise) const { return find(key) ? real(key) : otherwise; }
@@ -128,17 +128,18 @@ bool Gguf::boolean(const std::string& key, bool otherwise) const {
 }
 
 const GgufValue& Gguf::texts(const std::string& key) const {
-  const GgufValue& v = needed(*this, key, "an array of texts");
+  const GgufValue& v = needed(*this, key, "an array of strings");
   if (!v.is_array || v.type != Type::text)
-    throw error(v.at, fmt::format("metadata '{}' is {}, expected an array of texts", key, v.type_name()), not_for_this);
+    throw error(v.at, fmt::format("metadata '{}' is {}, expected an array of strings", key, v.type_name()),
+                not_for_this);
   return v;
 }
 
 const GgufValue& Gguf::integers(const std::string& key) const {
-  const GgufValue& v = needed(*this, key, "an array of whole numbers");
+  const GgufValue& v = needed(*this, key, "an array of integers");
   bool whole = v.type != Type::text && v.type != Type::boolean && v.type != Type::f32 && v.type != Type::f64;
   if (!v.is_array || !whole)
-    throw error(v.at, fmt::format("metadata '{}' is {}, expected an array of whole numbers", key, v.type_name()),
+    throw error(v.at, fmt::format("metadata '{}' is {}, expected an array of integers", key, v.type_name()),
                 not_for_this);
   return v;
 }
@@ -163,7 +164,9 @@ void Gguf::each_blocks(const GgufTensor& t, F f) const {
 
 HostTensor Gguf::read(const GgufTensor& t) const {
   if (!t.type->to_floats)
-    throw error(t.at, fmt::format("tensor '{}' is {}, expected one of {}", t.name, t.type->name, readable_gguf_types()),
+    throw error(t.at,
+                fmt::format("tensor '{}' has the unsupported type {}, expected one of {}", t.name, t.type->name,
+                            readable_gguf_types()),
                 "convert the file to one of these");
   HostTensor out{{DType::f32, t.shape}, {}};
   try {
@@ -173,7 +176,8 @@ HostTensor Gguf::read(const GgufTensor& t) const {
       t.type->to_floats(raw, n, to + first * t.type->block);
     });
   } catch (const std::bad_alloc&) {
-    throw Error(Code::no_memory, fmt::format("{}: no memory for tensor '{}', {}", path(), t.name, to_string(out.type)));
+    throw Error(Code::no_memory,
+                fmt::format("{}: not enough memory for tensor '{}', {}", path(), t.name, to_string(out.type)));
   }
   return out;
 }

@@ -69,7 +69,8 @@ class GgufParser {
 
   /// Reads the next bytes, buffered.
   void take(void* to, uint64_t bytes, const std::string& what) {
-    if (bytes > left()) fail(at_, fmt::format("{} takes {} bytes, the file has {} left", what, bytes, left()));
+    if (bytes > left())
+      fail(at_, fmt::format("{} needs {} bytes, but only {} are left in the file", what, bytes, left()));
     if (bytes >= sizeof(buffer_)) {
       file_.read(at_, to, bytes);
     } else {
@@ -95,7 +96,7 @@ class GgufParser {
     uint64_t begin = at_;
     auto length = number<uint64_t>("the length of " + what);
     if (length > left())
-      fail(begin, fmt::format("{} is said to have {} bytes, the file has {} left", what, length, left()));
+      fail(begin, fmt::format("{} should have {} bytes, but only {} are left in the file", what, length, left()));
     if (length > most) fail(begin, fmt::format("{} has {} bytes, expected at most {}", what, length, most));
     size_t old = to.size();
     to.resize(old + length);
@@ -106,7 +107,7 @@ class GgufParser {
   void header() {
     char magic[4];
     take(magic, sizeof(magic), "\"GGUF\" at the beginning");
-    if (std::string_view(magic, 4) != "GGUF") fail(0, "no GGUF file: it does not begin with \"GGUF\"");
+    if (std::string_view(magic, 4) != "GGUF") fail(0, "not a GGUF file: it does not begin with \"GGUF\"");
     g_.version_ = number<uint32_t>("the version");
     constexpr uint32_t big_endian_3 = 0x03000000, big_endian_2 = 0x02000000;
     if (g_.version_ == big_endian_3 || g_.version_ == big_endian_2)
@@ -122,8 +123,8 @@ class GgufParser {
     uint64_t begin = at_;
     auto n = number<uint64_t>(fmt::format("the number of {}", what));
     if (n > left() / least_bytes)
-      fail(begin,
-           fmt::format("{} {}, which take at least {} bytes each; the file has {} left", n, what, least_bytes, left()));
+      fail(begin, fmt::format("{} {} of at least {} bytes each, but only {} bytes are left in the file", n, what,
+                              least_bytes, left()));
     return n;
   }
 
@@ -149,16 +150,17 @@ class GgufParser {
     if (v.is_array) {
       v.type = type(what);
       if (v.type == Type::array)
-        fail(v.at, what + ": an array of arrays, expected one of numbers, bools or texts",
-             "write the file without that value");
+        fail(v.at, what + ": an array of arrays is not supported, expected an array of numbers, bools or strings",
+             "save the file without that value");
       uint64_t least = v.type == Type::text ? 8 : width_of(v.type), place = at_;
       auto n = number<uint64_t>("the length of " + what);
       if (n > left() / least)
-        fail(place, fmt::format("{}: {} elements of at least {} bytes, the file has {} left", what, n, least, left()));
+        fail(place, fmt::format("{}: {} elements of at least {} bytes, but only {} bytes are left in the file", what, n,
+                                least, left()));
       v.size_ = n;
     }
     elements(v, what);
-    if (!g_.metadata_.emplace(key, std::move(v)).second) fail(begin, what + " is there twice");
+    if (!g_.metadata_.emplace(key, std::move(v)).second) fail(begin, what + " occurs twice");
   }
 
   void elements(GgufValue& v, const std::string& what) {
@@ -168,14 +170,15 @@ class GgufParser {
       return;
     }
     uint64_t begin = at_, bytes = v.size_ * width_of(v.type);
-    if (bytes > left()) fail(at_, fmt::format("{} takes {} bytes, the file has {} left", what, bytes, left()));
+    if (bytes > left())
+      fail(at_, fmt::format("{} needs {} bytes, but only {} are left in the file", what, bytes, left()));
     v.bytes_.resize(bytes);
     if (bytes > 0) take(v.bytes_.data(), bytes, what);
     if (v.type != Type::boolean) return;
     for (size_t i = 0; i < bytes; ++i)
       if (v.bytes_[i] != 0 && v.bytes_[i] != 1)
         fail(begin + i,
-             fmt::format("{}: a bool of value {}, expected 0 or 1", what, static_cast<uint8_t>(v.bytes_[i])));
+             fmt::format("{}: invalid bool value {}, expected 0 or 1", what, static_cast<uint8_t>(v.bytes_[i])));
   }
 
   uint64_t read_alignment() const {
@@ -184,8 +187,8 @@ class GgufParser {
     if (!v) return usual_alignment;
     int64_t n = v->is_array ? 0 : v->integer().value_or(0);
     if (v->type != Type::u32 || n < 8 || n % 8 != 0)
-      fail(v->at,
-           fmt::format("metadata '{}' is {} {}, expected a u32 that is a multiple of 8", key, v->type_name(), n));
+      fail(v->at, fmt::format("metadata '{}' is {} {}, expected a u32 that is a positive multiple of 8", key,
+                              v->type_name(), n));
     return static_cast<uint64_t>(n);
   }
 
@@ -219,18 +222,18 @@ class GgufParser {
            fmt::format("{}: unknown type {}, expected one of ggml's such as {}", what, type, readable_gguf_types()),
            "convert the file to one of these, or use another");
     if (first % t.type->block != 0)
-      fail(place, fmt::format("{} is {} {}: the last dimension is no multiple of {}, the block of {}", what,
+      fail(place, fmt::format("{} is {} {}: the last dimension must be a multiple of {}, the block size of {}", what,
                               t.type->name, to_string(t.shape), t.type->block, t.type->name));
     place = at_;
     t.at = number<uint64_t>("the offset of " + what);
     if (t.at % alignment != 0)
-      fail(place, fmt::format("{} lies at offset {}, expected a multiple of {}", what, t.at, alignment));
+      fail(place, fmt::format("{} has the offset {}, expected a multiple of {}", what, t.at, alignment));
     uint64_t blocks = empty ? 0 : product / t.type->block;
     if (blocks > file_.size() / t.type->bytes || t.at > file_.size())
-      fail(place, fmt::format("{} takes {} blocks of {} bytes from offset {}, the file has {} bytes", what, blocks,
+      fail(place, fmt::format("{} needs {} blocks of {} bytes from offset {}, but the file has {} bytes", what, blocks,
                               t.type->bytes, t.at, file_.size()));
     t.bytes = blocks * t.type->bytes;
-    if (!g_.by_name_.emplace(t.name, g_.tensors_.size()).second) fail(begin, what + " is there twice");
+    if (!g_.by_name_.emplace(t.name, g_.tensors_.size()).second) fail(begin, what + " occurs twice");
     g_.tensors_.push_back(std::move(t));
     places_.push_back(place);
   }
@@ -245,14 +248,14 @@ class GgufParser {
       t.at += data_at;  // both are hardly larger than the file: no overflow
       order[i] = i;
       if (t.at > file_.size() || t.bytes > file_.size() - t.at)
-        fail(places_[i], fmt::format("tensor {} lies in bytes {} to {}, the file ends at {}", quoted(t.name), t.at,
+        fail(places_[i], fmt::format("tensor {} occupies bytes {} to {}, but the file ends at {}", quoted(t.name), t.at,
                                      t.at + t.bytes, file_.size()));
     }
     std::ranges::sort(order, {}, [&](size_t i) { return std::pair(g_.tensors_[i].at, g_.tensors_[i].bytes); });
     for (size_t i = 1; i < order.size(); ++i) {
       const GgufTensor &a = g_.tensors_[order[i - 1]], &b = g_.tensors_[order[i]];
       if (a.at + a.bytes > b.at)
-        fail(places_[order[i]], fmt::format("tensor {} begins at byte {}, where {} goes on to {}: an overlap",
+        fail(places_[order[i]], fmt::format("tensor {} begins at byte {}, but tensor {} ends at {}: they overlap",
                                             quoted(b.name), b.at, quoted(a.name), a.at + a.bytes));
     }
   }
@@ -269,7 +272,8 @@ Gguf::Gguf(const std::string& path) : file_(std::make_unique<RangedFile>(path, "
   try {
     GgufParser(*this).run();
   } catch (const std::bad_alloc&) {
-    throw Error(Code::no_memory, fmt::format("{}: no memory for the head of its {} bytes", path, file_bytes()));
+    throw Error(Code::no_memory,
+                fmt::format("{}: not enough memory to read the metadata of the file ({} bytes)", path, file_bytes()));
   }
 }
 

@@ -28,14 +28,14 @@ const ImageCodec& codec_of(const std::string& path, std::string_view head) {
 }  // namespace
 
 void throw_damaged_image(const std::string& path, const char* codec, const char* reason) {
-  throw invalid(fmt::format("{}: the {} is damaged or cut short: {}", path, codec, reason),
+  throw invalid(fmt::format("{}: the {} file is damaged or truncated: {}", path, codec, reason),
                 "copy it again, or remove it");
 }
 
 void throw_other_image(const std::string& path, const ImageForm& found, const ImageForm& form) {
   throw invalid(
       fmt::format("{}: {}x{} pixels, expected {}x{}", path, found.width, found.height, form.width, form.height),
-      "leave the files as they are while they are read");
+      "do not change the files while they are read");
 }
 
 ImageForm StoredImage::turned() const {
@@ -50,9 +50,9 @@ ImageForm image_form(const std::string& path) {
   in.read(head.data(), head.size());
   ImageForm form = codec_of(path, {head.data(), static_cast<size_t>(in.gcount())}).form(path).turned();
   if (form.width > longest_side || form.height > longest_side)
-    throw invalid(
-        fmt::format("{}: {}x{} pixels, at most {} a side are read", path, form.width, form.height, longest_side),
-        "make it smaller");
+    throw invalid(fmt::format("{}: {}x{} pixels; the maximum width and height is {}", path, form.width, form.height,
+                              longest_side),
+                  "make the image smaller");
   return form;
 }
 

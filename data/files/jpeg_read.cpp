@@ -107,7 +107,7 @@ StoredImage form_of(const std::string& path) {
   jpeg_destroy_decompress(&jpeg);
   if (!good) throw_damaged_image(path, "JPEG", r.text.data());
   if (colours == JCS_CMYK || colours == JCS_YCCK)
-    throw invalid(fmt::format("{}: its pixels are CMYK, expected grey or RGB", path), "save it as RGB");
+    throw invalid(fmt::format("{}: the image is CMYK, expected grey or RGB", path), "save it as RGB");
   return {form, r.orientation};
 }
 
@@ -126,7 +126,7 @@ int decode(const std::string& path, std::string_view bytes, const ImageForm& for
 #else
 
 [[noreturn]] void lacking(const std::string& path) {
-  throw invalid(fmt::format("{}: this build of Tutti reads no JPEG files: libjpeg was not there", path),
+  throw invalid(fmt::format("{}: this build of Tutti does not support JPEG files, because libjpeg was missing", path),
                 "install it (Debian: libjpeg-dev) and build again");
 }
 StoredImage form_of(const std::string& path) { lacking(path); }

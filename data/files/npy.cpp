@@ -69,7 +69,7 @@ class HeaderParser {
   [[noreturn]] void fail() const {
     throw invalid(fmt::format("{}: its header is {}, expected {{'descr': …, 'fortran_order': …, 'shape': (…)}}", place_,
                               printable(text_, 120)),
-                  "the file is damaged or not NumPy's; use another");
+                  "the file is damaged or not a NumPy file; use another file");
   }
   void skip() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
@@ -102,7 +102,8 @@ class HeaderParser {
   }
   std::string descr() {
     if (peek() == '[')
-      throw invalid(place_ + ": its elements are records of fields", "write every field as an array of its own");
+      throw invalid(place_ + ": structured arrays (records with fields) are not supported",
+                    "save every field as a separate array");
     return quoted();
   }
   Shape shape() {
@@ -127,14 +128,15 @@ class HeaderParser {
 
 const ElementCode& code_of(const std::string& descr, const std::string& place) {
   auto refuse = [&](const std::string& what, const std::string& remedy) {
-    throw invalid(fmt::format("{}: its elements are '{}', {}", place, printable(descr, 40), what), remedy);
+    throw invalid(fmt::format("{}: its dtype is '{}', {}", place, printable(descr, 40), what), remedy);
   };
   if (descr.find('O') != std::string::npos)
-    refuse("pickled Python objects, which can run any program", "write numbers: array.astype(np.float32)");
+    refuse("pickled Python objects, which are not read because they can run arbitrary code",
+           "save numbers: array.astype(np.float32)");
   if (descr.size() > 1 && (descr[0] == '<' || descr[0] == '|' || descr[0] == '>'))
     for (const ElementCode& c : codes)
       if (descr.substr(1) == c.descr) return c;
-  refuse("which tutti has no numbers for", "write array.astype(np.float32) or np.int64");
+  refuse("which is not supported", "save array.astype(np.float32) or array.astype(np.int64)");
   return codes[0];
 }
 
@@ -186,7 +188,7 @@ std::string npy_header(const TensorType& type) {
   std::string descr, shape;
   for (const ElementCode& c : codes)
     if (c.own && c.dtype == type.dtype) descr = fmt::format("{}{}", c.bytes == 1 ? '|' : '<', c.descr);
-  if (descr.empty()) throw invalid(fmt::format("NumPy files have no {}", name(type.dtype)), "cast to f32 before");
+  if (descr.empty()) throw invalid(fmt::format("NumPy files do not support {}", name(type.dtype)), "cast to f32 first");
   for (int64_t n : type.shape) shape += fmt::format("{}, ", n);
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
   header.append(64 - (lead + header.size() + 1) % 64, ' ');
@@ -202,22 +204,22 @@ std::string npy_header(const TensorType& type) {
 HostTensor read_npy(const std::function<void(void* to, uint64_t bytes)>& read, uint64_t bytes,
                     const std::string& place) {
   auto refuse = [&](const std::string& what) {
-    throw invalid(fmt::format("{}: {}", place, what), "the file is damaged or not NumPy's; use another");
+    throw invalid(fmt::format("{}: {}", place, what), "the file is damaged or not a NumPy file; use another file");
   };
   uint8_t start[lead_of_2];
-  if (bytes < lead) refuse(fmt::format("{} bytes, too few for an array", bytes));
+  if (bytes < lead) refuse(fmt::format("the file has only {} bytes, too few for an array", bytes));
   read(start, lead);
-  if (std::memcmp(start, "\x93NUMPY", 6) != 0) refuse("it does not begin as NumPy's arrays do");
-  if (start[6] < 1 || start[6] > 3) refuse(fmt::format("version {} of the format, expected 1 to 3", start[6]));
+  if (std::memcmp(start, "\x93NUMPY", 6) != 0) refuse("it does not begin with NumPy's magic string");
+  if (start[6] < 1 || start[6] > 3) refuse(fmt::format("format version {}, expected 1 to 3", start[6]));
   uint64_t length = start[8] | start[9] << 8, begin = lead;
   if (start[6] > 1) {
     begin = lead_of_2;
-    if (bytes < begin) refuse(fmt::format("{} bytes, too few for an array", bytes));
+    if (bytes < begin) refuse(fmt::format("the file has only {} bytes, too few for an array", bytes));
     read(start + lead, 2);
     length |= uint64_t{start[10]} << 16 | uint64_t{start[11]} << 24;
   }
   if (length > longest_header || length > bytes - begin)
-    refuse(fmt::format("a header of {} bytes in {}", length, bytes));
+    refuse(fmt::format("the header should have {} bytes, which does not fit the file of {} bytes", length, bytes));
   std::string text(length, '\0');
   read(text.data(), length);
   Header h = HeaderParser(std::move(text), place).parse();
@@ -230,7 +232,7 @@ HostTensor read_npy(const std::function<void(void* to, uint64_t bytes)>& read, u
   if (none) elements = 0;
   if (!fits || elements > left / code.bytes || elements * code.bytes != left)
     refuse(
-        fmt::format("shape {} of '{}' does not take the {} bytes that are there", to_string(h.shape), h.descr, left));
+        fmt::format("shape {} of dtype '{}' does not match the {} bytes of data", to_string(h.shape), h.descr, left));
   HostTensor t{{code.dtype, h.shape}, std::vector<std::byte>(left)};
   read(t.bytes.data(), left);
   if (h.descr[0] == '>') swap_bytes(t.bytes, code.bytes);

@@ -37,7 +37,7 @@ HostTensors read_npz(const std::string& path) {
   for (const ZipEntry& e : file.entries()) {
     std::string place = fmt::format("{}: '{}'", path, printable(e.name, 80));
     if (!e.name.ends_with(ending) || e.name.size() == ending.size())
-      throw invalid(place + " is no array (.npy)", "write the file with np.savez");
+      throw invalid(place + " is not an array (.npy)", "save the file with np.savez");
     ZipReader reader(file, e);
     all.emplace(e.name.substr(0, e.name.size() - ending.size()),
                 read_npy([&](void* to, uint64_t bytes) { reader.read(to, bytes); }, e.bytes, place));
@@ -63,7 +63,8 @@ void write_npz(const std::string& path, const HostTensors& arrays) {
     at += local_bytes + e.name.size() + bytes;
     directory += entry_bytes + e.name.size();
     if (e.name.size() > 0xffff || at + directory > most || entries.size() >= 0xfffe)
-      throw invalid(fmt::format("{}: more than an archive of 4 GiB holds", path), "write a safetensors file");
+      throw invalid(fmt::format("{}: the arrays do not fit into an archive of 4 GiB", path),
+                    "use a safetensors file instead");
     entries.push_back(std::move(e));
   }
   WholeFile file(path, at + directory + end_bytes);

@@ -27,7 +27,8 @@ std::string packed(const std::string& rows) {
   std::string out(size, '\0');
   if (compress(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(rows.data()), rows.size()) !=
       Z_OK)
-    throw Error(Code::no_memory, fmt::format("PNG: no memory to pack {} bytes", rows.size()), "draw fewer images");
+    throw Error(Code::no_memory, fmt::format("PNG: not enough memory to compress {} bytes", rows.size()),
+                "use fewer images");
   out.resize(size);
   return out;
 }
@@ -38,14 +39,14 @@ std::string png_grid(const HostTensor& images, const std::string& path) {
   const Shape& s = images.type.shape;
   bool fits = images.type.dtype == DType::f32 && s.size() == 4 && (s[1] == 1 || s[1] == 3) && num_elements(s) > 0;
   if (!fits)
-    throw invalid(
-        fmt::format("{}: a PNG holds images f32 [count, 1 or 3, H, W], not {}", path, to_string(images.type)));
+    throw invalid(fmt::format("{}: images must be f32 [count, 1 or 3, H, W] to be written as PNG, got {}", path,
+                              to_string(images.type)));
   auto columns = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(s[0]))));
   int64_t lines = (s[0] + columns - 1) / columns;
   int64_t width = columns * (s[3] + 1) - 1, height = lines * (s[2] + 1) - 1;
   int64_t row = 1 + width * s[1];  // filter byte 0 (none), then the pixels
   if (width > 1 << 14 || height > 1 << 14)
-    throw invalid(fmt::format("{}: a picture of {}x{} pixels", path, width, height), "draw fewer images");
+    throw invalid(fmt::format("{}: a picture of {}x{} pixels is too large", path, width, height), "use fewer images");
   std::string rows(static_cast<size_t>(height * row), '\0');
   for (int64_t i = 0, at = 0; i < s[0]; ++i)
     for (int64_t c = 0; c < s[1]; ++c)

@@ -34,7 +34,7 @@ ImageForm header(const std::string& path, std::string_view head) {
   if (head.size() < 26 || head.substr(12, 4) != "IHDR") throw_damaged_image(path, "PNG", "its header is missing");
   bool grey = (head[25] & 2) == 0;  // no color bit: neither RGB nor palette
   ImageForm form{.channels = grey ? 1 : 3, .height = number(20), .width = number(16)};
-  if (form.height < 1 || form.width < 1) throw_damaged_image(path, "PNG", "its header tells a side of 0");
+  if (form.height < 1 || form.width < 1) throw_damaged_image(path, "PNG", "its header has a width or height of 0");
   return form;
 }
 
@@ -99,7 +99,7 @@ bool decode_rows(png_structp png, png_infop info, Reading& reading, int channels
   if (channels == 3) png_set_gray_to_rgb(png);
   png_set_interlace_handling(png);
   png_read_update_info(png, info);
-  if (png_get_rowbytes(png, info) != row_bytes) png_error(png, "its pixels are of another kind than its header says");
+  if (png_get_rowbytes(png, info) != row_bytes) png_error(png, "its pixel format does not match its header");
   png_read_image(png, rows);
   png_read_end(png, nullptr);
   return true;
@@ -126,7 +126,7 @@ int decode(const std::string& path, std::string_view bytes, const ImageForm& for
 #else
 
 [[noreturn]] void lacking(const std::string& path) {
-  throw invalid(fmt::format("{}: this build of Tutti reads no PNG files: libpng was not there", path),
+  throw invalid(fmt::format("{}: this build of Tutti does not support PNG files, because libpng was missing", path),
                 "install it (Debian: libpng-dev) and build again");
 }
 StoredImage form_of(const std::string& path) { lacking(path); }

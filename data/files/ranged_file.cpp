@@ -32,8 +32,9 @@ RangedFile::~RangedFile() { ::close(fd_); }
 
 void RangedFile::read(uint64_t at, void* to, uint64_t bytes) const {
   if (at > size_ || bytes > size_ - at)
-    throw invalid(fmt::format("{}, byte {}: {} bytes are read, the file ends at {}", path_, at, bytes, size_),
-                  "use a whole file");
+    throw invalid(
+        fmt::format("{}, byte {}: cannot read {} bytes, because the file ends at {}", path_, at, bytes, size_),
+        "the file is truncated: use a complete one");
   auto* next = static_cast<char*>(to);
   while (bytes > 0) {
     ssize_t done = ::pread(fd_, next, std::min<uint64_t>(bytes, 1u << 30), static_cast<off_t>(at));
@@ -43,7 +44,7 @@ void RangedFile::read(uint64_t at, void* to, uint64_t bytes) const {
     if (done == 0)
       throw invalid(
           fmt::format("{}, byte {}: the file became shorter than its {} bytes while it was read", path_, at, size_),
-          "leave the file alone while it is read");
+          "do not change the file while it is read");
     next += done;
     at += static_cast<uint64_t>(done);
     bytes -= static_cast<uint64_t>(done);

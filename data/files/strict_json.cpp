@@ -33,7 +33,7 @@ class Watch : public nlohmann::json_sax<json> {
   bool end_object() override { return leave(); }
   bool end_array() override { return leave(); }
   bool key(string_t& name) override {
-    if (!open_.back().names.insert(name).second) fail_(0, fmt::format("names '{}' twice", name));
+    if (!open_.back().names.insert(name).second) fail_(0, fmt::format("contains the key '{}' twice", name));
     return true;
   }
   bool parse_error(size_t at, const std::string&, const nlohmann::detail::exception& e) override {
@@ -58,7 +58,7 @@ class Watch : public nlohmann::json_sax<json> {
   }
   bool enter(bool object) {
     element();
-    if (open_.size() == limits_.depth) fail_(0, "nests deeper than the format knows");
+    if (open_.size() == limits_.depth) fail_(0, "is nested too deeply");
     open_.push_back({object});
     return true;
   }

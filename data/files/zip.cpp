@@ -43,34 +43,35 @@ ZipFile::ZipFile(const std::string& path) : file_(path, "NumPy archive") {
     throw invalid(fmt::format("{}: this is a single array (.npy), not an .npz archive", path),
                   "save the arrays with np.savez(FILE, input=…, label=…)");
   if (tail < 4 || (!is(bytes.data(), 3, 4) && size == tail && !is(bytes.data(), 5, 6)))
-    fail_at(file_, 0, "no archive: it does not begin with 'PK'");
+    fail_at(file_, 0, "not a zip archive: it does not begin with 'PK'");
   uint64_t end = tail;
   for (uint64_t at = tail < end_bytes ? 0 : tail - end_bytes + 1; at-- > 0;)
     if (is(&bytes[at], 5, 6) && number<uint16_t>(&bytes[at + 20]) == tail - at - end_bytes) {
       end = at;
       break;
     }
-  if (end == tail) fail_at(file_, size, "the archive's directory is missing: the file is cut");
+  if (end == tail) fail_at(file_, size, "the archive's directory is missing: the file is truncated");
   const uint8_t* record = &bytes[end];
   uint64_t count = number<uint16_t>(record + 10), length = number<uint32_t>(record + 12),
            at = number<uint32_t>(record + 16), place = size - tail + end;
   if (count == 0xffff || length == 0xffffffff || at == 0xffffffff) {
     std::array<uint8_t, locator_bytes> locator{};
     std::array<uint8_t, end64_bytes> large{};
-    if (place < locator_bytes) fail_at(file_, place, "zip64's locator is missing");
+    if (place < locator_bytes) fail_at(file_, place, "the zip64 locator is missing");
     file_.read(place - locator_bytes, locator.data(), locator_bytes);
     place = number<uint64_t>(&locator[8]);
     if (!is(locator.data(), 6, 7) || place > size || size - place < end64_bytes)
-      fail_at(file_, place, "zip64's directory is missing");
+      fail_at(file_, place, "the zip64 directory is missing");
     file_.read(place, large.data(), end64_bytes);
-    if (!is(large.data(), 6, 6)) fail_at(file_, place, "zip64's directory is missing");
+    if (!is(large.data(), 6, 6)) fail_at(file_, place, "the zip64 directory is missing");
     count = number<uint64_t>(&large[32]);
     length = number<uint64_t>(&large[40]);
     at = number<uint64_t>(&large[48]);
   }
   if (at > place || length > place - at || count > length / entry_bytes)
     fail_at(file_, place,
-            fmt::format("a directory of {} entries in {} bytes from byte {}: not in this file", count, length, at));
+            fmt::format("a directory of {} entries in {} bytes from byte {} does not fit into the file", count, length,
+                        at));
   read_directory(at, length, count);
   check_places(at);
 }
@@ -83,7 +84,7 @@ void ZipFile::read_directory(uint64_t at, uint64_t bytes, uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) {
     auto fail = [&](const std::string& what) { fail_at(file_, at + next, what); };
     const uint8_t* e = &all[next];
-    if (bytes - next < entry_bytes || !is(e, 1, 2)) fail("an entry of the directory was expected");
+    if (bytes - next < entry_bytes || !is(e, 1, 2)) fail("expected a directory entry");
     uint64_t name = number<uint16_t>(e + 28), extra = number<uint16_t>(e + 30), comment = number<uint16_t>(e + 32);
     if (bytes - next - entry_bytes < name + extra + comment) fail("the directory ends inside an entry");
     ZipEntry z{.name = std::string(reinterpret_cast<const char*>(e + entry_bytes), name),
@@ -97,7 +98,7 @@ void ZipFile::read_directory(uint64_t at, uint64_t bytes, uint64_t count) {
     while (fields_end - field >= 4) {
       uint64_t id = number<uint16_t>(field), length = number<uint16_t>(field + 2);
       field += 4;
-      if (length > static_cast<uint64_t>(fields_end - field)) fail("a field reaches beyond its entry");
+      if (length > static_cast<uint64_t>(fields_end - field)) fail("a field is longer than its entry");
       if (id == 1)
         for (uint64_t* x : {&z.bytes, &z.packed, &z.at})
           if (*x == 0xffffffff && length >= 8) {
@@ -115,8 +116,8 @@ void ZipFile::read_directory(uint64_t at, uint64_t bytes, uint64_t count) {
                       "np.savez_compressed write",
                       what, method));
     if (z.deflated ? z.bytes / most_of_a_byte > z.packed : z.bytes != z.packed)
-      fail(fmt::format("{}: {} bytes in the file cannot hold {}", what, z.packed, z.bytes));
-    if (!names.insert(z.name).second) fail(what + " is there twice");
+      fail(fmt::format("{}: {} bytes in the file cannot contain {} uncompressed bytes", what, z.packed, z.bytes));
+    if (!names.insert(z.name).second) fail(what + " occurs twice");
     entries_.push_back(std::move(z));
     next += entry_bytes + name + extra + comment;
   }
@@ -131,13 +132,14 @@ void ZipFile::check_places(uint64_t directory) {
   for (ZipEntry* e : order) {
     std::array<uint8_t, local_bytes> local{};
     if (e->at < free || e->at > directory || directory - e->at < local_bytes)
-      fail_at(file_, e->at, fmt::format("'{}' lies over other bytes of the archive", printable(e->name, 80)));
+      fail_at(file_, e->at, fmt::format("'{}' overlaps other parts of the archive", printable(e->name, 80)));
     file_.read(e->at, local.data(), local_bytes);
-    if (!is(local.data(), 3, 4)) fail_at(file_, e->at, fmt::format("'{}' does not begin here", printable(e->name, 80)));
+    if (!is(local.data(), 3, 4))
+      fail_at(file_, e->at,
+              fmt::format("the local header of '{}' is missing at this position", printable(e->name, 80)));
     e->at += local_bytes + number<uint16_t>(&local[26]) + number<uint16_t>(&local[28]);
     if (e->at > directory || e->packed > directory - e->at)
-      fail_at(file_, e->at,
-              fmt::format("'{}' of {} bytes reaches into the directory", printable(e->name, 80), e->packed));
+      fail_at(file_, e->at, fmt::format("'{}' of {} bytes overlaps the directory", printable(e->name, 80), e->packed));
     free = e->at + e->packed;
   }
 }
@@ -146,7 +148,8 @@ struct ZipReader::Inflater {
   z_stream stream{};
   std::vector<uint8_t> packed = std::vector<uint8_t>(1 << 16);
   Inflater() {
-    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw Error(Code::no_memory, "no memory to unpack an archive");
+    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)
+      throw Error(Code::no_memory, "not enough memory to unpack an archive");
   }
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
@@ -163,7 +166,7 @@ void ZipReader::fail(const std::string& what) const {
 
 void ZipReader::read(void* to, uint64_t bytes) {
   if (bytes > entry_.bytes - done_)
-    fail(fmt::format("{} bytes are read from byte {}, it has {}", bytes, done_, entry_.bytes));
+    fail(fmt::format("cannot read {} bytes from byte {}: the entry has {}", bytes, done_, entry_.bytes));
   auto* out = static_cast<uint8_t*>(to);
   if (!inflater_) {
     file_.file_.read(entry_.at + done_, out, bytes);
@@ -185,12 +188,12 @@ void ZipReader::read(void* to, uint64_t bytes) {
       bool stuck = result == Z_BUF_ERROR && packed_done_ == entry_.packed;
       if ((result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) || stuck ||
           (result == Z_STREAM_END && left > 0))
-        fail(fmt::format("its deflated bytes are damaged behind byte {}", done_ + bytes - left));
+        fail(fmt::format("its compressed data is damaged after byte {}", done_ + bytes - left));
     }
   }
   if (bytes > 0) crc_ = static_cast<uint32_t>(crc32_z(crc_, out, bytes));  // for no bytes zlib would reset it
   done_ += bytes;
-  if (done_ == entry_.bytes && crc_ != entry_.crc) fail("its checksum is another: its bytes are damaged");
+  if (done_ == entry_.bytes && crc_ != entry_.crc) fail("its checksum does not match: the data is damaged");
 }
 
 }  // namespace tutti

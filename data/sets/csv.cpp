@@ -89,26 +89,28 @@ Csv::Csv(std::string path) : path_(std::move(path)), text_(read_file(path_, "nam
   code_points(text_, path_);
   for (std::string_view name : next_row())
     header_.push_back(name.empty() ? fmt::format("column {}", header_.size() + 1) : std::string(name));
-  if (header_.empty()) throw invalid(fmt::format("{}: the file is empty", path_), "its first line names the columns");
+  if (header_.empty())
+    throw invalid(fmt::format("{}: the file is empty", path_), "the first line must contain the column names");
   if (std::ranges::all_of(header_, [](const std::string& name) { return number(name).has_value(); }))
-    throw error(row_line_, fmt::format("{}, expected the names of the columns", fmt::join(header_, ", ")),
-                "put a line with the names first");
+    throw error(row_line_, fmt::format("the first line is {}, expected column names", fmt::join(header_, ", ")),
+                "add a first line with the column names");
   for (auto a = header_.begin(); a != header_.end(); ++a)
     if (std::find(a + 1, header_.end(), *a) != header_.end())
-      throw error(row_line_, fmt::format("two columns are named '{}'", *a), "give every column a name of its own");
+      throw error(row_line_, fmt::format("two columns are named '{}'", *a), "give every column a different name");
   for (auto row = next_row(); !row.empty(); row = next_row()) {
     if (row.size() != header_.size())
-      throw error(row_line_, fmt::format("{} fields, the header names {} columns", row.size(), header_.size()),
-                  "give every line one field per column, with fields that hold commas in quotes");
+      throw error(row_line_,
+                  fmt::format("the line has {} fields, but the header has {} columns", row.size(), header_.size()),
+                  "give every line one field per column, and put fields that contain commas in quotes");
     fields_.insert(fields_.end(), row.begin(), row.end());
     lines_.push_back(row_line_);
   }
   if (rows() < 2)
     throw invalid(
-        fmt::format("{}: {} behind the header, expected at least 2 rows", path_, rows() == 0 ? "nothing" : "1 row"),
-        "one row at least is for training, one for the test");
+        fmt::format("{}: {} after the header, expected at least 2 rows", path_, rows() == 0 ? "nothing" : "1 row"),
+        "at least one row is needed for training and one for the test set");
   if (rows() > std::numeric_limits<int32_t>::max())
-    throw invalid(fmt::format("{}: {} rows, at most 2^31 - 1 can be indexed", path_, rows()));
+    throw invalid(fmt::format("{}: {} rows; the maximum is 2^31 - 1", path_, rows()));
 }
 
 std::vector<std::string_view> Csv::next_row() {
@@ -131,8 +133,8 @@ std::string_view Csv::next_field(size_t field) {
   if (first == text_.size() || text_[first] != '"') {
     at_ = std::min(text_.find_first_of(",\n\"", at_), text_.size());
     if (at_ < text_.size() && text_[at_] == '"')
-      throw error(line_, fmt::format("field {} holds a quote, but does not begin with one", field),
-                  "put the whole field in quotes, and double those inside");
+      throw error(line_, fmt::format("field {} contains a quote, but does not begin with one", field),
+                  "put the whole field in quotes, and double the quotes inside it");
     return trimmed(std::string_view(text_).substr(begin, at_ - begin));
   }
   // Unescapes doubled quotes in place: the write position never passes the read position.
@@ -140,8 +142,8 @@ std::string_view Csv::next_field(size_t field) {
   size_t end = begin;
   for (at_ = first + 1;; ++at_) {
     if (at_ == text_.size())
-      throw error(opened, fmt::format("the quote that field {} begins with is not closed", field),
-                  "close it, and double the quotes inside");
+      throw error(opened, fmt::format("the quote at the beginning of field {} is not closed", field),
+                  "close the quote, and double the quotes inside the field");
     if (text_[at_] == '"') {
       if (at_ + 1 == text_.size() || text_[at_ + 1] != '"') break;
       ++at_;
@@ -151,8 +153,8 @@ std::string_view Csv::next_field(size_t field) {
   }
   at_ = std::min(text_.find_first_not_of(" \t\r", at_ + 1), text_.size());
   if (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '\n')
-    throw error(line_, fmt::format("field {} goes on behind its closing quote", field),
-                "double the quotes inside of it");
+    throw error(line_, fmt::format("field {} has text after its closing quote", field),
+                "double the quotes inside the field");
   return std::string_view(text_).substr(begin, end - begin);
 }
 
@@ -174,16 +176,16 @@ bool holds_numbers(const Csv& csv, size_t column) {
     if (is_odd && !odd) odd = row;
   }
   if (fields == 0)
-    throw invalid(fmt::format("{}: column '{}' holds nothing", csv.path(), csv.header()[column]), "remove it");
+    throw invalid(fmt::format("{}: column '{}' is empty", csv.path(), csv.header()[column]), "remove the column");
   if (odd && 2 * (numbers + written) > fields - marks)
-    throw invalid(fmt::format("{}: '{}' is not read as a number, and {} of {} fields of the column look like numbers",
+    throw invalid(fmt::format("{}: '{}' is not a valid number, but {} of {} fields of the column look like numbers",
                               csv.place(*odd, column), csv.at(*odd, column), numbers + written, fields),
-                  "write numbers as 1234.5, without separators, units and signs for currency or percent, and leave the "
-                  "field empty where one is missing");
+                  "write numbers as 1234.5, without separators, units, currency or percent signs, and leave the field "
+                  "empty for a missing value");
   if (numbers < fields && numbers * 10 >= fields * 9)
     throw invalid(fmt::format("{}: '{}', expected a number as in {} other rows", csv.place(*text, column),
                               csv.at(*text, column), numbers),
-                  "correct it, or leave the field empty where the number is missing");
+                  "correct it, or leave the field empty for a missing value");
   return numbers == fields;
 }
 
@@ -247,13 +249,14 @@ void learn_target(const Csv& csv, size_t column, Vocabulary& v) {
   }
   std::string target = fmt::format("{}: the target '{}'", csv.path(), v.target);
   if (labels.size() == 1)
-    throw invalid(fmt::format("{} is '{}' in every row, expected two values at least", target, csv.at(0, column)),
-                  "name another column: csv:FILE:TARGET");
+    throw invalid(
+        fmt::format("{} is '{}' in every row, expected at least two different values", target, csv.at(0, column)),
+        "choose another target column: csv:FILE:TARGET");
   if (v.numeric && !all_whole) return;
   if (labels.size() > 20 && 2 * labels.size() > csv.rows())
     throw invalid(fmt::format("{} has {} values in {} rows, too many for classes", target, labels.size(), csv.rows()),
-                  "name another column, csv:FILE:TARGET; or for a target of reals write one number at least with a "
-                  "point (3.0)");
+                  "choose another target column: csv:FILE:TARGET; for regression, write at least one target with a "
+                  "decimal point (3.0)");
   v.labels.assign(labels.begin(), labels.end());
   if (v.numeric) std::ranges::sort(v.labels, {}, [](const std::string& label) { return *number(label); });
 }
@@ -282,7 +285,7 @@ Vocabulary learn(const Csv& csv, size_t target, std::span<const int32_t> train) 
 size_t column_named(const Csv& csv, const std::string& name, const char* why) {
   auto at = std::ranges::find(csv.header(), name);
   if (at == csv.header().end())
-    throw invalid(fmt::format("{}: there is no column '{}'{}", csv.path(), name, why),
+    throw invalid(fmt::format("{}: the file has no column '{}'{}", csv.path(), name, why),
                   "its columns are " + alternatives(csv.header()));
   return static_cast<size_t>(at - csv.header().begin());
 }
@@ -304,7 +307,7 @@ TensorSet table_of(const Csv& csv, const Vocabulary& v) {
       auto code = codes.find(label_of(text, numeric));
       bool gap = first > 0 && missing(text);
       if (code == codes.end() && !gap)
-        throw invalid(fmt::format("{}: '{}' is none of the {} values that the model was trained on",
+        throw invalid(fmt::format("{}: '{}' is not one of the {} values that the model was trained on",
                                   csv.place(row, column), text, known.size()),
                       first > 0 ? "correct it, or leave the field empty" : "remove the line");
       all.push_back(gap ? 0 : code->second);
@@ -322,7 +325,7 @@ TensorSet table_of(const Csv& csv, const Vocabulary& v) {
       std::optional<double> x = number(text);
       if (!x && !missing(text))
         throw invalid(fmt::format("{}: '{}', expected a number", csv.place(row, column), text),
-                      "correct it, or leave the field empty where the number is missing");
+                      "correct it, or leave the field empty for a missing value");
       numbers[row * v.numbers.size() + k] = static_cast<float>(x.value_or(v.numbers[k].second));
     }
   }

@@ -85,7 +85,7 @@ std::vector<std::string> class_names(const fs::path& folder) {
   for (const fs::path& path : entries(folder))
     if (is_folder(path)) names.push_back(path.filename().string());
   if (names.empty())
-    throw invalid(fmt::format("{}: no folder in it, expected one per class", folder.string()),
+    throw invalid(fmt::format("{}: the folder has no subfolders, expected one per class", folder.string()),
                   "put the images into folders named by their class: DIR/CLASS/*.png");
   return names;
 }
@@ -95,8 +95,9 @@ std::vector<std::string> known_classes(const std::string& vocabulary) {
   if (vocabulary.empty()) return {};
   std::vector<std::string> classes = classes_in(vocabulary);
   if (classes.empty())
-    throw invalid("the run was not trained on a folder of images, or its record of the classes is damaged",
-                  "use the data it was trained on");
+    throw invalid(
+        "the checkpoint has no valid list of image classes: it was not trained on a folder of images, or it is damaged",
+        "use the data it was trained on");
   return classes;
 }
 
@@ -107,22 +108,23 @@ Listing list_images(const fs::path& folder, const std::vector<std::string>& clas
     fs::path path = folder / name;
     auto known = std::ranges::find(classes, name);
     if (known == classes.end())
-      throw invalid(fmt::format("{}: class '{}' is none of the {} that the model is trained on", path.string(), name,
-                                classes.size()),
+      throw invalid(fmt::format("{}: class '{}' is not one of the {} classes that the model was trained on",
+                                path.string(), name, classes.size()),
                     did_you_mean(name, classes));
     std::vector<fs::path> files = entries(path);
     if (files.empty())
-      throw invalid(fmt::format("{}: the class folder is empty", path.string()), "put its images there, or remove it");
+      throw invalid(fmt::format("{}: the class folder is empty", path.string()),
+                    "put images there, or remove the folder");
     for (const fs::path& file : files) {
       if (is_folder(file))
-        throw invalid(fmt::format("{}: a folder, expected images of the class '{}'", file.string(), name),
+        throw invalid(fmt::format("{}: this is a folder, expected images of the class '{}'", file.string(), name),
                       "put the images into the class folder itself");
       all.files.push_back(file.string());
       all.labels.push_back(static_cast<int32_t>(known - classes.begin()));
     }
   }
   if (all.files.size() > std::numeric_limits<int32_t>::max())
-    throw invalid(fmt::format("{}: {} images, at most 2^31 - 1 can be indexed", folder.string(), all.files.size()));
+    throw invalid(fmt::format("{}: {} images; the maximum is 2^31 - 1", folder.string(), all.files.size()));
   return all;
 }
 
@@ -138,11 +140,12 @@ ImageForm common_form(std::initializer_list<const Listing*> parts) {
         form = one;
       }
       if (one.width != form.width || one.height != form.height)
-        throw invalid(fmt::format("images of two sizes: {} has {}x{} pixels, {} has {}x{}", *first, form.width,
-                                  form.height, file, one.width, one.height),
-                      fmt::format("bring all to one size, for example with ImageMagick: mogrify -resize '{0}x{1}!' "
-                                  "DIR/*/*",
-                                  form.width, form.height));
+        throw invalid(
+            fmt::format("the images have different sizes: {} has {}x{} pixels, but {} has {}x{}", *first, form.width,
+                        form.height, file, one.width, one.height),
+            fmt::format(
+                "resize all images to one size, for example with ImageMagick: mogrify -resize '{0}x{1}!' DIR/*/*",
+                form.width, form.height));
       form.channels = std::max(form.channels, one.channels);
     }
   return form;
@@ -154,13 +157,13 @@ Sources open(const std::string& spec, const OpenOptions& options) {
   if (!is_folder(folder))
     throw invalid(fmt::format("{}: {}", folder.string(),
                               fs::exists(folder, ignored) ? "not a folder" : "there is no such folder"),
-                  "name a folder of images: images:DIR");
+                  "give a folder of images: images:DIR");
   std::string name = fs::weakly_canonical(folder, ignored).filename().string();
   bool trains = is_folder(folder / "train"), tests = is_folder(folder / "test");
   if (trains != tests && class_names(folder).size() == 1)
     throw invalid(
-        fmt::format("{}: holds '{}' alone", folder.string(), trains ? "train" : "test"),
-        fmt::format("put the other half into {}, or name {} itself: a tenth of it becomes the test",
+        fmt::format("{}: the folder contains only '{}'", folder.string(), trains ? "train" : "test"),
+        fmt::format("add the other half as {}, or give {} itself: a tenth of it becomes the test set",
                     (folder / (trains ? "test" : "train")).string(), (folder / (trains ? "train" : "test")).string()));
   bool divided = trains && tests;
   fs::path train_folder = divided ? folder / "train" : folder;
@@ -171,9 +174,9 @@ Sources open(const std::string& spec, const OpenOptions& options) {
     test = list_images(folder / "test", classes);
   } else {
     if (train.files.size() < 2)
-      throw invalid(
-          fmt::format("{}: only one image, at least two are needed: one is for the test set", folder.string()),
-          "put more images there");
+      throw invalid(fmt::format("{}: only one image; at least two are needed, because one is used for the test set",
+                                folder.string()),
+                    "add more images");
     Listing all = std::move(train);
     TrainTestSplit parts = last_tenth_for_test(static_cast<int64_t>(all.files.size()));
     train = {};

@@ -34,7 +34,7 @@ std::string need(const fs::path& folder, const std::string& what, const std::str
   if (path.empty())
     throw invalid(
         fmt::format("{}: found neither {}-{}-ubyte nor {}-{}-ubyte.gz", folder.string(), what, rank, what, rank),
-        "the folder must hold train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and "
+        "the folder must contain train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and "
         "t10k-labels-idx1-ubyte, plain or .gz");
   return path;
 }
@@ -68,14 +68,14 @@ Dataset read_half(const fs::path& folder, const std::string& prefix, const std::
   if (std::optional<size_t> at = not_finite_at(d.samples))
     throw invalid(fmt::format("{}, byte {}: {}, expected finite numbers", images,
                               4 * (1 + shape.size()) + *at * sizeof(float), d.samples.item(*at)),
-                  "correct or leave out that image");
+                  "correct or remove that image");
   if (shape.size() < 2)
     throw invalid(fmt::format("{}, byte 3: rank {}, expected images of rank 2 or more", images, shape.size()));
   if (shape[0] != d.size())
     throw invalid(fmt::format("{}, byte 4: {} images, but {}, byte 4: {} labels", images, shape[0], labels, d.size()),
-                  "both files must come from one set");
+                  "both files must come from the same data set");
   if (std::count(shape.begin(), shape.end(), 0) > 0)
-    throw invalid(fmt::format("{}, byte 4: dimensions {} hold no data", images, to_string(shape)));
+    throw invalid(fmt::format("{}, byte 4: the dimensions {} contain a 0", images, to_string(shape)));
   if (shape.size() == 3) shape.insert(shape.begin() + 1, 1);  // grey images: one channel
   return d;
 }
@@ -85,7 +85,7 @@ Split read_folder(const fs::path& folder, const std::string& set_name, int64_t c
   if (!fs::is_directory(folder, error))
     throw invalid(
         fmt::format("{}: {}", folder.string(), fs::exists(folder, error) ? "not a folder" : "there is no such folder"),
-        "give a folder in MNIST's layout");
+        "give a folder with MNIST's files");
   Split s{read_half(folder, "train", set_name + "/train"), read_half(folder, "t10k", set_name + "/test")};
   if (classes == 0) classes = int64_t{*std::max_element(s.train.labels.begin(), s.train.labels.end())} + 1;
   s.train.classes = s.test.classes = classes;

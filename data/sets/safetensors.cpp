@@ -19,7 +19,7 @@ Sources open(const std::string& spec, const OpenOptions&) {
     if (!key.starts_with(prefix)) continue;
     std::optional<int64_t> n = parse_number<int64_t>(value);
     if (!n || *n < 1)
-      throw invalid(fmt::format("{}: metadata '{}' is '{}', expected a whole number from 1", path, key, value));
+      throw invalid(fmt::format("{}: metadata '{}' is '{}', expected an integer of at least 1", path, key, value));
     classes[key.substr(prefix.size())] = *n;
   }
   return columns_of_file(path, std::move(file.tensors), classes);

@@ -82,7 +82,7 @@ Dataset make(const std::string& name, const Shape& shape, Prototypes& prototype,
 int64_t positive(const std::string& spec, const std::string& text, const char* what) {
   int64_t n = parse_number<int64_t>(text).value_or(0);
   if (n < 1)
-    throw invalid(fmt::format("data '{}': '{}' is no {} (a whole number from 1)", spec, text, what),
+    throw invalid(fmt::format("data '{}': '{}' is not a valid {} (an integer of at least 1)", spec, text, what),
                   use_one_of_the_forms(spec));
   return n;
 }
@@ -113,23 +113,25 @@ uint64_t synthetic_bytes(const Shape& shape, int64_t classes, int64_t train, int
   constexpr int64_t limit = int64_t{1} << 33;  // 8 GiB
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
   if (shape.empty() || num_elements(shape) < 1)
-    throw invalid(fmt::format("synthetic data: shape {} holds nothing", to_string(shape)));
+    throw invalid(fmt::format("synthetic data: shape {} has no elements", to_string(shape)));
   if (classes < 1 || train < 1 || test < 1 || classes > most || train > most || test > most)
-    throw invalid(fmt::format("synthetic data: {} classes, {} training and {} test samples; each must lie in [1, 2^31)",
-                              classes, train, test));
+    throw invalid(
+        fmt::format("synthetic data: {} classes, {} training and {} test samples: each number must be in [1, 2^31)",
+                    classes, train, test));
   int64_t samples = train + test, size = num_elements(shape);
   int64_t rows = samples + std::min(classes, samples) + 1;
   if (size > limit / 4 / rows)
-    throw invalid(fmt::format("synthetic data: {} samples of shape {} take more than 8 GiB", rows, to_string(shape)),
-                  "ask for fewer samples: synthetic:SHAPE:CLASSES:TRAIN:TEST");
+    throw invalid(fmt::format("synthetic data: {} samples of shape {} need more than 8 GiB", rows, to_string(shape)),
+                  "use fewer samples: synthetic:SHAPE:CLASSES:TRAIN:TEST");
   return static_cast<uint64_t>(rows * size * 4);
 }
 
 Split synthetic(const Shape& shape, int64_t classes, int64_t train, int64_t test, uint64_t seed) {
   uint64_t bytes = synthetic_bytes(shape, classes, train, test);
-  const char* remedy = "ask for fewer samples: synthetic:SHAPE:CLASSES:TRAIN:TEST";
+  const char* remedy = "use fewer samples: synthetic:SHAPE:CLASSES:TRAIN:TEST";
   if (uint64_t left = host_memory_left(); bytes > left)
-    throw Error(Code::no_memory, fmt::format("synthetic data: {} bytes of memory are needed, {} are free", bytes, left),
+    throw Error(Code::no_memory,
+                fmt::format("synthetic data: {} bytes of memory are needed, but only {} are free", bytes, left),
                 remedy);
   try {
     Prototypes prototype(seed, static_cast<size_t>(classes), static_cast<size_t>(num_elements(shape)),
@@ -137,7 +139,7 @@ Split synthetic(const Shape& shape, int64_t classes, int64_t train, int64_t test
     return {make("synthetic/train", shape, prototype, classes, train, seed, 0),
             make("synthetic/test", shape, prototype, classes, test, seed, 1)};
   } catch (const std::bad_alloc&) {
-    throw Error(Code::no_memory, fmt::format("synthetic data: no memory for {} bytes", bytes), remedy);
+    throw Error(Code::no_memory, fmt::format("synthetic data: not enough memory for {} bytes", bytes), remedy);
   }
 }
 

@@ -26,7 +26,7 @@ Spec parse(const std::string& spec) {
                                                {.name = "CLASSES", .most = 4096},
                                                {.name = "ROWS", .otherwise = 8192}});
   if (n[0] + n[1] == 0)
-    throw invalid(fmt::format("data '{}': a table without columns", spec), "ask for NUMBERS or CATEGORIES");
+    throw invalid(fmt::format("data '{}': the table would have no columns", spec), "set NUMBERS or CATEGORIES above 0");
   return {n[0], n[1], n[2], n[3], std::max<int64_t>(n[3] / 4, 1)};
 }
 

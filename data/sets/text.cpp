@@ -27,9 +27,10 @@ Sources cut(const std::string& name, const std::vector<int32_t>& tokens, const O
   auto middle = tokens.begin() + static_cast<std::ptrdiff_t>(tokens.size() - tokens.size() / 10);
   if (static_cast<int64_t>(tokens.end() - middle) <= context) {
     if (static_cast<int64_t>(tokens.size()) <= 2 * context + 2)
-      throw invalid(fmt::format("text {}: {} tokens, training and test samples take {} and one more each", name,
-                                tokens.size(), context),
-                    "use a smaller " + option_text("context") + ", or a longer text");
+      throw invalid(
+          fmt::format("text {} has only {} tokens: training and test text each need more than the context of {}", name,
+                      tokens.size(), context),
+          "use a smaller " + option_text("context") + ", or a longer text");
     middle = tokens.end() - (context + 1);
   }
   auto stream = [&](const char* half, auto first, auto last) {
@@ -40,8 +41,8 @@ Sources cut(const std::string& name, const std::vector<int32_t>& tokens, const O
 }
 
 Sources open_text(const std::string& spec, const OpenOptions& o) {
-  std::string path = spec.substr(spec.find(':') + 1), text = read_file(path, "name a text file: text:FILE");
-  if (text.empty()) throw invalid(fmt::format("{}: the text is empty", path), "name a file that holds text");
+  std::string path = spec.substr(spec.find(':') + 1), text = read_file(path, "give a text file: text:FILE");
+  if (text.empty()) throw invalid(fmt::format("{}: the text is empty", path), "give a file that contains text");
   std::string name = std::filesystem::path(path).filename().string();
   std::string characters = o.tokenizer != "chars" ? ""
                            : o.vocabulary.empty() ? Characters(text, path).vocabulary()
@@ -53,7 +54,7 @@ Sources open_text(const std::string& spec, const OpenOptions& o) {
 int64_t number(const std::string& spec, const std::string& text) {
   int64_t n = parse_number<int64_t>(text).value_or(0);
   if (n < 2 || n > int64_t{1} << 31)
-    throw invalid(fmt::format("data '{}': '{}' is no whole number from 2 to 2^31", spec, text),
+    throw invalid(fmt::format("data '{}': '{}' is not an integer from 2 to 2^31", spec, text),
                   use_one_of_the_forms(spec));
   return n;
 }

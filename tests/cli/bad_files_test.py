@@ -68,7 +68,7 @@ class BadData(harness.Case):
                     (self.folder / name).write_bytes(whole[:keep])
                     self.train_on_it([self.folder / name, f"byte {keep}:", "fetch it again"])
             (self.folder / name).write_bytes(whole + b"x")
-            self.train_on_it([self.folder / name, f"byte {len(whole)}:", "goes on"])
+            self.train_on_it([self.folder / name, f"byte {len(whole)}:", "more data"])
             (self.folder / name).write_bytes(whole)
 
     def test_cut_short_gz(self):
@@ -84,7 +84,7 @@ class BadData(harness.Case):
         path = self.folder / "t10k-images-idx3-ubyte"
         whole = path.read_bytes()
         for at, byte, parts in [(0, 7, ["byte 0", "magic number"]), (2, 0x55, ["byte 2", "element type 0x55"]),
-                                (3, 9, ["byte 3", "rank 9"]), (4, 0xFF, ["byte ", "promise"])]:
+                                (3, 9, ["byte 3", "rank 9"]), (4, 0xFF, ["byte ", "it should have"])]:
             with self.subTest(at=at):
                 path.write_bytes(whole[:at] + bytes([byte]) + whole[at + 1:])
                 self.train_on_it([path, *parts])
@@ -142,7 +142,7 @@ class BadCheckpoints(harness.Case):
                 self.file.write_bytes(self.whole[:keep])
                 self.both_fail([self.file, f"byte {keep}:"])
         self.file.write_bytes(self.whole + b"more")
-        self.both_fail([self.file, f"byte {len(self.whole) + 4}:", f"promises {len(self.whole)}"])
+        self.both_fail([self.file, f"byte {len(self.whole) + 4}:", f"it should have {len(self.whole)}"])
 
     def test_corrupt(self):
         for at, new, parts in [(0, b"\xff" * 8, ["byte 0"]), (8, b"x", ["byte 8"]), (40, b"\x00\x00", ["byte "])]:
@@ -220,7 +220,7 @@ class BadCheckpoints(harness.Case):
             self.changed(run={"data": data})
             self.both_fail([self.file, "takes 1.1 GiB of memory", f"if that is meant, name it: --data {data}"])
         self.changed(run={"data": "synthetic:32:4:60000000000:1"})
-        self.both_fail([self.file, "must lie in"])
+        self.both_fail([self.file, "must be in"])
 
     def test_what_a_file_says_is_escaped_and_cut(self):
         for run in ({"model": "\x1b[31mred\x9b"}, {"model": "x" * 2000000}, {"init": "a\rb\x1b]0;title\x07"}):

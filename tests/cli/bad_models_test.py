@@ -152,13 +152,13 @@ class Gguf(BadModels):
             self.bad(["l.gguf", *parts], "train", "llama", "--init", file, "--data", "synthetic-text:11:100")
 
     def test_tokenizers(self):
-        for change, parts in [({"merges": ["a b"]}, ["element 0", "misses the token 'ab'"]),
+        for change, parts in [({"merges": ["a b"]}, ["element 0", "has no token 'ab'"]),
                               ({"model": "llama"}, ["'tokenizer.ggml.model' is 'llama'", "gpt2"]),
                               ({"tokens": "aab"}, ["element 1", "tokens 0 and 1 are both 'a'"]),
                               ({"tokens": "abcdefghijklmn"}, ["--tokenizer", "has 14 tokens", "l.gguf has 11"])]:
             with self.subTest(parts=parts):
                 self.bad(["l.gguf", *parts], "generate", self.put("l.gguf", gguf(**change)), "--prompt", "a")
-        self.bad(["no metadata 'tokenizer.ggml.model'"], "generate", GOLDEN / "llama.gguf", "--prompt", "a")
+        self.bad(["metadata 'tokenizer.ggml.model' is missing"], "generate", GOLDEN / "llama.gguf", "--prompt", "a")
 
     def test_prompts(self):
         file = self.put("l.gguf", gguf())
@@ -175,11 +175,11 @@ class Tokenizers(BadModels):
         run += ["--tokenizer", f"bpe:{self.folder}"]
         self.bad(["vocab.json", "no such file"], *run)
         good = '{"a": 0, "b": 1, "ab": 2}'
-        for vocabulary, merges, parts in [(good[:9], "", ["vocab.json, byte 9"]), (good, "a c", ["merges.txt, line 1", "misses the token 'c'"]),
-                                          (good, "a b\nb a", ["merges.txt, line 2", "misses the token 'ba'"]),
-                                          (good, "ab", ["line 1", "no pair"]),
+        for vocabulary, merges, parts in [(good[:9], "", ["vocab.json, byte 9"]), (good, "a c", ["merges.txt, line 1", "has no token 'c'"]),
+                                          (good, "a b\nb a", ["merges.txt, line 2", "has no token 'ba'"]),
+                                          (good, "ab", ["line 1", "not a pair"]),
                                           ('{"b": 1, "a": 0}', "", ["--prompt, byte 1", "0x63"]),
-                                          ('{"a": 0, "b": 2000000000}', "", ["vocab.json", "2 tokens with numbers up to 2000000000"])]:
+                                          ('{"a": 0, "b": 2000000000}', "", ["vocab.json", "2 tokens have numbers up to 2000000000"])]:
             with self.subTest(parts=parts):
                 self.put("vocab.json", vocabulary)
                 self.put("merges.txt", merges)
@@ -199,8 +199,8 @@ class Safetensors(BadModels):
             with self.subTest(length=length):
                 self.everywhere(["w.safetensors, byte "], self.put("w.safetensors", struct.pack("<Q", length) + body))
         for old, new, parts in [('"F32"', '"F99"', ["F99", "expected one of F32"]), ("[16]", "[99999999999]", ["99999999999"]),
-                                ("[0, 64]", "[0, 65]", ["takes 64 bytes"]), ("[64, 768]", "[60, 764]", ["an overlap"]),
-                                ("[16]", "[-1]", ["'-1'"]), ("[16]", "[" * 50, ["nests deeper"]), ("[16]", "[1e400]", ["no JSON"])]:
+                                ("[0, 64]", "[0, 65]", ["needs 64 bytes"]), ("[64, 768]", "[60, 764]", ["an overlap"]),
+                                ("[16]", "[-1]", ["'-1'"]), ("[16]", "[" * 50, ["nested too deeply"]), ("[16]", "[1e400]", ["no JSON"])]:
             with self.subTest(parts=parts):
                 text = json.dumps(json.loads(body[:struct.unpack("<Q", good[:8])[0]])).replace(old, new, 1).encode()
                 self.everywhere(["w.safetensors, byte ", *parts],

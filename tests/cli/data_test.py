@@ -91,7 +91,7 @@ class Data(harness.Case):
         for bad, word in ((float("nan"), "NaN"), (float("inf"), "inf")):
             path = self.safetensors(input=("F32", [4, 2], struct.pack("<8f", 1, 2, 3, 4, 5, bad, 7, 8)), label=labels)
             for command in (["data"], ["train", "mlp", "--layers", "2,4,2", "--batch", "1", "--data"]):
-                self.fails(2, [f"{path}: column 'input', row 2", word, "correct or leave out that row"], *command,
+                self.fails(2, [f"{path}: column 'input', row 2", word, "correct or remove that row"], *command,
                            f"safetensors:{path}")
 
     def test_labels_that_are_no_classes(self):

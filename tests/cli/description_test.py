@@ -101,8 +101,8 @@ class Description(harness.Case):
         cases = [
             ('{"layers": [\n "ReLU",\n]}', ["net.json, line 3, column 1", "correct the JSON"]),
             ('{"layers": ["ReLU"', ["net.json, line 1", "correct the JSON"]),
-            ('{"layers": ["ReLU"], "layers": []}', ["net.json", "names 'layers' twice"]),
-            ("[" * 100, ["net.json", "nests deeper"]),
+            ('{"layers": ["ReLU"], "layers": []}', ["net.json", "contains the key 'layers' twice"]),
+            ("[" * 100, ["net.json", "nested too deeply"]),
             ("[]", ["expected an object"]),
             ("", ["net.json"]),
             (net(), ["layers: [], expected a list of at least one layer"]),

@@ -48,7 +48,7 @@ class Images(harness.Case):
         self.assertEqual(again["state_hash"], whole["state_hash"])
         self.assertEqual(self.json("eval", run)["loss"], whole["test_loss"])
         (self.folder / "set/test/180.0").rename(self.folder / "set/test/180")
-        self.fails(2, ["class '180' is none of the 4", "use 000.0"], "eval", run)
+        self.fails(2, ["class '180' is not one of the 4", "use 000.0"], "eval", run)
 
     def test_augmented_images_are_the_same_with_any_workers_and_when_resumed(self):
         data = self.make("orientation:16:80:20", "--turns", 4)
@@ -69,7 +69,7 @@ class Images(harness.Case):
         self.done("data", data[1], "--output", packed)
         fed = self.train(*augmented, "--data", f"npz:{packed}")
         self.assertEqual((fed["losses"], fed["test_loss"]), (whole["losses"], whole["test_loss"]))
-        self.fails(2, ["'crp' is unknown", "did you mean 'crop'"], "train", *MLP, *data, "--augment", "crp")
+        self.fails(2, ["unknown augmentation 'crp'", "did you mean 'crop'"], "train", *MLP, *data, "--augment", "crp")
         for wrong in ("crop:200", "cutout:99"):
             self.fails(2, [f"--augment {wrong}", "16x16 pixels"], "train", *MLP, *data, "--augment", wrong)
         self.fails(2, ["'crop:0'", "from 1 to 1024"], "train", *MLP, *data, "--augment", "crop:0")
@@ -89,7 +89,7 @@ class Images(harness.Case):
         bad = sorted(bad.iterdir())[3]
         bad.write_bytes(bad.read_bytes()[:-30])
         for workers in ("0", "1", "4"):
-            self.fails(2, [bad, "damaged or cut short", "copy it again"], "train", *MLP, *data, "--workers", workers,
+            self.fails(2, [bad, "damaged or truncated", "copy it again"], "train", *MLP, *data, "--workers", workers,
                        "--quiet", "--checkpoint", self.folder / "run")
             self.assertFalse((self.folder / "run").exists())
 

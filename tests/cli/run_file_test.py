@@ -90,7 +90,7 @@ class RunFiles(harness.Case):
     def test_values_found_bad_later_name_their_place(self):
         base = {"model": '"mlp"', "data": '"synthetic:32:4:512:256"', "layers": '"32,16,4"', "steps": "1", "device": '"reference"'}
         for key, value, part in (("batch", "-4", "--batch -4: must be at least 1"), ("layers", '"a,b"', "'a' is not a positive integer"),
-                                 ("augment", '"nope"', "'nope' is unknown"), ("device", '"nope"', "unknown device 'nope'"),
+                                 ("augment", '"nope"', "unknown augmentation 'nope'"), ("device", '"nope"', "unknown device 'nope'"),
                                  ("lr", "-1", "--lr -1"), ("optimizer", '"x"', "unknown optimizer 'x'"), ("mixup", "-1", "mixup -1"),
                                  ("data", '"nope:1"', "unknown data 'nope:1'"), ("model", '"vgg"', "unknown model 'vgg'"),
                                  ("recompute", "2", "--recompute 2: the model has no blocks"), ("keep", "0", "--keep 0")):

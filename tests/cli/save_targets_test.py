@@ -75,7 +75,7 @@ class SaveTargets(harness.Case):
         while not first.stderr.readline().startswith("epoch 1 "):  # the lock is not of the save, it is of the run
             self.assertIsNone(first.poll())
         for name in ("run", "./run", "link"):
-            result = self.fails(2, ["another process is writing it"], *RUN, "--checkpoint", name, cwd=self.folder)
+            result = self.fails(2, ["another process is currently writing"], *RUN, "--checkpoint", name, cwd=self.folder)
             self.assertNotIn("epoch", result.stderr)
         self.save("another")
         first.kill()

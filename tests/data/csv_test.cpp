@@ -77,8 +77,8 @@ TEST(Csv, AnotherFileGetsTheNumbersOfTheOneThatAModelWasTrainedOn) {
   EXPECT_EQ(in_file_order<float>(other, "numbers"), (std::vector<float>{8, static_cast<float>(mean), 1}));
   EXPECT_EQ(other.train->vocabulary, first.train->vocabulary);
   auto error = [&](const std::string& text) { return message_of([&] { again(text); }); };
-  expect_parts(error("age,city,kind\n1,Zug,b\n2,Genf,a\n"), {"line 3, column 'city'", "'Genf' is none of the 3"});
-  expect_parts(error("age,city,kind\n1,Zug,b\n2,Zug,d\n"), {"line 3, column 'kind'", "'d' is none of the 3"});
+  expect_parts(error("age,city,kind\n1,Zug,b\n2,Genf,a\n"), {"line 3, column 'city'", "'Genf' is not one of the 3"});
+  expect_parts(error("age,city,kind\n1,Zug,b\n2,Zug,d\n"), {"line 3, column 'kind'", "'d' is not one of the 3"});
   expect_parts(error("age,city,kind\n1,Zug,b\nold,Zug,a\n"), {"line 3, column 'age'", "'old', expected a number"});
   expect_parts(error("city,kind\nZug,b\nZug,a\n"), {"no column 'age'", "trained on", "city or kind"});
   expect_parts(message_of([&] { open_data("csv:" + f.folder / "u.csv", {.vocabulary = "{}"}); }), {"damaged"});
@@ -125,19 +125,19 @@ TEST(Csv, SaysWhatIsWrongAndWhere) {
   Files f;
   std::string file = f.folder / "t.csv";
   expect_parts(message_of([&] { open_data("csv:" + f.folder / "no.csv" + ":x"); }), {f.folder / "no.csv:", "no such"});
-  expect_parts(f.error(""), {file, "is empty", "first line names the columns"});
+  expect_parts(f.error(""), {file, "is empty", "first line must contain the column names"});
   expect_parts(f.error("\n\r\n"), {file, "is empty"});
-  expect_parts(f.error("a,b\n"), {file, "nothing behind the header", "2 rows"});
-  expect_parts(f.error("a,b\n1,2\n"), {file, "1 row behind the header"});
-  expect_parts(f.error("1,2.5\n1,2\n"), {file, "line 1", "1, 2.5", "names of the columns"});
+  expect_parts(f.error("a,b\n"), {file, "nothing after the header", "2 rows"});
+  expect_parts(f.error("a,b\n1,2\n"), {file, "1 row after the header"});
+  expect_parts(f.error("1,2.5\n1,2\n"), {file, "line 1", "1, 2.5", "expected column names"});
   expect_parts(f.error("a,b,a\n1,2,3\n"), {file, "line 1", "two columns are named 'a'"});
   expect_parts(f.error("a,b\n1,2\n\n\"x\ny\",2\n1,2,3\n"), {file, "line 6", "3 fields", "2 columns"});
   expect_parts(f.error("a,b\n1,2\n1,\"x\n\n"), {file, "line 3", "field 2", "not closed"});
-  expect_parts(f.error("a,b\n1,5\" pipe\n"), {file, "line 2", "field 2 holds a quote"});
-  expect_parts(f.error("a,b\n\"x\"y,2\n"), {file, "line 2", "field 1 goes on behind"});
+  expect_parts(f.error("a,b\n1,5\" pipe\n"), {file, "line 2", "field 2 contains a quote"});
+  expect_parts(f.error("a,b\n\"x\"y,2\n"), {file, "line 2", "field 1 has text after"});
   expect_parts(f.error(std::string("a,b\n1,\0\n", 8)), {file, "line 2", "zero byte", "UTF-8"});
   expect_parts(f.error("a;b\n1;2\n3;4\n"), {file, "only column is the target 'a;b'", "comma"});
-  expect_parts(f.error("a,b\n,x\nNA,y\n"), {file, "column 'a' holds nothing", "remove"});
+  expect_parts(f.error("a,b\n,x\nNA,y\n"), {file, "column 'a' is empty", "remove"});
   expect_parts(f.error("a,b\n1,x\n2,\n"), {file, "line 3, column 'b'", "target is missing"});
   expect_parts(f.error("a,b\n1,x\n2,x\n"), {file, "'b' is 'x' in every row", "csv:FILE:TARGET"});
   expect_parts(f.error("a,b\n1,2.0\n2,2\n"), {file, "'b' is '2.0' in every row"});
@@ -150,7 +150,7 @@ TEST(Csv, AFewTextsAmongNumbersAreAnErrorAndManyMakeText) {
     nine += (i == 6 ? "six" : std::to_string(i)) + (i % 2 ? ",x\n" : ",y\n");
     half += (i % 2 ? "six" : std::to_string(i)) + (i % 2 ? ",x\n" : ",y\n");
   }
-  expect_parts(f.error(nine), {"line 8, column 'a'", "'six'", "9 other rows", "empty where the number is missing"});
+  expect_parts(f.error(nine), {"line 8, column 'a'", "'six'", "9 other rows", "empty for a missing value"});
   EXPECT_EQ(f.open(half).train->column("category.a").classes, 7);
   expect_parts(f.error("a,b\n1,x\n1e99,y\n" +
                        [] {
@@ -178,9 +178,8 @@ TEST(Csv, NumbersThatAreNotWrittenAsSuchAreNamed) {
        {"1,5",     "$12",        "12%",       "1,234",  "1,234.50", "1.234,50", "1.234.567", "1'234", "1’234",
         "1 234",   "1\u00a0234", "12,34,567", "€ 3",    "3 €",      "CHF 12",   "-$3",       "$-3",   "(3.50)",
         "\u22125", "1e400",      "inf",       "12 USD", "1_000",    "+4,5",     "12-",       "5 %"}) {
-    expect_parts(f.error(column({odd, odd, "7"})),
-                 {f.folder / "t.csv", "line 2, column 'x'", fmt::format("'{}' is not read as a number", odd), "1234.5",
-                  "empty"});
+    expect_parts(f.error(column({odd, odd, "7"})), {f.folder / "t.csv", "line 2, column 'x'",
+                                                    fmt::format("'{}' is not a valid number", odd), "1234.5", "empty"});
     expect_parts(f.error(column({"7", "free", odd, odd})),
                  {"line 4, column 'x'", fmt::format("'{}'", odd), "6 of 8 fields"});
   }

@@ -57,7 +57,7 @@ TEST(IdxFolder, ImagesAndLabelsMustAgree) {
   put_mnist(f);
   put(f / "train-images-idx3-ubyte", idx(8, {0, 2, 2}, ""));
   put(f / "train-labels-idx1-ubyte", idx(8, {0}, ""));
-  expect_parts(error_of("idx:" + f.path()), {"train-images", "no data"});
+  expect_parts(error_of("idx:" + f.path()), {"train-images", "contain a 0"});
 }
 
 TEST(IdxFolder, LabelOutOfRangeNamesFileAndByte) {

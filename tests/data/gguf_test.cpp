@@ -91,14 +91,13 @@ TEST(Gguf, AskingForWhatIsNotThere) {
   EXPECT_EQ(g.real("m.i8"), -128);
   EXPECT_EQ(g.text("m.none", "x"), "x");
   EXPECT_TRUE(g.boolean("m.yes", false));
-  expect_parts(message_of([&] { g.integer("m.none"); }), {"types.gguf: no metadata 'm.none'", "a whole number"});
-  expect_parts(message_of([&] { g.integer("m.text", 5); }),
-               {"types.gguf, byte ", "'m.text' is text", "a whole number"});
+  expect_parts(message_of([&] { g.integer("m.none"); }), {"types.gguf: metadata 'm.none' is missing", "an integer"});
+  expect_parts(message_of([&] { g.integer("m.text", 5); }), {"types.gguf, byte ", "'m.text' is text", "an integer"});
   expect_parts(message_of([&] { g.integer("m.numbers"); }), {"'m.numbers' is i32[3]"});
-  expect_parts(message_of([&] { g.text("m.u8"); }), {"'m.u8' is u8", "a text"});
-  expect_parts(message_of([&] { g.texts("m.text"); }), {"'m.text' is text", "an array of texts"});
-  expect_parts(message_of([&] { g.texts("m.numbers"); }), {"'m.numbers' is i32[3]", "an array of texts"});
-  expect_parts(message_of([&] { g.integers("m.reals"); }), {"'m.reals' is f32[2]", "an array of whole numbers"});
+  expect_parts(message_of([&] { g.text("m.u8"); }), {"'m.u8' is u8", "a string"});
+  expect_parts(message_of([&] { g.texts("m.text"); }), {"'m.text' is text", "an array of strings"});
+  expect_parts(message_of([&] { g.texts("m.numbers"); }), {"'m.numbers' is i32[3]", "an array of strings"});
+  expect_parts(message_of([&] { g.integers("m.reals"); }), {"'m.reals' is f32[2]", "an array of integers"});
 }
 
 const std::string two_tensors =
@@ -168,40 +167,46 @@ TEST(Gguf, NamesFileByteAndExpectation) {
     std::vector<std::string> parts;
   };
   const Case cases[] = {
-      {"empty", "", {"byte 0", "4 bytes", "0 left"}},
+      {"empty", "", {"byte 0", "4 bytes", "only 0 are left"}},
       {"magic", "GGML" + std::string(30, '\0'), {"byte 0", "does not begin with \"GGUF\""}},
       {"version", "GGUF" + u32(1) + std::string(16, '\0'), {"byte 4", "version 1, expected 2 or 3"}},
       {"version-4", "GGUF" + u32(4) + std::string(16, '\0'), {"byte 4", "version 4"}},
       {"big-endian", "GGUF" + u32(0x03000000) + std::string(16, '\0'), {"byte 4", "big-endian", "convert"}},
-      {"tensors", head(huge, 0), {"byte 8", "9223372036854775808 tensors", "at least 24 bytes each", "8 left"}},
-      {"metadata", head(0, all), {"byte 16", "18446744073709551615 metadata", "13 bytes each", "0 left"}},
+      {"tensors",
+       head(huge, 0),
+       {"byte 8", "9223372036854775808 tensors", "at least 24 bytes each", "only 8 bytes are left"}},
+      {"metadata",
+       head(0, all),
+       {"byte 16", "18446744073709551615 metadata", "13 bytes each", "only 0 bytes are left"}},
       {"key-length", key(u64(all) + "abcdefgh"), {"byte 24", "key of metadata 0", "18446744073709551615 bytes"}},
       {"key-empty", key(u64(0) + u32(0) + "12345"), {"byte 24", "printable ASCII"}},
       {"key-no-ascii", key(gguf_text("a\xff") + u32(0) + "1"), {"byte 24", "'a\\xff'", "printable ASCII"}},
       {"key-long", key(gguf_text(std::string(65536, 'a')) + u32(0) + "1"), {"byte 24", "65536", "at most 65535"}},
       {"type", key(gguf_text("k") + u32(13) + u64(0)), {"byte 33", "'k': type 13, expected 0 to 12"}},
-      {"bool", key(metadatum("k", gguf_bool, "\x02")), {"byte 37", "'k': a bool of value 2", "0 or 1"}},
-      {"text", key(metadatum("k", gguf_string, u64(huge))), {"byte 37", "'k'", "9223372036854775808 bytes", "0 left"}},
+      {"bool", key(metadatum("k", gguf_bool, "\x02")), {"byte 37", "'k': invalid bool value 2", "0 or 1"}},
+      {"text",
+       key(metadatum("k", gguf_string, u64(huge))),
+       {"byte 37", "'k'", "9223372036854775808 bytes", "only 0 are left"}},
       {"array-type", key(metadatum("k", gguf_array, u32(99) + u64(0))), {"byte 37", "type 99"}},
       {"array-length",
        key(metadatum("k", gguf_array, u32(gguf_u32) + u64(huge))),
        {"byte 41", "9223372036854775808 elements of at least 4 bytes"}},
       {"array-of-texts",
        key(metadatum("k", gguf_array, u32(gguf_string) + u64(2) + u64(0))),
-       {"byte 41", "2 elements of at least 8 bytes, the file has 8 left"}},
+       {"byte 41", "2 elements of at least 8 bytes, but only 8 bytes are left"}},
       {"array-text",
        key(metadatum("k", gguf_array, u32(gguf_string) + u64(1) + u64(9) + "12345678")),
-       {"byte 49", "said to have 9 bytes, the file has 8 left"}},
+       {"byte 49", "should have 9 bytes, but only 8 are left"}},
       {"array-of-arrays",
        key(metadatum("k", gguf_array, u32(gguf_array) + u64(1) + u32(0) + u64(0))),
        {"byte 37", "array of arrays"}},
       {"twice",
        gguf_file({metadatum("k", gguf_u8, "1"), metadatum("k", gguf_u8, "1")}),
-       {"byte 38", "'k' is there twice"}},
+       {"byte 38", "'k' occurs twice"}},
       {"alignment-0", alignment(gguf_u32, u32(0)), {"'general.alignment' is u32 0", "multiple of 8"}},
       {"alignment-12", alignment(gguf_u32, u32(12)), {"'general.alignment' is u32 12"}},
       {"alignment-type", alignment(gguf_i32, u32(32)), {"'general.alignment' is i32 32"}},
-      {"alignment-huge", alignment(gguf_u32, u32(0xfffffff8)), {"tensor 'a' lies in bytes 4294967288"}},
+      {"alignment-huge", alignment(gguf_u32, u32(0xfffffff8)), {"tensor 'a' occupies bytes 4294967288"}},
       {"no-name", one(tensor_info("", {1}, 0, 0)), {"byte 24", "tensor 0 has no name"}},
       {"long-name", one(tensor_info(std::string(65, 'a'), {1}, 0, 0)), {"byte 24", "65 bytes, expected at most 64"}},
       {"rank", one(tensor_info("a", {1, 1, 1, 1, 1}, 0, 0)), {"byte 33", "5 dimensions, expected at most 4"}},
@@ -212,21 +217,23 @@ TEST(Gguf, NamesFileByteAndExpectation) {
       {"unknown-type",
        one(tensor_info("a", {1}, 4, 0)),
        {"byte 45", "'a': unknown type 4", "f32, f16, q4_0", "convert"}},
-      {"block", one(tensor_info("a", {33, 32}, 2, 0)), {"byte 53", "'a' is q4_0 [32, 33]", "no multiple of 32"}},
+      {"block", one(tensor_info("a", {33, 32}, 2, 0)), {"byte 53", "'a' is q4_0 [32, 33]", "must be a multiple of 32"}},
       {"offset", one(tensor_info("a", {1}, 0, 4)), {"byte 49", "offset 4, expected a multiple of 32"}},
       {"offset-huge", one(tensor_info("a", {1}, 0, all - 31)), {"byte 49", "from offset 18446744073709551584"}},
-      {"too-big", one(tensor_info("a", {17}, 0, 0)), {"byte 49", "'a' lies in bytes 64 to 132, the file ends at 128"}},
+      {"too-big",
+       one(tensor_info("a", {17}, 0, 0)),
+       {"byte 49", "'a' occupies bytes 64 to 132, but the file ends at 128"}},
       {"much-too-big", one(tensor_info("a", {uint64_t{1} << 61}, 0, 0)), {"2305843009213693952 blocks of 4 bytes"}},
-      {"too-far", one(tensor_info("a", {1}, 0, 64)), {"'a' lies in bytes 128 to 132"}},
+      {"too-far", one(tensor_info("a", {1}, 0, 64)), {"'a' occupies bytes 128 to 132"}},
       {"same-name",
        gguf_file({}, {tensor_info("a", {1}, 0, 0), tensor_info("a", {1}, 0, 32)}, std::string(64, '\0')),
-       {"byte 57", "'a' is there twice"}},
+       {"byte 57", "'a' occurs twice"}},
       {"overlap",
        gguf_file({}, {tensor_info("b", {9}, 0, 0), tensor_info("a", {1}, 0, 32)}, std::string(64, '\0')),
-       {"byte 82", "'a' begins at byte 128, where 'b' goes on to 132: an overlap"}},
+       {"byte 82", "'a' begins at byte 128, but tensor 'b' ends at 132: they overlap"}},
       {"same-place",
        gguf_file({}, {tensor_info("b", {1}, 0, 0), tensor_info("a", {1}, 0, 0)}, std::string(64, '\0')),
-       {"an overlap"}},
+       {"they overlap"}},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);

@@ -86,7 +86,7 @@ TEST(GgufTokenizer, SpecialTokensAndDigits) {
   EXPECT_EQ(t.decode(Tokens{6, 2, 7, 4}), "<x>yab11");
   EXPECT_EQ(t.begin(), std::nullopt);
   EXPECT_EQ(t.chat_template(), "");
-  expect_parts(message_of([&] { t.decode(Tokens{0, 8}); }), {"token 1 is 8, expected 0 to 7"});
+  expect_parts(message_of([&] { t.decode(Tokens{0, 8}); }), {"token at position 1 is 8, expected 0 to 7"});
   expect_parts(message_of([&] { t.encode("<x>\xff", "TEXT"); }), {"TEXT, byte 3", "not UTF-8"});
   GgufTokenizer alone = tokenizer(whole({metadatum("tokenizer.ggml.pre", gguf_string, gguf_text("smollm"))}));
   EXPECT_EQ(alone.encode("ab11", ""), (Tokens{2, 3, 3}));
@@ -97,20 +97,21 @@ TEST(GgufTokenizer, WhatIsWrongIsNamed) {
   auto text = [](const char* key, const char* value) {
     return metadatum(std::string("tokenizer.ggml.") + key, gguf_string, gguf_text(value));
   };
-  expect_parts(message_of([&] { tokenizer({}); }), {"t.gguf: no metadata 'tokenizer.ggml.model'"});
+  expect_parts(message_of([&] { tokenizer({}); }), {"t.gguf: metadata 'tokenizer.ggml.model' is missing"});
   expect_parts(error(text("model", "llama")), {"t.gguf, byte ", "is 'llama', expected gpt2", "use a file"});
   expect_parts(error(text("pre", "qwen2")), {"is 'qwen2', expected smollm or gpt-2"});
-  expect_parts(error(text("tokens", "a")), {"'tokenizer.ggml.tokens' is text, expected an array of texts"});
+  expect_parts(error(text("tokens", "a")), {"'tokenizer.ggml.tokens' is text, expected an array of strings"});
   expect_parts(error(texts("tokenizer.ggml.tokens", {})), {"has 0 elements"});
   expect_parts(error(texts("tokenizer.ggml.tokens", {"a", "b", "1", "11", "c", "d", "e", "f"})),
-               {"t.gguf, byte ", "'tokenizer.ggml.merges', element 0", "misses the token 'ab'"});
+               {"t.gguf, byte ", "'tokenizer.ggml.merges', element 0", "has no token 'ab'"});
   expect_parts(error(texts("tokenizer.ggml.tokens", {"a", "b", "ab", "1", "11", "b", "d", "e"})),
                {"'tokenizer.ggml.tokens', element 5: tokens 1 and 5 are both 'b'"});
   expect_parts(error(texts("tokenizer.ggml.tokens", {"a", "b", "ab", "1", "11", "\xff", "d", "e"})),
                {"element 5, byte 0: not UTF-8"});
   expect_parts(error(texts("tokenizer.ggml.merges", {"a b", "1"})),
-               {"'tokenizer.ggml.merges', element 1: '1' is no pair"});
-  expect_parts(error(numbers("tokenizer.ggml.token_type", {1, 1})), {"has 2 elements, 'tokenizer.ggml.tokens' has 8"});
+               {"'tokenizer.ggml.merges', element 1: '1' is not a pair"});
+  expect_parts(error(numbers("tokenizer.ggml.token_type", {1, 1})),
+               {"has 2 elements, but 'tokenizer.ggml.tokens' has 8"});
   expect_parts(error(numbers("tokenizer.ggml.token_type", {1, 1, 1, 1, 7, 1, 1, 1})),
                {"element 4: 7, expected 1 to 6"});
   expect_parts(error(metadatum("tokenizer.ggml.eos_token_id", gguf_u32, u32(8))), {"is 8, expected 0 to 7"});

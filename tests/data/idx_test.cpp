@@ -63,8 +63,8 @@ TEST(Idx, NamesFileByteAndExpectation) {
       {"rank0", idx(8, {}, ""), {"byte 3", "rank 0"}},
       {"rank9", idx(8, std::vector<uint32_t>(9, 1), "a"), {"byte 3", "rank 9"}},
       {"short-dims", good.substr(0, 9), {"byte 9", "2 dimensions"}},
-      {"short-data", good.substr(0, 15), {"byte 15", "ends here", "[2, 3]", "18 bytes in all"}},
-      {"long-data", good + "x", {"byte 18", "goes on"}},
+      {"short-data", good.substr(0, 15), {"byte 15", "ends here", "[2, 3]", "should have 18 bytes"}},
+      {"long-data", good + "x", {"byte 18", "more data"}},
       {"overflow", idx(8, std::vector<uint32_t>(8, 0xffffffffu), ""), {"byte 4", "2^62"}},
   };
   for (const auto& c : cases) {
@@ -82,14 +82,14 @@ TEST(Idx, RefusesLyingHeaderEarly) {
   std::string bytes = idx(8, {0x7fffffff, 1024, 1}, "abc");
   put(f / "plain", bytes);
   put_gz(f / "packed", bytes);
-  expect_parts(error_of(f / "plain"), {"byte 19", "ends here", "2199023254544 bytes in all"});
-  expect_parts(error_of(f / "packed"), {"cannot unpack to more", "2199023254544 bytes in all"});
+  expect_parts(error_of(f / "plain"), {"byte 19", "ends here", "should have 2199023254544 bytes"});
+  expect_parts(error_of(f / "packed"), {"cannot decompress to so many bytes", "should have 2199023254544 bytes"});
 }
 
 TEST(Idx, PackedFileEndsEarly) {
   Folder f;
   put_gz(f / "short", idx(8, {2, 3}, "abcde"));
-  expect_parts(error_of(f / "short"), {"byte 17", "ends here", "18 bytes in all"});
+  expect_parts(error_of(f / "short"), {"byte 17", "ends here", "should have 18 bytes"});
 }
 
 TEST(Idx, DamagedGzip) {

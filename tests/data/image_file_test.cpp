@@ -106,7 +106,7 @@ TEST(ImageFile, EveryCutIsNoticed) {
         read_image(path, form, pixels.data());
       });
       EXPECT_TRUE(said.starts_with(path + ": ")) << said;
-      EXPECT_NE(said.find(n < 8 ? "neither a PNG nor a JPEG" : "damaged or cut short"), said.npos) << name << n << said;
+      EXPECT_NE(said.find(n < 8 ? "neither a PNG nor a JPEG" : "damaged or truncated"), said.npos) << name << n << said;
     }
   }
 }

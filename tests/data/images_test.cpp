@@ -77,7 +77,7 @@ TEST_F(Images, AnotherFolderGetsTheNumbersThatAModelWasTrainedOn) {
   EXPECT_EQ(all_of<int32_t>(*s.train, "label"), (std::vector<int32_t>{0, 2, 2}));
   EXPECT_EQ(s.train->column("label").classes, 3);
   expect_parts(error("[\"ant\",\"cats\"]"),
-               {root + "/train/cat", "class 'cat' is none of the 2", "did you mean 'cats'"});
+               {root + "/train/cat", "class 'cat' is not one of the 2", "did you mean 'cats'"});
   for (const char* damaged : {"abc", "{}", "[]", "[1]"})
     expect_parts(error(damaged), {"not trained on a folder of images", "use the data"});
 }
@@ -85,9 +85,9 @@ TEST_F(Images, AnotherFolderGetsTheNumbersThatAModelWasTrainedOn) {
 TEST_F(Images, SaysWhatIsWrongWithAFolder) {
   expect_parts(error(), {root, "no such folder", "images:DIR"});
   fs::create_directory(root);
-  expect_parts(error(), {root, "no folder in it", "DIR/CLASS"});
+  expect_parts(error(), {root, "no subfolders", "DIR/CLASS"});
   fs::create_directory(root + "/a");
-  expect_parts(error(), {root + "/a", "class folder is empty", "or remove it"});
+  expect_parts(error(), {root + "/a", "class folder is empty", "or remove the folder"});
   add("a/1.png");
   expect_parts(error(), {root, "only one image"});
   add("a/2.png");
@@ -101,16 +101,16 @@ TEST_F(Images, SaysWhatIsWrongWithAFolder) {
   png[19] = 12;  // the width
   put(root + "/a/3.png", png);
   std::string said = error();
-  expect_parts(said, {"two sizes", "11x7 pixels", "12x7", "a/3.png", "mogrify -resize"});
+  expect_parts(said, {"different sizes", "11x7 pixels", "12x7", "a/3.png", "mogrify -resize"});
   fs::remove(root + "/a/3.png");
   open();
 }
 
 TEST_F(Images, SaysWhatIsWrongWithHalves) {
   add("train/a/1.png");
-  expect_parts(error(), {root, "holds 'train' alone", root + "/test", "name " + root + "/train itself"});
+  expect_parts(error(), {root, "contains only 'train'", root + "/test", "give " + root + "/train itself"});
   add("test/b/1.png");
-  expect_parts(error(), {root + "/test/b", "class 'b' is none of the 1"});
+  expect_parts(error(), {root + "/test/b", "class 'b' is not one of the 1"});
 }
 
 TEST_F(Images, ADamagedFileIsNamedWhenItIsRead) {
@@ -119,7 +119,7 @@ TEST_F(Images, ADamagedFileIsNamedWhenItIsRead) {
   put(root + "/train/cat/1.png", whole.substr(0, whole.size() - 20));
   Sources s = open();
   expect_parts(message_of([&] { all_of<uint8_t>(*s.train, "input"); }),
-               {root + "/train/cat/1.png", "the PNG is damaged or cut short", "copy it again"});
+               {root + "/train/cat/1.png", "the PNG file is damaged or truncated", "copy it again"});
 }
 
 }  // namespace

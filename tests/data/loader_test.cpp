@@ -77,7 +77,8 @@ TEST(Batches, BadSizes) {
   expect_parts(message_of([] { Batches(sequential_order(3), 0, Last::pad); }), {"batch size 0"});
   expect_parts(message_of([] { Batches(sequential_order(3), 4, Last::drop); }),
                {"batch size 4", "3 samples", "smaller"});
-  expect_parts(message_of([] { Batches(sequential_order(3), 2, Last::pad)[2]; }), {"batch 2 of 2"});
+  expect_parts(message_of([] { Batches(sequential_order(3), 2, Last::pad)[2]; }),
+               {"batch 2 is out of range: there are 2"});
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ TEST(NoCodec, TheMissingLibraryIsNamed) {
       EXPECT_NO_THROW(read_image(path, {3, 7, 11}, pixels.data()));
       continue;
     }
-    std::vector<std::string> parts = {k.image, std::string("reads no ") + k.name + " files",
-                                      std::string(k.library) + " was not there", std::string(k.library) + "-dev"};
+    std::vector<std::string> parts = {k.image, std::string("does not support ") + k.name + " files",
+                                      std::string(k.library) + " was missing", std::string(k.library) + "-dev"};
     expect_parts(message_of([&] { image_form(path); }), parts);
     expect_parts(message_of([&] { read_image(path, {3, 7, 11}, pixels.data()); }), parts);
     std::filesystem::create_directories(root + "/class");

@@ -89,12 +89,13 @@ TEST(Safetensors, ElementTypes) {
 TEST(Safetensors, WhatIsWrongIsNamed) {
   File f;
   HostTensor two = labels(DType::f32, {1, 2}), three = labels(DType::f32, {1, 2, 3});
-  expect_parts(f.error({{{"a", two}, {"b", three}}, {}}), {f.path, "'b' has 3 rows, 'a' has 2"});
-  expect_parts(f.error({{{"a", {{DType::f32, {}}, std::vector<std::byte>(4)}}}, {}}), {"'a'", "a row per sample"});
+  expect_parts(f.error({{{"a", two}, {"b", three}}, {}}), {f.path, "'b' has 3 rows, but 'a' has 2"});
+  expect_parts(f.error({{{"a", {{DType::f32, {}}, std::vector<std::byte>(4)}}}, {}}), {"'a'", "one row per sample"});
   expect_parts(f.error({{{"a", labels(DType::f32, {1})}}, {}}), {f.path, "only one sample"});
-  expect_parts(f.error({{{"a", two}, {"test.b", two}}, {}}), {f.path, "not those of the training samples"});
-  expect_parts(f.error({{{"test.a", two}}, {}}), {f.path, "no tensor to train on"});
-  expect_parts(f.error({{{"a", labels(DType::i64, {1, 3e9})}}, {}}), {"'a'", "element 1 is 3000000000, beyond i32"});
+  expect_parts(f.error({{{"a", two}, {"test.b", two}}, {}}), {f.path, "do not match the training columns"});
+  expect_parts(f.error({{{"test.a", two}}, {}}), {f.path, "no training columns"});
+  expect_parts(f.error({{{"a", labels(DType::i64, {1, 3e9})}}, {}}),
+               {"'a'", "element 1 is 3000000000, which does not fit i32"});
   expect_parts(f.error({{{"a", labels(DType::i32, {1, 2})}}, {{"classes.a", "many"}}}), {"classes.a", "many"});
   expect_parts(message_of([&] { open_data("safetensors:" + f.folder / "nothing"); }), {"nothing", "no such"});
 }

@@ -71,7 +71,7 @@ TEST(SyntheticTable, BadSpecs) {
   expect_parts(error_of("synthetic-table:3:x:2"), {"CATEGORIES is 'x'", "from 0 to 1024"});
   expect_parts(error_of("synthetic-table:3:2:0"), {"CLASSES is '0'", "from 1"});
   expect_parts(error_of("synthetic-table:3:2:2:9:9"), {"at most 4 numbers", "found 5"});
-  expect_parts(error_of("synthetic-table:0:0:2"), {"without columns"});
+  expect_parts(error_of("synthetic-table:0:0:2"), {"no columns"});
   expect_parts(error_of("synthetic-table:4096:1024:2:16777216"), {"at most 8 GiB", "fewer samples"});
 }
 
@@ -117,7 +117,7 @@ TEST(SyntheticTriplets, AreOfClusters) {
   }
   EXPECT_EQ(cluster.size(), 20u);
   EXPECT_EQ(open_data("synthetic-triplets:1:2:9").train->size(), 9);
-  expect_parts(error_of("synthetic-triplets:5:1"), {"'1' as ITEMS", "from 2"});
+  expect_parts(error_of("synthetic-triplets:5:1"), {"ITEMS is '1'", "from 2"});
 }
 
 }  // namespace

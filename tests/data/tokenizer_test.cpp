@@ -33,7 +33,7 @@ TEST(Tokenizer, CharactersAreNumberedByCodePoint) {
                      "d",
                      "FILE");
                }),
-               {"FILE, byte 2", "lacks U+0064 'd'", "4 characters"});
+               {"FILE, byte 2", "does not contain U+0064 'd'", "4 characters"});
   expect_parts(message_of([&] { c.encode("a\xff", "FILE"); }), {"FILE, byte 1", "not UTF-8"});
   for (char32_t point : {U'\0', U'a', U'\u07ff', U'\u0800', U'\uffff', U'\U0010ffff'})
     EXPECT_EQ(code_points(utf8(point), ""), std::vector<char32_t>{point});
@@ -47,8 +47,8 @@ TEST(Tokenizer, DecodesWhatItEncoded) {
   expect_parts(message_of([&] {
                  Bytes().decode(std::vector<int32_t>{0, 256});
                }),
-               {"token 1 is 256, expected 0 to 255"});
-  expect_parts(message_of([&] { c.decode(std::vector<int32_t>{-1}); }), {"token 0 is -1"});
+               {"token at position 1 is 256, expected 0 to 255"});
+  expect_parts(message_of([&] { c.decode(std::vector<int32_t>{-1}); }), {"token at position 0 is -1"});
 }
 
 TEST(Tokenizer, BpeIsHuggingFaces) {
@@ -86,18 +86,19 @@ TEST(Tokenizer, BpeNamesWhatItsFilesLack) {
   EXPECT_EQ(Bpe(f / "").encode("abab", ""), (std::vector<int32_t>{2, 2}));
   expect_parts(error("[1]", ""), {"vocab.json: not a JSON object"});
   expect_parts(error("{", ""), {"vocab.json, byte 1: the file is no JSON"});
-  expect_parts(error("{}", ""), {"vocab.json: no token"});
-  expect_parts(error(R"({"a": 0, "a": 1})", ""), {"vocab.json, byte ", "names 'a' twice"});
-  expect_parts(error(R"({"a": 0, "b": 2147483646})", ""), {"2 tokens with numbers up to 2147483646", "below 4"});
-  expect_parts(error(R"({"a": -1})", ""), {"vocab.json", "'a' has no number"});
-  expect_parts(error(R"({"a": 1.5})", ""), {"'a' has no number"});
+  expect_parts(error("{}", ""), {"vocab.json: the file has no tokens"});
+  expect_parts(error(R"({"a": 0, "a": 1})", ""), {"vocab.json, byte ", "contains the key 'a' twice"});
+  expect_parts(error(R"({"a": 0, "b": 2147483646})", ""), {"2 tokens have numbers up to 2147483646", "below 4"});
+  expect_parts(error(R"({"a": -1})", ""), {"vocab.json", "number of token 'a' must be"});
+  expect_parts(error(R"({"a": 1.5})", ""), {"number of token 'a' must be"});
   expect_parts(error(R"({"a": 4, "b": 4})", ""), {"'a' and 'b'", "number 4"});
-  expect_parts(error(vocabulary, "a b\nab\n"), {"merges.txt, line 2", "'ab' is no pair"});
-  expect_parts(error(vocabulary, "a b\nab a\n"), {"merges.txt, line 2", "misses the token 'aba'"});
-  expect_parts(error(vocabulary, "a b\n", "ab c"), {"TEXT, byte 2", "misses a token for the byte 0x20"});
+  expect_parts(error(vocabulary, "a b\nab\n"), {"merges.txt, line 2", "'ab' is not a pair"});
+  expect_parts(error(vocabulary, "a b\nab a\n"), {"merges.txt, line 2", "has no token 'aba'"});
+  expect_parts(error(vocabulary, "a b\n", "ab c"), {"TEXT, byte 2", "has no token for the byte 0x20"});
   expect_parts(error(vocabulary, "a b\n", "ab\xff"), {"TEXT, byte 2", "not UTF-8"});
   std::filesystem::remove(f / "merges.txt");
-  expect_parts(message_of([&] { Bpe b(f / ""); }), {"merges.txt", "no such file", "GPT-2's vocab.json"});
+  expect_parts(message_of([&] { Bpe b(f / ""); }),
+               {"merges.txt", "no such file", "vocab.json and merges.txt in GPT-2's format"});
 }
 
 }  // namespace

@@ -197,12 +197,12 @@ TEST(Augment, DependsOnSeedEpochAndSampleAlone) {
 
 TEST(Augment, SaysWhatIsWrong) {
   auto error = [](const std::string& list) { return message_of([&] { Augment{list}; }); };
-  expect_parts(error("flop"), {"augment flop", "'flop' is unknown", "did you mean 'flip'"});
-  expect_parts(error("crop:4,,flip"), {"'' is unknown", "crop, cutout, flip, jitter or rotate"});
-  expect_parts(error("crop:x"), {"'crop:x'", "a whole number from 1 to 1024 behind crop:"});
-  expect_parts(error("cutout:2.5"), {"whole number"});
-  expect_parts(error("rotate:181"), {"a number from 0 to 180"});
-  expect_parts(error("rotate:nan"), {"a number from 0 to 180"});
+  expect_parts(error("flop"), {"augment flop", "unknown augmentation 'flop'", "did you mean 'flip'"});
+  expect_parts(error("crop:4,,flip"), {"unknown augmentation ''", "crop, cutout, flip, jitter or rotate"});
+  expect_parts(error("crop:x"), {"'crop:x'", "crop:N with an integer N from 1 to 1024"});
+  expect_parts(error("cutout:2.5"), {"an integer"});
+  expect_parts(error("rotate:181"), {"a number N from 0 to 180"});
+  expect_parts(error("rotate:nan"), {"a number N from 0 to 180"});
   expect_parts(error("jitter:0.1:2"), {"'jitter:0.1:2'", "from 0 to 1"});
   expect_parts(error("flip:2"), {"'flip:2', expected flip without a number"});
   auto column = [](Shape shape) {
@@ -211,7 +211,7 @@ TEST(Augment, SaysWhatIsWrong) {
   expect_parts(message_of([&] {
                  Augment("flip").check(TensorSet("table", {{"input", column({2, 8})}}));
                }),
-               {"'input' of table holds u8[8]", "augment none"});
+               {"'input' of table is u8[8]", "augment none"});
   expect_parts(
       message_of([&] {
         Augment("flip").check(TensorSet("seg", {{"input", column({2, 1, 4, 5})}, {"label", column({2, 4, 5})}}));
@@ -229,10 +229,10 @@ TEST(Augment, WhatWouldLeaveABlackImageIsRefused) {
   TensorSet set("wide", {{"input", wide}});
   for (const char* list : {"crop:5", "cutout:8", "flip,rotate:90"}) Augment(list).check(set);
   expect_parts(message_of([&] { Augment("flip,crop:6").check(set); }),
-               {"augment crop:6", "9x6", "nothing of an image may be left", "crop:5 or less"});
+               {"augment crop:6", "9x6", "it could remove whole images", "crop:5 or less"});
   expect_parts(message_of([&] { Augment("cutout:9").check(set); }), {"augment cutout:9", "cutout:8 or less"});
   HostTensor one{{DType::u8, {2, 1, 1, 1}}, std::vector<std::byte>(2)};
-  expect_parts(message_of([&] { Augment("crop:1").check(TensorSet("one", {{"input", one}})); }), {"leave it out"});
+  expect_parts(message_of([&] { Augment("crop:1").check(TensorSet("one", {{"input", one}})); }), {"omit it"});
 }
 
 }  // namespace

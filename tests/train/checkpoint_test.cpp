@@ -97,7 +97,8 @@ TEST(Checkpoint, ElementTypesOfTheFormat) {
     EXPECT_EQ(header.entries.at(0).bytes, 8u);
     EXPECT_FALSE(header.entries.at(0).dtype);
     std::string said = message_of([&] { read_checkpoint(f / "a"); });
-    expect_parts(said, {f / "a", "tensor 'w' is " + std::string(dtype) + ",", "F32, F64, F16, BF16", "convert"});
+    expect_parts(said, {f / "a", "tensor 'w' has the unsupported dtype " + std::string(dtype) + ";",
+                        "F32, F64, F16, BF16", "convert"});
     EXPECT_EQ(said.find("damaged"), said.npos) << said;
   }
 }
@@ -126,7 +127,7 @@ TEST(Checkpoint, NamesFileByteAndExpectation) {
       {"json", with(R"({"w":])"), {"byte 13", "no JSON"}},
       {"json-utf8", with("{\"\xff\":1}"), {"byte 10", "no JSON"}},
       {"list", with("[]"), {"byte 8", "'{'"}},
-      {"deep", with(R"({"w":)" + std::string(100000, '[')), {"deeper"}},
+      {"deep", with(R"({"w":)" + std::string(100000, '[')), {"too deeply"}},
       {"long-list",
        with(R"({"w":[1)" +
             [] {
@@ -142,8 +143,8 @@ TEST(Checkpoint, NamesFileByteAndExpectation) {
       {"missing-key", with(R"({"w":{"dtype":"F32","shape":[2]}})"), {"'w'", "dtype, shape and data_offsets"}},
       {"extra-key", with(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1}})"), {"'w'", "exactly"}},
       {"dtype", with(one(R"("F99")", "[8]", "[0,8]")), {"'w'", "F99", "F32, F64"}},
-      {"half-byte", with(one(R"("F4")", "[15]", "[0,8]")), {"'w'", "F4[15]", "whole byte"}},
-      {"size-of-float8", with(one(R"("F8_E4M3")", "[9]", "[0,8]")), {"'w'", "F8_E4M3[9] takes 9 bytes"}},
+      {"half-byte", with(one(R"("F4")", "[15]", "[0,8]")), {"'w'", "F4[15]", "whole number of bytes"}},
+      {"size-of-float8", with(one(R"("F8_E4M3")", "[9]", "[0,8]")), {"'w'", "F8_E4M3[9] needs 9 bytes"}},
       {"dtype-number", with(one("5", "[8]", "[0,8]")), {"'w'", "dtype 5"}},
       {"shape", with(one(R"("F32")", "2", "[0,8]")), {"'w'", "shape"}},
       {"negative", with(one(R"("F32")", "[-2]", "[0,8]")), {"'w', shape", "'-2'"}},
@@ -153,12 +154,12 @@ TEST(Checkpoint, NamesFileByteAndExpectation) {
       {"offsets", with(one(R"("F32")", "[2]", "[0,8,9]")), {"'w'", "data_offsets"}},
       {"offsets-text", with(one(R"("F32")", "[2]", R"(["0",8])")), {"'w'", "data_offsets"}},
       {"backwards", with(one(R"("F32")", "[2]", "[8,0]")), {"'w'", "8 bytes", "[8, 0]"}},
-      {"size", with(one(R"("F32")", "[3]", "[0,8]")), {"'w'", "F32[3] takes 12 bytes"}},
+      {"size", with(one(R"("F32")", "[3]", "[0,8]")), {"'w'", "F32[3] needs 12 bytes"}},
       {"gap", with(one(R"("F32")", "[1]", "[4,8]")), {"'w'", "expected 0", "gap"}},
       {"overlap", with(two + "[3,7]}}"), {"'w'", "offset 3", "expected 4", "overlap"}},
       {"same", with(two + "[0,4]}}"), {"overlap"}},
-      {"short-data", good.substr(0, good.size() - 1), {"header promises"}},
-      {"long-data", good + "x", {"header promises"}},
+      {"short-data", good.substr(0, good.size() - 1), {"according to its header"}},
+      {"long-data", good + "x", {"according to its header"}},
       {"metadata", with(R"({"__metadata__":5})"), {"__metadata__"}},
       {"metadata-value", with(R"({"__metadata__":{"a":5}})"), {"__metadata__ 'a'"}},
   };

@@ -81,7 +81,7 @@ TEST(GgufLlama, WhatIsWrongIsNamed) {
     eps.push_back(metadatum(std::string("llama.") + key, gguf_u32, u32(4)));
   eps.push_back(metadatum("llama.attention.head_count", gguf_u32, u32(1)));
   expect_parts(error(gguf_file(eps)), {"tensor 'token_embd.weight' is missing"});
-  expect_parts(error(gguf_file({})), {"no metadata 'general.architecture'"});
+  expect_parts(error(gguf_file({})), {"metadata 'general.architecture' is missing"});
   std::string bytes = get(golden + "/llama.gguf");
   bytes.replace(bytes.find("output_norm.weight"), 11, "output_xxxx");
   expect_parts(error(bytes), {"tensor 'output_norm.weight' is missing"});

@@ -317,14 +317,14 @@ TEST(Weights, MayBeCutIntoSeveralFiles) {
   expect_parts(why(R"({"weight_map": {"a": ".."}})"), {"weight_map contains \"..\""});
   expect_parts(why(R"({"weight_map": {"a": "none.safetensors"}})"), {"none.safetensors: there is no such"});
   expect_parts(why(R"({"weight_map": {"a": "m-1.safetensors", "a": "m-2.safetensors"}})"),
-               {"byte ", "names 'a' twice"});
+               {"byte ", "contains the key 'a' twice"});
   expect_parts(why(R"({"weight_map": ["a"]})"), {"weight_map is missing"});
   expect_parts(why(R"({"weights": {}})"), {"weight_map is missing"});
   expect_parts(why(R"({"weight_map": {}})"), {"weight_map is empty"});
   expect_parts(why(R"({"weight_map": )"), {"byte 15", "is no JSON"});
   expect_parts(why(""), {"byte 0", "is no JSON"});
   expect_parts(why("[]"), {"not a JSON object"});
-  expect_parts(why(std::string(100000, '[')), {"nests deeper"});
+  expect_parts(why(std::string(100000, '[')), {"nested too deeply"});
   write_checkpoint(folder / "m-2.safetensors", {{{"a", a}, {"b", b}}, {}});
   expect_parts(why(R"({"weight_map": {"a": "m-1.safetensors", "b": "m-2.safetensors"}})"), {"'a' occurs twice"});
   put(folder / "m-2.safetensors", test::get(folder / "m-2.safetensors").substr(0, 100));

@@ -193,7 +193,7 @@ TEST(Normalise, WhatCannotBeMeasuredIsNamed) {
     }
   };
   expect_parts(message_of([] { data::pixels_of(Black()); }),
-               {"normalise data: channel 0 of images has a standard deviation of 0", "MEAN:STD"});
+               {"normalise data: channel 0 of images has the standard deviation 0", "MEAN:STD"});
   struct Tokens : Images {
     Tokens() : Images(1, DType::u8) {}
     std::vector<data::Column> columns() const override { return {{.name = "tokens", .type = {DType::i32, {4}}}}; }

@@ -35,11 +35,11 @@ TEST(Quantized, EachNumberIsWithinHalfAStep) {
   }
   QuantizedTensor one = quantized(host_tensor(DType::f32, {1, 32}, std::vector<float>(32, 0.25f)), 4);
   EXPECT_EQ(dequantized(one).item(7), 0.25);
-  expect_parts(message_of([] { quantized(waves({3, 33}, 1), 4); }), {"f32[3, 33]", "blocks of 32"});
+  expect_parts(message_of([] { quantized(waves({3, 33}, 1), 4); }), {"f32[3, 33]", "multiples of 32"});
   expect_parts(message_of([] {
                  quantized(host_tensor(DType::f32, {1, 32}, std::vector<float>(32, 1e6f)), 4);
                }),
-               {"1000000", "beyond what can be quantised"});
+               {"1000000", "outside the range that can be quantized"});
 }
 
 TEST(Quantized, BlocksOfFilesStandForTheSameNumbers) {

@@ -94,8 +94,8 @@ TEST(RunGraph, ARunnerKeepsStateBetweenRuns) {
 
 TEST(HostTensors, SayWhatTheyCannotBeReadAs) {
   HostTensor t = floats({1, 2});
-  EXPECT_THAT(error_from([&] { t.as<double>(); }).what(), HasSubstr("f32[2] read as elements of 8 bytes"));
-  EXPECT_THAT(error_from([&] { t.item(2); }).what(), HasSubstr("element 2 of f32[2], which has 2"));
+  EXPECT_THAT(error_from([&] { t.as<double>(); }).what(), HasSubstr("f32[2] cannot be read as elements of 8 bytes"));
+  EXPECT_THAT(error_from([&] { t.item(2); }).what(), HasSubstr("element 2 is out of range for f32[2], which has 2"));
   EXPECT_EQ(host_tensor(DType::bf16, {1}, std::vector<uint16_t>{0x3F80}).item(), 1);
 }
 

@@ -210,7 +210,8 @@ TEST(Replay, DamagedFilesAreRefused) {
   EXPECT_TRUE(has(graph("{", "["), "no JSON"));
   EXPECT_TRUE(has(reading([](Checkpoint& c) { c.metadata.at("format") = "safe"; }), "its format is 'safe'"));
   EXPECT_TRUE(has(reading([](Checkpoint& c) { c.metadata.erase("answers"); }), "no 'answers'"));
-  EXPECT_TRUE(has(reading([](Checkpoint& c) { c.metadata.at("answers") = std::string(99, '['); }), "nests deeper"));
+  EXPECT_TRUE(
+      has(reading([](Checkpoint& c) { c.metadata.at("answers") = std::string(99, '['); }), "nested too deeply"));
   for (const char* kind : {"input/", "truth/", "answer/0/"}) {
     auto first = [&](Checkpoint& c) {
       return std::ranges::find_if(c.tensors, [&](const auto& t) { return t.first.starts_with(kind); });
