@@ -42,7 +42,7 @@ void apply(F f, double* y, const double* a, const double* b, size_t n) {
 
 uint64_t bits(double x) { return static_cast<uint64_t>(static_cast<int64_t>(x)); }
 
-/// One instruction over n elements, in float64 (integers: in their own arithmetic).
+/// Runs one instruction over n elements, in float64 (integers: in the arithmetic of their dtype).
 void run(const TuttiInstr& i, double* y, const double* a, const double* b, const double* c, size_t n) {
   auto t = static_cast<DType>(i.dtype);
   bool whole = is_integer(t);
@@ -93,7 +93,7 @@ void run(const TuttiInstr& i, double* y, const double* a, const double* b, const
   }
 }
 
-/// Walks a broadcast input in the row-major order of the result.
+/// Reads a broadcast input in the row-major order of the result.
 class BroadcastReader {
  public:
   BroadcastReader(const Tensor& x, const Shape& to)

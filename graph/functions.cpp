@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-/// An axis of a tensor of that rank, counted from the front.
+/// Normalizes an axis of a tensor of that rank to be non-negative.
 int64_t axis_of(const char* what, int64_t axis, size_t rank) {
   auto n = static_cast<int64_t>(rank);
   if (axis < -n || axis >= n)

@@ -10,9 +10,9 @@
 namespace tutti {
 namespace {
 
-/// How a value was made of the one that is asked about.
+/// How a value is derived from x.
 struct Form {
-  int64_t from_end = 0;  ///< n: numbers from -n to -1 became those from 0 to n - 1
+  int64_t from_end = 0;  ///< n: numbers in [-n, -1] were mapped to [0, n - 1]
   std::optional<int64_t> except = {};
 };
 
@@ -36,7 +36,7 @@ class Search {
   }
   const Shape& shape(ValueId id) const { return g_.info(id).type.shape; }
 
-  /// The number that all elements of a constant are.
+  /// The value of a constant with equal elements.
   std::optional<int64_t> number(ValueId id) const {
     const ValueInfo& v = g_.info(id);
     if (v.role == Role::temp) {  // a constant, broadcast

@@ -15,14 +15,14 @@ constexpr Interval truth = {0, 1};
 Interval hull(Interval a, Interval b) { return {std::min(a.low, b.low), std::max(a.high, b.high)}; }
 Known hull(const Known& a, const Known& b) { return a && b ? Known(hull(*a, *b)) : std::nullopt; }
 
-/// Of f at the corners of a and b, for what is monotone in each.
+/// The interval of f over a and b, if f is monotonic in each argument.
 template <class F>
 Interval corners(Interval a, Interval b, F f) {
   auto [low, high] = std::minmax({f(a.low, b.low), f(a.low, b.high), f(a.high, b.low), f(a.high, b.high)});
   return {low, high};
 }
 
-/// Toward zero; 0 where b is 0.
+/// Truncating division; 0 for division by 0.
 Interval quotient(Interval a, Interval b) {
   Known y;
   auto add = [&](double low, double high) {
@@ -36,7 +36,7 @@ Interval quotient(Interval a, Interval b) {
   return *y;
 }
 
-/// Of the floored (sign of b) or truncated (sign of a) remainder; a where b is 0.
+/// The interval of the floored (sign of b) or truncated (sign of a) remainder; a where b is 0.
 Interval rest(Interval a, Interval b, bool floored) {
   double most = std::max(std::abs(b.low), std::abs(b.high)) - 1;
   Interval y{0, 0};
@@ -46,7 +46,7 @@ Interval rest(Interval a, Interval b, bool floored) {
   return b.low <= 0 && b.high >= 0 ? hull(y, a) : y;
 }
 
-/// The smallest 2^k - 1 that is not below x.
+/// The smallest 2^k - 1 >= x.
 double ones(double x) { return std::exp2(std::ceil(std::log2(x + 1))) - 1; }
 
 Known bitwise(uint16_t code, const Known& a, const Known& b) {
@@ -106,7 +106,7 @@ Known unary(uint16_t code, const Known& a) {
   }
 }
 
-/// The results of an elementwise op.
+/// The intervals of an elementwise op's results.
 std::vector<Known> of_expression(const Expr& e, const std::vector<Known>& in) {
   std::vector<Known> at(e.code.size()), results(e.results.size());
   for (size_t k = 0; k < e.code.size(); ++k) {
@@ -147,10 +147,10 @@ std::vector<Known> of_expression(const Expr& e, const std::vector<Known>& in) {
 
 double count(const Shape& s) { return static_cast<double>(num_elements(s)); }
 
-/// Sums of up to n numbers out of x, of none as well.
+/// Sums of 0 to n numbers in x.
 Interval sums(Interval x, double n) { return {std::min(0.0, n * x.low), std::max(0.0, n * x.high)}; }
 
-/// Products of up to n numbers out of x.
+/// Products of up to n numbers in x.
 Interval products(Interval x, double n) {
   double most = std::pow(std::max({1.0, std::abs(x.low), std::abs(x.high)}), n);
   return {x.low >= 0 ? 0 : -most, most};
@@ -198,7 +198,7 @@ class Analysis {
     return y;
   }
 
-  /// What an operand holds on the device: a result that may have wrapped can be anything.
+  /// The value of an operand on the device: if it may have wrapped, any value of the dtype.
   Known held(ValueId id) const {
     Known range = range_of(g_.info(id).type.dtype);
     const Known& x = at_[id];
@@ -222,7 +222,7 @@ class Analysis {
     return out;
   }
 
-  /// Of ops that move, pick, count and add integers.
+  /// Ops that move, select, count and add integers.
   Known whole(const Node& n, std::string_view op, const std::vector<Known>& in) const {
     for (std::string_view same :
          {"reshape", "transpose", "slice", "broadcast", "flip", "gather", "take_along_axis", "max", "min"})

@@ -29,7 +29,7 @@ void check_float(const TensorType& x) {
   if (!is_float(x.dtype)) throw invalid(fmt::format("x {} must have a float dtype", to_string(x)), "cast it to f32");
 }
 
-/// The axes over which a parameter is repeated in x.
+/// The axes of x along which a parameter is broadcast.
 Ints repeated(const NormGeometry& g) {
   if (g.per_line) return g.axes;
   Ints axes;
@@ -127,7 +127,7 @@ void norm_dx_reference(const Norm& n, const Tensor& d, const Tensor& x, const st
   });
 }
 
-// What is small comes first, so that the passes over all of x follow each other and fuse.
+// Computes small tensors first, so that the passes over all of x are adjacent and can be fused.
 
 Normalized normalized(const Norm& n, std::span<const Value> in) {
   const NormGeometry& g = n.g;
@@ -158,7 +158,7 @@ Values norm_dx(const Norm& n, Value d, Value x, Value mean, Value rstd, Value we
   double share = 1 / static_cast<double>(g.count());
   x = n.centered ? widened(x) - mean : widened(x);
   d = widened(d);
-  // A weight per line is a factor of all of it.
+  // A weight per line is applied to the final result.
   Value weighted = weight && !g.per_line ? d * weight : d;
   if (weight && g.per_line) scale = r * weight;
   Value product = sum(weighted * x, g.axes, true), slope = product * (r * r * share), whole, shift;

@@ -11,9 +11,9 @@
 namespace tutti {
 namespace {
 
-constexpr size_t longest_expression = 24;  // instructions; beyond it the text says less than the formula
+constexpr size_t longest_expression = 24;  // instructions; longer expressions are harder to read than the formula
 
-/// Formulas use * and <, which Markdown would take for itself; `names` are left as code.
+/// Escapes * and < for Markdown; `names` remain code.
 std::string escaped(const std::string& text) {
   std::string y;
   bool code = false;

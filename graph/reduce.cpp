@@ -49,7 +49,7 @@ Values share_among_equals(const VjpContext& g) {
         Shape one = reduction_geometry(x.shape(), p.a).kept;
         Value wins = equal(x, reshape(p.out[0], one));
         Value count = sum(cast(wins, x.dtype()), p.a.ints("axes"), true);
-        return Values{select(wins, reshape(p.d[0], one), x.like(0)) / count};  // NaN equals nothing: 0 / 0
+        return Values{select(wins, reshape(p.d[0], one), x.like(0)) / count};  // no element equals NaN: 0 / 0
       },
       g);
 }

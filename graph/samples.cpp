@@ -10,7 +10,7 @@ namespace tutti {
 namespace {
 
 constexpr double kink_distance = 0.02;
-constexpr size_t first_cotangent = 1u << 16;  // inputs and cotangents draw from different streams
+constexpr size_t first_cotangent = 1u << 16;  // separates the streams of inputs and cotangents
 
 uint32_t hash(std::string_view text) {  // FNV-1a
   uint32_t h = 2166136261u;
@@ -18,7 +18,7 @@ uint32_t hash(std::string_view text) {  // FNV-1a
   return h;
 }
 
-/// Numbers in (0, 1), one per element.
+/// Random numbers in (0, 1), one per element.
 std::vector<double> uniforms(const OpDef& op, size_t n, size_t which, size_t tensor, uint64_t seed) {
   std::vector<double> u(n);
   uint32_t stream = hash(op.name) + static_cast<uint32_t>(tensor) * 0x9E3779B9u;
@@ -59,7 +59,7 @@ std::vector<Tensor> draw(const OpDef& op, const Sample& sample, size_t which, ui
     Range range = i < sample.ranges.size() ? sample.ranges[i] : Range{sample.low, sample.high};
     Tensor x(type);
     std::vector<double> u = uniforms(op, x.at.size(), which, i, seed);
-    if (is_float(type.dtype) && sample.distinct) {  // the order of random numbers is a random order
+    if (is_float(type.dtype) && sample.distinct) {  // the sort order of random numbers is a random permutation
       std::vector<size_t> order(u.size());
       std::iota(order.begin(), order.end(), size_t{0});
       std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return u[a] != u[b] ? u[a] < u[b] : a < b; });

@@ -25,7 +25,7 @@ std::vector<bool> reached_from(const Graph& g, const Values& wrt, size_t first) 
   return on;
 }
 
-/// The gradient to a value that nothing reaches.
+/// The gradient of a value that no result depends on.
 Value missing(const Value& v, Unreached unreached) {
   return unreached == Unreached::null ? Value{} : v.graph().full(v.dtype(), 0, v.shape());
 }

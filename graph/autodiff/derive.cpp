@@ -1,5 +1,5 @@
-// Gradients that no rule gives: an elementwise op's scalar expression is differentiated instruction by instruction
-// (reverse mode) and the derivative is written in public ops.
+// Derives gradients for ops without a rule: differentiates an elementwise op's scalar expression instruction by
+// instruction (reverse mode) and expresses the derivative in public ops.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,8 +48,7 @@ namespace {
 
 class Lifted;
 
-/// One instruction while it is written in public ops: its operands, itself and, for the rules of gradients, its
-/// cotangent.
+/// One instruction expressed in public ops: its operands, its value and, for gradient rules, its cotangent.
 struct Step {
   Lifted& at;
   const Expr& e;
@@ -63,13 +62,14 @@ struct Step {
 };
 using S = const Step&;
 
-/// What an instruction is in public ops, and the gradient of each operand; null: zero almost everywhere.
+/// The value of an instruction in public ops, and the gradients of its operands; null: zero almost everywhere.
 struct Rule {
   Value (*lift)(S) = nullptr;
   Value (*da)(S) = nullptr, (*db)(S) = nullptr, (*dc)(S) = nullptr;
 };
 
-/// The share of one operand of MIN and MAX: equal operands share the gradient; beside a NaN both get it, as in PyTorch.
+/// The gradient of one operand of MIN and MAX: equal operands share the gradient; if one is NaN both get it, as in
+/// PyTorch.
 Value share(S s, uint32_t own, uint32_t other);
 
 const Rule& rule_of(uint16_t code) {
@@ -127,10 +127,10 @@ const Rule& rule_of(uint16_t code) {
   return code < rules.size() ? rules[code] : none;
 }
 
-/// The value of every instruction in public ops, made when it is first asked for.
+/// The value of every instruction in public ops, created on first use.
 class Lifted {
  public:
-  /// `reuse`: what the forward pass computed is read again.
+  /// `reuse`: reads the results of the forward pass instead of recomputing them.
   Lifted(const Expr& e, const VjpContext& g, bool reuse) : e_(e), g_(g), values_(e.code.size()) {
     for (const TuttiInstr& i : e.code)
       if (reuse && i.code == TUTTI_X_RESULT) values_[i.a] = g.out[i.b];
@@ -166,7 +166,7 @@ Value share(S s, uint32_t own, uint32_t other) {
   return select(loses, s.d.like(0), select(equal(s.at[own], s.at[other]), s.d * 0.5, s.d));
 }
 
-/// Which instructions depend on a wanted input through floats alone.
+/// Which instructions depend on a wanted input through floats only.
 std::vector<bool> active(const Expr& e, const std::vector<bool>& wants) {
   std::vector<bool> on(e.code.size());
   for (size_t k = 0; k < e.code.size(); ++k) {
@@ -182,7 +182,7 @@ std::vector<bool> active(const Expr& e, const std::vector<bool>& wants) {
   return on;
 }
 
-/// One gradient per input, of the result's shape.
+/// One gradient per input, with the shape of the result.
 Values derive(const OpDef& op, const VjpContext& g, bool reuse) {
   std::vector<DType> dtypes;
   for (const Value& v : g.in) dtypes.push_back(v.dtype());
@@ -225,14 +225,14 @@ Values derive_from_expr(const OpDef& op, const VjpContext& g) {
 }
 
 Values derive_from_decomposition(const OpDef& op, const VjpContext& g) {
-  size_t first = g.graph.nodes().size();  // an input may depend on another: that is not this node's gradient
+  size_t first = g.graph.nodes().size();  // paths from one input to another do not belong to this node's gradient
   Values out = op.decompose({g.graph, g.in, g.a}), wrt, seeds, results;
   for (size_t k = 0; k < out.size(); ++k) {
     if (!g.d[k]) continue;
     results.push_back(out[k]);
     seeds.push_back(g.d[k]);
   }
-  std::vector<size_t> asked;  // a value that is two inputs is asked for once
+  std::vector<size_t> asked;  // a value that is passed as two inputs is requested once
   for (size_t k = 0; k < g.in.size(); ++k) {
     if (!g.wants[k] || std::find(wrt.begin(), wrt.end(), g.in[k]) != wrt.end()) continue;
     wrt.push_back(g.in[k]);

@@ -18,28 +18,28 @@ namespace {
 
 Ints last_two(const Ints& list) { return {list[1], list[2]}; }
 
-/// Throws Error unless the list holds so many numbers of at least `least`.
+/// Throws Error unless the list has `count` elements, each at least `least`.
 void check_list(const char* what, const char* name, const Ints& list, size_t count, int64_t least) {
   if (list.size() != count || std::any_of(list.begin(), list.end(), [&](int64_t n) { return n < least; }))
     throw invalid(fmt::format("{}: {} is {}", what, name, to_string(list)),
                   fmt::format("give {} values of at least {}", count, least));
 }
 
-/// The images [N D, C, H, W] of x [N, C, D, H, W].
+/// x [N, C, D, H, W] as images [N D, C, H, W].
 Value planes_of(Value x) {
   const Shape& s = x.shape();
   Value planes = transpose(reshape(x, {s[0], s[1], s[2], s[3] * s[4]}), {0, 2, 1, 3});
   return reshape(planes, {s[0] * s[2], s[1], s[3], s[4]});
 }
 
-/// w [O, C, kz, ky, kx] over planes whose channels are those of x by kz.
+/// w [O, C, kz, ky, kx] as weights over planes, whose channels are pairs of a channel and a kz.
 Value weights_of_planes(Value w) {
   const Shape& s = w.shape();
   return reshape(w, {s[0], s[1] * s[2], s[3], s[4]});
 }
 
-/// The shape of a transposed convolution's result. Where output_padding makes room for a further place of x, that
-/// becomes a zero.
+/// The shape of a transposed convolution's result. If output_padding allows one more position of x, a zero is appended
+/// to x.
 Shape transposed_shape(const char* what, Value& x, Value w, const ConvTranspose3dOptions& o, size_t axes) {
   if (x.rank() != axes + 2 || w.rank() != axes + 2 || x.shape()[1] != w.shape()[0] || o.groups < 1)
     throw invalid(
@@ -85,7 +85,7 @@ Value conv3d(Value x, Value w, const Conv3dOptions& o) {
   check_list("conv3d", "dilation", o.dilation, 3, 1);
   const Shape &s = x.shape(), &k = w.shape();
   if (Shape(k.begin() + 3, k.end()) == Shape{1, 1} && last_two(o.stride) == Ints{1, 1} &&
-      last_two(o.padding) == Ints{0, 0}) {  // along the depth alone
+      last_two(o.padding) == Ints{0, 0}) {  // only along the depth
     Value y = conv2d(
         reshape(x, {s[0], s[1], s[2], s[3] * s[4]}), reshape(w, {k[0], k[1], k[2], 1}),
         {.stride = {o.stride[0], 1}, .padding = {o.padding[0], 0}, .dilation = {o.dilation[0], 1}, .groups = o.groups});

@@ -17,7 +17,7 @@
 namespace tutti {
 namespace {
 
-/// Names of axes: letters, and numbers from `dots` on for those of "...", counted from its end.
+/// Axis labels: letters, and numbers starting at `dots` for the axes of "...", counted from the last.
 using Labels = std::vector<int>;
 constexpr int dots = 1000;
 
@@ -43,7 +43,7 @@ Term sum_over(const Term& t, const std::function<bool(int)>& gone) {
   return {axes.empty() ? t.v : sum(t.v, axes), left};
 }
 
-/// The axes in that order.
+/// Transposes the axes to that order.
 Value arranged(const Term& t, const Labels& order) {
   if (t.labels == order) return t.v;
   Ints perm;
@@ -56,7 +56,7 @@ Labels joined(Labels a, const Labels& b) {
   return a;
 }
 
-/// A product over [batch, own axes, summed axes]; `turned` says that the last two are stored the other way round.
+/// A factor with axes [batch, own axes, summed axes]; `turned`: the last two are swapped.
 struct Factor {
   Value v;
   bool turned;
@@ -76,7 +76,7 @@ Factor factor(const Term& t, const Labels& batch, const Labels& own, const Label
   return {reshape(v, shape), turned};
 }
 
-/// The product of two, summed over what both have and `keep` lacks.
+/// The product of two terms, summed over the labels that both have and `keep` does not.
 Term multiply(Term a, Term b, const Labels& keep) {
   a = sum_over(a, [&](int l) { return !holds(keep, l) && !holds(b.labels, l); });
   b = sum_over(b, [&](int l) { return !holds(keep, l) && !holds(a.labels, l); });
@@ -92,7 +92,7 @@ Term multiply(Term a, Term b, const Labels& keep) {
     y.v = reshape(matmul(p.v, q.v, p.turned, !q.turned), shape);
     return y;
   }
-  // Nothing to sum, or integers: [batch, a, 1, summed] times [batch, 1, b, summed].
+  // Without summed labels, or for integers: multiplies [batch, a, 1, summed] by [batch, 1, b, summed].
   Shape to_a, to_b;
   auto add = [&](const Labels& labels, bool in_a, bool in_b) {
     for (int l : labels) {
@@ -111,7 +111,7 @@ Term multiply(Term a, Term b, const Labels& keep) {
   return sum_over(y, [&](int l) { return holds(summed, l); });
 }
 
-/// The product of all, with the axes of `output`.
+/// The product of all terms, with the axes of `output`.
 Value contract(std::vector<Term> terms, const Labels& output) {
   Term y = terms[0];
   for (size_t k = 1; k < terms.size(); ++k) {
@@ -123,7 +123,7 @@ Value contract(std::vector<Term> terms, const Labels& output) {
   return arranged(y, output);
 }
 
-/// Repeated labels as diagonals.
+/// Takes the diagonal of repeated labels.
 Term without_repeats(Term t) {
   for (size_t i = 0; i < t.labels.size(); ++i)
     for (size_t j = i + 1; j < t.labels.size(); ++j) {
@@ -142,7 +142,7 @@ Term without_repeats(Term t) {
   return t;
 }
 
-/// The labels of one part of the equation; "..." stands for `dotted` axes.
+/// The labels of one part of the equation; "..." is `dotted` axes.
 Labels parse(const std::string& equation, const std::string& text, int64_t dotted) {
   Labels labels;
   bool seen = false;
@@ -161,7 +161,7 @@ Labels parse(const std::string& equation, const std::string& text, int64_t dotte
   return labels;
 }
 
-/// The output where the equation names none, by how often each label occurs.
+/// The output labels if the equation has none, given the number of uses of each label.
 Labels implicit_output(const std::map<int, int>& uses, int64_t dotted) {
   Labels output;
   for (int64_t k = dotted; k-- > 0;) output.push_back(dots + static_cast<int>(k));
@@ -170,7 +170,7 @@ Labels implicit_output(const std::map<int, int>& uses, int64_t dotted) {
   return output;
 }
 
-/// Checks that sizes agree; axes of size 1 that broadcast go.
+/// Checks that sizes agree; removes axes of size 1 that broadcast.
 void align(std::vector<Term>& terms) {
   std::map<int, int64_t> sizes;
   for (const Term& t : terms)

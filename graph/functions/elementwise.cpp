@@ -33,7 +33,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double ln_2 = 0.69314718055994531;
-constexpr double no_square = 1e8;  // from there on 1 is lost in x^2 + 1, and in f32 x^2 may overflow
+constexpr double no_square = 1e8;  // beyond this the 1 in x^2 + 1 is lost, and in f32 x^2 may overflow
 
 std::pair<Value, Value> halves(const char* what, Value x, int64_t axis) {
   auto at = static_cast<size_t>(normalize_axis(axis, x.rank()));
@@ -46,10 +46,10 @@ std::pair<Value, Value> halves(const char* what, Value x, int64_t axis) {
 
 bool is_unsigned(DType t) { return t == DType::u8 || t == DType::u32 || t == DType::boolean; }
 
-/// Of integers, bool: whether the floored and the truncated quotient differ. No intermediate wraps.
+/// For integers, bool: whether the floored and the truncated quotient differ. No intermediate result wraps.
 Value apart(Value a, Value b) { return logical_and(not_equal(a < 0, b < 0), not_equal(remainder(a, b), a.like(0))); }
 
-/// a / b rounded down, of floats: by the exact remainder where the quotient would be rounded up to a whole number.
+/// floor(a / b) for floats, computed from the exact remainder, because a / b may round up to an integer.
 Value floored(Value a, Value b) {
   Value r = fmod(a, b), q = (a - r) / b;
   q = select(logical_and(not_equal(r, r.like(0)), not_equal(r < 0, b < 0)), q - 1, q);
@@ -98,7 +98,7 @@ Value log10(Value x) {
 
 Value asinh(Value x) {
   return rounded_once(x, [](Value v) {
-    // no |x| or sign of x: their gradients are 0 at 0
+    // not |x| or the sign of x: their gradients are 0 at x = 0
     Value negative = v<0, size = select(negative, -v, v), far = size> no_square;
     Value near = where(far, 1, size), squares = near * near;
     Value y = where(far, log(where(far, size, 1)) + ln_2, log1p(near + squares / (1 + sqrt(squares + 1))));
@@ -152,7 +152,7 @@ Value prelu(Value x, Value weight) {
     channels[0] = x.shape()[1];
   }
   return rounded_once({x, reshape(weight, channels)}, [](const Values& v) {
-    Value positive = v[0] > 0;  // apart: 0 * infinity must not reach the weight's gradient
+    Value positive = v[0] > 0;  // separate selects: 0 * infinity must not reach the weight's gradient
     return select(positive, v[0], v[1] * where(positive, 0, v[0]));
   });
 }

@@ -18,12 +18,12 @@
 namespace tutti {
 namespace {
 
-/// One axis of the positions: the first pixel, and how far behind it the place lies.
+/// Sampling positions along one axis: the pixel before the position, and the distance to it.
 struct Place {
   int64_t size;
   Value pixel, rest;
 
-  /// The pixel or its neighbour (`next`) as a number of the axis, whether it lies there, and its weight.
+  /// The pixel, or the next one (`next`): its clamped index, whether it is inside, and its weight.
   Value index(bool next) const {
     return cast(clamp(next ? pixel + 1.0 : pixel, 0, static_cast<double>(size - 1)), DType::i32);
   }

@@ -41,13 +41,13 @@ void expect_rank(const char* what, Value x, size_t least) {
     throw invalid(fmt::format("{}: x {} must have rank {} or more", what, to_string(x.type()), least));
 }
 
-/// How far each element of the last two axes lies above the diagonal.
+/// Distance of each element of the last two axes above the diagonal.
 Value above_diagonal(const char* what, Value x) {
   expect_rank(what, x, 2);
   return iota(x.graph(), {size_at(x, -1)}) - iota(x.graph(), {size_at(x, -2), 1});
 }
 
-/// The lower corner of x that has this shape; x itself where that is all of it.
+/// The part of x at its start with this shape; x itself if it has this shape.
 Value corner(const char* what, Value x, const Shape& shape) {
   bool fits = x.rank() == shape.size();
   for (size_t a = 0; fits && a < shape.size(); ++a) fits = shape[a] <= x.shape()[a];
@@ -57,7 +57,7 @@ Value corner(const char* what, Value x, const Shape& shape) {
   return x.shape() == shape ? x : slice(x, Ints(shape.size()), shape);
 }
 
-/// Zeros behind x along every axis up to that shape.
+/// Pads x with zeros at the end of every axis up to that shape.
 Value embedded(Value x, const Shape& shape) {
   if (x.shape() == shape) return x;
   Ints high;
@@ -65,8 +65,8 @@ Value embedded(Value x, const Shape& shape) {
   return pad(x, Ints(shape.size()), high);
 }
 
-/// bool: whether no later element along the axis has the same index. The positions of all that share one are compared
-/// bit by bit from the highest, which needs no maximum and no order of writes.
+/// bool: whether no later element along the axis has the same index. Compares the positions of elements with the same
+/// index bit by bit, starting with the highest, which needs neither a maximum nor ordered writes.
 Value is_last(Value index, int64_t size, int64_t axis) {
   Graph& g = index.graph();
   auto at = axis_at(index, axis);
@@ -86,7 +86,7 @@ Value is_last(Value index, int64_t size, int64_t axis) {
   return left;
 }
 
-/// {values, indices} of the running maximum by `later_wins` of (earlier, later).
+/// {values, indices} of a running maximum; later_wins(earlier, later) says whether the later element wins.
 Values running(Value x, int64_t axis, Value (*later_wins)(Value, Value)) {
   Shape line(x.rank(), 1);
   auto at = axis_at(x, axis);
@@ -101,7 +101,7 @@ Values running(Value x, int64_t axis, Value (*later_wins)(Value, Value)) {
 
 }  // namespace
 
-// ---- values from nothing
+// ---- creation
 
 Value arange(Graph& g, double start, double stop, double step, DType dtype) {
   double count = std::ceil((stop - start) / step);
@@ -118,7 +118,7 @@ Value linspace(Graph& g, double start, double stop, int64_t count, DType dtype) 
                   "use a count >= 0 and a float dtype");
   double step = count > 1 ? (stop - start) / static_cast<double>(count - 1) : 0;
   Value place = iota(g, {count}), last = place.like(static_cast<double>(count - 1));
-  // From the nearer end, so that both are exact.
+  // Starts from the nearer end, so that both ends are exact.
   Value low = cast(place, dtype) * step + start, high = stop - cast(last - place, dtype) * step;
   return count > 1 ? select(less(place, place.like(static_cast<double>(count / 2))), low, high) : low;
 }
@@ -256,7 +256,7 @@ Value diagonal(Value x, int64_t offset, int64_t axis1, int64_t axis2) {
   Shape y(x.shape().begin(), x.shape().end() - 2);
   y.push_back(n);
   if (num_elements(y) == 0) return x.graph().full(x.dtype(), 0, y);
-  // In the flattened rows the diagonal has one stride.
+  // In the flattened rows the diagonal has a constant stride.
   Shape flat = y;
   flat.back() = n * columns;
   x = reshape(slice_axis(x, -2, top, top + n), flat);

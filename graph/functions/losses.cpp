@@ -28,12 +28,12 @@
 namespace tutti {
 namespace {
 
-/// The reduced loss of elements that f makes of `in`, in f32.
+/// Reduces the elements f(in), computed in f32.
 Value loss(const Values& in, const std::string& reduction, const std::function<Value(const Values&)>& f) {
   return rounded_once(in, [&](const Values& v) {
     Value each = f(v);
     Attrs a = {{"reduction", reduction}};
-    reduced_loss(each.type(), a);  // refuses other reductions
+    reduced_loss(each.type(), a);  // throws for unknown reductions
     return reduce_loss(each, a);
   });
 }
@@ -45,14 +45,14 @@ void require(bool fits, const char* what, const Values& in, const char* remedy) 
   throw invalid(fmt::format("{}: invalid inputs {}", what, types), remedy);
 }
 
-/// One shape and one float dtype.
+/// Throws unless all have the same shape and float dtype.
 void require_alike(const char* what, const Values& in) {
   bool fits = is_float(in[0].dtype());
   for (const Value& v : in) fits = fits && v.type() == in[0].type();
   require(fits, what, in, "use tensors with the same shape and the same float dtype");
 }
 
-/// A weight of each class in the place of axis 1.
+/// A weight per class, reshaped to axis 1.
 Value class_weight(const char* what, Value weight, Value x) {
   require(weight.type() == TensorType{x.dtype(), {x.shape()[1]}}, what, {x, weight}, "give one weight per class");
   Shape classes(x.rank(), 1);
@@ -60,7 +60,7 @@ Value class_weight(const char* what, Value weight, Value x) {
   return reshape(weight, classes);
 }
 
-/// Logits or log-probabilities [N, C, ...] with labels i32 [N, ...].
+/// Checks logits or log-probabilities [N, C, ...] with labels i32 [N, ...].
 void require_labels(const char* what, Value x, Value labels) {
   Shape want = x.shape();
   if (want.size() > 1) want.erase(want.begin() + 1);
@@ -68,7 +68,7 @@ void require_labels(const char* what, Value x, Value labels) {
           what, {x, labels}, "use float inputs [N, C, ...] with C >= 1 and i32 labels [N, ...]");
 }
 
-/// bool [N, C, ...]: which class a label names.
+/// bool [N, C, ...]: whether the class is that of the label.
 Value hits(Value x, Value labels) {
   Shape row = x.shape(), classes(x.rank(), 1);
   row[1] = 1;

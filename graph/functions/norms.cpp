@@ -63,9 +63,9 @@ Value normalize(Value x, double p, int64_t axis, double eps) {
 
 namespace {
 
-/// The rows that the indices name and whether they count.
+/// The rows selected by the indices, and whether they count.
 struct Rows {
-  Value at, counts;  ///< floats [..., D] and bool [..., 1]; `counts` is null where all do
+  Value at, counts;  ///< floats [..., D] and bool [..., 1]; `counts` is null if all rows count
 };
 
 Rows rows_of(Value weight, Value indices, const EmbeddingBagOptions& o) {
@@ -88,7 +88,7 @@ Rows rows_of(Value weight, Value indices, const EmbeddingBagOptions& o) {
   return rows;
 }
 
-/// The largest row along an axis of those that count, 0 where none does.
+/// The maximum along an axis over the rows that count; 0 if none does.
 Value largest(Value rows, Value counts, int64_t axis) {
   if (counts) rows = select(counts, rows, rows.like(-std::numeric_limits<double>::infinity()));
   Value y = max_with_index(rows, axis)[0];
@@ -124,7 +124,7 @@ Value embedding_bag(Value weight, Value indices, Value offsets, const EmbeddingB
   Rows rows = rows_of(weight, indices, o);
   Graph& g = weight.graph();
   int64_t n = indices.shape()[0], bags = offsets.shape()[0];
-  // The bag of an index: how many bags after the first begin at or before it.
+  // The bag of an index: the number of bags after the first that start at or before it.
   Value begun = less_equal(reshape(offsets, {bags, 1}), iota(g, {1, n}, 1));
   Value bag = sum(cast(begun, DType::i32), {0}) - indices.like(1);
   if (o.mode == "max" && n > 0) {

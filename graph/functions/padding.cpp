@@ -16,7 +16,7 @@ namespace {
 
 enum class Mode { constant, reflection, replication, circular };
 
-/// Throws Error unless the amounts fit x and the mode.
+/// Throws Error unless the amounts match x and the mode.
 void check(const char* what, Value x, const Ints& amounts, Mode mode) {
   if (amounts.size() % 2 || amounts.size() > 2 * x.rank())
     throw invalid(fmt::format("{}: padding {} does not match x {}", what, to_string(amounts), to_string(x.shape())),
@@ -34,7 +34,7 @@ void check(const char* what, Value x, const Ints& amounts, Mode mode) {
   }
 }
 
-/// The positions [first, last) of the axis.
+/// Positions [first, last) of the axis.
 Value part(Value x, size_t axis, int64_t first, int64_t last) {
   Ints from(x.rank()), to = x.shape();
   from[axis] = first;
@@ -42,7 +42,7 @@ Value part(Value x, size_t axis, int64_t first, int64_t last) {
   return to == x.shape() && first == 0 ? x : slice(x, from, to);
 }
 
-/// What stands before the axis (`before`) or behind it: `count` positions.
+/// The padding before the axis (`before`) or after it: `count` positions.
 Value border(Value x, size_t axis, Mode mode, int64_t count, bool before) {
   int64_t size = x.shape()[axis];
   if (mode == Mode::circular) return before ? part(x, axis, size - count, size) : part(x, axis, 0, count);
@@ -61,7 +61,7 @@ Value extended(const char* what, Value x, const Ints& amounts, Mode mode) {
     size_t axis = x.rank() - 1 - k / 2;
     int64_t low = amounts[k], high = amounts[k + 1], size = x.shape()[axis];
     Values parts = {part(x, axis, std::max<int64_t>(-low, 0), size - std::max<int64_t>(-high, 0))};
-    Value whole = mode == Mode::circular ? parts[0] : x;  // what is cut off does not come round
+    Value whole = mode == Mode::circular ? parts[0] : x;  // cropped elements do not wrap around
     if (low > 0) parts.insert(parts.begin(), border(whole, axis, mode, low, true));
     if (high > 0) parts.push_back(border(whole, axis, mode, high, false));
     x = parts.size() > 1 ? concat(parts, static_cast<int64_t>(axis)) : parts[0];

@@ -21,7 +21,7 @@ namespace {
 
 using Pool2d = Value (*)(Value, const Pool2dOptions&);
 
-/// As images of height 1.
+/// Pools as images of height 1.
 Value pool1d(const char* what, Value x, const Pool1dOptions& o, Pool2d pool) {
   check_rank(what, x, 3, "[N, C, L]");
   return squeeze(pool(unsqueeze(x, 2), {.kernel = {1, o.kernel},
@@ -33,7 +33,7 @@ Value pool1d(const char* what, Value x, const Pool1dOptions& o, Pool2d pool) {
                  {2});
 }
 
-/// A maximum and an average of cuboids are those of their rectangles, first over height and width, then over depth.
+/// Pools cuboids in two steps, which is exact for maximums and averages: first over height and width, then over depth.
 Value pool3d(const char* what, Value x, const Pool3dOptions& o, Pool2d pool) {
   check_rank(what, x, 5, "[N, C, D, H, W]");
   const Ints stride = o.stride.empty() ? o.kernel : o.stride;
@@ -65,7 +65,7 @@ Value pool3d(const char* what, Value x, const Pool3dOptions& o, Pool2d pool) {
 
 Value max2d(Value x, const Pool2dOptions& o) { return max_pool2d(x, o); }
 
-/// Averages are taken with the sign of x^p, as PyTorch does.
+/// Averages x^p with its sign, not |x|^p, as PyTorch does.
 Value lp_pool(Value x, double p, const std::function<Value(Value)>& average, double taps) {
   if (!(p > 0)) throw invalid(fmt::format("lp_pool: the power (norm_type) is {}", p), "it must be more than 0");
   return rounded_once(x, [&](Value wide) {
@@ -74,7 +74,7 @@ Value lp_pool(Value x, double p, const std::function<Value(Value)>& average, dou
   });
 }
 
-/// `size` with the sizes that -1 keeps.
+/// `size` with -1 replaced by the axis size.
 Ints adaptive_size(const char* what, Value x, Ints size) {
   if (size.empty() || size.size() > 3 || x.rank() != size.size() + 2)
     throw invalid(fmt::format("{}: output size {} does not match x {}", what, to_string(size), to_string(x.shape())),
@@ -88,7 +88,7 @@ Ints adaptive_size(const char* what, Value x, Ints size) {
   return size;
 }
 
-/// Windows that all have one size and share nothing, along axis k + 2 of x.
+/// Whether the windows along axis k + 2 of x have equal size and do not overlap.
 bool divides(Value x, const Ints& size, size_t k) { return x.shape()[k + 2] % size[k] == 0; }
 
 bool all_divide(Value x, const Ints& size) {
@@ -97,7 +97,7 @@ bool all_divide(Value x, const Ints& size) {
   return true;
 }
 
-/// x pooled by windows that divide its axes.
+/// Pools x whose axes are divisible into equal windows.
 Value pool_evenly(Value x, const Ints& size, Pool2d pool) {
   Ints kernel;
   for (size_t k = 0; k < size.size(); ++k) kernel.push_back(x.shape()[k + 2] / size[k]);
@@ -171,7 +171,7 @@ Value adaptive_max_pool(Value x, const Ints& sizes) {
       auto [first, last] = window_of(i, in, out);
       longest = std::max(longest, last - first);
     }
-    Ints index;  // every window beside the others, its last element again where it is shorter
+    Ints index;  // the positions of all windows in a row; shorter windows repeat their last element
     for (int64_t i = 0; i < out; ++i) {
       auto [first, last] = window_of(i, in, out);
       for (int64_t j = 0; j < longest; ++j) index.push_back(std::min(first + j, last - 1));

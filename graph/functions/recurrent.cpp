@@ -26,7 +26,8 @@ Value row(Value x, int64_t k) {
   return reshape(slice(x, {k, 0, 0}, {k + 1, s[1], s[2]}), {s[1], s[2]});
 }
 
-/// What a family of cells has of its own: [h_n] or [h_n, c_n] behind y, from the same kinds of states.
+/// One direction of an LSTM or GRU layer: returns y followed by [h_n] or [h_n, c_n], from initial states in the same
+/// order.
 using Direction = Values (*)(Value x, const Values& states, const RecurrentWeights& w, bool reverse, Value lengths);
 
 Values with_lengths(Values in, Value lengths) {
@@ -34,7 +35,7 @@ Values with_lengths(Values in, Value lengths) {
   return in;
 }
 
-/// Both biases of an LSTM act alike.
+/// The sum of both biases, which is all an LSTM needs; either may be null.
 Value added(Value a, Value b) { return a && b ? a + b : a ? a : b; }
 
 /// x w_ih^T + bias for all steps in one product.
@@ -43,7 +44,7 @@ Value gates_of(Value x, Value w_ih, Value bias) {
   return bias ? z + bias : z;
 }
 
-/// The state after the last step that a direction takes.
+/// The state after the direction's last step.
 Value last(Value y, bool reverse) { return row(y, reverse ? 0 : y.shape()[0] - 1); }
 
 Values lstm_direction(Value x, const Values& states, const RecurrentWeights& w, bool reverse, Value lengths) {

@@ -22,16 +22,16 @@
 namespace tutti {
 namespace {
 
-/// f16 and bf16 as f32.
+/// Casts f16 and bf16 to f32.
 Value widened(Value x) { return holds_narrow(x) ? cast(x, DType::f32) : x; }
 
-/// x^p, 0 where x is 0, and so is the gradient there.
+/// x^p; value and gradient are 0 where x is 0.
 Value power(Value x, double p) {
   Value zero = equal(x, x.like(0)), some = select(zero, x.like(1), x);
   return select(zero, x.like(0), p == 0.5 ? sqrt(some) : pow(some, some.like(p)));
 }
 
-/// Turns the order around: negated, integers without overflow.
+/// Reverses the order: negation, without overflow for integers.
 Value reversed(Value x) {
   if (is_float(x.dtype())) return -x;
   return x.like(x.dtype() == DType::u32 ? 4294967295.0 : x.dtype() == DType::u8 ? 255.0 : -1.0) - x;
@@ -67,7 +67,7 @@ Value norm(Value x, double p, Ints axes, bool keep) {
     y = root(sum(wide * wide, axes, keep));
   else {
     y = root(sum(power(size, p), axes, keep), p);
-    if (p < 0) y = select(any(equal(size, size.like(0)), axes, keep), y.like(0), y);  // where one is 0, it is all
+    if (p < 0) y = select(any(equal(size, size.like(0)), axes, keep), y.like(0), y);  // 0 if any element is 0
   }
   return cast(y, x.dtype());
 }

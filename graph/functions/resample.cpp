@@ -16,7 +16,7 @@
 namespace tutti {
 namespace {
 
-/// One spatial axis: `in` positions become `out`; `factor` is 0 where the sizes give the scale.
+/// One spatial axis: from `in` to `out` positions; `factor` is 0 if the scale is computed from the sizes.
 struct Axis {
   int64_t in, out;
   double factor;
@@ -24,7 +24,7 @@ struct Axis {
 
 bool is_nearest(const std::string& mode) { return mode == "nearest" || mode == "nearest-exact"; }
 
-/// PyTorch computes these positions in single precision.
+/// In f32, as PyTorch computes these positions.
 Ints nearest(const Axis& a, bool exact) {
   float scale = a.factor > 0 ? static_cast<float>(1 / a.factor) : static_cast<float>(a.in) / static_cast<float>(a.out);
   Ints index;
@@ -36,7 +36,7 @@ Ints nearest(const Axis& a, bool exact) {
   return index;
 }
 
-/// How often every place is repeated, if all are alike; else 0.
+/// The number of repetitions of every position if it is uniform; else 0.
 int64_t repeats(const Axis& a, const Ints& index) {
   int64_t times = a.out / a.in;
   for (int64_t i = 0; i < a.out; ++i)
@@ -44,7 +44,7 @@ int64_t repeats(const Axis& a, const Ints& index) {
   return times;
 }
 
-/// Every place of the axis beside itself so many times.
+/// Repeats every position of the axis `times` times in a row.
 Value repeat(Value x, size_t axis, int64_t times) {
   Shape shape = x.shape(), lines = around_axis(shape, axis);
   shape[axis] *= times;
@@ -52,8 +52,8 @@ Value repeat(Value x, size_t axis, int64_t times) {
   return reshape(broadcast(apart, {lines[0] * lines[1], times, lines[2]}), shape);
 }
 
-/// The weights of the taps around a place, from one before it; `t` is the way from it to the next (Keys 1981, A =
-/// -0.75).
+/// The weights of the four taps around a position, starting with the one before the left neighbour; `t` is the distance
+/// from the left neighbour (Keys 1981, A = -0.75).
 std::vector<double> cubic(double t) {
   constexpr double a = -0.75;
   auto near = [](double d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
@@ -61,7 +61,7 @@ std::vector<double> cubic(double t) {
   return {far(1 + t), near(t), near(1 - t), far(2 - t)};
 }
 
-/// Row i holds the share of every place of x in place i of y.
+/// The interpolation matrix: row i holds the weights of all positions of x for position i of y.
 Matrix interpolation(const Axis& a, bool is_cubic, bool align_corners) {
   auto in = static_cast<double>(a.in), out = static_cast<double>(a.out);
   double scale = align_corners ? (a.out > 1 ? (in - 1) / (out - 1) : 0) : a.factor > 0 ? 1 / a.factor : in / out;
@@ -142,7 +142,7 @@ Value interpolate(Value x, const InterpolateOptions& o) {
 
 namespace {
 
-/// Throws Error unless x [..., C, H, W] has a multiple of `by` channels or positions.
+/// Throws Error unless the last axes of x are divisible by `multiples`.
 void check_shuffle(const char* what, Value x, size_t rank, int64_t factor, const Ints& multiples) {
   bool fits = x.rank() >= rank && factor >= 1 && factor < 1 << 20;
   for (size_t k = 0; fits && k < multiples.size(); ++k)

@@ -19,7 +19,8 @@ Graph expand_for_device(const Graph& g, Legalizer& legalizer) {
 
 Lowered lower_for_device(const Graph& expanded, Legalizer& legalizer) {
   Grouped grouped = group(expanded);
-  // Simplifying may leave signatures that the device has not seen (another reshape): it is asked again.
+  // Simplification may produce signatures that the device has not been asked about (such as another reshape): asks
+  // again.
   if (!legalizer.declined(grouped.graph).empty()) grouped = group(dce(legalizer.run(grouped.graph)));
   if (log::traced("graph")) log::write(log::Level::info, "graph", fmt::format("\n{}", print(grouped.graph)));
   return Lowered(grouped.graph, std::move(grouped.groups));

@@ -28,7 +28,7 @@ class Counter {
 
   double flops(const TuttiNode& n) const {
     std::string_view op = n.op;
-    if (op.ends_with("_recurrence") || op.ends_with("_recurrence_grad")) {  // of the states and w_hh, step by step
+    if (op.ends_with("_recurrence") || op.ends_with("_recurrence_grad")) {  // products of states and w_hh, step by step
       bool gradient = op.ends_with("_grad");
       uint32_t w_hh = n.inputs[op == "lstm_recurrence" ? 2 : 1], gates = n.inputs[gradient ? 2 : 3];
       return 2 * elements(gates) * static_cast<double>(shape(w_hh)[1]);
@@ -45,9 +45,9 @@ class Counter {
     return 0;
   }
 
-  /// Of nodes that pass over memory together.
+  /// Bytes moved by nodes that run in one pass over memory.
   double bytes(std::span<const uint32_t> pass) const {
-    std::map<uint32_t, double> moved;  // by value; one that is read twice is read once
+    std::map<uint32_t, double> moved;  // by value; repeated reads count once
     std::vector<uint32_t> inside;
     for (uint32_t k : pass) {
       const TuttiNode& n = nodes_[k];
@@ -77,7 +77,7 @@ class Counter {
   double size(uint32_t value) const {
     return elements(value) * static_cast<double>(size_of(static_cast<DType>(values_[value].dtype)));
   }
-  /// Of the products that attention decomposes to: every query with every key, causal or not.
+  /// The products in attention's decomposition: every query with every key, whether or not causal.
   double attention(const TuttiNode& n, bool gradient) const {
     std::span<const int64_t> q = shape(n.inputs[0]);
     double pairs = elements(n.inputs[0]) / static_cast<double>(q[3]) * static_cast<double>(shape(n.inputs[1])[2]);
@@ -86,7 +86,7 @@ class Counter {
     bool dq = n.results[0] != TUTTI_NONE, dk = n.results[1] != TUTTI_NONE, dv = n.results[2] != TUTTI_NONE;
     return 2 * pairs * (keys * (1 + dq + dk) + values * ((dq || dk) + dv));
   }
-  /// Multiply-adds per element of a convolution's result, by its weights [O, C/groups, ky, kx].
+  /// Multiply-adds per element of a convolution's result, from its weights [O, C/groups, ky, kx].
   double taps(uint32_t weights) const { return elements(weights) / static_cast<double>(shape(weights)[0]); }
   static bool flag(const TuttiNode& n, std::string_view name) {
     for (const TuttiAttr& a : items<TuttiAttr>(n.attrs))
@@ -96,7 +96,7 @@ class Counter {
 
   std::span<const TuttiValue> values_;
   std::span<const TuttiNode> nodes_;
-  std::vector<std::vector<uint32_t>> readers_;  // per value: nodes, and NONE for a state
+  std::vector<std::vector<uint32_t>> readers_;  // per value: nodes that read it; TUTTI_NONE for a state
 };
 
 }  // namespace
@@ -104,7 +104,7 @@ class Counter {
 CostEstimate estimate_cost(const TuttiProgram& program) {
   Counter count(program);
   std::span<const TuttiNode> nodes = items<TuttiNode>(program.nodes);
-  std::vector<uint32_t> end(nodes.size());  // per node that starts a group: the group's end
+  std::vector<uint32_t> end(nodes.size());  // per first node of a group: the end of the group
   for (const TuttiGroup& g : items<TuttiGroup>(program.groups)) end[g.first] = g.first + g.count;
   CostEstimate cost;
   for (const TuttiNode& n : nodes) cost.flops += count.flops(n);

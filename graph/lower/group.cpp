@@ -11,9 +11,9 @@ namespace tutti {
 namespace {
 
 constexpr uint32_t longest_chain = 32;
-constexpr int64_t large = 1 << 16;  // elements: a tensor that is worth a launch of its own
+constexpr int64_t large = 1 << 16;  // elements: a tensor large enough to justify its own launch
 
-/// Which nodes must come before which: data, and old state values before their in-place update.
+/// Ordering constraints between nodes: data dependencies, and readers of old state values before the in-place update.
 class Order {
  public:
   explicit Order(const Graph& g) : after_(g.nodes().size()), waits_(g.nodes().size()) {
@@ -58,10 +58,10 @@ class Order {
   }
   std::vector<std::set<uint32_t>> after_;
   std::vector<size_t> waits_;
-  bool forward_ = true;  // so far nothing waits for a node that comes later in the graph
+  bool forward_ = true;  // so far no node depends on a later one
 };
 
-/// Nodes of these parts of a step do not share a pass over memory.
+/// The parts of a step; nodes of different parts do not share a pass over memory.
 Phase part(const Node& n) {
   if (n.phase == Phase::backward || n.phase == Phase::recompute) return Phase::backward;
   return n.phase == Phase::update ? n.phase : Phase::forward;
@@ -101,25 +101,25 @@ class Scheduler {
   }
 
  private:
-  /// What a chain made so far, and the nodes that may read it.
+  /// The values produced by a chain so far, and the nodes that may read them.
   struct Chain {
     std::set<ValueId> made;
     std::set<uint32_t> readers;
   };
   using Kind = std::pair<const OpDef*, std::string>;  // op and attributes
 
-  /// When a node is taken among those that are ready.
+  /// The priority of a node among the ready nodes.
   struct ReadyKey {
     uint32_t before;
-    bool gradient;  ///< that the optimizer widens: the last of its inputs
+    bool gradient;  ///< a gradient that the optimizer widens: the last of its inputs
     uint32_t node;
     bool operator<(const ReadyKey& o) const {
       return std::tie(before, gradient, node) < std::tie(o.before, o.gradient, o.node);
     }
   };
 
-  /// In the graph's order, but an elementwise node whose results are no smaller than what it keeps alive (a cast from
-  /// bf16) right before the one elementwise node that reads it, so that they share a pass.
+  /// In the graph's order, except that an elementwise node whose result is no smaller than the inputs it keeps alive (a
+  /// cast from bf16) comes right before its single elementwise reader, so that they share a pass.
   std::vector<ReadyKey> ready_keys() const {
     std::vector<uint32_t> reader(g_.values().size(), none), reads(g_.values().size());
     for (uint32_t k = 0; k < g_.nodes().size(); ++k)
@@ -147,7 +147,7 @@ class Scheduler {
     return part(node(reader)) == part(node(k)) || feeds_update(k, reader);
   }
 
-  /// Whether it hands a large gradient to the optimizer, which then reads that as it is.
+  /// Whether it passes a large gradient to the optimizer, which then reads it without a cast.
   bool feeds_update(uint32_t k, uint32_t reader) const {
     return node(k).phase == Phase::backward && node(reader).phase == Phase::update && num_elements(shape(k)) >= large;
   }
@@ -175,12 +175,11 @@ class Scheduler {
     chain.readers.insert(order_.after(k).begin(), order_.after(k).end());
   }
 
-  /// The next ready elementwise node of the same shape and phase that reads what the chain made, or that is next
-  /// anyway.
+  /// The next ready elementwise node of the same shape and phase that comes next anyway or reads values of the chain.
   uint32_t find_next(uint32_t head, const Chain& chain) const {
     auto fits = [&](uint32_t k) {
       uint32_t reader = keys_[k].before;
-      if (reader != k && (waits_[reader] > 1 || keys_[k].gradient)) return false;  // it joins that one later
+      if (reader != k && (waits_[reader] > 1 || keys_[k].gradient)) return false;  // it will join its reader
       return node(k).op->elementwise() && part(node(k)) == part(node(head)) && shape(k) == shape(head);
     };
     if (!ready_.empty() && fits(ready_.begin()->node)) return ready_.begin()->node;
@@ -206,7 +205,7 @@ class Scheduler {
   std::vector<size_t> waits_;
   std::vector<ReadyKey> keys_;
   std::set<ReadyKey> ready_;
-  std::map<Kind, std::set<uint32_t>> twins_;  // the ready elementwise nodes
+  std::map<Kind, std::set<uint32_t>> twins_;  // ready elementwise nodes
   std::vector<TuttiGroup> groups_;
   uint32_t count_ = 0;
 };

@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-/// "matmul(f32[2, 3], f32[3, 4])"; four equal operands in a row or more as "64 x f32[1, 64, 256]".
+/// "matmul(f32[2, 3], f32[3, 4])"; runs of four or more equal operands are written as "64 x f32[1, 64, 256]".
 std::string signature(const Graph& g, const Node& n) {
   std::string text = n.op->name + n.attrs.to_string() + "(";
   for (size_t k = 0; k < n.inputs.size();) {

@@ -38,7 +38,7 @@ Lowered::Lowered(const Graph& g, std::vector<TuttiGroup> groups, uint32_t numeri
     for (ValueId i : n.inputs) read[i] = true;
   for (const State& s : g.states()) read[s.after] = true;
 
-  std::vector<uint32_t> number(g.values().size(), TUTTI_NONE);  // temps that nobody reads do not cross the boundary
+  std::vector<uint32_t> number(g.values().size(), TUTTI_NONE);  // unused temps are not passed on
   for (ValueId id = 0; id < g.values().size(); ++id) {
     const ValueInfo& v = g.info(id);
     if (v.role == Role::temp && !read[id]) continue;

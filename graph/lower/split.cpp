@@ -11,13 +11,13 @@
 namespace tutti {
 namespace {
 
-/// Per node its part; parts are numbered in the order in which they run. As few changes of place as a greedy order
-/// gives: everything that is ready on the present place comes first.
+/// The part of each node; parts are numbered in execution order. Greedy: runs all ready nodes of the current device
+/// before switching to another.
 std::vector<size_t> schedule(const Graph& g, const std::vector<size_t>& places, std::vector<size_t>& part_places) {
   size_t count = g.nodes().size();
   std::vector<std::vector<uint32_t>> readers(count);
   std::vector<size_t> waits(count), part(count);
-  std::map<size_t, std::set<uint32_t>> ready;  // by place
+  std::map<size_t, std::set<uint32_t>> ready;  // by device
   for (uint32_t k = 0; k < count; ++k) {
     for (ValueId i : g.nodes()[k].inputs)
       if (g.info(i).role == Role::temp) {
@@ -69,7 +69,7 @@ class Splitter {
   bool made(ValueId v) const { return g_.info(v).role == Role::temp; }
 
   void give_homes(const std::vector<size_t>& places) {
-    std::map<ValueId, size_t> read_at;  // the lowest place that reads a value
+    std::map<ValueId, size_t> read_at;  // the lowest device that reads a value
     for (uint32_t k = 0; k < g_.nodes().size(); ++k)
       for (ValueId i : g_.nodes()[k].inputs) {
         auto [it, first] = read_at.try_emplace(i, places[k]);
@@ -87,8 +87,8 @@ class Splitter {
     }
   }
 
-  /// The part in which a state gets its new value: where a node makes it, else (it is a feed, a constant, a state) the
-  /// last part of its home.
+  /// The part in which a state gets its new value: that of the node that produces it; for a feed, constant or state the
+  /// last part on the state's home device.
   size_t ending_part(const State& s) {
     if (made(s.after)) return part_of_[g_.info(s.after).producer];
     for (size_t p = part_places_.size(); p-- > 0;)
@@ -97,7 +97,7 @@ class Splitter {
     return part_places_.size() - 1;
   }
 
-  /// Per state value: the last part at its home that reads it. Other places read the host's copy.
+  /// Per state value: the last part on its home device that reads it. Other devices read the host's copy.
   void find_last_reads() {
     auto read = [&](ValueId v, size_t part) {
       if (g_.info(v).role == Role::state && homes_.at(g_.info(v).name) == part_places_[part])
@@ -119,7 +119,7 @@ class Splitter {
     for (size_t k = 0; k < out.size(); ++k) maps_[part][n.results[k]] = out[k];
   }
 
-  /// An old value inside a part: mapped, or brought there.
+  /// An old value inside a part: already mapped, or imported.
   Value value(ValueId old, size_t part) {
     if (auto it = maps_[part].find(old); it != maps_[part].end()) return it->second;
     return maps_[part][old] = bring(old, out_.parts[part]);
@@ -139,7 +139,7 @@ class Splitter {
     return to.graph.feed(feed, v.type);
   }
 
-  /// The state in which the part that makes a value leaves it.
+  /// The name of the state in which the producing part stores a value.
   std::string keep(ValueId old) {
     std::string name = fmt::format("{}{}", prefix_, old);
     size_t part = part_of_[g_.info(old).producer];
@@ -160,8 +160,8 @@ class Splitter {
     return it->second;
   }
 
-  /// Gives a state its value after the step: in the part that makes it, or by the host at the end where that part is
-  /// not at its home or a later one still reads the old value.
+  /// Sets a state's value after the step: in the part that produces it, or by the host at the end if that part is not
+  /// on the state's home device or a later part still reads the old value.
   void end(const State& s) {
     size_t home = homes_.at(s.name);
     bool fresh = fresh_.contains(s.name);
@@ -171,7 +171,7 @@ class Splitter {
     }
     size_t part = ending_part(s);
     bool here = out_.parts[part].place == home;
-    if (here && s.before != none) value(s.before, part);  // one state, not a read and a written one
+    if (here && s.before != none) value(s.before, part);  // one state that is read and written, not two
     auto last = s.before == none ? last_read_.end() : last_read_.find(s.before);
     if (here && (last == last_read_.end() || last->second <= part))
       out_.parts[part].graph.set_state(s.name, value(s.after, part), s.role);
@@ -182,7 +182,7 @@ class Splitter {
   const Graph& g_;
   std::map<std::string, size_t>& homes_;
   const std::string& prefix_;
-  std::set<std::string> fresh_;                 // states whose home was chosen here: not yet declared there
+  std::set<std::string> fresh_;                 // states whose home was assigned by this split: not yet declared there
   std::vector<size_t> part_places_;             // per part
   std::vector<size_t> part_of_;                 // per node
   std::vector<std::map<ValueId, Value>> maps_;  // per part: old value to new

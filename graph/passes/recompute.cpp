@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-/// "h.3" of "h.3.attn.q": up to the first component that is a number; "" where there is none.
+/// "h.3" for "h.3.attn.q": the label up to its first numeric component; "" if there is none.
 std::string block_of(const std::string& label) {
   size_t first = 0;
   for (size_t end = 0; end != std::string::npos; first = end + 1) {
@@ -26,11 +26,11 @@ std::string block_of(const std::string& label) {
   return "";
 }
 
-/// What is computed again, by block.
+/// What is recomputed, by block.
 struct Parts {
-  std::vector<std::string> order;                 ///< of the forward pass
+  std::vector<std::string> order;                 ///< of the blocks in the forward pass
   std::map<std::string, std::set<size_t>> nodes;  ///< per block
-  std::vector<std::string> block;                 ///< per value that the backward pass is to read anew; else ""
+  std::vector<std::string> block;                 ///< per value: the block whose copy the backward pass reads; else ""
 };
 
 Parts parts_of(const Graph& g) {
@@ -49,7 +49,7 @@ Parts parts_of(const Graph& g) {
     uint32_t k = g.info(v).producer;
     return k == none ? std::string() : block[k];
   };
-  std::vector<bool> held(g.values().size());  // others read it on the way forward, or after the step
+  std::vector<bool> held(g.values().size());  // read outside the block in the forward pass, or after the step
   for (size_t k = 0; k < nodes.size(); ++k)
     for (ValueId i : nodes[k].inputs)
       if (nodes[k].phase != Phase::backward && inside(i) != block[k]) held[i] = true;
@@ -87,7 +87,7 @@ Graph recompute(const Graph& g, const std::vector<std::string>& chosen) {
   Rewriter r(g);
   std::set<std::string> waiting(chosen.begin(), chosen.end());
   auto again = [&](const std::string& block) {
-    std::map<ValueId, Value> before;  // what the copies of other blocks read
+    std::map<ValueId, Value> before;  // the values that copies of other blocks read
     for (size_t k : parts.nodes.at(block)) {
       Node copy = g.nodes()[k];
       copy.phase = Phase::recompute;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t largest_folded = 1 << 16;
 
-/// The one number that a constant repeats, if it is such a constant.
+/// The value of a constant with equal elements; nullopt otherwise.
 std::optional<double> number(const Value& v) {
   const ValueInfo& info = v.graph().info(v.id());
   int64_t count = num_elements(info.type.shape);
@@ -35,7 +35,7 @@ std::optional<double> number(const Value& v) {
   return load_element(info.type.dtype, info.data.data(), 0);
 }
 
-/// x of cast(cast(x, wider), dtype of x): the way there and back, or null.
+/// x if v is cast(x, wider) and `to` is x's dtype, so that the casts cancel; else null.
 Value there_and_back(const Value& v, DType to) {
   const Graph& g = v.graph();
   const ValueInfo& info = g.info(v.id());
@@ -45,7 +45,7 @@ Value there_and_back(const Value& v, DType to) {
   return wider && x.dtype() == to ? x : Value{};
 }
 
-/// The value that the node merely passes on, or null.
+/// The operand that the node returns unchanged, or null.
 Value identity_operand(const Node& n, const Values& in, const TensorType& result) {
   auto same = [&](const Value& v) { return v.type() == result; };
   auto is = [&](size_t k, double x) { return number(in[k]) == x; };
@@ -65,7 +65,7 @@ Value identity_operand(const Node& n, const Values& in, const TensorType& result
   return {};
 }
 
-/// x with zeros before and after along one axis.
+/// x padded with zeros along one axis.
 struct Padded {
   Value x;
   size_t axis;
@@ -88,7 +88,7 @@ std::optional<Padded> padded(const Value& v) {
   return n.attrs.f("value") == 0 ? one : std::nullopt;
 }
 
-/// The tensors that a concat along the axis made v of, or v alone.
+/// The operands of v if it is a concat along the axis, else v.
 Values parts(const Value& v, size_t axis) {
   const Graph& g = v.graph();
   const ValueInfo& info = g.info(v.id());
@@ -100,8 +100,8 @@ Values parts(const Value& v, size_t axis) {
   return all;
 }
 
-/// a + b where each is zeros but for a part, and the parts lie side by side: how the gradient of a split begins. Null
-/// for other sums.
+/// a + b as a concat, if both are zero-padded tensors whose nonzero parts are adjacent (as in the gradient of a split).
+/// Null for other sums.
 Value side_by_side(const Value& a, const Value& b) {
   if (a.type() != b.type()) return {};
   std::optional<Padded> first = padded(a), second = padded(b);
