@@ -9,9 +9,9 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef add_along_axis_op;
-/// The adjoint of take_along_axis: zeros with dimension `size` at `axis`, and element by element y[…, index[…, i, …],
-/// …]
-/// += updates[…, i, …] in the order of i. `index` (i32) has the shape of `updates`; outside [0, size) it is clamped.
+/// The adjoint of take_along_axis: zeros with size `size` along `axis`, then y[…, index[…, i, …], …] += updates[…, i,
+/// …] for every element, in the order of i. `index` (i32) has the shape of `updates`; indices outside [0, size) are
+/// clamped.
 inline Value add_along_axis(Value index, Value updates, int64_t size, int64_t axis) {
   return call(add_along_axis_op, {index, updates}, {{"size", Ints{size}}, {"axis", Ints{axis}}});
 }

@@ -11,8 +11,8 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef argmax_op;
-/// Where the largest element over `axes` (all when empty) is: its i32 index in row-major order over the reduced
-/// axes; the first of equal ones; NaN counts as largest.
+/// The i32 index of the largest element over `axes` (all if empty), in row-major order over the reduced axes; of equal
+/// elements the first; NaN counts as the largest.
 inline Value argmax(Value x, Ints axes = {}, bool keep = false) {
   return call(argmax_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
 }

@@ -1,4 +1,4 @@
-// Scaled dot-product attention and its gradient: one way to the scores, two records.
+// Scaled dot-product attention and its gradient, which share the computation of the scores.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -31,30 +31,30 @@ namespace tutti {
 // public
 extern TUTTI_API const OpDef attention_op;
 extern TUTTI_API const OpDef attention_grad_op;
-/// How attention weighs its keys; PyTorch's defaults.
+/// Options of attention; PyTorch's defaults.
 struct AttentionOptions {
   bool causal = false;               ///< query i attends to keys 0 to i
-  std::optional<double> scale = {};  ///< of the scores; 1 / sqrt(D) unless given
+  std::optional<double> scale = {};  ///< of the scores; default 1 / sqrt(D)
   Value mask = {};                   ///< bool (true: attend) or added to the scores; broadcast to [B, Hq, T, S]
-  double dropout = 0;                ///< of the probabilities; needs seed and step, see `dropout`
+  double dropout = 0;                ///< on the probabilities; needs seed and step, see `dropout`
   Value seed = {}, step = {};
   int64_t stream = 0;
 };
 /// softmax(q k^T * scale) v for q [B, Hq, T, D], k [B, Hkv, S, D] and v [B, Hkv, S, Dv]: y [B, Hq, T, Dv]. Hq is a
-/// multiple of Hkv; query heads that follow each other share a head of keys. A query that attends to no key gives 0.
+/// multiple of Hkv; consecutive query heads share a key head. The result is 0 for a query that attends to no key.
 TUTTI_API Value attention(Value q, Value k, Value v, const AttentionOptions& o = {});
-/// y, and the logarithm of every query's sum of exponentials [B, Hq, T] (f32 for f16 and bf16), 0 where it attends to
-/// no key.
+/// y, and per query the logarithm of the sum of exponentials, [B, Hq, T] (f32 for f16 and bf16), 0 for a query that
+/// attends to no key.
 TUTTI_API Values attention_with_lse(Value q, Value k, Value v, const AttentionOptions& o = {});
 // end of public
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// What both records read alike: shapes, and the inputs behind those that are always there.
+/// Shared by both ops: shapes, and the optional inputs.
 struct Heads {
   Shape q, k, v;
-  Value mask, seed, step;  ///< null where there is none
+  Value mask, seed, step;  ///< null if absent
   double scale, p;
   int64_t stream;
   bool causal;
@@ -71,12 +71,12 @@ struct Heads {
     if (p > 0) seed = in[fixed], step = in[fixed + 1];
   }
 
-  /// [B, Hq, T, n] with the query heads of one head of keys as its rows: [B, Hkv, Hq / Hkv * T, n].
+  /// Reshapes [B, Hq, T, n] so that the query heads that share a key head are its rows: [B, Hkv, Hq / Hkv * T, n].
   Value rows(Value x) const { return reshape(x, {k[0], k[1], q[1] / k[1] * q[2], x.shape()[3]}); }
   Value heads(Value x) const { return reshape(x, {q[0], q[1], q[2], x.shape()[3]}); }
   Value dropped(Value x) const { return p > 0 ? dropout(x, seed, step, p, stream) : x; }
 
-  /// [B, Hq, T, S], -inf where a query does not attend.
+  /// [B, Hq, T, S], -inf where a query does not attend to a key.
   Value scores(Value q, Value k) const {
     Value s = heads(matmul(rows(q * scale), k, false, true));
     if (mask) s = mask.dtype() == DType::boolean ? select(mask, s, s.like(-infinity)) : s + cast(mask, s.dtype());
@@ -87,7 +87,7 @@ struct Heads {
   }
 };
 
-/// Checks q, k, v and what may follow the inputs that are always there.
+/// Checks q, k, v and the optional inputs, which follow the `fixed` first ones.
 void check(std::span<const TensorType> in, size_t fixed, const Attrs& a) {
   const Shape &q = in[0].shape, &k = in[1].shape, &v = in[2].shape;
   if (q.size() != 4 || k.size() != 4 || v.size() != 4)
@@ -140,7 +140,7 @@ Values decompose(const Call& c) {
   Value q = wide(c.in[0]), k = wide(c.in[1]), v = wide(c.in[2]);
   Heads h(c.in, 3, c.a);
   Shape row = {h.q[0], h.q[1], h.q[2]};
-  if (h.k[2] == 0) {  // max of nothing is an error
+  if (h.k[2] == 0) {  // max over no elements is an error
     return {c.graph.full(t, 0, {h.q[0], h.q[1], h.q[2], h.v[3]}), c.graph.full(q.dtype(), 0, row)};
   }
   Value s = h.scores(q, k), high = max(s, {3}, true);
@@ -151,7 +151,7 @@ Values decompose(const Call& c) {
   return {cast(y, t), reshape(high + log(total), row)};
 }
 
-/// The gradient of the scores, and the probabilities that meet v.
+/// The gradient of the scores, and the probabilities multiplied by v.
 struct ScoresGrad {
   Value ds, kept;
 };
@@ -174,7 +174,7 @@ Values decompose_grad(const Call& c) {
   return {cast(dq, t), cast(dk, t), cast(dv, t)};
 }
 
-/// With P the probabilities: dS = P (dP - delta), delta the sum over a row of P dP, which is that of dy y.
+/// With probabilities P: dS = P (dP - delta), where delta is the row sum of P dP, equal to the row sum of dy y.
 Values vjp(const VjpContext& g) {
   Value dy = g.cotangent(0), delta = sum(wide(dy) * wide(g.out[0]), {3});
   if (g.d[1]) delta = delta - g.d[1];
@@ -182,7 +182,7 @@ Values vjp(const VjpContext& g) {
   in.insert(in.end(), g.in.begin() + 3, g.in.end());
   Values back = call_all(attention_grad_op, in, g.a);
   back.resize(g.in.size());
-  if (g.a.i("mask") && g.wants[3]) {  // as large as the scores: in ops, for those who ask
+  if (g.a.i("mask") && g.wants[3]) {  // as large as the scores; computed in ops, only if needed
     Heads h(g.in, 3, g.a);
     Value ds = scores_grad(h, wide(g.in[0]), wide(g.in[1]), wide(g.in[2]), wide(dy), g.out[1], delta).ds;
     back[3] = cast(sum_to(ds, g.in[3].shape()), g.in[3].dtype());
@@ -190,7 +190,7 @@ Values vjp(const VjpContext& g) {
   return back;
 }
 
-/// A causal or masked sample; what follows q, k and v is drawn to fit `attrs`.
+/// A sample; the inputs after q, k and v are drawn to match `attrs`.
 Sample sample(std::vector<Shape> shapes, Attrs attrs, std::vector<DType> more = {}, bool grad = false) {
   Sample s{.shapes = std::move(shapes), .attrs = std::move(attrs), .dtypes = std::vector<DType>(3, DType::f32)};
   s.ranges.assign(3, {-1.5, 1.5});

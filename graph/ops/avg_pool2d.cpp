@@ -15,8 +15,8 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef avg_pool2d_op;
-/// y = the average of every window of x [N, C, H, W]. With `count_include_pad` the padding counts as zeros; without it
-/// only elements of x count.
+/// y = the average of every window of x [N, C, H, W]. With `count_include_pad` padding counts as zeros, otherwise it is
+/// excluded from the average.
 TUTTI_API Value avg_pool2d(Value x, const Pool2dOptions& o = {});
 // end of public
 namespace {
@@ -25,7 +25,7 @@ Values decompose(const Call& c) {
   return {sum(pool_columns(c.in[0], c.a, 0), {2}) / pool_divisor(c.in[0], c.in[0].shape(), c.a)};
 }
 
-/// What every sum is divided by, as a share of the whole window: windows of ceil_mode are smaller.
+/// Factors from averages over whole windows to the requested averages: with ceil_mode the last windows are smaller.
 Value share_of_window(Value x, Value y, const Pool2dOptions& o, const Attrs& a) {
   auto taps = static_cast<double>(o.kernel[0] * o.kernel[1]);
   if (o.divisor_override) return y.like(taps / static_cast<double>(o.divisor_override));

@@ -15,7 +15,7 @@ namespace tutti {
 // public
 extern TUTTI_API const OpDef bce_op;
 /// The binary cross-entropy of probabilities x against targets in [0, 1], reduced: "mean" over all elements, "sum" or
-/// "none". No logarithm counts below -100. Prefer bce_with_logits, which loses no digits near 0 and 1.
+/// "none". Logarithms are clamped to at least -100. Prefer bce_with_logits, which is accurate near 0 and 1.
 inline Value bce(Value x, Value target, const std::string& reduction = "mean") {
   return call(bce_op, {x, target}, {{"reduction", reduction}});
 }
@@ -29,7 +29,7 @@ Values decompose(const Call& c) {
   return {reduce_loss(-(target * held(log(x)) + (1 - target) * held(log1p(-x))), c.a)};
 }
 
-/// Not that of the limited logarithms: beyond -100 it still leads back, as in PyTorch.
+/// Not the derivative of the clamped logarithms: as in PyTorch, the gradient is nonzero beyond -100.
 Values vjp(const VjpContext& g) {
   Value x = g.in[0], target = g.in[1], d = pull_loss(g), spread = x * (1 - x);
   return {d * ((x - target) / maximum(spread, x.like(1e-12))), d * (held(log1p(-x)) - held(log(x)))};

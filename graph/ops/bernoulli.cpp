@@ -8,7 +8,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef bernoulli_op;
-/// bool: true with probability p; see random_bits.
+/// bool, true with probability p; see random_bits.
 TUTTI_API Value random_bernoulli(Value seed, Value step, Shape shape, int64_t stream, double p);
 // end of public
 

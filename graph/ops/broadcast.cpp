@@ -6,7 +6,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef broadcast_op;
-/// x repeated to `shape` by NumPy's rule; x itself when it has that shape already.
+/// Broadcasts x to `shape` by NumPy's rule; returns x if it has that shape.
 inline Value broadcast(Value x, const Shape& shape) {
   return x.shape() == shape ? x : call(broadcast_op, {x}, {{"shape", shape}});
 }

@@ -27,7 +27,7 @@ const OpDef cast_op{
     .vjp =
         [](const VjpContext& g) {
           return Values{cast(g.d[0], g.in[0].dtype())};
-        },  // it moves: nothing to compute in f32
+        },  // only copies: nothing to compute in f32
     .samples = {{.shapes = {{3, 5}}, .attrs = {{"to", std::string("bf16")}}},
                 {.shapes = {{3, 5}}, .attrs = {{"to", std::string("f16")}}},
                 {.shapes = {{3, 5}}, .attrs = {{"to", std::string("f64")}}},

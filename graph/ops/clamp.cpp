@@ -11,7 +11,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef clamp_op;
-/// y = x limited to [low, high]; a bound may be infinite. The gradient is 1 between the bounds, 0 on them and outside.
+/// y = x clamped to [low, high]; bounds may be infinite. The gradient is 1 between the bounds, 0 on them and outside.
 inline Value clamp(Value x, double low, double high) {
   return call(clamp_op, {x}, {{"low", Reals{low}}, {"high", Reals{high}}});
 }

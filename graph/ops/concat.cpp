@@ -13,7 +13,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef concat_op;
-/// The tensors one after the other along `axis`; the other dimensions and the dtype agree. At least one.
+/// Joins tensors along `axis`; their other dimensions and dtype must agree. At least one tensor.
 inline Value concat(const Values& x, int64_t axis) { return call(concat_op, x, {{"axis", Ints{axis}}}); }
 // end of public
 namespace {
@@ -28,8 +28,8 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
     each_element(g.copies[k], [&](size_t from, size_t to) { out[0].at[to] = in[k].at[from]; });
 }
 
-/// For devices whose kernels take fewer buffers: groups of about sqrt(n) inputs first, so that a second level suffices;
-/// two inputs by padding.
+/// For devices with a limit on buffers per kernel: joins groups of about sqrt(n) inputs first, so that two levels
+/// suffice; joins two inputs by padding.
 Values decompose(const Call& c) {
   size_t n = c.in.size();
   int64_t axis = c.a.i("axis");

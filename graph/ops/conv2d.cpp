@@ -41,7 +41,7 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
       [&](size_t, size_t y) { ys[y] = std::numeric_limits<double>::quiet_NaN(); });
 }
 
-/// One matrix product per sample and group: weights times the windows of x.
+/// One matrix product per sample and group: weights times the columns of x.
 Values decompose(const Call& c) {
   ConvGeometry g = conv_geometry(c.in[0].shape(), c.in[1].shape(), c.a);
   Value columns = conv_columns(c.in[0], g, c.a);

@@ -19,7 +19,8 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef conv2d_dw_op;
-/// The gradient of conv2d to its weights, of shape `w`: x is its images, d the cotangent of its result.
+/// The gradient of conv2d with respect to its weights, of shape `w`; x are the images, d is the cotangent of the
+/// result.
 inline Value conv2d_dw(Value x, Value d, const Shape& w, const Conv2dOptions& o = {}) {
   Attrs a = o.attrs();
   a.set("shape", w);
@@ -40,7 +41,7 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
   double* ws = out[0].at.data();
   each_conv_row(g, [&, step = g.w.stride](int64_t x, int64_t w, int64_t y, int64_t count) {
     const double *p = xs + x, *q = ds + y;
-    double s[4] = {};  // independent sums, which the compiler can keep in vector registers
+    double s[4] = {};  // independent sums, so that the compiler can use vector registers
     int64_t i = 0;
     if (step == 1)
       for (; i + 4 <= count; i += 4)
@@ -56,8 +57,8 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
       });
 }
 
-/// Where every group has one channel: tap by tap, a sum of products. Windows of x would take as much memory as all taps
-/// together, for products of one row.
+/// For one channel per group: sums products tap by tap. Columns of x would need the memory of all taps at once, for
+/// matrix products with one row.
 Value depthwise(const Call& c, const ConvGeometry& g) {
   auto behind = [](const WindowAxis& a) {
     return std::max<int64_t>(0, (a.count - 1) * a.stride + a.reach() - a.size - a.padding);
@@ -77,7 +78,7 @@ Value depthwise(const Call& c, const ConvGeometry& g) {
   return reshape(taps.size() == 1 ? taps[0] : concat(taps, 1), c.a.ints("shape"));
 }
 
-/// The cotangent times the transposed windows of x, summed over the samples.
+/// The cotangent times the transposed columns of x, summed over the samples.
 Values decompose(const Call& c) {
   const Shape& shape = c.a.ints("shape");
   ConvGeometry g = conv_geometry(c.in[0].shape(), shape, c.a);

@@ -13,7 +13,8 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef conv2d_dx_op;
-/// The gradient of conv2d to its images, of shape `x`: d is the cotangent of its result, w its weights.
+/// The gradient of conv2d with respect to its images, of shape `x`; d is the cotangent of the result, w are the
+/// weights.
 inline Value conv2d_dx(Value d, Value w, const Shape& x, const Conv2dOptions& o = {}) {
   Attrs a = o.attrs();
   a.set("shape", x);
@@ -45,7 +46,7 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
       [&](size_t, size_t x) { xs[x] = std::numeric_limits<double>::quiet_NaN(); });
 }
 
-/// Transposed weights times the cotangent gives what every window contributes; overlapping windows add up.
+/// Transposed weights times the cotangent gives the columns; columns of overlapping windows are summed.
 Values decompose(const Call& c) {
   const Shape& shape = c.a.ints("shape");
   ConvGeometry g = conv_geometry(shape, c.in[1].shape(), c.a);

@@ -22,7 +22,7 @@ const OpDef cosh_op{
     .inputs = {"x"},
     .expr =
         [](In x, const Attrs&) {
-          Ex h = exp(abs(x[0]) * 0.5);  // e^|x| overflows before the result does
+          Ex h = exp(abs(x[0]) * 0.5);  // e^|x| would overflow before the result does
           return Exs{h * 0.5 * h + 0.5 / h / h};
         },
     .vjp = in_f32<vjp>,

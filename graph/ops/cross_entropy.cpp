@@ -28,17 +28,17 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef cross_entropy_op;
-/// What cross_entropy does with its elements; PyTorch's defaults.
+/// Options of cross_entropy; PyTorch's defaults.
 struct CrossEntropyOptions {
   double label_smoothing = 0;
   int64_t ignore_index = -100;
   std::string reduction = "mean";
-  Value weight = {};  ///< of each class, [C]; all 1 when not given
+  Value weight = {};  ///< per class, [C]; default: all 1
 };
-/// The cross-entropy of softmax(logits) against class numbers: logits [N, C] or [N, C, d1, ...], labels i32 [N] or [N,
-/// d1, ...]. "mean" divides by the number of labels that count (the sum of their weights): `ignore_index` and labels
-/// outside [0, C) do not. A target of the logits' type holds the probability of every class instead; then "mean"
-/// divides by N d1 ...
+/// The cross-entropy of softmax(logits) against class indices: logits [N, C] or [N, C, d1, ...], labels i32 [N] or [N,
+/// d1, ...]. `ignore_index` and labels outside [0, C) are ignored; "mean" divides by the number of other labels (the
+/// sum of their weights). A target of the logits' type holds class probabilities instead; then "mean" divides by N d1
+/// ...
 TUTTI_API Value cross_entropy(Value logits, Value target, const CrossEntropyOptions& o = {});
 // end of public
 namespace {
@@ -59,7 +59,7 @@ Types infer(std::span<const TensorType> in, const Attrs& a) {
   return {reduced_loss({in[0].dtype, want}, a)};
 }
 
-/// Per label, with the class axis at size 1: whether it counts, and which class it names.
+/// Per label, with class axis of size 1: whether it counts; per class: whether it is that of the label.
 struct Labels {
   Value counts, hit;  ///< bool [N, 1, d1, ...] and [N, C, d1, ...]
 };
@@ -74,7 +74,7 @@ Labels read_labels(Value logits, Value labels, const Attrs& a) {
   return {logical_and(in_range, logical_not(ignored)), equal(l, iota(labels.graph(), classes, 1))};
 }
 
-/// The probabilities that the loss asks for: (1 - s) at the label and s / C everywhere.
+/// The smoothed target probabilities: (1 - s) at the label, plus s / C everywhere.
 Value target_of(Value logits, Value hit, const Attrs& a) {
   double s = a.f("label_smoothing"), rest = s / static_cast<double>(logits.shape()[1]);
   return select(hit, logits.like(1 - s + rest), logits.like(rest));
@@ -87,7 +87,7 @@ Values decompose(const Call& c) {
   Labels labels = read_labels(x, c.in[1], c.a);
   Value terms = log_softmax(x, 1);
   if (c.a.f("label_smoothing") == 0)
-    terms = select(labels.hit, terms, x.like(0));  // no product: 0 * -inf must not reach the sum
+    terms = select(labels.hit, terms, x.like(0));  // not a product: 0 * -inf must not reach the sum
   else
     terms = target_of(x, labels.hit, c.a) * terms;
   Value each = -sum(terms, {1}, true);
@@ -98,7 +98,8 @@ Values decompose(const Call& c) {
   return {sum(each) / count_of(labels.counts, x.dtype())};
 }
 
-/// What the record has no input for: -sum over classes of weight * target * log_softmax(logits).
+/// Class weights and probabilities, which the op has no inputs for: -sum over classes of weight * target *
+/// log_softmax(logits).
 Values compose(const Call& c) {
   Value x = c.in[0], target = c.in[1], terms = log_softmax(x, 1), weight, counts;
   Shape classes(x.rank(), 1), rest = x.shape();

@@ -8,12 +8,12 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef cumprod_op;
-/// y = the product of x up to each position of `axis`, that one included. The gradient is right where x holds zeros.
+/// y = the inclusive cumulative product of x along `axis`. The gradient is correct if x contains zeros.
 inline Value cumprod(Value x, int64_t axis) { return call(cumprod_op, {x}, {{"axis", Ints{axis}}}); }
 // end of public
 namespace {
 
-/// Its derivative divides by nothing, so zeros are no special case.
+/// Contains no division, so that its derivative is correct for zeros.
 Values prefixes(const Call& c) {
   return scan({c.in[0]}, c.a.i("axis"),
               [](const Values& left, const Values& right) { return Values{left[0] * right[0]}; });

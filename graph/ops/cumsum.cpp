@@ -9,7 +9,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef cumsum_op;
-/// y = the sum of x up to each position of `axis`, that one included; `reverse`: from each position on.
+/// y = the inclusive cumulative sum of x along `axis`; `reverse`: from the end.
 inline Value cumsum(Value x, int64_t axis, bool reverse = false) {
   return call(cumsum_op, {x}, {{"axis", Ints{axis}}, {"reverse", Ints{reverse}}});
 }

@@ -18,9 +18,9 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef dequantize_op;
-/// Numbers kept in blocks of 32 along the last axis: y = scale q + min, f32 (f64 of such scales). `quants`: u8, one q a
-/// byte (8 bits), or two (4 bits: byte j of a block's 16 holds q[j] in its low half, q[j + 16] in its high one, as
-/// GGUF's q4_1); `scales` and `mins`: f16, one a block.
+/// Dequantizes blocks of 32 along the last axis: y = scale q + min, f32 (f64 for f64 scales). `quants`: u8, one q per
+/// byte (8 bits) or two (4 bits: byte j of a block's 16 holds q[j] in its low nibble and q[j + 16] in its high one, as
+/// in GGUF's q4_1); `scales` and `mins`: f16, one per block.
 TUTTI_API Value dequantize(Value quants, Value scales, Value mins, int64_t bits);
 // end of public
 namespace {

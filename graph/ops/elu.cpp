@@ -20,7 +20,7 @@ namespace {
 
 Values vjp(const VjpContext& g) {
   Value x = g.in[0], d = g.d[0];
-  Value below = minimum(x, x.like(0));  // or the branch that is not taken would overflow, and its own gradient be NaN
+  Value below = minimum(x, x.like(0));  // else the branch not taken would overflow, and its gradient be NaN
   return {select(less(x.like(0), x), d, d * (exp(below) * g.a.f("alpha")))};
 }
 

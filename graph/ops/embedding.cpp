@@ -13,8 +13,8 @@ namespace tutti {
 // public
 extern TUTTI_API const OpDef embedding_op;
 /// y[…, :] = weight[indices[…], :]: rows of weight [V, D] for indices (i32) of any shape. The row `padding_idx` gets no
-/// gradient; a negative one counts from the end. An index outside [0, V) is clamped, as by gather: check tokens before
-/// they enter the program.
+/// gradient; a negative one counts from the end. Indices outside [0, V) are clamped, as by gather: check tokens
+/// beforehand.
 TUTTI_API Value embedding(Value weight, Value indices, std::optional<int64_t> padding_idx = {});
 // end of public
 namespace {
@@ -35,7 +35,7 @@ Types infer(std::span<const TensorType> in, const Attrs& a) {
   return {{in[0].dtype, y}};
 }
 
-/// Samples have no padding_idx: its gradient is no derivative, the golden cases hold it.
+/// The samples do not use padding_idx, because its gradient is not a derivative; golden cases test it.
 Values vjp(const VjpContext& g) {
   int64_t rows = g.in[0].shape()[0];
   Value index = g.in[1], d = g.d[0];

@@ -8,12 +8,12 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef flip_op;
-/// x with the order along these axes reversed.
+/// Reverses the order of elements along these axes.
 inline Value flip(Value x, Ints axes) { return call(flip_op, {x}, {{"axes", std::move(axes)}}); }
 // end of public
 namespace {
 
-/// Every axis once, from the front; none for an empty list.
+/// Normalized, unique axes; an empty list stays empty.
 Ints axes_of(const Shape& x, const Attrs& a) {
   const Ints& axes = a.ints("axes");
   return axes.empty() ? Ints{} : normalize_axes(axes, x.size());

@@ -4,7 +4,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef floor_op;
-/// y = the largest whole number <= x; the gradient is 0
+/// y = the largest integer <= x; the gradient is 0
 inline Value floor(Value x) { return call(floor_op, {x}); }
 // end of public
 

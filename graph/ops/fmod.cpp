@@ -10,8 +10,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef fmod_op;
-/// a - b trunc(a / b), exact, which has the sign of a: C's fmod of floats, % of integers. NaN where b is 0, a for
-/// integers.
+/// a - b trunc(a / b), exact, with the sign of a: C's fmod for floats, % for integers. For b = 0 NaN; a for integers.
 inline Value fmod(Value a, Value b) { return call(fmod_op, {a, b}); }
 // end of public
 namespace {

@@ -15,7 +15,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef gelu_op;
-/// y = x Phi(x), Phi the normal distribution; `approximate` is "none" (erf) or "tanh" (Hendrycks & Gimpel 2016)
+/// y = x Phi(x), Phi the normal distribution's CDF; `approximate` is "none" (erf) or "tanh" (Hendrycks & Gimpel 2016)
 inline Value gelu(Value x, std::string approximate = "none") {
   return call(gelu_op, {x}, {{"approximate", std::move(approximate)}});
 }
@@ -24,14 +24,14 @@ namespace {
 
 constexpr double root_2_over_pi = 0.79788456080286536, cubic = 0.044715;
 
-/// y = x P(x): P + x P', and what d is worth comes last, so that large x and d do not overflow between.
+/// The derivative of x P(x) is P + x P'; d is multiplied last, so that large x and d do not overflow in between.
 Values vjp(const VjpContext& g) {
   Value x = g.in[0];
   if (g.a.text("approximate") == "none") {
     Value density = exp(x * x * -0.5) * 0.3989422804014327;
     return {g.d[0] * (0.5 * (1 + erf(x * 0.70710678118654752)) + x * density)};
   }
-  Value near = clamp(x, -40, 40), square = near * near;  // beyond, P' is 0 and the cube may overflow
+  Value near = clamp(x, -40, 40), square = near * near;  // beyond 40 P' is 0 and the cube may overflow
   Value t = tanh(root_2_over_pi * (near + cubic * (square * near)));
   Value slope = (1 - t * t) * (root_2_over_pi * (1 + 3 * cubic * square));
   return {g.d[0] * (0.5 * (1 + t) + 0.5 * x * slope)};

@@ -12,8 +12,8 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef group_norm_op;
-/// Every sample's channels in `groups` groups, each normalised by its own statistics: y = (x - mean) / sqrt(variance +
-/// eps) * weight + bias, x [N, C, …], weight and bias [C].
+/// Normalizes each sample's channels in `groups` groups by the statistics of the group: y = (x - mean) / sqrt(variance
+/// + eps) * weight + bias, x [N, C, …], weight and bias [C].
 TUTTI_API Value group_norm(Value x, int64_t groups, Value weight = {}, Value bias = {}, double eps = 1e-5);
 // end of public
 namespace {

@@ -1,5 +1,6 @@
-// The recurrence of a GRU and its gradient, PyTorch's form: the reset gate acts on the product with the state and its
-// bias. What all steps share are matmuls around it (graph/functions/recurrent.h).
+// The recurrence of a GRU and its gradient, in PyTorch's form: the reset gate is applied to the product with the state
+// plus its bias. The parts independent of the state are matmuls over all steps outside of it
+// (graph/functions/recurrent.h).
 #include <fmt/format.h>
 
 #include "core/base/status.h"
@@ -52,7 +53,7 @@ Values decompose(const Call& c) {
   return {cast(steps.joined(y), t), steps.joined(gates)};
 }
 
-/// The gradients of both kinds of gates; the rest are matmuls over all steps.
+/// The gradients of both kinds of gates; the other gradients are matmuls over all steps.
 Values vjp(const VjpContext& g) {
   if (g.d[1]) return derive_from_decomposition(gru_recurrence_op, g);  // of intermediates: second derivatives
   Values in = {g.in[0], g.in[1], g.out[1], g.out[0], g.cotangent(0)};
@@ -71,7 +72,7 @@ Types infer_grad(std::span<const TensorType> in, const Attrs&) {
   if (y.shape.size() != 3 || h0.shape.size() != 2)
     throw invalid(fmt::format("y {} and h0 {} must be [T, N, H] and [N, H]", to_string(y), to_string(h0)));
   int64_t n = h0.shape[1];
-  num_elements(Ints{4, n});  // throws where the products below overflow
+  num_elements(Ints{4, n});  // throws if the products below would overflow
   TensorType dz = {w.dtype, {y.shape[0], y.shape[1], 3 * n}};
   check_recurrence(dz, h0, w, 3, in.subspan(5));
   if (gates != TensorType{wide(w.dtype), {y.shape[0], y.shape[1], 4 * n}} || in[4] != y || y.dtype != w.dtype ||

@@ -9,7 +9,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef hardtanh_op;
-/// y = x limited to [low, high]; the gradient is 0 outside and on the bounds
+/// y = x clamped to [low, high]; the gradient is 0 outside and on the bounds
 inline Value hardtanh(Value x, double low = -1, double high = 1) {
   return call(hardtanh_op, {x}, {{"low", Reals{low}}, {"high", Reals{high}}});
 }
@@ -27,7 +27,7 @@ const OpDef hardtanh_op{
           return Exs{min(max(x[0], low), high)};
         },
     .vjp =
-        [](const VjpContext& g) {  // y is on a bound exactly where x is on it or beyond, so that x need not be kept
+        [](const VjpContext& g) {  // y is on a bound exactly if x is on or beyond it; so x need not be kept
           Value y = g.out[0], zero = g.d[0].like(0);
           Value below = select(less_equal(y.like(g.a.f("high")), y), zero, g.d[0]);
           return Values{select(less_equal(y, y.like(g.a.f("low"))), zero, below)};

@@ -30,7 +30,7 @@ Values decompose(const Call& c) {
   return {reduce_loss(select(less_equal(size, size.like(delta)), r * r * 0.5, (size - delta / 2) * delta), c.a)};
 }
 
-/// The residual limited to [-delta, delta]: right where it is infinite, unlike the gradient of the decomposition.
+/// The residual clamped to [-delta, delta]; unlike the decomposition's gradient, correct for infinite residuals.
 Values vjp(const VjpContext& g) {
   double delta = g.a.f("delta");
   Value dx = pull_loss(g) * clamp(g.in[0] - g.in[1], -delta, delta);

@@ -10,7 +10,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef iota_op;
-/// i32: every element is its own position along `axis`.
+/// i32: every element is its index along `axis`.
 inline Value iota(Graph& g, Shape shape, int64_t axis = 0) {
   return g.add(iota_op, {}, {{"shape", std::move(shape)}, {"axis", Ints{axis}}})[0];
 }

@@ -11,9 +11,9 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef layer_norm_op;
-/// y = (x - mean) * rstd * weight + bias, mean and rstd = 1 / sqrt(variance + eps) over the last axes, whose sizes are
-/// `normalized_shape`, as are those of weight and bias. In f16 and bf16 the statistics are f32, weight and bias of x's
-/// dtype or f32.
+/// y = (x - mean) * rstd * weight + bias, with mean and rstd = 1 / sqrt(variance + eps) over the last axes, of sizes
+/// `normalized_shape`, which is also the shape of weight and bias. For f16 and bf16 the statistics are f32, weight and
+/// bias have x's dtype or f32.
 TUTTI_API Value layer_norm(Value x, Ints normalized_shape, Value weight = {}, Value bias = {}, double eps = 1e-5);
 // end of public
 namespace {

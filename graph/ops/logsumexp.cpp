@@ -21,7 +21,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef logsumexp_op;
-/// y = log(sum of exp(x) over `axes`, all when empty), computed from x minus its maximum; -inf over no elements
+/// y = log(sum of exp(x) over `axes`, all if empty), computed from x minus its maximum; -inf over no elements
 inline Value logsumexp(Value x, Ints axes = {}, bool keep = false) {
   return call(logsumexp_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
 }
@@ -30,7 +30,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// exp(x - high) and its sum; both with the reduced axes.
+/// exp(x - high) and its sum; the reduced axes are kept.
 struct Shifted {
   Value high, exps, total;
 };

@@ -1,5 +1,5 @@
-// The recurrence of an LSTM and its gradient. What all steps share, the products with the inputs and the gradients of
-// the weights, are matmuls around it (graph/functions/recurrent.h).
+// The recurrence of an LSTM and its gradient. The parts independent of the state, the products with the inputs and the
+// gradients of the weights, are matmuls over all steps outside of it (graph/functions/recurrent.h).
 #include <fmt/format.h>
 
 #include "core/base/status.h"
@@ -59,7 +59,7 @@ Values decompose(const Call& c) {
   return {cast(steps.joined(y), t), cast(cell, t), steps.joined(gates), steps.joined(cells)};
 }
 
-/// The gradient of the gates; the rest are matmuls over all steps.
+/// The gradient of the gates; the other gradients are matmuls over all steps.
 Values vjp(const VjpContext& g) {
   if (g.d[2] || g.d[3])
     return derive_from_decomposition(lstm_recurrence_op, g);  // of intermediates: second derivatives

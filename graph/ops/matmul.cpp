@@ -69,7 +69,7 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
   }
 }
 
-/// x as a matrix: all dimensions but the last in one.
+/// Reshapes x to a matrix by merging all dimensions but the last.
 Value matrix_of(Value x) {
   const Shape& s = x.shape();
   return s.size() == 2 ? x : reshape(x, {num_elements(Shape(s.begin(), s.end() - 1)), s.back()});
@@ -81,7 +81,7 @@ Values vjp(const VjpContext& g) {
   Value da, db;
   if (g.wants[0]) da = sum_to(ta ? matmul(b, d, tb, true) : matmul(d, b, false, !tb), a.shape());
   bool one_b = num_elements(Shape(b.shape().begin(), b.shape().end() - 2)) == 1;
-  if (g.wants[1] && !ta && one_b && d.rank() > 2) {  // for all batches: one product, no sum over them
+  if (g.wants[1] && !ta && one_b && d.rank() > 2) {  // one product over all batches, instead of a sum of products
     Value x = matrix_of(a), y = matrix_of(d);
     db = reshape(tb ? matmul(y, x, true, false) : matmul(x, y, true, false), b.shape());
   } else if (g.wants[1]) {

@@ -5,7 +5,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef max_op;
-/// Largest element over `axes` (all when empty); NaN if any is; equal elements share the gradient equally.
+/// Largest element over `axes` (all if empty); NaN if any is NaN; equal elements share the gradient equally.
 inline Value max(Value x, Ints axes = {}, bool keep = false) {
   return call(max_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
 }

@@ -12,8 +12,8 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef max_pool2d_op;
-/// y = the largest element of every window of x [N, C, H, W], and its tap number ky * width + kx (i32); the first of
-/// equals, never the padding.
+/// y = the largest element of every window of x [N, C, H, W], and its tap index ky * width + kx (i32); of equal
+/// elements the first, never the padding.
 TUTTI_API Values max_pool2d_with_index(Value x, const Pool2dOptions& o = {});
 inline Value max_pool2d(Value x, const Pool2dOptions& o = {}) { return max_pool2d_with_index(x, o)[0]; }
 // end of public
@@ -36,7 +36,7 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
   });
 }
 
-/// Padding is -inf: it can name itself only where all of a window is -inf.
+/// Padding is -inf: argmax selects it only if the whole window is -inf.
 Values decompose(const Call& c) {
   Value columns = pool_columns(c.in[0], c.a, -std::numeric_limits<double>::infinity());
   return {max(columns, {2}), argmax(columns, {2})};

@@ -31,7 +31,7 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
   });
 }
 
-/// Every cotangent at its window's tap, zeros at the others; [N, C, ky * kx, OH, OW].
+/// Every cotangent at its window's selected tap, zeros at the other taps; [N, C, ky * kx, OH, OW].
 Value spread(Value d, Value index, const WindowGeometry& g) {
   Shape row = {d.shape()[0], d.shape()[1], 1, g.h.count, g.w.count};
   Value hit = equal(reshape(index, row), pool_taps(d.graph(), g));
@@ -43,7 +43,7 @@ Values decompose(const Call& c) {
   return {pool_scatter(spread(c.in[0], c.in[1], pool_geometry(x, c.a)), x, c.a)};
 }
 
-/// The cotangent of x, read at every window's tap.
+/// Reads the cotangent of x at every window's selected tap.
 Values vjp(const VjpContext& g) {
   WindowGeometry geometry = pool_geometry(g.a.ints("shape"), g.a);
   Value columns = pool_columns(g.d[0], g.a, 0);

@@ -4,7 +4,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef maximum_op;
-/// y = max(a, b); NaN if either is; equal operands share the gradient, beside a NaN both get it
+/// y = max(a, b); NaN if either is; equal operands share the gradient; if one is NaN both get it
 inline Value maximum(Value a, Value b) { return call(maximum_op, {a, b}); }
 // end of public
 

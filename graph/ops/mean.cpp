@@ -7,7 +7,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef mean_op;
-/// Mean over `axes` (all when empty); `keep` leaves them with size 1. Floats only; NaN over no elements.
+/// Mean over `axes` (all if empty); `keep` keeps them with size 1. Floats only; NaN over no elements.
 inline Value mean(Value x, Ints axes = {}, bool keep = false) {
   return call(mean_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
 }
@@ -28,7 +28,7 @@ const OpDef mean_op{
           for (double& y : out[0].at) y /= n;
         },
     .decompose =
-        [](const Call& c) {  // the sum of many f16 elements overflows where their mean does not
+        [](const Call& c) {  // a sum of many f16 elements may overflow although the mean does not
           Value x = c.in[0], wide = size_of(x.dtype()) < 4 ? cast(x, DType::f32) : x;
           Value total = sum(wide, c.a.ints("axes"), c.a.i("keep") != 0);
           return Values{cast(divide_by_count(total, reduction_geometry(x.shape(), c.a).count), x.dtype())};

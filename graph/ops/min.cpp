@@ -5,7 +5,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef min_op;
-/// Smallest element over `axes` (all when empty); NaN if any is; equal elements share the gradient equally.
+/// Smallest element over `axes` (all if empty); NaN if any is NaN; equal elements share the gradient equally.
 inline Value min(Value x, Ints axes = {}, bool keep = false) {
   return call(min_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
 }

@@ -4,7 +4,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef minimum_op;
-/// y = min(a, b); NaN if either is; equal operands share the gradient, beside a NaN both get it
+/// y = min(a, b); NaN if either is; equal operands share the gradient; if one is NaN both get it
 inline Value minimum(Value a, Value b) { return call(minimum_op, {a, b}); }
 // end of public
 

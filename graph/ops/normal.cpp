@@ -1,4 +1,4 @@
-// Box-Muller from basic operations alone, each rounded to f32: the same bits on every device.
+// Box-Muller with basic operations only, each rounded to f32: bit-identical on every device.
 #include "core/base/status.h"
 #include "graph/op.h"
 #include "graph/ops/random_bits.h"
@@ -7,7 +7,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef normal_op;
-/// f32 numbers from the normal distribution; draws from `stream` and from `stream` + 2^31, so `stream` < 2^31. See
+/// f32 numbers from the normal distribution; uses the streams `stream` and `stream` + 2^31, so `stream` < 2^31. See
 /// random_bits.
 TUTTI_API Value random_normal(Value seed, Value step, Shape shape, int64_t stream, double mean = 0, double std = 1);
 // end of public
@@ -33,7 +33,7 @@ Ex ln(Ex x) {
   return e * 0.69314718055994531 + (2 * s + 2 * s * (series * q));
 }
 
-/// cos(2 pi u) for u in [0, 1): -sin(2 pi v) with v = 1/4 - |u - 1/2|, which is exact; Taylor's series of the sine.
+/// cos(2 pi u) = -sin(2 pi v) for u in [0, 1), with v = 1/4 - |u - 1/2|, which is exact; sine by its Taylor series.
 Ex cos_turn(Ex u) {
   Ex t = (0.25 - abs(u - 0.5)) * 6.2831853071795865, q = t * t;
   Ex series = q * (1.0 / 6227020800) - 1.0 / 39916800;

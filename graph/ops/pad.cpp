@@ -6,8 +6,8 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef pad_op;
-/// x with `low` elements of `value` before, `high` after and `interior` between neighbours, one entry (>= 0) per
-/// axis; an empty `interior` means none. To cut off instead, use slice.
+/// x with `low` elements of `value` before, `high` after and `interior` between adjacent elements, one entry (>= 0) per
+/// axis; an empty `interior` means none. Use slice for cropping.
 inline Value pad(Value x, Ints low, Ints high, Ints interior = {}, double value = 0) {
   return call(
       pad_op, {x},

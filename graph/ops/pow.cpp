@@ -4,7 +4,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef pow_op;
-/// y = a^b for a >= 0 (or a whole b)
+/// y = a^b for a >= 0 (or an integer b)
 inline Value pow(Value a, Value b) { return call(pow_op, {a, b}); }
 // end of public
 

@@ -11,14 +11,14 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef prod_op;
-/// Product over `axes` (all when empty); `keep` leaves them with size 1. 1 over no elements.
+/// Product over `axes` (all if empty); `keep` keeps them with size 1. 1 over no elements.
 inline Value prod(Value x, Ints axes = {}, bool keep = false) {
   return call(prod_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}});
 }
 // end of public
 namespace {
 
-/// A tree of products over a power of two of rows. Its derivative divides by nothing, so zeros are no special case.
+/// A tree of products over a power of two of rows. Contains no division, so that its derivative is correct for zeros.
 Values tree(const Call& c) {
   Value x = c.in[0];
   ReductionGeometry g = reduction_geometry(x.shape(), c.a);

@@ -11,8 +11,8 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef quantized_matmul_op;
-/// y = x Wᵀ, x [rows, inputs], of quantised weights W = dequantize(quants, scales, mins, bits), [features, inputs]; y
-/// has the dtype of x. Kernels need not round W to that dtype.
+/// y = x Wᵀ for x [rows, inputs] and quantized weights W = dequantize(quants, scales, mins, bits), [features, inputs];
+/// y has the dtype of x. Kernels need not round W to that dtype.
 TUTTI_API Value quantized_matmul(Value x, Value quants, Value scales, Value mins, int64_t bits);
 // end of public
 namespace {

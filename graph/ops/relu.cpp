@@ -15,7 +15,7 @@ const OpDef relu_op{.name = "relu",
                     .inputs = {"x"},
                     .expr = [](In x, const Attrs&) { return Exs{max(x[0], 0)}; },
                     .vjp =
-                        [](const VjpContext& g) {  // y <= 0 exactly where x <= 0, so that x need not be kept
+                        [](const VjpContext& g) {  // y <= 0 exactly if x <= 0; so x need not be kept
                           Value y = g.out[0], d = g.d[0];
                           return Values{select(less_equal(y, y.like(0)), d.like(0), d)};
                         },

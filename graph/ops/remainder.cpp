@@ -10,8 +10,8 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef remainder_op;
-/// a - b floor(a / b), which has the sign of b: fmod(a, b), plus b where the signs differ, as PyTorch computes it. NaN
-/// where b is 0, a for integers.
+/// a - b floor(a / b), with the sign of b: fmod(a, b), plus b if the signs differ, as in PyTorch. For b = 0 NaN; a for
+/// integers.
 inline Value remainder(Value a, Value b) { return call(remainder_op, {a, b}); }
 inline Value remainder(Value a, double b) { return remainder(a, a.like(b)); }
 // end of public

@@ -7,7 +7,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef reshape_op;
-/// The same elements in row-major order under another shape; one dimension may be -1 and is inferred.
+/// The same elements in row-major order with another shape; one dimension may be -1, which is inferred.
 inline Value reshape(Value x, Shape shape) { return call(reshape_op, {x}, {{"shape", std::move(shape)}}); }
 // end of public
 namespace {

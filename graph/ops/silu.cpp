@@ -14,7 +14,7 @@ inline Value silu(Value x) { return call(silu_op, {x}); }
 // end of public
 namespace {
 
-/// s + x s (1 - s), s = sigmoid(x): finite where e^-x overflows.
+/// s + x s (1 - s), s = sigmoid(x): finite even if e^-x overflows.
 Values vjp(const VjpContext& g) {
   Value x = g.in[0], s = sigmoid(x);
   return {g.d[0] * (s + silu(x) * (1 - s))};

@@ -23,7 +23,7 @@ const OpDef sinh_op{
     .inputs = {"x"},
     .expr =
         [](In x, const Attrs&) {
-          Ex t = abs(x[0]), u = expm1(t), h = exp(t * 0.5);  // e^t overflows before the result does
+          Ex t = abs(x[0]), u = expm1(t), h = exp(t * 0.5);  // e^t would overflow before the result does
           return Exs{odd(x[0], select(t < 20, (u + u / (u + 1)) * 0.5, h * 0.5 * h))};
         },
     .vjp = in_f32<vjp>,

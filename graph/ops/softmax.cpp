@@ -21,7 +21,7 @@ inline Value softmax(Value x, int64_t axis = -1) { return call(softmax_op, {x}, 
 namespace {
 
 Values decompose(const Call& c) {
-  if (num_elements(c.in[0].shape()) == 0) return {exp(c.in[0])};  // max of nothing is an error
+  if (num_elements(c.in[0].shape()) == 0) return {exp(c.in[0])};  // max over no elements is an error
   Ints axis = {c.a.i("axis")};
   Value e = exp(c.in[0] - max(c.in[0], axis, true));
   return {e / sum(e, axis, true)};

@@ -33,15 +33,15 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef sort_op;
-/// {values, indices (i32)} of x in order along `axis`; equal elements keep theirs. NaN counts as largest. `count` >= 0:
-/// only the first so many.
+/// {values, indices (i32)} of x sorted along `axis`; the sort is stable. NaN counts as the largest. `count` >= 0:
+/// returns only the first `count` elements.
 inline Values sort(Value x, int64_t axis = -1, bool descending = false, int64_t count = -1) {
   return call_all(sort_op, {x}, {{"axis", Ints{axis}}, {"descending", Ints{descending}}, {"count", Ints{count}}});
 }
 // end of public
 namespace {
 
-/// The lines of x along the axis, and how many elements of each are asked for.
+/// The lines of x along the axis, and how many elements of each to return.
 struct Order : AxisGeometry {
   bool descending;
   int64_t count;
@@ -88,22 +88,22 @@ void reference(std::span<const Tensor> in, std::span<Tensor> out, const Attrs& a
   }
 }
 
-/// Keys [n, lines] that sort ascending without NaN, and positions that decide between equal ones.
+/// Keys [n, lines] without NaN, to be sorted in ascending order, and positions as tie-breakers.
 struct Keyed {
   Value key, tie;
 };
 
-/// Whether p comes before q: never both ways for two elements.
+/// Whether p comes before q; a strict total order.
 Value before(const Keyed& p, const Keyed& q) {
   return logical_or(less(p.key, q.key), logical_and(equal(p.key, q.key), less(p.tie, q.tie)));
 }
 
-/// The largest key of its dtype.
+/// The largest key of the dtype.
 double highest(DType t) {
   return is_float(t) ? std::numeric_limits<double>::infinity() : t == DType::u32 ? 4294967295.0 : 2147483647.0;
 }
 
-/// NaN becomes the infinity at its end, its position one beyond those of all others.
+/// Maps NaN to the infinity on its side, with a position beyond those of all other elements.
 Keyed keys_of(Value x, bool descending) {
   if (x.dtype() == DType::u8 || x.dtype() == DType::boolean) x = cast(x, DType::i32);
   double n = static_cast<double>(x.shape()[0]);
@@ -114,7 +114,7 @@ Keyed keys_of(Value x, bool descending) {
           select(number, place, descending ? place - n : place + n)};
 }
 
-/// The positions of the first `count` by counting how many come before each; all pairs.
+/// The positions of the first `count` elements: computes each element's rank by comparing all pairs.
 Value by_rank(const Keyed& k, int64_t count) {
   int64_t n = k.key.shape()[0], lines = k.key.shape()[1];
   auto column = [&](Value v) { return reshape(v, {n, 1, v.shape()[1]}); };
@@ -132,14 +132,14 @@ Value half(Value x, bool second) {
   return slice_axis(x, 0, second ? m / 2 : 0, second ? m : m / 2);
 }
 
-/// a and b in turn.
+/// Interleaves a and b.
 Value interleaved(Value a, Value b) {
   int64_t m = a.shape()[0], lines = a.shape()[1];
   return reshape(concat({reshape(a, {m, 1, lines}), reshape(b, {m, 1, lines})}, 1), {2 * m, lines});
 }
 
-/// Runs of that length side by side, [2 * run, pairs, lines] as [m, lines]: the second of each pair in reverse, so that
-/// the two are bitonic.
+/// Arranges runs of length `run` as columns, [2 * run, pairs, lines] as [m, lines]; the second run of each pair is
+/// reversed, so that the pair is bitonic.
 Value paired(Value x, int64_t run) {
   int64_t m = x.shape()[0], lines = x.shape()[1], pairs = m / (2 * run);
   if (run > 1) {
@@ -151,9 +151,9 @@ Value paired(Value x, int64_t run) {
   return reshape(transpose(reshape(x, {pairs, 2 * run, lines}), {1, 0, 2}), {m, lines});
 }
 
-/// The positions of the first `count` by a bitonic network. Partners are always the two halves; interleaving them
-/// brings the next ones there, so that every pass has the same shape. Of runs that hold `count`, only the lower half
-/// goes on.
+/// The positions of the first `count` elements, by a bitonic network. Compares the two halves of the data and
+/// interleaves the results, so that the next partners are again in the two halves and every pass has the same shape.
+/// Once runs hold `count` elements, only their lower halves are kept.
 Value by_network(Keyed k, int64_t count) {
   int64_t n = k.key.shape()[0], m = 1;
   while (m < n) m *= 2;

@@ -10,8 +10,8 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef take_along_axis_op;
-/// Element by element y[…, i, …] = x[…, index[…, i, …], …], PyTorch's gather; `gather` of here takes whole slices.
-/// `index` (i32) may be smaller than x, along `axis` also larger; what lies outside [0, size) is clamped.
+/// y[…, i, …] = x[…, index[…, i, …], …] for every element, which is PyTorch's gather; Tutti's `gather` takes whole
+/// slices. `index` (i32) may be smaller than x, and along `axis` also larger; indices outside [0, size) are clamped.
 TUTTI_API Value take_along_axis(Value x, Value index, int64_t axis);
 // end of public
 namespace {

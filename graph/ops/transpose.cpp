@@ -5,7 +5,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef transpose_op;
-/// Axis i of y is axis perm[i] of x; perm names every axis once (negative: from the end).
+/// Axis i of y is axis perm[i] of x; perm is a permutation of the axes (negative: from the end).
 inline Value transpose(Value x, Ints perm) { return call(transpose_op, {x}, {{"perm", std::move(perm)}}); }
 // end of public
 namespace {

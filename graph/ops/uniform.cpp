@@ -9,7 +9,7 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef uniform_op;
-/// f32 numbers drawn uniformly from [low, high), low where both are equal; see random_bits.
+/// f32 numbers drawn uniformly from [low, high), or low if both are equal; see random_bits.
 TUTTI_API Value random_uniform(Value seed, Value step, Shape shape, int64_t stream, double low = 0, double high = 1);
 // end of public
 
@@ -25,7 +25,7 @@ const OpDef uniform_op{.name = "uniform",
                              if (!(low <= high))
                                throw invalid(fmt::format("low = {} must not be above high = {}", low, high));
                              Ex y = low + cast(x[0] >> 8, DType::f32) * 0x1p-24 * (high - low);
-                             auto top = static_cast<float>(high);  // rounding may reach it
+                             auto top = static_cast<float>(high);  // rounding may reach high
                              return Exs{min(y, std::fmax(static_cast<float>(low), std::nextafterf(top, -INFINITY)))};
                            },
                        .samples = {{.shapes = {{3, 5}}, .low = 0, .high = 4294967295.0, .dtypes = {DType::u32}},

@@ -13,8 +13,8 @@ namespace tutti {
 
 // public
 extern TUTTI_API const OpDef var_op;
-/// The variance over `axes` (all when empty): the squares of x minus its mean, divided by their number less
-/// `correction`; NaN where that is 0 and nothing varies.
+/// The variance over `axes` (all if empty): the sum of squares of x minus its mean, divided by the number of elements
+/// minus `correction`; NaN if both are 0.
 inline Value var(Value x, Ints axes = {}, bool keep = false, int64_t correction = 1) {
   return call(var_op, {x}, {{"axes", std::move(axes)}, {"keep", Ints{keep}}, {"correction", Ints{correction}}});
 }
@@ -26,7 +26,7 @@ double freedom(const Shape& x, const Attrs& a) {
   return static_cast<double>(reduction_geometry(x, a).count - a.i("correction"));
 }
 
-/// What the squares are divided by; PyTorch's gradient takes less than none as it is.
+/// The divisor of the sum of squares. The gradient uses freedom() even if negative, as PyTorch does.
 double divisor(const Shape& x, const Attrs& a) { return std::max(freedom(x, a), 0.0); }
 
 Values decompose(const Call& c) {

@@ -1,4 +1,4 @@
-// Sliding windows over images, and their adjoint: one geometry, one walk, two records.
+// Sliding windows over images and their adjoint, with a shared geometry and iteration.
 #include "core/geometry/window.h"
 #include "graph/op.h"
 #include "graph/ops/add.h"
@@ -11,12 +11,12 @@ namespace tutti {
 // public
 extern TUTTI_API const OpDef window_op;
 extern TUTTI_API const OpDef fold_op;
-/// Every window of x[N, C, H, W] side by side: y[N, C, kh, kw, OH, OW] holds x[n, c, oh*stride + ky*dilation -
-/// padding, …], `value` outside the image; OH = floor((H + 2*padding - dilation*(kh - 1) - 1) / stride) + 1. Each
-/// of kernel, stride, padding (symmetric) and dilation holds two numbers: for H, for W.
+/// All windows of x[N, C, H, W]: y[N, C, kh, kw, OH, OW] holds x[n, c, oh*stride + ky*dilation - padding, …], `value`
+/// outside the image; OH = floor((H + 2*padding - dilation*(kh - 1) - 1) / stride) + 1. Kernel, stride, padding
+/// (symmetric) and dilation have two entries each: for H, for W.
 TUTTI_API Value window(Value x, Ints kernel, Ints stride = {1, 1}, Ints padding = {0, 0}, Ints dilation = {1, 1},
                        double value = 0);
-/// The adjoint of window: adds the windows up into an image of `size` (H, W); also called col2im.
+/// The adjoint of window: sums the windows into an image of `size` (H, W); also called col2im.
 TUTTI_API Value fold(Value x, Ints size, Ints kernel, Ints stride = {1, 1}, Ints padding = {0, 0},
                      Ints dilation = {1, 1});
 // end of public
@@ -46,7 +46,7 @@ Types infer_fold(std::span<const TensorType> in, const Attrs& a) {
   return {{in[0].dtype, fold_geometry(in[0].shape, a).images()}};
 }
 
-/// One padded, dilated copy of every tap, added up.
+/// The sum of one padded, dilated copy per tap.
 Values add_taps(const Call& c) {
   Value x = c.in[0], y;
   const Shape& s = x.shape();
