@@ -38,7 +38,7 @@ size_t stored_size(ElementType type) {
   return size_of(*dtype_of(type));
 }
 
-/// How many elements the dimensions say, at most `limit`.
+/// Number of elements of the shape; throws if it exceeds `limit`.
 uint64_t count_of(const pb::Tensor& t, const std::string& place, uint64_t limit) {
   uint64_t count = 1;
   bool empty = false;
@@ -61,8 +61,8 @@ uint64_t count_of(const pb::Tensor& t, const std::string& place, uint64_t limit)
   return count;
 }
 
-/// The file that `location` names beside the model. Links of the file system may lead to where the model's own link
-/// leads (Hugging Face's cache keeps both in "blobs"), and no further, as in onnxruntime. Throws Error(invalid).
+/// The file beside the model that `location` names. As in onnxruntime, links may lead only to the folder that the
+/// model's own link leads to (Hugging Face's cache keeps both in "blobs"). Throws Error(invalid).
 std::filesystem::path file_beside(const std::string& model, const std::string& location, const std::string& place) {
   namespace fs = std::filesystem;
   fs::path relative(location);

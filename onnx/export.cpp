@@ -10,7 +10,7 @@
 namespace tutti::onnx {
 namespace {
 
-/// The states of evaluation, under the parameters' names.
+/// The states used in evaluation, by parameter name.
 HostTensors states_of(Checkpoint& checkpoint, const ModelSignature& declared, const TrainerOptions& trained) {
   HostTensors all;
   for (const nn::Parameter& p : declared.parameters) {
@@ -42,7 +42,7 @@ Model exported(const std::string& checkpoint, const Task& task, const TrainerOpt
   auto of_batch = [&](int64_t n) {
     return raise(plain.prediction(fed, n), {{Programs::prediction_state(fed, n), output}});
   };
-  // Primes that no model has as a size of its own.
+  // Primes, so that no size of a model is a multiple of them by chance.
   constexpr int64_t one = 1009, another = 1013;
   Model model =
       options.batch ? of_batch(*options.batch) : with_open_batch(of_batch(one), of_batch(another), one, another);

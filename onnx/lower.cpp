@@ -12,13 +12,13 @@
 namespace tutti::onnx {
 namespace {
 
-constexpr int64_t most_numbers = 1 << 16;   // of a shape, of indices: what is computed on the host
-constexpr int64_t most_computed = 1 << 20;  // elements on the way there
+constexpr int64_t most_numbers = 1 << 16;   // largest shape or index list computed on the host
+constexpr int64_t most_computed = 1 << 20;  // elements of intermediate results
 
-/// The model's dtype of an element type as the graph has it.
+/// The dtype in the graph for a dtype of the model.
 DType graph_dtype(DType t) { return t == DType::i64 ? DType::i32 : t; }
 
-/// Whether the types may meet: sizes of the file that are open fit all.
+/// Whether the types match; dynamic sizes of the file match any size.
 bool fits(const Port& p, const TensorType& t) {
   if (graph_dtype(*dtype_of(p.type)) != t.dtype) return false;
   if (!p.has_shape) return true;
@@ -60,7 +60,7 @@ Lowering::Lowering(const Model& model, Graph& graph, const std::map<std::string,
 }
 
 void Lowering::check_inputs(const std::map<std::string, Input>& inputs) {
-  std::map<std::string, std::pair<std::string, int64_t>> sizes;  // of symbols: who said so, and what
+  std::map<std::string, std::pair<std::string, int64_t>> sizes;  // per symbol: the input that set it, and its size
   for (const Port& p : model_.inputs) {
     auto it = inputs.find(p.name);
     if (it == inputs.end())
@@ -129,7 +129,7 @@ std::optional<Reals> Lowering::numbers(const std::string& name) {
   try {
     return evaluate(graph_, fed_, {item.value})[0].at;
   } catch (const Error&) {
-    return std::nullopt;  // it hangs on a feed or a state
+    return std::nullopt;  // it depends on a feed or a state
   }
 }
 

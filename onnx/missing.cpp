@@ -1,4 +1,4 @@
-// What a build without protobuf has: errors that say so.
+// For builds without protobuf: every function throws an error that says so.
 #include "onnx/export.h"
 #include "onnx/lower.h"
 #include "onnx/model.h"

@@ -1,4 +1,4 @@
-// One model from two that differ in the size of the batch.
+// Merges two models that differ only in the batch size.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ class Merging {
         "export a fixed batch size: " + option_text("batch", 1));
   }
 
-  /// How many batches a size is, 0 where it is the same in both.
+  /// The size as a multiple of the batch size; 0 if it is the same in both models.
   int64_t batches(int64_t a, int64_t b, const std::string& where) const {
     if (a == b) return 0;
     if (a % batch_a_ != 0 || a / batch_a_ * batch_b_ != b) throw closed(fmt::format("the sizes of {} change", where));
@@ -79,7 +79,7 @@ class Merging {
     numbers(a, x->as<int64_t>(), y->as<int64_t>());
   }
 
-  /// A constant vector of i64.
+  /// The value of a constant i64 vector; else null.
   static const HostTensor* integers(const Node& n) {
     auto it = n.attributes.find("value");
     const auto* t = n.op == "Constant" && it != n.attributes.end() ? std::get_if<HostTensor>(&it->second) : nullptr;
@@ -90,7 +90,7 @@ class Merging {
     Ints of_batch;
     for (size_t k = 0; k < a.size(); ++k) of_batch.push_back(batches(a[k], b[k], n.text()));
     bool one = std::ranges::count_if(of_batch, [](int64_t k) { return k != 0; }) == 1;
-    if (one && only_a_shape(n.outputs[0])) {  // a Reshape finds one size itself
+    if (one && only_a_shape(n.outputs[0])) {  // a Reshape can infer one size itself
       a[static_cast<size_t>(std::ranges::find_if(of_batch, [](int64_t k) { return k != 0; }) - of_batch.begin())] = -1;
       constant(n.outputs[0], a);
       return;
@@ -129,7 +129,7 @@ class Merging {
 
   const Model &a_, &b_;
   int64_t batch_a_, batch_b_;
-  bool asks_ = false;  // whether a node needs the size as a number
+  bool asks_ = false;  // whether a node needs the batch size as a number
   std::vector<Node> nodes_;
 };
 

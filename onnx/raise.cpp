@@ -21,7 +21,7 @@ bool takes(const Graph& g, const tutti::Node& n) {
   return n.op->elementwise() && takes_expression(g, n);
 }
 
-/// A graph of ops that have a form.
+/// Decomposes ops until all have an ONNX form.
 Graph expressible(const Graph& g) {
   auto tidied = [](const Graph& x) { return dce(cse(simplify(x))); };
   Legalizer legalizer(
@@ -41,7 +41,7 @@ Graph expressible(const Graph& g) {
   return out;
 }
 
-/// Whether a constant is several equal numbers: then its shape may hang on the batch.
+/// Whether a constant consists of several equal elements: its shape may then depend on the batch size.
 bool repeats_one_number(const ValueInfo& v) {
   size_t size = size_of(v.type.dtype);
   return v.data.size() > size &&
@@ -159,7 +159,7 @@ std::string Raising::number(DType dtype, double x, const Shape& shape) {
   return constant(t);
 }
 
-/// Gives outputs their names, in the place of those that their nodes gave them.
+/// Renames outputs to their requested names.
 void Raising::name_outputs() {
   std::map<std::string, std::string> renamed;
   for (const State& s : graph_.states()) {
@@ -183,7 +183,7 @@ void Raising::name_outputs() {
         if (auto it = renamed.find(name); it != renamed.end()) name = it->second;
 }
 
-/// Drops the nodes that no output needs, such as those that were fused, and finds the inputs.
+/// Removes nodes that no output depends on, such as fused ones, and collects the inputs.
 void Raising::drop_unread() {
   std::set<std::string> read;
   for (const Port& p : model_.outputs) read.insert(p.name);
@@ -207,7 +207,7 @@ void Raising::drop_unread() {
                                .symbols = std::vector<std::string>(v.type.shape.size())});
 }
 
-/// Equal names are numbered without the gaps that dropped nodes leave.
+/// Renumbers equal names, closing the gaps of removed nodes.
 void Raising::number_names() {
   taken_.clear();
   for (const ValueInfo& v : graph_.values())

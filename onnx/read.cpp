@@ -1,4 +1,4 @@
-// Reads a model and checks what the format promises: names, order, sizes, types.
+// Reads a model and validates names, order, sizes and types.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -14,7 +14,7 @@ namespace {
 
 const char* const damaged = "export the model again; the file is damaged";
 
-/// The bytes of a file of at most 2 GiB, which is what the format holds.
+/// The bytes of a file of at most 2 GiB, the format's limit.
 std::string file_bytes(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -164,7 +164,7 @@ class Reader {
 
   std::string path_;
   ReadOptions options_;
-  std::set<std::string> known_;  // names that have a value so far
+  std::set<std::string> known_;  // names defined so far
 };
 
 }  // namespace

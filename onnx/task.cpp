@@ -19,7 +19,7 @@
 namespace tutti::onnx {
 namespace {
 
-/// Names of the weights that BatchNormalization keeps as running statistics.
+/// Names of the weights that are running statistics of BatchNormalization.
 std::set<std::string> statistics_of(const Model& m) {
   std::set<std::string> names;
   for (const Node& n : m.nodes)
@@ -27,7 +27,7 @@ std::set<std::string> statistics_of(const Model& m) {
   return names;
 }
 
-/// Weights that train: f32 tensors with axes. Numbers without axes are constants of formulas.
+/// Trainable weights: f32 tensors that are not scalars. Scalars are constants of formulas.
 bool trains(const HostTensor& t) { return t.type.dtype == DType::f32 && !t.type.shape.empty(); }
 
 class OnnxTask {
@@ -68,7 +68,7 @@ class OnnxTask {
     DType dtype = *dtype_of(p.type);
     Value value = is_float(dtype) ? cast(b.input(column), dtype) : column;
     if (!p.has_shape || p.shape.size() == value.rank()) return value;
-    // Images without an axis of channels, or flat ones: the same elements as the file says.
+    // Images without a channel axis, or flattened ones: reshapes to the file's shape.
     Shape shape = p.shape;
     int64_t rest = 1;
     for (size_t k = 1; k < shape.size(); ++k) {

@@ -8,7 +8,7 @@
 namespace tutti::onnx {
 namespace {
 
-constexpr int64_t ir_version = 9;  // of the year of opset 20
+constexpr int64_t ir_version = 9;  // the IR version released with opset 20
 
 void set(pb::Tensor& to, const HostTensor& t) {
   for (int64_t d : t.type.shape) to.add_dims(d);
@@ -21,7 +21,7 @@ void set(pb::Port& to, const Port& p) {
   pb::TensorKind& kind = *to.mutable_type()->mutable_tensor_type();
   kind.set_elem_type(p.type);
   if (!p.has_shape) return;
-  kind.mutable_shape();  // a scalar has a shape, too
+  kind.mutable_shape();  // scalars have a shape, too
   for (size_t k = 0; k < p.shape.size(); ++k) {
     pb::Dimension& d = *kind.mutable_shape()->add_dim();
     if (p.shape[k] >= 0)
@@ -31,7 +31,7 @@ void set(pb::Port& to, const Port& p) {
   }
 }
 
-/// The kinds of attributes, by the format's numbers.
+/// Sets an attribute's value and type code.
 struct SetAttribute {
   pb::Attribute& to;
   void operator()(double x) const {
@@ -91,7 +91,7 @@ std::string bytes_of(const Model& model, const std::string& path) {
       throw invalid(fmt::format("{}: the model has {} bytes; an ONNX file can have at most 2 GiB", path, bytes),
                     "export a smaller model, or keep it as safetensors (tutti train --merged)");
   };
-  expect_room();  // before memory is taken for them
+  expect_room();  // before memory is allocated for them
   pb::Model m;
   m.set_ir_version(ir_version);
   m.set_producer_name("tutti");

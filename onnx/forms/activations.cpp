@@ -1,4 +1,4 @@
-// Functions of one number that ONNX has as ops.
+// Unary functions that are ONNX ops.
 #include <cmath>
 
 #include "onnx/form.h"

@@ -1,10 +1,10 @@
-// Convolutions, transposed ones, and pools.
+// Convolutions, transposed convolutions, and pools.
 #include "onnx/form.h"
 
 namespace tutti::onnx {
 namespace {
 
-/// y and x of both sides: ONNX has all begins first.
+/// Padding in ONNX's order: y and x at the start, then y and x at the end.
 Ints both_sides(const Ints& padding) { return {padding[0], padding[1], padding[0], padding[1]}; }
 
 Raising::Attributes attributes_of(Raising& r, const tutti::Node& n) {
@@ -20,7 +20,7 @@ std::string convolved(Raising& r, const tutti::Node& n, const std::string& bias)
   return r.add("Conv", {r.in(n, 0), r.in(n, 1), bias}, attributes_of(r, n));
 }
 
-/// The gradient of a convolution to its images is the transposed one.
+/// The gradient of a convolution with respect to its images is ONNX's ConvTranspose.
 std::string transposed(Raising& r, const tutti::Node& n, const std::string& bias) {
   Raising::Attributes a = attributes_of(r, n);
   const Shape &image = n.attrs.ints("shape"), &d = r.shape(n.inputs[0]), &w = r.shape(n.inputs[1]);
@@ -32,7 +32,7 @@ std::string transposed(Raising& r, const tutti::Node& n, const std::string& bias
   return r.add("ConvTranspose", {r.in(n, 0), r.in(n, 1), bias}, a);
 }
 
-/// A convolution and a bias per channel, [C] as [C, 1, 1].
+/// A convolution plus a bias per channel, where [C] is reshaped to [C, 1, 1].
 std::optional<std::string> with_bias(Raising& r, const tutti::Node& add) {
   for (size_t k : {0, 1}) {
     const tutti::Node* shaped = r.producer(add.inputs[1 - k]);
@@ -54,7 +54,7 @@ Raising::Attributes pool_of(const tutti::Node& n) {
 Names largest(Raising& r, const tutti::Node& n) {
   Raising::Attributes a = pool_of(n);
   a["dilations"] = n.attrs.ints("dilation");
-  return {r.add("MaxPool", {r.in(n, 0)}, a), ""};  // ONNX counts positions otherwise
+  return {r.add("MaxPool", {r.in(n, 0)}, a), ""};  // ONNX numbers positions differently
 }
 
 Names average(Raising& r, const tutti::Node& n) {

@@ -1,4 +1,4 @@
-// Elementwise ops: the instructions of their expressions, one by one.
+// Elementwise ops, converted instruction by instruction.
 #include <fmt/format.h>
 
 #include "onnx/form.h"
@@ -6,7 +6,7 @@
 namespace tutti::onnx {
 namespace {
 
-/// The ONNX op of an instruction with operands of that type; "" where there is none, or it takes several.
+/// The ONNX op of an instruction with operands of that type; "" if there is none, or if it takes several nodes.
 std::string op_of(uint16_t code, DType operand) {
   bool truth = operand == DType::boolean;
   switch (code) {
@@ -49,7 +49,7 @@ Expr expression(const Graph& g, const tutti::Node& n) {
 
 bool takes_expression(const Graph& g, const tutti::Node& n) {
   for (const TuttiInstr& i : expression(g, n).code)
-    if (i.code == TUTTI_X_SHL || i.code == TUTTI_X_SHR) return false;  // of signed numbers ONNX has none
+    if (i.code == TUTTI_X_SHL || i.code == TUTTI_X_SHR) return false;  // ONNX has no shifts of signed integers
   return true;
 }
 

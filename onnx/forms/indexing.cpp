@@ -1,4 +1,4 @@
-// Elements picked by number. Ours clamps numbers beyond the axis; ONNX takes none such.
+// Gather ops. Tutti clamps indices out of range; ONNX does not allow them.
 #include "onnx/form.h"
 
 namespace tutti::onnx {

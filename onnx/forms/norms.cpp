@@ -1,4 +1,4 @@
-// Normalisations. That of batches, in evaluation, is found among the ops that it is made of.
+// Normalizations. Batch normalization in evaluation is recognized from its composition of ops.
 #include <algorithm>
 
 #include "onnx/form.h"
@@ -6,7 +6,7 @@
 namespace tutti::onnx {
 namespace {
 
-/// All of x, and what follows it, of one type.
+/// Whether all inputs have the dtype of x.
 bool one_dtype(const Graph& g, const tutti::Node& n) {
   return std::ranges::all_of(n.inputs,
                              [&](ValueId id) { return g.info(id).type.dtype == g.info(n.inputs[0]).type.dtype; });
@@ -20,7 +20,8 @@ Names layer(Raising& r, const tutti::Node& n) {
                    {{"axis", -static_cast<int64_t>(shape.size())}, {"epsilon", n.attrs.f("eps")}});
 }
 
-/// Groups as channels of InstanceNormalization: GroupNormalization has weights per group before opset 21.
+/// Group normalization by InstanceNormalization, with groups as channels: before opset 21 GroupNormalization has one
+/// weight per group.
 Names group(Raising& r, const tutti::Node& n) {
   int64_t groups = n.attrs.i("groups");
   const TensorType& x = r.type(n.inputs[0]);
@@ -37,8 +38,8 @@ Names group(Raising& r, const tutti::Node& n) {
   return {y};
 }
 
-/// A value per channel of an x of that rank, [C] itself: as it is for matrices, else reshaped to [C, 1, …]. None where
-/// it is of another shape.
+/// The [C] value of a per-channel operand for an x of that rank: itself for matrices, else reshaped to [C, 1, …]. None
+/// if it has another shape.
 ValueId per_channel(const Raising& r, ValueId id, const Shape& x) {
   Shape wanted(x.size() - 1, 1);
   wanted[0] = x[1];
@@ -48,7 +49,7 @@ ValueId per_channel(const Raising& r, ValueId id, const Shape& x) {
   return n && n->op->name == "reshape" && r.shape(n->inputs[0]) == Shape{x[1]} ? n->inputs[0] : none;
 }
 
-/// (x - mean) * (rsqrt(variance + eps) * weight) + bias, as batch_norm_eval adds it.
+/// (x - mean) * (rsqrt(variance + eps) * weight) + bias, as composed by batch_norm_eval.
 std::optional<std::string> batch(Raising& r, const tutti::Node& add) {
   const tutti::Node* product = r.only_for(add.inputs[0], "mul");
   const tutti::Node* centred = product ? r.only_for(product->inputs[0], "sub") : nullptr;

@@ -1,4 +1,4 @@
-// Products of matrices, with the bias of a linear layer where one is added, and attention.
+// Matrix products, with the bias of a linear layer, and attention.
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -37,7 +37,7 @@ Names product(Raising& r, const tutti::Node& n) {
   return {r.add("MatMul", {with_last_axes_swapped(r, n, 0, ta), with_last_axes_swapped(r, n, 1, tb)})};
 }
 
-/// matmul + c as one Gemm.
+/// Fuses matmul + c to one Gemm.
 std::optional<std::string> linear(Raising& r, const tutti::Node& add) {
   for (size_t k : {0, 1}) {
     const tutti::Node* product = r.only_for(add.inputs[k], "matmul");
@@ -47,7 +47,7 @@ std::optional<std::string> linear(Raising& r, const tutti::Node& add) {
   return std::nullopt;
 }
 
-/// softmax(q k^T scale) v: that no query is without a key is known.
+/// softmax(q k^T scale) v, for attention in which every query attends to at least one key.
 Value attend(Value q, Value k, Value v, const Attrs& a) {
   Shape heads = q.shape();
   double scale = a.reals("scale").empty() ? 1 / std::sqrt(static_cast<double>(heads[3])) : a.f("scale");

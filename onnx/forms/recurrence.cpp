@@ -1,4 +1,4 @@
-// The recurrence of an LSTM, with the product of its inputs where there is one.
+// The recurrence of an LSTM, fused with the product of its inputs if possible.
 #include <algorithm>
 
 #include "onnx/form.h"
@@ -13,14 +13,14 @@ bool is_zero(const Raising& r, ValueId id) {
   return v.role == Role::constant && std::ranges::all_of(v.data, [](std::byte b) { return b == std::byte{0}; });
 }
 
-/// What z = x w_ih^T + b comes from: w and b have the names that ONNX takes, without the axis of directions.
+/// The operands of z = x w_ih^T + b, by ONNX's names; w and b without the axis of directions.
 struct Inputs {
   std::string x, w, b_ih, b_hh;
 };
 
 bool is_bias(const Raising& r, ValueId id, int64_t size) { return r.shape(id) == Shape{size}; }
 
-/// z itself through a unit matrix, where it is nothing else.
+/// If z is not such a product, its input is z and the weight is an identity matrix.
 Inputs inputs_of(Raising& r, ValueId z) {
   int64_t size = r.shape(z)[2];
   Inputs in;
@@ -46,7 +46,7 @@ Inputs inputs_of(Raising& r, ValueId z) {
   return {.x = r.name(z), .w = r.constant(unit)};
 }
 
-/// i, f, g, o as ONNX has them: i, o, f, g.
+/// Reorders gates from i, f, g, o to ONNX's i, o, f, g.
 std::string gates(Raising& r, const std::string& w) {
   Names part = r.add_all("Split", {w}, 4, {{"axis", int64_t{0}}, {"num_outputs", int64_t{4}}});
   return r.add("Concat", {part[0], part[3], part[1], part[2]}, {{"axis", int64_t{0}}});

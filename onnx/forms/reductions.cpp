@@ -1,4 +1,4 @@
-// Reductions and what runs along an axis.
+// Reductions and scans along an axis.
 #include "core/base/shape.h"
 #include "core/geometry/index.h"
 #include "onnx/form.h"
@@ -9,7 +9,7 @@ namespace {
 void add_reduction(Forms& f, const std::string& ours, const std::string& theirs) {
   f.by_op[ours] = {[theirs](Raising& r, const tutti::Node& n) {
     Ints axes = n.attrs.ints("axes");
-    if (r.shape(n.inputs[0]).empty()) axes.clear();  // a scalar has axes with us alone
+    if (r.shape(n.inputs[0]).empty()) axes.clear();  // ONNX allows no axes of a scalar
     return Names{r.add(theirs, {r.in(n, 0), axes.empty() ? "" : r.integers(axes)}, {{"keepdims", n.attrs.i("keep")}})};
   }};
 }

@@ -1,4 +1,4 @@
-// Shapes, parts of tensors, and more around them.
+// Reshapes, slices and padding.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -32,7 +32,7 @@ Names joined(Raising& r, const tutti::Node& n) {
   return {r.add("Concat", in, {{"axis", n.attrs.i("axis")}})};
 }
 
-/// Of the axes that are cut alone.
+/// Slices only the axes that are cut.
 Names sliced(Raising& r, const tutti::Node& n) {
   const Shape& x = r.shape(n.inputs[0]);
   Ints starts, stops, axes, steps;

@@ -1,4 +1,4 @@
-// Functions of one number, and activations.
+// Unary functions and activations.
 #include <cmath>
 #include <limits>
 
@@ -16,10 +16,10 @@ void add_unary(Table& t, const std::string& name, Unary f) {
 
 Value hardsigmoid(Value x, double alpha, double beta) { return clamp(x * alpha + beta, 0, 1); }
 
-/// elu, whose alpha may be below 0 in ONNX.
+/// elu with any alpha: in ONNX it may be negative.
 Value elu_of_any(Value x, double alpha) { return alpha >= 0 ? elu(x, alpha) : select(x > 0, x, -elu(x, -alpha)); }
 
-/// The tensor limited by what may be left out.
+/// Clamps the tensor; both bounds are optional.
 Value clip(const Context& c) {
   Value x = c.in(0);
   constexpr double infinity = std::numeric_limits<double>::infinity();

@@ -1,4 +1,4 @@
-// Arithmetic of several operands, and casts.
+// Arithmetic and casts.
 #include <fmt/format.h>
 
 #include "graph/ops.h"
@@ -13,7 +13,7 @@ void add_binary(Table& t, const std::string& name, Binary f) {
   t[name] = [f](const Context& c) { return Values{f(c.in(0), c.in(1))}; };
 }
 
-/// f over any number of operands, from left to right.
+/// Folds any number of operands with f, from left to right.
 void add_fold(Table& t, const std::string& name, Binary f) {
   t[name] = [f](const Context& c) {
     Value y = c.in(0);
@@ -22,7 +22,7 @@ void add_fold(Table& t, const std::string& name, Binary f) {
   };
 }
 
-/// The result has the base's type, whatever the exponent's.
+/// The result has the dtype of the base, whatever that of the exponent.
 Value power(Value a, Value b) {
   DType dtype = a.dtype();
   if (is_float(dtype)) return pow(a, cast(b, dtype));
@@ -35,7 +35,7 @@ DType target(const Context& c, int64_t type) {
   return *dtype == DType::i64 ? DType::i32 : *dtype;
 }
 
-/// Integers go to other integers with their low bits.
+/// Casts; narrowing of integers keeps the low bits.
 Value converted(Value x, DType to) {
   if (x.dtype() == DType::i32 && to == DType::u8) x = logical_and(x, x.like(255));
   return cast(x, to);

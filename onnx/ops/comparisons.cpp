@@ -1,4 +1,4 @@
-// Questions, logic, and what chooses by an answer.
+// Comparisons, logic and selection.
 #include "graph/ops.h"
 #include "onnx/handler.h"
 
@@ -9,7 +9,7 @@ void add_binary(Table& t, const std::string& name, Value (*f)(Value, Value)) {
   t[name] = [f](const Context& c) { return Values{f(c.in(0), c.in(1))}; };
 }
 
-/// bool as numbers: not every device compares bool.
+/// Casts bool to i32: not every device compares bool.
 Value comparable(Value x) { return x.dtype() == DType::boolean ? cast(x, DType::i32) : x; }
 
 Value bitwise_xor(Value a, Value b) { return logical_or(a, b) - logical_and(a, b); }

@@ -1,4 +1,4 @@
-// Values from nothing but attributes and shapes.
+// Values computed from attributes and shapes only.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace tutti::onnx {
 namespace {
 
-constexpr int64_t most = int64_t{1} << 24;  // elements that no weight justifies
+constexpr int64_t most = int64_t{1} << 24;  // element limit for a generated constant
 
 DType dtype_named(const Context& c, int64_t type) {
   auto dtype = dtype_of(static_cast<ElementType>(type));
@@ -19,7 +19,7 @@ DType dtype_named(const Context& c, int64_t type) {
   return *dtype == DType::i64 ? DType::i32 : *dtype;
 }
 
-/// An attribute with all 64 bits.
+/// An attribute without clamping, with all 64 bits.
 template <class T>
 const T& attribute(const Context& c, const std::string& name) {
   const T* x = std::get_if<T>(&c.node().attributes.at(name));
@@ -70,7 +70,7 @@ Value eye(const Context& c) {
   return cast(equal(at, at.like(static_cast<double>(c.i("k", 0)))), dtype);
 }
 
-/// a0 - a1 cos(2 pi n / N) + a2 cos(4 pi n / N); N is one less where the window is not periodic.
+/// a0 - a1 cos(2 pi n / N) + a2 cos(4 pi n / N); N is one less if the window is not periodic.
 Value window(const Context& c, double a0, double a1, double a2) {
   int64_t size = c.integer(0, "size");
   if (size < 0 || size > most) c.unsupported(fmt::format("a window of {} elements (0 to 2^24)", size));

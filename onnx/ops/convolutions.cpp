@@ -1,4 +1,4 @@
-// Convolutions and transposed ones, of 1-d to 3-d images.
+// Convolutions and transposed convolutions of 1-d to 3-d images.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ Ints Windows::counts(const Shape& image, bool ceil) const {
     int64_t room = image[k] + begin[k] + end[k] - dilation[k] * (kernel[k] - 1) - 1;
     if (ceil) room += stride[k] - 1;
     int64_t n = room < 0 ? 0 : room / stride[k] + 1;
-    if (ceil && (n - 1) * stride[k] >= image[k] + begin[k]) --n;  // it would start in the padding behind
+    if (ceil && (n - 1) * stride[k] >= image[k] + begin[k]) --n;  // it would start in the padding at the end
     out.push_back(n);
   }
   return out;
@@ -110,7 +110,7 @@ Value conv(const Context& c) {
   return with_bias(c, convolve(c, x, w, o, c.i("group", 1), padding));
 }
 
-/// The full result, then cut or padded on both sides as `pads` say: ours takes one padding per axis.
+/// The full result, cropped or padded at both ends according to `pads`, because Tutti has one padding per axis.
 Value conv_transpose(const Context& c) {
   Value x = c.in(0), w = c.in(1);
   if (w.rank() != x.rank())
@@ -152,7 +152,7 @@ Value conv_transpose(const Context& c) {
       begin[k] = pads[k];
       end[k] = pads[rank + k];
     }
-    end[k] -= extra[k];  // below 0: zeros behind
+    end[k] -= extra[k];  // below 0: appends zeros
   }
   int64_t groups = c.i("group", 1);
   Value y = rank == 1   ? conv_transpose1d(x, w, {stride[0], 0, 0, dilation[0], groups})

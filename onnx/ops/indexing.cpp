@@ -1,4 +1,4 @@
-// Elements picked and put by number.
+// Gather and scatter ops.
 #include <fmt/format.h>
 
 #include "graph/ops.h"
@@ -13,7 +13,7 @@ Value gathered(const Context& c) {
   return gather(x, from_end(c.in(1), x.shape()[static_cast<size_t>(axis)]), axis);
 }
 
-/// take_along_axis wants x's shape but for the axis; the index may be smaller.
+/// take_along_axis requires the shape of x except along the axis; ONNX's index may be smaller.
 Value gathered_elements(const Context& c) {
   Value x = c.in(0), index = c.in(1);
   int64_t axis = axis_of(c, c.i("axis", 0), x.rank());
@@ -26,7 +26,7 @@ Value gathered_elements(const Context& c) {
   return take_along_axis(x, from_end(index, x.shape()[static_cast<size_t>(axis)]), axis);
 }
 
-/// Rows of x, flattened to [positions, rest], by one number per row of the indices.
+/// Gathers rows of x, flattened to [positions, rest], by one flat index per row of the indices.
 Value gathered_nd(const Context& c) {
   Value x = c.in(0), index = c.in(1);
   int64_t batch = c.i("batch_dims", 0);

@@ -1,4 +1,4 @@
-// Normalisations and dropout.
+// Normalizations and dropout.
 #include <fmt/format.h>
 
 #include "graph/ops.h"
@@ -11,7 +11,7 @@ Values batch_normalization(const Context& c) {
   Value x = c.in(0), scale = c.in(1), bias = c.in(2), mean = c.in(3), variance = c.in(4);
   double eps = c.f("epsilon", 1e-5), keep = c.f("momentum", 0.9);
   bool mode = c.i("training_mode", 0) != 0;
-  bool statistics = c.options().statistics != nullptr;  // the caller keeps them
+  bool statistics = c.options().statistics != nullptr;  // the caller stores them
   if (!(statistics ? c.options().training : mode)) {
     Value y = batch_norm_eval(x, mean, variance, scale, bias, eps);
     return mode ? Values{y, mean, variance} : Values{y};
@@ -23,7 +23,7 @@ Values batch_normalization(const Context& c) {
   return {y[0], new_mean, new_variance};
 }
 
-/// Mean and 1 / deviation over the last axes from `axis` on, which stay with size 1.
+/// Layer normalization with its statistics: mean and 1 / deviation over the axes starting at `axis`, kept with size 1.
 Values layer_normalization(const Context& c) {
   Value x = c.in(0), scale = c.in(1), bias = c.maybe(2);
   int64_t axis = axis_of(c, c.i("axis", -1), x.rank());
@@ -40,7 +40,7 @@ Values layer_normalization(const Context& c) {
   return {bias ? y + bias : y, m, inverse};
 }
 
-/// Per channel from opset 21 on, per group before.
+/// Scale and bias are per channel since opset 21, per group before.
 Value group_normalization(const Context& c) {
   Value x = c.in(0), scale = c.in(1), bias = c.in(2);
   if (x.rank() < 2) c.bad("the input must have a channel axis (rank 2 or more)");
@@ -61,7 +61,7 @@ Value rms_normalization(const Context& c) {
   return rms_norm(x, inner, broadcast(c.in(1), inner), c.f("epsilon", 1e-5));
 }
 
-/// x / (bias + alpha / size * sum of x^2 over neighbouring channels)^beta
+/// x / (bias + alpha / size * sum of x^2 over adjacent channels)^beta
 Value local_response(const Context& c) {
   Value x = c.in(0), squares = x * x;
   int64_t size = c.i("size", 1), before = (size - 1) / 2;
@@ -93,7 +93,7 @@ Value lp_normalization(const Context& c) {
   return normalize(x, static_cast<double>(c.i("p", 2)), axis, 0);
 }
 
-/// The input itself in inference; the mask is true everywhere then.
+/// In inference returns the input; the mask is then all true.
 Values dropout(const Context& c) {
   Value x = c.in(0);
   double p = c.has(1) ? c.number(1, "ratio") : c.f("ratio", 0.5);

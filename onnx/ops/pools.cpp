@@ -11,10 +11,10 @@
 namespace tutti::onnx {
 namespace {
 
-/// The windows of a pool, with padding behind so that all of them fit.
+/// The windows of a pool, with enough padding at the end for all of them.
 struct Pool : Windows {
   Ints counts;  ///< windows per axis
-  Ints stated;  ///< the padding behind that the model asks for
+  Ints stated;  ///< the model's padding at the end
 };
 
 Pool pool_of(const Context& c, Value x) {
@@ -34,7 +34,7 @@ Pool pool_of(const Context& c, Value x) {
   return o;
 }
 
-/// How many elements of [low, high) the window that begins at `start` has along axis k.
+/// Number of taps within [low, high) along axis k of the window that begins at `start`.
 int64_t taps_in(const Pool& o, size_t k, int64_t start, int64_t low, int64_t high) {
   auto first_from = [&](int64_t place) {
     return std::clamp<int64_t>(place <= start ? 0 : (place - start + o.dilation[k] - 1) / o.dilation[k], 0,
@@ -43,8 +43,8 @@ int64_t taps_in(const Pool& o, size_t k, int64_t start, int64_t low, int64_t hig
   return first_from(high) - first_from(low);
 }
 
-/// How many elements each window has along axis k: those of the image, with `padding` also those of the stated padding,
-/// but never what hangs over that.
+/// Number of elements per window along axis k: those of the image and, if `padding`, of the model's padding, but not
+/// those beyond it.
 Reals taps(const Context& c, const Pool& o, int64_t size, size_t k, bool padding) {
   Reals all;
   for (int64_t i = 0; i < o.counts[k]; ++i) {
@@ -56,7 +56,7 @@ Reals taps(const Context& c, const Pool& o, int64_t size, size_t k, bool padding
   return all;
 }
 
-/// The sum over every window of x, padded already: a convolution by ones, channel by channel.
+/// The sum over every window of x, already padded: a depthwise convolution with ones.
 Value window_sums(const Context& c, Value x, const Windows& o) {
   int64_t channels = x.shape()[1];
   Shape shape{channels, 1};
@@ -73,7 +73,7 @@ Value average(const Context& c) {
   bool small = o.symmetric() && !o.dilated() && o.end == o.stated && o.rank() < 3;
   for (size_t k = 0; k < o.rank(); ++k) {
     counts.push_back(taps(c, o, image[k], k, padding));
-    small = small && 2 * o.begin[k] <= o.kernel[k];  // the op's limit: padding of at most half a kernel
+    small = small && 2 * o.begin[k] <= o.kernel[k];  // the limit of the op: padding of at most half a kernel
   }
   if (small && o.rank() == 1)
     return avg_pool1d(
@@ -102,8 +102,8 @@ Value max_pool(const Context& c, Value x, const Windows& o, Ints padding) {
   }
 }
 
-/// The positions of the largest elements in the whole of x, from the taps that max_pool2d names; `column`: columns
-/// before rows.
+/// The flat positions in x of the largest elements, from the tap indices of max_pool2d; `column`: in column-major
+/// order.
 Value positions(Value x, Value tap, const Windows& o, const Ints& begin, bool column) {
   int64_t height = x.shape()[2], width = x.shape()[3];
   Value row = div(tap, tap.like(static_cast<double>(o.kernel[1])), "trunc"),
@@ -132,7 +132,7 @@ Values maximum_pool(const Context& c) {
   if (!c.wants(1)) return {cast(max_pool(c, around, o, padding), dtype)};
   if (o.rank() == 3) c.unsupported("the index output of MaxPool with 3 spatial dimensions");
   Windows flat = o;
-  if (o.rank() == 1) {  // as one row
+  if (o.rank() == 1) {  // as an image with one row
     for (Ints* list : {&flat.kernel, &flat.stride, &flat.dilation}) list->insert(list->begin(), 1);
     flat.begin.insert(flat.begin.begin(), 0);
     padding.insert(padding.begin(), 0);
@@ -157,7 +157,7 @@ Values unpool(const Context& c) {
     wanted = c.integers(2, "output_shape");
     if (wanted.size() != shape.size()) c.bad("output_shape must have one size per dimension of the input");
   }
-  // Indices count in the image that the pool had: in the inferred one, where a larger one is asked for as well.
+  // Indices refer to the pool's input, of the inferred size, even if a larger output_shape is given.
   Value zeros = x.graph().full(x.dtype(), 0, {num_elements(shape)});
   Value y = reshape(scatter_along_axis(zeros, reshape(c.in(1), {-1}), reshape(x, {-1}), 0), shape);
   Ints high(shape.size());
@@ -184,7 +184,7 @@ Ints image_axes(Value x) {
   return axes;
 }
 
-/// As a pool: the first of equal elements has the gradient.
+/// Like a pool: of equal elements the first gets the gradient.
 Value global_max_pool(Value x) {
   Shape one = x.shape();
   std::fill(one.begin() + 2, one.end(), 1);

@@ -1,4 +1,4 @@
-// Products of matrices and tensors.
+// Matrix and tensor products.
 #include "graph/functions/einsum.h"
 
 #include "graph/ops.h"
@@ -7,7 +7,7 @@
 namespace tutti::onnx {
 namespace {
 
-/// NumPy's matmul: a vector is a row on the left, a column on the right, and its axis goes.
+/// NumPy's matmul: a vector is a row on the left and a column on the right; its axis is removed from the result.
 Value product(Value a, Value b) {
   if (!is_float(a.dtype())) return cast(product(cast(a, DType::f64), cast(b, DType::f64)), a.dtype());
   bool row = a.rank() == 1, column = b.rank() == 1;

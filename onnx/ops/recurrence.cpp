@@ -9,7 +9,7 @@
 namespace tutti::onnx {
 namespace {
 
-/// What the three ops share: sizes, directions and the initial states.
+/// Shared by the three ops: sizes, directions and initial states.
 struct Layer {
   Value x, lengths;  // x [T, N, I]
   int64_t steps, batch, hidden, directions;
@@ -39,7 +39,7 @@ Layer layer_of(const Context& c, int64_t gates, const std::vector<std::string>& 
   return l;
 }
 
-/// Direction `d` of a weight [D, n, …] with its gates in another order.
+/// Direction `d` of a weight [D, n, …] with reordered gates.
 Value gates_of(Value w, int64_t d, const Ints& order) {
   Value one = squeeze(narrow(w, 0, d, 1), {0});
   int64_t size = one.shape()[0] / static_cast<int64_t>(order.size());
@@ -61,18 +61,18 @@ std::vector<RecurrentWeights> weights_of(const Context& c, const Layer& l, const
     }
     all.push_back(w);
   }
-  if (l.reverse) all.push_back(all[0]);  // the backward half of two directions is what counts
+  if (l.reverse) all.push_back(all[0]);  // runs both directions and uses the backward one
   return all;
 }
 
-/// An initial state [D, N, H], null where it was left out.
+/// An initial state [D, N, H]; null if omitted.
 Value state(const Context& c, const Layer& l, size_t k) {
   if (!c.has(k)) return {};
   Value h = l.batch_first ? transpose(c.in(k), {1, 0, 2}) : c.in(k);
   return l.reverse ? concat({h, h}, 0) : h;
 }
 
-/// Y [T, D, N, H] and the last states, in ONNX's layout.
+/// Y [T, D, N, H] and the final states, in ONNX's layout.
 Values results(const Layer& l, const RecurrentResult& r) {
   Value y = transpose(reshape(r.y, {l.steps, l.batch, -1, l.hidden}), {0, 2, 1, 3});
   if (l.reverse) y = narrow(y, 1, 1, 1);
@@ -94,7 +94,7 @@ Values long_short(const Context& c) {
       l, lstm(l.x, state(c, l, 5), state(c, l, 6), weights_of(c, l, {0, 2, 3, 1}), o));  // i, o, f, c to i, f, g, o
 }
 
-/// Steps of a recurrence without an op of its own: next(x's product [N, n], h) of every step.
+/// Runs a recurrence without an op of its own: next(product of x [N, n], h) for every step.
 template <class Next>
 RecurrentResult unrolled(const Context& c, const Layer& l, const std::vector<RecurrentWeights>& weights, Value h0,
                          const Next& next) {

@@ -1,4 +1,4 @@
-// Reductions, orders and sums along an axis.
+// Reductions, argmax, sorting and scans.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -11,8 +11,8 @@ namespace {
 
 using Reduce = std::function<Value(Value x, const Ints& axes, bool keep)>;
 
-/// `axes` are an input from opset 18 on (13 for ReduceSum). No axes mean all, or none with noop_with_empty_axes; what
-/// is reduced over none still goes through `each`.
+/// `axes` are an input since opset 18 (13 for ReduceSum). Without axes reduces over all, or with noop_with_empty_axes
+/// over none; `f` is then applied to each element alone.
 void add_reduction(Table& t, const std::string& name, const Reduce& f) {
   t[name] = [f](const Context& c) {
     Value x = c.in(0);
@@ -21,17 +21,17 @@ void add_reduction(Table& t, const std::string& name, const Reduce& f) {
     for (int64_t& a : axes) a = axis_of(c, a, x.rank());
     if (!axes.empty() || c.i("noop_with_empty_axes", 0) == 0) return Values{f(x, axes, keep)};
     Shape shape = x.shape();
-    shape.push_back(1);  // over an axis of one element
+    shape.push_back(1);  // as an axis of one element
     return Values{f(reshape(x, shape), {static_cast<int64_t>(x.rank())}, false)};
   };
 }
 
-/// The largest or smallest element; of integers and bool too.
+/// The largest or smallest element; also for integers and bool.
 Value extreme(Value x, const Ints& axes, bool keep, bool largest) {
   DType dtype = x.dtype();
   bool nothing = axes.empty() && num_elements(x.shape()) == 0;
   for (int64_t a : axes) nothing = nothing || x.shape()[static_cast<size_t>(a)] == 0;
-  if (nothing) {  // the end of the type's range
+  if (nothing) {  // the limit of the dtype's range
     Value y = sum(is_float(dtype) ? x : cast(x, DType::f32), axes, keep);
     constexpr double infinity = std::numeric_limits<double>::infinity();
     Value end = is_float(dtype) ? y.graph().full(dtype, largest ? -infinity : infinity)
@@ -64,7 +64,7 @@ Values cumulative(const Context& c) {
   return {narrow(pad(y, low, high, Ints(x.rank())), axis, reverse ? 1 : 0, size)};
 }
 
-/// Softmax and its kin: over one axis from opset 13 on; before, over all from that axis on.
+/// Softmax and similar ops: over one axis since opset 13; before, over all axes starting with that axis.
 Value over_axis(const Context& c, const std::function<Value(Value, int64_t)>& f) {
   Value x = c.in(0);
   if (c.opset() >= 13) return f(x, axis_of(c, c.i("axis", -1), x.rank()));

@@ -1,4 +1,4 @@
-// Images of another resolution.
+// Resizing and resampling of images.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace tutti::onnx {
 namespace {
 
-/// How Resize maps the positions of one axis.
+/// The mapping of positions along one axis in Resize.
 struct Axis {
   size_t at = 0;
   int64_t from = 1, to = 1;  // positions
@@ -24,7 +24,7 @@ struct ResizeOptions {
   bool antialias = false, exclude_outside = false;
 };
 
-/// The place in x of place `i` of the result.
+/// The position in x for position `i` of the result.
 double source(const Context& c, const ResizeOptions& o, const Axis& a, int64_t i) {
   auto x = static_cast<double>(i), from = static_cast<double>(a.from);
   double length = a.scale * from;
@@ -49,7 +49,7 @@ int64_t nearest(const Context& c, const std::string& mode, double x) {
   c.unsupported(fmt::format("nearest_mode '{}'", mode));
 }
 
-/// The weight of a pixel at that distance.
+/// The interpolation weight of a pixel at that distance.
 double weight(const ResizeOptions& o, double distance) {
   double d = std::abs(distance), a = o.cubic_a;
   if (o.mode == "linear") return std::max(0.0, 1 - d);
@@ -76,7 +76,7 @@ Matrix weights(const Context& c, const ResizeOptions& o, const Axis& a) {
   return m;
 }
 
-/// The axes with their scales: from `scales`, or from `sizes` as keep_aspect_ratio_policy says.
+/// The axes with their scales: from `scales`, or from `sizes` with keep_aspect_ratio_policy.
 std::vector<Axis> axes_of_resize(const Context& c, Value x, size_t scales_at, size_t sizes_at) {
   Ints axes = c.ints("axes");
   if (axes.empty())
@@ -112,7 +112,7 @@ Value resized(const Context& c, Value x, const ResizeOptions& o, const std::vect
   if (o.mode != "nearest" && o.mode != "linear" && o.mode != "cubic") c.unsupported(fmt::format("mode '{}'", o.mode));
   DType dtype = x.dtype();
   if (o.mode != "nearest") x = as_float(x);
-  Value inside;  // bool, where a crop reaches beyond x
+  Value inside;  // bool: false where a crop extends beyond x
   for (const Axis& a : axes) {
     bool same = a.from == a.to && a.scale == 1 && o.coordinates != "tf_crop_and_resize";
     if (same) continue;
@@ -175,7 +175,7 @@ Value sampled(const Context& c) {
                      {.mode = mode, .padding_mode = outside, .align_corners = c.i("align_corners", 0) != 0});
 }
 
-/// theta [N, d, d + 1] times the positions of an image of `size`, from -1 to 1.
+/// theta [N, d, d + 1] times the normalized positions, from -1 to 1, of an image of `size`.
 Value affine_grid(const Context& c) {
   Value theta = c.in(0);
   Ints size = c.integers(1, "size");
@@ -200,9 +200,9 @@ Value affine_grid(const Context& c) {
   return reshape(matmul(broadcast(grid, {size[0], positions, d + 1}), theta, false, true), shape);
 }
 
-constexpr int64_t most_block = 1 << 16;  // its square times any channels does not overflow
+constexpr int64_t most_block = 1 << 16;  // its square times any number of channels does not overflow
 
-/// Channels to pixels: "DCR" (depth first) or "CRD".
+/// Moves blocks of channels to pixels: "DCR" (depth first) or "CRD".
 Value depth_to_space(const Context& c) {
   Value x = c.in(0);
   int64_t b = c.i("blocksize", 1);
@@ -222,7 +222,7 @@ Value space_to_depth(const Context& c) {
   return reshape(transpose(reshape(x, {n, depth, h, b, w, b}), {0, 3, 5, 1, 2, 4}), {n, b * b * depth, h, w});
 }
 
-/// Columns [N, C ky kx, L] added up into images of image_shape.
+/// Sums columns [N, C ky kx, L] into images of image_shape.
 Value columns_to_image(const Context& c) {
   Value x = c.in(0);
   Ints image = c.integers(1, "image_shape"), block = c.integers(2, "block_shape");

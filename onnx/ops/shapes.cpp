@@ -1,4 +1,4 @@
-// Shapes: the same elements otherwise arranged, and questions about them.
+// Ops that change shapes, and queries about them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -88,7 +88,7 @@ Value expanded(const Context& c) {
   return broadcast(x, broadcast_shapes(x.shape(), c.integers(1, "shape")));
 }
 
-/// Whole numbers that split the axis: from an input, an attribute, or as equal as num_outputs allows.
+/// Splits the axis into parts, with sizes from an input or attribute, or into num_outputs parts of almost equal size.
 Values parts(const Context& c) {
   Value x = c.in(0);
   int64_t axis = axis_of(c, c.i("axis", 0), x.rank()), size = x.shape()[static_cast<size_t>(axis)];

@@ -1,4 +1,4 @@
-// Parts of tensors, and more around them.
+// Slices and padding.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ Value sliced(const Context& c) {
   return x;
 }
 
-/// The place in an axis of n that a place of the padded axis shows; -1: none.
+/// The position in an axis of size n that position i of the padded axis reads; -1: none.
 int64_t shown(const std::string& mode, int64_t i, int64_t n) {
   if (mode == "edge") return std::clamp<int64_t>(i, 0, n - 1);
   if (mode == "wrap") return (i % n + n) % n;
@@ -123,7 +123,7 @@ Value triangle(const Context& c) {
   return c.i("upper", 1) != 0 ? triu(x, k) : tril(x, k);
 }
 
-/// The first sequence_lens[b] steps of every sample, in reverse.
+/// Reverses the first sequence_lens[b] steps of every sample.
 Value reversed(const Context& c) {
   Value x = c.in(0), lengths = c.in(1);
   int64_t time = c.i("time_axis", 0), batch = c.i("batch_axis", 1);
