@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t positions = 4096;
 
-/// In the middle of so many intervals of equal probability.
+/// The midpoints of `positions` intervals of equal probability.
 std::vector<double> quantiles(double alpha) {
   std::vector<double> all;
   for (int64_t k = 0; k < positions; ++k)

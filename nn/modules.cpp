@@ -57,7 +57,7 @@ Value Linear::forward(Builder& b, Value x) const {
   if (inputs == 0)
     throw invalid(fmt::format("Linear needs at least one input feature, but the input is {}", to_string(x.type())));
   Weight w = b.weight("weight", {features_, inputs}, weight_init(options_.init, inputs, features_));
-  // Before the product: what is there by then, a kernel takes along (a short format's bias is a cast of its own).
+  // Computed before the product, so that a kernel can fuse it (the bias of a 16-bit dtype is a cast node).
   Value bias = options_.bias ? b.parameter("bias", {features_}, bias_init(options_.init, inputs)) : Value();
   Value more = b.adapters(x, features_);
   Value y = w.product(x);

@@ -14,7 +14,7 @@
 namespace tutti::nn {
 namespace {
 
-/// ImageNet: torchvision's pretrained weights; MNIST: PyTorch's example; CIFAR-10: its training set's own.
+/// ImageNet: torchvision's pretrained weights; MNIST: PyTorch's example; CIFAR-10: statistics of its training set.
 const std::map<std::string, Normalise> known = {
     {"imagenet", {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}}},
     {"cifar10", {{0.4914, 0.4822, 0.4465}, {0.2470, 0.2435, 0.2616}}},
@@ -61,7 +61,8 @@ void Normalise::check() const {
 }
 
 void Normalise::check_bytes() const {
-  // Of numbers in [0, 1], the mean lies there and the deviation is at most 0.5; a quarter of a step of 1/255 is 1e-3.
+  // For pixels in [0, 1] the mean lies in [0, 1] and the deviation is at most 0.5; a quarter of a step of 1/255 is
+  // 1e-3.
   for (size_t c = 0; c < mean.size(); ++c)
     if (mean[c] < 0 || mean[c] > 1 || std[c] < 1e-3 || std[c] > 1)
       throw invalid(

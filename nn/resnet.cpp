@@ -18,7 +18,7 @@ Conv2d conv(int64_t channels, int64_t kernel, int64_t stride) {
                 {.stride = stride, .padding = kernel / 2, .bias = false, .init = Scheme::kaiming_normal_out});
 }
 
-/// Convolutions beside a shortcut, which is a 1x1 convolution where shapes differ.
+/// Convolutions with a shortcut, which is a 1x1 convolution if shapes differ.
 struct Residual {
   ResNet::Block block;
   int64_t channels, stride;

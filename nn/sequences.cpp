@@ -15,7 +15,7 @@
 namespace tutti::nn {
 namespace {
 
-/// The weights of all layers and directions with `gates` gates, named as PyTorch names them.
+/// The weights of all layers and directions with `gates` gates, with PyTorch's names.
 std::vector<RecurrentWeights> weights_of(Builder& b, int64_t gates, int64_t inputs, int64_t hidden,
                                          const RecurrentModuleOptions& o) {
   double bound = 1 / std::sqrt(static_cast<double>(hidden));
@@ -48,7 +48,7 @@ RecurrentOptions options_of(Builder& b, Value x, const RecurrentModuleOptions& o
           .stream = b.stream()};
 }
 
-/// What a recurrent layer ended the tokens before with, [layers, N, hidden]; null where whole sequences are read.
+/// The final states for the previous tokens, [layers, N, hidden]; null unless decoding.
 Value earlier(Builder& b, const char* name, Value x, int64_t hidden, const RecurrentModuleOptions& o) {
   if (!b.position()) return {};
   if (o.bidirectional)

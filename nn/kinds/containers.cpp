@@ -1,4 +1,4 @@
-// Modules of modules.
+// Modules that contain modules.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -29,7 +29,7 @@ struct Residual {
   std::string describe() const { return fmt::format("residual({})", inner.describe()); }
 };
 
-/// What every branch makes of x.
+/// The results of all branches for x.
 Values each(Builder& b, const NamedLayers& branches, Value x) {
   Values all;
   for (const auto& [name, layer] : branches) all.push_back(b(name, layer, x));
@@ -121,8 +121,8 @@ const LayerKind repeat_kind{.name = "repeat",
                             .doc = "the layers, repeated `times` times, each time with new weights",
                             .arguments = {{.name = "layers", .type = Argument::layers}, {.name = "times"}},
                             .make = [](const Arguments& a) -> Layer {
-                              // One layer alone is repeated without a list around it, as a Sequential of such layers in
-                              // PyTorch.
+                              // A single layer is repeated without a list around it, like a Sequential of such layers
+                              // in PyTorch.
                               const NamedLayers& inner = a.layers("layers");
                               return Repeat{inner.size() == 1 ? inner[0].second : Sequential(inner), a.whole("times")};
                             }};

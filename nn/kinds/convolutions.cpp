@@ -1,4 +1,4 @@
-// Convolutions; windows are square.
+// Convolutions with square windows.
 #include <fmt/format.h>
 
 #include "core/base/status.h"

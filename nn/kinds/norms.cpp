@@ -1,4 +1,4 @@
-// Normalisations.
+// Normalizations.
 #include "nn/norms.h"
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 namespace tutti::nn {
 namespace {
 
-/// Batch normalisation of values with that many axes.
+/// Batch normalization that checks the number of axes.
 struct Checked {
   const char* name;
   size_t least, most;

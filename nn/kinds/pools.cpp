@@ -1,4 +1,4 @@
-// Pools, and images of another size; windows are square.
+// Pools with square windows, and resizing of images.
 #include <fmt/format.h>
 
 #include <functional>
@@ -12,7 +12,7 @@
 namespace tutti::nn {
 namespace {
 
-/// A function of sequences or images, which have channels before `axes` axes.
+/// A function of sequences or images: channels followed by `axes` axes.
 struct Spatial {
   std::string name;
   size_t axes;

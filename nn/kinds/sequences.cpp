@@ -1,4 +1,4 @@
-// Tokens and sequences [N, T, features].
+// Modules for tokens and sequences [N, T, features].
 #include "nn/sequences.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ struct Positions {
   std::string describe() const { return fmt::format("positions({})", count); }
 };
 
-/// The steps' results of a recurrent module.
+/// A recurrent module that returns only the results of all steps.
 template <class M>
 struct Steps {
   const char* name;
@@ -45,7 +45,7 @@ const std::vector<Argument> recurrent = {
 };
 
 RecurrentModuleOptions options(const Arguments& a) {
-  constexpr int64_t most = 1000;  // a short file can ask for any number of them
+  constexpr int64_t most = 1000;  // limits the work that a short file can ask for
   int64_t layers = a.whole("num_layers");
   if (layers > most)
     throw invalid(fmt::format("num_layers is {}, the maximum is {}", layers, most), "use fewer layers");

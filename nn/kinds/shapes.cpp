@@ -1,4 +1,4 @@
-// What moves elements alone, or leaves axes out.
+// Modules that move elements or select parts of axes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace tutti::nn {
 namespace {
 
-/// An axis of x behind the batch's, counted from the end where negative.
+/// An axis of x after the batch axis; negative ones count from the end.
 size_t axis_of(Value x, int64_t dim) {
   auto rank = static_cast<int64_t>(x.rank());
   int64_t axis = dim < 0 ? dim + rank : dim;

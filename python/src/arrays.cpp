@@ -1,4 +1,4 @@
-// Arrays of NumPy and of whoever speaks DLPack, to and from host tensors.
+// Converts arrays of NumPy and of DLPack libraries from and to host tensors.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -57,7 +57,7 @@ nb::object alias(const std::pair<TensorType, TuttiNativeState>& state, std::shar
   std::vector<size_t> shape(type.shape.begin(), type.shape.end());
   nb::capsule keeper(new std::shared_ptr<void>(std::move(owner)),
                      [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
-  // The numbers of the kinds are DLPack's.
+  // The kinds are numbered as in DLPack.
   nb::ndarray<> array(reinterpret_cast<void*>(native.data), shape.size(), shape.data(), keeper, nullptr,
                       dlpack_of(type.dtype), static_cast<int>(native.kind), static_cast<int>(native.ordinal), 'C',
                       native.offset);
@@ -74,7 +74,7 @@ void check_process() {
 
 Callback callback(nb::object function) {
   return {new nb::object(std::move(function)), [](nb::object* o) {
-            if (!Py_IsInitialized()) return;  // the interpreter is gone, and the object with it
+            if (!Py_IsInitialized()) return;  // the interpreter and the object no longer exist
             nb::gil_scoped_acquire gil;
             delete o;
           }};

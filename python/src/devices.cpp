@@ -1,4 +1,4 @@
-// What devices there are.
+// Lists devices.
 #include "core/runtime/selector.h"
 #include "module.h"
 

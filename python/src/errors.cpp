@@ -1,4 +1,4 @@
-// The engine's errors as Python exceptions: the classes of tutti/errors.py by code.
+// Translates the engine's errors to Python exceptions: the classes of tutti/errors.py, by code.
 #include "core/base/status.h"
 #include "module.h"
 #include "train/trainer.h"

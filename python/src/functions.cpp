@@ -1,4 +1,4 @@
-// Compositions of ops that the engine has as C++ functions (graph/functions.h), by the number of spatial axes.
+// Functions composed of ops (graph/functions.h), selected by the number of spatial axes.
 #include "graph/functions.h"
 
 #include "core/base/status.h"
@@ -72,7 +72,7 @@ PyValue pool(const PyValue& x, bool max, const Ints& kernel, const Ints& stride,
   return wrap(x.handle, max ? max_pool1d(a, o) : avg_pool1d(a, o));
 }
 
-/// lstm where c0 is there, else gru. `weights`: per layer and direction w_ih, w_hh and the biases, if any.
+/// lstm if c0 is given, else gru. `weights`: per layer and direction w_ih, w_hh and optional biases.
 std::tuple<PyValue, PyValue, std::optional<PyValue>> recurrent(const PyValue& x, const PyValue& h0,
                                                                const std::optional<PyValue>& c0,
                                                                const std::vector<std::vector<PyValue>>& weights,

@@ -1,4 +1,4 @@
-// Graphs, their values, and every op by its record.
+// Graphs, their values, and all ops by their records.
 #include "graph/graph.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ StateRole role_named(const std::string& name) {
   throw invalid(fmt::format("unknown role '{}' of a state", name), "use parameter, buffer or output");
 }
 
-/// An attribute in the kind that its default has.
+/// Converts an attribute to the type of its default.
 Attr attribute(const OpDef& op, const std::string& name, nb::handle value) {
   if (!op.attrs.has(name)) {
     std::string known;
@@ -78,7 +78,7 @@ nb::list op_records() {
     record["inputs"] = op->inputs;
     record["results"] = op->results;
     record["attrs"] = attrs;
-    record["kinds"] = kinds;  // of what each attribute holds
+    record["kinds"] = kinds;  // the element type of each attribute
     all.append(record);
   }
   return all;
@@ -114,7 +114,7 @@ std::vector<std::optional<PyValue>> gradients_of(const std::vector<PyValue>& res
   return out;
 }
 
-/// A graph compiled for a device, with the states that it keeps there.
+/// A graph compiled for a device, with its states on the device.
 struct Compiled {
   Compiled(const Graph& g, const Device& device, const std::map<std::string, std::string>& options, Fallback fallback)
       : runner(device, options, fallback), graph(runner.compile(g)) {

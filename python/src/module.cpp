@@ -1,4 +1,4 @@
-// tutti._core: the engine's public C++ API for the Python package, thin. What reads well in Python is written there.
+// tutti._core: thin bindings of the engine's public C++ API. Everything else is written in Python.
 #include "module.h"
 
 #include <fmt/format.h>

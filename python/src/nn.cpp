@@ -1,4 +1,4 @@
-// Where a model is built, and the modules that the engine has.
+// The builder of a model, and the engine's modules.
 #include <fmt/format.h>
 
 #include "core/base/status.h"
@@ -43,7 +43,7 @@ struct Scope {
   std::unique_ptr<nn::Builder::Enter> enter = {};
 };
 
-/// Any module of the engine.
+/// Wraps a module of the engine.
 template <class M>
 std::shared_ptr<nn::Layer> layer(M module) {
   return std::make_shared<nn::Layer>(std::move(module));

@@ -26,7 +26,7 @@ std::vector<std::pair<std::string, HostTensor>> columns_of(const Arrays& arrays)
   return all;
 }
 
-/// A batch while a task runs.
+/// A batch during a task.
 struct PyBatch {
   GraphRef graph;
   const Batch* batch = nullptr;
@@ -48,7 +48,7 @@ PyOutcome to_python(const GraphRef& g, const Outcome& o) {
   return out;
 }
 
-/// A Python function (builder, batch) -> Outcome as a task. What it was lent is taken back when it returns.
+/// Wraps a Python function (builder, batch) -> Outcome as a task. Its arguments become invalid when it returns.
 Task task_of(nb::object function, const std::string& description) {
   Callback f = callback(std::move(function));
   return Task(
@@ -98,7 +98,7 @@ Optimizer optimizer_of(const std::string& kind, const std::map<std::string, doub
   return o;
 }
 
-/// What the Python class hands over, by the names of TrainerOptions.
+/// Options passed by the Python class, named as in TrainerOptions.
 TrainerOptions options_of(const nb::dict& d) {
   TrainerOptions o;
   for (const TrainerOption& option : trainer_options())
@@ -121,7 +121,7 @@ TrainerOptions options_of(const nb::dict& d) {
   if (d.contains("loss_scale")) o.loss_scaling.initial = nb::cast<double>(d["loss_scale"]);
   if (d.contains("fallback")) o.fallback = fallback_named(nb::cast<std::string>(d["fallback"]));
   if (d.contains("schedule")) {
-    if (nb::callable::check_(d["schedule"])) {  // the factor on the rate, asked before every step
+    if (nb::callable::check_(d["schedule"])) {  // the factor on the learning rate, called before every step
       Callback f = callback(nb::borrow(d["schedule"]));
       o.schedule = [f](int64_t step) {
         nb::gil_scoped_acquire gil;
@@ -161,7 +161,7 @@ nb::dict progress_dict(const Progress& p) {
 
 using PyTrainer = Exclusive<Trainer>;
 
-/// Looks for Ctrl-C, and tells `watch`, about ten times a second.
+/// Checks for Ctrl-C and calls `watch`, about ten times per second.
 nb::dict train(PyTrainer& trainer, const Source& set, int64_t max_steps, const nb::object& watch) {
   TrainResult r = trainer.use([&](Trainer& t) {
     return t.train(set, max_steps, [&](const Progress& p) {
@@ -297,7 +297,7 @@ void bind_optimizers(nb::module_& m) {
 }
 
 static void bind_trainer_options(nb::module_& m) {
-  m.def("trainer_options", [] {  // (keyword, default, doc, whether commands take it) of each record
+  m.def("trainer_options", [] {  // (keyword, default, doc, whether commands accept it) of each record
     nb::list all;
     for (const TrainerOption& option : trainer_options())
       all.append(nb::make_tuple(
@@ -367,7 +367,7 @@ void bind_trainer(nb::module_& m) {
            [](PyTrainer& trainer, const Source& set) {
              return trainer.look([&](Trainer& t) { return t.steps_per_epoch(set); });
            })
-      .def("epoch",  // that the next step over the set belongs to, from 0
+      .def("epoch",  // the epoch of the next step over the source, from 0
            [](PyTrainer& trainer, const Source& set) {
              return trainer.look([&](Trainer& t) { return t.steps_left(set, 0), t.position().epoch; });
            })
